@@ -5,11 +5,11 @@
 
 namespace relaxc::scheduling {
 
-std::optional<IterMap> find_iter_map(const std::vector<Expr>& values, const std::vector<TreeNode*>& loops,
-                                     const Analyzer& facts, std::string* why = nullptr);
+std::optional<IterMap> find_iter_map(const std::vector<Expr>& values, const Nodes& loops, const Analyzer& facts,
+                                     std::string* why = nullptr);
 // Returns whether the block's axes are affine in the loops around it; the result is kept in TreeNode::affine.
 bool has_affine_bindings(TreeNode* block, std::string* why = nullptr);
 // Does the same for some of the loops; the other loops' variables are fixed.
-bool has_affine_bindings(const TreeNode* block, const std::vector<TreeNode*>& loops, std::string* why = nullptr);
+bool has_affine_bindings(const TreeNode* block, const Nodes& loops, std::string* why = nullptr);
 
 }  // namespace relaxc::scheduling

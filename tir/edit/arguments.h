@@ -9,10 +9,10 @@
 
 namespace relaxc {
 
-// Of a random variable that was not set.
+// Returns the variable of a BlockRV or LoopRV that was not set.
 const VarRef& no_variable();
 
-// Names of a block and of a loop.
+// Random variables that stand for a block and for a loop.
 struct BlockRV {
   VarRef var = no_variable();
 };

@@ -31,27 +31,27 @@ bool share(const std::vector<BufferRegion>& a, const std::vector<BufferRegion>& 
 }
 
 template <class F>
-std::vector<TreeNode*> blocks_of_scope(const TreeNode* scope, const F& wanted) {
-  std::vector<TreeNode*> result = scope ? blocks_inside(scope) : std::vector<TreeNode*>();  // none around the root
+Nodes blocks_of_scope(const TreeNode* scope, const F& wanted) {
+  Nodes result = scope ? blocks_inside(scope) : Nodes();  // none around the root
   std::erase_if(result, [&](const TreeNode* block) { return !wanted(block); });
   return result;
 }
 
 }  // namespace
 
-std::vector<TreeNode*> writers(const TreeNode* scope, const Buffer& buffer) {
+Nodes writers(const TreeNode* scope, const Buffer& buffer) {
   return blocks_of_scope(scope, [&](const TreeNode* block) { return write_of(block, buffer); });
 }
-std::vector<TreeNode*> readers(const TreeNode* scope, const Buffer& buffer) {
+Nodes readers(const TreeNode* scope, const Buffer& buffer) {
   return blocks_of_scope(scope, [&](const TreeNode* block) { return read_of(block, buffer); });
 }
 
-std::vector<TreeNode*> producers_of(const TreeNode* block) {
+Nodes producers_of(const TreeNode* block) {
   return blocks_of_scope(scope_of(block), [&](const TreeNode* other) {
     return other != block && share(other->block->writes, block->block->reads);
   });
 }
-std::vector<TreeNode*> consumers_of(const TreeNode* block) {
+Nodes consumers_of(const TreeNode* block) {
   return blocks_of_scope(scope_of(block), [&](const TreeNode* other) {
     return other != block && share(block->block->writes, other->block->reads);
   });
@@ -63,7 +63,7 @@ bool depend(const TreeNode* a, const TreeNode* b) {
 }
 
 TreeNode* allocating_block(const Tree& tree, const Buffer& buffer) {
-  std::vector<TreeNode*> all = tree.blocks();
+  Nodes all = tree.blocks();
   all.push_back(tree.root());
   auto home = std::ranges::find_if(all, [&](TreeNode* block) { return contains(block->block->alloc_buffers, buffer); });
   return home == all.end() ? nullptr : *home;
@@ -157,9 +157,9 @@ Refusal not_reduction(const TreeNode* block, const TreeNode* within) {
   if (!block->block->init) return message("block '{}' has no init", block);
   if (Refusal refusal = has_other_axes(block)) return refusal;
   for (const IterVar& axis : block->axes()) {
+    if (axis.kind != IterKind::kReduce) continue;
     for (const BufferRegion& write : block->block->writes) {
-      bool moves = std::ranges::any_of(write.ranges, [&](const Range& range) { return mentions(range.min, axis.var); });
-      if (moves && axis.kind == IterKind::kReduce)
+      if (std::ranges::any_of(write.ranges, [&](const Range& range) { return mentions(range.min, axis.var); }))
         return message("block '{}' writes '{}' at a place that depends on the reduce axis '{}'", block, write.buffer,
                        axis.var);
     }
@@ -197,7 +197,7 @@ Refusal not_reorderable(TreeNode* block, const TreeNode* outermost) {
   if (Refusal refusal = not_one_to_one(block, outermost)) return refusal;
   // In another order a loop that drives both would meet later reduce iterations of an element before the first, which
   // has the init.
-  for (const TreeNode* loop : block->block->init ? loops_above(block) : std::vector<TreeNode*>()) {
+  for (const TreeNode* loop : block->block->init ? loops_above(block) : Nodes()) {
     Drives driven = drives(loop, block->axes());
     if (driven.spatial && driven.reduce)
       return message("loop '{}' drives spatial and reduce axes of block '{}'", loop, block);

@@ -17,11 +17,11 @@ inline bool accesses(const TreeNode* block, const Buffer& buffer) {
 }
 
 // Return the blocks of the scope (those inside of other blocks do not count) in program order.
-std::vector<TreeNode*> writers(const TreeNode* scope, const Buffer& buffer);
-std::vector<TreeNode*> readers(const TreeNode* scope, const Buffer& buffer);
+Nodes writers(const TreeNode* scope, const Buffer& buffer);
+Nodes readers(const TreeNode* scope, const Buffer& buffer);
 // Return the blocks of the same scope that write what this one reads, and those that read what it writes.
-std::vector<TreeNode*> producers_of(const TreeNode* block);
-std::vector<TreeNode*> consumers_of(const TreeNode* block);
+Nodes producers_of(const TreeNode* block);
+Nodes consumers_of(const TreeNode* block);
 // Returns whether one block writes a buffer that the other reads or writes.
 bool depend(const TreeNode* a, const TreeNode* b);
 // Returns whether the result is visible outside of the scope: a param, or memory of an outer block.

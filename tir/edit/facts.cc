@@ -14,7 +14,7 @@ namespace {
 // Replaces domains that depend on loops (as in `for j in range(i + 1)`) by those over all iterations of these loops:
 // loops change while the domains stay.
 void widen_domains(TreeNode* block) {
-  std::vector<TreeNode*> loops = loops_above(block);
+  Nodes loops = loops_above(block);
   for (IterVar& axis : block->axes()) {
     Range& domain = axis.domain;
     if (!mentions_any(domain.min, loops) && !mentions_any(domain.extent, loops)) continue;
@@ -28,7 +28,7 @@ void widen_domains(TreeNode* block) {
 bool is_partial(const TreeNode* block) {
   if (block->block->predicate) return true;
   const Analyzer& facts = block->tree->facts;
-  std::vector<TreeNode*> loops = loops_above(block);
+  Nodes loops = loops_above(block);
   // In a nest that is not a box (a triangle) the axes go through their domains, but not through all of their pairs.
   for (const TreeNode* at : loops) {
     if (mentions_any(at->loop->min, loops) || mentions_any(at->loop->extent, loops)) return true;
@@ -64,7 +64,7 @@ void find_carried_between_blocks(Tree& tree) {
 // reduce axes do is a matter of their order (reduction_order.h).
 bool shares_elements(const TreeNode* block) {
   Tree& tree = *block->tree;
-  std::vector<TreeNode*> axes;
+  Nodes axes;
   VarMap loops_of_axes;
   for (const IterVar& axis : block->axes()) {
     if (axis.kind == IterKind::kReduce || is_int(axis.domain.extent, 1)) continue;
@@ -72,7 +72,7 @@ bool shares_elements(const TreeNode* block) {
     loops_of_axes.emplace(axis.var.get(), axis.domain.min + axes.back()->var());
   }
   for (const BufferRegion& write : block->block->writes) {
-    std::vector<TreeNode*> loops = axes;
+    Nodes loops = axes;
     std::vector<Expr> elements;
     // Dims without axes are the same for all iterations: the others keep them apart, or nothing does.
     auto has_axes = [&](const Range& range) {

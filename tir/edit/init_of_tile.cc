@@ -10,8 +10,7 @@ namespace {
 
 class InitOfTile {
  public:
-  InitOfTile(TreeNode* block, const std::vector<TreeNode*>& inside, const std::vector<IterVar>& tile_axes,
-             const VarMap& positions)
+  InitOfTile(TreeNode* block, const Nodes& inside, const std::vector<IterVar>& tile_axes, const VarMap& positions)
       : tree_(*block->tree), block_(block), tile_axes_(tile_axes), positions_(positions) {
     for (TreeNode* loop : inside) {
       bool reduces = std::ranges::any_of(tile_axes, [&](const IterVar& axis) {
@@ -98,16 +97,15 @@ class InitOfTile {
   TreeNode* block_;
   const std::vector<IterVar>& tile_axes_;
   const VarMap& positions_;
-  std::vector<TreeNode*> reduce_loops_, spatial_loops_, left_out_;
+  Nodes reduce_loops_, spatial_loops_, left_out_;
   std::vector<std::pair<VarRef, Expr>> nest_;  // variables and extents, outermost first
   VarMap vars_, placed_;                       // loops inside, and axes of the tile, in terms of the nest
 };
 
 }  // namespace
 
-Stmt init_of_tile(TreeNode* block, const std::vector<TreeNode*>& inside, const std::vector<IterVar>& tile_axes,
-                  const VarMap& positions, const std::vector<Expr>& conditions,
-                  const std::vector<VarRef>& outer_reduce_axes) {
+Stmt init_of_tile(TreeNode* block, const Nodes& inside, const std::vector<IterVar>& tile_axes, const VarMap& positions,
+                  const std::vector<Expr>& conditions, const std::vector<VarRef>& outer_reduce_axes) {
   return InitOfTile(block, inside, tile_axes, positions).make_nest(conditions, outer_reduce_axes);
 }
 

@@ -37,7 +37,7 @@ std::vector<Expr> find_origins(const IterMap& map, const std::vector<VarRef>& va
 }  // namespace
 
 std::optional<MappedBox> map_box(Tree& tree, const IndexMap& map, const std::vector<Expr>& shape, std::string* why) {
-  std::vector<TreeNode*> loops;
+  Nodes loops;
   std::vector<Expr> positions;
   for (const Expr& extent : shape) {
     loops.push_back(tree.new_loop("i", extent));

@@ -96,7 +96,7 @@ void move_block(Tree& tree, TreeNode* block, TreeNode* loop, size_t position, co
   tree.remove(block);
   block->block->predicate.reset();
   block->affine.reset();
-  std::vector<TreeNode*> loops;
+  Nodes loops;
   std::vector<Expr> conditions;
   for (size_t a = 0; a < ranges.size(); ++a) {
     IterVar& axis = block->axes()[a];
@@ -156,7 +156,7 @@ bool is_part(const Tree& tree, const Buffer& buffer, const std::vector<Range>& r
 TreeNode* insert_copy(TreeNode* parent, size_t place, const std::string& name, const Buffer& from, const Buffer& to,
                       const std::vector<Range>& region) {
   Tree& tree = *parent->tree;
-  std::vector<TreeNode*> loops;
+  Nodes loops;
   std::vector<IterVar> axes;
   std::vector<Expr> position, conditions;
   const std::vector<Expr>& shape = buffer_type(from).shape;
@@ -190,8 +190,7 @@ TreeNode* insert_copy(TreeNode* parent, size_t place, const std::string& name, c
 }
 
 TreeNode* insert_cache(TreeNode* parent, size_t position, const Buffer& buffer, AccessKind kind,
-                       const std::string& storage_scope, const std::vector<Range>& region,
-                       const std::vector<TreeNode*>& users) {
+                       const std::string& storage_scope, const std::vector<Range>& region, const Nodes& users) {
   Buffer cache = cache_of(buffer, storage_scope);
   bool reads = kind == AccessKind::kRead;
   TreeNode* copy = insert_copy(parent, position, cache->name, reads ? buffer : cache, reads ? cache : buffer, region);
@@ -211,7 +210,7 @@ TreeNode* leaf_block(Tree& tree, const std::string& name, std::vector<IterVar> a
 
 TreeNode* compute_nest(Tree& tree, const std::string& name, const std::vector<Expr>& extents,
                        const std::function<Stmt(const std::vector<Expr>&)>& body) {
-  std::vector<TreeNode*> loops;
+  Nodes loops;
   std::vector<IterVar> axes;
   std::vector<Expr> position;
   for (const Expr& extent : extents) {
@@ -222,8 +221,7 @@ TreeNode* compute_nest(Tree& tree, const std::string& name, const std::vector<Ex
   return tree.wrap(leaf_block(tree, name, axes, body(position)), loops);
 }
 
-IterVar add_loop_with_axis(Tree& tree, std::vector<TreeNode*>& loops, const VarRef& axis, const Expr& extent,
-                           IterKind kind) {
+IterVar add_loop_with_axis(Tree& tree, Nodes& loops, const VarRef& axis, const Expr& extent, IterKind kind) {
   loops.push_back(tree.new_loop(fmt::format("ax{}", loops.size()), extent));
   return {axis, {int_imm(0, dtype_of(axis)), extent}, kind, loops.back()->var()};
 }
@@ -234,7 +232,7 @@ TreeNode* top_of_own_loops(TreeNode* node) {
   return top;
 }
 
-void replace_own_loops(TreeNode* block, const std::vector<TreeNode*>& loops) {
+void replace_own_loops(TreeNode* block, const Nodes& loops) {
   Tree& tree = *block->tree;
   TreeNode* top = top_of_own_loops(block);
   TreeNode* parent = top->parent;

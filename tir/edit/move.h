@@ -23,8 +23,7 @@ TreeNode* insert_copy(TreeNode* parent, size_t position, const std::string& name
 // Inserts a block that copies the region of the buffer to a new one (kRead), or back from the new one to the buffer
 // (kWrite). The users access the new buffer instead.
 TreeNode* insert_cache(TreeNode* parent, size_t position, const Buffer& buffer, AccessKind kind,
-                       const std::string& storage_scope, const std::vector<Range>& region,
-                       const std::vector<TreeNode*>& users);
+                       const std::string& storage_scope, const std::vector<Range>& region, const Nodes& users);
 std::vector<Range> whole_buffer(const Buffer& buffer);
 // Makes a block that does not hold other blocks, and finds its regions.
 TreeNode* leaf_block(Tree& tree, const std::string& name, std::vector<IterVar> axes, const Stmt& body,
@@ -33,13 +32,13 @@ TreeNode* leaf_block(Tree& tree, const std::string& name, std::vector<IterVar> a
 TreeNode* compute_nest(Tree& tree, const std::string& name, const std::vector<Expr>& extents,
                        const std::function<Stmt(const std::vector<Expr>& position)>& body);
 // Adds a loop over [0, extent), named by its position among `loops`, and returns the axis that it drives.
-IterVar add_loop_with_axis(Tree& tree, std::vector<TreeNode*>& loops, const VarRef& axis, const Expr& extent,
+IterVar add_loop_with_axis(Tree& tree, Nodes& loops, const VarRef& axis, const Expr& extent,
                            IterKind kind = IterKind::kSpatial);
 // Returns the outermost of the loops around the block (or loop) that hold nothing else, or the node itself if there are
 // none.
 TreeNode* top_of_own_loops(TreeNode* node);
 // Puts other loops in the place of those that hold nothing but the block.
-void replace_own_loops(TreeNode* block, const std::vector<TreeNode*>& loops);
+void replace_own_loops(TreeNode* block, const Nodes& loops);
 // Returns the axis with a new variable, its value over other loops; `axes` gets the variable.
 IterVar fresh_axis(const IterVar& axis, const VarMap& loops, VarMap& axes);
 

@@ -82,7 +82,7 @@ bool needs_order(const Block& block) {
 
 bool comes_in_order(const TreeNode* block) { return comes_in_order(block, axis_values(block), loops_above(block)); }
 
-bool comes_in_order(const TreeNode* block, const std::vector<Expr>& axis_values, const std::vector<TreeNode*>& loops) {
+bool comes_in_order(const TreeNode* block, const std::vector<Expr>& axis_values, const Nodes& loops) {
   std::vector<Expr> values;
   for (size_t a = 0; a < axis_values.size(); ++a) {
     if (block->axes()[a].kind != IterKind::kSpatial) values.push_back(axis_values[a]);

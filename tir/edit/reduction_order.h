@@ -12,6 +12,6 @@ bool needs_order(const Block& block);
 // would.
 bool comes_in_order(const TreeNode* block);
 // Does the same for other values of the axes, in other loops (outermost first).
-bool comes_in_order(const TreeNode* block, const std::vector<Expr>& axis_values, const std::vector<TreeNode*>& loops);
+bool comes_in_order(const TreeNode* block, const std::vector<Expr>& axis_values, const Nodes& loops);
 
 }  // namespace relaxc::scheduling

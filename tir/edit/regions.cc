@@ -2,7 +2,7 @@
 
 namespace relaxc::scheduling {
 
-RunningVars running(const std::vector<TreeNode*>& loops) {
+RunningVars running(const Nodes& loops) {
   RunningVars result;
   for (const TreeNode* loop : loops) result.emplace(loop->var().get(), loop->range());
   return result;
@@ -34,7 +34,7 @@ std::vector<Range> region_at(const TreeNode* block, const BufferRegion& region, 
   return result;
 }
 
-std::optional<std::vector<Range>> region_at(const std::vector<TreeNode*>& blocks, const Buffer& buffer, AccessKind kind,
+std::optional<std::vector<Range>> region_at(const Nodes& blocks, const Buffer& buffer, AccessKind kind,
                                             const TreeNode* below) {
   std::optional<std::vector<Range>> result;
   for (const TreeNode* block : blocks) {

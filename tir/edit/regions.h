@@ -5,7 +5,7 @@
 
 namespace relaxc::scheduling {
 
-RunningVars running(const std::vector<TreeNode*>& loops);
+RunningVars running(const Nodes& loops);
 
 // Widens the region of the buffer to one that covers `more`, too.
 void widen(std::vector<Range>& region, const std::vector<Range>& more, const Buffer& buffer, const Analyzer& facts);
@@ -14,7 +14,7 @@ void widen(std::vector<Range>& region, const std::vector<Range>& more, const Buf
 std::vector<Range> region_at(const TreeNode* block, const BufferRegion& region, const TreeNode* below);
 // Returns the hull of the regions of the buffer that these blocks access.
 enum class AccessKind : uint8_t { kRead, kWrite };
-std::optional<std::vector<Range>> region_at(const std::vector<TreeNode*>& blocks, const Buffer& buffer, AccessKind kind,
+std::optional<std::vector<Range>> region_at(const Nodes& blocks, const Buffer& buffer, AccessKind kind,
                                             const TreeNode* below);
 
 }  // namespace relaxc::scheduling

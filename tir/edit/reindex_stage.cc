@@ -73,7 +73,7 @@ std::vector<Expr> shape_of_copy(Step& step, TreeNode* block, const std::vector<I
                                 const std::vector<Expr>& mapped) {
   const Analyzer& facts = block->tree->facts;
   VarMap to_loops;
-  std::vector<TreeNode*> loops;
+  Nodes loops;
   std::vector<Expr> shape;
   for (const IterVar& axis : axes) {
     loops.push_back(block->tree->new_loop(axis.var->name, axis.domain.extent));

@@ -32,13 +32,13 @@ TreeNode* Step::loop(const LoopRV& loop) {
 TreeNode* Step::place(const Place& place) {
   return std::visit([&](const auto& rv) { return node(rv.var); }, place);
 }
-std::vector<TreeNode*> Step::loops(const Loops& loops) {
-  std::vector<TreeNode*> result;
+Nodes Step::loops(const Loops& loops) {
+  Nodes result;
   for (const LoopRV& rv : loops) result.push_back(loop(rv));
   return result;
 }
-std::vector<TreeNode*> Step::blocks(const Blocks& blocks) {
-  std::vector<TreeNode*> result;
+Nodes Step::blocks(const Blocks& blocks) {
+  Nodes result;
   for (const BlockRV& rv : blocks) result.push_back(block(rv));
   return result;
 }
@@ -130,7 +130,7 @@ void Step::set_kind(const LoopRV& loop, ForKind kind, std::string thread) {
   node->loop->thread = std::move(thread);
 }
 
-void Step::refuse(const std::vector<TreeNode*>& at, const std::string& condition) {
+void Step::refuse(const Nodes& at, const std::string& condition) {
   throw DoesNotFit{std::string(name_), condition, at};
 }
 
@@ -158,12 +158,12 @@ Diagnostic DoesNotFit::diagnostic(bool with_program) const {
   return result;
 }
 
-Loops Step::loop_results(const std::vector<TreeNode*>& loops) {
+Loops Step::loop_results(const Nodes& loops) {
   Loops result;
   for (TreeNode* loop : loops) result.push_back(loop_result(loop));
   return result;
 }
-Blocks Step::block_results(const std::vector<TreeNode*>& blocks) {
+Blocks Step::block_results(const Nodes& blocks) {
   Blocks result;
   for (TreeNode* block : blocks) result.push_back(block_result(block));
   return result;

@@ -2,7 +2,7 @@
 // hands out results. A step is a struct (tir/primitives/):
 //
 //   LoopRV Fuse::apply(Step& step) const {
-//     std::vector<TreeNode*> nest = step.loops(loops);
+//     Nodes nest = step.loops(loops);
 //     if (...) step.refuse(nest, "...");
 //     ...
 //     return step.loop_result(fused);
@@ -20,9 +20,9 @@ constexpr int64_t kLargestNumber = (int64_t{1} << 31) - 1;
 
 // The reason why a step does not fit the program, which is left as it was. It is an expected answer and not an error.
 struct DoesNotFit {
-  std::string step;                // its name
-  std::string condition;           // that does not hold
-  std::vector<TreeNode*> at = {};  // the places that it is about, of a workspace that still exists
+  std::string step;       // its name
+  std::string condition;  // the condition that does not hold
+  Nodes at = {};          // the places that it is about, of a workspace that still exists
 
   // "split: <condition>".
   std::string message() const { return step + ": " + condition; }
@@ -91,8 +91,8 @@ class Step {
   TreeNode* block(const BlockRV& block);
   TreeNode* loop(const LoopRV& loop);
   TreeNode* place(const Place& place);
-  std::vector<TreeNode*> loops(const Loops& loops);
-  std::vector<TreeNode*> blocks(const Blocks& blocks);
+  Nodes loops(const Loops& loops);
+  Nodes blocks(const Blocks& blocks);
   // Returns a variable for a node, to hand to a part.
   BlockRV variable_of(TreeNode* block) { return {workspace_.name_node(block, false)}; }
   // Returns an expression over sampled numbers.
@@ -112,9 +112,9 @@ class Step {
 
   // Ends the step with the message "split: <condition>" (in which nodes and variables stand for their names) and the
   // program with the places marked.
-  [[noreturn]] void refuse(const std::vector<TreeNode*>& at, const std::string& condition);
+  [[noreturn]] void refuse(const Nodes& at, const std::string& condition);
   template <class... Args>
-  [[noreturn]] void refuse(const std::vector<TreeNode*>& at, MessageFormat<Args...> condition, const Args&... args) {
+  [[noreturn]] void refuse(const Nodes& at, MessageFormat<Args...> condition, const Args&... args) {
     refuse(at, message(condition, args...));
   }
   // Refuses a map that does not take as many positions as the block has axes.
@@ -124,15 +124,15 @@ class Step {
   // Gives the loop another kind, and refuses where its iterations cannot run in any order as that kind asks.
   void set_kind(const LoopRV& loop, ForKind kind, std::string thread = {});
   void require(const Refusal& refusal, TreeNode* at) { require(refusal, std::vector{at}); }
-  void require(const Refusal& refusal, const std::vector<TreeNode*>& at) {
+  void require(const Refusal& refusal, const Nodes& at) {
     if (refusal) refuse(at, *refusal);
   }
 
   // Return variables for results.
   BlockRV block_result(TreeNode* block) { return {workspace_.name_node(block, !is_part_)}; }
   LoopRV loop_result(TreeNode* loop) { return {workspace_.name_node(loop, !is_part_)}; }
-  Loops loop_results(const std::vector<TreeNode*>& loops);
-  Blocks block_results(const std::vector<TreeNode*>& blocks);
+  Loops loop_results(const Nodes& loops);
+  Blocks block_results(const Nodes& blocks);
   Exprs number_results(const std::vector<int64_t>& numbers);
 
  private:

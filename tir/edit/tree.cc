@@ -55,9 +55,9 @@ void Tree::import_body(TreeNode* into, const Stmt& body) {
   for (TreeNode* child : import(body)) append(into, child);
 }
 
-std::vector<TreeNode*> Tree::import(const Stmt& stmt) {
+Nodes Tree::import(const Stmt& stmt) {
   if (const Seq* list = stmt.as<Seq>()) {
-    std::vector<TreeNode*> result;
+    Nodes result;
     for (const Stmt& item : list->stmts) {
       for (TreeNode* node : import(item)) result.push_back(node);
     }
@@ -140,7 +140,7 @@ Tree::Tree(const PrimFuncRef& function)
   }
 }
 
-Stmt Tree::stmt(const std::vector<TreeNode*>& nodes) const {
+Stmt Tree::stmt(const Nodes& nodes) const {
   std::vector<Stmt> stmts;
   for (const TreeNode* node : nodes) stmts.push_back(stmt(*node));
   return seq(std::move(stmts));
@@ -185,7 +185,7 @@ void Tree::insert(TreeNode* parent, size_t position, TreeNode* child) {
 
 void Tree::detach(TreeNode* node) {
   if (!node->parent) return;
-  std::vector<TreeNode*>& siblings = node->parent->children;
+  Nodes& siblings = node->parent->children;
   siblings.erase(siblings.begin() + static_cast<long>(node->position()));
   node->parent = nullptr;
 }
@@ -214,7 +214,7 @@ void Tree::remove_with_buffer(TreeNode* block, const Buffer& buffer) {
   std::erase_if(scope->block->alloc_buffers, [&](const Buffer& own) { return same_node(own, buffer); });
 }
 
-TreeNode* Tree::wrap(TreeNode* body, const std::vector<TreeNode*>& loops) {
+TreeNode* Tree::wrap(TreeNode* body, const Nodes& loops) {
   if (loops.empty()) return body;
   if (body->parent) replace(body, loops.front());
   for (size_t i = 1; i < loops.size(); ++i) append(loops[i - 1], loops[i]);
@@ -224,8 +224,8 @@ TreeNode* Tree::wrap(TreeNode* body, const std::vector<TreeNode*>& loops) {
 
 // ---- Search
 
-std::vector<TreeNode*> Tree::blocks() const {
-  std::vector<TreeNode*> result;
+Nodes Tree::blocks() const {
+  Nodes result;
   auto visit = [&](auto& self, TreeNode* node) -> void {
     if (node->is_block() && node != root_) result.push_back(node);
     for (TreeNode* child : node->children) self(self, child);
@@ -267,21 +267,21 @@ TreeNode* scope_of(const TreeNode* node) {
   return at;
 }
 
-std::vector<TreeNode*> loops_above(const TreeNode* node) {
-  std::vector<TreeNode*> result;
+Nodes loops_above(const TreeNode* node) {
+  Nodes result;
   for (TreeNode* at = node->parent; at && at->is_loop(); at = at->parent) result.push_back(at);
   std::reverse(result.begin(), result.end());
   return result;
 }
 
-std::vector<TreeNode*> loops_from(const TreeNode* outermost, const TreeNode* node) {
-  std::vector<TreeNode*> loops = loops_above(node);
+Nodes loops_from(const TreeNode* outermost, const TreeNode* node) {
+  Nodes loops = loops_above(node);
   if (outermost) loops.erase(loops.begin(), std::ranges::find(loops, outermost));
   return loops;
 }
 
-std::vector<TreeNode*> blocks_below(const TreeNode* node) {
-  std::vector<TreeNode*> result;
+Nodes blocks_below(const TreeNode* node) {
+  Nodes result;
   auto visit = [&](auto& self, TreeNode* at) -> void {
     if (at->is_block()) {
       result.push_back(at);
@@ -293,10 +293,10 @@ std::vector<TreeNode*> blocks_below(const TreeNode* node) {
   return result;
 }
 
-std::vector<TreeNode*> blocks_inside(const TreeNode* node) {
-  std::vector<TreeNode*> result;
+Nodes blocks_inside(const TreeNode* node) {
+  Nodes result;
   for (const TreeNode* child : node->children) {
-    std::vector<TreeNode*> below = blocks_below(child);
+    Nodes below = blocks_below(child);
     result.insert(result.end(), below.begin(), below.end());
   }
   return result;
@@ -309,7 +309,7 @@ bool is_ancestor(const TreeNode* above, const TreeNode* below) {
   return false;
 }
 
-TreeNode* common_ancestor(const std::vector<TreeNode*>& nodes) {
+TreeNode* common_ancestor(const Nodes& nodes) {
   TreeNode* result = nodes.front();
   for (TreeNode* node : nodes) {
     while (!is_ancestor(result, node)) result = result->parent;
@@ -334,7 +334,7 @@ bool is_alive(const TreeNode* node) {
   return node == node->tree->root();
 }
 
-bool mentions_any(const NodeRef& node, const std::vector<TreeNode*>& loops) {
+bool mentions_any(const NodeRef& node, const Nodes& loops) {
   bool found = false;
   walk(node, [&](const Ref<Var>& at) {
     for (const TreeNode* loop : loops) found = found || same_node(at, loop->var());
@@ -354,7 +354,11 @@ std::vector<Expr> axis_values(const TreeNode* block) {
   for (const IterVar& axis : block->axes()) result.push_back(axis.value);
   return result;
 }
-VarMap values_of_axes(const TreeNode* block) { return axes_as(block->axes(), axis_values(block)); }
+VarMap values_of_axes(const TreeNode* block) {
+  VarMap result;
+  for (const IterVar& axis : block->axes()) result.emplace(axis.var.get(), axis.value);
+  return result;
+}
 VarMap axes_as(const std::vector<IterVar>& axes, const std::vector<Expr>& values) {
   VarMap result;
   for (size_t a = 0; a < axes.size(); ++a) result.emplace(axes[a].var.get(), values[a]);
@@ -434,7 +438,7 @@ void restrict_block(TreeNode* block, const Expr& condition) {
 TreeNode* copy_subtree(Tree& tree, const TreeNode* node) {
   // Variables bound inside become new ones by the machinery that copies functions.
   PrimFuncRef copy = with_fresh_variables(make_prim_func({.params = {}, .body = tree.stmt(*node), .attrs = {}}));
-  std::vector<TreeNode*> nodes = tree.import(copy->body);
+  Nodes nodes = tree.import(copy->body);
   RELAXC_CHECK(nodes.size() == 1, "a copy of one node is one node");
   std::unordered_set<std::string_view> taken;
   for (const TreeNode* block : tree.blocks()) taken.insert(block->name());

@@ -11,6 +11,8 @@
 namespace relaxc::scheduling {
 
 class Tree;
+struct TreeNode;
+using Nodes = std::vector<TreeNode*>;
 
 // kLeaf: any other statement; primitives do not look into it.
 enum class TreeKind : uint8_t { kLoop, kBlock, kLeaf };
@@ -30,10 +32,10 @@ struct TreeNode : BlockFacts {
   Tree* tree = nullptr;
   TreeKind kind = TreeKind::kLeaf;
   Span span = {};
-  TreeNode* parent = nullptr;            // null: the root, or no longer part of the program
-  std::vector<TreeNode*> children = {};  // of loops, and of blocks that hold blocks
-  std::optional<For> loop = {};          // the body is `children`
-  std::optional<Block> block = {};       // the body is `children`, if there are any
+  TreeNode* parent = nullptr;       // null: the root, or no longer part of the program
+  Nodes children = {};              // of loops, and of blocks that hold blocks
+  std::optional<For> loop = {};     // the body is `children`
+  std::optional<Block> block = {};  // the body is `children`, if there are any
   std::optional<Stmt> leaf = {};
   // Tells whether the axes' values are one to one with the iterations of the loops up to the scope (see iter_map.h);
   // absent when that has not been computed since a loop above changed.
@@ -78,9 +80,9 @@ class Tree {
   TreeNode* new_block(Block block, const Span& span = {});
   // Returns the statement as nodes: its loops and blocks at the top, one node for anything else. Variables keep their
   // identity.
-  std::vector<TreeNode*> import(const Stmt& stmt);
+  Nodes import(const Stmt& stmt);
   // Returns the statement that the nodes stand for.
-  Stmt stmt(const std::vector<TreeNode*>& nodes) const;
+  Stmt stmt(const Nodes& nodes) const;
   Stmt stmt(const TreeNode& node) const;
 
   void insert(TreeNode* parent, size_t position, TreeNode* child);
@@ -95,14 +97,14 @@ class Tree {
   void replace(TreeNode* node, TreeNode* with);
   // Puts a nest of these loops, outermost first, around `body`. Returns the outermost loop, or the body if there are
   // none.
-  TreeNode* wrap(TreeNode* body, const std::vector<TreeNode*>& loops);
+  TreeNode* wrap(TreeNode* body, const Nodes& loops);
 
   // Returns a name that no block has: the given one, or the given one with a number.
   std::string fresh_block_name(const std::string& wish) const;
   // Returns the block of that name, or null when there are none or several.
   TreeNode* find_block(std::string_view name) const;
   // Returns all blocks but the root, in program order.
-  std::vector<TreeNode*> blocks() const;
+  Nodes blocks() const;
 
  private:
   TreeNode* new_node(TreeKind kind, const Span& span);
@@ -137,9 +139,7 @@ std::string message(MessageFormat<Args...> text, const Args&... args) {
 
 // ---- Looking around
 
-inline bool contains(const std::vector<TreeNode*>& nodes, const TreeNode* node) {
-  return std::ranges::find(nodes, node) != nodes.end();
-}
+inline bool contains(const Nodes& nodes, const TreeNode* node) { return std::ranges::find(nodes, node) != nodes.end(); }
 template <class Handle>
   requires std::is_convertible_v<Handle, NodeRef>
 bool contains(const std::vector<Handle>& list, const NodeRef& node) {
@@ -149,21 +149,21 @@ bool contains(const std::vector<Handle>& list, const NodeRef& node) {
 // Returns the block that the node stands in.
 TreeNode* scope_of(const TreeNode* node);
 // Returns the loops around the node up to its scope, outermost first, without the node itself.
-std::vector<TreeNode*> loops_above(const TreeNode* node);
+Nodes loops_above(const TreeNode* node);
 // Returns those of the loops that are `outermost` or inside of it; all of them when it is null.
-std::vector<TreeNode*> loops_from(const TreeNode* outermost, const TreeNode* node);
+Nodes loops_from(const TreeNode* outermost, const TreeNode* node);
 // Returns the blocks in the subtree, including the node itself but not those inside of other blocks, in program order.
-std::vector<TreeNode*> blocks_below(const TreeNode* node);
+Nodes blocks_below(const TreeNode* node);
 // Returns those that stand inside of the loop or block.
-std::vector<TreeNode*> blocks_inside(const TreeNode* node);
+Nodes blocks_inside(const TreeNode* node);
 bool is_ancestor(const TreeNode* above, const TreeNode* below);  // or the same
-TreeNode* common_ancestor(const std::vector<TreeNode*>& nodes);
+TreeNode* common_ancestor(const Nodes& nodes);
 // Returns the child of `above` that contains `below`.
 TreeNode* child_towards(const TreeNode* above, TreeNode* below);
 bool precedes(const TreeNode* a, const TreeNode* b);  // in program order
 bool is_alive(const TreeNode* node);
 // Returns whether the variable of one of the loops occurs.
-bool mentions_any(const NodeRef& node, const std::vector<TreeNode*>& loops);
+bool mentions_any(const NodeRef& node, const Nodes& loops);
 
 std::vector<Expr> axis_vars(const TreeNode* block);
 std::vector<Expr> axis_values(const TreeNode* block);

@@ -13,7 +13,11 @@ using Box = std::vector<Range>;
 using Counter = LoopRange;
 
 bool mentions_counter(const Expr& e, const std::vector<Counter>& counters) {
-  return std::ranges::any_of(counters, [&](const Counter& counter) { return mentions(e, counter.var); });
+  bool found = false;
+  walk(e, [&](const Ref<Var>& var) {
+    for (const Counter& counter : counters) found = found || same_node(var, counter.var);
+  });
+  return found;
 }
 
 // Whether the digits that values have of a source run through all combinations.
@@ -273,8 +277,7 @@ class Writes {
 
 }  // namespace
 
-std::optional<std::vector<Range>> written_at(const std::vector<TreeNode*>& blocks, const Buffer& buffer,
-                                             const TreeNode* below) {
+std::optional<std::vector<Range>> written_at(const Nodes& blocks, const Buffer& buffer, const TreeNode* below) {
   if (blocks.empty()) return std::nullopt;
   Writes writes(buffer, blocks[0]->tree->facts);
   for (const TreeNode* block : blocks) {
@@ -283,8 +286,7 @@ std::optional<std::vector<Range>> written_at(const std::vector<TreeNode*>& block
   return writes.box();
 }
 
-bool writes_all(const std::vector<TreeNode*>& blocks, const Buffer& buffer, const TreeNode* below,
-                const std::vector<Range>& needed) {
+bool writes_all(const Nodes& blocks, const Buffer& buffer, const TreeNode* below, const std::vector<Range>& needed) {
   auto made = written_at(blocks, buffer, below);
   for (size_t d = 0; made && d < needed.size(); ++d) {
     if (!covers((*made)[d], needed[d], blocks[0]->tree->facts)) return false;

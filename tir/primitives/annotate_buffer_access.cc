@@ -36,6 +36,4 @@ void AnnotateBufferAccess::apply(Step& step) const {
   refresh_regions_above(block);
 }
 
-size_t AnnotateBufferAccess::map_rank(Step& step) const { return step.block(block)->axes().size(); }
-
 }  // namespace relaxc

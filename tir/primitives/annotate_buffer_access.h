@@ -20,7 +20,7 @@ struct AnnotateBufferAccess {
                           "from the block's axes, a position or (begin, end) for each dim"));
   }
   void apply(scheduling::Step& step) const;
-  size_t map_rank(scheduling::Step& step) const;
+  size_t map_rank(scheduling::Step& step) const { return step.block(block)->axes().size(); }
 };
 
 }  // namespace relaxc

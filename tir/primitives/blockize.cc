@@ -17,10 +17,10 @@ namespace {
 struct Neighbours {
   TreeNode* above;
   size_t first;
-  std::vector<TreeNode*> children;
+  Nodes children;
 };
 
-Neighbours find_neighbours(Step& step, const std::vector<TreeNode*>& blocks) {
+Neighbours find_neighbours(Step& step, const Nodes& blocks) {
   if (blocks.empty()) step.refuse({}, "there are no blocks");
   TreeNode* above = common_ancestor(blocks);
   TreeNode* scope = above->is_block() ? above : scope_of(above);
@@ -34,7 +34,7 @@ Neighbours find_neighbours(Step& step, const std::vector<TreeNode*>& blocks) {
     last = std::max(last, child_towards(above, block)->position());
   }
   auto begin = above->children.begin();
-  std::vector<TreeNode*> children(begin + static_cast<long>(first), begin + static_cast<long>(last) + 1);
+  Nodes children(begin + static_cast<long>(first), begin + static_cast<long>(last) + 1);
   for (TreeNode* child : children) {
     for (TreeNode* other : blocks_below(child)) {
       if (!contains(blocks, other)) step.refuse({other}, "block '{}' stands between them, but is not listed", other);
@@ -44,10 +44,10 @@ Neighbours find_neighbours(Step& step, const std::vector<TreeNode*>& blocks) {
 }
 
 // Blocks side by side in one block, whose axes are the loops around them.
-TreeNode* blockize_together(Step& step, const std::vector<TreeNode*>& blocks) {
+TreeNode* blockize_together(Step& step, const Nodes& blocks) {
   const auto [above, first, inside] = find_neighbours(step, blocks);
   Tree& tree = *above->tree;
-  std::vector<TreeNode*> loops = loops_above(inside[0]);
+  Nodes loops = loops_above(inside[0]);
   std::vector<std::string> names;
   for (const TreeNode* block : blocks) names.push_back(block->name());
   Block outer{.name = tree.fresh_block_name(fmt::format("{}_o", fmt::join(names, "_"))), .body = no_op()};
@@ -138,7 +138,7 @@ class BlockOfTiles {
   }
 
   void divide_axes() {
-    std::vector<TreeNode*> loops = loops_above(inner_);
+    Nodes loops = loops_above(inner_);
     std::string why;
     std::optional<IterMap> map = find_iter_map(axis_values(inner_), loops, tree_.facts, &why);
     if (!map) step_.refuse({inner_}, "in block '{}' {}", inner_, why);
@@ -147,18 +147,18 @@ class BlockOfTiles {
   }
 
   // Whether the digit counts iterations inside of the tile.
-  bool is_inside(const IterDigit& digit, const IterVar& axis, const std::vector<TreeNode*>& loops) {
+  bool is_inside(const IterDigit& digit, const IterVar& axis, const Nodes& loops) {
     size_t first_inside = loops.size() - inside_.size();
     if (digit.source < loops.size()) return digit.source >= first_inside;
     // A fused sum: all of its parts are on one side.
     if (!mentions_any(digit.value, inside_)) return false;
-    std::vector<TreeNode*> outside(loops.begin(), loops.begin() + static_cast<long>(first_inside));
+    Nodes outside(loops.begin(), loops.begin() + static_cast<long>(first_inside));
     if (mentions_any(digit.value, outside))
       step_.refuse({inner_, top_}, "axis '{}' mixes loops in- and outside", axis.var);
     return true;
   }
 
-  Divided divide(const IterVar& axis, const IterSum& sum, const std::vector<TreeNode*>& loops) {
+  Divided divide(const IterVar& axis, const IterSum& sum, const Nodes& loops) {
     std::vector<IterDigit> low, high;
     for (const IterDigit& digit : sum.digits) (is_inside(digit, axis, loops) ? low : high).push_back(digit);
     DType dtype = dtype_of(axis.value);
@@ -280,8 +280,8 @@ class BlockOfTiles {
   TreeNode *top_, *inner_;
   const std::vector<IterVar> axes_;  // of the block before
   const bool preserve_unit_iters_;
-  std::vector<TreeNode*> inside_;  // the loops of a tile
-  std::vector<Divided> tiles_;     // for each axis
+  Nodes inside_;                // the loops of a tile
+  std::vector<Divided> tiles_;  // for each axis
   std::vector<VarRef> outer_vars_;
   std::vector<Expr> outer_conditions_, inner_conditions_;
   std::vector<IterVar> inner_axes_;
@@ -301,7 +301,7 @@ BlockRV Blockize::apply(Step& step) const {
   if (const Blocks* list = std::get_if<Blocks>(&target); list && list->size() != 1)
     return step.block_result(blockize_together(step, step.blocks(*list)));
   TreeNode* top = node_of(step, target);
-  std::vector<TreeNode*> below = blocks_below(top);
+  Nodes below = blocks_below(top);
   if (below.size() != 1) step.refuse({top}, "the subtree holds {} blocks, expected one", below.size());
   TreeNode* inner = below[0];
   if (!inner->parent) step.refuse({top}, "nothing can stand around the root block");

@@ -96,7 +96,7 @@ Blocks CacheIndex::apply(Step& step) const {
   if (!scope || !block->is_leaf_block()) step.refuse({block}, "the block holds blocks");
   step.require(not_movable(block), block);
   std::vector<CachedIndex> found = find_indices(block, cse_thresh);
-  std::vector<TreeNode*> made;
+  Nodes made;
   for (CachedIndex& index : found) {
     TreeNode* nest = nest_of_index(tree, index, fmt::format("index_{}", made.size()), storage_scope);
     tree.insert(scope, child_towards(scope, block)->position(), nest);

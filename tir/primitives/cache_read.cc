@@ -13,7 +13,7 @@ BlockRV CacheRead::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
   TreeNode* scope = step.scope(block);
   Buffer buffer = step.buffer(block, read_buffer_index, AccessKind::kRead);
-  std::vector<TreeNode*> consumers = step.blocks(consumer_blocks), producers = writers(scope, buffer);
+  Nodes consumers = step.blocks(consumer_blocks), producers = writers(scope, buffer);
   if (consumers.empty()) consumers = readers(scope, buffer);
   if (consumers.empty()) step.refuse({block}, "no block reads '{}'", buffer);
   for (TreeNode* consumer : consumers) {
@@ -26,7 +26,7 @@ BlockRV CacheRead::apply(Step& step) const {
     }
   }
   // Before the first consumer, as far out as the producers allow.
-  std::vector<TreeNode*> involved = consumers;
+  Nodes involved = consumers;
   involved.insert(involved.end(), producers.begin(), producers.end());
   TreeNode* place = producers.empty() ? scope : common_ancestor(involved);
   auto position_in_place = [&](TreeNode* user) { return child_towards(place, user)->position(); };

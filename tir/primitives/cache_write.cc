@@ -16,7 +16,7 @@ BlockRV CacheWrite::apply(Step& step) const {
   step.require(not_complete_or_reduction(block), block);
   if (block->partial) step.refuse({block}, "block '{}' may leave elements unwritten", block);
   Buffer buffer = step.buffer(block, write_buffer_index, AccessKind::kWrite);
-  std::vector<TreeNode*> all_readers = readers(scope, buffer), users = step.blocks(consumer_blocks);
+  Nodes all_readers = readers(scope, buffer), users = step.blocks(consumer_blocks);
   std::erase(all_readers, block);
   for (TreeNode* reader : all_readers) {
     if (precedes(reader, block))
@@ -26,7 +26,7 @@ BlockRV CacheWrite::apply(Step& step) const {
     if (!contains(all_readers, user))
       step.refuse({user}, "block '{}' does not read '{}' in the same scope", user, buffer);
   }
-  std::vector<TreeNode*> involved = all_readers;
+  Nodes involved = all_readers;
   involved.push_back(block);
   TreeNode* place = all_readers.empty() ? scope : common_ancestor(involved);
   // Copied once per iteration, a result must be final in it.

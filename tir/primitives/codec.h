@@ -12,7 +12,7 @@ struct WrongKind {
 template <class T>
 struct Codec;
 
-// The variable that the value is.
+// Returns the value as a variable.
 inline VarRef variable_in(const AttrValue& value, std::string_view expected) {
   const Expr* e = value.as<Expr>();
   if (!e || !e->is<Var>()) throw WrongKind{expected};

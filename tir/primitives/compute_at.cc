@@ -12,8 +12,7 @@ using namespace scheduling;
 namespace {
 
 // Among the loop's children, before all of the consumers.
-size_t position_before(Step& step, TreeNode* block, TreeNode* loop, const std::vector<TreeNode*>& consumers,
-                       int64_t index) {
+size_t position_before(Step& step, TreeNode* block, TreeNode* loop, const Nodes& consumers, int64_t index) {
   if (consumers.empty()) step.refuse({block}, "block '{}' has no consumers", block);
   size_t first = loop->children.size();
   for (TreeNode* consumer : consumers) {
@@ -30,7 +29,7 @@ size_t position_before(Step& step, TreeNode* block, TreeNode* loop, const std::v
 }
 
 // Returns the ranges that the consumers need in an iteration of the loop.
-AxisRanges ranges_needed(const TreeNode* block, const TreeNode* loop, const std::vector<TreeNode*>& consumers) {
+AxisRanges ranges_needed(const TreeNode* block, const TreeNode* loop, const Nodes& consumers) {
   const std::vector<IterVar>& axes = block->axes();
   const Analyzer& facts = block->tree->facts;
   AxisRanges ranges(axes.size());
@@ -73,7 +72,7 @@ void ComputeAt::apply(Step& step) const {
   step.require(inputs_change(block), block);
   step.require(not_a_destination(loop, block), {block, loop});
   if (is_output(block)) step.refuse({block}, "block '{}' writes an output, which is needed outside of the loop", block);
-  std::vector<TreeNode*> consumers = consumers_of(block);
+  Nodes consumers = consumers_of(block);
   size_t position = position_before(step, block, loop, consumers, index);
   move_block(*block->tree, block, loop, position, ranges_needed(block, loop, consumers), preserve_unit_loops);
   refresh_regions_above(block);

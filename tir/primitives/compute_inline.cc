@@ -46,8 +46,8 @@ bool only_loads_elements(const TreeNode* user, const Buffer& buffer) {
   return mentioned == loaded;
 }
 
-std::vector<TreeNode*> users_of_result(Step& step, TreeNode* block, const Buffer& buffer) {
-  std::vector<TreeNode*> users = block->tree->blocks();
+Nodes users_of_result(Step& step, TreeNode* block, const Buffer& buffer) {
+  Nodes users = block->tree->blocks();
   std::erase_if(users, [&](TreeNode* user) {
     return user == block || !user->is_leaf_block() || !(read_of(user, buffer) || mentions(user->block->body, buffer));
   });
@@ -71,7 +71,7 @@ void ComputeInline::apply(Step& step) const {
   if (is_output(block)) step.refuse({block}, "block '{}' writes an output", block);
   StoreDims dims = dims_of_store(step, block, *store);
   const Buffer buffer = store->buffer;
-  std::vector<TreeNode*> users = users_of_result(step, block, buffer);
+  Nodes users = users_of_result(step, block, buffer);
   auto inlined = [&](const Stmt& stmt) {
     return rewrite(stmt, [&](const Ref<BufferLoad>& load) -> std::optional<Expr> {
       if (!same_node(load->buffer, buffer)) return std::nullopt;

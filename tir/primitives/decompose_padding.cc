@@ -32,7 +32,7 @@ BlockRV DecomposePadding::apply(Step& step) const {
   if (loads) step.refuse({block}, "the condition in block '{}' depends on data", block);
 
   // The pad value goes to all elements of the loop's iterations first.
-  std::vector<TreeNode*> fill_loops;
+  Nodes fill_loops;
   VarMap vars, fill_axes;
   const VarMap values = values_of_axes(block);
   for (TreeNode* at : loops_from(loop, block)) {

@@ -13,18 +13,18 @@ namespace {
 
 // The loops around a reduction, divided where its init is to stand.
 struct InitLoops {
-  std::vector<TreeNode*> outside, inside;
-  std::vector<TreeNode*> spatial;   // inside, to be made again for the init
-  std::vector<TreeNode*> left_out;  // the others inside
+  Nodes outside, inside;
+  Nodes spatial;   // inside, to be made again for the init
+  Nodes left_out;  // the others inside
 };
 
 InitLoops find_init_loops(Step& step, TreeNode* block, TreeNode* loop) {
-  std::vector<TreeNode*> above = loops_above(block);
+  Nodes above = loops_above(block);
   auto at = std::ranges::find(above, loop);
   if (at == above.end()) step.refuse({block, loop}, "loop '{}' is not around block '{}'", loop, block);
   InitLoops result{{above.begin(), at}, {at, above.end()}, {}, {}};
   // Elements that others take over in later iterations (rolling_buffer) would get no init there.
-  for (TreeNode* other : block->carried ? blocks_below(loop) : std::vector<TreeNode*>()) {
+  for (TreeNode* other : block->carried ? blocks_below(loop) : Nodes()) {
     if (other != block)
       step.refuse({block, other, loop}, "block '{}' takes what an iteration of loop '{}' made", other, loop);
   }
@@ -44,7 +44,7 @@ InitLoops find_init_loops(Step& step, TreeNode* block, TreeNode* loop) {
 }
 
 // A reduce axis that is not known to begin with its first value when the loops do.
-const IterVar* axis_begun_before(const TreeNode* block, const std::vector<TreeNode*>& loops) {
+const IterVar* axis_begun_before(const TreeNode* block, const Nodes& loops) {
   VarMap begins;
   for (const TreeNode* loop : loops) begins.emplace(loop->var().get(), loop->loop->min);
   for (const IterVar& axis : block->axes()) {
@@ -80,10 +80,9 @@ std::vector<Expr> conditions_of_init(Step& step, TreeNode* block, const InitLoop
 }
 
 // Makes the init in separate spatial loops.
-TreeNode* nest_of_init(TreeNode* block, const std::vector<TreeNode*>& spatial_loops,
-                       const std::vector<Expr>& conditions) {
+TreeNode* nest_of_init(TreeNode* block, const Nodes& spatial_loops, const std::vector<Expr>& conditions) {
   Tree& tree = *block->tree;
-  std::vector<TreeNode*> loops;
+  Nodes loops;
   VarMap vars, axes;
   for (const TreeNode* at : spatial_loops) {
     const For& old = *at->loop;

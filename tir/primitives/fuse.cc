@@ -20,7 +20,7 @@ void require_runs(Step& step, TreeNode* loop) {
   }
 }
 
-void require_fusable(Step& step, const std::vector<TreeNode*>& loops) {
+void require_fusable(Step& step, const Nodes& loops) {
   const For& first = *loops[0]->loop;
   for (size_t i = 0; i < loops.size(); ++i) {
     const For& loop = *loops[i]->loop;
@@ -39,7 +39,7 @@ void require_fusable(Step& step, const std::vector<TreeNode*>& loops) {
 }
 
 // A loop over as many iterations as all of these have.
-TreeNode* fused_loop(const std::vector<TreeNode*>& loops) {
+TreeNode* fused_loop(const Nodes& loops) {
   Tree& tree = *loops[0]->tree;
   std::string name;
   Expr total = int_imm(1, dtype_of(loops[0]->var()));
@@ -54,7 +54,7 @@ TreeNode* fused_loop(const std::vector<TreeNode*>& loops) {
 }
 
 // The old variables in terms of the new one, as digits in mixed radix.
-VarMap values_in(const For& fused, const std::vector<TreeNode*>& loops, bool preserve_unit_iters) {
+VarMap values_in(const For& fused, const Nodes& loops, bool preserve_unit_iters) {
   const Analyzer& facts = loops[0]->tree->facts;
   bool never_runs = is_int(fused.extent, 0);
   VarMap values;
@@ -78,7 +78,7 @@ VarMap values_in(const For& fused, const std::vector<TreeNode*>& loops, bool pre
 }  // namespace
 
 LoopRV Fuse::apply(Step& step) const {
-  std::vector<TreeNode*> loops = step.loops(this->loops);
+  Nodes loops = step.loops(this->loops);
   if (loops.empty()) step.refuse({}, "there are no loops");
   require_fusable(step, loops);
   Tree& tree = *loops[0]->tree;

@@ -49,7 +49,7 @@ VarMap match_epilogue_axes(Step& step, TreeNode* sum, TreeNode* epilogue, const 
 // Nothing else uses what the sum makes, nor are the epilogue's operands made or its results read in between.
 void require_nothing_between(Step& step, TreeNode* sum, TreeNode* epilogue, const Buffer& buffer) {
   TreeNode* scope = scope_of(sum);
-  std::vector<TreeNode*> users = readers(scope, buffer);
+  Nodes users = readers(scope, buffer);
   std::erase(users, sum);
   if (users.size() != 1 || is_output(sum))
     step.refuse({sum}, "'{}' is used by others than block '{}', too", buffer, epilogue);

@@ -14,14 +14,14 @@ GetBlock GetBlock::recorded(const Workspace& workspace) const {
 BlockRV GetBlock::apply(Step& step) const {
   Tree& tree = step.workspace().tree(func_name.value_or(""));
   if (TreeNode* found = tree.find_block(name)) return step.block_result(found);
-  std::vector<TreeNode*> of_that_name, of_that_op;
+  Nodes of_that_name, of_that_op;
   std::string names = "root";
   for (TreeNode* block : tree.blocks()) {
     names += ", " + block->name();
     if (block->name() == name) of_that_name.push_back(block);
     if (block->block->annotations.get_string(annotations::kOp.name, "") == name) of_that_op.push_back(block);
   }
-  std::vector<TreeNode*>& found = of_that_name.empty() ? of_that_op : of_that_name;
+  Nodes& found = of_that_name.empty() ? of_that_op : of_that_name;
   if (found.size() == 1) return step.block_result(found[0]);
   if (found.empty()) step.refuse({}, "there is no block '{}'; there are: {}", name, names);
   step.refuse(found, "{} blocks have the name '{}'", found.size(), name);

@@ -11,7 +11,11 @@ struct GetOutputBlocks {
   static constexpr auto fields() {
     return std::tuple(required<&GetOutputBlocks::scope_block>("the block that is the scope, such as \"root\""));
   }
-  Blocks apply(scheduling::Step& step) const;
+  Blocks apply(scheduling::Step& step) const {
+    scheduling::Nodes blocks = blocks_inside(step.block(scope_block));
+    std::erase_if(blocks, [](const scheduling::TreeNode* block) { return !is_output(block); });
+    return step.block_results(blocks);
+  }
 };
 
 }  // namespace relaxc

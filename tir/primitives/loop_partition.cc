@@ -85,7 +85,7 @@ Loops LoopPartition::apply(Step& step) const {
   if (factors.empty()) step.refuse({node}, "there are no factors");
   require_no_init_in_parts(step, node);
   std::vector<Range> parts = find_parts(old, sizes_of_parts(step, node, factors), tree.facts);
-  std::vector<TreeNode*> loops;
+  Nodes loops;
   std::vector<std::string> names;
   for (TreeNode* block : blocks_below(node)) names.push_back(block->name());
   for (size_t i = 0; i < parts.size(); ++i) {

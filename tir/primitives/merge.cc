@@ -33,7 +33,7 @@ Refusal not_mergeable(TreeNode* first, TreeNode* a, const TreeNode* second, Tree
   return std::nullopt;
 }
 
-using LoopNest = std::vector<TreeNode*>;  // outermost first
+using LoopNest = Nodes;  // outermost first
 
 // The second nest's variables as the first's.
 VarMap vars_of_nest(const LoopNest& second, const LoopNest& first) {
@@ -71,7 +71,7 @@ void require_same_loops(Step& step, const LoopNest& nest, const LoopNest& first)
 
 // A nest moves up to the first, past what stands between.
 void require_independent_between(Step& step, const std::vector<LoopNest>& nests, TreeNode* top) {
-  const std::vector<TreeNode*>& children = top->parent->children;
+  const Nodes& children = top->parent->children;
   for (size_t p = nests[0][0]->position() + 1; p < top->position(); ++p) {
     bool is_merged = std::ranges::any_of(nests, [&](const LoopNest& n) { return n[0] == children[p]; });
     if (is_merged) continue;
@@ -95,7 +95,7 @@ void require_mergeable(Step& step, const LoopNest& first, const LoopNest& second
 }  // namespace
 
 LoopRV Merge::apply(Step& step) const {
-  std::vector<TreeNode*> loops = step.loops(this->loops);
+  Nodes loops = step.loops(this->loops);
   if (loops.size() < 2) step.refuse(loops, "there are fewer than two loops");
   for (size_t i = 0; i < loops.size(); ++i) {
     for (size_t other = 0; other < loops.size(); ++other) {

@@ -9,7 +9,7 @@ using namespace scheduling;
 Blocks MergeEpilogue::apply(Step& step) const {
   TreeNode* anchor = step.block(this->block);
   // These are the blocks that depend on the anchor, and their inputs from elsewhere.
-  std::vector<TreeNode*> behind = consumers_of(anchor), inlined;
+  Nodes behind = consumers_of(anchor), inlined;
   for (size_t i = 0; i < behind.size(); ++i) {
     for (TreeNode* next : consumers_of(behind[i])) {
       if (!contains(behind, next)) behind.push_back(next);

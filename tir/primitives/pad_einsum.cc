@@ -142,22 +142,22 @@ void pad_buffers(const Einsum& einsum, const std::vector<Expr>& extents) {
 }
 
 // The loops that are the axes, in the order of these; empty when other loops than these are around the block.
-std::vector<TreeNode*> loops_that_are_axes(const TreeNode* block) {
+Nodes loops_that_are_axes(const TreeNode* block) {
   const std::vector<IterVar>& axes = block->axes();
-  std::vector<TreeNode*> all = loops_above(block), result;
+  Nodes all = loops_above(block), result;
   for (const IterVar& axis : axes) {
     for (TreeNode* loop : all) {
       if (!contains(result, loop) && same_node(axis.value, loop->var())) result.push_back(loop);
     }
   }
   bool are_all = result.size() == axes.size() && all.size() == axes.size();
-  return are_all ? result : std::vector<TreeNode*>();
+  return are_all ? result : Nodes();
 }
 
 // Loops that are the axes stay, with other extents.
 void extend_loops(TreeNode* block, const std::vector<Expr>& extents) {
   Tree& tree = *block->tree;
-  std::vector<TreeNode*> loops = loops_that_are_axes(block);
+  Nodes loops = loops_that_are_axes(block);
   bool stay = loops.size() == extents.size();
   for (size_t a = 0; a < extents.size(); ++a) {
     IterVar& axis = block->axes()[a];

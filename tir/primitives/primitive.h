@@ -85,7 +85,7 @@ struct Primitive : PrimitiveInfo {
 };
 
 std::span<const Primitive> primitives();
-// By name, TVM's later spellings included (get_sblock); null: there is none.
+// Returns the row of that name (also in TVM's later spelling, get_sblock), or null.
 const Primitive* find_primitive(std::string_view name);
 // Returns the message for a name that no primitive has.
 std::string unknown_primitive(std::string_view name);
@@ -99,7 +99,7 @@ const Primitive& primitive() {
 // Throws for a word that its kind does not know, refuses numbers with which extents would overflow, and maps that
 // divide by a number that is not positive.
 void check_arguments(const Primitive& primitive, const AttrList& arguments, Step& step);
-// All of them with arguments, results and docs, as --list-primitives shows them.
+// Returns all primitives with arguments, results and docs, as --list-primitives shows them.
 std::string describe_primitives();
 
 }  // namespace relaxc::scheduling

@@ -13,6 +13,4 @@ BlockRV ReindexCacheRead::apply(Step& step) const {
                                          fmt::format("{}_{}", buffer->name, storage_scope), storage_scope, &index_map));
 }
 
-size_t ReindexCacheRead::map_rank(Step& step) const { return step.block(block)->axes().size(); }
-
 }  // namespace relaxc

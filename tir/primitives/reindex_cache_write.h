@@ -19,7 +19,7 @@ struct ReindexCacheWrite {
                       required<&ReindexCacheWrite::index_map>("from the block's axes to positions in the copy"));
   }
   BlockRV apply(scheduling::Step& step) const;
-  size_t map_rank(scheduling::Step& step) const;
+  size_t map_rank(scheduling::Step& step) const { return step.block(block)->axes().size(); }
 };
 
 }  // namespace relaxc

@@ -9,7 +9,7 @@ using namespace scheduling;
 namespace {
 
 // The loops from the outermost to the innermost of these, between which nothing else stands.
-std::vector<TreeNode*> find_chain(Step& step, const std::vector<TreeNode*>& loops) {
+Nodes find_chain(Step& step, const Nodes& loops) {
   TreeNode *outer = loops[0], *inner = loops[0];
   for (TreeNode* loop : loops) {
     if (is_ancestor(loop, outer)) {
@@ -20,7 +20,7 @@ std::vector<TreeNode*> find_chain(Step& step, const std::vector<TreeNode*>& loop
       step.refuse({outer, loop}, "loops '{}' and '{}' are not in one chain", outer, loop);
     }
   }
-  std::vector<TreeNode*> chain;
+  Nodes chain;
   for (TreeNode* at = inner;; at = at->parent) {
     if (!at->is_loop()) step.refuse({outer, inner, at}, "loops '{}' and '{}' are in different blocks", outer, inner);
     chain.insert(chain.begin(), at);
@@ -34,8 +34,8 @@ std::vector<TreeNode*> find_chain(Step& step, const std::vector<TreeNode*>& loop
 }
 
 // Loops of the chain that are not listed stay where they are.
-std::vector<TreeNode*> new_order(const std::vector<TreeNode*>& chain, const std::vector<TreeNode*>& listed) {
-  std::vector<TreeNode*> order;
+Nodes new_order(const Nodes& chain, const Nodes& listed) {
+  Nodes order;
   auto next = listed.begin();
   for (TreeNode* at : chain) {
     bool is_listed = contains(listed, at);
@@ -44,7 +44,7 @@ std::vector<TreeNode*> new_order(const std::vector<TreeNode*>& chain, const std:
   return order;
 }
 
-void require_independent_ranges(Step& step, const std::vector<TreeNode*>& order) {
+void require_independent_ranges(Step& step, const Nodes& order) {
   for (size_t i = 0; i < order.size(); ++i) {
     for (size_t later = i + 1; later < order.size(); ++later) {
       const For& loop = *order[i]->loop;
@@ -55,7 +55,7 @@ void require_independent_ranges(Step& step, const std::vector<TreeNode*>& order)
 }
 
 // The block's reduce loops would come in another order, and its result depends on that.
-Refusal reduces_otherwise(const TreeNode* block, std::vector<TreeNode*> before, std::vector<TreeNode*> after) {
+Refusal reduces_otherwise(const TreeNode* block, Nodes before, Nodes after) {
   if (!block->in_order) return std::nullopt;
   for (auto* loops : {&before, &after})
     std::erase_if(*loops, [&](const TreeNode* loop) { return !drives(loop, block->axes()).reduce; });
@@ -69,15 +69,15 @@ Refusal reduces_otherwise(const TreeNode* block, std::vector<TreeNode*> before, 
 }  // namespace
 
 void Reorder::apply(Step& step) const {
-  std::vector<TreeNode*> loops = step.loops(this->loops);
+  Nodes loops = step.loops(this->loops);
   if (loops.empty()) step.refuse({}, "there are no loops");
   for (TreeNode* loop : loops) {
     if (std::ranges::count(loops, loop) > 1) step.refuse({loop}, "loop '{}' is listed twice", loop);
   }
-  std::vector<TreeNode*> chain = find_chain(step, loops);
+  Nodes chain = find_chain(step, loops);
   TreeNode* outer = chain.front();
   for (TreeNode* block : blocks_below(outer)) step.require(not_reorderable(block, outer), block);
-  std::vector<TreeNode*> order = new_order(chain, loops);
+  Nodes order = new_order(chain, loops);
   require_independent_ranges(step, order);
   for (const TreeNode* block : blocks_below(outer)) step.require(reduces_otherwise(block, chain, order), outer);
 
@@ -85,7 +85,7 @@ void Reorder::apply(Step& step) const {
   Tree& tree = *outer->tree;
   TreeNode* parent = outer->parent;
   size_t position = outer->position();
-  std::vector<TreeNode*> body = chain.back()->children;
+  Nodes body = chain.back()->children;
   for (TreeNode* child : body) tree.detach(child);
   for (TreeNode* at : chain) tree.detach(at);
   tree.insert(parent, position, order.front());

@@ -16,7 +16,7 @@ namespace {
 
 // The consumer's axes for what these writers have made of the buffer in one iteration; refuses by returning why.
 std::variant<AxisRanges, std::string> axes_for(const TreeNode* block, const Buffer& buffer, const TreeNode* loop,
-                                               const std::vector<TreeNode*>& makers) {
+                                               const Nodes& makers) {
   const BufferRegion& read = *read_of(block, buffer);
   bool exact = std::ranges::all_of(read.ranges, [](const Range& range) { return is_int(range.extent, 1); });
   auto made = written_at(makers, buffer, loop);
@@ -31,17 +31,17 @@ std::variant<AxisRanges, std::string> axes_for(const TreeNode* block, const Buff
 // A reduction is to take each value once, those of an element's first reduce iteration before the others: with these
 // ranges in each iteration of the nest, the loops from the first one that moves a reduce axis on must give other values
 // each time, one after the other, and none may move spatial axes, too.
-Refusal not_summable(const TreeNode* block, const AxisRanges& ranges, const std::vector<TreeNode*>& nest) {
+Refusal not_summable(const TreeNode* block, const AxisRanges& ranges, const Nodes& nest) {
   std::vector<IterVar> axes = block->axes();
   std::vector<Expr> values;
-  std::vector<TreeNode*> loops;
+  Nodes loops;
   for (size_t a = 0; a < ranges.size(); ++a) {
     const Range& range = ranges[a].value_or(axes[a].domain);
     loops.push_back(block->tree->new_loop(axes[a].var->name, range.extent));
     axes[a].value = range.min + loops.back()->var();
     values.push_back(axes[a].value);
   }
-  std::vector<TreeNode*> in_order = nest;
+  Nodes in_order = nest;
   in_order.insert(in_order.end(), loops.begin(), loops.end());
   bool reduces = false;
   for (TreeNode* loop : nest) {
@@ -65,8 +65,8 @@ Refusal not_summable(const TreeNode* block, const AxisRanges& ranges, const std:
 }
 
 // Producers of the block in the loop; results of each are final, and complete, in an iteration. In program order.
-std::vector<TreeNode*> producers_inside(Step& step, TreeNode* block, TreeNode* loop) {
-  std::vector<TreeNode*> inside;
+Nodes producers_inside(Step& step, TreeNode* block, TreeNode* loop) {
+  Nodes inside;
   for (TreeNode* producer : producers_of(block)) {
     if (!is_ancestor(loop, producer)) {
       if (!precedes(producer, loop))
@@ -87,7 +87,7 @@ std::vector<TreeNode*> producers_inside(Step& step, TreeNode* block, TreeNode* l
   return inside;
 }
 
-std::vector<TreeNode*> makers_of(std::vector<TreeNode*> blocks, const Buffer& buffer) {
+Nodes makers_of(Nodes blocks, const Buffer& buffer) {
   std::erase_if(blocks, [&](const TreeNode* block) { return !write_of(block, buffer); });
   return blocks;
 }
@@ -95,14 +95,14 @@ std::vector<TreeNode*> makers_of(std::vector<TreeNode*> blocks, const Buffer& bu
 // With these ranges of its axes the block reads, of buffers other than `solved`, no more than an iteration of the loop
 // has made.
 Refusal reads_too_much(const TreeNode* block, const Buffer& solved, const AxisRanges& ranges, const TreeNode* loop,
-                       const std::vector<TreeNode*>& producers) {
+                       const Nodes& producers) {
   RunningVars vars;
   for (size_t a = 0; a < ranges.size(); ++a) {
     const IterVar& axis = block->axes()[a];
     vars.emplace(axis.var.get(), ranges[a].value_or(axis.domain));
   }
   for (const BufferRegion& other : block->block->reads) {
-    std::vector<TreeNode*> makers = makers_of(producers, other.buffer);
+    Nodes makers = makers_of(producers, other.buffer);
     if (same_node(other.buffer, solved) || makers.empty()) continue;
     std::vector<Range> needed;
     for (size_t d = 0; d < other.ranges.size(); ++d)
@@ -115,10 +115,10 @@ Refusal reads_too_much(const TreeNode* block, const Buffer& solved, const AxisRa
 }
 
 // The axes follow from what one of the buffers has new; of the others as much must be there.
-AxisRanges ranges_in(Step& step, TreeNode* block, TreeNode* loop, const std::vector<TreeNode*>& producers) {
+AxisRanges ranges_in(Step& step, TreeNode* block, TreeNode* loop, const Nodes& producers) {
   std::string why;
   for (const BufferRegion& read : block->block->reads) {
-    std::vector<TreeNode*> makers = makers_of(producers, read.buffer);
+    Nodes makers = makers_of(producers, read.buffer);
     if (makers.empty()) continue;
     auto solved = axes_for(block, read.buffer, loop, makers);
     if (const std::string* refusal = std::get_if<std::string>(&solved)) {
@@ -134,7 +134,7 @@ AxisRanges ranges_in(Step& step, TreeNode* block, TreeNode* loop, const std::vec
 }
 
 // Among the loop's children, behind all of the producers.
-size_t position_behind(Step& step, TreeNode* loop, const std::vector<TreeNode*>& producers, int64_t index) {
+size_t position_behind(Step& step, TreeNode* loop, const Nodes& producers, int64_t index) {
   size_t last = 0;
   for (TreeNode* producer : producers) last = std::max(last, child_towards(loop, producer)->position() + 1);
   if (index < 0) return index == -2 ? last : loop->children.size();
@@ -164,10 +164,10 @@ void ReverseComputeAt::apply(Step& step) const {
   step.require(not_complete_or_reduction(block), block);
   step.require(not_a_destination(loop, block), {block, loop});
   require_behind(step, block, loop);
-  std::vector<TreeNode*> producers = producers_inside(step, block, loop);
+  Nodes producers = producers_inside(step, block, loop);
   AxisRanges ranges = ranges_in(step, block, loop, producers);
   if (block->block->init) {
-    std::vector<TreeNode*> nest = loops_above(loop);
+    Nodes nest = loops_above(loop);
     nest.push_back(loop);
     step.require(not_summable(block, ranges, nest), block);
   }

@@ -183,8 +183,8 @@ class FactoredReduction {
   }
 
   // Copies of the spatial loops that are not shared, and of the factor's.
-  std::vector<TreeNode*> loops_again(VarMap& renamed) {
-    std::vector<TreeNode*> result;
+  Nodes loops_again(VarMap& renamed) {
+    Nodes result;
     for (auto it = std::ranges::find(loops_, top_); it != loops_.end(); ++it) {
       if (!is_spatial(*it) && *it != loop_) continue;
       const For& old = *(*it)->loop;
@@ -199,7 +199,7 @@ class FactoredReduction {
   // The block itself, which reduces the partial results, gets new loops.
   TreeNode* nest_of_partial_results() {
     VarMap renamed;
-    std::vector<TreeNode*> again = loops_again(renamed);
+    Nodes again = loops_again(renamed);
     Block& content = *block_->block;
     Range domain = axes_.front().domain;
     VarRef last = make_var((*factor_)->name, factor_->type());
@@ -226,8 +226,8 @@ class FactoredReduction {
   TreeNode *loop_, *block_;
   const Combiner combiner_;
   const int64_t factor_axis_;
-  const std::vector<TreeNode*> loops_;  // around the block
-  std::vector<TreeNode*> spatial_loops_;
+  const Nodes loops_;  // around the block
+  Nodes spatial_loops_;
   TreeNode* top_ = nullptr;  // the outermost loop that both blocks cannot share
   std::optional<VarRef> factor_;
   std::vector<IterVar> axes_;     // of the new block, the factor first
@@ -244,7 +244,7 @@ class FactoredReduction {
 // second block, which keeps the name, reduces those.
 BlockRV Rfactor::apply(Step& step) const {
   TreeNode* loop = step.loop(this->loop);
-  std::vector<TreeNode*> below = blocks_below(loop);
+  Nodes below = blocks_below(loop);
   if (below.size() != 1) step.refuse({loop}, "loop '{}' holds {} blocks, expected one", loop, below.size());
   TreeNode* block = below[0];
   step.require(not_reduction(block), block);

@@ -26,7 +26,7 @@ struct Slide {
 class SlideFinder {
  public:
   // `shared`: the loops around the block and its consumers, outermost first.
-  SlideFinder(TreeNode* block, const BufferRegion& write, const std::vector<TreeNode*>& shared)
+  SlideFinder(TreeNode* block, const BufferRegion& write, const Nodes& shared)
       : block_(block), write_(write), shared_(shared), facts_(block->tree->facts) {
     inner_ = loops_above(block);
     std::erase_if(inner_, [&](const TreeNode* loop) { return contains(shared, loop); });
@@ -73,7 +73,7 @@ class SlideFinder {
                         buffer, *step, print_expr(extent)));
     // Until it comes back to the same rows, nothing else may move.
     auto inside = std::ranges::find(shared_, loop) + 1;
-    std::vector<TreeNode*> within(inside, shared_.end());
+    Nodes within(inside, shared_.end());
     if (mentions_any(begin_less, within))
       return no(message("loops inside of loop '{}' also move in dim {} of '{}'", name, dim, buffer));
     for (const IterVar& other : axes) {
@@ -108,22 +108,21 @@ class SlideFinder {
 
   TreeNode* block_;
   const BufferRegion& write_;
-  const std::vector<TreeNode*>& shared_;
-  std::vector<TreeNode*> inner_;
+  const Nodes& shared_;
+  Nodes inner_;
   const Analyzer& facts_;
 };
 
 // The loops around the block and its readers, outermost first; refuses when there are none, or a ring in them would be
 // written otherwise than one iteration after the other.
-std::vector<TreeNode*> shared_loops(Step& step, TreeNode* block, const Buffer& buffer,
-                                    const std::vector<TreeNode*>& users) {
+Nodes shared_loops(Step& step, TreeNode* block, const Buffer& buffer, const Nodes& users) {
   TreeNode* inner = common_ancestor({block, common_ancestor(users)});
   if (!inner->is_loop())
     step.refuse({block}, "block '{}' and the readers of '{}' share no loop (compute_at makes one)", block, buffer);
   for (TreeNode* user : users) {
     if (!precedes(block, user)) step.refuse({user, block}, "block '{}' reads '{}' before", user, buffer);
   }
-  std::vector<TreeNode*> shared = loops_above(inner);
+  Nodes shared = loops_above(inner);
   shared.push_back(inner);
   for (TreeNode* loop : shared) {
     if (loop->loop->kind == ForKind::kVectorized)
@@ -136,20 +135,20 @@ std::vector<TreeNode*> shared_loops(Step& step, TreeNode* block, const Buffer& b
 }
 
 // The blocks that read the buffer, which is memory of the scope that can be accessed otherwise.
-std::vector<TreeNode*> readers_of_ring(Step& step, TreeNode* block, const Buffer& buffer) {
+Nodes readers_of_ring(Step& step, TreeNode* block, const Buffer& buffer) {
   TreeNode* scope = scope_of(block);
   if (allocating_block(*block->tree, buffer) != scope)
     step.refuse({block}, "'{}' is not memory of the scope: it is seen outside", buffer);
   step.require(other_uses(scope, buffer), block);
-  std::vector<TreeNode*> users = readers(scope, buffer);
+  Nodes users = readers(scope, buffer);
   std::erase(users, block);
   if (users.empty()) step.refuse({block}, "nothing reads '{}'", buffer);
   return users;
 }
 
 // Where the windows slide; the first one is the ring.
-std::vector<Slide> find_slides(Step& step, TreeNode* block, const Buffer& buffer, const std::vector<TreeNode*>& shared,
-                               const std::vector<TreeNode*>& users) {
+std::vector<Slide> find_slides(Step& step, TreeNode* block, const Buffer& buffer, const Nodes& shared,
+                               const Nodes& users) {
   TreeNode* inner = shared.back();
   std::string why = message("no index of '{}' is an axis that moves with a shared loop", buffer);
   std::vector<Slide> slides = SlideFinder(block, *write_of(block, buffer), shared).find(why);
@@ -197,8 +196,8 @@ void RollingBuffer::apply(Step& step) const {
   step.require(not_movable(block), block);
   step.require(not_complete_or_reduction(block), block);
   const Buffer buffer = step.accessed(block, write_buffer_index, AccessKind::kWrite);
-  std::vector<TreeNode*> users = readers_of_ring(step, block, buffer);
-  std::vector<TreeNode*> shared = shared_loops(step, block, buffer, users);
+  Nodes users = readers_of_ring(step, block, buffer);
+  Nodes shared = shared_loops(step, block, buffer, users);
   std::vector<Slide> slides = find_slides(step, block, buffer, shared, users);
   fold_buffer(block, buffer, slides[0]);
   for (const Slide& slide : slides) make_new_rows_only(block, slide);

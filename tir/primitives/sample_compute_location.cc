@@ -9,9 +9,9 @@ using namespace scheduling;
 namespace {
 
 // The loops around all consumers, if the block may go there.
-std::vector<TreeNode*> places(TreeNode* block) {
+Nodes places(TreeNode* block) {
   if (not_movable(block) || not_complete_or_reduction(block) || inputs_change(block) || is_output(block)) return {};
-  std::vector<TreeNode*> consumers = consumers_of(block), result;
+  Nodes consumers = consumers_of(block), result;
   if (consumers.empty()) return {};
   for (const TreeNode* consumer : consumers) {
     if (consumer->carried) return {};
@@ -32,7 +32,7 @@ std::vector<TreeNode*> places(TreeNode* block) {
 LoopRV SampleComputeLocation::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
   if (is_output(block)) step.refuse({block}, "block '{}' writes an output", block);
-  std::vector<TreeNode*> loops = places(block);
+  Nodes loops = places(block);
   auto count = static_cast<int64_t>(loops.size());
   int64_t chosen = -1;
   if (step.decision().is_none()) {

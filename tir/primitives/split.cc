@@ -93,7 +93,7 @@ Loops Split::apply(Step& step) const {
   Tree& tree = *node->tree;
   step.require(not_replaceable(node), node);
   const auto [extents, product, open] = split_extents(step, node, factors);
-  std::vector<TreeNode*> loops;
+  Nodes loops;
   Expr position = int_imm(0, dtype_of(old.var));
   for (size_t i = 0; i < extents.size(); ++i) {
     TreeNode* loop = tree.new_loop(fmt::format("{}_{}", old.var->name, i), extents[i], old.kind);

@@ -67,7 +67,7 @@ std::string misfit_text(const std::string& intrin, const std::string& why) {
 // A loop becomes a block first on a copy of the program, so that a failure leaves it as it was.
 void require_match_of_loop(Step& step, const Tensorize& given, TreeNode* loop, const TensorIntrin& intrin) {
   Workspace trial(IRModule{{{"main", loop->tree->function()}}, {}, {}});
-  std::vector<TreeNode*> path{trial.tree().root()};
+  Nodes path{trial.tree().root()};
   for (size_t i = 0; i < path.size(); ++i) {
     TreeNode* at = path[i];
     if (at->is_loop() && same_node(at->var(), loop->var())) {

@@ -73,7 +73,7 @@ void TransformBlockLayout::apply(Step& step) const {
   VarMap origins = axes_as(content.iter_vars, box.origins);
   std::vector<Expr> images = index_map(axis_vars(block));
   std::vector<IterVar> axes;
-  std::vector<TreeNode*> loops;
+  Nodes loops;
   for (size_t d = 0; d < images.size(); ++d) {
     IterKind kind = kind_of_image(step, block, images[d], d);
     axes.push_back(add_loop_with_axis(*block->tree, loops, box.vars[d], box.extents[d], kind));
@@ -86,7 +86,5 @@ void TransformBlockLayout::apply(Step& step) const {
   replace_own_loops(block, loops);
   refresh_regions_above(block);
 }
-
-size_t TransformBlockLayout::map_rank(Step& step) const { return step.block(block)->axes().size(); }
 
 }  // namespace relaxc

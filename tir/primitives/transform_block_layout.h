@@ -15,7 +15,7 @@ struct TransformBlockLayout {
                       required<&TransformBlockLayout::index_map>("from the block's axes to new ones"));
   }
   void apply(scheduling::Step& step) const;
-  size_t map_rank(scheduling::Step& step) const;
+  size_t map_rank(scheduling::Step& step) const { return step.block(block)->axes().size(); }
 };
 
 }  // namespace relaxc

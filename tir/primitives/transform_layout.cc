@@ -36,7 +36,7 @@ bool fills_whole(TreeNode* block, const std::vector<Expr>& shape) {
     if (!same_node(store->indices[d], axis.var) || !is_int(axis.domain.min, 0)) return false;
     if (!block->tree->facts.can_prove_equal(axis.domain.extent, shape[d])) return false;
   }
-  std::vector<TreeNode*> loops = loops_above(block);
+  Nodes loops = loops_above(block);
   bool plain = std::ranges::all_of(loops, [](const TreeNode* loop) {
     return loop->loop->kind == ForKind::kSerial && loop->loop->annotations.empty();
   });
@@ -98,8 +98,8 @@ PadValue find_pad_value(Step& step, TreeNode* block, const AttrValue& pad_value,
   };
 }
 
-std::vector<TreeNode*> leaf_writers(const Tree& tree, const Buffer& buffer) {
-  std::vector<TreeNode*> blocks = tree.blocks();
+Nodes leaf_writers(const Tree& tree, const Buffer& buffer) {
+  Nodes blocks = tree.blocks();
   std::erase_if(blocks, [&](const TreeNode* block) { return !block->is_leaf_block() || !write_of(block, buffer); });
   return blocks;
 }
@@ -109,7 +109,7 @@ void fill_with_padding(TreeNode* maker, const Buffer& to, const MappedBox& box, 
   VarMap origins = axes_as(maker->axes(), box.origins);
   std::vector<Expr> at(box.vars.begin(), box.vars.end());
   Expr value = substitute(single_store(maker)->value, origins);
-  std::vector<TreeNode*> loops;
+  Nodes loops;
   std::vector<IterVar> axes;
   for (size_t d = 0; d < at.size(); ++d)
     axes.push_back(add_loop_with_axis(*maker->tree, loops, box.vars[d], box.extents[d]));
@@ -179,7 +179,7 @@ void TransformLayout::apply(Step& step) const {
   PadValue pad;
   if (padded && !pad_value.is_none()) pad = find_pad_value(step, block, pad_value, type.dtype, type.shape.size());
   // The only block that writes the buffer may write the padding, too.
-  std::vector<TreeNode*> makers = pad ? leaf_writers(tree, buffer) : std::vector<TreeNode*>();
+  Nodes makers = pad ? leaf_writers(tree, buffer) : Nodes();
   bool makes_all = makers.size() == 1 && fills_whole(makers[0], buffer_type(buffer).shape);
   TreeNode* maker = makes_all ? makers[0] : nullptr;
   bool fill_before = !maker && !makers.empty();

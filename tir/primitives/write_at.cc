@@ -14,7 +14,7 @@ namespace {
 // would overwrite them.
 Refusal not_a_box(const TreeNode* block, const Buffer& buffer, const TreeNode* loop) {
   const Analyzer& facts = block->tree->facts;
-  std::vector<TreeNode*> inside = loops_from(loop, block);
+  Nodes inside = loops_from(loop, block);
   inside.erase(inside.begin());
   auto fills_its_extent = [&](const IterVar& axis) {
     auto map = find_iter_map({axis.value}, inside, facts);

@@ -72,7 +72,7 @@ class Drawer {
       lines_.push_back({fmt::format("{}   + {} {}", indent, buffer->name, type_text(buffer.type())), ""});
   }
 
-  void children(const std::vector<TreeNode*>& nodes, const std::string& indent) {
+  void children(const Nodes& nodes, const std::string& indent) {
     for (TreeNode* node : nodes) one(node, indent, node == nodes.back());
   }
 
@@ -125,7 +125,7 @@ class Drawer {
 
   // Returns the regions that the blocks in one iteration touch, buffer by buffer.
   static std::string footprint(TreeNode* loop) {
-    std::vector<TreeNode*> blocks = blocks_below(loop);
+    Nodes blocks = blocks_below(loop);
     std::vector<Buffer> buffers;
     for (const TreeNode* block : blocks) {
       for (const auto* regions : {&block->block->reads, &block->block->writes}) {
