@@ -15,6 +15,7 @@
 #include "codegen/llvm_emit.h"
 #include "codegen/llvm_init.h"
 #include "support/diagnostic.h"
+#include "support/located.h"
 #include "support/parallel.h"
 
 namespace relaxc::codegen {

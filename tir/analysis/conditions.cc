@@ -2,6 +2,18 @@
 
 namespace relaxc {
 
+bool mentions(const NodeRef& node, const VarRef& var) {
+  bool found = false;
+  walk(node, [&](const Ref<Var>& at) { found = found || same_node(at, var); });
+  return found;
+}
+
+bool mentions(const NodeRef& node, const std::unordered_set<const NodeHeader*>& vars) {
+  bool found = false;
+  walk(node, [&](const Ref<Var>& var) { found = found || vars.contains(var.get()); });
+  return found;
+}
+
 std::vector<Expr> conjuncts(const std::optional<Expr>& predicate) {
   std::vector<Expr> result;
   auto split = [&](auto& self, const Expr& e) -> void {

@@ -258,6 +258,23 @@ struct BroadcastCode final : Code {
 
 }  // namespace
 
+double round_float(double value, DType dtype) {
+  if (dtype.bits == 64) return value;
+  if (dtype.is_small_float()) return small_float_to_double(double_to_small_float(value, dtype), dtype);
+  float single = static_cast<float>(value);
+  if (dtype.bits == 32) return single;
+  // Round to odd first, so that the second rounding decides alone.
+  uint32_t bits;
+  std::memcpy(&bits, &single, sizeof bits);
+  if (static_cast<double>(single) != value && !std::isnan(value) && (bits & 1) == 0) {
+    bool away = std::fabs(static_cast<double>(single)) > std::fabs(value);
+    bits += away ? -1 : 1;
+    std::memcpy(&single, &bits, sizeof bits);
+  }
+  return dtype.code == DTypeCode::kBFloat ? bfloat16_to_float(float_to_bfloat16(single))
+                                          : half_to_float(float_to_half(single));
+}
+
 CodePtr Compiler::expr(const Expr& whole) {
   auto unsupported = [&](const auto&) -> CodePtr {
     fail_unsupported(whole.span(), "interpreter: {} has no scalar value", kind_name(whole.kind()));
