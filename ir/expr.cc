@@ -10,7 +10,7 @@ namespace relaxc {
 namespace {
 
 constexpr BinaryOpInfo kBinaryOps[] = {
-#define RELAXC_ROW(op, name, symbol, compares, value) {name, symbol, compares},
+#define RELAXC_ROW(op, name, symbol, compares, value) {BinaryOp::op, name, symbol, compares},
     RELAXC_BINARY_OPS(RELAXC_ROW)
 #undef RELAXC_ROW
 };
