@@ -243,7 +243,7 @@ int Simplifier::pull(const Poly& sum, const Expr& var) const {
     int count = 0, sign = term.factor > 0 ? 1 : -1;
     for (const Expr& atom : term.atoms) {
       if (same_node(atom, var)) ++count;
-      if (!same_node(atom, var) && mentions(atom, VarSet{var.get()})) return 0;
+      if (!same_node(atom, var) && uses_var(atom, VarSet{var.get()})) return 0;
     }
     if (count == 0) continue;
     bool is_scaled = std::ranges::all_of(

@@ -10,7 +10,7 @@ namespace relaxc {
 namespace {
 
 constexpr BinaryOpInfo kBinaryOps[] = {
-#define RELAXC_ROW(op, name, symbol, compares, value) {name, symbol, compares},
+#define RELAXC_ROW(op, name, symbol, compares, value) {BinaryOp::op, name, symbol, compares},
     RELAXC_BINARY_OPS(RELAXC_ROW)
 #undef RELAXC_ROW
 };
@@ -68,7 +68,7 @@ Expr int_imm(int64_t value, DType dtype, const Span& span) {
 }
 Expr float_imm(double value, DType dtype, const Span& span) {
   RELAXC_CHECK(dtype.lanes == 1 && dtype.is_float(), "float constant of {}", to_string(dtype));
-  return make(FloatImm{round_float(value, dtype)}, prim_type(dtype), span);
+  return make(FloatImm{rounded_to(value, dtype)}, prim_type(dtype), span);
 }
 Expr bool_imm(bool value, const Span& span) { return int_imm(value, kBool, span); }
 Expr string_imm(std::string value, const Span& span) { return make(StringImm{std::move(value)}, object_type(), span); }

@@ -98,6 +98,7 @@ struct Constant {
 enum class BinaryOp : uint8_t { RELAXC_BINARY_OPS(RELAXC_ROW) };
 #undef RELAXC_ROW
 struct BinaryOpInfo {
+  BinaryOp op;
   const char* name;
   const char* symbol;
   bool compares;

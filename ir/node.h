@@ -43,13 +43,13 @@ enum class NodeKind : uint8_t {
 const char* kind_name(NodeKind kind);
 
 template <class T>
-constexpr NodeKind kind_of() = delete;
-#define RELAXC_KIND(name)              \
-  struct name;                         \
-  template <>                          \
-  constexpr NodeKind kind_of<name>() { \
-    return NodeKind::k##name;          \
-  }
+struct KindOf;
+#define RELAXC_KIND(name)                                \
+  struct name;                                           \
+  template <>                                            \
+  struct KindOf<name> {                                  \
+    static constexpr NodeKind value = NodeKind::k##name; \
+  };
 RELAXC_NODE_KINDS(RELAXC_KIND)
 #undef RELAXC_KIND
 
@@ -86,7 +86,7 @@ class NodeRef {
   const NodeHeader* get() const { return node_; }
   template <class T>
   bool is() const {
-    return node_->kind == kind_of<T>();
+    return node_->kind == KindOf<T>::value;
   }
   // Returns the payload when the node is a T, else null.
   template <class T>
@@ -127,8 +127,8 @@ class Stmt : public NodeRef {
 };
 
 template <class T>
-using FamilyOf =
-    std::conditional_t<is_type_kind(kind_of<T>()), Type, std::conditional_t<is_expr_kind(kind_of<T>()), Expr, Stmt>>;
+using FamilyOf = std::conditional_t<is_type_kind(KindOf<T>::value), Type,
+                                    std::conditional_t<is_expr_kind(KindOf<T>::value), Expr, Stmt>>;
 
 struct ExprHeader : NodeHeader {
   explicit ExprHeader(Type t) : type(std::move(t)) {}
@@ -136,11 +136,11 @@ struct ExprHeader : NodeHeader {
 };
 
 template <class T>
-struct Box final : std::conditional_t<is_expr_kind(kind_of<T>()), ExprHeader, NodeHeader> {
-  using Header = std::conditional_t<is_expr_kind(kind_of<T>()), ExprHeader, NodeHeader>;
+struct Box final : std::conditional_t<is_expr_kind(KindOf<T>::value), ExprHeader, NodeHeader> {
+  using Header = std::conditional_t<is_expr_kind(KindOf<T>::value), ExprHeader, NodeHeader>;
   template <class... HeaderArgs>
   Box(const Span& s, T p, HeaderArgs&&... args) : Header(std::forward<HeaderArgs>(args)...), payload(std::move(p)) {
-    this->kind = kind_of<T>();
+    this->kind = KindOf<T>::value;
     this->span = s;
   }
   T payload;
@@ -159,8 +159,8 @@ class Ref : public FamilyOf<T> {
   using FamilyOf<T>::FamilyOf;
   const T* operator->() const { return &static_cast<const Box<T>*>(this->get())->payload; }
   const T& operator*() const { return *operator->(); }
-  static bool holds(NodeKind kind) { return kind == kind_of<T>(); }
-  static const char* wanted() { return kind_name(kind_of<T>()); }
+  static bool holds(NodeKind kind) { return kind == KindOf<T>::value; }
+  static const char* wanted() { return kind_name(KindOf<T>::value); }
 };
 
 template <class T>
@@ -192,12 +192,12 @@ std::optional<Ref<T>> try_cast(const NodeRef& node) {
 // make(payload, type, span) for expressions, make(payload, span) for types and statements. These only box: the
 // constructors of expr.h, stmt.h and type.h check the operands and compute the type.
 template <class T>
-  requires(is_expr_kind(kind_of<T>()))
+  requires(is_expr_kind(KindOf<T>::value))
 Ref<T> make(T payload, Type type, const Span& span = {}) {
   return Ref<T>(RawNode{new Box<T>(span, std::move(payload), std::move(type))});
 }
 template <class T>
-  requires(!is_expr_kind(kind_of<T>()))
+  requires(!is_expr_kind(KindOf<T>::value))
 Ref<T> make(T payload, const Span& span = {}) {
   return Ref<T>(RawNode{new Box<T>(span, std::move(payload))});
 }

@@ -86,7 +86,7 @@ class AccessCollector {
     for (size_t i = loops_.size(); linear && i-- > 0;) {
       const auto& [var, range] = loops_[i];
       for (Expr* end : {&low, &high}) {
-        if (!mentions(*end, var)) continue;
+        if (!uses_var(*end, var)) continue;
         Expr one = int_imm(1, dtype_of(var));
         auto factor = as_int(simplify(substitute(*end, {{var.get(), var + one}}) - *end));
         linear = linear && factor.has_value();

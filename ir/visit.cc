@@ -57,7 +57,7 @@ bool map_member(V& value, Role role, const MapFn& fn) {
 
 template <class T>
 NodeRef rebuild(const NodeRef& node, T payload) {
-  if constexpr (is_expr_kind(kind_of<T>())) {
+  if constexpr (is_expr_kind(KindOf<T>::value)) {
     return make(std::move(payload), cast_handle<Expr>(node).type(), node.span());
   } else {
     return make(std::move(payload), node.span());
@@ -82,7 +82,7 @@ Expr with_type(const Expr& expr, const Type& type) {
   if (same_node(expr.type(), type)) return expr;
   return dispatch(expr, [&](const auto& payload) -> Expr {
     using T = std::remove_cvref_t<decltype(payload)>;
-    if constexpr (is_expr_kind(kind_of<T>())) {
+    if constexpr (is_expr_kind(KindOf<T>::value)) {
       return make(T(payload), type, expr.span());
     } else {
       RELAXC_CHECK(false, "not an expression");
@@ -216,8 +216,8 @@ std::vector<VarRef> free_vars(const NodeRef& root) {
   return used;
 }
 
-bool mentions(const NodeRef& node, const VarRef& var) { return mentions(node, VarSet{var.get()}); }
-bool mentions(const NodeRef& root, const VarSet& vars) {
+bool uses_var(const NodeRef& node, const VarRef& var) { return uses_var(node, VarSet{var.get()}); }
+bool uses_var(const NodeRef& root, const VarSet& vars) {
   bool found = false;
   walk_nodes(root, [&](const NodeRef& node) { return !(found = found || vars.contains(node.get())); });
   return found;

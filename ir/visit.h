@@ -181,8 +181,8 @@ PrimFuncRef with_fresh_variables(const PrimFuncRef& function);
 std::vector<VarRef> free_vars(const NodeRef& node);
 
 // Returns whether the variable, or one of the variables, occurs in the node, bound or free.
-bool mentions(const NodeRef& node, const VarRef& var);
-bool mentions(const NodeRef& node, const VarSet& vars);
+bool uses_var(const NodeRef& node, const VarRef& var);
+bool uses_var(const NodeRef& node, const VarSet& vars);
 
 // Returns the type as a caller of a function with these params may see it: a shape that mentions dims which no param
 // binds keeps only its rank.

@@ -4,6 +4,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "support/located.h"
 #include "support/printable.h"
 
 namespace relaxc {

@@ -31,9 +31,6 @@ std::string to_string(const Diagnostic& diagnostic);
 // Returns the span's source line with a caret line under it, each indented; empty when the text is not available.
 std::string source_excerpt(const Span& span);
 
-// Gives the diagnostics of a helper that knows no place this one.
-std::vector<Diagnostic> with_place(std::vector<Diagnostic> diagnostics, const Span& span);
-
 class CompileError : public std::exception {
  public:
   explicit CompileError(std::vector<Diagnostic> diagnostics);

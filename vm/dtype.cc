@@ -184,7 +184,7 @@ double float_from_bits(uint16_t bits, DType dtype) {
   return dtype.code == DTypeCode::kBFloat ? bfloat16_to_float(bits) : half_to_float(bits);
 }
 
-double round_float(double value, DType dtype) {
+double rounded_to(double value, DType dtype) {
   if (dtype.bits == 64) return value;
   return dtype.bits == 32 ? static_cast<float>(value) : float_from_bits(float_bits(value, dtype), dtype);
 }

@@ -85,6 +85,6 @@ uint8_t double_to_small_float(double value, DType dtype);
 uint16_t float_bits(double value, DType dtype);
 double float_from_bits(uint16_t bits, DType dtype);
 // Returns the nearest value of the float dtype.
-double round_float(double value, DType dtype);
+double rounded_to(double value, DType dtype);
 
 }  // namespace relaxc

@@ -8,6 +8,7 @@
 
 #include "support/checked_math.h"
 #include "support/guard.h"
+#include "support/located.h"
 #include "support/printable.h"
 
 namespace relaxc::onnx_import {

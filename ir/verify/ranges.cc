@@ -276,7 +276,7 @@ class RangeVerifier {
   std::string describe(const Expr& value, const Expr& reached, const Iteration& iteration) const {
     std::string where;
     for (size_t l = 0; l < loops_.size(); ++l) {
-      if (!mentions(value, loops_[l].var)) continue;
+      if (!uses_var(value, loops_[l].var)) continue;
       where += fmt::format("{}{} = {} of {}", where.empty() ? " where " : ", ", loops_[l].var->name,
                            print(positive_.simplify(iteration[l])), print({loops_[l].min, loops_[l].extent}));
     }

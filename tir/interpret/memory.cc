@@ -24,6 +24,11 @@ double decode(uint64_t bits, DType dtype) {
 
 }  // namespace
 
+double round_float(double value, DType dtype) {
+  if (dtype.bits == 32) return static_cast<float>(value);
+  return dtype.bits == 64 ? value : decode(encode(value, dtype), dtype);
+}
+
 // The machines that relaxc knows are little-endian.
 Word read_element(const char* at, DType dtype) {
   uint64_t bits = 0;
