@@ -21,7 +21,7 @@ bool mentions(const std::vector<Expr>& indices, const VarRef& var);
 bool holds_kind(const NodeRef& node, std::initializer_list<NodeKind> kinds);
 template <class... Ts>
 bool holds(const NodeRef& node) {
-  return holds_kind(node, {kind_of<Ts>...});
+  return holds_kind(node, {KindOf<Ts>::value...});
 }
 
 // Splits a predicate into the conditions that must all hold, and joins them again; an absent predicate is true.
