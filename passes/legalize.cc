@@ -31,9 +31,9 @@ class Legalizer final : public GraphRewriter {
     PrimFuncRef program = with_op_name(row->legalize(op), name.substr(name.find('.') + 1));
     std::vector<Expr> tensors;
     for (const Expr& arg : node.args) {
-      const Tuple* items = arg.as<Tuple>();
-      std::ranges::copy_if(items ? items->items : std::vector{arg}, std::back_inserter(tensors),
-                           [](const Expr& item) { return item.type().is<TensorType>(); });
+      const Tuple* tuple = arg.as<Tuple>();
+      std::ranges::copy_if(tuple ? std::span<const Expr>(tuple->items) : std::span(&arg, 1),
+                           std::back_inserter(tensors), [](const Expr& item) { return item.type().is<TensorType>(); });
     }
     const TupleType* several = binding.value.type().as<TupleType>();
     return make_call_tir(module_, name.substr(name.rfind('.') + 1), program, std::move(tensors),

@@ -39,7 +39,7 @@ constexpr Operator kOperators[] = {
     {BinaryOp::kAdd, zero}, {BinaryOp::kMul, one}, {BinaryOp::kMax, lowest}, {BinaryOp::kMin, highest}};
 
 bool mentions_parts(const NodeRef& node, const std::vector<Part>& parts) {
-  return std::ranges::any_of(parts, [&](const Part& part) { return mentions(node, part.store->buffer); });
+  return std::ranges::any_of(parts, [&](const Part& part) { return uses_var(node, part.store->buffer); });
 }
 
 bool find_operators(std::vector<Part>& parts) {
@@ -286,7 +286,7 @@ std::optional<Combiner> find_combiner(const Block& block) {
   Values bound;
   VarMap inputs;
   auto depends = [&](const Expr& e) {
-    auto is_written = [&](const BufferRegion& region) { return mentions(e, region.buffer); };
+    auto is_written = [&](const BufferRegion& region) { return uses_var(e, region.buffer); };
     return std::ranges::any_of(block.writes, is_written) ||
            any_node(e, [&](const NodeRef& at) { return bound.contains(at.get()); });
   };

@@ -10,16 +10,8 @@ bool any_node(const NodeRef& root, const std::function<bool(const NodeRef&)>& is
   return found;
 }
 
-bool mentions(const NodeRef& node, const VarRef& var) {
-  return any_node(node, [&](const NodeRef& at) { return same_node(at, var); });
-}
-
-bool mentions(const NodeRef& node, const NodeSet& vars) {
-  return any_node(node, [&](const NodeRef& at) { return vars.contains(at.get()); });
-}
-
-bool mentions(const std::vector<Expr>& indices, const VarRef& var) {
-  return std::ranges::any_of(indices, [&](const Expr& index) { return mentions(index, var); });
+bool uses_var(const std::vector<Expr>& indices, const VarRef& var) {
+  return std::ranges::any_of(indices, [&](const Expr& index) { return uses_var(index, var); });
 }
 
 bool holds_kind(const NodeRef& node, std::initializer_list<NodeKind> kinds) {

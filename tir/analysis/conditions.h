@@ -13,10 +13,8 @@ using NodeSet = std::unordered_set<const NodeHeader*>;
 
 // Returns whether such a node occurs.
 bool any_node(const NodeRef& root, const std::function<bool(const NodeRef&)>& is_wanted);
-// Returns whether the variable, or one of the variables, occurs.
-bool mentions(const NodeRef& node, const VarRef& var);
-bool mentions(const NodeRef& node, const NodeSet& vars);
-bool mentions(const std::vector<Expr>& indices, const VarRef& var);
+// Returns whether the variable occurs in one of them.
+bool uses_var(const std::vector<Expr>& indices, const VarRef& var);
 // Returns whether a node of one of these kinds occurs: holds<BufferLoad>(e).
 bool holds_kind(const NodeRef& node, std::initializer_list<NodeKind> kinds);
 template <class... Ts>

@@ -151,7 +151,7 @@ std::optional<Reduction> match_reduction(const Block& block) {
   bool known = combine->op == BinaryOp::kAdd || combine->op == BinaryOp::kMul || combine->op == BinaryOp::kMax ||
                combine->op == BinaryOp::kMin;
   bool constant = init->value.is<IntImm>() || init->value.is<FloatImm>();
-  if (!known || !constant || mentions(combine->b, store->buffer)) return std::nullopt;
+  if (!known || !constant || uses_var(combine->b, store->buffer)) return std::nullopt;
   return Reduction{store->buffer, init->value, combine->b, combine->op};
 }
 
@@ -159,7 +159,7 @@ bool is_contraction(const Block& block) {
   std::optional<Reduction> reduction = match_reduction(block);
   return reduction && std::ranges::any_of(loads_of(reduction->value), [&](const Ref<BufferLoad>& load) {
            return std::ranges::any_of(axes_of(block, IterKind::kSpatial), [&](const IterVar& axis) {
-             return !is_int(axis.domain.extent, 1) && !mentions(load->indices, axis.var);
+             return !is_int(axis.domain.extent, 1) && !uses_var(load->indices, axis.var);
            });
          });
 }

@@ -85,7 +85,7 @@ const IterVar* axis_named(const TreeNode* block, const Expr& e) {
 Drives drives(const TreeNode* loop, const std::vector<IterVar>& axes) {
   Drives result;
   for (const IterVar& axis : axes) {
-    if (mentions(axis.value, loop->var())) (axis.kind == IterKind::kSpatial ? result.spatial : result.reduce) = true;
+    if (uses_var(axis.value, loop->var())) (axis.kind == IterKind::kSpatial ? result.spatial : result.reduce) = true;
   }
   return result;
 }
@@ -94,7 +94,7 @@ std::optional<DrivenAxis> find_unfinished(const TreeNode* block, TreeNode* loop)
   for (const IterVar& axis : block->axes()) {
     if (axis.kind == IterKind::kSpatial) continue;
     for (TreeNode* at = loop; at && at->is_loop(); at = at->parent) {
-      if (mentions(axis.value, at->var())) return DrivenAxis{at, &axis};
+      if (uses_var(axis.value, at->var())) return DrivenAxis{at, &axis};
     }
   }
   return std::nullopt;
@@ -159,7 +159,7 @@ Refusal not_reduction(const TreeNode* block, const TreeNode* within) {
   for (const IterVar& axis : block->axes()) {
     if (axis.kind != IterKind::kReduce) continue;
     for (const BufferRegion& write : block->block->writes) {
-      if (std::ranges::any_of(write.ranges, [&](const Range& range) { return mentions(range.min, axis.var); }))
+      if (std::ranges::any_of(write.ranges, [&](const Range& range) { return uses_var(range.min, axis.var); }))
         return message("block '{}' writes '{}' at a place that depends on the reduce axis '{}'", block, write.buffer,
                        axis.var);
     }
@@ -176,7 +176,7 @@ Refusal not_complete_or_reduction(const TreeNode* block) {
 Refusal not_parallel(const TreeNode* loop) {
   for (TreeNode* block : blocks_below(loop)) {
     for (const IterVar& axis : block->axes()) {
-      if (axis.kind != IterKind::kSpatial && mentions(axis.value, loop->var()))
+      if (axis.kind != IterKind::kSpatial && uses_var(axis.value, loop->var()))
         return message("it drives axis '{}' of block '{}', which is not spatial", axis.var, block);
     }
     if (carries(loop, block)) return message("block '{}' takes what an earlier iteration made", block);

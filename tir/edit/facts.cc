@@ -77,7 +77,7 @@ bool shares_elements(const TreeNode* block) {
     // Dims without axes are the same for all iterations: the others keep them apart, or nothing does.
     auto has_axes = [&](const Range& range) {
       return std::ranges::any_of(block->axes(), [&](const IterVar& axis) {
-        return mentions(range.min, axis.var) || mentions(range.extent, axis.var);
+        return uses_var(range.min, axis.var) || uses_var(range.extent, axis.var);
       });
     };
     for (const Range& range : write.ranges) {

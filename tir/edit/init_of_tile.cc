@@ -14,7 +14,7 @@ class InitOfTile {
       : tree_(*block->tree), block_(block), tile_axes_(tile_axes), positions_(positions) {
     for (TreeNode* loop : inside) {
       bool reduces = std::ranges::any_of(tile_axes, [&](const IterVar& axis) {
-        return axis.kind == IterKind::kReduce && mentions(axis.value, loop->var());
+        return axis.kind == IterKind::kReduce && uses_var(axis.value, loop->var());
       });
       (reduces ? reduce_loops_ : spatial_loops_).push_back(loop);
     }
@@ -45,7 +45,7 @@ class InitOfTile {
     for (TreeNode* loop : spatial_loops_) {
       bool is_driver = false, is_used = false;
       for (const IterVar& axis : tile_axes_) {
-        bool drives_axis = mentions(axis.value, loop->var());
+        bool drives_axis = uses_var(axis.value, loop->var());
         is_driver = is_driver || drives_axis;
         is_used = is_used || (drives_axis && !mentions_any(axis.value, reduce_loops_));
       }
@@ -78,7 +78,7 @@ class InitOfTile {
     std::vector<Expr> kept;
     for (const Expr& condition : conditions) {
       bool reduces = mentions_any(condition, left_out_);
-      for (const VarRef& axis : outer_reduce_axes) reduces = reduces || mentions(condition, axis);
+      for (const VarRef& axis : outer_reduce_axes) reduces = reduces || uses_var(condition, axis);
       // Unit loops that no axis uses any more are loop-invariant.
       if (!reduces) kept.push_back(substitute(condition, known));
     }

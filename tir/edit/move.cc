@@ -19,7 +19,7 @@ struct Linear {
 std::optional<Linear> as_linear(const Expr& index, const std::vector<IterVar>& axes, const Analyzer& facts) {
   std::optional<size_t> only;
   for (size_t a = 0; a < axes.size(); ++a) {
-    if (!mentions(index, axes[a].var)) continue;
+    if (!uses_var(index, axes[a].var)) continue;
     if (only) return std::nullopt;
     only = a;
   }
@@ -47,7 +47,7 @@ AxisRanges solve_axes(const TreeNode* block, const std::vector<Range>& region, c
   AxisRanges result(axes.size());
   for (size_t d = 0; d < region.size(); ++d) {
     auto moves = [&](const Expr& e) {
-      return std::ranges::any_of(axes, [&](const IterVar& axis) { return mentions(e, axis.var); });
+      return std::ranges::any_of(axes, [&](const IterVar& axis) { return uses_var(e, axis.var); });
     };
     if (!moves(region[d].min)) continue;
     std::optional<Linear> linear = as_linear(region[d].min, axes, facts);
@@ -78,7 +78,7 @@ namespace {
 Range with_known_extent(Range range, const VarRef& axis, const TreeNode* loop, std::vector<Expr>& conditions) {
   const Analyzer& facts = loop->tree->facts;
   bool moves = false;
-  for (; loop && loop->is_loop(); loop = loop->parent) moves = moves || mentions(range.extent, loop->var());
+  for (; loop && loop->is_loop(); loop = loop->parent) moves = moves || uses_var(range.extent, loop->var());
   int64_t most = as_int(range.extent) || !moves ? INT64_MAX : constant_above(range.extent, facts);
   if (most >= (int64_t{1} << 31)) return range;
   Expr end = facts.simplify(end_of(range));
@@ -141,9 +141,9 @@ bool is_part(const Tree& tree, const Buffer& buffer, const std::vector<Range>& r
   for (size_t d = 0; d < region.size(); ++d) whole = whole && covers(region[d], whole_buffer(buffer)[d], tree.facts);
   auto look = [&](auto& self, const TreeNode* node) -> void {
     for (const Range& range : region) {
-      if (node->is_loop()) moves_with_loops = moves_with_loops || mentions(range.min, node->var());
+      if (node->is_loop()) moves_with_loops = moves_with_loops || uses_var(range.min, node->var());
       for (const IterVar& axis : node->is_block() ? node->axes() : std::vector<IterVar>())
-        moves_with_axes = moves_with_axes || mentions(range.min, axis.var);
+        moves_with_axes = moves_with_axes || uses_var(range.min, axis.var);
     }
     for (const TreeNode* child : node->children) self(self, child);
   };

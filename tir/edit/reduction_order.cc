@@ -33,7 +33,7 @@ class Body {
 
  private:
   bool uses(const Expr& e) const {
-    return std::ranges::any_of(written_, [&](const Buffer& buffer) { return mentions(e, buffer); });
+    return std::ranges::any_of(written_, [&](const Buffer& buffer) { return uses_var(e, buffer); });
   }
   // op(what was there, something else), one operator all the way down and on all ways: (c + a) + b, but neither
   // max(c + a, b) nor c + a for some iterations and max(c, a) for others.

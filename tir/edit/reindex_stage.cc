@@ -50,10 +50,10 @@ void require_one_place(Step& step, TreeNode* block, const Buffer& buffer, Access
 // The axes that the place, or the place in the copy, depends on.
 std::vector<IterVar> axes_of_copy(Step& step, TreeNode* block, const Buffer& buffer, AccessKind kind,
                                   const std::vector<Expr>& place, const std::vector<Expr>& mapped) {
-  bool in_init = block->block->init && mentions(*block->block->init, buffer);
+  bool in_init = block->block->init && uses_var(*block->block->init, buffer);
   std::vector<IterVar> used;
   for (const IterVar& axis : block->axes()) {
-    auto uses = [&](const Expr& e) { return mentions(e, axis.var); };
+    auto uses = [&](const Expr& e) { return uses_var(e, axis.var); };
     bool in_map = std::ranges::any_of(mapped, uses);
     bool in_place = std::ranges::any_of(place, uses);
     if (!in_map && !in_place) continue;

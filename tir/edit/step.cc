@@ -53,7 +53,7 @@ Expr Step::number(const Expr& e) const {
     }
     // Dims of the program are numbers, too.
     bool is_dim = !tree_ || std::ranges::any_of(tree_->params(), [&](const VarRef& param) {
-      return same_node(param, var) || mentions(param.type(), var);
+      return same_node(param, var) || uses_var(param.type(), var);
     });
     if (!is_dim) fail(e.span(), "{}: '{}' is no number of this schedule", name_, var->name);
   });

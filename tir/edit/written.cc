@@ -49,7 +49,7 @@ Range cut(const Range& range, const Expr& end, const Analyzer& facts) {
 // Whether counters that move the place, and its extents, depend on no counter.
 bool ranges_stand_still(const Box& at, const std::vector<Counter>& counters) {
   for (const Counter& counter : counters) {
-    bool used = std::ranges::any_of(at, [&](const Range& range) { return mentions(range.min, counter.var); });
+    bool used = std::ranges::any_of(at, [&](const Range& range) { return uses_var(range.min, counter.var); });
     if (used && (mentions_counter(counter.range.min, counters) || mentions_counter(counter.range.extent, counters)))
       return false;
   }
@@ -168,7 +168,7 @@ std::optional<Box> axis_values(const TreeNode* block, const std::vector<Counter>
   Box points;
   for (const IterVar& axis : axes) {
     bool matters = !block->is_leaf_block() || std::ranges::any_of(place, [&](const Range& range) {
-      return mentions(range.min, axis.var) || mentions(range.extent, axis.var);
+      return uses_var(range.min, axis.var) || uses_var(range.extent, axis.var);
     });
     points.push_back(matters ? Range{axis.value, int_imm(1, dtype_of(axis.var))} : axis.domain);
   }
@@ -249,7 +249,7 @@ class Writes {
     return box_.has_value();
   }
   bool add_stores(const Stmt& s, std::vector<Counter> counters) {
-    if (!mentions(s, buffer_)) return true;
+    if (!uses_var(s, buffer_)) return true;
     if (const Seq* list = s.as<Seq>())
       return std::ranges::all_of(list->stmts, [&](const Stmt& each) { return add_stores(each, counters); });
     if (const For* loop = s.as<For>(); loop && !loop->step) {

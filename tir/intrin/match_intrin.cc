@@ -128,7 +128,7 @@ class Matcher {
       if (d >= leading) start = start - index_in_dtype(mapped(wanted_indices[d - leading]), dtype_of(start));
       start = facts_.simplify(start);
       for (const VarRef& var : inner_) {
-        if (mentions(start, var))
+        if (uses_var(start, var))
           refuse("index {} of '{}', {}, moves differently than the description's", d, found->name,
                  print_expr(indices[d]));
       }

@@ -231,14 +231,14 @@ class Coverage {
     if (!either || either->op != BinaryOp::kOr) return false;
     for (size_t i = 0; i < around_.size(); ++i) {
       const Loop& t = around_[i];
-      bool is_first = mentions(either->a, t.var) && facts_.can_prove(substitute(either->a, {{t.var.get(), t.min}}));
+      bool is_first = uses_var(either->a, t.var) && facts_.can_prove(substitute(either->a, {{t.var.get(), t.min}}));
       if (is_first) return slides(i, either->b);
     }
     return false;
   }
   bool slides(size_t at, const Expr& is_new) const {
     const VarRef& t = around_[at].var;
-    auto moves = [&](const Loop& loop) { return mentions(loop.min, t) || mentions(loop.extent, t); };
+    auto moves = [&](const Loop& loop) { return uses_var(loop.min, t) || uses_var(loop.extent, t); };
     Keys between, inside;
     RunningVars running;
     for (size_t i = at + 1; i < around_.size(); ++i) between.insert(around_[i].var.get());
@@ -250,25 +250,25 @@ class Coverage {
     if (std::any_of(digits_.begin(), digits_.end(), moves)) return false;
     std::optional<Expr> row;
     for (const Expr& index : indices_) {
-      if (!mentions(index, t)) continue;
+      if (!uses_var(index, t)) continue;
       if (row) return false;
       row = index;
     }
     auto window = row ? bounds_over(*row, running, facts_) : std::nullopt;
     auto reach = slack(is_new);  // >= 0 for new rows
-    if (!window || !reach || mentions(window->min, between)) return false;
+    if (!window || !reach || uses_var(window->min, between)) return false;
     auto step = coefficient(window->min, t, facts_);
     Expr end = facts_.simplify(*row - *reach);  // of the rows that are not new
-    if (!step || *step < 1 || mentions(end, inside)) return false;
+    if (!step || *step < 1 || uses_var(end, inside)) return false;
     Expr end_before = substitute(window->max, {{t.get(), t - int_imm(1, dtype_of(t))}}) + int_imm(1, dtype_of(end));
     if (!facts_.can_prove(end <= end_before)) return false;
     // The other conditions must say the same about a row in each iteration.
     return std::all_of(conditions_.begin(), conditions_.end(), [&](const Expr& other) {
       const Binary* node = other.as<Binary>();
-      if (!mentions(other, t) || (node && node->op == BinaryOp::kOr)) return true;
+      if (!uses_var(other, t) || (node && node->op == BinaryOp::kOr)) return true;
       auto value = slack(other);
       auto factor = value ? coefficient(*value, t, facts_) : std::nullopt;
-      return factor && *factor % *step == 0 && !mentions(facts_.simplify(*value - *row * (*factor / *step)), t);
+      return factor && *factor % *step == 0 && !uses_var(facts_.simplify(*value - *row * (*factor / *step)), t);
     });
   }
 
@@ -280,7 +280,7 @@ class Coverage {
       if (!node || node->op != BinaryOp::kEQ) return false;
       VarMap first;
       for (const Loop& loop : around_) {
-        if (mentions(condition, loop.var)) first.emplace(loop.var.get(), loop.min);
+        if (uses_var(condition, loop.var)) first.emplace(loop.var.get(), loop.min);
       }
       if (first.empty() || !facts_.can_prove(substitute(condition, first))) return false;
       first_.insert(first.begin(), first.end());
@@ -367,20 +367,20 @@ class Coverage {
 
   bool conditions_let_through() {
     return std::all_of(conditions_.begin(), conditions_.end(), [&](const Expr& condition) {
-      if (!mentions(condition, used_)) return facts_.can_prove(condition);
+      if (!uses_var(condition, used_)) return facts_.can_prove(condition);
       std::optional<Expr> value = slack(condition);
       if (!value) return false;
       for (size_t d = 0; d < indices_.size(); ++d) {
         const Loop* digit = nullptr;
         for (const Loop& any : digits_) {
-          if (mentions(indices_[d], any.var)) digit = &any;
+          if (uses_var(indices_[d], any.var)) digit = &any;
         }
         if (!digit) continue;
         auto of_index = coefficient(indices_[d], digit->var, facts_), scale = coefficient(*value, digit->var, facts_);
         if (!of_index || !scale || *of_index == 0 || *scale % *of_index != 0) continue;
         int64_t factor = *scale / *of_index;
         Expr rest = facts_.simplify(*value - indices_[d] * factor);
-        if (mentions(rest, used_)) continue;
+        if (uses_var(rest, used_)) continue;
         if (is_natural(facts_.simplify(wanted_[d] * factor + rest), facts_)) return true;
       }
       return false;

@@ -70,7 +70,7 @@ class DoubleBufferer final : public Rewriter {
     std::optional<size_t> fill;
     for (size_t i = 0; i < body.stmts.size(); ++i) {
       const Stmt& s = body.stmts[i];
-      bool uses = mentions(s, alloc.buffer) && !s.is<AllocBuffer>(), fills = stores(s, alloc.buffer);
+      bool uses = uses_var(s, alloc.buffer) && !s.is<AllocBuffer>(), fills = stores(s, alloc.buffer);
       if ((fills && fill) || (uses && !fills && !fill)) return std::nullopt;
       if (fills) fill = i;
     }
@@ -81,7 +81,7 @@ class DoubleBufferer final : public Rewriter {
       if (const Bind* bind = body.stmts[i].as<Bind>()) changed.insert(bind->var.get());
       walk(body.stmts[i], [&](const BufferStore& store) { changed.insert(store.buffer.get()); });
     }
-    return mentions(body.stmts[*fill], changed) ? std::nullopt : fill;
+    return uses_var(body.stmts[*fill], changed) ? std::nullopt : fill;
   }
 
   Stmt by_turns(const Stmt& s, const For& loop, const Seq& body, const AllocBuffer& alloc, size_t fill) {

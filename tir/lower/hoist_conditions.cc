@@ -13,7 +13,7 @@ namespace relaxc {
 namespace {
 
 // Bounds the stores that copies of loops may add to a function.
-constexpr int64_t kMostNewStores = 2048;
+constexpr int64_t kMostSwitchedStores = 2048;
 
 // Finds the conjuncts of each condition in a loop that are loop-invariant.
 class InvariantFinder {
@@ -40,7 +40,7 @@ class InvariantFinder {
 
  private:
   bool is_invariant(const Expr& condition) const {
-    bool is_plain = dtype_of(condition).lanes == 1 && !mentions(condition, inside_) && !holds_load(condition);
+    bool is_plain = dtype_of(condition).lanes == 1 && !uses_var(condition, inside_) && !holds_load(condition);
     // A condition that could fail where the loop would not have run stays in it.
     walk(condition, [&](const Call&) { is_plain = false; });
     return is_plain && !condition.is<IntImm>() && !may_be_undefined(condition, facts_);
@@ -89,7 +89,7 @@ class Hoister final : public Rewriter {
 
  private:
   Analyzer facts_;
-  int64_t budget_ = kMostNewStores;
+  int64_t budget_ = kMostSwitchedStores;
 };
 
 }  // namespace

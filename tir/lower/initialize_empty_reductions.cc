@@ -58,7 +58,7 @@ class InitNest {
     std::unordered_set<const NodeHeader*> own;
     for (const Buffer& buffer : block.alloc_buffers) own.insert(buffer.get());
     for (const MatchBuffer& window : block.match_buffers) own.insert(window.buffer.get());
-    return mentions(init, own);
+    return uses_var(init, own);
   }
   // Finds the inits inside of a block that does not reduce itself, at the position of its axes.
   std::vector<Stmt> find_in(const Block& block) {
@@ -67,7 +67,7 @@ class InitNest {
     std::vector<Stmt> result = find(substitute(block.body, axes));
     std::erase_if(result, [&](const Stmt& init) { return uses_own(init, block); });
     for (const Expr& condition : conjuncts(block.predicate)) {
-      if (mentions(condition, dropped_)) continue;
+      if (uses_var(condition, dropped_)) continue;
       for (Stmt& init : result) init = make(IfThenElse{condition, init, std::nullopt});
     }
     return result;
@@ -81,7 +81,7 @@ class InitNest {
     bool found = false, reduces = false;
     walk(loop.body, [&](const Block& block) {
       for (const IterVar& axis : block.iter_vars) {
-        if (mentions(axis.value, loop.var)) (axis.kind == IterKind::kReduce ? reduces : found) = true;
+        if (uses_var(axis.value, loop.var)) (axis.kind == IterKind::kReduce ? reduces : found) = true;
       }
     });
     return found && !reduces;
@@ -97,15 +97,15 @@ class InitNest {
     std::vector<Expr> conditions;
     std::vector<std::pair<VarRef, Expr>> whole;
     for (const IterVar& axis : block.iter_vars) {
-      bool dropped = mentions(axis.value, dropped_);
+      bool dropped = uses_var(axis.value, dropped_);
       if (axis.kind == IterKind::kReduce) {
-        reduces = reduces || mentions(axis.value, empty_);
+        reduces = reduces || uses_var(axis.value, empty_);
         Expr first = simplify(equal(substitute(axis.value, first_), axis.domain.min));
         if (!is_int(first, 1)) conditions.push_back(first);
       } else if (dropped) {
         // The empty loop drives this axis, too (fused loops). If nothing else drives it, init covers all of the axis.
         bool is_alone = is_int(simplify(equal(substitute(axis.value, first_), axis.domain.min)), 1);
-        is_known = is_known && is_alone && !mentions(axis.domain.extent, dropped_);
+        is_known = is_known && is_alone && !uses_var(axis.domain.extent, dropped_);
         VarRef var = make_var(axis.var->name, axis.var.type());
         axes.emplace(axis.var.get(), axis.domain.min + var);
         whole.emplace_back(var, axis.domain.extent);
@@ -131,7 +131,7 @@ class InitNest {
     Stmt init = instantiate(*block.init, axes);
     for (const auto& [var, extent] : whole) init = loop(var, extent, init);
     for (const Expr& condition : conjuncts(block.predicate)) {
-      if (!mentions(condition, dropped_)) conditions.push_back(condition);
+      if (!uses_var(condition, dropped_)) conditions.push_back(condition);
     }
     for (const Expr& condition : conditions) init = make(IfThenElse{condition, init, std::nullopt});
     return init;
@@ -159,7 +159,7 @@ PrimFuncRef initialize_empty_reductions(const PrimFuncRef& function) {
     for (const Ref<Block>& block : nest.without_init()) {
       // The block must reduce over something, or have no elements either.
       Expr condition = simplify(!is_empty(*block, IterKind::kReduce) || is_empty(*block, IterKind::kSpatial));
-      if (is_int(condition, 1) || mentions(condition, inside)) continue;
+      if (is_int(condition, 1) || uses_var(condition, inside)) continue;
       std::string message = fmt::format(
           "the sum of block '{}' is empty, and its schedule fuses spatial and reduce loops so that the elements to "
           "initialize are not known; decompose_reduction before the fuse makes them so",

@@ -44,12 +44,12 @@ struct Scope {
   std::optional<Analyzer> facts = {};  // the facts that hold there, made on demand
 };
 
-struct Memory {
+struct MemoryUse {
   bool noalias;      // a store to one buffer leaves the others as they are
   bool only_stores;  // whether nothing but stores changes memory
 };
-Memory memory_of(const PrimFuncRef& function) {
-  Memory memory{function->attrs.get_bool("tir.noalias", true), true};
+MemoryUse memory_of(const PrimFuncRef& function) {
+  MemoryUse memory{function->attrs.get_bool("tir.noalias", true), true};
   walk(function->body, [&](const Ref<Call>& call) {
     const Builtin* row = find_builtin(op_name(call));
     memory.only_stores = memory.only_stores && (!row || row->pure || row->name == std::string_view("tir.prefetch"));
@@ -61,7 +61,7 @@ class Merger {
  public:
   // Says whether the sides of conditions are still to be merged, or are done.
   enum class Sides : uint8_t { kMerge, kDone };
-  Merger(Analyzer facts, Memory memory, Sides sides) : facts_(std::move(facts)), memory_(memory), sides_(sides) {}
+  Merger(Analyzer facts, MemoryUse memory, Sides sides) : facts_(std::move(facts)), memory_(memory), sides_(sides) {}
 
   Stmt operator()(const Stmt& body) {
     collect_body(body, std::nullopt, nullptr);
@@ -371,7 +371,7 @@ class Merger {
   }
 
   Analyzer facts_;  // facts about the params
-  Memory memory_;
+  MemoryUse memory_;
   Sides sides_;
   std::vector<Scope> scopes_;
   std::vector<Value> values_;

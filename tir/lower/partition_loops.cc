@@ -94,7 +94,7 @@ class CutFinder {
   void look(const Expr& condition) {
     if (std::ranges::any_of(cuts_, [&](const Cut& known) { return same_node(known.condition, condition); })) return;
     std::optional<Expr> value = slack(condition);
-    if (!value || mentions(condition, unknown_) || holds_load(condition)) return;
+    if (!value || uses_var(condition, unknown_) || holds_load(condition)) return;
     // The condition may see the variable divided by a constant, as one digit of fused loops.
     Expr var = loop_.var;
     auto quotient = first_operation(*value, [&](const Binary& node) {
@@ -106,11 +106,11 @@ class CutFinder {
     if (!scale && loop_.kind == ForKind::kParallel) {
       digit = first_operation(*value, [&](const Binary& node) {
         bool divides = node.op == BinaryOp::kFloorMod || node.op == BinaryOp::kFloorDiv;
-        return divides && mentions(node.a, loop_.var) && !mentions(node.b, loop_.var);
+        return divides && uses_var(node.a, loop_.var) && !uses_var(node.b, loop_.var);
       });
       std::unordered_set<const NodeHeader*> inside;
       for (const auto& [inner, range] : running_) inside.insert(inner);
-      if (!digit || mentions(*digit, inside) || !see_only(*digit, *value, var)) return;
+      if (!digit || uses_var(*digit, inside) || !see_only(*digit, *value, var)) return;
       scale = coefficient(*value, var, facts_);
     }
     auto bounds = scale && *scale != 0 ? bounds_over(*value, running_, facts_) : std::nullopt;
@@ -121,7 +121,7 @@ class CutFinder {
     Expr best = facts_.simplify(cast_to(bounds->max, kInt64) - own);
     // Where the variable was seen as a digit, extents of loops inside may use the variable itself.
     std::unordered_set<const NodeHeader*> turning{var.get(), loop_.var.get()};
-    if (mentions(rest, turning) || mentions(best, turning)) return;
+    if (uses_var(rest, turning) || uses_var(best, turning)) return;
     int64_t width = as_int(facts_.simplify(best - rest)).value_or(-1);
     Cut cut{condition, *scale, *value, best, width, unit, digit, loop_.min, loop_.min + loop_.extent};
     cut.in_inner_loop = !running_.empty();
@@ -168,7 +168,7 @@ class CutFinder {
     Expr by_digit = rewrite(value, [&](const Ref<Binary>& node) -> std::optional<Expr> {
       return structural_equal(node, digit) ? std::optional<Expr>(each) : std::nullopt;
     });
-    if (mentions(by_digit, loop_.var)) return false;
+    if (uses_var(by_digit, loop_.var)) return false;
     facts_.bind(each, Interval{0});
     value = by_digit;
     var = each;

@@ -163,7 +163,7 @@ class Prefetcher final : public Rewriter {
         [&](const Bind& node) { inside.insert(node.var.get()); },
         [&](const For& node) { inside.insert(node.var.get()); });
     return !inside.contains(lines.buffer.get()) && std::ranges::none_of(lines.start, [&](const Expr& start) {
-      return mentions(start, inside) || holds_load(start);
+      return uses_var(start, inside) || holds_load(start);
     });
   }
 
@@ -186,7 +186,7 @@ class Prefetcher final : public Rewriter {
     for (size_t i = outer; i < around_.size(); ++i) between.insert(around_[i]->var.get());
     std::vector<Expr> result;
     for (const Expr& start : starts) {
-      if (mentions(start, between)) return std::nullopt;
+      if (uses_var(start, between)) return std::nullopt;
       Expr first = substitute(substitute(start, {{loop.var.get(), loop.min}}), {{around.get(), around + 1}});
       result.push_back(facts_.simplify(first));
     }

@@ -89,7 +89,7 @@ std::optional<Stmt> row_by_row(const Stmt& tile, const std::unordered_set<const 
       if (dtype_of(indices[d]).lanes == 1) own = facts.simplify(cast_to(indices[d], kInt64) - row);
       if (is_new) known->second.push_back(own);
       std::optional<Expr>& same = known->second[d];
-      if (!own || mentions(*own, moving) || (same && !structural_equal(*same, *own))) same.reset();
+      if (!own || uses_var(*own, moving) || (same && !structural_equal(*same, *own))) same.reset();
     }
   }
   for (const auto& [buffer, dims] : offsets) {

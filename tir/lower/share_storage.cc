@@ -124,7 +124,7 @@ class Sharer final : public Rewriter {
     const Expr& size = buffer_type(alloc.as<AllocBuffer>()->buffer).shape[0];
     return std::ranges::none_of(list.stmts, [&](const Stmt& one) {
       const Bind* bind = one.as<Bind>();
-      return bind && mentions(size, bind->var);
+      return bind && uses_var(size, bind->var);
     });
   }
 

@@ -181,9 +181,9 @@ class BlockOfTiles {
   bool depends_on_outside(const Expr& condition) const {
     bool result = false;
     for (const TreeNode* at = top_->parent; at; at = at->parent) {
-      if (at->is_loop()) result = result || mentions(condition, at->var());
+      if (at->is_loop()) result = result || uses_var(condition, at->var());
       if (!at->is_block()) continue;
-      for (const IterVar& axis : at->axes()) result = result || mentions(condition, axis.var);
+      for (const IterVar& axis : at->axes()) result = result || uses_var(condition, axis.var);
     }
     return result;
   }

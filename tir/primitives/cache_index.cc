@@ -48,7 +48,7 @@ std::vector<CachedIndex> find_indices(const TreeNode* block, int64_t least_uses)
     }
     CachedIndex index{e, 1, {}};
     for (const IterVar& axis : block->axes()) {
-      if (!mentions(e, axis.var)) continue;
+      if (!uses_var(e, axis.var)) continue;
       if (!is_int(axis.domain.min, 0)) return;
       index.axes.push_back(axis);
     }

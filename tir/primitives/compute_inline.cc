@@ -49,7 +49,7 @@ bool only_loads_elements(const TreeNode* user, const Buffer& buffer) {
 Nodes users_of_result(Step& step, TreeNode* block, const Buffer& buffer) {
   Nodes users = block->tree->blocks();
   std::erase_if(users, [&](TreeNode* user) {
-    return user == block || !user->is_leaf_block() || !(read_of(user, buffer) || mentions(user->block->body, buffer));
+    return user == block || !user->is_leaf_block() || !(read_of(user, buffer) || uses_var(user->block->body, buffer));
   });
   for (TreeNode* user : users) {
     if (!only_loads_elements(user, buffer))

@@ -59,7 +59,7 @@ void require_entered_once(Step& step, TreeNode* block) {
   for (TreeNode* scope = scope_of(block); scope; scope = scope_of(scope)) {
     for (const IterVar& outer : scope->axes()) {
       for (const IterVar& axis : block->axes()) {
-        if (axis.kind != IterKind::kSpatial && mentions(axis.value, outer.var))
+        if (axis.kind != IterKind::kSpatial && uses_var(axis.value, outer.var))
           step.refuse({block, scope}, "axis '{}' of the block around it drives a reduce axis", outer.var);
       }
     }

@@ -11,7 +11,7 @@ void require_runs(Step& step, TreeNode* loop) {
   if (!is_int(loop->loop->extent, 0)) return;
   for (TreeNode* block : blocks_below(loop)) {
     for (const IterVar& axis : block->axes()) {
-      if (axis.kind == IterKind::kReduce && mentions(axis.value, loop->var()))
+      if (axis.kind == IterKind::kReduce && uses_var(axis.value, loop->var()))
         step.refuse({loop, block},
                     "loop '{}' never runs, so that block '{}' is its init alone: fused with other loops, it would hide "
                     "of which elements",
@@ -32,7 +32,7 @@ void require_fusable(Step& step, const Nodes& loops) {
     if (loops[i]->parent != loops[i - 1] || loops[i - 1]->children.size() != 1)
       step.refuse({loops[i - 1], loops[i]}, "loop '{}' is not the only statement in loop '{}'", loop.var, loops[i - 1]);
     for (size_t o = 0; o < i; ++o) {
-      if (mentions(loop.extent, loops[o]->var()))
+      if (uses_var(loop.extent, loops[o]->var()))
         step.refuse({loops[o], loops[i]}, "the extent of loop '{}' depends on loop '{}'", loop.var, loops[o]);
     }
   }

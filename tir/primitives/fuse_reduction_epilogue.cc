@@ -84,7 +84,7 @@ void FuseReductionEpilogue::apply(Step& step) const {
   if (!add || !init) step.refuse({sum}, "block '{}' is no sum", sum);
   const Buffer buffer = update->buffer;
   std::optional<Addition> more = store ? match_addition(store->value, buffer) : std::nullopt;
-  if (!more || mentions(more->other, buffer) || mentions(add->other, buffer))
+  if (!more || uses_var(more->other, buffer) || uses_var(add->other, buffer))
     step.refuse({epilogue}, "block '{}' does not add something to '{}'", epilogue, buffer);
   VarMap axes = match_epilogue_axes(step, sum, epilogue, *update, more->element);
   require_nothing_between(step, sum, epilogue, buffer);

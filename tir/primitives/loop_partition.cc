@@ -13,12 +13,12 @@ void require_no_init_in_parts(Step& step, TreeNode* loop) {
     if (!block->block->init) continue;
     bool has_elements = false;
     for (const IterVar& axis : block->axes()) {
-      if (axis.kind == IterKind::kReduce && mentions(axis.value, var))
+      if (axis.kind == IterKind::kReduce && uses_var(axis.value, var))
         step.refuse({loop, block},
                     "the loop drives reduce axis '{}' of block '{}', whose init belongs to the first iteration; "
                     "decompose the reduction before",
                     axis.var, block);
-      has_elements = has_elements || mentions(axis.value, var);
+      has_elements = has_elements || uses_var(axis.value, var);
     }
     if (!has_elements)
       step.refuse({loop, block}, "each part would set the same elements of block '{}' to its init anew", block);

@@ -48,7 +48,7 @@ void require_independent_ranges(Step& step, const Nodes& order) {
   for (size_t i = 0; i < order.size(); ++i) {
     for (size_t later = i + 1; later < order.size(); ++later) {
       const For& loop = *order[i]->loop;
-      if (mentions(loop.extent, order[later]->var()) || mentions(loop.min, order[later]->var()))
+      if (uses_var(loop.extent, order[later]->var()) || uses_var(loop.min, order[later]->var()))
         step.refuse({order[i], order[later]}, "the range of loop '{}' depends on loop '{}'", loop.var, order[later]);
     }
   }

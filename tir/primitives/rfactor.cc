@@ -100,13 +100,13 @@ class FactoredReduction {
     loop_axes_.emplace(loop_->var().get(), *factor_);
     std::vector<IterVar> reduce_axes;
     for (const IterVar& axis : block_->axes()) {
-      if (!mentions(axis.value, loop_->var())) {
+      if (!uses_var(axis.value, loop_->var())) {
         IterVar again = fresh_axis(axis, {}, positions_);
         (axis.kind == IterKind::kSpatial ? axes_ : reduce_axes).push_back(again);
         continue;
       }
       for (TreeNode* at : loops_) {
-        if (!mentions(axis.value, at->var()) || loop_axes_.contains(at->var().get())) continue;
+        if (!uses_var(axis.value, at->var()) || loop_axes_.contains(at->var().get())) continue;
         VarRef own = make_var("v" + at->name(), at->var().type());
         loop_axes_.emplace(at->var().get(), own);
         reduce_axes.push_back({own, {at->loop->min, at->loop->extent}, IterKind::kReduce, at->var()});
@@ -120,14 +120,14 @@ class FactoredReduction {
   // It can be said in the axes when all of its loops are axes.
   void divide_conditions() {
     for (const Expr& condition : conjuncts(block_->block->predicate)) {
-      if (mentions(condition, loop_->var())) {
+      if (uses_var(condition, loop_->var())) {
         guards_.push_back(substitute(condition, loop_axes_));
         if (mentions_any(guards_.back(), loops_))
           step_.refuse({block_}, "a condition of the block ties the loop to loops that drive other axes");
         continue;
       }
       bool reduces = std::ranges::any_of(
-          loops_, [&](const TreeNode* at) { return !is_spatial(at) && mentions(condition, at->var()); });
+          loops_, [&](const TreeNode* at) { return !is_spatial(at) && uses_var(condition, at->var()); });
       conditions_.push_back(condition);
       if (!reduces) shared_conditions_.push_back(condition);
       leaves_out_ = leaves_out_ || reduces;

@@ -51,7 +51,7 @@ class SlideFinder {
     const std::vector<IterVar>& axes = block_->axes();
     auto axis = std::ranges::find_if(axes, [&](const IterVar& a) { return same_node(a.var, write_.ranges[dim].min); });
     const std::string &name = loop->name(), &buffer = write_.buffer->name;
-    if (axis == axes.end() || !mentions(axis->value, loop->var())) return std::nullopt;
+    if (axis == axes.end() || !uses_var(axis->value, loop->var())) return std::nullopt;
     auto no = [&](std::string text) {
       why = std::move(text);
       return std::nullopt;
@@ -66,7 +66,7 @@ class SlideFinder {
     auto step = coefficient(window->min, loop->var(), facts_);
     bool slides = step && *step > 0 && !mentions_any(extent, shared_);
     Expr begin_less = step ? facts_.simplify(window->min - loop->var() * *step) : window->min;
-    slides = slides && !mentions(begin_less, loop->var());
+    slides = slides && !uses_var(begin_less, loop->var());
     if (!slides) return no(message("what is made of dim {} of '{}' does not slide along loop '{}'", dim, buffer, name));
     if (!facts_.can_prove(extent > int_imm(*step, dtype_of(extent))))
       return no(message("what iterations of loop '{}' make of '{}' does not overlap: steps of {}, {} rows", name,
@@ -77,28 +77,28 @@ class SlideFinder {
     if (mentions_any(begin_less, within))
       return no(message("loops inside of loop '{}' also move in dim {} of '{}'", name, dim, buffer));
     for (const IterVar& other : axes) {
-      if (&other != &*axis && mentions(other.value, loop->var()))
+      if (&other != &*axis && uses_var(other.value, loop->var()))
         return no(message("loop '{}' drives axis '{}', too", name, other.var));
     }
     within.insert(within.end(), inner_.begin(), inner_.end());
     for (const TreeNode* other : within) {
-      if (mentions(other->loop->extent, loop->var()) || mentions(other->loop->min, loop->var()))
+      if (uses_var(other->loop->extent, loop->var()) || uses_var(other->loop->min, loop->var()))
         return no(message("the range of loop '{}' depends on loop '{}'", other, name));
     }
     // Conditions must leave out the same rows in each iteration.
     for (const Expr& condition : conjuncts(block_->block->predicate)) {
       bool cuts_window = std::ranges::any_of(inner_, [&](const TreeNode* inner) {
-        return mentions(condition, inner->var()) && mentions(axis->value, inner->var());
+        return uses_var(condition, inner->var()) && uses_var(axis->value, inner->var());
       });
-      if (cuts_window && !mentions(condition, loop->var()))
+      if (cuts_window && !uses_var(condition, loop->var()))
         return no(message("a condition leaves out rows that loops inside of '{}' seem to make", name));
-      if (!mentions(condition, loop->var())) continue;
+      if (!uses_var(condition, loop->var())) continue;
       auto gap = slack(condition);
       auto factor = gap ? coefficient(*gap, loop->var(), facts_) : std::nullopt;
       bool about_row = factor && *factor % *step == 0;
       if (about_row) {
         Expr rest = facts_.simplify(*gap - axis->value * (*factor / *step));
-        about_row = !mentions(rest, loop->var()) && !mentions_any(rest, inner_);
+        about_row = !uses_var(rest, loop->var()) && !mentions_any(rest, inner_);
       }
       if (!about_row)
         return no(message("a condition of the block says more about loop '{}' than which rows there are", name));

@@ -51,7 +51,7 @@ MappedBox map_axes(Step& step, TreeNode* block, const IndexMap& index_map) {
 IterKind kind_of_image(Step& step, TreeNode* block, const Expr& image, size_t position) {
   std::optional<IterKind> kind;
   for (const IterVar& axis : block->axes()) {
-    if (!mentions(image, axis.var)) continue;
+    if (!uses_var(image, axis.var)) continue;
     if (kind.value_or(axis.kind) != axis.kind)
       step.refuse({block}, "result {} of the map mixes spatial and reduce axes", position);
     kind = axis.kind;

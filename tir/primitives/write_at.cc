@@ -27,7 +27,7 @@ Refusal not_a_box(const TreeNode* block, const Buffer& buffer, const TreeNode* l
   for (const Range& range : write_of(block, buffer)->ranges) {
     bool is_fine = is_int(range.extent, 1);
     for (const IterVar& axis : block->axes()) {
-      if (!is_fine || !mentions(range.min, axis.var)) continue;
+      if (!is_fine || !uses_var(range.min, axis.var)) continue;
       is_fine = same_node(range.min, axis.var) && !contains(seen, axis.var) && fills_its_extent(axis);
       seen.push_back(axis.var);
     }

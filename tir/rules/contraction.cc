@@ -68,7 +68,7 @@ class ContractionSchedule {
   std::string panel() const {
     std::vector<Ref<BufferLoad>> operands = operands_of(*block_);
     for (const Ref<BufferLoad>& load : operands) {
-      if (mentions(load->indices, block_->iter_vars[tile_.column_axis].var)) return load->buffer->name;
+      if (uses_var(load->indices, block_->iter_vars[tile_.column_axis].var)) return load->buffer->name;
     }
     return operands[0]->buffer->name;
   }

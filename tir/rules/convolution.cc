@@ -64,10 +64,10 @@ std::variant<Convolution, std::string> find_convolution(const PrimFuncRef& progr
   if (!stage->extent(1)) return "its number of filters is symbolic";
   std::vector<Ref<BufferLoad>> operands = operands_of(block);
   const VarRef& lane = block.iter_vars[4].var;
-  if (operands.size() < 2 || !mentions(operands.back()->indices.back(), lane))
+  if (operands.size() < 2 || !uses_var(operands.back()->indices.back(), lane))
     return "its weights have no filters in lanes";
   // Depthwise: the image's lanes are the filters', too.
-  return Convolution{*stage, mentions(operands[0]->indices.back(), lane), operands[0], operands.back()};
+  return Convolution{*stage, uses_var(operands[0]->indices.back(), lane), operands[0], operands.back()};
 }
 
 // Schedules the padded copy of the image: whole vectors of lines over the threads, or of planes where lines are
@@ -85,7 +85,7 @@ void copy_strided_pixels(Schedule& sch, const BlockRV& rv, const Convolution& co
   const std::vector<IterVar>& axes = conv.block->iter_vars;
   const Expr &y = conv.image->indices[2], &x = conv.image->indices[3];
   for (size_t d = kSpatialAxes; d < axes.size(); ++d) {
-    bool in_image = mentions(y, axes[d].var) || mentions(x, axes[d].var);
+    bool in_image = uses_var(y, axes[d].var) || uses_var(x, axes[d].var);
     if (in_image && !is_int(axes[d].domain.extent, 1)) return;
   }
   if (is_int(simplify(stepped(x, axes[3].var) - x), 1) || conv.depthwise || axes.size() != kAxesOfBlocks) return;

@@ -104,7 +104,7 @@ std::optional<Expr> access_stride(const Buffer& buffer, const std::vector<Expr>&
     position = position * cast_to(buffer_type(buffer).shape[d], kInt64) + cast_to(indices[d], kInt64);
   }
   Expr stride = facts.simplify(stepped(position, axis) - position);
-  if (mentions(stride, axis)) return std::nullopt;
+  if (uses_var(stride, axis)) return std::nullopt;
   return stride;
 }
 

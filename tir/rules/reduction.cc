@@ -46,7 +46,7 @@ void choose_rows(RegisterTile& tile, const Nest& nest, const std::vector<Ref<Buf
   for (size_t d = nest.num_spatial; d-- > 0 && !tile.row_axis;) {
     if (d == *tile.column_axis || is_int(nest.axes[d].domain.extent, 1)) continue;
     bool reused = std::ranges::any_of(loads, [&](const Ref<BufferLoad>& load) {
-      return mentions(load->indices, nest.axes[*tile.column_axis].var) && !mentions(load->indices, nest.axes[d].var);
+      return uses_var(load->indices, nest.axes[*tile.column_axis].var) && !uses_var(load->indices, nest.axes[d].var);
     });
     if (reused) tile.row_axis = d;
   }
