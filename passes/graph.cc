@@ -93,12 +93,6 @@ Expr reshape(const Expr& x, std::vector<Expr> dims, Builder& builder, std::strin
 Expr permute_dims(const Expr& x, std::vector<int64_t> axes, Builder& builder) {
   return builder.op("permute_dims", {x}, Attrs{{"axes", to_attr(axes)}});
 }
-std::vector<Expr> int_imms(const std::vector<int64_t>& dims) {
-  std::vector<Expr> result;
-  for (int64_t dim : dims) result.push_back(int_imm(dim));
-  return result;
-}
-
 void add_free_vars(const NodeRef& node, VarSet& to) {
   for (const VarRef& var : free_vars(node)) to.insert(var.get());
 }

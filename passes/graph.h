@@ -38,8 +38,6 @@ class GraphRewriter {
 // Emit the operators of these names.
 Expr reshape(const Expr& x, std::vector<Expr> dims, Builder& builder, std::string hint = {});
 Expr permute_dims(const Expr& x, std::vector<int64_t> axes, Builder& builder);
-// Returns the dims as expressions.
-std::vector<Expr> int_imms(const std::vector<int64_t>& dims);
 
 // Adds the variables that the node uses.
 void add_free_vars(const NodeRef& node, VarSet& to);

@@ -2,6 +2,7 @@
 // left of operators are those the VM runs itself (reshape, shape_of, memory, packed calls); each other one is a
 // call_tir.
 #include <algorithm>
+#include <span>
 
 #include "passes/graph.h"
 #include "tir/schedule/rule.h"

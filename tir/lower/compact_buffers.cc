@@ -354,7 +354,7 @@ class Coverage {
         reach = reach + (cast_to(digit->extent, dtype_of(reach)) - 1) * scale;
       }
       Expr offset = facts_.simplify(wanted_[d] - base);
-      if (!is_natural(offset, facts_) || !facts_.can_prove(offset < reach)) return false;
+      if (!is_non_negative(offset, facts_) || !facts_.can_prove(offset < reach)) return false;
     }
     // Any iteration of the other loops will do, if there is one.
     for (const Loop& digit : digits_) {
@@ -381,7 +381,7 @@ class Coverage {
         int64_t factor = *scale / *of_index;
         Expr rest = facts_.simplify(*value - indices_[d] * factor);
         if (uses_var(rest, used_)) continue;
-        if (is_natural(facts_.simplify(wanted_[d] * factor + rest), facts_)) return true;
+        if (is_non_negative(facts_.simplify(wanted_[d] * factor + rest), facts_)) return true;
       }
       return false;
     });
@@ -524,7 +524,7 @@ class Compactor final : public Rewriter {
       int64_t most = constant_above(extent, facts_);
       if (most <= kLargestGuess) extent = int_imm(most, dtype);
       // The ends of a loop that never runs may cross.
-      if (!is_natural(extent, facts_)) extent = facts_.simplify(max(extent, int_imm(0, dtype)));
+      if (!is_non_negative(extent, facts_)) extent = facts_.simplify(max(extent, int_imm(0, dtype)));
     }
     Keys outside = params_;
     for (const Loop& loop : loops_in(memory.accesses[0].path, 0, outer)) outside.insert(loop.var.get());

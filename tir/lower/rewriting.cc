@@ -12,9 +12,6 @@ bool holds_load(const NodeRef& node) {
   return found;
 }
 
-bool is_positive(const Expr& e, const Analyzer& facts) { return facts.can_prove(e > int_imm(0, dtype_of(e))); }
-bool is_natural(const Expr& e, const Analyzer& facts) { return facts.can_prove(e >= int_imm(0, dtype_of(e))); }
-
 Stmt map_stmts(const Stmt& stmt, const std::function<Stmt(const Stmt&)>& fn) {
   Stmt result = cast_handle<Stmt>(map_children(stmt, [&](const NodeRef& child, Slot) -> NodeRef {
     if (!is_stmt_kind(child.kind())) return child;

@@ -127,7 +127,7 @@ class LaneRewriter {
     auto size = own_.find(buffer.get());
     const Ramp* lanes = position.as<Ramp>();
     return size != own_.end() && lanes && is_int(lanes->stride, 1) && lanes_ < DType::kScalable &&
-           !may_be_undefined(position, facts_) && is_natural(lanes->base, facts_) &&
+           !may_be_undefined(position, facts_) && is_non_negative(lanes->base, facts_) &&
            facts_.can_prove(lanes->base + lanes_ <= int_imm(size->second, dtype_of(lanes->base)));
   }
 
@@ -182,7 +182,7 @@ class LaneRewriter {
     Expr position = index(node.a);
     const Ramp* ramp = position.as<Ramp>();
     // The instruction compares unsigned numbers.
-    bool counts = ramp && is_int(ramp->stride, 1) && is_natural(ramp->base, facts_) && is_natural(node.b, facts_);
+    bool counts = ramp && is_int(ramp->stride, 1) && is_non_negative(ramp->base, facts_) && is_non_negative(node.b, facts_);
     if (!counts) return std::nullopt;
     return intrinsic("tir.get_active_lane_mask", {ramp->base, node.b}, DType::bool_().with_lanes(lanes_));
   }
