@@ -52,7 +52,8 @@ std::vector<Long> long_functions(const std::vector<std::string>& lines, size_t l
   std::vector<Long> result;
   for (size_t i = 0; i < lines.size(); ++i) {
     std::optional<size_t> indent = function_indent(lines[i]);
-    if (!indent) continue;
+    bool starts_with_table = i + 1 < lines.size() && lines[i + 1].ends_with("= {");
+    if (!indent || starts_with_table) continue;
     const std::string close = std::string(*indent, ' ') + "}";
     size_t end = i + 1;
     while (end < lines.size() && !lines[end].starts_with(close)) ++end;

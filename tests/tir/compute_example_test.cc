@@ -83,8 +83,8 @@ TEST_CASE("outputs are what a stage of the builder makes, each once", "[tir]") {
   Buffer y = b.compute("y", kFloat32, {int_imm(4)}, [&](Axes i) { return at(x, i); });
   CHECK_THROWS_WITH(b.finish({idle}), Catch::Contains("no stage makes output 'idle'"));
   CHECK_THROWS_WITH(b.finish({y, y}), Catch::Contains("named twice"));
-  CHECK_THROWS_WITH(b.finish({x}), Catch::Contains("no buffer that this builder made"));
-  CHECK_THROWS_WITH(other.finish({y}), Catch::Contains("no buffer that this builder made"));
+  CHECK_THROWS_WITH(b.finish({x}), Catch::Contains("is not a buffer that this builder made"));
+  CHECK_THROWS_WITH(other.finish({y}), Catch::Contains("is not a buffer that this builder made"));
   CHECK_NOTHROW(b.finish({y}));
 }
 

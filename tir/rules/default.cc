@@ -4,6 +4,7 @@
 // somebody scheduled by hand, stays as it is.
 
 #include <algorithm>
+#include <map>
 
 #include "tir/analysis/conditions.h"
 #include "tir/rules/builtin_rules.h"
@@ -62,11 +63,13 @@ bool is_worth_inlining(Schedule& sch, const BlockRV& rv) {
 
 void schedule_program(Schedule& sch, const Target& target, Decisions& decisions) {
   BlockRV root = sch.apply(GetBlock{"root"});
+  std::map<std::string, int> blocks_of_name;  // several blocks may have one name, and each has a decision of its own
   // Steps that are refused leave a program that means the same; what else can be done with it is.
   for (const BlockRV& rv : sch.apply(GetChildBlocks{root})) {
     Ref<Block> block = cast<Block>(sch.get(rv));
     if (!can_be_inlined(sch, *block)) continue;
-    decisions.set_prefix(block->name + ".");
+    int number = blocks_of_name[block->name]++;
+    decisions.set_prefix(number == 0 ? block->name + "." : fmt::format("{}#{}.", block->name, number + 1));
     if (decisions.flag("inline", is_worth_inlining(sch, rv))) sch.try_apply(ComputeInline{rv});
   }
   Blocks blocks = sch.apply(GetChildBlocks{root});
