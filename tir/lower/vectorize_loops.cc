@@ -182,7 +182,8 @@ class LaneRewriter {
     Expr position = index(node.a);
     const Ramp* ramp = position.as<Ramp>();
     // The instruction compares unsigned numbers.
-    bool counts = ramp && is_int(ramp->stride, 1) && is_non_negative(ramp->base, facts_) && is_non_negative(node.b, facts_);
+    bool counts =
+        ramp && is_int(ramp->stride, 1) && is_non_negative(ramp->base, facts_) && is_non_negative(node.b, facts_);
     if (!counts) return std::nullopt;
     return intrinsic("tir.get_active_lane_mask", {ramp->base, node.b}, DType::bool_().with_lanes(lanes_));
   }
