@@ -17,12 +17,7 @@ namespace relaxc::codegen {
 
 namespace {
 
-using vm::Argument;
-using vm::Opcode;
-using vm::Operand;
-using vm::Reg;
-using vm::Scalar;
-using vm::Slot;
+using vm::Argument, vm::Opcode, vm::Operand, vm::Reg, vm::Scalar, vm::Slot;
 
 vm::ValueInfo value_info(std::string name, const Type& type) {
   vm::ValueInfo info;

@@ -7,12 +7,7 @@
 
 namespace relaxc::codegen {
 
-using vm::MatchDim;
-using vm::Opcode;
-using vm::Reg;
-using vm::Scalar;
-using vm::Slot;
-using vm::SlotOp;
+using vm::MatchDim, vm::Opcode, vm::Reg, vm::Scalar, vm::Slot, vm::SlotOp;
 
 namespace {
 

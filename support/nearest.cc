@@ -50,9 +50,4 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
   return result;
 }
 
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
-  std::string near = nearest(word, candidates);
-  return near.empty() ? "" : "; did you mean '" + near + "'?";
-}
-
 }  // namespace relaxc

@@ -8,7 +8,5 @@ namespace relaxc {
 
 // Returns the nearest of the names, when it is near enough to be meant; else "".
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
-// Returns "; did you mean 'reorder'?", or "".
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace relaxc

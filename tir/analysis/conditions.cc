@@ -15,7 +15,7 @@ bool uses_var(const std::vector<Expr>& indices, const VarRef& var) {
 }
 
 bool holds_kind(const NodeRef& node, std::initializer_list<NodeKind> kinds) {
-  return any_node(node, [&](const NodeRef& at) { return std::ranges::find(kinds, at.kind()) != kinds.end(); });
+  return any_node(node, [&](const NodeRef& at) { return std::ranges::count(kinds, at.kind()) > 0; });
 }
 
 std::vector<Expr> conjuncts(const std::optional<Expr>& predicate) {

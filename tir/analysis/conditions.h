@@ -1,15 +1,12 @@
 // The variables that an expression or statement depends on, and conditions as lists of conjuncts.
 #pragma once
+#include <functional>
 #include <optional>
-#include <unordered_set>
 #include <vector>
 
 #include "ir/visit.h"
 
 namespace relaxc {
-
-// Variables, buffers or loops, as keys.
-using NodeSet = std::unordered_set<const NodeHeader*>;
 
 // Returns whether such a node occurs.
 bool any_node(const NodeRef& root, const std::function<bool(const NodeRef&)>& is_wanted);

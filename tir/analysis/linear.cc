@@ -14,7 +14,7 @@ bool is_non_negative(const Expr& e, const Analyzer& facts) {
 }
 
 std::optional<int64_t> coefficient(const Expr& e, const Expr& var, const Analyzer& facts) {
-  if (!uses_var(e, NodeSet{var.get()})) return 0;
+  if (!uses_var(e, VarSet{var.get()})) return 0;
   return as_int(facts.simplify(stepped(e, var) - e));
 }
 

@@ -107,7 +107,7 @@ CodePtr Compiler::call_code(const Call& node, const Expr& whole) {
     for (size_t i = 0; i < args.size(); ++i) x[i] = args[i]->as_float(frame);
     if (is_fma32) return std::fmaf(static_cast<float>(x[0]), static_cast<float>(x[1]), static_cast<float>(x[2]));
     double value = row->eval(x[0], x[1], x[2]);
-    return row->result == Intrinsic::Result::kBool ? Word(value != 0) : Word(round_float(value, dtype));
+    return row->result == Intrinsic::Result::kBool ? Word(value != 0) : Word(rounded_to(value, dtype));
   });
 }
 

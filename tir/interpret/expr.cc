@@ -36,7 +36,7 @@ constexpr FloatOperation kFloatOperations[] = {
     {BinaryOp::kMul, [](double a, double b, DType) { return a * b; }},
     {BinaryOp::kDiv, [](double a, double b, DType) { return a / b; }},
     {BinaryOp::kTruncMod, [](double a, double b, DType) { return std::fmod(a, b); }},
-    {BinaryOp::kFloorDiv, [](double a, double b, DType dtype) { return std::floor(round_float(a / b, dtype)); }},
+    {BinaryOp::kFloorDiv, [](double a, double b, DType dtype) { return std::floor(rounded_to(a / b, dtype)); }},
     {BinaryOp::kFloorMod, [](double a, double b, DType) { return float_floor_mod(a, b); }},
     {BinaryOp::kMin, [](double a, double b, DType) { return minimum(a, b); }},
     {BinaryOp::kMax, [](double a, double b, DType) { return maximum(a, b); }},
@@ -60,11 +60,11 @@ int64_t float_to_int(double value, DType to) {
   return to.is_uint() ? wrap_int(static_cast<int64_t>(static_cast<uint64_t>(value)), to) : static_cast<int64_t>(value);
 }
 Word converted(Word value, DType from, DType to) {
-  if (from.is_float()) return to.is_float() ? Word(round_float(value.f, to)) : Word(float_to_int(value.f, to));
+  if (from.is_float()) return to.is_float() ? Word(rounded_to(value.f, to)) : Word(float_to_int(value.f, to));
   if (!to.is_float()) return wrap_int(value.i, to);
   uint64_t natural = static_cast<uint64_t>(value.i);
   if (to == kFloat32) return from.is_uint() ? static_cast<float>(natural) : static_cast<float>(value.i);
-  return round_float(from.is_uint() ? static_cast<double>(natural) : static_cast<double>(value.i), to);
+  return rounded_to(from.is_uint() ? static_cast<double>(natural) : static_cast<double>(value.i), to);
 }
 
 // Evaluates one side of a select.
@@ -145,8 +145,8 @@ CodePtr Compiler::ramp_code(const Ramp& node) {
   DType dtype = dtype_of(node.base);
   return code([dtype, base = expr(node.base), stride = expr(node.stride)](Frame& frame) -> Word {
     if (dtype.is_float()) {
-      double offset = round_float(stride->as_float(frame) * static_cast<double>(frame.lane), dtype);
-      return round_float(base->as_float(frame) + offset, dtype);
+      double offset = rounded_to(stride->as_float(frame) * static_cast<double>(frame.lane), dtype);
+      return rounded_to(base->as_float(frame) + offset, dtype);
     }
     uint64_t offset = static_cast<uint64_t>(stride->as_int(frame)) * static_cast<uint64_t>(frame.lane);
     return wrap_int(static_cast<int64_t>(static_cast<uint64_t>(base->as_int(frame)) + offset), dtype);
@@ -170,7 +170,7 @@ CodePtr Compiler::binary_code(const Binary& node, const Span& span) {
     if (row.op != node.op) continue;
     return code([value = row.value, dtype, a = std::move(a), b = std::move(b)](Frame& frame) {
       double x = a->as_float(frame), y = b->as_float(frame);
-      return round_float(value(x, y, dtype), dtype);
+      return rounded_to(value(x, y, dtype), dtype);
     });
   }
   fail(span, "{} of {}", info(node.op).name, to_string(dtype));

@@ -106,8 +106,6 @@ StepPtr counted(const Span& span, F execute) {
   });
 }
 
-// value rounded to the (element) float dtype, to nearest even, once.
-double round_float(double value, DType dtype);
 // value wrapped into the integer dtype, in the representation of Word.
 inline int64_t wrap_int(int64_t value, DType dtype) {
   if (dtype.is_bool()) return value != 0;

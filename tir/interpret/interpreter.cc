@@ -100,7 +100,7 @@ void Interpreter::State::begin(std::span<const int64_t> values) {
   for (size_t i = 0; i < values.size(); ++i) {
     DType dtype = dtype_of(scalars[i].first);
     frame.slots[scalars[i].second] =
-        dtype.is_float() ? Word(round_float(std::bit_cast<double>(values[i]), dtype)) : wrap_int(values[i], dtype);
+        dtype.is_float() ? Word(rounded_to(std::bit_cast<double>(values[i]), dtype)) : wrap_int(values[i], dtype);
   }
   for (BufferState& state : frame.buffers) state.storage = {};
 }

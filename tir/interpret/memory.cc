@@ -18,23 +18,17 @@ uint64_t encode(double value, DType dtype) {
 }
 double decode(uint64_t bits, DType dtype) {
   if (dtype.bits == 64) return std::bit_cast<double>(bits);
-  if (dtype.bits == 32) return std::bit_cast<float>(static_cast<uint32_t>(bits));
-  return float_from_bits(static_cast<uint16_t>(bits), dtype);
+  return dtype.bits == 32 ? std::bit_cast<float>(static_cast<uint32_t>(bits))
+                          : float_from_bits(static_cast<uint16_t>(bits), dtype);
 }
 
 }  // namespace
-
-double round_float(double value, DType dtype) {
-  if (dtype.bits == 32) return static_cast<float>(value);
-  return dtype.bits == 64 ? value : decode(encode(value, dtype), dtype);
-}
 
 // The machines that relaxc knows are little-endian.
 Word read_element(const char* at, DType dtype) {
   uint64_t bits = 0;
   std::memcpy(&bits, at, static_cast<size_t>(dtype.element().bytes()));
-  if (dtype.is_float()) return decode(bits, dtype);
-  return wrap_int(static_cast<int64_t>(bits), dtype);
+  return dtype.is_float() ? Word(decode(bits, dtype)) : Word(wrap_int(static_cast<int64_t>(bits), dtype));
 }
 
 void write_element(char* at, DType dtype, Word value) {

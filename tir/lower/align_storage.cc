@@ -10,6 +10,7 @@ namespace relaxc {
 // Strides are `offset` modulo `factor`, so that rows start at different banks or cache lines. Windows that ask to begin
 // at multiples of some elements or bytes keep the strides of the whole buffer, so that they still do when memory
 // shrinks.
+// Gives buffers the strides that blocks ask for with buffer_dim_align (see the primitive storage_align).
 PrimFuncRef align_storage(const PrimFuncRef& function) {
   struct Request {
     Buffer buffer;

@@ -77,7 +77,7 @@ class BoundsChecker {
   Stmt inside(const Stmt& s) {
     const Bind* node = s.as<Bind>();
     const PrimType* type = node ? node->value.type().as<PrimType>() : nullptr;
-    bool is_index = type && type->dtype.lanes == 1 && type->dtype.is_integral() && !holds_load(node->value);
+    bool is_index = type && type->dtype.lanes == 1 && type->dtype.is_integral() && !holds<BufferLoad>(node->value);
     if (is_index) facts_.bind(node->var, node->value);
     const For* loop = s.as<For>();
     const IfThenElse* branch = s.as<IfThenElse>();
@@ -91,7 +91,7 @@ class BoundsChecker {
   }
 
   void assume(const Expr& condition) {
-    if (dtype_of(condition).lanes == 1 && !holds_load(condition)) facts_.assume(facts_.simplify(condition));
+    if (dtype_of(condition).lanes == 1 && !holds<BufferLoad>(condition)) facts_.assume(facts_.simplify(condition));
   }
 
   Stmt block(const Stmt& s, const Block& node) {

@@ -534,7 +534,7 @@ class Compactor final : public Rewriter {
     return is_known && shrinks ? Range{facts_.simplify(region.min), extent} : all;
   }
   static bool only(const Expr& e, const Keys& vars) {
-    bool result = !holds_load(e);
+    bool result = !holds<BufferLoad>(e);
     walk(e, [&](const Ref<Var>& var) { result = result && vars.contains(var.get()); });
     return result;
   }
@@ -579,6 +579,9 @@ class Compactor final : public Rewriter {
 
 }  // namespace
 
+// Moves allocated buffers to the innermost loop of which each iteration fills them for itself, and shrinks them to the
+// region that one iteration touches. A buffer with strides moves without shrinking. A parallel loop whose iterations
+// would share memory that only they use becomes serial.
 PrimFuncRef compact_buffers(const PrimFuncRef& function) { return Compactor(function).run(); }
 
 }  // namespace relaxc

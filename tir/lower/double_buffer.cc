@@ -125,6 +125,10 @@ class DoubleBufferer final : public Rewriter {
 
 }  // namespace
 
+// Doubles the buffers that blocks mark with {"double_buffer_scope": position among the writes} and that are allocated
+// in a serial loop at this point: the contents for the next iteration are made before those of the current one are
+// used. A buffer stays as it is if more than one statement fills it, or if the loop itself makes the data it is filled
+// from.
 PrimFuncRef double_buffer(const PrimFuncRef& function) {
   bool wanted = false;
   walk(function->body, [&](const AllocBuffer& alloc) {

@@ -5,6 +5,8 @@
 
 namespace relaxc {
 
+// Makes every symbolic dim of the buffer params a scalar param behind the others, in the order of scalar_arguments().
+// The attribute `num_dims` gives their number. Refuses params that are not dense.
 PrimFuncRef explicit_scalars(const PrimFuncRef& function) {
   for (const Buffer& buffer : buffer_params(function)) {
     const BufferType& type = buffer_type(buffer);
@@ -94,6 +96,7 @@ class Flattener final : public Rewriter {
 
 }  // namespace
 
+// Makes every buffer one-dimensional, dense and with offset 0. Indices become row-major positions.
 PrimFuncRef flatten_buffers(const PrimFuncRef& function) {
   return cast<PrimFunc>(Flattener()(static_cast<const Expr&>(function)));
 }

@@ -40,7 +40,7 @@ class InvariantFinder {
 
  private:
   bool is_invariant(const Expr& condition) const {
-    bool is_plain = dtype_of(condition).lanes == 1 && !uses_var(condition, inside_) && !holds_load(condition);
+    bool is_plain = dtype_of(condition).lanes == 1 && !uses_var(condition, inside_) && !holds<BufferLoad>(condition);
     // A condition that could fail where the loop would not have run stays in it.
     walk(condition, [&](const Call&) { is_plain = false; });
     return is_plain && !condition.is<IntImm>() && !may_be_undefined(condition, facts_);
@@ -94,6 +94,8 @@ class Hoister final : public Rewriter {
 
 }  // namespace
 
+// Turns a serial loop with conditions whose conjuncts are partly loop-invariant into a branch around two such loops
+// (loop unswitching).
 PrimFuncRef hoist_conditions(const PrimFuncRef& function) {
   return with_body(function, Hoister(facts_of_params(function))(function->body));
 }

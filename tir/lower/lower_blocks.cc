@@ -79,6 +79,9 @@ Stmt lower_block(const Ref<Block>& block, const std::unordered_set<const NodeHea
 
 }  // namespace
 
+// Replaces blocks by their bodies: axes are substituted, the predicate becomes a branch, init a branch on the first
+// reduce iteration, allocations become AllocBuffer, and accesses to windows (match_buffers) become accesses to their
+// source.
 PrimFuncRef lower_blocks(const PrimFuncRef& function) {
   std::unordered_set<const NodeHeader*> twice;  // buffers that double_buffer handles
   walk(function->body, [&](const Block& block) {

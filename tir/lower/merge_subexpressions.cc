@@ -389,6 +389,7 @@ class Merger {
 
 }  // namespace
 
+// Binds subexpressions that occur several times to a variable where that shortens the program.
 PrimFuncRef merge_subexpressions(const PrimFuncRef& function) {
   Merger merge(facts_of_params(function), memory_of(function), Merger::Sides::kMerge);
   // A variable that one side binds occurs wherever an equal condition does.

@@ -218,6 +218,8 @@ class Narrower final : public Rewriter {
 
 }  // namespace
 
+// Computes vectors of int64 indices, and scalar divisions of indices by values that are not constants, in int32 where
+// that is exact.
 PrimFuncRef narrow_indices(const PrimFuncRef& function) {
   return with_body(function, Narrower(facts_of_params(function)).stmt(function->body));
 }

@@ -94,7 +94,7 @@ class CutFinder {
   void look(const Expr& condition) {
     if (std::ranges::any_of(cuts_, [&](const Cut& known) { return same_node(known.condition, condition); })) return;
     std::optional<Expr> value = slack(condition);
-    if (!value || uses_var(condition, unknown_) || holds_load(condition)) return;
+    if (!value || uses_var(condition, unknown_) || holds<BufferLoad>(condition)) return;
     // The condition may see the variable divided by a constant, as one digit of fused loops.
     Expr var = loop_.var;
     auto quotient = first_operation(*value, [&](const Binary& node) {
@@ -494,6 +494,13 @@ class Partitioner {
 
 }  // namespace
 
+// Cuts a loop whose variable occurs in conditions that are linear in it into head, interior and tail, so that the
+// largest part has none of these conditions. A parallel loop gets a branch between the interior and the rest; a loop
+// over fused loops gets one between full tiles and those that are the last along any of them. Unrolled and vectorized
+// loops are only trimmed. A loop annotated {"exact_tails": True} gets one copy of its last tile for each number of rows
+// that the tile may have, if that tile is symbolic, is the only one that is not full, and nothing happens behind it.
+// {"keep_whole": True} keeps a loop of much work and cheap conditions as it is. The growth of the code is bounded.
+// (Halide and TVM call this loop partitioning.)
 PrimFuncRef partition_loops(const PrimFuncRef& function) {
   return with_body(function, Partitioner(facts_of_params(function)).visit(function->body));
 }

@@ -163,7 +163,7 @@ class Prefetcher final : public Rewriter {
         [&](const Bind& node) { inside.insert(node.var.get()); },
         [&](const For& node) { inside.insert(node.var.get()); });
     return !inside.contains(lines.buffer.get()) && std::ranges::none_of(lines.start, [&](const Expr& start) {
-      return uses_var(start, inside) || holds_load(start);
+      return uses_var(start, inside) || holds<BufferLoad>(start);
     });
   }
 
@@ -315,6 +315,10 @@ class Prefetcher final : public Rewriter {
 
 }  // namespace
 
+// Inserts T.prefetch statements where loops ask for them. {"prefetch": ["B"]} fetches the elements of B that only the
+// next iteration reads, spread over the current one. {"prefetch_own": ["C"]} fetches the elements of C that the
+// iteration itself stores or reads, spread over the loops inside. {"prefetch_ahead": ["B", 64]} fetches the cache lines
+// of B that the iteration reads, 64 rows further on.
 PrimFuncRef prefetch(const PrimFuncRef& function) {
   return with_body(function, Prefetcher(facts_of_params(function)).stmt(function->body));
 }

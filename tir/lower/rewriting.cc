@@ -6,12 +6,6 @@
 
 namespace relaxc {
 
-bool holds_load(const NodeRef& node) {
-  bool found = false;
-  walk(node, [&](const BufferLoad&) { found = true; });
-  return found;
-}
-
 Stmt map_stmts(const Stmt& stmt, const std::function<Stmt(const Stmt&)>& fn) {
   Stmt result = cast_handle<Stmt>(map_children(stmt, [&](const NodeRef& child, Slot) -> NodeRef {
     if (!is_stmt_kind(child.kind())) return child;

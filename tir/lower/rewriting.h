@@ -2,12 +2,10 @@
 #pragma once
 #include "ir/arith.h"
 #include "ir/module.h"
+#include "tir/analysis/conditions.h"
 #include "tir/analysis/linear.h"
 
 namespace relaxc {
-
-// Returns whether an element of a buffer is loaded inside.
-bool holds_load(const NodeRef& node);
 
 // Returns the statement with fn's result in place of each statement directly in it; lists in lists become one.
 Stmt map_stmts(const Stmt& stmt, const std::function<Stmt(const Stmt&)>& fn);

@@ -133,6 +133,7 @@ class Sharer final : public Rewriter {
 
 }  // namespace
 
+// Lets flat buffers of one statement list that are not alive at the same time share memory. Sizes may be symbolic.
 PrimFuncRef share_storage(const PrimFuncRef& function) {
   return with_body(function, Sharer(facts_of_params(function)).stmt(function->body));
 }

@@ -50,7 +50,7 @@ class LaneRewriter {
         return make(std::move(copy), s.span());
       }
       std::vector<Stmt> stmts;
-      if (holds_load(condition)) {  // the loaded value may change before the mask is used
+      if (holds<BufferLoad>(condition)) {  // the loaded value may change before the mask is used
         VarRef mask = make_var("mask", condition.type(), s.span());
         stmts.push_back(make(Bind{mask, condition}, s.span()));
         condition = mask;
@@ -60,7 +60,7 @@ class LaneRewriter {
       return seq(std::move(stmts), s.span());
     }
     if (const Assert* node = s.as<Assert>()) {
-      auto shared = [&](const Expr& e) { return !varies(e) && !holds_load(e); };
+      auto shared = [&](const Expr& e) { return !varies(e) && !holds<BufferLoad>(e); };
       if (!mask_ && shared(node->condition) && std::all_of(node->values.begin(), node->values.end(), shared)) return s;
     }
     throw NoVectorForm();
@@ -97,9 +97,9 @@ class LaneRewriter {
 
   // Returns base + lane * stride when the index is affine in the lane, else arithmetic lane by lane.
   Expr index(const Expr& e) {
-    if (!varies(e) && !(mask_ && holds_load(e))) return e;
+    if (!varies(e) && !(mask_ && holds<BufferLoad>(e))) return e;
     DType dtype = dtype_of(e);
-    bool only_loop_var = (dtype == kInt64 || dtype == kInt32) && !holds_load(e);
+    bool only_loop_var = (dtype == kInt64 || dtype == kInt32) && !holds<BufferLoad>(e);
     walk(e, [&](const Ref<Var>& var) { only_loop_var = only_loop_var && !wide_.contains(var.get()); });
     if (only_loop_var) {
       Expr base = facts_.simplify(substitute(e, {{var_.get(), min_}}));
@@ -199,7 +199,7 @@ class LaneRewriter {
     return doubtful_operand(node, varies(node.b) ? Analyzer() : facts_).has_value();
   }
   bool needs_mask(const Expr& e) const {
-    bool found = holds_load(e);
+    bool found = holds<BufferLoad>(e);
     walk(e, [&](const Binary& node) { found = found || is_doubtful(node); });
     return found;
   }
@@ -277,6 +277,9 @@ class Vectorizer final : public Rewriter {
 
 }  // namespace
 
+// Turns vectorized loops of constant extent, or of a constant times T.vscale(), into vector statements. A loop with a
+// body that has no vector form (inner allocations, `while`, stores of several lanes to one element) becomes serial.
+// Branches on the lane become masks.
 PrimFuncRef vectorize_loops(const PrimFuncRef& function) {
   return with_body(function, Vectorizer(facts_of_params(function)).stmt(function->body));
 }

@@ -21,9 +21,9 @@ const Primitive* find_primitive(std::string_view name) {
 std::string unknown_primitive(std::string_view name) {
   std::vector<std::string> names;
   for (const Primitive& row : primitives()) names.emplace_back(row.name);
-  std::string meant = did_you_mean(name, names);
-  return fmt::format("there is no primitive '{}'{}", name,
-                     meant.empty() ? "; relaxc opt --list-primitives shows them" : meant);
+  std::string near = nearest(name, names);
+  return fmt::format("there is no primitive '{}'; ", name) +
+         (near.empty() ? "relaxc opt --list-primitives shows them" : fmt::format("did you mean '{}'?", near));
 }
 
 namespace {

@@ -6,13 +6,7 @@ namespace relaxc {
 
 // The functions that return the rules, each defined in a file of this folder, in the order in which the rules are
 // tried. The default rule fits any program, so no rule behind it would be tried.
-// clang-format off
-#define RELAXC_RULES(X) \
-  X(contraction_rule) \
-  X(convolution_rule) \
-  X(winograd_rule) \
-  X(default_rule)
-// clang-format on
+#define RELAXC_RULES(X) X(contraction_rule) X(convolution_rule) X(winograd_rule) X(default_rule)
 
 #define X(rule) ScheduleRule rule();
 RELAXC_RULES(X)

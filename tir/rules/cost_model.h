@@ -1,8 +1,7 @@
 // The figures of the rules' formulas that neither a target nor an argument gives, in one table. Guesses and limits
 // (those named kGuessed... and kMost...) bound the code and the search. The others were fitted to the kernels of
-// bench/kernels
-// (`./dev bench kernels`) on x86-64 servers, with AVX-512 and limited to AVX2. Shares of a cache are numerators over
-// the denominator in the name.
+// bench/kernels (`./dev bench kernels`) on x86-64 servers, with AVX-512 and limited to AVX2. Shares of a cache are
+// numerators over the denominator in the name.
 #pragma once
 #include <cstdint>
 

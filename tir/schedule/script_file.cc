@@ -10,11 +10,7 @@
 
 namespace relaxc {
 
-using text::Line;
-using text::LineKind;
-using text::Lines;
-using text::Syntax;
-using text::SyntaxKind;
+using text::Line, text::LineKind, text::Lines, text::Syntax, text::SyntaxKind;
 
 namespace {
 
