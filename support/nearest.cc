@@ -28,10 +28,8 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
   if (word.empty() || word.size() > 64) return {};
   if (word.size() == 1) {
     // Any two letters are within the limit, so for a single letter only the case may differ.
-    auto same_letter = [&](const std::string& other) {
-      return other.size() == 1 && ((other[0] ^ word[0]) & ~0x20) == 0;
-    };
-    auto found = std::ranges::find_if(candidates, same_letter);
+    auto is_meant = [&](const std::string& name) { return name.size() == 1 && ((name[0] ^ word[0]) & ~0x20) == 0; };
+    auto found = std::ranges::find_if(candidates, is_meant);
     return found == candidates.end() ? "" : *found;
   }
   // The right last part under another path is also a near miss: R.relu for R.nn.relu.
