@@ -19,7 +19,7 @@ struct ScheduledProgram {
   SizesList sizes = {{}};
 };
 
-// The text after "# KEY: " at the beginning of a line, or an empty string when there is no such line.
+// Returns the rest of the first line that begins with "# KEY: "; empty if there is none.
 std::string_view note(std::string_view body, std::string_view key) {
   std::string mark = fmt::format("# {}: ", key);
   for (size_t at = body.find(mark); at != std::string_view::npos; at = body.find(mark, at + 1)) {

@@ -253,7 +253,7 @@ void keep_said(Block& block, const char* key, const std::vector<BufferRegion>& b
 
 Accesses accesses_of_body(const Block& block) {
   Accesses found = find_accesses(block.body, block.init);
-  // What is done with windows is declared only.
+  // Accesses to windows are not found in the body: the declared regions of their sources stand for them.
   auto take_windows = [&](const std::vector<BufferRegion>& before, std::vector<BufferRegion>& now) {
     for (const MatchBuffer& window : block.match_buffers) {
       const BufferRegion* declared = find_region(before, window.source.buffer);
@@ -284,7 +284,7 @@ Accesses accesses_of_blocks(const TreeNode* block) {
     for (const BufferRegion& read : inner->block->reads) add(found.reads, inner, read);
     for (const BufferRegion& write : inner->block->writes) add(found.writes, inner, write);
   }
-  // An accumulator that only its own update reads is no input.
+  // A buffer that the block reads only to update it, as a sum does, is not an input.
   if (block->block->init)
     std::erase_if(found.reads, [&](const BufferRegion& read) { return find_region(found.writes, read.buffer); });
   return found;

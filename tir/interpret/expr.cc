@@ -103,7 +103,7 @@ CodePtr Compiler::expr(const Expr& whole) {
             [from, to, value = expr(node.value)](Frame& frame) { return converted(value->word(frame), from, to); });
       },
       // Select evaluates both sides, as compiled code may: a load that is only in range on one side is an error here.
-      // What the other side reads need not have been written.
+      // Elements that only the other side reads may be unwritten.
       [&](const Select& node) {
         return code([condition = expr(node.condition), a = expr(node.a), b = expr(node.b)](Frame& frame) {
           bool wanted = condition->as_int(frame) != 0;

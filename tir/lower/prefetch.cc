@@ -174,8 +174,8 @@ class Prefetcher final : public Rewriter {
   }
 
   // Returns the indices of the region that the loop's first iteration reads in the next iteration of an outer loop that
-  // asks for the same buffer. That region is fetched during the last iteration. Absent if there is no such loop, or if
-  // loops between them come first.
+  // asks for the same buffer. That region is fetched during the last iteration. Returns nullopt if there is no such
+  // loop, or if a loop between them comes first.
   std::optional<std::vector<Expr>> first_of_outer(const For& loop, const AttrValue& name,
                                                   const std::vector<Expr>& starts) {
     size_t outer = around_.size();
