@@ -7,16 +7,6 @@
 
 namespace relaxc::text {
 
-namespace {
-
-bool holds_block(const std::vector<Stmt>& stmts) {
-  bool found = false;
-  for (const Stmt& stmt : stmts) walk(stmt, [&](const Block&) { found = true; });
-  return found;
-}
-
-}  // namespace
-
 PrimFuncRef Parser::prim_func(const Pending& pending) {
   const Line& line = *pending.line;
   in_graph_ = false;
@@ -100,7 +90,7 @@ std::optional<Type> Parser::scalar_param_type(const Param& param) {
 Stmt Parser::below_root(std::vector<Stmt> body, Block root, const Line& line) {
   const Block* only = body.size() == 1 ? body[0].as<Block>() : nullptr;
   bool has_root = only && only->name == "root" && only->iter_vars.empty() && root_allocations_.empty();
-  bool needs_root = holds_block(body) && !has_root;
+  bool needs_root = std::ranges::any_of(body, holds<Block>) && !has_root;
   // Allocations that a block cannot hold come first; without a root block all allocations do.
   auto stays = [&](const Stmt& alloc) { return !needs_root || !alloc.as<AllocBuffer>()->annotations.empty(); };
   auto held = std::stable_partition(root_allocations_.begin(), root_allocations_.end(), stays);
@@ -120,7 +110,7 @@ Stmt Parser::body(const Lines& lines) {
 
 std::vector<Stmt> Parser::stmts(const Lines& lines, size_t first) {
   std::vector<Stmt> result;
-  Scoped<std::vector<Stmt>*> outer(out_, &result);
+  Temporarily outer(out_, &result);
   for (size_t i = first; i < lines.size(); ++i) {
     const Line& line = *lines[i];
     bool at_head = blocks_.back()->at_head;
@@ -133,7 +123,7 @@ std::vector<Stmt> Parser::stmts(const Lines& lines, size_t first) {
 
 void Parser::tir_line(const Lines& lines, size_t& index) {
   const Line& line = *lines[index];
-  Scoped<int> depth(statement_depth_, statement_depth_ + 1);
+  Temporarily depth(statement_depth_, statement_depth_ + 1);
   if (statement_depth_ > kDeepestStatement)
     fail(line, "statements are nested deeper than {} levels", kDeepestStatement);
   // A call may hold for the rest of the block.
