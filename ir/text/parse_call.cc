@@ -10,7 +10,7 @@ namespace relaxc::text {
 // ---- Values
 
 Value Parser::eval_as(std::optional<Type> wanted, const Syntax& at) {
-  Scoped<std::optional<Type>> annotation(wanted_, std::move(wanted));
+  Temporarily annotation(wanted_, std::move(wanted));
   return eval(at);
 }
 

@@ -36,7 +36,7 @@ Parser::Signature Parser::read_signature(const Line& line) {
     if (!read && !scopes_.find_here(param.name)) scopes_.define(param.name, Entity{});
     result.sound &= read;
   }
-  Scoped<bool> quoted(quoted_, true);
+  Temporarily quoted(quoted_, true);
   std::vector<std::string_view> unknown;
   for (const Param& param : line.params) {
     bool read = guarded([&] {
@@ -77,7 +77,7 @@ FunctionRef Parser::graph_function(const Pending& pending, Signature signature, 
   size_t errors_before = errors();
   Body body;
   {
-    Scoped<Body*> outer(body_, &body);
+    Temporarily outer(body_, &body);
     relax_lines(line.body);
   }
   if (!body.result) {
@@ -170,7 +170,7 @@ void Parser::nested_function(const Line& line) {
   {
     NameScope scope(scopes_);
     define(line.text, self);
-    Scoped<std::optional<Type>> wanted(wanted_, std::nullopt);
+    Temporarily wanted(wanted_, std::optional<Type>());
     function = graph_function(pending, std::move(signature), true);
   }
   bool recursive = std::ranges::any_of(free_vars(*function), [&](const VarRef& var) { return same_node(var, self); });
@@ -190,7 +190,7 @@ std::optional<Binding> Parser::match_binding(const Syntax& at, const std::string
   Expr value = as_argument(value_at);
   std::optional<Type> cast;
   if (early) {
-    Scoped<bool> early_form(early_, true), quoted(quoted_, true);
+    Temporarily early_form(early_, true), quoted(quoted_, true);
     std::vector<Expr> values = graph_dims(wanted);
     cast = value.type().is<ShapeType>() ? shape_type(values) : tensor_type(values, tensor_dtype(value.type()));
   } else if (type_name(wanted) == "R.Prim" && is_call(wanted) && keyword(wanted, "value")) {
@@ -332,7 +332,7 @@ void Parser::dataflow(const Line& line) {
 Expr Parser::relax_branch(const Lines& lines, const Line& line, std::string& target, std::optional<Type>& annotation) {
   NameScope scope(scopes_);
   Body branch;
-  Scoped<Body*> outer(body_, &branch);
+  Temporarily outer(body_, &branch);
   if (lines.empty()) fail(line, "both branches are needed, and both end by assigning the same name");
   const Line& last = *lines.back();
   // A call that returns nothing may stand last.

@@ -136,7 +136,7 @@ void Parser::tir_for(const Line& line) {
       define(name_of_target(*target->children[0]), tuple(starred[target], span(*target)));
   }
   if (!sound) poison(line.target);
-  Scoped<int> depth(statement_depth_, statement_depth_ + static_cast<int>(loops.heads.size()));
+  Temporarily depth(statement_depth_, statement_depth_ + static_cast<int>(loops.heads.size()));
   Stmt inner = body(line.body);
   if (!sound) throw Failed();
   for (auto head = loops.heads.rbegin(); head != loops.heads.rend(); ++head) {
@@ -348,7 +348,7 @@ void Parser::with_items(const Line& line, size_t first) {
   Rest rest = [&] {
     read = true;
     std::vector<Stmt> held;
-    Scoped<std::vector<Stmt>*> outer(out_, &held);
+    Temporarily outer(out_, &held);
     with_items(line, first + 1);
     return held;
   };

@@ -261,7 +261,7 @@ Expr Parser::lambda(const Syntax& at, const std::vector<DType>& dtypes) {
 
 // Reads T.index_map(lambda i, j: (i // 4, j, i % 4)) as an attribute: its text in canonical form.
 AttrValue Parser::index_map(const Syntax& at) {
-  Scoped<DType> bare(default_int_, kInt32);
+  Temporarily bare(default_int_, kInt32);
   auto text_of = [&](const Syntax& map) -> AttrValue {
     if (map.kind != SyntaxKind::kLambda) fail(map, "expected a lambda");
     Expr function = lambda(map, std::vector<DType>(map.children.size() - 1, kInt32));

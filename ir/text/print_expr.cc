@@ -413,7 +413,7 @@ std::string Printer::expr(const Expr& e, int level) {
 
 std::string Printer::let(const Let& node) {
   std::string value = expr(node.value);
-  Scope scope(*this);
+  NameScope scope(names_);
   std::string var = names_.define(node.var);
   // Python wants the name to mean something.
   if (default_int_ == kInt32) line("{} = {}()", var, scalar_type_name(dtype_of(node.var)));
@@ -421,7 +421,7 @@ std::string Printer::let(const Let& node) {
 }
 
 std::string Printer::lambda(const Lambda& node) {
-  Scope scope(*this);
+  NameScope scope(names_);
   std::string params = joined(node.params, &Printer::defined), results = list(node.results);
   return fmt::format("lambda {}: {}", params, node.results.size() == 1 ? results : fmt::format("({})", results));
 }

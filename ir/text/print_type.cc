@@ -61,8 +61,8 @@ std::string Printer::func_type(const FuncType& node) {
     return fmt::format("R.Callable({}purity={}{})", ret, node.pure ? "True" : "False", derive);
   }
   // Dims that the function's params introduce are local to it; as strings they need no declaration.
-  Scope scope(*this);
-  Scoped<bool> quoted(quote_dims_, true);
+  NameScope scope(names_);
+  Temporarily quoted(quote_dims_, true);
   std::string params = joined(*node.params, &Printer::type);
   return fmt::format("R.Callable(({}{}), {}, {})", params, node.params->size() == 1 ? "," : "", type(node.result),
                      node.pure ? "True" : "False");

@@ -127,16 +127,6 @@ class Printer {
   void line(fmt::format_string<Args...> format, Args&&... args) {
     line(std::string_view(fmt::format(format, std::forward<Args>(args)...)));
   }
-  struct Indent {
-    explicit Indent(Printer& p) : printer(p) { ++printer.depth_; }
-    ~Indent() { --printer.depth_; }
-    Printer& printer;
-  };
-  struct Scope {
-    explicit Scope(Printer& p) : printer(p) { printer.names_.enter(); }
-    ~Scope() { printer.names_.leave(); }
-    Printer& printer;
-  };
 
   PrintOptions options_;
   const IRModule* module_ = nullptr;  // null: a function alone

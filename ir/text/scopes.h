@@ -7,19 +7,9 @@
 #include <vector>
 
 #include "ir/expr.h"
+#include "support/temporarily.h"
 
 namespace relaxc::text {
-
-// Gives a variable another value until the end of the scope.
-template <class T>
-struct Scoped {
-  Scoped(T& variable, T value) : slot(variable), outer(std::exchange(variable, std::move(value))) {}
-  ~Scoped() { slot = std::move(outer); }
-  Scoped(const Scoped&) = delete;
-  Scoped& operator=(const Scoped&) = delete;
-  T& slot;
-  T outer;
-};
 
 // The meaning of a name. Poisoned: its definition failed, so its uses are not reported again.
 struct Entity {
@@ -62,12 +52,14 @@ class Scopes {
   std::vector<std::vector<Stacks::value_type*>> scopes_;  // the names defined in each
 };
 
+// Keeps a scope of a table of names open: of Scopes, or of NameTable.
+template <class Table>
 struct NameScope {
-  explicit NameScope(Scopes& s) : scopes(s) { scopes.enter(); }
-  ~NameScope() { scopes.leave(); }
+  explicit NameScope(Table& t) : table(t) { table.enter(); }
+  ~NameScope() { table.leave(); }
   NameScope(const NameScope&) = delete;
   NameScope& operator=(const NameScope&) = delete;
-  Scopes& scopes;
+  Table& table;
 };
 
 }  // namespace relaxc::text
