@@ -176,7 +176,7 @@ Value Parser::relax_call(const std::string& form, const Syntax& at) {
   if (is_type_name(form)) fail(*at.children[0], "'{}' is a type; expected a value", form);
   std::vector<std::string> known = {"R.const", "R.shape", "R.prim_value", "R.call_packed", "R.match_cast", "R.tuple"};
   for (const OpRow& candidate : ops_.rows()) known.push_back("R." + candidate.name.substr(6));
-  fail_with_hint(*at.children[0], nearest(form, known), "unknown operator '{}'", form);
+  fail({*at.children[0], nearest(form, known)}, "unknown operator '{}'", form);
 }
 
 // Reads a value that is written as a call.
@@ -334,7 +334,7 @@ struct Parser::OperatorArguments {
     std::vector<std::string> known;
     for (const OpInput& other : row.inputs) known.emplace_back(other.name);
     for (const OpAttr& other : row.attrs) known.emplace_back(other.name);
-    parser.report_with_hint(keyword, nearest(keyword.name, known), "{} has no argument '{}'", row.name, keyword.name);
+    parser.report({keyword, nearest(keyword.name, known)}, "{} has no argument '{}'", row.name, keyword.name);
     sound = false;
   }
 };

@@ -241,7 +241,7 @@ void Parser::metadata(const Line& line) {
 
 // Reads metadata["relax.expr.Constant"][k]
 Value Parser::metadata_constant(const Syntax& at) {
-  auto missing = [&](const char* why) { fail_with_note(at, "print the module with its constants inline", "{}", why); };
+  auto missing = [&](const char* why) { fail({at, {}, "print the module with its constants inline"}, "{}", why); };
   bool is_there = metadata_ || side_tensors_;
   if (!is_there && unknown_.contains("metadata")) throw Failed();  // it could not be read
   if (!is_there) missing("the constant is not in this text");
@@ -258,7 +258,7 @@ Value Parser::metadata_constant(const Syntax& at) {
   MetadataGraph graph{metadata_};
   const Syntax* object = graph.node(list_item(entry(graph.entries(kind), "data"), number));
   if (!object) missing("the metadata of this text has no such entry");
-  if (kind != "relax.expr.Constant") fail_unsupported(at, "metadata of kind '{}' is not supported yet", kind);
+  if (kind != "relax.expr.Constant") fail(unsupported(at), "metadata of kind '{}' is not supported yet", kind);
   const Syntax* encoded = graph.bytes(object);
   bool is_string = encoded && encoded->kind == SyntaxKind::kString;
   std::optional<std::string> bytes = is_string ? decode_base64(string(*encoded)) : std::nullopt;

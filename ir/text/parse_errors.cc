@@ -5,9 +5,10 @@
 
 namespace relaxc::text {
 
-Diagnostic& Parser::report_text(const Place& at, std::string message, std::string_view hint) {
-  Diagnostic error{Severity::kError, ErrorKind::kInvalid, span(at), std::move(message), {}};
-  if (!hint.empty()) error.notes.push_back(fmt::format("did you mean `{}`?", hint));
+Diagnostic& Parser::report_text(const ErrorPlace& at, std::string message) {
+  Diagnostic error{Severity::kError, at.kind, span(at), std::move(message), {}};
+  if (!at.hint.empty()) error.notes.push_back(fmt::format("did you mean `{}`?", at.hint));
+  if (at.note) error.notes.push_back(at.note);
   return diagnostics_.add(std::move(error));
 }
 

@@ -321,10 +321,10 @@ Value Parser::binary(const Syntax& at) {
   bool scalars = is_scalar(a.expr) && is_scalar(b.expr);
   if (in_graph_ && !scalars) return tensor_operator(at.text, a, b, at);
   std::optional<BinaryOp> op = operator_of(at.text);
-  if (!op) fail_with_hint(at, at.text == "**" ? "T.pow" : "", "'{}' of scalars", at.text);
+  if (!op) fail({at, at.text == "**" ? "T.pow" : ""}, "'{}' of scalars", at.text);
   if (op == BinaryOp::kDiv && !scalars) fail(at, "expected scalars on both sides of '/'");
   if (op == BinaryOp::kDiv && !dtype_of(a.expr).is_float() && !dtype_of(b.expr).is_float())
-    fail_with_hint(at, "//", "'/' of integers is ambiguous; use `//` or T.truncdiv");
+    fail({at, "//"}, "'/' of integers is ambiguous; use `//` or T.truncdiv");
   return binary(*op, a, b, at, true);
 }
 
@@ -364,8 +364,8 @@ Value Parser::method_call(const Syntax& at) {
     return typed_call("relax.astype", {leaf(object, callee)}, at, {{"dtype", wanted}});
   }
   if (!object.expr.type().is<BufferType>() || callee.text != "vload")
-    fail_with_hint(callee, nearest(callee.text, {"access_ptr", "astype", "vload", "vstore"}), "unknown method '{}'",
-                   callee.text);
+    fail({callee, nearest(callee.text, {"access_ptr", "astype", "vload", "vstore"})}, "unknown method '{}'",
+         callee.text);
   check_keywords(at, {"indices", "dtype", "predicate"});
   Buffer source = cast<Var>(object.expr);
   BufferLoad payload{source, indices(source, element_at(at, *callee.children[0], required(at, 0, "indices"))), {}};

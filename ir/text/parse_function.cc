@@ -20,8 +20,8 @@ Parser::Signature Parser::read_signature(const Line& line) {
   for (const Param& param : line.params) {
     bool read = guarded([&] {
       if (!param.annotation)
-        fail_with_note(param, "write `name: R.Tensor((\"n\", 4), dtype=\"float32\")`", "parameter '{}' has no type",
-                       param.name);
+        fail({param, {}, "write `name: R.Tensor((\"n\", 4), dtype=\"float32\")`"}, "parameter '{}' has no type",
+             param.name);
       if (scopes_.find_here(param.name)) fail(param, "parameter '{}' is given twice", param.name);
       const Syntax& at = *param.annotation;
       std::string path = type_name(at);

@@ -106,7 +106,7 @@ DType Parser::dtype(const Syntax& at) {
   if (auto parsed = parse_dtype(text)) return *parsed;
   std::string near = nearest(text, {"float32", "float16", "float64", "bfloat16", "int8", "int16", "int32", "int64",
                                     "uint8", "uint16", "uint32", "uint64", "bool", "handle"});
-  fail_with_hint(at, near.empty() ? "" : string_literal(near), "unknown dtype '{}'", text);
+  fail({at, near.empty() ? "" : string_literal(near)}, "unknown dtype '{}'", text);
 }
 
 // Attributes of tensor programs, blocks and loops (`keep`) keep the dtypes of numbers and computed expressions; those
@@ -123,7 +123,7 @@ AttrValue Parser::attr_value(const Syntax& at, bool keep) {
   }
   std::string path = spelling(at);
   if (path == "math.inf" || path == "math.nan")
-    fail_with_hint(at, fmt::format("float(\"{}\")", path.substr(5)), "expected a constant value, got {}", path);
+    fail({at, fmt::format("float(\"{}\")", path.substr(5))}, "expected a constant value, got {}", path);
   fail(at, "expected a constant value, got {}", path);
 }
 

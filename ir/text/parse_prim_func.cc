@@ -77,8 +77,8 @@ void Parser::program_params(const Line& line) {
 // Returns the type of a param that is a scalar or handle; nullopt for a buffer.
 std::optional<Type> Parser::scalar_param_type(const Param& param) {
   if (!param.annotation)
-    fail_with_note(param, "write `name: T.Buffer((128,), \"float32\")`, `name: T.handle` or `name: T.int64`",
-                   "parameter '{}' has no type", param.name);
+    fail({param, {}, "write `name: T.Buffer((128,), \"float32\")`, `name: T.handle` or `name: T.int64`"},
+         "parameter '{}' has no type", param.name);
   const Syntax& at = *param.annotation;
   if (dotted(head_of(at)) == "T.Buffer") return std::nullopt;
   Type annotated = type(at);
@@ -180,7 +180,7 @@ void Parser::augmented_line(const Line& line) {
     return type && type->dtype.is_float();
   };
   if (!op || (*op == BinaryOp::kDiv && !is_float(a) && !is_float(b)))
-    fail_with_hint(*line.value, "//=", "'{}=' of integers is ambiguous", line.text);
+    fail({*line.value, "//="}, "'{}=' of integers is ambiguous", line.text);
   Value result = binary(*op, a, b, *line.value, false);
   if (is_name(*line.target)) return assign_scalar(*line.target, result);
   if (line.target->kind != SyntaxKind::kSubscript) fail(*line.target, "expected an element of a buffer or a name");

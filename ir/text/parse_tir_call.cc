@@ -119,7 +119,7 @@ Value Parser::op_call(const Syntax& at, std::span<const Syntax* const> args) {
     for (const Intrinsic& intrinsic : intrinsics()) known.emplace_back(intrinsic.name);
     for (const Builtin& builtin : builtins()) known.emplace_back(builtin.name);
     std::string near = nearest(name, known);
-    if (!near.empty() && near != name) fail_with_hint(*named, string_literal(near), "unknown operator '{}'", name);
+    if (!near.empty() && near != name) fail({*named, string_literal(near)}, "unknown operator '{}'", name);
   }
   Call payload{op_ref(name), read_each(args, &Parser::call_argument), {}, {}};
   for (const Keyword& keyword : at.keywords) {
@@ -188,7 +188,7 @@ Value Parser::intrinsic_call(const std::string& form, const Syntax& at) {
   if (form == "Buffer") fail(*at.children[0], "'T.Buffer' is a type; expected a value");
   if (!row) {
     std::string near = nearest(form, names_in_t(form_names()));
-    fail_with_hint(*at.children[0], near.empty() ? "" : "T." + near, "unknown function 'T.{}'", form);
+    fail({*at.children[0], near.empty() ? "" : "T." + near}, "unknown function 'T.{}'", form);
   }
   std::vector<const Syntax*> operands = arguments(at);
   if (operands.size() != static_cast<size_t>(row->arity))

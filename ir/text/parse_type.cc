@@ -47,8 +47,8 @@ Expr Parser::dim(const Syntax& at, DType otherwise) {
   if (is_new && (type_variables_.contains(at.text) || (early_ && quoted_))) {
     define_dim(at.text, otherwise, at);
   } else if (is_new && quoted_) {
-    fail_with_hint(at, fmt::format("\"{}\"", at.text), "undefined dim '{}'; in a signature a new dim stands in quotes",
-                   at.text);
+    fail({at, fmt::format("\"{}\"", at.text)}, "undefined dim '{}'; in a signature a new dim stands in quotes",
+         at.text);
   }
   Value value = eval(at);
   if (!value.expr.type().is<PrimType>()) fail(at, "expected a dim");
@@ -127,7 +127,7 @@ BufferType Parser::buffer_type_of(const Syntax& call, size_t first) {
     }
   }
   if (const Syntax* layout = keyword(call, "layout"); !is_none(layout) && string(*layout) != "default")
-    report(*layout, "buffers with a layout are not supported yet").kind = ErrorKind::kUnsupported;
+    report(unsupported(*layout), "buffers with a layout are not supported yet");
   return type;
 }
 
@@ -287,7 +287,7 @@ Type Parser::type(const Syntax& at) {
   if (path.empty()) fail(at, "expected a type");
   std::string near = nearest(path, {"R.Tensor", "R.Object", "R.Callable", "R.Tuple", "R.Shape", "R.Prim", "R.DTensor",
                                     "T.Buffer", "T.handle", "T.int64", "T.int32", "T.float32", "T.bool"});
-  fail_with_hint(head_of(at), near, "unknown type '{}'", path);
+  fail({head_of(at), near}, "unknown type '{}'", path);
 }
 
 }  // namespace relaxc::text

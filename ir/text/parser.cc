@@ -181,9 +181,8 @@ void Parser::definition(const Line& line, bool top, bool& keep) {
     return;
   }
   if (top)
-    fail_with_note(line,
-                   "what a program computes around a module is not run; write out its values, and remove the rest",
-                   "expected a class or a function here");
+    fail({line, {}, "what a program computes around a module is not run; write out its values, and remove the rest"},
+         "expected a class or a function here");
   if (guarded([&] { module_line(line); })) return;
   if (line.kind == LineKind::kAssign && is_name(*line.target)) unknown_.emplace(line.target->text);
 }
@@ -222,7 +221,7 @@ Expr Parser::name(const Syntax& at) {
     }
     hint = nearest(text, names);
   }
-  Diagnostic& diagnostic = report_with_hint(at, hint, "undefined name '{}'", text);
+  Diagnostic& diagnostic = report({at, hint}, "undefined name '{}'", text);
   if (hidden != hidden_.end()) diagnostic.notes.push_back(hidden->second);
   // A name is reported once per function.
   scopes_.define_outermost(text, Entity{});
@@ -282,7 +281,7 @@ const std::string* Parser::function_name(const Syntax& at) {
   std::vector<std::string> names;
   for (const auto& [name, type] : declared_) names.push_back(name);
   std::string near = nearest(at.text, names);
-  fail_with_hint(at, near.empty() ? "" : fmt::format("{}.{}", owner, near), "the module has no function '{}'", at.text);
+  fail({at, near.empty() ? "" : fmt::format("{}.{}", owner, near)}, "the module has no function '{}'", at.text);
 }
 
 VarRef Parser::define_var(const Syntax& target, Type type, Entity::Form form) {

@@ -17,6 +17,19 @@ namespace relaxc::text {
 // Thrown after an error was reported; caught where statements are separated.
 struct Failed {};
 
+// The place of an error, and what is said beside its message: a text that may have been meant, or "", and a note.
+struct ErrorPlace : Place {
+  ErrorPlace(const Place& at, std::string_view near = {}, const char* remark = nullptr)  // NOLINT: any place is one
+      : Place(at), hint(near), note(remark) {}
+  std::string_view hint;
+  const char* note;
+  ErrorKind kind = ErrorKind::kInvalid;
+};
+inline ErrorPlace unsupported(ErrorPlace at) {
+  at.kind = ErrorKind::kUnsupported;
+  return at;
+}
+
 // A scalar or graph value. A literal has no dtype yet: it takes the other operand's.
 struct Value {
   Expr expr;
@@ -63,38 +76,15 @@ class Parser {
   void definition(const Line& line, bool top, bool& keep);
   void define_program(const Pending& pending);
   Span span(const Place& at) const { return {origin_, at.line, at.column, at.length}; }
-  // Reports an error. The hint is a text that may have been meant, or "".
-  Diagnostic& report_text(const Place& at, std::string message, std::string_view hint = {});
+  // Reports an error. fail() also ends the reading of the statement.
+  Diagnostic& report_text(const ErrorPlace& at, std::string message);
   template <class... Args>
-  Diagnostic& report(const Place& at, fmt::format_string<Args...> format, Args&&... args) {
+  Diagnostic& report(const ErrorPlace& at, fmt::format_string<Args...> format, Args&&... args) {
     return report_text(at, fmt::format(format, std::forward<Args>(args)...));
   }
   template <class... Args>
-  Diagnostic& report_with_hint(const Place& at, std::string_view hint, fmt::format_string<Args...> format,
-                               Args&&... args) {
-    return report_text(at, fmt::format(format, std::forward<Args>(args)...), hint);
-  }
-  // These report an error, and end the reading of the statement.
-  template <class... Args>
-  [[noreturn]] void fail(const Place& at, fmt::format_string<Args...> format, Args&&... args) {
+  [[noreturn]] void fail(const ErrorPlace& at, fmt::format_string<Args...> format, Args&&... args) {
     report_text(at, fmt::format(format, std::forward<Args>(args)...));
-    throw Failed();
-  }
-  template <class... Args>
-  [[noreturn]] void fail_with_hint(const Place& at, std::string_view hint, fmt::format_string<Args...> format,
-                                   Args&&... args) {
-    report_text(at, fmt::format(format, std::forward<Args>(args)...), hint);
-    throw Failed();
-  }
-  template <class... Args>
-  [[noreturn]] void fail_with_note(const Place& at, const char* note, fmt::format_string<Args...> format,
-                                   Args&&... args) {
-    report(at, format, std::forward<Args>(args)...).notes.push_back(note);
-    throw Failed();
-  }
-  template <class... Args>
-  [[noreturn]] void fail_unsupported(const Place& at, fmt::format_string<Args...> format, Args&&... args) {
-    report(at, format, std::forward<Args>(args)...).kind = ErrorKind::kUnsupported;
     throw Failed();
   }
   // Runs fn; errors that it throws end up in the diagnostics. Returns false after an error.
