@@ -228,7 +228,7 @@ void Parser::metadata(const Line& line) {
     try {
       side_tensors_ = read_safetensors((std::filesystem::path(origin_->file).parent_path() / file).string());
     } catch (const CompileError& error) {
-      fail(at, "{}", error.diagnostics().at(0).message);
+      fail(at, "{}: {}", file.string(), error.diagnostics().at(0).message);
     }
     return;
   }

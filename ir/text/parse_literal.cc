@@ -198,6 +198,18 @@ Attrs Parser::attrs(const Syntax& at) {
   return result;
 }
 
+Attrs read_dictionary(const Source& source) {
+  static const OpTable kNoOps({});
+  Diagnostics diagnostics;
+  SyntaxTree tree;
+  Parser parser(source.origin, kNoOps, diagnostics);
+  Attrs result;
+  if (const Syntax* at = parse_expression(source, tree, diagnostics))
+    parser.guarded([&] { result = parser.attrs(*at); });
+  diagnostics.throw_if_errors();
+  return result;
+}
+
 void Parser::add_attrs(const Syntax& call, Attrs& to) {
   for (const auto& [key, value] : attrs(required(call, 0, "attrs"))) to.set(key, value);
 }
