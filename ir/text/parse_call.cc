@@ -174,9 +174,7 @@ Value Parser::relax_call(const std::string& form, const Syntax& at) {
   if (auto value = form_value(form, at)) return *value;
   if (const OpRow* row = ops_.find("relax." + form.substr(2))) return operator_call(*row, at);
   if (is_type_name(form)) fail(*at.children[0], "'{}' is a type; expected a value", form);
-  std::vector<std::string> known = {"R.const", "R.shape", "R.prim_value", "R.call_packed", "R.match_cast", "R.tuple"};
-  for (const OpRow& candidate : ops_.rows()) known.push_back("R." + candidate.name.substr(6));
-  fail({*at.children[0], nearest(form, known)}, "unknown operator '{}'", form);
+  fail({*at.children[0], near_form(form)}, "unknown operator '{}'", form);
 }
 
 // Reads a value that is written as a call.

@@ -143,8 +143,7 @@ GlobalInfo Parser::global_info(const Syntax& at) {
   if (path == "I.dummy_global_info") return DummyInfo{};
   if (path == "I.vdevice") return vdevice(at);
   if (path == "R.device_mesh") return device_mesh(at);
-  fail({at, nearest(path, {"I.vdevice", "I.dummy_global_info", "R.device_mesh"})},
-       "expected I.vdevice, R.device_mesh or I.dummy_global_info");
+  fail({at, near_form(path)}, "expected I.vdevice, R.device_mesh or I.dummy_global_info");
 }
 
 VDevice Parser::vdevice(const Syntax& at) {

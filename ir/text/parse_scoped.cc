@@ -16,9 +16,7 @@ Parser::LoopHeads Parser::loop_heads(const Line& line) {
   if (path.starts_with("T.")) kind = for_kind(std::string_view(path).substr(2));
   if (kind == ForKind::kLaunchThread) kind.reset();  // it is a statement, not a loop
   if (!kind && path != "T.grid")
-    fail({is_call(*line.value) ? *line.value->children[0] : *line.value,
-          nearest(path, {"T.grid", "T.serial", "T.parallel", "T.vectorized", "T.unroll", "T.thread_binding"})},
-         "expected a loop: range(n), T.grid(m, n), T.parallel(n)");
+    fail({head_of(*line.value), near_form(path)}, "expected a loop: range(n), T.grid(m, n), T.parallel(n)");
   LoopHeads result = kind ? range_head(line, *kind) : grid_heads(line);
   std::set<std::string_view> names;
   for (const LoopHead& head : result.heads) {
@@ -355,9 +353,7 @@ void Parser::with_items(const Line& line, size_t first) {
   bool sound = guarded([&] {
     known = scoped_form(*item, target, line, Style::kWith, rest);
     if (known) return;
-    std::string near = nearest(path, {"T.block", "T.init", "T.attr", "T.allocate", "T.launch_thread", "T.decl_buffer",
-                                      "T.LetStmt", "T.Assert"});
-    fail({is_call(*item) ? *item->children[0] : *item, near}, "expected T.block, T.init or T.attr after 'with'");
+    fail({head_of(*item), near_form(path)}, "expected T.block, T.init or T.attr after 'with'");
   });
   if (sound) return;
   // The errors of the body are reported too. The unknown form may have been meant as a block.

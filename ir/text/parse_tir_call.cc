@@ -2,7 +2,6 @@
 // reads terms that only look like calls.
 #include <algorithm>
 
-#include "ir/kinds.h"
 #include "ir/text/parsing.h"
 #include "ir/text/printing.h"
 
@@ -10,35 +9,9 @@ namespace relaxc::text {
 
 namespace {
 
-// Names of operators as calls, beside those in BinaryOpInfo.
-constexpr std::pair<std::string_view, BinaryOp> kOperatorAliases[] = {{"div", BinaryOp::kDiv},
-                                                                      {"truncdiv", BinaryOp::kDiv},
-                                                                      {"truncmod", BinaryOp::kTruncMod},
-                                                                      {"floordiv", BinaryOp::kFloorDiv},
-                                                                      {"floormod", BinaryOp::kFloorMod}};
-
 std::optional<BinaryOp> operator_called(std::string_view form) {
-  for (const BinaryOpInfo& row : binary_ops()) {
-    if (form == row.name) return row.op;
-  }
-  for (const auto& [name, op] : kOperatorAliases) {
-    if (form == name) return op;
-  }
-  return std::nullopt;
-}
-
-// Returns the names in T that have a meaning, for hints.
-std::vector<std::string> names_in_t(const std::vector<std::string_view>& forms) {
-  std::vector<std::string> known = {"bool", "call_intrin", "float32", "int32", "int64"};
-  for (std::string_view form : forms) {
-    if (form.starts_with("T.")) known.emplace_back(form.substr(2));
-  }
-  for (const ForKindRow& kind : kForKinds) known.emplace_back(kind.name);
-  for (const Intrinsic& intrinsic : intrinsics()) known.push_back(std::string(intrinsic.name).substr(4));
-  for (const Builtin& builtin : builtins()) known.emplace_back(spelling(builtin));
-  for (const BinaryOpInfo& operation : binary_ops()) known.emplace_back(operation.name);
-  for (const auto& [name, op] : kOperatorAliases) known.emplace_back(name);
-  return known;
+  auto row = std::ranges::find(binary_ops(), form, &BinaryOpInfo::name);
+  return row == binary_ops().end() ? std::nullopt : std::optional(row->op);
 }
 
 }  // namespace
@@ -186,10 +159,7 @@ Value Parser::intrinsic_call(const std::string& form, const Syntax& at) {
   if (const Builtin* builtin = find_builtin("tir." + form)) return builtin_call(*builtin, at);
   const Intrinsic* row = find_intrinsic("tir." + form);
   if (form == "Buffer") fail(*at.children[0], "'T.Buffer' is a type; expected a value");
-  if (!row) {
-    std::string near = nearest(form, names_in_t(form_names()));
-    fail({*at.children[0], near.empty() ? "" : "T." + near}, "unknown function 'T.{}'", form);
-  }
+  if (!row) fail({*at.children[0], near_form("T." + form)}, "unknown function 'T.{}'", form);
   std::vector<const Syntax*> operands = arguments(at);
   if (operands.size() != static_cast<size_t>(row->arity))
     fail(at, "T.{}: expected {} arguments, got {}", form, row->arity, operands.size());

@@ -285,9 +285,7 @@ Type Parser::type(const Syntax& at) {
   if (auto result = try_type(at)) return *result;
   std::string path = type_name(at);
   if (path.empty()) fail(at, "expected a type");
-  std::string near = nearest(path, {"R.Tensor", "R.Object", "R.Callable", "R.Tuple", "R.Shape", "R.Prim", "R.DTensor",
-                                    "T.Buffer", "T.handle", "T.int64", "T.int32", "T.float32", "T.bool"});
-  fail({head_of(at), near}, "unknown type '{}'", path);
+  fail({head_of(at), near_form(path)}, "unknown type '{}'", path);
 }
 
 }  // namespace relaxc::text

@@ -48,7 +48,8 @@ bool fits(int64_t value, DType dtype);
 // Returns -4 for `4 * vscale`: the lanes of a scalable vector in Ramp's encoding.
 std::optional<int64_t> scalable_lanes(const Expr& count);
 
-// Returns the spelling of a keyword that the printer uses.
+// Return the spelling of a form ("T.Ramp" for "T.ramp") and of a keyword that the reader uses.
+std::string canonical_form(std::string path);
 std::string_view canonical_keyword(std::string_view name);
 // Returns whether the path names a type, such as "R.Tensor". A type is not a value.
 bool is_type_name(std::string_view path);
@@ -56,6 +57,8 @@ bool is_type_name(std::string_view path);
 std::string spelling(const Syntax& at);
 std::string string_literal(std::string_view text);
 std::optional<double> special_float(std::string_view text);  // "inf", "-inf", "nan"
+// Reads one dictionary of constants, such as a JSON object; throws CompileErrors.
+Attrs read_dictionary(const Source& source);
 
 class Parser {
  public:
@@ -63,6 +66,7 @@ class Parser {
   IRModule run();
 
  private:
+  friend Attrs read_dictionary(const Source& source);
   using Keyword = Syntax::Keyword;
 
   // ---- parser.cc: definitions, errors, names
@@ -108,7 +112,7 @@ class Parser {
   // Defines the name on the left of '=', or of a parameter, as a new variable.
   VarRef define_var(const Syntax& target, Type type, Entity::Form form = Entity::Form::kValue);
   VarRef define_param(const Param& param, Type type);
-  // ---- parse_errors.cc. Poisons, after a failed statement, the names that it would have defined.
+  // Poisons, after a failed statement, the names that it would have defined.
   void poison(const Syntax* target);
   void poison(std::string_view name);
   void poison_line(const Line& line);
@@ -121,6 +125,8 @@ class Parser {
   std::string resolve(const Syntax& at) const;
   // Returns the name of the module's function to which `cls.f` or `Module.f` refers; null when it is something else.
   const std::string* function_name(const Syntax& at);
+  // Returns the form, function or operator whose name is closest to the path, for a hint; "" when none is close.
+  std::string near_form(std::string_view path) const;
   const std::string* function_named(std::string_view name) const;
   const Syntax* keyword(const Syntax& call, std::string_view name) const;
   // Returns positional argument i, or the keyword of that name; null when absent.
@@ -135,7 +141,6 @@ class Parser {
   struct FormRow;
   struct FormEntry;
   static const std::unordered_map<std::string_view, FormEntry>& forms();
-  static std::vector<std::string_view> form_names();
   // Returns the names of a form's arguments, those of the positional ones first.
   static const std::vector<std::string_view>& argument_names(const std::string& path);
   // Reads a value that is written as a form; nullopt for other paths.
