@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/arith.h"
+#include "ir/op_names.h"
 #include "ir/text/parsing.h"
 
 namespace relaxc::text {
@@ -36,7 +37,7 @@ Value Parser::tensor_operator(std::string_view op, Value a, Value b, const Synta
   lift(a, b);
   lift(b, a);
   for (const auto& [symbol, name] : kSugar) {
-    if (op == symbol) return typed_call(name, {leaf(a, at), leaf(b, at)}, at);
+    if (op == symbol) return typed_call(OpName{name}, {leaf(a, at), leaf(b, at)}, at);
   }
   fail(at, "'{}' of tensors", op);
 }
@@ -81,8 +82,8 @@ Value Parser::typed_call(Call call, const Syntax& at) {
   return {make(std::move(call), result, span(at))};
 }
 
-Value Parser::typed_call(std::string op, std::vector<Expr> args, const Syntax& at, Attrs attrs) {
-  return typed_call(Call{op_ref(std::move(op)), std::move(args), std::move(attrs), {}}, at);
+Value Parser::typed_call(OpName op, std::vector<Expr> args, const Syntax& at, Attrs attrs) {
+  return typed_call(Call{op_ref(op), std::move(args), std::move(attrs), {}}, at);
 }
 
 Value Parser::function_call(Expr callee, const Syntax& at) {
@@ -133,7 +134,7 @@ Value Parser::device_form(const std::string&, const Syntax& at) {
                                                                {"rocm", 10},  {"webgpu", 15}, {"hexagon", 16}};
   const Syntax* given = arg(at, 1, "dst_vdevice");
   if (!given) given = arg(at, 1, "device");
-  if (!given || !is_call(*given)) return operator_call(*ops_.find("relax.hint_on_device"), at);
+  if (!given || !is_call(*given)) return operator_call(*ops_.find(ops::kHintOnDevice.text), at);
   std::string_view kind = given->children[0]->text;
   std::string stated_kind;
   bool is_device = kind == "device";
@@ -150,7 +151,7 @@ Value Parser::device_form(const std::string&, const Syntax& at) {
   if (!type) fail(*given, "expected a device, such as R.device(1, 0) or R.cpu(0)");
   const Syntax* index = arg(*given, is_device ? 1 : 0, "dev_id");
   const Syntax* scope = arg(at, 2, "memory_scope");
-  return typed_call("relax.hint_on_device", {as_argument(required(at, 0, "data"))}, at,
+  return typed_call(ops::kHintOnDevice, {as_argument(required(at, 0, "data"))}, at,
                     {{"device_type", *type},
                      {"index", index ? constant_int(*index) : int64_t{0}},
                      {"memory_scope", scope ? string(*scope) : std::string("global")}});
@@ -199,7 +200,7 @@ Value Parser::call_tir_form(const std::string& path, const Syntax& at) {
   const Syntax* dtypes = keyword(at, "dtype");
   bool early = dtypes && path == "R.call_tir";
   bool packed = path == "R.call_dps_packed" || (early && function.kind == SyntaxKind::kString);
-  Call call{op_ref(packed ? "relax.call_dps_packed" : "relax." + path.substr(2)), {}, {}, {}};
+  Call call{packed ? op_ref(ops::kCallDpsPacked) : op_ref("relax." + path.substr(2)), {}, {}, {}};
   call.args.push_back(called_program(function, packed, early));
   const Syntax& inputs = required(at, 1, "args");
   Expr given = as_argument(inputs);
@@ -454,7 +455,7 @@ Value Parser::operator_call(const OpRow& row, const Syntax& at) {
   OperatorArguments arguments{*this, row, at};
   arguments.read();
   Call& call = arguments.call;
-  if (row.name == "relax.reshape" && call.args.size() > 1) complete_reshape(call, at);
+  if (row.name == ops::kReshape && call.args.size() > 1) complete_reshape(call, at);
   return typed_call(std::move(call), at);
 }
 

@@ -6,6 +6,7 @@
 
 #include "ir/arith.h"
 #include "ir/intrinsics.h"
+#include "ir/op_names.h"
 #include "ir/text/parsing.h"
 #include "support/checked_math.h"
 
@@ -70,12 +71,12 @@ bool fits(int64_t value, DType dtype) {
 }
 
 std::optional<int64_t> scalable_lanes(const Expr& count) {
-  if (op_name(count) == "tir.vscale") return -1;
+  if (as_call(count, ops::kVscale)) return -1;
   const Binary* product = count.as<Binary>();
   if (!product || product->op != BinaryOp::kMul) return std::nullopt;
   auto left = as_int(product->a), right = as_int(product->b);
-  if (left && op_name(product->b) == "tir.vscale") return -*left;
-  if (right && op_name(product->a) == "tir.vscale") return -*right;
+  if (left && as_call(product->b, ops::kVscale)) return -*left;
+  if (right && as_call(product->a, ops::kVscale)) return -*right;
   return std::nullopt;
 }
 
@@ -247,7 +248,7 @@ Value Parser::eval(const Syntax& at) {
       Expr test = condition(*at.children[1]);
       Value a = eval(*at.children[0]), b = eval(*at.children[2]);
       match_operands(a, b, at);
-      return {intrinsic("tir.if_then_else", {test, a.expr, b.expr}, dtype_of(a.expr), span(at))};
+      return {intrinsic(std::string(ops::kIfThenElse.text), {test, a.expr, b.expr}, dtype_of(a.expr), span(at))};
     }
   }
   fail(at, "expected an expression");
@@ -282,7 +283,7 @@ Value Parser::unary(const Syntax& at) {
   Value value = eval(*at.children[0]);
   if (at.text == "+") return value;
   if (in_graph_ && !is_scalar(value.expr)) {
-    if (at.text == "-") return typed_call("relax.negative", {leaf(value, at)}, at);
+    if (at.text == "-") return typed_call(OpName{"relax.negative"}, {leaf(value, at)}, at);
     fail(at, "'{}' of a tensor; use R.logical_not or R.bitwise_not", at.text);
   }
   if (!is_scalar(value.expr)) fail(at, "expected a scalar after '{}'", at.text);
@@ -361,7 +362,7 @@ Value Parser::method_call(const Syntax& at) {
   if (callee.text == "astype" && (in_graph_ || is_scalar(object.expr))) {
     DType wanted = dtype(required(at, 0, "dtype"));
     if (is_scalar(object.expr)) return {cast_to(object.expr, wanted.with_lanes(dtype_of(object.expr).lanes), span(at))};
-    return typed_call("relax.astype", {leaf(object, callee)}, at, {{"dtype", wanted}});
+    return typed_call(ops::kAstype, {leaf(object, callee)}, at, {{"dtype", wanted}});
   }
   if (!object.expr.type().is<BufferType>() || callee.text != "vload")
     fail({callee, nearest(callee.text, {"access_ptr", "astype", "vload", "vstore"})}, "unknown method '{}'",

@@ -2,6 +2,7 @@
 // parse_scoped.cc reads loops, and the forms that hold for the statements below or after them.
 #include <algorithm>
 
+#include "ir/op_names.h"
 #include "ir/regions.h"
 #include "ir/text/parsing.h"
 
@@ -29,7 +30,7 @@ PrimFuncRef Parser::prim_func(const Pending& pending) {
   cells_.clear();
   if (mutable_scalars_) find_cells(line.body, {});
 
-  BlockState root("root");
+  BlockState root(kRootBlock);
   blocks_ = {&root};
   std::vector<Stmt> body = stmts(line.body);
   blocks_.clear();
@@ -89,7 +90,7 @@ std::optional<Type> Parser::scalar_param_type(const Param& param) {
 // Puts the blocks below a root block; the text leaves it out when it holds no information.
 Stmt Parser::below_root(std::vector<Stmt> body, Block root, const Line& line) {
   const Block* only = body.size() == 1 ? body[0].as<Block>() : nullptr;
-  bool has_root = only && only->name == "root" && only->iter_vars.empty() && root_allocations_.empty();
+  bool has_root = only && is_root(*only) && root_allocations_.empty();
   bool needs_root = std::ranges::any_of(body, holds<Block>) && !has_root;
   // Allocations that a block cannot hold come first; without a root block all allocations do.
   auto stays = [&](const Stmt& alloc) { return !needs_root || !alloc.as<AllocBuffer>()->annotations.empty(); };
@@ -162,10 +163,10 @@ void Parser::tir_assert(const Line& line) {
 // Reads break, continue, and a return without a value.
 void Parser::tir_jump(const Line& line) {
   body_starts();
-  const char* op = "tir.ret";
-  if (line.kind == LineKind::kBreak) op = "tir.break_loop";
-  if (line.kind == LineKind::kContinue) op = "tir.continue_loop";
-  out_->push_back(evaluate(intrinsic(op, {}, DType::void_(), span(line)), span(line)));
+  OpName op = line.kind == LineKind::kBreak      ? ops::kBreakLoop
+              : line.kind == LineKind::kContinue ? ops::kContinueLoop
+                                                 : ops::kRet;
+  out_->push_back(evaluate(intrinsic(std::string(op.text), {}, DType::void_(), span(line)), span(line)));
 }
 
 // From here on, forms that must precede the statements of a block are errors.
@@ -219,7 +220,7 @@ void Parser::tir_return(const Line& line, bool is_last) {
   if (bare) return tir_jump(line);
   body_starts();
   Expr value = scalar(*line.value);
-  out_->push_back(evaluate(intrinsic("tir.ret", {value}, dtype_of(value), span(line)), span(line)));
+  out_->push_back(evaluate(intrinsic(std::string(ops::kRet.text), {value}, dtype_of(value), span(line)), span(line)));
 }
 
 // ---- Calls as statements

@@ -2,6 +2,7 @@
 // reads terms that only look like calls.
 #include <algorithm>
 
+#include "ir/op_names.h"
 #include "ir/text/parsing.h"
 #include "ir/text/printing.h"
 
@@ -88,7 +89,7 @@ Value Parser::op_call(const Syntax& at, std::span<const Syntax* const> args) {
   if (name == "tir.fabs") name = "tir.abs";
   // A target may define further instructions; a name that is close to a known one is a mistake.
   if (!find_intrinsic(name) && !find_builtin(name)) {
-    std::vector<std::string> known = {"tir.if_then_else"};
+    std::vector<std::string> known = {std::string(ops::kIfThenElse.text)};
     for (const Intrinsic& intrinsic : intrinsics()) known.emplace_back(intrinsic.name);
     for (const Builtin& builtin : builtins()) known.emplace_back(builtin.name);
     std::string near = nearest(name, known);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/op_names.h"
 #include "ir/text/parsing.h"
 
 namespace relaxc::text {
@@ -26,7 +27,7 @@ Value Parser::select_form(const std::string& form, const Syntax& at) {
   Value b = eval(required(at, 2, is_select ? "false_value" : "f"));
   match_operands(a, b, at);
   if (is_select) return {select(test, a.expr, b.expr, span(at))};
-  return {intrinsic("tir.if_then_else", {test, a.expr, b.expr}, dtype_of(a.expr), span(at))};
+  return {intrinsic(std::string(ops::kIfThenElse.text), {test, a.expr, b.expr}, dtype_of(a.expr), span(at))};
 }
 
 // ---- Vectors

@@ -371,7 +371,7 @@ class Parser {
   void set_type_args(const Syntax* types, Call& call);
   Type with_dim_facts(Type type) const;
   Value typed_call(Call call, const Syntax& at);
-  Value typed_call(std::string op, std::vector<Expr> args, const Syntax& at, Attrs attrs = {});
+  Value typed_call(OpName op, std::vector<Expr> args, const Syntax& at, Attrs attrs = {});
   Expr called_program(const Syntax& at, bool packed, bool early);
   void call_tir_attributes(const std::string& path, const Syntax& at, Call& call);
   std::vector<Type> early_outputs(const Syntax& shapes, const Syntax& dtypes);

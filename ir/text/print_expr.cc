@@ -170,7 +170,7 @@ std::string Printer::index(const Expr& index) {
   bool scalable = ramp && ramp->lanes < 0;
   if (!stride || stride->value == 0 || (scalable && (stride->value != 1 || dtype_of(ramp->base) != kInt32)))
     return expr(index);
-  Expr extent = scalable ? intrinsic("tir.vscale", {}, kInt32) * -ramp->lanes
+  Expr extent = scalable ? intrinsic(std::string(ops::kVscale.text), {}, kInt32) * -ramp->lanes
                          : int_imm(ramp->lanes * stride->value, dtype_of(ramp->base));
   std::string end = expr(range_end({ramp->base, extent}));
   return fmt::format("{}:{}{}", expr(ramp->base), end, stride->value == 1 ? "" : fmt::format(":{}", stride->value));
@@ -285,7 +285,7 @@ std::string Printer::scalar_call(const Expr& expr_, const Call& node) {
   }
   const Intrinsic* row = find_intrinsic(full);
   bool plain = node.attrs.empty() && node.type_args.empty();
-  if (full == "tir.if_then_else" && plain && node.args.size() == 3 && dtype == dtype_of(node.args[1]))
+  if (full == ops::kIfThenElse && plain && node.args.size() == 3 && dtype == dtype_of(node.args[1]))
     return fmt::format("T.if_then_else({})", fmt::join(items, ", "));
   if (row && plain && node.args.size() == static_cast<size_t>(row->arity)) {
     DType first = dtype_of(node.args[0]);

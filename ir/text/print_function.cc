@@ -1,6 +1,7 @@
 #include <filesystem>
 
 #include "ir/builder.h"
+#include "ir/kernel_call.h"
 #include "ir/text/printing.h"
 #include "ir/text/safetensors.h"
 
@@ -13,7 +14,7 @@ namespace {
 // Returns whether the value is a call whose type arguments say what an annotation of the variable would.
 bool has_type(const Binding& binding) {
   const std::string& op = op_name(binding.value);
-  if (!op.starts_with("relax.call_tir") && op != "relax.call_dps_packed") return false;
+  if (!calls_kernel(op)) return false;
   const std::vector<Type>& types = binding.value.as<Call>()->type_args;
   return !types.empty() && structural_equal(types.size() == 1 ? types[0] : tuple_type(types), binding.var.type());
 }

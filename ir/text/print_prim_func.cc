@@ -1,5 +1,6 @@
 #include "ir/intrinsics.h"
 #include "ir/kinds.h"
+#include "ir/op_names.h"
 #include "ir/text/printing.h"
 
 namespace relaxc::text {
@@ -25,9 +26,8 @@ bool is_simple(const BufferType& type) {
 // A root block without other information is implied by the blocks below it.
 bool hides_root(const PrimFunc& function) {
   const Block* root = function.body.as<Block>();
-  return root && root->name == "root" && root->iter_vars.empty() && !root->predicate && root->reads.empty() &&
-         root->writes.empty() && root->annotations.empty() && root->match_buffers.empty() && !root->init &&
-         holds<Block>(root->body);
+  return root && is_root(*root) && !root->predicate && root->reads.empty() && root->writes.empty() &&
+         root->annotations.empty() && root->match_buffers.empty() && !root->init && holds<Block>(root->body);
 }
 
 }  // namespace
@@ -55,14 +55,14 @@ void Printer::held(const std::string& head, const std::string& target, const Stm
 }
 
 void Printer::evaluate(const Evaluate& node) {
-  if (as_call(node.value, "tir.break_loop")) return line("break");
-  if (as_call(node.value, "tir.continue_loop")) return line("continue");
-  const Call* returned = as_call(node.value, "tir.ret");
+  if (as_call(node.value, ops::kBreakLoop)) return line("break");
+  if (as_call(node.value, ops::kContinueLoop)) return line("continue");
+  const Call* returned = as_call(node.value, ops::kRet);
   if (returned && returned->args.empty()) return line("return");
   if (returned && returned->args.size() == 1) return line("return " + expr(returned->args[0]));
   std::string text = expr(node.value);
   // A bare T.prefetch(...) is a different statement in TVM.
-  bool stands_alone = node.value.is<Call>() && text.back() == ')' && !as_call(node.value, "tir.prefetch");
+  bool stands_alone = node.value.is<Call>() && text.back() == ')' && !as_call(node.value, ops::kPrefetch);
   line(stands_alone ? text : fmt::format("T.evaluate({})", text));
 }
 

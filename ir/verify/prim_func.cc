@@ -2,6 +2,7 @@
 
 #include "ir/arith.h"
 #include "ir/intrinsics.h"
+#include "ir/op_names.h"
 #include "ir/regions.h"
 #include "ir/verify/internal.h"
 
@@ -140,9 +141,9 @@ class ProgramVerifier : ScopedVerifier {
     if (count < least || (most >= 0 && count > most))
       error(e.span(), "{} got {} arguments, expected {} [T17]", op_name(e), count,
             most < 0 ? fmt::format("at least {}", least) : fmt::format("{}", least));
-    bool leaves = op_name(e) == "tir.break_loop" || op_name(e) == "tir.continue_loop";
-    if (leaves && !in_loop_)
-      error(e.span(), "{} stands in no serial loop [T18]", op_name(e) == "tir.break_loop" ? "break" : "continue");
+    bool breaks = op_name(e) == ops::kBreakLoop, continues = op_name(e) == ops::kContinueLoop;
+    if ((breaks || continues) && !in_loop_)
+      error(e.span(), "{} does not stand in a serial loop [T18]", breaks ? "break" : "continue");
   }
 
   void lanes(const Expr& e) {
@@ -312,8 +313,7 @@ class ProgramVerifier : ScopedVerifier {
       });
       scoped(*node.init);
     }
-    bool is_root = node.iter_vars.empty() && node.name == "root";
-    if (!is_root) {
+    if (!is_root(node)) {
       undeclared_buffers(s, node);
       undeclared_elements(s, node);
     }
