@@ -10,47 +10,57 @@ namespace relaxc::text {
 
 // ---- Signatures
 
+// Reads the params of a function: first those for which `first` returns a variable, then the others, since types of the
+// others may name the first. A param with an error stays absent, and its name is poisoned.
+std::vector<std::optional<VarRef>> Parser::read_params(const Line& line, const char* form, const ParamReader& first,
+                                                       const ParamReader& second) {
+  std::vector<std::optional<VarRef>> result(line.params.size());
+  std::vector<bool> sound(line.params.size(), true);
+  for (const ParamReader* read : {&first, &second}) {
+    for (size_t i = 0; i < result.size(); ++i) {
+      const Param& param = line.params[i];
+      auto has_its_name = [&](const Param& other) { return other.name == param.name; };
+      if (result[i] || !sound[i]) continue;
+      sound[i] = guarded([&] {
+        if (!param.annotation) fail({param, {}, form}, "parameter '{}' has no type", param.name);
+        if (std::any_of(line.params.begin(), line.params.begin() + static_cast<int64_t>(i), has_its_name))
+          fail(param, "parameter '{}' is given twice", param.name);
+        result[i] = (*read)(i);
+      });
+      if (!sound[i] && !scopes_.find_here(param.name)) scopes_.define(param.name, Entity{});
+    }
+  }
+  return result;
+}
+
 Parser::Signature Parser::read_signature(const Line& line) {
   in_graph_ = true;
   default_int_ = kInt64;
   Signature result;
   NameScope scope(scopes_);
   for (std::string_view dim : line.type_params) define_dim(dim, kInt64, line);
-  // Scalar params are read first, since types of other params may name them.
-  for (const Param& param : line.params) {
-    bool read = guarded([&] {
-      if (!param.annotation)
-        fail({param, {}, "write `name: R.Tensor((\"n\", 4), dtype=\"float32\")`"}, "parameter '{}' has no type",
-             param.name);
-      if (scopes_.find_here(param.name)) fail(param, "parameter '{}' is given twice", param.name);
-      const Syntax& at = *param.annotation;
-      std::string path = type_name(at);
-      if (path != "R.Prim" && !path.starts_with("T.")) return;
-      // In x: R.Prim(value="n"), x is the dim n.
-      const Syntax* value = path == "R.Prim" && is_call(at) ? keyword(at, "value") : nullptr;
-      std::string dim = value && value->kind == SyntaxKind::kString ? string(*value) : "";
-      bool names_dim = !dim.empty() && identifier(dim) == dim && !lookup(dim);
-      VarRef var = define_param(param, names_dim ? prim_type(kInt64) : type(at));
-      if (names_dim) scopes_.define(dim, Entity{.expr = var, .is_dim = true});
-    });
-    if (!read && !scopes_.find_here(param.name)) scopes_.define(param.name, Entity{});
-    result.sound &= read;
+  auto scalar = [&](size_t i) -> std::optional<VarRef> {
+    const Param& param = line.params[i];
+    const Syntax& at = *param.annotation;
+    std::string path = type_name(at);
+    if (path != "R.Prim" && !path.starts_with("T.")) return std::nullopt;
+    // In x: R.Prim(value="n"), x is the dim n.
+    const Syntax* value = path == "R.Prim" && is_call(at) ? keyword(at, "value") : nullptr;
+    std::string dim = value && value->kind == SyntaxKind::kString ? string(*value) : "";
+    bool names_dim = !dim.empty() && identifier(dim) == dim && !lookup(dim);
+    VarRef var = define_param(param, names_dim ? prim_type(kInt64) : type(at));
+    if (names_dim) scopes_.define(dim, Entity{.expr = var, .is_dim = true});
+    return var;
+  };
+  auto other = [&](size_t i) {
+    Temporarily quoted(quoted_, true);
+    return std::optional(define_param(line.params[i], type(*line.params[i].annotation)));
+  };
+  for (const auto& param : read_params(line, "write `name: R.Tensor((\"n\", 4), dtype=\"float32\")`", scalar, other)) {
+    if (param) result.params.push_back(*param);
+    result.sound &= param.has_value();
   }
   Temporarily quoted(quoted_, true);
-  std::vector<std::string_view> unknown;
-  for (const Param& param : line.params) {
-    bool read = guarded([&] {
-      const Entity* scalar_param = scopes_.find_here(param.name);
-      if (scalar_param && !scalar_param->expr) throw Failed();  // reported
-      bool is_read = scalar_param && !scalar_param->is_dim;
-      result.params.push_back(is_read ? cast<Var>(*scalar_param->expr) : define_param(param, type(*param.annotation)));
-    });
-    if (!read) unknown.push_back(param.name);
-    result.sound &= read;
-  }
-  for (std::string_view name : unknown) {
-    if (!scopes_.find_here(name)) scopes_.define(name, Entity{});
-  }
   if (line.annotation) result.sound &= guarded([&] { result.result = type(*line.annotation); });
   result.names = scopes_.here();
   return result;

@@ -47,44 +47,22 @@ PrimFuncRef Parser::prim_func(const Pending& pending) {
 
 // Defines the params and fills params_; a param with an error stays absent.
 void Parser::program_params(const Line& line) {
-  // Scalars are defined first: buffer types may use those that come later.
-  std::vector<std::optional<Type>> types(line.params.size());
-  params_.resize(line.params.size());
-  for (size_t i = 0; i < line.params.size(); ++i) {
+  auto is_buffer = [&](const Param& param) { return dotted(head_of(*param.annotation)) == "T.Buffer"; };
+  auto value = [&](size_t i) -> std::optional<VarRef> {
     const Param& param = line.params[i];
-    bool read = guarded([&] {
-      for (size_t j = 0; j < i; ++j) {
-        if (line.params[j].name == param.name) fail(param, "parameter '{}' is given twice", param.name);
-      }
-      types[i] = scalar_param_type(param);
-      bool is_value = types[i] && !types[i]->as<PrimType>()->dtype.is_handle();
-      if (is_value) params_[i] = define_param(param, *types[i]);
-    });
-    if (!read) scopes_.define(param.name, Entity{});
-  }
-  for (size_t i = 0; i < line.params.size(); ++i) {
+    if (is_buffer(param)) return std::nullopt;
+    Type stated = type(*param.annotation);
+    if (!stated.is<PrimType>()) fail(*param.annotation, "expected T.Buffer, T.handle or a scalar type");
+    bool is_handle = stated.as<PrimType>()->dtype.is_handle();
+    return is_handle ? std::nullopt : std::optional(define_param(param, stated));
+  };
+  auto other = [&](size_t i) {
     const Param& param = line.params[i];
-    if (params_[i]) continue;
-    if (types[i]) {
-      handles_.emplace(std::string(param.name), i);
-      params_[i] = define_param(param, *types[i]);
-    } else if (!scopes_.find_here(param.name)) {
-      guarded([&] { params_[i] = define_param(param, type(*param.annotation)); });
-    }
-    if (!params_[i]) scopes_.define(param.name, Entity{});
-  }
-}
-
-// Returns the type of a param that is a scalar or handle; nullopt for a buffer.
-std::optional<Type> Parser::scalar_param_type(const Param& param) {
-  if (!param.annotation)
-    fail({param, {}, "write `name: T.Buffer((128,), \"float32\")`, `name: T.handle` or `name: T.int64`"},
-         "parameter '{}' has no type", param.name);
-  const Syntax& at = *param.annotation;
-  if (dotted(head_of(at)) == "T.Buffer") return std::nullopt;
-  Type annotated = type(at);
-  if (!annotated.is<PrimType>()) fail(at, "expected T.Buffer, T.handle or a scalar type");
-  return annotated;
+    if (!is_buffer(param)) handles_.emplace(std::string(param.name), i);
+    return std::optional(define_param(param, type(*param.annotation)));
+  };
+  params_ = read_params(line, "write `name: T.Buffer((128,), \"float32\")`, `name: T.handle` or `name: T.int64`", value,
+                        other);
 }
 
 // Puts the blocks below a root block; the text leaves it out when it holds no information.

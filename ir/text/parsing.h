@@ -263,7 +263,6 @@ class Parser {
   struct BlockState;
   PrimFuncRef prim_func(const Pending& pending);
   void program_params(const Line& line);
-  std::optional<Type> scalar_param_type(const Param& param);
   Stmt below_root(std::vector<Stmt> body, Block root, const Line& line);
   Stmt body(const Lines& lines);
   std::vector<Stmt> stmts(const Lines& lines, size_t first = 0);
@@ -339,6 +338,10 @@ class Parser {
     FuncType type(bool pure) const;
   };
   Signature read_signature(const Line& line);
+  // Defines the param of this number and returns it; nullopt where it is left to a later reader.
+  using ParamReader = std::function<std::optional<VarRef>(size_t i)>;
+  std::vector<std::optional<VarRef>> read_params(const Line& line, const char* form, const ParamReader& first,
+                                                 const ParamReader& second);
   FunctionRef graph_function(const Pending& pending, Signature signature, bool nested);
   struct Body {
     std::vector<BindingBlock> blocks;
