@@ -7,10 +7,11 @@
 
 #include "ir/builder.h"
 #include "ir/intrinsics.h"
+#include "ir/text/names.h"
 #include "ir/text/parser.h"
-#include "ir/text/scopes.h"
 #include "ir/text/syntax.h"
 #include "support/nearest.h"
+#include "support/temporarily.h"
 
 namespace relaxc::text {
 
@@ -237,7 +238,6 @@ class Parser {
   std::optional<Value> tensor_property(const Syntax& at);
   Buffer buffer(const Syntax& at);
 
-  // ---- parse_tir_form.cc
   Form broadcast_form, cast_form, ceildiv_form, iter_var_form, let_form, limit_form, load_form, logical_form,
       meta_var_form, ramp_form, reducer_form, select_form, shuffle_form, string_form, target_form;
   int64_t lanes(const Syntax& at);

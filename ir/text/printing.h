@@ -1,13 +1,13 @@
-// The printer's state, shared by its parts: types (print_type.cc), expressions (print_expr.cc), tensor programs
+// The printer's state, shared by its parts: types and expressions (print_expr.cc), tensor programs
 // (print_prim_func.cc), graph functions and modules (print_function.cc). Internal to ir/text/.
 #pragma once
 #include <algorithm>
 
 #include "ir/text/names.h"
 #include "ir/text/printer.h"
-#include "ir/text/scopes.h"
 #include "ir/text/syntax.h"
 #include "ir/visit.h"
+#include "support/temporarily.h"
 
 namespace relaxc::text {
 
