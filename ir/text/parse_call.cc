@@ -338,12 +338,7 @@ AttrValue Parser::attribute(const OpAttr& attr, const Syntax& at) {
   std::string_view name = attr.name;
   if (name == "dst_vdevice") return vdevice_name(at);
   if (name == "device_mesh") return to_attr(device_mesh(at));
-  if (name == "placement") {
-    std::string text = string(at), spaced;
-    std::erase(text, ' ');
-    for (char c : text) spaced += c == ',' ? ", " : std::string(1, c);
-    return spaced;
-  }
+  if (name == "placement") return placement(at);
   if (at.kind == SyntaxKind::kLambda) return index_map(at);
   return attr_value(callee_path(at) == "R.const" ? required(at, 0, "value") : at);
 }

@@ -41,8 +41,7 @@ std::optional<double> fold_real(std::string_view op, double a, double b) {
   return std::nullopt;
 }
 
-template <class T>
-bool compares(BinaryOp op, T a, T b) {
+bool compares(BinaryOp op, double a, double b) {
   if (op == BinaryOp::kEQ) return a == b;
   if (op == BinaryOp::kNE) return a != b;
   if (op == BinaryOp::kLT) return a < b;
@@ -117,16 +116,10 @@ Expr Parser::adapt(Value value, DType dtype, const Syntax& at) {
 
 Value Parser::scalar_value(const Syntax& at) {
   Value value = eval(at);
-  if (!is_scalar(value.expr)) fail(at, "expected a scalar");
-  return value;
-}
-
-Expr Parser::scalar(const Syntax& at) {
-  Value value = eval(at);
   if (const Var* var = value.expr.as<Var>(); var && value.expr.type().is<BufferType>())
     fail(at, "expected a scalar, got buffer '{}'; index it: {}[...]", var->name, var->name);
   if (!is_scalar(value.expr)) fail(at, "expected a scalar");
-  return value.expr;
+  return value;
 }
 
 Expr Parser::condition(const Syntax& at) {
@@ -141,16 +134,12 @@ void Parser::match_operands(Value& a, Value& b, const Syntax& at) {
   if (!is_scalar(a.expr) || !is_scalar(b.expr)) fail(at, "expected scalars on both sides");
   DType x = dtype_of(a.expr), y = dtype_of(b.expr);
   if (x == y) return;
-  auto widens_float = [](const Value& literal, DType other) {
-    return literal.expr.is<FloatImm>() && !other.is_float();
-  };
-  if (a.literal && !b.literal && !widens_float(a, y)) {
-    a = {adapt(a, y, at)};
-    return;
-  }
-  if (b.literal && !a.literal && !widens_float(b, x)) {
-    b = {adapt(b, x, at)};
-    return;
+  if (a.literal != b.literal) {
+    Value& literal = a.literal ? a : b;
+    DType wanted = a.literal ? y : x;
+    bool is_fraction = literal.expr.is<FloatImm>() && !wanted.is_float();
+    if (!is_fraction) literal = {adapt(literal, wanted, at)};
+    if (!is_fraction) return;
   }
   auto number = [](DType dtype) { return dtype.is_integral() || dtype.is_float(); };
   bool both_bool = x.is_bool() && y.is_bool();
@@ -190,7 +179,8 @@ std::optional<Value> Parser::fold_literals(std::string_view op, const Value& a, 
   std::optional<BinaryOp> operation = operator_of(op);
   bool whole = x && y && op != "/" && (op != "**" || y->value >= 0);
   if (operation && info(*operation).compares)
-    return Value{bool_imm(whole ? compares(*operation, x->value, y->value) : compares(*operation, *u, *v), span(at))};
+    return Value{
+        bool_imm(whole ? *fold_int(*operation, x->value, y->value, kInt64) : compares(*operation, *u, *v), span(at))};
   bool divides_by_zero = (op == "/" || op == "//" || op == "%") && *v == 0;
   if (whole && !divides_by_zero && (operation || op == "**")) {
     if (auto value = fold_whole(op, x->value, y->value)) return literal(*value, at);

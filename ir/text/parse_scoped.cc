@@ -323,12 +323,11 @@ bool Parser::scoped_form(const Syntax& call, const Syntax* target, const Line& l
 void Parser::let_statement(const Syntax& call, const Syntax* target, const Syntax& value_at, const Line& line) {
   if (const Syntax* var = keyword(call, "var")) target = var;
   if (!target) fail(call, "the value has no name");
-  Value value = eval(value_at);
+  Expr value = scalar(value_at);
   const Syntax* annotation = line.kind == LineKind::kAssign ? line.annotation : nullptr;
   if (const Syntax* stated = keyword(call, "type_annotation")) annotation = stated;
-  if (!value.expr.type().is<PrimType>()) fail(call, "expected a scalar");
-  Type var_type = annotation ? type(*annotation) : value.expr.type();
-  out_->push_back(make(Bind{define_var(*target, var_type), value.expr}, span(line)));
+  Type var_type = annotation ? type(*annotation) : value.type();
+  out_->push_back(make(Bind{define_var(*target, var_type), value}, span(line)));
 }
 
 void Parser::with_items(const Line& line, size_t first) {

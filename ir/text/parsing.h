@@ -155,7 +155,7 @@ class Parser {
 
   // ---- parse_literal.cc
   using TextReader = std::string(const Syntax& at);
-  TextReader string, name_of_target, type_name, vdevice_name, thread_tag;
+  TextReader string, name_of_target, placement, type_name, vdevice_name, thread_tag;
   bool is_docstring(const Line& line) const;
   std::optional<int64_t> int_literal(const Syntax& at);
   int64_t constant_int(const Syntax& at);
@@ -200,8 +200,9 @@ class Parser {
   ValueReader eval, scalar_value, number, property, unary, binary, subscript, call, method_call, constant,
       metadata_constant;
   // call_argument reads a scalar, a string or a buffer; as_argument a leaf.
-  ExprReader scalar, condition, call_argument, as_argument, callee, tir_vars, external_function;
+  ExprReader condition, call_argument, as_argument, callee, tir_vars, external_function;
   Expr expr(const Syntax& at) { return eval(at).expr; }
+  Expr scalar(const Syntax& at) { return scalar_value(at).expr; }
   Expr adapt(Value value, DType dtype, const Syntax& at);
   void match_operands(Value& a, Value& b, const Syntax& at);
   Value literal(int64_t value, const Syntax& at);
@@ -256,7 +257,6 @@ class Parser {
   // Reads an expression in a string; undefined names become dims of the function.
   Expr quoted_dim(const Syntax& at, DType otherwise);
   VarRef define_dim(std::string_view name, DType dtype, const Place& at);
-  Expr checked_dim(const Expr& dim, const Syntax& at);
   BufferType buffer_type_of(const Syntax& call, size_t first);
 
   // ---- parse_prim_func.cc
