@@ -241,8 +241,7 @@ DeviceMesh Parser::device_mesh(const Syntax& at) {
     std::iota(mesh.devices.begin(), mesh.devices.end(), begin);
   } else {
     mesh.devices = read_each(items(devices), &Parser::constant_int);
-    if (static_cast<int64_t>(mesh.devices.size()) != *count)
-      fail(devices, "expected {} devices, got {}", *count, mesh.devices.size());
+    if (std::ssize(mesh.devices) != *count) fail(devices, "expected {} devices, got {}", *count, mesh.devices.size());
   }
   return mesh;
 }

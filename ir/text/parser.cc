@@ -2,6 +2,7 @@
 #include "ir/text/parser.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "ir/text/names.h"
 #include "ir/text/parsing.h"
@@ -49,26 +50,26 @@ IRModule Parser::run() {
   read_definitions();
   // A tensor program that calls another was kept until all are declared. The graph needs the signatures of all
   // functions before any body.
-  for (const Pending& pending : pending_) {
-    if (pending.is_program) define_program(pending);
+  auto graph = std::ranges::stable_partition(pending_, &Pending::is_program);
+  std::for_each(pending_.begin(), graph.begin(), [&](const Pending& program) { define_program(program); });
+  for (Pending& function : graph) {
+    guarded([&] { function.signature = read_signature(*function.line); });
+    if (function.signature && function.signature->sound) {
+      declared_.insert_or_assign(function.name, make(function.signature->type(function.pure)));
+    } else {
+      unknown_.insert(function.name);
+    }
   }
-  for (const Pending& pending : pending_) {
-    if (pending.is_program) continue;
-    bool sound = guarded([&] { signatures_.insert_or_assign(pending.name, read_signature(*pending.line)); });
-    sound = sound && signatures_.at(pending.name).sound;
-    if (!sound) unknown_.insert(pending.name);
-    if (sound) declared_.insert_or_assign(pending.name, make(signatures_.at(pending.name).type(pending.pure)));
-  }
-  for (const Pending& pending : pending_) {
-    if (pending.is_program || !signatures_.contains(pending.name)) continue;
+  for (const Pending& function : graph) {
+    if (!function.signature) continue;
     // The errors of a body are reported even when its signature is wrong.
-    const Signature& signature = signatures_.at(pending.name);
     size_t before = errors();
+    bool sound = function.sound && function.signature->sound;
     guarded([&] {
-      FunctionRef function = graph_function(pending, signature, false);
-      if (signature.sound) module_.functions.insert_or_assign(pending.name, function);
+      FunctionRef result = graph_function(function, *function.signature, false);
+      if (function.signature->sound) module_.functions.insert_or_assign(function.name, result);
     });
-    if (!signature.sound || !pending.sound || errors() > before) failed_.insert(pending.name);
+    if (!sound || errors() > before) failed_.insert(function.name);
   }
   drop_failed();
   return std::move(module_);
@@ -297,7 +298,7 @@ std::string Parser::resolve(const Syntax& at) const {
 }
 
 const std::string* Parser::function_named(std::string_view name) const {
-  auto it = declared_.find(std::string(name));
+  auto it = declared_.find(name);
   return it == declared_.end() || lookup(name) ? nullptr : &it->first;
 }
 
@@ -307,12 +308,11 @@ const std::string* Parser::function_name(const Syntax& at) {
   const Entity* entity = lookup(owner);
   bool is_module = entity ? entity->is_module : owner == class_name_ || owner == "cls" || owner == "Module";
   if (!is_module) return nullptr;
-  auto it = declared_.find(std::string(at.text));
-  if (unknown_.contains(std::string(at.text))) throw Failed();
+  auto it = declared_.find(at.text);
+  if (unknown_.contains(at.text)) throw Failed();
   if (it != declared_.end()) return &it->first;
-  std::vector<std::string> names;
-  for (const auto& [name, type] : declared_) names.push_back(name);
-  std::string near = nearest(at.text, names);
+  auto names = std::views::keys(declared_);
+  std::string near = nearest(at.text, {names.begin(), names.end()});
   fail({at, near.empty() ? "" : fmt::format("{}.{}", owner, near)}, "the module has no function '{}'", at.text);
 }
 

@@ -71,11 +71,19 @@ class Parser {
   using Keyword = Syntax::Keyword;
 
   // ---- parser.cc: definitions, errors, names
+  struct Signature {
+    std::vector<VarRef> params;
+    std::optional<Type> result;
+    std::map<std::string, Entity> names;
+    bool sound = true;
+    FuncType type(bool pure) const;
+  };
   struct Pending {
     std::string name;
     const Line* line;
     bool is_program = false, is_private = false, pure = true;
-    bool sound = true;  // its lines are
+    bool sound = true;                        // its lines are
+    std::optional<Signature> signature = {};  // of a graph function
   };
   void read_definitions();
   void definition(const Line& line, bool top, bool& keep);
@@ -330,13 +338,6 @@ class Parser {
   Stmt assertion(const Syntax& condition, const Syntax* message, const Line& line);
 
   // ---- parse_function.cc and parse_call.cc
-  struct Signature {
-    std::vector<VarRef> params;
-    std::optional<Type> result;
-    std::map<std::string, Entity> names;
-    bool sound = true;
-    FuncType type(bool pure) const;
-  };
   Signature read_signature(const Line& line);
   // Defines the param of this number and returns it; nullopt where it is left to a later reader.
   using ParamReader = std::function<std::optional<VarRef>(size_t i)>;
@@ -381,7 +382,6 @@ class Parser {
   // ---- parse_constant.cc
   Tensor hex_tensor(const Syntax& at, const std::vector<int64_t>& shape, DType dtype);
   std::vector<AttrValue> elements_of(const Syntax& at, std::vector<int64_t>& shape);
-  void nested_elements(const Syntax& at, const std::vector<int64_t>& shape, size_t depth, std::vector<AttrValue>& out);
   Tensor tensor_of(const std::vector<AttrValue>& elements, const std::vector<int64_t>& shape, DType dtype,
                    const Syntax& at);
 
@@ -395,12 +395,12 @@ class Parser {
   IRModule module_;
   std::vector<Pending> pending_;
   size_t failures_ = 0;
-  bool lines_sound_ = true;                       // of the definition being read
-  std::set<std::string> failed_;                  // functions with errors
-  std::set<std::string> unknown_;                 // those of them whose types are not known
-  std::set<std::string> broken_infos_;            // keys of global infos with errors; "": all of them
-  std::map<std::string, Type> declared_;          // functions of the module and their types
-  std::map<std::string, DType> program_results_;  // of the tensor programs that return something
+  bool lines_sound_ = true;                            // of the definition being read
+  std::set<std::string> failed_;                       // functions with errors
+  std::set<std::string, std::less<>> unknown_;         // those of them whose types are not known
+  std::set<std::string> broken_infos_;                 // keys of global infos with errors; "": all of them
+  std::map<std::string, Type, std::less<>> declared_;  // functions of the module and their types
+  std::map<std::string, DType> program_results_;       // of the tensor programs that return something
   std::string class_name_ = "Module";
   bool in_class_ = false;
   std::set<std::string, std::less<>> type_variables_;
@@ -430,7 +430,6 @@ class Parser {
   int statement_depth_ = 0;
   // Graph functions.
   Body* body_ = nullptr;
-  std::map<std::string, Signature> signatures_;
   std::optional<Type> wanted_;  // the annotation of the binding being read
 };
 

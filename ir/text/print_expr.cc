@@ -220,13 +220,10 @@ std::string Printer::constant(const Tensor& data) {
     return fmt::format("metadata[\"relax.expr.Constant\"][{}]", elided_.size() - 1);
   }
   std::string dtype = dtype_literal(data.dtype());
-  DTypeCode code = data.dtype().code;
-  bool raw = has_odd_nan(data) || data.dtype().lanes > 1 || code == DTypeCode::kHandle;
-  if (raw) {
-    std::string hex;
-    const unsigned char* bytes = static_cast<const unsigned char*>(data.raw());
-    for (int64_t i = 0; i < data.bytes(); ++i) hex += fmt::format("{:02x}", bytes[i]);
-    return fmt::format("R.const(\"{}\", {}, shape=[{}], encoding=\"hex\")", hex, dtype, fmt::join(data.shape(), ", "));
+  if (has_odd_nan(data) || data.dtype().lanes > 1 || data.dtype().is_handle()) {
+    std::span bytes(static_cast<const unsigned char*>(data.raw()), static_cast<size_t>(data.bytes()));
+    return fmt::format("R.const(\"{:02x}\", {}, shape=[{}], encoding=\"hex\")", fmt::join(bytes, ""), dtype,
+                       fmt::join(data.shape(), ", "));
   }
   // The list of an empty tensor does not determine its shape.
   if (data.size() == 0 && data.ndim() != 1)
