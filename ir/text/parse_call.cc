@@ -135,16 +135,12 @@ Value Parser::device_form(const std::string&, const Syntax& at) {
   const Syntax* given = arg(at, 1, "dst_vdevice");
   if (!given) given = arg(at, 1, "device");
   if (!given || !is_call(*given)) return operator_call(*ops_.find(ops::kHintOnDevice.text), at);
-  std::string_view kind = given->children[0]->text;
-  std::string stated_kind;
+  std::string kind(given->children[0]->text);
   bool is_device = kind == "device";
+  const Syntax* stated = is_device ? &required(*given, 0, "dev_type") : nullptr;
+  if (stated && stated->kind == SyntaxKind::kString) kind = string(*stated);
   std::optional<int64_t> type;
-  if (is_device) {
-    const Syntax& stated = required(*given, 0, "dev_type");
-    bool is_text = stated.kind == SyntaxKind::kString;
-    if (is_text) kind = stated_kind = string(stated);
-    if (!is_text) type = constant_int(stated);
-  }
+  if (stated && stated->kind != SyntaxKind::kString) type = constant_int(*stated);
   for (const auto& [name, number] : kDevices) {
     if (!type && kind == name) type = number;
   }
@@ -178,10 +174,9 @@ std::vector<Expr> take_scalars(Expr& inputs) {
 
 // Reads the form of 2022, which gives shapes and dtypes: (m, k), dtype="float32", or lists of both.
 std::vector<Type> Parser::early_outputs(const Syntax& shapes, const Syntax& dtypes) {
-  std::vector<const Syntax*> several = {&shapes}, of = {&dtypes};
+  std::vector<const Syntax*> several = {&shapes}, of = items(dtypes);
   bool nested = !shapes.children.empty() && is_list(*shapes.children[0]);
   if (nested) several = items(shapes);
-  if (is_list(dtypes)) of = items(dtypes);
   if (of.size() != 1 && of.size() != several.size()) fail(dtypes, "{} dtypes for {} shapes", of.size(), several.size());
   std::vector<Type> result;
   for (size_t i = 0; i < several.size(); ++i)
@@ -226,9 +221,8 @@ Value Parser::call_tir_form(const std::string& path, const Syntax& at) {
 // both without a prefix.
 Expr Parser::called_program(const Syntax& at, bool packed, bool early) {
   const std::string* bare = early && is_name(at) ? function_named(at.text) : nullptr;
-  Expr program = packed && at.kind == SyntaxKind::kString ? callee(at)
-                 : bare                                   ? global_var(*bare, declared_.at(*bare))
-                                                          : expr(at);
+  bool quoted = packed && at.kind == SyntaxKind::kString;
+  Expr program = bare ? global_var(*bare, declared_.at(*bare)) : quoted ? callee(at) : expr(at);
   // A variable may be bound to an external function.
   for (const BindingBlock& block : body_->blocks) {
     for (const Binding& b : block.bindings) {
@@ -275,10 +269,9 @@ namespace {
 Tensor converted(const Tensor& data, DType dtype) {
   if (data.dtype() == dtype) return data;
   Tensor result = Tensor::empty(data.shape(), dtype);
-  for (int64_t i = 0; i < data.size(); ++i) {
-    if (dtype.is_float() || data.dtype().is_float()) result.set_double(i, data.as_double(i));
-    if (!dtype.is_float() && !data.dtype().is_float()) result.set_int(i, data.as_int(i));
-  }
+  bool has_float = dtype.is_float() || data.dtype().is_float();
+  for (int64_t i = 0; i < data.size(); ++i)
+    has_float ? result.set_double(i, data.as_double(i)) : result.set_int(i, data.as_int(i));
   return result;
 }
 
@@ -305,10 +298,8 @@ Value Parser::value_form(const std::string& form, const Syntax& at) {
 }
 
 Value Parser::tuple_form(const std::string& form, const Syntax& at) {
-  if (form == "R.TupleGetItem") {
-    Expr whole = as_argument(required(at, 0, "tuple_value"));
-    return tuple_item(whole, required(at, 1, "index"), at);
-  }
+  if (form == "R.TupleGetItem")
+    return tuple_item(as_argument(required(at, 0, "tuple_value")), required(at, 1, "index"), at);
   return {bounded_tuple(read_each(at.operands(), &Parser::as_argument), at)};
 }
 
@@ -369,10 +360,9 @@ Expr Parser::operator_input(const OpInput* input, const Syntax& at) {
     items.push_back(boxed ? expr(*item) : as_argument(*item));
     dims_only = dims_only && (!boxed || form == OpInput::Form::kShape) && is_dim(items.back(), *item);
   }
-  if (dims_only) {
-    for (size_t i = 0; i < items.size(); ++i) items[i] = graph_dim(items[i], *at.children[i]);
-  }
-  return dims_only ? shape_expr(std::move(items), span(at)) : tuple(std::move(items), span(at));
+  if (!dims_only) return tuple(std::move(items), span(at));
+  for (size_t i = 0; i < items.size(); ++i) items[i] = graph_dim(items[i], *at.children[i]);
+  return shape_expr(std::move(items), span(at));
 }
 
 // Reads the arguments of an operator: inputs by position or, after those, by name in their order; attributes by

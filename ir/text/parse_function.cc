@@ -100,13 +100,13 @@ FunctionRef Parser::graph_function(const Pending& pending, Signature signature, 
   if (!pending.is_private && !nested && !attributes.has("global_symbol"))
     attributes.set("global_symbol", std::string(line.text));
   // Texts from before purity was introduced may call impure functions anywhere.
-  bool calls_out = false;
-  for (const BindingBlock& block : body.blocks) {
-    calls_out |= early_ && std::ranges::any_of(block.bindings, [](const Binding& binding) {
-                   const Call* call = binding.value.as<Call>();
-                   return call && !call->callee.is<OpRef>();
-                 });
-  }
+  auto calls_function = [](const Binding& binding) {
+    const Call* call = binding.value.as<Call>();
+    return call && !call->callee.is<OpRef>();
+  };
+  bool calls_out = early_ && std::ranges::any_of(body.blocks, [&](const BindingBlock& block) {
+                     return std::ranges::any_of(block.bindings, calls_function);
+                   });
   Type result = signature.result ? *signature.result : without_unbound_dims(body.result->type(), visible);
   return make_function({std::move(signature.params), seq_expr(std::move(body.blocks), *body.result, span(line)), result,
                         pending.pure && !body.impure && !calls_out, std::move(attributes)},
@@ -176,17 +176,16 @@ void Parser::nested_function(const Line& line) {
   Signature signature = read_signature(line);
   bool stated = signature.result.has_value();
   VarRef self = make_var(pending.name, make(signature.type(pending.pure)), span(line));
-  std::optional<FunctionRef> function;
-  {
+  auto read = [&] {
     NameScope scope(scopes_);
     define(line.text, self);
     Temporarily wanted(wanted_, std::optional<Type>());
-    function = graph_function(pending, std::move(signature), true);
-  }
-  bool recursive = std::ranges::any_of(free_vars(*function), [&](const VarRef& var) { return same_node(var, self); });
+    return graph_function(pending, std::move(signature), true);
+  };
+  FunctionRef function = read();
   // A more precise result type is known now. It is used where no call relies on the earlier one.
-  if (!recursive && !stated) self = make_var(pending.name, function->type(), span(line));
-  bind({*function, std::nullopt, self});
+  if (!stated && !uses_var(function, self)) self = make_var(pending.name, function.type(), span(line));
+  bind({function, std::nullopt, self});
   define(line.text, self);
 }
 
@@ -211,10 +210,8 @@ std::optional<Binding> Parser::match_binding(const Syntax& at, const std::string
     const Entity* named = is_name(dim) ? lookup(dim.text) : nullptr;
     bool is_new = named && !named->is_dim && var.is<Var>() && undefined_.erase(var.get());
     if (is_new) return Binding{value, std::nullopt, cast_handle<VarRef>(var)};
-    cast = type(wanted);
-  } else {
-    cast = type(wanted);
   }
+  if (!cast) cast = type(wanted);
   return Binding{value, cast, make_var(name, annotated.value_or(*cast), span(at))};
 }
 
@@ -228,10 +225,9 @@ bool Parser::names_module(const Line& line) {
 
 void Parser::relax_assign(const Line& line) {
   if (!line.value) fail(line, "expected a value");
-  if (define_free_vars(line)) return;
-  const Syntax& at = *line.value;
-  if (names_module(line)) return;
+  if (define_free_vars(line) || names_module(line)) return;
   if (is_list(*line.target)) return unpack(line);
+  const Syntax& at = *line.value;
   std::string var_name = name_of_target(*line.target);
   std::optional<Type> annotated;
   if (line.annotation) annotated = type(*line.annotation);
