@@ -147,7 +147,7 @@ class BlockFuser {
   // Takes a root block apart: moves its allocations to `buffers` and returns the rest.
   static Stmt without_root(Stmt body, std::vector<Buffer>& buffers) {
     const Block* root = body.as<Block>();
-    if (!root || !root->iter_vars.empty() || root->init || root->name != "root") return body;
+    if (!root || !is_root(*root) || root->init) return body;
     buffers.insert(buffers.end(), root->alloc_buffers.begin(), root->alloc_buffers.end());
     return root->body;
   }

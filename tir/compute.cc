@@ -95,7 +95,7 @@ void ComputeBuilder::extern_block(std::string name, Stmt body) {
 }
 
 Stmt root_block(std::vector<Buffer> intermediates, Stmt body) {
-  return make(Block{.name = "root", .alloc_buffers = std::move(intermediates), .body = std::move(body)});
+  return make(Block{.name = kRootBlock, .alloc_buffers = std::move(intermediates), .body = std::move(body)});
 }
 
 PrimFuncRef ComputeBuilder::finish(const std::vector<Buffer>& outputs, Attrs attrs) {
