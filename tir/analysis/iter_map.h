@@ -37,9 +37,10 @@ struct LoopRange {
 // form.
 std::optional<IterMap> find_iter_map(const std::vector<Expr>& values, const std::vector<LoopRange>& loops,
                                      const Analyzer& facts, std::string* why = nullptr);
-// Returns whether two iterations of the loops, among those for which the conditions hold, always differ in some value;
-// `why` says for which loop they do not.
-bool is_injective(const IterMap& map, const std::vector<Expr>& conditions, const Analyzer& facts,
-                  std::string* why = nullptr);
+// Returns such sums if two iterations of the loops, among those for which the conditions hold, always differ in some
+// value; otherwise `why` says for which loop they do not.
+std::optional<IterMap> find_injective_map(const std::vector<Expr>& values, const std::vector<LoopRange>& loops,
+                                          const std::vector<Expr>& conditions, const Analyzer& facts,
+                                          std::string* why = nullptr);
 
 }  // namespace relaxc

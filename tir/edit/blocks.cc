@@ -5,7 +5,6 @@
 #include "ir/regions.h"
 #include "tir/analysis/annotations.h"
 #include "tir/analysis/nests.h"
-#include "tir/edit/affine.h"
 
 namespace relaxc::scheduling {
 
@@ -98,6 +97,23 @@ std::optional<DrivenAxis> find_unfinished(const TreeNode* block, TreeNode* loop)
     }
   }
   return std::nullopt;
+}
+
+std::vector<LoopRange> ranges_of(const Nodes& loops) {
+  std::vector<LoopRange> result;
+  for (const TreeNode* loop : loops) result.push_back({loop->var(), loop->range()});
+  return result;
+}
+
+bool has_affine_bindings(const TreeNode* block, const Nodes& loops, std::string* why) {
+  return find_injective_map(axis_values(block), ranges_of(loops), conjuncts(block->block->predicate),
+                            block->tree->facts, why)
+      .has_value();
+}
+
+bool has_affine_bindings(TreeNode* block, std::string* why) {
+  if (!block->affine || (!*block->affine && why)) block->affine = has_affine_bindings(block, loops_above(block), why);
+  return *block->affine;
 }
 
 // ---- Conditions

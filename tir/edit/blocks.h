@@ -1,5 +1,6 @@
 // The reads and writes of blocks, the dependences between them, and the forms of blocks that primitives require.
 #pragma once
+#include "tir/analysis/iter_map.h"
 #include "tir/edit/regions.h"
 
 namespace relaxc::scheduling {
@@ -43,6 +44,14 @@ struct DrivenAxis {
   const IterVar* axis;
 };
 std::optional<DrivenAxis> find_unfinished(const TreeNode* block, TreeNode* loop);
+
+// The loops as the analysis of iterations takes them.
+std::vector<LoopRange> ranges_of(const Nodes& loops);
+// Returns whether different iterations of the loops around the block give its axes different values (TVM's affine
+// bindings); the result is kept in TreeNode::affine.
+bool has_affine_bindings(TreeNode* block, std::string* why = nullptr);
+// Does the same for some of the loops; the other loops' variables are fixed.
+bool has_affine_bindings(const TreeNode* block, const Nodes& loops, std::string* why = nullptr);
 
 // Each of these functions returns the condition that failed, or nullopt when all of them hold.
 using Refusal = std::optional<std::string>;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "tir/edit/affine.h"
 #include "tir/edit/blocks.h"
 #include "tir/edit/reduction_order.h"
 #include "tir/edit/written.h"
@@ -87,8 +86,7 @@ bool shares_elements(const TreeNode* block) {
       loops.push_back(tree.new_loop("element", range.extent));
       elements.back() = elements.back() + cast_to(loops.back()->var(), dtype_of(elements.back()));
     }
-    std::optional<IterMap> map = find_iter_map(elements, loops, tree.facts);
-    if (!map || !is_injective(*map, {}, tree.facts)) return true;
+    if (!find_injective_map(elements, ranges_of(loops), {}, tree.facts)) return true;
     const BufferRegion* read = read_of(block, write.buffer);
     for (size_t d = 0; read && d < write.ranges.size(); ++d) {
       if (has_axes(write.ranges[d]) && !covers(write.ranges[d], read->ranges[d], tree.facts)) return true;

@@ -5,7 +5,7 @@
 
 #include "ir/visit.h"
 #include "tir/analysis/combiner.h"
-#include "tir/edit/affine.h"
+#include "tir/edit/blocks.h"
 
 namespace relaxc::scheduling {
 
@@ -87,7 +87,7 @@ bool comes_in_order(const TreeNode* block, const std::vector<Expr>& axis_values,
   for (size_t a = 0; a < axis_values.size(); ++a) {
     if (block->axes()[a].kind != IterKind::kSpatial) values.push_back(axis_values[a]);
   }
-  auto map = find_iter_map(values, loops, block->tree->facts);
+  auto map = find_iter_map(values, ranges_of(loops), block->tree->facts);
   if (!map) return false;
   std::vector<size_t> order;
   for (const IterSum& sum : map->sums) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "tir/edit/affine.h"
 #include "tir/edit/blocks.h"
 
 namespace relaxc::scheduling {
@@ -95,7 +94,7 @@ std::optional<Digits> digits_of(const Box& at, const std::vector<Counter>& count
   }
   std::vector<Expr> values;
   for (const Range& range : at) values.push_back(facts.simplify(substitute(range.min, from_zero)));
-  std::optional<IterMap> map = relaxc::find_iter_map(values, loops, facts);
+  std::optional<IterMap> map = find_iter_map(values, loops, facts);
   if (!map) return std::nullopt;
   return Digits{std::move(*map), std::move(facts), std::move(back)};
 }

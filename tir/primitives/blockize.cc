@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "ir/text/printer.h"
-#include "tir/edit/affine.h"
 #include "tir/edit/init_of_tile.h"
 #include "tir/edit/move.h"
 
@@ -140,7 +139,7 @@ class BlockOfTiles {
   void divide_axes() {
     Nodes loops = loops_above(inner_);
     std::string why;
-    std::optional<IterMap> map = find_iter_map(axis_values(inner_), loops, tree_.facts, &why);
+    std::optional<IterMap> map = find_iter_map(axis_values(inner_), ranges_of(loops), tree_.facts, &why);
     if (!map) step_.refuse({inner_}, "in block '{}' {}", inner_, why);
     if (inner_->block->init && !has_affine_bindings(inner_, inside_, &why)) step_.refuse({inner_}, why);
     for (size_t a = 0; a < axes_.size(); ++a) tiles_.push_back(divide(axes_[a], map->sums[a], loops));

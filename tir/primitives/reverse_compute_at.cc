@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "tir/edit/affine.h"
 #include "tir/edit/move.h"
 #include "tir/edit/reduction_order.h"
 #include "tir/edit/written.h"
@@ -59,8 +58,7 @@ Refusal not_summable(const TreeNode* block, const AxisRanges& ranges, const Node
   if (block->in_order && !comes_in_order(block, values, in_order))
     return message("the result of block '{}' depends on the order of its reduce loops, which would change", block);
   std::string why;
-  std::optional<IterMap> map = find_iter_map(values, loops, block->tree->facts, &why);
-  if (map && is_injective(*map, {}, block->tree->facts, &why)) return std::nullopt;
+  if (find_injective_map(values, ranges_of(loops), {}, block->tree->facts, &why)) return std::nullopt;
   return message("reduction '{}' would take values again: {}", block, why);
 }
 

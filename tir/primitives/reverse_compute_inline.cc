@@ -21,20 +21,7 @@ std::optional<MappedBox> read_place(const TreeNode* block, const Expr& value, co
     fits = fits && !load.predicate;
     place = load.indices;
   });
-  const std::vector<IterVar>& axes = block->axes();
-  std::vector<Expr> extents;
-  for (const IterVar& axis : axes) {
-    fits = fits && is_int(axis.domain.min, 0);
-    extents.push_back(axis.domain.extent);
-  }
-  if (!fits || !place) return std::nullopt;
-  IndexMap map(axes.size(), [&](const Exprs& positions) {
-    VarMap at;
-    for (size_t a = 0; a < axes.size(); ++a)
-      at.emplace(axes[a].var.get(), cast_to(positions[a], dtype_of(axes[a].var)));
-    return substitute(*place, at);
-  });
-  return map_box(*block->tree, map, extents, nullptr);
+  return fits && place ? map_box(*block->tree, block->axes(), *place, nullptr) : std::nullopt;
 }
 
 // The producer whose result the block alone reads, the last of several; null: there is none.

@@ -30,21 +30,14 @@ void require_own_plain_loops(Step& step, TreeNode* block) {
 }
 
 // The axes' box under a map that reaches all of its results, each once.
-MappedBox map_axes(Step& step, TreeNode* block, const IndexMap& index_map) {
-  std::vector<Expr> extents;
-  for (const IterVar& axis : block->axes()) {
-    if (!is_int(axis.domain.min, 0)) step.refuse({block}, "axis '{}' does not start at 0", axis.var);
-    extents.push_back(axis.domain.extent);
-  }
+MappedBox map_axes(Step& step, TreeNode* block, const std::vector<Expr>& images) {
   std::string why;
-  std::optional<MappedBox> box = map_box(*block->tree, index_map, extents, &why);
-  if (box && !box->conditions.empty()) {
+  std::optional<MappedBox> box = map_box(*block->tree, block->axes(), images, &why);
+  if (box && box->conditions.empty()) return *box;
+  if (box)
     why = message("it reaches only results with {}; choose numbers that divide the axes' extents",
                   print_expr(box->conditions[0]));
-    box.reset();
-  }
-  if (!box) step.refuse({block}, "the map is not known to be one to one and onto: {}", why);
-  return *box;
+  step.refuse({block}, "the map is not known to be one to one and onto: {}", why);
 }
 
 // The kind of the axes that the map's result depends on; spatial when there are none.
@@ -69,9 +62,9 @@ void TransformBlockLayout::apply(Step& step) const {
   step.require(not_transformable(block), block);
   step.require_rank(index_map, block);
   require_own_plain_loops(step, block);
-  MappedBox box = map_axes(step, block, index_map);
-  VarMap origins = axes_as(content.iter_vars, box.origins);
   std::vector<Expr> images = index_map(axis_vars(block));
+  MappedBox box = map_axes(step, block, images);
+  VarMap origins = axes_as(content.iter_vars, box.origins);
   std::vector<IterVar> axes;
   Nodes loops;
   for (size_t d = 0; d < images.size(); ++d) {

@@ -44,19 +44,14 @@ bool fills_whole(TreeNode* block, const std::vector<Expr>& shape) {
 }
 
 // The shape that holds all images of a map whose inverse is not known; refuses when they do not fill it.
-std::vector<Expr> shape_without_gaps(Step& step, TreeNode* block, const Buffer& buffer, const IndexMap& index_map) {
+std::vector<Expr> shape_without_gaps(Step& step, TreeNode* block, const Buffer& buffer, const Nodes& positions,
+                                     const std::vector<Expr>& images) {
   const Analyzer& facts = block->tree->facts;
-  RunningVars vars;
-  std::vector<Expr> positions, shape;
+  std::vector<Expr> shape;
   Expr before = int_imm(1), after = int_imm(1);
-  for (const Expr& dim : buffer_type(buffer).shape) {
-    VarRef var = make_var("i", prim_type(dtype_of(dim)));
-    positions.push_back(var);
-    vars.emplace(var.get(), Range{int_imm(0, dtype_of(dim)), dim});
-    before = before * cast_to(dim, kInt64);
-  }
-  for (const Expr& e : index_map(positions)) {
-    auto bounds = bounds_over(e, vars, facts);
+  for (const Expr& dim : buffer_type(buffer).shape) before = before * cast_to(dim, kInt64);
+  for (const Expr& e : images) {
+    auto bounds = bounds_over(e, running(positions), facts);
     if (!bounds) step.refuse({block}, "the map's result {} has no known bounds", shape.size());
     shape.push_back(facts.simplify(bounds->max + int_imm(1, dtype_of(e))));
     after = after * cast_to(shape.back(), kInt64);
@@ -166,10 +161,17 @@ void TransformLayout::apply(Step& step) const {
   std::string why;
   BufferType type = buffer_type(buffer);
   type.axis_separators.clear();
-  std::optional<MappedBox> box = map_box(tree, index_map, type.shape, &why);
+  Nodes positions;  // as loops over the dims
+  std::vector<Expr> indices;
+  for (const Expr& dim : type.shape) {
+    positions.push_back(tree.new_loop("i", dim));
+    indices.push_back(positions.back()->var());
+  }
+  const std::vector<Expr> images = index_map(indices);
+  std::optional<MappedBox> box = map_box(tree, ranges_of(positions), images, &why);
   if (!box && !assume_injective_transform)
     step.refuse({block}, "the map is not known to be one to one on '{}': {}", buffer, why);
-  type.shape = box ? box->extents : shape_without_gaps(step, block, buffer, index_map);
+  type.shape = box ? box->extents : shape_without_gaps(step, block, buffer, positions, images);
   TreeNode* home = allocating_block(tree, buffer);
   if (std::optional<std::string> dim = home ? std::nullopt : lost_dim(tree, buffer, type.shape))
     step.refuse({block}, "param '{}' would no longer say what '{}' is", buffer, *dim);

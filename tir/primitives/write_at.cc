@@ -1,7 +1,6 @@
 #include "tir/primitives/write_at.h"
 
 #include "tir/analysis/annotations.h"
-#include "tir/edit/affine.h"
 #include "tir/edit/move.h"
 
 namespace relaxc {
@@ -17,7 +16,7 @@ Refusal not_a_box(const TreeNode* block, const Buffer& buffer, const TreeNode* l
   Nodes inside = loops_from(loop, block);
   inside.erase(inside.begin());
   auto fills_its_extent = [&](const IterVar& axis) {
-    auto map = find_iter_map({axis.value}, inside, facts);
+    auto map = find_iter_map({axis.value}, ranges_of(inside), facts);
     if (!map) return false;
     Expr count = int_imm(1, dtype_of(axis.var));
     for (const IterDigit& digit : map->sums[0].digits) count = count * cast_to(digit.extent, dtype_of(count));
