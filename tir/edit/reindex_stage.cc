@@ -96,8 +96,8 @@ void require_place_between(Step& step, TreeNode* block, const Buffer& buffer, Ac
 
 }  // namespace
 
-TreeNode* reindex_stage(Step& step, TreeNode* block, const Buffer& buffer, AccessKind kind, const std::string& name,
-                        const std::string& storage_scope, const IndexMap* map) {
+BlockRV reindex_stage(Step& step, TreeNode* block, const Buffer& buffer, AccessKind kind, const std::string& name,
+                      const std::string& storage_scope, const IndexMap* map) {
   bool reads = kind == AccessKind::kRead;
   require_one_place(step, block, buffer, kind);
   const std::vector<Expr> place = only_place(step, block, buffer);
@@ -126,9 +126,8 @@ TreeNode* reindex_stage(Step& step, TreeNode* block, const Buffer& buffer, Acces
   rewrite_accesses(block, buffer,
                    {[&](const BufferLoad&) { return load(cache, mapped); },
                     [&](const BufferStore& s) { return store(cache, s.value, mapped); }});
-  TreeNode* copy = blocks_below(nest)[0];
-  refresh_regions_above(copy);
-  return copy;
+  refresh_regions_above(nest);
+  return step.block_result(blocks_below(nest)[0]);
 }
 
 }  // namespace relaxc::scheduling

@@ -104,6 +104,17 @@ Buffer Step::accessed(TreeNode* block, const BufferArg& which, AccessKind kind) 
   return result;
 }
 
+Buffer Step::allocated(TreeNode* block, const BufferArg& which) {
+  Buffer result = accessed(block, which, AccessKind::kWrite);
+  if (!allocating_block(*block->tree, result))
+    refuse({block}, "'{}' is not allocated in the program, its memory is given", result);
+  return result;
+}
+
+void Step::require_around(TreeNode* loop, TreeNode* block) {
+  if (!contains(loops_above(block), loop)) refuse({block, loop}, "loop '{}' is not around block '{}'", loop, block);
+}
+
 TreeNode* Step::scope(TreeNode* block) {
   TreeNode* result = scope_of(block);
   if (!result) refuse({block}, "the root block has no place outside");

@@ -102,6 +102,10 @@ class Step {
   Buffer buffer(TreeNode* block, const BufferArg& which, AccessKind otherwise);
   // Returns that buffer, which the block must read (or write).
   Buffer accessed(TreeNode* block, const BufferArg& which, AccessKind kind);
+  // Returns a buffer that the block writes, and which the program itself allocates; refuses any other.
+  Buffer allocated(TreeNode* block, const BufferArg& which);
+  // Refuses unless the loop is one of those around the block up to its scope.
+  void require_around(TreeNode* loop, TreeNode* block);
   // Returns the block around a block, in which statements can be moved. Refuses the root block.
   TreeNode* scope(TreeNode* block);
   Workspace& workspace() { return workspace_; }

@@ -53,6 +53,7 @@ struct TreeNode : BlockFacts {
   Range range() const { return {loop->min, loop->extent}; }
   std::vector<IterVar>& axes() { return block->iter_vars; }
   const std::vector<IterVar>& axes() const { return block->iter_vars; }
+  Attrs& annotations() { return is_loop() ? loop->annotations : block->annotations; }
 };
 
 class Tree {

@@ -56,7 +56,7 @@ void Annotate::apply(Step& step) const {
   AttrValue value = ann_val.value;
   value.map_exprs([&](const Expr& e) { return step.number(e); });
   require_row(step, node, ann_key, value);
-  (node->is_loop() ? node->loop->annotations : node->block->annotations).set(ann_key, value);
+  node->annotations().set(ann_key, value);
 }
 
 }  // namespace relaxc

@@ -14,8 +14,7 @@ BlockRV DecomposePadding::apply(Step& step) const {
   Tree& tree = *block->tree;
   step.require(not_movable(block), block);
   step.require(not_complete(block), block);
-  if (!is_ancestor(loop, block) || scope_of(loop) != scope_of(block))
-    step.refuse({block, loop}, "loop '{}' is not around block '{}'", loop, block);
+  step.require_around(loop, block);
   for (TreeNode* other : blocks_below(loop)) {
     if (other->carried) step.refuse({other}, "block '{}' takes what an earlier iteration made", other);
   }

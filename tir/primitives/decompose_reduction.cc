@@ -18,10 +18,8 @@ struct InitLoops {
 };
 
 InitLoops find_init_loops(Step& step, TreeNode* block, TreeNode* loop) {
-  Nodes above = loops_above(block);
-  auto at = std::ranges::find(above, loop);
-  if (at == above.end()) step.refuse({block, loop}, "loop '{}' is not around block '{}'", loop, block);
-  InitLoops result{{above.begin(), at}, {at, above.end()}, {}, {}};
+  step.require_around(loop, block);
+  InitLoops result{loops_above(loop), loops_from(loop, block), {}, {}};
   // Elements that others take over in later iterations (rolling_buffer) would get no init there.
   for (TreeNode* other : block->carried ? blocks_below(loop) : Nodes()) {
     if (other != block)

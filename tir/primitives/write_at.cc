@@ -42,10 +42,8 @@ Refusal not_a_box(const TreeNode* block, const Buffer& buffer, const TreeNode* l
 BlockRV WriteAt::apply(Step& step) const {
   TreeNode* loop = step.loop(this->loop);
   TreeNode* block = step.block(this->block);
-  TreeNode* scope = scope_of(block);
-  if (!is_ancestor(loop, block) || scope_of(loop) != scope)
-    step.refuse({block, loop}, "block '{}' is not in loop '{}'", block, loop);
-  step.require(has_other_statements(scope), scope);
+  step.require_around(loop, block);
+  step.scope(block);
   step.require(not_complete_or_reduction(block), block);
   if (block->partial) step.refuse({block}, "block '{}' may leave elements unwritten", block);
   Buffer buffer = step.accessed(block, write_buffer_index, AccessKind::kWrite);
