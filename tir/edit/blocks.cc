@@ -105,10 +105,19 @@ std::vector<LoopRange> ranges_of(const Nodes& loops) {
   return result;
 }
 
+bool reduces_downwards(const IterMap& map, const std::vector<IterVar>& axes, std::string* why) {
+  for (size_t a = 0; a < axes.size(); ++a) {
+    if (axes[a].kind == IterKind::kSpatial || !counts_down(map, map.sums[a].digits)) continue;
+    if (why) *why = message("axis '{}', which is not spatial, counts down", axes[a].var);
+    return true;
+  }
+  return false;
+}
+
 bool has_affine_bindings(const TreeNode* block, const Nodes& loops, std::string* why) {
-  return find_injective_map(axis_values(block), ranges_of(loops), conjuncts(block->block->predicate),
-                            block->tree->facts, why)
-      .has_value();
+  auto map = find_injective_map(axis_values(block), ranges_of(loops), conjuncts(block->block->predicate),
+                                block->tree->facts, why);
+  return map && !reduces_downwards(*map, block->axes(), why);
 }
 
 bool has_affine_bindings(TreeNode* block, std::string* why) {

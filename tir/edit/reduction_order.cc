@@ -91,6 +91,7 @@ bool comes_in_order(const TreeNode* block, const std::vector<Expr>& axis_values,
   if (!map) return false;
   std::vector<size_t> order;
   for (const IterSum& sum : map->sums) {
+    if (counts_down(*map, sum.digits)) return false;
     for (const IterDigit& digit : sum.digits) {
       if (!is_int(digit.extent, 1)) order.push_back(digit.source);
     }

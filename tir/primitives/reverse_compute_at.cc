@@ -58,7 +58,8 @@ Refusal not_summable(const TreeNode* block, const AxisRanges& ranges, const Node
   if (block->in_order && !comes_in_order(block, values, in_order))
     return message("the result of block '{}' depends on the order of its reduce loops, which would change", block);
   std::string why;
-  if (find_injective_map(values, ranges_of(loops), {}, block->tree->facts, &why)) return std::nullopt;
+  auto map = find_injective_map(values, ranges_of(loops), {}, block->tree->facts, &why);
+  if (map && !reduces_downwards(*map, axes, &why)) return std::nullopt;
   return message("reduction '{}' would take values again: {}", block, why);
 }
 
