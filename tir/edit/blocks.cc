@@ -81,6 +81,29 @@ const IterVar* axis_named(const TreeNode* block, const Expr& e) {
   return nullptr;
 }
 
+std::optional<AxisDims> dims_of_axes(const TreeNode* block, const Buffer& buffer, const std::vector<Expr>& indices,
+                                     std::string* why) {
+  const std::vector<IterVar>& axes = block->axes();
+  AxisDims dims(axes.size());
+  auto no = [&](std::string text) {
+    if (why) *why = std::move(text);
+    return std::nullopt;
+  };
+  for (size_t d = 0; d < indices.size(); ++d) {
+    const IterVar* axis = axis_named(block, indices[d]);
+    std::optional<size_t>* dim = axis ? &dims[static_cast<size_t>(axis - axes.data())] : nullptr;
+    bool is_own_axis = dim && !*dim;
+    if (is_own_axis) *dim = d;
+    if (!is_own_axis && !is_int(buffer_type(buffer).shape[d], 1))
+      return no(message("index {} of '{}' is not an axis of its own", d, buffer));
+  }
+  for (size_t a = 0; a < dims.size(); ++a) {
+    if (!dims[a] && !is_int(axes[a].domain.extent, 1))
+      return no(message("axis '{}' is not an index of '{}'", axes[a].var, buffer));
+  }
+  return dims;
+}
+
 Drives drives(const TreeNode* loop, const std::vector<IterVar>& axes) {
   Drives result;
   for (const IterVar& axis : axes) {
@@ -100,9 +123,7 @@ std::optional<DrivenAxis> find_unfinished(const TreeNode* block, TreeNode* loop)
 }
 
 std::vector<LoopRange> ranges_of(const Nodes& loops) {
-  std::vector<LoopRange> result;
-  for (const TreeNode* loop : loops) result.push_back({loop->var(), loop->range()});
-  return result;
+  return map_each(loops, [](const TreeNode* loop) { return LoopRange{loop->var(), loop->range()}; });
 }
 
 bool reduces_downwards(const IterMap& map, const std::vector<IterVar>& axes, std::string* why) {

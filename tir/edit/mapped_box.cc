@@ -77,9 +77,8 @@ std::optional<MappedBox> map_box(Tree& tree, const std::vector<LoopRange>& posit
 
 std::optional<MappedBox> map_box(Tree& tree, const std::vector<IterVar>& axes, const std::vector<Expr>& images,
                                  std::string* why) {
-  std::vector<LoopRange> positions;
-  for (const IterVar& axis : axes) positions.push_back({axis.var, axis.domain});
-  return map_box(tree, positions, images, why);
+  auto as_loop = [](const IterVar& axis) { return LoopRange{axis.var, axis.domain}; };
+  return map_box(tree, map_each(axes, as_loop), images, why);
 }
 
 }  // namespace relaxc::scheduling

@@ -127,9 +127,7 @@ void move_block(Tree& tree, TreeNode* block, TreeNode* loop, size_t position, co
 }
 
 std::vector<Range> whole_buffer(const Buffer& buffer) {
-  std::vector<Range> result;
-  for (const Expr& dim : buffer_type(buffer).shape) result.push_back({int_imm(0, dtype_of(dim)), dim});
-  return result;
+  return map_each(buffer_type(buffer).shape, [](const Expr& dim) { return Range{int_imm(0, dtype_of(dim)), dim}; });
 }
 
 namespace {
@@ -174,9 +172,8 @@ TreeNode* insert_copy(TreeNode* parent, size_t place, const std::string& name, c
     conditions.push_back(value < dim);
   }
   auto point = [&](const Buffer& buffer) {
-    std::vector<Range> ranges;
-    for (const Expr& at : position) ranges.push_back({at, int_imm(1, dtype_of(at))});
-    return std::vector<BufferRegion>{{buffer, ranges}};
+    auto element = [](const Expr& at) { return Range{at, int_imm(1, dtype_of(at))}; };
+    return std::vector<BufferRegion>{{buffer, map_each(position, element)}};
   };
   TreeNode* block = tree.new_block({.name = tree.fresh_block_name(name),
                                     .iter_vars = axes,

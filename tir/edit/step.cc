@@ -32,17 +32,6 @@ TreeNode* Step::loop(const LoopRV& loop) {
 TreeNode* Step::place(const Place& place) {
   return std::visit([&](const auto& rv) { return node(rv.var); }, place);
 }
-Nodes Step::loops(const Loops& loops) {
-  Nodes result;
-  for (const LoopRV& rv : loops) result.push_back(loop(rv));
-  return result;
-}
-Nodes Step::blocks(const Blocks& blocks) {
-  Nodes result;
-  for (const BlockRV& rv : blocks) result.push_back(block(rv));
-  return result;
-}
-
 Expr Step::number(const Expr& e) const {
   if (!e.type().is<PrimType>()) fail(e.span(), "{}: expected a number, got {}", name_, print_expr(e));
   VarMap known;
@@ -166,22 +155,6 @@ Diagnostic DoesNotFit::diagnostic(bool with_program) const {
     });
     result.notes.push_back("the program, the places marked:\n" + print_function("main", function, options));
   }
-  return result;
-}
-
-Loops Step::loop_results(const Nodes& loops) {
-  Loops result;
-  for (TreeNode* loop : loops) result.push_back(loop_result(loop));
-  return result;
-}
-Blocks Step::block_results(const Nodes& blocks) {
-  Blocks result;
-  for (TreeNode* block : blocks) result.push_back(block_result(block));
-  return result;
-}
-Exprs Step::number_results(const std::vector<int64_t>& numbers) {
-  Exprs result;
-  for (int64_t number : numbers) result.push_back(workspace_.name_number(number, !is_part_));
   return result;
 }
 

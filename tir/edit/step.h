@@ -91,8 +91,12 @@ class Step {
   TreeNode* block(const BlockRV& block);
   TreeNode* loop(const LoopRV& loop);
   TreeNode* place(const Place& place);
-  Nodes loops(const Loops& loops);
-  Nodes blocks(const Blocks& blocks);
+  Nodes loops(const Loops& loops) {
+    return map_each(loops, [&](const LoopRV& rv) { return loop(rv); });
+  }
+  Nodes blocks(const Blocks& blocks) {
+    return map_each(blocks, [&](const BlockRV& rv) { return block(rv); });
+  }
   // Returns a variable for a node, to hand to a part.
   BlockRV variable_of(TreeNode* block) { return {workspace_.name_node(block, false)}; }
   // Returns an expression over sampled numbers.
@@ -135,9 +139,15 @@ class Step {
   // Return variables for results.
   BlockRV block_result(TreeNode* block) { return {workspace_.name_node(block, !is_part_)}; }
   LoopRV loop_result(TreeNode* loop) { return {workspace_.name_node(loop, !is_part_)}; }
-  Loops loop_results(const Nodes& loops);
-  Blocks block_results(const Nodes& blocks);
-  Exprs number_results(const std::vector<int64_t>& numbers);
+  Loops loop_results(const Nodes& loops) {
+    return map_each(loops, [&](TreeNode* loop) { return loop_result(loop); });
+  }
+  Blocks block_results(const Nodes& blocks) {
+    return map_each(blocks, [&](TreeNode* block) { return block_result(block); });
+  }
+  Exprs number_results(const Ints& numbers) {
+    return map_each(numbers, [&](int64_t number) -> Expr { return workspace_.name_number(number, !is_part_); });
+  }
 
  private:
   Workspace& workspace_;

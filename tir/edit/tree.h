@@ -140,6 +140,14 @@ std::string message(MessageFormat<Args...> text, const Args&... args) {
 
 // ---- Looking around
 
+// Returns the function's results for the items, in order.
+template <class Items, class Fn>
+auto map_each(const Items& items, const Fn& fn) {
+  std::vector<std::remove_cvref_t<decltype(fn(*items.begin()))>> result;
+  for (const auto& item : items) result.push_back(fn(item));
+  return result;
+}
+
 inline bool contains(const Nodes& nodes, const TreeNode* node) { return std::ranges::find(nodes, node) != nodes.end(); }
 template <class Handle>
   requires std::is_convertible_v<Handle, NodeRef>

@@ -18,13 +18,6 @@ inline VarRef variable_in(const AttrValue& value, std::string_view expected) {
   if (!e || !e->is<Var>()) throw WrongKind{expected};
   return cast<Var>(*e);
 }
-// Text writes numbers as literals, C++ may write them as expressions.
-inline std::optional<int64_t> integer_in(const AttrValue& value) {
-  if (const int64_t* number = value.as<int64_t>()) return *number;
-  const Expr* e = value.as<Expr>();
-  return e ? as_int(*e) : std::nullopt;
-}
-
 template <class RV>
 struct VariableCodec {
   static AttrValue encode(const RV& rv) { return Expr(rv.var); }
@@ -101,23 +94,43 @@ template <>
 struct Codec<Factors> : ListCodec<Factor> {
   static constexpr ArgumentKind kKind{.name = "a list of numbers or None", .is_input = true, .is_list = true};
 };
-template <>
-struct Codec<int64_t> {
-  static constexpr ArgumentKind kKind{.name = "a whole number"};
-  static AttrValue encode(int64_t number) { return number; }
-  static int64_t decode(const AttrValue& value) {
-    if (auto number = integer_in(value)) return *number;
-    throw WrongKind{kKind.name};
+
+// Kinds that attributes of operators have, too. Text writes numbers as literals, C++ may write them as expressions.
+template <class T>
+struct PlainCodec {
+  static AttrValue encode(const T& plain) { return to_attr(plain); }
+  static T decode(const AttrValue& value) {
+    const Expr* e = value.as<Expr>();
+    std::optional<int64_t> literal = e ? as_int(*e) : std::nullopt;
+    T result{};
+    if (from_attr(literal ? AttrValue(*literal) : value, result)) return result;
+    throw WrongKind{Codec<T>::kKind.name};
   }
 };
 template <>
-struct Codec<double> {
-  static AttrValue encode(double number) { return number; }
-  static double decode(const AttrValue& value) {
-    if (const double* number = value.as<double>()) return *number;
-    if (auto number = integer_in(value)) return static_cast<double>(*number);
-    throw WrongKind{"a number"};
-  }
+struct Codec<int64_t> : PlainCodec<int64_t> {
+  static constexpr ArgumentKind kKind{.name = "a whole number"};
+};
+template <>
+struct Codec<double> : PlainCodec<double> {
+  static constexpr ArgumentKind kKind{.name = "a number"};
+};
+template <>
+struct Codec<bool> : PlainCodec<bool> {
+  static constexpr ArgumentKind kKind{.name = "True or False"};
+};
+template <>
+struct Codec<std::string> : PlainCodec<std::string> {
+  static constexpr ArgumentKind kKind{.name = "a string"};
+};
+template <>
+struct Codec<std::optional<std::string>> : PlainCodec<std::optional<std::string>> {
+  static constexpr ArgumentKind kKind{.name = "a string or None"};
+};
+template <>
+struct Codec<DType> : PlainCodec<DType> {
+  static constexpr ArgumentKind kKind{.name = "a dtype"};
+  static AttrValue encode(DType dtype) { return to_string(dtype); }  // as text writes it
 };
 template <>
 struct Codec<Ints> : ListCodec<int64_t> {
@@ -126,35 +139,6 @@ struct Codec<Ints> : ListCodec<int64_t> {
 template <>
 struct Codec<Doubles> : ListCodec<double> {
   static constexpr ArgumentKind kKind{.name = "a list of numbers"};
-};
-template <>
-struct Codec<bool> {
-  static constexpr ArgumentKind kKind{.name = "True or False"};
-  static AttrValue encode(bool flag) { return flag; }
-  static bool decode(const AttrValue& value) {
-    if (const bool* flag = value.as<bool>()) return *flag;
-    if (auto number = integer_in(value); number && (*number == 0 || *number == 1)) return *number == 1;
-    throw WrongKind{kKind.name};
-  }
-};
-
-template <>
-struct Codec<std::string> {
-  static constexpr ArgumentKind kKind{.name = "a string"};
-  static AttrValue encode(const std::string& text) { return text; }
-  static std::string decode(const AttrValue& value) {
-    if (const std::string* text = value.as<std::string>()) return *text;
-    throw WrongKind{kKind.name};
-  }
-};
-template <>
-struct Codec<std::optional<std::string>> {
-  static constexpr ArgumentKind kKind{.name = "a string or None"};
-  static AttrValue encode(const std::optional<std::string>& text) { return text ? AttrValue(*text) : AttrValue(); }
-  static std::optional<std::string> decode(const AttrValue& value) {
-    if (value.is_none()) return std::nullopt;
-    return Codec<std::string>::decode(value);
-  }
 };
 // Also "shared.dyn", "wmma.accumulator".
 inline constexpr std::string_view kStorageScopes[] = {"global", "shared",  "local", "warp",
@@ -170,17 +154,6 @@ template <>
 struct Codec<ThreadAxis> : Codec<std::string> {
   static constexpr ArgumentKind kKind{.name = "thread axis", .words = kThreadAxes};
 };
-template <>
-struct Codec<DType> {
-  static constexpr ArgumentKind kKind{.name = "a dtype"};
-  static AttrValue encode(DType dtype) { return to_string(dtype); }
-  static DType decode(const AttrValue& value) {
-    DType result;
-    if (from_attr(value, result)) return result;
-    throw WrongKind{kKind.name};
-  }
-};
-
 template <>
 struct Codec<BufferArg> {
   static constexpr ArgumentKind kKind{.name = "a position, a name, or (\"read\" or \"write\", position)"};

@@ -13,20 +13,6 @@ using namespace scheduling;
 
 namespace {
 
-// The consumer's axes for what these writers have made of the buffer in one iteration; refuses by returning why.
-std::variant<AxisRanges, std::string> axes_for(const TreeNode* block, const Buffer& buffer, const TreeNode* loop,
-                                               const Nodes& makers) {
-  const BufferRegion& read = *read_of(block, buffer);
-  bool exact = std::ranges::all_of(read.ranges, [](const Range& range) { return is_int(range.extent, 1); });
-  auto made = written_at(makers, buffer, loop);
-  if (!made) return message("what an iteration of loop '{}' makes of '{}' is not known to be a box", loop, buffer);
-  AxisRanges ranges = solve_axes(block, read.ranges, *made, &exact);
-  if (!exact) return message("block '{}' reads '{}' at more than one place for each element", block, buffer);
-  if (!writes_all(makers, buffer, nullptr, region_at(block, read, nullptr)))
-    return message("block '{}' is not known to read only what its producers write of '{}'", block, buffer);
-  return ranges;
-}
-
 // A reduction is to take each value once, those of an element's first reduce iteration before the others: with these
 // ranges in each iteration of the nest, the loops from the first one that moves a reduce axis on must give other values
 // each time, one after the other, and none may move spatial axes, too.
@@ -91,7 +77,26 @@ Nodes makers_of(Nodes blocks, const Buffer& buffer) {
   return blocks;
 }
 
-// With these ranges of its axes the block reads, of buffers other than `solved`, no more than an iteration of the loop
+// Returns the consumer's axes for the part of the buffer that its producers make in an iteration of the loop.
+std::optional<AxisRanges> axes_for(const TreeNode* block, const Buffer& buffer, const TreeNode* loop,
+                                   const Nodes& makers, std::string& why) {
+  const BufferRegion& read = *read_of(block, buffer);
+  bool exact = std::ranges::all_of(read.ranges, [](const Range& range) { return is_int(range.extent, 1); });
+  auto made = written_at(makers, buffer, loop);
+  AxisRanges ranges = made ? solve_axes(block, read.ranges, *made, &exact) : AxisRanges();
+  if (!made) {
+    why = message("what an iteration of loop '{}' makes of '{}' is not known to be a box", loop, buffer);
+  } else if (!exact) {
+    why = message("block '{}' reads '{}' at more than one place for each element", block, buffer);
+  } else if (!writes_all(makers, buffer, nullptr, region_at(block, read, nullptr))) {
+    why = message("block '{}' is not known to read only what its producers write of '{}'", block, buffer);
+  } else {
+    return ranges;
+  }
+  return std::nullopt;
+}
+
+// With these ranges of its axes the block reads, of other buffers than `solved`, no more than an iteration of the loop
 // has made.
 Refusal reads_too_much(const TreeNode* block, const Buffer& solved, const AxisRanges& ranges, const TreeNode* loop,
                        const Nodes& producers) {
@@ -113,20 +118,16 @@ Refusal reads_too_much(const TreeNode* block, const Buffer& solved, const AxisRa
   return std::nullopt;
 }
 
-// The axes follow from what one of the buffers has new; of the others as much must be there.
+// The axes follow from the new part of one of the buffers; of the others as much must be there.
 AxisRanges ranges_in(Step& step, TreeNode* block, TreeNode* loop, const Nodes& producers) {
   std::string why;
   for (const BufferRegion& read : block->block->reads) {
     Nodes makers = makers_of(producers, read.buffer);
     if (makers.empty()) continue;
-    auto solved = axes_for(block, read.buffer, loop, makers);
-    if (const std::string* refusal = std::get_if<std::string>(&solved)) {
-      why = *refusal;
-      continue;
-    }
-    const AxisRanges& ranges = std::get<AxisRanges>(solved);
-    Refusal refusal = reads_too_much(block, read.buffer, ranges, loop, producers);
-    if (!refusal) return ranges;
+    auto ranges = axes_for(block, read.buffer, loop, makers, why);
+    if (!ranges) continue;
+    Refusal refusal = reads_too_much(block, read.buffer, *ranges, loop, producers);
+    if (!refusal) return *ranges;
     why = *refusal;
   }
   step.refuse({block, loop}, why);

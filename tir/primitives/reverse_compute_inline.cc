@@ -37,27 +37,16 @@ TreeNode* inlinable_producer(const TreeNode* block) {
   return producer;
 }
 
-// By axis, the dim of the buffer that it is the index of; absent for axes of extent 1. nullopt: an index is something
-// else, or there are several.
-using AxisDims = std::vector<std::optional<size_t>>;
-std::optional<AxisDims> dims_of_axes(const TreeNode* block, const Expr& value, const Buffer& buffer) {
-  const std::vector<IterVar>& axes = block->axes();
-  AxisDims dims(axes.size());
+// By axis, the dim of the buffer that it is the index of in each load.
+std::optional<AxisDims> dims_of_loads(const TreeNode* block, const Expr& value, const Buffer& buffer) {
+  std::optional<AxisDims> dims;
   bool plain = true;
   walk(value, [&](const BufferLoad& load) {
     if (!same_node(load.buffer, buffer)) return;
-    plain = plain && !load.predicate;
-    for (size_t d = 0; d < load.indices.size(); ++d) {
-      const IterVar* axis = axis_named(block, load.indices[d]);
-      plain = plain && (axis || is_int(buffer_type(buffer).shape[d], 1));
-      if (!axis) continue;
-      std::optional<size_t>& dim = dims[static_cast<size_t>(axis - axes.data())];
-      plain = plain && (!dim || *dim == d);
-      dim = d;
-    }
+    std::optional<AxisDims> before = std::exchange(dims, dims_of_axes(block, buffer, load.indices));
+    plain = plain && !load.predicate && dims && (!before || before == dims);
   });
-  for (size_t a = 0; a < dims.size(); ++a) plain = plain && (dims[a] || is_int(axes[a].domain.extent, 1));
-  return plain ? std::optional(dims) : std::nullopt;
+  return plain ? dims : std::nullopt;
 }
 
 // The block's axes in terms of the producer's, and the conditions under which there is such an iteration of the block.
@@ -122,7 +111,7 @@ void ReverseComputeInline::apply(Step& step) const {
       step.refuse({other, block}, "block '{}' also reads what '{}' makes after '{}'", block, other, producer);
   }
   const Buffer buffer = single_store(producer)->buffer;
-  std::optional<AxisDims> dims = dims_of_axes(block, store->value, buffer);
+  std::optional<AxisDims> dims = dims_of_loads(block, store->value, buffer);
   std::optional<MappedBox> box;
   if (!dims) box = read_place(block, store->value, buffer);
   if (!dims && !box)
