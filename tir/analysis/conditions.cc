@@ -18,6 +18,12 @@ bool holds_kind(const NodeRef& node, std::initializer_list<NodeKind> kinds) {
   return any_node(node, [&](const NodeRef& at) { return std::ranges::count(kinds, at.kind()) > 0; });
 }
 
+std::optional<Branches> branches_of(const Expr& e) {
+  if (const Select* node = e.as<Select>()) return Branches{node->condition, node->a, node->b};
+  if (const Call* call = as_call(e, "tir.if_then_else")) return Branches{call->args[0], call->args[1], call->args[2]};
+  return std::nullopt;
+}
+
 std::vector<Expr> conjuncts(const std::optional<Expr>& predicate) {
   std::vector<Expr> result;
   auto split = [&](auto& self, const Expr& e) -> void {

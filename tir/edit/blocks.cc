@@ -148,16 +148,6 @@ bool has_affine_bindings(TreeNode* block, std::string* why) {
 
 // ---- Conditions
 
-Refusal not_spatial(const TreeNode* block) {
-  for (const IterVar& axis : block->axes()) {
-    if (axis.kind != IterKind::kSpatial) return message("axis '{}' of block '{}' is not spatial", axis.var, block);
-  }
-  for (const BufferRegion& write : block->block->writes) {
-    if (read_of(block, write.buffer)) return message("block '{}' reads '{}', which it writes", block, write.buffer);
-  }
-  return std::nullopt;
-}
-
 namespace {
 
 Refusal has_other_writers(const TreeNode* block, const TreeNode* within = nullptr) {
@@ -195,7 +185,12 @@ Refusal not_one_to_one(TreeNode* block, const TreeNode* outermost) {
 }  // namespace
 
 Refusal not_complete(const TreeNode* block) {
-  if (Refusal refusal = not_spatial(block)) return refusal;
+  for (const IterVar& axis : block->axes()) {
+    if (axis.kind != IterKind::kSpatial) return message("axis '{}' of block '{}' is not spatial", axis.var, block);
+  }
+  for (const BufferRegion& write : block->block->writes) {
+    if (read_of(block, write.buffer)) return message("block '{}' reads '{}', which it writes", block, write.buffer);
+  }
   return has_other_writers(block);
 }
 

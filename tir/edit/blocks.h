@@ -63,10 +63,8 @@ bool has_affine_bindings(const TreeNode* block, const Nodes& loops, std::string*
 
 // Each of these functions returns the condition that failed, or nullopt when all of them hold.
 using Refusal = std::optional<std::string>;
-// The axes must be spatial, and the block must not read what it writes.
-Refusal not_spatial(const TreeNode* block);
-// The block must be spatial and the only writer of its buffers in the scope, so that each element always has the value
-// that the block gave it.
+// The axes must be spatial, and the block must not read the buffers that it writes and be their only writer in the
+// scope, so that each element always has the value that the block gave it.
 Refusal not_complete(const TreeNode* block);
 // The block must have an init, spatial or reduce axes only, and writes that do not depend on reduce axes. No other
 // block may write its buffers (within the loop).

@@ -188,9 +188,10 @@ TreeNode* insert_copy(TreeNode* parent, size_t place, const std::string& name, c
 
 TreeNode* insert_cache(TreeNode* parent, size_t position, const Buffer& buffer, AccessKind kind,
                        const std::string& storage_scope, const std::vector<Range>& region, const Nodes& users) {
-  Buffer cache = cache_of(buffer, storage_scope);
+  std::string name = fmt::format("{}_{}", buffer->name, storage_scope);
+  Buffer cache = cache_buffer(name, buffer, buffer_type(buffer).shape, storage_scope);
   bool reads = kind == AccessKind::kRead;
-  TreeNode* copy = insert_copy(parent, position, cache->name, reads ? buffer : cache, reads ? cache : buffer, region);
+  TreeNode* copy = insert_copy(parent, position, name, reads ? buffer : cache, reads ? cache : buffer, region);
   scope_of(copy)->block->alloc_buffers.push_back(cache);
   for (TreeNode* user : users) replace_buffer(user, buffer, cache);
   refresh_regions_above(copy);

@@ -40,10 +40,8 @@ class Body {
   bool combines(const Expr& value, const BufferStore& store) {
     if (is_element(value, store)) return true;
     if (const Cast* cast = value.as<Cast>()) return combines(cast->value, store) && keeps_order(*cast, dtype_of(value));
-    if (const Select* either = value.as<Select>())
+    if (auto either = branches_of(value))
       return !uses(either->condition) && combines(either->a, store) && combines(either->b, store);
-    if (const Call* call = as_call(value, "tir.if_then_else"))
-      return !uses(call->args[0]) && combines(call->args[1], store) && combines(call->args[2], store);
     const Binary* node = value.as<Binary>();
     if (!node) return false;
     bool subtracts = node->op == BinaryOp::kSub;

@@ -49,40 +49,30 @@ Expr Step::number(const Expr& e) const {
   return known.empty() ? e : simplify(substitute(e, known));
 }
 
-int64_t Step::constant(const Expr& e) {
-  auto value = as_int(number(e));
-  if (!value) fail(e.span(), "{}: {} is not a constant number", name_, print_expr(e));
-  return *value;
-}
-
 Buffer Step::buffer(TreeNode* block, const BufferArg& which, AccessKind otherwise) {
-  auto among = [&](AccessKind kind, int64_t position) -> Buffer {
-    bool reads = kind == AccessKind::kRead;
-    const std::vector<BufferRegion>& regions = reads ? block->block->reads : block->block->writes;
-    if (position < 0 || position >= static_cast<int64_t>(regions.size()))
-      refuse({block}, "block '{}' {} {} buffers, there is no number {}", block, reads ? "reads" : "writes",
-             regions.size(), position);
-    return regions[static_cast<size_t>(position)].buffer;
-  };
+  const Block& content = *block->block;
   const AttrValue& value = which.value;
-  if (const int64_t* position = value.as<int64_t>()) return among(otherwise, *position);
-  if (const Expr* e = value.as<Expr>(); e && as_int(*e)) return among(otherwise, *as_int(*e));
   if (const std::string* name = value.as<std::string>()) {
-    for (const auto* regions : {&block->block->reads, &block->block->writes}) {
+    for (const auto* regions : {&content.reads, &content.writes}) {
       for (const BufferRegion& region : *regions) {
         if (region.buffer->name == *name) return region.buffer;
       }
     }
     refuse({block}, "block '{}' does not access a buffer '{}'", block, *name);
   }
-  if (const AttrList* pair = value.as<AttrList>(); pair && pair->size() == 2) {
-    const std::string* kind = (*pair)[0].as<std::string>();
-    const int64_t* position = (*pair)[1].as<int64_t>();
-    if (kind && position && (*kind == "read" || *kind == "write"))
-      return among(*kind == "read" ? AccessKind::kRead : AccessKind::kWrite, *position);
-  }
-  refuse({block}, "{} names no buffer; expected a position, a name, or (\"read\" or \"write\", position)",
-         to_string(value));
+  const AttrList* list = value.as<AttrList>();
+  const std::string* kind = list && list->size() == 2 ? (*list)[0].as<std::string>() : nullptr;
+  bool is_read = kind ? *kind == "read" : otherwise == AccessKind::kRead;
+  bool is_position = kind ? is_read || *kind == "write" : !list;
+  int64_t position = 0;
+  if (!is_position || !from_attr(kind ? (*list)[1] : value, position))
+    refuse({block}, "{} does not name a buffer; expected a position, a name, or (\"read\" or \"write\", position)",
+           to_string(value));
+  const std::vector<BufferRegion>& regions = is_read ? content.reads : content.writes;
+  if (position < 0 || position >= static_cast<int64_t>(regions.size()))
+    refuse({block}, "block '{}' {} {} buffers, there is no number {}", block, is_read ? "reads" : "writes",
+           regions.size(), position);
+  return regions[static_cast<size_t>(position)].buffer;
 }
 
 Buffer Step::accessed(TreeNode* block, const BufferArg& which, AccessKind kind) {

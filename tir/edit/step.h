@@ -101,7 +101,6 @@ class Step {
   BlockRV variable_of(TreeNode* block) { return {workspace_.name_node(block, false)}; }
   // Returns an expression over sampled numbers.
   Expr number(const Expr& e) const;
-  int64_t constant(const Expr& e);
   // Returns the buffer among the block's accesses; `otherwise` says whether a bare position counts reads or writes.
   Buffer buffer(TreeNode* block, const BufferArg& which, AccessKind otherwise);
   // Returns that buffer, which the block must read (or write).

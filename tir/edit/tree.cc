@@ -226,17 +226,6 @@ Nodes Tree::blocks() const {
   return result;
 }
 
-TreeNode* Tree::find_block(std::string_view name) const {
-  if (name == root_->name()) return root_;
-  TreeNode* found = nullptr;
-  for (TreeNode* block : blocks()) {
-    if (block->name() != name) continue;
-    if (found) return nullptr;
-    found = block;
-  }
-  return found;
-}
-
 namespace {
 
 std::unordered_set<std::string_view> names_of_blocks(const Tree& tree) {

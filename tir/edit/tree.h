@@ -102,8 +102,6 @@ class Tree {
 
   // Returns a name that no block has: the given one, or the given one with a number.
   std::string fresh_block_name(const std::string& wish) const;
-  // Returns the block of that name, or null when there are none or several.
-  TreeNode* find_block(std::string_view name) const;
   // Returns all blocks but the root, in program order.
   Nodes blocks() const;
 
@@ -149,11 +147,7 @@ auto map_each(const Items& items, const Fn& fn) {
 }
 
 inline bool contains(const Nodes& nodes, const TreeNode* node) { return std::ranges::find(nodes, node) != nodes.end(); }
-template <class Handle>
-  requires std::is_convertible_v<Handle, NodeRef>
-bool contains(const std::vector<Handle>& list, const NodeRef& node) {
-  return std::ranges::any_of(list, [&](const Handle& each) { return same_node(each, node); });
-}
+using relaxc::contains;
 
 // Returns the block that the node stands in.
 TreeNode* scope_of(const TreeNode* node);
