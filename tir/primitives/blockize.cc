@@ -46,8 +46,7 @@ TreeNode* blockize_together(Step& step, const Nodes& blocks) {
   const auto [above, first, inside] = find_neighbours(step, blocks);
   Tree& tree = *above->tree;
   Nodes loops = loops_above(inside[0]);
-  std::vector<std::string> names;
-  for (const TreeNode* block : blocks) names.push_back(block->name());
+  auto names = map_each(blocks, [](const TreeNode* block) { return block->name(); });
   Block outer{.name = tree.fresh_block_name(fmt::format("{}_o", fmt::join(names, "_"))), .body = no_op()};
   VarMap axes;
   for (TreeNode* loop : loops) {
@@ -285,7 +284,7 @@ class BlockOfTiles {
 
   // Conditions on one side go there; the bound of an axis becomes one of the tile's position.
   void divide_conditions() {
-    for (const IterVar& axis : axes_) outer_vars_.push_back(make_var(axis.var->name + "o", axis.var.type()));
+    outer_vars_ = map_each(axes_, [](const IterVar& axis) { return make_var(axis.var->name + "o", axis.var.type()); });
     for (const Expr& condition : conjuncts(inner_->block->predicate)) {
       bool in = mentions_any(condition, inside_);
       if (in && depends_on_outside(condition)) {

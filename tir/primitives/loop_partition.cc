@@ -86,8 +86,7 @@ Loops LoopPartition::apply(Step& step) const {
   require_no_init_in_parts(step, node);
   std::vector<Range> parts = find_parts(old, sizes_of_parts(step, node, factors), tree.facts);
   Nodes loops;
-  std::vector<std::string> names;
-  for (TreeNode* block : blocks_below(node)) names.push_back(block->name());
+  auto names = map_each(blocks_below(node), [](const TreeNode* block) { return block->name(); });
   for (size_t i = 0; i < parts.size(); ++i) {
     const auto& [from, count] = parts[i];
     TreeNode* part = i + 1 == parts.size() ? node : copy_subtree(tree, node);
