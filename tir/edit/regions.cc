@@ -14,9 +14,7 @@ void widen(std::vector<Range>& region, const std::vector<Range>& more, const Buf
 
 std::vector<Range> region_at(const TreeNode* block, const BufferRegion& region, const TreeNode* below) {
   VarMap axes = values_of_axes(block);
-  RunningVars vars;
-  for (const TreeNode* at = block->parent; at && at != below && at->is_loop(); at = at->parent)
-    vars.emplace(at->var().get(), at->range());
+  RunningVars vars = running(loops_above(block, below));
   const Analyzer& facts = block->tree->facts;
   std::vector<Range> result;
   for (size_t d = 0; d < region.ranges.size(); ++d) {

@@ -250,9 +250,9 @@ TreeNode* scope_of(const TreeNode* node) {
   return at;
 }
 
-Nodes loops_above(const TreeNode* node) {
+Nodes loops_above(const TreeNode* node, const TreeNode* outer) {
   Nodes result;
-  for (TreeNode* at = node->parent; at && at->is_loop(); at = at->parent) result.push_back(at);
+  for (TreeNode* at = node->parent; at && at != outer && at->is_loop(); at = at->parent) result.push_back(at);
   std::ranges::reverse(result);
   return result;
 }

@@ -151,8 +151,9 @@ using relaxc::contains;
 
 // Returns the block that the node stands in.
 TreeNode* scope_of(const TreeNode* node);
-// Returns the loops around the node up to its scope, outermost first, without the node itself.
-Nodes loops_above(const TreeNode* node);
+// Returns the loops around the node up to its scope, outermost first, without the node itself; if `outer` is one of
+// them, only those inside of it.
+Nodes loops_above(const TreeNode* node, const TreeNode* outer = nullptr);
 // Returns those of the loops that are `outermost` or inside of it; all of them when it is null.
 Nodes loops_from(const TreeNode* outermost, const TreeNode* node);
 // Returns the blocks in the subtree, including the node itself but not those inside of other blocks, in program order.

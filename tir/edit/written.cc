@@ -219,12 +219,9 @@ class Writes {
 
   // Adds what the block writes while the counters run, inside of outer blocks' axes.
   bool add(const TreeNode* block, const TreeNode* below) {
-    std::vector<Counter> loops;
-    for (const TreeNode* at = block->parent; at && at != below && at->is_loop(); at = at->parent)
-      loops.push_back({at->var(), at->range()});
     const BufferRegion* declared = write_of(block, buffer_);
     if (!declared) return true;
-    std::optional<Box> values = axis_values(block, loops, declared->ranges);
+    std::optional<Box> values = axis_values(block, ranges_of(loops_above(block, below)), declared->ranges);
     if (!values) return false;
     std::vector<Counter> axes;
     for (size_t a = 0; a < values->size(); ++a) axes.push_back({block->axes()[a].var, (*values)[a]});

@@ -26,11 +26,8 @@ Neighbours find_neighbours(Step& step, const Nodes& blocks) {
     if (!block->parent || scope_of(block) != scope) step.refuse(blocks, "block '{}' is not beside the others", block);
   }
   step.require(has_other_statements(scope), scope);
-  size_t first = above->children.size(), last = 0;
-  for (TreeNode* block : blocks) {
-    first = std::min(first, child_towards(above, block)->position());
-    last = std::max(last, child_towards(above, block)->position());
-  }
+  auto position = [&](TreeNode* block) { return child_towards(above, block)->position(); };
+  auto [first, last] = std::ranges::minmax(map_each(blocks, position));
   auto begin = above->children.begin();
   Nodes children(begin + static_cast<long>(first), begin + static_cast<long>(last) + 1);
   for (TreeNode* child : children) {

@@ -89,15 +89,11 @@ TreeNode* nest_of_init(TreeNode* block, const Nodes& spatial_loops, const std::v
   }
   Block init{.name = tree.fresh_block_name(block->name() + "_init"),
              .predicate = conjunction(substitute(conditions, vars)),
-             .writes = block->block->writes,
              .body = no_op()};
   for (const IterVar& axis : block->axes()) {
     if (axis.kind == IterKind::kSpatial) init.iter_vars.push_back(fresh_axis(axis, vars, axes));
   }
   init.body = substitute(*block->block->init, axes);
-  for (BufferRegion& write : init.writes) {
-    for (Range& range : write.ranges) range = substitute(range, axes);
-  }
   TreeNode* node = tree.import(make(std::move(init)))[0];
   node->partial = block->partial;
   refresh_regions(node);

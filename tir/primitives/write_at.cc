@@ -13,8 +13,7 @@ namespace {
 // would overwrite them.
 Refusal not_a_box(const TreeNode* block, const Buffer& buffer, const TreeNode* loop) {
   const Analyzer& facts = block->tree->facts;
-  Nodes inside = loops_from(loop, block);
-  inside.erase(inside.begin());
+  Nodes inside = loops_above(block, loop);
   auto fills_its_extent = [&](const IterVar& axis) {
     auto map = find_iter_map({axis.value}, ranges_of(inside), facts);
     if (!map) return false;
