@@ -8,7 +8,8 @@ namespace relaxc {
 
 using namespace scheduling;
 
-// The region is taken as said from now on. The map gives, from the block's axes, a position or (begin, end) per dim.
+// From now on the region stays as it is given here. The map takes the block's axes to a position, or (begin, end), per
+// dim.
 void AnnotateBufferAccess::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
   if (buf_type != "read" && buf_type != "write")

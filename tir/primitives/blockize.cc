@@ -11,7 +11,7 @@ using namespace scheduling;
 
 namespace {
 
-// Blocks of one scope, and the children of the innermost place around all of them that they stand in.
+// The innermost place around all of some blocks of one scope, and its children that hold them.
 struct Neighbours {
   TreeNode* above;
   size_t first;
@@ -38,7 +38,7 @@ Neighbours find_neighbours(Step& step, const Nodes& blocks) {
   return {above, first, children};
 }
 
-// Blocks side by side in one block, whose axes are the loops around them.
+// Puts blocks that stand side by side into one block, whose axes are the loops around them.
 TreeNode* blockize_together(Step& step, const Nodes& blocks) {
   const auto [above, first, inside] = find_neighbours(step, blocks);
   Tree& tree = *above->tree;
@@ -138,7 +138,7 @@ class InitOfTile {
       bool by_itself = mentions_any(axis.value, reduce_loops_);
       IterVar again = fresh_axis(axis, vars_, axes);
       for (const IterVar& whole : block_->axes()) {
-        // The only tile: how far fused loops reach, by a quotient of what may be 0, does not matter.
+        // There is one tile, so the reach of fused loops, a quotient by an extent that may be 0, does not matter.
         if (by_itself && same_node(positions_.at(whole.var.get()), axis.var)) again.domain = whole.domain;
       }
       if (by_itself) again.value = again.domain.min + add_loop(axis.var, again.domain.extent);
@@ -159,7 +159,7 @@ class InitOfTile {
       if (!reduces) kept.push_back(substitute(condition, known));
     }
     if (kept.size() == conditions.size()) return kept;
-    // A condition on fused loops, which has no place here, bounded the elements, too.
+    // The conditions on fused loops that were left out also kept the elements in the domains.
     for (const IterVar& axis : block_->axes()) {
       if (axis.kind != IterKind::kSpatial) continue;
       Expr at = substitute(positions_.at(axis.var.get()), placed_);
@@ -178,7 +178,7 @@ class InitOfTile {
   VarMap vars_, placed_;                       // loops inside, and axes of the tile, in terms of the nest
 };
 
-// Divides the iterations of a block between those of `top` and below, a tile, and those of the loops above.
+// Divides the iterations of a block: `top` and the loops below it are a tile, the loops above go through the tiles.
 class BlockOfTiles {
  public:
   BlockOfTiles(Step& step, TreeNode* top, TreeNode* inner, bool preserve_unit_iters)
@@ -193,7 +193,7 @@ class BlockOfTiles {
     divide_conditions();
   }
 
-  // The block of the tiles, around `top`.
+  // Returns the block of the tiles, which stands around `top`.
   TreeNode* apply() {
     Block outer{.name = tree_.fresh_block_name(inner_->name() + "_o"),
                 .predicate = conjunction(outer_conditions_),
@@ -237,11 +237,11 @@ class BlockOfTiles {
     for (size_t a = 0; a < axes_.size(); ++a) tiles_.push_back(divide(axes_[a], map->sums[a], loops));
   }
 
-  // Whether the digit counts iterations inside of the tile.
+  // Returns whether the digit counts iterations inside of the tile.
   bool is_inside(const IterDigit& digit, const IterVar& axis, const Nodes& loops) {
     size_t first_inside = loops.size() - inside_.size();
     if (digit.source < loops.size()) return digit.source >= first_inside;
-    // A fused sum: all of its parts are on one side.
+    // The parts of a fused sum must all be on one side.
     if (!mentions_any(digit.value, inside_)) return false;
     Nodes outside(loops.begin(), loops.begin() + static_cast<long>(first_inside));
     if (mentions_any(digit.value, outside))
@@ -279,7 +279,7 @@ class BlockOfTiles {
     return result;
   }
 
-  // Conditions on one side go there; the bound of an axis becomes one of the tile's position.
+  // A condition on loops of one side goes to that side. The bound of an axis becomes a bound of the tile's position.
   void divide_conditions() {
     outer_vars_ = map_each(axes_, [](const IterVar& axis) { return make_var(axis.var->name + "o", axis.var.type()); });
     for (const Expr& condition : conjuncts(inner_->block->predicate)) {
@@ -290,7 +290,7 @@ class BlockOfTiles {
         (in ? inner_conditions_ : outer_conditions_).push_back(condition);
       }
     }
-    // Behind a loop partition a tile may stand where it never begins.
+    // After loop_partition a tile may stand at a place where it never begins.
     for (size_t a = 0; a < axes_.size(); ++a) {
       const Range& domain = axes_[a].domain;
       Expr begins = tiles_[a].outer * tiles_[a].extent < end_of(domain);
@@ -328,7 +328,7 @@ class BlockOfTiles {
     return tree_.facts.simplify(bounds ? bounds->max + one : floor_div(end + tile.extent - one, tile.extent));
   }
 
-  // The axes of the outer block and of the tile, and the old axes in terms of them.
+  // Makes the axes of the outer block and of the tile, and writes the old axes in terms of them.
   void add_axes(Block& outer) {
     VarMap fixed;  // outer axes that are left out
     for (size_t a = 0; a < axes_.size(); ++a) {
@@ -362,7 +362,7 @@ class BlockOfTiles {
     content.predicate = conjunction(inner_conditions_);
     inner_->affine.reset();
     for (const IterVar& axis : inner_axes_) tree_.facts.bind(axis.var, axis.domain.min, axis.domain.extent);
-    // Conditions say more than the tile's domain now.
+    // The conditions now restrict more than the tile's domain does.
     inner_->partial = inner_->partial || !inner_conditions_.empty();
   }
 
@@ -379,7 +379,7 @@ class BlockOfTiles {
   VarMap positions_;  // of the old axes in terms of the new
 };
 
-// The loop or block that a single variable stands for.
+// Returns the loop or block that a single variable stands for.
 TreeNode* node_of(Step& step, const Subtree& target) {
   if (const Blocks* blocks = std::get_if<Blocks>(&target)) return step.block(blocks->front());
   const BlockRV* block = std::get_if<BlockRV>(&target);

@@ -19,7 +19,7 @@ struct CachedIndex {
   std::optional<Buffer> buffer = {};
 };
 
-// Whether the index can be computed for all values of the axes, and not only in the block, perhaps beneath a guard.
+// Returns whether the index can be computed for all values of the axes, not only where the block guards it.
 bool is_computable(const Expr& e, const std::vector<VarRef>& outer, const Analyzer& facts) {
   if (!e.is<Binary>() || dtype_of(e).lanes != 1) return false;
   auto is_other = [&](const NodeRef& node) {
@@ -58,7 +58,7 @@ std::vector<CachedIndex> find_indices(const TreeNode* block, int64_t least_uses)
   return found;
 }
 
-// A nest that computes all values of the index into a buffer.
+// Makes a nest that computes all values of the index into a buffer.
 TreeNode* nest_of_index(Tree& tree, CachedIndex& index, const std::string& name, const std::string& storage_scope) {
   auto extents = map_each(index.axes, [](const IterVar& axis) { return axis.domain.extent; });
   index.buffer = make_buffer(name, dtype_of(index.value), extents, storage_scope);

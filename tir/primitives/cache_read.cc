@@ -24,7 +24,7 @@ BlockRV CacheRead::apply(Step& step) const {
                     consumer);
     }
   }
-  // Before the first consumer, as far out as the producers allow.
+  // The copy stands before the first consumer, as far out as the producers allow.
   Nodes involved = consumers;
   involved.insert(involved.end(), producers.begin(), producers.end());
   TreeNode* place = producers.empty() ? scope : common_ancestor(involved);

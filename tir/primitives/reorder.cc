@@ -8,7 +8,7 @@ using namespace scheduling;
 
 namespace {
 
-// The loops from the outermost to the innermost of these, which hold nothing but each other.
+// Returns the chain from the outermost to the innermost of these loops; refuses when it holds anything else.
 Nodes find_chain(Step& step, const Nodes& loops) {
   auto depth = [](const TreeNode* loop) { return loops_above(loop).size(); };
   TreeNode *outer = std::ranges::min(loops, {}, depth), *inner = std::ranges::max(loops, {}, depth);
@@ -35,7 +35,7 @@ void require_independent_ranges(Step& step, const Nodes& order) {
   }
 }
 
-// The block's reduce loops would come in another order, and its result depends on that.
+// Refuses another order of the reduce loops of a block whose result depends on it.
 Refusal reduces_otherwise(const TreeNode* block, Nodes before, Nodes after) {
   if (!block->in_order) return std::nullopt;
   for (auto* loops : {&before, &after})
@@ -63,7 +63,7 @@ void Reorder::apply(Step& step) const {
   require_independent_ranges(step, order);
   for (const TreeNode* block : blocks_below(outer)) step.require(reduces_otherwise(block, chain, order), outer);
 
-  // Only the loops themselves move: each position of the chain gets the content of another.
+  // The loops change places; the body of the innermost one stays in the innermost place.
   Tree& tree = *outer->tree;
   TreeNode* parent = outer->parent;
   size_t position = outer->position();

@@ -13,9 +13,9 @@ using namespace scheduling;
 
 namespace {
 
-// A reduction is to take each value once, those of an element's first reduce iteration before the others: with these
-// ranges in each iteration of the nest, the loops from the first one that moves a reduce axis on must give other values
-// each time, one after the other, and none may move spatial axes, too.
+// A reduction must take each value once, and the first one of an element, which has the init, before the others. So the
+// loops of the nest, from the outermost one that drives a reduce axis on, must be serial, give other values in each
+// iteration when the axes have these ranges, and not drive spatial axes as well.
 Refusal not_summable(const TreeNode* block, const AxisRanges& ranges, const Nodes& nest) {
   std::vector<IterVar> axes = block->axes();
   std::vector<Expr> values;
@@ -49,7 +49,8 @@ Refusal not_summable(const TreeNode* block, const AxisRanges& ranges, const Node
   return message("reduction '{}' would take values again: {}", block, why);
 }
 
-// Producers of the block in the loop; results of each are final, and complete, in an iteration. In program order.
+// Returns the producers of the block in the loop, in program order. Refuses results that an iteration does not
+// complete.
 Nodes producers_inside(Step& step, TreeNode* block, TreeNode* loop) {
   Nodes inside;
   for (TreeNode* producer : producers_of(block)) {
@@ -96,8 +97,8 @@ std::optional<AxisRanges> axes_for(const TreeNode* block, const Buffer& buffer, 
   return std::nullopt;
 }
 
-// With these ranges of its axes the block reads, of other buffers than `solved`, no more than an iteration of the loop
-// has made.
+// Refuses when the block, with these ranges of its axes, reads more of buffers other than `solved` than an iteration of
+// the loop has made.
 Refusal reads_too_much(const TreeNode* block, const Buffer& solved, const AxisRanges& ranges, const TreeNode* loop,
                        const Nodes& producers) {
   RunningVars vars;
@@ -118,7 +119,7 @@ Refusal reads_too_much(const TreeNode* block, const Buffer& solved, const AxisRa
   return std::nullopt;
 }
 
-// The axes follow from the new part of one of the buffers; of the others as much must be there.
+// Solves the axes from the new part of the first buffer for which the other buffers hold enough.
 AxisRanges ranges_in(Step& step, TreeNode* block, TreeNode* loop, const Nodes& producers) {
   std::string why;
   for (const BufferRegion& read : block->block->reads) {
@@ -133,7 +134,7 @@ AxisRanges ranges_in(Step& step, TreeNode* block, TreeNode* loop, const Nodes& p
   step.refuse({block, loop}, why);
 }
 
-// Among the loop's children, behind all of the producers.
+// Returns a position among the loop's children behind all of the producers.
 size_t position_behind(Step& step, TreeNode* loop, const Nodes& producers, int64_t index) {
   size_t last = 0;
   for (TreeNode* producer : producers) last = std::max(last, child_towards(loop, producer)->position() + 1);

@@ -10,7 +10,7 @@ using namespace scheduling;
 
 namespace {
 
-// The inverse of the index function of a block that reads the buffer at one place, a one-to-one function of its axes.
+// Returns the inverse of the place at which the block reads the buffer, if it is one, and one to one with the axes.
 std::optional<MappedBox> read_place(const TreeNode* block, const Expr& value, const Buffer& buffer) {
   std::optional<std::vector<Expr>> place;
   bool fits = true;
@@ -24,7 +24,7 @@ std::optional<MappedBox> read_place(const TreeNode* block, const Expr& value, co
   return fits && place ? map_box(*block->tree, block->axes(), *place, nullptr) : std::nullopt;
 }
 
-// The producer whose result the block alone reads, the last of several; null: there is none.
+// Returns the last producer whose result the block alone reads, or null.
 TreeNode* inlinable_producer(const TreeNode* block) {
   TreeNode* producer = nullptr;
   for (TreeNode* candidate : producers_of(block)) {
@@ -37,7 +37,7 @@ TreeNode* inlinable_producer(const TreeNode* block) {
   return producer;
 }
 
-// By axis, the dim of the buffer that it is the index of in each load.
+// Returns for each axis the dim of the buffer whose index it is, the same one in all loads.
 std::optional<AxisDims> dims_of_loads(const TreeNode* block, const Expr& value, const Buffer& buffer) {
   std::optional<AxisDims> dims;
   bool plain = true;
@@ -49,13 +49,13 @@ std::optional<AxisDims> dims_of_loads(const TreeNode* block, const Expr& value, 
   return plain ? dims : std::nullopt;
 }
 
-// The block's axes in terms of the producer's, and the conditions under which there is such an iteration of the block.
+// The block's axes in terms of the producer's, and the conditions under which the block has that iteration.
 struct InverseAxes {
   VarMap axes;
   std::vector<Expr> conditions;  // over the producer's loops
 };
 
-// `dims` absent: the element that the producer makes is an image in the box.
+// Without `dims` the element that the producer makes is an image in the box.
 InverseAxes axes_in_producer(const TreeNode* block, const TreeNode* producer, const std::optional<AxisDims>& dims,
                              const std::optional<MappedBox>& box) {
   const Analyzer& facts = block->tree->facts;
@@ -84,7 +84,7 @@ InverseAxes axes_in_producer(const TreeNode* block, const TreeNode* producer, co
   return result;
 }
 
-// The producer stores what the block would have.
+// Lets the producer store the values that the block would have stored.
 void store_inlined(TreeNode* producer, const BufferStore& store, const VarMap& axes) {
   const BufferStore inner = *single_store(producer);
   // The value stands where the buffer was loaded, in the producer's axes.

@@ -10,7 +10,7 @@ using namespace scheduling;
 
 namespace {
 
-// The loops around all consumers, if the block may go there.
+// Returns the loops around all consumers, if the block may go there.
 Nodes places(TreeNode* block) {
   if (not_movable(block) || not_complete_or_reduction(block) || inputs_change(block) || is_output(block)) return {};
   Nodes consumers = consumers_of(block), result;

@@ -6,7 +6,7 @@ namespace relaxc {
 
 using namespace scheduling;
 
-// A note that lowering honours (tir/lower/align_storage.cc): [[buffer, axis, factor, offset], ...].
+// Sets an annotation that lowering obeys (tir/lower/align_storage.cc): [[buffer, axis, factor, offset], ...].
 void StorageAlign::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
   Buffer buffer = step.allocated(block, static_cast<int>(buffer_index));

@@ -18,7 +18,7 @@ Refusal not_transformable(const TreeNode* block) {
   return std::nullopt;
 }
 
-// The loops around the block can be made anew for other axes.
+// Refuses loops around the block that cannot be made anew for other axes.
 void require_own_plain_loops(Step& step, TreeNode* block) {
   TreeNode* top = top_of_own_loops(block);
   for (TreeNode* loop : loops_above(block)) {
@@ -29,7 +29,7 @@ void require_own_plain_loops(Step& step, TreeNode* block) {
   }
 }
 
-// The axes' box under a map that reaches all of its results, each once.
+// Returns the box of the axes' images; refuses a map that does not reach each position of it once.
 MappedBox map_axes(Step& step, TreeNode* block, const std::vector<Expr>& images) {
   std::string why;
   std::optional<MappedBox> box = map_box(*block->tree, block->axes(), images, &why);
@@ -40,7 +40,7 @@ MappedBox map_axes(Step& step, TreeNode* block, const std::vector<Expr>& images)
   step.refuse({block}, "the map is not known to be one to one and onto: {}", why);
 }
 
-// The kind of the axes that the map's result depends on; spatial when there are none.
+// Returns the kind of the axes that the map's result depends on; spatial when there are none.
 IterKind kind_of_image(Step& step, TreeNode* block, const Expr& image, size_t position) {
   std::optional<IterKind> kind;
   for (const IterVar& axis : block->axes()) {

@@ -6,7 +6,7 @@ namespace relaxc {
 
 using namespace scheduling;
 
-// Values are converted at each store and load; what the narrower dtype cannot hold is lost, hence the name.
+// Values are converted at each store and load. The name warns that a narrower dtype cannot hold all of them.
 void UnsafeSetDtype::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
   Tree& tree = *block->tree;
