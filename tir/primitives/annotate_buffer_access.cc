@@ -8,8 +8,7 @@ namespace relaxc {
 
 using namespace scheduling;
 
-// From now on the region stays as it is given here. The map takes the block's axes to a position, or (begin, end), per
-// dim.
+// From now on the region stays as it is given here: a position, or (begin, end), for each dim.
 void AnnotateBufferAccess::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
   if (buf_type != "read" && buf_type != "write")

@@ -10,8 +10,8 @@ using namespace scheduling;
 
 namespace {
 
-// Returns why block `b` of the second nest cannot run right after block `a` of the first in each merged iteration.
-// `vars` are the second nest's variables in terms of the first's.
+// Returns why block `b` of the second nest cannot follow block `a` of the first in each merged iteration. `vars` are
+// the second nest's variables in terms of the first's.
 Refusal not_mergeable(TreeNode* first, TreeNode* a, const TreeNode* second, TreeNode* b, const VarMap& vars) {
   for (const BufferRegion& write : b->block->writes) {
     if (read_of(a, write.buffer) || write_of(a, write.buffer))

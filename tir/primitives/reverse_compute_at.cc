@@ -49,8 +49,8 @@ Refusal not_summable(const TreeNode* block, const AxisRanges& ranges, const Node
   return message("reduction '{}' would take values again: {}", block, why);
 }
 
-// Returns the producers of the block in the loop, in program order. Refuses results that an iteration does not
-// complete.
+// Returns the producers of the block in the loop, in program order. Refuses results that an iteration leaves
+// incomplete.
 Nodes producers_inside(Step& step, TreeNode* block, TreeNode* loop) {
   Nodes inside;
   for (TreeNode* producer : producers_of(block)) {

@@ -240,8 +240,8 @@ class FactoredReduction {
 
 }  // namespace
 
-// Lets the loop's iterations reduce side by side into elements along a new dim (the rfactor of Halide and TVM). A
-// second block, which keeps the name, reduces those.
+// Lets the loop's iterations reduce side by side into elements along a new dim (rfactor of Halide and TVM). A second
+// block, which keeps the name, reduces those.
 BlockRV Rfactor::apply(Step& step) const {
   TreeNode* loop = step.loop(this->loop);
   Nodes below = blocks_below(loop);

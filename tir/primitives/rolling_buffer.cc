@@ -32,8 +32,7 @@ class SlideFinder {
     std::erase_if(inner_, [&](const TreeNode* loop) { return contains(shared, loop); });
   }
 
-  // Returns at most one slide per loop, outermost first. When there is none, `why` says what hinders the last
-  // candidate.
+  // Returns at most one slide per loop, outermost first. If there is none, `why` says what hinders the last one.
   std::vector<Slide> find(std::string& why) const {
     std::vector<Slide> result;
     for (TreeNode* loop : shared_) {
