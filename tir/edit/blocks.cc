@@ -17,7 +17,7 @@ const BufferRegion* find_region(const std::vector<BufferRegion>& regions, const 
 
 namespace {
 
-// Memory of the program that only blocks in the loop use.
+// Returns whether the program allocates the buffer and only blocks in the loop use it.
 bool is_private_to(const TreeNode* loop, const Buffer& buffer) {
   return allocating_block(*loop->tree, buffer) &&
          std::ranges::none_of(loop->tree->blocks(), [&](const TreeNode* block) {
@@ -174,8 +174,8 @@ bool carries(const TreeNode* loop, const TreeNode* block) {
   return block->carried && (block->meets_itself || blocks_below(loop).size() > 1);
 }
 
-// The axes' values must be one to one with the iterations of the block's loops, or of those from `outermost` inwards:
-// the loops outside of it may repeat elements, as those around a copy of a part do.
+// Refuses unless the axes' values are one to one with the iterations of the block's loops, or of those from `outermost`
+// inwards. The loops outside of it may repeat elements, as those around a copy of a part do.
 Refusal not_one_to_one(TreeNode* block, const TreeNode* outermost) {
   std::string why;
   if (has_affine_bindings(block) || has_affine_bindings(block, loops_from(outermost, block), &why)) return std::nullopt;
@@ -221,8 +221,8 @@ Refusal not_parallel(const TreeNode* loop) {
         return message("it drives axis '{}' of block '{}', which is not spatial", axis.var, block);
     }
     if (carries(loop, block)) return message("block '{}' takes what an earlier iteration made", block);
-    // Each iteration has its own elements, or its own memory: buffers that nobody touches outside of the loop are
-    // allocated inside of it when the program is lowered.
+    // Each iteration writes its own elements or its own memory: buffers that are used in the loop alone are allocated
+    // inside of it when the program is lowered.
     bool is_private = std::ranges::all_of(block->block->writes,
                                           [&](const BufferRegion& write) { return is_private_to(loop, write.buffer); });
     if (is_private) continue;
@@ -236,8 +236,8 @@ Refusal not_reorderable(TreeNode* block, const TreeNode* outermost) {
   if (outermost ? carries(outermost, block) : block->carried)
     return message("block '{}' takes what an earlier iteration made", block);
   if (Refusal refusal = not_one_to_one(block, outermost)) return refusal;
-  // In another order a loop that drives both would meet later reduce iterations of an element before the first, which
-  // has the init.
+  // In another order a loop that drives both would reach later reduce iterations of an element before the first one,
+  // which has the init.
   for (const TreeNode* loop : block->block->init ? loops_above(block) : Nodes()) {
     Drives driven = drives(loop, block->axes());
     if (driven.spatial && driven.reduce)
@@ -274,7 +274,7 @@ const BufferStore* single_store(const TreeNode* block) {
 
 namespace {
 
-// Regions that annotate_buffer_access has said stay, as the annotation lists them.
+// Keeps the regions that annotate_buffer_access has set, as the annotation lists them.
 void keep_said(Block& block, const char* key, const std::vector<BufferRegion>& before, std::vector<BufferRegion>& now) {
   const AttrValue* note = block.annotations.find(key);
   if (!note || !note->as<AttrList>()) return;

@@ -6,7 +6,7 @@ namespace relaxc::scheduling {
 
 namespace {
 
-// Each source from the digits of it that the coordinates hold.
+// Computes each source from its digits in the coordinates.
 std::vector<Expr> find_origins(const IterMap& map, const std::vector<VarRef>& vars, size_t rank,
                                const Analyzer& facts) {
   std::vector<Expr> result(map.sources.size(), int_imm(0));
@@ -52,7 +52,7 @@ std::optional<MappedBox> map_box(Tree& tree, const std::vector<LoopRange>& posit
     tree.facts.bind(box.vars.back(), int_imm(0, dtype_of(sum.extent)), sum.extent);
   }
   box.origins = find_origins(*found, box.vars, positions.size(), tree.facts);
-  // One to one, and as many positions as coordinates: all of them are images. Where a dim is 0, there are as many, too,
+  // A one-to-one map with as many coordinates as positions reaches all of them. Where a dim is 0 the counts agree, too,
   // but the other dims still have to fit each other: inits and windows know only some of them.
   Expr num_positions = int_imm(1), num_coordinates = num_positions;
   VarMap origins;

@@ -33,7 +33,7 @@ std::optional<Linear> as_linear(const Expr& index, const std::vector<IterVar>& a
   return Linear{*only, *factor, rest};
 }
 
-// As it is evaluated in front of the guards that the accesses in it may stand beneath.
+// Returns the range with operands that are always defined: it is evaluated outside of the guards of its accesses.
 Range defined(const Range& range, const Analyzer& facts) {
   return {with_defined_operands(range.min, facts), with_defined_operands(range.extent, facts)};
 }
@@ -62,7 +62,7 @@ AxisRanges solve_axes(const TreeNode* block, const std::vector<Range>& region, c
     Expr last = low + same_dtype(needed[d].extent) - int_imm(1, dtype);
     Expr size = same_dtype(region[d].extent);
     if (exact && (linear->factor != 1 || !is_int(size, 1))) *exact = *exact && is_int(size, linear->factor);
-    // Touches: factor * axis + size > low and factor * axis <= last.
+    // The block touches the region where factor * axis + size > low and factor * axis <= last.
     Expr first = floor_div(low - size + int_imm(linear->factor, dtype), linear->factor);
     Expr end = floor_div(last, linear->factor);
     first = facts.simplify(first);
@@ -73,8 +73,8 @@ AxisRanges solve_axes(const TreeNode* block, const std::vector<Range>& region, c
 
 namespace {
 
-// Returns the range with a constant extent when its own moves with the loops from `loop` outwards and is bounded; the
-// axis is then restricted to the range by conditions.
+// Returns the range with a constant extent if its extent moves with the loops from `loop` outwards and is bounded;
+// conditions then restrict the axis to the range.
 Range with_known_extent(Range range, const VarRef& axis, const TreeNode* loop, std::vector<Expr>& conditions) {
   const Analyzer& facts = loop->tree->facts;
   bool moves = false;
@@ -100,7 +100,7 @@ void move_block(Tree& tree, TreeNode* block, TreeNode* loop, size_t position, co
   std::vector<Expr> conditions;
   for (size_t a = 0; a < ranges.size(); ++a) {
     IterVar& axis = block->axes()[a];
-    // A range that reaches over the domain on both sides stands for the domain.
+    // A range that is at least as long as the domain stands for the domain.
     bool is_whole = !ranges[a] || tree.facts.can_prove(ranges[a]->extent >= axis.domain.extent);
     Range range = is_whole ? axis.domain : with_known_extent(*ranges[a], axis.var, loop, conditions);
     range = defined(range, tree.facts);
@@ -114,7 +114,7 @@ void move_block(Tree& tree, TreeNode* block, TreeNode* loop, size_t position, co
     conditions.push_back(axis.var >= axis.domain.min);
     conditions.push_back(axis.var < end_of(axis.domain));
   }
-  // Proofs are about the axes' values, not the axes, of which the domain is known.
+  // Proofs must use the axes' values: of an axis its domain is known already.
   VarMap values = values_of_axes(block);
   tree.insert(loop, position, block);
   Analyzer facts = tree.facts;

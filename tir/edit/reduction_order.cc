@@ -35,7 +35,7 @@ class Body {
   bool uses(const Expr& e) const {
     return std::ranges::any_of(written_, [&](const Buffer& buffer) { return uses_var(e, buffer); });
   }
-  // op(what was there, something else), one operator all the way down and on all ways: (c + a) + b, but neither
+  // Returns whether the value is op(old value, something else) with one operator everywhere: (c + a) + b, but neither
   // max(c + a, b) nor c + a for some iterations and max(c, a) for others.
   bool combines(const Expr& value, const BufferStore& store) {
     if (is_element(value, store)) return true;
