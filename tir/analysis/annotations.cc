@@ -12,7 +12,7 @@ namespace {
 
 using namespace annotations;
 
-// Annotations of TVM (tir/stmt.h, namespace attr), for other machines or for its search.
+// TVM's annotations (tir/stmt.h, namespace attr) for other machines or for its search.
 constexpr Annotation ignored(const char* name, AnnotatedPlace place, const char* doc) {
   return {name, place, kAny, "", doc};
 }

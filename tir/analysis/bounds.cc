@@ -60,7 +60,7 @@ class BoundsFinder {
       case BinaryOp::kFloorDiv:
         return Bounds{floor_div(a.min, node.b), floor_div(a.max, node.b)};
       case BinaryOp::kFloorMod: {
-        // Where all values are in one period, the remainders ascend.
+        // If all values are in one period, the remainders ascend.
         if (facts_.can_prove_equal(floor_div(a.min, node.b), floor_div(a.max, node.b)))
           return Bounds{floor_mod(a.min, node.b), floor_mod(a.max, node.b)};
         DType dtype = dtype_of(node.b);

@@ -89,7 +89,7 @@ class Choice {
   bool read() {
     for (size_t i = 0; i < parts_.size(); ++i) {
       if (!find_value(parts_[i].store->value, i) || !found_[i]) return false;
-      // With equal values it is not clear which one a comparison means.
+      // A comparison with equal values would not say which part it means.
       for (size_t other = 0; other < i; ++other) {
         if (structural_equal(parts_[other].value, *found_[i])) return false;
       }

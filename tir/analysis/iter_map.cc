@@ -92,7 +92,7 @@ class IterMapFinder {
         IterSum sum = parse(left ? node->a : node->b);
         if (auto number = as_int(factor); number && *number < 0 && *number > INT64_MIN)
           return scaled(negated(std::move(sum)), int_imm(-*number, dtype));
-        // A factor that may be 0 does no harm: is_injective needs digits that do not overlap, and no more.
+        // A factor that may be 0 does no harm: injectivity needs only that digits do not overlap.
         if (!factor.is<Var>() && !is_non_negative(factor, facts_)) throw NoIterMap{e};
         return scaled(std::move(sum), factor);
       }

@@ -53,8 +53,8 @@ class Body {
     op_ = op;
     return (combines(node->a, store) && !uses(node->b)) || (!subtracts && combines(node->b, store) && !uses(node->a));
   }
-  // What is cast back after each step is the same in every order, too: rounded (sums of floats count as that) or, of
-  // sums and products of integers, cut off.
+  // Returns whether casting back after each step keeps the result the same in every order. Rounding does (float
+  // sums count as exact), and so does the truncation of sums and products of integers.
   bool keeps_order(const Cast& cast, DType to) const {
     DType from = dtype_of(cast.value);
     if (to.is_float()) return true;
@@ -94,7 +94,7 @@ bool comes_in_order(const TreeNode* block, const std::vector<Expr>& axis_values,
       if (!is_int(digit.extent, 1)) order.push_back(digit.source);
     }
   }
-  // Loops are the first sources; a sum of them with a place of its own tells nothing about their order.
+  // Loops are the first sources; the order of the loops in a sum that is a source is not known.
   return std::ranges::all_of(order, [&](size_t source) { return source < loops.size(); }) &&
          std::ranges::is_sorted(order);
 }

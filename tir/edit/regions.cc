@@ -21,7 +21,7 @@ std::vector<Range> region_at(const TreeNode* block, const BufferRegion& region, 
     const Expr& dim = buffer_type(region.buffer).shape[d];
     Range range = substitute(region.ranges[d], axes);
     result.push_back(range_over(range, dim, vars, facts));
-    // Under a predicate the loops go further than the axes' domains; where the block runs, a single element is inside.
+    // Under a predicate the loops go beyond the axes' domains. Where the block runs, a single element is inside.
     if (!block->block->predicate || is_int(result.back().extent, 1)) continue;
     result.back() = below_conditions(result.back(), range, conjuncts(block->block->predicate), vars, facts);
     RunningVars domains = vars;  // which a block may name beside its axes

@@ -47,7 +47,7 @@ void require_one_place(Step& step, TreeNode* block, const Buffer& buffer, Access
   step.require(other_uses(block, buffer), block);
 }
 
-// The axes that the place, or the place in the copy, depends on.
+// Returns the axes on which the place in the buffer, or in the copy, depends.
 std::vector<IterVar> axes_of_copy(Step& step, TreeNode* block, const Buffer& buffer, AccessKind kind,
                                   const std::vector<Expr>& place, const std::vector<Expr>& mapped) {
   bool in_init = block->block->init && uses_var(*block->block->init, buffer);
@@ -67,7 +67,7 @@ std::vector<IterVar> axes_of_copy(Step& step, TreeNode* block, const Buffer& buf
   return used;
 }
 
-// The copy reads for all of the axes' domains; the block may do so under a condition.
+// Refuses places out of range: the copy reads for all of the axes' domains, the block perhaps under a condition.
 void require_in_range(Step& step, TreeNode* block, const Buffer& buffer, const std::vector<Expr>& place) {
   const Analyzer& facts = block->tree->facts;
   for (size_t d = 0; d < place.size(); ++d) {
@@ -78,7 +78,7 @@ void require_in_range(Step& step, TreeNode* block, const Buffer& buffer, const s
   }
 }
 
-// Other blocks that share the buffer are where the copy can stand between them and the block.
+// Refuses other users of the buffer between which and the block the copy cannot stand.
 void require_place_between(Step& step, TreeNode* block, const Buffer& buffer, AccessKind kind) {
   TreeNode* scope = scope_of(block);
   TreeNode* own = child_towards(scope, block);

@@ -40,7 +40,7 @@ Expr Step::number(const Expr& e) const {
       known.emplace(var.get(), int_imm(*number, dtype_of(var)));
       return;
     }
-    // Dims of the program are numbers, too.
+    // Dims of the program are numbers as well.
     bool is_dim = !tree_ || std::ranges::any_of(tree_->params(), [&](const VarRef& param) {
       return same_node(param, var) || uses_var(param.type(), var);
     });
@@ -130,7 +130,7 @@ Diagnostic DoesNotFit::diagnostic(bool with_program) const {
   result.message = message();
   if (!at.empty()) result.span = at[0]->span;
   if (with_program && !at.empty()) {
-    // Marks are addresses of payloads, which exist once the program is built.
+    // Marks are addresses of nodes, which exist once the program is built.
     const Tree& tree = *at[0]->tree;
     PrimFuncRef function = tree.function();
     PrintOptions options;

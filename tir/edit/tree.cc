@@ -101,7 +101,7 @@ bool find_outer_vars(TreeNode* root) {
   return found;
 }
 
-// A block that names a loop variable beside an axis with that value, `W[vl, j]` where vj is j, names the axis instead:
+// Lets a block that names a loop variable beside an axis with that value, `W[vl, j]` where vj is j, name the axis:
 // primitives change the values of axes only.
 void name_axes(TreeNode* node) {
   if (node->is_block()) {
@@ -373,7 +373,7 @@ void substitute_below(TreeNode* node, const VarMap& map) {
   } else {
     Block& block = *node->block;
     node->affine.reset();
-    // Simplified, or splitting and fusing by turns would double them each time.
+    // Without simplification splitting and fusing by turns would double the expressions each time.
     auto replaced = [&](const Expr& e) {
       Expr result = substitute(e, map);
       return same_node(result, e) ? e : node->tree->facts.simplify(result);
@@ -409,7 +409,7 @@ void restrict_block(TreeNode* block, const Expr& condition) {
 }
 
 TreeNode* copy_subtree(Tree& tree, const TreeNode* node) {
-  // Variables bound inside become new ones by the machinery that copies functions.
+  // Copying the nodes as a function replaces the variables that are bound inside.
   PrimFuncRef copy = with_fresh_variables(make_prim_func({.params = {}, .body = tree.stmt(*node), .attrs = {}}));
   Nodes nodes = tree.import(copy->body);
   RELAXC_CHECK(nodes.size() == 1, "a copy of one node is one node");
