@@ -8,6 +8,12 @@ bool uses_var(const std::vector<Expr>& indices, const VarRef& var) {
   return std::ranges::any_of(indices, [&](const Expr& index) { return uses_var(index, var); });
 }
 
+std::optional<Branches> branches_of(const Expr& e) {
+  if (const Select* node = e.as<Select>()) return Branches{node->condition, node->a, node->b};
+  if (const Call* call = as_call(e, "tir.if_then_else")) return Branches{call->args[0], call->args[1], call->args[2]};
+  return std::nullopt;
+}
+
 std::vector<Expr> conjuncts(const std::optional<Expr>& predicate) {
   std::vector<Expr> result;
   auto split = [&](auto& self, const Expr& e) -> void {
