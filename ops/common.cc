@@ -79,6 +79,10 @@ void require_same_dtype(const OpCall& op, size_t i, size_t j) {
 void require_scalar(const OpCall& op, size_t i) {
   if (!op.arg(i).type().is<PrimType>()) op.fail("argument {} must be a scalar", i);
 }
+void require_same_dims(const OpCall& op, const std::vector<Expr>& a, const std::vector<Expr>& b,
+                       std::string_view what) {
+  for (size_t d = 0; d < a.size(); ++d) op.require_equal(a[d], b[d], fmt::format("dim {} {}", d, what));
+}
 Type infer_like_first(const OpCall& op) { return tensor_type(op.shape(0), op.dtype(0)); }
 Type infer_unranked(std::optional<DType> dtype) { return tensor_type_of_rank(-1, dtype); }
 Type infer_same_rank(const OpCall& op, size_t i, std::optional<DType> dtype) {
@@ -131,6 +135,32 @@ Expr has_elements(const std::vector<Expr>& dims) {
   for (const Expr& dim : dims) {
     if (as_int(dim).value_or(0) == 0) result = result && (int_imm(0) < dim);
   }
+  return result;
+}
+std::vector<Expr> with_item(std::vector<Expr> list, int64_t at, Expr item) {
+  list[at] = std::move(item);
+  return list;
+}
+std::vector<Expr> with_new_item(std::vector<Expr> list, int64_t at, Expr item) {
+  list.insert(list.begin() + at, std::move(item));
+  return list;
+}
+std::vector<Expr> without_item(std::vector<Expr> list, int64_t at) {
+  list.erase(list.begin() + at);
+  return list;
+}
+std::vector<Expr> followed_by(std::vector<Expr> list, const std::vector<Expr>& more) {
+  list.insert(list.end(), more.begin(), more.end());
+  return list;
+}
+std::vector<Expr> items_at(const std::vector<Expr>& list, const std::vector<int64_t>& positions) {
+  std::vector<Expr> result;
+  for (int64_t position : positions) result.push_back(list[position]);
+  return result;
+}
+std::vector<int64_t> int_range(int64_t first, int64_t end) {
+  std::vector<int64_t> result;
+  for (int64_t i = first; i < end; ++i) result.push_back(i);
   return result;
 }
 std::vector<Expr> int_imms(const std::vector<int64_t>& values) {

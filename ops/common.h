@@ -28,6 +28,8 @@ std::vector<Type> tensor_list(const OpCall& op, size_t i);
 void require_rank(const OpCall& op, size_t i, int64_t rank);
 void require_same_dtype(const OpCall& op, size_t i, size_t j);
 void require_scalar(const OpCall& op, size_t i);
+// Requires two lists of one length to be equal, item by item: "dim 1 of bias: 3 and 4", where `what` is "of bias".
+void require_same_dims(const OpCall& op, const std::vector<Expr>& a, const std::vector<Expr>& b, std::string_view what);
 // A set of dtypes that operators take.
 struct Domain {
   const char* text;  // in messages
@@ -69,7 +71,17 @@ Expr size_sum(const OpCall& op, const Expr& a, const Expr& b);
 Expr product(const std::vector<Expr>& dims);
 // Returns whether no dim is 0, which is true where all are constants other than 0.
 Expr has_elements(const std::vector<Expr>& dims);
-// Convert lists of constants. as_ints returns nullopt when an expression is not a constant.
+// These return the list with another item at a position, with a new item there, without that item, and with more items
+// behind its last one.
+std::vector<Expr> with_item(std::vector<Expr> list, int64_t at, Expr item);
+std::vector<Expr> with_new_item(std::vector<Expr> list, int64_t at, Expr item);
+std::vector<Expr> without_item(std::vector<Expr> list, int64_t at);
+std::vector<Expr> followed_by(std::vector<Expr> list, const std::vector<Expr>& more);
+// Returns the items at these positions.
+std::vector<Expr> items_at(const std::vector<Expr>& list, const std::vector<int64_t>& positions);
+// Returns first, first + 1, ... end - 1.
+std::vector<int64_t> int_range(int64_t first, int64_t end);
+// These convert lists of constants. as_ints returns nullopt when an expression is not a constant.
 std::vector<Expr> int_imms(const std::vector<int64_t>& values);
 std::optional<std::vector<int64_t>> as_ints(const std::vector<Expr>& values);
 template <class T>
