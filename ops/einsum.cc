@@ -164,12 +164,9 @@ PrimFuncRef lower(const OpCall& op) {
     return product(0, x.size());
   };
   std::vector<Expr> shape = equation.dims(equation.result), summed = equation.dims(equation.summed);
-  bool is_empty = std::any_of(summed.begin(), summed.end(), [](const Expr& dim) { return is_int(dim, 0); });
-  if (summed.empty() || is_empty) {
-    return b.finish({b.compute("T_einsum", out_dtype, shape, [&](Axes i) {
-      return is_empty ? zero(out_dtype) : product_of_elements(i, {}, out_dtype);
-    })});
-  }
+  if (summed.empty())
+    return b.finish(
+        {b.compute("T_einsum", out_dtype, shape, [&](Axes i) { return product_of_elements(i, {}, out_dtype); })});
   DType dtype = accumulation_dtype(out_dtype);
   Buffer out = b.reduce("T_einsum", dtype, shape, summed, zero(dtype), combine_sum,
                         [&](Axes i, Axes r) { return product_of_elements(i, r, dtype); });
