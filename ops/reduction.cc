@@ -223,7 +223,7 @@ OpRow arg_reduction(const std::string& name, const char* doc, BinaryOp better, B
 Type infer_scan(const OpCall& op) {
   ScanAttrs attrs = op.attrs<ScanAttrs>();
   DType dtype = attrs.dtype.value_or(op.dtype(0));
-  if (dtype.is_bool()) op.fail("expected a number, got bool");
+  kNumbers.check(op, dtype);
   if (attrs.axis) normalize_axis(op, *attrs.axis, op.rank(0));
   return tensor_type(attrs.axis ? op.shape(0) : std::vector<Expr>{product(op.shape(0))}, dtype);
 }
