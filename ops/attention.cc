@@ -110,13 +110,13 @@ std::vector<OpRow> attention_ops() {
        .inputs = quantization,
        .attrs = op_attrs<QuantizeAttrs>(),
        .infer = infer_quantization<QuantizeAttrs>,
-       .infer_partial = [](const OpCall& op) { return infer_same_rank(op, 0, op.attrs<QuantizeAttrs>().out_dtype); }},
+       .infer_partial = infer_stated_dtype_same_rank},
       {.name = "relax.dequantize",
        .doc = "(data - zero_point) * scale",
        .inputs = quantization,
        .attrs = op_attrs<DequantizeAttrs>(),
        .infer = infer_quantization<DequantizeAttrs>,
-       .infer_partial = [](const OpCall& op) { return infer_same_rank(op, 0, op.attrs<DequantizeAttrs>().out_dtype); }},
+       .infer_partial = infer_stated_dtype_same_rank},
   };
 }
 

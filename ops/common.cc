@@ -89,6 +89,22 @@ Type infer_same_rank(const OpCall& op, size_t i, std::optional<DType> dtype) {
   return tensor_type_of_rank(known_rank(op.arg(i).type()), dtype);
 }
 Type infer_unknown(const OpCall&) { return object_type(); }
+Type infer_stated(const OpCall& op) {
+  const std::vector<Type>& types = op.call.type_args;
+  if (types.empty()) op.fail("the output type is missing");
+  return types.size() == 1 ? types[0] : tuple_type(types);
+}
+Type infer_stated_dtype(const OpCall& op) {
+  std::optional<DType> stated;
+  for (const char* name : {"dtype", "out_dtype"}) {
+    const AttrValue* value = op.call.attrs.find(name);
+    if (value && from_attr(*value, stated) && stated) return infer_unranked(stated);
+  }
+  return infer_unranked(op.first_dtype());
+}
+Type infer_stated_dtype_same_rank(const OpCall& op) {
+  return infer_same_rank(op, 0, tensor_dtype(infer_stated_dtype(op)));
+}
 PrimFuncRef compute_program(const OpCall& op, const std::string& name, const Type& result,
                             const std::function<Expr(Inputs, Axes)>& value) {
   ComputeBuilder b;

@@ -46,11 +46,17 @@ inline constexpr Domain kIntegers{"an integer", [](DType dtype) { return dtype.i
 inline constexpr Domain kFlags{"bool", [](DType dtype) { return dtype.is_bool(); }, kBool};
 // This is the `infer` of an operator whose result has the type of argument 0.
 Type infer_like_first(const OpCall& op);
+// This is the `infer` of a call that states the types of its outputs as type arguments.
+Type infer_stated(const OpCall& op);
 // These are the `infer_partial` of an operator whose result has a fixed dtype, of one whose result also has the rank of
 // argument i, and of one with several results.
 Type infer_unranked(std::optional<DType> dtype);
 Type infer_same_rank(const OpCall& op, size_t i, std::optional<DType> dtype);
 Type infer_unknown(const OpCall& op);
+// These are the `infer_partial` of an operator whose result has the dtype that its attribute dtype or out_dtype states,
+// else the first tensor's, and of one whose result also has the rank of argument 0.
+Type infer_stated_dtype(const OpCall& op);
+Type infer_stated_dtype_same_rank(const OpCall& op);
 using Inputs = const std::vector<Buffer>&;  // a program's, one for each tensor argument
 // Makes a program of one stage: out[i] = value(x, i), where x are the tensor arguments and out has the type `result`.
 PrimFuncRef compute_program(const OpCall& op, const std::string& name, const Type& result,

@@ -231,7 +231,7 @@ OpRow conv_row(const char* kind, std::string doc, const char* weight, Conv (*che
               [](const OpCall& op) {
                 A attrs = op.attrs<A>();
                 Layout out = result_layout(op, attrs.out_layout, attrs.data_layout, data_layout_of(N));
-                return tensor_type_of_rank(out.rank(), attrs.out_dtype ? attrs.out_dtype : op.first_dtype());
+                return tensor_type_of_rank(out.rank(), tensor_dtype(infer_stated_dtype(op)));
               },
           .legalize = lower};
 }

@@ -175,7 +175,6 @@ OpRow parametric(const std::string& name, const char* onnx, const char* doc, Exp
 }
 
 Type infer_cast(const OpCall& op) { return tensor_type(op.shape(0), op.attrs<CastAttrs>().dtype); }
-Type infer_partial_cast(const OpCall& op) { return infer_same_rank(op, 0, op.attrs<CastAttrs>().dtype); }
 PrimFuncRef lower_cast(const OpCall& op) {
   DType dtype = op.attrs<CastAttrs>().dtype;
   return compute_program(op, "T_cast", infer_cast(op), [&](Inputs x, Axes i) { return cast_to(at(x[0], i), dtype); });
@@ -311,14 +310,14 @@ std::vector<OpRow> elementwise_ops() {
        .attrs = op_attrs<DTypeAttrs>(),
        .pattern = OpPattern::kElementwise,
        .infer = infer_cast,
-       .infer_partial = infer_partial_cast,
+       .infer_partial = infer_stated_dtype_same_rank,
        .legalize = lower_cast},
       {.name = "relax.wrap_param",
        .doc = "a parameter kept in another dtype, converted where it is used",
        .inputs = {{"data", "the tensor"}},
        .attrs = op_attrs<FillAttrs>(),
        .infer = infer_cast,
-       .infer_partial = infer_partial_cast},
+       .infer_partial = infer_stated_dtype_same_rank},
   };
 }
 

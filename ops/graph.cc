@@ -10,18 +10,15 @@ namespace relaxc {
 
 namespace {
 
-// Calls give their outputs as type arguments. Some may leave them out.
-Type infer_from_type_args(const OpCall& op, const std::optional<Type>& without = std::nullopt) {
-  const std::vector<Type>& types = op.call.type_args;
-  if (types.empty() && !without) op.fail("the output type is missing");
-  return types.empty() ? *without : types.size() == 1 ? types[0] : tuple_type(types);
+Type infer_nothing(const OpCall&) { return tuple_type({}); }
+// Calls give the types of their outputs as type arguments. Some may leave them out.
+template <Type (*otherwise)(const OpCall&)>
+Type infer_stated_or(const OpCall& op) {
+  return op.call.type_args.empty() ? otherwise(op) : infer_stated(op);
 }
-Type infer_stated(const OpCall& op) { return infer_from_type_args(op); }
-Type infer_stated_or_object(const OpCall& op) { return infer_from_type_args(op, object_type()); }
-Type infer_stated_or_nothing(const OpCall& op) { return infer_from_type_args(op, tuple_type({})); }
 Type infer_call_tir(const OpCall& op) {
   if (op.size() > 1 && !op.arg(1).type().is<TupleType>()) op.fail("the inputs must be a tuple");
-  return infer_from_type_args(op);
+  return infer_stated(op);
 }
 
 void require_tensor(const OpCall& op) {
@@ -64,7 +61,7 @@ Type infer_call_tir_inplace(const OpCall& op) {
   return result;
 }
 Type infer_call_inplace_packed(const OpCall& op) {
-  Type result = infer_from_type_args(op);
+  Type result = infer_stated(op);
   check_inplace(op, op.size() - 1);
   return result;
 }
@@ -122,8 +119,6 @@ Type infer_alloc_tensor(const OpCall& op) {
   require_bytes(op, 1);
   return tensor_of_shape(op, 2, dtype_argument(op, 3));
 }
-Type infer_nothing(const OpCall&) { return tuple_type({}); }
-Type infer_object(const OpCall&) { return object_type(); }
 OpRow end_of_life(const char* name, const char* doc, const OpInput& input) {
   return {.name = name, .doc = doc, .inputs = {input}, .pure = false, .infer = infer_nothing};
 }
@@ -165,7 +160,7 @@ std::vector<OpRow> graph_ops() {
       {.name = "relax.call_pure_packed",
        .doc = "an external function without side effects",
        .inputs = {{"func", "the function"}, {"args", "its arguments", Arity::kVariadic}},
-       .infer = infer_stated_or_object},
+       .infer = infer_stated_or<infer_unknown>},
       {.name = "relax.vm.call_tir_dyn",
        .doc = "a tensor program, with its scalar arguments last as a shape",
        .inputs = {{"func", "the program"}, inputs},
@@ -195,20 +190,20 @@ std::vector<OpRow> graph_ops() {
        .doc = "a function of the virtual machine",
        .inputs = {{"func", "the function"}, inputs},
        .pure = false,
-       .infer = infer_stated_or_nothing},
+       .infer = infer_stated_or<infer_nothing>},
       {.name = "relax.make_closure",
        .doc = "a function with the values that it captures",
        .inputs = {{"func", "the function"}, inputs},
-       .infer = infer_object},
+       .infer = infer_unknown},
       {.name = "relax.invoke_closure",
        .doc = "a call of a closure",
        .inputs = {{"closure", "the closure"}, inputs},
        .pure = false,
-       .infer = infer_stated_or_object},
+       .infer = infer_stated_or<infer_unknown>},
       {.name = "relax.invoke_pure_closure",
        .doc = "a call of a closure without side effects",
        .inputs = {{"closure", "the closure"}, inputs},
-       .infer = infer_stated_or_object},
+       .infer = infer_stated_or<infer_unknown>},
   };
   for (OpRow& row : rows) row.infer_partial = row.infer;
   const std::vector<OpRow> others = {
@@ -273,7 +268,7 @@ std::vector<OpRow> graph_ops() {
        .doc = "the tensor itself; what uses it is not computed ahead",
        .inputs = {tensor},
        .infer = infer_like_first},
-      {.name = "relax.null_value", .doc = "the value that stands for nothing", .infer = infer_object},
+      {.name = "relax.null_value", .doc = "the value that stands for nothing", .infer = infer_unknown},
       {.name = "relax.size",
        .doc = "how many elements, as an int64 tensor of rank 0",
        .inputs = {{"expr", "the tensor"}},

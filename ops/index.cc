@@ -496,7 +496,7 @@ std::vector<OpRow> index_ops() {
                   {"sample_indices", "[n, 1], rows of prob"}},
        .attrs = op_attrs<MultinomialAttrs>(),
        .infer = infer_multinomial,
-       .infer_partial = [](const OpCall& op) { return infer_unranked(op.attrs<MultinomialAttrs>().dtype); }},
+       .infer_partial = infer_stated_dtype},
       {.name = "relax.dyn.nonzero",
        .doc = "positions of the first count elements that are not zero, one column each",
        .inputs = {data, {"count", "int64 scalar: how many there are"}},

@@ -37,10 +37,6 @@ MatmulShape matmul_shape(const OpCall& op) {
   return shape;
 }
 DType matmul_dtype(const OpCall& op) { return product_dtype(op, op.attrs<MatmulAttrs>().out_dtype); }
-Type infer_partial_matmul(const OpCall& op) {
-  std::optional<DType> stated = op.attrs<MatmulAttrs>().out_dtype;
-  return infer_unranked(stated ? stated : op.first_dtype());
-}
 PrimFuncRef lower_matmul(const OpCall& op) {
   MatmulShape shape = matmul_shape(op);
   DType out_dtype = matmul_dtype(op), dtype = accumulation_dtype(out_dtype);
@@ -137,7 +133,7 @@ std::vector<OpRow> linear_algebra_ops() {
            .attrs = op_attrs<MatmulAttrs>(),
            .pattern = OpPattern::kAnchor,
            .infer = [](const OpCall& op) { return tensor_type(matmul_shape(op).result(), matmul_dtype(op)); },
-           .infer_partial = infer_partial_matmul,
+           .infer_partial = infer_stated_dtype,
            .legalize = lower_matmul},
           {.name = "relax.linalg.det",
            .doc = "determinant of the matrices in the last two dims",
@@ -157,7 +153,7 @@ std::vector<OpRow> linear_algebra_ops() {
                       {"bias", "what broadcasts", OpInput::Arity::kOptional}},
            .attrs = op_attrs<MatmulAttrs>(),
            .infer = infer_linear,
-           .infer_partial = infer_partial_matmul}};
+           .infer_partial = infer_stated_dtype}};
 }
 
 }  // namespace relaxc

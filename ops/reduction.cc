@@ -256,11 +256,7 @@ OpRow scan(const std::string& name, const char* doc, const ComputeBuilder::Combi
           .inputs = {{"data", "the tensor"}},
           .attrs = with_own(op_attrs<ScanAttrs>(), "reverse"),
           .infer = infer_scan,
-          .infer_partial =
-              [](const OpCall& op) {
-                std::optional<DType> stated = op.attrs<ScanAttrs>().dtype;
-                return infer_unranked(stated ? stated : op.first_dtype());
-              },
+          .infer_partial = infer_stated_dtype,
           .legalize = lower};
 }
 

@@ -133,7 +133,7 @@ std::vector<OpRow> sort_ops() {
        .inputs = {{"data", "the tensor"}},
        .attrs = op_attrs<ArgsortAttrs>(),
        .infer = infer_sorted<argsort_attrs>,
-       .infer_partial = [](const OpCall& op) { return infer_unranked(op.attrs<ArgsortAttrs>().dtype); },
+       .infer_partial = infer_stated_dtype,
        .legalize = lower_sorted<argsort_attrs>},
       {.name = "relax.topk",
        .doc = "the k largest (or smallest) elements of an axis in order, and their positions",
