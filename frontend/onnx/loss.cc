@@ -28,8 +28,7 @@ Expr nll(Node& n, const Expr& log_probabilities, const Expr& target, const std::
   }
   if (factor) loss = n.mul(loss, *factor);
   if (reduction == "none") return loss;
-  std::vector<int64_t> all;
-  for (size_t d = 0; d < n.shape_of(loss).size(); ++d) all.push_back(static_cast<int64_t>(d));
+  std::vector<int64_t> all = int_range(0, static_cast<int64_t>(n.shape_of(loss).size()));
   if (reduction == "sum") return n.reduce("sum", loss, all, false);
   if (reduction != "mean") n.fail("reduction is '{}', expected none, sum or mean", reduction);
   if (!factor) return n.reduce("mean", loss, all, false);

@@ -1,5 +1,5 @@
 // Normalizations and products.
-#include "frontend/onnx/convolution.h"
+#include "frontend/onnx/node.h"
 
 namespace relaxc::onnx_import {
 
@@ -176,27 +176,12 @@ Outputs einsum(Node& n) {
 }
 Outputs det(Node& n) { return {n.of(n.op("linalg.det", {n.tensor(0)}))}; }
 
-// ---- Integer products -----------------------------------------------------------------------------------------------
-
 // Returns x - zero point as int32.
 Expr centered(Node& n, size_t x, size_t zero_point) {
   Expr wide = n.cast(n.tensor(x), kInt32);
   return n.has(zero_point) ? n.sub(wide, n.cast(n.tensor(zero_point), kInt32)) : wide;
 }
 Outputs matmul_integer(Node& n) { return {n.of(matmul_of(n, centered(n, 0, 2), centered(n, 1, 3)))}; }
-Outputs conv_integer(Node& n) {
-  Expr weight = n.cast(n.tensor(1), kInt32);
-  if (n.has(3)) {
-    Expr zero = n.cast(n.tensor(3), kInt32);
-    std::vector<Expr> shape = n.shape_of(zero);
-    if (shape.size() == 1 && !is_int(shape[0], 1)) {
-      while (shape.size() < n.shape_of(weight).size()) shape.push_back(int_imm(1));
-      zero = n.reshape(zero, shape);
-    }
-    weight = n.sub(weight, zero);
-  }
-  return {n.of(convolve(n, centered(n, 0, 2), weight))};
-}
 
 Outputs dropout(Node& n) {
   bool training = n.opset() < 7 && n.has_attr("is_test") && n.attr_int("is_test", 0) == 0;
@@ -236,7 +221,6 @@ std::vector<ConverterRow> nn_converters() {
       {"Einsum", 12, 1, kAny, einsum, "equation"},
       {"Det", 11, 1, 1, det},
       {"MatMulInteger", 10, 2, 4, matmul_integer},
-      {"ConvInteger", 10, 2, 4, conv_integer, "auto_pad dilations group kernel_shape pads strides"},
       {"Dropout", 1, 1, 1, dropout, "consumed_inputs is_test ratio seed"},
       {"Dropout", 12, 1, 3, dropout, "seed"},
   };

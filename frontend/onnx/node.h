@@ -150,10 +150,8 @@ class Node {
     return dims[d];
   }
   const onnx::AttributeProto* find_attr(std::string_view name) const;
-  // Returns the attribute, whose type must be this one, or null when it is absent. required() fails then.
-  const onnx::AttributeProto* attr(const char* name, onnx::AttributeProto::AttributeType type);
+  // Returns the attribute, which must be there and have this type.
   const onnx::AttributeProto& required(const char* name, onnx::AttributeProto::AttributeType type);
-  std::shared_ptr<ValueData> new_value() const;
 
   GraphImporter& graph_;
   const onnx::NodeProto& proto_;

@@ -60,6 +60,11 @@ Outputs dynamic_quantize_linear(Node& n) {
   return {n.of(quantized(n, x, scale, zero_point, DType::uint(8))), n.of(scale), n.of(zero_point)};
 }
 
+Outputs conv_integer(Node& n) {
+  Expr weight = centered(n, n.tensor(1), n.optional_tensor(3), 0);
+  return {n.of(convolve(n, centered(n, n.tensor(0), n.optional_tensor(2), 1), weight))};
+}
+
 // Quantizes by the scale and zero point in inputs 6 and 7.
 Value requantized(Node& n, const Expr& x) {
   return n.of(quantized(n, x, n.reshape(n.tensor(6), {}), n.reshape(n.tensor(7), {}), n.dtype(7)));
@@ -86,6 +91,7 @@ std::vector<ConverterRow> quantize_converters() {
       {"DequantizeLinear", 10, 2, 3, dequantize_linear, "axis block_size output_dtype"},
       {"DynamicQuantizeLinear", 11, 1, 1, dynamic_quantize_linear},
       {"QLinearMatMul", 10, 8, 8, qlinear_matmul},
+      {"ConvInteger", 10, 2, 4, conv_integer, "auto_pad dilations group kernel_shape pads strides"},
       {"QLinearConv", 10, 8, 9, qlinear_conv, "auto_pad dilations group kernel_shape pads strides"},
   };
 }

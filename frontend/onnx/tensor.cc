@@ -1,6 +1,5 @@
 // Layout: reshapes, joins, slices, pads, tiles.
 #include <algorithm>
-#include <numeric>
 
 #include "frontend/onnx/axes.h"
 #include "frontend/onnx/join.h"
@@ -164,12 +163,10 @@ Outputs unsqueeze(Node& n) {
     return {n.of(n.reshape(x, dims_between_ones(n, shape, named_axes(n, distinct_axes(n, 1, rank), rank))))};
   }
   int64_t rank = n.rank(0) + static_cast<int64_t>(axes->size());
-  std::vector<bool> added(static_cast<size_t>(rank));
-  for (int64_t axis : distinct_axes(n, *axes, rank)) added[axis] = true;
-  std::vector<Expr> result;
-  size_t next = 0;
-  for (bool is_new : added) result.push_back(is_new ? int_imm(1) : shape[next++]);
-  return {n.of(n.reshape(x, result))};
+  std::vector<int64_t> added = distinct_axes(n, *axes, rank);
+  std::ranges::sort(added);
+  for (int64_t axis : added) shape.insert(shape.begin() + axis, int_imm(1));
+  return {n.of(n.reshape(x, shape))};
 }
 
 Outputs concat(Node& n) {
@@ -284,10 +281,7 @@ SliceBounds read_slice_bounds(Node& n) {
   if (n.opset() < 10 || !n.has(4)) bounds.steps.assign(count, int_imm(1));
   if (count != bounds.ends.size() || count != bounds.steps.size())
     n.fail("{} starts, {} ends and {} steps", count, bounds.ends.size(), bounds.steps.size());
-  if (!bounds.axes && bounds.runtime_axes.empty()) {
-    bounds.axes.emplace(count);
-    std::iota(bounds.axes->begin(), bounds.axes->end(), 0);
-  }
+  if (!bounds.axes && bounds.runtime_axes.empty()) bounds.axes = int_range(0, static_cast<int64_t>(count));
   size_t axes = bounds.axes ? bounds.axes->size() : bounds.runtime_axes.size();
   if (axes != count) n.fail("{} axes and {} starts", axes, count);
   if (bounds.axes) bounds.axes = distinct_axes(n, *bounds.axes, n.rank(0));
