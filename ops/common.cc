@@ -68,6 +68,21 @@ std::vector<Type> tensor_list(const OpCall& op, size_t i) {
   }
   return type->items;
 }
+DType common_dtype(const OpCall& op, const std::vector<Type>& tensors) {
+  DType first = *tensor_dtype(tensors[0]);
+  for (const Type& tensor : tensors) {
+    DType other = *tensor_dtype(tensor);
+    if (first != other) op.fail("tensors have different dtypes: {} and {}", to_string(first), to_string(other));
+  }
+  return first;
+}
+std::vector<Buffer> inputs_of_tuple(ComputeBuilder& b, const OpCall& op) {
+  if (op.arg(0).is<Tuple>()) return b.inputs_of(op);
+  std::vector<Buffer> inputs;
+  for (const Type& item : tensor_list(op, 0))
+    inputs.push_back(b.input(fmt::format("input{}", inputs.size()), *tensor_dtype(item), *known_shape(item)));
+  return inputs;
+}
 void require_rank(const OpCall& op, size_t i, int64_t rank) {
   if (op.rank(i) != rank) op.fail("argument {} has rank {}, expected {}", i, op.rank(i), rank);
 }

@@ -24,6 +24,10 @@ std::vector<int64_t> normalize_axes(const OpCall& op, const std::vector<int64_t>
 std::vector<Expr> scalar_list(const OpCall& op, size_t i);
 // Returns the types of argument i, which is a tuple of tensors of known shape and dtype.
 std::vector<Type> tensor_list(const OpCall& op, size_t i);
+// Returns the dtype that the tensors share.
+DType common_dtype(const OpCall& op, const std::vector<Type>& tensors);
+// Makes a param for each tensor of argument 0, which is a tuple.
+std::vector<Buffer> inputs_of_tuple(ComputeBuilder& b, const OpCall& op);
 // These report a tensor of another rank, tensors of different dtypes, and an argument that is not a scalar.
 void require_rank(const OpCall& op, size_t i, int64_t rank);
 void require_same_dtype(const OpCall& op, size_t i, size_t j);

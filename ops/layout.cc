@@ -106,9 +106,8 @@ void check_joined(const OpCall& op, const std::vector<Type>& items) {
   size_t rank = known_shape(items[0])->size();
   for (const Type& item : items) {
     if (known_shape(item)->size() != rank) op.fail("tensors of rank {} and {}", rank, known_shape(item)->size());
-    DType first = *tensor_dtype(items[0]), other = *tensor_dtype(item);
-    if (first != other) op.fail("tensors have different dtypes: {} and {}", to_string(first), to_string(other));
   }
+  common_dtype(op, items);
 }
 Type infer_concat(const OpCall& op) {
   std::vector<Type> items = tensor_list(op, 0);
@@ -137,14 +136,6 @@ Type infer_concat(const OpCall& op) {
   }
   shape[axis] = simplify(shape[axis]);
   return tensor_type(std::move(shape), *tensor_dtype(items[0]));
-}
-// Makes a param for each tensor of a tuple.
-std::vector<Buffer> inputs_of_tuple(ComputeBuilder& b, const OpCall& op) {
-  if (op.arg(0).is<Tuple>()) return b.inputs_of(op);
-  std::vector<Buffer> inputs;
-  for (const Type& item : tensor_list(op, 0))
-    inputs.push_back(b.input(fmt::format("input{}", inputs.size()), *tensor_dtype(item), *known_shape(item)));
-  return inputs;
 }
 // Returns element(k) for the first k from `first` to `last` at which before(k + 1) holds. The expression is nested no
 // deeper than the logarithm of their number.
@@ -206,12 +197,11 @@ Type infer_meshgrid(const OpCall& op) {
   for (const Type& item : items) {
     const std::vector<Expr>& dims = *known_shape(item);
     if (dims.size() > 1) op.fail("a tensor has rank {}, expected 1", dims.size());
-    if (*tensor_dtype(item) != *tensor_dtype(items[0])) op.fail("tensors have different dtypes");
     shape.push_back(dims.empty() ? int_imm(1) : dims[0]);
   }
   std::string indexing = op.attrs<MeshgridAttrs>().indexing;
   if (indexing == "xy" && shape.size() > 1) std::swap(shape[0], shape[1]);
-  return tuple_type(std::vector<Type>(items.size(), tensor_type(shape, *tensor_dtype(items[0]))));
+  return tuple_type(std::vector<Type>(items.size(), tensor_type(shape, common_dtype(op, items))));
 }
 
 // A dim of size 1 (known, or found at run time) is repeated; the others stay.
