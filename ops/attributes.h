@@ -241,8 +241,8 @@ struct SliceAttrs {
   RELAXC_FIELDS(SliceAttrs, assume_inbound);
 };
 struct SplitAttrs {
-  AttrValue indices_or_sections =
-      {};  // required: a number of parts, or the positions where parts after the first begin
+  // Required: a number of parts, or the positions where parts after the first begin.
+  AttrValue indices_or_sections = {};
   int64_t axis = 0;
   RELAXC_FIELDS(SplitAttrs, indices_or_sections, axis);
 };
@@ -478,7 +478,7 @@ struct PartAttrs {
 
 struct PlacementAttrs {
   DeviceMesh device_mesh;
-  std::string placement = {};  // "S[0], R": what each axis of the mesh does with the tensor
+  std::string placement = {};  // an item for each axis of the mesh: "S[0], R"
   RELAXC_FIELDS(PlacementAttrs, device_mesh, placement);
 };
 

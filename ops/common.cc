@@ -137,11 +137,11 @@ std::vector<OpAttr> with_choices(std::vector<OpAttr> attrs, std::string_view nam
   attr_of(attrs, name).choices = std::move(choices);
   return attrs;
 }
-std::vector<OpAttr> with_own(std::vector<OpAttr> attrs, std::string_view name) {
+std::vector<OpAttr> with_extension(std::vector<OpAttr> attrs, std::string_view name) {
   attr_of(attrs, name).own = true;
   return attrs;
 }
-std::vector<OpAttr> with_like(std::vector<OpAttr> attrs, std::string_view name, const char* other) {
+std::vector<OpAttr> with_default_from(std::vector<OpAttr> attrs, std::string_view name, const char* other) {
   attr_of(attrs, name).like = other;
   return attrs;
 }

@@ -65,13 +65,14 @@ using Inputs = const std::vector<Buffer>&;  // a program's, one for each tensor 
 // Makes a program of one stage: out[i] = value(x, i), where x are the tensor arguments and out has the type `result`.
 PrimFuncRef compute_program(const OpCall& op, const std::string& name, const Type& result,
                             const std::function<Expr(Inputs x, Axes i)>& value);
-// These complete one attribute of a row's list, found by its name: with_choices gives the values of a string, with_like
-// the attribute that None stands for.
+// These complete one attribute of a row's list, found by its name: with_choices gives the values of a string,
+// with_extension says that Relax does not have it, and with_default_from names the attribute whose value None stands
+// for.
 OpAttr& attr_of(std::vector<OpAttr>& attrs, std::string_view name);
 std::vector<OpAttr> with_choices(std::vector<OpAttr> attrs, std::string_view name,
                                  std::vector<std::string_view> choices);
-std::vector<OpAttr> with_own(std::vector<OpAttr> attrs, std::string_view name);  // Relax does not have this attribute
-std::vector<OpAttr> with_like(std::vector<OpAttr> attrs, std::string_view name, const char* other);
+std::vector<OpAttr> with_extension(std::vector<OpAttr> attrs, std::string_view name);
+std::vector<OpAttr> with_default_from(std::vector<OpAttr> attrs, std::string_view name, const char* other);
 
 // These return a * b and a + b of sizes, simplified. An overflow is an error now, or at run time where the sizes are
 // only known then.

@@ -220,7 +220,7 @@ OpRow conv_row(const char* kind, std::string doc, const char* weight, Conv (*che
   return {.name = fmt::format("relax.nn.conv{}d{}", N, kind),
           .doc = std::move(doc),
           .inputs = {{"data", "tensor [N, C, ...]"}, {"weight", weight}},
-          .attrs = with_like(op_attrs<A>(), "out_layout", "data_layout"),
+          .attrs = with_default_from(op_attrs<A>(), "out_layout", "data_layout"),
           .pattern = OpPattern::kAnchor,
           .infer =
               [=](const OpCall& op) {

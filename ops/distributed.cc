@@ -73,7 +73,7 @@ std::vector<OpRow> distributed_ops() {
        .attrs = op_attrs<PartAttrs>(),
        .infer = infer_part},
       {.name = "relax.dist.annotate_sharding",
-       .doc = "the tensor itself, with how it is to be spread over a mesh",
+       .doc = "the tensor itself, with its placement on a mesh",
        .inputs = input,
        .attrs = plan,
        .infer = infer_annotate},

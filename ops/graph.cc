@@ -91,7 +91,7 @@ Type infer_view(const OpCall& op) {
   return tensor_type(op.shape(0), dtype);
 }
 OpRow inspect(const char* name, const char* doc, DType result, bool takes_axis = false) {
-  std::vector<OpInput> inputs = {{"tensor", "what is asked"}};
+  std::vector<OpInput> inputs = {{"tensor", "the tensor"}};
   if (takes_axis) inputs.push_back({"axis", "int64 scalar"});
   auto infer = [=](const OpCall& op) {
     require_tensor(op);
@@ -208,7 +208,7 @@ std::vector<OpRow> graph_ops() {
        .inputs = {{"size", "in bytes"},
                   {"virtual_device_index", "0: the only one", Arity::kOptional},
                   scope,
-                  {"dtype", "of what it is for", Arity::kOptional}},
+                  {"dtype", "of its contents", Arity::kOptional}},
        .infer = infer_alloc_storage},
       {.name = "relax.memory.alloc_tensor",
        .doc = "a tensor at an offset (a multiple of 64) of a storage",
@@ -216,7 +216,8 @@ std::vector<OpRow> graph_ops() {
        .infer = infer_alloc_tensor,
        .infer_partial = infer_unknown},
       impure(call_row("relax.memory.kill_storage", "the end of a storage's life", {storage}, infer_nothing)),
-      impure(call_row("relax.memory.kill_tensor", "the end of a tensor's life", {{"tensor", "it"}}, infer_nothing)),
+      impure(call_row("relax.memory.kill_tensor", "the end of a tensor's life", {{"tensor", "the tensor"}},
+                      infer_nothing)),
       {.name = "relax.memory.view",
        .doc = "the same memory under another shape, dtype or offset",
        .inputs = {{"data", "the tensor"},
@@ -231,8 +232,7 @@ std::vector<OpRow> graph_ops() {
        .infer = infer_like_first},
       {.name = "relax.vm.alloc_storage",
        .doc = "a block of memory on a device",
-       .inputs =
-           {{"size", "shape of one item: bytes"}, device, {"dtype", "of what it is for", Arity::kOptional}, scope},
+       .inputs = {{"size", "shape of one item: bytes"}, device, {"dtype", "of its contents", Arity::kOptional}, scope},
        .infer = infer_alloc_storage},
       {.name = "relax.vm.alloc_tensor",
        .doc = "a tensor at an offset of a storage",
@@ -241,12 +241,12 @@ std::vector<OpRow> graph_ops() {
        .infer_partial = infer_unknown},
       impure(call_row("relax.vm.kill_object", "the end of an object's life", {{"obj", "the object"}}, infer_nothing)),
       {.name = "relax.builtin.stop_lift_params",
-       .doc = "the tensor itself; what uses it is not computed ahead",
+       .doc = "the tensor itself; operators that use it are not computed ahead",
        .inputs = {tensor},
        .infer = infer_like_first},
       {.name = "relax.null_value", .doc = "the value that stands for nothing", .infer = infer_unknown},
       {.name = "relax.size",
-       .doc = "how many elements, as an int64 tensor of rank 0",
+       .doc = "the number of elements, as an int64 tensor of rank 0",
        .inputs = {{"expr", "the tensor"}},
        .infer = infer_size},
       {.name = "relax.to_vdevice",
@@ -255,7 +255,7 @@ std::vector<OpRow> graph_ops() {
        .attrs = op_attrs<DeviceAttrs>(),
        .infer = infer_to_vdevice},
       {.name = "relax.hint_on_device",
-       .doc = "the tensor itself; where it is to be computed",
+       .doc = "the tensor itself, with the device that is to compute it",
        .inputs = {{"data", "the tensor"}},
        .attrs = op_attrs<DeviceHintAttrs>(),
        .infer = infer_like_first},

@@ -120,7 +120,7 @@ Type infer_concat(const OpCall& op) {
   if (summands > kMostSummands) {
     op.unsupported(
         "the joined dim is the sum of {} unknown ones, at most {} are supported; join the tensors in groups, "
-        "with an R.match_cast of each group to a dim of its own",
+        "with an R.match_cast of each group to a new dim",
         summands, kMostSummands);
   }
   for (size_t i = 1; i < items.size(); ++i) {
@@ -322,14 +322,14 @@ std::vector<OpRow> layout_ops() {
        .infer = infer_flatten,
        .legalize = lower_flatten},
       {.name = "relax.squeeze",
-       .doc = "without the given axes of size 1; without all of them by default",
+       .doc = "the tensor without the given axes of size 1; without all of them by default",
        .inputs = x,
        .attrs = op_attrs<AxisListAttrs>(),
        .pattern = injective,
        .infer = infer_squeeze,
        .legalize = lower_squeeze},
       {.name = "relax.expand_dims",
-       .doc = "with axes of size 1 at these positions of the result",
+       .doc = "the tensor with axes of size 1 at these positions of the result",
        .inputs = x,
        .attrs = op_attrs<AxisListAttrs>(),
        .pattern = injective,

@@ -150,7 +150,7 @@ std::vector<OpRow> linear_algebra_ops() {
            .doc = "data . weight^T + bias",
            .inputs = {{"data", "tensor [..., k]"},
                       {"weight", "tensor [n, k]"},
-                      {"bias", "what broadcasts", OpInput::Arity::kOptional}},
+                      {"bias", "broadcasts to the result", OpInput::Arity::kOptional}},
            .attrs = op_attrs<MatmulAttrs>(),
            .infer = infer_linear,
            .infer_partial = infer_stated_dtype}};

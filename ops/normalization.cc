@@ -215,7 +215,7 @@ std::vector<OpRow> normalization_ops() {
       beta{"beta", "offset of each channel"};
   return {
       {.name = "relax.nn.batch_norm",
-       .doc = "normalizes each channel with the moving statistics, or in training with the batch's own; also gives "
+       .doc = "normalizes each channel with the moving statistics, or in training with those of the batch; also gives "
               "the next moving ones, (1 - momentum) * moving + momentum * batch's",
        .inputs =
            {data, gamma, beta, {"moving_mean", "mean of each channel"}, {"moving_var", "variance of each channel"}},

@@ -158,7 +158,7 @@ OpRow window_pool(const char* name, const char* doc, PrimFuncRef (*lower)(const 
   return {.name = fmt::format("relax.nn.{}_pool{}d", name, N),
           .doc = doc,
           .inputs = {{"data", "tensor [N, C, ...]"}},
-          .attrs = with_like(op_attrs<PoolAttrs<N>>(), "out_layout", "layout"),
+          .attrs = with_default_from(op_attrs<PoolAttrs<N>>(), "out_layout", "layout"),
           .pattern = OpPattern::kAnchor,
           .infer =
               [](const OpCall& op) {
@@ -288,7 +288,7 @@ PrimFuncRef lower_adaptive(const OpCall& op, const AdaptivePool& pool) {
 }
 template <int N>
 OpRow adaptive_avg_pool() {
-  std::vector<OpAttr> attrs = with_like(op_attrs<AdaptiveAttrs<N>>(), "out_layout", "layout");
+  std::vector<OpAttr> attrs = with_default_from(op_attrs<AdaptiveAttrs<N>>(), "out_layout", "layout");
   attr_of(attrs, "output_size").items = N;
   return {.name = fmt::format("relax.nn.adaptive_avg_pool{}d", N),
           .doc = "mean over windows that divide the data into output_size parts; 1 gives the global mean",
@@ -308,7 +308,7 @@ template <int N>
 void add_pools(std::vector<OpRow>& rows) {
   rows.push_back(window_pool<N>("max", "largest element of each window; padding never wins", lower_max_pool));
   rows.push_back(window_pool<N>(
-      "avg", "mean of each window; padding counts with count_include_pad, what lies beyond it (ceil_mode) never",
+      "avg", "mean of each window; padding counts with count_include_pad, and positions beyond it (ceil_mode) never do",
       lower_avg_pool));
   rows.push_back(adaptive_avg_pool<N>());
 }

@@ -212,7 +212,7 @@ OpRow arg_reduction(const std::string& name, const char* doc, BinaryOp better, B
   return {.name = "relax." + name,
           .doc = doc,
           .inputs = {{"x", "the tensor"}},
-          .attrs = with_own(op_attrs<ArgReduceAttrs>(), "select_last_index"),
+          .attrs = with_extension(op_attrs<ArgReduceAttrs>(), "select_last_index"),
           .pattern = OpPattern::kReduction,
           .infer = [](const OpCall& op) { return tensor_type(plan_arg_reduction(op).result, (op.dtype(0), kInt64)); },
           .infer_partial = [](const OpCall&) { return infer_unranked(kInt64); },
@@ -254,7 +254,7 @@ OpRow scan(const std::string& name, const char* doc, const ComputeBuilder::Combi
   return {.name = "relax." + name,
           .doc = doc,
           .inputs = {{"data", "the tensor"}},
-          .attrs = with_own(op_attrs<ScanAttrs>(), "reverse"),
+          .attrs = with_extension(op_attrs<ScanAttrs>(), "reverse"),
           .infer = infer_scan,
           .infer_partial = infer_stated_dtype,
           .legalize = lower};

@@ -224,7 +224,7 @@ std::vector<int> GraphImporter::order(const google::protobuf::RepeatedPtrField<o
     auto late = std::adjacent_find(result.begin(), result.end(), std::greater<>());
     if (late != result.end())
       context_.warn(span_of(nodes[late[1]], late[1]),
-                    fmt::format("reads what the later node '{}' gives", name_of(late[0])), "the nodes are sorted");
+                    fmt::format("reads an output of the later node '{}'", name_of(late[0])), "the nodes are sorted");
     return result;
   }
   std::vector<int> cycle = dependencies.find_cycle(result);
