@@ -35,7 +35,7 @@ Expr nll(Node& n, const Expr& log_probabilities, const Expr& target, const std::
   return n.div(n.reduce("sum", loss, all, false), n.reduce("sum", *factor, all, false));
 }
 
-Outputs negative_log_likelihood(Node& n) { return {n.of(nll(n, n.tensor(0), n.tensor(1), n.optional_tensor(2)))}; }
+Expr negative_log_likelihood(Node& n) { return nll(n, n.tensor(0), n.tensor(1), n.optional_tensor(2)); }
 Outputs softmax_cross_entropy(Node& n) {
   Expr log_probabilities = n.op("nn.log_softmax", {n.tensor(0)}, LastAxisAttrs{1});
   return {n.of(nll(n, log_probabilities, n.tensor(1), n.optional_tensor(2))), n.of(log_probabilities)};

@@ -81,7 +81,7 @@ Outputs split_to_sequence(Node& n) {
   n.require_equal(begin, n.shape(0)[axis], "sum of the split lengths and size of the axis");
   return {n.sequence(std::move(items))};
 }
-Outputs concat_from_sequence(Node& n) {
+Expr concat_from_sequence(Node& n) {
   const std::vector<Value>& items = items_of(n, 0);
   if (items.empty()) n.fail("the sequence is empty");
   bool new_axis = n.attr_int("new_axis", 0) != 0;
@@ -92,7 +92,7 @@ Outputs concat_from_sequence(Node& n) {
     Expr x = n.tensor(item);
     tensors.push_back(new_axis ? n.with_new_axis(x, axis) : x);
   }
-  return {n.of(join(n, tensors, axis))};
+  return join(n, tensors, axis);
 }
 
 Outputs optional(Node& n) {
