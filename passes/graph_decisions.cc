@@ -40,8 +40,7 @@ void check_names(const ScheduleRule& rule, const Row& row) {
       std::string_view text = decision.name;
       known.push_back(text.substr(text.starts_with("*.") ? 2 : 0));
     }
-    // The default rule schedules products in panels, too, and each block under its name.
-    if (std::ranges::count(known, last) || rule.uses == "default") continue;
+    if (std::ranges::count(known, last)) continue;
     fail(rule.span, "rule '{}' has no decision '{}'; it has: {}", rule.uses, name, fmt::join(known, ", "));
   }
 }
@@ -56,7 +55,7 @@ auto take(std::string_view name, const VarRef& var, const PassContext& context,
           const std::optional<std::string>& preferred, const Take& take_it) {
   const GraphRule* rule = find_graph_rule(name);
   RELAXC_CHECK(rule, "there is no graph rule '{}'", name);
-  const char* decision = rule->decisions.at(0).name;
+  const std::string& decision = rule->decisions.at(0).name;
   std::string op = operator_name(var);
   Attrs given;
   Span place;
@@ -68,7 +67,7 @@ auto take(std::string_view name, const VarRef& var, const PassContext& context,
     place = use.span;
   }
   if (preferred && given.empty()) given.set(decision, *preferred);
-  Decisions decisions(std::move(given), place, op);
+  Decisions decisions(rule->name, rule->decisions, std::move(given), place, op);
   auto result = take_it(decisions, decision);
   if (context.decided) context.decided(rule->name, op, decisions.all().at(0));
   return result;
@@ -90,14 +89,16 @@ std::string operator_name(const VarRef& var) {
 
 int64_t decide(std::string_view rule, const VarRef& var, const PassContext& context,
                const std::vector<int64_t>& candidates, int64_t formula) {
-  auto number = [&](Decisions& decisions, const char* name) { return decisions.number(name, candidates, formula); };
+  auto number = [&](Decisions& decisions, const std::string& name) {
+    return decisions.number(name, candidates, formula);
+  };
   return take(rule, var, context, {}, number);
 }
 
 std::string decide(std::string_view rule, const VarRef& var, const PassContext& context,
                    const std::vector<std::string>& candidates, const std::string& formula,
                    const std::optional<std::string>& preferred) {
-  auto word = [&](Decisions& decisions, const char* name) { return decisions.word(name, candidates, formula); };
+  auto word = [&](Decisions& decisions, const std::string& name) { return decisions.word(name, candidates, formula); };
   return take(rule, var, context, preferred, word);
 }
 

@@ -109,7 +109,7 @@ void schedule_elementwise(Schedule& sch, const BlockRV& rv, const Target& target
 }
 
 std::vector<DecisionRow> elementwise_decisions() {
-  return {{"*.piece", "vectors in a piece of one long loop, which a thread takes", "a quarter of L1"}};
+  return {{"piece", "vectors in a piece of one long loop, which a thread takes", "a quarter of L1"}};
 }
 
 }  // namespace relaxc

@@ -221,7 +221,7 @@ void schedule_reduction(Schedule& sch, const BlockRV& rv, const std::optional<Bl
 }
 
 std::vector<DecisionRow> reduction_decisions() {
-  return {{"*.rows", "rows of a register tile",
+  return {{"rows", "rows of a register tile",
            "(vector registers - vectors - 2) / vectors, at most 14; of symbolic rows 8"}};
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "support/check.h"
 #include "support/diagnostic.h"
 
 namespace relaxc {
@@ -19,20 +20,23 @@ std::string joined(const AttrList& values) {
 }  // namespace
 
 const AttrValue& Decisions::decide(const std::string& name, AttrList candidates, AttrValue formula) {
+  bool has_row = std::ranges::count(rows_, (prefix_.empty() ? "" : "*.") + name, &DecisionRow::name) > 0;
+  RELAXC_CHECK(has_row, "expected a row of rule '{}' for the decision '{}' that it asks for", rule_, name);
+  bool is_list = formula.as<AttrList>();
+  auto is_candidate = [&](const AttrValue& value) {
+    const AttrList items = is_list && value.as<AttrList>() ? *value.as<AttrList>() : AttrList{value};
+    return std::ranges::all_of(items, [&](const AttrValue& item) { return std::ranges::count(candidates, item) > 0; });
+  };
   std::string full = prefix_ + name;
+  RELAXC_CHECK(is_candidate(formula), "expected the formula of '{}' to choose one of {}, got {}", full,
+               joined(candidates), to_string(formula));
   auto taken = std::ranges::find(all_, full, &Decision::name);
-  if (taken != all_.end()) return taken->value;
   const AttrValue* given = given_.find(full);
-  if (given) {
-    bool is_list = formula.as<AttrList>() && given->as<AttrList>();
-    const AttrList items = is_list ? *given->as<AttrList>() : AttrList{*given};
-    for (const AttrValue& item : items) {
-      if (std::ranges::find(candidates, item) != candidates.end()) continue;
-      fail(place_, "'{}' of '{}' cannot be {}; candidates{}: {} (the formula chooses {})", full, subject_,
-           to_string(*given), formula.as<AttrList>() ? " of its items" : "", joined(candidates), to_string(formula));
-    }
-  }
-  AttrValue value = given ? *given : formula;
+  AttrValue value = taken != all_.end() ? taken->value : given ? *given : formula;
+  if (!is_candidate(value))
+    fail(place_, "rule '{}': '{}' of '{}' cannot be {}; candidates{}: {} (the formula chooses {})", rule_, full,
+         subject_, to_string(value), is_list ? " of its items" : "", joined(candidates), to_string(formula));
+  if (taken != all_.end()) return taken->value;
   all_.push_back({std::move(full), std::move(candidates), std::move(formula), std::move(value)});
   return all_.back().value;
 }
