@@ -26,6 +26,10 @@ class TensorIntrins {
   std::map<std::string, TensorIntrin, std::less<>> rows_;
 };
 
+// Returns for each intrinsic its buffers, the statement that it stands for, and the features of processors that its
+// instructions need, for a person.
+std::string describe_intrins(const TensorIntrins& intrins);
+
 // From text: a module with the tensor programs `description` and `implementation`; the attribute tensor_intrin of the
 // first is the name.
 TensorIntrin parse_tensor_intrin(std::string_view text, const std::string& filename);

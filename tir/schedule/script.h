@@ -26,8 +26,8 @@
 
 namespace relaxc {
 
-// Runs the statements of a text without definitions on the schedule, which they call `sch` (or what they name by
-// `x = tvm.tir.Schedule(...)`). Throws a CompileError at the first line that fails.
+// Runs the definitions of a text on the schedule, and the statements outside of them, which call it `sch` (or as they
+// name it by `x = tvm.tir.Schedule(...)`). Throws a CompileError at the first line that fails, and at an S.use.
 void run_schedule_text(Schedule& schedule, std::string_view text, const std::string& filename);
 
 // The value of one expression that calls no primitive: "lambda i, j: (j, i)", "[1, 2]", "v0 * 4".
@@ -46,7 +46,7 @@ class ScheduleDefinition {
   std::string uses, at;
   Attrs given;
   Span span;
-  // Throws a CompileError at the line that fails.
+  // Throws a CompileError at the line that fails, or at the S.use that this is.
   void apply(Schedule& schedule) const;
 
  private:
@@ -56,6 +56,8 @@ class ScheduleDefinition {
   std::shared_ptr<const Body> body_;
 };
 
+// Reads the declarations of intrinsics in a file of schedules; throws a CompileError with all errors in them.
+TensorIntrins read_tensor_intrins(std::string_view text, const std::string& filename);
 // The declarations of intrinsics, as a file of schedules has them.
 std::string print_intrins(const TensorIntrins& intrins);
 

@@ -213,6 +213,14 @@ void run_schedule_text(Schedule& schedule, std::string_view text, const std::str
   for (const ScheduleDefinition& definition : definitions) definition.apply(schedule);
 }
 
+TensorIntrins read_tensor_intrins(std::string_view text, const std::string& filename) {
+  Diagnostics diagnostics;
+  ScriptFile file = read_file(text, filename, diagnostics);
+  auto table = read_intrins(file.origin, file.lines, filename, diagnostics);
+  diagnostics.throw_if_errors();
+  return *table;
+}
+
 std::string print_intrins(const TensorIntrins& intrins) {
   std::string result;
   text::NameTable names;
