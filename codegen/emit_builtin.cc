@@ -8,6 +8,7 @@
 
 #include "codegen/function_emitter.h"
 #include "codegen/target.h"
+#include "ir/op_names.h"
 #include "ir/visit.h"
 #include "support/diagnostic.h"
 #include "tir/dot_intrinsics.h"
@@ -67,7 +68,7 @@ llvm::Function* declare(llvm::Module& module, llvm::Intrinsic::ID id, llvm::Type
 
 Value FunctionEmitter::builtin(const Call& op, const Expr& node) {
   const std::string& name = op_name(node);
-  if (name == "tir.reinterpret") {
+  if (name == ops::kReinterpret) {
     llvm::Type* type = ops_.type(dtype_of(node));
     Value value = expr(op.args[0]);
     if (type->getPrimitiveSizeInBits() != value->getType()->getPrimitiveSizeInBits())
@@ -75,20 +76,20 @@ Value FunctionEmitter::builtin(const Call& op, const Expr& node) {
            to_string(dtype_of(node)));
     return b_.CreateBitCast(value, type);
   }
-  if (name == "tir.prefetch") return prefetch(op, node);
-  if (name == "tir.vscale") return b_.CreateIntrinsic(llvm::Intrinsic::vscale, {ops_.type(dtype_of(node))}, {});
-  if (name == "tir.get_active_lane_mask") {
+  if (name == ops::kPrefetch) return prefetch(op, node);
+  if (name == ops::kVscale) return b_.CreateIntrinsic(llvm::Intrinsic::vscale, {ops_.type(dtype_of(node))}, {});
+  if (name == ops::kGetActiveLaneMask) {
     Value first = int64(op.args[0]), end = int64(op.args[1]);
     return b_.CreateIntrinsic(llvm::Intrinsic::get_active_lane_mask, {ops_.type(dtype_of(node)), first->getType()},
                               {first, end});
   }
-  if (name == "tir.call_llvm_intrin" || name == "tir.call_llvm_pure_intrin") return llvm_intrinsic(op, node);
+  if (name == ops::kCallLlvmIntrin || name == ops::kCallLlvmPureIntrin) return llvm_intrinsic(op, node);
   fail_unsupported(node.span(), "{} in a tensor program", name);
 }
 
 // T.prefetch(T.address_of(A[i]), 0 read or 1 write, locality 0 to 3, 1 data)
 Value FunctionEmitter::prefetch(const Call& op, const Expr& node) {
-  const Call* address = as_call(op.args[0], "tir.address_of");
+  const Call* address = as_call(op.args[0], ops::kAddressOf);
   const BufferLoad* element = address ? address->args[0].as<BufferLoad>() : nullptr;
   if (!element) fail(node.span(), "T.prefetch takes T.address_of(an element)");
   Place where = place(element->buffer, element->indices);

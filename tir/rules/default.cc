@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "ir/op_names.h"
 #include "tir/analysis/conditions.h"
 #include "tir/rules/builtin_rules.h"
 #include "tir/rules/contraction.h"
@@ -27,7 +28,7 @@ bool is_cheap(const Expr& value) {
   walk_nodes(value, [&](const NodeRef&) { return ++size <= kMostNodes; });
   if (size > kMostNodes) return false;
   walk(
-      value, [&](const Ref<Call>& call) { work += op_name(call) == "tir.if_then_else" ? kCondition : kCall; },
+      value, [&](const Ref<Call>& call) { work += op_name(call) == ops::kIfThenElse ? kCondition : kCall; },
       [&](const Binary& op) { work += dtype_of(op.a).is_float() ? kFloatOperation : 0; },
       [&](const BufferLoad&) { work += kLoad; });
   return work <= kMostRepeated;
