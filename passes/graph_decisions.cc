@@ -50,9 +50,22 @@ const GraphRule* find_graph_rule(std::string_view name) {
   return row == table().end() ? nullptr : &*row;
 }
 
-template <class Take>
-auto take(std::string_view name, const VarRef& var, const PassContext& context,
-          const std::optional<std::string>& preferred, const Take& take_it) {
+}  // namespace
+
+std::span<const GraphRule> graph_rules() { return table(); }
+
+std::string operator_name(const VarRef& var) {
+  const Span& span = var.span();
+  if (!span || (span.origin->node.empty() && (!span.origin->text || span.length == 0))) return var->name;
+  if (!span.origin->node.empty()) return span.origin->node;
+  // Passes give values other names; the text still has the one that its author wrote.
+  std::string_view rest = *span.origin->text;
+  for (uint32_t line = 1; line < span.line; ++line) rest.remove_prefix(std::min(rest.find('\n'), rest.size() - 1) + 1);
+  return span.column > rest.size() ? var->name : std::string(rest.substr(span.column - 1, span.length));
+}
+
+AttrValue decide(std::string_view name, const VarRef& var, const PassContext& context, const AttrList& candidates,
+                 const AttrValue& formula, const std::optional<AttrValue>& preferred) {
   const GraphRule* rule = find_graph_rule(name);
   RELAXC_CHECK(rule, "there is no graph rule '{}'", name);
   const std::string& decision = rule->decisions.at(0).name;
@@ -68,38 +81,9 @@ auto take(std::string_view name, const VarRef& var, const PassContext& context,
   }
   if (preferred && given.empty()) given.set(decision, *preferred);
   Decisions decisions(rule->name, rule->decisions, std::move(given), place, op);
-  auto result = take_it(decisions, decision);
+  AttrValue result = decisions.decide(decision, candidates, formula);
   if (context.decided) context.decided(rule->name, op, decisions.all().at(0));
   return result;
-}
-
-}  // namespace
-
-std::span<const GraphRule> graph_rules() { return table(); }
-
-std::string operator_name(const VarRef& var) {
-  const Span& span = var.span();
-  if (!span || (span.origin->node.empty() && (!span.origin->text || span.length == 0))) return var->name;
-  if (!span.origin->node.empty()) return span.origin->node;
-  // Passes give values other names; the text still has the one that its author wrote.
-  std::string_view rest = *span.origin->text;
-  for (uint32_t line = 1; line < span.line; ++line) rest.remove_prefix(std::min(rest.find('\n'), rest.size() - 1) + 1);
-  return span.column > rest.size() ? var->name : std::string(rest.substr(span.column - 1, span.length));
-}
-
-int64_t decide(std::string_view rule, const VarRef& var, const PassContext& context,
-               const std::vector<int64_t>& candidates, int64_t formula) {
-  auto number = [&](Decisions& decisions, const std::string& name) {
-    return decisions.number(name, candidates, formula);
-  };
-  return take(rule, var, context, {}, number);
-}
-
-std::string decide(std::string_view rule, const VarRef& var, const PassContext& context,
-                   const std::vector<std::string>& candidates, const std::string& formula,
-                   const std::optional<std::string>& preferred) {
-  auto word = [&](Decisions& decisions, const std::string& name) { return decisions.word(name, candidates, formula); };
-  return take(rule, var, context, preferred, word);
 }
 
 void check_rules(const std::vector<ScheduleRule>& rules) {

@@ -41,26 +41,6 @@ const AttrValue& Decisions::decide(const std::string& name, AttrList candidates,
   return all_.back().value;
 }
 
-int64_t Decisions::number(const std::string& name, const std::vector<int64_t>& candidates, int64_t formula) {
-  return *decide(name, AttrList(candidates.begin(), candidates.end()), formula).as<int64_t>();
-}
-
-bool Decisions::flag(const std::string& name, bool formula) {
-  return *decide(name, {AttrValue(false), AttrValue(true)}, formula).as<bool>();
-}
-
-std::string Decisions::word(const std::string& name, const std::vector<std::string>& candidates,
-                            const std::string& formula) {
-  return *decide(name, AttrList(candidates.begin(), candidates.end()), formula).as<std::string>();
-}
-
-std::vector<int64_t> Decisions::list(const std::string& name, const std::vector<int64_t>& candidates,
-                                     const std::vector<int64_t>& formula) {
-  std::vector<int64_t> result;
-  from_attr(decide(name, AttrList(candidates.begin(), candidates.end()), AttrValue(formula)), result);
-  return result;
-}
-
 void Decisions::check_all_asked() const {
   std::vector<std::string> names;
   for (const Decision& decision : all_) names.push_back(decision.name);

@@ -35,21 +35,27 @@ class Decisions {
 
   // The value of the decision, which must have a row: the given value, which must be a candidate (a CompileError lists
   // them), else the formula's, which is one. A decision is taken once: asked again, it has the same value.
-  int64_t number(const std::string& name, const std::vector<int64_t>& candidates, int64_t formula);
-  bool flag(const std::string& name, bool formula);
-  std::string word(const std::string& name, const std::vector<std::string>& candidates, const std::string& formula);
-  std::vector<int64_t> list(const std::string& name, const std::vector<int64_t>& candidates,
-                            const std::vector<int64_t>& formula);
+  int64_t number(const std::string& name, const std::vector<int64_t>& candidates, int64_t formula) {
+    return *decide(name, AttrList(candidates.begin(), candidates.end()), formula).as<int64_t>();
+  }
+  bool flag(const std::string& name, bool formula) { return *decide(name, {false, true}, formula).as<bool>(); }
+  std::string word(const std::string& name, AttrList candidates, const std::string& formula) {
+    return *decide(name, std::move(candidates), formula).as<std::string>();
+  }
+  // Each item is a candidate.
+  void list(const std::string& name, const std::vector<int64_t>& candidates, const std::vector<int64_t>& formula) {
+    decide(name, AttrList(candidates.begin(), candidates.end()), formula);
+  }
+  const AttrValue& decide(const std::string& name, AttrList candidates, AttrValue formula);
 
   // Sets a prefix for the names that are asked for from now on: "C." for the block C. Their rows begin with "*.".
   void set_prefix(std::string prefix) { prefix_ = std::move(prefix); }
   // Returns all decisions that were taken, in order.
   const std::vector<Decision>& all() const { return all_; }
-  // Throws a CompileError where a value was given that nobody asked for.
+  // Throws a CompileError where a value was given for which there was no question.
   void check_all_asked() const;
 
  private:
-  const AttrValue& decide(const std::string& name, AttrList candidates, AttrValue formula);
   std::string rule_;
   std::vector<DecisionRow> rows_;
   Attrs given_;
