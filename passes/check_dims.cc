@@ -1,7 +1,7 @@
 // Expects: any module. Guarantees: where a call needs two dims to be equal, or a declared type says more than its value
 // is known to be, the program proves it by its types or tests it before the call: a match_cast of shapes, or of the
 // value. So no kernel is entered with dims that contradict each other or do not fit into the integers that its program
-// counts in, and later passes may take declared types as true. Indices that are not known to be in range pass through
+// counts in, and later passes may trust declared types. Indices that are not known to be in range pass through
 // relax.check_indices on their way to a gather or scatter.
 #include <algorithm>
 
@@ -58,12 +58,12 @@ class DimChecker final : public GraphRewriter {
     builder.match_cast(shape_expr({a}), shape_type({b}), name_of_check(check.what));
     learn(a, b);
   }
-  // A scalar whose type says what it equals.
+  // Tests a scalar whose type states its value.
   void require_value(const Type& type, const Expr& scalar, Builder& builder) {
     const PrimType* stated = type.as<PrimType>();
     if (stated && stated->value) require({cast_to(scalar, kInt64), cast_to(*stated->value, kInt64)}, builder);
   }
-  // The importer and the user state equalities in the same form.
+  // The importer and users state equalities as casts of shapes, too.
   void learn_from_cast(const Binding& binding) {
     const ShapeExpr* values = binding.value.as<ShapeExpr>();
     const std::vector<Expr>* dims = known_shape(*binding.cast);
@@ -71,7 +71,7 @@ class DimChecker final : public GraphRewriter {
     for (size_t d = 0; d < dims->size(); ++d)
       learn(facts_.back().simplify(values->values[d]), facts_.back().simplify((*dims)[d]));
   }
-  // The call with its indices tested, where the operator does not take any and they are not known to be in range.
+  // Returns the call with a test of its indices, unless the operator takes any or they are known to be in range.
   Expr check_indices(const Expr& value, Builder& builder) {
     std::optional<IndexOperand> operand = find_index_operand(value, ops_, gather_);
     if (!operand) return value;
@@ -83,7 +83,7 @@ class DimChecker final : public GraphRewriter {
     return make(std::move(node), value.type(), value.span());
   }
 
-  // From here on a == b, both simplified.
+  // Takes a == b as a fact from here on; both are simplified.
   void learn(const Expr& a, const Expr& b) {
     auto stands_for = [&](const Expr& dim, const Expr& value) {
       auto var = try_cast<Var>(dim);
@@ -142,8 +142,8 @@ class DimChecker final : public GraphRewriter {
     }
   }
 
-  // A dim is the largest one that fits, or less. Scalars may be negative, which no shape can hold: theirs is a yes or
-  // no.
+  // Returns a test that the number fits the dtype. That of a dim compares it with the nearest number that fits; that of
+  // a scalar, which may be negative and so cannot stand in a shape, compares 1 with 1 or 0.
   DimCheck in_range(const Expr& number, DType dtype) const {
     int value_bits = dtype.is_int() ? dtype.bits - 1 : dtype.bits;
     Expr nearest = number;
@@ -153,14 +153,15 @@ class DimChecker final : public GraphRewriter {
     return {select(equal(nearest, number), int_imm(1), int_imm(0)), int_imm(1)};
   }
 
-  // The value's type as its parts tell it; object when only a declaration does: of what a function gives.
+  // Returns the value's type as its parts give it; object where only a declaration does, as for the result of a
+  // function.
   Type known_type(const Binding& binding, std::vector<DimCheck>& checks) const {
     const Call* call = binding.value.as<Call>();
     if (!call) return binding.value.type();
     if (!call->callee.is<OpRef>() || op_name(binding.value) == ops::kCallPurePacked) return object_type();
     return infer_call_type(*call, binding.var.span(), ops_, &checks);
   }
-  // Whether the variable's declared type claims more than is known of its value.
+  // Returns whether the variable's declared type claims more than is known of its value.
   bool needs_cast(const Type& known, const Binding& binding) const {
     const Type& declared = binding.var.type();
     const If* choice = binding.value.as<If>();

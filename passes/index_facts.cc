@@ -14,7 +14,7 @@ namespace {
 constexpr OpName kMoves[] = {ops::kReshape,        ops::kExpandDims,   ops::kSqueeze,     ops::kPermuteDims,
                              ops::kFlatten,        ops::kBroadcastTo,  ops::kTake,        ops::kGatherNd,
                              ops::kGatherElements, ops::kCheckIndices, ops::kStridedSlice};
-constexpr int kDeepest = 16;  // how many bindings back a range is looked for
+constexpr int kDeepest = 16;  // bindings through which a range is traced back
 
 }  // namespace
 
@@ -49,7 +49,7 @@ bool IndexFacts::prove(const Expr& indices, const std::vector<Expr>& dims, const
   return range && std::ranges::all_of(dims, holds);
 }
 
-// Positions along the axis of the call.
+// Returns the range of positions along the axis of the call.
 template <class Attrs>
 std::optional<IndexFacts::Range> IndexFacts::range_of_position(const Call& node) const {
   std::optional<int64_t> axis = read_attrs<Attrs>(node.attrs).axis;

@@ -1,18 +1,18 @@
-// Which operators read or write at positions that a tensor holds, and what is known of such tensors before the run.
+// Finds operators that read or write at positions that a tensor holds, and proves such positions to be in range.
 #pragma once
 #include "ir/arith.h"
 #include "passes/pass.h"
 
 namespace relaxc {
 
-// The operand whose values the call demands to be in [-dim, dim), unless gathers clamp them.
+// Returns the operand whose values must be in [-dim, dim); nullopt where there is none, or gathers clamp it.
 std::optional<IndexOperand> find_index_operand(const Expr& value, const OpTable& ops, OutOfRange gather);
 
 // Collects the facts that the bindings so far give about their variables.
 class IndexFacts {
  public:
   void note(const Binding& binding) { values_.emplace(binding.var.get(), binding.value); }
-  // Whether all elements are known to be in range. Fails at the span when a constant is known not to be.
+  // Returns whether all elements are known to be in range. Fails at the span when a constant has one that is not.
   bool prove(const Expr& indices, const std::vector<Expr>& dims, const Analyzer& facts, const Span& span) const;
 
  private:

@@ -12,14 +12,6 @@ namespace relaxc {
 
 namespace {
 
-// Takes the body out of the root block. Its memory goes to `buffers`.
-Stmt take_root(const Stmt& body, std::vector<Buffer>& buffers) {
-  const Block* root = body.as<Block>();
-  if (!root || !root->iter_vars.empty()) return body;
-  buffers.insert(buffers.end(), root->alloc_buffers.begin(), root->alloc_buffers.end());
-  return root->body;
-}
-
 // One rule at work on one program and on its versions for certain values of a dim.
 class Application {
  public:
