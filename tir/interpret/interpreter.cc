@@ -2,7 +2,6 @@
 
 #include <bit>
 
-#include "support/checked_math.h"
 #include "tir/interpret/internal.h"
 #include "tir/lower/lower.h"
 #include "tir/scalable.h"
@@ -37,7 +36,6 @@ struct Interpreter::State {
   void compile();
   void begin(std::span<const int64_t> values);
   void bind(const Param& param, const Tensor& tensor, uint8_t* written);
-  Tensor new_output(const Param& param);
   // Checks the numbers of all params, and runs the body.
   void finish();
 };
@@ -123,26 +121,6 @@ void Interpreter::State::bind(const Param& param, const Tensor& tensor, uint8_t*
   }
 }
 
-// Allocates an output from the dims that are bound already, and binds the others.
-Tensor Interpreter::State::new_output(const Param& param) {
-  const BufferType& type = buffer_type(param.buffer);
-  std::vector<int64_t> shape;
-  for (size_t d = 0; d < type.shape.size(); ++d) {
-    const Number& dim = param.numbers[d];
-    if (dim.slot >= 0)
-      fail(param.buffer.span(), "buffer '{}': the inputs do not determine dim '{}'", param.buffer->name,
-           dim_text(dim.value));
-    shape.push_back(dim.expected->as_int(frame));
-  }
-  std::optional<int64_t> count = element_count(shape);
-  std::optional<int64_t> bytes = count ? checked_mul(*count, type.dtype.bytes()) : std::nullopt;
-  if (!bytes || *bytes > options.max_alloc_bytes)
-    fail(param.buffer.span(), "output '{}' is too large or has a negative dim", param.buffer->name);
-  Tensor result = Tensor::empty(std::move(shape), type.dtype);
-  if (*bytes > 0) std::memset(result.raw(), 0xff, static_cast<size_t>(*bytes));
-  return result;
-}
-
 void Interpreter::State::finish() {
   for (const Param& param : params) {
     const BufferState& state = frame.buffers[param.slot];
@@ -177,32 +155,6 @@ void Interpreter::run(std::span<const Tensor> buffers, std::span<const int64_t> 
     s.bind(s.params[i], buffers[i], flags ? flags->data() : nullptr);
   }
   s.finish();
-}
-
-std::vector<Tensor> Interpreter::run_on(std::span<const Tensor> inputs, std::span<const int64_t> scalars) {
-  State& s = *state_;
-  if (inputs.size() > s.params.size())
-    fail(s.function.span(), "expected at most {} buffers, got {}", s.params.size(), inputs.size());
-  s.begin(scalars);
-  for (size_t i = 0; i < inputs.size(); ++i) s.bind(s.params[i], inputs[i], nullptr);
-  std::vector<Tensor> outputs;
-  std::vector<WrittenBytes> written(s.params.size());
-  for (size_t i = inputs.size(); i < s.params.size(); ++i) {
-    outputs.push_back(s.new_output(s.params[i]));
-    written[i].assign(static_cast<size_t>(outputs.back().bytes()), 0);
-    s.bind(s.params[i], outputs.back(), written[i].data());
-  }
-  s.finish();
-  return outputs;
-}
-
-void interpret(const PrimFuncRef& function, std::span<const Tensor> buffers, std::span<const int64_t> scalars,
-               const InterpretOptions& options) {
-  Interpreter(function, options).run(buffers, scalars);
-}
-std::vector<Tensor> interpret_on(const PrimFuncRef& function, std::span<const Tensor> inputs,
-                                 std::span<const int64_t> scalars, const InterpretOptions& options) {
-  return Interpreter(function, options).run_on(inputs, scalars);
 }
 
 }  // namespace relaxc
