@@ -44,6 +44,29 @@ Stmt map_elements(const Stmt& stmt, const MapElement& fn) {
       });
 }
 
+std::optional<AffineLanes> as_affine_lanes(const Expr& e) {
+  if (const Broadcast* node = e.as<Broadcast>()) return AffineLanes{node->value, 0, node->lanes};
+  if (const Ramp* node = e.as<Ramp>()) {
+    auto stride = as_int(node->stride);
+    return stride ? std::optional(AffineLanes{node->base, *stride, node->lanes}) : std::nullopt;
+  }
+  const Binary* node = e.as<Binary>();
+  if (!node || !dtype_of(e).is_int()) return std::nullopt;
+  bool is_sum = node->op == BinaryOp::kAdd || node->op == BinaryOp::kSub;
+  if (!is_sum && node->op != BinaryOp::kMul) return std::nullopt;
+  auto a = as_affine_lanes(node->a), b = as_affine_lanes(node->b);
+  if (!a || !b) return std::nullopt;
+  if (is_sum) {
+    bool adds = node->op == BinaryOp::kAdd;
+    return AffineLanes{adds ? a->base + b->base : a->base - b->base, a->stride + (adds ? b->stride : -b->stride),
+                       a->lanes};
+  }
+  if (a->stride != 0) std::swap(a, b);
+  auto factor = b->stride != 0 ? as_int(a->base) : 0;
+  if (a->stride != 0 || !factor) return std::nullopt;
+  return AffineLanes{b->base * a->base, b->stride * *factor, a->lanes};
+}
+
 std::optional<Stmt> row_by_row(const Stmt& tile, const std::unordered_set<const NodeHeader*>& rows, const Expr& count,
                                const Analyzer& facts) {
   VarRef row = make_dim("row");
