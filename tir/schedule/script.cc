@@ -502,13 +502,9 @@ AttrValue schedule_value(std::string_view text, ScheduleNames names) {
   return evaluate(*at, origin, std::move(names));
 }
 
-void ScheduleDefinition::apply(Schedule& schedule) const {
-  if (!body_)
-    fail(span,
-         "S.use chooses a rule for a whole compile, and this text is steps on one schedule; give it in a file of "
-         "schedules (--schedules, CompileSettings::schedules)");
-  schedule.add_intrins(*body_->intrins);
-  Interpreter(schedule, body_->origin, body_->schedule_name).run(body_->lines);
+void ScheduleBody::operator()(Schedule& schedule, const Target&, Decisions&) const {
+  schedule.add_intrins(*intrins);
+  Interpreter(schedule, origin, schedule_name).run(lines);
 }
 
 }  // namespace relaxc
