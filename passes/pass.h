@@ -76,9 +76,6 @@ inline constexpr std::string_view kLowerKernels = "lower_kernels";
 std::vector<const Pass*> parse_passes(std::string_view text, const PassSettings& settings = {},
                                       std::string_view lowering = kLowerKernels);
 
-// Applies the passes of lower_kernels to one program, without the runner.
-PrimFuncRef lower_program(const PrimFuncRef& program, const PassSettings& settings = {});
-
 using ProgramMap = std::map<std::string, PrimFuncRef>;
 ProgramMap programs_of(const IRModule& module);
 

@@ -9,6 +9,7 @@
 #include "support/diagnostic.h"
 #include "tests/codegen/kernel_harness.h"
 #include "tests/interpret.h"
+#include "tests/lowering.h"
 #include "tir/dot_intrinsics.h"
 #include "tir/lower/lower.h"
 

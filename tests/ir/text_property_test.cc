@@ -7,6 +7,7 @@
 #include "ops/ops.h"
 #include "passes/pass.h"
 #include "support/diagnostic.h"
+#include "tests/lowering.h"
 #include "tests/ops/samples.h"
 #include "tir/lower/lower.h"
 #include "tir/rules/builtin_rules.h"

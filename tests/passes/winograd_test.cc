@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "tests/differential/differential.h"
+#include "tests/interpret_module.h"
 #include "tir/lower/lower.h"
 #include "tir/primitives/get_block.h"
 #include "tir/primitives/get_loops.h"

@@ -12,6 +12,7 @@
 #include "support/diagnostic.h"
 #include "tests/codegen/kernel_harness.h"
 #include "tests/interpret.h"
+#include "tests/lowering.h"
 #include "tests/narrow_dims.h"
 #include "tir/primitives/add_unit_loop.h"
 #include "tir/primitives/blockize.h"

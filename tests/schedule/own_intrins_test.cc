@@ -8,6 +8,7 @@
 #include "ir/text/parser.h"
 #include "passes/pass.h"
 #include "support/diagnostic.h"
+#include "tests/lowering.h"
 #include "tests/process.h"
 #include "tir/primitives/get_block.h"
 #include "tir/primitives/get_loops.h"
