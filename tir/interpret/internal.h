@@ -121,6 +121,20 @@ void write_element(char* at, DType dtype, Word value);
 
 std::vector<int64_t> dense_strides(const std::vector<int64_t>& shape);
 
+// A dim, stride or offset of a buffer whose memory comes from elsewhere: it binds its variable where that is new, and
+// must have the stated value.
+struct BufferNumber {
+  Expr value;
+  size_t place;  // among the dims, the strides and the offset
+  int slot;      // of the variable to bind, or -1
+  CodePtr expected = nullptr;
+  void bind(Frame& frame, const BufferState& state) const;
+  void check(Frame& frame, const BufferState& state, const char* role, const Buffer& buffer) const;
+
+ private:
+  int64_t of(const BufferState& state) const;
+};
+
 // Where an element is, and the flags of its bytes (BufferState::written).
 struct Place {
   char* at;
@@ -163,6 +177,9 @@ class Compiler {
   // The same if it is a variable that has no slot yet, else -1.
   int define_if_new(const Expr& value);
   int define_buffer(const Buffer& buffer) { return buffer_slots_[buffer.get()] = buffer_count_++; }
+  // The numbers that the type states, dims first, with slots for new variables; set_expected() when all are defined.
+  std::vector<BufferNumber> numbers_of(const BufferType& type);
+  void set_expected(std::vector<BufferNumber>& numbers);
   // A frame with room for all that is defined.
   Frame frame() const;
 

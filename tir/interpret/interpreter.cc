@@ -11,19 +11,10 @@ namespace relaxc {
 using namespace interpreter;
 
 struct Interpreter::State {
-  // A dim, stride or offset of a param: binds its variable, or is checked against the tensor once all are bound.
-  struct Number {
-    Expr value;
-    size_t place;  // among the dims, the strides and the offset
-    int slot;      // of the variable to bind, or -1
-    CodePtr expected = nullptr;
-    int64_t of(const BufferState& state) const;
-    std::string name(size_t rank) const;
-  };
   struct Param {
     Buffer buffer;
     int slot;
-    std::vector<Number> numbers = {};  // the dims first; strides and offset only if the type has them
+    std::vector<BufferNumber> numbers;
   };
 
   PrimFuncRef function;
@@ -40,47 +31,16 @@ struct Interpreter::State {
   void finish();
 };
 
-namespace {
-
-// "n", "4", or the fallback print.
-std::string dim_text(const Expr& dim) {
-  if (const Var* var = dim.as<Var>()) return var->name;
-  if (auto known = as_int(dim)) return std::to_string(*known);
-  return debug_print(dim);
-}
-
-}  // namespace
-
-int64_t Interpreter::State::Number::of(const BufferState& state) const {
-  size_t rank = state.shape.size();
-  if (place < rank) return state.shape[place];
-  return place < 2 * rank ? state.strides[place - rank] : state.offset;
-}
-
-std::string Interpreter::State::Number::name(size_t rank) const {
-  if (place < rank) return fmt::format("dim {}", place);
-  return place < 2 * rank ? fmt::format("the stride of dim {}", place - rank) : "the element offset";
-}
-
 void Interpreter::State::compile() {
   Compiler compiler(options.check_regions);
   for (const VarRef& param : function->params) {
     if (param.type().is<PrimType>()) scalars.emplace_back(param, compiler.define(param));
   }
   for (const Buffer& buffer : buffer_params(function)) {
-    const BufferType& type = buffer_type(buffer);
-    Param& param = params.emplace_back(Param{buffer, compiler.define_buffer(buffer)});
-    size_t rank = type.shape.size();
-    auto add = [&](const Expr& value, size_t place) {
-      param.numbers.push_back({value, place, compiler.define_if_new(value)});
-    };
-    for (size_t d = 0; d < rank; ++d) add(type.shape[d], d);
-    for (size_t d = 0; d < type.strides.size(); ++d) add(type.strides[d], rank + d);
-    if (type.elem_offset) add(*type.elem_offset, 2 * rank);
+    int slot = compiler.define_buffer(buffer);
+    params.push_back({buffer, slot, compiler.numbers_of(buffer_type(buffer))});
   }
-  for (Param& param : params) {  // a dim may use what a later buffer binds
-    for (Number& number : param.numbers) number.expected = compiler.expr(number.value);
-  }
+  for (Param& param : params) compiler.set_expected(param.numbers);  // a dim may use what a later buffer binds
   body = compiler.stmt(initialize_empty_reductions(function)->body);
   frame = compiler.frame();
 }
@@ -116,22 +76,13 @@ void Interpreter::State::bind(const Param& param, const Tensor& tensor, uint8_t*
   state.offset = 0;
   state.shape = tensor.shape();
   state.strides = dense_strides(tensor.shape());
-  for (const Number& number : param.numbers) {
-    if (number.slot >= 0) frame.slots[number.slot] = number.of(state);
-  }
+  for (const BufferNumber& number : param.numbers) number.bind(frame, state);
 }
 
 void Interpreter::State::finish() {
   for (const Param& param : params) {
-    const BufferState& state = frame.buffers[param.slot];
-    size_t rank = state.shape.size();
-    for (const Number& number : param.numbers) {
-      bool is_stride = number.place >= rank && number.place < 2 * rank;
-      int64_t value = number.of(state), expected = number.expected->as_int(frame);
-      if (value == expected || (is_stride && state.shape[number.place - rank] <= 1)) continue;
-      fail(param.buffer.span(), "buffer '{}': {} is {}, expected {} = {}", param.buffer->name, number.name(rank), value,
-           dim_text(number.value), expected);
-    }
+    for (const BufferNumber& number : param.numbers)
+      number.check(frame, frame.buffers[param.slot], "buffer", param.buffer);
   }
   body->run(frame);
 }
