@@ -27,8 +27,6 @@ struct Interpreter::State {
   void compile();
   void begin(std::span<const int64_t> values);
   void bind(const Param& param, const Tensor& tensor, uint8_t* written);
-  // Checks the numbers of all params, and runs the body.
-  void finish();
 };
 
 void Interpreter::State::compile() {
@@ -79,14 +77,6 @@ void Interpreter::State::bind(const Param& param, const Tensor& tensor, uint8_t*
   for (const BufferNumber& number : param.numbers) number.bind(frame, state);
 }
 
-void Interpreter::State::finish() {
-  for (const Param& param : params) {
-    for (const BufferNumber& number : param.numbers)
-      number.check(frame, frame.buffers[param.slot], "buffer", param.buffer);
-  }
-  body->run(frame);
-}
-
 Interpreter::Interpreter(PrimFuncRef function, InterpretOptions options)
     : state_(new State{with_vscale(function, options.vscale), options}) {
   state_->compile();
@@ -105,7 +95,11 @@ void Interpreter::run(std::span<const Tensor> buffers, std::span<const int64_t> 
                  flags->size(), describe(buffers[i]));
     s.bind(s.params[i], buffers[i], flags ? flags->data() : nullptr);
   }
-  s.finish();
+  for (const State::Param& param : s.params) {
+    for (const BufferNumber& number : param.numbers)
+      number.check(s.frame, s.frame.buffers[param.slot], "buffer", param.buffer);
+  }
+  s.body->run(s.frame);
 }
 
 }  // namespace relaxc

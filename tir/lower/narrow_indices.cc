@@ -92,19 +92,10 @@ class Narrower final : public Rewriter {
 
   // Returns the expression that one lane computes, with the lane as a variable.
   Expr one_lane(const Expr& e) {
-    DType element = dtype_of(e).element();
-    if (const Broadcast* node = e.as<Broadcast>()) return node->value;
-    if (const Ramp* node = e.as<Ramp>()) {
-      auto [lane, is_new] = lanes_.try_emplace(node->lanes, make_dim("lane"));
-      if (is_new) facts_.bind(lane->second, Interval{0, node->lanes - 1});
-      return node->base + cast_to(lane->second, element) * node->stride;
-    }
-    if (const Binary* node = e.as<Binary>()) return binary(node->op, one_lane(node->a), one_lane(node->b));
-    if (const Cast* node = e.as<Cast>(); node && dtype_of(node->value).is_integral())
-      return cast_to(one_lane(node->value), element);
-    if (const Select* node = e.as<Select>())
-      return select(make_var("any", prim_type(kBool)), one_lane(node->a), one_lane(node->b));
-    return make_var("any", prim_type(element));
+    auto [lane, is_new] = lanes_.try_emplace(dtype_of(e).lanes, make_dim("lane"));
+    if (is_new) facts_.bind(lane->second, Interval{0, lane->first - 1});
+    return lane_of(e, lane->second,
+                   [](const Expr& any) { return make_var("any", prim_type(dtype_of(any).element())); });
   }
   Interval bounds(const Expr& e) { return facts_.bounds(one_lane(e)); }
 

@@ -22,6 +22,9 @@ struct AffineLanes {
 // Returns a vector of integers in that form, where its operations show it.
 std::optional<AffineLanes> as_affine_lanes(const Expr& e);
 
+// Returns one lane of a vector expression; `other` gives that of loads, calls and variables.
+Expr lane_of(const Expr& e, const Expr& lane, const std::function<Expr(const Expr&)>& other);
+
 // An element of a buffer, or a vector of them.
 struct Element {
   Buffer buffer;
