@@ -66,7 +66,7 @@ void schedule_program(Schedule& sch, const Target& target, Decisions& decisions)
   BlockRV root = sch.apply(GetBlock{"root"});
   std::map<std::string, int> blocks_of_name;  // several blocks may have one name, and each has its own decisions
   std::vector<std::string> prefixes;          // of the blocks that are not inlined
-  // Steps that are refused leave a program that means the same; what else can be done with it is.
+  // A refused step leaves the program as it was, and the others are still tried.
   for (const BlockRV& rv : sch.apply(GetChildBlocks{root})) {
     Ref<Block> block = cast<Block>(sch.get(rv));
     int number = ++blocks_of_name[block->name];

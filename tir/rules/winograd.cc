@@ -6,7 +6,7 @@
 //     for each of 36, panel of filters, tile of patches:              register tile, the next panel fetched ahead
 //     for patch, filter block: rows (in registers), result            with the elementwise operators behind it
 //
-// Any extents will do. Groups are whole, so that only widths and heights that four does not divide leave conditions.
+// Extents may be any. Groups are whole, so that only widths and heights that four does not divide leave conditions.
 // Groups run on all threads where there are many, else the loops inside of a group do.
 #include "tir/rules/winograd.h"
 
@@ -25,9 +25,9 @@ namespace {
 // F(4x4, 3x3): a patch gives 4 x 4 pixels of the result and is transformed to 6 x 6 points.
 constexpr int64_t kPixels = 4, kPoints = 6 * 6;
 
-// Bounds the patches in a group. At least a register tile of them: weights are read from memory once for each group. At
-// most what the L2 cache holds, rounded up to a power of two, where threads share a group: all points of patch and
-// product, for a typical number of channels and filters.
+// Bounds the patches in a group. There is at least a register tile of them, as weights are read from memory once for
+// each group. Where threads share a group, it holds at most the patches whose points and products fit in the L2 cache,
+// for a typical number of channels and filters, rounded up to a power of two.
 struct GroupBounds {
   int64_t least, most, enough_groups;
 };

@@ -27,7 +27,7 @@ std::string_view called(const Line& line) {
   const Syntax& callee = *line.value->children[0];
   return callee.kind == SyntaxKind::kAttribute ? callee.text : std::string_view();
 }
-// S.intrin("name", description, implementation), or TensorIntrin.register(...).
+// Returns whether the line is S.intrin("name", description, implementation) or TensorIntrin.register(...).
 bool is_intrin(const Line& line) { return called(line) == "intrin" || called(line) == "register"; }
 uint32_t first_line(const Line& line) {
   uint32_t result = line.line;
@@ -35,7 +35,7 @@ uint32_t first_line(const Line& line) {
   return result;
 }
 
-// The file's tensor programs and nothing else, at their lines.
+// Returns the text with nothing but its tensor programs, at their lines.
 std::string only_programs(std::string_view text, const Lines& lines) {
   std::vector<std::pair<uint32_t, uint32_t>> kept;  // [first, end)
   for (size_t i = 0; i < lines.size(); ++i) {
@@ -54,7 +54,7 @@ std::string only_programs(std::string_view text, const Lines& lines) {
   return result;
 }
 
-// A line of a module that schedules stand beside.
+// Returns whether the line belongs to a module that the schedules stand beside.
 bool is_of_module(const Line& line) {
   return has_decorator(line, "ir_module") || (line.kind == LineKind::kFunction && has_decorator(line, "function"));
 }
@@ -100,7 +100,7 @@ std::shared_ptr<const TensorIntrins> read_intrins(const std::shared_ptr<const Or
   return table;
 }
 
-// The lines of a file of schedules, without those of a module that they stand beside, which is for its own reader.
+// The lines of a file of schedules, without those of a module beside them, which parse_module reads.
 struct ScriptFile {
   std::shared_ptr<const Origin> origin;
   Lines lines;
