@@ -9,9 +9,7 @@
 
 namespace relaxc {
 
-namespace {
-
-const std::vector<GraphRule>& table() {
+std::span<const GraphRule> graph_rules() {
   static const std::vector<GraphRule> kRules = {
       {"image_layout",
        "nn.conv2d",
@@ -31,6 +29,8 @@ const std::vector<GraphRule>& table() {
   return kRules;
 }
 
+namespace {
+
 template <class Row>
 void check_names(const ScheduleRule& rule, const Row& row) {
   for (const auto& [name, value] : rule.given) {
@@ -46,13 +46,11 @@ void check_names(const ScheduleRule& rule, const Row& row) {
 }
 
 const GraphRule* find_graph_rule(std::string_view name) {
-  auto row = std::ranges::find(table(), name, &GraphRule::name);
-  return row == table().end() ? nullptr : &*row;
+  auto row = std::ranges::find(graph_rules(), name, &GraphRule::name);
+  return row == graph_rules().end() ? nullptr : &*row;
 }
 
 }  // namespace
-
-std::span<const GraphRule> graph_rules() { return table(); }
 
 std::string operator_name(const VarRef& var) {
   const Span& span = var.span();
@@ -94,7 +92,7 @@ void check_rules(const std::vector<ScheduleRule>& rules) {
     if (!graph && !built_in) {
       std::vector<std::string> names;
       for (const ScheduleRule& known : builtin_schedule_rules()) names.push_back(known.name);
-      for (const GraphRule& known : table()) names.push_back(known.name);
+      for (const GraphRule& known : graph_rules()) names.push_back(known.name);
       fail(rule.span, "there is no rule '{}'; there are: {}", rule.uses, fmt::join(names, ", "));
     }
     if (built_in ? !rule.at.empty() : !rule.function.empty())

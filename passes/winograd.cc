@@ -7,7 +7,6 @@
 #include "tir/compute.h"
 #include "tir/rules/cost_model.h"
 #include "tir/rules/lanes.h"
-#include "tir/rules/winograd.h"
 #include "vm/file_memory.h"
 
 namespace relaxc {
@@ -140,7 +139,8 @@ bool winograd_gains(int64_t in_channels, int64_t out_channels, const std::vector
   using namespace cost_model;
   // Fewer patches than a register tile make reading the weights take longer than the arithmetic, unless the weights are
   // small enough to come from the cache.
-  int64_t many_patches = patches_in_tile(2, target), small_weight_bytes = kSmallWeightsInL2 * target.l2_of_core();
+  int64_t many_patches = rows_in_registers(2, kElementRegisters, target),
+          small_weight_bytes = kSmallWeightsInL2 * target.l2_of_core();
   auto images = as_int(out[0]), height = as_int(out[2]), width = as_int(out[3]);
   if (std::ranges::any_of(out, [](const Expr& dim) { return is_int(dim, 0); })) return false;
   int64_t patches = many_patches;

@@ -1,6 +1,6 @@
 // The last of the built-in rules: takes any program. Elementwise blocks go into their readers where that saves memory
-// traffic without repeating work; each block that is left is scheduled for itself, as a reduction (reduction.h) or
-// element by element (elementwise.h). A program that is not a list of plain nests (find_nests), such as one that
+// traffic without repeating work; each block that is left is scheduled for itself, as a reduction or
+// element by element (blocks.h). A program that is not a list of plain nests (find_nests), such as one that
 // somebody scheduled by hand, stays as it is.
 
 #include <algorithm>
@@ -8,11 +8,10 @@
 
 #include "ir/op_names.h"
 #include "tir/analysis/conditions.h"
+#include "tir/rules/blocks.h"
 #include "tir/rules/builtin_rules.h"
 #include "tir/rules/contraction.h"
 #include "tir/rules/cost_model.h"
-#include "tir/rules/elementwise.h"
-#include "tir/rules/reduction.h"
 
 namespace relaxc {
 

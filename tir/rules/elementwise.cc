@@ -1,10 +1,8 @@
-#include "tir/rules/elementwise.h"
-
 #include <algorithm>
 #include <bit>
 
+#include "tir/rules/blocks.h"
 #include "tir/rules/cost_model.h"
-#include "tir/rules/lanes.h"
 
 namespace relaxc {
 

@@ -1,11 +1,9 @@
-#include "tir/rules/reduction.h"
-
 #include <algorithm>
 #include <tuple>
 
 #include "tir/analysis/conditions.h"
+#include "tir/rules/blocks.h"
 #include "tir/rules/cost_model.h"
-#include "tir/rules/lanes.h"
 
 namespace relaxc {
 
