@@ -1,7 +1,8 @@
-#include "frontend/onnx/convolution.h"
-
+// Convolutions and pools: windows over the spatial dims of an input.
 #include <algorithm>
 #include <cmath>
+
+#include "frontend/onnx/node.h"
 
 namespace relaxc::onnx_import {
 

@@ -2,18 +2,38 @@
 #pragma once
 #include <onnx/onnx_pb.h>
 
+#include <memory>
+#include <optional>
 #include <string>
-#include <unordered_map>
+#include <vector>
 
-#include "frontend/onnx/value.h"
 #include "ir/arith.h"
+#include "ir/builder.h"
 #include "ops/attributes.h"
 #include "ops/common.h"
+#include "ops/evaluate.h"
 
 namespace relaxc::onnx_import {
 
 class GraphImporter;
 struct ConverterRow;
+
+// The importer's knowledge about an ONNX value: an expression, its contents when they are integers from which shapes
+// are made, or a list of values for sequences.
+struct ValueData;
+using Value = std::shared_ptr<ValueData>;
+
+struct ValueData {
+  std::optional<Expr> tensor = {};  // a leaf; made from the contents when the first operator needs it
+  std::optional<KnownTensor> contents = {};
+  std::optional<VarRef> stand_in = {};  // names the contents in operands until there is a tensor
+  bool is_sequence = false;
+  std::vector<Value> items = {};  // of a sequence
+  bool is_none = false;           // an optional without a value
+  bool poisoned = false;          // its node failed; the failure is reported already
+  const Builder* home = nullptr;  // where `tensor` may be cached
+};
+inline Value make_value(ValueData data) { return std::make_shared<ValueData>(std::move(data)); }
 using Outputs = std::vector<Value>;
 
 class Node {
@@ -194,6 +214,9 @@ struct ConverterRow {
 };
 // Converts the node to the operator of the same meaning that its row names.
 Expr convert_directly(Node& n);
+
+// Returns the convolution of x by the node's window attributes. x replaces input 0 of the node and has its shape.
+Expr convolve(Node& n, const Expr& x, const Expr& weight);
 
 std::vector<ConverterRow> math_converters();
 std::vector<ConverterRow> tensor_converters();
