@@ -15,15 +15,7 @@ Type infer_full(const OpCall& op) {
   if (op.rank(1) != 0) op.fail("the fill value has rank {}, expected 0", op.rank(1));
   return tensor_type(op.shape(0), op.attrs<DTypeAttrs>().dtype.value_or(op.dtype(1)));
 }
-PrimFuncRef lower_full(const OpCall& op) {
-  Type type = infer_full(op);
-  return compute_program(op, "T_full", type,
-                         [&](Inputs x, Axes) { return cast_to(load(x[0], {}), *tensor_dtype(type)); });
-}
-// Makes the program of a call without tensor arguments.
-PrimFuncRef filled(const OpCall& op, const char* name, const Type& type, const std::function<Expr(Axes)>& value) {
-  return compute_program(op, name, type, [&](Inputs, Axes i) { return value(i); });
-}
+Expr full_element(const OpCall& op, Inputs x, Axes) { return cast_to(load(x[0], {}), *tensor_dtype(infer_full(op))); }
 DType filled_dtype(const OpCall& op) { return op.attrs<FillAttrs>().dtype.value_or(*FillAttrs().dtype); }
 Type infer_filled(const OpCall& op) { return tensor_type(op.shape(0), filled_dtype(op)); }
 OpRow constant_fill(const char* name, const char* doc, double value) {
@@ -34,7 +26,8 @@ OpRow constant_fill(const char* name, const char* doc, double value) {
           .pattern = OpPattern::kInjective,
           .infer = infer_filled,
           .legalize = [=](const OpCall& op) {
-            return filled(op, "T_fill", infer_filled(op), [&](Axes) { return scalar_imm(value, filled_dtype(op)); });
+            return compute_program(op, "T_fill", infer_filled(op),
+                                   [&](Inputs, Axes) { return scalar_imm(value, filled_dtype(op)); });
           }};
 }
 
@@ -135,13 +128,11 @@ DType arange_dtype(const OpCall& op) {
   return op.attrs<DTypeAttrs>().dtype.value_or(natural);
 }
 Type infer_arange(const OpCall& op) { return tensor_type({arange_count(op)}, arange_dtype(op)); }
-PrimFuncRef lower_arange(const OpCall& op) {
+Expr arange_element(const OpCall& op, Inputs, Axes i) {
   Range range = range_of(op);
   DType wide = dtype_of(range.start).is_integral() && dtype_of(range.step).is_integral() ? kInt64 : kFloat64;
-  return filled(op, "T_arange", infer_arange(op), [&](Axes i) {
-    Expr offset = binary(BinaryOp::kMul, cast_to(i[0], wide), cast_to(range.step, wide));
-    return cast_to(binary(BinaryOp::kAdd, cast_to(range.start, wide), offset), arange_dtype(op));
-  });
+  Expr offset = binary(BinaryOp::kMul, cast_to(i[0], wide), cast_to(range.step, wide));
+  return cast_to(binary(BinaryOp::kAdd, cast_to(range.start, wide), offset), arange_dtype(op));
 }
 
 bool all_scalars(const Call& call, size_t first) {
@@ -201,11 +192,10 @@ Type infer_eye(const OpCall& op) {
   Expr rows = cast_to(op.arg(0), kInt64), columns = op.size() > 1 ? cast_to(op.arg(1), kInt64) : rows;
   return tensor_type({rows, columns}, filled_dtype(op));
 }
-PrimFuncRef lower_eye(const OpCall& op) {
+Expr eye_element(const OpCall& op, Inputs, Axes i) {
   DType dtype = filled_dtype(op);
   Expr k = op.size() > 2 ? near_diagonal(op.arg(2)) : int_imm(0);
-  return filled(op, "T_eye", infer_eye(op),
-                [&](Axes i) { return select(equal(i[1] - i[0], k), one(dtype), zero(dtype)); });
+  return select(equal(i[1] - i[0], k), one(dtype), zero(dtype));
 }
 
 Type infer_hamming_window(const OpCall& op) {
@@ -229,9 +219,8 @@ Type infer_scalar_to_tensor(const OpCall& op) {
   if (!op.arg(0).type().is<PrimType>()) op.fail("expected a scalar");
   return tensor_type({}, op.attrs<DTypeAttrs>().dtype.value_or(dtype_of(op.arg(0))));
 }
-PrimFuncRef lower_scalar_to_tensor(const OpCall& op) {
-  Type type = infer_scalar_to_tensor(op);
-  return filled(op, "T_scalar", type, [&](Axes) { return cast_to(op.arg(0), *tensor_dtype(type)); });
+Expr scalar_to_tensor_element(const OpCall& op, Inputs, Axes) {
+  return cast_to(op.arg(0), *tensor_dtype(infer_scalar_to_tensor(op)));
 }
 
 }  // namespace
@@ -246,7 +235,7 @@ std::vector<OpRow> create_ops() {
        .pattern = injective,
        .infer = infer_full,
        .infer_partial = infer_stated_dtype,
-       .legalize = lower_full},
+       .legalize = by_element("T_full", infer_full, full_element)},
       full_like(),
       constant_fill("relax.zeros", "every element is 0", 0),
       constant_fill("relax.ones", "every element is 1", 1),
@@ -269,7 +258,7 @@ std::vector<OpRow> create_ops() {
        .attrs = op_attrs<DTypeAttrs>(),
        .pattern = injective,
        .infer = infer_arange,
-       .legalize = lower_arange,
+       .legalize = by_element("T_arange", infer_arange, arange_element),
        .complete = complete_arange},
       triangle("relax.tril", "the elements on and below diagonal k, 0 above it", BinaryOp::kLE),
       triangle("relax.triu", "the elements on and above diagonal k, 0 below it", BinaryOp::kGE),
@@ -281,7 +270,7 @@ std::vector<OpRow> create_ops() {
        .attrs = op_attrs<FillAttrs>(),
        .pattern = injective,
        .infer = infer_eye,
-       .legalize = lower_eye,
+       .legalize = by_element("T_eye", infer_eye, eye_element),
        .complete = complete_eye},
       {.name = "relax.shape_to_tensor",
        .doc = "the dims as an int64 tensor",
@@ -295,7 +284,7 @@ std::vector<OpRow> create_ops() {
        .attrs = op_attrs<DTypeAttrs>(),
        .pattern = injective,
        .infer = infer_scalar_to_tensor,
-       .legalize = lower_scalar_to_tensor},
+       .legalize = by_element("T_scalar", infer_scalar_to_tensor, scalar_to_tensor_element)},
   };
 }
 

@@ -53,16 +53,14 @@ Type infer_masked_fill(const OpCall& op) {
   return tensor_type(broadcast_shapes(op, op.shape(0), op.shape(1)), op.dtype(0));
 }
 
-PrimFuncRef lower_identity(const OpCall& op) {
-  return compute_program(op, "T_identity", infer_like_first(op), [](Inputs x, Axes i) { return at(x[0], i); });
-}
+Expr identity_element(const OpCall&, Inputs x, Axes i) { return at(x[0], i); }
 OpRow mark(const char* name, const char* doc) {
   return {.name = name,
           .doc = doc,
           .inputs = {{"input", "the tensor"}},
           .pattern = OpPattern::kElementwise,
           .infer = infer_like_first,
-          .legalize = lower_identity};
+          .legalize = by_element("T_identity", infer_like_first, identity_element)};
 }
 // Makes the row of the gradient of an operator with respect to its argument `of`, which is argument 1 here.
 OpRow gradient(const char* op, const char* of, std::vector<OpInput> inputs, std::vector<OpAttr> attrs,
