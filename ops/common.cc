@@ -127,8 +127,7 @@ PrimFuncRef compute_program(const OpCall& op, const std::string& name, const Typ
   return b.finish({b.compute(name, *tensor_dtype(result), *known_shape(result), [&](Axes i) { return value(x, i); })});
 }
 
-std::function<PrimFuncRef(const OpCall&)> by_element(const char* stage, Type (*infer)(const OpCall&),
-                                                     Expr (*element)(const OpCall&, Inputs, Axes)) {
+std::function<PrimFuncRef(const OpCall&)> by_element(std::string stage, Type (*infer)(const OpCall&), Element element) {
   return [=](const OpCall& op) {
     return compute_program(op, stage, infer(op), [&](Inputs x, Axes i) { return element(op, x, i); });
   };

@@ -67,8 +67,8 @@ PrimFuncRef compute_program(const OpCall& op, const std::string& name, const Typ
                             const std::function<Expr(Inputs x, Axes i)>& value);
 // Makes the legalize of an operator of which each element is computed by itself: a program of the stage out[i] =
 // element(op, x, i), where out has the type that infer gives.
-std::function<PrimFuncRef(const OpCall&)> by_element(const char* stage, Type (*infer)(const OpCall&),
-                                                     Expr (*element)(const OpCall&, Inputs x, Axes i));
+using Element = std::function<Expr(const OpCall& op, Inputs x, Axes i)>;
+std::function<PrimFuncRef(const OpCall&)> by_element(std::string stage, Type (*infer)(const OpCall&), Element element);
 // These complete one attribute of a row's list, found by its name: with_choices gives the values of a string,
 // with_extension says that Relax does not have it, and with_default_from names the attribute whose value None stands
 // for.

@@ -25,17 +25,14 @@ OpRow constant_fill(const char* name, const char* doc, double value) {
           .attrs = op_attrs<FillAttrs>(),
           .pattern = OpPattern::kInjective,
           .infer = infer_filled,
-          .legalize = [=](const OpCall& op) {
-            return compute_program(op, "T_fill", infer_filled(op),
-                                   [&](Inputs, Axes) { return scalar_imm(value, filled_dtype(op)); });
-          }};
+          .legalize = by_element("T_fill", infer_filled,
+                                 [=](const OpCall& op, Inputs, Axes) { return scalar_imm(value, filled_dtype(op)); })};
 }
 
 // The result has the shape and dtype of x, unless the attribute gives another dtype.
 DType like_dtype(const OpCall& op) { return op.attrs<DTypeAttrs>().dtype.value_or(op.dtype(0)); }
 Type infer_like(const OpCall& op) { return tensor_type(op.shape(0), like_dtype(op)); }
-using LikeValue = std::function<Expr(const OpCall&, Inputs, Axes, DType)>;
-OpRow like(const char* name, const char* doc, const std::vector<OpInput>& more, const LikeValue& value) {
+OpRow like(const char* name, const char* doc, const std::vector<OpInput>& more, const Element& element) {
   std::vector<OpInput> inputs = {{"x", "gives the shape, and the dtype unless stated"}};
   inputs.insert(inputs.end(), more.begin(), more.end());
   return {.name = name,
@@ -45,23 +42,22 @@ OpRow like(const char* name, const char* doc, const std::vector<OpInput>& more, 
           .pattern = OpPattern::kInjective,
           .infer = infer_like,
           .infer_partial = infer_stated_dtype_same_rank,
-          .legalize = [=](const OpCall& op) {
-            return compute_program(op, "T_like", infer_like(op),
-                                   [&](Inputs x, Axes i) { return value(op, x, i, like_dtype(op)); });
-          }};
+          .legalize = by_element("T_like", infer_like, element)};
 }
 OpRow constant_like(const char* name, const char* doc, double constant) {
-  return like(name, doc, {}, [=](const OpCall&, Inputs, Axes, DType dtype) { return scalar_imm(constant, dtype); });
+  return like(name, doc, {}, [=](const OpCall& op, Inputs, Axes) { return scalar_imm(constant, like_dtype(op)); });
 }
 OpRow full_like() {
   OpRow row = like("relax.full_like", "every element is fill_value", {{"fill_value", "scalar tensor"}},
-                   [](const OpCall&, Inputs x, Axes, DType dtype) { return cast_to(load(x[1], {}), dtype); });
+                   [](const OpCall& op, Inputs x, Axes) { return cast_to(load(x[1], {}), like_dtype(op)); });
   row.infer = [](const OpCall& op) {
     require_rank(op, 1, 0);
     return infer_like(op);
   };
   return row;
 }
+// Returns 1 on diagonal k of a matrix, and 0 elsewhere.
+Expr on_diagonal(Axes i, const Expr& k, DType dtype) { return select(equal(i[1] - i[0], k), one(dtype), zero(dtype)); }
 // The diagonal is the main one by default.
 void complete_diagonal(Call& call) {
   if (call.args.size() == 1) call.args.push_back(int_imm(0));
@@ -69,9 +65,9 @@ void complete_diagonal(Call& call) {
 
 OpRow eye_like() {
   OpRow row = like("relax.eye_like", "1 on diagonal k, 0 elsewhere", {{"k", "int64 scalar", OpInput::Arity::kOptional}},
-                   [](const OpCall& op, Inputs, Axes i, DType dtype) {
+                   [](const OpCall& op, Inputs, Axes i) {
                      Expr k = op.size() > 1 ? op.arg(1) : int_imm(0);
-                     return select(equal(i[1] - i[0], cast_to(k, kInt64)), one(dtype), zero(dtype));
+                     return on_diagonal(i, cast_to(k, kInt64), like_dtype(op));
                    });
   row.infer = [](const OpCall& op) {
     require_rank(op, 0, 2);
@@ -122,7 +118,7 @@ Expr arange_count(const OpCall& op) {
 // Integers give the dtype of the start, and floats that of the last float.
 DType arange_dtype(const OpCall& op) {
   Range range = range_of(op);
-  DType natural = range.has_integers() ? dtype_of(range.start) : kFloat32;
+  DType natural = dtype_of(range.start);
   for (const Expr& bound : {range.start, range.end, range.step})
     natural = dtype_of(bound).is_integral() ? natural : dtype_of(bound);
   return op.attrs<DTypeAttrs>().dtype.value_or(natural);
@@ -165,12 +161,10 @@ Type infer_triangle(const OpCall& op) {
   return infer_like_first(op);
 }
 OpRow triangle(const char* name, const char* doc, BinaryOp keep) {
-  auto lower = [=](const OpCall& op) {
+  auto element = [=](const OpCall& op, Inputs x, Axes i) {
     Expr k = op.size() > 1 ? near_diagonal(op.arg(1)) : int_imm(0);
-    return compute_program(op, "T_trilu", infer_triangle(op), [&](Inputs x, Axes i) {
-      Expr row = i[i.size() - 2], column = i[i.size() - 1];
-      return select(binary(keep, column - row, k), at(x[0], i), zero(op.dtype(0)));
-    });
+    Expr row = i[i.size() - 2], column = i[i.size() - 1];
+    return select(binary(keep, column - row, k), at(x[0], i), zero(op.dtype(0)));
   };
   return {.name = name,
           .doc = doc,
@@ -178,7 +172,7 @@ OpRow triangle(const char* name, const char* doc, BinaryOp keep) {
                      {"k", "int64 scalar: the diagonal, 0 is the main one", OpInput::Arity::kOptional}},
           .pattern = OpPattern::kInjective,
           .infer = infer_triangle,
-          .legalize = lower,
+          .legalize = by_element("T_trilu", infer_triangle, element),
           .complete = complete_diagonal};
 }
 
@@ -193,9 +187,7 @@ Type infer_eye(const OpCall& op) {
   return tensor_type({rows, columns}, filled_dtype(op));
 }
 Expr eye_element(const OpCall& op, Inputs, Axes i) {
-  DType dtype = filled_dtype(op);
-  Expr k = op.size() > 2 ? near_diagonal(op.arg(2)) : int_imm(0);
-  return select(equal(i[1] - i[0], k), one(dtype), zero(dtype));
+  return on_diagonal(i, op.size() > 2 ? near_diagonal(op.arg(2)) : int_imm(0), filled_dtype(op));
 }
 
 Type infer_hamming_window(const OpCall& op) {

@@ -156,11 +156,8 @@ OpRow parametric(const std::string& name, const char* onnx, const char* doc, Exp
           .attrs = op_attrs<A>(),
           .pattern = OpPattern::kElementwise,
           .infer = infer_like_first,
-          .legalize = [=](const OpCall& op) {
-            A attrs = op.attrs<A>();
-            return compute_program(op, stage_name(name), infer_like_first(op),
-                                   [&](Inputs x, Axes i) { return fn(at(x[0], i), attrs); });
-          }};
+          .legalize = by_element(stage_name(name), infer_like_first,
+                                 [=](const OpCall& op, Inputs x, Axes i) { return fn(at(x[0], i), op.attrs<A>()); })};
 }
 
 Type infer_cast(const OpCall& op) { return tensor_type(op.shape(0), op.attrs<CastAttrs>().dtype); }
