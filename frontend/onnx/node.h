@@ -95,6 +95,8 @@ class Node {
   double attr_float(const char* name, double otherwise);
   std::string attr_string(const char* name, std::string otherwise);
   std::optional<std::vector<int64_t>> attr_ints(const char* name);
+  // Returns `count` numbers, each of which is `otherwise` when the attribute is absent.
+  std::vector<int64_t> attr_ints(const char* name, size_t count, int64_t otherwise);
   std::vector<double> attr_floats(const char* name);
   std::vector<std::string> attr_strings(const char* name);
   std::optional<Tensor> attr_tensor(const char* name);
