@@ -14,7 +14,7 @@ PrimFuncRef with_op_name(const PrimFuncRef& program, const std::string& op) {
   std::optional<Ref<Block>> anchor;
   walk(program->body, [&](const Ref<Block>& block) {
     auto reduces = [](const Block& b) { return !axes_of(b, IterKind::kReduce).empty(); };
-    if (block->name == "root") return true;
+    if (block->name == kRootBlock) return true;
     if (!anchor || reduces(*block) || !reduces(**anchor)) anchor = block;
     return false;
   });
