@@ -205,10 +205,9 @@ void Parser::tir_return(const Line& line, bool is_last) {
 
 BufferRegion Parser::region(const Syntax& at) {
   if (is_name(at)) {
-    Buffer whole = buffer(at);
-    BufferRegion result{whole, {}};
-    for (const Expr& extent : buffer_type(whole).shape) result.ranges.push_back({int_imm(0, dtype_of(extent)), extent});
-    return result;
+    BufferRegion whole{buffer(at), {}};
+    for (const Expr& dim : buffer_type(whole.buffer).shape) whole.ranges.push_back({int_imm(0, dtype_of(dim)), dim});
+    return whole;
   }
   if (at.kind != SyntaxKind::kSubscript) fail(at, "expected a region of a buffer: A[0:4, j]");
   Buffer source = buffer(*at.children[0]);

@@ -28,11 +28,6 @@ Parser::LoopHeads Parser::loop_heads(const Line& line) {
   return result;
 }
 
-Parser::LoopHead Parser::loop_head(const Syntax& target, std::string name, Range range) const {
-  VarRef var = make_var(std::move(name), prim_type(dtype_of(range.extent)), span(target));
-  return {var, std::move(range), &target};
-}
-
 // `start` may be null, which means 0.
 Range Parser::loop_range(const Syntax* start, const Syntax& stop, const Syntax& at) {
   Value end = eval(stop), min = start ? eval(*start) : Value{int_imm(0, default_int_), true};
@@ -62,7 +57,7 @@ Parser::LoopHeads Parser::grid_heads(const Line& line) {
       const Syntax& extent = *call.children[next++];
       bool pair = extent.kind == SyntaxKind::kTuple && extent.children.size() == 2;
       Range range = loop_range(pair ? extent.children[0] : nullptr, pair ? *extent.children[1] : extent, extent);
-      result.heads.push_back(loop_head(*target, many ? fmt::format("{}_{}", name, i) : name, std::move(range)));
+      result.add(*target, many ? fmt::format("{}_{}", name, i) : name, std::move(range), span(*target));
     }
   }
   return result;
@@ -95,13 +90,12 @@ Parser::LoopHeads Parser::range_head(const Line& line, ForKind kind) {
   if (const Syntax* named = keyword(call, "start")) start = named;
   if (!stop || bounds.size() > 3)
     fail(call, "expected an extent, or start, stop and step; got {} arguments", bounds.size());
-  std::string name = name_of_target(*targets[0]);
   Range range = loop_range(start, *stop, call);
   if (const Syntax* stated = keyword(call, "dtype"))
     range = {cast_to(range.min, dtype(*stated)), cast_to(range.extent, dtype(*stated))};
   const Syntax* step = bounds.size() == 3 ? bounds[2] : keyword(call, "step");
   if (!is_none(step)) result.step = loop_step(*step, dtype_of(range.extent));
-  result.heads.push_back(loop_head(*targets[0], std::move(name), std::move(range)));
+  result.add(*targets[0], name_of_target(*targets[0]), std::move(range), span(*targets[0]));
   if (axis) result.thread = thread_tag(*axis);
   if ((result.kind == ForKind::kThreadBinding) != !result.thread.empty())
     fail(call, "'thread' belongs to T.thread_binding, and is required there");
@@ -285,36 +279,36 @@ Stmt Parser::assertion(const Syntax& test, const Syntax* message, const Line& li
 bool Parser::scoped_form(const Syntax& call, const Syntax* target, const Line& line, Style style, const Rest& rest) {
   std::string path = called(call);
   bool with = style == Style::kWith;
-  // The form with T.let(v, e): is of 2022.
-  bool early_let = with && path == "T.Let" && positional(call) == 2 && is_name(*call.children[1]);
-  bool lets = early_let || path == "T.LetStmt";
-  bool allocates = path == "T.allocate" || path == "T.allocate_const";
-  bool declares = with && (path == "T.decl_buffer" || path == "T.alloc_buffer");
+  if (path == "T.realize" || path == "T.prefetch") fail(unsupported(call), "{} is not supported yet", path);
   if (path == "T.env_thread" && target) {
     std::string thread = thread_tag(required(call, 0, "thread_tag"));
     scopes_.define(name_of_target(*target), Entity{.form = Entity::Form::kThread, .thread = thread});
     return true;
   }
-  if (path == "T.realize" || path == "T.prefetch") fail(unsupported(call), "{} is not supported yet", path);
-  bool nests = path == "T.attr" || path == "T.launch_thread";
-  if (!nests && !lets && !allocates && !declares && path != "T.Assert") return false;
-  body_starts();
-  if (nests) {
+  if (path == "T.attr" || path == "T.launch_thread") {
+    body_starts();
     out_->push_back(path == "T.attr" ? attr_stmt(call, line, rest) : launch_thread(call, target, rest));
     return true;
   }
-  // The other forms are flat: the statements for which they hold follow them.
+  // The other forms are flat: the statements for which they hold follow them. with T.let(v, e): is of 2022.
+  bool early_let = with && path == "T.Let" && positional(call) == 2 && is_name(*call.children[1]);
+  bool allocates = path == "T.allocate" || path == "T.allocate_const";
+  bool declares = with && (path == "T.decl_buffer" || path == "T.alloc_buffer");
   if ((allocates || declares) && !target) fail(call, "the memory has no name");
-  if (lets) {
-    const Syntax& value = early_let ? *call.children[2] : required(call, 0, "value");
-    let_statement(call, early_let ? call.children[1] : target, value, line);
+  if (early_let) {
+    let_statement(call, call.children[1], *call.children[2], line);
+  } else if (path == "T.LetStmt") {
+    let_statement(call, target, required(call, 0, "value"), line);
   } else if (allocates) {
     allocate(call, *target);
   } else if (declares) {
     define_buffer(*target, call);
-  } else {
+  } else if (path == "T.Assert") {
     out_->push_back(assertion(required(call, 0, "condition"), arg(call, 1, "message"), line));
+  } else {
+    return false;
   }
+  body_starts();
   if (with) append(rest());
   return true;
 }

@@ -316,9 +316,13 @@ class Parser {
     std::string thread;
     Attrs annotations;
     std::optional<Expr> step;
+
+    void add(const Syntax& target, std::string name, Range range, const Span& at) {
+      VarRef var = make_var(std::move(name), prim_type(dtype_of(range.extent)), at);
+      heads.push_back({var, std::move(range), &target});
+    }
   };
   LoopHeads loop_heads(const Line& line);
-  LoopHead loop_head(const Syntax& target, std::string name, Range range) const;
   LoopHeads grid_heads(const Line& line);
   LoopHeads range_head(const Line& line, ForKind kind);
   Range loop_range(const Syntax* start, const Syntax& stop, const Syntax& at);
