@@ -1,5 +1,4 @@
-// Reads assignments of a tensor program by the left side of '=': variables, axes, buffers, elements of buffers,
-// scalars.
+// Reads assignments of a tensor program: to variables, axes, buffers, elements of buffers, scalars.
 #include <algorithm>
 
 #include "ir/kinds.h"
@@ -7,8 +6,7 @@
 
 namespace relaxc::text {
 
-// Returns the type of a variable that T.int64(), T.handle(...), T.var("int64") or T.Var("n", "int64") makes; nullopt
-// for other syntax. In the last form the name is that on the left of '='.
+// Returns the type of the variable that T.int64(), T.handle(...), T.var("int64") or T.Var("n", "int64") makes.
 std::optional<Type> Parser::free_var_type(const Syntax& at, bool annotated) {
   std::string path = callee_path(at);
   if (std::ranges::any_of(at.keywords, [](const Keyword& each) { return each.name != "is_size_var"; }))
@@ -131,8 +129,7 @@ void Parser::match_param(const Syntax& target, const Syntax& call) {
   visit_children(param.type(), [&](const NodeRef& number, Slot) { undefined_.erase(number.get()); });
 }
 
-// Reads W = T.match_buffer(A[0:16, j], (16,), strides=[s]). Variables that nothing else defines get their values from
-// the source.
+// Reads W = T.match_buffer(A[0:16, j], (16,), strides=[s]). Undefined variables get their values from the source.
 void Parser::window(const Syntax& target, const Syntax& call, const Syntax& source) {
   BufferRegion matched = region(source);
   const BufferType& from = buffer_type(matched.buffer);
@@ -160,8 +157,7 @@ void Parser::window(const Syntax& target, const Syntax& call, const Syntax& sour
 
 namespace {
 
-// The forms that make a buffer: allocations of a block, or of the statements after them. With data= they are views of
-// existing memory.
+// The forms that make a buffer: an allocation or, with data=, a view of existing memory.
 struct AllocForm {
   std::string_view path;
   bool is_cell = false;         // one element that is assigned by its name

@@ -157,8 +157,8 @@ Value Parser::device_form(const std::string&, const Syntax& at) {
 
 namespace {
 
-// Moves integers among the tensors of a program after them, as dims of a shape: only the order within buffers and
-// within scalars matters for a program's parameters. `inputs` keeps the tensors.
+// Removes the scalars from the inputs of a program and returns them, if they are dims. The order between tensors and
+// scalars does not matter for a program's parameters.
 std::vector<Expr> take_scalars(Expr& inputs) {
   const Tuple* several = inputs.as<Tuple>();
   if (!several) return {};
@@ -217,8 +217,7 @@ Value Parser::call_tir_form(const std::string& path, const Syntax& at) {
   return typed_call(std::move(call), at);
 }
 
-// Reads the callee: a tensor program of the module, or (packed) the name of a kernel in machine code. Early texts name
-// both without a prefix.
+// Reads a tensor program of the module, or (packed) the name of a kernel. Early texts name both without a prefix.
 Expr Parser::called_program(const Syntax& at, bool packed, bool early) {
   const std::string* bare = early && is_name(at) ? function_named(at.text) : nullptr;
   bool quoted = packed && at.kind == SyntaxKind::kString;

@@ -128,8 +128,7 @@ Expr Parser::condition(const Syntax& at) {
   return value;
 }
 
-// Converts two scalars to one dtype as TVM does: literals follow, narrow integers widen, integers become floats, and
-// scalars are broadcast to vectors.
+// Converts to one dtype as TVM does: literals follow, narrow integers widen, integers become floats, scalars vectors.
 void Parser::match_operands(Value& a, Value& b, const Syntax& at) {
   if (!is_scalar(a.expr) || !is_scalar(b.expr)) fail(at, "expected scalars on both sides");
   DType x = dtype_of(a.expr), y = dtype_of(b.expr);

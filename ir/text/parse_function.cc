@@ -1,5 +1,4 @@
-// Reads graph functions from the syntax tree: signatures, bindings, branches, nested functions. Values are in
-// parse_call.cc.
+// Reads graph functions: signatures, bindings, branches, nested functions. parse_call.cc reads their values.
 #include <algorithm>
 
 #include "ir/text/names.h"

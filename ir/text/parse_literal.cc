@@ -104,8 +104,7 @@ DType Parser::dtype(const Syntax& at) {
   fail({at, near.empty() ? "" : string_literal(near)}, "unknown dtype '{}'", text);
 }
 
-// Attributes of tensor programs, blocks and loops (`keep`) keep the dtypes of numbers and computed expressions; those
-// of operators are plain.
+// With `keep` (in attributes of programs, blocks and loops) numbers keep their dtypes, and expressions are allowed.
 AttrValue Parser::attr_value(const Syntax& at, bool keep) {
   if (std::optional<AttrValue> value = literal_attr(at, keep)) return *value;
   bool computes = at.kind == SyntaxKind::kUnary || at.kind == SyntaxKind::kBinary;

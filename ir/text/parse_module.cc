@@ -158,8 +158,7 @@ VDevice Parser::vdevice(const Syntax& at) {
   return result;
 }
 
-// Returns the canonical name of a device, "llvm:0:global"; `at` is I.vdevice(...) or a name whose last parts may be
-// missing.
+// Returns a device's name, "llvm:0:global", for I.vdevice(...) or a name whose last parts may be missing.
 std::string Parser::vdevice_name(const Syntax& at) {
   std::optional<VDevice> wanted;
   std::string kind, scope;

@@ -1,5 +1,4 @@
-// Reads loops, and the statements that hold for others: for those in the body of a `with`, or (concise) for those after
-// them.
+// Reads loops, and statements that hold for others: for the body of a `with`, or (concise) for those after them.
 #include <algorithm>
 
 #include "ir/kinds.h"
@@ -219,8 +218,7 @@ Stmt Parser::attr_stmt(const Syntax& call, const Line& line, const Rest& rest) {
 
 // ---- Memory and assertions
 
-// Reads p = T.allocate([128], "float32", "global"), memory to which the name is a pointer, and p = T.allocate_const([1,
-// 2], "int32", [2]), memory with these contents.
+// Reads p = T.allocate([128], "float32", "global") and p = T.allocate_const([1, 2], "int32", [2]); p is a pointer.
 void Parser::allocate(const Syntax& call, const Syntax& target) {
   bool is_const = dotted(*call.children[0]) == "T.allocate_const";
   BufferType type{};

@@ -435,8 +435,7 @@ Value Parser::load_form(const std::string&, const Syntax& at) {
   return {relaxc::load(source, {scalar(required(at, 2, "index"))}, span(at))};
 }
 
-// Reads T.comm_reducer(lambda x, y: x + y, [T.float32(0)]), whose lambda has as many left operands, then right
-// operands, as there are identities.
+// Reads T.comm_reducer(lambda x, y: x + y, [T.float32(0)]): a left and a right operand for each identity.
 Value Parser::reducer_form(const std::string&, const Syntax& at) {
   std::vector<Expr> args = read_each(items(required(at, 1, "identity")), &Parser::scalar);
   std::vector<DType> dtypes;

@@ -20,8 +20,7 @@ namespace text {
 
 namespace {
 
-// Returns whether the line is a schedule, @S.schedule("f"), @S.rule("op") or S.intrin(...), beside the programs to
-// which it belongs (tir/schedule/script.h reads them).
+// Returns whether the line is @S.schedule("f"), @S.rule("op") or S.intrin(...), which tir/schedule/script.h reads.
 bool is_schedule(const Line& line) {
   auto is_ours = [](const Syntax& call) {
     if (!is_call(call) || call.children[0]->kind != SyntaxKind::kAttribute) return false;
@@ -75,8 +74,7 @@ IRModule Parser::run() {
   return std::move(module_);
 }
 
-// Reads one definition after the other. Tensor programs become nodes at once and their syntax is dropped, so a large
-// text needs little memory besides its module's.
+// Tensor programs become nodes at once, and their syntax is dropped, so a large text needs little additional memory.
 void Parser::read_definitions() {
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
   std::string_view text = *origin_->text;

@@ -128,8 +128,7 @@ class Parser {
   void drop_failed();
   Expr name(const Syntax& at);
 
-  // Returns "T.axis.spatial" or "R.nn.relu" for an attribute chain on a prefix, with alias rows applied; empty for
-  // other syntax.
+  // Returns the canonical form, "T.axis.spatial" or "R.nn.relu", of names with dots; empty for other syntax.
   std::string dotted(const Syntax& at) const;
   std::string resolve(const Syntax& at) const;
   // Returns the name of the module's function to which `cls.f` or `Module.f` refers; null when it is something else.
@@ -215,8 +214,7 @@ class Parser {
   void match_operands(Value& a, Value& b, const Syntax& at);
   Value literal(int64_t value, const Syntax& at);
   Value literal(double value, const Syntax& at);
-  // Folds bare numbers, which Python computes before anything has a dtype; nullopt when the operands are not bare
-  // numbers.
+  // Folds bare numbers, which Python computes before anything has a dtype; nullopt for other operands.
   std::optional<Value> fold_literals(std::string_view op, const Value& a, const Value& b, const Syntax& at);
   Expr bounded_tuple(std::vector<Expr> items, const Syntax& at);
   Value binary(BinaryOp op, Value a, Value b, const Syntax& at, bool fold);
@@ -297,8 +295,7 @@ class Parser {
   void match_param(const Syntax& target, const Syntax& call);
   void window(const Syntax& target, const Syntax& call, const Syntax& source);
   void store(const Syntax& target, const Syntax& value_at, std::optional<Value> value, const Syntax* mask = nullptr);
-  // Binds the name on the left to the value for the rest of the block, or assigns to it where the dialect has
-  // assignment.
+  // Binds the name to the value for the rest of the block, or assigns to it where the dialect has assignment.
   void assign_scalar(const Syntax& target, Value value);
   void declare_cell(const Syntax& target, DType dtype);
   void find_cells(const Lines& lines, std::set<std::string_view> visible);
@@ -327,8 +324,7 @@ class Parser {
   LoopHeads range_head(const Line& line, ForKind kind);
   Range loop_range(const Syntax* start, const Syntax& stop, const Syntax& at);
   std::optional<Expr> loop_step(const Syntax& at, DType dtype);
-  // Reads the forms that follow `with` or, without it, hold for the rest of the block. `rest` reads the statements for
-  // which they hold.
+  // Reads a form that holds for the statements that `rest` reads: those below `with`, or the rest of the block.
   using Rest = std::function<std::vector<Stmt>()>;
   enum class Style : uint8_t { kWith, kConcise };
   bool scoped_form(const Syntax& call, const Syntax* target, const Line& line, Style style, const Rest& rest);

@@ -189,8 +189,7 @@ std::string Printer::region(const BufferRegion& region) {
                      region.ranges.empty() ? "()" : joined(region.ranges, &Printer::range));
 }
 
-// Prints "(128, 64), "float32", scope="local"", the arguments that T.match_buffer, T.alloc_buffer and T.decl_buffer
-// share.
+// Prints the arguments of T.match_buffer, T.alloc_buffer and T.decl_buffer: `(128, 64), "float32", scope="local"`.
 std::string Printer::buffer_args(const BufferType& type) {
   BufferType defaults;
   std::string text = shape(type.shape);

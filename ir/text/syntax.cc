@@ -97,8 +97,7 @@ void SyntaxReader::broken_block(Lines& out) {
   --statement_depth_;
 }
 
-// Returns the names at the beginnings of lines, and after `for`, `as` and `def`, where they are defined; `y R.exp(x)`
-// lacks a '='.
+// Returns the names that the tokens may define: at the beginnings of lines, and after `for`, `as` and `def`.
 std::vector<std::string_view> SyntaxReader::names_assigned(size_t from, size_t to) const {
   std::vector<std::string_view> names;
   bool target = true;

@@ -104,8 +104,7 @@ class GraphVerifier : ScopedVerifier {
 
   void binding(const Binding& b, bool dataflow) {
     Temporarily place(place_, b.var.span() ? b.var.span() : place_);
-    // The span of a variable is that of its definition, so a binding whose value is a variable uses the span of the
-    // variable that it binds.
+    // The span of a variable is that of its definition, so it does not tell where this binding is.
     const Span& span = b.value.span() && !b.value.is<Var>() ? b.value.span() : b.var.span();
     if (const If* branch = b.value.as<If>()) {
       if (dataflow) error(span, "a dataflow block holds no branches [G5]");

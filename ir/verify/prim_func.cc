@@ -315,8 +315,7 @@ class ProgramVerifier : ScopedVerifier {
     scoped(node.body);
   }
 
-  // Checks buffer by buffer that the ones the body accesses are declared. Windows count as their source; buffers that
-  // the block allocates are exempt.
+  // Checks that the block declares each buffer that its body accesses, except for windows and its allocations.
   void undeclared_buffers(const Stmt& s, const Block& node) {
     Accesses found = find_accesses(node.body, node.init);
     auto covered = [&](const std::vector<BufferRegion>& declared, const Buffer& buffer) {
