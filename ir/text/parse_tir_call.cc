@@ -184,10 +184,9 @@ Value Parser::access_ptr(const Buffer& buffer, const Syntax& at) {
   const Syntax& mode = required(at, 0, "access_mask");
   int64_t mask = 0;
   if (mode.kind == SyntaxKind::kString) {
-    for (char c : string(mode)) {
-      if (c != 'r' && c != 'w') fail(mode, "expected a mode of 'r' and 'w'");
-      mask |= c == 'r' ? 1 : 2;
-    }
+    std::string letters = string(mode);
+    if (letters.find_first_not_of("rw") != std::string::npos) fail(mode, "expected a mode of 'r' and 'w'");
+    mask = (letters.find('r') != std::string::npos ? 1 : 0) + (letters.find('w') != std::string::npos ? 2 : 0);
   } else {
     mask = constant_int(mode);
   }

@@ -365,7 +365,7 @@ class Parser {
   Value eval_as(std::optional<Type> wanted, const Syntax& at);
   Value relax_call(const std::string& name, const Syntax& at);
   Form applied_form, call_tir_form, device_form, distributed_form, misplaced_form, packed_form, tuple_form, value_form;
-  struct OperatorArguments;
+  std::vector<const Syntax*> operator_arguments(const OpRow& row, const Syntax& at, bool& sound);
   Value operator_call(const OpRow& row, const Syntax& at);
   void complete_reshape(Call& call, const Syntax& at);
   Value tensor_operator(std::string_view op, Value a, Value b, const Syntax& at);
