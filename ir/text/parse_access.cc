@@ -44,29 +44,27 @@ std::optional<Value> Parser::buffer_property(const Syntax& at) {
 
 // Reads x.ndim, x.shape[i], x.strides[i], x.dtype.bits of a tensor: their values are known when the program runs.
 std::optional<Value> Parser::tensor_property(const Syntax& at) {
-  constexpr std::pair<std::string_view, const char*> kProperties[] = {
-      {"bits", "relax.inspect.tensor_dtype_bits"},         {"code", "relax.inspect.tensor_dtype_code"},
-      {"lanes", "relax.inspect.tensor_dtype_lanes"},       {"ndim", "relax.inspect.tensor_ndim"},
+  constexpr std::pair<std::string_view, std::string_view> kProperties[] = {
+      {"dtype.bits", "relax.inspect.tensor_dtype_bits"},   {"dtype.code", "relax.inspect.tensor_dtype_code"},
+      {"dtype.lanes", "relax.inspect.tensor_dtype_lanes"}, {"ndim", "relax.inspect.tensor_ndim"},
       {"shape", "relax.inspect.tensor_shape_i"},           {"strides", "relax.inspect.tensor_stride_i"},
       {"byte_offset", "relax.inspect.tensor_byte_offset"}, {"elem_offset", "relax.inspect.tensor_elem_offset"}};
   bool indexed = at.kind == SyntaxKind::kSubscript;
   const Syntax& access = head_of(at);
   if (!in_graph_ || access.kind != SyntaxKind::kAttribute) return std::nullopt;
-  bool of_dtype = access.text == "bits" || access.text == "code" || access.text == "lanes";
   const Syntax* owner = access.children[0];
-  if (of_dtype) owner = owner->kind == SyntaxKind::kAttribute && owner->text == "dtype" ? owner->children[0] : nullptr;
-  const Entity* entity = owner && is_name(*owner) ? lookup(owner->text) : nullptr;
-  if (!entity || !entity->expr || !entity->expr->type().is<TensorType>()) return std::nullopt;
-  bool takes_axis = access.text == "shape" || access.text == "strides";
-  if (takes_axis != indexed) return std::nullopt;
-  for (const auto& [name, op] : kProperties) {
-    if (access.text != name) continue;
-    std::vector<Expr> args = {*entity->expr};
-    if (positional(at) > 1) fail(at, "expected one index, got {}", positional(at));
-    if (indexed) args.push_back(adapt(scalar_value(*at.children[1]), kInt64, *at.children[1]));
-    return typed_call(OpName{op}, std::move(args), at);
-  }
-  return std::nullopt;
+  bool of_dtype = owner->kind == SyntaxKind::kAttribute && owner->text == "dtype";
+  if (of_dtype) owner = owner->children[0];
+  std::string name = (of_dtype ? "dtype." : "") + std::string(access.text);
+  auto row = std::ranges::find(kProperties, name, &std::pair<std::string_view, std::string_view>::first);
+  const Entity* entity = is_name(*owner) ? lookup(owner->text) : nullptr;
+  bool is_tensor = entity && entity->expr && entity->expr->type().is<TensorType>();
+  bool takes_axis = name == "shape" || name == "strides";
+  if (row == std::end(kProperties) || !is_tensor || takes_axis != indexed) return std::nullopt;
+  std::vector<Expr> args = {*entity->expr};
+  if (positional(at) > 1) fail(at, "expected one index, got {}", positional(at));
+  if (indexed) args.push_back(adapt(scalar_value(*at.children[1]), kInt64, *at.children[1]));
+  return typed_call(OpName{row->second}, std::move(args), at);
 }
 
 Buffer Parser::buffer(const Syntax& at) {

@@ -237,7 +237,7 @@ Value Parser::eval(const Syntax& at) {
       Expr test = condition(*at.children[1]);
       Value a = eval(*at.children[0]), b = eval(*at.children[2]);
       match_operands(a, b, at);
-      return {intrinsic(std::string(ops::kIfThenElse.text), {test, a.expr, b.expr}, dtype_of(a.expr), span(at))};
+      return {intrinsic(ops::kIfThenElse, {test, a.expr, b.expr}, dtype_of(a.expr), span(at))};
     }
   }
   fail(at, "expected an expression");

@@ -144,7 +144,7 @@ void Parser::tir_jump(const Line& line) {
   OpName op = line.kind == LineKind::kBreak      ? ops::kBreakLoop
               : line.kind == LineKind::kContinue ? ops::kContinueLoop
                                                  : ops::kRet;
-  out_->push_back(evaluate(intrinsic(std::string(op.text), {}, DType::void_(), span(line)), span(line)));
+  out_->push_back(evaluate(intrinsic(op, {}, DType::void_(), span(line)), span(line)));
 }
 
 // From here on, forms that must precede the statements of a block are errors.
@@ -198,7 +198,7 @@ void Parser::tir_return(const Line& line, bool is_last) {
   if (bare) return tir_jump(line);
   body_starts();
   Expr value = scalar(*line.value);
-  out_->push_back(evaluate(intrinsic(std::string(ops::kRet.text), {value}, dtype_of(value), span(line)), span(line)));
+  out_->push_back(evaluate(intrinsic(ops::kRet, {value}, dtype_of(value), span(line)), span(line)));
 }
 
 // ---- Calls as statements

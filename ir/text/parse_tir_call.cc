@@ -284,7 +284,7 @@ Value Parser::select_form(const std::string& form, const Syntax& at) {
   Value b = eval(required(at, 2, is_select ? "false_value" : "f"));
   match_operands(a, b, at);
   if (is_select) return {select(test, a.expr, b.expr, span(at))};
-  return {intrinsic(std::string(ops::kIfThenElse.text), {test, a.expr, b.expr}, dtype_of(a.expr), span(at))};
+  return {intrinsic(ops::kIfThenElse, {test, a.expr, b.expr}, dtype_of(a.expr), span(at))};
 }
 
 // ---- Vectors
@@ -327,7 +327,7 @@ Value Parser::shuffle_form(const std::string&, const Syntax& at) {
            to_string(dtype_of(vector)));
   }
   DType result = dtype_of(vectors[0]).with_lanes(static_cast<int>(indices.size()));
-  return {intrinsic("tir.shuffle", {tuple(std::move(vectors)), tuple(std::move(indices))}, result, span(at))};
+  return {intrinsic(ops::kShuffle, {tuple(std::move(vectors)), tuple(std::move(indices))}, result, span(at))};
 }
 
 // ---- Arithmetic
@@ -424,7 +424,7 @@ Value Parser::iter_var_form(const std::string&, const Syntax& at) {
     if (ends.size() != 2) fail(dom, "expected T.Range(min, max) or None");
     for (const Syntax* end : ends) args.push_back(scalar(*end));
   }
-  return {intrinsic("tir.iter_var", std::move(args), DType::handle(), span(at))};
+  return {intrinsic(ops::kIterVar, std::move(args), DType::handle(), span(at))};
 }
 
 // Reads the form of 2022: T.load("float32", A.data, i).
@@ -445,7 +445,7 @@ Value Parser::reducer_form(const std::string&, const Syntax& at) {
   size_t results = combiner.as<Lambda>()->results.size();
   if (results != args.size()) fail(at, "the combiner gives {} values for {} identities", results, args.size());
   args.insert(args.begin(), combiner);
-  return {intrinsic("tir.comm_reducer", std::move(args), DType::handle(), span(at))};
+  return {intrinsic(ops::kCommReducer, std::move(args), DType::handle(), span(at))};
 }
 
 }  // namespace relaxc::text
