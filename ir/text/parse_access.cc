@@ -34,7 +34,7 @@ std::optional<Value> Parser::buffer_property(const Syntax& at) {
     const std::vector<Expr>& numbers = access.text == "shape" ? type.shape : type.strides;
     int64_t index = constant_int(*at.children[1]), count = std::ssize(numbers);
     if (index < -count || index >= count)
-      fail(at, "index {} of the {} {} of buffer '{}'", index, count, access.text, (*owner)->name);
+      fail(at, "index {} is out of range for the {} {} of buffer '{}'", index, count, access.text, (*owner)->name);
     return Value{numbers[static_cast<size_t>(index < 0 ? index + count : index)]};
   }
   if (indexed) return std::nullopt;
@@ -131,7 +131,7 @@ Expr Parser::slice_index(const Syntax& at) {
   constexpr int64_t kFar = int64_t{1} << 62;  // has a magnitude; lanes stay too many
   int64_t distance = std::clamp(*count, -kFar, kFar), step = std::clamp(stride, -kFar, kFar);
   int64_t lanes = (std::abs(distance) - 1) / std::abs(step) + 1;  // an element that begins before the end counts
-  if (lanes > 4096) fail(at, "a slice of {} elements, the limit is 4096", lanes);
+  if (lanes > 4096) fail(at, "a slice has at most 4096 elements, got {}", lanes);
   return lanes == 1 ? range.min : ramp(range.min, int_imm(stride, dtype_of(range.min)), lanes, span(at));
 }
 
@@ -187,7 +187,7 @@ Value Parser::tuple_item(const Expr& whole, const Syntax& index_at, const Syntax
   const TupleType* type = whole.type().as<TupleType>();
   if (!type && !whole.type().is<ObjectType>()) fail(at, "only tuples have items");
   int64_t size = type ? static_cast<int64_t>(type->items.size()) : std::numeric_limits<int32_t>::max();
-  if (index < 0 || index >= size) fail(at, "index {} of a tuple of {}", index, size);
+  if (index < 0 || index >= size) fail(at, "index {} is out of range for a tuple of {} items", index, size);
   const Tuple* known = in_graph_ ? nullptr : whole.as<Tuple>();
   return {known ? known->items[static_cast<size_t>(index)] : tuple_get(whole, index, span(at))};
 }

@@ -141,12 +141,12 @@ void Parser::window(const Syntax& target, const Syntax& call, const Syntax& sour
     if (!says_shape) type.shape.push_back(range.extent);
   }
   if (type.dtype != from.dtype)
-    fail(call, "a window of {} on '{}', which holds {}", to_string(type.dtype), matched.buffer->name,
+    fail(call, "the window is of {}, but '{}' holds {}", to_string(type.dtype), matched.buffer->name,
          to_string(from.dtype));
   size_t rank = type.shape.size(), ranges = matched.ranges.size();
   for (size_t d = 0; d < rank && d < ranges; ++d) {
     auto has = as_int(type.shape[rank - 1 - d]), of = as_int(matched.ranges[ranges - 1 - d].extent);
-    if (has && of && *has != *of) fail(call, "a window of {} elements on a region of {}", *has, *of);
+    if (has && of && *has != *of) fail(call, "the window has {} elements where its region has {}", *has, *of);
   }
   MatchBuffer result{std::move(matched), define_var(target, make(std::move(type), span(call))), {}};
   visit_children(result.buffer.type(), [&](const NodeRef& number, Slot) {

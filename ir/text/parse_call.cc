@@ -39,7 +39,7 @@ Value Parser::tensor_operator(std::string_view op, Value a, Value b, const Synta
   for (const auto& [symbol, name] : kSugar) {
     if (op == symbol) return typed_call(OpName{name}, {leaf(a, at), leaf(b, at)}, at);
   }
-  fail(at, "'{}' of tensors", op);
+  fail(at, "'{}' cannot take tensors", op);
 }
 
 void Parser::set_type_args(const Syntax* types, Call& call) {
@@ -209,7 +209,7 @@ Value Parser::call_tir_form(const std::string& path, const Syntax& at) {
   call.type_args = early ? early_outputs(*outputs, *dtypes) : read_each(items(*outputs), &Parser::type);
   if (const Syntax* more = arg(at, position("tir_vars"), "tir_vars"); !is_none(more)) {
     call.args.push_back(tir_vars(*more));
-    if (!scalars.empty()) fail(*more, "scalar arguments stand in args and in tir_vars");
+    if (!scalars.empty()) fail(*more, "scalar arguments stand both in args and in tir_vars");
   } else if (!scalars.empty()) {
     call.args.push_back(shape_expr(std::move(scalars), span(inputs)));
   }
@@ -320,7 +320,7 @@ Value Parser::distributed_form(const std::string&, const Syntax& at) {
   const std::vector<Expr>*have = known_shape(value.type()), *want = known_shape(spread->tensor);
   auto same = [](const Expr& a, const Expr& b) { return structural_equal(a, b); };
   if (want && !std::ranges::equal(*have, *want, same))
-    fail(stated, "the constant has the shape ({})", fmt::join(data.shape(), ", "));
+    fail(stated, "the shape of the constant is ({})", fmt::join(data.shape(), ", "));
   return {make(Constant{converted(data, tensor_dtype(spread->tensor).value_or(data.dtype()))}, placed, span(at))};
 }
 

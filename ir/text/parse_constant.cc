@@ -154,7 +154,7 @@ Value Parser::constant(const Syntax& at) {
   if (stated_shape && (element_count(shape) != 0 || !elements.empty()))
     fail(at, "a shape is given for empty constants only; got {} elements", elements.size());
   DType dtype = wanted.value_or(common_dtype(elements));
-  if (dtype.is_handle() || dtype.lanes != 1) fail(at, "a constant of {}", to_string(dtype));
+  if (dtype.is_handle() || dtype.lanes != 1) fail(at, "a constant cannot have the dtype {}", to_string(dtype));
   return {relaxc::constant(tensor_of(elements, shape, dtype, value), span(at))};
 }
 

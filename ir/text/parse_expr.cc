@@ -260,7 +260,7 @@ Expr Parser::bounded_tuple(std::vector<Expr> items, const Syntax& at) {
   constexpr int64_t kMost = 1 << 16;
   Expr result = tuple(std::move(items), span(at));
   if (count_items(result.type(), kMost) > kMost)
-    fail(at, "a tuple of more than {} items, those of its items counted", kMost);
+    fail(at, "a tuple has at most {} items, those of its items counted", kMost);
   return result;
 }
 
@@ -273,14 +273,14 @@ Value Parser::unary(const Syntax& at) {
   if (at.text == "+") return value;
   if (in_graph_ && !is_scalar(value.expr)) {
     if (at.text == "-") return typed_call(OpName{"relax.negative"}, {leaf(value, at)}, at);
-    fail(at, "'{}' of a tensor; use R.logical_not or R.bitwise_not", at.text);
+    fail(at, "'{}' cannot take a tensor; use R.logical_not or R.bitwise_not", at.text);
   }
   if (!is_scalar(value.expr)) fail(at, "expected a scalar after '{}'", at.text);
   DType dtype = dtype_of(value.expr);
   if (at.text == "not" && !dtype.is_bool()) fail(at, "expected a condition after 'not', got {}", to_string(dtype));
   if (at.text != "-" && dtype.is_bool()) return {not_(value.expr, span(at))};
   if (at.text == "~") return {intrinsic("tir.bitwise_not", {value.expr}, dtype, span(at))};
-  if (dtype.is_bool() || dtype.is_handle()) fail(at, "'-' of {}", to_string(dtype));
+  if (dtype.is_bool() || dtype.is_handle()) fail(at, "'-' cannot take {}", to_string(dtype));
   if (auto folded = fold_literals("*", value, literal(int64_t{-1}, at), at)) return *folded;
   return {relaxc::binary(BinaryOp::kMul, value.expr, scalar_imm(-1, dtype), span(at)), value.literal};
 }
@@ -289,11 +289,11 @@ Value Parser::binary(BinaryOp op, Value a, Value b, const Syntax& at, bool fold)
   match_operands(a, b, at);
   DType dtype = dtype_of(a.expr);
   bool logic = op == BinaryOp::kAnd || op == BinaryOp::kOr;
-  if (logic && !dtype.is_bool()) fail(at, "'{}' of {}, expected bool", info(op).symbol, to_string(dtype));
+  if (logic && !dtype.is_bool()) fail(at, "'{}' takes bool operands, got {}", info(op).symbol, to_string(dtype));
   bool equality = op == BinaryOp::kEQ || op == BinaryOp::kNE;
-  if (dtype.is_handle() && !equality) fail(at, "'{}' of handles", info(op).name);
+  if (dtype.is_handle() && !equality) fail(at, "'{}' cannot take handles", info(op).name);
   bool bits = op >= BinaryOp::kBitAnd;  // those after it, too
-  if (bits && dtype.is_float()) fail(at, "'{}' of {}, expected integers", info(op).name, to_string(dtype));
+  if (bits && dtype.is_float()) fail(at, "'{}' takes integers, got {}", info(op).name, to_string(dtype));
   const IntImm* x = a.expr.as<IntImm>();
   const IntImm* y = b.expr.as<IntImm>();
   if (fold && x && y) {
@@ -311,7 +311,7 @@ Value Parser::binary(const Syntax& at) {
   bool scalars = is_scalar(a.expr) && is_scalar(b.expr);
   if (in_graph_ && !scalars) return tensor_operator(at.text, a, b, at);
   std::optional<BinaryOp> op = operator_of(at.text);
-  if (!op) fail({at, at.text == "**" ? "T.pow" : ""}, "'{}' of scalars", at.text);
+  if (!op) fail({at, at.text == "**" ? "T.pow" : ""}, "'{}' cannot take scalars", at.text);
   if (op == BinaryOp::kDiv && !scalars) fail(at, "expected scalars on both sides of '/'");
   if (op == BinaryOp::kDiv && !dtype_of(a.expr).is_float() && !dtype_of(b.expr).is_float())
     fail({at, "//"}, "'/' of integers is ambiguous; use `//` or T.truncdiv");

@@ -229,7 +229,7 @@ DeviceMesh Parser::device_mesh(const Syntax& at) {
   const Syntax& devices = required(at, 1, "device_ids");
   std::optional<int64_t> count = element_count(mesh.shape);
   constexpr int64_t kMostDevices = 1 << 16;
-  if (!count || *count > kMostDevices) fail(at, "a mesh of more than {} devices", kMostDevices);
+  if (!count || *count > kMostDevices) fail(at, "a mesh has at most {} devices", kMostDevices);
   if (callee_path(devices) == "I.Range") {
     const Syntax& first = required(devices, 0, "begin");
     const Syntax* last = arg(devices, 1, "end");

@@ -130,7 +130,7 @@ void Parser::tir_line(const Lines& lines, size_t& index) {
     if (line.kind == kind) return (this->*read)(line);
   }
   if (line.kind == LineKind::kBroken) throw Failed();
-  fail(line, "a definition inside of a tensor program");
+  fail(line, "a definition cannot stand inside of a tensor program");
 }
 
 void Parser::tir_assert(const Line& line) {

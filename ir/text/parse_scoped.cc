@@ -105,9 +105,9 @@ Parser::LoopHeads Parser::range_head(const Line& line, ForKind kind) {
 // Returns nullopt for a step of 1.
 std::optional<Expr> Parser::loop_step(const Syntax& at, DType dtype) {
   Expr step = adapt(eval(at), dtype, at);
-  if (dtype_of(step) != dtype) fail(at, "a step of {}, expected {}", to_string(dtype_of(step)), to_string(dtype));
+  if (dtype_of(step) != dtype) fail(at, "the step is {}, expected {}", to_string(dtype_of(step)), to_string(dtype));
   std::optional<int64_t> known = as_int(step);
-  if (known && *known < 1) fail(at, "a step of {}; steps are positive", *known);
+  if (known && *known < 1) fail(at, "expected a positive step, got {}", *known);
   return known == 1 ? std::nullopt : std::optional(step);
 }
 

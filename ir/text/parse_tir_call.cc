@@ -48,7 +48,7 @@ Value Parser::dtype_call(DType wanted, const Syntax& at) {
   if (from == wanted) return {value.expr};
   bool widens = from.lanes == 1 && wanted.lanes > 1;
   if (from.is_handle() || wanted.is_handle() || (from.lanes != wanted.lanes && !widens))
-    fail(at, "cast of {} to {}", to_string(from), to_string(wanted));
+    fail(at, "{} cannot be cast to {}", to_string(from), to_string(wanted));
   if (!widens) return {cast_to(value.expr, wanted, span(at))};
   return {broadcast(cast_to(value.expr, wanted.element(), span(at)), wanted.lanes, span(at))};
 }
@@ -172,7 +172,7 @@ Value Parser::intrinsic_call(const std::string& form, const Syntax& at) {
   DType first = dtype_of(values[0].expr);
   DType result = row->result == Intrinsic::Result::kBool ? kBool.with_lanes(first.lanes) : first;
   if (const Syntax* stated = keyword(at, "dtype"); stated && dtype(*stated) != result)  // 2022 said it
-    fail(*stated, "T.{} of these gives {}", form, to_string(result));
+    fail(*stated, "T.{} of these operands gives {}", form, to_string(result));
   std::vector<Expr> args;
   for (const Value& value : values) args.push_back(value.expr);
   return {intrinsic(row->name, std::move(args), result, span(at))};
@@ -271,7 +271,7 @@ Value Parser::cast_form(const std::string& form, const Syntax& at) {
   DType wanted = dtype(required(at, upper ? 0 : 1, "dtype"));
   Expr value = scalar(required(at, upper ? 1 : 0, "value"));
   DType from = dtype_of(value);
-  if (from.lanes != wanted.lanes) fail(at, "cast of {} to {}", to_string(from), to_string(wanted));
+  if (from.lanes != wanted.lanes) fail(at, "{} cannot be cast to {}", to_string(from), to_string(wanted));
   if (!upper) return {cast_to(value, wanted, span(at))};
   return {make(Cast{value}, prim_type(wanted), span(at))};
 }
@@ -342,7 +342,7 @@ Value Parser::ceildiv_form(const std::string&, const Syntax& at) {
 Value Parser::logical_form(const std::string& form, const Syntax& at) {
   if (form == "T.Not") return {not_(condition(required(at, 0, "a")), span(at))};
   BinaryOp op = form == "T.all" ? BinaryOp::kAnd : BinaryOp::kOr;
-  if (positional(at) == 0) fail(at, "{} of nothing", form);
+  if (positional(at) == 0) fail(at, "{} takes at least one argument", form);
   Value result{condition(*at.children[1])};
   for (size_t i = 2; i < at.children.size(); ++i) result = binary(op, result, {condition(*at.children[i])}, at, false);
   return result;

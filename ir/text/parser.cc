@@ -134,8 +134,8 @@ void Parser::definition(const Line& line, bool top, bool& keep) {
     return;
   }
   if (line.kind == LineKind::kClass) {
-    if (!top) fail(line, "a class inside of a class");
-    if (in_class_) fail(line, "a second module in one text");
+    if (!top) fail(line, "a class cannot stand inside of a class");
+    if (in_class_) fail(line, "a text has one module, and this is a second one");
     class_head(line);
     for (const Line* member : line.body) guarded([&] { definition(*member, false, keep); });
     return;

@@ -186,7 +186,7 @@ void SyntaxReader::simple_statement(Lines& out) {
     line.target = head;
     if (accept(":")) line.annotation = expression();
     if (accept("=")) line.value = expression_list();
-    if (!line.annotation && peek().is("=")) fail(peek(), "one target per assignment");
+    if (!line.annotation && peek().is("=")) fail(peek(), "an assignment has one target");
     return;
   }
   for (std::string_view op : {"+=", "-=", "*=", "/=", "//=", "%=", "&=", "|=", "^=", ">>=", "<<="}) {

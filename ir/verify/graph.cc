@@ -184,9 +184,10 @@ class GraphVerifier : ScopedVerifier {
     const Type& whole = node->tuple.type();
     const TupleType* type = whole.as<TupleType>();
     if (!type && !whole.is<ObjectType>()) {
-      error(e.span(), "an item of {} [G12]", print_type(whole));
+      error(e.span(), "{} has no items [G12]", print_type(whole));
     } else if (node->index < 0 || (type && node->index >= std::ssize(type->items))) {
-      error(e.span(), "item {} of a tuple of {} [G12]", node->index, type ? type->items.size() : 0);
+      error(e.span(), "item {} is out of range for a tuple of {} items [G12]", node->index,
+            type ? type->items.size() : 0);
     }
     return leaf(node->tuple, "the tuple");
   }

@@ -42,7 +42,7 @@ class ProgramVerifier : ScopedVerifier {
     if (type.data) {
       expr(*type.data);
       if (!prim(*type.data) || !prim(*type.data)->dtype.is_handle())
-        error(buffer.span(), "buffer '{}' is over data that is not a pointer [T16]", buffer->name);
+        error(buffer.span(), "buffer '{}' has data that are not a pointer [T16]", buffer->name);
     }
     if (!type.strides.empty() && type.strides.size() != type.shape.size())
       error(buffer.span(), "buffer '{}' has {} strides for {} dims [T4]", buffer->name, type.strides.size(),
@@ -276,7 +276,8 @@ class ProgramVerifier : ScopedVerifier {
   }
 
   void block(const Stmt& s, const Block& node) {
-    if (std::exchange(rootless_, false)) error(s.span(), "block '{}' stands below no root block [T14]", node.name);
+    if (std::exchange(rootless_, false))
+      error(s.span(), "block '{}' does not stand below a root block [T14]", node.name);
     Scope scope(*this);
     VarSet reduce_axes;
     for (const IterVar& axis : node.iter_vars) {
