@@ -10,9 +10,9 @@ std::string Parser::string(const Syntax& at) {
   if (at.kind != SyntaxKind::kString) fail(at, "expected a string");
   std::string_view prefix = at.text.substr(0, at.text.find_first_of("\"'"));
   if (prefix.find_first_of("fF") != std::string_view::npos && at.text.find('{') != std::string_view::npos)
-    fail(at, "an f-string needs a Python interpreter; write out what it gives");
+    fail(at, "an f-string needs a Python interpreter; write out its text");
   std::string error, result = unquote(at.text, error);
-  if (error == kNeverClosed) throw Failed();  // the lexer said so
+  if (error == kNeverClosed) throw Failed();  // the lexer has reported it
   if (!error.empty()) fail(at, "{}", error);
   return result;
 }

@@ -72,13 +72,13 @@ Expr Parser::external_function(const Syntax& at) {
 namespace {
 
 // Decorators whose functions cannot be read, and why.
-constexpr const char* kNeedsPython = "macros need a Python interpreter; write out what they expand to";
+constexpr const char* kNeedsPython = "macros need a Python interpreter; write out their expansion";
 constexpr std::pair<std::string_view, const char*> kRefused[] = {
     {"I.pyfunc", "functions of Python cannot be compiled"},
     {"R.macro", kNeedsPython},
     {"R.rewriter", "rewriters are not functions of a module"},
     {"T.inline", kNeedsPython},
-    {"T.jit", "templates need a Python interpreter; write out what they expand to"},
+    {"T.jit", "templates need a Python interpreter; write out their expansion"},
     {"T.macro", kNeedsPython}};
 
 std::string target_kind(const VDevice& device) {

@@ -141,7 +141,7 @@ void Parser::definition(const Line& line, bool top, bool& keep) {
     return;
   }
   if (top)
-    fail({line, {}, "what a program computes around a module is not run; write out its values, and remove the rest"},
+    fail({line, {}, "computations around a module are not run; write out their values, and remove the rest"},
          "expected a class or a function here");
   if (guarded([&] { module_line(line); })) return;
   if (line.kind == LineKind::kAssign && is_name(*line.target)) unknown_.emplace(line.target->text);

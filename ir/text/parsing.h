@@ -361,7 +361,7 @@ class Parser {
   Expr relax_branch(const Lines& lines, const Line& line, std::string& target, std::optional<Type>& annotation);
   void bind(Binding binding);
   Expr leaf(Value value, const Syntax& at);
-  // Reads a value that has this type where its own cannot be inferred.
+  // Reads a value, which gets this type when none can be inferred.
   Value eval_as(std::optional<Type> wanted, const Syntax& at);
   Value relax_call(const std::string& name, const Syntax& at);
   Form applied_form, call_tir_form, device_form, distributed_form, misplaced_form, packed_form, tuple_form, value_form;

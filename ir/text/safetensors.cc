@@ -27,7 +27,7 @@ constexpr std::pair<DType, std::string_view> kDTypes[] = {
     {kBool, "BOOL"},
 };
 
-// What the header says of a tensor.
+// The description of a tensor in the header.
 struct Entry {
   std::string dtype;
   std::vector<int64_t> shape, data_offsets;
