@@ -26,7 +26,7 @@ std::vector<std::optional<VarRef>> Parser::read_params(const Line& line, const c
           fail(param, "parameter '{}' is given twice", param.name);
         result[i] = (*read)(i);
       });
-      if (!sound[i] && !scopes_.find_here(param.name)) scopes_.define(param.name, Entity{});
+      if (!sound[i]) poison(param.name);
     }
   }
   return result;

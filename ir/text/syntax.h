@@ -243,8 +243,7 @@ class SyntaxReader {
   void decorated(Lines& out, bool outermost);
   void function(Lines& out, std::vector<const Syntax*> decorators);
   void class_definition(Lines& out, std::vector<const Syntax*> decorators, bool outermost);
-  void for_loop(Lines& out);
-  void while_loop(Lines& out);
+  void loop(Lines& out);
   void if_statement(Lines& out);
   void with_statement(Lines& out);
 
