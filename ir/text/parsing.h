@@ -275,7 +275,7 @@ class Parser {
   void append(std::vector<Stmt> stmts);
   void tir_line(const Lines& lines, size_t& index);
   void body_starts();
-  LineReader augmented_line, tir_assert, tir_assign, tir_call_line, tir_for, tir_if, tir_jump, tir_while, tir_with,
+  LineReader augmented_line, tir_assert, tir_assign, tir_call_line, tir_condition, tir_for, tir_jump, tir_with,
       unpack_scalars;
   void tir_return(const Line& line, bool is_last);
   bool head_form(const std::string& path, const Syntax& call, const Line& line);
