@@ -104,6 +104,7 @@ struct BinaryOpInfo {
   bool compares;
 };
 const BinaryOpInfo& info(BinaryOp op);
+std::span<const BinaryOpInfo> binary_ops();  // the rows of all
 // Divisions and remainders; they have no value for a divisor of 0.
 constexpr bool is_division(BinaryOp op) { return op >= BinaryOp::kDiv && op <= BinaryOp::kFloorMod; }
 constexpr bool is_shift(BinaryOp op) { return op == BinaryOp::kShiftLeft || op == BinaryOp::kShiftRight; }

@@ -79,16 +79,6 @@ std::optional<int64_t> scalable_lanes(const Expr& count) {
   return std::nullopt;
 }
 
-const std::vector<BinaryOpInfo>& binary_ops() {
-  static const std::vector<BinaryOpInfo> rows = [] {
-    std::vector<BinaryOpInfo> result;
-    for (int op = 0; op <= static_cast<int>(BinaryOp::kShiftRight); ++op)
-      result.push_back(info(static_cast<BinaryOp>(op)));
-    return result;
-  }();
-  return rows;
-}
-
 std::optional<BinaryOp> operator_of(std::string_view symbol) {
   for (const BinaryOpInfo& row : binary_ops()) {
     if (row.symbol && row.symbol == symbol) return row.op;

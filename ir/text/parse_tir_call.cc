@@ -13,8 +13,9 @@ namespace relaxc::text {
 namespace {
 
 std::optional<BinaryOp> operator_called(std::string_view form) {
-  auto row = std::ranges::find(binary_ops(), form, &BinaryOpInfo::name);
-  return row == binary_ops().end() ? std::nullopt : std::optional(row->op);
+  auto rows = binary_ops();
+  auto row = std::ranges::find(rows, form, &BinaryOpInfo::name);
+  return row == rows.end() ? std::nullopt : std::optional(row->op);
 }
 
 }  // namespace

@@ -43,7 +43,6 @@ constexpr int kDeepestStatement = 256;
 int index_lanes(const std::vector<Expr>& indices);
 // Returns A.elem_offset.
 Expr elem_offset(const Buffer& buffer, const Span& span);
-const std::vector<BinaryOpInfo>& binary_ops();
 std::optional<BinaryOp> operator_of(std::string_view symbol);
 bool fits(int64_t value, DType dtype);
 // Returns -4 for `4 * vscale`: the lanes of a scalable vector in Ramp's encoding.
