@@ -22,6 +22,7 @@ Expr like(int64_t value, const Expr& other) { return scalar_imm(static_cast<doub
 
 }  // namespace
 
+std::span<const BinaryOpInfo> binary_ops() { return kBinaryOps; }
 const BinaryOpInfo& info(BinaryOp op) { return kBinaryOps[static_cast<size_t>(op)]; }
 
 BinaryOp mirrored(BinaryOp op) {

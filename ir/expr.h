@@ -104,6 +104,7 @@ struct BinaryOpInfo {
   bool compares;
 };
 const BinaryOpInfo& info(BinaryOp op);
+std::span<const BinaryOpInfo> binary_ops();  // the rows of all
 // Divisions and remainders; they have no value for a divisor of 0.
 constexpr bool is_division(BinaryOp op) { return op >= BinaryOp::kDiv && op <= BinaryOp::kFloorMod; }
 constexpr bool is_shift(BinaryOp op) { return op == BinaryOp::kShiftLeft || op == BinaryOp::kShiftRight; }
@@ -265,6 +266,9 @@ Expr let(VarRef var, Expr value, Expr body, const Span& span = {});
 Expr load(Buffer buffer, std::vector<Expr> indices, const Span& span = {});
 // Returns a call of an intrinsic of TensorIR: intrinsic("tir.exp", {x}, type of x).
 Expr intrinsic(std::string name, std::vector<Expr> args, DType dtype, const Span& span = {});
+inline Expr intrinsic(OpName op, std::vector<Expr> args, DType dtype, const Span& span = {}) {
+  return intrinsic(std::string(op.text), std::move(args), dtype, span);
+}
 // Returns a call of tir.if_then_else, which evaluates one side only.
 Expr if_then_else(Expr condition, Expr a, Expr b, const Span& span = {});
 Expr tuple(std::vector<Expr> items, const Span& span = {});

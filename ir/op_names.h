@@ -80,7 +80,10 @@
   X(kReinterpret, "tir.reinterpret")                  \
   X(kCallLlvmIntrin, "tir.call_llvm_intrin")          \
   X(kCallLlvmPureIntrin, "tir.call_llvm_pure_intrin") \
-  X(kFma, "tir.fma")
+  X(kFma, "tir.fma")                                  \
+  X(kCommReducer, "tir.comm_reducer")                 \
+  X(kIterVar, "tir.iter_var")                         \
+  X(kShuffle, "tir.shuffle")
 
 namespace relaxc::ops {
 

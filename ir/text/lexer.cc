@@ -140,8 +140,7 @@ bool Lexer::start_line() {
   }
   while (width < indents_.back()) {
     if (width > indents_[indents_.size() - 2]) {
-      // The line is treated as one of the block above it. After lines that an open bracket took, no indentation is
-      // known.
+      // It counts as a line of the block above it. Below an unclosed bracket the indentation is not known.
       if (!lost_) error("this line is indented by {} columns, which matches no line above", width);
       indents_.back() = width;
       break;
@@ -153,8 +152,7 @@ bool Lexer::start_line() {
   return true;
 }
 
-// Reports the innermost open bracket of each line, and ends the statement after its last token as if all brackets were
-// closed there.
+// Reports the innermost open bracket of each line, and closes all brackets after the statement's last token.
 void Lexer::never_closed() {
   if (brackets_.empty()) return;
   bool known = broken(statement_line_);
@@ -246,8 +244,7 @@ void Lexer::bracket_or_operator(size_t length) {
     const Token open = brackets_.back();
     if (closing(open.text)[0] != c) {
       if (!broken(line_)) error("'{}' does not match '{}' at {}:{}", c, open.text, open.line, open.column);
-      // Either it closes a bracket further out, and those inside it were forgotten, or it was written in place of the
-      // right one.
+      // It closes a bracket further out, and those inside were forgotten; or it is written for the right one.
       auto matches = [&](const Token& bracket) { return closing(bracket.text)[0] == c; };
       auto found = std::find_if(brackets_.rbegin(), brackets_.rend(), matches);
       size_t inside = static_cast<size_t>(found - brackets_.rbegin());

@@ -10,8 +10,7 @@
 
 namespace relaxc::text {
 
-// A place in a source, and how many bytes of its line a message underlines. Lines and columns count from 1, columns in
-// bytes.
+// A place in a source: lines and columns count from 1, columns in bytes. A message underlines `length` bytes.
 struct Place {
   uint32_t line = 0, column = 0, length = 0;
 };
@@ -45,8 +44,7 @@ class Lexer {
  public:
   Lexer(const Source& source, Diagnostics& diagnostics)
       : source_(source), text_(source.text), diagnostics_(diagnostics), line_(source.line), column_(source.column) {}
-  // Appends the tokens of at least one more line that has some. At the end of the source it appends kEnd, and after
-  // that nothing.
+  // Appends the tokens of at least one more line that has some; at the end of the source kEnd, and after it nothing.
   void read_line(std::vector<Token>& tokens);
   // Returns whether this line is part of a statement whose tokens have an error: grammar errors in it are consequences.
   bool broken(uint32_t line) const;
@@ -100,8 +98,7 @@ class Lexer {
 // Returns the number that decimal digits are; nullopt for other text, or when it needs more than 63 bits.
 std::optional<int64_t> whole_number(std::string_view digits);
 inline constexpr std::string_view kNeverClosed = "this string is never closed";
-// Returns the value of a string token. `error` gets a text without a place when an escape is wrong, and stays empty
-// otherwise.
+// Returns the value of a string token. `error` gets a message without a place when an escape is wrong.
 std::string unquote(std::string_view literal, std::string& error);
 
 }  // namespace relaxc::text

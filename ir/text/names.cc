@@ -109,12 +109,6 @@ void Scopes::define_outermost(std::string_view name, Entity entity) {
   scopes_[depth - 1].push_back(&*found);
 }
 
-const Entity* Scopes::find_here(std::string_view name) const {
-  auto found = stacks_.find(name);
-  bool here = found != stacks_.end() && !found->second.empty() && found->second.back().depth == scopes_.size();
-  return here ? &found->second.back().entity : nullptr;
-}
-
 std::map<std::string, Entity> Scopes::here() const {
   std::map<std::string, Entity> result;
   for (const Stacks::value_type* named : scopes_.back()) result.emplace(named->first, named->second.back().entity);

@@ -63,7 +63,6 @@ class Scopes {
   void define(std::string_view name, Entity entity);
   // Defines a name that has no meaning anywhere in the outermost scope of the function.
   void define_outermost(std::string_view name, Entity entity);
-  const Entity* find_here(std::string_view name) const;
   std::map<std::string, Entity> here() const;
   // Searches all scopes.
   const Entity* find(std::string_view name) const;

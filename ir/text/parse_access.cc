@@ -34,7 +34,7 @@ std::optional<Value> Parser::buffer_property(const Syntax& at) {
     const std::vector<Expr>& numbers = access.text == "shape" ? type.shape : type.strides;
     int64_t index = constant_int(*at.children[1]), count = std::ssize(numbers);
     if (index < -count || index >= count)
-      fail(at, "index {} of the {} {} of buffer '{}'", index, count, access.text, (*owner)->name);
+      fail(at, "index {} is out of range for the {} {} of buffer '{}'", index, count, access.text, (*owner)->name);
     return Value{numbers[static_cast<size_t>(index < 0 ? index + count : index)]};
   }
   if (indexed) return std::nullopt;
@@ -44,29 +44,27 @@ std::optional<Value> Parser::buffer_property(const Syntax& at) {
 
 // Reads x.ndim, x.shape[i], x.strides[i], x.dtype.bits of a tensor: their values are known when the program runs.
 std::optional<Value> Parser::tensor_property(const Syntax& at) {
-  constexpr std::pair<std::string_view, const char*> kProperties[] = {
-      {"bits", "relax.inspect.tensor_dtype_bits"},         {"code", "relax.inspect.tensor_dtype_code"},
-      {"lanes", "relax.inspect.tensor_dtype_lanes"},       {"ndim", "relax.inspect.tensor_ndim"},
+  constexpr std::pair<std::string_view, std::string_view> kProperties[] = {
+      {"dtype.bits", "relax.inspect.tensor_dtype_bits"},   {"dtype.code", "relax.inspect.tensor_dtype_code"},
+      {"dtype.lanes", "relax.inspect.tensor_dtype_lanes"}, {"ndim", "relax.inspect.tensor_ndim"},
       {"shape", "relax.inspect.tensor_shape_i"},           {"strides", "relax.inspect.tensor_stride_i"},
       {"byte_offset", "relax.inspect.tensor_byte_offset"}, {"elem_offset", "relax.inspect.tensor_elem_offset"}};
   bool indexed = at.kind == SyntaxKind::kSubscript;
   const Syntax& access = head_of(at);
   if (!in_graph_ || access.kind != SyntaxKind::kAttribute) return std::nullopt;
-  bool of_dtype = access.text == "bits" || access.text == "code" || access.text == "lanes";
   const Syntax* owner = access.children[0];
-  if (of_dtype) owner = owner->kind == SyntaxKind::kAttribute && owner->text == "dtype" ? owner->children[0] : nullptr;
-  const Entity* entity = owner && is_name(*owner) ? lookup(owner->text) : nullptr;
-  if (!entity || !entity->expr || !entity->expr->type().is<TensorType>()) return std::nullopt;
-  bool takes_axis = access.text == "shape" || access.text == "strides";
-  if (takes_axis != indexed) return std::nullopt;
-  for (const auto& [name, op] : kProperties) {
-    if (access.text != name) continue;
-    std::vector<Expr> args = {*entity->expr};
-    if (positional(at) > 1) fail(at, "expected one index, got {}", positional(at));
-    if (indexed) args.push_back(adapt(scalar_value(*at.children[1]), kInt64, *at.children[1]));
-    return typed_call(OpName{op}, std::move(args), at);
-  }
-  return std::nullopt;
+  bool of_dtype = owner->kind == SyntaxKind::kAttribute && owner->text == "dtype";
+  if (of_dtype) owner = owner->children[0];
+  std::string name = (of_dtype ? "dtype." : "") + std::string(access.text);
+  auto row = std::ranges::find(kProperties, name, &std::pair<std::string_view, std::string_view>::first);
+  const Entity* entity = is_name(*owner) ? lookup(owner->text) : nullptr;
+  bool is_tensor = entity && entity->expr && entity->expr->type().is<TensorType>();
+  bool takes_axis = name == "shape" || name == "strides";
+  if (row == std::end(kProperties) || !is_tensor || takes_axis != indexed) return std::nullopt;
+  std::vector<Expr> args = {*entity->expr};
+  if (positional(at) > 1) fail(at, "expected one index, got {}", positional(at));
+  if (indexed) args.push_back(adapt(scalar_value(*at.children[1]), kInt64, *at.children[1]));
+  return typed_call(OpName{row->second}, std::move(args), at);
 }
 
 Buffer Parser::buffer(const Syntax& at) {
@@ -133,7 +131,7 @@ Expr Parser::slice_index(const Syntax& at) {
   constexpr int64_t kFar = int64_t{1} << 62;  // has a magnitude; lanes stay too many
   int64_t distance = std::clamp(*count, -kFar, kFar), step = std::clamp(stride, -kFar, kFar);
   int64_t lanes = (std::abs(distance) - 1) / std::abs(step) + 1;  // an element that begins before the end counts
-  if (lanes > 4096) fail(at, "a slice of {} elements, the limit is 4096", lanes);
+  if (lanes > 4096) fail(at, "a slice has at most 4096 elements, got {}", lanes);
   return lanes == 1 ? range.min : ramp(range.min, int_imm(stride, dtype_of(range.min)), lanes, span(at));
 }
 
@@ -189,7 +187,7 @@ Value Parser::tuple_item(const Expr& whole, const Syntax& index_at, const Syntax
   const TupleType* type = whole.type().as<TupleType>();
   if (!type && !whole.type().is<ObjectType>()) fail(at, "only tuples have items");
   int64_t size = type ? static_cast<int64_t>(type->items.size()) : std::numeric_limits<int32_t>::max();
-  if (index < 0 || index >= size) fail(at, "index {} of a tuple of {}", index, size);
+  if (index < 0 || index >= size) fail(at, "index {} is out of range for a tuple of {} items", index, size);
   const Tuple* known = in_graph_ ? nullptr : whole.as<Tuple>();
   return {known ? known->items[static_cast<size_t>(index)] : tuple_get(whole, index, span(at))};
 }

@@ -1,5 +1,4 @@
-// Reads assignments of a tensor program by the left side of '=': variables, axes, buffers, elements of buffers,
-// scalars.
+// Reads assignments of a tensor program: to variables, axes, buffers, elements of buffers, scalars.
 #include <algorithm>
 
 #include "ir/kinds.h"
@@ -7,8 +6,7 @@
 
 namespace relaxc::text {
 
-// Returns the type of a variable that T.int64(), T.handle(...), T.var("int64") or T.Var("n", "int64") makes; nullopt
-// for other syntax. In the last form the name is that on the left of '='.
+// Returns the type of the variable that T.int64(), T.handle(...), T.var("int64") or T.Var("n", "int64") makes.
 std::optional<Type> Parser::free_var_type(const Syntax& at, bool annotated) {
   std::string path = callee_path(at);
   if (std::ranges::any_of(at.keywords, [](const Keyword& each) { return each.name != "is_size_var"; }))
@@ -88,15 +86,14 @@ void Parser::remap_axes(const std::vector<const Syntax*>& targets, const Syntax&
   if (letters.size() != bindings.size())
     fail(call, "{} letters for {} loop variables", letters.size(), bindings.size());
   if (targets.size() != bindings.size()) fail(call, "{} names for {} axes", targets.size(), bindings.size());
-  auto row_of = [](char letter) { return std::ranges::find(kIterKinds, letter, &IterKindRow::letter); };
-  for (char letter : letters)
-    if (row_of(letter) == std::end(kIterKinds))
-      fail(kinds, "unknown axis kind '{}'; expected S (spatial) or R (reduce)", letter);
   for (size_t i = 0; i < letters.size(); ++i) {
+    auto row = std::ranges::find(kIterKinds, letters[i], &IterKindRow::letter);
+    if (row == std::end(kIterKinds))
+      fail(kinds, "unknown axis kind '{}'; expected S (spatial) or R (reduce)", letters[i]);
     Expr value = scalar(*bindings[i]);
     auto loop = loops_.find(value.get());
     if (loop == loops_.end()) fail(*bindings[i], "expected a loop variable");
-    add_axis(*targets[i], loop->second, dtype, row_of(letters[i])->kind, value);
+    add_axis(*targets[i], loop->second, dtype, row->kind, value);
   }
 }
 
@@ -132,8 +129,7 @@ void Parser::match_param(const Syntax& target, const Syntax& call) {
   visit_children(param.type(), [&](const NodeRef& number, Slot) { undefined_.erase(number.get()); });
 }
 
-// Reads W = T.match_buffer(A[0:16, j], (16,), strides=[s]). Variables that nothing else defines get their values from
-// the source.
+// Reads W = T.match_buffer(A[0:16, j], (16,), strides=[s]). Undefined variables get their values from the source.
 void Parser::window(const Syntax& target, const Syntax& call, const Syntax& source) {
   BufferRegion matched = region(source);
   const BufferType& from = buffer_type(matched.buffer);
@@ -145,12 +141,12 @@ void Parser::window(const Syntax& target, const Syntax& call, const Syntax& sour
     if (!says_shape) type.shape.push_back(range.extent);
   }
   if (type.dtype != from.dtype)
-    fail(call, "a window of {} on '{}', which holds {}", to_string(type.dtype), matched.buffer->name,
+    fail(call, "the window is of {}, but '{}' holds {}", to_string(type.dtype), matched.buffer->name,
          to_string(from.dtype));
   size_t rank = type.shape.size(), ranges = matched.ranges.size();
   for (size_t d = 0; d < rank && d < ranges; ++d) {
     auto has = as_int(type.shape[rank - 1 - d]), of = as_int(matched.ranges[ranges - 1 - d].extent);
-    if (has && of && *has != *of) fail(call, "a window of {} elements on a region of {}", *has, *of);
+    if (has && of && *has != *of) fail(call, "the window has {} elements where its region has {}", *has, *of);
   }
   MatchBuffer result{std::move(matched), define_var(target, make(std::move(type), span(call))), {}};
   visit_children(result.buffer.type(), [&](const NodeRef& number, Slot) {
@@ -161,8 +157,7 @@ void Parser::window(const Syntax& target, const Syntax& call, const Syntax& sour
 
 namespace {
 
-// The forms that make a buffer: allocations of a block, or of the statements after them. With data= they are views of
-// existing memory.
+// The forms that make a buffer: an allocation or, with data=, a view of existing memory.
 struct AllocForm {
   std::string_view path;
   bool is_cell = false;         // one element that is assigned by its name

@@ -39,7 +39,7 @@ Value Parser::tensor_operator(std::string_view op, Value a, Value b, const Synta
   for (const auto& [symbol, name] : kSugar) {
     if (op == symbol) return typed_call(OpName{name}, {leaf(a, at), leaf(b, at)}, at);
   }
-  fail(at, "'{}' of tensors", op);
+  fail(at, "'{}' cannot take tensors", op);
 }
 
 void Parser::set_type_args(const Syntax* types, Call& call) {
@@ -157,8 +157,8 @@ Value Parser::device_form(const std::string&, const Syntax& at) {
 
 namespace {
 
-// Moves integers among the tensors of a program after them, as dims of a shape: only the order within buffers and
-// within scalars matters for a program's parameters. `inputs` keeps the tensors.
+// Removes the scalars from the inputs of a program and returns them, if they are dims. The order between tensors and
+// scalars does not matter for a program's parameters.
 std::vector<Expr> take_scalars(Expr& inputs) {
   const Tuple* several = inputs.as<Tuple>();
   if (!several) return {};
@@ -209,7 +209,7 @@ Value Parser::call_tir_form(const std::string& path, const Syntax& at) {
   call.type_args = early ? early_outputs(*outputs, *dtypes) : read_each(items(*outputs), &Parser::type);
   if (const Syntax* more = arg(at, position("tir_vars"), "tir_vars"); !is_none(more)) {
     call.args.push_back(tir_vars(*more));
-    if (!scalars.empty()) fail(*more, "scalar arguments stand in args and in tir_vars");
+    if (!scalars.empty()) fail(*more, "scalar arguments stand both in args and in tir_vars");
   } else if (!scalars.empty()) {
     call.args.push_back(shape_expr(std::move(scalars), span(inputs)));
   }
@@ -217,8 +217,7 @@ Value Parser::call_tir_form(const std::string& path, const Syntax& at) {
   return typed_call(std::move(call), at);
 }
 
-// Reads the callee: a tensor program of the module, or (packed) the name of a kernel in machine code. Early texts name
-// both without a prefix.
+// Reads a tensor program of the module, or (packed) the name of a kernel. Early texts name both without a prefix.
 Expr Parser::called_program(const Syntax& at, bool packed, bool early) {
   const std::string* bare = early && is_name(at) ? function_named(at.text) : nullptr;
   bool quoted = packed && at.kind == SyntaxKind::kString;
@@ -321,7 +320,7 @@ Value Parser::distributed_form(const std::string&, const Syntax& at) {
   const std::vector<Expr>*have = known_shape(value.type()), *want = known_shape(spread->tensor);
   auto same = [](const Expr& a, const Expr& b) { return structural_equal(a, b); };
   if (want && !std::ranges::equal(*have, *want, same))
-    fail(stated, "the constant has the shape ({})", fmt::join(data.shape(), ", "));
+    fail(stated, "the shape of the constant is ({})", fmt::join(data.shape(), ", "));
   return {make(Constant{converted(data, tensor_dtype(spread->tensor).value_or(data.dtype()))}, placed, span(at))};
 }
 
@@ -365,81 +364,81 @@ Expr Parser::operator_input(const OpInput* input, const Syntax& at) {
   return shape_expr(std::move(items), span(at));
 }
 
-// Reads the arguments of an operator: inputs by position or, after those, by name in their order; attributes by
-// position after the inputs, or by name. The errors of every argument are reported.
-struct Parser::OperatorArguments {
-  Parser& parser;
-  const OpRow& row;
-  const Syntax& at;
-  Call call{op_ref(row.name), {}, {}, {}};
-  bool sound = true;
-  bool variadic = !row.inputs.empty() && row.inputs.back().arity == OpInput::Arity::kVariadic;
+namespace {
 
-  void read() {
-    size_t given = parser.positional(at);
-    for (size_t i = 0; i < given; ++i) sound &= parser.guarded([&] { by_position(i); });
-    for (size_t i = given; i < row.inputs.size(); ++i) {
-      const Syntax* value = parser.keyword(at, row.inputs[i].name);
-      if (!is_none(value)) sound &= parser.guarded([&] { input(i, *value); });
-    }
-    for (const Keyword& keyword : at.keywords) by_name(keyword, given);
-    if (!sound) throw Failed();
-  }
+// Returns true for the list of R.assert_op(c, [x, y], "format"): it holds the arguments of the format, each an input.
+bool is_format_list(const OpInput& input, const Syntax& value) {
+  return std::string_view(input.name) == "format_args" && is_list(value);
+}
 
-  void by_position(size_t i) {
-    const Syntax& value = *at.children[i + 1];
-    size_t inputs = row.inputs.size();
-    if (i < inputs) {
-      bool left_out = row.inputs[i].arity == OpInput::Arity::kOptional && is_none(&value);
-      if (!left_out && input(i, value)) variadic = false;
-    } else if (variadic) {
-      call.args.push_back(parser.operator_input(nullptr, value));
-    } else if (i - inputs < row.attrs.size()) {
-      const OpAttr& attr = row.attrs[i - inputs];
-      call.attrs.set(attr.name, parser.attribute(attr, value));
+}  // namespace
+
+// Returns the syntax of each input and attribute, which are given by position or by name, in this order; null where one
+// is left out. The further items of a variadic input follow.
+std::vector<const Syntax*> Parser::operator_arguments(const OpRow& row, const Syntax& at, bool& sound) {
+  std::vector<std::string> names;
+  for (const OpInput& input : row.inputs) names.emplace_back(input.name);
+  for (const OpAttr& attr : row.attrs) names.emplace_back(attr.name);
+  std::vector<const Syntax*> result(names.size());
+  size_t inputs = row.inputs.size(), given = positional(at);
+  bool variadic = inputs > 0 && row.inputs.back().arity == OpInput::Arity::kVariadic &&
+                  !(given >= inputs && is_format_list(row.inputs.back(), *at.children[inputs]));
+  for (size_t i = 0; i < given; ++i) {
+    const Syntax* value = at.children[i + 1];
+    if (variadic && i >= inputs) {
+      result.push_back(value);
+    } else if (i < names.size()) {
+      result[i] = value;
     } else {
-      parser.fail(value, "{} takes at most {} arguments", row.name, inputs + row.attrs.size());
+      report(*value, "{} takes at most {} arguments", row.name, names.size());
+      sound = false;
     }
   }
-
-  // Returns true for R.assert_op(c, [x, y], "format"): the list holds the arguments of the format, each an input.
-  bool input(size_t i, const Syntax& value) {
-    if (std::string_view(row.inputs[i].name) == "format_args" && is_list(value)) {
-      for (const Syntax* item : value.children) call.args.push_back(parser.as_argument(*item));
-      return true;
+  for (const Keyword& keyword : at.keywords) {
+    if (canonical_keyword(keyword.name) == "sinfo_args" && is_none(keyword.value)) continue;
+    size_t i = static_cast<size_t>(std::ranges::find(names, keyword.name) - names.begin());
+    if (i < names.size() && !result[i]) {
+      result[i] = keyword.value;
+      continue;
     }
-    if (sound && call.args.size() < i)
-      parser.fail(value, "argument '{}' before it is missing", row.inputs[call.args.size()].name);
-    call.args.push_back(parser.operator_input(&row.inputs[i], value));
-    return false;
-  }
-
-  // Reads attributes by name; inputs by name have been read.
-  void by_name(const Keyword& keyword, size_t given) {
-    if (canonical_keyword(keyword.name) == "sinfo_args" && is_none(keyword.value)) return;
-    auto named = [&](const auto& part) { return keyword.name == part.name; };
-    auto input = std::ranges::find_if(row.inputs, named);
-    auto attr = std::ranges::find_if(row.attrs, named);
-    bool is_input = input != row.inputs.end();
-    bool twice = is_input ? static_cast<size_t>(input - row.inputs.begin()) < given : call.attrs.has(keyword.name);
-    if (twice) parser.fail(*keyword.value, "argument '{}' is given twice", keyword.name);
-    if (is_input) return;
-    if (attr != row.attrs.end()) {
-      sound &= parser.guarded([&] { call.attrs.set(attr->name, parser.attribute(*attr, *keyword.value)); });
-      return;
-    }
-    std::vector<std::string> known;
-    for (const OpInput& other : row.inputs) known.emplace_back(other.name);
-    for (const OpAttr& other : row.attrs) known.emplace_back(other.name);
-    parser.report({keyword, nearest(keyword.name, known)}, "{} has no argument '{}'", row.name, keyword.name);
     sound = false;
+    if (i < names.size()) {
+      report(*keyword.value, "argument '{}' is given twice", keyword.name);
+    } else {
+      report({keyword, nearest(keyword.name, names)}, "{} has no argument '{}'", row.name, keyword.name);
+    }
   }
-};
+  return result;
+}
 
 Value Parser::operator_call(const OpRow& row, const Syntax& at) {
-  OperatorArguments arguments{*this, row, at};
-  arguments.read();
-  Call& call = arguments.call;
+  Call call{op_ref(row.name), {}, {}, {}};
+  bool sound = true;
+  std::vector<const Syntax*> arguments = operator_arguments(row, at, sound);
+  size_t inputs = row.inputs.size(), named = inputs + row.attrs.size();
+  // The errors of every argument are reported.
+  auto read_input = [&](const OpInput* input, const Syntax& value) {
+    sound &= guarded([&] {
+      if (input && is_format_list(*input, value)) {
+        for (const Syntax* item : value.children) call.args.push_back(as_argument(*item));
+        return;
+      }
+      if (input && sound && call.args.size() < static_cast<size_t>(input - row.inputs.data()))
+        fail(value, "argument '{}' before it is missing", row.inputs[call.args.size()].name);
+      call.args.push_back(operator_input(input, value));
+    });
+  };
+  for (size_t i = 0; i < inputs; ++i) {
+    bool may_be_none = i >= positional(at) || row.inputs[i].arity == OpInput::Arity::kOptional;
+    bool left_out = !arguments[i] || (may_be_none && is_none(arguments[i]));
+    if (!left_out) read_input(&row.inputs[i], *arguments[i]);
+  }
+  for (size_t i = named; i < arguments.size(); ++i) read_input(nullptr, *arguments[i]);
+  for (size_t i = inputs; i < named; ++i) {
+    const OpAttr& attr = row.attrs[i - inputs];
+    if (arguments[i]) sound &= guarded([&] { call.attrs.set(attr.name, attribute(attr, *arguments[i])); });
+  }
+  if (!sound) throw Failed();
   if (row.name == ops::kReshape && call.args.size() > 1) complete_reshape(call, at);
   return typed_call(std::move(call), at);
 }

@@ -54,8 +54,7 @@ struct MetadataGraph {
 
   const Syntax* node(const Syntax* number) const { return list_item(entry(root, "nodes"), number_of(number)); }
 
-  // Returns the node that lists the entries of a kind. The root maps names of kinds to lists: keys and data side by
-  // side, or (later) one after the other.
+  // Returns the list of a kind's entries. The root has names and lists side by side, or (later) in turns.
   const Syntax* entries(std::string_view kind) const {
     const Syntax* old_start = entry(root, "root");
     const Syntax* start = node(old_start ? old_start : entry(root, "root_index"));
@@ -155,7 +154,7 @@ Value Parser::constant(const Syntax& at) {
   if (stated_shape && (element_count(shape) != 0 || !elements.empty()))
     fail(at, "a shape is given for empty constants only; got {} elements", elements.size());
   DType dtype = wanted.value_or(common_dtype(elements));
-  if (dtype.is_handle() || dtype.lanes != 1) fail(at, "a constant of {}", to_string(dtype));
+  if (dtype.is_handle() || dtype.lanes != 1) fail(at, "a constant cannot have the dtype {}", to_string(dtype));
   return {relaxc::constant(tensor_of(elements, shape, dtype, value), span(at))};
 }
 

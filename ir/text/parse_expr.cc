@@ -79,16 +79,6 @@ std::optional<int64_t> scalable_lanes(const Expr& count) {
   return std::nullopt;
 }
 
-const std::vector<BinaryOpInfo>& binary_ops() {
-  static const std::vector<BinaryOpInfo> rows = [] {
-    std::vector<BinaryOpInfo> result;
-    for (int op = 0; op <= static_cast<int>(BinaryOp::kShiftRight); ++op)
-      result.push_back(info(static_cast<BinaryOp>(op)));
-    return result;
-  }();
-  return rows;
-}
-
 std::optional<BinaryOp> operator_of(std::string_view symbol) {
   for (const BinaryOpInfo& row : binary_ops()) {
     if (row.symbol && row.symbol == symbol) return row.op;
@@ -128,8 +118,7 @@ Expr Parser::condition(const Syntax& at) {
   return value;
 }
 
-// Converts two scalars to one dtype as TVM does: literals follow, narrow integers widen, integers become floats, and
-// scalars are broadcast to vectors.
+// Converts to one dtype as TVM does: literals follow, narrow integers widen, integers become floats, scalars vectors.
 void Parser::match_operands(Value& a, Value& b, const Syntax& at) {
   if (!is_scalar(a.expr) || !is_scalar(b.expr)) fail(at, "expected scalars on both sides");
   DType x = dtype_of(a.expr), y = dtype_of(b.expr);
@@ -238,7 +227,7 @@ Value Parser::eval(const Syntax& at) {
       Expr test = condition(*at.children[1]);
       Value a = eval(*at.children[0]), b = eval(*at.children[2]);
       match_operands(a, b, at);
-      return {intrinsic(std::string(ops::kIfThenElse.text), {test, a.expr, b.expr}, dtype_of(a.expr), span(at))};
+      return {intrinsic(ops::kIfThenElse, {test, a.expr, b.expr}, dtype_of(a.expr), span(at))};
     }
   }
   fail(at, "expected an expression");
@@ -261,7 +250,7 @@ Expr Parser::bounded_tuple(std::vector<Expr> items, const Syntax& at) {
   constexpr int64_t kMost = 1 << 16;
   Expr result = tuple(std::move(items), span(at));
   if (count_items(result.type(), kMost) > kMost)
-    fail(at, "a tuple of more than {} items, those of its items counted", kMost);
+    fail(at, "a tuple has at most {} items, those of its items counted", kMost);
   return result;
 }
 
@@ -274,14 +263,14 @@ Value Parser::unary(const Syntax& at) {
   if (at.text == "+") return value;
   if (in_graph_ && !is_scalar(value.expr)) {
     if (at.text == "-") return typed_call(OpName{"relax.negative"}, {leaf(value, at)}, at);
-    fail(at, "'{}' of a tensor; use R.logical_not or R.bitwise_not", at.text);
+    fail(at, "'{}' cannot take a tensor; use R.logical_not or R.bitwise_not", at.text);
   }
   if (!is_scalar(value.expr)) fail(at, "expected a scalar after '{}'", at.text);
   DType dtype = dtype_of(value.expr);
   if (at.text == "not" && !dtype.is_bool()) fail(at, "expected a condition after 'not', got {}", to_string(dtype));
   if (at.text != "-" && dtype.is_bool()) return {not_(value.expr, span(at))};
   if (at.text == "~") return {intrinsic("tir.bitwise_not", {value.expr}, dtype, span(at))};
-  if (dtype.is_bool() || dtype.is_handle()) fail(at, "'-' of {}", to_string(dtype));
+  if (dtype.is_bool() || dtype.is_handle()) fail(at, "'-' cannot take {}", to_string(dtype));
   if (auto folded = fold_literals("*", value, literal(int64_t{-1}, at), at)) return *folded;
   return {relaxc::binary(BinaryOp::kMul, value.expr, scalar_imm(-1, dtype), span(at)), value.literal};
 }
@@ -290,11 +279,11 @@ Value Parser::binary(BinaryOp op, Value a, Value b, const Syntax& at, bool fold)
   match_operands(a, b, at);
   DType dtype = dtype_of(a.expr);
   bool logic = op == BinaryOp::kAnd || op == BinaryOp::kOr;
-  if (logic && !dtype.is_bool()) fail(at, "'{}' of {}, expected bool", info(op).symbol, to_string(dtype));
+  if (logic && !dtype.is_bool()) fail(at, "'{}' takes bool operands, got {}", info(op).symbol, to_string(dtype));
   bool equality = op == BinaryOp::kEQ || op == BinaryOp::kNE;
-  if (dtype.is_handle() && !equality) fail(at, "'{}' of handles", info(op).name);
+  if (dtype.is_handle() && !equality) fail(at, "'{}' cannot take handles", info(op).name);
   bool bits = op >= BinaryOp::kBitAnd;  // those after it, too
-  if (bits && dtype.is_float()) fail(at, "'{}' of {}, expected integers", info(op).name, to_string(dtype));
+  if (bits && dtype.is_float()) fail(at, "'{}' takes integers, got {}", info(op).name, to_string(dtype));
   const IntImm* x = a.expr.as<IntImm>();
   const IntImm* y = b.expr.as<IntImm>();
   if (fold && x && y) {
@@ -312,7 +301,7 @@ Value Parser::binary(const Syntax& at) {
   bool scalars = is_scalar(a.expr) && is_scalar(b.expr);
   if (in_graph_ && !scalars) return tensor_operator(at.text, a, b, at);
   std::optional<BinaryOp> op = operator_of(at.text);
-  if (!op) fail({at, at.text == "**" ? "T.pow" : ""}, "'{}' of scalars", at.text);
+  if (!op) fail({at, at.text == "**" ? "T.pow" : ""}, "'{}' cannot take scalars", at.text);
   if (op == BinaryOp::kDiv && !scalars) fail(at, "expected scalars on both sides of '/'");
   if (op == BinaryOp::kDiv && !dtype_of(a.expr).is_float() && !dtype_of(b.expr).is_float())
     fail({at, "//"}, "'/' of integers is ambiguous; use `//` or T.truncdiv");

@@ -1,5 +1,4 @@
-// Reads graph functions from the syntax tree: signatures, bindings, branches, nested functions. Values are in
-// parse_call.cc.
+// Reads graph functions: signatures, bindings, branches, nested functions. parse_call.cc reads their values.
 #include <algorithm>
 
 #include "ir/text/names.h"
@@ -27,7 +26,7 @@ std::vector<std::optional<VarRef>> Parser::read_params(const Line& line, const c
           fail(param, "parameter '{}' is given twice", param.name);
         result[i] = (*read)(i);
       });
-      if (!sound[i] && !scopes_.find_here(param.name)) scopes_.define(param.name, Entity{});
+      if (!sound[i]) poison(param.name);
     }
   }
   return result;
@@ -162,7 +161,7 @@ void Parser::relax_line(const Line& line) {
 }
 
 void Parser::relax_return(const Line& line) {
-  if (body_->in_dataflow) fail(line, "'return' inside of a dataflow block");
+  if (body_->in_dataflow) fail(line, "'return' cannot stand inside of a dataflow block");
   if (body_->result) fail(line, "a function returns once, at its end");
   body_->result = line.value ? leaf({as_argument(*line.value)}, *line.value) : tuple({}, span(line));
 }
@@ -172,7 +171,7 @@ void Parser::nested_function(const Line& line) {
   if (line.decorators.empty()) fail(line, "expected @R.function before a nested function");
   Pending pending = read_decorators(line);
   if (pending.is_program)
-    fail(*line.decorators.back(), "a tensor program inside of a graph function; define it in the module");
+    fail(*line.decorators.back(), "a tensor program cannot stand inside of a graph function; define it in the module");
   Signature signature = read_signature(line);
   bool stated = signature.result.has_value();
   VarRef self = make_var(pending.name, make(signature.type(pending.pure)), span(line));
@@ -306,7 +305,7 @@ void Parser::dataflow(const Line& line) {
   if (path.starts_with("T.")) fail(item, "'{}' belongs to tensor programs; expected R.dataflow()", path);
   // Any other form after `with` is treated as a dataflow block, too.
   if (path != "R.dataflow") report(item, "expected R.dataflow() after 'with'");
-  if (body.in_dataflow) fail(line, "a dataflow block inside of another");
+  if (body.in_dataflow) fail(line, "a dataflow block cannot stand inside of another");
   body.in_dataflow = true;
   body.outputs_given = false;
   body.outputs_sound = true;

@@ -10,9 +10,9 @@ std::string Parser::string(const Syntax& at) {
   if (at.kind != SyntaxKind::kString) fail(at, "expected a string");
   std::string_view prefix = at.text.substr(0, at.text.find_first_of("\"'"));
   if (prefix.find_first_of("fF") != std::string_view::npos && at.text.find('{') != std::string_view::npos)
-    fail(at, "an f-string needs a Python interpreter; write out what it gives");
+    fail(at, "an f-string needs a Python interpreter; write out its text");
   std::string error, result = unquote(at.text, error);
-  if (error == kNeverClosed) throw Failed();  // the lexer said so
+  if (error == kNeverClosed) throw Failed();  // the lexer has reported it
   if (!error.empty()) fail(at, "{}", error);
   return result;
 }
@@ -104,8 +104,7 @@ DType Parser::dtype(const Syntax& at) {
   fail({at, near.empty() ? "" : string_literal(near)}, "unknown dtype '{}'", text);
 }
 
-// Attributes of tensor programs, blocks and loops (`keep`) keep the dtypes of numbers and computed expressions; those
-// of operators are plain.
+// With `keep` (in attributes of programs, blocks and loops) numbers keep their dtypes, and expressions are allowed.
 AttrValue Parser::attr_value(const Syntax& at, bool keep) {
   if (std::optional<AttrValue> value = literal_attr(at, keep)) return *value;
   bool computes = at.kind == SyntaxKind::kUnary || at.kind == SyntaxKind::kBinary;

@@ -72,13 +72,13 @@ Expr Parser::external_function(const Syntax& at) {
 namespace {
 
 // Decorators whose functions cannot be read, and why.
-constexpr const char* kNeedsPython = "macros need a Python interpreter; write out what they expand to";
+constexpr const char* kNeedsPython = "macros need a Python interpreter; write out their expansion";
 constexpr std::pair<std::string_view, const char*> kRefused[] = {
     {"I.pyfunc", "functions of Python cannot be compiled"},
     {"R.macro", kNeedsPython},
     {"R.rewriter", "rewriters are not functions of a module"},
     {"T.inline", kNeedsPython},
-    {"T.jit", "templates need a Python interpreter; write out what they expand to"},
+    {"T.jit", "templates need a Python interpreter; write out their expansion"},
     {"T.macro", kNeedsPython}};
 
 std::string target_kind(const VDevice& device) {
@@ -158,8 +158,7 @@ VDevice Parser::vdevice(const Syntax& at) {
   return result;
 }
 
-// Returns the canonical name of a device, "llvm:0:global"; `at` is I.vdevice(...) or a name whose last parts may be
-// missing.
+// Returns a device's name, "llvm:0:global", for I.vdevice(...) or a name whose last parts may be missing.
 std::string Parser::vdevice_name(const Syntax& at) {
   std::optional<VDevice> wanted;
   std::string kind, scope;
@@ -230,7 +229,7 @@ DeviceMesh Parser::device_mesh(const Syntax& at) {
   const Syntax& devices = required(at, 1, "device_ids");
   std::optional<int64_t> count = element_count(mesh.shape);
   constexpr int64_t kMostDevices = 1 << 16;
-  if (!count || *count > kMostDevices) fail(at, "a mesh of more than {} devices", kMostDevices);
+  if (!count || *count > kMostDevices) fail(at, "a mesh has at most {} devices", kMostDevices);
   if (callee_path(devices) == "I.Range") {
     const Syntax& first = required(devices, 0, "begin");
     const Syntax* last = arg(devices, 1, "end");

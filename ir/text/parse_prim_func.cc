@@ -119,8 +119,8 @@ void Parser::tir_line(const Lines& lines, size_t& index) {
       {LineKind::kAssign, &Parser::tir_assign},
       {LineKind::kAugmented, &Parser::augmented_line},
       {LineKind::kFor, &Parser::tir_for},
-      {LineKind::kWhile, &Parser::tir_while},
-      {LineKind::kIf, &Parser::tir_if},
+      {LineKind::kWhile, &Parser::tir_condition},
+      {LineKind::kIf, &Parser::tir_condition},
       {LineKind::kWith, &Parser::tir_with},
       {LineKind::kAssert, &Parser::tir_assert},
       {LineKind::kBreak, &Parser::tir_jump},
@@ -130,7 +130,7 @@ void Parser::tir_line(const Lines& lines, size_t& index) {
     if (line.kind == kind) return (this->*read)(line);
   }
   if (line.kind == LineKind::kBroken) throw Failed();
-  fail(line, "a definition inside of a tensor program");
+  fail(line, "a definition cannot stand inside of a tensor program");
 }
 
 void Parser::tir_assert(const Line& line) {
@@ -144,7 +144,7 @@ void Parser::tir_jump(const Line& line) {
   OpName op = line.kind == LineKind::kBreak      ? ops::kBreakLoop
               : line.kind == LineKind::kContinue ? ops::kContinueLoop
                                                  : ops::kRet;
-  out_->push_back(evaluate(intrinsic(std::string(op.text), {}, DType::void_(), span(line)), span(line)));
+  out_->push_back(evaluate(intrinsic(op, {}, DType::void_(), span(line)), span(line)));
 }
 
 // From here on, forms that must precede the statements of a block are errors.
@@ -166,30 +166,22 @@ void Parser::augmented_line(const Line& line) {
   store(*line.target, *line.value, result);
 }
 
-void Parser::tir_while(const Line& line) {
+// Reads `if` and `while`.
+void Parser::tir_condition(const Line& line) {
+  bool is_if = line.kind == LineKind::kIf;
+  if (is_if && line.value->kind == SyntaxKind::kConstant && (line.value->text == "True" || line.value->text == "False"))
+    // Python evaluates the condition before there is a program.
+    return append(stmts(line.value->text == "True" ? line.body : line.otherwise));
   body_starts();
-  // The body is read even when the condition is wrong.
+  // The statements below are read even when the condition is wrong.
   std::optional<Expr> test;
   guarded([&] { test = condition(*line.value); });
   Stmt inner = body(line.body);
-  if (!test) throw Failed();
-  out_->push_back(make(While{*test, inner}, span(line)));
-}
-
-void Parser::tir_if(const Line& line) {
-  if (line.value->kind == SyntaxKind::kConstant && (line.value->text == "True" || line.value->text == "False")) {
-    // Python evaluates the condition before there is a program.
-    return append(stmts(line.value->text == "True" ? line.body : line.otherwise));
-  }
-  body_starts();
-  // The branches are read even when the condition is wrong.
-  std::optional<Expr> test;
-  guarded([&] { test = condition(*line.value); });
-  Stmt then_body = body(line.body);
   std::optional<Stmt> else_body;
   if (!line.otherwise.empty()) else_body = body(line.otherwise);
   if (!test) throw Failed();
-  out_->push_back(make(IfThenElse{*test, then_body, else_body}, span(line)));
+  out_->push_back(is_if ? Stmt(make(IfThenElse{*test, inner, else_body}, span(line)))
+                        : Stmt(make(While{*test, inner}, span(line))));
 }
 
 void Parser::tir_return(const Line& line, bool is_last) {
@@ -198,17 +190,16 @@ void Parser::tir_return(const Line& line, bool is_last) {
   if (bare) return tir_jump(line);
   body_starts();
   Expr value = scalar(*line.value);
-  out_->push_back(evaluate(intrinsic(std::string(ops::kRet.text), {value}, dtype_of(value), span(line)), span(line)));
+  out_->push_back(evaluate(intrinsic(ops::kRet, {value}, dtype_of(value), span(line)), span(line)));
 }
 
 // ---- Calls as statements
 
 BufferRegion Parser::region(const Syntax& at) {
   if (is_name(at)) {
-    Buffer whole = buffer(at);
-    BufferRegion result{whole, {}};
-    for (const Expr& extent : buffer_type(whole).shape) result.ranges.push_back({int_imm(0, dtype_of(extent)), extent});
-    return result;
+    BufferRegion whole{buffer(at), {}};
+    for (const Expr& dim : buffer_type(whole.buffer).shape) whole.ranges.push_back({int_imm(0, dtype_of(dim)), dim});
+    return whole;
   }
   if (at.kind != SyntaxKind::kSubscript) fail(at, "expected a region of a buffer: A[0:4, j]");
   Buffer source = buffer(*at.children[0]);

@@ -1,5 +1,4 @@
-// Reads loops, and the statements that hold for others: for those in the body of a `with`, or (concise) for those after
-// them.
+// Reads loops, and statements that hold for others: for the body of a `with`, or (concise) for those after them.
 #include <algorithm>
 
 #include "ir/kinds.h"
@@ -26,11 +25,6 @@ Parser::LoopHeads Parser::loop_heads(const Line& line) {
   if (statement_depth_ + std::ssize(result.heads) > kDeepestStatement)
     fail(line, "statements are nested deeper than {} levels", kDeepestStatement);
   return result;
-}
-
-Parser::LoopHead Parser::loop_head(const Syntax& target, std::string name, Range range) const {
-  VarRef var = make_var(std::move(name), prim_type(dtype_of(range.extent)), span(target));
-  return {var, std::move(range), &target};
 }
 
 // `start` may be null, which means 0.
@@ -62,7 +56,7 @@ Parser::LoopHeads Parser::grid_heads(const Line& line) {
       const Syntax& extent = *call.children[next++];
       bool pair = extent.kind == SyntaxKind::kTuple && extent.children.size() == 2;
       Range range = loop_range(pair ? extent.children[0] : nullptr, pair ? *extent.children[1] : extent, extent);
-      result.heads.push_back(loop_head(*target, many ? fmt::format("{}_{}", name, i) : name, std::move(range)));
+      result.add(*target, many ? fmt::format("{}_{}", name, i) : name, std::move(range), span(*target));
     }
   }
   return result;
@@ -95,13 +89,12 @@ Parser::LoopHeads Parser::range_head(const Line& line, ForKind kind) {
   if (const Syntax* named = keyword(call, "start")) start = named;
   if (!stop || bounds.size() > 3)
     fail(call, "expected an extent, or start, stop and step; got {} arguments", bounds.size());
-  std::string name = name_of_target(*targets[0]);
   Range range = loop_range(start, *stop, call);
   if (const Syntax* stated = keyword(call, "dtype"))
     range = {cast_to(range.min, dtype(*stated)), cast_to(range.extent, dtype(*stated))};
   const Syntax* step = bounds.size() == 3 ? bounds[2] : keyword(call, "step");
   if (!is_none(step)) result.step = loop_step(*step, dtype_of(range.extent));
-  result.heads.push_back(loop_head(*targets[0], std::move(name), std::move(range)));
+  result.add(*targets[0], name_of_target(*targets[0]), std::move(range), span(*targets[0]));
   if (axis) result.thread = thread_tag(*axis);
   if ((result.kind == ForKind::kThreadBinding) != !result.thread.empty())
     fail(call, "'thread' belongs to T.thread_binding, and is required there");
@@ -112,9 +105,9 @@ Parser::LoopHeads Parser::range_head(const Line& line, ForKind kind) {
 // Returns nullopt for a step of 1.
 std::optional<Expr> Parser::loop_step(const Syntax& at, DType dtype) {
   Expr step = adapt(eval(at), dtype, at);
-  if (dtype_of(step) != dtype) fail(at, "a step of {}, expected {}", to_string(dtype_of(step)), to_string(dtype));
+  if (dtype_of(step) != dtype) fail(at, "the step is {}, expected {}", to_string(dtype_of(step)), to_string(dtype));
   std::optional<int64_t> known = as_int(step);
-  if (known && *known < 1) fail(at, "a step of {}; steps are positive", *known);
+  if (known && *known < 1) fail(at, "expected a positive step, got {}", *known);
   return known == 1 ? std::nullopt : std::optional(step);
 }
 
@@ -225,8 +218,7 @@ Stmt Parser::attr_stmt(const Syntax& call, const Line& line, const Rest& rest) {
 
 // ---- Memory and assertions
 
-// Reads p = T.allocate([128], "float32", "global"), memory to which the name is a pointer, and p = T.allocate_const([1,
-// 2], "int32", [2]), memory with these contents.
+// Reads p = T.allocate([128], "float32", "global") and p = T.allocate_const([1, 2], "int32", [2]); p is a pointer.
 void Parser::allocate(const Syntax& call, const Syntax& target) {
   bool is_const = dotted(*call.children[0]) == "T.allocate_const";
   BufferType type{};
@@ -285,36 +277,36 @@ Stmt Parser::assertion(const Syntax& test, const Syntax* message, const Line& li
 bool Parser::scoped_form(const Syntax& call, const Syntax* target, const Line& line, Style style, const Rest& rest) {
   std::string path = called(call);
   bool with = style == Style::kWith;
-  // The form with T.let(v, e): is of 2022.
-  bool early_let = with && path == "T.Let" && positional(call) == 2 && is_name(*call.children[1]);
-  bool lets = early_let || path == "T.LetStmt";
-  bool allocates = path == "T.allocate" || path == "T.allocate_const";
-  bool declares = with && (path == "T.decl_buffer" || path == "T.alloc_buffer");
+  if (path == "T.realize" || path == "T.prefetch") fail(unsupported(call), "{} is not supported yet", path);
   if (path == "T.env_thread" && target) {
     std::string thread = thread_tag(required(call, 0, "thread_tag"));
     scopes_.define(name_of_target(*target), Entity{.form = Entity::Form::kThread, .thread = thread});
     return true;
   }
-  if (path == "T.realize" || path == "T.prefetch") fail(unsupported(call), "{} is not supported yet", path);
-  bool nests = path == "T.attr" || path == "T.launch_thread";
-  if (!nests && !lets && !allocates && !declares && path != "T.Assert") return false;
-  body_starts();
-  if (nests) {
+  if (path == "T.attr" || path == "T.launch_thread") {
+    body_starts();
     out_->push_back(path == "T.attr" ? attr_stmt(call, line, rest) : launch_thread(call, target, rest));
     return true;
   }
-  // The other forms are flat: the statements for which they hold follow them.
+  // The other forms are flat: the statements for which they hold follow them. with T.let(v, e): is of 2022.
+  bool early_let = with && path == "T.Let" && positional(call) == 2 && is_name(*call.children[1]);
+  bool allocates = path == "T.allocate" || path == "T.allocate_const";
+  bool declares = with && (path == "T.decl_buffer" || path == "T.alloc_buffer");
   if ((allocates || declares) && !target) fail(call, "the memory has no name");
-  if (lets) {
-    const Syntax& value = early_let ? *call.children[2] : required(call, 0, "value");
-    let_statement(call, early_let ? call.children[1] : target, value, line);
+  if (early_let) {
+    let_statement(call, call.children[1], *call.children[2], line);
+  } else if (path == "T.LetStmt") {
+    let_statement(call, target, required(call, 0, "value"), line);
   } else if (allocates) {
     allocate(call, *target);
   } else if (declares) {
     define_buffer(*target, call);
-  } else {
+  } else if (path == "T.Assert") {
     out_->push_back(assertion(required(call, 0, "condition"), arg(call, 1, "message"), line));
+  } else {
+    return false;
   }
+  body_starts();
   if (with) append(rest());
   return true;
 }

@@ -13,8 +13,9 @@ namespace relaxc::text {
 namespace {
 
 std::optional<BinaryOp> operator_called(std::string_view form) {
-  auto row = std::ranges::find(binary_ops(), form, &BinaryOpInfo::name);
-  return row == binary_ops().end() ? std::nullopt : std::optional(row->op);
+  auto rows = binary_ops();
+  auto row = std::ranges::find(rows, form, &BinaryOpInfo::name);
+  return row == rows.end() ? std::nullopt : std::optional(row->op);
 }
 
 }  // namespace
@@ -48,7 +49,7 @@ Value Parser::dtype_call(DType wanted, const Syntax& at) {
   if (from == wanted) return {value.expr};
   bool widens = from.lanes == 1 && wanted.lanes > 1;
   if (from.is_handle() || wanted.is_handle() || (from.lanes != wanted.lanes && !widens))
-    fail(at, "cast of {} to {}", to_string(from), to_string(wanted));
+    fail(at, "{} cannot be cast to {}", to_string(from), to_string(wanted));
   if (!widens) return {cast_to(value.expr, wanted, span(at))};
   return {broadcast(cast_to(value.expr, wanted.element(), span(at)), wanted.lanes, span(at))};
 }
@@ -171,8 +172,8 @@ Value Parser::intrinsic_call(const std::string& form, const Syntax& at) {
   for (size_t i = 1; i + 1 < values.size(); ++i) match_operands(values[0], values[i], at);
   DType first = dtype_of(values[0].expr);
   DType result = row->result == Intrinsic::Result::kBool ? kBool.with_lanes(first.lanes) : first;
-  if (const Syntax* stated = keyword(at, "dtype"); stated && dtype(*stated) != result)  // 2022 said it
-    fail(*stated, "T.{} of these gives {}", form, to_string(result));
+  if (const Syntax* stated = keyword(at, "dtype"); stated && dtype(*stated) != result)  // of 2022
+    fail(*stated, "T.{} of these operands gives {}", form, to_string(result));
   std::vector<Expr> args;
   for (const Value& value : values) args.push_back(value.expr);
   return {intrinsic(row->name, std::move(args), result, span(at))};
@@ -184,10 +185,9 @@ Value Parser::access_ptr(const Buffer& buffer, const Syntax& at) {
   const Syntax& mode = required(at, 0, "access_mask");
   int64_t mask = 0;
   if (mode.kind == SyntaxKind::kString) {
-    for (char c : string(mode)) {
-      if (c != 'r' && c != 'w') fail(mode, "expected a mode of 'r' and 'w'");
-      mask |= c == 'r' ? 1 : 2;
-    }
+    std::string letters = string(mode);
+    if (letters.find_first_not_of("rw") != std::string::npos) fail(mode, "expected a mode of 'r' and 'w'");
+    mask = (letters.find('r') != std::string::npos ? 1 : 0) + (letters.find('w') != std::string::npos ? 2 : 0);
   } else {
     mask = constant_int(mode);
   }
@@ -272,7 +272,7 @@ Value Parser::cast_form(const std::string& form, const Syntax& at) {
   DType wanted = dtype(required(at, upper ? 0 : 1, "dtype"));
   Expr value = scalar(required(at, upper ? 1 : 0, "value"));
   DType from = dtype_of(value);
-  if (from.lanes != wanted.lanes) fail(at, "cast of {} to {}", to_string(from), to_string(wanted));
+  if (from.lanes != wanted.lanes) fail(at, "{} cannot be cast to {}", to_string(from), to_string(wanted));
   if (!upper) return {cast_to(value, wanted, span(at))};
   return {make(Cast{value}, prim_type(wanted), span(at))};
 }
@@ -285,7 +285,7 @@ Value Parser::select_form(const std::string& form, const Syntax& at) {
   Value b = eval(required(at, 2, is_select ? "false_value" : "f"));
   match_operands(a, b, at);
   if (is_select) return {select(test, a.expr, b.expr, span(at))};
-  return {intrinsic(std::string(ops::kIfThenElse.text), {test, a.expr, b.expr}, dtype_of(a.expr), span(at))};
+  return {intrinsic(ops::kIfThenElse, {test, a.expr, b.expr}, dtype_of(a.expr), span(at))};
 }
 
 // ---- Vectors
@@ -328,7 +328,7 @@ Value Parser::shuffle_form(const std::string&, const Syntax& at) {
            to_string(dtype_of(vector)));
   }
   DType result = dtype_of(vectors[0]).with_lanes(static_cast<int>(indices.size()));
-  return {intrinsic("tir.shuffle", {tuple(std::move(vectors)), tuple(std::move(indices))}, result, span(at))};
+  return {intrinsic(ops::kShuffle, {tuple(std::move(vectors)), tuple(std::move(indices))}, result, span(at))};
 }
 
 // ---- Arithmetic
@@ -343,7 +343,7 @@ Value Parser::ceildiv_form(const std::string&, const Syntax& at) {
 Value Parser::logical_form(const std::string& form, const Syntax& at) {
   if (form == "T.Not") return {not_(condition(required(at, 0, "a")), span(at))};
   BinaryOp op = form == "T.all" ? BinaryOp::kAnd : BinaryOp::kOr;
-  if (positional(at) == 0) fail(at, "{} of nothing", form);
+  if (positional(at) == 0) fail(at, "{} takes at least one argument", form);
   Value result{condition(*at.children[1])};
   for (size_t i = 2; i < at.children.size(); ++i) result = binary(op, result, {condition(*at.children[i])}, at, false);
   return result;
@@ -425,7 +425,7 @@ Value Parser::iter_var_form(const std::string&, const Syntax& at) {
     if (ends.size() != 2) fail(dom, "expected T.Range(min, max) or None");
     for (const Syntax* end : ends) args.push_back(scalar(*end));
   }
-  return {intrinsic("tir.iter_var", std::move(args), DType::handle(), span(at))};
+  return {intrinsic(ops::kIterVar, std::move(args), DType::handle(), span(at))};
 }
 
 // Reads the form of 2022: T.load("float32", A.data, i).
@@ -435,8 +435,7 @@ Value Parser::load_form(const std::string&, const Syntax& at) {
   return {relaxc::load(source, {scalar(required(at, 2, "index"))}, span(at))};
 }
 
-// Reads T.comm_reducer(lambda x, y: x + y, [T.float32(0)]), whose lambda has as many left operands, then right
-// operands, as there are identities.
+// Reads T.comm_reducer(lambda x, y: x + y, [T.float32(0)]): a left and a right operand for each identity.
 Value Parser::reducer_form(const std::string&, const Syntax& at) {
   std::vector<Expr> args = read_each(items(required(at, 1, "identity")), &Parser::scalar);
   std::vector<DType> dtypes;
@@ -447,7 +446,7 @@ Value Parser::reducer_form(const std::string&, const Syntax& at) {
   size_t results = combiner.as<Lambda>()->results.size();
   if (results != args.size()) fail(at, "the combiner gives {} values for {} identities", results, args.size());
   args.insert(args.begin(), combiner);
-  return {intrinsic("tir.comm_reducer", std::move(args), DType::handle(), span(at))};
+  return {intrinsic(ops::kCommReducer, std::move(args), DType::handle(), span(at))};
 }
 
 }  // namespace relaxc::text

@@ -56,7 +56,7 @@ Expr Parser::dim(const Syntax& at, DType otherwise) {
   Expr dim = value.literal ? adapt(value, otherwise, at) : value.expr;
   DType got = dtype_of(dim);
   if (!got.is_integral() || got.lanes != 1) fail(at, "expected an integer dim, got {}", to_string(got));
-  if (auto known = as_int(dim); known && *known < 0) fail(at, "a dim of {}; dims are not negative", *known);
+  if (auto known = as_int(dim); known && *known < 0) fail(at, "expected a dim from 0, got {}", *known);
   return dim;
 }
 
@@ -121,7 +121,7 @@ BufferType Parser::buffer_type_of(const Syntax& call, size_t first) {
     for (const Syntax* item : items(*separators)) {
       int64_t axis = constant_int(*item);
       if (axis < 0 || axis > std::ssize(type.shape))
-        fail(*item, "separator {} of a buffer of {} dims", axis, type.shape.size());
+        fail(*item, "separator {} is out of range for a buffer of {} dims", axis, type.shape.size());
       type.axis_separators.push_back(axis);
     }
   }
@@ -154,7 +154,7 @@ Type Parser::tensor_type_of(const Syntax* call, const Syntax& at) {
     result.dtype = dtype(*stated);
   if (const Syntax* rank = keyword(*call, "ndim")) {
     int64_t ndim = constant_int(*rank);
-    if (ndim < -1) fail(*rank, "a rank of {}", ndim);
+    if (ndim < -1) fail(*rank, "expected a rank from -1, got {}", ndim);
     if (result.shape && result.ndim >= 0 && ndim != result.ndim)
       fail(*rank, "ndim is {}, but the shape has {} dims", ndim, result.ndim);
     result.ndim = ndim;

@@ -20,8 +20,7 @@ namespace text {
 
 namespace {
 
-// Returns whether the line is a schedule, @S.schedule("f"), @S.rule("op") or S.intrin(...), beside the programs to
-// which it belongs (tir/schedule/script.h reads them).
+// Returns whether the line is @S.schedule("f"), @S.rule("op") or S.intrin(...), which tir/schedule/script.h reads.
 bool is_schedule(const Line& line) {
   auto is_ours = [](const Syntax& call) {
     if (!is_call(call) || call.children[0]->kind != SyntaxKind::kAttribute) return false;
@@ -75,8 +74,7 @@ IRModule Parser::run() {
   return std::move(module_);
 }
 
-// Reads one definition after the other. Tensor programs become nodes at once and their syntax is dropped, so a large
-// text needs little memory besides its module's.
+// Tensor programs become nodes at once, and their syntax is dropped, so a large text needs little additional memory.
 void Parser::read_definitions() {
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
   std::string_view text = *origin_->text;
@@ -136,14 +134,14 @@ void Parser::definition(const Line& line, bool top, bool& keep) {
     return;
   }
   if (line.kind == LineKind::kClass) {
-    if (!top) fail(line, "a class inside of a class");
-    if (in_class_) fail(line, "a second module in one text");
+    if (!top) fail(line, "a class cannot stand inside of a class");
+    if (in_class_) fail(line, "a text has one module, and this is a second one");
     class_head(line);
     for (const Line* member : line.body) guarded([&] { definition(*member, false, keep); });
     return;
   }
   if (top)
-    fail({line, {}, "what a program computes around a module is not run; write out its values, and remove the rest"},
+    fail({line, {}, "computations around a module are not run; write out their values, and remove the rest"},
          "expected a class or a function here");
   if (guarded([&] { module_line(line); })) return;
   if (line.kind == LineKind::kAssign && is_name(*line.target)) unknown_.emplace(line.target->text);

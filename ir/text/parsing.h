@@ -43,7 +43,6 @@ constexpr int kDeepestStatement = 256;
 int index_lanes(const std::vector<Expr>& indices);
 // Returns A.elem_offset.
 Expr elem_offset(const Buffer& buffer, const Span& span);
-const std::vector<BinaryOpInfo>& binary_ops();
 std::optional<BinaryOp> operator_of(std::string_view symbol);
 bool fits(int64_t value, DType dtype);
 // Returns -4 for `4 * vscale`: the lanes of a scalable vector in Ramp's encoding.
@@ -128,8 +127,7 @@ class Parser {
   void drop_failed();
   Expr name(const Syntax& at);
 
-  // Returns "T.axis.spatial" or "R.nn.relu" for an attribute chain on a prefix, with alias rows applied; empty for
-  // other syntax.
+  // Returns the canonical form, "T.axis.spatial" or "R.nn.relu", of names with dots; empty for other syntax.
   std::string dotted(const Syntax& at) const;
   std::string resolve(const Syntax& at) const;
   // Returns the name of the module's function to which `cls.f` or `Module.f` refers; null when it is something else.
@@ -215,8 +213,7 @@ class Parser {
   void match_operands(Value& a, Value& b, const Syntax& at);
   Value literal(int64_t value, const Syntax& at);
   Value literal(double value, const Syntax& at);
-  // Folds bare numbers, which Python computes before anything has a dtype; nullopt when the operands are not bare
-  // numbers.
+  // Folds bare numbers, which Python computes before anything has a dtype; nullopt for other operands.
   std::optional<Value> fold_literals(std::string_view op, const Value& a, const Value& b, const Syntax& at);
   Expr bounded_tuple(std::vector<Expr> items, const Syntax& at);
   Value binary(BinaryOp op, Value a, Value b, const Syntax& at, bool fold);
@@ -277,7 +274,7 @@ class Parser {
   void append(std::vector<Stmt> stmts);
   void tir_line(const Lines& lines, size_t& index);
   void body_starts();
-  LineReader augmented_line, tir_assert, tir_assign, tir_call_line, tir_for, tir_if, tir_jump, tir_while, tir_with,
+  LineReader augmented_line, tir_assert, tir_assign, tir_call_line, tir_condition, tir_for, tir_jump, tir_with,
       unpack_scalars;
   void tir_return(const Line& line, bool is_last);
   bool head_form(const std::string& path, const Syntax& call, const Line& line);
@@ -297,8 +294,7 @@ class Parser {
   void match_param(const Syntax& target, const Syntax& call);
   void window(const Syntax& target, const Syntax& call, const Syntax& source);
   void store(const Syntax& target, const Syntax& value_at, std::optional<Value> value, const Syntax* mask = nullptr);
-  // Binds the name on the left to the value for the rest of the block, or assigns to it where the dialect has
-  // assignment.
+  // Binds the name to the value for the rest of the block, or assigns to it where the dialect has assignment.
   void assign_scalar(const Syntax& target, Value value);
   void declare_cell(const Syntax& target, DType dtype);
   void find_cells(const Lines& lines, std::set<std::string_view> visible);
@@ -316,15 +312,18 @@ class Parser {
     std::string thread;
     Attrs annotations;
     std::optional<Expr> step;
+
+    void add(const Syntax& target, std::string name, Range range, const Span& at) {
+      VarRef var = make_var(std::move(name), prim_type(dtype_of(range.extent)), at);
+      heads.push_back({var, std::move(range), &target});
+    }
   };
   LoopHeads loop_heads(const Line& line);
-  LoopHead loop_head(const Syntax& target, std::string name, Range range) const;
   LoopHeads grid_heads(const Line& line);
   LoopHeads range_head(const Line& line, ForKind kind);
   Range loop_range(const Syntax* start, const Syntax& stop, const Syntax& at);
   std::optional<Expr> loop_step(const Syntax& at, DType dtype);
-  // Reads the forms that follow `with` or, without it, hold for the rest of the block. `rest` reads the statements for
-  // which they hold.
+  // Reads a form that holds for the statements that `rest` reads: those below `with`, or the rest of the block.
   using Rest = std::function<std::vector<Stmt>()>;
   enum class Style : uint8_t { kWith, kConcise };
   bool scoped_form(const Syntax& call, const Syntax* target, const Line& line, Style style, const Rest& rest);
@@ -361,11 +360,11 @@ class Parser {
   Expr relax_branch(const Lines& lines, const Line& line, std::string& target, std::optional<Type>& annotation);
   void bind(Binding binding);
   Expr leaf(Value value, const Syntax& at);
-  // Reads a value that has this type where its own cannot be inferred.
+  // Reads a value, which gets this type when none can be inferred.
   Value eval_as(std::optional<Type> wanted, const Syntax& at);
   Value relax_call(const std::string& name, const Syntax& at);
   Form applied_form, call_tir_form, device_form, distributed_form, misplaced_form, packed_form, tuple_form, value_form;
-  struct OperatorArguments;
+  std::vector<const Syntax*> operator_arguments(const OpRow& row, const Syntax& at, bool& sound);
   Value operator_call(const OpRow& row, const Syntax& at);
   void complete_reshape(Call& call, const Syntax& at);
   Value tensor_operator(std::string_view op, Value a, Value b, const Syntax& at);

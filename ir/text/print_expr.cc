@@ -170,7 +170,7 @@ std::string Printer::index(const Expr& index) {
   bool scalable = ramp && ramp->lanes < 0;
   if (!stride || stride->value == 0 || (scalable && (stride->value != 1 || dtype_of(ramp->base) != kInt32)))
     return expr(index);
-  Expr extent = scalable ? intrinsic(std::string(ops::kVscale.text), {}, kInt32) * -ramp->lanes
+  Expr extent = scalable ? intrinsic(ops::kVscale, {}, kInt32) * -ramp->lanes
                          : int_imm(ramp->lanes * stride->value, dtype_of(ramp->base));
   std::string end = expr(range_end({ramp->base, extent}));
   return fmt::format("{}:{}{}", expr(ramp->base), end, stride->value == 1 ? "" : fmt::format(":{}", stride->value));
@@ -189,8 +189,7 @@ std::string Printer::region(const BufferRegion& region) {
                      region.ranges.empty() ? "()" : joined(region.ranges, &Printer::range));
 }
 
-// Prints "(128, 64), "float32", scope="local"", the arguments that T.match_buffer, T.alloc_buffer and T.decl_buffer
-// share.
+// Prints the arguments of T.match_buffer, T.alloc_buffer and T.decl_buffer: `(128, 64), "float32", scope="local"`.
 std::string Printer::buffer_args(const BufferType& type) {
   BufferType defaults;
   std::string text = shape(type.shape);
@@ -270,13 +269,13 @@ std::string Printer::scalar_call(const Expr& expr_, const Call& node) {
     return pointers_.contains(node.args[0].get()) ? items[0] : items[0] + ".data";
   if (full == kBufferElemOffset && node.args.size() == 1) return items[0] + ".elem_offset";
   if (full == "tir.target") return to_string(AttrValue(Attrs{{"T.target", node.attrs}}));
-  if (full == "tir.comm_reducer" && !node.args.empty())
+  if (full == ops::kCommReducer && !node.args.empty())
     return fmt::format("T.comm_reducer({}, [{}])", items[0], fmt::join(items.begin() + 1, items.end(), ", "));
-  if (full == "tir.shuffle" && node.args.size() == 2) {
+  if (full == ops::kShuffle && node.args.size() == 2) {
     auto of = [&](const Expr& e) { return e.is<Tuple>() ? list(e.as<Tuple>()->items) : expr(e); };
     return fmt::format("T.Shuffle([{}], [{}])", of(node.args[0]), of(node.args[1]));
   }
-  if (full == "tir.iter_var" && node.args.size() >= 3) {
+  if (full == ops::kIterVar && node.args.size() >= 3) {
     std::string dom = node.args.size() == 5 ? fmt::format("T.Range({}, {})", items[3], items[4]) : "None";
     return fmt::format("T.iter_var({}, {}, {}, {})", items[0], dom, items[1], items[2]);
   }

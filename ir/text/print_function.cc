@@ -19,8 +19,7 @@ bool has_type(const Binding& binding) {
   return !types.empty() && structural_equal(types.size() == 1 ? types[0] : tuple_type(types), binding.var.type());
 }
 
-// Returns the last binding of a branch when the branch's value is its variable, and a variable of this type could take
-// the binding's value; else null.
+// Returns the last binding of a branch when a variable of this type can take its value in its place; else null.
 const Binding* final_binding(const SeqExpr& seq, const Type& wanted) {
   if (seq.blocks.empty() || seq.blocks.back().dataflow || seq.blocks.back().bindings.empty()) return nullptr;
   const Binding& last = seq.blocks.back().bindings.back();

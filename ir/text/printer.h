@@ -4,7 +4,7 @@
 //
 // Spelling, where TVM leaves a choice: tensor programs write int32 constants bare and others as T.int64(3); graph
 // functions write int64 bare. A flat allocation (AllocBuffer) is `T.decl_buffer(shape, dtype)` without data=, an
-// allocation of a block `T.alloc_buffer`. Attributes of operators stand sorted by name.
+// allocation of a block `T.alloc_buffer`. Attributes of operators have the order of TVM's declaration.
 #pragma once
 #include "ir/module.h"
 
@@ -17,9 +17,8 @@ struct PrintOptions {
   // Constants of at most this many elements are written out; larger ones print as `metadata["relax.expr.Constant"][k]`,
   // and such a text cannot be read back unless they go to a side file.
   int64_t inline_elements = 16;
-  // The file to which print_module writes the larger constants (safetensors, under the names constant_0, constant_1,
-  // ...). The text names the file, which is looked for in the text's folder. Throws CompileError when it cannot be
-  // written.
+  // The safetensors file to which print_module writes the larger constants, as constant_0, constant_1, ... A reader
+  // looks for it in the text's folder. Throws CompileError when it cannot be written.
   std::string constants_file = {};
   Dialect dialect = Dialect::kTvm23;
   // Payloads of loops and blocks whose first line ends in `# <-- here`.
@@ -29,8 +28,7 @@ struct PrintOptions {
 std::string print_module(const IRModule& module, const PrintOptions& options = {});
 // Prints one function with its decorator, outside a class.
 std::string print_function(const std::string& name, const Expr& function, const PrintOptions& options = {});
-// Prints "4 * m", "(n + 1) // 2" or "R.nn.relu(x)" for messages, with int64 constants bare and variables by their
-// hints.
+// Prints "4 * m" or "R.nn.relu(x)" for messages, with int64 constants bare and variables by their hints.
 std::string print_expr(const Expr& expr);
 std::string print_stmt(const Stmt& stmt);
 // Prints "R.Tensor((n, 4), dtype=\"float32\")".

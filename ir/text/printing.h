@@ -19,8 +19,7 @@ std::string tensor_items(const Tensor& data);
 std::string scalar_type_name(DType dtype);
 // Returns "I.vdevice(\"llvm\", 0, \"global\")".
 std::string global_info(const GlobalInfo& info);
-// Returns the end of a range as it is written: a reader finds the extent from min and end again (see extent_of in the
-// parser).
+// Returns the end of a range as it is written, from which Parser::extent_of() finds the extent again.
 Expr range_end(const Range& range);
 // Returns the variables of scalar type (dims) in a type or expression that nothing inside binds, in order of first use.
 std::vector<VarRef> free_scalars(const NodeRef& node);

@@ -27,7 +27,7 @@ constexpr std::pair<DType, std::string_view> kDTypes[] = {
     {kBool, "BOOL"},
 };
 
-// What the header says of a tensor.
+// The description of a tensor in the header.
 struct Entry {
   std::string dtype;
   std::vector<int64_t> shape, data_offsets;
@@ -60,15 +60,6 @@ Tensor tensor_of(const std::string& name, const Entry& entry, std::span<const st
   return copy;
 }
 
-std::string json_string(std::string_view text) {
-  std::string result = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    result += c;
-  }
-  return result + '"';
-}
-
 }  // namespace
 
 void write_safetensors(const std::string& path, const std::vector<std::pair<std::string, Tensor>>& tensors) {
@@ -83,8 +74,8 @@ void write_safetensors(const std::string& path, const std::vector<std::pair<std:
     if (row == std::end(kDTypes))
       fail(span_of_file(path), "a constant of {} has no place in a safetensors file", to_string(tensor.dtype()));
     header += fmt::format("{}{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}",
-                          header.size() > 1 ? "," : "", json_string(name), row->second, fmt::join(tensor.shape(), ","),
-                          position, position + tensor.bytes());
+                          header.size() > 1 ? "," : "", string_literal(name), row->second,
+                          fmt::join(tensor.shape(), ","), position, position + tensor.bytes());
     position += tensor.bytes();
   }
   header += "}";

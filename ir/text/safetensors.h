@@ -14,8 +14,7 @@ namespace relaxc::text {
 // Writes tensors of wide elements first, so that each is aligned. Throws CompileError for dtypes that the format lacks,
 // and RuntimeError when the file cannot be written.
 void write_safetensors(const std::string& path, const std::vector<std::pair<std::string, Tensor>>& tensors);
-// Returns tensors that share memory with the mapped file. Everything in the file is checked; errors are CompileErrors
-// that name it.
+// Returns tensors that share memory with the mapped file. Everything in it is checked; errors are CompileErrors.
 std::map<std::string, Tensor> read_safetensors(const std::string& path);
 
 }  // namespace relaxc::text

@@ -97,8 +97,7 @@ void SyntaxReader::broken_block(Lines& out) {
   --statement_depth_;
 }
 
-// Returns the names at the beginnings of lines, and after `for`, `as` and `def`, where they are defined; `y R.exp(x)`
-// lacks a '='.
+// Returns the names that the tokens may define: at the beginnings of lines, and after `for`, `as` and `def`.
 std::vector<std::string_view> SyntaxReader::names_assigned(size_t from, size_t to) const {
   std::vector<std::string_view> names;
   bool target = true;
@@ -134,8 +133,7 @@ void SyntaxReader::statement_or_throw(Lines& out) {
   if (first.is("@")) return decorated(out, outermost);
   if (first.is("def")) return function(out, {});
   if (first.is("class")) return class_definition(out, {}, outermost);
-  if (first.is("for")) return for_loop(out);
-  if (first.is("while")) return while_loop(out);
+  if (first.is("for") || first.is("while")) return loop(out);
   if (first.is("if")) return if_statement(out);
   if (first.is("with")) return with_statement(out);
   if (first.is("elif") || first.is("else")) fail(first, "'{}' without an 'if' before it", first.text);
@@ -187,7 +185,7 @@ void SyntaxReader::simple_statement(Lines& out) {
     line.target = head;
     if (accept(":")) line.annotation = expression();
     if (accept("=")) line.value = expression_list();
-    if (!line.annotation && peek().is("=")) fail(peek(), "one target per assignment");
+    if (!line.annotation && peek().is("=")) fail(peek(), "an assignment has one target");
     return;
   }
   for (std::string_view op : {"+=", "-=", "*=", "/=", "//=", "%=", "&=", "|=", "^=", ">>=", "<<="}) {
@@ -284,21 +282,16 @@ void SyntaxReader::class_definition(Lines& out, std::vector<const Syntax*> decor
   in_class_ = true;
 }
 
-void SyntaxReader::for_loop(Lines& out) {
+void SyntaxReader::loop(Lines& out) {
   Token head = take();
-  Line& line = add_line(out, LineKind::kFor, head);
-  line.target = bare_tuple(&SyntaxReader::target);
-  expect("in", "after the loop variables");
-  line.value = expression_list();
+  Line& line = add_line(out, head.is("for") ? LineKind::kFor : LineKind::kWhile, head);
+  if (head.is("for")) {
+    line.target = bare_tuple(&SyntaxReader::target);
+    expect("in", "after the loop variables");
+  }
+  line.value = head.is("for") ? expression_list() : expression();
   block(line.body, head, "loop");
   if (peek().is("else")) fail(peek(), "loops have no 'else'");
-}
-
-void SyntaxReader::while_loop(Lines& out) {
-  Token head = take();
-  Line& line = add_line(out, LineKind::kWhile, head);
-  line.value = expression();
-  block(line.body, head, "loop");
 }
 
 void SyntaxReader::if_statement(Lines& out) {

@@ -34,8 +34,7 @@ enum class SyntaxKind : uint8_t {
 };
 
 struct Syntax;
-// The children of a node. The text decides how many there are, so an access beyond the last one is a bug of the parser;
-// it is an error and not an access to other memory.
+// The children of a node. The text decides how many there are, so every access is checked.
 class SyntaxChildren : public std::pmr::vector<const Syntax*> {
  public:
   using std::pmr::vector<const Syntax*>::vector;
@@ -117,8 +116,7 @@ struct Line : Place {
   std::vector<std::pair<std::string, std::string>> imports;  // module path, local name
 };
 
-// Owns the nodes. They live until the tree is destroyed or cleared; clearing keeps the memory for the next definition,
-// which makes reading definitions one after the other fast.
+// Owns the nodes until it is cleared or destroyed. Clearing keeps memory for the next definition, which saves time.
 class SyntaxTree {
  public:
   Syntax& node() { return *new (memory_.allocate(sizeof(Syntax), alignof(Syntax))) Syntax(&memory_); }
@@ -245,8 +243,7 @@ class SyntaxReader {
   void decorated(Lines& out, bool outermost);
   void function(Lines& out, std::vector<const Syntax*> decorators);
   void class_definition(Lines& out, std::vector<const Syntax*> decorators, bool outermost);
-  void for_loop(Lines& out);
-  void while_loop(Lines& out);
+  void loop(Lines& out);
   void if_statement(Lines& out);
   void with_statement(Lines& out);
 

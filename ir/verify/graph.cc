@@ -104,8 +104,7 @@ class GraphVerifier : ScopedVerifier {
 
   void binding(const Binding& b, bool dataflow) {
     Temporarily place(place_, b.var.span() ? b.var.span() : place_);
-    // The span of a variable is that of its definition, so a binding whose value is a variable uses the span of the
-    // variable that it binds.
+    // The span of a variable is that of its definition, so it does not tell where this binding is.
     const Span& span = b.value.span() && !b.value.is<Var>() ? b.value.span() : b.var.span();
     if (const If* branch = b.value.as<If>()) {
       if (dataflow) error(span, "a dataflow block holds no branches [G5]");
@@ -185,9 +184,10 @@ class GraphVerifier : ScopedVerifier {
     const Type& whole = node->tuple.type();
     const TupleType* type = whole.as<TupleType>();
     if (!type && !whole.is<ObjectType>()) {
-      error(e.span(), "an item of {} [G12]", print_type(whole));
+      error(e.span(), "{} has no items [G12]", print_type(whole));
     } else if (node->index < 0 || (type && node->index >= std::ssize(type->items))) {
-      error(e.span(), "item {} of a tuple of {} [G12]", node->index, type ? type->items.size() : 0);
+      error(e.span(), "item {} is out of range for a tuple of {} items [G12]", node->index,
+            type ? type->items.size() : 0);
     }
     return leaf(node->tuple, "the tuple");
   }

@@ -9,8 +9,7 @@ namespace relaxc {
 // Every variable that a function of the module has defined so far.
 using DefinedVars = VarSet;
 
-// Returns the place of the name in the statement that begins at the span, or the span when the name does not occur.
-// Variables know only the place of their definition.
+// Returns the place of the name in the statement that begins at the span, or the span when the name is not in it.
 Span place_of(std::string_view name, const Span& statement);
 
 // The variables in scope, and the reports of a verifier of functions.

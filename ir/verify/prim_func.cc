@@ -42,7 +42,7 @@ class ProgramVerifier : ScopedVerifier {
     if (type.data) {
       expr(*type.data);
       if (!prim(*type.data) || !prim(*type.data)->dtype.is_handle())
-        error(buffer.span(), "buffer '{}' is over data that is not a pointer [T16]", buffer->name);
+        error(buffer.span(), "buffer '{}' has data that are not a pointer [T16]", buffer->name);
     }
     if (!type.strides.empty() && type.strides.size() != type.shape.size())
       error(buffer.span(), "buffer '{}' has {} strides for {} dims [T4]", buffer->name, type.strides.size(),
@@ -276,7 +276,8 @@ class ProgramVerifier : ScopedVerifier {
   }
 
   void block(const Stmt& s, const Block& node) {
-    if (std::exchange(rootless_, false)) error(s.span(), "block '{}' stands below no root block [T14]", node.name);
+    if (std::exchange(rootless_, false))
+      error(s.span(), "block '{}' does not stand below a root block [T14]", node.name);
     Scope scope(*this);
     VarSet reduce_axes;
     for (const IterVar& axis : node.iter_vars) {
@@ -315,8 +316,7 @@ class ProgramVerifier : ScopedVerifier {
     scoped(node.body);
   }
 
-  // Checks buffer by buffer that the ones the body accesses are declared. Windows count as their source; buffers that
-  // the block allocates are exempt.
+  // Checks that the block declares each buffer that its body accesses, except for windows and its allocations.
   void undeclared_buffers(const Stmt& s, const Block& node) {
     Accesses found = find_accesses(node.body, node.init);
     auto covered = [&](const std::vector<BufferRegion>& declared, const Buffer& buffer) {

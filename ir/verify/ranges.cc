@@ -240,16 +240,17 @@ class RangeVerifier {
     for (int direction : {1, -1})
       result.push_back(corner([&](size_t l) { return signs[l] * direction > 0 || (signs[l] == 0 && direction > 0); }));
     result.push_back(corner([](size_t) { return true; }));
-    result.push_back(corner([](size_t) { return false; }));
+    const Iteration first = corner([](size_t) { return false; });
+    result.push_back(first);
     for (int64_t i = 0; count <= kMostIterations && i < count; ++i) {
-      Iteration iteration = result.back();
+      Iteration iteration = first;
       int64_t rest = i;
       for (size_t l : relevant) {
         int64_t extent = std::max<int64_t>(*as_int(loops_[l].extent), 1);
         iteration[l] = at_iteration(l, int_imm(rest % extent), iteration);
         rest /= extent;
       }
-      result.insert(result.end() - 1, std::move(iteration));
+      result.push_back(std::move(iteration));
     }
     return result;
   }
