@@ -53,10 +53,7 @@ std::vector<IterVar> axes_of_copy(Step& step, TreeNode* block, const Buffer& buf
   bool in_init = block->block->init && uses_var(*block->block->init, buffer);
   std::vector<IterVar> used;
   for (const IterVar& axis : block->axes()) {
-    auto uses = [&](const Expr& e) { return uses_var(e, axis.var); };
-    bool in_map = std::ranges::any_of(mapped, uses);
-    bool in_place = std::ranges::any_of(place, uses);
-    if (!in_map && !in_place) continue;
+    if (!uses_var(mapped, axis.var) && !uses_var(place, axis.var)) continue;
     if (kind == AccessKind::kWrite && axis.kind != IterKind::kSpatial)
       step.refuse({block}, "axis '{}' is not spatial", axis.var);
     if (in_init && axis.kind == IterKind::kReduce)

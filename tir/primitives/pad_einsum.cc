@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tir/analysis/combiner.h"
 #include "tir/analysis/nests.h"
 #include "tir/edit/accesses.h"
 #include "tir/edit/move.h"
@@ -30,14 +31,12 @@ struct Einsum {
 };
 
 std::optional<Einsum> match_einsum(TreeNode* block) {
-  const BufferStore* update = single_store(block);
-  const BufferStore* init = block->block->init->as<BufferStore>();
-  const Binary* add = update ? update->value.as<Binary>() : nullptr;
-  if (!add || add->op != BinaryOp::kAdd || !init || !is_zero(init->value)) return std::nullopt;
-  const BufferLoad* element = add->a.as<BufferLoad>();
+  std::optional<Combiner> sum = single_store(block) ? find_combiner(*block->block) : std::nullopt;
+  if (!sum || sum->condition) return std::nullopt;
+  const Combiner::Part& part = sum->parts.front();
   std::vector<BufferLoad> factors;
-  if (!element || !same_node(element->buffer, update->buffer) || !find_factors(add->b, factors)) return std::nullopt;
-  return Einsum{block, update->buffer, update->indices, factors};
+  bool is_einsum = part.op == BinaryOp::kAdd && is_zero(part.init) && find_factors(part.value, factors);
+  return is_einsum ? std::optional(Einsum{block, part.store->buffer, part.store->indices, factors}) : std::nullopt;
 }
 
 Refusal not_paddings(const Block& block, const Ints& padding) {
