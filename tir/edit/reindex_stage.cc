@@ -12,9 +12,8 @@ namespace {
 
 // Returns the single place where the block accesses the buffer.
 std::vector<Expr> only_place(Step& step, TreeNode* block, const Buffer& buffer) {
-  std::vector<std::vector<Expr>> places;
-  for (const auto& load : loads_of(block, buffer)) places.push_back(load->indices);
-  for (const auto& store : stores_of(block, buffer)) places.push_back(store->indices);
+  std::vector<std::vector<Expr>> places = places_of<BufferLoad>(block, buffer);
+  std::ranges::copy(places_of<BufferStore>(block, buffer), std::back_inserter(places));
   for (const auto& place : places) {
     if (!std::ranges::equal(place, places[0], [](const Expr& a, const Expr& b) { return structural_equal(a, b); }))
       step.refuse({block}, "block '{}' accesses '{}' at more than one place", block, buffer);
@@ -42,7 +41,7 @@ void require_one_place(Step& step, TreeNode* block, const Buffer& buffer, Access
   step.require(not_movable(block), block);
   if (!reads) step.require(not_complete_or_reduction(block), block);
   if (reads && write_of(block, buffer)) step.refuse({block}, "block '{}' writes '{}', which it reads", block, buffer);
-  if (!reads && !block->block->init && !loads_of(block, buffer).empty())
+  if (!reads && !block->block->init && !places_of<BufferLoad>(block, buffer).empty())
     step.refuse({block}, "block '{}' takes what '{}' held before", block, buffer);
   step.require(other_uses(block, buffer), block);
 }

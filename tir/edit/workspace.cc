@@ -60,35 +60,34 @@ IRModule Workspace::module() const {
   return result;
 }
 
-std::string Workspace::next_name(const char* letter, bool is_result) {
-  if (!is_result || result_names_.empty()) return message("{}{}", letter, num_results_++);
-  std::string name = result_names_.front();
-  result_names_.erase(result_names_.begin());
-  return name;
+VarRef Workspace::add(const char* letter, const Type& type, bool is_result) {
+  bool is_named = is_result && !result_names_.empty();
+  VarRef var = make_var(is_named ? result_names_.front() : message("{}{}", letter, num_results_++), type);
+  if (is_named) result_names_.erase(result_names_.begin());
+  meanings_.emplace(var.get(), Meaning{var});
+  return var;
 }
 
 VarRef Workspace::name_node(TreeNode* node, bool is_result) {
-  VarRef var = make_var(next_name(node->is_loop() ? "l" : "b", is_result), object_type());
-  nodes_.emplace(var.get(), node);
-  kept_.push_back(var);
+  VarRef var = add(node->is_loop() ? "l" : "b", object_type(), is_result);
+  meanings_.at(var.get()).node = node;
   return var;
 }
 
 VarRef Workspace::name_number(int64_t number, bool is_result) {
-  VarRef var = make_var(next_name("v", is_result), prim_type(kInt64));
-  numbers_.emplace(var.get(), number);
-  kept_.push_back(var);
+  VarRef var = add("v", prim_type(kInt64), is_result);
+  meanings_.at(var.get()).number = number;
   return var;
 }
 
 TreeNode* Workspace::node(const VarRef& var) const {
-  auto it = nodes_.find(var.get());
-  return it == nodes_.end() ? nullptr : it->second;
+  auto it = meanings_.find(var.get());
+  return it == meanings_.end() ? nullptr : it->second.node;
 }
 
 std::optional<int64_t> Workspace::number(const VarRef& var) const {
-  auto it = numbers_.find(var.get());
-  return it == numbers_.end() ? std::nullopt : std::optional(it->second);
+  auto it = meanings_.find(var.get());
+  return it == meanings_.end() ? std::nullopt : it->second.number;
 }
 
 }  // namespace relaxc::scheduling
