@@ -106,6 +106,13 @@ void Step::require_rank(const IndexMap& map, TreeNode* block) {
     refuse({block}, "the map takes {} axes, block '{}' has {}", map.rank(), block, block->axes().size());
 }
 
+void Step::require_independent(const Nodes& loops) {
+  for (TreeNode* loop : loops) {
+    if (mentions_any(loop->loop->min, loops) || mentions_any(loop->loop->extent, loops))
+      refuse({loop}, "the extent of loop '{}' depends on another loop", loop);
+  }
+}
+
 void Step::require_alone(TreeNode* below, TreeNode* block, const Buffer& buffer) {
   for (TreeNode* other : blocks_below(below)) {
     if (other != block && accesses(other, buffer))
