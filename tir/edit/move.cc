@@ -239,6 +239,7 @@ void replace_own_loops(TreeNode* block, const Nodes& loops) {
   tree.detach(block);
   if (top != block) tree.detach(top);
   tree.insert(parent, position, tree.wrap(block, loops));
+  block->affine.reset();
 }
 
 IterVar fresh_axis(const IterVar& axis, const VarMap& loops, VarMap& axes) {

@@ -110,7 +110,6 @@ void fill_with_padding(TreeNode* maker, const Buffer& to, const MappedBox& box, 
     axes.push_back(add_loop_with_axis(*maker->tree, loops, box.vars[d], box.extents[d]));
   maker->axes() = axes;
   maker->block->body = store(to, if_then_else(*conjunction(box.conditions), value, pad(at)), at);
-  maker->affine.reset();
   replace_own_loops(maker, loops);
   refresh_regions(maker);
 }
