@@ -24,7 +24,7 @@ std::vector<Expr> only_place(Step& step, TreeNode* block, const Buffer& buffer) 
         index,
         [&](const Ref<Var>& var) {
           if (!contains(outer, var))
-            step.refuse({block}, "the place in '{}' depends on '{}', which is no axis", buffer, var);
+            step.refuse({block}, "the place in '{}' depends on '{}', which is not an axis", buffer, var);
         },
         [&](const BufferLoad& load) {
           step.refuse({block}, "the place in '{}' depends on what '{}' holds", buffer, load.buffer);

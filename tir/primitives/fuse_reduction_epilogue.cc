@@ -42,7 +42,8 @@ VarMap match_epilogue_axes(Step& step, TreeNode* sum, TreeNode* epilogue, const 
     axes.emplace(b->var.get(), a->var);
   }
   for (const IterVar& axis : epilogue->axes()) {
-    if (!axes.contains(axis.var.get())) step.refuse({epilogue}, "axis '{}' is no axis of block '{}'", axis.var, sum);
+    if (!axes.contains(axis.var.get()))
+      step.refuse({epilogue}, "axis '{}' is not an axis of block '{}'", axis.var, sum);
   }
   return axes;
 }

@@ -88,7 +88,8 @@ std::vector<Expr> padded_extents(Step& step, const Einsum& einsum, const Ints& p
     auto sees = [&](const auto& access) { return contains(access.indices, axis.var); };
     bool is_seen = sees(einsum) || std::ranges::any_of(einsum.factors, sees);
     if (!divides && !is_seen)
-      step.refuse({einsum.block}, "axis '{}' is no index: more of its iterations would add products again", axis.var);
+      step.refuse({einsum.block}, "axis '{}' is not an index: more of its iterations would add products again",
+                  axis.var);
   }
   return extents;
 }
@@ -182,7 +183,7 @@ void PadEinsum::apply(Step& step) const {
   step.require(not_reduction(block), block);
   step.require(not_reorderable(block), block);
   std::optional<Einsum> einsum = match_einsum(block);
-  if (!einsum) step.refuse({block}, "block '{}' is no sum of products from 0", block);
+  if (!einsum) step.refuse({block}, "block '{}' is not a sum of products from 0", block);
   step.require(not_paddings(*block->block, padding), block);
   TreeNode* shared = top_of_own_loops(block)->parent;
   if (shared != scope_of(block)) step.refuse({block, shared}, "block '{}' shares loops with others", block);
