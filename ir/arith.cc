@@ -38,13 +38,25 @@ Expr Simplifier::expr(const Expr& e) const {
 }
 
 Poly Simplifier::stored(const Expr& e) {
-  if (const IntImm* imm = e.as<IntImm>()) return Poly::constant(imm->value);
-  if (const Binary* node = e.as<Binary>()) {
-    if (node->op == BinaryOp::kAdd) return stored(node->a).plus(stored(node->b));
-    if (node->op == BinaryOp::kSub) return stored(node->a).plus(stored(node->b), -1);
-    if (node->op == BinaryOp::kMul) return stored(node->a).times(stored(node->b));
+  Poly result;
+  add_stored(e, 1, result);
+  return result;
+}
+
+// Adds e, or -e for a sign of -1, in place: no sum is built for each node of a long chain.
+void Simplifier::add_stored(const Expr& e, int64_t sign, Poly& sum) {
+  const Binary* node = e.as<Binary>();
+  if (node && (node->op == BinaryOp::kAdd || node->op == BinaryOp::kSub)) {
+    add_stored(node->a, sign, sum);
+    return add_stored(node->b, node->op == BinaryOp::kAdd ? sign : -sign, sum);
   }
-  return Poly::atom(e);
+  if (const IntImm* imm = e.as<IntImm>()) {
+    sum.add_scaled(Poly::constant(imm->value), sign);
+  } else if (node && node->op == BinaryOp::kMul) {
+    sum.add_scaled(stored(node->a).times(stored(node->b)), sign);
+  } else {
+    sum.add({e}, sign);
+  }
 }
 
 Poly Simplifier::poly(const Expr& e) const {

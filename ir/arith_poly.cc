@@ -31,7 +31,9 @@ int compare_atoms(const Expr& a, const Expr& b) {
   if (const IntImm* x = a.as<IntImm>()) return sign(x->value, b.as<IntImm>()->value);
   if (const Binary* x = a.as<Binary>()) {
     const Binary* y = b.as<Binary>();
-    return x->op != y->op ? sign(x->op, y->op) : compare_children({x->a, x->b}, {y->a, y->b});
+    if (x->op != y->op) return sign(x->op, y->op);
+    if (int order = compare_atoms(x->a, y->a)) return order;
+    return compare_atoms(x->b, y->b);
   }
   if (const Cast* x = a.as<Cast>()) {
     if (dtype_of(a) != dtype_of(b)) return to_string(dtype_of(a)).compare(to_string(dtype_of(b)));
@@ -84,9 +86,9 @@ bool term_before(const Monomial& a, const Monomial& b) {
 
 }  // namespace
 
-Poly Poly::term(const Monomial& atoms, int64_t factor) {
+Poly Poly::term(Monomial atoms, int64_t factor) {
   Poly result;
-  result.add(atoms, factor);
+  if (factor != 0) result.terms_.push_back({std::move(atoms), factor});
   return result;
 }
 Poly Poly::constant(int64_t value) { return term({}, value); }
@@ -115,14 +117,20 @@ void Poly::add(const Monomial& atoms, int64_t factor) {
   if (it->factor == 0) terms_.erase(it);
 }
 
-Poly Poly::plus(const Poly& other, int64_t factor) const {
-  Poly result = *this;
-  result.overflowed_ = overflowed_ || other.overflowed_;
+void Poly::add_scaled(const Poly& other, int64_t factor) {
+  overflowed_ = overflowed_ || other.overflowed_;
   for (const Term& term : other.terms_) {
     auto scaled = checked_mul(term.factor, factor);
-    if (!scaled) result.overflowed_ = true;
-    result.add(term.atoms, scaled.value_or(0));
+    if (!scaled) overflowed_ = true;
+    add(term.atoms, scaled.value_or(0));
   }
+}
+Poly Poly::plus(const Poly& other, int64_t factor) const {
+  Poly result;
+  result.terms_.reserve(terms_.size() + other.terms_.size());
+  result.terms_ = terms_;
+  result.overflowed_ = overflowed_;
+  result.add_scaled(other, factor);
   return result;
 }
 
@@ -156,8 +164,11 @@ Expr Poly::to_expr(DType dtype) const {
   auto append = [&](const Term& term, int64_t magnitude, BinaryOp op) {
     std::optional<Expr> product;
     for (const Expr& atom : term.atoms) product = product ? binary(BinaryOp::kMul, *product, atom) : atom;
-    Expr number = int_imm(magnitude, dtype);
-    if (!product || magnitude != 1) product = product ? binary(BinaryOp::kMul, *product, number) : number;
+    if (!product) {
+      product = int_imm(magnitude, dtype);
+    } else if (magnitude != 1) {
+      product = binary(BinaryOp::kMul, *product, int_imm(magnitude, dtype));
+    }
     sum = sum ? binary(op, *sum, *product) : *product;
   };
   for (const Term& term : terms_) {

@@ -26,7 +26,7 @@ class Poly {
  public:
   static Poly constant(int64_t value);
   static Poly atom(const Expr& expr);
-  static Poly term(const Monomial& atoms, int64_t factor);
+  static Poly term(Monomial atoms, int64_t factor);
 
   const std::vector<Term>& terms() const { return terms_; }
   bool overflowed() const { return overflowed_; }
@@ -36,6 +36,7 @@ class Poly {
   const Term* as_term() const { return terms_.size() == 1 ? &terms_[0] : nullptr; }
 
   void add(const Monomial& atoms, int64_t factor);
+  void add_scaled(const Poly& other, int64_t factor);
   Poly plus(const Poly& other, int64_t factor = 1) const;
   Poly times(const Poly& other) const;
   Poly scaled(int64_t factor) const { return Poly().plus(*this, factor); }

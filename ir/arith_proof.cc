@@ -142,8 +142,9 @@ bool Simplifier::non_negative_at_ends(const Poly& sum, int depth) const {
 
 // Subtracts a fact, which is a sum that is not negative: it suffices that the rest is not negative.
 bool Simplifier::non_negative_by_facts(const Poly& sum, int depth) const {
-  for (const Expr& fact : facts_.non_negative_) {
-    Poly rest = sum.plus(stored(fact), -1);
+  if (fact_sums_.empty()) std::ranges::transform(facts_.non_negative_, std::back_inserter(fact_sums_), stored);
+  for (const Poly& fact : fact_sums_) {
+    Poly rest = sum.plus(fact, -1);
     if (bounds(rest).min >= 0 ||
         (depth < 2 && rest.terms().size() < sum.terms().size() && non_negative(rest, depth + 1)))
       return true;
@@ -239,11 +240,13 @@ bool Simplifier::non_negative_by_extremes(const Poly& sum, int depth) const {
 // variable is hidden in another atom, or the sum is not linear in it.
 int Simplifier::pull(const Poly& sum, const Expr& var) const {
   int direction = 0;
+  VarSet vars{var.get()};
   for (const Term& term : sum.terms()) {
     int count = 0, sign = term.factor > 0 ? 1 : -1;
     for (const Expr& atom : term.atoms) {
-      if (same_node(atom, var)) ++count;
-      if (!same_node(atom, var) && uses_var(atom, VarSet{var.get()})) return 0;
+      bool is_var = same_node(atom, var);
+      count += is_var;
+      if (!is_var && !atom.is<Var>() && uses_var(atom, vars)) return 0;
     }
     if (count == 0) continue;
     bool is_scaled = std::ranges::all_of(

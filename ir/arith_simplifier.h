@@ -40,6 +40,7 @@ class Simplifier {
   // Returns the sum of an expression in canonical form already: its atoms are taken as they stand, which ends the
   // recursion of proofs through facts.
   static Poly stored(const Expr& e);
+  static void add_stored(const Expr& e, int64_t sign, Poly& sum);
 
   // ---- arith.cc
   Poly extreme(BinaryOp op, const Poly& a, const Poly& b, DType dtype) const;
@@ -95,6 +96,7 @@ class Simplifier {
   static constexpr int kMostSteps = 500;
   mutable int steps_left_ = kMostSteps;
   mutable std::unordered_map<const NodeHeader*, std::pair<Expr, Interval>> atom_bounds_;  // with what keeps keys alive
+  mutable std::vector<Poly> fact_sums_;  // the facts of facts_.non_negative_, once a proof needs them
   const Analyzer& facts_;
 };
 

@@ -3,6 +3,7 @@
 
 #include "codegen/compile.h"
 #include "frontend/onnx/import.h"
+#include "ir/intrinsics.h"
 #include "ir/op_names.h"
 #include "tests/ops/samples.h"
 
@@ -21,11 +22,16 @@ Type weaker(const Type& type, bool without_shape, bool without_dtype) {
 
 }  // namespace
 
-TEST_CASE("each operator that code recognizes has a row", "[ops]") {
+TEST_CASE("each operator and intrinsic that code recognizes has a row", "[ops]") {
   std::set<std::string_view> names;
   for (OpName op : ops::kKnownOps) {
     INFO(op.text);
     CHECK(op_table().find(op.text));
+    CHECK(names.insert(op.text).second);
+  }
+  for (OpName op : ops::kKnownIntrinsics) {
+    INFO(op.text);
+    CHECK((find_builtin(op.text) || find_intrinsic(op.text) || op.text == ops::kIfThenElse));  // which has no row
     CHECK(names.insert(op.text).second);
   }
 }

@@ -4,18 +4,8 @@
 
 namespace relaxc {
 
-bool any_node(const NodeRef& root, const std::function<bool(const NodeRef&)>& is_wanted) {
-  bool found = false;
-  walk_nodes(root, [&](const NodeRef& node) { return !(found = found || is_wanted(node)); });
-  return found;
-}
-
 bool uses_var(const std::vector<Expr>& indices, const VarRef& var) {
   return std::ranges::any_of(indices, [&](const Expr& index) { return uses_var(index, var); });
-}
-
-bool holds_kind(const NodeRef& node, std::initializer_list<NodeKind> kinds) {
-  return any_node(node, [&](const NodeRef& at) { return std::ranges::count(kinds, at.kind()) > 0; });
 }
 
 std::optional<Branches> branches_of(const Expr& e) {

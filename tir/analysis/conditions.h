@@ -9,16 +9,8 @@
 
 namespace relaxc {
 
-// Returns whether such a node occurs.
-bool any_node(const NodeRef& root, const std::function<bool(const NodeRef&)>& is_wanted);
 // Returns whether the variable occurs in one of them.
 bool uses_var(const std::vector<Expr>& indices, const VarRef& var);
-// Returns whether a node of one of these kinds occurs: holds<BufferLoad>(e).
-bool holds_kind(const NodeRef& node, std::initializer_list<NodeKind> kinds);
-template <class... Ts>
-bool holds(const NodeRef& node) {
-  return holds_kind(node, {KindOf<Ts>::value...});
-}
 
 // The operands of a Select or an if_then_else.
 struct Branches {

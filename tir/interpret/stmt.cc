@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ir/op_names.h"
 #include "tir/interpret/internal.h"
 #include "vm/error.h"
 
@@ -20,7 +21,7 @@ StepPtr sequence(std::vector<StepPtr> steps) {
 StepPtr leave_step(Frame::Leave leave) {
   return step([leave](Frame& frame) { frame.leave = leave; });
 }
-// After an iteration: whether the loop ends.
+// Returns after an iteration whether the loop ends.
 bool ends(Frame& frame) { return std::exchange(frame.leave, Frame::Leave::kNo) == Frame::Leave::kBreak; }
 
 // Runs fn with each lane of a vector as the frame's.
@@ -129,9 +130,9 @@ StepPtr Compiler::for_step(const For& node, const Span& span) {
 }
 
 StepPtr Compiler::evaluate_step(const Evaluate& node, const Span& span) {
-  if (as_call(node.value, "tir.break_loop")) return leave_step(Frame::Leave::kBreak);
-  if (as_call(node.value, "tir.continue_loop")) return leave_step(Frame::Leave::kContinue);
-  if (as_call(node.value, "tir.prefetch")) return sequence({});
+  if (as_call(node.value, ops::kBreakLoop)) return leave_step(Frame::Leave::kBreak);
+  if (as_call(node.value, ops::kContinueLoop)) return leave_step(Frame::Leave::kContinue);
+  if (as_call(node.value, ops::kPrefetch)) return sequence({});
   return counted(span, [lanes = dtype_of(node.value).lanes, value = expr(node.value)](Frame& frame) {
     for_each_lane(frame, lanes, [&] { value->word(frame); });
   });

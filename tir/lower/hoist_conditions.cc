@@ -2,6 +2,7 @@
 // The conditions on the row of a padded image in a loop over its columns are an example.
 #include <algorithm>
 
+#include "ir/op_names.h"
 #include "ir/undefined.h"
 #include "tir/analysis/linear.h"
 #include "tir/lower/lower.h"
@@ -27,7 +28,7 @@ class InvariantFinder {
     walk(
         loop.body, [&](const IfThenElse& branch) { look(branch.condition); },
         [&](const Ref<Call>& call) {
-          if (as_call(call, "tir.if_then_else")) look(call->args[0]);
+          if (as_call(call, ops::kIfThenElse)) look(call->args[0]);
         });
     if (mixed_) common.clear();
   }
