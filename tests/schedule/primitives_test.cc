@@ -141,7 +141,7 @@ TEST_CASE("a step is about one program, and about numbers where it takes numbers
   CHECK_THROWS_WITH(schedule.apply(Merge{{i, j}}), Catch::Contains("of another tensor program"));
   CHECK_THROWS_WITH(schedule.apply(Split{i, {Factor(Expr(j.var)), std::nullopt}}), Catch::Contains("number"));
   CHECK_THROWS_WITH(schedule.apply(Split{i, {Factor(make_dim("n")), std::nullopt}}),
-                    Catch::Contains("'n' is no number of this schedule"));
+                    Catch::Contains("'n' is not a number of this schedule"));
   // A trace says which program it is about.
   Schedule on_second(IRModule{{{"f", program_of_two}, {"g", program_of_two}}, {}, {}}), again(on_second.module());
   on_second.work_on("g");

@@ -42,6 +42,10 @@ bool mentions_parts(const NodeRef& node, const std::vector<Part>& parts) {
   return std::ranges::any_of(parts, [&](const Part& part) { return uses_var(node, part.store->buffer); });
 }
 
+bool mentions_bound(const Expr& e, const Values& bound) {
+  return any_node(e, [&](const NodeRef& at) { return bound.contains(at.get()); });
+}
+
 bool find_operators(std::vector<Part>& parts) {
   for (Part& part : parts) {
     const Binary* node = part.store->value.as<Binary>();
@@ -139,15 +143,11 @@ class Choice {
     auto it = bound_.find(e.get());
     return it == bound_.end() ? nullptr : &it->second;
   }
-  bool depends(const Expr& e) const {
-    return mentions_parts(e, parts_) || any_node(e, [&](const NodeRef& at) { return bound_.contains(at.get()); });
-  }
-
   bool find_value(const Expr& e, size_t part) {
     if (is_element(e, *parts_[part].store)) return true;
     if (const Expr* stands_for = bound(e)) return find_value(*stands_for, part);
     if (auto node = branches_of(e)) return find_value(node->a, part) && find_value(node->b, part);
-    if (depends(e)) {
+    if (mentions_parts(e, parts_) || mentions_bound(e, bound_)) {
       const Binary* node = e.as<Binary>();
       return is_extremum(node) && find_value(node->a, part) && find_value(node->b, part);
     }
@@ -278,8 +278,7 @@ std::optional<Combiner> find_combiner(const Block& block) {
   VarMap inputs;
   auto depends = [&](const Expr& e) {
     auto is_written = [&](const BufferRegion& region) { return uses_var(e, region.buffer); };
-    return std::ranges::any_of(block.writes, is_written) ||
-           any_node(e, [&](const NodeRef& at) { return bound.contains(at.get()); });
+    return std::ranges::any_of(block.writes, is_written) || mentions_bound(e, bound);
   };
   for (const Stmt& each : statements_of(body)) {
     Stmt s = with_casts_inside(substitute(each, inputs), depends);

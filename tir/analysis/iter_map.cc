@@ -290,25 +290,23 @@ const IterSource* incomplete_source(const IterMap& map, const Analyzer& facts) {
   return nullptr;
 }
 
-bool is_injective(const IterMap& map, const std::vector<Expr>& conditions, const Analyzer& facts, std::string* why) {
-  for (const IterSum& sum : map.sums) {
-    const IterDigit* digit = ambiguous_digit(sum, conditions, facts);
-    if (!digit) continue;
-    if (why) *why = fmt::format("different iterations of '{}' give the same value", print_expr(digit->value));
-    return false;
-  }
-  const IterSource* source = incomplete_source(map, facts);
-  if (source && why) *why = fmt::format("iterations of '{}' repeat the same axis values", print_expr(source->value));
-  return !source;
-}
-
 }  // namespace
 
 std::optional<IterMap> find_injective_map(const std::vector<Expr>& values, const std::vector<LoopRange>& loops,
                                           const std::vector<Expr>& conditions, const Analyzer& facts,
                                           std::string* why) {
   std::optional<IterMap> map = find_iter_map(values, loops, facts, why);
-  return map && is_injective(*map, conditions, facts, why) ? map : std::nullopt;
+  if (!map) return std::nullopt;
+  for (const IterSum& sum : map->sums) {
+    const IterDigit* digit = ambiguous_digit(sum, conditions, facts);
+    if (!digit) continue;
+    if (why) *why = fmt::format("different iterations of '{}' give the same value", print_expr(digit->value));
+    return std::nullopt;
+  }
+  const IterSource* source = incomplete_source(*map, facts);
+  if (!source) return map;
+  if (why) *why = fmt::format("iterations of '{}' repeat the same axis values", print_expr(source->value));
+  return std::nullopt;
 }
 
 }  // namespace relaxc

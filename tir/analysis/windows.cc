@@ -33,26 +33,6 @@ Expr window_start(const MatchBuffer& window) {
   return start;
 }
 
-VarMap numbers_of(const MatchBuffer& window) {
-  const BufferType& type = buffer_type(window.buffer);
-  const std::vector<Range>& ranges = window.source.ranges;
-  std::vector<Expr> strides = strides_of(buffer_type(window.source.buffer));
-  Expr offset = window_start(window);
-  VarMap result;
-  auto is = [&](const VarRef& var, const Expr& number, const Expr& value) {
-    if (same_node(var, number)) result.emplace(var.get(), simplify(value));
-  };
-  for (const VarRef& var : window.defines) {
-    size_t leading = ranges.size() - type.shape.size();
-    for (size_t d = 0; d < type.shape.size(); ++d) {
-      is(var, type.shape[d], ranges[leading + d].extent);
-      if (d < type.strides.size()) is(var, type.strides[d], strides[leading + d]);
-    }
-    if (type.elem_offset) is(var, *type.elem_offset, offset);
-  }
-  return result;
-}
-
 // Returns whether all lanes of the index are within the dim.
 bool stays_within(const Expr& index, const Expr& dim, const Analyzer& facts) {
   const Ramp* lanes = index.as<Ramp>();
@@ -159,7 +139,22 @@ std::optional<std::string> misplaced(const MatchBuffer& window, const PrimFuncRe
 
 VarMap window_numbers(const std::vector<MatchBuffer>& windows) {
   VarMap result;
-  for (const MatchBuffer& window : windows) result.merge(numbers_of(window));
+  for (const MatchBuffer& window : windows) {
+    const BufferType& type = buffer_type(window.buffer);
+    const std::vector<Range>& ranges = window.source.ranges;
+    std::vector<Expr> strides = strides_of(buffer_type(window.source.buffer));
+    size_t leading = ranges.size() - type.shape.size();
+    for (const VarRef& var : window.defines) {
+      auto is = [&](const Expr& number, const Expr& value) {
+        if (same_node(var, number)) result.emplace(var.get(), simplify(value));
+      };
+      for (size_t d = 0; d < type.shape.size(); ++d) {
+        is(type.shape[d], ranges[leading + d].extent);
+        if (d < type.strides.size()) is(type.strides[d], strides[leading + d]);
+      }
+      if (type.elem_offset) is(*type.elem_offset, window_start(window));
+    }
+  }
   return result;
 }
 

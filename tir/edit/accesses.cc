@@ -24,19 +24,6 @@ bool uses_otherwise(const Stmt& stmt, const Buffer& buffer) {
   return mentioned != plain;
 }
 
-template <class T>
-std::vector<Ref<T>> collect(const TreeNode* block, const Buffer& buffer) {
-  std::vector<Ref<T>> result;
-  auto look = [&](const Stmt& stmt) {
-    walk(stmt, [&](const Ref<T>& access) {
-      if (same_node(access->buffer, buffer)) result.push_back(access);
-    });
-  };
-  look(block->block->body);
-  if (block->block->init) look(*block->block->init);
-  return result;
-}
-
 }  // namespace
 
 Refusal other_uses(const TreeNode* below, const Buffer& buffer) {
@@ -53,13 +40,6 @@ Refusal other_uses(const TreeNode* below, const Buffer& buffer) {
     if (Refusal refusal = other_uses(child, buffer)) return refusal;
   }
   return std::nullopt;
-}
-
-std::vector<Ref<BufferLoad>> loads_of(const TreeNode* block, const Buffer& buffer) {
-  return collect<BufferLoad>(block, buffer);
-}
-std::vector<Ref<BufferStore>> stores_of(const TreeNode* block, const Buffer& buffer) {
-  return collect<BufferStore>(block, buffer);
 }
 
 void rewrite_accesses(TreeNode* below, const Buffer& buffer, const AccessRewrite& with) {

@@ -6,9 +6,18 @@ namespace relaxc::scheduling {
 
 // Refuses uses of the buffer in the subtree that are not loads and stores of single elements (windows, calls, vectors).
 Refusal other_uses(const TreeNode* below, const Buffer& buffer);
-// Return the elements that the block's body and init load and store.
-std::vector<Ref<BufferLoad>> loads_of(const TreeNode* block, const Buffer& buffer);
-std::vector<Ref<BufferStore>> stores_of(const TreeNode* block, const Buffer& buffer);
+// Returns the indices of the elements that the block's body and init load or store: Access is BufferLoad or
+// BufferStore.
+template <class Access>
+std::vector<std::vector<Expr>> places_of(const TreeNode* block, const Buffer& buffer) {
+  std::vector<std::vector<Expr>> result;
+  auto take = [&](const Access& access) {
+    if (same_node(access.buffer, buffer)) result.push_back(access.indices);
+  };
+  walk(block->block->body, take);
+  if (block->block->init) walk(*block->block->init, take);
+  return result;
+}
 
 struct AccessRewrite {
   std::function<Expr(const BufferLoad&)> load;  // values and indices are rewritten already

@@ -33,7 +33,7 @@ TreeNode* allocating_block(const Tree& tree, const Buffer& buffer);
 // Returns the axis that the expression names, or null when it is something else.
 const IterVar* axis_named(const TreeNode* block, const Expr& e);
 // Returns for each axis the dim of the buffer whose index it is, absent for axes of extent 1; nullopt (`why` says the
-// reason) when an index in a dim above 1 is not an axis by itself, or an axis is no index.
+// reason) when an index in a dim above 1 is not an axis by itself, or an axis is not an index.
 using AxisDims = std::vector<std::optional<size_t>>;
 std::optional<AxisDims> dims_of_axes(const TreeNode* block, const Buffer& buffer, const std::vector<Expr>& indices,
                                      std::string* why = nullptr);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/undefined.h"
+#include "tir/analysis/linear.h"
 #include "tir/edit/accesses.h"
 #include "tir/edit/reduction_order.h"
 
@@ -25,10 +26,10 @@ std::optional<Linear> as_linear(const Expr& index, const std::vector<IterVar>& a
   }
   if (!only) return std::nullopt;
   const VarRef& var = axes[*only].var;
-  Expr zero = int_imm(0, dtype_of(var)), one = int_imm(1, dtype_of(var));
+  Expr zero = int_imm(0, dtype_of(var));
   if (same_node(index, var)) return Linear{*only, 1, zero};
   Expr rest = facts.simplify(substitute(index, {{var.get(), zero}}));
-  auto factor = as_int(facts.simplify(substitute(index, {{var.get(), var + one}}) - index));
+  auto factor = coefficient(index, var, facts);
   if (!factor || *factor < 1) return std::nullopt;
   return Linear{*only, *factor, rest};
 }
@@ -238,6 +239,7 @@ void replace_own_loops(TreeNode* block, const Nodes& loops) {
   tree.detach(block);
   if (top != block) tree.detach(top);
   tree.insert(parent, position, tree.wrap(block, loops));
+  block->affine.reset();
 }
 
 IterVar fresh_axis(const IterVar& axis, const VarMap& loops, VarMap& axes) {

@@ -37,7 +37,7 @@ IterVar add_loop_with_axis(Tree& tree, Nodes& loops, const VarRef& axis, const E
 // Returns the outermost of the loops around the block (or loop) that hold nothing else, or the node itself if there are
 // none.
 TreeNode* top_of_own_loops(TreeNode* node);
-// Puts other loops in the place of those that hold nothing but the block.
+// Puts other loops in the place of those that hold nothing but the block, and forgets TreeNode::affine.
 void replace_own_loops(TreeNode* block, const Nodes& loops);
 // Returns the axis with a new variable, its value over other loops; `axes` gets the variable.
 IterVar fresh_axis(const IterVar& axis, const VarMap& loops, VarMap& axes);

@@ -12,9 +12,8 @@ namespace {
 
 // Returns the single place where the block accesses the buffer.
 std::vector<Expr> only_place(Step& step, TreeNode* block, const Buffer& buffer) {
-  std::vector<std::vector<Expr>> places;
-  for (const auto& load : loads_of(block, buffer)) places.push_back(load->indices);
-  for (const auto& store : stores_of(block, buffer)) places.push_back(store->indices);
+  std::vector<std::vector<Expr>> places = places_of<BufferLoad>(block, buffer);
+  std::ranges::copy(places_of<BufferStore>(block, buffer), std::back_inserter(places));
   for (const auto& place : places) {
     if (!std::ranges::equal(place, places[0], [](const Expr& a, const Expr& b) { return structural_equal(a, b); }))
       step.refuse({block}, "block '{}' accesses '{}' at more than one place", block, buffer);
@@ -25,7 +24,7 @@ std::vector<Expr> only_place(Step& step, TreeNode* block, const Buffer& buffer) 
         index,
         [&](const Ref<Var>& var) {
           if (!contains(outer, var))
-            step.refuse({block}, "the place in '{}' depends on '{}', which is no axis", buffer, var);
+            step.refuse({block}, "the place in '{}' depends on '{}', which is not an axis", buffer, var);
         },
         [&](const BufferLoad& load) {
           step.refuse({block}, "the place in '{}' depends on what '{}' holds", buffer, load.buffer);
@@ -42,7 +41,7 @@ void require_one_place(Step& step, TreeNode* block, const Buffer& buffer, Access
   step.require(not_movable(block), block);
   if (!reads) step.require(not_complete_or_reduction(block), block);
   if (reads && write_of(block, buffer)) step.refuse({block}, "block '{}' writes '{}', which it reads", block, buffer);
-  if (!reads && !block->block->init && !loads_of(block, buffer).empty())
+  if (!reads && !block->block->init && !places_of<BufferLoad>(block, buffer).empty())
     step.refuse({block}, "block '{}' takes what '{}' held before", block, buffer);
   step.require(other_uses(block, buffer), block);
 }
@@ -53,10 +52,7 @@ std::vector<IterVar> axes_of_copy(Step& step, TreeNode* block, const Buffer& buf
   bool in_init = block->block->init && uses_var(*block->block->init, buffer);
   std::vector<IterVar> used;
   for (const IterVar& axis : block->axes()) {
-    auto uses = [&](const Expr& e) { return uses_var(e, axis.var); };
-    bool in_map = std::ranges::any_of(mapped, uses);
-    bool in_place = std::ranges::any_of(place, uses);
-    if (!in_map && !in_place) continue;
+    if (!uses_var(mapped, axis.var) && !uses_var(place, axis.var)) continue;
     if (kind == AccessKind::kWrite && axis.kind != IterKind::kSpatial)
       step.refuse({block}, "axis '{}' is not spatial", axis.var);
     if (in_init && axis.kind == IterKind::kReduce)

@@ -8,7 +8,7 @@ namespace relaxc::scheduling {
 
 TreeNode* Step::node(const VarRef& var) {
   TreeNode* found = workspace_.node(var);
-  if (!found) fail(var.span(), "{}: '{}' is no block or loop of this schedule", name_, var->name);
+  if (!found) fail(var.span(), "{}: '{}' is not a block or loop of this schedule", name_, var->name);
   if (!is_alive(found)) {
     fail(var.span(), "{}: {} '{}' is no longer part of the program: an earlier step replaced it", name_,
          found->is_loop() ? "loop" : "block", var->name);
@@ -44,7 +44,7 @@ Expr Step::number(const Expr& e) const {
     bool is_dim = !tree_ || std::ranges::any_of(tree_->params(), [&](const VarRef& param) {
       return same_node(param, var) || uses_var(param.type(), var);
     });
-    if (!is_dim) fail(e.span(), "{}: '{}' is no number of this schedule", name_, var->name);
+    if (!is_dim) fail(e.span(), "{}: '{}' is not a number of this schedule", name_, var->name);
   });
   return known.empty() ? e : simplify(substitute(e, known));
 }
@@ -104,6 +104,13 @@ TreeNode* Step::scope(TreeNode* block) {
 void Step::require_rank(const IndexMap& map, TreeNode* block) {
   if (map.rank() != block->axes().size())
     refuse({block}, "the map takes {} axes, block '{}' has {}", map.rank(), block, block->axes().size());
+}
+
+void Step::require_independent(const Nodes& loops) {
+  for (TreeNode* loop : loops) {
+    if (mentions_any(loop->loop->min, loops) || mentions_any(loop->loop->extent, loops))
+      refuse({loop}, "the extent of loop '{}' depends on another loop", loop);
+  }
 }
 
 void Step::require_alone(TreeNode* below, TreeNode* block, const Buffer& buffer) {

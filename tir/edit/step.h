@@ -126,6 +126,8 @@ class Step {
   }
   // Refuses a map that does not take as many positions as the block has axes.
   void require_rank(const IndexMap& map, TreeNode* block);
+  // Refuses loops whose ranges depend on another of them.
+  void require_independent(const Nodes& loops);
   // Refuses when other blocks in the subtree access the buffer.
   void require_alone(TreeNode* below, TreeNode* block, const Buffer& buffer);
   // Gives the loop another kind, and refuses where its iterations cannot run in any order as that kind asks.

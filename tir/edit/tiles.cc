@@ -37,7 +37,7 @@ Ints decided_tile(Step& step, TreeNode* loop, int64_t n) {
   Ints tile;
   bool fits = from_attr(step.decision(), tile) && static_cast<int64_t>(tile.size()) == n;
   for (size_t i = 0; fits && i < tile.size(); ++i) fits = tile[i] > (i == 0 && !known_extent(loop) ? -1 : 0);
-  if (!fits) step.refuse({loop}, "decision {} is no list of {} positive factors", to_string(step.decision()), n);
+  if (!fits) step.refuse({loop}, "decision {} is not a list of {} positive factors", to_string(step.decision()), n);
   return tile;
 }
 

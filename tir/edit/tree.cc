@@ -257,12 +257,6 @@ Nodes loops_above(const TreeNode* node, const TreeNode* outer) {
   return result;
 }
 
-Nodes loops_from(const TreeNode* outermost, const TreeNode* node) {
-  Nodes loops = loops_above(node);
-  if (outermost) loops.erase(loops.begin(), std::ranges::find(loops, outermost));
-  return loops;
-}
-
 Nodes blocks_below(const TreeNode* node) {
   Nodes result;
   auto visit = [&](auto& self, TreeNode* at) -> void {

@@ -155,7 +155,9 @@ TreeNode* scope_of(const TreeNode* node);
 // them, only those inside of it.
 Nodes loops_above(const TreeNode* node, const TreeNode* outer = nullptr);
 // Returns those of the loops that are `outermost` or inside of it; all of them when it is null.
-Nodes loops_from(const TreeNode* outermost, const TreeNode* node);
+inline Nodes loops_from(const TreeNode* outermost, const TreeNode* node) {
+  return loops_above(node, outermost ? outermost->parent : nullptr);
+}
 // Returns the blocks in the subtree, including the node itself but not those inside of other blocks, in program order.
 Nodes blocks_below(const TreeNode* node);
 // Returns those that stand inside of the loop or block.

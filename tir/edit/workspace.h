@@ -47,14 +47,17 @@ class Workspace {
   const std::string& resolve(const std::string& function) const;
   // Returns the program before the first step; throws when none has that name.
   PrimFuncRef program(const std::string& name) const;
-  std::string next_name(const char* letter, bool is_result);
+  VarRef add(const char* letter, const Type& type, bool is_result);
 
   IRModule module_;
   std::string working_on_;
   mutable std::map<std::string, std::unique_ptr<Tree>> trees_;
-  std::unordered_map<const NodeHeader*, TreeNode*> nodes_;
-  std::unordered_map<const NodeHeader*, int64_t> numbers_;
-  std::vector<VarRef> kept_;  // keeps the keys alive
+  struct Meaning {
+    VarRef var;  // keeps the key alive
+    TreeNode* node = nullptr;
+    std::optional<int64_t> number = {};
+  };
+  std::unordered_map<const NodeHeader*, Meaning> meanings_;
   std::vector<std::string> result_names_;
   int num_results_ = 0;
   std::mt19937_64 random_;

@@ -7,7 +7,9 @@ struct AddUnitLoop {
   Place block_or_loop;
 
   static constexpr PrimitiveInfo kInfo{"add_unit_loop", "puts a loop of extent 1 around a block or a loop"};
-  static constexpr auto fields() { return std::tuple(required<&AddUnitLoop::block_or_loop>("what it goes around")); }
+  static constexpr auto fields() {
+    return std::tuple(required<&AddUnitLoop::block_or_loop>("stands inside of the new loop"));
+  }
   LoopRV apply(scheduling::Step& step) const {
     auto* node = step.place(block_or_loop);
     if (!node->parent) step.refuse({node}, "nothing can stand around the root block");

@@ -8,9 +8,9 @@ struct BindThread {
   LoopRV loop;
   ThreadAxis thread_axis;
 
-  static constexpr PrimitiveInfo kInfo{"bind", "makes the iterations threads of the axis"};
+  static constexpr PrimitiveInfo kInfo{"bind", "runs each iteration on a thread of the axis"};
   static constexpr auto fields() {
-    return std::tuple(required<&BindThread::loop>("binds spatial axes only"),
+    return std::tuple(required<&BindThread::loop>("drives spatial axes only"),
                       required<&BindThread::thread_axis>("\"blockIdx.x\", \"threadIdx.y\""));
   }
   void apply(scheduling::Step& step) const { step.set_kind(loop, ForKind::kThreadBinding, thread_axis); }

@@ -43,6 +43,7 @@ TreeNode* blockize_together(Step& step, const Nodes& blocks) {
   const auto [above, first, inside] = find_neighbours(step, blocks);
   Tree& tree = *above->tree;
   Nodes loops = loops_above(inside[0]);
+  step.require_independent(loops);
   auto names = map_each(blocks, [](const TreeNode* block) { return block->name(); });
   Block outer{.name = tree.fresh_block_name(fmt::format("{}_o", fmt::join(names, "_"))), .body = no_op()};
   VarMap axes;
@@ -50,8 +51,6 @@ TreeNode* blockize_together(Step& step, const Nodes& blocks) {
     VarRef var = make_var("v" + loop->name(), loop->var().type());
     IterKind kind = not_parallel(loop) ? IterKind::kOpaque : IterKind::kSpatial;
     outer.iter_vars.push_back({var, {loop->loop->min, loop->loop->extent}, kind, loop->var()});
-    if (mentions_any(loop->loop->extent, loops))
-      step.refuse({loop}, "the extent of loop '{}' depends on another loop", loop);
     axes.emplace(loop->var().get(), var);
   }
   TreeNode* block = tree.new_block(std::move(outer));
@@ -222,10 +221,7 @@ class BlockOfTiles {
  private:
   void find_loops() {
     if (top_ != inner_) inside_ = loops_from(top_, inner_);
-    for (TreeNode* at : inside_) {
-      if (mentions_any(at->loop->min, inside_) || mentions_any(at->loop->extent, inside_))
-        step_.refuse({at}, "the extent of loop '{}' depends on another loop", at);
-    }
+    step_.require_independent(inside_);
   }
 
   void divide_axes() {

@@ -10,7 +10,7 @@ struct CacheIndex {
 
   static constexpr PrimitiveInfo kInfo{
       "cache_index",
-      "computes index expressions of loads that occur often into buffers beforehand. Gives the computing blocks"};
+      "stores the values of frequent index expressions of loads in buffers beforehand. Returns the blocks that do so"};
   static constexpr auto fields() {
     return std::tuple(required<&CacheIndex::block>("holds the loads"),
                       required<&CacheIndex::storage_scope>("of the buffers"),

@@ -10,7 +10,7 @@ struct CacheInplace {
 
   static constexpr PrimitiveInfo kInfo{
       "cache_inplace",
-      "lets a block that updates a buffer work on a copy, which is brought back after it. Gives both copying blocks"};
+      "lets a block that updates a buffer work on a copy, which is copied back after it. Returns both copying blocks"};
   static constexpr auto fields() {
     return std::tuple(required<&CacheInplace::block>("reads and writes the buffer"),
                       required<&CacheInplace::read_buffer_index>("the buffer; a position counts the reads"),

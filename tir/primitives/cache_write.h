@@ -10,12 +10,13 @@ struct CacheWrite {
   Blocks consumer_blocks = {};
 
   static constexpr PrimitiveInfo kInfo{
-      "cache_write", "lets the block write a buffer of its own, which is copied afterwards. Gives the copying block"};
+      "cache_write",
+      "lets the block write a new buffer, which is copied to the old one afterwards. Returns the copying block"};
   static constexpr auto fields() {
     return std::tuple(required<&CacheWrite::block>("writes the buffer"),
                       required<&CacheWrite::write_buffer_index>("the buffer; a position counts the writes"),
-                      defaulted<&CacheWrite::storage_scope>("of the buffer of its own"),
-                      defaulted<&CacheWrite::consumer_blocks>("those that read the buffer of its own"));
+                      defaulted<&CacheWrite::storage_scope>("of the new buffer"),
+                      defaulted<&CacheWrite::consumer_blocks>("the blocks that read the new buffer"));
   }
   BlockRV apply(scheduling::Step& step) const;
 };

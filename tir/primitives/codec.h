@@ -12,44 +12,44 @@ inline constexpr std::string_view kThreadAxes[] = {"blockIdx.x",  "blockIdx.y", 
 
 // The kind of each type that an argument may have.
 template <class T>
-using Type = std::type_identity<T>;
-constexpr ArgumentKind kind_of(Type<BlockRV>) {
+using Tag = std::type_identity<T>;
+constexpr ArgumentKind kind_of(Tag<BlockRV>) {
   return {.name = "a block", .is_input = true, .takes_block_names = true};
 }
-constexpr ArgumentKind kind_of(Type<LoopRV>) { return {.name = "a loop", .is_input = true}; }
-constexpr ArgumentKind kind_of(Type<Place>) {
+constexpr ArgumentKind kind_of(Tag<LoopRV>) { return {.name = "a loop", .is_input = true}; }
+constexpr ArgumentKind kind_of(Tag<Place>) {
   return {.name = "a block or a loop", .is_input = true, .takes_block_names = true};
 }
-constexpr ArgumentKind kind_of(Type<Blocks>) {
+constexpr ArgumentKind kind_of(Tag<Blocks>) {
   return {.name = "a list of blocks", .is_input = true, .is_list = true, .takes_block_names = true};
 }
-constexpr ArgumentKind kind_of(Type<Variadic>) {
+constexpr ArgumentKind kind_of(Tag<Variadic>) {
   return {.name = "loops", .is_input = true, .is_list = true, .is_variadic = true};
 }
-constexpr ArgumentKind kind_of(Type<Subtree>) {
+constexpr ArgumentKind kind_of(Tag<Subtree>) {
   return {.name = "a block, a loop or a list of blocks", .is_input = true, .takes_block_names = true};
 }
-constexpr ArgumentKind kind_of(Type<Factors>) {
+constexpr ArgumentKind kind_of(Tag<Factors>) {
   return {.name = "a list of numbers or None", .is_input = true, .is_list = true};
 }
-constexpr ArgumentKind kind_of(Type<int64_t>) { return {.name = "a whole number"}; }
-constexpr ArgumentKind kind_of(Type<double>) { return {.name = "a number"}; }
-constexpr ArgumentKind kind_of(Type<Ints>) { return {.name = "a list of whole numbers"}; }
-constexpr ArgumentKind kind_of(Type<Doubles>) { return {.name = "a list of numbers"}; }
-constexpr ArgumentKind kind_of(Type<bool>) { return {.name = "True or False"}; }
-constexpr ArgumentKind kind_of(Type<std::string>) { return {.name = "a string"}; }
-constexpr ArgumentKind kind_of(Type<std::optional<std::string>>) { return {.name = "a string or None"}; }
-constexpr ArgumentKind kind_of(Type<StorageScope>) {
+constexpr ArgumentKind kind_of(Tag<int64_t>) { return {.name = "a whole number"}; }
+constexpr ArgumentKind kind_of(Tag<double>) { return {.name = "a number"}; }
+constexpr ArgumentKind kind_of(Tag<Ints>) { return {.name = "a list of whole numbers"}; }
+constexpr ArgumentKind kind_of(Tag<Doubles>) { return {.name = "a list of numbers"}; }
+constexpr ArgumentKind kind_of(Tag<bool>) { return {.name = "True or False"}; }
+constexpr ArgumentKind kind_of(Tag<std::string>) { return {.name = "a string"}; }
+constexpr ArgumentKind kind_of(Tag<std::optional<std::string>>) { return {.name = "a string or None"}; }
+constexpr ArgumentKind kind_of(Tag<StorageScope>) {
   return {.name = "storage scope", .words = kStorageScopes, .goes_on_after_dot = true};
 }
-constexpr ArgumentKind kind_of(Type<ThreadAxis>) { return {.name = "thread axis", .words = kThreadAxes}; }
-constexpr ArgumentKind kind_of(Type<DType>) { return {.name = "a dtype"}; }
-constexpr ArgumentKind kind_of(Type<BufferArg>) {
+constexpr ArgumentKind kind_of(Tag<ThreadAxis>) { return {.name = "thread axis", .words = kThreadAxes}; }
+constexpr ArgumentKind kind_of(Tag<DType>) { return {.name = "a dtype"}; }
+constexpr ArgumentKind kind_of(Tag<BufferArg>) {
   return {.name = "a position, a name, or (\"read\" or \"write\", position)"};
 }
-constexpr ArgumentKind kind_of(Type<IndexMap>) { return {.name = "a lambda from old positions to new ones"}; }
-constexpr ArgumentKind kind_of(Type<Note>) { return {.name = "a value", .is_input = true, .is_any_value = true}; }
-constexpr ArgumentKind kind_of(Type<AttrValue>) {
+constexpr ArgumentKind kind_of(Tag<IndexMap>) { return {.name = "a lambda from old positions to new ones"}; }
+constexpr ArgumentKind kind_of(Tag<Note>) { return {.name = "a value", .is_input = true, .is_any_value = true}; }
+constexpr ArgumentKind kind_of(Tag<AttrValue>) {
   return {.name = "a number or a lambda from positions to one", .is_any_value = true};
 }
 
@@ -67,7 +67,7 @@ struct Codec {
     std::optional<int64_t> literal = e ? as_int(*e) : std::nullopt;
     T result{};
     if (from_attr(literal ? AttrValue(*literal) : value, result)) return result;
-    throw WrongKind{kind_of(Type<T>()).name};
+    throw WrongKind{kind_of(Tag<T>()).name};
   }
 };
 template <>
@@ -76,7 +76,7 @@ struct Codec<DType> {
   static DType decode(const AttrValue& value) {
     DType result;
     if (from_attr(value, result)) return result;
-    throw WrongKind{kind_of(Type<DType>()).name};
+    throw WrongKind{kind_of(Tag<DType>()).name};
   }
 };
 
@@ -92,7 +92,7 @@ inline VarRef variable_in(const AttrValue& value, std::string_view expected) {
 template <OneOf<BlockRV, LoopRV> RV>
 struct Codec<RV> {
   static AttrValue encode(const RV& rv) { return Expr(rv.var); }
-  static RV decode(const AttrValue& value) { return {variable_in(value, kind_of(Type<RV>()).name)}; }
+  static RV decode(const AttrValue& value) { return {variable_in(value, kind_of(Tag<RV>()).name)}; }
 };
 template <class T, class List = std::vector<T>>
 struct ListCodec {
@@ -124,7 +124,7 @@ struct Codec<Either> {
     if constexpr (std::is_same_v<Either, Subtree>) {
       if (value.as<AttrList>()) return Codec<Blocks>::decode(value);
     }
-    return BlockRV{variable_in(value, kind_of(Type<Either>()).name)};
+    return BlockRV{variable_in(value, kind_of(Tag<Either>()).name)};
   }
 };
 template <>
@@ -143,7 +143,7 @@ struct Codec<IndexMap> {
   static AttrValue encode(const IndexMap& map) { return Expr(map.map); }
   static IndexMap decode(const AttrValue& value) {
     const Expr* e = value.as<Expr>();
-    if (!e || !e->is<Lambda>()) throw WrongKind{kind_of(Type<IndexMap>()).name};
+    if (!e || !e->is<Lambda>()) throw WrongKind{kind_of(Tag<IndexMap>()).name};
     return IndexMap(cast<Lambda>(*e));
   }
 };

@@ -15,7 +15,7 @@ Nodes users_of_result(Step& step, TreeNode* block, const Buffer& buffer) {
     return user == block || !user->is_leaf_block() || !(read_of(user, buffer) || uses_var(user->block->body, buffer));
   });
   for (TreeNode* user : users) {
-    if (other_uses(user, buffer) || !stores_of(user, buffer).empty())
+    if (other_uses(user, buffer) || !places_of<BufferStore>(user, buffer).empty())
       step.refuse({user, block}, "block '{}' uses '{}' in another way than loading elements", user, buffer);
   }
   if (users.empty()) step.refuse({block}, "nothing reads what block '{}' writes", block);

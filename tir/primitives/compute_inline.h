@@ -6,7 +6,7 @@ namespace relaxc {
 struct ComputeInline {
   BlockRV block;
 
-  static constexpr PrimitiveInfo kInfo{"compute_inline", "puts an elementwise producer into its consumers"};
+  static constexpr PrimitiveInfo kInfo{"compute_inline", "inlines an elementwise producer into its consumers"};
   static constexpr auto fields() { return std::tuple(required<&ComputeInline::block>("the producer")); }
   void apply(scheduling::Step& step) const;
 };

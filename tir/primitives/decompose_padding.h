@@ -8,8 +8,8 @@ struct DecomposePadding {
   LoopRV loop;
 
   static constexpr PrimitiveInfo kInfo{"decompose_padding",
-                                       "makes a block that pads two: one that fills with the pad value, before the "
-                                       "loop, and one that copies. Gives the first"};
+                                       "divides a block that pads into two: one that fills with the pad value, before "
+                                       "the loop, and one that copies. Returns the first"};
   static constexpr auto fields() {
     return std::tuple(required<&DecomposePadding::block>("copies, or pads"),
                       required<&DecomposePadding::loop>("around the block"));

@@ -7,7 +7,8 @@ struct DecomposeReduction {
   BlockRV block;
   LoopRV loop;
 
-  static constexpr PrimitiveInfo kInfo{"decompose_reduction", "makes the init a block of its own before the loop"};
+  static constexpr PrimitiveInfo kInfo{"decompose_reduction",
+                                       "makes the init a separate block before the loop. Returns that block"};
   static constexpr auto fields() {
     return std::tuple(required<&DecomposeReduction::block>("the reduction"),
                       required<&DecomposeReduction::loop>("around the reduction"));

@@ -7,7 +7,7 @@ struct Fuse {
   Variadic loops;
   bool preserve_unit_iters = true;
 
-  static constexpr PrimitiveInfo kInfo{"fuse", "makes a perfect nest one loop"};
+  static constexpr PrimitiveInfo kInfo{"fuse", "replaces a perfect nest by one loop"};
   static constexpr auto fields() {
     return std::tuple(
         required<&Fuse::loops>("the nest, outermost first"),

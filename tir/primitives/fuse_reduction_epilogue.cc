@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tir/analysis/combiner.h"
 #include "tir/analysis/nests.h"
 #include "tir/edit/move.h"
 
@@ -41,7 +42,8 @@ VarMap match_epilogue_axes(Step& step, TreeNode* sum, TreeNode* epilogue, const 
     axes.emplace(b->var.get(), a->var);
   }
   for (const IterVar& axis : epilogue->axes()) {
-    if (!axes.contains(axis.var.get())) step.refuse({epilogue}, "axis '{}' is no axis of block '{}'", axis.var, sum);
+    if (!axes.contains(axis.var.get()))
+      step.refuse({epilogue}, "axis '{}' is not an axis of block '{}'", axis.var, sum);
   }
   return axes;
 }
@@ -79,21 +81,22 @@ void FuseReductionEpilogue::apply(Step& step) const {
   step.require(not_reduction(sum), sum);
   step.require(not_complete(epilogue), epilogue);
   const BufferStore *update = single_store(sum), *store = single_store(epilogue);
-  const BufferStore* init = sum->block->init->as<BufferStore>();
-  std::optional<Addition> add = update ? match_addition(update->value, update->buffer) : std::nullopt;
-  if (!add || !init) step.refuse({sum}, "block '{}' is no sum", sum);
+  std::optional<Combiner> combiner = update ? find_combiner(*sum->block) : std::nullopt;
+  if (!combiner || combiner->condition || combiner->parts.front().op != BinaryOp::kAdd)
+    step.refuse({sum}, "block '{}' is not a sum", sum);
+  const Combiner::Part& part = combiner->parts.front();
   const Buffer buffer = update->buffer;
   std::optional<Addition> more = store ? match_addition(store->value, buffer) : std::nullopt;
-  if (!more || uses_var(more->other, buffer) || uses_var(add->other, buffer))
+  if (!more || uses_var(more->other, buffer))
     step.refuse({epilogue}, "block '{}' does not add something to '{}'", epilogue, buffer);
   VarMap axes = match_epilogue_axes(step, sum, epilogue, *update, more->element);
   require_nothing_between(step, sum, epilogue, buffer);
 
   std::vector<Expr> at = substitute(store->indices, axes);
   Expr begin = substitute(more->other, axes);
-  if (!is_zero(init->value)) begin = init->value + begin;
+  if (!is_zero(part.init)) begin = part.init + begin;
   const Buffer to = store->buffer;
-  sum->block->body = relaxc::store(to, binary(BinaryOp::kAdd, load(to, at), add->other), at);
+  sum->block->body = relaxc::store(to, binary(BinaryOp::kAdd, load(to, at), part.value), at);
   sum->block->init = relaxc::store(to, begin, at);
   refresh_regions(sum);
   sum->tree->remove_with_buffer(epilogue, buffer);

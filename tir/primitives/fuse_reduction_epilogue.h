@@ -7,8 +7,9 @@ struct FuseReductionEpilogue {
   BlockRV reduction_block;
   BlockRV epilogue_block;
 
-  static constexpr PrimitiveInfo kInfo{"fuse_reduction_epilogue",
-                                       "makes a summand that is added to each result of a sum the sum's init"};
+  static constexpr PrimitiveInfo kInfo{
+      "fuse_reduction_epilogue",
+      "moves a summand, which a second block adds to each result of a sum, into the sum's init"};
   static constexpr auto fields() {
     return std::tuple(required<&FuseReductionEpilogue::reduction_block>("the sum"),
                       required<&FuseReductionEpilogue::epilogue_block>("adds the summand"));

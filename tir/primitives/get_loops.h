@@ -6,7 +6,8 @@ namespace relaxc {
 struct GetLoops {
   BlockRV block;
 
-  static constexpr PrimitiveInfo kInfo{"get_loops", "gives the loops around a block up to its scope, outermost first"};
+  static constexpr PrimitiveInfo kInfo{"get_loops",
+                                       "returns the loops around a block up to its scope, outermost first"};
   static constexpr auto fields() { return std::tuple(required<&GetLoops::block>("the block inside")); }
   Loops apply(scheduling::Step& step) const { return step.loop_results(loops_above(step.block(block))); }
 };

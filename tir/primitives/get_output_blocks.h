@@ -7,7 +7,7 @@ struct GetOutputBlocks {
   BlockRV scope_block;
 
   static constexpr PrimitiveInfo kInfo{"get_output_blocks",
-                                       "gives the blocks of a scope that write buffers which are seen outside of it"};
+                                       "returns the blocks of a scope that write buffers which are seen outside of it"};
   static constexpr auto fields() {
     return std::tuple(required<&GetOutputBlocks::scope_block>("the block that is the scope, such as \"root\""));
   }

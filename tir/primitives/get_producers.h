@@ -7,7 +7,7 @@ struct GetProducers {
   BlockRV block;
 
   static constexpr PrimitiveInfo kInfo{"get_producers",
-                                       "gives the blocks of the scope that write buffers which the block reads"};
+                                       "returns the blocks of the scope that write buffers which the block reads"};
   static constexpr auto fields() { return std::tuple(required<&GetProducers::block>("the reader")); }
   Blocks apply(scheduling::Step& step) const { return step.block_results(producers_of(step.block(block))); }
 };

@@ -8,11 +8,11 @@ struct LoopPartition {
   Factors factors;
   bool preserve_unit_iters = true;
 
-  static constexpr PrimitiveInfo kInfo{"loop_partition",
-                                       "makes a loop several loops, one after the other, of so many iterations each"};
+  static constexpr PrimitiveInfo kInfo{
+      "loop_partition", "replaces a loop by several loops, one after the other, with these numbers of iterations"};
   static constexpr auto fields() {
     return std::tuple(
-        required<&LoopPartition::loop>("the loop that goes"),
+        required<&LoopPartition::loop>("the loop that is replaced"),
         required<&LoopPartition::factors>("the numbers of iterations; one may be None"),
         defaulted<&LoopPartition::preserve_unit_iters>("loops of one iteration keep their variables in the indices"));
   }

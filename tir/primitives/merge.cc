@@ -58,8 +58,7 @@ void require_same_loops(Step& step, const LoopNest& nest, const LoopNest& first)
     const For& content = *nest[i]->loop;
     if (i + 1 < nest.size() && nest[i]->children.size() != 1)
       step.refuse({nest[i]}, "loop '{}' holds more than the next loop", content.var);
-    if (not_replaceable(nest[i]))
-      step.refuse({nest[i]}, "loop '{}' is bound to threads, annotated, or does not start at 0", content.var);
+    step.require(not_replaceable(nest[i]), nest[i]);
     bool alike = nest.size() == first.size() && content.kind == first[i]->loop->kind &&
                  dtype_of(content.var) == dtype_of(first[i]->var()) &&
                  facts.can_prove_equal(content.extent, first[i]->loop->extent);

@@ -7,8 +7,8 @@ struct Merge {
   Variadic loops;
 
   static constexpr PrimitiveInfo kInfo{
-      "merge", "makes loops side by side, or the nests down to them, one loop that does all of their work"};
-  static constexpr auto fields() { return std::tuple(required<&Merge::loops>("of equal extents")); }
+      "merge", "merges loops side by side, or the nests down to them, into one loop with all of their bodies"};
+  static constexpr auto fields() { return std::tuple(required<&Merge::loops>("have equal extents")); }
   LoopRV apply(scheduling::Step& step) const;
 };
 

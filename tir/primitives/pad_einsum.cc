@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tir/analysis/combiner.h"
 #include "tir/analysis/nests.h"
 #include "tir/edit/accesses.h"
 #include "tir/edit/move.h"
@@ -30,14 +31,12 @@ struct Einsum {
 };
 
 std::optional<Einsum> match_einsum(TreeNode* block) {
-  const BufferStore* update = single_store(block);
-  const BufferStore* init = block->block->init->as<BufferStore>();
-  const Binary* add = update ? update->value.as<Binary>() : nullptr;
-  if (!add || add->op != BinaryOp::kAdd || !init || !is_zero(init->value)) return std::nullopt;
-  const BufferLoad* element = add->a.as<BufferLoad>();
+  std::optional<Combiner> sum = single_store(block) ? find_combiner(*block->block) : std::nullopt;
+  if (!sum || sum->condition) return std::nullopt;
+  const Combiner::Part& part = sum->parts.front();
   std::vector<BufferLoad> factors;
-  if (!element || !same_node(element->buffer, update->buffer) || !find_factors(add->b, factors)) return std::nullopt;
-  return Einsum{block, update->buffer, update->indices, factors};
+  bool is_einsum = part.op == BinaryOp::kAdd && is_zero(part.init) && find_factors(part.value, factors);
+  return is_einsum ? std::optional(Einsum{block, part.store->buffer, part.store->indices, factors}) : std::nullopt;
 }
 
 Refusal not_paddings(const Block& block, const Ints& padding) {
@@ -89,7 +88,8 @@ std::vector<Expr> padded_extents(Step& step, const Einsum& einsum, const Ints& p
     auto sees = [&](const auto& access) { return contains(access.indices, axis.var); };
     bool is_seen = sees(einsum) || std::ranges::any_of(einsum.factors, sees);
     if (!divides && !is_seen)
-      step.refuse({einsum.block}, "axis '{}' is no index: more of its iterations would add products again", axis.var);
+      step.refuse({einsum.block}, "axis '{}' is not an index: more of its iterations would add products again",
+                  axis.var);
   }
   return extents;
 }
@@ -183,7 +183,7 @@ void PadEinsum::apply(Step& step) const {
   step.require(not_reduction(block), block);
   step.require(not_reorderable(block), block);
   std::optional<Einsum> einsum = match_einsum(block);
-  if (!einsum) step.refuse({block}, "block '{}' is no sum of products from 0", block);
+  if (!einsum) step.refuse({block}, "block '{}' is not a sum of products from 0", block);
   step.require(not_paddings(*block->block, padding), block);
   TreeNode* shared = top_of_own_loops(block)->parent;
   if (shared != scope_of(block)) step.refuse({block, shared}, "block '{}' shares loops with others", block);

@@ -2,10 +2,10 @@
 // and documents them, apply() does the work. Names and arguments are TVM's. Everything else derives from that: the text
 // form with keyword arguments, JSON, replay, the record that a schedule keeps, `relaxc opt --list-primitives`.
 //
-//   // The loops change places ...
+//   // Changes the places of loops.
 //   struct Reorder {
 //     Variadic loops;
-//     static constexpr PrimitiveInfo kInfo{"reorder", "the loops, which stand in one chain, in this order"};
+//     static constexpr PrimitiveInfo kInfo{"reorder", "puts loops of one chain into this order"};
 //     static constexpr auto fields() { return std::tuple(required<&Reorder::loops>("...")); }
 //     void apply(scheduling::Step& step) const;
 //   };

@@ -10,7 +10,8 @@ struct ReadAt {
   StorageScope storage_scope;
 
   static constexpr PrimitiveInfo kInfo{
-      "read_at", "copies, in each iteration, the part of a buffer that the block reads in it. Gives the copying block"};
+      "read_at",
+      "copies, in each iteration, the part of a buffer that the block reads in it. Returns the copying block"};
   static constexpr auto fields() {
     return std::tuple(required<&ReadAt::loop>("around the block"), required<&ReadAt::block>("reads the buffer"),
                       required<&ReadAt::read_buffer_index>("the buffer; a position counts the reads"),

@@ -9,7 +9,7 @@ struct Reindex {
   BufferArg buffer;
 
   static constexpr PrimitiveInfo kInfo{
-      "reindex", "copies a buffer that the block reads or writes, laid out by its axes. Gives the copying block"};
+      "reindex", "copies a buffer that the block reads or writes, laid out by its axes. Returns the copying block"};
   static constexpr auto fields() {
     return std::tuple(required<&Reindex::block>("accesses the buffer at one place"),
                       required<&Reindex::buffer>("the buffer; a position counts the reads"));

@@ -11,7 +11,7 @@ struct ReindexCacheRead {
   IndexMap index_map;
 
   static constexpr PrimitiveInfo kInfo{
-      "reindex_cache_read", "copies a buffer that the block reads, laid out by the map. Gives the copying block"};
+      "reindex_cache_read", "copies a buffer that the block reads, laid out by the map. Returns the copying block"};
   static constexpr auto fields() {
     return std::tuple(required<&ReindexCacheRead::block>("reads the buffer at one place"),
                       required<&ReindexCacheRead::read_buffer_index>("the buffer; a position counts the reads"),

@@ -12,7 +12,7 @@ struct ReindexCacheWrite {
 
   static constexpr PrimitiveInfo kInfo{
       "reindex_cache_write",
-      "lets the block write a buffer laid out by the map, which is copied afterwards. Gives the copying block"};
+      "lets the block write a buffer laid out by the map, which is copied afterwards. Returns the copying block"};
   static constexpr auto fields() {
     return std::tuple(required<&ReindexCacheWrite::block>("writes the buffer at one place"),
                       required<&ReindexCacheWrite::write_buffer_index>("the buffer; a position counts the writes"),

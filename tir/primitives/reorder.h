@@ -6,7 +6,7 @@ namespace relaxc {
 struct Reorder {
   Variadic loops;
 
-  static constexpr PrimitiveInfo kInfo{"reorder", "puts the loops, which stand in one chain, in this order"};
+  static constexpr PrimitiveInfo kInfo{"reorder", "puts loops of one chain into this order"};
   static constexpr auto fields() {
     return std::tuple(
         required<&Reorder::loops>("outermost first; loops of the chain that are not listed stay where they are"));

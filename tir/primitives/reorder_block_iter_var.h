@@ -19,7 +19,7 @@ struct ReorderBlockIterVar {
     auto* found = step.block(block);
     const std::vector<IterVar> axes = found->axes();
     if (!std::ranges::is_permutation(new_order, std::views::iota(int64_t{0}, static_cast<int64_t>(axes.size()))))
-      step.refuse({found}, "the new order is no permutation of {} axes", axes.size());
+      step.refuse({found}, "the new order is not a permutation of {} axes", axes.size());
     for (size_t i = 0; i < axes.size(); ++i) found->axes()[i] = axes[static_cast<size_t>(new_order[i])];
   }
 };

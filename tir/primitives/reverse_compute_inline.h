@@ -6,7 +6,8 @@ namespace relaxc {
 struct ReverseComputeInline {
   BlockRV block;
 
-  static constexpr PrimitiveInfo kInfo{"reverse_compute_inline", "puts an elementwise consumer into its only producer"};
+  static constexpr PrimitiveInfo kInfo{"reverse_compute_inline",
+                                       "inlines an elementwise consumer into its only producer"};
   static constexpr auto fields() { return std::tuple(required<&ReverseComputeInline::block>("the consumer")); }
   void apply(scheduling::Step& step) const;
 };

@@ -70,6 +70,7 @@ class FactoredReduction {
   bool is_spatial(const TreeNode* at) const { return contains(spatial_loops_, at); }
 
   void find_shared_loops() {
+    step_.require_independent(loops_);
     bool drives_reduce = false, reduces = false, is_outermost = false;
     for (TreeNode* at : loops_) {
       bool reduce = drives(at, block_->axes()).reduce;
@@ -79,8 +80,6 @@ class FactoredReduction {
       if (!top_ && reduce) top_ = at;
       if (top_ && at->children.size() != 1)
         step_.refuse({at, block_}, "loop '{}' holds more than block '{}'", at, block_);
-      if (mentions_any(at->loop->extent, loops_))
-        step_.refuse({at}, "the extent of loop '{}' depends on another loop", at);
       if (!reduce) spatial_loops_.push_back(at);
     }
     if (!drives_reduce) step_.refuse({loop_, block_}, "loop '{}' drives no reduce axis of block '{}'", loop_, block_);

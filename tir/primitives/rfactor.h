@@ -9,9 +9,9 @@ struct Rfactor {
 
   static constexpr PrimitiveInfo kInfo{
       "rfactor",
-      "makes a reduction two stages: the iterations of the loop reduce side by side, a second block reduces their "
-      "results. Sums, products, max and min, of several buffers, too, and choices by comparing (argmax); one that "
-      "keeps the first of equal elements only for the outermost reduce loop"};
+      "divides a reduction into two stages: the iterations of the loop reduce side by side, and a second block reduces "
+      "their results. It takes sums, products, max and min, of several buffers, too, and choices by comparing "
+      "(argmax); for those that keep the first of equal elements the loop must be the outermost reduce loop"};
   static constexpr auto fields() {
     return std::tuple(required<&Rfactor::loop>("drives a reduce axis"),
                       required<&Rfactor::factor_axis>("the dim of the intermediate buffer that the loop gets"));

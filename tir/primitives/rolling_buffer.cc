@@ -27,20 +27,21 @@ class SlideFinder {
  public:
   // `shared`: the loops around the block and its consumers, outermost first.
   SlideFinder(TreeNode* block, const BufferRegion& write, const Nodes& shared)
-      : block_(block), write_(write), shared_(shared), facts_(block->tree->facts) {
-    inner_ = loops_above(block);
-    std::erase_if(inner_, [&](const TreeNode* loop) { return contains(shared, loop); });
-  }
+      : block_(block),
+        write_(write),
+        shared_(shared),
+        inner_(loops_above(block, shared.back())),
+        facts_(block->tree->facts) {}
 
   // Returns at most one slide per loop, outermost first. If there is none, `why` says what hinders the last one.
   std::vector<Slide> find(std::string& why) const {
     std::vector<Slide> result;
     for (TreeNode* loop : shared_) {
       for (size_t dim = 0; dim < write_.ranges.size(); ++dim) {
-        auto slide = along(loop, dim, why);
-        if (!slide) continue;
-        result.push_back(*slide);
-        break;
+        if (auto slide = along(loop, dim, why)) {
+          result.push_back(*slide);
+          break;
+        }
       }
     }
     return result;
@@ -72,15 +73,13 @@ class SlideFinder {
       return no(message("what iterations of loop '{}' make of '{}' does not overlap: steps of {}, {} rows", name,
                         buffer, *step, print_expr(extent)));
     // Nothing else may move the window until the loop comes back to the same rows.
-    auto inside = std::ranges::find(shared_, loop) + 1;
-    Nodes within(inside, shared_.end());
+    Nodes within = loops_above(block_, loop);
     if (mentions_any(begin_less, within))
       return no(message("loops inside of loop '{}' also move in dim {} of '{}'", name, dim, buffer));
     for (const IterVar& other : axes) {
       if (&other != &*axis && uses_var(other.value, loop->var()))
         return no(message("loop '{}' drives axis '{}', too", name, other.var));
     }
-    within.insert(within.end(), inner_.begin(), inner_.end());
     for (const TreeNode* other : within) {
       if (uses_var(other->loop->extent, loop->var()) || uses_var(other->loop->min, loop->var()))
         return no(message("the range of loop '{}' depends on loop '{}'", other, name));
@@ -109,7 +108,7 @@ class SlideFinder {
   TreeNode* block_;
   const BufferRegion& write_;
   const Nodes& shared_;
-  Nodes inner_;
+  const Nodes inner_;
   const Analyzer& facts_;
 };
 

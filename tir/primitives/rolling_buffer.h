@@ -8,8 +8,8 @@ struct RollingBuffer {
   BufferArg write_buffer_index;
 
   static constexpr PrimitiveInfo kInfo{"rolling_buffer",
-                                       "keeps the rows that a block makes for its readers' loop, in windows that "
-                                       "overlap, in a ring: only new rows are made"};
+                                       "keeps the overlapping windows that a block makes for its readers' loop in a "
+                                       "ring buffer, so that only new rows are made"};
   static constexpr auto fields() {
     return std::tuple(required<&RollingBuffer::block>("the producer, at the loop of its readers"),
                       required<&RollingBuffer::write_buffer_index>("the buffer; a position counts the writes"));

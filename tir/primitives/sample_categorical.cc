@@ -21,7 +21,8 @@ Expr SampleCategorical::apply(Step& step) const {
   int64_t chosen = 0;
   if (!step.decision().is_none()) {
     if (!from_attr(step.decision(), chosen) || chosen < 0 || chosen >= static_cast<int64_t>(candidates.size()))
-      step.refuse({}, "decision {} is no position among {} candidates", to_string(step.decision()), candidates.size());
+      step.refuse({}, "decision {} is not a position among {} candidates", to_string(step.decision()),
+                  candidates.size());
   } else {
     // The standard library's distribution would give other numbers with another library.
     double at = static_cast<double>(step.workspace().random()() >> 11) * 0x1p-53 * total;

@@ -38,7 +38,7 @@ LoopRV SampleComputeLocation::apply(Step& step) const {
   if (step.decision().is_none()) {
     chosen = static_cast<int64_t>(step.workspace().random()() % (loops.size() + 1)) - 1;
   } else if (!from_attr(step.decision(), chosen) || chosen < -2 || chosen >= count) {
-    step.refuse({block}, "decision {} is no place among {} loops", to_string(step.decision()), count);
+    step.refuse({block}, "decision {} is not a place among {} loops", to_string(step.decision()), count);
   }
   step.decide(chosen);
   if (chosen == -2) return step.loop_result(block);

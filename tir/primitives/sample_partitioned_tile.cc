@@ -19,7 +19,7 @@ Exprs SamplePartitionedTile::apply(Step& step) const {
   auto extent = known_extent(loop);
   bool is_split = partition_pos > 0 && partition_pos < n;
   if (extent && is_split && *extent % innerpart_factor != 0)
-    step.refuse({loop}, "the extent of loop '{}', {}, is no multiple of the inner part's factor {}", loop, *extent,
+    step.refuse({loop}, "the extent of loop '{}', {}, is not a multiple of the inner part's factor {}", loop, *extent,
                 innerpart_factor);
   std::mt19937_64& random = step.workspace().random();
   Ints tile;
@@ -27,7 +27,8 @@ Exprs SamplePartitionedTile::apply(Step& step) const {
     tile = fit_tile(decided_tile(step, loop, n), loop);
     int64_t inner = std::accumulate(tile.begin() + partition_pos, tile.end(), int64_t{1}, std::multiplies());
     if (is_split && inner % innerpart_factor != 0)
-      step.refuse({loop}, "the factors decided make an inner part of {}, no multiple of {}", inner, innerpart_factor);
+      step.refuse({loop}, "the factors decided make an inner part of {}, which is not a multiple of {}", inner,
+                  innerpart_factor);
   } else {
     int64_t outer = is_split ? partition_pos : n, number = extent.value_or(0) / (is_split ? innerpart_factor : 1);
     tile = extent ? random_tile(number, outer, *extent, random) : random_inner_tile(outer, kFewIterations, random);

@@ -10,8 +10,8 @@ struct SamplePartitionedTile {
   int64_t innerpart_factor = 1;
 
   static constexpr PrimitiveInfo kInfo{"sample_partitioned_tile",
-                                       "chooses factors whose product is the loop's extent; the product of the factors "
-                                       "from a position on is a multiple of a number"};
+                                       "chooses factors whose product is the loop's extent; the product of those from "
+                                       "partition_pos on is a multiple of innerpart_factor"};
   static constexpr auto fields() {
     return std::tuple(required<&SamplePartitionedTile::loop>("to be split by them"),
                       required<&SamplePartitionedTile::n>("how many"),

@@ -12,7 +12,7 @@ struct SamplePerfectTile {
   static constexpr auto fields() {
     return std::tuple(required<&SamplePerfectTile::loop>("to be split by them"),
                       required<&SamplePerfectTile::n>("how many"),
-                      defaulted<&SamplePerfectTile::max_innermost_factor>("the most that the last may be"));
+                      defaulted<&SamplePerfectTile::max_innermost_factor>("the largest last factor"));
   }
   Exprs apply(scheduling::Step& step) const;
 };

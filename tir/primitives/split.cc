@@ -21,44 +21,37 @@ bool is_left_open(const Step& step, const Factor& factor) {
   return !factor.value || (factor.value->is<Var>() && is_int(step.number(*factor.value), 0));
 }
 
-SplitExtents given_extents(Step& step, TreeNode* node, const Factors& factors) {
-  DType dtype = dtype_of(node->var());
+SplitExtents split_extents(Step& step, TreeNode* node, const Factors& factors) {
+  const For& old = *node->loop;
+  const Analyzer& facts = node->tree->facts;
+  DType dtype = dtype_of(old.var);
   SplitExtents result{{}, int_imm(1, dtype), {}};
+  auto& [extents, product, open] = result;
   if (factors.empty()) step.refuse({node}, "there are no factors");
   for (size_t i = 0; i < factors.size(); ++i) {
     if (is_left_open(step, factors[i])) {
-      if (result.open) step.refuse({node}, "two factors are None; one can be inferred");
-      result.open = i;
-      result.extents.push_back(result.product);
+      if (open) step.refuse({node}, "two factors are None; one can be inferred");
+      open = i;
+      extents.push_back(product);
       continue;
     }
     Expr given = step.number(*factors[i].value);
     if (!dtype_of(given).is_integral() || dtype_of(given).lanes != 1)
-      step.refuse({node}, "factor {} is no whole number", print_expr(given));
-    Expr factor = index_in_dtype(given, dtype);
-    if (auto known = as_int(factor); known && *known < 1) step.refuse({node}, "factor {} is not positive", *known);
-    result.extents.push_back(factor);
-    result.product = result.product * factor;
-    if (auto known = as_int(result.product); known && *known > kLargestNumber)
+      step.refuse({node}, "factor {} is not a whole number", print_expr(given));
+    extents.push_back(index_in_dtype(given, dtype));
+    if (auto known = as_int(extents[i]); known && *known < 1) step.refuse({node}, "factor {} is not positive", *known);
+    product = product * extents[i];
+    if (auto known = as_int(product); known && *known > kLargestNumber)
       step.refuse({node}, "the factors' product, {}, is too large", *known);
   }
-  return result;
-}
-
-SplitExtents split_extents(Step& step, TreeNode* node, const Factors& factors) {
-  const For& old = *node->loop;
-  const Analyzer& facts = node->tree->facts;
-  SplitExtents result = given_extents(step, node, factors);
-  auto& [extents, product, open] = result;
   // The factor that is left open is the extent divided by the others' product, rounded up.
   if (open) {
-    Expr one = int_imm(1, dtype_of(old.var));
-    extents[*open] = facts.simplify(floor_div(old.extent + product - one, product));
+    extents[*open] = facts.simplify(floor_div(old.extent + product - int_imm(1, dtype), product));
     product = product * extents[*open];
   }
   // A loop that never runs does not get iterations with a condition instead: a sum over it is its init, and lowering
   // looks for that at loops that may be empty.
-  if (is_int(old.extent, 0)) extents[open.value_or(0)] = int_imm(0, dtype_of(old.var));
+  if (is_int(old.extent, 0)) extents[open.value_or(0)] = int_imm(0, dtype);
   // Too few iterations would drop some.
   if (!open && !facts.can_prove(product >= old.extent))
     step.refuse({node}, "the factors' product is not known to reach the extent of loop '{}'", old.var);

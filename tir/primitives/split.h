@@ -9,15 +9,16 @@ struct Split {
   bool preserve_unit_iters = true;
   bool disable_predication = false;
 
-  static constexpr PrimitiveInfo kInfo{
-      "split", "makes a loop a nest whose extents are the factors. Any extent will do: a tail is a predicate"};
+  static constexpr PrimitiveInfo kInfo{"split",
+                                       "replaces a loop by a nest whose extents are the factors. They need not divide "
+                                       "its extent: a tail gets a predicate"};
   static constexpr auto fields() {
     return std::tuple(
-        required<&Split::loop>("the loop that goes"),
+        required<&Split::loop>("the loop that is replaced"),
         required<&Split::factors>("the extents, outermost first; one may be None"),
         defaulted<&Split::preserve_unit_iters>("loops of one iteration keep their variables in the indices"),
         defaulted<&Split::disable_predication>(
-            "the factors must divide the extent; that vscale divides is taken on trust"));
+            "the factors must divide the extent; for factors of vscale that is trusted"));
   }
   Loops apply(scheduling::Step& step) const;
 };

@@ -74,7 +74,6 @@ void TransformBlockLayout::apply(Step& step) const {
   substitute_content(content, origins);
   content.iter_vars = axes;
   content.predicate.reset();
-  block->affine.reset();
   refresh_regions(block);
   replace_own_loops(block, loops);
   refresh_regions_above(block);

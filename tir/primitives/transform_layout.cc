@@ -82,7 +82,8 @@ PadValue find_pad_value(Step& step, TreeNode* block, const AttrValue& pad_value,
   if (lambda && (lambda->params.size() != new_rank || lambda->results.size() != 1))
     step.refuse({block}, "pad_value does not take the new positions to one value");
   double number = 0;
-  if (!given && !from_attr(pad_value, number)) step.refuse({block}, "pad_value {} is no number", to_string(pad_value));
+  if (!given && !from_attr(pad_value, number))
+    step.refuse({block}, "pad_value {} is not a number", to_string(pad_value));
   Expr constant = given ? *given : scalar_imm(number, dtype);
   if (!lambda) return [=](const std::vector<Expr>&) { return cast_to(constant, dtype); };
   return [=](const std::vector<Expr>& at) {
@@ -110,7 +111,6 @@ void fill_with_padding(TreeNode* maker, const Buffer& to, const MappedBox& box, 
     axes.push_back(add_loop_with_axis(*maker->tree, loops, box.vars[d], box.extents[d]));
   maker->axes() = axes;
   maker->block->body = store(to, if_then_else(*conjunction(box.conditions), value, pad(at)), at);
-  maker->affine.reset();
   replace_own_loops(maker, loops);
   refresh_regions(maker);
 }

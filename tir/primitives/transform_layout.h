@@ -19,8 +19,8 @@ struct TransformLayout {
         required<&TransformLayout::buffer>("the buffer; a position counts the reads"),
         required<&TransformLayout::index_map>("from positions in the old layout to positions in the new one"),
         defaulted<&TransformLayout::pad_value>(
-            "what padding holds: a number, or a lambda from new positions; None: anything"),
-        defaulted<&TransformLayout::assume_injective_transform>("takes it on trust that the map is one to one"));
+            "the value of padding: a number, or a lambda from new positions; None: any value"),
+        defaulted<&TransformLayout::assume_injective_transform>("trusts that the map is one to one"));
   }
   void apply(scheduling::Step& step) const;
   size_t map_rank(scheduling::Step& step) const;

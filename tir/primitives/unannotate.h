@@ -7,10 +7,9 @@ struct Unannotate {
   Place block_or_loop;
   std::string ann_key;
 
-  static constexpr PrimitiveInfo kInfo{"unannotate", "takes an annotation away"};
+  static constexpr PrimitiveInfo kInfo{"unannotate", "removes an annotation"};
   static constexpr auto fields() {
-    return std::tuple(required<&Unannotate::block_or_loop>("the annotated one"),
-                      required<&Unannotate::ann_key>("the name"));
+    return std::tuple(required<&Unannotate::block_or_loop>("is annotated"), required<&Unannotate::ann_key>("the name"));
   }
   void apply(scheduling::Step& step) const {
     auto* node = step.place(block_or_loop);
