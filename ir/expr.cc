@@ -27,7 +27,12 @@ int64_t wrap(int64_t value, DType dtype) {
 // Converts scalable lanes from DType's encoding to that of Ramp and Broadcast.
 int64_t signed_lanes(int64_t lanes) { return lanes >= DType::kScalable ? DType::kScalable - lanes : lanes; }
 
-Expr like(int64_t value, const Expr& other) { return scalar_imm(static_cast<double>(value), dtype_of(other)); }
+// A double holds all integers up to 2^53 only.
+Expr like(int64_t value, const Expr& other) {
+  DType dtype = dtype_of(other);
+  bool is_integer = !dtype.is_float() && dtype.lanes == 1;
+  return is_integer ? int_imm(value, dtype) : scalar_imm(static_cast<double>(value), dtype);
+}
 
 }  // namespace
 
