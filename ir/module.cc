@@ -1,9 +1,11 @@
 #include "ir/module.h"
 
+#include <ranges>
 #include <unordered_set>
 
 #include "ir/visit.h"
 #include "support/diagnostic.h"
+#include "support/joined.h"
 
 namespace relaxc {
 
@@ -59,10 +61,9 @@ template <class T>
 Ref<T> function_of_kind(const IRModule& module, std::string_view name, const char* what, const Span& asked_at = {}) {
   const Expr* found = module.find(name);
   if (found && found->template is<T>()) return cast<T>(*found);
-  std::string names;
-  for (const auto& [key, function] : module.functions) {
-    if (function.template is<T>()) names += (names.empty() ? "" : ", ") + key;
-  }
+  auto is_of_kind = [](const auto& entry) { return entry.second.template is<T>(); };
+  std::string names =
+      joined(module.functions | std::views::filter(is_of_kind), [](const auto& entry) { return entry.first; });
   fail(asked_at, "the module has no {} '{}'; it has: {}", what, name, names.empty() ? "none" : names);
 }
 

@@ -5,6 +5,7 @@
 
 #include "support/diagnostic.h"
 #include "support/guard.h"
+#include "support/joined.h"
 #include "support/printable.h"
 #include "vm/artifact.h"
 #include "vm/error.h"
@@ -51,9 +52,9 @@ std::shared_ptr<const vm::Image> link(vm::Executable executable, const Program::
 
 const vm::Function& find_function(const vm::Executable& executable, std::string_view name) {
   if (auto index = executable.find_function(name)) return executable.functions[static_cast<size_t>(index->value)];
-  std::string known;
-  for (const vm::Function& function : executable.functions) known += fmt::format(" '{}'", function.name);
-  throw_runtime_error("function '{}' does not exist, there are{}", name, known.empty() ? " none" : known);
+  auto quoted = [](const vm::Function& function) { return fmt::format("'{}'", function.name); };
+  std::string known = joined(executable.functions, quoted, " ");
+  throw_runtime_error("function '{}' does not exist, there are {}", name, known.empty() ? "none" : known);
 }
 
 }  // namespace
