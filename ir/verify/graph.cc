@@ -4,7 +4,7 @@
 #include "ir/kernel_call.h"
 #include "ir/text/printer.h"
 #include "ir/verify/internal.h"
-#include "support/located.h"
+#include "support/diagnostic.h"
 
 namespace relaxc {
 
