@@ -92,32 +92,16 @@ namespace {
 
 // Returns the value as the kind spells it, or nothing when it is of another kind.
 std::optional<AttrValue> as_kind(const AttrValue& value, AttrKind kind) {
-  auto as = [&](auto target) -> std::optional<AttrValue> {
-    if (!from_attr(value, target)) return std::nullopt;
-    return to_attr(target);
+  if (kind == AttrKind::kAny) return value;
+  std::optional<AttrValue> result;
+  auto read_as = [&](auto target) {
+    if (attr_kind<decltype(target)>() == kind && from_attr(value, target)) result = to_attr(target);
   };
-  switch (kind) {
-    case AttrKind::kAny:
-      return value;
-    case AttrKind::kBool:
-      return as(bool{});
-    case AttrKind::kInt:
-      return as(int64_t{});
-    case AttrKind::kFloat:
-      return as(double{});
-    case AttrKind::kString:
-      return as(std::string{});
-    case AttrKind::kDType: {
-      std::optional<DType> dtype;
-      bool fits = from_attr(value, dtype) && !(dtype && dtype->is_handle());
-      return fits ? std::optional(to_attr(dtype)) : std::nullopt;
-    }
-    case AttrKind::kInts:
-      return as(std::vector<int64_t>{});
-    case AttrKind::kFloats:
-      return as(std::vector<double>{});
-  }
-  return std::nullopt;
+  std::apply([&](auto... targets) { (read_as(targets), ...); },
+             std::tuple<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<double>>());
+  std::optional<DType> dtype;
+  bool is_dtype = kind == AttrKind::kDType && from_attr(value, dtype) && !(dtype && dtype->is_handle());
+  return is_dtype ? to_attr(dtype) : result;
 }
 
 // Repeats the items until there are `count` of them, if `count` is a multiple of their number.
