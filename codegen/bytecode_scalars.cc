@@ -119,7 +119,7 @@ Slot ScalarLowering::compute(const Expr& expr) {
     return emit_slot(Opcode::kSlotOp, {SlotOp::kEq, scalar(node->value), Scalar(0)});
   if (const Select* node = expr.as<Select>())
     return emit_slot(Opcode::kSlotSelect, {scalar(node->condition), scalar(node->a), scalar(node->b)});
-  if (const Call* node = as_call(expr, "tir.if_then_else")) return choose(node->args[0], node->args[1], node->args[2]);
+  if (const Call* node = as_call(expr, ops::kIfThenElse)) return choose(node->args[0], node->args[1], node->args[2]);
   if (const Cast* node = expr.as<Cast>()) {
     Slot slot = code_.new_slot();
     code_.emit(Opcode::kSlotSet, {slot, scalar(node->value)});

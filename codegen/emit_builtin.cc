@@ -123,9 +123,9 @@ Value FunctionEmitter::builtin(const Call& op, const Expr& node) {
            to_string(dtype_of(node)));
     return b_.CreateBitCast(value, type);
   }
-  if (name == "tir.prefetch") return prefetch(op, node);
-  if (name == "tir.vscale") return b_.CreateIntrinsic(llvm::Intrinsic::vscale, {ops_.type(dtype_of(node))}, {});
-  if (name == "tir.get_active_lane_mask") {
+  if (name == ops::kPrefetch) return prefetch(op, node);
+  if (name == ops::kVscale) return b_.CreateIntrinsic(llvm::Intrinsic::vscale, {ops_.type(dtype_of(node))}, {});
+  if (name == ops::kActiveLaneMask) {
     Value first = int64(op.args[0]), end = int64(op.args[1]);
     return b_.CreateIntrinsic(llvm::Intrinsic::get_active_lane_mask, {ops_.type(dtype_of(node)), first->getType()},
                               {first, end});
@@ -136,7 +136,7 @@ Value FunctionEmitter::builtin(const Call& op, const Expr& node) {
 
 // T.prefetch(T.address_of(A[i]), 0 read or 1 write, locality 0 to 3, 1 data)
 Value FunctionEmitter::prefetch(const Call& op, const Expr& node) {
-  const Call* address = as_call(op.args[0], "tir.address_of");
+  const Call* address = as_call(op.args[0], ops::kAddressOf);
   const BufferLoad* element = address ? address->args[0].as<BufferLoad>() : nullptr;
   if (!element) fail(node.span(), "T.prefetch takes T.address_of(an element)");
   Place where = place(element->buffer, element->indices);

@@ -76,7 +76,7 @@ Value FunctionEmitter::emit_expr(const Expr& node) {
 
 Value FunctionEmitter::call(const Call& op, const Expr& node) {
   const std::string& name = op_name(node);
-  if (name == "tir.if_then_else") {
+  if (name == ops::kIfThenElse) {
     RELAXC_CHECK(op.args.size() == 3, "tir.if_then_else takes 3 arguments, got {}", op.args.size());
     return if_then_else(op.args[0], op.args[1], op.args[2]);
   }

@@ -324,7 +324,7 @@ void check_scalable(const PrimFuncRef& function, const Target& target) {
     if (!is_expr_kind(node.kind())) return true;
     Expr e = cast_handle<Expr>(node);
     const PrimType* type = e.type().as<PrimType>();
-    if (op_name(e) == "tir.vscale" || (type && type->dtype.is_scalable()))
+    if (op_name(e) == ops::kVscale || (type && type->dtype.is_scalable()))
       fail_unsupported(node.span(), "vectors of scalable length need a processor with sve; the target is {} {}",
                        target.triple, target.cpu);
     return true;

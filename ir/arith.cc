@@ -125,7 +125,7 @@ Expr Simplifier::other(const Expr& e) const {
     return reuse(e, select(condition, a, b));
   }
   if (const Cast* node = e.as<Cast>()) return reuse(e, cast_to(expr(node->value), dtype_of(e)));
-  if (const Call* node = as_call(e, "tir.if_then_else")) return conditional(e, *node);
+  if (const Call* node = as_call(e, ops::kIfThenElse)) return conditional(e, *node);
   if (const Let* node = e.as<Let>()) {
     Expr value = expr(node->value);
     if (value.is<IntImm>() || value.is<Var>()) return expr(substitute(node->body, {{node->var.get(), value}}));

@@ -289,9 +289,6 @@ const std::string& op_name(const Expr& expr) {
   const OpRef* op = call ? call->callee.as<OpRef>() : nullptr;
   return op ? op->name : kNone;
 }
-const Call* as_call(const Expr& expr, OpName op) { return as_call(expr, op.text); }
-const Call* as_call(const Expr& expr, std::string_view name) {
-  return op_name(expr) == name ? expr.as<Call>() : nullptr;
-}
+const Call* as_call(const Expr& expr, OpName op) { return op_name(expr) == op ? expr.as<Call>() : nullptr; }
 
 }  // namespace relaxc

@@ -228,11 +228,21 @@ struct If {
   RELAXC_FIELDS(If, condition, then_branch, else_branch);
 };
 
-// An operator that code recognizes; the constants are in ir/op_names.h.
+// An operator or intrinsic that code recognizes. The operators' constants are in ir/op_names.h.
 struct OpName {
   std::string_view text;  // "relax.reshape"
   friend bool operator==(std::string_view name, OpName op) { return name == op.text; }
 };
+// The intrinsics that several rooms recognize.
+namespace ops {
+inline constexpr OpName kIfThenElse{"tir.if_then_else"}, kVscale{"tir.vscale"}, kAddressOf{"tir.address_of"},
+    kBufferData{"tir.buffer_data"}, kPrefetch{"tir.prefetch"}, kBreakLoop{"tir.break_loop"},
+    kContinueLoop{"tir.continue_loop"}, kReturn{"tir.ret"}, kAssume{"tir.assume"}, kLikely{"tir.likely"},
+    kActiveLaneMask{"tir.get_active_lane_mask"};
+inline constexpr OpName kKnownIntrinsics[] = {kIfThenElse, kVscale,    kAddressOf,     kBufferData,
+                                              kPrefetch,   kBreakLoop, kContinueLoop,  kReturn,
+                                              kAssume,     kLikely,    kActiveLaneMask};
+}  // namespace ops
 
 // ---- Construction. Operand types are checked and the type is computed. ----------------------------------------------
 
@@ -309,9 +319,8 @@ bool is_int(const Expr& expr, int64_t value);
 std::string debug_print(const NodeRef& node);
 // Returns the operator's or intrinsic's name when `expr` is a call of an OpRef, else "".
 const std::string& op_name(const Expr& expr);
-// Returns `expr` as a call of the operator, or of the intrinsic `name`; else null.
+// Returns `expr` as a call of the operator or intrinsic; else null.
 const Call* as_call(const Expr& expr, OpName op);
-const Call* as_call(const Expr& expr, std::string_view name);
 
 // Returns the constant value of a binary operation on integers of that dtype, wrapped; nullopt for division by zero.
 std::optional<int64_t> fold_int(BinaryOp op, int64_t a, int64_t b, DType dtype);

@@ -17,7 +17,7 @@ class FixedLength final : public Rewriter {
   explicit FixedLength(int vscale) : vscale_(vscale) {}
 
   Expr expr(const Expr& e) override {
-    if (op_name(e) == "tir.vscale") return int_imm(vscale_, dtype_of(e));
+    if (op_name(e) == ops::kVscale) return int_imm(vscale_, dtype_of(e));
     if (e.is<Var>()) return var(cast<Var>(e));
     if (!is_scalable(e.type())) return Rewriter::expr(e);
     // A vector of one lane is a scalar.
@@ -79,7 +79,7 @@ PrimFuncRef with_vscale(const PrimFuncRef& function, int vscale) {
   walk_nodes(function, [&](const NodeRef& node) {
     if (is_expr_kind(node.kind())) {
       Expr e = cast_handle<Expr>(node);
-      depends = depends || op_name(e) == "tir.vscale" || is_scalable(e.type());
+      depends = depends || op_name(e) == ops::kVscale || is_scalable(e.type());
     }
     return !depends;
   });

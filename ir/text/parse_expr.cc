@@ -70,12 +70,12 @@ bool fits(int64_t value, DType dtype) {
 }
 
 std::optional<int64_t> scalable_lanes(const Expr& count) {
-  if (op_name(count) == "tir.vscale") return -1;
+  if (op_name(count) == ops::kVscale) return -1;
   const Binary* product = count.as<Binary>();
   if (!product || product->op != BinaryOp::kMul) return std::nullopt;
   auto left = as_int(product->a), right = as_int(product->b);
-  if (left && op_name(product->b) == "tir.vscale") return -*left;
-  if (right && op_name(product->a) == "tir.vscale") return -*right;
+  if (left && op_name(product->b) == ops::kVscale) return -*left;
+  if (right && op_name(product->a) == ops::kVscale) return -*right;
   return std::nullopt;
 }
 

@@ -269,7 +269,7 @@ std::string Printer::scalar_call(const Expr& expr_, const Call& node) {
   DType dtype = dtype_of(expr_);
   std::string dtype_text = dtype_literal(dtype);
   // These calls have special forms: properties of buffers, functions and tuples as arguments.
-  if (full == kBufferData && node.args.size() == 1)
+  if (full == ops::kBufferData && node.args.size() == 1)
     return pointers_.contains(node.args[0].get()) ? items[0] : items[0] + ".data";
   if (full == kBufferElemOffset && node.args.size() == 1) return items[0] + ".elem_offset";
   if (full == "tir.target") return to_string(AttrValue(Attrs{{"T.target", node.attrs}}));
@@ -285,7 +285,7 @@ std::string Printer::scalar_call(const Expr& expr_, const Call& node) {
   }
   const Intrinsic* row = find_intrinsic(full);
   bool plain = node.attrs.empty() && node.type_args.empty();
-  if (full == "tir.if_then_else" && plain && node.args.size() == 3 && dtype == dtype_of(node.args[1]))
+  if (full == ops::kIfThenElse && plain && node.args.size() == 3 && dtype == dtype_of(node.args[1]))
     return fmt::format("T.if_then_else({})", fmt::join(items, ", "));
   if (row && plain && node.args.size() == static_cast<size_t>(row->arity)) {
     DType first = dtype_of(node.args[0]);

@@ -60,14 +60,14 @@ void Printer::held(const std::string& head, const std::string& target, const Stm
 }
 
 void Printer::evaluate(const Evaluate& node) {
-  if (as_call(node.value, "tir.break_loop")) return line("break");
-  if (as_call(node.value, "tir.continue_loop")) return line("continue");
-  const Call* returned = as_call(node.value, "tir.ret");
+  if (as_call(node.value, ops::kBreakLoop)) return line("break");
+  if (as_call(node.value, ops::kContinueLoop)) return line("continue");
+  const Call* returned = as_call(node.value, ops::kReturn);
   if (returned && returned->args.empty()) return line("return");
   if (returned && returned->args.size() == 1) return line("return " + expr(returned->args[0]));
   std::string text = expr(node.value);
   // A bare T.prefetch(...) is a different statement in TVM.
-  bool stands_alone = node.value.is<Call>() && text.back() == ')' && !as_call(node.value, "tir.prefetch");
+  bool stands_alone = node.value.is<Call>() && text.back() == ')' && !as_call(node.value, ops::kPrefetch);
   line(stands_alone ? text : fmt::format("T.evaluate({})", text));
 }
 
@@ -111,7 +111,7 @@ void Printer::find_pointers(const PrimFunc& function) {
   std::unordered_set<const NodeHeader*> allocated, direct;
   walk_nodes(function.body, [&](const NodeRef& node) {
     if (const AllocBuffer* alloc = node.as<AllocBuffer>()) allocated.insert(alloc->buffer.get());
-    if (is_expr_kind(node.kind()) && as_call(cast_handle<Expr>(node), kBufferData)) return false;
+    if (is_expr_kind(node.kind()) && as_call(cast_handle<Expr>(node), ops::kBufferData)) return false;
     visit_children(node, [&](const NodeRef& child, Slot slot) {
       if (child.is<Var>() && slot.role == Role::kField) direct.insert(child.get());
     });

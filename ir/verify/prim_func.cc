@@ -140,9 +140,9 @@ class ProgramVerifier : ScopedVerifier {
     if (count < least || (most >= 0 && count > most))
       error(e.span(), "{} got {} arguments, expected {} [T17]", op_name(e), count,
             most < 0 ? fmt::format("at least {}", least) : fmt::format("{}", least));
-    bool leaves = op_name(e) == "tir.break_loop" || op_name(e) == "tir.continue_loop";
+    bool leaves = op_name(e) == ops::kBreakLoop || op_name(e) == ops::kContinueLoop;
     if (leaves && !in_loop_)
-      error(e.span(), "{} stands in no serial loop [T18]", op_name(e) == "tir.break_loop" ? "break" : "continue");
+      error(e.span(), "{} stands in no serial loop [T18]", op_name(e) == ops::kBreakLoop ? "break" : "continue");
   }
 
   void lanes(const Expr& e) {

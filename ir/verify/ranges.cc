@@ -28,7 +28,7 @@ bool is_opaque(const NodeRef& node) { return node.is<BufferLoad>() || node.is<Ca
 bool leaves_loop(const NodeRef& node) {
   if (!node.is<Call>()) return false;
   const std::string& name = op_name(cast_handle<Expr>(node));
-  return name == "tir.break_loop" || name == "tir.continue_loop" || name == "tir.ret";
+  return name == ops::kBreakLoop || name == ops::kContinueLoop || name == ops::kReturn;
 }
 
 class RangeVerifier {
@@ -126,12 +126,12 @@ class RangeVerifier {
 
   void expr(const Expr& e) {
     if (wanted_ == Ranges::kAxes) return;
-    if (const Call* node = as_call(e, "tir.if_then_else")) {
+    if (const Call* node = as_call(e, ops::kIfThenElse)) {
       expr(node->args[0]);
       under(node->args[0], [&] { expr(node->args[1]); });
       return under(not_(node->args[0]), [&] { expr(node->args[2]); });
     }
-    if (as_call(e, "tir.address_of") || as_call(e, "tir.prefetch")) return;
+    if (as_call(e, ops::kAddressOf) || as_call(e, ops::kPrefetch)) return;
     if (const Let* node = e.as<Let>()) {
       expr(node->value);
       define(node->var, node->value);

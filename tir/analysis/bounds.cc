@@ -35,7 +35,7 @@ class BoundsFinder {
     }
     auto either = [](const Bounds& a, const Bounds& b) { return Bounds{min(a.min, b.min), max(a.max, b.max)}; };
     if (const Select* node = e.as<Select>()) return combined(node->a, node->b, either);
-    if (const Call* call = as_call(e, "tir.if_then_else")) return combined(call->args[1], call->args[2], either);
+    if (const Call* call = as_call(e, ops::kIfThenElse)) return combined(call->args[1], call->args[2], either);
     const Binary* node = e.as<Binary>();
     if (!node) return std::nullopt;
     return combined(node->a, node->b, [&](const Bounds& a, const Bounds& b) { return binary_bounds(*node, a, b); });

@@ -86,7 +86,7 @@ struct Branches {
 };
 std::optional<Branches> branches_of(const Expr& e) {
   if (const Select* node = e.as<Select>()) return Branches{node->condition, node->a, node->b};
-  if (const Call* call = as_call(e, "tir.if_then_else")) return Branches{call->args[0], call->args[1], call->args[2]};
+  if (const Call* call = as_call(e, ops::kIfThenElse)) return Branches{call->args[0], call->args[1], call->args[2]};
   return std::nullopt;
 }
 

@@ -42,7 +42,7 @@ class Body {
     if (const Cast* cast = value.as<Cast>()) return combines(cast->value, store) && keeps_order(*cast, dtype_of(value));
     if (const Select* either = value.as<Select>())
       return !uses(either->condition) && combines(either->a, store) && combines(either->b, store);
-    if (const Call* call = as_call(value, "tir.if_then_else"))
+    if (const Call* call = as_call(value, ops::kIfThenElse))
       return !uses(call->args[0]) && combines(call->args[1], store) && combines(call->args[2], store);
     const Binary* node = value.as<Binary>();
     if (!node) return false;

@@ -80,13 +80,13 @@ CodePtr Compiler::call_code(const Call& node, const Expr& whole) {
   const std::string& name = op_name(whole);
   if (name == "tir.reinterpret") return reinterpret(node.args[0], dtype_of(whole));
   if (name == "tir.call_llvm_intrin" || name == "tir.call_llvm_pure_intrin") return llvm_code(node, whole);
-  if ((name == "tir.likely" || name == "tir.assume") && node.args.size() == 1) return expr(node.args[0]);
-  if (name == "tir.if_then_else" && node.args.size() == 3) {
+  if ((name == ops::kLikely || name == ops::kAssume) && node.args.size() == 1) return expr(node.args[0]);
+  if (name == ops::kIfThenElse && node.args.size() == 3) {
     return code([condition = expr(node.args[0]), a = expr(node.args[1]), b = expr(node.args[2])](Frame& frame) {
       return (condition->as_int(frame) ? a : b)->word(frame);
     });
   }
-  if (name == "tir.get_active_lane_mask") {  // lane i: args[0] + i < args[1]
+  if (name == ops::kActiveLaneMask) {  // lane i: args[0] + i < args[1]
     int lanes = dtype_of(whole).lanes;
     Expr first = cast_to(node.args[0], kInt64), end = cast_to(node.args[1], kInt64);
     return expr(lanes == 1 ? first < end : ramp(first, int_imm(1), lanes) < broadcast(end, lanes));

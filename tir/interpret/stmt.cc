@@ -129,9 +129,9 @@ StepPtr Compiler::for_step(const For& node, const Span& span) {
 }
 
 StepPtr Compiler::evaluate_step(const Evaluate& node, const Span& span) {
-  if (as_call(node.value, "tir.break_loop")) return leave_step(Frame::Leave::kBreak);
-  if (as_call(node.value, "tir.continue_loop")) return leave_step(Frame::Leave::kContinue);
-  if (as_call(node.value, "tir.prefetch")) return sequence({});
+  if (as_call(node.value, ops::kBreakLoop)) return leave_step(Frame::Leave::kBreak);
+  if (as_call(node.value, ops::kContinueLoop)) return leave_step(Frame::Leave::kContinue);
+  if (as_call(node.value, ops::kPrefetch)) return sequence({});
   return counted(span, [lanes = dtype_of(node.value).lanes, value = expr(node.value)](Frame& frame) {
     for_each_lane(frame, lanes, [&] { value->word(frame); });
   });

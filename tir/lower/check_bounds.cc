@@ -30,9 +30,9 @@ Expr lane_of(const Expr& e, int lane) {
   if (const Not* node = e.as<Not>()) return not_(of(node->value));
   if (const Cast* node = e.as<Cast>()) return cast_to(of(node->value), dtype.element());
   if (const Select* node = e.as<Select>()) return select(of(node->condition), of(node->a), of(node->b));
-  if (const Call* node = as_call(e, "tir.if_then_else"))
+  if (const Call* node = as_call(e, ops::kIfThenElse))
     return if_then_else(of(node->args[0]), of(node->args[1]), of(node->args[2]));
-  if (const Call* node = as_call(e, "tir.get_active_lane_mask"))
+  if (const Call* node = as_call(e, ops::kActiveLaneMask))
     return as_int64(node->args[0]) + lane < as_int64(node->args[1]);
   const BufferLoad* node = e.as<BufferLoad>();
   if (!node || buffer_type(node->buffer).dtype.lanes > 1 || dtype.is_scalable())
@@ -156,14 +156,14 @@ class BoundsChecker {
       evaluated(node->value, guards);
       return evaluated(substitute(node->body, {{node->var.get(), node->value}}), guards);
     }
-    if (const Call* node = as_call(e, "tir.if_then_else")) {
+    if (const Call* node = as_call(e, ops::kIfThenElse)) {
       evaluated(node->args[0], guards);
       guards.push_back(node->args[0]);
       evaluated(node->args[1], guards);
       guards.back() = not_(node->args[0]);
       return evaluated(node->args[2], guards);
     }
-    bool only_address = as_call(e, "tir.address_of") || as_call(e, "tir.prefetch");
+    bool only_address = as_call(e, ops::kAddressOf) || as_call(e, ops::kPrefetch);
     visit_children(e, [&](const NodeRef& child, Slot slot) {
       if (slot.role != Role::kField || !is_expr_kind(child.kind())) return;
       const BufferLoad* place = only_address ? child.as<BufferLoad>() : nullptr;

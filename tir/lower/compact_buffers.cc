@@ -87,7 +87,7 @@ class Collector {
     }
     if (const Evaluate* node = s.as<Evaluate>()) {
       const std::string& name = op_name(node->value);
-      leaves_loops = leaves_loops || name == "tir.break_loop" || name == "tir.continue_loop" || name == "tir.ret";
+      leaves_loops = leaves_loops || name == ops::kBreakLoop || name == ops::kContinueLoop || name == ops::kReturn;
     }
     if (const BufferStore* node = s.as<BufferStore>()) {
       read(node->value);
@@ -126,13 +126,13 @@ class Collector {
       if (load->predicate) read(*load->predicate);
       return access(*load, false);
     }
-    if (const Call* call = as_call(e, "tir.if_then_else")) {
+    if (const Call* call = as_call(e, ops::kIfThenElse)) {
       read(call->args[0]);
       within({.condition = call->args[0]}, [&] { read(call->args[1]); });
       return within({.condition = !call->args[0]}, [&] { read(call->args[2]); });
     }
     // Address arithmetic and calls see the buffer as a whole.
-    if (const Call* call = as_call(e, "tir.address_of")) mark_opaque(call->args[0]);
+    if (const Call* call = as_call(e, ops::kAddressOf)) mark_opaque(call->args[0]);
     if (e.is<Var>()) return mark_opaque(e);
     visit_children(e, [&](const NodeRef& child, Slot) {
       if (is_expr_kind(child.kind())) read(cast_handle<Expr>(child));

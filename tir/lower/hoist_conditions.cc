@@ -27,7 +27,7 @@ class InvariantFinder {
     walk(
         loop.body, [&](const IfThenElse& branch) { look(branch.condition); },
         [&](const Ref<Call>& call) {
-          if (as_call(call, "tir.if_then_else")) look(call->args[0]);
+          if (as_call(call, ops::kIfThenElse)) look(call->args[0]);
         });
     if (mixed_) common.clear();
   }

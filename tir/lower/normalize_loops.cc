@@ -40,10 +40,10 @@ PrimFuncRef normalize_loops(const PrimFuncRef& function) {
         return loop->step ? std::optional(without_step(loop)) : std::nullopt;
       },
       [](const Ref<Evaluate>& node) -> std::optional<Stmt> {
-        return as_call(node->value, "tir.assume") ? std::optional(no_op()) : std::nullopt;
+        return as_call(node->value, ops::kAssume) ? std::optional(no_op()) : std::nullopt;
       },
       [](const Ref<Call>& call) -> std::optional<Expr> {
-        return as_call(call, "tir.likely") ? std::optional(call->args[0]) : std::nullopt;
+        return as_call(call, ops::kLikely) ? std::optional(call->args[0]) : std::nullopt;
       });
   if (same_node(body, function->body)) return function;
   return with_body(function,
@@ -122,7 +122,7 @@ PrimFuncRef check_lowerable(const PrimFuncRef& function) {
         fail_unsupported(span, "{} in a kernel cannot be compiled yet", name);
     }
     const PrimType* type = expr.type().as<PrimType>();
-    bool is_nothing = as_call(expr, "tir.address_of") || (type && type->dtype.is_void());
+    bool is_nothing = as_call(expr, ops::kAddressOf) || (type && type->dtype.is_void());
     if (type && !is_nothing) check_dtype(type->dtype, span);
     return true;
   });

@@ -91,7 +91,7 @@ class Promoter final : public Rewriter {
     auto any = [&](auto&... parts) { return (widens(parts) || ...); };
     if (const Binary* node = e.as<Binary>()) return any(node->a, node->b);
     if (const Select* node = e.as<Select>()) return any(node->a, node->b);
-    if (const Call* node = as_call(e, "tir.if_then_else")) return any(node->args[1], node->args[2]);
+    if (const Call* node = as_call(e, ops::kIfThenElse)) return any(node->args[1], node->args[2]);
     if (const Ramp* node = e.as<Ramp>()) return any(node->base, node->stride);
     if (const Broadcast* node = e.as<Broadcast>()) return any(node->value);
     if (const Cast* node = e.as<Cast>()) return scalar_dtype(e).element() == kInt64 && any(node->value);
@@ -110,7 +110,7 @@ class Promoter final : public Rewriter {
     if (const Binary* node = e.as<Binary>()) return binary(node->op, wide(node->a), wide(node->b), e.span());
     if (const Select* node = e.as<Select>())
       return select(expr(node->condition), wide(node->a), wide(node->b), e.span());
-    if (const Call* node = as_call(e, "tir.if_then_else"))
+    if (const Call* node = as_call(e, ops::kIfThenElse))
       return if_then_else(expr(node->args[0]), wide(node->args[1]), wide(node->args[2]), e.span());
     if (const Ramp* node = e.as<Ramp>()) return ramp(wide(node->base), wide(node->stride), node->lanes, e.span());
     if (const Broadcast* node = e.as<Broadcast>()) return broadcast(wide(node->value), node->lanes, e.span());

@@ -156,7 +156,7 @@ class LaneRewriter {
       return let(var, value, expr(node->body), e.span());
     }
     if (const Call* node = e.as<Call>()) {
-      if (op_name(e) == "tir.if_then_else") {
+      if (op_name(e) == ops::kIfThenElse) {
         Expr condition = expr(node->args[0]);
         if (dtype_of(condition).lanes == 1) {
           Expr a = widen(expr(node->args[1])), b = widen(expr(node->args[2]));

@@ -20,7 +20,7 @@ BlockRV DecomposePadding::apply(Step& step) const {
     if (other->carried) step.refuse({other}, "block '{}' takes what an earlier iteration made", other);
   }
   const BufferStore* store = single_store(block);
-  const Call* choice = store ? as_call(store->value, "tir.if_then_else") : nullptr;
+  const Call* choice = store ? as_call(store->value, ops::kIfThenElse) : nullptr;
   const Select* selection = store ? store->value.as<Select>() : nullptr;
   std::optional<Expr> condition, inside, pad;
   if (choice) condition = choice->args[0], inside = choice->args[1], pad = choice->args[2];

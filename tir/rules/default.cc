@@ -27,7 +27,7 @@ bool is_cheap(const Expr& value) {
   walk_nodes(value, [&](const NodeRef&) { return ++size <= kMostNodes; });
   if (size > kMostNodes) return false;
   walk(
-      value, [&](const Ref<Call>& call) { work += op_name(call) == "tir.if_then_else" ? kCondition : kCall; },
+      value, [&](const Ref<Call>& call) { work += op_name(call) == ops::kIfThenElse ? kCondition : kCall; },
       [&](const Binary& op) { work += dtype_of(op.a).is_float() ? kFloatOperation : 0; },
       [&](const BufferLoad&) { work += kLoad; });
   return work <= kMostRepeated;
