@@ -76,9 +76,9 @@ PrimFuncRef IRModule::prim_func(std::string_view name, const Span& asked_at) con
   return function_of_kind<PrimFunc>(*this, name, "tensor program", asked_at);
 }
 
-std::string IRModule::fresh_name(std::string wish) const {
-  if (!find(wish)) return wish;
-  auto numbered = [&](int64_t i) { return fmt::format("{}_{}", wish, i); };
+std::string IRModule::fresh_name(std::string name) const {
+  if (!find(name)) return name;
+  auto numbered = [&](int64_t i) { return fmt::format("{}_{}", name, i); };
   // The search doubles its steps and then bisects, so that thousands of calls for the same name stay cheap.
   int64_t taken = 0, free = 1;
   for (; find(numbered(free)); free *= 2) taken = free;

@@ -138,8 +138,9 @@ Call normalize_call(const OpRow& row, Call call) {
     const AttrValue* given = call.attrs.find(attr.name);
     AttrValue value = normalize_attr(attr, given ? *given : attr.otherwise);
     bool absent = value.is_none() || (value.as<std::string>() && value.as<std::string>()->empty());
-    if (const AttrValue* other = attr.like && absent ? call.attrs.find(attr.like) : nullptr) value = *other;
-    if (attr.own && value == attr.otherwise) {
+    if (const AttrValue* other = attr.default_from && absent ? call.attrs.find(attr.default_from) : nullptr)
+      value = *other;
+    if (attr.is_extension && value == attr.otherwise) {
       if (given) call.attrs = call.attrs.without(attr.name);
       continue;
     }
@@ -332,15 +333,16 @@ Type infer_call_type(const Call& call, const Span& span, const OpTable& ops, std
   for (size_t i = 0; i < call.args.size(); ++i) bind_dims((*type->params)[i], call.args[i].type(), dims);
   Type result = substitute(type->result, dims);
   // A function of the module shares no dims with its caller; a closure may.
-  VarSet own, given;
-  for (const Type& param : *type->params) walk(param, [&](const Ref<Var>& var) { own.insert(var.get()); });
+  VarSet of_params, given;
+  for (const Type& param : *type->params) walk(param, [&](const Ref<Var>& var) { of_params.insert(var.get()); });
   for (const auto& [dim, value] : dims) {
     for (const VarRef& var : free_vars(value)) given.insert(var.get());
   }
   bool global = call.callee.is<GlobalVar>();
   std::vector<VarRef> known = free_vars(result);
-  std::erase_if(known,
-                [&](const VarRef& var) { return !given.contains(var.get()) && (global || own.contains(var.get())); });
+  std::erase_if(known, [&](const VarRef& var) {
+    return !given.contains(var.get()) && (global || of_params.contains(var.get()));
+  });
   return without_unbound_dims(result, known);
 }
 

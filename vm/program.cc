@@ -23,12 +23,12 @@ std::shared_ptr<const vm::Image> link(vm::Executable executable, const Program::
   auto image = std::make_shared<vm::Image>();
   Diagnostics diagnostics;
   for (const vm::KernelInfo& kernel : executable.kernels) {
-    bool own = kernel.source == vm::KernelSource::kArtifact;
+    bool is_generated = kernel.source == vm::KernelSource::kArtifact;
     vm::Kernel function;
-    if (!own) function = options.registry.find_kernel(kernel.symbol);
-    if (own && resolver) function = resolver(kernel.symbol);
-    const char* remedy =
-        own ? "compile the model again with 'relaxc compile'" : "add it to the registry with Registry::add_kernel";
+    if (!is_generated) function = options.registry.find_kernel(kernel.symbol);
+    if (is_generated && resolver) function = resolver(kernel.symbol);
+    const char* remedy = is_generated ? "compile the model again with 'relaxc compile'"
+                                      : "add it to the registry with Registry::add_kernel";
     if (!function) diagnostics.error(span, "kernel '{}' is missing; {}", printable(kernel.symbol), remedy);
     image->kernels.push_back(std::move(function));
   }
