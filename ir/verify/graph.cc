@@ -2,6 +2,7 @@
 
 #include "ir/builder.h"
 #include "ir/kernel_call.h"
+#include "ir/op_names.h"
 #include "ir/text/printer.h"
 #include "ir/verify/internal.h"
 #include "support/diagnostic.h"
@@ -262,7 +263,7 @@ class GraphVerifier : ScopedVerifier {
 
   // Returns the program that is called by name; an external function is known only when the program runs.
   std::optional<PrimFuncRef> program_of(const KernelCall& call, const std::string& op, const Span& span) {
-    bool may_be_external = call.has_destinations || op == "relax.call_dps_packed";
+    bool may_be_external = call.has_destinations || op == ops::kCallDpsPacked;
     if (!call.callee.is<GlobalVar>()) {
       if (!may_be_external || !call.callee.is<ExternFunc>())
         error(span, "{} calls a {}, expected a function by name [G9]", op, kind_name(call.callee.kind()));
