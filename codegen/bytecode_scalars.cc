@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/op_names.h"
 #include "ir/text/printer.h"
 #include "support/diagnostic.h"
 

@@ -184,15 +184,6 @@ void CompiledModule::write(const std::string& path) const {
   guarded([&] { return fmt::format("writing '{}'", path); }, link_and_write);
 }
 
-std::vector<Tensor> interpret_module(const IRModule& module, std::span<const Tensor> inputs, const std::string& passes,
-                                     const InterpretOptions& options) {
-  CompileSettings settings;
-  settings.passes = passes;
-  settings.interpret = options;
-  Session session(compile(module, settings).load(), {.threads = 1});
-  return session.run(inputs);
-}
-
 Program load_program(const std::string& path, const CompileSettings& settings, LoadOptions options) {
   if (path.ends_with(".so")) return Program::load(path, std::move(options));
   return compile_file(path, settings).load(std::move(options));

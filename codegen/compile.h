@@ -78,10 +78,6 @@ CompiledModule compile(IRModule module, const CompileSettings& settings = {});
 // Compiles a model's file, in which its constants stay. When the file changes, that is an error here, in write(), and
 // in each later run.
 CompiledModule compile_file(const std::string& path, const CompileSettings& settings = {});
-// Runs `main` once after these passes, with every kernel in the interpreter, as compile() and load() do under
-// CompileSettings::interpret. The results of one module after more and more passes tell which of them is wrong.
-std::vector<Tensor> interpret_module(const IRModule& module, std::span<const Tensor> inputs,
-                                     const std::string& passes = "legalize", const InterpretOptions& options = {});
 // Loads an artifact, and compiles any other file.
 Program load_program(const std::string& path, const CompileSettings& settings = {}, LoadOptions options = {});
 

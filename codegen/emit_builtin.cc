@@ -8,6 +8,7 @@
 
 #include "codegen/function_emitter.h"
 #include "codegen/target.h"
+#include "ir/op_names.h"
 #include "ir/visit.h"
 #include "support/diagnostic.h"
 #include "tir/dot_intrinsics.h"
@@ -18,66 +19,18 @@ using Value = llvm::Value*;
 
 namespace {
 
-// Returns the features that a processor needs for an intrinsic, as DotIntrinsic::features spells them; empty: they are
-// not known. They are checked because LLVM ends the process over an intrinsic that the target lacks.
-std::string_view find_features(std::string_view name) {
-  if (const DotIntrinsic* row = find_dot_intrinsic(name)) return row->features;
-  // The first prefix that fits counts. Intrinsics of AVX-512 do not name the extension that they belong to; those that
-  // x86-64-v4 lacks stand before the others.
-  static constexpr std::pair<std::string_view, std::string_view> kFamilies[] = {
-      {"llvm.x86.avx512.vpdp", "avx512vnni+avx512vl|avxvnni"},
-      {"llvm.x86.avx512.vpmadd52", "avx512ifma+avx512vl"},
-      {"llvm.x86.avx512.permvar.qi", "avx512vbmi+avx512vl"},
-      {"llvm.x86.avx512.vpermi2var.qi", "avx512vbmi+avx512vl"},
-      {"llvm.x86.avx512.pmultishift", "avx512vbmi+avx512vl"},
-      {"llvm.x86.avx512.vpshufbitqmb", "avx512bitalg+avx512vl"},
-      {"llvm.x86.avx512.mask.compress", "avx512vbmi2+avx512vl"},
-      {"llvm.x86.avx512.mask.expand", "avx512vbmi2+avx512vl"},
-      {"llvm.x86.avx512.vp2intersect", "avx512vp2intersect+avx512vl"},
-      {"llvm.x86.avx512.conflict", "avx512cd+avx512vl"},
-      {"llvm.x86.avx512.exp2", ""},
-      {"llvm.x86.avx512.rcp28", ""},
-      {"llvm.x86.avx512.rsqrt28", ""},
-      {"llvm.x86.avx512.gatherpf", ""},
-      {"llvm.x86.avx512.scatterpf", ""},
-      {"llvm.x86.avx512.", "avx512f+avx512bw+avx512cd+avx512dq+avx512vl"},
-      {"llvm.x86.avx512bf16.", "avx512bf16+avx512vl"},
-      {"llvm.x86.avx2.", "avx2"},
-      {"llvm.x86.avx.", "avx"},
-      {"llvm.x86.fma.", "fma"},
-      {"llvm.x86.sse42.", "sse4.2"},
-      {"llvm.x86.sse41.", "sse4.1"},
-      {"llvm.x86.ssse3.", "ssse3"},
-      {"llvm.x86.sse3.", "sse3"},
-      {"llvm.x86.sse2.", "sse2"},
-      {"llvm.x86.sse.", "sse"},
-      {"llvm.aarch64.neon.sdot", "dotprod"},
-      {"llvm.aarch64.neon.udot", "dotprod"},
-      {"llvm.aarch64.neon.usdot", "i8mm"},
-      {"llvm.aarch64.neon.usmmla", "i8mm"},
-      {"llvm.aarch64.neon.smmla", "i8mm"},
-      {"llvm.aarch64.neon.ummla", "i8mm"},
-      {"llvm.aarch64.neon.bf", "bf16"},
-      {"llvm.aarch64.neon.", "neon"},
-      {"llvm.aarch64.sve.", "sve"},
-  };
-  for (const auto& [prefix, features] : kFamilies) {
-    if (name.starts_with(prefix)) return features;
-  }
-  return {};
-}
-
 void check_target(llvm::StringRef name, const Target& target, const Span& span) {
   // A name without an architecture is an intrinsic of LLVM that every target has.
   constexpr const char* kArchitectures[] = {"x86",     "aarch64", "arm",  "riscv",  "ppc", "s390",
                                             "hexagon", "mips",    "nvvm", "amdgcn", "wasm"};
   auto is_of = [&](const char* each) { return name.starts_with(std::string("llvm.") + each + "."); };
   if (std::ranges::none_of(kArchitectures, is_of)) return;
-  std::string_view alternatives = find_features(name);
+  // LLVM ends the process over an intrinsic that the target lacks.
+  std::string_view alternatives = features_of_intrinsic(name);
   if (alternatives.empty())
     fail_unsupported(span,
-                     "intrinsic '{}': which processors have it is not known here; add a row to the table in "
-                     "tir/dot_intrinsics.cc, or its family to the one in codegen/emit_builtin.cc",
+                     "intrinsic '{}': which processors have it is not known here; add a row, or its family, to the "
+                     "tables in tir/dot_intrinsics.cc",
                      name.str());
   // LLVM knows features by name within one architecture only.
   bool same_family = name.starts_with("llvm.x86.") == llvm::Triple(target.triple).isX86();
@@ -115,7 +68,7 @@ llvm::Function* declare(llvm::Module& module, llvm::Intrinsic::ID id, llvm::Type
 
 Value FunctionEmitter::builtin(const Call& op, const Expr& node) {
   const std::string& name = op_name(node);
-  if (name == "tir.reinterpret") {
+  if (name == ops::kReinterpret) {
     llvm::Type* type = ops_.type(dtype_of(node));
     Value value = expr(op.args[0]);
     if (type->getPrimitiveSizeInBits() != value->getType()->getPrimitiveSizeInBits())
@@ -125,12 +78,12 @@ Value FunctionEmitter::builtin(const Call& op, const Expr& node) {
   }
   if (name == ops::kPrefetch) return prefetch(op, node);
   if (name == ops::kVscale) return b_.CreateIntrinsic(llvm::Intrinsic::vscale, {ops_.type(dtype_of(node))}, {});
-  if (name == ops::kActiveLaneMask) {
+  if (name == ops::kGetActiveLaneMask) {
     Value first = int64(op.args[0]), end = int64(op.args[1]);
     return b_.CreateIntrinsic(llvm::Intrinsic::get_active_lane_mask, {ops_.type(dtype_of(node)), first->getType()},
                               {first, end});
   }
-  if (name == "tir.call_llvm_intrin" || name == "tir.call_llvm_pure_intrin") return llvm_intrinsic(op, node);
+  if (name == ops::kCallLlvmIntrin || name == ops::kCallLlvmPureIntrin) return llvm_intrinsic(op, node);
   fail_unsupported(node.span(), "{} in a tensor program", name);
 }
 

@@ -2,6 +2,7 @@
 
 #include "codegen/function_emitter.h"
 #include "ir/intrinsics.h"
+#include "ir/op_names.h"
 #include "ir/visit.h"
 #include "support/diagnostic.h"
 

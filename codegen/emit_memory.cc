@@ -4,6 +4,7 @@
 #include "ir/visit.h"
 #include "support/checked_math.h"
 #include "support/diagnostic.h"
+#include "tir/lower/rewriting.h"
 #include "vm/kernel_abi.h"
 
 namespace relaxc::codegen {
@@ -19,33 +20,6 @@ constexpr uint64_t kBufferAlignment = 64;
 
 llvm::Align element_alignment(DType dtype) {
   return llvm::Align(static_cast<uint64_t>(std::max<int64_t>(dtype.element().bytes(), 1)));
-}
-
-// Describes a vector of offsets: offset[lane] = base + lane * stride.
-struct Affine {
-  Expr base;
-  int64_t stride;
-};
-// Returns the expression as such a vector, when its form shows it.
-std::optional<Affine> as_affine(const Expr& node) {
-  if (const Ramp* op = node.as<Ramp>()) {
-    std::optional<int64_t> stride = as_int(op->stride);
-    if (!stride) return std::nullopt;
-    return Affine{op->base, *stride};
-  }
-  if (const Broadcast* op = node.as<Broadcast>()) return Affine{op->value, 0};
-  const Binary* op = node.as<Binary>();
-  if (!op || !dtype_of(node).is_int()) return std::nullopt;
-  bool is_sum = op->op == BinaryOp::kAdd || op->op == BinaryOp::kSub;
-  if (!is_sum && op->op != BinaryOp::kMul) return std::nullopt;
-  std::optional<Affine> a = as_affine(op->a), b = as_affine(op->b);
-  if (!a || !b) return std::nullopt;
-  if (op->op == BinaryOp::kAdd) return Affine{a->base + b->base, a->stride + b->stride};
-  if (op->op == BinaryOp::kSub) return Affine{a->base - b->base, a->stride - b->stride};
-  if (a->stride != 0) std::swap(a, b);
-  std::optional<int64_t> factor = as_int(a->base);
-  if (a->stride != 0 || (b->stride != 0 && !factor)) return std::nullopt;
-  return Affine{b->base * a->base, b->stride * factor.value_or(0)};
 }
 
 }  // namespace
@@ -126,7 +100,7 @@ FunctionEmitter::Place FunctionEmitter::place(const Buffer& buffer, const std::v
     RELAXC_CHECK(d + 1 == indices.size(), "{}: a vector in another index than the last of '{}'", kernel_.symbol,
                  buffer->name);
     result.lanes = dtype_of(index).lanes;
-    if (std::optional<Affine> affine = as_affine(index)) {
+    if (auto affine = as_affine_lanes(index)) {
       result.offset = b_.CreateNSWAdd(result.offset, offset(affine->base));
       result.stride = affine->stride;
       continue;

@@ -7,6 +7,7 @@
 
 #include "codegen/lanes.h"
 #include "ir/intrinsics.h"
+#include "ir/op_names.h"
 #include "support/diagnostic.h"
 
 namespace relaxc::codegen {
@@ -371,7 +372,7 @@ Value ValueEmitter::float_intrinsic(const Intrinsic& row, const std::vector<Valu
   if (name == "tir.isfinite") return b_.CreateFCmpOLT(magnitude(), number(__builtin_inf()));
   if (name == "tir.copysign") return b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, x, args[1]);
   if (name == "tir.rsqrt") return b_.CreateFDiv(number(1), b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x));
-  if (name == "tir.fma" && target_.has_fma) return b_.CreateIntrinsic(llvm::Intrinsic::fma, {type}, args);
+  if (name == ops::kFma && target_.has_fma) return b_.CreateIntrinsic(llvm::Intrinsic::fma, {type}, args);
   if (type->getScalarType()->isFloatTy()) {
     if (Value expanded = emit_float32_math(b_, name, args)) return expanded;
   }

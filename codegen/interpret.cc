@@ -83,21 +83,23 @@ vm::Kernel InterpretedKernels::find(const std::string& symbol) {
 void InterpretedKernels::call(Program& program, const relaxc_kernel_args& args) {
   const PrimFuncRef& function = program.function;
   const std::vector<Buffer> buffers = buffer_params(function);
-  const std::vector<VarRef> variables = scalar_arguments(function);
-  VarMap dims;
-  for (size_t i = 0; i < variables.size(); ++i)
-    dims.emplace(variables[i].get(), int_imm(args.scalars[i], dtype_of(variables[i])));
+  KernelCall kernel{.callee = global_var(program.name, object_type()), .has_destinations = true};
+  kernel.tensors.assign(buffers.begin(), buffers.end());
+  for (size_t i = 0; i < scalar_arguments(function).size(); ++i) kernel.scalars.push_back(int_imm(args.scalars[i]));
+  const KernelMatch match = match_kernel(kernel, function);
   // The scalar params come first; the dims that buffers bind follow.
   const std::span<const int64_t> scalars(args.scalars, function->params.size() - buffers.size());
   std::vector<Tensor> tensors;
-  for (const Buffer& buffer : buffers) {
+  for (const KernelOperand& operand : match.operands) {
     std::vector<int64_t> shape;
-    for (const Expr& dim : buffer_type(buffer).shape) {
-      std::optional<int64_t> size = as_int(simplify(substitute(dim, dims)));
-      RELAXC_CHECK(size, "the arguments of '{}' do not tell dim {} of '{}'", program.name, shape.size(), buffer->name);
+    for (const std::optional<Expr>& dim : dims_in_call(match, operand)) {
+      std::optional<int64_t> size = dim ? as_int(simplify(*dim)) : std::nullopt;
+      RELAXC_CHECK(size, "expected arguments of '{}' that determine dim {} of '{}'", program.name, shape.size(),
+                   operand.param->name);
       shape.push_back(*size);
     }
-    tensors.push_back(Tensor::view(std::move(shape), buffer_type(buffer).dtype, args.data[tensors.size()], nullptr));
+    DType dtype = buffer_type(operand.param).dtype;
+    tensors.push_back(Tensor::view(std::move(shape), dtype, args.data[tensors.size()], nullptr));
   }
   Memory& memory = memory_[std::this_thread::get_id()];
   std::vector<WrittenBytes> fresh(tensors.size());

@@ -5,18 +5,15 @@
 
 namespace relaxc::codegen {
 
-// Compiles the kernels. The same kernels, target and opt_level give the same bytes. Safe to call from several threads.
+// These are Backend::compile and Backend::texts: optimised LLVM IR, and assembly.
 KernelObjects compile_kernels(const KernelMap& kernels, const Target& target, const CompileOptions& options = {});
-
-// These return the steps of compile_kernels() as text: optimised LLVM IR, and assembly.
 std::string to_llvm_ir(const KernelMap& kernels, const Target& target, const CompileOptions& options = {});
 std::string to_assembly(const KernelMap& kernels, const Target& target, const CompileOptions& options = {});
 
-// Loads the kernels into this process; they stay callable as long as the library lives. The target must be able to run
-// here. Functions of libm come from the process.
+// This is Backend::load. The target must be able to run here. Functions of libm come from the process.
 std::shared_ptr<const vm::KernelLibrary> load_jit(const KernelObjects& kernels);
-// Returns the bytes of an ELF shared object that exports the kernels and needs libm and libc only. The same objects
-// give the same bytes. Throws a CompileError when the linker fails or no temporary file can be written.
+// This is Backend::link. The shared object is an ELF file that needs libm and libc only. The same objects give the same
+// bytes. Throws a CompileError when the linker fails or no temporary file can be written.
 std::vector<char> link_shared_object(const KernelObjects& kernels);
 
 }  // namespace relaxc::codegen

@@ -7,6 +7,7 @@
 
 #include "codegen/function_emitter.h"
 #include "codegen/target.h"
+#include "ir/op_names.h"
 #include "ir/visit.h"
 #include "support/diagnostic.h"
 #include "tir/lower/lower.h"

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ir/arith_simplifier.h"
+#include "ir/op_names.h"
 #include "support/checked_math.h"
 
 namespace relaxc {

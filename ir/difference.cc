@@ -65,8 +65,7 @@ std::string name_on_path(const NodeRef& node) {
       return fmt::format("call of '{}'", function->symbol);
   }
   if (const Block* block = node.as<Block>()) {
-    bool is_root = block->name == "root" && block->iter_vars.empty();
-    return is_root ? "" : fmt::format("block \"{}\"", block->name);
+    return is_root(*block) ? "" : fmt::format("block \"{}\"", block->name);
   }
   if (const For* loop = node.as<For>()) return fmt::format("loop {}", loop->var->name);
   if (const BufferStore* store = node.as<BufferStore>()) return fmt::format("store to {}", store->buffer->name);

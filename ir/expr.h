@@ -228,21 +228,11 @@ struct If {
   RELAXC_FIELDS(If, condition, then_branch, else_branch);
 };
 
-// An operator or intrinsic that code recognizes. The operators' constants are in ir/op_names.h.
+// An operator or intrinsic that code recognizes; the constants are in ir/op_names.h.
 struct OpName {
   std::string_view text;  // "relax.reshape"
   friend bool operator==(std::string_view name, OpName op) { return name == op.text; }
 };
-// The intrinsics that several rooms recognize.
-namespace ops {
-inline constexpr OpName kIfThenElse{"tir.if_then_else"}, kVscale{"tir.vscale"}, kAddressOf{"tir.address_of"},
-    kBufferData{"tir.buffer_data"}, kPrefetch{"tir.prefetch"}, kBreakLoop{"tir.break_loop"},
-    kContinueLoop{"tir.continue_loop"}, kReturn{"tir.ret"}, kAssume{"tir.assume"}, kLikely{"tir.likely"},
-    kActiveLaneMask{"tir.get_active_lane_mask"};
-inline constexpr OpName kKnownIntrinsics[] = {kIfThenElse, kVscale,    kAddressOf,     kBufferData,
-                                              kPrefetch,   kBreakLoop, kContinueLoop,  kReturn,
-                                              kAssume,     kLikely,    kActiveLaneMask};
-}  // namespace ops
 
 // ---- Construction. Operand types are checked and the type is computed. ----------------------------------------------
 

@@ -4,6 +4,8 @@
 #include <bit>
 #include <cmath>
 
+#include "ir/op_names.h"
+
 namespace relaxc {
 
 namespace {

@@ -209,23 +209,29 @@ KernelMatch match_kernel(const KernelCall& call, const PrimFuncRef& program) {
   return takes_raw_handles(program) ? KernelMatch() : KernelMatcher(call, program).run();
 }
 
-std::vector<KernelDim> unproven_dims(const KernelMatch& match) {
-  VarMap typed;  // a program may count in other integers than the graph
-  for (const KernelOperand& operand : match.operands) {
-    for (const VarRef& var : free_vars(operand.param.type())) {
-      auto value = match.dims.find(var.get());
-      if (value != match.dims.end()) typed.emplace(var.get(), cast_to(value->second, dtype_of(var)));
-    }
+std::vector<std::optional<Expr>> dims_in_call(const KernelMatch& match, const KernelOperand& operand) {
+  VarMap typed;
+  for (const VarRef& var : free_vars(operand.param.type())) {
+    auto value = match.dims.find(var.get());
+    if (value != match.dims.end()) typed.emplace(var.get(), cast_to(value->second, dtype_of(var)));
   }
+  std::vector<std::optional<Expr>> result;
+  for (const Expr& dim : buffer_type(operand.param).shape) {
+    bool is_bound = std::ranges::all_of(free_vars(dim), [&](const VarRef& var) { return typed.contains(var.get()); });
+    result.push_back(is_bound ? std::optional(substitute(dim, typed)) : std::nullopt);
+  }
+  return result;
+}
+
+std::vector<KernelDim> unproven_dims(const KernelMatch& match) {
   std::vector<KernelDim> result;
   for (const KernelOperand& operand : match.operands) {
-    const std::vector<Expr>& shape = buffer_type(operand.param).shape;
     const std::vector<Expr>* given = known_shape(operand.type);
-    if (!given || given->size() != shape.size()) continue;
-    for (size_t d = 0; d < shape.size(); ++d) {
-      std::vector<VarRef> vars = free_vars(shape[d]);
-      if (!std::ranges::all_of(vars, [&](const VarRef& var) { return typed.contains(var.get()); })) continue;
-      Expr wanted = cast_to(substitute(shape[d], typed), kInt64);
+    std::vector<std::optional<Expr>> dims = dims_in_call(match, operand);
+    if (!given || given->size() != dims.size()) continue;
+    for (size_t d = 0; d < dims.size(); ++d) {
+      if (!dims[d]) continue;
+      Expr wanted = cast_to(*dims[d], kInt64);
       Verdict verdict = equal_dims(wanted, (*given)[d]);
       if (verdict != Verdict::kProven)
         result.push_back({&operand, d, simplify(wanted), cast_to((*given)[d], kInt64), verdict});

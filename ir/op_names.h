@@ -1,6 +1,6 @@
-// The operators that code outside of their rows recognizes, one constant each: as_call(value, ops::kReshape) cannot be
-// misspelt, and a search for the constant finds everything that treats the operator specially. A test checks that each
-// one has a row.
+// The operators and intrinsics that code outside of their rows recognizes, one constant each: as_call(value,
+// ops::kReshape) cannot be misspelt, and a search for the constant finds everything that treats the operator specially.
+// A test checks that each one has a row.
 #pragma once
 #include "ir/expr.h"
 
@@ -65,14 +65,34 @@
   X(kMemoryAllocTensor, "relax.memory.alloc_tensor")     \
   X(kAttentionVarLen, "relax.nn.attention_var_len")
 
+// Those of tensor programs.
+#define RELAXC_KNOWN_INTRINSICS(X)                    \
+  X(kIfThenElse, "tir.if_then_else")                  \
+  X(kVscale, "tir.vscale")                            \
+  X(kBufferData, "tir.buffer_data")                   \
+  X(kPrefetch, "tir.prefetch")                        \
+  X(kAddressOf, "tir.address_of")                     \
+  X(kAssume, "tir.assume")                            \
+  X(kLikely, "tir.likely")                            \
+  X(kBreakLoop, "tir.break_loop")                     \
+  X(kContinueLoop, "tir.continue_loop")               \
+  X(kRet, "tir.ret")                                  \
+  X(kGetActiveLaneMask, "tir.get_active_lane_mask")   \
+  X(kReinterpret, "tir.reinterpret")                  \
+  X(kCallLlvmIntrin, "tir.call_llvm_intrin")          \
+  X(kCallLlvmPureIntrin, "tir.call_llvm_pure_intrin") \
+  X(kFma, "tir.fma")
+
 namespace relaxc::ops {
 
 #define RELAXC_OP(constant, text) inline constexpr OpName constant{text};
 RELAXC_KNOWN_OPS(RELAXC_OP)
+RELAXC_KNOWN_INTRINSICS(RELAXC_OP)
 #undef RELAXC_OP
 inline constexpr OpName kKnownOps[] = {
 #define RELAXC_OP(constant, text) constant,
-    RELAXC_KNOWN_OPS(RELAXC_OP)
+    RELAXC_KNOWN_OPS(RELAXC_OP)};
+inline constexpr OpName kKnownIntrinsics[] = {RELAXC_KNOWN_INTRINSICS(RELAXC_OP)
 #undef RELAXC_OP
 };
 

@@ -149,6 +149,10 @@ struct Block {
   }
 };
 
+// The block around the other blocks of a tensor program, which holds their buffers.
+inline constexpr const char* kRootBlock = "root";
+inline bool is_root(const Block& block) { return block.name == kRootBlock && block.iter_vars.empty(); }
+
 // Flattens nested Seqs; a single statement is returned without a Seq.
 Stmt seq(std::vector<Stmt> stmts, const Span& span = {});
 Stmt store(Buffer buffer, Expr value, std::vector<Expr> indices, const Span& span = {});

@@ -219,8 +219,11 @@ std::vector<VarRef> free_vars(const NodeRef& root) {
 
 bool uses_var(const NodeRef& node, const VarRef& var) { return uses_var(node, VarSet{var.get()}); }
 bool uses_var(const NodeRef& root, const VarSet& vars) {
+  return any_node(root, [&](const NodeRef& node) { return vars.contains(node.get()); });
+}
+bool any_node(const NodeRef& root, const std::function<bool(const NodeRef&)>& is_wanted) {
   bool found = false;
-  walk_nodes(root, [&](const NodeRef& node) { return !(found = found || vars.contains(node.get())); });
+  walk_nodes(root, [&](const NodeRef& node) { return !(found = found || is_wanted(node)); });
   return found;
 }
 

@@ -58,6 +58,13 @@ Expr with_type(const Expr& expr, const Type& type);
 // Visits a node and everything below it in pre-order, types of bound variables included. fn returns false to skip the
 // children of a node.
 void walk_nodes(const NodeRef& root, const std::function<bool(const NodeRef&)>& fn);
+// Returns whether such a node occurs.
+bool any_node(const NodeRef& root, const std::function<bool(const NodeRef&)>& is_wanted);
+// Returns whether a node of one of these kinds occurs: holds<BufferLoad>(e).
+template <class... Ts>
+bool holds(const NodeRef& root) {
+  return any_node(root, [](const NodeRef& node) { return (node.is<Ts>() || ...); });
+}
 
 // walk(stmt, [&](const BufferLoad& load) {...}, [&](const Call& call) {...}): pre-order; a lambda's parameter picks the
 // kind: `const T&` or `const Ref<T>&`. A lambda returning bool decides whether to go below.

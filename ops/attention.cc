@@ -77,12 +77,12 @@ std::vector<OpRow> attention_ops() {
   return {
       {.name = "relax.nn.attention",
        .doc = "softmax(query . key^T * scale + bias) . value",
-       .inputs = {query, key, value, {"bias", "what broadcasts to [batch, heads, queries, keys]", Arity::kOptional}},
+       .inputs = {query, key, value, {"bias", "broadcasts to [batch, heads, queries, keys]", Arity::kOptional}},
        .attrs = attrs,
        .infer = infer_attention},
       {.name = "relax.nn.attention_bias",
        .doc = "attention with a bias",
-       .inputs = {query, key, value, {"bias", "what broadcasts to [batch, heads, queries, keys]"}},
+       .inputs = {query, key, value, {"bias", "broadcasts to [batch, heads, queries, keys]"}},
        .attrs = attrs,
        .infer = infer_attention},
       {.name = "relax.nn.attention_var_len",
@@ -110,13 +110,13 @@ std::vector<OpRow> attention_ops() {
        .inputs = quantization,
        .attrs = op_attrs<QuantizeAttrs>(),
        .infer = infer_quantization<QuantizeAttrs>,
-       .infer_partial = [](const OpCall& op) { return infer_same_rank(op, 0, op.attrs<QuantizeAttrs>().out_dtype); }},
+       .infer_partial = infer_stated_dtype_same_rank},
       {.name = "relax.dequantize",
        .doc = "(data - zero_point) * scale",
        .inputs = quantization,
        .attrs = op_attrs<DequantizeAttrs>(),
        .infer = infer_quantization<DequantizeAttrs>,
-       .infer_partial = [](const OpCall& op) { return infer_same_rank(op, 0, op.attrs<DequantizeAttrs>().out_dtype); }},
+       .infer_partial = infer_stated_dtype_same_rank},
   };
 }
 

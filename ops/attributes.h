@@ -69,16 +69,14 @@ struct ArgReduceAttrs {
   std::optional<int64_t> axis = {};  // absent: the position in the flattened tensor
   bool keepdims = false;
   bool select_last_index = false;  // among equal elements; not in Relax
-  using A = ArgReduceAttrs;
-  RELAXC_FIELDS(A, axis, keepdims, select_last_index);
+  RELAXC_FIELDS(ArgReduceAttrs, axis, keepdims, select_last_index);
 };
 struct ScanAttrs {
   std::optional<int64_t> axis = {};  // absent: along the flattened tensor
   std::optional<DType> dtype = {};   // of the result
   bool exclusive = false;            // without the element itself
   bool reverse = false;              // from the end; not in Relax
-  using A = ScanAttrs;
-  RELAXC_FIELDS(A, axis, dtype, exclusive, reverse);
+  RELAXC_FIELDS(ScanAttrs, axis, dtype, exclusive, reverse);
 };
 
 // ---- ops/linear_algebra.cc
@@ -104,8 +102,7 @@ struct ConvAttrs {
   std::string data_layout = data_layout_of(N), kernel_layout = kernel_layout_of(N);
   std::optional<std::string> out_layout = {};  // absent: as the data
   std::optional<DType> out_dtype = {};         // absent: as the data
-  using A = ConvAttrs;
-  RELAXC_FIELDS(A, strides, padding, dilation, groups, data_layout, kernel_layout, out_layout, out_dtype);
+  RELAXC_FIELDS(ConvAttrs, strides, padding, dilation, groups, data_layout, kernel_layout, out_layout, out_dtype);
   // Returns whether data, weight and result are in the default layouts.
   bool has_plain_layout() const {
     const ConvAttrs plain;
@@ -120,9 +117,8 @@ struct ConvTransposeAttrs {
   std::string data_layout = data_layout_of(N), kernel_layout = transposed_kernel_layout_of(N);
   std::optional<std::string> out_layout = {};
   std::optional<DType> out_dtype = {};
-  using A = ConvTransposeAttrs;
-  RELAXC_FIELDS(A, strides, padding, output_padding, dilation, groups, data_layout, kernel_layout, out_layout,
-                out_dtype);
+  RELAXC_FIELDS(ConvTransposeAttrs, strides, padding, output_padding, dilation, groups, data_layout, kernel_layout,
+                out_layout, out_dtype);
 };
 
 // ---- ops/pooling.cc
@@ -133,30 +129,26 @@ struct PoolAttrs {
   bool ceil_mode = false, count_include_pad = false;
   std::string layout = data_layout_of(N);
   std::optional<std::string> out_layout = {};  // absent: as the data
-  using A = PoolAttrs;
-  RELAXC_FIELDS(A, pool_size, strides, padding, dilation, ceil_mode, count_include_pad, layout, out_layout);
+  RELAXC_FIELDS(PoolAttrs, pool_size, strides, padding, dilation, ceil_mode, count_include_pad, layout, out_layout);
 };
 struct IndexedPoolAttrs {
   std::vector<int64_t> pool_size = {1}, strides = {1}, padding = {0}, dilation = {1};
   bool ceil_mode = false;
   int64_t storage_order = 0;  // 0: row-major positions, 1: column-major
-  using A = IndexedPoolAttrs;
-  RELAXC_FIELDS(A, pool_size, strides, padding, dilation, ceil_mode, storage_order);
+  RELAXC_FIELDS(IndexedPoolAttrs, pool_size, strides, padding, dilation, ceil_mode, storage_order);
 };
 struct LpPoolAttrs {
   int64_t p = 2;
   std::vector<int64_t> pool_size = {1}, strides = {1}, padding = {0}, dilation = {1};
   bool ceil_mode = false;
-  using A = LpPoolAttrs;
-  RELAXC_FIELDS(A, p, pool_size, strides, padding, dilation, ceil_mode);
+  RELAXC_FIELDS(LpPoolAttrs, p, pool_size, strides, padding, dilation, ceil_mode);
 };
 template <int N>
 struct AdaptiveAttrs {
   std::optional<std::vector<int64_t>> output_size = {};  // absent: as the data
   std::string layout = data_layout_of(N);
   std::optional<std::string> out_layout = {};
-  using A = AdaptiveAttrs;
-  RELAXC_FIELDS(A, output_size, layout, out_layout);
+  RELAXC_FIELDS(AdaptiveAttrs, output_size, layout, out_layout);
 };
 
 // ---- ops/normalization.cc
@@ -167,15 +159,13 @@ struct BatchNormAttrs {
   bool center = true, scale = true;
   double momentum = 0.1;
   bool training = true;
-  using A = BatchNormAttrs;
-  RELAXC_FIELDS(A, axis, epsilon, center, scale, momentum, training);
+  RELAXC_FIELDS(BatchNormAttrs, axis, epsilon, center, scale, momentum, training);
 };
 struct LayerNormAttrs {
   std::vector<int64_t> axes = {-1};
   double epsilon = 1e-5;
   bool center = true, scale = true;
-  using A = LayerNormAttrs;
-  RELAXC_FIELDS(A, axes, epsilon, center, scale);
+  RELAXC_FIELDS(LayerNormAttrs, axes, epsilon, center, scale);
 };
 struct RmsNormAttrs {
   std::vector<int64_t> axes = {-1};
@@ -187,22 +177,19 @@ struct InstanceNormAttrs {
   std::vector<int64_t> axes = {};  // the spatial ones
   double epsilon = 1e-5;
   bool center = true, scale = true;
-  using A = InstanceNormAttrs;
-  RELAXC_FIELDS(A, channel_axis, axes, epsilon, center, scale);
+  RELAXC_FIELDS(InstanceNormAttrs, channel_axis, axes, epsilon, center, scale);
 };
 struct GroupNormAttrs {
   int64_t num_groups = 1, channel_axis = 1;
   std::vector<int64_t> axes = {};  // the spatial ones
   double epsilon = 1e-5;
   bool center = true, scale = true;
-  using A = GroupNormAttrs;
-  RELAXC_FIELDS(A, num_groups, channel_axis, axes, epsilon, center, scale);
+  RELAXC_FIELDS(GroupNormAttrs, num_groups, channel_axis, axes, epsilon, center, scale);
 };
 struct LrnAttrs {
   int64_t size = 1, axis = 1;
   double alpha = 1e-4, beta = 0.75, bias = 1;
-  using A = LrnAttrs;
-  RELAXC_FIELDS(A, size, axis, alpha, beta, bias);
+  RELAXC_FIELDS(LrnAttrs, size, axis, alpha, beta, bias);
 };
 
 // ---- ops/layout.cc
@@ -240,8 +227,7 @@ struct RepeatAttrs {
 struct LayoutTransformAttrs {
   AttrValue index_map = {}, pad_value = {};
   std::optional<std::vector<int64_t>> axis_separators = {}, input_axis_separators = {};
-  using A = LayoutTransformAttrs;
-  RELAXC_FIELDS(A, index_map, pad_value, axis_separators, input_axis_separators);
+  RELAXC_FIELDS(LayoutTransformAttrs, index_map, pad_value, axis_separators, input_axis_separators);
 };
 struct MeshgridAttrs {
   std::string indexing = "ij";
@@ -255,8 +241,8 @@ struct SliceAttrs {
   RELAXC_FIELDS(SliceAttrs, assume_inbound);
 };
 struct SplitAttrs {
-  AttrValue indices_or_sections =
-      {};  // required: a number of parts, or the positions where parts after the first begin
+  // Required: a number of parts, or the positions where parts after the first begin.
+  AttrValue indices_or_sections = {};
   int64_t axis = 0;
   RELAXC_FIELDS(SplitAttrs, indices_or_sections, axis);
 };
@@ -264,8 +250,7 @@ struct PadAttrs {
   std::vector<int64_t> pad_width = {};
   std::string pad_mode = "constant";
   double pad_value = 0;
-  using A = PadAttrs;
-  RELAXC_FIELDS(A, pad_width, pad_mode, pad_value);
+  RELAXC_FIELDS(PadAttrs, pad_width, pad_mode, pad_value);
 };
 
 // ---- ops/index.cc
@@ -312,8 +297,7 @@ struct MultinomialAttrs {
 };
 struct ReverseSequenceAttrs {
   int64_t time_axis = 0, batch_axis = 1;
-  using A = ReverseSequenceAttrs;
-  RELAXC_FIELDS(A, time_axis, batch_axis);
+  RELAXC_FIELDS(ReverseSequenceAttrs, time_axis, batch_axis);
 };
 
 // ---- ops/sort.cc
@@ -327,23 +311,20 @@ struct ArgsortAttrs {
   int64_t axis = -1;
   bool descending = false;
   DType dtype = kInt32;
-  using A = ArgsortAttrs;
-  RELAXC_FIELDS(A, axis, descending, dtype);
+  RELAXC_FIELDS(ArgsortAttrs, axis, descending, dtype);
 };
 struct TopKAttrs {
   int64_t k = 1, axis = -1;
   std::string ret_type = "both";  // or "values", "indices"
   bool largest = true;
   DType dtype = kInt32;  // of the indices
-  using A = TopKAttrs;
-  RELAXC_FIELDS(A, k, axis, ret_type, largest, dtype);
+  RELAXC_FIELDS(TopKAttrs, k, axis, ret_type, largest, dtype);
 };
 struct DynamicTopKAttrs {
   int64_t axis = -1;
   bool largest = true;
   DType dtype = kInt64;
-  using A = DynamicTopKAttrs;
-  RELAXC_FIELDS(A, axis, largest, dtype);
+  RELAXC_FIELDS(DynamicTopKAttrs, axis, largest, dtype);
 };
 
 // ---- ops/create.cc
@@ -365,8 +346,7 @@ struct ResizeAttrs {
   double cubic_alpha = -0.75;
   bool exclude_outside = false;
   double extrapolation_value = 0;
-  using A = ResizeAttrs;
-  RELAXC_FIELDS(A, axes, scales, roi, method, coordinate_transformation_mode, rounding_method, cubic_alpha,
+  RELAXC_FIELDS(ResizeAttrs, axes, scales, roi, method, coordinate_transformation_mode, rounding_method, cubic_alpha,
                 exclude_outside, extrapolation_value);
 };
 template <int N>
@@ -378,9 +358,8 @@ struct ResizeImageAttrs {
   int64_t cubic_exclude = 0;
   double extrapolation_value = 0;
   std::optional<DType> out_dtype = {};
-  using A = ResizeImageAttrs;
-  RELAXC_FIELDS(A, roi, layout, method, coordinate_transformation_mode, rounding_method, cubic_alpha, cubic_exclude,
-                extrapolation_value, out_dtype);
+  RELAXC_FIELDS(ResizeImageAttrs, roi, layout, method, coordinate_transformation_mode, rounding_method, cubic_alpha,
+                cubic_exclude, extrapolation_value, out_dtype);
 };
 struct AffineGridAttrs {
   bool align_corners = true;
@@ -391,8 +370,7 @@ struct GridSampleAttrs {
   std::string layout = "NCHW";
   std::string padding_mode = "zeros";
   bool align_corners = true;
-  using A = GridSampleAttrs;
-  RELAXC_FIELDS(A, method, layout, padding_mode, align_corners);
+  RELAXC_FIELDS(GridSampleAttrs, method, layout, padding_mode, align_corners);
 };
 
 // ---- ops/attention.cc
@@ -401,8 +379,7 @@ struct AttentionAttrs {
   std::optional<double> scale = {};
   std::optional<std::string> causal_mask = {};
   std::optional<int64_t> window_size = {};
-  using A = AttentionAttrs;
-  RELAXC_FIELDS(A, scale, causal_mask, window_size);
+  RELAXC_FIELDS(AttentionAttrs, scale, causal_mask, window_size);
 };
 struct PixelShuffleAttrs {
   int64_t upscale_factor = 1;
@@ -447,8 +424,7 @@ struct AllClassNmsAttrs {
 struct ValidCountsAttrs {
   double score_threshold = 0;
   int64_t id_index = 0, score_index = 1;
-  using A = ValidCountsAttrs;
-  RELAXC_FIELDS(A, score_threshold, id_index, score_index);
+  RELAXC_FIELDS(ValidCountsAttrs, score_threshold, id_index, score_index);
 };
 struct NmsAttrs {
   int64_t max_output_size = -1;
@@ -457,8 +433,7 @@ struct NmsAttrs {
   int64_t top_k = -1, coord_start = 2, score_index = 1, id_index = 0;
   bool return_indices = true, invalid_to_bottom = false;
   double soft_nms_sigma = 0, score_threshold = 0;
-  using A = NmsAttrs;
-  RELAXC_FIELDS(A, max_output_size, iou_threshold, force_suppress, top_k, coord_start, score_index, id_index,
+  RELAXC_FIELDS(NmsAttrs, max_output_size, iou_threshold, force_suppress, top_k, coord_start, score_index, id_index,
                 return_indices, invalid_to_bottom, soft_nms_sigma, score_threshold);
 };
 struct MultiboxAttrs {
@@ -466,8 +441,7 @@ struct MultiboxAttrs {
   double threshold = 0;
   std::vector<double> variances = {1, 1, 1, 1};
   bool keep_background = true, apply_softmax = true;
-  using A = MultiboxAttrs;
-  RELAXC_FIELDS(A, clip, threshold, variances, keep_background, apply_softmax);
+  RELAXC_FIELDS(MultiboxAttrs, clip, threshold, variances, keep_background, apply_softmax);
 };
 struct RoiAlignAttrs {
   std::optional<std::vector<int64_t>> pooled_size = {};  // required
@@ -475,15 +449,13 @@ struct RoiAlignAttrs {
   int64_t sample_ratio = -1;
   bool aligned = false;
   std::string layout = "NCHW", mode = "avg";
-  using A = RoiAlignAttrs;
-  RELAXC_FIELDS(A, pooled_size, spatial_scale, sample_ratio, aligned, layout, mode);
+  RELAXC_FIELDS(RoiAlignAttrs, pooled_size, spatial_scale, sample_ratio, aligned, layout, mode);
 };
 struct RoiPoolAttrs {
   std::optional<std::vector<int64_t>> pooled_size = {};  // required
   double spatial_scale = 1;
   std::string layout = "NCHW";
-  using A = RoiPoolAttrs;
-  RELAXC_FIELDS(A, pooled_size, spatial_scale, layout);
+  RELAXC_FIELDS(RoiPoolAttrs, pooled_size, spatial_scale, layout);
 };
 
 // ---- ops/distributed.cc
@@ -506,7 +478,7 @@ struct PartAttrs {
 
 struct PlacementAttrs {
   DeviceMesh device_mesh;
-  std::string placement = {};  // "S[0], R": what each axis of the mesh does with the tensor
+  std::string placement = {};  // an item for each axis of the mesh: "S[0], R"
   RELAXC_FIELDS(PlacementAttrs, device_mesh, placement);
 };
 
@@ -523,8 +495,7 @@ struct DeviceAttrs {
 struct DeviceHintAttrs {
   int64_t device_type = 1, index = 0;
   std::string memory_scope = "global";
-  using A = DeviceHintAttrs;
-  RELAXC_FIELDS(A, device_type, index, memory_scope);
+  RELAXC_FIELDS(DeviceHintAttrs, device_type, index, memory_scope);
 };
 struct GradientAttrs {
   std::string te_grad_name = {};

@@ -68,6 +68,21 @@ std::vector<Type> tensor_list(const OpCall& op, size_t i) {
   }
   return type->items;
 }
+DType common_dtype(const OpCall& op, const std::vector<Type>& tensors) {
+  DType first = *tensor_dtype(tensors[0]);
+  for (const Type& tensor : tensors) {
+    DType other = *tensor_dtype(tensor);
+    if (first != other) op.fail("tensors have different dtypes: {} and {}", to_string(first), to_string(other));
+  }
+  return first;
+}
+std::vector<Buffer> inputs_of_tuple(ComputeBuilder& b, const OpCall& op) {
+  if (op.arg(0).is<Tuple>()) return b.inputs_of(op);
+  std::vector<Buffer> inputs;
+  for (const Type& item : tensor_list(op, 0))
+    inputs.push_back(b.input(fmt::format("input{}", inputs.size()), *tensor_dtype(item), *known_shape(item)));
+  return inputs;
+}
 void require_rank(const OpCall& op, size_t i, int64_t rank) {
   if (op.rank(i) != rank) op.fail("argument {} has rank {}, expected {}", i, op.rank(i), rank);
 }
@@ -79,12 +94,32 @@ void require_same_dtype(const OpCall& op, size_t i, size_t j) {
 void require_scalar(const OpCall& op, size_t i) {
   if (!op.arg(i).type().is<PrimType>()) op.fail("argument {} must be a scalar", i);
 }
+void require_same_dims(const OpCall& op, const std::vector<Expr>& a, const std::vector<Expr>& b,
+                       std::string_view what) {
+  for (size_t d = 0; d < a.size(); ++d) op.require_equal(a[d], b[d], fmt::format("dim {} {}", d, what));
+}
 Type infer_like_first(const OpCall& op) { return tensor_type(op.shape(0), op.dtype(0)); }
 Type infer_unranked(std::optional<DType> dtype) { return tensor_type_of_rank(-1, dtype); }
 Type infer_same_rank(const OpCall& op, size_t i, std::optional<DType> dtype) {
   return tensor_type_of_rank(known_rank(op.arg(i).type()), dtype);
 }
 Type infer_unknown(const OpCall&) { return object_type(); }
+Type infer_stated(const OpCall& op) {
+  const std::vector<Type>& types = op.call.type_args;
+  if (types.empty()) op.fail("the output type is missing");
+  return types.size() == 1 ? types[0] : tuple_type(types);
+}
+Type infer_stated_dtype(const OpCall& op) {
+  std::optional<DType> stated;
+  for (const char* name : {"dtype", "out_dtype"}) {
+    const AttrValue* value = op.call.attrs.find(name);
+    if (value && from_attr(*value, stated) && stated) return infer_unranked(stated);
+  }
+  return infer_unranked(op.first_dtype());
+}
+Type infer_stated_dtype_same_rank(const OpCall& op) {
+  return infer_same_rank(op, 0, tensor_dtype(infer_stated_dtype(op)));
+}
 PrimFuncRef compute_program(const OpCall& op, const std::string& name, const Type& result,
                             const std::function<Expr(Inputs, Axes)>& value) {
   ComputeBuilder b;
@@ -102,11 +137,11 @@ std::vector<OpAttr> with_choices(std::vector<OpAttr> attrs, std::string_view nam
   attr_of(attrs, name).choices = std::move(choices);
   return attrs;
 }
-std::vector<OpAttr> with_own(std::vector<OpAttr> attrs, std::string_view name) {
+std::vector<OpAttr> with_extension(std::vector<OpAttr> attrs, std::string_view name) {
   attr_of(attrs, name).is_extension = true;
   return attrs;
 }
-std::vector<OpAttr> with_like(std::vector<OpAttr> attrs, std::string_view name, const char* other) {
+std::vector<OpAttr> with_default_from(std::vector<OpAttr> attrs, std::string_view name, const char* other) {
   attr_of(attrs, name).default_from = other;
   return attrs;
 }
@@ -131,6 +166,32 @@ Expr has_elements(const std::vector<Expr>& dims) {
   for (const Expr& dim : dims) {
     if (as_int(dim).value_or(0) == 0) result = result && (int_imm(0) < dim);
   }
+  return result;
+}
+std::vector<Expr> with_item(std::vector<Expr> list, int64_t at, Expr item) {
+  list[at] = std::move(item);
+  return list;
+}
+std::vector<Expr> with_new_item(std::vector<Expr> list, int64_t at, Expr item) {
+  list.insert(list.begin() + at, std::move(item));
+  return list;
+}
+std::vector<Expr> without_item(std::vector<Expr> list, int64_t at) {
+  list.erase(list.begin() + at);
+  return list;
+}
+std::vector<Expr> followed_by(std::vector<Expr> list, const std::vector<Expr>& more) {
+  list.insert(list.end(), more.begin(), more.end());
+  return list;
+}
+std::vector<Expr> items_at(const std::vector<Expr>& list, const std::vector<int64_t>& positions) {
+  std::vector<Expr> result;
+  for (int64_t position : positions) result.push_back(list[position]);
+  return result;
+}
+std::vector<int64_t> int_range(int64_t first, int64_t end) {
+  std::vector<int64_t> result;
+  for (int64_t i = first; i < end; ++i) result.push_back(i);
   return result;
 }
 std::vector<Expr> int_imms(const std::vector<int64_t>& values) {

@@ -24,10 +24,16 @@ std::vector<int64_t> normalize_axes(const OpCall& op, const std::vector<int64_t>
 std::vector<Expr> scalar_list(const OpCall& op, size_t i);
 // Returns the types of argument i, which is a tuple of tensors of known shape and dtype.
 std::vector<Type> tensor_list(const OpCall& op, size_t i);
+// Returns the dtype that the tensors share.
+DType common_dtype(const OpCall& op, const std::vector<Type>& tensors);
+// Makes a param for each tensor of argument 0, which is a tuple.
+std::vector<Buffer> inputs_of_tuple(ComputeBuilder& b, const OpCall& op);
 // These report a tensor of another rank, tensors of different dtypes, and an argument that is not a scalar.
 void require_rank(const OpCall& op, size_t i, int64_t rank);
 void require_same_dtype(const OpCall& op, size_t i, size_t j);
 void require_scalar(const OpCall& op, size_t i);
+// Requires two lists of one length to be equal, item by item: "dim 1 of bias: 3 and 4", where `what` is "of bias".
+void require_same_dims(const OpCall& op, const std::vector<Expr>& a, const std::vector<Expr>& b, std::string_view what);
 // A set of dtypes that operators take.
 struct Domain {
   const char* text;  // in messages
@@ -44,22 +50,29 @@ inline constexpr Domain kIntegers{"an integer", [](DType dtype) { return dtype.i
 inline constexpr Domain kFlags{"bool", [](DType dtype) { return dtype.is_bool(); }, kBool};
 // This is the `infer` of an operator whose result has the type of argument 0.
 Type infer_like_first(const OpCall& op);
+// This is the `infer` of a call that states the types of its outputs as type arguments.
+Type infer_stated(const OpCall& op);
 // These are the `infer_partial` of an operator whose result has a fixed dtype, of one whose result also has the rank of
 // argument i, and of one with several results.
 Type infer_unranked(std::optional<DType> dtype);
 Type infer_same_rank(const OpCall& op, size_t i, std::optional<DType> dtype);
 Type infer_unknown(const OpCall& op);
+// These are the `infer_partial` of an operator whose result has the dtype that its attribute dtype or out_dtype states,
+// else the first tensor's, and of one whose result also has the rank of argument 0.
+Type infer_stated_dtype(const OpCall& op);
+Type infer_stated_dtype_same_rank(const OpCall& op);
 using Inputs = const std::vector<Buffer>&;  // a program's, one for each tensor argument
 // Makes a program of one stage: out[i] = value(x, i), where x are the tensor arguments and out has the type `result`.
 PrimFuncRef compute_program(const OpCall& op, const std::string& name, const Type& result,
                             const std::function<Expr(Inputs x, Axes i)>& value);
-// These complete one attribute of a row's list, found by its name: with_choices gives the values of a string, with_like
-// the attribute that None stands for.
+// These complete one attribute of a row's list, found by its name: with_choices gives the values of a string,
+// with_extension says that Relax does not have it, and with_default_from names the attribute whose value None stands
+// for.
 OpAttr& attr_of(std::vector<OpAttr>& attrs, std::string_view name);
 std::vector<OpAttr> with_choices(std::vector<OpAttr> attrs, std::string_view name,
                                  std::vector<std::string_view> choices);
-std::vector<OpAttr> with_own(std::vector<OpAttr> attrs, std::string_view name);  // Relax does not have this attribute
-std::vector<OpAttr> with_like(std::vector<OpAttr> attrs, std::string_view name, const char* other);
+std::vector<OpAttr> with_extension(std::vector<OpAttr> attrs, std::string_view name);
+std::vector<OpAttr> with_default_from(std::vector<OpAttr> attrs, std::string_view name, const char* other);
 
 // These return a * b and a + b of sizes, simplified. An overflow is an error now, or at run time where the sizes are
 // only known then.
@@ -69,7 +82,17 @@ Expr size_sum(const OpCall& op, const Expr& a, const Expr& b);
 Expr product(const std::vector<Expr>& dims);
 // Returns whether no dim is 0, which is true where all are constants other than 0.
 Expr has_elements(const std::vector<Expr>& dims);
-// Convert lists of constants. as_ints returns nullopt when an expression is not a constant.
+// These return the list with another item at a position, with a new item there, without that item, and with more items
+// behind its last one.
+std::vector<Expr> with_item(std::vector<Expr> list, int64_t at, Expr item);
+std::vector<Expr> with_new_item(std::vector<Expr> list, int64_t at, Expr item);
+std::vector<Expr> without_item(std::vector<Expr> list, int64_t at);
+std::vector<Expr> followed_by(std::vector<Expr> list, const std::vector<Expr>& more);
+// Returns the items at these positions.
+std::vector<Expr> items_at(const std::vector<Expr>& list, const std::vector<int64_t>& positions);
+// Returns first, first + 1, ... end - 1.
+std::vector<int64_t> int_range(int64_t first, int64_t end);
+// These convert lists of constants. as_ints returns nullopt when an expression is not a constant.
 std::vector<Expr> int_imms(const std::vector<int64_t>& values);
 std::optional<std::vector<int64_t>> as_ints(const std::vector<Expr>& values);
 template <class T>

@@ -21,12 +21,9 @@ struct Conv {
   std::vector<Expr> kernel;
   std::vector<Expr> out;  // spatial dims of the result
   std::vector<Expr> in;   // and of the data
+  Layout data_layout, weight_layout, out_layout;
 
-  std::vector<Expr> result() const {
-    std::vector<Expr> dims = {batch, out_channels};
-    dims.insert(dims.end(), out.begin(), out.end());
-    return dims;
-  }
+  std::vector<Expr> result() const { return followed_by({batch, out_channels}, out); }
 };
 
 // Returns n / groups, which must be a whole number.
@@ -43,11 +40,7 @@ Conv check_common(const OpCall& op, const A& attrs, std::string_view kernel_layo
     int64_t rank = (i == 0 ? data_layout : weight_layout).rank();
     if (op.rank(i) != rank) op.fail("{} has rank {}, expected {}", i == 0 ? "data" : "weight", op.rank(i), rank);
   }
-  DType data = op.dtype(0), weight = op.dtype(1);
-  if (data.is_bool() || weight.is_bool()) op.fail("expected numbers, got bool");
-  bool widened = attrs.out_dtype && data.is_integral() && weight.is_integral();
-  if (data != weight && !widened)
-    op.fail("arguments have different dtypes: {} and {}", to_string(data), to_string(weight));
+  DType out_dtype = product_dtype(op, attrs.out_dtype);
   if (attrs.groups < 1) op.fail("groups is {}, expected at least 1", attrs.groups);
   std::vector<Expr> x = data_layout.to_plain(op.shape(0)), w = weight_layout.to_plain(op.shape(1));
   return Conv{.spatial = N,
@@ -55,7 +48,7 @@ Conv check_common(const OpCall& op, const A& attrs, std::string_view kernel_layo
               .dilation = per_dim(op, attrs.dilation, N, "dilation", 1),
               .padding = read_padding(op, attrs.padding, N),
               .groups = attrs.groups,
-              .out_dtype = attrs.out_dtype.value_or(data),
+              .out_dtype = out_dtype,
               .batch = x[0],
               .in_channels = x[1],
               .out_channels = w[0],
@@ -63,23 +56,10 @@ Conv check_common(const OpCall& op, const A& attrs, std::string_view kernel_layo
               .out_per_group = w[1],
               .kernel = {w.begin() + 2, w.end()},
               .out = {},
-              .in = {x.begin() + 2, x.end()}};
-}
-
-template <int N, class A>
-Layout out_layout_of(const OpCall& op, const A& attrs) {
-  return result_layout(op, attrs.out_layout, attrs.data_layout, data_layout_of(N));
-}
-// Returns the call's type, which is the result in its layout.
-template <int N, class A>
-Type conv_type(const OpCall& op, const Conv& conv) {
-  return tensor_type(out_layout_of<N>(op, op.attrs<A>()).from_plain(op, conv.result()), conv.out_dtype);
-}
-// The result has the rank of its layout.
-template <int N, class A>
-Type infer_partial_conv(const OpCall& op) {
-  A attrs = op.attrs<A>();
-  return tensor_type_of_rank(out_layout_of<N>(op, attrs).rank(), attrs.out_dtype ? attrs.out_dtype : op.first_dtype());
+              .in = {x.begin() + 2, x.end()},
+              .data_layout = data_layout,
+              .weight_layout = weight_layout,
+              .out_layout = result_layout(op, attrs.out_layout, attrs.data_layout, data_layout_of(N))};
 }
 
 void check_channels(const OpCall& op, const Expr& weight, const Expr& data) {
@@ -92,7 +72,7 @@ Conv check_conv(const OpCall& op) {
   Conv conv = check_common<N>(op, attrs, kernel_layout_of(N));
   Expr in_data = per_group(op, conv.in_channels, conv.groups, "input");
   // With channels in blocks, the channels of the last block that the weight does not read are padding.
-  int64_t block = Layout(op, attrs.data_layout, data_layout_of(N), "data layout").block_of(1);
+  int64_t block = conv.data_layout.block_of(1);
   auto read = as_int(conv.in_per_group), there = as_int(in_data);
   bool pads = conv.groups == 1 && read && there && *read < *there && *read > *there - block;
   if (!pads) check_channels(op, conv.in_per_group, in_data);
@@ -118,39 +98,31 @@ std::string without_axis(std::string_view layout, char axis) {
   return result;
 }
 
-// The layouts of the three tensors. `reduced` is the weight's layout without the output channels.
-struct ConvLayouts {
-  Layout data, weight, out, reduced;
-};
-template <int N>
-ConvLayouts read_layouts(const OpCall& op, const ConvAttrs<N>& attrs) {
-  std::string plain = kernel_layout_of(N), kernel = attrs.kernel_layout.empty() ? plain : attrs.kernel_layout;
-  return {Layout(op, attrs.data_layout, data_layout_of(N), "data layout"), Layout(op, kernel, plain, "kernel layout"),
-          out_layout_of<N>(op, attrs),
-          Layout(op, without_axis(kernel, 'O'), without_axis(plain, 'O'), "kernel layout")};
+// Returns the name of the reduction block: "conv2d_nchw".
+std::string block_name(std::string_view kind, const Conv& conv, std::string data_layout) {
+  for (char& c : data_layout) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return fmt::format("conv{}d_{}{}", conv.spatial, kind, data_layout);
 }
 
-// Makes the reduction block. Its loops over the result and over the window are in the order of their layouts. `source`
-// has the padded data; weight_at gives the weight's plain indices from the channel and the plain [C / groups,
-// spatial...].
-Buffer contract(ComputeBuilder& b, const OpCall& op, const Conv& conv, const ConvLayouts& layouts,
+// Makes the reduction block. Its loops over the result and over the window are in the order of their layouts, and
+// window_layout is the weight's without the output channels. `source` has the padded data; weight_at gives the weight's
+// plain indices from the channel and the plain [C / groups, spatial...].
+Buffer contract(ComputeBuilder& b, const OpCall& op, const Conv& conv, const Layout& window_layout,
                 const std::string& name, const Buffer& source, const Buffer& weight,
                 const std::vector<int64_t>& strides,
                 const std::function<std::vector<Expr>(const Expr& channel, Axes reduced)>& weight_at) {
   DType dtype = accumulation_dtype(conv.out_dtype);
-  std::vector<Expr> window = {conv.in_per_group};
-  window.insert(window.end(), conv.kernel.begin(), conv.kernel.end());
-  std::vector<Expr> result = layouts.out.from_plain(op, conv.result()),
-                    reduced = layouts.reduced.from_plain(op, window);
+  std::vector<Expr> result = conv.out_layout.from_plain(op, conv.result());
+  std::vector<Expr> reduced = window_layout.from_plain(op, followed_by({conv.in_per_group}, conv.kernel));
   auto product_at = [&](Axes axes, Axes reduced_axes) {
     Analyzer facts = facts_of_axes(axes, result);
     for (size_t d = 0; d < reduced.size(); ++d) facts.bind(cast<Var>(reduced_axes[d]), int_imm(0), reduced[d]);
-    std::vector<Expr> i = layouts.out.to_plain_index(axes), r = layouts.reduced.to_plain_index(reduced_axes);
+    std::vector<Expr> i = conv.out_layout.to_plain_index(axes), r = window_layout.to_plain_index(reduced_axes);
     Expr first = conv.groups == 1 ? int_imm(0) : floor_div(i[1], conv.out_per_group) * conv.in_per_group;
     std::vector<Expr> indices = {i[0], first + r[0]};
     for (size_t d = 0; d < conv.spatial; ++d) indices.push_back(i[d + 2] * strides[d] + r[d + 1] * conv.dilation[d]);
-    return cast_to(load(source, layouts.data.from_plain_index(indices, facts)), dtype) *
-           cast_to(load(weight, layouts.weight.from_plain_index(weight_at(i[1], r), facts)), dtype);
+    return cast_to(load(source, conv.data_layout.from_plain_index(indices, facts)), dtype) *
+           cast_to(load(weight, conv.weight_layout.from_plain_index(weight_at(i[1], r), facts)), dtype);
   };
   Buffer out = b.reduce(name, dtype, result, reduced, zero(dtype), combine_sum, product_at);
   return as_dtype(b, out, conv.out_dtype, name + "_cast");
@@ -160,35 +132,18 @@ template <int N>
 PrimFuncRef lower_conv(const OpCall& op) {
   Conv conv = check_conv<N>(op);
   auto attrs = op.attrs<ConvAttrs<N>>();
-  ConvLayouts layouts = read_layouts<N>(op, attrs);
+  std::string plain = kernel_layout_of(N), kernel = attrs.kernel_layout.empty() ? plain : attrs.kernel_layout;
+  Layout window_layout(op, without_axis(kernel, 'O'), without_axis(plain, 'O'), "kernel layout");
   ComputeBuilder b;
   std::vector<Buffer> x = b.inputs_of(op);
-  std::string name = fmt::format("conv{}d_", N);
-  for (char c : attrs.data_layout) name += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   if (is_int(conv.in_per_group, 0)) op.fail("the data has no channels");
   if (conv.padding.any()) {
     std::vector<Expr> padded = {conv.batch, conv.in_channels};
     for (size_t d = 0; d < N; ++d) padded.push_back(conv.in[d] + (conv.padding.before[d] + conv.padding.after[d]));
-    x[0] = pad_stage(b, op, x[0], layouts.data, conv.padding.before, padded, zero(op.dtype(0)));
+    x[0] = pad_stage(b, op, x[0], conv.data_layout, conv.padding.before, padded, zero(op.dtype(0)));
   }
-  auto weight_at = [](const Expr& channel, Axes r) {
-    std::vector<Expr> indices = r;
-    indices.insert(indices.begin(), channel);
-    return indices;
-  };
-  return b.finish({contract(b, op, conv, layouts, name, x[0], x[1], conv.strides, weight_at)});
-}
-template <int N>
-OpRow conv() {
-  return {.name = fmt::format("relax.nn.conv{}d", N),
-          .doc = fmt::format("convolution of data {} with weight {}; integers accumulate in out_dtype",
-                             data_layout_of(N), kernel_layout_of(N)),
-          .inputs = {{"data", "tensor [N, C, ...]"}, {"weight", "tensor [O, C / groups, ...]"}},
-          .attrs = with_like(op_attrs<ConvAttrs<N>>(), "out_layout", "data_layout"),
-          .pattern = OpPattern::kAnchor,
-          .infer = [](const OpCall& op) { return conv_type<N, ConvAttrs<N>>(op, check_conv<N>(op)); },
-          .infer_partial = infer_partial_conv<N, ConvAttrs<N>>,
-          .legalize = lower_conv<N>};
+  return b.finish({contract(b, op, conv, window_layout, block_name("", conv, attrs.data_layout), x[0], x[1],
+                            conv.strides, [](const Expr& channel, Axes r) { return with_new_item(r, 0, channel); })});
 }
 
 template <int N>
@@ -245,8 +200,6 @@ PrimFuncRef lower_transposed(const OpCall& op) {
   require_layout(op, attrs.data_layout, data_layout_of(N), "data layout");
   require_layout(op, attrs.kernel_layout, transposed_kernel_layout_of(N), "kernel layout");
   require_layout(op, attrs.out_layout.value_or(""), data_layout_of(N), "out layout");
-  ConvLayouts layouts{Layout(N + 2), Layout(N + 2), Layout(N + 2), Layout(N + 1)};
-  constexpr const char* kNames[] = {"conv1d_transpose_ncw", "conv2d_transpose_nchw", "conv3d_transpose_ncdhw"};
   if (is_int(conv.in_channels, 0)) op.fail("the data has no channels");
   ComputeBuilder b;
   std::vector<Buffer> x = b.inputs_of(op);
@@ -257,25 +210,53 @@ PrimFuncRef lower_transposed(const OpCall& op) {
     for (size_t d = 0; d < N; ++d) indices.push_back(conv.kernel[d] - 1 - r[d + 1]);
     return indices;
   };
-  return b.finish({contract(b, op, conv, layouts, kNames[N - 1], source, x[1], std::vector<int64_t>(N, 1), weight_at)});
+  return b.finish({contract(b, op, conv, Layout(N + 1), block_name("transpose_", conv, data_layout_of(N)), source, x[1],
+                            std::vector<int64_t>(N, 1), weight_at)});
+}
+
+template <int N, class A>
+OpRow conv_row(const char* kind, std::string doc, const char* weight, Conv (*check)(const OpCall&),
+               PrimFuncRef (*lower)(const OpCall&)) {
+  return {.name = fmt::format("relax.nn.conv{}d{}", N, kind),
+          .doc = std::move(doc),
+          .inputs = {{"data", "tensor [N, C, ...]"}, {"weight", weight}},
+          .attrs = with_default_from(op_attrs<A>(), "out_layout", "data_layout"),
+          .pattern = OpPattern::kAnchor,
+          .infer =
+              [=](const OpCall& op) {
+                Conv conv = check(op);
+                return tensor_type(conv.out_layout.from_plain(op, conv.result()), conv.out_dtype);
+              },
+          .infer_partial =
+              [](const OpCall& op) {
+                A attrs = op.attrs<A>();
+                Layout out = result_layout(op, attrs.out_layout, attrs.data_layout, data_layout_of(N));
+                return tensor_type_of_rank(out.rank(), tensor_dtype(infer_stated_dtype(op)));
+              },
+          .legalize = lower};
 }
 template <int N>
-OpRow conv_transpose() {
-  return {.name = fmt::format("relax.nn.conv{}d_transpose", N),
-          .doc = fmt::format("transposed convolution (gradient of conv) of data {} with weight {}", data_layout_of(N),
-                             transposed_kernel_layout_of(N)),
-          .inputs = {{"data", "tensor [N, C, ...]"}, {"weight", "tensor [C, O / groups, ...]"}},
-          .attrs = with_like(op_attrs<ConvTransposeAttrs<N>>(), "out_layout", "data_layout"),
-          .pattern = OpPattern::kAnchor,
-          .infer = [](const OpCall& op) { return conv_type<N, ConvTransposeAttrs<N>>(op, check_transposed<N>(op)); },
-          .infer_partial = infer_partial_conv<N, ConvTransposeAttrs<N>>,
-          .legalize = lower_transposed<N>};
+void add_convolutions(std::vector<OpRow>& rows) {
+  rows.push_back(
+      conv_row<N, ConvAttrs<N>>("",
+                                fmt::format("convolution of data {} with weight {}; integers accumulate in out_dtype",
+                                            data_layout_of(N), kernel_layout_of(N)),
+                                "tensor [O, C / groups, ...]", check_conv<N>, lower_conv<N>));
+  rows.push_back(conv_row<N, ConvTransposeAttrs<N>>(
+      "_transpose",
+      fmt::format("transposed convolution (gradient of conv) of data {} with weight {}", data_layout_of(N),
+                  transposed_kernel_layout_of(N)),
+      "tensor [C, O / groups, ...]", check_transposed<N>, lower_transposed<N>));
 }
 
 }  // namespace
 
 std::vector<OpRow> convolution_ops() {
-  return {conv<1>(), conv<2>(), conv<3>(), conv_transpose<1>(), conv_transpose<2>(), conv_transpose<3>()};
+  std::vector<OpRow> rows;
+  add_convolutions<1>(rows);
+  add_convolutions<2>(rows);
+  add_convolutions<3>(rows);
+  return rows;
 }
 
 }  // namespace relaxc

@@ -40,10 +40,6 @@ OpRow constant_fill(const char* name, const char* doc, double value) {
 
 // The result has the shape and dtype of x, unless the attribute gives another dtype.
 DType like_dtype(const OpCall& op) { return op.attrs<DTypeAttrs>().dtype.value_or(op.dtype(0)); }
-Type infer_partial_like(const OpCall& op) {
-  std::optional<DType> stated = op.attrs<DTypeAttrs>().dtype;
-  return infer_same_rank(op, 0, stated ? stated : op.first_dtype());
-}
 Type infer_like(const OpCall& op) { return tensor_type(op.shape(0), like_dtype(op)); }
 using LikeValue = std::function<Expr(const OpCall&, Inputs, Axes, DType)>;
 OpRow like(const char* name, const char* doc, const std::vector<OpInput>& more, const LikeValue& value) {
@@ -55,7 +51,7 @@ OpRow like(const char* name, const char* doc, const std::vector<OpInput>& more, 
           .attrs = op_attrs<DTypeAttrs>(),
           .pattern = OpPattern::kInjective,
           .infer = infer_like,
-          .infer_partial = infer_partial_like,
+          .infer_partial = infer_stated_dtype_same_rank,
           .legalize = [=](const OpCall& op) {
             return compute_program(op, "T_like", infer_like(op),
                                    [&](Inputs x, Axes i) { return value(op, x, i, like_dtype(op)); });
@@ -249,11 +245,7 @@ std::vector<OpRow> create_ops() {
        .attrs = op_attrs<DTypeAttrs>(),
        .pattern = injective,
        .infer = infer_full,
-       .infer_partial =
-           [](const OpCall& op) {
-             std::optional<DType> stated = op.attrs<DTypeAttrs>().dtype;
-             return infer_unranked(stated ? stated : tensor_dtype(op.arg(1).type()));
-           },
+       .infer_partial = infer_stated_dtype,
        .legalize = lower_full},
       full_like(),
       constant_fill("relax.zeros", "every element is 0", 0),

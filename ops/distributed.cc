@@ -46,10 +46,6 @@ Type infer_redistribute(const OpCall& op) {
   if (!spread) op.fail("expected a distributed tensor");
   return make(DTensorType{spread->tensor, attrs.device_mesh, attrs.placement});
 }
-Type infer_local_view(const OpCall& op) {
-  if (op.call.type_args.empty()) op.fail("the output type is missing");
-  return op.call.type_args.size() == 1 ? op.call.type_args[0] : tuple_type(op.call.type_args);
-}
 
 }  // namespace
 
@@ -77,7 +73,7 @@ std::vector<OpRow> distributed_ops() {
        .attrs = op_attrs<PartAttrs>(),
        .infer = infer_part},
       {.name = "relax.dist.annotate_sharding",
-       .doc = "the tensor itself, with how it is to be spread over a mesh",
+       .doc = "the tensor itself, with its placement on a mesh",
        .inputs = input,
        .attrs = plan,
        .infer = infer_annotate},
@@ -96,7 +92,7 @@ std::vector<OpRow> distributed_ops() {
        .inputs = {{"gvar", "the program"},
                   {"args", "tuple of tensors"},
                   {"tir_vars", "shape: scalar arguments", OpInput::Arity::kOptional}},
-       .infer = infer_local_view},
+       .infer = infer_stated},
   };
 }
 

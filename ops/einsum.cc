@@ -30,15 +30,6 @@ struct Equation {
 constexpr std::string_view kEllipsis = "...";
 bool has_ellipsis(const std::string& term) { return term.find(kEllipsis) != std::string::npos; }
 
-std::vector<Expr> operand_list(const OpCall& op) {
-  if (const Tuple* tuple = op.arg(0).as<Tuple>()) return tuple->items;
-  const TupleType* type = op.arg(0).type().as<TupleType>();
-  if (!type) op.fail("expected a tuple of tensors");
-  std::vector<Expr> items;
-  for (size_t i = 0; i < type->items.size(); ++i) items.push_back(tuple_get(op.arg(0), static_cast<int64_t>(i)));
-  return items;
-}
-
 // Returns the labels of one term. `rank` tells how many dims the ellipsis stands for.
 std::vector<Label> parse_term(const OpCall& op, const std::string& term, size_t rank) {
   size_t dots = term.find(kEllipsis), letters = term.size() - (has_ellipsis(term) ? kEllipsis.size() : 0);
@@ -78,7 +69,7 @@ std::vector<std::string> split_terms(const std::string& text) {
   return terms;
 }
 
-Equation parse(const OpCall& op, const std::vector<Expr>& operands) {
+Equation parse(const OpCall& op, const std::vector<Type>& operands) {
   std::string text = op.attrs<EinsumAttrs>().subscripts;
   std::erase(text, ' ');
   size_t arrow = text.find("->");
@@ -90,15 +81,14 @@ Equation parse(const OpCall& op, const std::vector<Expr>& operands) {
   std::map<Label, int> uses;
   size_t ellipsis = 0;
   for (size_t i = 0; i < operands.size(); ++i) {
-    const std::vector<Expr>* shape = known_shape(operands[i].type());
-    if (!shape) op.fail("the shape of operand {} is not known; give it with match_cast", i);
-    std::vector<Label> labels = parse_term(op, terms[i], shape->size());
+    const std::vector<Expr>& shape = *known_shape(operands[i]);
+    std::vector<Label> labels = parse_term(op, terms[i], shape.size());
     for (size_t d = 0; d < labels.size(); ++d) {
       const Label& label = labels[d];
       if (label.letter == 0) ellipsis = std::max(ellipsis, label.from_right + 1);
       if (uses[label]++ == 0) order.push_back(label);
-      auto [it, is_new] = equation.extents.emplace(label, (*shape)[d]);
-      if (!is_new) it->second = broadcast_shapes(op, {it->second}, {(*shape)[d]})[0];  // a dim of 1 broadcasts
+      auto [it, is_new] = equation.extents.emplace(label, shape[d]);
+      if (!is_new) it->second = broadcast_shapes(op, {it->second}, {shape[d]})[0];  // a dim of 1 broadcasts
     }
     equation.operands.push_back(std::move(labels));
   }
@@ -116,28 +106,18 @@ Equation parse(const OpCall& op, const std::vector<Expr>& operands) {
   return equation;
 }
 
-DType operand_dtype(const OpCall& op, const std::vector<Expr>& operands) {
-  if (operands.empty()) op.fail("expected at least one operand");
-  std::optional<DType> dtype = tensor_dtype(operands[0].type());
-  for (const Expr& operand : operands) {
-    std::optional<DType> other = tensor_dtype(operand.type());
-    if (!dtype || !other) op.fail("the dtype of an operand is not known; give it with match_cast");
-    if (*dtype != *other) op.fail("operands have different dtypes: {} and {}", to_string(*dtype), to_string(*other));
-  }
-  if (dtype->is_bool()) op.fail("expected numbers, got bool");
-  return *dtype;
+DType einsum_dtype(const OpCall& op, const std::vector<Type>& operands) {
+  DType dtype = common_dtype(op, operands);
+  kNumbers.check(op, dtype);
+  return dtype;
 }
 
 PrimFuncRef lower(const OpCall& op) {
-  std::vector<Expr> operands = operand_list(op);
+  std::vector<Type> operands = tensor_list(op, 0);
   Equation equation = parse(op, operands);
-  DType out_dtype = operand_dtype(op, operands);
+  DType out_dtype = einsum_dtype(op, operands);
   ComputeBuilder b;
-  std::vector<Buffer> x;
-  for (size_t i = 0; i < operands.size(); ++i) {
-    const Var* var = operands[i].as<Var>();
-    x.push_back(b.input(var ? var->name : fmt::format("input{}", i), out_dtype, *known_shape(operands[i].type())));
-  }
+  std::vector<Buffer> x = inputs_of_tuple(b, op);
   auto product_of_elements = [&](Axes i, Axes r, DType dtype) {
     std::map<Label, Expr> axis;
     for (size_t d = 0; d < equation.result.size(); ++d) axis.emplace(equation.result[d], i[d]);
@@ -164,12 +144,9 @@ PrimFuncRef lower(const OpCall& op) {
     return product(0, x.size());
   };
   std::vector<Expr> shape = equation.dims(equation.result), summed = equation.dims(equation.summed);
-  bool is_empty = std::any_of(summed.begin(), summed.end(), [](const Expr& dim) { return is_int(dim, 0); });
-  if (summed.empty() || is_empty) {
-    return b.finish({b.compute("T_einsum", out_dtype, shape, [&](Axes i) {
-      return is_empty ? zero(out_dtype) : product_of_elements(i, {}, out_dtype);
-    })});
-  }
+  if (summed.empty())
+    return b.finish(
+        {b.compute("T_einsum", out_dtype, shape, [&](Axes i) { return product_of_elements(i, {}, out_dtype); })});
   DType dtype = accumulation_dtype(out_dtype);
   Buffer out = b.reduce("T_einsum", dtype, shape, summed, zero(dtype), combine_sum,
                         [&](Axes i, Axes r) { return product_of_elements(i, r, dtype); });
@@ -186,9 +163,9 @@ std::vector<OpRow> einsum_ops() {
            .pattern = OpPattern::kAnchor,
            .infer =
                [](const OpCall& op) {
-                 std::vector<Expr> operands = operand_list(op);
+                 std::vector<Type> operands = tensor_list(op, 0);
                  Equation equation = parse(op, operands);
-                 return tensor_type(equation.dims(equation.result), operand_dtype(op, operands));
+                 return tensor_type(equation.dims(equation.result), einsum_dtype(op, operands));
                },
            .legalize = lower}};
 }

@@ -11,7 +11,6 @@ using ScalarFn = std::function<Expr(const std::vector<Expr>&)>;
 
 // Operands are tensors, or scalars that stand for tensors of rank 0.
 bool is_scalar(const OpCall& op, size_t i) { return op.arg(i).type().is<PrimType>(); }
-DType operand_dtype(const OpCall& op, size_t i) { return is_scalar(op, i) ? dtype_of(op.arg(i)) : op.dtype(i); }
 std::vector<Expr> broadcast_operands(const OpCall& op) {
   std::vector<Expr> shape;
   for (size_t i = 0; i < op.size(); ++i) {
@@ -26,41 +25,32 @@ DType result_dtype(const ScalarFn& scalar, size_t operands, DType dtype, size_t 
   return dtype_of(scalar(probes));
 }
 
-// The rank is known where the ranks of all operands are. The dtype follows from that of any operand; that of a
-// comparison is always bool.
-Type infer_partly(const OpCall& op, const Domain& domain, const ScalarFn& scalar, size_t bools) {
+// Infers as much of the type as the operands tell. The rank is known where the ranks of all operands are. The dtype
+// follows from that of any operand; that of a comparison is always bool.
+Type infer_elementwise(const OpCall& op, const Domain& domain, const ScalarFn& scalar, size_t bools) {
   int64_t rank = 0;
-  std::optional<DType> dtype;
-  bool has_shapes = true;
+  std::optional<DType> common;
+  bool has_shapes = true, has_tensors = false;
   for (size_t i = 0; i < op.size(); ++i) {
-    const Type& type = op.arg(i).type();
-    has_shapes = has_shapes && (is_scalar(op, i) || known_shape(type));
+    const Type& type = op.type(i);
+    if (!type.is<TensorType>() && !is_scalar(op, i)) op.dtype(i);  // reports that it is not a tensor
     int64_t other = is_scalar(op, i) ? 0 : known_rank(type);
     rank = rank < 0 || other < 0 ? -1 : std::max(rank, other);
-    if (i >= bools && !dtype) dtype = is_scalar(op, i) ? dtype_of(op.arg(i)) : tensor_dtype(type);
-  }
-  if (dtype) {
+    has_shapes = has_shapes && (is_scalar(op, i) || known_shape(type));
+    has_tensors = has_tensors || !is_scalar(op, i);
+    std::optional<DType> dtype = is_scalar(op, i) ? dtype_of(op.arg(i)) : tensor_dtype(type);
+    if (!dtype) continue;
+    if (i < bools && !dtype->is_bool()) op.fail("expected bool for argument {}, got {}", i, to_string(*dtype));
+    if (i < bools) continue;
     domain.check(op, *dtype);
-    return tensor_type_of_rank(rank, result_dtype(scalar, op.size(), *dtype, bools));
+    if (common.value_or(*dtype) != *dtype)
+      op.fail("arguments have different dtypes: {} and {}", to_string(*common), to_string(*dtype));
+    common = dtype;
   }
-  bool gives_bool = result_dtype(scalar, op.size(), domain.example, bools).is_bool();
-  std::optional<DType> result = gives_bool ? std::optional(kBool) : std::nullopt;
+  std::optional<DType> result = result_dtype(scalar, op.size(), common.value_or(domain.example), bools);
+  if (!common && !result->is_bool()) result.reset();
+  if (!has_tensors) return prim_type(*result);
   return has_shapes ? tensor_type(broadcast_operands(op), result) : tensor_type_of_rank(rank, result);
-}
-Type infer_wholly(const OpCall& op, const Domain& domain, const ScalarFn& scalar, size_t bools) {
-  bool scalars = true;
-  for (size_t i = 0; i < op.size(); ++i) {
-    DType dtype = operand_dtype(op, i), first = operand_dtype(op, bools);
-    scalars = scalars && is_scalar(op, i);
-    if (i < bools) {
-      if (!dtype.is_bool()) op.fail("expected bool for argument {}, got {}", i, to_string(dtype));
-      continue;
-    }
-    domain.check(op, dtype);
-    if (dtype != first) op.fail("arguments have different dtypes: {} and {}", to_string(first), to_string(dtype));
-  }
-  DType result = result_dtype(scalar, op.size(), operand_dtype(op, bools), bools);
-  return scalars ? prim_type(result) : tensor_type(broadcast_operands(op), result);
 }
 
 // Returns the name of the stage that computes an operator: "T_relu" for "relax.nn.relu".
@@ -75,11 +65,10 @@ OpRow elementwise(const std::string& name, const char* onnx, const char* doc, st
           .onnx = onnx,
           .inputs = inputs,
           .pattern = inputs.size() == 1 ? OpPattern::kElementwise : OpPattern::kBroadcast,
-          .infer = [=](const OpCall& op) { return infer_wholly(op, domain, scalar, bools); },
-          .infer_partial = [=](const OpCall& op) { return infer_partly(op, domain, scalar, bools); },
+          .infer = [=](const OpCall& op) { return infer_elementwise(op, domain, scalar, bools); },
           .legalize =
               [=](const OpCall& op) {
-                Type result = infer_wholly(op, domain, scalar, bools);
+                Type result = infer_elementwise(op, domain, scalar, bools);
                 if (result.is<PrimType>()) op.unsupported("all operands are scalars");
                 return compute_program(op, stage_name(name), result, [&](Inputs x, Axes axes) {
                   std::vector<Expr> values;
@@ -175,7 +164,6 @@ OpRow parametric(const std::string& name, const char* onnx, const char* doc, Exp
 }
 
 Type infer_cast(const OpCall& op) { return tensor_type(op.shape(0), op.attrs<CastAttrs>().dtype); }
-Type infer_partial_cast(const OpCall& op) { return infer_same_rank(op, 0, op.attrs<CastAttrs>().dtype); }
 PrimFuncRef lower_cast(const OpCall& op) {
   DType dtype = op.attrs<CastAttrs>().dtype;
   return compute_program(op, "T_cast", infer_cast(op), [&](Inputs x, Axes i) { return cast_to(at(x[0], i), dtype); });
@@ -286,15 +274,15 @@ std::vector<OpRow> elementwise_ops() {
       binary_op("atan2", "", "angle of the point (x2, x1)", kFloats,
                 [](const Expr& a, const Expr& b) { return intrinsic("tir.atan2", {a, b}, dtype_of(a)); }),
       binary_op("log_add_exp", "", "log(exp(x1) + exp(x2)), without overflow", kFloats, log_add_exp),
-      elementwise("ewise_fma", "", "x1 * x2 + x3", {{"x1", "factor"}, {"x2", "factor"}, {"x3", "what is added"}},
-                  kNumbers, [](const std::vector<Expr>& x) { return x[0] * x[1] + x[2]; }),
+      elementwise("ewise_fma", "", "x1 * x2 + x3", {{"x1", "factor"}, {"x2", "factor"}, {"x3", "summand"}}, kNumbers,
+                  [](const std::vector<Expr>& x) { return x[0] * x[1] + x[2]; }),
       elementwise(
           "where", "", "x1 where the condition holds, else x2",
           {{"condition", "bool tensor"}, {"x1", "taken where true"}, {"x2", "taken where false"}}, kAnyDType,
           [](const std::vector<Expr>& x) { return select(x[0], x[1], x[2]); }, 1),
       {.name = "relax.nn.prelu",
        .doc = "x above 0, alpha * x below",
-       .inputs = {{"data", "the tensor"}, {"alpha", "a slope for each element of the axis, or what broadcasts"}},
+       .inputs = {{"data", "the tensor"}, {"alpha", "a slope for each element of the axis, or one that broadcasts"}},
        .attrs = op_attrs<PReluAttrs>(),
        .pattern = OpPattern::kBroadcast,
        .infer = infer_prelu,
@@ -311,14 +299,14 @@ std::vector<OpRow> elementwise_ops() {
        .attrs = op_attrs<DTypeAttrs>(),
        .pattern = OpPattern::kElementwise,
        .infer = infer_cast,
-       .infer_partial = infer_partial_cast,
+       .infer_partial = infer_stated_dtype_same_rank,
        .legalize = lower_cast},
       {.name = "relax.wrap_param",
        .doc = "a parameter kept in another dtype, converted where it is used",
        .inputs = {{"data", "the tensor"}},
        .attrs = op_attrs<FillAttrs>(),
        .infer = infer_cast,
-       .infer_partial = infer_partial_cast},
+       .infer_partial = infer_stated_dtype_same_rank},
   };
 }
 

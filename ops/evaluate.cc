@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/op_names.h"
 #include "ir/visit.h"
 #include "ops/common.h"
 
@@ -65,18 +66,13 @@ Known cast_scalar(const Expr& e, DType to) {
 
 Known float_binary(BinaryOp op, const Expr& a, const Expr& b) {
   using enum BinaryOp;
+  if (op != kAdd && op != kSub && op != kMul && op != kDiv) return std::nullopt;
+  auto result = [op](const auto& x, const auto& y) { return op == kAdd ? x + y : op == kSub ? x - y : x * y; };
   DType dtype = dtype_of(a);
-  if (auto x = float_value(a), y = float_value(b); x && y) {
-    if (op == kAdd) return float_imm(*x + *y, dtype);
-    if (op == kSub) return float_imm(*x - *y, dtype);
-    if (op == kMul) return float_imm(*x * *y, dtype);
-    return op == kDiv ? Known(float_imm(*x / *y, dtype)) : std::nullopt;
-  }
+  auto x = float_value(a), y = float_value(b);
+  if (x && y) return float_imm(op == kDiv ? *x / *y : result(*x, *y), dtype);
   Known m = integer_of(a), n = integer_of(b);
-  if (!m || !n) return std::nullopt;
-  if (op == kAdd) return float_of(*m + *n, dtype);
-  if (op == kSub) return float_of(*m - *n, dtype);
-  return op == kMul ? Known(float_of(*m * *n, dtype)) : std::nullopt;
+  return m && n && op != kDiv ? Known(float_of(result(*m, *n), dtype)) : std::nullopt;
 }
 Known bool_binary(BinaryOp op, const Expr& a, const Expr& b) {
   bool differs = op == BinaryOp::kNE;
@@ -92,7 +88,7 @@ Known int_division(BinaryOp op, const Expr& a, const Expr& b, const Analyzer& fa
   if (op == BinaryOp::kFloorDiv) return floor_div(a, b);
   if (op == BinaryOp::kFloorMod) return floor_mod(a, b);
   bool divides = op == BinaryOp::kDiv;
-  if (dividend && divisor) return int_imm(divides ? *dividend / *divisor : *dividend % *divisor);
+  if (dividend && divisor) return folded_binary(op, a, b);
   if (facts.bounds(a).min >= 0 && facts.bounds(b).min >= 0) return divides ? floor_div(a, b) : floor_mod(a, b);
   return divides ? Known(binary(op, a, b)) : std::nullopt;
 }
@@ -101,16 +97,10 @@ Known int_binary(BinaryOp op, const Expr& a, const Expr& b, const Analyzer& fact
   if (op == kAdd) return a + b;
   if (op == kSub) return a - b;
   if (op == kMul) return a * b;
-  if (op == kMin) return min(a, b);
-  if (op == kMax) return max(a, b);
-  if (op == kEQ) return facts.can_prove_equal(a, b) ? bool_imm(true) : facts.simplify(equal(a, b));
-  if (op == kNE) return facts.can_prove_equal(a, b) ? bool_imm(false) : facts.simplify(not_equal(a, b));
-  if (op == kLT) return a < b;
-  if (op == kLE) return a <= b;
-  if (op == kGT) return a > b;
-  if (op == kGE) return a >= b;
-  bool divides = op == kDiv || op == kTruncMod || op == kFloorDiv || op == kFloorMod;
-  return divides ? int_division(op, a, b, facts) : std::nullopt;
+  if (is_division(op)) return int_division(op, a, b, facts);
+  if (op > kGE) return std::nullopt;  // operators on bits
+  if (op != kEQ && op != kNE) return folded_binary(op, a, b);
+  return facts.can_prove_equal(a, b) ? bool_imm(op == kEQ) : facts.simplify(binary(op, a, b));
 }
 
 // A whole number stays as it is; other numbers are rounded.
@@ -153,7 +143,7 @@ class Evaluation {
   bool run(const Stmt& stmt) {
     if (++steps_ > kMostSteps) return false;
     if (const Seq* node = stmt.as<Seq>())
-      return std::all_of(node->stmts.begin(), node->stmts.end(), [&](const Stmt& s) { return run(s); });
+      return std::ranges::all_of(node->stmts, [&](const Stmt& s) { return run(s); });
     if (const For* node = stmt.as<For>()) return run_loop(*node);
     if (const Block* node = stmt.as<Block>()) return run_block(*node);
     if (const BufferStore* node = stmt.as<BufferStore>()) return run_store(*node);
@@ -195,9 +185,7 @@ class Evaluation {
       bind(axis.var, int_imm(*value));
       begins = begins && (axis.kind != IterKind::kReduce || *value == *first);
     }
-    for (const Buffer& buffer : node.alloc_buffers) {
-      if (!allocate(buffer)) return false;
-    }
+    if (!std::ranges::all_of(node.alloc_buffers, [&](const Buffer& buffer) { return allocate(buffer); })) return false;
     return (!node.init || !begins || run(*node.init)) && run(node.body);
   }
   bool run_store(const BufferStore& node) {

@@ -10,18 +10,15 @@ namespace relaxc {
 
 namespace {
 
-// Calls give their outputs as type arguments. Some may leave them out.
-Type infer_from_type_args(const OpCall& op, const std::optional<Type>& without = std::nullopt) {
-  const std::vector<Type>& types = op.call.type_args;
-  if (types.empty() && !without) op.fail("the output type is missing");
-  return types.empty() ? *without : types.size() == 1 ? types[0] : tuple_type(types);
+Type infer_nothing(const OpCall&) { return tuple_type({}); }
+// Calls give the types of their outputs as type arguments. Some may leave them out.
+template <Type (*otherwise)(const OpCall&)>
+Type infer_stated_or(const OpCall& op) {
+  return op.call.type_args.empty() ? otherwise(op) : infer_stated(op);
 }
-Type infer_stated(const OpCall& op) { return infer_from_type_args(op); }
-Type infer_stated_or_object(const OpCall& op) { return infer_from_type_args(op, object_type()); }
-Type infer_stated_or_nothing(const OpCall& op) { return infer_from_type_args(op, tuple_type({})); }
 Type infer_call_tir(const OpCall& op) {
   if (op.size() > 1 && !op.arg(1).type().is<TupleType>()) op.fail("the inputs must be a tuple");
-  return infer_from_type_args(op);
+  return infer_stated(op);
 }
 
 void require_tensor(const OpCall& op) {
@@ -64,7 +61,7 @@ Type infer_call_tir_inplace(const OpCall& op) {
   return result;
 }
 Type infer_call_inplace_packed(const OpCall& op) {
-  Type result = infer_from_type_args(op);
+  Type result = infer_stated(op);
   check_inplace(op, op.size() - 1);
   return result;
 }
@@ -94,7 +91,7 @@ Type infer_view(const OpCall& op) {
   return tensor_type(op.shape(0), dtype);
 }
 OpRow inspect(const char* name, const char* doc, DType result, bool takes_axis = false) {
-  std::vector<OpInput> inputs = {{"tensor", "what is asked"}};
+  std::vector<OpInput> inputs = {{"tensor", "the tensor"}};
   if (takes_axis) inputs.push_back({"axis", "int64 scalar"});
   auto infer = [=](const OpCall& op) {
     require_tensor(op);
@@ -122,10 +119,19 @@ Type infer_alloc_tensor(const OpCall& op) {
   require_bytes(op, 1);
   return tensor_of_shape(op, 2, dtype_argument(op, 3));
 }
-Type infer_nothing(const OpCall&) { return tuple_type({}); }
-Type infer_object(const OpCall&) { return object_type(); }
-OpRow end_of_life(const char* name, const char* doc, const OpInput& input) {
-  return {.name = name, .doc = doc, .inputs = {input}, .pure = false, .infer = infer_nothing};
+// Makes the row of a call whose type does not depend on the operands.
+OpRow call_row(const char* name, const char* doc, std::vector<OpInput> inputs, Type (*infer)(const OpCall&),
+               std::vector<OpAttr> attrs = {}) {
+  return {.name = name,
+          .doc = doc,
+          .inputs = std::move(inputs),
+          .attrs = std::move(attrs),
+          .infer = infer,
+          .infer_partial = infer};
+}
+OpRow impure(OpRow row) {
+  row.pure = false;
+  return row;
 }
 Type infer_tensor_item(const OpCall& op) {
   DType dtype = op.dtype(0);
@@ -152,66 +158,31 @@ std::vector<OpRow> graph_ops() {
       device{"runtime_device_index", "0: the only one", Arity::kOptional},
       scope{"storage_scope", "\"global\"", Arity::kOptional}, storage{"storage", "the block"},
       tensor{"x", "the tensor"};
-  // Their types do not depend on the operands.
-  std::vector<OpRow> rows = {
-      {.name = "relax.call_tir",
-       .doc = "a tensor program of this module; outputs are made by the caller",
-       .inputs = {{"gvar", "the program"}, inputs, scalars},
-       .infer = infer_call_tir},
-      {.name = "relax.call_dps_packed",
-       .doc = "an external kernel with the C ABI; outputs are made by the caller",
-       .inputs = {{"func", "the kernel"}, inputs, scalars},
-       .infer = infer_call_tir},
-      {.name = "relax.call_pure_packed",
-       .doc = "an external function without side effects",
-       .inputs = {{"func", "the function"}, {"args", "its arguments", Arity::kVariadic}},
-       .infer = infer_stated_or_object},
-      {.name = "relax.vm.call_tir_dyn",
-       .doc = "a tensor program, with its scalar arguments last as a shape",
-       .inputs = {{"func", "the program"}, inputs},
-       .pure = false,
-       .infer = infer_nothing},
-      {.name = "relax.call_tir_inplace",
-       .doc = "a tensor program that overwrites inputs",
-       .inputs = {{"gvar", "the program"}, inputs, scalars},
-       .attrs = op_attrs<InplaceAttrs>(),
-       .infer = infer_call_tir_inplace},
-      {.name = "relax.call_tir_with_grad",
-       .doc = "call_tir with the name of its gradient",
-       .inputs = {{"gvar", "the program"}, inputs, scalars},
-       .attrs = op_attrs<GradientAttrs>(),
-       .infer = infer_call_tir},
-      {.name = "relax.call_inplace_packed",
-       .doc = "an external function that overwrites arguments",
-       .inputs = {{"func", "the function"}, {"args", "its arguments", Arity::kVariadic}},
-       .attrs = op_attrs<InplaceAttrs>(),
-       .infer = infer_call_inplace_packed},
-      {.name = "relax.call_py_func",
-       .doc = "a Python function",
-       .inputs = {{"func_name", "its name"}, inputs},
-       .pure = false,
-       .infer = infer_stated},
-      {.name = "relax.call_builtin_with_ctx",
-       .doc = "a function of the virtual machine",
-       .inputs = {{"func", "the function"}, inputs},
-       .pure = false,
-       .infer = infer_stated_or_nothing},
-      {.name = "relax.make_closure",
-       .doc = "a function with the values that it captures",
-       .inputs = {{"func", "the function"}, inputs},
-       .infer = infer_object},
-      {.name = "relax.invoke_closure",
-       .doc = "a call of a closure",
-       .inputs = {{"closure", "the closure"}, inputs},
-       .pure = false,
-       .infer = infer_stated_or_object},
-      {.name = "relax.invoke_pure_closure",
-       .doc = "a call of a closure without side effects",
-       .inputs = {{"closure", "the closure"}, inputs},
-       .infer = infer_stated_or_object},
-  };
-  for (OpRow& row : rows) row.infer_partial = row.infer;
-  const std::vector<OpRow> others = {
+  const OpInput program{"gvar", "the program"}, function{"func", "the function"}, closure{"closure", "the closure"},
+      arguments{"args", "its arguments", Arity::kVariadic};
+  return {
+      call_row("relax.call_tir", "a tensor program of this module; outputs are made by the caller",
+               {program, inputs, scalars}, infer_call_tir),
+      call_row("relax.call_dps_packed", "an external kernel with the C ABI; outputs are made by the caller",
+               {{"func", "the kernel"}, inputs, scalars}, infer_call_tir),
+      call_row("relax.call_pure_packed", "an external function without side effects", {function, arguments},
+               infer_stated_or<infer_unknown>),
+      impure(call_row("relax.vm.call_tir_dyn", "a tensor program, with its scalar arguments last as a shape",
+                      {{"func", "the program"}, inputs}, infer_nothing)),
+      call_row("relax.call_tir_inplace", "a tensor program that overwrites inputs", {program, inputs, scalars},
+               infer_call_tir_inplace, op_attrs<InplaceAttrs>()),
+      call_row("relax.call_tir_with_grad", "call_tir with the name of its gradient", {program, inputs, scalars},
+               infer_call_tir, op_attrs<GradientAttrs>()),
+      call_row("relax.call_inplace_packed", "an external function that overwrites arguments", {function, arguments},
+               infer_call_inplace_packed, op_attrs<InplaceAttrs>()),
+      impure(call_row("relax.call_py_func", "a Python function", {{"func_name", "its name"}, inputs}, infer_stated)),
+      impure(call_row("relax.call_builtin_with_ctx", "a function of the virtual machine", {function, inputs},
+                      infer_stated_or<infer_nothing>)),
+      call_row("relax.make_closure", "a function with the values that it captures", {function, inputs}, infer_unknown),
+      impure(
+          call_row("relax.invoke_closure", "a call of a closure", {closure, inputs}, infer_stated_or<infer_unknown>)),
+      call_row("relax.invoke_pure_closure", "a call of a closure without side effects", {closure, inputs},
+               infer_stated_or<infer_unknown>),
       {.name = "relax.shape_of",
        .doc = "the dims of a tensor as a shape",
        .inputs = {{"expr", "the tensor"}},
@@ -237,15 +208,16 @@ std::vector<OpRow> graph_ops() {
        .inputs = {{"size", "in bytes"},
                   {"virtual_device_index", "0: the only one", Arity::kOptional},
                   scope,
-                  {"dtype", "of what it is for", Arity::kOptional}},
+                  {"dtype", "of its contents", Arity::kOptional}},
        .infer = infer_alloc_storage},
       {.name = "relax.memory.alloc_tensor",
        .doc = "a tensor at an offset (a multiple of 64) of a storage",
        .inputs = {storage, {"offset", "in bytes"}, {"shape", "its dims"}, {"dtype", "of its elements"}, device},
        .infer = infer_alloc_tensor,
        .infer_partial = infer_unknown},
-      end_of_life("relax.memory.kill_storage", "the end of a storage's life", storage),
-      end_of_life("relax.memory.kill_tensor", "the end of a tensor's life", {"tensor", "it"}),
+      impure(call_row("relax.memory.kill_storage", "the end of a storage's life", {storage}, infer_nothing)),
+      impure(call_row("relax.memory.kill_tensor", "the end of a tensor's life", {{"tensor", "the tensor"}},
+                      infer_nothing)),
       {.name = "relax.memory.view",
        .doc = "the same memory under another shape, dtype or offset",
        .inputs = {{"data", "the tensor"},
@@ -260,22 +232,21 @@ std::vector<OpRow> graph_ops() {
        .infer = infer_like_first},
       {.name = "relax.vm.alloc_storage",
        .doc = "a block of memory on a device",
-       .inputs =
-           {{"size", "shape of one item: bytes"}, device, {"dtype", "of what it is for", Arity::kOptional}, scope},
+       .inputs = {{"size", "shape of one item: bytes"}, device, {"dtype", "of its contents", Arity::kOptional}, scope},
        .infer = infer_alloc_storage},
       {.name = "relax.vm.alloc_tensor",
        .doc = "a tensor at an offset of a storage",
        .inputs = {storage, {"offset", "in bytes"}, {"shape", "its dims"}, {"dtype", "of its elements"}, device},
        .infer = infer_alloc_tensor,
        .infer_partial = infer_unknown},
-      end_of_life("relax.vm.kill_object", "the end of an object's life", {"obj", "the object"}),
+      impure(call_row("relax.vm.kill_object", "the end of an object's life", {{"obj", "the object"}}, infer_nothing)),
       {.name = "relax.builtin.stop_lift_params",
-       .doc = "the tensor itself; what uses it is not computed ahead",
+       .doc = "the tensor itself; operators that use it are not computed ahead",
        .inputs = {tensor},
        .infer = infer_like_first},
-      {.name = "relax.null_value", .doc = "the value that stands for nothing", .infer = infer_object},
+      {.name = "relax.null_value", .doc = "the value that stands for nothing", .infer = infer_unknown},
       {.name = "relax.size",
-       .doc = "how many elements, as an int64 tensor of rank 0",
+       .doc = "the number of elements, as an int64 tensor of rank 0",
        .inputs = {{"expr", "the tensor"}},
        .infer = infer_size},
       {.name = "relax.to_vdevice",
@@ -284,7 +255,7 @@ std::vector<OpRow> graph_ops() {
        .attrs = op_attrs<DeviceAttrs>(),
        .infer = infer_to_vdevice},
       {.name = "relax.hint_on_device",
-       .doc = "the tensor itself; where it is to be computed",
+       .doc = "the tensor itself, with the device that is to compute it",
        .inputs = {{"data", "the tensor"}},
        .attrs = op_attrs<DeviceHintAttrs>(),
        .infer = infer_like_first},
@@ -296,12 +267,8 @@ std::vector<OpRow> graph_ops() {
       inspect("tensor_stride_i", "elements from one index of an axis to the next", kInt64, true),
       inspect("tensor_byte_offset", "where the tensor begins in its memory", DType::uint(64)),
       inspect("tensor_elem_offset", "where the tensor begins in its memory, in elements", DType::uint(64)),
-      {.name = "relax.print",
-       .doc = "prints its arguments",
-       .inputs = {{"values", "any", Arity::kVariadic}},
-       .attrs = op_attrs<FormatAttrs>(),
-       .pure = false,
-       .infer = infer_nothing},
+      impure(call_row("relax.print", "prints its arguments", {{"values", "any", Arity::kVariadic}}, infer_nothing,
+                      op_attrs<FormatAttrs>())),
       {.name = "relax.assert_op",
        .doc = "ends the run with an error when the condition is false",
        .inputs = {{"condition", "bool scalar or tensor of rank 0"},
@@ -311,8 +278,6 @@ std::vector<OpRow> graph_ops() {
        .infer = infer_assert,
        .infer_partial = infer_nothing},
   };
-  rows.insert(rows.end(), others.begin(), others.end());
-  return rows;
 }
 
 }  // namespace relaxc

@@ -32,27 +32,22 @@ struct Tap {
   Expr weight;    // float64
 };
 
-// Returns the weights of the taps floor(x) - 1 ... floor(x) + 2, where x is t above its floor: Keys' cubic convolution
-// ("Cubic convolution interpolation for digital image processing", 1981) with parameter a.
-std::vector<Expr> cubic_weights(const Expr& t, double a) {
+std::vector<Tap> linear_taps(const Expr& x) {
+  Expr floor = rounded("tir.floor", x), t = x - floor, first = cast_to(floor, kInt64);
+  return {{first, real(1) - t}, {first + 1, t}};
+}
+// Returns the taps of Keys' cubic convolution ("Cubic convolution interpolation for digital image processing", 1981)
+// with parameter a.
+std::vector<Tap> cubic_taps(const Expr& x, double a) {
   auto far = [&](const Expr& s) {  // |distance| in [1, 2]
     return ((real(a) * s - real(5 * a)) * s + real(8 * a)) * s - real(4 * a);
   };
   auto near = [&](const Expr& s) {  // |distance| in [0, 1]
     return (real(a + 2) * s - real(a + 3)) * s * s + real(1);
   };
-  return {far(t + real(1)), near(t), near(real(1) - t), far(real(2) - t)};
-}
-std::vector<Tap> linear_taps(const Expr& x) {
   Expr floor = rounded("tir.floor", x), t = x - floor, first = cast_to(floor, kInt64);
-  return {{first, real(1) - t}, {first + 1, t}};
-}
-std::vector<Tap> cubic_taps(const Expr& x, double a) {
-  Expr floor = rounded("tir.floor", x), first = cast_to(floor, kInt64);
-  std::vector<Expr> weights = cubic_weights(x - floor, a);
-  std::vector<Tap> taps;
-  for (int64_t k = 0; k < 4; ++k) taps.push_back({first + (k - 1), weights[k]});
-  return taps;
+  return {
+      {first - 1, far(t + real(1))}, {first, near(t)}, {first + 1, near(real(1) - t)}, {first + 2, far(real(2) - t)}};
 }
 
 bool one_of(const std::string& value, const std::vector<std::string>& choices) { return contains(choices, value); }
@@ -91,16 +86,15 @@ Type infer_resize(const OpCall& op) {
 
 class Resize {
  public:
-  explicit Resize(const OpCall& op) : op_(op), attrs_(op.attrs<ResizeAttrs>()) {}
+  explicit Resize(const OpCall& op)
+      : op_(op), attrs_(op.attrs<ResizeAttrs>()), axes_(normalize_axes(op, attrs_.axes, op.rank(0))) {}
 
   PrimFuncRef lower() {
     ComputeBuilder b;
     inputs_ = b.inputs_of(op_);
     DType dtype = op_.dtype(0), sum_dtype = dtype == kFloat64 ? kFloat64 : kFloat32;
-    std::vector<int64_t> axes = normalize_axes(op_, attrs_.axes, op_.rank(0));
     return b.finish({b.compute("T_resize", dtype, op_.shape(1), [&](Axes i) {
-      if (attrs_.method == "nearest") return nearest(axes, i);
-      return extrapolated(axes, i, cast_to(weighted(axes, i, sum_dtype), dtype));
+      return extrapolated(i, attrs_.method == "nearest" ? nearest(i) : cast_to(weighted(i, sum_dtype), dtype));
     })});
   }
 
@@ -135,10 +129,10 @@ class Resize {
     return select(op_.shape(1)[axis] > int_imm(1), inner, real(0.5) * (start + end) * last);
   }
 
-  Expr extrapolated(const std::vector<int64_t>& axes, Axes i, const Expr& value) const {
+  Expr extrapolated(Axes i, const Expr& value) const {
     if (attrs_.coordinate_transformation_mode != "tf_crop_and_resize") return value;
     Expr inside = bool_imm(true);
-    for (int64_t axis : axes) {
+    for (int64_t axis : axes_) {
       Expr x = coordinate(axis, i[axis]), last = as_real(op_.shape(0)[axis]) - real(1);
       inside = inside && (x >= real(0) && x <= last);
     }
@@ -157,9 +151,9 @@ class Resize {
       return floor_div(i, static_cast<int64_t>(ratio));
     return std::nullopt;
   }
-  Expr nearest(const std::vector<int64_t>& axes, Axes i) const {
+  Expr nearest(Axes i) const {
     std::vector<Expr> source = i;
-    for (int64_t axis : axes) {
+    for (int64_t axis : axes_) {
       if (auto position = whole_number_nearest(axis, i[axis])) {
         source[axis] = min(*position, op_.shape(0)[axis] - 1);
         continue;
@@ -172,15 +166,15 @@ class Resize {
                                                 : rounded("tir.ceil", x);
       source[axis] = clamp_index(cast_to(whole, kInt64), op_.shape(0)[axis]);
     }
-    return extrapolated(axes, i, load(inputs_[0], source));
+    return load(inputs_[0], source);
   }
 
   // Returns the sum over the taps of all axes. Weights are bound to variables, because each product of taps would
   // repeat the weights of its axes.
-  Expr weighted(const std::vector<int64_t>& axes, Axes i, DType dtype) const {
+  Expr weighted(Axes i, DType dtype) const {
     std::vector<std::vector<Tap>> taps;
     std::vector<std::pair<VarRef, Expr>> weights;
-    for (int64_t axis : axes) {
+    for (int64_t axis : axes_) {
       Expr x = coordinate(axis, i[axis]);
       taps.push_back(attrs_.method == "linear" ? linear_taps(x) : cubic_taps(x, attrs_.cubic_alpha));
       if (attrs_.exclude_outside) normalize(taps.back(), op_.shape(0)[axis]);
@@ -190,17 +184,16 @@ class Resize {
       }
     }
     std::vector<Expr> source = i;
-    Expr result = products(axes, taps, 0, source, dtype);
+    Expr result = products(taps, source, dtype);
     for (size_t w = weights.size(); w-- > 0;) result = let(weights[w].first, weights[w].second, result);
     return result;
   }
-  Expr products(const std::vector<int64_t>& axes, const std::vector<std::vector<Tap>>& taps, size_t k,
-                std::vector<Expr>& source, DType dtype) const {
-    if (k == axes.size()) return cast_to(load(inputs_[0], source), dtype);
+  Expr products(const std::vector<std::vector<Tap>>& taps, std::vector<Expr>& source, DType dtype, size_t k = 0) const {
+    if (k == axes_.size()) return cast_to(load(inputs_[0], source), dtype);
     std::optional<Expr> sum;
     for (const Tap& tap : taps[k]) {
-      source[axes[k]] = clamp_index(tap.position, op_.shape(0)[axes[k]]);
-      Expr term = tap.weight * products(axes, taps, k + 1, source, dtype);
+      source[axes_[k]] = clamp_index(tap.position, op_.shape(0)[axes_[k]]);
+      Expr term = tap.weight * products(taps, source, dtype, k + 1);
       sum = sum ? *sum + term : term;
     }
     return *sum;
@@ -217,6 +210,7 @@ class Resize {
 
   const OpCall& op_;
   ResizeAttrs attrs_;
+  std::vector<int64_t> axes_;
   std::vector<Buffer> inputs_;
 };
 

@@ -2,8 +2,6 @@
 // tested before a gather or scatter runs, by check_indices, which passes/check_dims.cc inserts. Independently of that
 // test, the programs themselves clamp the out-of-range indices of a gather and assert for a scatter, so that no indices
 // make them touch memory outside of the tensor.
-#include <numeric>
-
 #include "ops/attributes.h"
 #include "ops/common.h"
 #include "ops/ops.h"
@@ -103,9 +101,7 @@ PrimFuncRef lower_gather_elements(const OpCall& op) {
   int64_t axis = normalize_axis(op, op.attrs<AxisAttrs>().axis, op.rank(0));
   const Expr& dim = op.shape(0)[axis];
   return compute_program(op, "T_gather_elements", infer_gather_elements(op), [&](Inputs x, Axes i) {
-    std::vector<Expr> source = i;
-    source[axis] = clamped(load(x[1], i), dim);
-    return load_clamped(x[0], source, {dim});
+    return load_clamped(x[0], with_item(i, axis, clamped(load(x[1], i), dim)), {dim});
   });
 }
 
@@ -134,24 +130,18 @@ Type infer_gather_nd(const OpCall& op) {
   check_index_dtype(op, 1);
   int64_t batch = op.attrs<GatherNdAttrs>().batch_dims;
   if (batch < 0 || batch > std::min(op.rank(0), op.rank(1) - 1)) op.fail("batch_dims is {}", batch);
-  int64_t length = tuple_length(op, batch);
-  std::vector<Expr> shape(op.shape(1).begin(), op.shape(1).end() - 1);
-  shape.insert(shape.end(), op.shape(0).begin() + batch + length, op.shape(0).end());
-  return tensor_type(std::move(shape), op.dtype(0));
+  auto rest = op.shape(0).begin() + batch + tuple_length(op, batch);
+  return tensor_type(followed_by({op.shape(1).begin(), op.shape(1).end() - 1}, {rest, op.shape(0).end()}), op.dtype(0));
 }
 // Returns the position of element `i` of a result or of updates, whose leading axes are those of the index tuples: the
 // axes before `batch`, the tuple's items as `use` makes them, and the axes that are left.
 std::vector<Expr> at_tuple(const OpCall& op, Axes i, const Buffer& indices, int64_t batch,
                            Expr (*use)(const Expr& index, const Expr& dim)) {
   auto rest = i.begin() + (op.rank(1) - 1);
-  std::vector<Expr> position(i.begin(), i.begin() + batch), at_index(i.begin(), rest);
-  for (int64_t k = 0; k < tuple_length(op, batch); ++k) {
-    at_index.push_back(int_imm(k));
-    position.push_back(use(load(indices, at_index), op.shape(0)[batch + k]));
-    at_index.pop_back();
-  }
-  position.insert(position.end(), rest, i.end());
-  return position;
+  std::vector<Expr> position(i.begin(), i.begin() + batch);
+  for (int64_t k = 0; k < tuple_length(op, batch); ++k)
+    position.push_back(use(load(indices, followed_by({i.begin(), rest}, {int_imm(k)})), op.shape(0)[batch + k]));
+  return followed_by(position, {rest, i.end()});
 }
 PrimFuncRef lower_gather_nd(const OpCall& op) {
   int64_t batch = op.attrs<GatherNdAttrs>().batch_dims;
@@ -215,8 +205,7 @@ Type infer_scatter_elements(const OpCall& op) {
     op.fail("data, indices and updates have ranks {}, {} and {}", op.rank(0), op.rank(1), op.rank(2));
   ScatterElementsAttrs attrs = op.attrs<ScatterElementsAttrs>();
   check_updates(op, attrs.reduction);
-  for (int64_t d = 0; d < op.rank(0); ++d)
-    op.require_equal(op.shape(1)[d], op.shape(2)[d], "indices and updates differ");
+  require_same_dims(op, op.shape(1), op.shape(2), "of indices and updates");
   check_within(op, normalize_axis(op, attrs.axis, op.rank(0)));
   return infer_like_first(op);
 }
@@ -224,9 +213,7 @@ PrimFuncRef lower_scatter_elements(const OpCall& op) {
   ScatterElementsAttrs attrs = op.attrs<ScatterElementsAttrs>();
   int64_t axis = normalize_axis(op, attrs.axis, op.rank(0));
   return scatter(op, attrs.reduction, {axis}, [&](Axes i, const Buffer& indices) {
-    std::vector<Expr> target = i;
-    target[axis] = from_end(load(indices, i), op.shape(0)[axis]);
-    return target;
+    return with_item(i, axis, from_end(load(indices, i), op.shape(0)[axis]));
   });
 }
 
@@ -234,18 +221,15 @@ Type infer_scatter_nd(const OpCall& op) {
   check_index_dtype(op, 1);
   check_updates(op, op.attrs<ScatterNdAttrs>().reduction);
   int64_t length = tuple_length(op, 0);
-  std::vector<Expr> expected(op.shape(1).begin(), op.shape(1).end() - 1);
-  expected.insert(expected.end(), op.shape(0).begin() + length, op.shape(0).end());
+  std::vector<Expr> expected =
+      followed_by({op.shape(1).begin(), op.shape(1).end() - 1}, {op.shape(0).begin() + length, op.shape(0).end()});
   if (static_cast<int64_t>(expected.size()) != op.rank(2))
     op.fail("updates have rank {}, expected {}", op.rank(2), expected.size());
-  for (size_t d = 0; d < expected.size(); ++d)
-    op.require_equal(op.shape(2)[d], expected[d], fmt::format("dim {} of updates", d));
+  require_same_dims(op, op.shape(2), expected, "of updates");
   return infer_like_first(op);
 }
 PrimFuncRef lower_scatter_nd(const OpCall& op) {
-  std::vector<int64_t> indexed(static_cast<size_t>(tuple_length(op, 0)));
-  std::iota(indexed.begin(), indexed.end(), 0);
-  return scatter(op, op.attrs<ScatterNdAttrs>().reduction, indexed,
+  return scatter(op, op.attrs<ScatterNdAttrs>().reduction, int_range(0, tuple_length(op, 0)),
                  [&](Axes i, const Buffer& indices) { return at_tuple(op, i, indices, 0, from_end); });
 }
 
@@ -269,18 +253,14 @@ int64_t one_hot_axis(const OpCall& op) { return normalize_axis(op, op.attrs<Last
 Type infer_one_hot(const OpCall& op) {
   check_index_dtype(op, 0);
   DType dtype = one_hot_dtype(op);
-  std::vector<Expr> shape = op.shape(0);
   Expr depth = one_hot_depth(op);
   if (auto known = as_int(depth); known && *known < 0) op.fail("depth is {}, expected >= 0", *known);
-  shape.insert(shape.begin() + one_hot_axis(op), depth);
-  return tensor_type(std::move(shape), dtype);
+  return tensor_type(with_new_item(op.shape(0), one_hot_axis(op), depth), dtype);
 }
 PrimFuncRef lower_one_hot(const OpCall& op) {
   int64_t axis = one_hot_axis(op);
   return compute_program(op, "T_one_hot", infer_one_hot(op), [&](Inputs x, Axes i) {
-    std::vector<Expr> at_index = i;
-    at_index.erase(at_index.begin() + axis);
-    Expr index = from_end(load(x[0], at_index), one_hot_depth(op));
+    Expr index = from_end(load(x[0], without_item(i, axis)), one_hot_depth(op));
     auto value = [&](size_t k) { return is_dynamic_one_hot(op) ? load(x[k], {}) : op.arg(k); };
     return select(equal(index, i[axis]), value(1), value(2));
   });
@@ -303,9 +283,7 @@ PrimFuncRef lower_reverse_sequence(const OpCall& op) {
   return compute_program(op, "T_reverse_sequence", infer_like_first(op), [&](Inputs x, Axes i) {
     Expr length = min(cast_to(load(x[1], {i[axes.batch_axis]}), kInt64), op.shape(0)[axes.time_axis]);
     Expr time = i[axes.time_axis];
-    std::vector<Expr> source = i;
-    source[axes.time_axis] = select(time < length, length - 1 - time, time);
-    return load(x[0], source);
+    return load(x[0], with_item(i, axes.time_axis, select(time < length, length - 1 - time, time)));
   });
 }
 
@@ -320,8 +298,7 @@ std::vector<Expr> indexed_shape(const OpCall& op) {
     if (!dtype.is_integral()) op.fail("expected integers as indices, got {}", to_string(dtype));
     shape = broadcast_shapes(op, shape, *known_shape(index));
   }
-  shape.insert(shape.end(), op.shape(0).begin() + static_cast<int64_t>(indices.size()), op.shape(0).end());
-  return shape;
+  return followed_by(shape, {op.shape(0).begin() + static_cast<int64_t>(indices.size()), op.shape(0).end()});
 }
 Type infer_index_tensor(const OpCall& op) { return tensor_type(indexed_shape(op), op.dtype(0)); }
 Type infer_index_put(const OpCall& op) {
@@ -335,9 +312,7 @@ Type infer_slice_scatter(const OpCall& op) {
   int64_t axis = normalize_axis(op, op.attrs<AxisAttrs>().axis, op.rank(0));
   for (size_t i = 2; i < 5; ++i) require_scalar(op, i);
   if (auto step = as_int(op.arg(4)); step && *step < 1) op.fail("step is {}, expected at least 1", *step);
-  for (int64_t d = 0; d < op.rank(0); ++d) {
-    if (d != axis) op.require_equal(op.shape(0)[d], op.shape(1)[d], fmt::format("dim {} of input and src", d));
-  }
+  require_same_dims(op, with_item(op.shape(0), axis, op.shape(1)[axis]), op.shape(1), "of input and src");
   return infer_like_first(op);
 }
 
@@ -480,7 +455,7 @@ std::vector<OpRow> index_ops() {
        .infer = infer_index_tensor},
       {.name = "relax.index_put",
        .doc = "data with values at the broadcast positions that the index tensors give",
-       .inputs = {data, {"indices", "tuple of integer tensors"}, {"values", "what broadcasts to the positions"}},
+       .inputs = {data, {"indices", "tuple of integer tensors"}, {"values", "broadcast to the positions"}},
        .attrs = op_attrs<IndexPutAttrs>(),
        .infer = infer_index_put},
       {.name = "relax.slice_scatter",
@@ -493,7 +468,7 @@ std::vector<OpRow> index_ops() {
        .attrs = op_attrs<AxisAttrs>(),
        .infer = infer_slice_scatter},
       {.name = "relax.unique",
-       .doc = "the different elements, and on demand where they first are, which each is, how many",
+       .doc = "the distinct elements, and on demand their first positions, each element's index among them, and counts",
        .inputs = {{"x", "the tensor"},
                   {"sorted", "bool scalar", OpInput::Arity::kOptional},
                   {"return_index", "bool scalar", OpInput::Arity::kOptional},
@@ -521,7 +496,7 @@ std::vector<OpRow> index_ops() {
                   {"sample_indices", "[n, 1], rows of prob"}},
        .attrs = op_attrs<MultinomialAttrs>(),
        .infer = infer_multinomial,
-       .infer_partial = [](const OpCall& op) { return infer_unranked(op.attrs<MultinomialAttrs>().dtype); }},
+       .infer_partial = infer_stated_dtype},
       {.name = "relax.dyn.nonzero",
        .doc = "positions of the first count elements that are not zero, one column each",
        .inputs = {data, {"count", "int64 scalar: how many there are"}},

@@ -1,7 +1,6 @@
 // Operators that move elements without computing: transposes, reshapes, joins and repeats. Shapes are ShapeExpr
 // arguments (symbolic), and everything else is attributes. Slices, splits and pads are in slice.cc.
 #include <algorithm>
-#include <functional>
 
 #include "ops/attributes.h"
 #include "ops/common.h"
@@ -25,11 +24,7 @@ std::vector<int64_t> permutation(const OpCall& op) {
   if (attrs.axes) return normalize_axes(op, *attrs.axes, rank);
   return attrs.permutation(static_cast<size_t>(rank));
 }
-Type infer_permute_dims(const OpCall& op) {
-  std::vector<Expr> shape;
-  for (int64_t axis : permutation(op)) shape.push_back(op.shape(0)[axis]);
-  return tensor_type(std::move(shape), op.dtype(0));
-}
+Type infer_permute_dims(const OpCall& op) { return tensor_type(items_at(op.shape(0), permutation(op)), op.dtype(0)); }
 PrimFuncRef lower_permute_dims(const OpCall& op) {
   std::vector<int64_t> axes = permutation(op);
   return moved(op, "T_transpose", infer_permute_dims(op), [&](Axes i) {
@@ -61,36 +56,31 @@ PrimFuncRef lower_flatten(const OpCall& op) {
   return moved(op, "T_flatten", infer_flatten(op), [&](Axes i) { return unflatten_index(i[0], op.shape(0)); });
 }
 
-// Returns which axes are dropped.
-std::vector<bool> squeezed_axes(const OpCall& op) {
-  const std::vector<Expr>& shape = op.shape(0);
-  auto wanted = op.attrs<AxisListAttrs>().axis;
-  std::vector<bool> dropped(shape.size());
-  for (size_t d = 0; d < shape.size() && !wanted; ++d) dropped[d] = is_int(shape[d], 1);
-  if (!wanted) return dropped;
-  for (int64_t axis : normalize_axes(op, *wanted, op.rank(0))) dropped[axis] = true;
-  return dropped;
+// These convert between the items of a tensor's axes and those of a tensor that also has the axes `added`. The items of
+// added axes are dropped, or are `item`.
+std::vector<Expr> without_axes(const std::vector<Expr>& list, const std::vector<int64_t>& added) {
+  std::vector<int64_t> kept = int_range(0, static_cast<int64_t>(list.size()));
+  std::erase_if(kept, [&](int64_t axis) { return contains(added, axis); });
+  return items_at(list, kept);
+}
+std::vector<Expr> with_axes(std::vector<Expr> list, std::vector<int64_t> added, int64_t item) {
+  std::ranges::sort(added);
+  for (int64_t axis : added) list.insert(list.begin() + axis, int_imm(item));
+  return list;
+}
+std::vector<int64_t> squeezed_axes(const OpCall& op) {
+  if (auto wanted = op.attrs<AxisListAttrs>().axis) return normalize_axes(op, *wanted, op.rank(0));
+  std::vector<int64_t> axes = int_range(0, op.rank(0));
+  std::erase_if(axes, [&](int64_t axis) { return !is_int(op.shape(0)[axis], 1); });
+  return axes;
 }
 Type infer_squeeze(const OpCall& op) {
-  const std::vector<Expr>& shape = op.shape(0);
-  std::vector<bool> dropped = squeezed_axes(op);
-  for (size_t d = 0; d < shape.size(); ++d) {
-    if (dropped[d]) op.require_equal(shape[d], int_imm(1), fmt::format("size of the squeezed axis {}", d));
-  }
-  std::vector<Expr> result;
-  for (size_t d = 0; d < shape.size(); ++d) {
-    if (!dropped[d]) result.push_back(shape[d]);
-  }
-  return tensor_type(std::move(result), op.dtype(0));
+  for (int64_t axis : squeezed_axes(op))
+    op.require_equal(op.shape(0)[axis], int_imm(1), fmt::format("size of the squeezed axis {}", axis));
+  return tensor_type(without_axes(op.shape(0), squeezed_axes(op)), op.dtype(0));
 }
 PrimFuncRef lower_squeeze(const OpCall& op) {
-  std::vector<bool> dropped = squeezed_axes(op);
-  return moved(op, "T_squeeze", infer_squeeze(op), [&](Axes i) {
-    std::vector<Expr> source;
-    size_t next = 0;
-    for (bool is_dropped : dropped) source.push_back(is_dropped ? int_imm(0) : i[next++]);
-    return source;
-  });
+  return moved(op, "T_squeeze", infer_squeeze(op), [&](Axes i) { return with_axes(i, squeezed_axes(op), 0); });
 }
 
 // Returns the axes as positions in the result.
@@ -100,23 +90,10 @@ std::vector<int64_t> expanded_axes(const OpCall& op) {
   return normalize_axes(op, *axes, op.rank(0) + static_cast<int64_t>(axes->size()));
 }
 Type infer_expand_dims(const OpCall& op) {
-  std::vector<int64_t> axes = expanded_axes(op);
-  std::vector<Expr> shape(op.shape(0).size() + axes.size(), int_imm(1));
-  size_t next = 0;
-  for (size_t d = 0; d < shape.size(); ++d) {
-    if (!contains(axes, static_cast<int64_t>(d))) shape[d] = op.shape(0)[next++];
-  }
-  return tensor_type(std::move(shape), op.dtype(0));
+  return tensor_type(with_axes(op.shape(0), expanded_axes(op), 1), op.dtype(0));
 }
 PrimFuncRef lower_expand_dims(const OpCall& op) {
-  std::vector<int64_t> axes = expanded_axes(op);
-  return moved(op, "T_expand_dims", infer_expand_dims(op), [&](Axes i) {
-    std::vector<Expr> source;
-    for (size_t d = 0; d < i.size(); ++d) {
-      if (!contains(axes, static_cast<int64_t>(d))) source.push_back(i[d]);
-    }
-    return source;
-  });
+  return moved(op, "T_expand_dims", infer_expand_dims(op), [&](Axes i) { return without_axes(i, expanded_axes(op)); });
 }
 
 int64_t concat_axis(const OpCall& op, size_t rank) {
@@ -129,9 +106,8 @@ void check_joined(const OpCall& op, const std::vector<Type>& items) {
   size_t rank = known_shape(items[0])->size();
   for (const Type& item : items) {
     if (known_shape(item)->size() != rank) op.fail("tensors of rank {} and {}", rank, known_shape(item)->size());
-    DType first = *tensor_dtype(items[0]), other = *tensor_dtype(item);
-    if (first != other) op.fail("tensors have different dtypes: {} and {}", to_string(first), to_string(other));
   }
+  common_dtype(op, items);
 }
 Type infer_concat(const OpCall& op) {
   std::vector<Type> items = tensor_list(op, 0);
@@ -144,7 +120,7 @@ Type infer_concat(const OpCall& op) {
   if (summands > kMostSummands) {
     op.unsupported(
         "the joined dim is the sum of {} unknown ones, at most {} are supported; join the tensors in groups, "
-        "with an R.match_cast of each group to a dim of its own",
+        "with an R.match_cast of each group to a new dim",
         summands, kMostSummands);
   }
   for (size_t i = 1; i < items.size(); ++i) {
@@ -160,14 +136,6 @@ Type infer_concat(const OpCall& op) {
   }
   shape[axis] = simplify(shape[axis]);
   return tensor_type(std::move(shape), *tensor_dtype(items[0]));
-}
-// Makes a param for each tensor of a tuple.
-std::vector<Buffer> inputs_of_tuple(ComputeBuilder& b, const OpCall& op) {
-  if (op.arg(0).is<Tuple>()) return b.inputs_of(op);
-  std::vector<Buffer> inputs;
-  for (const Type& item : tensor_list(op, 0))
-    inputs.push_back(b.input(fmt::format("input{}", inputs.size()), *tensor_dtype(item), *known_shape(item)));
-  return inputs;
 }
 // Returns element(k) for the first k from `first` to `last` at which before(k + 1) holds. The expression is nested no
 // deeper than the logarithm of their number.
@@ -186,11 +154,7 @@ PrimFuncRef lower_concat(const OpCall& op) {
   std::vector<Expr> offsets = {int_imm(0)};
   for (const Buffer& input : inputs) offsets.push_back(simplify(offsets.back() + buffer_type(input).shape[axis]));
   return b.finish({b.compute("T_concat", *tensor_dtype(type), *known_shape(type), [&](Axes i) {
-    auto element = [&](size_t k) {
-      std::vector<Expr> source = i;
-      source[axis] = i[axis] - offsets[k];
-      return load(inputs[k], source);
-    };
+    auto element = [&](size_t k) { return load(inputs[k], with_item(i, axis, i[axis] - offsets[k])); };
     return choose_by_halves(0, inputs.size() - 1, element, [&](size_t k) { return i[axis] < offsets[k]; });
   })});
 }
@@ -199,13 +163,9 @@ Type infer_stack(const OpCall& op) {
   std::vector<Type> items = tensor_list(op, 0);
   check_joined(op, items);
   std::vector<Expr> shape = *known_shape(items[0]);
-  for (const Type& item : items) {
-    for (size_t d = 0; d < shape.size(); ++d)
-      op.require_equal(shape[d], (*known_shape(item))[d], fmt::format("dim {} differs", d));
-  }
+  for (const Type& item : items) require_same_dims(op, shape, *known_shape(item), "differs");
   int64_t axis = normalize_axis(op, op.attrs<AxisAttrs>().axis, static_cast<int64_t>(shape.size()) + 1);
-  shape.insert(shape.begin() + axis, int_imm(static_cast<int64_t>(items.size())));
-  return tensor_type(std::move(shape), *tensor_dtype(items[0]));
+  return tensor_type(with_new_item(shape, axis, int_imm(static_cast<int64_t>(items.size()))), *tensor_dtype(items[0]));
 }
 PrimFuncRef lower_stack(const OpCall& op) {
   ComputeBuilder b;
@@ -213,11 +173,9 @@ PrimFuncRef lower_stack(const OpCall& op) {
   Type type = infer_stack(op);
   int64_t axis = normalize_axis(op, op.attrs<AxisAttrs>().axis, known_rank(type));
   return b.finish({b.compute("T_stack", *tensor_dtype(type), *known_shape(type), [&](Axes i) {
-    std::vector<Expr> source = i;
-    source.erase(source.begin() + axis);
-    return choose_by_halves(
-        0, inputs.size() - 1, [&](size_t k) { return load(inputs[k], source); },
-        [&](size_t k) { return i[axis] < int_imm(static_cast<int64_t>(k)); });
+    auto element = [&](size_t k) { return load(inputs[k], without_item(i, axis)); };
+    return choose_by_halves(0, inputs.size() - 1, element,
+                            [&](size_t k) { return i[axis] < int_imm(static_cast<int64_t>(k)); });
   })});
 }
 
@@ -239,12 +197,11 @@ Type infer_meshgrid(const OpCall& op) {
   for (const Type& item : items) {
     const std::vector<Expr>& dims = *known_shape(item);
     if (dims.size() > 1) op.fail("a tensor has rank {}, expected 1", dims.size());
-    if (*tensor_dtype(item) != *tensor_dtype(items[0])) op.fail("tensors have different dtypes");
     shape.push_back(dims.empty() ? int_imm(1) : dims[0]);
   }
   std::string indexing = op.attrs<MeshgridAttrs>().indexing;
   if (indexing == "xy" && shape.size() > 1) std::swap(shape[0], shape[1]);
-  return tuple_type(std::vector<Type>(items.size(), tensor_type(shape, *tensor_dtype(items[0]))));
+  return tuple_type(std::vector<Type>(items.size(), tensor_type(shape, common_dtype(op, items))));
 }
 
 // A dim of size 1 (known, or found at run time) is repeated; the others stay.
@@ -316,9 +273,7 @@ PrimFuncRef lower_repeat(const OpCall& op) {
   int64_t axis = attrs.axis ? normalize_axis(op, *attrs.axis, op.rank(0)) : 0;
   return moved(op, "T_repeat", infer_repeat(op), [&](Axes i) {
     if (!attrs.axis) return unflatten_index(floor_div(i[0], attrs.repeats), op.shape(0));
-    std::vector<Expr> source = i;
-    source[axis] = floor_div(i[axis], attrs.repeats);
-    return source;
+    return with_item(i, axis, floor_div(i[axis], attrs.repeats));
   });
 }
 
@@ -328,11 +283,8 @@ Type infer_flip(const OpCall& op) {
 }
 PrimFuncRef lower_flip(const OpCall& op) {
   int64_t axis = normalize_axis(op, op.attrs<AxisAttrs>().axis, op.rank(0));
-  return moved(op, "T_flip", infer_like_first(op), [&](Axes i) {
-    std::vector<Expr> source = i;
-    source[axis] = op.shape(0)[axis] - 1 - i[axis];
-    return source;
-  });
+  return moved(op, "T_flip", infer_like_first(op),
+               [&](Axes i) { return with_item(i, axis, op.shape(0)[axis] - 1 - i[axis]); });
 }
 
 // The result has the dims of argument 1, which is a shape, and the dtype of the first argument.
@@ -370,14 +322,14 @@ std::vector<OpRow> layout_ops() {
        .infer = infer_flatten,
        .legalize = lower_flatten},
       {.name = "relax.squeeze",
-       .doc = "without the given axes of size 1; without all of them by default",
+       .doc = "the tensor without the given axes of size 1; without all of them by default",
        .inputs = x,
        .attrs = op_attrs<AxisListAttrs>(),
        .pattern = injective,
        .infer = infer_squeeze,
        .legalize = lower_squeeze},
       {.name = "relax.expand_dims",
-       .doc = "with axes of size 1 at these positions of the result",
+       .doc = "the tensor with axes of size 1 at these positions of the result",
        .inputs = x,
        .attrs = op_attrs<AxisListAttrs>(),
        .pattern = injective,

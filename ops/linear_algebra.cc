@@ -36,34 +36,19 @@ MatmulShape matmul_shape(const OpCall& op) {
   if (b.size() > 1) shape.columns = b.back();
   return shape;
 }
-DType matmul_dtype(const OpCall& op) {
-  DType a = op.dtype(0), b = op.dtype(1);
-  std::optional<DType> out = op.attrs<MatmulAttrs>().out_dtype;
-  if (a.is_bool() || b.is_bool()) op.fail("expected numbers, got bool");
-  bool widened = out && a.is_integral() && b.is_integral();
-  if (a != b && !widened) op.fail("arguments have different dtypes: {} and {}", to_string(a), to_string(b));
-  return out.value_or(a);
-}
-
-Type infer_partial_matmul(const OpCall& op) {
-  std::optional<DType> stated = op.attrs<MatmulAttrs>().out_dtype;
-  return infer_unranked(stated ? stated : op.first_dtype());
-}
+DType matmul_dtype(const OpCall& op) { return product_dtype(op, op.attrs<MatmulAttrs>().out_dtype); }
 PrimFuncRef lower_matmul(const OpCall& op) {
   MatmulShape shape = matmul_shape(op);
   DType out_dtype = matmul_dtype(op), dtype = accumulation_dtype(out_dtype);
   ComputeBuilder b;
   std::vector<Buffer> x = b.inputs_of(op);
-  if (is_int(shape.depth, 0))
-    return b.finish({b.compute("matmul", out_dtype, shape.result(), [&](Axes) { return zero(out_dtype); })});
   // Batch axes broadcast; `inner` are the last one or two indices.
   auto element = [&](const Buffer& operand, Axes i, const std::vector<Expr>& inner) {
     const std::vector<Expr>& dims = buffer_type(operand).shape;
     size_t batch = dims.size() - inner.size(), skipped = shape.batch.size() - batch;
     std::vector<Expr> indices;
     for (size_t d = 0; d < batch; ++d) indices.push_back(is_int(dims[d], 1) ? int_imm(0) : i[skipped + d]);
-    indices.insert(indices.end(), inner.begin(), inner.end());
-    return cast_to(load(operand, indices), dtype);
+    return cast_to(load(operand, followed_by(indices, inner)), dtype);
   };
   size_t row_at = shape.batch.size(), column_at = row_at + (shape.rows ? 1 : 0);
   auto product_at = [&](Axes i, Axes r) {
@@ -95,11 +80,7 @@ PrimFuncRef lower_det(const OpCall& op) {
   Buffer m = b.buffer("work", dtype, shape), out = b.buffer("T_det", dtype, batch);
   Buffer pivot = b.buffer("pivot", kInt64, batch), kept = b.buffer("kept", dtype, batch);
   b.block("T_det", batch, {}, [&](Axes i, Axes) {
-    auto cell = [&](const Expr& r, const Expr& c) {
-      std::vector<Expr> indices = i;
-      indices.insert(indices.end(), {r, c});
-      return indices;
-    };
+    auto cell = [&](const Expr& r, const Expr& c) { return followed_by(i, {r, c}); };
     auto get = [&](const Expr& r, const Expr& c) { return load(m, cell(r, c)); };
     auto magnitude = [&](const Expr& v) { return intrinsic("tir.abs", {v}, dtype); };
     auto when = [](const Expr& condition, const Stmt& body) { return make(IfThenElse{condition, body, std::nullopt}); };
@@ -152,7 +133,7 @@ std::vector<OpRow> linear_algebra_ops() {
            .attrs = op_attrs<MatmulAttrs>(),
            .pattern = OpPattern::kAnchor,
            .infer = [](const OpCall& op) { return tensor_type(matmul_shape(op).result(), matmul_dtype(op)); },
-           .infer_partial = infer_partial_matmul,
+           .infer_partial = infer_stated_dtype,
            .legalize = lower_matmul},
           {.name = "relax.linalg.det",
            .doc = "determinant of the matrices in the last two dims",
@@ -169,10 +150,10 @@ std::vector<OpRow> linear_algebra_ops() {
            .doc = "data . weight^T + bias",
            .inputs = {{"data", "tensor [..., k]"},
                       {"weight", "tensor [n, k]"},
-                      {"bias", "what broadcasts", OpInput::Arity::kOptional}},
+                      {"bias", "broadcasts to the result", OpInput::Arity::kOptional}},
            .attrs = op_attrs<MatmulAttrs>(),
            .infer = infer_linear,
-           .infer_partial = infer_partial_matmul}};
+           .infer_partial = infer_stated_dtype}};
 }
 
 }  // namespace relaxc

@@ -1,9 +1,7 @@
 // Normalizations. Statistics are kept in float32 for 16-bit floats; variances are population variances in two passes.
-#include <algorithm>
-
 #include "ops/attributes.h"
 #include "ops/ops.h"
-#include "ops/window.h"
+#include "ops/reduction.h"
 
 namespace relaxc {
 
@@ -16,71 +14,22 @@ Expr inverse_root(const Expr& x, double epsilon) {
   return binary(BinaryOp::kDiv, one(dtype), root);
 }
 
-// Describes the elements that share a mean and a variance. `shape` is the statistics' shape, and `reduced` are the dims
-// that they run over.
-struct Statistics {
-  std::vector<Expr> shape, reduced;
-  std::function<std::vector<Expr>(Axes statistic, Axes reduced)> element;  // the data's indices
-  std::function<std::vector<Expr>(Axes element)> statistic_of;
-};
-// Returns statistics over the axes, one for each index of the other dims.
-Statistics over_axes(const std::vector<Expr>& shape, const std::vector<int64_t>& axes) {
-  std::vector<bool> gone(shape.size(), false);
-  for (int64_t axis : axes) gone[axis] = true;
-  Statistics s;
-  for (size_t d = 0; d < shape.size(); ++d) (gone[d] ? s.reduced : s.shape).push_back(shape[d]);
-  s.element = [gone](Axes i, Axes r) {
-    std::vector<Expr> indices;
-    size_t kept = 0, reduced = 0;
-    for (bool is_gone : gone) indices.push_back(is_gone ? r[reduced++] : i[kept++]);
-    return indices;
-  };
-  s.statistic_of = [gone](Axes i) {
-    std::vector<Expr> indices;
-    for (size_t d = 0; d < i.size(); ++d) {
-      if (!gone[d]) indices.push_back(i[d]);
-    }
-    return indices;
-  };
-  return s;
-}
-
-Buffer mean_of(ComputeBuilder& b, const Statistics& s, const std::string& name, DType dtype,
-               const std::function<Expr(Axes statistic, Axes element)>& value) {
-  bool is_empty = std::any_of(s.reduced.begin(), s.reduced.end(), [](const Expr& dim) { return is_int(dim, 0); });
-  if (is_empty) return b.compute(name, dtype, s.shape, [&](Axes) { return divide_by_count(zero(dtype), int_imm(0)); });
-  Buffer sum = b.reduce(name + "_sum", dtype, s.shape, s.reduced, zero(dtype), combine_sum,
-                        [&](Axes i, Axes r) { return value(i, s.element(i, r)); });
-  return b.compute(name, dtype, s.shape, [&](Axes i) { return divide_by_count(at(sum, i), product(s.reduced)); });
-}
-struct Moments {
-  Buffer mean, variance;
-};
-Moments moments_of(ComputeBuilder& b, const Statistics& s, const Buffer& x, DType dtype) {
-  Buffer mean = mean_of(b, s, "mean", dtype, [&](Axes, Axes element) { return cast_to(load(x, element), dtype); });
-  Buffer variance = mean_of(b, s, "variance", dtype, [&](Axes i, Axes element) {
-    Expr distance = cast_to(load(x, element), dtype) - at(mean, i);
-    return distance * distance;
-  });
-  return {mean, variance};
-}
-
-// Computes (x - mean) / sqrt(variance + epsilon) * gamma + beta, with gamma as argument 1 and beta as argument 2.
-// parameter_of gives their indices.
+// Computes (x - mean) / sqrt(variance + epsilon) * gamma + beta. Gamma, argument 1, and beta, argument 2, have the dims
+// of the parameter axes. `s` says which elements share a mean and a variance.
 template <class A>
-PrimFuncRef normalize(const OpCall& op, const Statistics& s, const A& attrs,
-                      const std::function<std::vector<Expr>(Axes)>& parameter_of) {
+PrimFuncRef normalize(const OpCall& op, const Reduction& s, const A& attrs,
+                      const std::vector<int64_t>& parameter_axes) {
   ComputeBuilder b;
   std::vector<Buffer> x = b.inputs_of(op);
   DType dtype = accumulation_dtype(op.dtype(0));
-  Moments moments = moments_of(b, s, x[0], dtype);
-  Buffer inverse = b.compute("inverse_std", dtype, s.shape,
+  Moments moments = moments_of(b, x[0], dtype, s);
+  Buffer inverse = b.compute("inverse_std", dtype, s.result,
                              [&](Axes i) { return inverse_root(at(moments.variance, i), attrs.epsilon); });
   return b.finish({b.compute("T_normalized", op.dtype(0), op.shape(0), [&](Axes i) {
-    std::vector<Expr> statistic = s.statistic_of(i);
+    std::vector<Expr> statistic = s.result_at(i);
     Expr value = (cast_to(at(x[0], i), dtype) - load(moments.mean, statistic)) * load(inverse, statistic);
-    if (attrs.scale) value = value * cast_to(load(x[1], parameter_of(i)), dtype);
-    if (attrs.center) value = value + cast_to(load(x[2], parameter_of(i)), dtype);
+    if (attrs.scale) value = value * cast_to(load(x[1], items_at(i, parameter_axes)), dtype);
+    if (attrs.center) value = value + cast_to(load(x[2], items_at(i, parameter_axes)), dtype);
     return cast_to(value, op.dtype(0));
   })});
 }
@@ -89,13 +38,7 @@ PrimFuncRef normalize(const OpCall& op, const Statistics& s, const A& attrs,
 void check_parameter(const OpCall& op, size_t arg, const std::vector<Expr>& wanted, const char* what) {
   const std::vector<Expr>& shape = op.shape(arg);
   if (shape.size() != wanted.size()) op.fail("{} has rank {}, expected {}", what, shape.size(), wanted.size());
-  for (size_t d = 0; d < wanted.size(); ++d)
-    op.require_equal(shape[d], wanted[d], fmt::format("dim {} of {} and the data's", d, what));
-}
-std::vector<Expr> dims_at(const std::vector<Expr>& shape, const std::vector<int64_t>& axes) {
-  std::vector<Expr> dims;
-  for (int64_t axis : axes) dims.push_back(shape[axis]);
-  return dims;
+  require_same_dims(op, shape, wanted, fmt::format("of {} and the data's", what));
 }
 
 Type infer_batch_norm(const OpCall& op) {
@@ -120,11 +63,9 @@ PrimFuncRef lower_batch_norm(const OpCall& op) {
   std::vector<Expr> channels = {op.shape(0)[axis]};
   Moments moments{x[3], x[4]};
   if (attrs.training) {
-    std::vector<int64_t> others;
-    for (int64_t d = 0; d < op.rank(0); ++d) {
-      if (d != axis) others.push_back(d);
-    }
-    moments = moments_of(b, over_axes(op.shape(0), others), x[0], dtype);
+    std::vector<int64_t> others = int_range(0, op.rank(0));
+    std::erase(others, axis);
+    moments = moments_of(b, x[0], dtype, over_axes(op.shape(0), others));
   }
   Buffer factor = b.compute("factor", dtype, channels, [&](Axes c) {
     Expr inverse = inverse_root(cast_to(at(moments.variance, c), dtype), attrs.epsilon);
@@ -152,13 +93,13 @@ template <class A>
 Type infer_over_axes(const OpCall& op, const std::vector<const char*>& parameters) {
   kFloats.check(op, op.dtype(0));
   std::vector<int64_t> axes = normalize_axes(op, op.attrs<A>().axes, op.rank(0));
-  for (size_t i = 0; i < parameters.size(); ++i) check_parameter(op, i + 1, dims_at(op.shape(0), axes), parameters[i]);
+  for (size_t i = 0; i < parameters.size(); ++i) check_parameter(op, i + 1, items_at(op.shape(0), axes), parameters[i]);
   return infer_like_first(op);
 }
 PrimFuncRef lower_layer_norm(const OpCall& op) {
   LayerNormAttrs attrs = op.attrs<LayerNormAttrs>();
   std::vector<int64_t> axes = normalize_axes(op, attrs.axes, op.rank(0));
-  return normalize(op, over_axes(op.shape(0), axes), attrs, [&](Axes i) { return dims_at(i, axes); });
+  return normalize(op, over_axes(op.shape(0), axes), attrs, axes);
 }
 PrimFuncRef lower_rms_norm(const OpCall& op) {
   RmsNormAttrs attrs = op.attrs<RmsNormAttrs>();
@@ -166,16 +107,16 @@ PrimFuncRef lower_rms_norm(const OpCall& op) {
   ComputeBuilder b;
   std::vector<Buffer> x = b.inputs_of(op);
   DType dtype = accumulation_dtype(op.dtype(0));
-  Statistics s = over_axes(op.shape(0), axes);
-  Buffer square = mean_of(b, s, "mean_square", dtype, [&](Axes, Axes element) {
+  Reduction s = over_axes(op.shape(0), axes);
+  Buffer square = mean_of(b, "mean_square", dtype, s, [&](Axes, Axes element) {
     Expr value = cast_to(load(x[0], element), dtype);
     return value * value;
   });
   Buffer inverse =
-      b.compute("inverse_rms", dtype, s.shape, [&](Axes i) { return inverse_root(at(square, i), attrs.epsilon); });
+      b.compute("inverse_rms", dtype, s.result, [&](Axes i) { return inverse_root(at(square, i), attrs.epsilon); });
   return b.finish({b.compute("T_rms_norm", op.dtype(0), op.shape(0), [&](Axes i) {
-    Expr value = cast_to(at(x[0], i), dtype) * load(inverse, s.statistic_of(i));
-    return cast_to(value * cast_to(load(x[1], dims_at(i, axes)), dtype), op.dtype(0));
+    Expr value = cast_to(at(x[0], i), dtype) * load(inverse, s.result_at(i));
+    return cast_to(value * cast_to(load(x[1], items_at(i, axes)), dtype), op.dtype(0));
   })});
 }
 
@@ -200,30 +141,24 @@ Type infer_instance_norm(const OpCall& op) {
 PrimFuncRef lower_instance_norm(const OpCall& op) {
   InstanceNormAttrs attrs = op.attrs<InstanceNormAttrs>();
   ChannelAxes a = channel_axes(op, attrs);
-  return normalize(op, over_axes(op.shape(0), a.axes), attrs, [&](Axes i) { return std::vector<Expr>{i[a.channel]}; });
+  return normalize(op, over_axes(op.shape(0), a.axes), attrs, {a.channel});
 }
 
 // Takes the channels as num_groups x (channels / num_groups). A group's statistics run over its channels and the axes.
-Statistics over_groups(const OpCall& op, const ChannelAxes& a, int64_t groups) {
-  std::vector<Expr> split = op.shape(0);
-  Expr per_group = floor_div(split[a.channel], groups);
-  split[a.channel] = int_imm(groups);
-  split.insert(split.begin() + a.channel + 1, per_group);
-  std::vector<int64_t> axes = {a.channel + 1};
-  for (int64_t axis : a.axes) axes.push_back(axis > a.channel ? axis + 1 : axis);
-  Statistics s = over_axes(split, axes);
-  Statistics result = s;
-  result.element = [s, a, per_group](Axes i, Axes r) {
-    std::vector<Expr> indices = s.element(i, r);
-    indices[a.channel] = indices[a.channel] * per_group + indices[a.channel + 1];
-    indices.erase(indices.begin() + a.channel + 1);
-    return indices;
+Reduction over_groups(const OpCall& op, const ChannelAxes& a, int64_t groups) {
+  const int64_t group = a.channel, inside = a.channel + 1;  // the axes into which the channels are split
+  Expr per_group = floor_div(op.shape(0)[group], groups);
+  std::vector<int64_t> axes = {inside};
+  for (int64_t axis : a.axes) axes.push_back(axis > group ? axis + 1 : axis);
+  const Reduction split =
+      over_axes(with_new_item(with_item(op.shape(0), group, int_imm(groups)), inside, per_group), axes);
+  Reduction result = split;
+  result.element_at = [=](Axes i, Axes r) {
+    std::vector<Expr> indices = split.element_at(i, r);
+    return without_item(with_item(indices, group, indices[group] * per_group + indices[inside]), inside);
   };
-  result.statistic_of = [s, a, per_group](Axes i) {
-    std::vector<Expr> indices = i;
-    indices[a.channel] = floor_div(i[a.channel], per_group);
-    indices.insert(indices.begin() + a.channel + 1, int_imm(0));
-    return s.statistic_of(indices);
+  result.result_at = [=](Axes i) {
+    return split.result_at(with_new_item(with_item(i, group, floor_div(i[group], per_group)), inside, int_imm(0)));
   };
   return result;
 }
@@ -240,8 +175,7 @@ Type infer_group_norm(const OpCall& op) {
 PrimFuncRef lower_group_norm(const OpCall& op) {
   GroupNormAttrs attrs = op.attrs<GroupNormAttrs>();
   ChannelAxes a = group_axes(op, attrs);
-  return normalize(op, over_groups(op, a, attrs.num_groups), attrs,
-                   [&](Axes i) { return std::vector<Expr>{i[a.channel]}; });
+  return normalize(op, over_groups(op, a, attrs.num_groups), attrs, {a.channel});
 }
 
 Type infer_lrn(const OpCall& op) {
@@ -259,9 +193,9 @@ PrimFuncRef lower_lrn(const OpCall& op) {
   DType dtype = accumulation_dtype(op.dtype(0));
   const std::vector<Expr>& shape = op.shape(0);
   auto square = [&](Axes i, Axes r) {
-    std::vector<Expr> indices = i;
-    indices[axis] = i[axis] + r[0] - (attrs.size - 1) / 2;
-    Expr inside = indices[axis] >= int_imm(0) && indices[axis] < shape[axis], value = cast_to(load(x, indices), dtype);
+    Expr position = i[axis] + r[0] - (attrs.size - 1) / 2,
+         value = cast_to(load(x, with_item(i, axis, position)), dtype);
+    Expr inside = position >= int_imm(0) && position < shape[axis];
     return if_then_else(inside, value * value, zero(dtype));
   };
   Buffer sum = b.reduce("square_sum", dtype, shape, {int_imm(attrs.size)}, zero(dtype), combine_sum, square);
@@ -277,16 +211,14 @@ PrimFuncRef lower_lrn(const OpCall& op) {
 
 std::vector<OpRow> normalization_ops() {
   const auto reduction = OpPattern::kReduction;
-  const OpInput data{"data", "the tensor"};
-  const std::vector<OpInput> channels = {data, {"gamma", "scale of each channel"}, {"beta", "offset of each channel"}};
-  std::vector<OpInput> with_moments = channels;
-  with_moments.push_back({"moving_mean", "mean of each channel"});
-  with_moments.push_back({"moving_var", "variance of each channel"});
+  const OpInput data{"data", "the tensor"}, gamma{"gamma", "scale of each channel"},
+      beta{"beta", "offset of each channel"};
   return {
       {.name = "relax.nn.batch_norm",
-       .doc = "normalizes each channel with the moving statistics, or in training with the batch's own; also gives "
+       .doc = "normalizes each channel with the moving statistics, or in training with those of the batch; also gives "
               "the next moving ones, (1 - momentum) * moving + momentum * batch's",
-       .inputs = with_moments,
+       .inputs =
+           {data, gamma, beta, {"moving_mean", "mean of each channel"}, {"moving_var", "variance of each channel"}},
        .attrs = op_attrs<BatchNormAttrs>(),
        .pattern = reduction,
        .infer = infer_batch_norm,
@@ -308,14 +240,14 @@ std::vector<OpRow> normalization_ops() {
        .legalize = lower_rms_norm},
       {.name = "relax.nn.instance_norm",
        .doc = "normalizes each channel of each sample over the spatial axes",
-       .inputs = channels,
+       .inputs = {data, gamma, beta},
        .attrs = op_attrs<InstanceNormAttrs>(),
        .pattern = reduction,
        .infer = infer_instance_norm,
        .legalize = lower_instance_norm},
       {.name = "relax.nn.group_norm",
        .doc = "normalizes each group of channels of each sample over its channels and the spatial axes",
-       .inputs = channels,
+       .inputs = {data, gamma, beta},
        .attrs = op_attrs<GroupNormAttrs>(),
        .pattern = reduction,
        .infer = infer_group_norm,

@@ -10,14 +10,33 @@ namespace relaxc {
 
 namespace {
 
+// The layouts of the data and of the result.
+struct PoolLayouts {
+  Layout data, out;
+  std::vector<Expr> plain_shape(const OpCall& op) const {
+    if (op.rank(0) != data.rank()) op.fail("data has rank {}, expected {}", op.rank(0), data.rank());
+    return data.to_plain(op.shape(0));
+  }
+  // Returns the type of a result of these dims.
+  Type type_of(const OpCall& op, const std::vector<Expr>& result) const {
+    return tensor_type(out.from_plain(op, result), op.dtype(0));
+  }
+};
+template <int N, class A>
+PoolLayouts layouts_of(const OpCall& op, const A& attrs) {
+  return {Layout(op, attrs.layout, data_layout_of(N), "layout"),
+          result_layout(op, attrs.out_layout, attrs.layout, data_layout_of(N))};
+}
+
 // A checked call.
 struct Pool {
   size_t spatial;
   std::vector<int64_t> size, strides, dilation;
   Padding padding;
   bool ceil_mode;
-  std::vector<Expr> in, result;    // [N, C, spatial...] of the data and of the result
-  Layout data_layout, out_layout;  // where these dims are
+  std::vector<Expr> in, result;  // [N, C, spatial...] of the data and of the result
+  PoolLayouts layouts;           // where these dims are
+  bool counts_padding = false;   // an average is over the padding as well
   // Returns the position in the padded data at which window `o` reads its k-th element of spatial dim d.
   Expr position(size_t d, const Expr& o, const Expr& k) const { return o * strides[d] + k * dilation[d]; }
   // Returns one past the last position that any window reads.
@@ -43,16 +62,12 @@ Expr ceil_count(const OpCall& op, const Expr& extent, int64_t before, int64_t af
   return min(windows, floor_div(extent + (before + stride - 1), stride));
 }
 
-void require_number(const OpCall& op) {
-  if (op.dtype(0).is_bool()) op.fail("expected a number, got bool");
-}
-// Checks a call whose data is [N, C, spatial...].
 template <class A>
-Pool check_pool(const OpCall& op, const A& attrs, const std::vector<Expr>& shape, const Layout& data,
-                const Layout& out) {
+Pool check_pool(const OpCall& op, const A& attrs, const PoolLayouts& layouts) {
+  std::vector<Expr> shape = layouts.plain_shape(op);
   if (shape.size() < 3) op.fail("data has rank {}, expected at least 3", shape.size());
   size_t n = shape.size() - 2;
-  require_number(op);
+  kNumbers.check(op, op.dtype(0));
   Pool pool{.spatial = n,
             .size = per_dim(op, attrs.pool_size, n, "pool_size", 1),
             .strides = per_dim(op, attrs.strides, n, "strides", 1),
@@ -61,8 +76,7 @@ Pool check_pool(const OpCall& op, const A& attrs, const std::vector<Expr>& shape
             .ceil_mode = attrs.ceil_mode,
             .in = shape,
             .result = {shape[0], shape[1]},
-            .data_layout = data,
-            .out_layout = out};
+            .layouts = layouts};
   for (size_t d = 0; d < n; ++d) {
     int64_t before = pool.padding.before[d], after = pool.padding.after[d];
     int64_t size = pool.size[d], stride = pool.strides[d], dilation = pool.dilation[d];
@@ -72,29 +86,20 @@ Pool check_pool(const OpCall& op, const A& attrs, const std::vector<Expr>& shape
   }
   return pool;
 }
+// Checks a call whose data is [N, C, spatial...].
 template <class A>
 Pool check_plain_pool(const OpCall& op) {
   const Layout plain(op.shape(0).size());
-  return check_pool(op, op.attrs<A>(), op.shape(0), plain, plain);
+  return check_pool(op, op.attrs<A>(), {plain, plain});
+}
+template <int N>
+Pool check_window_pool(const OpCall& op) {
+  auto attrs = op.attrs<PoolAttrs<N>>();
+  Pool pool = check_pool(op, attrs, layouts_of<N>(op, attrs));
+  pool.counts_padding = attrs.count_include_pad;
+  return pool;
 }
 
-// The layouts of the data and of the result.
-struct PoolLayouts {
-  Layout data, out;
-  std::vector<Expr> plain_shape(const OpCall& op) const {
-    if (op.rank(0) != data.rank()) op.fail("data has rank {}, expected {}", op.rank(0), data.rank());
-    return data.to_plain(op.shape(0));
-  }
-  // Returns the type of a result of these dims.
-  Type type_of(const OpCall& op, const std::vector<Expr>& result) const {
-    return tensor_type(out.from_plain(op, result), op.dtype(0));
-  }
-};
-template <int N, class A>
-PoolLayouts layouts_of(const OpCall& op, const A& attrs) {
-  return {Layout(op, attrs.layout, data_layout_of(N), "layout"),
-          result_layout(op, attrs.out_layout, attrs.layout, data_layout_of(N))};
-}
 template <int N, class A>
 Type infer_partial_pool(const OpCall& op) {
   return tensor_type_of_rank(layouts_of<N>(op, op.attrs<A>()).out.rank(), op.first_dtype());
@@ -109,25 +114,25 @@ Buffer window_fold(
   if (!pool.is_inside()) {
     std::vector<Expr> padded = {pool.in[0], pool.in[1]};
     for (size_t d = 0; d < pool.spatial; ++d) padded.push_back(pool.reach(d));
-    source = pad_stage(b, op, source, pool.data_layout, pool.padding.before, padded, neutral(op.dtype(0)));
+    source = pad_stage(b, op, source, pool.layouts.data, pool.padding.before, padded, neutral(op.dtype(0)));
   }
-  std::vector<Expr> result = pool.out_layout.from_plain(op, pool.result);
+  std::vector<Expr> result = pool.layouts.out.from_plain(op, pool.result);
   return b.reduce(name, dtype, result, int_imms(pool.size), neutral(dtype), combine, [&](Axes axes, Axes r) {
-    std::vector<Expr> i = pool.out_layout.to_plain_index(axes), indices = {i[0], i[1]};
+    std::vector<Expr> i = pool.layouts.out.to_plain_index(axes), indices = {i[0], i[1]};
     for (size_t d = 0; d < pool.spatial; ++d) indices.push_back(pool.position(d, i[d + 2], r[d]));
-    indices = pool.data_layout.from_plain_index(indices, facts_of_axes(axes, result));
+    indices = pool.layouts.data.from_plain_index(indices, facts_of_axes(axes, result));
     return value(cast_to(load(source, indices), dtype));
   });
 }
 
-PrimFuncRef lower_max_pool(const OpCall& op, const Pool& pool, bool) {
+PrimFuncRef lower_max_pool(const OpCall& op, const Pool& pool) {
   ComputeBuilder b;
   return b.finish({window_fold(b, op, pool, "pool_max", op.dtype(0), lowest, combine_max)});
 }
 
-// Returns how many of a window's positions along dim d count: those in the data, or with `padded` those in the data and
-// its padding.
-Expr counted_positions(const Pool& pool, size_t d, const Expr& o, bool padded) {
+// Returns how many positions of window `o` along dim d count: those in the data, or those in the data and its padding.
+Expr counted_positions(const Pool& pool, size_t d, const Expr& o) {
+  bool padded = pool.counts_padding;
   int64_t before = pool.padding.before[d], after = pool.padding.after[d];
   Expr start = o * pool.strides[d];
   Expr end = pool.in[d + 2] + (padded ? before + after : before);
@@ -135,41 +140,33 @@ Expr counted_positions(const Pool& pool, size_t d, const Expr& o, bool padded) {
   Expr last = min(ceil_div(end - start, pool.dilation[d]), int_imm(pool.size[d]));
   return max(last - first, int_imm(0));
 }
-PrimFuncRef lower_avg_pool(const OpCall& op, const Pool& pool, bool padded) {
+PrimFuncRef lower_avg_pool(const OpCall& op, const Pool& pool) {
   ComputeBuilder b;
   Buffer sum = window_fold(b, op, pool, "pool_sum", accumulation_dtype(op.dtype(0)), zero, combine_sum);
-  bool is_constant = pool.is_inside() || (padded && !pool.ceil_mode);
+  bool is_constant = pool.is_inside() || (pool.counts_padding && !pool.ceil_mode);
   return b.finish({b.compute("pool_avg", op.dtype(0), buffer_type(sum).shape, [&](Axes axes) {
-    std::vector<Expr> i = pool.out_layout.to_plain_index(axes);
+    std::vector<Expr> i = pool.layouts.out.to_plain_index(axes);
     Expr count = int_imm(1);
     for (size_t d = 0; d < pool.spatial; ++d)
-      count = count * (is_constant ? int_imm(pool.size[d]) : counted_positions(pool, d, i[d + 2], padded));
+      count = count * (is_constant ? int_imm(pool.size[d]) : counted_positions(pool, d, i[d + 2]));
     return cast_to(divide_by_count(at(sum, axes), max(count, int_imm(1))), op.dtype(0));
   })});
 }
 
 template <int N>
-OpRow window_pool(const char* name, const char* doc, PrimFuncRef (*lower)(const OpCall&, const Pool&, bool padded)) {
-  auto check = [](const OpCall& op, const PoolAttrs<N>& attrs, const PoolLayouts& layouts) {
-    return check_pool(op, attrs, layouts.plain_shape(op), layouts.data, layouts.out);
-  };
+OpRow window_pool(const char* name, const char* doc, PrimFuncRef (*lower)(const OpCall&, const Pool&)) {
   return {.name = fmt::format("relax.nn.{}_pool{}d", name, N),
           .doc = doc,
           .inputs = {{"data", "tensor [N, C, ...]"}},
-          .attrs = with_like(op_attrs<PoolAttrs<N>>(), "out_layout", "layout"),
+          .attrs = with_default_from(op_attrs<PoolAttrs<N>>(), "out_layout", "layout"),
           .pattern = OpPattern::kAnchor,
           .infer =
-              [=](const OpCall& op) {
-                auto attrs = op.attrs<PoolAttrs<N>>();
-                PoolLayouts layouts = layouts_of<N>(op, attrs);
-                return layouts.type_of(op, check(op, attrs, layouts).result);
+              [](const OpCall& op) {
+                Pool pool = check_window_pool<N>(op);
+                return pool.layouts.type_of(op, pool.result);
               },
           .infer_partial = infer_partial_pool<N, PoolAttrs<N>>,
-          .legalize =
-              [=](const OpCall& op) {
-                auto attrs = op.attrs<PoolAttrs<N>>();
-                return lower(op, check(op, attrs, layouts_of<N>(op, attrs)), attrs.count_include_pad);
-              }};
+          .legalize = [=](const OpCall& op) { return lower(op, check_window_pool<N>(op)); }};
 }
 
 Type infer_lp_pool(const OpCall& op) {
@@ -239,6 +236,7 @@ PrimFuncRef lower_max_pool_with_indices(const OpCall& op) {
 // A checked call of an adaptive pool. Window o of a dim covers [o * in / out, ceil((o + 1) * in / out)).
 struct AdaptivePool {
   std::vector<Expr> in, out;  // [N, C, spatial...]
+  PoolLayouts layouts;
   Expr start(size_t d, Axes i) const { return floor_div(i[d] * in[d], out[d]); }
   Expr end(size_t d, Axes i) const { return floor_div((i[d] + 1) * in[d] + out[d] - 1, out[d]); }
   // Returns the size that all windows of a dim share, which is then read without a guard.
@@ -250,35 +248,38 @@ struct AdaptivePool {
   }
 };
 template <int N>
-AdaptivePool check_adaptive(const OpCall& op, const AdaptiveAttrs<N>& attrs, const PoolLayouts& layouts) {
-  require_number(op);
+AdaptivePool check_adaptive(const OpCall& op) {
+  kNumbers.check(op, op.dtype(0));
+  auto attrs = op.attrs<AdaptiveAttrs<N>>();
+  PoolLayouts layouts = layouts_of<N>(op, attrs);
   std::vector<Expr> in = layouts.plain_shape(op), out = in;
-  if (!attrs.output_size) return {in, out};
+  if (!attrs.output_size) return {in, out, layouts};
   std::vector<int64_t> size = per_dim(op, *attrs.output_size, N, "output_size", 1);
   for (size_t d = 0; d < N; ++d) out[d + 2] = int_imm(size[d]);
-  return {in, out};
+  return {in, out, layouts};
 }
-PrimFuncRef lower_adaptive(const OpCall& op, const AdaptivePool& pool, const PoolLayouts& layouts) {
-  std::vector<Expr> result = layouts.out.from_plain(op, pool.out), extents;
+PrimFuncRef lower_adaptive(const OpCall& op, const AdaptivePool& pool) {
+  const Layout &data = pool.layouts.data, &out = pool.layouts.out;
+  std::vector<Expr> result = out.from_plain(op, pool.out), extents;
   for (size_t d = 2; d < pool.in.size(); ++d)
     extents.push_back(pool.window(d).value_or(floor_div(pool.in[d], pool.out[d]) + 2));
   ComputeBuilder b;
   Buffer x = b.inputs_of(op)[0];
   DType dtype = accumulation_dtype(op.dtype(0));
   auto element = [&](Axes axes, Axes r) {
-    std::vector<Expr> i = layouts.out.to_plain_index(axes), indices = {i[0], i[1]};
+    std::vector<Expr> i = out.to_plain_index(axes), indices = {i[0], i[1]};
     Expr inside = bool_imm(true);
     for (size_t d = 2; d < pool.in.size(); ++d) {
       bool is_even = pool.window(d).has_value();
       indices.push_back((is_even ? i[d] * extents[d - 2] : pool.start(d, i)) + r[d - 2]);
       if (!is_even) inside = inside && indices[d] < pool.end(d, i);
     }
-    indices = layouts.data.from_plain_index(indices, facts_of_axes(axes, result));
+    indices = data.from_plain_index(indices, facts_of_axes(axes, result));
     return if_then_else(inside, cast_to(load(x, indices), dtype), zero(dtype));
   };
   Buffer sum = b.reduce("adaptive_pool_sum", dtype, result, extents, zero(dtype), combine_sum, element);
   return b.finish({b.compute("adaptive_pool_avg", op.dtype(0), result, [&](Axes axes) {
-    std::vector<Expr> i = layouts.out.to_plain_index(axes);
+    std::vector<Expr> i = out.to_plain_index(axes);
     Expr count = int_imm(1);
     for (size_t d = 2; d < pool.in.size(); ++d)
       count = count * pool.window(d).value_or(pool.end(d, i) - pool.start(d, i));
@@ -287,7 +288,7 @@ PrimFuncRef lower_adaptive(const OpCall& op, const AdaptivePool& pool, const Poo
 }
 template <int N>
 OpRow adaptive_avg_pool() {
-  std::vector<OpAttr> attrs = with_like(op_attrs<AdaptiveAttrs<N>>(), "out_layout", "layout");
+  std::vector<OpAttr> attrs = with_default_from(op_attrs<AdaptiveAttrs<N>>(), "out_layout", "layout");
   attr_of(attrs, "output_size").items = N;
   return {.name = fmt::format("relax.nn.adaptive_avg_pool{}d", N),
           .doc = "mean over windows that divide the data into output_size parts; 1 gives the global mean",
@@ -296,24 +297,18 @@ OpRow adaptive_avg_pool() {
           .pattern = OpPattern::kAnchor,
           .infer =
               [](const OpCall& op) {
-                auto attrs = op.attrs<AdaptiveAttrs<N>>();
-                PoolLayouts layouts = layouts_of<N>(op, attrs);
-                return layouts.type_of(op, check_adaptive<N>(op, attrs, layouts).out);
+                AdaptivePool pool = check_adaptive<N>(op);
+                return pool.layouts.type_of(op, pool.out);
               },
           .infer_partial = infer_partial_pool<N, AdaptiveAttrs<N>>,
-          .legalize =
-              [](const OpCall& op) {
-                auto attrs = op.attrs<AdaptiveAttrs<N>>();
-                PoolLayouts layouts = layouts_of<N>(op, attrs);
-                return lower_adaptive(op, check_adaptive<N>(op, attrs, layouts), layouts);
-              }};
+          .legalize = [](const OpCall& op) { return lower_adaptive(op, check_adaptive<N>(op)); }};
 }
 
 template <int N>
 void add_pools(std::vector<OpRow>& rows) {
   rows.push_back(window_pool<N>("max", "largest element of each window; padding never wins", lower_max_pool));
   rows.push_back(window_pool<N>(
-      "avg", "mean of each window; padding counts with count_include_pad, what lies beyond it (ceil_mode) never",
+      "avg", "mean of each window; padding counts with count_include_pad, and positions beyond it (ceil_mode) never do",
       lower_avg_pool));
   rows.push_back(adaptive_avg_pool<N>());
 }

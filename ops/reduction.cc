@@ -1,63 +1,87 @@
 // Reductions over axes, arg-reductions, scans and the softmax family.
+#include "ops/reduction.h"
+
 #include <algorithm>
 
 #include "ops/attributes.h"
 #include "ops/ops.h"
-#include "ops/window.h"
 
 namespace relaxc {
 
-namespace {
-
-// The dims of the argument that a reduction removes, and the shape that is left.
-struct Reduction {
-  std::vector<bool> is_reduced;  // per dim of the argument
-  std::vector<Expr> reduced, result;
-  bool keepdims;
-  bool to_shape = false;  // every axis has a dim in both lists, one of which is 1
-
-  // Returns the argument's indices from those of the result and the reduced ones.
-  std::vector<Expr> indices(Axes i, Axes r) const {
-    std::vector<Expr> all;
-    for (size_t d = 0; to_shape && d < i.size(); ++d) all.push_back(i[d] + r[d]);
-    if (to_shape) return all;
-    size_t next_kept = 0, next_reduced = 0;
-    for (bool gone : is_reduced) {
-      all.push_back(gone ? r[next_reduced++] : i[next_kept]);
-      if (!gone || keepdims) ++next_kept;
-    }
-    return all;
-  }
-  // Returns whether a reduced dim has constant extent 0, so that no iteration would run the init.
-  bool is_empty() const {
-    return std::any_of(reduced.begin(), reduced.end(), [](const Expr& dim) { return is_int(dim, 0); });
-  }
-};
-
-Reduction plan(const OpCall& op, const std::optional<std::vector<int64_t>>& axes, bool keepdims) {
-  const std::vector<Expr>& shape = op.shape(0);
-  Reduction plan{std::vector<bool>(shape.size(), !axes), {}, {}, keepdims};
-  if (axes) {
-    for (int64_t axis : normalize_axes(op, *axes, op.rank(0))) plan.is_reduced[axis] = true;
-  }
+Reduction over_axes(const std::vector<Expr>& shape, const std::vector<int64_t>& axes, bool keepdims) {
+  std::vector<bool> gone(shape.size());
+  for (int64_t axis : axes) gone[axis] = true;
+  Reduction plan;
   for (size_t d = 0; d < shape.size(); ++d) {
-    if (plan.is_reduced[d]) plan.reduced.push_back(shape[d]);
-    if (!plan.is_reduced[d]) plan.result.push_back(shape[d]);
-    if (plan.is_reduced[d] && keepdims) plan.result.push_back(int_imm(1));
+    if (gone[d]) plan.reduced.push_back(shape[d]);
+    if (!gone[d] || keepdims) plan.result.push_back(gone[d] ? int_imm(1) : shape[d]);
   }
+  plan.element_at = [=](Axes i, Axes r) {
+    std::vector<Expr> indices;
+    auto kept = i.begin(), reduced = r.begin();
+    for (bool is_gone : gone) {
+      indices.push_back(is_gone ? *reduced++ : *kept);
+      if (!is_gone || keepdims) ++kept;
+    }
+    return indices;
+  };
+  plan.result_at = [=](Axes element) {
+    std::vector<Expr> indices;
+    for (size_t d = 0; d < gone.size(); ++d) {
+      if (!gone[d] || keepdims) indices.push_back(gone[d] ? int_imm(0) : element[d]);
+    }
+    return indices;
+  };
   return plan;
 }
+
+// A reduction of constant extent 0 is the neutral element without a loop, so that evaluate() can compute it.
+Buffer fold(ComputeBuilder& b, const std::string& name, DType dtype, const Reduction& plan, const Expr& neutral,
+            const ComputeBuilder::Combine& combine, const FoldedValue& value) {
+  bool is_empty = std::ranges::any_of(plan.reduced, [](const Expr& dim) { return is_int(dim, 0); });
+  if (is_empty) return b.compute(name, dtype, plan.result, [&](Axes) { return neutral; });
+  return b.reduce(name, dtype, plan.result, plan.reduced, neutral, combine,
+                  [&](Axes i, Axes r) { return value(i, plan.element_at(i, r)); });
+}
+Buffer mean_of(ComputeBuilder& b, const std::string& name, DType dtype, const Reduction& plan,
+               const FoldedValue& value) {
+  Buffer sum = fold(b, name + "_sum", dtype, plan, zero(dtype), combine_sum, value);
+  return b.compute(name, dtype, plan.result,
+                   [&](Axes i) { return divide_by_count(at(sum, i), product(plan.reduced)); });
+}
+Moments moments_of(ComputeBuilder& b, const Buffer& x, DType dtype, const Reduction& plan) {
+  auto element_of_x = [&](Axes element) { return cast_to(load(x, element), dtype); };
+  Buffer mean = mean_of(b, "mean", dtype, plan, [&](Axes, Axes element) { return element_of_x(element); });
+  Buffer variance = mean_of(b, "variance", dtype, plan, [&](Axes i, Axes element) {
+    Expr distance = element_of_x(element) - at(mean, i);
+    return distance * distance;
+  });
+  return {mean, variance};
+}
+
+namespace {
+
 // Plans a reduction to the shape in argument 1, whose dims are the argument's or 1.
 Reduction plan_to_shape(const OpCall& op) {
   const std::vector<Expr>&from = op.shape(0), &to = op.shape(1);
   if (to.size() != from.size()) op.fail("a shape of {} dims for a tensor of rank {}", to.size(), from.size());
-  Reduction plan{std::vector<bool>(from.size(), true), {}, to, true, true};
+  Reduction plan{.reduced = {}, .result = to, .element_at = {}, .result_at = {}};
   for (size_t d = 0; d < from.size(); ++d) {
     Expr expected = simplify(select(equal(to[d], int_imm(1)), to[d], from[d]));
     op.require_equal(to[d], expected, fmt::format("dim {} of the shape", d));
     plan.reduced.push_back(simplify(select(equal(to[d], from[d]), int_imm(1), from[d])));
   }
+  // Every axis has a dim in both lists, one of which is 1.
+  plan.element_at = [](Axes i, Axes r) {
+    std::vector<Expr> indices;
+    for (size_t d = 0; d < i.size(); ++d) indices.push_back(i[d] + r[d]);
+    return indices;
+  };
   return plan;
+}
+Reduction plan(const OpCall& op, const std::optional<std::vector<int64_t>>& axes, bool keepdims) {
+  int64_t rank = op.rank(0);
+  return over_axes(op.shape(0), axes ? normalize_axes(op, *axes, rank) : int_range(0, rank), keepdims);
 }
 Reduction plan(const OpCall& op) {
   if (op.size() > 1) return plan_to_shape(op);
@@ -65,22 +89,9 @@ Reduction plan(const OpCall& op) {
   return plan(op, attrs.axis, attrs.keepdims);
 }
 
-// Makes out[i] = fold of value(argument's indices). A reduction of constant extent 0 gives the neutral element.
-Buffer fold(ComputeBuilder& b, const std::string& name, DType dtype, const Reduction& plan, const Expr& neutral,
-            const ComputeBuilder::Combine& combine, const std::function<Expr(Axes result, Axes argument)>& value) {
-  if (plan.is_empty()) return b.compute(name, dtype, plan.result, [&](Axes) { return neutral; });
-  return b.reduce(name, dtype, plan.result, plan.reduced, neutral, combine,
-                  [&](Axes i, Axes r) { return value(i, plan.indices(i, r)); });
-}
-// Folds the elements of x.
-Buffer fold(ComputeBuilder& b, const std::string& name, DType dtype, const Reduction& plan, const Expr& neutral,
-            const ComputeBuilder::Combine& combine, const Buffer& x) {
-  return fold(b, name, dtype, plan, neutral, combine, [&](Axes, Axes at_x) { return cast_to(load(x, at_x), dtype); });
-}
-// Divides the sums by the number of elements of each.
-Buffer mean_of_sums(ComputeBuilder& b, const char* name, const Buffer& sum, const Reduction& plan) {
-  return b.compute(name, buffer_type(sum).dtype, plan.result,
-                   [&](Axes i) { return divide_by_count(at(sum, i), product(plan.reduced)); });
+// Gives the elements of x.
+FoldedValue elements_of(const Buffer& x, DType dtype) {
+  return [=](Axes, Axes element) { return cast_to(load(x, element), dtype); };
 }
 
 // The rank is known where all axes are reduced, and else follows from the argument's.
@@ -119,7 +130,7 @@ OpRow simple_reduction(const std::string& name, const char* doc, const Domain& d
                        const ComputeBuilder::Combine& combine, Expr (*neutral)(DType)) {
   return reduction(name, doc, domain, [=](ComputeBuilder& b, const Buffer& x, const Reduction& plan) {
     DType dtype = accumulation_dtype(buffer_type(x).dtype);
-    return fold(b, "T_" + name + "_red", dtype, plan, neutral(dtype), combine, x);
+    return fold(b, "T_" + name + "_red", dtype, plan, neutral(dtype), combine, elements_of(x, dtype));
   });
 }
 
@@ -148,17 +159,10 @@ OpRow also_of_bool(OpRow row) {
 
 Buffer mean_stage(ComputeBuilder& b, const Buffer& x, const Reduction& plan) {
   DType dtype = accumulation_dtype(buffer_type(x).dtype);
-  return mean_of_sums(b, "T_mean", fold(b, "T_sum_red", dtype, plan, zero(dtype), combine_sum, x), plan);
+  return mean_of(b, "T_mean", dtype, plan, elements_of(x, dtype));
 }
-// Computes the mean of the squared distances from the mean, in two passes.
 Buffer variance_stage(ComputeBuilder& b, const Buffer& x, const Reduction& plan) {
-  Buffer mean = mean_stage(b, x, plan);
-  DType dtype = buffer_type(mean).dtype;
-  Buffer sum = fold(b, "T_square_red", dtype, plan, zero(dtype), combine_sum, [&](Axes i, Axes at_x) {
-    Expr distance = cast_to(load(x, at_x), dtype) - at(mean, i);
-    return distance * distance;
-  });
-  return mean_of_sums(b, "T_variance", sum, plan);
+  return moments_of(b, x, accumulation_dtype(buffer_type(x).dtype), plan).variance;
 }
 Buffer std_stage(ComputeBuilder& b, const Buffer& x, const Reduction& plan) {
   Buffer variance = variance_stage(b, x, plan);
@@ -181,7 +185,6 @@ Reduction plan_arg_reduction(const OpCall& op) {
   std::optional<std::vector<int64_t>> axes;
   if (attrs.axis) axes = {*attrs.axis};
   Reduction result = plan(op, axes, attrs.keepdims);
-  if (result.is_empty()) op.fail("the reduced axis is empty");
   for (const Expr& dim : result.reduced) op.require_at_most(int_imm(1), dim, "the reduced axis is empty");
   return result;
 }
@@ -196,7 +199,7 @@ OpRow arg_reduction(const std::string& name, const char* doc, BinaryOp better, B
     Buffer index = b.buffer("T_" + name, kInt64, plan.result), best = b.buffer("T_best", dtype, plan.result);
     b.block("T_" + name + "_red", plan.result, plan.reduced, [&](Axes i, Axes r) {
       Stmt init = seq({store(index, int_imm(0), i), store(best, neutral(dtype), i)});
-      Expr value = load(x, plan.indices(i, r)), old = at(best, i);
+      Expr value = load(x, plan.element_at(i, r)), old = at(best, i);
       Expr wins = binary(wins_by, value, old);
       // A NaN beats all numbers, and the first one stays.
       if (dtype.is_float()) wins = wins || (not_equal(value, value) && equal(old, old));
@@ -209,7 +212,7 @@ OpRow arg_reduction(const std::string& name, const char* doc, BinaryOp better, B
   return {.name = "relax." + name,
           .doc = doc,
           .inputs = {{"x", "the tensor"}},
-          .attrs = with_own(op_attrs<ArgReduceAttrs>(), "select_last_index"),
+          .attrs = with_extension(op_attrs<ArgReduceAttrs>(), "select_last_index"),
           .pattern = OpPattern::kReduction,
           .infer = [](const OpCall& op) { return tensor_type(plan_arg_reduction(op).result, (op.dtype(0), kInt64)); },
           .infer_partial = [](const OpCall&) { return infer_unranked(kInt64); },
@@ -220,7 +223,7 @@ OpRow arg_reduction(const std::string& name, const char* doc, BinaryOp better, B
 Type infer_scan(const OpCall& op) {
   ScanAttrs attrs = op.attrs<ScanAttrs>();
   DType dtype = attrs.dtype.value_or(op.dtype(0));
-  if (dtype.is_bool()) op.fail("expected a number, got bool");
+  kNumbers.check(op, dtype);
   if (attrs.axis) normalize_axis(op, *attrs.axis, op.rank(0));
   return tensor_type(attrs.axis ? op.shape(0) : std::vector<Expr>{product(op.shape(0))}, dtype);
 }
@@ -232,17 +235,11 @@ OpRow scan(const std::string& name, const char* doc, const ComputeBuilder::Combi
     const std::vector<Expr>&shape = op.shape(0), &result = *known_shape(type);
     int64_t axis = attrs.axis ? normalize_axis(op, *attrs.axis, op.rank(0)) : 0;
     Expr extent = result[axis];
-    std::vector<Expr> others = result;
-    others.erase(others.begin() + axis);
     ComputeBuilder b;
     Buffer x = b.inputs_of(op)[0], out = b.buffer("T_" + name, dtype, result);
-    b.block("T_" + name, others, {}, [&](Axes i, Axes) {
+    b.block("T_" + name, without_item(result, axis), {}, [&](Axes i, Axes) {
       VarRef k = make_dim("k");
-      auto at_position = [&](const Expr& position) {
-        std::vector<Expr> indices = i;
-        indices.insert(indices.begin() + axis, position);
-        return indices;
-      };
+      auto at_position = [&](const Expr& position) { return with_new_item(i, axis, position); };
       auto element = [&](const Expr& position) {
         return cast_to(load(x, attrs.axis ? at_position(position) : unflatten_index(position, shape)), dtype);
       };
@@ -257,13 +254,9 @@ OpRow scan(const std::string& name, const char* doc, const ComputeBuilder::Combi
   return {.name = "relax." + name,
           .doc = doc,
           .inputs = {{"data", "the tensor"}},
-          .attrs = with_own(op_attrs<ScanAttrs>(), "reverse"),
+          .attrs = with_extension(op_attrs<ScanAttrs>(), "reverse"),
           .infer = infer_scan,
-          .infer_partial =
-              [](const OpCall& op) {
-                std::optional<DType> stated = op.attrs<ScanAttrs>().dtype;
-                return infer_unranked(stated ? stated : op.first_dtype());
-              },
+          .infer_partial = infer_stated_dtype,
           .legalize = lower};
 }
 
@@ -272,15 +265,11 @@ PrimFuncRef lower_softmax(const OpCall& op, bool is_log) {
   ComputeBuilder b;
   Buffer x = b.inputs_of(op)[0];
   int64_t axis = normalize_axis(op, op.attrs<LastAxisAttrs>().axis, op.rank(0));
-  Reduction rows = plan(op, std::vector<int64_t>{axis}, false);
+  Reduction rows = over_axes(op.shape(0), {axis});
   const std::vector<Expr>& shape = op.shape(0);
   DType dtype = accumulation_dtype(op.dtype(0));
-  auto row_value = [&](const Buffer& statistic, Axes i) {
-    std::vector<Expr> indices = i;
-    indices.erase(indices.begin() + axis);
-    return load(statistic, indices);
-  };
-  Buffer maximum = fold(b, "T_softmax_maxelem", dtype, rows, lowest(dtype), combine_max, x);
+  auto row_value = [&](const Buffer& statistic, Axes i) { return load(statistic, rows.result_at(i)); };
+  Buffer maximum = fold(b, "T_softmax_maxelem", dtype, rows, lowest(dtype), combine_max, elements_of(x, dtype));
   auto shifted = [&](Axes i) { return cast_to(at(x, i), dtype) - row_value(maximum, i); };
   auto power = [&](Axes i) { return intrinsic("tir.exp", {shifted(i)}, dtype); };
   if (is_log) {
@@ -291,7 +280,7 @@ PrimFuncRef lower_softmax(const OpCall& op, bool is_log) {
     })});
   }
   Buffer powers = b.compute("T_softmax_exp", dtype, shape, power);
-  Buffer sum = fold(b, "T_softmax_expsum", dtype, rows, zero(dtype), combine_sum, powers);
+  Buffer sum = fold(b, "T_softmax_expsum", dtype, rows, zero(dtype), combine_sum, elements_of(powers, dtype));
   return b.finish({b.compute("T_softmax_norm", op.dtype(0), shape, [&](Axes i) {
     return cast_to(binary(BinaryOp::kDiv, at(powers, i), row_value(sum, i)), op.dtype(0));
   })});

@@ -134,9 +134,8 @@ Type infer_split(const OpCall& op) {
   analyzer.assume_dims(op.arg(0).type());
   std::vector<Type> parts;
   for (size_t i = 0; i + 1 < plan.offsets.size(); ++i) {
-    std::vector<Expr> shape = op.shape(0);
-    shape[plan.axis] = analyzer.simplify(plan.offsets[i + 1] - plan.offsets[i]);
-    parts.push_back(tensor_type(std::move(shape), op.dtype(0)));
+    Expr size = analyzer.simplify(plan.offsets[i + 1] - plan.offsets[i]);
+    parts.push_back(tensor_type(with_item(op.shape(0), plan.axis, size), op.dtype(0)));
   }
   return tuple_type(std::move(parts));
 }
@@ -148,12 +147,8 @@ PrimFuncRef lower_split(const OpCall& op) {
   std::vector<Buffer> outputs;
   for (const Type& part : type.as<TupleType>()->items) {
     const Expr offset = plan.offsets[outputs.size()];
-    outputs.push_back(
-        b.compute(fmt::format("T_split_{}", outputs.size()), op.dtype(0), *known_shape(part), [&](Axes i) {
-          std::vector<Expr> source = i;
-          source[plan.axis] = offset + i[plan.axis];
-          return load(x, source);
-        }));
+    outputs.push_back(b.compute(fmt::format("T_split_{}", outputs.size()), op.dtype(0), *known_shape(part),
+                                [&](Axes i) { return load(x, with_item(i, plan.axis, offset + i[plan.axis])); }));
   }
   return b.finish(outputs);
 }

@@ -21,14 +21,8 @@ Buffer sorted_positions(ComputeBuilder& b, const Buffer& x, int64_t axis, bool d
   const std::vector<Expr>& shape = buffer_type(x).shape;
   Expr n = shape[axis];
   Buffer order = b.buffer("order", kInt64, shape), merged = b.buffer("merged", kInt64, shape);
-  std::vector<Expr> outer = shape;
-  outer.erase(outer.begin() + axis);
-  b.block("merge_sort", outer, {}, [&](Axes i, Axes) {
-    auto position = [&](const Expr& along) {
-      std::vector<Expr> indices = i;
-      indices.insert(indices.begin() + axis, along);
-      return indices;
-    };
+  b.block("merge_sort", without_item(shape, axis), {}, [&](Axes i, Axes) {
+    auto position = [&](const Expr& along) { return with_new_item(i, axis, along); };
     auto local = [](const char* name) { return make_buffer(name, kInt64, {int_imm(1)}, "local"); };
     auto get = [](const Buffer& scalar) { return load(scalar, {int_imm(0)}); };
     auto set = [](const Buffer& scalar, const Expr& value) { return store(scalar, value, {int_imm(0)}); };
@@ -71,80 +65,56 @@ Buffer sorted_positions(ComputeBuilder& b, const Buffer& x, int64_t axis, bool d
   });
   return order;
 }
-Buffer values_at(ComputeBuilder& b, const char* name, const Buffer& x, const Buffer& order, int64_t axis,
-                 const std::vector<Expr>& shape) {
-  return b.compute(name, buffer_type(x).dtype, shape, [&](Axes i) {
-    std::vector<Expr> source = i;
-    source[axis] = at(order, i);
-    return load(x, source);
-  });
-}
-Buffer positions_as(ComputeBuilder& b, const char* name, const Buffer& order, DType dtype,
-                    const std::vector<Expr>& shape) {
-  return b.compute(name, dtype, shape, [&](Axes i) { return cast_to(at(order, i), dtype); });
-}
-int64_t checked_axis(const OpCall& op, int64_t axis) {
-  if (op.rank(0) == 0) op.fail("expected at least one axis, got a scalar");
-  return normalize_axis(op, axis, op.rank(0));
-}
-
-Type infer_sort(const OpCall& op) {
-  checked_axis(op, op.attrs<SortAttrs>().axis);
-  return infer_like_first(op);
-}
-PrimFuncRef lower_sort(const OpCall& op) {
+// sort, argsort and topk differ in how many elements they take and in which results they give. Each is a topk; a k
+// below 1 stands for all elements.
+TopKAttrs sort_attrs(const OpCall& op) {
   SortAttrs attrs = op.attrs<SortAttrs>();
-  int64_t axis = checked_axis(op, attrs.axis);
-  ComputeBuilder b;
-  Buffer x = b.inputs_of(op)[0];
-  Buffer order = sorted_positions(b, x, axis, attrs.descending);
-  return b.finish({values_at(b, "T_sort", x, order, axis, op.shape(0))});
+  return {.k = 0, .axis = attrs.axis, .ret_type = "values", .largest = attrs.descending};
 }
-Type infer_argsort(const OpCall& op) {
+TopKAttrs argsort_attrs(const OpCall& op) {
   ArgsortAttrs attrs = op.attrs<ArgsortAttrs>();
-  checked_axis(op, attrs.axis);
-  return tensor_type(op.shape(0), attrs.dtype);
+  return {.k = 0, .axis = attrs.axis, .ret_type = "indices", .largest = attrs.descending, .dtype = attrs.dtype};
 }
-PrimFuncRef lower_argsort(const OpCall& op) {
-  ArgsortAttrs attrs = op.attrs<ArgsortAttrs>();
-  ComputeBuilder b;
-  Buffer x = b.inputs_of(op)[0];
-  Buffer order = sorted_positions(b, x, checked_axis(op, attrs.axis), attrs.descending);
-  return b.finish({positions_as(b, "T_argsort", order, attrs.dtype, op.shape(0))});
-}
-
-// topk has k as an attribute, of which a value below 1 stands for all; dyn.topk has it as an argument.
+// topk has k as an attribute, and dyn.topk has it as an argument.
 TopKAttrs topk_attrs(const OpCall& op) {
   TopKAttrs attrs = op.attrs<TopKAttrs>();
   if (op.size() > 1) attrs.dtype = op.attrs<DynamicTopKAttrs>().dtype;
   return attrs;
 }
-std::vector<Expr> topk_shape(const OpCall& op, const TopKAttrs& attrs) {
-  int64_t axis = checked_axis(op, attrs.axis);
-  std::vector<Expr> shape = op.shape(0);
+int64_t sorted_axis(const OpCall& op, const TopKAttrs& attrs) {
+  if (op.rank(0) == 0) op.fail("expected at least one axis, got a scalar");
+  return normalize_axis(op, attrs.axis, op.rank(0));
+}
+std::vector<Expr> sorted_shape(const OpCall& op, const TopKAttrs& attrs) {
+  int64_t axis = sorted_axis(op, attrs);
+  const Expr& dim = op.shape(0)[axis];
   if (op.size() > 1) require_scalar(op, 1);
-  Expr k = op.size() > 1 ? op.arg(1) : attrs.k < 1 ? shape[axis] : int_imm(attrs.k);
+  Expr k = op.size() > 1 ? op.arg(1) : attrs.k < 1 ? dim : int_imm(attrs.k);
   op.require_at_most(int_imm(0), k, "k is negative");
-  op.require_at_most(k, shape[axis], fmt::format("k is larger than axis {}", axis));
-  shape[axis] = k;
-  return shape;
+  op.require_at_most(k, dim, fmt::format("k is larger than axis {}", axis));
+  return with_item(op.shape(0), axis, k);
 }
-Type infer_topk(const OpCall& op) {
-  TopKAttrs attrs = topk_attrs(op);
-  std::vector<Expr> shape = topk_shape(op, attrs);
-  Type values = tensor_type(shape, op.dtype(0)), indices = tensor_type(shape, attrs.dtype);
-  return attrs.ret_type == "both" ? tuple_type({values, indices}) : attrs.ret_type == "values" ? values : indices;
+template <TopKAttrs (*attrs_of)(const OpCall&)>
+Type infer_sorted(const OpCall& op) {
+  TopKAttrs attrs = attrs_of(op);
+  std::vector<Expr> shape = sorted_shape(op, attrs);
+  Type indices = tensor_type(shape, attrs.dtype);
+  if (attrs.ret_type == "indices") return indices;
+  Type values = tensor_type(shape, op.dtype(0));
+  return attrs.ret_type == "values" ? values : tuple_type({values, indices});
 }
-PrimFuncRef lower_topk(const OpCall& op) {
-  TopKAttrs attrs = topk_attrs(op);
-  int64_t axis = checked_axis(op, attrs.axis);
-  std::vector<Expr> shape = topk_shape(op, attrs);
+template <TopKAttrs (*attrs_of)(const OpCall&)>
+PrimFuncRef lower_sorted(const OpCall& op) {
+  TopKAttrs attrs = attrs_of(op);
+  int64_t axis = sorted_axis(op, attrs);
+  std::vector<Expr> shape = sorted_shape(op, attrs);
   ComputeBuilder b;
-  Buffer x = b.inputs_of(op)[0];
-  Buffer order = sorted_positions(b, x, axis, attrs.largest);
+  Buffer x = b.inputs_of(op)[0], order = sorted_positions(b, x, axis, attrs.largest);
+  auto value = [&](Axes i) { return load(x, with_item(i, axis, at(order, i))); };
+  auto index = [&](Axes i) { return cast_to(at(order, i), attrs.dtype); };
   std::vector<Buffer> results;
-  if (attrs.ret_type != "indices") results.push_back(values_at(b, "T_values", x, order, axis, shape));
-  if (attrs.ret_type != "values") results.push_back(positions_as(b, "T_indices", order, attrs.dtype, shape));
+  if (attrs.ret_type != "indices") results.push_back(b.compute("T_values", op.dtype(0), shape, value));
+  if (attrs.ret_type != "values") results.push_back(b.compute("T_indices", attrs.dtype, shape, index));
   return b.finish(results);
 }
 
@@ -156,29 +126,29 @@ std::vector<OpRow> sort_ops() {
        .doc = "elements in order along an axis; stable, NaN last in ascending order",
        .inputs = {{"data", "the tensor"}},
        .attrs = op_attrs<SortAttrs>(),
-       .infer = infer_sort,
-       .legalize = lower_sort},
+       .infer = infer_sorted<sort_attrs>,
+       .legalize = lower_sorted<sort_attrs>},
       {.name = "relax.argsort",
        .doc = "the positions that sort an axis; stable",
        .inputs = {{"data", "the tensor"}},
        .attrs = op_attrs<ArgsortAttrs>(),
-       .infer = infer_argsort,
-       .infer_partial = [](const OpCall& op) { return infer_unranked(op.attrs<ArgsortAttrs>().dtype); },
-       .legalize = lower_argsort},
+       .infer = infer_sorted<argsort_attrs>,
+       .infer_partial = infer_stated_dtype,
+       .legalize = lower_sorted<argsort_attrs>},
       {.name = "relax.topk",
        .doc = "the k largest (or smallest) elements of an axis in order, and their positions",
        .inputs = {{"data", "the tensor"}},
        .attrs = with_choices(op_attrs<TopKAttrs>(), "ret_type", {"both", "values", "indices"}),
-       .infer = infer_topk,
+       .infer = infer_sorted<topk_attrs>,
        .infer_partial = infer_unknown,
-       .legalize = lower_topk},
+       .legalize = lower_sorted<topk_attrs>},
       {.name = "relax.dyn.topk",
        .doc = "topk of a k that may be symbolic",
        .inputs = {{"data", "the tensor"}, {"k", "int64 scalar"}},
        .attrs = op_attrs<DynamicTopKAttrs>(),
-       .infer = infer_topk,
+       .infer = infer_sorted<topk_attrs>,
        .infer_partial = infer_unknown,
-       .legalize = lower_topk},
+       .legalize = lower_sorted<topk_attrs>},
   };
 }
 

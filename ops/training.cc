@@ -81,7 +81,7 @@ std::vector<OpRow> training_ops() {
   const OpInput output_grad{"output_grad", "gradient of the result"}, predictions{"predictions", "[N, C, ...] or [C]"},
       targets{"targets", "a class for each row"}, weights{"weights", "[C]", OpInput::Arity::kOptional},
       data{"data", "the tensor"};
-  const std::vector<OpAttr> pool = with_like(op_attrs<PoolAttrs<2>>(), "out_layout", "layout"),
+  const std::vector<OpAttr> pool = with_default_from(op_attrs<PoolAttrs<2>>(), "out_layout", "layout"),
                             loss = with_choices(op_attrs<LossAttrs>(), "reduction", {"none", "sum", "mean"});
   return {
       {.name = "relax.nn.cross_entropy_with_logits",

@@ -86,7 +86,7 @@ std::vector<OpRow> vision_ops() {
   const std::vector<OpInput> regions = {{"data", "images"}, {"rois", "[k, 5]: image and corners of each region"}};
   return {
       {.name = "relax.vision.all_class_non_max_suppression",
-       .doc = "the boxes that stay, class by class",
+       .doc = "the boxes that no box of a higher score covers, class by class",
        .inputs = {{"boxes", "[batch, boxes, 4]"},
                   {"scores", "[batch, classes, boxes]"},
                   {"max_output_boxes_per_class", "scalar tensor"},
@@ -102,7 +102,7 @@ std::vector<OpRow> vision_ops() {
        .infer = infer_valid_counts,
        .infer_partial = infer_unknown},
       {.name = "relax.vision.non_max_suppression",
-       .doc = "the boxes that no better one covers",
+       .doc = "the boxes that no box of a higher score covers",
        .inputs = {{"data", "[batch, boxes, 6]"}, {"valid_count", "[batch]"}, {"indices", "[batch, boxes]"}},
        .attrs = op_attrs<NmsAttrs>(),
        .infer = infer_nms,

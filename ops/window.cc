@@ -13,6 +13,14 @@ Buffer as_dtype(ComputeBuilder& b, const Buffer& value, DType dtype, const std::
   return b.compute(name, dtype, type.shape, [&](Axes i) { return cast_to(at(value, i), dtype); });
 }
 
+DType product_dtype(const OpCall& op, std::optional<DType> out_dtype) {
+  DType a = op.dtype(0), b = op.dtype(1);
+  if (a.is_bool() || b.is_bool()) op.fail("expected numbers, got bool");
+  bool widened = out_dtype && a.is_integral() && b.is_integral();
+  if (a != b && !widened) op.fail("arguments have different dtypes: {} and {}", to_string(a), to_string(b));
+  return out_dtype.value_or(a);
+}
+
 Expr divide_by_count(const Expr& sum, Expr count) {
   DType dtype = dtype_of(sum);
   if (!dtype.is_float()) count = max(count, int_imm(1));

@@ -1,11 +1,11 @@
 // Expects: operators on leaves, weights folded to constants. Guarantees: float32 convolutions over images with constant
 // weights have their channels in blocks of a vector: [N, C / b, H, W, b], layout "NCHW16c" where vectors have 16 lanes.
 // Images stay so from one convolution to the next, through elementwise operators, pools, concatenations, resampling
-// and global means; what else reads one gets it in the plain order. An image of few channels (a picture) is read as it
+// and global means; other operators read them in the plain order. An image of few channels (a picture) is read as it
 // is.
 //
-// Channels that do not fill the last block are padded where little is wasted. What stands in the padding is nobody's
-// concern: convolutions do not read it, and everything else works on each channel for itself.
+// Channels that do not fill the last block are padded where little is wasted. The padding may hold anything:
+// convolutions do not read it, and everything else works on each channel separately.
 #include <algorithm>
 
 #include "ir/op_names.h"
@@ -18,7 +18,7 @@ namespace relaxc {
 namespace {
 
 constexpr OpName kImageReductions[] = {ops::kMean, ops::kSum, ops::kMax, ops::kMin};
-// A picture's channels: too few for a block.
+// The most channels of a picture, which are too few for a block.
 constexpr int64_t kPictureChannels = 4;
 
 // An image [N, blocks, H, W, block] whose first `channels` channels count.
@@ -50,7 +50,7 @@ class ChannelBlocker final : public GraphRewriter {
     bool reduces = std::ranges::find(kImageReductions, name, &OpName::text) != std::end(kImageReductions);
     if (reduces) return reduction(*node, name, binding, b);
     if (!result) return std::nullopt;
-    // For who reads the plain order; dead if nobody does.
+    // The operators that read the plain order take this; it is dead code if there are none.
     Expr plain = to_plain(*result, b, binding.var->name);
     blocked_.insert_or_assign(plain.get(), *result);
     return plain;
@@ -64,11 +64,11 @@ class ChannelBlocker final : public GraphRewriter {
 
  private:
   int64_t padded(int64_t channels) const { return (channels + block_ - 1) / block_ * block_; }
-  // Whether blocks of that many channels are worth having.
+  // Returns whether so many channels fill enough of their blocks.
   bool fills_blocks(int64_t channels) const { return 2 * channels >= padded(channels); }
-  // The decision about the image that a convolution makes.
+  // Returns the decision about the image that a convolution makes.
   bool is_blocked(int64_t filters, const VarRef& var) const {
-    return decide("image_layout", var, context_, {0, block_}, fills_blocks(filters) ? block_ : 0) > 0;
+    return decide("image_layout", var, context_, {0, block_}, fills_blocks(filters) ? block_ : 0) != AttrValue(0);
   }
   std::string layout() const { return fmt::format("NCHW{}c", block_); }
 
@@ -85,7 +85,7 @@ class ChannelBlocker final : public GraphRewriter {
     return b.op("nn.pad", {x}, PadAttrs{.pad_width = widths});
   }
 
-  // [n, c, h, w], c constant and more than 1, in blocks.
+  // Returns an image [n, c, h, w], c constant and more than 1, in blocks.
   Expr block(const Expr& plain, Builder& b) {
     const std::vector<Expr> dims = *known_shape(plain.type());
     int64_t channels = *as_int(dims[1]);
@@ -108,7 +108,7 @@ class ChannelBlocker final : public GraphRewriter {
     return b.op("strided_slice", args, SliceAttrs{.assume_inbound = true}, hint);
   }
 
-  // The image in blocks, if it is one already or its channels fill some.
+  // Returns the image in blocks, if it is in blocks already or its channels fill some.
   std::optional<Blocked> in_blocks(const Expr& plain, Builder& b) {
     if (const Blocked* known = find(plain)) return *known;
     const std::vector<Expr>* dims = known_shape(plain.type());
@@ -165,7 +165,7 @@ class ChannelBlocker final : public GraphRewriter {
     return Blocked{b.op("concat", {tuple(parts)}, ConcatAttrs{.axis = 1}), channels};
   }
 
-  // Resampled in its rows and columns, which stand where they stood.
+  // Resamples rows and columns, whose axes are the same in both layouts.
   std::optional<Blocked> resize(const Call& node, Builder& b) {
     const Blocked* data = find(node.args[0]);
     const ShapeExpr* shape = node.args[1].as<ShapeExpr>();
@@ -180,7 +180,7 @@ class ChannelBlocker final : public GraphRewriter {
     return Blocked{b.op("image.resize", {data->value, shape_expr(dims)}, attrs), data->channels};
   }
 
-  // With rows and columns around it.
+  // Pads with rows and columns.
   std::optional<Blocked> pad(const Call& node, Builder& b) {
     const Blocked* data = find(node.args[0]);
     auto attrs = read_attrs<PadAttrs>(node.attrs);
@@ -191,7 +191,7 @@ class ChannelBlocker final : public GraphRewriter {
     return Blocked{b.op("nn.pad", {data->value}, attrs), data->channels};
   }
 
-  // An operand that is broadcast over the image, as it is in the blocked order.
+  // Returns an operand that is broadcast over the image in the blocked order.
   std::optional<Expr> broadcast(const Expr& operand, int64_t channels, Builder& b) {
     const std::vector<Expr>* known = known_shape(operand.type());
     if (!known || known->size() > 4) return std::nullopt;
@@ -223,7 +223,7 @@ class ChannelBlocker final : public GraphRewriter {
     return Blocked{b.op(row.name, args, node.attrs), channels};
   }
 
-  // Over the whole image: the result has its channels in order again.
+  // Reduces the whole image: the result has its channels in the plain order again.
   std::optional<Expr> reduction(const Call& node, const std::string& name, const Binding& binding, Builder& b) {
     const Blocked* data = find(node.args[0]);
     auto axes = read_attrs<ReduceAttrs>(node.attrs).axis.value_or(std::vector<int64_t>());
@@ -242,7 +242,7 @@ class ChannelBlocker final : public GraphRewriter {
   int64_t block_;
   using Images = std::unordered_map<const NodeHeader*, Blocked>;  // by the image in the plain order
   Images blocked_;
-  std::vector<Images> outside_;  // of the branches that we are in
+  std::vector<Images> outside_;  // as they were before each branch that is open
 };
 
 }  // namespace

@@ -17,12 +17,12 @@ struct Site {
   const std::unordered_map<const NodeHeader*, Expr>& values;
   Builder& builder;
 
-  // Argument i as a call of that operator, else null.
+  // Returns argument i as a call of that operator, else null.
   const Call* arg_call(size_t i, OpName op) const {
     auto it = values.find(call.args.at(i).get());
     return it == values.end() ? nullptr : as_call(it->second, op);
   }
-  // Argument i is a constant whose elements are all equal to `number`.
+  // Returns whether argument i is a constant of one element, `number`.
   bool is_number(size_t i, double number) const {
     const Constant* constant = call.args.at(i).as<Constant>();
     return constant && constant->data.size() == 1 && constant->data.as_double(0) == number;
@@ -50,7 +50,7 @@ std::optional<Expr> as_reshape(const Site& site) {
   const std::vector<Expr>* shape = known_shape(site.value.type());
   return shape ? std::optional(reshape(site.call.args[0], *shape, site.builder)) : std::nullopt;
 }
-// x op number, where that is x.
+// Rewrites x op number, where that is x.
 template <int kNumber>
 std::optional<Expr> neutral_right(const Site& site) {
   return site.is_number(1, kNumber) ? first_if_same_type(site) : std::nullopt;
@@ -60,7 +60,7 @@ std::optional<Expr> one_multiply(const Site& site) {
   if (!site.is_number(0, 1) || !site.same_type(site.call.args[1])) return std::nullopt;
   return site.call.args[1];
 }
-// f(f(x)) is f(x).
+// Rewrites f(f(x)) as f(x).
 std::optional<Expr> idempotent(const Site& site) {
   const std::string& op = site.call.callee.as<OpRef>()->name;
   return site.arg_call(0, OpName{op}) ? std::optional(site.call.args[0]) : std::nullopt;
@@ -74,7 +74,7 @@ std::optional<Expr> permute_identity(const Site& site) {
   std::vector<int64_t> axes = axes_of(site.call, static_cast<size_t>(known_rank(site.value.type())));
   return std::is_sorted(axes.begin(), axes.end()) ? std::optional(site.call.args[0]) : std::nullopt;
 }
-// Moving axes of extent 1 alone moves no element.
+// A permutation that moves only axes of extent 1 moves no element.
 std::optional<Expr> permute_as_reshape(const Site& site) {
   const std::vector<Expr>* shape = known_shape(site.call.args[0].type());
   if (!shape) return std::nullopt;
@@ -172,7 +172,7 @@ class Canonicalizer final : public GraphRewriter {
 IRModule canonicalize(IRModule module, PassContext& context) {
   return map_functions(std::move(module), [&](FunctionRef function) {
     // Each rule makes the graph smaller or moves it toward reshapes and constants on the right, so this ends; the bound
-    // is against a rule that breaks that promise.
+    // stops a rule that does not.
     for (int round = 0; round < 20; ++round) {
       Canonicalizer pass(context.ops);
       function = pass.run(function);

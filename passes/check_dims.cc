@@ -1,18 +1,131 @@
 // Expects: any module. Guarantees: where a call needs two dims to be equal, or a declared type says more than its value
 // is known to be, the program proves it by its types or tests it before the call: a match_cast of shapes, or of the
 // value. So no kernel is entered with dims that contradict each other or do not fit into the integers that its program
-// counts in, and later passes may take declared types as true. Indices that are not known to be in range pass through
+// counts in, and later passes may trust declared types. Indices that are not known to be in range pass through
 // relax.check_indices on their way to a gather or scatter.
 #include <algorithm>
 
 #include "ir/op_names.h"
+#include "ops/attributes.h"
 #include "passes/graph.h"
-#include "passes/index_facts.h"
 #include "tir/lower/lower.h"
+#include "vm/index_check.h"
 
 namespace relaxc {
 
 namespace {
+
+// ---- Indices
+
+// Operators whose elements are elements of their first argument.
+constexpr OpName kMoves[] = {ops::kReshape,        ops::kExpandDims,   ops::kSqueeze,     ops::kPermuteDims,
+                             ops::kFlatten,        ops::kBroadcastTo,  ops::kTake,        ops::kGatherNd,
+                             ops::kGatherElements, ops::kCheckIndices, ops::kStridedSlice};
+constexpr int kDeepest = 16;  // bindings through which a range is traced back
+
+// Returns the operand whose values must be in [-dim, dim); nullopt where there is none, or gathers clamp it.
+std::optional<IndexOperand> find_index_operand(const Expr& value, const OpTable& ops, OutOfRange gather) {
+  const OpRow* row = ops.find(op_name(value));
+  if (!row || !row->indexed) return std::nullopt;
+  auto indexed = row->indexed(OpCall{*value.as<Call>(), value.span()});
+  return indexed && indexed->reads && gather == OutOfRange::kClamp ? std::nullopt : indexed;
+}
+
+// Collects the facts that the bindings so far give about their variables.
+class IndexFacts {
+ public:
+  void note(const Binding& binding) { values_.emplace(binding.var.get(), binding.value); }
+
+  // Returns whether all elements are known to be in range. Fails at the span when a constant has one that is not.
+  bool prove(const Expr& indices, const std::vector<Expr>& dims, const Analyzer& facts, const Span& span) const {
+    const Constant* constant = indices.as<Constant>();
+    std::optional<std::vector<int64_t>> sizes = constant_shape(shape_type(dims));
+    if (constant && sizes) {
+      auto bad = vm::find_bad_index(constant->data, *sizes);
+      if (bad) fail(span, "indices{}", vm::describe(*bad, constant->data));
+      return true;
+    }
+    const Expr* value = value_of(indices);
+    const Call* check = value ? as_call(*value, ops::kCheckIndices) : nullptr;
+    if (check && structural_equal(check->args[1], shape_expr(dims))) return true;
+    std::optional<Range> range = range_of(indices);
+    auto holds = [&](const Expr& dim) {
+      return facts.can_prove(int_imm(0) - dim <= range->least) && facts.can_prove(range->most < dim);
+    };
+    return range && std::ranges::all_of(dims, holds);
+  }
+
+ private:
+  struct Range {
+    Expr least, most;
+  };
+
+  const Expr* value_of(const Expr& leaf) const {
+    auto it = values_.find(leaf.get());
+    return it == values_.end() ? nullptr : &it->second;
+  }
+
+  // Returns the range of positions along the axis of the call.
+  template <class Attrs>
+  std::optional<Range> range_of_position(const Call& node) const {
+    std::optional<int64_t> axis = read_attrs<Attrs>(node.attrs).axis;
+    const std::vector<Expr>* shape = known_shape(node.args[0].type());
+    if (!shape || shape->empty() || !axis) return std::nullopt;
+    size_t d = static_cast<size_t>(*axis < 0 ? *axis + static_cast<int64_t>(shape->size()) : *axis);
+    return Range{int_imm(0), (*shape)[d] - 1};
+  }
+
+  std::optional<Range> range_of(const Expr& tensor, int depth = 0) const {
+    if (depth > kDeepest) return std::nullopt;
+    if (tensor.type().is<PrimType>()) return Range{tensor, tensor};
+    if (const Constant* constant = tensor.as<Constant>()) {
+      if (constant->data.size() == 0) return std::nullopt;
+      int64_t least = constant->data.as_int(0), most = least;
+      for (int64_t i = 1; i < constant->data.size(); ++i) {
+        least = std::min(least, constant->data.as_int(i));
+        most = std::max(most, constant->data.as_int(i));
+      }
+      return Range{int_imm(least), int_imm(most)};
+    }
+    if (const Expr* value = value_of(tensor)) {
+      if (auto range = range_of_call(*value, depth + 1)) return range;
+      const TupleGetItem* item = value->as<TupleGetItem>();
+      const Expr* whole = item && item->index == 1 ? value_of(item->tuple) : nullptr;
+      if (whole && as_call(*whole, ops::kTopK)) return range_of_position<TopKAttrs>(*whole->as<Call>());
+      if (whole && as_call(*whole, ops::kDynTopK)) return range_of_position<DynamicTopKAttrs>(*whole->as<Call>());
+    }
+    auto dtype = tensor_dtype(tensor.type());
+    if (!dtype || !dtype->is_integral() || dtype->bits > 16) return std::nullopt;
+    int64_t values = int64_t{1} << dtype->bits;
+    if (dtype->is_uint()) return Range{int_imm(0), int_imm(values - 1)};
+    return Range{int_imm(-values / 2), int_imm(values / 2 - 1)};
+  }
+
+  std::optional<Range> range_of_call(const Expr& value, int depth) const {
+    const std::string& op = op_name(value);
+    if (op.empty()) return std::nullopt;
+    const Call& node = *value.as<Call>();
+    if (std::ranges::find(kMoves, op, &OpName::text) != std::end(kMoves)) return range_of(node.args[0], depth);
+    if (op == ops::kScalarToTensor) return Range{node.args[0], node.args[0]};
+    if (op == ops::kAstype) {
+      auto from = tensor_dtype(node.args[0].type()), to = tensor_dtype(value.type());
+      bool keeps = from && to && from->is_int() && to->is_int() && from->bits <= to->bits;
+      return keeps ? range_of(node.args[0], depth) : std::nullopt;
+    }
+    if (op == ops::kArange) {
+      auto step = node.args.size() > 2 ? as_int(node.args[2]) : std::optional<int64_t>(1);
+      bool is_integer = node.args.size() > 1 && dtype_of(node.args[0]).is_int() && dtype_of(node.args[1]).is_int();
+      if (!is_integer || !step || *step < 1) return std::nullopt;
+      return Range{node.args[0], node.args[1] - 1};
+    }
+    if (op == ops::kArgmax || op == ops::kArgmin) return range_of_position<ArgReduceAttrs>(node);
+    return op == ops::kArgsort ? range_of_position<ArgsortAttrs>(node) : std::nullopt;
+  }
+
+  std::unordered_map<const NodeHeader*, Expr> values_;
+};
+
+// ---- Dims
 
 class DimChecker final : public GraphRewriter {
  public:
@@ -58,12 +171,12 @@ class DimChecker final : public GraphRewriter {
     builder.match_cast(shape_expr({a}), shape_type({b}), name_of_check(check.what));
     learn(a, b);
   }
-  // A scalar whose type says what it equals.
+  // Tests a scalar whose type states its value.
   void require_value(const Type& type, const Expr& scalar, Builder& builder) {
     const PrimType* stated = type.as<PrimType>();
     if (stated && stated->value) require({cast_to(scalar, kInt64), cast_to(*stated->value, kInt64)}, builder);
   }
-  // The importer and the user state equalities in the same form.
+  // The importer and users state equalities as casts of shapes, too.
   void learn_from_cast(const Binding& binding) {
     const ShapeExpr* values = binding.value.as<ShapeExpr>();
     const std::vector<Expr>* dims = known_shape(*binding.cast);
@@ -71,7 +184,7 @@ class DimChecker final : public GraphRewriter {
     for (size_t d = 0; d < dims->size(); ++d)
       learn(facts_.back().simplify(values->values[d]), facts_.back().simplify((*dims)[d]));
   }
-  // The call with its indices tested, where the operator does not take any and they are not known to be in range.
+  // Returns the call with a test of its indices, unless the operator takes any or they are known to be in range.
   Expr check_indices(const Expr& value, Builder& builder) {
     std::optional<IndexOperand> operand = find_index_operand(value, ops_, gather_);
     if (!operand) return value;
@@ -83,7 +196,7 @@ class DimChecker final : public GraphRewriter {
     return make(std::move(node), value.type(), value.span());
   }
 
-  // From here on a == b, both simplified.
+  // Takes a == b as a fact from here on; both are simplified.
   void learn(const Expr& a, const Expr& b) {
     auto stands_for = [&](const Expr& dim, const Expr& value) {
       auto var = try_cast<Var>(dim);
@@ -142,8 +255,8 @@ class DimChecker final : public GraphRewriter {
     }
   }
 
-  // A dim is the largest one that fits, or less. Scalars may be negative, which no shape can hold: theirs is a yes or
-  // no.
+  // Returns a test that the number fits the dtype. That of a dim compares it with the nearest number that fits; that of
+  // a scalar, which may be negative and so cannot stand in a shape, compares 1 with 1 or 0.
   DimCheck in_range(const Expr& number, DType dtype) const {
     int value_bits = dtype.is_int() ? dtype.bits - 1 : dtype.bits;
     Expr nearest = number;
@@ -153,14 +266,15 @@ class DimChecker final : public GraphRewriter {
     return {select(equal(nearest, number), int_imm(1), int_imm(0)), int_imm(1)};
   }
 
-  // The value's type as its parts tell it; object when only a declaration does: of what a function gives.
+  // Returns the value's type as its parts give it; object where only a declaration does, as for the result of a
+  // function.
   Type known_type(const Binding& binding, std::vector<DimCheck>& checks) const {
     const Call* call = binding.value.as<Call>();
     if (!call) return binding.value.type();
     if (!call->callee.is<OpRef>() || op_name(binding.value) == ops::kCallPurePacked) return object_type();
     return infer_call_type(*call, binding.var.span(), ops_, &checks);
   }
-  // Whether the variable's declared type claims more than is known of its value.
+  // Returns whether the variable's declared type claims more than is known of its value.
   bool needs_cast(const Type& known, const Binding& binding) const {
     const Type& declared = binding.var.type();
     const If* choice = binding.value.as<If>();

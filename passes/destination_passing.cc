@@ -1,6 +1,6 @@
 // Expects: call_tir and call_dps_packed on tensors of known shape. Guarantees: none is left. Each output is allocated
 // by relax.builtin.alloc_tensor and the kernel is called as callee(inputs..., outputs..., R.shape([scalars])), where
-// the scalars are the values of scalar_arguments(callee) in order; the bindings stand in impure blocks.
+// the scalars are the values of scalar_arguments(callee) in order; the bindings are in plain blocks, not dataflow.
 #include "ir/text/printer.h"
 #include "passes/graph.h"
 

@@ -46,18 +46,18 @@ class BatchNormFolder final : public GraphRewriter {
     if (!scaled) scaled = b.op("multiply", {data, channels_at(scale, axis, rank, b)});
     Expr result = b.op("add", {*scaled, channels_at(shift, axis, rank, b)});
     folded_.emplace(binding.var.get(), std::vector<Expr>{result, node->args[3], node->args[4]});
-    return std::nullopt;  // the tuple itself dies when only its items are used
+    return std::nullopt;  // the tuple becomes dead code when only its items are used
   }
 
  private:
-  // The vector along that axis of a tensor of that rank.
+  // Returns the vector as a tensor of that rank that varies along that axis.
   static Expr channels_at(const Expr& vector, int64_t axis, int64_t rank, Builder& b) {
     std::vector<Expr> dims(static_cast<size_t>(rank), int_imm(1));
     dims[static_cast<size_t>(axis)] = (*known_shape(vector.type()))[0];
     return reshape(vector, dims, b);
   }
 
-  // conv(x, w) [+ bias] times the scale, as conv(x, w * scale) [+ bias * scale].
+  // Returns (conv(x, w) [+ bias]) * scale as conv(x, w * scale) [+ bias * scale].
   std::optional<Expr> scale_convolution(const Expr& data, const Expr& scale, Builder& b) {
     auto value_of = [&](const Expr& e) -> const Call* {
       auto it = values_.find(e.get());
@@ -80,7 +80,7 @@ class BatchNormFolder final : public GraphRewriter {
     bool is_convolution = op && (op->name == ops::kConv1d || op->name == ops::kConv2d || op->name == ops::kConv3d);
     if (!is_convolution || !node->args[1].is<Constant>() || tensor_dtype(node->args[1].type()) != kFloat32)
       return std::nullopt;
-    // Of one, two or three dims alike: all attributes are written (normalize_call).
+    // The attribute is the same for one, two and three dims, and is always written (normalize_call).
     if (!read_attrs<ConvAttrs<2>>(node->attrs).kernel_layout.starts_with("OI")) return std::nullopt;
     Expr weight = b.op("multiply", {node->args[1], channels_at(scale, 0, known_rank(node->args[1].type()), b)});
     Expr result = b.op(op->name, {node->args[0], weight}, node->attrs);

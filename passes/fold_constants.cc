@@ -18,7 +18,7 @@ bool is_constant(const Expr& arg) {
   return arg.is<Constant>() || arg.is<IntImm>() || arg.is<FloatImm>() || arg.is<DTypeImm>() || arg.is<StringImm>();
 }
 
-// Bytes of a tensor of constant shape; nullopt when it is not one.
+// Returns the bytes of a tensor of constant shape; nullopt for other values.
 std::optional<int64_t> bytes_of(const Type& type) {
   std::optional<std::vector<int64_t>> shape = type.is<TensorType>() ? constant_shape(type) : std::nullopt;
   std::optional<DType> dtype = tensor_dtype(type);
@@ -35,7 +35,7 @@ int64_t constant_bytes(const Expr& arg) {
   return total;
 }
 
-// Collects the foldable bindings: first run finds what to compute, second puts the results in.
+// The first run collects the bindings that can be folded, and the second one replaces them by their results.
 class Folder final : public GraphRewriter {
  public:
   using GraphRewriter::GraphRewriter;
@@ -64,7 +64,7 @@ class Folder final : public GraphRewriter {
   }
 
  private:
-  static constexpr int64_t kMostGrowth = int64_t{64} << 20;  // bytes of a constant more than of its operands together
+  static constexpr int64_t kMostGrowth = int64_t{64} << 20;  // by how many bytes a constant may exceed its operands
   bool known(const Expr& arg) const {
     if (arg.is<Var>()) return computed_.contains(arg.get());
     const Tuple* items = arg.as<Tuple>();
@@ -74,8 +74,8 @@ class Folder final : public GraphRewriter {
   std::unordered_map<const NodeHeader*, int64_t> computed_;  // bytes
 };
 
-// The foldable bindings in groups that share no variable, small groups together: the operands and results of a large
-// weight are in memory only while its group is computed.
+// Splits the foldable bindings into groups that share no variable. Small groups are computed together; the operands and
+// results of a large weight are in memory only while its group is computed.
 class Groups {
  public:
   static constexpr int64_t kMostBytes = int64_t{64} << 20;  // of results, unless one group has more
@@ -122,7 +122,7 @@ class Groups {
   std::vector<std::vector<Binding>> groups_;
 };
 
-// Those of the bindings on which a wanted one depends.
+// Returns the bindings on which a wanted one depends.
 std::vector<Binding> needed_for(VarSet needed, const std::vector<Binding>& todo) {
   std::vector<Binding> result;
   for (const Binding& binding : std::views::reverse(todo)) {
@@ -134,7 +134,7 @@ std::vector<Binding> needed_for(VarSet needed, const std::vector<Binding>& todo)
   return result;
 }
 
-// A function "main" of the bindings that gives the outputs.
+// Returns a module whose "main" computes the bindings and returns the outputs.
 IRModule closed_module(const std::vector<Binding>& bindings, const std::vector<VarRef>& outputs) {
   Expr result = tuple(std::vector<Expr>(outputs.begin(), outputs.end()));
   VarRef result_var = make_var("result", result.type());
@@ -170,7 +170,7 @@ IRModule fold_constants(IRModule module, PassContext& context) {
     if (folder.todo.empty()) return function;
     VarSet folded;
     for (const Binding& binding : folder.todo) folded.insert(binding.var.get());
-    // A value that nobody else uses need not come back.
+    // Values that only folded bindings use need not be results.
     VarSet wanted = used_outside(function, [&](const Binding& binding) { return folded.contains(binding.var.get()); });
     for (const std::vector<Binding>& batch : Groups(needed_for(wanted, folder.todo)).batches())
       compute(batch, wanted, context, folder.results);

@@ -16,7 +16,7 @@ struct StridedDim {
   friend bool operator==(const StridedDim&, const StridedDim&) = default;
 };
 
-// Elements of a constant in another order: element i of the result is data[sum of i[d] * dims[d].stride].
+// The elements of a constant in another order: element i of the view is data[sum of i[d] * dims[d].stride].
 struct View {
   Tensor data;
   std::vector<StridedDim> dims;
@@ -38,7 +38,7 @@ std::vector<StridedDim> dense(const std::vector<int64_t>& shape) {
   return dims;
 }
 
-// Without dims of 1, and with neighbours that are one dim in memory joined.
+// Returns the dims without those of 1, and with neighbours joined that are one dim in memory.
 std::vector<StridedDim> joined(const std::vector<StridedDim>& dims) {
   std::vector<StridedDim> result;
   for (const StridedDim& dim : dims) {
@@ -52,7 +52,7 @@ std::vector<StridedDim> joined(const std::vector<StridedDim>& dims) {
   return result;
 }
 
-// The dims of a reshape that needs no copy: each joined dim is a product of dims of the new shape.
+// Returns the dims of a reshape that needs no copy: each joined dim is a product of dims of the new shape.
 std::optional<std::vector<StridedDim>> reshaped(const View& view, const std::vector<int64_t>& shape) {
   std::vector<StridedDim> result(shape.size(), StridedDim{1, 1}), old = joined(view.dims);
   size_t next = shape.size();
@@ -83,7 +83,7 @@ class Copy {
         out_(static_cast<T*>(to.raw())) {
     if (dims_.empty()) dims_ = {{1, 1}};
     for (const StridedDim& dim : dense(sizes_of(dims_))) steps_.push_back(dim.stride);
-    // The source's fastest dim among the outer ones, if the last is not that.
+    // The dim that the source has innermost, if that is not the last one.
     for (size_t d = 0; d + 1 < dims_.size(); ++d) {
       if (dims_[d].stride < dims_.back().stride && (!fast_ || dims_[d].stride < dims_[*fast_].stride)) fast_ = d;
     }
@@ -99,7 +99,7 @@ class Copy {
     if (fast_ == d) return walk(d + 1, from, to);
     for (int64_t i = 0; i < dims_[d].size; ++i) walk(d + 1, from + i * dims_[d].stride, to + i * steps_[d]);
   }
-  // The last dim, and the source's fastest.
+  // Copies the last dim and the source's innermost one.
   void tile(int64_t from, int64_t to) {
     const StridedDim& last = dims_.back();
     StridedDim fast = fast_ ? dims_[*fast_] : StridedDim{1, 0};
@@ -158,7 +158,7 @@ bool is_plain(DType dtype) {
   return dtype.lanes == 1 && (bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8);
 }
 
-// Puts constants in the place of the views that bindings stand for, where others than such bindings use them.
+// Replaces bindings that are views of constants by constants, where other bindings than such ones use them.
 class LayoutFolder final : public GraphRewriter {
  public:
   LayoutFolder(const FunctionRef& function, const OpTable& ops) : GraphRewriter(ops) {

@@ -64,7 +64,7 @@ class BlockFuser {
     collect(bindings);
     for (size_t i = nodes_.size(); i-- > 0;) join(i);
     std::vector<Binding> result;
-    // A group is emitted where its last node stood: everything that it needs is there, and nothing before uses it.
+    // A group takes the place of its last node: its operands are computed before, and nothing before uses its result.
     for (size_t i = 0; i < nodes_.size(); ++i) members_[nodes_[i].group].push_back(i);
     for (const Binding& binding : bindings) {
       auto it = node_of_.find(binding.var.get());
@@ -112,7 +112,7 @@ class BlockFuser {
     }
     bool heavy = node.pattern >= OpPattern::kReduction;
     if (heavy && !heavy_groups_.insert(group).second) return;
-    if (group_size_[group] >= 32) return;  // parameters and code size
+    if (group_size_[group] >= 32) return;  // bounds parameters and code size
     ++group_size_[group];
     node.group = group;
   }
@@ -130,7 +130,8 @@ class BlockFuser {
 
   static bool same_shape(const Expr& a, const Expr& b) { return equal_shapes(a.type(), b.type()) == Verdict::kProven; }
 
-  // The node is, or is elementwise on, the sole use of a reduction or contraction: it belongs into that one's epilogue.
+  // Returns whether the node belongs into the epilogue of a reduction or contraction: it is elementwise on that one's
+  // result, directly or through others, and they are the only uses.
   bool finishes_heavy(const Node& node) {
     for (const Expr& tensor : node.call.tensors) {
       auto found = node_of_.find(tensor.get());
@@ -144,14 +145,7 @@ class BlockFuser {
     return false;
   }
 
-  // Takes a root block apart: moves its allocations to `buffers` and returns the rest.
-  static Stmt without_root(Stmt body, std::vector<Buffer>& buffers) {
-    const Block* root = body.as<Block>();
-    if (!root || !root->iter_vars.empty() || root->init || root->name != "root") return body;
-    buffers.insert(buffers.end(), root->alloc_buffers.begin(), root->alloc_buffers.end());
-    return root->body;
-  }
-  // Appends a member's name to that of the fused program, unless that is long already.
+  // Appends a member's name to that of the fused program, unless it is long already.
   static void add_name(std::string& name, const std::string& callee) {
     std::string_view base = std::string_view(callee).substr(0, callee.find_last_not_of("0123456789") + 1);
     base = base.substr(0, base.find_last_not_of('_') + 1);
@@ -194,12 +188,12 @@ class BlockFuser {
         map.emplace(param.get(), buffer);
         (i == last ? outputs : intermediates).push_back(buffer);
       }
-      stages.push_back(without_root(substitute(program->body, map), intermediates));
+      stages.push_back(take_root(substitute(program->body, map), intermediates));
       add_name(name, node.call.name());
     }
     params.push_back(outputs.at(0));
     Stmt body = root_block(std::move(intermediates), seq(std::move(stages)));
-    // The span names the node of the heaviest member: that is what a profile's reader looks for.
+    // A profile names the node of the heaviest member, which takes most of the time.
     size_t main = *std::ranges::max_element(members, {}, [&](size_t i) { return nodes_[i].pattern; });
     const Span& span = nodes_[main].binding.var.span();
     PrimFuncRef program = make_prim_func({std::move(params), body, {}}, span);

@@ -32,12 +32,12 @@ Expr GraphRewriter::sequence(const Expr& seq) {
   return changed || !same_node(body, node->body) ? builder.finish(body) : seq;
 }
 
-// Whether anything but the binding as it was is in the builder now.
+// Returns whether the builder has anything but the unchanged binding.
 bool GraphRewriter::binding(const Binding& original, Builder& builder) {
   builder.set_span(original.var.span());
   Binding binding = original;
   binding.value = value(original.value);
-  // Dims in the variable's own type follow; a replaced variable keeps its old name until visit() decides.
+  // Dims in the variable's type are replaced, too; the variable keeps its name until visit() decides.
   binding.var = replaced_.var(original.var);
   if (binding.cast) binding.cast = replaced_(*binding.cast);
   bool changed = !same_node(binding.value, original.value) || !same_node(binding.var, original.var) ||
@@ -127,7 +127,7 @@ IRModule map_functions(IRModule module, const std::function<FunctionRef(const Fu
 
 namespace {
 
-// The element of a one-element constant as an immediate; nullopt for dtypes that a double cannot hold exactly.
+// Returns the element of a one-element constant as an immediate; nullopt for dtypes that have none.
 std::optional<Expr> as_immediate(const Expr& tensor) {
   const Constant* constant = tensor.as<Constant>();
   if (!constant || constant->data.size() != 1) return std::nullopt;

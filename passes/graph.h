@@ -1,4 +1,4 @@
-// Graph passes share this code, which rebuilds a function binding by binding.
+// Graph passes share this code.
 #pragma once
 #include "ir/builder.h"
 #include "ir/kernel_call.h"
@@ -10,7 +10,7 @@ namespace relaxc {
 // Rebuilds a graph function binding by binding, branches of If and local functions included; one that nothing changes
 // stays the same node. `visit` sees each binding with its operands already replaced; it returns the leaf or value that
 // stands for the variable from then on, and may emit more through the builder. Returning nullopt keeps the binding.
-// Passes that go from the last binding to the first have rewrite_blocks() (ir/sequence.h).
+// Passes that go from the last binding to the first use rewrite_blocks() (ir/sequence.h).
 class GraphRewriter {
  public:
   explicit GraphRewriter(const OpTable& ops) : ops_(ops) {}
@@ -19,10 +19,10 @@ class GraphRewriter {
 
  protected:
   virtual std::optional<Expr> visit(const Binding& binding, Builder& builder) = 0;
-  // Around each branch of an If and the body of each local function: what was learned inside holds only there.
+  // Called around each branch of an If and the body of each local function. Facts learned inside hold only there.
   virtual void enter_scope() {}
   virtual void leave_scope() {}
-  // Whether dataflow blocks stay; else their bindings become plain ones.
+  // Returns whether dataflow blocks stay; else their bindings become plain ones.
   virtual bool keeps_dataflow() const { return true; }
   const OpTable& ops_;
 
@@ -44,13 +44,13 @@ void add_free_vars(const NodeRef& node, VarSet& to);
 // Returns the variables that the function uses elsewhere than in the values of the bindings of which `is_inside` holds.
 VarSet used_outside(const FunctionRef& function, const std::function<bool(const Binding&)>& is_inside);
 
-// Puts fn's result in the place of each graph function. fn may add functions to the module that it gets.
+// Replaces each graph function by fn's result. fn may add functions to the module that it gets.
 IRModule map_functions(IRModule module, const std::function<FunctionRef(const FunctionRef&)>& fn);
 IRModule map_functions(IRModule module, const std::function<FunctionRef(const FunctionRef&, IRModule& module)>& fn);
 
-// Puts constants in the place of reshape and permute_dims of constants, and of rows of them (reshape of permute_dims of
-// reshape ...): one copy in C++ for a whole row, without intermediate results, code, or a weight that has to be in
-// memory as a whole. Equal rows of one constant give one constant. (passes/fold_layout.cc)
+// Replaces reshape and permute_dims of constants, and chains of them (reshape of permute_dims of reshape ...), by
+// constants: one copy in C++ for a whole chain, without intermediate results, code, or a weight that has to be in
+// memory as a whole. Equal chains on one constant give one constant. (passes/fold_layout.cc)
 FunctionRef fold_layout(const FunctionRef& function, const OpTable& ops);
 
 struct NamedDims {
@@ -59,17 +59,17 @@ struct NamedDims {
 };
 // Replaces expressions of dims by new variables where the program needs nothing but their value. A convolution behind
 // four poolings has buffers of height `(((H + 1) // 2 - 1) // 2 ...` and uses H nowhere else: to schedule and lower it
-// with a height `H` of its own costs the same at any depth of the network, and gives the same kernel at every depth.
+// with a new variable as its height costs the same at any depth of the network, and gives the same kernel.
 // Nothing that the simplifier could prove is lost: an expression with an upper bound, or with a common factor, stays.
 NamedDims name_dims(const PrimFuncRef& program);  // in name_dims.cc
 
-// A call_tir of `program` on tensor arguments, the program added to the module under a name like `name`. The program
-// may mention the graph's dims: it gets variables of its own, and scalar params for dims that its buffers do not give.
+// Adds the program to the module under a name like `name`, and returns a call_tir of it. The program may mention the
+// graph's dims: it gets its own variables, and scalar params for dims that its buffers do not give.
 // One-element constants become immediates.
 Expr make_call_tir(IRModule& module, std::string name, PrimFuncRef program, std::vector<Expr> tensors,
                    std::vector<Type> outputs, const Span& span);
 
-// The kernel call with leaves for tensors; a CompileError where a tuple value stands for them (see spread_tuples).
+// Returns the kernel call with leaves for tensors; a tuple value in their place is a CompileError (see spread_tuples).
 std::optional<KernelCall> as_spread_kernel_call(const Expr& value, const IRModule& module);
 
 }  // namespace relaxc

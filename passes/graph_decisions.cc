@@ -9,9 +9,7 @@
 
 namespace relaxc {
 
-namespace {
-
-const std::vector<GraphRule>& table() {
+std::span<const GraphRule> graph_rules() {
   static const std::vector<GraphRule> kRules = {
       {"image_layout",
        "nn.conv2d",
@@ -31,6 +29,8 @@ const std::vector<GraphRule>& table() {
   return kRules;
 }
 
+namespace {
+
 template <class Row>
 void check_names(const ScheduleRule& rule, const Row& row) {
   for (const auto& [name, value] : rule.given) {
@@ -40,43 +40,17 @@ void check_names(const ScheduleRule& rule, const Row& row) {
       std::string_view text = decision.name;
       known.push_back(text.substr(text.starts_with("*.") ? 2 : 0));
     }
-    // The default rule schedules products in panels, too, and each block under its name.
-    if (std::ranges::count(known, last) || rule.uses == "default") continue;
+    if (std::ranges::count(known, last)) continue;
     fail(rule.span, "rule '{}' has no decision '{}'; it has: {}", rule.uses, name, fmt::join(known, ", "));
   }
 }
 
 const GraphRule* find_graph_rule(std::string_view name) {
-  auto row = std::ranges::find(table(), name, &GraphRule::name);
-  return row == table().end() ? nullptr : &*row;
-}
-
-template <class Take>
-auto take(std::string_view name, const VarRef& var, const PassContext& context,
-          const std::optional<std::string>& preferred, const Take& take_it) {
-  const GraphRule* rule = find_graph_rule(name);
-  RELAXC_CHECK(rule, "there is no graph rule '{}'", name);
-  const char* decision = rule->decisions.at(0).name;
-  std::string op = operator_name(var);
-  Attrs given;
-  Span place;
-  for (const ScheduleRule& use : context.schedules) {
-    const AttrValue* value = use.given.find(decision);
-    bool concerns = use.uses == name && (use.at.empty() || use.at == op);
-    if (!concerns || !value || !given.empty()) continue;  // the first one counts
-    given.set(decision, *value);
-    place = use.span;
-  }
-  if (preferred && given.empty()) given.set(decision, *preferred);
-  Decisions decisions(std::move(given), place, op);
-  auto result = take_it(decisions, decision);
-  if (context.decided) context.decided(rule->name, op, decisions.all().at(0));
-  return result;
+  auto row = std::ranges::find(graph_rules(), name, &GraphRule::name);
+  return row == graph_rules().end() ? nullptr : &*row;
 }
 
 }  // namespace
-
-std::span<const GraphRule> graph_rules() { return table(); }
 
 std::string operator_name(const VarRef& var) {
   const Span& span = var.span();
@@ -88,17 +62,26 @@ std::string operator_name(const VarRef& var) {
   return span.column > rest.size() ? var->name : std::string(rest.substr(span.column - 1, span.length));
 }
 
-int64_t decide(std::string_view rule, const VarRef& var, const PassContext& context,
-               const std::vector<int64_t>& candidates, int64_t formula) {
-  auto number = [&](Decisions& decisions, const char* name) { return decisions.number(name, candidates, formula); };
-  return take(rule, var, context, {}, number);
-}
-
-std::string decide(std::string_view rule, const VarRef& var, const PassContext& context,
-                   const std::vector<std::string>& candidates, const std::string& formula,
-                   const std::optional<std::string>& preferred) {
-  auto word = [&](Decisions& decisions, const char* name) { return decisions.word(name, candidates, formula); };
-  return take(rule, var, context, preferred, word);
+AttrValue decide(std::string_view name, const VarRef& var, const PassContext& context, const AttrList& candidates,
+                 const AttrValue& formula, const std::optional<AttrValue>& preferred) {
+  const GraphRule* rule = find_graph_rule(name);
+  RELAXC_CHECK(rule, "there is no graph rule '{}'", name);
+  const std::string& decision = rule->decisions.at(0).name;
+  std::string op = operator_name(var);
+  Attrs given;
+  Span place;
+  for (const ScheduleRule& use : context.schedules) {
+    const AttrValue* value = use.given.find(decision);
+    bool concerns = use.uses == name && (use.at.empty() || use.at == op);
+    if (!concerns || !value || !given.empty()) continue;  // the first one counts
+    given.set(decision, *value);
+    place = use.span;
+  }
+  if (preferred && given.empty()) given.set(decision, *preferred);
+  Decisions decisions(rule->name, rule->decisions, std::move(given), place, op);
+  AttrValue result = decisions.decide(decision, candidates, formula);
+  if (context.decided) context.decided(rule->name, op, decisions.all().at(0));
+  return result;
 }
 
 void check_rules(const std::vector<ScheduleRule>& rules) {
@@ -109,7 +92,7 @@ void check_rules(const std::vector<ScheduleRule>& rules) {
     if (!graph && !built_in) {
       std::vector<std::string> names;
       for (const ScheduleRule& known : builtin_schedule_rules()) names.push_back(known.name);
-      for (const GraphRule& known : table()) names.push_back(known.name);
+      for (const GraphRule& known : graph_rules()) names.push_back(known.name);
       fail(rule.span, "there is no rule '{}'; there are: {}", rule.uses, fmt::join(names, ", "));
     }
     if (built_in ? !rule.at.empty() : !rule.function.empty())

@@ -1,5 +1,5 @@
-// Expects: operators with known shapes (symbolic dims included) on written tuples (spread_tuples). Guarantees: what is
-// left of operators are those the VM runs itself (reshape, shape_of, memory, packed calls); each other one is a
+// Expects: operators with known shapes (symbolic dims included) on written tuples (spread_tuples). Guarantees: the
+// only operators left are those that the VM runs itself (reshape, shape_of, memory, packed calls); each other one is a
 // call_tir.
 #include <algorithm>
 #include <span>
@@ -28,7 +28,7 @@ class Legalizer final : public GraphRewriter {
       if (arg.type().is<TupleType>() && !arg.is<Tuple>())
         op.fail("a tuple value as an argument; run spread_tuples before");
     }
-    row->infer(op);  // operands that are not known well enough end here, with their place
+    row->infer(op);  // fails with the place of operands of which too little is known
     PrimFuncRef program = with_op_name(row->legalize(op), name.substr(name.find('.') + 1));
     std::vector<Expr> tensors;
     for (const Expr& arg : node.args) {

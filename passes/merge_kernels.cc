@@ -1,5 +1,5 @@
-// Expects: any module. Guarantees: a private tensor program is not structurally equal to another program, but for
-// programs that a user's rule names. It runs before schedule, which then works once for the thousand equal layers of a
+// Expects: any module. Guarantees: a private tensor program is not structurally equal to another program, except
+// for programs that a user's rule names. It runs before schedule, which then works once for all equal layers of a
 // network. Equal programs that are public keep their names; the runner and the code generator handle them once.
 #define XXH_INLINE_ALL
 #include <xxhash.h>

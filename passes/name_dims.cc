@@ -16,7 +16,7 @@ struct Dim {
   std::vector<int> operands;
   std::optional<int> dominator = {};  // the last entry on all paths from the root to this one
   int depth = 0;                      // in the tree of dominators
-  int highest_below = INT32_MAX;      // the least depth of a dominator of what the expression is made of
+  int highest_below = INT32_MAX;      // the least depth of a dominator of an expression in it
 };
 
 class DimGraph {
@@ -47,7 +47,7 @@ class DimGraph {
     }
   }
 
-  // The number of the expression; nullopt when it is made of anything but dims, constants and arithmetic.
+  // Returns the number of the expression; nullopt unless it is made of dims, constants and arithmetic only.
   std::optional<int> find(const Expr& e) {
     auto [it, is_new] = known_.try_emplace(e.get());
     if (!is_new) return it->second;
@@ -57,7 +57,7 @@ class DimGraph {
     return result;
   }
 
-  // The outermost expressions of which `accepts` holds and whose variables occur only below them.
+  // Returns the outermost expressions that `accepts` takes and whose variables occur only below them.
   std::vector<int> outermost(const std::function<bool(const Expr&)>& accepts) const {
     std::vector<int> result;
     std::vector<bool> is_reached(dims_.size());
@@ -104,8 +104,8 @@ class DimGraph {
     return it->second;
   }
 
-  // Records a use: what dominates both the uses before and `user` dominates the expression (in the order of Cooper,
-  // Harvey and Kennedy's algorithm; a graph without cycles needs one round).
+  // Records a use: the nearest common dominator of the earlier uses and of `user` dominates the expression (the
+  // algorithm of Cooper, Harvey and Kennedy, 2001; a graph without cycles needs one round).
   void dominate(int i, int user) {
     std::optional<int>& dominator = at(i).dominator;
     if (!dominator) dominator = user;
@@ -117,13 +117,13 @@ class DimGraph {
 
   std::unordered_set<const NodeHeader*> leaves_;
   std::vector<Dim> dims_;
-  std::map<std::vector<int64_t>, int> numbers_;  // looked up only: its order, of addresses, shows nowhere
+  std::map<std::vector<int64_t>, int> numbers_;  // only looked up, as its order depends on addresses
   std::unordered_map<const NodeHeader*, std::optional<int>> known_;
   std::unordered_set<int> bare_;
   std::vector<Expr> kept_;  // keeps the keys of known_ alive
 };
 
-// Whether the sum has a term without a constant factor, so that nothing is known of its residues.
+// Returns whether the sum has a term without a constant factor, so that nothing is known of its residues.
 bool has_unit_factor(const Expr& e) {
   const Binary* node = e.as<Binary>();
   if (!node) return e.is<Var>();
@@ -160,7 +160,7 @@ class Namer final : public Rewriter {
 NamedDims name_dims(const PrimFuncRef& program) {
   DimGraph graph(program);
   Analyzer facts = facts_of_params(program);
-  // A variable that is a dim of a buffer is known not to be negative, any other may be any number.
+  // Only a variable that is a dim of a buffer is known not to be negative.
   std::vector<int> chosen = graph.outermost([&](const Expr& e) {
     if (!has_unit_factor(e)) return false;
     Interval bounds = facts.bounds(e), all;
@@ -170,7 +170,7 @@ NamedDims name_dims(const PrimFuncRef& program) {
   if (chosen.empty()) return result;
   std::unordered_map<int, VarRef> names;
   for (int i : chosen) {
-    // All of the expression's variables go, so the name of one is free.
+    // All variables of the expression disappear, so the name of one is free.
     VarRef var = make_var(free_vars(graph.expr(i)).at(0)->name, graph.expr(i).type());
     names.emplace(i, var);
     result.values.emplace(var.get(), graph.expr(i));

@@ -1,6 +1,6 @@
 // Expects: operators on leaves. Guarantees: constant weights lie in the order in which kernels read them, in blocks of
 // a register tile's columns:
-//   nn.conv2d, 3x3 with stride 1, where Winograd's way is faster: a call_tir of its program (winograd.h);
+//   nn.conv2d, 3x3 with stride 1, where Winograd's algorithm is faster: a call_tir of its program (winograd.h);
 //   nn.conv2d of images in channel blocks (block_channels): OIHW16i16o, depthwise and from pictures OIHW16o;
 //   other ungrouped nn.conv2d whose output channels fill such blocks: the layout OIHW32o and the like;
 //   matmul with a constant [k, n] right operand: a call_tir that reads [n / 32, k, 32], or, where the target sums
@@ -29,7 +29,7 @@ struct PackedMatmul {
     if (group == 1) return {blocks, depth, columns};
     return {blocks, depth / group, columns, group};
   }
-  // x[..., k] times the packed operand.
+  // Returns the program of x[..., k] times the packed operand.
   PrimFuncRef program(const std::vector<Expr>& x_shape, DType x_dtype, DType y_dtype, DType result) const {
     ComputeBuilder b;
     Buffer x = b.input("x1", x_dtype, x_shape), y = b.input("x2", y_dtype, int_imms(shape()));
@@ -55,7 +55,7 @@ class WeightPacker final : public GraphRewriter {
  protected:
   std::optional<Expr> visit(const Binding& binding, Builder& b) override {
     if (const Call* conv = as_call(binding.value, ops::kConv2d)) {
-      if (goes_by_winograd(*conv, binding)) return winograd_conv2d(*conv, binding, module_, target_);
+      if (uses_winograd(*conv, binding)) return winograd_conv2d(*conv, binding, module_, target_);
       return pack_conv2d(*conv, binding, b);
     }
     if (const Call* matmul = as_call(binding.value, ops::kMatmul)) return pack_matmul(*matmul, binding, b);
@@ -63,17 +63,17 @@ class WeightPacker final : public GraphRewriter {
   }
 
  private:
-  bool goes_by_winograd(const Call& conv, const Binding& binding) const {
+  bool uses_winograd(const Call& conv, const Binding& binding) const {
     if (!can_be_winograd(conv, binding, target_)) return false;
     const auto& filters = conv.args[1].as<Constant>()->data.shape();
     bool gains = winograd_gains(filters[1], filters[0], *known_shape(binding.value.type()), target_);
-    std::optional<std::string> preferred;
+    std::optional<AttrValue> preferred;
     if (!context_.winograd || users_rule_fits(conv, binding)) preferred = "direct";
     return decide("convolution_algorithm", binding.var, context_, {"direct", "winograd"}, gains ? "winograd" : "direct",
-                  preferred) == "winograd";
+                  preferred) == AttrValue("winograd");
   }
 
-  // Whether a rule of the user for convolutions fits the direct form of this one, as it is before fusion.
+  // Returns whether a convolution rule of the user's fits the direct form of this one, as it is before fusion.
   bool users_rule_fits(const Call& conv, const Binding& binding) const {
     const OpRow* row = context_.ops.find("relax.nn.conv2d");
     std::optional<PrimFuncRef> program;
@@ -97,21 +97,21 @@ class WeightPacker final : public GraphRewriter {
     return false;
   }
 
-  // The columns of a tile when they divide the extent; 0: they do not.
+  // Returns the columns of a tile, or 0 when they do not divide the extent.
   int64_t columns_of(int64_t extent, DType dtype) const {
     int64_t columns = choose_column_tile(extent, target_.vector_lanes(dtype.bits)).columns();
     return extent > 0 && extent % columns == 0 ? columns : 0;
   }
-  // The same, as a decision about that product. A panel is 1 to 4 vectors, full or shorter ones.
+  // Returns the columns of a panel by the decision about that product: 1 to 4 vectors, full or shorter ones.
   int64_t panel_of(int64_t extent, DType dtype, const VarRef& product) const {
-    std::vector<int64_t> candidates = {0};
+    AttrList candidates = {0};
     int64_t lanes = target_.vector_lanes(dtype.bits);
     for (int64_t width : {lanes / 4, lanes / 2, lanes, 2 * lanes, 3 * lanes, 4 * lanes}) {
-      if (width >= 4 && extent % width == 0) candidates.push_back(width);
+      if (width >= 4 && extent % width == 0) candidates.emplace_back(width);
     }
     int64_t formula = columns_of(extent, dtype);
-    if (!std::ranges::count(candidates, formula)) candidates.push_back(formula);
-    return decide("constant_operand", product, context_, candidates, formula);
+    if (!std::ranges::count(candidates, AttrValue(formula))) candidates.emplace_back(formula);
+    return *decide("constant_operand", product, context_, candidates, formula).as<int64_t>();
   }
 
   std::optional<Expr> pack_conv2d(const Call& node, const Binding& binding, Builder& b) {
@@ -133,7 +133,7 @@ class WeightPacker final : public GraphRewriter {
     return packed_conv2d(node, *filters, *depth, columns, 1, binding, b);
   }
 
-  // The weight as [O / outer, I / inner, H, W, inner, outer], without a dim for an inner of 1.
+  // Packs the weight as [O / outer, I / inner, H, W, inner, outer], without a dim for an inner of 1.
   Expr packed_conv2d(const Call& node, int64_t filters, int64_t depth, int64_t outer, int64_t inner,
                      const Binding& binding, Builder& b) {
     const std::vector<Expr> dims = *known_shape(node.args[1].type());

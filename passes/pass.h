@@ -15,8 +15,7 @@
 
 namespace relaxc {
 
-// Computes the results of a closed graph function ("main", without params). Installed by who can run code; folding
-// leaves everything as it is when there is none.
+// Computes the results of a closed graph function ("main", without params). Without one nothing is folded.
 using EvaluateModule = std::function<std::vector<Tensor>(const IRModule&)>;
 
 // A gather that meets an index out of range ends the run with an error that names it, or takes the nearest element.
@@ -24,13 +23,13 @@ enum class OutOfRange : uint8_t { kError, kClamp };
 
 // The settings of a compilation that passes read; CompileSettings has them from here.
 struct PassSettings {
-  int jobs = 0;  // threads that compile; 0: one per core. Schedules of the user's are applied by one thread
+  int jobs = 0;  // threads that compile; 0: one per core. The user's schedules are applied by one thread
   std::vector<ScheduleRule> schedules = {};  // the user's, tried in order before the built-in ones
-  // Hears which of them were applied, and why others were not.
+  // Is told which of them were applied, and why others were not.
   std::function<void(const std::string&)> report = nullptr;
-  // Hears of each decision about an operator of the graph: rule, operator, decision (passes/graph_decisions.h).
+  // Is told each decision about an operator of the graph: rule, operator, decision (passes/graph_decisions.h).
   std::function<void(const std::string&, const std::string&, const Decision&)> decided = nullptr;
-  bool winograd = true;  // for 3x3 convolutions where it is faster, at an error of passes/winograd.h
+  bool winograd = true;  // for 3x3 convolutions where it is faster, with the error that passes/winograd.h states
   // A gather treats an index out of range like this; a scatter always refuses it.
   OutOfRange gather = OutOfRange::kError;
   // Every access whose index is not provably in range, and every axis not provably in its domain, is tested by the
@@ -51,11 +50,11 @@ using ModulePass = IRModule (*)(IRModule module, PassContext& context);
 using ProgramPass = PrimFuncRef (*)(const std::string& name, const PrimFuncRef& program, const PassContext& context);
 
 struct Pass {
-  const char* name;  // on the command line; also the function, the file (<name>.cc) and the test
+  const char* name;  // on the command line; function, file (<name>.cc) and test have the same name
   const char* doc;   // one line
   ModulePass on_module = nullptr;
-  ProgramPass on_program = nullptr;  // one of the two is there
-  // Throws a CompileError for modules whose programs the pass must not change.
+  ProgramPass on_program = nullptr;  // one of the two is set
+  // Throws a CompileError for modules that the pass cannot take.
   void (*expects)(const IRModule& module, const PassContext& context) = nullptr;
   bool PassSettings::* setting = nullptr;  // pipelines leave the pass out where this setting is off
 };
@@ -70,37 +69,34 @@ struct Pipeline {
 };
 std::span<const Pipeline> pipelines();
 
-// The lowering of tensor programs for CPUs. Other kinds of targets have pipelines of their own beside it.
+// The pipeline that lowers tensor programs for CPUs. Other kinds of targets have other pipelines.
 inline constexpr std::string_view kLowerKernels = "lower_kernels";
-// "default", "a,b,c", or a mix of both; unknown names are a CompileError that lists what there is. `lowering` is the
-// pipeline that stands for lower_kernels inside of others.
+// Returns the passes of "default", "a,b,c" or a mix of both; unknown names are a CompileError that lists the known
+// ones. `lowering` is the pipeline that replaces lower_kernels inside of others.
 std::vector<const Pass*> parse_passes(std::string_view text, const PassSettings& settings = {},
                                       std::string_view lowering = kLowerKernels);
-
-// The passes of lower_kernels on one program, without a runner around them.
-PrimFuncRef lower_program(const PrimFuncRef& program, const PassSettings& settings = {});
 
 using ProgramMap = std::map<std::string, PrimFuncRef>;
 ProgramMap programs_of(const IRModule& module);
 
-// Within one compilation equal programs are scheduled, lowered and compiled once: merge_kernels leaves one of those
-// that are private, the runner and the code generator handle the public ones as one.
+// Within one compilation equal programs are scheduled, lowered and compiled once: merge_kernels keeps one of equal
+// private ones, and the runner and the code generator handle equal public ones once.
 
-// Returns a hash of what becomes code; nullopt: the program's name matters. Programs of one key are still to be
-// compared.
+// Returns a hash of all that the code depends on; nullopt where it depends on the program's name. Programs with one key
+// may still differ.
 using ProgramKey = std::function<std::optional<uint64_t>(const std::string& name, const PrimFuncRef& program)>;
-// Returns the names of programs that equal another one but for a public name, each with that one's name; public names
-// stand for private ones.
+// Maps each program that equals an earlier one, except for its public name, to the name of that one. Public programs
+// are the earlier ones.
 std::map<std::string, std::string> equal_programs(const ProgramMap& programs, const ProgramKey& key);
-// The same for public programs only.
+// Does the same for public programs only.
 std::map<std::string, std::string> equal_public_programs(ProgramMap programs, const ProgramKey& key);
 // Returns a copy of the program under the public name of another one.
 PrimFuncRef with_symbol_of(const PrimFuncRef& program, const PrimFuncRef& other);
 
-// Hashes the program, the target and the settings that lowering reads; rules for operators count by name only. nullopt:
-// a rule of the user's names the program. A cache on disk would be asked with this key in GroupRun::on_programs
+// Hashes the program, the target and the settings that lowering reads; rules for operators count by name only. Returns
+// nullopt where a user's rule names the program. A cache on disk would use this key in GroupRun::on_programs
 // (passes/runner.cc) and Worker::emit (codegen/llvm_compile.cc).
 std::optional<uint64_t> program_key(const std::string& name, const PrimFuncRef& program, const PassContext& context);
-ProgramKey keys_in(const PassContext& context);  // which lives as long
+ProgramKey keys_in(const PassContext& context);  // the context must outlive the key
 
 }  // namespace relaxc

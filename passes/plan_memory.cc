@@ -1,12 +1,12 @@
 // Expects: explicit allocations (destination_passing). Guarantees: temporaries whose size follows from the inputs' dims
 // live in one storage per run, allocated first: relax.memory.alloc_storage, then relax.memory.alloc_tensor(storage,
 // offset, shape, dtype) in place of each relax.builtin.alloc_tensor. Results, tensors of branches and tensors whose
-// size is known only later keep allocations of their own.
+// size is known only later keep separate allocations.
 //
 // Lifetimes run from the allocation to the last use of the tensor or of a view of it. Tensors that do not live at the
-// same time share a slot of the arena when their sizes can be compared for all values of the dims (Linear scan over
-// slots, as register allocators do; offsets are sums of slot sizes, and a long sum is a variable to which the next
-// offset adds). The arena's size is the formula kept in the function's attribute "arena_bytes".
+// same time share a slot of the arena when their sizes can be compared for all values of the dims. (This is a linear
+// scan, as in register allocators.) Offsets are sums of slot sizes; a long sum is a variable to which the next offset
+// adds. The function's attribute "arena_bytes" is the formula of the arena's size.
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr int64_t kAlignment = 64;
 
-// Sums that mention more dims than that get a variable of their own: each later offset would repeat them.
+// A sum that mentions more dims becomes a variable, since each later offset would repeat it.
 constexpr int kMostDimsOfOffset = 16;
 
 bool is_long(const Expr& sum) {
@@ -31,8 +31,8 @@ bool is_long(const Expr& sum) {
   return dims > kMostDimsOfOffset;
 }
 
-// Numbers the sizes, and remembers which do not exceed which: a network has many tensors and few sizes, and a proof
-// about two symbolic ones takes long. Most claims are false for some dims already, and need no proof.
+// Numbers the sizes and remembers which of two is smaller: a network has many tensors and few sizes, and a proof about
+// two symbolic ones takes long. Most claims are false for one of the samples, and need no proof.
 class Sizes {
  public:
   explicit Sizes(const Analyzer& facts) : facts_(facts) {}
@@ -56,7 +56,7 @@ class Sizes {
 
  private:
   using Pair = std::pair<size_t, size_t>;
-  // The sizes of all dims small, all large, and of every other dim small or large.
+  // A size where all dims are small, where all are large, and where every other dim is.
   static constexpr size_t kSamples = 4;
   using Samples = std::array<std::optional<int64_t>, kSamples>;
   Samples sample(const Expr& bytes) {
@@ -100,7 +100,7 @@ struct Temporary {
 
 struct Slot {
   size_t size;
-  size_t free_after;  // position of the last use of what lives here
+  size_t free_after;  // position of the last use of its tensor
 };
 
 class Planner {
@@ -123,7 +123,7 @@ class Planner {
   }
 
  private:
-  // The tensor whose memory a variable is a view of.
+  // Returns the tensor whose memory a variable is a view of.
   const NodeHeader* root(const NodeHeader* var) const {
     for (auto it = view_of_.find(var); it != view_of_.end(); it = view_of_.find(var)) var = it->second;
     return var;
@@ -149,13 +149,13 @@ class Planner {
   void escape(const Expr& value) {
     for (const VarRef& var : free_vars(value)) escaped_.insert(root(var.get()));
   }
-  // Everything that may hand its argument's memory on is a view of it: reshape, and moves, casts and tuples (which are
-  // then treated as views of each of their items).
+  // Returns whether the value may share its argument's memory, as reshapes, moves, casts and tuples do. A tuple is a
+  // view of each of its items.
   static bool is_view(const Binding& binding) {
     const std::string& op = op_name(binding.value);
     return op == ops::kReshape || op == ops::kCheckIndices || !binding.value.is<Call>() || binding.cast;
   }
-  // These may return their arguments as part of their result: packed functions, other graph functions, branches.
+  // Returns whether the result may hold arguments: that of a packed function, a graph function or a branch.
   bool returns_arguments(const Binding& binding) const {
     const Call* node = binding.value.as<Call>();
     if (!node) return binding.value.is<If>();
@@ -182,7 +182,7 @@ class Planner {
 
   void assign_slots() {
     for (Temporary& temporary : temporaries_) {
-      // The smallest free slot that is large enough; else the largest free one, grown; else a new one.
+      // Takes the smallest free slot that is large enough, else the largest free one, grown, else a new one.
       std::optional<size_t> fits, grows;
       for (size_t s = 0; s < slots_.size(); ++s) {
         if (slots_[s].free_after >= temporary.begin) continue;
@@ -199,7 +199,7 @@ class Planner {
     }
   }
 
-  // The offset of each slot and last the size of all; appends the bindings of those that are long.
+  // Returns the offset of each slot and then the size of all; appends the bindings of long sums.
   std::vector<Expr> offsets(std::vector<Binding>& bindings) const {
     std::vector<Expr> result = {int_imm(0)};
     for (const Slot& slot : slots_) {

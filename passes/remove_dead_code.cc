@@ -42,7 +42,7 @@ class DeadCode {
     if (!node) return !value.is<If>();
     if (!is_pure(*node, ops_)) return false;
     std::optional<KernelCall> kernel = as_kernel_call(value, module_);
-    return !kernel || !kernel->has_destinations;  // which it writes
+    return !kernel || !kernel->has_destinations;  // a kernel writes its destinations
   }
 
   const IRModule& module_;
@@ -56,7 +56,7 @@ IRModule remove_dead_code(IRModule module, PassContext& context) {
   module = map_functions(module, [&](const FunctionRef& function) {
     return cast<Function>(DeadCode(module, context.ops).prune(function));
   });
-  // Functions reached from the public ones.
+  // Only functions that public ones reach are kept.
   std::unordered_set<std::string> reached;
   std::vector<std::string> todo;
   auto reach = [&](const std::string& name) {

@@ -38,8 +38,8 @@ std::string advice(const std::string& folder, const Pass& pass, const IRModule& 
 
 using Passes = std::span<const Pass* const>;
 
-// Runs one pass over the module, or several over programs: one program goes through all of them before the next, while
-// it is in the cache. A failure of ours carries the reproducer, which `folder`, if any, gets.
+// Runs one pass over the module, or several over programs: each program goes through all of them at once, while it is
+// in the cache. An InternalError names the reproducer, which is written to `folder` unless that is null.
 class GroupRun {
  public:
   GroupRun(Passes passes, PassContext& context, const std::string* folder)
@@ -50,7 +50,7 @@ class GroupRun {
     return with_reproducer(*passes_[0], module, "", milliseconds_[0],
                            [&] { return passes_[0]->on_module(module, context_); });
   }
-  // One for each pass.
+  // Returns the time of each pass.
   const std::vector<double>& milliseconds() const { return milliseconds_; }
 
  private:
@@ -60,7 +60,7 @@ class GroupRun {
     }
     const ProgramMap before = programs_of(module);
     std::map<std::string, std::string> equal;
-    // Tests of indices name the lines of their program.
+    // With check_bounds equal programs differ: the tests of indices name lines.
     if (!context_.check_bounds) equal = equal_public_programs(before, keys_in(context_));
     std::vector<std::pair<const std::string, Expr>*> programs;
     for (auto& entry : module.functions) {
@@ -68,7 +68,7 @@ class GroupRun {
     }
     std::vector<std::vector<double>> times(programs.size(), milliseconds_);
     auto work = [&](size_t i) { on_program(programs[i]->first, programs[i]->second, times[i]); };
-    // Rules and reports of the user's need not be safe for threads.
+    // The user's rules and reports need not be thread-safe.
     int jobs = context_.schedules.empty() ? context_.jobs : 1;
     for_each_parallel(programs.size(), jobs, [&]() -> IndexedWork { return work; });
     for (const auto& [name, first] : equal) {
@@ -141,7 +141,8 @@ class Runner {
   }
 
  private:
-  // How many passes have run when the pass or pipeline of that name, which may stand several times in the list, has.
+  // Returns the numbers of passes after which the pass or pipeline of that name, which may occur several times, has
+  // run.
   std::set<size_t> ends_of(const std::string& name) const {
     std::vector<const Pass*> wanted;
     if (name != "all") wanted = parse_passes(name, context_);
@@ -154,7 +155,7 @@ class Runner {
     return ends;
   }
 
-  // Passes over programs run together unless the module between them is asked for.
+  // Passes over programs run together unless the module between them is shown or verified.
   size_t end_of_group(size_t begin) const {
     size_t end = begin + 1;
     bool is_shown_each = !options_.dump_dir.empty() || options_.verify_each == VerifyEach::kPass;
@@ -182,7 +183,7 @@ class Runner {
     return diagnostics.has_errors() ? CompileError(diagnostics.all()).what() : "";
   }
 
-  // Verifies the results of the passes since the last verification, the first `count` of all.
+  // Verifies the module that the first `count` passes made, and on failure the results since the last verification.
   void verify_until(const IRModule& module, size_t count) {
     size_t from = std::exchange(num_verified_, count);
     IRModule before = std::exchange(verified_, module);

@@ -1,11 +1,11 @@
-// Runs passes, those over modules and those over single tensor programs alike: verifies, times, prints, dumps, stops
-// and bisects, and says which pass, on which program, a failure belongs to.
+// Runs passes over modules and over single tensor programs: verifies, times, prints, dumps, stops and bisects, and
+// names the pass and the program of a failure.
 #pragma once
 #include "passes/pass.h"
 
 namespace relaxc {
 
-// When modules are verified that passes made. Passes over programs follow each other as a group, which is verified as
+// Says when the results of passes are verified. Neighbouring passes over programs are a group, which is verified as
 // one; when that fails, the group runs again with a verification after each pass, to name the one that is wrong.
 enum class VerifyEach : uint8_t { kNever, kGroup, kPass };
 
@@ -18,21 +18,21 @@ struct RunnerOptions {
   bool time_passes = false;                   // of passes over programs the sum over all programs
 };
 
-// Throws CompileError for invalid modules that the user gave, InternalError (naming the pass, the program and the
-// reproducer) when a pass fails or leaves an invalid module.
+// Throws a CompileError when the user's module is invalid, and an InternalError that names the pass, the program and
+// the reproducer when a pass fails or leaves an invalid module.
 IRModule run_passes(IRModule module, std::span<const Pass* const> passes, PassContext& context,
                     const RunnerOptions& options = {});
 
-// One pass on every program, or on the module, and nothing else.
+// Runs one pass on every program, or on the module, and does nothing else.
 IRModule run_pass(const Pass& pass, IRModule module, PassContext& context);
 
-// The tensor programs that differ between two modules, by name.
+// Returns the names of the tensor programs that differ between two modules.
 std::vector<std::string> changed_programs(const IRModule& before, const IRModule& after);
 
-// The module with one tensor program alone, or all of it where the name is empty.
+// Returns a module of one tensor program, or the whole module where the name is empty.
 IRModule only_program(const IRModule& module, const std::string& program);
 // Writes a text test that runs the pass on the module, or on one program of it, and returns its path. An empty folder
-// is that of temporary files.
+// stands for that of temporary files.
 std::string write_reproducer(const std::string& folder, const Pass& pass, const IRModule& before,
                              const std::string& program = "");
 

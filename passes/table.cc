@@ -161,12 +161,4 @@ std::vector<const Pass*> parse_passes(std::string_view text, const PassSettings&
   return result;
 }
 
-PrimFuncRef lower_program(const PrimFuncRef& program, const PassSettings& settings) {
-  static const OpTable kNone({});
-  PassContext context(kNone, Target{}, settings);
-  PrimFuncRef result = program;
-  for (const Pass* pass : parse_passes(kLowerKernels, settings)) result = pass->on_program("", result, context);
-  return result;
-}
-
 }  // namespace relaxc

@@ -7,7 +7,6 @@
 #include "tir/compute.h"
 #include "tir/rules/cost_model.h"
 #include "tir/rules/lanes.h"
-#include "tir/rules/winograd.h"
 #include "vm/file_memory.h"
 
 namespace relaxc {
@@ -16,7 +15,7 @@ namespace {
 
 constexpr int64_t kTile = 4, kPatch = 6;  // results and pixels along a side
 
-// values[which]; once `which` is known, only that one is computed.
+// Returns values[which]; once `which` is known, only that one is computed.
 Expr choose(const Expr& which, const std::vector<Expr>& values) {
   Expr result = values.back();
   for (size_t i = values.size() - 1; i-- > 0;) {
@@ -43,8 +42,8 @@ std::vector<Expr> result_transform(const std::vector<Expr>& m) {
   return {m[0] + times(2, sum_a) + times(0.5, sum_b), times(kB, odd_a + times(0.5, odd_b)), sum_a + sum_b,
           m[5] + times(kB, odd_b + times(0.5, odd_a))};
 }
-// G g G^T for each 3x3 window g of a weight [F, C, 3, 3], as [6, 6, F / columns, C, columns]. In double: the transform
-// then adds one rounding. (Operators that fold_constants runs would take five times as long.)
+// Returns G g G^T for each 3x3 window g of a weight [F, C, 3, 3], as [6, 6, F / columns, C, columns]. In double: the
+// transform then adds one rounding. (Operators that fold_constants runs would take five times as long.)
 Tensor transform_weight(const Tensor& weight, int64_t columns) {
   constexpr double kG[6][3] = {{1, 0, 0},
                                {-1.0 / 3, -kA / 3, -1.0 / 6},
@@ -79,7 +78,7 @@ struct Winograd {
   int64_t channels, filters, columns;
 
   // In stages, each a block:
-  //   pixels    the padded image's, the six rows of each row of patches apart: [6, rows, x, C]
+  //   pixels    of the padded image, six rows for each row of patches: [6, rows, x, C]
   //   columns   patches transformed along y, those side by side share a column: [6, rows, x, C]
   //   patches   and along x: [6, 6, patch, C]
   //   products  with the weights [6, 6, F / columns, C, columns], over channels: [6, 6, patch, F]
@@ -135,17 +134,19 @@ struct Winograd {
 }  // namespace
 
 bool winograd_gains(int64_t in_channels, int64_t out_channels, const std::vector<Expr>& out, const Target& target) {
-  // Transforms take a time in the sum of channels and filters, products one in their product (section 4 of the paper).
+  // The time of transforms grows with the sum of channels and filters, that of products with their product (section 4
+  // of the paper).
   using namespace cost_model;
-  // Fewer patches than a register tile read the weights for less than the arithmetic that they are good for, unless
-  // they are so few bytes that they come from cache.
-  int64_t many_patches = patches_in_tile(2, target), small_weight_bytes = kSmallWeightsInL2 * target.l2_of_core();
+  // Fewer patches than a register tile make reading the weights take longer than the arithmetic, unless the weights are
+  // small enough to come from the cache.
+  int64_t many_patches = rows_in_registers(2, kElementRegisters, target),
+          small_weight_bytes = kSmallWeightsInL2 * target.l2_of_core();
   auto images = as_int(out[0]), height = as_int(out[2]), width = as_int(out[3]);
   if (std::ranges::any_of(out, [](const Expr& dim) { return is_int(dim, 0); })) return false;
   int64_t patches = many_patches;
   if (height && width) {
     int64_t of_image = ((*height + kTile - 1) / kTile) * ((*width + kTile - 1) / kTile);
-    // Less than half of the patches in the image: little is saved.
+    // Less than half of the patches' pixels are in the image, so little is saved.
     if (2 * *height * *width < kTile * kTile * of_image) return false;
     patches = images.value_or(1) * of_image;
   }

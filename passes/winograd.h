@@ -6,20 +6,22 @@
 
 namespace relaxc {
 
-// Whether the convolution has a form that Winograd's algorithm computes. Expects data [N, C / b, H, W, b] in blocks of
-// the target's vector lanes b and a constant float32 weight OIHW; any padding, any extents, symbolic ones too.
+// Returns whether the convolution has a form that Winograd's algorithm computes. Expects data [N, C / b, H, W, b] in
+// blocks of the target's vector lanes b and a constant float32 weight OIHW; any padding, any extents, symbolic ones
+// too.
 bool can_be_winograd(const Call& conv, const Binding& binding, const Target& target);
 
-// The convolution as a call_tir of such a program, the weights' transform as operators on the constant. Expects
+// Returns the convolution as a call_tir of such a program on transformed weights. Expects
 // can_be_winograd(). Weights take four times their memory.
 //
 // Error: 1e-6 to 3e-6 of the largest result for data and weights between -1 and 1 and up to 320 channels, growing with
-// the root of their number: what direct sums of float32 have, or twice that.
+// the root of their number. Direct sums of float32 have as much, or half of it.
 Expr winograd_conv2d(const Call& conv, const Binding& binding, IRModule& module, const Target& target);
 
-// Whether it is faster than the direct convolution; `out` are the dims of the result. It is, by a factor of 2 or 3, but
-// for few patches that do not pay for reading 36 instead of 9 weights: measured, 256 channels at 7x7 and 512 at 10x10
-// go directly, 512 at 14x14 gain little. Symbolic images count as large, a symbolic batch as one image.
+// Returns whether it is faster than the direct convolution; `out` are the dims of the result. It is, by a factor of 2
+// or 3, except for few patches that do not pay for reading 36 instead of 9 weights: measured, 256 channels at 7x7 and
+// 512 at 10x10 are faster directly, 512 at 14x14 gain little. Symbolic images count as large, a symbolic batch as one
+// image.
 bool winograd_gains(int64_t in_channels, int64_t out_channels, const std::vector<Expr>& out, const Target& target);
 
 }  // namespace relaxc

@@ -1,5 +1,6 @@
 #include "tests/narrow_dims.h"
 
+#include "ir/op_names.h"
 #include "ir/visit.h"
 
 namespace relaxc::test {

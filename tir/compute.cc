@@ -95,7 +95,14 @@ void ComputeBuilder::extern_block(std::string name, Stmt body) {
 }
 
 Stmt root_block(std::vector<Buffer> intermediates, Stmt body) {
-  return make(Block{.name = "root", .alloc_buffers = std::move(intermediates), .body = std::move(body)});
+  return make(Block{.name = kRootBlock, .alloc_buffers = std::move(intermediates), .body = std::move(body)});
+}
+
+Stmt take_root(const Stmt& stmt, std::vector<Buffer>& buffers) {
+  const Block* root = stmt.as<Block>();
+  if (!root || !is_root(*root) || root->init) return stmt;
+  buffers.insert(buffers.end(), root->alloc_buffers.begin(), root->alloc_buffers.end());
+  return root->body;
 }
 
 PrimFuncRef ComputeBuilder::finish(const std::vector<Buffer>& outputs, Attrs attrs) {

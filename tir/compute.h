@@ -58,6 +58,8 @@ class ComputeBuilder {
 
 // Returns the block without axes at the top of a program, which holds the intermediates.
 Stmt root_block(std::vector<Buffer> intermediates, Stmt body);
+// Returns the body of such a block and appends its intermediates to `buffers`; returns any other statement as it is.
+Stmt take_root(const Stmt& stmt, std::vector<Buffer>& buffers);
 
 // These are combiners and their neutral elements.
 Expr combine_sum(const Expr& a, const Expr& b);

@@ -1,6 +1,7 @@
 #include "tir/dot_intrinsics.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace relaxc {
 
@@ -42,6 +43,46 @@ constexpr DotIntrinsic kRows[] = {
 };
 // clang-format on
 
+// The features that families of intrinsics need. The first prefix that fits counts. Intrinsics of AVX-512 do not name
+// the extension that they belong to; those that x86-64-v4 lacks stand before the others.
+constexpr std::pair<std::string_view, std::string_view> kFamilies[] = {
+    {"llvm.x86.avx512.vpdp", "avx512vnni+avx512vl|avxvnni"},
+    {"llvm.x86.avx512.vpmadd52", "avx512ifma+avx512vl"},
+    {"llvm.x86.avx512.permvar.qi", "avx512vbmi+avx512vl"},
+    {"llvm.x86.avx512.vpermi2var.qi", "avx512vbmi+avx512vl"},
+    {"llvm.x86.avx512.pmultishift", "avx512vbmi+avx512vl"},
+    {"llvm.x86.avx512.vpshufbitqmb", "avx512bitalg+avx512vl"},
+    {"llvm.x86.avx512.mask.compress", "avx512vbmi2+avx512vl"},
+    {"llvm.x86.avx512.mask.expand", "avx512vbmi2+avx512vl"},
+    {"llvm.x86.avx512.vp2intersect", "avx512vp2intersect+avx512vl"},
+    {"llvm.x86.avx512.conflict", "avx512cd+avx512vl"},
+    {"llvm.x86.avx512.exp2", ""},
+    {"llvm.x86.avx512.rcp28", ""},
+    {"llvm.x86.avx512.rsqrt28", ""},
+    {"llvm.x86.avx512.gatherpf", ""},
+    {"llvm.x86.avx512.scatterpf", ""},
+    {"llvm.x86.avx512.", "avx512f+avx512bw+avx512cd+avx512dq+avx512vl"},
+    {"llvm.x86.avx512bf16.", "avx512bf16+avx512vl"},
+    {"llvm.x86.avx2.", "avx2"},
+    {"llvm.x86.avx.", "avx"},
+    {"llvm.x86.fma.", "fma"},
+    {"llvm.x86.sse42.", "sse4.2"},
+    {"llvm.x86.sse41.", "sse4.1"},
+    {"llvm.x86.ssse3.", "ssse3"},
+    {"llvm.x86.sse3.", "sse3"},
+    {"llvm.x86.sse2.", "sse2"},
+    {"llvm.x86.sse.", "sse"},
+    {"llvm.aarch64.neon.sdot", "dotprod"},
+    {"llvm.aarch64.neon.udot", "dotprod"},
+    {"llvm.aarch64.neon.usdot", "i8mm"},
+    {"llvm.aarch64.neon.usmmla", "i8mm"},
+    {"llvm.aarch64.neon.smmla", "i8mm"},
+    {"llvm.aarch64.neon.ummla", "i8mm"},
+    {"llvm.aarch64.neon.bf", "bf16"},
+    {"llvm.aarch64.neon.", "neon"},
+    {"llvm.aarch64.sve.", "sve"},
+};
+
 }  // namespace
 
 std::span<const DotIntrinsic> dot_intrinsics() { return kRows; }
@@ -49,6 +90,13 @@ std::span<const DotIntrinsic> dot_intrinsics() { return kRows; }
 const DotIntrinsic* find_dot_intrinsic(std::string_view name) {
   auto row = std::ranges::find(kRows, name, &DotIntrinsic::name);
   return row == std::end(kRows) ? nullptr : row;
+}
+
+std::string_view features_of_intrinsic(std::string_view name) {
+  if (const DotIntrinsic* row = find_dot_intrinsic(name)) return row->features;
+  auto fits = [&](const auto& family) { return name.starts_with(family.first); };
+  auto family = std::ranges::find_if(kFamilies, fits);
+  return family == std::end(kFamilies) ? std::string_view() : family->second;
 }
 
 }  // namespace relaxc

@@ -1,5 +1,5 @@
-// This table describes LLVM's intrinsics for dot products: the interpreter runs programs that use them on any
-// processor, the code generator knows which processors have them, and `tensorize` takes them by name.
+// LLVM's intrinsics for dot products: the interpreter runs programs that use them on any processor, and `tensorize`
+// takes them by name. And the features of processors that these and other intrinsics of LLVM need.
 #pragma once
 #include <span>
 #include <string_view>
@@ -23,5 +23,8 @@ struct DotIntrinsic {
 };
 std::span<const DotIntrinsic> dot_intrinsics();
 const DotIntrinsic* find_dot_intrinsic(std::string_view name);
+// Returns the features that a processor needs for an intrinsic of LLVM, as DotIntrinsic::features spells them; empty:
+// they are not known, or the intrinsic is of no processor.
+std::string_view features_of_intrinsic(std::string_view name);
 
 }  // namespace relaxc

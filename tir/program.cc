@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "ir/text/printer.h"
+
 namespace relaxc {
 
 namespace {
@@ -85,6 +87,18 @@ Analyzer facts_of_params(const PrimFuncRef& function) {
   for (const VarRef& param : function->params) facts.assume_dims(param.type());
   for (const VarRef& dim : symbolic_dims(function)) facts.bind(dim, Interval{.min = 0});
   return facts;
+}
+
+std::string size_text(const Expr& size) {
+  auto number = as_int(size);
+  return number ? std::to_string(*number) : print_expr(size);
+}
+
+std::string buffer_text(const BufferType& type) {
+  std::vector<std::string> dims;
+  for (const Expr& dim : type.shape) dims.push_back(size_text(dim));
+  std::string scope = type.scope == "global" ? "" : " " + type.scope;
+  return fmt::format("{}[{}]{}", to_string(type.dtype), fmt::join(dims, ", "), scope);
 }
 
 Stmt instantiate(const Stmt& stmt, const VarMap& axes) { return Instantiator(stmt, axes).stmt(stmt); }

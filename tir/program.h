@@ -14,6 +14,11 @@ std::vector<VarRef> symbolic_dims(const PrimFuncRef& function);
 // Returns an analyzer that knows what the params' types say about these dims.
 Analyzer facts_of_params(const PrimFuncRef& function);
 
+// Returns a size for a person: of a constant the digits alone.
+std::string size_text(const Expr& size);
+// Returns dtype, dims and scope for a person: "float32[n, 16] local".
+std::string buffer_text(const BufferType& type);
+
 // Returns a copy of the statement in which the given variables are replaced and every variable that is bound inside is
 // new.
 Stmt instantiate(const Stmt& stmt, const VarMap& axes);

@@ -1,6 +1,7 @@
 #include "tir/scalable.h"
 
 #include "ir/intrinsics.h"
+#include "ir/op_names.h"
 #include "ir/visit.h"
 
 namespace relaxc {

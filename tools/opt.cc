@@ -11,6 +11,7 @@
 #include "tir/analysis/annotations.h"
 #include "tir/primitives/primitive.h"
 #include "tir/rules/builtin_rules.h"
+#include "tir/schedule/script.h"
 #include "tools/tool.h"
 
 namespace relaxc::tools {
@@ -20,14 +21,14 @@ namespace {
 struct OptOptions {
   std::string model;
   CompilerOptions compiler;
-  std::vector<void (*)()> lists;  // which are printed
+  std::vector<void (*)(const OptOptions&)> lists;  // which are printed
   bool bisect = false;
   std::string reference;  // a folder
   InputOptions inputs;
   double rtol = 1e-3, atol = 1e-5;
 };
 
-void list_passes() {
+void list_passes(const OptOptions&) {
   print_message("passes over modules:\n");
   bool over_modules = true;
   for (const Pass& pass : passes()) {
@@ -41,7 +42,7 @@ void list_passes() {
   }
 }
 
-void list_ops() {
+void list_ops(const OptOptions&) {
   for (const OpRow& row : op_table().rows()) {
     std::string arguments;
     auto append = [&](const std::string& text) { arguments += (arguments.empty() ? "" : ", ") + text; };
@@ -63,7 +64,7 @@ void list_decisions(const std::string& name, const std::string& op, const std::s
     print_message("    {:16} {}\n{:20} = {}\n", row.name, row.doc, "", row.formula);
 }
 
-void list_rules() {
+void list_rules(const OptOptions&) {
   print_message("rules of tensor programs, in the order in which they are tried:\n");
   for (const ScheduleRule& rule : builtin_schedule_rules())
     list_decisions(rule.name, rule.op, rule.doc, rule.decisions);
@@ -71,17 +72,25 @@ void list_rules() {
   for (const GraphRule& rule : graph_rules()) list_decisions(rule.name, rule.op, rule.doc, rule.decisions);
 }
 
+void list_intrins(const OptOptions& options) {
+  print_message("{}", describe_intrins(builtin_tensor_intrins()));
+  const std::string& file = options.compiler.schedules;
+  if (!file.empty()) print_message("\nin {}:\n{}", file, describe_intrins(read_tensor_intrins(read_text(file), file)));
+}
+
 struct List {
   const char *flag, *doc;
-  void (*print)();
+  void (*print)(const OptOptions&);
 };
 constexpr List kLists[] = {
     {"--list-passes", "what passes and pipelines there are", list_passes},
     {"--list-ops", "what operators there are", list_ops},
     {"--list-primitives", "the primitives of schedules and their arguments",
-     [] { print_message("{}", scheduling::describe_primitives()); }},
-    {"--list-annotations", "the annotations of loops and blocks", [] { print_message("{}", describe_annotations()); }},
+     [](const OptOptions&) { print_message("{}", scheduling::describe_primitives()); }},
+    {"--list-annotations", "the annotations of loops and blocks",
+     [](const OptOptions&) { print_message("{}", describe_annotations()); }},
     {"--list-rules", "rules, their decisions and formulas", list_rules},
+    {"--list-intrins", "tensor intrinsics, built in and of --schedules, and the features that they need", list_intrins},
 };
 
 // Compares the runs of one program after the other with reference results: those of the first program, the module as it
@@ -125,7 +134,7 @@ int bisect(const OptOptions& options, const CompileSettings& settings) {
 }
 
 int run(const OptOptions& options) {
-  for (auto* print : options.lists) print();
+  for (auto* print : options.lists) print(options);
   if (!options.lists.empty()) return kRight;
   if (options.model.empty()) throw CLI::ValidationError("give a file, or one of " + joined(kLists, &List::flag));
   CompileSettings settings = options.compiler.get(options.model);

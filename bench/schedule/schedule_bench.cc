@@ -8,6 +8,7 @@
 
 #include "passes/pass.h"
 #include "support/diagnostic.h"
+#include "tests/lowering.h"
 #include "tir/compute.h"
 #include "tir/primitives/annotate.h"
 #include "tir/primitives/cache_read.h"

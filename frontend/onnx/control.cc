@@ -1,6 +1,6 @@
 // Control flow. If becomes a branch of the graph (or one of its sides, when the condition is known). Loop and Scan are
 // unrolled when their trip count is known.
-#include "frontend/onnx/declared.h"
+#include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/join.h"
 
 namespace relaxc::onnx_import {
@@ -11,19 +11,11 @@ constexpr int64_t kMostIterations = 1024;
 
 // Makes one branch as a SeqExpr of its outputs.
 Expr branch(Node& n, const onnx::GraphProto& graph) {
-  GraphImporter& outer = n.graph();
-  ModelContext& context = outer.context();
-  Nested nested(context, n.span());
-  Builder builder(context.ops);
+  Builder builder(n.graph().context().ops);
   builder.set_span(n.span());
-  GraphImporter body(context, builder, &outer);
-  body.function_opsets = outer.function_opsets;
-  body.place = outer.place + n.span().origin->node + "/";
-  body.add_initializers(graph);
-  body.add_nodes(graph.node());
-  check_values(body, graph);
+  GraphImporter body(n.graph(), builder);
   std::vector<Expr> results;
-  for (const Value& value : body.outputs_of(graph)) {
+  for (const Value& value : body.import_subgraph(graph)) {
     if (value->poisoned) throw CompileError({});  // reported where it failed
     if (value->is_sequence || value->is_none) n.unsupported("a branch that gives a sequence or an optional");
     results.push_back(body.tensor_of(value, n.span()));
@@ -63,7 +55,7 @@ Outputs if_node(Node& n) {
     n.fail("the branches have {} and {} outputs", then_graph.output_size(), else_graph.output_size());
   std::optional<int64_t> known;
   if (const KnownTensor* contents = n.contents(0)) known = contents->only_int();
-  if (known) return n.graph().inline_graph(*known ? then_graph : else_graph, {});
+  if (known) return GraphImporter(n.graph(), n.builder()).import_subgraph(*known ? then_graph : else_graph);
   Expr condition = n.bound(n.reshape(n.tensor(0), {}));
   Expr then_branch = branch(n, then_graph), else_branch = branch(n, else_graph);
   Type type = common_type(n, then_branch.type(), else_branch.type());
@@ -91,7 +83,7 @@ Value stacked(Node& n, const std::vector<Value>& slices, int64_t axis) {
 
 // Inlines one iteration. An error in it has been reported where it is.
 std::vector<Value> run_body(Node& n, const onnx::GraphProto& body, const std::vector<Value>& arguments) {
-  std::vector<Value> results = n.graph().inline_graph(body, arguments);
+  std::vector<Value> results = GraphImporter(n.graph(), n.builder()).import_subgraph(body, arguments);
   for (const Value& value : results) {
     if (value->poisoned) throw CompileError({});
   }

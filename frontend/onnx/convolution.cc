@@ -189,10 +189,10 @@ Expr convolve(Node& n, const Expr& x, const Expr& given_weight) {
 
 namespace {
 
-Outputs conv(Node& n) {
+Expr conv(Node& n) {
   Expr result = convolve(n, n.tensor(0), n.tensor(1));
   if (n.has(2)) result = with_bias(n, result, n.tensor(2));
-  return {n.of(result)};
+  return result;
 }
 
 // Computes the pads that give a transposed convolution the requested size. Negative pads extend the result beyond what
@@ -316,15 +316,15 @@ Outputs average_pool(Node& n) {
   Expr ones = n.op("full", {shape_expr(image), n.like(1, x)});
   return {n.of(n.div(average(source), average(padded(n, ones, unpadded, n.like(0, x)))))};
 }
-Outputs lp_pool(Node& n) {
+Expr lp_pool(Node& n) {
   Window w = read_pool_window(n);
   Expr x = padded(n, n.tensor(0), w, n.like(0, n.tensor(0)));
   auto attrs = pool_attrs<LpPoolAttrs>(n, w);
   attrs.p = n.attr_int("p", attrs.p);
-  return {n.of(with_same_dims(n, n.op("nn.lp_pool", {x}, attrs), w))};
+  return with_same_dims(n, n.op("nn.lp_pool", {x}, attrs), w);
 }
-Outputs global_pool(Node& n) {
-  return {n.of(n.reduce(n.op_type() == "GlobalMaxPool" ? "max" : "mean", n.tensor(0), n.all_axes(2), true))};
+Expr global_pool(Node& n) {
+  return n.reduce(n.op_type() == "GlobalMaxPool" ? "max" : "mean", n.tensor(0), n.all_axes(2), true);
 }
 
 }  // namespace

@@ -15,12 +15,6 @@ namespace relaxc::onnx_import {
 
 namespace {
 
-Value poisoned_value() {
-  auto value = std::make_shared<ValueData>();
-  value->poisoned = true;
-  return value;
-}
-
 // Collects the names that a node reads, including those that its subgraphs take from outside. A name that a subgraph
 // reads before it defines it comes from outside, even when it later gives that name to another value.
 void collect_inputs(const onnx::NodeProto& node, std::vector<std::string>& names) {
@@ -68,6 +62,14 @@ void resolve_references(google::protobuf::RepeatedPtrField<onnx::AttributeProto>
 }
 
 }  // namespace
+
+bool is_too_large(const Type& type, const ImportLimits& limits) {
+  std::optional<int64_t> bytes = tensor_dtype(type).value_or(kFloat32).bytes();
+  for (const Expr& dim : *known_shape(type)) {
+    if (bytes) bytes = checked_mul(*bytes, std::max<int64_t>(as_int(dim).value_or(1), 1));
+  }
+  return !bytes || *bytes > limits.tensor_bytes;
+}
 
 std::vector<Expr> dims_of(ModelContext& context, const onnx::TensorShapeProto& shape, const std::string& name,
                           const Span& span) {
@@ -125,18 +127,15 @@ void GraphImporter::add_initializers(const onnx::GraphProto& graph) {
                               context_.place("sparse initializer", name),
                               "only dense tensors can be read",
                               {}});
-    define(name, poisoned_value());
+    define(name, make_value({.poisoned = true}));
   }
   for (const auto& tensor : graph.initializer()) {
     if (!used.contains(tensor.name())) continue;
     Span span = context_.place("initializer", tensor.name());
-    Value value = poisoned_value();
+    Value value = make_value({.poisoned = true});
     try {
       Tensor data = ModelFile::tensor(context_.file, tensor, span);
-      value = std::make_shared<ValueData>();
-      value->contents = contents_of(data);
-      value->tensor = constant(std::move(data), span);
-      value->home = &builder_;
+      value = make_value({.tensor = constant(data, span), .contents = contents_of(data), .home = &builder_});
     } catch (const CompileError& error) {
       context_.add(error);
     }
@@ -225,7 +224,7 @@ std::vector<int> GraphImporter::order(const google::protobuf::RepeatedPtrField<o
     auto late = std::adjacent_find(result.begin(), result.end(), std::greater<>());
     if (late != result.end())
       context_.warn(span_of(nodes[late[1]], late[1]),
-                    fmt::format("reads what the later node '{}' gives", name_of(late[0])), "the nodes are sorted");
+                    fmt::format("reads an output of the later node '{}'", name_of(late[0])), "the nodes are sorted");
     return result;
   }
   std::vector<int> cycle = dependencies.find_cycle(result);
@@ -244,25 +243,22 @@ void GraphImporter::add_nodes(const google::protobuf::RepeatedPtrField<onnx::Nod
 
 void GraphImporter::poison_outputs(const onnx::NodeProto& node) {
   for (const std::string& name : node.output()) {
-    if (!name.empty()) define(name, poisoned_value());
+    if (!name.empty()) define(name, make_value({.poisoned = true}));
   }
 }
 
 // Checks that dims of output i that are constants make a tensor of a size within the limits.
-void GraphImporter::check_size(const Type& type, int i, const Span& span) const {
+static void check_size(const Type& type, int i, const ImportLimits& limits, const Span& span) {
   const std::vector<Expr>* shape = known_shape(type);
   if (!shape) return;
   std::vector<int64_t> known;
   for (const Expr& dim : *shape) known.push_back(as_int(dim).value_or(1));
-  int64_t bytes = tensor_dtype(type).value_or(kFloat32).bytes(), limit = context_.options.limits.tensor_bytes;
-  bool is_empty = contains(known, int64_t{0});
   for (int64_t dim : known) {
-    auto next = checked_mul(bytes, std::max<int64_t>(dim, 1));
     if (dim < 0) fail(span, "output {} has a dim of {}", i, dim);
-    if (!is_empty && (!next || *next > limit))
-      fail(span, "output {} of shape [{}] is too large, the limit is {} bytes", i, fmt::join(known, ", "), limit);
-    if (next) bytes = *next;
   }
+  if (!contains(known, int64_t{0}) && is_too_large(type, limits))
+    fail(span, "output {} of shape [{}] is too large, the limit is {} bytes", i, fmt::join(known, ", "),
+         limits.tensor_bytes);
 }
 
 void GraphImporter::bind_outputs(const onnx::NodeProto& node, const Outputs& outputs, const Span& span) {
@@ -271,7 +267,7 @@ void GraphImporter::bind_outputs(const onnx::NodeProto& node, const Outputs& out
     if (static_cast<size_t>(i) >= outputs.size() || !outputs[static_cast<size_t>(i)])
       fail_unsupported(span, "output {} is not supported", i);
     const Value& value = outputs[static_cast<size_t>(i)];
-    if (value->tensor) check_size(value->tensor->type(), i, span);
+    if (value->tensor) check_size(value->tensor->type(), i, context_.options.limits, span);
     if (!define(node.output(i), value)) fail(span, "value '{}' is already defined", printable(node.output(i)));
   }
 }
@@ -369,7 +365,7 @@ void GraphImporter::call_function(const onnx::NodeProto& node, const std::vector
   std::unordered_map<std::string, int64_t> opsets;
   for (const auto& import : function.opset_import()) opsets[domain_of(import.domain())] = import.version();
   for (const auto& [name, version] : context_.opsets) opsets.emplace(name, version);
-  GraphImporter body(context_, builder_, nullptr);
+  GraphImporter body(context_, builder_);
   body.function_opsets = &opsets;
   body.place = place + (node.name().empty() ? node.op_type() : node.name()) + "/";
   std::unordered_set<std::string> absent;  // optional inputs of the call, which are absent inside too
@@ -398,27 +394,19 @@ void GraphImporter::call_function(const onnx::NodeProto& node, const std::vector
   bind_outputs(node, outputs, span);
 }
 
-std::vector<Value> GraphImporter::outputs_of(const onnx::GraphProto& graph) {
+std::vector<Value> GraphImporter::import_subgraph(const onnx::GraphProto& graph, const std::vector<Value>& arguments) {
+  Nested nested(context_, builder_.span());
+  size_t given = std::min(arguments.size(), static_cast<size_t>(graph.input_size()));
+  for (size_t i = 0; i < given; ++i) define(graph.input(static_cast<int>(i)).name(), arguments[i]);
+  add_initializers(graph);
+  add_nodes(graph.node());
+  check_values(*this, graph);
   std::vector<Value> result;
   for (const auto& output : graph.output()) {
-    Value value = find(output.name());
-    if (!value) fail(builder_.span(), "graph output '{}' is not defined", printable(output.name()));
-    result.push_back(value);
+    result.push_back(find(output.name()));
+    if (!result.back()) fail(builder_.span(), "graph output '{}' is not defined", printable(output.name()));
   }
   return result;
-}
-
-std::vector<Value> GraphImporter::inline_graph(const onnx::GraphProto& graph, const std::vector<Value>& arguments) {
-  Nested nested(context_, builder_.span());
-  GraphImporter body(context_, builder_, this);
-  body.function_opsets = function_opsets;
-  body.place = place + builder_.span().origin->node + "/";
-  size_t given = std::min(arguments.size(), static_cast<size_t>(graph.input_size()));
-  for (size_t i = 0; i < given; ++i) body.define(graph.input(static_cast<int>(i)).name(), arguments[i]);
-  body.add_initializers(graph);
-  body.add_nodes(graph.node());
-  check_values(body, graph);
-  return body.outputs_of(graph);
 }
 
 }  // namespace relaxc::onnx_import

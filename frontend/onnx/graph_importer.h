@@ -58,10 +58,16 @@ class Nested {
 class GraphImporter {
  public:
   using Scope = std::unordered_map<std::string, Value>;
-  // Imports a main graph (parent null), a branch that has another builder than its parent, or an inlined body that
-  // shares the parent's builder.
-  GraphImporter(ModelContext& context, Builder& builder, GraphImporter* parent)
-      : context_(context), builder_(builder), parent_(parent) {}
+  // Imports a main graph, or the body of a function.
+  GraphImporter(ModelContext& context, Builder& builder) : context_(context), builder_(builder) {}
+  // Imports a subgraph of the node that is the builder's span: a branch, which has another builder than `outer`, or an
+  // inlined body, which has the same.
+  GraphImporter(GraphImporter& outer, Builder& builder)
+      : function_opsets(outer.function_opsets),
+        place(outer.place + builder.span().origin->node + "/"),
+        context_(outer.context_),
+        builder_(builder),
+        parent_(&outer) {}
 
   ModelContext& context() { return context_; }
   Builder& builder() { return builder_; }
@@ -73,10 +79,8 @@ class GraphImporter {
   void add_initializers(const onnx::GraphProto& graph);
   // Imports all nodes in dependency order.
   void add_nodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes);
-  // Returns the outputs of a subgraph, by position.
-  std::vector<Value> outputs_of(const onnx::GraphProto& graph);
-  // Inlines the subgraph's nodes here, with its inputs bound to the values.
-  std::vector<Value> inline_graph(const onnx::GraphProto& graph, const std::vector<Value>& arguments);
+  // Imports a subgraph with its inputs bound to the values, and returns its outputs.
+  std::vector<Value> import_subgraph(const onnx::GraphProto& graph, const std::vector<Value>& arguments = {});
 
   Span span_of(const onnx::NodeProto& node, int64_t index) const;
   // Returns a leaf expression that is the value in this graph.
@@ -93,28 +97,28 @@ class GraphImporter {
   // Requires a == b when the model runs; `what` names them in the message.
   void require_equal(const Expr& a, const Expr& b, std::string_view what);
 
-  // Attribute references inside of a function body.
-  const onnx::NodeProto* function_call = nullptr;
-  std::unordered_map<std::string, int64_t>* function_opsets = nullptr;
-  std::string place;  // prefix of node names: "call/"
+  std::unordered_map<std::string, int64_t>* function_opsets = nullptr;  // those of the function whose body this is
+  std::string place;                                                    // prefix of node names: "call/"
 
  private:
   void add_node(const onnx::NodeProto& node, int64_t index);
   void call_function(const onnx::NodeProto& node, const std::vector<Value>& inputs, const Span& span);
   std::vector<int> order(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes);
-  void check_size(const Type& type, int i, const Span& span) const;
   void bind_outputs(const onnx::NodeProto& node, const Outputs& outputs, const Span& span);
   void poison_outputs(const onnx::NodeProto& node);
 
   ModelContext& context_;
   Builder& builder_;
-  GraphImporter* parent_;
+  GraphImporter* parent_ = nullptr;
   Scope scope_;
   std::vector<std::pair<Expr, Expr>> required_equal_;
 };
 
 // Returns the contents of a small list or scalar.
 std::optional<KnownTensor> contents_of(const Tensor& tensor);
+
+// Returns whether the dims that are constants, taken as at least 1, make a tensor beyond the limit.
+bool is_too_large(const Type& type, const ImportLimits& limits);
 
 // Returns the dims of a declared type, with the model's symbolic names.
 std::vector<Expr> dims_of(ModelContext& context, const onnx::TensorShapeProto& shape, const std::string& name,

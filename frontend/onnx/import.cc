@@ -3,7 +3,6 @@
 #include <set>
 
 #include "frontend/onnx/declared.h"
-#include "support/checked_math.h"
 
 namespace relaxc {
 
@@ -30,15 +29,10 @@ Type input_type(ModelContext& context, const onnx::ValueInfoProto& input, const 
   const auto& tensor = input.type().tensor_type();
   DType dtype = dtype_of_element_type(tensor.elem_type(), span);
   if (!tensor.has_shape()) fail_unsupported(span, "the rank is not declared; set the input's shape in the model");
-  std::vector<Expr> dims = dims_of(context, tensor.shape(), input.name(), span);
-  int64_t bytes = dtype.bytes();
-  for (const Expr& dim : dims) {
-    auto next = checked_mul(bytes, std::max<int64_t>(as_int(dim).value_or(1), 1));
-    if (!next || *next > context.options.limits.tensor_bytes)
-      fail(span, "its shape is too large, the limit is {} bytes", context.options.limits.tensor_bytes);
-    bytes = *next;
-  }
-  return tensor_type(std::move(dims), dtype, span);
+  Type type = tensor_type(dims_of(context, tensor.shape(), input.name(), span), dtype, span);
+  if (is_too_large(type, context.options.limits))
+    fail(span, "its shape is too large, the limit is {} bytes", context.options.limits.tensor_bytes);
+  return type;
 }
 
 // The graph's inputs that have no initializer, as parameters.
@@ -53,19 +47,15 @@ Parameters define_inputs(ModelContext& context, GraphImporter& importer, const o
   for (const auto& input : graph.input()) {
     if (initializers.contains(input.name())) continue;
     Span span = context.place("graph input", input.name());
-    auto value = std::make_shared<ValueData>();
     try {
       VarRef param = make_var(input.name(), input_type(context, input, span), span);
       params.vars.push_back(param);
       params.names.push_back(input.name());
-      value->tensor = param;
-      value->home = &importer.builder();
-      if (!importer.define(input.name(), value))
+      if (!importer.define(input.name(), make_value({.tensor = param, .home = &importer.builder()})))
         context.diagnostics.error(place(context), "graph input '{}' is already defined", printable(input.name()));
     } catch (const CompileError& error) {
       context.add(error);
-      value->poisoned = true;
-      importer.define(input.name(), value);
+      importer.define(input.name(), make_value({.poisoned = true}));
     }
   }
   return params;
@@ -105,7 +95,7 @@ IRModule import_model(std::shared_ptr<const ModelFile> file, const OpTable& ops,
   Builder builder(ops);
   builder.set_span(place(context));
   context.main_builder = &builder;
-  GraphImporter importer(context, builder, nullptr);
+  GraphImporter importer(context, builder);
   Parameters params = define_inputs(context, importer, graph);
   builder.begin_dataflow();
   importer.add_initializers(graph);

@@ -6,24 +6,22 @@ namespace relaxc::onnx_import {
 namespace {
 
 int64_t axis_of(Node& n) { return n.axis(n.attr_int("axis", 0), n.rank(0)); }
-Outputs gather(Node& n) { return {n.of(n.op("take", {n.tensor(0), n.tensor(1)}, TakeAttrs{.axis = axis_of(n)}))}; }
-Outputs gather_elements(Node& n) {
-  return {n.of(n.op("gather_elements", {n.tensor(0), n.tensor(1)}, AxisAttrs{axis_of(n)}))};
-}
-Outputs gather_nd(Node& n) {
-  return {n.of(n.op("gather_nd", {n.tensor(0), n.tensor(1)}, GatherNdAttrs{n.attr_int("batch_dims", 0)}))};
+Expr gather(Node& n) { return n.op("take", {n.tensor(0), n.tensor(1)}, TakeAttrs{.axis = axis_of(n)}); }
+Expr gather_elements(Node& n) { return n.op("gather_elements", {n.tensor(0), n.tensor(1)}, AxisAttrs{axis_of(n)}); }
+Expr gather_nd(Node& n) {
+  return n.op("gather_nd", {n.tensor(0), n.tensor(1)}, GatherNdAttrs{n.attr_int("batch_dims", 0)});
 }
 std::string reduction_of(Node& n) {
   std::string reduction = n.attr_string("reduction", "none");
   return reduction == "none" ? "update" : reduction;
 }
-Outputs scatter(Node& n) {
+Expr scatter(Node& n) {
   ScatterElementsAttrs attrs{.axis = axis_of(n)};
   if (n.op_type() == "ScatterElements") attrs.reduction = reduction_of(n);
-  return {n.of(n.op("scatter_elements", {n.tensor(0), n.tensor(1), n.tensor(2)}, attrs))};
+  return n.op("scatter_elements", {n.tensor(0), n.tensor(1), n.tensor(2)}, attrs);
 }
-Outputs scatter_nd(Node& n) {
-  return {n.of(n.op("scatter_nd", {n.tensor(0), n.tensor(1), n.tensor(2)}, ScatterNdAttrs{reduction_of(n)}))};
+Expr scatter_nd(Node& n) {
+  return n.op("scatter_nd", {n.tensor(0), n.tensor(1), n.tensor(2)}, ScatterNdAttrs{reduction_of(n)});
 }
 
 Outputs one_hot(Node& n) {
@@ -67,12 +65,12 @@ Expr positions(Node& n, const Expr& x) {
   Expr count = n.ints_of(n.of(sum)).at(0);
   return n.op("dyn.nonzero", {flags, count});
 }
-Outputs nonzero(Node& n) {
+Expr nonzero(Node& n) {
   Expr x = n.tensor(0);
   if (n.rank(0) == 0) x = n.reshape(x, {int_imm(1)});
-  return {n.of(positions(n, x))};
+  return positions(n, x);
 }
-Outputs compress(Node& n) {
+Expr compress(Node& n) {
   if (n.rank(1) != 1) n.fail("the condition has rank {}, expected 1", n.rank(1));
   Expr x = n.tensor(0), condition = n.tensor(1);
   int64_t axis = n.has_attr("axis") ? axis_of(n) : 0;
@@ -81,7 +79,7 @@ Outputs compress(Node& n) {
   }
   Expr found = positions(n, condition);
   Expr indices = n.reshape(found, {n.shape_of(found)[1]});
-  return {n.of(n.op("take", {x, indices}, TakeAttrs{.axis = axis}))};
+  return n.op("take", {x, indices}, TakeAttrs{.axis = axis});
 }
 
 }  // namespace

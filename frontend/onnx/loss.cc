@@ -28,15 +28,14 @@ Expr nll(Node& n, const Expr& log_probabilities, const Expr& target, const std::
   }
   if (factor) loss = n.mul(loss, *factor);
   if (reduction == "none") return loss;
-  std::vector<int64_t> all;
-  for (size_t d = 0; d < n.shape_of(loss).size(); ++d) all.push_back(static_cast<int64_t>(d));
+  std::vector<int64_t> all = int_range(0, static_cast<int64_t>(n.shape_of(loss).size()));
   if (reduction == "sum") return n.reduce("sum", loss, all, false);
   if (reduction != "mean") n.fail("reduction is '{}', expected none, sum or mean", reduction);
   if (!factor) return n.reduce("mean", loss, all, false);
   return n.div(n.reduce("sum", loss, all, false), n.reduce("sum", *factor, all, false));
 }
 
-Outputs negative_log_likelihood(Node& n) { return {n.of(nll(n, n.tensor(0), n.tensor(1), n.optional_tensor(2)))}; }
+Expr negative_log_likelihood(Node& n) { return nll(n, n.tensor(0), n.tensor(1), n.optional_tensor(2)); }
 Outputs softmax_cross_entropy(Node& n) {
   Expr log_probabilities = n.op("nn.log_softmax", {n.tensor(0)}, LastAxisAttrs{1});
   return {n.of(nll(n, log_probabilities, n.tensor(1), n.optional_tensor(2))), n.of(log_probabilities)};

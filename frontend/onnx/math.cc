@@ -27,52 +27,49 @@ Expr aligned_operand(Node& n) {
   while (axis + static_cast<int64_t>(shape.size()) < rank) shape.push_back(int_imm(1));
   return n.reshape(b, shape);
 }
-Outputs variadic(Node& n) {
+Expr variadic(Node& n) {
   static const std::unordered_map<std::string, const char*> kNames = {
       {"Sum", "add"}, {"Mean", "add"}, {"Max", "maximum"}, {"Min", "minimum"}};
   Expr result = n.tensor(0);
   for (size_t i = 1; i < n.inputs(); ++i) result = n.binary(kNames.at(n.op_type()), result, n.tensor(i));
   if (n.op_type() == "Mean") result = n.div(result, n.like(static_cast<double>(n.inputs()), result));
-  return {n.of(result)};
+  return result;
 }
 
-Outputs pow(Node& n) {
+Expr pow(Node& n) {
   Expr base = n.tensor(0), exponent = aligned_operand(n);
   DType dtype = n.dtype(0), other = n.dtype(1);
-  if (dtype == other) return {n.of(n.binary("power", base, exponent))};
-  if (dtype.is_float()) return {n.of(n.binary("power", base, n.cast(exponent, dtype)))};
+  if (dtype == other) return n.binary("power", base, exponent);
+  if (dtype.is_float()) return n.binary("power", base, n.cast(exponent, dtype));
   Expr power = n.binary("power", n.cast(base, kFloat64), n.cast(exponent, kFloat64));
-  return {n.of(n.cast(power, dtype))};
+  return n.cast(power, dtype);
 }
-Outputs mod(Node& n) {
+Expr mod(Node& n) {
   bool fmod = n.attr_int("fmod", 0) != 0;
   if (!fmod && n.dtype(0).is_float()) n.fail("floats need fmod=1");
-  return {n.of(n.binary(fmod ? "mod" : "floor_mod", n.tensor(0), n.tensor(1)))};
+  return n.binary(fmod ? "mod" : "floor_mod", n.tensor(0), n.tensor(1));
 }
-Outputs bit_shift(Node& n) {
+Expr bit_shift(Node& n) {
   std::string direction = n.attr_string("direction", "");
   if (direction != "LEFT" && direction != "RIGHT") n.fail("direction is '{}', expected LEFT or RIGHT", direction);
-  return {n.of(n.binary(direction == "LEFT" ? "left_shift" : "right_shift", n.tensor(0), n.tensor(1)))};
+  return n.binary(direction == "LEFT" ? "left_shift" : "right_shift", n.tensor(0), n.tensor(1));
 }
-Outputs reciprocal(Node& n) {
-  Expr x = n.tensor(0);
-  return {n.of(n.div(n.like(1, x), x))};
-}
+Expr reciprocal(Node& n, const Expr& x) { return n.div(n.like(1, x), x); }
 
-Outputs where_op(Node& n) {
+Expr where_op(Node& n) {
   if (n.dtype(1) != n.dtype(2)) n.fail("inputs have dtypes {} and {}", to_string(n.dtype(1)), to_string(n.dtype(2)));
-  return {n.of(where(n, n.tensor(0), n.tensor(1), n.tensor(2)))};
+  return where(n, n.tensor(0), n.tensor(1), n.tensor(2));
 }
-Outputs is_inf(Node& n) {
+Expr is_inf(Node& n) {
   bool negative = n.attr_int("detect_negative", 1) != 0, positive = n.attr_int("detect_positive", 1) != 0;
   Expr x = n.tensor(0), inf = n.op("isinf", {x});
-  if (negative && positive) return {n.of(inf)};
-  if (!negative && !positive) return {n.of(n.op("logical_and", {inf, n.op("logical_not", {inf})}))};
-  return {n.of(n.op("logical_and", {inf, n.op(negative ? "less" : "greater", {x, zero_like(n, x)})}))};
+  if (negative && positive) return inf;
+  if (!negative && !positive) return n.op("logical_and", {inf, n.op("logical_not", {inf})});
+  return n.op("logical_and", {inf, n.op(negative ? "less" : "greater", {x, zero_like(n, x)})});
 }
 
-Outputs cast(Node& n) { return {n.of(n.cast(n.tensor(0), n.attr_dtype("to", kFloat32)))}; }
-Outputs cast_like(Node& n) { return {n.of(n.cast(n.tensor(0), n.dtype(1)))}; }
+Expr cast(Node& n) { return n.cast(n.tensor(0), n.attr_dtype("to", kFloat32)); }
+Expr cast_like(Node& n) { return n.cast(n.tensor(0), n.dtype(1)); }
 
 Outputs clip(Node& n) {
   Expr x = n.tensor(0);
@@ -94,11 +91,9 @@ Outputs clip(Node& n) {
   return {n.of(x)};
 }
 
-Outputs leaky_relu(Node& n) {
-  return {n.of(n.op("nn.leakyrelu", {n.tensor(0)}, LeakyReluAttrs{n.attr_float("alpha", 0.01)}))};
-}
-Outputs prelu(Node& n) {
-  Expr x = n.tensor(0), slope = n.tensor(1);
+Expr leaky_relu(Node& n) { return n.op("nn.leakyrelu", {n.tensor(0)}, LeakyReluAttrs{n.attr_float("alpha", 0.01)}); }
+Expr prelu(Node& n, const Expr& x) {
+  Expr slope = n.tensor(1);
   std::vector<Expr> shape = n.shape_of(slope);
   if (shape.size() == 1 && n.rank(0) > 1) {
     if (n.opset() < 7) {  // a slope per channel
@@ -107,80 +102,66 @@ Outputs prelu(Node& n) {
     if (shape.size() == 1) shape.insert(shape.begin(), int_imm(1));  // it broadcasts
     slope = n.reshape(slope, shape);
   }
-  return {n.of(n.binary("nn.prelu", x, slope))};
+  return n.binary("nn.prelu", x, slope);
 }
 // Returns alpha * (exp(x) - 1), for x below zero.
 Expr exponential_unit(Node& n, const Expr& x, double alpha) {
   Expr below = n.sub(n.op("exp", {below_zero(n, x)}), n.like(1, x));
   return n.add(relu(n, x), scaled(n, below, alpha));
 }
-Outputs elu(Node& n) { return {n.of(exponential_unit(n, n.tensor(0), n.attr_float("alpha", 1)))}; }
-Outputs selu(Node& n) {
+Expr elu(Node& n) { return exponential_unit(n, n.tensor(0), n.attr_float("alpha", 1)); }
+Expr selu(Node& n) {
   bool old = n.opset() < 6;
   double alpha = n.attr_float("alpha", old ? 1.6732 : 1.67326319217681884765625);
   double gamma = n.attr_float("gamma", old ? 1.0507 : 1.05070102214813232421875);
-  return {n.of(scaled(n, exponential_unit(n, n.tensor(0), alpha), gamma))};
+  return scaled(n, exponential_unit(n, n.tensor(0), alpha), gamma);
 }
-Outputs celu(Node& n) {
+Expr celu(Node& n) {
   double alpha = n.attr_float("alpha", 1);
   if (alpha == 0) n.fail("alpha is 0");
   Expr x = n.tensor(0);
   Expr below = n.sub(n.op("exp", {n.div(below_zero(n, x), n.like(alpha, x))}), n.like(1, x));
-  return {n.of(n.add(relu(n, x), scaled(n, below, alpha)))};
+  return n.add(relu(n, x), scaled(n, below, alpha));
 }
 Expr clip_unit(Node& n, const Expr& x) { return n.clip(x, 0, 1); }
-Outputs hard_sigmoid(Node& n) {
-  Expr x = n.tensor(0);
-  return {n.of(clip_unit(n, n.add(scaled(n, x, n.attr_float("alpha", 0.2)), n.like(n.attr_float("beta", 0.5), x))))};
+Expr hard_sigmoid(Node& n, const Expr& x) {
+  return clip_unit(n, n.add(scaled(n, x, n.attr_float("alpha", 0.2)), n.like(n.attr_float("beta", 0.5), x)));
 }
-Outputs hard_swish(Node& n) {
-  Expr x = n.tensor(0);
-  return {n.of(n.mul(x, clip_unit(n, n.add(scaled(n, x, 1.0 / 6), n.like(0.5, x)))))};
-}
-Outputs thresholded_relu(Node& n) {
-  Expr x = n.tensor(0);
+Expr hard_swish(Node& n, const Expr& x) { return n.mul(x, clip_unit(n, n.add(scaled(n, x, 1.0 / 6), n.like(0.5, x)))); }
+Expr thresholded_relu(Node& n, const Expr& x) {
   Expr above = n.binary("greater", x, n.like(n.attr_float("alpha", 1), x));
-  return {n.of(where(n, above, x, zero_like(n, x)))};
+  return where(n, above, x, zero_like(n, x));
 }
-Outputs shrink(Node& n) {
-  Expr x = n.tensor(0);
+Expr shrink(Node& n, const Expr& x) {
   double lambda = n.attr_float("lambd", 0.5), bias = n.attr_float("bias", 0);
   DType dtype = n.dtype(0);
   Expr real = dtype.is_float() ? x : n.cast(x, kFloat64);
   Expr inner =
       where(n, n.binary("greater", real, n.like(lambda, real)), n.sub(real, n.like(bias, real)), zero_like(n, real));
   Expr result = where(n, n.binary("less", real, n.like(-lambda, real)), n.add(real, n.like(bias, real)), inner);
-  return {n.of(n.cast(result, dtype))};
+  return n.cast(result, dtype);
 }
-Outputs softsign(Node& n) {
-  Expr x = n.tensor(0);
-  return {n.of(n.div(x, n.add(n.op("abs", {x}), n.like(1, x))))};
-}
-Outputs gelu(Node& n) {
+Expr softsign(Node& n, const Expr& x) { return n.div(x, n.add(n.op("abs", {x}), n.like(1, x))); }
+Expr gelu(Node& n) {
   std::string form = n.attr_string("approximate", "none");
   if (form != "none" && form != "tanh") n.unsupported("attribute 'approximate' is '{}'", form);
-  return {n.of(n.op(form == "tanh" ? "nn.gelu_tanh" : "nn.gelu", {n.tensor(0)}))};
+  return n.op(form == "tanh" ? "nn.gelu_tanh" : "nn.gelu", {n.tensor(0)});
 }
-Outputs mish(Node& n) {
-  Expr x = n.tensor(0);
-  return {n.of(n.mul(x, n.op("tanh", {n.op("nn.softplus", {x})})))};
-}
-Outputs swish(Node& n) {
-  Expr x = n.tensor(0);
+Expr mish(Node& n, const Expr& x) { return n.mul(x, n.op("tanh", {n.op("nn.softplus", {x})})); }
+Expr swish(Node& n, const Expr& x) {
   double alpha = n.attr_float("alpha", 1);
-  if (alpha == 1) return {n.of(n.op("nn.silu", {x}))};
-  return {n.of(n.mul(x, n.op("sigmoid", {scaled(n, x, alpha)})))};
+  if (alpha == 1) return n.op("nn.silu", {x});
+  return n.mul(x, n.op("sigmoid", {scaled(n, x, alpha)}));
 }
-Outputs affine(Node& n) {
-  Expr x = n.tensor(0);
-  return {n.of(n.add(scaled(n, x, n.attr_float("alpha", 1)), n.like(n.attr_float("beta", 0), x)))};
+Expr affine(Node& n, const Expr& x) {
+  return n.add(scaled(n, x, n.attr_float("alpha", 1)), n.like(n.attr_float("beta", 0), x));
 }
 
 }  // namespace
 
-Outputs convert_directly(Node& n) {
-  if (n.row().least_inputs == 1) return {n.of(n.op(n.row().op, {n.tensor(0)}))};
-  return {n.of(n.binary(n.row().op, n.tensor(0), aligned_operand(n)))};
+Expr convert_directly(Node& n) {
+  if (n.row().least_inputs == 1) return n.op(n.row().op, {n.tensor(0)});
+  return n.binary(n.row().op, n.tensor(0), aligned_operand(n));
 }
 
 std::vector<ConverterRow> math_converters() {

@@ -1,5 +1,5 @@
 // Normalizations and products.
-#include "frontend/onnx/convolution.h"
+#include "frontend/onnx/node.h"
 
 namespace relaxc::onnx_import {
 
@@ -83,17 +83,16 @@ Outputs layer_norm(Node& n) {
   }
   return outputs;
 }
-Outputs rms_norm(Node& n) {
-  Expr x = n.tensor(0);
+Expr rms_norm(Node& n, const Expr& x) {
   Normalized over = read_normalized(n);
   RmsNormAttrs attrs{.axes = over.axes, .epsilon = n.attr_float("epsilon", 1e-5)};
-  if (auto scale = over_normalized(n, 1, over)) return {n.of(n.op("nn.rms_norm", {x, *scale}, attrs))};
+  if (auto scale = over_normalized(n, 1, over)) return n.op("nn.rms_norm", {x, *scale}, attrs);
   Expr plain = n.op("nn.rms_norm", {x, filled(n, 1, 1, over)}, attrs);
-  return {n.of(broadcast_into(n, "multiply", plain, 1))};
+  return broadcast_into(n, "multiply", plain, 1);
 }
-Outputs instance_norm(Node& n) {
+Expr instance_norm(Node& n) {
   InstanceNormAttrs attrs{.axes = n.all_axes(2), .epsilon = n.attr_float("epsilon", 1e-5)};
-  return {n.of(n.op("nn.instance_norm", {n.tensor(0), n.tensor(1), n.tensor(2)}, attrs))};
+  return n.op("nn.instance_norm", {n.tensor(0), n.tensor(1), n.tensor(2)}, attrs);
 }
 Outputs group_norm(Node& n) {
   Expr x = n.tensor(0), scale = n.tensor(1), bias = n.tensor(2);
@@ -112,31 +111,29 @@ Outputs group_norm(Node& n) {
   GroupNormAttrs attrs{.num_groups = groups, .axes = n.all_axes(2), .epsilon = n.attr_float("epsilon", 1e-5)};
   return {n.of(n.op("nn.group_norm", {x, scale, bias}, attrs))};
 }
-Outputs lrn(Node& n) {
+Expr lrn(Node& n) {
   LrnAttrs attrs{.size = n.required_int("size"),
                  .alpha = n.attr_float("alpha", 1e-4),
                  .beta = n.attr_float("beta", 0.75),
                  .bias = n.attr_float("bias", 1)};
-  return {n.of(n.op("nn.lrn", {n.tensor(0)}, attrs))};
+  return n.op("nn.lrn", {n.tensor(0)}, attrs);
 }
-Outputs mean_variance_norm(Node& n) {
-  Expr x = n.tensor(0);
+Expr mean_variance_norm(Node& n, const Expr& x) {
   // The default is all axes but the channels, for a rank of 4, as the specification writes them.
   Ints axes = n.attr_ints("axes").value_or(n.all_axes());
   if (!n.has_attr("axes")) std::erase(axes, 1);
   for (int64_t& axis : axes) axis = n.axis(axis, n.rank(0), "axes");
   Expr centered = n.sub(x, n.reduce("mean", x, axes, true));
   Expr deviation = n.op("sqrt", {n.reduce("mean", n.op("square", {centered}), axes, true)});
-  return {n.of(n.div(centered, n.add(deviation, n.like(1e-9, x))))};
+  return n.div(centered, n.add(deviation, n.like(1e-9, x)));
 }
-Outputs lp_norm(Node& n) {
-  Expr x = n.tensor(0);
+Expr lp_norm(Node& n, const Expr& x) {
   int64_t axis = n.axis(n.attr_int("axis", -1), n.rank(0)), p = n.attr_int("p", 2);
   if (p != 1 && p != 2) n.fail("p is {}, expected 1 or 2", p);
   Expr norm = p == 1 ? n.reduce("sum", n.op("abs", {x}), {axis}, true)
                      : n.op("sqrt", {n.reduce("sum", n.op("square", {x}), {axis}, true)});
   Expr safe = n.op("where", {n.op("equal", {norm, n.like(0, x)}), n.like(1, x), norm});
-  return {n.of(n.div(x, safe))};
+  return n.div(x, safe);
 }
 
 // ---- Products -------------------------------------------------------------------------------------------------------
@@ -150,9 +147,9 @@ Expr matmul_of(Node& n, const Expr& a, const Expr& b) {
   if (x.size() > 2 && y.size() > 2) n.broadcast({x.begin(), x.end() - 2}, {y.begin(), y.end() - 2});
   return n.op("matmul", {a, b});
 }
-Outputs matmul(Node& n) { return {n.of(matmul_of(n, n.tensor(0), n.tensor(1)))}; }
+Expr matmul(Node& n) { return matmul_of(n, n.tensor(0), n.tensor(1)); }
 
-Outputs gemm(Node& n) {
+Expr gemm(Node& n) {
   Expr a = n.tensor(0), b = n.tensor(1);
   if (n.rank(0) != 2 || n.rank(1) != 2) n.fail("operands have ranks {} and {}, expected 2", n.rank(0), n.rank(1));
   if (n.attr_int("transA", 0)) a = n.transpose(a, {1, 0});
@@ -165,38 +162,23 @@ Outputs gemm(Node& n) {
     if (beta != 1) c = n.mul(c, n.like(beta, c));
     result = n.add(result, c);
   }
-  return {n.of(result)};
+  return result;
 }
-Outputs einsum(Node& n) {
+Expr einsum(Node& n) {
   std::vector<Expr> operands;
   for (size_t i = 0; i < n.inputs(); ++i) operands.push_back(n.tensor(i));
   std::string equation = n.attr_string("equation", "");
   std::erase(equation, ' ');
-  return {n.of(n.op("einsum", {tuple(operands)}, EinsumAttrs{equation}))};
+  return n.op("einsum", {tuple(operands)}, EinsumAttrs{equation});
 }
-Outputs det(Node& n) { return {n.of(n.op("linalg.det", {n.tensor(0)}))}; }
-
-// ---- Integer products -----------------------------------------------------------------------------------------------
+Expr det(Node& n) { return n.op("linalg.det", {n.tensor(0)}); }
 
 // Returns x - zero point as int32.
 Expr centered(Node& n, size_t x, size_t zero_point) {
   Expr wide = n.cast(n.tensor(x), kInt32);
   return n.has(zero_point) ? n.sub(wide, n.cast(n.tensor(zero_point), kInt32)) : wide;
 }
-Outputs matmul_integer(Node& n) { return {n.of(matmul_of(n, centered(n, 0, 2), centered(n, 1, 3)))}; }
-Outputs conv_integer(Node& n) {
-  Expr weight = n.cast(n.tensor(1), kInt32);
-  if (n.has(3)) {
-    Expr zero = n.cast(n.tensor(3), kInt32);
-    std::vector<Expr> shape = n.shape_of(zero);
-    if (shape.size() == 1 && !is_int(shape[0], 1)) {
-      while (shape.size() < n.shape_of(weight).size()) shape.push_back(int_imm(1));
-      zero = n.reshape(zero, shape);
-    }
-    weight = n.sub(weight, zero);
-  }
-  return {n.of(convolve(n, centered(n, 0, 2), weight))};
-}
+Expr matmul_integer(Node& n) { return matmul_of(n, centered(n, 0, 2), centered(n, 1, 3)); }
 
 Outputs dropout(Node& n) {
   bool training = n.opset() < 7 && n.has_attr("is_test") && n.attr_int("is_test", 0) == 0;
@@ -236,7 +218,6 @@ std::vector<ConverterRow> nn_converters() {
       {"Einsum", 12, 1, kAny, einsum, "equation"},
       {"Det", 11, 1, 1, det},
       {"MatMulInteger", 10, 2, 4, matmul_integer},
-      {"ConvInteger", 10, 2, 4, conv_integer, "auto_pad dilations group kernel_shape pads strides"},
       {"Dropout", 1, 1, 1, dropout, "consumed_inputs is_test ratio seed"},
       {"Dropout", 12, 1, 3, dropout, "seed"},
   };

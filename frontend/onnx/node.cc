@@ -171,56 +171,46 @@ const AttributeProto* Node::find_attr(std::string_view name) const {
                             [&](const AttributeProto& a) { return a.name() == name; });
   return found == proto_.attribute().end() ? nullptr : &*found;
 }
-const AttributeProto* Node::attr(const char* name, AttributeProto::AttributeType type) {
-  if (!has_attr(name)) return nullptr;
+const AttributeProto& Node::required(const char* name, AttributeProto::AttributeType type) {
+  if (!has_attr(name)) fail("attribute '{}' is missing", name);
   const AttributeProto* a = find_attr(name);
   AttributeProto::AttributeType have = type_of_attribute(*a);
   if (have != type) fail("attribute '{}' has type {}, expected {}", name, type_name(have), type_name(type));
-  return a;
-}
-const AttributeProto& Node::required(const char* name, AttributeProto::AttributeType type) {
-  const AttributeProto* a = attr(name, type);
-  if (!a) fail("attribute '{}' is missing", name);
   return *a;
 }
-int64_t Node::attr_int(const char* name, int64_t otherwise) {
-  const AttributeProto* a = attr(name, AttributeProto::INT);
-  return a ? a->i() : otherwise;
-}
-double Node::attr_float(const char* name, double otherwise) {
-  const AttributeProto* a = attr(name, AttributeProto::FLOAT);
-  return a ? a->f() : otherwise;
-}
-std::string Node::attr_string(const char* name, std::string otherwise) {
-  const AttributeProto* a = attr(name, AttributeProto::STRING);
-  return a ? a->s() : otherwise;
-}
-std::optional<std::vector<int64_t>> Node::attr_ints(const char* name) {
-  if (!attr(name, AttributeProto::INTS)) return std::nullopt;
-  return required_ints(name);
-}
+int64_t Node::required_int(const char* name) { return required(name, AttributeProto::INT).i(); }
 std::vector<int64_t> Node::required_ints(const char* name) {
   const AttributeProto& a = required(name, AttributeProto::INTS);
   return {a.ints().begin(), a.ints().end()};
 }
+int64_t Node::attr_int(const char* name, int64_t otherwise) { return has_attr(name) ? required_int(name) : otherwise; }
+double Node::attr_float(const char* name, double otherwise) {
+  return has_attr(name) ? required(name, AttributeProto::FLOAT).f() : otherwise;
+}
+std::string Node::attr_string(const char* name, std::string otherwise) {
+  return has_attr(name) ? required(name, AttributeProto::STRING).s() : otherwise;
+}
+std::optional<std::vector<int64_t>> Node::attr_ints(const char* name) {
+  return has_attr(name) ? std::optional(required_ints(name)) : std::nullopt;
+}
 std::vector<double> Node::attr_floats(const char* name) {
-  const AttributeProto* a = attr(name, AttributeProto::FLOATS);
-  return a ? std::vector<double>(a->floats().begin(), a->floats().end()) : std::vector<double>{};
+  if (!has_attr(name)) return {};
+  const AttributeProto& a = required(name, AttributeProto::FLOATS);
+  return {a.floats().begin(), a.floats().end()};
 }
 std::vector<std::string> Node::attr_strings(const char* name) {
-  const AttributeProto* a = attr(name, AttributeProto::STRINGS);
-  return a ? std::vector<std::string>(a->strings().begin(), a->strings().end()) : std::vector<std::string>{};
+  if (!has_attr(name)) return {};
+  const AttributeProto& a = required(name, AttributeProto::STRINGS);
+  return {a.strings().begin(), a.strings().end()};
 }
 std::optional<Tensor> Node::attr_tensor(const char* name) {
-  const AttributeProto* a = attr(name, AttributeProto::TENSOR);
-  return a ? std::optional(ModelFile::tensor(graph_.context().file, a->t(), span_)) : std::nullopt;
+  if (!has_attr(name)) return std::nullopt;
+  return ModelFile::tensor(graph_.context().file, required(name, AttributeProto::TENSOR).t(), span_);
 }
 const onnx::GraphProto& Node::attr_graph(const char* name) { return required(name, AttributeProto::GRAPH).g(); }
 DType Node::attr_dtype(const char* name, DType otherwise) {
-  const AttributeProto* a = attr(name, AttributeProto::INT);
-  return a ? dtype_of_element_type(static_cast<int>(a->i()), span_) : otherwise;
+  return has_attr(name) ? dtype_of_element_type(static_cast<int>(required_int(name)), span_) : otherwise;
 }
-int64_t Node::required_int(const char* name) { return required(name, AttributeProto::INT).i(); }
 int64_t Node::axis(int64_t value, int64_t rank, const char* what) const {
   if (value < -rank || value >= rank) fail("{} is {}, expected {} to {}", what, value, -rank, rank - 1);
   return value < 0 ? value + rank : value;
@@ -243,28 +233,16 @@ Expr Node::match_cast(const Expr& x, Type type, const char* hint) {
   return builder().match_cast(bound(x), std::move(type), hint);
 }
 Expr Node::bound(const Expr& x) { return graph_.bound(x, span_); }
-std::shared_ptr<ValueData> Node::new_value() const {
-  auto value = std::make_shared<ValueData>();
-  value->home = &graph_.builder();
-  return value;
-}
 Value Node::of(Expr expr) const {
   if (Value known = graph_.value_of(expr)) return known;
-  auto value = new_value();
-  value->tensor = std::move(expr);
-  return value;
+  return make_value({.tensor = std::move(expr), .home = &graph_.builder()});
 }
 Value Node::of(KnownTensor contents) const {
-  auto value = new_value();
   for (Expr& element : contents.elements) element = simplify(element);
-  value->contents = std::move(contents);
-  return value;
+  return make_value({.contents = std::move(contents), .home = &graph_.builder()});
 }
 Value Node::sequence(std::vector<Value> items) const {
-  auto value = new_value();
-  value->is_sequence = true;
-  value->items = std::move(items);
-  return value;
+  return make_value({.is_sequence = true, .items = std::move(items), .home = &graph_.builder()});
 }
 Expr Node::scalar(double value, DType dtype) const {
   Tensor tensor = Tensor::empty({}, dtype);
@@ -290,8 +268,7 @@ std::vector<Expr> Node::broadcast(const std::vector<Expr>& a, const std::vector<
   return broadcast_shapes(a, b, [&](const Expr& x, const Expr& y) { require_equal(x, y, "shapes do not broadcast"); });
 }
 bool Node::same_dims(const std::vector<Expr>& a, const std::vector<Expr>& b) const {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [&](const Expr& x, const Expr& y) { return provably_equal(x, y); });
+  return std::ranges::equal(a, b, [&](const Expr& x, const Expr& y) { return provably_equal(x, y); });
 }
 Expr Node::binary(const char* name, const Expr& a, const Expr& b) {
   DType x = dtype_of_tensor(a), y = dtype_of_tensor(b);
@@ -313,7 +290,7 @@ Expr Node::reshape(const Expr& x, const std::vector<Expr>& shape) {
   if (same_dims(from, shape)) return x;
   // Relax's reshape copies a dim for a 0; a result without elements can do without the data.
   auto is_empty = [](const std::vector<Expr>& dims) {
-    return std::any_of(dims.begin(), dims.end(), [](const Expr& dim) { return is_int(dim, 0); });
+    return std::ranges::any_of(dims, [](const Expr& dim) { return is_int(dim, 0); });
   };
   if (is_empty(shape) && !is_empty(from)) return op("zeros", {shape_expr(shape)}, FillAttrs{dtype_of_tensor(x)});
   return op("reshape", {x, shape_expr(shape)});
@@ -331,14 +308,10 @@ Expr Node::slice(const Expr& x, int64_t axis, const Expr& begin, const Expr& end
 }
 Expr Node::pick(const Expr& x, int64_t axis, int64_t index) {
   Expr slice = this->slice(x, axis, int_imm(index), int_imm(index + 1));
-  std::vector<Expr> shape = shape_of(slice);
-  shape.erase(shape.begin() + axis);
-  return reshape(slice, shape);
+  return reshape(slice, without_item(shape_of(slice), axis));
 }
 Expr Node::with_new_axis(const Expr& x, int64_t axis) {
-  std::vector<Expr> shape = shape_of(x);
-  shape.insert(shape.begin() + axis, int_imm(1));
-  return reshape(x, shape);
+  return reshape(x, with_new_item(shape_of(x), axis, int_imm(1)));
 }
 Expr Node::reduce(const char* name, const Expr& x, const std::vector<int64_t>& axes, bool keepdims) {
   return axes.empty() ? x : op(name, {x}, ReduceAttrs{axes, keepdims});
@@ -348,11 +321,7 @@ Outputs Node::items_of(const Expr& tuple, int64_t count) {
   for (int64_t i = 0; i < count; ++i) outputs.push_back(of(builder().emit(tuple_get(tuple, i))));
   return outputs;
 }
-std::vector<int64_t> Node::all_axes(int64_t first) const {
-  std::vector<int64_t> axes;
-  for (int64_t d = first; d < rank(0); ++d) axes.push_back(d);
-  return axes;
-}
+std::vector<int64_t> Node::all_axes(int64_t first) const { return int_range(first, rank(0)); }
 std::optional<Expr> Node::optional_tensor(size_t i) { return has(i) ? std::optional(tensor(i)) : std::nullopt; }
 
 }  // namespace relaxc::onnx_import

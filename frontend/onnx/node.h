@@ -150,10 +150,8 @@ class Node {
     return dims[d];
   }
   const onnx::AttributeProto* find_attr(std::string_view name) const;
-  // Returns the attribute, whose type must be this one, or null when it is absent. required() fails then.
-  const onnx::AttributeProto* attr(const char* name, onnx::AttributeProto::AttributeType type);
+  // Returns the attribute, which must be there and have this type.
   const onnx::AttributeProto& required(const char* name, onnx::AttributeProto::AttributeType type);
-  std::shared_ptr<ValueData> new_value() const;
 
   GraphImporter& graph_;
   const onnx::NodeProto& proto_;
@@ -164,7 +162,23 @@ class Node {
 };
 
 inline constexpr int kAny = 1 << 20;
-using Converter = Outputs (*)(Node&);
+// Converts a node to its outputs. A function that returns an expression gives the only output; its second parameter, if
+// it has one, is the node's first input.
+class Converter {
+ public:
+  Converter(Outputs (*outputs)(Node&)) : outputs_(outputs) {}
+  Converter(Expr (*output)(Node&)) : output_(output) {}
+  Converter(Expr (*output)(Node&, const Expr& x)) : output_of_x_(output) {}
+  Outputs operator()(Node& n) const {
+    if (outputs_) return outputs_(n);
+    return {n.of(output_ ? output_(n) : output_of_x_(n, n.tensor(0)))};
+  }
+
+ private:
+  Outputs (*outputs_)(Node&) = nullptr;
+  Expr (*output_)(Node&) = nullptr;
+  Expr (*output_of_x_)(Node&, const Expr& x) = nullptr;
+};
 // The table has one row per operator, and one more for each opset that changed its meaning.
 struct ConverterRow {
   const char* op_type;
@@ -179,7 +193,7 @@ struct ConverterRow {
   bool has_attribute(std::string_view name) const;
 };
 // Converts the node to the operator of the same meaning that its row names.
-Outputs convert_directly(Node& n);
+Expr convert_directly(Node& n);
 
 std::vector<ConverterRow> math_converters();
 std::vector<ConverterRow> tensor_converters();

@@ -33,20 +33,19 @@ Expr quantized(Node& n, const Expr& x, const Expr& scale, const std::optional<Ex
   double high = low + static_cast<double>((int64_t{1} << dtype.bits) - 1);
   return n.cast(n.cast(n.clip(value, low, high), kInt32), dtype);
 }
-Outputs quantize_linear(Node& n) {
+Expr quantize_linear(Node& n) {
   Expr x = n.tensor(0);
   int64_t rank = n.rank(0), axis = n.attr_int("axis", 1);
   if (n.attr_int("block_size", 0) != 0) n.unsupported("attribute 'block_size'");
   DType dtype = n.has(2) ? n.dtype(2) : n.attr_dtype("output_dtype", DType::uint(8));
   if (n.dtype(0).is_integral()) x = n.cast(x, kFloat32);
-  return {
-      n.of(quantized(n, x, aligned(n, n.tensor(1), axis, rank), aligned(n, n.optional_tensor(2), axis, rank), dtype))};
+  return quantized(n, x, aligned(n, n.tensor(1), axis, rank), aligned(n, n.optional_tensor(2), axis, rank), dtype);
 }
-Outputs dequantize_linear(Node& n) {
+Expr dequantize_linear(Node& n) {
   int64_t rank = n.rank(0), axis = n.attr_int("axis", 1);
   if (n.attr_int("block_size", 0) != 0) n.unsupported("attribute 'block_size'");
   Expr scale = aligned(n, n.tensor(1), axis, rank), x = centered(n, n.tensor(0), n.optional_tensor(2), axis);
-  return {n.of(n.mul(n.cast(x, n.dtype_of_tensor(scale)), scale))};
+  return n.mul(n.cast(x, n.dtype_of_tensor(scale)), scale);
 }
 Outputs dynamic_quantize_linear(Node& n) {
   Expr x = n.tensor(0);
@@ -58,6 +57,11 @@ Outputs dynamic_quantize_linear(Node& n) {
   Expr point = n.op("round", {n.clip(n.div(n.op("negative", {low}), scale), 0, 255)});
   Expr zero_point = n.cast(n.cast(point, kInt32), DType::uint(8));
   return {n.of(quantized(n, x, scale, zero_point, DType::uint(8))), n.of(scale), n.of(zero_point)};
+}
+
+Expr conv_integer(Node& n) {
+  Expr weight = centered(n, n.tensor(1), n.optional_tensor(3), 0);
+  return convolve(n, centered(n, n.tensor(0), n.optional_tensor(2), 1), weight);
 }
 
 // Quantizes by the scale and zero point in inputs 6 and 7.
@@ -86,6 +90,7 @@ std::vector<ConverterRow> quantize_converters() {
       {"DequantizeLinear", 10, 2, 3, dequantize_linear, "axis block_size output_dtype"},
       {"DynamicQuantizeLinear", 11, 1, 1, dynamic_quantize_linear},
       {"QLinearMatMul", 10, 8, 8, qlinear_matmul},
+      {"ConvInteger", 10, 2, 4, conv_integer, "auto_pad dilations group kernel_shape pads strides"},
       {"QLinearConv", 10, 8, 9, qlinear_conv, "auto_pad dilations group kernel_shape pads strides"},
   };
 }

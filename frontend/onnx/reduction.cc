@@ -96,11 +96,11 @@ Outputs reduce(Node& n) {
   return {n.of(reduce_with(n, x, over_constant_axes(n, chosen), keepdims))};
 }
 
-Outputs arg_reduce(Node& n) {
+Expr arg_reduce(Node& n) {
   ArgReduceAttrs attrs{.axis = n.axis(n.attr_int("axis", 0), n.rank(0)),
                        .keepdims = n.attr_int("keepdims", 1) != 0,
                        .select_last_index = n.attr_int("select_last_index", 0) != 0};
-  return {n.of(n.op(n.op_type() == "ArgMax" ? "argmax" : "argmin", {n.tensor(0)}, attrs))};
+  return n.op(n.op_type() == "ArgMax" ? "argmax" : "argmin", {n.tensor(0)}, attrs);
 }
 
 Outputs cumsum(Node& n) {
@@ -132,7 +132,7 @@ Expr with_one_more(Node& n, const Expr& x, int64_t axis) {
   return n.op("dyn.pad", {x, shape_expr(width), n.like(-INFINITY, x)});
 }
 // Before opset 13 the axes from `axis` on count as one.
-Outputs softmax(Node& n) {
+Expr softmax(Node& n) {
   Expr x = n.tensor(0);
   std::vector<Expr> shape = n.shape(0);
   int64_t rank = n.rank(0);
@@ -150,13 +150,13 @@ Outputs softmax(Node& n) {
     const Expr& depth = n.shape_of(x)[axis];
     DType dtype = n.dtype(0);
     // An axis without elements does not have a largest one, so there is nothing to mark.
-    if (is_int(depth, 0)) return {n.of(n.tensor(0))};
+    if (is_int(depth, 0)) return n.tensor(0);
     Expr best = n.op("argmax", {as_int(depth) ? x : with_one_more(n, x, axis)}, ArgReduceAttrs{.axis = axis});
     result = n.op("dyn.one_hot", {best, n.scalar(1, dtype), n.scalar(0, dtype), depth}, LastAxisAttrs{axis});
   } else {
     result = n.op(n.op_type() == "Softmax" ? "nn.softmax" : "nn.log_softmax", {x}, LastAxisAttrs{axis});
   }
-  return {n.of(reshaped ? n.reshape(result, shape) : result)};
+  return reshaped ? n.reshape(result, shape) : result;
 }
 
 }  // namespace

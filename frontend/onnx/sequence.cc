@@ -17,7 +17,6 @@ int64_t position(Node& n, size_t i, int64_t length, int64_t most) {
   if (at < -length || at > most) n.fail("position {} is out of range for a sequence of {}", at, length);
   return at < 0 ? at + length : at;
 }
-Value int_value(Node& n, int64_t value) { return n.of(KnownTensor{kInt64, {}, {int_imm(value)}}); }
 
 Outputs construct(Node& n) {
   std::vector<Value> items;
@@ -44,11 +43,10 @@ Outputs at(Node& n) {
   int64_t length = static_cast<int64_t>(items.size());
   return {items.at(static_cast<size_t>(position(n, 1, length, length - 1)))};
 }
-Outputs length(Node& n) { return {int_value(n, static_cast<int64_t>(items_of(n, 0).size()))}; }
-
-void check_length(Node& n, int64_t length) {
-  if (length > 10000) n.unsupported("a sequence of {} tensors", length);
+Outputs length(Node& n) {
+  return {n.of(KnownTensor{kInt64, {}, {int_imm(static_cast<int64_t>(items_of(n, 0).size()))}})};
 }
+
 // A scalar split is the length of each part, and a list gives the length of every part. Without a split the parts have
 // length 1.
 Outputs split_to_sequence(Node& n) {
@@ -68,7 +66,8 @@ Outputs split_to_sequence(Node& n) {
     auto part = n.has(1) ? as_int(lengths.at(0)) : 1;
     if (!part) n.unsupported("a split length that is known at run time only");
     if (*part < 1) n.fail("the split length is {}", *part);
-    check_length(n, (*dim - 1) / *part + 1);
+    int64_t count = (*dim - 1) / *part + 1;
+    if (count > 10000) n.unsupported("a sequence of {} tensors", count);
     lengths.clear();
     for (int64_t begin = 0; begin < *dim; begin += *part) lengths.push_back(int_imm(std::min(*part, *dim - begin)));
   }
@@ -82,7 +81,7 @@ Outputs split_to_sequence(Node& n) {
   n.require_equal(begin, n.shape(0)[axis], "sum of the split lengths and size of the axis");
   return {n.sequence(std::move(items))};
 }
-Outputs concat_from_sequence(Node& n) {
+Expr concat_from_sequence(Node& n) {
   const std::vector<Value>& items = items_of(n, 0);
   if (items.empty()) n.fail("the sequence is empty");
   bool new_axis = n.attr_int("new_axis", 0) != 0;
@@ -93,14 +92,12 @@ Outputs concat_from_sequence(Node& n) {
     Expr x = n.tensor(item);
     tensors.push_back(new_axis ? n.with_new_axis(x, axis) : x);
   }
-  return {n.of(join(n, tensors, axis))};
+  return join(n, tensors, axis);
 }
 
 Outputs optional(Node& n) {
   if (n.has(0)) return {n.value(0)};
-  auto none = std::make_shared<ValueData>();
-  none->is_none = true;
-  return {none};
+  return {make_value({.is_none = true})};
 }
 Outputs has_element(Node& n) {
   bool present = n.has(0) && !n.value(0)->is_none;

@@ -46,7 +46,7 @@ Outputs constant_node(Node& n) {
   return {value};
 }
 
-Outputs constant_of_shape(Node& n) {
+Expr constant_of_shape(Node& n) {
   Expr fill = n.scalar(0, kFloat32);
   if (auto value = n.attr_tensor("value")) {
     if (value->size() != 1) n.fail("value has {} elements, expected 1", value->size());
@@ -56,21 +56,21 @@ Outputs constant_of_shape(Node& n) {
   for (size_t d = 0; d < dims.size(); ++d) {
     if (auto known = as_int(dims[d]); known && *known < 0) n.fail("shape[{}] is {}", d, *known);
   }
-  return {n.of(n.op("full", {shape_expr(dims), fill}))};
+  return n.op("full", {shape_expr(dims), fill});
 }
 
 // Returns 0, 1, ... count - 1.
 Expr positions_up_to(Node& n, const Expr& count) {
   return n.op("arange", {int_imm(0), count, int_imm(1)}, DTypeAttrs{kInt64});
 }
-Outputs range(Node& n) {
+Expr range(Node& n) {
   DType dtype = n.dtype(0);
   if (dtype != n.dtype(1) || dtype != n.dtype(2))
     n.fail("inputs have dtypes {}, {} and {}", to_string(dtype), to_string(n.dtype(1)), to_string(n.dtype(2)));
   if (dtype.is_integral()) {
     Expr start = n.scalar_int(0), end = n.scalar_int(1), step = n.scalar_int(2);
     n.require_equal(select(equal(step, int_imm(0)), int_imm(1), step), step, "a delta of 0");
-    return {n.of(n.op("arange", {start, end, step}, DTypeAttrs{dtype}))};
+    return n.op("arange", {start, end, step}, DTypeAttrs{dtype});
   }
   for (size_t i = 0; i < 3; ++i) {
     for (const Expr& dim : n.shape(i)) n.require_equal(dim, int_imm(1), "elements of an input of Range and 1");
@@ -89,16 +89,16 @@ Outputs range(Node& n) {
     Expr steps = n.op("ceil", {n.div(n.sub(n.tensor(1), start), step)});
     count = n.ints_of(n.of(n.cast(n.binary("maximum", steps, n.like(0, steps)), kInt64))).at(0);
   }
-  return {n.of(n.add(start, n.mul(n.cast(positions_up_to(n, count), dtype), step)))};
+  return n.add(start, n.mul(n.cast(positions_up_to(n, count), dtype), step));
 }
 
-Outputs eye_like(Node& n) {
+Expr eye_like(Node& n) {
   FillAttrs attrs{n.attr_dtype("dtype", n.dtype(0))};
-  return {n.of(n.op("eye", {n.dim(0, 0), n.dim(0, 1), int_imm(n.attr_int("k", 0))}, attrs))};
+  return n.op("eye", {n.dim(0, 0), n.dim(0, 1), int_imm(n.attr_int("k", 0))}, attrs);
 }
 
 // The window is a0 - a1 cos(2 pi i / N) + a2 cos(4 pi i / N), where N is size, or size - 1 for a symmetric window.
-Outputs window(Node& n) {
+Expr window(Node& n) {
   DType dtype = n.attr_dtype("output_datatype", kFloat32);
   bool periodic = n.attr_int("periodic", 1) != 0;
   Expr size = n.scalar_int(0), i = n.cast(positions_up_to(n, size), kFloat32);
@@ -111,7 +111,7 @@ Outputs window(Node& n) {
     Expr twice = n.op("cos", {n.mul(angle, n.scalar(2, kFloat32))});
     result = n.add(result, n.mul(twice, n.scalar(0.08, kFloat32)));
   }
-  return {n.of(n.cast(result, dtype))};
+  return n.cast(result, dtype);
 }
 
 // ---- Resize ---------------------------------------------------------------------------------------------------------
@@ -240,8 +240,7 @@ std::vector<Expr> region_operands(Node& n, const ResizePlan& plan, bool all_axes
   return {plan.scale_tensor.value_or(ones), n.tensor(1)};
 }
 
-Outputs resize(Node& n) {
-  Expr x = n.tensor(0);
+Expr resize(Node& n, const Expr& x) {
   std::vector<Expr> dims = n.shape(0);
   bool upsample = n.op_type() == "Upsample" || n.opset() < 11;
   if (n.attr_int("antialias", 0)) n.unsupported("attribute 'antialias'");
@@ -269,10 +268,10 @@ Outputs resize(Node& n) {
   if (crops) more = region_operands(n, plan, axes.size() == dims.size(), attrs);
   if (more.empty() && plan.scale_tensor) more = {*plan.scale_tensor};
   args.insert(args.end(), more.begin(), more.end());
-  return {n.of(n.op("image.resize", args, attrs))};
+  return n.op("image.resize", args, attrs);
 }
 
-Outputs grid_sample(Node& n) {
+Expr grid_sample(Node& n) {
   std::string mode = n.attr_string("mode", n.opset() < 20 ? "bilinear" : "linear");
   GridSampleAttrs attrs{.method = mode == "linear"  ? "bilinear"
                                   : mode == "cubic" ? "bicubic"
@@ -280,7 +279,7 @@ Outputs grid_sample(Node& n) {
                         .padding_mode = n.attr_string("padding_mode", "zeros"),
                         .align_corners = n.attr_int("align_corners", 0) != 0};
   if (n.rank(0) != 4) n.unsupported("input of rank {}; there is rank 4", n.rank(0));
-  return {n.of(n.op("image.grid_sample", {n.tensor(0), n.transpose(n.tensor(1), {0, 3, 1, 2})}, attrs))};
+  return n.op("image.grid_sample", {n.tensor(0), n.transpose(n.tensor(1), {0, 3, 1, 2})}, attrs);
 }
 
 }  // namespace

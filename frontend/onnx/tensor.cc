@@ -1,6 +1,5 @@
 // Layout: reshapes, joins, slices, pads, tiles.
 #include <algorithm>
-#include <numeric>
 
 #include "frontend/onnx/axes.h"
 #include "frontend/onnx/join.h"
@@ -11,12 +10,12 @@ namespace {
 
 Outputs identity(Node& n) { return {n.value(0)}; }
 
-Outputs transpose(Node& n) {
+Expr transpose(Node& n) {
   const std::vector<int64_t> axes = n.all_axes();
   auto perm = n.attr_ints("perm").value_or(std::vector<int64_t>(axes.rbegin(), axes.rend()));
   if (!std::is_permutation(perm.begin(), perm.end(), axes.begin(), axes.end()))
     n.fail("perm is [{}], expected a permutation of 0 to {}", fmt::join(perm, ", "), n.rank(0) - 1);
-  return {n.of(n.transpose(n.tensor(0), perm))};
+  return n.transpose(n.tensor(0), perm);
 }
 
 // This is an error as in ONNX Runtime, because the -1 could have any size.
@@ -95,19 +94,19 @@ std::vector<Expr> resolve_reshape(Node& n, const std::vector<Expr>& from, const 
   wanted.dims[*wanted.open] = n.simplify(floor_div(dividend, divisor));
   return wanted.dims;
 }
-Outputs reshape(Node& n) {
+Expr reshape(Node& n) {
   std::vector<Expr> wanted = n.opset() < 5 ? int_imms(n.required_ints("shape")) : n.ints(1);
   bool zero_copies = n.attr_int("allowzero", 0) == 0;
   Expr x = n.tensor(0);
-  return {n.of(n.reshape(x, resolve_reshape(n, n.shape_of(x), wanted, zero_copies)))};
+  return n.reshape(x, resolve_reshape(n, n.shape_of(x), wanted, zero_copies));
 }
-Outputs flatten(Node& n) {
+Expr flatten(Node& n) {
   std::vector<Expr> shape = n.shape(0);
   int64_t rank = static_cast<int64_t>(shape.size()), axis = n.attr_int("axis", 1);
   if (axis < -rank || axis > rank) n.fail("axis is {}, expected {} to {}", axis, -rank, rank);
   auto middle = shape.begin() + (axis < 0 ? axis + rank : axis);
   Expr rows = n.simplify(product({shape.begin(), middle})), columns = n.simplify(product({middle, shape.end()}));
-  return {n.of(n.reshape(n.tensor(0), {rows, columns}))};
+  return n.reshape(n.tensor(0), {rows, columns});
 }
 
 // Returns constant axes, or nullopt when they are known at run time only.
@@ -151,8 +150,7 @@ Outputs squeeze(Node& n) {
   }
   return {n.of(n.reshape(x, result))};
 }
-Outputs unsqueeze(Node& n) {
-  Expr x = n.tensor(0);
+Expr unsqueeze(Node& n, const Expr& x) {
   std::vector<Expr> shape = n.shape_of(x);
   auto axes = axes_of(n);
   if (!axes) {
@@ -161,18 +159,16 @@ Outputs unsqueeze(Node& n) {
     auto count = as_int(n.length_of(n.shape(1)));
     if (!count) n.unsupported("a number of axes that is only known at run time");
     int64_t rank = n.rank(0) + *count;
-    return {n.of(n.reshape(x, dims_between_ones(n, shape, named_axes(n, distinct_axes(n, 1, rank), rank))))};
+    return n.reshape(x, dims_between_ones(n, shape, named_axes(n, distinct_axes(n, 1, rank), rank)));
   }
   int64_t rank = n.rank(0) + static_cast<int64_t>(axes->size());
-  std::vector<bool> added(static_cast<size_t>(rank));
-  for (int64_t axis : distinct_axes(n, *axes, rank)) added[axis] = true;
-  std::vector<Expr> result;
-  size_t next = 0;
-  for (bool is_new : added) result.push_back(is_new ? int_imm(1) : shape[next++]);
-  return {n.of(n.reshape(x, result))};
+  std::vector<int64_t> added = distinct_axes(n, *axes, rank);
+  std::ranges::sort(added);
+  for (int64_t axis : added) shape.insert(shape.begin() + axis, int_imm(1));
+  return n.reshape(x, shape);
 }
 
-Outputs concat(Node& n) {
+Expr concat(Node& n) {
   int64_t axis = n.opset() < 4 ? n.attr_int("axis", 1) : n.required_int("axis");
   axis = n.axis(axis, n.rank(0));
   std::vector<Expr> items;
@@ -185,7 +181,7 @@ Outputs concat(Node& n) {
     }
     items.push_back(item);
   }
-  return {n.of(join(n, items, axis))};
+  return join(n, items, axis);
 }
 
 Outputs split(Node& n) {
@@ -284,10 +280,7 @@ SliceBounds read_slice_bounds(Node& n) {
   if (n.opset() < 10 || !n.has(4)) bounds.steps.assign(count, int_imm(1));
   if (count != bounds.ends.size() || count != bounds.steps.size())
     n.fail("{} starts, {} ends and {} steps", count, bounds.ends.size(), bounds.steps.size());
-  if (!bounds.axes && bounds.runtime_axes.empty()) {
-    bounds.axes.emplace(count);
-    std::iota(bounds.axes->begin(), bounds.axes->end(), 0);
-  }
+  if (!bounds.axes && bounds.runtime_axes.empty()) bounds.axes = int_range(0, static_cast<int64_t>(count));
   size_t axes = bounds.axes ? bounds.axes->size() : bounds.runtime_axes.size();
   if (axes != count) n.fail("{} axes and {} starts", axes, count);
   if (bounds.axes) bounds.axes = distinct_axes(n, *bounds.axes, n.rank(0));
@@ -327,7 +320,7 @@ Outputs slice(Node& n) {
                     SliceAttrs{.assume_inbound = true}))};
 }
 
-Outputs pad(Node& n) {
+Expr pad(Node& n) {
   int64_t rank = n.rank(0);
   std::vector<Expr> args = {n.tensor(0)}, pads, axes = int_imms(n.all_axes());
   std::optional<Expr> fill;
@@ -352,10 +345,10 @@ Outputs pad(Node& n) {
   }
   args.push_back(shape_expr(width));
   if (fill) args.push_back(*fill);
-  return {n.of(n.op("dyn.pad", args, attrs))};
+  return n.op("dyn.pad", args, attrs);
 }
 
-Outputs tile(Node& n) {
+Expr tile(Node& n) {
   int64_t rank = n.rank(0);
   std::vector<Expr> repeats;
   if (n.opset() < 6) {
@@ -368,11 +361,10 @@ Outputs tile(Node& n) {
     repeats = n.ints(1);
   }
   if (static_cast<int64_t>(repeats.size()) != rank) n.fail("{} repeats for a tensor of rank {}", repeats.size(), rank);
-  return {n.of(n.op("dyn.tile", {n.tensor(0), shape_expr(repeats)}))};
+  return n.op("dyn.tile", {n.tensor(0), shape_expr(repeats)});
 }
 
-Outputs expand(Node& n) {
-  Expr x = n.tensor(0);
+Expr expand(Node& n, const Expr& x) {
   std::vector<Expr> from = n.shape(0), wanted = n.ints(1), shape;
   size_t rank = std::max(from.size(), wanted.size());
   for (size_t d = 0; d < rank; ++d) {
@@ -391,7 +383,7 @@ Outputs expand(Node& n) {
       shape.push_back(as_int(a) ? a : stretched);
     }
   }
-  return {n.of(n.broadcast_to(x, shape))};
+  return n.broadcast_to(x, shape);
 }
 
 // Returns the size of the blocks of an image whose dims are `s`.
@@ -401,8 +393,7 @@ int64_t block_size(Node& n, const std::vector<Expr>& s) {
   if (block < 1) n.fail("blocksize is {}", block);
   return block;
 }
-Outputs depth_to_space(Node& n) {
-  Expr x = n.tensor(0);
+Expr depth_to_space(Node& n, const Expr& x) {
   std::vector<Expr> s = n.shape(0);
   int64_t block = block_size(n, s);
   std::string mode = n.attr_string("mode", "DCR");
@@ -411,36 +402,35 @@ Outputs depth_to_space(Node& n) {
   n.require_equal(c * (block * block), s[1], "channels and blocks");
   Expr moved = mode == "DCR" ? n.transpose(n.reshape(x, {s[0], b, b, c, s[2], s[3]}), {0, 3, 4, 1, 5, 2})
                              : n.transpose(n.reshape(x, {s[0], c, b, b, s[2], s[3]}), {0, 1, 4, 2, 5, 3});
-  return {n.of(n.reshape(moved, {s[0], c, n.simplify(s[2] * block), n.simplify(s[3] * block)}))};
+  return n.reshape(moved, {s[0], c, n.simplify(s[2] * block), n.simplify(s[3] * block)});
 }
-Outputs space_to_depth(Node& n) {
+Expr space_to_depth(Node& n) {
   std::vector<Expr> s = n.shape(0);
   int64_t block = block_size(n, s);
   Expr b = int_imm(block), h = n.simplify(floor_div(s[2], block)), w = n.simplify(floor_div(s[3], block));
   Expr moved = n.transpose(n.reshape(n.tensor(0), {s[0], s[1], h, b, w, b}), {0, 3, 5, 1, 2, 4});
-  return {n.of(n.reshape(moved, {s[0], n.simplify(s[1] * (block * block)), h, w}))};
+  return n.reshape(moved, {s[0], n.simplify(s[1] * (block * block)), h, w});
 }
 
-Outputs trilu(Node& n) {
+Expr trilu(Node& n) {
   Expr k = n.has(1) ? n.scalar_int(1) : int_imm(0);
-  return {n.of(n.op(n.attr_int("upper", 1) ? "triu" : "tril", {n.tensor(0), k}))};
+  return n.op(n.attr_int("upper", 1) ? "triu" : "tril", {n.tensor(0), k});
 }
 
-Outputs crop(Node& n) {
+Expr crop(Node& n) {
   auto border = n.attr_ints("border"), scale = n.attr_ints("scale");
   if (!border || border->size() != 4 || n.rank(0) != 4) n.fail("border must have 4 numbers and the input rank 4");
   std::vector<Expr> s = n.shape(0);
   Expr top = int_imm((*border)[1]), left = int_imm((*border)[0]);
   Expr bottom = scale ? top + scale->at(0) : s[2] - (*border)[3];
   Expr right = scale ? left + scale->at(1) : s[3] - (*border)[2];
-  return {n.of(n.slice(n.slice(n.tensor(0), 2, top, n.simplify(bottom)), 3, left, n.simplify(right)))};
+  return n.slice(n.slice(n.tensor(0), 2, top, n.simplify(bottom)), 3, left, n.simplify(right));
 }
-Outputs image_scaler(Node& n) {
-  Expr x = n.tensor(0);
+Expr image_scaler(Node& n, const Expr& x) {
   std::vector<double> bias = n.attr_floats("bias");
   Tensor offsets = Tensor::empty({static_cast<int64_t>(bias.size()), 1, 1}, n.dtype(0));
   for (size_t i = 0; i < bias.size(); ++i) offsets.set_double(static_cast<int64_t>(i), bias[i]);
-  return {n.of(n.add(n.mul(x, n.like(n.attr_float("scale", 1), x)), constant(offsets)))};
+  return n.add(n.mul(x, n.like(n.attr_float("scale", 1), x)), constant(offsets));
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace relaxc {
 
 using onnx_import::file_span;
 
-Tensor read_tensor_pb(const std::string& path) {
+Tensor read_tensor_pb(const std::string& path, std::optional<DType> expected) {
   Span span = file_span(path);
   onnx::TensorProto proto;
   try {
@@ -25,15 +25,10 @@ Tensor read_tensor_pb(const std::string& path) {
   if (proto.unknown_fields().field_count() > 0)
     fail_unsupported(span, "a sequence or an optional; only tensors can be read");
   if (proto.data_location() == onnx::TensorProto::EXTERNAL) fail_unsupported(span, "external data");
-  return onnx_import::decode_tensor(proto, span);
-}
-
-Tensor read_tensor_pb(const std::string& path, std::optional<DType> dtype) {
-  Tensor tensor = read_tensor_pb(path);
-  bool bits = dtype == DType::bfloat16() && (tensor.dtype() == DType::uint(16) || tensor.dtype() == DType::int_(16));
-  if (!bits) return tensor;
-  auto owner = std::make_shared<Tensor>(tensor);
-  return Tensor::view(tensor.shape(), *dtype, tensor.raw(), owner);
+  Tensor tensor = onnx_import::decode_tensor(proto, span);
+  bool is_bits = tensor.dtype() == DType::uint(16) || tensor.dtype() == DType::int_(16);
+  if (!is_bits || expected != DType::bfloat16()) return tensor;
+  return Tensor::view(tensor.shape(), *expected, tensor.raw(), std::make_shared<Tensor>(tensor));
 }
 
 void write_tensor_pb(const std::string& path, const Tensor& tensor, const std::string& name) {

@@ -14,14 +14,15 @@ struct ValueData;
 using Value = std::shared_ptr<ValueData>;
 
 struct ValueData {
-  std::optional<Expr> tensor;  // a leaf; made from the contents when the first operator needs it
-  std::optional<KnownTensor> contents;
-  std::optional<VarRef> stand_in;  // of the contents, for operators to name them by until there is a tensor
+  std::optional<Expr> tensor = {};  // a leaf; made from the contents when the first operator needs it
+  std::optional<KnownTensor> contents = {};
+  std::optional<VarRef> stand_in = {};  // names the contents in operands until there is a tensor
   bool is_sequence = false;
-  std::vector<Value> items;       // of a sequence
+  std::vector<Value> items = {};  // of a sequence
   bool is_none = false;           // an optional without a value
   bool poisoned = false;          // its node failed; the failure is reported already
   const Builder* home = nullptr;  // where `tensor` may be cached
 };
+inline Value make_value(ValueData data) { return std::make_shared<ValueData>(std::move(data)); }
 
 }  // namespace relaxc::onnx_import

@@ -1,5 +1,8 @@
 // Names of variables in printed text: each hint becomes a Python identifier, unique among the names that are live.
+// Names in text that is read, and the entities that they mean: scopes nest, and the innermost definition counts.
 #pragma once
+#include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -38,6 +41,57 @@ class NameTable {
   std::unordered_map<const NodeHeader*, std::string> names_;
   std::unordered_set<std::string> used_;
   std::unordered_map<std::string, int64_t> next_;  // per base name: below it every number is taken
+};
+
+// The meaning of a name. Poisoned: its definition failed, so its uses are not reported again.
+struct Entity {
+  std::optional<Expr> expr = {};  // absent: poisoned, or the module itself
+  bool is_module = false;
+  bool is_dim = false;  // a symbolic dim of the signature: `n = T.int64()` in the body means this one
+  // Tensor programs. pointer: the name of an allocation means the pointer to it; cell: a scalar that changes, kept in a
+  // buffer of one element. thread: the axis that T.env_thread named.
+  enum class Form : uint8_t { kValue, kPointer, kCell, kThread } form = Form::kValue;
+  std::string thread = {};
+};
+
+// One stack per name, so that a look-up costs the same however deep the scopes nest.
+class Scopes {
+ public:
+  void enter() { scopes_.emplace_back(); }
+  void leave();
+  // Defines the name in the innermost scope. A definition replaces one of the same scope.
+  void define(std::string_view name, Entity entity);
+  // Defines a name that has no meaning anywhere in the outermost scope of the function.
+  void define_outermost(std::string_view name, Entity entity);
+  const Entity* find_here(std::string_view name) const;
+  std::map<std::string, Entity> here() const;
+  // Searches all scopes.
+  const Entity* find(std::string_view name) const;
+  // Returns every name that has a meaning, with the innermost one.
+  std::map<std::string, const Entity*> visible() const;
+
+ private:
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view name) const { return std::hash<std::string_view>()(name); }
+  };
+  struct Definition {
+    size_t depth;
+    Entity entity;
+  };
+  using Stacks = std::unordered_map<std::string, std::vector<Definition>, Hash, std::equal_to<>>;
+  Stacks stacks_;
+  std::vector<std::vector<Stacks::value_type*>> scopes_;  // the names defined in each
+};
+
+// Keeps a scope of a table of names open: of Scopes, or of NameTable.
+template <class Table>
+struct NameScope {
+  explicit NameScope(Table& t) : table(t) { table.enter(); }
+  ~NameScope() { table.leave(); }
+  NameScope(const NameScope&) = delete;
+  NameScope& operator=(const NameScope&) = delete;
+  Table& table;
 };
 
 }  // namespace relaxc::text

@@ -64,7 +64,7 @@ std::optional<Value> Parser::tensor_property(const Syntax& at) {
     std::vector<Expr> args = {*entity->expr};
     if (positional(at) > 1) fail(at, "expected one index, got {}", positional(at));
     if (indexed) args.push_back(adapt(scalar_value(*at.children[1]), kInt64, *at.children[1]));
-    return typed_call(op, std::move(args), at);
+    return typed_call(OpName{op}, std::move(args), at);
   }
   return std::nullopt;
 }

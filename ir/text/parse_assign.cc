@@ -59,10 +59,7 @@ bool Parser::define_axis(const Line& line) {
     return true;
   }
   std::optional<IterKind> kind = iter_kind(std::string_view(path).substr(7));  // after T.axis.
-  if (!kind)
-    fail_with_hint(*call.children[0],
-                   nearest(path, {"T.axis.spatial", "T.axis.reduce", "T.axis.scan", "T.axis.opaque", "T.axis.remap"}),
-                   "unknown kind of axis '{}'", path.substr(7));
+  if (!kind) fail({*call.children[0], near_form(path)}, "unknown kind of axis '{}'", path.substr(7));
   if (targets.size() != 1) fail(line, "one name per axis; got {}", targets.size());
   const Syntax &dom = required(call, 0, "dom"), &binding = required(call, 1, "binding");
   Value value = scalar_value(binding);

@@ -1,8 +1,9 @@
-// Reads values of graph functions from the syntax tree: the call forms of Relax, and operators. parse_call_tir.cc reads
-// R.call_tir and its variants, parse_constant.cc constants.
+// Reads values of graph functions from the syntax tree: the call forms of Relax, R.call_tir and its variants, and
+// operators. parse_constant.cc reads constants.
 #include <algorithm>
 
 #include "ir/arith.h"
+#include "ir/op_names.h"
 #include "ir/text/parsing.h"
 
 namespace relaxc::text {
@@ -10,7 +11,7 @@ namespace relaxc::text {
 // ---- Values
 
 Value Parser::eval_as(std::optional<Type> wanted, const Syntax& at) {
-  Scoped<std::optional<Type>> annotation(wanted_, std::move(wanted));
+  Temporarily annotation(wanted_, std::move(wanted));
   return eval(at);
 }
 
@@ -36,7 +37,7 @@ Value Parser::tensor_operator(std::string_view op, Value a, Value b, const Synta
   lift(a, b);
   lift(b, a);
   for (const auto& [symbol, name] : kSugar) {
-    if (op == symbol) return typed_call(name, {leaf(a, at), leaf(b, at)}, at);
+    if (op == symbol) return typed_call(OpName{name}, {leaf(a, at), leaf(b, at)}, at);
   }
   fail(at, "'{}' of tensors", op);
 }
@@ -81,8 +82,8 @@ Value Parser::typed_call(Call call, const Syntax& at) {
   return {make(std::move(call), result, span(at))};
 }
 
-Value Parser::typed_call(std::string op, std::vector<Expr> args, const Syntax& at, Attrs attrs) {
-  return typed_call(Call{op_ref(std::move(op)), std::move(args), std::move(attrs), {}}, at);
+Value Parser::typed_call(OpName op, std::vector<Expr> args, const Syntax& at, Attrs attrs) {
+  return typed_call(Call{op_ref(op), std::move(args), std::move(attrs), {}}, at);
 }
 
 Value Parser::function_call(Expr callee, const Syntax& at) {
@@ -133,38 +134,144 @@ Value Parser::device_form(const std::string&, const Syntax& at) {
                                                                {"rocm", 10},  {"webgpu", 15}, {"hexagon", 16}};
   const Syntax* given = arg(at, 1, "dst_vdevice");
   if (!given) given = arg(at, 1, "device");
-  if (!given || !is_call(*given)) return operator_call(*ops_.find("relax.hint_on_device"), at);
-  std::string_view kind = given->children[0]->text;
-  std::string stated_kind;
+  if (!given || !is_call(*given)) return operator_call(*ops_.find(ops::kHintOnDevice.text), at);
+  std::string kind(given->children[0]->text);
   bool is_device = kind == "device";
+  const Syntax* stated = is_device ? &required(*given, 0, "dev_type") : nullptr;
+  if (stated && stated->kind == SyntaxKind::kString) kind = string(*stated);
   std::optional<int64_t> type;
-  if (is_device) {
-    const Syntax& stated = required(*given, 0, "dev_type");
-    bool is_text = stated.kind == SyntaxKind::kString;
-    if (is_text) kind = stated_kind = string(stated);
-    if (!is_text) type = constant_int(stated);
-  }
+  if (stated && stated->kind != SyntaxKind::kString) type = constant_int(*stated);
   for (const auto& [name, number] : kDevices) {
     if (!type && kind == name) type = number;
   }
   if (!type) fail(*given, "expected a device, such as R.device(1, 0) or R.cpu(0)");
   const Syntax* index = arg(*given, is_device ? 1 : 0, "dev_id");
   const Syntax* scope = arg(at, 2, "memory_scope");
-  return typed_call("relax.hint_on_device", {as_argument(required(at, 0, "data"))}, at,
+  return typed_call(ops::kHintOnDevice, {as_argument(required(at, 0, "data"))}, at,
                     {{"device_type", *type},
                      {"index", index ? constant_int(*index) : int64_t{0}},
                      {"memory_scope", scope ? string(*scope) : std::string("global")}});
 }
+
+// ---- Calls of tensor programs and kernels
+
+namespace {
+
+// Moves integers among the tensors of a program after them, as dims of a shape: only the order within buffers and
+// within scalars matters for a program's parameters. `inputs` keeps the tensors.
+std::vector<Expr> take_scalars(Expr& inputs) {
+  const Tuple* several = inputs.as<Tuple>();
+  if (!several) return {};
+  std::vector<Expr> tensors, scalars;
+  for (const Expr& item : several->items) (item.type().is<PrimType>() ? scalars : tensors).push_back(item);
+  bool dims_only = std::ranges::all_of(scalars, [](const Expr& e) { return dtype_of(e) == kInt64; });
+  if (!dims_only || scalars.empty()) return {};
+  inputs = tuple(std::move(tensors), inputs.span());
+  return scalars;
+}
+
+}  // namespace
+
+// Reads the form of 2022, which gives shapes and dtypes: (m, k), dtype="float32", or lists of both.
+std::vector<Type> Parser::early_outputs(const Syntax& shapes, const Syntax& dtypes) {
+  std::vector<const Syntax*> several = {&shapes}, of = items(dtypes);
+  bool nested = !shapes.children.empty() && is_list(*shapes.children[0]);
+  if (nested) several = items(shapes);
+  if (of.size() != 1 && of.size() != several.size()) fail(dtypes, "{} dtypes for {} shapes", of.size(), several.size());
+  std::vector<Type> result;
+  for (size_t i = 0; i < several.size(); ++i)
+    result.push_back(
+        relaxc::tensor_type(graph_dims(*several[i]), dtype(*of[of.size() == 1 ? 0 : i]), span(*several[i])));
+  return result;
+}
+
+Value Parser::call_tir_form(const std::string& path, const Syntax& at) {
+  const std::vector<std::string_view>& names = argument_names(path);
+  auto position = [&](std::string_view name) {
+    return static_cast<size_t>(std::ranges::find(names, name) - names.begin());
+  };
+  bool sound = fits_signature(path, at);
+  const Syntax& function = required(at, 0, "func");
+  const Syntax* dtypes = keyword(at, "dtype");
+  bool early = dtypes && path == "R.call_tir";
+  bool packed = path == "R.call_dps_packed" || (early && function.kind == SyntaxKind::kString);
+  Call call{packed ? op_ref(ops::kCallDpsPacked) : op_ref("relax." + path.substr(2)), {}, {}, {}};
+  call.args.push_back(called_program(function, packed, early));
+  const Syntax& inputs = required(at, 1, "args");
+  Expr given = as_argument(inputs);
+  if (!sound) throw Failed();
+  // One tensor is accepted in place of a tuple of one.
+  if (!given.type().is<TupleType>()) given = tuple({given}, span(inputs));
+  std::vector<Expr> scalars = packed ? std::vector<Expr>() : take_scalars(given);
+  call.args.push_back(given);
+  const Syntax* outputs = arg(at, position("out_sinfo"), early ? "shape" : "out_sinfo");
+  if (!outputs) fail(at, "the output type is missing: out_sinfo=R.Tensor((n, 4), dtype=\"float32\")");
+  call.type_args = early ? early_outputs(*outputs, *dtypes) : read_each(items(*outputs), &Parser::type);
+  if (const Syntax* more = arg(at, position("tir_vars"), "tir_vars"); !is_none(more)) {
+    call.args.push_back(tir_vars(*more));
+    if (!scalars.empty()) fail(*more, "scalar arguments stand in args and in tir_vars");
+  } else if (!scalars.empty()) {
+    call.args.push_back(shape_expr(std::move(scalars), span(inputs)));
+  }
+  call_tir_attributes(path, at, call);
+  return typed_call(std::move(call), at);
+}
+
+// Reads the callee: a tensor program of the module, or (packed) the name of a kernel in machine code. Early texts name
+// both without a prefix.
+Expr Parser::called_program(const Syntax& at, bool packed, bool early) {
+  const std::string* bare = early && is_name(at) ? function_named(at.text) : nullptr;
+  bool quoted = packed && at.kind == SyntaxKind::kString;
+  Expr program = bare ? global_var(*bare, declared_.at(*bare)) : quoted ? callee(at) : expr(at);
+  // A variable may be bound to an external function.
+  for (const BindingBlock& block : body_->blocks) {
+    for (const Binding& b : block.bindings) {
+      if (packed && same_node(b.var, program) && b.value.is<ExternFunc>()) program = b.value;
+    }
+  }
+  bool right = program.is<GlobalVar>() || (packed && program.is<ExternFunc>());
+  if (!right)
+    fail(at, "expected {}", packed ? "the name of a kernel in quotes" : "a tensor program of the module: cls.f");
+  return program;
+}
+
+Expr Parser::tir_vars(const Syntax& at) {
+  Expr value = as_argument(at);
+  if (const Tuple* several = value.as<Tuple>()) {
+    std::vector<Expr> numbers = several->items;
+    for (Expr& number : numbers) number = graph_dim(number, at);
+    value = shape_expr(std::move(numbers), span(at));
+  }
+  if (!value.is<ShapeExpr>()) fail(at, "expected R.shape([...])");
+  return value;
+}
+
+// Reads the other arguments as attributes.
+void Parser::call_tir_attributes(const std::string& path, const Syntax& at, Call& call) {
+  constexpr std::string_view kRead[] = {"func", "args", "out_sinfo", "tir_vars", "shape", "dtype"};
+  const std::vector<std::string_view>& names = argument_names(path);
+  for (size_t i = 0; i < names.size(); ++i) {
+    const Syntax* value = std::ranges::find(kRead, names[i]) == std::end(kRead) ? arg(at, i, names[i]) : nullptr;
+    if (!is_none(value)) call.attrs.set(std::string(names[i]), attr_value(*value));
+  }
+  for (const Keyword& keyword : at.keywords) {
+    if (std::ranges::find(names, canonical_keyword(keyword.name)) == names.end())
+      call.attrs.set(std::string(keyword.name), attr_value(*keyword.value));
+  }
+  if (const AttrValue* indices = call.attrs.find("inplace_indices"); indices && indices->as<int64_t>())
+    call.attrs.set("inplace_indices", AttrList{*indices});
+}
+
+// ---- Operators and other forms
 
 namespace {
 
 Tensor converted(const Tensor& data, DType dtype) {
   if (data.dtype() == dtype) return data;
   Tensor result = Tensor::empty(data.shape(), dtype);
-  for (int64_t i = 0; i < data.size(); ++i) {
-    if (dtype.is_float() || data.dtype().is_float()) result.set_double(i, data.as_double(i));
-    if (!dtype.is_float() && !data.dtype().is_float()) result.set_int(i, data.as_int(i));
-  }
+  bool has_float = dtype.is_float() || data.dtype().is_float();
+  for (int64_t i = 0; i < data.size(); ++i)
+    has_float ? result.set_double(i, data.as_double(i)) : result.set_int(i, data.as_int(i));
   return result;
 }
 
@@ -174,9 +281,7 @@ Value Parser::relax_call(const std::string& form, const Syntax& at) {
   if (auto value = form_value(form, at)) return *value;
   if (const OpRow* row = ops_.find("relax." + form.substr(2))) return operator_call(*row, at);
   if (is_type_name(form)) fail(*at.children[0], "'{}' is a type; expected a value", form);
-  std::vector<std::string> known = {"R.const", "R.shape", "R.prim_value", "R.call_packed", "R.match_cast", "R.tuple"};
-  for (const OpRow& candidate : ops_.rows()) known.push_back("R." + candidate.name.substr(6));
-  fail_with_hint(*at.children[0], nearest(form, known), "unknown operator '{}'", form);
+  fail({*at.children[0], near_form(form)}, "unknown operator '{}'", form);
 }
 
 // Reads a value that is written as a call.
@@ -193,10 +298,8 @@ Value Parser::value_form(const std::string& form, const Syntax& at) {
 }
 
 Value Parser::tuple_form(const std::string& form, const Syntax& at) {
-  if (form == "R.TupleGetItem") {
-    Expr whole = as_argument(required(at, 0, "tuple_value"));
-    return tuple_item(whole, required(at, 1, "index"), at);
-  }
+  if (form == "R.TupleGetItem")
+    return tuple_item(as_argument(required(at, 0, "tuple_value")), required(at, 1, "index"), at);
   return {bounded_tuple(read_each(at.operands(), &Parser::as_argument), at)};
 }
 
@@ -226,12 +329,7 @@ AttrValue Parser::attribute(const OpAttr& attr, const Syntax& at) {
   std::string_view name = attr.name;
   if (name == "dst_vdevice") return vdevice_name(at);
   if (name == "device_mesh") return to_attr(device_mesh(at));
-  if (name == "placement") {
-    std::string text = string(at), spaced;
-    std::erase(text, ' ');
-    for (char c : text) spaced += c == ',' ? ", " : std::string(1, c);
-    return spaced;
-  }
+  if (name == "placement") return placement(at);
   if (at.kind == SyntaxKind::kLambda) return index_map(at);
   return attr_value(callee_path(at) == "R.const" ? required(at, 0, "value") : at);
 }
@@ -262,10 +360,9 @@ Expr Parser::operator_input(const OpInput* input, const Syntax& at) {
     items.push_back(boxed ? expr(*item) : as_argument(*item));
     dims_only = dims_only && (!boxed || form == OpInput::Form::kShape) && is_dim(items.back(), *item);
   }
-  if (dims_only) {
-    for (size_t i = 0; i < items.size(); ++i) items[i] = graph_dim(items[i], *at.children[i]);
-  }
-  return dims_only ? shape_expr(std::move(items), span(at)) : tuple(std::move(items), span(at));
+  if (!dims_only) return tuple(std::move(items), span(at));
+  for (size_t i = 0; i < items.size(); ++i) items[i] = graph_dim(items[i], *at.children[i]);
+  return shape_expr(std::move(items), span(at));
 }
 
 // Reads the arguments of an operator: inputs by position or, after those, by name in their order; attributes by
@@ -334,7 +431,7 @@ struct Parser::OperatorArguments {
     std::vector<std::string> known;
     for (const OpInput& other : row.inputs) known.emplace_back(other.name);
     for (const OpAttr& other : row.attrs) known.emplace_back(other.name);
-    parser.report_with_hint(keyword, nearest(keyword.name, known), "{} has no argument '{}'", row.name, keyword.name);
+    parser.report({keyword, nearest(keyword.name, known)}, "{} has no argument '{}'", row.name, keyword.name);
     sound = false;
   }
 };
@@ -343,7 +440,7 @@ Value Parser::operator_call(const OpRow& row, const Syntax& at) {
   OperatorArguments arguments{*this, row, at};
   arguments.read();
   Call& call = arguments.call;
-  if (row.name == "relax.reshape" && call.args.size() > 1) complete_reshape(call, at);
+  if (row.name == ops::kReshape && call.args.size() > 1) complete_reshape(call, at);
   return typed_call(std::move(call), at);
 }
 

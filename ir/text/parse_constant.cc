@@ -97,6 +97,12 @@ std::optional<std::string> decode_base64(std::string_view text) {
   return bytes;
 }
 
+// Returns nullopt beyond 64 bits.
+std::optional<int64_t> byte_count(const std::vector<int64_t>& shape, DType dtype) {
+  std::optional<int64_t> count = element_count(shape);
+  return count ? checked_mul(*count, dtype.bytes()) : std::nullopt;
+}
+
 // The head of a tensor in TVM's file format. The dims, the number of bytes, and the bytes follow it.
 struct TensorHead {
   uint64_t magic, reserved;
@@ -124,9 +130,7 @@ std::optional<Tensor> decode_tensor(std::string_view bytes) {
   std::vector<int64_t> shape(static_cast<size_t>(head.ndim));
   int64_t size = 0;
   if (!dtype || !take(shape.data(), shape.size() * sizeof(int64_t)) || !take(&size, sizeof size)) return std::nullopt;
-  std::optional<int64_t> count = element_count(shape);
-  std::optional<int64_t> wanted = count ? checked_mul(*count, dtype->bytes()) : std::nullopt;
-  if (size != wanted || static_cast<size_t>(size) > bytes.size()) return std::nullopt;
+  if (size != byte_count(shape, *dtype) || static_cast<size_t>(size) > bytes.size()) return std::nullopt;
   Tensor result = Tensor::empty(shape, *dtype);
   std::memcpy(result.raw(), bytes.data(), static_cast<size_t>(size));
   return result;
@@ -158,19 +162,16 @@ Value Parser::constant(const Syntax& at) {
 Tensor Parser::hex_tensor(const Syntax& at, const std::vector<int64_t>& shape, DType dtype) {
   std::string hex = string(at);
   // The size is checked before memory is allocated: the shape may be hostile.
-  std::optional<int64_t> count = element_count(shape);
-  std::optional<int64_t> bytes = count ? checked_mul(*count, dtype.bytes()) : std::nullopt;
+  std::optional<int64_t> bytes = byte_count(shape, dtype);
   if (!bytes || static_cast<size_t>(*bytes) * 2 != hex.size())
     fail(at, "expected {} bytes, got {} hexadecimal digits", bytes.value_or(0), hex.size());
   Tensor data = Tensor::empty(shape, dtype);
   unsigned char* out = static_cast<unsigned char*>(data.raw());
-  for (size_t i = 0; i < hex.size(); i += 2) {
-    constexpr std::string_view kDigits = "0123456789abcdef";
-    size_t high = kDigits.find(hex[i]), low = kDigits.find(hex[i + 1]);
-    bool right = high < 16 && low < 16;
-    if (!right) fail(at, "'{}' is not a hexadecimal digit", high < 16 ? hex[i + 1] : hex[i]);
-    out[i / 2] = static_cast<unsigned char>(high * 16 + low);
-  }
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  if (size_t wrong = hex.find_first_not_of(kDigits); wrong != std::string::npos)
+    fail(at, "'{}' is not a hexadecimal digit", hex[wrong]);
+  for (size_t i = 0; i < hex.size(); i += 2)
+    out[i / 2] = static_cast<unsigned char>(kDigits.find(hex[i]) * 16 + kDigits.find(hex[i + 1]));
   return data;
 }
 
@@ -181,16 +182,15 @@ std::vector<AttrValue> Parser::elements_of(const Syntax& at, std::vector<int64_t
     if (list->children.empty()) break;
   }
   std::vector<AttrValue> result;
-  nested_elements(at, shape, 0, result);
+  auto append = [&](auto& self, const Syntax& part, size_t depth) -> void {
+    if (depth == shape.size() && is_list(part)) fail(part, "the lists are nested unevenly");
+    if (depth == shape.size()) return result.push_back(attr_value(part));
+    if (!is_list(part) || std::ssize(part.children) != shape[depth])
+      fail(part, "the lists are nested unevenly: expected {} items", shape[depth]);
+    for (const Syntax* item : part.children) self(self, *item, depth + 1);
+  };
+  append(append, at, 0);
   return result;
-}
-void Parser::nested_elements(const Syntax& at, const std::vector<int64_t>& shape, size_t depth,
-                             std::vector<AttrValue>& out) {
-  if (depth == shape.size() && is_list(at)) fail(at, "the lists are nested unevenly");
-  if (depth == shape.size()) return out.push_back(attr_value(at));
-  if (!is_list(at) || std::ssize(at.children) != shape[depth])
-    fail(at, "the lists are nested unevenly: expected {} items", shape[depth]);
-  for (const Syntax* item : at.children) nested_elements(*item, shape, depth + 1, out);
 }
 
 Tensor Parser::tensor_of(const std::vector<AttrValue>& elements, const std::vector<int64_t>& shape, DType dtype,
@@ -228,7 +228,7 @@ void Parser::metadata(const Line& line) {
     try {
       side_tensors_ = read_safetensors((std::filesystem::path(origin_->file).parent_path() / file).string());
     } catch (const CompileError& error) {
-      fail(at, "{}", error.diagnostics().at(0).message);
+      fail(at, "{}: {}", file.string(), error.diagnostics().at(0).message);
     }
     return;
   }
@@ -241,7 +241,7 @@ void Parser::metadata(const Line& line) {
 
 // Reads metadata["relax.expr.Constant"][k]
 Value Parser::metadata_constant(const Syntax& at) {
-  auto missing = [&](const char* why) { fail_with_note(at, "print the module with its constants inline", "{}", why); };
+  auto missing = [&](const char* why) { fail({at, {}, "print the module with its constants inline"}, "{}", why); };
   bool is_there = metadata_ || side_tensors_;
   if (!is_there && unknown_.contains("metadata")) throw Failed();  // it could not be read
   if (!is_there) missing("the constant is not in this text");
@@ -258,7 +258,7 @@ Value Parser::metadata_constant(const Syntax& at) {
   MetadataGraph graph{metadata_};
   const Syntax* object = graph.node(list_item(entry(graph.entries(kind), "data"), number));
   if (!object) missing("the metadata of this text has no such entry");
-  if (kind != "relax.expr.Constant") fail_unsupported(at, "metadata of kind '{}' is not supported yet", kind);
+  if (kind != "relax.expr.Constant") fail(unsupported(at), "metadata of kind '{}' is not supported yet", kind);
   const Syntax* encoded = graph.bytes(object);
   bool is_string = encoded && encoded->kind == SyntaxKind::kString;
   std::optional<std::string> bytes = is_string ? decode_base64(string(*encoded)) : std::nullopt;

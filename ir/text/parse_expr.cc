@@ -6,6 +6,7 @@
 
 #include "ir/arith.h"
 #include "ir/intrinsics.h"
+#include "ir/op_names.h"
 #include "ir/text/parsing.h"
 #include "support/checked_math.h"
 
@@ -40,8 +41,7 @@ std::optional<double> fold_real(std::string_view op, double a, double b) {
   return std::nullopt;
 }
 
-template <class T>
-bool compares(BinaryOp op, T a, T b) {
+bool compares(BinaryOp op, double a, double b) {
   if (op == BinaryOp::kEQ) return a == b;
   if (op == BinaryOp::kNE) return a != b;
   if (op == BinaryOp::kLT) return a < b;
@@ -70,12 +70,12 @@ bool fits(int64_t value, DType dtype) {
 }
 
 std::optional<int64_t> scalable_lanes(const Expr& count) {
-  if (op_name(count) == ops::kVscale) return -1;
+  if (as_call(count, ops::kVscale)) return -1;
   const Binary* product = count.as<Binary>();
   if (!product || product->op != BinaryOp::kMul) return std::nullopt;
   auto left = as_int(product->a), right = as_int(product->b);
-  if (left && op_name(product->b) == ops::kVscale) return -*left;
-  if (right && op_name(product->a) == ops::kVscale) return -*right;
+  if (left && as_call(product->b, ops::kVscale)) return -*left;
+  if (right && as_call(product->a, ops::kVscale)) return -*right;
   return std::nullopt;
 }
 
@@ -116,16 +116,10 @@ Expr Parser::adapt(Value value, DType dtype, const Syntax& at) {
 
 Value Parser::scalar_value(const Syntax& at) {
   Value value = eval(at);
-  if (!is_scalar(value.expr)) fail(at, "expected a scalar");
-  return value;
-}
-
-Expr Parser::scalar(const Syntax& at) {
-  Value value = eval(at);
   if (const Var* var = value.expr.as<Var>(); var && value.expr.type().is<BufferType>())
     fail(at, "expected a scalar, got buffer '{}'; index it: {}[...]", var->name, var->name);
   if (!is_scalar(value.expr)) fail(at, "expected a scalar");
-  return value.expr;
+  return value;
 }
 
 Expr Parser::condition(const Syntax& at) {
@@ -140,16 +134,12 @@ void Parser::match_operands(Value& a, Value& b, const Syntax& at) {
   if (!is_scalar(a.expr) || !is_scalar(b.expr)) fail(at, "expected scalars on both sides");
   DType x = dtype_of(a.expr), y = dtype_of(b.expr);
   if (x == y) return;
-  auto widens_float = [](const Value& literal, DType other) {
-    return literal.expr.is<FloatImm>() && !other.is_float();
-  };
-  if (a.literal && !b.literal && !widens_float(a, y)) {
-    a = {adapt(a, y, at)};
-    return;
-  }
-  if (b.literal && !a.literal && !widens_float(b, x)) {
-    b = {adapt(b, x, at)};
-    return;
+  if (a.literal != b.literal) {
+    Value& literal = a.literal ? a : b;
+    DType wanted = a.literal ? y : x;
+    bool is_fraction = literal.expr.is<FloatImm>() && !wanted.is_float();
+    if (!is_fraction) literal = {adapt(literal, wanted, at)};
+    if (!is_fraction) return;
   }
   auto number = [](DType dtype) { return dtype.is_integral() || dtype.is_float(); };
   bool both_bool = x.is_bool() && y.is_bool();
@@ -189,7 +179,8 @@ std::optional<Value> Parser::fold_literals(std::string_view op, const Value& a, 
   std::optional<BinaryOp> operation = operator_of(op);
   bool whole = x && y && op != "/" && (op != "**" || y->value >= 0);
   if (operation && info(*operation).compares)
-    return Value{bool_imm(whole ? compares(*operation, x->value, y->value) : compares(*operation, *u, *v), span(at))};
+    return Value{
+        bool_imm(whole ? *fold_int(*operation, x->value, y->value, kInt64) : compares(*operation, *u, *v), span(at))};
   bool divides_by_zero = (op == "/" || op == "//" || op == "%") && *v == 0;
   if (whole && !divides_by_zero && (operation || op == "**")) {
     if (auto value = fold_whole(op, x->value, y->value)) return literal(*value, at);
@@ -247,7 +238,7 @@ Value Parser::eval(const Syntax& at) {
       Expr test = condition(*at.children[1]);
       Value a = eval(*at.children[0]), b = eval(*at.children[2]);
       match_operands(a, b, at);
-      return {intrinsic("tir.if_then_else", {test, a.expr, b.expr}, dtype_of(a.expr), span(at))};
+      return {intrinsic(std::string(ops::kIfThenElse.text), {test, a.expr, b.expr}, dtype_of(a.expr), span(at))};
     }
   }
   fail(at, "expected an expression");
@@ -282,7 +273,7 @@ Value Parser::unary(const Syntax& at) {
   Value value = eval(*at.children[0]);
   if (at.text == "+") return value;
   if (in_graph_ && !is_scalar(value.expr)) {
-    if (at.text == "-") return typed_call("relax.negative", {leaf(value, at)}, at);
+    if (at.text == "-") return typed_call(OpName{"relax.negative"}, {leaf(value, at)}, at);
     fail(at, "'{}' of a tensor; use R.logical_not or R.bitwise_not", at.text);
   }
   if (!is_scalar(value.expr)) fail(at, "expected a scalar after '{}'", at.text);
@@ -321,10 +312,10 @@ Value Parser::binary(const Syntax& at) {
   bool scalars = is_scalar(a.expr) && is_scalar(b.expr);
   if (in_graph_ && !scalars) return tensor_operator(at.text, a, b, at);
   std::optional<BinaryOp> op = operator_of(at.text);
-  if (!op) fail_with_hint(at, at.text == "**" ? "T.pow" : "", "'{}' of scalars", at.text);
+  if (!op) fail({at, at.text == "**" ? "T.pow" : ""}, "'{}' of scalars", at.text);
   if (op == BinaryOp::kDiv && !scalars) fail(at, "expected scalars on both sides of '/'");
   if (op == BinaryOp::kDiv && !dtype_of(a.expr).is_float() && !dtype_of(b.expr).is_float())
-    fail_with_hint(at, "//", "'/' of integers is ambiguous; use `//` or T.truncdiv");
+    fail({at, "//"}, "'/' of integers is ambiguous; use `//` or T.truncdiv");
   return binary(*op, a, b, at, true);
 }
 
@@ -361,11 +352,11 @@ Value Parser::method_call(const Syntax& at) {
   if (callee.text == "astype" && (in_graph_ || is_scalar(object.expr))) {
     DType wanted = dtype(required(at, 0, "dtype"));
     if (is_scalar(object.expr)) return {cast_to(object.expr, wanted.with_lanes(dtype_of(object.expr).lanes), span(at))};
-    return typed_call("relax.astype", {leaf(object, callee)}, at, {{"dtype", wanted}});
+    return typed_call(ops::kAstype, {leaf(object, callee)}, at, {{"dtype", wanted}});
   }
   if (!object.expr.type().is<BufferType>() || callee.text != "vload")
-    fail_with_hint(callee, nearest(callee.text, {"access_ptr", "astype", "vload", "vstore"}), "unknown method '{}'",
-                   callee.text);
+    fail({callee, nearest(callee.text, {"access_ptr", "astype", "vload", "vstore"})}, "unknown method '{}'",
+         callee.text);
   check_keywords(at, {"indices", "dtype", "predicate"});
   Buffer source = cast<Var>(object.expr);
   BufferLoad payload{source, indices(source, element_at(at, *callee.children[0], required(at, 0, "indices"))), {}};

@@ -10,47 +10,57 @@ namespace relaxc::text {
 
 // ---- Signatures
 
+// Reads the params of a function: first those for which `first` returns a variable, then the others, since types of the
+// others may name the first. A param with an error stays absent, and its name is poisoned.
+std::vector<std::optional<VarRef>> Parser::read_params(const Line& line, const char* form, const ParamReader& first,
+                                                       const ParamReader& second) {
+  std::vector<std::optional<VarRef>> result(line.params.size());
+  std::vector<bool> sound(line.params.size(), true);
+  for (const ParamReader* read : {&first, &second}) {
+    for (size_t i = 0; i < result.size(); ++i) {
+      const Param& param = line.params[i];
+      auto has_its_name = [&](const Param& other) { return other.name == param.name; };
+      if (result[i] || !sound[i]) continue;
+      sound[i] = guarded([&] {
+        if (!param.annotation) fail({param, {}, form}, "parameter '{}' has no type", param.name);
+        if (std::any_of(line.params.begin(), line.params.begin() + static_cast<int64_t>(i), has_its_name))
+          fail(param, "parameter '{}' is given twice", param.name);
+        result[i] = (*read)(i);
+      });
+      if (!sound[i] && !scopes_.find_here(param.name)) scopes_.define(param.name, Entity{});
+    }
+  }
+  return result;
+}
+
 Parser::Signature Parser::read_signature(const Line& line) {
   in_graph_ = true;
   default_int_ = kInt64;
   Signature result;
   NameScope scope(scopes_);
   for (std::string_view dim : line.type_params) define_dim(dim, kInt64, line);
-  // Scalar params are read first, since types of other params may name them.
-  for (const Param& param : line.params) {
-    bool read = guarded([&] {
-      if (!param.annotation)
-        fail_with_note(param, "write `name: R.Tensor((\"n\", 4), dtype=\"float32\")`", "parameter '{}' has no type",
-                       param.name);
-      if (scopes_.find_here(param.name)) fail(param, "parameter '{}' is given twice", param.name);
-      const Syntax& at = *param.annotation;
-      std::string path = type_name(at);
-      if (path != "R.Prim" && !path.starts_with("T.")) return;
-      // In x: R.Prim(value="n"), x is the dim n.
-      const Syntax* value = path == "R.Prim" && is_call(at) ? keyword(at, "value") : nullptr;
-      std::string dim = value && value->kind == SyntaxKind::kString ? string(*value) : "";
-      bool names_dim = !dim.empty() && identifier(dim) == dim && !lookup(dim);
-      VarRef var = define_param(param, names_dim ? prim_type(kInt64) : type(at));
-      if (names_dim) scopes_.define(dim, Entity{.expr = var, .is_dim = true});
-    });
-    if (!read && !scopes_.find_here(param.name)) scopes_.define(param.name, Entity{});
-    result.sound &= read;
+  auto scalar = [&](size_t i) -> std::optional<VarRef> {
+    const Param& param = line.params[i];
+    const Syntax& at = *param.annotation;
+    std::string path = type_name(at);
+    if (path != "R.Prim" && !path.starts_with("T.")) return std::nullopt;
+    // In x: R.Prim(value="n"), x is the dim n.
+    const Syntax* value = path == "R.Prim" && is_call(at) ? keyword(at, "value") : nullptr;
+    std::string dim = value && value->kind == SyntaxKind::kString ? string(*value) : "";
+    bool names_dim = !dim.empty() && identifier(dim) == dim && !lookup(dim);
+    VarRef var = define_param(param, names_dim ? prim_type(kInt64) : type(at));
+    if (names_dim) scopes_.define(dim, Entity{.expr = var, .is_dim = true});
+    return var;
+  };
+  auto other = [&](size_t i) {
+    Temporarily quoted(quoted_, true);
+    return std::optional(define_param(line.params[i], type(*line.params[i].annotation)));
+  };
+  for (const auto& param : read_params(line, "write `name: R.Tensor((\"n\", 4), dtype=\"float32\")`", scalar, other)) {
+    if (param) result.params.push_back(*param);
+    result.sound &= param.has_value();
   }
-  Scoped<bool> quoted(quoted_, true);
-  std::vector<std::string_view> unknown;
-  for (const Param& param : line.params) {
-    bool read = guarded([&] {
-      const Entity* scalar_param = scopes_.find_here(param.name);
-      if (scalar_param && !scalar_param->expr) throw Failed();  // reported
-      bool is_read = scalar_param && !scalar_param->is_dim;
-      result.params.push_back(is_read ? cast<Var>(*scalar_param->expr) : define_param(param, type(*param.annotation)));
-    });
-    if (!read) unknown.push_back(param.name);
-    result.sound &= read;
-  }
-  for (std::string_view name : unknown) {
-    if (!scopes_.find_here(name)) scopes_.define(name, Entity{});
-  }
+  Temporarily quoted(quoted_, true);
   if (line.annotation) result.sound &= guarded([&] { result.result = type(*line.annotation); });
   result.names = scopes_.here();
   return result;
@@ -77,7 +87,7 @@ FunctionRef Parser::graph_function(const Pending& pending, Signature signature, 
   size_t errors_before = errors();
   Body body;
   {
-    Scoped<Body*> outer(body_, &body);
+    Temporarily outer(body_, &body);
     relax_lines(line.body);
   }
   if (!body.result) {
@@ -90,13 +100,13 @@ FunctionRef Parser::graph_function(const Pending& pending, Signature signature, 
   if (!pending.is_private && !nested && !attributes.has("global_symbol"))
     attributes.set("global_symbol", std::string(line.text));
   // Texts from before purity was introduced may call impure functions anywhere.
-  bool calls_out = false;
-  for (const BindingBlock& block : body.blocks) {
-    calls_out |= early_ && std::ranges::any_of(block.bindings, [](const Binding& binding) {
-                   const Call* call = binding.value.as<Call>();
-                   return call && !call->callee.is<OpRef>();
-                 });
-  }
+  auto calls_function = [](const Binding& binding) {
+    const Call* call = binding.value.as<Call>();
+    return call && !call->callee.is<OpRef>();
+  };
+  bool calls_out = early_ && std::ranges::any_of(body.blocks, [&](const BindingBlock& block) {
+                     return std::ranges::any_of(block.bindings, calls_function);
+                   });
   Type result = signature.result ? *signature.result : without_unbound_dims(body.result->type(), visible);
   return make_function({std::move(signature.params), seq_expr(std::move(body.blocks), *body.result, span(line)), result,
                         pending.pure && !body.impure && !calls_out, std::move(attributes)},
@@ -166,17 +176,16 @@ void Parser::nested_function(const Line& line) {
   Signature signature = read_signature(line);
   bool stated = signature.result.has_value();
   VarRef self = make_var(pending.name, make(signature.type(pending.pure)), span(line));
-  std::optional<FunctionRef> function;
-  {
+  auto read = [&] {
     NameScope scope(scopes_);
     define(line.text, self);
-    Scoped<std::optional<Type>> wanted(wanted_, std::nullopt);
-    function = graph_function(pending, std::move(signature), true);
-  }
-  bool recursive = std::ranges::any_of(free_vars(*function), [&](const VarRef& var) { return same_node(var, self); });
+    Temporarily wanted(wanted_, std::optional<Type>());
+    return graph_function(pending, std::move(signature), true);
+  };
+  FunctionRef function = read();
   // A more precise result type is known now. It is used where no call relies on the earlier one.
-  if (!recursive && !stated) self = make_var(pending.name, function->type(), span(line));
-  bind({*function, std::nullopt, self});
+  if (!stated && !uses_var(function, self)) self = make_var(pending.name, function.type(), span(line));
+  bind({function, std::nullopt, self});
   define(line.text, self);
 }
 
@@ -190,7 +199,7 @@ std::optional<Binding> Parser::match_binding(const Syntax& at, const std::string
   Expr value = as_argument(value_at);
   std::optional<Type> cast;
   if (early) {
-    Scoped<bool> early_form(early_, true), quoted(quoted_, true);
+    Temporarily early_form(early_, true), quoted(quoted_, true);
     std::vector<Expr> values = graph_dims(wanted);
     cast = value.type().is<ShapeType>() ? shape_type(values) : tensor_type(values, tensor_dtype(value.type()));
   } else if (type_name(wanted) == "R.Prim" && is_call(wanted) && keyword(wanted, "value")) {
@@ -201,10 +210,8 @@ std::optional<Binding> Parser::match_binding(const Syntax& at, const std::string
     const Entity* named = is_name(dim) ? lookup(dim.text) : nullptr;
     bool is_new = named && !named->is_dim && var.is<Var>() && undefined_.erase(var.get());
     if (is_new) return Binding{value, std::nullopt, cast_handle<VarRef>(var)};
-    cast = type(wanted);
-  } else {
-    cast = type(wanted);
   }
+  if (!cast) cast = type(wanted);
   return Binding{value, cast, make_var(name, annotated.value_or(*cast), span(at))};
 }
 
@@ -218,10 +225,9 @@ bool Parser::names_module(const Line& line) {
 
 void Parser::relax_assign(const Line& line) {
   if (!line.value) fail(line, "expected a value");
-  if (define_free_vars(line)) return;
-  const Syntax& at = *line.value;
-  if (names_module(line)) return;
+  if (define_free_vars(line) || names_module(line)) return;
   if (is_list(*line.target)) return unpack(line);
+  const Syntax& at = *line.value;
   std::string var_name = name_of_target(*line.target);
   std::optional<Type> annotated;
   if (line.annotation) annotated = type(*line.annotation);
@@ -332,7 +338,7 @@ void Parser::dataflow(const Line& line) {
 Expr Parser::relax_branch(const Lines& lines, const Line& line, std::string& target, std::optional<Type>& annotation) {
   NameScope scope(scopes_);
   Body branch;
-  Scoped<Body*> outer(body_, &branch);
+  Temporarily outer(body_, &branch);
   if (lines.empty()) fail(line, "both branches are needed, and both end by assigning the same name");
   const Line& last = *lines.back();
   // A call that returns nothing may stand last.

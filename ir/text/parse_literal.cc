@@ -23,34 +23,34 @@ std::string Parser::name_of_target(const Syntax& at) {
 
 namespace {
 
-// Reads digits with underscores and 0x, 0b, 0o; nullopt when the value needs more than 64 bits.
-std::optional<uint64_t> parse_digits(std::string_view text) {
+// Returns the text without the underscores between its digits.
+std::string digits_of(std::string_view text) {
   std::string digits(text);
   std::erase(digits, '_');
+  return digits;
+}
+
+// Reads digits with underscores and 0x, 0b, 0o; nullopt when the value needs more than 64 bits.
+std::optional<uint64_t> parse_digits(std::string_view text) {
+  std::string digits = digits_of(text);
   int base = 10;
   if (digits.size() > 2 && digits[0] == '0' && (digits[1] < '0' || digits[1] > '9')) {
     base = digits[1] == 'x' || digits[1] == 'X' ? 16 : digits[1] == 'o' ? 8 : 2;
     digits.erase(0, 2);
   }
   uint64_t value = 0;
-  auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, base);
-  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
-  return value;
+  const char* last = digits.data() + digits.size();
+  auto [end, error] = std::from_chars(digits.data(), last, value, base);
+  return error == std::errc() && end == last ? std::optional(value) : std::nullopt;
 }
 
-std::optional<double> parse_float(std::string_view text) {
-  std::string digits(text);
-  std::erase(digits, '_');
+// Reads a token of kind kFloat. As in Python, 1e999 is infinity and 1e-999 is zero.
+double parse_float(std::string_view text) {
+  std::string digits = digits_of(text);
   double value = 0;
-  auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error == std::errc::result_out_of_range) {
-    // Python reads 1e999 as infinity and 1e-999 as zero.
-    size_t exponent = digits.find_first_of("eE");
-    bool tiny = exponent != std::string::npos && digits.find('-', exponent) != std::string::npos;
-    return tiny ? 0.0 : std::numeric_limits<double>::infinity();
-  }
-  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
-  return value;
+  bool in_range = std::from_chars(digits.data(), digits.data() + digits.size(), value).ec == std::errc();
+  bool tiny = digits.find("e-") != std::string::npos || digits.find("E-") != std::string::npos;
+  return in_range ? value : tiny ? 0.0 : std::numeric_limits<double>::infinity();
 }
 
 }  // namespace
@@ -90,23 +90,18 @@ bool Parser::constant_bool(const Syntax& at) {
 }
 
 DType Parser::dtype(const Syntax& at) {
-  std::optional<Buffer> owner;
-  if (at.kind == SyntaxKind::kAttribute && at.text == "dtype") owner = named_buffer(*at.children[0]);
-  if (owner) return buffer_type(*owner).dtype;
-  std::string text, path = callee_path(at);
-  if (at.kind == SyntaxKind::kString) {
-    text = string(at);
-  } else if (path == "R.dtype" || path == "T.dtype") {
-    text = string(required(at, 0, "dtype"));
-  } else {
-    std::string name = dotted(at);
-    if (!name.starts_with("T.")) fail(at, "expected a dtype, such as \"float32\"");
-    text = name.substr(2);
-  }
+  bool is_property = at.kind == SyntaxKind::kAttribute && at.text == "dtype";
+  if (auto owner = is_property ? named_buffer(*at.children[0]) : std::nullopt) return buffer_type(*owner).dtype;
+  std::string path = callee_path(at), name = dotted(at);
+  bool called = path == "R.dtype" || path == "T.dtype";
+  const Syntax& stated = called ? required(at, 0, "dtype") : at;
+  bool is_name = !called && name.starts_with("T.");
+  if (!is_name && stated.kind != SyntaxKind::kString) fail(at, "expected a dtype, such as \"float32\"");
+  std::string text = is_name ? name.substr(2) : string(stated);
   if (auto parsed = parse_dtype(text)) return *parsed;
   std::string near = nearest(text, {"float32", "float16", "float64", "bfloat16", "int8", "int16", "int32", "int64",
                                     "uint8", "uint16", "uint32", "uint64", "bool", "handle"});
-  fail_with_hint(at, near.empty() ? "" : string_literal(near), "unknown dtype '{}'", text);
+  fail({at, near.empty() ? "" : string_literal(near)}, "unknown dtype '{}'", text);
 }
 
 // Attributes of tensor programs, blocks and loops (`keep`) keep the dtypes of numbers and computed expressions; those
@@ -123,7 +118,7 @@ AttrValue Parser::attr_value(const Syntax& at, bool keep) {
   }
   std::string path = spelling(at);
   if (path == "math.inf" || path == "math.nan")
-    fail_with_hint(at, fmt::format("float(\"{}\")", path.substr(5)), "expected a constant value, got {}", path);
+    fail({at, fmt::format("float(\"{}\")", path.substr(5))}, "expected a constant value, got {}", path);
   fail(at, "expected a constant value, got {}", path);
 }
 
@@ -143,10 +138,7 @@ std::optional<AttrValue> Parser::literal_attr(const Syntax& at, bool keep) {
     if (value < 0) fail(at, "'{}' does not fit in int64; as uint64 it is T.uint64({})", at.text, at.text);
     return value;
   }
-  if (at.kind == SyntaxKind::kFloat) {
-    if (auto value = parse_float(at.text)) return *value;
-    fail(at, "'{}' is not a number", at.text);
-  }
+  if (at.kind == SyntaxKind::kFloat) return parse_float(at.text);
   if (at.kind == SyntaxKind::kConstant && at.text != "...")
     return at.text == "None" ? AttrValue() : AttrValue(at.text == "True");
   if (!is_list(at)) return std::nullopt;
@@ -195,6 +187,18 @@ Attrs Parser::attrs(const Syntax& at) {
     if (result.has(key)) fail(*at.children[i], "key '{}' is given twice", key);
     result.set(key, attr_value(*at.children[i + 1], true));
   }
+  return result;
+}
+
+Attrs read_dictionary(const Source& source) {
+  static const OpTable kNoOps({});
+  Diagnostics diagnostics;
+  SyntaxTree tree;
+  Parser parser(source.origin, kNoOps, diagnostics);
+  Attrs result;
+  if (const Syntax* at = parse_expression(source, tree, diagnostics))
+    parser.guarded([&] { result = parser.attrs(*at); });
+  diagnostics.throw_if_errors();
   return result;
 }
 

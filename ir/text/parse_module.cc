@@ -27,7 +27,7 @@ void Parser::class_head(const Line& line) {
   for (const Syntax* decorator : line.decorators) {
     const Syntax& callee = head_of(*decorator);
     bool known = callee.text == "ir_module" || dotted(callee) == "I.ir_module";
-    if (!known) fail_with_hint(*decorator, "@I.ir_module", "unknown decorator of a class");
+    if (!known) fail({*decorator, "@I.ir_module"}, "unknown decorator of a class");
     check_keywords(*decorator, {"check_well_formed", "s_tir"});
     if (const Syntax* flag = keyword(*decorator, "s_tir")) mutable_scalars_ = mutable_scalars_ || constant_bool(*flag);
   }
@@ -91,8 +91,7 @@ std::string target_kind(const VDevice& device) {
 
 Parser::Pending Parser::read_decorators(const Line& line) {
   Pending pending{std::string(line.text), &line};
-  if (line.decorators.empty())
-    fail_with_hint(line, "@R.function or @T.prim_func", "function '{}' has no decorator", line.text);
+  if (line.decorators.empty()) fail({line, "@R.function or @T.prim_func"}, "function '{}' has no decorator", line.text);
   for (const Syntax* decorator : line.decorators) {
     std::string name = dotted(head_of(*decorator));
     for (const auto& [form, why] : kRefused) {
@@ -100,8 +99,8 @@ Parser::Pending Parser::read_decorators(const Line& line) {
     }
     pending.is_program = name == "T.prim_func";
     if (!pending.is_program && name != "R.function")
-      fail_with_hint(*decorator, name.starts_with("T.") ? "@T.prim_func" : "@R.function",
-                     "unknown decorator of function '{}'", line.text);
+      fail({*decorator, name.starts_with("T.") ? "@T.prim_func" : "@R.function"}, "unknown decorator of function '{}'",
+           line.text);
     check_signature(name, *decorator);
     auto flag = [&](std::string_view keyword_name, bool otherwise) {
       const Syntax* at = keyword(*decorator, keyword_name);
@@ -144,8 +143,7 @@ GlobalInfo Parser::global_info(const Syntax& at) {
   if (path == "I.dummy_global_info") return DummyInfo{};
   if (path == "I.vdevice") return vdevice(at);
   if (path == "R.device_mesh") return device_mesh(at);
-  fail_with_hint(at, nearest(path, {"I.vdevice", "I.dummy_global_info", "R.device_mesh"}),
-                 "expected I.vdevice, R.device_mesh or I.dummy_global_info");
+  fail({at, near_form(path)}, "expected I.vdevice, R.device_mesh or I.dummy_global_info");
 }
 
 VDevice Parser::vdevice(const Syntax& at) {
@@ -243,8 +241,7 @@ DeviceMesh Parser::device_mesh(const Syntax& at) {
     std::iota(mesh.devices.begin(), mesh.devices.end(), begin);
   } else {
     mesh.devices = read_each(items(devices), &Parser::constant_int);
-    if (static_cast<int64_t>(mesh.devices.size()) != *count)
-      fail(devices, "expected {} devices, got {}", *count, mesh.devices.size());
+    if (std::ssize(mesh.devices) != *count) fail(devices, "expected {} devices, got {}", *count, mesh.devices.size());
   }
   return mesh;
 }

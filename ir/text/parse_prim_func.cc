@@ -2,20 +2,11 @@
 // parse_scoped.cc reads loops, and the forms that hold for the statements below or after them.
 #include <algorithm>
 
+#include "ir/op_names.h"
 #include "ir/regions.h"
 #include "ir/text/parsing.h"
 
 namespace relaxc::text {
-
-namespace {
-
-bool holds_block(const std::vector<Stmt>& stmts) {
-  bool found = false;
-  for (const Stmt& stmt : stmts) walk(stmt, [&](const Block&) { found = true; });
-  return found;
-}
-
-}  // namespace
 
 PrimFuncRef Parser::prim_func(const Pending& pending) {
   const Line& line = *pending.line;
@@ -39,7 +30,7 @@ PrimFuncRef Parser::prim_func(const Pending& pending) {
   cells_.clear();
   if (mutable_scalars_) find_cells(line.body, {});
 
-  BlockState root("root");
+  BlockState root(kRootBlock);
   blocks_ = {&root};
   std::vector<Stmt> body = stmts(line.body);
   blocks_.clear();
@@ -56,51 +47,29 @@ PrimFuncRef Parser::prim_func(const Pending& pending) {
 
 // Defines the params and fills params_; a param with an error stays absent.
 void Parser::program_params(const Line& line) {
-  // Scalars are defined first: buffer types may use those that come later.
-  std::vector<std::optional<Type>> types(line.params.size());
-  params_.resize(line.params.size());
-  for (size_t i = 0; i < line.params.size(); ++i) {
+  auto is_buffer = [&](const Param& param) { return dotted(head_of(*param.annotation)) == "T.Buffer"; };
+  auto value = [&](size_t i) -> std::optional<VarRef> {
     const Param& param = line.params[i];
-    bool read = guarded([&] {
-      for (size_t j = 0; j < i; ++j) {
-        if (line.params[j].name == param.name) fail(param, "parameter '{}' is given twice", param.name);
-      }
-      types[i] = scalar_param_type(param);
-      bool is_value = types[i] && !types[i]->as<PrimType>()->dtype.is_handle();
-      if (is_value) params_[i] = define_param(param, *types[i]);
-    });
-    if (!read) scopes_.define(param.name, Entity{});
-  }
-  for (size_t i = 0; i < line.params.size(); ++i) {
+    if (is_buffer(param)) return std::nullopt;
+    Type stated = type(*param.annotation);
+    if (!stated.is<PrimType>()) fail(*param.annotation, "expected T.Buffer, T.handle or a scalar type");
+    bool is_handle = stated.as<PrimType>()->dtype.is_handle();
+    return is_handle ? std::nullopt : std::optional(define_param(param, stated));
+  };
+  auto other = [&](size_t i) {
     const Param& param = line.params[i];
-    if (params_[i]) continue;
-    if (types[i]) {
-      handles_.emplace(std::string(param.name), i);
-      params_[i] = define_param(param, *types[i]);
-    } else if (!scopes_.find_here(param.name)) {
-      guarded([&] { params_[i] = define_param(param, type(*param.annotation)); });
-    }
-    if (!params_[i]) scopes_.define(param.name, Entity{});
-  }
-}
-
-// Returns the type of a param that is a scalar or handle; nullopt for a buffer.
-std::optional<Type> Parser::scalar_param_type(const Param& param) {
-  if (!param.annotation)
-    fail_with_note(param, "write `name: T.Buffer((128,), \"float32\")`, `name: T.handle` or `name: T.int64`",
-                   "parameter '{}' has no type", param.name);
-  const Syntax& at = *param.annotation;
-  if (dotted(head_of(at)) == "T.Buffer") return std::nullopt;
-  Type annotated = type(at);
-  if (!annotated.is<PrimType>()) fail(at, "expected T.Buffer, T.handle or a scalar type");
-  return annotated;
+    if (!is_buffer(param)) handles_.emplace(std::string(param.name), i);
+    return std::optional(define_param(param, type(*param.annotation)));
+  };
+  params_ = read_params(line, "write `name: T.Buffer((128,), \"float32\")`, `name: T.handle` or `name: T.int64`", value,
+                        other);
 }
 
 // Puts the blocks below a root block; the text leaves it out when it holds no information.
 Stmt Parser::below_root(std::vector<Stmt> body, Block root, const Line& line) {
   const Block* only = body.size() == 1 ? body[0].as<Block>() : nullptr;
-  bool has_root = only && only->name == "root" && only->iter_vars.empty() && root_allocations_.empty();
-  bool needs_root = holds_block(body) && !has_root;
+  bool has_root = only && is_root(*only) && root_allocations_.empty();
+  bool needs_root = std::ranges::any_of(body, holds<Block>) && !has_root;
   // Allocations that a block cannot hold come first; without a root block all allocations do.
   auto stays = [&](const Stmt& alloc) { return !needs_root || !alloc.as<AllocBuffer>()->annotations.empty(); };
   auto held = std::stable_partition(root_allocations_.begin(), root_allocations_.end(), stays);
@@ -120,7 +89,7 @@ Stmt Parser::body(const Lines& lines) {
 
 std::vector<Stmt> Parser::stmts(const Lines& lines, size_t first) {
   std::vector<Stmt> result;
-  Scoped<std::vector<Stmt>*> outer(out_, &result);
+  Temporarily outer(out_, &result);
   for (size_t i = first; i < lines.size(); ++i) {
     const Line& line = *lines[i];
     bool at_head = blocks_.back()->at_head;
@@ -133,7 +102,7 @@ std::vector<Stmt> Parser::stmts(const Lines& lines, size_t first) {
 
 void Parser::tir_line(const Lines& lines, size_t& index) {
   const Line& line = *lines[index];
-  Scoped<int> depth(statement_depth_, statement_depth_ + 1);
+  Temporarily depth(statement_depth_, statement_depth_ + 1);
   if (statement_depth_ > kDeepestStatement)
     fail(line, "statements are nested deeper than {} levels", kDeepestStatement);
   // A call may hold for the rest of the block.
@@ -172,10 +141,10 @@ void Parser::tir_assert(const Line& line) {
 // Reads break, continue, and a return without a value.
 void Parser::tir_jump(const Line& line) {
   body_starts();
-  const char* op = "tir.ret";
-  if (line.kind == LineKind::kBreak) op = "tir.break_loop";
-  if (line.kind == LineKind::kContinue) op = "tir.continue_loop";
-  out_->push_back(evaluate(intrinsic(op, {}, DType::void_(), span(line)), span(line)));
+  OpName op = line.kind == LineKind::kBreak      ? ops::kBreakLoop
+              : line.kind == LineKind::kContinue ? ops::kContinueLoop
+                                                 : ops::kRet;
+  out_->push_back(evaluate(intrinsic(std::string(op.text), {}, DType::void_(), span(line)), span(line)));
 }
 
 // From here on, forms that must precede the statements of a block are errors.
@@ -190,7 +159,7 @@ void Parser::augmented_line(const Line& line) {
     return type && type->dtype.is_float();
   };
   if (!op || (*op == BinaryOp::kDiv && !is_float(a) && !is_float(b)))
-    fail_with_hint(*line.value, "//=", "'{}=' of integers is ambiguous", line.text);
+    fail({*line.value, "//="}, "'{}=' of integers is ambiguous", line.text);
   Value result = binary(*op, a, b, *line.value, false);
   if (is_name(*line.target)) return assign_scalar(*line.target, result);
   if (line.target->kind != SyntaxKind::kSubscript) fail(*line.target, "expected an element of a buffer or a name");
@@ -229,7 +198,7 @@ void Parser::tir_return(const Line& line, bool is_last) {
   if (bare) return tir_jump(line);
   body_starts();
   Expr value = scalar(*line.value);
-  out_->push_back(evaluate(intrinsic("tir.ret", {value}, dtype_of(value), span(line)), span(line)));
+  out_->push_back(evaluate(intrinsic(std::string(ops::kRet.text), {value}, dtype_of(value), span(line)), span(line)));
 }
 
 // ---- Calls as statements

@@ -16,9 +16,7 @@ Parser::LoopHeads Parser::loop_heads(const Line& line) {
   if (path.starts_with("T.")) kind = for_kind(std::string_view(path).substr(2));
   if (kind == ForKind::kLaunchThread) kind.reset();  // it is a statement, not a loop
   if (!kind && path != "T.grid")
-    fail_with_hint(is_call(*line.value) ? *line.value->children[0] : *line.value,
-                   nearest(path, {"T.grid", "T.serial", "T.parallel", "T.vectorized", "T.unroll", "T.thread_binding"}),
-                   "expected a loop: range(n), T.grid(m, n), T.parallel(n)");
+    fail({head_of(*line.value), near_form(path)}, "expected a loop: range(n), T.grid(m, n), T.parallel(n)");
   LoopHeads result = kind ? range_head(line, *kind) : grid_heads(line);
   std::set<std::string_view> names;
   for (const LoopHead& head : result.heads) {
@@ -136,7 +134,7 @@ void Parser::tir_for(const Line& line) {
       define(name_of_target(*target->children[0]), tuple(starred[target], span(*target)));
   }
   if (!sound) poison(line.target);
-  Scoped<int> depth(statement_depth_, statement_depth_ + static_cast<int>(loops.heads.size()));
+  Temporarily depth(statement_depth_, statement_depth_ + static_cast<int>(loops.heads.size()));
   Stmt inner = body(line.body);
   if (!sound) throw Failed();
   for (auto head = loops.heads.rbegin(); head != loops.heads.rend(); ++head) {
@@ -157,7 +155,7 @@ std::string Parser::thread_tag(const Syntax& at) {
                                           "threadIdx.y", "threadIdx.z", "vthread",    "vthread.x",
                                           "vthread.y",   "vthread.z",   "cthread"};
   std::string near = nearest(tag, known);
-  if (!near.empty() && near != tag) fail_with_hint(at, string_literal(near), "unknown thread axis '{}'", tag);
+  if (!near.empty() && near != tag) fail({at, string_literal(near)}, "unknown thread axis '{}'", tag);
   return tag;
 }
 
@@ -211,7 +209,7 @@ Stmt Parser::attr_stmt(const Syntax& call, const Line& line, const Rest& rest) {
   std::string thread = axis ? axis->thread : "";
   // The tag tells that a launch is of a virtual thread.
   if (key == "virtual_thread" && !thread.empty() && !thread.starts_with("vthread"))
-    fail_unsupported(call, "virtual threads of the axis '{}' are not supported yet", thread);
+    fail(unsupported(call), "virtual threads of the axis '{}' are not supported yet", thread);
   // A thread axis with its extent is a launch.
   if ((key == "thread_extent" || key == "virtual_thread") && !thread.empty())
     return thread_loop(std::string(about.text), thread, scalar(value_at), call, rest);
@@ -241,9 +239,8 @@ void Parser::allocate(const Syntax& call, const Syntax& target) {
   } else {
     if (const Syntax* scope = arg(call, 2, "scope"); scope && !string(*scope).empty()) type.scope = string(*scope);
     const Syntax* condition = arg(call, 3, "condition");
-    bool always = is_none(condition) || is_int(scalar(*condition), 1);
-    if (!always)
-      report(*condition, "an allocation under a condition is not supported yet").kind = ErrorKind::kUnsupported;
+    if (!is_none(condition) && !is_int(scalar(*condition), 1))
+      report(unsupported(*condition), "an allocation under a condition is not supported yet");
   }
   VarRef var = define_var(target, make(std::move(type), span(call)), Entity::Form::kPointer);
   out_->push_back(make(AllocBuffer{var, std::move(annotations), contents}, span(call)));
@@ -298,7 +295,7 @@ bool Parser::scoped_form(const Syntax& call, const Syntax* target, const Line& l
     scopes_.define(name_of_target(*target), Entity{.form = Entity::Form::kThread, .thread = thread});
     return true;
   }
-  if (path == "T.realize" || path == "T.prefetch") fail_unsupported(call, "{} is not supported yet", path);
+  if (path == "T.realize" || path == "T.prefetch") fail(unsupported(call), "{} is not supported yet", path);
   bool nests = path == "T.attr" || path == "T.launch_thread";
   if (!nests && !lets && !allocates && !declares && path != "T.Assert") return false;
   body_starts();
@@ -326,12 +323,11 @@ bool Parser::scoped_form(const Syntax& call, const Syntax* target, const Line& l
 void Parser::let_statement(const Syntax& call, const Syntax* target, const Syntax& value_at, const Line& line) {
   if (const Syntax* var = keyword(call, "var")) target = var;
   if (!target) fail(call, "the value has no name");
-  Value value = eval(value_at);
+  Expr value = scalar(value_at);
   const Syntax* annotation = line.kind == LineKind::kAssign ? line.annotation : nullptr;
   if (const Syntax* stated = keyword(call, "type_annotation")) annotation = stated;
-  if (!value.expr.type().is<PrimType>()) fail(call, "expected a scalar");
-  Type var_type = annotation ? type(*annotation) : value.expr.type();
-  out_->push_back(make(Bind{define_var(*target, var_type), value.expr}, span(line)));
+  Type var_type = annotation ? type(*annotation) : value.type();
+  out_->push_back(make(Bind{define_var(*target, var_type), value}, span(line)));
 }
 
 void Parser::with_items(const Line& line, size_t first) {
@@ -348,7 +344,7 @@ void Parser::with_items(const Line& line, size_t first) {
   Rest rest = [&] {
     read = true;
     std::vector<Stmt> held;
-    Scoped<std::vector<Stmt>*> outer(out_, &held);
+    Temporarily outer(out_, &held);
     with_items(line, first + 1);
     return held;
   };
@@ -356,10 +352,7 @@ void Parser::with_items(const Line& line, size_t first) {
   bool sound = guarded([&] {
     known = scoped_form(*item, target, line, Style::kWith, rest);
     if (known) return;
-    std::string near = nearest(path, {"T.block", "T.init", "T.attr", "T.allocate", "T.launch_thread", "T.decl_buffer",
-                                      "T.LetStmt", "T.Assert"});
-    fail_with_hint(is_call(*item) ? *item->children[0] : *item, near,
-                   "expected T.block, T.init or T.attr after 'with'");
+    fail({head_of(*item), near_form(path)}, "expected T.block, T.init or T.attr after 'with'");
   });
   if (sound) return;
   // The errors of the body are reported too. The unknown form may have been meant as a block.

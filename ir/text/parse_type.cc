@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <ranges>
 
 #include "ir/text/parsing.h"
 
@@ -42,19 +43,17 @@ VarRef Parser::define_dim(std::string_view name, DType dtype, const Place& at) {
 }
 
 Expr Parser::dim(const Syntax& at, DType otherwise) {
-  if (at.kind == SyntaxKind::kString) return checked_dim(quoted_dim(at, otherwise), at);
+  bool quoted = at.kind == SyntaxKind::kString;
   bool is_new = is_name(at) && !lookup(at.text);
   if (is_new && (type_variables_.contains(at.text) || (early_ && quoted_))) {
     define_dim(at.text, otherwise, at);
   } else if (is_new && quoted_) {
-    fail_with_hint(at, fmt::format("\"{}\"", at.text), "undefined dim '{}'; in a signature a new dim stands in quotes",
-                   at.text);
+    fail({at, fmt::format("\"{}\"", at.text)}, "undefined dim '{}'; in a signature a new dim stands in quotes",
+         at.text);
   }
-  Value value = eval(at);
+  Value value = quoted ? Value{quoted_dim(at, otherwise)} : eval(at);
   if (!value.expr.type().is<PrimType>()) fail(at, "expected a dim");
-  return checked_dim(value.literal ? adapt(value, otherwise, at) : value.expr, at);
-}
-Expr Parser::checked_dim(const Expr& dim, const Syntax& at) {
+  Expr dim = value.literal ? adapt(value, otherwise, at) : value.expr;
   DType got = dtype_of(dim);
   if (!got.is_integral() || got.lanes != 1) fail(at, "expected an integer dim, got {}", to_string(got));
   if (auto known = as_int(dim); known && *known < 0) fail(at, "a dim of {}; dims are not negative", *known);
@@ -127,7 +126,7 @@ BufferType Parser::buffer_type_of(const Syntax& call, size_t first) {
     }
   }
   if (const Syntax* layout = keyword(call, "layout"); !is_none(layout) && string(*layout) != "default")
-    report(*layout, "buffers with a layout are not supported yet").kind = ErrorKind::kUnsupported;
+    report(unsupported(*layout), "buffers with a layout are not supported yet");
   return type;
 }
 
@@ -166,27 +165,30 @@ Type Parser::tensor_type_of(const Syntax* call, const Syntax& at) {
   return make(std::move(result), span(at));
 }
 
+// Reads "S[0], R"; spaces do not count.
+std::string Parser::placement(const Syntax& at) {
+  std::string result;
+  for (char c : string(at)) {
+    if (c != ' ') result += c == ',' ? ", " : std::string(1, c);
+  }
+  return result;
+}
+
 // Reads R.DTensor((128, 64), "float32", "mesh[0]", "S[0], R").
 Type Parser::dtensor_type(const Syntax& at) {
   DTensorType result{tensor_type_of(&at, at), {{}, {0}}, {}};
   if (const Syntax* mesh = arg(at, 2, "device_mesh")) result.mesh = device_mesh(*mesh);
-  std::vector<std::string> items;
-  if (const Syntax* placement = arg(at, 3, "placement")) {
-    std::string text = string(*placement);
-    std::erase(text, ' ');
-    for (size_t start = 0; start < text.size();) {
-      size_t comma = std::min(text.find(',', start), text.size());
-      items.push_back(text.substr(start, comma - start));
-      start = comma + 1;
-      const std::string& item = items.back();
+  std::vector<std::string> items(result.mesh.shape.size(), "R");
+  if (const Syntax* stated = arg(at, 3, "placement")) {
+    items.clear();
+    for (auto part : std::views::split(placement(*stated), std::string_view(", "))) {
+      const std::string& item = items.emplace_back(part.begin(), part.end());
       bool split = item.size() > 3 && item.starts_with("S[") && item.back() == ']' &&
                    item.find_first_not_of("0123456789", 2) == item.size() - 1;
-      if (item != "R" && !split) fail(*placement, "expected R or S[dim] in a placement, got '{}'", item);
+      if (item != "R" && !split) fail(*stated, "expected R or S[dim] in a placement, got '{}'", item);
     }
     if (items.size() != result.mesh.shape.size())
-      fail(*placement, "{} items for a mesh of {} axes", items.size(), result.mesh.shape.size());
-  } else {
-    items.assign(result.mesh.shape.size(), "R");
+      fail(*stated, "{} items for a mesh of {} axes", items.size(), result.mesh.shape.size());
   }
   result.placement = fmt::format("{}", fmt::join(items, ", "));
   return make(std::move(result), span(at));
@@ -273,21 +275,18 @@ Type Parser::scalar_type_of(const Syntax& call) {
   const Syntax* value = arg(call, 1, "value");
   const Syntax* stated = arg(call, 0, "dtype");
   if (is_none(value)) return prim_type(dtype(required(call, 0, "dtype")));
-  Value known = value->kind == SyntaxKind::kString ? Value{quoted_dim(*value, kInt64)} : eval(*value);
-  if (!known.expr.type().is<PrimType>()) fail(*value, "expected a scalar");
-  DType result = dtype_of(known.expr);
+  Expr known = value->kind == SyntaxKind::kString ? quoted_dim(*value, kInt64) : scalar(*value);
+  DType result = dtype_of(known);
   if (stated && dtype(*stated) != result)
     fail(*stated, "the value is {}, not {}", to_string(result), to_string(dtype(*stated)));
-  return make(PrimType{result, {}, {}, known.expr}, span(call));
+  return make(PrimType{result, {}, {}, known}, span(call));
 }
 
 Type Parser::type(const Syntax& at) {
   if (auto result = try_type(at)) return *result;
   std::string path = type_name(at);
   if (path.empty()) fail(at, "expected a type");
-  std::string near = nearest(path, {"R.Tensor", "R.Object", "R.Callable", "R.Tuple", "R.Shape", "R.Prim", "R.DTensor",
-                                    "T.Buffer", "T.handle", "T.int64", "T.int32", "T.float32", "T.bool"});
-  fail_with_hint(head_of(at), near, "unknown type '{}'", path);
+  fail({head_of(at), near_form(path)}, "unknown type '{}'", path);
 }
 
 }  // namespace relaxc::text

@@ -1,7 +1,8 @@
-// Reads the definitions of a module one after the other: their order, names, and the arguments of calls.
+// Reads the definitions of a module one after the other: their order, errors, names, and the arguments of calls.
 #include "ir/text/parser.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "ir/text/names.h"
 #include "ir/text/parsing.h"
@@ -19,38 +20,6 @@ namespace text {
 
 namespace {
 
-// Spellings of later and earlier versions, by the name after the prefix is resolved.
-const std::unordered_map<std::string_view, std::string_view> kAliases = {
-    {"R.Any", "R.Object"},
-    {"R.const_value", "R.const"},
-    {"R.ShapeExpr", "R.shape"},
-    {"R.dist.call_tir", "R.call_tir"},
-    {"R.vdevice", "I.vdevice"},
-    {"T.Max", "T.max"},
-    {"T.Min", "T.min"},
-    {"T.axis.R", "T.axis.reduce"},
-    {"T.axis.S", "T.axis.spatial"},
-    {"T.block_alloc_buffer", "T.sblock_alloc_buffer"},
-    {"T.broadcast", "T.Broadcast"},
-    {"T.buffer_decl", "T.decl_buffer"},
-    {"T.fmod", "T.truncmod"},
-    {"T.indexdiv", "T.floordiv"},
-    {"T.indexmod", "T.floormod"},
-    {"T.power", "T.pow"},
-    {"T.let", "T.Let"},
-    {"T.ramp", "T.Ramp"},
-    {"T.sblock", "T.block"},
-    {"T.sblock_attr", "T.block_attr"},
-    {"T.LetExpr", "T.Let"},
-    {"T.call_tvm_packed", "T.call_packed"},
-    {"T.select", "T.Select"},
-    {"T.tvm_call_cpacked", "T.call_cpacked"},
-    {"T.tvm_call_packed", "T.call_packed"},
-    {"T.unrolled", "T.unroll"}};
-constexpr std::pair<std::string_view, std::string_view> kKeywordAliases[] = {
-    {"gvar", "func"},      {"out_ty", "out_sinfo"},   {"sinfo", "struct_info"},
-    {"ty", "struct_info"}, {"ty_args", "sinfo_args"}, {"type_args", "sinfo_args"}};
-
 // Returns whether the line is a schedule, @S.schedule("f"), @S.rule("op") or S.intrin(...), beside the programs to
 // which it belongs (tir/schedule/script.h reads them).
 bool is_schedule(const Line& line) {
@@ -66,16 +35,10 @@ bool is_schedule(const Line& line) {
 
 }  // namespace
 
-std::string_view canonical_keyword(std::string_view name) {
-  for (const auto& [other, canonical] : kKeywordAliases) {
-    if (name == other) return canonical;
-  }
-  return name;
-}
-
 Parser::Parser(std::shared_ptr<const Origin> origin, const OpTable& ops, Diagnostics& diagnostics)
     : origin_(std::move(origin)), ops_(ops), diagnostics_(diagnostics) {
   prefixes_ = {{"I", "I"}, {"T", "T"}, {"R", "R"}, {"ir", "I"}, {"tir", "T"}, {"tirx", "T"}, {"relax", "R"}};
+  scopes_.enter();
 }
 
 IRModule Parser::run() {
@@ -84,30 +47,29 @@ IRModule Parser::run() {
     diagnostics_.error({origin_}, "the text has {} bytes; at most {} are read", origin_->text->size(), kMostBytes);
     return std::move(module_);
   }
-  scopes_.enter();
   read_definitions();
   // A tensor program that calls another was kept until all are declared. The graph needs the signatures of all
   // functions before any body.
-  for (const Pending& pending : pending_) {
-    if (pending.is_program) define_program(pending);
+  auto graph = std::ranges::stable_partition(pending_, &Pending::is_program);
+  std::for_each(pending_.begin(), graph.begin(), [&](const Pending& program) { define_program(program); });
+  for (Pending& function : graph) {
+    guarded([&] { function.signature = read_signature(*function.line); });
+    if (function.signature && function.signature->sound) {
+      declared_.insert_or_assign(function.name, make(function.signature->type(function.pure)));
+    } else {
+      unknown_.insert(function.name);
+    }
   }
-  for (const Pending& pending : pending_) {
-    if (pending.is_program) continue;
-    bool sound = guarded([&] { signatures_.insert_or_assign(pending.name, read_signature(*pending.line)); });
-    sound = sound && signatures_.at(pending.name).sound;
-    if (!sound) unknown_.insert(pending.name);
-    if (sound) declared_.insert_or_assign(pending.name, make(signatures_.at(pending.name).type(pending.pure)));
-  }
-  for (const Pending& pending : pending_) {
-    if (pending.is_program || !signatures_.contains(pending.name)) continue;
+  for (const Pending& function : graph) {
+    if (!function.signature) continue;
     // The errors of a body are reported even when its signature is wrong.
-    const Signature& signature = signatures_.at(pending.name);
     size_t before = errors();
+    bool sound = function.sound && function.signature->sound;
     guarded([&] {
-      FunctionRef function = graph_function(pending, signature, false);
-      if (signature.sound) module_.functions.insert_or_assign(pending.name, function);
+      FunctionRef result = graph_function(function, *function.signature, false);
+      if (function.signature->sound) module_.functions.insert_or_assign(function.name, result);
     });
-    if (!signature.sound || !pending.sound || errors() > before) failed_.insert(pending.name);
+    if (!sound || errors() > before) failed_.insert(function.name);
   }
   drop_failed();
   return std::move(module_);
@@ -181,9 +143,8 @@ void Parser::definition(const Line& line, bool top, bool& keep) {
     return;
   }
   if (top)
-    fail_with_note(line,
-                   "what a program computes around a module is not run; write out its values, and remove the rest",
-                   "expected a class or a function here");
+    fail({line, {}, "what a program computes around a module is not run; write out its values, and remove the rest"},
+         "expected a class or a function here");
   if (guarded([&] { module_line(line); })) return;
   if (line.kind == LineKind::kAssign && is_name(*line.target)) unknown_.emplace(line.target->text);
 }
@@ -196,6 +157,78 @@ void Parser::define_program(const Pending& pending) {
     module_.functions.insert_or_assign(pending.name, program);
   });
   if (!pending.sound || errors() > before) failed_.insert(pending.name);
+}
+
+// ---- Errors and their consequences
+
+Diagnostic& Parser::report_text(const ErrorPlace& at, std::string message) {
+  Diagnostic error{Severity::kError, at.kind, span(at), std::move(message), {}};
+  if (!at.hint.empty()) error.notes.push_back(fmt::format("did you mean `{}`?", at.hint));
+  if (at.note) error.notes.push_back(at.note);
+  return diagnostics_.add(std::move(error));
+}
+
+std::string spelling(const Syntax& at) {
+  if (at.kind <= SyntaxKind::kConstant) return std::string(at.text);  // names, numbers, strings
+  if (at.kind == SyntaxKind::kAttribute) return fmt::format("{}.{}", spelling(*at.children[0]), at.text);
+  if (at.kind == SyntaxKind::kSubscript) return spelling(*at.children[0]) + "[...]";
+  if (at.kind == SyntaxKind::kCall) return spelling(*at.children[0]) + "(...)";
+  constexpr std::pair<SyntaxKind, const char*> kWords[] = {
+      {SyntaxKind::kLambda, "a lambda"}, {SyntaxKind::kTuple, "a tuple"},
+      {SyntaxKind::kList, "a list"},     {SyntaxKind::kDict, "a dictionary"},
+      {SyntaxKind::kSlice, "a range"},   {SyntaxKind::kStarred, "a starred expression"}};
+  for (const auto& [kind, words] : kWords) {
+    if (at.kind == kind) return words;
+  }
+  return "an expression";
+}
+
+void Parser::poison(const Syntax* target) {
+  if (!target) return;
+  if (is_name(*target)) poison(target->text);
+  if (target->kind == SyntaxKind::kTuple || target->kind == SyntaxKind::kStarred) {
+    for (const Syntax* item : target->children) poison(item);
+  }
+}
+void Parser::poison(std::string_view name) {
+  // A name that is assigned more than once, or that means a dim of the signature, keeps its meaning.
+  const Entity* known = lookup(name);
+  if (!known || (known->form != Entity::Form::kCell && !known->is_dim)) scopes_.define(name, Entity{});
+}
+void Parser::poison_line(const Line& line) {
+  if (line.kind == LineKind::kAssign || line.kind == LineKind::kFor) poison(line.target);
+  if (line.kind == LineKind::kFunction) return poison(line.text);
+  // A '=' may be missing: `y, R.exp(x)`.
+  if (line.kind == LineKind::kExpression) {
+    for (const Syntax* item : items(*line.value)) {
+      if (is_name(*item) && !lookup(item->text)) poison(item);
+    }
+  }
+  for (std::string_view name : line.names) poison(name);
+  for (const auto& [item, target] : line.items) poison(target);
+  for (const Lines* lines : {&line.body, &line.otherwise}) {
+    for (const Line* inner : *lines) poison_line(*inner);
+  }
+}
+
+// Keeps the functions that were read and depend only on functions that were read, so that they can be verified.
+void Parser::drop_failed() {
+  std::set<std::string> gone = failed_;
+  gone.insert(unknown_.begin(), unknown_.end());
+  if (gone.empty()) return;
+  std::map<std::string, std::vector<std::string>> callers;
+  for (const auto& [name, function] : module_.functions) {
+    walk(function, [&, caller = &name](const GlobalVar& callee) { callers[callee.name].push_back(*caller); });
+  }
+  std::vector<std::string> work(gone.begin(), gone.end());
+  while (!work.empty()) {
+    std::string callee = std::move(work.back());
+    work.pop_back();
+    for (const std::string& caller : callers[callee]) {
+      if (gone.insert(caller).second) work.push_back(caller);
+    }
+  }
+  std::erase_if(module_.functions, [&](const auto& entry) { return gone.contains(entry.first); });
 }
 
 // ---- Names
@@ -222,7 +255,7 @@ Expr Parser::name(const Syntax& at) {
     }
     hint = nearest(text, names);
   }
-  Diagnostic& diagnostic = report_with_hint(at, hint, "undefined name '{}'", text);
+  Diagnostic& diagnostic = report({at, hint}, "undefined name '{}'", text);
   if (hidden != hidden_.end()) diagnostic.notes.push_back(hidden->second);
   // A name is reported once per function.
   scopes_.define_outermost(text, Entity{});
@@ -261,12 +294,11 @@ std::string Parser::resolve(const Syntax& at) const {
     path += parts[i];
   }
   if (path.starts_with("T.tir.")) path.erase(2, 4);
-  auto alias = kAliases.find(path);
-  return alias == kAliases.end() ? path : std::string(alias->second);
+  return canonical_form(std::move(path));
 }
 
 const std::string* Parser::function_named(std::string_view name) const {
-  auto it = declared_.find(std::string(name));
+  auto it = declared_.find(name);
   return it == declared_.end() || lookup(name) ? nullptr : &it->first;
 }
 
@@ -276,13 +308,12 @@ const std::string* Parser::function_name(const Syntax& at) {
   const Entity* entity = lookup(owner);
   bool is_module = entity ? entity->is_module : owner == class_name_ || owner == "cls" || owner == "Module";
   if (!is_module) return nullptr;
-  auto it = declared_.find(std::string(at.text));
-  if (unknown_.contains(std::string(at.text))) throw Failed();
+  auto it = declared_.find(at.text);
+  if (unknown_.contains(at.text)) throw Failed();
   if (it != declared_.end()) return &it->first;
-  std::vector<std::string> names;
-  for (const auto& [name, type] : declared_) names.push_back(name);
-  std::string near = nearest(at.text, names);
-  fail_with_hint(at, near.empty() ? "" : fmt::format("{}.{}", owner, near), "the module has no function '{}'", at.text);
+  auto names = std::views::keys(declared_);
+  std::string near = nearest(at.text, {names.begin(), names.end()});
+  fail({at, near.empty() ? "" : fmt::format("{}.{}", owner, near)}, "the module has no function '{}'", at.text);
 }
 
 VarRef Parser::define_var(const Syntax& target, Type type, Entity::Form form) {

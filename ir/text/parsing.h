@@ -7,15 +7,29 @@
 
 #include "ir/builder.h"
 #include "ir/intrinsics.h"
+#include "ir/text/names.h"
 #include "ir/text/parser.h"
-#include "ir/text/scopes.h"
 #include "ir/text/syntax.h"
 #include "support/nearest.h"
+#include "support/temporarily.h"
 
 namespace relaxc::text {
 
 // Thrown after an error was reported; caught where statements are separated.
 struct Failed {};
+
+// The place of an error, and what is said beside its message: a text that may have been meant, or "", and a note.
+struct ErrorPlace : Place {
+  ErrorPlace(const Place& at, std::string_view near = {}, const char* remark = nullptr)  // NOLINT: any place is one
+      : Place(at), hint(near), note(remark) {}
+  std::string_view hint;
+  const char* note;
+  ErrorKind kind = ErrorKind::kInvalid;
+};
+inline ErrorPlace unsupported(ErrorPlace at) {
+  at.kind = ErrorKind::kUnsupported;
+  return at;
+}
 
 // A scalar or graph value. A literal has no dtype yet: it takes the other operand's.
 struct Value {
@@ -35,7 +49,8 @@ bool fits(int64_t value, DType dtype);
 // Returns -4 for `4 * vscale`: the lanes of a scalable vector in Ramp's encoding.
 std::optional<int64_t> scalable_lanes(const Expr& count);
 
-// Returns the spelling of a keyword that the printer uses.
+// Return the spelling of a form ("T.Ramp" for "T.ramp") and of a keyword that the reader uses.
+std::string canonical_form(std::string path);
 std::string_view canonical_keyword(std::string_view name);
 // Returns whether the path names a type, such as "R.Tensor". A type is not a value.
 bool is_type_name(std::string_view path);
@@ -43,6 +58,8 @@ bool is_type_name(std::string_view path);
 std::string spelling(const Syntax& at);
 std::string string_literal(std::string_view text);
 std::optional<double> special_float(std::string_view text);  // "inf", "-inf", "nan"
+// Reads one dictionary of constants, such as a JSON object; throws CompileErrors.
+Attrs read_dictionary(const Source& source);
 
 class Parser {
  public:
@@ -50,51 +67,37 @@ class Parser {
   IRModule run();
 
  private:
+  friend Attrs read_dictionary(const Source& source);
   using Keyword = Syntax::Keyword;
 
   // ---- parser.cc: definitions, errors, names
+  struct Signature {
+    std::vector<VarRef> params;
+    std::optional<Type> result;
+    std::map<std::string, Entity> names;
+    bool sound = true;
+    FuncType type(bool pure) const;
+  };
   struct Pending {
     std::string name;
     const Line* line;
     bool is_program = false, is_private = false, pure = true;
-    bool sound = true;  // its lines are
+    bool sound = true;                        // its lines are
+    std::optional<Signature> signature = {};  // of a graph function
   };
   void read_definitions();
   void definition(const Line& line, bool top, bool& keep);
   void define_program(const Pending& pending);
   Span span(const Place& at) const { return {origin_, at.line, at.column, at.length}; }
-  // Reports an error. The hint is a text that may have been meant, or "".
-  Diagnostic& report_text(const Place& at, std::string message, std::string_view hint = {});
+  // Reports an error. fail() also ends the reading of the statement.
+  Diagnostic& report_text(const ErrorPlace& at, std::string message);
   template <class... Args>
-  Diagnostic& report(const Place& at, fmt::format_string<Args...> format, Args&&... args) {
+  Diagnostic& report(const ErrorPlace& at, fmt::format_string<Args...> format, Args&&... args) {
     return report_text(at, fmt::format(format, std::forward<Args>(args)...));
   }
   template <class... Args>
-  Diagnostic& report_with_hint(const Place& at, std::string_view hint, fmt::format_string<Args...> format,
-                               Args&&... args) {
-    return report_text(at, fmt::format(format, std::forward<Args>(args)...), hint);
-  }
-  // These report an error, and end the reading of the statement.
-  template <class... Args>
-  [[noreturn]] void fail(const Place& at, fmt::format_string<Args...> format, Args&&... args) {
+  [[noreturn]] void fail(const ErrorPlace& at, fmt::format_string<Args...> format, Args&&... args) {
     report_text(at, fmt::format(format, std::forward<Args>(args)...));
-    throw Failed();
-  }
-  template <class... Args>
-  [[noreturn]] void fail_with_hint(const Place& at, std::string_view hint, fmt::format_string<Args...> format,
-                                   Args&&... args) {
-    report_text(at, fmt::format(format, std::forward<Args>(args)...), hint);
-    throw Failed();
-  }
-  template <class... Args>
-  [[noreturn]] void fail_with_note(const Place& at, const char* note, fmt::format_string<Args...> format,
-                                   Args&&... args) {
-    report(at, format, std::forward<Args>(args)...).notes.push_back(note);
-    throw Failed();
-  }
-  template <class... Args>
-  [[noreturn]] void fail_unsupported(const Place& at, fmt::format_string<Args...> format, Args&&... args) {
-    report(at, format, std::forward<Args>(args)...).kind = ErrorKind::kUnsupported;
     throw Failed();
   }
   // Runs fn; errors that it throws end up in the diagnostics. Returns false after an error.
@@ -118,7 +121,7 @@ class Parser {
   // Defines the name on the left of '=', or of a parameter, as a new variable.
   VarRef define_var(const Syntax& target, Type type, Entity::Form form = Entity::Form::kValue);
   VarRef define_param(const Param& param, Type type);
-  // ---- parse_errors.cc. Poisons, after a failed statement, the names that it would have defined.
+  // Poisons, after a failed statement, the names that it would have defined.
   void poison(const Syntax* target);
   void poison(std::string_view name);
   void poison_line(const Line& line);
@@ -131,6 +134,8 @@ class Parser {
   std::string resolve(const Syntax& at) const;
   // Returns the name of the module's function to which `cls.f` or `Module.f` refers; null when it is something else.
   const std::string* function_name(const Syntax& at);
+  // Returns the form, function or operator whose name is closest to the path, for a hint; "" when none is close.
+  std::string near_form(std::string_view path) const;
   const std::string* function_named(std::string_view name) const;
   const Syntax* keyword(const Syntax& call, std::string_view name) const;
   // Returns positional argument i, or the keyword of that name; null when absent.
@@ -145,7 +150,6 @@ class Parser {
   struct FormRow;
   struct FormEntry;
   static const std::unordered_map<std::string_view, FormEntry>& forms();
-  static std::vector<std::string_view> form_names();
   // Returns the names of a form's arguments, those of the positional ones first.
   static const std::vector<std::string_view>& argument_names(const std::string& path);
   // Reads a value that is written as a form; nullopt for other paths.
@@ -159,7 +163,7 @@ class Parser {
 
   // ---- parse_literal.cc
   using TextReader = std::string(const Syntax& at);
-  TextReader string, name_of_target, type_name, vdevice_name, thread_tag;
+  TextReader string, name_of_target, placement, type_name, vdevice_name, thread_tag;
   bool is_docstring(const Line& line) const;
   std::optional<int64_t> int_literal(const Syntax& at);
   int64_t constant_int(const Syntax& at);
@@ -204,8 +208,9 @@ class Parser {
   ValueReader eval, scalar_value, number, property, unary, binary, subscript, call, method_call, constant,
       metadata_constant;
   // call_argument reads a scalar, a string or a buffer; as_argument a leaf.
-  ExprReader scalar, condition, call_argument, as_argument, callee, tir_vars, external_function;
+  ExprReader condition, call_argument, as_argument, callee, tir_vars, external_function;
   Expr expr(const Syntax& at) { return eval(at).expr; }
+  Expr scalar(const Syntax& at) { return scalar_value(at).expr; }
   Expr adapt(Value value, DType dtype, const Syntax& at);
   void match_operands(Value& a, Value& b, const Syntax& at);
   Value literal(int64_t value, const Syntax& at);
@@ -242,7 +247,6 @@ class Parser {
   std::optional<Value> tensor_property(const Syntax& at);
   Buffer buffer(const Syntax& at);
 
-  // ---- parse_tir_form.cc
   Form broadcast_form, cast_form, ceildiv_form, iter_var_form, let_form, limit_form, load_form, logical_form,
       meta_var_form, ramp_form, reducer_form, select_form, shuffle_form, string_form, target_form;
   int64_t lanes(const Syntax& at);
@@ -261,14 +265,12 @@ class Parser {
   // Reads an expression in a string; undefined names become dims of the function.
   Expr quoted_dim(const Syntax& at, DType otherwise);
   VarRef define_dim(std::string_view name, DType dtype, const Place& at);
-  Expr checked_dim(const Expr& dim, const Syntax& at);
   BufferType buffer_type_of(const Syntax& call, size_t first);
 
   // ---- parse_prim_func.cc
   struct BlockState;
   PrimFuncRef prim_func(const Pending& pending);
   void program_params(const Line& line);
-  std::optional<Type> scalar_param_type(const Param& param);
   Stmt below_root(std::vector<Stmt> body, Block root, const Line& line);
   Stmt body(const Lines& lines);
   std::vector<Stmt> stmts(const Lines& lines, size_t first = 0);
@@ -336,14 +338,11 @@ class Parser {
   Stmt assertion(const Syntax& condition, const Syntax* message, const Line& line);
 
   // ---- parse_function.cc and parse_call.cc
-  struct Signature {
-    std::vector<VarRef> params;
-    std::optional<Type> result;
-    std::map<std::string, Entity> names;
-    bool sound = true;
-    FuncType type(bool pure) const;
-  };
   Signature read_signature(const Line& line);
+  // Defines the param of this number and returns it; nullopt where it is left to a later reader.
+  using ParamReader = std::function<std::optional<VarRef>(size_t i)>;
+  std::vector<std::optional<VarRef>> read_params(const Line& line, const char* form, const ParamReader& first,
+                                                 const ParamReader& second);
   FunctionRef graph_function(const Pending& pending, Signature signature, bool nested);
   struct Body {
     std::vector<BindingBlock> blocks;
@@ -376,15 +375,13 @@ class Parser {
   void set_type_args(const Syntax* types, Call& call);
   Type with_dim_facts(Type type) const;
   Value typed_call(Call call, const Syntax& at);
-  Value typed_call(std::string op, std::vector<Expr> args, const Syntax& at, Attrs attrs = {});
-  // ---- parse_call_tir.cc
+  Value typed_call(OpName op, std::vector<Expr> args, const Syntax& at, Attrs attrs = {});
   Expr called_program(const Syntax& at, bool packed, bool early);
   void call_tir_attributes(const std::string& path, const Syntax& at, Call& call);
   std::vector<Type> early_outputs(const Syntax& shapes, const Syntax& dtypes);
   // ---- parse_constant.cc
   Tensor hex_tensor(const Syntax& at, const std::vector<int64_t>& shape, DType dtype);
   std::vector<AttrValue> elements_of(const Syntax& at, std::vector<int64_t>& shape);
-  void nested_elements(const Syntax& at, const std::vector<int64_t>& shape, size_t depth, std::vector<AttrValue>& out);
   Tensor tensor_of(const std::vector<AttrValue>& elements, const std::vector<int64_t>& shape, DType dtype,
                    const Syntax& at);
 
@@ -398,12 +395,12 @@ class Parser {
   IRModule module_;
   std::vector<Pending> pending_;
   size_t failures_ = 0;
-  bool lines_sound_ = true;                       // of the definition being read
-  std::set<std::string> failed_;                  // functions with errors
-  std::set<std::string> unknown_;                 // those of them whose types are not known
-  std::set<std::string> broken_infos_;            // keys of global infos with errors; "": all of them
-  std::map<std::string, Type> declared_;          // functions of the module and their types
-  std::map<std::string, DType> program_results_;  // of the tensor programs that return something
+  bool lines_sound_ = true;                            // of the definition being read
+  std::set<std::string> failed_;                       // functions with errors
+  std::set<std::string, std::less<>> unknown_;         // those of them whose types are not known
+  std::set<std::string> broken_infos_;                 // keys of global infos with errors; "": all of them
+  std::map<std::string, Type, std::less<>> declared_;  // functions of the module and their types
+  std::map<std::string, DType> program_results_;       // of the tensor programs that return something
   std::string class_name_ = "Module";
   bool in_class_ = false;
   std::set<std::string, std::less<>> type_variables_;
@@ -433,7 +430,6 @@ class Parser {
   int statement_depth_ = 0;
   // Graph functions.
   Body* body_ = nullptr;
-  std::map<std::string, Signature> signatures_;
   std::optional<Type> wanted_;  // the annotation of the binding being read
 };
 

@@ -1,6 +1,7 @@
 #include <filesystem>
 
 #include "ir/builder.h"
+#include "ir/kernel_call.h"
 #include "ir/text/printing.h"
 #include "ir/text/safetensors.h"
 
@@ -13,7 +14,7 @@ namespace {
 // Returns whether the value is a call whose type arguments say what an annotation of the variable would.
 bool has_type(const Binding& binding) {
   const std::string& op = op_name(binding.value);
-  if (!op.starts_with("relax.call_tir") && op != "relax.call_dps_packed") return false;
+  if (!calls_kernel(op)) return false;
   const std::vector<Type>& types = binding.value.as<Call>()->type_args;
   return !types.empty() && structural_equal(types.size() == 1 ? types[0] : tuple_type(types), binding.var.type());
 }
@@ -54,8 +55,8 @@ void Printer::if_binding(const Binding& binding, const If& node) {
   line("if {}:", condition);
   for (const Expr* branch : {&node.then_branch, &node.else_branch}) {
     if (branch == &node.else_branch) line("else:");
-    Indent indent(*this);
-    Scope scope(*this);
+    Temporarily indent(depth_, depth_ + 1);
+    NameScope scope(names_);
     sequence(*branch, &target);
   }
 }
@@ -79,8 +80,7 @@ void Printer::sequence(const Expr& seq, const VarRef* target) {
   const Binding* last = node && target ? final_binding(*node, target->type()) : nullptr;
   for (const BindingBlock& block : node ? std::span(node->blocks) : std::span<const BindingBlock>()) {
     if (block.dataflow) line("with R.dataflow():");
-    std::optional<Indent> indent;
-    if (block.dataflow) indent.emplace(*this);
+    Temporarily indent(depth_, depth_ + (block.dataflow ? 1 : 0));
     for (const Binding& b : block.bindings) {
       if (&b != last) binding(b);
     }
@@ -104,7 +104,7 @@ Attrs Printer::decorator(const char* form, const std::string& name, const Attrs&
 }
 
 void Printer::graph_function(const std::string& function_name, const Function& function, bool nested) {
-  Scope scope(*this);
+  NameScope scope(names_);
   std::vector<std::string> flags;
   if (!function.pure) flags.push_back("pure=False");
   Attrs attrs = decorator("R.function", function_name, function.attrs, std::move(flags), nested);
@@ -122,12 +122,12 @@ void Printer::graph_function(const std::string& function_name, const Function& f
   for (const VarRef& param : function.params) collect(param.type());
   collect(function.result);
   {
-    Scoped<bool> quoted(quote_dims_, true);
+    Temporarily quoted(quote_dims_, true);
     auto param = [&](const VarRef& var) { return fmt::format("{}: {}", name(var), type(var.type())); };
     std::string params = joined(function.params, param);
     line("def {}({}) -> {}:", function_name, params, type(function.result));
   }
-  Indent indent(*this);
+  Temporarily indent(depth_, depth_ + 1);
   for (const VarRef& var : dims)
     line("{} = {}()", name(var), scalar_type_name(dtype_of(static_cast<const Expr&>(var))));
   if (!attrs.empty()) line("R.func_attr({})", dictionary(attrs));
@@ -157,7 +157,7 @@ void Printer::module(const IRModule& module) {
   module_ = &module;
   line("@I.ir_module");
   line("class Module:");
-  Indent indent(*this);
+  Temporarily indent(depth_, depth_ + 1);
   size_t head = out_.size();
   if (!module.attrs.empty()) line("I.module_attrs({})", to_string(AttrValue(module.attrs)));
   if (!module.global_infos.empty()) {

@@ -1,16 +1,12 @@
 #include "ir/intrinsics.h"
 #include "ir/kinds.h"
+#include "ir/op_names.h"
 #include "ir/text/printing.h"
 
 namespace relaxc::text {
 
 namespace {
 
-bool holds_block(const Stmt& stmt) {
-  bool found = false;
-  walk(stmt, [&](const Block&) { found = true; });
-  return found;
-}
 bool starts_at_zero(const For& loop) { return is_int(loop.min, 0); }
 bool is_plain(const For& loop) {
   return loop.kind == ForKind::kSerial && loop.annotations.empty() && loop.thread.empty();
@@ -30,9 +26,8 @@ bool is_simple(const BufferType& type) {
 // A root block without other information is implied by the blocks below it.
 bool hides_root(const PrimFunc& function) {
   const Block* root = function.body.as<Block>();
-  return root && root->name == "root" && root->iter_vars.empty() && !root->predicate && root->reads.empty() &&
-         root->writes.empty() && root->annotations.empty() && root->match_buffers.empty() && !root->init &&
-         holds_block(root->body);
+  return root && is_root(*root) && !root->predicate && root->reads.empty() && root->writes.empty() &&
+         root->annotations.empty() && root->match_buffers.empty() && !root->init && holds<Block>(root->body);
 }
 
 }  // namespace
@@ -44,8 +39,8 @@ void Printer::line(std::string_view text) {
 }
 
 void Printer::body(const Stmt& stmt) {
-  Indent indent(*this);
-  Scope scope(*this);
+  Temporarily indent(depth_, depth_ + 1);
+  NameScope scope(names_);
   this->stmt(stmt, Place::kLast);
 }
 
@@ -62,7 +57,7 @@ void Printer::held(const std::string& head, const std::string& target, const Stm
 void Printer::evaluate(const Evaluate& node) {
   if (as_call(node.value, ops::kBreakLoop)) return line("break");
   if (as_call(node.value, ops::kContinueLoop)) return line("continue");
-  const Call* returned = as_call(node.value, ops::kReturn);
+  const Call* returned = as_call(node.value, ops::kRet);
   if (returned && returned->args.empty()) return line("return");
   if (returned && returned->args.size() == 1) return line("return " + expr(returned->args[0]));
   std::string text = expr(node.value);
@@ -138,7 +133,7 @@ void Printer::stmt(const Stmt& s, Place place) {
       [&](const For& node) {
         if (node.kind != ForKind::kLaunchThread) return for_loop(s);
         std::string head = fmt::format("T.launch_thread({}, {})", string_literal(node.thread), expr(node.extent));
-        Scope scope(*this);
+        NameScope scope(names_);
         held(head, names_.define(node.var), node.body, place);
       },
       [&](const While& node) {
@@ -170,9 +165,7 @@ void Printer::if_then_else(const IfThenElse& node) {
   while (rest) {
     const IfThenElse* chained = rest->as<IfThenElse>();
     // A T.Let in the condition needs lines before the `if`, so it cannot be an `elif`.
-    bool lets = false;
-    if (chained) walk(chained->condition, [&](const Let&) { lets = true; });
-    if (lets) chained = nullptr;
+    if (chained && holds<Let>(chained->condition)) chained = nullptr;
     line(chained ? fmt::format("elif {}:", expr(chained->condition)) : "else:");
     body(chained ? chained->then_body : *rest);
     rest = chained ? chained->else_body : std::nullopt;
@@ -180,18 +173,14 @@ void Printer::if_then_else(const IfThenElse& node) {
 }
 
 void Printer::for_loop(const Stmt& stmt) {
-  Scope scope(*this);
+  NameScope scope(names_);
   // Perfect nests of plain loops from 0 whose extents do not depend on each other are one grid.
   std::vector<const For*> nest;
   std::vector<std::string> extents;
   auto fits = [&](const For& loop) {
     if (!is_plain(loop) || loop.step || !starts_at_zero(loop) || dtype_of(loop.extent) != dtype_of(loop.var))
       return false;
-    bool depends = false;
-    walk(loop.extent, [&](const Ref<Var>& var) {
-      depends |= std::ranges::any_of(nest, [&](const For* outer) { return same_node(var, outer->var); });
-    });
-    return !depends;
+    return std::ranges::none_of(nest, [&](const For* outer) { return uses_var(loop.extent, outer->var); });
   };
   for (const For* loop = stmt.as<For>(); loop && fits(*loop) && !is_marked(loop); loop = loop->body.as<For>()) {
     extents.push_back(expr(loop->extent));
@@ -271,8 +260,8 @@ void Printer::block_body(const Block& node) {
 
 void Printer::block(const Block& node) {
   line("with {}({}):{}", spelled("T.block"), string_literal(node.name), mark(&node));
-  Indent indent(*this);
-  Scope scope(*this);
+  Temporarily indent(depth_, depth_ + 1);
+  NameScope scope(names_);
   block_axes(node);
   if (node.predicate) line("T.where({})", expr(*node.predicate));
   line("T.reads({})", joined(node.reads, &Printer::region));
@@ -282,8 +271,8 @@ void Printer::block(const Block& node) {
 }
 
 void Printer::prim_func(const std::string& function_name, const PrimFunc& function) {
-  Scope scope(*this);
-  Scoped<DType> bare(default_int_, kInt32);
+  NameScope scope(names_);
+  Temporarily bare(default_int_, kInt32);
   find_pointers(function);
   std::vector<std::string> params;
   std::vector<std::pair<VarRef, std::string>> handles;
@@ -300,7 +289,7 @@ void Printer::prim_func(const std::string& function_name, const PrimFunc& functi
   line("def {}({}){}:", function_name, fmt::join(params, ", "),
        function.result ? " -> " + scalar_type_name(*function.result) : "");
   {
-    Indent indent(*this);
+    Temporarily indent(depth_, depth_ + 1);
     if (!attrs.empty()) line("T.func_attr({})", dictionary(attrs));
     std::vector<VarRef> dims;
     for (const auto& [param, handle] : handles) {

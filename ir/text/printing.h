@@ -1,13 +1,13 @@
-// The printer's state, shared by its parts: types (print_type.cc), expressions (print_expr.cc), tensor programs
+// The printer's state, shared by its parts: types and expressions (print_expr.cc), tensor programs
 // (print_prim_func.cc), graph functions and modules (print_function.cc). Internal to ir/text/.
 #pragma once
 #include <algorithm>
 
 #include "ir/text/names.h"
 #include "ir/text/printer.h"
-#include "ir/text/scopes.h"
 #include "ir/text/syntax.h"
 #include "ir/visit.h"
+#include "support/temporarily.h"
 
 namespace relaxc::text {
 
@@ -127,16 +127,6 @@ class Printer {
   void line(fmt::format_string<Args...> format, Args&&... args) {
     line(std::string_view(fmt::format(format, std::forward<Args>(args)...)));
   }
-  struct Indent {
-    explicit Indent(Printer& p) : printer(p) { ++printer.depth_; }
-    ~Indent() { --printer.depth_; }
-    Printer& printer;
-  };
-  struct Scope {
-    explicit Scope(Printer& p) : printer(p) { printer.names_.enter(); }
-    ~Scope() { printer.names_.leave(); }
-    Printer& printer;
-  };
 
   PrintOptions options_;
   const IRModule* module_ = nullptr;  // null: a function alone

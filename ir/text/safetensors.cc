@@ -6,7 +6,7 @@
 
 #include <fmt/ranges.h>
 
-#include "ir/text/syntax.h"
+#include "ir/text/parsing.h"
 #include "vm/error.h"
 #include "vm/mapped_file.h"
 #include "vm/output_file.h"
@@ -27,94 +27,38 @@ constexpr std::pair<DType, std::string_view> kDTypes[] = {
     {kBool, "BOOL"},
 };
 
-// Reads JSON with the parser of the text format: this subset of it is also Python.
-class HeaderReader {
- public:
-  HeaderReader(const std::string& path, std::string_view json) : path_(path) {
-    source_.origin = std::make_shared<const Origin>(Origin{path, {}, {}, nullptr});
-    source_.text = json;
-    root_ = parse_expression(source_, tree_, diagnostics_);
-    if (diagnostics_.has_errors() || !root_ || root_->kind != SyntaxKind::kDict)
-      fail("its header is not a JSON object");
-  }
-
-  std::map<std::string, Tensor> read(std::span<const std::byte> data, const std::shared_ptr<const void>& owner) {
-    std::map<std::string, Tensor> result;
-    for (size_t i = 0; i < root_->children.size(); i += 2) {
-      std::string name = text(*root_->children[i]);
-      if (name == "__metadata__") continue;
-      if (!result.emplace(name, tensor(name, *root_->children[i + 1], data, owner)).second)
-        fail("tensor '{}' stands there twice", name);
-    }
-    return result;
-  }
-
- private:
-  template <class... Args>
-  [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
-    relaxc::fail({}, "{}: {}", path_, fmt::format(format, std::forward<Args>(args)...));
-  }
-
-  std::string text(const Syntax& at) const {
-    std::string error;
-    if (at.kind != SyntaxKind::kString) fail("its header has a {} where a string belongs", at.text);
-    std::string result = unquote(at.text, error);
-    if (!error.empty()) fail("{}", error);
-    return result;
-  }
-  std::vector<int64_t> ints(const Syntax& at) const {
-    if (at.kind != SyntaxKind::kList) fail("its header has something else where a list of numbers belongs");
-    std::vector<int64_t> result;
-    for (const Syntax* item : at.children) {
-      std::optional<int64_t> value = whole_number(item->kind == SyntaxKind::kInt ? item->text : "");
-      if (!value) fail("its header has '{}' where a number belongs", item->text);
-      result.push_back(*value);
-    }
-    return result;
-  }
-
-  Tensor tensor(const std::string& name, const Syntax& at, std::span<const std::byte> data,
-                const std::shared_ptr<const void>& owner) const {
-    std::optional<DType> dtype;
-    std::optional<std::vector<int64_t>> shape, offsets;
-    if (at.kind != SyntaxKind::kDict) fail("tensor '{}' is not a JSON object", name);
-    for (size_t i = 0; i < at.children.size(); i += 2) {
-      std::string key = text(*at.children[i]);
-      const Syntax& value = *at.children[i + 1];
-      if (key == "shape") shape = ints(value);
-      if (key == "data_offsets") offsets = ints(value);
-      if (key != "dtype") continue;
-      std::string given = text(value);
-      auto row = std::ranges::find(kDTypes, given, [](const auto& pair) { return pair.second; });
-      if (row == std::end(kDTypes)) fail("tensor '{}' has dtype {}, which is not supported", name, given);
-      dtype = row->first;
-    }
-    if (!dtype || !shape || !offsets || offsets->size() != 2) fail("tensor '{}' lacks dtype, shape or offsets", name);
-    int64_t bytes = dtype->bytes(), size = static_cast<int64_t>(data.size());
-    for (int64_t dim : *shape) {
-      if (dim < 0 || (dim > 0 && bytes > size / dim)) fail("tensor '{}' is larger than the file", name);
-      bytes *= dim;
-    }
-    int64_t begin = (*offsets)[0], end = (*offsets)[1];
-    if (begin < 0 || end > size || begin > end || end - begin != bytes)
-      fail("tensor '{}' of {} bytes stands at [{}, {}) of {}", name, bytes, begin, end, size);
-    auto* address = const_cast<std::byte*>(data.data() + begin);
-    auto is_truth = [](std::byte value) { return std::to_integer<int>(value) <= 1; };
-    if (*dtype == kBool && !std::all_of(address, address + bytes, is_truth))
-      fail("tensor '{}' has a bool that is neither 0 nor 1", name);
-    if (bytes > 0 && reinterpret_cast<uintptr_t>(address) % static_cast<uintptr_t>(dtype->bytes()) == 0)
-      return Tensor::view(std::move(*shape), *dtype, address, owner);
-    Tensor copy = Tensor::empty(std::move(*shape), *dtype);
-    if (bytes > 0) std::memcpy(copy.raw(), address, static_cast<size_t>(bytes));
-    return copy;
-  }
-
-  std::string path_;
-  Source source_;
-  SyntaxTree tree_;
-  Diagnostics diagnostics_;
-  const Syntax* root_ = nullptr;
+// What the header says of a tensor.
+struct Entry {
+  std::string dtype;
+  std::vector<int64_t> shape, data_offsets;
+  RELAXC_FIELDS(Entry, dtype, shape, data_offsets);
 };
+
+// Returns the tensor of the header's entry, in memory that `file` owns. Errors are CompileErrors at the span.
+Tensor tensor_of(const std::string& name, const Entry& entry, std::span<const std::byte> data,
+                 const std::shared_ptr<const void>& file, const Span& span) {
+  auto row = std::ranges::find(kDTypes, entry.dtype, [](const auto& pair) { return pair.second; });
+  if (row == std::end(kDTypes)) fail(span, "tensor '{}' has dtype {}, which is not supported", name, entry.dtype);
+  DType dtype = row->first;
+  int64_t bytes = dtype.bytes(), size = static_cast<int64_t>(data.size());
+  for (int64_t dim : entry.shape) {
+    if (dim < 0 || (dim > 0 && bytes > size / dim)) fail(span, "tensor '{}' is larger than the file", name);
+    bytes *= dim;
+  }
+  if (entry.data_offsets.size() != 2) fail(span, "tensor '{}' does not have two offsets", name);
+  int64_t begin = entry.data_offsets[0], end = entry.data_offsets[1];
+  if (begin < 0 || end > size || begin > end || end - begin != bytes)
+    fail(span, "tensor '{}' of {} bytes stands at [{}, {}) of {}", name, bytes, begin, end, size);
+  auto* address = const_cast<std::byte*>(data.data() + begin);
+  auto is_truth = [](std::byte value) { return std::to_integer<int>(value) <= 1; };
+  if (dtype == kBool && !std::all_of(address, address + bytes, is_truth))
+    fail(span, "tensor '{}' has a bool that is neither 0 nor 1", name);
+  if (bytes > 0 && reinterpret_cast<uintptr_t>(address) % static_cast<uintptr_t>(dtype.bytes()) == 0)
+    return Tensor::view(entry.shape, dtype, address, file);
+  Tensor copy = Tensor::empty(entry.shape, dtype);
+  if (bytes > 0) std::memcpy(copy.raw(), address, static_cast<size_t>(bytes));
+  return copy;
+}
 
 std::string json_string(std::string_view text) {
   std::string result = "\"";
@@ -137,7 +81,7 @@ void write_safetensors(const std::string& path, const std::vector<std::pair<std:
   for (const auto& [name, tensor] : ordered) {
     auto row = std::ranges::find(kDTypes, tensor.dtype(), [](const auto& pair) { return pair.first; });
     if (row == std::end(kDTypes))
-      fail({}, "{}: a constant of {} has no place in a safetensors file", path, to_string(tensor.dtype()));
+      fail(span_of_file(path), "a constant of {} has no place in a safetensors file", to_string(tensor.dtype()));
     header += fmt::format("{}{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}",
                           header.size() > 1 ? "," : "", json_string(name), row->second, fmt::join(tensor.shape(), ","),
                           position, position + tensor.bytes());
@@ -155,19 +99,28 @@ void write_safetensors(const std::string& path, const std::vector<std::pair<std:
 }
 
 std::map<std::string, Tensor> read_safetensors(const std::string& path) {
+  const Span place = span_of_file(path);
   std::shared_ptr<const vm::MappedFile> file;
   try {
     file = vm::MappedFile::open(path);
   } catch (const RuntimeError& error) {
-    fail({}, "{}", error.what());
+    fail(place, "{}", error.what());
   }
   std::span<const std::byte> bytes = file->bytes();
   uint64_t length = 0;
   std::memcpy(&length, bytes.data(), std::min<size_t>(bytes.size(), 8));
   if (bytes.size() < 8 || length > kLongestHeader || length > bytes.size() - 8)
-    fail({}, "{}: not a safetensors file, or a truncated one", path);
+    fail(place, "not a safetensors file, or a truncated one");
+  // This subset of JSON is also Python.
   std::string_view json(reinterpret_cast<const char*>(bytes.data()) + 8, length);
-  return HeaderReader(path, json).read(bytes.subspan(8 + length), file);
+  std::map<std::string, Tensor> result;
+  for (const auto& [name, entry] : read_dictionary({place.origin, json})) {
+    if (name == "__metadata__") continue;
+    if (!entry.as<Attrs>()) fail(place, "tensor '{}' is not a JSON object", name);
+    Entry stated = read_attrs<Entry>(*entry.as<Attrs>(), place);
+    result.emplace(name, tensor_of(name, stated, bytes.subspan(8 + length), file, place));
+  }
+  return result;
 }
 
 }  // namespace relaxc::text

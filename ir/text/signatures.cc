@@ -1,13 +1,51 @@
-// The forms of I, T and R: the arguments that they take, so that a surplus argument or an unknown keyword is an error
-// at its place, and which function reads them. Calls of operators and builtins have separate tables (ops/,
-// ir/intrinsics.cc).
+// The forms of I, T and R: their other spellings, the arguments that they take, so that a surplus argument or an
+// unknown keyword is an error at its place, and which function reads them. Calls of operators and builtins have
+// separate tables (ops/, ir/intrinsics.cc).
 #include <algorithm>
 
+#include "ir/kinds.h"
 #include "ir/text/parsing.h"
 
 namespace relaxc::text {
 
 namespace {
+
+// Spellings of later and earlier versions, by the name after the prefix is resolved.
+const std::unordered_map<std::string_view, std::string_view> kAliases = {
+    {"R.Any", "R.Object"},
+    {"R.const_value", "R.const"},
+    {"R.ShapeExpr", "R.shape"},
+    {"R.dist.call_tir", "R.call_tir"},
+    {"R.vdevice", "I.vdevice"},
+    {"T.Max", "T.max"},
+    {"T.Min", "T.min"},
+    {"T.axis.R", "T.axis.reduce"},
+    {"T.axis.S", "T.axis.spatial"},
+    {"T.block_alloc_buffer", "T.sblock_alloc_buffer"},
+    {"T.broadcast", "T.Broadcast"},
+    {"T.buffer_decl", "T.decl_buffer"},
+    {"T.div", "T.Div"},
+    {"T.floordiv", "T.FloorDiv"},
+    {"T.floormod", "T.FloorMod"},
+    {"T.fmod", "T.Mod"},
+    {"T.indexdiv", "T.FloorDiv"},
+    {"T.indexmod", "T.FloorMod"},
+    {"T.power", "T.pow"},
+    {"T.let", "T.Let"},
+    {"T.ramp", "T.Ramp"},
+    {"T.sblock", "T.block"},
+    {"T.sblock_attr", "T.block_attr"},
+    {"T.LetExpr", "T.Let"},
+    {"T.call_tvm_packed", "T.call_packed"},
+    {"T.select", "T.Select"},
+    {"T.tvm_call_cpacked", "T.call_cpacked"},
+    {"T.truncdiv", "T.Div"},
+    {"T.truncmod", "T.Mod"},
+    {"T.tvm_call_packed", "T.call_packed"},
+    {"T.unrolled", "T.unroll"}};
+constexpr std::pair<std::string_view, std::string_view> kKeywordAliases[] = {
+    {"gvar", "func"},      {"out_ty", "out_sinfo"},   {"sinfo", "struct_info"},
+    {"ty", "struct_info"}, {"ty_args", "sinfo_args"}, {"type_args", "sinfo_args"}};
 
 // Names of the positional arguments, in order; names after `|` are keywords only. `*` allows any number of further
 // arguments, or (after `|`) keywords that are not close to a known name; the reader of such a form checks them.
@@ -29,6 +67,17 @@ std::vector<std::string_view> words_of(std::string_view text) {
 }
 
 }  // namespace
+
+std::string canonical_form(std::string path) {
+  auto alias = kAliases.find(path);
+  return alias == kAliases.end() ? path : std::string(alias->second);
+}
+std::string_view canonical_keyword(std::string_view name) {
+  for (const auto& [other, canonical] : kKeywordAliases) {
+    if (name == other) return canonical;
+  }
+  return name;
+}
 
 // Forms with the same arguments and reader share a row. The reader is that of a value; other forms have none.
 struct Parser::FormRow {
@@ -141,11 +190,18 @@ const std::unordered_map<std::string_view, Parser::FormEntry>& Parser::forms() {
   return entries;
 }
 
-std::vector<std::string_view> Parser::form_names() {
-  std::vector<std::string_view> result;
-  for (const auto& [name, entry] : forms()) result.push_back(name);
-  std::ranges::sort(result);  // the hash has no say in the hints
-  return result;
+std::string Parser::near_form(std::string_view path) const {
+  std::vector<std::string> known = {"T.bool", "T.call_intrin", "T.float32", "T.int32", "T.int64"};
+  for (const auto& [name, entry] : forms()) known.emplace_back(name);
+  for (const auto& [name, canonical] : kAliases) known.emplace_back(name);
+  for (const ForKindRow& kind : kForKinds) known.push_back(fmt::format("T.{}", kind.name));
+  for (const Intrinsic& intrinsic : intrinsics()) known.push_back("T" + std::string(intrinsic.name).substr(3));
+  for (const Builtin& builtin : builtins()) known.push_back(fmt::format("T.{}", spelling(builtin)));
+  for (const BinaryOpInfo& operation : binary_ops()) known.push_back(fmt::format("T.{}", operation.name));
+  for (const OpRow& row : ops_.rows()) known.push_back("R" + row.name.substr(5));
+  std::erase_if(known, [&](const std::string& name) { return name.substr(0, 2) != path.substr(0, 2); });
+  std::ranges::sort(known);  // the order of a hash table has no say in the hints
+  return nearest(path, known);
 }
 
 void Parser::check_signature(const std::string& path, const Syntax& call) {
@@ -164,7 +220,7 @@ bool Parser::fits_signature(const std::string& path, const Syntax& call) {
     if (named == row.names.end()) {
       std::string near = nearest(keyword.name, {row.names.begin(), row.names.end()});
       if (row.any_keyword && near.empty()) continue;
-      report_with_hint(keyword, near, "unknown argument '{}' of {}", keyword.name, path);
+      report({keyword, near}, "unknown argument '{}' of {}", keyword.name, path);
       right = false;
     }
     if (static_cast<size_t>(named - row.names.begin()) < std::min(given, count))
@@ -185,7 +241,7 @@ void Parser::check_keywords(const Syntax& call, const std::vector<std::string>& 
   bool sound = true;
   for (const Keyword& keyword : call.keywords) {
     if (std::ranges::find(known, canonical_keyword(keyword.name)) != known.end()) continue;
-    report_with_hint(keyword, nearest(keyword.name, known), "unknown argument '{}'", keyword.name);
+    report({keyword, nearest(keyword.name, known)}, "unknown argument '{}'", keyword.name);
     sound = false;
   }
   if (!sound) throw Failed();

@@ -1,10 +1,10 @@
 // Reads statements of the Python subset that TVMScript uses, and recovers after an error.
+#include "ir/text/syntax.h"
 #include "ir/text/names.h"
-#include "ir/text/syntax_parser.h"
 
 namespace relaxc::text {
 
-bool SyntaxParser::next_definition(SyntaxTree& tree, Lines& out) {
+bool SyntaxReader::next(SyntaxTree& tree, Lines& out) {
   tree_ = &tree;
   // Tokens that were read are dropped, except for the last one, at which an underline may end.
   if (next_ > 1) {
@@ -22,20 +22,19 @@ bool SyntaxParser::next_definition(SyntaxTree& tree, Lines& out) {
   return true;
 }
 
-const Syntax* SyntaxParser::single_expression(SyntaxTree& tree) {
+const Syntax* SyntaxReader::expression(SyntaxTree& tree) {
   tree_ = &tree;
   try {
     while (accept(TokenKind::kIndent)) continue;
     const Syntax* result = expression();
-    if (!at(TokenKind::kNewline) && !at(TokenKind::kEnd))
-      fail(peek(), "expected the end of the expression, got {}", describe(peek()));
+    expect_line_end("the expression");
     return result;
   } catch (const SyntaxError&) {
     return nullptr;
   }
 }
 
-std::string SyntaxParser::describe(const Token& token) {
+std::string SyntaxReader::describe(const Token& token) {
   if (token.kind == TokenKind::kNewline) return "the end of the line";
   if (token.kind == TokenKind::kIndent) return "an indented line";
   if (token.kind == TokenKind::kDedent) return "the end of the block";
@@ -43,7 +42,7 @@ std::string SyntaxParser::describe(const Token& token) {
   return fmt::format("'{}'", token.text.substr(0, std::min<size_t>(token.text.find('\n'), 40)));
 }
 
-void SyntaxParser::report(Token at, const std::string& message) {
+void SyntaxReader::report(Token at, const std::string& message) {
   if (lexer_.broken(at.line)) return;
   // The line ends at its last token, since comments may follow.
   const Token* before = next_ > 0 ? &tokens_[next_ - 1] : nullptr;
@@ -52,7 +51,7 @@ void SyntaxParser::report(Token at, const std::string& message) {
 }
 
 // Appends one statement, or several on one line; after an error, one of kind kBroken.
-void SyntaxParser::statement(Lines& out) {
+void SyntaxReader::statement(Lines& out) {
   size_t start = next_, before = out.size();
   try {
     statement_or_throw(out);
@@ -63,7 +62,7 @@ void SyntaxParser::statement(Lines& out) {
 }
 
 // Goes on after the line. The block below it is read, so that its errors are reported and its names known.
-void SyntaxParser::recover(size_t start, Lines& out) {
+void SyntaxReader::recover(size_t start, Lines& out) {
   if (next_ == start) ++next_;
   const Token first = tokens_[start];
   Line& line = add_line(out, LineKind::kBroken, first);
@@ -78,12 +77,12 @@ void SyntaxParser::recover(size_t start, Lines& out) {
   }
 }
 
-void SyntaxParser::skip_line() {
+void SyntaxReader::skip_line() {
   while (peek().kind < TokenKind::kNewline) ++next_;
   accept(TokenKind::kNewline);
 }
 
-void SyntaxParser::broken_block(Lines& out) {
+void SyntaxReader::broken_block(Lines& out) {
   if (!accept(TokenKind::kIndent)) return;
   bool readable = statement_depth_ < kDeepestBlock;
   ++statement_depth_;
@@ -100,7 +99,7 @@ void SyntaxParser::broken_block(Lines& out) {
 
 // Returns the names at the beginnings of lines, and after `for`, `as` and `def`, where they are defined; `y R.exp(x)`
 // lacks a '='.
-std::vector<std::string_view> SyntaxParser::names_assigned(size_t from, size_t to) const {
+std::vector<std::string_view> SyntaxReader::names_assigned(size_t from, size_t to) const {
   std::vector<std::string_view> names;
   bool target = true;
   for (size_t i = from; i < to; ++i) {
@@ -120,7 +119,7 @@ std::vector<std::string_view> SyntaxParser::names_assigned(size_t from, size_t t
   return names;
 }
 
-void SyntaxParser::statement_or_throw(Lines& out) {
+void SyntaxReader::statement_or_throw(Lines& out) {
   bool outermost = at_definition_ && !in_class_;
   at_definition_ = false;
   if (accept(TokenKind::kIndent)) {
@@ -140,13 +139,12 @@ void SyntaxParser::statement_or_throw(Lines& out) {
   if (first.is("if")) return if_statement(out);
   if (first.is("with")) return with_statement(out);
   if (first.is("elif") || first.is("else")) fail(first, "'{}' without an 'if' before it", first.text);
-  for (std::string_view word : {"try", "async", "del", "global", "nonlocal", "raise", "yield"}) {
+  for (std::string_view word : {"try", "async", "del", "global", "nonlocal", "raise", "yield"})
     if (first.is(word)) fail(first, "'{}' has no meaning in a module", word);
-  }
   simple_statements(out);
 }
 
-Line& SyntaxParser::add_line(Lines& out, LineKind kind, const Token& at) {
+Line& SyntaxReader::add_line(Lines& out, LineKind kind, const Token& at) {
   Line& line = tree_->line();
   static_cast<Place&>(line) = at.place();
   line.kind = kind;
@@ -154,19 +152,18 @@ Line& SyntaxParser::add_line(Lines& out, LineKind kind, const Token& at) {
   return line;
 }
 
-void SyntaxParser::simple_statements(Lines& out) {
+void SyntaxReader::simple_statements(Lines& out) {
   const uint32_t line = peek().line;
   do {
     simple_statement(out);
   } while (accept(";") && !at(TokenKind::kNewline));
-  if (!at(TokenKind::kNewline) && !at(TokenKind::kEnd))
-    fail(peek(), "expected the end of the statement, got {}", describe(peek()));
+  expect_line_end("the statement");
   // Tokens with errors have no meaning.
   if (lexer_.broken(line)) throw SyntaxError();
   accept(TokenKind::kNewline);
 }
 
-void SyntaxParser::simple_statement(Lines& out) {
+void SyntaxReader::simple_statement(Lines& out) {
   Token first = peek();
   if (first.is("import") || first.is("from")) return import(out);
   constexpr std::pair<std::string_view, LineKind> kWords[] = {{"pass", LineKind::kPass},
@@ -204,7 +201,7 @@ void SyntaxParser::simple_statement(Lines& out) {
   line.value = head;
 }
 
-void SyntaxParser::import(Lines& out) {
+void SyntaxReader::import(Lines& out) {
   Line& line = add_line(out, LineKind::kImport, peek());
   auto dotted = [&] {
     std::string path;
@@ -225,7 +222,7 @@ void SyntaxParser::import(Lines& out) {
   } while (accept(","));
 }
 
-void SyntaxParser::block(Lines& out, const Token& head, std::string_view what) {
+void SyntaxReader::block(Lines& out, const Token& head, std::string_view what) {
   if (at(TokenKind::kNewline) && peek(1).kind == TokenKind::kIndent) {
     report(peek(), fmt::format("expected ':' after the head of the {}, got the end of the line", what));
   } else {
@@ -239,56 +236,46 @@ void SyntaxParser::block(Lines& out, const Token& head, std::string_view what) {
   accept(TokenKind::kDedent);
 }
 
-void SyntaxParser::decorated(Lines& out, bool outermost) {
+void SyntaxReader::decorated(Lines& out, bool outermost) {
   std::vector<const Syntax*> decorators;
   while (accept("@")) {
     decorators.push_back(expression());
-    if (!accept(TokenKind::kNewline)) fail(peek(), "expected the end of the line, got {}", describe(peek()));
+    expect_line_end("the line");
+    accept(TokenKind::kNewline);
   }
   if (peek().is("def")) return function(out, std::move(decorators));
   if (peek().is("class")) return class_definition(out, std::move(decorators), outermost);
   fail(peek(), "expected 'def' or 'class' after a decorator, got {}", describe(peek()));
 }
 
-void SyntaxParser::function(Lines& out, std::vector<const Syntax*> decorators) {
+void SyntaxReader::function(Lines& out, std::vector<const Syntax*> decorators) {
   Token head = take();
   if (is_keyword(peek().text)) fail(peek(), "expected the function's name, got {}", describe(peek()));
   Token name = expect_name("the function's name");
   Line& line = add_line(out, LineKind::kFunction, name);
   line.text = name.text;
   line.decorators = std::move(decorators);
-  if (accept("[")) {
-    while (!peek().is("]")) {
+  if (accept("["))
+    read_until("]", "the type parameters", [&] {
       line.type_params.push_back(expect_name("a name").text);
       if (accept(":")) expression();
-      if (!accept(",")) break;
-    }
-    expect("]", "after the names");
-  }
+    });
   expect("(", "after the function's name");
-  while (!peek().is(")")) {
+  read_until(")", "the parameters", [&] {
     Token param = expect_name("a parameter");
     line.params.push_back({param.place(), param.text, accept(":") ? expression() : nullptr});
     if (peek().is("=")) fail(peek(), "parameters have no defaults");
-    if (!accept(",")) break;
-  }
-  expect(")", "after the parameters");
+  });
   if (accept("->")) line.annotation = expression();
   block(line.body, head, "function");
 }
 
-void SyntaxParser::class_definition(Lines& out, std::vector<const Syntax*> decorators, bool outermost) {
+void SyntaxReader::class_definition(Lines& out, std::vector<const Syntax*> decorators, bool outermost) {
   Token head = take(), name = take();
   Line& line = add_line(out, LineKind::kClass, name);
   line.text = name.text;
   line.decorators = std::move(decorators);
-  if (accept("(")) {
-    while (!peek().is(")")) {
-      expression();
-      if (!accept(",")) break;
-    }
-    expect(")", "after the base classes");
-  }
+  if (accept("(")) read_until(")", "the base classes", [&] { expression(); });
   if (outermost) class_name_ = line.text;
   bool body_follows =
       outermost && peek().is(":") && peek(1).kind == TokenKind::kNewline && peek(2).kind == TokenKind::kIndent;
@@ -297,24 +284,24 @@ void SyntaxParser::class_definition(Lines& out, std::vector<const Syntax*> decor
   in_class_ = true;
 }
 
-void SyntaxParser::for_loop(Lines& out) {
+void SyntaxReader::for_loop(Lines& out) {
   Token head = take();
   Line& line = add_line(out, LineKind::kFor, head);
-  line.target = bare_tuple(&SyntaxParser::target);
+  line.target = bare_tuple(&SyntaxReader::target);
   expect("in", "after the loop variables");
   line.value = expression_list();
   block(line.body, head, "loop");
   if (peek().is("else")) fail(peek(), "loops have no 'else'");
 }
 
-void SyntaxParser::while_loop(Lines& out) {
+void SyntaxReader::while_loop(Lines& out) {
   Token head = take();
   Line& line = add_line(out, LineKind::kWhile, head);
   line.value = expression();
   block(line.body, head, "loop");
 }
 
-void SyntaxParser::if_statement(Lines& out) {
+void SyntaxReader::if_statement(Lines& out) {
   Token head = take();
   Line& line = add_line(out, LineKind::kIf, head);
   line.value = expression();
@@ -327,7 +314,7 @@ void SyntaxParser::if_statement(Lines& out) {
   if (accept("else")) block(line.otherwise, otherwise, "branch");
 }
 
-void SyntaxParser::with_statement(Lines& out) {
+void SyntaxReader::with_statement(Lines& out) {
   Token head = take();
   Line& line = add_line(out, LineKind::kWith, head);
   do {
@@ -335,16 +322,6 @@ void SyntaxParser::with_statement(Lines& out) {
     line.items.emplace_back(value, accept("as") ? target() : nullptr);
   } while (accept(","));
   block(line.body, head, "with statement");
-}
-
-SyntaxReader::SyntaxReader(const Source& source, Diagnostics& diagnostics)
-    : parser_(std::make_unique<SyntaxParser>(source, diagnostics)) {}
-SyntaxReader::~SyntaxReader() = default;
-bool SyntaxReader::next(SyntaxTree& tree, Lines& lines) { return parser_->next_definition(tree, lines); }
-bool SyntaxReader::in_class() const { return parser_->in_class(); }
-
-const Syntax* parse_expression(const Source& source, SyntaxTree& tree, Diagnostics& diagnostics) {
-  return SyntaxParser(source, diagnostics).single_expression(tree);
 }
 
 }  // namespace relaxc::text

@@ -1,6 +1,6 @@
 // Reads expressions of the Python subset that TVMScript uses, by precedence.
 #include "ir/text/names.h"
-#include "ir/text/syntax_parser.h"
+#include "ir/text/syntax.h"
 
 namespace relaxc::text {
 
@@ -16,7 +16,7 @@ Precedence precedence(std::string_view op) {
   return row == std::end(kLevels) ? kLowest : row->second;
 }
 
-Syntax& SyntaxParser::node(const Place& begin, SyntaxKind kind, std::string_view text) {
+Syntax& SyntaxReader::node(const Place& begin, SyntaxKind kind, std::string_view text) {
   Syntax& result = tree_->node();
   static_cast<Place&>(result) = begin;
   result.kind = kind;
@@ -24,7 +24,7 @@ Syntax& SyntaxParser::node(const Place& begin, SyntaxKind kind, std::string_view
   return result;
 }
 
-void SyntaxParser::adopt(Syntax& parent, const Syntax* child) {
+void SyntaxReader::adopt(Syntax& parent, const Syntax* child) {
   if (child) {
     parent.depth = std::max(parent.depth, child->depth + 1);
     if (parent.depth > kDeepestExpression)
@@ -34,28 +34,28 @@ void SyntaxParser::adopt(Syntax& parent, const Syntax* child) {
 }
 
 // Extends the underline to the end of the last token, when that is on the same line.
-const Syntax* SyntaxParser::close(Syntax& parent) {
+const Syntax* SyntaxReader::close(Syntax& parent) {
   const Token& last = tokens_[next_ - 1];
   if (last.line == parent.line && last.text.find('\n') == std::string_view::npos)
     parent.length = last.end_column() - parent.column;
   return &parent;
 }
 
-const Syntax* SyntaxParser::joined(const Place& begin, SyntaxKind kind, std::string_view text,
+const Syntax* SyntaxReader::joined(const Place& begin, SyntaxKind kind, std::string_view text,
                                    std::initializer_list<const Syntax*> children) {
   Syntax& result = node(begin, kind, text);
   for (const Syntax* child : children) adopt(result, child);
   return close(result);
 }
 
-bool SyntaxParser::starts_expression() {
+bool SyntaxReader::starts_expression() {
   Token token = peek();
   if (token.kind == TokenKind::kName) return !is_keyword(token.text) || token.text == "not" || token.text == "lambda";
   if (token.kind != TokenKind::kOperator) return token.kind <= TokenKind::kString;
   return token.is("...") || (token.text.size() == 1 && std::string_view("([{-+~*").find(token.text) != token.text.npos);
 }
 
-const Syntax* SyntaxParser::bare_tuple(const Syntax* (SyntaxParser::*item)()) {
+const Syntax* SyntaxReader::bare_tuple(const Syntax* (SyntaxReader::*item)()) {
   const Syntax* first = (this->*item)();
   if (!peek().is(",")) return first;
   Syntax& result = node(*first, SyntaxKind::kTuple);
@@ -65,17 +65,17 @@ const Syntax* SyntaxParser::bare_tuple(const Syntax* (SyntaxParser::*item)()) {
 }
 
 // Reads a target of a loop or an assignment. It has no operators, so that `in` is not read as one.
-const Syntax* SyntaxParser::target() {
+const Syntax* SyntaxReader::target() {
   Token star = peek();
   return accept("*") ? joined(star.place(), SyntaxKind::kStarred, {}, {postfix()}) : postfix();
 }
 
-const Syntax* SyntaxParser::starred_or_expression() {
+const Syntax* SyntaxReader::starred_or_expression() {
   Token star = peek();
   return accept("*") ? joined(star.place(), SyntaxKind::kStarred, {}, {expression()}) : expression();
 }
 
-const Syntax* SyntaxParser::expression() {
+const Syntax* SyntaxReader::expression() {
   Nesting nesting(*this);
   if (peek().is("lambda")) return lambda();
   const Syntax* value = bool_chain("or");
@@ -85,26 +85,22 @@ const Syntax* SyntaxParser::expression() {
   return joined(*value, SyntaxKind::kConditional, {}, {value, condition, expression()});
 }
 
-const Syntax* SyntaxParser::lambda() {
+const Syntax* SyntaxReader::lambda() {
   Syntax& result = node(take().place(), SyntaxKind::kLambda);
-  while (!peek().is(":")) {
-    adopt(result, target());
-    if (!peek().is(":")) expect(",", "between the parameters of a lambda");
-  }
-  ++next_;
+  read_until(":", "the parameters of a lambda", [&] { adopt(result, target()); });
   adopt(result, expression());
   return close(result);
 }
 
 // Reads `a or b or c`, or `a and b and c`.
-const Syntax* SyntaxParser::bool_chain(std::string_view op) {
+const Syntax* SyntaxReader::bool_chain(std::string_view op) {
   auto operand = [&] { return op == "or" ? bool_chain("and") : not_expression(); };
   const Syntax* left = operand();
   while (accept(op)) left = joined(*left, SyntaxKind::kBool, op, {left, operand()});
   return left;
 }
 
-const Syntax* SyntaxParser::not_expression() {
+const Syntax* SyntaxReader::not_expression() {
   Token first = peek();
   if (!first.is("not")) return comparison();
   Nesting nesting(*this);
@@ -113,7 +109,7 @@ const Syntax* SyntaxParser::not_expression() {
 }
 
 // Reads comparisons: a < b < c means a < b and b < c.
-const Syntax* SyntaxParser::comparison() {
+const Syntax* SyntaxReader::comparison() {
   const Syntax* left = binary(kBitOrLevel);
   const Syntax* chain = nullptr;
   while (true) {
@@ -129,7 +125,7 @@ const Syntax* SyntaxParser::comparison() {
 }
 
 // Reads left-associative operators of at least this precedence, by precedence climbing.
-const Syntax* SyntaxParser::binary(int least) {
+const Syntax* SyntaxReader::binary(int least) {
   const Syntax* left = unary();
   for (int level; (level = precedence(peek().text)) >= least;) {
     std::string_view op = take().text;
@@ -138,7 +134,7 @@ const Syntax* SyntaxParser::binary(int least) {
   return left;
 }
 
-const Syntax* SyntaxParser::unary() {
+const Syntax* SyntaxReader::unary() {
   Token op = peek();
   if (op.is("-") || op.is("+") || op.is("~")) {
     Nesting nesting(*this);
@@ -152,7 +148,7 @@ const Syntax* SyntaxParser::unary() {
   return joined(*base, SyntaxKind::kBinary, "**", {base, unary()});
 }
 
-const Syntax* SyntaxParser::postfix() {
+const Syntax* SyntaxReader::postfix() {
   const Syntax* base = atom();
   while (true) {
     if (accept(".")) {
@@ -169,7 +165,7 @@ const Syntax* SyntaxParser::postfix() {
 }
 
 // Reads the arguments after the '('.
-const Syntax* SyntaxParser::call(const Syntax* callee) {
+const Syntax* SyntaxReader::call(const Syntax* callee) {
   Syntax& result = node(*callee, SyntaxKind::kCall);
   adopt(result, callee);
   read_until(")", "a call", [&] {
@@ -192,7 +188,7 @@ const Syntax* SyntaxParser::call(const Syntax* callee) {
 }
 
 // Reads the indices after the '['. There is at least one, as in Python; code that reads a subscript relies on it.
-const Syntax* SyntaxParser::subscript(const Syntax* object) {
+const Syntax* SyntaxReader::subscript(const Syntax* object) {
   Syntax& result = node(*object, SyntaxKind::kSubscript);
   adopt(result, object);
   if (peek().is("]"))
@@ -201,7 +197,7 @@ const Syntax* SyntaxParser::subscript(const Syntax* object) {
   return close(result);
 }
 
-const Syntax* SyntaxParser::slice() {
+const Syntax* SyntaxReader::slice() {
   Token first = peek();
   const Syntax* start = first.is(":") ? nullptr : starred_or_expression();
   if (!accept(":")) return start;
@@ -213,7 +209,7 @@ const Syntax* SyntaxParser::slice() {
   return joined(begin, SyntaxKind::kSlice, {}, {start, stop, step});
 }
 
-const Syntax* SyntaxParser::atom() {
+const Syntax* SyntaxReader::atom() {
   Token token = peek();
   auto leaf = [&](SyntaxKind kind) { return &node(take().place(), kind, token.text); };
   if (token.is("(")) return parenthesized();
@@ -235,7 +231,7 @@ const Syntax* SyntaxParser::atom() {
   return leaf(constant ? SyntaxKind::kConstant : SyntaxKind::kName);
 }
 
-const Syntax* SyntaxParser::parenthesized() {
+const Syntax* SyntaxReader::parenthesized() {
   Token open = take();
   if (accept(")")) return close(node(open.place(), SyntaxKind::kTuple));
   const Syntax* first = starred_or_expression();
@@ -248,7 +244,7 @@ const Syntax* SyntaxParser::parenthesized() {
   return close(result);
 }
 
-const Syntax* SyntaxParser::list() {
+const Syntax* SyntaxReader::list() {
   Syntax& result = node(take().place(), SyntaxKind::kList);
   read_until("]", "a list", [&] {
     adopt(result, starred_or_expression());
@@ -257,7 +253,7 @@ const Syntax* SyntaxParser::list() {
   return close(result);
 }
 
-const Syntax* SyntaxParser::dictionary() {
+const Syntax* SyntaxReader::dictionary() {
   Syntax& result = node(take().place(), SyntaxKind::kDict);
   read_until("}", "a dictionary", [&] {
     adopt(result, expression());

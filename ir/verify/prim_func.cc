@@ -2,6 +2,7 @@
 
 #include "ir/arith.h"
 #include "ir/intrinsics.h"
+#include "ir/op_names.h"
 #include "ir/regions.h"
 #include "ir/verify/internal.h"
 
@@ -36,7 +37,7 @@ class ProgramVerifier : ScopedVerifier {
   void buffer_dims(const Buffer& buffer) {
     const BufferType& type = buffer_type(buffer);
     for (const Expr& dim : type.shape) integer(dim, "a dim", buffer.span());
-    for (const Expr& stride : type.strides) integer(stride, "a dim", buffer.span());
+    for (const Expr& stride : type.strides) integer(stride, "a stride", buffer.span());
     if (type.elem_offset) integer(*type.elem_offset, "a dim", buffer.span());
     if (type.data) {
       expr(*type.data);
@@ -77,9 +78,9 @@ class ProgramVerifier : ScopedVerifier {
       error(place_of(buffer->name, span ? span : place_), "buffer '{}' is not defined here [T1]", buffer->name);
     }
   }
-  // Returns the lanes of an access; 1 after an error.
-  int indices(const Buffer& buffer, const std::vector<Expr>& indices, const std::optional<Expr>& predicate,
-              const Span& span) {
+  // Returns the dtype of an access; nullopt when there is no buffer.
+  std::optional<DType> access(const Buffer& buffer, const std::vector<Expr>& indices,
+                              const std::optional<Expr>& predicate, const Span& span) {
     buffer_use(buffer, span);
     int lanes = 1;
     const BufferType* type = buffer.type().as<BufferType>();
@@ -95,7 +96,7 @@ class ProgramVerifier : ScopedVerifier {
       if (prim(*predicate) && prim(*predicate)->dtype.lanes != lanes)
         error(span, "the predicate has {} lanes, the access {} [T12]", prim(*predicate)->dtype.lanes, lanes);
     }
-    return lanes;
+    return type ? std::optional(type->dtype.with_lanes(type->dtype.lanes * lanes)) : std::nullopt;
   }
 
   void expr(const Expr& e) {
@@ -106,11 +107,9 @@ class ProgramVerifier : ScopedVerifier {
       return;
     }
     if (const BufferLoad* load = e.as<BufferLoad>()) {
-      int lanes = indices(load->buffer, load->indices, load->predicate, e.span());
-      const BufferType* type = load->buffer.type().as<BufferType>();
-      if (type && prim(e) && prim(e)->dtype != type->dtype.with_lanes(type->dtype.lanes * lanes))
-        error(e.span(), "the load gives {}, expected {} [T12]", to_string(prim(e)->dtype),
-              to_string(type->dtype.with_lanes(type->dtype.lanes * lanes)));
+      auto wanted = access(load->buffer, load->indices, load->predicate, e.span());
+      if (wanted && prim(e) && prim(e)->dtype != *wanted)
+        error(e.span(), "the load gives {}, expected {} [T12]", to_string(prim(e)->dtype), to_string(*wanted));
       return;
     }
     if (const Lambda* lambda = e.as<Lambda>()) {
@@ -140,9 +139,9 @@ class ProgramVerifier : ScopedVerifier {
     if (count < least || (most >= 0 && count > most))
       error(e.span(), "{} got {} arguments, expected {} [T17]", op_name(e), count,
             most < 0 ? fmt::format("at least {}", least) : fmt::format("{}", least));
-    bool leaves = op_name(e) == ops::kBreakLoop || op_name(e) == ops::kContinueLoop;
-    if (leaves && !in_loop_)
-      error(e.span(), "{} stands in no serial loop [T18]", op_name(e) == ops::kBreakLoop ? "break" : "continue");
+    bool breaks = op_name(e) == ops::kBreakLoop, continues = op_name(e) == ops::kContinueLoop;
+    if ((breaks || continues) && !in_loop_)
+      error(e.span(), "{} does not stand in a serial loop [T18]", breaks ? "break" : "continue");
   }
 
   void lanes(const Expr& e) {
@@ -217,13 +216,10 @@ class ProgramVerifier : ScopedVerifier {
 
   void buffer_store(const Stmt& s, const BufferStore& node) {
     expr(node.value);
-    int lanes = indices(node.buffer, node.indices, node.predicate, s.span());
-    const BufferType* type = node.buffer.type().as<BufferType>();
-    if (!type || !prim(node.value)) return;
-    DType wanted = type->dtype.with_lanes(type->dtype.lanes * lanes);
-    if (prim(node.value)->dtype != wanted)
+    auto wanted = access(node.buffer, node.indices, node.predicate, s.span());
+    if (wanted && prim(node.value) && prim(node.value)->dtype != *wanted)
       error(s.span(), "{} stored to '{}', expected {} [T6]", to_string(prim(node.value)->dtype), node.buffer->name,
-            to_string(wanted));
+            to_string(*wanted));
   }
 
   void for_loop(const Stmt& s, const For& node) {
@@ -312,8 +308,7 @@ class ProgramVerifier : ScopedVerifier {
       });
       scoped(*node.init);
     }
-    bool is_root = node.iter_vars.empty() && node.name == "root";
-    if (!is_root) {
+    if (!is_root(node)) {
       undeclared_buffers(s, node);
       undeclared_elements(s, node);
     }
@@ -330,16 +325,15 @@ class ProgramVerifier : ScopedVerifier {
              std::ranges::any_of(node.match_buffers, is, &MatchBuffer::buffer) ||
              std::ranges::any_of(node.alloc_buffers, is);
     };
-    for (const BufferRegion& r : found.reads) {
-      if (!covered(node.reads, r.buffer))
-        warning(place_of_access<BufferLoad>(s, node, r.buffer), "block '{}' reads '{}' without saying so [T11]",
-                node.name, r.buffer->name);
-    }
-    for (const BufferRegion& r : found.writes) {
-      if (!covered(node.writes, r.buffer))
-        warning(place_of_access<BufferStore>(s, node, r.buffer), "block '{}' writes '{}' without saying so [T11]",
-                node.name, r.buffer->name);
-    }
+    auto check = [&](const auto& accessed, const auto& declared, auto place_of_access, std::string_view does) {
+      for (const BufferRegion& r : accessed) {
+        if (covered(declared, r.buffer)) continue;
+        warning(place_of_access(s, node, r.buffer), "block '{}' {} '{}' without saying so [T11]", node.name, does,
+                r.buffer->name);
+      }
+    };
+    check(found.reads, node.reads, place_of_access<BufferLoad>, "reads");
+    check(found.writes, node.writes, place_of_access<BufferStore>, "writes");
   }
 
   // Returns the place of the access, or of the block where a call accesses the buffer.

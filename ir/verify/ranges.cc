@@ -8,6 +8,7 @@
 
 #include "ir/arith.h"
 #include "ir/fields.h"
+#include "ir/op_names.h"
 #include "ir/regions.h"
 #include "ir/text/printer.h"
 #include "ir/verify/internal.h"
@@ -18,23 +19,21 @@ namespace {
 
 constexpr int64_t kMostIterations = 256;  // of loops of which all are tried
 
-bool holds(const NodeRef& node, bool (*is)(const NodeRef&)) {
-  bool found = false;
-  walk_nodes(node, [&](const NodeRef& inner) { return !(found = found || is(inner)); });
-  return found;
-}
-// Returns whether the node is a load, call or let. A value that holds one is not treated as a function of the loops.
-bool is_opaque(const NodeRef& node) { return node.is<BufferLoad>() || node.is<Call>() || node.is<Let>(); }
+// Returns whether the value loads, calls or lets. It is then not treated as a function of the loops.
+bool is_opaque(const Expr& value) { return holds<BufferLoad, Call, Let>(value); }
 bool leaves_loop(const NodeRef& node) {
   if (!node.is<Call>()) return false;
   const std::string& name = op_name(cast_handle<Expr>(node));
-  return name == ops::kBreakLoop || name == ops::kContinueLoop || name == ops::kReturn;
+  return name == ops::kBreakLoop || name == ops::kContinueLoop || name == ops::kRet;
 }
 
 class RangeVerifier {
  public:
   RangeVerifier(const PrimFuncRef& function, Ranges wanted, Diagnostics& diagnostics)
-      : wanted_(wanted), diagnostics_(diagnostics), place_(function.span()), open_(holds(function->body, leaves_loop)) {
+      : wanted_(wanted),
+        diagnostics_(diagnostics),
+        place_(function.span()),
+        open_(any_node(function->body, leaves_loop)) {
     for (const VarRef& param : function->params) dims(param);
     stmt(function->body);
   }
@@ -120,7 +119,7 @@ class RangeVerifier {
 
   void define(const VarRef& var, const Expr& value) {
     const PrimType* type = value.type().as<PrimType>();
-    if (type && type->dtype.is_integral() && !holds(value, is_opaque))
+    if (type && type->dtype.is_integral() && !is_opaque(value))
       values_.insert_or_assign(var.get(), substitute(value, values_));
   }
 
@@ -196,7 +195,7 @@ class RangeVerifier {
     Expr begin = as_int64(range.min), end = begin + as_int64(range.extent), at = as_int64(value);
     if (facts_.can_prove(begin <= at) && facts_.can_prove(at < end)) return std::nullopt;
     at = substitute(at, values_);
-    if (holds(at, is_opaque)) return std::nullopt;
+    if (is_opaque(at)) return std::nullopt;
     for (const Iteration& iteration : iterations(at)) {
       VarMap point;
       for (size_t l = 0; l < loops_.size(); ++l) point.emplace(loops_[l].var.get(), iteration[l]);

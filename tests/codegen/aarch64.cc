@@ -8,6 +8,7 @@
 #include "codegen/target.h"
 #include "passes/pass.h"
 #include "support/diagnostic.h"
+#include "tests/lowering.h"
 #include "tests/process.h"
 #include "tir/compute.h"
 #include "tir/primitives/decompose_reduction.h"

@@ -8,6 +8,7 @@
 #include "codegen/target.h"
 #include "passes/pass.h"
 #include "support/diagnostic.h"
+#include "tests/lowering.h"
 #include "tests/schedule/chains.h"
 #include "tir/intrin/tensor_intrin.h"
 

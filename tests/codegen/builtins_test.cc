@@ -8,8 +8,9 @@
 #include "passes/pass.h"
 #include "support/diagnostic.h"
 #include "tests/codegen/kernel_harness.h"
+#include "tests/interpret.h"
+#include "tests/lowering.h"
 #include "tir/dot_intrinsics.h"
-#include "tir/interpret/interpreter.h"
 #include "tir/lower/lower.h"
 
 #include "tests/catch.h"

@@ -14,6 +14,7 @@
 #include "passes/pass.h"
 #include "support/diagnostic.h"
 #include "tests/constants.h"
+#include "tests/lowering.h"
 
 #include "tests/catch.h"
 

@@ -8,6 +8,7 @@
 
 #include "passes/pass.h"
 #include "tests/codegen/kernel_harness.h"
+#include "tests/lowering.h"
 
 #include "tests/catch.h"
 

@@ -7,6 +7,7 @@
 #include "ops/ops.h"
 #include "passes/pass.h"
 #include "support/diagnostic.h"
+#include "tests/lowering.h"
 #include "tests/ops/samples.h"
 #include "tir/lower/lower.h"
 #include "tir/rules/builtin_rules.h"
@@ -60,7 +61,7 @@ TEST_CASE("programs of all operators survive printing and parsing", "[text]") {
     check_program(row.name, program);
     Schedule schedule(promote_indices(program));
     PrimFuncRef scheduled = program;
-    Decisions decisions;
+    Decisions decisions("default", default_rule().decisions);
     if (!default_rule().fits(schedule.function(), Target{}, decisions) &&
         !apply_rule(default_rule(), schedule, Target{}, decisions))
       scheduled = schedule.function();

@@ -4,6 +4,7 @@
 #include "codegen/target.h"
 #include "ir/text/printer.h"
 #include "passes/pass.h"
+#include "tests/lowering.h"
 #include "tir/compute.h"
 #include "tir/schedule/script.h"
 

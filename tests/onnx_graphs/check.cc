@@ -11,6 +11,7 @@
 #include "frontend/onnx/test_data.h"
 #include "support/diagnostic.h"
 #include "tests/differential/differential.h"
+#include "tests/interpret_module.h"
 #include "tests/process.h"
 #include "vm/error.h"
 

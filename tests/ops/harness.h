@@ -6,7 +6,7 @@
 
 #include "ops/ops.h"
 #include "tests/catch.h"
-#include "tir/interpret/interpreter.h"
+#include "tests/interpret.h"
 
 namespace relaxc::test {
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "tests/differential/differential.h"
+#include "tests/interpret_module.h"
 #include "tir/lower/lower.h"
 #include "tir/primitives/get_block.h"
 #include "tir/primitives/get_loops.h"
@@ -102,7 +103,7 @@ void check(const Problem& p, const std::vector<ImageSizes>& images, const std::s
   std::vector<PrimFuncRef> programs = winograd_programs(run_pipeline(module, settings));
   REQUIRE(programs.size() == 1);
   Schedule schedule(promote_indices(programs[0]));
-  Decisions decisions;
+  Decisions decisions("winograd", winograd_rule().decisions);
   CHECK_NOTHROW(winograd_rule().apply(schedule, compiled.target(), decisions));
   settings.passes = "simplify,kernels";
   IRModule scheduled = run_pipeline(module, settings);

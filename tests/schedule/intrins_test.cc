@@ -7,6 +7,7 @@
 #include "codegen/target.h"
 #include "passes/pass.h"
 #include "support/diagnostic.h"
+#include "tests/lowering.h"
 #include "tests/schedule/chains.h"
 #include "tir/compute.h"
 #include "tir/primitives/decompose_reduction.h"

@@ -1,4 +1,5 @@
 // A file of schedules that declares tensor intrinsics and uses them, in the compiler and from the command line.
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 
@@ -7,6 +8,7 @@
 #include "ir/text/parser.h"
 #include "passes/pass.h"
 #include "support/diagnostic.h"
+#include "tests/lowering.h"
 #include "tests/process.h"
 #include "tir/primitives/get_block.h"
 #include "tir/primitives/get_loops.h"
@@ -274,6 +276,26 @@ def main(B: T.Buffer((8, 16), "float32"), C: T.Buffer((12, 16), "float32")):
   CHECK_NOTHROW(tensorize("vi + 6"));
   CHECK_THROWS_WITH(tensorize("vi"), Catch::Contains("'A' and 'C' are parts of 'C' that may overlap"));
   CHECK_THROWS_WITH(tensorize("vi + 5"), Catch::Contains("that may overlap"));
+}
+
+TEST_CASE("intrinsics are listed with what they compute and need", "[schedule]") {
+  std::string built_in = describe_intrins(builtin_tensor_intrins());
+  INFO(built_in);
+  CHECK(built_in.find("dot_16x4_u8s8s32_vnni(A uint8[4], B int8[16, 4], C int32[16])\n    C[vi] = C[vi] + ") !=
+        std::string::npos);
+  CHECK(built_in.find("vi < 16, vk < 4\n    needs avx512vnni\n") != std::string::npos);
+  CHECK(built_in.find("needs avx512vnni+avx512vl or avxvnni\n") != std::string::npos);
+  CHECK(built_in.find("fma_6x16x8_f32_avx2(A float32[6, 8], B float32[8, 16], C float32[6, 16])") != std::string::npos);
+  std::string own = describe_intrins(read_tensor_intrins(content(kFile), kFile));
+  INFO(own);
+  CHECK(own.starts_with("fma_4x2("));
+  CHECK(std::ranges::count(own, '\n') == 3);
+}
+
+TEST_CASE("a text of steps has no S.use", "[schedule]") {
+  Schedule sch(IRModule(), {.show_program = false});
+  CHECK_THROWS_WITH(run_schedule_text(sch, "\nS.use(\"contraction\", rows=6)\n", "steps.py"),
+                    Catch::Contains("steps.py:2:1: error: S.use chooses a rule for a whole compile"));
 }
 
 TEST_CASE("declarations of intrinsics that do not fit are errors at their place", "[schedule]") {

@@ -11,6 +11,7 @@
 
 #include "passes/pass.h"
 #include "support/diagnostic.h"
+#include "tests/lowering.h"
 #include "tests/schedule/schedule_cases.h"
 #include "tir/primitives/annotate.h"
 #include "tir/primitives/get_block.h"

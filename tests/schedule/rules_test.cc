@@ -366,11 +366,29 @@ TEST_CASE("decisions that there are not", "[schedule]") {
   std::string value = error_of("S.use(\"contraction\", rows=100)");
   CHECK(has(value, "'rows' of 'matmul' cannot be 100; candidates: 1, 2, 3"));
   CHECK(has(value, "(the formula chooses 6)"));
+  CHECK(has(value, "rule 'contraction': 'rows' of 'matmul' cannot be 100"));
   CHECK(has(error_of("S.use(\"contraction\", rows=\"six\")"), "cannot be \"six\""));
+  CHECK(
+      has(error_of("S.use(\"default\", decisions={\"y.row\": 6})"), "rule 'default' has no decision 'y.row'; it has"));
   CHECK(has(error_of("S.use(\"constant_operand\", panel=7)"), "'panel' of 'y' cannot be 7; candidates: 0, "));
   CHECK(has(error_of("S.use(\"constant_operand\", function=\"matmul\", panel=32)"), "is chosen with at="));
   // Copying is a question about operands that are not in panels yet.
   CHECK(has(error_of("S.use(\"contraction\", copy_operand=True)"), "'matmul' has no decision 'copy_operand'; it has"));
+}
+
+TEST_CASE("a question of a rule needs a row, and its formula a candidate", "[schedule]") {
+  std::vector<DecisionRow> rows = {{"step", "iterations", "1"}, {"*.lanes", "of a block", "4"}, {"sizes", "", ""}};
+  Decisions decisions("tile", rows, {{"step", 3}, {"sizes", 5}}, {}, "program");
+  CHECK_THROWS_WITH(decisions.number("steps", {1, 2}, 1), Catch::Contains("a row of rule 'tile' for the decision"));
+  CHECK_THROWS_WITH(decisions.number("lanes", {4, 8}, 4), Catch::Contains("for the decision 'lanes'"));
+  CHECK_THROWS_WITH(decisions.number("step", {1, 2}, 4), Catch::Contains("to choose one of 1, 2, got 4"));
+  CHECK_THROWS_WITH(decisions.number("step", {1, 2}, 1),
+                    Catch::Contains("rule 'tile': 'step' of 'program' cannot be 3; candidates: 1, 2 (the formula"));
+  CHECK_THROWS_WITH(decisions.list("sizes", {1, 2}, {1}), Catch::Contains("'sizes' of 'program' cannot be 5"));
+  CHECK(decisions.number("step", {1, 2, 3}, 1) == 3);
+  CHECK_THROWS_WITH(decisions.number("step", {1, 2}, 1), Catch::Contains("cannot be 3; candidates: 1, 2"));
+  decisions.set_prefix("C.");
+  CHECK(decisions.number("lanes", {4, 8}, 8) == 8);
 }
 
 TEST_CASE("a rule refuses values with which it does not fit", "[schedule]") {
@@ -398,8 +416,9 @@ TEST_CASE("a user decides whether the default rule inlines a block", "[schedule]
   PrimFuncRef program = b.finish({z});
   auto blocks_with = [&](Attrs given) {
     Schedule schedule(program);
-    Decisions decisions(std::move(given), {}, "program");
-    CHECK(!apply_rule(default_rule(), schedule, Target{}, decisions));
+    ScheduleRule rule = default_rule();
+    Decisions decisions(rule.name, rule.decisions, std::move(given), {}, "program");
+    CHECK(!apply_rule(rule, schedule, Target{}, decisions));
     decisions.check_all_asked();
     int blocks = 0;
     walk(schedule.function()->body, [&](const Block& block) { blocks += block.name != "root"; });
@@ -426,7 +445,7 @@ def main(x: R.Tensor((4, 5), "float32")):
     if (!program) continue;
     for (const ScheduleRule& rule : builtin_schedule_rules()) {
       CAPTURE(rule.name);
-      Decisions none;
+      Decisions none(rule.name, rule.decisions);
       CHECK(rule.fits(*program, context.target, none).has_value() == (rule.name != "default"));
     }
   }

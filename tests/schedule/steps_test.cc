@@ -75,7 +75,7 @@ TEST_CASE("a step that does not fit is a value, and leaves program and trace as 
 TEST_CASE("an error in a step is no refusal", "[schedule]") {
   Schedule sch(module_of_sums()), other(module_of_sums());
   LoopRV foreign = other.apply(GetLoops{other.apply(GetBlock{"B"})})[0];
-  CHECK_THROWS_WITH(sch.try_apply(Vectorize{foreign}), Catch::Contains("is no block or loop of this schedule"));
+  CHECK_THROWS_WITH(sch.try_apply(Vectorize{foreign}), Catch::Contains("is not a block or loop of this schedule"));
   CHECK_THROWS_AS(sch.try_steps([&] { sch.apply(Vectorize{foreign}); }), CompileError);
   // Steps up to the first that does not fit.
   Loops loops = sch.apply(GetLoops{sch.apply(GetBlock{"B"})});

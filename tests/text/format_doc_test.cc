@@ -73,5 +73,5 @@ TEST_CASE("examples of the text format's documentation", "[text]") {
     CHECK(structural_equal(module, second));
     CHECK(print_module(second) == printed);
   }
-  CHECK(examples >= 18);
+  CHECK(examples >= 9);
 }

@@ -3,8 +3,8 @@
 #include <iterator>
 #include <sstream>
 
+#include "tests/interpret.h"
 #include "tir/compute.h"
-#include "tir/interpret/interpreter.h"
 
 #include "tests/catch.h"
 

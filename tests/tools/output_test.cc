@@ -193,6 +193,8 @@ TEST_CASE("standard output that cannot be written is an error of every subcomman
                                              "opt --list-ops",
                                              "opt --list-primitives",
                                              "opt --list-annotations",
+                                             "opt --list-rules",
+                                             "opt --list-intrins",
                                              "bench --runs 3 --warmup 0 " + kModel,
                                              "bench --runs 3 --warmup 0 --json - " + kModel,
                                              "fmt " + kModule,

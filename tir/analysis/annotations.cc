@@ -12,7 +12,7 @@ namespace {
 
 using namespace annotations;
 
-// Annotations of TVM (tir/stmt.h, namespace attr), for other machines or for its search.
+// TVM's annotations (tir/stmt.h, namespace attr) for other machines or for its search.
 constexpr Annotation ignored(const char* name, AnnotatedPlace place, const char* doc) {
   return {name, place, kAny, "", doc};
 }
@@ -75,10 +75,8 @@ const ValueRow& row_of(AnnotationValue value) { return kValues[static_cast<size_
 
 bool Annotation::takes(const AttrValue& given) const { return row_of(value).takes(given); }
 
-std::span<const Annotation> all_annotations() { return kRows; }
-
 const Annotation* find_annotation(std::string_view name) {
-  for (const Annotation& row : all_annotations()) {
+  for (const Annotation& row : kRows) {
     std::string_view known = row.name;
     bool matches = known.ends_with('*') ? name.starts_with(known.substr(0, known.size() - 1)) : name == known;
     if (matches) return &row;
@@ -88,7 +86,7 @@ const Annotation* find_annotation(std::string_view name) {
 
 std::string nearest_annotation(std::string_view name) {
   std::vector<std::string> names;
-  for (const Annotation& row : all_annotations()) names.push_back(row.name);
+  for (const Annotation& row : kRows) names.push_back(row.name);
   return find_annotation(name) ? "" : nearest(name, names);
 }
 
@@ -101,7 +99,7 @@ std::string_view to_string(AnnotatedPlace place) {
 
 std::string describe_annotations() {
   std::string out;
-  for (const Annotation& row : all_annotations()) {
+  for (const Annotation& row : kRows) {
     std::string reader = *row.reader ? fmt::format("read by {}", row.reader) : "ignored";
     out += fmt::format("{:<34} of {}: {}; {}\n    {}\n", row.name, to_string(row.place), to_string(row.value), reader,
                        row.doc);

@@ -3,7 +3,6 @@
 // compiled such a name is ignored, because other tools may keep annotations of theirs, unless it looks like a misspelt
 // one of these.
 #pragma once
-#include <span>
 #include <string>
 
 #include "ir/attrs.h"
@@ -65,10 +64,11 @@ RELAXC_ANNOTATIONS(X)
 
 }  // namespace annotations
 
-// Returns the rows above, the annotations of TVM's that nothing here reads, and the prefix that is free for users.
-std::span<const Annotation> all_annotations();
-// Returns null when no annotation has that name.
+// Returns null when no annotation has that name. Beside the rows above there are annotations of TVM's that nothing here
+// reads, and a prefix that is free for users.
 const Annotation* find_annotation(std::string_view name);
+// Returns all of them as --list-annotations shows them.
+std::string describe_annotations();
 // Returns the known name that this unknown one was probably meant to be; "" when none is near, or when the name is
 // known.
 std::string nearest_annotation(std::string_view name);
@@ -76,7 +76,5 @@ std::string nearest_annotation(std::string_view name);
 std::string_view to_string(AnnotationValue value);
 // Returns a text such as "a loop".
 std::string_view to_string(AnnotatedPlace place);
-// Returns all of them as --list-annotations shows them.
-std::string describe_annotations();
 
 }  // namespace relaxc

@@ -34,8 +34,7 @@ class BoundsFinder {
       return Bounds{cast_to(inner->min, dtype), cast_to(inner->max, dtype)};
     }
     auto either = [](const Bounds& a, const Bounds& b) { return Bounds{min(a.min, b.min), max(a.max, b.max)}; };
-    if (const Select* node = e.as<Select>()) return combined(node->a, node->b, either);
-    if (const Call* call = as_call(e, ops::kIfThenElse)) return combined(call->args[1], call->args[2], either);
+    if (auto node = branches_of(e)) return combined(node->a, node->b, either);
     const Binary* node = e.as<Binary>();
     if (!node) return std::nullopt;
     return combined(node->a, node->b, [&](const Bounds& a, const Bounds& b) { return binary_bounds(*node, a, b); });
@@ -61,7 +60,7 @@ class BoundsFinder {
       case BinaryOp::kFloorDiv:
         return Bounds{floor_div(a.min, node.b), floor_div(a.max, node.b)};
       case BinaryOp::kFloorMod: {
-        // Where all values are in one period, the remainders ascend.
+        // If all values are in one period, the remainders ascend.
         if (facts_.can_prove_equal(floor_div(a.min, node.b), floor_div(a.max, node.b)))
           return Bounds{floor_mod(a.min, node.b), floor_mod(a.max, node.b)};
         DType dtype = dtype_of(node.b);

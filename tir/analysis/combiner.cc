@@ -81,15 +81,6 @@ Term either(Term condition, Term a, Term b) {
 
 bool is_extremum(const Binary* node) { return node && (node->op == BinaryOp::kMax || node->op == BinaryOp::kMin); }
 
-struct Branches {
-  Expr condition, a, b;
-};
-std::optional<Branches> branches_of(const Expr& e) {
-  if (const Select* node = e.as<Select>()) return Branches{node->condition, node->a, node->b};
-  if (const Call* call = as_call(e, ops::kIfThenElse)) return Branches{call->args[0], call->args[1], call->args[2]};
-  return std::nullopt;
-}
-
 // Reads the body of a choice: finds each part's value, and the effect of the body as a function of ranks.
 class Choice {
  public:
@@ -98,7 +89,7 @@ class Choice {
   bool read() {
     for (size_t i = 0; i < parts_.size(); ++i) {
       if (!find_value(parts_[i].store->value, i) || !found_[i]) return false;
-      // With equal values it is not clear which one a comparison means.
+      // A comparison with equal values would not say which part it means.
       for (size_t other = 0; other < i; ++other) {
         if (structural_equal(parts_[other].value, *found_[i])) return false;
       }

@@ -2,20 +2,18 @@
 
 #include <algorithm>
 
-namespace relaxc {
+#include "ir/op_names.h"
 
-bool any_node(const NodeRef& root, const std::function<bool(const NodeRef&)>& is_wanted) {
-  bool found = false;
-  walk_nodes(root, [&](const NodeRef& node) { return !(found = found || is_wanted(node)); });
-  return found;
-}
+namespace relaxc {
 
 bool uses_var(const std::vector<Expr>& indices, const VarRef& var) {
   return std::ranges::any_of(indices, [&](const Expr& index) { return uses_var(index, var); });
 }
 
-bool holds_kind(const NodeRef& node, std::initializer_list<NodeKind> kinds) {
-  return any_node(node, [&](const NodeRef& at) { return std::ranges::count(kinds, at.kind()) > 0; });
+std::optional<Branches> branches_of(const Expr& e) {
+  if (const Select* node = e.as<Select>()) return Branches{node->condition, node->a, node->b};
+  if (const Call* call = as_call(e, ops::kIfThenElse)) return Branches{call->args[0], call->args[1], call->args[2]};
+  return std::nullopt;
 }
 
 std::vector<Expr> conjuncts(const std::optional<Expr>& predicate) {

@@ -1,5 +1,6 @@
 // The variables that an expression or statement depends on, and conditions as lists of conjuncts.
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <vector>
@@ -8,15 +9,20 @@
 
 namespace relaxc {
 
-// Returns whether such a node occurs.
-bool any_node(const NodeRef& root, const std::function<bool(const NodeRef&)>& is_wanted);
 // Returns whether the variable occurs in one of them.
 bool uses_var(const std::vector<Expr>& indices, const VarRef& var);
-// Returns whether a node of one of these kinds occurs: holds<BufferLoad>(e).
-bool holds_kind(const NodeRef& node, std::initializer_list<NodeKind> kinds);
-template <class... Ts>
-bool holds(const NodeRef& node) {
-  return holds_kind(node, {KindOf<Ts>::value...});
+
+// The operands of a Select or an if_then_else.
+struct Branches {
+  Expr condition, a, b;
+};
+std::optional<Branches> branches_of(const Expr& e);
+
+// Returns whether the node is one of the list.
+template <class Handle>
+  requires std::is_convertible_v<Handle, NodeRef>
+bool contains(const std::vector<Handle>& list, const NodeRef& node) {
+  return std::ranges::any_of(list, [&](const Handle& each) { return same_node(each, node); });
 }
 
 // Splits a predicate into the conditions that must all hold, and joins them again; an absent predicate is true.

@@ -81,29 +81,20 @@ class IterMapFinder {
     const Binary* node = e.as<Binary>();
     if (!node) throw NoIterMap{e};
     switch (node->op) {
-      case BinaryOp::kAdd: {
-        IterSum a = parse(node->a), b = parse(node->b);
-        a.digits.insert(a.digits.end(), b.digits.begin(), b.digits.end());
-        a.base = a.base + b.base;
-        sort(a);
-        return a;
-      }
-      case BinaryOp::kSub: {
-        if (holds_loop(node->b)) throw NoIterMap{e};
-        IterSum a = parse(node->a);
-        a.base = a.base - node->b;
-        return a;
-      }
+      case BinaryOp::kAdd:
+        return sum_of(parse(node->a), parse(node->b));
+      case BinaryOp::kSub:
+        return sum_of(parse(node->a), negated(parse(node->b)));
       case BinaryOp::kMul: {
         bool left = holds_loop(node->a);
         const Expr& factor = left ? node->b : node->a;
         if (holds_loop(factor)) throw NoIterMap{e};
-        // A factor that may be 0 does no harm: is_injective needs digits that do not overlap, and no more.
-        if (!factor.is<Var>() && !is_non_negative(factor, facts_)) throw NoIterMap{e};
         IterSum sum = parse(left ? node->a : node->b);
-        for (IterDigit& digit : sum.digits) digit.scale = facts_.simplify(digit.scale * factor);
-        sum.base = sum.base * factor;
-        return sum;
+        if (auto number = as_int(factor); number && *number < 0 && *number > INT64_MIN)
+          return scaled(negated(std::move(sum)), int_imm(-*number, dtype));
+        // A factor that may be 0 does no harm: injectivity needs only that digits do not overlap.
+        if (!factor.is<Var>() && !is_non_negative(factor, facts_)) throw NoIterMap{e};
+        return scaled(std::move(sum), factor);
       }
       case BinaryOp::kFloorDiv:
       case BinaryOp::kFloorMod:
@@ -114,7 +105,27 @@ class IterMapFinder {
     }
   }
 
-  void sort(IterSum& sum) const {
+  IterSum scaled(IterSum sum, const Expr& factor) const {
+    for (IterDigit& digit : sum.digits) digit.scale = facts_.simplify(digit.scale * factor);
+    sum.base = sum.base * factor;
+    return sum;
+  }
+
+  // A digit d in [0, extent) counts down as extent - 1 - d, so that its scale stays positive.
+  IterSum negated(IterSum sum) const {
+    sum.base = zero_like(sum.base) - sum.base;
+    for (IterDigit& digit : sum.digits) {
+      Expr last = facts_.simplify(digit.extent - int_imm(1, dtype_of(digit.extent)));
+      sum.base = facts_.simplify(sum.base - last * digit.scale);
+      digit.value = last - digit.value;
+      digit.reversed = !digit.reversed;
+    }
+    return sum;
+  }
+
+  IterSum sum_of(IterSum sum, const IterSum& other) const {
+    sum.digits.insert(sum.digits.end(), other.digits.begin(), other.digits.end());
+    sum.base = sum.base + other.base;
     std::ranges::stable_sort(sum.digits, [&](const IterDigit& a, const IterDigit& b) {
       auto x = as_int(a.scale), y = as_int(b.scale);
       if (x && y) return *x > *y;
@@ -122,6 +133,7 @@ class IterMapFinder {
       return !same_value(a.scale, b.scale, facts_) &&
              (facts_.can_prove(a.scale >= b.scale) || quotient(a.scale, b.scale));
     });
+    return sum;
   }
 
   // Returns whether the digits count through 0, 1, ... without a gap: each scale is the product of the extents below.
@@ -154,7 +166,8 @@ class IterMapFinder {
     }
     bool is_clean = low.digits.empty() || at_least(by, extent_of(low), facts_);
     if (is_clean) return op == BinaryOp::kFloorDiv ? high : low;
-    if (sum.digits.size() == 1 && is_int(sum.digits[0].scale, 1)) return cut(e, op, sum.digits[0], by);
+    bool is_digit = sum.digits.size() == 1 && is_int(sum.digits[0].scale, 1) && !sum.digits[0].reversed;
+    if (is_digit) return cut(e, op, sum.digits[0], by);
     if (!is_dense(sum)) throw NoIterMap{e};
     return cut(e, op, virtual_digit(sum), by);
   }
@@ -201,6 +214,12 @@ class IterMapFinder {
 };
 
 }  // namespace
+
+bool counts_down(const IterMap& map, const std::vector<IterDigit>& digits) {
+  return std::ranges::any_of(digits, [&](const IterDigit& digit) {
+    return (digit.reversed && !is_int(digit.extent, 1)) || counts_down(map, map.sources[digit.source].parts);
+  });
+}
 
 std::optional<IterMap> find_iter_map(const std::vector<Expr>& values, const std::vector<LoopRange>& loops,
                                      const Analyzer& facts, std::string* why) {
@@ -271,8 +290,6 @@ const IterSource* incomplete_source(const IterMap& map, const Analyzer& facts) {
   return nullptr;
 }
 
-}  // namespace
-
 bool is_injective(const IterMap& map, const std::vector<Expr>& conditions, const Analyzer& facts, std::string* why) {
   for (const IterSum& sum : map.sums) {
     const IterDigit* digit = ambiguous_digit(sum, conditions, facts);
@@ -283,6 +300,15 @@ bool is_injective(const IterMap& map, const std::vector<Expr>& conditions, const
   const IterSource* source = incomplete_source(map, facts);
   if (source && why) *why = fmt::format("iterations of '{}' repeat the same axis values", print_expr(source->value));
   return !source;
+}
+
+}  // namespace
+
+std::optional<IterMap> find_injective_map(const std::vector<Expr>& values, const std::vector<LoopRange>& loops,
+                                          const std::vector<Expr>& conditions, const Analyzer& facts,
+                                          std::string* why) {
+  std::optional<IterMap> map = find_iter_map(values, loops, facts, why);
+  return map && is_injective(*map, conditions, facts, why) ? map : std::nullopt;
 }
 
 }  // namespace relaxc

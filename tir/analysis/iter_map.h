@@ -1,7 +1,8 @@
 // Writes the values of a block's axes in terms of the loops around it, as TVM's iter_affine_map does. A value is a sum
 // of digits. A digit is a part of a loop variable (or of a sum of digits that takes all of the values 0, 1, ...) in
-// mixed radix, (source // lower) % extent, times a scale. Splitting, fusing and tiling loops give such sums. They tell
-// whether different iterations give different axis values, and how values divide into an outer and an inner part.
+// mixed radix, (source // lower) % extent, times a scale. Splitting, fusing and tiling loops give such sums, and so
+// does subtracting a loop variable, whose digit then counts down. They tell whether different iterations give different
+// axis values, and how values divide into an outer and an inner part.
 #pragma once
 #include "ir/arith.h"
 #include "ir/module.h"
@@ -11,8 +12,9 @@ namespace relaxc {
 struct IterDigit {
   size_t source;  // in IterMap::sources
   Expr lower, extent, scale;
-  Expr value;           // (source // lower) % extent as an expression
-  bool highest = true;  // the digit is all of source // lower: a symbolic extent need not be known to reach it
+  Expr value;             // (source // lower) % extent as an expression, or extent - 1 minus that if it is reversed
+  bool highest = true;    // the digit is all of source // lower: a symbolic extent need not be known to reach it
+  bool reversed = false;  // the digit counts down while the source counts up
 };
 struct IterSum {
   std::vector<IterDigit> digits;  // sorted by scale, largest first
@@ -33,13 +35,16 @@ struct LoopRange {
   VarRef var;
   Range range;
 };
+// Returns whether some loop brings a sum of these digits in descending order.
+bool counts_down(const IterMap& map, const std::vector<IterDigit>& digits);
 // Returns the values as sums of digits of the loops' variables, or nullopt (`why` says where) when one has another
 // form.
 std::optional<IterMap> find_iter_map(const std::vector<Expr>& values, const std::vector<LoopRange>& loops,
                                      const Analyzer& facts, std::string* why = nullptr);
-// Returns whether two iterations of the loops, among those for which the conditions hold, always differ in some value;
-// `why` says for which loop they do not.
-bool is_injective(const IterMap& map, const std::vector<Expr>& conditions, const Analyzer& facts,
-                  std::string* why = nullptr);
+// Returns such sums if two iterations of the loops, among those for which the conditions hold, always differ in some
+// value; otherwise `why` says for which loop they do not.
+std::optional<IterMap> find_injective_map(const std::vector<Expr>& values, const std::vector<LoopRange>& loops,
+                                          const std::vector<Expr>& conditions, const Analyzer& facts,
+                                          std::string* why = nullptr);
 
 }  // namespace relaxc

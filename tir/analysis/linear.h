@@ -5,19 +5,6 @@
 
 namespace relaxc {
 
-// Forgets at the end of a scope what was learnt in it.
-class FactsScope {
- public:
-  explicit FactsScope(Analyzer& facts) : facts_(facts), before_(facts) {}
-  FactsScope(const FactsScope&) = delete;
-  FactsScope& operator=(const FactsScope&) = delete;
-  ~FactsScope() { facts_ = std::move(before_); }
-
- private:
-  Analyzer& facts_;
-  Analyzer before_;
-};
-
 // Returns the expression with var + 1 in place of the variable.
 Expr stepped(const Expr& e, const Expr& var);
 // Returns whether the number is known to be greater than 0, or not less.

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ir/op_names.h"
 #include "ir/text/printer.h"
 #include "ir/visit.h"
+#include "tir/analysis/conditions.h"
 #include "tir/scalable.h"
 #include "vm/memory.h"
 
@@ -82,14 +84,10 @@ bool relies_on_memory(const Stmt& body, const Buffer& buffer, const Analyzer& fa
   return found;
 }
 
-bool is_among(const std::vector<Buffer>& buffers, const Buffer& buffer) {
-  return std::ranges::any_of(buffers, [&](const Buffer& other) { return same_node(other, buffer); });
-}
-
 bool allocates(const PrimFuncRef& function, const Buffer& buffer) {
   bool found = false;
   walk(
-      function->body, [&](const Block& block) { found = found || is_among(block.alloc_buffers, buffer); },
+      function->body, [&](const Block& block) { found = found || contains(block.alloc_buffers, buffer); },
       [&](const AllocBuffer& alloc) { found = found || same_node(alloc.buffer, buffer); });
   return found;
 }
@@ -126,7 +124,7 @@ Divisors divisors_of(const MatchBuffer& window, const PrimFuncRef& function, con
   auto address = [&](int64_t base) { return std::gcd(base, step % base * size); };
   if (allocates(function, buffer)) return {step, address(vm::kAlignment)};
   // Memory that the host passes in is aligned to its elements (vm/kernel_abi.h).
-  if (is_among(buffer_params(function), buffer)) return {step, size};
+  if (contains(buffer_params(function), buffer)) return {step, size};
   // A window as the source guarantees the alignment that it asked for.
   return {std::gcd(std::max<int64_t>(source.offset_factor, 1), step),
           address(asks_align(source) ? std::max<int64_t>(source.data_alignment, 1) : size)};

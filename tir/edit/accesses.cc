@@ -103,11 +103,6 @@ Buffer cache_buffer(const std::string& name, const Buffer& of, const std::vector
   return make_buffer(name, buffer_type(of).dtype, shape, storage_scope);
 }
 
-Buffer cache_of(const Buffer& buffer, const std::string& storage_scope) {
-  return cache_buffer(fmt::format("{}_{}", buffer->name, storage_scope), buffer, buffer_type(buffer).shape,
-                      storage_scope);
-}
-
 void replace_definition(Tree& tree, const Buffer& from, const Buffer& to) {
   TreeNode* home = allocating_block(tree, from);
   if (!home) return tree.replace_param(from, to);

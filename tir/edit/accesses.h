@@ -23,8 +23,6 @@ Buffer with_buffer_type(const Buffer& buffer, BufferType type);
 // Returns a new dense buffer for copies of the other's elements.
 Buffer cache_buffer(const std::string& name, const Buffer& of, const std::vector<Expr>& shape,
                     const std::string& storage_scope);
-// Returns such a buffer with the shape of the other, named after both.
-Buffer cache_of(const Buffer& buffer, const std::string& storage_scope);
 // Allocates `to` where `from` was allocated, or makes it the param that `from` was.
 void replace_definition(Tree& tree, const Buffer& from, const Buffer& to);
 

@@ -23,7 +23,7 @@ IndexMap::IndexMap(size_t rank, const std::function<Exprs(const Exprs&)>& fn)
 
 namespace {
 
-// The map's numbers are of any width; results take the indices'.
+// Returns the expression in the dtype of the indices; the map's numbers may have any width.
 Expr in_dtype(const Expr& e, DType dtype, const VarMap& values) {
   if (auto it = values.find(e.get()); it != values.end()) return it->second;
   if (const IntImm* number = e.as<IntImm>()) return int_imm(number->value, dtype);

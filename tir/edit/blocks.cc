@@ -5,7 +5,6 @@
 #include "ir/regions.h"
 #include "tir/analysis/annotations.h"
 #include "tir/analysis/nests.h"
-#include "tir/edit/affine.h"
 
 namespace relaxc::scheduling {
 
@@ -18,7 +17,7 @@ const BufferRegion* find_region(const std::vector<BufferRegion>& regions, const 
 
 namespace {
 
-// Memory of the program that only blocks in the loop use.
+// Returns whether the program allocates the buffer and only blocks in the loop use it.
 bool is_private_to(const TreeNode* loop, const Buffer& buffer) {
   return allocating_block(*loop->tree, buffer) &&
          std::ranges::none_of(loop->tree->blocks(), [&](const TreeNode* block) {
@@ -82,6 +81,29 @@ const IterVar* axis_named(const TreeNode* block, const Expr& e) {
   return nullptr;
 }
 
+std::optional<AxisDims> dims_of_axes(const TreeNode* block, const Buffer& buffer, const std::vector<Expr>& indices,
+                                     std::string* why) {
+  const std::vector<IterVar>& axes = block->axes();
+  AxisDims dims(axes.size());
+  auto no = [&](std::string text) {
+    if (why) *why = std::move(text);
+    return std::nullopt;
+  };
+  for (size_t d = 0; d < indices.size(); ++d) {
+    const IterVar* axis = axis_named(block, indices[d]);
+    std::optional<size_t>* dim = axis ? &dims[static_cast<size_t>(axis - axes.data())] : nullptr;
+    bool is_own_axis = dim && !*dim;
+    if (is_own_axis) *dim = d;
+    if (!is_own_axis && !is_int(buffer_type(buffer).shape[d], 1))
+      return no(message("index {} of '{}' is not an axis of its own", d, buffer));
+  }
+  for (size_t a = 0; a < dims.size(); ++a) {
+    if (!dims[a] && !is_int(axes[a].domain.extent, 1))
+      return no(message("axis '{}' is not an index of '{}'", axes[a].var, buffer));
+  }
+  return dims;
+}
+
 Drives drives(const TreeNode* loop, const std::vector<IterVar>& axes) {
   Drives result;
   for (const IterVar& axis : axes) {
@@ -100,17 +122,31 @@ std::optional<DrivenAxis> find_unfinished(const TreeNode* block, TreeNode* loop)
   return std::nullopt;
 }
 
-// ---- Conditions
-
-Refusal not_spatial(const TreeNode* block) {
-  for (const IterVar& axis : block->axes()) {
-    if (axis.kind != IterKind::kSpatial) return message("axis '{}' of block '{}' is not spatial", axis.var, block);
-  }
-  for (const BufferRegion& write : block->block->writes) {
-    if (read_of(block, write.buffer)) return message("block '{}' reads '{}', which it writes", block, write.buffer);
-  }
-  return std::nullopt;
+std::vector<LoopRange> ranges_of(const Nodes& loops) {
+  return map_each(loops, [](const TreeNode* loop) { return LoopRange{loop->var(), loop->range()}; });
 }
+
+bool reduces_downwards(const IterMap& map, const std::vector<IterVar>& axes, std::string* why) {
+  for (size_t a = 0; a < axes.size(); ++a) {
+    if (axes[a].kind == IterKind::kSpatial || !counts_down(map, map.sums[a].digits)) continue;
+    if (why) *why = message("axis '{}', which is not spatial, counts down", axes[a].var);
+    return true;
+  }
+  return false;
+}
+
+bool has_affine_bindings(const TreeNode* block, const Nodes& loops, std::string* why) {
+  auto map = find_injective_map(axis_values(block), ranges_of(loops), conjuncts(block->block->predicate),
+                                block->tree->facts, why);
+  return map && !reduces_downwards(*map, block->axes(), why);
+}
+
+bool has_affine_bindings(TreeNode* block, std::string* why) {
+  if (!block->affine || (!*block->affine && why)) block->affine = has_affine_bindings(block, loops_above(block), why);
+  return *block->affine;
+}
+
+// ---- Conditions
 
 namespace {
 
@@ -138,8 +174,8 @@ bool carries(const TreeNode* loop, const TreeNode* block) {
   return block->carried && (block->meets_itself || blocks_below(loop).size() > 1);
 }
 
-// The axes' values must be one to one with the iterations of the block's loops, or of those from `outermost` inwards:
-// the loops outside of it may repeat elements, as those around a copy of a part do.
+// Refuses unless the axes' values are one to one with the iterations of the block's loops, or of those from `outermost`
+// inwards. The loops outside of it may repeat elements, as those around a copy of a part do.
 Refusal not_one_to_one(TreeNode* block, const TreeNode* outermost) {
   std::string why;
   if (has_affine_bindings(block) || has_affine_bindings(block, loops_from(outermost, block), &why)) return std::nullopt;
@@ -149,7 +185,12 @@ Refusal not_one_to_one(TreeNode* block, const TreeNode* outermost) {
 }  // namespace
 
 Refusal not_complete(const TreeNode* block) {
-  if (Refusal refusal = not_spatial(block)) return refusal;
+  for (const IterVar& axis : block->axes()) {
+    if (axis.kind != IterKind::kSpatial) return message("axis '{}' of block '{}' is not spatial", axis.var, block);
+  }
+  for (const BufferRegion& write : block->block->writes) {
+    if (read_of(block, write.buffer)) return message("block '{}' reads '{}', which it writes", block, write.buffer);
+  }
   return has_other_writers(block);
 }
 
@@ -180,8 +221,8 @@ Refusal not_parallel(const TreeNode* loop) {
         return message("it drives axis '{}' of block '{}', which is not spatial", axis.var, block);
     }
     if (carries(loop, block)) return message("block '{}' takes what an earlier iteration made", block);
-    // Each iteration has its own elements, or its own memory: buffers that nobody touches outside of the loop are
-    // allocated inside of it when the program is lowered.
+    // Each iteration writes its own elements or its own memory: buffers that are used in the loop alone are allocated
+    // inside of it when the program is lowered.
     bool is_private = std::ranges::all_of(block->block->writes,
                                           [&](const BufferRegion& write) { return is_private_to(loop, write.buffer); });
     if (is_private) continue;
@@ -195,8 +236,8 @@ Refusal not_reorderable(TreeNode* block, const TreeNode* outermost) {
   if (outermost ? carries(outermost, block) : block->carried)
     return message("block '{}' takes what an earlier iteration made", block);
   if (Refusal refusal = not_one_to_one(block, outermost)) return refusal;
-  // In another order a loop that drives both would meet later reduce iterations of an element before the first, which
-  // has the init.
+  // In another order a loop that drives both would reach later reduce iterations of an element before the first one,
+  // which has the init.
   for (const TreeNode* loop : block->block->init ? loops_above(block) : Nodes()) {
     Drives driven = drives(loop, block->axes());
     if (driven.spatial && driven.reduce)
@@ -233,7 +274,7 @@ const BufferStore* single_store(const TreeNode* block) {
 
 namespace {
 
-// Regions that annotate_buffer_access has said stay, as the annotation lists them.
+// Keeps the regions that annotate_buffer_access has set, as the annotation lists them.
 void keep_said(Block& block, const char* key, const std::vector<BufferRegion>& before, std::vector<BufferRegion>& now) {
   const AttrValue* note = block.annotations.find(key);
   if (!note || !note->as<AttrList>()) return;

@@ -1,5 +1,6 @@
 // The reads and writes of blocks, the dependences between them, and the forms of blocks that primitives require.
 #pragma once
+#include "tir/analysis/iter_map.h"
 #include "tir/edit/regions.h"
 
 namespace relaxc::scheduling {
@@ -31,6 +32,11 @@ TreeNode* allocating_block(const Tree& tree, const Buffer& buffer);
 
 // Returns the axis that the expression names, or null when it is something else.
 const IterVar* axis_named(const TreeNode* block, const Expr& e);
+// Returns for each axis the dim of the buffer whose index it is, absent for axes of extent 1; nullopt (`why` says the
+// reason) when an index in a dim above 1 is not an axis by itself, or an axis is no index.
+using AxisDims = std::vector<std::optional<size_t>>;
+std::optional<AxisDims> dims_of_axes(const TreeNode* block, const Buffer& buffer, const std::vector<Expr>& indices,
+                                     std::string* why = nullptr);
 // Tells whether values of spatial axes depend on the loop, and values of other axes.
 struct Drives {
   bool spatial = false, reduce = false;
@@ -44,12 +50,21 @@ struct DrivenAxis {
 };
 std::optional<DrivenAxis> find_unfinished(const TreeNode* block, TreeNode* loop);
 
+// The loops as the analysis of iterations takes them.
+std::vector<LoopRange> ranges_of(const Nodes& loops);
+// Returns whether loops bring values of an axis that is not spatial in descending order: the init, which runs at the
+// first value, would come last.
+bool reduces_downwards(const IterMap& map, const std::vector<IterVar>& axes, std::string* why);
+// Returns whether different iterations of the loops around the block give its axes different values (TVM's affine
+// bindings), and none counts a reduce axis down; the result is kept in TreeNode::affine.
+bool has_affine_bindings(TreeNode* block, std::string* why = nullptr);
+// Does the same for some of the loops; the other loops' variables are fixed.
+bool has_affine_bindings(const TreeNode* block, const Nodes& loops, std::string* why = nullptr);
+
 // Each of these functions returns the condition that failed, or nullopt when all of them hold.
 using Refusal = std::optional<std::string>;
-// The axes must be spatial, and the block must not read what it writes.
-Refusal not_spatial(const TreeNode* block);
-// The block must be spatial and the only writer of its buffers in the scope, so that each element always has the value
-// that the block gave it.
+// The axes must be spatial, and the block must not read the buffers that it writes and be their only writer in the
+// scope, so that each element always has the value that the block gave it.
 Refusal not_complete(const TreeNode* block);
 // The block must have an init, spatial or reduce axes only, and writes that do not depend on reduce axes. No other
 // block may write its buffers (within the loop).

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "tir/edit/affine.h"
 #include "tir/edit/blocks.h"
 #include "tir/edit/reduction_order.h"
 #include "tir/edit/written.h"
@@ -51,7 +50,7 @@ void find_carried_between_blocks(Tree& tree) {
         if (writer == reader) continue;
         TreeNode* shared = common_ancestor({writer, reader});
         if (shared->is_block()) continue;
-        // The update of a sum reads what the init made and what it added itself.
+        // The update of a sum reads the values of the init and its own earlier ones.
         bool covered =
             precedes(writer, reader) && writes_all({writer}, read.buffer, shared, region_at(reader, read, shared));
         if (!covered) writer->carried = reader->carried = true;
@@ -60,8 +59,8 @@ void find_carried_between_blocks(Tree& tree) {
   }
 }
 
-// Whether iterations of the block's spatial axes may store to the same element, or one reads what another stores. What
-// reduce axes do is a matter of their order (reduction_order.h).
+// Returns whether iterations of the block's spatial axes may store to the same element, or one reads an element that
+// another stores. Reduce axes are a matter of their order (reduction_order.h).
 bool shares_elements(const TreeNode* block) {
   Tree& tree = *block->tree;
   Nodes axes;
@@ -74,7 +73,7 @@ bool shares_elements(const TreeNode* block) {
   for (const BufferRegion& write : block->block->writes) {
     Nodes loops = axes;
     std::vector<Expr> elements;
-    // Dims without axes are the same for all iterations: the others keep them apart, or nothing does.
+    // Dims without axes are the same for all iterations, so the other dims must keep the iterations apart.
     auto has_axes = [&](const Range& range) {
       return std::ranges::any_of(block->axes(), [&](const IterVar& axis) {
         return uses_var(range.min, axis.var) || uses_var(range.extent, axis.var);
@@ -87,8 +86,7 @@ bool shares_elements(const TreeNode* block) {
       loops.push_back(tree.new_loop("element", range.extent));
       elements.back() = elements.back() + cast_to(loops.back()->var(), dtype_of(elements.back()));
     }
-    std::optional<IterMap> map = find_iter_map(elements, loops, tree.facts);
-    if (!map || !is_injective(*map, {}, tree.facts)) return true;
+    if (!find_injective_map(elements, ranges_of(loops), {}, tree.facts)) return true;
     const BufferRegion* read = read_of(block, write.buffer);
     for (size_t d = 0; read && d < write.ranges.size(); ++d) {
       if (has_axes(write.ranges[d]) && !covers(write.ranges[d], read->ranges[d], tree.facts)) return true;

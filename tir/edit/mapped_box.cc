@@ -6,7 +6,7 @@ namespace relaxc::scheduling {
 
 namespace {
 
-// Each source from the digits of it that the coordinates hold.
+// Computes each source from its digits in the coordinates.
 std::vector<Expr> find_origins(const IterMap& map, const std::vector<VarRef>& vars, size_t rank,
                                const Analyzer& facts) {
   std::vector<Expr> result(map.sources.size(), int_imm(0));
@@ -22,6 +22,7 @@ std::vector<Expr> find_origins(const IterMap& map, const std::vector<VarRef>& va
         seen.push_back(digit.lower);
         Expr value = floor_div(cast_to(from, dtype), digit.scale);
         if (i > 0) value = floor_mod(value, digit.extent);
+        if (digit.reversed) value = digit.extent - int_imm(1, dtype) - value;
         total = total + value * digit.lower;
       }
     };
@@ -36,15 +37,10 @@ std::vector<Expr> find_origins(const IterMap& map, const std::vector<VarRef>& va
 
 }  // namespace
 
-std::optional<MappedBox> map_box(Tree& tree, const IndexMap& map, const std::vector<Expr>& shape, std::string* why) {
-  Nodes loops;
-  std::vector<Expr> positions;
-  for (const Expr& extent : shape) {
-    loops.push_back(tree.new_loop("i", extent));
-    positions.push_back(loops.back()->var());
-  }
-  std::optional<IterMap> found = find_iter_map(map(positions), loops, tree.facts, why);
-  if (!found || !is_injective(*found, {}, tree.facts, why)) return std::nullopt;
+std::optional<MappedBox> map_box(Tree& tree, const std::vector<LoopRange>& positions, const std::vector<Expr>& images,
+                                 std::string* why) {
+  std::optional<IterMap> found = find_injective_map(images, positions, {}, tree.facts, why);
+  if (!found) return std::nullopt;
   MappedBox box;
   for (const IterSum& sum : found->sums) {
     if (!is_int(tree.facts.simplify(sum.base), 0)) {
@@ -55,26 +51,34 @@ std::optional<MappedBox> map_box(Tree& tree, const IndexMap& map, const std::vec
     box.vars.push_back(make_var(fmt::format("v{}", box.vars.size()), prim_type(dtype_of(sum.extent))));
     tree.facts.bind(box.vars.back(), int_imm(0, dtype_of(sum.extent)), sum.extent);
   }
-  box.origins = find_origins(*found, box.vars, shape.size(), tree.facts);
-  // One to one, and as many positions as coordinates: all of them are images. Where a dim is 0, there are as many, too,
+  box.origins = find_origins(*found, box.vars, positions.size(), tree.facts);
+  // A one-to-one map with as many coordinates as positions reaches all of them. Where a dim is 0 the counts agree, too,
   // but the other dims still have to fit each other: inits and windows know only some of them.
-  auto count = [](const std::vector<Expr>& extents) {
-    Expr result = int_imm(1);
-    for (const Expr& extent : extents) result = result * cast_to(extent, kInt64);
-    return result;
-  };
-  Expr positions_count = tree.facts.simplify(count(shape));
-  if (!is_int(positions_count, 0) && tree.facts.can_prove_equal(positions_count, count(box.extents))) return box;
-  for (size_t i = 0; i < shape.size(); ++i) {
-    Expr inside = tree.facts.simplify(box.origins[i] < shape[i]);
+  Expr num_positions = int_imm(1), num_coordinates = num_positions;
+  VarMap origins;
+  for (size_t i = 0; i < positions.size(); ++i) {
+    num_positions = num_positions * cast_to(positions[i].range.extent, kInt64);
+    origins.emplace(positions[i].var.get(), box.origins[i]);
+  }
+  for (const Expr& extent : box.extents) num_coordinates = num_coordinates * cast_to(extent, kInt64);
+  num_positions = tree.facts.simplify(num_positions);
+  if (!is_int(num_positions, 0) && tree.facts.can_prove_equal(num_positions, num_coordinates)) return box;
+  for (size_t i = 0; i < positions.size(); ++i) {
+    Expr inside = tree.facts.simplify(box.origins[i] < positions[i].range.extent);
     if (!tree.facts.can_prove(inside)) box.conditions.push_back(inside);
   }
-  std::vector<Expr> images = map(box.origins);
   for (size_t d = 0; d < images.size(); ++d) {
-    if (!tree.facts.can_prove_equal(images[d], box.vars[d]))
-      box.conditions.push_back(equal(tree.facts.simplify(images[d]), box.vars[d]));
+    Expr image = substitute(images[d], origins);
+    if (!tree.facts.can_prove_equal(image, box.vars[d]))
+      box.conditions.push_back(equal(tree.facts.simplify(image), box.vars[d]));
   }
   return box;
+}
+
+std::optional<MappedBox> map_box(Tree& tree, const std::vector<IterVar>& axes, const std::vector<Expr>& images,
+                                 std::string* why) {
+  auto as_loop = [](const IterVar& axis) { return LoopRange{axis.var, axis.domain}; };
+  return map_box(tree, map_each(axes, as_loop), images, why);
 }
 
 }  // namespace relaxc::scheduling

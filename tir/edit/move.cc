@@ -33,7 +33,7 @@ std::optional<Linear> as_linear(const Expr& index, const std::vector<IterVar>& a
   return Linear{*only, *factor, rest};
 }
 
-// As it is evaluated in front of the guards that the accesses in it may stand beneath.
+// Returns the range with operands that are always defined: it is evaluated outside of the guards of its accesses.
 Range defined(const Range& range, const Analyzer& facts) {
   return {with_defined_operands(range.min, facts), with_defined_operands(range.extent, facts)};
 }
@@ -62,7 +62,7 @@ AxisRanges solve_axes(const TreeNode* block, const std::vector<Range>& region, c
     Expr last = low + same_dtype(needed[d].extent) - int_imm(1, dtype);
     Expr size = same_dtype(region[d].extent);
     if (exact && (linear->factor != 1 || !is_int(size, 1))) *exact = *exact && is_int(size, linear->factor);
-    // Touches: factor * axis + size > low and factor * axis <= last.
+    // The block touches the region where factor * axis + size > low and factor * axis <= last.
     Expr first = floor_div(low - size + int_imm(linear->factor, dtype), linear->factor);
     Expr end = floor_div(last, linear->factor);
     first = facts.simplify(first);
@@ -73,8 +73,8 @@ AxisRanges solve_axes(const TreeNode* block, const std::vector<Range>& region, c
 
 namespace {
 
-// Returns the range with a constant extent when its own moves with the loops from `loop` outwards and is bounded; the
-// axis is then restricted to the range by conditions.
+// Returns the range with a constant extent if its extent moves with the loops from `loop` outwards and is bounded;
+// conditions then restrict the axis to the range.
 Range with_known_extent(Range range, const VarRef& axis, const TreeNode* loop, std::vector<Expr>& conditions) {
   const Analyzer& facts = loop->tree->facts;
   bool moves = false;
@@ -100,7 +100,7 @@ void move_block(Tree& tree, TreeNode* block, TreeNode* loop, size_t position, co
   std::vector<Expr> conditions;
   for (size_t a = 0; a < ranges.size(); ++a) {
     IterVar& axis = block->axes()[a];
-    // A range that reaches over the domain on both sides stands for the domain.
+    // A range that is at least as long as the domain stands for the domain.
     bool is_whole = !ranges[a] || tree.facts.can_prove(ranges[a]->extent >= axis.domain.extent);
     Range range = is_whole ? axis.domain : with_known_extent(*ranges[a], axis.var, loop, conditions);
     range = defined(range, tree.facts);
@@ -114,7 +114,7 @@ void move_block(Tree& tree, TreeNode* block, TreeNode* loop, size_t position, co
     conditions.push_back(axis.var >= axis.domain.min);
     conditions.push_back(axis.var < end_of(axis.domain));
   }
-  // Proofs are about the axes' values, not the axes, of which the domain is known.
+  // Proofs must use the axes' values: of an axis its domain is known already.
   VarMap values = values_of_axes(block);
   tree.insert(loop, position, block);
   Analyzer facts = tree.facts;
@@ -127,9 +127,7 @@ void move_block(Tree& tree, TreeNode* block, TreeNode* loop, size_t position, co
 }
 
 std::vector<Range> whole_buffer(const Buffer& buffer) {
-  std::vector<Range> result;
-  for (const Expr& dim : buffer_type(buffer).shape) result.push_back({int_imm(0, dtype_of(dim)), dim});
-  return result;
+  return map_each(buffer_type(buffer).shape, [](const Expr& dim) { return Range{int_imm(0, dtype_of(dim)), dim}; });
 }
 
 namespace {
@@ -174,9 +172,8 @@ TreeNode* insert_copy(TreeNode* parent, size_t place, const std::string& name, c
     conditions.push_back(value < dim);
   }
   auto point = [&](const Buffer& buffer) {
-    std::vector<Range> ranges;
-    for (const Expr& at : position) ranges.push_back({at, int_imm(1, dtype_of(at))});
-    return std::vector<BufferRegion>{{buffer, ranges}};
+    auto element = [](const Expr& at) { return Range{at, int_imm(1, dtype_of(at))}; };
+    return std::vector<BufferRegion>{{buffer, map_each(position, element)}};
   };
   TreeNode* block = tree.new_block({.name = tree.fresh_block_name(name),
                                     .iter_vars = axes,
@@ -191,9 +188,10 @@ TreeNode* insert_copy(TreeNode* parent, size_t place, const std::string& name, c
 
 TreeNode* insert_cache(TreeNode* parent, size_t position, const Buffer& buffer, AccessKind kind,
                        const std::string& storage_scope, const std::vector<Range>& region, const Nodes& users) {
-  Buffer cache = cache_of(buffer, storage_scope);
+  std::string name = fmt::format("{}_{}", buffer->name, storage_scope);
+  Buffer cache = cache_buffer(name, buffer, buffer_type(buffer).shape, storage_scope);
   bool reads = kind == AccessKind::kRead;
-  TreeNode* copy = insert_copy(parent, position, cache->name, reads ? buffer : cache, reads ? cache : buffer, region);
+  TreeNode* copy = insert_copy(parent, position, name, reads ? buffer : cache, reads ? cache : buffer, region);
   scope_of(copy)->block->alloc_buffers.push_back(cache);
   for (TreeNode* user : users) replace_buffer(user, buffer, cache);
   refresh_regions_above(copy);

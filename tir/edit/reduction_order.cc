@@ -5,7 +5,7 @@
 
 #include "ir/visit.h"
 #include "tir/analysis/combiner.h"
-#include "tir/edit/affine.h"
+#include "tir/edit/blocks.h"
 
 namespace relaxc::scheduling {
 
@@ -35,15 +35,13 @@ class Body {
   bool uses(const Expr& e) const {
     return std::ranges::any_of(written_, [&](const Buffer& buffer) { return uses_var(e, buffer); });
   }
-  // op(what was there, something else), one operator all the way down and on all ways: (c + a) + b, but neither
+  // Returns whether the value is op(old value, something else) with one operator everywhere: (c + a) + b, but neither
   // max(c + a, b) nor c + a for some iterations and max(c, a) for others.
   bool combines(const Expr& value, const BufferStore& store) {
     if (is_element(value, store)) return true;
     if (const Cast* cast = value.as<Cast>()) return combines(cast->value, store) && keeps_order(*cast, dtype_of(value));
-    if (const Select* either = value.as<Select>())
+    if (auto either = branches_of(value))
       return !uses(either->condition) && combines(either->a, store) && combines(either->b, store);
-    if (const Call* call = as_call(value, ops::kIfThenElse))
-      return !uses(call->args[0]) && combines(call->args[1], store) && combines(call->args[2], store);
     const Binary* node = value.as<Binary>();
     if (!node) return false;
     bool subtracts = node->op == BinaryOp::kSub;
@@ -55,8 +53,8 @@ class Body {
     op_ = op;
     return (combines(node->a, store) && !uses(node->b)) || (!subtracts && combines(node->b, store) && !uses(node->a));
   }
-  // What is cast back after each step is the same in every order, too: rounded (sums of floats count as that) or, of
-  // sums and products of integers, cut off.
+  // Returns whether casting back after each step keeps the result the same in every order. Rounding does (float
+  // sums count as exact), and so does the truncation of sums and products of integers.
   bool keeps_order(const Cast& cast, DType to) const {
     DType from = dtype_of(cast.value);
     if (to.is_float()) return true;
@@ -87,15 +85,16 @@ bool comes_in_order(const TreeNode* block, const std::vector<Expr>& axis_values,
   for (size_t a = 0; a < axis_values.size(); ++a) {
     if (block->axes()[a].kind != IterKind::kSpatial) values.push_back(axis_values[a]);
   }
-  auto map = find_iter_map(values, loops, block->tree->facts);
+  auto map = find_iter_map(values, ranges_of(loops), block->tree->facts);
   if (!map) return false;
   std::vector<size_t> order;
   for (const IterSum& sum : map->sums) {
+    if (counts_down(*map, sum.digits)) return false;
     for (const IterDigit& digit : sum.digits) {
       if (!is_int(digit.extent, 1)) order.push_back(digit.source);
     }
   }
-  // Loops are the first sources; a sum of them with a place of its own tells nothing about their order.
+  // Loops are the first sources; the order of the loops in a sum that is a source is not known.
   return std::ranges::all_of(order, [&](size_t source) { return source < loops.size(); }) &&
          std::ranges::is_sorted(order);
 }

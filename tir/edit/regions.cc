@@ -14,16 +14,14 @@ void widen(std::vector<Range>& region, const std::vector<Range>& more, const Buf
 
 std::vector<Range> region_at(const TreeNode* block, const BufferRegion& region, const TreeNode* below) {
   VarMap axes = values_of_axes(block);
-  RunningVars vars;
-  for (const TreeNode* at = block->parent; at && at != below && at->is_loop(); at = at->parent)
-    vars.emplace(at->var().get(), at->range());
+  RunningVars vars = running(loops_above(block, below));
   const Analyzer& facts = block->tree->facts;
   std::vector<Range> result;
   for (size_t d = 0; d < region.ranges.size(); ++d) {
     const Expr& dim = buffer_type(region.buffer).shape[d];
     Range range = substitute(region.ranges[d], axes);
     result.push_back(range_over(range, dim, vars, facts));
-    // Under a predicate the loops go further than the axes' domains; where the block runs, a single element is inside.
+    // Under a predicate the loops go beyond the axes' domains. Where the block runs, a single element is inside.
     if (!block->block->predicate || is_int(result.back().extent, 1)) continue;
     result.back() = below_conditions(result.back(), range, conjuncts(block->block->predicate), vars, facts);
     RunningVars domains = vars;  // which a block may name beside its axes

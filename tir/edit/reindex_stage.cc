@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "tir/edit/accesses.h"
-#include "tir/edit/affine.h"
+#include "tir/edit/mapped_box.h"
 #include "tir/edit/move.h"
 
 namespace relaxc::scheduling {
@@ -47,7 +47,7 @@ void require_one_place(Step& step, TreeNode* block, const Buffer& buffer, Access
   step.require(other_uses(block, buffer), block);
 }
 
-// The axes that the place, or the place in the copy, depends on.
+// Returns the axes on which the place in the buffer, or in the copy, depends.
 std::vector<IterVar> axes_of_copy(Step& step, TreeNode* block, const Buffer& buffer, AccessKind kind,
                                   const std::vector<Expr>& place, const std::vector<Expr>& mapped) {
   bool in_init = block->block->init && uses_var(*block->block->init, buffer);
@@ -57,7 +57,6 @@ std::vector<IterVar> axes_of_copy(Step& step, TreeNode* block, const Buffer& buf
     bool in_map = std::ranges::any_of(mapped, uses);
     bool in_place = std::ranges::any_of(place, uses);
     if (!in_map && !in_place) continue;
-    if (!is_int(axis.domain.min, 0)) step.refuse({block}, "axis '{}' does not start at 0", axis.var);
     if (kind == AccessKind::kWrite && axis.kind != IterKind::kSpatial)
       step.refuse({block}, "axis '{}' is not spatial", axis.var);
     if (in_init && axis.kind == IterKind::kReduce)
@@ -68,29 +67,7 @@ std::vector<IterVar> axes_of_copy(Step& step, TreeNode* block, const Buffer& buf
   return used;
 }
 
-// The shape that holds the places in the copy, no two of which are the same.
-std::vector<Expr> shape_of_copy(Step& step, TreeNode* block, const std::vector<IterVar>& axes,
-                                const std::vector<Expr>& mapped) {
-  const Analyzer& facts = block->tree->facts;
-  VarMap to_loops;
-  Nodes loops;
-  std::vector<Expr> shape;
-  for (const IterVar& axis : axes) {
-    loops.push_back(block->tree->new_loop(axis.var->name, axis.domain.extent));
-    to_loops.emplace(axis.var.get(), loops.back()->var());
-  }
-  std::string why;
-  std::optional<IterMap> found = find_iter_map(substitute(mapped, to_loops), loops, facts, &why);
-  if (!found || !is_injective(*found, {}, facts, &why))
-    step.refuse({block}, "the map is not known to be one to one: {}", why);
-  for (const IterSum& sum : found->sums) {
-    if (!is_int(facts.simplify(sum.base), 0)) step.refuse({block}, "the map's results do not start at 0");
-    shape.push_back(sum.extent);
-  }
-  return shape;
-}
-
-// The copy reads for all of the axes' domains; the block may do so under a condition.
+// Refuses places out of range: the copy reads for all of the axes' domains, the block perhaps under a condition.
 void require_in_range(Step& step, TreeNode* block, const Buffer& buffer, const std::vector<Expr>& place) {
   const Analyzer& facts = block->tree->facts;
   for (size_t d = 0; d < place.size(); ++d) {
@@ -101,7 +78,7 @@ void require_in_range(Step& step, TreeNode* block, const Buffer& buffer, const s
   }
 }
 
-// Other blocks that share the buffer are where the copy can stand between them and the block.
+// Refuses other users of the buffer between which and the block the copy cannot stand.
 void require_place_between(Step& step, TreeNode* block, const Buffer& buffer, AccessKind kind) {
   TreeNode* scope = scope_of(block);
   TreeNode* own = child_towards(scope, block);
@@ -119,8 +96,8 @@ void require_place_between(Step& step, TreeNode* block, const Buffer& buffer, Ac
 
 }  // namespace
 
-TreeNode* reindex_stage(Step& step, TreeNode* block, const Buffer& buffer, AccessKind kind, const std::string& name,
-                        const std::string& storage_scope, const IndexMap* map) {
+BlockRV reindex_stage(Step& step, TreeNode* block, const Buffer& buffer, AccessKind kind, const std::string& name,
+                      const std::string& storage_scope, const IndexMap* map) {
   bool reads = kind == AccessKind::kRead;
   require_one_place(step, block, buffer, kind);
   const std::vector<Expr> place = only_place(step, block, buffer);
@@ -131,7 +108,10 @@ TreeNode* reindex_stage(Step& step, TreeNode* block, const Buffer& buffer, Acces
     if (!map) mapped.push_back(axis.var);
     extents.push_back(axis.domain.extent);
   }
-  Buffer cache = cache_buffer(name, buffer, shape_of_copy(step, block, axes, mapped), storage_scope);
+  std::string why;
+  std::optional<MappedBox> box = map_box(*block->tree, axes, mapped, &why);
+  if (!box) step.refuse({block}, "the map is not known to be one to one: {}", why);
+  Buffer cache = cache_buffer(name, buffer, box->extents, storage_scope);
   if (reads) require_in_range(step, block, buffer, place);
   require_place_between(step, block, buffer, kind);
 
@@ -146,9 +126,8 @@ TreeNode* reindex_stage(Step& step, TreeNode* block, const Buffer& buffer, Acces
   rewrite_accesses(block, buffer,
                    {[&](const BufferLoad&) { return load(cache, mapped); },
                     [&](const BufferStore& s) { return store(cache, s.value, mapped); }});
-  TreeNode* copy = blocks_below(nest)[0];
-  refresh_regions_above(copy);
-  return copy;
+  refresh_regions_above(nest);
+  return step.block_result(blocks_below(nest)[0]);
 }
 
 }  // namespace relaxc::scheduling

@@ -32,17 +32,6 @@ TreeNode* Step::loop(const LoopRV& loop) {
 TreeNode* Step::place(const Place& place) {
   return std::visit([&](const auto& rv) { return node(rv.var); }, place);
 }
-Nodes Step::loops(const Loops& loops) {
-  Nodes result;
-  for (const LoopRV& rv : loops) result.push_back(loop(rv));
-  return result;
-}
-Nodes Step::blocks(const Blocks& blocks) {
-  Nodes result;
-  for (const BlockRV& rv : blocks) result.push_back(block(rv));
-  return result;
-}
-
 Expr Step::number(const Expr& e) const {
   if (!e.type().is<PrimType>()) fail(e.span(), "{}: expected a number, got {}", name_, print_expr(e));
   VarMap known;
@@ -51,7 +40,7 @@ Expr Step::number(const Expr& e) const {
       known.emplace(var.get(), int_imm(*number, dtype_of(var)));
       return;
     }
-    // Dims of the program are numbers, too.
+    // Dims of the program are numbers as well.
     bool is_dim = !tree_ || std::ranges::any_of(tree_->params(), [&](const VarRef& param) {
       return same_node(param, var) || uses_var(param.type(), var);
     });
@@ -60,40 +49,30 @@ Expr Step::number(const Expr& e) const {
   return known.empty() ? e : simplify(substitute(e, known));
 }
 
-int64_t Step::constant(const Expr& e) {
-  auto value = as_int(number(e));
-  if (!value) fail(e.span(), "{}: {} is not a constant number", name_, print_expr(e));
-  return *value;
-}
-
 Buffer Step::buffer(TreeNode* block, const BufferArg& which, AccessKind otherwise) {
-  auto among = [&](AccessKind kind, int64_t position) -> Buffer {
-    bool reads = kind == AccessKind::kRead;
-    const std::vector<BufferRegion>& regions = reads ? block->block->reads : block->block->writes;
-    if (position < 0 || position >= static_cast<int64_t>(regions.size()))
-      refuse({block}, "block '{}' {} {} buffers, there is no number {}", block, reads ? "reads" : "writes",
-             regions.size(), position);
-    return regions[static_cast<size_t>(position)].buffer;
-  };
+  const Block& content = *block->block;
   const AttrValue& value = which.value;
-  if (const int64_t* position = value.as<int64_t>()) return among(otherwise, *position);
-  if (const Expr* e = value.as<Expr>(); e && as_int(*e)) return among(otherwise, *as_int(*e));
   if (const std::string* name = value.as<std::string>()) {
-    for (const auto* regions : {&block->block->reads, &block->block->writes}) {
+    for (const auto* regions : {&content.reads, &content.writes}) {
       for (const BufferRegion& region : *regions) {
         if (region.buffer->name == *name) return region.buffer;
       }
     }
     refuse({block}, "block '{}' does not access a buffer '{}'", block, *name);
   }
-  if (const AttrList* pair = value.as<AttrList>(); pair && pair->size() == 2) {
-    const std::string* kind = (*pair)[0].as<std::string>();
-    const int64_t* position = (*pair)[1].as<int64_t>();
-    if (kind && position && (*kind == "read" || *kind == "write"))
-      return among(*kind == "read" ? AccessKind::kRead : AccessKind::kWrite, *position);
-  }
-  refuse({block}, "{} names no buffer; expected a position, a name, or (\"read\" or \"write\", position)",
-         to_string(value));
+  const AttrList* list = value.as<AttrList>();
+  const std::string* kind = list && list->size() == 2 ? (*list)[0].as<std::string>() : nullptr;
+  bool is_read = kind ? *kind == "read" : otherwise == AccessKind::kRead;
+  bool is_position = kind ? is_read || *kind == "write" : !list;
+  int64_t position = 0;
+  if (!is_position || !from_attr(kind ? (*list)[1] : value, position))
+    refuse({block}, "{} does not name a buffer; expected a position, a name, or (\"read\" or \"write\", position)",
+           to_string(value));
+  const std::vector<BufferRegion>& regions = is_read ? content.reads : content.writes;
+  if (position < 0 || position >= static_cast<int64_t>(regions.size()))
+    refuse({block}, "block '{}' {} {} buffers, there is no number {}", block, is_read ? "reads" : "writes",
+           regions.size(), position);
+  return regions[static_cast<size_t>(position)].buffer;
 }
 
 Buffer Step::accessed(TreeNode* block, const BufferArg& which, AccessKind kind) {
@@ -102,6 +81,17 @@ Buffer Step::accessed(TreeNode* block, const BufferArg& which, AccessKind kind) 
   if (!(reads ? read_of(block, result) : write_of(block, result)))
     refuse({block}, "block '{}' does not {} '{}'", block, reads ? "read" : "write", result);
   return result;
+}
+
+Buffer Step::allocated(TreeNode* block, const BufferArg& which) {
+  Buffer result = accessed(block, which, AccessKind::kWrite);
+  if (!allocating_block(*block->tree, result))
+    refuse({block}, "'{}' is not allocated in the program, its memory is given", result);
+  return result;
+}
+
+void Step::require_around(TreeNode* loop, TreeNode* block) {
+  if (!contains(loops_above(block), loop)) refuse({block, loop}, "loop '{}' is not around block '{}'", loop, block);
 }
 
 TreeNode* Step::scope(TreeNode* block) {
@@ -140,7 +130,7 @@ Diagnostic DoesNotFit::diagnostic(bool with_program) const {
   result.message = message();
   if (!at.empty()) result.span = at[0]->span;
   if (with_program && !at.empty()) {
-    // Marks are addresses of payloads, which exist once the program is built.
+    // Marks are addresses of nodes, which exist once the program is built.
     const Tree& tree = *at[0]->tree;
     PrimFuncRef function = tree.function();
     PrintOptions options;
@@ -155,22 +145,6 @@ Diagnostic DoesNotFit::diagnostic(bool with_program) const {
     });
     result.notes.push_back("the program, the places marked:\n" + print_function("main", function, options));
   }
-  return result;
-}
-
-Loops Step::loop_results(const Nodes& loops) {
-  Loops result;
-  for (TreeNode* loop : loops) result.push_back(loop_result(loop));
-  return result;
-}
-Blocks Step::block_results(const Nodes& blocks) {
-  Blocks result;
-  for (TreeNode* block : blocks) result.push_back(block_result(block));
-  return result;
-}
-Exprs Step::number_results(const std::vector<int64_t>& numbers) {
-  Exprs result;
-  for (int64_t number : numbers) result.push_back(workspace_.name_number(number, !is_part_));
   return result;
 }
 

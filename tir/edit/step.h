@@ -91,17 +91,24 @@ class Step {
   TreeNode* block(const BlockRV& block);
   TreeNode* loop(const LoopRV& loop);
   TreeNode* place(const Place& place);
-  Nodes loops(const Loops& loops);
-  Nodes blocks(const Blocks& blocks);
+  Nodes loops(const Loops& loops) {
+    return map_each(loops, [&](const LoopRV& rv) { return loop(rv); });
+  }
+  Nodes blocks(const Blocks& blocks) {
+    return map_each(blocks, [&](const BlockRV& rv) { return block(rv); });
+  }
   // Returns a variable for a node, to hand to a part.
   BlockRV variable_of(TreeNode* block) { return {workspace_.name_node(block, false)}; }
   // Returns an expression over sampled numbers.
   Expr number(const Expr& e) const;
-  int64_t constant(const Expr& e);
   // Returns the buffer among the block's accesses; `otherwise` says whether a bare position counts reads or writes.
   Buffer buffer(TreeNode* block, const BufferArg& which, AccessKind otherwise);
   // Returns that buffer, which the block must read (or write).
   Buffer accessed(TreeNode* block, const BufferArg& which, AccessKind kind);
+  // Returns a buffer that the block writes, and which the program itself allocates; refuses any other.
+  Buffer allocated(TreeNode* block, const BufferArg& which);
+  // Refuses unless the loop is one of those around the block up to its scope.
+  void require_around(TreeNode* loop, TreeNode* block);
   // Returns the block around a block, in which statements can be moved. Refuses the root block.
   TreeNode* scope(TreeNode* block);
   Workspace& workspace() { return workspace_; }
@@ -131,9 +138,15 @@ class Step {
   // Return variables for results.
   BlockRV block_result(TreeNode* block) { return {workspace_.name_node(block, !is_part_)}; }
   LoopRV loop_result(TreeNode* loop) { return {workspace_.name_node(loop, !is_part_)}; }
-  Loops loop_results(const Nodes& loops);
-  Blocks block_results(const Nodes& blocks);
-  Exprs number_results(const std::vector<int64_t>& numbers);
+  Loops loop_results(const Nodes& loops) {
+    return map_each(loops, [&](TreeNode* loop) { return loop_result(loop); });
+  }
+  Blocks block_results(const Nodes& blocks) {
+    return map_each(blocks, [&](TreeNode* block) { return block_result(block); });
+  }
+  Exprs number_results(const Ints& numbers) {
+    return map_each(numbers, [&](int64_t number) -> Expr { return workspace_.name_number(number, !is_part_); });
+  }
 
  private:
   Workspace& workspace_;

@@ -84,21 +84,15 @@ Nodes Tree::import(const Stmt& stmt) {
 
 namespace {
 
-// Notes which blocks use variables of loops around them in their bodies; whether there are any.
+// Notes which blocks use variables of loops around them in their bodies; returns whether there are any.
 bool find_outer_vars(TreeNode* root) {
-  std::unordered_set<const NodeHeader*> loop_vars;
+  VarSet loop_vars;
   bool found = false;
   auto visit = [&](auto& self, TreeNode* node) -> void {
     if (node->is_loop()) loop_vars.insert(node->var().get());
     if (node->is_block()) {
-      node->uses_outer_vars = false;
-      auto look = [&](const NodeRef& inside) {
-        walk(inside, [&](const Ref<Var>& var) {
-          node->uses_outer_vars = node->uses_outer_vars || loop_vars.contains(var.get());
-        });
-      };
-      look(node->block->body);
-      if (node->block->init) look(*node->block->init);
+      const Block& block = *node->block;
+      node->uses_outer_vars = uses_var(block.body, loop_vars) || (block.init && uses_var(*block.init, loop_vars));
       found = found || node->uses_outer_vars;
     }
     for (TreeNode* child : node->children) self(self, child);
@@ -107,7 +101,7 @@ bool find_outer_vars(TreeNode* root) {
   return found;
 }
 
-// A block that names a loop variable beside an axis with that value, `W[vl, j]` where vj is j, names the axis instead:
+// Lets a block that names a loop variable beside an axis with that value, `W[vl, j]` where vj is j, name the axis:
 // primitives change the values of axes only.
 void name_axes(TreeNode* node) {
   if (node->is_block()) {
@@ -141,9 +135,7 @@ Tree::Tree(const PrimFuncRef& function)
 }
 
 Stmt Tree::stmt(const Nodes& nodes) const {
-  std::vector<Stmt> stmts;
-  for (const TreeNode* node : nodes) stmts.push_back(stmt(*node));
-  return seq(std::move(stmts));
+  return seq(map_each(nodes, [&](const TreeNode* node) { return stmt(*node); }));
 }
 
 Stmt Tree::stmt(const TreeNode& node) const {
@@ -234,18 +226,13 @@ Nodes Tree::blocks() const {
   return result;
 }
 
-TreeNode* Tree::find_block(std::string_view name) const {
-  if (name == root_->name()) return root_;
-  TreeNode* found = nullptr;
-  for (TreeNode* block : blocks()) {
-    if (block->name() != name) continue;
-    if (found) return nullptr;
-    found = block;
-  }
-  return found;
-}
-
 namespace {
+
+std::unordered_set<std::string_view> names_of_blocks(const Tree& tree) {
+  std::unordered_set<std::string_view> names;
+  for (const TreeNode* block : tree.blocks()) names.insert(block->name());
+  return names;
+}
 
 std::string fresh_name(const std::string& wish, const std::unordered_set<std::string_view>& taken) {
   std::string name = wish;
@@ -255,11 +242,7 @@ std::string fresh_name(const std::string& wish, const std::unordered_set<std::st
 
 }  // namespace
 
-std::string Tree::fresh_block_name(const std::string& wish) const {
-  std::unordered_set<std::string_view> taken;
-  for (const TreeNode* block : blocks()) taken.insert(block->name());
-  return fresh_name(wish, taken);
-}
+std::string Tree::fresh_block_name(const std::string& wish) const { return fresh_name(wish, names_of_blocks(*this)); }
 
 TreeNode* scope_of(const TreeNode* node) {
   TreeNode* at = node->parent;
@@ -267,10 +250,10 @@ TreeNode* scope_of(const TreeNode* node) {
   return at;
 }
 
-Nodes loops_above(const TreeNode* node) {
+Nodes loops_above(const TreeNode* node, const TreeNode* outer) {
   Nodes result;
-  for (TreeNode* at = node->parent; at && at->is_loop(); at = at->parent) result.push_back(at);
-  std::reverse(result.begin(), result.end());
+  for (TreeNode* at = node->parent; at && at != outer && at->is_loop(); at = at->parent) result.push_back(at);
+  std::ranges::reverse(result);
   return result;
 }
 
@@ -345,20 +328,12 @@ bool mentions_any(const NodeRef& node, const Nodes& loops) {
 // ---- Variables and predicates
 
 std::vector<Expr> axis_vars(const TreeNode* block) {
-  std::vector<Expr> result;
-  for (const IterVar& axis : block->axes()) result.push_back(axis.var);
-  return result;
+  return map_each(block->axes(), [](const IterVar& axis) -> Expr { return axis.var; });
 }
 std::vector<Expr> axis_values(const TreeNode* block) {
-  std::vector<Expr> result;
-  for (const IterVar& axis : block->axes()) result.push_back(axis.value);
-  return result;
+  return map_each(block->axes(), [](const IterVar& axis) { return axis.value; });
 }
-VarMap values_of_axes(const TreeNode* block) {
-  VarMap result;
-  for (const IterVar& axis : block->axes()) result.emplace(axis.var.get(), axis.value);
-  return result;
-}
+VarMap values_of_axes(const TreeNode* block) { return axes_as(block->axes(), axis_values(block)); }
 VarMap axes_as(const std::vector<IterVar>& axes, const std::vector<Expr>& values) {
   VarMap result;
   for (size_t a = 0; a < axes.size(); ++a) result.emplace(axes[a].var.get(), values[a]);
@@ -369,9 +344,7 @@ Range substitute(const Range& range, const VarMap& map) {
   return {relaxc::substitute(range.min, map), relaxc::substitute(range.extent, map)};
 }
 std::vector<Expr> substitute(const std::vector<Expr>& list, const VarMap& map) {
-  std::vector<Expr> result;
-  for (const Expr& e : list) result.push_back(relaxc::substitute(e, map));
-  return result;
+  return map_each(list, [&](const Expr& e) { return relaxc::substitute(e, map); });
 }
 
 void substitute_content(Block& block, const VarMap& map) {
@@ -400,7 +373,7 @@ void substitute_below(TreeNode* node, const VarMap& map) {
   } else {
     Block& block = *node->block;
     node->affine.reset();
-    // Simplified, or splitting and fusing by turns would double them each time.
+    // Without simplification splitting and fusing by turns would double the expressions each time.
     auto replaced = [&](const Expr& e) {
       Expr result = substitute(e, map);
       return same_node(result, e) ? e : node->tree->facts.simplify(result);
@@ -436,12 +409,11 @@ void restrict_block(TreeNode* block, const Expr& condition) {
 }
 
 TreeNode* copy_subtree(Tree& tree, const TreeNode* node) {
-  // Variables bound inside become new ones by the machinery that copies functions.
+  // Copying the nodes as a function replaces the variables that are bound inside.
   PrimFuncRef copy = with_fresh_variables(make_prim_func({.params = {}, .body = tree.stmt(*node), .attrs = {}}));
   Nodes nodes = tree.import(copy->body);
   RELAXC_CHECK(nodes.size() == 1, "a copy of one node is one node");
-  std::unordered_set<std::string_view> taken;
-  for (const TreeNode* block : tree.blocks()) taken.insert(block->name());
+  std::unordered_set<std::string_view> taken = names_of_blocks(tree);
   auto adopt = [&](auto& self, const TreeNode* from, TreeNode* to) -> void {
     static_cast<BlockFacts&>(*to) = *from;
     if (to->is_block()) to->block->name = fresh_name(to->name(), taken);

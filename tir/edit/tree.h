@@ -53,6 +53,7 @@ struct TreeNode : BlockFacts {
   Range range() const { return {loop->min, loop->extent}; }
   std::vector<IterVar>& axes() { return block->iter_vars; }
   const std::vector<IterVar>& axes() const { return block->iter_vars; }
+  Attrs& annotations() { return is_loop() ? loop->annotations : block->annotations; }
 };
 
 class Tree {
@@ -101,8 +102,6 @@ class Tree {
 
   // Returns a name that no block has: the given one, or the given one with a number.
   std::string fresh_block_name(const std::string& wish) const;
-  // Returns the block of that name, or null when there are none or several.
-  TreeNode* find_block(std::string_view name) const;
   // Returns all blocks but the root, in program order.
   Nodes blocks() const;
 
@@ -139,17 +138,22 @@ std::string message(MessageFormat<Args...> text, const Args&... args) {
 
 // ---- Looking around
 
-inline bool contains(const Nodes& nodes, const TreeNode* node) { return std::ranges::find(nodes, node) != nodes.end(); }
-template <class Handle>
-  requires std::is_convertible_v<Handle, NodeRef>
-bool contains(const std::vector<Handle>& list, const NodeRef& node) {
-  return std::ranges::any_of(list, [&](const Handle& each) { return same_node(each, node); });
+// Returns the function's results for the items, in order.
+template <class Items, class Fn>
+auto map_each(const Items& items, const Fn& fn) {
+  std::vector<std::remove_cvref_t<decltype(fn(*items.begin()))>> result;
+  for (const auto& item : items) result.push_back(fn(item));
+  return result;
 }
+
+inline bool contains(const Nodes& nodes, const TreeNode* node) { return std::ranges::find(nodes, node) != nodes.end(); }
+using relaxc::contains;
 
 // Returns the block that the node stands in.
 TreeNode* scope_of(const TreeNode* node);
-// Returns the loops around the node up to its scope, outermost first, without the node itself.
-Nodes loops_above(const TreeNode* node);
+// Returns the loops around the node up to its scope, outermost first, without the node itself; if `outer` is one of
+// them, only those inside of it.
+Nodes loops_above(const TreeNode* node, const TreeNode* outer = nullptr);
 // Returns those of the loops that are `outermost` or inside of it; all of them when it is null.
 Nodes loops_from(const TreeNode* outermost, const TreeNode* node);
 // Returns the blocks in the subtree, including the node itself but not those inside of other blocks, in program order.

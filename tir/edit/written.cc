@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "tir/edit/affine.h"
 #include "tir/edit/blocks.h"
 
 namespace relaxc::scheduling {
@@ -20,7 +19,7 @@ bool mentions_counter(const Expr& e, const std::vector<Counter>& counters) {
   return found;
 }
 
-// Whether the digits that values have of a source run through all combinations.
+// Returns whether the digits that values have of a source run through all combinations.
 bool run_freely(const IterSource& source, std::vector<const IterDigit*> digits, const Analyzer& facts) {
   auto end = [](const IterDigit* digit) { return digit->lower * digit->extent; };
   if (digits.empty()) return true;
@@ -38,7 +37,7 @@ bool run_freely(const IterSource& source, std::vector<const IterDigit*> digits, 
   return is_int(facts.simplify(floor_mod(source.extent, end(digits.back()))), 0);
 }
 
-// The first of the range, up to an end.
+// Returns the part of the range before an end.
 Range cut(const Range& range, const Expr& end, const Analyzer& facts) {
   DType dtype = dtype_of(range.min);
   Expr own = range.min + cast_to(range.extent, dtype), limit = cast_to(end, dtype);
@@ -46,7 +45,7 @@ Range cut(const Range& range, const Expr& end, const Analyzer& facts) {
   return {range.min, facts.simplify((facts.can_prove(limit <= own) ? limit : min(own, limit)) - range.min)};
 }
 
-// Whether counters that move the place, and its extents, depend on no counter.
+// Returns whether the counters that move the place, and the place's extents, depend on no counter.
 bool ranges_stand_still(const Box& at, const std::vector<Counter>& counters) {
   for (const Counter& counter : counters) {
     bool used = std::ranges::any_of(at, [&](const Range& range) { return uses_var(range.min, counter.var); });
@@ -74,7 +73,7 @@ std::optional<Box> filled_by_counters(const Box& at, const std::vector<Counter>&
   return result;
 }
 
-// Positions as digits of variables that count from 0, one for each counter, and the way back.
+// Positions as digits of new variables that count from 0, one for each counter; `back` maps these to the counters.
 struct Digits {
   IterMap map;
   Analyzer facts;
@@ -95,7 +94,7 @@ std::optional<Digits> digits_of(const Box& at, const std::vector<Counter>& count
   }
   std::vector<Expr> values;
   for (const Range& range : at) values.push_back(facts.simplify(substitute(range.min, from_zero)));
-  std::optional<IterMap> map = relaxc::find_iter_map(values, loops, facts);
+  std::optional<IterMap> map = find_iter_map(values, loops, facts);
   if (!map) return std::nullopt;
   return Digits{std::move(*map), std::move(facts), std::move(back)};
 }
@@ -115,7 +114,7 @@ bool all_run_freely(const IterMap& map, const Analyzer& facts) {
   return true;
 }
 
-// The range that [position, position + extent) fills while the digits of the position run.
+// Returns the range that [position, position + extent) fills while the digits of the position run.
 std::optional<Range> filled_by_digits(const IterSum& sum, const Expr& extent, const Digits& digits,
                                       const std::vector<Counter>& counters, std::vector<Expr>& conditions) {
   const Analyzer& facts = digits.facts;
@@ -133,7 +132,7 @@ std::optional<Range> filled_by_digits(const IterSum& sum, const Expr& extent, co
       if (!compare || compare->op != BinaryOp::kLT || dtype_of(compare->a) != dtype) return false;
       Expr limit = facts.simplify(compare->b - compare->a + lower);
       if (mentions_counter(limit, counters)) return false;
-      // As an end, base + limit, it has the form in which users of regions look for it.
+      // The end is written as base + limit, the form in which users of regions look for it.
       reach = cut({base, reach}, base + limit, facts).extent;
       return true;
     });
@@ -141,8 +140,8 @@ std::optional<Range> filled_by_digits(const IterSum& sum, const Expr& extent, co
   return Range{base, reach};
 }
 
-// The box that [position, position + extent) in each dim fills while the counters run. Conditions that only keep the
-// lower digits of a position below a limit are taken into account, and removed.
+// Returns the box that [position, position + extent) in each dim fills while the counters run. Conditions that only
+// keep the lower digits of a position below a limit are taken into account, and removed.
 std::optional<Box> filled(const Box& at, const std::vector<Counter>& counters, const Analyzer& known,
                           std::vector<Expr>& conditions) {
   if (!ranges_stand_still(at, counters)) return std::nullopt;
@@ -160,8 +159,8 @@ std::optional<Box> filled(const Box& at, const std::vector<Counter>& counters, c
   return result;
 }
 
-// The values that the axes take which the place written depends on, in all combinations. A condition leaves out values
-// outside of the domains, or from some place on; any other makes the result unknown.
+// Returns the box of the values, in all combinations, of the axes on which the place depends. Conditions may leave out
+// values outside of the domains, or from some value on; with any other condition the box is unknown.
 std::optional<Box> axis_values(const TreeNode* block, const std::vector<Counter>& loops, const Box& place) {
   const Analyzer& facts = block->tree->facts;
   const std::vector<IterVar>& axes = block->axes();
@@ -195,7 +194,7 @@ std::optional<Box> axis_values(const TreeNode* block, const std::vector<Counter>
   return box;
 }
 
-// Boxes that are one.
+// Returns the union of the boxes if it is a box.
 std::optional<Box> joined(const Box& a, const Box& b, const Analyzer& facts) {
   std::optional<size_t> differs;
   for (size_t d = 0; d < a.size(); ++d) {
@@ -220,16 +219,13 @@ class Writes {
 
   // Adds what the block writes while the counters run, inside of outer blocks' axes.
   bool add(const TreeNode* block, const TreeNode* below) {
-    std::vector<Counter> loops;
-    for (const TreeNode* at = block->parent; at && at != below && at->is_loop(); at = at->parent)
-      loops.push_back({at->var(), at->range()});
     const BufferRegion* declared = write_of(block, buffer_);
     if (!declared) return true;
-    std::optional<Box> values = axis_values(block, loops, declared->ranges);
+    std::optional<Box> values = axis_values(block, ranges_of(loops_above(block, below)), declared->ranges);
     if (!values) return false;
     std::vector<Counter> axes;
     for (size_t a = 0; a < values->size(); ++a) axes.push_back({block->axes()[a].var, (*values)[a]});
-    // Calls are known by what is declared.
+    // A block with windows calls an instruction: its declared region says what it writes.
     if (!block->block->match_buffers.empty()) return add(declared->ranges, axes);
     if (block->is_leaf_block()) return add_stores(block->block->body, axes);
     Writes inner(buffer_, facts_);

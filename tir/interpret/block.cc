@@ -18,24 +18,12 @@ struct RangeCode {
   }
 };
 
-// A number of a window that is known from its source: bound when its variable is new, else checked.
-struct WindowNumber {
-  const char* what;
-  int slot;        // of the variable to bind, or -1
-  CodePtr wanted;  // the value to check
-  void set(Frame& frame, int64_t value, const Buffer& buffer) const {
-    if (slot >= 0) frame.slots[slot] = value;
-    int64_t expected = wanted->as_int(frame);
-    if (expected != value)
-      fail(buffer.span(), "window '{}': {} is {}, expected {}", buffer->name, what, value, expected);
-  }
-};
-
 struct Window {
   Buffer buffer;
   int slot, source;
-  std::vector<RangeCode> region;                     // of the source
-  std::vector<WindowNumber> shape, strides, offset;  // of the window; strides and offset may be empty
+  size_t rank;
+  std::vector<BufferNumber> numbers;
+  std::vector<RangeCode> region = {};  // of the source
 
   void operator()(Frame& frame) const {
     const BufferState& from = frame.buffers[source];
@@ -47,7 +35,7 @@ struct Window {
     state.offset = from.offset;
     state.depth = frame.depth;
     state.shape.clear();
-    size_t dropped = region.size() - shape.size();
+    size_t dropped = region.size() - rank;
     for (size_t d = 0; d < region.size(); ++d) {
       auto [begin, end] = region[d].evaluate(frame);
       if (begin < 0 || end < begin || end > from.shape[d])
@@ -60,11 +48,8 @@ struct Window {
       if (d >= dropped) state.shape.push_back(end - begin);
     }
     state.strides.assign(from.strides.begin() + static_cast<int64_t>(dropped), from.strides.end());
-    for (size_t d = 0; d < shape.size(); ++d) shape[d].set(frame, state.shape[d], buffer);
-    for (size_t d = 0; d < strides.size(); ++d) {
-      if (state.shape[d] > 1 || strides[d].slot >= 0) strides[d].set(frame, state.strides[d], buffer);
-    }
-    for (const WindowNumber& number : offset) number.set(frame, state.offset, buffer);
+    for (const BufferNumber& number : numbers) number.bind(frame, state);
+    for (const BufferNumber& number : numbers) number.check(frame, state, "window", buffer);
   }
 };
 
@@ -154,16 +139,12 @@ StepPtr Compiler::window_step(const MatchBuffer& match, const Span& span) {
   const std::vector<Range>& ranges = match.source.ranges;
   if (ranges.size() < type.shape.size())
     fail(span, "window '{}' of rank {} on a region of rank {}", match.buffer->name, type.shape.size(), ranges.size());
-  Window window{match.buffer, -1, buffer_slot(match.source.buffer, span), {}, {}, {}, {}};
-  for (const Range& range : ranges) window.region.push_back({expr(range.min), expr(range.extent)});
-  auto number = [&](const Expr& value, const char* what) {
-    int slot = define_if_new(value);
-    return WindowNumber{what, slot, expr(value)};
-  };
-  for (const Expr& dim : type.shape) window.shape.push_back(number(dim, "a dim"));
-  for (const Expr& stride : type.strides) window.strides.push_back(number(stride, "a stride"));
-  if (type.elem_offset) window.offset.push_back(number(*type.elem_offset, "the element offset"));
-  window.slot = define_buffer(match.buffer);
+  int source = buffer_slot(match.source.buffer, span);
+  std::vector<RangeCode> region;
+  for (const Range& range : ranges) region.push_back({expr(range.min), expr(range.extent)});
+  Window window{match.buffer,     define_buffer(match.buffer), source, type.shape.size(), numbers_of(type),
+                std::move(region)};
+  set_expected(window.numbers);
   return step(std::move(window));
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ir/intrinsics.h"
+#include "ir/op_names.h"
 #include "tir/dot_intrinsics.h"
 #include "tir/interpret/internal.h"
 
@@ -78,15 +79,15 @@ CodePtr Compiler::llvm_code(const Call& node, const Expr& whole) {
 
 CodePtr Compiler::call_code(const Call& node, const Expr& whole) {
   const std::string& name = op_name(whole);
-  if (name == "tir.reinterpret") return reinterpret(node.args[0], dtype_of(whole));
-  if (name == "tir.call_llvm_intrin" || name == "tir.call_llvm_pure_intrin") return llvm_code(node, whole);
+  if (name == ops::kReinterpret) return reinterpret(node.args[0], dtype_of(whole));
+  if (name == ops::kCallLlvmIntrin || name == ops::kCallLlvmPureIntrin) return llvm_code(node, whole);
   if ((name == ops::kLikely || name == ops::kAssume) && node.args.size() == 1) return expr(node.args[0]);
   if (name == ops::kIfThenElse && node.args.size() == 3) {
     return code([condition = expr(node.args[0]), a = expr(node.args[1]), b = expr(node.args[2])](Frame& frame) {
       return (condition->as_int(frame) ? a : b)->word(frame);
     });
   }
-  if (name == ops::kActiveLaneMask) {  // lane i: args[0] + i < args[1]
+  if (name == ops::kGetActiveLaneMask) {  // lane i: args[0] + i < args[1]
     int lanes = dtype_of(whole).lanes;
     Expr first = cast_to(node.args[0], kInt64), end = cast_to(node.args[1], kInt64);
     return expr(lanes == 1 ? first < end : ramp(first, int_imm(1), lanes) < broadcast(end, lanes));
@@ -100,7 +101,7 @@ CodePtr Compiler::call_code(const Call& node, const Expr& whole) {
   if (dtype.is_float() ? !row->eval : !row->integer)
     fail(whole.span(), "{} is not defined on {}", name, to_string(dtype));
   // Rounded once, which going through float64 would not.
-  bool is_fma32 = name == "tir.fma" && dtype == kFloat32;
+  bool is_fma32 = name == ops::kFma && dtype == kFloat32;
   return code([row, dtype, is_fma32, args = exprs(node.args)](Frame& frame) -> Word {
     if (!dtype.is_float()) return wrap_int(row->integer(args[0]->as_int(frame)), dtype);
     double x[3] = {0, 0, 0};

@@ -7,7 +7,7 @@ namespace relaxc::interpreter {
 
 namespace {
 
-// Integers of that dtype, in the representation of Word.
+// Computes on integers of that dtype, in the representation of Word.
 int64_t integer_operation(BinaryOp op, int64_t a, int64_t b, DType dtype, const Span& span) {
   if (auto result = fold_int(op, a, b, dtype)) return *result;
   if (op == BinaryOp::kShiftLeft || op == BinaryOp::kShiftRight)
@@ -16,7 +16,7 @@ int64_t integer_operation(BinaryOp op, int64_t a, int64_t b, DType dtype, const 
   return op == BinaryOp::kDiv || op == BinaryOp::kFloorDiv ? a : 0;  // INT64_MIN by -1
 }
 
-// numpy's remainder: the divisor's sign, exact.
+// Returns numpy's remainder, which has the divisor's sign and is exact.
 double float_floor_mod(double x, double y) {
   double rest = std::fmod(x, y);
   if (rest == 0) return std::copysign(0.0, y);
@@ -49,7 +49,7 @@ bool compare(BinaryOp op, double a, double b) {
   return op == BinaryOp::kGT ? a > b : a >= b;
 }
 
-// Float to integer: toward zero, saturating, NaN to 0.
+// Converts a float to an integer: toward zero, saturating, NaN to 0.
 int64_t float_to_int(double value, DType to) {
   if (to.is_bool()) return value != 0;
   if (std::isnan(value)) return 0;

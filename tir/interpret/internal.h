@@ -106,7 +106,7 @@ StepPtr counted(const Span& span, F execute) {
   });
 }
 
-// value wrapped into the integer dtype, in the representation of Word.
+// Returns the value wrapped into the integer dtype, in the representation of Word.
 inline int64_t wrap_int(int64_t value, DType dtype) {
   if (dtype.is_bool()) return value != 0;
   if (dtype.bits >= 64) return value;
@@ -115,11 +115,25 @@ inline int64_t wrap_int(int64_t value, DType dtype) {
   return dtype.is_uint() ? static_cast<int64_t>(shifted >> shift) : static_cast<int64_t>(shifted) >> shift;
 }
 
-// One element in memory, of the dtype's element.
+// These read and write one element in memory, a lane of the dtype.
 Word read_element(const char* at, DType dtype);
 void write_element(char* at, DType dtype, Word value);
 
 std::vector<int64_t> dense_strides(const std::vector<int64_t>& shape);
+
+// A dim, stride or offset of a buffer whose memory comes from elsewhere: it binds its variable where that is new, and
+// must have the stated value.
+struct BufferNumber {
+  Expr value;
+  size_t place;  // among the dims, the strides and the offset
+  int slot;      // of the variable to bind, or -1
+  CodePtr expected = nullptr;
+  void bind(Frame& frame, const BufferState& state) const;
+  void check(Frame& frame, const BufferState& state, const char* role, const Buffer& buffer) const;
+
+ private:
+  int64_t of(const BufferState& state) const;
+};
 
 // Where an element is, and the flags of its bytes (BufferState::written).
 struct Place {
@@ -139,15 +153,15 @@ struct Access {
   Span span;
 
   bool active(Frame& frame) const { return !predicate || predicate->as_int(frame) != 0; }
-  // The lane's element, which must be in range.
+  // Returns the place of the lane's element, which must be in range.
   Place place(Frame& frame) const;
-  // Its value, which must have been written.
+  // Returns the element's value, which must have been written.
   Word read(Frame& frame) const;
   void write(const Place& place, Word value) const;
 
  private:
   void check_declared(Frame& frame) const;
-  // "[1, 2]".
+  // Returns "[1, 2]".
   std::string position(Frame& frame) const;
 };
 
@@ -158,12 +172,16 @@ class Compiler {
   CodePtr expr(const Expr& expr);
   StepPtr stmt(const Stmt& stmt);
 
-  // A new slot for the variable (`lanes` consecutive ones for a vector).
+  // Returns a new slot for the variable (`lanes` consecutive ones for a vector).
   int define(const VarRef& var);
-  // The same if it is a variable that has no slot yet, else -1.
+  // Does the same for a variable that has no slot yet; returns -1 for other expressions.
   int define_if_new(const Expr& value);
   int define_buffer(const Buffer& buffer) { return buffer_slots_[buffer.get()] = buffer_count_++; }
-  // A frame with room for all that is defined.
+  // Returns the numbers that the type states, dims first, with slots for new variables. set_expected() follows when all
+  // variables have slots.
+  std::vector<BufferNumber> numbers_of(const BufferType& type);
+  void set_expected(std::vector<BufferNumber>& numbers);
+  // Returns a frame with room for all that is defined.
   Frame frame() const;
 
  private:

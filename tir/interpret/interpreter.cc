@@ -2,7 +2,6 @@
 
 #include <bit>
 
-#include "support/checked_math.h"
 #include "tir/interpret/internal.h"
 #include "tir/lower/lower.h"
 #include "tir/scalable.h"
@@ -12,19 +11,10 @@ namespace relaxc {
 using namespace interpreter;
 
 struct Interpreter::State {
-  // A dim, stride or offset of a param: binds its variable, or is checked against the tensor once all are bound.
-  struct Number {
-    Expr value;
-    size_t place;  // among the dims, the strides and the offset
-    int slot;      // of the variable to bind, or -1
-    CodePtr expected = nullptr;
-    int64_t of(const BufferState& state) const;
-    std::string name(size_t rank) const;
-  };
   struct Param {
     Buffer buffer;
     int slot;
-    std::vector<Number> numbers = {};  // the dims first; strides and offset only if the type has them
+    std::vector<BufferNumber> numbers;
   };
 
   PrimFuncRef function;
@@ -37,32 +27,7 @@ struct Interpreter::State {
   void compile();
   void begin(std::span<const int64_t> values);
   void bind(const Param& param, const Tensor& tensor, uint8_t* written);
-  Tensor new_output(const Param& param);
-  // Checks the numbers of all params, and runs the body.
-  void finish();
 };
-
-namespace {
-
-// "n", "4", or the fallback print.
-std::string dim_text(const Expr& dim) {
-  if (const Var* var = dim.as<Var>()) return var->name;
-  if (auto known = as_int(dim)) return std::to_string(*known);
-  return debug_print(dim);
-}
-
-}  // namespace
-
-int64_t Interpreter::State::Number::of(const BufferState& state) const {
-  size_t rank = state.shape.size();
-  if (place < rank) return state.shape[place];
-  return place < 2 * rank ? state.strides[place - rank] : state.offset;
-}
-
-std::string Interpreter::State::Number::name(size_t rank) const {
-  if (place < rank) return fmt::format("dim {}", place);
-  return place < 2 * rank ? fmt::format("the stride of dim {}", place - rank) : "the element offset";
-}
 
 void Interpreter::State::compile() {
   Compiler compiler(options.check_regions);
@@ -70,19 +35,10 @@ void Interpreter::State::compile() {
     if (param.type().is<PrimType>()) scalars.emplace_back(param, compiler.define(param));
   }
   for (const Buffer& buffer : buffer_params(function)) {
-    const BufferType& type = buffer_type(buffer);
-    Param& param = params.emplace_back(Param{buffer, compiler.define_buffer(buffer)});
-    size_t rank = type.shape.size();
-    auto add = [&](const Expr& value, size_t place) {
-      param.numbers.push_back({value, place, compiler.define_if_new(value)});
-    };
-    for (size_t d = 0; d < rank; ++d) add(type.shape[d], d);
-    for (size_t d = 0; d < type.strides.size(); ++d) add(type.strides[d], rank + d);
-    if (type.elem_offset) add(*type.elem_offset, 2 * rank);
+    int slot = compiler.define_buffer(buffer);
+    params.push_back({buffer, slot, compiler.numbers_of(buffer_type(buffer))});
   }
-  for (Param& param : params) {  // a dim may use what a later buffer binds
-    for (Number& number : param.numbers) number.expected = compiler.expr(number.value);
-  }
+  for (Param& param : params) compiler.set_expected(param.numbers);  // a dim may use what a later buffer binds
   body = compiler.stmt(initialize_empty_reductions(function)->body);
   frame = compiler.frame();
 }
@@ -118,44 +74,7 @@ void Interpreter::State::bind(const Param& param, const Tensor& tensor, uint8_t*
   state.offset = 0;
   state.shape = tensor.shape();
   state.strides = dense_strides(tensor.shape());
-  for (const Number& number : param.numbers) {
-    if (number.slot >= 0) frame.slots[number.slot] = number.of(state);
-  }
-}
-
-// Allocates an output from the dims that are bound already, and binds the others.
-Tensor Interpreter::State::new_output(const Param& param) {
-  const BufferType& type = buffer_type(param.buffer);
-  std::vector<int64_t> shape;
-  for (size_t d = 0; d < type.shape.size(); ++d) {
-    const Number& dim = param.numbers[d];
-    if (dim.slot >= 0)
-      fail(param.buffer.span(), "buffer '{}': the inputs do not determine dim '{}'", param.buffer->name,
-           dim_text(dim.value));
-    shape.push_back(dim.expected->as_int(frame));
-  }
-  std::optional<int64_t> count = element_count(shape);
-  std::optional<int64_t> bytes = count ? checked_mul(*count, type.dtype.bytes()) : std::nullopt;
-  if (!bytes || *bytes > options.max_alloc_bytes)
-    fail(param.buffer.span(), "output '{}' is too large or has a negative dim", param.buffer->name);
-  Tensor result = Tensor::empty(std::move(shape), type.dtype);
-  if (*bytes > 0) std::memset(result.raw(), 0xff, static_cast<size_t>(*bytes));
-  return result;
-}
-
-void Interpreter::State::finish() {
-  for (const Param& param : params) {
-    const BufferState& state = frame.buffers[param.slot];
-    size_t rank = state.shape.size();
-    for (const Number& number : param.numbers) {
-      bool is_stride = number.place >= rank && number.place < 2 * rank;
-      int64_t value = number.of(state), expected = number.expected->as_int(frame);
-      if (value == expected || (is_stride && state.shape[number.place - rank] <= 1)) continue;
-      fail(param.buffer.span(), "buffer '{}': {} is {}, expected {} = {}", param.buffer->name, number.name(rank), value,
-           dim_text(number.value), expected);
-    }
-  }
-  body->run(frame);
+  for (const BufferNumber& number : param.numbers) number.bind(frame, state);
 }
 
 Interpreter::Interpreter(PrimFuncRef function, InterpretOptions options)
@@ -176,33 +95,11 @@ void Interpreter::run(std::span<const Tensor> buffers, std::span<const int64_t> 
                  flags->size(), describe(buffers[i]));
     s.bind(s.params[i], buffers[i], flags ? flags->data() : nullptr);
   }
-  s.finish();
-}
-
-std::vector<Tensor> Interpreter::run_on(std::span<const Tensor> inputs, std::span<const int64_t> scalars) {
-  State& s = *state_;
-  if (inputs.size() > s.params.size())
-    fail(s.function.span(), "expected at most {} buffers, got {}", s.params.size(), inputs.size());
-  s.begin(scalars);
-  for (size_t i = 0; i < inputs.size(); ++i) s.bind(s.params[i], inputs[i], nullptr);
-  std::vector<Tensor> outputs;
-  std::vector<WrittenBytes> written(s.params.size());
-  for (size_t i = inputs.size(); i < s.params.size(); ++i) {
-    outputs.push_back(s.new_output(s.params[i]));
-    written[i].assign(static_cast<size_t>(outputs.back().bytes()), 0);
-    s.bind(s.params[i], outputs.back(), written[i].data());
+  for (const State::Param& param : s.params) {
+    for (const BufferNumber& number : param.numbers)
+      number.check(s.frame, s.frame.buffers[param.slot], "buffer", param.buffer);
   }
-  s.finish();
-  return outputs;
-}
-
-void interpret(const PrimFuncRef& function, std::span<const Tensor> buffers, std::span<const int64_t> scalars,
-               const InterpretOptions& options) {
-  Interpreter(function, options).run(buffers, scalars);
-}
-std::vector<Tensor> interpret_on(const PrimFuncRef& function, std::span<const Tensor> inputs,
-                                 std::span<const int64_t> scalars, const InterpretOptions& options) {
-  return Interpreter(function, options).run_on(inputs, scalars);
+  s.body->run(s.frame);
 }
 
 }  // namespace relaxc

@@ -41,18 +41,10 @@ class Interpreter {
   // has the flags of buffers whose contents are not all known, null for the others; they are kept up to date.
   void run(std::span<const Tensor> buffers, std::span<const int64_t> scalars = {},
            std::span<WrittenBytes* const> written = {});
-  // As run(); the trailing buffer params are allocated from the dims that inputs and scalars bind, and returned.
-  std::vector<Tensor> run_on(std::span<const Tensor> inputs, std::span<const int64_t> scalars = {});
 
  private:
   struct State;
   std::unique_ptr<State> state_;
 };
-
-// Shorthand for one run.
-void interpret(const PrimFuncRef& function, std::span<const Tensor> buffers, std::span<const int64_t> scalars = {},
-               const InterpretOptions& options = {});
-std::vector<Tensor> interpret_on(const PrimFuncRef& function, std::span<const Tensor> inputs,
-                                 std::span<const int64_t> scalars = {}, const InterpretOptions& options = {});
 
 }  // namespace relaxc

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ir/intrinsics.h"
+#include "ir/op_names.h"
 #include "support/checked_math.h"
 #include "tir/interpret/internal.h"
 
@@ -40,6 +41,47 @@ std::vector<int64_t> dense_strides(const std::vector<int64_t>& shape) {
   std::vector<int64_t> strides(shape.size(), 1);
   for (size_t d = shape.size(); d-- > 1;) strides[d - 1] = strides[d] * std::max<int64_t>(shape[d], 1);
   return strides;
+}
+
+int64_t BufferNumber::of(const BufferState& state) const {
+  size_t rank = state.shape.size();
+  if (place < rank) return state.shape[place];
+  return place < 2 * rank ? state.strides[place - rank] : state.offset;
+}
+
+void BufferNumber::bind(Frame& frame, const BufferState& state) const {
+  if (slot >= 0) frame.slots[slot] = of(state);
+}
+
+void BufferNumber::check(Frame& frame, const BufferState& state, const char* role, const Buffer& buffer) const {
+  size_t rank = state.shape.size();
+  bool is_stride = place >= rank && place < 2 * rank;
+  int64_t actual = of(state), wanted = expected->as_int(frame);
+  if (actual == wanted || (is_stride && state.shape[place - rank] <= 1)) return;
+  std::string name = place < rank ? fmt::format("dim {}", place)
+                     : is_stride  ? fmt::format("the stride of dim {}", place - rank)
+                                  : "the element offset";
+  const Var* var = value.as<Var>();
+  auto known = as_int(value);
+  fail(buffer.span(), "{} '{}': {} is {}, expected {} = {}", role, buffer->name, name, actual,
+       var     ? var->name
+       : known ? std::to_string(*known)
+               : debug_print(value),
+       wanted);
+}
+
+std::vector<BufferNumber> Compiler::numbers_of(const BufferType& type) {
+  std::vector<BufferNumber> result;
+  auto add = [&](const Expr& value, size_t place) { result.push_back({value, place, define_if_new(value)}); };
+  size_t rank = type.shape.size();
+  for (size_t d = 0; d < rank; ++d) add(type.shape[d], d);
+  for (size_t d = 0; d < type.strides.size(); ++d) add(type.strides[d], rank + d);
+  if (type.elem_offset) add(*type.elem_offset, 2 * rank);
+  return result;
+}
+
+void Compiler::set_expected(std::vector<BufferNumber>& numbers) {
+  for (BufferNumber& number : numbers) number.expected = expr(number.value);
 }
 
 Place Access::place(Frame& frame) const {

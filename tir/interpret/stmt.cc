@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ir/op_names.h"
 #include "tir/interpret/internal.h"
 #include "vm/error.h"
 
@@ -20,7 +21,7 @@ StepPtr sequence(std::vector<StepPtr> steps) {
 StepPtr leave_step(Frame::Leave leave) {
   return step([leave](Frame& frame) { frame.leave = leave; });
 }
-// After an iteration: whether the loop ends.
+// Returns after an iteration whether the loop ends.
 bool ends(Frame& frame) { return std::exchange(frame.leave, Frame::Leave::kNo) == Frame::Leave::kBreak; }
 
 // Runs fn with each lane of a vector as the frame's.

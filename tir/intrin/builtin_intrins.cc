@@ -20,11 +20,11 @@ struct DotRow {
 };
 
 constexpr const char* kMultiplyAdd = "C[0:{n}] + T.Broadcast(A[0], {n}) * {b}";
-// vpdpbusd wants its first factor unsigned: a + 128 is, and 128 * b is taken off again. Exact.
+// The first factor of vpdpbusd is unsigned: it is a + 128, and 128 * b is subtracted again, which is exact.
 constexpr const char* kSignedVnni =
     R"(T.call_llvm_pure_intrin("int32x{n}", "llvm.x86.avx512.vpdpbusd.{bits}", C[0:{n}], T.bitwise_xor({a}, T.Broadcast(-2139062144, {n})), {b}) - T.call_llvm_pure_intrin("int32x{n}", "llvm.x86.avx512.vpdpbusd.{bits}", T.Broadcast(0, {n}), T.Broadcast(-2139062144, {n}), {b}))";
 
-// Those of more than one call; rows of dot_intrinsics() that name a tensor intrinsic add theirs.
+// Intrinsics of several calls, or of none. Those of one call are the rows of dot_intrinsics() that name them.
 const DotRow kRows[] = {
     // One multiply-add of a vector: the inner step of every float32 tile.
     {"fma_16_f32_avx512", 16, 1, "float32", "float32", "float32", kMultiplyAdd},
@@ -60,10 +60,10 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text;
 }
 
-// Says whether b of one column has a dim for it.
+// Says whether b has a dim for k where k is 1.
 enum class Column { kAbsent, kPresent };
 
-// Both programs of a row.
+// Returns the text of both programs of a row.
 std::string module_text(const DotRow& row, Column column) {
   auto factor = [&](const std::string& dtype, const char* value) {
     return dtype == row.c ? value : fmt::format("T.Cast(\"{}\", {})", row.c, value);

@@ -50,7 +50,7 @@ class Matcher {
     differ(found, wanted);
   }
 
-  // The place in the program of what the description calls [0, shape).
+  // Returns the region of the program that the description's buffer stands for.
   BufferRegion region_of(const Buffer& wanted) const {
     auto it = places_.find(wanted.get());
     if (it == places_.end()) refuse("the description does not use '{}'", wanted->name);
@@ -97,7 +97,8 @@ class Matcher {
           "intrinsic's",
           found.name, print_expr(*found.predicate));
     if (found.init.has_value() != wanted->init.has_value())
-      refuse("block '{}' {} an init (decompose_reduction takes it out)", found.name, found.init ? "has" : "has not");
+      refuse("block '{}' {}", found.name,
+             found.init ? "has an init (decompose_reduction takes it out)" : "has no init, the description has one");
     for (size_t i = 0; i < found.iter_vars.size(); ++i) {
       const IterVar &a = found.iter_vars[i], &b = wanted->iter_vars[i];
       if (a.kind != b.kind) refuse("axis '{}' is of another kind", a.var->name);

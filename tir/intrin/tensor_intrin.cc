@@ -1,8 +1,15 @@
 #include "tir/intrin/tensor_intrin.h"
 
+#include <fmt/ranges.h>
+
+#include <set>
+
 #include "ir/arith.h"
+#include "ir/text/printer.h"
 #include "ir/visit.h"
 #include "support/diagnostic.h"
+#include "tir/dot_intrinsics.h"
+#include "tir/program.h"
 
 namespace relaxc {
 
@@ -46,6 +53,34 @@ std::vector<std::string> TensorIntrins::names() const {
   std::vector<std::string> result;
   for (const auto& [name, row] : rows_) result.push_back(name);
   return result;
+}
+
+std::string describe_intrins(const TensorIntrins& intrins) {
+  std::string out;
+  for (const std::string& name : intrins.names()) {
+    const TensorIntrin& intrin = *intrins.find(name);
+    std::vector<std::string> buffers, axes;
+    std::string statement;
+    std::set<std::string> needs;
+    for (const Buffer& buffer : buffer_params(intrin.description))
+      buffers.push_back(fmt::format("{} {}", buffer->name, buffer_text(buffer_type(buffer))));
+    walk(intrin.description->body, [&](const Block& block) {
+      if (block.name == kRootBlock) return true;
+      for (const IterVar& axis : block.iter_vars)
+        axes.push_back(fmt::format("{} < {}", axis.var->name, size_text(axis.domain.extent)));
+      statement = print_stmt(block.body);
+      return false;
+    });
+    std::erase(statement, '\n');
+    walk(intrin.implementation->body, [&](const StringImm& text) {
+      std::string features(features_of_intrinsic(text.value));
+      for (size_t at; (at = features.find('|')) != std::string::npos;) features.replace(at, 1, " or ");
+      if (!features.empty()) needs.insert(features);
+    });
+    out += fmt::format("{}({})\n    {}, {}\n    {}\n", name, fmt::join(buffers, ", "), statement, fmt::join(axes, ", "),
+                       needs.empty() ? "any processor" : fmt::format("needs {}", fmt::join(needs, ", ")));
+  }
+  return out;
 }
 
 }  // namespace relaxc

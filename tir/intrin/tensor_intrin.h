@@ -26,8 +26,12 @@ class TensorIntrins {
   std::map<std::string, TensorIntrin, std::less<>> rows_;
 };
 
-// From text: a module with the tensor programs `description` and `implementation`; the attribute tensor_intrin of the
-// first is the name.
+// Returns for each intrinsic its buffers, the statement that it stands for, and the features of processors that its
+// instructions need, for a person.
+std::string describe_intrins(const TensorIntrins& intrins);
+
+// Reads a module with the tensor programs `description` and `implementation`. The attribute tensor_intrin of the first
+// is the name.
 TensorIntrin parse_tensor_intrin(std::string_view text, const std::string& filename);
 
 // For x86-64 (AVX2, AVX-512, VNNI, bf16) and AArch64; the list is in builtin_intrins.cc.

@@ -5,6 +5,7 @@
 // program as it was written. Axes that have been tested to stay in their domains prove most of the accesses inside.
 #include <algorithm>
 
+#include "ir/op_names.h"
 #include "ir/regions.h"
 #include "support/diagnostic.h"
 #include "tir/analysis/windows.h"
@@ -19,30 +20,22 @@ namespace {
 
 Expr as_int64(const Expr& e) { return cast_to(e, kInt64.with_lanes(dtype_of(e).lanes)); }
 
-// Returns one lane of a vector expression.
-Expr lane_of(const Expr& e, int lane) {
-  DType dtype = dtype_of(e);
-  if (dtype.lanes == 1) return e;
-  auto of = [&](const Expr& child) { return lane_of(child, lane); };
-  if (const Ramp* node = e.as<Ramp>()) return node->base + node->stride * int_imm(lane, dtype_of(node->stride));
-  if (const Broadcast* node = e.as<Broadcast>()) return node->value;
-  if (const Binary* node = e.as<Binary>()) return binary(node->op, of(node->a), of(node->b), e.span());
-  if (const Not* node = e.as<Not>()) return not_(of(node->value));
-  if (const Cast* node = e.as<Cast>()) return cast_to(of(node->value), dtype.element());
-  if (const Select* node = e.as<Select>()) return select(of(node->condition), of(node->a), of(node->b));
-  if (const Call* node = as_call(e, ops::kIfThenElse))
-    return if_then_else(of(node->args[0]), of(node->args[1]), of(node->args[2]));
-  if (const Call* node = as_call(e, ops::kActiveLaneMask))
-    return as_int64(node->args[0]) + lane < as_int64(node->args[1]);
-  const BufferLoad* node = e.as<BufferLoad>();
-  if (!node || buffer_type(node->buffer).dtype.lanes > 1 || dtype.is_scalable())
-    fail_unsupported(e.span(), "bounds cannot be checked where a lane of {} decides; write it as a loop",
-                     debug_print(e));
-  std::vector<Expr> indices = node->indices;
-  if (!indices.empty()) indices.back() = of(indices.back());
-  Expr element = load(node->buffer, indices, e.span());
-  if (!node->predicate) return element;
-  return if_then_else(of(*node->predicate), element, int_imm(0, dtype.element()));
+// Returns one lane of a vector expression of a condition or an index.
+Expr checked_lane(const Expr& whole, int lane) {
+  auto other = [&](const Expr& e) -> Expr {
+    if (const Call* node = as_call(e, ops::kGetActiveLaneMask))
+      return as_int64(node->args[0]) + lane < as_int64(node->args[1]);
+    const BufferLoad* node = e.as<BufferLoad>();
+    if (!node || buffer_type(node->buffer).dtype.lanes > 1 || dtype_of(e).is_scalable())
+      fail_unsupported(e.span(), "bounds cannot be checked where a lane of {} decides; write it as a loop",
+                       debug_print(e));
+    std::vector<Expr> indices = node->indices;
+    if (!indices.empty()) indices.back() = checked_lane(indices.back(), lane);
+    Expr element = load(node->buffer, indices, e.span());
+    if (!node->predicate) return element;
+    return if_then_else(checked_lane(*node->predicate, lane), element, int_imm(0, dtype_of(e).element()));
+  };
+  return lane_of(whole, int_imm(lane), other);
 }
 
 // A check is a condition that must hold where something is evaluated, and the message for when it does not.
@@ -201,8 +194,8 @@ class BoundsChecker {
                          buffer->name);
       for (int lane = 0; lane < lanes; ++lane) {
         std::vector<Expr> at = indices, conditions = guards;
-        if (!at.empty()) at.back() = lane_of(at.back(), lane);
-        for (Expr& condition : conditions) condition = lane_of(condition, lane);
+        if (!at.empty()) at.back() = checked_lane(at.back(), lane);
+        for (Expr& condition : conditions) condition = checked_lane(condition, lane);
         element(buffer, at, conditions);
       }
     }

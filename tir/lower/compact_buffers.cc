@@ -8,6 +8,7 @@
 //   of t has made. The rows of a ring are numbered without wrapping: the element at row % size is taken for the row.
 #include <algorithm>
 
+#include "ir/op_names.h"
 #include "tir/analysis/bounds.h"
 #include "tir/analysis/linear.h"
 #include "tir/lower/lower.h"
@@ -87,7 +88,7 @@ class Collector {
     }
     if (const Evaluate* node = s.as<Evaluate>()) {
       const std::string& name = op_name(node->value);
-      leaves_loops = leaves_loops || name == ops::kBreakLoop || name == ops::kContinueLoop || name == ops::kReturn;
+      leaves_loops = leaves_loops || name == ops::kBreakLoop || name == ops::kContinueLoop || name == ops::kRet;
     }
     if (const BufferStore* node = s.as<BufferStore>()) {
       read(node->value);

@@ -2,6 +2,7 @@
 // The conditions on the row of a padded image in a loop over its columns are an example.
 #include <algorithm>
 
+#include "ir/op_names.h"
 #include "ir/undefined.h"
 #include "tir/analysis/linear.h"
 #include "tir/lower/lower.h"

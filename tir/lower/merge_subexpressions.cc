@@ -17,6 +17,7 @@
 #include <span>
 
 #include "ir/intrinsics.h"
+#include "ir/op_names.h"
 #include "ir/undefined.h"
 #include "tir/lower/lower.h"
 #include "tir/program.h"
@@ -52,7 +53,7 @@ MemoryUse memory_of(const PrimFuncRef& function) {
   MemoryUse memory{function->attrs.get_bool("tir.noalias", true), true};
   walk(function->body, [&](const Ref<Call>& call) {
     const Builtin* row = find_builtin(op_name(call));
-    memory.only_stores = memory.only_stores && (!row || row->pure || row->name == std::string_view("tir.prefetch"));
+    memory.only_stores = memory.only_stores && (!row || row->pure || row->name == ops::kPrefetch);
   });
   return memory;
 }
@@ -167,7 +168,7 @@ class Merger {
     const OpRef* op = call.callee.as<OpRef>();
     if (!op) return false;
     const Builtin* row = find_builtin(op->name);
-    bool pure = row ? row->pure : find_intrinsic(op->name) || op->name == "tir.if_then_else";
+    bool pure = row ? row->pure : find_intrinsic(op->name) || op->name == ops::kIfThenElse;
     for (const Expr& arg : call.args) pure = pure && arg.type().is<PrimType>() && !dtype_of(arg).is_handle();
     return pure;
   }
@@ -176,7 +177,7 @@ class Merger {
   static bool guards(const Expr& e) {
     const Binary* node = e.as<Binary>();
     if (node && (node->op == BinaryOp::kAnd || node->op == BinaryOp::kOr)) return true;
-    return e.is<Select>() || op_name(e) == "tir.if_then_else";
+    return e.is<Select>() || op_name(e) == ops::kIfThenElse;
   }
 
   // `is_place` means the element itself, not its contents.
@@ -184,7 +185,7 @@ class Merger {
     Value value{e, {}};
     std::optional<uint64_t> mark = is_place ? std::nullopt : content(e);
     bool is_condition = guards(e), is_call = e.is<Call>(), was_guarded = guarded_;
-    value.is_index = e.is<Binary>() || e.is<Not>() || e.is<Cast>() || e.is<Select>() || op_name(e) == "tir.vscale";
+    value.is_index = e.is<Binary>() || e.is<Not>() || e.is<Cast>() || e.is<Select>() || op_name(e) == ops::kVscale;
     size_t operands = 0;
     visit_children(e, [&](const NodeRef& child, Slot slot) {
       if (!is_expr_kind(child.kind()) || is_binding(slot)) {
@@ -195,7 +196,7 @@ class Merger {
       if (slot.exact) return;
       guarded_ =
           was_guarded || (is_condition && operands > (is_call ? 1 : 0));  // the first operand of a call is its callee
-      bool names_place = child.is<BufferLoad>() && op_name(e) == "tir.address_of";
+      bool names_place = child.is<BufferLoad>() && op_name(e) == ops::kAddressOf;
       value.children.push_back({number(cast_handle<Expr>(child), names_place), guarded_});
       ++operands;
       const Value& inner = values_[value.children.back().id];
@@ -217,7 +218,7 @@ class Merger {
     bool is_leaf = value.children.empty();
     // The addresses of vectors must keep their form.
     bool is_lanes = e.is<Ramp>() || (type && dtype_of(e).lanes > 1 && dtype_of(e).is_integral() && is_affine(e));
-    value.can_merge = !is_leaf && !is_lanes && type && !type->dtype.is_handle() && op_name(e) != "tir.vscale";
+    value.can_merge = !is_leaf && !is_lanes && type && !type->dtype.is_handle() && op_name(e) != ops::kVscale;
     return find_or_add(std::move(value), *mark);
   }
 
@@ -297,7 +298,7 @@ class Merger {
     }
     return any;
   }
-  bool has_sides(const Expr& e) const { return sides_ == Sides::kMerge && op_name(e) == "tir.if_then_else"; }
+  bool has_sides(const Expr& e) const { return sides_ == Sides::kMerge && op_name(e) == ops::kIfThenElse; }
   bool is_safe(const Value& value) {
     if (!value.is_index || value.uses.run) return true;
     return std::none_of(value.partial.begin(), value.partial.end(), [&](Id id) {

@@ -11,6 +11,7 @@
 #include <map>
 
 #include "tir/lower/lower.h"
+#include "tir/lower/rewriting.h"
 
 namespace relaxc {
 
@@ -69,42 +70,18 @@ class Narrower final : public Rewriter {
     if (!dtype_of(result).is_bool() || !is_wide(node->a)) return result;
     auto narrow_a = narrow(node->a), narrow_b = narrow(node->b);
     if (narrow_a && narrow_b) return binary(node->op, *narrow_a, *narrow_b, e.span());
-    auto a = as_lanes(node->a), b = as_lanes(node->b);
+    auto a = as_affine_lanes(node->a), b = as_affine_lanes(node->b);
     return a && b && node->op == BinaryOp::kLT ? below(*a, *b).value_or(result) : result;
   }
 
  private:
-  // ---- base + lane * stride
-
-  struct Lanes {
-    Expr base;
-    int64_t stride, lanes;
-  };
-  static std::optional<Lanes> as_lanes(const Expr& e) {
-    if (const Broadcast* node = e.as<Broadcast>()) return Lanes{node->value, 0, node->lanes};
-    if (const Ramp* node = e.as<Ramp>()) {
-      auto stride = as_int(node->stride);
-      return stride ? std::optional(Lanes{node->base, *stride, node->lanes}) : std::nullopt;
-    }
-    const Binary* node = e.as<Binary>();
-    if (!node || !is_linear(node->op)) return std::nullopt;
-    auto a = as_lanes(node->a), b = as_lanes(node->b);
-    if (!a || !b) return std::nullopt;
-    Expr base = binary(node->op, a->base, b->base);
-    if (node->op == BinaryOp::kAdd) return Lanes{base, a->stride + b->stride, a->lanes};
-    if (node->op == BinaryOp::kSub) return Lanes{base, a->stride - b->stride, a->lanes};
-    if (a->stride != 0) std::swap(a, b);
-    auto factor = b->stride != 0 ? as_int(a->base) : 0;
-    if (a->stride != 0 || !factor) return std::nullopt;
-    return Lanes{base, b->stride * *factor, a->lanes};
-  }
-  Expr joined(const Lanes& e, DType dtype) const {
+  Expr joined(const AffineLanes& e, DType dtype) const {
     Expr base = cast_to(facts_.simplify(e.base), dtype);
     return e.stride == 0 ? broadcast(base, e.lanes) : ramp(base, int_imm(e.stride, dtype), e.lanes);
   }
   // Rewrites base + lane < end as lane < end - base. If that limit exceeds the number of lanes, its exact value does
   // not matter.
-  std::optional<Expr> below(const Lanes& position, const Lanes& end) const {
+  std::optional<Expr> below(const AffineLanes& position, const AffineLanes& end) const {
     if (position.stride != 1 || end.stride != 0) return std::nullopt;
     Expr left = facts_.simplify(min(max(end.base - position.base, int_imm(0)), int_imm(position.lanes)));
     return ramp(int_imm(0, kInt32), int_imm(1, kInt32), position.lanes) <
@@ -115,19 +92,10 @@ class Narrower final : public Rewriter {
 
   // Returns the expression that one lane computes, with the lane as a variable.
   Expr one_lane(const Expr& e) {
-    DType element = dtype_of(e).element();
-    if (const Broadcast* node = e.as<Broadcast>()) return node->value;
-    if (const Ramp* node = e.as<Ramp>()) {
-      auto [lane, is_new] = lanes_.try_emplace(node->lanes, make_dim("lane"));
-      if (is_new) facts_.bind(lane->second, Interval{0, node->lanes - 1});
-      return node->base + cast_to(lane->second, element) * node->stride;
-    }
-    if (const Binary* node = e.as<Binary>()) return binary(node->op, one_lane(node->a), one_lane(node->b));
-    if (const Cast* node = e.as<Cast>(); node && dtype_of(node->value).is_integral())
-      return cast_to(one_lane(node->value), element);
-    if (const Select* node = e.as<Select>())
-      return select(make_var("any", prim_type(kBool)), one_lane(node->a), one_lane(node->b));
-    return make_var("any", prim_type(element));
+    auto [lane, is_new] = lanes_.try_emplace(dtype_of(e).lanes, make_dim("lane"));
+    if (is_new) facts_.bind(lane->second, Interval{0, lane->first - 1});
+    return lane_of(e, lane->second,
+                   [](const Expr& any) { return make_var("any", prim_type(dtype_of(any).element())); });
   }
   Interval bounds(const Expr& e) { return facts_.bounds(one_lane(e)); }
 
@@ -149,7 +117,7 @@ class Narrower final : public Rewriter {
     if (!fits(range)) return std::nullopt;
     if (const Cast* cast = e.as<Cast>(); cast && dtype_of(cast->value).is_integral())
       return cast_to(cast->value, narrow_type, e.span());
-    auto lanes = as_lanes(e);
+    auto lanes = as_affine_lanes(e);
     if (lanes && fits(facts_.bounds(lanes->base)) && fits(facts_.bounds(int_imm(lanes->stride) * (lanes->lanes - 1))))
       return joined(*lanes, kInt32);
     if (const Ramp* steps = e.as<Ramp>()) {
@@ -203,7 +171,7 @@ class Narrower final : public Rewriter {
   }
   Expr address(const Expr& e) {
     if (!is_wide(e) || e.is<Ramp>() || e.is<Broadcast>()) return e;
-    if (auto regular = as_lanes(e)) return joined(*regular, kInt64);
+    if (auto regular = as_affine_lanes(e)) return joined(*regular, kInt64);
     Address parts = split(e);
     auto lanes = parts.lanes ? narrow(*parts.lanes) : std::nullopt;
     if (!lanes) return e;

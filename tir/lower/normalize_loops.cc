@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "ir/intrinsics.h"
+#include "ir/op_names.h"
 #include "support/diagnostic.h"
 #include "tir/analysis/annotations.h"
 #include "tir/lower/lower.h"
@@ -23,13 +24,9 @@ Stmt without_step(const Ref<For>& loop) {
 }
 
 // The builtins that the code generator knows. An address is supported only as the argument of a prefetch.
-constexpr std::string_view kCompiledBuiltins[] = {"tir.address_of",
-                                                  "tir.call_llvm_intrin",
-                                                  "tir.call_llvm_pure_intrin",
-                                                  "tir.get_active_lane_mask",
-                                                  "tir.prefetch",
-                                                  "tir.reinterpret",
-                                                  "tir.vscale"};
+constexpr OpName kCompiledBuiltins[] = {
+    ops::kAddressOf,   ops::kCallLlvmIntrin, ops::kCallLlvmPureIntrin, ops::kGetActiveLaneMask, ops::kPrefetch,
+    ops::kReinterpret, ops::kVscale};
 
 }  // namespace
 
@@ -118,7 +115,7 @@ PrimFuncRef check_lowerable(const PrimFuncRef& function) {
       if (const GlobalVar* callee = call->callee.as<GlobalVar>())
         fail_unsupported(span, "the call of '{}' in a kernel cannot be compiled yet", callee->name);
       const std::string& name = op_name(expr);
-      if (find_builtin(name) && std::ranges::find(kCompiledBuiltins, name) == std::end(kCompiledBuiltins))
+      if (find_builtin(name) && std::ranges::count(kCompiledBuiltins, std::string_view(name), &OpName::text) == 0)
         fail_unsupported(span, "{} in a kernel cannot be compiled yet", name);
     }
     const PrimType* type = expr.type().as<PrimType>();

@@ -2,6 +2,7 @@
 // rest(inner loops) >= 0, the interior is the range where it holds for the smallest rest.
 #include <algorithm>
 
+#include "ir/op_names.h"
 #include "ir/undefined.h"
 #include "tir/analysis/annotations.h"
 #include "tir/analysis/bounds.h"

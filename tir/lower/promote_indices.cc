@@ -4,6 +4,7 @@
 // the same value in int64; it is for indices, bounds, dims and comparisons. It descends into signed arithmetic of at
 // least 32 bits, whose overflow is undefined, as in TVM. Other arithmetic may wrap, so it stays as written and its
 // result is cast.
+#include "ir/op_names.h"
 #include "tir/lower/lower.h"
 
 namespace relaxc {

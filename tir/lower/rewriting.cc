@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/op_names.h"
 #include "tir/analysis/conditions.h"
 
 namespace relaxc {
@@ -42,6 +43,43 @@ Stmt map_elements(const Stmt& stmt, const MapElement& fn) {
         if (!to) return std::nullopt;
         return make(BufferStore{to->buffer, node->value, to->indices, node->predicate}, node.span());
       });
+}
+
+std::optional<AffineLanes> as_affine_lanes(const Expr& e) {
+  if (const Broadcast* node = e.as<Broadcast>()) return AffineLanes{node->value, 0, node->lanes};
+  if (const Ramp* node = e.as<Ramp>()) {
+    auto stride = as_int(node->stride);
+    return stride ? std::optional(AffineLanes{node->base, *stride, node->lanes}) : std::nullopt;
+  }
+  const Binary* node = e.as<Binary>();
+  if (!node || !dtype_of(e).is_int()) return std::nullopt;
+  bool is_sum = node->op == BinaryOp::kAdd || node->op == BinaryOp::kSub;
+  if (!is_sum && node->op != BinaryOp::kMul) return std::nullopt;
+  auto a = as_affine_lanes(node->a), b = as_affine_lanes(node->b);
+  if (!a || !b) return std::nullopt;
+  if (is_sum) {
+    bool adds = node->op == BinaryOp::kAdd;
+    return AffineLanes{adds ? a->base + b->base : a->base - b->base, a->stride + (adds ? b->stride : -b->stride),
+                       a->lanes};
+  }
+  if (a->stride != 0) std::swap(a, b);
+  auto factor = b->stride != 0 ? as_int(a->base) : 0;
+  if (a->stride != 0 || !factor) return std::nullopt;
+  return AffineLanes{b->base * a->base, b->stride * *factor, a->lanes};
+}
+
+Expr lane_of(const Expr& e, const Expr& lane, const std::function<Expr(const Expr&)>& other) {
+  if (dtype_of(e).lanes == 1) return e;
+  auto of = [&](const Expr& child) { return lane_of(child, lane, other); };
+  if (const Ramp* node = e.as<Ramp>()) return node->base + node->stride * cast_to(lane, dtype_of(node->stride));
+  if (const Broadcast* node = e.as<Broadcast>()) return node->value;
+  if (const Binary* node = e.as<Binary>()) return binary(node->op, of(node->a), of(node->b), e.span());
+  if (const Not* node = e.as<Not>()) return not_(of(node->value));
+  if (const Cast* node = e.as<Cast>()) return cast_to(of(node->value), dtype_of(e).element());
+  if (const Select* node = e.as<Select>()) return select(of(node->condition), of(node->a), of(node->b));
+  if (const Call* node = as_call(e, ops::kIfThenElse))
+    return if_then_else(of(node->args[0]), of(node->args[1]), of(node->args[2]));
+  return other(e);
 }
 
 std::optional<Stmt> row_by_row(const Stmt& tile, const std::unordered_set<const NodeHeader*>& rows, const Expr& count,

@@ -14,6 +14,17 @@ Stmt map_stmts(const Stmt& stmt, const std::function<Stmt(const Stmt&)>& fn);
 using Replacements = std::unordered_map<const NodeHeader*, Expr>;
 Stmt replace_exprs(const Stmt& stmt, const Replacements& by);
 
+// The vector base + lane * stride.
+struct AffineLanes {
+  Expr base;
+  int64_t stride, lanes;
+};
+// Returns a vector of integers in that form, where its operations show it.
+std::optional<AffineLanes> as_affine_lanes(const Expr& e);
+
+// Returns one lane of a vector expression; `other` gives that of loads, calls and variables.
+Expr lane_of(const Expr& e, const Expr& lane, const std::function<Expr(const Expr&)>& other);
+
 // An element of a buffer, or a vector of them.
 struct Element {
   Buffer buffer;

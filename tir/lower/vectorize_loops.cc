@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "ir/intrinsics.h"
+#include "ir/op_names.h"
 #include "ir/undefined.h"
 #include "tir/lower/lower.h"
 #include "tir/lower/rewriting.h"

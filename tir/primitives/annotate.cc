@@ -15,37 +15,33 @@ Refusal not_used(const TreeNode* loop, const Annotation& row, const AttrValue& v
   bool is_own = row == annotations::kPrefetchOwn;
   if (!is_own && !(row == annotations::kPrefetch) && !(row == annotations::kPrefetchAhead)) return std::nullopt;
   for (const AttrValue& item : *value.as<AttrList>()) {
-    const std::string* buffer = item.as<std::string>();
-    auto is_named = [&](const BufferRegion& region) { return region.buffer->name == *buffer; };
+    auto is_named = [&](const BufferRegion& region) { return item == AttrValue(region.buffer->name); };
     auto uses = [&](const TreeNode* block) {
       return std::ranges::any_of(block->block->reads, is_named) ||
              (is_own && std::ranges::any_of(block->block->writes, is_named));
     };
-    if (buffer && std::ranges::none_of(blocks_below(loop), uses))
+    if (item.as<std::string>() && std::ranges::none_of(blocks_below(loop), uses))
       return message("{}: loop '{}' {} no buffer {}", row.name, loop, is_own ? "reads or writes" : "reads",
                      to_string(item));
   }
   return std::nullopt;
 }
 
-// The name is known, stands at such a place and has such a value.
+// Refuses a name that is not known, another place than the annotation's, and values that it does not take.
 void require_row(Step& step, TreeNode* node, const std::string& name, const AttrValue& value) {
   const Annotation* row = find_annotation(name);
   if (!row) {
     std::string nearest = nearest_annotation(name);
-    std::string remedy = nearest.empty()
-                             ? "relaxc opt --list-annotations shows them; those that start with 'user.' are free"
-                             : fmt::format("did you mean '{}'?", nearest);
-    fail({}, "annotate: there is no annotation '{}'; {}", name, remedy);
+    fail({}, "annotate: there is no annotation '{}'; {}", name,
+         nearest.empty() ? "relaxc opt --list-annotations shows them; those that start with 'user.' are free"
+                         : fmt::format("did you mean '{}'?", nearest));
   }
-  bool is_there = row->place == AnnotatedPlace::kAnywhere ||
-                  row->place == (node->is_loop() ? AnnotatedPlace::kLoop : AnnotatedPlace::kBlock);
-  if (!is_there || !row->takes(value))
+  AnnotatedPlace here = node->is_loop() ? AnnotatedPlace::kLoop : AnnotatedPlace::kBlock;
+  if ((row->place != AnnotatedPlace::kAnywhere && row->place != here) || !row->takes(value))
     step.refuse({node}, "{} takes {} and {}", row->name, to_string(row->place), to_string(row->value));
   step.require(not_used(node, *row, value), node);
-  if (!(*row == annotations::kDoubleBufferScope)) return;
-  int64_t position = *value.as<int64_t>();
-  if (position < 0 || static_cast<size_t>(position) >= node->block->writes.size())
+  bool has_position = *row == annotations::kDoubleBufferScope;
+  if (has_position && static_cast<uint64_t>(*value.as<int64_t>()) >= node->block->writes.size())
     step.refuse({node}, "double_buffer_scope takes a block and the position of one of the buffers that it writes");
 }
 
@@ -56,7 +52,7 @@ void Annotate::apply(Step& step) const {
   AttrValue value = ann_val.value;
   value.map_exprs([&](const Expr& e) { return step.number(e); });
   require_row(step, node, ann_key, value);
-  (node->is_loop() ? node->loop->annotations : node->block->annotations).set(ann_key, value);
+  node->annotations().set(ann_key, value);
 }
 
 }  // namespace relaxc

@@ -8,7 +8,7 @@ namespace relaxc {
 
 using namespace scheduling;
 
-// The region is taken as said from now on. The map gives, from the block's axes, a position or (begin, end) per dim.
+// From now on the region stays as it is given here: a position, or (begin, end), for each dim.
 void AnnotateBufferAccess::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
   if (buf_type != "read" && buf_type != "write")

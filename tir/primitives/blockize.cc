@@ -3,8 +3,6 @@
 #include <algorithm>
 
 #include "ir/text/printer.h"
-#include "tir/edit/affine.h"
-#include "tir/edit/init_of_tile.h"
 #include "tir/edit/move.h"
 
 namespace relaxc {
@@ -13,7 +11,7 @@ using namespace scheduling;
 
 namespace {
 
-// Blocks of one scope, and the children of the innermost place around all of them that they stand in.
+// The innermost place around all of some blocks of one scope, and its children that hold them.
 struct Neighbours {
   TreeNode* above;
   size_t first;
@@ -28,11 +26,8 @@ Neighbours find_neighbours(Step& step, const Nodes& blocks) {
     if (!block->parent || scope_of(block) != scope) step.refuse(blocks, "block '{}' is not beside the others", block);
   }
   step.require(has_other_statements(scope), scope);
-  size_t first = above->children.size(), last = 0;
-  for (TreeNode* block : blocks) {
-    first = std::min(first, child_towards(above, block)->position());
-    last = std::max(last, child_towards(above, block)->position());
-  }
+  auto position = [&](TreeNode* block) { return child_towards(above, block)->position(); };
+  auto [first, last] = std::ranges::minmax(map_each(blocks, position));
   auto begin = above->children.begin();
   Nodes children(begin + static_cast<long>(first), begin + static_cast<long>(last) + 1);
   for (TreeNode* child : children) {
@@ -43,13 +38,12 @@ Neighbours find_neighbours(Step& step, const Nodes& blocks) {
   return {above, first, children};
 }
 
-// Blocks side by side in one block, whose axes are the loops around them.
+// Puts blocks that stand side by side into one block, whose axes are the loops around them.
 TreeNode* blockize_together(Step& step, const Nodes& blocks) {
   const auto [above, first, inside] = find_neighbours(step, blocks);
   Tree& tree = *above->tree;
   Nodes loops = loops_above(inside[0]);
-  std::vector<std::string> names;
-  for (const TreeNode* block : blocks) names.push_back(block->name());
+  auto names = map_each(blocks, [](const TreeNode* block) { return block->name(); });
   Block outer{.name = tree.fresh_block_name(fmt::format("{}_o", fmt::join(names, "_"))), .body = no_op()};
   VarMap axes;
   for (TreeNode* loop : loops) {
@@ -87,7 +81,104 @@ Expr sum_of(const std::vector<IterDigit>& digits, const Expr& base) {
   return result;
 }
 
-// Divides the iterations of a block between those of `top` and below, a tile, and those of the loops above.
+// Makes the init of a reduction's elements in one tile: a nest of the loops inside of the tile that drive spatial axes
+// alone. Fused loops that also reduce do not run where the sum is empty, so the spatial axes that they drive get
+// separate loops. `positions` maps the block's axes to expressions over the tile's.
+class InitOfTile {
+ public:
+  InitOfTile(TreeNode* block, const Nodes& inside, const std::vector<IterVar>& tile_axes, const VarMap& positions)
+      : tree_(*block->tree), block_(block), tile_axes_(tile_axes), positions_(positions) {
+    for (TreeNode* loop : inside) {
+      bool reduces = std::ranges::any_of(tile_axes, [&](const IterVar& axis) {
+        return axis.kind == IterKind::kReduce && uses_var(axis.value, loop->var());
+      });
+      (reduces ? reduce_loops_ : spatial_loops_).push_back(loop);
+    }
+  }
+
+  Stmt make_nest(const std::vector<Expr>& conditions, const std::vector<VarRef>& outer_reduce_axes) {
+    Block init{.name = tree_.fresh_block_name(block_->name() + "_init"),
+               .body = substitute(*block_->block->init, positions_)};
+    repeat_loops();
+    add_axes(init);
+    init.predicate = conjunction(kept_conditions(conditions, outer_reduce_axes));
+    TreeNode* node = tree_.new_block(init);
+    refresh_regions(node);
+    Stmt result = tree_.stmt(*node);
+    for (size_t i = nest_.size(); i-- > 0;) result = loop(nest_[i].first, nest_[i].second, result);
+    return result;
+  }
+
+ private:
+  VarRef add_loop(const VarRef& of, const Expr& extent) {
+    nest_.emplace_back(make_var(of->name + "_init", of.type()), extent);
+    tree_.facts.bind(nest_.back().first, int_imm(0, dtype_of(of)), extent);
+    return nest_.back().first;
+  }
+
+  void repeat_loops() {
+    left_out_ = reduce_loops_;
+    for (TreeNode* loop : spatial_loops_) {
+      bool is_driver = false, is_used = false;
+      for (const IterVar& axis : tile_axes_) {
+        bool drives_axis = uses_var(axis.value, loop->var());
+        is_driver = is_driver || drives_axis;
+        is_used = is_used || (drives_axis && !mentions_any(axis.value, reduce_loops_));
+      }
+      if (is_driver && !is_used) left_out_.push_back(loop);
+      if (!is_used) continue;
+      vars_.emplace(loop->var().get(), add_loop(loop->var(), substitute(loop->loop->extent, vars_)));
+    }
+  }
+
+  void add_axes(Block& init) {
+    VarMap axes;
+    for (const IterVar& axis : tile_axes_) {
+      if (axis.kind != IterKind::kSpatial) continue;
+      bool by_itself = mentions_any(axis.value, reduce_loops_);
+      IterVar again = fresh_axis(axis, vars_, axes);
+      for (const IterVar& whole : block_->axes()) {
+        // There is one tile, so the reach of fused loops, a quotient by an extent that may be 0, does not matter.
+        if (by_itself && same_node(positions_.at(whole.var.get()), axis.var)) again.domain = whole.domain;
+      }
+      if (by_itself) again.value = again.domain.min + add_loop(axis.var, again.domain.extent);
+      placed_.emplace(axis.var.get(), again.value);
+      init.iter_vars.push_back(again);
+    }
+    init.body = substitute(init.body, axes);
+  }
+
+  std::vector<Expr> kept_conditions(const std::vector<Expr>& conditions, const std::vector<VarRef>& outer_reduce_axes) {
+    VarMap known = vars_;
+    for (TreeNode* loop : spatial_loops_) known.try_emplace(loop->var().get(), loop->loop->min);
+    std::vector<Expr> kept;
+    for (const Expr& condition : conditions) {
+      bool reduces = mentions_any(condition, left_out_);
+      for (const VarRef& axis : outer_reduce_axes) reduces = reduces || uses_var(condition, axis);
+      // Unit loops that no axis uses any more are loop-invariant.
+      if (!reduces) kept.push_back(substitute(condition, known));
+    }
+    if (kept.size() == conditions.size()) return kept;
+    // The conditions on fused loops that were left out also kept the elements in the domains.
+    for (const IterVar& axis : block_->axes()) {
+      if (axis.kind != IterKind::kSpatial) continue;
+      Expr at = substitute(positions_.at(axis.var.get()), placed_);
+      Expr in_domain = tree_.facts.simplify(at < end_of(axis.domain));
+      if (!tree_.facts.can_prove(in_domain)) kept.push_back(in_domain);
+    }
+    return kept;
+  }
+
+  Tree& tree_;
+  TreeNode* block_;
+  const std::vector<IterVar>& tile_axes_;
+  const VarMap& positions_;
+  Nodes reduce_loops_, spatial_loops_, left_out_;
+  std::vector<std::pair<VarRef, Expr>> nest_;  // variables and extents, outermost first
+  VarMap vars_, placed_;                       // loops inside, and axes of the tile, in terms of the nest
+};
+
+// Divides the iterations of a block: `top` and the loops below it are a tile, the loops above go through the tiles.
 class BlockOfTiles {
  public:
   BlockOfTiles(Step& step, TreeNode* top, TreeNode* inner, bool preserve_unit_iters)
@@ -102,7 +193,7 @@ class BlockOfTiles {
     divide_conditions();
   }
 
-  // The block of the tiles, around `top`.
+  // Returns the block of the tiles, which stands around `top`.
   TreeNode* apply() {
     Block outer{.name = tree_.fresh_block_name(inner_->name() + "_o"),
                 .predicate = conjunction(outer_conditions_),
@@ -114,7 +205,7 @@ class BlockOfTiles {
       for (const IterVar& axis : outer.iter_vars) {
         if (axis.kind == IterKind::kReduce) outer_reduces.push_back(axis.var);
       }
-      outer.init = init_of_tile(inner_, inside_, inner_axes_, positions_, inner_conditions_, outer_reduces);
+      outer.init = InitOfTile(inner_, inside_, inner_axes_, positions_).make_nest(inner_conditions_, outer_reduces);
     }
     if (!inner_->children.empty()) step_.refuse({inner_}, "the block holds blocks already");
     TreeNode* block = tree_.new_block(std::move(outer));
@@ -140,17 +231,17 @@ class BlockOfTiles {
   void divide_axes() {
     Nodes loops = loops_above(inner_);
     std::string why;
-    std::optional<IterMap> map = find_iter_map(axis_values(inner_), loops, tree_.facts, &why);
+    std::optional<IterMap> map = find_iter_map(axis_values(inner_), ranges_of(loops), tree_.facts, &why);
     if (!map) step_.refuse({inner_}, "in block '{}' {}", inner_, why);
     if (inner_->block->init && !has_affine_bindings(inner_, inside_, &why)) step_.refuse({inner_}, why);
     for (size_t a = 0; a < axes_.size(); ++a) tiles_.push_back(divide(axes_[a], map->sums[a], loops));
   }
 
-  // Whether the digit counts iterations inside of the tile.
+  // Returns whether the digit counts iterations inside of the tile.
   bool is_inside(const IterDigit& digit, const IterVar& axis, const Nodes& loops) {
     size_t first_inside = loops.size() - inside_.size();
     if (digit.source < loops.size()) return digit.source >= first_inside;
-    // A fused sum: all of its parts are on one side.
+    // The parts of a fused sum must all be on one side.
     if (!mentions_any(digit.value, inside_)) return false;
     Nodes outside(loops.begin(), loops.begin() + static_cast<long>(first_inside));
     if (mentions_any(digit.value, outside))
@@ -188,9 +279,9 @@ class BlockOfTiles {
     return result;
   }
 
-  // Conditions on one side go there; the bound of an axis becomes one of the tile's position.
+  // A condition on loops of one side goes to that side. The bound of an axis becomes a bound of the tile's position.
   void divide_conditions() {
-    for (const IterVar& axis : axes_) outer_vars_.push_back(make_var(axis.var->name + "o", axis.var.type()));
+    outer_vars_ = map_each(axes_, [](const IterVar& axis) { return make_var(axis.var->name + "o", axis.var.type()); });
     for (const Expr& condition : conjuncts(inner_->block->predicate)) {
       bool in = mentions_any(condition, inside_);
       if (in && depends_on_outside(condition)) {
@@ -199,7 +290,7 @@ class BlockOfTiles {
         (in ? inner_conditions_ : outer_conditions_).push_back(condition);
       }
     }
-    // Behind a loop partition a tile may stand where it never begins.
+    // After loop_partition a tile may stand at a place where it never begins.
     for (size_t a = 0; a < axes_.size(); ++a) {
       const Range& domain = axes_[a].domain;
       Expr begins = tiles_[a].outer * tiles_[a].extent < end_of(domain);
@@ -237,7 +328,7 @@ class BlockOfTiles {
     return tree_.facts.simplify(bounds ? bounds->max + one : floor_div(end + tile.extent - one, tile.extent));
   }
 
-  // The axes of the outer block and of the tile, and the old axes in terms of them.
+  // Makes the axes of the outer block and of the tile, and writes the old axes in terms of them.
   void add_axes(Block& outer) {
     VarMap fixed;  // outer axes that are left out
     for (size_t a = 0; a < axes_.size(); ++a) {
@@ -271,7 +362,7 @@ class BlockOfTiles {
     content.predicate = conjunction(inner_conditions_);
     inner_->affine.reset();
     for (const IterVar& axis : inner_axes_) tree_.facts.bind(axis.var, axis.domain.min, axis.domain.extent);
-    // Conditions say more than the tile's domain now.
+    // The conditions now restrict more than the tile's domain does.
     inner_->partial = inner_->partial || !inner_conditions_.empty();
   }
 
@@ -288,7 +379,7 @@ class BlockOfTiles {
   VarMap positions_;  // of the old axes in terms of the new
 };
 
-// The loop or block that a single variable stands for.
+// Returns the loop or block that a single variable stands for.
 TreeNode* node_of(Step& step, const Subtree& target) {
   if (const Blocks* blocks = std::get_if<Blocks>(&target)) return step.block(blocks->front());
   const BlockRV* block = std::get_if<BlockRV>(&target);

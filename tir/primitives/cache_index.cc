@@ -19,20 +19,17 @@ struct CachedIndex {
   std::optional<Buffer> buffer = {};
 };
 
-// Whether the index can be computed for all values of the axes, and not only in the block, perhaps beneath a guard.
+// Returns whether the index can be computed for all values of the axes, not only where the block guards it.
 bool is_computable(const Expr& e, const std::vector<VarRef>& outer, const Analyzer& facts) {
   if (!e.is<Binary>() || dtype_of(e).lanes != 1) return false;
-  bool plain = true;
-  walk_nodes(e, [&](const NodeRef& node) {
-    plain = plain && (node.is<Binary>() || node.is<IntImm>() || (node.is<Var>() && contains(outer, node)));
-    return plain;
-  });
-  return plain && !may_be_undefined(e, facts);
+  auto is_other = [&](const NodeRef& node) {
+    return !node.is<Binary>() && !node.is<IntImm>() && !(node.is<Var>() && contains(outer, node));
+  };
+  return !any_node(e, is_other) && !may_be_undefined(e, facts);
 }
 
 // Returns the entry of the value, or the end.
-template <class List>
-auto find_index(List& list, const Expr& value) {
+auto find_index(auto& list, const Expr& value) {
   return std::ranges::find_if(list, [&](const CachedIndex& index) { return structural_equal(index.value, value); });
 }
 
@@ -61,10 +58,9 @@ std::vector<CachedIndex> find_indices(const TreeNode* block, int64_t least_uses)
   return found;
 }
 
-// A nest that computes all values of the index into a buffer.
+// Makes a nest that computes all values of the index into a buffer.
 TreeNode* nest_of_index(Tree& tree, CachedIndex& index, const std::string& name, const std::string& storage_scope) {
-  std::vector<Expr> extents;
-  for (const IterVar& axis : index.axes) extents.push_back(axis.domain.extent);
+  auto extents = map_each(index.axes, [](const IterVar& axis) { return axis.domain.extent; });
   index.buffer = make_buffer(name, dtype_of(index.value), extents, storage_scope);
   return compute_nest(tree, name, extents, [&](const std::vector<Expr>& position) {
     return store(*index.buffer, substitute(index.value, axes_as(index.axes, position)), position);
@@ -78,9 +74,7 @@ Stmt with_cached_indices(const Stmt& body, const std::vector<CachedIndex>& cache
     for (Expr& at : copy.indices) {
       auto index = find_index(cached, at);
       if (index == cached.end()) continue;
-      std::vector<Expr> vars;
-      for (const IterVar& axis : index->axes) vars.push_back(axis.var);
-      at = relaxc::load(*index->buffer, vars);
+      at = relaxc::load(*index->buffer, map_each(index->axes, [](const IterVar& axis) -> Expr { return axis.var; }));
       changed = true;
     }
     return changed ? std::optional<Expr>(make(std::move(copy), load.type(), load.span())) : std::nullopt;

@@ -1,7 +1,6 @@
 #include "tir/primitives/cache_read.h"
 
 #include <algorithm>
-#include <ranges>
 
 #include "tir/edit/move.h"
 
@@ -25,12 +24,12 @@ BlockRV CacheRead::apply(Step& step) const {
                     consumer);
     }
   }
-  // Before the first consumer, as far out as the producers allow.
+  // The copy stands before the first consumer, as far out as the producers allow.
   Nodes involved = consumers;
   involved.insert(involved.end(), producers.begin(), producers.end());
   TreeNode* place = producers.empty() ? scope : common_ancestor(involved);
   auto position_in_place = [&](TreeNode* user) { return child_towards(place, user)->position(); };
-  size_t before = std::ranges::min(consumers | std::views::transform(position_in_place));
+  size_t before = std::ranges::min(map_each(consumers, position_in_place));
   for (TreeNode* writer : producers) {
     if (position_in_place(writer) >= before)
       step.refuse({writer, place->children[before]},

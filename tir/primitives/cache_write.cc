@@ -29,7 +29,7 @@ BlockRV CacheWrite::apply(Step& step) const {
   Nodes involved = all_readers;
   involved.push_back(block);
   TreeNode* place = all_readers.empty() ? scope : common_ancestor(involved);
-  // Copied once per iteration, a result must be final in it.
+  // A result that is copied once per iteration must be final in that iteration.
   if (auto driven = find_unfinished(block, place))
     step.refuse({block, place}, "loop '{}', which readers of '{}' share, drives the reduce axis '{}'", driven->loop,
                 buffer, driven->axis->var);
@@ -42,7 +42,7 @@ BlockRV CacheWrite::apply(Step& step) const {
                   block, buffer);
   }
   std::vector<Range> region = *region_at({block}, buffer, AccessKind::kWrite, place);
-  // Copying back must not touch what the block leaves alone and others made.
+  // Copying back must not overwrite elements that other blocks made and this one does not write.
   bool is_only_writer = allocating_block(tree, buffer) && std::ranges::none_of(tree.blocks(), [&](TreeNode* other) {
                           return other != block && other->is_leaf_block() && write_of(other, buffer);
                         });

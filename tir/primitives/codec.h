@@ -4,13 +4,84 @@
 
 namespace relaxc::scheduling {
 
+inline constexpr std::string_view kStorageScopes[] = {"global", "shared",  "local", "warp",
+                                                      "wmma",   "m16n8k8", "metal", "texture"};
+inline constexpr std::string_view kThreadAxes[] = {"blockIdx.x",  "blockIdx.y",  "blockIdx.z", "threadIdx.x",
+                                                   "threadIdx.y", "threadIdx.z", "vthread",    "vthread.x",
+                                                   "vthread.y",   "vthread.z",   "cthread"};
+
+// The kind of each type that an argument may have.
+template <class T>
+using Type = std::type_identity<T>;
+constexpr ArgumentKind kind_of(Type<BlockRV>) {
+  return {.name = "a block", .is_input = true, .takes_block_names = true};
+}
+constexpr ArgumentKind kind_of(Type<LoopRV>) { return {.name = "a loop", .is_input = true}; }
+constexpr ArgumentKind kind_of(Type<Place>) {
+  return {.name = "a block or a loop", .is_input = true, .takes_block_names = true};
+}
+constexpr ArgumentKind kind_of(Type<Blocks>) {
+  return {.name = "a list of blocks", .is_input = true, .is_list = true, .takes_block_names = true};
+}
+constexpr ArgumentKind kind_of(Type<Variadic>) {
+  return {.name = "loops", .is_input = true, .is_list = true, .is_variadic = true};
+}
+constexpr ArgumentKind kind_of(Type<Subtree>) {
+  return {.name = "a block, a loop or a list of blocks", .is_input = true, .takes_block_names = true};
+}
+constexpr ArgumentKind kind_of(Type<Factors>) {
+  return {.name = "a list of numbers or None", .is_input = true, .is_list = true};
+}
+constexpr ArgumentKind kind_of(Type<int64_t>) { return {.name = "a whole number"}; }
+constexpr ArgumentKind kind_of(Type<double>) { return {.name = "a number"}; }
+constexpr ArgumentKind kind_of(Type<Ints>) { return {.name = "a list of whole numbers"}; }
+constexpr ArgumentKind kind_of(Type<Doubles>) { return {.name = "a list of numbers"}; }
+constexpr ArgumentKind kind_of(Type<bool>) { return {.name = "True or False"}; }
+constexpr ArgumentKind kind_of(Type<std::string>) { return {.name = "a string"}; }
+constexpr ArgumentKind kind_of(Type<std::optional<std::string>>) { return {.name = "a string or None"}; }
+constexpr ArgumentKind kind_of(Type<StorageScope>) {
+  return {.name = "storage scope", .words = kStorageScopes, .goes_on_after_dot = true};
+}
+constexpr ArgumentKind kind_of(Type<ThreadAxis>) { return {.name = "thread axis", .words = kThreadAxes}; }
+constexpr ArgumentKind kind_of(Type<DType>) { return {.name = "a dtype"}; }
+constexpr ArgumentKind kind_of(Type<BufferArg>) {
+  return {.name = "a position, a name, or (\"read\" or \"write\", position)"};
+}
+constexpr ArgumentKind kind_of(Type<IndexMap>) { return {.name = "a lambda from old positions to new ones"}; }
+constexpr ArgumentKind kind_of(Type<Note>) { return {.name = "a value", .is_input = true, .is_any_value = true}; }
+constexpr ArgumentKind kind_of(Type<AttrValue>) {
+  return {.name = "a number or a lambda from positions to one", .is_any_value = true};
+}
+
 // Thrown by decode: the value is not of the kind.
 struct WrongKind {
   std::string_view expected;
 };
 
+// Types that attributes of operators have, too. Text writes numbers as literals, C++ may write them as expressions.
 template <class T>
-struct Codec;
+struct Codec {
+  static AttrValue encode(const T& plain) { return to_attr(plain); }
+  static T decode(const AttrValue& value) {
+    const Expr* e = value.as<Expr>();
+    std::optional<int64_t> literal = e ? as_int(*e) : std::nullopt;
+    T result{};
+    if (from_attr(literal ? AttrValue(*literal) : value, result)) return result;
+    throw WrongKind{kind_of(Type<T>()).name};
+  }
+};
+template <>
+struct Codec<DType> {
+  static AttrValue encode(DType dtype) { return to_string(dtype); }
+  static DType decode(const AttrValue& value) {
+    DType result;
+    if (from_attr(value, result)) return result;
+    throw WrongKind{kind_of(Type<DType>()).name};
+  }
+};
+
+template <class T, class... Types>
+concept OneOf = (std::is_same_v<T, Types> || ...);
 
 // Returns the value as a variable.
 inline VarRef variable_in(const AttrValue& value, std::string_view expected) {
@@ -18,36 +89,11 @@ inline VarRef variable_in(const AttrValue& value, std::string_view expected) {
   if (!e || !e->is<Var>()) throw WrongKind{expected};
   return cast<Var>(*e);
 }
-// Text writes numbers as literals, C++ may write them as expressions.
-inline std::optional<int64_t> integer_in(const AttrValue& value) {
-  if (const int64_t* number = value.as<int64_t>()) return *number;
-  const Expr* e = value.as<Expr>();
-  return e ? as_int(*e) : std::nullopt;
-}
-
-template <class RV>
-struct VariableCodec {
+template <OneOf<BlockRV, LoopRV> RV>
+struct Codec<RV> {
   static AttrValue encode(const RV& rv) { return Expr(rv.var); }
-  static RV decode(const AttrValue& value) { return {variable_in(value, Codec<RV>::kKind.name)}; }
+  static RV decode(const AttrValue& value) { return {variable_in(value, kind_of(Type<RV>()).name)}; }
 };
-template <>
-struct Codec<BlockRV> : VariableCodec<BlockRV> {
-  static constexpr ArgumentKind kKind{.name = "a block", .is_input = true, .takes_block_names = true};
-};
-template <>
-struct Codec<LoopRV> : VariableCodec<LoopRV> {
-  static constexpr ArgumentKind kKind{.name = "a loop", .is_input = true};
-};
-template <>
-struct Codec<Place> {
-  static constexpr ArgumentKind kKind{.name = "a block or a loop", .is_input = true, .takes_block_names = true};
-  static AttrValue encode(const Place& place) {
-    return std::visit([]<class T>(const T& rv) { return Codec<T>::encode(rv); }, place);
-  }
-  // Step::place() looks at which of the two it is.
-  static Place decode(const AttrValue& value) { return BlockRV{variable_in(value, kKind.name)}; }
-};
-
 template <class T, class List = std::vector<T>>
 struct ListCodec {
   static AttrValue encode(const std::vector<T>& items) {
@@ -64,28 +110,23 @@ struct ListCodec {
     return result;
   }
 };
+template <class T>
+struct Codec<std::vector<T>> : ListCodec<T> {};
 template <>
-struct Codec<Blocks> : ListCodec<BlockRV> {
-  static constexpr ArgumentKind kKind{
-      .name = "a list of blocks", .is_input = true, .is_list = true, .takes_block_names = true};
-};
-template <>
-struct Codec<Variadic> : ListCodec<LoopRV, Variadic> {
-  static constexpr ArgumentKind kKind{.name = "loops", .is_input = true, .is_list = true, .is_variadic = true};
-};
-template <>
-struct Codec<Subtree> {
-  static constexpr ArgumentKind kKind{
-      .name = "a block, a loop or a list of blocks", .is_input = true, .takes_block_names = true};
-  static AttrValue encode(const Subtree& target) {
-    return std::visit([]<class T>(const T& any) { return Codec<T>::encode(any); }, target);
+struct Codec<Variadic> : ListCodec<LoopRV, Variadic> {};
+template <OneOf<Place, Subtree> Either>
+struct Codec<Either> {
+  static AttrValue encode(const Either& either) {
+    return std::visit([]<class T>(const T& one) { return Codec<T>::encode(one); }, either);
   }
-  static Subtree decode(const AttrValue& value) {
-    if (value.as<AttrList>()) return Codec<Blocks>::decode(value);
-    return Codec<BlockRV>::decode(value);
+  // Step::place() and Step::node() look at the node: a block or a loop.
+  static Either decode(const AttrValue& value) {
+    if constexpr (std::is_same_v<Either, Subtree>) {
+      if (value.as<AttrList>()) return Codec<Blocks>::decode(value);
+    }
+    return BlockRV{variable_in(value, kind_of(Type<Either>()).name)};
   }
 };
-
 template <>
 struct Codec<Factor> {
   static AttrValue encode(const Factor& factor) { return factor.value ? AttrValue(*factor.value) : AttrValue(); }
@@ -98,114 +139,22 @@ struct Codec<Factor> {
   }
 };
 template <>
-struct Codec<Factors> : ListCodec<Factor> {
-  static constexpr ArgumentKind kKind{.name = "a list of numbers or None", .is_input = true, .is_list = true};
-};
-template <>
-struct Codec<int64_t> {
-  static constexpr ArgumentKind kKind{.name = "a whole number"};
-  static AttrValue encode(int64_t number) { return number; }
-  static int64_t decode(const AttrValue& value) {
-    if (auto number = integer_in(value)) return *number;
-    throw WrongKind{kKind.name};
-  }
-};
-template <>
-struct Codec<double> {
-  static AttrValue encode(double number) { return number; }
-  static double decode(const AttrValue& value) {
-    if (const double* number = value.as<double>()) return *number;
-    if (auto number = integer_in(value)) return static_cast<double>(*number);
-    throw WrongKind{"a number"};
-  }
-};
-template <>
-struct Codec<Ints> : ListCodec<int64_t> {
-  static constexpr ArgumentKind kKind{.name = "a list of whole numbers"};
-};
-template <>
-struct Codec<Doubles> : ListCodec<double> {
-  static constexpr ArgumentKind kKind{.name = "a list of numbers"};
-};
-template <>
-struct Codec<bool> {
-  static constexpr ArgumentKind kKind{.name = "True or False"};
-  static AttrValue encode(bool flag) { return flag; }
-  static bool decode(const AttrValue& value) {
-    if (const bool* flag = value.as<bool>()) return *flag;
-    if (auto number = integer_in(value); number && (*number == 0 || *number == 1)) return *number == 1;
-    throw WrongKind{kKind.name};
-  }
-};
-
-template <>
-struct Codec<std::string> {
-  static constexpr ArgumentKind kKind{.name = "a string"};
-  static AttrValue encode(const std::string& text) { return text; }
-  static std::string decode(const AttrValue& value) {
-    if (const std::string* text = value.as<std::string>()) return *text;
-    throw WrongKind{kKind.name};
-  }
-};
-template <>
-struct Codec<std::optional<std::string>> {
-  static constexpr ArgumentKind kKind{.name = "a string or None"};
-  static AttrValue encode(const std::optional<std::string>& text) { return text ? AttrValue(*text) : AttrValue(); }
-  static std::optional<std::string> decode(const AttrValue& value) {
-    if (value.is_none()) return std::nullopt;
-    return Codec<std::string>::decode(value);
-  }
-};
-// Also "shared.dyn", "wmma.accumulator".
-inline constexpr std::string_view kStorageScopes[] = {"global", "shared",  "local", "warp",
-                                                      "wmma",   "m16n8k8", "metal", "texture"};
-inline constexpr std::string_view kThreadAxes[] = {"blockIdx.x",  "blockIdx.y",  "blockIdx.z", "threadIdx.x",
-                                                   "threadIdx.y", "threadIdx.z", "vthread",    "vthread.x",
-                                                   "vthread.y",   "vthread.z",   "cthread"};
-template <>
-struct Codec<StorageScope> : Codec<std::string> {
-  static constexpr ArgumentKind kKind{.name = "storage scope", .words = kStorageScopes, .goes_on_after_dot = true};
-};
-template <>
-struct Codec<ThreadAxis> : Codec<std::string> {
-  static constexpr ArgumentKind kKind{.name = "thread axis", .words = kThreadAxes};
-};
-template <>
-struct Codec<DType> {
-  static constexpr ArgumentKind kKind{.name = "a dtype"};
-  static AttrValue encode(DType dtype) { return to_string(dtype); }
-  static DType decode(const AttrValue& value) {
-    DType result;
-    if (from_attr(value, result)) return result;
-    throw WrongKind{kKind.name};
-  }
-};
-
-template <>
-struct Codec<BufferArg> {
-  static constexpr ArgumentKind kKind{.name = "a position, a name, or (\"read\" or \"write\", position)"};
-  static AttrValue encode(const BufferArg& buffer) { return buffer.value; }
-  static BufferArg decode(const AttrValue& value) { return value; }  // Step::buffer() looks at what it is
-};
-template <>
 struct Codec<IndexMap> {
-  static constexpr ArgumentKind kKind{.name = "a lambda from old positions to new ones"};
   static AttrValue encode(const IndexMap& map) { return Expr(map.map); }
   static IndexMap decode(const AttrValue& value) {
     const Expr* e = value.as<Expr>();
-    if (!e || !e->is<Lambda>()) throw WrongKind{kKind.name};
+    if (!e || !e->is<Lambda>()) throw WrongKind{kind_of(Type<IndexMap>()).name};
     return IndexMap(cast<Lambda>(*e));
   }
 };
-template <>
-struct Codec<Note> {
-  static constexpr ArgumentKind kKind{.name = "a value", .is_input = true, .is_any_value = true};
-  static AttrValue encode(const Note& note) { return note.value; }
-  static Note decode(const AttrValue& value) { return value; }
+// The step looks at the value (Step::buffer() for one).
+template <OneOf<BufferArg, Note> T>
+struct Codec<T> {
+  static AttrValue encode(const T& any) { return any.value; }
+  static T decode(const AttrValue& value) { return value; }
 };
 template <>
 struct Codec<AttrValue> {
-  static constexpr ArgumentKind kKind{.name = "a number or a lambda from positions to one", .is_any_value = true};
   static AttrValue encode(const AttrValue& value) { return value; }
   static AttrValue decode(const AttrValue& value) { return value; }
 };

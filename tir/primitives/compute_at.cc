@@ -11,7 +11,7 @@ using namespace scheduling;
 
 namespace {
 
-// Among the loop's children, before all of the consumers.
+// Returns a position among the loop's children before all of the consumers.
 size_t position_before(Step& step, TreeNode* block, TreeNode* loop, const Nodes& consumers, int64_t index) {
   if (consumers.empty()) step.refuse({block}, "block '{}' has no consumers", block);
   size_t first = loop->children.size();
@@ -39,7 +39,7 @@ AxisRanges ranges_needed(const TreeNode* block, const TreeNode* loop, const Node
     AxisRanges asked = solve_axes(block, write.ranges, *needed);
     bool is_first_buffer = &write == &block->block->writes[0];
     for (size_t a = 0; a < ranges.size(); ++a) {
-      // Several results: the axes for all of them.
+      // With several results the axes must serve all of them.
       if (is_first_buffer) {
         ranges[a] = asked[a];
       } else if (ranges[a] && asked[a]) {

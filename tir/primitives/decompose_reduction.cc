@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "tir/edit/affine.h"
 #include "tir/edit/move.h"
 
 namespace relaxc {
@@ -11,7 +10,7 @@ using namespace scheduling;
 
 namespace {
 
-// The loops around a reduction, divided where its init is to stand.
+// The loops around a reduction, divided at the place of its new init.
 struct InitLoops {
   Nodes outside, inside;
   Nodes spatial;   // inside, to be made again for the init
@@ -19,11 +18,9 @@ struct InitLoops {
 };
 
 InitLoops find_init_loops(Step& step, TreeNode* block, TreeNode* loop) {
-  Nodes above = loops_above(block);
-  auto at = std::ranges::find(above, loop);
-  if (at == above.end()) step.refuse({block, loop}, "loop '{}' is not around block '{}'", loop, block);
-  InitLoops result{{above.begin(), at}, {at, above.end()}, {}, {}};
-  // Elements that others take over in later iterations (rolling_buffer) would get no init there.
+  step.require_around(loop, block);
+  InitLoops result{loops_above(loop), loops_from(loop, block), {}, {}};
+  // Elements that other blocks reuse in later iterations (rolling_buffer) would not get an init there.
   for (TreeNode* other : block->carried ? blocks_below(loop) : Nodes()) {
     if (other != block)
       step.refuse({block, other, loop}, "block '{}' takes what an iteration of loop '{}' made", other, loop);
@@ -43,7 +40,7 @@ InitLoops find_init_loops(Step& step, TreeNode* block, TreeNode* loop) {
   return result;
 }
 
-// A reduce axis that is not known to begin with its first value when the loops do.
+// Returns a reduce axis that is not known to have its first value in the loops' first iterations, or null.
 const IterVar* axis_begun_before(const TreeNode* block, const Nodes& loops) {
   VarMap begins;
   for (const TreeNode* loop : loops) begins.emplace(loop->var().get(), loop->loop->min);
@@ -54,7 +51,7 @@ const IterVar* axis_begun_before(const TreeNode* block, const Nodes& loops) {
   return nullptr;
 }
 
-// A block around it that several iterations enter would init each time.
+// Refuses a surrounding block that runs once per step of a reduce axis: the init would run each time.
 void require_entered_once(Step& step, TreeNode* block) {
   for (TreeNode* scope = scope_of(block); scope; scope = scope_of(scope)) {
     for (const IterVar& outer : scope->axes()) {
@@ -66,7 +63,7 @@ void require_entered_once(Step& step, TreeNode* block) {
   }
 }
 
-// The block's conditions that are about elements, not about which of their iterations there are.
+// Returns the conditions that say which elements there are; those on reduce iterations are left out.
 std::vector<Expr> conditions_of_init(Step& step, TreeNode* block, const InitLoops& loops) {
   std::vector<Expr> result;
   for (const Expr& condition : conjuncts(block->block->predicate)) {
@@ -79,7 +76,7 @@ std::vector<Expr> conditions_of_init(Step& step, TreeNode* block, const InitLoop
   return result;
 }
 
-// Makes the init in separate spatial loops.
+// Makes a block of the init in loops of its own, copies of the spatial ones.
 TreeNode* nest_of_init(TreeNode* block, const Nodes& spatial_loops, const std::vector<Expr>& conditions) {
   Tree& tree = *block->tree;
   Nodes loops;
@@ -92,15 +89,11 @@ TreeNode* nest_of_init(TreeNode* block, const Nodes& spatial_loops, const std::v
   }
   Block init{.name = tree.fresh_block_name(block->name() + "_init"),
              .predicate = conjunction(substitute(conditions, vars)),
-             .writes = block->block->writes,
              .body = no_op()};
   for (const IterVar& axis : block->axes()) {
     if (axis.kind == IterKind::kSpatial) init.iter_vars.push_back(fresh_axis(axis, vars, axes));
   }
   init.body = substitute(*block->block->init, axes);
-  for (BufferRegion& write : init.writes) {
-    for (Range& range : write.ranges) range = substitute(range, axes);
-  }
   TreeNode* node = tree.import(make(std::move(init)))[0];
   node->partial = block->partial;
   refresh_regions(node);

@@ -6,7 +6,7 @@ using namespace scheduling;
 
 namespace {
 
-// Among others the loop would hide of which elements a block is the init alone.
+// Refuses a reduce loop that never runs: a fused loop would hide which elements get their init alone.
 void require_runs(Step& step, TreeNode* loop) {
   if (!is_int(loop->loop->extent, 0)) return;
   for (TreeNode* block : blocks_below(loop)) {
@@ -38,7 +38,7 @@ void require_fusable(Step& step, const Nodes& loops) {
   }
 }
 
-// A loop over as many iterations as all of these have.
+// Returns a loop with as many iterations as these have together.
 TreeNode* fused_loop(const Nodes& loops) {
   Tree& tree = *loops[0]->tree;
   std::string name;
@@ -53,7 +53,7 @@ TreeNode* fused_loop(const Nodes& loops) {
   return fused;
 }
 
-// The old variables in terms of the new one, as digits in mixed radix.
+// Returns the old variables in terms of the new one, as digits in mixed radix.
 VarMap values_in(const For& fused, const Nodes& loops, bool preserve_unit_iters) {
   const Analyzer& facts = loops[0]->tree->facts;
   bool never_runs = is_int(fused.extent, 0);

@@ -28,7 +28,7 @@ std::optional<Addition> match_addition(const Expr& value, const Buffer& buffer) 
   return Addition{*(first ? add->a : add->b).as<BufferLoad>(), first ? add->b : add->a};
 }
 
-// Each axis of the epilogue as the axis of the sum that runs over the same indices of the sum's buffer.
+// Maps each axis of the epilogue to the axis of the sum that runs over the same indices of the sum's buffer.
 VarMap match_epilogue_axes(Step& step, TreeNode* sum, TreeNode* epilogue, const BufferStore& update,
                            const BufferLoad& read) {
   const Analyzer& facts = sum->tree->facts;
@@ -46,7 +46,7 @@ VarMap match_epilogue_axes(Step& step, TreeNode* sum, TreeNode* epilogue, const 
   return axes;
 }
 
-// Nothing else uses what the sum makes, nor are the epilogue's operands made or its results read in between.
+// Refuses other uses of the sum, and blocks between the two that make operands or read results of the epilogue.
 void require_nothing_between(Step& step, TreeNode* sum, TreeNode* epilogue, const Buffer& buffer) {
   TreeNode* scope = scope_of(sum);
   Nodes users = readers(scope, buffer);
@@ -67,7 +67,7 @@ void require_nothing_between(Step& step, TreeNode* sum, TreeNode* epilogue, cons
 
 }  // namespace
 
-// Only what is exact for every sum (in real numbers): D = C + e, C a sum. TVM fuses any expression, whose value may
+// Fuses D = C + e, where C is a sum: that is exact in real numbers. TVM fuses any expression, whose value may
 // then differ (a clip of each partial sum is not the clip of the sum).
 void FuseReductionEpilogue::apply(Step& step) const {
   TreeNode* sum = step.block(this->reduction_block);

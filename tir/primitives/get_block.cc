@@ -13,7 +13,7 @@ GetBlock GetBlock::recorded(const Workspace& workspace) const {
 
 BlockRV GetBlock::apply(Step& step) const {
   Tree& tree = step.workspace().tree(func_name.value_or(""));
-  if (TreeNode* found = tree.find_block(name)) return step.block_result(found);
+  if (tree.root()->name() == name) return step.block_result(tree.root());
   Nodes of_that_name, of_that_op;
   std::string names = "root";
   for (TreeNode* block : tree.blocks()) {

@@ -6,7 +6,7 @@ using namespace scheduling;
 
 namespace {
 
-// Each part would begin reductions anew.
+// Refuses reductions that each part would begin anew.
 void require_no_init_in_parts(Step& step, TreeNode* loop) {
   const VarRef& var = loop->var();
   for (TreeNode* block : blocks_below(loop)) {
@@ -59,7 +59,7 @@ std::vector<Expr> sizes_of_parts(Step& step, TreeNode* node, const Factors& fact
   return sizes;
 }
 
-// The iterations in order: where each part begins, and how many it has where there may be fewer in all.
+// Returns the first iteration of each part and its number of iterations, fewer where the loop ends earlier.
 std::vector<Range> find_parts(const For& loop, const std::vector<Expr>& sizes, const Analyzer& facts) {
   std::vector<Range> parts;
   Expr begin = int_imm(0, dtype_of(loop.var));
@@ -74,7 +74,7 @@ std::vector<Range> find_parts(const For& loop, const std::vector<Expr>& sizes, c
 
 }  // namespace
 
-// The iterations that the numbers leave go to the last loop. Blocks are copied. Each copy covers a part of its axes and
+// The last loop gets the iterations that are left. Blocks are copied. Each copy covers a part of its axes and
 // is named after its loop, "C_i0" in the first part of loop "i" (TVM does the same, but has blocks around the parts,
 // too).
 Loops LoopPartition::apply(Step& step) const {
@@ -86,8 +86,7 @@ Loops LoopPartition::apply(Step& step) const {
   require_no_init_in_parts(step, node);
   std::vector<Range> parts = find_parts(old, sizes_of_parts(step, node, factors), tree.facts);
   Nodes loops;
-  std::vector<std::string> names;
-  for (TreeNode* block : blocks_below(node)) names.push_back(block->name());
+  auto names = map_each(blocks_below(node), [](const TreeNode* block) { return block->name(); });
   for (size_t i = 0; i < parts.size(); ++i) {
     const auto& [from, count] = parts[i];
     TreeNode* part = i + 1 == parts.size() ? node : copy_subtree(tree, node);
@@ -97,7 +96,7 @@ Loops LoopPartition::apply(Step& step) const {
     Expr position = is_unit ? from : tree.facts.simplify(from + loop->var());
     move_body(part, loop, {{part->var().get(), position}});
     for (TreeNode* block : blocks_below(loop)) block->partial = true;
-    // Names are made for what stands in the program.
+    // A name is fresh among the blocks of the program, so the copies must stand in it.
     tree.insert(node->parent, node->position(), loop);
     for (size_t b = 0; TreeNode * block : blocks_below(loop))
       block->block->name = tree.fresh_block_name(fmt::format("{}_{}", names[b++], loop->name()));

@@ -10,8 +10,8 @@ using namespace scheduling;
 
 namespace {
 
-// Why an iteration of the merged nests would meet what the other has not made, or has made too much of. `vars`: the
-// second nest's variables as the first's.
+// Returns why block `b` of the second nest cannot follow block `a` of the first in each merged iteration. `vars` are
+// the second nest's variables in terms of the first's.
 Refusal not_mergeable(TreeNode* first, TreeNode* a, const TreeNode* second, TreeNode* b, const VarMap& vars) {
   for (const BufferRegion& write : b->block->writes) {
     if (read_of(a, write.buffer) || write_of(a, write.buffer))
@@ -35,14 +35,14 @@ Refusal not_mergeable(TreeNode* first, TreeNode* a, const TreeNode* second, Tree
 
 using LoopNest = Nodes;  // outermost first
 
-// The second nest's variables as the first's.
+// Returns the second nest's variables in terms of the first's.
 VarMap vars_of_nest(const LoopNest& second, const LoopNest& first) {
   VarMap vars;
   for (size_t i = 0; i < first.size(); ++i) vars.emplace(second[i]->var().get(), first[i]->var());
   return vars;
 }
 
-// The loops from below `above` to this one, which hold one another alone.
+// Returns the loops below `above` down to this one.
 LoopNest nest_down_to(Step& step, TreeNode* loop, const TreeNode* above, TreeNode* first_loop) {
   LoopNest nest;
   for (TreeNode* at = loop; at != above; at = at->parent) {
@@ -69,7 +69,7 @@ void require_same_loops(Step& step, const LoopNest& nest, const LoopNest& first)
   }
 }
 
-// A nest moves up to the first, past what stands between.
+// Refuses statements between the nests that depend on the one that moves up past them.
 void require_independent_between(Step& step, const std::vector<LoopNest>& nests, TreeNode* top) {
   const Nodes& children = top->parent->children;
   for (size_t p = nests[0][0]->position() + 1; p < top->position(); ++p) {

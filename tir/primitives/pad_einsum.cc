@@ -12,7 +12,7 @@ using namespace scheduling;
 
 namespace {
 
-// The factors of a product of loads, casts of them included.
+// Appends the factors of a product of loads, or of casts of loads; returns false when it is something else.
 bool find_factors(const Expr& e, std::vector<BufferLoad>& loads) {
   if (const Cast* cast = e.as<Cast>()) return find_factors(cast->value, loads);
   if (const BufferLoad* load = e.as<BufferLoad>()) loads.push_back(*load);
@@ -59,7 +59,7 @@ Refusal not_over_whole_dims(const TreeNode* block, const Buffer& buffer, const s
   return std::nullopt;
 }
 
-// Copies of the operands, made before the block, must be what it would read.
+// Refuses operands of which copies made before the block would differ from the values that it reads.
 void require_copyable_operands(Step& step, const Einsum& einsum) {
   TreeNode* block = einsum.block;
   TreeNode* top = top_of_own_loops(block);
@@ -76,7 +76,7 @@ void require_copyable_operands(Step& step, const Einsum& einsum) {
   }
 }
 
-// The extent of each axis, rounded up; the same node where nothing changes.
+// Returns the extent of each axis, rounded up; it is the same node where nothing changes.
 std::vector<Expr> padded_extents(Step& step, const Einsum& einsum, const Ints& padding) {
   std::vector<Expr> extents;
   const Analyzer& facts = einsum.block->tree->facts;
@@ -94,7 +94,7 @@ std::vector<Expr> padded_extents(Step& step, const Einsum& einsum, const Ints& p
   return extents;
 }
 
-// The buffer over the larger axes; nullopt: it is as large already.
+// Returns a buffer for the larger axes, or nullopt when the given one is large enough.
 std::optional<Buffer> padded(const TreeNode* block, const Buffer& buffer, const std::vector<Expr>& indices,
                              const std::vector<Expr>& extents) {
   std::vector<Expr> shape;
@@ -108,7 +108,7 @@ std::optional<Buffer> padded(const TreeNode* block, const Buffer& buffer, const 
   return cache_buffer(buffer->name + "_pad", buffer, shape, buffer_type(buffer).scope);
 }
 
-// The block uses the larger buffer instead; the nest copies between the two.
+// Lets the block use the larger buffer. The nest copies between the two.
 void use_padded(TreeNode* block, const Buffer& from, const Buffer& to, TreeNode* nest, size_t position) {
   TreeNode* scope = scope_of(block);
   block->tree->insert(scope, position, nest);
@@ -141,7 +141,7 @@ void pad_buffers(const Einsum& einsum, const std::vector<Expr>& extents) {
   use_padded(block, einsum.result, *to, nest, top->position() + 1);
 }
 
-// The loops that are the axes, in the order of these; empty when other loops than these are around the block.
+// Returns the loop of each axis, in order. Returns none when the loops are not the axes one to one.
 Nodes loops_that_are_axes(const TreeNode* block) {
   const std::vector<IterVar>& axes = block->axes();
   Nodes all = loops_above(block), result;
@@ -154,7 +154,7 @@ Nodes loops_that_are_axes(const TreeNode* block) {
   return are_all ? result : Nodes();
 }
 
-// Loops that are the axes stay, with other extents.
+// Gives the axes the larger extents. Loops that are the axes stay.
 void extend_loops(TreeNode* block, const std::vector<Expr>& extents) {
   Tree& tree = *block->tree;
   Nodes loops = loops_that_are_axes(block);

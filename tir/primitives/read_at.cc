@@ -10,10 +10,8 @@ using namespace scheduling;
 BlockRV ReadAt::apply(Step& step) const {
   TreeNode* loop = step.loop(this->loop);
   TreeNode* block = step.block(this->block);
-  TreeNode* scope = scope_of(block);
-  if (!is_ancestor(loop, block) || scope_of(loop) != scope)
-    step.refuse({block, loop}, "block '{}' is not in loop '{}'", block, loop);
-  step.require(has_other_statements(scope), scope);
+  step.require_around(loop, block);
+  step.scope(block);
   Buffer buffer = step.accessed(block, read_buffer_index, AccessKind::kRead);
   size_t position = child_towards(loop, block)->position();
   for (TreeNode* other : blocks_below(loop)) {

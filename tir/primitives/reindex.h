@@ -1,4 +1,5 @@
 #pragma once
+#include "tir/edit/reindex_stage.h"
 #include "tir/primitives/primitive.h"
 
 namespace relaxc {
@@ -13,7 +14,12 @@ struct Reindex {
     return std::tuple(required<&Reindex::block>("accesses the buffer at one place"),
                       required<&Reindex::buffer>("the buffer; a position counts the reads"));
   }
-  BlockRV apply(scheduling::Step& step) const;
+  BlockRV apply(scheduling::Step& step) const {
+    auto* accessor = step.block(block);
+    Buffer found = step.buffer(accessor, buffer, scheduling::AccessKind::kRead);
+    auto kind = write_of(accessor, found) ? scheduling::AccessKind::kWrite : scheduling::AccessKind::kRead;
+    return reindex_stage(step, accessor, found, kind, found->name + "_reindex", buffer_type(found).scope);
+  }
 };
 
 }  // namespace relaxc

@@ -1,4 +1,5 @@
 #pragma once
+#include "tir/edit/reindex_stage.h"
 #include "tir/primitives/primitive.h"
 
 namespace relaxc {
@@ -17,7 +18,12 @@ struct ReindexCacheRead {
                       required<&ReindexCacheRead::storage_scope>("of the copy: \"global\", \"local\", \"shared\""),
                       required<&ReindexCacheRead::index_map>("from the block's axes to positions in the copy"));
   }
-  BlockRV apply(scheduling::Step& step) const;
+  BlockRV apply(scheduling::Step& step) const {
+    auto* accessor = step.block(block);
+    Buffer found = step.accessed(accessor, read_buffer_index, scheduling::AccessKind::kRead);
+    std::string name = fmt::format("{}_{}", found->name, storage_scope);
+    return reindex_stage(step, accessor, found, scheduling::AccessKind::kRead, name, storage_scope, &index_map);
+  }
   size_t map_rank(scheduling::Step& step) const { return step.block(block)->axes().size(); }
 };
 

@@ -1,4 +1,5 @@
 #pragma once
+#include "tir/edit/reindex_stage.h"
 #include "tir/primitives/primitive.h"
 
 namespace relaxc {
@@ -18,7 +19,12 @@ struct ReindexCacheWrite {
                       required<&ReindexCacheWrite::storage_scope>("of the copy: \"global\", \"local\", \"shared\""),
                       required<&ReindexCacheWrite::index_map>("from the block's axes to positions in the copy"));
   }
-  BlockRV apply(scheduling::Step& step) const;
+  BlockRV apply(scheduling::Step& step) const {
+    auto* accessor = step.block(block);
+    Buffer found = step.accessed(accessor, write_buffer_index, scheduling::AccessKind::kWrite);
+    std::string name = fmt::format("{}_{}", found->name, storage_scope);
+    return reindex_stage(step, accessor, found, scheduling::AccessKind::kWrite, name, storage_scope, &index_map);
+  }
   size_t map_rank(scheduling::Step& step) const { return step.block(block)->axes().size(); }
 };
 

@@ -8,40 +8,21 @@ using namespace scheduling;
 
 namespace {
 
-// The loops from the outermost to the innermost of these, between which nothing else stands.
+// Returns the chain from the outermost to the innermost of these loops; refuses when it holds anything else.
 Nodes find_chain(Step& step, const Nodes& loops) {
-  TreeNode *outer = loops[0], *inner = loops[0];
+  auto depth = [](const TreeNode* loop) { return loops_above(loop).size(); };
+  TreeNode *outer = std::ranges::min(loops, {}, depth), *inner = std::ranges::max(loops, {}, depth);
+  Nodes chain = loops_above(inner);
+  chain.push_back(inner);
   for (TreeNode* loop : loops) {
-    if (is_ancestor(loop, outer)) {
-      outer = loop;
-    } else if (is_ancestor(inner, loop)) {
-      inner = loop;
-    } else if (!(is_ancestor(outer, loop) && is_ancestor(loop, inner))) {
-      step.refuse({outer, loop}, "loops '{}' and '{}' are not in one chain", outer, loop);
-    }
+    if (!contains(chain, loop)) step.refuse({inner, loop}, "loops '{}' and '{}' are not in one chain", inner, loop);
   }
-  Nodes chain;
-  for (TreeNode* at = inner;; at = at->parent) {
-    if (!at->is_loop()) step.refuse({outer, inner, at}, "loops '{}' and '{}' are in different blocks", outer, inner);
-    chain.insert(chain.begin(), at);
-    if (at == outer) break;
-  }
+  chain.erase(chain.begin(), std::ranges::find(chain, outer));
   for (size_t i = 0; i + 1 < chain.size(); ++i) {
     if (chain[i]->children.size() != 1)
       step.refuse({chain[i]}, "loop '{}' holds more than the next loop of the chain", chain[i]);
   }
   return chain;
-}
-
-// Loops of the chain that are not listed stay where they are.
-Nodes new_order(const Nodes& chain, const Nodes& listed) {
-  Nodes order;
-  auto next = listed.begin();
-  for (TreeNode* at : chain) {
-    bool is_listed = contains(listed, at);
-    order.push_back(is_listed ? *next++ : at);
-  }
-  return order;
 }
 
 void require_independent_ranges(Step& step, const Nodes& order) {
@@ -54,15 +35,15 @@ void require_independent_ranges(Step& step, const Nodes& order) {
   }
 }
 
-// The block's reduce loops would come in another order, and its result depends on that.
+// Refuses another order of the reduce loops of a block whose result depends on it.
 Refusal reduces_otherwise(const TreeNode* block, Nodes before, Nodes after) {
   if (!block->in_order) return std::nullopt;
   for (auto* loops : {&before, &after})
     std::erase_if(*loops, [&](const TreeNode* loop) { return !drives(loop, block->axes()).reduce; });
   if (before == after) return std::nullopt;
   return message(
-      "the result of block '{}' depends on the order of its reduce loops (of equal elements the first counts, or the "
-      "like)",
+      "the result of block '{}' depends on the order of its reduce loops (of equal elements the first counts, "
+      "or the like)",
       block);
 }
 
@@ -77,11 +58,12 @@ void Reorder::apply(Step& step) const {
   Nodes chain = find_chain(step, loops);
   TreeNode* outer = chain.front();
   for (TreeNode* block : blocks_below(outer)) step.require(not_reorderable(block, outer), block);
-  Nodes order = new_order(chain, loops);
+  auto next = loops.begin();
+  Nodes order = map_each(chain, [&](TreeNode* at) { return contains(loops, at) ? *next++ : at; });
   require_independent_ranges(step, order);
   for (const TreeNode* block : blocks_below(outer)) step.require(reduces_otherwise(block, chain, order), outer);
 
-  // Only the loops themselves move: each position of the chain gets the content of another.
+  // The loops change places; the body of the innermost one stays in the innermost place.
   Tree& tree = *outer->tree;
   TreeNode* parent = outer->parent;
   size_t position = outer->position();

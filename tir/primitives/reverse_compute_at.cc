@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "tir/edit/affine.h"
 #include "tir/edit/move.h"
 #include "tir/edit/reduction_order.h"
 #include "tir/edit/written.h"
@@ -14,23 +13,9 @@ using namespace scheduling;
 
 namespace {
 
-// The consumer's axes for what these writers have made of the buffer in one iteration; refuses by returning why.
-std::variant<AxisRanges, std::string> axes_for(const TreeNode* block, const Buffer& buffer, const TreeNode* loop,
-                                               const Nodes& makers) {
-  const BufferRegion& read = *read_of(block, buffer);
-  bool exact = std::ranges::all_of(read.ranges, [](const Range& range) { return is_int(range.extent, 1); });
-  auto made = written_at(makers, buffer, loop);
-  if (!made) return message("what an iteration of loop '{}' makes of '{}' is not known to be a box", loop, buffer);
-  AxisRanges ranges = solve_axes(block, read.ranges, *made, &exact);
-  if (!exact) return message("block '{}' reads '{}' at more than one place for each element", block, buffer);
-  if (!writes_all(makers, buffer, nullptr, region_at(block, read, nullptr)))
-    return message("block '{}' is not known to read only what its producers write of '{}'", block, buffer);
-  return ranges;
-}
-
-// A reduction is to take each value once, those of an element's first reduce iteration before the others: with these
-// ranges in each iteration of the nest, the loops from the first one that moves a reduce axis on must give other values
-// each time, one after the other, and none may move spatial axes, too.
+// A reduction must take each value once, and the first one of an element, which has the init, before the others. So the
+// loops of the nest, from the outermost one that drives a reduce axis on, must be serial, give other values in each
+// iteration when the axes have these ranges, and not drive spatial axes as well.
 Refusal not_summable(const TreeNode* block, const AxisRanges& ranges, const Nodes& nest) {
   std::vector<IterVar> axes = block->axes();
   std::vector<Expr> values;
@@ -59,12 +44,13 @@ Refusal not_summable(const TreeNode* block, const AxisRanges& ranges, const Node
   if (block->in_order && !comes_in_order(block, values, in_order))
     return message("the result of block '{}' depends on the order of its reduce loops, which would change", block);
   std::string why;
-  std::optional<IterMap> map = find_iter_map(values, loops, block->tree->facts, &why);
-  if (map && is_injective(*map, {}, block->tree->facts, &why)) return std::nullopt;
+  auto map = find_injective_map(values, ranges_of(loops), {}, block->tree->facts, &why);
+  if (map && !reduces_downwards(*map, axes, &why)) return std::nullopt;
   return message("reduction '{}' would take values again: {}", block, why);
 }
 
-// Producers of the block in the loop; results of each are final, and complete, in an iteration. In program order.
+// Returns the producers of the block in the loop, in program order. Refuses results that an iteration leaves
+// incomplete.
 Nodes producers_inside(Step& step, TreeNode* block, TreeNode* loop) {
   Nodes inside;
   for (TreeNode* producer : producers_of(block)) {
@@ -92,8 +78,27 @@ Nodes makers_of(Nodes blocks, const Buffer& buffer) {
   return blocks;
 }
 
-// With these ranges of its axes the block reads, of buffers other than `solved`, no more than an iteration of the loop
-// has made.
+// Returns the consumer's axes for the part of the buffer that its producers make in an iteration of the loop.
+std::optional<AxisRanges> axes_for(const TreeNode* block, const Buffer& buffer, const TreeNode* loop,
+                                   const Nodes& makers, std::string& why) {
+  const BufferRegion& read = *read_of(block, buffer);
+  bool exact = std::ranges::all_of(read.ranges, [](const Range& range) { return is_int(range.extent, 1); });
+  auto made = written_at(makers, buffer, loop);
+  AxisRanges ranges = made ? solve_axes(block, read.ranges, *made, &exact) : AxisRanges();
+  if (!made) {
+    why = message("what an iteration of loop '{}' makes of '{}' is not known to be a box", loop, buffer);
+  } else if (!exact) {
+    why = message("block '{}' reads '{}' at more than one place for each element", block, buffer);
+  } else if (!writes_all(makers, buffer, nullptr, region_at(block, read, nullptr))) {
+    why = message("block '{}' is not known to read only what its producers write of '{}'", block, buffer);
+  } else {
+    return ranges;
+  }
+  return std::nullopt;
+}
+
+// Refuses when the block, with these ranges of its axes, reads more of buffers other than `solved` than an iteration of
+// the loop has made.
 Refusal reads_too_much(const TreeNode* block, const Buffer& solved, const AxisRanges& ranges, const TreeNode* loop,
                        const Nodes& producers) {
   RunningVars vars;
@@ -114,26 +119,22 @@ Refusal reads_too_much(const TreeNode* block, const Buffer& solved, const AxisRa
   return std::nullopt;
 }
 
-// The axes follow from what one of the buffers has new; of the others as much must be there.
+// Solves the axes from the new part of the first buffer for which the other buffers hold enough.
 AxisRanges ranges_in(Step& step, TreeNode* block, TreeNode* loop, const Nodes& producers) {
   std::string why;
   for (const BufferRegion& read : block->block->reads) {
     Nodes makers = makers_of(producers, read.buffer);
     if (makers.empty()) continue;
-    auto solved = axes_for(block, read.buffer, loop, makers);
-    if (const std::string* refusal = std::get_if<std::string>(&solved)) {
-      why = *refusal;
-      continue;
-    }
-    const AxisRanges& ranges = std::get<AxisRanges>(solved);
-    Refusal refusal = reads_too_much(block, read.buffer, ranges, loop, producers);
-    if (!refusal) return ranges;
+    auto ranges = axes_for(block, read.buffer, loop, makers, why);
+    if (!ranges) continue;
+    Refusal refusal = reads_too_much(block, read.buffer, *ranges, loop, producers);
+    if (!refusal) return *ranges;
     why = *refusal;
   }
   step.refuse({block, loop}, why);
 }
 
-// Among the loop's children, behind all of the producers.
+// Returns a position among the loop's children behind all of the producers.
 size_t position_behind(Step& step, TreeNode* loop, const Nodes& producers, int64_t index) {
   size_t last = 0;
   for (TreeNode* producer : producers) last = std::max(last, child_towards(loop, producer)->position() + 1);

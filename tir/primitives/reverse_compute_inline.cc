@@ -10,7 +10,7 @@ using namespace scheduling;
 
 namespace {
 
-// The inverse of the index function of a block that reads the buffer at one place, a one-to-one function of its axes.
+// Returns the inverse of the place at which the block reads the buffer, if it is one, and one to one with the axes.
 std::optional<MappedBox> read_place(const TreeNode* block, const Expr& value, const Buffer& buffer) {
   std::optional<std::vector<Expr>> place;
   bool fits = true;
@@ -21,23 +21,10 @@ std::optional<MappedBox> read_place(const TreeNode* block, const Expr& value, co
     fits = fits && !load.predicate;
     place = load.indices;
   });
-  const std::vector<IterVar>& axes = block->axes();
-  std::vector<Expr> extents;
-  for (const IterVar& axis : axes) {
-    fits = fits && is_int(axis.domain.min, 0);
-    extents.push_back(axis.domain.extent);
-  }
-  if (!fits || !place) return std::nullopt;
-  IndexMap map(axes.size(), [&](const Exprs& positions) {
-    VarMap at;
-    for (size_t a = 0; a < axes.size(); ++a)
-      at.emplace(axes[a].var.get(), cast_to(positions[a], dtype_of(axes[a].var)));
-    return substitute(*place, at);
-  });
-  return map_box(*block->tree, map, extents, nullptr);
+  return fits && place ? map_box(*block->tree, block->axes(), *place, nullptr) : std::nullopt;
 }
 
-// The producer whose result the block alone reads, the last of several; null: there is none.
+// Returns the last producer whose result the block alone reads, or null.
 TreeNode* inlinable_producer(const TreeNode* block) {
   TreeNode* producer = nullptr;
   for (TreeNode* candidate : producers_of(block)) {
@@ -50,36 +37,25 @@ TreeNode* inlinable_producer(const TreeNode* block) {
   return producer;
 }
 
-// By axis, the dim of the buffer that it is the index of; absent for axes of extent 1. nullopt: an index is something
-// else, or there are several.
-using AxisDims = std::vector<std::optional<size_t>>;
-std::optional<AxisDims> dims_of_axes(const TreeNode* block, const Expr& value, const Buffer& buffer) {
-  const std::vector<IterVar>& axes = block->axes();
-  AxisDims dims(axes.size());
+// Returns for each axis the dim of the buffer whose index it is, the same one in all loads.
+std::optional<AxisDims> dims_of_loads(const TreeNode* block, const Expr& value, const Buffer& buffer) {
+  std::optional<AxisDims> dims;
   bool plain = true;
   walk(value, [&](const BufferLoad& load) {
     if (!same_node(load.buffer, buffer)) return;
-    plain = plain && !load.predicate;
-    for (size_t d = 0; d < load.indices.size(); ++d) {
-      const IterVar* axis = axis_named(block, load.indices[d]);
-      plain = plain && (axis || is_int(buffer_type(buffer).shape[d], 1));
-      if (!axis) continue;
-      std::optional<size_t>& dim = dims[static_cast<size_t>(axis - axes.data())];
-      plain = plain && (!dim || *dim == d);
-      dim = d;
-    }
+    std::optional<AxisDims> before = std::exchange(dims, dims_of_axes(block, buffer, load.indices));
+    plain = plain && !load.predicate && dims && (!before || before == dims);
   });
-  for (size_t a = 0; a < dims.size(); ++a) plain = plain && (dims[a] || is_int(axes[a].domain.extent, 1));
-  return plain ? std::optional(dims) : std::nullopt;
+  return plain ? dims : std::nullopt;
 }
 
-// The block's axes in terms of the producer's, and the conditions under which there is such an iteration of the block.
+// The block's axes in terms of the producer's, and the conditions under which the block has that iteration.
 struct InverseAxes {
   VarMap axes;
   std::vector<Expr> conditions;  // over the producer's loops
 };
 
-// `dims` absent: the element that the producer makes is an image in the box.
+// Without `dims` the element that the producer makes is an image in the box.
 InverseAxes axes_in_producer(const TreeNode* block, const TreeNode* producer, const std::optional<AxisDims>& dims,
                              const std::optional<MappedBox>& box) {
   const Analyzer& facts = block->tree->facts;
@@ -108,7 +84,7 @@ InverseAxes axes_in_producer(const TreeNode* block, const TreeNode* producer, co
   return result;
 }
 
-// The producer stores what the block would have.
+// Lets the producer store the values that the block would have stored.
 void store_inlined(TreeNode* producer, const BufferStore& store, const VarMap& axes) {
   const BufferStore inner = *single_store(producer);
   // The value stands where the buffer was loaded, in the producer's axes.
@@ -135,7 +111,7 @@ void ReverseComputeInline::apply(Step& step) const {
       step.refuse({other, block}, "block '{}' also reads what '{}' makes after '{}'", block, other, producer);
   }
   const Buffer buffer = single_store(producer)->buffer;
-  std::optional<AxisDims> dims = dims_of_axes(block, store->value, buffer);
+  std::optional<AxisDims> dims = dims_of_loads(block, store->value, buffer);
   std::optional<MappedBox> box;
   if (!dims) box = read_place(block, store->value, buffer);
   if (!dims && !box)

@@ -12,7 +12,7 @@ using namespace scheduling;
 
 namespace {
 
-// A reduction and the parts of its update, if they may be combined in groups.
+// Returns the combiner of a reduction whose values may be combined in groups.
 Combiner regrouping_combiner(Step& step, TreeNode* block) {
   const Block& content = *block->block;
   std::optional<Combiner> combiner = find_combiner(content);
@@ -54,7 +54,7 @@ class FactoredReduction {
     find_elements();
   }
 
-  // The block of the partial results, in the place of the other, which comes behind it.
+  // Returns the block of the partial results. It takes the place of the other, which comes behind it.
   TreeNode* apply() {
     TreeNode* partial = partial_block();
     TreeNode* scope = scope_of(block_);
@@ -92,7 +92,7 @@ class FactoredReduction {
     top_ = top_of_own_loops(top_);
   }
 
-  // Loops that drive the same reduce axes become separate axes, this one a spatial axis.
+  // Makes the loops that drive the same reduce axes separate axes, and this loop a spatial axis.
   void find_axes() {
     DType dtype = dtype_of(loop_->var());
     factor_ = make_var("v" + loop_->name(), prim_type(dtype));
@@ -116,8 +116,8 @@ class FactoredReduction {
     axes_.insert(axes_.end(), reduce_axes.begin(), reduce_axes.end());
   }
 
-  // A condition on the factor's iterations would leave elements without a value: there the update takes the identity.
-  // It can be said in the axes when all of its loops are axes.
+  // A condition on the factor's iterations would leave elements without a value, so the update takes the identity
+  // there. The guard is written over the axes, which requires that all of its loops are axes.
   void divide_conditions() {
     for (const Expr& condition : conjuncts(block_->block->predicate)) {
       if (uses_var(condition, loop_->var())) {
@@ -154,7 +154,7 @@ class FactoredReduction {
 
   TreeNode* partial_block() {
     const Block& content = *block_->block;
-    // One around the other, the block's own inside: it may read memory, which the others guard.
+    // The block's own condition is the inner one: it may read memory that the others guard.
     std::vector<Expr> nested;
     if (combiner_.condition) nested.push_back(substitute(*combiner_.condition, positions_));
     if (!guards_.empty()) nested.push_back(*conjunction(guards_));
@@ -182,7 +182,7 @@ class FactoredReduction {
     return result;
   }
 
-  // Copies of the spatial loops that are not shared, and of the factor's.
+  // Returns copies of the factor's loop and of the spatial loops that are not shared.
   Nodes loops_again(VarMap& renamed) {
     Nodes result;
     for (auto it = std::ranges::find(loops_, top_); it != loops_.end(); ++it) {
@@ -196,7 +196,7 @@ class FactoredReduction {
     return result;
   }
 
-  // The block itself, which reduces the partial results, gets new loops.
+  // Gives new loops to the block itself, which now reduces the partial results.
   TreeNode* nest_of_partial_results() {
     VarMap renamed;
     Nodes again = loops_again(renamed);
@@ -240,8 +240,8 @@ class FactoredReduction {
 
 }  // namespace
 
-// The loop's iterations reduce side by side into separate elements, along a new dim (the rfactor of Halide and TVM). A
-// second block, which keeps the name, reduces those.
+// Lets the loop's iterations reduce side by side into elements along a new dim (rfactor of Halide and TVM). A second
+// block, which keeps the name, reduces those.
 BlockRV Rfactor::apply(Step& step) const {
   TreeNode* loop = step.loop(this->loop);
   Nodes below = blocks_below(loop);

@@ -15,7 +15,7 @@ using namespace scheduling;
 
 namespace {
 
-// A window of the buffer that an iteration makes, which slides along one dim with one of the loops.
+// The window of the buffer that an iteration makes. It slides along one dim with one of the loops.
 struct Slide {
   TreeNode* loop;
   size_t dim, axis;  // of the buffer; of the block
@@ -32,7 +32,7 @@ class SlideFinder {
     std::erase_if(inner_, [&](const TreeNode* loop) { return contains(shared, loop); });
   }
 
-  // By loops, outermost first. Empty: `why` says what is in the way of the last candidate.
+  // Returns at most one slide per loop, outermost first. If there is none, `why` says what hinders the last one.
   std::vector<Slide> find(std::string& why) const {
     std::vector<Slide> result;
     for (TreeNode* loop : shared_) {
@@ -58,7 +58,7 @@ class SlideFinder {
     };
     if (loop->loop->kind != ForKind::kSerial && loop->loop->kind != ForKind::kUnrolled)
       return no(message("the iterations of loop '{}' do not come one after the other", name));
-    // [begin, begin + extent) while the block's own loops run, whether that is in the axis' domain or not.
+    // The window is [begin, begin + extent) while the block's own loops run, in the axis' domain or not.
     auto window = bounds_over(axis->value, running(inner_), facts_);
     if (!window)
       return no(message("the rows of '{}' that an iteration of loop '{}' makes are not known", buffer, name));
@@ -71,7 +71,7 @@ class SlideFinder {
     if (!facts_.can_prove(extent > int_imm(*step, dtype_of(extent))))
       return no(message("what iterations of loop '{}' make of '{}' does not overlap: steps of {}, {} rows", name,
                         buffer, *step, print_expr(extent)));
-    // Until it comes back to the same rows, nothing else may move.
+    // Nothing else may move the window until the loop comes back to the same rows.
     auto inside = std::ranges::find(shared_, loop) + 1;
     Nodes within(inside, shared_.end());
     if (mentions_any(begin_less, within))
@@ -113,8 +113,8 @@ class SlideFinder {
   const Analyzer& facts_;
 };
 
-// The loops around the block and its readers, outermost first; refuses when there are none, or a ring in them would be
-// written otherwise than one iteration after the other.
+// Returns the loops around the block and its readers, outermost first. Refuses when there are none, and loops whose
+// iterations would not write the ring one after the other.
 Nodes shared_loops(Step& step, TreeNode* block, const Buffer& buffer, const Nodes& users) {
   TreeNode* inner = common_ancestor({block, common_ancestor(users)});
   if (!inner->is_loop())
@@ -134,7 +134,7 @@ Nodes shared_loops(Step& step, TreeNode* block, const Buffer& buffer, const Node
   return shared;
 }
 
-// The blocks that read the buffer, which is memory of the scope that can be accessed otherwise.
+// Returns the blocks that read the buffer. Refuses a buffer that is not memory of the scope or is used in other ways.
 Nodes readers_of_ring(Step& step, TreeNode* block, const Buffer& buffer) {
   TreeNode* scope = scope_of(block);
   if (allocating_block(*block->tree, buffer) != scope)
@@ -146,7 +146,7 @@ Nodes readers_of_ring(Step& step, TreeNode* block, const Buffer& buffer) {
   return users;
 }
 
-// Where the windows slide; the first one is the ring.
+// Returns the windows that slide; the first one becomes the ring.
 std::vector<Slide> find_slides(Step& step, TreeNode* block, const Buffer& buffer, const Nodes& shared,
                                const Nodes& users) {
   TreeNode* inner = shared.back();
@@ -162,7 +162,7 @@ std::vector<Slide> find_slides(Step& step, TreeNode* block, const Buffer& buffer
   return slides;
 }
 
-// The buffer becomes as large as the window; what comes later goes to the places of what came first.
+// Makes the buffer as large as the window. Later rows take the places of the first ones.
 void fold_buffer(TreeNode* block, const Buffer& buffer, const Slide& ring) {
   BufferType type = buffer_type(buffer);
   type.shape[ring.dim] = cast_to(ring.extent, dtype_of(type.shape[ring.dim]));
@@ -178,7 +178,7 @@ void fold_buffer(TreeNode* block, const Buffer& buffer, const Slide& ring) {
   replace_definition(*block->tree, buffer, small);
 }
 
-// The block makes all rows of the window in the loop's first iteration, and later those that are new.
+// Lets the block make all rows of the window in the loop's first iteration, and only new ones later.
 void make_new_rows_only(TreeNode* block, const Slide& slide) {
   const For& loop = *slide.loop->loop;
   const Expr& row = block->axes()[slide.axis].value;
@@ -189,8 +189,8 @@ void make_new_rows_only(TreeNode* block, const Slide& slide) {
 
 }  // namespace
 
-// The outermost window that slides is the ring; along the others, too, only what is new is made. An iteration needs
-// what the one before has left there, which then stands at the same place modulo the window's size.
+// The outermost window that slides is the ring. Along the others, too, only new rows are made. An iteration finds the
+// rows of the one before at the same place modulo the window's size.
 void RollingBuffer::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
   step.require(not_movable(block), block);

@@ -6,7 +6,7 @@ namespace relaxc {
 
 using namespace scheduling;
 
-// The decision is the number's position.
+// The decision is the position of the number.
 Expr SampleCategorical::apply(Step& step) const {
   if (candidates.empty() || candidates.size() != probs.size())
     step.refuse({}, "there are {} candidates and {} probabilities", candidates.size(), probs.size());
@@ -23,7 +23,7 @@ Expr SampleCategorical::apply(Step& step) const {
     if (!from_attr(step.decision(), chosen) || chosen < 0 || chosen >= static_cast<int64_t>(candidates.size()))
       step.refuse({}, "decision {} is no position among {} candidates", to_string(step.decision()), candidates.size());
   } else {
-    // Not the library's distribution, whose numbers differ between libraries.
+    // The standard library's distribution would give other numbers with another library.
     double at = static_cast<double>(step.workspace().random()() >> 11) * 0x1p-53 * total;
     while (chosen + 1 < static_cast<int64_t>(probs.size()) && at >= probs[static_cast<size_t>(chosen)])
       at -= probs[static_cast<size_t>(chosen++)];

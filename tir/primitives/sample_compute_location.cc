@@ -1,5 +1,7 @@
 #include "tir/primitives/sample_compute_location.h"
 
+#include <algorithm>
+
 #include "tir/edit/move.h"
 
 namespace relaxc {
@@ -8,20 +10,18 @@ using namespace scheduling;
 
 namespace {
 
-// The loops around all consumers, if the block may go there.
+// Returns the loops around all consumers, if the block may go there.
 Nodes places(TreeNode* block) {
   if (not_movable(block) || not_complete_or_reduction(block) || inputs_change(block) || is_output(block)) return {};
   Nodes consumers = consumers_of(block), result;
-  if (consumers.empty()) return {};
-  for (const TreeNode* consumer : consumers) {
-    if (consumer->carried) return {};
-  }
+  auto is_carried = [](const TreeNode* consumer) { return consumer->carried; };
+  if (consumers.empty() || std::ranges::any_of(consumers, is_carried)) return {};
+  // A block that holds all consumers is their scope: there is no loop around all of them.
   TreeNode* shared = common_ancestor(consumers);
   if (shared->is_block() && shared != consumers[0]) return {};
-  for (TreeNode* at = shared; at; at = at->parent) {
-    if (at->is_block() && at != consumers[0]) break;
-    if (at->is_loop() && !is_ancestor(at, block)) result.insert(result.begin(), at);
-  }
+  result = loops_above(shared);
+  if (shared->is_loop()) result.push_back(shared);
+  std::erase_if(result, [&](const TreeNode* loop) { return is_ancestor(loop, block); });
   return result;
 }
 

@@ -1,4 +1,5 @@
 #pragma once
+#include "tir/edit/accesses.h"
 #include "tir/primitives/primitive.h"
 
 namespace relaxc {
@@ -14,7 +15,15 @@ struct SetScope {
                       required<&SetScope::buffer_index>("the buffer; a position counts the writes"),
                       required<&SetScope::storage_scope>("the new one"));
   }
-  void apply(scheduling::Step& step) const;
+  void apply(scheduling::Step& step) const {
+    auto* writer = step.block(block);
+    Buffer from = step.allocated(writer, buffer_index);
+    BufferType type = buffer_type(from);
+    type.scope = storage_scope;
+    Buffer to = scheduling::with_buffer_type(from, type);
+    replace_buffer(writer->tree->root(), from, to);
+    replace_definition(*writer->tree, from, to);
+  }
 };
 
 }  // namespace relaxc

@@ -1,5 +1,6 @@
 #include "tir/primitives/split.h"
 
+#include "ir/op_names.h"
 #include "ir/text/printer.h"
 #include "tir/scalable.h"
 
@@ -16,7 +17,7 @@ struct SplitExtents {
   std::optional<size_t> open;  // the factor that the others leave
 };
 
-// Sampled for an extent that is not known, the outermost is 0.
+// A factor that was sampled for an unknown extent is 0 where it is left open.
 bool is_left_open(const Step& step, const Factor& factor) {
   return !factor.value || (factor.value->is<Var>() && is_int(step.number(*factor.value), 0));
 }
@@ -50,7 +51,7 @@ SplitExtents split_extents(Step& step, TreeNode* node, const Factors& factors) {
   const Analyzer& facts = node->tree->facts;
   SplitExtents result = given_extents(step, node, factors);
   auto& [extents, product, open] = result;
-  // The factor left open is what the others leave of the extent, rounded up.
+  // The factor that is left open is the extent divided by the others' product, rounded up.
   if (open) {
     Expr one = int_imm(1, dtype_of(old.var));
     extents[*open] = facts.simplify(floor_div(old.extent + product - one, product));
@@ -65,7 +66,7 @@ SplitExtents split_extents(Step& step, TreeNode* node, const Factors& factors) {
   return result;
 }
 
-// Whether the product may divide the extent for some vscale: that it does is the user's word, as the machine decides.
+// Returns whether the product may divide the extent for some vscale. The machine decides, so the user is trusted.
 bool may_divide(const Expr& product, const Expr& extent) {
   bool scalable = false;
   Expr least = rewrite(product, [&](const Ref<Call>& call) -> std::optional<Expr> {
@@ -77,7 +78,7 @@ bool may_divide(const Expr& product, const Expr& extent) {
   return scalable && (!factor || !whole || *whole % *factor == 0);
 }
 
-// Blocks and other statements in the subtree run only where the condition holds.
+// Lets blocks and other statements in the subtree run only where the condition holds.
 void guard_below(TreeNode* node, const Expr& condition) {
   if (node->kind == TreeKind::kLeaf) node->leaf = make(IfThenElse{condition, *node->leaf, std::nullopt});
   if (node->is_block()) restrict_block(node, condition);
@@ -100,7 +101,7 @@ Loops Split::apply(Step& step) const {
     loop->span = node->span;
     loops.push_back(loop);
     position = position * extents[i];
-    // The loop stays, as the results are one for each factor; positions do without its variable.
+    // The loop of a factor 1 stays, as there is a result for each factor; positions do without its variable.
     if (preserve_unit_iters || !is_int(extents[i], 1)) position = position + loop->var();
   }
   position = tree.facts.simplify(position);

@@ -6,12 +6,10 @@ namespace relaxc {
 
 using namespace scheduling;
 
-// A note that lowering honours (tir/lower/align_storage.cc): [[buffer, axis, factor, offset], ...].
+// Sets an annotation that lowering obeys (tir/lower/align_storage.cc): [[buffer, axis, factor, offset], ...].
 void StorageAlign::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
-  Buffer buffer = step.buffer(block, static_cast<int>(buffer_index), AccessKind::kWrite);
-  if (!allocating_block(*block->tree, buffer))
-    step.refuse({block}, "'{}' is not allocated in the program, its memory is given", buffer);
+  Buffer buffer = step.allocated(block, static_cast<int>(buffer_index));
   auto rank = static_cast<int64_t>(buffer_type(buffer).shape.size());
   if (axis < -rank || axis >= rank) step.refuse({block}, "'{}' has no dim {}", buffer, axis);
   int64_t dim = axis < 0 ? axis + rank : axis;

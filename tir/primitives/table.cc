@@ -83,7 +83,7 @@ Primitive row() {
   [[maybe_unused]] const P defaults{};
   for_each_field<P>([&](const auto& f) {
     using Member = typename std::remove_cvref_t<decltype(f)>::Member;
-    Param param{f.name, f.doc, Codec<Member>::kKind, {}};
+    Param param{f.name, f.doc, kind_of(Type<Member>()), {}};
     if (!f.is_required) param.otherwise = Codec<Member>::encode(defaults.*f.member);
     result.params.push_back(std::move(param));
   });

@@ -11,7 +11,7 @@ using namespace scheduling;
 
 namespace {
 
-// The params of the description or the implementation as windows of what was found.
+// Returns the params of the description or the implementation as windows of the buffers that match.
 std::vector<MatchBuffer> windows_on(const IntrinMatch& match, const PrimFuncRef& program) {
   std::vector<MatchBuffer> result;
   std::unordered_set<const NodeHeader*> defined;
@@ -28,7 +28,7 @@ std::vector<MatchBuffer> windows_on(const IntrinMatch& match, const PrimFuncRef&
   return result;
 }
 
-// The match, whose memory is also laid out as both programs of the intrinsic ask.
+// Returns the match if its memory is also laid out as both programs of the intrinsic require.
 std::optional<IntrinMatch> match_with_memory(const TreeNode& block, const TensorIntrin& intrin, std::string* why) {
   std::optional<IntrinMatch> match = match_intrin(block, intrin, why);
   if (!match) return std::nullopt;
@@ -50,7 +50,7 @@ struct Found {
   IntrinMatch match;
   PrimFuncRef implementation;
 };
-// In the first layout that matches; `why` is about the intrinsic's own.
+// Looks for the first layout of the intrinsic that matches; `why` is about its main one.
 std::optional<Found> find_layout(const TreeNode& block, const TensorIntrin& intrin, std::string* why) {
   if (auto match = match_with_memory(block, intrin, why)) return Found{*match, intrin.implementation};
   std::string ignored;
@@ -64,7 +64,7 @@ std::string misfit_text(const std::string& intrin, const std::string& why) {
   return message("the program does not match intrinsic '{}': {}", intrin, why);
 }
 
-// A loop becomes a block first on a copy of the program, so that a failure leaves it as it was.
+// Makes the loop a block on a copy of the program first, so that a failure leaves the program as it was.
 void require_match_of_loop(Step& step, const Tensorize& given, TreeNode* loop, const TensorIntrin& intrin) {
   Workspace trial(IRModule{{{"main", loop->tree->function()}}, {}, {}});
   Nodes path{trial.tree().root()};
@@ -101,7 +101,7 @@ void Tensorize::apply(Step& step) const {
   std::string why;
   std::optional<Found> found = find_layout(*block, *intrin, &why);
   if (!found) step.refuse({block}, misfit_text(tensor_intrin, why));
-  // The implementation on windows of the buffers.
+  // The block becomes the implementation on windows of the buffers.
   PrimFuncRef implementation = with_fresh_variables(found->implementation);
   Block& content = *block->block;
   content.match_buffers = windows_on(found->match, implementation);

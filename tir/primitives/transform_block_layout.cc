@@ -18,7 +18,7 @@ Refusal not_transformable(const TreeNode* block) {
   return std::nullopt;
 }
 
-// The loops around the block can be made anew for other axes.
+// Refuses loops around the block that cannot be made anew for other axes.
 void require_own_plain_loops(Step& step, TreeNode* block) {
   TreeNode* top = top_of_own_loops(block);
   for (TreeNode* loop : loops_above(block)) {
@@ -29,25 +29,18 @@ void require_own_plain_loops(Step& step, TreeNode* block) {
   }
 }
 
-// The axes' box under a map that reaches all of its results, each once.
-MappedBox map_axes(Step& step, TreeNode* block, const IndexMap& index_map) {
-  std::vector<Expr> extents;
-  for (const IterVar& axis : block->axes()) {
-    if (!is_int(axis.domain.min, 0)) step.refuse({block}, "axis '{}' does not start at 0", axis.var);
-    extents.push_back(axis.domain.extent);
-  }
+// Returns the box of the axes' images; refuses a map that does not reach each position of it once.
+MappedBox map_axes(Step& step, TreeNode* block, const std::vector<Expr>& images) {
   std::string why;
-  std::optional<MappedBox> box = map_box(*block->tree, index_map, extents, &why);
-  if (box && !box->conditions.empty()) {
+  std::optional<MappedBox> box = map_box(*block->tree, block->axes(), images, &why);
+  if (box && box->conditions.empty()) return *box;
+  if (box)
     why = message("it reaches only results with {}; choose numbers that divide the axes' extents",
                   print_expr(box->conditions[0]));
-    box.reset();
-  }
-  if (!box) step.refuse({block}, "the map is not known to be one to one and onto: {}", why);
-  return *box;
+  step.refuse({block}, "the map is not known to be one to one and onto: {}", why);
 }
 
-// The kind of the axes that the map's result depends on; spatial when there are none.
+// Returns the kind of the axes that the map's result depends on; spatial when there are none.
 IterKind kind_of_image(Step& step, TreeNode* block, const Expr& image, size_t position) {
   std::optional<IterKind> kind;
   for (const IterVar& axis : block->axes()) {
@@ -69,9 +62,9 @@ void TransformBlockLayout::apply(Step& step) const {
   step.require(not_transformable(block), block);
   step.require_rank(index_map, block);
   require_own_plain_loops(step, block);
-  MappedBox box = map_axes(step, block, index_map);
-  VarMap origins = axes_as(content.iter_vars, box.origins);
   std::vector<Expr> images = index_map(axis_vars(block));
+  MappedBox box = map_axes(step, block, images);
+  VarMap origins = axes_as(content.iter_vars, box.origins);
   std::vector<IterVar> axes;
   Nodes loops;
   for (size_t d = 0; d < images.size(); ++d) {

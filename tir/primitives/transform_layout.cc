@@ -12,7 +12,7 @@ using namespace scheduling;
 
 namespace {
 
-// A symbolic dim that callers are asked for by no param once this one has the new shape.
+// Returns a symbolic dim that no param would define any more once this one has the new shape.
 std::optional<std::string> lost_dim(const Tree& tree, const Buffer& param, const std::vector<Expr>& shape) {
   for (const Expr& dim : buffer_type(param).shape) {
     if (!dim.is<Var>() || contains(shape, dim)) continue;
@@ -25,8 +25,8 @@ std::optional<std::string> lost_dim(const Tree& tree, const Buffer& param, const
   return std::nullopt;
 }
 
-// A block that stores each element of the whole buffer at its axes, in loops of its own: it can run over the new
-// positions instead, padding included.
+// Returns whether the block stores each element of the whole buffer at its axes, in loops of its own. It can then run
+// over the new positions instead, padding included.
 bool fills_whole(TreeNode* block, const std::vector<Expr>& shape) {
   const BufferStore* store = single_store(block);
   if (!store || block->block->init || block->partial || block->block->predicate || not_complete(block)) return false;
@@ -43,20 +43,15 @@ bool fills_whole(TreeNode* block, const std::vector<Expr>& shape) {
   return plain && top_of_own_loops(block)->parent->is_block();
 }
 
-// The shape that holds all images of a map whose inverse is not known; refuses when they do not fill it.
-std::vector<Expr> shape_without_gaps(Step& step, TreeNode* block, const Buffer& buffer, const IndexMap& index_map) {
+// Returns the shape that holds all images of a map whose inverse is not known; refuses when they do not fill it.
+std::vector<Expr> shape_without_gaps(Step& step, TreeNode* block, const Buffer& buffer, const Nodes& positions,
+                                     const std::vector<Expr>& images) {
   const Analyzer& facts = block->tree->facts;
-  RunningVars vars;
-  std::vector<Expr> positions, shape;
+  std::vector<Expr> shape;
   Expr before = int_imm(1), after = int_imm(1);
-  for (const Expr& dim : buffer_type(buffer).shape) {
-    VarRef var = make_var("i", prim_type(dtype_of(dim)));
-    positions.push_back(var);
-    vars.emplace(var.get(), Range{int_imm(0, dtype_of(dim)), dim});
-    before = before * cast_to(dim, kInt64);
-  }
-  for (const Expr& e : index_map(positions)) {
-    auto bounds = bounds_over(e, vars, facts);
+  for (const Expr& dim : buffer_type(buffer).shape) before = before * cast_to(dim, kInt64);
+  for (const Expr& e : images) {
+    auto bounds = bounds_over(e, running(positions), facts);
     if (!bounds) step.refuse({block}, "the map's result {} has no known bounds", shape.size());
     shape.push_back(facts.simplify(bounds->max + int_imm(1, dtype_of(e))));
     after = after * cast_to(shape.back(), kInt64);
@@ -66,7 +61,7 @@ std::vector<Expr> shape_without_gaps(Step& step, TreeNode* block, const Buffer& 
   return shape;
 }
 
-// The buffer's layout is the program's to choose, and the map is one for it.
+// Refuses buffers whose layout is given, and maps of another rank.
 void require_transformable(Step& step, TreeNode* block, const Buffer& buffer, const IndexMap& index_map) {
   const Tree& tree = *block->tree;
   const BufferType& type = buffer_type(buffer);
@@ -104,7 +99,7 @@ Nodes leaf_writers(const Tree& tree, const Buffer& buffer) {
   return blocks;
 }
 
-// The block runs over the new positions, those of the padding included.
+// Lets the block run over the new positions, including those of the padding.
 void fill_with_padding(TreeNode* maker, const Buffer& to, const MappedBox& box, const PadValue& pad) {
   VarMap origins = axes_as(maker->axes(), box.origins);
   std::vector<Expr> at(box.vars.begin(), box.vars.end());
@@ -120,7 +115,7 @@ void fill_with_padding(TreeNode* maker, const Buffer& to, const MappedBox& box, 
   refresh_regions(maker);
 }
 
-// The first child of the place that may use the buffer.
+// Returns the position of the first child of the place that may use the buffer.
 size_t position_of_first_use(const TreeNode* place, const Buffer& buffer) {
   auto uses = [&](const TreeNode* node) {
     return node->kind == TreeKind::kLeaf ||
@@ -166,10 +161,17 @@ void TransformLayout::apply(Step& step) const {
   std::string why;
   BufferType type = buffer_type(buffer);
   type.axis_separators.clear();
-  std::optional<MappedBox> box = map_box(tree, index_map, type.shape, &why);
+  Nodes positions;  // as loops over the dims
+  std::vector<Expr> indices;
+  for (const Expr& dim : type.shape) {
+    positions.push_back(tree.new_loop("i", dim));
+    indices.push_back(positions.back()->var());
+  }
+  const std::vector<Expr> images = index_map(indices);
+  std::optional<MappedBox> box = map_box(tree, ranges_of(positions), images, &why);
   if (!box && !assume_injective_transform)
     step.refuse({block}, "the map is not known to be one to one on '{}': {}", buffer, why);
-  type.shape = box ? box->extents : shape_without_gaps(step, block, buffer, index_map);
+  type.shape = box ? box->extents : shape_without_gaps(step, block, buffer, positions, images);
   TreeNode* home = allocating_block(tree, buffer);
   if (std::optional<std::string> dim = home ? std::nullopt : lost_dim(tree, buffer, type.shape))
     step.refuse({block}, "param '{}' would no longer say what '{}' is", buffer, *dim);

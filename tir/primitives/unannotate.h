@@ -12,7 +12,12 @@ struct Unannotate {
     return std::tuple(required<&Unannotate::block_or_loop>("the annotated one"),
                       required<&Unannotate::ann_key>("the name"));
   }
-  void apply(scheduling::Step& step) const;
+  void apply(scheduling::Step& step) const {
+    auto* node = step.place(block_or_loop);
+    Attrs& annotations = node->annotations();
+    if (!annotations.has(ann_key)) step.refuse({node}, "there is no annotation '{}'", ann_key);
+    annotations = annotations.without(ann_key);
+  }
 };
 
 }  // namespace relaxc

@@ -6,15 +6,13 @@ namespace relaxc {
 
 using namespace scheduling;
 
-// Values are converted at each store and load; what the narrower dtype cannot hold is lost, hence the name.
+// Values are converted at each store and load. The name warns that a narrower dtype cannot hold all of them.
 void UnsafeSetDtype::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
   Tree& tree = *block->tree;
   if (dtype.lanes != 1 || dtype.is_handle())
     step.refuse({block}, "a buffer's elements are numbers, not {}", to_string(dtype));
-  Buffer buffer = step.accessed(block, buffer_index, AccessKind::kWrite);
-  if (!allocating_block(tree, buffer))
-    step.refuse({block}, "'{}' is not allocated in the program, its dtype is given", buffer);
+  Buffer buffer = step.allocated(block, buffer_index);
   step.require(other_uses(tree.root(), buffer), block);
   BufferType type = buffer_type(buffer);
   DType old = type.dtype;

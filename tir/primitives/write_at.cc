@@ -1,7 +1,6 @@
 #include "tir/primitives/write_at.h"
 
 #include "tir/analysis/annotations.h"
-#include "tir/edit/affine.h"
 #include "tir/edit/move.h"
 
 namespace relaxc {
@@ -14,10 +13,9 @@ namespace {
 // would overwrite them.
 Refusal not_a_box(const TreeNode* block, const Buffer& buffer, const TreeNode* loop) {
   const Analyzer& facts = block->tree->facts;
-  Nodes inside = loops_from(loop, block);
-  inside.erase(inside.begin());
+  Nodes inside = loops_above(block, loop);
   auto fills_its_extent = [&](const IterVar& axis) {
-    auto map = find_iter_map({axis.value}, inside, facts);
+    auto map = find_iter_map({axis.value}, ranges_of(inside), facts);
     if (!map) return false;
     Expr count = int_imm(1, dtype_of(axis.var));
     for (const IterDigit& digit : map->sums[0].digits) count = count * cast_to(digit.extent, dtype_of(count));
@@ -43,10 +41,8 @@ Refusal not_a_box(const TreeNode* block, const Buffer& buffer, const TreeNode* l
 BlockRV WriteAt::apply(Step& step) const {
   TreeNode* loop = step.loop(this->loop);
   TreeNode* block = step.block(this->block);
-  TreeNode* scope = scope_of(block);
-  if (!is_ancestor(loop, block) || scope_of(loop) != scope)
-    step.refuse({block, loop}, "block '{}' is not in loop '{}'", block, loop);
-  step.require(has_other_statements(scope), scope);
+  step.require_around(loop, block);
+  step.scope(block);
   step.require(not_complete_or_reduction(block), block);
   if (block->partial) step.refuse({block}, "block '{}' may leave elements unwritten", block);
   Buffer buffer = step.accessed(block, write_buffer_index, AccessKind::kWrite);

@@ -12,14 +12,6 @@ namespace relaxc {
 
 namespace {
 
-// Takes the body out of the root block. Its memory goes to `buffers`.
-Stmt take_root(const Stmt& body, std::vector<Buffer>& buffers) {
-  const Block* root = body.as<Block>();
-  if (!root || !root->iter_vars.empty()) return body;
-  buffers.insert(buffers.end(), root->alloc_buffers.begin(), root->alloc_buffers.end());
-  return root->body;
-}
-
 // One rule at work on one program and on its versions for certain values of a dim.
 class Application {
  public:
@@ -31,7 +23,7 @@ class Application {
         show_program_(show_program) {}
 
   RuleResult run(const PrimFuncRef& program) const {
-    Decisions decisions(rule_.given, rule_.span, name_);
+    Decisions decisions = decisions_with(rule_.given);
     std::optional<VarRef> dim;
     RuleResult general = scheduled(program, decisions, &dim);
     if (!general.program || !dim) return general;
@@ -43,6 +35,10 @@ class Application {
   }
 
  private:
+  Decisions decisions_with(Attrs given) const {
+    return {actual_.name, actual_.decisions, std::move(given), rule_.span, name_};
+  }
+
   // Schedules the program as a whole. `dim`: where its versions differ, if they are asked for.
   RuleResult scheduled(const PrimFuncRef& program, Decisions& decisions, std::optional<VarRef>* dim) const {
     if (auto why = actual_.fits ? actual_.fits(program, target_, decisions) : std::nullopt) return {std::nullopt, *why};
@@ -64,7 +60,7 @@ class Application {
     std::vector<Buffer> buffers;
     Stmt body = take_root(general->body, buffers);
     for (int64_t value : values) {
-      Decisions decisions(rule_.given.without("specialize"), rule_.span, name_);
+      Decisions decisions = decisions_with(rule_.given.without("specialize"));
       auto of_value = cast<PrimFunc>(substitute(static_cast<const Expr&>(program), {{dim.get(), int_imm(value)}}));
       RuleResult known = scheduled(of_value, decisions, nullptr);
       if (!known.program) return known;

@@ -70,8 +70,7 @@ std::variant<Convolution, std::string> find_convolution(const PrimFuncRef& progr
   return Convolution{*stage, uses_var(operands[0]->indices.back(), lane), operands[0], operands.back()};
 }
 
-// Schedules the padded copy of the image: whole vectors of lines over the threads, or of planes where lines are
-// symbolic.
+// Schedules the padded copy of the image: threads share rows, or planes where rows are symbolic.
 void schedule_padding(Schedule& sch, const BlockRV& pad, int64_t lanes) {
   Loops loops = sch.apply(GetLoops{pad});
   LoopRV inner = loops.back();
@@ -112,7 +111,8 @@ struct Plan {
   bool padding_by_conditions, unrolls_epilogue, streams_weights, streams_image;
 };
 
-// Depthwise, sums share the registers with the pixels, which serve several columns of the window.
+// Returns the most pixels of a tile. Depthwise sums share the registers with the pixels, which serve several columns of
+// the window.
 int64_t most_pixels(int64_t vectors, bool depthwise, const Target& target) {
   int64_t registers = target.num_vector_registers - vectors - cost_model::kElementRegisters;
   return std::max<int64_t>(1, registers / (depthwise ? 2 : vectors));
@@ -141,7 +141,7 @@ ConvolutionTile choose_convolution_tile(int64_t filter_blocks, std::optional<int
   for (int64_t vectors : divisors_between(1, depthwise ? 1 : kMostFilterVectors, filter_blocks)) {
     int64_t most = most_pixels(vectors, depthwise, target);
     for (int64_t rows = 1; rows <= (height ? std::min(*height, kMostPixelRows) : 1); ++rows) {
-      // Cut lines need a loop that threads do not share; the filters must be enough for them then.
+      // A cut row needs a loop that threads do not share, so there must be enough filters for them.
       if (height && *height % rows != 0 && filter_blocks / vectors < kFilterPanels) continue;
       for (int64_t columns = 1; columns * rows <= most && columns <= width.value_or(most); ++columns) {
         ConvolutionTile tile{vectors, rows, columns};
@@ -155,18 +155,18 @@ ConvolutionTile choose_convolution_tile(int64_t filter_blocks, std::optional<int
   return best;
 }
 
-// The padding becomes conditions, of which lowering rids all but the first and last columns of the window. Wide windows
-// have too many of these, and where the image ends in a tile is only known for constant extents: they read a padded
-// copy, depthwise of the one block of channels.
+// Returns whether the padding becomes conditions, which lowering removes except in the first and last columns of the
+// window. Wide windows have too many of these, and only constant extents tell where the image ends in a tile: other
+// convolutions read a padded copy, depthwise ones a copy of one block of channels.
 bool pads_by_conditions(const Convolution& conv) {
   auto columns = conv.extent(kWindowColumns);
   bool narrow = conv.depthwise || (columns && *columns <= cost_model::kNarrowWindow);
   return narrow && conv.extent(2) && conv.extent(3);
 }
 
-// The threads share filters and lines of pixels. Where the weights are more than the L2 cache holds, filters alone, so
-// that the lines of one panel of filters can fetch the next. Where the image is more than it holds and the weights are
-// not, lines alone: a line stays close for all filters.
+// Returns what threads share. By default both filters and rows of pixels. Only filters where the weights exceed the L2
+// cache, so that the rows of one panel of filters can fetch the next. Only rows where the image exceeds it and the
+// weights do not: a row stays in the cache for all filters.
 std::string shared_by_threads(const Convolution& conv, bool whole_lines, const Target& target) {
   int64_t weight_bytes = bytes_of(conv.weight->buffer, 1), l2 = target.l2_of_core();
   if (weight_bytes > l2) return "filters";
@@ -240,7 +240,7 @@ void schedule_convolution(Schedule& sch, const Convolution& conv, const Plan& pl
     take_sums(sch, behind[0], x[0], false);
   }
   unroll(sch, {y[1], x[1], filters[1]});
-  // Not for others: pixels that neighbours share would be kept in registers that the sums need.
+  // Others are not unrolled: LLVM would keep pixels that neighbours share in registers that the sums need.
   if (conv.depthwise) sch.apply(Unroll{window.back()});
   sch.apply(Vectorize{loops[4]});
   sch.apply(DecomposeReduction{rv, window[0]});

@@ -1,17 +1,17 @@
 // The last of the built-in rules: takes any program. Elementwise blocks go into their readers where that saves memory
-// traffic without repeating work; each block that is left is scheduled for itself, as a reduction (reduction.h) or
-// element by element (elementwise.h). A program that is not a list of plain nests (find_nests), such as one that
+// traffic without repeating work; each block that is left is scheduled for itself, as a reduction or
+// element by element (blocks.h). A program that is not a list of plain nests (find_nests), such as one that
 // somebody scheduled by hand, stays as it is.
 
 #include <algorithm>
 #include <map>
 
+#include "ir/op_names.h"
 #include "tir/analysis/conditions.h"
+#include "tir/rules/blocks.h"
 #include "tir/rules/builtin_rules.h"
 #include "tir/rules/contraction.h"
 #include "tir/rules/cost_model.h"
-#include "tir/rules/elementwise.h"
-#include "tir/rules/reduction.h"
 
 namespace relaxc {
 
@@ -63,19 +63,23 @@ bool is_worth_inlining(Schedule& sch, const BlockRV& rv) {
 
 void schedule_program(Schedule& sch, const Target& target, Decisions& decisions) {
   BlockRV root = sch.apply(GetBlock{"root"});
-  std::map<std::string, int> blocks_of_name;  // several blocks may have one name, and each has a decision of its own
-  // Steps that are refused leave a program that means the same; what else can be done with it is.
+  std::map<std::string, int> blocks_of_name;  // several blocks may have one name, and each has its own decisions
+  std::vector<std::string> prefixes;          // of the blocks that are not inlined
+  // A refused step leaves the program as it was, and the others are still tried.
   for (const BlockRV& rv : sch.apply(GetChildBlocks{root})) {
     Ref<Block> block = cast<Block>(sch.get(rv));
-    if (!can_be_inlined(sch, *block)) continue;
-    int number = blocks_of_name[block->name]++;
-    decisions.set_prefix(number == 0 ? block->name + "." : fmt::format("{}#{}.", block->name, number + 1));
-    if (decisions.flag("inline", is_worth_inlining(sch, rv))) sch.try_apply(ComputeInline{rv});
+    int number = ++blocks_of_name[block->name];
+    std::string prefix = number == 1 ? block->name + "." : fmt::format("{}#{}.", block->name, number);
+    decisions.set_prefix(prefix);
+    bool is_inlined = can_be_inlined(sch, *block) && decisions.flag("inline", is_worth_inlining(sch, rv)) &&
+                      sch.try_apply(ComputeInline{rv});
+    if (!is_inlined) prefixes.push_back(std::move(prefix));
   }
   Blocks blocks = sch.apply(GetChildBlocks{root});
+  RELAXC_CHECK(blocks.size() == prefixes.size(), "expected {} blocks, got {}", prefixes.size(), blocks.size());
   for (size_t i = 0; i < blocks.size(); ++i) {
     Ref<Block> block = cast<Block>(sch.get(blocks[i]));
-    decisions.set_prefix(block->name + ".");
+    decisions.set_prefix(prefixes[i]);
     if (!reduces(*block)) {
       sch.try_steps([&] { schedule_elementwise(sch, blocks[i], target, decisions); });
       continue;
@@ -99,17 +103,22 @@ void schedule_program(Schedule& sch, const Target& target, Decisions& decisions)
 }  // namespace
 
 ScheduleRule default_rule() {
-  std::vector<DecisionRow> decisions = {{"*.inline", "readers compute the block's elements instead of loading them",
+  std::vector<DecisionRow> decisions = {{"inline", "readers compute the block's elements instead of loading them",
                                          "where that repeats no work, or only loads, casts and selects"}};
-  for (const DecisionRow& row : elementwise_decisions()) decisions.push_back(row);
-  for (const DecisionRow& row : reduction_decisions()) decisions.push_back(row);
+  for (const auto& more : {elementwise_decisions(), reduction_decisions(), contraction_decisions()}) {
+    for (const DecisionRow& row : more) {
+      bool is_new = std::ranges::count(decisions, row.name, &DecisionRow::name) == 0;
+      if (is_new && row.name != "specialize") decisions.push_back(row);
+    }
+  }
+  for (DecisionRow& row : decisions) row.name = "*." + row.name;
   return {.name = "default",
           .apply = schedule_program,
           .fits = [](const PrimFuncRef& program, const Target&, Decisions&) -> std::optional<std::string> {
             if (find_nests(program)) return std::nullopt;
             return "it is not a list of plain nests";
           },
-          .doc = "any list of plain nests, block by block; products in panels have the decisions of 'contraction'",
+          .doc = "any list of plain nests, block by block; products in panels as 'contraction' does",
           .decisions = std::move(decisions)};
 }
 

@@ -1,10 +1,8 @@
-#include "tir/rules/elementwise.h"
-
 #include <algorithm>
 #include <bit>
 
+#include "tir/rules/blocks.h"
 #include "tir/rules/cost_model.h"
-#include "tir/rules/lanes.h"
 
 namespace relaxc {
 
@@ -23,8 +21,8 @@ std::vector<Access> accesses_of(const Block& block) {
   return result;
 }
 
-// Axes `outer` and `inner` (its right neighbour) walk every buffer as one: stride(outer) = extent(inner) *
-// stride(inner).
+// Returns whether the axes `outer` and `inner`, its right neighbour, walk every buffer as one: stride(outer) is
+// extent(inner) * stride(inner).
 bool can_merge(const std::vector<Access>& accesses, const IterVar& outer, const IterVar& inner, const Analyzer& facts) {
   return std::ranges::all_of(accesses, [&](const Access& access) {
     auto outer_stride = access_stride(access.buffer, access.indices, outer.var, facts);
@@ -109,7 +107,7 @@ void schedule_elementwise(Schedule& sch, const BlockRV& rv, const Target& target
 }
 
 std::vector<DecisionRow> elementwise_decisions() {
-  return {{"*.piece", "vectors in a piece of one long loop, which a thread takes", "a quarter of L1"}};
+  return {{"piece", "vectors in a piece of one long loop, which a thread takes", "a quarter of L1"}};
 }
 
 }  // namespace relaxc

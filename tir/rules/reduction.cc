@@ -1,11 +1,9 @@
-#include "tir/rules/reduction.h"
-
 #include <algorithm>
 #include <tuple>
 
 #include "tir/analysis/conditions.h"
+#include "tir/rules/blocks.h"
 #include "tir/rules/cost_model.h"
-#include "tir/rules/lanes.h"
 
 namespace relaxc {
 
@@ -221,7 +219,7 @@ void schedule_reduction(Schedule& sch, const BlockRV& rv, const std::optional<Bl
 }
 
 std::vector<DecisionRow> reduction_decisions() {
-  return {{"*.rows", "rows of a register tile",
+  return {{"rows", "rows of a register tile",
            "(vector registers - vectors - 2) / vectors, at most 14; of symbolic rows 8"}};
 }
 

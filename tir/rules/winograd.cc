@@ -6,10 +6,8 @@
 //     for each of 36, panel of filters, tile of patches:              register tile, the next panel fetched ahead
 //     for patch, filter block: rows (in registers), result            with the elementwise operators behind it
 //
-// Any extents will do. Groups are whole, so that only widths and heights that four does not divide leave conditions.
+// Extents may be any. Groups are whole, so that only widths and heights that four does not divide leave conditions.
 // Groups run on all threads where there are many, else the loops inside of a group do.
-#include "tir/rules/winograd.h"
-
 #include <algorithm>
 #include <bit>
 
@@ -25,16 +23,16 @@ namespace {
 // F(4x4, 3x3): a patch gives 4 x 4 pixels of the result and is transformed to 6 x 6 points.
 constexpr int64_t kPixels = 4, kPoints = 6 * 6;
 
-// Bounds the patches in a group. At least a register tile of them: weights are read from memory once for each group. At
-// most what the L2 cache holds, rounded up to a power of two, where threads share a group: all points of patch and
-// product, for a typical number of channels and filters.
+// Bounds the patches in a group. There is at least a register tile of them, as weights are read from memory once for
+// each group. Where threads share a group, it holds at most the patches whose points and products fit in the L2 cache,
+// for a typical number of channels and filters, rounded up to a power of two.
 struct GroupBounds {
   int64_t least, most, enough_groups;
 };
 GroupBounds group_bounds(const Target& target) {
   int64_t patch_bytes = kPoints * kFloat32.bytes() * 2 * cost_model::kTypicalChannels;
   auto fit = static_cast<uint64_t>(std::max<int64_t>(1, target.l2_of_core() / patch_bytes));
-  int64_t least = patches_in_tile(2, target);
+  int64_t least = rows_in_registers(2, cost_model::kElementRegisters, target);
   return {least, std::max(least, static_cast<int64_t>(std::bit_ceil(fit))),
           cores_to_feed(target) * cost_model::kGroupsPerTwoCores / 2};
 }
@@ -89,7 +87,7 @@ void schedule_products(Schedule& sch, const BlockRV& products, const LoopRV& gro
   sch.apply(ComputeAt{products, group, true});
   Loops loops = innermost_loops(sch, products, 5);  // 6, 6, patches, filters, channels
   auto patches = extent_of(sch, loops[2]);
-  int64_t fit = patches_in_tile(vectors, target);
+  int64_t fit = rows_in_registers(vectors, cost_model::kElementRegisters, target);
   int64_t even = patches ? ceil_div(*patches, ceil_div(*patches, fit)) : fit;
   int64_t rows = decisions.number("patches", numbers_between(1, fit), even);
   Loops tiles = sch.apply(Split{loops[2], {std::nullopt, rows}});
@@ -230,10 +228,6 @@ void schedule_winograd(Schedule& sch, const Target& target, Decisions& decisions
 }
 
 }  // namespace
-
-int64_t patches_in_tile(int64_t vectors, const Target& target) {
-  return rows_in_registers(vectors, cost_model::kElementRegisters, target);
-}
 
 ScheduleRule winograd_rule() {
   return {

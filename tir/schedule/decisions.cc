@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "support/check.h"
 #include "support/diagnostic.h"
 
 namespace relaxc {
@@ -19,42 +20,25 @@ std::string joined(const AttrList& values) {
 }  // namespace
 
 const AttrValue& Decisions::decide(const std::string& name, AttrList candidates, AttrValue formula) {
+  bool has_row = std::ranges::count(rows_, (prefix_.empty() ? "" : "*.") + name, &DecisionRow::name) > 0;
+  RELAXC_CHECK(has_row, "expected a row of rule '{}' for the decision '{}' that it asks for", rule_, name);
+  bool is_list = formula.as<AttrList>();
+  auto is_candidate = [&](const AttrValue& value) {
+    const AttrList items = is_list && value.as<AttrList>() ? *value.as<AttrList>() : AttrList{value};
+    return std::ranges::all_of(items, [&](const AttrValue& item) { return std::ranges::count(candidates, item) > 0; });
+  };
   std::string full = prefix_ + name;
+  RELAXC_CHECK(is_candidate(formula), "expected the formula of '{}' to choose one of {}, got {}", full,
+               joined(candidates), to_string(formula));
   auto taken = std::ranges::find(all_, full, &Decision::name);
-  if (taken != all_.end()) return taken->value;
   const AttrValue* given = given_.find(full);
-  if (given) {
-    bool is_list = formula.as<AttrList>() && given->as<AttrList>();
-    const AttrList items = is_list ? *given->as<AttrList>() : AttrList{*given};
-    for (const AttrValue& item : items) {
-      if (std::ranges::find(candidates, item) != candidates.end()) continue;
-      fail(place_, "'{}' of '{}' cannot be {}; candidates{}: {} (the formula chooses {})", full, subject_,
-           to_string(*given), formula.as<AttrList>() ? " of its items" : "", joined(candidates), to_string(formula));
-    }
-  }
-  AttrValue value = given ? *given : formula;
+  AttrValue value = taken != all_.end() ? taken->value : given ? *given : formula;
+  if (!is_candidate(value))
+    fail(place_, "rule '{}': '{}' of '{}' cannot be {}; candidates{}: {} (the formula chooses {})", rule_, full,
+         subject_, to_string(value), is_list ? " of its items" : "", joined(candidates), to_string(formula));
+  if (taken != all_.end()) return taken->value;
   all_.push_back({std::move(full), std::move(candidates), std::move(formula), std::move(value)});
   return all_.back().value;
-}
-
-int64_t Decisions::number(const std::string& name, const std::vector<int64_t>& candidates, int64_t formula) {
-  return *decide(name, AttrList(candidates.begin(), candidates.end()), formula).as<int64_t>();
-}
-
-bool Decisions::flag(const std::string& name, bool formula) {
-  return *decide(name, {AttrValue(false), AttrValue(true)}, formula).as<bool>();
-}
-
-std::string Decisions::word(const std::string& name, const std::vector<std::string>& candidates,
-                            const std::string& formula) {
-  return *decide(name, AttrList(candidates.begin(), candidates.end()), formula).as<std::string>();
-}
-
-std::vector<int64_t> Decisions::list(const std::string& name, const std::vector<int64_t>& candidates,
-                                     const std::vector<int64_t>& formula) {
-  std::vector<int64_t> result;
-  from_attr(decide(name, AttrList(candidates.begin(), candidates.end()), AttrValue(formula)), result);
-  return result;
 }
 
 void Decisions::check_all_asked() const {

@@ -8,9 +8,9 @@
 
 namespace relaxc {
 
-// A row of a rule's list of decisions, for listings and messages.
+// A decision that a rule may ask for.
 struct DecisionRow {
-  const char* name;  // "*.rows": with the name of a block instead of the star
+  std::string name;  // "*.rows": with the name of a block instead of the star
   const char* doc;
   const char* formula;
 };
@@ -23,29 +23,41 @@ struct Decision {
 
 class Decisions {
  public:
-  Decisions() = default;
-  // `given`: the values that are not the formulas'; `place`: who gave them, for errors about `subject`, the program or
-  // operator they are for.
-  Decisions(Attrs given, Span place, std::string subject)
-      : given_(std::move(given)), place_(std::move(place)), subject_(std::move(subject)) {}
+  // `rows`: the decisions of the rule. `given`: the values that are not the formulas'; `place`: where they were given,
+  // for errors about `subject`, the program or operator that they are for.
+  Decisions(std::string rule, std::vector<DecisionRow> rows, Attrs given = {}, Span place = {},
+            std::string subject = "")
+      : rule_(std::move(rule)),
+        rows_(std::move(rows)),
+        given_(std::move(given)),
+        place_(std::move(place)),
+        subject_(std::move(subject)) {}
 
-  // The value of the decision: the given one, which must be a candidate (a CompileError lists them), else the
-  // formula's. A decision is taken once: who asks again gets the same.
-  int64_t number(const std::string& name, const std::vector<int64_t>& candidates, int64_t formula);
-  bool flag(const std::string& name, bool formula);
-  std::string word(const std::string& name, const std::vector<std::string>& candidates, const std::string& formula);
-  std::vector<int64_t> list(const std::string& name, const std::vector<int64_t>& candidates,
-                            const std::vector<int64_t>& formula);
+  // The value of the decision, which must have a row: the given value, which must be a candidate (a CompileError lists
+  // them), else the formula's, which is one. A decision is taken once: asked again, it has the same value.
+  int64_t number(const std::string& name, const std::vector<int64_t>& candidates, int64_t formula) {
+    return *decide(name, AttrList(candidates.begin(), candidates.end()), formula).as<int64_t>();
+  }
+  bool flag(const std::string& name, bool formula) { return *decide(name, {false, true}, formula).as<bool>(); }
+  std::string word(const std::string& name, AttrList candidates, const std::string& formula) {
+    return *decide(name, std::move(candidates), formula).as<std::string>();
+  }
+  // Each item is a candidate.
+  void list(const std::string& name, const std::vector<int64_t>& candidates, const std::vector<int64_t>& formula) {
+    decide(name, AttrList(candidates.begin(), candidates.end()), formula);
+  }
+  const AttrValue& decide(const std::string& name, AttrList candidates, AttrValue formula);
 
-  // Sets a prefix for the names that are asked for from now on: "C." for the block C.
+  // Sets a prefix for the names that are asked for from now on: "C." for the block C. Their rows begin with "*.".
   void set_prefix(std::string prefix) { prefix_ = std::move(prefix); }
   // Returns all decisions that were taken, in order.
   const std::vector<Decision>& all() const { return all_; }
-  // Throws a CompileError where a value was given that nobody asked for.
+  // Throws a CompileError where a value was given for which there was no question.
   void check_all_asked() const;
 
  private:
-  const AttrValue& decide(const std::string& name, AttrList candidates, AttrValue formula);
+  std::string rule_;
+  std::vector<DecisionRow> rows_;
   Attrs given_;
   Span place_;
   std::string subject_, prefix_;

@@ -6,6 +6,7 @@
 #include "ir/text/printer.h"
 #include "support/printable.h"
 #include "tir/edit/blocks.h"
+#include "tir/program.h"
 
 namespace relaxc {
 
@@ -30,8 +31,10 @@ class Drawer {
     function_ = function;
     Tree tree(function);
     std::vector<std::string> params;
-    for (const VarRef& param : function->params)
-      params.push_back(fmt::format("{} {}", param->name, type_text(param.type())));
+    for (const VarRef& param : function->params) {
+      const BufferType* buffer = param.type().as<BufferType>();
+      params.push_back(fmt::format("{} {}", param->name, buffer ? buffer_text(*buffer) : print_type(param.type())));
+    }
     lines_.push_back({fmt::format("{}({})", name, fmt::join(params, ", ")), ""});
     allocations(*tree.root()->block, "");
     children(tree.root()->children, "");
@@ -55,21 +58,9 @@ class Drawer {
     std::string text, note;
   };
 
-  static std::string type_text(const Type& type) {
-    const BufferType* buffer = type.as<BufferType>();
-    if (!buffer) return print_type(type);
-    std::vector<std::string> dims;
-    for (const Expr& dim : buffer->shape) {
-      auto number = as_int(dim);
-      dims.push_back(number ? fmt::format("{}", *number) : print_expr(dim));
-    }
-    std::string scope = buffer->scope == "global" ? "" : " " + buffer->scope;
-    return fmt::format("{}[{}]{}", to_string(buffer->dtype), fmt::join(dims, ", "), scope);
-  }
-
   void allocations(const Block& block, const std::string& indent) {
     for (const Buffer& buffer : block.alloc_buffers)
-      lines_.push_back({fmt::format("{}   + {} {}", indent, buffer->name, type_text(buffer.type())), ""});
+      lines_.push_back({fmt::format("{}   + {} {}", indent, buffer->name, buffer_text(buffer_type(buffer))), ""});
   }
 
   void children(const Nodes& nodes, const std::string& indent) {

@@ -1,5 +1,5 @@
-// A loop nest as a tree, to look at: loops with their extents and kinds, blocks with their axes, and for each loop what
-// one iteration touches.
+// Draws a loop nest as a tree: loops with their extents and kinds, blocks with their axes, and for each loop the
+// regions that one iteration touches.
 #pragma once
 #include "ir/module.h"
 

@@ -6,7 +6,7 @@
 #include "support/diagnostic.h"
 #include "tir/analysis/annotations.h"
 #include "tir/analysis/nests.h"
-#include "tir/schedule/script.h"
+#include "tir/schedule/schedule.h"
 
 namespace relaxc {
 
@@ -14,7 +14,7 @@ PrimFuncRef with_op_name(const PrimFuncRef& program, const std::string& op) {
   std::optional<Ref<Block>> anchor;
   walk(program->body, [&](const Ref<Block>& block) {
     auto reduces = [](const Block& b) { return !axes_of(b, IterKind::kReduce).empty(); };
-    if (block->name == "root") return true;
+    if (block->name == kRootBlock) return true;
     if (!anchor || reduces(*block) || !reduces(**anchor)) anchor = block;
     return false;
   });
@@ -63,45 +63,6 @@ std::optional<Diagnostic> apply_rule(const ScheduleRule& rule, Schedule& schedul
     return Diagnostic{Severity::kError, ErrorKind::kDoesNotFit, rule.span, std::move(text), {}};
   }
   return std::nullopt;
-}
-
-std::vector<ScheduleRule> read_schedule_rules(std::string_view text, const std::string& filename) {
-  Diagnostics diagnostics;
-  std::vector<ScheduleRule> result;
-  for (ScheduleDefinition& definition : parse_schedules(text, filename, diagnostics)) {
-    if (!definition.uses.empty()) {
-      result.push_back({.name = definition.uses,
-                        .function = definition.function,
-                        .op = definition.op,
-                        .span = definition.span,
-                        .uses = definition.uses,
-                        .given = definition.given,
-                        .at = definition.at});
-      continue;
-    }
-    if (definition.function.empty() && definition.op.empty()) {
-      diagnostics.error(definition.span,
-                        "a file of schedules holds definitions: def name(sch): ..., each under @S.rule(\"operator\") "
-                        "or @S.schedule(\"function\")");
-      continue;
-    }
-    auto earlier = std::ranges::find_if(result, [&](const ScheduleRule& rule) {
-      return !definition.function.empty() && rule.uses.empty() && rule.function == definition.function;
-    });
-    if (earlier != result.end()) {
-      diagnostics.error(definition.span, "function '{}' has a schedule already, '{}' in line {}", definition.function,
-                        earlier->name, earlier->span.line);
-      continue;
-    }
-    result.push_back(
-        {.name = definition.name,
-         .function = definition.function,
-         .op = definition.op,
-         .span = definition.span,
-         .apply = [definition](Schedule& schedule, const Target&, Decisions&) { definition.apply(schedule); }});
-  }
-  diagnostics.throw_if_errors();
-  return result;
 }
 
 }  // namespace relaxc

@@ -17,9 +17,9 @@ namespace relaxc {
 class Schedule;
 
 struct ScheduleRule {
-  std::string name;
-  std::string function = {};  // the tensor program it is for; empty: any that holds `op`
-  std::string op = {};        // the operator it is for, "nn.conv2d"; empty: any
+  std::string name = {};
+  std::string function = {};  // the tensor program that it is for; empty: any that holds `op`
+  std::string op = {};        // the operator that it is for, "nn.conv2d"; empty: any
   Span span = {};
   // Schedules the program worked on; asks for the decisions that it needs. A step that does not fit ends it.
   std::function<void(Schedule&, const Target&, Decisions&)> apply = nullptr;
@@ -31,8 +31,8 @@ struct ScheduleRule {
   std::function<std::optional<VarRef>(const PrimFuncRef&, const Target&, Decisions&)> space = nullptr;
   // Is called with each program that the rule has scheduled.
   std::function<void(const Schedule&, const Decisions&)> scheduled = nullptr;
-  std::string doc = {};                     // what it fits, a line
-  std::vector<DecisionRow> decisions = {};  // that it may ask for
+  std::string doc = {};                     // one line: which programs it fits
+  std::vector<DecisionRow> decisions = {};  // those that it may ask for
   // S.use: a built-in rule or a graph decision by name, with these values for decisions instead of the formulas'.
   std::string uses = {};
   Attrs given = {};
@@ -44,14 +44,15 @@ struct ScheduleRule {
 std::optional<Diagnostic> apply_rule(const ScheduleRule& rule, Schedule& schedule, const Target& target,
                                      Decisions& decisions);
 
-// The program with the operator's name on the block that computes its result: the last that reduces, else the last.
+// Returns the program with the operator's name on the block that computes its result: the last that reduces, else the
+// last.
 PrimFuncRef with_op_name(const PrimFuncRef& program, const std::string& op);
-// The operators of the program's blocks, in order.
+// Returns the operators of the program's blocks, in order.
 std::vector<std::string> operators_of(const PrimFuncRef& function);
-// The block that computes the operator's result.
+// Returns the block that computes the operator's result.
 std::optional<Ref<Block>> find_anchor(const PrimFuncRef& function, std::string_view op);
 
-// The rules of a file (script.h); throws a CompileError with all errors in it.
+// Returns the rules of a file (script.h); throws a CompileError with all errors in it.
 std::vector<ScheduleRule> read_schedule_rules(std::string_view text, const std::string& filename);
 
 }  // namespace relaxc

@@ -31,7 +31,7 @@ PrimFuncRef Schedule::function(const std::string& name) const { return with_dist
 
 Stmt Schedule::get_node(const VarRef& var) const {
   TreeNode* node = workspace_.node(var);
-  if (!node) fail(var.span(), "get: '{}' is no block or loop of this schedule", var->name);
+  if (!node) fail(var.span(), "get: '{}' is not a block or loop of this schedule", var->name);
   if (!is_alive(node)) fail(var.span(), "get: '{}' is no longer part of the program", var->name);
   return node->tree->stmt(*node);
 }
@@ -41,7 +41,7 @@ int64_t Schedule::get(const Expr& number) const {
     if (auto value = workspace_.number(var)) known.emplace(var.get(), int_imm(*value, dtype_of(var)));
   });
   auto value = as_int(simplify(substitute(number, known)));
-  if (!value) fail(number.span(), "get: {} is no number of this schedule", print_expr(number));
+  if (!value) fail(number.span(), "get: {} is not a number of this schedule", print_expr(number));
   return *value;
 }
 

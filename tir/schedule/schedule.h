@@ -18,18 +18,18 @@ namespace relaxc {
 
 struct ScheduleOptions {
   uint64_t seed = 0;                       // of the sampling primitives
-  bool show_program = true;                // errors print the program; without, they are fast
+  bool show_program = true;                // errors print the program, which takes time
   const TensorIntrins* intrins = nullptr;  // those that tensorize finds; null: the built-in ones
 };
 
 class Schedule {
  public:
   explicit Schedule(IRModule module, ScheduleOptions options = {});
-  // One function alone, under the name main.
+  // Schedules one function, under the name main.
   explicit Schedule(const PrimFuncRef& function, ScheduleOptions options = {});
 
   // Records the step and runs it. Where it does not fit, `apply` throws a CompileError of the kind kDoesNotFit, which
-  // shows the program with the place marked; `try_apply` gives the reason, of which no text is made before it is read.
+  // shows the program with the place marked; `try_apply` returns the reason, whose text is made only when it is read.
   // Both throw a CompileError for an error in the step itself, such as a variable of another schedule.
   template <class P>
   scheduling::ResultOf<P> apply(const P& step) {
@@ -45,47 +45,47 @@ class Schedule {
       return results_as<scheduling::ResultOf<P>>(*outcome);
     }
   }
-  // A primitive by name; arguments as text would write them, missing ones have their defaults. The results as random
-  // variables. Replay and the text form come through here. `decision`: what a sampling step shall choose.
+  // Applies a primitive to arguments as text would write them; missing ones have their defaults. Returns the results as
+  // random variables. Replay and the text form use this. `decision`: the choice of a sampling step.
   std::vector<VarRef> apply(const scheduling::Primitive& primitive, const AttrList& arguments,
                             const AttrValue& decision);
   // Returns how many positions a map among these arguments takes; the map itself is given without params. Names of
   // blocks become blocks.
   size_t map_rank(const scheduling::Primitive& primitive, AttrList& arguments);
-  // Runs steps until one does not fit, and gives the reason; nullopt: all of them fit. Other errors are thrown. A brief
-  // reason never shows the program.
+  // Runs steps until one does not fit, and returns the reason; nullopt when all of them fit. Other errors are thrown. A
+  // brief reason never shows the program.
   enum class Reason : uint8_t { kBrief, kWithProgram };
   std::optional<Diagnostic> try_steps(const std::function<void()>& steps, Reason reason = Reason::kBrief);
 
-  // The function that names refer to from now on.
+  // Sets the function that names refer to from now on.
   void work_on(const std::string& function) { workspace_.work_on(function); }
-  // The module, or its function, as they are now.
+  // Return the module, or its function, as it is now.
   IRModule module() const { return workspace_.module(); }
   PrimFuncRef function(const std::string& name = "") const;
   const Trace& trace() const { return trace_; }
-  // The intrinsics that tensorize finds, and more of them.
+  // Returns the intrinsics that tensorize finds, and adds some.
   const TensorIntrins& intrins() const { return *workspace_.intrins; }
   void add_intrins(const TensorIntrins& more);
-  // The loop, block or number behind a random variable; throws when it is gone.
+  // Return the loop, block or number behind a random variable; throw when it is no longer in the program.
   Stmt get(const BlockRV& block) const { return get_node(block.var); }
   Stmt get(const LoopRV& loop) const { return get_node(loop.var); }
   int64_t get(const Expr& number) const;
 
-  // The editable form of a function (empty: the one worked on).
+  // Returns the editable form of a function (empty: the one worked on).
   scheduling::Tree& tree(const std::string& function) const { return workspace_.tree(function); }
-  // The names that results of the next step get, as far as given.
+  // Sets the names of the next step's results, as far as given.
   void name_results(std::vector<std::string> names) { workspace_.name_results(std::move(names)); }
 
  private:
   using Variables = std::vector<VarRef>;
   scheduling::Outcome<Variables> run(const scheduling::Primitive& primitive, const void* step,
                                      const AttrValue& decision);
-  // The results; throws where there are none.
+  // Returns the results; throws a refusal.
   Variables checked(scheduling::Outcome<Variables> outcome) const;
   template <class R>
   static R results_as(const Variables& variables);
   Stmt get_node(const VarRef& var) const;
-  // Where a parameter takes blocks, names become the blocks that get_block finds.
+  // Replaces names in the argument by the blocks that get_block finds.
   void find_named_blocks(const scheduling::ArgumentKind& kind, AttrValue& argument);
   AttrList with_blocks_found(const scheduling::Primitive& primitive, AttrList arguments);
 

@@ -35,7 +35,7 @@ class Interpreter {
   }
 
   void statement(const Line& line) {
-    if (++steps_ > 1'000'000) fail(span(line), "the schedule does not come to an end");
+    if (++steps_ > 1'000'000) fail(span(line), "the schedule runs more than 1000000 statements");
     switch (line.kind) {
       case LineKind::kExpression:
         value(*line.value, {});
@@ -52,7 +52,7 @@ class Interpreter {
       case LineKind::kFor: {
         AttrValue items = value(*line.value, {});
         const AttrList* list = items.as<AttrList>();
-        if (!list) fail(span(*line.value), "expected a list to go through, got {}", to_string(items));
+        if (!list) fail(span(*line.value), "expected a list to iterate over, got {}", to_string(items));
         for (const AttrValue& item : *list) {
           assign(*line.target, item);
           run(line.body);
@@ -175,7 +175,7 @@ class Interpreter {
       case SyntaxKind::kConditional:
         return value(truth(*at.children[1]) ? *at.children[0] : *at.children[2], targets);
       default:
-        fail(span(at), "this is no value of a schedule");
+        fail(span(at), "expected a value that a schedule can compute: a number, text, list, lambda or call");
     }
   }
 
@@ -185,7 +185,7 @@ class Interpreter {
       return;
     }
     AttrValue items = value(*item.children[0], {});
-    if (!items.as<AttrList>()) fail(span(item), "expected a list behind '*'");
+    if (!items.as<AttrList>()) fail(span(item), "expected a list after '*'");
     for (const AttrValue& one : *items.as<AttrList>()) list.push_back(one);
   }
 
@@ -218,7 +218,7 @@ class Interpreter {
     fail(span(at), "expected a whole number, got {}", to_string(result));
   }
 
-  // A number as an expression; sampled numbers stay variables.
+  // Returns a number as an expression; sampled numbers stay variables.
   Expr scalar(const Syntax& at, const AttrValue& any) {
     if (const int64_t* number = any.as<int64_t>()) return int_imm(*number);
     if (const double* number = any.as<double>()) return scalar_imm(*number, kFloat64);
@@ -226,7 +226,7 @@ class Interpreter {
     fail(span(at), "expected a number, got {}", to_string(any));
   }
 
-  // An operator on two numbers that are known; `on_floats` when one of them is a float, or the operator is /.
+  // An operator on two known numbers. `on_floats` computes it when one of them is a float, or the operator is /.
   struct Operation {
     std::string_view symbol;
     BinaryOp op;
@@ -255,7 +255,7 @@ class Interpreter {
 
   AttrValue unary(const Syntax& at) {
     if (at.text == "not") return !truth(*at.children[0]);
-    // The smallest number, whose digits alone are too large.
+    // The digits of the smallest number would be out of range without the sign.
     if (at.text == "-" && at.children[0]->text == "9223372036854775808") return std::numeric_limits<int64_t>::min();
     AttrValue operand = value(*at.children[0], {});
     if (const double* number = operand.as<double>(); number && at.text == "-") return -*number;
@@ -340,7 +340,7 @@ class Interpreter {
     return Expr(make(std::move(result), object_type(), span(at)));
   }
 
-  // lambda *index, by param: the number of its positions follows from the other arguments.
+  // Maps a param to its `lambda *index`, whose number of positions follows from the other arguments.
   using StarredMaps = std::map<size_t, const Syntax*>;
 
   AttrValue call(const Syntax& at, const std::vector<std::string>& targets) {
@@ -387,7 +387,7 @@ class Interpreter {
     return list;
   }
 
-  // One value for each param: positional, by keyword, or the default.
+  // Returns one value for each param: positional, by keyword, or the default.
   AttrList arguments_of(const Syntax& at, const scheduling::Primitive& primitive, const AttrList& positional,
                         StarredMaps& maps, AttrValue& decision) {
     std::vector<std::optional<AttrValue>> given(primitive.params.size());
@@ -430,7 +430,7 @@ class Interpreter {
          fmt::join(known, ", "));
   }
 
-  // The line that asked for it is an error's place; where the program comes from is a note.
+  // Gives errors the line of the schedule as their place, not that of the program.
   void at_line(const Syntax& at, const std::function<void()>& run) const {
     try {
       run();
@@ -502,9 +502,9 @@ AttrValue schedule_value(std::string_view text, ScheduleNames names) {
   return evaluate(*at, origin, std::move(names));
 }
 
-void ScheduleDefinition::apply(Schedule& schedule) const {
-  schedule.add_intrins(*body_->intrins);
-  Interpreter(schedule, body_->origin, body_->schedule_name).run(body_->lines);
+void ScheduleBody::operator()(Schedule& schedule, const Target&, Decisions&) const {
+  schedule.add_intrins(*intrins);
+  Interpreter(schedule, origin, schedule_name).run(lines);
 }
 
 }  // namespace relaxc

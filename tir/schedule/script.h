@@ -1,6 +1,6 @@
 // Schedules as text, in the form that TVM's users write and that traces print:
 //
-//   @S.rule("nn.conv2d")                      # or @S.schedule("main"): for a function by name; both: see op below
+//   @S.rule("nn.conv2d")          # or @S.schedule("main"): a function by name; both: a trace of the operator's rule
 //   def tile_conv(sch):
 //       block = sch.get_block("conv")
 //       n, c, h, w, *k = sch.get_loops(block)
@@ -21,46 +21,21 @@
 #pragma once
 #include <map>
 
-#include "support/diagnostic.h"
 #include "tir/schedule/schedule.h"
 
 namespace relaxc {
 
-// Runs the statements of a text without definitions on the schedule, which they call `sch` (or what they name by
-// `x = tvm.tir.Schedule(...)`). Throws a CompileError at the first line that fails.
+// Runs the definitions of a text on the schedule, and the statements outside of them, which call it `sch` (or as they
+// name it by `x = tvm.tir.Schedule(...)`). Throws a CompileError at the first line that fails, and at an S.use.
 void run_schedule_text(Schedule& schedule, std::string_view text, const std::string& filename);
 
-// The value of one expression that calls no primitive: "lambda i, j: (j, i)", "[1, 2]", "v0 * 4".
+// Returns the value of one expression that calls no primitive: "lambda i, j: (j, i)", "[1, 2]", "v0 * 4".
 using ScheduleNames = std::map<std::string, AttrValue, std::less<>>;
 AttrValue schedule_value(std::string_view text, ScheduleNames names = {});
 
-// One definition of a schedules file.
-class ScheduleDefinition {
- public:
-  std::string name;      // of the def
-  std::string function;  // @S.schedule("..."): the tensor program it belongs to
-  // @S.rule("..."): the operator that it belongs to ("nn.conv2d", also "relax.nn.conv2d" in the text), wherever it was
-  // fused; under @S.schedule, too: the one of the rule that this is a trace of.
-  std::string op;
-  // S.use("rule", op="...", function="...", at="...", decision=value, ...), which has nothing to apply.
-  std::string uses, at;
-  Attrs given;
-  Span span;
-  // Throws a CompileError at the line that fails.
-  void apply(Schedule& schedule) const;
-
- private:
-  friend std::vector<ScheduleDefinition> parse_schedules(std::string_view text, const std::string& filename,
-                                                         Diagnostics& diagnostics);
-  struct Body;
-  std::shared_ptr<const Body> body_;
-};
-
-// The declarations of intrinsics, as a file of schedules has them.
+// Reads the declarations of intrinsics in a file of schedules; throws a CompileError with all errors in them.
+TensorIntrins read_tensor_intrins(std::string_view text, const std::string& filename);
+// Returns the declarations of intrinsics as a file of schedules has them.
 std::string print_intrins(const TensorIntrins& intrins);
-
-// All definitions of a file; errors of syntax are reported.
-std::vector<ScheduleDefinition> parse_schedules(std::string_view text, const std::string& filename,
-                                                Diagnostics& diagnostics);
 
 }  // namespace relaxc

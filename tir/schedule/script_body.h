@@ -1,16 +1,19 @@
-// A definition of a file of schedules as it was read. Internal to tir/schedule/script*.cc.
+// A schedule as text, ready to run. Internal to tir/schedule/script*.cc.
 #pragma once
 #include "ir/text/syntax.h"
+#include "tir/schedule/rule.h"
 #include "tir/schedule/script.h"
 
 namespace relaxc {
 
-struct ScheduleDefinition::Body {
+struct ScheduleBody {
   std::shared_ptr<const Origin> origin;
   std::shared_ptr<const TensorIntrins> intrins;  // of the file
   text::Lines lines;
   std::string schedule_name;
   std::vector<std::shared_ptr<text::SyntaxTree>> trees;  // own the lines
+  // Runs the statements, as ScheduleRule::apply. Throws a CompileError at the first line that fails.
+  void operator()(Schedule& schedule, const Target&, Decisions&) const;
 };
 
 std::shared_ptr<const Origin> origin_of(std::string_view text, const std::string& filename);

@@ -27,7 +27,7 @@ std::string_view called(const Line& line) {
   const Syntax& callee = *line.value->children[0];
   return callee.kind == SyntaxKind::kAttribute ? callee.text : std::string_view();
 }
-// S.intrin("name", description, implementation), or TensorIntrin.register(...).
+// Returns whether the line is S.intrin("name", description, implementation) or TensorIntrin.register(...).
 bool is_intrin(const Line& line) { return called(line) == "intrin" || called(line) == "register"; }
 uint32_t first_line(const Line& line) {
   uint32_t result = line.line;
@@ -35,7 +35,7 @@ uint32_t first_line(const Line& line) {
   return result;
 }
 
-// The file's tensor programs and nothing else, at their lines.
+// Returns the text with nothing but its tensor programs, at their lines.
 std::string only_programs(std::string_view text, const Lines& lines) {
   std::vector<std::pair<uint32_t, uint32_t>> kept;  // [first, end)
   for (size_t i = 0; i < lines.size(); ++i) {
@@ -54,7 +54,7 @@ std::string only_programs(std::string_view text, const Lines& lines) {
   return result;
 }
 
-// A line of a module that schedules stand beside.
+// Returns whether the line belongs to a module that the schedules stand beside.
 bool is_of_module(const Line& line) {
   return has_decorator(line, "ir_module") || (line.kind == LineKind::kFunction && has_decorator(line, "function"));
 }
@@ -100,7 +100,7 @@ std::shared_ptr<const TensorIntrins> read_intrins(const std::shared_ptr<const Or
   return table;
 }
 
-// The lines of a file of schedules, without those of a module that they stand beside, which is for its own reader.
+// The lines of a file of schedules, without those of a module beside them, which parse_module reads.
 struct ScriptFile {
   std::shared_ptr<const Origin> origin;
   Lines lines;
@@ -116,10 +116,9 @@ ScriptFile read_file(std::string_view text, const std::string& filename, Diagnos
   return file;
 }
 
-ScheduleDefinition read_use(const Line& line, const std::shared_ptr<const Origin>& origin, const Span& span) {
+ScheduleRule read_use(const Line& line, const std::shared_ptr<const Origin>& origin, const Span& span) {
   const Syntax& call = *line.value;
-  ScheduleDefinition result;
-  result.span = span;
+  ScheduleRule result{.span = span};
   auto text_of = [&](const Syntax& at) {
     AttrValue value = evaluate(at, origin);
     if (!value.as<std::string>()) fail(span, "S.use: expected a name in quotes, found {}", to_string(value));
@@ -148,8 +147,7 @@ ScheduleDefinition read_use(const Line& line, const std::shared_ptr<const Origin
 }
 
 // Reads @S.schedule("function") and @S.rule("operator").
-void read_decorator(const Syntax& decorator, const Span& span, ScheduleDefinition& definition,
-                    Diagnostics& diagnostics) {
+void read_decorator(const Syntax& decorator, const Span& span, ScheduleRule& rule, Diagnostics& diagnostics) {
   bool is_call = decorator.kind == SyntaxKind::kCall && decorator.children[0]->kind == SyntaxKind::kAttribute &&
                  decorator.children.size() == 2 && decorator.children[1]->kind == SyntaxKind::kString;
   std::string_view what = is_call ? decorator.children[0]->text : std::string_view();
@@ -158,24 +156,19 @@ void read_decorator(const Syntax& decorator, const Span& span, ScheduleDefinitio
     return;
   }
   std::string error, name = text::unquote(decorator.children[1]->text, error);
-  std::string& of = what == "schedule" ? definition.function : definition.op;
-  if (!of.empty()) diagnostics.error(span, "'{}' has @S.{}(\"{}\") already", definition.name, what, of);
+  std::string& of = what == "schedule" ? rule.function : rule.op;
+  if (!of.empty()) diagnostics.error(span, "'{}' has @S.{}(\"{}\") already", rule.name, what, of);
   of = what == "rule" && name.starts_with("relax.") ? name.substr(6) : name;
 }
 
-}  // namespace
-
-std::vector<ScheduleDefinition> parse_schedules(std::string_view text, const std::string& filename,
-                                                Diagnostics& diagnostics) {
+// Returns the definitions and uses of a text. Statements outside of definitions are a rule for no program.
+std::vector<ScheduleRule> parse_rules(std::string_view text, const std::string& filename, Diagnostics& diagnostics) {
   ScriptFile file = read_file(text, filename, diagnostics);
   auto place = [&](const auto& at) { return Span{file.origin, at.line, at.column, at.length}; };
-  std::vector<ScheduleDefinition> result;
+  std::vector<ScheduleRule> result;
   std::shared_ptr<const TensorIntrins> intrins = read_intrins(file.origin, file.lines, filename, diagnostics);
-  auto add = [&](ScheduleDefinition definition, const Lines& lines, std::string_view schedule_name) {
-    // The file's trees own the lines.
-    definition.body_ = std::make_shared<ScheduleDefinition::Body>(
-        ScheduleDefinition::Body{file.origin, intrins, lines, std::string(schedule_name), file.trees});
-    result.push_back(std::move(definition));
+  auto body = [&](const Lines& lines, std::string_view schedule_name) {
+    return ScheduleBody{file.origin, intrins, lines, std::string(schedule_name), file.trees};
   };
   Lines loose;
   for (const Line* line : file.lines) {
@@ -184,33 +177,61 @@ std::vector<ScheduleDefinition> parse_schedules(std::string_view text, const std
       result.push_back(read_use(*line, file.origin, place(*line)));
     } else if (line->kind != LineKind::kFunction) {
       loose.push_back(line);
+    } else if (line->params.empty()) {
+      diagnostics.error(place(*line), "'{}' has no parameter for the schedule", line->text);
     } else {
-      ScheduleDefinition definition;
-      definition.name = std::string(line->text);
-      definition.span = place(*line);
-      if (line->decorators.empty()) definition.function = definition.name;
-      for (const Syntax* decorator : line->decorators)
-        read_decorator(*decorator, place(*decorator), definition, diagnostics);
-      if (line->params.empty()) {
-        diagnostics.error(place(*line), "'{}' has no parameter for the schedule", definition.name);
-        continue;
-      }
-      add(std::move(definition), line->body, line->params[0].name);
+      ScheduleRule rule{.name = std::string(line->text), .span = place(*line)};
+      rule.apply = body(line->body, line->params[0].name);
+      if (line->decorators.empty()) rule.function = rule.name;
+      for (const Syntax* decorator : line->decorators) read_decorator(*decorator, place(*decorator), rule, diagnostics);
+      result.push_back(std::move(rule));
     }
   }
-  if (!loose.empty()) {
-    ScheduleDefinition definition;
-    definition.span = place(*loose[0]);
-    add(std::move(definition), loose, "sch");
-  }
+  if (!loose.empty()) result.push_back({.span = place(*loose[0]), .apply = body(loose, "sch")});
   return result;
+}
+
+}  // namespace
+
+std::vector<ScheduleRule> read_schedule_rules(std::string_view text, const std::string& filename) {
+  Diagnostics diagnostics;
+  std::vector<ScheduleRule> rules = parse_rules(text, filename, diagnostics);
+  for (const ScheduleRule& rule : rules) {
+    if (rule.uses.empty() && rule.function.empty() && rule.op.empty())
+      diagnostics.error(rule.span,
+                        "a file of schedules holds definitions: def name(sch): ..., each under @S.rule(\"operator\") "
+                        "or @S.schedule(\"function\")");
+    const ScheduleRule& first = *std::ranges::find_if(rules, [&](const ScheduleRule& other) {
+      return &other == &rule || (other.uses.empty() && !rule.function.empty() && other.function == rule.function);
+    });
+    if (rule.uses.empty() && &first != &rule)
+      diagnostics.error(rule.span, "function '{}' has a schedule already, '{}' in line {}", rule.function, first.name,
+                        first.span.line);
+  }
+  diagnostics.throw_if_errors();
+  return rules;
 }
 
 void run_schedule_text(Schedule& schedule, std::string_view text, const std::string& filename) {
   Diagnostics diagnostics;
-  std::vector<ScheduleDefinition> definitions = parse_schedules(text, filename, diagnostics);
+  std::vector<ScheduleRule> rules = parse_rules(text, filename, diagnostics);
   diagnostics.throw_if_errors();
-  for (const ScheduleDefinition& definition : definitions) definition.apply(schedule);
+  Decisions none("", {});
+  for (const ScheduleRule& rule : rules) {
+    if (!rule.apply)
+      fail(rule.span,
+           "S.use chooses a rule for a whole compile, and this text is steps on one schedule; give it in a file of "
+           "schedules (--schedules, CompileSettings::schedules)");
+    rule.apply(schedule, Target(), none);
+  }
+}
+
+TensorIntrins read_tensor_intrins(std::string_view text, const std::string& filename) {
+  Diagnostics diagnostics;
+  ScriptFile file = read_file(text, filename, diagnostics);
+  auto table = read_intrins(file.origin, file.lines, filename, diagnostics);
+  diagnostics.throw_if_errors();
+  return *table;
 }
 
 std::string print_intrins(const TensorIntrins& intrins) {

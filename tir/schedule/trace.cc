@@ -38,7 +38,7 @@ std::string lambda_text(const Lambda& lambda) {
 std::string scheduling::value_text(const AttrValue& value, RVNames& names) {
   return to_string(value, [&](const Expr& e) -> std::string {
     if (const Lambda* lambda = e.as<Lambda>()) return lambda_text(*lambda);
-    // Sampled numbers stand under their names; anything over them prints as it is.
+    // Sampled numbers print by their names, also in expressions.
     if (e.is<Var>()) return names(cast<Var>(e));
     VarMap named;
     walk(e, [&](const Ref<Var>& var) { named.emplace(var.get(), make_var(names(var), var.type())); });
@@ -65,7 +65,7 @@ std::string Trace::text() const {
         arguments.push_back((by_name ? fmt::format("{}=", param.name) : "") + value_text(step.arguments[i], names));
         continue;
       }
-      by_name = true;  // an argument that is left out, or any number of them, before the next
+      by_name = true;  // behind one that is left out, or a list of any length, arguments need names
     }
     if (!step.decision.is_none()) arguments.push_back("decision=" + value_text(step.decision, names));
     for (const VarRef& result : step.results) results.push_back(names(result));

@@ -16,19 +16,19 @@ struct TraceStep {
   AttrValue decision;  // of a sampling step
 };
 
-// Chooses for a sampling step of a replay; none: as recorded.
+// Returns the decision of a sampling step in a replay. Without it the recorded decisions hold.
 using Decide = std::function<AttrValue(const TraceStep&)>;
 
 struct Trace {
   std::vector<TraceStep> steps;
 
-  // A line per step: "i0, i1 = sch.split(i, [None, 14])".
+  // Returns a line per step: "i0, i1 = sch.split(i, [None, 14])".
   std::string text() const;
-  // [[name, inputs, attrs, outputs], ...], [[step, decision], ...]: TVM's layout.
+  // Returns JSON in TVM's layout: [[[name, inputs, attrs, outputs], ...], [[step, decision], ...]].
   std::string json() const;
   // Throws a CompileError when the text is not a trace.
   static Trace from_json(std::string_view json);
-  // Applies the steps to the schedule; the steps after enter_postproc are left out on request.
+  // Applies the steps to the schedule, those after enter_postproc only `with_postproc`.
   void replay(Schedule& schedule, const Decide& decide = nullptr, bool with_postproc = true) const;
   // Returns the trace without steps that change nothing and whose results nothing uses.
   Trace simplified() const;

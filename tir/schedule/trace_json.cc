@@ -1,6 +1,6 @@
-// Traces as JSON, in TVM's layout: [[[name, inputs, attrs, outputs], ...], [[step, decision], ...]]. Inputs are what
-// may be random variables, by name ("b0", "l3"), lists among them spread out; a string literal among inputs has quotes
-// of its own. Maps of positions and other expressions stand as text ("lambda i, j: (j, i)", "T.vscale() * 4").
+// Traces as JSON, in TVM's layout: [[[name, inputs, attrs, outputs], ...], [[step, decision], ...]]. Inputs are the
+// arguments that may be random variables, by name ("b0", "l3"), with lists spread out; a string among inputs has a
+// second pair of quotes. Maps of positions and other expressions are texts ("lambda i, j: (j, i)", "T.vscale() * 4").
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -15,7 +15,7 @@ using namespace scheduling;
 
 namespace {
 
-// "compute_at" is "ComputeAt".
+// Returns "ComputeAt" for "compute_at".
 std::string instruction_name(std::string_view primitive) {
   std::string result;
   bool upper = true;
@@ -109,7 +109,8 @@ const AttrList& list_at(const AttrList& list, size_t i) {
   return *result;
 }
 
-// Names of random variables among inputs become the variables, quoted strings strings, expressions over variables stay.
+// Returns the argument that an input writes: a random variable by its name, a string in a second pair of quotes, or an
+// expression over variables.
 AttrValue input_of(const AttrValue& value, const ScheduleNames& variables) {
   if (const AttrList* list = value.as<AttrList>()) {
     AttrList result;
@@ -127,16 +128,16 @@ AttrValue input_of(const AttrValue& value, const ScheduleNames& variables) {
   auto it = variables.find(*text);
   if (it != variables.end()) return it->second;
   if (text->find('(') == std::string::npos && text->find(' ') == std::string::npos)
-    fail({}, "'{}' is no random variable of the trace", *text);
+    fail({}, "'{}' is not a random variable of the trace", *text);
   return schedule_value(*text, variables);
 }
 
 const Primitive& named_instruction(const std::string* name) {
-  std::string_view wish = name && *name == "GetSBlock" ? "GetBlock" : name ? std::string_view(*name) : "";
+  std::string_view wanted = name && *name == "GetSBlock" ? "GetBlock" : name ? std::string_view(*name) : "";
   for (const Primitive& known : primitives()) {
-    if (instruction_name(known.name) == wish) return known;
+    if (instruction_name(known.name) == wanted) return known;
   }
-  fail({}, "{}", unknown_primitive(wish));
+  fail({}, "{}", unknown_primitive(wanted));
 }
 
 AttrValue attr_of(const AttrValue& value) {
@@ -145,7 +146,7 @@ AttrValue attr_of(const AttrValue& value) {
   return is_expr ? schedule_value(*text) : value;
 }
 
-// One value for each param. A list takes all inputs but those of the params behind it.
+// Returns one value for each param. A list takes all inputs but those of the params after it.
 AttrList arguments_of(const Primitive& primitive, const AttrList& inputs, const AttrList& attrs,
                       const ScheduleNames& variables) {
   AttrList arguments;
@@ -199,7 +200,8 @@ Trace Trace::from_json(std::string_view json) {
   for (const AttrValue& one : list_at(top, 1)) {
     const AttrList& pair = one.as<AttrList>() ? *one.as<AttrList>() : empty;
     const int64_t* at = pair.size() == 2 ? pair[0].as<int64_t>() : nullptr;
-    if (!at || *at < 0 || *at >= static_cast<int64_t>(trace.steps.size())) fail({}, "a decision is of no step");
+    if (!at || *at < 0 || *at >= static_cast<int64_t>(trace.steps.size()))
+      fail({}, "a decision is [step, value], with the number of a step of the trace");
     trace.steps[static_cast<size_t>(*at)].decision = pair[1];
   }
   return trace;

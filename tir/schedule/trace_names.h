@@ -7,7 +7,7 @@
 
 namespace relaxc::scheduling {
 
-// Names of random variables, made different where hints agree.
+// Gives each random variable a different name.
 class RVNames {
  public:
   std::string operator()(const VarRef& var);
@@ -16,7 +16,7 @@ class RVNames {
   std::unordered_map<const NodeHeader*, std::string> names_;
   std::set<std::string> taken_;
 };
-// As a schedule's text writes it.
+// Returns the value as a schedule's text writes it.
 std::string value_text(const AttrValue& value, RVNames& names);
 
 }  // namespace relaxc::scheduling
