@@ -62,7 +62,9 @@ struct Nearest {
   Lanes integer, number;
 };
 Nearest nearest(const Lanes& x, const Lanes& factor);
-Lanes to_float(const Lanes& n);      // of small integers: the float of their size
-Lanes power_of_two(const Lanes& n);  // so; n is the exponent of a normal number
+// Converts small integers to floats of their size.
+Lanes to_float(const Lanes& n);
+// Returns 2^n as a float of that size; n is the exponent of a normal number.
+Lanes power_of_two(const Lanes& n);
 
 }  // namespace relaxc::codegen

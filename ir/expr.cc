@@ -15,15 +15,6 @@ constexpr BinaryOpInfo kBinaryOps[] = {
 #undef RELAXC_ROW
 };
 
-// Wraps an integer to the dtype's width.
-int64_t wrap(int64_t value, DType dtype) {
-  if (dtype.is_bool()) return value != 0;
-  if (dtype.bits >= 64) return value;
-  int shift = 64 - dtype.bits;
-  uint64_t shifted = static_cast<uint64_t>(value) << shift;
-  return dtype.is_uint() ? static_cast<int64_t>(shifted >> shift) : static_cast<int64_t>(shifted) >> shift;
-}
-
 // Converts scalable lanes from DType's encoding to that of Ramp and Broadcast.
 int64_t signed_lanes(int64_t lanes) { return lanes >= DType::kScalable ? DType::kScalable - lanes : lanes; }
 
@@ -69,7 +60,7 @@ DType dtype_of(const Expr& expr) {
 Expr int_imm(int64_t value, DType dtype, const Span& span) {
   RELAXC_CHECK(dtype.lanes == 1 && (dtype.is_integral() || dtype.is_bool()), "integer constant of {}",
                to_string(dtype));
-  return make(IntImm{wrap(value, dtype)}, prim_type(dtype), span);
+  return make(IntImm{wrap_int(value, dtype)}, prim_type(dtype), span);
 }
 Expr float_imm(double value, DType dtype, const Span& span) {
   RELAXC_CHECK(dtype.lanes == 1 && dtype.is_float(), "float constant of {}", to_string(dtype));
@@ -222,13 +213,21 @@ int64_t value_of(BinaryOp op, T x, T y) {
 
 }  // namespace
 
+int64_t wrap_int(int64_t value, DType dtype) {
+  if (dtype.is_bool()) return value != 0;
+  if (dtype.bits >= 64) return value;
+  int shift = 64 - dtype.bits;
+  uint64_t shifted = static_cast<uint64_t>(value) << shift;
+  return dtype.is_uint() ? static_cast<int64_t>(shifted >> shift) : static_cast<int64_t>(shifted) >> shift;
+}
+
 std::optional<int64_t> fold_int(BinaryOp op, int64_t a, int64_t b, DType dtype) {
   bool overflows = b == -1 && a == INT64_MIN && !dtype.is_uint();
   if (is_division(op) && (b == 0 || overflows)) return std::nullopt;
   if (is_shift(op) && (b < 0 || b >= dtype.bits)) return std::nullopt;
   int64_t value =
       dtype.is_uint() ? value_of(op, static_cast<uint64_t>(a), static_cast<uint64_t>(b)) : value_of(op, a, b);
-  return info(op).compares ? value : wrap(value, dtype);
+  return info(op).compares ? value : wrap_int(value, dtype);
 }
 
 Expr folded_binary(BinaryOp op, const Expr& a, const Expr& b) {

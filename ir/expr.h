@@ -312,6 +312,8 @@ const std::string& op_name(const Expr& expr);
 // Returns `expr` as a call of the operator or intrinsic; else null.
 const Call* as_call(const Expr& expr, OpName op);
 
+// Returns the integer wrapped to the dtype's width, sign- or zero-extended.
+int64_t wrap_int(int64_t value, DType dtype);
 // Returns the constant value of a binary operation on integers of that dtype, wrapped; nullopt for division by zero.
 std::optional<int64_t> fold_int(BinaryOp op, int64_t a, int64_t b, DType dtype);
 // Returns binary(op, a, b), or its value when both are integer constants.

@@ -154,7 +154,7 @@ namespace {
 // Gives every bound variable a new node.
 class Refresher final : public Rewriter {
  public:
-  explicit Refresher(const NodeRef& root) {
+  Refresher(const NodeRef& root, const VarMap& replaced) : replaced_(replaced) {
     walk_nodes(root, [&](const NodeRef& node) {
       visit_children(node, [&](const NodeRef& child, Slot slot) {
         if (!is_binding(slot.role) || !child.is<Var>()) return;
@@ -165,6 +165,10 @@ class Refresher final : public Rewriter {
       return true;
     });
   }
+  Expr expr(const Expr& node) override {
+    auto it = replaced_.find(node.get());
+    return it == replaced_.end() ? Rewriter::expr(node) : it->second;
+  }
   VarRef var(const VarRef& node) override {
     if (renamed_.contains(node.get()) || !bound_.contains(node.get())) return Rewriter::var(node);
     VarRef fresh = make_var(node->name, type(node.type()), node.span());
@@ -173,6 +177,7 @@ class Refresher final : public Rewriter {
   }
 
  private:
+  const VarMap& replaced_;
   VarSet bound_;
 };
 
@@ -183,8 +188,9 @@ Stmt substitute(const Stmt& node, const VarMap& map) { return map.empty() ? node
 Type substitute(const Type& node, const VarMap& map) { return map.empty() ? node : Substitution(map)(node); }
 
 PrimFuncRef with_fresh_variables(const PrimFuncRef& function) {
-  return cast<PrimFunc>(Refresher(function)(static_cast<const Expr&>(function)));
+  return cast<PrimFunc>(Refresher(function, {})(static_cast<const Expr&>(function)));
 }
+Stmt instantiate(const Stmt& stmt, const VarMap& replaced) { return Refresher(stmt, replaced)(stmt); }
 
 // ---- Free variables
 

@@ -182,6 +182,8 @@ Stmt substitute(const Stmt& node, const VarMap& map);
 Type substitute(const Type& node, const VarMap& map);
 // Returns a copy in which every variable defined inside is new, so that it can stand in a module beside the original.
 PrimFuncRef with_fresh_variables(const PrimFuncRef& function);
+// Does the same for a statement, and replaces other variables as substitute() does.
+Stmt instantiate(const Stmt& stmt, const VarMap& replaced);
 
 // Returns the variables used but not bound in the node, in order of first use, including those in the types of bound
 // variables.

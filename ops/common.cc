@@ -127,6 +127,12 @@ PrimFuncRef compute_program(const OpCall& op, const std::string& name, const Typ
   return b.finish({b.compute(name, *tensor_dtype(result), *known_shape(result), [&](Axes i) { return value(x, i); })});
 }
 
+std::function<PrimFuncRef(const OpCall&)> by_element(std::string stage, Type (*infer)(const OpCall&), Element element) {
+  return [=](const OpCall& op) {
+    return compute_program(op, stage, infer(op), [&](Inputs x, Axes i) { return element(op, x, i); });
+  };
+}
+
 OpAttr& attr_of(std::vector<OpAttr>& attrs, std::string_view name) {
   auto found = std::find_if(attrs.begin(), attrs.end(), [&](const OpAttr& attr) { return attr.name == name; });
   RELAXC_CHECK(found != attrs.end(), "no attribute '{}'", name);

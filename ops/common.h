@@ -65,6 +65,10 @@ using Inputs = const std::vector<Buffer>&;  // a program's, one for each tensor 
 // Makes a program of one stage: out[i] = value(x, i), where x are the tensor arguments and out has the type `result`.
 PrimFuncRef compute_program(const OpCall& op, const std::string& name, const Type& result,
                             const std::function<Expr(Inputs x, Axes i)>& value);
+// Makes the legalize of an operator of which each element is computed by itself: a program of the stage out[i] =
+// element(op, x, i), where out has the type that infer gives.
+using Element = std::function<Expr(const OpCall& op, Inputs x, Axes i)>;
+std::function<PrimFuncRef(const OpCall&)> by_element(std::string stage, Type (*infer)(const OpCall&), Element element);
 // These complete one attribute of a row's list, found by its name: with_choices gives the values of a string,
 // with_extension says that Relax does not have it, and with_default_from names the attribute whose value None stands
 // for.

@@ -15,15 +15,7 @@ Type infer_full(const OpCall& op) {
   if (op.rank(1) != 0) op.fail("the fill value has rank {}, expected 0", op.rank(1));
   return tensor_type(op.shape(0), op.attrs<DTypeAttrs>().dtype.value_or(op.dtype(1)));
 }
-PrimFuncRef lower_full(const OpCall& op) {
-  Type type = infer_full(op);
-  return compute_program(op, "T_full", type,
-                         [&](Inputs x, Axes) { return cast_to(load(x[0], {}), *tensor_dtype(type)); });
-}
-// Makes the program of a call without tensor arguments.
-PrimFuncRef filled(const OpCall& op, const char* name, const Type& type, const std::function<Expr(Axes)>& value) {
-  return compute_program(op, name, type, [&](Inputs, Axes i) { return value(i); });
-}
+Expr full_element(const OpCall& op, Inputs x, Axes) { return cast_to(load(x[0], {}), *tensor_dtype(infer_full(op))); }
 DType filled_dtype(const OpCall& op) { return op.attrs<FillAttrs>().dtype.value_or(*FillAttrs().dtype); }
 Type infer_filled(const OpCall& op) { return tensor_type(op.shape(0), filled_dtype(op)); }
 OpRow constant_fill(const char* name, const char* doc, double value) {
@@ -33,16 +25,14 @@ OpRow constant_fill(const char* name, const char* doc, double value) {
           .attrs = op_attrs<FillAttrs>(),
           .pattern = OpPattern::kInjective,
           .infer = infer_filled,
-          .legalize = [=](const OpCall& op) {
-            return filled(op, "T_fill", infer_filled(op), [&](Axes) { return scalar_imm(value, filled_dtype(op)); });
-          }};
+          .legalize = by_element("T_fill", infer_filled,
+                                 [=](const OpCall& op, Inputs, Axes) { return scalar_imm(value, filled_dtype(op)); })};
 }
 
 // The result has the shape and dtype of x, unless the attribute gives another dtype.
 DType like_dtype(const OpCall& op) { return op.attrs<DTypeAttrs>().dtype.value_or(op.dtype(0)); }
 Type infer_like(const OpCall& op) { return tensor_type(op.shape(0), like_dtype(op)); }
-using LikeValue = std::function<Expr(const OpCall&, Inputs, Axes, DType)>;
-OpRow like(const char* name, const char* doc, const std::vector<OpInput>& more, const LikeValue& value) {
+OpRow like(const char* name, const char* doc, const std::vector<OpInput>& more, const Element& element) {
   std::vector<OpInput> inputs = {{"x", "gives the shape, and the dtype unless stated"}};
   inputs.insert(inputs.end(), more.begin(), more.end());
   return {.name = name,
@@ -52,23 +42,22 @@ OpRow like(const char* name, const char* doc, const std::vector<OpInput>& more, 
           .pattern = OpPattern::kInjective,
           .infer = infer_like,
           .infer_partial = infer_stated_dtype_same_rank,
-          .legalize = [=](const OpCall& op) {
-            return compute_program(op, "T_like", infer_like(op),
-                                   [&](Inputs x, Axes i) { return value(op, x, i, like_dtype(op)); });
-          }};
+          .legalize = by_element("T_like", infer_like, element)};
 }
 OpRow constant_like(const char* name, const char* doc, double constant) {
-  return like(name, doc, {}, [=](const OpCall&, Inputs, Axes, DType dtype) { return scalar_imm(constant, dtype); });
+  return like(name, doc, {}, [=](const OpCall& op, Inputs, Axes) { return scalar_imm(constant, like_dtype(op)); });
 }
 OpRow full_like() {
   OpRow row = like("relax.full_like", "every element is fill_value", {{"fill_value", "scalar tensor"}},
-                   [](const OpCall&, Inputs x, Axes, DType dtype) { return cast_to(load(x[1], {}), dtype); });
+                   [](const OpCall& op, Inputs x, Axes) { return cast_to(load(x[1], {}), like_dtype(op)); });
   row.infer = [](const OpCall& op) {
     require_rank(op, 1, 0);
     return infer_like(op);
   };
   return row;
 }
+// Returns 1 on diagonal k of a matrix, and 0 elsewhere.
+Expr on_diagonal(Axes i, const Expr& k, DType dtype) { return select(equal(i[1] - i[0], k), one(dtype), zero(dtype)); }
 // The diagonal is the main one by default.
 void complete_diagonal(Call& call) {
   if (call.args.size() == 1) call.args.push_back(int_imm(0));
@@ -76,9 +65,9 @@ void complete_diagonal(Call& call) {
 
 OpRow eye_like() {
   OpRow row = like("relax.eye_like", "1 on diagonal k, 0 elsewhere", {{"k", "int64 scalar", OpInput::Arity::kOptional}},
-                   [](const OpCall& op, Inputs, Axes i, DType dtype) {
+                   [](const OpCall& op, Inputs, Axes i) {
                      Expr k = op.size() > 1 ? op.arg(1) : int_imm(0);
-                     return select(equal(i[1] - i[0], cast_to(k, kInt64)), one(dtype), zero(dtype));
+                     return on_diagonal(i, cast_to(k, kInt64), like_dtype(op));
                    });
   row.infer = [](const OpCall& op) {
     require_rank(op, 0, 2);
@@ -129,19 +118,17 @@ Expr arange_count(const OpCall& op) {
 // Integers give the dtype of the start, and floats that of the last float.
 DType arange_dtype(const OpCall& op) {
   Range range = range_of(op);
-  DType natural = range.has_integers() ? dtype_of(range.start) : kFloat32;
+  DType natural = dtype_of(range.start);
   for (const Expr& bound : {range.start, range.end, range.step})
     natural = dtype_of(bound).is_integral() ? natural : dtype_of(bound);
   return op.attrs<DTypeAttrs>().dtype.value_or(natural);
 }
 Type infer_arange(const OpCall& op) { return tensor_type({arange_count(op)}, arange_dtype(op)); }
-PrimFuncRef lower_arange(const OpCall& op) {
+Expr arange_element(const OpCall& op, Inputs, Axes i) {
   Range range = range_of(op);
   DType wide = dtype_of(range.start).is_integral() && dtype_of(range.step).is_integral() ? kInt64 : kFloat64;
-  return filled(op, "T_arange", infer_arange(op), [&](Axes i) {
-    Expr offset = binary(BinaryOp::kMul, cast_to(i[0], wide), cast_to(range.step, wide));
-    return cast_to(binary(BinaryOp::kAdd, cast_to(range.start, wide), offset), arange_dtype(op));
-  });
+  Expr offset = binary(BinaryOp::kMul, cast_to(i[0], wide), cast_to(range.step, wide));
+  return cast_to(binary(BinaryOp::kAdd, cast_to(range.start, wide), offset), arange_dtype(op));
 }
 
 bool all_scalars(const Call& call, size_t first) {
@@ -174,12 +161,10 @@ Type infer_triangle(const OpCall& op) {
   return infer_like_first(op);
 }
 OpRow triangle(const char* name, const char* doc, BinaryOp keep) {
-  auto lower = [=](const OpCall& op) {
+  auto element = [=](const OpCall& op, Inputs x, Axes i) {
     Expr k = op.size() > 1 ? near_diagonal(op.arg(1)) : int_imm(0);
-    return compute_program(op, "T_trilu", infer_triangle(op), [&](Inputs x, Axes i) {
-      Expr row = i[i.size() - 2], column = i[i.size() - 1];
-      return select(binary(keep, column - row, k), at(x[0], i), zero(op.dtype(0)));
-    });
+    Expr row = i[i.size() - 2], column = i[i.size() - 1];
+    return select(binary(keep, column - row, k), at(x[0], i), zero(op.dtype(0)));
   };
   return {.name = name,
           .doc = doc,
@@ -187,7 +172,7 @@ OpRow triangle(const char* name, const char* doc, BinaryOp keep) {
                      {"k", "int64 scalar: the diagonal, 0 is the main one", OpInput::Arity::kOptional}},
           .pattern = OpPattern::kInjective,
           .infer = infer_triangle,
-          .legalize = lower,
+          .legalize = by_element("T_trilu", infer_triangle, element),
           .complete = complete_diagonal};
 }
 
@@ -201,11 +186,8 @@ Type infer_eye(const OpCall& op) {
   Expr rows = cast_to(op.arg(0), kInt64), columns = op.size() > 1 ? cast_to(op.arg(1), kInt64) : rows;
   return tensor_type({rows, columns}, filled_dtype(op));
 }
-PrimFuncRef lower_eye(const OpCall& op) {
-  DType dtype = filled_dtype(op);
-  Expr k = op.size() > 2 ? near_diagonal(op.arg(2)) : int_imm(0);
-  return filled(op, "T_eye", infer_eye(op),
-                [&](Axes i) { return select(equal(i[1] - i[0], k), one(dtype), zero(dtype)); });
+Expr eye_element(const OpCall& op, Inputs, Axes i) {
+  return on_diagonal(i, op.size() > 2 ? near_diagonal(op.arg(2)) : int_imm(0), filled_dtype(op));
 }
 
 Type infer_hamming_window(const OpCall& op) {
@@ -229,9 +211,8 @@ Type infer_scalar_to_tensor(const OpCall& op) {
   if (!op.arg(0).type().is<PrimType>()) op.fail("expected a scalar");
   return tensor_type({}, op.attrs<DTypeAttrs>().dtype.value_or(dtype_of(op.arg(0))));
 }
-PrimFuncRef lower_scalar_to_tensor(const OpCall& op) {
-  Type type = infer_scalar_to_tensor(op);
-  return filled(op, "T_scalar", type, [&](Axes) { return cast_to(op.arg(0), *tensor_dtype(type)); });
+Expr scalar_to_tensor_element(const OpCall& op, Inputs, Axes) {
+  return cast_to(op.arg(0), *tensor_dtype(infer_scalar_to_tensor(op)));
 }
 
 }  // namespace
@@ -246,7 +227,7 @@ std::vector<OpRow> create_ops() {
        .pattern = injective,
        .infer = infer_full,
        .infer_partial = infer_stated_dtype,
-       .legalize = lower_full},
+       .legalize = by_element("T_full", infer_full, full_element)},
       full_like(),
       constant_fill("relax.zeros", "every element is 0", 0),
       constant_fill("relax.ones", "every element is 1", 1),
@@ -269,7 +250,7 @@ std::vector<OpRow> create_ops() {
        .attrs = op_attrs<DTypeAttrs>(),
        .pattern = injective,
        .infer = infer_arange,
-       .legalize = lower_arange,
+       .legalize = by_element("T_arange", infer_arange, arange_element),
        .complete = complete_arange},
       triangle("relax.tril", "the elements on and below diagonal k, 0 above it", BinaryOp::kLE),
       triangle("relax.triu", "the elements on and above diagonal k, 0 below it", BinaryOp::kGE),
@@ -281,7 +262,7 @@ std::vector<OpRow> create_ops() {
        .attrs = op_attrs<FillAttrs>(),
        .pattern = injective,
        .infer = infer_eye,
-       .legalize = lower_eye,
+       .legalize = by_element("T_eye", infer_eye, eye_element),
        .complete = complete_eye},
       {.name = "relax.shape_to_tensor",
        .doc = "the dims as an int64 tensor",
@@ -295,7 +276,7 @@ std::vector<OpRow> create_ops() {
        .attrs = op_attrs<DTypeAttrs>(),
        .pattern = injective,
        .infer = infer_scalar_to_tensor,
-       .legalize = lower_scalar_to_tensor},
+       .legalize = by_element("T_scalar", infer_scalar_to_tensor, scalar_to_tensor_element)},
   };
 }
 

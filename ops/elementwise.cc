@@ -156,27 +156,23 @@ OpRow parametric(const std::string& name, const char* onnx, const char* doc, Exp
           .attrs = op_attrs<A>(),
           .pattern = OpPattern::kElementwise,
           .infer = infer_like_first,
-          .legalize = [=](const OpCall& op) {
-            A attrs = op.attrs<A>();
-            return compute_program(op, stage_name(name), infer_like_first(op),
-                                   [&](Inputs x, Axes i) { return fn(at(x[0], i), attrs); });
-          }};
+          .legalize = by_element(stage_name(name), infer_like_first,
+                                 [=](const OpCall& op, Inputs x, Axes i) { return fn(at(x[0], i), op.attrs<A>()); })};
 }
 
 Type infer_cast(const OpCall& op) { return tensor_type(op.shape(0), op.attrs<CastAttrs>().dtype); }
-PrimFuncRef lower_cast(const OpCall& op) {
+Expr cast_element(const OpCall& op, Inputs x, Axes i) {
   DType dtype = op.attrs<CastAttrs>().dtype;
-  return compute_program(op, "T_cast", infer_cast(op), [&](Inputs x, Axes i) { return cast_to(at(x[0], i), dtype); });
+  return cast_to(at(x[0], i), dtype);
 }
 
 Type infer_clip(const OpCall& op) {
   for (size_t i : {1, 2}) require_scalar(op, i);
   return infer_like_first(op);
 }
-PrimFuncRef lower_clip(const OpCall& op) {
+Expr clip_element(const OpCall& op, Inputs x, Axes i) {
   Expr low = cast_to(op.arg(1), op.dtype(0)), high = cast_to(op.arg(2), op.dtype(0));
-  return compute_program(op, "T_clip", infer_like_first(op),
-                         [&](Inputs x, Axes i) { return limited(at(x[0], i), low, high); });
+  return limited(at(x[0], i), low, high);
 }
 
 // Returns the axis that an alpha of rank 1 varies along; other alphas broadcast.
@@ -194,12 +190,10 @@ Type infer_prelu(const OpCall& op) {
   }
   return tensor_type(broadcast_shapes(op, op.shape(0), alpha), op.dtype(0));
 }
-PrimFuncRef lower_prelu(const OpCall& op) {
+Expr prelu_element(const OpCall& op, Inputs x, Axes i) {
   auto axis = slope_axis(op);
-  return compute_program(op, "T_prelu", infer_prelu(op), [&](Inputs x, Axes i) {
-    Expr value = load_broadcast(x[0], i);
-    return positive_or(value, value * load_broadcast(x[1], axis ? std::vector<Expr>{i[*axis]} : i));
-  });
+  Expr value = load_broadcast(x[0], i);
+  return positive_or(value, value * load_broadcast(x[1], axis ? std::vector<Expr>{i[*axis]} : i));
 }
 
 }  // namespace
@@ -286,13 +280,13 @@ std::vector<OpRow> elementwise_ops() {
        .attrs = op_attrs<PReluAttrs>(),
        .pattern = OpPattern::kBroadcast,
        .infer = infer_prelu,
-       .legalize = lower_prelu},
+       .legalize = by_element("T_prelu", infer_prelu, prelu_element)},
       {.name = "relax.clip",
        .doc = "x limited to [min, max]; NaN stays",
        .inputs = {{"x", "the tensor"}, {"min", "scalar"}, {"max", "scalar"}},
        .pattern = OpPattern::kElementwise,
        .infer = infer_clip,
-       .legalize = lower_clip},
+       .legalize = by_element("T_clip", infer_like_first, clip_element)},
       {.name = "relax.astype",
        .doc = "the elements converted to another dtype; floats truncate toward zero and saturate",
        .inputs = {{"x", "the tensor"}},
@@ -300,7 +294,7 @@ std::vector<OpRow> elementwise_ops() {
        .pattern = OpPattern::kElementwise,
        .infer = infer_cast,
        .infer_partial = infer_stated_dtype_same_rank,
-       .legalize = lower_cast},
+       .legalize = by_element("T_cast", infer_cast, cast_element)},
       {.name = "relax.wrap_param",
        .doc = "a parameter kept in another dtype, converted where it is used",
        .inputs = {{"data", "the tensor"}},

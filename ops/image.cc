@@ -267,24 +267,22 @@ class GridAxis {
   const GridSampleAttrs& attrs_;
   Expr dim_;
 };
-PrimFuncRef lower_grid_sample(const OpCall& op) {
+Expr grid_sample_element(const OpCall& op, Inputs x, Axes i) {
   GridSampleAttrs attrs = op.attrs<GridSampleAttrs>();
   GridAxis vertical(attrs, op.shape(0)[2]), horizontal(attrs, op.shape(0)[3]);
-  return compute_program(op, "T_grid_sample", infer_grid_sample(op), [&](Inputs x, Axes i) {
-    auto grid = [&](int64_t c) { return load(x[1], {i[0], int_imm(c), i[2], i[3]}); };
-    std::vector<Tap> columns = horizontal.taps(grid(0)), rows = vertical.taps(grid(1));
-    std::optional<Expr> sum;
-    for (const Tap& row : rows) {
-      for (const Tap& column : columns) {
-        Expr value = cast_to(load(x[0], {i[0], i[1], vertical.pixel(row), horizontal.pixel(column)}), kFloat64);
-        Expr counts = vertical.counts(row) && horizontal.counts(column);
-        if (!is_int(counts, 1)) value = select(counts, value, real(0));
-        Expr term = row.weight * column.weight * value;
-        sum = sum ? *sum + term : term;
-      }
+  auto grid = [&](int64_t c) { return load(x[1], {i[0], int_imm(c), i[2], i[3]}); };
+  std::vector<Tap> columns = horizontal.taps(grid(0)), rows = vertical.taps(grid(1));
+  std::optional<Expr> sum;
+  for (const Tap& row : rows) {
+    for (const Tap& column : columns) {
+      Expr value = cast_to(load(x[0], {i[0], i[1], vertical.pixel(row), horizontal.pixel(column)}), kFloat64);
+      Expr counts = vertical.counts(row) && horizontal.counts(column);
+      if (!is_int(counts, 1)) value = select(counts, value, real(0));
+      Expr term = row.weight * column.weight * value;
+      sum = sum ? *sum + term : term;
     }
-    return cast_to(*sum, op.dtype(0));
-  });
+  }
+  return cast_to(*sum, op.dtype(0));
 }
 
 // `size` has only the spatial dims. The data may have any layout.
@@ -358,7 +356,7 @@ std::vector<OpRow> image_ops() {
        .attrs = op_attrs<GridSampleAttrs>(),
        .pattern = OpPattern::kInjective,
        .infer = infer_grid_sample,
-       .legalize = lower_grid_sample},
+       .legalize = by_element("T_grid_sample", infer_grid_sample, grid_sample_element)},
   };
 }
 

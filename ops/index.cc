@@ -62,7 +62,7 @@ Type infer_take(const OpCall& op) {
   shape.insert(shape.begin() + axis, indices.begin(), indices.end());
   return tensor_type(std::move(shape), op.dtype(0));
 }
-PrimFuncRef lower_take(const OpCall& op) {
+Expr take_element(const OpCall& op, Inputs x, Axes i) {
   TakeAttrs attrs = op.attrs<TakeAttrs>();
   int64_t axis = attrs.axis ? normalize_axis(op, *attrs.axis, op.rank(0)) : 0;
   int64_t index_rank = takes_one(op) ? 0 : op.rank(1);
@@ -73,15 +73,13 @@ PrimFuncRef lower_take(const OpCall& op) {
     return attrs.mode == "clip" ? max(min(position, dim - 1), int_imm(0)) : clamped(index, dim);
   };
   const std::vector<Expr>& shape = op.shape(0);
-  return compute_program(op, "T_take", infer_take(op), [&](Inputs x, Axes i) {
-    auto begin = i.begin() + axis, end = begin + index_rank;
-    Expr index = takes_one(op) ? op.arg(1) : load(x[1], {begin, end});
-    if (!attrs.axis) return load_clamped(x[0], unflatten_index(in_range(index, product(shape)), shape), shape);
-    std::vector<Expr> source(i.begin(), begin);
-    source.push_back(in_range(index, shape[axis]));
-    source.insert(source.end(), end, i.end());
-    return load_clamped(x[0], source, {shape[axis]});
-  });
+  auto begin = i.begin() + axis, end = begin + index_rank;
+  Expr index = takes_one(op) ? op.arg(1) : load(x[1], {begin, end});
+  if (!attrs.axis) return load_clamped(x[0], unflatten_index(in_range(index, product(shape)), shape), shape);
+  std::vector<Expr> source(i.begin(), begin);
+  source.push_back(in_range(index, shape[axis]));
+  source.insert(source.end(), end, i.end());
+  return load_clamped(x[0], source, {shape[axis]});
 }
 
 // Checks that the indices exceed the data along no axis but this one.
@@ -97,12 +95,10 @@ Type infer_gather_elements(const OpCall& op) {
   check_within(op, normalize_axis(op, op.attrs<AxisAttrs>().axis, op.rank(0)));
   return tensor_type(op.shape(1), op.dtype(0));
 }
-PrimFuncRef lower_gather_elements(const OpCall& op) {
+Expr gather_elements_element(const OpCall& op, Inputs x, Axes i) {
   int64_t axis = normalize_axis(op, op.attrs<AxisAttrs>().axis, op.rank(0));
   const Expr& dim = op.shape(0)[axis];
-  return compute_program(op, "T_gather_elements", infer_gather_elements(op), [&](Inputs x, Axes i) {
-    return load_clamped(x[0], with_item(i, axis, clamped(load(x[1], i), dim)), {dim});
-  });
+  return load_clamped(x[0], with_item(i, axis, clamped(load(x[1], i), dim)), {dim});
 }
 
 // The result is the indices. It is a value so that the operator that reads them cannot run before the check.
@@ -143,13 +139,11 @@ std::vector<Expr> at_tuple(const OpCall& op, Axes i, const Buffer& indices, int6
     position.push_back(use(load(indices, followed_by({i.begin(), rest}, {int_imm(k)})), op.shape(0)[batch + k]));
   return followed_by(position, {rest, i.end()});
 }
-PrimFuncRef lower_gather_nd(const OpCall& op) {
+Expr gather_nd_element(const OpCall& op, Inputs x, Axes i) {
   int64_t batch = op.attrs<GatherNdAttrs>().batch_dims;
   auto first = op.shape(0).begin() + batch;
   std::vector<Expr> indexed(first, first + tuple_length(op, batch));
-  return compute_program(op, "T_gather_nd", infer_gather_nd(op), [&](Inputs x, Axes i) {
-    return load_clamped(x[0], at_tuple(op, i, x[1], batch, clamped), indexed);
-  });
+  return load_clamped(x[0], at_tuple(op, i, x[1], batch, clamped), indexed);
 }
 
 std::vector<VarRef> loop_vars(int64_t count) {
@@ -257,13 +251,11 @@ Type infer_one_hot(const OpCall& op) {
   if (auto known = as_int(depth); known && *known < 0) op.fail("depth is {}, expected >= 0", *known);
   return tensor_type(with_new_item(op.shape(0), one_hot_axis(op), depth), dtype);
 }
-PrimFuncRef lower_one_hot(const OpCall& op) {
+Expr one_hot_element(const OpCall& op, Inputs x, Axes i) {
   int64_t axis = one_hot_axis(op);
-  return compute_program(op, "T_one_hot", infer_one_hot(op), [&](Inputs x, Axes i) {
-    Expr index = from_end(load(x[0], without_item(i, axis)), one_hot_depth(op));
-    auto value = [&](size_t k) { return is_dynamic_one_hot(op) ? load(x[k], {}) : op.arg(k); };
-    return select(equal(index, i[axis]), value(1), value(2));
-  });
+  Expr index = from_end(load(x[0], without_item(i, axis)), one_hot_depth(op));
+  auto value = [&](size_t k) { return is_dynamic_one_hot(op) ? load(x[k], {}) : op.arg(k); };
+  return select(equal(index, i[axis]), value(1), value(2));
 }
 
 ReverseSequenceAttrs reverse_sequence_axes(const OpCall& op) {
@@ -278,13 +270,11 @@ Type infer_reverse_sequence(const OpCall& op) {
   op.require_equal(op.shape(1)[0], op.shape(0)[batch], "number of lengths and size of the batch axis");
   return infer_like_first(op);
 }
-PrimFuncRef lower_reverse_sequence(const OpCall& op) {
+Expr reverse_sequence_element(const OpCall& op, Inputs x, Axes i) {
   ReverseSequenceAttrs axes = reverse_sequence_axes(op);
-  return compute_program(op, "T_reverse_sequence", infer_like_first(op), [&](Inputs x, Axes i) {
-    Expr length = min(cast_to(load(x[1], {i[axes.batch_axis]}), kInt64), op.shape(0)[axes.time_axis]);
-    Expr time = i[axes.time_axis];
-    return load(x[0], with_item(i, axes.time_axis, select(time < length, length - 1 - time, time)));
-  });
+  Expr length = min(cast_to(load(x[1], {i[axes.batch_axis]}), kInt64), op.shape(0)[axes.time_axis]);
+  Expr time = i[axes.time_axis];
+  return load(x[0], with_item(i, axes.time_axis, select(time < length, length - 1 - time, time)));
 }
 
 // This is numpy's indexing by several tensors: their broadcast shape replaces the axes that they index.
@@ -382,7 +372,7 @@ std::vector<OpRow> index_ops() {
        .attrs = with_choices(op_attrs<TakeAttrs>(), "mode", {"fast", "clip", "wrap", "nan"}),
        .pattern = injective,
        .infer = infer_take,
-       .legalize = lower_take,
+       .legalize = by_element("T_take", infer_take, take_element),
        .indexed = indexed_by_take},
       {.name = "relax.gather_elements",
        .doc = "out[i, j] = data[indices[i, j], j], for axis 0",
@@ -390,7 +380,7 @@ std::vector<OpRow> index_ops() {
        .attrs = op_attrs<AxisAttrs>(),
        .pattern = injective,
        .infer = infer_gather_elements,
-       .legalize = lower_gather_elements,
+       .legalize = by_element("T_gather_elements", infer_gather_elements, gather_elements_element),
        .indexed = [](const OpCall& op) { return indexed_axis(op, op.attrs<AxisAttrs>().axis, true); }},
       {.name = "relax.gather_nd",
        .doc = "slices at the index tuples along the last axis of indices",
@@ -398,7 +388,7 @@ std::vector<OpRow> index_ops() {
        .attrs = op_attrs<GatherNdAttrs>(),
        .pattern = injective,
        .infer = infer_gather_nd,
-       .legalize = lower_gather_nd,
+       .legalize = by_element("T_gather_nd", infer_gather_nd, gather_nd_element),
        .indexed = [](const OpCall& op) { return indexed_axes(op, op.attrs<GatherNdAttrs>().batch_dims, true); }},
       {.name = "relax.check_indices",
        .doc = "the indices, after a test that each lies in [-dim, dim); with several dims the last axis of the "
@@ -430,7 +420,7 @@ std::vector<OpRow> index_ops() {
        .pattern = injective,
        .infer = infer_one_hot,
        .infer_partial = [](const OpCall& op) { return infer_unranked(dtype_of(op.arg(1))); },
-       .legalize = lower_one_hot},
+       .legalize = by_element("T_one_hot", infer_one_hot, one_hot_element)},
       {.name = "relax.dyn.one_hot",
        .doc = "one_hot of a depth that may be symbolic and values that are tensors",
        .inputs = {{"indices", "integers; negative ones count from depth"},
@@ -441,14 +431,14 @@ std::vector<OpRow> index_ops() {
        .pattern = injective,
        .infer = infer_one_hot,
        .infer_partial = [](const OpCall& op) { return infer_unranked(tensor_dtype(op.arg(1).type())); },
-       .legalize = lower_one_hot},
+       .legalize = by_element("T_one_hot", infer_one_hot, one_hot_element)},
       {.name = "relax.reverse_sequence",
        .doc = "the first length elements of the time axis reversed, for each batch element",
        .inputs = {data, {"lengths", "an integer per batch element"}},
        .attrs = op_attrs<ReverseSequenceAttrs>(),
        .pattern = injective,
        .infer = infer_reverse_sequence,
-       .legalize = lower_reverse_sequence},
+       .legalize = by_element("T_reverse_sequence", infer_like_first, reverse_sequence_element)},
       {.name = "relax.index_tensor",
        .doc = "elements at the broadcast positions that the index tensors give",
        .inputs = {data, {"indices", "tuple of integer tensors"}},

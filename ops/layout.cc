@@ -10,12 +10,6 @@ namespace relaxc {
 
 namespace {
 
-// Makes the program of a call that only moves elements: out[i] = x[source(i)].
-PrimFuncRef moved(const OpCall& op, const char* name, const Type& result,
-                  const std::function<std::vector<Expr>(Axes)>& source) {
-  return compute_program(op, name, result, [&](Inputs x, Axes i) { return load(x[0], source(i)); });
-}
-
 std::vector<int64_t> permutation(const OpCall& op) {
   int64_t rank = op.rank(0);
   AxesAttrs attrs = op.attrs<AxesAttrs>();
@@ -25,13 +19,11 @@ std::vector<int64_t> permutation(const OpCall& op) {
   return attrs.permutation(static_cast<size_t>(rank));
 }
 Type infer_permute_dims(const OpCall& op) { return tensor_type(items_at(op.shape(0), permutation(op)), op.dtype(0)); }
-PrimFuncRef lower_permute_dims(const OpCall& op) {
+Expr permute_dims_element(const OpCall& op, Inputs x, Axes i) {
   std::vector<int64_t> axes = permutation(op);
-  return moved(op, "T_transpose", infer_permute_dims(op), [&](Axes i) {
-    std::vector<Expr> source = i;
-    for (size_t d = 0; d < i.size(); ++d) source[axes[d]] = i[d];
-    return source;
-  });
+  std::vector<Expr> source = i;
+  for (size_t d = 0; d < i.size(); ++d) source[axes[d]] = i[d];
+  return load(x[0], source);
 }
 
 // One dim may be -1. It gets the elements that the others leave.
@@ -52,9 +44,7 @@ Type infer_reshape(const OpCall& op) {
   return tensor_type(shape, op.dtype(0));
 }
 Type infer_flatten(const OpCall& op) { return tensor_type({simplify(product(op.shape(0)))}, op.dtype(0)); }
-PrimFuncRef lower_flatten(const OpCall& op) {
-  return moved(op, "T_flatten", infer_flatten(op), [&](Axes i) { return unflatten_index(i[0], op.shape(0)); });
-}
+Expr flatten_element(const OpCall& op, Inputs x, Axes i) { return load(x[0], unflatten_index(i[0], op.shape(0))); }
 
 // These convert between the items of a tensor's axes and those of a tensor that also has the axes `added`. The items of
 // added axes are dropped, or are `item`.
@@ -79,9 +69,7 @@ Type infer_squeeze(const OpCall& op) {
     op.require_equal(op.shape(0)[axis], int_imm(1), fmt::format("size of the squeezed axis {}", axis));
   return tensor_type(without_axes(op.shape(0), squeezed_axes(op)), op.dtype(0));
 }
-PrimFuncRef lower_squeeze(const OpCall& op) {
-  return moved(op, "T_squeeze", infer_squeeze(op), [&](Axes i) { return with_axes(i, squeezed_axes(op), 0); });
-}
+Expr squeeze_element(const OpCall& op, Inputs x, Axes i) { return load(x[0], with_axes(i, squeezed_axes(op), 0)); }
 
 // Returns the axes as positions in the result.
 std::vector<int64_t> expanded_axes(const OpCall& op) {
@@ -92,9 +80,7 @@ std::vector<int64_t> expanded_axes(const OpCall& op) {
 Type infer_expand_dims(const OpCall& op) {
   return tensor_type(with_axes(op.shape(0), expanded_axes(op), 1), op.dtype(0));
 }
-PrimFuncRef lower_expand_dims(const OpCall& op) {
-  return moved(op, "T_expand_dims", infer_expand_dims(op), [&](Axes i) { return without_axes(i, expanded_axes(op)); });
-}
+Expr expand_dims_element(const OpCall& op, Inputs x, Axes i) { return load(x[0], without_axes(i, expanded_axes(op))); }
 
 int64_t concat_axis(const OpCall& op, size_t rank) {
   std::optional<int64_t> axis = op.attrs<ConcatAttrs>().axis;
@@ -216,18 +202,16 @@ Type infer_broadcast_to(const OpCall& op) {
   }
   return tensor_type(to, op.dtype(0));
 }
-PrimFuncRef lower_broadcast_to(const OpCall& op) {
+Expr broadcast_to_element(const OpCall& op, Inputs x, Axes i) {
   const std::vector<Expr>&from = op.shape(0), &to = op.shape(1);
   Analyzer analyzer;
-  return moved(op, "T_broadcast_to", tensor_type(to, op.dtype(0)), [&](Axes i) {
-    std::vector<Expr> source(i.end() - op.rank(0), i.end());
-    for (size_t d = 0; d < from.size(); ++d) {
-      bool stays = as_int(from[d]) || analyzer.can_prove_equal(from[d], to[to.size() - from.size() + d]);
-      if (!stays) source[d] = select(equal(from[d], int_imm(1)), int_imm(0), source[d]);
-      if (is_int(from[d], 1)) source[d] = int_imm(0);
-    }
-    return source;
-  });
+  std::vector<Expr> source(i.end() - op.rank(0), i.end());
+  for (size_t d = 0; d < from.size(); ++d) {
+    bool stays = as_int(from[d]) || analyzer.can_prove_equal(from[d], to[to.size() - from.size() + d]);
+    if (!stays) source[d] = select(equal(from[d], int_imm(1)), int_imm(0), source[d]);
+    if (is_int(from[d], 1)) source[d] = int_imm(0);
+  }
+  return load(x[0], source);
 }
 
 // tile has the counts as an attribute, dyn.tile as a shape. The shorter one of shape and counts is extended by leading
@@ -247,15 +231,13 @@ Type infer_tile(const OpCall& op) {
   }
   return tensor_type(std::move(result), op.dtype(0));
 }
-PrimFuncRef lower_tile(const OpCall& op) {
+Expr tile_element(const OpCall& op, Inputs x, Axes i) {
   std::vector<Expr> repeats = tile_repeats(op);
   size_t added = repeats.size() - op.shape(0).size();
-  return moved(op, "T_tile", infer_tile(op), [&](Axes i) {
-    std::vector<Expr> source;
-    for (size_t d = added; d < i.size(); ++d)
-      source.push_back(is_int(repeats[d], 1) ? i[d] : floor_mod(i[d], op.shape(0)[d - added]));
-    return source;
-  });
+  std::vector<Expr> source;
+  for (size_t d = added; d < i.size(); ++d)
+    source.push_back(is_int(repeats[d], 1) ? i[d] : floor_mod(i[d], op.shape(0)[d - added]));
+  return load(x[0], source);
 }
 
 Type infer_repeat(const OpCall& op) {
@@ -268,23 +250,20 @@ Type infer_repeat(const OpCall& op) {
   shape[axis] = size_product(op, shape[axis], int_imm(attrs.repeats));
   return tensor_type(std::move(shape), op.dtype(0));
 }
-PrimFuncRef lower_repeat(const OpCall& op) {
+Expr repeat_element(const OpCall& op, Inputs x, Axes i) {
   RepeatAttrs attrs = op.attrs<RepeatAttrs>();
   int64_t axis = attrs.axis ? normalize_axis(op, *attrs.axis, op.rank(0)) : 0;
-  return moved(op, "T_repeat", infer_repeat(op), [&](Axes i) {
-    if (!attrs.axis) return unflatten_index(floor_div(i[0], attrs.repeats), op.shape(0));
-    return with_item(i, axis, floor_div(i[axis], attrs.repeats));
-  });
+  if (!attrs.axis) return load(x[0], unflatten_index(floor_div(i[0], attrs.repeats), op.shape(0)));
+  return load(x[0], with_item(i, axis, floor_div(i[axis], attrs.repeats)));
 }
 
 Type infer_flip(const OpCall& op) {
   normalize_axis(op, op.attrs<AxisAttrs>().axis, op.rank(0));
   return infer_like_first(op);
 }
-PrimFuncRef lower_flip(const OpCall& op) {
+Expr flip_element(const OpCall& op, Inputs x, Axes i) {
   int64_t axis = normalize_axis(op, op.attrs<AxisAttrs>().axis, op.rank(0));
-  return moved(op, "T_flip", infer_like_first(op),
-               [&](Axes i) { return with_item(i, axis, op.shape(0)[axis] - 1 - i[axis]); });
+  return load(x[0], with_item(i, axis, op.shape(0)[axis] - 1 - i[axis]));
 }
 
 // The result has the dims of argument 1, which is a shape, and the dtype of the first argument.
@@ -306,7 +285,7 @@ std::vector<OpRow> layout_ops() {
        .attrs = op_attrs<AxesAttrs>(),
        .pattern = injective,
        .infer = infer_permute_dims,
-       .legalize = lower_permute_dims},
+       .legalize = by_element("T_transpose", infer_permute_dims, permute_dims_element)},
       {.name = "relax.reshape",
        .doc = "the elements in row-major order under another shape of the same size",
        .inputs = {{"x", "the tensor"},
@@ -320,21 +299,21 @@ std::vector<OpRow> layout_ops() {
        .inputs = x,
        .pattern = injective,
        .infer = infer_flatten,
-       .legalize = lower_flatten},
+       .legalize = by_element("T_flatten", infer_flatten, flatten_element)},
       {.name = "relax.squeeze",
        .doc = "the tensor without the given axes of size 1; without all of them by default",
        .inputs = x,
        .attrs = op_attrs<AxisListAttrs>(),
        .pattern = injective,
        .infer = infer_squeeze,
-       .legalize = lower_squeeze},
+       .legalize = by_element("T_squeeze", infer_squeeze, squeeze_element)},
       {.name = "relax.expand_dims",
        .doc = "the tensor with axes of size 1 at these positions of the result",
        .inputs = x,
        .attrs = op_attrs<AxisListAttrs>(),
        .pattern = injective,
        .infer = infer_expand_dims,
-       .legalize = lower_expand_dims},
+       .legalize = by_element("T_expand_dims", infer_expand_dims, expand_dims_element)},
       {.name = "relax.concat",
        .doc = "tensors joined along an axis",
        .inputs = {{"tensors", "tuple of tensors"}},
@@ -374,34 +353,34 @@ std::vector<OpRow> layout_ops() {
        .pattern = OpPattern::kBroadcast,
        .infer = infer_broadcast_to,
        .infer_partial = infer_partial_to_shape,
-       .legalize = lower_broadcast_to},
+       .legalize = by_element("T_broadcast_to", infer_broadcast_to, broadcast_to_element)},
       {.name = "relax.tile",
        .doc = "the whole tensor repeated along each axis",
        .inputs = {{"data", "the tensor"}},
        .attrs = op_attrs<TileAttrs>(),
        .pattern = injective,
        .infer = infer_tile,
-       .legalize = lower_tile},
+       .legalize = by_element("T_tile", infer_tile, tile_element)},
       {.name = "relax.dyn.tile",
        .doc = "tile by counts that may be symbolic",
        .inputs = {{"data", "the tensor"}, {"repeats", "shape: a count per axis"}},
        .pattern = injective,
        .infer = infer_tile,
-       .legalize = lower_tile},
+       .legalize = by_element("T_tile", infer_tile, tile_element)},
       {.name = "relax.repeat",
        .doc = "each element repeated along an axis",
        .inputs = data,
        .attrs = op_attrs<RepeatAttrs>(),
        .pattern = injective,
        .infer = infer_repeat,
-       .legalize = lower_repeat},
+       .legalize = by_element("T_repeat", infer_repeat, repeat_element)},
       {.name = "relax.flip",
        .doc = "an axis reversed",
        .inputs = data,
        .attrs = op_attrs<AxisAttrs>(),
        .pattern = injective,
        .infer = infer_flip,
-       .legalize = lower_flip},
+       .legalize = by_element("T_flip", infer_like_first, flip_element)},
   };
 }
 

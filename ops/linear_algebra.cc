@@ -108,10 +108,7 @@ Type infer_outer(const OpCall& op) {
   require_same_dtype(op, 0, 1);
   return tensor_type({op.shape(0)[0], op.shape(1)[0]}, op.dtype(0));
 }
-PrimFuncRef lower_outer(const OpCall& op) {
-  return compute_program(op, "T_outer", infer_outer(op),
-                         [](Inputs x, Axes i) { return load(x[0], {i[0]}) * load(x[1], {i[1]}); });
-}
+Expr outer_element(const OpCall&, Inputs x, Axes i) { return load(x[0], {i[0]}) * load(x[1], {i[1]}); }
 // The result is data . weight^T + bias.
 Type infer_linear(const OpCall& op) {
   if (op.rank(0) < 1) op.fail("data is a scalar, expected at least rank 1");
@@ -145,7 +142,7 @@ std::vector<OpRow> linear_algebra_ops() {
            .inputs = {{"x1", "vector"}, {"x2", "vector"}},
            .pattern = OpPattern::kBroadcast,
            .infer = infer_outer,
-           .legalize = lower_outer},
+           .legalize = by_element("T_outer", infer_outer, outer_element)},
           {.name = "relax.linear",
            .doc = "data . weight^T + bias",
            .inputs = {{"data", "tensor [..., k]"},

@@ -208,13 +208,13 @@ PrimFuncRef lower_max_pool_with_indices(const OpCall& op) {
   Buffer x = b.inputs_of(op)[0];
   Buffer best = b.buffer("pool_max", dtype, pool.result), index = b.buffer("pool_index", kInt64, pool.result);
   b.block("pool_max_with_indices", pool.result, int_imms(pool.size), [&](Axes i, Axes r) {
-    std::vector<Expr> where, indices = {i[0], i[1]}, dims(pool.in.begin() + 2, pool.in.end());
+    std::vector<Expr> where, dims(pool.in.begin() + 2, pool.in.end());
     Expr inside = bool_imm(true);
     for (size_t d = 0; d < pool.spatial; ++d) {
       where.push_back(pool.position(d, i[d + 2], r[d]) - pool.padding.before[d]);
       if (!pool.is_inside()) inside = inside && where[d] >= int_imm(0) && where[d] < dims[d];
     }
-    indices.insert(indices.end(), where.begin(), where.end());
+    std::vector<Expr> indices = followed_by({i[0], i[1]}, where);
     if (is_column_major) {
       std::reverse(where.begin(), where.end());
       std::reverse(dims.begin(), dims.end());

@@ -89,15 +89,13 @@ Type infer_strided_slice(const OpCall& op) {
     shape[slice.axis] = extent_of_slice(analyzer, slice.begin, slice.end, slice.stride);
   return tensor_type(std::move(shape), op.dtype(0));
 }
-PrimFuncRef lower_strided_slice(const OpCall& op) {
+Expr strided_slice_element(const OpCall& op, Inputs x, Axes i) {
   Analyzer analyzer;
   analyzer.assume_dims(op.arg(0).type());
   std::vector<AxisSlice> slices = plan_slice(op, analyzer);
-  return compute_program(op, "T_strided_slice", infer_strided_slice(op), [&](Inputs x, Axes i) {
-    std::vector<Expr> source = i;
-    for (const AxisSlice& slice : slices) source[slice.axis] = slice.begin + i[slice.axis] * slice.stride;
-    return load(x[0], source);
-  });
+  std::vector<Expr> source = i;
+  for (const AxisSlice& slice : slices) source[slice.axis] = slice.begin + i[slice.axis] * slice.stride;
+  return load(x[0], source);
 }
 
 struct SplitPlan {
@@ -192,23 +190,21 @@ Expr padded_source(const std::string& mode, const Expr& position, const Expr& di
   Expr phase = floor_mod(position, period);
   return max(min(phase, dim * 2 - 2 - phase), int_imm(0));
 }
-PrimFuncRef lower_pad(const OpCall& op) {
+Expr pad_element(const OpCall& op, Inputs x, Axes i) {
   const std::vector<Expr>&shape = op.shape(0), width = pad_width(op);
   PadAttrs attrs = op.attrs<PadAttrs>();
   bool is_constant = attrs.pad_mode == "constant";
-  return compute_program(op, "T_pad", infer_pad(op), [&](Inputs x, Axes i) {
-    std::vector<Expr> source;
-    Expr inside = bool_imm(true);
-    for (size_t d = 0; d < shape.size(); ++d) {
-      Expr position = i[d] - width[2 * d];
-      bool padded = !is_int(width[2 * d], 0) || !is_int(width[2 * d + 1], 0);
-      if (padded && is_constant) inside = inside && (int_imm(0) <= position) && (position < shape[d]);
-      source.push_back(padded && !is_constant ? padded_source(attrs.pad_mode, position, shape[d]) : position);
-    }
-    if (!is_constant) inside = has_elements(shape);  // an empty axis has nothing to repeat
-    Expr fill = x.size() > 1 ? load(x[1], {}) : scalar_imm(attrs.pad_value, op.dtype(0));
-    return if_then_else(inside, load(x[0], source), fill);
-  });
+  std::vector<Expr> source;
+  Expr inside = bool_imm(true);
+  for (size_t d = 0; d < shape.size(); ++d) {
+    Expr position = i[d] - width[2 * d];
+    bool padded = !is_int(width[2 * d], 0) || !is_int(width[2 * d + 1], 0);
+    if (padded && is_constant) inside = inside && (int_imm(0) <= position) && (position < shape[d]);
+    source.push_back(padded && !is_constant ? padded_source(attrs.pad_mode, position, shape[d]) : position);
+  }
+  if (!is_constant) inside = has_elements(shape);  // an empty axis has nothing to repeat
+  Expr fill = x.size() > 1 ? load(x[1], {}) : scalar_imm(attrs.pad_value, op.dtype(0));
+  return if_then_else(inside, load(x[0], source), fill);
 }
 
 }  // namespace
@@ -231,7 +227,7 @@ std::vector<OpRow> slice_ops() {
        .attrs = op_attrs<SliceAttrs>(),
        .pattern = injective,
        .infer = infer_strided_slice,
-       .legalize = lower_strided_slice},
+       .legalize = by_element("T_strided_slice", infer_strided_slice, strided_slice_element)},
       {.name = "relax.dynamic_strided_slice",
        .doc = "elements begin, begin + stride, ... before end of each axis",
        .inputs = {{"x", "the tensor"},
@@ -252,7 +248,7 @@ std::vector<OpRow> slice_ops() {
        .attrs = pad,
        .pattern = injective,
        .infer = infer_pad,
-       .legalize = lower_pad},
+       .legalize = by_element("T_pad", infer_pad, pad_element)},
       {.name = "relax.dyn.pad",
        .doc = "pad by widths that may be symbolic",
        .inputs = {{"data", "the tensor"},
@@ -261,7 +257,7 @@ std::vector<OpRow> slice_ops() {
        .attrs = pad,
        .pattern = injective,
        .infer = infer_pad,
-       .legalize = lower_pad},
+       .legalize = by_element("T_pad", infer_pad, pad_element)},
   };
 }
 

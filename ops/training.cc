@@ -13,27 +13,22 @@ Type infer_loss(const OpCall& op, size_t first) {
   const std::vector<Expr>&predictions = op.shape(first), &targets = op.shape(first + 1);
   if (predictions.empty()) op.fail("predictions are a scalar, expected at least rank 1");
   if (!op.dtype(first + 1).is_integral()) op.fail("targets of {}, expected integers", to_string(op.dtype(first + 1)));
-  size_t class_axis = predictions.size() == 1 ? 0 : 1;
-  std::vector<Expr> expected = predictions;
-  expected.erase(expected.begin() + static_cast<int64_t>(class_axis));
+  const int64_t class_axis = predictions.size() == 1 ? 0 : 1;
+  std::vector<Expr> expected = without_item(predictions, class_axis);
   if (expected.size() != targets.size()) op.fail("targets have rank {}, expected {}", targets.size(), expected.size());
-  for (size_t d = 0; d < expected.size(); ++d)
-    op.require_equal(expected[d], targets[d], fmt::format("dim {} of predictions and targets", d));
+  require_same_dims(op, expected, targets, "of predictions and targets");
   if (op.size() > first + 2) {
     require_rank(op, first + 2, 1);
     require_same_dtype(op, first, first + 2);
     op.require_equal(op.shape(first + 2)[0], predictions[class_axis], "numbers of weights and classes");
   }
   std::string reduction = op.attrs<LossAttrs>().reduction;
-  if (reduction == "none") return tensor_type(targets, op.dtype(first));
-  if (reduction != "mean" && reduction != "sum") op.fail("reduction '{}', expected none, sum or mean", reduction);
-  return tensor_type({}, op.dtype(first));
+  return tensor_type(reduction == "none" ? targets : std::vector<Expr>(), op.dtype(first));
 }
 Type infer_cross_entropy(const OpCall& op) {
   require_rank(op, 1, op.rank(0));
   require_same_dtype(op, 0, 1);
-  for (size_t d = 0; d < op.shape(0).size(); ++d)
-    op.require_equal(op.shape(0)[d], op.shape(1)[d], fmt::format("dim {} of predictions and labels", d));
+  require_same_dims(op, op.shape(0), op.shape(1), "of predictions and labels");
   return tensor_type({}, op.dtype(0));
 }
 Type infer_dropout(const OpCall& op) {
@@ -53,16 +48,14 @@ Type infer_masked_fill(const OpCall& op) {
   return tensor_type(broadcast_shapes(op, op.shape(0), op.shape(1)), op.dtype(0));
 }
 
-PrimFuncRef lower_identity(const OpCall& op) {
-  return compute_program(op, "T_identity", infer_like_first(op), [](Inputs x, Axes i) { return at(x[0], i); });
-}
+Expr identity_element(const OpCall&, Inputs x, Axes i) { return at(x[0], i); }
 OpRow mark(const char* name, const char* doc) {
   return {.name = name,
           .doc = doc,
           .inputs = {{"input", "the tensor"}},
           .pattern = OpPattern::kElementwise,
           .infer = infer_like_first,
-          .legalize = lower_identity};
+          .legalize = by_element("T_identity", infer_like_first, identity_element)};
 }
 // Makes the row of the gradient of an operator with respect to its argument `of`, which is argument 1 here.
 OpRow gradient(const char* op, const char* of, std::vector<OpInput> inputs, std::vector<OpAttr> attrs,

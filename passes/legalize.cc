@@ -1,10 +1,8 @@
 // Expects: operators with known shapes (symbolic dims included) on written tuples (spread_tuples). Guarantees: the
 // only operators left are those that the VM runs itself (reshape, shape_of, memory, packed calls); each other one is a
 // call_tir.
-#include <algorithm>
-#include <span>
-
 #include "passes/graph.h"
+#include "tir/compute.h"
 #include "tir/schedule/rule.h"
 
 namespace relaxc {
@@ -30,14 +28,8 @@ class Legalizer final : public GraphRewriter {
     }
     row->infer(op);  // fails with the place of operands of which too little is known
     PrimFuncRef program = with_op_name(row->legalize(op), name.substr(name.find('.') + 1));
-    std::vector<Expr> tensors;
-    for (const Expr& arg : node.args) {
-      const Tuple* tuple = arg.as<Tuple>();
-      std::ranges::copy_if(tuple ? std::span<const Expr>(tuple->items) : std::span(&arg, 1),
-                           std::back_inserter(tensors), [](const Expr& item) { return item.type().is<TensorType>(); });
-    }
     const TupleType* several = binding.value.type().as<TupleType>();
-    return make_call_tir(module_, name.substr(name.rfind('.') + 1), program, std::move(tensors),
+    return make_call_tir(module_, name.substr(name.rfind('.') + 1), program, tensors_of(node),
                          several ? several->items : std::vector{binding.value.type()}, span);
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "ir/regions.h"
 #include "ir/visit.h"
@@ -15,20 +16,24 @@ Buffer ComputeBuilder::input(std::string name, DType dtype, std::vector<Expr> sh
   return params_.back();
 }
 
+std::vector<Expr> tensors_of(const Call& call) {
+  std::vector<Expr> result;
+  for (const Expr& arg : call.args) {
+    const Tuple* tuple = arg.as<Tuple>();
+    std::ranges::copy_if(tuple ? std::span<const Expr>(tuple->items) : std::span(&arg, 1), std::back_inserter(result),
+                         [](const Expr& item) { return item.type().is<TensorType>(); });
+  }
+  return result;
+}
+
 std::vector<Buffer> ComputeBuilder::inputs_of(const OpCall& op) {
   std::vector<Buffer> result;
-  auto add = [&](const Expr& arg) {
+  for (const Expr& arg : tensors_of(op.call)) {
     const std::vector<Expr>* shape = known_shape(arg.type());
     std::optional<DType> dtype = tensor_dtype(arg.type());
     if (!shape || !dtype) op.fail("cannot be lowered: the shape or dtype of an argument is not known");
     const Var* var = arg.as<Var>();
     result.push_back(input(var ? var->name : fmt::format("input{}", params_.size()), *dtype, *shape));
-  };
-  for (const Expr& arg : op.call.args) {
-    const Tuple* tuple = arg.as<Tuple>();
-    for (const Expr& item : tuple ? tuple->items : std::vector<Expr>{arg}) {
-      if (item.type().is<TensorType>()) add(item);
-    }
   }
   return result;
 }

@@ -15,12 +15,14 @@ namespace relaxc {
 
 using Axes = const std::vector<Expr>&;
 
+// Returns the tensors among a call's arguments, in order and with tuples flattened.
+std::vector<Expr> tensors_of(const Call& call);
+
 class ComputeBuilder {
  public:
   // Adds a buffer param. Dims are int64 expressions over any variables.
   Buffer input(std::string name, DType dtype, std::vector<Expr> shape);
-  // Adds params for all tensor arguments of a call, in order and with tuples flattened. The operator's row gives their
-  // names.
+  // Adds params for all tensor arguments of a call (tensors_of), under the names of their variables.
   std::vector<Buffer> inputs_of(const OpCall& op);
   // Adds a scalar param.
   VarRef scalar(std::string name, DType dtype = kInt64);

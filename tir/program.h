@@ -19,10 +19,6 @@ std::string size_text(const Expr& size);
 // Returns dtype, dims and scope for a person: "float32[n, 16] local".
 std::string buffer_text(const BufferType& type);
 
-// Returns a copy of the statement in which the given variables are replaced and every variable that is bound inside is
-// new.
-Stmt instantiate(const Stmt& stmt, const VarMap& axes);
-
 // Returns the program with a new variable for each Let whose variable an earlier Let binds as well. Steps such as
 // inlining and the merging of subexpressions may copy an expression to several places, but a variable must be defined
 // in one place only.

@@ -142,12 +142,12 @@ class Scan {
     out_axes_ = out_reversed_ = Ints(scan_outputs_, 0);
     if (batched_) {
       if (n.has(0)) n.unsupported("sequence lengths");
-      in_reversed_ = list("directions", scanned_);
+      in_reversed_ = n.attr_ints("directions", scanned_, 0);
     } else {
-      in_axes_ = list("scan_input_axes", scanned_);
-      in_reversed_ = list("scan_input_directions", scanned_);
-      out_axes_ = list("scan_output_axes", scan_outputs_);
-      out_reversed_ = list("scan_output_directions", scan_outputs_);
+      in_axes_ = n.attr_ints("scan_input_axes", scanned_, 0);
+      in_reversed_ = n.attr_ints("scan_input_directions", scanned_, 0);
+      out_axes_ = n.attr_ints("scan_output_axes", scan_outputs_, 0);
+      out_reversed_ = n.attr_ints("scan_output_directions", scan_outputs_, 0);
     }
     for (size_t k = 0; k < carried_; ++k) state_.push_back(n.value(first + k));
     for (size_t k = 0; k < scanned_; ++k) sequences_.push_back(n.tensor(first + carried_ + k));
@@ -175,11 +175,6 @@ class Scan {
  private:
   using Ints = std::vector<int64_t>;
 
-  Ints list(const char* name, size_t count) {
-    Ints values = n_.attr_ints(name).value_or(Ints(count, 0));
-    if (values.size() != count) n_.fail("{} has {} numbers, expected {}", name, values.size(), count);
-    return values;
-  }
   int64_t length_of(const std::vector<Expr>& sequences) {
     std::optional<int64_t> length;
     for (size_t k = 0; k < scanned_; ++k) {

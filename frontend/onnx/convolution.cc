@@ -1,7 +1,8 @@
-#include "frontend/onnx/convolution.h"
-
+// Convolutions and pools: windows over the spatial dims of an input.
 #include <algorithm>
 #include <cmath>
+
+#include "frontend/onnx/node.h"
 
 namespace relaxc::onnx_import {
 
@@ -28,11 +29,6 @@ struct Window {
   bool is_same() const { return auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER"; }
   Expr reach(size_t d) const { return simplify((kernel[d] - 1) * dilations[d] + 1); }
 };
-Ints spatial_ints(Node& n, const char* name, size_t count, int64_t otherwise) {
-  Ints values = n.attr_ints(name).value_or(Ints(count, otherwise));
-  if (values.size() != count) n.fail("{} has {} numbers, expected {}", name, values.size(), count);
-  return values;
-}
 // Returns the pads where all are constants and none crops.
 std::optional<Ints> as_pads(const std::vector<Expr>& values) {
   auto pads = as_ints(values);
@@ -49,9 +45,9 @@ Window read_window(Node& n, std::vector<Expr> kernel) {
   w.spatial = spatial_dims(n);
   w.kernel = std::move(kernel);
   if (w.kernel.size() != w.spatial) n.fail("kernel_shape has {} numbers, expected {}", w.kernel.size(), w.spatial);
-  w.strides = spatial_ints(n, "strides", w.spatial, 1);
-  w.dilations = spatial_ints(n, "dilations", w.spatial, 1);
-  Ints pads = spatial_ints(n, "pads", 2 * w.spatial, 0);
+  w.strides = n.attr_ints("strides", w.spatial, 1);
+  w.dilations = n.attr_ints("dilations", w.spatial, 1);
+  Ints pads = n.attr_ints("pads", 2 * w.spatial, 0);
   w.auto_pad = n.attr_string("auto_pad", "NOTSET");
   auto positive = [&](const char* name, const char* verb, const Ints& values) {
     if (std::any_of(values.begin(), values.end(), [](int64_t v) { return v < 1 || v > (int64_t{1} << 31); }))
@@ -214,7 +210,7 @@ Outputs conv_transpose(Node& n) {
   Expr x = n.tensor(0), weight = weight_tensor(n, n.tensor(1));
   Window w = read_window(n, kernel_of(n, weight));
   int64_t groups = read_groups(n);
-  Ints extra = spatial_ints(n, "output_padding", w.spatial, 0);
+  Ints extra = n.attr_ints("output_padding", w.spatial, 0);
   auto output_shape = n.attr_ints("output_shape");
   if (output_shape || w.is_same()) resolve_output_pads(n, w, extra, output_shape);
   // The pads cut the result: negative ones add to it, which output_padding does at the end.

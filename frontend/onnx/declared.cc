@@ -1,5 +1,5 @@
-#include "frontend/onnx/declared.h"
-
+// Compares the types that a model declares with those that the import infers. The inferred types hold.
+#include "frontend/onnx/graph_importer.h"
 #include "ir/type_relation.h"
 #include "support/printable.h"
 

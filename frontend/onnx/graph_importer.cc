@@ -1,7 +1,5 @@
 #include "frontend/onnx/graph_importer.h"
 
-#include "frontend/onnx/declared.h"
-
 #include <algorithm>
 #include <queue>
 #include <unordered_set>

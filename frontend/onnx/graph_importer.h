@@ -124,4 +124,11 @@ bool is_too_large(const Type& type, const ImportLimits& limits);
 std::vector<Expr> dims_of(ModelContext& context, const onnx::TensorShapeProto& shape, const std::string& name,
                           const Span& span);
 
+// Compares a type that the model declares with the inferred one, which holds. Throws when the dtype differs, and warns
+// when the shape differs.
+void check_output(ModelContext& context, const onnx::ValueInfoProto& output, const Type& type, const Span& span);
+
+// Warns about the graph's value_info. The graph's nodes must have been imported.
+void check_values(GraphImporter& importer, const onnx::GraphProto& graph);
+
 }  // namespace relaxc::onnx_import

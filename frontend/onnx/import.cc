@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "frontend/onnx/declared.h"
+#include "frontend/onnx/graph_importer.h"
 
 namespace relaxc {
 

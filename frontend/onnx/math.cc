@@ -71,7 +71,7 @@ Expr is_inf(Node& n) {
 Expr cast(Node& n) { return n.cast(n.tensor(0), n.attr_dtype("to", kFloat32)); }
 Expr cast_like(Node& n) { return n.cast(n.tensor(0), n.dtype(1)); }
 
-Outputs clip(Node& n) {
+Expr clip(Node& n) {
   Expr x = n.tensor(0);
   auto limit = [&](const char* name, size_t input) -> std::optional<Expr> {
     if (n.opset() >= 11) return n.optional_tensor(input);
@@ -83,12 +83,9 @@ Outputs clip(Node& n) {
     if (!constant || constant->data.size() != 1 || !constant->data.dtype().is_float()) return std::nullopt;
     return constant->data.as_double(0);
   };
-  if (auto a = value(low), b = value(high); a && b && n.dtype_of_tensor(*low) == n.dtype(0)) {
-    return {n.of(n.clip(x, *a, *b))};
-  }
+  if (auto a = value(low), b = value(high); a && b && n.dtype_of_tensor(*low) == n.dtype(0)) return n.clip(x, *a, *b);
   if (low) x = n.binary("maximum", x, *low);
-  if (high) x = n.binary("minimum", x, *high);
-  return {n.of(x)};
+  return high ? n.binary("minimum", x, *high) : x;
 }
 
 Expr leaky_relu(Node& n) { return n.op("nn.leakyrelu", {n.tensor(0)}, LeakyReluAttrs{n.attr_float("alpha", 0.01)}); }
@@ -104,9 +101,11 @@ Expr prelu(Node& n, const Expr& x) {
   }
   return n.binary("nn.prelu", x, slope);
 }
-// Returns alpha * (exp(x) - 1), for x below zero.
-Expr exponential_unit(Node& n, const Expr& x, double alpha) {
-  Expr below = n.sub(n.op("exp", {below_zero(n, x)}), n.like(1, x));
+// Returns x above zero, and alpha * (exp(x / divisor) - 1) below.
+Expr exponential_unit(Node& n, const Expr& x, double alpha, double divisor = 1) {
+  Expr negative = below_zero(n, x);
+  if (divisor != 1) negative = n.div(negative, n.like(divisor, x));
+  Expr below = n.sub(n.op("exp", {negative}), n.like(1, x));
   return n.add(relu(n, x), scaled(n, below, alpha));
 }
 Expr elu(Node& n) { return exponential_unit(n, n.tensor(0), n.attr_float("alpha", 1)); }
@@ -116,12 +115,10 @@ Expr selu(Node& n) {
   double gamma = n.attr_float("gamma", old ? 1.0507 : 1.05070102214813232421875);
   return scaled(n, exponential_unit(n, n.tensor(0), alpha), gamma);
 }
-Expr celu(Node& n) {
+Expr celu(Node& n, const Expr& x) {
   double alpha = n.attr_float("alpha", 1);
   if (alpha == 0) n.fail("alpha is 0");
-  Expr x = n.tensor(0);
-  Expr below = n.sub(n.op("exp", {n.div(below_zero(n, x), n.like(alpha, x))}), n.like(1, x));
-  return n.add(relu(n, x), scaled(n, below, alpha));
+  return exponential_unit(n, x, alpha, alpha);
 }
 Expr clip_unit(Node& n, const Expr& x) { return n.clip(x, 0, 1); }
 Expr hard_sigmoid(Node& n, const Expr& x) {

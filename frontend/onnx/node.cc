@@ -193,6 +193,11 @@ std::string Node::attr_string(const char* name, std::string otherwise) {
 std::optional<std::vector<int64_t>> Node::attr_ints(const char* name) {
   return has_attr(name) ? std::optional(required_ints(name)) : std::nullopt;
 }
+std::vector<int64_t> Node::attr_ints(const char* name, size_t count, int64_t otherwise) {
+  std::vector<int64_t> values = attr_ints(name).value_or(std::vector<int64_t>(count, otherwise));
+  if (values.size() != count) fail("{} has {} numbers, expected {}", name, values.size(), count);
+  return values;
+}
 std::vector<double> Node::attr_floats(const char* name) {
   if (!has_attr(name)) return {};
   const AttributeProto& a = required(name, AttributeProto::FLOATS);

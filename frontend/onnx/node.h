@@ -2,18 +2,38 @@
 #pragma once
 #include <onnx/onnx_pb.h>
 
+#include <memory>
+#include <optional>
 #include <string>
-#include <unordered_map>
+#include <vector>
 
-#include "frontend/onnx/value.h"
 #include "ir/arith.h"
+#include "ir/builder.h"
 #include "ops/attributes.h"
 #include "ops/common.h"
+#include "ops/evaluate.h"
 
 namespace relaxc::onnx_import {
 
 class GraphImporter;
 struct ConverterRow;
+
+// The importer's knowledge about an ONNX value: an expression, its contents when they are integers from which shapes
+// are made, or a list of values for sequences.
+struct ValueData;
+using Value = std::shared_ptr<ValueData>;
+
+struct ValueData {
+  std::optional<Expr> tensor = {};  // a leaf; made from the contents when the first operator needs it
+  std::optional<KnownTensor> contents = {};
+  std::optional<VarRef> stand_in = {};  // names the contents in operands until there is a tensor
+  bool is_sequence = false;
+  std::vector<Value> items = {};  // of a sequence
+  bool is_none = false;           // an optional without a value
+  bool poisoned = false;          // its node failed; the failure is reported already
+  const Builder* home = nullptr;  // where `tensor` may be cached
+};
+inline Value make_value(ValueData data) { return std::make_shared<ValueData>(std::move(data)); }
 using Outputs = std::vector<Value>;
 
 class Node {
@@ -75,6 +95,8 @@ class Node {
   double attr_float(const char* name, double otherwise);
   std::string attr_string(const char* name, std::string otherwise);
   std::optional<std::vector<int64_t>> attr_ints(const char* name);
+  // Returns `count` numbers, each of which is `otherwise` when the attribute is absent.
+  std::vector<int64_t> attr_ints(const char* name, size_t count, int64_t otherwise);
   std::vector<double> attr_floats(const char* name);
   std::vector<std::string> attr_strings(const char* name);
   std::optional<Tensor> attr_tensor(const char* name);
@@ -194,6 +216,9 @@ struct ConverterRow {
 };
 // Converts the node to the operator of the same meaning that its row names.
 Expr convert_directly(Node& n);
+
+// Returns the convolution of x by the node's window attributes. x replaces input 0 of the node and has its shape.
+Expr convolve(Node& n, const Expr& x, const Expr& weight);
 
 std::vector<ConverterRow> math_converters();
 std::vector<ConverterRow> tensor_converters();

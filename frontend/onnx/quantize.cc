@@ -1,5 +1,5 @@
 // Quantization: values as scale * (integer - zero point).
-#include "frontend/onnx/convolution.h"
+#include "frontend/onnx/node.h"
 
 namespace relaxc::onnx_import {
 

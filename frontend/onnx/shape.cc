@@ -26,9 +26,7 @@ Outputs shape(Node& n) {
 Outputs size(Node& n) { return {n.of(KnownTensor{kInt64, {}, {product(n.shape(0))}})}; }
 
 Tensor tensor_of(const std::vector<double>& values, std::vector<int64_t> shape) {
-  Tensor tensor = Tensor::empty(std::move(shape), kFloat32);
-  for (size_t i = 0; i < values.size(); ++i) tensor.set_double(static_cast<int64_t>(i), values[i]);
-  return tensor;
+  return Tensor::of<float>(std::move(shape), kFloat32, {values.begin(), values.end()});
 }
 Tensor list_of(const std::vector<double>& values) { return tensor_of(values, {static_cast<int64_t>(values.size())}); }
 Outputs constant_node(Node& n) {

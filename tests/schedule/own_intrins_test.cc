@@ -23,7 +23,7 @@ namespace relaxc::test {
 namespace {
 
 constexpr const char* kFile = RELAXC_SOURCE_DIR "/examples/schedules/own_instruction.py";
-constexpr const char* kModule = R"(
+constexpr const char* kDotModule = R"(
 @R.function
 def main(x: R.Tensor((6, 10), "float32"), w: R.Tensor((10, 16), "float32"), b: R.Tensor((16,), "float32")):
     with R.dataflow():
@@ -43,13 +43,13 @@ Tensor numbers(std::vector<int64_t> shape) {
   return tensor;
 }
 
-struct Compiled {
+struct CompiledDots {
   Tensor result;
   std::string report, assembly;
 };
-Compiled run_with(const std::vector<ScheduleRule>& rules) {
+CompiledDots run_with_dots(const std::vector<ScheduleRule>& rules) {
   Diagnostics diagnostics;
-  IRModule module = parse_module(kModule, "module.py", op_table(), diagnostics);
+  IRModule module = parse_module(kDotModule, "module.py", op_table(), diagnostics);
   diagnostics.throw_if_errors();
   std::string report;
   CompileSettings settings;
@@ -112,7 +112,7 @@ const std::string kByRows = "    for i in range(2):\n        C[i, 0:8] = T.Broad
 const std::string kFill = "    sch.tensorize(ii, 'fill')";
 const std::string kPadded = "    \n    sch.storage_align(sch.get_block('B_o'), 0, 0, 32, 4)";
 
-std::string error_of(const std::string& text) {
+std::string intrin_error_of(const std::string& text) {
   try {
     read_schedule_rules(text, "own.py");
   } catch (const CompileError& error) {
@@ -124,7 +124,7 @@ std::string error_of(const std::string& text) {
 }  // namespace
 
 TEST_CASE("a schedules file brings its own instruction", "[schedule]") {
-  Compiled plain = run_with({}), own = run_with(read_schedule_rules(content(kFile), kFile));
+  CompiledDots plain = run_with_dots({}), own = run_with_dots(read_schedule_rules(content(kFile), kFile));
   INFO(own.report);
   CHECK(own.report.find("with_fma") != std::string::npos);
   CHECK(own.report.find("was not applied") == std::string::npos);
@@ -134,7 +134,7 @@ TEST_CASE("a schedules file brings its own instruction", "[schedule]") {
 
 TEST_CASE("a schedules file brings its own instruction, from the command line", "[schedule]") {
   std::string module = std::string(RELAXC_BINARY_DIR) + "/own_instruction_module.py";
-  std::ofstream(module) << kModule;
+  std::ofstream(module) << kDotModule;
   Outcome outcome = run_program({RELAXC_TOOL, "compile", module, "--schedules", kFile, "--emit=tir"}, 60);
   INFO(outcome.err);
   CHECK(outcome.exit_code == 0);
@@ -299,20 +299,20 @@ TEST_CASE("a text of steps has no S.use", "[schedule]") {
 }
 
 TEST_CASE("declarations of intrinsics that do not fit are errors at their place", "[schedule]") {
-  CHECK(error_of("S.intrin(\"x\", nothing, nobody)\n").find("own.py:1:1") != std::string::npos);
+  CHECK(intrin_error_of("S.intrin(\"x\", nothing, nobody)\n").find("own.py:1:1") != std::string::npos);
   std::string programs = content(kFile).substr(0, content(kFile).find("S.intrin"));
-  CHECK(error_of(programs + "S.intrin(fma_4x2_meaning, fma_4x2_call)\n").find("expected S.intrin") !=
+  CHECK(intrin_error_of(programs + "S.intrin(fma_4x2_meaning, fma_4x2_call)\n").find("expected S.intrin") !=
         std::string::npos);
   std::string twice = "S.intrin(\"x\", fma_4x2_meaning, fma_4x2_call)\n";
-  CHECK(error_of(programs + twice + twice).find("'x' is declared above") != std::string::npos);
+  CHECK(intrin_error_of(programs + twice + twice).find("'x' is declared above") != std::string::npos);
   std::string built_in = "S.intrin(\"fma_8_f32_avx2\", fma_4x2_meaning, fma_4x2_call)\n";
-  CHECK(error_of(programs + built_in).find("'fma_8_f32_avx2' is built in") != std::string::npos);
-  CHECK(error_of(programs + "S.intrin(\"x\", fma_4x2_meaning, missing)\n").find("expected S.intrin") !=
+  CHECK(intrin_error_of(programs + built_in).find("'fma_8_f32_avx2' is built in") != std::string::npos);
+  CHECK(intrin_error_of(programs + "S.intrin(\"x\", fma_4x2_meaning, missing)\n").find("expected S.intrin") !=
         std::string::npos);
   // Errors inside of the programs stand at their lines.
   std::string broken =
       "\n\n@T.prim_func\ndef f(A: T.Buffer((2,), \"float32\")):\n    A[0] = undefined\n\nS.intrin(\"x\", f, f)\n";
-  CHECK(error_of(broken).find("own.py:5:") != std::string::npos);
+  CHECK(intrin_error_of(broken).find("own.py:5:") != std::string::npos);
 }
 
 }  // namespace relaxc::test

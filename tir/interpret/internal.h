@@ -106,15 +106,6 @@ StepPtr counted(const Span& span, F execute) {
   });
 }
 
-// Returns the value wrapped into the integer dtype, in the representation of Word.
-inline int64_t wrap_int(int64_t value, DType dtype) {
-  if (dtype.is_bool()) return value != 0;
-  if (dtype.bits >= 64) return value;
-  int shift = 64 - dtype.bits;
-  uint64_t shifted = static_cast<uint64_t>(value) << shift;
-  return dtype.is_uint() ? static_cast<int64_t>(shifted >> shift) : static_cast<int64_t>(shifted) >> shift;
-}
-
 // These read and write one element in memory, a lane of the dtype.
 Word read_element(const char* at, DType dtype);
 void write_element(char* at, DType dtype, Word value);

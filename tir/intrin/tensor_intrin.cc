@@ -65,7 +65,7 @@ std::string describe_intrins(const TensorIntrins& intrins) {
     for (const Buffer& buffer : buffer_params(intrin.description))
       buffers.push_back(fmt::format("{} {}", buffer->name, buffer_text(buffer_type(buffer))));
     walk(intrin.description->body, [&](const Block& block) {
-      if (block.name == kRootBlock) return true;
+      if (is_root(block)) return true;
       for (const IterVar& axis : block.iter_vars)
         axes.push_back(fmt::format("{} < {}", axis.var->name, size_text(axis.domain.extent)));
       statement = print_stmt(block.body);

@@ -7,10 +7,9 @@
 
 namespace relaxc {
 
-// Strides are `offset` modulo `factor`, so that rows start at different banks or cache lines. Windows that ask to begin
-// at multiples of some elements or bytes keep the strides of the whole buffer, so that they still do when memory
-// shrinks.
-// Gives buffers the strides that blocks ask for with buffer_dim_align (see the primitive storage_align).
+// Gives buffers the strides that blocks ask for with buffer_dim_align (see the primitive storage_align). These are
+// `offset` modulo `factor`, so that rows start at different banks or cache lines. A window that must begin at a
+// multiple of some elements or bytes keeps the strides of the whole buffer, so that it still does when memory shrinks.
 PrimFuncRef align_storage(const PrimFuncRef& function) {
   struct Request {
     Buffer buffer;

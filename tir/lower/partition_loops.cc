@@ -25,7 +25,6 @@ constexpr int64_t kMostExactTails = 32;
 // proofs split case by case.
 constexpr int kMostSymbolicCuts = 4, kMostSymbolicEnds = 2;
 
-// lower.h describes these annotations of loops.
 using annotations::kExactTails, annotations::kKeepWhole;
 Attrs without_cut_annotations(const For& loop) {
   return loop.annotations.without(kExactTails.name).without(kKeepWhole.name);

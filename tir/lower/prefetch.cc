@@ -1,4 +1,4 @@
-// This step inserts loads into the cache ahead of use, as annotations of loops ask (lower.h). They are spread, cache
+// This step inserts loads into the cache ahead of use, as annotations of loops ask. They are spread, cache
 // line by cache line, over the iterations of the loops inside. A burst of prefetches before the next iteration would
 // gain half as much, as the line fill buffers are few.
 #include <algorithm>

@@ -224,9 +224,8 @@ std::optional<std::string> refuse_contraction(const PrimFuncRef& program, const 
 
 std::optional<VarRef> find_specialized_rows(const PrimFuncRef& program, const Target& target, Decisions& decisions) {
   auto tile = choose_tile_of(program, target, decisions);
-  auto rows = tile ? symbolic_rows(*find_stage(program, "matmul"), *tile) : std::nullopt;
-  if (rows) choose_specialized_rows(*tile, target, decisions);
-  return rows;
+  if (!tile) return std::nullopt;
+  return choose_specialized_rows(*find_stage(program, "matmul"), *tile, target, decisions);
 }
 
 }  // namespace

@@ -226,12 +226,11 @@ std::optional<ContractionTile> choose_contraction(const Stage& product, const Ta
   return tile;
 }
 
-std::optional<VarRef> symbolic_rows(const Stage& product, const ContractionTile& tile) {
+std::optional<VarRef> choose_specialized_rows(const Stage& product, const ContractionTile& tile, const Target& target,
+                                              Decisions& decisions) {
   if (!tile.has_rows || tile.group > 1) return std::nullopt;
-  return try_cast<Var>(product.block->iter_vars[tile.row_axis].domain.extent);
-}
-
-void choose_specialized_rows(const ContractionTile& tile, const Target& target, Decisions& decisions) {
+  auto rows = try_cast<Var>(product.block->iter_vars[tile.row_axis].domain.extent);
+  if (!rows) return std::nullopt;
   // Few rows have separate code where a second tile of the general form would read each panel again for less than its
   // own number of rows. Each costs 8 ms of compile time. The formula counts from a whole tile, which a bias leaves no
   // room for.
@@ -240,6 +239,7 @@ void choose_specialized_rows(const ContractionTile& tile, const Target& target, 
   for (int64_t few : numbers_between(whole + 1, std::min<int64_t>(whole + 2, most_rows(tile.vectors, target))))
     formula.push_back(few);
   decisions.list("specialize", numbers_between(1, most_rows(1, target)), formula);
+  return *rows;
 }
 
 std::vector<DecisionRow> contraction_decisions() {

@@ -88,7 +88,7 @@ void schedule_products(Schedule& sch, const BlockRV& products, const LoopRV& gro
   Loops loops = innermost_loops(sch, products, 5);  // 6, 6, patches, filters, channels
   auto patches = extent_of(sch, loops[2]);
   int64_t fit = rows_in_registers(vectors, cost_model::kElementRegisters, target);
-  int64_t even = patches ? ceil_div(*patches, ceil_div(*patches, fit)) : fit;
+  int64_t even = patches.value_or(0) > 0 ? ceil_div(*patches, ceil_div(*patches, fit)) : fit;
   int64_t rows = decisions.number("patches", numbers_between(1, fit), even);
   Loops tiles = sch.apply(Split{loops[2], {std::nullopt, rows}});
   Loops panels = sch.apply(Split{loops[3], {std::nullopt, vectors, lanes}});
@@ -204,7 +204,7 @@ void schedule_winograd(Schedule& sch, const Target& target, Decisions& decisions
   }
   Groups groups = choose_groups(images, rows_of_image, across, bounds);
   if (rows_of_image && across) {
-    int64_t rows = images.value_or(1) * *rows_of_image;
+    int64_t rows = std::max<int64_t>(1, images.value_or(1) * *rows_of_image);
     groups.rows = decisions.number("group_rows", divisors_between(1, rows, rows), groups.rows);
   }
   groups.parallel = decisions.word("shared", {"groups", "inside"}, groups.parallel ? "groups" : "inside") == "groups";
