@@ -18,7 +18,6 @@
 #include "codegen/llvm_init.h"
 #include "ir/visit.h"
 #include "support/diagnostic.h"
-#include "support/located.h"
 #include "support/parallel.h"
 
 namespace relaxc::codegen {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ir/arith_simplifier.h"
+#include "ir/op_names.h"
 #include "support/checked_math.h"
 
 namespace relaxc {
@@ -90,6 +91,7 @@ Poly Simplifier::poly(const Expr& e) const {
 }
 
 Poly Simplifier::extreme(BinaryOp op, const Poly& a, const Poly& b, DType dtype) const {
+  if (a.overflowed() || b.overflowed()) return a.plus(b);  // which overflowed, too
   bool want_min = op == BinaryOp::kMin;
   // The difference is not computed, as it may overflow.
   if (auto x = a.as_constant(), y = b.as_constant(); x && y) return (*x <= *y) == want_min ? a : b;
@@ -124,7 +126,7 @@ Expr Simplifier::other(const Expr& e) const {
     return reuse(e, select(condition, a, b));
   }
   if (const Cast* node = e.as<Cast>()) return reuse(e, cast_to(expr(node->value), dtype_of(e)));
-  if (const Call* node = as_call(e, "tir.if_then_else")) return conditional(e, *node);
+  if (const Call* node = as_call(e, ops::kIfThenElse)) return conditional(e, *node);
   if (const Let* node = e.as<Let>()) {
     Expr value = expr(node->value);
     if (value.is<IntImm>() || value.is<Var>()) return expr(substitute(node->body, {{node->var.get(), value}}));
@@ -158,8 +160,9 @@ Expr Simplifier::comparison(const Expr& e, const Binary& node) const {
   DType dtype = dtype_of(node.a);
   bool data = holds_data(a) || holds_data(b);
   Poly difference = recombine(a.plus(b, -1));
-  if (a.overflowed() || b.overflowed() || difference.overflowed() || data)
-    return reuse(e, fold(node.op, expr(node.a), expr(node.b)));
+  // The smallest int64 has no opposite, which the form below may need.
+  bool has_least = std::ranges::find(difference.terms(), INT64_MIN, &Term::factor) != difference.terms().end();
+  if (difference.overflowed() || has_least || data) return reuse(e, fold(node.op, expr(node.a), expr(node.b)));
   if (auto known = decide(node.op, a, b)) return bool_imm(*known);
   // left < right with positive terms on the left, negative ones and the constant on the right, divided by their gcd.
   BinaryOp op = node.op;
@@ -203,10 +206,14 @@ void Analyzer::bind(const VarRef& var, Interval bounds) {
 }
 
 void Analyzer::bind(const VarRef& var, const Expr& min, const Expr& extent) {
-  Expr low = simplify(min), high = simplify(min + extent - 1);
-  Interval bounds_low = bounds(low), bounds_high = bounds(high);
-  bind(var, Interval{bounds_low.min, bounds_high.max});
-  if (!as_int(low) || !as_int(high)) ranges_.insert_or_assign(var.get(), std::pair(low, high));
+  if (!is_index(min)) return bind(var, Interval{});
+  Simplifier simplifier(*this);
+  // The end is computed as a sum, which tells when it overflows.
+  Poly first = simplifier.poly(min), last = simplifier.last(first, extent);
+  bind(var, Interval{simplifier.bounds(first).min, simplifier.bounds(last).max});
+  if (first.overflowed() || last.overflowed() || (first.as_constant() && last.as_constant())) return;
+  DType dtype = dtype_of(min);
+  ranges_.insert_or_assign(var.get(), std::pair(first.to_expr(dtype), last.to_expr(dtype)));
 }
 
 void Analyzer::bind(const VarRef& var, const Expr& value) {
@@ -242,10 +249,12 @@ void Analyzer::assume(const Expr& condition) {
     if (difference.overflowed() || holds_data(difference)) return;
     // A bound of one variable sharpens its interval; any other fact is kept unchanged.
     int64_t constant = difference.constant_part();
-    Poly sum = difference.plus(Poly::constant(-constant));
+    Poly sum = difference.plus(Poly::constant(constant), -1);
     const Term* term = sum.as_term();
     auto var = term && term->atoms.size() == 1 ? try_cast<Var>(term->atoms[0]) : std::nullopt;
-    if (!var || std::abs(term->factor) != 1) return non_negative_.push_back(difference.to_expr(dtype_of(node->a)));
+    bool is_unit = term && (term->factor == 1 || term->factor == -1);
+    if (!var || !is_unit || constant == INT64_MIN)
+      return non_negative_.push_back(difference.to_expr(dtype_of(node->a)));
     Interval interval = simplifier.bounds(Poly::atom(*var));
     if (term->factor == 1) interval.min = std::max(interval.min, -constant);
     if (term->factor == -1) interval.max = std::min(interval.max, constant);

@@ -33,7 +33,7 @@ Poly rewrite_terms(Poly sum, Rule rule) {
     again = false;
     for (const Term& term : sum.terms()) {
       std::optional<Poly> rewritten = rule(sum, term);
-      if (!rewritten) continue;
+      if (!rewritten || rewritten->overflowed()) continue;
       sum = std::move(*rewritten);
       again = true;
       break;
@@ -61,12 +61,12 @@ Simplifier::Division Simplifier::division(const Poly& a, const Poly& b, DType dt
   Poly quotient, rest;
   for (const Term& term : a.terms()) {
     std::optional<Monomial> atoms = divide(term.atoms, by->atoms);
-    int64_t factor = by->factor;
-    if (atoms && term.factor % factor == 0) {
-      quotient.add(*atoms, term.factor / factor);
+    auto factor = exact_div(term.factor, by->factor);
+    if (atoms && factor) {
+      quotient.add(*atoms, *factor);
     } else if (atoms && divisor && term.atoms.empty()) {  // the constant: keep its residue, in [0, D)
-      quotient.add({}, floor_div(term.factor, factor));
-      rest.add({}, floor_mod(term.factor, factor));
+      quotient.add({}, floor_div(term.factor, *divisor));
+      rest.add({}, floor_mod(term.factor, *divisor));
     } else {
       rest.add(term.atoms, term.factor);
     }
@@ -86,7 +86,7 @@ Simplifier::Division Simplifier::whole_sum(const Poly& a, const Poly& b, DType d
   auto degree = [](const Term& x, const Term& y) { return x.atoms.size() < y.atoms.size(); };
   const Term& lead = *std::max_element(b.terms().begin(), b.terms().end(), degree);
   Poly quotient, rest = a;
-  for (int step = 0; step < kMostDivisionSteps && !rest.terms().empty(); ++step) {
+  for (int step = 0; step < kMostDivisionSteps && !rest.terms().empty() && !rest.overflowed(); ++step) {
     const Term& term = *std::max_element(rest.terms().begin(), rest.terms().end(), degree);
     std::optional<Monomial> atoms = divide(term.atoms, lead.atoms);
     auto factor = exact_div(term.factor, lead.factor);
@@ -95,7 +95,7 @@ Simplifier::Division Simplifier::whole_sum(const Poly& a, const Poly& b, DType d
     quotient = quotient.plus(part);
     rest = rest.plus(b.times(part), -1);
   }
-  if (rest.terms().empty()) return {quotient, Poly()};
+  if (rest.terms().empty() && !rest.overflowed()) return {quotient, Poly()};
   if (is_remainder(rest, b)) return {quotient, rest};
   if (is_remainder(a, b)) return {Poly(), a};
   return opaque(a, b, dtype);
@@ -138,7 +138,13 @@ Simplifier::Division Simplifier::remainder_division(const Poly& rest, const Poly
   if (divisor) found = by_common_factor(rest, *divisor, dtype);
   if (divisor && !found) found = by_digits(rest, *divisor, dtype);
   if (divisor && !found) found = nested_division(rest, *divisor, dtype);
-  return found ? *found : opaque(rest, b, dtype);
+  if (found && !found->quotient.overflowed() && !found->remainder.overflowed()) return *found;
+  // A residue of more than half of the dtype's range would overflow when the other terms are added: (n - 1) // D does
+  // not become (n + (D - 1)) // D - 1.
+  bool is_far = divisor && rest.constant_part() > (dtype == kInt32 ? INT32_MAX : INT64_MAX) / 2;
+  if (!is_far) return opaque(rest, b, dtype);
+  Division lower = opaque(rest.plus(Poly::constant(-*divisor)), b, dtype);
+  return {lower.quotient.plus(Poly::constant(1)), lower.remainder};
 }
 
 // When everything but the constant is divisible by a factor of the divisor, the constant's residue does not carry.
@@ -174,6 +180,7 @@ std::optional<Simplifier::Division> Simplifier::nested_division(const Poly& rest
 }
 
 Simplifier::Division Simplifier::opaque(const Poly& a, const Poly& b, DType dtype) {
+  if (a.overflowed() || b.overflowed()) return {a.plus(b), a.plus(b)};  // which overflowed, too
   Expr x = a.to_expr(dtype), y = b.to_expr(dtype);
   return {Poly::atom(binary(BinaryOp::kFloorDiv, x, y)), Poly::atom(binary(BinaryOp::kFloorMod, x, y))};
 }
@@ -206,10 +213,11 @@ std::optional<Poly> Simplifier::rounded_up(const Poly& sum, const Term& term) co
     Poly rest = Poly::term(without(term.atoms, i), term.factor);  // the factors of the remainder
     Poly x = stored(mod->a).scaled(-1);
     for (int sign = 1; sign >= (*divisor == 2 ? -1 : 1); sign -= 2, x = x.scaled(-1)) {
-      Poly wanted = rest.times(x.plus(Poly::constant(-x.constant_part())));
+      Poly constant = Poly::constant(x.constant_part());
+      Poly wanted = rest.times(x.plus(constant, -1));
       if (wanted.terms().empty() || wanted.overflowed() || !has_terms(sum, wanted)) continue;
       Poly up = ceil_division(x, *divisor, dtype_of(mod->a));
-      Poly multiple = up.scaled(*divisor).plus(Poly::constant(-x.constant_part()));
+      Poly multiple = up.scaled(*divisor).plus(constant, -1);
       return sum.plus(Poly::term(term.atoms, term.factor), -1).plus(wanted, -1).plus(rest.times(multiple));
     }
   }

@@ -271,33 +271,25 @@ Poly Simplifier::replace(const Poly& sum, const Expr& atom, const Poly& value) {
 }
 
 std::optional<bool> Simplifier::decide(BinaryOp op, const Poly& a, const Poly& b) const {
+  if (op == BinaryOp::kGT || op == BinaryOp::kGE) return decide(mirrored(op), b, a);
+  if (op == BinaryOp::kNE) {
+    auto equal = decide(BinaryOp::kEQ, a, b);
+    return equal ? std::optional(!*equal) : std::nullopt;
+  }
   Poly difference = recombine(b.plus(a, -1));
   if (difference.overflowed()) return std::nullopt;
   auto at_least = [&](const Poly& p, int64_t least) { return non_negative(p.plus(Poly::constant(-least))); };
   Poly reversed = difference.scaled(-1);
-  switch (op) {
-    case BinaryOp::kLT:
-    case BinaryOp::kLE: {
-      bool strict = op == BinaryOp::kLT;
-      if (at_least(difference, strict)) return true;
-      return at_least(reversed, !strict) ? std::optional(false) : std::nullopt;
-    }
-    case BinaryOp::kGT:
-    case BinaryOp::kGE:
-      return decide(mirrored(op), b, a);
-    case BinaryOp::kEQ: {
-      if (auto known = difference.as_constant()) return *known == 0;
-      if (at_least(difference, 1) || at_least(reversed, 1)) return false;
-      int64_t gcd = difference.gcd_without_constant();
-      return gcd > 1 && difference.constant_part() % gcd != 0 ? std::optional(false) : std::nullopt;
-    }
-    case BinaryOp::kNE: {
-      auto equal = decide(BinaryOp::kEQ, a, b);
-      return equal ? std::optional(!*equal) : std::nullopt;
-    }
-    default:
-      return std::nullopt;
+  if (op == BinaryOp::kLT || op == BinaryOp::kLE) {
+    bool strict = op == BinaryOp::kLT;
+    if (at_least(difference, strict)) return true;
+    return at_least(reversed, !strict) ? std::optional(false) : std::nullopt;
   }
+  if (op != BinaryOp::kEQ) return std::nullopt;
+  if (auto known = difference.as_constant()) return *known == 0;
+  if (at_least(difference, 1) || at_least(reversed, 1)) return false;
+  int64_t gcd = difference.gcd_without_constant();
+  return gcd > 1 && difference.constant_part() % gcd != 0 ? std::optional(false) : std::nullopt;
 }
 
 }  // namespace relaxc

@@ -35,6 +35,10 @@ class Simplifier {
   std::optional<bool> decide(BinaryOp op, const Poly& a, const Poly& b) const;
 
   Poly difference(const Expr& a, const Expr& b) const { return recombine(poly(a).plus(poly(b), -1)); }
+  // Returns the last value of a range.
+  Poly last(const Poly& first, const Expr& extent) const {
+    return recombine(first.plus(poly(extent)).plus(Poly::constant(-1)));
+  }
 
  private:
   // Returns the sum of an expression in canonical form already: its atoms are taken as they stand, which ends the

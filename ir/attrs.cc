@@ -6,6 +6,7 @@
 
 #include "ir/visit.h"
 #include "support/diagnostic.h"
+#include "support/joined.h"
 #include "support/printable.h"
 
 namespace relaxc {
@@ -154,9 +155,7 @@ std::string to_string(const AttrValue& value, const std::function<std::string(co
     std::string operator()(const std::string& v) const { return python_string(v); }
     std::string operator()(DType v) const { return fmt::format("R.dtype(\"{}\")", to_string(v)); }
     std::string operator()(const AttrList& list) const {
-      std::string text = "[";
-      for (const AttrValue& item : list) text += (text.size() > 1 ? ", " : "") + to_string(item, print);
-      return text + "]";
+      return "[" + joined(list, [&](const AttrValue& item) { return to_string(item, print); }) + "]";
     }
     std::string operator()(const Attrs& attrs) const {
       // A target is a dictionary, an index map the text of a lambda (a list: and of its inverse).
@@ -168,10 +167,10 @@ std::string to_string(const AttrValue& value, const std::function<std::string(co
       if (has_lambdas && map->as<std::string>()) return fmt::format("T.index_map({})", lambdas[0]);
       if (has_lambdas && lambdas.size() == 2)
         return fmt::format("T.index_map({}, inverse_index_map={})", lambdas[0], lambdas[1]);
-      std::string text = "{";
-      for (const auto& [key, item] : attrs)
-        text += (text.size() > 1 ? ", " : "") + python_string(key) + ": " + to_string(item, print);
-      return text + "}";
+      auto text_of = [&](const auto& entry) {
+        return python_string(entry.first) + ": " + to_string(entry.second, print);
+      };
+      return "{" + joined(attrs, text_of) + "}";
     }
   };
   return std::visit(Print{print}, value.variant());

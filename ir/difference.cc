@@ -9,7 +9,10 @@ namespace relaxc {
 
 namespace {
 
-// The words for the fields of nodes: alone, and before the number of an item. An empty word leaves the step out.
+// The fields that a path leaves out.
+constexpr std::string_view kUnnamedFields[] = {"attrs", "annotations", "bindings", "blocks", "body",
+                                               "data",  "stmts",       "value",    "var"};
+// The words for other fields: alone, and before the number of an item.
 struct FieldWords {
   std::string_view field, alone, item;
 };
@@ -17,15 +20,9 @@ constexpr FieldWords kFieldWords[] = {
     {"a", "left operand", ""},
     {"alloc_buffers", "memory", "buffer"},
     {"args", "arguments", "argument"},
-    {"attrs", "", ""},
-    {"annotations", "", ""},
     {"b", "right operand", ""},
-    {"bindings", "", ""},
-    {"blocks", "", ""},
-    {"body", "", ""},
     {"callee", "function", ""},
     {"cast", "type of the cast", ""},
-    {"data", "", ""},
     {"else_body", "else", ""},
     {"else_branch", "else", ""},
     {"indices", "indices", "index"},
@@ -39,13 +36,10 @@ constexpr FieldWords kFieldWords[] = {
     {"ranges", "ranges", "dim"},
     {"result", "result type", ""},
     {"shape", "shape", "dim"},
-    {"stmts", "", ""},
     {"then_body", "then", ""},
     {"then_branch", "then", ""},
     {"type_args", "types", "type"},
-    {"value", "", ""},
     {"values", "dims", "dim"},
-    {"var", "", ""},
 };
 
 std::string shortened(std::string text) {
@@ -100,6 +94,7 @@ std::string field_word(const DifferenceStep& step, const NodeRef* owner, bool ha
   if (is_value && owner->is<AttrStmt>()) return "value";
   if (owner && owner->is<Select>() && step.field.size() == 1)
     return step.field == "a" ? "value if true" : "value if false";
+  if (std::ranges::find(kUnnamedFields, step.field) != std::end(kUnnamedFields)) return {};
   for (const FieldWords& row : kFieldWords) {
     if (step.field == row.field) return std::string(has_item ? row.item : row.alone);
   }

@@ -7,6 +7,7 @@
 
 #include "ir/difference.h"
 #include "ir/fields.h"
+#include "support/joined.h"
 #include "vm/file_memory.h"
 
 namespace relaxc {
@@ -78,9 +79,7 @@ class EqualVisitor {
     if constexpr (is_optional<V>) {
       return value ? one(*value) : "nothing";
     } else if constexpr (is_vector<V>) {
-      std::vector<std::string> texts;
-      for (const auto& item : value) texts.push_back(one(item));
-      return fmt::format("[{}]", fmt::join(texts, ", "));
+      return fmt::format("[{}]", joined(value, [&](const auto& item) { return one(item); }));
     } else if constexpr (requires(InWords words) { words(value); }) {
       return in_words_(value);
     } else if constexpr (HasFields<V>) {

@@ -18,7 +18,12 @@ constexpr BinaryOpInfo kBinaryOps[] = {
 // Converts scalable lanes from DType's encoding to that of Ramp and Broadcast.
 int64_t signed_lanes(int64_t lanes) { return lanes >= DType::kScalable ? DType::kScalable - lanes : lanes; }
 
-Expr like(int64_t value, const Expr& other) { return scalar_imm(static_cast<double>(value), dtype_of(other)); }
+// A double holds all integers up to 2^53 only.
+Expr number_of_type(int64_t value, const Expr& other) {
+  DType dtype = dtype_of(other);
+  bool is_integer = !dtype.is_float() && dtype.lanes == 1;
+  return is_integer ? int_imm(value, dtype) : scalar_imm(static_cast<double>(value), dtype);
+}
 
 }  // namespace
 
@@ -243,17 +248,17 @@ Expr operator*(const Expr& a, const Expr& b) {
   if (is_int(b, 1) || is_int(a, 0)) return a;
   return folded_binary(BinaryOp::kMul, a, b);
 }
-Expr operator+(const Expr& a, int64_t b) { return a + like(b, a); }
-Expr operator-(const Expr& a, int64_t b) { return a - like(b, a); }
-Expr operator*(const Expr& a, int64_t b) { return a * like(b, a); }
+Expr operator+(const Expr& a, int64_t b) { return a + number_of_type(b, a); }
+Expr operator-(const Expr& a, int64_t b) { return a - number_of_type(b, a); }
+Expr operator*(const Expr& a, int64_t b) { return a * number_of_type(b, a); }
 Expr floor_div(const Expr& a, const Expr& b) {
   return is_int(b, 1) || (is_int(a, 0) && !is_int(b, 0)) ? a : folded_binary(BinaryOp::kFloorDiv, a, b);
 }
 Expr floor_mod(const Expr& a, const Expr& b) {
-  return is_int(b, 1) ? like(0, a) : folded_binary(BinaryOp::kFloorMod, a, b);
+  return is_int(b, 1) ? number_of_type(0, a) : folded_binary(BinaryOp::kFloorMod, a, b);
 }
-Expr floor_div(const Expr& a, int64_t b) { return floor_div(a, like(b, a)); }
-Expr floor_mod(const Expr& a, int64_t b) { return floor_mod(a, like(b, a)); }
+Expr floor_div(const Expr& a, int64_t b) { return floor_div(a, number_of_type(b, a)); }
+Expr floor_mod(const Expr& a, int64_t b) { return floor_mod(a, number_of_type(b, a)); }
 Expr ceil_div(const Expr& a, int64_t b) { return floor_div(a + (b - 1), b); }
 Expr min(const Expr& a, const Expr& b) { return same_node(a, b) ? a : folded_binary(BinaryOp::kMin, a, b); }
 Expr max(const Expr& a, const Expr& b) { return same_node(a, b) ? a : folded_binary(BinaryOp::kMax, a, b); }
@@ -284,9 +289,6 @@ const std::string& op_name(const Expr& expr) {
   const OpRef* op = call ? call->callee.as<OpRef>() : nullptr;
   return op ? op->name : kNone;
 }
-const Call* as_call(const Expr& expr, OpName op) { return as_call(expr, op.text); }
-const Call* as_call(const Expr& expr, std::string_view name) {
-  return op_name(expr) == name ? expr.as<Call>() : nullptr;
-}
+const Call* as_call(const Expr& expr, OpName op) { return op_name(expr) == op ? expr.as<Call>() : nullptr; }
 
 }  // namespace relaxc

@@ -229,7 +229,7 @@ struct If {
   RELAXC_FIELDS(If, condition, then_branch, else_branch);
 };
 
-// An operator that code recognizes; the constants are in ir/op_names.h.
+// An operator or intrinsic that code recognizes; the constants are in ir/op_names.h.
 struct OpName {
   std::string_view text;  // "relax.reshape"
   friend bool operator==(std::string_view name, OpName op) { return name == op.text; }
@@ -313,9 +313,8 @@ bool is_int(const Expr& expr, int64_t value);
 std::string debug_print(const NodeRef& node);
 // Returns the operator's or intrinsic's name when `expr` is a call of an OpRef, else "".
 const std::string& op_name(const Expr& expr);
-// Returns `expr` as a call of the operator, or of the intrinsic `name`; else null.
+// Returns `expr` as a call of the operator or intrinsic; else null.
 const Call* as_call(const Expr& expr, OpName op);
-const Call* as_call(const Expr& expr, std::string_view name);
 
 // Returns the integer wrapped to the dtype's width, sign- or zero-extended.
 int64_t wrap_int(int64_t value, DType dtype);

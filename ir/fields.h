@@ -1,5 +1,4 @@
-// Helpers that treat members of nodes by their C++ types, for the algorithms that derive from fields(). Internal to
-// visit.cc and equal.cc.
+// Helpers that treat members of nodes by their C++ types, for the algorithms that derive from fields().
 #pragma once
 #include "ir/visit.h"
 

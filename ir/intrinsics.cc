@@ -4,6 +4,8 @@
 #include <bit>
 #include <cmath>
 
+#include "ir/op_names.h"
+
 namespace relaxc {
 
 namespace {
@@ -217,12 +219,12 @@ std::optional<DType> natural_dtype(const Builtin& row, std::span<const Expr> arg
 
 Expr buffer_data(const Buffer& buffer, const Span& span) {
   const BufferType& type = buffer_type(buffer);
-  return call(op_ref(kBufferData), {buffer}, {}, pointer_type(type.dtype, type.scope), span);
+  return call(op_ref(ops::kBufferData), {buffer}, {}, pointer_type(type.dtype, type.scope), span);
 }
 
 bool is_vscale(const Expr& expr) {
   const Cast* cast = expr.as<Cast>();
-  return op_name(cast ? cast->value : expr) == "tir.vscale";
+  return op_name(cast ? cast->value : expr) == ops::kVscale;
 }
 
 }  // namespace relaxc

@@ -52,10 +52,9 @@ std::string_view spelling(const Builtin& row);
 // Returns the dtype of a call with these arguments; nullopt when the text states it.
 std::optional<DType> natural_dtype(const Builtin& row, std::span<const Expr> args);
 
-// The pointer to a buffer's memory, `A.data`: a call of tir.buffer_data on the buffer.
-inline constexpr const char* kBufferData = "tir.buffer_data";
 // `A.elem_offset` where the buffer's type leaves it open.
 inline constexpr const char* kBufferElemOffset = "tir.buffer_elem_offset";
+// Returns the pointer to a buffer's memory, `A.data`: a call of tir.buffer_data on the buffer.
 Expr buffer_data(const Buffer& buffer, const Span& span = {});
 
 // Returns whether the expression is T.vscale(), cast or not: the length of the machine's scalable vectors as a multiple

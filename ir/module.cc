@@ -1,9 +1,11 @@
 #include "ir/module.h"
 
+#include <ranges>
 #include <unordered_set>
 
 #include "ir/visit.h"
 #include "support/diagnostic.h"
+#include "support/joined.h"
 
 namespace relaxc {
 
@@ -59,10 +61,9 @@ template <class T>
 Ref<T> function_of_kind(const IRModule& module, std::string_view name, const char* what, const Span& asked_at = {}) {
   const Expr* found = module.find(name);
   if (found && found->template is<T>()) return cast<T>(*found);
-  std::string names;
-  for (const auto& [key, function] : module.functions) {
-    if (function.template is<T>()) names += (names.empty() ? "" : ", ") + key;
-  }
+  auto is_of_kind = [](const auto& entry) { return entry.second.template is<T>(); };
+  std::string names =
+      joined(module.functions | std::views::filter(is_of_kind), [](const auto& entry) { return entry.first; });
   fail(asked_at, "the module has no {} '{}'; it has: {}", what, name, names.empty() ? "none" : names);
 }
 
@@ -75,9 +76,9 @@ PrimFuncRef IRModule::prim_func(std::string_view name, const Span& asked_at) con
   return function_of_kind<PrimFunc>(*this, name, "tensor program", asked_at);
 }
 
-std::string IRModule::fresh_name(std::string wish) const {
-  if (!find(wish)) return wish;
-  auto numbered = [&](int64_t i) { return fmt::format("{}_{}", wish, i); };
+std::string IRModule::fresh_name(std::string name) const {
+  if (!find(name)) return name;
+  auto numbered = [&](int64_t i) { return fmt::format("{}_{}", name, i); };
   // The search doubles its steps and then bisects, so that thousands of calls for the same name stay cheap.
   int64_t taken = 0, free = 1;
   for (; find(numbered(free)); free *= 2) taken = free;

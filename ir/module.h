@@ -64,9 +64,9 @@ struct IRModule {
   // Returns the function under `name`. Throws a CompileError that lists the functions when there is none.
   FunctionRef graph_function(std::string_view name) const;
   PrimFuncRef prim_func(std::string_view name, const Span& asked_at = {}) const;
-  // Returns `wish`, or `wish` with a free number: "fused_add", "fused_add_1", ... The number is the lowest free one
+  // Returns `name`, or `name` with a free number: "fused_add", "fused_add_1", ... The number is the lowest free one
   // when the numbers in use have no gaps.
-  std::string fresh_name(std::string wish) const;
+  std::string fresh_name(std::string name) const;
 };
 
 // Returns the variables whose values a kernel gets in relaxc_kernel_args::scalars, in order: the scalar params as they

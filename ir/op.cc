@@ -92,32 +92,16 @@ namespace {
 
 // Returns the value as the kind spells it, or nothing when it is of another kind.
 std::optional<AttrValue> as_kind(const AttrValue& value, AttrKind kind) {
-  auto as = [&](auto target) -> std::optional<AttrValue> {
-    if (!from_attr(value, target)) return std::nullopt;
-    return to_attr(target);
+  if (kind == AttrKind::kAny) return value;
+  std::optional<AttrValue> result;
+  auto read_as = [&](auto target) {
+    if (attr_kind<decltype(target)>() == kind && from_attr(value, target)) result = to_attr(target);
   };
-  switch (kind) {
-    case AttrKind::kAny:
-      return value;
-    case AttrKind::kBool:
-      return as(bool{});
-    case AttrKind::kInt:
-      return as(int64_t{});
-    case AttrKind::kFloat:
-      return as(double{});
-    case AttrKind::kString:
-      return as(std::string{});
-    case AttrKind::kDType: {
-      std::optional<DType> dtype;
-      bool fits = from_attr(value, dtype) && !(dtype && dtype->is_handle());
-      return fits ? std::optional(to_attr(dtype)) : std::nullopt;
-    }
-    case AttrKind::kInts:
-      return as(std::vector<int64_t>{});
-    case AttrKind::kFloats:
-      return as(std::vector<double>{});
-  }
-  return std::nullopt;
+  std::apply([&](auto... targets) { (read_as(targets), ...); },
+             std::tuple<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<double>>());
+  std::optional<DType> dtype;
+  bool is_dtype = kind == AttrKind::kDType && from_attr(value, dtype) && !(dtype && dtype->is_handle());
+  return is_dtype ? to_attr(dtype) : result;
 }
 
 // Repeats the items until there are `count` of them, if `count` is a multiple of their number.
@@ -154,8 +138,9 @@ Call normalize_call(const OpRow& row, Call call) {
     const AttrValue* given = call.attrs.find(attr.name);
     AttrValue value = normalize_attr(attr, given ? *given : attr.otherwise);
     bool absent = value.is_none() || (value.as<std::string>() && value.as<std::string>()->empty());
-    if (const AttrValue* other = attr.like && absent ? call.attrs.find(attr.like) : nullptr) value = *other;
-    if (attr.own && value == attr.otherwise) {
+    if (const AttrValue* other = attr.default_from && absent ? call.attrs.find(attr.default_from) : nullptr)
+      value = *other;
+    if (attr.is_extension && value == attr.otherwise) {
       if (given) call.attrs = call.attrs.without(attr.name);
       continue;
     }
@@ -348,15 +333,16 @@ Type infer_call_type(const Call& call, const Span& span, const OpTable& ops, std
   for (size_t i = 0; i < call.args.size(); ++i) bind_dims((*type->params)[i], call.args[i].type(), dims);
   Type result = substitute(type->result, dims);
   // A function of the module shares no dims with its caller; a closure may.
-  VarSet own, given;
-  for (const Type& param : *type->params) walk(param, [&](const Ref<Var>& var) { own.insert(var.get()); });
+  VarSet of_params, given;
+  for (const Type& param : *type->params) walk(param, [&](const Ref<Var>& var) { of_params.insert(var.get()); });
   for (const auto& [dim, value] : dims) {
     for (const VarRef& var : free_vars(value)) given.insert(var.get());
   }
   bool global = call.callee.is<GlobalVar>();
   std::vector<VarRef> known = free_vars(result);
-  std::erase_if(known,
-                [&](const VarRef& var) { return !given.contains(var.get()) && (global || own.contains(var.get())); });
+  std::erase_if(known, [&](const VarRef& var) {
+    return !given.contains(var.get()) && (global || of_params.contains(var.get()));
+  });
   return without_unbound_dims(result, known);
 }
 

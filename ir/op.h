@@ -34,9 +34,9 @@ struct OpAttr {
   AttrValue otherwise;  // the default; none when the attribute is required or may be None
   AttrKind kind = AttrKind::kAny;
   size_t items = 0;                            // a shorter list is repeated to this many: padding=1 is (1, 1, 1, 1)
-  const char* like = nullptr;                  // the attribute whose value None stands for: out_layout is data_layout's
+  const char* default_from = nullptr;          // the attribute whose value None stands for: out_layout is data_layout's
   std::vector<std::string_view> choices = {};  // of a string; empty: any
-  bool own = false;                            // Relax does not have it: left out when it is the default
+  bool is_extension = false;                   // Relax does not have it: left out when it is the default
 };
 template <class T>
 constexpr AttrKind attr_kind() {

@@ -69,6 +69,7 @@
 #define RELAXC_KNOWN_INTRINSICS(X)                    \
   X(kIfThenElse, "tir.if_then_else")                  \
   X(kVscale, "tir.vscale")                            \
+  X(kBufferData, "tir.buffer_data")                   \
   X(kPrefetch, "tir.prefetch")                        \
   X(kAddressOf, "tir.address_of")                     \
   X(kAssume, "tir.assume")                            \

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/arith.h"
+#include "support/checked_math.h"
 
 namespace relaxc {
 
@@ -57,7 +58,7 @@ class AccessCollector {
     if (!starts || !ends) return std::nullopt;
     Expr min = *starts < 0 ? b.min : a.min;
     Expr extent = *ends > 0 ? cast_to(b.min - a.min, dtype) + b.extent : a.extent;
-    if (*starts < 0) extent = extent + int_imm(-*starts, dtype);
+    if (*starts < 0) extent = extent + cast_to(a.min - b.min, dtype);
     return Range{min, simplify(extent)};
   }
   bool mentions_bound(const Expr& index) const {
@@ -73,10 +74,11 @@ class AccessCollector {
     if (dtype.lanes != 1) {
       const Ramp* ramp = index.as<Ramp>();
       auto stride = ramp ? as_int(ramp->stride) : std::nullopt;
-      if (!ramp || !stride || *stride < 1 || ramp->lanes < 1) return whole(buffer, d);
+      auto last = ramp && stride ? checked_mul(ramp->lanes - 1, *stride) : std::nullopt;
+      if (!last || *stride < 1 || ramp->lanes < 1) return whole(buffer, d);
       Range first = range_of(buffer, d, ramp->base);
       if (structural_equal(first.extent, whole(buffer, d).extent)) return first;
-      return {first.min, simplify(first.extent + int_imm((ramp->lanes - 1) * *stride, dtype_of(first.extent)))};
+      return {first.min, simplify(first.extent + int_imm(*last, dtype_of(first.extent)))};
     }
     if (!mentions_bound(index)) return {index, int_imm(1, dtype)};
     // The index is linear in each loop variable, so its ends are at the ends of the loops. Inner loops come first, as

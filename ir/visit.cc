@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/fields.h"
+#include "support/joined.h"
 
 namespace relaxc {
 
@@ -268,9 +269,7 @@ std::string debug_member(const V& value) {
   if constexpr (is_handle<V>) {
     return debug_print(value);
   } else if constexpr (is_vector<V>) {
-    std::string text = "[";
-    for (const auto& item : value) text += (text.size() > 1 ? ", " : "") + debug_member(item);
-    return text + "]";
+    return "[" + joined(value, [](const auto& item) { return debug_member(item); }) + "]";
   } else if constexpr (is_optional<V>) {
     return value ? debug_member(*value) : "none";
   } else if constexpr (HasFields<V>) {
@@ -283,8 +282,6 @@ std::string debug_member(const V& value) {
     return describe(value);
   } else if constexpr (std::is_same_v<V, DType>) {
     return to_string(value);
-  } else if constexpr (std::is_same_v<V, Attrs>) {
-    return to_string(AttrValue(value));
   } else if constexpr (std::is_enum_v<V>) {
     return std::to_string(static_cast<int>(value));
   } else {

@@ -144,11 +144,11 @@ std::vector<OpAttr> with_choices(std::vector<OpAttr> attrs, std::string_view nam
   return attrs;
 }
 std::vector<OpAttr> with_extension(std::vector<OpAttr> attrs, std::string_view name) {
-  attr_of(attrs, name).own = true;
+  attr_of(attrs, name).is_extension = true;
   return attrs;
 }
 std::vector<OpAttr> with_default_from(std::vector<OpAttr> attrs, std::string_view name, const char* other) {
-  attr_of(attrs, name).like = other;
+  attr_of(attrs, name).default_from = other;
   return attrs;
 }
 

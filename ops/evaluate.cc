@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/op_names.h"
 #include "ir/visit.h"
 #include "ops/common.h"
 
@@ -252,7 +253,7 @@ class Evaluation {
     if (const Select* node = expr.as<Select>()) return choose(node->condition, node->a, node->b);
     const Call* call = expr.as<Call>();
     if (!call || call->args.empty()) return std::nullopt;
-    if (as_call(expr, "tir.if_then_else")) return choose(call->args[0], call->args[1], call->args[2]);
+    if (as_call(expr, ops::kIfThenElse)) return choose(call->args[0], call->args[1], call->args[2]);
     Known operand = call->args.size() == 1 ? scalar(call->args[0]) : std::nullopt;
     return operand && dtype_of(*operand).is_float() ? rounded_scalar(op_name(expr), *operand) : std::nullopt;
   }

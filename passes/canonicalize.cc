@@ -18,8 +18,7 @@ struct Site {
   Builder& builder;
 
   // Returns argument i as a call of that operator, else null.
-  template <class Name>
-  const Call* arg_call(size_t i, const Name& op) const {
+  const Call* arg_call(size_t i, OpName op) const {
     auto it = values.find(call.args.at(i).get());
     return it == values.end() ? nullptr : as_call(it->second, op);
   }
@@ -64,7 +63,7 @@ std::optional<Expr> one_multiply(const Site& site) {
 // Rewrites f(f(x)) as f(x).
 std::optional<Expr> idempotent(const Site& site) {
   const std::string& op = site.call.callee.as<OpRef>()->name;
-  return site.arg_call(0, op) ? std::optional(site.call.args[0]) : std::nullopt;
+  return site.arg_call(0, OpName{op}) ? std::optional(site.call.args[0]) : std::nullopt;
 }
 
 std::vector<int64_t> axes_of(const Call& call, size_t rank) {

@@ -30,5 +30,7 @@ inline std::optional<int64_t> exact_div(int64_t a, int64_t b) {
   return a / b;
 }
 inline int64_t ceil_div(int64_t a, int64_t b) { return -floor_div(-a, b); }
+// Rounds a size up to a multiple.
+inline int64_t round_up(int64_t size, int64_t multiple) { return ceil_div(size, multiple) * multiple; }
 
 }  // namespace relaxc

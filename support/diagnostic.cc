@@ -4,7 +4,6 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "support/located.h"
 #include "support/printable.h"
 
 namespace relaxc {

@@ -13,8 +13,7 @@ namespace relaxc {
 
 enum class Severity : uint8_t { kError, kWarning };
 // kInvalid: the input is wrong (exit code 1). kUnsupported: the input may be right, but relaxc cannot compile it yet
-// (exit code 3).
-// kDoesNotFit: a step of a schedule does not fit its program (exit code 1, when nothing catches it).
+// (exit code 3). kDoesNotFit: a step of a schedule does not fit its program (exit code 1, when nothing catches it).
 enum class ErrorKind : uint8_t { kInvalid, kUnsupported, kDoesNotFit };
 
 struct Diagnostic {
@@ -43,6 +42,9 @@ class CompileError : public std::exception {
   std::vector<Diagnostic> diagnostics_;
   std::string text_;
 };
+
+// Returns the same diagnostics; those without a place, from helpers that do not know one, get this one.
+std::vector<Diagnostic> with_place(std::vector<Diagnostic> diagnostics, const Span& span);
 
 // Throws a CompileError of one diagnostic: fail(span, "weight has {} input channels, expected {}", a, b).
 [[noreturn]] void throw_error(ErrorKind kind, const Span& span, std::string message);

@@ -1,5 +1,6 @@
 #include "tests/narrow_dims.h"
 
+#include "ir/op_names.h"
 #include "ir/visit.h"
 
 namespace relaxc::test {
@@ -98,7 +99,7 @@ class Narrower final : public Rewriter {
     if (!fits(e)) return cast_to(expr(e), dtype_);
     if (const Binary* node = e.as<Binary>()) return binary(node->op, narrow(node->a), narrow(node->b), e.span());
     if (const Select* node = e.as<Select>()) return select(expr(node->condition), narrow(node->a), narrow(node->b));
-    if (const Call* node = as_call(e, "tir.if_then_else"))
+    if (const Call* node = as_call(e, ops::kIfThenElse))
       return if_then_else(expr(node->args[0]), narrow(node->args[1]), narrow(node->args[2]));
     return cast_to(expr(e), dtype_);
   }

@@ -1,6 +1,6 @@
 #include "tools/compare.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 
@@ -26,16 +26,11 @@ std::string compare(const std::string& name, const Tensor& actual, const Tensor&
     }
   }
   if (worst < 0) return {};
-  std::string index;
-  int64_t rest = worst;
-  for (size_t d = actual.shape().size(); d-- > 0;) {
-    index = fmt::format("{}{}{}", rest % actual.shape()[d], index.empty() ? "" : ", ", index);
-    rest /= actual.shape()[d];
-  }
   double a = actual.as_double(worst), e = expected.as_double(worst);
   return fmt::format(
       "{}: {} of {} elements differ; worst at [{}]: got {:.9g}, expected {:.9g}, off by {:.3g} (allowed {:.3g})", name,
-      count, actual.size(), index, a, e, std::abs(a - e), atol + rtol * std::abs(e));
+      count, actual.size(), fmt::join(indices_of(worst, actual.shape()), ", "), a, e, std::abs(a - e),
+      atol + rtol * std::abs(e));
 }
 
 }  // namespace relaxc::tools

@@ -7,6 +7,7 @@
 #include "ir/text/printer.h"
 #include "passes/graph_decisions.h"
 #include "support/diagnostic.h"
+#include "support/joined.h"
 #include "tir/analysis/annotations.h"
 #include "tir/primitives/primitive.h"
 #include "tir/rules/builtin_rules.h"
@@ -135,11 +136,7 @@ int bisect(const OptOptions& options, const CompileSettings& settings) {
 int run(const OptOptions& options) {
   for (auto* print : options.lists) print(options);
   if (!options.lists.empty()) return kRight;
-  if (options.model.empty()) {
-    std::string flags;
-    for (const List& list : kLists) flags += fmt::format("{}{}", flags.empty() ? "" : ", ", list.flag);
-    throw CLI::ValidationError("give a file, or one of " + flags);
-  }
+  if (options.model.empty()) throw CLI::ValidationError("give a file, or one of " + joined(kLists, &List::flag));
   CompileSettings settings = options.compiler.get(options.model);
   if (options.bisect) return bisect(options, settings);
   print_text(print_module(run_pipeline(read_module(options.model, settings), settings)));

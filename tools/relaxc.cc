@@ -45,8 +45,7 @@ void reserve_standard_streams() {
 extern "C" void on_bus_error(int) {
   constexpr char kText[] =
       "error: a file in use (a model, its weights, or an artifact) was cut off by another program; replace such files "
-      "by "
-      "renaming a new one\n";
+      "by renaming a new one\n";
   [[maybe_unused]] ssize_t written = write(STDERR_FILENO, kText, sizeof kText - 1);
   _exit(kWrong);
 }

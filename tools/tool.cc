@@ -7,10 +7,9 @@
 #include <random>
 #include <ranges>
 
-#include <fmt/ranges.h>
-
 #include "frontend/onnx/test_data.h"
 #include "support/diagnostic.h"
+#include "support/joined.h"
 #include "tools/compare.h"
 #include "vm/npy.h"
 
@@ -156,20 +155,17 @@ std::vector<Tensor> InputOptions::make(const Program& program) const {
       return info.dims && std::ranges::find(*info.dims, wanted, &vm::DimInfo::text) != info.dims->end();
     };
     if (std::ranges::any_of(inputs, has_dim)) continue;
-    std::vector<std::string> list;
-    for (const vm::ValueInfo& info : inputs) list.push_back(to_string(info));
-    fail({}, "no input has a dim '{}'; the inputs are {}", name, fmt::join(list, ", "));
+    fail({}, "no input has a dim '{}'; the inputs are {}", name,
+         joined(inputs, [](const vm::ValueInfo& info) { return to_string(info); }));
   }
   if (files.size() > inputs.size()) fail({}, "{} input files for {} inputs", files.size(), inputs.size());
   std::map<std::string, Tensor> by_name;
   for (const std::string& text : named) {
     auto [name, path] = split_at_equals(text, "an input such as x=x.npy");
     auto known = std::ranges::find(inputs, name, &vm::ValueInfo::name);
-    if (known == inputs.end()) {
-      std::vector<std::string> list;
-      for (const vm::ValueInfo& info : inputs) list.push_back(fmt::format("'{}'", printable(info.name)));
-      fail({}, "no input is called '{}'; there are {}", printable(name), fmt::join(list, ", "));
-    }
+    if (known == inputs.end())
+      fail({}, "no input is called '{}'; there are {}", printable(name),
+           joined(inputs, [](const vm::ValueInfo& info) { return fmt::format("'{}'", printable(info.name)); }));
     by_name.emplace(name, path.ends_with(".pb") ? read_tensor_pb(path, known->dtype) : read_npy(path));
   }
   std::mt19937_64 random(seed);

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 
+#include "support/joined.h"
 #include "support/printable.h"
 #include "vm/error.h"
 #include "vm/output_file.h"
@@ -90,18 +91,13 @@ std::string elements(const Tensor& tensor) {
 }
 
 Value print(BuiltinContext& context, Arguments arguments) {
-  std::vector<std::string> texts;
-  for (const Value& argument : arguments) {
-    if (const auto* text = argument.get_if<std::string>()) {
-      texts.push_back(*text);
-    } else if (const auto* tensor = argument.get_if<Tensor>()) {
-      texts.push_back(fmt::format("{} {}", describe(*tensor), elements(*tensor)));
-    } else {
-      texts.push_back(describe(argument));
-    }
-  }
+  auto text_of = [](const Value& argument) {
+    if (const auto* text = argument.get_if<std::string>()) return *text;
+    const auto* tensor = argument.get_if<Tensor>();
+    return tensor ? fmt::format("{} {}", describe(*tensor), elements(*tensor)) : describe(argument);
+  };
   // The texts may be names from a model.
-  std::string line = printable_lines(fmt::format("{}", fmt::join(texts, " ")));
+  std::string line = printable_lines(joined(arguments, text_of, " "));
   print_to(context.output != nullptr ? context.output : stdout, line + "\n");
   return {};
 }

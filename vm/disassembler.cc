@@ -4,6 +4,7 @@
 
 #include <bit>
 
+#include "support/joined.h"
 #include "support/printable.h"
 
 namespace relaxc::vm {
@@ -15,9 +16,8 @@ class Printer {
   Printer(const Executable& executable, const Function& function) : executable_(executable), function_(function) {}
 
   std::string instruction(const Instruction& instruction) const {
-    std::vector<std::string> operands;
-    for (const Operand& value : instruction.operands) operands.push_back(operand(value));
-    return fmt::format("{} {}", info(instruction.op).name, fmt::join(operands, ", "));
+    auto text = [&](const Operand& value) { return operand(value); };
+    return fmt::format("{} {}", info(instruction.op).name, joined(instruction.operands, text));
   }
 
  private:
@@ -89,9 +89,7 @@ class Printer {
 };
 
 std::string signature(const std::vector<ValueInfo>& infos) {
-  std::vector<std::string> texts;
-  for (const ValueInfo& info : infos) texts.push_back(to_string(info));
-  return fmt::format("({})", fmt::join(texts, ", "));
+  return fmt::format("({})", joined(infos, [](const ValueInfo& info) { return to_string(info); }));
 }
 
 }  // namespace

@@ -149,11 +149,11 @@ uint8_t double_to_small_float(double value, DType dtype) {
     largest = std::max(largest, candidate);
     bool same_sign = std::signbit(candidate) == std::signbit(value) || candidate == 0;
     if (!same_sign) continue;
-    double own = std::fabs(candidate - value);
-    bool exact_zero = own == 0 && std::signbit(candidate) == std::signbit(value);
-    if (best < 0 || own < distance || exact_zero || (own == distance && own != 0 && code % 2 == 0)) {
+    double error = std::fabs(candidate - value);
+    bool exact_zero = error == 0 && std::signbit(candidate) == std::signbit(value);
+    if (best < 0 || error < distance || exact_zero || (error == distance && error != 0 && code % 2 == 0)) {
       best = code;
-      distance = own;
+      distance = error;
     }
   }
   if (std::isnan(value)) return static_cast<uint8_t>(nan < 0 ? 0 : nan);

@@ -1,7 +1,6 @@
 #include "vm/executable.h"
 
-#include <fmt/ranges.h>
-
+#include "support/joined.h"
 #include "support/printable.h"
 
 namespace relaxc::vm {
@@ -16,10 +15,8 @@ std::string to_string(const ValueInfo& info) {
     text += info.dtype ? to_string(*info.dtype) : "any";
   }
   if (!info.dims) return text + "[...]";
-  std::vector<std::string> dims;
-  for (const DimInfo& dim : *info.dims)
-    dims.push_back(dim.text.empty() ? std::to_string(dim.value) : printable(dim.text));
-  return fmt::format("{}[{}]", text, fmt::join(dims, ", "));
+  auto text_of = [](const DimInfo& dim) { return dim.text.empty() ? std::to_string(dim.value) : printable(dim.text); };
+  return fmt::format("{}[{}]", text, joined(*info.dims, text_of));
 }
 
 std::optional<FunctionIndex> Executable::find_function(std::string_view name) const {

@@ -92,12 +92,7 @@ std::optional<BadIndex> find_bad_index(const Tensor& indices, std::span<const in
 std::string describe(const BadIndex& bad, const Tensor& indices) {
   int64_t index = indices.as_int(bad.position);
   bool is_signed = indices.dtype().is_int();
-  std::vector<int64_t> at;
-  int64_t rest = bad.position;
-  for (size_t d = indices.shape().size(); d-- > 0;) {
-    at.insert(at.begin(), rest % indices.shape()[d]);
-    rest /= indices.shape()[d];
-  }
+  std::vector<int64_t> at = indices_of(bad.position, indices.shape());
   std::string place = at.empty() ? "" : fmt::format("[{}]", fmt::join(at, ", "));
   std::string value = is_signed ? fmt::format("{}", index) : fmt::format("{}", static_cast<uint64_t>(index));
   if (bad.dim == 0) return fmt::format("{} is {}, but the axis is empty", place, value);

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 
+#include "support/checked_math.h"
 #include "vm/error.h"
 
 namespace relaxc::vm {
@@ -29,7 +30,7 @@ AlignedBuffer try_allocate_aligned(int64_t bytes) noexcept {
   // Large memory uses large pages, since a kernel that streams weights would miss the TLB otherwise.
   size_t alignment = bytes >= 2 * kLargePage ? kLargePage : kAlignment;
   // aligned_alloc requires a multiple of the alignment; the limit keeps the rounding from overflowing.
-  size_t rounded = (static_cast<size_t>(std::max<int64_t>(bytes, 1)) + alignment - 1) / alignment * alignment;
+  auto rounded = static_cast<size_t>(round_up(std::max<int64_t>(bytes, 1), static_cast<int64_t>(alignment)));
   AlignedBuffer result(std::aligned_alloc(alignment, rounded));
   if (result && alignment == kLargePage) madvise(result.get(), rounded, MADV_HUGEPAGE);  // only a hint
   return result;
@@ -100,7 +101,7 @@ MemoryPool::MemoryPool(int64_t limit) : state_(std::make_shared<State>()) {
 std::shared_ptr<void> MemoryPool::allocate(int64_t bytes) {
   if (bytes < 0 || bytes > state_->limit)
     throw_runtime_error("cannot allocate {} bytes, the limit is {}", bytes, state_->limit);
-  int64_t rounded = (std::max<int64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
+  int64_t rounded = round_up(std::max<int64_t>(bytes, 1), kAlignment);
   State::IdleList released;
   AlignedBuffer memory;
   int64_t block_bytes = rounded;

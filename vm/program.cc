@@ -5,6 +5,7 @@
 
 #include "support/diagnostic.h"
 #include "support/guard.h"
+#include "support/joined.h"
 #include "support/printable.h"
 #include "vm/artifact.h"
 #include "vm/error.h"
@@ -22,12 +23,12 @@ std::shared_ptr<const vm::Image> link(vm::Executable executable, const Program::
   auto image = std::make_shared<vm::Image>();
   Diagnostics diagnostics;
   for (const vm::KernelInfo& kernel : executable.kernels) {
-    bool own = kernel.source == vm::KernelSource::kArtifact;
+    bool is_generated = kernel.source == vm::KernelSource::kArtifact;
     vm::Kernel function;
-    if (!own) function = options.registry.find_kernel(kernel.symbol);
-    if (own && resolver) function = resolver(kernel.symbol);
-    const char* remedy =
-        own ? "compile the model again with 'relaxc compile'" : "add it to the registry with Registry::add_kernel";
+    if (!is_generated) function = options.registry.find_kernel(kernel.symbol);
+    if (is_generated && resolver) function = resolver(kernel.symbol);
+    const char* remedy = is_generated ? "compile the model again with 'relaxc compile'"
+                                      : "add it to the registry with Registry::add_kernel";
     if (!function) diagnostics.error(span, "kernel '{}' is missing; {}", printable(kernel.symbol), remedy);
     image->kernels.push_back(std::move(function));
   }
@@ -51,9 +52,9 @@ std::shared_ptr<const vm::Image> link(vm::Executable executable, const Program::
 
 const vm::Function& find_function(const vm::Executable& executable, std::string_view name) {
   if (auto index = executable.find_function(name)) return executable.functions[static_cast<size_t>(index->value)];
-  std::string known;
-  for (const vm::Function& function : executable.functions) known += fmt::format(" '{}'", function.name);
-  throw_runtime_error("function '{}' does not exist, there are{}", name, known.empty() ? " none" : known);
+  auto quoted = [](const vm::Function& function) { return fmt::format("'{}'", function.name); };
+  std::string known = joined(executable.functions, quoted, " ");
+  throw_runtime_error("function '{}' does not exist, there are {}", name, known.empty() ? "none" : known);
 }
 
 }  // namespace

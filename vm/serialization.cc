@@ -17,8 +17,6 @@ namespace {
 // file writes. kInstructionSet is the version of the bytecode in them and changes by itself.
 constexpr uint64_t kProgramMagic = 0x04'4347'5250'4c52'76ull;
 
-int64_t align_up(int64_t offset) { return ceil_div(offset, kAlignment) * kAlignment; }
-
 [[noreturn]] void damaged(const std::string& how) { fail({}, "program section is damaged: {}", how); }
 
 // An archive visits the members of a struct in order. ByteWriter appends them to the bytes, ByteReader sets them from
@@ -180,7 +178,7 @@ Tensor read_constant(ByteReader& in, std::span<const std::byte> weights, const s
 WeightsLayout layout_weights(const Executable& executable) {
   WeightsLayout layout;
   for (const Tensor& constant : executable.constants) {
-    layout.offsets.push_back(align_up(layout.bytes));
+    layout.offsets.push_back(round_up(layout.bytes, kAlignment));
     layout.bytes = layout.offsets.back() + constant.bytes();
   }
   return layout;

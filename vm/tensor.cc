@@ -241,6 +241,12 @@ bool same_contents(const Tensor& a, const Tensor& b) {
   return a.bytes() == 0 || std::memcmp(a.raw(), b.raw(), static_cast<size_t>(a.bytes())) == 0;
 }
 
+std::vector<int64_t> indices_of(int64_t position, std::span<const int64_t> shape) {
+  std::vector<int64_t> indices(shape.size());
+  for (size_t d = shape.size(); d-- > 0; position /= shape[d]) indices[d] = position % shape[d];
+  return indices;
+}
+
 std::string describe(const Tensor& tensor) {
   return fmt::format("{}[{}]", to_string(tensor.dtype()), fmt::join(tensor.shape(), ", "));
 }

@@ -82,6 +82,8 @@ class Tensor {
 
 // Compares dtype, shape and bytes, bit for bit.
 bool same_contents(const Tensor& a, const Tensor& b);
+// Returns the indices of an element that has this position in row-major order.
+std::vector<int64_t> indices_of(int64_t position, std::span<const int64_t> shape);
 // Returns "float32[2, 3]".
 std::string describe(const Tensor& tensor);
 

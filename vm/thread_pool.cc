@@ -8,6 +8,7 @@
 #include <iterator>
 #include <new>
 
+#include "support/checked_math.h"
 #include "support/temporarily.h"
 #include "vm/error.h"
 
@@ -156,7 +157,7 @@ void ThreadPool::work(int worker) {
 
 void* ScratchArena::allocate(int64_t bytes) noexcept {
   if (bytes < 0 || bytes > max_allocation_bytes()) return nullptr;
-  int64_t rounded = (std::max<int64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
+  int64_t rounded = round_up(std::max<int64_t>(bytes, 1), kAlignment);
   if (blocks_.empty() || blocks_[current_].bytes - used_ < rounded) {
     // Later blocks are unused: the next one that fits is taken, or a new one is put in its place.
     size_t next = blocks_.empty() ? 0 : current_ + 1;

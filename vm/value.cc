@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "support/joined.h"
 #include "vm/error.h"
 
 namespace relaxc::vm {
@@ -51,11 +52,8 @@ std::string describe(const Value& value) {
       return fmt::format("'{}'", value.string());
     case ValueKind::kStorage:
       return fmt::format("storage of {} bytes", value.storage().bytes);
-    case ValueKind::kTuple: {
-      std::vector<std::string> fields;
-      for (const Value& field : value.tuple().fields()) fields.push_back(describe(field));
-      return fmt::format("({})", fmt::join(fields, ", "));
-    }
+    case ValueKind::kTuple:
+      return fmt::format("({})", joined(value.tuple().fields(), [](const Value& field) { return describe(field); }));
   }
   return {};
 }

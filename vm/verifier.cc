@@ -118,36 +118,28 @@ class FunctionVerifier {
     if (index < 0 || index >= static_cast<Word>(size)) report("{} {} is out of range, there are {}", what, index, size);
   }
 
+  // Other elements than these are any number; decode() checked the operators.
   void check_element(ElementKind kind, Word value, Opcode op) {
-    switch (kind) {
-      case ElementKind::kRegister:
-        return check_index(value, static_cast<size_t>(function_.num_registers), "register");
-      case ElementKind::kSlot:
-        return check_index(value, function_.slot_names.size(), "slot");
-      case ElementKind::kConstant:
-        return check_index(value, executable_.constants.size(), "constant");
-      case ElementKind::kKernel:
-        return check_index(value, executable_.kernels.size(), "kernel");
-      case ElementKind::kBuiltin:
-        return check_index(value, executable_.builtins.size(), "builtin");
-      case ElementKind::kFunction:
-        return check_index(value, executable_.functions.size(), "function");
-      case ElementKind::kString:
-        return check_index(value, executable_.strings.size(), "string");
-      case ElementKind::kLabel:
-        if (value != -1) check_index(value, executable_.strings.size(), "label");
-        return;
-      case ElementKind::kDType:
-        return check_dtype(value, op);
-      case ElementKind::kTarget:
-        if (!starts_.contains(value)) report("target {} is not an instruction of the function", value);
-        return;
-      case ElementKind::kInt:
-      case ElementKind::kDouble:
-      case ElementKind::kOperator:
-      case ElementKind::kNothing:
-        return;  // any number; decode() checked the operator
+    struct Table {
+      ElementKind kind;
+      size_t size;
+      std::string_view what;
+    };
+    const Table tables[] = {{ElementKind::kRegister, static_cast<size_t>(function_.num_registers), "register"},
+                            {ElementKind::kSlot, function_.slot_names.size(), "slot"},
+                            {ElementKind::kConstant, executable_.constants.size(), "constant"},
+                            {ElementKind::kKernel, executable_.kernels.size(), "kernel"},
+                            {ElementKind::kBuiltin, executable_.builtins.size(), "builtin"},
+                            {ElementKind::kFunction, executable_.functions.size(), "function"},
+                            {ElementKind::kString, executable_.strings.size(), "string"},
+                            {ElementKind::kLabel, executable_.strings.size(), "label"}};
+    bool is_absent = kind == ElementKind::kLabel && value == -1;
+    for (const Table& table : tables) {
+      if (kind == table.kind && !is_absent) check_index(value, table.size, table.what);
     }
+    if (kind == ElementKind::kDType) check_dtype(value, op);
+    if (kind == ElementKind::kTarget && !starts_.contains(value))
+      report("target {} is not an instruction of the function", value);
   }
   void check_dtype(Word word, Opcode op) {
     if (word == kAnyDType && op == Opcode::kCheckTensor) return;
@@ -157,16 +149,10 @@ class FunctionVerifier {
 
   // Checks argument counts, which the rows do not state. `at` are the words of an instruction whose operands are sound.
   void check_arity(const Word* at) {
-    switch (static_cast<Opcode>(*at)) {
-      case Opcode::kCallKernel:
-        return check_kernel_call(Operands<Opcode::kCallKernel>(at));
-      case Opcode::kCall:
-        return check_call(Operands<Opcode::kCall>(at));
-      case Opcode::kNewTensor:
-        return check_output(Operands<Opcode::kNewTensor>(at).word<"output">());
-      default:
-        return;
-    }
+    Opcode op = static_cast<Opcode>(*at);
+    if (op == Opcode::kCallKernel) check_kernel_call(Operands<Opcode::kCallKernel>(at));
+    if (op == Opcode::kCall) check_call(Operands<Opcode::kCall>(at));
+    if (op == Opcode::kNewTensor) check_output(Operands<Opcode::kNewTensor>(at).word<"output">());
   }
   void check_kernel_call(Operands<Opcode::kCallKernel> call) {
     const KernelInfo& kernel = executable_.kernels[static_cast<size_t>(call.word<"kernel">())];

@@ -5,8 +5,8 @@
 #include <unordered_set>
 
 #include "support/checked_math.h"
+#include "support/diagnostic.h"
 #include "support/guard.h"
-#include "support/located.h"
 #include "support/printable.h"
 
 namespace relaxc::onnx_import {

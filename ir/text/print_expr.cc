@@ -265,7 +265,7 @@ std::string Printer::scalar_call(const Expr& expr_, const Call& node) {
   DType dtype = dtype_of(expr_);
   std::string dtype_text = dtype_literal(dtype);
   // These calls have special forms: properties of buffers, functions and tuples as arguments.
-  if (full == kBufferData && node.args.size() == 1)
+  if (full == ops::kBufferData && node.args.size() == 1)
     return pointers_.contains(node.args[0].get()) ? items[0] : items[0] + ".data";
   if (full == kBufferElemOffset && node.args.size() == 1) return items[0] + ".elem_offset";
   if (full == "tir.target") return to_string(AttrValue(Attrs{{"T.target", node.attrs}}));

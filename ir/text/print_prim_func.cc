@@ -106,7 +106,7 @@ void Printer::find_pointers(const PrimFunc& function) {
   std::unordered_set<const NodeHeader*> allocated, direct;
   walk_nodes(function.body, [&](const NodeRef& node) {
     if (const AllocBuffer* alloc = node.as<AllocBuffer>()) allocated.insert(alloc->buffer.get());
-    if (is_expr_kind(node.kind()) && as_call(cast_handle<Expr>(node), kBufferData)) return false;
+    if (is_expr_kind(node.kind()) && as_call(cast_handle<Expr>(node), ops::kBufferData)) return false;
     visit_children(node, [&](const NodeRef& child, Slot slot) {
       if (child.is<Var>() && slot.role == Role::kField) direct.insert(child.get());
     });

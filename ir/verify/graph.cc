@@ -5,7 +5,7 @@
 #include "ir/op_names.h"
 #include "ir/text/printer.h"
 #include "ir/verify/internal.h"
-#include "support/located.h"
+#include "support/diagnostic.h"
 
 namespace relaxc {
 

@@ -1,6 +1,7 @@
 // Bounds of Slice at and beyond the ends of int32 and int64, in every place that decides about them: the converter with
 // constant bounds on static and symbolic dims, shape arithmetic, and bounds that only the run knows.
 #include "ir/arith.h"
+#include "ir/op_names.h"
 #include "ir/text/printer.h"
 #include "ir/visit.h"
 #include "tests/frontend/onnx_model.h"
@@ -66,7 +67,7 @@ void add_slices(OnnxModel& model, const std::vector<Bounds>& bounds) {
 std::vector<int64_t> positions(const Expr& result, const VarMap& values,
                                const std::unordered_map<const NodeHeader*, Expr>& bindings, int64_t size) {
   auto it = bindings.find(result.get());
-  const Call* slice = it == bindings.end() ? nullptr : as_call(it->second, "relax.strided_slice");
+  const Call* slice = it == bindings.end() ? nullptr : as_call(it->second, ops::kStridedSlice);
   int64_t bounds[] = {0, size, 1};
   for (size_t i = 0; slice && i < 3; ++i) {
     auto known = as_int(simplify(substitute(slice->args[i + 2].as<Tuple>()->items[0], values)));

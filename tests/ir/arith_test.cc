@@ -245,3 +245,36 @@ TEST_CASE("the smaller and the larger of any two constants are constants", "[ari
     }
   }
 }
+
+TEST_CASE("huge factors, divisors and extents do not overflow", "[arith]") {
+  VarRef n = make_dim("n");
+  Analyzer facts;
+  facts.bind(n, Interval{.min = 0});
+  auto huge = [](int64_t value) { return int_imm(value); };
+  // The number of elements of a range with a huge step. fold_int wraps, so the value tells of an overflow on the way.
+  for (int64_t step : {INT64_MAX, INT64_MAX - 1, INT64_MAX / 2 + 2, int64_t{1} << 40, int64_t{7}}) {
+    Expr count = facts.simplify(floor_div(n - 1, huge(step)) + 1);
+    Expr left = facts.simplify(floor_mod(n - 1, huge(step)));
+    INFO(print_expr(count) << " and " << print_expr(left));
+    for (int64_t value : {0, 1, 5, 1000}) {
+      CHECK(evaluate(count, {{n.get(), value}}) == (value == 0 ? 0 : (value - 1) / step + 1));
+      CHECK(evaluate(left, {{n.get(), value}}) == (value == 0 ? step - 1 : (value - 1) % step));
+    }
+    CHECK(structural_equal(count, facts.simplify(count)));
+  }
+  // A factor that no int64 holds is not lost inside of a quotient, a minimum or a division by a sum.
+  Expr product = binary(BinaryOp::kMul, binary(BinaryOp::kMul, n, huge(INT64_MAX / 2)), huge(4));
+  for (const Expr& e : {floor_div(product, 7), min(product, huge(3)), floor_div(n * 4, n + INT64_MAX),
+                        floor_div(n * INT64_MIN, n * -1), product < huge(3)}) {
+    INFO(print_expr(e) << "  ->  " << print_expr(facts.simplify(e)));
+    CHECK(evaluate(facts.simplify(e), {{n.get(), 2}}) == evaluate(e, {{n.get(), 2}}));
+  }
+  // The end of a range may be beyond all int64.
+  VarRef i = make_dim("i");
+  facts.bind(i, int_imm(5), huge(INT64_MAX));
+  CHECK(facts.bounds(i).min == 5);
+  CHECK(facts.bounds(i).max == INT64_MAX);
+  CHECK(!facts.can_prove(i < huge(INT64_MAX)));
+  facts.assume(huge(INT64_MIN) < i);
+  CHECK(facts.can_prove(i >= huge(5)));
+}

@@ -5,6 +5,7 @@
 #include "frontend/onnx/import.h"
 #include "ir/intrinsics.h"
 #include "ir/op_names.h"
+#include "ir/visit.h"
 #include "tests/ops/samples.h"
 
 #include "tests/catch.h"  // last

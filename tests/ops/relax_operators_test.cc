@@ -221,7 +221,7 @@ TEST_CASE("every operator of Relax has its row", "[ops]") {
       std::vector<std::string> attrs = words(expected.attrs);
       CHECK(row->attrs.size() >= attrs.size());
       for (size_t i = 0; i < std::min(attrs.size(), row->attrs.size()); ++i) CHECK(row->attrs[i].name == attrs[i]);
-      for (size_t i = 0; i < row->attrs.size(); ++i) CHECK(row->attrs[i].own == (i >= attrs.size()));
+      for (size_t i = 0; i < row->attrs.size(); ++i) CHECK(row->attrs[i].is_extension == (i >= attrs.size()));
       CHECK(row->pure == !kImpure.contains(name));
       CHECK(!row->doc.empty());
     }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/op_names.h"
+
 namespace relaxc {
 
 bool uses_var(const std::vector<Expr>& indices, const VarRef& var) {
@@ -10,7 +12,7 @@ bool uses_var(const std::vector<Expr>& indices, const VarRef& var) {
 
 std::optional<Branches> branches_of(const Expr& e) {
   if (const Select* node = e.as<Select>()) return Branches{node->condition, node->a, node->b};
-  if (const Call* call = as_call(e, "tir.if_then_else")) return Branches{call->args[0], call->args[1], call->args[2]};
+  if (const Call* call = as_call(e, ops::kIfThenElse)) return Branches{call->args[0], call->args[1], call->args[2]};
   return std::nullopt;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ir/op_names.h"
 #include "ir/text/printer.h"
 #include "ir/visit.h"
 #include "tir/analysis/conditions.h"
@@ -56,7 +57,7 @@ bool relies_on_memory(const Stmt& body, const Buffer& buffer, const Analyzer& fa
       body, [&](const BufferLoad& load) { look(load.buffer, load.indices); },
       [&](const BufferStore& store) { look(store.buffer, store.indices); },
       [&](const Ref<Call>& call) {
-        const Call* address = as_call(call, "tir.address_of");
+        const Call* address = as_call(call, ops::kAddressOf);
         const BufferLoad* load = address && !address->args.empty() ? address->args[0].as<BufferLoad>() : nullptr;
         found = found || (load && same_node(load->buffer, buffer));
       });

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ir/intrinsics.h"
+#include "ir/op_names.h"
 #include "support/checked_math.h"
 #include "tir/interpret/internal.h"
 
@@ -230,7 +231,7 @@ struct Allocation {
 
 StepPtr Compiler::alloc_step(const AllocBuffer& node, const Span& span) {
   const BufferType& type = buffer_type(node.buffer);
-  const Call* pointer = type.data ? as_call(*type.data, kBufferData) : nullptr;
+  const Call* pointer = type.data ? as_call(*type.data, ops::kBufferData) : nullptr;
   if (type.data && !pointer) fail_unsupported(span, "interpreter: buffer '{}' over a pointer", node.buffer->name);
   int source = pointer ? buffer_slot(cast<Var>(pointer->args[0]), span) : -1;
   bool has_offset = type.elem_offset && !type.elem_offset->is<Var>();

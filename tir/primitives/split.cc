@@ -1,5 +1,6 @@
 #include "tir/primitives/split.h"
 
+#include "ir/op_names.h"
 #include "ir/text/printer.h"
 #include "tir/scalable.h"
 
@@ -62,7 +63,7 @@ SplitExtents split_extents(Step& step, TreeNode* node, const Factors& factors) {
 bool may_divide(const Expr& product, const Expr& extent) {
   bool scalable = false;
   Expr least = rewrite(product, [&](const Ref<Call>& call) -> std::optional<Expr> {
-    if (op_name(call) != "tir.vscale") return std::nullopt;
+    if (op_name(call) != ops::kVscale) return std::nullopt;
     scalable = true;
     return int_imm(1, dtype_of(call));
   });
