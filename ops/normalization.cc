@@ -17,7 +17,7 @@ Expr inverse_root(const Expr& x, double epsilon) {
 // Computes (x - mean) / sqrt(variance + epsilon) * gamma + beta. Gamma, argument 1, and beta, argument 2, have the dims
 // of the parameter axes. `s` says which elements share a mean and a variance.
 template <class A>
-PrimFuncRef normalize(const OpCall& op, const Reduction& s, const A& attrs,
+PrimFuncRef normalize(const OpCall& op, const AxisFold& s, const A& attrs,
                       const std::vector<int64_t>& parameter_axes) {
   ComputeBuilder b;
   std::vector<Buffer> x = b.inputs_of(op);
@@ -107,7 +107,7 @@ PrimFuncRef lower_rms_norm(const OpCall& op) {
   ComputeBuilder b;
   std::vector<Buffer> x = b.inputs_of(op);
   DType dtype = accumulation_dtype(op.dtype(0));
-  Reduction s = over_axes(op.shape(0), axes);
+  AxisFold s = over_axes(op.shape(0), axes);
   Buffer square = mean_of(b, "mean_square", dtype, s, [&](Axes, Axes element) {
     Expr value = cast_to(load(x[0], element), dtype);
     return value * value;
@@ -145,14 +145,14 @@ PrimFuncRef lower_instance_norm(const OpCall& op) {
 }
 
 // Takes the channels as num_groups x (channels / num_groups). A group's statistics run over its channels and the axes.
-Reduction over_groups(const OpCall& op, const ChannelAxes& a, int64_t groups) {
+AxisFold over_groups(const OpCall& op, const ChannelAxes& a, int64_t groups) {
   const int64_t group = a.channel, inside = a.channel + 1;  // the axes into which the channels are split
   Expr per_group = floor_div(op.shape(0)[group], groups);
   std::vector<int64_t> axes = {inside};
   for (int64_t axis : a.axes) axes.push_back(axis > group ? axis + 1 : axis);
-  const Reduction split =
+  const AxisFold split =
       over_axes(with_new_item(with_item(op.shape(0), group, int_imm(groups)), inside, per_group), axes);
-  Reduction result = split;
+  AxisFold result = split;
   result.element_at = [=](Axes i, Axes r) {
     std::vector<Expr> indices = split.element_at(i, r);
     return without_item(with_item(indices, group, indices[group] * per_group + indices[inside]), inside);

@@ -8,10 +8,10 @@
 
 namespace relaxc {
 
-Reduction over_axes(const std::vector<Expr>& shape, const std::vector<int64_t>& axes, bool keepdims) {
+AxisFold over_axes(const std::vector<Expr>& shape, const std::vector<int64_t>& axes, bool keepdims) {
   std::vector<bool> gone(shape.size());
   for (int64_t axis : axes) gone[axis] = true;
-  Reduction plan;
+  AxisFold plan;
   for (size_t d = 0; d < shape.size(); ++d) {
     if (gone[d]) plan.reduced.push_back(shape[d]);
     if (!gone[d] || keepdims) plan.result.push_back(gone[d] ? int_imm(1) : shape[d]);
@@ -36,20 +36,20 @@ Reduction over_axes(const std::vector<Expr>& shape, const std::vector<int64_t>& 
 }
 
 // A reduction of constant extent 0 is the neutral element without a loop, so that evaluate() can compute it.
-Buffer fold(ComputeBuilder& b, const std::string& name, DType dtype, const Reduction& plan, const Expr& neutral,
+Buffer fold(ComputeBuilder& b, const std::string& name, DType dtype, const AxisFold& plan, const Expr& neutral,
             const ComputeBuilder::Combine& combine, const FoldedValue& value) {
   bool is_empty = std::ranges::any_of(plan.reduced, [](const Expr& dim) { return is_int(dim, 0); });
   if (is_empty) return b.compute(name, dtype, plan.result, [&](Axes) { return neutral; });
   return b.reduce(name, dtype, plan.result, plan.reduced, neutral, combine,
                   [&](Axes i, Axes r) { return value(i, plan.element_at(i, r)); });
 }
-Buffer mean_of(ComputeBuilder& b, const std::string& name, DType dtype, const Reduction& plan,
+Buffer mean_of(ComputeBuilder& b, const std::string& name, DType dtype, const AxisFold& plan,
                const FoldedValue& value) {
   Buffer sum = fold(b, name + "_sum", dtype, plan, zero(dtype), combine_sum, value);
   return b.compute(name, dtype, plan.result,
                    [&](Axes i) { return divide_by_count(at(sum, i), product(plan.reduced)); });
 }
-Moments moments_of(ComputeBuilder& b, const Buffer& x, DType dtype, const Reduction& plan) {
+Moments moments_of(ComputeBuilder& b, const Buffer& x, DType dtype, const AxisFold& plan) {
   auto element_of_x = [&](Axes element) { return cast_to(load(x, element), dtype); };
   Buffer mean = mean_of(b, "mean", dtype, plan, [&](Axes, Axes element) { return element_of_x(element); });
   Buffer variance = mean_of(b, "variance", dtype, plan, [&](Axes i, Axes element) {
@@ -62,10 +62,10 @@ Moments moments_of(ComputeBuilder& b, const Buffer& x, DType dtype, const Reduct
 namespace {
 
 // Plans a reduction to the shape in argument 1, whose dims are the argument's or 1.
-Reduction plan_to_shape(const OpCall& op) {
+AxisFold plan_to_shape(const OpCall& op) {
   const std::vector<Expr>&from = op.shape(0), &to = op.shape(1);
   if (to.size() != from.size()) op.fail("a shape of {} dims for a tensor of rank {}", to.size(), from.size());
-  Reduction plan{.reduced = {}, .result = to, .element_at = {}, .result_at = {}};
+  AxisFold plan{.reduced = {}, .result = to, .element_at = {}, .result_at = {}};
   for (size_t d = 0; d < from.size(); ++d) {
     Expr expected = simplify(select(equal(to[d], int_imm(1)), to[d], from[d]));
     op.require_equal(to[d], expected, fmt::format("dim {} of the shape", d));
@@ -79,11 +79,11 @@ Reduction plan_to_shape(const OpCall& op) {
   };
   return plan;
 }
-Reduction plan(const OpCall& op, const std::optional<std::vector<int64_t>>& axes, bool keepdims) {
+AxisFold plan(const OpCall& op, const std::optional<std::vector<int64_t>>& axes, bool keepdims) {
   int64_t rank = op.rank(0);
   return over_axes(op.shape(0), axes ? normalize_axes(op, *axes, rank) : int_range(0, rank), keepdims);
 }
-Reduction plan(const OpCall& op) {
+AxisFold plan(const OpCall& op) {
   if (op.size() > 1) return plan_to_shape(op);
   ReduceAttrs attrs = op.attrs<ReduceAttrs>();
   return plan(op, attrs.axis, attrs.keepdims);
@@ -104,7 +104,7 @@ Type infer_partial_reduction(const OpCall& op) {
   return tensor_type_of_rank(rank, op.first_dtype());
 }
 
-using LowerReduction = std::function<Buffer(ComputeBuilder&, const Buffer& x, const Reduction&)>;
+using LowerReduction = std::function<Buffer(ComputeBuilder&, const Buffer& x, const AxisFold&)>;
 OpRow reduction(const std::string& name, const char* doc, const Domain& domain, const LowerReduction& lower) {
   return {.name = "relax." + name,
           .doc = doc,
@@ -128,7 +128,7 @@ OpRow reduction(const std::string& name, const char* doc, const Domain& domain, 
 // Makes the row of a reduction by one fold. It folds 16-bit floats in float32.
 OpRow simple_reduction(const std::string& name, const char* doc, const Domain& domain,
                        const ComputeBuilder::Combine& combine, Expr (*neutral)(DType)) {
-  return reduction(name, doc, domain, [=](ComputeBuilder& b, const Buffer& x, const Reduction& plan) {
+  return reduction(name, doc, domain, [=](ComputeBuilder& b, const Buffer& x, const AxisFold& plan) {
     DType dtype = accumulation_dtype(buffer_type(x).dtype);
     return fold(b, "T_" + name + "_red", dtype, plan, neutral(dtype), combine, elements_of(x, dtype));
   });
@@ -157,14 +157,14 @@ OpRow also_of_bool(OpRow row) {
   return row;
 }
 
-Buffer mean_stage(ComputeBuilder& b, const Buffer& x, const Reduction& plan) {
+Buffer mean_stage(ComputeBuilder& b, const Buffer& x, const AxisFold& plan) {
   DType dtype = accumulation_dtype(buffer_type(x).dtype);
   return mean_of(b, "T_mean", dtype, plan, elements_of(x, dtype));
 }
-Buffer variance_stage(ComputeBuilder& b, const Buffer& x, const Reduction& plan) {
+Buffer variance_stage(ComputeBuilder& b, const Buffer& x, const AxisFold& plan) {
   return moments_of(b, x, accumulation_dtype(buffer_type(x).dtype), plan).variance;
 }
-Buffer std_stage(ComputeBuilder& b, const Buffer& x, const Reduction& plan) {
+Buffer std_stage(ComputeBuilder& b, const Buffer& x, const AxisFold& plan) {
   Buffer variance = variance_stage(b, x, plan);
   DType dtype = buffer_type(variance).dtype;
   return b.compute("T_std", dtype, plan.result,
@@ -180,11 +180,11 @@ Type infer_median(const OpCall& op) {
   return tuple_type({values, tensor_type(plan(op).result, kInt64)});
 }
 
-Reduction plan_arg_reduction(const OpCall& op) {
+AxisFold plan_arg_reduction(const OpCall& op) {
   ArgReduceAttrs attrs = op.attrs<ArgReduceAttrs>();
   std::optional<std::vector<int64_t>> axes;
   if (attrs.axis) axes = {*attrs.axis};
-  Reduction result = plan(op, axes, attrs.keepdims);
+  AxisFold result = plan(op, axes, attrs.keepdims);
   for (const Expr& dim : result.reduced) op.require_at_most(int_imm(1), dim, "the reduced axis is empty");
   return result;
 }
@@ -192,7 +192,7 @@ OpRow arg_reduction(const std::string& name, const char* doc, BinaryOp better, B
                     Expr (*neutral)(DType)) {
   auto lower = [=](const OpCall& op) {
     BinaryOp wins_by = op.attrs<ArgReduceAttrs>().select_last_index ? better_or_equal : better;
-    Reduction plan = plan_arg_reduction(op);
+    AxisFold plan = plan_arg_reduction(op);
     DType dtype = op.dtype(0);
     ComputeBuilder b;
     Buffer x = b.inputs_of(op)[0];
@@ -265,7 +265,7 @@ PrimFuncRef lower_softmax(const OpCall& op, bool is_log) {
   ComputeBuilder b;
   Buffer x = b.inputs_of(op)[0];
   int64_t axis = normalize_axis(op, op.attrs<LastAxisAttrs>().axis, op.rank(0));
-  Reduction rows = over_axes(op.shape(0), {axis});
+  AxisFold rows = over_axes(op.shape(0), {axis});
   const std::vector<Expr>& shape = op.shape(0);
   DType dtype = accumulation_dtype(op.dtype(0));
   auto row_value = [&](const Buffer& statistic, Axes i) { return load(statistic, rows.result_at(i)); };

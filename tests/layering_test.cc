@@ -88,8 +88,9 @@ struct Include {
   bool quoted;
 };
 
-std::vector<Include> read_includes(const std::vector<Room>& rooms) {
-  std::vector<Include> result;
+// Calls visit(path, number, line) for each line of the C++ in the rooms.
+void for_each_line(const std::vector<Room>& rooms,
+                   const std::function<void(const std::string&, int, const std::string&)>& visit) {
   for (const Room& room : rooms) {
     for (const auto& entry : fs::recursive_directory_iterator(kTree / room.name)) {
       std::string extension = entry.path().extension().string();
@@ -98,16 +99,20 @@ std::vector<Include> read_includes(const std::vector<Room>& rooms) {
       if (room_of(path, rooms) != room.name) continue;  // comes with its own room
       std::ifstream file(entry.path());
       int number = 0;
-      for (std::string line; std::getline(file, line);) {
-        ++number;
-        size_t hash = line.find_first_not_of(' ');
-        if (hash == std::string::npos || line.compare(hash, 8, "#include") != 0) continue;
-        size_t open = line.find_first_of("\"<", hash), close = line.find_first_of("\">", open + 1);
-        REQUIRE(close != std::string::npos);
-        result.push_back({path, number, line.substr(open + 1, close - open - 1), line[open] == '"'});
-      }
+      for (std::string line; std::getline(file, line);) visit(path, ++number, line);
     }
   }
+}
+
+std::vector<Include> read_includes(const std::vector<Room>& rooms) {
+  std::vector<Include> result;
+  for_each_line(rooms, [&](const std::string& path, int number, const std::string& line) {
+    size_t hash = line.find_first_not_of(' ');
+    if (hash == std::string::npos || line.compare(hash, 8, "#include") != 0) return;
+    size_t open = line.find_first_of("\"<", hash), close = line.find_first_of("\">", open + 1);
+    REQUIRE(close != std::string::npos);
+    result.push_back({path, number, line.substr(open + 1, close - open - 1), line[open] == '"'});
+  });
   return result;
 }
 
@@ -215,4 +220,28 @@ TEST_CASE("files and folders include each other without a cycle", "[layering]") 
   CHECK(find_cycle(files) == "");
   CHECK(find_cycle(folders) == "");
   CHECK(find_cycle({{"a", {"b"}}, {"b", {"c"}}, {"c", {"a"}}}) == "a -> b -> c -> a");
+}
+
+// Two types of one name in one namespace are undefined behaviour, and no compiler sees it when they never meet.
+TEST_CASE("no two types share a name in a namespace", "[layering]") {
+  std::map<std::string, std::string> homes;  // from the qualified name
+  std::vector<std::string> namespaces;
+  std::string wrong;
+  for_each_line(read_rooms(), [&](const std::string& path, int number, const std::string& line) {
+    if (number == 1) namespaces.clear();
+    std::istringstream words(line);
+    std::string keyword, name, next;
+    words >> keyword >> name >> next;
+    if (keyword == "namespace") namespaces.push_back(name == "{" ? path : name);  // a nameless one is its file's
+    if (line.starts_with("}  // namespace")) namespaces.pop_back();
+    bool defines = (line.starts_with("struct ") || line.starts_with("class ")) && (next == "{" || next == ":");
+    if (!defines || namespaces.empty()) return;
+    std::string qualified;
+    for (const std::string& scope : namespaces) qualified += scope + "::";
+    auto [home, is_new] = homes.emplace(qualified + name, path);
+    if (!is_new && home->second != path) wrong += "\n  " + qualified + name + ": " + home->second + ", " + path;
+  });
+  INFO("types with two definitions:" << wrong);
+  CHECK(wrong.empty());
+  CHECK(homes.contains("relaxc::AxisFold"));
 }

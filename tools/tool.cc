@@ -80,7 +80,8 @@ void CompilerOptions::add_to(CLI::App& app) {
   app.add_flag("--time-passes", settings.runner.time_passes, "print the time of each pass, summed over programs");
   app.add_option("--verify-each", verify_each,
                  "verify after each pass, after each group of passes over programs, or never")
-      ->check(CLI::IsMember({"pass", "group", "never"}))
+      ->type_name("WHEN")
+      ->check(CLI::IsMember({"pass", "group", "never"}).description(""))
       ->capture_default_str();
 }
 

@@ -86,14 +86,15 @@ void Parser::remap_axes(const std::vector<const Syntax*>& targets, const Syntax&
   if (letters.size() != bindings.size())
     fail(call, "{} letters for {} loop variables", letters.size(), bindings.size());
   if (targets.size() != bindings.size()) fail(call, "{} names for {} axes", targets.size(), bindings.size());
+  auto row_of = [](char letter) { return std::ranges::find(kIterKinds, letter, &IterKindRow::letter); };
+  for (char letter : letters)
+    if (row_of(letter) == std::end(kIterKinds))
+      fail(kinds, "unknown axis kind '{}'; expected S (spatial) or R (reduce)", letter);
   for (size_t i = 0; i < letters.size(); ++i) {
-    auto row = std::ranges::find(kIterKinds, letters[i], &IterKindRow::letter);
-    if (row == std::end(kIterKinds))
-      fail(kinds, "unknown axis kind '{}'; expected S (spatial) or R (reduce)", letters[i]);
     Expr value = scalar(*bindings[i]);
     auto loop = loops_.find(value.get());
     if (loop == loops_.end()) fail(*bindings[i], "expected a loop variable");
-    add_axis(*targets[i], loop->second, dtype, row->kind, value);
+    add_axis(*targets[i], loop->second, dtype, row_of(letters[i])->kind, value);
   }
 }
 
