@@ -223,7 +223,10 @@ std::vector<VarRef> free_vars(const NodeRef& root) {
   return used;
 }
 
-bool uses_var(const NodeRef& node, const VarRef& var) { return uses_var(node, VarSet{var.get()}); }
+bool uses_var(const NodeRef& root, const VarRef& var) {
+  auto is_var = [&](const NodeRef& node) { return node.get() == var.get(); };
+  return root.is<Var>() ? is_var(root) : any_node(root, is_var);
+}
 bool uses_var(const NodeRef& root, const VarSet& vars) {
   return any_node(root, [&](const NodeRef& node) { return vars.contains(node.get()); });
 }
