@@ -1,8 +1,7 @@
-#include "ir/arith_poly.h"
-
 #include <algorithm>
 #include <numeric>
 
+#include "ir/arith_simplifier.h"
 #include "support/checked_math.h"
 
 namespace relaxc {

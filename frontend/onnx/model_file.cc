@@ -12,7 +12,6 @@
 
 #include "support/checked_math.h"
 #include "vm/error.h"
-#include "vm/file_memory.h"
 #include "vm/mapped_file.h"
 
 namespace relaxc::onnx_import {

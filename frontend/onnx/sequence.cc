@@ -1,5 +1,4 @@
 // Sequences and optionals as lists that exist at import time only: lengths and positions must be constants.
-#include "frontend/onnx/join.h"
 #include "frontend/onnx/node.h"
 
 namespace relaxc::onnx_import {

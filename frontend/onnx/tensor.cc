@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "frontend/onnx/axes.h"
-#include "frontend/onnx/join.h"
+#include "frontend/onnx/node.h"
 
 namespace relaxc::onnx_import {
 

@@ -1,7 +1,6 @@
 // Reads loops, and statements that hold for others: for the body of a `with`, or (concise) for those after them.
 #include <algorithm>
 
-#include "ir/kinds.h"
 #include "ir/text/parsing.h"
 
 namespace relaxc::text {
