@@ -3,12 +3,8 @@
 #pragma once
 #include <functional>
 #include <map>
-#include <memory>
 #include <span>
-#include <string>
-#include <string_view>
 #include <variant>
-#include <vector>
 
 #include "ir/node.h"
 #include "vm/dtype.h"

@@ -1,10 +1,6 @@
 // The scalar intrinsics of tensor programs: one row each; the interpreter, the constant folder, the code generator, the
 // parser and the verifier read it. All are pure and work lane by lane on vectors.
 #pragma once
-#include <optional>
-#include <span>
-#include <string_view>
-
 #include "ir/expr.h"
 
 namespace relaxc {

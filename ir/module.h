@@ -1,8 +1,5 @@
 // Functions and the module that holds them: graph functions, tensor programs and extern functions side by side.
 #pragma once
-#include <map>
-#include <variant>
-
 #include "ir/stmt.h"
 
 namespace relaxc {

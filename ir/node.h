@@ -11,7 +11,6 @@
 #include <atomic>
 #include <concepts>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>

@@ -1,7 +1,6 @@
 // The description of one operator, and the table of them. Rows live in ops/<group>.cc; the importer, the builder, the
 // text format, the verifier and the passes read them. The table is an explicit object handed to who needs it.
 #pragma once
-#include <functional>
 #include <unordered_map>
 
 #include "ir/module.h"

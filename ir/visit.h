@@ -2,7 +2,6 @@
 // and the fallback printer. They are written with match() where every kind matters, with walk() or rewrite() where few
 // do.
 #pragma once
-#include <functional>
 #include <type_traits>
 #include <unordered_map>
 #include <unordered_set>

@@ -1,11 +1,7 @@
 // Functions that bytecode calls by name: the built-in table, and the registry for the functions of a host.
 #pragma once
 #include <cstdio>
-#include <functional>
 #include <map>
-#include <span>
-#include <string>
-#include <string_view>
 
 #include "vm/kernel_abi.h"
 #include "vm/memory.h"

@@ -9,12 +9,8 @@
 #include <algorithm>
 #include <array>
 #include <concepts>
-#include <cstdint>
 #include <initializer_list>
-#include <optional>
 #include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "vm/dtype.h"

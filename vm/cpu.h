@@ -2,11 +2,6 @@
 // that a CPU lacks ends the process (SIGILL), so the compiler records the features that the code may use, and the
 // loader compares them before it maps the code.
 #pragma once
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "vm/executable.h"
 
 namespace relaxc::vm {

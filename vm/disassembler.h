@@ -1,7 +1,5 @@
 // Prints bytecode as text for people: `relaxc --emit=bytecode`.
 #pragma once
-#include <string>
-
 #include "vm/executable.h"
 
 namespace relaxc::vm {

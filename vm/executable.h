@@ -1,11 +1,6 @@
 // A compiled module without its machine code: bytecode, tables and constants. Immutable once built; threads share it.
 #pragma once
 #include <map>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "vm/bytecode.h"
 #include "vm/value.h"

@@ -3,10 +3,6 @@
 #pragma once
 #include <fmt/format.h>
 
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "vm/interpreter.h"
 #include "vm/operands.h"
 

@@ -1,8 +1,5 @@
 // Tests that a gather's or scatter's indices are inside the axes that they index, before any element moves.
 #pragma once
-#include <optional>
-#include <span>
-
 #include "vm/kernel_abi.h"
 #include "vm/tensor.h"
 

@@ -1,9 +1,5 @@
 // Runs verified bytecode.
 #pragma once
-#include <memory>
-#include <span>
-#include <vector>
-
 #include "vm/builtins.h"
 #include "vm/executable.h"
 #include "vm/mapped_file.h"

@@ -1,10 +1,6 @@
 // Hooks around kernel calls and runs, and a profiler that adds them up.
 #pragma once
-#include <cstdint>
 #include <map>
-#include <span>
-#include <string>
-#include <string_view>
 
 #include "vm/value.h"
 

@@ -3,9 +3,6 @@
 // little-endian.
 #pragma once
 #include <cstddef>
-#include <memory>
-#include <span>
-#include <vector>
 
 #include "vm/executable.h"
 

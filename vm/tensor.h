@@ -1,11 +1,9 @@
 // A dense, row-major tensor on the CPU. A Tensor is a handle: copies share the elements. Memory comes from the
 // runtime, from a mapped file, or from the host through DLPack.
 #pragma once
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "support/check.h"

@@ -5,10 +5,6 @@
 // "output_names" hold the model's names. Every binding carries the span of the node it came from.
 #pragma once
 #include <cstddef>
-#include <functional>
-#include <map>
-#include <span>
-#include <string>
 
 #include "ir/op.h"
 #include "support/diagnostic.h"

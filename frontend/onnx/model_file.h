@@ -2,11 +2,6 @@
 #pragma once
 #include <onnx/onnx_pb.h>
 
-#include <map>
-#include <memory>
-#include <span>
-#include <unordered_map>
-
 #include "frontend/onnx/import.h"
 #include "vm/tensor.h"
 

@@ -2,11 +2,6 @@
 #pragma once
 #include <onnx/onnx_pb.h>
 
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "ir/arith.h"
 #include "ir/builder.h"
 #include "ops/attributes.h"

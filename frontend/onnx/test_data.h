@@ -1,8 +1,5 @@
 // Reads and writes ONNX's test data, which is one tensor per .pb file.
 #pragma once
-#include <optional>
-#include <string>
-
 #include "vm/tensor.h"
 
 namespace relaxc {
