@@ -99,8 +99,7 @@ class EqualVisitor {
   // Inside a type that introduces dims, a variable met first is introduced by it.
   template <class T>
   bool members(const T& a, const T& b, bool deep) {
-    // The regions that a block accesses are compared last: they mostly follow from the body, where the difference is
-    // easier to find.
+    // The regions of a block are compared last: they mostly follow from the body, where a difference is easier to find.
     auto late = [](std::string_view name) { return std::is_same_v<T, Block> && (name == "reads" || name == "writes"); };
     bool equal = fields(a, b, deep, [&](std::string_view name) { return !late(name); });
     if constexpr (std::is_same_v<T, Block>) equal = equal && fields(a, b, deep, late);

@@ -135,8 +135,7 @@ struct Select {
   Expr condition, a, b;
   RELAXC_FIELDS(Select, condition, a, b);
 };
-// The vector (base, base + stride, ..., base + (lanes-1) * stride). Here and in Broadcast, negative lanes are scalable:
-// -4 means 4 * vscale.
+// The vector (base, base + stride, ..., base + (lanes-1) * stride). Here and in Broadcast, lanes of -4 mean 4 * vscale.
 struct Ramp {
   Expr base, stride;
   int64_t lanes;

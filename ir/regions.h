@@ -18,8 +18,7 @@ struct Accesses {
 Accesses find_accesses(const Stmt& body, const std::optional<Stmt>& init = std::nullopt);
 
 // Returns whether a vector access covers whole rows of a dense buffer, from the start of one. Only such an access may
-// have lanes beyond the end of the last dim. Tile instructions take rows in this way: 64 lanes of B[0, 0:64] of an
-// int8[16, 4].
+// have lanes beyond the last dim. Tile instructions use it: 64 lanes of B[0, 0:64] of an int8[16, 4].
 bool covers_rows(const std::vector<Expr>& indices, const std::vector<Expr>& shape, const Analyzer& facts);
 
 }  // namespace relaxc

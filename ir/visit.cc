@@ -1,5 +1,4 @@
-// Children, rebuilding, free variables and the fallback print, all derived from fields(). equal.cc has equality and the
-// hash.
+// Children, rebuilding, free variables, the fallback print, derived from fields(). equal.cc has equality and the hash.
 #include <algorithm>
 
 #include "ir/fields.h"

@@ -14,8 +14,7 @@ namespace {
 
 constexpr int64_t kMaxRegisters = int64_t{1} << 20;
 constexpr int64_t kMaxArguments = int64_t{1} << 16;
-// The limit on the bits of all states that the dataflow keeps at once; hostile code must not make it allocate more
-// memory.
+// The limit on the bits of all states that the dataflow keeps at once, whatever hostile code asks for.
 constexpr uint64_t kMaxStateBits = uint64_t{1} << 31;
 constexpr size_t kMaxMessages = 20;
 

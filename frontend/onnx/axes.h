@@ -13,8 +13,7 @@ std::vector<Expr> read_axes(Node& n, size_t input, int64_t rank);
 
 // Returns constant axes in [0, rank). An axis that is out of range or named twice is an error.
 std::vector<int64_t> distinct_axes(const Node& n, const std::vector<int64_t>& axes, int64_t rank);
-// Returns the axes in operand `input` as scalars, checked in the same way: now where they are constants, else at run
-// time.
+// Returns the axes in operand `input` as scalars, checked in the same way, at run time unless they are constants.
 std::vector<Expr> distinct_axes(Node& n, size_t input, int64_t rank);
 
 // Returns, for each of `rank` axes, 1 when the scalars name it and 0 otherwise.

@@ -32,8 +32,7 @@ struct ImportOptions {
 
 // Imports a file. Throws a CompileError with everything found: an invalid model, and each node that is not supported.
 IRModule import_onnx(const std::string& path, const OpTable& ops, const ImportOptions& options = {});
-// Imports a model from memory. `name` stands in messages, and external data is refused. The bytes are copied where
-// constants need them.
+// Imports a model from memory; `name` stands in messages, external data is refused, and constants may copy bytes.
 IRModule import_onnx_bytes(std::span<const std::byte> bytes, const std::string& name, const OpTable& ops,
                            const ImportOptions& options = {});
 

@@ -56,8 +56,7 @@ Outputs reverse_sequence(Node& n) {
   return {n.of(n.op("reverse_sequence", {n.tensor(0), n.tensor(1)}, attrs))};
 }
 
-// Returns the positions of true or non-zero elements. They are counted first, because their number is a dim of the
-// result.
+// Returns the positions of true or non-zero elements, which are counted first: their number is a dim of the result.
 Expr positions(Node& n, const Expr& x) {
   Expr flags = n.dtype_of_tensor(x).is_bool() ? x : n.op("not_equal", {x, n.like(0, x)});
   Expr ones = n.cast(flags, kInt64);

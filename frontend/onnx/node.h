@@ -105,8 +105,7 @@ class Node {
   // ---- Building
   Builder& builder();
   GraphImporter& graph() { return graph_; }
-  // Returns the operator's result: evaluated where the contents of all tensors are known (ops/evaluate.h), else a new
-  // binding.
+  // Returns the result: evaluated where the contents of all tensors are known (ops/evaluate.h), else a new binding.
   Expr op(const std::string& name, std::vector<Expr> args, Attrs attrs = {});
   template <HasFields T>
   Expr op(const std::string& name, std::vector<Expr> args, const T& attrs) {

@@ -46,8 +46,7 @@ Outputs length(Node& n) {
   return {n.of(KnownTensor{kInt64, {}, {int_imm(static_cast<int64_t>(items_of(n, 0).size()))}})};
 }
 
-// A scalar split is the length of each part, and a list gives the length of every part. Without a split the parts have
-// length 1.
+// A scalar split is the length of each part, a list has the lengths of all parts, and without a split they are 1.
 Outputs split_to_sequence(Node& n) {
   Expr x = n.tensor(0);
   int64_t axis = n.axis(n.attr_int("axis", 0), n.rank(0));

@@ -47,8 +47,7 @@ IRModule Parser::run() {
     return std::move(module_);
   }
   read_definitions();
-  // A tensor program that calls another was kept until all are declared. The graph needs the signatures of all
-  // functions before any body.
+  // A tensor program that calls another waits until all are declared. The graph needs all signatures before any body.
   auto graph = std::ranges::stable_partition(pending_, &Pending::is_program);
   std::for_each(pending_.begin(), graph.begin(), [&](const Pending& program) { define_program(program); });
   for (Pending& function : graph) {
