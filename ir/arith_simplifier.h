@@ -17,8 +17,7 @@ struct Term {
   int64_t factor;
 };
 
-// Compares by kind, names and structure: a total order that does not depend on addresses. Two variables of equal name
-// compare equal without being the same.
+// Compares by kind, names and structure: a total order without addresses, in which variables of one name are equal.
 int compare_atoms(const Expr& a, const Expr& b);
 bool same_monomial(const Monomial& a, const Monomial& b);
 // Returns the product without its i-th atom.
@@ -95,8 +94,7 @@ class Simplifier {
   }
 
  private:
-  // Returns the sum of an expression in canonical form already: its atoms are taken as they stand, which ends the
-  // recursion of proofs through facts.
+  // Returns the sum of an expression in canonical form; its atoms stay as they are, which ends recursion through facts.
   static Poly stored(const Expr& e);
   static void add_stored(const Expr& e, int64_t sign, Poly& sum);
 

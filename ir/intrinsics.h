@@ -24,8 +24,7 @@ std::span<const Intrinsic> intrinsics();
 struct Builtin {
   const char* name;  // "tir.tvm_access_ptr"
   int least, most;   // how many arguments; most < 0: any number
-  // The dtype of the call's result: that of argument 0 or 1, a fixed one, or the one that the text states before or
-  // after the arguments.
+  // The dtype of the call's result: that of argument 0 or 1, a fixed one, or one that the text states beside them.
   enum class Result : uint8_t {
     kSame,
     kSecond,

@@ -56,8 +56,7 @@ struct DimCheck {
   Expr a, b;
   std::string what = "check";  // "k is larger than axis 1"
 };
-// Returns the reason as the name of the match_cast that tests it: "k_is_larger_than_axis_1". what_of_check() converts
-// back.
+// Returns the reason as the name of the match_cast that tests it, "k_is_larger_than_axis_1"; what_of_check inverts it.
 std::string name_of_check(std::string_view what);
 std::string what_of_check(std::string name);
 
@@ -97,16 +96,14 @@ struct OpCall {
   }
 };
 
-// An operand that holds indices of axes of these sizes, each in [-dim, dim): there is one size for all indices, or one
-// for each item of the last axis.
+// An operand that holds indices, in [-dim, dim), of axes of these sizes: one for all, or one per item of the last axis.
 struct IndexOperand {
   size_t position;
   std::vector<Expr> dims;
   bool reads = true;  // a gather, which may clamp; else a scatter
 };
 
-// Everything that the compiler knows about an operator. Rows are written with designated initializers; members that are
-// empty or have their default are left out.
+// All that the compiler knows about an operator. Rows have designated initializers, without empty and default members.
 struct OpRow {
   std::string name = {};  // "relax.nn.conv2d"; printed as R.nn.conv2d
   std::string doc = {};   // one line

@@ -9,8 +9,7 @@ struct Seq {
   RELAXC_FIELDS(Seq, stmts);
 };
 
-// Stores buffer[indices] = value. As in BufferLoad, at most the last index is a vector, and masked lanes are not
-// written.
+// Stores buffer[indices] = value. As in BufferLoad, at most the last index is a vector; masked lanes are not written.
 struct BufferStore {
   Buffer buffer;
   Expr value;

@@ -11,8 +11,7 @@ namespace relaxc {
 DType accumulation_dtype(DType dtype);
 // Returns the value as `dtype`. A conversion is a separate stage.
 Buffer as_dtype(ComputeBuilder& b, const Buffer& value, DType dtype, const std::string& name);
-// Checks the dtypes of the two operands of a sum of products and returns the result's, which is out_dtype where that is
-// given. Integers may then differ.
+// Checks the dtypes of a product's operands and returns the result's: out_dtype if given; integers may then differ.
 DType product_dtype(const OpCall& op, std::optional<DType> out_dtype);
 // Returns sum / count in the sum's dtype. Integers truncate, and their count is taken as at least 1.
 Expr divide_by_count(const Expr& sum, Expr count);

@@ -34,8 +34,7 @@ struct Function {
   std::vector<std::string> slot_names;  // one per slot; the symbolic expression it holds, "" for a temporary
   int64_t code_begin = 0;               // words of Executable::code
   int64_t code_end = 0;
-  // Pairs of a word offset in the code and a string such as "node 'conv_1' (Conv)", or -1. Errors of the instructions
-  // from that offset on name the string.
+  // Pairs of a word offset in the code and a string such as "node 'conv_1' (Conv)", or -1, for errors from there on.
   std::vector<Word> places;
   friend bool operator==(const Function&, const Function&) = default;
 };

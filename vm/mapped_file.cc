@@ -18,8 +18,7 @@ namespace relaxc::vm {
 
 namespace {
 
-// Every MappedFile is owned with this deleter. Tensors keep their owner as a shared_ptr<const void>; the type of its
-// deleter identifies mapped files.
+// The deleter of every MappedFile. Tensors have a shared_ptr<const void> as owner, whose deleter identifies the files.
 struct Unmap {
   const MappedFile* file;
   void operator()(const MappedFile*) const { delete file; }

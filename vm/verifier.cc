@@ -197,8 +197,7 @@ class FunctionVerifier {
     return std::nullopt;
   }
 
-  // Checks that the operand's registers and slots are written. A pattern also writes: a dim that it binds may be
-  // compared later in the same pattern.
+  // Checks that registers and slots are written. A pattern also writes: it may compare a dim that it has bound.
   void read_operand(const Operand& operand, WrittenSet& written) {
     for_each_element(operand, [&](ElementInfo element, Word value) {
       bool is_slot = element.kind == ElementKind::kSlot;

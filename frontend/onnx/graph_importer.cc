@@ -37,8 +37,7 @@ void collect_inputs(const onnx::NodeProto& node, std::vector<std::string>& names
   }
 }
 
-// Replaces attribute references of a function's node by the caller's attributes. A reference to an attribute that is
-// absent leaves the attribute out.
+// Replaces attribute references of a function's node by the caller's attributes, or leaves out those that are absent.
 void resolve_references(google::protobuf::RepeatedPtrField<onnx::AttributeProto>& attributes,
                         const std::unordered_map<std::string, const onnx::AttributeProto*>& given) {
   for (int i = attributes.size(); i-- > 0;) {
@@ -189,8 +188,7 @@ struct Dependencies {
     return result;
   }
 
-  // Returns the nodes of a cycle, which exists when some nodes are not among the sorted ones. Walks backwards along
-  // unsorted producers until a node repeats.
+  // Returns the nodes of a cycle among the unsorted nodes: walks backwards along their producers until a node repeats.
   std::vector<int> find_cycle(const std::vector<int>& sorted) const {
     std::vector<bool> is_sorted(producers.size());
     for (int i : sorted) is_sorted[i] = true;

@@ -1,5 +1,4 @@
-// Values whose contents are known while importing: evaluates operators on them, and turns them into tensors for
-// operators that are not evaluated.
+// Values whose contents are known while importing: operators are evaluated on them, or they become tensors.
 #include <algorithm>
 
 #include "frontend/onnx/graph_importer.h"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "frontend/onnx/axes.h"
 #include "frontend/onnx/graph_importer.h"
 #include "ir/text/printer.h"
 #include "ir/type_relation.h"

@@ -26,9 +26,9 @@ std::vector<ConverterRow> all_rows() {
     direct.attributes = "";
     rows.push_back(direct);
   }
-  for (auto* group : {math_converters, tensor_converters, index_converters, shape_converters, convolution_converters,
-                      nn_converters, reduction_converters, loss_converters, quantize_converters, sequence_converters,
-                      control_converters, recurrent_converters}) {
+  for (auto* group :
+       {math_converters, tensor_converters, index_converters, shape_converters, convolution_converters, nn_converters,
+        reduction_converters, quantize_converters, sequence_converters, control_converters, recurrent_converters}) {
     for (const ConverterRow& row : group()) rows.push_back(row);
   }
   return rows;

@@ -1,5 +1,4 @@
-// Reads values of graph functions from the syntax tree: the call forms of Relax, R.call_tir and its variants, and
-// operators. parse_constant.cc reads constants.
+// Reads values of graph functions from the syntax tree: Relax's call forms, R.call_tir and its variants, operators.
 #include <algorithm>
 
 #include "ir/arith.h"
