@@ -10,8 +10,7 @@ namespace {
 // Returns 1 / sqrt(x + epsilon).
 Expr inverse_root(const Expr& x, double epsilon) {
   DType dtype = dtype_of(x);
-  Expr root = intrinsic("tir.sqrt", {x + scalar_imm(epsilon, dtype)}, dtype);
-  return binary(BinaryOp::kDiv, one(dtype), root);
+  return binary(BinaryOp::kDiv, one(dtype), intrinsic("tir.sqrt", {x + scalar_imm(epsilon, dtype)}, dtype));
 }
 
 // Computes (x - mean) / sqrt(variance + epsilon) * gamma + beta. Gamma, argument 1, and beta, argument 2, have the dims

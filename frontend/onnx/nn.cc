@@ -132,8 +132,7 @@ Expr lp_norm(Node& n, const Expr& x) {
   if (p != 1 && p != 2) n.fail("p is {}, expected 1 or 2", p);
   Expr norm = p == 1 ? n.reduce("sum", n.op("abs", {x}), {axis}, true)
                      : n.op("sqrt", {n.reduce("sum", n.op("square", {x}), {axis}, true)});
-  Expr safe = n.op("where", {n.op("equal", {norm, n.like(0, x)}), n.like(1, x), norm});
-  return n.div(x, safe);
+  return n.div(x, n.op("where", {n.op("equal", {norm, n.like(0, x)}), n.like(1, x), norm}));
 }
 
 // ---- Products -------------------------------------------------------------------------------------------------------

@@ -97,10 +97,7 @@ Outputs optional(Node& n) {
   if (n.has(0)) return {n.value(0)};
   return {make_value({.is_none = true})};
 }
-Outputs has_element(Node& n) {
-  bool present = n.has(0) && !n.value(0)->is_none;
-  return {n.of(KnownTensor{kBool, {}, {bool_imm(present)}})};
-}
+Outputs has_element(Node& n) { return {n.of(KnownTensor{kBool, {}, {bool_imm(n.has(0) && !n.value(0)->is_none)}})}; }
 Outputs get_element(Node& n) {
   if (n.value(0)->is_none) n.fail("the optional is empty");
   return {n.value(0)};
