@@ -69,8 +69,7 @@ bool is_index(const Expr& expr);
 bool holds_data(const Expr& expr);
 bool holds_data(const Poly& poly);
 
-// One use per expression. Its parts call each other: a quotient is simplified by proofs about its dividend, and a proof
-// bounds the quotients in a sum.
+// One use per expression. Its parts call each other: quotients need proofs about dividends, and proofs bound quotients.
 class Simplifier {
  public:
   explicit Simplifier(const Analyzer& facts) : facts_(facts) {}

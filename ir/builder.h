@@ -1,5 +1,4 @@
-// <relaxc/builder.h>: builds a graph function binding by binding; types are inferred while building. Arguments that are
-// not leaves are bound first (ANF).
+// <relaxc/builder.h>: builds a graph function binding by binding and infers types; arguments become leaves first (ANF).
 #pragma once
 #include "ir/op.h"
 #include "ir/visit.h"
