@@ -346,10 +346,8 @@ bool structural_equal(const NodeRef& a, const NodeRef& b, const EqualOptions& op
   return EqualVisitor(options).node(a, b, Role::kField);
 }
 
-namespace {
-
 // Returns the function without the attribute that repeats its name.
-Expr nameless(const Expr& function) {
+static Expr nameless(const Expr& function) {
   auto without = [&](auto node) -> Expr {
     node.attrs = node.attrs.without("global_symbol");
     return make(std::move(node), function.type(), function.span());
@@ -360,7 +358,7 @@ Expr nameless(const Expr& function) {
 }
 
 // Reports a function that only `a` has; the other side may have it under another name.
-Difference missing(const IRModule& a, const IRModule& b, const std::string& name, bool on_left) {
+static Difference missing(const IRModule& a, const IRModule& b, const std::string& name, bool on_left) {
   const Expr& function = a.functions.at(name);
   Difference result{fmt::format("function '{}' is missing on the {}", name, on_left ? "left" : "right"), {}, {}};
   (on_left ? result.right : result.left) = function.span();
@@ -372,8 +370,6 @@ Difference missing(const IRModule& a, const IRModule& b, const std::string& name
   }
   return result;
 }
-
-}  // namespace
 
 bool structural_equal(const IRModule& a, const IRModule& b, const EqualOptions& options) {
   auto differ = [&](Difference found) {

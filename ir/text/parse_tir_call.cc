@@ -349,9 +349,7 @@ Value Parser::logical_form(const std::string& form, const Syntax& at) {
   return result;
 }
 
-namespace {
-
-double largest_float(DType dtype) {
+static double largest_float(DType dtype) {
   if (dtype.code == DTypeCode::kBFloat) return bfloat16_to_float(0x7f7f);
   if (dtype.bits == 16) return 65504.0;
   if (dtype.bits == 32) return std::numeric_limits<float>::max();
@@ -363,8 +361,6 @@ double largest_float(DType dtype) {
   }
   return most;
 }
-
-}  // namespace
 
 // Reads T.min_value(dtype), T.max_value(dtype), T.infinity(dtype)
 Value Parser::limit_form(const std::string& form, const Syntax& at) {
