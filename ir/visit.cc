@@ -261,10 +261,8 @@ Type without_unbound_dims(const Type& whole, const std::vector<VarRef>& params) 
 
 // ---- Fallback print
 
-namespace {
-
 template <class V>
-std::string debug_member(const V& value) {
+static std::string debug_member(const V& value) {
   if constexpr (is_handle<V>) {
     return debug_print(value);
   } else if constexpr (is_vector<V>) {
@@ -287,8 +285,6 @@ std::string debug_member(const V& value) {
     return to_string(AttrValue(value));
   }
 }
-
-}  // namespace
 
 std::string debug_print(const NodeRef& node) {
   if (node.is<Var>()) return node.as<Var>()->name;

@@ -9,9 +9,7 @@
 
 namespace relaxc::onnx_import {
 
-namespace {
-
-std::vector<ConverterRow> all_rows() {
+static std::vector<ConverterRow> all_rows() {
   // These ONNX operators are relax operators of the same meaning and do not need a converter.
   static const std::vector<OpRow> kElementwise = elementwise_ops();
   std::vector<ConverterRow> rows;
@@ -33,8 +31,6 @@ std::vector<ConverterRow> all_rows() {
   }
   return rows;
 }
-
-}  // namespace
 
 const ConverterRow* find_converter(const std::string& domain, const std::string& op_type, int64_t opset) {
   static const auto kTable = [] {

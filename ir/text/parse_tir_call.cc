@@ -10,15 +10,11 @@
 
 namespace relaxc::text {
 
-namespace {
-
-std::optional<BinaryOp> operator_called(std::string_view form) {
+static std::optional<BinaryOp> operator_called(std::string_view form) {
   auto rows = binary_ops();
   auto row = std::ranges::find(rows, form, &BinaryOpInfo::name);
   return row == rows.end() ? std::nullopt : std::optional(row->op);
 }
-
-}  // namespace
 
 // Reads T.int64(x): a constant of the dtype, or a cast.
 Value Parser::dtype_call(DType wanted, const Syntax& at) {

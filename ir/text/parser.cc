@@ -18,10 +18,8 @@ IRModule parse_module(std::string_view text, std::string filename, const OpTable
 
 namespace text {
 
-namespace {
-
 // Returns whether the line is @S.schedule("f"), @S.rule("op") or S.intrin(...), which tir/schedule/script.h reads.
-bool is_schedule(const Line& line) {
+static bool is_schedule(const Line& line) {
   auto is_ours = [](const Syntax& call) {
     if (!is_call(call) || call.children[0]->kind != SyntaxKind::kAttribute) return false;
     const Syntax& object = *call.children[0]->children[0];
@@ -31,8 +29,6 @@ bool is_schedule(const Line& line) {
   return line.kind == LineKind::kFunction &&
          std::ranges::any_of(line.decorators, [&](const Syntax* each) { return is_ours(*each); });
 }
-
-}  // namespace
 
 Parser::Parser(std::shared_ptr<const Origin> origin, const OpTable& ops, Diagnostics& diagnostics)
     : origin_(std::move(origin)), ops_(ops), diagnostics_(diagnostics) {
