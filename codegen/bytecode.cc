@@ -11,7 +11,7 @@
 #include "ir/text/printer.h"
 #include "ops/attributes.h"
 #include "vm/builder.h"
-#include "vm/file_memory.h"
+#include "vm/mapped_file.h"
 
 namespace relaxc::codegen {
 

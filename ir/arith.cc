@@ -1,5 +1,4 @@
-// The analyzer's facts, and the rewriting of expressions into canonical form. Quotients: arith_division.cc; bounds and
-// proofs: arith_proof.cc.
+// The analyzer's facts, and the rewriting into canonical form. Quotients: arith_division.cc; proofs: arith_proof.cc.
 #include "ir/arith.h"
 
 #include <algorithm>

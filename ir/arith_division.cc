@@ -78,8 +78,7 @@ Simplifier::Division Simplifier::division(const Poly& a, const Poly& b, DType dt
   return {recombine(quotient.plus(inner.quotient)), inner.remainder};
 }
 
-// Handles a divisor that is a sum, say n + 1, and a dividend that is a multiple of it, or a multiple and a smaller
-// rest.
+// Handles a divisor that is a sum, say n + 1, and a dividend that is a multiple of it, perhaps with a smaller rest.
 Simplifier::Division Simplifier::whole_sum(const Poly& a, const Poly& b, DType dtype) const {
   if (holds_data(a) || holds_data(b) || b.terms().empty()) return opaque(a, b, dtype);
   // Long division by the term of the highest degree; a few steps, as it need not end.

@@ -1,8 +1,7 @@
-#include "ir/arith_poly.h"
-
 #include <algorithm>
 #include <numeric>
 
+#include "ir/arith_simplifier.h"
 #include "support/checked_math.h"
 
 namespace relaxc {
@@ -76,15 +75,11 @@ std::optional<Monomial> divide(const Monomial& a, const Monomial& b) {
   return rest;
 }
 
-namespace {
-
 // Orders constants last, then by degree and atoms.
-bool term_before(const Monomial& a, const Monomial& b) {
+static bool term_before(const Monomial& a, const Monomial& b) {
   if (a.empty() || b.empty()) return !a.empty() && b.empty();
   return compare_children(a, b) < 0;
 }
-
-}  // namespace
 
 Poly Poly::term(Monomial atoms, int64_t factor) {
   Poly result;

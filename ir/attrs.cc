@@ -128,17 +128,13 @@ bool AttrValue::map_exprs(const std::function<Expr(const Expr&)>& fn) {
   return changed;
 }
 
-namespace {
-
-std::string float_text(double value) {
+static std::string float_text(double value) {
   if (std::isnan(value)) return "float(\"nan\")";
   if (std::isinf(value)) return value > 0 ? "float(\"inf\")" : "float(\"-inf\")";
   std::string text = fmt::format("{}", value);  // the shortest text that reads back the same
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
   return text;
 }
-
-}  // namespace
 
 std::string to_string(const AttrValue& value) {
   return to_string(value, [](const Expr& expr) { return debug_print(expr); });
@@ -176,22 +172,18 @@ std::string to_string(const AttrValue& value, const std::function<std::string(co
   return std::visit(Print{print}, value.variant());
 }
 
-namespace {
-
 // Sets `out` to the value under the pointer; returns false for null.
 template <class T, class From>
-bool take(const From* value, T& out) {
+static bool take(const From* value, T& out) {
   if (value) out = static_cast<T>(*value);
   return value != nullptr;
 }
 // Does so for the constant that the attribute holds as an expression.
 template <class Imm, class T>
-bool take_constant(const AttrValue& value, T& out) {
+static bool take_constant(const AttrValue& value, T& out) {
   const Imm* number = value.as<Expr>() ? value.as<Expr>()->as<Imm>() : nullptr;
   return number && take(&number->value, out);
 }
-
-}  // namespace
 
 bool from_attr(const AttrValue& value, bool& out) {
   int64_t number = 0;

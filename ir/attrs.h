@@ -3,12 +3,8 @@
 #pragma once
 #include <functional>
 #include <map>
-#include <memory>
 #include <span>
-#include <string>
-#include <string_view>
 #include <variant>
-#include <vector>
 
 #include "ir/node.h"
 #include "vm/dtype.h"
@@ -99,8 +95,7 @@ class AttrValue {
 std::string to_string(const AttrValue& value);
 std::string to_string(const AttrValue& value, const std::function<std::string(const Expr&)>& print);
 
-// Conversion between attribute values and the members of an operator's attribute struct. from_attr returns false
-// when the value has the wrong kind.
+// Conversion between attribute values and members of attribute structs; from_attr returns false for the wrong kind.
 bool from_attr(const AttrValue& value, bool& out);
 bool from_attr(const AttrValue& value, int64_t& out);
 bool from_attr(const AttrValue& value, double& out);

@@ -1,5 +1,4 @@
-// <relaxc/builder.h>: builds a graph function binding by binding; types are inferred while building. Arguments that are
-// not leaves are bound first (ANF).
+// <relaxc/builder.h>: builds a graph function binding by binding and infers types; arguments become leaves first (ANF).
 #pragma once
 #include "ir/op.h"
 #include "ir/visit.h"
@@ -30,8 +29,7 @@ class Builder {
 
   void begin_dataflow();
   void end_dataflow(std::vector<VarRef> outputs);
-  // Returns the bindings so far as a SeqExpr around `body`, and empties the builder. The outputs of dataflow blocks are
-  // found by use.
+  // Returns the bindings so far as a SeqExpr around `body`, and empties the builder. Uses decide a block's outputs.
   Expr finish(const Expr& body);
   const OpTable& ops() const { return ops_; }
   size_t size() const { return size_; }  // bindings made so far

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ir/kinds.h"
-
 namespace relaxc {
 
 namespace {

@@ -15,8 +15,7 @@ struct DifferenceStep {
   bool defines = false;  // a variable where it is defined, whose place is that of the difference
 };
 
-// Returns "binding lv2, R.sum, attribute axis: [1] and [-1]" with the places of both; `values` is the text after the
-// path.
+// Returns "binding lv2, R.sum, attribute axis: [1] and [-1]" with the places of both; `values` follows the path.
 Difference describe_difference(const std::vector<DifferenceStep>& steps, std::string values);
 
 // Writes a node or value in at most a line; `print` shows nodes (EqualOptions).

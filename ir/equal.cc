@@ -8,7 +8,7 @@
 #include "ir/difference.h"
 #include "ir/fields.h"
 #include "support/joined.h"
-#include "vm/file_memory.h"
+#include "vm/mapped_file.h"
 
 namespace relaxc {
 
@@ -99,8 +99,7 @@ class EqualVisitor {
   // Inside a type that introduces dims, a variable met first is introduced by it.
   template <class T>
   bool members(const T& a, const T& b, bool deep) {
-    // The regions that a block accesses are compared last: they mostly follow from the body, where the difference is
-    // easier to find.
+    // The regions of a block are compared last: they mostly follow from the body, where a difference is easier to find.
     auto late = [](std::string_view name) { return std::is_same_v<T, Block> && (name == "reads" || name == "writes"); };
     bool equal = fields(a, b, deep, [&](std::string_view name) { return !late(name); });
     if constexpr (std::is_same_v<T, Block>) equal = equal && fields(a, b, deep, late);
@@ -347,10 +346,8 @@ bool structural_equal(const NodeRef& a, const NodeRef& b, const EqualOptions& op
   return EqualVisitor(options).node(a, b, Role::kField);
 }
 
-namespace {
-
 // Returns the function without the attribute that repeats its name.
-Expr nameless(const Expr& function) {
+static Expr nameless(const Expr& function) {
   auto without = [&](auto node) -> Expr {
     node.attrs = node.attrs.without("global_symbol");
     return make(std::move(node), function.type(), function.span());
@@ -361,7 +358,7 @@ Expr nameless(const Expr& function) {
 }
 
 // Reports a function that only `a` has; the other side may have it under another name.
-Difference missing(const IRModule& a, const IRModule& b, const std::string& name, bool on_left) {
+static Difference missing(const IRModule& a, const IRModule& b, const std::string& name, bool on_left) {
   const Expr& function = a.functions.at(name);
   Difference result{fmt::format("function '{}' is missing on the {}", name, on_left ? "left" : "right"), {}, {}};
   (on_left ? result.right : result.left) = function.span();
@@ -373,8 +370,6 @@ Difference missing(const IRModule& a, const IRModule& b, const std::string& name
   }
   return result;
 }
-
-}  // namespace
 
 bool structural_equal(const IRModule& a, const IRModule& b, const EqualOptions& options) {
   auto differ = [&](Difference found) {

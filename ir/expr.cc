@@ -196,11 +196,9 @@ std::optional<int64_t> as_int(const Expr& expr) {
 }
 bool is_int(const Expr& expr, int64_t value) { return as_int(expr) == value; }
 
-namespace {
-
 // T is int64_t or uint64_t; the operation has a value.
 template <class T>
-int64_t value_of(BinaryOp op, T x, T y) {
+static int64_t value_of(BinaryOp op, T x, T y) {
   using U = uint64_t;
   switch (op) {
 #define RELAXC_ROW(op, name, symbol, compares, value) \
@@ -211,8 +209,6 @@ int64_t value_of(BinaryOp op, T x, T y) {
   }
   return 0;
 }
-
-}  // namespace
 
 int64_t wrap_int(int64_t value, DType dtype) {
   if (dtype.is_bool()) return value != 0;

@@ -111,8 +111,7 @@ constexpr bool is_shift(BinaryOp op) { return op == BinaryOp::kShiftLeft || op =
 // Returns the operator with swapped operands: a < b is b > a. Operators other than <, <=, >, >= stay.
 BinaryOp mirrored(BinaryOp op);
 
-// Both operands have the same dtype and lanes. Integer overflow wraps (two's complement); index arithmetic is assumed
-// not to overflow by the simplifier.
+// Both operands have the same dtype and lanes. Integers wrap (two's complement); the simplifier assumes no overflow.
 struct Binary {
   BinaryOp op;
   Expr a, b;
@@ -135,8 +134,7 @@ struct Select {
   Expr condition, a, b;
   RELAXC_FIELDS(Select, condition, a, b);
 };
-// The vector (base, base + stride, ..., base + (lanes-1) * stride). Here and in Broadcast, negative lanes are scalable:
-// -4 means 4 * vscale.
+// The vector (base, base + stride, ..., base + (lanes-1) * stride). Here and in Broadcast, lanes of -4 mean 4 * vscale.
 struct Ramp {
   Expr base, stride;
   int64_t lanes;
@@ -279,8 +277,7 @@ Expr call(Expr callee, std::vector<Expr> args, Attrs attrs, Type type, const Spa
 // Drops plain blocks that are empty, and merges plain blocks that follow each other.
 Expr seq_expr(std::vector<BindingBlock> blocks, Expr body, const Span& span = {});
 
-// Shorthand for scalars. Operations on two constants fold, and x+0, x*1, x*0 and similar ones are simplified. An
-// int64_t operand takes the other's dtype.
+// Shorthand for scalars. Two constants fold, x+0, x*1, x*0 and the like simplify; an int64_t takes the other's dtype.
 Expr operator+(const Expr& a, const Expr& b);
 Expr operator-(const Expr& a, const Expr& b);
 Expr operator*(const Expr& a, const Expr& b);

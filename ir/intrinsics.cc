@@ -190,11 +190,8 @@ const Row* find(const Row (&rows)[N], std::string_view name) {
 }  // namespace
 
 std::span<const Intrinsic> intrinsics() { return kIntrinsics; }
-
 const Intrinsic* find_intrinsic(std::string_view name) { return find(kIntrinsics, name); }
-
 std::span<const Builtin> builtins() { return kBuiltins; }
-
 const Builtin* find_builtin(std::string_view name) { return find(kBuiltins, name); }
 
 std::string_view spelling(const Builtin& row) {

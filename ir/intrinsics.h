@@ -1,10 +1,6 @@
 // The scalar intrinsics of tensor programs: one row each; the interpreter, the constant folder, the code generator, the
 // parser and the verifier read it. All are pure and work lane by lane on vectors.
 #pragma once
-#include <optional>
-#include <span>
-#include <string_view>
-
 #include "ir/expr.h"
 
 namespace relaxc {
@@ -28,8 +24,7 @@ std::span<const Intrinsic> intrinsics();
 struct Builtin {
   const char* name;  // "tir.tvm_access_ptr"
   int least, most;   // how many arguments; most < 0: any number
-  // The dtype of the call's result: that of argument 0 or 1, a fixed one, or the one that the text states before or
-  // after the arguments.
+  // The dtype of the call's result: that of argument 0 or 1, a fixed one, or one that the text states beside them.
   enum class Result : uint8_t {
     kSame,
     kSecond,

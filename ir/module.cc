@@ -55,10 +55,9 @@ const Expr* IRModule::find(std::string_view name) const {
   return it == functions.end() ? nullptr : &it->second;
 }
 
-namespace {
-
 template <class T>
-Ref<T> function_of_kind(const IRModule& module, std::string_view name, const char* what, const Span& asked_at = {}) {
+static Ref<T> function_of_kind(const IRModule& module, std::string_view name, const char* what,
+                               const Span& asked_at = {}) {
   const Expr* found = module.find(name);
   if (found && found->template is<T>()) return cast<T>(*found);
   auto is_of_kind = [](const auto& entry) { return entry.second.template is<T>(); };
@@ -66,8 +65,6 @@ Ref<T> function_of_kind(const IRModule& module, std::string_view name, const cha
       joined(module.functions | std::views::filter(is_of_kind), [](const auto& entry) { return entry.first; });
   fail(asked_at, "the module has no {} '{}'; it has: {}", what, name, names.empty() ? "none" : names);
 }
-
-}  // namespace
 
 FunctionRef IRModule::graph_function(std::string_view name) const {
   return function_of_kind<Function>(*this, name, "function");

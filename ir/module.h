@@ -1,8 +1,5 @@
 // Functions and the module that holds them: graph functions, tensor programs and extern functions side by side.
 #pragma once
-#include <map>
-#include <variant>
-
 #include "ir/stmt.h"
 
 namespace relaxc {
@@ -64,8 +61,7 @@ struct IRModule {
   // Returns the function under `name`. Throws a CompileError that lists the functions when there is none.
   FunctionRef graph_function(std::string_view name) const;
   PrimFuncRef prim_func(std::string_view name, const Span& asked_at = {}) const;
-  // Returns `name`, or `name` with a free number: "fused_add", "fused_add_1", ... The number is the lowest free one
-  // when the numbers in use have no gaps.
+  // Returns `name`, or `name` with a free number, the lowest if the used ones have no gaps: "fused_add", "fused_add_1".
   std::string fresh_name(std::string name) const;
 };
 

@@ -11,7 +11,6 @@
 #include <atomic>
 #include <concepts>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -283,8 +282,7 @@ constexpr std::string_view member_name() {
   text = text.substr(0, text.find_first_of(";]"));
   return text.substr(text.rfind(':') + 1);
 }
-// Returns whether each field has the name of the member that it points to, so that one member cannot be listed under
-// another's name.
+// Returns whether each field has the name of its member, so that no member is listed under another's name.
 template <class T>
 constexpr bool names_match_members() {
   return []<size_t... I>(std::index_sequence<I...>) {

@@ -254,8 +254,7 @@ Type infer_for_any_dims(const OpCall& op, const OpRow& row) {
   }
 }
 
-// infer requests each property that it needs. When all requested properties are known, its type is right whatever the
-// others are.
+// infer requests each property that it needs. When all of these are known, its type is right whatever the others are.
 Type infer_result(const OpCall& op, const OpRow& row) {
   Known known = known_of(op);
   if (known == Known::kAll) return row.infer(op);

@@ -1,7 +1,6 @@
 // The description of one operator, and the table of them. Rows live in ops/<group>.cc; the importer, the builder, the
 // text format, the verifier and the passes read them. The table is an explicit object handed to who needs it.
 #pragma once
-#include <functional>
 #include <unordered_map>
 
 #include "ir/module.h"
@@ -57,8 +56,7 @@ struct DimCheck {
   Expr a, b;
   std::string what = "check";  // "k is larger than axis 1"
 };
-// Returns the reason as the name of the match_cast that tests it: "k_is_larger_than_axis_1". what_of_check() converts
-// back.
+// Returns the reason as the name of the match_cast that tests it, "k_is_larger_than_axis_1"; what_of_check inverts it.
 std::string name_of_check(std::string_view what);
 std::string what_of_check(std::string name);
 
@@ -83,8 +81,7 @@ struct OpCall {
   }
   const std::string& name() const { return call.callee.as<OpRef>()->name; }
   // The requirements of infer on dims. Dims that cannot be equal are an error that names both ("inner dims: 3 and 4").
-  // Requirements that cannot be decided before the program runs go to `checks` (passes/check_dims.cc turns them into
-  // tests).
+  // Requirements that only the run can decide go to `checks`, of which passes/check_dims.cc makes tests.
   void require_equal(const Expr& a, const Expr& b, std::string_view what) const;
   void require_at_most(const Expr& a, const Expr& b, std::string_view what) const;
   void require_multiple(const Expr& a, int64_t factor, std::string_view what) const;
@@ -99,16 +96,14 @@ struct OpCall {
   }
 };
 
-// An operand that holds indices of axes of these sizes, each in [-dim, dim): there is one size for all indices, or one
-// for each item of the last axis.
+// An operand that holds indices, in [-dim, dim), of axes of these sizes: one for all, or one per item of the last axis.
 struct IndexOperand {
   size_t position;
   std::vector<Expr> dims;
   bool reads = true;  // a gather, which may clamp; else a scatter
 };
 
-// Everything that the compiler knows about an operator. Rows are written with designated initializers; members that are
-// empty or have their default are left out.
+// All that the compiler knows about an operator. Rows have designated initializers, without empty and default members.
 struct OpRow {
   std::string name = {};  // "relax.nn.conv2d"; printed as R.nn.conv2d
   std::string doc = {};   // one line
@@ -122,15 +117,13 @@ struct OpRow {
   // Returns the call's type. Throws a CompileError for operands that do not fit; requirements on dims go through
   // OpCall::require_*. Every operand has a shape and a dtype; its dims may be variables about which nothing is known.
   std::function<Type(const OpCall&)> infer = {};
-  // Returns the call's type where the rank or dtype of an operand is not known. When empty, the type is a tensor of the
-  // first tensor's dtype.
+  // Returns the type where an operand's rank or dtype is not known; when empty, a tensor of the first tensor's dtype.
   std::function<Type(const OpCall&)> infer_partial = {};
   // Returns a tensor program of the call: params are its tensor arguments in order (tuples flattened), then the
   // outputs. It may use the graph's symbolic dims freely; legalize replaces them by the program's. When empty, the
   // operator is lowered elsewhere (builtins), or nothing lowers it yet and compiling it reports that.
   std::function<PrimFuncRef(const OpCall&)> legalize = {};
-  // Fills in arguments and attributes that Relax derives from others, such as the step of arange; empty when there are
-  // none.
+  // Fills in arguments and attributes that Relax derives from others, such as the step of arange; may be empty.
   std::function<void(Call&)> complete = {};
   // Returns the operand whose elements the call requires to be indices in range; nullopt for a call that gives every
   // element a meaning, and where a shape is not known.
@@ -179,8 +172,7 @@ bool is_normal(const OpRow& row, const Call& call);
 bool is_pure(const Call& call, const OpTable& ops);
 
 // Returns the type of a call of an operator, a module function, an extern function or a closure. Unknown operators and
-// operands that do not fit throw a CompileError at the span; `checks` gets the requirements that only the run can
-// decide.
+// operands that do not fit throw a CompileError at the span; `checks` gets what only the run can decide.
 Type infer_call_type(const Call& call, const Span& span, const OpTable& ops, std::vector<DimCheck>* checks = nullptr);
 
 }  // namespace relaxc

@@ -1,6 +1,5 @@
-// The operators and intrinsics that code outside of their rows recognizes, one constant each: as_call(value,
-// ops::kReshape) cannot be misspelt, and a search for the constant finds everything that treats the operator specially.
-// A test checks that each one has a row.
+// The operators and intrinsics that code outside of their rows recognizes, one constant each, which cannot be misspelt,
+// and by which a search finds all code that treats the operator specially. A test checks that each one has a row.
 #pragma once
 #include "ir/expr.h"
 

@@ -1,5 +1,4 @@
-// Children, rebuilding, free variables and the fallback print, all derived from fields(). equal.cc has equality and the
-// hash.
+// Children, rebuilding, free variables, the fallback print, derived from fields(). equal.cc has equality and the hash.
 #include <algorithm>
 
 #include "ir/fields.h"
@@ -265,10 +264,8 @@ Type without_unbound_dims(const Type& whole, const std::vector<VarRef>& params) 
 
 // ---- Fallback print
 
-namespace {
-
 template <class V>
-std::string debug_member(const V& value) {
+static std::string debug_member(const V& value) {
   if constexpr (is_handle<V>) {
     return debug_print(value);
   } else if constexpr (is_vector<V>) {
@@ -292,14 +289,38 @@ std::string debug_member(const V& value) {
   }
 }
 
-}  // namespace
-
 std::string debug_print(const NodeRef& node) {
   if (node.is<Var>()) return node.as<Var>()->name;
   return dispatch(node, [&](const auto& payload) {
     std::string body = debug_member(payload);
     return fmt::format("{}({})", kind_name(node.kind()), body.substr(1, body.size() - 2));
   });
+}
+
+#define X(name) static_assert(lists_all_members<name>(), "fields() does not list each member once, under its name");
+RELAXC_NODE_KINDS(X)
+#undef X
+
+const char* kind_name(NodeKind kind) {
+  switch (kind) {
+#define X(name)           \
+  case NodeKind::k##name: \
+    return #name;
+    RELAXC_NODE_KINDS(X)
+#undef X
+  }
+  return "?";
+}
+
+void destroy_node(const NodeHeader* node) {
+  switch (node->kind) {
+#define X(name)                                 \
+  case NodeKind::k##name:                       \
+    delete static_cast<const Box<name>*>(node); \
+    return;
+    RELAXC_NODE_KINDS(X)
+#undef X
+  }
 }
 
 }  // namespace relaxc

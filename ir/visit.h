@@ -2,7 +2,6 @@
 // and the fallback printer. They are written with match() where every kind matters, with walk() or rewrite() where few
 // do.
 #pragma once
-#include <functional>
 #include <type_traits>
 #include <unordered_map>
 #include <unordered_set>
@@ -55,8 +54,7 @@ NodeRef map_children(const NodeRef& node, const MapFn& fn);
 // Returns the same expression under another type.
 Expr with_type(const Expr& expr, const Type& type);
 
-// Visits a node and everything below it in pre-order, types of bound variables included. fn returns false to skip the
-// children of a node.
+// Visits a node and all below it in pre-order, types of bound variables included. fn returns false to skip children.
 void walk_nodes(const NodeRef& root, const std::function<bool(const NodeRef&)>& fn);
 // Returns whether such a node occurs.
 bool any_node(const NodeRef& root, const std::function<bool(const NodeRef&)>& is_wanted);
@@ -185,8 +183,7 @@ PrimFuncRef with_fresh_variables(const PrimFuncRef& function);
 // Does the same for a statement, and replaces other variables as substitute() does.
 Stmt instantiate(const Stmt& stmt, const VarMap& replaced);
 
-// Returns the variables used but not bound in the node, in order of first use, including those in the types of bound
-// variables.
+// Returns the variables used but not bound in the node, in order of first use, in types of bound variables too.
 std::vector<VarRef> free_vars(const NodeRef& node);
 
 // Returns whether the variable, or one of the variables, occurs in the node, bound or free.
@@ -197,8 +194,7 @@ bool uses_var(const NodeRef& node, const VarSet& vars);
 // binds keeps only its rank.
 Type without_unbound_dims(const Type& type, const std::vector<VarRef>& params);
 
-// Prints any node on one line: "Binary(op=0, a=Var(x), b=IntImm(3))". For messages and debugging; the text format is in
-// ir/text/.
+// Prints any node on one line, "Binary(op=0, a=Var(x), b=IntImm(3))", for debugging; the text format is in ir/text/.
 std::string debug_print(const NodeRef& node);
 
 // The first difference of two modules or nodes.

@@ -12,25 +12,20 @@ inline bool from_attr(const AttrValue& value, AttrValue& out) {
   return true;
 }
 
+// Declares a struct of one attribute from the attribute's type, name and default.
+#define RELAXC_ONE_ATTR(Struct, type, member, otherwise) \
+  struct Struct {                                        \
+    type member = otherwise;                             \
+    RELAXC_FIELDS(Struct, member);                       \
+  }
+
 // ---- several groups
 
 using PerDim = std::vector<int64_t>;  // a number per spatial dim
-struct AxisAttrs {
-  int64_t axis = 0;
-  RELAXC_FIELDS(AxisAttrs, axis);
-};
-struct LastAxisAttrs {
-  int64_t axis = -1;
-  RELAXC_FIELDS(LastAxisAttrs, axis);
-};
-struct OptionalAxisAttrs {
-  std::optional<int64_t> axis = {};
-  RELAXC_FIELDS(OptionalAxisAttrs, axis);
-};
-struct DTypeAttrs {
-  std::optional<DType> dtype = {};
-  RELAXC_FIELDS(DTypeAttrs, dtype);
-};
+RELAXC_ONE_ATTR(AxisAttrs, int64_t, axis, 0);
+RELAXC_ONE_ATTR(LastAxisAttrs, int64_t, axis, -1);
+RELAXC_ONE_ATTR(OptionalAxisAttrs, std::optional<int64_t>, axis, {});
+RELAXC_ONE_ATTR(DTypeAttrs, std::optional<DType>, dtype, {});
 
 // The default order of the axes of images and weights, where no attribute says otherwise.
 constexpr const char* data_layout_of(int spatial) { return spatial == 1 ? "NCW" : spatial == 2 ? "NCHW" : "NCDHW"; }
@@ -45,18 +40,12 @@ struct CastAttrs {
   DType dtype;
   RELAXC_FIELDS(CastAttrs, dtype);
 };
-struct LeakyReluAttrs {
-  double alpha = 0.01;
-  RELAXC_FIELDS(LeakyReluAttrs, alpha);
-};
+RELAXC_ONE_ATTR(LeakyReluAttrs, double, alpha, 0.01);
 struct SoftplusAttrs {
   double beta = 1, threshold = 20;  // above the threshold Relax returns x; ours never overflows and ignores it
   RELAXC_FIELDS(SoftplusAttrs, beta, threshold);
 };
-struct PReluAttrs {
-  int64_t axis = 1;  // of an alpha of rank 1
-  RELAXC_FIELDS(PReluAttrs, axis);
-};
+RELAXC_ONE_ATTR(PReluAttrs, int64_t, axis, 1);  // of an alpha of rank 1
 
 // ---- ops/reduction.cc
 
@@ -81,17 +70,11 @@ struct ScanAttrs {
 
 // ---- ops/linear_algebra.cc
 
-struct MatmulAttrs {
-  std::optional<DType> out_dtype = {};  // absent: the operands'
-  RELAXC_FIELDS(MatmulAttrs, out_dtype);
-};
+RELAXC_ONE_ATTR(MatmulAttrs, std::optional<DType>, out_dtype, {});  // absent: the operands'
 
 // ---- ops/einsum.cc
 
-struct EinsumAttrs {
-  std::string subscripts = {};
-  RELAXC_FIELDS(EinsumAttrs, subscripts);
-};
+RELAXC_ONE_ATTR(EinsumAttrs, std::string, subscripts, {});
 
 // ---- ops/convolution.cc
 
@@ -206,18 +189,9 @@ struct AxesAttrs {
     return result;
   }
 };
-struct AxisListAttrs {
-  std::optional<std::vector<int64_t>> axis = {};
-  RELAXC_FIELDS(AxisListAttrs, axis);
-};
-struct ConcatAttrs {
-  std::optional<int64_t> axis = 0;  // None: tensors of rank 1
-  RELAXC_FIELDS(ConcatAttrs, axis);
-};
-struct TileAttrs {
-  std::vector<int64_t> repeats = {};
-  RELAXC_FIELDS(TileAttrs, repeats);
-};
+RELAXC_ONE_ATTR(AxisListAttrs, std::optional<std::vector<int64_t>>, axis, {});
+RELAXC_ONE_ATTR(ConcatAttrs, std::optional<int64_t>, axis, 0);  // None: tensors of rank 1
+RELAXC_ONE_ATTR(TileAttrs, std::vector<int64_t>, repeats, {});
 struct RepeatAttrs {
   int64_t repeats = 1;
   std::optional<int64_t> axis = {};  // absent: of the flattened tensor
@@ -229,17 +203,12 @@ struct LayoutTransformAttrs {
   std::optional<std::vector<int64_t>> axis_separators = {}, input_axis_separators = {};
   RELAXC_FIELDS(LayoutTransformAttrs, index_map, pad_value, axis_separators, input_axis_separators);
 };
-struct MeshgridAttrs {
-  std::string indexing = "ij";
-  RELAXC_FIELDS(MeshgridAttrs, indexing);
-};
+RELAXC_ONE_ATTR(MeshgridAttrs, std::string, indexing, "ij");
 
 // ---- ops/slice.cc
 
-struct SliceAttrs {
-  bool assume_inbound = false;  // else negative bounds count from the end, and those out of range are clamped
-  RELAXC_FIELDS(SliceAttrs, assume_inbound);
-};
+// Without assume_inbound, negative bounds count from the end, and those out of range are clamped.
+RELAXC_ONE_ATTR(SliceAttrs, bool, assume_inbound, false);
 struct SplitAttrs {
   // Required: a number of parts, or the positions where parts after the first begin.
   AttrValue indices_or_sections = {};
@@ -259,14 +228,8 @@ struct BucketizeAttrs {
   bool out_int32 = false, right = false;
   RELAXC_FIELDS(BucketizeAttrs, out_int32, right);
 };
-struct IndexPutAttrs {
-  bool accumulate = false;
-  RELAXC_FIELDS(IndexPutAttrs, accumulate);
-};
-struct CheckIndicesAttrs {
-  std::string what = "indices";  // for the message
-  RELAXC_FIELDS(CheckIndicesAttrs, what);
-};
+RELAXC_ONE_ATTR(IndexPutAttrs, bool, accumulate, false);
+RELAXC_ONE_ATTR(CheckIndicesAttrs, std::string, what, "indices");  // for the message
 
 struct TakeAttrs {
   std::optional<int64_t> axis = {};
@@ -274,27 +237,18 @@ struct TakeAttrs {
   std::string mode = "fast";
   RELAXC_FIELDS(TakeAttrs, axis, mode);
 };
-struct GatherNdAttrs {
-  int64_t batch_dims = 0;
-  RELAXC_FIELDS(GatherNdAttrs, batch_dims);
-};
+RELAXC_ONE_ATTR(GatherNdAttrs, int64_t, batch_dims, 0);
 struct ScatterElementsAttrs {
   int64_t axis = 0;
   std::string reduction = "update";
   RELAXC_FIELDS(ScatterElementsAttrs, axis, reduction);
 };
-struct ScatterNdAttrs {
-  std::string reduction = "update";
-  RELAXC_FIELDS(ScatterNdAttrs, reduction);
-};
+RELAXC_ONE_ATTR(ScatterNdAttrs, std::string, reduction, "update");
 struct OneHotAttrs {
   int64_t depth = 1, axis = -1;
   RELAXC_FIELDS(OneHotAttrs, depth, axis);
 };
-struct MultinomialAttrs {
-  DType dtype = kInt64;
-  RELAXC_FIELDS(MultinomialAttrs, dtype);
-};
+RELAXC_ONE_ATTR(MultinomialAttrs, DType, dtype, kInt64);
 struct ReverseSequenceAttrs {
   int64_t time_axis = 0, batch_axis = 1;
   RELAXC_FIELDS(ReverseSequenceAttrs, time_axis, batch_axis);
@@ -329,10 +283,7 @@ struct DynamicTopKAttrs {
 
 // ---- ops/create.cc
 
-struct FillAttrs {
-  std::optional<DType> dtype = kFloat32;
-  RELAXC_FIELDS(FillAttrs, dtype);
-};
+RELAXC_ONE_ATTR(FillAttrs, std::optional<DType>, dtype, kFloat32);
 
 // ---- ops/image.cc
 
@@ -361,10 +312,7 @@ struct ResizeImageAttrs {
   RELAXC_FIELDS(ResizeImageAttrs, roi, layout, method, coordinate_transformation_mode, rounding_method, cubic_alpha,
                 cubic_exclude, extrapolation_value, out_dtype);
 };
-struct AffineGridAttrs {
-  bool align_corners = true;
-  RELAXC_FIELDS(AffineGridAttrs, align_corners);
-};
+RELAXC_ONE_ATTR(AffineGridAttrs, bool, align_corners, true);
 struct GridSampleAttrs {
   std::string method = "bilinear";
   std::string layout = "NCHW";
@@ -381,10 +329,7 @@ struct AttentionAttrs {
   std::optional<int64_t> window_size = {};
   RELAXC_FIELDS(AttentionAttrs, scale, causal_mask, window_size);
 };
-struct PixelShuffleAttrs {
-  int64_t upscale_factor = 1;
-  RELAXC_FIELDS(PixelShuffleAttrs, upscale_factor);
-};
+RELAXC_ONE_ATTR(PixelShuffleAttrs, int64_t, upscale_factor, 1);
 
 struct QuantizeAttrs {
   int64_t axis = -1;
@@ -399,10 +344,7 @@ struct DequantizeAttrs {
 
 // ---- ops/training.cc
 
-struct DropoutAttrs {
-  double rate = 0.5;
-  RELAXC_FIELDS(DropoutAttrs, rate);
-};
+RELAXC_ONE_ATTR(DropoutAttrs, double, rate, 0.5);
 
 struct LossAttrs {
   std::string reduction = "mean";
@@ -410,17 +352,11 @@ struct LossAttrs {
   RELAXC_FIELDS(LossAttrs, reduction, ignore_index);
 };
 
-struct MaskedFillAttrs {
-  double value = 0;
-  RELAXC_FIELDS(MaskedFillAttrs, value);
-};
+RELAXC_ONE_ATTR(MaskedFillAttrs, double, value, 0);
 
 // ---- ops/vision.cc
 
-struct AllClassNmsAttrs {
-  std::string output_format = "onnx";
-  RELAXC_FIELDS(AllClassNmsAttrs, output_format);
-};
+RELAXC_ONE_ATTR(AllClassNmsAttrs, std::string, output_format, "onnx");
 struct ValidCountsAttrs {
   double score_threshold = 0;
   int64_t id_index = 0, score_index = 1;
@@ -484,14 +420,9 @@ struct PlacementAttrs {
 
 // ---- ops/graph.cc
 
-struct InplaceAttrs {
-  std::vector<int64_t> inplace_indices = {};  // for each output the input that becomes it, or -1: a new tensor
-  RELAXC_FIELDS(InplaceAttrs, inplace_indices);
-};
-struct DeviceAttrs {
-  std::string dst_vdevice = {};
-  RELAXC_FIELDS(DeviceAttrs, dst_vdevice);
-};
+// For each output, the input that becomes it, or -1: a new tensor.
+RELAXC_ONE_ATTR(InplaceAttrs, std::vector<int64_t>, inplace_indices, {});
+RELAXC_ONE_ATTR(DeviceAttrs, std::string, dst_vdevice, {});
 struct DeviceHintAttrs {
   int64_t device_type = 1, index = 0;
   std::string memory_scope = "global";
@@ -502,13 +433,7 @@ struct GradientAttrs {
   AttrValue te_grad_kwargs = Attrs();
   RELAXC_FIELDS(GradientAttrs, te_grad_name, te_grad_kwargs);
 };
-struct TensorItemAttrs {
-  int64_t index = 0;
-  RELAXC_FIELDS(TensorItemAttrs, index);
-};
-struct FormatAttrs {
-  std::string format = {};
-  RELAXC_FIELDS(FormatAttrs, format);
-};
+RELAXC_ONE_ATTR(TensorItemAttrs, int64_t, index, 0);
+RELAXC_ONE_ATTR(FormatAttrs, std::string, format, {});
 
 }  // namespace relaxc

@@ -70,24 +70,21 @@ PrimFuncRef compute_program(const OpCall& op, const std::string& name, const Typ
 using Element = std::function<Expr(const OpCall& op, Inputs x, Axes i)>;
 std::function<PrimFuncRef(const OpCall&)> by_element(std::string stage, Type (*infer)(const OpCall&), Element element);
 // These complete one attribute of a row's list, found by its name: with_choices gives the values of a string,
-// with_extension says that Relax does not have it, and with_default_from names the attribute whose value None stands
-// for.
+// with_extension says that Relax does not have it, with_default_from names the attribute whose value None means.
 OpAttr& attr_of(std::vector<OpAttr>& attrs, std::string_view name);
 std::vector<OpAttr> with_choices(std::vector<OpAttr> attrs, std::string_view name,
                                  std::vector<std::string_view> choices);
 std::vector<OpAttr> with_extension(std::vector<OpAttr> attrs, std::string_view name);
 std::vector<OpAttr> with_default_from(std::vector<OpAttr> attrs, std::string_view name, const char* other);
 
-// These return a * b and a + b of sizes, simplified. An overflow is an error now, or at run time where the sizes are
-// only known then.
+// These return a * b and a + b of sizes, simplified. An overflow is an error now, or at run time for symbolic sizes.
 Expr size_product(const OpCall& op, const Expr& a, const Expr& b);
 Expr size_sum(const OpCall& op, const Expr& a, const Expr& b);
 // Returns the product of the dims.
 Expr product(const std::vector<Expr>& dims);
 // Returns whether no dim is 0, which is true where all are constants other than 0.
 Expr has_elements(const std::vector<Expr>& dims);
-// These return the list with another item at a position, with a new item there, without that item, and with more items
-// behind its last one.
+// These return the list with another item at a position, a new item there, without that item, and with more behind.
 std::vector<Expr> with_item(std::vector<Expr> list, int64_t at, Expr item);
 std::vector<Expr> with_new_item(std::vector<Expr> list, int64_t at, Expr item);
 std::vector<Expr> without_item(std::vector<Expr> list, int64_t at);

@@ -129,8 +129,7 @@ PrimFuncRef lower(const OpCall& op) {
         indices.push_back(is_int(shape[d], 1) ? int_imm(0) : axis.at(equation.operands[k][d]));
       return cast_to(load(x[k], indices), dtype);
     };
-    // Multiplies from left to right. Thousands of factors are grouped, nested no deeper than the logarithm of their
-    // number.
+    // Multiplies from left to right. Thousands of factors are grouped, nested only as deep as their number's logarithm.
     std::function<Expr(size_t, size_t)> product = [&](size_t first, size_t last) {
       constexpr size_t kGroup = 16;
       size_t step = 1;

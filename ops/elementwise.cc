@@ -161,10 +161,7 @@ OpRow parametric(const std::string& name, const char* onnx, const char* doc, Exp
 }
 
 Type infer_cast(const OpCall& op) { return tensor_type(op.shape(0), op.attrs<CastAttrs>().dtype); }
-Expr cast_element(const OpCall& op, Inputs x, Axes i) {
-  DType dtype = op.attrs<CastAttrs>().dtype;
-  return cast_to(at(x[0], i), dtype);
-}
+Expr cast_element(const OpCall& op, Inputs x, Axes i) { return cast_to(at(x[0], i), op.attrs<CastAttrs>().dtype); }
 
 Type infer_clip(const OpCall& op) {
   for (size_t i : {1, 2}) require_scalar(op, i);

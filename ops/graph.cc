@@ -1,5 +1,4 @@
-// Operators of the graph itself: calls of kernels, shapes as values, checks. They have no tensor program; the lowering
-// to bytecode turns them into calls and builtins.
+// Operators of the graph itself: calls of kernels, shapes as values, checks. They become bytecode's calls and builtins.
 #include <algorithm>
 
 #include "ops/attributes.h"

@@ -169,8 +169,7 @@ class Resize {
     return load(inputs_[0], source);
   }
 
-  // Returns the sum over the taps of all axes. Weights are bound to variables, because each product of taps would
-  // repeat the weights of its axes.
+  // Returns the sum over the taps of all axes. Weights are bound to variables, since each product of taps repeats them.
   Expr weighted(Axes i, DType dtype) const {
     std::vector<std::vector<Tap>> taps;
     std::vector<std::pair<VarRef, Expr>> weights;

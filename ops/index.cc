@@ -165,8 +165,7 @@ Expr reduced(const OpCall& op, const std::string& reduction, const Expr& old, co
   op.unsupported("reduction '{}'; there are update, add, mul, max and min", reduction);
 }
 
-// Copies data, then applies one update after the other, because indices may repeat. `target` gives the element that
-// update i writes.
+// Copies data, then applies one update after the other, as indices may repeat. Update i writes the element `target`(i).
 PrimFuncRef scatter(const OpCall& op, const std::string& reduction, std::vector<int64_t> indexed_axes,
                     const std::function<std::vector<Expr>(Axes, const Buffer&)>& target) {
   ComputeBuilder b;
@@ -339,8 +338,7 @@ Type infer_multinomial(const OpCall& op) {
   return tensor_type(op.shape(2), op.attrs<MultinomialAttrs>().dtype);
 }
 
-// The result holds the positions of non-zero elements, in row-major order. Their number is an argument, which the
-// caller has counted.
+// The result holds the positions of non-zero elements in row-major order; the caller counts them for an argument.
 Type infer_nonzero(const OpCall& op) { return tensor_type({int_imm(op.rank(0)), op.arg(1)}, kInt64); }
 PrimFuncRef lower_nonzero(const OpCall& op) {
   ComputeBuilder b;

@@ -214,8 +214,7 @@ Expr broadcast_to_element(const OpCall& op, Inputs x, Axes i) {
   return load(x[0], source);
 }
 
-// tile has the counts as an attribute, dyn.tile as a shape. The shorter one of shape and counts is extended by leading
-// 1s.
+// tile has the counts as an attribute, dyn.tile as a shape. Leading 1s extend the shorter one of shape and counts.
 std::vector<Expr> tile_repeats(const OpCall& op) {
   std::vector<Expr> repeats = op.size() > 1 ? op.shape(1) : int_imms(op.attrs<TileAttrs>().repeats);
   size_t missing = op.shape(0).size() - std::min(op.shape(0).size(), repeats.size());

@@ -68,8 +68,7 @@ Type infer_det(const OpCall& op) {
   op.require_equal(shape[shape.size() - 2], shape.back(), "the matrices are not square");
   return tensor_type({shape.begin(), shape.end() - 2}, op.dtype(0));
 }
-// The determinant is computed by Gaussian elimination with row pivoting on a copy, one matrix per iteration of the
-// batch.
+// Computes the determinant by Gaussian elimination with row pivoting on a copy, one matrix per iteration of the batch.
 PrimFuncRef lower_det(const OpCall& op) {
   ComputeBuilder b;
   Buffer x = b.inputs_of(op)[0];

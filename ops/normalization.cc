@@ -1,7 +1,7 @@
 // Normalizations. Statistics are kept in float32 for 16-bit floats; variances are population variances in two passes.
 #include "ops/attributes.h"
 #include "ops/ops.h"
-#include "ops/reduction.h"
+#include "ops/window.h"
 
 namespace relaxc {
 
@@ -10,15 +10,13 @@ namespace {
 // Returns 1 / sqrt(x + epsilon).
 Expr inverse_root(const Expr& x, double epsilon) {
   DType dtype = dtype_of(x);
-  Expr root = intrinsic("tir.sqrt", {x + scalar_imm(epsilon, dtype)}, dtype);
-  return binary(BinaryOp::kDiv, one(dtype), root);
+  return binary(BinaryOp::kDiv, one(dtype), intrinsic("tir.sqrt", {x + scalar_imm(epsilon, dtype)}, dtype));
 }
 
 // Computes (x - mean) / sqrt(variance + epsilon) * gamma + beta. Gamma, argument 1, and beta, argument 2, have the dims
 // of the parameter axes. `s` says which elements share a mean and a variance.
 template <class A>
-PrimFuncRef normalize(const OpCall& op, const AxisFold& s, const A& attrs,
-                      const std::vector<int64_t>& parameter_axes) {
+PrimFuncRef normalize(const OpCall& op, const AxisFold& s, const A& attrs, const std::vector<int64_t>& parameter_axes) {
   ComputeBuilder b;
   std::vector<Buffer> x = b.inputs_of(op);
   DType dtype = accumulation_dtype(op.dtype(0));

@@ -1,5 +1,4 @@
-// <relaxc/operators.h>: the operator table: one row per operator, one file per group. To add an operator, add a row to
-// its group's file.
+// <relaxc/operators.h>: the operator table: a row per operator, a file per group. A new operator is a row in its file.
 #pragma once
 #include "ir/op.h"
 

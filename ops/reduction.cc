@@ -1,5 +1,5 @@
 // Reductions over axes, arg-reductions, scans and the softmax family.
-#include "ops/reduction.h"
+#include "ops/window.h"
 
 #include <algorithm>
 

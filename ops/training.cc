@@ -1,5 +1,4 @@
-// Operators that only training needs: losses, dropout, marks for differentiation, and the backward operators of which
-// derivatives are made.
+// Operators that only training needs: losses, dropout, marks for differentiation, and the backward operators.
 #include "ops/attributes.h"
 #include "ops/ops.h"
 #include "ops/window.h"

@@ -145,8 +145,7 @@ void require_layout(const OpCall& op, const std::string& layout, std::string_vie
 Expr window_count(const OpCall& op, const Expr& extent, int64_t padding, const Expr& kernel, int64_t stride,
                   int64_t dilation) {
   auto known_kernel = as_int(kernel), known_extent = as_int(extent);
-  // The count is (extent + slack) / stride with the constants gathered, so that "same" convolutions give back the
-  // extent itself.
+  // The count is (extent + slack) / stride with the constants gathered: "same" convolutions give the extent itself.
   std::string_view too_large = "the window is larger than the padded input";
   if (!known_kernel) {
     op.require_at_most((kernel - 1) * dilation + 1, extent + padding, too_large);

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "passes/graph.h"
-#include "vm/file_memory.h"
+#include "vm/mapped_file.h"
 
 namespace relaxc {
 

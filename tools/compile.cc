@@ -10,7 +10,7 @@
 #include "tir/schedule/schedule.h"
 #include "tir/schedule/script.h"
 #include "tools/tool.h"
-#include "vm/disassembler.h"
+#include "vm/executable.h"
 
 namespace relaxc::tools {
 

@@ -8,9 +8,6 @@
 // The dynamic linker reads the front of the file and ignores the rest.
 #pragma once
 #include <cstddef>
-#include <memory>
-#include <span>
-#include <string>
 
 #include "vm/executable.h"
 #include "vm/kernel_abi.h"

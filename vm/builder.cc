@@ -5,17 +5,13 @@
 
 namespace relaxc::vm {
 
-namespace {
-
 // Returns the index of `value` in `table`, appended when `known` does not have it.
 template <class Index, class Key, class Element>
-Index intern(std::map<Key, Index>& known, std::vector<Element>& table, Key key, Element element) {
+static Index intern(std::map<Key, Index>& known, std::vector<Element>& table, Key key, Element element) {
   auto [entry, is_new] = known.emplace(std::move(key), Index{static_cast<int64_t>(table.size())});
   if (is_new) table.push_back(std::move(element));
   return entry->second;
 }
-
-}  // namespace
 
 StringIndex ExecutableBuilder::string(std::string text) { return intern(strings_, executable_.strings, text, text); }
 

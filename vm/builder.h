@@ -12,11 +12,6 @@
 //   main.finish();
 //   Executable executable = builder.finish();
 #pragma once
-#include <map>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "vm/executable.h"
 
 namespace relaxc::vm {

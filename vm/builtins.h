@@ -1,11 +1,7 @@
 // Functions that bytecode calls by name: the built-in table, and the registry for the functions of a host.
 #pragma once
 #include <cstdio>
-#include <functional>
 #include <map>
-#include <span>
-#include <string>
-#include <string_view>
 
 #include "vm/kernel_abi.h"
 #include "vm/memory.h"
@@ -35,8 +31,7 @@ struct Builtin {
 std::span<const Builtin> builtins();
 const Builtin* find_builtin(std::string_view name);  // null when there is none
 
-// The host's functions (R.call_packed) and C-ABI kernels (R.call_dps_packed). The host fills the registry and passes it
-// to Program; names of the built-in table cannot be redefined.
+// The host's functions (R.call_packed) and C kernels (R.call_dps_packed), for Program; the built-in names are reserved.
 class Registry {
  public:
   Registry& add_function(std::string name, BuiltinFunction function);

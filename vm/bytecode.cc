@@ -34,25 +34,19 @@ Operand::Operand(const std::vector<Reg>& regs) : kind(OperandKind::kRegs) {
   for (Reg reg : regs) words.push_back(reg.value);
 }
 
-namespace {
-
 template <class Element>
-std::vector<Word> tagged_words(const std::vector<Element>& elements) {
+static std::vector<Word> tagged_words(const std::vector<Element>& elements) {
   std::vector<Word> words;
   for (const Element& element : elements) words.insert(words.end(), {static_cast<Word>(element.tag), element.value});
   return words;
 }
 
-}  // namespace
-
 Operand::Operand(const std::vector<Scalar>& scalars) : Operand(OperandKind::kScalars, tagged_words(scalars)) {}
 Operand::Operand(const std::vector<MatchDim>& pattern) : Operand(OperandKind::kPattern, tagged_words(pattern)) {}
 Operand::Operand(const std::vector<Argument>& arguments) : Operand(OperandKind::kArguments, tagged_words(arguments)) {}
 
-namespace {
-
 // Returns the operand in the form that the row asks for, or nullopt.
-std::optional<Operand> conform(const Operand& operand, OperandKind wanted) {
+static std::optional<Operand> conform(const Operand& operand, OperandKind wanted) {
   using enum OperandKind;
   bool is_reg = operand.kind == kReg, is_imm = operand.kind == kImm;
   bool takes_words = operand.kind == wanted || ((wanted == kDst || wanted == kReleased) && is_reg) ||
@@ -62,8 +56,6 @@ std::optional<Operand> conform(const Operand& operand, OperandKind wanted) {
   if (wanted == kScalar && operand.kind == kDstSlot) return Operand(Scalar(Slot{operand.words[0]}));
   return std::nullopt;
 }
-
-}  // namespace
 
 Instruction make_instruction(Opcode op, std::vector<Operand> operands) {
   const InstructionInfo& row = info(op);

@@ -9,12 +9,8 @@
 #include <algorithm>
 #include <array>
 #include <concepts>
-#include <cstdint>
 #include <initializer_list>
-#include <optional>
 #include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "vm/dtype.h"
@@ -336,8 +332,7 @@ struct Decoded {
   Instruction instruction;
   size_t next = 0;  // offset of the next instruction
 };
-// Returns nullopt when the words at `offset` are not an instruction, are cut off, or have a bad tag. The verifier
-// checks indices.
+// Returns nullopt when the words at `offset` are cut off, have a bad tag or are not an instruction. Indices may be bad.
 std::optional<Decoded> decode(std::span<const Word> code, size_t offset);
 
 }  // namespace relaxc::vm

@@ -31,8 +31,7 @@ struct X86Feature {
   State state;
 };
 // The features that LLVM uses for ordinary code when the target has them. Instructions for encryption, matrix tiles and
-// the system come only from intrinsics that kernels cannot name (codegen/emit_builtin.cc), so code does not need those
-// features.
+// the system come only from intrinsics that kernels cannot name (codegen/emit_builtin.cc), so code does not need those.
 constexpr X86Feature kX86[] = {
     {"sse3", 1, 0, kEcx, 0, kNone},
     {"ssse3", 1, 0, kEcx, 9, kNone},

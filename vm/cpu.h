@@ -1,12 +1,6 @@
-// Records the CPU that machine code was made for, and tells whether this machine can run it. Code with instructions
-// that a CPU lacks ends the process (SIGILL), so the compiler records the features that the code may use, and the
-// loader compares them before it maps the code.
+// Records the CPU that machine code was made for, and tells whether this machine can run it. An instruction that a CPU
+// lacks ends the process (SIGILL), so the compiler records the features used, and the loader compares them beforehand.
 #pragma once
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "vm/executable.h"
 
 namespace relaxc::vm {

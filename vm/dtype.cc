@@ -170,8 +170,7 @@ uint8_t double_to_small_float(double value, DType dtype) {
 
 uint16_t float_bits(double value, DType dtype) {
   if (dtype.is_small_float()) return double_to_small_float(value, dtype);
-  // Rounding to the nearest float first could round twice. The float is rounded to odd instead, after which the second
-  // rounding decides alone.
+  // Rounding to the nearest float first could round twice. Rounding to odd lets the second rounding decide alone.
   float rounded = static_cast<float>(value);
   bool is_exact = !std::isfinite(rounded) || static_cast<double>(rounded) == value;
   if (!is_exact && std::bit_cast<uint32_t>(rounded) % 2 == 0)

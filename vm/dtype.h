@@ -7,8 +7,7 @@
 
 namespace relaxc {
 
-// The codes after kHandle are floats of 8 bits and less. Modules may mention them, but kernels do not compute with them
-// yet.
+// The codes after kHandle are floats of 8 bits and less: modules may mention them, but kernels do not use them yet.
 enum class DTypeCode : uint8_t {
   kInt,
   kUInt,

@@ -1,11 +1,6 @@
 // A compiled module without its machine code: bytecode, tables and constants. Immutable once built; threads share it.
 #pragma once
 #include <map>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "vm/bytecode.h"
 #include "vm/value.h"
@@ -39,8 +34,7 @@ struct Function {
   std::vector<std::string> slot_names;  // one per slot; the symbolic expression it holds, "" for a temporary
   int64_t code_begin = 0;               // words of Executable::code
   int64_t code_end = 0;
-  // Pairs of a word offset in the code and a string such as "node 'conv_1' (Conv)", or -1. Errors of the instructions
-  // from that offset on name the string.
+  // Pairs of a word offset in the code and a string such as "node 'conv_1' (Conv)", or -1, for errors from there on.
   std::vector<Word> places;
   friend bool operator==(const Function&, const Function&) = default;
 };
@@ -75,5 +69,12 @@ struct Executable {
                                    static_cast<size_t>(function.code_end - function.code_begin));
   }
 };
+
+// ---- Bytecode as text for people: `relaxc --emit=bytecode`
+
+// Returns the tables, then every function with one instruction per line and its word offset in front. Indices outside
+// their table print as "#7", so unverified code may be printed too.
+std::string disassemble(const Executable& executable);
+std::string disassemble(const Executable& executable, const Function& function);
 
 }  // namespace relaxc::vm

@@ -1,11 +1,6 @@
-// One call of a function: its registers and slots, and the operands of an instruction looked up in them. Internal to
-// vm/.
+// One call of a function: its registers and slots, and operands of instructions looked up in them. Internal to vm/.
 #pragma once
 #include <fmt/format.h>
-
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "vm/interpreter.h"
 #include "vm/operands.h"
@@ -41,8 +36,7 @@ struct Interpreter::Frame {
 
   // Returns "node 'conv_1' (Conv): ", or an empty string where no node is known.
   std::string place_of(const Word* at) const;
-  // Returns the context of the last match_shape up to `here` that binds the slot. It decodes the function, so it is for
-  // messages only.
+  // Returns the context of the last match_shape up to `here` that binds the slot, by decoding: it is for messages.
   std::optional<Word> binder(Word slot, const Word* here) const;
 };
 

@@ -1,8 +1,5 @@
 // Tests that a gather's or scatter's indices are inside the axes that they index, before any element moves.
 #pragma once
-#include <optional>
-#include <span>
-
 #include "vm/kernel_abi.h"
 #include "vm/tensor.h"
 
@@ -13,9 +10,8 @@ struct BadIndex {
   int64_t dim = 0;       // size of the axis that the index is out of
 };
 
-// Returns the first index outside [-dim, dim), or nothing. With several dims the last axis of `indices` has one index
-// per dim; with one dim, all indices are of that axis. The tensors hold integers. Large tensors are read by the pool's
-// threads.
+// Returns the first index outside [-dim, dim), or nothing. With several dims the last axis of `indices`, which are
+// integers, has one index per dim; with one dim, all indices are of that axis. The pool's threads read large tensors.
 std::optional<BadIndex> find_bad_index(const Tensor& indices, std::span<const int64_t> dims,
                                        relaxc_kernel_context* kernels = nullptr);
 

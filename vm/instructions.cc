@@ -239,8 +239,7 @@ struct Interpreter::Instructions {
     in.reg<"dst">() = std::move(view);
   }
 
-  // Returns the operand `shape`. It is shared with the last tensor that the same instruction made, so a run with
-  // unchanged dims builds no shape.
+  // Returns the operand `shape`, shared with the last tensor that the instruction made while the dims are unchanged.
   template <Opcode kOp>
   SharedShape read_shape(In<kOp> in) {
     static_assert(fewest_words(kOp) >= kWordsPerShape);

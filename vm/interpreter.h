@@ -1,9 +1,5 @@
 // Runs verified bytecode.
 #pragma once
-#include <memory>
-#include <span>
-#include <vector>
-
 #include "vm/builtins.h"
 #include "vm/executable.h"
 #include "vm/mapped_file.h"
@@ -51,8 +47,7 @@ class Interpreter {
   class In;             // operands of an instruction; frame.h
   struct Instructions;  // instructions.cc
   using SharedShape = std::shared_ptr<const Shape>;
-  // Instructions that make a tensor have at least this many words, so word offset / kWordsPerShape is unique for each
-  // of them.
+  // Instructions that make a tensor have at least this many words, so word offset / kWordsPerShape is unique for each.
   static constexpr size_t kWordsPerShape = 4;
 
   std::unique_ptr<Frame> enter(FunctionIndex index);

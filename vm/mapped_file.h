@@ -1,11 +1,6 @@
 // A file mapped read-only; its pages are shared by all processes that map it.
 #pragma once
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <string>
-#include <vector>
+#include "vm/tensor.h"
 
 namespace relaxc::vm {
 
@@ -48,5 +43,19 @@ using MappedFiles = std::vector<std::shared_ptr<const MappedFile>>;
 inline void check_unchanged(const MappedFiles& files) {
   for (const auto& file : files) file->check_unchanged();
 }
+
+// Returns an uninitialised tensor in an unnamed temporary file (in TMPDIR, else /var/tmp), so that release_pages() can
+// take it out of memory. The tensor is in plain memory when it is small or such a file cannot be created.
+Tensor tensor_in_file(std::vector<int64_t> shape, DType dtype);
+// Returns a tensor with the same contents in such a file.
+Tensor moved_to_file(const Tensor& tensor);
+// Takes the elements out of this process's memory if they are in a mapped file; they are read again when needed.
+void release_pages(const Tensor& tensor);
+
+// Returns whether a MappedFile owns the elements.
+bool lies_in_mapped_file(const Tensor& tensor);
+
+// Returns a hash of dtype, shape and bytes. It reads only some bytes of a large tensor, which then stays out of memory.
+uint64_t sampled_hash(const Tensor& tensor);
 
 }  // namespace relaxc::vm

@@ -16,8 +16,7 @@ struct FreeDeleter {
 };
 using AlignedBuffer = std::unique_ptr<void, FreeDeleter>;
 
-// Never returns null, even for 0 bytes. Throws RuntimeError that names the size when it is negative, absurd or not
-// available.
+// Never returns null, even for 0 bytes. Throws RuntimeError with a size that is negative, absurd or not available.
 AlignedBuffer allocate_aligned(int64_t bytes);
 // Returns nullptr instead of throwing.
 AlignedBuffer try_allocate_aligned(int64_t bytes) noexcept;

@@ -127,13 +127,11 @@ void make_folder(const std::string& path) {
   if (error) throw_runtime_error("cannot make the folder '{}': {}", path, error.message());
 }
 
-namespace {
-void check_stream(std::FILE* stream, bool right) {
+static void check_stream(std::FILE* stream, bool right) {
   if (right) return;
   const char* name = stream == stdout ? "standard output" : stream == stderr ? "standard error" : "a stream";
   throw_runtime_error("cannot write {}: {}", name, std::strerror(errno));
 }
-}  // namespace
 
 void print_to(std::FILE* stream, std::string_view text) {
   check_stream(stream, std::fwrite(text.data(), 1, text.size(), stream) == text.size());

@@ -1,10 +1,6 @@
 // Hooks around kernel calls and runs, and a profiler that adds them up.
 #pragma once
-#include <cstdint>
 #include <map>
-#include <span>
-#include <string>
-#include <string_view>
 
 #include "vm/value.h"
 
@@ -24,8 +20,7 @@ struct Profiler {
   virtual void on_kernel(const KernelEvent& event) = 0;
 };
 
-// Is notified of whole runs, on the thread that runs the session; runs of several sessions may overlap. Throws
-// RuntimeError to fail the run.
+// Is notified of whole runs, on the session's thread; runs of sessions may overlap. A RuntimeError fails the run.
 struct RunWatcher {
   virtual ~RunWatcher() = default;
   virtual void begins() = 0;

@@ -198,8 +198,7 @@ void Session::run_into(std::span<const Tensor> inputs, std::span<const Tensor> o
     if (results[i].dtype() != outputs[i].dtype() || results[i].shape() != outputs[i].shape())
       throw_runtime_error("output {}: the tensor is {}, the result {}", i, describe(outputs[i]), describe(results[i]));
   }
-  // A result may be in an input that an output overlaps, so all results that are not yet in their outputs are saved
-  // first.
+  // A result may be in an input that an output overlaps, so results that are not yet in their outputs are first saved.
   std::vector<Tensor> saved = results;
   for (size_t i = 0; i < results.size(); ++i) {
     bool endangered = false;

@@ -7,13 +7,6 @@
 // A Program is immutable and shared by threads; each thread (caller) has one Session. Dims may change from run to
 // run. Errors: CompileError when loading, RuntimeError when running.
 #pragma once
-#include <functional>
-#include <memory>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "vm/builtins.h"
 #include "vm/executable.h"
 #include "vm/mapped_file.h"

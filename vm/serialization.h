@@ -1,11 +1,7 @@
 // Converts an executable to bytes. Everything but the constants' elements goes to the `program` bytes; the elements go
-// to a separate section at the offsets of layout_weights, so that a mapped file serves them in place. Hosts are
-// little-endian.
+// to a separate section at the offsets of layout_weights, for a mapped file to serve in place. Hosts are little-endian.
 #pragma once
 #include <cstddef>
-#include <memory>
-#include <span>
-#include <vector>
 
 #include "vm/executable.h"
 

@@ -1,11 +1,9 @@
 // A dense, row-major tensor on the CPU. A Tensor is a handle: copies share the elements. Memory comes from the
 // runtime, from a mapped file, or from the host through DLPack.
 #pragma once
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "support/check.h"
@@ -24,8 +22,7 @@ class Tensor {
  public:
   // Allocates uninitialised memory, 64-byte aligned. Throws RuntimeError when the size overflows or memory is short.
   static Tensor empty(std::vector<int64_t> shape, DType dtype);
-  // Returns a view, without a copy, of memory that `owner` keeps alive (a mapped file, a storage). The view must be
-  // dense.
+  // Returns a view, without a copy, of dense memory that `owner` keeps alive (a mapped file, a storage).
   static Tensor view(std::vector<int64_t> shape, DType dtype, void* data, std::shared_ptr<const void> owner);
   // Does the same with a shape that the caller shares between tensors and must not change any more.
   static Tensor view(std::shared_ptr<const std::vector<int64_t>> shape, DType dtype, void* data,

@@ -6,9 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <cstdint>
 #include <functional>
-#include <memory>
 #include <mutex>
 #include <span>
 #include <string>
@@ -33,8 +31,7 @@ class TaskPool {
   // Calls task(closure, 0) on the calling thread and task(closure, w) for any of w in [1, workers) on others. Returns
   // when all calls that began have returned. Never throws; the task never throws.
   virtual void run(PoolTask task, void* closure, int workers) = 0;
-  // enter() and leave() bracket a run of a program: between them workers may spin for the next task instead of
-  // sleeping.
+  // enter() and leave() bracket a run of a program: between them workers may spin for the next task.
   virtual void enter() {}
   virtual void leave() {}
 };
@@ -117,14 +114,12 @@ class KernelRuntime {
   TaskPool& pool() { return *pool_; }
   // Calls the kernel with scratch and parallel_for in place; returns the kernel's status.
   int32_t call(const Kernel& kernel, void* const* data, const int64_t* scalars);
-  // Calls the body on every index of [0, n) exactly once; the first non-zero status that it returns stops the
-  // distribution of chunks.
+  // Calls the body on every index of [0, n) once; the first non-zero status stops the distribution of chunks.
   int32_t parallel_for(int64_t n, relaxc_parallel_body body, void* closure);
   // Implements relaxc_kernel_context::report.
   void report(std::string_view message, std::span<const int64_t> values) noexcept;
 
-  // The next chunk of a worker's share of a loop. It has a cache line to itself, so that workers count without false
-  // sharing.
+  // The next chunk of a worker's share of a loop, in a cache line of its own: workers count without false sharing.
   struct alignas(kAlignment) Share {
     std::atomic<int64_t> next{0};
   };

@@ -1,12 +1,6 @@
 // The value in a register of the VM.
 #pragma once
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <string>
-#include <string_view>
 #include <variant>
-#include <vector>
 
 #include "vm/tensor.h"
 

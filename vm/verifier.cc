@@ -14,8 +14,7 @@ namespace {
 
 constexpr int64_t kMaxRegisters = int64_t{1} << 20;
 constexpr int64_t kMaxArguments = int64_t{1} << 16;
-// The limit on the bits of all states that the dataflow keeps at once; hostile code must not make it allocate more
-// memory.
+// The limit on the bits of all states that the dataflow keeps at once, whatever hostile code asks for.
 constexpr uint64_t kMaxStateBits = uint64_t{1} << 31;
 constexpr size_t kMaxMessages = 20;
 
@@ -198,8 +197,7 @@ class FunctionVerifier {
     return std::nullopt;
   }
 
-  // Checks that the operand's registers and slots are written. A pattern also writes: a dim that it binds may be
-  // compared later in the same pattern.
+  // Checks that registers and slots are written. A pattern also writes: it may compare a dim that it has bound.
   void read_operand(const Operand& operand, WrittenSet& written) {
     for_each_element(operand, [&](ElementInfo element, Word value) {
       bool is_slot = element.kind == ElementKind::kSlot;

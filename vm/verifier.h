@@ -1,8 +1,5 @@
 // Proves before the first instruction runs that bytecode cannot leave its frame or its tables.
 #pragma once
-#include <string>
-#include <vector>
-
 #include "vm/executable.h"
 
 namespace relaxc::vm {

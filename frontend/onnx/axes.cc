@@ -1,4 +1,4 @@
-#include "frontend/onnx/axes.h"
+#include "frontend/onnx/node.h"
 
 #include <algorithm>
 

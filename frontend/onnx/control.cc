@@ -1,7 +1,7 @@
 // Control flow. If becomes a branch of the graph (or one of its sides, when the condition is known). Loop and Scan are
 // unrolled when their trip count is known.
 #include "frontend/onnx/graph_importer.h"
-#include "frontend/onnx/join.h"
+#include "frontend/onnx/node.h"
 
 namespace relaxc::onnx_import {
 

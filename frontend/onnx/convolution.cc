@@ -191,8 +191,7 @@ Expr conv(Node& n) {
   return result;
 }
 
-// Computes the pads that give a transposed convolution the requested size. Negative pads extend the result beyond what
-// the windows cover.
+// Computes pads that give a transposed convolution the requested size. Negative ones extend it beyond the windows.
 void resolve_output_pads(Node& n, Window& w, const Ints& extra, std::optional<Ints> output_shape) {
   if (output_shape && output_shape->size() == w.spatial + 2)
     output_shape->erase(output_shape->begin(), output_shape->begin() + 2);

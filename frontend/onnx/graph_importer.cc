@@ -37,8 +37,7 @@ void collect_inputs(const onnx::NodeProto& node, std::vector<std::string>& names
   }
 }
 
-// Replaces attribute references of a function's node by the caller's attributes. A reference to an attribute that is
-// absent leaves the attribute out.
+// Replaces attribute references of a function's node by the caller's attributes, or leaves out those that are absent.
 void resolve_references(google::protobuf::RepeatedPtrField<onnx::AttributeProto>& attributes,
                         const std::unordered_map<std::string, const onnx::AttributeProto*>& given) {
   for (int i = attributes.size(); i-- > 0;) {
@@ -189,8 +188,7 @@ struct Dependencies {
     return result;
   }
 
-  // Returns the nodes of a cycle, which exists when some nodes are not among the sorted ones. Walks backwards along
-  // unsorted producers until a node repeats.
+  // Returns the nodes of a cycle among the unsorted nodes: walks backwards along their producers until a node repeats.
   std::vector<int> find_cycle(const std::vector<int>& sorted) const {
     std::vector<bool> is_sorted(producers.size());
     for (int i : sorted) is_sorted[i] = true;
@@ -211,8 +209,7 @@ struct Dependencies {
 }  // namespace
 
 std::vector<int> GraphImporter::order(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
-  // A graph may reuse a name of the graph around it for a value that it defines. Before that definition the name means
-  // the outer value.
+  // A graph may define a name of the graph around it again. Before that definition the name means the outer value.
   Dependencies dependencies(nodes, [&](const std::string& name, int producer, int reader) {
     return scope_.contains(name) || (producer >= reader && find(name) != nullptr);
   });
@@ -270,8 +267,7 @@ void GraphImporter::bind_outputs(const onnx::NodeProto& node, const Outputs& out
   }
 }
 
-// Inputs with empty names count as given: they are absent at the end of the list, and an error where the operator
-// requires them.
+// Inputs with empty names count: they are absent at the end of the list, and errors where the operator requires them.
 static void check_inputs(const onnx::NodeProto& node, const ConverterRow& row, const std::vector<Value>& inputs,
                          const Span& span) {
   int given = node.input_size(), last = static_cast<int>(inputs.size());
@@ -335,8 +331,7 @@ void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
   builder_.set_span(outer);
 }
 
-// Returns the values of attributes that a call of the function leaves out. Field 11, which holds them, is newer than
-// our schema.
+// Returns the values of attributes that a call leaves out. Field 11, which holds them, is newer than our schema.
 static std::vector<onnx::AttributeProto> default_attributes(const onnx::FunctionProto& function) {
   std::vector<onnx::AttributeProto> defaults;
   const auto& unknown = function.unknown_fields();

@@ -28,8 +28,7 @@ struct ModelContext {
   void add(const CompileError& error) {
     for (const Diagnostic& diagnostic : error.diagnostics()) diagnostics.add(diagnostic);
   }
-  // Reports a contradiction in the model and what the import does about it: as a warning, or as an error when the
-  // import is strict.
+  // Reports a contradiction in the model and how the import resolves it: a warning, or an error when it is strict.
   void warn(const Span& span, const std::string& message, std::string_view consequence) {
     Severity severity = options.strict ? Severity::kError : Severity::kWarning;
     std::string text = options.strict ? message : fmt::format("{}; {}", message, consequence);
@@ -124,8 +123,7 @@ bool is_too_large(const Type& type, const ImportLimits& limits);
 std::vector<Expr> dims_of(ModelContext& context, const onnx::TensorShapeProto& shape, const std::string& name,
                           const Span& span);
 
-// Compares a type that the model declares with the inferred one, which holds. Throws when the dtype differs, and warns
-// when the shape differs.
+// Compares a declared type with the inferred one, which holds. Throws for another dtype, and warns for another shape.
 void check_output(ModelContext& context, const onnx::ValueInfoProto& output, const Type& type, const Span& span);
 
 // Warns about the graph's value_info. The graph's nodes must have been imported.

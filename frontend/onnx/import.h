@@ -5,14 +5,11 @@
 // "output_names" hold the model's names. Every binding carries the span of the node it came from.
 #pragma once
 #include <cstddef>
-#include <functional>
-#include <map>
-#include <span>
-#include <string>
 
 #include "ir/op.h"
 #include "support/diagnostic.h"
 #include "vm/mapped_file.h"
+#include "vm/tensor.h"
 
 namespace relaxc {
 
@@ -36,8 +33,7 @@ struct ImportOptions {
 
 // Imports a file. Throws a CompileError with everything found: an invalid model, and each node that is not supported.
 IRModule import_onnx(const std::string& path, const OpTable& ops, const ImportOptions& options = {});
-// Imports a model from memory. `name` stands in messages, and external data is refused. The bytes are copied where
-// constants need them.
+// Imports a model from memory; `name` stands in messages, external data is refused, and constants may copy bytes.
 IRModule import_onnx_bytes(std::span<const std::byte> bytes, const std::string& name, const OpTable& ops,
                            const ImportOptions& options = {});
 
@@ -48,5 +44,14 @@ struct OnnxOperator {
 };
 // Returns all of them, sorted by domain and name. An operator with several opsets appears in its latest form.
 std::vector<OnnxOperator> onnx_operators();
+
+// ---- ONNX's test data, which is one tensor per .pb file
+
+// Returns the tensor in a TensorProto file, as the dtype it is stored in. Where the graph expects a bfloat16, 16-bit
+// integers are taken as its bits, because files hold it so. Throws a CompileError that names the file when it does not
+// hold a tensor or has an unsupported element type.
+Tensor read_tensor_pb(const std::string& path, std::optional<DType> expected = {});
+// Writes a TensorProto with raw_data under that name.
+void write_tensor_pb(const std::string& path, const Tensor& tensor, const std::string& name);
 
 }  // namespace relaxc

@@ -56,14 +56,12 @@ Outputs reverse_sequence(Node& n) {
   return {n.of(n.op("reverse_sequence", {n.tensor(0), n.tensor(1)}, attrs))};
 }
 
-// Returns the positions of true or non-zero elements. They are counted first, because their number is a dim of the
-// result.
+// Returns the positions of true or non-zero elements, which are counted first: their number is a dim of the result.
 Expr positions(Node& n, const Expr& x) {
   Expr flags = n.dtype_of_tensor(x).is_bool() ? x : n.op("not_equal", {x, n.like(0, x)});
   Expr ones = n.cast(flags, kInt64);
   Expr sum = n.shape_of(x).empty() ? ones : n.op("sum", {ones}, ReduceAttrs());
-  Expr count = n.ints_of(n.of(sum)).at(0);
-  return n.op("dyn.nonzero", {flags, count});
+  return n.op("dyn.nonzero", {flags, n.ints_of(n.of(sum)).at(0)});
 }
 Expr nonzero(Node& n) {
   Expr x = n.tensor(0);
@@ -78,8 +76,7 @@ Expr compress(Node& n) {
     x = n.reshape(x, {n.simplify(product(n.shape(0)))});
   }
   Expr found = positions(n, condition);
-  Expr indices = n.reshape(found, {n.shape_of(found)[1]});
-  return n.op("take", {x, indices}, TakeAttrs{.axis = axis});
+  return n.op("take", {x, n.reshape(found, {n.shape_of(found)[1]})}, TakeAttrs{.axis = axis});
 }
 
 }  // namespace

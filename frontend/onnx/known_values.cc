@@ -1,5 +1,4 @@
-// Values whose contents are known while importing: evaluates operators on them, and turns them into tensors for
-// operators that are not evaluated.
+// Values whose contents are known while importing: operators are evaluated on them, or they become tensors.
 #include <algorithm>
 
 #include "frontend/onnx/graph_importer.h"
@@ -7,10 +6,8 @@
 
 namespace relaxc::onnx_import {
 
-namespace {
-
 // Integers become a shape, which is one tensor. Other elements become tensors of rank 0 that are joined.
-Expr list_of_scalars(Builder& builder, const KnownTensor& contents) {
+static Expr list_of_scalars(Builder& builder, const KnownTensor& contents) {
   const CastAttrs to_dtype{contents.dtype};
   std::vector<Expr> integers, tensors;
   for (const Expr& element : contents.elements) {
@@ -27,8 +24,6 @@ Expr list_of_scalars(Builder& builder, const KnownTensor& contents) {
         builder.op("reshape", {builder.op("scalar_to_tensor", {element}, to_dtype), shape_expr({int_imm(1)})}));
   return builder.op("concat", {tuple(std::move(tensors))}, ConcatAttrs{.axis = 0});
 }
-
-}  // namespace
 
 std::optional<KnownTensor> contents_of(const Tensor& tensor) {
   return tensor.ndim() > 1 ? std::nullopt : known_tensor(tensor);

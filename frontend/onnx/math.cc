@@ -41,8 +41,7 @@ Expr pow(Node& n) {
   DType dtype = n.dtype(0), other = n.dtype(1);
   if (dtype == other) return n.binary("power", base, exponent);
   if (dtype.is_float()) return n.binary("power", base, n.cast(exponent, dtype));
-  Expr power = n.binary("power", n.cast(base, kFloat64), n.cast(exponent, kFloat64));
-  return n.cast(power, dtype);
+  return n.cast(n.binary("power", n.cast(base, kFloat64), n.cast(exponent, kFloat64)), dtype);
 }
 Expr mod(Node& n) {
   bool fmod = n.attr_int("fmod", 0) != 0;

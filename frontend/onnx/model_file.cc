@@ -12,7 +12,6 @@
 
 #include "support/checked_math.h"
 #include "vm/error.h"
-#include "vm/file_memory.h"
 #include "vm/mapped_file.h"
 
 namespace relaxc::onnx_import {
@@ -234,8 +233,7 @@ struct Descriptor {
   }
 };
 
-// Opens a file component by component below the folder. Symbolic links are not followed, so that a model cannot name
-// files elsewhere.
+// Opens a file component by component below the folder; it follows no symbolic links, which name files anywhere.
 std::shared_ptr<const vm::MappedFile> map_below(const std::string& folder, const std::string& location,
                                                 const Span& span) {
   if (location.empty()) fail(span, "external data has no location");

@@ -2,11 +2,6 @@
 #pragma once
 #include <onnx/onnx_pb.h>
 
-#include <map>
-#include <memory>
-#include <span>
-#include <unordered_map>
-
 #include "frontend/onnx/import.h"
 #include "vm/tensor.h"
 
@@ -32,8 +27,7 @@ class ModelFile {
   const std::string& name() const { return name_; }
   // Returns every file that is mapped so far, including the files of external tensors that were read.
   vm::MappedFiles files() const;
-  // Returns the tensor, which shares memory with the file where alignment allows. `self` must be the owner of this
-  // file.
+  // Returns the tensor, which shares memory with the file where alignment allows. `self` must own this file.
   static Tensor tensor(const std::shared_ptr<const ModelFile>& self, const onnx::TensorProto& proto, const Span& span);
 
  private:

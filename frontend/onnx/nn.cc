@@ -132,8 +132,7 @@ Expr lp_norm(Node& n, const Expr& x) {
   if (p != 1 && p != 2) n.fail("p is {}, expected 1 or 2", p);
   Expr norm = p == 1 ? n.reduce("sum", n.op("abs", {x}), {axis}, true)
                      : n.op("sqrt", {n.reduce("sum", n.op("square", {x}), {axis}, true)});
-  Expr safe = n.op("where", {n.op("equal", {norm, n.like(0, x)}), n.like(1, x), norm});
-  return n.div(x, safe);
+  return n.div(x, n.op("where", {n.op("equal", {norm, n.like(0, x)}), n.like(1, x), norm}));
 }
 
 // ---- Products -------------------------------------------------------------------------------------------------------
@@ -198,6 +197,44 @@ Outputs dropout(Node& n) {
   return outputs;
 }
 
+// ---- Losses, as the functions that ONNX defines them by
+
+// Returns the negative log likelihood of [N, C, d...] log probabilities at the [N, d...] classes.
+Expr nll(Node& n, const Expr& log_probabilities, const Expr& target, const std::optional<Expr>& weight) {
+  std::string reduction = n.attr_string("reduction", "mean");
+  DType dtype = n.dtype_of_tensor(log_probabilities);
+  Expr classes = n.cast(target, kInt64);
+  std::optional<Expr> ignored;
+  if (n.has_attr("ignore_index")) {
+    Expr index = n.scalar(static_cast<double>(n.attr_int("ignore_index", 0)), kInt64);
+    ignored = n.op("equal", {classes, index});
+    classes = n.op("where", {*ignored, n.scalar(0, kInt64), classes});
+  }
+  const AxisListAttrs axis{std::vector<int64_t>{1}};
+  Expr expanded = n.op("expand_dims", {classes}, axis);
+  Expr picked = n.op("squeeze", {n.op("gather_elements", {log_probabilities, expanded}, AxisAttrs{1})}, axis);
+  Expr loss = n.op("negative", {picked});
+  std::optional<Expr> factor;
+  if (weight) factor = n.op("take", {*weight, classes}, TakeAttrs{.axis = 0});
+  if (ignored) {
+    Expr one = factor ? *factor : n.scalar(1, dtype);
+    factor = n.op("where", {*ignored, n.scalar(0, dtype), one});
+  }
+  if (factor) loss = n.mul(loss, *factor);
+  if (reduction == "none") return loss;
+  std::vector<int64_t> all = int_range(0, static_cast<int64_t>(n.shape_of(loss).size()));
+  if (reduction == "sum") return n.reduce("sum", loss, all, false);
+  if (reduction != "mean") n.fail("reduction is '{}', expected none, sum or mean", reduction);
+  if (!factor) return n.reduce("mean", loss, all, false);
+  return n.div(n.reduce("sum", loss, all, false), n.reduce("sum", *factor, all, false));
+}
+
+Expr negative_log_likelihood(Node& n) { return nll(n, n.tensor(0), n.tensor(1), n.optional_tensor(2)); }
+Outputs softmax_cross_entropy(Node& n) {
+  Expr log_probabilities = n.op("nn.log_softmax", {n.tensor(0)}, LastAxisAttrs{1});
+  return {n.of(nll(n, log_probabilities, n.tensor(1), n.optional_tensor(2))), n.of(log_probabilities)};
+}
+
 }  // namespace
 
 std::vector<ConverterRow> nn_converters() {
@@ -220,6 +257,8 @@ std::vector<ConverterRow> nn_converters() {
       {"MatMulInteger", 10, 2, 4, matmul_integer},
       {"Dropout", 1, 1, 1, dropout, "consumed_inputs is_test ratio seed"},
       {"Dropout", 12, 1, 3, dropout, "seed"},
+      {"NegativeLogLikelihoodLoss", 12, 2, 3, negative_log_likelihood, "ignore_index reduction"},
+      {"SoftmaxCrossEntropyLoss", 12, 2, 3, softmax_cross_entropy, "ignore_index reduction"},
   };
 }
 

@@ -2,11 +2,6 @@
 #pragma once
 #include <onnx/onnx_pb.h>
 
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "ir/arith.h"
 #include "ir/builder.h"
 #include "ops/attributes.h"
@@ -18,8 +13,7 @@ namespace relaxc::onnx_import {
 class GraphImporter;
 struct ConverterRow;
 
-// The importer's knowledge about an ONNX value: an expression, its contents when they are integers from which shapes
-// are made, or a list of values for sequences.
+// An ONNX value as the importer knows it: an expression, its contents if they are integers for shapes, or a sequence.
 struct ValueData;
 using Value = std::shared_ptr<ValueData>;
 
@@ -83,8 +77,7 @@ class Node {
   std::optional<std::vector<int64_t>> constant_ints(size_t i) const;
   // Returns the tensor behind a constant (initializer, Constant node, or constant contents).
   std::optional<Tensor> constant(size_t i);
-  // Returns integer elements as scalars, which are read at run time when they are not known. The length must be known;
-  // rank 0 counts as one element.
+  // Returns integer elements as scalars, read at run time if need be. Their number must be known; rank 0 counts as one.
   std::vector<Expr> ints(size_t i);
   Expr scalar_int(size_t i);
   std::vector<Expr> ints_of(const Value& value);
@@ -110,8 +103,7 @@ class Node {
   // ---- Building
   Builder& builder();
   GraphImporter& graph() { return graph_; }
-  // Returns the operator's result: evaluated where the contents of all tensors are known (ops/evaluate.h), else a new
-  // binding.
+  // Returns the result: evaluated where the contents of all tensors are known (ops/evaluate.h), else a new binding.
   Expr op(const std::string& name, std::vector<Expr> args, Attrs attrs = {});
   template <HasFields T>
   Expr op(const std::string& name, std::vector<Expr> args, const T& attrs) {
@@ -227,7 +219,6 @@ std::vector<ConverterRow> shape_converters();
 std::vector<ConverterRow> convolution_converters();
 std::vector<ConverterRow> nn_converters();
 std::vector<ConverterRow> reduction_converters();
-std::vector<ConverterRow> loss_converters();
 std::vector<ConverterRow> quantize_converters();
 std::vector<ConverterRow> sequence_converters();
 std::vector<ConverterRow> control_converters();
@@ -235,5 +226,45 @@ std::vector<ConverterRow> recurrent_converters();
 
 // Returns the converter for an operator at that opset, or null.
 const ConverterRow* find_converter(const std::string& domain, const std::string& op_type, int64_t opset);
+
+// Binds a scalar expression of many operands to a variable, so that expressions over it stay short. A short expression
+// stays as it is, so that more can be proven about it.
+Expr named_if_long(Node& n, const Expr& scalar, const char* hint);
+
+// Joins tensors. Thousands of them are joined, or cut, in groups of groups: no kernel then has all of them and no dim
+// is a sum of thousands, because the code for either grows with the product of operands and depth.
+Expr join(Node& n, const std::vector<Expr>& items, int64_t axis);
+// Returns the pieces from offsets[i] to offsets[i + 1].
+std::vector<Expr> cut(Node& n, const Expr& x, int64_t axis, const std::vector<Expr>& offsets);
+
+// ---- Axes that a node reads from a tensor at run time. Their number is known, so ranks are; dims become scalars.
+
+// Binds a scalar to a variable with known bounds, so that kernels do not repeat a long expression in each index.
+Expr bounded(Node& n, const Expr& value, const char* hint, Interval bounds);
+
+// Returns the axes in operand `input` as scalars in [0, rank). The run fails for one outside of [-rank, rank).
+std::vector<Expr> read_axes(Node& n, size_t input, int64_t rank);
+
+// Returns constant axes in [0, rank). An axis that is out of range or named twice is an error.
+std::vector<int64_t> distinct_axes(const Node& n, const std::vector<int64_t>& axes, int64_t rank);
+// Returns the axes in operand `input` as scalars, checked in the same way, at run time unless they are constants.
+std::vector<Expr> distinct_axes(Node& n, size_t input, int64_t rank);
+
+// Returns, for each of `rank` axes, 1 when the scalars name it and 0 otherwise.
+std::vector<Expr> named_axes(Node& n, const std::vector<Expr>& axes, int64_t rank);
+
+// Makes the run fail where `count` scalars named fewer than `count` different axes.
+void require_distinct(Node& n, const std::vector<Expr>& named, size_t count);
+
+// Returns 1 or 0 for each axis where even the number of axes in operand `input` is known at run time only. When there
+// are none, `none_means_all` decides whether all axes are named or none.
+std::vector<Expr> named_axes_of_any_number(Node& n, size_t input, int64_t rank, bool none_means_all);
+
+// Returns the dims of the `count` axes that are not named.
+std::vector<Expr> dims_not_named(Node& n, const std::vector<Expr>& dims, const std::vector<Expr>& named, size_t count);
+// Returns the dims with 1 for each axis that is named.
+std::vector<Expr> dims_with_ones(Node& n, const std::vector<Expr>& dims, const std::vector<Expr>& named);
+// Spreads the dims over the axes that are not named, with 1 for each axis that is named.
+std::vector<Expr> dims_between_ones(Node& n, const std::vector<Expr>& dims, const std::vector<Expr>& named);
 
 }  // namespace relaxc::onnx_import

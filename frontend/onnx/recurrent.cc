@@ -1,6 +1,6 @@
 // RNN, GRU and LSTM, unrolled over a sequence of known length.
 #include "frontend/onnx/graph_importer.h"
-#include "frontend/onnx/join.h"
+#include "frontend/onnx/node.h"
 
 namespace relaxc::onnx_import {
 

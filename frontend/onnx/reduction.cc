@@ -3,7 +3,7 @@
 #include <cmath>
 #include <functional>
 
-#include "frontend/onnx/axes.h"
+#include "frontend/onnx/node.h"
 
 namespace relaxc::onnx_import {
 

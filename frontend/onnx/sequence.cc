@@ -1,5 +1,4 @@
 // Sequences and optionals as lists that exist at import time only: lengths and positions must be constants.
-#include "frontend/onnx/join.h"
 #include "frontend/onnx/node.h"
 
 namespace relaxc::onnx_import {
@@ -47,8 +46,7 @@ Outputs length(Node& n) {
   return {n.of(KnownTensor{kInt64, {}, {int_imm(static_cast<int64_t>(items_of(n, 0).size()))}})};
 }
 
-// A scalar split is the length of each part, and a list gives the length of every part. Without a split the parts have
-// length 1.
+// A scalar split is the length of each part, a list has the lengths of all parts, and without a split they are 1.
 Outputs split_to_sequence(Node& n) {
   Expr x = n.tensor(0);
   int64_t axis = n.axis(n.attr_int("axis", 0), n.rank(0));
@@ -99,10 +97,7 @@ Outputs optional(Node& n) {
   if (n.has(0)) return {n.value(0)};
   return {make_value({.is_none = true})};
 }
-Outputs has_element(Node& n) {
-  bool present = n.has(0) && !n.value(0)->is_none;
-  return {n.of(KnownTensor{kBool, {}, {bool_imm(present)}})};
-}
+Outputs has_element(Node& n) { return {n.of(KnownTensor{kBool, {}, {bool_imm(n.has(0) && !n.value(0)->is_none)}})}; }
 Outputs get_element(Node& n) {
   if (n.value(0)->is_none) n.fail("the optional is empty");
   return {n.value(0)};

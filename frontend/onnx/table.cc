@@ -9,9 +9,7 @@
 
 namespace relaxc::onnx_import {
 
-namespace {
-
-std::vector<ConverterRow> all_rows() {
+static std::vector<ConverterRow> all_rows() {
   // These ONNX operators are relax operators of the same meaning and do not need a converter.
   static const std::vector<OpRow> kElementwise = elementwise_ops();
   std::vector<ConverterRow> rows;
@@ -26,15 +24,13 @@ std::vector<ConverterRow> all_rows() {
     direct.attributes = "";
     rows.push_back(direct);
   }
-  for (auto* group : {math_converters, tensor_converters, index_converters, shape_converters, convolution_converters,
-                      nn_converters, reduction_converters, loss_converters, quantize_converters, sequence_converters,
-                      control_converters, recurrent_converters}) {
+  for (auto* group :
+       {math_converters, tensor_converters, index_converters, shape_converters, convolution_converters, nn_converters,
+        reduction_converters, quantize_converters, sequence_converters, control_converters, recurrent_converters}) {
     for (const ConverterRow& row : group()) rows.push_back(row);
   }
   return rows;
 }
-
-}  // namespace
 
 const ConverterRow* find_converter(const std::string& domain, const std::string& op_type, int64_t opset) {
   static const auto kTable = [] {

@@ -1,8 +1,7 @@
 // Layout: reshapes, joins, slices, pads, tiles.
 #include <algorithm>
 
-#include "frontend/onnx/axes.h"
-#include "frontend/onnx/join.h"
+#include "frontend/onnx/node.h"
 
 namespace relaxc::onnx_import {
 

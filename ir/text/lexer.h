@@ -1,10 +1,7 @@
 // Tokens of the text format: Python's lexical rules (indentation, implicit line joining, comments, strings, numbers).
 #pragma once
-#include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "support/diagnostic.h"
 

@@ -1,12 +1,8 @@
 // Names of variables in printed text: each hint becomes a Python identifier, unique among the names that are live.
 // Names in text that is read, and the entities that they mean: scopes nest, and the innermost definition counts.
 #pragma once
-#include <map>
-#include <optional>
-#include <string>
 #include <unordered_map>
 #include <unordered_set>
-#include <vector>
 
 #include "ir/expr.h"
 

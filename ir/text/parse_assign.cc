@@ -1,7 +1,6 @@
 // Reads assignments of a tensor program: to variables, axes, buffers, elements of buffers, scalars.
 #include <algorithm>
 
-#include "ir/kinds.h"
 #include "ir/text/parsing.h"
 
 namespace relaxc::text {

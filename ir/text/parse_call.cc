@@ -1,5 +1,4 @@
-// Reads values of graph functions from the syntax tree: the call forms of Relax, R.call_tir and its variants, and
-// operators. parse_constant.cc reads constants.
+// Reads values of graph functions from the syntax tree: Relax's call forms, R.call_tir and its variants, operators.
 #include <algorithm>
 
 #include "ir/arith.h"
@@ -155,11 +154,9 @@ Value Parser::device_form(const std::string&, const Syntax& at) {
 
 // ---- Calls of tensor programs and kernels
 
-namespace {
-
 // Removes the scalars from the inputs of a program and returns them, if they are dims. The order between tensors and
 // scalars does not matter for a program's parameters.
-std::vector<Expr> take_scalars(Expr& inputs) {
+static std::vector<Expr> take_scalars(Expr& inputs) {
   const Tuple* several = inputs.as<Tuple>();
   if (!several) return {};
   std::vector<Expr> tensors, scalars;
@@ -169,8 +166,6 @@ std::vector<Expr> take_scalars(Expr& inputs) {
   inputs = tuple(std::move(tensors), inputs.span());
   return scalars;
 }
-
-}  // namespace
 
 // Reads the form of 2022, which gives shapes and dtypes: (m, k), dtype="float32", or lists of both.
 std::vector<Type> Parser::early_outputs(const Syntax& shapes, const Syntax& dtypes) {
@@ -263,9 +258,7 @@ void Parser::call_tir_attributes(const std::string& path, const Syntax& at, Call
 
 // ---- Operators and other forms
 
-namespace {
-
-Tensor converted(const Tensor& data, DType dtype) {
+static Tensor converted(const Tensor& data, DType dtype) {
   if (data.dtype() == dtype) return data;
   Tensor result = Tensor::empty(data.shape(), dtype);
   bool has_float = dtype.is_float() || data.dtype().is_float();
@@ -273,8 +266,6 @@ Tensor converted(const Tensor& data, DType dtype) {
     has_float ? result.set_double(i, data.as_double(i)) : result.set_int(i, data.as_int(i));
   return result;
 }
-
-}  // namespace
 
 Value Parser::relax_call(const std::string& form, const Syntax& at) {
   if (auto value = form_value(form, at)) return *value;
@@ -364,14 +355,10 @@ Expr Parser::operator_input(const OpInput* input, const Syntax& at) {
   return shape_expr(std::move(items), span(at));
 }
 
-namespace {
-
 // Returns true for the list of R.assert_op(c, [x, y], "format"): it holds the arguments of the format, each an input.
-bool is_format_list(const OpInput& input, const Syntax& value) {
+static bool is_format_list(const OpInput& input, const Syntax& value) {
   return std::string_view(input.name) == "format_args" && is_list(value);
 }
-
-}  // namespace
 
 // Returns the syntax of each input and attribute, which are given by position or by name, in this order; null where one
 // is left out. The further items of a variadic input follow.

@@ -53,8 +53,7 @@ void Parser::program_params(const Line& line) {
     if (is_buffer(param)) return std::nullopt;
     Type stated = type(*param.annotation);
     if (!stated.is<PrimType>()) fail(*param.annotation, "expected T.Buffer, T.handle or a scalar type");
-    bool is_handle = stated.as<PrimType>()->dtype.is_handle();
-    return is_handle ? std::nullopt : std::optional(define_param(param, stated));
+    return stated.as<PrimType>()->dtype.is_handle() ? std::nullopt : std::optional(define_param(param, stated));
   };
   auto other = [&](size_t i) {
     const Param& param = line.params[i];

@@ -1,7 +1,6 @@
 // Reads loops, and statements that hold for others: for the body of a `with`, or (concise) for those after them.
 #include <algorithm>
 
-#include "ir/kinds.h"
 #include "ir/text/parsing.h"
 
 namespace relaxc::text {
@@ -212,8 +211,7 @@ Stmt Parser::attr_stmt(const Syntax& call, const Line& line, const Rest& rest) {
     return thread_loop(name, string(required(about, 3, "thread_tag")), scalar(value_at), call, rest);
   }
   Expr node = is_none(&about) ? int_imm(0, kInt32) : call_argument(about);
-  Expr value = call_argument(value_at);
-  return make(AttrStmt{node, key, value, seq(rest())}, span(line));
+  return make(AttrStmt{node, key, call_argument(value_at), seq(rest())}, span(line));
 }
 
 // ---- Memory and assertions

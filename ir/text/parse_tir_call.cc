@@ -10,15 +10,11 @@
 
 namespace relaxc::text {
 
-namespace {
-
-std::optional<BinaryOp> operator_called(std::string_view form) {
+static std::optional<BinaryOp> operator_called(std::string_view form) {
   auto rows = binary_ops();
   auto row = std::ranges::find(rows, form, &BinaryOpInfo::name);
   return row == rows.end() ? std::nullopt : std::optional(row->op);
 }
-
-}  // namespace
 
 // Reads T.int64(x): a constant of the dtype, or a cast.
 Value Parser::dtype_call(DType wanted, const Syntax& at) {
@@ -349,9 +345,7 @@ Value Parser::logical_form(const std::string& form, const Syntax& at) {
   return result;
 }
 
-namespace {
-
-double largest_float(DType dtype) {
+static double largest_float(DType dtype) {
   if (dtype.code == DTypeCode::kBFloat) return bfloat16_to_float(0x7f7f);
   if (dtype.bits == 16) return 65504.0;
   if (dtype.bits == 32) return std::numeric_limits<float>::max();
@@ -363,8 +357,6 @@ double largest_float(DType dtype) {
   }
   return most;
 }
-
-}  // namespace
 
 // Reads T.min_value(dtype), T.max_value(dtype), T.infinity(dtype)
 Value Parser::limit_form(const std::string& form, const Syntax& at) {

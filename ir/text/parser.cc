@@ -18,10 +18,8 @@ IRModule parse_module(std::string_view text, std::string filename, const OpTable
 
 namespace text {
 
-namespace {
-
 // Returns whether the line is @S.schedule("f"), @S.rule("op") or S.intrin(...), which tir/schedule/script.h reads.
-bool is_schedule(const Line& line) {
+static bool is_schedule(const Line& line) {
   auto is_ours = [](const Syntax& call) {
     if (!is_call(call) || call.children[0]->kind != SyntaxKind::kAttribute) return false;
     const Syntax& object = *call.children[0]->children[0];
@@ -31,8 +29,6 @@ bool is_schedule(const Line& line) {
   return line.kind == LineKind::kFunction &&
          std::ranges::any_of(line.decorators, [&](const Syntax* each) { return is_ours(*each); });
 }
-
-}  // namespace
 
 Parser::Parser(std::shared_ptr<const Origin> origin, const OpTable& ops, Diagnostics& diagnostics)
     : origin_(std::move(origin)), ops_(ops), diagnostics_(diagnostics) {
@@ -47,8 +43,7 @@ IRModule Parser::run() {
     return std::move(module_);
   }
   read_definitions();
-  // A tensor program that calls another was kept until all are declared. The graph needs the signatures of all
-  // functions before any body.
+  // A tensor program that calls another waits until all are declared. The graph needs all signatures before any body.
   auto graph = std::ranges::stable_partition(pending_, &Pending::is_program);
   std::for_each(pending_.begin(), graph.begin(), [&](const Pending& program) { define_program(program); });
   for (Pending& function : graph) {

@@ -1,9 +1,6 @@
 // The reader's state, shared by its parts; README.md says which file reads what. Internal to ir/text/.
 #pragma once
-#include <functional>
-#include <map>
 #include <set>
-#include <unordered_map>
 
 #include "ir/builder.h"
 #include "ir/intrinsics.h"

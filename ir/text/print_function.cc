@@ -182,9 +182,7 @@ void Printer::module(const IRModule& module) {
 
 }  // namespace text
 
-namespace {
-
-std::string finish(text::Printer& printer, const PrintOptions& options) {
+static std::string finish(text::Printer& printer, const PrintOptions& options) {
   std::string body = printer.take(), side;
   bool elided = !printer.elided().empty();
   if (elided && !options.constants_file.empty()) {
@@ -200,8 +198,6 @@ std::string finish(text::Printer& printer, const PrintOptions& options) {
                      printer.spelled("from tvm.script import tir as T"), side, body,
                      elided ? "\n# Constants are elided here; this text cannot be read back.\n" : "");
 }
-
-}  // namespace
 
 std::string print_module(const IRModule& module, const PrintOptions& options) {
   text::Printer printer(options);

@@ -1,5 +1,4 @@
 #include "ir/intrinsics.h"
-#include "ir/kinds.h"
 #include "ir/op_names.h"
 #include "ir/text/printing.h"
 

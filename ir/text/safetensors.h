@@ -3,9 +3,7 @@
 // row-major). (https://huggingface.co/docs/safetensors, the section on the format.)
 #pragma once
 #include <map>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "vm/tensor.h"
 

@@ -3,7 +3,6 @@
 // separate tables (ops/, ir/intrinsics.cc).
 #include <algorithm>
 
-#include "ir/kinds.h"
 #include "ir/text/parsing.h"
 
 namespace relaxc::text {

@@ -2,7 +2,6 @@
 #pragma once
 #include <algorithm>
 #include <deque>
-#include <memory>
 #include <memory_resource>
 #include <span>
 
@@ -157,8 +156,7 @@ Precedence precedence(std::string_view op);
 // Thrown after a syntax error was reported; caught where statements are separated.
 struct SyntaxError {};
 
-// A recursive-descent parser. It reports every error and goes on with the next statement; a statement that cannot be
-// read becomes one of kind kBroken.
+// A recursive-descent parser. It reports every error and goes on with the next statement; a bad one has kind kBroken.
 class SyntaxReader {
  public:
   SyntaxReader(const Source& source, Diagnostics& diagnostics)

@@ -2,8 +2,7 @@
 // conditions hold and the value is outside for every value of the symbolic dims from 1. The absence of a witness proves
 // nothing. Values that depend on data (A[B[i]]) or on scalar arguments, or are outside for some dims only (A[i] of 16
 // elements in a loop over n), are not decided, and neither is code in `while` or in a loop with break. Few iterations
-// are tried: the corners of the box of loops at which the value is largest and smallest, and all iterations of a small
-// box.
+// are tried: the corners of the box of loops at which the value is extreme, and all of a small box.
 #include <algorithm>
 
 #include "ir/arith.h"

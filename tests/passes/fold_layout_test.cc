@@ -5,7 +5,7 @@
 #include <random>
 
 #include "codegen/compile.h"
-#include "vm/file_memory.h"
+#include "vm/mapped_file.h"
 
 #include "tests/catch.h"  // last
 

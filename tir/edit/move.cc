@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ir/undefined.h"
+#include "ir/arith.h"
 #include "tir/analysis/linear.h"
 #include "tir/edit/accesses.h"
 #include "tir/edit/reduction_order.h"

@@ -2,8 +2,8 @@
 // The conditions on the row of a padded image in a loop over its columns are an example.
 #include <algorithm>
 
+#include "ir/arith.h"
 #include "ir/op_names.h"
-#include "ir/undefined.h"
 #include "tir/analysis/linear.h"
 #include "tir/lower/lower.h"
 #include "tir/lower/rewriting.h"

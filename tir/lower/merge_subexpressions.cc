@@ -16,9 +16,9 @@
 #include <map>
 #include <span>
 
+#include "ir/arith.h"
 #include "ir/intrinsics.h"
 #include "ir/op_names.h"
-#include "ir/undefined.h"
 #include "tir/lower/lower.h"
 #include "tir/program.h"
 

@@ -2,8 +2,8 @@
 // rest(inner loops) >= 0, the interior is the range where it holds for the smallest rest.
 #include <algorithm>
 
+#include "ir/arith.h"
 #include "ir/op_names.h"
-#include "ir/undefined.h"
 #include "tir/analysis/annotations.h"
 #include "tir/analysis/bounds.h"
 #include "tir/analysis/linear.h"

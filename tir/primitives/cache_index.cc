@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ir/undefined.h"
+#include "ir/arith.h"
 #include "tir/edit/move.h"
 
 namespace relaxc {

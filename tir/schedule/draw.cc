@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "ir/kinds.h"
 #include "ir/text/printer.h"
 #include "support/printable.h"
 #include "tir/edit/blocks.h"
