@@ -5,7 +5,7 @@
 
 #include "ir/text/printer.h"
 #include "support/checked_math.h"
-#include "tir/analysis/linear.h"
+#include "tir/analysis/conditions.h"
 
 namespace relaxc {
 

@@ -61,6 +61,16 @@ bool has_affine_bindings(TreeNode* block, std::string* why = nullptr);
 // Does the same for some of the loops; the other loops' variables are fixed.
 bool has_affine_bindings(const TreeNode* block, const Nodes& loops, std::string* why = nullptr);
 
+// Returns true unless every value that the block writes is known to be the same in every order of its reduce iterations
+// (sums of floats count as that): a sum, product, max, min or the like, or the position of the largest or smallest
+// element, if the position decides between equal elements: `x > best or x == best and i < at`.
+bool needs_order(const Block& block);
+// Returns whether the loops bring the block's reduce axes through their values in lexicographic order, as new loops
+// would.
+bool comes_in_order(const TreeNode* block);
+// Does the same for other values of the axes, in other loops (outermost first).
+bool comes_in_order(const TreeNode* block, const std::vector<Expr>& axis_values, const Nodes& loops);
+
 // Each of these functions returns the condition that failed, or nullopt when all of them hold.
 using Refusal = std::optional<std::string>;
 // The axes must be spatial, and the block must not read the buffers that it writes and be their only writer in the

@@ -4,8 +4,6 @@
 
 #include "support/diagnostic.h"
 #include "tir/edit/blocks.h"
-#include "tir/edit/reduction_order.h"
-#include "tir/edit/written.h"
 
 namespace relaxc::scheduling {
 
@@ -61,7 +59,7 @@ void find_carried_between_blocks(Tree& tree) {
 }
 
 // Returns whether iterations of the block's spatial axes may store to the same element, or one reads an element that
-// another stores. Reduce axes are a matter of their order (reduction_order.h).
+// another stores. Reduce axes are a matter of their order (needs_order).
 bool shares_elements(const TreeNode* block) {
   Tree& tree = *block->tree;
   Nodes axes;

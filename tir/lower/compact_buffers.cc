@@ -10,7 +10,7 @@
 
 #include "ir/op_names.h"
 #include "tir/analysis/bounds.h"
-#include "tir/analysis/linear.h"
+#include "tir/analysis/conditions.h"
 #include "tir/lower/lower.h"
 #include "tir/lower/rewriting.h"
 

@@ -4,7 +4,7 @@
 
 #include "ir/op_names.h"
 #include "ir/undefined.h"
-#include "tir/analysis/linear.h"
+#include "tir/analysis/conditions.h"
 #include "tir/lower/lower.h"
 #include "tir/lower/rewriting.h"
 #include "tir/program.h"

@@ -6,7 +6,7 @@
 #include "ir/undefined.h"
 #include "tir/analysis/annotations.h"
 #include "tir/analysis/bounds.h"
-#include "tir/analysis/linear.h"
+#include "tir/analysis/conditions.h"
 #include "tir/lower/lower.h"
 #include "tir/lower/rewriting.h"
 #include "tir/program.h"

@@ -3,7 +3,6 @@
 #include "ir/arith.h"
 #include "ir/module.h"
 #include "tir/analysis/conditions.h"
-#include "tir/analysis/linear.h"
 
 namespace relaxc {
 

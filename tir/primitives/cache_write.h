@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "tir/edit/move.h"
-#include "tir/edit/written.h"
 #include "tir/primitives/primitive.h"
 
 namespace relaxc {

@@ -3,8 +3,6 @@
 #include <algorithm>
 
 #include "tir/edit/move.h"
-#include "tir/edit/reduction_order.h"
-#include "tir/edit/written.h"
 #include "tir/primitives/reverse_compute_inline.h"
 
 namespace relaxc {

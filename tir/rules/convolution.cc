@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <variant>
 
-#include "tir/analysis/linear.h"
+#include "tir/analysis/conditions.h"
 #include "tir/rules/builtin_rules.h"
 #include "tir/rules/cost_model.h"
 #include "tir/rules/lanes.h"
