@@ -54,13 +54,13 @@ struct WriteAt {
       for (const IterDigit& digit : map->sums[0].digits) count = count * cast_to(digit.extent, dtype_of(count));
       return facts.can_prove_equal(count, map->sums[0].extent);
     };
-    std::vector<VarRef> seen;
+    VarSet seen;
     for (const Range& range : write_of(block, buffer)->ranges) {
       bool is_fine = is_int(range.extent, 1);
       for (const IterVar& axis : block->axes()) {
         if (!is_fine || !uses_var(range.min, axis.var)) continue;
-        is_fine = same_node(range.min, axis.var) && !contains(seen, axis.var) && fills_its_extent(axis);
-        seen.push_back(axis.var);
+        is_fine = same_node(range.min, axis.var) && !seen.contains(axis.var.get()) && fills_its_extent(axis);
+        seen.insert(axis.var.get());
       }
       if (!is_fine)
         return message("block '{}' is not known to write all of a box of '{}' in an iteration of loop '{}'", block,
