@@ -2,7 +2,7 @@
 #pragma once
 #include "ir/arith.h"
 #include "tir/analysis/nests.h"
-#include "tir/rules/primitives.h"
+#include "tir/primitives/table.h"
 #include "tir/schedule/rule.h"
 #include "tir/schedule/schedule.h"
 #include "tir/target.h"
