@@ -7,8 +7,7 @@
 namespace relaxc {
 
 // Returns whether the convolution has a form that Winograd's algorithm computes. Expects data [N, C / b, H, W, b] in
-// blocks of the target's vector lanes b and a constant float32 weight OIHW; any padding, any extents, symbolic ones
-// too.
+// blocks of the target's vector lanes b and a constant float32 weight OIHW; any padding, any extents, also symbolic.
 bool can_be_winograd(const Call& conv, const Binding& binding, const Target& target);
 
 // Returns the convolution as a call_tir of such a program on transformed weights. Expects

@@ -69,8 +69,7 @@ RELAXC_ANNOTATIONS(X)
 const Annotation* find_annotation(std::string_view name);
 // Returns all of them as --list-annotations shows them.
 std::string describe_annotations();
-// Returns the known name that this unknown one was probably meant to be; "" when none is near, or when the name is
-// known.
+// Returns the known name that this unknown one was probably meant to be; "" when none is near, or for a known name.
 std::string nearest_annotation(std::string_view name);
 // Returns a text such as "True or False".
 std::string_view to_string(AnnotationValue value);

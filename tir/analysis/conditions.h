@@ -1,5 +1,4 @@
-// Conditions as lists of conjuncts, and conditions and indices as linear expressions of loop variables, by which
-// buffers and loops are cut.
+// Conditions as lists of conjuncts, and linear conditions and indices, by which buffers and loops are cut.
 #pragma once
 #include <algorithm>
 #include <functional>
@@ -38,8 +37,7 @@ bool is_positive(const Expr& e, const Analyzer& facts);
 bool is_non_negative(const Expr& e, const Analyzer& facts);
 // Returns the change of the expression when the variable grows by one, or nullopt when that is not a constant.
 std::optional<int64_t> coefficient(const Expr& e, const Expr& var, const Analyzer& facts);
-// Returns `a < b` as b - a - 1, which is >= 0 when the condition holds; nullopt when it is not an inequality of
-// integers.
+// Returns `a < b` as b - a - 1, which is >= 0 when it holds; nullopt when it is not an inequality of integers.
 std::optional<Expr> slack(const Expr& condition);
 // Returns the size of a body in code: the number of its stores, as often as unrolled loops repeat them.
 int64_t code_size(const Stmt& body);

@@ -238,8 +238,7 @@ Refusal not_reorderable(TreeNode* block, const TreeNode* outermost) {
   if (outermost ? carries(outermost, block) : block->carried)
     return message("block '{}' takes what an earlier iteration made", block);
   if (Refusal refusal = not_one_to_one(block, outermost)) return refusal;
-  // In another order a loop that drives both would reach later reduce iterations of an element before the first one,
-  // which has the init.
+  // In a new order a loop that drives both could reach later reduce iterations of an element before the init.
   for (const TreeNode* loop : block->block->init ? loops_above(block) : Nodes()) {
     Drives driven = drives(loop, block->axes());
     if (driven.spatial && driven.reduce)

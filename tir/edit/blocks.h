@@ -65,8 +65,7 @@ bool has_affine_bindings(const TreeNode* block, const Nodes& loops, std::string*
 // (sums of floats count as that): a sum, product, max, min or the like, or the position of the largest or smallest
 // element, if the position decides between equal elements: `x > best or x == best and i < at`.
 bool needs_order(const Block& block);
-// Returns whether the loops bring the block's reduce axes through their values in lexicographic order, as new loops
-// would.
+// Returns whether the loops bring the block's reduce axes in lexicographic order, as new loops would.
 bool comes_in_order(const TreeNode* block);
 // Does the same for other values of the axes, in other loops (outermost first).
 bool comes_in_order(const TreeNode* block, const std::vector<Expr>& axis_values, const Nodes& loops);
@@ -91,8 +90,7 @@ Refusal not_replaceable(const TreeNode* loop);
 // The scope holds statements beside its blocks, so that nothing may be moved in it.
 Refusal has_other_statements(const TreeNode* scope);
 
-// Returns a block's only statement, out[indices] = value, or null when it has another form, handles vectors, or has
-// windows.
+// Returns a block's only statement, out[indices] = value; null: it has another form, handles vectors, or has windows.
 const BufferStore* single_store(const TreeNode* block);
 // Recomputes the reads and writes of the block from its body.
 void refresh_regions(TreeNode* block);

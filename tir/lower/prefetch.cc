@@ -205,11 +205,9 @@ class Prefetcher final : public Rewriter {
   Expr in_next_iteration(const For& loop, const Expr& e) const {
     return facts_.simplify(substitute(e, {{loop.var.get(), loop.var + 1}}));
   }
-  // Returns the region that only the next iteration reads, which is the end of a sliding window. Returns nothing when
-  // the window does not move.
+  // Returns the region that only the next iteration reads, the end of a sliding window; nothing when it does not move.
   std::optional<Lines> step(const For& loop, Lines lines) const {
-    // Holds the distance by which each dim moves. Absent where it is not a constant, as for the digits of a fused
-    // loop's variable.
+    // The distance by which each dim moves; absent where it is not a constant, as for digits of a fused loop.
     std::vector<std::optional<int64_t>> steps;
     for (const Expr& start : lines.start) steps.push_back(coefficient(start, loop.var, facts_));
     auto moving = std::ranges::count_if(steps, [](const auto& step) { return step != 0; });

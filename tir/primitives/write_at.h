@@ -41,8 +41,7 @@ struct WriteAt {
   }
 
  private:
-  // Refuses when the iterations inside of the loop leave out elements of the box around those that they write: the copy
-  // would overwrite them.
+  // Refuses when the iterations inside leave out elements of the box around those they write: the copy overwrites them.
   static scheduling::Refusal not_a_box(const scheduling::TreeNode* block, const Buffer& buffer,
                                        const scheduling::TreeNode* loop) {
     const Analyzer& facts = block->tree->facts;

@@ -186,8 +186,7 @@ class ContractionSchedule {
     } else {
       sch_.apply(Annotate{parallel, "prefetch", AttrList{panel_}});
       if (!parts_.empty()) sch_.apply(Annotate{parts_[0], "prefetch", AttrList{panel_}});
-      // Stores of the last block that miss the cache would hold the next tile's loads up. With the addresses of
-      // symbolic rows LLVM spills.
+      // The last block's stores that miss the cache would hold up the next tile's loads. Symbolic rows make LLVM spill.
       const std::string& result = cast<Block>(sch_.get(behind_[0]))->writes[0].buffer->name;
       if (num_rows_) sch_.apply(Annotate{parts_.empty() ? rows_[0] : parallel, "prefetch_own", AttrList{result}});
     }

@@ -31,8 +31,7 @@ bool can_merge(const std::vector<Access>& accesses, const IterVar& outer, const 
   });
 }
 
-// Returns whether the axis occurs in indices of stores and plain loads alone: not in a condition, as a value, or in the
-// index of a nested load.
+// Returns whether the axis occurs in indices of stores and plain loads alone, not in a condition, value or nested load.
 bool only_in_indices(const Block& block, const VarRef& axis) {
   bool ok = true;
   walk(block.body, [&](const BufferStore& store) {
