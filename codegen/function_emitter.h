@@ -134,8 +134,7 @@ class FunctionEmitter {
   std::unordered_map<const NodeHeader*, std::pair<Expr, bool>> is_index_;
   std::unordered_set<const NodeHeader*> index_vars_;  // variables that is_index() takes as leaves
   // The values already emitted for the statement's expressions, so that a shared subexpression is emitted once. There
-  // is one layer per region that is entered conditionally: values of an outer layer are valid inside, but not the
-  // reverse.
+  // is one layer per region that is entered conditionally: values of outer layers are valid inside, not the reverse.
   using Emitted = std::unordered_map<const NodeHeader*, std::pair<Expr, Value>>;
   std::vector<Emitted> emitted_;
   // An offset that copies of unrolled loops share. There is one layer per region that is entered conditionally or more

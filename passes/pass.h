@@ -1,6 +1,5 @@
 // <relaxc/pass.h>: a pass is a free function over a module, or over one tensor program for a target, and a row of the
-// table in table.cc, {name, doc, function}. The runner alone verifies, times, dumps and bisects; passes contain none of
-// it.
+// table in table.cc, {name, doc, function}. The runner alone verifies, times, dumps and bisects.
 #pragma once
 #include <functional>
 #include <map>

@@ -1,7 +1,6 @@
 // The annotations of loops, blocks and allocations: the name of each, its value, and its reader. Code that reads or
 // sets an annotation names its row here. `annotate` refuses a name that is not in the table. In a program that is
-// compiled such a name is ignored, because other tools may keep annotations of theirs, unless it looks like a misspelt
-// one of these.
+// compiled such a name is ignored, since it may belong to another tool, unless it looks like a misspelt one of these.
 #pragma once
 #include <string>
 

@@ -52,8 +52,7 @@ std::optional<DrivenAxis> find_unfinished(const TreeNode* block, TreeNode* loop)
 
 // The loops as the analysis of iterations takes them.
 std::vector<LoopRange> ranges_of(const Nodes& loops);
-// Returns whether loops bring values of an axis that is not spatial in descending order: the init, which runs at the
-// first value, would come last.
+// Returns whether loops bring a non-spatial axis down: the init, which runs at its first value, would come last.
 bool reduces_downwards(const IterMap& map, const std::vector<IterVar>& axes, std::string* why);
 // Returns whether different iterations of the loops around the block give its axes different values (TVM's affine
 // bindings), and none counts a reduce axis down; the result is kept in TreeNode::affine.

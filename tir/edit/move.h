@@ -12,8 +12,7 @@ using AxisRanges = std::vector<std::optional<Range>>;
 // another form.
 AxisRanges solve_axes(const TreeNode* block, const std::vector<Range>& region, const std::vector<Range>& needed,
                       bool* exact = nullptr);
-// Takes the block out of its loops and puts it into `loop` before child `position`, with new loops over the ranges,
-// restricted to the axes' domains.
+// Moves the block out of its loops to child `position` of `loop`, in new loops over the ranges within its domains.
 void move_block(Tree& tree, TreeNode* block, TreeNode* loop, size_t position, const AxisRanges& ranges,
                 bool preserve_unit_loops);
 // Inserts a block that copies the region of a buffer to the same place in another, as child `position` of `parent`.

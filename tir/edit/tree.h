@@ -149,8 +149,7 @@ using relaxc::contains;
 
 // Returns the block that the node stands in.
 TreeNode* scope_of(const TreeNode* node);
-// Returns the loops around the node up to its scope, outermost first, without the node itself; if `outer` is one of
-// them, only those inside of it.
+// Returns the loops around the node up to its scope, outermost first; if `outer` is one of them, only those inside it.
 Nodes loops_above(const TreeNode* node, const TreeNode* outer = nullptr);
 // Returns those of the loops that are `outermost` or inside of it; all of them when it is null.
 inline Nodes loops_from(const TreeNode* outermost, const TreeNode* node) {

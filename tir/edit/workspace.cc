@@ -9,8 +9,7 @@ namespace relaxc::scheduling {
 
 namespace {
 
-// Replaces domains that depend on loops (as in `for j in range(i + 1)`) by those over all iterations of these loops:
-// loops change while the domains stay.
+// Widens domains that depend on loops (`for j in range(i + 1)`) to all their iterations: loops change, domains stay.
 void widen_domains(TreeNode* block) {
   Nodes loops = loops_above(block);
   for (IterVar& axis : block->axes()) {

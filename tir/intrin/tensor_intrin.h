@@ -26,8 +26,7 @@ class TensorIntrins {
   std::map<std::string, TensorIntrin, std::less<>> rows_;
 };
 
-// Returns for each intrinsic its buffers, the statement that it stands for, and the features of processors that its
-// instructions need, for a person.
+// Describes to a person the buffers of each intrinsic, its statement, and the processor features that it needs.
 std::string describe_intrins(const TensorIntrins& intrins);
 
 // Reads a module of the programs `description`, whose attribute tensor_intrin is the name, and `implementation`.

@@ -224,8 +224,7 @@ class Coverage {
 
  private:
   // Handles `t == first or row >= end`, where t is a loop around both accesses. Rows below the end belong to the window
-  // of the previous iteration of t, which has written them by the same argument, and the first iteration makes all of
-  // its window.
+  // of the previous iteration of t, which has written them likewise; the first iteration makes all of its window.
   bool made_before(const Expr& condition) const {
     const Binary* either = condition.as<Binary>();
     if (!either || either->op != BinaryOp::kOr) return false;

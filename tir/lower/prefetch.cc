@@ -91,8 +91,7 @@ class Prefetcher final : public Rewriter {
     fail_unsupported(s.span(), "a prefetch annotation is a list: [\"B\"], or [\"B\", 64] for rows ahead");
   }
 
-  // Returns one element, or the lanes of a vector, which may run over the end of the last dim into the next rows.
-  // Returns nothing for other vectors.
+  // Returns one element, or a vector's lanes, which may run over the last dim into the next rows; empty for others.
   static std::vector<Range> elements_of(const Buffer& buffer, const std::vector<Expr>& indices) {
     std::vector<Range> result;
     for (const Expr& index : indices) {
@@ -243,8 +242,7 @@ class Prefetcher final : public Rewriter {
     int64_t most = constant_above(loop.extent, facts_);
     return most < kNoBound ? std::max<int64_t>(most, 1) : kGuessedIterations;
   }
-  // Returns the loops from here to the innermost one on the path where most iterations run. Unrolled and vectorized
-  // loops count as single steps.
+  // Returns the loops from here inwards on the path of most iterations. Unrolled and vectorized loops are single steps.
   std::vector<const For*> busiest(const Stmt& body) const {
     if (const For* loop = body.as<For>()) {
       if (loop->kind == ForKind::kUnrolled || loop->kind == ForKind::kVectorized) return {};

@@ -130,8 +130,7 @@ class ContractionSchedule {
     if (tile_.has_rows && !num_rows_) sch_.apply(Annotate{rows_[0], "exact_tails", true});
   }
 
-  // The tile's result lives in registers (memory of a tile's size, once lowered); the last block behind the anchor, or
-  // the sum of parts, takes it from there.
+  // The result lives in registers (memory of a tile's size, once lowered) until the last block or the sum of parts.
   void take_result() {
     if (behind_.size() != 1) behind_ = {sch_.apply(CacheWrite{anchor_, 0, "local"})};
     if (parts_.empty() && !tile_.unrolls_epilogue) {

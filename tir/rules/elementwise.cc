@@ -21,8 +21,7 @@ std::vector<Access> accesses_of(const Block& block) {
   return result;
 }
 
-// Returns whether the axes `outer` and `inner`, its right neighbour, walk every buffer as one: stride(outer) is
-// extent(inner) * stride(inner).
+// Returns whether neighbouring axes walk every buffer as one: stride(outer) is extent(inner) * stride(inner).
 bool can_merge(const std::vector<Access>& accesses, const IterVar& outer, const IterVar& inner, const Analyzer& facts) {
   return std::ranges::all_of(accesses, [&](const Access& access) {
     auto outer_stride = access_stride(access.buffer, access.indices, outer.var, facts);

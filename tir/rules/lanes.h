@@ -39,8 +39,7 @@ std::vector<Ref<BufferLoad>> operands_of(const Block& block);
 // Returns the elements of a full vector of the widest dtype that the block handles; 1 when it handles something that
 // has no vector form, or vectors already.
 int lanes_of(const Block& block, const Target& target);
-// Returns the change of the access's row-major position when the variable grows by one; nullopt when that is not
-// constant in it, or of a vector.
+// Returns the change of an access's row-major position per step of the variable; nullopt: not constant, or a vector.
 std::optional<Expr> access_stride(const Buffer& buffer, const std::vector<Expr>& indices, const VarRef& axis,
                                   const Analyzer& facts);
 // Returns whether neighbouring lanes get neighbouring elements, or all the same one.

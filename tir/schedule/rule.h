@@ -1,8 +1,7 @@
 // <relaxc/rule.h>: a rule schedules the programs that it fits. One for an operator is written once, against the
 // operator's block (the anchor), and is applied to what fusion made around it: it looks for the anchor, tiles it, and
 // moves the blocks that follow into the tile (merge_epilogue). The choices that it leaves open are decisions with names
-// (decisions.h), so that one rule serves the default, a tuner's record and a user who says "this rule with tile 6 x
-// 64".
+// (decisions.h), so that one rule serves the default, a tuner's record and a user who says "this rule, tile 6 x 64".
 #pragma once
 #include <functional>
 
