@@ -9,8 +9,7 @@ namespace relaxc {
 
 namespace {
 
-// Returns the smallest n in (0, count] such that `is_wrong` holds for n and all above. It must hold for `count` and not
-// for 0.
+// Returns the smallest n in (0, count] from which on `is_wrong` holds. It must hold for `count` and not for 0.
 template <class IsWrong>
 size_t first_wrong(size_t count, const IsWrong& is_wrong) {
   size_t right = 0, wrong = count;

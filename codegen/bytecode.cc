@@ -167,8 +167,7 @@ class FunctionLowering {
     Reg result = code_.new_register();
     if (const Constant* constant = leaf.as<Constant>()) {
       code_.emit(Opcode::kConstLoad, {result, constants_.index(constant->data)});
-      // A constant is loaded where it is first used. Inside a branch it is loaded again, because the first use may not
-      // have run.
+      // A constant is loaded where it is first used, and again inside a branch: the first use may not have run.
       if (branch_depth_ == 0) {
         registers_.emplace(leaf.get(), result);
         kept_.push_back(leaf);

@@ -12,8 +12,7 @@ namespace relaxc::codegen {
 // CompileError at its place.
 vm::Executable lower_to_bytecode(const IRModule& module);
 
-// Returns whether the operator, which does not have a tensor program, is known to lower_to_bytecode() or a pass before
-// it.
+// Returns whether lower_to_bytecode() or a pass before it knows the operator, which does not have a tensor program.
 bool is_lowered_to_bytecode(std::string_view op);
 
 }  // namespace relaxc::codegen

@@ -122,8 +122,7 @@ CompiledModule compile(IRModule module, const CompileSettings& settings) {
   CompiledModule result;
   PassContext context = pass_context(settings);
   result.target_ = context.target;
-  // Two passes always run: without check_dims a run is not safe, and without spread_tuples legalize refuses tuple
-  // values.
+  // Two passes always run: check_dims makes a run safe, and without spread_tuples legalize refuses tuple values.
   std::vector<const Pass*> passes = passes_of(settings, context.target);
   for (const Pass* needed : {find_pass("check_dims"), find_pass("spread_tuples")}) {
     if (std::ranges::find(passes, needed) == passes.end()) passes.insert(passes.begin(), needed);

@@ -75,8 +75,7 @@ std::vector<const Pass*> passes_of(const CompileSettings& settings, const Target
 // Runs the passes only.
 IRModule run_pipeline(IRModule module, const CompileSettings& settings = {});
 CompiledModule compile(IRModule module, const CompileSettings& settings = {});
-// Compiles a model's file, in which its constants stay. When the file changes, that is an error here, in write(), and
-// in each later run.
+// Compiles a model's file, in which its constants stay. A change of the file is an error here, in write() and in runs.
 CompiledModule compile_file(const std::string& path, const CompileSettings& settings = {});
 // Loads an artifact, and compiles any other file.
 Program load_program(const std::string& path, const CompileSettings& settings = {}, LoadOptions options = {});

@@ -106,8 +106,7 @@ constexpr std::array<double, N> series(double (*term)(int)) {
   return result;
 }
 
-// Computes 2^t as (1 + fraction) * scale. The fraction is kept because it is exact near 0. The limits round to 0 and
-// infinity.
+// Computes 2^t as (1 + fraction) * scale; the fraction is exact near 0. The limits round to 0 and infinity.
 struct Power {
   Lanes fraction, scale;
 };

@@ -40,8 +40,7 @@ bool is_constant_number(Value value) {
   return number && !number->isNaN();
 }
 
-// The operations for which LLVM has an instruction: its opcode, or the predicate of a comparison, for each kind of
-// number. 0: there is none.
+// LLVM's opcode of an operation, or the predicate of a comparison, for each kind of number. 0: there is none.
 struct InstructionRow {
   BinaryOp op;
   unsigned on_bool, on_int = 0, on_uint = 0, on_float = 0;
@@ -298,8 +297,7 @@ Value ValueEmitter::cast(Value value, DType from, DType to) {
 
 // ---- Intrinsics
 
-// Calls the function lane by lane for vectors. The symbol is resolved by the JIT in the process, and in artifacts by
-// the dynamic linker.
+// Calls the function, for vectors lane by lane. The JIT or, in artifacts, the dynamic linker resolves the symbol.
 Value ValueEmitter::call_libm(const std::string& function, const std::vector<Value>& args) {
   llvm::Type* type = args[0]->getType();
   llvm::Type* element = type->getScalarType();

@@ -1,8 +1,7 @@
 // Internal to codegen/: emits arithmetic on LLVM values as ir/expr.h and ir/intrinsics.h define it. Includes LLVM.
 //
 // In registers, bool is i1; intN and uintN are iN; float16 and bfloat16 are i16 that hold the bits (each operation goes
-// through float32 and rounds once); vectors are <lanes x element>. In memory, bool and integers below 8 bits take a
-// byte.
+// through float32 and rounds once); vectors are <lanes x element>. In memory, types below 8 bits take a byte.
 #pragma once
 #include <llvm/IR/IRBuilder.h>
 

@@ -30,8 +30,7 @@ class FunctionEmitter {
  public:
   using Value = llvm::Value*;
 
-  // Makes the internal function `int32_t name(context, variables..., [begin, end])`. Buffers are passed as pointers,
-  // bools as i1.
+  // Makes the internal function `int32_t name(context, variables..., [begin, end])`: buffers as pointers, bools as i1.
   FunctionEmitter(KernelState& kernel, const std::string& name, const Variables& variables, bool is_parallel_body);
 
   llvm::Function* function() const { return function_; }
@@ -83,8 +82,7 @@ class FunctionEmitter {
   Value load_contiguous(const Buffer& buffer, Value offset, DType dtype, Value mask);
   Value load_scalar(const Buffer& buffer, Value offset, DType dtype, Value condition);
   void store_contiguous(const Buffer& buffer, Value offset, Value value, DType dtype, Value mask);
-  // Returns the lanes that the surrounding vector if_then_else and the predicate of the access leave active, or null
-  // for all.
+  // Returns the lanes left active by the surrounding vector if_then_else and the access's predicate, or null for all.
   Value active_lanes(const std::optional<Expr>& predicate, int lanes);
 
   // ---- emit_expr.cc
@@ -95,8 +93,7 @@ class FunctionEmitter {
   Value masked_if_then_else(Value condition, const Expr& a, const Expr& b);
   Value variable(const VarRef& var);
   void define(const VarRef& var, const Expr& value);
-  // Returns whether the expression consists of constants, loop variables and symbolic values only. Such arithmetic does
-  // not overflow.
+  // Returns whether the expression has constants, loop variables and symbolic values only, and so does not overflow.
   bool is_index(const Expr& node);
   bool is_non_negative(const Expr& node);
   // Emits an integer expression as int64.
@@ -137,8 +134,7 @@ class FunctionEmitter {
   std::unordered_map<const NodeHeader*, std::pair<Expr, bool>> is_index_;
   std::unordered_set<const NodeHeader*> index_vars_;  // variables that is_index() takes as leaves
   // The values already emitted for the statement's expressions, so that a shared subexpression is emitted once. There
-  // is one layer per region that is entered conditionally: values of an outer layer are valid inside, but not the
-  // reverse.
+  // is one layer per region that is entered conditionally: values of outer layers are valid inside, not the reverse.
   using Emitted = std::unordered_map<const NodeHeader*, std::pair<Expr, Value>>;
   std::vector<Emitted> emitted_;
   // An offset that copies of unrolled loops share. There is one layer per region that is entered conditionally or more

@@ -20,8 +20,7 @@ class InterpretedKernels final : public vm::RunWatcher {
   InterpretedKernels(const IRModule& module, const InterpretOptions& options);
   ~InterpretedKernels() override;
 
-  // Finds a kernel by its symbol. The result is empty when there is none, and valid as long as this object. Safe to
-  // call from several threads.
+  // Finds a kernel by its symbol; empty when there is none. The result lives as long as this object. Thread-safe.
   vm::Kernel find(const std::string& symbol);
 
   void begins() override;

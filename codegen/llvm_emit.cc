@@ -19,8 +19,7 @@ using Value = llvm::Value*;
 
 namespace {
 
-// Loops marked unrolled are written out up to this many copies of the innermost body. Beyond that LLVM is asked to
-// unroll.
+// Unrolled loops are written out up to this many copies of the innermost body; beyond that LLVM is asked to unroll.
 constexpr int64_t kMaxUnroll = 1024;
 
 // Sets the processor on each function, where LLVM reads it in preference to the target machine.

@@ -266,8 +266,7 @@ class DimChecker final : public GraphRewriter {
     return {select(equal(nearest, number), int_imm(1), int_imm(0)), int_imm(1)};
   }
 
-  // Returns the value's type as its parts give it; object where only a declaration does, as for the result of a
-  // function.
+  // Returns the value's type as its parts give it; object where only a declaration does, as for a function's result.
   Type known_type(const Binding& binding, std::vector<DimCheck>& checks) const {
     const Call* call = binding.value.as<Call>();
     if (!call) return binding.value.type();

@@ -1,6 +1,5 @@
 // <relaxc/pass.h>: a pass is a free function over a module, or over one tensor program for a target, and a row of the
-// table in table.cc, {name, doc, function}. The runner alone verifies, times, dumps and bisects; passes contain none of
-// it.
+// table in table.cc, {name, doc, function}. The runner alone verifies, times, dumps and bisects.
 #pragma once
 #include <functional>
 #include <map>
@@ -82,8 +81,7 @@ ProgramMap programs_of(const IRModule& module);
 // Within one compilation equal programs are scheduled, lowered and compiled once: merge_kernels keeps one of equal
 // private ones, and the runner and the code generator handle equal public ones once.
 
-// Returns a hash of all that the code depends on; nullopt where it depends on the program's name. Programs with one key
-// may still differ.
+// Returns a hash of all that the code depends on; nullopt where that includes the name. Programs may share it.
 using ProgramKey = std::function<std::optional<uint64_t>(const std::string& name, const PrimFuncRef& program)>;
 // Maps each program that equals an earlier one, except for its public name, to the name of that one. Public programs
 // are the earlier ones.

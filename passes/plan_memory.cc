@@ -149,8 +149,7 @@ class Planner {
   void escape(const Expr& value) {
     for (const VarRef& var : free_vars(value)) escaped_.insert(root(var.get()));
   }
-  // Returns whether the value may share its argument's memory, as reshapes, moves, casts and tuples do. A tuple is a
-  // view of each of its items.
+  // Returns whether the value may share its argument's memory: reshapes, moves, casts, and tuples (views of items).
   static bool is_view(const Binding& binding) {
     const std::string& op = op_name(binding.value);
     return op == ops::kReshape || op == ops::kCheckIndices || !binding.value.is<Call>() || binding.cast;

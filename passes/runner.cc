@@ -141,8 +141,7 @@ class Runner {
   }
 
  private:
-  // Returns the numbers of passes after which the pass or pipeline of that name, which may occur several times, has
-  // run.
+  // Returns the numbers of passes after which a pass or pipeline of that name, which may occur again, has run.
   std::set<size_t> ends_of(const std::string& name) const {
     std::vector<const Pass*> wanted;
     if (name != "all") wanted = parse_passes(name, context_);

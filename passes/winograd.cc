@@ -134,8 +134,7 @@ struct Winograd {
 }  // namespace
 
 bool winograd_gains(int64_t in_channels, int64_t out_channels, const std::vector<Expr>& out, const Target& target) {
-  // The time of transforms grows with the sum of channels and filters, that of products with their product (section 4
-  // of the paper).
+  // Transforms take time in the sum of channels and filters, products in their product (section 4 of the paper).
   using namespace cost_model;
   // Fewer patches than a register tile make reading the weights take longer than the arithmetic, unless the weights are
   // small enough to come from the cache.

@@ -8,8 +8,7 @@
 
 namespace relaxc {
 
-// A failing check throws this. Each tool's main() catches it once, and so does the pass runner, which adds the pass and
-// the reproducer.
+// A failing check throws this. Each tool's main() catches it, and so does the pass runner, to add pass and reproducer.
 struct InternalError : std::logic_error {
   using std::logic_error::logic_error;
 };

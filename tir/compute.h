@@ -44,8 +44,7 @@ class ComputeBuilder {
              const std::function<Bodies(Axes spatial, Axes reduced)>& bodies);
   // Adds a block without axes around statements of any form (scans, sorts, data-dependent loops).
   void extern_block(std::string name, Stmt body);
-  // Creates a buffer for block() and extern_block() to write. finish() decides whether it is an output or an
-  // intermediate.
+  // Creates a buffer for block() and extern_block() to write. finish() decides whether it is an output.
   Buffer buffer(std::string name, DType dtype, std::vector<Expr> shape, std::string scope = "global");
 
   // Returns the program. Its params are the inputs in order of creation, then the outputs. Other buffers become

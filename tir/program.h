@@ -20,8 +20,7 @@ std::string size_text(const Expr& size);
 std::string buffer_text(const BufferType& type);
 
 // Returns the program with a new variable for each Let whose variable an earlier Let binds as well. Steps such as
-// inlining and the merging of subexpressions may copy an expression to several places, but a variable must be defined
-// in one place only.
+// inlining and the merging of subexpressions may copy an expression, but a variable must be defined in one place only.
 PrimFuncRef with_distinct_lets(const PrimFuncRef& function);
 
 }  // namespace relaxc

@@ -19,8 +19,7 @@ struct Cache {
   friend bool operator==(const Cache&, const Cache&) = default;
 };
 
-// A default-constructed Target is the plain x86-64 of every 64-bit PC. The other defaults are those of a server core of
-// 2022.
+// A default-constructed Target is the plain x86-64 of every PC; the other defaults are those of a server core of 2022.
 struct Target {
   std::string triple = "x86_64-unknown-linux-gnu";
   std::string cpu = "x86-64";  // LLVM's name: "znver4", "x86-64-v3"

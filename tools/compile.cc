@@ -53,8 +53,7 @@ void add_own_intrins(const Schedule& schedule, TensorIntrins& own) {
   }
 }
 
-// Prints the steps that the user's schedules took on each program, and their decisions about operators of the graph, as
-// a file of schedules that repeats them.
+// Prints the steps and decisions of the user's schedules as a file of schedules that repeats them.
 std::string traces(IRModule module, CompileSettings settings) {
   std::vector<std::string> parts;
   std::map<std::string, std::string> decided;  // by rule and operator

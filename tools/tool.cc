@@ -185,8 +185,7 @@ std::vector<Tensor> InputOptions::make(const Program& program) const {
 
 namespace {
 
-// Reads PREFIX_0.pb, PREFIX_1.pb ... of a folder, as many as there are, up to one more than `dtypes`, so that the
-// counts can be compared.
+// Reads PREFIX_0.pb, PREFIX_1.pb ... of a folder, up to one more than `dtypes`, so that the counts can be compared.
 std::vector<Tensor> read_numbered(const std::string& folder, const char* prefix,
                                   const std::vector<std::optional<DType>>& dtypes) {
   if (!std::filesystem::is_directory(folder)) fail({}, "no folder '{}'", folder);

@@ -45,8 +45,7 @@ struct CompilerOptions {
   std::string gather = "error";
   std::string schedules;  // a file
   void add_to(CLI::App& app);
-  // Returns the settings with the texts parsed. Schedules come also from the model's file, where they may stand beside
-  // its programs.
+  // Returns the settings with the texts parsed. Schedules come also from the model's file, beside its programs.
   CompileSettings get(const std::string& model) const;
 };
 // Returns whether the file is a text that holds schedules (@S.schedule, @S.rule).

@@ -1,7 +1,6 @@
 // The annotations of loops, blocks and allocations: the name of each, its value, and its reader. Code that reads or
 // sets an annotation names its row here. `annotate` refuses a name that is not in the table. In a program that is
-// compiled such a name is ignored, because other tools may keep annotations of theirs, unless it looks like a misspelt
-// one of these.
+// compiled such a name is ignored, since it may belong to another tool, unless it looks like a misspelt one of these.
 #pragma once
 #include <string>
 
@@ -69,8 +68,7 @@ RELAXC_ANNOTATIONS(X)
 const Annotation* find_annotation(std::string_view name);
 // Returns all of them as --list-annotations shows them.
 std::string describe_annotations();
-// Returns the known name that this unknown one was probably meant to be; "" when none is near, or when the name is
-// known.
+// Returns the known name that this unknown one was probably meant to be; "" when none is near, or for a known name.
 std::string nearest_annotation(std::string_view name);
 // Returns a text such as "True or False".
 std::string_view to_string(AnnotationValue value);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tir/analysis/linear.h"
+#include "tir/analysis/conditions.h"
 
 namespace relaxc {
 

@@ -20,8 +20,7 @@ std::optional<Bounds> bounds_over(const Expr& e, const RunningVars& vars, const 
 // negated max) a bound of one operand is enough.
 int64_t constant_above(const Expr& e, const Analyzer& facts);
 
-// Returns the range that covers [min, min + extent) over all iterations, or the buffer's whole dim when nothing better
-// is known.
+// Returns the range that covers [min, min + extent) over all iterations, or the whole dim when no better one is known.
 Range range_over(const Range& range, const Expr& dim, const RunningVars& vars, const Analyzer& facts);
 // Returns the smallest range known to cover both.
 Range hull(const Range& a, const Range& b, const Expr& dim, const Analyzer& facts);

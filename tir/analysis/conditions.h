@@ -1,10 +1,11 @@
-// The variables that an expression or statement depends on, and conditions as lists of conjuncts.
+// Conditions as lists of conjuncts, and linear conditions and indices, by which buffers and loops are cut.
 #pragma once
 #include <algorithm>
 #include <functional>
 #include <optional>
 #include <vector>
 
+#include "ir/arith.h"
 #include "ir/visit.h"
 
 namespace relaxc {
@@ -28,5 +29,20 @@ bool contains(const std::vector<Handle>& list, const NodeRef& node) {
 // Splits a predicate into the conditions that must all hold, and joins them again; an absent predicate is true.
 std::vector<Expr> conjuncts(const std::optional<Expr>& predicate);
 std::optional<Expr> conjunction(const std::vector<Expr>& conditions);
+
+// Returns the expression with var + 1 in place of the variable.
+Expr stepped(const Expr& e, const Expr& var);
+// Returns whether the number is known to be greater than 0, or not less.
+bool is_positive(const Expr& e, const Analyzer& facts);
+bool is_non_negative(const Expr& e, const Analyzer& facts);
+// Returns the change of the expression when the variable grows by one, or nullopt when that is not a constant.
+std::optional<int64_t> coefficient(const Expr& e, const Expr& var, const Analyzer& facts);
+// Returns `a < b` as b - a - 1, which is >= 0 when it holds; nullopt when it is not an inequality of integers.
+std::optional<Expr> slack(const Expr& condition);
+// Returns the size of a body in code: the number of its stores, as often as unrolled loops repeat them.
+int64_t code_size(const Stmt& body);
+
+// Returns whether the body has no store, call or assertion; an allocation alone does nothing.
+bool does_nothing(const Stmt& body);
 
 }  // namespace relaxc

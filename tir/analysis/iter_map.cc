@@ -5,7 +5,7 @@
 
 #include "ir/text/printer.h"
 #include "support/checked_math.h"
-#include "tir/analysis/linear.h"
+#include "tir/analysis/conditions.h"
 
 namespace relaxc {
 
@@ -233,8 +233,7 @@ std::optional<IterMap> find_iter_map(const std::vector<Expr>& values, const std:
 
 namespace {
 
-// Returns whether a condition keeps the sum of these digits below the limit, as for the tail of a split inside of a
-// larger tile.
+// Returns whether a condition keeps the sum of these digits below the limit, as for a split's tail in a larger tile.
 bool stays_below(std::span<const IterDigit> digits, const Expr& limit, const std::vector<Expr>& conditions,
                  const Analyzer& facts) {
   Expr sum = int_imm(0, dtype_of(limit));

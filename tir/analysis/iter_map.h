@@ -37,8 +37,7 @@ struct LoopRange {
 };
 // Returns whether some loop brings a sum of these digits in descending order.
 bool counts_down(const IterMap& map, const std::vector<IterDigit>& digits);
-// Returns the values as sums of digits of the loops' variables, or nullopt (`why` says where) when one has another
-// form.
+// Returns the values as sums of digits of the loops' variables; nullopt (`why` says where): one has another form.
 std::optional<IterMap> find_iter_map(const std::vector<Expr>& values, const std::vector<LoopRange>& loops,
                                      const Analyzer& facts, std::string* why = nullptr);
 // Returns such sums if two iterations of the loops, among those for which the conditions hold, always differ in some

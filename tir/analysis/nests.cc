@@ -50,8 +50,7 @@ bool has_empty(const Block& block, std::optional<IterKind> kind = std::nullopt) 
   });
 }
 
-// Returns the nest if its blocks run, the initialization alone for a reduction over nothing, and nothing when there are
-// no elements.
+// Returns the nest if its blocks run, only the initialization of a reduction over nothing, nothing without elements.
 std::optional<Stmt> live_nest(const Stmt& nest, const Ref<Block>& block) {
   if (!has_empty(*block)) return nest;
   if (has_empty(*block, IterKind::kSpatial) || !block->init) return std::nullopt;

@@ -34,8 +34,7 @@ struct Reduction {
   BinaryOp op;
 };
 std::optional<Reduction> match_reduction(const Block& block);
-// Returns whether the block is a reduction that reads operands again and again over some axis, as a matrix product
-// does.
+// Returns whether the block is a reduction that reads operands again along some axis, as a matrix product does.
 bool is_contraction(const Block& block);
 
 }  // namespace relaxc

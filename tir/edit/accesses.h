@@ -6,8 +6,7 @@ namespace relaxc::scheduling {
 
 // Refuses uses of the buffer in the subtree that are not loads and stores of single elements (windows, calls, vectors).
 Refusal other_uses(const TreeNode* below, const Buffer& buffer);
-// Returns the indices of the elements that the block's body and init load or store: Access is BufferLoad or
-// BufferStore.
+// Returns the indices of the elements that the block's body and init load (BufferLoad) or store (BufferStore).
 template <class Access>
 std::vector<std::vector<Expr>> places_of(const TreeNode* block, const Buffer& buffer) {
   std::vector<std::vector<Expr>> result;
@@ -23,8 +22,7 @@ struct AccessRewrite {
   std::function<Expr(const BufferLoad&)> load;  // values and indices are rewritten already
   std::function<Stmt(const BufferStore&)> store;
 };
-// Replaces each load and store in the subtree by the functions' results, and updates the regions, also those of blocks
-// around it.
+// Replaces each load and store in the subtree by the functions' results, and updates its regions and those around it.
 void rewrite_accesses(TreeNode* below, const Buffer& buffer, const AccessRewrite& rewrite);
 
 // Returns a buffer for the same memory with another type.

@@ -41,8 +41,7 @@ struct Factor {
   std::optional<Expr> value;
 };
 using Factors = std::vector<Factor>;
-// A buffer that a block accesses: the position among its reads or writes (the step says which of the two), or
-// ("read", 1), or the name.
+// A buffer that a block accesses: its position among the reads or writes (as the step says), ("read", 1), or a name.
 struct BufferArg {
   BufferArg() = default;
   BufferArg(int position) : value(position) {}         // NOLINT

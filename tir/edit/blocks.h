@@ -52,14 +52,22 @@ std::optional<DrivenAxis> find_unfinished(const TreeNode* block, TreeNode* loop)
 
 // The loops as the analysis of iterations takes them.
 std::vector<LoopRange> ranges_of(const Nodes& loops);
-// Returns whether loops bring values of an axis that is not spatial in descending order: the init, which runs at the
-// first value, would come last.
+// Returns whether loops bring a non-spatial axis down: the init, which runs at its first value, would come last.
 bool reduces_downwards(const IterMap& map, const std::vector<IterVar>& axes, std::string* why);
 // Returns whether different iterations of the loops around the block give its axes different values (TVM's affine
 // bindings), and none counts a reduce axis down; the result is kept in TreeNode::affine.
 bool has_affine_bindings(TreeNode* block, std::string* why = nullptr);
 // Does the same for some of the loops; the other loops' variables are fixed.
 bool has_affine_bindings(const TreeNode* block, const Nodes& loops, std::string* why = nullptr);
+
+// Returns true unless every value that the block writes is known to be the same in every order of its reduce iterations
+// (sums of floats count as that): a sum, product, max, min or the like, or the position of the largest or smallest
+// element, if the position decides between equal elements: `x > best or x == best and i < at`.
+bool needs_order(const Block& block);
+// Returns whether the loops bring the block's reduce axes in lexicographic order, as new loops would.
+bool comes_in_order(const TreeNode* block);
+// Does the same for other values of the axes, in other loops (outermost first).
+bool comes_in_order(const TreeNode* block, const std::vector<Expr>& axis_values, const Nodes& loops);
 
 // Each of these functions returns the condition that failed, or nullopt when all of them hold.
 using Refusal = std::optional<std::string>;
@@ -81,8 +89,7 @@ Refusal not_replaceable(const TreeNode* loop);
 // The scope holds statements beside its blocks, so that nothing may be moved in it.
 Refusal has_other_statements(const TreeNode* scope);
 
-// Returns a block's only statement, out[indices] = value, or null when it has another form, handles vectors, or has
-// windows.
+// Returns a block's only statement, out[indices] = value; null: it has another form, handles vectors, or has windows.
 const BufferStore* single_store(const TreeNode* block);
 // Recomputes the reads and writes of the block from its body.
 void refresh_regions(TreeNode* block);

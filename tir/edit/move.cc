@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "ir/arith.h"
-#include "tir/analysis/linear.h"
+#include "tir/analysis/conditions.h"
 #include "tir/edit/accesses.h"
-#include "tir/edit/reduction_order.h"
+#include "tir/edit/blocks.h"
 
 namespace relaxc::scheduling {
 

@@ -12,12 +12,10 @@ using AxisRanges = std::vector<std::optional<Range>>;
 // another form.
 AxisRanges solve_axes(const TreeNode* block, const std::vector<Range>& region, const std::vector<Range>& needed,
                       bool* exact = nullptr);
-// Takes the block out of its loops and puts it into `loop` before child `position`, with new loops over the ranges,
-// restricted to the axes' domains.
+// Moves the block out of its loops to child `position` of `loop`, in new loops over the ranges within its domains.
 void move_block(Tree& tree, TreeNode* block, TreeNode* loop, size_t position, const AxisRanges& ranges,
                 bool preserve_unit_loops);
-// Inserts a block that copies the region of one buffer to the same positions of another. Its loops become child
-// `position` of `parent`.
+// Inserts a block that copies the region of a buffer to the same place in another, as child `position` of `parent`.
 TreeNode* insert_copy(TreeNode* parent, size_t position, const std::string& name, const Buffer& from, const Buffer& to,
                       const std::vector<Range>& region);
 // Inserts a block that copies the region of the buffer to a new one (kRead), or back from the new one to the buffer
@@ -34,8 +32,7 @@ TreeNode* compute_nest(Tree& tree, const std::string& name, const std::vector<Ex
 // Adds a loop over [0, extent), named by its position among `loops`, and returns the axis that it drives.
 IterVar add_loop_with_axis(Tree& tree, Nodes& loops, const VarRef& axis, const Expr& extent,
                            IterKind kind = IterKind::kSpatial);
-// Returns the outermost of the loops around the block (or loop) that hold nothing else, or the node itself if there are
-// none.
+// Returns the outermost of the loops around the block (or loop) that hold nothing else, if any, else the node itself.
 TreeNode* top_of_own_loops(TreeNode* node);
 // Puts other loops in the place of those that hold nothing but the block, and forgets TreeNode::affine.
 void replace_own_loops(TreeNode* block, const Nodes& loops);

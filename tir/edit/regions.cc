@@ -1,5 +1,9 @@
 #include "tir/edit/regions.h"
 
+#include <algorithm>
+
+#include "tir/edit/blocks.h"
+
 namespace relaxc::scheduling {
 
 RunningVars running(const Nodes& loops) {
@@ -44,6 +48,290 @@ std::optional<std::vector<Range>> region_at(const Nodes& blocks, const Buffer& b
     }
   }
   return result;
+}
+
+namespace {
+
+using Box = std::vector<Range>;
+using Counter = LoopRange;
+
+bool mentions_counter(const Expr& e, const std::vector<Counter>& counters) {
+  bool found = false;
+  walk(e, [&](const Ref<Var>& var) {
+    for (const Counter& counter : counters) found = found || same_node(var, counter.var);
+  });
+  return found;
+}
+
+// Returns whether the digits that values have of a source run through all combinations.
+bool run_freely(const IterSource& source, std::vector<const IterDigit*> digits, const Analyzer& facts) {
+  auto end = [](const IterDigit* digit) { return digit->lower * digit->extent; };
+  if (digits.empty()) return true;
+  if (digits.size() == 1) {
+    const IterDigit& digit = *digits[0];
+    Expr one = int_imm(1, dtype_of(source.extent));
+    Expr steps = floor_div(source.extent + digit.lower - one, digit.lower);
+    return facts.can_prove_equal(digit.extent, steps) || facts.can_prove(source.extent >= end(&digit));
+  }
+  std::ranges::sort(
+      digits, [&](const IterDigit* a, const IterDigit* b) { return a != b && facts.can_prove(a->lower < b->lower); });
+  for (size_t i = 0; i + 1 < digits.size(); ++i) {
+    if (!facts.can_prove(end(digits[i]) <= digits[i + 1]->lower)) return false;
+  }
+  return is_int(facts.simplify(floor_mod(source.extent, end(digits.back()))), 0);
+}
+
+// Returns the part of the range before an end.
+Range cut(const Range& range, const Expr& end, const Analyzer& facts) {
+  DType dtype = dtype_of(range.min);
+  Expr own = range.min + cast_to(range.extent, dtype), limit = cast_to(end, dtype);
+  if (facts.can_prove(own <= limit)) return range;
+  return {range.min, facts.simplify((facts.can_prove(limit <= own) ? limit : min(own, limit)) - range.min)};
+}
+
+// Returns whether the counters that move the place, and the place's extents, depend on no counter.
+bool ranges_stand_still(const Box& at, const std::vector<Counter>& counters) {
+  for (const Counter& counter : counters) {
+    bool used = std::ranges::any_of(at, [&](const Range& range) { return uses_var(range.min, counter.var); });
+    if (used && (mentions_counter(counter.range.min, counters) || mentions_counter(counter.range.extent, counters)))
+      return false;
+  }
+  return std::ranges::none_of(at, [&](const Range& range) { return mentions_counter(range.extent, counters); });
+}
+
+// Returns the box when each position is a separate counter or is loop-invariant.
+std::optional<Box> filled_by_counters(const Box& at, const std::vector<Counter>& counters, const Analyzer& facts) {
+  Box result;
+  std::unordered_set<const NodeHeader*> seen;
+  for (const Range& range : at) {
+    if (!mentions_counter(range.min, counters)) {
+      result.push_back(range);
+      continue;
+    }
+    auto counter = std::ranges::find_if(counters, [&](const Counter& each) { return same_node(range.min, each.var); });
+    if (counter == counters.end() || !seen.insert(counter->var.get()).second) return std::nullopt;
+    DType dtype = dtype_of(counter->var);
+    Expr count = cast_to(counter->range.extent, dtype) + cast_to(range.extent, dtype) - int_imm(1, dtype);
+    result.push_back({cast_to(counter->range.min, dtype), facts.simplify(count)});
+  }
+  return result;
+}
+
+// Positions as digits of new variables that count from 0, one for each counter; `back` maps these to the counters.
+struct Digits {
+  IterMap map;
+  Analyzer facts;
+  VarMap back;
+};
+std::optional<Digits> digits_of(const Box& at, const std::vector<Counter>& counters, const Analyzer& known) {
+  Analyzer facts = known;
+  VarMap from_zero, back;
+  std::vector<LoopRange> loops;
+  for (const Counter& counter : counters) {
+    DType dtype = dtype_of(counter.var);
+    VarRef var = make_var(counter.var->name, counter.var.type());
+    Expr zero = int_imm(0, dtype), extent = cast_to(counter.range.extent, dtype);
+    facts.bind(var, zero, extent);
+    from_zero.emplace(counter.var.get(), var + cast_to(counter.range.min, dtype));
+    back.emplace(var.get(), counter.var - cast_to(counter.range.min, dtype));
+    loops.push_back({var, {zero, extent}});
+  }
+  std::vector<Expr> values;
+  for (const Range& range : at) values.push_back(facts.simplify(substitute(range.min, from_zero)));
+  std::optional<IterMap> map = find_iter_map(values, loops, facts);
+  if (!map) return std::nullopt;
+  return Digits{std::move(*map), std::move(facts), std::move(back)};
+}
+
+bool all_run_freely(const IterMap& map, const Analyzer& facts) {
+  std::vector<std::vector<const IterDigit*>> used(map.sources.size());
+  for (const IterSum& sum : map.sums) {
+    for (const IterDigit& digit : sum.digits) {
+      if (!is_int(digit.extent, 1)) used[digit.source].push_back(&digit);
+    }
+  }
+  for (size_t s = map.sources.size(); s-- > 0;) {
+    if (!run_freely(map.sources[s], used[s], facts)) return false;
+    if (used[s].empty()) continue;
+    for (const IterDigit& part : map.sources[s].parts) used[part.source].push_back(&part);
+  }
+  return true;
+}
+
+// Returns the range that [position, position + extent) fills while the digits of the position run.
+std::optional<Range> filled_by_digits(const IterSum& sum, const Expr& extent, const Digits& digits,
+                                      const std::vector<Counter>& counters, std::vector<Expr>& conditions) {
+  const Analyzer& facts = digits.facts;
+  DType dtype = dtype_of(sum.base);
+  Expr base = facts.simplify(sum.base), reach = cast_to(extent, dtype), lower = int_imm(0, dtype);
+  for (size_t i = sum.digits.size(); i-- > 0;) {
+    const IterDigit& digit = sum.digits[i];
+    if (is_int(digit.extent, 1)) continue;
+    if (!facts.can_prove(digit.scale <= reach)) return std::nullopt;
+    reach = facts.simplify((digit.extent - int_imm(1, dtype)) * digit.scale + reach);
+    lower = lower + substitute(digit.value, digits.back) * digit.scale;
+    if (!is_int(extent, 1)) continue;
+    std::erase_if(conditions, [&](const Expr& condition) {
+      const Binary* compare = condition.as<Binary>();
+      if (!compare || compare->op != BinaryOp::kLT || dtype_of(compare->a) != dtype) return false;
+      Expr limit = facts.simplify(compare->b - compare->a + lower);
+      if (mentions_counter(limit, counters)) return false;
+      // The end is written as base + limit, the form in which users of regions look for it.
+      reach = cut({base, reach}, base + limit, facts).extent;
+      return true;
+    });
+  }
+  return Range{base, reach};
+}
+
+// Returns the box that [position, position + extent) in each dim fills while the counters run. Conditions that only
+// keep the lower digits of a position below a limit are taken into account, and removed.
+std::optional<Box> filled(const Box& at, const std::vector<Counter>& counters, const Analyzer& known,
+                          std::vector<Expr>& conditions) {
+  if (!ranges_stand_still(at, counters)) return std::nullopt;
+  if (conditions.empty()) {
+    if (auto box = filled_by_counters(at, counters, known)) return box;
+  }
+  std::optional<Digits> digits = digits_of(at, counters, known);
+  if (!digits || !all_run_freely(digits->map, digits->facts)) return std::nullopt;
+  Box result;
+  for (size_t d = 0; d < at.size(); ++d) {
+    auto range = filled_by_digits(digits->map.sums[d], at[d].extent, *digits, counters, conditions);
+    if (!range) return std::nullopt;
+    result.push_back(*range);
+  }
+  return result;
+}
+
+// Returns the box of the values, in all combinations, of the axes on which the place depends. Conditions may leave out
+// values outside of the domains, or from some value on; with any other condition the box is unknown.
+std::optional<Box> axis_values(const TreeNode* block, const std::vector<Counter>& loops, const Box& place) {
+  const Analyzer& facts = block->tree->facts;
+  const std::vector<IterVar>& axes = block->axes();
+  Box points;
+  for (const IterVar& axis : axes) {
+    bool matters = !block->is_leaf_block() || std::ranges::any_of(place, [&](const Range& range) {
+      return uses_var(range.min, axis.var) || uses_var(range.extent, axis.var);
+    });
+    points.push_back(matters ? Range{axis.value, int_imm(1, dtype_of(axis.var))} : axis.domain);
+  }
+  std::vector<Expr> conditions = conjuncts(block->block->predicate);
+  std::optional<Box> box = filled(points, loops, facts, conditions);
+  if (!box || !block->block->predicate) return box;
+  if (!conditions.empty()) {
+    Analyzer inside = facts;  // of the domains
+    for (const IterVar& axis : axes) {
+      inside.assume(axis.value >= axis.domain.min);
+      inside.assume(axis.value < end_of(axis.domain));
+    }
+    auto holds = [&](const Expr& condition) { return inside.can_prove(condition); };
+    if (!std::ranges::all_of(conditions, holds)) return std::nullopt;
+  }
+  for (size_t a = 0; a < axes.size(); ++a) {
+    const Range& domain = axes[a].domain;
+    Range& own = (*box)[a];
+    own = cut(own, end_of(domain), facts);
+    if (facts.can_prove(own.min >= domain.min)) continue;
+    Expr first = facts.can_prove(own.min <= domain.min) ? domain.min : max(own.min, domain.min);
+    own = {first, facts.simplify(end_of(own) - first)};
+  }
+  return box;
+}
+
+// Returns the union of the boxes if it is a box.
+std::optional<Box> joined(const Box& a, const Box& b, const Analyzer& facts) {
+  std::optional<size_t> differs;
+  for (size_t d = 0; d < a.size(); ++d) {
+    if (covers(a[d], b[d], facts) && covers(b[d], a[d], facts)) continue;
+    if (differs) return std::nullopt;
+    differs = d;
+  }
+  if (!differs) return a;
+  const Range &x = a[*differs], &y = b[*differs];
+  DType dtype = dtype_of(x.min);
+  Expr x_end = x.min + cast_to(x.extent, dtype), y_min = cast_to(y.min, dtype),
+       y_end = y_min + cast_to(y.extent, dtype);
+  if (!facts.can_prove(y_min <= x_end) || !facts.can_prove(x.min <= y_end)) return std::nullopt;
+  Box result = a;
+  result[*differs] = hull(x, y, x.extent, facts);
+  return result;
+}
+
+class Writes {
+ public:
+  Writes(const Buffer& buffer, const Analyzer& facts) : buffer_(buffer), facts_(facts) {}
+
+  // Adds what the block writes while the counters run, inside of outer blocks' axes.
+  bool add(const TreeNode* block, const TreeNode* below) {
+    const BufferRegion* declared = write_of(block, buffer_);
+    if (!declared) return true;
+    std::optional<Box> values = axis_values(block, ranges_of(loops_above(block, below)), declared->ranges);
+    if (!values) return false;
+    std::vector<Counter> axes;
+    for (size_t a = 0; a < values->size(); ++a) axes.push_back({block->axes()[a].var, (*values)[a]});
+    // A block with windows calls an instruction: its declared region says what it writes.
+    if (!block->block->match_buffers.empty()) return add(declared->ranges, axes);
+    if (block->is_leaf_block()) return add_stores(block->block->body, axes);
+    Writes inner(buffer_, facts_);
+    for (const TreeNode* each : blocks_inside(block)) {
+      if (write_of(each, buffer_) && !inner.add(each, nullptr)) return false;
+    }
+    return inner.box_ && add(*inner.box_, axes);
+  }
+  const std::optional<Box>& box() const { return box_; }
+
+ private:
+  bool add(const Box& at, const std::vector<Counter>& counters) {
+    std::vector<Expr> always;
+    std::optional<Box> box = filled(at, counters, facts_, always);
+    if (!box) return false;
+    box_ = box_ ? joined(*box_, *box, facts_) : box;
+    return box_.has_value();
+  }
+  bool add_stores(const Stmt& s, std::vector<Counter> counters) {
+    if (!uses_var(s, buffer_)) return true;
+    if (const Seq* list = s.as<Seq>())
+      return std::ranges::all_of(list->stmts, [&](const Stmt& each) { return add_stores(each, counters); });
+    if (const For* loop = s.as<For>(); loop && !loop->step) {
+      counters.push_back({loop->var, {loop->min, loop->extent}});
+      return add_stores(loop->body, counters);
+    }
+    if (s.is<Bind>()) return true;  // reads at most
+    const BufferStore* store = s.as<BufferStore>();
+    if (!store || store->predicate) return false;
+    if (!same_node(store->buffer, buffer_)) return true;
+    Box at;
+    for (const Expr& index : store->indices) {
+      const Ramp* lanes = index.as<Ramp>();
+      if (dtype_of(index).lanes > 1 && !(lanes && is_int(lanes->stride, 1))) return false;
+      const Expr& first = lanes ? lanes->base : index;
+      at.push_back({first, int_imm(lanes ? lanes->lanes : 1, dtype_of(first))});
+    }
+    return add(at, counters);
+  }
+
+  const Buffer& buffer_;
+  const Analyzer& facts_;
+  std::optional<Box> box_;
+};
+
+}  // namespace
+
+std::optional<std::vector<Range>> written_at(const Nodes& blocks, const Buffer& buffer, const TreeNode* below) {
+  if (blocks.empty()) return std::nullopt;
+  Writes writes(buffer, blocks[0]->tree->facts);
+  for (const TreeNode* block : blocks) {
+    if (!writes.add(block, below)) return std::nullopt;
+  }
+  return writes.box();
+}
+
+bool writes_all(const Nodes& blocks, const Buffer& buffer, const TreeNode* below, const std::vector<Range>& needed) {
+  auto made = written_at(blocks, buffer, below);
+  for (size_t d = 0; made && d < needed.size(); ++d) {
+    if (!covers((*made)[d], needed[d], blocks[0]->tree->facts)) return false;
+  }
+  return made.has_value();
 }
 
 }  // namespace relaxc::scheduling

@@ -1,4 +1,6 @@
-// The region of a buffer that blocks access over all iterations of the loops below a place.
+// The region of a buffer that blocks access over all iterations of the loops below a place, which is an upper bound and
+// enough to know what a read needs; and the box that they are known to write, every element of it and nothing beside
+// it, which tells that a value has been computed.
 #pragma once
 #include "tir/analysis/bounds.h"
 #include "tir/edit/tree.h"
@@ -16,5 +18,12 @@ std::vector<Range> region_at(const TreeNode* block, const BufferRegion& region, 
 enum class AccessKind : uint8_t { kRead, kWrite };
 std::optional<std::vector<Range>> region_at(const Nodes& blocks, const Buffer& buffer, AccessKind kind,
                                             const TreeNode* below);
+
+// Returns the box of the buffer that these blocks fill over the iterations of the loops below `below` (exclusive), in
+// terms of `below` and the loops above. A null `below` means all loops of the scope. Returns nullopt when the written
+// elements are not known to be a box.
+std::optional<std::vector<Range>> written_at(const Nodes& blocks, const Buffer& buffer, const TreeNode* below);
+// Returns whether that box is known and contains the needed region.
+bool writes_all(const Nodes& blocks, const Buffer& buffer, const TreeNode* below, const std::vector<Range>& needed);
 
 }  // namespace relaxc::scheduling

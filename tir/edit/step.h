@@ -54,8 +54,7 @@ using ResultOf = decltype(std::declval<const P&>().apply(std::declval<Step&>()))
 
 class Step {
  public:
-  // `is_part`: the step runs inside of another one. `decision`: the choice that a sampling step has to make; without
-  // one it draws.
+  // `is_part`: the step runs inside of another one. `decision`: the choice of a sampling step; without one it draws.
   Step(Workspace& workspace, std::string_view name, bool is_part = false, AttrValue decision = {})
       : workspace_(workspace), name_(name), is_part_(is_part), decision_(std::move(decision)) {}
   Step(const Step&) = delete;

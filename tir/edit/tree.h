@@ -79,8 +79,7 @@ class Tree {
   TreeNode* new_loop(std::string name, const Expr& extent, ForKind kind = ForKind::kSerial);
   TreeNode* new_loop(For loop, const Span& span = {});
   TreeNode* new_block(Block block, const Span& span = {});
-  // Returns the statement as nodes: its loops and blocks at the top, one node for anything else. Variables keep their
-  // identity.
+  // Returns the statement as nodes: its loops and blocks at the top, one node for anything else. Variables stay.
   Nodes import(const Stmt& stmt);
   // Returns the statement that the nodes stand for.
   Stmt stmt(const Nodes& nodes) const;
@@ -96,8 +95,7 @@ class Tree {
   void detach(TreeNode* node);
   // Puts `with` in the place of `node`, which is removed.
   void replace(TreeNode* node, TreeNode* with);
-  // Puts a nest of these loops, outermost first, around `body`. Returns the outermost loop, or the body if there are
-  // none.
+  // Puts a nest of these loops, outermost first, around `body`. Returns the outermost loop; without loops, the body.
   TreeNode* wrap(TreeNode* body, const Nodes& loops);
 
   // Returns a name that no block has: the given one, or the given one with a number.
@@ -151,8 +149,7 @@ using relaxc::contains;
 
 // Returns the block that the node stands in.
 TreeNode* scope_of(const TreeNode* node);
-// Returns the loops around the node up to its scope, outermost first, without the node itself; if `outer` is one of
-// them, only those inside of it.
+// Returns the loops around the node up to its scope, outermost first; if `outer` is one of them, only those inside it.
 Nodes loops_above(const TreeNode* node, const TreeNode* outer = nullptr);
 // Returns those of the loops that are `outermost` or inside of it; all of them when it is null.
 inline Nodes loops_from(const TreeNode* outermost, const TreeNode* node) {

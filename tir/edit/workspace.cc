@@ -4,15 +4,12 @@
 
 #include "support/diagnostic.h"
 #include "tir/edit/blocks.h"
-#include "tir/edit/reduction_order.h"
-#include "tir/edit/written.h"
 
 namespace relaxc::scheduling {
 
 namespace {
 
-// Replaces domains that depend on loops (as in `for j in range(i + 1)`) by those over all iterations of these loops:
-// loops change while the domains stay.
+// Widens domains that depend on loops (`for j in range(i + 1)`) to all their iterations: loops change, domains stay.
 void widen_domains(TreeNode* block) {
   Nodes loops = loops_above(block);
   for (IterVar& axis : block->axes()) {
@@ -61,7 +58,7 @@ void find_carried_between_blocks(Tree& tree) {
 }
 
 // Returns whether iterations of the block's spatial axes may store to the same element, or one reads an element that
-// another stores. Reduce axes are a matter of their order (reduction_order.h).
+// another stores. Reduce axes are a matter of their order (needs_order).
 bool shares_elements(const TreeNode* block) {
   Tree& tree = *block->tree;
   Nodes axes;

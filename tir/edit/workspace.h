@@ -1,5 +1,4 @@
-// The programs of a module while steps change them, and the nodes and numbers that the random variables of these steps
-// stand for.
+// The programs of a module while steps change them, and the nodes and numbers that random variables stand for.
 #pragma once
 #include <map>
 #include <random>
@@ -19,14 +18,12 @@ class Workspace {
   // Returns the editable form of a function; an empty name means the one worked on.
   Tree& tree(const std::string& function = "") const;
   void work_on(const std::string& function);
-  // Returns the function that an empty name means if the module has several; returns an empty name if there is no
-  // choice.
+  // Returns the function that an empty name means if the module has several; empty: there is no choice.
   std::string chosen_function() const;
   // Returns the module in its present state.
   IRModule module() const;
 
-  // Returns a random variable for a node, or for a number. Its name is the next result's name, or a letter with a
-  // number.
+  // Returns a random variable for a node or a number. Its name is the next result's, or a letter with a number.
   VarRef name_node(TreeNode* node, bool is_result = true);
   VarRef name_number(int64_t number, bool is_result);
   // Returns the node or number that a variable stands for; null or nullopt when it does not belong to this workspace. A

@@ -168,8 +168,7 @@ class Compiler {
   // Does the same for a variable that has no slot yet; returns -1 for other expressions.
   int define_if_new(const Expr& value);
   int define_buffer(const Buffer& buffer) { return buffer_slots_[buffer.get()] = buffer_count_++; }
-  // Returns the numbers that the type states, dims first, with slots for new variables. set_expected() follows when all
-  // variables have slots.
+  // Returns the numbers of the type, dims first, with slots for new variables; set_expected() follows when all have.
   std::vector<BufferNumber> numbers_of(const BufferType& type);
   void set_expected(std::vector<BufferNumber>& numbers);
   // Returns a frame with room for all that is defined.

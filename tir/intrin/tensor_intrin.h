@@ -26,12 +26,10 @@ class TensorIntrins {
   std::map<std::string, TensorIntrin, std::less<>> rows_;
 };
 
-// Returns for each intrinsic its buffers, the statement that it stands for, and the features of processors that its
-// instructions need, for a person.
+// Describes to a person the buffers of each intrinsic, its statement, and the processor features that it needs.
 std::string describe_intrins(const TensorIntrins& intrins);
 
-// Reads a module with the tensor programs `description` and `implementation`. The attribute tensor_intrin of the first
-// is the name.
+// Reads a module of the programs `description`, whose attribute tensor_intrin is the name, and `implementation`.
 TensorIntrin parse_tensor_intrin(std::string_view text, const std::string& filename);
 
 // For x86-64 (AVX2, AVX-512, VNNI, bf16) and AArch64; the list is in builtin_intrins.cc.

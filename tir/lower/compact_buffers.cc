@@ -10,7 +10,7 @@
 
 #include "ir/op_names.h"
 #include "tir/analysis/bounds.h"
-#include "tir/analysis/linear.h"
+#include "tir/analysis/conditions.h"
 #include "tir/lower/lower.h"
 #include "tir/lower/rewriting.h"
 
@@ -173,8 +173,7 @@ class Collector {
   std::unordered_map<const NodeHeader*, size_t> index_;
 };
 
-// Decides whether the write, in this or an earlier iteration of the loops inside path[0, outer), has written the
-// elements that are read.
+// Decides whether the write, in this or an earlier iteration of the loops inside path[0, outer), made what is read.
 class Coverage {
  public:
   Coverage(const Access& write, const Access& read, size_t outer, const std::vector<Expr>& shape, const Analyzer& facts)
@@ -225,8 +224,7 @@ class Coverage {
 
  private:
   // Handles `t == first or row >= end`, where t is a loop around both accesses. Rows below the end belong to the window
-  // of the previous iteration of t, which has written them by the same argument, and the first iteration makes all of
-  // its window.
+  // of the previous iteration of t, which has written them likewise; the first iteration makes all of its window.
   bool made_before(const Expr& condition) const {
     const Binary* either = condition.as<Binary>();
     if (!either || either->op != BinaryOp::kOr) return false;
@@ -480,8 +478,7 @@ class Compactor final : public Rewriter {
     return false;
   }
 
-  // Returns whether every element that an iteration of the innermost loop of path[0, outer) reads is written in that
-  // iteration.
+  // Returns whether each iteration of the innermost loop of path[0, outer) writes every element that it reads.
   bool is_private(const Memory& memory, size_t outer) const {
     const auto begin = memory.accesses.begin();
     for (auto read = begin; read != memory.accesses.end(); ++read) {
@@ -493,8 +490,7 @@ class Compactor final : public Rewriter {
     return true;
   }
 
-  // Returns the range of these indices of dim d, one per access, over the iterations of the loops inside of
-  // path[0, outer).
+  // Returns the range of these indices of dim d, one per access, over the iterations inside of path[0, outer).
   std::optional<Range> range_of(const Memory& memory, size_t outer, size_t d, const std::vector<Expr>& indices) const {
     const Expr& dim = memory.type().shape[d];
     std::optional<Range> result;
@@ -509,8 +505,7 @@ class Compactor final : public Rewriter {
     return result;
   }
 
-  // Returns the part of dim d that one iteration touches. Sizes are constants or known on entry, since memory of other
-  // sizes would pile up.
+  // Returns the part of dim d that one iteration touches. Its size is known on entry: other memory would pile up.
   Range region_in(const Memory& memory, size_t outer, size_t d) const {
     const Expr& dim = memory.type().shape[d];
     DType dtype = dtype_of(dim);

@@ -36,8 +36,7 @@ class DoubleBufferer final : public Rewriter {
     walk(s, [&](const BufferStore& store) { found = found || same_node(store.buffer, buffer); });
     return found;
   }
-  // Returns whether the statement writes anything but the buffer and memory that it allocates itself. Calls may write
-  // anything.
+  // Returns whether the statement may write, as calls may, anything but the buffer and memory that it allocates.
   static bool has_other_effects(const Stmt& s, const Buffer& buffer) {
     bool found = false;
     std::unordered_set<const NodeHeader*> own{buffer.get()};
@@ -62,8 +61,7 @@ class DoubleBufferer final : public Rewriter {
     return std::nullopt;
   }
 
-  // Returns the position of the only statement that fills the buffer, if no other statement of the loop writes the data
-  // that it reads.
+  // Returns the position of the only statement that fills the buffer, if no other one of the loop writes what it reads.
   static std::optional<size_t> only_fill(const Seq& body, const AllocBuffer& alloc) {
     const BufferType& type = buffer_type(alloc.buffer);
     if (!type.strides.empty() || type.elem_offset || type.data || alloc.contents) return std::nullopt;
@@ -127,8 +125,7 @@ class DoubleBufferer final : public Rewriter {
 
 // Doubles the buffers that blocks mark with {"double_buffer_scope": position among the writes} and that are allocated
 // in a serial loop at this point: the contents for the next iteration are made before those of the current one are
-// used. A buffer stays as it is if more than one statement fills it, or if the loop itself makes the data it is filled
-// from.
+// used. A buffer stays as it is if several statements fill it, or if the loop makes the data that it is filled from.
 PrimFuncRef double_buffer(const PrimFuncRef& function) {
   bool wanted = false;
   walk(function->body, [&](const AllocBuffer& alloc) {

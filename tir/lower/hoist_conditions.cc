@@ -4,7 +4,7 @@
 
 #include "ir/arith.h"
 #include "ir/op_names.h"
-#include "tir/analysis/linear.h"
+#include "tir/analysis/conditions.h"
 #include "tir/lower/lower.h"
 #include "tir/lower/rewriting.h"
 #include "tir/program.h"
@@ -33,8 +33,7 @@ class InvariantFinder {
     if (mixed_) common.clear();
   }
 
-  // The invariant conjuncts of the first condition that has any. Empty unless each other condition has all or none of
-  // them.
+  // The invariant conjuncts of the first condition that has any; empty unless each other one has all or none of them.
   std::vector<Expr> common;
   // The nodes that are equal to one of them.
   std::vector<Expr> nodes;
@@ -95,8 +94,7 @@ class Hoister final : public Rewriter {
 
 }  // namespace
 
-// Turns a serial loop with conditions whose conjuncts are partly loop-invariant into a branch around two such loops
-// (loop unswitching).
+// Loop unswitching: turns a serial loop whose conditions are partly loop-invariant into a branch around two such loops.
 PrimFuncRef hoist_conditions(const PrimFuncRef& function) {
   return with_body(function, Hoister(facts_of_params(function))(function->body));
 }

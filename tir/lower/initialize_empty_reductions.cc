@@ -88,8 +88,7 @@ class InitNest {
   }
   // Returns the block's init at its spatial position. Its reduce axes must depend on the empty loop (a loop that drives
   // no axis leaves out all of the block), and its spatial axes on no dropped loop or on dropped loops alone. Where
-  // loops around drive reduce axes, too, init runs only in their first iteration: others may have added something by
-  // then.
+  // loops around drive reduce axes, too, init runs only in their first iteration, before any sum.
   std::optional<Stmt> init_of(const Ref<Block>& node) {
     const Block& block = *node;
     bool reduces = false, is_known = true;

@@ -9,8 +9,7 @@
 
 namespace relaxc {
 
-// Turns loops with a step into loops that count iterations. Removes tir.likely and tir.assume, which do not change
-// results.
+// Turns loops with a step into loops that count iterations. Removes tir.likely and tir.assume, which change no results.
 PrimFuncRef normalize_loops(const PrimFuncRef& function);
 // Makes scalar params, loop variables, axes and symbolic dims of any integer type int64, as a graph's dims are,
 // together with the index arithmetic over them. Stored values keep their dtype. A pass that puts dims of a graph into a
@@ -23,8 +22,7 @@ PrimFuncRef check_lowerable(const PrimFuncRef& function);
 // reduce axes whose extent may be 0 get a branch for that case.
 PrimFuncRef initialize_empty_reductions(const PrimFuncRef& function);
 // Puts an assert before each access whose index is not provably in range, and at the start of each block for axes that
-// are not provably in their domain. Loops that contain such an assert are not vectorized, and code is not moved across
-// it.
+// are not provably in their domain. Loops with such an assert are not vectorized, and no code is moved across it.
 PrimFuncRef check_bounds(const PrimFuncRef& function);
 
 }  // namespace relaxc

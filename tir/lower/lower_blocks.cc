@@ -19,8 +19,7 @@ Stmt inline_window(const Stmt& body, const MatchBuffer& window) {
         result.push_back(ranges[d].min);
         continue;
       }
-      // The sum has the wider of the two dtypes. A vector stays a ramp, in which later steps recognize neighbouring
-      // elements.
+      // The sum has the wider dtype. A vector stays a ramp, in which later steps recognize neighbouring elements.
       const Expr& index = indices[d - leading];
       DType at = dtype_of(index), from = dtype_of(ranges[d].min), dtype = at.bits > from.bits ? at.element() : from;
       Expr start = cast_to(ranges[d].min, dtype);
@@ -80,8 +79,7 @@ Stmt lower_block(const Ref<Block>& block, const std::unordered_set<const NodeHea
 }  // namespace
 
 // Replaces blocks by their bodies: axes are substituted, the predicate becomes a branch, init a branch on the first
-// reduce iteration, allocations become AllocBuffer, and accesses to windows (match_buffers) become accesses to their
-// source.
+// reduce iteration, allocations become AllocBuffer, and accesses to windows (match_buffers) go to their source.
 PrimFuncRef lower_blocks(const PrimFuncRef& function) {
   std::unordered_set<const NodeHeader*> twice;  // buffers that double_buffer handles
   walk(function->body, [&](const Block& block) {

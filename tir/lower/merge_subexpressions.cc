@@ -150,8 +150,7 @@ class Merger {
   };
   static uint64_t word(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
 
-  // Returns the number that distinguishes the node from others with equal children. Absent if it does not equal any
-  // other.
+  // Returns the number that tells the node from others with equal children; nullopt: it does not equal any other.
   std::optional<uint64_t> content(const Expr& e) {
     if (const IntImm* node = e.as<IntImm>()) return static_cast<uint64_t>(node->value);
     if (const FloatImm* node = e.as<FloatImm>()) return std::bit_cast<uint64_t>(node->value);

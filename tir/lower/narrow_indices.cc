@@ -79,8 +79,7 @@ class Narrower final : public Rewriter {
     Expr base = cast_to(facts_.simplify(e.base), dtype);
     return e.stride == 0 ? broadcast(base, e.lanes) : ramp(base, int_imm(e.stride, dtype), e.lanes);
   }
-  // Rewrites base + lane < end as lane < end - base. If that limit exceeds the number of lanes, its exact value does
-  // not matter.
+  // Rewrites base + lane < end as lane < end - base, whose exact value does not matter above the number of lanes.
   std::optional<Expr> below(const AffineLanes& position, const AffineLanes& end) const {
     if (position.stride != 1 || end.stride != 0) return std::nullopt;
     Expr left = facts_.simplify(min(max(end.base - position.base, int_imm(0)), int_imm(position.lanes)));
@@ -186,8 +185,7 @@ class Narrower final : public Rewriter {
 
 }  // namespace
 
-// Computes vectors of int64 indices, and scalar divisions of indices by values that are not constants, in int32 where
-// that is exact.
+// Computes vectors of int64 indices, and their scalar divisions by other values than constants, in int32 where exact.
 PrimFuncRef narrow_indices(const PrimFuncRef& function) {
   return with_body(function, Narrower(facts_of_params(function)).stmt(function->body));
 }

@@ -6,7 +6,7 @@
 #include "ir/op_names.h"
 #include "tir/analysis/annotations.h"
 #include "tir/analysis/bounds.h"
-#include "tir/analysis/linear.h"
+#include "tir/analysis/conditions.h"
 #include "tir/lower/lower.h"
 #include "tir/lower/rewriting.h"
 #include "tir/program.h"
@@ -17,12 +17,10 @@ namespace {
 
 // Bounds the stores that cutting may add to a function. An unrolled register tile has a hundred.
 constexpr int64_t kMostNewStores = 4096;
-// A loop with fewer iterations, such as a convolution's kernel window, is not worth cutting at places that are not
-// constants.
+// A loop with fewer iterations, such as a kernel window, is not worth cutting at places that are not constants.
 constexpr int64_t kFewIterations = 8;
 constexpr int64_t kMostExactTails = 32;
-// Limits the symbolic cuts and ends in a nest. Ends that are not constants pile up as min and max of each other, which
-// proofs split case by case.
+// Limits the symbolic cuts and ends in a nest: they pile up as min and max of each other, which proofs must split.
 constexpr int kMostSymbolicCuts = 4, kMostSymbolicEnds = 2;
 
 using annotations::kExactTails, annotations::kKeepWhole;
@@ -376,8 +374,7 @@ class Partitioner {
     return branched(s, inside, cuts, rest);
   }
 
-  // Does the same for a parallel loop over fused loops: one branch for full tiles, one for those that are the last
-  // along one of its digits.
+  // Does the same for a parallel loop over fused loops: a branch for full tiles, one for the last along some digit.
   std::optional<Stmt> branch_on_digits(const Stmt& s, const std::vector<Cut>& all) {
     const For& loop = *s.as<For>();
     std::vector<Cut> cuts;

@@ -8,7 +8,7 @@
 #include "support/diagnostic.h"
 #include "tir/analysis/annotations.h"
 #include "tir/analysis/bounds.h"
-#include "tir/analysis/linear.h"
+#include "tir/analysis/conditions.h"
 #include "tir/lower/lower.h"
 #include "tir/lower/rewriting.h"
 
@@ -91,8 +91,7 @@ class Prefetcher final : public Rewriter {
     fail_unsupported(s.span(), "a prefetch annotation is a list: [\"B\"], or [\"B\", 64] for rows ahead");
   }
 
-  // Returns one element, or the lanes of a vector, which may run over the end of the last dim into the next rows.
-  // Returns nothing for other vectors.
+  // Returns one element, or a vector's lanes, which may run over the last dim into the next rows; empty for others.
   static std::vector<Range> elements_of(const Buffer& buffer, const std::vector<Expr>& indices) {
     std::vector<Range> result;
     for (const Expr& index : indices) {
@@ -205,11 +204,9 @@ class Prefetcher final : public Rewriter {
   Expr in_next_iteration(const For& loop, const Expr& e) const {
     return facts_.simplify(substitute(e, {{loop.var.get(), loop.var + 1}}));
   }
-  // Returns the region that only the next iteration reads, which is the end of a sliding window. Returns nothing when
-  // the window does not move.
+  // Returns the region that only the next iteration reads, the end of a sliding window; nothing when it does not move.
   std::optional<Lines> step(const For& loop, Lines lines) const {
-    // Holds the distance by which each dim moves. Absent where it is not a constant, as for the digits of a fused
-    // loop's variable.
+    // The distance by which each dim moves; absent where it is not a constant, as for digits of a fused loop.
     std::vector<std::optional<int64_t>> steps;
     for (const Expr& start : lines.start) steps.push_back(coefficient(start, loop.var, facts_));
     auto moving = std::ranges::count_if(steps, [](const auto& step) { return step != 0; });
@@ -245,8 +242,7 @@ class Prefetcher final : public Rewriter {
     int64_t most = constant_above(loop.extent, facts_);
     return most < kNoBound ? std::max<int64_t>(most, 1) : kGuessedIterations;
   }
-  // Returns the loops from here to the innermost one on the path where most iterations run. Unrolled and vectorized
-  // loops count as single steps.
+  // Returns the loops from here inwards on the path of most iterations. Unrolled and vectorized loops are single steps.
   std::vector<const For*> busiest(const Stmt& body) const {
     if (const For* loop = body.as<For>()) {
       if (loop->kind == ForKind::kUnrolled || loop->kind == ForKind::kVectorized) return {};

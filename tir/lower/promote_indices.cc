@@ -2,8 +2,7 @@
 // where the two meet. Each scalar parameter, dim, loop variable and axis is replaced by an int64 variable, and each
 // expression is rewritten in one of two ways. expr() keeps the dtype: a replaced variable is cast back. wide() gives
 // the same value in int64; it is for indices, bounds, dims and comparisons. It descends into signed arithmetic of at
-// least 32 bits, whose overflow is undefined, as in TVM. Other arithmetic may wrap, so it stays as written and its
-// result is cast.
+// least 32 bits, whose overflow is undefined, as in TVM. Other arithmetic may wrap, so only its result is cast.
 #include "ir/op_names.h"
 #include "tir/lower/lower.h"
 

@@ -3,7 +3,6 @@
 #include "ir/arith.h"
 #include "ir/module.h"
 #include "tir/analysis/conditions.h"
-#include "tir/analysis/linear.h"
 
 namespace relaxc {
 
@@ -35,8 +34,7 @@ using MapElement = std::function<std::optional<Element>(const Buffer& buffer, co
 Stmt map_elements(const Stmt& stmt, const MapElement& fn);
 
 // Returns the statement with its loops over these variables (as keys) merged into one loop over [0, count) around it.
-// Returns nullopt where a row may use an element that another row writes, and where a statement outside of these loops
-// stores.
+// Returns nullopt where a row may use an element that another one writes, and where a statement outside of them stores.
 std::optional<Stmt> row_by_row(const Stmt& tile, const std::unordered_set<const NodeHeader*>& rows, const Expr& count,
                                const Analyzer& facts);
 

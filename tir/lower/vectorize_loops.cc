@@ -189,8 +189,7 @@ class LaneRewriter {
     return intrinsic("tir.get_active_lane_mask", {ramp->base, node.b}, DType::bool_().with_lanes(lanes_));
   }
   // Returns the divisor or shift count of a node that is doubtful. Lanes that do not run divide by 1 and shift by no
-  // bits. A divisor that all lanes share keeps its value where the operation is defined, so that an address stays a
-  // scalar.
+  // bits. A divisor that all lanes share keeps its value where that is defined, so that an address stays a scalar.
   Expr harmless(const Binary& node, const Expr& b) const {
     if (dtype_of(b).lanes == 1) return defined_operand(node, b, facts_);
     return select(*mask_, widen(b), broadcast(harmless_operand(node, dtype_of(b).element()), lanes_));

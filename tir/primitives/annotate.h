@@ -1,4 +1,7 @@
 #pragma once
+#include <algorithm>
+
+#include "tir/analysis/annotations.h"
 #include "tir/primitives/primitive.h"
 
 namespace relaxc {
@@ -14,7 +17,50 @@ struct Annotate {
     return std::tuple(required<&Annotate::block_or_loop>("is annotated"), required<&Annotate::ann_key>("the name"),
                       required<&Annotate::ann_val>("the value"));
   }
-  void apply(scheduling::Step& step) const;
+  void apply(scheduling::Step& step) const {
+    scheduling::TreeNode* node = step.place(block_or_loop);
+    AttrValue value = ann_val.value;
+    value.map_exprs([&](const Expr& e) { return step.number(e); });
+    require_row(step, node, ann_key, value);
+    node->annotations().set(ann_key, value);
+  }
+
+ private:
+  // A buffer that is fetched ahead must be used in the loop; lowering would leave out a name that is not.
+  static scheduling::Refusal not_used(const scheduling::TreeNode* loop, const Annotation& row, const AttrValue& value) {
+    bool is_own = row == annotations::kPrefetchOwn;
+    if (!is_own && !(row == annotations::kPrefetch) && !(row == annotations::kPrefetchAhead)) return std::nullopt;
+    for (const AttrValue& item : *value.as<AttrList>()) {
+      auto is_named = [&](const BufferRegion& region) { return item == AttrValue(region.buffer->name); };
+      auto uses = [&](const scheduling::TreeNode* block) {
+        return std::ranges::any_of(block->block->reads, is_named) ||
+               (is_own && std::ranges::any_of(block->block->writes, is_named));
+      };
+      if (item.as<std::string>() && std::ranges::none_of(blocks_below(loop), uses))
+        return message("{}: loop '{}' {} no buffer {}", row.name, loop, is_own ? "reads or writes" : "reads",
+                       to_string(item));
+    }
+    return std::nullopt;
+  }
+
+  // Refuses a name that is not known, another place than the annotation's, and values that it does not take.
+  static void require_row(scheduling::Step& step, scheduling::TreeNode* node, const std::string& name,
+                          const AttrValue& value) {
+    const Annotation* row = find_annotation(name);
+    if (!row) {
+      std::string nearest = nearest_annotation(name);
+      fail({}, "annotate: there is no annotation '{}'; {}", name,
+           nearest.empty() ? "relaxc opt --list-annotations shows them; those that start with 'user.' are free"
+                           : fmt::format("did you mean '{}'?", nearest));
+    }
+    AnnotatedPlace here = node->is_loop() ? AnnotatedPlace::kLoop : AnnotatedPlace::kBlock;
+    if ((row->place != AnnotatedPlace::kAnywhere && row->place != here) || !row->takes(value))
+      step.refuse({node}, "{} takes {} and {}", row->name, to_string(row->place), to_string(row->value));
+    step.require(not_used(node, *row, value), node);
+    bool has_position = *row == annotations::kDoubleBufferScope;
+    if (has_position && static_cast<uint64_t>(*value.as<int64_t>()) >= node->block->writes.size())
+      step.refuse({node}, "double_buffer_scope takes a block and the position of one of the buffers that it writes");
+  }
 };
 
 }  // namespace relaxc

@@ -1,4 +1,5 @@
 #pragma once
+#include "tir/analysis/annotations.h"
 #include "tir/primitives/primitive.h"
 
 namespace relaxc {
@@ -13,9 +14,26 @@ struct GetBlock {
     return std::tuple(required<&GetBlock::name>("the block's name, or an operator such as nn.conv2d"),
                       defaulted<&GetBlock::func_name>("the tensor program; None: the one worked on"));
   }
-  BlockRV apply(scheduling::Step& step) const;
+  BlockRV apply(scheduling::Step& step) const {
+    auto& tree = step.workspace().tree(func_name.value_or(""));
+    if (tree.root()->name() == name) return step.block_result(tree.root());
+    scheduling::Nodes of_that_name, of_that_op;
+    std::string names = "root";
+    for (auto* block : tree.blocks()) {
+      names += ", " + block->name();
+      if (block->name() == name) of_that_name.push_back(block);
+      if (block->block->annotations.get_string(annotations::kOp.name, "") == name) of_that_op.push_back(block);
+    }
+    scheduling::Nodes& found = of_that_name.empty() ? of_that_op : of_that_name;
+    if (found.size() == 1) return step.block_result(found[0]);
+    if (found.empty()) step.refuse({}, "there is no block '{}'; there are: {}", name, names);
+    step.refuse(found, "{} blocks have the name '{}'", found.size(), name);
+  }
   // In a module of several programs a trace says which one.
-  GetBlock recorded(const scheduling::Workspace& workspace) const;
+  GetBlock recorded(const scheduling::Workspace& workspace) const {
+    std::string chosen = func_name ? *func_name : workspace.chosen_function();
+    return chosen.empty() ? *this : GetBlock{name, chosen};
+  }
 };
 
 }  // namespace relaxc

@@ -74,9 +74,8 @@ std::vector<Range> find_parts(const For& loop, const std::vector<Expr>& sizes, c
 
 }  // namespace
 
-// The last loop gets the iterations that are left. Blocks are copied. Each copy covers a part of its axes and
-// is named after its loop, "C_i0" in the first part of loop "i" (TVM does the same, but has blocks around the parts,
-// too).
+// The last loop gets the iterations that are left. Each copy of a block covers a part of its axes and is named after
+// its loop, "C_i0" in the first part of loop "i" (as in TVM, which also has blocks around the parts).
 Loops LoopPartition::apply(Step& step) const {
   TreeNode* node = step.loop(this->loop);
   const For old = *node->loop;

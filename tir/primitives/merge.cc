@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "tir/edit/written.h"
-
 namespace relaxc {
 
 using namespace scheduling;

@@ -23,8 +23,7 @@ namespace relaxc {
 struct PrimitiveInfo {
   std::string_view name, doc;
 };
-// An entry of fields(). The kind of the argument follows from the member's type (codec.h), a default from its
-// initializer.
+// An entry of fields(). The argument's kind follows from the member's type (codec.h), a default from its initializer.
 template <class C, class M>
 struct Argument {
   using Class = C;

@@ -1,5 +1,5 @@
 #pragma once
-#include "tir/edit/reindex_stage.h"
+#include "tir/edit/index_maps.h"
 #include "tir/primitives/primitive.h"
 
 namespace relaxc {

@@ -3,8 +3,6 @@
 #include <algorithm>
 
 #include "tir/edit/move.h"
-#include "tir/edit/reduction_order.h"
-#include "tir/edit/written.h"
 #include "tir/primitives/reverse_compute_inline.h"
 
 namespace relaxc {
@@ -49,8 +47,7 @@ Refusal not_summable(const TreeNode* block, const AxisRanges& ranges, const Node
   return message("reduction '{}' would take values again: {}", block, why);
 }
 
-// Returns the producers of the block in the loop, in program order. Refuses results that an iteration leaves
-// incomplete.
+// Returns the block's producers in the loop, in program order. Refuses results that an iteration leaves incomplete.
 Nodes producers_inside(Step& step, TreeNode* block, TreeNode* loop) {
   Nodes inside;
   for (TreeNode* producer : producers_of(block)) {
@@ -97,8 +94,7 @@ std::optional<AxisRanges> axes_for(const TreeNode* block, const Buffer& buffer, 
   return std::nullopt;
 }
 
-// Refuses when the block, with these ranges of its axes, reads more of buffers other than `solved` than an iteration of
-// the loop has made.
+// Refuses when the block, in these ranges, reads more of buffers other than `solved` than an iteration has made.
 Refusal reads_too_much(const TreeNode* block, const Buffer& solved, const AxisRanges& ranges, const TreeNode* loop,
                        const Nodes& producers) {
   RunningVars vars;

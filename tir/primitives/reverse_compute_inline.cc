@@ -1,8 +1,7 @@
 #include "tir/primitives/reverse_compute_inline.h"
 
-#include "tir/edit/mapped_box.h"
+#include "tir/edit/index_maps.h"
 #include "tir/edit/move.h"
-#include "tir/edit/written.h"
 
 namespace relaxc {
 

@@ -3,11 +3,9 @@
 #include <algorithm>
 
 #include "ir/text/printer.h"
-#include "tir/analysis/linear.h"
+#include "tir/analysis/conditions.h"
 #include "tir/edit/accesses.h"
 #include "tir/edit/move.h"
-#include "tir/edit/regions.h"
-#include "tir/edit/written.h"
 
 namespace relaxc {
 

@@ -1,4 +1,5 @@
 #pragma once
+#include "tir/analysis/annotations.h"
 #include "tir/primitives/primitive.h"
 
 namespace relaxc {
@@ -19,7 +20,24 @@ struct StorageAlign {
                       required<&StorageAlign::axis>("the dim; negative ones count from the last"),
                       required<&StorageAlign::factor>("in elements"), required<&StorageAlign::offset>("in elements"));
   }
-  void apply(scheduling::Step& step) const;
+  // Sets an annotation that lowering obeys (tir/lower/align_storage.cc): [[buffer, axis, factor, offset], ...].
+  void apply(scheduling::Step& step) const {
+    auto* block = step.block(this->block);
+    Buffer buffer = step.allocated(block, static_cast<int>(buffer_index));
+    auto rank = static_cast<int64_t>(buffer_type(buffer).shape.size());
+    if (axis < -rank || axis >= rank) step.refuse({block}, "'{}' has no dim {}", buffer, axis);
+    int64_t dim = axis < 0 ? axis + rank : axis;
+    if (factor <= 0) step.refuse({block}, "factor {} is not positive", factor);
+    AttrList all;
+    if (const AttrValue* before = block->block->annotations.find(annotations::kBufferDimAlign.name)) {
+      for (const AttrValue& item : *before->as<AttrList>()) {
+        const AttrList& row = *item.as<AttrList>();
+        if (!(row[0] == AttrValue(buffer_index) && row[1] == AttrValue(dim))) all.push_back(item);
+      }
+    }
+    all.push_back(AttrList{buffer_index, dim, factor, offset});
+    block->block->annotations.set(annotations::kBufferDimAlign.name, all);
+  }
 };
 
 }  // namespace relaxc

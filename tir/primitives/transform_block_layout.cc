@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ir/text/printer.h"
-#include "tir/edit/mapped_box.h"
+#include "tir/edit/index_maps.h"
 #include "tir/edit/move.h"
 
 namespace relaxc {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "tir/edit/accesses.h"
-#include "tir/edit/mapped_box.h"
+#include "tir/edit/index_maps.h"
 #include "tir/edit/move.h"
 
 namespace relaxc {

@@ -1,5 +1,4 @@
-// Finds the rule that schedules a program, and its decisions: the user's rules are tried first, in order, then the
-// built-in ones.
+// Finds the rule that schedules a program, and its decisions: the user's rules are tried first, then the built-in ones.
 #pragma once
 #include "tir/schedule/rule.h"
 

@@ -130,8 +130,7 @@ class ContractionSchedule {
     if (tile_.has_rows && !num_rows_) sch_.apply(Annotate{rows_[0], "exact_tails", true});
   }
 
-  // The tile's result lives in registers (memory of a tile's size, once lowered); the last block behind the anchor, or
-  // the sum of parts, takes it from there.
+  // The result lives in registers (memory of a tile's size, once lowered) until the last block or the sum of parts.
   void take_result() {
     if (behind_.size() != 1) behind_ = {sch_.apply(CacheWrite{anchor_, 0, "local"})};
     if (parts_.empty() && !tile_.unrolls_epilogue) {
@@ -186,8 +185,7 @@ class ContractionSchedule {
     } else {
       sch_.apply(Annotate{parallel, "prefetch", AttrList{panel_}});
       if (!parts_.empty()) sch_.apply(Annotate{parts_[0], "prefetch", AttrList{panel_}});
-      // Stores of the last block that miss the cache would hold the next tile's loads up. With the addresses of
-      // symbolic rows LLVM spills.
+      // The last block's stores that miss the cache would hold up the next tile's loads. Symbolic rows make LLVM spill.
       const std::string& result = cast<Block>(sch_.get(behind_[0]))->writes[0].buffer->name;
       if (num_rows_) sch_.apply(Annotate{parts_.empty() ? rows_[0] : parallel, "prefetch_own", AttrList{result}});
     }

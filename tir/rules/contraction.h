@@ -31,8 +31,7 @@ struct ContractionTile {
 // several products, [n / columns, k / group, columns, group], or is a matrix that may be copied into panels first.
 // nullopt: the product has another form, or the target has no such instruction.
 std::optional<ContractionTile> choose_contraction(const Stage& product, const Target& target, Decisions& decisions);
-// Returns the variable of a symbolic number of rows, and takes the decision "specialize": the numbers of rows that have
-// separate code.
+// Returns the variable of a symbolic number of rows, and decides "specialize": the numbers of rows with separate code.
 std::optional<VarRef> choose_specialized_rows(const Stage& product, const ContractionTile& tile, const Target& target,
                                               Decisions& decisions);
 std::vector<DecisionRow> contraction_decisions();

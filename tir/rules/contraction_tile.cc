@@ -91,8 +91,7 @@ struct Panels {
   std::optional<int64_t> count;
 };
 
-// Matches a right operand y[k, n] or y[n, k] of float32 that can be copied into panels, as constant ones are laid out
-// when compiling.
+// Matches a float32 right operand y[k, n] or y[n, k] that can be copied into panels, as constants are in compiling.
 std::optional<Panels> match_plain_operand(const Block& block, const BufferLoad& x, const BufferLoad& y,
                                           ContractionTile tile) {
   if (x.indices.size() != 2 || y.indices.size() != 2) return std::nullopt;
@@ -147,8 +146,7 @@ int64_t panels_side_by_side(const ContractionTile& tile, std::optional<int64_t> 
   return wide >= kFewestWideRows && *count % kSideBySide == 0 && !read_once ? kSideBySide : 1;
 }
 
-// Returns whether a bias takes registers: LLVM loads its vectors once for all row tiles, at the cost of accumulators if
-// all registers are taken.
+// Returns whether a bias takes registers, perhaps of accumulators: LLVM loads its vectors once for all row tiles.
 bool holds_bias(const ContractionTile& tile, std::optional<int64_t> rows, const std::vector<Ref<Block>>& behind) {
   return tile.rows > 1 && tile.panels == kSideBySide && !tile.reads_panels_once(rows) &&
          std::ranges::any_of(behind, has_bias);

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <variant>
 
-#include "tir/analysis/linear.h"
+#include "tir/analysis/conditions.h"
 #include "tir/rules/builtin_rules.h"
 #include "tir/rules/cost_model.h"
 #include "tir/rules/lanes.h"
@@ -47,8 +47,7 @@ struct Convolution : Stage {
   Ref<BufferLoad> image, weight;
 };
 
-// Returns the convolution of a program, a block over n, filter blocks, y, x, lanes and then the window's axes, or why
-// there is none.
+// Returns a program's convolution, a block over n, filter blocks, y, x, lanes, the window's axes, or why there is none.
 std::variant<Convolution, std::string> find_convolution(const PrimFuncRef& program, const Target& target) {
   auto stage = find_stage(program, "nn.conv2d");
   if (!stage) return "it is not a list of plain nests with a block of 'nn.conv2d'";
@@ -111,8 +110,7 @@ struct Plan {
   bool padding_by_conditions, unrolls_epilogue, streams_weights, streams_image;
 };
 
-// Returns the most pixels of a tile. Depthwise sums share the registers with the pixels, which serve several columns of
-// the window.
+// Returns the most pixels of a tile. Depthwise sums share registers with the pixels, which serve some window columns.
 int64_t most_pixels(int64_t vectors, bool depthwise, const Target& target) {
   int64_t registers = target.num_vector_registers - vectors - cost_model::kElementRegisters;
   return std::max<int64_t>(1, registers / (depthwise ? 2 : vectors));
@@ -196,8 +194,7 @@ Plan decide_plan(const Convolution& conv, const Target& target, Decisions& decis
       decisions.word("shared", {"both", "filters", "rows"}, shared_by_threads(conv, whole_lines, target));
   plan.streams_weights = shared == "filters";
   plan.streams_image = shared == "rows";
-  // A symbolic line has a copy for each number of pixels that may be left, in which a long block takes them one by one,
-  // from memory.
+  // A symbolic row has a copy for each number of pixels left, in which a long block takes them one by one, from memory.
   std::string epilogue = !width && any_is_long(conv.behind) ? "loop" : "unrolled";
   plan.unrolls_epilogue = decisions.word("epilogue", {"unrolled", "loop"}, epilogue) == "unrolled";
   return plan;

@@ -33,8 +33,7 @@ bool is_cheap(const Expr& value) {
   return work <= kMostRepeated;
 }
 
-// Returns whether the block computes one element of a buffer that no caller sees at each point of its axes, so that its
-// readers can compute it instead.
+// Returns whether each point of the axes makes an element that no caller sees, so that readers can compute it instead.
 bool can_be_inlined(Schedule& sch, const Block& block) {
   const BufferStore* store = single_store(block);
   return store && !reduces(block) && is_at(store->indices, block.iter_vars) && !sch.tree("").is_param(store->buffer);

@@ -21,8 +21,7 @@ std::vector<Access> accesses_of(const Block& block) {
   return result;
 }
 
-// Returns whether the axes `outer` and `inner`, its right neighbour, walk every buffer as one: stride(outer) is
-// extent(inner) * stride(inner).
+// Returns whether neighbouring axes walk every buffer as one: stride(outer) is extent(inner) * stride(inner).
 bool can_merge(const std::vector<Access>& accesses, const IterVar& outer, const IterVar& inner, const Analyzer& facts) {
   return std::ranges::all_of(accesses, [&](const Access& access) {
     auto outer_stride = access_stride(access.buffer, access.indices, outer.var, facts);
@@ -31,8 +30,7 @@ bool can_merge(const std::vector<Access>& accesses, const IterVar& outer, const 
   });
 }
 
-// Returns whether the axis occurs in indices of stores and plain loads alone: not in a condition, as a value, or in the
-// index of a nested load.
+// Returns whether the axis occurs in indices of stores and plain loads alone, not in a condition, value or nested load.
 bool only_in_indices(const Block& block, const VarRef& axis) {
   bool ok = true;
   walk(block.body, [&](const BufferStore& store) {

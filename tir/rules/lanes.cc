@@ -4,7 +4,7 @@
 
 #include "ir/intrinsics.h"
 #include "support/checked_math.h"
-#include "tir/analysis/linear.h"
+#include "tir/analysis/conditions.h"
 #include "tir/rules/cost_model.h"
 
 namespace relaxc {

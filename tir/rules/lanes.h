@@ -17,15 +17,13 @@ struct Stage {
 };
 std::optional<Stage> find_stage(const PrimFuncRef& program, std::string_view op);
 
-// Returns whether this is known to be less work than it costs to wake a thread. `work`: simple operations of an
-// iteration.
+// Returns whether this is known to cost less than waking a thread. `work`: simple operations of an iteration.
 bool is_small(const std::vector<Expr>& extents, const Target& target, int64_t work = 1);
 // Returns the number of cores that work is cut for.
 int64_t cores_to_feed(const Target& target);
 // Returns whether a block computes exp, erf or the like, which become tens of instructions for each vector.
 bool any_is_long(const std::vector<Ref<Block>>& blocks);
-// Returns the rows of a register tile: accumulators, so many vectors side by side, beside one operand's vectors and
-// `spare` registers.
+// Returns the rows of a register tile of so many vectors, beside one operand's vectors and `spare` registers.
 int64_t rows_in_registers(int64_t vectors, int64_t spare, const Target& target);
 
 // The columns of a register tile: vectors of so many lanes side by side. Widths that divide the extent come first, wide
@@ -41,8 +39,7 @@ std::vector<Ref<BufferLoad>> operands_of(const Block& block);
 // Returns the elements of a full vector of the widest dtype that the block handles; 1 when it handles something that
 // has no vector form, or vectors already.
 int lanes_of(const Block& block, const Target& target);
-// Returns the change of the access's row-major position when the variable grows by one; nullopt when that is not
-// constant in it, or of a vector.
+// Returns the change of an access's row-major position per step of the variable; nullopt: not constant, or a vector.
 std::optional<Expr> access_stride(const Buffer& buffer, const std::vector<Expr>& indices, const VarRef& axis,
                                   const Analyzer& facts);
 // Returns whether neighbouring lanes get neighbouring elements, or all the same one.

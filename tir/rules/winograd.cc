@@ -57,8 +57,7 @@ Groups choose_groups(std::optional<int64_t> images, std::optional<int64_t> rows_
   return result;
 }
 
-// Returns the parts of equal length into which a long row of patches is cut; 1: the row is not long, or nothing
-// suitable divides it.
+// Returns the number of equal parts into which a long row of patches is cut; 1: it is not long, or nothing divides it.
 int64_t parts_of_row(int64_t across, const GroupBounds& bounds) {
   if (across <= bounds.most) return 1;
   for (int64_t length = bounds.most; length >= bounds.least; --length) {

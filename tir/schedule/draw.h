@@ -1,5 +1,4 @@
-// Draws a loop nest as a tree: loops with their extents and kinds, blocks with their axes, and for each loop the
-// regions that one iteration touches.
+// Draws a loop nest as a tree: loops with extents, kinds and the regions of one iteration, and blocks with their axes.
 #pragma once
 #include "ir/module.h"
 

@@ -1,8 +1,7 @@
 // <relaxc/rule.h>: a rule schedules the programs that it fits. One for an operator is written once, against the
 // operator's block (the anchor), and is applied to what fusion made around it: it looks for the anchor, tiles it, and
 // moves the blocks that follow into the tile (merge_epilogue). The choices that it leaves open are decisions with names
-// (decisions.h), so that one rule serves the default, a tuner's record and a user who says "this rule with tile 6 x
-// 64".
+// (decisions.h), so that one rule serves the default, a tuner's record and a user who says "this rule, tile 6 x 64".
 #pragma once
 #include <functional>
 
@@ -39,13 +38,11 @@ struct ScheduleRule {
   std::string at = {};  // of a graph decision: the operator's name in the model or the text; empty: all that `op` names
 };
 
-// Schedules the program worked on, or returns why a step does not fit, or that the rule changes what callers hand over.
-// Other errors are thrown.
+// Schedules the program, or returns why a step does not fit or callers' buffers would change. Throws other errors.
 std::optional<Diagnostic> apply_rule(const ScheduleRule& rule, Schedule& schedule, const Target& target,
                                      Decisions& decisions);
 
-// Returns the program with the operator's name on the block that computes its result: the last that reduces, else the
-// last.
+// Returns the program with the operator's name on the block of its result: the last that reduces, else the last.
 PrimFuncRef with_op_name(const PrimFuncRef& program, const std::string& op);
 // Returns the operators of the program's blocks, in order.
 std::vector<std::string> operators_of(const PrimFuncRef& function);

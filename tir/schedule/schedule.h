@@ -49,11 +49,9 @@ class Schedule {
   // random variables. Replay and the text form use this. `decision`: the choice of a sampling step.
   std::vector<VarRef> apply(const scheduling::Primitive& primitive, const AttrList& arguments,
                             const AttrValue& decision);
-  // Returns how many positions a map among these arguments takes; the map itself is given without params. Names of
-  // blocks become blocks.
+  // Returns how many positions a map among the arguments, given without params, takes. Names of blocks become blocks.
   size_t map_rank(const scheduling::Primitive& primitive, AttrList& arguments);
-  // Runs steps until one does not fit, and returns the reason; nullopt when all of them fit. Other errors are thrown. A
-  // brief reason never shows the program.
+  // Runs steps until one does not fit; returns why (kBrief: without the program), or nullopt. Throws other errors.
   enum class Reason : uint8_t { kBrief, kWithProgram };
   std::optional<Diagnostic> try_steps(const std::function<void()>& steps, Reason reason = Reason::kBrief);
 

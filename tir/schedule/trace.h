@@ -1,5 +1,4 @@
-// The steps of a schedule as data: printed as the text that users write, stored as JSON, replayed on another program or
-// with other decisions.
+// The steps of a schedule as data: printed as users write them, stored as JSON, replayed elsewhere or decided anew.
 #pragma once
 #include <functional>
 
