@@ -196,8 +196,9 @@ TEST_CASE("every pass has a file, a line of doc, a pipeline and a test", "[docs]
     if (entry.path().extension() == ".cc") lowering += read_file(entry.path());
   }
   for (const Pass& pass : passes()) {
-    INFO(pass.name);
     std::string name = pass.name;
+    INFO(name << " needs passes/" << name << ".cc or tir/lower/" << name << ".cc, one line of doc, a pipeline in "
+              << "passes/table.cc, and a text in tests/passes or tests/lower whose first line runs it");
     CHECK((pass.on_module == nullptr) != (pass.on_program == nullptr));
     CHECK((fs::exists(kRoot / "passes" / (name + ".cc")) ||
            lowering.find("PrimFuncRef " + name + "(") != std::string::npos));

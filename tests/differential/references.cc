@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <numeric>
+#include <regex>
 
 #include "ir/visit.h"
 #include "ops/attributes.h"
@@ -349,6 +352,21 @@ const std::map<std::string, Reference>& references() {
       {"relax.shape_to_tensor", shape_to_tensor},
   };
   return kReferences;
+}
+
+std::set<std::string> ops_of_run_texts() {
+  std::set<std::string> result;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(RELAXC_SOURCE_DIR "/tests/modules")) {
+    std::ifstream file(entry.path());
+    std::string line;
+    if (entry.path().extension() != ".test" || !std::getline(file, line) || line != "# test: run") continue;
+    const std::regex called("\\bR\\.([a-z0-9_.]+)\\(");
+    while (std::getline(file, line)) {
+      for (std::sregex_iterator at(line.begin(), line.end(), called), end; at != end; ++at)
+        result.insert("relax." + at->str(1));
+    }
+  }
+  return result;
 }
 
 std::optional<std::vector<Tensor>> run_reference(const IRModule& module, const std::vector<Tensor>& inputs) {

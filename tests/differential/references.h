@@ -3,6 +3,7 @@
 // one. They take shapes from the operands and attributes alone, so that a wrong `infer` is found as well.
 #pragma once
 #include <map>
+#include <set>
 
 #include "ir/arith.h"
 #include "ir/op.h"
@@ -25,6 +26,9 @@ using Reference = std::function<std::vector<Tensor>(const ReferenceCall&)>;
 
 // Returns the references by name: "relax.nn.pad".
 const std::map<std::string, Reference>& references();
+
+// Returns the operators that a text of `# test: run` calls: their results stand in the text.
+std::set<std::string> ops_of_run_texts();
 
 // Returns the results of the only call of an operator in main, or nullopt when that operator has no reference.
 std::optional<std::vector<Tensor>> run_reference(const IRModule& module, const std::vector<Tensor>& inputs);

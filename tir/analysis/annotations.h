@@ -56,10 +56,10 @@ namespace annotations {
 using enum AnnotatedPlace;
 using enum AnnotationValue;
 
-#define X(constant, name, place, value, reader, doc) \
+#define RELAXC_CONSTANT(constant, name, place, value, reader, doc) \
   inline constexpr Annotation constant = {name, place, value, reader, doc};
-RELAXC_ANNOTATIONS(X)
-#undef X
+RELAXC_ANNOTATIONS(RELAXC_CONSTANT)
+#undef RELAXC_CONSTANT
 
 }  // namespace annotations
 
