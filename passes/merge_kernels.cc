@@ -5,6 +5,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <set>
 
 #include "ir/visit.h"
 #include "passes/pass.h"
@@ -24,17 +25,6 @@ PrimFuncRef without_symbol(const PrimFuncRef& program) {
 
 }  // namespace
 
-std::optional<uint64_t> program_key(const std::string& name, const PrimFuncRef& program, const PassContext& context) {
-  std::string text = fmt::format("{} {} {}", structural_hash(without_symbol(program)), print_target(context.target),
-                                 context.check_bounds);
-  for (const ScheduleRule& rule : context.schedules) {
-    if (rule.function == name) return std::nullopt;
-    if (rule.function.empty())
-      text += fmt::format(" {} {} {} {}", rule.name, rule.op, rule.uses, to_string(AttrValue(rule.given)));
-  }
-  return XXH3_64bits(text.data(), text.size());
-}
-
 ProgramMap programs_of(const IRModule& module) {
   ProgramMap result;
   for (const auto& [name, function] : module.functions) {
@@ -44,8 +34,19 @@ ProgramMap programs_of(const IRModule& module) {
 }
 
 ProgramKey keys_in(const PassContext& context) {
-  return [context = &context](const std::string& name, const PrimFuncRef& program) {
-    return program_key(name, program, *context);
+  // The text is the same for all programs, and long: the target has many figures.
+  std::string text = fmt::format("{} {}", print_target(context.target), context.check_bounds);
+  std::set<std::string> named;  // by a user's rule
+  for (const ScheduleRule& rule : context.schedules) {
+    named.insert(rule.function);
+    if (rule.function.empty())
+      text += fmt::format(" {} {} {} {}", rule.name, rule.op, rule.uses, to_string(AttrValue(rule.given)));
+  }
+  uint64_t seed = XXH3_64bits(text.data(), text.size());
+  return [seed, named](const std::string& name, const PrimFuncRef& program) -> std::optional<uint64_t> {
+    if (named.contains(name)) return std::nullopt;
+    uint64_t hash = structural_hash(without_symbol(program));
+    return XXH3_64bits_withSeed(&hash, sizeof(hash), seed);
   };
 }
 

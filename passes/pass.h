@@ -91,10 +91,9 @@ std::map<std::string, std::string> equal_public_programs(ProgramMap programs, co
 // Returns a copy of the program under the public name of another one.
 PrimFuncRef with_symbol_of(const PrimFuncRef& program, const PrimFuncRef& other);
 
-// Hashes the program, the target and the settings that lowering reads; rules for operators count by name only. Returns
-// nullopt where a user's rule names the program. A cache on disk would use this key in GroupRun::on_programs
-// (passes/runner.cc) and Worker::emit (codegen/llvm_compile.cc).
-std::optional<uint64_t> program_key(const std::string& name, const PrimFuncRef& program, const PassContext& context);
-ProgramKey keys_in(const PassContext& context);  // the context must outlive the key
+// Returns a function that hashes a program with the target and the settings that lowering reads; rules for operators
+// count by name only. It returns nullopt where a user's rule names the program. A cache on disk would use this key in
+// GroupRun::on_programs (passes/runner.cc) and Worker::emit (codegen/llvm_compile.cc).
+ProgramKey keys_in(const PassContext& context);
 
 }  // namespace relaxc

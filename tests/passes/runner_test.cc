@@ -217,9 +217,9 @@ TEST_CASE("passes run once for public programs that are equal but for their name
 TEST_CASE("equal programs have equal keys, which depend on the target and on settings", "[runner]") {
   IRModule module = three_programs();
   PassContext context = pass_context();
-  auto key = [&](const char* name) { return program_key(name, module.prim_func(name), context); };
+  auto key = [&](const char* name) { return keys_in(context)(name, module.prim_func(name)); };
   uint64_t first = key("first").value();
-  CHECK(first == program_key("renamed", module.prim_func("first"), context));
+  CHECK(first == keys_in(context)("renamed", module.prim_func("first")));
   CHECK(first != key("second"));
   context.check_bounds = true;
   CHECK(first != key("first"));
