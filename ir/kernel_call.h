@@ -51,8 +51,8 @@ struct KernelMatch {
 };
 // A program with raw handles, which may be any tensors, is not matched.
 KernelMatch match_kernel(const KernelCall& call, const PrimFuncRef& program);
-// Returns the dims of the operand's buffer with the call's values in them, in the program's integer types; nullopt for a
-// dim that the arguments do not determine.
+// Returns the dims of the operand's buffer with the call's values in them, in the program's integer types; nullopt for
+// a dim that the arguments do not determine.
 std::vector<std::optional<Expr>> dims_in_call(const KernelMatch& match, const KernelOperand& operand);
 
 // The values of one dim according to the program and to the call, in int64 and the caller's terms, where they are not
