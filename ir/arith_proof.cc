@@ -1,4 +1,5 @@
 // Bounds sums by interval arithmetic, and proves that a sum is not negative. All comparisons are reduced to that proof.
+// At the end stand the operations that may have no value, such as a division by zero, which the bounds decide.
 #include <algorithm>
 #include <numeric>
 

@@ -289,7 +289,7 @@ constexpr bool names_match_members() {
     return ((std::get<I>(T::fields()).name == member_name<std::get<I>(T::fields()).member>()) && ...);
   }(std::make_index_sequence<std::tuple_size_v<decltype(T::fields())>>());
 }
-// False when fields() leaves a member out, lists one twice, or names it like another. node.cc checks every node.
+// False when fields() leaves a member out, lists one twice, or names it like another. visit.cc checks every node.
 template <class T>
 constexpr bool lists_all_members() {
   return member_count<T>() == std::tuple_size_v<decltype(T::fields())> && names_match_members<T>();

@@ -78,7 +78,7 @@ class ProgramVerifier : ScopedVerifier {
       error(place_of(buffer->name, span ? span : place_), "buffer '{}' is not defined here [T1]", buffer->name);
     }
   }
-  // Returns the dtype of an access; nullopt when there is no buffer.
+  // Returns the dtype of the accessed elements, or nullopt when the access names no buffer.
   std::optional<DType> access(const Buffer& buffer, const std::vector<Expr>& indices,
                               const std::optional<Expr>& predicate, const Span& span) {
     buffer_use(buffer, span);

@@ -36,7 +36,7 @@ struct SampleComputeLocation {
     scheduling::Nodes consumers = consumers_of(block), result;
     auto is_carried = [](const scheduling::TreeNode* consumer) { return consumer->carried; };
     if (consumers.empty() || std::ranges::any_of(consumers, is_carried)) return {};
-    // A block that holds all consumers is their scope: there is no loop around all of them.
+    // When the consumers share only a block, no loop is around all of them.
     scheduling::TreeNode* shared = common_ancestor(consumers);
     if (shared->is_block() && shared != consumers[0]) return {};
     result = loops_above(shared);

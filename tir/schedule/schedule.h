@@ -64,7 +64,7 @@ class Schedule {
   // Returns the intrinsics that tensorize finds, and adds some.
   const TensorIntrins& intrins() const { return *workspace_.intrins; }
   void add_intrins(const TensorIntrins& more);
-  // Return the loop, block or number behind a random variable; throw when it is no longer in the program.
+  // These return the loop, block or number of a random variable. They throw when the program no longer holds it.
   Stmt get(const BlockRV& block) const { return get_node(block.var); }
   Stmt get(const LoopRV& loop) const { return get_node(loop.var); }
   int64_t get(const Expr& number) const;
