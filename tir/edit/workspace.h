@@ -18,7 +18,7 @@ class Workspace {
   // Returns the editable form of a function; an empty name means the one worked on.
   Tree& tree(const std::string& function = "") const;
   void work_on(const std::string& function);
-  // Returns the name of the function that an empty name stands for. It is empty when the module has only one.
+  // Returns the chosen function of a module with several. It is empty when there is one, or none was chosen.
   std::string chosen_function() const;
   // Returns the module in its present state.
   IRModule module() const;
