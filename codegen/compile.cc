@@ -1,7 +1,5 @@
 #include "codegen/compile.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <fstream>
 #include <sstream>
@@ -14,6 +12,7 @@
 #include "ops/ops.h"
 #include "passes/graph_decisions.h"
 #include "support/guard.h"
+#include "support/joined.h"
 #include "vm/artifact.h"
 #include "vm/cpu.h"
 #include "vm/error.h"
@@ -144,7 +143,7 @@ void CompiledModule::generate(const CompileSettings& settings) {
   if (settings.interpret) return;
   if (!kernels.empty()) {  // the loader compares these with the CPU it runs on (vm/cpu.h)
     executable_.metadata[vm::kArchitectureKey] = codegen::architecture(target_);
-    executable_.metadata[vm::kCpuFeaturesKey] = fmt::format("{}", fmt::join(codegen::loadable_features(target_), ","));
+    executable_.metadata[vm::kCpuFeaturesKey] = joined(codegen::loadable_features(target_), ",");
   }
   objects_ =
       codegen::backend_of(target_).compile(kernels, target_, {.jobs = settings.jobs, .opt_level = settings.opt_level});

@@ -11,6 +11,7 @@
 #include "ir/op_names.h"
 #include "ir/visit.h"
 #include "support/diagnostic.h"
+#include "support/joined.h"
 #include "tir/dot_intrinsics.h"
 
 namespace relaxc::codegen {
@@ -130,7 +131,7 @@ Value FunctionEmitter::llvm_intrinsic(const Call& op, const Expr& node) {
     std::vector<std::string> types;
     for (Value arg : args) types.push_back(text_of(arg->getType()));
     fail(node.span(), "intrinsic '{}' is {}, called as {} ({})", name->value, text_of(type), text_of(result),
-         fmt::join(types, ", "));
+         joined(types));
   }
   for (size_t i = 0; i < args.size(); ++i)
     args[i] = b_.CreateBitCast(args[i], type->getParamType(static_cast<unsigned>(i)));

@@ -1,7 +1,6 @@
 #include "codegen/target.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <llvm/ADT/StringMap.h>
 #include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/Support/CommandLine.h>
@@ -19,6 +18,7 @@
 #include "codegen/llvm_init.h"
 #include "support/check.h"
 #include "support/diagnostic.h"
+#include "support/joined.h"
 #include "vm/cpu.h"
 
 namespace relaxc::codegen {
@@ -87,8 +87,8 @@ void check_baseline(const llvm::MCSubtargetInfo& info, llvm::Triple::ArchType ar
       if (has(info, feature.substr(1)) != (feature[0] == '+')) problems.push_back(feature);
     }
     if (!problems.empty())
-      fail_target(text, fmt::format("compiled code needs {}, as every 64-bit program of {} does",
-                                    fmt::join(problems, ", "), llvm::Triple::getArchTypeName(architecture).str()));
+      fail_target(text, fmt::format("compiled code needs {}, as every 64-bit program of {} does", joined(problems),
+                                    llvm::Triple::getArchTypeName(architecture).str()));
   }
 }
 
@@ -120,14 +120,14 @@ Target complete(Target target, std::string_view text) {
   if (!generic) fail_target(text, fmt::format("triple '{}' has no code generator", target.triple));
   if (!target.cpu.empty() && !generic->isCPUStringValid(target.cpu))
     fail_target(text, fmt::format("unknown cpu '{}'", target.cpu),
-                {fmt::format("cpus of {}: {}", target.triple, fmt::join(cpu_names(*generic), ", "))});
+                {fmt::format("cpus of {}: {}", target.triple, joined(cpu_names(*generic)))});
   std::vector<std::string> known = keys_of(generic->getAllProcessorFeatures());
   llvm::SmallVector<llvm::StringRef> features;
   llvm::StringRef(target.features).split(features, ',', -1, false);
   for (llvm::StringRef feature : features) {
     if (std::ranges::find(known, feature.drop_front()) == known.end())
       fail_target(text, fmt::format("unknown feature '{}'", feature.str()),
-                  {fmt::format("features of {}: {}", target.triple, fmt::join(known, ", "))});
+                  {fmt::format("features of {}: {}", target.triple, joined(known))});
   }
 
   std::unique_ptr<llvm::MCSubtargetInfo> info = subtarget_of(*llvm_target, target);
@@ -166,7 +166,7 @@ void apply_figure(Target& target, const FileLine& line, const std::string& path,
     std::vector<std::string> names = {"triple", "cpu", "features"};
     for (const FigureRow& known : target_figures()) names.emplace_back(known.name);
     fail_target(text, fmt::format("{}:{}: there is no figure '{}'", path, line.number, line.key),
-                {fmt::format("figures: {}", fmt::join(names, ", "))});
+                {fmt::format("figures: {}", joined(names))});
   }
   auto fail_line = [&](const std::string& why, std::vector<std::string> notes) {
     fail_target(text, fmt::format("{}:{}: {}", path, line.number, why), std::move(notes));
@@ -273,7 +273,7 @@ Target host_target() {
 #endif
   for (const auto& entry : reported) features.push_back((entry.getValue() ? "+" : "-") + entry.getKey().str());
   std::sort(features.begin(), features.end());
-  target.features = fmt::format("{}", fmt::join(features, ","));
+  target.features = joined(features, ",");
   target = complete(std::move(target), "host");
   add_host_figures(target);
   return target;

@@ -1,4 +1,5 @@
 #include "ir/difference.h"
+#include "support/joined.h"
 
 #include <algorithm>
 #include <cstring>
@@ -185,7 +186,7 @@ Difference describe_difference(const std::vector<DifferenceStep>& steps, std::st
     }
     if (!part.empty()) parts.push_back(std::move(part));
   }
-  result.text = fmt::format("{}", fmt::join(parts, ", "));
+  result.text = joined(parts);
   if (!values.empty()) {
     bool continues = values.starts_with("attribute ") || values.starts_with("annotation ");
     result.text += (result.text.empty() ? "" : continues ? ", " : ": ") + values;

@@ -13,9 +13,8 @@ struct Function {
   bool pure = true;
   Attrs attrs;  // global_symbol (absent: private), ...
   static constexpr auto fields() {
-    return std::tuple(binds_deep("params", &Function::params), field("body", &Function::body),
-                      field("result", &Function::result), field("pure", &Function::pure),
-                      field("attrs", &Function::attrs));
+    return list(binds_deep("params", &Function::params), field("body", &Function::body),
+                field("result", &Function::result), field("pure", &Function::pure), field("attrs", &Function::attrs));
   }
 };
 
@@ -27,8 +26,8 @@ struct PrimFunc {
   Attrs attrs;  // global_symbol, tir.noalias, op_pattern, ...
   std::optional<DType> result = {};
   static constexpr auto fields() {
-    return std::tuple(binds_deep("params", &PrimFunc::params), field("body", &PrimFunc::body),
-                      field("attrs", &PrimFunc::attrs), field("result", &PrimFunc::result));
+    return list(binds_deep("params", &PrimFunc::params), field("body", &PrimFunc::body),
+                field("attrs", &PrimFunc::attrs), field("result", &PrimFunc::result));
   }
 };
 

@@ -4,6 +4,7 @@
 
 #include "ir/type_relation.h"
 #include "ir/visit.h"
+#include "support/joined.h"
 #include "vm/builtins.h"
 
 namespace relaxc {
@@ -188,7 +189,7 @@ void check_arity(const OpCall& op, const OpRow& row) {
     const std::string* choice = value.as<std::string>();
     const auto& known = attr->choices;
     if (choice && !known.empty() && std::ranges::find(known, *choice) == known.end())
-      op.fail("{} \"{}\", expected {}", attr->name, *choice, fmt::join(known, ", "));
+      op.fail("{} \"{}\", expected {}", attr->name, *choice, joined(known));
   }
 }
 

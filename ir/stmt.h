@@ -1,6 +1,7 @@
 // Statements of tensor programs. A Seq is a flat list: Bind and AllocBuffer scope over the statements after them.
 #pragma once
 #include "ir/expr.h"
+#include "support/joined.h"
 
 namespace relaxc {
 
@@ -34,9 +35,9 @@ struct For {
   Stmt body;
   std::optional<Expr> step = {};
   static constexpr auto fields() {
-    return std::tuple(field("min", &For::min), field("extent", &For::extent), binds("var", &For::var),
-                      field("kind", &For::kind), field("thread", &For::thread), field("annotations", &For::annotations),
-                      field("body", &For::body), field("step", &For::step));
+    return list(field("min", &For::min), field("extent", &For::extent), binds("var", &For::var),
+                field("kind", &For::kind), field("thread", &For::thread), field("annotations", &For::annotations),
+                field("body", &For::body), field("step", &For::step));
   }
 };
 struct While {
@@ -54,7 +55,7 @@ struct IfThenElse {
 struct Bind {
   VarRef var;
   Expr value;
-  static constexpr auto fields() { return std::tuple(field("value", &Bind::value), binds("var", &Bind::var)); }
+  static constexpr auto fields() { return list(field("value", &Bind::value), binds("var", &Bind::var)); }
 };
 // Memory for the rest of the enclosing Seq; `contents`, a Constant, or undefined at first. A buffer over a pointer
 // (BufferType::data) gets no memory: it is a view from here on.
@@ -63,8 +64,8 @@ struct AllocBuffer {
   Attrs annotations;
   std::optional<Expr> contents = {};
   static constexpr auto fields() {
-    return std::tuple(binds("buffer", &AllocBuffer::buffer), field("annotations", &AllocBuffer::annotations),
-                      field("contents", &AllocBuffer::contents));
+    return list(binds("buffer", &AllocBuffer::buffer), field("annotations", &AllocBuffer::annotations),
+                field("contents", &AllocBuffer::contents));
   }
 };
 // break, continue and `return value` are calls of tir.break_loop, tir.continue_loop and tir.ret.
@@ -79,7 +80,7 @@ struct Assert {
   std::vector<std::string> message;
   std::string kind = {};
   std::vector<Expr> values = {};
-  std::string text() const { return fmt::format("{}", fmt::join(message, "")); }
+  std::string text() const { return joined(message, ""); }
   RELAXC_FIELDS(Assert, condition, message, kind, values);
 };
 // A named fact about `node` (0: about nothing in particular) in the body that passes agree on (T.attr).
@@ -106,8 +107,8 @@ struct IterVar {
   IterKind kind = IterKind::kSpatial;
   Expr value;
   static constexpr auto fields() {
-    return std::tuple(field("domain", &IterVar::domain), field("kind", &IterVar::kind), field("value", &IterVar::value),
-                      binds("var", &IterVar::var));
+    return list(field("domain", &IterVar::domain), field("kind", &IterVar::kind), field("value", &IterVar::value),
+                binds("var", &IterVar::var));
   }
 };
 struct BufferRegion {
@@ -122,8 +123,8 @@ struct MatchBuffer {
   Buffer buffer;
   std::vector<VarRef> defines = {};
   static constexpr auto fields() {
-    return std::tuple(field("source", &MatchBuffer::source), binds("defines", &MatchBuffer::defines),
-                      binds("buffer", &MatchBuffer::buffer));
+    return list(field("source", &MatchBuffer::source), binds("defines", &MatchBuffer::defines),
+                binds("buffer", &MatchBuffer::buffer));
   }
 };
 // A unit of computation that schedules move: for each binding of its axes (where the predicate holds) the body reads
@@ -140,11 +141,11 @@ struct Block {
   std::optional<Stmt> init = {};
   Stmt body;
   static constexpr auto fields() {
-    return std::tuple(field("name", &Block::name), field("iter_vars", &Block::iter_vars),
-                      field("predicate", &Block::predicate), binds("alloc_buffers", &Block::alloc_buffers),
-                      field("match_buffers", &Block::match_buffers), field("reads", &Block::reads),
-                      field("writes", &Block::writes), field("annotations", &Block::annotations),
-                      field("init", &Block::init), field("body", &Block::body));
+    return list(field("name", &Block::name), field("iter_vars", &Block::iter_vars),
+                field("predicate", &Block::predicate), binds("alloc_buffers", &Block::alloc_buffers),
+                field("match_buffers", &Block::match_buffers), field("reads", &Block::reads),
+                field("writes", &Block::writes), field("annotations", &Block::annotations), field("init", &Block::init),
+                field("body", &Block::body));
   }
 };
 

@@ -9,7 +9,7 @@ namespace relaxc {
 
 // Nothing is known about the value (R.Object).
 struct ObjectType {
-  static constexpr auto fields() { return std::tuple(); }
+  static constexpr auto fields() { return list(); }
 };
 
 // A scalar (or a vector of `lanes`) in a register; handle for pointers, which are opaque unless `pointee` says what
@@ -84,8 +84,8 @@ struct FuncType {
   bool pure = true;
   std::string derive_func = {};  // opaque functions: who derives the result's type from the arguments; empty: nobody
   static constexpr auto fields() {
-    return std::tuple(binds_deep("params", &FuncType::params), field("result", &FuncType::result),
-                      field("pure", &FuncType::pure), field("derive_func", &FuncType::derive_func));
+    return list(binds_deep("params", &FuncType::params), field("result", &FuncType::result),
+                field("pure", &FuncType::pure), field("derive_func", &FuncType::derive_func));
   }
 };
 

@@ -128,21 +128,21 @@ class Rewriter {
 
 // rewrite(node, lambdas): bottom-up; each lambda takes `const Ref<T>&` (children already rewritten) and returns
 // std::optional<Expr> (or Stmt), nullopt keeping the node.
-template <class... Fs>
+template <class Rules>
 class LambdaRewriter final : public Rewriter {
  public:
-  explicit LambdaRewriter(Fs... fs) : fs_(std::move(fs)...) {}
+  explicit LambdaRewriter(Rules rules) : rules_(std::move(rules)) {}
   Expr expr(const Expr& node) override { return apply(Rewriter::expr(node)); }
   Stmt stmt(const Stmt& node) override { return apply(Rewriter::stmt(node)); }
 
  private:
   template <class Family>
   Family apply(Family node) {
-    std::apply([&](auto&... f) { (try_one(f, node), ...); }, fs_);
+    rules_([&](const auto&... rules) { (try_one(rules, node), ...); });
     return node;
   }
   template <class F, class Family>
-  void try_one(F& f, Family& node) {
+  void try_one(const F& f, Family& node) {
     using Target = typename RefTarget<typename LambdaParameter<F>::type>::type;
     if constexpr (std::is_same_v<FamilyOf<Target>, Family>) {
       if (auto ref = try_cast<Target>(node)) {
@@ -150,11 +150,11 @@ class LambdaRewriter final : public Rewriter {
       }
     }
   }
-  std::tuple<Fs...> fs_;
+  Rules rules_;
 };
 template <class Family, class... Fs>
 Family rewrite(const Family& node, Fs&&... fs) {
-  LambdaRewriter<std::decay_t<Fs>...> rewriter(std::forward<Fs>(fs)...);
+  LambdaRewriter rewriter(list(std::forward<Fs>(fs)...));
   return cast_handle<Family>(static_cast<const NodeRef&>(rewriter(node)));
 }
 

@@ -39,7 +39,7 @@ std::vector<StridedDim> dense(const std::vector<int64_t>& shape) {
 }
 
 // Returns the dims without those of 1, and with neighbours joined that are one dim in memory.
-std::vector<StridedDim> joined(const std::vector<StridedDim>& dims) {
+std::vector<StridedDim> merged(const std::vector<StridedDim>& dims) {
   std::vector<StridedDim> result;
   for (const StridedDim& dim : dims) {
     if (dim.size == 1) continue;
@@ -54,7 +54,7 @@ std::vector<StridedDim> joined(const std::vector<StridedDim>& dims) {
 
 // Returns the dims of a reshape that needs no copy: each joined dim is a product of dims of the new shape.
 std::optional<std::vector<StridedDim>> reshaped(const View& view, const std::vector<int64_t>& shape) {
-  std::vector<StridedDim> result(shape.size(), StridedDim{1, 1}), old = joined(view.dims);
+  std::vector<StridedDim> result(shape.size(), StridedDim{1, 1}), old = merged(view.dims);
   size_t next = shape.size();
   for (size_t d = old.size(); d-- > 0;) {
     int64_t left = old[d].size, stride = old[d].stride;
@@ -78,7 +78,7 @@ class Copy {
   Copy(const View& view, const Tensor& to)
       : view_(view),
         to_(to),
-        dims_(joined(view.dims)),
+        dims_(merged(view.dims)),
         from_(static_cast<const T*>(view.data.raw())),
         out_(static_cast<T*>(to.raw())) {
     if (dims_.empty()) dims_ = {{1, 1}};
@@ -140,7 +140,7 @@ class Copy {
 Tensor copied(const View& view) {
   std::vector<int64_t> shape = sizes_of(view.dims);
   if (view.dims == dense(view.data.shape())) return view.data;
-  if (joined(view.dims) == joined(dense(view.data.shape()))) return view.data.reshaped(shape);
+  if (merged(view.dims) == merged(dense(view.data.shape()))) return view.data.reshaped(shape);
   Tensor result = vm::tensor_in_file(shape, view.data.dtype());
   if (result.size() == 0) return result;
   int64_t bytes = view.data.dtype().bytes();

@@ -1,10 +1,9 @@
 #include "passes/graph_decisions.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 
 #include "support/check.h"
+#include "support/joined.h"
 #include "tir/rules/builtin_rules.h"
 
 namespace relaxc {
@@ -41,7 +40,7 @@ void check_names(const ScheduleRule& rule, const Row& row) {
       known.push_back(text.substr(text.starts_with("*.") ? 2 : 0));
     }
     if (std::ranges::count(known, last)) continue;
-    fail(rule.span, "rule '{}' has no decision '{}'; it has: {}", rule.uses, name, fmt::join(known, ", "));
+    fail(rule.span, "rule '{}' has no decision '{}'; it has: {}", rule.uses, name, joined(known));
   }
 }
 
@@ -93,7 +92,7 @@ void check_rules(const std::vector<ScheduleRule>& rules) {
       std::vector<std::string> names;
       for (const ScheduleRule& known : builtin_schedule_rules()) names.push_back(known.name);
       for (const GraphRule& known : graph_rules()) names.push_back(known.name);
-      fail(rule.span, "there is no rule '{}'; there are: {}", rule.uses, fmt::join(names, ", "));
+      fail(rule.span, "there is no rule '{}'; there are: {}", rule.uses, joined(names));
     }
     if (built_in ? !rule.at.empty() : !rule.function.empty())
       fail(rule.span, "rule '{}' is chosen with {}", rule.uses,

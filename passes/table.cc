@@ -3,6 +3,7 @@
 
 #include "passes/pass.h"
 #include "support/diagnostic.h"
+#include "support/joined.h"
 #include "tir/lower/lower.h"
 
 namespace relaxc {
@@ -127,7 +128,7 @@ const Pipeline* find_pipeline(std::string_view name) {
   std::vector<const char*> names;
   for (const Pipeline& pipeline : pipelines()) names.push_back(pipeline.name);
   for (const Pass& pass : passes()) names.push_back(pass.name);
-  fail({}, "unknown pass '{}'; there are: {}", name, fmt::join(names, ", "));
+  fail({}, "unknown pass '{}'; there are: {}", name, joined(names));
 }
 
 // A pass that is named is taken; one that a pipeline holds, where its setting is on.

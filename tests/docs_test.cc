@@ -4,10 +4,10 @@
 #include <fstream>
 #include <iterator>
 #include <map>
-#include <regex>
 #include <set>
 
 #include "passes/pass.h"
+#include "tests/patterns.h"
 #include "tests/process.h"
 
 #include "tests/catch.h"
@@ -42,14 +42,13 @@ std::vector<fs::path> documents() {
 
 std::vector<std::string> matches(const std::string& text, const std::string& pattern, size_t group) {
   std::vector<std::string> result;
-  std::regex regex(pattern);
-  for (std::sregex_iterator it(text.begin(), text.end(), regex), end; it != end; ++it) result.push_back((*it)[group]);
+  for (const std::vector<std::string>& match : test::matches(text, pattern)) result.push_back(match[group]);
   return result;
 }
 
 bool glob_matches(const std::string& pattern, const std::string& name) {
-  return std::regex_match(name, std::regex(std::regex_replace(std::regex_replace(pattern, std::regex("\\."), "\\."),
-                                                              std::regex("\\*"), ".*")));
+  std::string escaped = test::with_matches_replaced(pattern, "\\.", "\\.");
+  return !test::whole_match(name, test::with_matches_replaced(escaped, "\\*", ".*")).empty();
 }
 
 bool is_there(const fs::path& path) {
@@ -113,15 +112,14 @@ TEST_CASE("flags and commands that documents name exist", "[docs]") {
     std::string text = read_file(document), where = "\n  " + fs::relative(document, kRoot).string() + ": ";
     for (const std::string& command : matches(text, "\\./dev ([a-z]+)", 1)) {
       ++checked;
-      bool known = command == "help" || std::regex_search(dev_help, std::regex("\n  " + command + "\\b"));
+      bool known = command == "help" || !test::matches(dev_help, "\n  " + command + "\\b").empty();
       if (!known) missing += where + "./dev " + command;
     }
-    std::regex use("\\brelaxc (run|compile|opt|bench)\\b([^`\n|&;]*)");
-    for (std::sregex_iterator it(text.begin(), text.end(), use), end; it != end; ++it) {
-      for (const std::string& flag : matches((*it)[2], "(--[a-z][a-z-]*|-[a-zA-Z]\\b)", 1)) {
+    for (const auto& use : test::matches(text, "\\brelaxc (run|compile|opt|bench)\\b([^`\n|&;]*)")) {
+      for (const std::string& flag : matches(use[2], "(--[a-z][a-z-]*|-[a-zA-Z]\\b)", 1)) {
         ++checked;
-        bool known = std::regex_search(help[(*it)[1]], std::regex("[ ,]" + flag + "\\b"));
-        if (!known) missing += where + "relaxc " + (*it)[1].str() + " " + flag;
+        bool known = !test::matches(help[use[1]], "[ ,]" + flag + "\\b").empty();
+        if (!known) missing += where + "relaxc " + use[1] + " " + flag;
       }
     }
   }

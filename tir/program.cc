@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "ir/text/printer.h"
+#include "support/joined.h"
 
 namespace relaxc {
 
@@ -70,7 +71,7 @@ std::string buffer_text(const BufferType& type) {
   std::vector<std::string> dims;
   for (const Expr& dim : type.shape) dims.push_back(size_text(dim));
   std::string scope = type.scope == "global" ? "" : " " + type.scope;
-  return fmt::format("{}[{}]{}", to_string(type.dtype), fmt::join(dims, ", "), scope);
+  return fmt::format("{}[{}]{}", to_string(type.dtype), joined(dims), scope);
 }
 
 }  // namespace relaxc

@@ -1,6 +1,5 @@
 #include "tools/compare.h"
-
-#include <fmt/ranges.h>
+#include "support/joined.h"
 
 #include <cmath>
 
@@ -29,7 +28,7 @@ std::string compare(const std::string& name, const Tensor& actual, const Tensor&
   double a = actual.as_double(worst), e = expected.as_double(worst);
   return fmt::format(
       "{}: {} of {} elements differ; worst at [{}]: got {:.9g}, expected {:.9g}, off by {:.3g} (allowed {:.3g})", name,
-      count, actual.size(), fmt::join(indices_of(worst, actual.shape()), ", "), a, e, std::abs(a - e),
+      count, actual.size(), joined(indices_of(worst, actual.shape())), a, e, std::abs(a - e),
       atol + rtol * std::abs(e));
 }
 

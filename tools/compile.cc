@@ -6,6 +6,7 @@
 #include "codegen/bytecode.h"
 #include "ir/text/printer.h"
 #include "support/diagnostic.h"
+#include "support/joined.h"
 #include "tir/schedule/draw.h"
 #include "tir/schedule/schedule.h"
 #include "tir/schedule/script.h"
@@ -75,7 +76,7 @@ std::string traces(IRModule module, CompileSettings settings) {
   for (const auto& [call, values] : decided) uses += fmt::format("{}{})\n", call, values);
   if (!uses.empty()) parts.insert(parts.begin(), uses);
   if (!own.names().empty()) parts.insert(parts.begin(), print_intrins(own));
-  return fmt::format("{}", fmt::join(parts, "\n"));
+  return joined(parts, "\n");
 }
 
 std::string emit(const CompileOptions& options, const CompileSettings& settings) {

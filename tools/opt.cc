@@ -1,5 +1,4 @@
 // relaxc opt: runs passes on a module and prints the result, finds a pass that is wrong, or lists tables.
-#include <fmt/ranges.h>
 
 #include <memory>
 
@@ -38,7 +37,7 @@ void list_passes(const OptOptions&) {
   }
   print_message("\npipelines:\n");
   for (const Pipeline& pipeline : pipelines()) {
-    print_message("{:28} {}\n{:28} = {}\n", pipeline.name, pipeline.doc, "", fmt::join(pipeline.passes, ","));
+    print_message("{:28} {}\n{:28} = {}\n", pipeline.name, pipeline.doc, "", joined(pipeline.passes, ","));
   }
 }
 

@@ -1,7 +1,5 @@
 #include "vm/builtins.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -15,7 +13,7 @@ namespace relaxc::vm {
 
 Tensor BuiltinContext::empty(std::vector<int64_t> shape, DType dtype) {
   auto bytes = tensor_bytes(shape, dtype);
-  if (!bytes) throw_runtime_error("cannot allocate a tensor {}[{}]", to_string(dtype), fmt::join(shape, ", "));
+  if (!bytes) throw_runtime_error("cannot allocate a tensor {}[{}]", to_string(dtype), joined(shape));
   std::shared_ptr<void> block = memory.allocate(*bytes);
   void* data = block.get();
   return Tensor::view(std::move(shape), dtype, data, std::move(block));
@@ -87,7 +85,7 @@ std::string elements(const Tensor& tensor) {
   std::vector<std::string> texts;
   for (int64_t i = 0; i < std::min(tensor.size(), kShown); ++i)
     texts.push_back(is_integer(tensor) ? std::to_string(tensor.as_int(i)) : fmt::format("{:g}", tensor.as_double(i)));
-  return fmt::format("[{}{}]", fmt::join(texts, ", "), tensor.size() > kShown ? ", ..." : "");
+  return fmt::format("[{}{}]", joined(texts), tensor.size() > kShown ? ", ..." : "");
 }
 
 Value print(BuiltinContext& context, Arguments arguments) {

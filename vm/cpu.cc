@@ -1,12 +1,11 @@
 #include "vm/cpu.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
 
+#include "support/joined.h"
 #include "support/printable.h"
 
 #if defined(__x86_64__)
@@ -176,7 +175,7 @@ std::string why_not_here(const Executable& executable) {
       "the machine code needs a CPU with {}, which this one lacks; compile the model with --target=host here, or with "
       "a "
       "target that all of your machines can run, such as --target=x86-64-v2",
-      fmt::join(missing, ", "));
+      joined(missing));
 }
 
 }  // namespace relaxc::vm

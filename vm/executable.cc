@@ -1,7 +1,5 @@
 #include "vm/executable.h"
 
-#include <fmt/ranges.h>
-
 #include <bit>
 
 #include "support/joined.h"
@@ -101,7 +99,7 @@ class Printer {
       bool binds = operand.kind == OperandKind::kPattern && info.effect == Effect::kWrite;
       parts.push_back((binds ? "bind " : "") + element(info.kind, value));
     });
-    std::string text = fmt::format("{}", fmt::join(parts, ", "));
+    std::string text = joined(parts);
     return operand_layout(operand.kind).is_list ? "[" + text + "]" : text;
   }
 

@@ -1,11 +1,11 @@
 #include "vm/index_check.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <type_traits>
 
+#include "support/joined.h"
 #include "vm/error.h"
 
 namespace relaxc::vm {
@@ -93,7 +93,7 @@ std::string describe(const BadIndex& bad, const Tensor& indices) {
   int64_t index = indices.as_int(bad.position);
   bool is_signed = indices.dtype().is_int();
   std::vector<int64_t> at = indices_of(bad.position, indices.shape());
-  std::string place = at.empty() ? "" : fmt::format("[{}]", fmt::join(at, ", "));
+  std::string place = at.empty() ? "" : fmt::format("[{}]", joined(at));
   std::string value = is_signed ? fmt::format("{}", index) : fmt::format("{}", static_cast<uint64_t>(index));
   if (bad.dim == 0) return fmt::format("{} is {}, but the axis is empty", place, value);
   return fmt::format("{} is {}, expected {} to {}", place, value, is_signed ? -bad.dim : 0, bad.dim - 1);

@@ -1,12 +1,12 @@
 // One function `run` per row of kInstructions carries out the instruction on the operands that the row names. The
 // verifier has accepted the code, so operands are read without checks. A `run` without a result continues at the next
 // instruction; one that jumps returns the target, and null leaves the function.
-#include <fmt/ranges.h>
 
 #include <bit>
 #include <chrono>
 #include <utility>
 
+#include "support/joined.h"
 #include "vm/error.h"
 #include "vm/frame.h"
 #include "vm/index_check.h"
@@ -28,7 +28,7 @@ DType known_dtype(Word word) {
 // Returns the bytes of a tensor; throws RuntimeError on overflow.
 int64_t known_bytes(const Shape& shape, DType dtype) {
   if (auto bytes = tensor_bytes(shape, dtype)) return *bytes;
-  throw_runtime_error("size of a tensor {}[{}] overflows", to_string(dtype), fmt::join(shape, ", "));
+  throw_runtime_error("size of a tensor {}[{}] overflows", to_string(dtype), joined(shape));
 }
 
 // A context that has places for both numbers is the whole message.
@@ -211,7 +211,7 @@ struct Interpreter::Instructions {
     int64_t bytes = known_bytes(*shape, dtype);
     if (offset < 0 || offset % kAlignment != 0 || offset > storage.bytes || bytes > storage.bytes - offset)
       throw_runtime_error("a tensor {}[{}] at offset {} does not fit a storage of {} bytes", to_string(dtype),
-                          fmt::join(*shape, ", "), offset, storage.bytes);
+                          joined(*shape), offset, storage.bytes);
     void* data = static_cast<char*>(storage.block.get()) + offset;
     Tensor tensor = Tensor::view(std::move(shape), dtype, data, storage.block);
     in.reg<"dst">() = std::move(tensor);

@@ -1,13 +1,12 @@
 #include "vm/npy.h"
 
-#include <fmt/ranges.h>
-
 #include <array>
 #include <charconv>
 #include <cstring>
 #include <optional>
 #include <span>
 
+#include "support/joined.h"
 #include "vm/error.h"
 #include "vm/mapped_file.h"
 #include "vm/output_file.h"
@@ -155,8 +154,8 @@ Tensor read_npy(const std::string& path) {
   auto bytes = tensor_bytes(*header.shape, dtype);
   std::string_view data = content.substr(header_begin + header_size);
   if (!bytes || static_cast<uint64_t>(*bytes) != data.size())
-    throw_runtime_error("{}: {}[{}] does not fit the {} bytes of data", path, to_string(dtype),
-                        fmt::join(*header.shape, ", "), data.size());
+    throw_runtime_error("{}: {}[{}] does not fit the {} bytes of data", path, to_string(dtype), joined(*header.shape),
+                        data.size());
   Tensor tensor = Tensor::empty(*header.shape, dtype);
   if (!data.empty()) std::memcpy(tensor.raw(), data.data(), data.size());
   return tensor;
@@ -169,7 +168,7 @@ void write_npy(const std::string& path, const Tensor& tensor) {
   }
   if (found == nullptr) throw_runtime_error("{}: .npy files have no dtype {}", path, to_string(tensor.dtype()));
   std::string dict = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}{}), }}",
-                                 tensor.dtype().bytes() == 1 ? '|' : '<', found->descr, fmt::join(tensor.shape(), ", "),
+                                 tensor.dtype().bytes() == 1 ? '|' : '<', found->descr, joined(tensor.shape()),
                                  tensor.ndim() == 1 ? "," : "");
   // The data begins at a multiple of 64, after a newline.
   size_t total = (10 + dict.size() + 1 + 63) / 64 * 64;

@@ -1,13 +1,12 @@
 #include "vm/tensor.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "support/checked_math.h"
+#include "support/joined.h"
 #include "vm/dlpack.h"
 #include "vm/error.h"
 #include "vm/memory.h"
@@ -37,7 +36,7 @@ int64_t byte_size(const std::vector<int64_t>& shape, DType dtype) {
     if (shape[i] < 0) throw_runtime_error("dim {} of a tensor is {}, expected a non-negative number", i, shape[i]);
   }
   auto bytes = tensor_bytes(shape, dtype);
-  if (!bytes) throw_runtime_error("size of a tensor {}[{}] overflows", to_string(dtype), fmt::join(shape, ", "));
+  if (!bytes) throw_runtime_error("size of a tensor {}[{}] overflows", to_string(dtype), joined(shape));
   return *bytes;
 }
 
@@ -82,7 +81,7 @@ Tensor Tensor::reshaped(std::vector<int64_t> shape) const {
 Tensor Tensor::reshaped(std::shared_ptr<const std::vector<int64_t>> shape) const {
   if (auto count = element_count(*shape); count != size_)
     throw_runtime_error("cannot view {} under shape [{}]: the number of elements differs", describe(*this),
-                        fmt::join(*shape, ", "));
+                        joined(*shape));
   return view(std::move(shape), dtype_, data_, owner_);
 }
 
@@ -248,7 +247,7 @@ std::vector<int64_t> indices_of(int64_t position, std::span<const int64_t> shape
 }
 
 std::string describe(const Tensor& tensor) {
-  return fmt::format("{}[{}]", to_string(tensor.dtype()), fmt::join(tensor.shape(), ", "));
+  return fmt::format("{}[{}]", to_string(tensor.dtype()), joined(tensor.shape()));
 }
 
 }  // namespace relaxc

@@ -1,7 +1,5 @@
 #include "vm/value.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <array>
 
@@ -43,7 +41,7 @@ std::string describe(const Value& value) {
     case ValueKind::kTensor:
       return describe(value.tensor());
     case ValueKind::kShape:
-      return fmt::format("shape[{}]", fmt::join(value.shape(), ", "));
+      return fmt::format("shape[{}]", joined(value.shape()));
     case ValueKind::kInt:
       return std::to_string(value.integer());
     case ValueKind::kDouble:

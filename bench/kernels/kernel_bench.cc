@@ -6,7 +6,6 @@
 // not; with several, time does. Ours is compiled from a module with constant weights by the compiler's front door, and
 // is called through a Session.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

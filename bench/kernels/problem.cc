@@ -1,7 +1,7 @@
 #include "bench/kernels/problem.h"
+#include "support/joined.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -41,7 +41,7 @@ constexpr Matmul kMatmuls[] = {{512, 512, 512},  {1024, 1024, 1024}, {2048, 2048
                                {128, 768, 3072}, {128, 3072, 768},   {197, 768, 768},    {3136, 64, 64}};
 
 std::string dims_text(const std::vector<int64_t>& dims, bool symbolic) {
-  return fmt::format("({}{})", symbolic ? "\"m\", " : "", fmt::join(dims.begin() + symbolic, dims.end(), ", "));
+  return fmt::format("({}{})", symbolic ? "\"m\", " : "", joined(std::span(dims).subspan(symbolic)));
 }
 
 // Small integers, so that every sum is exact in float32 and in bfloat16 products.

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "frontend/onnx/node.h"
+#include "support/joined.h"
 
 namespace relaxc::onnx_import {
 
@@ -51,7 +52,7 @@ Window read_window(Node& n, std::vector<Expr> kernel) {
   w.auto_pad = n.attr_string("auto_pad", "NOTSET");
   auto positive = [&](const char* name, const char* verb, const Ints& values) {
     if (std::any_of(values.begin(), values.end(), [](int64_t v) { return v < 1 || v > (int64_t{1} << 31); }))
-      n.fail("{} {} [{}], expected numbers from 1 on", name, verb, fmt::join(values, ", "));
+      n.fail("{} {} [{}], expected numbers from 1 on", name, verb, joined(values));
   };
   positive("strides", "are", w.strides);
   positive("dilations", "are", w.dilations);
@@ -59,7 +60,7 @@ Window read_window(Node& n, std::vector<Expr> kernel) {
     if (auto known = as_int(extent)) positive("kernel_shape", "has", {*known});
   }
   for (int64_t pad : pads) {
-    if (std::abs(static_cast<double>(pad)) > 1e9) n.fail("pads are [{}]", fmt::join(pads, ", "));
+    if (std::abs(static_cast<double>(pad)) > 1e9) n.fail("pads are [{}]", joined(pads));
   }
   if (w.auto_pad == "VALID") pads.assign(2 * w.spatial, 0);
   w.pads = int_imms(pads);
@@ -139,8 +140,8 @@ Expr weight_tensor(Node& n, const Expr& weight) {
   std::vector<Expr> given(dims.begin() + 2, dims.end());
   auto known = as_ints(given);
   if (kernel->size() != given.size() || (known && *known != *kernel))
-    n.fail("kernel_shape is [{}], but the weight has [{}]", fmt::join(*kernel, ", "),
-           known ? fmt::format("{}", fmt::join(*known, ", ")) : fmt::format("{} spatial dims", given.size()));
+    n.fail("kernel_shape is [{}], but the weight has [{}]", joined(*kernel),
+           known ? joined(*known) : fmt::format("{} spatial dims", given.size()));
   for (size_t d = 2; d < dims.size(); ++d) {
     learns = learns || !as_int(dims[d]);
     n.require_equal(dims[d], int_imm((*kernel)[d - 2]), "kernel_shape and the weight");

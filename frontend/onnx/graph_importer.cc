@@ -7,6 +7,7 @@
 #include "support/checked_math.h"
 #include "support/diagnostic.h"
 #include "support/guard.h"
+#include "support/joined.h"
 #include "support/printable.h"
 
 namespace relaxc::onnx_import {
@@ -252,8 +253,7 @@ static void check_size(const Type& type, int i, const ImportLimits& limits, cons
     if (dim < 0) fail(span, "output {} has a dim of {}", i, dim);
   }
   if (!contains(known, int64_t{0}) && is_too_large(type, limits))
-    fail(span, "output {} of shape [{}] is too large, the limit is {} bytes", i, fmt::join(known, ", "),
-         limits.tensor_bytes);
+    fail(span, "output {} of shape [{}] is too large, the limit is {} bytes", i, joined(known), limits.tensor_bytes);
 }
 
 void GraphImporter::bind_outputs(const onnx::NodeProto& node, const Outputs& outputs, const Span& span) {

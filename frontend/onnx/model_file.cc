@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "support/checked_math.h"
+#include "support/joined.h"
 #include "vm/error.h"
 #include "vm/mapped_file.h"
 
@@ -52,7 +53,7 @@ Header read_header(const onnx::TensorProto& proto, const Span& span) {
   }
   auto count = element_count(header.shape);
   auto bytes = count ? checked_mul(*count, header.dtype.bytes()) : std::nullopt;
-  if (!bytes) fail(span, "shape [{}] is too large", fmt::join(header.shape, ", "));
+  if (!bytes) fail(span, "shape [{}] is too large", joined(header.shape));
   header.elements = *count;
   header.bytes = *bytes;
   return header;
@@ -60,7 +61,7 @@ Header read_header(const onnx::TensorProto& proto, const Span& span) {
 void check_size(int64_t have, const Header& header, const Span& span) {
   if (have != header.bytes)
     fail(span, "{} bytes of data, expected {} for {}[{}]", have, header.bytes, to_string(header.dtype),
-         fmt::join(header.shape, ", "));
+         joined(header.shape));
 }
 
 template <class Out, class Values>

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "frontend/onnx/node.h"
+#include "support/joined.h"
 
 namespace relaxc::onnx_import {
 
@@ -13,7 +14,7 @@ Expr transpose(Node& n) {
   const std::vector<int64_t> axes = n.all_axes();
   auto perm = n.attr_ints("perm").value_or(std::vector<int64_t>(axes.rbegin(), axes.rend()));
   if (!std::is_permutation(perm.begin(), perm.end(), axes.begin(), axes.end()))
-    n.fail("perm is [{}], expected a permutation of 0 to {}", fmt::join(perm, ", "), n.rank(0) - 1);
+    n.fail("perm is [{}], expected a permutation of 0 to {}", joined(perm), n.rank(0) - 1);
   return n.transpose(n.tensor(0), perm);
 }
 

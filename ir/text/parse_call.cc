@@ -4,6 +4,7 @@
 #include "ir/arith.h"
 #include "ir/op_names.h"
 #include "ir/text/parsing.h"
+#include "support/joined.h"
 
 namespace relaxc::text {
 
@@ -311,7 +312,7 @@ Value Parser::distributed_form(const std::string&, const Syntax& at) {
   const std::vector<Expr>*have = known_shape(value.type()), *want = known_shape(spread->tensor);
   auto same = [](const Expr& a, const Expr& b) { return structural_equal(a, b); };
   if (want && !std::ranges::equal(*have, *want, same))
-    fail(stated, "the shape of the constant is ({})", fmt::join(data.shape(), ", "));
+    fail(stated, "the shape of the constant is ({})", joined(data.shape()));
   return {make(Constant{converted(data, tensor_dtype(spread->tensor).value_or(data.dtype()))}, placed, span(at))};
 }
 

@@ -5,6 +5,7 @@
 
 #include "ir/text/parsing.h"
 #include "support/checked_math.h"
+#include "support/joined.h"
 
 namespace relaxc::text {
 
@@ -196,8 +197,7 @@ std::string Parser::vdevice_name(const Syntax& at) {
   bool in_full = known.empty() && !wanted && !scope.empty();
   if (broken_infos_.contains("vdevice") || broken_infos_.contains("")) throw Failed();  // it may be one of those
   if (in_class_ && !opaque && !in_full)
-    fail(at, "the module has no such device; it has: {}",
-         known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")));
+    fail(at, "the module has no such device; it has: {}", known.empty() ? "none" : joined(known));
   return fmt::format("{}:{}:{}", kind, number, scope.empty() ? "global" : scope);
 }
 

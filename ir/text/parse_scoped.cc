@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ir/text/parsing.h"
+#include "support/joined.h"
 
 namespace relaxc::text {
 
@@ -247,7 +248,7 @@ Tensor Parser::allocated_contents(const Syntax& call, const BufferType& type) {
   const Syntax& data = required(call, 0, "data");
   std::vector<AttrValue> values = elements_of(data, nested);
   if (element_count(shape) != std::ssize(values))
-    fail(call, "{} values for the extents [{}]", values.size(), fmt::join(shape, ", "));
+    fail(call, "{} values for the extents [{}]", values.size(), joined(shape));
   return tensor_of(values, shape, type.dtype, data);
 }
 

@@ -2,6 +2,7 @@
 #include <ranges>
 
 #include "ir/text/parsing.h"
+#include "support/joined.h"
 
 namespace relaxc::text {
 
@@ -190,7 +191,7 @@ Type Parser::dtensor_type(const Syntax& at) {
     if (items.size() != result.mesh.shape.size())
       fail(*stated, "{} items for a mesh of {} axes", items.size(), result.mesh.shape.size());
   }
-  result.placement = fmt::format("{}", fmt::join(items, ", "));
+  result.placement = joined(items);
   return make(std::move(result), span(at));
 }
 

@@ -131,7 +131,7 @@ const std::string& Printer::name(const VarRef& var) {
   return known ? *known : names_.define(var);
 }
 
-std::string Printer::list(const std::vector<Expr>& items) { return joined(items, &Printer::expr); }
+std::string Printer::list(const std::vector<Expr>& items) { return printed(items, &Printer::expr); }
 
 std::string Printer::dim(const Expr& dim) {
   if (!quote_dims_ || dim.is<IntImm>()) return expr(dim);
@@ -139,7 +139,7 @@ std::string Printer::dim(const Expr& dim) {
   return text.find('"') == std::string::npos ? string_literal(text) : fmt::format("'{}'", text);
 }
 std::string Printer::shape(const std::vector<Expr>& dims) {
-  return in_parentheses(joined(dims, &Printer::dim), dims.size());
+  return in_parentheses(printed(dims, &Printer::dim), dims.size());
 }
 
 std::string Printer::integer(int64_t value, DType dtype) {
@@ -176,7 +176,7 @@ std::string Printer::index(const Expr& index) {
   return fmt::format("{}:{}{}", expr(ramp->base), end, stride->value == 1 ? "" : fmt::format(":{}", stride->value));
 }
 std::string Printer::element(const Buffer& buffer, const std::vector<Expr>& indices) {
-  return fmt::format("{}[{}]", name(buffer), indices.empty() ? "()" : joined(indices, &Printer::index));
+  return fmt::format("{}[{}]", name(buffer), indices.empty() ? "()" : printed(indices, &Printer::index));
 }
 
 std::string Printer::range(const Range& range) {
@@ -186,7 +186,7 @@ std::string Printer::range(const Range& range) {
 }
 std::string Printer::region(const BufferRegion& region) {
   return fmt::format("{}[{}]", name(region.buffer),
-                     region.ranges.empty() ? "()" : joined(region.ranges, &Printer::range));
+                     region.ranges.empty() ? "()" : printed(region.ranges, &Printer::range));
 }
 
 // Prints the arguments of T.match_buffer, T.alloc_buffer and T.decl_buffer: `(128, 64), "float32", scope="local"`.
@@ -201,8 +201,7 @@ std::string Printer::buffer_args(const BufferType& type) {
   if (type.data_alignment != defaults.data_alignment) text += fmt::format(", align={}", type.data_alignment);
   if (type.offset_factor != defaults.offset_factor) text += fmt::format(", offset_factor={}", type.offset_factor);
   if (type.auto_broadcast) text += ", buffer_type=\"auto\"";
-  if (!type.axis_separators.empty())
-    text += fmt::format(", axis_separators=[{}]", fmt::join(type.axis_separators, ", "));
+  if (!type.axis_separators.empty()) text += fmt::format(", axis_separators=[{}]", joined(type.axis_separators));
   return text;
 }
 
@@ -221,12 +220,13 @@ std::string Printer::constant(const Tensor& data) {
   std::string dtype = dtype_literal(data.dtype());
   if (has_odd_nan(data) || data.dtype().lanes > 1 || data.dtype().is_handle()) {
     std::span bytes(static_cast<const unsigned char*>(data.raw()), static_cast<size_t>(data.bytes()));
-    return fmt::format("R.const(\"{:02x}\", {}, shape=[{}], encoding=\"hex\")", fmt::join(bytes, ""), dtype,
-                       fmt::join(data.shape(), ", "));
+    auto hex = [](unsigned char byte) { return fmt::format("{:02x}", byte); };
+    return fmt::format("R.const(\"{}\", {}, shape=[{}], encoding=\"hex\")", joined(bytes, hex, ""), dtype,
+                       joined(data.shape()));
   }
   // The list of an empty tensor does not determine its shape.
   if (data.size() == 0 && data.ndim() != 1)
-    return fmt::format("R.const([], {}, shape=[{}])", dtype, fmt::join(data.shape(), ", "));
+    return fmt::format("R.const([], {}, shape=[{}])", dtype, joined(data.shape()));
   return fmt::format("R.const({}, {})", tensor_items(data), dtype);
 }
 
@@ -254,8 +254,8 @@ std::string Printer::arguments(const Call& node, size_t first, std::vector<std::
   const std::vector<Type>& types = node.type_args;
   if (!types.empty())
     items.push_back(
-        fmt::format("{}={}", spelled("sinfo_args"), in_parentheses(joined(types, &Printer::type), types.size())));
-  return fmt::format("{}", fmt::join(items, ", "));
+        fmt::format("{}={}", spelled("sinfo_args"), in_parentheses(printed(types, &Printer::type), types.size())));
+  return joined(items);
 }
 
 std::string Printer::scalar_call(const Expr& expr_, const Call& node) {
@@ -270,7 +270,7 @@ std::string Printer::scalar_call(const Expr& expr_, const Call& node) {
   if (full == kBufferElemOffset && node.args.size() == 1) return items[0] + ".elem_offset";
   if (full == "tir.target") return to_string(AttrValue(Attrs{{"T.target", node.attrs}}));
   if (full == ops::kCommReducer && !node.args.empty())
-    return fmt::format("T.comm_reducer({}, [{}])", items[0], fmt::join(items.begin() + 1, items.end(), ", "));
+    return fmt::format("T.comm_reducer({}, [{}])", items[0], joined(std::span(items).subspan(1)));
   if (full == ops::kShuffle && node.args.size() == 2) {
     auto of = [&](const Expr& e) { return e.is<Tuple>() ? list(e.as<Tuple>()->items) : expr(e); };
     return fmt::format("T.Shuffle([{}], [{}])", of(node.args[0]), of(node.args[1]));
@@ -282,11 +282,11 @@ std::string Printer::scalar_call(const Expr& expr_, const Call& node) {
   const Intrinsic* row = find_intrinsic(full);
   bool plain = node.attrs.empty() && node.type_args.empty();
   if (full == ops::kIfThenElse && plain && node.args.size() == 3 && dtype == dtype_of(node.args[1]))
-    return fmt::format("T.if_then_else({})", fmt::join(items, ", "));
+    return fmt::format("T.if_then_else({})", joined(items));
   if (row && plain && node.args.size() == static_cast<size_t>(row->arity)) {
     DType first = dtype_of(node.args[0]);
     DType natural = row->result == Intrinsic::Result::kBool ? kBool.with_lanes(first.lanes) : first;
-    if (natural == dtype) return fmt::format("T.{}({})", full.substr(4), fmt::join(items, ", "));
+    if (natural == dtype) return fmt::format("T.{}({})", full.substr(4), joined(items));
   }
   if (const Builtin* builtin = plain ? find_builtin(full) : nullptr) {
     int count = static_cast<int>(node.args.size());
@@ -294,13 +294,12 @@ std::string Printer::scalar_call(const Expr& expr_, const Call& node) {
     bool fits = count >= builtin->least && (builtin->most < 0 || count <= builtin->most);
     if (fits && builtin->result == Builtin::Result::kStatedFirst) items.insert(items.begin(), dtype_text);
     if (fits && builtin->result == Builtin::Result::kStatedLast) items.push_back(dtype_text);
-    if (fits && (!natural || *natural == dtype))
-      return fmt::format("T.{}({})", spelling(*builtin), fmt::join(items, ", "));
+    if (fits && (!natural || *natural == dtype)) return fmt::format("T.{}({})", spelling(*builtin), joined(items));
   }
   for (const auto& [key, value] : node.attrs) items.push_back(fmt::format("{}={}", key, to_string(value)));
   bool later = options_.dialect == Dialect::kTvm26 && full.starts_with("tir.");
   items.insert(items.begin(), {dtype_text, string_literal(later ? "tirx" + full.substr(3) : full)});
-  return fmt::format("T.call_intrin({})", fmt::join(items, ", "));
+  return fmt::format("T.call_intrin({})", joined(items));
 }
 
 std::string Printer::call(const Expr& expr_, const Call& node) {
@@ -341,7 +340,7 @@ std::string Printer::call_tir(const Call& node, std::string_view op, std::string
     both.insert(both.end(), scalars->values.begin(), scalars->values.end());
     items.push_back(expr(tuple(std::move(both))));
   }
-  std::string outputs = joined(node.type_args, &Printer::type);
+  std::string outputs = printed(node.type_args, &Printer::type);
   bool single = node.type_args.size() == 1;
   items.push_back(fmt::format("{}={}", spelled("out_sinfo"), single ? outputs : fmt::format("[{}]", outputs)));
   if (node.args.size() > 2 && !joins) items.push_back("tir_vars=" + argument(node.args[2]));
@@ -397,7 +396,7 @@ std::string Printer::expr(const Expr& e, int level) {
       },
       [&](const Call& node) { return call(e, node); },
       [&](const Tuple& node) {
-        std::string items = joined(node.items, &Printer::argument);
+        std::string items = printed(node.items, &Printer::argument);
         return items.empty() ? "R.tuple()" : in_parentheses(items, node.items.size());
       },
       [&](const TupleGetItem& node) { return fmt::format("{}[{}]", expr(node.tuple, kAtomLevel), node.index); },
@@ -418,7 +417,7 @@ std::string Printer::let(const Let& node) {
 
 std::string Printer::lambda(const Lambda& node) {
   NameScope scope(names_);
-  std::string params = joined(node.params, &Printer::defined), results = list(node.results);
+  std::string params = printed(node.params, &Printer::defined), results = list(node.results);
   return fmt::format("lambda {}: {}", params, node.results.size() == 1 ? results : fmt::format("({})", results));
 }
 
@@ -462,9 +461,8 @@ std::string global_info(const GlobalInfo& info) {
   auto gap = std::ranges::adjacent_find(mesh->devices, std::not_fn(follows));
   bool consecutive = !mesh->devices.empty() && gap == mesh->devices.end();
   std::string devices = consecutive ? fmt::format("I.Range({}, {})", mesh->devices.front(), mesh->devices.back() + 1)
-                                    : fmt::format("[{}]", fmt::join(mesh->devices, ", "));
-  return fmt::format("R.device_mesh(({}{}), {})", fmt::join(mesh->shape, ", "), mesh->shape.size() == 1 ? "," : "",
-                     devices);
+                                    : fmt::format("[{}]", joined(mesh->devices));
+  return fmt::format("R.device_mesh(({}{}), {})", joined(mesh->shape), mesh->shape.size() == 1 ? "," : "", devices);
 }
 
 std::string Printer::tensor_type(const TensorType& node) {
@@ -474,7 +472,7 @@ std::string Printer::tensor_type(const TensorType& node) {
   if (node.dtype) items.push_back("dtype=" + dtype_literal(*node.dtype));
   if (!node.shape && node.ndim >= 0) items.push_back(fmt::format("ndim={}", node.ndim));
   if (!node.vdevice.empty()) items.push_back("vdevice=" + string_literal(node.vdevice));
-  return items.empty() ? "R.Tensor" : fmt::format("R.Tensor({})", fmt::join(items, ", "));
+  return items.empty() ? "R.Tensor" : fmt::format("R.Tensor({})", joined(items));
 }
 
 std::string Printer::func_type(const FuncType& node) {
@@ -487,7 +485,7 @@ std::string Printer::func_type(const FuncType& node) {
   // Dims that the function's params introduce are local to it; as strings they need no declaration.
   NameScope scope(names_);
   Temporarily quoted(quote_dims_, true);
-  std::string params = joined(*node.params, &Printer::type);
+  std::string params = printed(*node.params, &Printer::type);
   return fmt::format("R.Callable(({}{}), {}, {})", params, node.params->size() == 1 ? "," : "", type(node.result),
                      node.pure ? "True" : "False");
 }
@@ -505,7 +503,7 @@ std::string Printer::type(const Type& t) {
       },
       [&](const ShapeType& node) -> std::string {
         if (!node.values) return node.ndim < 0 ? "R.Shape" : fmt::format("R.Shape(ndim={})", node.ndim);
-        return fmt::format("R.Shape([{}])", joined(*node.values, &Printer::dim));
+        return fmt::format("R.Shape([{}])", printed(*node.values, &Printer::dim));
       },
       [&](const TensorType& node) { return tensor_type(node); },
       [&](const BufferType& node) {
@@ -515,7 +513,7 @@ std::string Printer::type(const Type& t) {
         return fmt::format("T.Buffer({}, {}{})", dims, dtype_literal(node.dtype), rest.substr(dims.size()));
       },
       [&](const TupleType& node) -> std::string {
-        return node.items.empty() ? "R.Tuple" : fmt::format("R.Tuple({})", joined(node.items, &Printer::type));
+        return node.items.empty() ? "R.Tuple" : fmt::format("R.Tuple({})", printed(node.items, &Printer::type));
       },
       [&](const DTensorType& node) { return dtensor_type(node); },
       [&](const FuncType& node) { return func_type(node); });

@@ -83,7 +83,7 @@ void Printer::sequence(const Expr& seq, const VarRef* target) {
     for (const Binding& b : block.bindings) {
       if (&b != last) binding(b);
     }
-    if (block.dataflow) line("R.output({})", joined(block.outputs, &Printer::name));
+    if (block.dataflow) line("R.output({})", printed(block.outputs, &Printer::name));
   }
   const Expr& value = last ? last->value : node ? node->body : seq;
   declare_scalars(free_scalars(value));
@@ -97,7 +97,7 @@ Attrs Printer::decorator(const char* form, const std::string& name, const Attrs&
                          bool nested) {
   const AttrValue* symbol = attrs.find("global_symbol");
   if (!symbol && !nested) flags.insert(flags.begin(), "private=True");
-  line(flags.empty() ? fmt::format("@{}", form) : fmt::format("@{}({})", form, fmt::join(flags, ", ")));
+  line(flags.empty() ? fmt::format("@{}", form) : fmt::format("@{}({})", form, joined(flags)));
   const std::string* text = symbol ? symbol->as<std::string>() : nullptr;
   return text && *text == name && !nested ? attrs.without("global_symbol") : attrs;
 }

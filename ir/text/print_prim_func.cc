@@ -191,7 +191,7 @@ void Printer::for_loop(const Stmt& stmt) {
       vars.push_back(names_.define(loop->var));
       loops_.insert_or_assign(loop->var.get(), Range{loop->min, loop->extent});
     }
-    line("for {} in T.grid({}):", fmt::join(vars, ", "), fmt::join(extents, ", "));
+    line("for {} in T.grid({}):", joined(vars), joined(extents));
     return body(nest.back()->body);
   }
   const For& loop = *stmt.as<For>();
@@ -225,8 +225,7 @@ void Printer::block_axes(const Block& node) {
       std::span<const IterVar> axes(node.iter_vars.begin() + i, end - i);
       std::string vars = joined(axes, [&](const IterVar& axis) { return names_.define(axis.var); }), letters;
       for (const IterVar& axis : axes) letters += info(axis.kind).letter;
-      line("{} = T.axis.remap({}, [{}])", vars, string_literal(letters),
-           fmt::join(values.begin() + i, values.begin() + end, ", "));
+      line("{} = T.axis.remap({}, [{}])", vars, string_literal(letters), joined(std::span(values).subspan(i, end - i)));
       i = end;
       continue;
     }
@@ -263,8 +262,8 @@ void Printer::block(const Block& node) {
   NameScope scope(names_);
   block_axes(node);
   if (node.predicate) line("T.where({})", expr(*node.predicate));
-  line("T.reads({})", joined(node.reads, &Printer::region));
-  line("T.writes({})", joined(node.writes, &Printer::region));
+  line("T.reads({})", printed(node.reads, &Printer::region));
+  line("T.writes({})", printed(node.writes, &Printer::region));
   if (!node.annotations.empty()) line("{}({})", spelled("T.block_attr"), attribute(node.annotations));
   block_body(node);
 }
@@ -285,7 +284,7 @@ void Printer::prim_func(const std::string& function_name, const PrimFunc& functi
   std::vector<std::string> flags;
   if (options_.dialect == Dialect::kTvm26) flags.push_back("s_tir=True");
   Attrs attrs = decorator("T.prim_func", function_name, function.attrs, std::move(flags), false);
-  line("def {}({}){}:", function_name, fmt::join(params, ", "),
+  line("def {}({}){}:", function_name, joined(params),
        function.result ? " -> " + scalar_type_name(*function.result) : "");
   {
     Temporarily indent(depth_, depth_ + 1);

@@ -7,6 +7,7 @@
 #include "ir/text/printer.h"
 #include "ir/text/syntax.h"
 #include "ir/visit.h"
+#include "support/joined.h"
 #include "support/temporarily.h"
 
 namespace relaxc::text {
@@ -45,18 +46,9 @@ class Printer {
   void set_default_int(DType dtype) { default_int_ = dtype; }
 
  private:
-  // Returns what `print` makes of each item, with commas between.
-  template <class Items, class Print>
-  std::string joined(const Items& items, Print&& print) {
-    std::string text;
-    for (const auto& item : items) {
-      if (!text.empty()) text += ", ";
-      text += print(item);
-    }
-    return text;
-  }
+  // Prints each item, with commas between.
   template <class Items, class T, class Item>
-  std::string joined(const Items& items, T (Printer::*print)(const Item&)) {
+  std::string printed(const Items& items, T (Printer::*print)(const Item&)) {
     return joined(items, [&](const Item& item) { return (this->*print)(item); });
   }
 

@@ -4,9 +4,8 @@
 #include <bit>
 #include <cstring>
 
-#include <fmt/ranges.h>
-
 #include "ir/text/parsing.h"
+#include "support/joined.h"
 #include "vm/error.h"
 #include "vm/mapped_file.h"
 #include "vm/output_file.h"
@@ -74,8 +73,8 @@ void write_safetensors(const std::string& path, const std::vector<std::pair<std:
     if (row == std::end(kDTypes))
       fail(span_of_file(path), "a constant of {} has no place in a safetensors file", to_string(tensor.dtype()));
     header += fmt::format("{}{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}",
-                          header.size() > 1 ? "," : "", string_literal(name), row->second,
-                          fmt::join(tensor.shape(), ","), position, position + tensor.bytes());
+                          header.size() > 1 ? "," : "", string_literal(name), row->second, joined(tensor.shape(), ","),
+                          position, position + tensor.bytes());
     position += tensor.bytes();
   }
   header += "}";

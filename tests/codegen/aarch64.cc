@@ -8,6 +8,7 @@
 #include "codegen/target.h"
 #include "passes/pass.h"
 #include "support/diagnostic.h"
+#include "support/joined.h"
 #include "tests/lowering.h"
 #include "tests/process.h"
 #include "tir/compute.h"
@@ -157,7 +158,7 @@ memcpy:
 2: ret
 )";
 
-std::string words(const std::vector<std::string>& items) { return fmt::format(".quad {}\n", fmt::join(items, ", ")); }
+std::string words(const std::vector<std::string>& items) { return fmt::format(".quad {}\n", joined(items)); }
 
 // The inputs, two results and the arguments of both calls.
 std::string data_section(const PrimFuncRef& plain, const std::vector<int64_t>& sizes) {

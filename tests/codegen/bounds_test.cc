@@ -1,10 +1,10 @@
 // What --interpret and --check-bounds find, and that both find nothing in right programs.
-#include <regex>
 
 #include "codegen/compile.h"
 #include "ir/text/parser.h"
 #include "support/diagnostic.h"
 #include "tests/ops/samples.h"
+#include "tests/patterns.h"
 #include "vm/error.h"
 
 #include "tests/catch.h"  // last
@@ -80,7 +80,7 @@ std::string module_of(const std::string& body, const std::string& dtype, bool sy
         return y
 )";
   std::string size = symbolic ? "n" : std::to_string(n);
-  const std::string used = symbolic ? body : std::regex_replace(body, std::regex("\\bn\\b"), size);
+  const std::string used = symbolic ? body : test::with_matches_replaced(body, "\\bn\\b", size);
   return replaced("@I.ir_module\nclass Module:" + head + used + main,
                   {{"dtype", dtype}, {"dim", symbolic ? "\"n\"" : size}, {"n", size}, {"bind", "\"\"\"m\"\"\""}});
 }
@@ -219,7 +219,7 @@ TEST_CASE("lanes that a mask leaves out touch nothing", "[bounds]") {
 TEST_CASE("what the interpreter does not know is refused before anything runs", "[bounds]") {
   std::string body = replaced(kCopy, {{"loop", "T.serial"}, {"write", "vi"}, {"read", "vi"}});
   std::string text =
-      module_of(std::regex_replace(body, std::regex("A\\[vi\\]"), "T.hypot(A[vi], A[vi])"), "float32", true);
+      module_of(test::with_matches_replaced(body, "A\\[vi\\]", "T.hypot(A[vi], A[vi])"), "float32", true);
   try {
     run(text, Alarm::kInterpret, {counting(12, kFloat32)});
     FAIL("no error");
@@ -346,8 +346,7 @@ class Module:
 
 TEST_CASE("an offset of 0 says nothing about a tensor", "[bounds]") {
   std::string text = module_of(replaced(kCopy, {{"loop", "T.serial"}, {"write", "vi"}, {"read", "vi"}}), "int32", true);
-  text =
-      std::regex_replace(text, std::regex("\"int32\"\\)\n"), "\"int32\", elem_offset=0, align=128, offset_factor=1)\n");
+  text = test::with_matches_replaced(text, "\"int32\"\\)\n", "\"int32\", elem_offset=0, align=128, offset_factor=1)\n");
   REQUIRE(text.find("elem_offset=0") != std::string::npos);
   Tensor x = counting(12, kInt32);
   for (Alarm alarm : kAlarms) CHECK(same_contents(run(text, alarm, {x})[0], x));

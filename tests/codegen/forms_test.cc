@@ -3,7 +3,6 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
-#include <regex>
 #include <sstream>
 
 #include "bench/kernels/problem.h"
@@ -17,6 +16,7 @@
 #include "tests/lowering.h"
 
 #include "tests/catch.h"
+#include "tests/patterns.h"
 
 namespace relaxc::codegen {
 
@@ -24,39 +24,40 @@ namespace {
 
 // The innermost loops of an assembly text: from a label to a jump back to it, with no other such pair in between.
 std::vector<std::vector<std::string>> innermost_loops(const std::string& assembly) {
-  static const std::regex kLabel(R"(^(\.L\w+):.*)"), kJump(R"(^\s*j\w+\s+(\.L\w+).*)");
   std::vector<std::vector<std::string>> loops;
   std::vector<std::string> lines;
   std::map<std::string, size_t> labels;
   size_t last_loop_start = 0;
   std::istringstream text(assembly);
   for (std::string line; std::getline(text, line); lines.push_back(line)) {
-    std::smatch match;
-    if (std::regex_match(line, match, kLabel)) labels[match[1]] = lines.size();
-    if (!std::regex_match(line, match, kJump) || !labels.contains(match[1])) continue;
-    size_t start = labels[match[1]];
+    if (auto label = test::whole_match(line, R"((\.L\w+):.*)"); !label.empty()) labels[label[1]] = lines.size();
+    auto jump = test::whole_match(line, R"(\s*j\w+\s+(\.L\w+).*)");
+    if (jump.empty() || !labels.contains(jump[1])) continue;
+    size_t start = labels[jump[1]];
     if (start >= last_loop_start) loops.emplace_back(lines.begin() + static_cast<ptrdiff_t>(start), lines.end());
     last_loop_start = std::max(last_loop_start, start + 1);
   }
   return loops;
 }
 
+bool is_like(const std::string& line, const char* pattern) { return !test::whole_match(line, pattern).empty(); }
+
 // How many contraction loops there are, with a check of each: no vector on the stack, no scalar multiply-add.
 int check_contractions(const std::string& assembly) {
-  static const std::regex kOnStack(R"(.*%[xyz]mm\d+, *-?\d*\(%rsp.*|.*\(%rsp[^)]*\), *%[xyz]mm.*)");
-  static const std::regex kMultiply(R"(\s*v(fmadd|pdpbusd|dpbf16)\w*ps\b.*|\s*vpdpbusd\b.*)"),
-      kScalar(R"(\s*vfmadd\w+ss\b.*)");
+  const char* on_the_stack = R"(.*%[xyz]mm\d+, *-?\d*\(%rsp.*|.*\(%rsp[^)]*\), *%[xyz]mm.*)";
+  const char* multiply = R"(\s*v(fmadd|pdpbusd|dpbf16)\w*ps\b.*|\s*vpdpbusd\b.*)";
+  const char* scalar = R"(\s*vfmadd\w+ss\b.*)";
   int contractions = 0;
   for (const std::vector<std::string>& loop : innermost_loops(assembly)) {
     int multiplies = 0, broadcasts = 0, on_stack = 0, scalars = 0;
     for (const std::string& line : loop) {
-      multiplies += std::regex_match(line, kMultiply);
+      multiplies += is_like(line, multiply);
       bool is_constant = line.find("%rip") != std::string::npos;
       // In an instruction of its own, or as an operand in memory.
       bool broadcast = line.find("broadcast") != std::string::npos || line.find("{1to") != std::string::npos;
       broadcasts += !is_constant && broadcast;
-      on_stack += std::regex_match(line, kOnStack);
-      scalars += std::regex_match(line, kScalar);
+      on_stack += is_like(line, on_the_stack);
+      scalars += is_like(line, scalar);
     }
     if (multiplies == 0 || broadcasts == 0) continue;  // a transform or a copy
     ++contractions;

@@ -5,11 +5,11 @@
 #include <filesystem>
 #include <fstream>
 #include <numeric>
-#include <regex>
 
 #include "ir/visit.h"
 #include "ops/attributes.h"
 #include "tests/ops/harness.h"
+#include "tests/patterns.h"
 
 #include "tests/catch.h"  // last
 
@@ -360,10 +360,9 @@ std::set<std::string> ops_of_run_texts() {
     std::ifstream file(entry.path());
     std::string line;
     if (entry.path().extension() != ".test" || !std::getline(file, line) || line != "# test: run") continue;
-    const std::regex called("\\bR\\.([a-z0-9_.]+)\\(");
     while (std::getline(file, line)) {
-      for (std::sregex_iterator at(line.begin(), line.end(), called), end; at != end; ++at)
-        result.insert("relax." + at->str(1));
+      for (const std::vector<std::string>& called : matches(line, "\\bR\\.([a-z0-9_.]+)\\("))
+        result.insert("relax." + called[1]);
     }
   }
   return result;

@@ -1,5 +1,6 @@
 // Operands that may be constants of the model or inputs of it, on dims that may be numbers or symbols: all four forms
 // accept the same values and give the same results, and refuse the same values.
+#include "support/joined.h"
 #include "tests/frontend/onnx_model.h"
 
 #include "tests/catch.h"
@@ -32,7 +33,7 @@ OnnxModel model_of(const OperandForm& form, const Ints& value, bool is_constant,
   std::vector<std::string> dims;
   for (size_t d = 0; d < form.shape.size(); ++d)
     dims.push_back(is_symbolic ? std::string(1, static_cast<char>('a' + d)) : std::to_string(form.shape[d]));
-  model.input("x", form.dtype, fmt::format("{}", fmt::join(dims, ",")));
+  model.input("x", form.dtype, joined(dims, ","));
   if (is_constant) model.constant("v", operand(form, value));
   if (!is_constant) model.input("v", kInt64, form.is_scalar ? "" : std::to_string(value.size()));
   for (const auto& [name, numbers] : form.constants)
@@ -65,9 +66,8 @@ void check(const OperandForm& form) {
         for (bool is_symbolic : {false, true}) {
           std::vector<Tensor> results;
           std::string error = run(form, value, is_constant, is_symbolic, results);
-          INFO(form.op << " of x [" << fmt::format("{}", fmt::join(form.shape, ", ")) << "] by "
-                       << (is_constant ? "constants " : "inputs ") << fmt::format("{}", fmt::join(value, ", "))
-                       << (is_symbolic ? " on symbolic dims: " : ": ") << error);
+          INFO(form.op << " of x [" << joined(form.shape) << "] by " << (is_constant ? "constants " : "inputs ")
+                       << joined(value) << (is_symbolic ? " on symbolic dims: " : ": ") << error);
           CHECK(error.empty() == is_good);
           // A sentence about the node, not an expression of ours.
           if (!is_good) CHECK(error.find(fmt::format("node 'y' ({}): ", form.op)) != std::string::npos);

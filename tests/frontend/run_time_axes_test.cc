@@ -1,5 +1,6 @@
 // Axes that are inputs of the model: each choice of them must give what the same model gives with them as constants,
 // and those that have no meaning must be refused.
+#include "support/joined.h"
 #include "tests/frontend/onnx_model.h"
 
 #include "tests/catch.h"
@@ -53,7 +54,7 @@ void check_all_choices(const ReduceForm& form, int64_t rank, size_t count) {
   for (const char* dims : {"3,1,4", "n,m,k"}) {
     Session session = model_of(form, dims, count, std::nullopt).compile();
     for (const std::vector<int64_t>& axes : choices(rank, count)) {
-      INFO(form.op << " with dims " << dims << ", axes " << fmt::format("{}", fmt::join(axes, ", ")));
+      INFO(form.op << " with dims " << dims << ", axes " << joined(axes));
       OnnxModel known = model_of(form, "3,1,4", count, axes);
       std::string error = known.error({x});
       if (!error.empty()) {  // a Squeeze of a dim that is not 1

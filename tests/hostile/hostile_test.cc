@@ -1,5 +1,4 @@
 // Hostile input gets a one-line error and the right exit code: never a crash, a hang or an unbounded allocation.
-#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <random>
 
 #include "support/diagnostic.h"
+#include "support/joined.h"
 #include "tests/process.h"
 #include "vm/program.h"
 
@@ -203,7 +203,7 @@ TEST_CASE("names out of a model never control the terminal", "[hostile]") {
   for (std::vector<std::string> command : commands) {
     command.insert(command.begin(), RELAXC_TOOL);
     test::Outcome outcome = test::run_program(command, kLimitSeconds);
-    INFO(fmt::format("{}", fmt::join(command, " ")) << "\n" << outcome.out << outcome.err);
+    INFO(joined(command, " ") << "\n" << outcome.out << outcome.err);
     CHECK(outcome.signal == 0);
     CHECK(misuse_of_terminal(outcome.out) == "");
     CHECK(misuse_of_terminal(outcome.err) == "");
@@ -267,7 +267,7 @@ TEST_CASE("wrong usage has exit code 2", "[hostile]") {
   for (std::vector<std::string> use : uses) {
     use.insert(use.begin(), RELAXC_TOOL);
     test::Outcome outcome = test::run_program(use, kLimitSeconds);
-    INFO(fmt::format("{}", fmt::join(use, " ")) << "\n" << outcome.err);
+    INFO(joined(use, " ") << "\n" << outcome.err);
     CHECK(outcome.exit_code == 2);
   }
 }

@@ -10,19 +10,19 @@ namespace {
 struct Right {
   int64_t a = 0;
   std::vector<int64_t> b;
-  static constexpr auto fields() { return std::tuple(field("a", &Right::a), field("b", &Right::b)); }
+  static constexpr auto fields() { return list(field("a", &Right::a), field("b", &Right::b)); }
 };
 struct OneMemberTwice {
   int64_t a = 0, b = 0;
-  static constexpr auto fields() { return std::tuple(field("a", &OneMemberTwice::a), field("b", &OneMemberTwice::a)); }
+  static constexpr auto fields() { return list(field("a", &OneMemberTwice::a), field("b", &OneMemberTwice::a)); }
 };
 struct Swapped {
   int64_t a = 0, b = 0;
-  static constexpr auto fields() { return std::tuple(field("a", &Swapped::b), field("b", &Swapped::a)); }
+  static constexpr auto fields() { return list(field("a", &Swapped::b), field("b", &Swapped::a)); }
 };
 struct LeftOut {
   int64_t a = 0, b = 0;
-  static constexpr auto fields() { return std::tuple(field("a", &LeftOut::a)); }
+  static constexpr auto fields() { return list(field("a", &LeftOut::a)); }
 };
 static_assert(lists_all_members<Right>());
 static_assert(!lists_all_members<OneMemberTwice>());

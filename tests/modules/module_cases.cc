@@ -15,13 +15,13 @@
 //
 // Choose inputs whose results are exact: they are the same on every machine. A module that does not compile has its
 // errors in the text and no sections.
-#include <fmt/ranges.h>
 
 #include <cmath>
 #include <cstdlib>
 #include <sstream>
 
 #include "codegen/compile.h"
+#include "support/joined.h"
 #include "tests/frontend/onnx_model.h"
 #include "tests/frontend/onnx_text.h"
 #include "tests/text/harness.h"
@@ -142,7 +142,7 @@ std::string value_text(const Tensor& tensor, size_t dim, int64_t first) {
   for (size_t i = dim + 1; i < tensor.shape().size(); ++i) stride *= tensor.shape()[i];
   std::vector<std::string> items;
   for (int64_t i = 0; i < tensor.shape()[dim]; ++i) items.push_back(value_text(tensor, dim + 1, first + i * stride));
-  return fmt::format("[{}]", fmt::join(items, ", "));
+  return fmt::format("[{}]", joined(items));
 }
 
 struct Outcome {

@@ -1,11 +1,11 @@
 // Random networks over images, with and without their channels in blocks.
-#include <fmt/ranges.h>
 
 #include <random>
 
 #include "codegen/compile.h"
 #include "ir/text/parser.h"
 #include "support/diagnostic.h"
+#include "support/joined.h"
 #include "tests/constants.h"
 #include "tests/ops/harness.h"
 
@@ -34,7 +34,7 @@ class Network {
   std::string text() const {
     std::string params = fmt::format("x: R.Tensor((\"n\", {}, {}, {}), \"float32\")", input_[1], input_[2], input_[3]);
     for (size_t i = 0; i < weights.size(); ++i)
-      params += fmt::format(", w{}: R.Tensor(({}), \"float32\")", i, fmt::join(weights[i].shape(), ", "));
+      params += fmt::format(", w{}: R.Tensor(({}), \"float32\")", i, joined(weights[i].shape()));
     // The last images are what the network gives: some in blocks, some not.
     std::string results;
     for (size_t i = images_.size() - 4; i < images_.size(); ++i) results += images_[i].name + ", ";

@@ -1,11 +1,10 @@
 // Kernels do not know how the graph computed their dims: the same kernels at any depth of a network.
 #include "passes/graph.h"
 
-#include <fmt/ranges.h>
-
 #include "codegen/compile.h"
 #include "ir/text/parser.h"
 #include "ir/text/printer.h"
+#include "support/joined.h"
 #include "tests/ops/harness.h"
 
 #include "tests/catch.h"  // last
@@ -66,9 +65,9 @@ TEST_CASE("a network of any depth has the kernels of a short one", "[name_dims]"
 TEST_CASE("a deep network of symbolic size computes what one of that size computes", "[name_dims]") {
   Session dynamic(compile(network(4, true)).load());
   for (Shape shape : {Shape{1, 4, 33, 18}, Shape{2, 4, 16, 47}, Shape{0, 4, 5, 1}, Shape{1, 4, 1, 1}}) {
-    INFO(fmt::format("{}", fmt::join(shape, ", ")));
+    INFO(joined(shape));
     Tensor input = values(shape, kFloat32, 3);
-    Session fixed(compile(network(4, true, fmt::format("{}", fmt::join(shape, ", ")))).load());
+    Session fixed(compile(network(4, true, joined(shape))).load());
     Tensor found = dynamic.run({input})[0], expected = fixed.run({input})[0];
     REQUIRE(found.shape() == expected.shape());
     for (int64_t i = 0; i < found.size(); ++i) CHECK(std::abs(found.as_double(i) - expected.as_double(i)) < 1e-6);

@@ -1,7 +1,5 @@
 #include "tests/schedule/chains.h"
 
-#include <fmt/ranges.h>
-
 #include <cmath>
 #include <random>
 
@@ -10,6 +8,7 @@
 #include "ir/verify/verify.h"
 #include "passes/pass.h"
 #include "support/diagnostic.h"
+#include "support/joined.h"
 #include "tests/codegen/kernel_harness.h"
 #include "tests/interpret.h"
 #include "tests/lowering.h"
@@ -455,7 +454,10 @@ std::string compare_programs(const PrimFuncRef& original, const PrimFuncRef& sch
   if (options.compile && !is_scalable) kernel.emplace(lowered, "host", seed % 5 == 1 ? 2 : kLightest);
   for (const std::map<std::string, int64_t>& dims : sizes) {
     std::string problem = compare_for(original, scheduled, lowered, kernel, dims, seed, machine);
-    if (!problem.empty()) return fmt::format("with {}: {}", fmt::join(dims, ", "), problem);
+    if (!problem.empty()) {
+      auto dim = [](const auto& entry) { return fmt::format("{} = {}", entry.first, entry.second); };
+      return fmt::format("with {}: {}", joined(dims, dim), problem);
+    }
   }
   return "";
 }

@@ -1,10 +1,10 @@
 // The table of annotations: names are known or refused, readers are where it says.
 #include "tir/analysis/annotations.h"
+#include "tests/patterns.h"
 
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <regex>
 
 #include "codegen/compile.h"
 #include "ir/text/parser.h"
@@ -47,16 +47,16 @@ def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
 
 TEST_CASE("a reader of an annotation names its row", "[annotations]") {
   std::string table = contents(std::filesystem::path(RELAXC_SOURCE_DIR) / "tir/analysis/annotations.h");
-  std::regex row("X\\((k\\w+), \"(\\w+)\"");
   int count = 0;
-  for (std::sregex_iterator at(table.begin(), table.end(), row), end; at != end; ++at, ++count) {
-    const Annotation* found = find_annotation((*at)[2].str());
-    INFO((*at)[2]);
+  for (const std::vector<std::string>& row : test::matches(table, "X\\((k\\w+), \"(\\w+)\"")) {
+    ++count;
+    const Annotation* found = find_annotation(row[2]);
+    INFO(row[2]);
     REQUIRE(found);
     if (!*found->reader) continue;
     std::string reader = contents(std::filesystem::path(RELAXC_SOURCE_DIR) / found->reader);
-    CHECK(reader.find("annotations::" + (*at)[1].str()) != std::string::npos);
-    CHECK(reader.find("(\"" + (*at)[2].str() + "\"") == std::string::npos);
+    CHECK(reader.find("annotations::" + row[1]) != std::string::npos);
+    CHECK(reader.find("(\"" + row[2] + "\"") == std::string::npos);
   }
   CHECK(count > 10);
 }

@@ -6,6 +6,7 @@
 #include "ir/intrinsics.h"
 #include "ir/op_names.h"
 #include "support/checked_math.h"
+#include "support/joined.h"
 #include "tir/interpret/internal.h"
 
 namespace relaxc::interpreter {
@@ -127,7 +128,7 @@ std::string Access::position(Frame& frame) const {
   std::vector<int64_t> at;
   for (const CodePtr& index : indices) at.push_back(index->as_int(frame));
   frame.lane = lane;
-  return fmt::format("[{}]", fmt::join(at, ", "));
+  return fmt::format("[{}]", joined(at));
 }
 
 void Access::check_declared(Frame& frame) const {

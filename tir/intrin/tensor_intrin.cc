@@ -1,13 +1,12 @@
 #include "tir/intrin/tensor_intrin.h"
 
-#include <fmt/ranges.h>
-
 #include <set>
 
 #include "ir/arith.h"
 #include "ir/text/printer.h"
 #include "ir/visit.h"
 #include "support/diagnostic.h"
+#include "support/joined.h"
 #include "tir/dot_intrinsics.h"
 #include "tir/program.h"
 
@@ -77,8 +76,8 @@ std::string describe_intrins(const TensorIntrins& intrins) {
       for (size_t at; (at = features.find('|')) != std::string::npos;) features.replace(at, 1, " or ");
       if (!features.empty()) needs.insert(features);
     });
-    out += fmt::format("{}({})\n    {}, {}\n    {}\n", name, fmt::join(buffers, ", "), statement, fmt::join(axes, ", "),
-                       needs.empty() ? "any processor" : fmt::format("needs {}", fmt::join(needs, ", ")));
+    out += fmt::format("{}({})\n    {}, {}\n    {}\n", name, joined(buffers), statement, joined(axes),
+                       needs.empty() ? "any processor" : fmt::format("needs {}", joined(needs, std::identity())));
   }
   return out;
 }

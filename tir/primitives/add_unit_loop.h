@@ -8,7 +8,7 @@ struct AddUnitLoop {
 
   static constexpr PrimitiveInfo kInfo{"add_unit_loop", "puts a loop of extent 1 around a block or a loop"};
   static constexpr auto fields() {
-    return std::tuple(required<&AddUnitLoop::block_or_loop>("stands inside of the new loop"));
+    return list(required<&AddUnitLoop::block_or_loop>("stands inside of the new loop"));
   }
   LoopRV apply(scheduling::Step& step) const {
     auto* node = step.place(block_or_loop);

@@ -14,8 +14,8 @@ struct Annotate {
   static constexpr PrimitiveInfo kInfo{
       "annotate", "sets an annotation of a block or a loop, which later passes read (tir/analysis/annotations.h)"};
   static constexpr auto fields() {
-    return std::tuple(required<&Annotate::block_or_loop>("is annotated"), required<&Annotate::ann_key>("the name"),
-                      required<&Annotate::ann_val>("the value"));
+    return list(required<&Annotate::block_or_loop>("is annotated"), required<&Annotate::ann_key>("the name"),
+                required<&Annotate::ann_val>("the value"));
   }
   void apply(scheduling::Step& step) const {
     scheduling::TreeNode* node = step.place(block_or_loop);

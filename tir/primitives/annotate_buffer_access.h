@@ -16,11 +16,11 @@ struct AnnotateBufferAccess {
       "annotate_buffer_access",
       "sets the region of a read or write. It is not checked: one that is too small makes results wrong"};
   static constexpr auto fields() {
-    return std::tuple(required<&AnnotateBufferAccess::block>("accesses the buffer"),
-                      required<&AnnotateBufferAccess::buffer_index>("the position among its reads or writes"),
-                      required<&AnnotateBufferAccess::buf_type>("\"read\" or \"write\""),
-                      required<&AnnotateBufferAccess::gen_new_ranges>(
-                          "from the block's axes, a position or (begin, end) for each dim"));
+    return list(required<&AnnotateBufferAccess::block>("accesses the buffer"),
+                required<&AnnotateBufferAccess::buffer_index>("the position among its reads or writes"),
+                required<&AnnotateBufferAccess::buf_type>("\"read\" or \"write\""),
+                required<&AnnotateBufferAccess::gen_new_ranges>(
+                    "from the block's axes, a position or (begin, end) for each dim"));
   }
   // From now on the region stays as it is given here: a position, or (begin, end), for each dim.
   void apply(scheduling::Step& step) const {

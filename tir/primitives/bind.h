@@ -10,8 +10,8 @@ struct BindThread {
 
   static constexpr PrimitiveInfo kInfo{"bind", "runs each iteration on a thread of the axis"};
   static constexpr auto fields() {
-    return std::tuple(required<&BindThread::loop>("drives spatial axes only"),
-                      required<&BindThread::thread_axis>("\"blockIdx.x\", \"threadIdx.y\""));
+    return list(required<&BindThread::loop>("drives spatial axes only"),
+                required<&BindThread::thread_axis>("\"blockIdx.x\", \"threadIdx.y\""));
   }
   void apply(scheduling::Step& step) const { step.set_kind(loop, ForKind::kThreadBinding, thread_axis); }
 };

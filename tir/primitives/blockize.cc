@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/text/printer.h"
+#include "support/joined.h"
 #include "tir/edit/move.h"
 
 namespace relaxc {
@@ -45,7 +46,7 @@ TreeNode* blockize_together(Step& step, const Nodes& blocks) {
   Nodes loops = loops_above(inside[0]);
   step.require_independent(loops);
   auto names = map_each(blocks, [](const TreeNode* block) { return block->name(); });
-  Block outer{.name = tree.fresh_block_name(fmt::format("{}_o", fmt::join(names, "_"))), .body = no_op()};
+  Block outer{.name = tree.fresh_block_name(fmt::format("{}_o", joined(names, "_"))), .body = no_op()};
   VarMap axes;
   for (TreeNode* loop : loops) {
     VarRef var = make_var("v" + loop->name(), loop->var().type());

@@ -9,7 +9,7 @@ struct Blockize {
 
   static constexpr PrimitiveInfo kInfo{"blockize", "puts a block around a subtree"};
   static constexpr auto fields() {
-    return std::tuple(
+    return list(
         required<&Blockize::target>("a loop, a block, or blocks side by side"),
         defaulted<&Blockize::preserve_unit_iters>("loops of one iteration keep their variables in the indices"));
   }

@@ -12,9 +12,8 @@ struct CacheIndex {
       "cache_index",
       "stores the values of frequent index expressions of loads in buffers beforehand. Returns the blocks that do so"};
   static constexpr auto fields() {
-    return std::tuple(required<&CacheIndex::block>("holds the loads"),
-                      required<&CacheIndex::storage_scope>("of the buffers"),
-                      defaulted<&CacheIndex::cse_thresh>("how often an expression must occur"));
+    return list(required<&CacheIndex::block>("holds the loads"), required<&CacheIndex::storage_scope>("of the buffers"),
+                defaulted<&CacheIndex::cse_thresh>("how often an expression must occur"));
   }
   Blocks apply(scheduling::Step& step) const;
 };

@@ -16,7 +16,7 @@ struct CacheRead {
       "cache_read",
       "copies a buffer that the block reads. Its consumers read the copy instead. Returns the copying block"};
   static constexpr auto fields() {
-    return std::tuple(
+    return list(
         required<&CacheRead::block>("reads the buffer"),
         required<&CacheRead::read_buffer_index>("the buffer; a position counts the reads"),
         defaulted<&CacheRead::storage_scope>("of the copy"),

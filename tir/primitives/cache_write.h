@@ -16,10 +16,10 @@ struct CacheWrite {
       "cache_write",
       "lets the block write a new buffer, which is copied to the old one afterwards. Returns the copying block"};
   static constexpr auto fields() {
-    return std::tuple(required<&CacheWrite::block>("writes the buffer"),
-                      required<&CacheWrite::write_buffer_index>("the buffer; a position counts the writes"),
-                      defaulted<&CacheWrite::storage_scope>("of the new buffer"),
-                      defaulted<&CacheWrite::consumer_blocks>("the blocks that read the new buffer"));
+    return list(required<&CacheWrite::block>("writes the buffer"),
+                required<&CacheWrite::write_buffer_index>("the buffer; a position counts the writes"),
+                defaulted<&CacheWrite::storage_scope>("of the new buffer"),
+                defaulted<&CacheWrite::consumer_blocks>("the blocks that read the new buffer"));
   }
   BlockRV apply(scheduling::Step& step) const {
     auto* block = step.block(this->block);

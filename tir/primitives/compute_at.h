@@ -12,11 +12,10 @@ struct ComputeAt {
   static constexpr PrimitiveInfo kInfo{
       "compute_at", "moves a producer into its consumers' loop, where it makes the part that one iteration reads"};
   static constexpr auto fields() {
-    return std::tuple(required<&ComputeAt::block>("the producer"),
-                      required<&ComputeAt::loop>("around all of its consumers"),
-                      defaulted<&ComputeAt::preserve_unit_loops>("its loops of one iteration stay"),
-                      defaulted<&ComputeAt::index>(
-                          "the position among the statements of the loop; -1: the last possible; -2: the first"));
+    return list(required<&ComputeAt::block>("the producer"), required<&ComputeAt::loop>("around all of its consumers"),
+                defaulted<&ComputeAt::preserve_unit_loops>("its loops of one iteration stay"),
+                defaulted<&ComputeAt::index>(
+                    "the position among the statements of the loop; -1: the last possible; -2: the first"));
   }
   void apply(scheduling::Step& step) const;
 };

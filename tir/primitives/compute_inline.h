@@ -9,7 +9,7 @@ struct ComputeInline {
   BlockRV block;
 
   static constexpr PrimitiveInfo kInfo{"compute_inline", "inlines an elementwise producer into its consumers"};
-  static constexpr auto fields() { return std::tuple(required<&ComputeInline::block>("the producer")); }
+  static constexpr auto fields() { return list(required<&ComputeInline::block>("the producer")); }
   void apply(scheduling::Step& step) const {
     scheduling::TreeNode* block = step.block(this->block);
     step.require(not_movable(block), block);

@@ -14,8 +14,8 @@ struct DecomposePadding {
                                        "divides a block that pads into two: one that fills with the pad value, before "
                                        "the loop, and one that copies. Returns the first"};
   static constexpr auto fields() {
-    return std::tuple(required<&DecomposePadding::block>("copies, or pads"),
-                      required<&DecomposePadding::loop>("around the block"));
+    return list(required<&DecomposePadding::block>("copies, or pads"),
+                required<&DecomposePadding::loop>("around the block"));
   }
   BlockRV apply(scheduling::Step& step) const {
     auto* block = step.block(this->block);

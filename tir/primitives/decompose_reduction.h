@@ -10,8 +10,8 @@ struct DecomposeReduction {
   static constexpr PrimitiveInfo kInfo{"decompose_reduction",
                                        "makes the init a separate block before the loop. Returns that block"};
   static constexpr auto fields() {
-    return std::tuple(required<&DecomposeReduction::block>("the reduction"),
-                      required<&DecomposeReduction::loop>("around the reduction"));
+    return list(required<&DecomposeReduction::block>("the reduction"),
+                required<&DecomposeReduction::loop>("around the reduction"));
   }
   BlockRV apply(scheduling::Step& step) const;
 };

@@ -9,9 +9,8 @@ struct Fuse {
 
   static constexpr PrimitiveInfo kInfo{"fuse", "replaces a perfect nest by one loop"};
   static constexpr auto fields() {
-    return std::tuple(
-        required<&Fuse::loops>("the nest, outermost first"),
-        defaulted<&Fuse::preserve_unit_iters>("loops of one iteration keep their variables in the indices"));
+    return list(required<&Fuse::loops>("the nest, outermost first"),
+                defaulted<&Fuse::preserve_unit_iters>("loops of one iteration keep their variables in the indices"));
   }
   LoopRV apply(scheduling::Step& step) const;
 };

@@ -11,8 +11,8 @@ struct FuseReductionEpilogue {
       "fuse_reduction_epilogue",
       "moves a summand, which a second block adds to each result of a sum, into the sum's init"};
   static constexpr auto fields() {
-    return std::tuple(required<&FuseReductionEpilogue::reduction_block>("the sum"),
-                      required<&FuseReductionEpilogue::epilogue_block>("adds the summand"));
+    return list(required<&FuseReductionEpilogue::reduction_block>("the sum"),
+                required<&FuseReductionEpilogue::epilogue_block>("adds the summand"));
   }
   void apply(scheduling::Step& step) const;
 };

@@ -11,8 +11,8 @@ struct GetBlock {
   static constexpr PrimitiveInfo kInfo{
       "get_block", "finds the block of that name, or of that operator, in the program worked on or named"};
   static constexpr auto fields() {
-    return std::tuple(required<&GetBlock::name>("the block's name, or an operator such as nn.conv2d"),
-                      defaulted<&GetBlock::func_name>("the tensor program; None: the one worked on"));
+    return list(required<&GetBlock::name>("the block's name, or an operator such as nn.conv2d"),
+                defaulted<&GetBlock::func_name>("the tensor program; None: the one worked on"));
   }
   BlockRV apply(scheduling::Step& step) const {
     auto& tree = step.workspace().tree(func_name.value_or(""));

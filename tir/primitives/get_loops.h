@@ -8,7 +8,7 @@ struct GetLoops {
 
   static constexpr PrimitiveInfo kInfo{"get_loops",
                                        "returns the loops around a block up to its scope, outermost first"};
-  static constexpr auto fields() { return std::tuple(required<&GetLoops::block>("the block inside")); }
+  static constexpr auto fields() { return list(required<&GetLoops::block>("the block inside")); }
   Loops apply(scheduling::Step& step) const { return step.loop_results(loops_above(step.block(block))); }
 };
 

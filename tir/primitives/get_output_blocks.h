@@ -9,7 +9,7 @@ struct GetOutputBlocks {
   static constexpr PrimitiveInfo kInfo{"get_output_blocks",
                                        "returns the blocks of a scope that write buffers which are seen outside of it"};
   static constexpr auto fields() {
-    return std::tuple(required<&GetOutputBlocks::scope_block>("the block that is the scope, such as \"root\""));
+    return list(required<&GetOutputBlocks::scope_block>("the block that is the scope, such as \"root\""));
   }
   Blocks apply(scheduling::Step& step) const {
     scheduling::Nodes blocks = blocks_inside(step.block(scope_block));

@@ -8,7 +8,7 @@ struct GetProducers {
 
   static constexpr PrimitiveInfo kInfo{"get_producers",
                                        "returns the blocks of the scope that write buffers which the block reads"};
-  static constexpr auto fields() { return std::tuple(required<&GetProducers::block>("the reader")); }
+  static constexpr auto fields() { return list(required<&GetProducers::block>("the reader")); }
   Blocks apply(scheduling::Step& step) const { return step.block_results(producers_of(step.block(block))); }
 };
 

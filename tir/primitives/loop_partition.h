@@ -11,7 +11,7 @@ struct LoopPartition {
   static constexpr PrimitiveInfo kInfo{
       "loop_partition", "replaces a loop by several loops, one after the other, with these numbers of iterations"};
   static constexpr auto fields() {
-    return std::tuple(
+    return list(
         required<&LoopPartition::loop>("the loop that is replaced"),
         required<&LoopPartition::factors>("the numbers of iterations; one may be None"),
         defaulted<&LoopPartition::preserve_unit_iters>("loops of one iteration keep their variables in the indices"));

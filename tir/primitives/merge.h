@@ -8,7 +8,7 @@ struct Merge {
 
   static constexpr PrimitiveInfo kInfo{
       "merge", "merges loops side by side, or the nests down to them, into one loop with all of their bodies"};
-  static constexpr auto fields() { return std::tuple(required<&Merge::loops>("have equal extents")); }
+  static constexpr auto fields() { return list(required<&Merge::loops>("have equal extents")); }
   LoopRV apply(scheduling::Step& step) const;
 };
 

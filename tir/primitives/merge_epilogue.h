@@ -10,7 +10,7 @@ struct MergeEpilogue {
   static constexpr PrimitiveInfo kInfo{"merge_epilogue",
                                        "inlines the elementwise blocks behind the block into the last of them. Returns "
                                        "that one, or none. TVM has no such primitive"};
-  static constexpr auto fields() { return std::tuple(required<&MergeEpilogue::block>("the anchor")); }
+  static constexpr auto fields() { return list(required<&MergeEpilogue::block>("the anchor")); }
   Blocks apply(scheduling::Step& step) const {
     auto* anchor = step.block(this->block);
     // These are the blocks that depend on the anchor, and their inputs from elsewhere.

@@ -11,8 +11,7 @@ struct PadEinsum {
       "pad_einsum",
       "pads the extents of the axes of an einsum to multiples; operands and result go through padded copies"};
   static constexpr auto fields() {
-    return std::tuple(required<&PadEinsum::block>("the einsum"),
-                      required<&PadEinsum::padding>("a divisor for each axis"));
+    return list(required<&PadEinsum::block>("the einsum"), required<&PadEinsum::padding>("a divisor for each axis"));
   }
   void apply(scheduling::Step& step) const;
 };

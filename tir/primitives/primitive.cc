@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/visit.h"
+#include "support/joined.h"
 #include "support/nearest.h"
 
 namespace relaxc::scheduling {
@@ -34,7 +35,7 @@ void check_word(const Primitive& primitive, const ArgumentKind& kind, const Attr
   std::string_view head(*word);
   if (kind.goes_on_after_dot) head = head.substr(0, head.find('.'));
   if (std::ranges::find(kind.words, head) == kind.words.end())
-    fail({}, "{}: there is no {} '{}'; there are: {}", primitive.name, kind.name, *word, fmt::join(kind.words, ", "));
+    fail({}, "{}: there is no {} '{}'; there are: {}", primitive.name, kind.name, *word, joined(kind.words));
 }
 
 void check_numbers(const AttrValue& argument, Step& step) {
@@ -74,7 +75,7 @@ std::string describe_primitives() {
       std::string otherwise = param.otherwise ? "=" + relaxc::to_string(*param.otherwise) : "";
       arguments.push_back(fmt::format("{}{}{}", param.kind.is_variadic ? "*" : "", param.name, otherwise));
     }
-    out += fmt::format("{}({}) -> {}\n    {}\n", row.name, fmt::join(arguments, ", "), to_string(row.result), row.doc);
+    out += fmt::format("{}({}) -> {}\n    {}\n", row.name, joined(arguments), to_string(row.result), row.doc);
     for (const Param& param : row.params)
       out += fmt::format("    {:<27} {}: {}\n", param.name, param.kind.name, param.doc);
   }

@@ -6,7 +6,7 @@
 //   struct Reorder {
 //     Variadic loops;
 //     static constexpr PrimitiveInfo kInfo{"reorder", "puts loops of one chain into this order"};
-//     static constexpr auto fields() { return std::tuple(required<&Reorder::loops>("...")); }
+//     static constexpr auto fields() { return list(required<&Reorder::loops>("...")); }
 //     void apply(scheduling::Step& step) const;
 //   };
 //

@@ -11,8 +11,8 @@ struct Reindex {
   static constexpr PrimitiveInfo kInfo{
       "reindex", "copies a buffer that the block reads or writes, laid out by its axes. Returns the copying block"};
   static constexpr auto fields() {
-    return std::tuple(required<&Reindex::block>("accesses the buffer at one place"),
-                      required<&Reindex::buffer>("the buffer; a position counts the reads"));
+    return list(required<&Reindex::block>("accesses the buffer at one place"),
+                required<&Reindex::buffer>("the buffer; a position counts the reads"));
   }
   BlockRV apply(scheduling::Step& step) const {
     auto* accessor = step.block(block);

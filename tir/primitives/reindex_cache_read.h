@@ -13,10 +13,10 @@ struct ReindexCacheRead {
   static constexpr PrimitiveInfo kInfo{
       "reindex_cache_read", "copies a buffer that the block reads, laid out by the map. Returns the copying block"};
   static constexpr auto fields() {
-    return std::tuple(required<&ReindexCacheRead::block>("reads the buffer at one place"),
-                      required<&ReindexCacheRead::read_buffer_index>("the buffer; a position counts the reads"),
-                      required<&ReindexCacheRead::storage_scope>("of the copy: \"global\", \"local\", \"shared\""),
-                      required<&ReindexCacheRead::index_map>("from the block's axes to positions in the copy"));
+    return list(required<&ReindexCacheRead::block>("reads the buffer at one place"),
+                required<&ReindexCacheRead::read_buffer_index>("the buffer; a position counts the reads"),
+                required<&ReindexCacheRead::storage_scope>("of the copy: \"global\", \"local\", \"shared\""),
+                required<&ReindexCacheRead::index_map>("from the block's axes to positions in the copy"));
   }
   BlockRV apply(scheduling::Step& step) const {
     auto* accessor = step.block(block);

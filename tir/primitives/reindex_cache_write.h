@@ -14,10 +14,10 @@ struct ReindexCacheWrite {
       "reindex_cache_write",
       "lets the block write a buffer laid out by the map, which is copied afterwards. Returns the copying block"};
   static constexpr auto fields() {
-    return std::tuple(required<&ReindexCacheWrite::block>("writes the buffer at one place"),
-                      required<&ReindexCacheWrite::write_buffer_index>("the buffer; a position counts the writes"),
-                      required<&ReindexCacheWrite::storage_scope>("of the copy: \"global\", \"local\", \"shared\""),
-                      required<&ReindexCacheWrite::index_map>("from the block's axes to positions in the copy"));
+    return list(required<&ReindexCacheWrite::block>("writes the buffer at one place"),
+                required<&ReindexCacheWrite::write_buffer_index>("the buffer; a position counts the writes"),
+                required<&ReindexCacheWrite::storage_scope>("of the copy: \"global\", \"local\", \"shared\""),
+                required<&ReindexCacheWrite::index_map>("from the block's axes to positions in the copy"));
   }
   BlockRV apply(scheduling::Step& step) const {
     auto* accessor = step.block(block);

@@ -8,7 +8,7 @@ struct Reorder {
 
   static constexpr PrimitiveInfo kInfo{"reorder", "puts loops of one chain into this order"};
   static constexpr auto fields() {
-    return std::tuple(
+    return list(
         required<&Reorder::loops>("outermost first; loops of the chain that are not listed stay where they are"));
   }
   void apply(scheduling::Step& step) const;

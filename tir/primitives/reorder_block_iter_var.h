@@ -12,8 +12,8 @@ struct ReorderBlockIterVar {
 
   static constexpr PrimitiveInfo kInfo{"reorder_block_iter_var", "puts the block's axes in this order"};
   static constexpr auto fields() {
-    return std::tuple(required<&ReorderBlockIterVar::block>("the block"),
-                      required<&ReorderBlockIterVar::new_order>("the present position of each axis"));
+    return list(required<&ReorderBlockIterVar::block>("the block"),
+                required<&ReorderBlockIterVar::new_order>("the present position of each axis"));
   }
   void apply(scheduling::Step& step) const {
     auto* found = step.block(block);

@@ -8,7 +8,7 @@ struct ReverseComputeInline {
 
   static constexpr PrimitiveInfo kInfo{"reverse_compute_inline",
                                        "inlines an elementwise consumer into its only producer"};
-  static constexpr auto fields() { return std::tuple(required<&ReverseComputeInline::block>("the consumer")); }
+  static constexpr auto fields() { return list(required<&ReverseComputeInline::block>("the consumer")); }
   void apply(scheduling::Step& step) const;
 };
 

@@ -13,8 +13,8 @@ struct Rfactor {
       "their results. It takes sums, products, max and min, of several buffers, too, and choices by comparing "
       "(argmax); for those that keep the first of equal elements the loop must be the outermost reduce loop"};
   static constexpr auto fields() {
-    return std::tuple(required<&Rfactor::loop>("drives a reduce axis"),
-                      required<&Rfactor::factor_axis>("the dim of the intermediate buffer that the loop gets"));
+    return list(required<&Rfactor::loop>("drives a reduce axis"),
+                required<&Rfactor::factor_axis>("the dim of the intermediate buffer that the loop gets"));
   }
   BlockRV apply(scheduling::Step& step) const;
 };

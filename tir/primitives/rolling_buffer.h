@@ -11,8 +11,8 @@ struct RollingBuffer {
                                        "keeps the overlapping windows that a block makes for its readers' loop in a "
                                        "ring buffer, so that only new rows are made"};
   static constexpr auto fields() {
-    return std::tuple(required<&RollingBuffer::block>("the producer, at the loop of its readers"),
-                      required<&RollingBuffer::write_buffer_index>("the buffer; a position counts the writes"));
+    return list(required<&RollingBuffer::block>("the producer, at the loop of its readers"),
+                required<&RollingBuffer::write_buffer_index>("the buffer; a position counts the writes"));
   }
   void apply(scheduling::Step& step) const;
 };

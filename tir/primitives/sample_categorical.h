@@ -11,8 +11,8 @@ struct SampleCategorical {
 
   static constexpr PrimitiveInfo kInfo{"sample_categorical", "chooses one of the numbers"};
   static constexpr auto fields() {
-    return std::tuple(required<&SampleCategorical::candidates>("the numbers"),
-                      required<&SampleCategorical::probs>("their probabilities, whose sum is 1"));
+    return list(required<&SampleCategorical::candidates>("the numbers"),
+                required<&SampleCategorical::probs>("their probabilities, whose sum is 1"));
   }
   // The decision is the position of the number.
   Expr apply(scheduling::Step& step) const {

@@ -10,7 +10,7 @@ struct SampleComputeLocation {
   BlockRV block;
 
   static constexpr PrimitiveInfo kInfo{"sample_compute_location", "chooses a loop that the block may be computed at"};
-  static constexpr auto fields() { return std::tuple(required<&SampleComputeLocation::block>("the producer")); }
+  static constexpr auto fields() { return list(required<&SampleComputeLocation::block>("the producer")); }
   // The decision is the loop's number from the outermost on; -1: the block stays where it is (compute_at does nothing);
   // -2: it is inlined, for which the block itself stands.
   LoopRV apply(scheduling::Step& step) const {

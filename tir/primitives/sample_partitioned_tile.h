@@ -16,10 +16,10 @@ struct SamplePartitionedTile {
                                        "chooses factors whose product is the loop's extent; the product of those from "
                                        "partition_pos on is a multiple of innerpart_factor"};
   static constexpr auto fields() {
-    return std::tuple(required<&SamplePartitionedTile::loop>("to be split by them"),
-                      required<&SamplePartitionedTile::n>("how many"),
-                      defaulted<&SamplePartitionedTile::partition_pos>("the position"),
-                      defaulted<&SamplePartitionedTile::innerpart_factor>("the number"));
+    return list(required<&SamplePartitionedTile::loop>("to be split by them"),
+                required<&SamplePartitionedTile::n>("how many"),
+                defaulted<&SamplePartitionedTile::partition_pos>("the position"),
+                defaulted<&SamplePartitionedTile::innerpart_factor>("the number"));
   }
   Exprs apply(scheduling::Step& step) const {
     auto* loop = step.loop(this->loop);

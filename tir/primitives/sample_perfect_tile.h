@@ -11,9 +11,8 @@ struct SamplePerfectTile {
 
   static constexpr PrimitiveInfo kInfo{"sample_perfect_tile", "chooses factors whose product is the loop's extent"};
   static constexpr auto fields() {
-    return std::tuple(required<&SamplePerfectTile::loop>("to be split by them"),
-                      required<&SamplePerfectTile::n>("how many"),
-                      defaulted<&SamplePerfectTile::max_innermost_factor>("the largest last factor"));
+    return list(required<&SamplePerfectTile::loop>("to be split by them"), required<&SamplePerfectTile::n>("how many"),
+                defaulted<&SamplePerfectTile::max_innermost_factor>("the largest last factor"));
   }
   Exprs apply(scheduling::Step& step) const {
     auto* loop = step.loop(this->loop);

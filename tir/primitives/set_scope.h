@@ -12,9 +12,9 @@ struct SetScope {
   static constexpr PrimitiveInfo kInfo{"set_scope",
                                        "returns the memory of a buffer that the block writes another scope"};
   static constexpr auto fields() {
-    return std::tuple(required<&SetScope::block>("writes the buffer"),
-                      required<&SetScope::buffer_index>("the buffer; a position counts the writes"),
-                      required<&SetScope::storage_scope>("the new scope"));
+    return list(required<&SetScope::block>("writes the buffer"),
+                required<&SetScope::buffer_index>("the buffer; a position counts the writes"),
+                required<&SetScope::storage_scope>("the new scope"));
   }
   void apply(scheduling::Step& step) const {
     auto* writer = step.block(block);

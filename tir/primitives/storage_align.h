@@ -15,10 +15,10 @@ struct StorageAlign {
       "storage_align",
       "makes the stride of a dim of a buffer that the block writes equal to the offset modulo the factor"};
   static constexpr auto fields() {
-    return std::tuple(required<&StorageAlign::block>("writes the buffer"),
-                      required<&StorageAlign::buffer_index>("the position among its writes"),
-                      required<&StorageAlign::axis>("the dim; negative ones count from the last"),
-                      required<&StorageAlign::factor>("in elements"), required<&StorageAlign::offset>("in elements"));
+    return list(required<&StorageAlign::block>("writes the buffer"),
+                required<&StorageAlign::buffer_index>("the position among its writes"),
+                required<&StorageAlign::axis>("the dim; negative ones count from the last"),
+                required<&StorageAlign::factor>("in elements"), required<&StorageAlign::offset>("in elements"));
   }
   // Sets an annotation that lowering obeys (tir/lower/align_storage.cc): [[buffer, axis, factor, offset], ...].
   void apply(scheduling::Step& step) const {

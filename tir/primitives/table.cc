@@ -8,7 +8,7 @@ namespace relaxc::scheduling {
 namespace {
 
 template <class P>
-constexpr size_t kNumArguments = std::tuple_size_v<decltype(P::fields())>;
+constexpr size_t kNumArguments = field_count<P>();
 
 template <class P>
 std::shared_ptr<const void> decode_step(const AttrList& values) {

@@ -1,5 +1,6 @@
 #include "tir/primitives/tensorize.h"
 
+#include "support/joined.h"
 #include "tir/analysis/windows.h"
 #include "tir/edit/move.h"
 #include "tir/intrin/match_intrin.h"
@@ -90,8 +91,8 @@ void Tensorize::apply(Step& step) const {
   const TensorIntrins& intrins = *step.workspace().intrins;
   const TensorIntrin* intrin = intrins.find(tensor_intrin);
   if (!intrin)
-    step.refuse({node}, fmt::format("there is no intrinsic '{}'; there are: {}", tensor_intrin,
-                                    fmt::join(intrins.names(), ", ")));
+    step.refuse({node},
+                fmt::format("there is no intrinsic '{}'; there are: {}", tensor_intrin, joined(intrins.names())));
   TreeNode* block = node;
   if (node->is_loop()) {
     require_match_of_loop(step, *this, node, *intrin);

@@ -11,7 +11,7 @@ struct Tensorize {
   static constexpr PrimitiveInfo kInfo{"tensorize",
                                        "replaces the subtree by the instruction whose description it matches"};
   static constexpr auto fields() {
-    return std::tuple(
+    return list(
         required<&Tensorize::block_or_loop>("the subtree"),
         required<&Tensorize::tensor_intrin>("the name of the intrinsic"),
         defaulted<&Tensorize::preserve_unit_iters>("loops of one iteration keep their variables in the indices"));

@@ -9,7 +9,7 @@ struct Unannotate {
 
   static constexpr PrimitiveInfo kInfo{"unannotate", "removes an annotation"};
   static constexpr auto fields() {
-    return std::tuple(required<&Unannotate::block_or_loop>("is annotated"), required<&Unannotate::ann_key>("the name"));
+    return list(required<&Unannotate::block_or_loop>("is annotated"), required<&Unannotate::ann_key>("the name"));
   }
   void apply(scheduling::Step& step) const {
     auto* node = step.place(block_or_loop);

@@ -13,9 +13,9 @@ struct UnsafeSetDtype {
       "unsafe_set_dtype",
       "keeps the values of a buffer that the block writes in another dtype, converted at each access"};
   static constexpr auto fields() {
-    return std::tuple(required<&UnsafeSetDtype::block>("writes the buffer"),
-                      required<&UnsafeSetDtype::buffer_index>("the buffer; a position counts the writes"),
-                      required<&UnsafeSetDtype::dtype>("of the elements"));
+    return list(required<&UnsafeSetDtype::block>("writes the buffer"),
+                required<&UnsafeSetDtype::buffer_index>("the buffer; a position counts the writes"),
+                required<&UnsafeSetDtype::dtype>("of the elements"));
   }
   // Values are converted at each store and load. The name warns that a narrower dtype cannot hold all of them.
   void apply(scheduling::Step& step) const {

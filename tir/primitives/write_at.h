@@ -15,9 +15,9 @@ struct WriteAt {
                                        "lets the block write new memory, which each iteration copies to the buffer at "
                                        "its end. Returns the copying block"};
   static constexpr auto fields() {
-    return std::tuple(required<&WriteAt::loop>("around the block"), required<&WriteAt::block>("writes the buffer"),
-                      required<&WriteAt::write_buffer_index>("the buffer; a position counts the writes"),
-                      required<&WriteAt::storage_scope>("of the copy: \"global\", \"local\", \"shared\""));
+    return list(required<&WriteAt::loop>("around the block"), required<&WriteAt::block>("writes the buffer"),
+                required<&WriteAt::write_buffer_index>("the buffer; a position counts the writes"),
+                required<&WriteAt::storage_scope>("of the copy: \"global\", \"local\", \"shared\""));
   }
   BlockRV apply(scheduling::Step& step) const {
     scheduling::TreeNode* loop = step.loop(this->loop);

@@ -1,7 +1,5 @@
 #include "tir/schedule/decisions.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 
 #include "support/check.h"
@@ -38,7 +36,7 @@ void Decisions::check_all_asked() const {
   for (const Decision& decision : all_) names.push_back(decision.name);
   for (const auto& [name, value] : given_) {
     if (std::ranges::find(names, name) == names.end())
-      fail(place_, "'{}' has no decision '{}'; it has: {}", subject_, name, fmt::join(names, ", "));
+      fail(place_, "'{}' has no decision '{}'; it has: {}", subject_, name, joined(names));
   }
 }
 

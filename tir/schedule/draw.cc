@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/text/printer.h"
+#include "support/joined.h"
 #include "support/printable.h"
 #include "tir/edit/blocks.h"
 #include "tir/program.h"
@@ -34,7 +35,7 @@ class Drawer {
       const BufferType* buffer = param.type().as<BufferType>();
       params.push_back(fmt::format("{} {}", param->name, buffer ? buffer_text(*buffer) : print_type(param.type())));
     }
-    lines_.push_back({fmt::format("{}({})", name, fmt::join(params, ", ")), ""});
+    lines_.push_back({fmt::format("{}({})", name, joined(params)), ""});
     allocations(*tree.root()->block, "");
     children(tree.root()->children, "");
     size_t column = 0;
@@ -96,7 +97,7 @@ class Drawer {
       }
       std::string condition =
           node->block->predicate ? fmt::format("  where {}", print_expr(*node->block->predicate)) : "";
-      lines_.push_back({fmt::format("{}block {}  {}{}", head, node->name(), fmt::join(axes, " "), condition), ""});
+      lines_.push_back({fmt::format("{}block {}  {}{}", head, node->name(), joined(axes, " "), condition), ""});
       allocations(*node->block, inner);
       return children(node->children, inner);
     }
@@ -143,10 +144,10 @@ class Drawer {
         if (bounded) size *= most;
         dims.push_back(bounded ? fmt::format("{}", most) : print_expr(extent));
       }
-      parts.push_back(fmt::format("{} {}{}", buffer->name, fmt::join(dims, "x"),
-                                  known ? fmt::format(" ({})", bytes_text(size)) : ""));
+      parts.push_back(
+          fmt::format("{} {}{}", buffer->name, joined(dims, "x"), known ? fmt::format(" ({})", bytes_text(size)) : ""));
     }
-    return fmt::format("{}", fmt::join(parts, ", "));
+    return joined(parts);
   }
 
   std::vector<Line> lines_;

@@ -9,6 +9,7 @@
 #include "ir/text/parser.h"
 #include "ir/text/syntax.h"
 #include "support/checked_math.h"
+#include "support/joined.h"
 #include "tir/scalable.h"
 #include "tir/schedule/script_body.h"
 
@@ -426,8 +427,7 @@ class Interpreter {
       if (param.name == keyword.name) return known.size();
       known.push_back(param.name);
     }
-    fail(span(*keyword.value), "{} has no argument '{}'; it has: {}", primitive.name, keyword.name,
-         fmt::join(known, ", "));
+    fail(span(*keyword.value), "{} has no argument '{}'; it has: {}", primitive.name, keyword.name, joined(known));
   }
 
   // Gives errors the line of the schedule as their place, not that of the program.

@@ -1,4 +1,5 @@
 // Files of schedules: the definitions, the tensor intrinsics and the uses of built-in rules that they hold.
+#include "support/joined.h"
 #include "tir/schedule/script_body.h"
 
 #include <algorithm>
@@ -245,7 +246,7 @@ std::string print_intrins(const TensorIntrins& intrins) {
     };
     print(intrins.find(name)->description, "_description");
     print(intrins.find(name)->implementation, "_implementation");
-    result += fmt::format("S.intrin({}, {})\n", to_string(AttrValue(name)), fmt::join(programs, ", "));
+    result += fmt::format("S.intrin({}, {})\n", to_string(AttrValue(name)), joined(programs));
   }
   return result;
 }

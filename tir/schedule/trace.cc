@@ -5,6 +5,7 @@
 #include "ir/text/printer.h"
 #include "ir/visit.h"
 #include "support/diagnostic.h"
+#include "support/joined.h"
 #include "tir/primitives/enter_postproc.h"
 #include "tir/schedule/schedule.h"
 #include "tir/schedule/trace_names.h"
@@ -29,8 +30,7 @@ std::string lambda_text(const Lambda& lambda) {
   std::vector<std::string> params, results;
   for (const VarRef& var : lambda.params) params.push_back(var->name);
   for (const Expr& e : lambda.results) results.push_back(print_expr(e));
-  return fmt::format("lambda {}: ({}{})", fmt::join(params, ", "), fmt::join(results, ", "),
-                     results.size() == 1 ? "," : "");
+  return fmt::format("lambda {}: ({}{})", joined(params), joined(results), results.size() == 1 ? "," : "");
 }
 
 }  // namespace
@@ -70,8 +70,8 @@ std::string Trace::text() const {
     if (!step.decision.is_none()) arguments.push_back("decision=" + value_text(step.decision, names));
     for (const VarRef& result : step.results) results.push_back(names(result));
     if (!results.empty())
-      out += fmt::format("{}{} = ", fmt::join(results, ", "), primitive.gives_list() && results.size() == 1 ? "," : "");
-    out += fmt::format("sch.{}({})\n", primitive.name, fmt::join(arguments, ", "));
+      out += fmt::format("{}{} = ", joined(results), primitive.gives_list() && results.size() == 1 ? "," : "");
+    out += fmt::format("sch.{}({})\n", primitive.name, joined(arguments));
   }
   return out;
 }

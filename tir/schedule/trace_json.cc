@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "support/diagnostic.h"
+#include "support/joined.h"
 #include "tir/schedule/script.h"
 #include "tir/schedule/trace_names.h"
 
@@ -51,12 +52,12 @@ std::string json_of(const AttrValue& value, RVNames& names, bool among_inputs) {
   if (const AttrList* list = value.as<AttrList>()) {
     std::vector<std::string> items;
     for (const AttrValue& item : *list) items.push_back(json_of(item, names, among_inputs));
-    return fmt::format("[{}]", fmt::join(items, ", "));
+    return fmt::format("[{}]", joined(items));
   }
   if (const Attrs* entries = value.as<Attrs>()) {
     std::vector<std::string> items;
     for (const auto& [key, item] : *entries) items.push_back(quoted(key) + ": " + json_of(item, names, among_inputs));
-    return fmt::format("{{{}}}", fmt::join(items, ", "));
+    return fmt::format("{{{}}}", joined(items));
   }
   const Expr* e = value.as<Expr>();
   if (auto number = e ? as_int(*e) : std::nullopt) return std::to_string(*number);
@@ -83,10 +84,10 @@ std::string Trace::json() const {
     }
     for (const VarRef& result : step.results) outputs.push_back(quoted(names(result)));
     instructions.push_back(fmt::format("[{}, [{}], [{}], [{}]]", quoted(instruction_name(step.primitive->name)),
-                                       fmt::join(inputs, ", "), fmt::join(attrs, ", "), fmt::join(outputs, ", ")));
+                                       joined(inputs), joined(attrs), joined(outputs)));
     if (!step.decision.is_none()) decisions.push_back(fmt::format("[{}, {}]", i, json_of(step.decision, names, false)));
   }
-  return fmt::format("[[{}], [{}]]", fmt::join(instructions, ", "), fmt::join(decisions, ", "));
+  return fmt::format("[[{}], [{}]]", joined(instructions), joined(decisions));
 }
 
 // ---- Reading
