@@ -13,7 +13,7 @@ struct Accesses {
 // variable bound inside, or on loaded data, covers the whole dim. Several accesses cover their hull when they are a
 // constant distance from each other. A buffer allocated inside does not count, and neither does the read of an
 // accumulator by its update (a buffer that is written and has an init). A range may be undefined where a guard in the
-// body keeps the access from running: code that evaluates it uses with_defined_operands() of ir/arith.h. TVM's
+// body keeps the access from running: code that evaluates it uses with_defined_operands() of ir/undefined.h. TVM's
 // region analysis (GetBlockAccessRegion) answers the same question.
 Accesses find_accesses(const Stmt& body, const std::optional<Stmt>& init = std::nullopt);
 

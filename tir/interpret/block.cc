@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "ir/arith.h"
+#include "ir/undefined.h"
 #include "tir/interpret/internal.h"
 
 namespace relaxc::interpreter {

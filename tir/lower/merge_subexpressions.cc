@@ -19,6 +19,7 @@
 #include "ir/arith.h"
 #include "ir/intrinsics.h"
 #include "ir/op_names.h"
+#include "ir/undefined.h"
 #include "tir/lower/lower.h"
 #include "tir/program.h"
 

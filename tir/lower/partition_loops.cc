@@ -4,6 +4,7 @@
 
 #include "ir/arith.h"
 #include "ir/op_names.h"
+#include "ir/undefined.h"
 #include "tir/analysis/annotations.h"
 #include "tir/analysis/bounds.h"
 #include "tir/analysis/conditions.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/arith.h"
+#include "ir/undefined.h"
 #include "tir/edit/move.h"
 
 namespace relaxc {
