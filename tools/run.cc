@@ -1,7 +1,7 @@
 // relaxc run: runs a model or artifact once, on given, random or reference inputs.
 #include <memory>
 
-#include "frontend/onnx/import.h"
+#include "frontend/onnx/test_data.h"
 #include "support/diagnostic.h"
 #include "tools/tool.h"
 #include "vm/npy.h"

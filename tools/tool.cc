@@ -7,7 +7,7 @@
 #include <random>
 #include <ranges>
 
-#include "frontend/onnx/import.h"
+#include "frontend/onnx/test_data.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
 #include "tools/compare.h"

@@ -9,7 +9,6 @@
 #include "ir/op.h"
 #include "support/diagnostic.h"
 #include "vm/mapped_file.h"
-#include "vm/tensor.h"
 
 namespace relaxc {
 
@@ -44,14 +43,5 @@ struct OnnxOperator {
 };
 // Returns all of them, sorted by domain and name. An operator with several opsets appears in its latest form.
 std::vector<OnnxOperator> onnx_operators();
-
-// ---- ONNX's test data, which is one tensor per .pb file
-
-// Returns the tensor in a TensorProto file, as the dtype it is stored in. Where the graph expects a bfloat16, 16-bit
-// integers are taken as its bits, because files hold it so. Throws a CompileError that names the file when it does not
-// hold a tensor or has an unsupported element type.
-Tensor read_tensor_pb(const std::string& path, std::optional<DType> expected = {});
-// Writes a TensorProto with raw_data under that name.
-void write_tensor_pb(const std::string& path, const Tensor& tensor, const std::string& name);
 
 }  // namespace relaxc

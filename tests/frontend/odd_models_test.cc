@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "codegen/compile.h"
-#include "frontend/onnx/import.h"
+#include "frontend/onnx/test_data.h"
 #include "tests/process.h"
 
 #include "tests/catch.h"  // last

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "codegen/compile.h"
-#include "frontend/onnx/import.h"
+#include "frontend/onnx/test_data.h"
 #include "tests/report.h"
 
 #include "tests/catch.h"

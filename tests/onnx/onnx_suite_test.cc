@@ -10,7 +10,7 @@
 #include <map>
 
 #include "codegen/compile.h"
-#include "frontend/onnx/import.h"
+#include "frontend/onnx/test_data.h"
 #include "support/diagnostic.h"
 #include "tests/process.h"
 #include "tests/report.h"

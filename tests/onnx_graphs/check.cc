@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "codegen/compile.h"
-#include "frontend/onnx/import.h"
+#include "frontend/onnx/test_data.h"
 #include "support/diagnostic.h"
 #include "tests/differential/differential.h"
 #include "tests/interpret_module.h"

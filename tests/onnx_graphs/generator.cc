@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "frontend/onnx/import.h"
 #include "frontend/onnx/model_file.h"
+#include "frontend/onnx/test_data.h"
 
 namespace relaxc::test::onnx_graphs {
 
