@@ -11,7 +11,7 @@
 #include "tir/schedule/schedule.h"
 #include "tir/schedule/script.h"
 #include "tools/tool.h"
-#include "vm/executable.h"
+#include "vm/disassembler.h"
 
 namespace relaxc::tools {
 

@@ -6,7 +6,7 @@
 #include "ir/text/parser.h"
 #include "ir/visit.h"
 #include "support/diagnostic.h"
-#include "vm/executable.h"
+#include "vm/disassembler.h"
 
 #include "tests/catch.h"  // last
 

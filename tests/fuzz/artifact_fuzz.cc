@@ -22,8 +22,8 @@
 
 #include "support/diagnostic.h"
 #include "vm/artifact.h"
+#include "vm/disassembler.h"
 #include "vm/error.h"
-#include "vm/executable.h"
 #include "vm/program.h"
 #include "vm/serialization.h"
 

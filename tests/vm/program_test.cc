@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "tests/vm/programs.h"
-#include "vm/executable.h"
+#include "vm/disassembler.h"
 
 #include "tests/catch.h"
 
