@@ -238,8 +238,7 @@ class FunctionLowering {
         return bind(binding, reg(tuple->items.at(static_cast<size_t>(item->index))));
       return code_.emit(Opcode::kTupleGet, {new_value(binding), reg(item->tuple), item->index});
     }
-    if (const Call* node = value.as<Call>(); node && !op_name(value).starts_with("tir."))
-      return lower_call(binding, *node);
+    if (const Call* node = value.as<Call>(); node && !ops::is_tir_op(op_name(value))) return lower_call(binding, *node);
     if (value.type().is<PrimType>()) return lower_scalar(binding);
     bind(binding, reg(value));
   }

@@ -326,11 +326,11 @@ Value ValueEmitter::call_libm(const std::string& function, const std::vector<Val
 namespace {
 
 // Machines have an instruction for these operations, or LLVM has a short expansion.
-constexpr std::pair<std::string_view, llvm::Intrinsic::ID> kUnary[] = {
-    {"tir.abs", llvm::Intrinsic::fabs},    {"tir.ceil", llvm::Intrinsic::ceil},
-    {"tir.floor", llvm::Intrinsic::floor}, {"tir.nearbyint", llvm::Intrinsic::nearbyint},
-    {"tir.round", llvm::Intrinsic::round}, {"tir.sqrt", llvm::Intrinsic::sqrt},
-    {"tir.trunc", llvm::Intrinsic::trunc},
+constexpr std::pair<OpName, llvm::Intrinsic::ID> kUnary[] = {
+    {ops::kScalarAbs, llvm::Intrinsic::fabs},    {ops::kScalarCeil, llvm::Intrinsic::ceil},
+    {ops::kScalarFloor, llvm::Intrinsic::floor}, {ops::kNearbyint, llvm::Intrinsic::nearbyint},
+    {ops::kScalarRound, llvm::Intrinsic::round}, {ops::kScalarSqrt, llvm::Intrinsic::sqrt},
+    {ops::kScalarTrunc, llvm::Intrinsic::trunc},
 };
 
 }  // namespace
@@ -349,10 +349,10 @@ Value ValueEmitter::intrinsic(const std::string& name, const std::vector<Value>&
 }
 
 Value ValueEmitter::int_intrinsic(const std::string& name, Value value, DType dtype, const Span& span) {
-  if (name == "tir.abs" && dtype.is_uint()) return value;
-  if (name == "tir.abs") return b_.CreateBinaryIntrinsic(llvm::Intrinsic::abs, value, b_.getFalse());
-  if (name == "tir.bitwise_not") return b_.CreateNot(value);
-  if (name == "tir.popcount") return b_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, value);
+  if (name == ops::kScalarAbs && dtype.is_uint()) return value;
+  if (name == ops::kScalarAbs) return b_.CreateBinaryIntrinsic(llvm::Intrinsic::abs, value, b_.getFalse());
+  if (name == ops::kScalarBitwiseNot) return b_.CreateNot(value);
+  if (name == ops::kPopcount) return b_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, value);
   fail_unsupported(span, "{} of integers; cast the operand to a float type first", name);
 }
 
@@ -361,21 +361,21 @@ Value ValueEmitter::float_intrinsic(const Intrinsic& row, const std::vector<Valu
   Value x = args[0];
   llvm::Type* type = x->getType();
   for (const auto& [known, id] : kUnary) {
-    if (known == name) return b_.CreateUnaryIntrinsic(id, x);
+    if (name == known) return b_.CreateUnaryIntrinsic(id, x);
   }
   auto number = [&](double value) { return llvm::ConstantFP::get(type, value); };
   auto magnitude = [&] { return b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); };
-  if (name == "tir.isnan") return b_.CreateFCmpUNO(x, x);
-  if (name == "tir.isinf") return b_.CreateFCmpOEQ(magnitude(), number(__builtin_inf()));
-  if (name == "tir.isfinite") return b_.CreateFCmpOLT(magnitude(), number(__builtin_inf()));
-  if (name == "tir.copysign") return b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, x, args[1]);
-  if (name == "tir.rsqrt") return b_.CreateFDiv(number(1), b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x));
+  if (name == ops::kScalarIsNan) return b_.CreateFCmpUNO(x, x);
+  if (name == ops::kScalarIsInf) return b_.CreateFCmpOEQ(magnitude(), number(__builtin_inf()));
+  if (name == ops::kScalarIsFinite) return b_.CreateFCmpOLT(magnitude(), number(__builtin_inf()));
+  if (name == ops::kCopysign) return b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, x, args[1]);
+  if (name == ops::kScalarRsqrt) return b_.CreateFDiv(number(1), b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x));
   if (name == ops::kFma && target_.has_fma) return b_.CreateIntrinsic(llvm::Intrinsic::fma, {type}, args);
   if (type->getScalarType()->isFloatTy()) {
     if (Value expanded = emit_float32_math(b_, name, args)) return expanded;
   }
   // e^-|x| never overflows, and e / (1 + e) keeps the far left tail down to subnormals.
-  if (name == "tir.sigmoid") {
+  if (name == ops::kScalarSigmoid) {
     Value e = call_libm("exp", {b_.CreateFNeg(magnitude())});
     Value numerator = b_.CreateSelect(b_.CreateFCmpOLT(x, number(0)), e, number(1));
     return b_.CreateFDiv(numerator, b_.CreateFAdd(e, number(1)));

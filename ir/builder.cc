@@ -2,13 +2,14 @@
 
 #include <algorithm>
 
+#include "ir/op_names.h"
 #include "ir/sequence.h"
 
 namespace relaxc {
 
 bool is_leaf(const Expr& expr) {
   if (const Tuple* tuple = expr.as<Tuple>()) return std::ranges::all_of(tuple->items, is_leaf);
-  if (expr.type().is<PrimType>()) return !expr.is<Call>() || op_name(expr).starts_with("tir.");
+  if (expr.type().is<PrimType>()) return !expr.is<Call>() || ops::is_tir_op(op_name(expr));
   return expr.is<Var>() || expr.is<Constant>() || expr.is<ShapeExpr>() || expr.is<GlobalVar>() || expr.is<OpRef>() ||
          expr.is<ExternFunc>() || expr.is<StringImm>() || expr.is<DTypeImm>();
 }
@@ -38,7 +39,7 @@ VarRef Builder::match_cast(Expr value, Type type, std::string hint) {
 }
 
 Expr Builder::op(std::string name, std::vector<Expr> args, Attrs attrs, std::string hint) {
-  if (!name.starts_with("relax.")) name = "relax." + name;
+  name = ops::full_name(std::move(name));
   for (Expr& arg : args) arg = leaf(arg);
   const OpRow* row = ops_.find(name);
   Call payload{op_ref(std::move(name)), std::move(args), std::move(attrs), {}};

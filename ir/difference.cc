@@ -1,4 +1,5 @@
 #include "ir/difference.h"
+#include "ir/op_names.h"
 #include "support/joined.h"
 
 #include <algorithm>
@@ -48,17 +49,10 @@ std::string shortened(std::string text) {
   return text.substr(0, end) + (text.find('\n') == end ? "" : "...");
 }
 
-// Returns "R.sum" for relax.sum.
-std::string operator_name(const std::string& name) {
-  if (name.starts_with("relax.")) return "R." + name.substr(6);
-  if (name.starts_with("tir.")) return "T." + name.substr(4);
-  return name;
-}
-
 // Returns the name of an enclosing node on the path; empty when it is not mentioned.
 std::string name_on_path(const NodeRef& node) {
   if (const Call* call = node.as<Call>()) {
-    if (const OpRef* op = call->callee.as<OpRef>()) return operator_name(op->name);
+    if (const OpRef* op = call->callee.as<OpRef>()) return ops::name_in_text(op->name);
     if (const GlobalVar* function = call->callee.as<GlobalVar>()) return fmt::format("call of '{}'", function->name);
     if (const ExternFunc* function = call->callee.as<ExternFunc>())
       return fmt::format("call of '{}'", function->symbol);
@@ -105,7 +99,7 @@ std::string field_word(const DifferenceStep& step, const NodeRef* owner, bool ha
 }  // namespace
 
 std::string InWords::operator()(const NodeRef& node) const {
-  if (const OpRef* op = node.as<OpRef>()) return operator_name(op->name);
+  if (const OpRef* op = node.as<OpRef>()) return ops::name_in_text(op->name);
   if (node.is<SeqExpr>() || node.is<If>() || node.is<Function>() || node.is<PrimFunc>() || node.is<Lambda>())
     return fmt::format("a {}", kind_name(node.kind()));
   return shortened(print(node));

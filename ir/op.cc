@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/op_names.h"
 #include "ir/type_relation.h"
 #include "ir/visit.h"
 #include "support/joined.h"
@@ -315,7 +316,7 @@ Type infer_call_type(const Call& call, const Span& span, const OpTable& ops, std
     check_arity(op, *row);
     // Distributed results take their placement from the annotation, except where the operator defines it.
     bool distributed = std::ranges::any_of(call.args, [](const Expr& arg) { return arg.type().is<DTensorType>(); });
-    if (distributed) return ref->name.starts_with("relax.dist.") ? row->infer(op) : object_type();
+    if (distributed) return ops::is_distributed_op(ref->name) ? row->infer(op) : object_type();
     Type type = infer_result(op, *row);
     std::string vdevice = call.type_args.empty() ? common_vdevice(call) : "";
     return vdevice.empty() ? type : on_vdevice(type, vdevice);

@@ -64,7 +64,7 @@
   X(kMemoryAllocTensor, "relax.memory.alloc_tensor")     \
   X(kAttentionVarLen, "relax.nn.attention_var_len")
 
-// Those of tensor programs.
+// Those of tensor programs. `kScalar` tells a function of scalars from the operator of the same name.
 #define RELAXC_KNOWN_INTRINSICS(X)                    \
   X(kIfThenElse, "tir.if_then_else")                  \
   X(kVscale, "tir.vscale")                            \
@@ -83,7 +83,22 @@
   X(kFma, "tir.fma")                                  \
   X(kCommReducer, "tir.comm_reducer")                 \
   X(kIterVar, "tir.iter_var")                         \
-  X(kShuffle, "tir.shuffle")
+  X(kShuffle, "tir.shuffle")                          \
+  X(kScalarAbs, "tir.abs")                            \
+  X(kScalarBitwiseNot, "tir.bitwise_not")             \
+  X(kScalarCeil, "tir.ceil")                          \
+  X(kScalarFloor, "tir.floor")                        \
+  X(kScalarIsFinite, "tir.isfinite")                  \
+  X(kScalarIsInf, "tir.isinf")                        \
+  X(kScalarIsNan, "tir.isnan")                        \
+  X(kScalarRound, "tir.round")                        \
+  X(kScalarRsqrt, "tir.rsqrt")                        \
+  X(kScalarSigmoid, "tir.sigmoid")                    \
+  X(kScalarSqrt, "tir.sqrt")                          \
+  X(kScalarTrunc, "tir.trunc")                        \
+  X(kCopysign, "tir.copysign")                        \
+  X(kNearbyint, "tir.nearbyint")                      \
+  X(kPopcount, "tir.popcount")
 
 namespace relaxc::ops {
 
@@ -97,5 +112,29 @@ inline constexpr OpName kKnownOps[] = {
 inline constexpr OpName kKnownIntrinsics[] = {RELAXC_KNOWN_INTRINSICS(RELAXC_OP)
 #undef RELAXC_OP
 };
+// `T.target(...)` in text, which only the reader and the printer know: it has no row.
+inline constexpr OpName kTarget{"tir.target"};
+
+// ---- Families, by the beginning of the name
+
+// An operator of graphs: R.nn.relu in text.
+inline bool is_relax_op(std::string_view name) { return name.starts_with("relax."); }
+// An intrinsic of tensor programs: T.exp in text.
+inline bool is_tir_op(std::string_view name) { return name.starts_with("tir."); }
+// An operator that defines where its result lies among several devices.
+inline bool is_distributed_op(std::string_view name) { return name.starts_with("relax.dist."); }
+// An operator whose value is a place in memory: two equal calls give two places.
+inline bool is_memory_op(std::string_view name) {
+  return name.starts_with("relax.builtin.") || name.starts_with("relax.memory.");
+}
+// Returns the name of a graph operator with "relax." in front, which may be left out where operators are looked up.
+inline std::string full_name(std::string name) { return is_relax_op(name) ? name : "relax." + name; }
+// Returns the name without "relax." in front.
+inline std::string short_name(const std::string& name) { return is_relax_op(name) ? name.substr(6) : name; }
+// Returns the name in the text form: "R.sum" for relax.sum, "T.exp" for tir.exp.
+inline std::string name_in_text(const std::string& name) {
+  if (is_relax_op(name)) return "R." + short_name(name);
+  return is_tir_op(name) ? "T." + name.substr(4) : name;
+}
 
 }  // namespace relaxc::ops

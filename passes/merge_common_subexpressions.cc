@@ -1,4 +1,5 @@
 // Expects: any module. Guarantees: within one sequence no two pure bindings have structurally equal values.
+#include "ir/op_names.h"
 #include "passes/graph.h"
 
 namespace relaxc {
@@ -14,8 +15,7 @@ class Merger final : public GraphRewriter {
     if (binding.cast || !binding.value.is<Call>()) return std::nullopt;
     const OpRow* row = ops_.find(op_name(binding.value));
     if (!row || !row->pure) return std::nullopt;
-    // Two allocations are two places.
-    if (row->name.starts_with("relax.builtin.") || row->name.starts_with("relax.memory.")) return std::nullopt;
+    if (ops::is_memory_op(row->name)) return std::nullopt;
     uint64_t hash = value_hash(binding.value);
     for (const Binding& earlier : seen_.back()[hash]) {
       bool same = structural_equal(earlier.value, binding.value);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "frontend/onnx/graph_importer.h"
+#include "ir/op_names.h"
 #include "ops/attributes.h"
 
 namespace relaxc::onnx_import {
@@ -85,7 +86,7 @@ std::optional<KnownTensor> GraphImporter::evaluate_op(const std::string& name, c
     bool known = several ? std::all_of(several->items.begin(), several->items.end(), add) : add(arg);
     if (!known) return std::nullopt;
   }
-  const OpRow* row = context_.ops.find(name.starts_with("relax.") ? name : "relax." + name);
+  const OpRow* row = context_.ops.find(ops::full_name(name));
   if (!row) return std::nullopt;
   return evaluate(*row, Call{op_ref(row->name), args, attrs, {}}, tensors, context_.analyzer, span);
 }

@@ -85,7 +85,7 @@ Value Parser::op_call(const Syntax& at, std::span<const Syntax* const> args) {
   std::string name = string(*named);
   if (name.starts_with("tirx.")) name = "tir." + name.substr(5);
   if (name.find('.') == std::string::npos) name = "tir." + name;
-  if (name == "tir.fabs") name = "tir.abs";
+  if (name == "tir.fabs") name = ops::kScalarAbs.text;
   // A target may define further instructions; a name that is close to a known one is a mistake.
   if (!find_intrinsic(name) && !find_builtin(name)) {
     std::vector<std::string> known = {std::string(ops::kIfThenElse.text)};
@@ -403,7 +403,7 @@ Value Parser::string_form(const std::string& form, const Syntax& at) {
 }
 
 Value Parser::target_form(const std::string&, const Syntax& at) {
-  Call payload{op_ref("tir.target"), {}, {}, {}};
+  Call payload{op_ref(ops::kTarget), {}, {}, {}};
   AttrValue config = attr_value(required(at, 0, "target_config"));
   payload.attrs = config.as<Attrs>() ? *config.as<Attrs>() : Attrs{{"kind", config}};
   return {make(std::move(payload), prim_type(DType::handle()), span(at))};

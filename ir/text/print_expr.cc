@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "ir/intrinsics.h"
+#include "ir/kernel_call.h"
 #include "ir/op.h"
 #include "ir/op_names.h"
 #include "ir/text/printing.h"
@@ -236,7 +237,7 @@ std::string Printer::argument(const Expr& arg) {
   // A scalar is printed as a graph value. Later dialects write integers bare.
   if (options_.dialect == Dialect::kTvm26 && arg.is<IntImm>() && default_int_ == kInt64) return expr(arg);
   // Variables of the graph and calls of operators are values already; dims are not.
-  bool is_value = arg.is<Var>() ? !dims_.contains(arg.get()) : op_name(arg).starts_with("relax.");
+  bool is_value = arg.is<Var>() ? !dims_.contains(arg.get()) : ops::is_relax_op(op_name(arg));
   if (default_int_ == kInt64 && arg.type().is<PrimType>() && !is_value)
     return fmt::format("R.prim_value({})", expr(arg));
   return expr(arg);
@@ -268,7 +269,7 @@ std::string Printer::scalar_call(const Expr& expr_, const Call& node) {
   if (full == ops::kBufferData && node.args.size() == 1)
     return pointers_.contains(node.args[0].get()) ? items[0] : items[0] + ".data";
   if (full == kBufferElemOffset && node.args.size() == 1) return items[0] + ".elem_offset";
-  if (full == "tir.target") return to_string(AttrValue(Attrs{{"T.target", node.attrs}}));
+  if (full == ops::kTarget) return to_string(AttrValue(Attrs{{"T.target", node.attrs}}));
   if (full == ops::kCommReducer && !node.args.empty())
     return fmt::format("T.comm_reducer({}, [{}])", items[0], joined(std::span(items).subspan(1)));
   if (full == ops::kShuffle && node.args.size() == 2) {
@@ -297,7 +298,7 @@ std::string Printer::scalar_call(const Expr& expr_, const Call& node) {
     if (fits && (!natural || *natural == dtype)) return fmt::format("T.{}({})", spelling(*builtin), joined(items));
   }
   for (const auto& [key, value] : node.attrs) items.push_back(fmt::format("{}={}", key, to_string(value)));
-  bool later = options_.dialect == Dialect::kTvm26 && full.starts_with("tir.");
+  bool later = options_.dialect == Dialect::kTvm26 && ops::is_tir_op(full);
   items.insert(items.begin(), {dtype_text, string_literal(later ? "tirx" + full.substr(3) : full)});
   return fmt::format("T.call_intrin({})", joined(items));
 }
@@ -308,10 +309,8 @@ std::string Printer::call(const Expr& expr_, const Call& node) {
   const OpRef* op = node.callee.as<OpRef>();
   if (!op) return fmt::format("{}({})", expr(node.callee, kAtomLevel), arguments(node, 0));
   bool scalar = expr_.type().is<PrimType>();
-  if (scalar && op->name.starts_with("tir.")) return scalar_call(expr_, node);
-  std::string spelling = op->name.starts_with("relax.") ? "R." + op->name.substr(6)
-                         : op->name.starts_with("tir.") ? "T." + op->name.substr(4)
-                                                        : op->name;
+  if (scalar && ops::is_tir_op(op->name)) return scalar_call(expr_, node);
+  std::string spelling = ops::name_in_text(op->name);
   if (op->name == ops::kHintOnDevice && node.args.size() == 1 && node.attrs.size() == 3) {
     return fmt::format("R.hint_on_device({}, R.device({}, {}), {})", expr(node.args[0]),
                        node.attrs.get_int("device_type", 1), node.attrs.get_int("index", 0),
@@ -321,8 +320,8 @@ std::string Printer::call(const Expr& expr_, const Call& node) {
   std::vector<std::string> items;
   if (callee) items.push_back(string_literal(callee->symbol));
   size_t first = items.size();
-  bool program = op->name.starts_with(ops::kCallTir.text) || op->name == ops::kCallTirLocalView;
-  if (program || op->name == ops::kCallDpsPacked) return call_tir(node, op->name, spelling, std::move(items));
+  if (calls_kernel(op->name) || op->name == ops::kCallTirLocalView)
+    return call_tir(node, op->name, spelling, std::move(items));
   return fmt::format("{}({})", spelling, arguments(node, first, std::move(items)));
 }
 

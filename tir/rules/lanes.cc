@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/intrinsics.h"
+#include "ir/op_names.h"
 #include "support/checked_math.h"
 #include "tir/analysis/conditions.h"
 #include "tir/rules/cost_model.h"
@@ -19,13 +20,15 @@ size_t position_of_loop(const Schedule& sch, const Loops& loops, const IterVar& 
 }
 
 bool is_long(const Block& block) {
-  constexpr std::string_view kInstructions[] = {
-      "tir.abs",   "tir.bitwise_not", "tir.ceil",      "tir.copysign", "tir.floor", "tir.fma",  "tir.isfinite",
-      "tir.isinf", "tir.isnan",       "tir.nearbyint", "tir.round",    "tir.rsqrt", "tir.sqrt", "tir.trunc"};
+  constexpr OpName kInstructions[] = {
+      ops::kScalarAbs,   ops::kScalarBitwiseNot, ops::kScalarCeil,  ops::kCopysign,    ops::kScalarFloor,
+      ops::kFma,         ops::kScalarIsFinite,   ops::kScalarIsInf, ops::kScalarIsNan, ops::kNearbyint,
+      ops::kScalarRound, ops::kScalarRsqrt,      ops::kScalarSqrt,  ops::kScalarTrunc};
   bool result = false;
   walk(block.body, [&](const Ref<Call>& node) {
     const std::string& name = op_name(node);
-    result = result || (find_intrinsic(name) && std::ranges::find(kInstructions, name) == std::end(kInstructions));
+    result = result ||
+             (find_intrinsic(name) && std::ranges::find(kInstructions, name, &OpName::text) == std::end(kInstructions));
   });
   return result;
 }
@@ -92,7 +95,7 @@ int lanes_of(const Block& block, const Target& target) {
   walk(
       block.body, [&](const Ref<BufferLoad>& e) { see(e); }, [&](const Ref<Cast>& e) { see(e); },
       [&](const BufferStore& store) { see(store.value); },
-      [&](const Ref<Call>& call) { vectorizable = vectorizable && op_name(call).starts_with("tir."); });
+      [&](const Ref<Call>& call) { vectorizable = vectorizable && ops::is_tir_op(op_name(call)); });
   return vectorizable ? std::max(target.vector_lanes(widest), 2) : 1;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "ir/op_names.h"
 #include "ir/text/names.h"
 #include "ir/text/parser.h"
 #include "ir/text/printer.h"
@@ -143,7 +144,7 @@ ScheduleRule read_use(const Line& line, const std::shared_ptr<const Origin>& ori
       result.given.set(std::string(keyword.name), evaluate(*keyword.value, origin));
     }
   }
-  if (result.op.starts_with("relax.")) result.op.erase(0, 6);
+  result.op = ops::short_name(result.op);
   return result;
 }
 
@@ -159,7 +160,7 @@ void read_decorator(const Syntax& decorator, const Span& span, ScheduleRule& rul
   std::string error, name = text::unquote(decorator.children[1]->text, error);
   std::string& of = what == "schedule" ? rule.function : rule.op;
   if (!of.empty()) diagnostics.error(span, "'{}' has @S.{}(\"{}\") already", rule.name, what, of);
-  of = what == "rule" && name.starts_with("relax.") ? name.substr(6) : name;
+  of = what == "rule" ? ops::short_name(name) : name;
 }
 
 // Returns the definitions and uses of a text. Statements outside of definitions are a rule for no program.
