@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/intrinsics.h"
 #include "ir/op_names.h"
 #include "ir/visit.h"
 #include "ops/common.h"
@@ -103,15 +104,13 @@ Known int_binary(BinaryOp op, const Expr& a, const Expr& b, const Analyzer& fact
   return facts.can_prove_equal(a, b) ? bool_imm(op == kEQ) : facts.simplify(binary(op, a, b));
 }
 
-// A whole number stays as it is; other numbers are rounded.
-Known rounded_scalar(const std::string& name, const Expr& x) {
+// Rounds a float by the intrinsic of that name, where it is one that rounds. A whole number stays as it is.
+Known rounded_scalar(std::string_view name, const Expr& x) {
+  constexpr OpName kRoundings[] = {ops::kScalarFloor, ops::kScalarCeil, ops::kScalarTrunc, ops::kNearbyint};
+  if (std::ranges::find(kRoundings, name, &OpName::text) == std::end(kRoundings)) return std::nullopt;
   if (cast_from_int(x)) return x;
   auto value = float_value(x);
-  if (value && name == "tir.floor") return float_imm(std::floor(*value), dtype_of(x));
-  if (value && name == "tir.ceil") return float_imm(std::ceil(*value), dtype_of(x));
-  if (value && name == "tir.trunc") return float_imm(std::trunc(*value), dtype_of(x));
-  if (value && name == "tir.nearbyint") return float_imm(std::nearbyint(*value), dtype_of(x));
-  return std::nullopt;
+  return value ? Known(float_imm(find_intrinsic(name)->eval(*value, 0, 0), dtype_of(x))) : std::nullopt;
 }
 
 // ---- Programs
