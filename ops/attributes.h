@@ -12,7 +12,8 @@ inline bool from_attr(const AttrValue& value, AttrValue& out) {
   return true;
 }
 
-// Declares a struct of one attribute from the attribute's type, name and default.
+// Declares a struct of one attribute: RELAXC_ONE_ATTR(DropoutAttrs, double, rate, 0.5) is
+// struct DropoutAttrs { double rate = 0.5; RELAXC_FIELDS(DropoutAttrs, rate); }.
 #define RELAXC_ONE_ATTR(Struct, type, member, otherwise) \
   struct Struct {                                        \
     type member = otherwise;                             \

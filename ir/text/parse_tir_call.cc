@@ -85,7 +85,7 @@ Value Parser::op_call(const Syntax& at, std::span<const Syntax* const> args) {
   std::string name = string(*named);
   if (name.starts_with("tirx.")) name = "tir." + name.substr(5);
   if (name.find('.') == std::string::npos) name = "tir." + name;
-  if (name == "tir.fabs") name = ops::kScalarAbs.text;
+  if (name == "tir.fabs") name = ops::kScalarAbs.text;  // two names of one function in TVM
   // A target may define further instructions; a name that is close to a known one is a mistake.
   if (!find_intrinsic(name) && !find_builtin(name)) {
     std::vector<std::string> known = {std::string(ops::kIfThenElse.text)};
