@@ -126,7 +126,7 @@ class FunctionLowering {
     if (const AttrValue* value = function_->attrs.find(attr)) from_attr(*value, names);
     return names;
   }
-  // Values live in this process's memory, and scalars are integers.
+  // Values are in this process's memory, and scalars are integers.
   static void check_supported(const VarRef& var) {
     walk_nodes(var.type(), [&](const NodeRef& node) {
       if (node.is<DTensorType>())

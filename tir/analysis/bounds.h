@@ -9,7 +9,6 @@ namespace relaxc {
 // A variable that runs over a range while all other variables keep their values.
 using RunningVars = std::unordered_map<const NodeHeader*, Range>;
 
-// The least and the greatest value.
 struct Bounds {
   Expr min, max;
 };

@@ -120,7 +120,7 @@ class Choice {
       }
     }
     for (const Tuple& a : all) {
-      // Each group of iterations begins with the init, so combining an element twice must change nothing.
+      // Each group begins with the init, so that it is combined several times: only the first time may change anything.
       combiner.regroups = combiner.regroups && combine(a, a) == a;
       for (const Tuple& b : all) {
         Tuple ab = combine(a, b);

@@ -13,8 +13,7 @@ namespace {
 
 struct NoIterMap {
   Expr at;
-  std::string why =
-      "not a sum of digits of the loop variables (their quotients and remainders by numbers, times numbers)";
+  std::string why = "not a sum of digits of the loop variables (quotients and remainders by numbers, times numbers)";
 };
 
 // These compare extents; literals are compared without asking for a proof.
@@ -158,8 +157,7 @@ class IterMapFinder {
       result.base = result.base + base;
       return result;
     }
-    // Digits whose scale is a multiple of the divisor form the quotient. If the others stay below the divisor, they
-    // form the remainder.
+    // Digits whose scale is a multiple of the divisor form the quotient, the others the remainder (if less than it).
     IterSum high{{}, zero_like(e), e}, low = high;
     for (const IterDigit& digit : sum.digits) {
       auto scale = quotient(digit.scale, by);

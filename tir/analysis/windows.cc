@@ -126,9 +126,8 @@ std::optional<std::string> misplaced(const MatchBuffer& window, const PrimFuncRe
   if (!requires_alignment(type)) return std::nullopt;
   Divisors known = divisors_of(window, function, facts);
   auto misaligned = [&](int64_t wanted, int64_t found, const char* unit) {
-    return fmt::format(
-        "'{}' must begin at a multiple of {} {}; it begins in '{}' at {}, known as a multiple of {} only", name, wanted,
-        unit, there, number(start_in(window, facts)), found);
+    return fmt::format("'{}' must begin at a multiple of {} {}; it begins in '{}' at {}, a multiple of {} only", name,
+                       wanted, unit, there, number(start_in(window, facts)), found);
   };
   if (type.offset_factor > 1 && known.elements % type.offset_factor != 0)
     return misaligned(type.offset_factor, known.elements, "elements (offset_factor)");

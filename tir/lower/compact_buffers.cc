@@ -505,7 +505,7 @@ class Compactor final : public Rewriter {
     return result;
   }
 
-  // Returns the part of dim d that one iteration touches. Its size is known on entry: other memory would pile up.
+  // Returns the part of dim d that one iteration touches. Its size is known on entry, else scratch would accumulate.
   Range region_in(const Memory& memory, size_t outer, size_t d) const {
     const Expr& dim = memory.type().shape[d];
     DType dtype = dtype_of(dim);

@@ -74,8 +74,7 @@ class Merger {
     Id id;
     bool guarded;  // it is one side of a condition
   };
-  // The uses of a value, and the innermost place before all of them. A run is a sequence of statements without a loop
-  // or branch between them; `run` is set when all uses are in one run.
+  // The uses of a value. `run` is set when all are in one run, a sequence of statements with no loop or branch between.
   struct Uses {
     int64_t count = 0;
     Place place = {};

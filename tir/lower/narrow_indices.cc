@@ -6,8 +6,7 @@
 // 0.26 instead of 0.36.
 //
 // Scalar index arithmetic stays in int64, which does not cost more there and needs no widening before an address.
-// Divisions by a value that is not a constant are the exception: 64 bits take 1.6 times as long as 32 (4.2 and 2.6 ns
-// on the machine of bench/).
+// Divisions by non-constants are the exception: 64 bits take 1.6 times as long as 32 (4.2 and 2.6 ns in bench/).
 #include <map>
 
 #include "tir/lower/lower.h"

@@ -347,7 +347,7 @@ class Partitioner {
       kept.push_back(std::move(cut));
     }
     cuts = std::move(kept);
-    // first <= interior.first <= interior.end <= end, whatever the values are.
+    // first <= interior.first <= interior.end <= end for all values.
     interior.first = smaller(interior.first, end);
     interior.end = larger(interior.end, interior.first);
     return interior;

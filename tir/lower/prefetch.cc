@@ -91,8 +91,7 @@ class Prefetcher final : public Rewriter {
     fail_unsupported(s.span(), "a prefetch annotation is a list: [\"B\"], or [\"B\", 64] for rows ahead");
   }
 
-  // Returns the ranges of an access: an element, or a vector, which may run over the last dim into the next rows. They
-  // are empty for other accesses.
+  // Returns the region of an element, or of a vector, which may run over the last dim into the next rows; else nothing.
   static std::vector<Range> elements_of(const Buffer& buffer, const std::vector<Expr>& indices) {
     std::vector<Range> result;
     for (const Expr& index : indices) {

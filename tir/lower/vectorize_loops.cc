@@ -227,7 +227,7 @@ class LaneRewriter {
   std::unordered_map<const NodeHeader*, VarRef> wide_;
 };
 
-// Returns whether the body contains vectors, of inner loops or of the program itself. There are no vectors of vectors.
+// Returns whether the body has vectors, of inner loops or of the program itself. There are no vectors of vectors.
 bool holds_vectors(const Stmt& body) {
   bool found = false;
   walk(
@@ -278,9 +278,8 @@ class Vectorizer final : public Rewriter {
 
 }  // namespace
 
-// Turns vectorized loops of constant extent, or of a constant times T.vscale(), into vector statements. A loop with a
-// body that has no vector form (inner allocations, `while`, stores of several lanes to one element) becomes serial.
-// Branches on the lane become masks.
+// Turns vectorized loops of constant extent, or of a constant times T.vscale(), into vector statements with masks for
+// branches. A loop without a vector form (inner allocations, `while`, lanes that store to one element) becomes serial.
 PrimFuncRef vectorize_loops(const PrimFuncRef& function) {
   return with_body(function, Vectorizer(facts_of_params(function)).stmt(function->body));
 }

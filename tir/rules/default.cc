@@ -88,8 +88,7 @@ void schedule_program(Schedule& sch, const Target& target, Decisions& decisions)
     // A product in panels would move all blocks after it into its tiles.
     bool is_last = i + (epilogue ? 2 : 1) == blocks.size();
     Stage stage{block, {}};
-    for (size_t next = i + 1; next < blocks.size(); ++next)
-      stage.epilogue.push_back(cast<Block>(sch.get(blocks[next])));
+    for (size_t j = i + 1; j < blocks.size(); ++j) stage.epilogue.push_back(cast<Block>(sch.get(blocks[j])));
     auto panels = is_last ? choose_contraction(stage, target, decisions) : std::nullopt;
     sch.try_steps([&] {
       if (panels) return schedule_contraction(sch, blocks[i], *panels);
