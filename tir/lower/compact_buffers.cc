@@ -173,7 +173,7 @@ class Collector {
   std::unordered_map<const NodeHeader*, size_t> index_;
 };
 
-// Decides whether the write stored the element that is read, in this or an earlier iteration of loops in path[outer..].
+// Decides whether the write stored the element that is read, in this or an earlier iteration of loops from `outer` on.
 class Coverage {
  public:
   Coverage(const Access& write, const Access& read, size_t outer, const std::vector<Expr>& shape, const Analyzer& facts)

@@ -11,8 +11,8 @@ namespace relaxc::cost_model {
 
 // Left free by the accumulators and the vectors of one operand, for the current and the next element of the other one.
 constexpr int64_t kElementRegisters = 2;
-// The same for products in panels: one, or three of many registers, which earlier loads need. With no register left,
-// LLVM spills an accumulator as soon as it unrolls.
+// The same for products in panels: one, or three where there are many registers, since earlier loads need some. With no
+// register left, LLVM spills an accumulator as soon as it unrolls.
 constexpr int64_t kManyRegisters = 32, kSpareOfMany = 3, kSpareOfFew = 1;
 // Winograd's products unroll this many channels, and fewer where so few registers are left that LLVM would spill.
 constexpr int64_t kChannelStep = 4, kSpillingChannelStep = 2, kUnrollingRegisters = 6;
@@ -31,7 +31,7 @@ constexpr int64_t kNarrowWindow = 3;       // columns of a window that reads its
 constexpr int64_t kMostStep = 8, kMostWideStep = 4;  // iterations of a sum unrolled; where accumulators fill registers
 constexpr int64_t kLongSum = 2048;     // iterations that make kMostStep worth its compile time in a wide tile
 constexpr int64_t kMostParts = 64;     // of a sum
-constexpr int64_t kMostRowTiles = 64;  // in a block of rows, as far as users and tuners may ask
+constexpr int64_t kMostRowTiles = 64;  // in a block of rows, that users and tuners may choose
 
 // ---- Caches
 
@@ -62,14 +62,14 @@ constexpr int64_t kFewestCores = 16;
 constexpr int64_t kSharesPerCore = 4;   // pieces of work, so that threads end at about the same time
 constexpr int64_t kSharesOfPanels = 8;  // a thread takes more panels than row tiles: an eighth of the pieces is enough
 constexpr int64_t kGroupsPerTwoCores = 1;                // of Winograd's patches, if threads are to take whole groups
-constexpr int64_t kFilterPanels = 4;                     // that keep threads busy where lines of pixels are not shared
+constexpr int64_t kFilterPanels = 4;                     // that keep threads busy where rows of pixels are not shared
 constexpr int64_t kElementwiseWork = 4;                  // operations for an element
 constexpr int64_t kGuessedSum = 64, kMostSum = 1 << 16;  // iterations of a symbolic sum; the most that are counted
 
 // ---- The cost of an expression that is computed at each use instead of once, in loads
 
 constexpr int kCondition = 1, kLoad = 1, kFloatOperation = 2, kCall = 10;
-constexpr int kMostRepeated = 5;  // up to that, repeating is cheaper than memory traffic
+constexpr int kMostRepeated = 5;  // up to this cost, repeating is cheaper than memory traffic
 constexpr int kMostNodes = 100;   // of the expression: each of a chain of x + x doubles it
 
 }  // namespace relaxc::cost_model
