@@ -9,7 +9,7 @@ namespace relaxc {
 
 namespace {
 
-// Returns the smallest n in (0, count] from which on `is_wrong` holds. It must hold for `count` and not for 0.
+// Returns an n in (0, count] for which `is_wrong` holds, but not for n - 1. It must hold for `count` and not for 0.
 template <class IsWrong>
 size_t first_wrong(size_t count, const IsWrong& is_wrong) {
   size_t right = 0, wrong = count;
@@ -28,9 +28,9 @@ class Bisection {
   std::optional<Culprit> run(const IRModule& module, std::span<const Pass* const> passes) {
     std::vector<IRModule> after{module};
     for (const Pass* pass : passes) after.push_back(run_pass(*pass, after.back(), context_));
-    if (std::string difference = of_interpreted(after.front()); !difference.empty())
-      fail({}, "the results differ before the first pass, so that no pass is wrong: {}", difference);
-    std::string difference = of_interpreted(after.back());
+    if (std::string difference = run_interpreted(after.front()); !difference.empty())
+      fail({}, "the results differ before the first pass, so no pass is to blame: {}", difference);
+    std::string difference = run_interpreted(after.back());
     if (difference.empty()) return in_code_generation(after.back());
     size_t guilty = first_wrong(passes.size(), [&](size_t n) { return is_wrong(after[n]); });
     return in_pass(*passes[guilty - 1], after[guilty - 1], after[guilty]);
@@ -46,8 +46,8 @@ class Bisection {
       return error.what();
     }
   }
-  // Runs the module after the passes that every module needs. These change nothing where the module is lowered already.
-  std::string of_interpreted(const IRModule& module) {
+  // Runs the module after the passes that the interpreter needs. They change nothing if the module is lowered already.
+  std::string run_interpreted(const IRModule& module) {
     IRModule prepared = module;
     for (const char* name : {"spread_tuples", "legalize", "destination_passing"}) {
       try {
@@ -56,12 +56,12 @@ class Bisection {
         return error.what();
       }
     }
-    return of_mixed(prepared, {});
+    return run_mixed(prepared, {});
   }
-  bool is_wrong(const IRModule& module) { return !of_interpreted(module).empty(); }
+  bool is_wrong(const IRModule& module) { return !run_interpreted(module).empty(); }
 
   Culprit in_pass(const Pass& pass, const IRModule& before, const IRModule& after) {
-    Culprit culprit{pass.name, "", of_interpreted(after), ""};
+    Culprit culprit{pass.name, "", run_interpreted(after), ""};
     if (pass.on_program) {
       std::vector<std::string> names = changed_programs(before, after);
       auto with_first = [&](size_t count) {
@@ -79,7 +79,7 @@ class Bisection {
   std::optional<Culprit> in_code_generation(const IRModule& lowered) const {
     const ProgramMap kernels = programs_of(lowered);
     auto at = [&](size_t count) { return std::next(kernels.begin(), static_cast<int64_t>(count)); };
-    auto with_first = [&](size_t count) { return of_mixed(lowered, {kernels.begin(), at(count)}); };
+    auto with_first = [&](size_t count) { return run_mixed(lowered, {kernels.begin(), at(count)}); };
     std::string difference = with_first(kernels.size());
     if (difference.empty()) return std::nullopt;
     // The results were right without any machine code.
@@ -89,7 +89,7 @@ class Bisection {
 
   // Runs the module with these kernels in machine code and the others in the interpreter. In a mixed run the
   // interpreter does not look for unwritten elements, because it does not see the stores of machine code.
-  std::string of_mixed(const IRModule& lowered, const codegen::KernelMap& compiled) const {
+  std::string run_mixed(const IRModule& lowered, const codegen::KernelMap& compiled) const {
     return difference_of([&] {
       auto interpreted =
           std::make_shared<codegen::InterpretedKernels>(lowered, InterpretOptions{.check_unwritten = compiled.empty()});

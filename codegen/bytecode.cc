@@ -94,8 +94,8 @@ class FunctionLowering {
     code_.finish();
   }
 
-  // An operator that has no tensor program: the builtin of the runtime that carries it out with the same arguments, or
-  // the function that lowers it.
+  // The lowering of an operator without a tensor program: a builtin of the runtime with the same arguments, or a
+  // function that emits its instructions.
   struct OpLowering {
     OpName op;
     const char* builtin;
@@ -126,7 +126,7 @@ class FunctionLowering {
     if (const AttrValue* value = function_->attrs.find(attr)) from_attr(*value, names);
     return names;
   }
-  // Values live in this process's memory, and scalars are integers.
+  // Values are in this process's memory, and scalars are integers.
   static void check_supported(const VarRef& var) {
     walk_nodes(var.type(), [&](const NodeRef& node) {
       if (node.is<DTensorType>())
@@ -167,7 +167,7 @@ class FunctionLowering {
     Reg result = code_.new_register();
     if (const Constant* constant = leaf.as<Constant>()) {
       code_.emit(Opcode::kConstLoad, {result, constants_.index(constant->data)});
-      // A constant is loaded where it is first used, and again inside a branch: the first use may not have run.
+      // A constant is loaded at its first use, and again in each branch, where the first use may not have run.
       if (branch_depth_ == 0) {
         registers_.emplace(leaf.get(), result);
         kept_.push_back(leaf);
@@ -202,7 +202,7 @@ class FunctionLowering {
   }
 
   void bind(const Binding& binding, Reg value) { registers_.insert_or_assign(binding.var.get(), value); }
-  // The register, or the slot, in which the value of the binding will be.
+  // Returns the new register, or slot, of the binding's value.
   Reg new_value(const Binding& binding) {
     Reg result = code_.new_register();
     bind(binding, result);
@@ -251,7 +251,7 @@ class FunctionLowering {
     }
   }
 
-  // Returns whether a node asks for a test of two known numbers.
+  // Returns whether the match_cast compares two known numbers on behalf of a node of the model.
   bool is_check(const Binding& binding) const {
     const ShapeExpr* values = binding.value.as<ShapeExpr>();
     const std::vector<Expr>* dims = known_shape(*binding.cast);
@@ -360,7 +360,7 @@ class FunctionLowering {
 
   static const std::vector<Expr>& written_shape(const Expr& e) {
     const ShapeExpr* shape = e.as<ShapeExpr>();
-    if (!shape) fail_unsupported(e.span(), "memory of a shape that is not written out is not supported yet");
+    if (!shape) fail_unsupported(e.span(), "an allocation whose shape is not a literal is not supported yet");
     return shape->values;
   }
   // A byte count is a scalar, or a shape of one item.

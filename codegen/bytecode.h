@@ -12,7 +12,7 @@ namespace relaxc::codegen {
 // CompileError at its place.
 vm::Executable lower_to_bytecode(const IRModule& module);
 
-// Returns whether lower_to_bytecode() or a pass before it knows the operator, which does not have a tensor program.
+// Returns whether the operator, which has no tensor program, is lowered by lower_to_bytecode() or a pass before it.
 bool is_lowered_to_bytecode(std::string_view op);
 
 }  // namespace relaxc::codegen

@@ -37,19 +37,19 @@ constexpr std::pair<BinaryOp, SlotOp> kSlotOps[] = {
 
 }  // namespace
 
-void ScalarLowering::take_apart(const Typed& whole, std::vector<Typed>& out) {
+void ScalarLowering::flatten(const Typed& whole, std::vector<Typed>& out) {
   const TupleType* items = whole.type.as<TupleType>();
   if (!items) return out.push_back(whole);
   for (size_t i = 0; i < items->items.size(); ++i) {
     Reg item = code_.new_register();
     code_.emit(Opcode::kTupleGet, {item, whole.value, static_cast<int64_t>(i)});
-    take_apart({item, items->items[i], fmt::format("item {} of {}", i, whole.context)}, out);
+    flatten({item, items->items[i], fmt::format("item {} of {}", i, whole.context)}, out);
   }
 }
 
 void ScalarLowering::match(const std::vector<Typed>& values) {
   std::vector<Typed> parts;
-  for (const Typed& value : values) take_apart(value, parts);
+  for (const Typed& value : values) flatten(value, parts);
   for (const Typed& part : parts) {
     if (part.type.is<TensorType>())
       code_.emit(Opcode::kCheckTensor,
@@ -59,18 +59,18 @@ void ScalarLowering::match(const std::vector<Typed>& values) {
   for (const Typed& part : parts) match_shape(part, true);
 }
 
-// Checks the dims that are numbers or variables, of which first occurrences bind, or else those that are compound.
+// Checks the dims that are numbers or variables, whose first occurrences bind them, or else those that are compound.
 void ScalarLowering::match_shape(const Typed& part, bool compound) {  // NOLINT: private
   const std::vector<Expr>* shape = known_shape(part.type);
   if (!shape) return;
-  bool anything = part.type.is<ShapeType>() && !compound;
+  bool is_needed = part.type.is<ShapeType>() && !compound;
   std::vector<MatchDim> pattern;
   for (const Expr& dim : *shape) {
     bool is_simple = dim.is<Var>() || as_int(dim);
-    anything = anything || is_simple != compound;
+    is_needed = is_needed || is_simple != compound;
     pattern.push_back(is_simple == compound ? MatchDim::skip() : match_dim(dim));
   }
-  if (anything) code_.emit(Opcode::kMatchShape, {part.value, pattern, executable_.string(part.context)});
+  if (is_needed) code_.emit(Opcode::kMatchShape, {part.value, pattern, executable_.string(part.context)});
 }
 
 MatchDim ScalarLowering::match_dim(const Expr& dim) {
@@ -88,7 +88,7 @@ Scalar ScalarLowering::scalar(const Expr& expr) {
   if (const IntImm* imm = expr.as<IntImm>()) return imm->value;
   if (expr.is<Var>()) {
     auto it = slots_.find(expr.get());
-    if (it == slots_.end()) fail(expr.span(), "dim '{}' is used before anything binds it", expr.as<Var>()->name);
+    if (it == slots_.end()) fail(expr.span(), "dim '{}' is used before a value binds it", expr.as<Var>()->name);
     return it->second;
   }
   uint64_t hash = value_hash(expr);
@@ -134,16 +134,16 @@ Slot ScalarLowering::choose(const Expr& condition, const Expr& a, const Expr& b)
   Scalar decision = scalar(condition);
   vm::Label then_label = code_.new_label(), end_label = code_.new_label();
   Slot slot = code_.new_slot();
-  auto side = [&](const Expr& value) {
+  auto lower_side = [&](const Expr& value) {
     size_t known = computed_.size();
     code_.emit(Opcode::kSlotSet, {slot, scalar(value)});
     computed_.erase(computed_.begin() + static_cast<int64_t>(known), computed_.end());
   };
   code_.emit(Opcode::kBranchIf, {decision, then_label});
-  side(b);
+  lower_side(b);
   code_.emit(Opcode::kJump, {end_label});
   code_.bind(then_label);
-  side(a);
+  lower_side(a);
   code_.bind(end_label);
   return slot;
 }

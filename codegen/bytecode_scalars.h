@@ -11,7 +11,7 @@ class ScalarLowering {
  public:
   ScalarLowering(vm::ExecutableBuilder& executable, vm::FunctionBuilder& code) : executable_(executable), code_(code) {}
 
-  // Makes the slot stand for the variable from here on.
+  // Maps the variable to the slot from here on.
   void define(const VarRef& var, vm::Slot slot) { slots_.insert_or_assign(var.get(), slot); }
   bool defines(const Expr& dim) const { return slots_.contains(dim.get()); }
 
@@ -26,7 +26,7 @@ class ScalarLowering {
     std::string context;
   };
   // Tests dtypes, ranks and dims, including those of tuple items, and binds the dims that are not bound yet. A compound
-  // dim may stand before the values that bind its variables.
+  // dim may precede the values that bind its variables.
   void match(const std::vector<Typed>& values);
 
   // Lowers a branch: slots that are computed in it are not available after it.
@@ -40,7 +40,7 @@ class ScalarLowering {
   }
 
  private:
-  void take_apart(const Typed& whole, std::vector<Typed>& out);
+  void flatten(const Typed& whole, std::vector<Typed>& out);
   void match_shape(const Typed& part, bool compound);
   vm::MatchDim match_dim(const Expr& dim);
   // Emits an instruction whose result is a new slot.
@@ -51,8 +51,8 @@ class ScalarLowering {
   vm::ExecutableBuilder& executable_;
   vm::FunctionBuilder& code_;
   std::unordered_map<const NodeHeader*, vm::Slot> slots_;
-  std::vector<std::pair<Expr, vm::Slot>> computed_;                     // those at hand, in order
-  std::unordered_map<uint64_t, std::vector<size_t>> computed_by_hash_;  // positions, of some that are gone too
+  std::vector<std::pair<Expr, vm::Slot>> computed_;                     // those available here, in order
+  std::unordered_map<uint64_t, std::vector<size_t>> computed_by_hash_;  // positions; some may be out of date
 };
 
 }  // namespace relaxc::codegen

@@ -1,4 +1,4 @@
-// Calls that stand for instructions: T.reinterpret, T.prefetch, and LLVM's intrinsics by name.
+// Calls that become instructions: T.reinterpret, T.prefetch, and LLVM's intrinsics by name.
 #include <llvm/ADT/StringExtras.h>
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/Module.h>
@@ -26,14 +26,14 @@ void check_target(llvm::StringRef name, const Target& target, const Span& span) 
                                             "hexagon", "mips",    "nvvm", "amdgcn", "wasm"};
   auto is_of = [&](const char* each) { return name.starts_with(std::string("llvm.") + each + "."); };
   if (std::ranges::none_of(kArchitectures, is_of)) return;
-  // LLVM ends the process over an intrinsic that the target lacks.
+  // LLVM ends the process at an intrinsic that the target lacks.
   std::string_view alternatives = features_of_intrinsic(name);
   if (alternatives.empty())
     fail_unsupported(span,
-                     "intrinsic '{}': which processors have it is not known here; add a row, or its family, to the "
-                     "tables in tir/dot_intrinsics.cc",
+                     "intrinsic '{}': the processor features that it needs are not known; add a row for it, or for "
+                     "its family, to the tables in tir/dot_intrinsics.cc",
                      name.str());
-  // LLVM knows features by name within one architecture only.
+  // Names of features are unique within one architecture only.
   bool same_family = name.starts_with("llvm.x86.") == llvm::Triple(target.triple).isX86();
   llvm::SmallVector<llvm::StringRef> lists;
   llvm::StringRef(alternatives).split(lists, '|');
@@ -98,7 +98,7 @@ Value FunctionEmitter::prefetch(const Call& op, const Expr& node) {
   for (size_t i = 1; i < op.args.size(); ++i) numbers[i - 1] = as_int(op.args[i]).value_or(-1);
   if (where.lanes != 1 || numbers[0] < 0 || numbers[0] > 1 || numbers[1] < 0 || numbers[1] > 3 || numbers[2] != 1)
     fail(node.span(), "T.prefetch(address, 0 or 1 for write, locality 0 to 3, 1 for data) takes constants");
-  std::vector<Value> args = {pointer(element->buffer, where.offset, false)};  // may lie behind the end
+  std::vector<Value> args = {pointer(element->buffer, where.offset, false)};  // may be past the end
   for (int64_t number : numbers) args.push_back(b_.getInt32(static_cast<uint32_t>(number)));
   return b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()}, args);
 }

@@ -188,7 +188,7 @@ FunctionEmitter::OffsetParts FunctionEmitter::split_offset(const Expr& index) co
   auto add = [&](const Expr& term, BinaryOp op) {
     bool varies = false;
     walk(term, [&](const Ref<Var>& var) { varies = varies || varying_.contains(var.get()); });
-    std::optional<Expr>& sum = varies ? parts.own : parts.shared;
+    std::optional<Expr>& sum = varies ? parts.varying : parts.shared;
     saves = saves || (!varies && !term.is<IntImm>());
     sum = !sum && op == BinaryOp::kAdd ? term : binary(op, sum.value_or(int_imm(0)), term);
   };
@@ -215,7 +215,7 @@ Value FunctionEmitter::offset(const Expr& index) {
     known = &shared_offsets_.back().emplace(index.get(), std::move(entry)).first->second;
   }
   if (!known->shared) return expr(index);
-  return known->parts.own ? b_.CreateNSWAdd(known->shared, expr(*known->parts.own)) : known->shared;
+  return known->parts.varying ? b_.CreateNSWAdd(known->shared, expr(*known->parts.varying)) : known->shared;
 }
 
 }  // namespace relaxc::codegen

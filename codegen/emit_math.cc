@@ -1,6 +1,5 @@
-// The functions are computed in two ways. Those that networks use most are computed in float. All others are computed
-// in double and rounded once: this takes half the lanes at a time, but the 29 spare bits make plain series and textbook
-// identities exact enough.
+// The functions that networks use most are computed in float. All others are computed in double and rounded once. That
+// halves the lanes of a vector, but the 29 spare bits make plain series and textbook identities accurate enough.
 #include <llvm/IR/Module.h>
 
 #include <algorithm>
@@ -38,7 +37,7 @@ Exponential exponential(const Lanes& x) {
   return {fma(p, r * r, r), n.integer};
 }
 
-// The scale 2^n in two factors, so that results that overflow or are subnormal come out right by multiplications alone.
+// The scale 2^n is applied in two factors, so that multiplications alone give correct overflow and subnormal results.
 Lanes exp(const Lanes& x) {
   Exponential e = exponential(at_most(at_least(x, -105), 89));
   Lanes half = shift_right_signed(e.n, 1);
@@ -51,7 +50,7 @@ Lanes log(const Lanes& x) {
   Lanes bits = select(is_subnormal, x * 0x1p25, x).bits();
   Lanes exponent = shift_right_signed(bits - 0x3f3504f3, 23);  // sqrt(1/2)
   Lanes r = (bits - (exponent << 23)).floats() - 1;
-  Lanes e = to_float(exponent + select(is_subnormal, Lanes(-25).like(bits), 0));
+  Lanes e = to_float(exponent + select(is_subnormal, Lanes(-25).typed_as(bits), 0));
   Lanes square = r * r;
   Lanes p = polynomial(r, {7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
                            -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1});
@@ -72,8 +71,8 @@ Lanes tanh(const Lanes& x) {
   return copysign(select(magnitude < 0.625, small, large), x);  // of -0, too
 }
 
-// 1 / (1 + e^-x), both halves of the fraction multiplied by 2^-n where e^-x = (1 + fraction) 2^n has n > 0: so neither
-// overflows. Never forming e^-x itself saves a rounding. Below 2^-126 the result needs a second factor.
+// 1 / (1 + e^-x) with e^-x = (1 + fraction) 2^n. For n > 0, numerator and denominator are multiplied by 2^-n, so that
+// neither overflows. Never forming e^-x itself saves a rounding. Below 2^-126 the result needs a second factor.
 Lanes sigmoid(const Lanes& x) {
   Exponential e = exponential(at_most(at_least(-x, -105), 105));
   Lanes is_negative = e.n < 0;
@@ -140,7 +139,7 @@ Lanes log_of_sum(int offset, const Lanes& x) {
   Lanes scale = power_of_two(0 - e);
   Lanes f = fma(x, scale, offset == 0 ? Lanes(-1) : scale - 1);
   Lanes s = f / (f + 2);
-  static constexpr auto kArtanh = series<8>([](int k) { return 2.0 / (2 * k + 1); });  // to 2^-44: pow asks for it
+  static constexpr auto kArtanh = series<8>([](int k) { return 2.0 / (2 * k + 1); });  // to 2^-44, for pow
   Lanes result = fma(to_float(e), kLn2, s * polynomial(s * s, kArtanh));
   result = select(sum < kInf, result, sum);  // infinity and NaN
   return select(sum == 0, -kInf, select(sum < 0, kNaN, result));
@@ -160,11 +159,11 @@ Lanes atanh(const Lanes& x) {
   return copysign(log_of_sum(1, magnitude * 2 / (1 - magnitude)) * 0.5, x);
 }
 
-// x^y = 2^(y log2 |x|), by its sign and its special cases as C99 has them.
+// x^y = 2^(y log2 |x|), with the sign and the special cases of C99.
 Lanes pow(const Lanes& x, const Lanes& y) {
   Lanes log_x = log_of_sum(0, abs(x));
   Lanes magnitude = exp2(select((log_x == 0) | (y == 0), 0, y * log_x) * kLog2e);  // 1 even of NaN and infinity
-  Lanes limited = at_most(at_least(y, -0x1p25), 0x1p25);                           // even, as all floats beyond
+  Lanes limited = at_most(at_least(y, -0x1p25), 0x1p25);                           // even, as all larger floats
   Nearest n = nearest(limited, 1);
   Lanes is_integer = n.number == limited;
   Lanes sign = select(is_integer, (n.integer << 63) & x.bits(), 0);
@@ -173,7 +172,7 @@ Lanes pow(const Lanes& x, const Lanes& y) {
 }
 
 // The angle of the point (x, y): the smaller coordinate over the larger one, turned by an eighth of a circle when that
-// is above tan(pi / 8), gives |q| <= tan(pi / 8). Limits in place of infinity and 0 give the quotients C99's values.
+// is above tan(pi / 8), gives |q| <= tan(pi / 8). With limits in place of infinity and 0, quotients are those of C99.
 Lanes atan2(const Lanes& y, const Lanes& x) {
   Lanes height = at_most(abs(y), 1e300), width = at_most(abs(x), 1e300);
   Lanes is_steep = height > width;
@@ -187,7 +186,7 @@ Lanes atan2(const Lanes& y, const Lanes& x) {
   angle = select(is_steep, kPi / 2 - angle, angle);
   return copysign(select(x.bits() < 0, kPi - angle, angle), y);
 }
-Lanes atan(const Lanes& x) { return atan2(x, Lanes(1).like(x)); }
+Lanes atan(const Lanes& x) { return atan2(x, Lanes(1).typed_as(x)); }
 Lanes asin(const Lanes& x) { return atan2(x, sqrt((1 - x) * (1 + x))); }
 Lanes acos(const Lanes& x) { return atan2(sqrt((1 - x) * (1 + x)), x); }
 

@@ -155,7 +155,7 @@ Value FunctionEmitter::active_lanes(const std::optional<Expr>& predicate, int la
   }
   if (!mask_) return active;
   RELAXC_CHECK(lanes == 1 || mask_->getType() == ops_.type(kBool.with_lanes(lanes)),
-               "{}: an access of {} lanes under a condition of others", kernel_.symbol, lanes);
+               "{}: an access of {} lanes under a condition of another number", kernel_.symbol, lanes);
   Value outer = lanes == 1 ? b_.CreateOrReduce(mask_) : mask_;
   return active ? b_.CreateAnd(active, outer) : outer;
 }

@@ -27,7 +27,7 @@ llvm::Type* with_lanes(llvm::Type* element, int lanes) {
   return lanes == 1 ? element : static_cast<llvm::Type*>(llvm::VectorType::get(element, element_count(lanes)));
 }
 
-// Returns the type of the value with another type of element.
+// Returns the type of the value with another element type.
 llvm::Type* retyped(Value value, llvm::Type* element) { return value->getType()->getWithNewType(element); }
 
 // Returns the constant that is in every lane, or null.
@@ -40,7 +40,7 @@ bool is_constant_number(Value value) {
   return number && !number->isNaN();
 }
 
-// LLVM's opcode of an operation, or the predicate of a comparison, for each kind of number. 0: there is none.
+// LLVM's opcode of an operation, or the predicate of a comparison, for each kind of number; 0 if there is none.
 struct InstructionRow {
   BinaryOp op;
   unsigned on_bool, on_int = 0, on_uint = 0, on_float = 0;
@@ -67,7 +67,7 @@ constexpr InstructionRow kInstructions[] = {
     {BinaryOp::kBitXor, Op::Xor, Op::Xor, Op::Xor},
 };
 
-// Returns the bits of the bfloat16 next to a float32, in the low half. It uses integers rather than LLVM's bfloat,
+// Returns the bits of the bfloat16 nearest to a float32, in the low half. It uses integers rather than LLVM's bfloat,
 // because the AVX512-BF16 instruction flushes subnormals.
 Lanes to_bfloat16(const Lanes& x) {
   Lanes bits = x.bits(), high = bits >> 16;
@@ -127,7 +127,7 @@ Value ValueEmitter::splat(Value scalar, int lanes) { return b_.CreateVectorSplat
 
 Value ValueEmitter::binary(BinaryOp op, DType dtype, Value x, Value y, IndexFacts facts) {
   if (is_16_bit_float(dtype)) {
-    // Processors with 16-bit arithmetic could contract it; results must not depend on which one it is.
+    // Processors with 16-bit arithmetic could contract it, but results must not depend on the processor.
     llvm::IRBuilderBase::FastMathFlagGuard guard(b_);
     b_.clearFastMathFlags();
     Value result = binary(op, kFloat32, widen(x, dtype), widen(y, dtype), facts);
@@ -148,7 +148,7 @@ Value ValueEmitter::float_binary(BinaryOp op, Value x, Value y) {
   if (op == BinaryOp::kFloorDiv) return b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, b_.CreateFDiv(x, y));
   if (op == BinaryOp::kMin || op == BinaryOp::kMax) return float_extremum(op == BinaryOp::kMin, x, y);
   RELAXC_CHECK(op == BinaryOp::kFloorMod, "{} of a float", info(op).name);
-  // As numpy has it: fmod, moved to the divisor's sign.
+  // As in numpy: fmod, corrected to the divisor's sign.
   Value remainder = call_libm("fmod", {x, y});
   Value zero = llvm::Constant::getNullValue(x->getType());
   Value differs = b_.CreateXor(b_.CreateFCmpOLT(remainder, zero), b_.CreateFCmpOLT(y, zero));
@@ -157,8 +157,8 @@ Value ValueEmitter::float_binary(BinaryOp op, Value x, Value y) {
   return b_.CreateSelect(b_.CreateFCmpOEQ(remainder, zero), signed_zero, moved);
 }
 
-// `x < y ? x : y` is x86's minps, which gives y when either is NaN. So one more select is needed, and none when the
-// first operand is a constant (relu).
+// `x < y ? x : y` is x86's minps, which gives y when either is NaN. So a second select is needed, unless the first
+// operand is a constant (relu).
 Value ValueEmitter::float_extremum(bool minimum, Value x, Value y) {
   if (is_constant_number(y)) std::swap(x, y);
   Value result = b_.CreateSelect(minimum ? b_.CreateFCmpOLT(x, y) : b_.CreateFCmpOGT(x, y), x, y);
@@ -179,7 +179,7 @@ Value ValueEmitter::int_binary(BinaryOp op, DType dtype, Value x, Value y, Index
 }
 
 // Division never traps: a divisor 0 counts as 1, and the least integer divided by -1 wraps to itself. For a
-// loop-invariant divisor everything that this adds, except for one select, moves out of the loop.
+// loop-invariant divisor all of the added instructions, except for one select, move out of the loop.
 Value ValueEmitter::divide(BinaryOp op, DType dtype, Value x, Value y, IndexFacts facts) {
   bool wants_quotient = op == BinaryOp::kDiv || op == BinaryOp::kFloorDiv;
   bool floors = op == BinaryOp::kFloorDiv || op == BinaryOp::kFloorMod;
@@ -297,7 +297,7 @@ Value ValueEmitter::cast(Value value, DType from, DType to) {
 
 // ---- Intrinsics
 
-// Calls the function, for vectors lane by lane. The JIT or, in artifacts, the dynamic linker resolves the symbol.
+// Calls the function, lane by lane for vectors. The JIT or, in artifacts, the dynamic linker resolves the symbol.
 Value ValueEmitter::call_libm(const std::string& function, const std::vector<Value>& args) {
   llvm::Type* type = args[0]->getType();
   llvm::Type* element = type->getScalarType();

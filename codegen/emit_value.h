@@ -33,7 +33,7 @@ class ValueEmitter {
   // These assumptions hold for index arithmetic only. Data arithmetic wraps and may have any sign.
   struct IndexFacts {
     bool no_overflow = false;
-    bool non_negative = false;  // both operands; only divisions look
+    bool non_negative = false;  // both operands; only divisions use it
   };
   Value binary(BinaryOp op, DType dtype, Value x, Value y, IndexFacts facts);
   Value cast(Value value, DType from, DType to);

@@ -23,7 +23,7 @@ struct KernelState {
   std::unordered_set<const NodeHeader*> non_negative_vars;  // symbolic dims, loop variables that start at >= 0
 };
 
-// The variables that a function gets as parameters.
+// The variables that a function has as parameters.
 using Variables = std::vector<VarRef>;
 
 class FunctionEmitter {
@@ -102,7 +102,7 @@ class FunctionEmitter {
   // computes these, and the others use its values. LLVM would find them too, but only after reading every copy.
   Value offset(const Expr& index);
   struct OffsetParts {
-    std::optional<Expr> shared, own;  // their sum is the index
+    std::optional<Expr> shared, varying;  // their sum is the index
   };
   OffsetParts split_offset(const Expr& index) const;
   // Runs emit() where `condition` holds. The result is 0 elsewhere.
@@ -119,7 +119,7 @@ class FunctionEmitter {
   llvm::IRBuilder<> b_;
   ValueEmitter ops_;
   llvm::BasicBlock* entry_;  // allocas
-  llvm::BasicBlock* setup_;  // where setup code goes on: scratch whose size is known on entry
+  llvm::BasicBlock* setup_;  // the end of the setup code: scratch whose size is known on entry
   llvm::BasicBlock* start_;  // the first statement
   Value context_;
   Value begin_ = nullptr, end_ = nullptr;  // parallel bodies only
@@ -145,7 +145,7 @@ class FunctionEmitter {
     Value shared;
   };
   std::vector<std::unordered_map<const NodeHeader*, SharedOffset>> shared_offsets_{1};
-  Value mask_ = nullptr;  // inside a vector if_then_else: the lanes that want this side
+  Value mask_ = nullptr;  // inside a vector if_then_else: the lanes that select this side
 };
 
 template <class F>
@@ -170,8 +170,8 @@ llvm::Value* FunctionEmitter::guarded(Value condition, llvm::Type* type, F emit)
 // function. Everything else that it adds for the kernel is internal.
 //
 // A lowered PrimFunc does not contain a Block or a thread-bound loop. Every buffer is dense (several dims are taken as
-// row-major), at most the last index of an access is a vector, and params are buffers and integer scalars. A breach is
-// a bug of the lowering passes and fails a check. Valid lowered code that is not supported throws a CompileError.
+// row-major), at most the last index of an access is a vector, and params are buffers and integer scalars. A violation
+// is a bug of the lowering passes and fails a check. Valid lowered code that is not supported throws a CompileError.
 void emit_kernel(llvm::Module& module, const std::string& symbol, const PrimFuncRef& function, const Target& target);
 
 }  // namespace relaxc::codegen

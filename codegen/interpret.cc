@@ -15,12 +15,12 @@ struct InterpretedKernels::Program {
   std::string name;
   PrimFuncRef function;
   std::unique_ptr<Interpreter> interpreter;
-  size_t num_inputs;  // the buffers from there on are fresh memory when the kernel is called
+  size_t num_inputs;  // the buffers after these are newly allocated when the kernel is called
 };
 
 namespace {
 
-// Counts, for each program, the tensors of a call before the first that is fresh from the allocator.
+// Counts, for each program, the tensors of a call before the first newly allocated one.
 std::map<std::string, size_t> count_inputs(const IRModule& module) {
   std::map<std::string, size_t> result;
   std::unordered_set<const NodeHeader*> fresh;
@@ -50,10 +50,10 @@ InterpretedKernels::InterpretedKernels(const IRModule& module, const InterpretOp
   std::map<std::string, size_t> num_inputs = count_inputs(module);
   for (const auto& [name, program] : programs_of(module)) {
     size_t inputs = num_inputs.try_emplace(name, program->params.size()).first->second;
-    InterpretOptions own = options;
-    own.check_unwritten = options.check_unwritten && !program->attrs.get_bool("tir.is_scheduled", false);
+    InterpretOptions copy = options;
+    copy.check_unwritten = options.check_unwritten && !program->attrs.get_bool("tir.is_scheduled", false);
     programs_.emplace(kernel_symbol(name),
-                      std::make_unique<Program>(name, program, std::make_unique<Interpreter>(program, own), inputs));
+                      std::make_unique<Program>(name, program, std::make_unique<Interpreter>(program, copy), inputs));
   }
 }
 InterpretedKernels::~InterpretedKernels() = default;
@@ -68,7 +68,7 @@ vm::Kernel InterpretedKernels::find(const std::string& symbol) {
       call(*program, *args);
       return 0;
     } catch (const CompileError& error) {  // no exception crosses a kernel's boundary
-      // One line, as kernels of machine code report it.
+      // One line, as compiled kernels report it.
       const Diagnostic& first = error.diagnostics().front();
       std::string place = to_string(first.span);
       problem = place.empty() ? first.message : fmt::format("{} ({})", first.message, place);
@@ -125,7 +125,7 @@ void InterpretedKernels::call(Program& program, const relaxc_kernel_args& args) 
   }
 }
 
-// Drops the records of all memory that overlaps [begin, begin + bytes), because it is reused now.
+// Drops the records of all memory that overlaps [begin, begin + bytes), because that memory is reused now.
 void InterpretedKernels::forget(Memory& memory, const char* begin, int64_t bytes) {
   std::erase_if(memory, [&](const auto& item) {
     const char* end = item.first + item.second.written.size();

@@ -1,7 +1,7 @@
 // Runs kernels in the tensor-program interpreter instead of in machine code, in any form between legalize and
 // lower_kernels. An error that the interpreter finds ends the run: an index out of range, an axis outside of its
-// domain, or a read of an element that was never written. The element may belong to this kernel (unless it is
-// scheduled: check_unwritten in tir/interpret/interpreter.h) or to the one that made the tensor.
+// domain, or a read of an element that was never written. This kernel should have written it (this is not tested when
+// it is scheduled: check_unwritten in tir/interpret/interpreter.h), or the one that produced the tensor.
 #pragma once
 #include <map>
 #include <mutex>
@@ -32,7 +32,7 @@ class InterpretedKernels final : public vm::RunWatcher {
   // Memory that a kernel left partly unwritten.
   struct Unwritten {
     WrittenBytes written;
-    std::string buffer;  // of which kernel, for messages
+    std::string buffer;  // its name and its kernel's, for messages
   };
   // The unwritten memory of one run, by address.
   using Memory = std::map<const char*, Unwritten>;

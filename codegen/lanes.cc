@@ -9,19 +9,19 @@ namespace {
 using Op = llvm::Instruction;
 using Cmp = llvm::CmpInst;
 
-const Lanes& typed(const Lanes& a, const Lanes& b) { return a.value() ? a : b; }
+const Lanes& typed_operand(const Lanes& a, const Lanes& b) { return a.value() ? a : b; }
 
 Lanes binary(const Lanes& a, const Lanes& b, Op::BinaryOps on_floats, Op::BinaryOps on_integers) {
-  const Lanes& like = typed(a, b);
-  Op::BinaryOps op = like.is_float() ? on_floats : on_integers;
-  return like.with(like.builder().CreateBinOp(op, a.like(like).value(), b.like(like).value()));
+  const Lanes& x = typed_operand(a, b);
+  Op::BinaryOps op = x.is_float() ? on_floats : on_integers;
+  return x.with(x.builder().CreateBinOp(op, a.typed_as(x).value(), b.typed_as(x).value()));
 }
 Lanes binary(const Lanes& a, const Lanes& b, Op::BinaryOps op) { return binary(a, b, op, op); }
 
 Lanes compare(const Lanes& a, const Lanes& b, Cmp::Predicate on_floats, Cmp::Predicate on_integers) {
-  const Lanes& like = typed(a, b);
-  Cmp::Predicate predicate = like.is_float() ? on_floats : on_integers;
-  return like.with(like.builder().CreateCmp(predicate, a.like(like).value(), b.like(like).value()));
+  const Lanes& x = typed_operand(a, b);
+  Cmp::Predicate predicate = x.is_float() ? on_floats : on_integers;
+  return x.with(x.builder().CreateCmp(predicate, a.typed_as(x).value(), b.typed_as(x).value()));
 }
 
 constexpr int64_t kMagic32 = 0x4b400000, kMagic64 = 0x4338000000000000;  // the bits of 1.5 * 2^23 and 1.5 * 2^52
@@ -30,7 +30,7 @@ bool is_single(const Lanes& x) { return x.type()->getScalarSizeInBits() == 32; }
 
 }  // namespace
 
-Lanes Lanes::like(const Lanes& other) const {
+Lanes Lanes::typed_as(const Lanes& other) const {
   if (value_) return *this;
   if (other.is_float()) return other.with(llvm::ConstantFP::get(other.type(), constant_));
   return other.with(llvm::ConstantInt::get(other.type(), static_cast<uint64_t>(static_cast<int64_t>(constant_)), true));
@@ -61,18 +61,18 @@ Lanes operator>(const Lanes& a, const Lanes& b) { return compare(a, b, Cmp::FCMP
 Lanes operator==(const Lanes& a, const Lanes& b) { return compare(a, b, Cmp::FCMP_OEQ, Cmp::ICMP_EQ); }
 
 Lanes select(const Lanes& condition, const Lanes& a, const Lanes& b) {
-  const Lanes& like = typed(a, b);
-  return like.with(like.builder().CreateSelect(condition.value(), a.like(like).value(), b.like(like).value()));
+  const Lanes& x = typed_operand(a, b);
+  return x.with(x.builder().CreateSelect(condition.value(), a.typed_as(x).value(), b.typed_as(x).value()));
 }
 Lanes fma(const Lanes& a, const Lanes& b, const Lanes& c) {
-  const Lanes& like = typed(a, typed(b, c));
-  return like.with(like.builder().CreateIntrinsic(llvm::Intrinsic::fmuladd, {like.type()},
-                                                  {a.like(like).value(), b.like(like).value(), c.like(like).value()}));
+  const Lanes& x = typed_operand(a, typed_operand(b, c));
+  return x.with(x.builder().CreateIntrinsic(llvm::Intrinsic::fmuladd, {x.type()},
+                                            {a.typed_as(x).value(), b.typed_as(x).value(), c.typed_as(x).value()}));
 }
 Lanes abs(const Lanes& x) { return x.with(x.builder().CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x.value())); }
 Lanes sqrt(const Lanes& x) { return x.with(x.builder().CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x.value())); }
 Lanes copysign(const Lanes& magnitude, const Lanes& sign) {
-  llvm::Value* value = magnitude.like(sign).value();
+  llvm::Value* value = magnitude.typed_as(sign).value();
   return sign.with(sign.builder().CreateBinaryIntrinsic(llvm::Intrinsic::copysign, value, sign.value()));
 }
 Lanes at_least(const Lanes& x, double low) { return select(x < low, low, x); }

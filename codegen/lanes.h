@@ -9,7 +9,7 @@ namespace relaxc::codegen {
 
 class Lanes {
  public:
-  Lanes(double constant) : constant_(constant) {}  // NOLINT: takes the type of the operand that it meets
+  Lanes(double constant) : constant_(constant) {}  // NOLINT: takes the type of the other operand
   Lanes(llvm::IRBuilder<>& builder, llvm::Value* value) : builder_(&builder), value_(value) {}
 
   llvm::IRBuilder<>& builder() const { return *builder_; }
@@ -17,10 +17,10 @@ class Lanes {
   llvm::Type* type() const { return value_->getType(); }
   bool is_float() const { return type()->isFPOrFPVectorTy(); }
   Lanes with(llvm::Value* value) const { return {*builder_, value}; }
-  Lanes like(const Lanes& other) const;  // a constant gets the type of `other`
+  Lanes typed_as(const Lanes& other) const;  // a constant gets the type of `other`
 
   Lanes bits() const;    // of floats, as integers of their size
-  Lanes floats() const;  // of such bits
+  Lanes floats() const;  // the reverse
 
  private:
   llvm::IRBuilder<>* builder_ = nullptr;
@@ -28,7 +28,7 @@ class Lanes {
   double constant_ = 0;
 };
 
-// These work on floats, or on integers that wrap. `a >> n` brings zeros in. At least one operand is not a constant.
+// These work on floats, or on integers that wrap. `a >> n` shifts zeros in. At least one operand is not a constant.
 Lanes operator+(const Lanes& a, const Lanes& b);
 Lanes operator-(const Lanes& a, const Lanes& b);
 Lanes operator*(const Lanes& a, const Lanes& b);
@@ -56,7 +56,7 @@ Lanes at_least(const Lanes& x, double low);
 Lanes at_most(const Lanes& x, double high);
 // Evaluates a polynomial by Horner's rule. The highest coefficient comes first.
 Lanes polynomial(const Lanes& x, std::span<const double> coefficients);
-// The integer next to x * factor, for |x * factor| below 2^22 (float) or 2^51 (double). For NaN the integer is
+// The integer nearest to x * factor, for |x * factor| below 2^22 (float) or 2^51 (double). For NaN the integer is
 // arbitrary and the number is NaN.
 struct Nearest {
   Lanes integer, number;

@@ -93,7 +93,7 @@ void FunctionEmitter::emit_iterations(const For& loop) {
 // ---- Statements
 
 void FunctionEmitter::stmt(const Stmt& node) {
-  // Values that other statements have loaded may have changed since.
+  // Elements that earlier statements have loaded may have changed since.
   std::vector<Emitted> others(1);
   emitted_.swap(others);
   match(
@@ -143,7 +143,7 @@ void FunctionEmitter::for_stmt(const For& loop, const Span& span) {
   serial_loop(loop, min, end, loop.kind == ForKind::kUnrolled);
 }
 
-// Counts in int64 whatever the variable's type: addresses then need no sign extension.
+// Counts in int64 for any type of the variable, so that addresses need no sign extension.
 void FunctionEmitter::serial_loop(const For& loop, Value min, Value end, bool ask_unroll) {  // NOLINT: private
   llvm::BasicBlock *before = b_.GetInsertBlock(), *body = new_block("loop"), *after = new_block("loop_end");
   b_.CreateCondBr(b_.CreateICmpSLT(min, end), body, after);
@@ -317,7 +317,7 @@ llvm::AllocaInst* FunctionEmitter::stack_memory(llvm::Type* type, const std::str
 
 namespace {
 
-// This is checked because LLVM ends the process over vectors of scalable length that the target lacks.
+// This is checked because LLVM ends the process at vectors of scalable length that the target lacks.
 void check_scalable(const PrimFuncRef& function, const Target& target) {
   if (llvm::Triple(target.triple).isAArch64() && has_features(target, "sve")) return;
   walk_nodes(function, [&](const NodeRef& node) {

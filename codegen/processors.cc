@@ -19,7 +19,7 @@ namespace {
 struct Processor {
   const char* cpus;  // LLVM's names with a space around each
   int l1, l1_ways, l2, l2_ways, l3, l3_ways, l3_shared_by;
-  int fma_ports;  // for vectors of full width; 0: as LLVM says
+  int fma_ports;  // for vectors of full width; 0: taken from LLVM
 };
 // The figures are from Intel's and AMD's optimization manuals and Arm's technical reference manuals.
 constexpr Processor kProcessors[] = {
@@ -41,7 +41,7 @@ void set(Target& target, std::string_view figure, double value, const std::strin
   set_figure(*find_figure(figure), target, value, source);
 }
 
-// Instructions that represent multiply-adds and loads of vectors of so many bits.
+// Instructions that represent multiply-adds and loads of vectors of `bits` bits.
 struct Probe {
   bool is_x86;
   int bits;
@@ -97,7 +97,7 @@ int64_t count_cpus(const std::string& path) {
 void add_llvm_figures(Target& target, const llvm::Target& llvm_target, const llvm::MCSubtargetInfo& info) {
   const llvm::MCSchedModel& model = info.getSchedModel();
   llvm::Triple triple(target.triple);
-  // A level such as x86-64-v3 is not a processor; LLVM gives it the model of one from 2013.
+  // A level such as x86-64-v3 is not a processor; LLVM gives it the scheduling model of a processor from 2013.
   bool is_level = target.cpu.starts_with("x86-64");
   bool is_known = !is_level && target.has_fma && (triple.isX86() || triple.isAArch64()) && model.hasInstrSchedModel();
   auto probe = std::find_if(std::begin(kProbes), std::end(kProbes),

@@ -70,7 +70,7 @@ std::vector<std::string> cpu_names(const Info& info) {
 // Features that any compiled code needs: the calling convention and the C library's functions use them.
 struct Baseline {
   llvm::Triple::ArchType architecture;
-  std::vector<std::string_view> features;  // "-": code must not have it
+  std::vector<std::string_view> features;  // one with "-" must be off
 };
 const Baseline kBaselines[] = {
     {llvm::Triple::x86_64,
@@ -176,12 +176,12 @@ void apply_figure(Target& target, const FileLine& line, const std::string& path,
   bool is_number = error == std::errc() && end == line.value.data() + line.value.size();
   bool is_positive = value > 0 || (row->is_capability && value == 0);
   if (!is_number || !is_positive || value > 1e15)
-    fail_line(fmt::format("'{}' is a positive number, found '{}'", line.key, line.value), {});
+    fail_line(fmt::format("'{}' must be a positive number, found '{}'", line.key, line.value), {});
   double known = get_figure(*row, target);
   if (value == known && row->is_capability) return;
   bool is_width = line.key == "vector_bits" && value != 128 && value != 256 && value != 512;
   if (row->is_capability && (value > known || is_width || (line.key == "num_vector_registers" && value < 8)))
-    fail_line(fmt::format("'{}' of this cpu is {}; a file may lower it only, found {}", line.key, known, line.value),
+    fail_line(fmt::format("'{}' of this cpu is {}; a file may only lower it, found {}", line.key, known, line.value),
               {"name a cpu or features that have more"});
   set_figure(*row, target, value, path);
 }
@@ -201,12 +201,12 @@ Target with_file(Target target, const std::string& path, std::string_view text) 
   return target;
 }
 
-// Throws where LLVM cannot translate the code. Otherwise LLVM would end the process, and with it the host's.
+// Throws when LLVM cannot translate the code, because LLVM would end the host's process otherwise.
 [[noreturn]] void on_llvm_failure(void*, const char* reason, bool) {
   throw InternalError(fmt::format("internal error: LLVM: {}", reason));
 }
 
-// Sets an option of LLVM's command line that no interface sets.
+// Sets an option of LLVM's command line that LLVM's API does not offer.
 void set_llvm_option(const char* name, const char* value) {
   auto option = llvm::cl::getRegisteredOptions().find(name);
   RELAXC_CHECK(option != llvm::cl::getRegisteredOptions().end(), "this LLVM has no option '{}'", name);
@@ -225,7 +225,7 @@ void initialize_llvm() {
     llvm::InitializeAllAsmParsers();
     llvm::InitializeAllAsmPrinters();
     llvm::install_fatal_error_handler(on_llvm_failure);
-    set_llvm_option("disable-lsr", "true");  // llvm_compile.cc runs it where it pays
+    set_llvm_option("disable-lsr", "true");  // llvm_compile.cc runs it where it is worth its time
   });
 }
 

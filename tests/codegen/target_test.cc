@@ -87,10 +87,10 @@ TEST_CASE("what a target file may not say", "[codegen]") {
   std::string unknown = error_of("cpu = znver4\nl9.bytes = 4\n");
   CHECK(has(unknown, ":2: there is no figure 'l9.bytes'"));
   CHECK(has(unknown, "l3.bytes_per_cycle"));
-  CHECK(has(error_of("l1.bytes = many\n"), "'l1.bytes' is a positive number, found 'many'"));
-  CHECK(has(error_of("l1.bytes = 0\n"), "is a positive number, found '0'"));
+  CHECK(has(error_of("l1.bytes = many\n"), "'l1.bytes' must be a positive number, found 'many'"));
+  CHECK(has(error_of("l1.bytes = 0\n"), "must be a positive number, found '0'"));
   CHECK(has(error_of("cpu = x86-64-v3\nvector_bits = 512\n"), "'vector_bits' of this cpu is 256"));
-  CHECK(has(error_of("cpu = x86-64-v3\nhas_int8_dot = 1\n"), "a file may lower it only"));
+  CHECK(has(error_of("cpu = x86-64-v3\nhas_int8_dot = 1\n"), "a file may only lower it"));
   CHECK(has(error_of("nonsense\n"), ":1: expected 'figure = value', found 'nonsense'"));
   CHECK_THROWS_AS(codegen::parse_target("@/no/such/file"), CompileError);
 }

@@ -12,7 +12,7 @@ namespace {
 
 using namespace annotations;
 
-// TVM's annotations (tir/stmt.h, namespace attr) for other machines or for its search.
+// An annotation of TVM's (tir/stmt.h, namespace attr) for other machines or for its search.
 constexpr Annotation ignored(const char* name, AnnotatedPlace place, const char* doc) {
   return {name, place, kAny, "", doc};
 }
@@ -27,7 +27,7 @@ constexpr Annotation kRows[] = {
     ignored("layout_free_placeholders", kBlock, "buffers whose layout TVM may choose"),
     ignored("layout_free_buffers", kBlock, "buffers whose layout TVM may choose"),
     ignored("script_parsing_detect_access", kBlock, "TVM's parser infers the regions"),
-    ignored("require_block_var_bound_predicate", kBlock, "axes of TVM that need a condition"),
+    ignored("require_block_var_bound_predicate", kBlock, "TVM's axes that need a condition"),
     ignored("warp_execution", kAnywhere, "runs on all threads of a warp"),
     ignored("vector_bytes", kBlock, "the width of a copy to shared memory"),
     ignored("local_stage", kBlock, "a copy to shared memory goes through registers"),

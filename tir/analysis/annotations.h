@@ -12,33 +12,33 @@ enum class AnnotatedPlace : uint8_t { kLoop, kBlock, kAllocation, kAnywhere };
 enum class AnnotationValue : uint8_t { kFlag, kInt, kString, kStrings, kStringAndInt, kInts, kLists, kAny };
 
 struct Annotation {
-  const char* name;  // ends in '*': any name that begins so
+  const char* name;  // a trailing '*' matches any suffix
   AnnotatedPlace place;
   AnnotationValue value;
-  const char* reader;  // the file that reads it; empty: nobody, it is kept and printed
+  const char* reader;  // the file that reads it; empty if none does: it is kept and printed
   const char* doc;
   // Returns whether a value is of this row's kind.
   bool takes(const AttrValue& given) const;
   friend bool operator==(const Annotation& a, const Annotation& b) { return std::string_view(a.name) == b.name; }
 };
 
-// The table: the constant in namespace annotations, the name, where it stands, its value, its reader, its meaning.
+// The table: the constant in namespace annotations, the name, the annotated node, the value, the reader, the meaning.
 // clang-format off
 #define RELAXC_ANNOTATIONS(X) \
   X(kOp, "op", kBlock, kString, "tir/schedule/rule.cc", \
     "the operator whose result the block computes; legalization sets it") \
   X(kPrefetch, "prefetch", kLoop, kStrings, "tir/lower/prefetch.cc", \
-    "buffers of which an iteration fetches the part that the next one newly reads, into the L2 cache") \
+    "buffers: an iteration prefetches the elements that the next one reads and it does not, into the L2 cache") \
   X(kPrefetchOwn, "prefetch_own", kLoop, kStrings, "tir/lower/prefetch.cc", \
-    "buffers of which an iteration fetches the part that it uses behind its inner loops, into the L1 cache") \
+    "buffers: an iteration prefetches the elements that it reads or stores itself, into the L1 cache") \
   X(kPrefetchAhead, "prefetch_ahead", kLoop, kStringAndInt, "tir/lower/prefetch.cc", \
-    "a buffer and a number of rows: the part of this iteration, so many rows further on, is fetched into the L1 cache") \
+    "a buffer and a number: an iteration prefetches its elements that many rows further on, into the L1 cache") \
   X(kExactTails, "exact_tails", kLoop, kFlag, "tir/lower/partition_loops.cc", \
     "the tail of the loop is a copy of its body for each number of rows that may be left") \
   X(kKeepWhole, "keep_whole", kLoop, kFlag, "tir/lower/partition_loops.cc", \
     "the loop is not cut where its conditions change") \
   X(kDoubleBufferScope, "double_buffer_scope", kBlock, kInt, "tir/lower/lower_blocks.cc", \
-    "the position of a buffer that the block writes: it becomes two, which iterations use in turn") \
+    "the position among the block's writes of a buffer to double: iterations alternate between the two copies") \
   X(kDoubleBuffer, "double_buffer", kAllocation, kFlag, "tir/lower/double_buffer.cc", \
     "the same for the allocation; lower_blocks sets it") \
   X(kBufferDimAlign, "buffer_dim_align", kBlock, kLists, "tir/lower/align_storage.cc", \

@@ -9,11 +9,11 @@ namespace relaxc {
 // A variable that runs over a range while all other variables keep their values.
 using RunningVars = std::unordered_map<const NodeHeader*, Range>;
 
-// Returns the first and the last value as expressions over the other variables, or nullopt when the bounds cannot be
-// written so. The result is never too narrow, and it is exact for sums of variables with constant factors.
 struct Bounds {
   Expr min, max;
 };
+// Returns the bounds of the expression over the variables that run, as expressions over the others, or nullopt when
+// they have no such form. They are never too narrow, and they are exact for sums of variables with constant factors.
 std::optional<Bounds> bounds_over(const Expr& e, const RunningVars& vars, const Analyzer& facts);
 
 // Returns a constant that the expression never exceeds, or INT64_MAX when none is known. Under a min (or a
@@ -26,8 +26,8 @@ Range range_over(const Range& range, const Expr& dim, const RunningVars& vars, c
 Range hull(const Range& a, const Range& b, const Expr& dim, const Analyzer& facts);
 // Returns the intersection of the two.
 Range intersection(const Range& a, const Range& b, const Analyzer& facts);
-// Returns the hull of `single` over the iterations in which the conditions hold. A condition a < b bounds it when its
-// first element is a plus a loop-invariant term, as for the tail of a tile inside of a larger one.
+// Returns the hull of `single` over the iterations in which the conditions hold. A condition a < b bounds the hull when
+// the start of `single` is a plus a loop-invariant term, as for the tail of a tile inside of a larger tile.
 Range below_conditions(Range hull, const Range& single, const std::vector<Expr>& conditions, const RunningVars& vars,
                        const Analyzer& facts);
 bool covers(const Range& outer, const Range& inner, const Analyzer& facts);

@@ -30,7 +30,7 @@ namespace {
 using Part = Combiner::Part;
 using Values = std::unordered_map<const NodeHeader*, Expr>;  // the values of variables that the body binds
 
-// An operator of out = op(out, value), and its identity: the value that changes nothing.
+// An operator of out = op(out, value), and its identity element.
 struct Operator {
   BinaryOp op;
   Expr (*identity)(DType);
@@ -59,33 +59,33 @@ bool find_operators(std::vector<Part>& parts) {
   return true;
 }
 
-// A choice sees its elements by comparisons only, so small numbers (ranks) stand for them. With three elements at a
-// time a buffer never distinguishes more than three values.
+// A choice depends on its elements through comparisons only, so ranks (small integers) can represent them. The laws
+// below combine three elements at a time, for which three ranks per buffer are enough.
 constexpr int kRanks = 3;
 constexpr size_t kMostParts = 3;
 using Tuple = std::array<int, kMostParts>;
-struct Moment {
+struct Step {
   const Tuple &before, &value;  // the buffers' content before the iteration, and the iteration's values
   Tuple now;
 };
-using Term = std::function<int(const Moment&)>;  // empty: the expression has another form
+using Term = std::function<int(const Step&)>;  // empty: the expression has another form
 
 Term both(Term a, Term b, BinaryOp op) {
   if (!a || !b) return {};
-  return [a = std::move(a), b = std::move(b), op](const Moment& at) {
+  return [a = std::move(a), b = std::move(b), op](const Step& at) {
     return static_cast<int>(*fold_int(op, a(at), b(at), kInt64));
   };
 }
 Term either(Term condition, Term a, Term b) {
   if (!condition || !a || !b) return {};
-  return [condition = std::move(condition), a = std::move(a), b = std::move(b)](const Moment& at) {
+  return [condition = std::move(condition), a = std::move(a), b = std::move(b)](const Step& at) {
     return condition(at) ? a(at) : b(at);
   };
 }
 
 bool is_extremum(const Binary* node) { return node && (node->op == BinaryOp::kMax || node->op == BinaryOp::kMin); }
 
-// Reads the body of a choice: finds each part's value, and the effect of the body as a function of ranks.
+// Analyses the body of a choice: finds each part's value, and the effect of the body as a function of ranks.
 class Choice {
  public:
   Choice(std::vector<Part>& parts, Values bound) : parts_(parts), bound_(std::move(bound)), found_(parts.size()) {}
@@ -93,7 +93,7 @@ class Choice {
   bool read() {
     for (size_t i = 0; i < parts_.size(); ++i) {
       if (!find_value(parts_[i].store->value, i) || !found_[i]) return false;
-      // A comparison with equal values would not say which part it means.
+      // With equal values of two parts, a comparison would not show which part it belongs to.
       for (size_t other = 0; other < i; ++other) {
         if (structural_equal(parts_[other].value, *found_[i])) return false;
       }
@@ -107,7 +107,7 @@ class Choice {
     return true;
   }
 
-  // Compares all elements of three ranks in every way.
+  // Tests commutativity and associativity on all tuples of three ranks.
   void find_laws(Combiner& combiner) const {
     std::vector<Tuple> all{Tuple{}};
     for (size_t i = 0; i < parts_.size(); ++i) {
@@ -120,7 +120,7 @@ class Choice {
       }
     }
     for (const Tuple& a : all) {
-      // The init comes before each group.
+      // Each group begins with the init, so that it is combined several times: only the first time may change anything.
       combiner.regroups = combiner.regroups && combine(a, a) == a;
       for (const Tuple& b : all) {
         Tuple ab = combine(a, b);
@@ -133,19 +133,19 @@ class Choice {
 
  private:
   Tuple combine(const Tuple& before, const Tuple& value) const {
-    Moment at{before, value, before};
+    Step at{before, value, before};
     for (size_t i = 0; i < terms_.size(); ++i) at.now[i] = terms_[i](at);
     return at.now;
   }
 
-  // Returns the expression that a variable stands for, when it depends on the content of the buffers.
-  const Expr* bound(const Expr& e) const {
+  // Returns the value of a bound variable that depends on the content of the buffers, else null.
+  const Expr* bound_value(const Expr& e) const {
     auto it = bound_.find(e.get());
     return it == bound_.end() ? nullptr : &it->second;
   }
   bool find_value(const Expr& e, size_t part) {
     if (is_element(e, *parts_[part].store)) return true;
-    if (const Expr* stands_for = bound(e)) return find_value(*stands_for, part);
+    if (const Expr* content = bound_value(e)) return find_value(*content, part);
     if (auto node = branches_of(e)) return find_value(node->a, part) && find_value(node->b, part);
     if (mentions_parts(e, parts_) || mentions_bound(e, bound_)) {
       const Binary* node = e.as<Binary>();
@@ -155,9 +155,9 @@ class Choice {
     return structural_equal(*found_[part], e);
   }
 
-  // Returns the buffer to which these elements belong.
+  // Returns the part whose element or value the expression is.
   std::optional<size_t> part_of(const Expr& e) const {
-    if (const Expr* stands_for = bound(e)) return part_of(*stands_for);
+    if (const Expr* content = bound_value(e)) return part_of(*content);
     for (size_t i = 0; i < parts_.size(); ++i) {
       if (is_element(e, *parts_[i].store) || structural_equal(e, parts_[i].value)) return i;
     }
@@ -165,23 +165,23 @@ class Choice {
     return std::nullopt;
   }
 
-  // Variables keep the values from before the first store.
+  // Returns the expression's rank. A bound variable (is_bound) has the value from before the first store.
   Term value(const Expr& e, size_t part, bool is_bound = false) const {
     if (is_element(e, *parts_[part].store))
-      return [part, is_bound](const Moment& at) { return is_bound ? at.before[part] : at.now[part]; };
-    if (const Expr* stands_for = bound(e)) return value(*stands_for, part, true);
+      return [part, is_bound](const Step& at) { return is_bound ? at.before[part] : at.now[part]; };
+    if (const Expr* content = bound_value(e)) return value(*content, part, true);
     if (auto node = branches_of(e))
       return either(truth(node->condition, is_bound), value(node->a, part, is_bound), value(node->b, part, is_bound));
-    if (structural_equal(e, parts_[part].value)) return [part](const Moment& at) { return at.value[part]; };
+    if (structural_equal(e, parts_[part].value)) return [part](const Step& at) { return at.value[part]; };
     const Binary* node = e.as<Binary>();
     if (!is_extremum(node)) return {};
     return both(value(node->a, part, is_bound), value(node->b, part, is_bound), node->op);
   }
 
   Term truth(const Expr& e, bool is_bound) const {
-    if (const Expr* stands_for = bound(e)) return truth(*stands_for, true);
+    if (const Expr* content = bound_value(e)) return truth(*content, true);
     if (const Not* node = e.as<Not>())
-      return both(truth(node->value, is_bound), [](const Moment&) { return 0; }, BinaryOp::kEQ);
+      return both(truth(node->value, is_bound), [](const Step&) { return 0; }, BinaryOp::kEQ);
     const Binary* node = e.as<Binary>();
     if (node && (node->op == BinaryOp::kAnd || node->op == BinaryOp::kOr))
       return both(truth(node->a, is_bound), truth(node->b, is_bound), node->op);
@@ -196,10 +196,10 @@ class Choice {
   std::vector<Term> terms_;
 };
 
-// Returns the statements of a choice with other elements and values, and new variables.
-class Retargeted final : public Rewriter {
+// Rewrites the statements of a choice to other elements and values, with new variables.
+class Retargeter final : public Rewriter {
  public:
-  Retargeted(const std::vector<Part>& parts, const std::vector<Ref<BufferLoad>>& elements,
+  Retargeter(const std::vector<Part>& parts, const std::vector<Ref<BufferLoad>>& elements,
              const std::vector<Expr>& values)
       : parts_(parts), elements_(elements), values_(values) {}
 
@@ -231,8 +231,8 @@ class Retargeted final : public Rewriter {
   const std::vector<Expr>& values_;
 };
 
-// Casts of a choice, as of a position counted in int64 that a buffer keeps in int32, become casts of its branches. A
-// value that the buffer holds already is not cast back and forth.
+// Moves the cast of a choice into its branches, for example of a position that is counted in int64 and stored in int32.
+// A branch that loads the stored position is then not widened and narrowed again.
 Stmt with_casts_inside(const Stmt& s, const std::function<bool(const Expr&)>& is_choice) {
   auto cast_branch = [](const Expr& e, DType to) {
     const Cast* cast = e.as<Cast>();
@@ -258,7 +258,7 @@ Expr Combiner::identity(size_t part) const {
 }
 
 Stmt Combiner::body(const std::vector<Ref<BufferLoad>>& elements, const std::vector<Expr>& values) const {
-  if (is_choice()) return Retargeted(parts, elements, values).stmt(seq(choice_steps));
+  if (is_choice()) return Retargeter(parts, elements, values).stmt(seq(choice_steps));
   std::vector<Stmt> stores;
   for (size_t i = 0; i < parts.size(); ++i)
     stores.push_back(store(elements[i]->buffer, binary(*parts[i].op, elements[i], values[i]), elements[i]->indices));

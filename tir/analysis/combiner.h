@@ -8,9 +8,9 @@ namespace relaxc {
 // Returns whether the expression loads the element that the store overwrites.
 bool is_element(const Expr& e, const BufferStore& store);
 
-// Each iteration brings a value for every buffer that the block writes, which becomes
-//   op(what is there, value), one op for each buffer: a sum, product, max or min; or
-//   a choice: by comparisons of what is there with the values, as when the largest element and its position are sought.
+// Each iteration has a value for every buffer that the block writes. The buffer's new element is
+//   op(old element, value), with one op for each buffer: a sum, product, max or min; or
+//   a choice, which comparisons of the old elements with the values decide, as in argmax.
 // Floats count as real numbers: rounding of sums and the missing order of NaN are not taken into account.
 struct Combiner {
   struct Part {
@@ -24,14 +24,14 @@ struct Combiner {
   std::vector<Stmt> choice_steps;  // the body, if it is a choice
 
   bool is_choice() const { return !parts.front().op; }
-  // Returns the value that changes nothing, for a part that has an op.
+  // Returns the identity element of a part that has an op.
   Expr identity(size_t part) const;
   // Returns the body (without the condition) with other elements in place of the block's and other values.
   Stmt body(const std::vector<Ref<BufferLoad>>& elements, const std::vector<Expr>& values) const;
 
   // The values may come in any order.
   bool commutes = true;
-  // Neighbouring values may be combined first (associativity), beginning with the init as the whole does.
+  // Neighbouring values may be combined first (associativity), where each group begins with the init.
   bool regroups = true;
 };
 

@@ -1,4 +1,4 @@
-// Conditions as lists of conjuncts, and linear conditions and indices, by which buffers and loops are cut.
+// Conditions as lists of conjuncts, and conditions and indices as linear functions of one variable.
 #pragma once
 #include <algorithm>
 #include <functional>
@@ -32,14 +32,14 @@ std::optional<Expr> conjunction(const std::vector<Expr>& conditions);
 
 // Returns the expression with var + 1 in place of the variable.
 Expr stepped(const Expr& e, const Expr& var);
-// Returns whether the number is known to be greater than 0, or not less.
+// Returns whether the number is known to be greater than 0, or not less than 0.
 bool is_positive(const Expr& e, const Analyzer& facts);
 bool is_non_negative(const Expr& e, const Analyzer& facts);
 // Returns the change of the expression when the variable grows by one, or nullopt when that is not a constant.
 std::optional<int64_t> coefficient(const Expr& e, const Expr& var, const Analyzer& facts);
 // Returns `a < b` as b - a - 1, which is >= 0 when it holds; nullopt when it is not an inequality of integers.
 std::optional<Expr> slack(const Expr& condition);
-// Returns the size of a body in code: the number of its stores, as often as unrolled loops repeat them.
+// Estimates the code size of a body: the number of its stores, each counted as often as unrolled loops repeat it.
 int64_t code_size(const Stmt& body);
 
 // Returns whether the body has no store, call or assertion; an allocation alone does nothing.

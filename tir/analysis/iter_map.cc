@@ -13,7 +13,7 @@ namespace {
 
 struct NoIterMap {
   Expr at;
-  std::string why = "no sum of digits of the loop variables (their quotients and remainders by numbers, times numbers)";
+  std::string why = "not a sum of digits of the loop variables (quotients and remainders by numbers, times numbers)";
 };
 
 // These compare extents; literals are compared without asking for a proof.
@@ -148,7 +148,7 @@ class IterMapFinder {
 
   IterSum divide(const Expr& e, BinaryOp op, IterSum sum, const Expr& by) {
     if (!is_int(facts_.simplify(sum.base), 0)) {
-      // A base that the divisor divides goes through.
+      // A base that is a multiple of the divisor is divided separately.
       std::optional<Expr> part = quotient(facts_.simplify(sum.base), by);
       if (!part) throw NoIterMap{e};
       Expr base = op == BinaryOp::kFloorDiv ? *part : zero_like(e);
@@ -157,7 +157,7 @@ class IterMapFinder {
       result.base = result.base + base;
       return result;
     }
-    // Digits whose scale the divisor divides are the quotient's, those that stay below it the remainder's.
+    // Digits whose scale is a multiple of the divisor form the quotient, the others the remainder (if less than it).
     IterSum high{{}, zero_like(e), e}, low = high;
     for (const IterDigit& digit : sum.digits) {
       auto scale = quotient(digit.scale, by);
@@ -187,7 +187,7 @@ class IterMapFinder {
     return {{part}, zero_like(e), e};
   }
 
-  // Makes a source of a dense sum, so that later digits can refer to it.
+  // Adds a dense sum as a source, so that later digits can refer to it.
   IterDigit virtual_digit(const IterSum& sum) {
     Expr value = zero_like(sum.base), one = int_imm(1, dtype_of(sum.base)), extent = one;
     for (const IterDigit& digit : sum.digits) {
@@ -210,7 +210,7 @@ class IterMapFinder {
 
   const Analyzer& facts_;
   IterMap map_;
-  std::unordered_map<const NodeHeader*, size_t> loops_;  // their sources, which are the first ones
+  std::unordered_map<const NodeHeader*, size_t> loops_;  // maps loop variables to their sources, which come first
 };
 
 }  // namespace
@@ -258,7 +258,7 @@ const IterDigit* ambiguous_digit(const IterSum& sum, const std::vector<Expr>& co
   return nullptr;
 }
 
-// Returns whether the digits are all of the source's.
+// Returns whether the digits together determine the source's value.
 bool are_all_digits(const IterSource& source, std::vector<const IterDigit*> digits, const Analyzer& facts) {
   Expr expected = int_imm(1, dtype_of(source.value));
   while (!digits.empty()) {
@@ -274,7 +274,7 @@ bool are_all_digits(const IterSource& source, std::vector<const IterDigit*> digi
   return at_least(expected, source.extent, facts);
 }
 
-// Returns a source of which digits are missing, or null.
+// Returns a source whose value the sums do not determine, or null.
 const IterSource* incomplete_source(const IterMap& map, const Analyzer& facts) {
   std::vector<std::vector<const IterDigit*>> used(map.sources.size());
   for (const IterSum& sum : map.sums) {

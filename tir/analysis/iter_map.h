@@ -35,9 +35,9 @@ struct LoopRange {
   VarRef var;
   Range range;
 };
-// Returns whether some loop brings a sum of these digits in descending order.
+// Returns whether the sum of these digits descends along some loop.
 bool counts_down(const IterMap& map, const std::vector<IterDigit>& digits);
-// Returns the values as sums of digits of the loops' variables; nullopt (`why` says where): one has another form.
+// Returns the values as sums of digits of the loops' variables, or nullopt if one has another form (`why` names it).
 std::optional<IterMap> find_iter_map(const std::vector<Expr>& values, const std::vector<LoopRange>& loops,
                                      const Analyzer& facts, std::string* why = nullptr);
 // Returns such sums if two iterations of the loops, among those for which the conditions hold, always differ in some

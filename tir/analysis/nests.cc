@@ -50,7 +50,7 @@ bool has_empty(const Block& block, std::optional<IterKind> kind = std::nullopt) 
   });
 }
 
-// Returns the nest if its blocks run, only the initialization of a reduction over nothing, nothing without elements.
+// Returns the nest if no extent is 0, only the init of an empty reduction, and nullopt when there are no outputs.
 std::optional<Stmt> live_nest(const Stmt& nest, const Ref<Block>& block) {
   if (!has_empty(*block)) return nest;
   if (has_empty(*block, IterKind::kSpatial) || !block->init) return std::nullopt;

@@ -4,13 +4,13 @@
 
 namespace relaxc {
 
-// Returns the blocks in order when the program has that form: perfect serial nests without annotations, axes that are
-// the loops one to one and start at 0, no predicates, and no memory allocated in blocks. Returns nullopt for anything
-// else, such as a program that is scheduled already or has statements beside the blocks.
+// Returns the blocks in order when the program has that form: perfect serial nests without annotations, one axis per
+// loop, from 0, no predicates, and no memory allocated in blocks. Returns nullopt for any other program, such as one
+// that is scheduled already or has statements beside the blocks.
 std::optional<std::vector<Ref<Block>>> find_nests(const PrimFuncRef& function);
 
-// Returns the program of such blocks without those that have an extent of 0. They do nothing, except that a reduction
-// over nothing still initializes its result; the initialization stays as a separate block. Formulas over extents then
+// Returns the program of such blocks without those that have an extent of 0. They do nothing, except that an empty
+// reduction still initializes its result; the initialization stays as a separate block. Formulas over extents then
 // never divide by an extent of 0. Programs of another form are returned as they are.
 PrimFuncRef without_empty_nests(const PrimFuncRef& function);
 
@@ -19,7 +19,7 @@ std::vector<Stmt> statements_of(const Stmt& body);
 std::vector<IterVar> axes_of(const Block& block, IterKind kind);
 // Returns whether each index is a scalar: the access is to one element, not to a vector of neighbours.
 bool is_element(const std::vector<Expr>& indices);
-// Returns the body when it is a single store of an element, without a mask and from loads of elements, else null.
+// Returns the body when it is a single unmasked store of a scalar that is computed from scalar loads, else null.
 const BufferStore* single_store(const Block& block);
 std::vector<Ref<BufferLoad>> loads_of(const NodeRef& node);
 // Returns whether the indices are the axes themselves, in order.
@@ -34,7 +34,7 @@ struct Reduction {
   BinaryOp op;
 };
 std::optional<Reduction> match_reduction(const Block& block);
-// Returns whether the block is a reduction that reads operands again along some axis, as a matrix product does.
+// Returns whether the block is a reduction that reuses an operand along some spatial axis, as a matrix product does.
 bool is_contraction(const Block& block);
 
 }  // namespace relaxc

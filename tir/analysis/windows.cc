@@ -73,17 +73,17 @@ bool allocates(const PrimFuncRef& function, const Buffer& buffer) {
 }
 
 // Returns whether the type sets an alignment other than the default.
-bool asks_align(const BufferType& type) { return type.data_alignment != BufferType{}.data_alignment; }
+bool sets_alignment(const BufferType& type) { return type.data_alignment != BufferType{}.data_alignment; }
 
-// Returns the window's start, with the axes of one iteration as numbers.
+// Returns the window's start, with each variable that has only one value replaced by that value.
 Expr start_in(const MatchBuffer& window, const Analyzer& facts) {
   Expr start = window_start(window);
-  VarMap still;
+  VarMap constants;
   for (const VarRef& var : free_vars(start)) {
     Interval bounds = facts.bounds(var);
-    if (bounds.min == bounds.max) still.emplace(var.get(), int_imm(bounds.min, dtype_of(var)));
+    if (bounds.min == bounds.max) constants.emplace(var.get(), int_imm(bounds.min, dtype_of(var)));
   }
-  return facts.simplify(substitute(start, still));
+  return facts.simplify(substitute(start, constants));
 }
 
 // Returns the expression as int64, with each variable that a window defines replaced by its value.
@@ -92,7 +92,7 @@ Expr resolved(const Expr& number, const VarMap& numbers) {
   return it == numbers.end() ? index_in_dtype(number, kInt64) : it->second;
 }
 
-// Returns numbers of which the first element's position in memory and its address are known to be multiples.
+// Known divisors of the position of a window's first element in memory, in elements, and of its address, in bytes.
 struct Divisors {
   int64_t elements, bytes;
 };
@@ -105,9 +105,9 @@ Divisors divisors_of(const MatchBuffer& window, const PrimFuncRef& function, con
   if (allocates(function, buffer)) return {step, address(vm::kAlignment)};
   // Memory that the host passes in is aligned to its elements (vm/kernel_abi.h).
   if (contains(buffer_params(function), buffer)) return {step, size};
-  // A window as the source guarantees the alignment that it asked for.
+  // A source that is itself a window has the alignment that it requires.
   return {std::gcd(std::max<int64_t>(source.offset_factor, 1), step),
-          address(asks_align(source) ? std::max<int64_t>(source.data_alignment, 1) : size)};
+          address(sets_alignment(source) ? std::max<int64_t>(source.data_alignment, 1) : size)};
 }
 
 std::string number(const Expr& e) { return as_int(e) ? std::to_string(*as_int(e)) : print_expr(e); }
@@ -118,21 +118,21 @@ std::optional<std::string> misplaced(const MatchBuffer& window, const PrimFuncRe
   const std::string &name = window.buffer->name, &there = window.source.buffer->name;
   bool plain = type.scope == "global" && source.scope == "local";
   if (type.scope != source.scope && !plain)
-    return fmt::format("'{}' asks for memory of scope '{}', that of '{}' is '{}'", name, type.scope, there,
+    return fmt::format("'{}' requires memory of scope '{}', '{}' has scope '{}'", name, type.scope, there,
                        source.scope);
   if (type.elem_offset && !facts.can_prove_equal(start_in(window, facts), resolved(*type.elem_offset, numbers)))
-    return fmt::format("'{}' asks to begin at element {}; it begins in '{}' at {}", name, number(*type.elem_offset),
-                       there, number(start_in(window, facts)));
-  if (!asks_place(type)) return std::nullopt;
+    return fmt::format("'{}' must begin at element {}; it begins in '{}' at {}", name, number(*type.elem_offset), there,
+                       number(start_in(window, facts)));
+  if (!requires_alignment(type)) return std::nullopt;
   Divisors known = divisors_of(window, function, facts);
-  auto says = [&](int64_t wanted, int64_t found, const char* unit) {
-    return fmt::format("'{}' asks to begin at a multiple of {} {}; where it begins in '{}', {}, is one of {} only",
-                       name, wanted, unit, there, number(start_in(window, facts)), found);
+  auto misaligned = [&](int64_t wanted, int64_t found, const char* unit) {
+    return fmt::format("'{}' must begin at a multiple of {} {}; it begins in '{}' at {}, a multiple of {} only", name,
+                       wanted, unit, there, number(start_in(window, facts)), found);
   };
   if (type.offset_factor > 1 && known.elements % type.offset_factor != 0)
-    return says(type.offset_factor, known.elements, "elements (offset_factor)");
-  if (asks_align(type) && (type.data_alignment < 1 || known.bytes % type.data_alignment != 0))
-    return says(type.data_alignment, known.bytes, "bytes (align)");
+    return misaligned(type.offset_factor, known.elements, "elements (offset_factor)");
+  if (sets_alignment(type) && (type.data_alignment < 1 || known.bytes % type.data_alignment != 0))
+    return misaligned(type.data_alignment, known.bytes, "bytes (align)");
   return std::nullopt;
 }
 
@@ -146,38 +146,38 @@ VarMap window_numbers(const std::vector<MatchBuffer>& windows) {
     std::vector<Expr> strides = strides_of(buffer_type(window.source.buffer));
     size_t leading = ranges.size() - type.shape.size();
     for (const VarRef& var : window.defines) {
-      auto is = [&](const Expr& number, const Expr& value) {
+      auto define = [&](const Expr& number, const Expr& value) {
         if (same_node(var, number)) result.emplace(var.get(), simplify(value));
       };
       for (size_t d = 0; d < type.shape.size(); ++d) {
-        is(type.shape[d], ranges[leading + d].extent);
-        if (d < type.strides.size()) is(type.strides[d], strides[leading + d]);
+        define(type.shape[d], ranges[leading + d].extent);
+        if (d < type.strides.size()) define(type.strides[d], strides[leading + d]);
       }
-      if (type.elem_offset) is(*type.elem_offset, window_start(window));
+      if (type.elem_offset) define(*type.elem_offset, window_start(window));
     }
   }
   return result;
 }
 
-bool asks_place(const BufferType& type) { return type.offset_factor > 1 || asks_align(type); }
+bool requires_alignment(const BufferType& type) { return type.offset_factor > 1 || sets_alignment(type); }
 
 std::optional<std::string> misfit(const MatchBuffer& window, const Stmt& body, const PrimFuncRef& function,
                                   const VarMap& numbers, const Analyzer& facts) {
   if (auto why = misplaced(window, function, numbers, facts)) return why;
   const BufferType& type = buffer_type(window.buffer);
   std::vector<Expr> wanted = strides_of(type), there = strides_of(buffer_type(window.source.buffer));
-  bool asks = !type.strides.empty();
-  for (size_t d = 0; asks && d < wanted.size(); ++d) wanted[d] = resolved(type.strides[d], numbers);
-  if (!asks && !relies_on_memory(body, window.buffer, facts)) return std::nullopt;
+  bool has_strides = !type.strides.empty();
+  for (size_t d = 0; has_strides && d < wanted.size(); ++d) wanted[d] = resolved(type.strides[d], numbers);
+  if (!has_strides && !relies_on_memory(body, window.buffer, facts)) return std::nullopt;
   size_t leading = there.size() - wanted.size();
   for (size_t d = 0; d < wanted.size(); ++d) {
     if (is_int(window.source.ranges[leading + d].extent, 1)) continue;
     if (facts.can_prove_equal(there[leading + d], wanted[d])) continue;
     return fmt::format(
-        "'{}' {} neighbours in its dim {} to lie {} elements apart, those of '{}' lie {} apart: lay them out so "
-        "(transform_layout, cache_read), or declare strides",
-        window.buffer->name, asks ? "asks for" : "is used in vectors or by address, which needs", d, number(wanted[d]),
-        window.source.buffer->name, number(there[leading + d]));
+        "'{}' {} stride {} in its dim {}, '{}' has stride {}: change that layout (transform_layout, cache_read), or "
+        "declare strides",
+        window.buffer->name, has_strides ? "declares" : "is used in vectors or by address, which needs",
+        number(wanted[d]), d, window.source.buffer->name, number(there[leading + d]));
   }
   return std::nullopt;
 }

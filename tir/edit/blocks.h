@@ -80,9 +80,9 @@ Refusal not_reduction(const TreeNode* block, const TreeNode* within = nullptr);
 Refusal not_complete_or_reduction(const TreeNode* block);
 // The loop may run in any order, or in parallel: it binds spatial axes only and its iterations do not share results.
 Refusal not_parallel(const TreeNode* loop);
-// The block's loops must be free to change places: its axes are spatial or reduce, their values are one to one with the
-// iterations, and there is no loop-carried dependence. If `outermost`, one of these loops, is given, only this
-// loop and the loops inside of it change places; the loops around it may visit the same elements again.
+// The loops around the block must be free to change places: its axes are spatial or reduce, their values are one to one
+// with the iterations, and no dependence is loop-carried. With `outermost`, one of these loops, only that loop and the
+// loops inside of it must be free. The loops around `outermost` may then visit the same elements again.
 Refusal not_reorderable(TreeNode* block, const TreeNode* outermost = nullptr);
 // The loop starts at 0, is not bound to threads and has no annotations, so that others can take its place.
 Refusal not_replaceable(const TreeNode* loop);

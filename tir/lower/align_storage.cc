@@ -7,9 +7,9 @@
 
 namespace relaxc {
 
-// Gives buffers the strides that blocks ask for with buffer_dim_align (see the primitive storage_align). These are
-// `offset` modulo `factor`, so that rows start at different banks or cache lines. A window that must begin at a
-// multiple of some elements or bytes keeps the strides of the whole buffer, so that it still does when memory shrinks.
+// Gives buffers the strides that blocks request with buffer_dim_align (see the primitive storage_align). Such a stride
+// is `offset` modulo `factor`, so that rows start in different banks or cache sets. A buffer with a window that
+// requires an alignment gets explicit strides, too: they keep the window aligned when compact_buffers moves the buffer.
 PrimFuncRef align_storage(const PrimFuncRef& function) {
   struct Request {
     Buffer buffer;
@@ -25,12 +25,12 @@ PrimFuncRef align_storage(const PrimFuncRef& function) {
   });
   walk(function, [&](const Block& block) {
     for (const MatchBuffer& window : block.match_buffers) {
-      bool asks = asks_place(buffer_type(window.buffer)) && allocated.contains(window.source.buffer.get());
-      if (asks) request_for(window.source.buffer);
+      bool is_aligned = requires_alignment(buffer_type(window.buffer));
+      if (is_aligned && allocated.contains(window.source.buffer.get())) request_for(window.source.buffer);
     }
-    const AttrValue* note = block.annotations.find(annotations::kBufferDimAlign.name);
-    if (!note || !note->as<AttrList>()) return;
-    for (const AttrValue& item : *note->as<AttrList>()) {
+    const AttrValue* annotation = block.annotations.find(annotations::kBufferDimAlign.name);
+    if (!annotation || !annotation->as<AttrList>()) return;
+    for (const AttrValue& item : *annotation->as<AttrList>()) {
       std::vector<int64_t> row;
       if (!from_attr(item, row) || row.size() != 4 || row[0] < 0 || row[2] <= 0) continue;
       size_t write = static_cast<size_t>(row[0]), axis = static_cast<size_t>(row[1]);

@@ -1,8 +1,8 @@
-// Indices and axes are tested where they are used, not where they are computed: a statement gets the asserts of all of
-// its accesses before it, in the order in which they are evaluated, so that the index of an index is tested first. An
-// access on one side of tir.if_then_else is tested only when that side is taken; those on both sides of a select are
-// tested, as both are evaluated. This step runs on blocks, so that messages name the buffers, dims and axes of the
-// program as it was written. Axes that have been tested to stay in their domains prove most of the accesses inside.
+// Indices and axes are tested where they are used, not where they are computed. The asserts of all accesses of a
+// statement stand before it, in the order of evaluation, so that the index of an index is tested first. An access on
+// one side of tir.if_then_else is tested only if that side is evaluated. Both sides of a select are tested, since both
+// are evaluated. This step runs on blocks, so that messages name the buffers, dims and axes of the program as it was
+// written. Once the axes are known to be in their domains, most accesses inside of the block are proven.
 #include <algorithm>
 
 #include "ir/op_names.h"
@@ -20,14 +20,14 @@ namespace {
 
 Expr as_int64(const Expr& e) { return cast_to(e, kInt64.with_lanes(dtype_of(e).lanes)); }
 
-// Returns one lane of a vector expression of a condition or an index.
+// Returns one lane of a vector that is a condition or an index.
 Expr checked_lane(const Expr& whole, int lane) {
   auto other = [&](const Expr& e) -> Expr {
     if (const Call* node = as_call(e, ops::kGetActiveLaneMask))
       return as_int64(node->args[0]) + lane < as_int64(node->args[1]);
     const BufferLoad* node = e.as<BufferLoad>();
     if (!node || buffer_type(node->buffer).dtype.lanes > 1 || dtype_of(e).is_scalable())
-      fail_unsupported(e.span(), "bounds cannot be checked where a lane of {} decides; write it as a loop",
+      fail_unsupported(e.span(), "bounds cannot be checked where they depend on one lane of {}; write it as a loop",
                        debug_print(e));
     std::vector<Expr> indices = node->indices;
     if (!indices.empty()) indices.back() = checked_lane(indices.back(), lane);
@@ -38,7 +38,7 @@ Expr checked_lane(const Expr& whole, int lane) {
   return lane_of(whole, int_imm(lane), other);
 }
 
-// A check is a condition that must hold where something is evaluated, and the message for when it does not.
+// A condition that must hold where an expression is evaluated, and the message for when it does not.
 struct Check {
   Expr condition;
   std::string message;  // with a `{}` for each value
@@ -56,18 +56,18 @@ class BoundsChecker {
     if (const Block* node = s.as<Block>()) return block(s, *node);
     if (const While* node = s.as<While>()) return while_loop(s, *node);
     visit_children(s, [&](const NodeRef& child, Slot slot) {
-      if (slot.role == Role::kField && is_expr_kind(child.kind())) evaluated(cast_handle<Expr>(child), {});
+      if (slot.role == Role::kField && is_expr_kind(child.kind())) check_expr(cast_handle<Expr>(child), {});
     });
     if (const BufferStore* node = s.as<BufferStore>())
-      access(node->buffer, node->indices, node->predicate, {}, s.span());
+      check_access(node->buffer, node->indices, node->predicate, {}, s.span());
     std::vector<Stmt> result = take_checks();
-    result.push_back(inside(s));
+    result.push_back(with_checked_parts(s));
     return seq(std::move(result), s.span());
   }
 
  private:
-  // Returns the statement with its parts checked.
-  Stmt inside(const Stmt& s) {
+  // Returns the statement with checks inside of its bodies.
+  Stmt with_checked_parts(const Stmt& s) {
     const Bind* node = s.as<Bind>();
     const PrimType* type = node ? node->value.type().as<PrimType>() : nullptr;
     bool is_index = type && type->dtype.lanes == 1 && type->dtype.is_integral() && !holds<BufferLoad>(node->value);
@@ -90,16 +90,16 @@ class BoundsChecker {
   Stmt block(const Stmt& s, const Block& node) {
     std::vector<Expr> guards;
     if (node.predicate) {
-      evaluated(*node.predicate, {});
+      check_expr(*node.predicate, {});
       guards.push_back(*node.predicate);
     }
-    for (const IterVar& axis : node.iter_vars) evaluated(axis.value, guards);
+    for (const IterVar& axis : node.iter_vars) check_expr(axis.value, guards);
     std::vector<Stmt> before = take_checks();
     BoundsChecker inner(facts_, place_);
     if (node.predicate) inner.assume(*node.predicate);
     for (const IterVar& axis : node.iter_vars) {
       const Range& domain = axis.domain;
-      inner.in_range(
+      inner.check_range(
           as_int64(axis.value), as_int64(domain.min), as_int64(domain.min + domain.extent), {},
           fmt::format("block '{}': axis '{}' is {{}}, outside of its domain [{{}}, {{}})", node.name, axis.var->name));
     }
@@ -126,15 +126,15 @@ class BoundsChecker {
     }
     for (size_t d = 0; d < window.source.ranges.size(); ++d) {
       const Range& range = window.source.ranges[d];
-      in_range(as_int64(range.min), int_imm(0), as_int64(source.shape[d]) - as_int64(range.extent) + 1, {},
-               fmt::format("window '{}' of buffer '{}': the start {{}} in dim {} is outside of [{{}}, {{}})",
-                           window.buffer->name, window.source.buffer->name, d));
+      check_range(as_int64(range.min), int_imm(0), as_int64(source.shape[d]) - as_int64(range.extent) + 1, {},
+                  fmt::format("window '{}' of buffer '{}': the start {{}} in dim {} is outside of [{{}}, {{}})",
+                              window.buffer->name, window.source.buffer->name, d));
     }
   }
 
-  // Ends the loop where its condition cannot be evaluated; the test behind the loop tells why.
+  // Ends the loop if its condition cannot be evaluated within bounds. The asserts after the loop then report it.
   Stmt while_loop(const Stmt& s, const While& node) {
-    evaluated(node.condition, {});
+    check_expr(node.condition, {});
     While copy = node;
     for (const Check& check : checks_) copy.condition = if_then_else(check.condition, copy.condition, bool_imm(false));
     copy.body = BoundsChecker(facts_, place_).stmt(node.body);
@@ -144,40 +144,40 @@ class BoundsChecker {
   // ---- Expressions
 
   // Checks the accesses in an expression that is evaluated where the guards hold.
-  void evaluated(const Expr& e, std::vector<Expr> guards) {
+  void check_expr(const Expr& e, std::vector<Expr> guards) {
     if (const Let* node = e.as<Let>()) {
-      evaluated(node->value, guards);
-      return evaluated(substitute(node->body, {{node->var.get(), node->value}}), guards);
+      check_expr(node->value, guards);
+      return check_expr(substitute(node->body, {{node->var.get(), node->value}}), guards);
     }
     if (const Call* node = as_call(e, ops::kIfThenElse)) {
-      evaluated(node->args[0], guards);
+      check_expr(node->args[0], guards);
       guards.push_back(node->args[0]);
-      evaluated(node->args[1], guards);
+      check_expr(node->args[1], guards);
       guards.back() = not_(node->args[0]);
-      return evaluated(node->args[2], guards);
+      return check_expr(node->args[2], guards);
     }
     bool only_address = as_call(e, ops::kAddressOf) || as_call(e, ops::kPrefetch);
     visit_children(e, [&](const NodeRef& child, Slot slot) {
       if (slot.role != Role::kField || !is_expr_kind(child.kind())) return;
       const BufferLoad* place = only_address ? child.as<BufferLoad>() : nullptr;
-      if (!place) return evaluated(cast_handle<Expr>(child), guards);
-      for (const Expr& index : place->indices) evaluated(index, guards);
+      if (!place) return check_expr(cast_handle<Expr>(child), guards);
+      for (const Expr& index : place->indices) check_expr(index, guards);
     });
     if (const BufferLoad* node = e.as<BufferLoad>())
-      access(node->buffer, node->indices, node->predicate, guards, e.span() ? e.span() : place_);
+      check_access(node->buffer, node->indices, node->predicate, guards, e.span() ? e.span() : place_);
   }
 
-  void access(const Buffer& buffer, const std::vector<Expr>& indices, const std::optional<Expr>& predicate,
-              std::vector<Expr> guards, const Span& span) {
+  void check_access(const Buffer& buffer, const std::vector<Expr>& indices, const std::optional<Expr>& predicate,
+                    std::vector<Expr> guards, const Span& span) {
     if (predicate) guards.push_back(*predicate);
     Span outer = std::exchange(place_, span ? span : place_);
     int lanes = indices.empty() ? 1 : dtype_of(indices.back()).lanes;
     const Ramp* ramp = lanes == 1 ? nullptr : indices.back().as<Ramp>();
     bool guarded_by_lane = std::ranges::any_of(guards, [](const Expr& guard) { return dtype_of(guard).lanes != 1; });
     if (lanes == 1 && !guarded_by_lane) {
-      element(buffer, indices, guards);
+      check_element(buffer, indices, guards);
     } else if (covers_rows(indices, buffer_type(buffer).shape, facts_)) {
-      rows(buffer, indices, lanes, guards);
+      check_rows(buffer, indices, lanes, guards);
     } else if (ramp && !guarded_by_lane) {  // tests the first and the last lane
       DType dtype = dtype_of(ramp->base);
       Expr last = int_imm(std::abs(ramp->lanes), dtype);
@@ -185,7 +185,7 @@ class BoundsChecker {
       for (const Expr& lane : {int_imm(0, dtype), last - 1}) {
         std::vector<Expr> at = indices;
         at.back() = ramp->base + ramp->stride * lane;
-        element(buffer, at, guards);
+        check_element(buffer, at, guards);
       }
     } else {
       for (const Expr& guard : guards) lanes = std::max(lanes, static_cast<int>(dtype_of(guard).lanes));
@@ -196,41 +196,41 @@ class BoundsChecker {
         std::vector<Expr> at = indices, conditions = guards;
         if (!at.empty()) at.back() = checked_lane(at.back(), lane);
         for (Expr& condition : conditions) condition = checked_lane(condition, lane);
-        element(buffer, at, conditions);
+        check_element(buffer, at, conditions);
       }
     }
     place_ = outer;
   }
 
-  void element(const Buffer& buffer, const std::vector<Expr>& indices, const std::vector<Expr>& guards) {
+  void check_element(const Buffer& buffer, const std::vector<Expr>& indices, const std::vector<Expr>& guards) {
     const std::vector<Expr>& shape = buffer_type(buffer).shape;
     for (size_t d = 0; d < indices.size() && d < shape.size(); ++d) {
-      in_range(as_int64(indices[d]), int_imm(0), as_int64(shape[d]), guards,
-               fmt::format("buffer '{}': index {{}} of dim {} is out of range [{{}}, {{}})", buffer->name, d));
+      check_range(as_int64(indices[d]), int_imm(0), as_int64(shape[d]), guards,
+                  fmt::format("buffer '{}': index {{}} of dim {} is out of range [{{}}, {{}})", buffer->name, d));
     }
   }
-  // Checks a vector access that covers_rows(): its first lane, and that so many elements follow it.
-  void rows(const Buffer& buffer, std::vector<Expr> indices, int lanes, const std::vector<Expr>& guards) {
+  // Checks a vector access for which covers_rows() holds: the first lane is in range, and all lanes are in the buffer.
+  void check_rows(const Buffer& buffer, std::vector<Expr> indices, int lanes, const std::vector<Expr>& guards) {
     const std::vector<Expr>& shape = buffer_type(buffer).shape;
     indices.back() = int_imm(0);
-    element(buffer, indices, guards);
+    check_element(buffer, indices, guards);
     Expr last = int_imm(lanes - 1), size = int_imm(1);
     for (size_t d = shape.size(); d-- > 0;) {
       last = last + as_int64(indices[d]) * size;
       size = size * as_int64(shape[d]);
     }
-    in_range(last, int_imm(0), size, guards,
-             fmt::format("buffer '{}': the last lane, element {{}} of the buffer, is out of range [{{}}, {{}})",
-                         buffer->name));
+    check_range(last, int_imm(0), size, guards,
+                fmt::format("buffer '{}': the last lane, element {{}} of the buffer, is out of range [{{}}, {{}})",
+                            buffer->name));
   }
 
   // Adds a check that begin <= value < end where the guards hold, unless that is proven.
-  void in_range(const Expr& value, const Expr& begin, const Expr& end, const std::vector<Expr>& guards,
-                const std::string& message) {
-    std::optional<BoundsChecker> inside;
-    if (!guards.empty()) inside.emplace(facts_, place_);
-    for (const Expr& guard : guards) inside->assume(guard);
-    const Analyzer& facts = inside ? inside->facts_ : facts_;
+  void check_range(const Expr& value, const Expr& begin, const Expr& end, const std::vector<Expr>& guards,
+                   const std::string& message) {
+    std::optional<BoundsChecker> guarded;
+    if (!guards.empty()) guarded.emplace(facts_, place_);
+    for (const Expr& guard : guards) guarded->assume(guard);
+    const Analyzer& facts = guarded ? guarded->facts_ : facts_;
     Expr at = facts.simplify(value);
     bool low = facts.can_prove(begin <= at), high = facts.can_prove(at < end);
     if (low && high) return;

@@ -1,11 +1,11 @@
-// A buffer moves to the loop whose iterations each use it for themselves, and shrinks to the region that one iteration
-// touches (storage folding in Halide, CompactBufferAllocation in TVM). A loop qualifies when every element that an
-// iteration reads was written earlier in the same iteration:
-//   a write whose indices run over a box, densely and with one loop per digit, has written the elements of the box
-//   that its conditions let through; conditions are rephrased over the element (i * 13 + ii < m becomes x < m);
-//   a write under `k == first` (the init of a reduction) happened before all later iterations of k;
-//   a write under `t == first or row >= end` (a ring, rolling_buffer) leaves out the rows that the previous iteration
-//   of t has made. The rows of a ring are numbered without wrapping: the element at row % size is taken for the row.
+// A buffer moves into the innermost loop to whose iterations it is private, and shrinks to the region that one
+// iteration touches (TVM's CompactBufferAllocation). It is private if every element that an iteration reads was written
+// earlier in the same iteration:
+//   A write whose indices cover a box densely, with one loop per mixed-radix digit, has written the elements of the box
+//   that satisfy its conditions. Conditions are expressed over the element: i * 13 + ii < m becomes x < m.
+//   A write under `k == first` (the init of a reduction) has happened before all later iterations of k.
+//   A write under `t == first or row >= end` (a ring, as rolling_buffer and Halide's storage folding make) skips the
+//   rows that the previous iteration of t wrote. Rows are numbered without wrapping: row % size counts as the row.
 #include <algorithm>
 
 #include "ir/op_names.h"
@@ -25,7 +25,7 @@ struct Loop {
   Expr min, extent;
   ForKind kind;
 };
-// A frame of the path around an access: a loop, a condition that holds, or (neither) a `while`.
+// One level of the path around an access: a loop, a condition that holds, or a `while` (neither is set).
 struct Frame {
   int id = 0;
   std::optional<Loop> loop = {};
@@ -55,7 +55,7 @@ struct Memory {
   Ref<AllocBuffer> alloc;
   size_t depth;                       // length of the path at the allocation
   std::vector<Access> accesses = {};  // in program order
-  bool opaque = false;                // whether it is used as a whole, too
+  bool opaque = false;                // whether it is used other than by elements, too
 
   const BufferType& type() const { return buffer_type(alloc->buffer); }
   // Returns the length of the path that all accesses share.
@@ -132,7 +132,7 @@ class Collector {
       within({.condition = call->args[0]}, [&] { read(call->args[1]); });
       return within({.condition = !call->args[0]}, [&] { read(call->args[2]); });
     }
-    // Address arithmetic and calls see the buffer as a whole.
+    // Address arithmetic and calls may use any part of the buffer.
     if (const Call* call = as_call(e, ops::kAddressOf)) mark_opaque(call->args[0]);
     if (e.is<Var>()) return mark_opaque(e);
     visit_children(e, [&](const NodeRef& child, Slot) {
@@ -173,7 +173,7 @@ class Collector {
   std::unordered_map<const NodeHeader*, size_t> index_;
 };
 
-// Decides whether the write, in this or an earlier iteration of the loops inside path[0, outer), made what is read.
+// Decides whether the write stored the element that is read, in this or an earlier iteration of loops from `outer` on.
 class Coverage {
  public:
   Coverage(const Access& write, const Access& read, size_t outer, const std::vector<Expr>& shape, const Analyzer& facts)
@@ -188,11 +188,11 @@ class Coverage {
       if (frame.condition) facts_.assume(*frame.condition);
     }
     for (size_t d = 0; d < shape.size(); ++d) {
-      const Binary *made = indices_[d].as<Binary>(), *wanted = wanted_[d].as<Binary>();
-      bool is_ring = made && wanted && made->op == BinaryOp::kFloorMod && wanted->op == BinaryOp::kFloorMod &&
-                     facts_.can_prove_equal(made->b, wanted->b);
+      const Binary *written = indices_[d].as<Binary>(), *wanted = wanted_[d].as<Binary>();
+      bool is_ring = written && wanted && written->op == BinaryOp::kFloorMod && wanted->op == BinaryOp::kFloorMod &&
+                     facts_.can_prove_equal(written->b, wanted->b);
       if (is_ring) {
-        Expr row = made->a, wanted_row = wanted->a;
+        Expr row = written->a, wanted_row = wanted->a;
         indices_[d] = row;
         wanted_[d] = wanted_row;
         continue;
@@ -210,7 +210,7 @@ class Coverage {
     }
     std::vector<Expr> open;  // each is judged together with all of the others
     for (const Expr& condition : conditions_) {
-      if (!made_before(condition)) open.push_back(condition);
+      if (!written_before(condition)) open.push_back(condition);
     }
     conditions_ = std::move(open);
     if (!at_first_iteration()) return false;
@@ -219,13 +219,13 @@ class Coverage {
       digit.extent = substitute(digit.extent, first_);
     }
     split_digits();
-    return box_holds_read() && conditions_let_through();
+    return box_holds_read() && conditions_hold();
   }
 
  private:
-  // Handles `t == first or row >= end`, where t is a loop around both accesses. Rows below the end belong to the window
-  // of the previous iteration of t, which has written them likewise; the first iteration makes all of its window.
-  bool made_before(const Expr& condition) const {
+  // Handles `t == first or row >= end`, where t is a loop around both accesses. Rows below `end` are in the window of
+  // the previous iteration of t, which has written them. The first iteration writes all rows of its window.
+  bool written_before(const Expr& condition) const {
     const Binary* either = condition.as<Binary>();
     if (!either || either->op != BinaryOp::kOr) return false;
     for (size_t i = 0; i < around_.size(); ++i) {
@@ -261,7 +261,7 @@ class Coverage {
     if (!step || *step < 1 || uses_var(end, inside)) return false;
     Expr end_before = substitute(window->max, {{t.get(), t - int_imm(1, dtype_of(t))}}) + int_imm(1, dtype_of(end));
     if (!facts_.can_prove(end <= end_before)) return false;
-    // The other conditions must say the same about a row in each iteration.
+    // The other conditions must have the same value for a row in each iteration.
     return std::all_of(conditions_.begin(), conditions_.end(), [&](const Expr& other) {
       const Binary* node = other.as<Binary>();
       if (!uses_var(other, t) || (node && node->op == BinaryOp::kOr)) return true;
@@ -271,8 +271,8 @@ class Coverage {
     });
   }
 
-  // Finds the conditions of the write that hold in the first iteration of the loops around both accesses. The write is
-  // taken to happen in that iteration.
+  // Drops the write's conditions that hold in the first iteration of the loops around both accesses. The write then
+  // counts as one of that iteration. Returns false if it may not happen there.
   bool at_first_iteration() {
     std::erase_if(conditions_, [&](const Expr& condition) {
       const Binary* node = condition.as<Binary>();
@@ -296,13 +296,13 @@ class Coverage {
     return true;
   }
 
-  // Calls fn on what the write depends on.
+  // Calls fn with each index and each condition of the write.
   template <class F>
   void for_each_expr(F fn) {
     for (auto* list : {&indices_, &conditions_}) std::ranges::for_each(*list, fn);
   }
 
-  // Splits a fused loop that occurs as v // c and v % c into two.
+  // Splits a fused loop variable that occurs as v // c and v % c into two.
   void split_digits() {
     for (size_t i = 0; i < digits_.size(); ++i) {
       Loop digit = digits_[i];
@@ -336,11 +336,11 @@ class Coverage {
         auto scale = coefficient(indices_[d], digit.var, facts_);
         if (!scale || *scale < 0) return false;
         if (*scale == 0) continue;
-        if (!used_.insert(digit.var.get()).second) return false;  // another dim has it
+        if (!used_.insert(digit.var.get()).second) return false;  // another dim uses it
         parts.emplace_back(*scale, &digit);
         base = substitute(base, {{digit.var.get(), digit.min}});
       }
-      // Small steps come first: the next may be as long as the range that they cover.
+      // Small scales come first: the next scale may be at most the size of the range that they cover.
       std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) {
         bool known_a = as_int(a.second->extent).has_value(), known_b = as_int(b.second->extent).has_value();
         return known_a != known_b ? known_a : a.first < b.first;
@@ -364,7 +364,7 @@ class Coverage {
     return true;
   }
 
-  bool conditions_let_through() {
+  bool conditions_hold() {
     return std::all_of(conditions_.begin(), conditions_.end(), [&](const Expr& condition) {
       if (!uses_var(condition, used_)) return facts_.can_prove(condition);
       std::optional<Expr> value = slack(condition);
@@ -392,12 +392,12 @@ class Coverage {
   Analyzer facts_;
   std::vector<Expr> indices_, wanted_, conditions_;
   VarMap first_;
-  std::vector<Loop> digits_ = loops_in(write_.path, shared_, write_.path.size());  // the loops around the write alone
-  Keys used_;                                                                      // digits that indices mention
+  std::vector<Loop> digits_ = loops_in(write_.path, shared_, write_.path.size());  // the loops around the write only
+  Keys used_;                                                                      // digits that the indices use
 };
 
-// Bounds a dim whose size is not known before the program runs (tiles of T.vscale() rows may be 16 times too large).
-constexpr int64_t kLargestGuess = 4096;
+// The largest constant that replaces a size known only at run time. With T.vscale() it may be 16 times too large.
+constexpr int64_t kLargestBound = 4096;
 
 class Compactor final : public Rewriter {
  public:
@@ -450,7 +450,7 @@ class Compactor final : public Rewriter {
     return make(std::move(copy), s.span());
   }
 
-  // Finds the innermost loop of which each iteration fills the memory for itself. Returns whether there is one.
+  // Moves the memory into the innermost loop to whose iterations it is private. Returns whether there is one.
   bool move(const Memory& memory) {
     const Path& path = memory.accesses[0].path;
     const Buffer& buffer = memory.alloc->buffer;
@@ -471,7 +471,7 @@ class Compactor final : public Rewriter {
       Stmt alloc = make(AllocBuffer{start.buffer, memory.alloc->annotations}, memory.alloc.span());
       allocs_[path[i].loop->var.get()].push_back(alloc);
       moves_.emplace(buffer.get(), std::move(start));
-      // An iteration of a parallel loop in between must not touch the elements of another one.
+      // Iterations of a parallel loop between the allocation and the accesses must not share elements.
       serialize_sharing_loops(memory, depth, i + 1);
       return true;
     }
@@ -505,12 +505,12 @@ class Compactor final : public Rewriter {
     return result;
   }
 
-  // Returns the part of dim d that one iteration touches. Its size is known on entry: other memory would pile up.
+  // Returns the part of dim d that one iteration touches. Its size is known on entry, else scratch would accumulate.
   Range region_in(const Memory& memory, size_t outer, size_t d) const {
     const Expr& dim = memory.type().shape[d];
     DType dtype = dtype_of(dim);
     Range all{int_imm(0, dtype), dim};
-    if (!memory.type().strides.empty()) return all;  // strides are made for the whole buffer
+    if (!memory.type().strides.empty()) return all;  // strides are those of the whole buffer
     std::vector<Expr> indices;
     for (const Access& access : memory.accesses) indices.push_back(cast_to(access.indices[d], dtype));
     Range region = *range_of(memory, outer, d, indices);
@@ -518,7 +518,7 @@ class Compactor final : public Rewriter {
     if (!as_int(extent)) {
       // A small constant bound makes better memory than a size that is computed at run time.
       int64_t most = constant_above(extent, facts_);
-      if (most <= kLargestGuess) extent = int_imm(most, dtype);
+      if (most <= kLargestBound) extent = int_imm(most, dtype);
       // The ends of a loop that never runs may cross.
       if (!is_non_negative(extent, facts_)) extent = facts_.simplify(max(extent, int_imm(0, dtype)));
     }
@@ -535,16 +535,16 @@ class Compactor final : public Rewriter {
     return result;
   }
 
-  // Makes parallel loops serial that contain all accesses of memory outside of them, unless each iteration has elements
-  // that no other one uses. The schedule relied on the memory moving into the loop.
+  // Makes a parallel loop serial if it contains all accesses to memory allocated outside of it, unless its iterations
+  // use disjoint elements. The schedule relied on the memory moving into the loop.
   void serialize_sharing_loops(const Memory& memory, size_t depth, size_t from = 0) {
-    if (memory.opaque) return;  // a schedule did not make it
+    if (memory.opaque) return;  // not made by a schedule
     for (size_t i = std::max(from, memory.depth); i < depth; ++i) {
       const auto& loop = memory.accesses[0].path[i].loop;
-      if (loop && loop->kind == ForKind::kParallel && !has_own_elements(memory, i)) serial_.insert(loop->var.get());
+      if (loop && loop->kind == ForKind::kParallel && !is_disjoint(memory, i)) serial_.insert(loop->var.get());
     }
   }
-  bool has_own_elements(const Memory& memory, size_t at) const {
+  bool is_disjoint(const Memory& memory, size_t at) const {
     const VarRef& var = memory.accesses[0].path[at].loop->var;
     for (size_t d = 0; d < memory.type().shape.size(); ++d) {
       DType dtype = dtype_of(memory.type().shape[d]);
@@ -552,10 +552,10 @@ class Compactor final : public Rewriter {
       std::vector<Expr> offsets;
       for (const Access& access : memory.accesses) {
         Expr index = cast_to(access.indices[d], dtype);
-        auto own = coefficient(index, var, facts_);
-        if (!own || *own <= 0 || (step && *step != *own)) break;
-        step = own;
-        offsets.push_back(facts_.simplify(index - cast_to(var, dtype) * *own));
+        auto scale = coefficient(index, var, facts_);
+        if (!scale || *scale <= 0 || (step && *step != *scale)) break;
+        step = scale;
+        offsets.push_back(facts_.simplify(index - cast_to(var, dtype) * *scale));
       }
       if (offsets.size() < memory.accesses.size()) continue;
       Range rest = *range_of(memory, at + 1, d, offsets);
@@ -575,9 +575,9 @@ class Compactor final : public Rewriter {
 
 }  // namespace
 
-// Moves allocated buffers to the innermost loop of which each iteration fills them for itself, and shrinks them to the
-// region that one iteration touches. A buffer with strides moves without shrinking. A parallel loop whose iterations
-// would share memory that only they use becomes serial.
+// Moves allocated buffers into the innermost loop to whose iterations they are private, and shrinks them to the region
+// that one iteration touches. A buffer with strides moves without shrinking. A parallel loop around all accesses
+// becomes serial if its iterations would share elements.
 PrimFuncRef compact_buffers(const PrimFuncRef& function) { return Compactor(function).run(); }
 
 }  // namespace relaxc

@@ -1,5 +1,5 @@
-// The part for the next iteration is copied while the current one is used, so that its loads do not wait for the end of
-// the arithmetic. TVM's InjectDoubleBuffer is the model.
+// Double buffering, as in TVM's InjectDoubleBuffer: the data of the next iteration is copied before the current one
+// computes, so that the loads of the copy overlap with the arithmetic.
 #include "tir/analysis/annotations.h"
 #include "tir/analysis/conditions.h"
 #include "tir/lower/lower.h"
@@ -18,9 +18,9 @@ class DoubleBufferer final : public Rewriter {
     if (const For* loop = s.as<For>()) facts_.bind(loop->var, loop->min, loop->extent);
     Stmt result = Rewriter::stmt(s);
     if (!result.is<For>()) return result;
-    // Each turn makes the memory, the first fill and the loop, which may contain another such buffer.
+    // Each round yields the allocation, the first fill and the loop, which may contain another such buffer.
     std::vector<Stmt> stmts;
-    while (std::optional<Stmt> next = turns(result)) {
+    while (std::optional<Stmt> next = double_next_buffer(result)) {
       const std::vector<Stmt>& parts = next->as<Seq>()->stmts;
       stmts.insert(stmts.end(), parts.begin(), parts.end() - 1);
       result = Stmt(parts.back());
@@ -36,32 +36,32 @@ class DoubleBufferer final : public Rewriter {
     walk(s, [&](const BufferStore& store) { found = found || same_node(store.buffer, buffer); });
     return found;
   }
-  // Returns whether the statement may write, as calls may, anything but the buffer and memory that it allocates.
+  // Returns whether the statement may write to other memory than the buffer and its own allocations, as calls may.
   static bool has_other_effects(const Stmt& s, const Buffer& buffer) {
     bool found = false;
-    std::unordered_set<const NodeHeader*> own{buffer.get()};
+    std::unordered_set<const NodeHeader*> allowed{buffer.get()};
     walk(
-        s, [&](const AllocBuffer& alloc) { own.insert(alloc.buffer.get()); },
-        [&](const BufferStore& store) { found = found || !own.contains(store.buffer.get()); },
+        s, [&](const AllocBuffer& alloc) { allowed.insert(alloc.buffer.get()); },
+        [&](const BufferStore& store) { found = found || !allowed.contains(store.buffer.get()); },
         [&](const Evaluate&) { found = true; }, [&](const Assert&) { found = true; },
         [&](const While&) { found = true; });
     return found;
   }
 
   // Builds the allocation, the first fill, and the loop with the next fill before the uses.
-  std::optional<Stmt> turns(const Stmt& s) {
+  std::optional<Stmt> double_next_buffer(const Stmt& s) {
     const For& loop = *s.as<For>();
     const Seq* body = loop.body.as<Seq>();
     if (!body || loop.kind != ForKind::kSerial) return std::nullopt;
     for (const Stmt& one : body->stmts) {
       const AllocBuffer* alloc = one.as<AllocBuffer>();
       if (!alloc || !alloc->annotations.get_bool(annotations::kDoubleBuffer.name, false)) continue;
-      if (auto fill = only_fill(*body, *alloc)) return by_turns(s, loop, *body, *alloc, *fill);
+      if (auto fill = only_fill(*body, *alloc)) return doubled(s, loop, *body, *alloc, *fill);
     }
     return std::nullopt;
   }
 
-  // Returns the position of the only statement that fills the buffer, if no other one of the loop writes what it reads.
+  // Returns the position of the only statement that fills the buffer, if no other statement writes data that it reads.
   static std::optional<size_t> only_fill(const Seq& body, const AllocBuffer& alloc) {
     const BufferType& type = buffer_type(alloc.buffer);
     if (!type.strides.empty() || type.elem_offset || type.data || alloc.contents) return std::nullopt;
@@ -82,7 +82,7 @@ class DoubleBufferer final : public Rewriter {
     return uses_var(body.stmts[*fill], changed) ? std::nullopt : fill;
   }
 
-  Stmt by_turns(const Stmt& s, const For& loop, const Seq& body, const AllocBuffer& alloc, size_t fill) {
+  Stmt doubled(const Stmt& s, const For& loop, const Seq& body, const AllocBuffer& alloc, size_t fill) {
     BufferType type = buffer_type(alloc.buffer);
     DType dtype = type.shape.empty() ? kInt64 : dtype_of(type.shape[0]);
     type.shape.insert(type.shape.begin(), int_imm(2, dtype));
@@ -124,8 +124,8 @@ class DoubleBufferer final : public Rewriter {
 }  // namespace
 
 // Doubles the buffers that blocks mark with {"double_buffer_scope": position among the writes} and that are allocated
-// in a serial loop at this point: the contents for the next iteration are made before those of the current one are
-// used. A buffer stays as it is if several statements fill it, or if the loop makes the data that it is filled from.
+// in a serial loop at this point: the contents for the next iteration are written before those of the current one are
+// used. A buffer stays single if several statements fill it, or if the loop writes the data that it is filled from.
 PrimFuncRef double_buffer(const PrimFuncRef& function) {
   bool wanted = false;
   walk(function->body, [&](const AllocBuffer& alloc) {

@@ -5,7 +5,7 @@
 
 namespace relaxc {
 
-// Makes every symbolic dim of the buffer params a scalar param behind the others, in the order of scalar_arguments().
+// Makes every symbolic dim of the buffer params a scalar param after the others, in the order of scalar_arguments().
 // The attribute `num_dims` gives their number. Refuses params that are not dense.
 PrimFuncRef explicit_scalars(const PrimFuncRef& function) {
   for (const Buffer& buffer : buffer_params(function)) {

@@ -42,7 +42,7 @@ class InvariantFinder {
  private:
   bool is_invariant(const Expr& condition) const {
     bool is_plain = dtype_of(condition).lanes == 1 && !uses_var(condition, inside_) && !holds<BufferLoad>(condition);
-    // A condition that could fail where the loop would not have run stays in it.
+    // A condition that may be undefined where the loop does not run stays in the loop.
     walk(condition, [&](const Call&) { is_plain = false; });
     return is_plain && !condition.is<IntImm>() && !may_be_undefined(condition, facts_);
   }

@@ -7,7 +7,7 @@ namespace relaxc {
 
 namespace {
 
-// Returns the condition that one of the block's axes of that kind has no values.
+// Returns the condition that one of the block's axes of that kind has an empty domain.
 Expr is_empty(const Block& block, IterKind kind) {
   Expr result = bool_imm(false);
   for (const IterVar& axis : block.iter_vars) {
@@ -54,18 +54,18 @@ class InitNest {
 
  private:
   // Returns whether the init stores to memory that exists only while the block runs.
-  static bool uses_own(const Stmt& init, const Block& block) {
-    std::unordered_set<const NodeHeader*> own;
-    for (const Buffer& buffer : block.alloc_buffers) own.insert(buffer.get());
-    for (const MatchBuffer& window : block.match_buffers) own.insert(window.buffer.get());
-    return uses_var(init, own);
+  static bool uses_block_memory(const Stmt& init, const Block& block) {
+    std::unordered_set<const NodeHeader*> local;
+    for (const Buffer& buffer : block.alloc_buffers) local.insert(buffer.get());
+    for (const MatchBuffer& window : block.match_buffers) local.insert(window.buffer.get());
+    return uses_var(init, local);
   }
-  // Finds the inits inside of a block that does not reduce itself, at the position of its axes.
+  // Returns the inits inside of a block that has none itself, with its axes replaced by their values.
   std::vector<Stmt> find_in(const Block& block) {
     VarMap axes;
     for (const IterVar& axis : block.iter_vars) axes.emplace(axis.var.get(), axis.value);
     std::vector<Stmt> result = find(substitute(block.body, axes));
-    std::erase_if(result, [&](const Stmt& init) { return uses_own(init, block); });
+    std::erase_if(result, [&](const Stmt& init) { return uses_block_memory(init, block); });
     for (const Expr& condition : conjuncts(block.predicate)) {
       if (uses_var(condition, dropped_)) continue;
       for (Stmt& init : result) init = make(IfThenElse{condition, init, std::nullopt});
@@ -86,9 +86,9 @@ class InitNest {
     });
     return found && !reduces;
   }
-  // Returns the block's init at its spatial position. Its reduce axes must depend on the empty loop (a loop that drives
-  // no axis leaves out all of the block), and its spatial axes on no dropped loop or on dropped loops alone. Where
-  // loops around drive reduce axes, too, init runs only in their first iteration, before any sum.
+  // Returns the block's init at its spatial position. A reduce axis must depend on the empty loop (a loop that drives
+  // no axis skips the whole block). Each spatial axis must depend on no dropped loop, or on dropped loops only. Where
+  // outer loops also drive reduce axes, init runs only in their first iteration, before anything is accumulated.
   std::optional<Stmt> init_of(const Ref<Block>& node) {
     const Block& block = *node;
     bool reduces = false, is_known = true;
@@ -110,13 +110,13 @@ class InitNest {
         whole.emplace_back(var, axis.domain.extent);
       } else {
         axes.emplace(axis.var.get(), axis.value);
-        // A single value of a part of a cut loop that never runs may lie outside of the domain.
+        // A part of a partitioned loop that never runs may give a constant value outside of the domain.
         bool is_alone = free_vars(axis.value).empty() && !is_int(axis.value, 0);
         Expr inside = is_alone ? simplify(axis.value < axis.domain.min + axis.domain.extent) : bool_imm(true);
         if (!is_int(inside, 1)) conditions.push_back(inside);
       }
     }
-    if (!reduces || uses_own(*block.init, block)) return std::nullopt;
+    if (!reduces || uses_block_memory(*block.init, block)) return std::nullopt;
     if (!is_known) {
       without_init_.push_back(node);
       return std::nullopt;
@@ -144,7 +144,7 @@ class InitNest {
 
 }  // namespace
 
-// Where the elements to initialize cannot be determined, the kernel fails rather than leaving them as they are.
+// Where the elements to initialize cannot be determined, the kernel fails rather than leaving them uninitialized.
 PrimFuncRef initialize_empty_reductions(const PrimFuncRef& function) {
   std::unordered_set<const NodeHeader*> inside;
   walk(
@@ -160,8 +160,8 @@ PrimFuncRef initialize_empty_reductions(const PrimFuncRef& function) {
       Expr condition = simplify(!is_empty(*block, IterKind::kReduce) || is_empty(*block, IterKind::kSpatial));
       if (is_int(condition, 1) || uses_var(condition, inside)) continue;
       std::string message = fmt::format(
-          "the sum of block '{}' is empty, and its schedule fuses spatial and reduce loops so that the elements to "
-          "initialize are not known; decompose_reduction before the fuse makes them so",
+          "the reduction of block '{}' is empty, and its schedule fuses spatial and reduce loops, so that the elements "
+          "to initialize are not known; apply decompose_reduction before fuse",
           block->name);
       checks.push_back(make(Assert{condition, {message}}, loop.span()));
     }

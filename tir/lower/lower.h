@@ -1,7 +1,7 @@
 // These steps lower tensor programs to the form that the code generator takes: no blocks, flat buffers, explicit scalar
 // params, vectors instead of vectorized loops. Each step is PrimFunc -> PrimFunc and leaves a program for which the
-// interpreter computes the same result. passes/table.cc lists them in the order in which they run, and declares them;
-// below are those that are also called elsewhere.
+// interpreter computes the same result. passes/table.cc declares the steps and lists them in the order in which they
+// run. This header declares those that are also called elsewhere.
 #pragma once
 #include "ir/arith.h"
 #include "ir/module.h"
@@ -22,7 +22,7 @@ PrimFuncRef check_lowerable(const PrimFuncRef& function);
 // reduce axes whose extent may be 0 get a branch for that case.
 PrimFuncRef initialize_empty_reductions(const PrimFuncRef& function);
 // Puts an assert before each access whose index is not provably in range, and at the start of each block for axes that
-// are not provably in their domain. Loops with such an assert are not vectorized, and no code is moved across it.
+// are not provably in their domain. A loop with such an assert is not vectorized, and code does not move across it.
 PrimFuncRef check_bounds(const PrimFuncRef& function);
 
 }  // namespace relaxc

@@ -43,10 +43,10 @@ Stmt inline_window(const Stmt& body, const MatchBuffer& window) {
   return substitute(result, numbers);
 }
 
-Stmt lower_block(const Ref<Block>& block, const std::unordered_set<const NodeHeader*>& twice,
+Stmt lower_block(const Ref<Block>& block, const std::unordered_set<const NodeHeader*>& doubled,
                  const PrimFuncRef& function, Analyzer facts) {
   VarMap axes;
-  std::optional<Expr> first;  // the reduce axes have their first values
+  std::optional<Expr> first;  // the condition that all reduce axes have their first values
   for (const IterVar& axis : block->iter_vars) {
     axes.emplace(axis.var.get(), axis.value);
     facts.bind(axis.var, axis.domain.min, axis.domain.extent);
@@ -67,7 +67,7 @@ Stmt lower_block(const Ref<Block>& block, const std::unordered_set<const NodeHea
   std::vector<Stmt> stmts;
   for (const Buffer& buffer : block->alloc_buffers) {
     Attrs annotations;
-    if (twice.contains(buffer.get())) annotations.set(annotations::kDoubleBuffer.name, true);
+    if (doubled.contains(buffer.get())) annotations.set(annotations::kDoubleBuffer.name, true);
     stmts.push_back(make(AllocBuffer{buffer, annotations}, block.span()));
   }
   stmts.push_back(body);
@@ -81,15 +81,15 @@ Stmt lower_block(const Ref<Block>& block, const std::unordered_set<const NodeHea
 // Replaces blocks by their bodies: axes are substituted, the predicate becomes a branch, init a branch on the first
 // reduce iteration, allocations become AllocBuffer, and accesses to windows (match_buffers) go to their source.
 PrimFuncRef lower_blocks(const PrimFuncRef& function) {
-  std::unordered_set<const NodeHeader*> twice;  // buffers that double_buffer handles
+  std::unordered_set<const NodeHeader*> doubled;  // buffers that double_buffer handles
   walk(function->body, [&](const Block& block) {
     int64_t position = block.annotations.get_int(annotations::kDoubleBufferScope.name, -1);
     if (position >= 0 && static_cast<size_t>(position) < block.writes.size())
-      twice.insert(block.writes[static_cast<size_t>(position)].buffer.get());
+      doubled.insert(block.writes[static_cast<size_t>(position)].buffer.get());
   });
   Analyzer facts = facts_of_params(function);
   return with_body(function, rewrite(function->body, [&](const Ref<Block>& block) -> std::optional<Stmt> {
-                     return lower_block(block, twice, function, facts);
+                     return lower_block(block, doubled, function, facts);
                    }));
 }
 

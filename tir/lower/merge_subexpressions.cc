@@ -1,13 +1,13 @@
-// Equal subexpressions of a function are written once: `B[i * n + j] = A[i * n + j]` gets `index = i * n + j` before
-// it, at the innermost place that is above all of the uses. LLVM finds the same by itself, so kernels do not get
-// faster. But the printed program is a fifth shorter (ResNet-18, BERT), and LLVM takes 3% less time. Therefore an
-// expression is bound only where that makes the program smaller.
+// Common subexpression elimination: `B[i * n + j] = A[i * n + j]` gets `index = i * n + j` before it, in the innermost
+// statement list that contains all of the uses. LLVM does the same by itself, so kernels do not get faster. But the
+// printed program is a fifth shorter (ResNet-18, BERT), and LLVM takes 3% less time. Therefore an expression is bound
+// only where that makes the program smaller.
 //
-// The kind of an expression decides how far it moves. Scalar integers without loads are index arithmetic: they leave
-// loops and branches, but neither a parallel loop, to which the value would have to be passed, nor to places where they
-// may be undefined. Everything else (vectors, floats, loads) stays among statements with no loop or branch between
-// them, so that the live ranges of vectors do not grow. A load does not cross a store to its buffer. An expression that
-// only one side of a condition evaluates stays in that side.
+// The kind of an expression decides how far it moves. Scalar integers without loads are index arithmetic and move out
+// of loops and branches, if they are defined there. They do not leave a parallel loop, to which the value would have to
+// be passed. Other expressions (vectors, floats, loads) do not cross a loop or branch, so that the live ranges of
+// vectors do not grow. A load does not cross a store to its buffer. An expression that only one side of a condition
+// evaluates stays in that side.
 //
 // Equal expressions are found by value numbering (Alpern, Wegman, Zadeck: Detecting equality of variables in programs,
 // 1988), operands first. The expressions to bind are then chosen from the largest down.
@@ -33,7 +33,7 @@ using Id = uint32_t;
 
 bool is_binding(const Slot& slot) { return slot.role == Role::kBinds || slot.role == Role::kBindsDeep; }
 
-// A place before a statement of a list of statements.
+// The place before the statement at a position of a scope.
 struct Place {
   size_t scope, position;
 };
@@ -61,7 +61,7 @@ MemoryUse memory_of(const PrimFuncRef& function) {
 
 class Merger {
  public:
-  // Says whether the sides of conditions are still to be merged, or are done.
+  // Whether the expressions within each side of an if_then_else are still to be merged.
   enum class Sides : uint8_t { kMerge, kDone };
   Merger(Analyzer facts, MemoryUse memory, Sides sides) : facts_(std::move(facts)), memory_(memory), sides_(sides) {}
 
@@ -75,7 +75,7 @@ class Merger {
     Id id;
     bool guarded;  // it is one side of a condition
   };
-  // The places where a value is used. `run` is set when all uses are among the statements of one run.
+  // The uses of a value. `run` is set when all are in one run, a sequence of statements with no loop or branch between.
   struct Uses {
     int64_t count = 0;
     Place place = {};
@@ -88,7 +88,7 @@ class Merger {
     uint64_t version = 0;   // for a load, the number of stores to its buffer before it
     bool is_index = false;  // true for scalar integers and bools without loads
     bool can_merge = false;
-    std::vector<Id> partial = {};  // the subexpressions that some divisors or counts leave undefined
+    std::vector<Id> partial = {};  // the subexpressions that are undefined for some divisors or shift counts
     Uses uses = {};
     std::optional<VarRef> var = {};
     std::optional<Expr> result = {};
@@ -151,7 +151,7 @@ class Merger {
   };
   static uint64_t word(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
 
-  // Returns the number that tells the node from others with equal children; nullopt: it does not equal any other.
+  // Returns a number that distinguishes the node from others with equal children; nullopt if it is equal to no other.
   std::optional<uint64_t> content(const Expr& e) {
     if (const IntImm* node = e.as<IntImm>()) return static_cast<uint64_t>(node->value);
     if (const FloatImm* node = e.as<FloatImm>()) return std::bit_cast<uint64_t>(node->value);
@@ -173,14 +173,14 @@ class Merger {
     return pure;
   }
 
-  // Returns whether the operands after the first may not be evaluated.
+  // Returns whether the operands after the first are evaluated conditionally.
   static bool guards(const Expr& e) {
     const Binary* node = e.as<Binary>();
     if (node && (node->op == BinaryOp::kAnd || node->op == BinaryOp::kOr)) return true;
     return e.is<Select>() || op_name(e) == ops::kIfThenElse;
   }
 
-  // `is_place` means the element itself, not its contents.
+  // `is_place` is set for an element whose address is taken: its contents are not loaded.
   Id number(const Expr& e, bool is_place = false) {
     Value value{e, {}};
     std::optional<uint64_t> mark = is_place ? std::nullopt : content(e);
@@ -216,7 +216,7 @@ class Merger {
     }
     if (!mark || local_.contains(e.get())) return add(std::move(value));
     bool is_leaf = value.children.empty();
-    // The addresses of vectors must keep their form.
+    // Indices of vectors keep their affine form, which later steps recognize.
     bool is_lanes = e.is<Ramp>() || (type && dtype_of(e).lanes > 1 && dtype_of(e).is_integral() && is_affine(e));
     value.can_merge = !is_leaf && !is_lanes && type && !type->dtype.is_handle() && op_name(e) != ops::kVscale;
     return find_or_add(std::move(value), *mark);
@@ -257,7 +257,7 @@ class Merger {
     return is_new ? add(std::move(value)) : known->second;
   }
 
-  // ---- Which to bind, and where
+  // ---- Choosing the expressions to bind, and their places
 
   void add_use(Uses& uses, const Uses& more) {
     if (uses.count == 0) {
@@ -319,7 +319,7 @@ class Merger {
     return *at.facts;
   }
 
-  // ---- Writing the program anew, in the order in which it was read
+  // ---- Rewriting the program, in the order in which it was visited
 
   Stmt rewrite_body(const Stmt& body) {
     size_t scope = next_scope_++;
@@ -358,7 +358,7 @@ class Merger {
     }
     return *values_[id].result;
   }
-  // Binds an expression that only one side evaluates within that side.
+  // Merges subexpressions of an expression that only one side evaluates, by Lets within that side.
   Expr merged_alone(const Expr& e) {
     Stmt merged = Merger({}, memory_, Sides::kDone)(evaluate(e));
     const Seq* list = merged.as<Seq>();
@@ -381,7 +381,7 @@ class Merger {
   std::map<std::string, uint64_t> names_;
   std::unordered_set<const NodeHeader*> local_;               // variables of Let and Lambda
   std::unordered_map<const NodeHeader*, uint64_t> versions_;  // maps a buffer to the number of stores to it in this run
-  size_t run_ = 0;                                            // number of the statements between loops and branches
+  size_t run_ = 0;                                            // number of the current run
   size_t task_ = 0;                                           // number of the parallel loop's body, or of the function
   bool guarded_ = false;
   std::map<std::pair<size_t, size_t>, std::vector<Id>> bound_;
@@ -393,7 +393,7 @@ class Merger {
 // Binds subexpressions that occur several times to a variable where that shortens the program.
 PrimFuncRef merge_subexpressions(const PrimFuncRef& function) {
   Merger merge(facts_of_params(function), memory_of(function), Merger::Sides::kMerge);
-  // A variable that one side binds occurs wherever an equal condition does.
+  // The Lets of a side occur several times where an expression with that side does.
   return with_distinct_lets(with_body(function, merge(function->body)));
 }
 

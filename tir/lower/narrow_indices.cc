@@ -6,8 +6,7 @@
 // 0.26 instead of 0.36.
 //
 // Scalar index arithmetic stays in int64, which does not cost more there and needs no widening before an address.
-// Divisions by a value that is not a constant are the exception: 64 bits take 1.6 times as long as 32 (4.2 and 2.6 ns
-// on the machine of bench/).
+// Divisions by non-constants are the exception: 64 bits take 1.6 times as long as 32 (4.2 and 2.6 ns in bench/).
 #include <map>
 
 #include "tir/lower/lower.h"
@@ -19,7 +18,7 @@ namespace {
 
 const DType kUInt32 = DType::uint(32);
 
-bool fits(Interval bounds) {
+bool is_int32(Interval bounds) {
   return bounds.min >= std::numeric_limits<int32_t>::min() && bounds.max <= std::numeric_limits<int32_t>::max();
 }
 bool is_wide(const Expr& e) {
@@ -64,7 +63,7 @@ class Narrower final : public Rewriter {
     if (!node) return result;
     if (divides(node->op) && dtype_of(result) == kInt64 && !as_int(node->b)) {
       Interval a = facts_.bounds(node->a), b = facts_.bounds(node->b);
-      if (!fits(a) || !fits(b) || b.min < 1) return result;
+      if (!is_int32(a) || !is_int32(b) || b.min < 1) return result;
       return cast_lanes(divide(*node, a, cast_to(node->a, kInt32), cast_to(node->b, kInt32)), kInt64);
     }
     if (!dtype_of(result).is_bool() || !is_wide(node->a)) return result;
@@ -87,7 +86,7 @@ class Narrower final : public Rewriter {
            broadcast(cast_to(left, kInt32), position.lanes);
   }
 
-  // ---- Any vector
+  // ---- Vectors in general
 
   // Returns the expression that one lane computes, with the lane as a variable.
   Expr one_lane(const Expr& e) {
@@ -98,8 +97,8 @@ class Narrower final : public Rewriter {
   }
   Interval bounds(const Expr& e) { return facts_.bounds(one_lane(e)); }
 
-  std::optional<Expr> narrow(const Expr& e) { return is_wide(e) && fits(bounds(e)) ? saturated(e) : std::nullopt; }
-  // Returns the value in int32, or the nearest int32 to it. min and max of these are those of the values.
+  std::optional<Expr> narrow(const Expr& e) { return is_wide(e) && is_int32(bounds(e)) ? saturated(e) : std::nullopt; }
+  // Returns the value in int32, or the nearest int32 to it. Saturation commutes with min and max.
   std::optional<Expr> saturated(const Expr& e) {
     DType narrow_type = kInt32.with_lanes(dtype_of(e).lanes);
     const Binary* node = e.as<Binary>();
@@ -113,15 +112,16 @@ class Narrower final : public Rewriter {
     if (const Cast* cast = e.as<Cast>(); cast && dtype_of(cast->value).is_float())
       return cast_to(cast->value, narrow_type, e.span());
     Interval range = bounds(e);
-    if (!fits(range)) return std::nullopt;
+    if (!is_int32(range)) return std::nullopt;
     if (const Cast* cast = e.as<Cast>(); cast && dtype_of(cast->value).is_integral())
       return cast_to(cast->value, narrow_type, e.span());
     auto lanes = as_affine_lanes(e);
-    if (lanes && fits(facts_.bounds(lanes->base)) && fits(facts_.bounds(int_imm(lanes->stride) * (lanes->lanes - 1))))
+    if (lanes && is_int32(facts_.bounds(lanes->base)) &&
+        is_int32(facts_.bounds(int_imm(lanes->stride) * (lanes->lanes - 1))))
       return joined(*lanes, kInt32);
     if (const Ramp* steps = e.as<Ramp>()) {
       Interval stride = facts_.bounds(steps->stride), reach = facts_.bounds(steps->stride * (steps->lanes - 1));
-      if (!fits(stride) || !fits(reach)) return std::nullopt;
+      if (!is_int32(stride) || !is_int32(reach)) return std::nullopt;
       return ramp(cast_to(steps->base, kInt32), cast_to(steps->stride, kInt32), steps->lanes, e.span());
     }
     if (!node || !(is_linear(node->op) || (divides(node->op) && bounds(node->b).min >= 1))) return std::nullopt;
@@ -132,8 +132,8 @@ class Narrower final : public Rewriter {
   // Divides by a positive number. Unsigned division needs no correction toward minus infinity.
   static Expr divide(const Binary& node, Interval dividend, const Expr& a, const Expr& b) {
     if (dividend.min < 0) return binary(node.op, a, b);
-    DType type = dtype_of(a), natural = kUInt32.with_lanes(type.lanes);
-    return cast_to(binary(node.op, cast_lanes(a, natural), cast_lanes(b, natural)), type);
+    DType type = dtype_of(a), unsigned_type = kUInt32.with_lanes(type.lanes);
+    return cast_to(binary(node.op, cast_lanes(a, unsigned_type), cast_lanes(b, unsigned_type)), type);
   }
   // Casts a number that both types can represent, so an intermediate type is not needed.
   static Expr cast_lanes(const Expr& e, DType dtype) {
@@ -143,7 +143,7 @@ class Narrower final : public Rewriter {
     return cast_to(cast && dtype_of(cast->value).is_integral() ? cast->value : e, dtype, e.span());
   }
 
-  // Whether a narrower computation is worth widening its result.
+  // Returns whether the computation is large enough that narrowing it is worth widening its result.
   static bool computes(const Expr& e) {
     const Binary* node = e.as<Binary>();
     return node && is_wide(e) &&
@@ -185,7 +185,7 @@ class Narrower final : public Rewriter {
 
 }  // namespace
 
-// Computes vectors of int64 indices, and their scalar divisions by other values than constants, in int32 where exact.
+// Computes vectors of int64 indices, and scalar divisions of int64 by non-constants, in int32 where that is exact.
 PrimFuncRef narrow_indices(const PrimFuncRef& function) {
   return with_body(function, Narrower(facts_of_params(function)).stmt(function->body));
 }

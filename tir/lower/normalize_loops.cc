@@ -55,7 +55,7 @@ void check_copies(const Stmt& s, int64_t copies) {
   if (const For* loop = s.as<For>(); loop && loop->kind == ForKind::kUnrolled) {
     copies *= as_int(loop->extent).value_or(1);
     if (copies > kMostCopies)
-      fail(s.span(), "loop '{}' and the unrolled loops around it would make {} copies of the body; {} are the most",
+      fail(s.span(), "loop '{}' and the unrolled loops around it would make {} copies of the body; the limit is {}",
            loop->var->name, copies, kMostCopies);
   }
   visit_children(s, [&](const NodeRef& child, Slot) {
@@ -66,12 +66,12 @@ void check_copies(const Stmt& s, int64_t copies) {
 // Refuses an annotation whose name is close to a known one, or whose value is of the wrong kind, since it would be
 // ignored silently. Other unknown annotations may belong to a tool.
 void check_annotations(const NodeRef& node) {
-  const Attrs* notes = nullptr;
-  if (const For* loop = node.as<For>()) notes = &loop->annotations;
-  if (const Block* block = node.as<Block>()) notes = &block->annotations;
-  if (const AllocBuffer* alloc = node.as<AllocBuffer>()) notes = &alloc->annotations;
-  if (!notes) return;
-  for (const auto& [name, value] : *notes) {
+  const Attrs* annotations = nullptr;
+  if (const For* loop = node.as<For>()) annotations = &loop->annotations;
+  if (const Block* block = node.as<Block>()) annotations = &block->annotations;
+  if (const AllocBuffer* alloc = node.as<AllocBuffer>()) annotations = &alloc->annotations;
+  if (!annotations) return;
+  for (const auto& [name, value] : *annotations) {
     if (std::string near = nearest_annotation(name); !near.empty())
       fail(node.span(), "there is no annotation '{}'; did you mean '{}'?", name, near);
     const Annotation* row = find_annotation(name);

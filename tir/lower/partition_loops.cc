@@ -1,5 +1,5 @@
-// Loops are cut where conditions in their bodies begin and cease to hold. For a condition with the slack c * var +
-// rest(inner loops) >= 0, the interior is the range where it holds for the smallest rest.
+// Loop partitioning, as in Halide and TVM: a loop is cut where conditions in its body begin and cease to hold. The
+// interior for a condition with the slack c * var + rest(inner loops) >= 0 is where it holds for the smallest rest.
 #include <algorithm>
 
 #include "ir/arith.h"
@@ -21,7 +21,7 @@ constexpr int64_t kMostNewStores = 4096;
 // A loop with fewer iterations, such as a kernel window, is not worth cutting at places that are not constants.
 constexpr int64_t kFewIterations = 8;
 constexpr int64_t kMostExactTails = 32;
-// Limits the symbolic cuts and ends in a nest: they pile up as min and max of each other, which proofs must split.
+// Limits the symbolic cuts and ends in a nest: they nest as min and max, which proofs must split into cases.
 constexpr int kMostSymbolicCuts = 4, kMostSymbolicEnds = 2;
 
 using annotations::kExactTails, annotations::kKeepWhole;
@@ -29,21 +29,21 @@ Attrs without_cut_annotations(const For& loop) {
   return loop.annotations.without(kExactTails.name).without(kKeepWhole.name);
 }
 
-// A conjunct of a condition in a loop's body that holds from, or up to, some iteration on.
+// A conjunct of a condition in a loop's body that holds from some iteration on, or up to some iteration.
 struct Cut {
   Expr condition;
   int64_t scale;  // coefficient of the loop's variable in the slack
   Expr slack;
   Expr best;                       // largest slack over the inner iterations, without the variable's part
-  int64_t width;                   // range of the slack over inner iterations; -1: not known
-  int64_t unit;                    // the condition sees the variable divided by it, as one digit of fused loops; else 1
-  std::optional<Expr> digit;       // or as this digit, of a parallel loop; the end is the digit's then
+  int64_t width;                   // range of the slack over inner iterations; -1 if not known
+  int64_t unit;                    // the condition depends on var // unit, a digit of fused loops; 1 if on var itself
+  std::optional<Expr> digit;       // the condition depends on this digit of a parallel loop, which `end` then bounds
   Expr first, end;                 // the interior, before clamping to the loop
   bool in_inner_loop = false;      // the condition is in a loop inside
-  std::optional<VarRef> row = {};  // the only loop inside that the slack knows, with which it falls by one
+  std::optional<VarRef> row = {};  // the only inner loop variable in the slack, if its coefficient is -1
   bool needs_run = false;          // whether its ends may be undefined where the loop does not run
 
-  // Returns whether this is a tile that may be the last one, in which the condition gives the number of its iterations.
+  // Returns whether the condition is var * tile + inner < n with inner in [0, tile): only the last tile is partial.
   bool is_tail() const { return unit == 1 && scale < -1 && width == -scale - 1; }
 };
 
@@ -94,12 +94,12 @@ class CutFinder {
     if (std::ranges::any_of(cuts_, [&](const Cut& known) { return same_node(known.condition, condition); })) return;
     std::optional<Expr> value = slack(condition);
     if (!value || uses_var(condition, unknown_) || holds<BufferLoad>(condition)) return;
-    // The condition may see the variable divided by a constant, as one digit of fused loops.
+    // The condition may depend on the variable divided by a constant, a digit of fused loops.
     Expr var = loop_.var;
     auto quotient = first_operation(*value, [&](const Binary& node) {
       return node.op == BinaryOp::kFloorDiv && same_node(node.a, loop_.var) && as_int(node.b).value_or(0) > 1;
     });
-    int64_t unit = quotient && see_only(*quotient, *value, var) ? *as_int(quotient->as<Binary>()->b) : 1;
+    int64_t unit = quotient && replace_digit(*quotient, *value, var) ? *as_int(quotient->as<Binary>()->b) : 1;
     auto scale = coefficient(*value, var, facts_);
     std::optional<Expr> digit;
     if (!scale && loop_.kind == ForKind::kParallel) {
@@ -109,18 +109,18 @@ class CutFinder {
       });
       std::unordered_set<const NodeHeader*> inside;
       for (const auto& [inner, range] : running_) inside.insert(inner);
-      if (!digit || uses_var(*digit, inside) || !see_only(*digit, *value, var)) return;
+      if (!digit || uses_var(*digit, inside) || !replace_digit(*digit, *value, var)) return;
       scale = coefficient(*value, var, facts_);
     }
     auto bounds = scale && *scale != 0 ? bounds_over(*value, running_, facts_) : std::nullopt;
     if (!bounds || coefficient(bounds->min, var, facts_) != scale || coefficient(bounds->max, var, facts_) != scale)
       return;
-    Expr own = var * *scale;
-    Expr rest = facts_.simplify(cast_to(bounds->min, kInt64) - own);
-    Expr best = facts_.simplify(cast_to(bounds->max, kInt64) - own);
-    // Where the variable was seen as a digit, extents of loops inside may use the variable itself.
-    std::unordered_set<const NodeHeader*> turning{var.get(), loop_.var.get()};
-    if (uses_var(rest, turning) || uses_var(best, turning)) return;
+    Expr var_part = var * *scale;
+    Expr rest = facts_.simplify(cast_to(bounds->min, kInt64) - var_part);
+    Expr best = facts_.simplify(cast_to(bounds->max, kInt64) - var_part);
+    // Where the condition depends on a digit, extents of inner loops may still use the variable itself.
+    std::unordered_set<const NodeHeader*> excluded{var.get(), loop_.var.get()};
+    if (uses_var(rest, excluded) || uses_var(best, excluded)) return;
     int64_t width = as_int(facts_.simplify(best - rest)).value_or(-1);
     Cut cut{condition, *scale, *value, best, width, unit, digit, loop_.min, loop_.min + loop_.extent};
     cut.in_inner_loop = !running_.empty();
@@ -130,8 +130,8 @@ class CutFinder {
     } else {
       cut.end = facts_.simplify((floor_div(rest, -*scale) + 1) * unit);
     }
-    // A loop that runs evaluates the condition itself, unless something inside keeps it from that: any ends are right
-    // then.
+    // A loop that runs evaluates the condition and so defines the ends. Where a branch or an inner loop may skip the
+    // condition, any ends are correct.
     cut.needs_run = may_be_undefined(cut.first, facts_) || may_be_undefined(cut.end, facts_);
     if (cut.needs_run && guards_ > 0) {
       for (Expr* part : {&cut.best, &cut.first, &cut.end}) *part = with_defined_operands(*part, facts_);
@@ -151,18 +151,19 @@ class CutFinder {
     return row && !several && coefficient(value, *row, facts_) == -1 ? row : std::nullopt;
   }
 
-  // Returns the outermost operation that fits, the first from the left.
-  template <class Fits>
-  static std::optional<Expr> first_operation(const Expr& value, Fits fits) {
+  // Returns the outermost operation that matches, the leftmost of several.
+  template <class Matches>
+  static std::optional<Expr> first_operation(const Expr& value, Matches matches) {
     std::optional<Expr> found;
     walk(value, [&](const Ref<Binary>& node) {
-      if (!found && fits(*node)) found = node;
+      if (!found && matches(*node)) found = node;
       return !found;
     });
     return found;
   }
-  // Replaces the digit by a new variable, and `var` by it, if the value depends on the loop's variable only through it.
-  bool see_only(const Expr& digit, Expr& value, Expr& var) {
+  // Replaces the digit in the value by a new variable, which becomes `var`. Returns false and changes nothing if the
+  // value does not depend on the loop's variable through the digit only.
+  bool replace_digit(const Expr& digit, Expr& value, Expr& var) {
     VarRef each = make_dim("digit");
     Expr by_digit = rewrite(value, [&](const Ref<Binary>& node) -> std::optional<Expr> {
       return structural_equal(node, digit) ? std::optional<Expr>(each) : std::nullopt;
@@ -176,7 +177,7 @@ class CutFinder {
 
   const For& loop_;
   Analyzer facts_;
-  int guards_ = 0;  // branches, and loops that may not run, in the loop around what is visited
+  int guards_ = 0;  // branches, and loops that may not run, between the loop and the visited node
   RunningVars running_;
   std::unordered_set<const NodeHeader*> unknown_;
   std::vector<Cut> cuts_;
@@ -199,23 +200,23 @@ class Partitioner {
     return map_stmts(s, [&](const Stmt& inner) {
       if (!branch) return visit(inner);
       Expr condition = std::exchange(is_else, true) ? !branch->condition : branch->condition;
-      return knowing([&] { facts_.assume(condition); }, [&] { return visit(inner); });
+      return with_facts([&] { facts_.assume(condition); }, [&] { return visit(inner); });
     });
   }
 
  private:
   // Returns fn's result under additional facts.
-  template <class Learn, class F>
-  Stmt knowing(Learn learn, F fn) {
+  template <class AddFacts, class F>
+  Stmt with_facts(AddFacts add_facts, F fn) {
     Analyzer outside = facts_;
-    learn();
+    add_facts();
     Stmt result = fn();
     facts_ = std::move(outside);
     return result;
   }
   template <class F>
   Stmt inside(const For& loop, F fn) {
-    return knowing([&] { facts_.bind(loop.var, loop.min, loop.extent); }, fn);
+    return with_facts([&] { facts_.bind(loop.var, loop.min, loop.extent); }, fn);
   }
 
   // Returns the loop without cuts, with its body visited.
@@ -230,7 +231,7 @@ class Partitioner {
     return make(std::move(copy), s.span());
   }
   // Simplifies the statement under the current facts and cuts it further.
-  Stmt again(const Stmt& s) { return visit(simplify(s, facts_)); }
+  Stmt recut(const Stmt& s) { return visit(simplify(s, facts_)); }
 
   struct Part {
     Expr first, end;
@@ -247,7 +248,7 @@ class Partitioner {
     copy.body = instantiate(body, {{loop.var.get(), copy.var}});
     return make(std::move(copy), s.span());
   }
-  // Returns the statement with the conditions of all cuts known.
+  // Returns the statement with the conditions of all cuts replaced by the value.
   static Stmt with(bool value, const std::vector<Cut>& cuts, const Stmt& s) {
     Replacements known;
     for (const Cut& cut : cuts) known.emplace(cut.condition.get(), bool_imm(value));
@@ -262,7 +263,7 @@ class Partitioner {
     const For& loop = *s.as<For>();
     Stmt body = make(IfThenElse{condition, with(true, cuts, loop.body), rest}, s.span());
     For copy = loop;
-    copy.body = inside(loop, [&] { return again(body); });
+    copy.body = inside(loop, [&] { return recut(body); });
     return make(std::move(copy), s.span());
   }
 
@@ -276,7 +277,7 @@ class Partitioner {
     if (cuts.empty()) return whole(s);
     Expr runs = loop.extent > int_imm(0, dtype_of(loop.extent));
     if (std::ranges::none_of(cuts, &Cut::needs_run) || facts_.can_prove(runs)) return cut_at(s, std::move(cuts));
-    Stmt result = knowing([&] { facts_.assume(runs); }, [&] { return cut_at(s, std::move(cuts)); });
+    Stmt result = with_facts([&] { facts_.assume(runs); }, [&] { return cut_at(s, std::move(cuts)); });
     return make(IfThenElse{runs, result, std::nullopt}, s.span());
   }
   Stmt cut_at(const Stmt& s, std::vector<Cut> cuts) {
@@ -294,8 +295,8 @@ class Partitioner {
     Part all{loop.min, facts_.simplify(loop.min + loop.extent)};
     if (loop.kind == ForKind::kParallel) return branch(s, all, interior, cuts);
     Part head{all.first, interior.first}, tail{interior.end, live_end(loop, interior, all.end, cuts)};
-    std::vector<Stmt> parts = {again(part(s, head, loop.body)), again(part(s, interior, with(true, cuts, loop.body))),
-                               again(part(s, tail, loop.body))};
+    std::vector<Stmt> parts = {recut(part(s, head, loop.body)), recut(part(s, interior, with(true, cuts, loop.body))),
+                               recut(part(s, tail, loop.body))};
     return seq(std::move(parts), s.span());
   }
   // Accounts for two more copies of the body. Returns false where the function would grow too much.
@@ -335,7 +336,7 @@ class Partitioner {
       auto from = as_int(narrower.first), to = as_int(narrower.end);
       bool moves = !structural_equal(narrower.first, interior.first) || !structural_equal(narrower.end, interior.end);
       if (!known && moves && (symbolic_left_ == 0 || symbolic == kMostSymbolicEnds)) continue;
-      // Iterations behind the last one in which the condition holds anywhere do not count.
+      // Iterations after the last one in which the condition holds anywhere do not count.
       auto last = as_int(cut.best);
       int64_t live = last && cut.scale < 0 ? (*last / -cut.scale + 1) * cut.unit : INT64_MAX;
       if (first && count && from && to) {
@@ -347,7 +348,7 @@ class Partitioner {
       kept.push_back(std::move(cut));
     }
     cuts = std::move(kept);
-    // first <= interior.first <= interior.end <= end, whatever the values are.
+    // first <= interior.first <= interior.end <= end for all values.
     interior.first = smaller(interior.first, end);
     interior.end = larger(interior.end, interior.first);
     return interior;
@@ -359,7 +360,7 @@ class Partitioner {
   Stmt branch(const Stmt& s, const Part& all, const Part& interior, const std::vector<Cut>& cuts) {
     const For& loop = *s.as<For>();
     Expr inside = loop.var >= interior.first && loop.var < interior.end;
-    // A single iteration at the end has a known number, and so has a single value of the digit that the conditions see.
+    // The index of a single iteration at the end is known, and so is a single value of the digit in the conditions.
     auto from = as_int(interior.end), left = as_int(facts_.simplify(all.end - interior.end));
     int64_t unit = cuts[0].unit;
     bool one_left = structural_equal(all.first, interior.first) && left == unit;
@@ -375,7 +376,7 @@ class Partitioner {
     return branched(s, inside, cuts, rest);
   }
 
-  // Does the same for a parallel loop over fused loops: a branch for full tiles, one for the last along some digit.
+  // Does the same for a parallel loop over fused loops: one branch for full tiles, one for the last along some digit.
   std::optional<Stmt> branch_on_digits(const Stmt& s, const std::vector<Cut>& all) {
     const For& loop = *s.as<For>();
     std::vector<Cut> cuts;
@@ -389,7 +390,7 @@ class Partitioner {
     }
     if (cuts.empty() || !take_budget(loop)) return std::nullopt;
     Stmt rest = instantiate(tail_rows(loop.body, cuts), {});
-    // The number of a single tile at the end is known.
+    // The index of a single tile at the end is known.
     const Expr& digit = *cuts[0].digit;
     auto end = as_int(cuts[0].end), count = as_int(digit.as<Binary>()->b);
     bool is_remainder = digit.as<Binary>()->op == BinaryOp::kFloorMod;
@@ -481,7 +482,7 @@ class Partitioner {
     Expr full = larger(loop.min, smaller(cuts[0].end, end));
     Stmt interior = part(s, {loop.min, full}, with(true, cuts, loop.body));
     Stmt tail = make(IfThenElse{at >= loop.min && at < end, tails, std::nullopt}, s.span());
-    return seq({again(interior), again(tail)}, s.span());
+    return seq({recut(interior), recut(tail)}, s.span());
   }
 
   Analyzer facts_;
@@ -494,11 +495,10 @@ class Partitioner {
 
 // Cuts a loop whose variable occurs in conditions that are linear in it into head, interior and tail, so that the
 // largest part has none of these conditions. A parallel loop gets a branch between the interior and the rest; a loop
-// over fused loops gets one between full tiles and those that are the last along any of them. Unrolled and vectorized
+// over fused loops gets one between full tiles and tiles that are the last along any of them. Unrolled and vectorized
 // loops are only trimmed. A loop annotated {"exact_tails": True} gets one copy of its last tile for each number of rows
-// that the tile may have, if that tile is symbolic, is the only one that is not full, and nothing happens behind it.
+// that the tile may have, if that tile is symbolic, is the only partial one, and is the last that does anything.
 // {"keep_whole": True} keeps a loop of much work and cheap conditions as it is. The growth of the code is bounded.
-// (Halide and TVM call this loop partitioning.)
 PrimFuncRef partition_loops(const PrimFuncRef& function) {
   return with_body(function, Partitioner(facts_of_params(function)).visit(function->body));
 }

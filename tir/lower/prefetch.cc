@@ -1,6 +1,6 @@
-// This step inserts loads into the cache ahead of use, as annotations of loops ask. They are spread, cache
-// line by cache line, over the iterations of the loops inside. A burst of prefetches before the next iteration would
-// gain half as much, as the line fill buffers are few.
+// Software prefetching, which annotations of loops request. Cache line by cache line, it is spread over the iterations
+// of the inner loops. A burst before the next iteration would gain half as much, since a core has few line fill
+// buffers.
 #include <algorithm>
 #include <numeric>
 #include <unordered_set>
@@ -20,7 +20,7 @@ constexpr int64_t kLineBytes = 64;
 constexpr int64_t kGuessedIterations = 8;  // for a loop of unknown extent
 constexpr int64_t kNoBound = int64_t{1} << 31;
 constexpr int64_t kIntoFirstLevel = 3, kIntoSecondLevel = 2;  // locality of T.prefetch for the L1 and the L2 cache
-constexpr int64_t kMostInLine = 64;                           // prefetches written out one by one; more are a loop
+constexpr int64_t kMostUnrolled = 64;                         // more prefetches than this become a loop
 
 // A region of constant extents, seen as cache lines.
 struct Lines {
@@ -32,7 +32,7 @@ struct Lines {
 
   int64_t per_row() const { return (extents.back() + per_line - 1) / per_line; }
   int64_t count() const { return std::accumulate(extents.begin(), extents.end() - 1, per_row(), std::multiplies<>()); }
-  // Returns the prefetch of the n-th line. Past the last one it is the memory behind the region.
+  // Returns the prefetch of the n-th line. Past the last line, it fetches the memory behind the region.
   Stmt prefetch(const Expr& n, int64_t locality) const {
     std::vector<Expr> indices(extents.size(), n);
     Expr row = floor_div(n, per_row());
@@ -60,11 +60,11 @@ class Prefetcher final : public Rewriter {
     if (!loop) return Rewriter::stmt(s);
     facts_.bind(loop->var, loop->min, loop->extent);
     const AttrValue* next = loop->annotations.find(annotations::kPrefetch.name);
-    const AttrValue* own = loop->annotations.find(annotations::kPrefetchOwn.name);
+    const AttrValue* current = loop->annotations.find(annotations::kPrefetchOwn.name);
     const AttrValue* ahead = loop->annotations.find(annotations::kPrefetchAhead.name);
     for (const AttrValue& name : read_list(next, s)) plan_next(*loop, name);
-    for (const AttrValue& name : read_list(own, s)) {
-      // The number is bounded, since the cache lines behind these may belong to another thread.
+    for (const AttrValue& name : read_list(current, s)) {
+      // The prefetches are bounded, since the cache lines behind the region may belong to another thread.
       if (auto lines = lines_of(*loop, name, true)) spread(*loop, *lines, kIntoFirstLevel, true);
     }
     if (ahead) plan_ahead(*loop, read_list(ahead, s), s);
@@ -72,7 +72,7 @@ class Prefetcher final : public Rewriter {
     Stmt result = Rewriter::stmt(s);
     around_.pop_back();
     auto planned = planned_.find(loop->var.get());
-    if (!next && !own && !ahead && planned == planned_.end()) return result;
+    if (!next && !current && !ahead && planned == planned_.end()) return result;
     For copy = *result.as<For>();
     copy.annotations = copy.annotations.without(annotations::kPrefetch.name)
                            .without(annotations::kPrefetchOwn.name)
@@ -91,7 +91,7 @@ class Prefetcher final : public Rewriter {
     fail_unsupported(s.span(), "a prefetch annotation is a list: [\"B\"], or [\"B\", 64] for rows ahead");
   }
 
-  // Returns one element, or a vector's lanes, which may run over the last dim into the next rows; empty for others.
+  // Returns the region of an element, or of a vector, which may run over the last dim into the next rows; else nothing.
   static std::vector<Range> elements_of(const Buffer& buffer, const std::vector<Expr>& indices) {
     std::vector<Range> result;
     for (const Expr& index : indices) {
@@ -153,8 +153,8 @@ class Prefetcher final : public Rewriter {
     return is_known_before(loop.body, lines) ? std::optional(lines) : std::nullopt;
   }
 
-  // Returns whether the address is known, and may be computed, before the body runs: it does not read memory, which a
-  // condition may guard, and the buffer and all variables are defined outside.
+  // Returns whether the address can be computed before the body runs: it does not read memory, which a condition may
+  // guard, and the buffer and all variables are defined outside.
   static bool is_known_before(const Stmt& body, const Lines& lines) {
     std::unordered_set<const NodeHeader*> inside;
     walk(
@@ -166,19 +166,19 @@ class Prefetcher final : public Rewriter {
     });
   }
 
-  static bool asks_for_next(const For& loop, const AttrValue& name) {
+  static bool prefetches_next(const For& loop, const AttrValue& name) {
     const AttrValue* value = loop.annotations.find(annotations::kPrefetch.name);
     const AttrList* names = value ? value->as<AttrList>() : nullptr;
     return names && std::find(names->begin(), names->end(), name) != names->end();
   }
 
-  // Returns the indices of the region that the loop's first iteration reads in the next iteration of an outer loop that
-  // asks for the same buffer. That region is fetched during the last iteration. Returns nullopt if there is no such
-  // loop, or if a loop between them comes first.
+  // The last iteration of the loop fetches the region that its first iteration will read when the nearest outer loop
+  // that prefetches the same buffer advances. Returns the start of that region, or nullopt if there is no such outer
+  // loop, or if a loop between the two moves the region.
   std::optional<std::vector<Expr>> first_of_outer(const For& loop, const AttrValue& name,
                                                   const std::vector<Expr>& starts) {
     size_t outer = around_.size();
-    while (outer > 0 && !asks_for_next(*around_[outer - 1], name)) --outer;
+    while (outer > 0 && !prefetches_next(*around_[outer - 1], name)) --outer;
     if (outer == 0) return std::nullopt;
     const VarRef& around = around_[outer - 1]->var;
     std::unordered_set<const NodeHeader*> between;
@@ -194,18 +194,18 @@ class Prefetcher final : public Rewriter {
 
   void plan_next(const For& loop, const AttrValue& name) {
     auto lines = lines_of(loop, name);
-    bool is_asked_inside = false;
-    walk(loop.body, [&](const For& inner) { is_asked_inside = is_asked_inside || asks_for_next(inner, name); });
-    if (!lines || is_asked_inside) return;
+    bool is_inside = false;
+    walk(loop.body, [&](const For& inner) { is_inside = is_inside || prefetches_next(inner, name); });
+    if (!lines || is_inside) return;
     auto first = first_of_outer(loop, name, lines->start);
-    std::optional<Lines> next = first ? turn(loop, *lines, *first) : step(loop, *lines);
+    std::optional<Lines> next = first ? next_or_first(loop, *lines, *first) : next_only(loop, *lines);
     if (next) spread(loop, *next, kIntoSecondLevel);
   }
   Expr in_next_iteration(const For& loop, const Expr& e) const {
     return facts_.simplify(substitute(e, {{loop.var.get(), loop.var + 1}}));
   }
-  // Returns the region that only the next iteration reads, the end of a sliding window; nothing when it does not move.
-  std::optional<Lines> step(const For& loop, Lines lines) const {
+  // Returns the region that only the next iteration reads, the end of a sliding window; nullopt when it does not move.
+  std::optional<Lines> next_only(const For& loop, Lines lines) const {
     // The distance by which each dim moves; absent where it is not a constant, as for digits of a fused loop.
     std::vector<std::optional<int64_t>> steps;
     for (const Expr& start : lines.start) steps.push_back(coefficient(start, loop.var, facts_));
@@ -218,8 +218,8 @@ class Prefetcher final : public Rewriter {
     }
     return lines;
   }
-  // Returns the region that the next iteration reads. For the last iteration it is the one at `first`.
-  Lines turn(const For& loop, Lines lines, const std::vector<Expr>& first) const {
+  // Returns the region that the next iteration reads; in the last iteration, the region at `first`.
+  Lines next_or_first(const For& loop, Lines lines, const std::vector<Expr>& first) const {
     Expr is_last = loop.var + 1 >= loop.min + loop.extent;
     for (size_t d = 0; d < first.size(); ++d)
       lines.start[d] = select(is_last, first[d], in_next_iteration(loop, lines.start[d]));
@@ -242,7 +242,7 @@ class Prefetcher final : public Rewriter {
     int64_t most = constant_above(loop.extent, facts_);
     return most < kNoBound ? std::max<int64_t>(most, 1) : kGuessedIterations;
   }
-  // Returns the loops from here inwards on the path of most iterations. Unrolled and vectorized loops are single steps.
+  // Returns the nested loops with the most iterations, outermost first, without unrolled and vectorized ones.
   std::vector<const For*> busiest(const Stmt& body) const {
     if (const For* loop = body.as<For>()) {
       if (loop->kind == ForKind::kUnrolled || loop->kind == ForKind::kVectorized) return {};
@@ -265,7 +265,7 @@ class Prefetcher final : public Rewriter {
     return best;
   }
 
-  // Spreads the prefetches over the iterations of the loops inside, using no more loops than needed, on both sides of a
+  // Spreads the prefetches over the iterations of the inner loops, using no more loops than needed, on both sides of a
   // branch. If there are more iterations than lines, prefetches continue behind the last line, which costs less than a
   // bound, unless they are `bounded`.
   void spread(const For& outer, const Lines& lines, int64_t locality, bool bounded = false) {
@@ -284,7 +284,7 @@ class Prefetcher final : public Rewriter {
       at = loop;
       total *= iterations(*loop);
       Expr done = cast_to(loop->var, kInt64) - cast_to(loop->min, kInt64);
-      // If there are more iterations than guessed, they fetch the last lines again, which are in the cache already.
+      // Iterations beyond the guessed number fetch the last lines again, which are in the cache already.
       if (constant_above(loop->extent, facts_) >= kNoBound) done = min(done, int_imm(kGuessedIterations));
       counter = counter * cast_to(loop->extent, kInt64) + done;
     }
@@ -296,7 +296,7 @@ class Prefetcher final : public Rewriter {
   // Emits the prefetches of lines [first, first + count) at the beginning of the loop's body.
   void emit(const For& loop, const Lines& lines, const Expr& first, int64_t count, int64_t locality) {
     std::vector<Stmt>& into = planned_[loop.var.get()];
-    if (count > kMostInLine) {
+    if (count > kMostUnrolled) {
       VarRef line = make_dim("line");
       into.push_back(relaxc::loop(line, int_imm(count), lines.prefetch(first + line, locality)));
       return;
@@ -311,10 +311,10 @@ class Prefetcher final : public Rewriter {
 
 }  // namespace
 
-// Inserts T.prefetch statements where loops ask for them. {"prefetch": ["B"]} fetches the elements of B that only the
+// Inserts T.prefetch statements where loops request them. {"prefetch": ["B"]} fetches the elements of B that only the
 // next iteration reads, spread over the current one. {"prefetch_own": ["C"]} fetches the elements of C that the
-// iteration itself stores or reads, spread over the loops inside. {"prefetch_ahead": ["B", 64]} fetches the cache lines
-// of B that the iteration reads, 64 rows further on.
+// iteration itself stores or reads, spread over the inner loops. {"prefetch_ahead": ["B", 64]} fetches the cache lines
+// 64 rows behind those of B that the iteration reads.
 PrimFuncRef prefetch(const PrimFuncRef& function) {
   return with_body(function, Prefetcher(facts_of_params(function)).stmt(function->body));
 }

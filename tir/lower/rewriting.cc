@@ -96,8 +96,8 @@ std::optional<Stmt> row_by_row(const Stmt& tile, const std::unordered_set<const 
     if (!rows.contains(loop->var.get())) return std::nullopt;
     return substitute(loop->body, {{loop->var.get(), Expr(row)}});
   });
-  // Every access to a buffer that the body writes must be at the same offset within the row, and no other row may have
-  // that element. Then the order of rows, and of the statements of different rows, does not matter.
+  // All accesses to a buffer that the body writes must have the index row + c in some dim, with the same c. Rows then
+  // use different elements, so the order of rows, and of the statements of different rows, does not matter.
   std::unordered_set<const NodeHeader*> written, moving{row.get()};
   std::vector<std::pair<Buffer, std::vector<Expr>>> accesses;
   walk(
@@ -114,11 +114,11 @@ std::optional<Stmt> row_by_row(const Stmt& tile, const std::unordered_set<const 
     if (!written.contains(buffer.get())) continue;
     auto [known, is_new] = offsets.try_emplace(buffer.get());
     for (size_t d = 0; d < indices.size(); ++d) {
-      std::optional<Expr> own;
-      if (dtype_of(indices[d]).lanes == 1) own = facts.simplify(cast_to(indices[d], kInt64) - row);
-      if (is_new) known->second.push_back(own);
+      std::optional<Expr> offset;
+      if (dtype_of(indices[d]).lanes == 1) offset = facts.simplify(cast_to(indices[d], kInt64) - row);
+      if (is_new) known->second.push_back(offset);
       std::optional<Expr>& same = known->second[d];
-      if (!own || uses_var(*own, moving) || (same && !structural_equal(*same, *own))) same.reset();
+      if (!offset || uses_var(*offset, moving) || (same && !structural_equal(*same, *offset))) same.reset();
     }
   }
   for (const auto& [buffer, dims] : offsets) {

@@ -1,4 +1,4 @@
-// Rewrites and questions that several lowering steps share.
+// Rewrites and queries that several lowering steps share.
 #pragma once
 #include "ir/arith.h"
 #include "ir/module.h"
@@ -6,10 +6,10 @@
 
 namespace relaxc {
 
-// Returns the statement with fn's result in place of each statement directly in it; lists in lists become one.
+// Returns the statement with each of its direct child statements replaced by fn's result; nested lists are flattened.
 Stmt map_stmts(const Stmt& stmt, const std::function<Stmt(const Stmt&)>& fn);
 
-// Maps expressions, by identity, to those that take their places.
+// Maps expressions, by identity, to their replacements.
 using Replacements = std::unordered_map<const NodeHeader*, Expr>;
 Stmt replace_exprs(const Stmt& stmt, const Replacements& by);
 
@@ -18,10 +18,10 @@ struct AffineLanes {
   Expr base;
   int64_t stride, lanes;
 };
-// Returns a vector of integers in that form, where its operations show it.
+// Returns a vector of integers in that form, or nullopt when its operations do not show it.
 std::optional<AffineLanes> as_affine_lanes(const Expr& e);
 
-// Returns one lane of a vector expression; `other` gives that of loads, calls and variables.
+// Returns one lane of a vector expression. `other` returns the lane of a load, call or variable.
 Expr lane_of(const Expr& e, const Expr& lane, const std::function<Expr(const Expr&)>& other);
 
 // An element of a buffer, or a vector of them.
@@ -29,12 +29,12 @@ struct Element {
   Buffer buffer;
   std::vector<Expr> indices;
 };
-// Returns the statement with each load and store at the element that fn returns; nullopt keeps it.
+// Returns the statement with each load and store moved to the element that fn returns; nullopt keeps it in place.
 using MapElement = std::function<std::optional<Element>(const Buffer& buffer, const std::vector<Expr>& indices)>;
 Stmt map_elements(const Stmt& stmt, const MapElement& fn);
 
-// Returns the statement with its loops over these variables (as keys) merged into one loop over [0, count) around it.
-// Returns nullopt where a row may use an element that another one writes, and where a statement outside of them stores.
+// Returns the statement with its loops over the variables `rows` merged into one loop over [0, count) around it, or
+// nullopt if a row may use an element that another row writes, or if a statement outside of the rows stores.
 std::optional<Stmt> row_by_row(const Stmt& tile, const std::unordered_set<const NodeHeader*>& rows, const Expr& count,
                                const Analyzer& facts);
 

@@ -1,7 +1,7 @@
 // Buffers of one statement list whose lifetimes do not overlap take the same memory, which saves scratch memory and
-// cache. (Tillet et al. and TVM call it storage rewrite.) Small buffers are left alone: a buffer that fits into
-// registers or the first cache lines of the stack would gain nothing, and LLVM keeps an accumulator in registers more
-// easily when it does not share memory.
+// cache, as TVM's StorageRewrite does. Small buffers keep separate memory: a buffer that fits into registers or the
+// first cache lines of the stack would gain nothing, and LLVM keeps an accumulator in registers more easily when it
+// does not share memory.
 #include <algorithm>
 
 #include "tir/analysis/conditions.h"
@@ -24,7 +24,7 @@ class Sharer final : public Rewriter {
   }
 
  private:
-  struct Life {
+  struct Lifetime {
     Ref<AllocBuffer> alloc;
     size_t first, last;  // statements that use it
   };
@@ -43,8 +43,8 @@ class Sharer final : public Rewriter {
     return !size || *size > kSmallBytes / std::max<int64_t>(type.dtype.bytes(), 1);
   }
 
-  static std::vector<Life> lives_of(const Seq& list) {
-    std::vector<Life> lives;
+  static std::vector<Lifetime> lifetimes_of(const Seq& list) {
+    std::vector<Lifetime> lives;
     std::unordered_map<const NodeHeader*, size_t> known;
     for (size_t i = 0; i < list.stmts.size(); ++i) {
       if (auto alloc = try_cast<AllocBuffer>(list.stmts[i])) {
@@ -60,25 +60,25 @@ class Sharer final : public Rewriter {
         lives[it->second].last = i;
       });
     }
-    std::ranges::stable_sort(lives, {}, &Life::first);
+    std::ranges::stable_sort(lives, {}, &Lifetime::first);
     return lives;
   }
 
   Stmt shared(const Seq& list, const Stmt& s) const {
-    std::vector<Life> lives = lives_of(list);
+    std::vector<Lifetime> lives = lifetimes_of(list);
     std::vector<Memory> memories;
     for (size_t i = 0; i < lives.size(); ++i) {
       const BufferType& type = buffer_type(lives[i].alloc->buffer);
       Memory* best = nullptr;
       for (Memory& memory : memories) {
-        const BufferType& own = buffer_type(memory.buffer);
-        bool is_free = memory.last < lives[i].first && own.dtype == type.dtype && own.scope == type.scope;
-        auto has = as_int(memory.size), wants = as_int(type.shape[0]);
-        if (!is_free || !((has && wants) || facts_.can_prove(type.shape[0] <= memory.size))) continue;
-        // Among memory of known size, the best has to grow least, or is larger by the least.
+        const BufferType& held = buffer_type(memory.buffer);
+        bool is_free = memory.last < lives[i].first && held.dtype == type.dtype && held.scope == type.scope;
+        auto available = as_int(memory.size), needed = as_int(type.shape[0]);
+        if (!is_free || !((available && needed) || facts_.can_prove(type.shape[0] <= memory.size))) continue;
+        // Among memory of known size, the best one differs least from the needed size.
         auto better = [&](const Memory& other) {
           auto theirs = as_int(other.size);
-          return has && wants && theirs && std::abs(*has - *wants) < std::abs(*theirs - *wants);
+          return available && needed && theirs && std::abs(*available - *needed) < std::abs(*theirs - *needed);
         };
         if (!best || better(*best)) best = &memory;
       }
@@ -86,8 +86,8 @@ class Sharer final : public Rewriter {
         memories.push_back({lives[i].alloc->buffer, type.shape[0], lives[i].last, {i}});
         continue;
       }
-      auto has = as_int(best->size), wants = as_int(type.shape[0]);
-      if (has && wants && *wants > *has) best->size = type.shape[0];
+      auto available = as_int(best->size), needed = as_int(type.shape[0]);
+      if (available && needed && *needed > *available) best->size = type.shape[0];
       best->last = lives[i].last;
       best->tenants.push_back(i);
     }

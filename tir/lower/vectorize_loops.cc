@@ -17,15 +17,15 @@ struct NoVectorForm {};
 
 // Maps memory that is private to a thread and of constant size to that size. Lanes that are masked out may be read
 // there and written back unchanged, which leaves whole vectors that can stay in registers.
-using OwnMemory = std::unordered_map<const NodeHeader*, int64_t>;
+using PrivateMemory = std::unordered_map<const NodeHeader*, int64_t>;
 
 // Rewrites the body of one vectorized loop; `var` becomes the vector (min, min + 1, ...).
 class LaneRewriter {
  public:
-  // `lanes` as DType counts them.
+  // `lanes` is encoded as in DType::lanes.
   LaneRewriter(const VarRef& var, const Expr& min, const Expr& extent, int lanes, const Analyzer& facts,
-               const OwnMemory& own)
-      : var_(var), min_(min), lanes_(lanes), facts_(facts), own_(own) {
+               const PrivateMemory& private_memory)
+      : var_(var), min_(min), lanes_(lanes), facts_(facts), private_memory_(private_memory) {
     facts_.bind(var, min, extent - int_imm(1, dtype_of(min)));
   }
 
@@ -34,7 +34,7 @@ class LaneRewriter {
     if (const BufferStore* node = s.as<BufferStore>()) return store_lanes(s, *node);
     if (const Bind* node = s.as<Bind>()) {
       Expr value = expr(node->value);
-      return make(Bind{as_wide_as(value, node->var, s.span()), value}, s.span());
+      return make(Bind{widened_var(value, node->var, s.span()), value}, s.span());
     }
     if (const For* node = s.as<For>()) {
       For copy = *node;
@@ -76,8 +76,8 @@ class LaneRewriter {
   }
   Expr widen(const Expr& e) const { return dtype_of(e).lanes == lanes_ ? e : broadcast(e, lanes_); }
 
-  // Returns the variable for the value that takes the place of `var`.
-  VarRef as_wide_as(const Expr& value, const VarRef& var, const Span& span) {
+  // Returns the variable for the vector that replaces the value of `var`.
+  VarRef widened_var(const Expr& value, const VarRef& var, const Span& span) {
     if (dtype_of(value).lanes == 1) return var;
     return wide_.emplace(var.get(), make_var(var->name, value.type(), span)).first->second;
   }
@@ -118,17 +118,17 @@ class LaneRewriter {
     if (dtype_of(position).lanes == 1) throw NoVectorForm();
     Expr value = widen(expr(node.value));
     std::optional<Expr> predicate = predicate_of(node);
-    if (predicate && is_in_own_memory(node.buffer, position)) {
+    if (predicate && is_private(node.buffer, position)) {
       Expr before = make(BufferLoad{node.buffer, {position}, std::nullopt}, value.type(), s.span());
       value = select(*predicate, value, before);
       predicate.reset();
     }
     return make(BufferStore{node.buffer, value, {position}, predicate}, s.span());
   }
-  bool is_in_own_memory(const Buffer& buffer, const Expr& position) const {
-    auto size = own_.find(buffer.get());
+  bool is_private(const Buffer& buffer, const Expr& position) const {
+    auto size = private_memory_.find(buffer.get());
     const Ramp* lanes = position.as<Ramp>();
-    return size != own_.end() && lanes && is_int(lanes->stride, 1) && lanes_ < DType::kScalable &&
+    return size != private_memory_.end() && lanes && is_int(lanes->stride, 1) && lanes_ < DType::kScalable &&
            !may_be_undefined(position, facts_) && is_non_negative(lanes->base, facts_) &&
            facts_.can_prove(lanes->base + lanes_ <= int_imm(size->second, dtype_of(lanes->base)));
   }
@@ -154,7 +154,7 @@ class LaneRewriter {
     if (const BufferLoad* node = e.as<BufferLoad>()) return load_lanes(e, *node);
     if (const Let* node = e.as<Let>()) {
       Expr value = expr(node->value);
-      VarRef var = as_wide_as(value, node->var, e.span());
+      VarRef var = widened_var(value, node->var, e.span());
       return let(var, value, expr(node->body), e.span());
     }
     if (const Call* node = e.as<Call>()) {
@@ -168,7 +168,7 @@ class LaneRewriter {
         Expr b = masked(not_(condition), [&] { return widen(expr(node->args[2])); });
         return select(condition, a, b, e.span());
       }
-      // Instructions on whole vectors cannot be widened.
+      // Instructions on whole vectors cannot be widened_var.
       if (find_builtin(op_name(e))) throw NoVectorForm();
       Call copy = *node;
       for (Expr& arg : copy.args) arg = widen(expr(arg));
@@ -177,19 +177,19 @@ class LaneRewriter {
     throw NoVectorForm();
   }
 
-  // Returns lane + base < limit as the instruction that makes masks of vectors without a fixed length.
+  // Returns lane + base < limit as tir.get_active_lane_mask, which masks scalable vectors (SVE's whilelo).
   std::optional<Expr> first_lanes(const Binary& node) {
     bool fits = lanes_ >= DType::kScalable && node.op == BinaryOp::kLT && dtype_of(node.a).is_int() && !varies(node.b);
     if (!fits) return std::nullopt;
     Expr position = index(node.a);
     const Ramp* ramp = position.as<Ramp>();
     // The instruction compares unsigned numbers.
-    bool counts =
+    bool is_supported =
         ramp && is_int(ramp->stride, 1) && is_non_negative(ramp->base, facts_) && is_non_negative(node.b, facts_);
-    if (!counts) return std::nullopt;
+    if (!is_supported) return std::nullopt;
     return intrinsic("tir.get_active_lane_mask", {ramp->base, node.b}, DType::bool_().with_lanes(lanes_));
   }
-  // Returns the divisor or shift count of a node that is doubtful. Lanes that do not run divide by 1 and shift by no
+  // Returns a divisor or shift count that is defined in all lanes. Lanes that do not run divide by 1 and shift by no
   // bits. A divisor that all lanes share keeps its value where that is defined, so that an address stays a scalar.
   Expr harmless(const Binary& node, const Expr& b) const {
     if (dtype_of(b).lanes == 1) return defined_operand(node, b, facts_);
@@ -212,7 +212,7 @@ class LaneRewriter {
     if (buffer_type(node.buffer).dtype.lanes > 1 || dtype_of(e).lanes > 1) throw NoVectorForm();
     Expr position = index(node.indices[0]);
     std::optional<Expr> predicate = predicate_of(node);
-    if (predicate && is_in_own_memory(node.buffer, position)) predicate.reset();
+    if (predicate && is_private(node.buffer, position)) predicate.reset();
     if (!predicate && dtype_of(position).lanes == 1)
       return make(BufferLoad{node.buffer, {position}, std::nullopt}, e.type(), e.span());
     if (dtype_of(position).lanes == 1) position = broadcast(position, lanes_);
@@ -222,13 +222,13 @@ class LaneRewriter {
   const VarRef& var_;
   const Expr& min_;
   int lanes_;
-  Analyzer facts_;  // the variable is in all lanes but the last, so that var + 1 is a lane too
-  const OwnMemory& own_;
+  Analyzer facts_;  // var ranges over all lanes but the last, so that var + 1 is a lane, too
+  const PrivateMemory& private_memory_;
   std::optional<Expr> mask_;  // the lanes that run
   std::unordered_map<const NodeHeader*, VarRef> wide_;
 };
 
-// Returns whether the body contains vectors, of loops inside or of the program itself. Vectors of vectors have no form.
+// Returns whether the body has vectors, of inner loops or of the program itself. There are no vectors of vectors.
 bool holds_vectors(const Stmt& body) {
   bool found = false;
   walk(
@@ -244,17 +244,17 @@ class Vectorizer final : public Rewriter {
   Stmt stmt(const Stmt& s) override {
     if (const AllocBuffer* alloc = s.as<AllocBuffer>()) {
       const std::vector<Expr>& shape = buffer_type(alloc->buffer).shape;
-      if (shape.size() == 1 && as_int(shape[0])) own_.emplace(alloc->buffer.get(), *as_int(shape[0]));
+      if (shape.size() == 1 && as_int(shape[0])) private_memory_.emplace(alloc->buffer.get(), *as_int(shape[0]));
     }
     const For* node = s.as<For>();
     if (!node) return Rewriter::stmt(s);
     Analyzer inner = scopes_.back();
     inner.bind(node->var, node->min, node->extent);
     scopes_.push_back(std::move(inner));
-    OwnMemory outside = own_;
-    if (node->kind == ForKind::kParallel) own_.clear();  // threads share the memory
+    PrivateMemory outside = private_memory_;
+    if (node->kind == ForKind::kParallel) private_memory_.clear();  // threads share the memory
     Stmt rewritten = Rewriter::stmt(s);
-    own_ = std::move(outside);
+    private_memory_ = std::move(outside);
     scopes_.pop_back();
     node = rewritten.as<For>();
     if (!node || node->kind != ForKind::kVectorized) return rewritten;
@@ -262,7 +262,8 @@ class Vectorizer final : public Rewriter {
     if (lanes && *lanes != 1 && std::abs(*lanes) <= 1024 && !holds_vectors(node->body)) {
       int count = kInt64.with_lanes(static_cast<int>(*lanes)).lanes;
       try {
-        return LaneRewriter(node->var, node->min, node->extent, count, scopes_.back(), own_).stmt(node->body);
+        return LaneRewriter(node->var, node->min, node->extent, count, scopes_.back(), private_memory_)
+            .stmt(node->body);
       } catch (const NoVectorForm&) {
       }
     }
@@ -273,14 +274,13 @@ class Vectorizer final : public Rewriter {
 
  private:
   std::vector<Analyzer> scopes_;
-  OwnMemory own_;
+  PrivateMemory private_memory_;
 };
 
 }  // namespace
 
-// Turns vectorized loops of constant extent, or of a constant times T.vscale(), into vector statements. A loop with a
-// body that has no vector form (inner allocations, `while`, stores of several lanes to one element) becomes serial.
-// Branches on the lane become masks.
+// Turns vectorized loops of constant extent, or of a constant times T.vscale(), into vector statements with masks for
+// branches. A loop without a vector form (inner allocations, `while`, lanes that store to one element) becomes serial.
 PrimFuncRef vectorize_loops(const PrimFuncRef& function) {
   return with_body(function, Vectorizer(facts_of_params(function)).stmt(function->body));
 }

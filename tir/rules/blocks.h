@@ -4,19 +4,19 @@
 
 namespace relaxc {
 
-// The schedule of a block that computes each element by itself: neighbouring axes that every buffer holds one after the
-// other become one loop, the last loop vectors where the block walks all buffers element by element, the others run on
-// all threads. A last vector that is not full is masked.
+// The schedule of an elementwise block. Neighbouring axes in which every buffer is contiguous become one loop. The last
+// loop is vectorized if all accesses have stride 0 or 1 in it, and the others run on all threads. A partial last vector
+// is masked.
 void schedule_elementwise(Schedule& schedule, const BlockRV& block, const Target& target, Decisions& decisions);
 std::vector<DecisionRow> elementwise_decisions();
 
 // The schedule of a reduction, as its operands allow:
 //   tiles:   lanes along a spatial axis in which every operand has stride 0 or 1; a register tile of columns, and of
-//            rows along an axis that an operand with lanes misses, whose vectors then serve all rows. Products, and
-//            sums over outer axes.
+//            rows along an axis that an operand with lanes does not have, so that all rows reuse its vectors. For
+//            products, and sums over outer axes.
 //   lanes:   the innermost reduce axis is contiguous: a vector of partial results, whose halves are combined.
 //   scalar:  one element after the other.
-// Results do not depend on the number of threads, which share elements of the result.
+// Results do not depend on the number of threads: these share elements of the result, not parts of a sum.
 // The epilogue is an elementwise block that reads each result once, at the same axes (fits_as_epilogue).
 void schedule_reduction(Schedule& schedule, const BlockRV& block, const std::optional<BlockRV>& epilogue,
                         const Target& target, Decisions& decisions);

@@ -12,7 +12,7 @@ namespace relaxc {
 
 namespace {
 
-// One rule at work on one program and on its versions for certain values of a dim.
+// Applies one rule to one program, and to its versions for certain values of a dim.
 class Application {
  public:
   Application(const ScheduleRule& rule, const std::string& name, const Target& target, bool show_program)
@@ -39,13 +39,13 @@ class Application {
     return {actual_.name, actual_.decisions, std::move(given), rule_.span, name_};
   }
 
-  // Schedules the program as a whole. `dim`: where its versions differ, if they are asked for.
+  // Schedules a program. `dim`, if not null, receives the dim for whose values there are versions; null for a version.
   RuleResult scheduled(const PrimFuncRef& program, Decisions& decisions, std::optional<VarRef>* dim) const {
     if (auto why = actual_.fits ? actual_.fits(program, target_, decisions) : std::nullopt) return {std::nullopt, *why};
     if (dim && actual_.space) *dim = actual_.space(program, target_, decisions);
     Schedule schedule(IRModule{{{name_, program}}, {}, {}}, {.show_program = show_program_});
     if (auto refusal = apply_rule(actual_, schedule, target_, decisions)) {
-      // Where the user gives values, errors are about these; and a rule for a function must fit.
+      // With values from the user a refusal is an error, and so it is for a rule that names its function.
       if (!rule_.given.empty() || !rule_.function.empty()) throw CompileError({*refusal});
       return {std::nullopt, to_string(*refusal)};
     }
@@ -54,15 +54,15 @@ class Application {
     return {schedule.function(), ""};
   }
 
-  // The versions take the decisions anew: their dims are known.
+  // Adds the versions to the general program. Their decisions are made again, since their dims are known.
   RuleResult with_versions(const PrimFuncRef& program, const PrimFuncRef& general, const VarRef& dim,
                            const std::vector<int64_t>& values) const {
     std::vector<Buffer> buffers;
     Stmt body = take_root(general->body, buffers);
     for (int64_t value : values) {
       Decisions decisions = decisions_with(rule_.given.without("specialize"));
-      auto of_value = cast<PrimFunc>(substitute(static_cast<const Expr&>(program), {{dim.get(), int_imm(value)}}));
-      RuleResult known = scheduled(of_value, decisions, nullptr);
+      auto specialized = cast<PrimFunc>(substitute(static_cast<const Expr&>(program), {{dim.get(), int_imm(value)}}));
+      RuleResult known = scheduled(specialized, decisions, nullptr);
       if (!known.program) return known;
       const PrimFunc& function = **known.program;
       VarMap params;

@@ -9,18 +9,18 @@ using RuleReport = std::function<void(const std::string&)>;
 // Returns whether the rule is for the program of that name, which holds these operators.
 bool concerns(const ScheduleRule& rule, const std::string& name, const std::vector<std::string>& ops);
 
-// Returns the program scheduled by the rule, or why the rule does not fit it. S.use takes the built-in rule that it
-// names, with the values that it gives. A CompileError says that a value is not a candidate, or why steps do not fit
-// with given values or for the function that the rule names.
+// Returns the program scheduled by the rule, or why the rule does not fit it. A rule made by S.use applies the built-in
+// rule that it names, with the values that it gives. Throws a CompileError if a value is not a candidate, or if steps
+// do not fit with given values or for the function that the rule names.
 struct RuleResult {
   std::optional<PrimFuncRef> program;
-  std::string refusal;  // where there is no program
+  std::string refusal;  // set if there is no program
 };
 RuleResult schedule_by_rule(const ScheduleRule& rule, const std::string& name, const PrimFuncRef& program,
                             const Target& target, bool show_program);
 
-// Does the same with the first of the rules that fits. A rule for a function must fit; one for an operator is left out
-// where it does not, with a report. nullopt: none fits, or the program is scheduled already.
+// Does the same with the first rule that fits. A rule for a function must fit; one for an operator that does not is
+// skipped, with a report. Returns nullopt if none fits, or if the program is scheduled already.
 std::optional<PrimFuncRef> schedule_by_rules(const std::string& name, const PrimFuncRef& program,
                                              const std::vector<ScheduleRule>& rules, const Target& target,
                                              const RuleReport& report);

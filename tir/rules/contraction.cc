@@ -26,8 +26,8 @@ void copy_into_panels(Schedule& sch, const BlockRV& anchor, const ContractionTil
   sch.apply(Parallel{panels[0]});
 }
 
-// The loops and blocks of a contraction while its schedule is made. Outside stand the other axes, row blocks and column
-// tiles, which threads share; then row tiles, the reduction, and the tile inside.
+// Builds the schedule of a contraction. Its loops, from the outside: other axes, row blocks and column tiles, which are
+// distributed over threads; row tiles; the reduction; the register tile.
 class ContractionSchedule {
  public:
   ContractionSchedule(Schedule& sch, BlockRV anchor, const ContractionTile& tile)
@@ -35,7 +35,7 @@ class ContractionSchedule {
 
   void run() {
     loop_of_ = loops_of_axes(sch_, anchor_);
-    behind_ = sch_.apply(MergeEpilogue{anchor_});
+    epilogue_ = sch_.apply(MergeEpilogue{anchor_});
     if (tile_.has_rows) num_rows_ = as_int(block_->iter_vars[tile_.row_axis].domain.extent);
     sum_in_parts();
     panel_ = panel();
@@ -44,18 +44,18 @@ class ContractionSchedule {
     sort_loops();
     split_reduction();
     reorder();
-    take_result();
+    move_epilogue();
     if (!reduce_.empty()) sch_.apply(DecomposeReduction{anchor_, reduce_.front()});
-    if (!parts_.empty()) add_parts_up();
+    if (!parts_.empty()) add_parts();
     if (!tile_.intrin.empty()) sch_.apply(Tensorize{columns_[2], tile_.intrin, false});
-    share_tiles();
+    distribute_tiles();
   }
 
  private:
-  // Each part of the reduction is a sum over a tile. These are added up, and the epilogue takes the sum of a panel.
+  // Each part of the reduction is a sum over a tile. The sums are added up, and the epilogue reads those of a panel.
   void sum_in_parts() {
     if (tile_.parts <= 1) return;
-    if (behind_.size() != 1) behind_ = {sch_.apply(CacheWrite{sum_, 0, "global"})};
+    if (epilogue_.size() != 1) epilogue_ = {sch_.apply(CacheWrite{sum_, 0, "global"})};
     parts_ = sch_.apply(Split{loop_of_.back(), {tile_.parts, std::nullopt}});
     anchor_ = sch_.apply(Rfactor{parts_[0], 0});
     block_ = cast<Block>(sch_.get(anchor_));
@@ -64,7 +64,7 @@ class ContractionSchedule {
     ++tile_.column_axis;
   }
 
-  // Returns the operand with lanes, whose panels the caches are to hold.
+  // Returns the name of the operand with lanes, whose panels are prefetched.
   std::string panel() const {
     std::vector<Ref<BufferLoad>> operands = operands_of(*block_);
     for (const Ref<BufferLoad>& load : operands) {
@@ -92,7 +92,7 @@ class ContractionSchedule {
 
   bool is_row(size_t axis) const { return tile_.has_rows && axis == tile_.row_axis; }
 
-  // Neighbouring row tiles share a panel of columns.
+  // Orders the outer loops so that neighbouring row tiles reuse a panel of columns.
   void sort_loops() {
     for (size_t a = 0; a < loop_of_.size(); ++a) {
       if (block_->iter_vars[a].kind == IterKind::kReduce) {
@@ -130,22 +130,22 @@ class ContractionSchedule {
     if (tile_.has_rows && !num_rows_) sch_.apply(Annotate{rows_[0], "exact_tails", true});
   }
 
-  // The result lives in registers (memory of a tile's size, once lowered) until the last block or the sum of parts.
-  void take_result() {
-    if (behind_.size() != 1) behind_ = {sch_.apply(CacheWrite{anchor_, 0, "local"})};
+  // The result stays in registers (a buffer of a tile, once lowered) until the last block or the sum of parts reads it.
+  void move_epilogue() {
+    if (epilogue_.size() != 1) epilogue_ = {sch_.apply(CacheWrite{anchor_, 0, "local"})};
     if (parts_.empty() && !tile_.unrolls_epilogue) {
-      take(sch_.apply(CacheWrite{anchor_, 0, "local"}), Rows::kAtOnce);
-      take(behind_[0], Rows::kOneByOne);
+      move_into_tile(sch_.apply(CacheWrite{anchor_, 0, "local"}), Rows::kAtOnce);
+      move_into_tile(epilogue_[0], Rows::kOneByOne);
     } else {
-      take(parts_.empty() ? behind_[0] : sum_, Rows::kAtOnce);
+      move_into_tile(parts_.empty() ? epilogue_[0] : sum_, Rows::kAtOnce);
     }
     keep_in_registers(tile_.has_rows ? &rows_[1] : nullptr, columns_[1], columns_[2]);
   }
   enum class Rows { kAtOnce, kOneByOne };
-  void take(const BlockRV& taker, Rows rows) {
-    sch_.apply(ReverseComputeAt{taker, outer_.back(), true});
-    Loops inner = loops_inside(sch_, taker, outer_.size()), inside;
-    // Its loops follow its axes, which are the anchor's spatial ones.
+  void move_into_tile(const BlockRV& reader, Rows rows) {
+    sch_.apply(ReverseComputeAt{reader, outer_.back(), true});
+    Loops inner = loops_inside(sch_, reader, outer_.size()), inside;
+    // The loops are in the order of its axes, which are the anchor's spatial axes.
     size_t column = 0, row = 0, spatial = 0;
     for (size_t a = 0; a < block_->iter_vars.size(); ++a) {
       if (block_->iter_vars[a].kind != IterKind::kSpatial) continue;
@@ -169,44 +169,44 @@ class ContractionSchedule {
     if (tile_.lanes > 1) sch_.apply(Vectorize{lane});
   }
 
-  void add_parts_up() {
+  void add_parts() {
     sch_.apply(DecomposeReduction{sum_, parts_[0]});
-    sch_.apply(ReverseComputeAt{behind_[0], columns_[0], true});
-    Loops lanes = sch_.apply(Split{sch_.apply(GetLoops{behind_[0]}).back(), {std::nullopt, tile_.lanes}});
+    sch_.apply(ReverseComputeAt{epilogue_[0], columns_[0], true});
+    Loops lanes = sch_.apply(Split{sch_.apply(GetLoops{epilogue_[0]}).back(), {std::nullopt, tile_.lanes}});
     if (tile_.lanes > 1) sch_.apply(Vectorize{lanes[1]});
   }
 
-  void share_tiles() {
+  void distribute_tiles() {
     LoopRV parallel = fused(sch_, shared_);
-    // Panels come from memory: the next one while this one is used, or, where a panel is used once, some rows ahead.
+    // Panels are prefetched: the next panel during the current one or, where a panel is read once, some rows ahead.
     if (tile_.reads_panels_once(num_rows_) && !reduce_.empty()) {
       int64_t rows = tile_.has_rows ? cost_model::kRowsAhead : cost_model::kSingleRowsAhead;
       sch_.apply(Annotate{reduce_[0], "prefetch_ahead", AttrList{panel_, rows}});
     } else {
       sch_.apply(Annotate{parallel, "prefetch", AttrList{panel_}});
       if (!parts_.empty()) sch_.apply(Annotate{parts_[0], "prefetch", AttrList{panel_}});
-      // The last block's stores that miss the cache would hold up the next tile's loads. Symbolic rows make LLVM spill.
-      const std::string& result = cast<Block>(sch_.get(behind_[0]))->writes[0].buffer->name;
+      // Stores of the last block that miss the cache would delay the next tile's loads. LLVM spills for symbolic rows.
+      const std::string& result = cast<Block>(sch_.get(epilogue_[0]))->writes[0].buffer->name;
       if (num_rows_) sch_.apply(Annotate{parts_.empty() ? rows_[0] : parallel, "prefetch_own", AttrList{result}});
     }
-    // The row loop has its tails; separate code for full blocks would only double it.
+    // The row loop has exact tails; separate code for full blocks would only double it.
     if (tile_.has_rows && !num_rows_) sch_.apply(Annotate{parallel, "keep_whole", true});
     sch_.apply(Parallel{parallel});
   }
 
   Schedule& sch_;
-  BlockRV anchor_, sum_;  // the block that multiplies, and the one that has the whole sum
+  BlockRV anchor_, sum_;  // the block of the products, and the block of the whole sum
   ContractionTile tile_;
   Ref<Block> block_;  // the anchor as it was before its loops were split
   std::optional<int64_t> num_rows_;
   std::string panel_;
-  Blocks behind_;                                                       // the blocks that follow the sum
+  Blocks epilogue_;                                                     // the blocks that follow the sum
   Loops loop_of_;                                                       // by axis
   Loops columns_, panels_, row_blocks_, rows_, parts_, group_, steps_;  // as they were split, outermost first
-  Loops shared_, outer_, reduce_;  // among threads; around the reduction; the reduction
+  Loops shared_, outer_, reduce_;  // distributed over threads; around the reduction; of the reduction
 };
 
-// Returns the tile of the program's product; nullopt: the rule does not fit.
+// Returns the tile of the program's product, or nullopt if the rule does not fit.
 std::optional<ContractionTile> choose_tile_of(const PrimFuncRef& program, const Target& target, Decisions& decisions) {
   auto product = find_stage(program, "matmul");
   return product ? choose_contraction(*product, target, decisions) : std::nullopt;
@@ -216,7 +216,7 @@ std::optional<std::string> refuse_contraction(const PrimFuncRef& program, const 
   auto product = find_stage(program, "matmul");
   if (!product) return "it is not a list of plain nests with a block of 'matmul'";
   if (!choose_contraction(*product, target, decisions))
-    return "no operand of 'matmul' lies in panels of a tile's columns, or is worth a copy into panels";
+    return "the right operand of 'matmul' is not in panels of a tile's columns, and not worth copying into panels";
   return std::nullopt;
 }
 

@@ -1,6 +1,6 @@
 // The schedule of contractions (matmul, convolution with packed weights, batched products) as primitives: a register
 // tile of rows x columns accumulators, columns in vector lanes along an axis in which every operand is contiguous or
-// constant, rows along one that reuses the vectors; the elementwise blocks behind it are applied to each tile. Panels
+// constant, rows along one that reuses the vectors; the elementwise blocks that follow are applied to each tile. Panels
 // and blocks are those of Goto and van de Geijn ("Anatomy of High-Performance Matrix Multiplication", 2008); their
 // sizes follow from caches and bandwidths as in Low et al., "Analytical Modeling Is Enough for High-Performance BLIS"
 // (2016).
@@ -11,7 +11,7 @@ namespace relaxc {
 
 struct ContractionTile {
   size_t column_axis, row_axis;  // among the block's axes
-  bool has_rows;                 // else row_axis means nothing
+  bool has_rows;                 // whether row_axis is valid
   int rows, lanes, vectors;
   int panels = 1;  // of lanes * vectors columns side by side
   // An instruction that sums `group` products in each lane; empty: multiply-add.
@@ -29,14 +29,14 @@ struct ContractionTile {
 
 // Returns the tile for a product whose operand lies in panels, y[n / columns, k, columns] or, for instructions that sum
 // several products, [n / columns, k / group, columns, group], or is a matrix that may be copied into panels first.
-// nullopt: the product has another form, or the target has no such instruction.
+// Returns nullopt if the product has another form, or the target has no such instruction.
 std::optional<ContractionTile> choose_contraction(const Stage& product, const Target& target, Decisions& decisions);
 // Returns the variable of a symbolic number of rows, and decides "specialize": the numbers of rows with separate code.
 std::optional<VarRef> choose_specialized_rows(const Stage& product, const ContractionTile& tile, const Target& target,
                                               Decisions& decisions);
 std::vector<DecisionRow> contraction_decisions();
 
-// Schedules the anchor and the blocks behind it, for any extents: rows and columns that do not fill a tile are a tail.
+// Schedules the anchor and the blocks after it, for any extents: rows and columns that do not fill a tile are a tail.
 void schedule_contraction(Schedule& schedule, BlockRV anchor, const ContractionTile& tile);
 
 }  // namespace relaxc

@@ -18,16 +18,16 @@ int most_rows(int64_t vectors, const Target& target) {
   return static_cast<int>(rows_in_registers(vectors, spare, target));
 }
 
-// Returns whether a block with more dims than one reads a vector.
+// Returns whether a block of several dims reads a vector, such as a bias.
 bool has_bias(const Ref<Block>& block) {
   auto is_vector = [](const Ref<BufferLoad>& load) { return load->indices.size() == 1 && load->indices[0].is<Var>(); };
   return block->iter_vars.size() > 1 && std::ranges::any_of(loads_of(block->body), is_vector);
 }
 
-// Returns the most rows of a block. Their part of the operand without lanes stays in the L2 cache while all panels
-// pass. There are at least so many that arithmetic takes as long as a panel that comes from memory: a row does one
-// product for each float32. Short rows count as half of what one way of the L1 cache holds: results at such a stride
-// meet in few of its sets.
+// Returns the most rows of a block (BLIS's mc). Their part of the operand without lanes stays in the L2 cache while all
+// panels are read. There are at least so many rows that their arithmetic, one product per float32 of a panel and row,
+// takes as long as loading the panel from memory. Short rows count as half a way of the L1 cache: rows of results at
+// such a stride fall into few of its sets.
 int64_t most_rows_in_block(int64_t row_bytes, const Target& target) {
   int64_t half_way = target.l1.bytes / target.l1.ways / 2, block_bytes = target.l2_of_core() * kBlockEighthsOfL2 / 8;
   double products = static_cast<double>(target.products_per_cycle()) * kFloat32.bytes();
@@ -35,13 +35,13 @@ int64_t most_rows_in_block(int64_t row_bytes, const Target& target) {
   return std::max({least, block_bytes / std::max(row_bytes, half_way), int64_t{1}});
 }
 
-// Returns the row tiles in a block of rows. Threads share blocks, so the last one is to be no smaller. 0: threads share
-// panels instead, since there are few rows.
+// Returns the number of row tiles in a block of rows. Blocks are distributed over threads, so the last one should not
+// be smaller. Returns 0 if there are few rows, so that panels are distributed instead.
 int64_t row_tiles_in_block(std::optional<int64_t> rows, int64_t panels, const ContractionTile& tile, int64_t row_bytes,
                            const Target& target) {
   int64_t most = std::max<int64_t>(1, most_rows_in_block(row_bytes, target) / tile.rows);
   if (!rows) return most;
-  int64_t tiles = ceil_div(*rows, tile.rows), shares = kSharesPerCore * cores_to_feed(target);
+  int64_t tiles = ceil_div(*rows, tile.rows), shares = kSharesPerCore * assumed_cores(target);
   if (tiles < shares && panels >= shares / kSharesOfPanels) return 0;
   most = std::min(most, ceil_div(tiles * panels, shares));
   int64_t best = most;
@@ -52,8 +52,8 @@ int64_t row_tiles_in_block(std::optional<int64_t> rows, int64_t panels, const Co
   return best;
 }
 
-// Returns the parts of the reduction: several where a block of rows and two panels (the next one is on its way) are far
-// more than the L2 cache holds. Then a part of each panel goes over the rows after the other.
+// Returns the number of parts of the reduction. There are several if a block of rows and two panels (the next one is
+// being fetched) far exceed the L2 cache. Then all rows use one part of a panel before the next part.
 int64_t reduction_parts(const std::vector<int64_t>& candidates, const ContractionTile& tile,
                         std::optional<int64_t> rows, int64_t row_bytes, const Target& target) {
   int64_t panel_bytes = 2 * tile.panels * tile.columns() * row_bytes, l2 = target.l2_of_core();
@@ -65,14 +65,14 @@ int64_t reduction_parts(const std::vector<int64_t>& candidates, const Contractio
   return found == candidates.end() ? 1 : *found;
 }
 
-// Returns the bytes of the reduction in a row of the operand without lanes.
+// Returns the bytes that the reduction reads in a row of the operand without lanes.
 int64_t bytes_of_row(const Block& block) {
   int64_t bytes = dtype_of(operands_of(block)[0]).bytes();
   for (const IterVar& axis : axes_of(block, IterKind::kReduce)) bytes *= as_int(axis.domain.extent).value_or(1);
   return bytes;
 }
 
-// Returns the instruction that sums `group` products of the operands' dtypes in each lane; empty: the target has none.
+// Returns the instruction that sums `group` products of the operands' dtypes in each lane; "" if there is none.
 std::string dot_instruction(const ContractionTile& tile, DType left, DType right, DType result, const Target& target) {
   bool bytes = target.has_int8_dot && tile.group == 4 && right == DType::int_(8) && result == kInt32;
   bool halves = target.has_bfloat16_dot && tile.group == 2 && right == DType::bfloat16() && left == right;
@@ -91,7 +91,7 @@ struct Panels {
   std::optional<int64_t> count;
 };
 
-// Matches a float32 right operand y[k, n] or y[n, k] that can be copied into panels, as constants are in compiling.
+// Matches a float32 right operand y[k, n] or y[n, k] that can be copied into panels, as constants are at compile time.
 std::optional<Panels> match_plain_operand(const Block& block, const BufferLoad& x, const BufferLoad& y,
                                           ContractionTile tile) {
   if (x.indices.size() != 2 || y.indices.size() != 2) return std::nullopt;
@@ -135,8 +135,8 @@ std::optional<Panels> match_panels(const Block& block, const Target& target) {
   return Panels{tile, as_int(right.shape[0])};
 }
 
-// Returns the panels side by side. A single row waits for memory: several, each a stream. Else two load
-// least for each multiply-add, unless all rows fit a tile on one, which reads it once.
+// Returns the number of panels side by side. A single row is bound by memory and reads several, each a stream.
+// Otherwise two need the fewest loads per multiply-add, unless all rows fit a tile on one panel, which reads it once.
 int64_t panels_side_by_side(const ContractionTile& tile, std::optional<int64_t> count, std::optional<int64_t> rows,
                             const Target& target) {
   if (tile.vectors != kSideBySide || !count) return 1;
@@ -146,15 +146,15 @@ int64_t panels_side_by_side(const ContractionTile& tile, std::optional<int64_t> 
   return wide >= kFewestWideRows && *count % kSideBySide == 0 && !read_once ? kSideBySide : 1;
 }
 
-// Returns whether a bias takes registers, perhaps of accumulators: LLVM loads its vectors once for all row tiles.
-bool holds_bias(const ContractionTile& tile, std::optional<int64_t> rows, const std::vector<Ref<Block>>& behind) {
+// Returns whether a bias may take registers from accumulators: LLVM loads its vectors once for all row tiles.
+bool holds_bias(const ContractionTile& tile, std::optional<int64_t> rows, const std::vector<Ref<Block>>& epilogue) {
   return tile.rows > 1 && tile.panels == kSideBySide && !tile.reads_panels_once(rows) &&
-         std::ranges::any_of(behind, has_bias);
+         std::ranges::any_of(epilogue, has_bias);
 }
 
-// Returns the iterations of the innermost reduce loop that are unrolled: fewer branches, and loads ahead of their use.
-// More accumulators leave no registers for these. Where the number of rows is symbolic, the tile is written once for
-// every number that the last one may have: the less of it is unrolled, the better.
+// Returns how many iterations of the innermost reduce loop are unrolled, for fewer branches and earlier loads. With
+// more accumulators there are no registers for these. If the number of rows is symbolic, there is a copy of the tile
+// for every number of rows that the last one may have, so less is unrolled.
 int64_t step_of_reduction(const std::vector<int64_t>& candidates, int64_t depth, const ContractionTile& tile,
                           std::optional<int64_t> rows) {
   if (tile.reads_panels_once(rows)) return 1;
@@ -165,11 +165,11 @@ int64_t step_of_reduction(const std::vector<int64_t>& candidates, int64_t depth,
   return best;
 }
 
-// Chooses the rows of the tile, and how they are shared out.
+// Chooses the rows of the tile, and the row tiles of a block.
 void choose_tile_rows(ContractionTile& tile, const Stage& product, std::optional<int64_t> num_rows, int64_t row_bytes,
                       const Target& target, Decisions& decisions) {
   if (!tile.has_rows) return;
-  int64_t rows = tile.rows - (tile.parts == 1 && holds_bias(tile, num_rows, product.behind) ? 1 : 0);
+  int64_t rows = tile.rows - (tile.parts == 1 && holds_bias(tile, num_rows, product.epilogue) ? 1 : 0);
   std::vector<int64_t> candidates = numbers_between(1, most_rows(tile.panels * tile.vectors, target));
   tile.rows = static_cast<int>(decisions.number("rows", candidates, rows));
   int64_t columns = product.extent(tile.column_axis).value_or(INT32_MAX);
@@ -188,8 +188,8 @@ std::optional<ContractionTile> choose_contraction(const Stage& product, const Ta
   bool is_axis = tile.row_axis < block.iter_vars.size();
   auto num_rows = is_axis ? product.extent(tile.row_axis) : 1;
   if (tile.copies_operand) {
-    bool pays = num_rows.value_or(0) >= kCopyCycles * target.products_per_cycle();
-    if (!decisions.flag("copy_operand", pays)) return std::nullopt;
+    bool is_worth_copying = num_rows.value_or(0) >= kCopyCycles * target.products_per_cycle();
+    if (!decisions.flag("copy_operand", is_worth_copying)) return std::nullopt;
   }
   tile.has_rows = is_axis && num_rows != 1;
   if (!tile.has_rows) tile.row_axis = 0;
@@ -219,7 +219,7 @@ std::optional<ContractionTile> choose_contraction(const Stage& product, const Ta
     }
     tile.step = decisions.number("step", candidates, step_of_reduction(candidates, steps, tile, num_rows));
   }
-  bool loops = tile.parts == 1 && tile.has_rows && !num_rows && any_is_long(product.behind);
+  bool loops = tile.parts == 1 && tile.has_rows && !num_rows && any_is_expensive(product.epilogue);
   tile.unrolls_epilogue = decisions.word("epilogue", {"unrolled", "loop"}, loops ? "loop" : "unrolled") == "unrolled";
   return tile;
 }
@@ -229,9 +229,9 @@ std::optional<VarRef> choose_specialized_rows(const Stage& product, const Contra
   if (!tile.has_rows || tile.group > 1) return std::nullopt;
   auto rows = try_cast<Var>(product.block->iter_vars[tile.row_axis].domain.extent);
   if (!rows) return std::nullopt;
-  // Few rows have separate code where a second tile of the general form would read each panel again for less than its
-  // own number of rows. Each costs 8 ms of compile time. The formula counts from a whole tile, which a bias leaves no
-  // room for.
+  // Numbers of rows just above a tile have separate code: a second tile of the general form would read each panel again
+  // for few rows. Each number costs 8 ms of compile time. The formula counts from a whole tile, without the register
+  // that a bias would take.
   int64_t whole = most_rows(tile.panels * tile.vectors, target);
   std::vector<int64_t> formula = {1};
   for (int64_t few : numbers_between(whole + 1, std::min<int64_t>(whole + 2, most_rows(tile.vectors, target))))
@@ -248,8 +248,8 @@ std::vector<DecisionRow> contraction_decisions() {
       {"row_tiles", "row tiles in a block of rows; 0: threads share panels", "rows * row bytes = 5/8 L2 (BLIS's mc)"},
       {"reduction_parts", "parts of the reduction, one after the other", "a part of a panel = 1/4 L2 (BLIS's kc)"},
       {"step", "iterations of the reduction unrolled", "8; with more accumulators 4, of a depth of 2048 or more 8"},
-      {"epilogue", "the blocks behind are \"unrolled\" in the tile, or a \"loop\" over its rows",
-       "\"loop\" where rows are symbolic and the blocks are long"},
+      {"epilogue", "the blocks that follow are \"unrolled\" in the tile, or a \"loop\" over its rows",
+       "\"loop\" where rows are symbolic and the blocks call functions such as exp"},
       {"specialize", "symbolic rows that have separate code", "1, and those just above a tile"}};
 }
 

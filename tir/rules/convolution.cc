@@ -1,8 +1,8 @@
 // The schedule of convolutions over images in channel blocks (passes/block_channels.cc) as primitives: a register tile
-// of pixels x filters, filters in vector lanes; the elementwise blocks behind are applied to each tile.
+// of pixels x filters, filters in vector lanes; the elementwise blocks that follow are applied to each tile.
 //
-// No extent needs to divide: rows and columns of pixels that do not fill a tile are tiles of their size, also where the
-// image's extents are symbolic. The blocks of channels fill vectors, which is what makes them blocks.
+// Extents need not be multiples of the tile: rows and columns of pixels that do not fill one form smaller tiles, also
+// where the image's extents are symbolic. A block of channels fills a vector.
 #include <algorithm>
 #include <variant>
 
@@ -24,15 +24,15 @@ struct ConvolutionTile {
   int64_t rows, columns;  // of pixels
 };
 
-// Returns the cycles of one step of the reduction over a tile, each pixel and each vector of weights loaded once. Too
-// few sums wait for each other. A vector of weights waits for its line of the L2 cache.
+// Returns the cycles of one step of the reduction over a tile, in which each pixel and each vector of weights is loaded
+// once. With too few sums, the latency of the FMA is exposed. So is a part of the latency of weights in the L2 cache.
 double cycles(int64_t pixels, int64_t vectors, bool depthwise, const Target& target) {
   auto loads = static_cast<double>(pixels + vectors), sums = static_cast<double>(pixels * vectors);
   double from_l2 = static_cast<double>(target.l2.line) / target.l2.bytes_per_cycle;
-  double shown = depthwise ? 0 : cost_model::kShownL2Latency * from_l2 * static_cast<double>(vectors);
+  double exposed = depthwise ? 0 : cost_model::kExposedL2Latency * from_l2 * static_cast<double>(vectors);
   return std::max({sums / static_cast<double>(target.fma_ports), loads / static_cast<double>(target.load_ports),
                    static_cast<double>(target.fma_latency)}) +
-         cost_model::kLoadShare * loads + shown;
+         cost_model::kLoadShare * loads + exposed;
 }
 
 int64_t bytes_of(const Buffer& buffer, int64_t symbolic) {
@@ -47,7 +47,7 @@ struct Convolution : Stage {
   Ref<BufferLoad> image, weight;
 };
 
-// Returns a program's convolution, a block over n, filter blocks, y, x, lanes, the window's axes, or why there is none.
+// Returns a program's convolution, a block over n, filter blocks, y, x, lanes and window axes, or why there is none.
 std::variant<Convolution, std::string> find_convolution(const PrimFuncRef& program, const Target& target) {
   auto stage = find_stage(program, "nn.conv2d");
   if (!stage) return "it is not a list of plain nests with a block of 'nn.conv2d'";
@@ -57,28 +57,28 @@ std::variant<Convolution, std::string> find_convolution(const PrimFuncRef& progr
     return "it is not a convolution over an image in channel blocks, [N, C / b, H, W, b]";
   for (size_t d = 0; d < block.iter_vars.size(); ++d) {
     if (block.iter_vars[d].kind != (d < kSpatialAxes ? IterKind::kSpatial : IterKind::kReduce))
-      return "its axes stand in another order";
+      return "its axes are in another order; expected 5 spatial axes, then reduce axes";
   }
-  if (stage->extent(4) != target.vector_lanes(32)) return "its channel blocks are not vectors";
+  if (stage->extent(4) != target.vector_lanes(32)) return "its channel blocks do not fill one vector";
   if (!stage->extent(1)) return "its number of filters is symbolic";
   std::vector<Ref<BufferLoad>> operands = operands_of(block);
   const VarRef& lane = block.iter_vars[4].var;
   if (operands.size() < 2 || !uses_var(operands.back()->indices.back(), lane))
-    return "its weights have no filters in lanes";
+    return "its weights do not have filters in the last dim";
   // Depthwise: the image's lanes are the filters', too.
   return Convolution{*stage, uses_var(operands[0]->indices.back(), lane), operands[0], operands.back()};
 }
 
-// Schedules the padded copy of the image: threads share rows, or planes where rows are symbolic.
+// Schedules the padded copy of the image, with rows distributed over threads, or planes where rows are symbolic.
 void schedule_padding(Schedule& sch, const BlockRV& pad, int64_t lanes) {
   Loops loops = sch.apply(GetLoops{pad});
   LoopRV inner = loops.back();
   if (loops.size() == 4) inner = sch.apply(Split{inner, {std::nullopt, lanes}})[1];
   sch.apply(Vectorize{inner});
-  share_out(sch, Loops(loops.begin(), loops.begin() + (extent_of(sch, loops[2]) ? 3 : 2)));
+  fuse_parallel(sch, Loops(loops.begin(), loops.begin() + (extent_of(sch, loops[2]) ? 3 : 2)));
 }
 
-// A window of one pixel with a stride: the pixels that it reads are copied close together, for all filters.
+// For a 1x1 window with a stride, copies the pixels that it reads into dense memory, once for all filters.
 void copy_strided_pixels(Schedule& sch, const BlockRV& rv, const Convolution& conv) {
   const std::vector<IterVar>& axes = conv.block->iter_vars;
   const Expr &y = conv.image->indices[2], &x = conv.image->indices[3];
@@ -91,15 +91,15 @@ void copy_strided_pixels(Schedule& sch, const BlockRV& rv, const Convolution& co
   BlockRV copy = sch.apply(ReindexCacheRead{rv, conv.image->buffer->name.c_str(), "global", map});
   Loops loops = sch.apply(GetLoops{copy});
   sch.apply(Vectorize{loops.back()});
-  share_out(sch, Loops(loops.begin(), loops.begin() + 3));
+  fuse_parallel(sch, Loops(loops.begin(), loops.begin() + 3));
 }
 
-// Moves a block that reads the tile's sums behind them: all of them at once, or in loops over the pixels.
-void take_sums(Schedule& sch, const BlockRV& taker, const LoopRV& tile, bool at_once) {
-  sch.apply(ReverseComputeAt{taker, tile, true});
-  Loops inner = loops_inside(sch, taker, 4);
+// Moves a block that reads the tile's sums into the tile: unrolled, or in loops over the pixels.
+void move_into_tile(Schedule& sch, const BlockRV& reader, const LoopRV& tile, bool unrolled) {
+  sch.apply(ReverseComputeAt{reader, tile, true});
+  Loops inner = loops_inside(sch, reader, 4);
   sch.apply(Reorder{Loops{inner[0], inner[2], inner[3], inner[1], inner[4]}});
-  if (at_once) unroll(sch, {inner[2], inner[3]});
+  if (unrolled) unroll(sch, {inner[2], inner[3]});
   sch.apply(Unroll{inner[1]});
   sch.apply(Vectorize{inner[4]});
 }
@@ -110,7 +110,7 @@ struct Plan {
   bool padding_by_conditions, unrolls_epilogue, streams_weights, streams_image;
 };
 
-// Returns the most pixels of a tile. Depthwise sums share registers with the pixels, which serve some window columns.
+// Returns the most pixels of a tile. Depthwise pixels need registers, too, since several window columns reuse them.
 int64_t most_pixels(int64_t vectors, bool depthwise, const Target& target) {
   int64_t registers = target.num_vector_registers - vectors - cost_model::kElementRegisters;
   return std::max<int64_t>(1, registers / (depthwise ? 2 : vectors));
@@ -139,7 +139,7 @@ ConvolutionTile choose_convolution_tile(int64_t filter_blocks, std::optional<int
   for (int64_t vectors : divisors_between(1, depthwise ? 1 : kMostFilterVectors, filter_blocks)) {
     int64_t most = most_pixels(vectors, depthwise, target);
     for (int64_t rows = 1; rows <= (height ? std::min(*height, kMostPixelRows) : 1); ++rows) {
-      // A cut row needs a loop that threads do not share, so there must be enough filters for them.
+      // A partial tile of rows keeps threads from sharing the rows, so there must be enough filters for them.
       if (height && *height % rows != 0 && filter_blocks / vectors < kFilterPanels) continue;
       for (int64_t columns = 1; columns * rows <= most && columns <= width.value_or(most); ++columns) {
         ConvolutionTile tile{vectors, rows, columns};
@@ -154,21 +154,21 @@ ConvolutionTile choose_convolution_tile(int64_t filter_blocks, std::optional<int
 }
 
 // Returns whether the padding becomes conditions, which lowering removes except in the first and last columns of the
-// window. Wide windows have too many of these, and only constant extents tell where the image ends in a tile: other
-// convolutions read a padded copy, depthwise ones a copy of one block of channels.
+// window. Wide windows have too many of these, and with symbolic extents the end of the image in a tile is not known.
+// Other convolutions read a padded copy of the image, depthwise ones a padded copy of one block of channels.
 bool pads_by_conditions(const Convolution& conv) {
   auto columns = conv.extent(kWindowColumns);
   bool narrow = conv.depthwise || (columns && *columns <= cost_model::kNarrowWindow);
   return narrow && conv.extent(2) && conv.extent(3);
 }
 
-// Returns what threads share. By default both filters and rows of pixels. Only filters where the weights exceed the L2
-// cache, so that the rows of one panel of filters can fetch the next. Only rows where the image exceeds it and the
-// weights do not: a row stays in the cache for all filters.
-std::string shared_by_threads(const Convolution& conv, bool whole_lines, const Target& target) {
+// Returns the loops that are distributed over threads, by default filters and rows of pixels. It is filters only if the
+// weights exceed the L2 cache, so that the rows of one panel of filters can prefetch the next. It is rows only if the
+// image exceeds the L2 cache and the weights do not, so that a row stays in the cache for all filters.
+std::string shared_by_threads(const Convolution& conv, bool whole_rows, const Target& target) {
   int64_t weight_bytes = bytes_of(conv.weight->buffer, 1), l2 = target.l2_of_core();
   if (weight_bytes > l2) return "filters";
-  bool streams_image = whole_lines && !conv.depthwise && bytes_of(conv.image->buffer, cost_model::kGuessedPixels) > l2;
+  bool streams_image = whole_rows && !conv.depthwise && bytes_of(conv.image->buffer, cost_model::kGuessedPixels) > l2;
   return streams_image && weight_bytes <= l2 * cost_model::kSharedWeightHalvesOfL2 / 2 ? "rows" : "both";
 }
 
@@ -189,13 +189,13 @@ Plan decide_plan(const Convolution& conv, const Target& target, Decisions& decis
   plan.tile.columns = choose("columns", most / plan.tile.rows, best.columns);
   std::string padding = pads_by_conditions(conv) ? "conditions" : "copy";
   plan.padding_by_conditions = decisions.word("padding", {"conditions", "copy"}, padding) == "conditions";
-  bool whole_lines = height.value_or(0) % plan.tile.rows == 0;
+  bool whole_rows = height.value_or(0) % plan.tile.rows == 0;
   std::string shared =
-      decisions.word("shared", {"both", "filters", "rows"}, shared_by_threads(conv, whole_lines, target));
+      decisions.word("shared", {"both", "filters", "rows"}, shared_by_threads(conv, whole_rows, target));
   plan.streams_weights = shared == "filters";
   plan.streams_image = shared == "rows";
-  // A symbolic row has a copy for each number of pixels left, in which a long block takes them one by one, from memory.
-  std::string epilogue = !width && any_is_long(conv.behind) ? "loop" : "unrolled";
+  // A symbolic row has a copy of the tile for each number of pixels left. An expensive block is a loop in these copies.
+  std::string epilogue = !width && any_is_expensive(conv.epilogue) ? "loop" : "unrolled";
   plan.unrolls_epilogue = decisions.word("epilogue", {"unrolled", "loop"}, epilogue) == "unrolled";
   return plan;
 }
@@ -204,7 +204,7 @@ void schedule_convolution(Schedule& sch, const Convolution& conv, const Plan& pl
   BlockRV rv = sch.apply(GetBlock{"nn.conv2d"});
   const Loops loops = sch.apply(GetLoops{rv});  // n, filter blocks, y, x, lanes, then the window's
   const ConvolutionTile& tile = plan.tile;
-  Blocks behind = sch.apply(MergeEpilogue{rv});
+  Blocks epilogue = sch.apply(MergeEpilogue{rv});
   Blocks padding = sch.apply(GetProducers{rv});
   for (const BlockRV& block : padding) {
     if (plan.padding_by_conditions) sch.apply(ComputeInline{block});
@@ -217,32 +217,32 @@ void schedule_convolution(Schedule& sch, const Convolution& conv, const Plan& pl
   Loops y = sch.apply(Split{loops[2], {std::nullopt, tile.rows}});
   Loops x = sch.apply(Split{loops[3], {std::nullopt, tile.columns}});
   Loops window(loops.begin() + kSpatialAxes, loops.end());
-  bool whole_lines = conv.extent(2).value_or(0) % tile.rows == 0;
+  bool whole_rows = conv.extent(2).value_or(0) % tile.rows == 0;
   Loops outer = {loops[0], filters[0], y[0], x[0]};
   if (plan.streams_image) std::swap(outer[1], outer[2]);
   sch.apply(Reorder{joined({outer, window, {y[1], x[1], filters[1], loops[4]}})});
-  if (!conv.extent(3)) sch.apply(Annotate{x[0], "exact_tails", true});  // symbolic lines are one by one
+  if (!conv.extent(3)) sch.apply(Annotate{x[0], "exact_tails", true});
 
   if (pads_blocks) {
     sch.apply(ComputeAt{padding[0], filters[0]});
     sch.apply(Vectorize{sch.apply(GetLoops{padding[0]}).back()});
   }
 
-  // The tile's sums live in registers; the last block behind takes them from there.
-  if (behind.empty()) behind = {sch.apply(CacheWrite{rv, 0, "local"})};
+  // The tile's sums stay in registers until the last block of the epilogue reads them.
+  if (epilogue.empty()) epilogue = {sch.apply(CacheWrite{rv, 0, "local"})};
   if (plan.unrolls_epilogue) {
-    take_sums(sch, behind[0], x[0], true);
+    move_into_tile(sch, epilogue[0], x[0], true);
   } else {
-    take_sums(sch, sch.apply(CacheWrite{rv, 0, "local"}), x[0], true);
-    take_sums(sch, behind[0], x[0], false);
+    move_into_tile(sch, sch.apply(CacheWrite{rv, 0, "local"}), x[0], true);
+    move_into_tile(sch, epilogue[0], x[0], false);
   }
   unroll(sch, {y[1], x[1], filters[1]});
-  // Others are not unrolled: LLVM would keep pixels that neighbours share in registers that the sums need.
+  // Other windows are not unrolled: LLVM would keep pixels that neighbours share in registers that the sums need.
   if (conv.depthwise) sch.apply(Unroll{window.back()});
   sch.apply(Vectorize{loops[4]});
   sch.apply(DecomposeReduction{rv, window[0]});
 
-  bool shares_both = whole_lines && !plan.streams_weights && !plan.streams_image && !pads_blocks;
+  bool shares_both = whole_rows && !plan.streams_weights && !plan.streams_image && !pads_blocks;
   Loops shared(outer.begin(), outer.begin() + (shares_both ? 3 : 2));
   LoopRV parallel = sch.apply(Fuse{shared});
   if (plan.streams_weights) sch.apply(Annotate{parallel, "prefetch", AttrList{conv.weight->buffer->name}});
@@ -274,8 +274,8 @@ ScheduleRule convolution_rule() {
                      "\"conditions\" for windows of up to 3 columns over images of constant size"},
                     {"shared", "threads share \"filters\", \"rows\" of pixels, or \"both\"",
                      "\"filters\": weights above L2; \"rows\": image above L2, weights below half of it"},
-                    {"epilogue", "the blocks behind are \"unrolled\" in the tile, or a \"loop\" over its pixels",
-                     "\"loop\" where rows of pixels are symbolic and the blocks are long"}}};
+                    {"epilogue", "the blocks that follow are \"unrolled\" in the tile, or a \"loop\" over its pixels",
+                     "\"loop\" where rows of pixels are symbolic and the blocks call functions such as exp"}}};
 }
 
 }  // namespace relaxc

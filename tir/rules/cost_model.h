@@ -1,7 +1,7 @@
-// The figures of the rules' formulas that neither a target nor an argument gives, in one table. Guesses and limits
-// (those named kGuessed... and kMost...) bound the code and the search. The others were fitted to the kernels of
-// bench/kernels (`./dev bench kernels`) on x86-64 servers, with AVX-512 and limited to AVX2. Shares of a cache are
-// numerators over the denominator in the name.
+// The figures of the rules' formulas that come from neither the target nor an argument. Guesses and limits (those named
+// kGuessed... and kMost...) bound the code and the search. The others were fitted to the kernels of bench/kernels
+// (`./dev bench kernels`) on x86-64 servers, with AVX-512 and limited to AVX2. Shares of a cache are numerators over
+// the denominator in the name.
 #pragma once
 #include <cstdint>
 
@@ -9,10 +9,10 @@ namespace relaxc::cost_model {
 
 // ---- Registers, in vectors
 
-// Left beside accumulators and the vectors of one operand: an element of the other operand in use and the next one.
+// Left free by the accumulators and the vectors of one operand, for the current and the next element of the other one.
 constexpr int64_t kElementRegisters = 2;
-// The same for products in panels: one, and three where there are many registers. Loads ahead need some then. With all
-// registers taken LLVM spills an accumulator as soon as it unrolls.
+// The same for products in panels: one, or three where there are many registers, since earlier loads need some. With no
+// register left, LLVM spills an accumulator as soon as it unrolls.
 constexpr int64_t kManyRegisters = 32, kSpareOfMany = 3, kSpareOfFew = 1;
 // Winograd's products unroll this many channels, and fewer where so few registers are left that LLVM would spill.
 constexpr int64_t kChannelStep = 4, kSpillingChannelStep = 2, kUnrollingRegisters = 6;
@@ -31,7 +31,7 @@ constexpr int64_t kNarrowWindow = 3;       // columns of a window that reads its
 constexpr int64_t kMostStep = 8, kMostWideStep = 4;  // iterations of a sum unrolled; where accumulators fill registers
 constexpr int64_t kLongSum = 2048;     // iterations that make kMostStep worth its compile time in a wide tile
 constexpr int64_t kMostParts = 64;     // of a sum
-constexpr int64_t kMostRowTiles = 64;  // in a block of rows, as far as users and tuners may ask
+constexpr int64_t kMostRowTiles = 64;  // in a block of rows, that users and tuners may choose
 
 // ---- Caches
 
@@ -39,7 +39,7 @@ constexpr int64_t kBlockEighthsOfL2 = 5;        // for a block of rows; panels a
 constexpr int64_t kPanelQuartersOfL2 = 1;       // for a part of a panel
 constexpr int64_t kBlockAndPanelsInL2 = 2;      // times L2: more than that is summed in parts
 constexpr int64_t kPieceQuartersOfL1 = 1;       // for a thread's piece of an elementwise loop: operands and results fit
-constexpr int64_t kSharedWeightHalvesOfL2 = 1;  // up to that weights stay while rows of an image pass
+constexpr int64_t kSharedWeightHalvesOfL2 = 1;  // for weights that stay while rows of an image are read
 constexpr int64_t kGroupSlack = 4;              // times the patches of a group in L2: more are cut into single rows
 constexpr int64_t kSmallWeightsInL2 = 4;        // times L2: Winograd's weights that few patches may read from cache
 constexpr int64_t kMostWinogradBytes = int64_t{256} << 20;  // of weights, 4 times as many as the direct form has
@@ -50,26 +50,26 @@ constexpr int64_t kRowsAhead = 64, kSingleRowsAhead = 16;  // rows from a prefet
 
 // ---- Time, in cycles
 
-constexpr double kShownL2Latency = 0.4;   // the share of a wait for L2 that prefetching does not hide
-constexpr double kLoadShare = 0.05;       // of a cycle, by which a load delays multiply-adds
-constexpr int64_t kCopyCycles = 2;        // for an element that is copied into a panel
-constexpr int64_t kElementsPerCycle = 2;  // of simple operations, on one core
+constexpr double kExposedL2Latency = 0.4;  // the share of the latency of L2 that prefetching does not hide
+constexpr double kLoadShare = 0.05;        // of a cycle, by which a load delays multiply-adds
+constexpr int64_t kCopyCycles = 2;         // for an element that is copied into a panel
+constexpr int64_t kElementsPerCycle = 2;   // of simple operations, on one core
 
 // ---- Threads
 
 // An artifact may run on a larger machine than the one it was compiled for.
 constexpr int64_t kFewestCores = 16;
-constexpr int64_t kSharesPerCore = 4;   // pieces of work with which threads end at about the same time
+constexpr int64_t kSharesPerCore = 4;   // pieces of work, so that threads end at about the same time
 constexpr int64_t kSharesOfPanels = 8;  // a thread takes more panels than row tiles: an eighth of the pieces is enough
 constexpr int64_t kGroupsPerTwoCores = 1;                // of Winograd's patches, if threads are to take whole groups
-constexpr int64_t kFilterPanels = 4;                     // that keep threads busy where lines of pixels are not shared
+constexpr int64_t kFilterPanels = 4;                     // that keep threads busy where rows of pixels are not shared
 constexpr int64_t kElementwiseWork = 4;                  // operations for an element
-constexpr int64_t kGuessedSum = 64, kMostSum = 1 << 16;  // iterations of a symbolic sum; of any, as far as they count
+constexpr int64_t kGuessedSum = 64, kMostSum = 1 << 16;  // iterations of a symbolic sum; the most that are counted
 
-// ---- What an expression costs where it is computed at each use instead of once, in loads
+// ---- The cost of an expression that is computed at each use instead of once, in loads
 
 constexpr int kCondition = 1, kLoad = 1, kFloatOperation = 2, kCall = 10;
-constexpr int kMostRepeated = 5;  // up to that, repeating is cheaper than memory traffic
+constexpr int kMostRepeated = 5;  // up to this cost, repeating is cheaper than memory traffic
 constexpr int kMostNodes = 100;   // of the expression: each of a chain of x + x doubles it
 
 }  // namespace relaxc::cost_model

@@ -1,7 +1,7 @@
-// The last of the built-in rules: takes any program. Elementwise blocks go into their readers where that saves memory
-// traffic without repeating work; each block that is left is scheduled for itself, as a reduction or
-// element by element (blocks.h). A program that is not a list of plain nests (find_nests), such as one that
-// somebody scheduled by hand, stays as it is.
+// The last of the built-in rules, which takes any program. Elementwise blocks are inlined into their readers where that
+// saves memory traffic without repeating work. Each remaining block is scheduled on its own, as a reduction or element
+// by element (blocks.h). A program that is not a list of plain nests (find_nests), such as one that somebody scheduled
+// by hand, stays as it is.
 
 #include <algorithm>
 #include <map>
@@ -19,8 +19,8 @@ namespace {
 
 bool reduces(const Block& block) { return !axes_of(block, IterKind::kReduce).empty(); }
 
-// Returns whether the value is cheap enough to be computed at each of several uses: loads, casts and selects, no
-// arithmetic on data to speak of. Index arithmetic costs nothing, but its size is bounded too.
+// Returns whether the value is cheap enough to be computed at each of several uses: loads, casts and selects, and
+// hardly any arithmetic on data. Index arithmetic costs nothing, but its size is bounded, too.
 bool is_cheap(const Expr& value) {
   using namespace cost_model;
   int work = 0, size = 0;
@@ -33,7 +33,7 @@ bool is_cheap(const Expr& value) {
   return work <= kMostRepeated;
 }
 
-// Returns whether each point of the axes makes an element that no caller sees, so that readers can compute it instead.
+// Returns whether each point of the axes computes an element of an internal buffer, so that readers can compute it.
 bool can_be_inlined(Schedule& sch, const Block& block) {
   const BufferStore* store = single_store(block);
   return store && !reduces(block) && is_at(store->indices, block.iter_vars) && !sch.tree("").is_param(store->buffer);
@@ -85,11 +85,11 @@ void schedule_program(Schedule& sch, const Target& target, Decisions& decisions)
     }
     std::optional<BlockRV> epilogue;
     if (i + 1 < blocks.size() && fits_as_epilogue(sch, blocks[i], blocks[i + 1])) epilogue = blocks[i + 1];
-    // A block behind a product in panels would be taken into its tiles.
-    bool ends_with_it = i + (epilogue ? 2 : 1) == blocks.size();
+    // A product in panels would move all blocks after it into its tiles.
+    bool is_last = i + (epilogue ? 2 : 1) == blocks.size();
     Stage stage{block, {}};
-    for (size_t next = i + 1; next < blocks.size(); ++next) stage.behind.push_back(cast<Block>(sch.get(blocks[next])));
-    auto panels = ends_with_it ? choose_contraction(stage, target, decisions) : std::nullopt;
+    for (size_t j = i + 1; j < blocks.size(); ++j) stage.epilogue.push_back(cast<Block>(sch.get(blocks[j])));
+    auto panels = is_last ? choose_contraction(stage, target, decisions) : std::nullopt;
     sch.try_steps([&] {
       if (panels) return schedule_contraction(sch, blocks[i], *panels);
       schedule_reduction(sch, blocks[i], epilogue, target, decisions);

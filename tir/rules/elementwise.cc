@@ -21,7 +21,7 @@ std::vector<Access> accesses_of(const Block& block) {
   return result;
 }
 
-// Returns whether neighbouring axes walk every buffer as one: stride(outer) is extent(inner) * stride(inner).
+// Returns whether two axes can be fused for every buffer: stride(outer) is extent(inner) * stride(inner).
 bool can_merge(const std::vector<Access>& accesses, const IterVar& outer, const IterVar& inner, const Analyzer& facts) {
   return std::ranges::all_of(accesses, [&](const Access& access) {
     auto outer_stride = access_stride(access.buffer, access.indices, outer.var, facts);
@@ -46,7 +46,7 @@ int64_t most_vectors_of_piece(const Target& target) {
   int64_t vectors = target.l1.bytes * cost_model::kPieceQuartersOfL1 / 4 / target.vector_bytes();
   return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(2, vectors))));
 }
-// Returns the vectors of a piece, which divides the whole if possible.
+// Returns the vectors of a piece, if possible such that pieces divide the extent.
 int64_t choose_piece(std::optional<int64_t> extent, int64_t lanes, int64_t most) {
   for (int64_t piece = most; extent && piece > most / 2; --piece) {
     if (*extent % (piece * lanes) == 0) return piece;
@@ -57,18 +57,18 @@ int64_t choose_piece(std::optional<int64_t> extent, int64_t lanes, int64_t most)
 }  // namespace
 
 void schedule_elementwise(Schedule& sch, const BlockRV& rv, const Target& target, Decisions& decisions) {
-  Nest nest = in_order(sch, rv);
+  Nest nest = ordered_nest(sch, rv);
   if (nest.loops.empty()) return;
   bool parallel = !is_small(nest.spatial_extents(), target, cost_model::kElementwiseWork);
   // A statement with loops inside, such as a scan, is much work for each point.
-  if (!single_store(*nest.block)) return share_out(sch, nest.loops, parallel);
+  if (!single_store(*nest.block)) return fuse_parallel(sch, nest.loops, parallel);
   const Analyzer& facts = sch.tree("").facts;
   std::vector<Access> accesses = accesses_of(*nest.block);
 
   // Vectors along the last axis if every access is contiguous or constant there.
   int64_t lanes = lanes_of(*nest.block, target);
   for (const Access& access : accesses) {
-    if (!suits_lanes(access_stride(access.buffer, access.indices, nest.axes.back().var, facts))) lanes = 1;
+    if (!is_lane_stride(access_stride(access.buffer, access.indices, nest.axes.back().var, facts))) lanes = 1;
   }
   std::vector<Loops> groups;
   for (size_t d = 0; d < nest.axes.size(); ++d) {
@@ -88,7 +88,7 @@ void schedule_elementwise(Schedule& sch, const BlockRV& rv, const Target& target
   Factors factors = {std::nullopt};
   bool only_inner = std::ranges::all_of(outer, [&](const LoopRV& loop) { return extent_of(sch, loop) == 1; });
   int64_t most = most_vectors_of_piece(target);
-  // One long loop: pieces of it on all threads.
+  // One long loop is cut into pieces for all threads.
   bool in_pieces = only_inner && parallel && (!extent || *extent > most * lanes);
   int64_t piece = most;
   if (in_pieces) {
@@ -98,8 +98,8 @@ void schedule_elementwise(Schedule& sch, const BlockRV& rv, const Target& target
   if (lanes > 1) factors.emplace_back(lanes);
   Loops parts = sch.apply(Split{inner, factors});
   if (lanes > 1) sch.apply(Vectorize{parts.back()});
-  if (!in_pieces) return share_out(sch, outer, parallel);
-  // The last piece may differ by the number of its iterations.
+  if (!in_pieces) return fuse_parallel(sch, outer, parallel);
+  // The last piece may have fewer iterations, which needs no separate code.
   if (!extent || *extent % (piece * lanes) != 0) sch.apply(Annotate{parts[0], "keep_whole", true});
   sch.apply(Parallel{parts[0]});
 }

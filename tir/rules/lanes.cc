@@ -19,7 +19,7 @@ size_t position_of_loop(const Schedule& sch, const Loops& loops, const IterVar& 
   return static_cast<size_t>(loop - loops.begin());
 }
 
-bool is_long(const Block& block) {
+bool is_expensive(const Block& block) {
   constexpr OpName kInstructions[] = {
       ops::kScalarAbs,   ops::kScalarBitwiseNot, ops::kScalarCeil,  ops::kCopysign,    ops::kScalarFloor,
       ops::kFma,         ops::kScalarIsFinite,   ops::kScalarIsInf, ops::kScalarIsNan, ops::kNearbyint,
@@ -54,10 +54,10 @@ bool is_small(const std::vector<Expr>& extents, const Target& target, int64_t wo
   return work < cost_model::kElementsPerCycle * target.wake_cycles;
 }
 
-int64_t cores_to_feed(const Target& target) { return std::max(target.cores, cost_model::kFewestCores); }
+int64_t assumed_cores(const Target& target) { return std::max(target.cores, cost_model::kFewestCores); }
 
-bool any_is_long(const std::vector<Ref<Block>>& blocks) {
-  return std::ranges::any_of(blocks, [](const Ref<Block>& block) { return is_long(*block); });
+bool any_is_expensive(const std::vector<Ref<Block>>& blocks) {
+  return std::ranges::any_of(blocks, [](const Ref<Block>& block) { return is_expensive(*block); });
 }
 
 int64_t rows_in_registers(int64_t vectors, int64_t spare, const Target& target) {
@@ -88,13 +88,13 @@ std::vector<Ref<BufferLoad>> operands_of(const Block& block) {
 
 int lanes_of(const Block& block, const Target& target) {
   int widest = 8;
-  auto see = [&](const Expr& e) {
+  auto widen = [&](const Expr& e) {
     if (e.type().is<PrimType>()) widest = std::max<int>(widest, dtype_of(e).bits);
   };
   bool vectorizable = !holds<For, While, Ramp, Broadcast>(block.body);
   walk(
-      block.body, [&](const Ref<BufferLoad>& e) { see(e); }, [&](const Ref<Cast>& e) { see(e); },
-      [&](const BufferStore& store) { see(store.value); },
+      block.body, [&](const Ref<BufferLoad>& e) { widen(e); }, [&](const Ref<Cast>& e) { widen(e); },
+      [&](const BufferStore& store) { widen(store.value); },
       [&](const Ref<Call>& call) { vectorizable = vectorizable && ops::is_tir_op(op_name(call)); });
   return vectorizable ? std::max(target.vector_lanes(widest), 2) : 1;
 }
@@ -111,7 +111,7 @@ std::optional<Expr> access_stride(const Buffer& buffer, const std::vector<Expr>&
   return stride;
 }
 
-bool suits_lanes(const std::optional<Expr>& stride) { return stride && (is_int(*stride, 1) || is_int(*stride, 0)); }
+bool is_lane_stride(const std::optional<Expr>& stride) { return stride && (is_int(*stride, 1) || is_int(*stride, 0)); }
 
 std::vector<Expr> Nest::spatial_extents() const {
   std::vector<Expr> result;
@@ -119,7 +119,7 @@ std::vector<Expr> Nest::spatial_extents() const {
   return result;
 }
 
-Nest in_order(Schedule& sch, const BlockRV& rv) {
+Nest ordered_nest(Schedule& sch, const BlockRV& rv) {
   Nest nest{cast<Block>(sch.get(rv)), {}, 0, {}};
   Loops loops = sch.apply(GetLoops{rv});
   std::vector<size_t> order;
@@ -167,7 +167,7 @@ void vectorize(Schedule& sch, const Loops& loops) {
   for (const LoopRV& loop : loops) sch.apply(Vectorize{loop});
 }
 
-void share_out(Schedule& sch, const Loops& loops, bool parallel) {
+void fuse_parallel(Schedule& sch, const Loops& loops, bool parallel) {
   if (loops.empty()) return;
   LoopRV all = fused(sch, loops);
   if (parallel) sch.apply(Parallel{all});

@@ -1,4 +1,4 @@
-// The rules share these: questions about a block before its vectors and threads are chosen, and steps that all take.
+// Queries about a block before its vectors and threads are chosen, and schedule steps, which the rules share.
 #pragma once
 #include "ir/arith.h"
 #include "tir/analysis/nests.h"
@@ -9,43 +9,43 @@
 
 namespace relaxc {
 
-// The block of an operator in a program of plain nests, and the blocks behind it.
+// The block of an operator in a program of plain nests, and the blocks after it.
 struct Stage {
   Ref<Block> block;
-  std::vector<Ref<Block>> behind;
+  std::vector<Ref<Block>> epilogue;
   std::optional<int64_t> extent(size_t axis) const { return as_int(block->iter_vars[axis].domain.extent); }
 };
 std::optional<Stage> find_stage(const PrimFuncRef& program, std::string_view op);
 
-// Returns whether this is known to cost less than waking a thread. `work`: simple operations of an iteration.
+// Returns whether loops are known to cost less than waking a thread, with `work` simple operations per iteration.
 bool is_small(const std::vector<Expr>& extents, const Target& target, int64_t work = 1);
-// Returns the number of cores that work is cut for.
-int64_t cores_to_feed(const Target& target);
+// Returns the number of cores among which work is divided.
+int64_t assumed_cores(const Target& target);
 // Returns whether a block computes exp, erf or the like, which become tens of instructions for each vector.
-bool any_is_long(const std::vector<Ref<Block>>& blocks);
-// Returns the rows of a register tile of so many vectors, beside one operand's vectors and `spare` registers.
+bool any_is_expensive(const std::vector<Ref<Block>>& blocks);
+// Returns the rows of a tile of `vectors` accumulators each, beside one operand's vectors and `spare` registers.
 int64_t rows_in_registers(int64_t vectors, int64_t spare, const Target& target);
 
-// The columns of a register tile: vectors of so many lanes side by side. Widths that divide the extent come first, wide
-// before narrow: a narrower vector beats a tail. nullopt: the extent is not known.
+// The columns of a register tile, vectors side by side. Widths that divide the extent come first, wide before narrow,
+// since a narrower vector beats a tail. The extent is nullopt if it is symbolic.
 struct ColumnTile {
   int lanes, vectors;
   int columns() const { return lanes * vectors; }
 };
 ColumnTile choose_column_tile(std::optional<int64_t> extent, int lanes);
 
-// Returns the loads of a block that stores one value, but for those of the buffer that it stores to.
+// Returns the loads of a block that stores one value, except those from the buffer that it stores to.
 std::vector<Ref<BufferLoad>> operands_of(const Block& block);
-// Returns the elements of a full vector of the widest dtype that the block handles; 1 when it handles something that
-// has no vector form, or vectors already.
+// Returns the number of elements in a full vector of the widest dtype of the block; 1 if the block has a construct that
+// cannot be vectorized, or vectors already.
 int lanes_of(const Block& block, const Target& target);
-// Returns the change of an access's row-major position per step of the variable; nullopt: not constant, or a vector.
+// Returns the change of an access's row-major position per step of the variable; nullopt if it varies, or for vectors.
 std::optional<Expr> access_stride(const Buffer& buffer, const std::vector<Expr>& indices, const VarRef& axis,
                                   const Analyzer& facts);
-// Returns whether neighbouring lanes get neighbouring elements, or all the same one.
-bool suits_lanes(const std::optional<Expr>& stride);
+// Returns whether the stride is 1 or 0: neighbouring lanes access neighbouring elements, or all the same one.
+bool is_lane_stride(const std::optional<Expr>& stride);
 
-// A block's axes, spatial ones first, and the loop of each, which stand in this order.
+// A block's axes, spatial ones first, and their loops in the same order.
 struct Nest {
   Ref<Block> block;
   std::vector<IterVar> axes;
@@ -56,10 +56,10 @@ struct Nest {
   size_t num_reduced() const { return axes.size() - num_spatial; }
 };
 // Brings the loops into that order. The block stands alone in its nest (find_nests).
-Nest in_order(Schedule& schedule, const BlockRV& block);
+Nest ordered_nest(Schedule& schedule, const BlockRV& block);
 // Returns the loop of each axis of such a block.
 Loops loops_of_axes(Schedule& schedule, const BlockRV& block);
-// Returns the loops around the block without so many outer ones.
+// Returns the loops around the block without the `outer` outermost ones.
 Loops loops_inside(Schedule& schedule, const BlockRV& block, size_t outer);
 std::optional<int64_t> extent_of(const Schedule& schedule, const LoopRV& loop);
 
@@ -67,7 +67,7 @@ Loops joined(std::initializer_list<Loops> parts);
 LoopRV fused(Schedule& schedule, const Loops& loops);
 void unroll(Schedule& schedule, const Loops& loops);
 void vectorize(Schedule& schedule, const Loops& loops);
-// Makes one loop of them, on all threads if told. Does nothing if there are none.
-void share_out(Schedule& schedule, const Loops& loops, bool parallel = true);
+// Fuses the loops, and runs the result on all threads if `parallel`. Does nothing if there are none.
+void fuse_parallel(Schedule& schedule, const Loops& loops, bool parallel = true);
 
 }  // namespace relaxc

@@ -14,8 +14,8 @@ struct RegisterTile {
   int64_t rows = 1, lanes = 1, vectors = 1;     // columns = lanes * vectors
 };
 
-// Returns the stride between the lanes of a tile of that many columns, wherever on the axis the tile stands; blocked
-// layouts have one although the axis as a whole has none.
+// Returns the stride between the lanes of a tile of that many columns anywhere on the axis. Blocked layouts have one,
+// although the axis as a whole has none.
 std::optional<Expr> lane_stride(const Ref<BufferLoad>& load, const VarRef& axis, int columns, const Analyzer& outer) {
   VarRef tile = make_dim("tile"), lane = make_dim("lane");
   Analyzer facts = outer;
@@ -27,7 +27,7 @@ std::optional<Expr> lane_stride(const Ref<BufferLoad>& load, const VarRef& axis,
   return access_stride(load->buffer, indices, lane, facts);
 }
 
-// Returns the number of rows, at least half of `most`, whose tiles reach the least beyond the end.
+// Returns the number of rows, at least half of `most`, whose last tile exceeds the extent the least.
 int64_t fewest_rows_beyond(int64_t extent, int64_t most) {
   int64_t best = most, least = most;
   for (int64_t rows = most; rows >= std::max<int64_t>(2, most / 2); --rows) {
@@ -70,11 +70,11 @@ RegisterTile choose_tile(const Nest& nest, const Reduction& reduction, const Tar
     bool contiguous = true, reads_vectors = false;
     for (const Ref<BufferLoad>& load : loads) {
       auto stride = lane_stride(load, nest.axes[d].var, tile.columns(), facts);
-      contiguous = contiguous && suits_lanes(stride);
+      contiguous = contiguous && is_lane_stride(stride);
       reads_vectors = reads_vectors || (stride && is_int(*stride, 1));
     }
     if (!contiguous || !reads_vectors) continue;
-    // Full vectors first, several of them next, then the axis that the output is contiguous in.
+    // Full vectors are preferred, then several vectors, then the axis in which the output is contiguous.
     std::tuple score{tile.lanes, tile.vectors, d + 1 == nest.num_spatial};
     if (score <= best_score) continue;
     best_score = score;
@@ -84,7 +84,7 @@ RegisterTile choose_tile(const Nest& nest, const Reduction& reduction, const Tar
   return best;
 }
 
-// Returns the lanes of the partial results, in two vectors if possible; 1: there are none.
+// Returns the number of lanes for partial results, two vectors of them if possible; 1 if lanes are not possible.
 int64_t choose_reduce_lanes(const Nest& nest, const Reduction& reduction, const Target& target, const Analyzer& facts) {
   constexpr int64_t kFewest = 2 * cost_model::kFewestLanes;
   int64_t lanes = lanes_of(*nest.block, target) * 2;
@@ -92,7 +92,7 @@ int64_t choose_reduce_lanes(const Nest& nest, const Reduction& reduction, const 
   const IterVar& axis = nest.axes.back();
   while (lanes > as_int(axis.domain.extent).value_or(lanes)) lanes /= 2;
   for (const Ref<BufferLoad>& load : loads_of(reduction.value)) {
-    if (!suits_lanes(access_stride(load->buffer, load->indices, axis.var, facts))) return 1;
+    if (!is_lane_stride(access_stride(load->buffer, load->indices, axis.var, facts))) return 1;
   }
   return lanes < kFewest ? 1 : lanes;
 }
@@ -104,8 +104,8 @@ bool is_parallel(const Nest& nest, const Target& target) {
   return !is_small(nest.spatial_extents(), target, work);
 }
 
-// Makes these loops: outside the other axes, column tiles and row tiles, which threads share, then the reduction, then
-// the tile. Neighbouring row tiles share columns.
+// Orders the loops, from the outside: other axes, column tiles and row tiles, which are distributed over threads; the
+// reduction; the tile. Neighbouring row tiles reuse columns.
 void schedule_tile(Schedule& sch, const Nest& nest, const BlockRV& rv, const std::optional<BlockRV>& epilogue,
                    const RegisterTile& tile, const Target& target) {
   Loops shared, rows, columns, inside,
@@ -130,30 +130,30 @@ void schedule_tile(Schedule& sch, const Nest& nest, const BlockRV& rv, const std
   if (!columns.empty()) inside.insert(inside.end(), {columns[1], columns[2]});
   sch.apply(Reorder{joined({shared, reduce, inside})});
 
-  // The results live in registers; the last block takes them from there.
+  // The results stay in registers until the last block reads them.
   BlockRV last = epilogue ? *epilogue : sch.apply(CacheWrite{rv, 0, "local"});
   sch.apply(ReverseComputeAt{last, shared.back(), true});
-  Loops taking = loops_inside(sch, last, shared.size()), order, tail;
-  for (size_t d = 0; d < taking.size(); ++d) {
-    if (d == tile.column_axis) tail = sch.apply(Split{taking[d], {tile.vectors, tile.lanes}});
-    if (d != tile.column_axis && d != tile.row_axis) order.push_back(taking[d]);
+  Loops last_loops = loops_inside(sch, last, shared.size()), order, tail;
+  for (size_t d = 0; d < last_loops.size(); ++d) {
+    if (d == tile.column_axis) tail = sch.apply(Split{last_loops[d], {tile.vectors, tile.lanes}});
+    if (d != tile.column_axis && d != tile.row_axis) order.push_back(last_loops[d]);
   }
-  if (tile.row_axis) order.push_back(taking[*tile.row_axis]);
+  if (tile.row_axis) order.push_back(last_loops[*tile.row_axis]);
   order = joined({order, tail});
   if (order.size() > 1) sch.apply(Reorder{order});
-  if (tile.row_axis) unroll(sch, {rows[1], taking[*tile.row_axis]});
+  if (tile.row_axis) unroll(sch, {rows[1], last_loops[*tile.row_axis]});
   if (tile.column_axis) {
     unroll(sch, {columns[1], tail[0]});
     vectorize(sch, {columns[2], tail[1]});
   }
   sch.apply(DecomposeReduction{rv, reduce[0]});
-  share_out(sch, shared, is_parallel(nest, target));
+  fuse_parallel(sch, shared, is_parallel(nest, target));
 }
 
 void schedule_lanes(Schedule& sch, const Nest& nest, const BlockRV& rv, const std::optional<BlockRV>& epilogue,
                     int64_t lanes, const Target& target) {
   if (nest.num_spatial == 0) sch.apply(AddUnitLoop{nest.loops[0]});
-  // Partial results in so many lanes, then in half as many ...; the block itself adds up the last ones.
+  // There are partial results in all lanes, then in half as many, and so on. The block itself adds up the last ones.
   Blocks partial;
   LoopRV loop = nest.loops.back();
   for (int64_t width = lanes; width >= cost_model::kFewestLanes; width /= 2) {
@@ -178,7 +178,7 @@ void schedule_lanes(Schedule& sch, const Nest& nest, const BlockRV& rv, const st
   sch.apply(DecomposeReduction{rv, loop});
   sch.apply(Unroll{loop});
   if (epilogue) sch.apply(ReverseComputeAt{*epilogue, shared.back()});
-  share_out(sch, shared, is_parallel(nest, target));
+  fuse_parallel(sch, shared, is_parallel(nest, target));
 }
 
 }  // namespace
@@ -204,12 +204,12 @@ bool fits_as_epilogue(Schedule& sch, const BlockRV& rv, const BlockRV& epilogue_
 
 void schedule_reduction(Schedule& sch, const BlockRV& rv, const std::optional<BlockRV>& epilogue, const Target& target,
                         Decisions& decisions) {
-  Nest nest = in_order(sch, rv);
+  Nest nest = ordered_nest(sch, rv);
   std::optional<Reduction> reduction = match_reduction(*nest.block);
   if (!reduction) {
     if (nest.block->init) sch.apply(DecomposeReduction{rv, nest.loops[nest.num_spatial]});
-    return share_out(sch, Loops(nest.loops.begin(), nest.loops.begin() + static_cast<long>(nest.num_spatial)),
-                     is_parallel(nest, target));
+    return fuse_parallel(sch, Loops(nest.loops.begin(), nest.loops.begin() + static_cast<long>(nest.num_spatial)),
+                         is_parallel(nest, target));
   }
   const Analyzer& facts = sch.tree("").facts;
   RegisterTile tile = choose_tile(nest, *reduction, target, facts, decisions);

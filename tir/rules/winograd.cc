@@ -1,13 +1,13 @@
-// The schedule of Winograd convolutions (passes/winograd.h) as primitives. Rows of patches in groups, whose transformed
-// patches and products stay in the L2 cache:
+// The schedule of Winograd convolutions (passes/winograd.h) as primitives. Rows of patches form groups, whose
+// transformed patches and products stay in the L2 cache:
 //
 //   for group:
 //     for row, channel block: for x: pixels, columns (in registers);  for patch: patches    vectors along channels
 //     for each of 36, panel of filters, tile of patches:              register tile, the next panel fetched ahead
-//     for patch, filter block: rows (in registers), result            with the elementwise operators behind it
+//     for patch, filter block: rows (in registers), result            with the elementwise operators after it
 //
-// Extents may be any. Groups are whole, so that only widths and heights that four does not divide leave conditions.
-// Groups run on all threads where there are many, else the loops inside of a group do.
+// Any extents are allowed. Groups are whole, so that only widths and heights that are not multiples of 4 need
+// conditions. If there are many groups, they are distributed over threads, otherwise the loops inside of a group are.
 #include <algorithm>
 #include <bit>
 
@@ -34,7 +34,7 @@ GroupBounds group_bounds(const Target& target) {
   auto fit = static_cast<uint64_t>(std::max<int64_t>(1, target.l2_of_core() / patch_bytes));
   int64_t least = rows_in_registers(2, cost_model::kElementRegisters, target);
   return {least, std::max(least, static_cast<int64_t>(std::bit_ceil(fit))),
-          cores_to_feed(target) * cost_model::kGroupsPerTwoCores / 2};
+          assumed_cores(target) * cost_model::kGroupsPerTwoCores / 2};
 }
 
 struct Groups {
@@ -42,7 +42,7 @@ struct Groups {
   bool parallel = false;
 };
 
-// Returns groups of whole rows that divide all rows, or those of one image where the batch is not known.
+// Returns groups of equally many whole rows, of all images, or of one image where the batch is not known.
 Groups choose_groups(std::optional<int64_t> images, std::optional<int64_t> rows_of_image, std::optional<int64_t> across,
                      const GroupBounds& bounds) {
   if (!rows_of_image || !across) return {};
@@ -57,7 +57,7 @@ Groups choose_groups(std::optional<int64_t> images, std::optional<int64_t> rows_
   return result;
 }
 
-// Returns the number of equal parts into which a long row of patches is cut; 1: it is not long, or nothing divides it.
+// Returns the number of equal parts into which a long row of patches is cut; 1 if it is not long, or has no divisor.
 int64_t parts_of_row(int64_t across, const GroupBounds& bounds) {
   if (across <= bounds.most) return 1;
   for (int64_t length = bounds.most; length >= bounds.least; --length) {
@@ -106,7 +106,7 @@ void schedule_products(Schedule& sch, const BlockRV& products, const LoopRV& gro
   unroll(sch, {of_tile[0], columns[0], reduce[1], tiles[1], panels[1]});
   vectorize(sch, {columns[1], panels[2]});
   sch.apply(DecomposeReduction{products, reduce[0]});
-  share_out(sch, {loops[0], loops[1]}, parallel);
+  fuse_parallel(sch, {loops[0], loops[1]}, parallel);
 }
 
 void schedule_patches(Schedule& sch, const LoopRV& group, bool parallel, std::optional<int64_t> across, int64_t lanes) {
@@ -136,14 +136,14 @@ void schedule_patches(Schedule& sch, const LoopRV& group, bool parallel, std::op
   inner = compute_in_registers(sch, pixels, inner[2], 4);
   sch.apply(Unroll{inner[0]});
   sch.apply(Vectorize{inner[3]});
-  share_out(sch, outside, parallel);
+  fuse_parallel(sch, outside, parallel);
 }
 
-// Returns the loops of a block behind the result in the result's order: image, filter block, y, x, lane. It may store
-// elements in another order; nullopt: other elements or several.
-std::optional<Loops> loops_like_result(Schedule& sch, const BlockRV& result, const BlockRV& behind) {
-  Ref<Block> block = cast<Block>(sch.get(result)), last = cast<Block>(sch.get(behind));
-  Loops loops = sch.apply(GetLoops{behind});
+// Returns the loops of a block after the result in the result's order: image, filter block, y, x, lane. The block may
+// store elements in another order. Returns nullopt if it reads other elements, or several.
+std::optional<Loops> loops_in_result_order(Schedule& sch, const BlockRV& result, const BlockRV& epilogue) {
+  Ref<Block> block = cast<Block>(sch.get(result)), last = cast<Block>(sch.get(epilogue));
+  Loops loops = sch.apply(GetLoops{epilogue});
   constexpr size_t kRank = 5, kNone = kRank;
   if (loops.size() != kRank || last->iter_vars.size() != kRank) return std::nullopt;
   std::vector<size_t> order(kRank, kNone);
@@ -161,7 +161,7 @@ std::optional<Loops> loops_like_result(Schedule& sch, const BlockRV& result, con
   if (!fits) return std::nullopt;
   Loops ordered;
   for (size_t& d : order) {
-    // A constant index is of a dim of 1.
+    // A constant index belongs to a dim of size 1.
     for (size_t a = 0; a < kRank && d == kNone; ++a) {
       if (std::ranges::find(order, a) == order.end() && is_int(last->iter_vars[a].domain.extent, 1)) d = a;
     }
@@ -173,18 +173,18 @@ std::optional<Loops> loops_like_result(Schedule& sch, const BlockRV& result, con
 
 void schedule_winograd(Schedule& sch, const Target& target, Decisions& decisions) {
   BlockRV products = sch.apply(GetBlock{"nn.conv2d_winograd"}), result = sch.apply(GetBlock{"winograd_result"});
-  Blocks behind = sch.apply(MergeEpilogue{result});
+  Blocks epilogue = sch.apply(MergeEpilogue{result});
   Loops loops = sch.apply(GetLoops{result});
-  auto loops_behind = behind.size() == 1 ? loops_like_result(sch, result, behind[0]) : std::nullopt;
-  if (loops_behind) {
-    loops = *loops_behind;
+  auto ordered_loops = epilogue.size() == 1 ? loops_in_result_order(sch, result, epilogue[0]) : std::nullopt;
+  if (ordered_loops) {
+    loops = *ordered_loops;
     sch.apply(ComputeInline{result});
-    behind.clear();
+    epilogue.clear();
   }
-  for (const BlockRV& block : behind) {
+  for (const BlockRV& block : epilogue) {
     Loops outer = sch.apply(GetLoops{block});
     if (outer.size() > 1) outer.pop_back();
-    share_out(sch, outer);
+    fuse_parallel(sch, outer);
   }
   Loops y = sch.apply(Split{loops[2], {std::nullopt, kPixels}});
   Loops x = sch.apply(Split{loops[3], {std::nullopt, kPixels}});
@@ -237,10 +237,10 @@ ScheduleRule winograd_rule() {
         if (find_anchor(program, "nn.conv2d_winograd")) return std::nullopt;
         return "it has no block of 'nn.conv2d_winograd'";
       },
-      .doc = "a 3x3 convolution in the form that the decision 'algorithm' gives it",
+      .doc = "a 3x3 convolution for which the decision 'algorithm' is \"winograd\"",
       .decisions = {{"group_rows", "rows of patches whose products stay in cache",
-                     "a register tile of patches at least; where threads share a group, what L2 holds"},
-                    {"shared", "threads share \"groups\" or what is \"inside\" of one",
+                     "at least a register tile of patches; where threads share a group, as many as fit in L2"},
+                    {"shared", "threads share \"groups\" or the loops \"inside\" of one",
                      "\"groups\" where there are enough for cores / 2"},
                     {"patches", "patches in a register tile",
                      "(vector registers - vectors of filters - 2) / vectors of filters, in equal tiles"},
