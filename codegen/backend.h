@@ -17,12 +17,14 @@ using KernelMap = ProgramMap;  // lowered tensor programs by name
 struct CompileOptions {
   int jobs = 1;       // threads, 0: one per core; the result does not depend on it
   int opt_level = 2;  // 0: as emitted; 1: fast compilation; 2 and 3: for fast kernels
+  bool reuse = true;  // code that this process compiled for an equal program, target and level
 };
 
 struct KernelObjects {
   Target target;
   std::vector<std::string> names;          // sorted; the symbols are kernel_symbol(name)
   std::vector<std::vector<char>> objects;  // object files of the target
+  size_t num_reused = 0;                   // kernels whose code an earlier compilation made
 };
 
 // Returns "relaxc_k_" + name.

@@ -145,8 +145,8 @@ void CompiledModule::generate(const CompileSettings& settings) {
     executable_.metadata[vm::kArchitectureKey] = codegen::architecture(target_);
     executable_.metadata[vm::kCpuFeaturesKey] = joined(codegen::loadable_features(target_), ",");
   }
-  objects_ =
-      codegen::backend_of(target_).compile(kernels, target_, {.jobs = settings.jobs, .opt_level = settings.opt_level});
+  objects_ = codegen::backend_of(target_).compile(
+      kernels, target_, {.jobs = settings.jobs, .opt_level = settings.opt_level, .reuse = settings.reuse});
 }
 
 CompiledModule compile_file(const std::string& path, const CompileSettings& settings) {

@@ -11,22 +11,21 @@
 #include <llvm/Transforms/Scalar/LoopStrengthReduce.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <ranges>
 
 #include "codegen/function_emitter.h"
 #include "codegen/llvm_init.h"
+#include "codegen/rename_symbols.h"
 #include "ir/visit.h"
 #include "support/diagnostic.h"
 #include "support/parallel.h"
+#include "support/recently_used.h"
 
 namespace relaxc::codegen {
 
 namespace {
-
-// The number of kernels per object file. It is fixed, so that the bytes do not depend on the number of threads, and
-// small, so that the last thread does not work alone for long.
-constexpr size_t kKernelsPerObject = 6;
 
 // Schedules have tiled, vectorized and unrolled already, and there is nothing to inline. LLVM has to put local buffers
 // into registers, to simplify, and to move and strengthen addresses. Its vectorizers do not run.
@@ -117,10 +116,15 @@ class Worker {
     return module;
   }
 
-  void write(llvm::Module& module, llvm::raw_pwrite_stream& out, llvm::CodeGenFileType type) {
-    llvm::legacy::PassManager passes;
-    RELAXC_CHECK(!machine_->addPassesToEmitFile(passes, out, nullptr, type), "{} cannot emit a file", target_.triple);
-    passes.run(module);
+  std::vector<char> write(llvm::Module& module, llvm::CodeGenFileType type) {
+    if (!writer_) {
+      writer_ = std::make_unique<llvm::legacy::PassManager>();
+      bool fails = machine_->addPassesToEmitFile(*writer_, out_, nullptr, type);
+      RELAXC_CHECK(!fails, "{} cannot emit a file", target_.triple);
+    }
+    bytes_.clear();
+    writer_->run(module);
+    return {bytes_.begin(), bytes_.end()};
   }
 
  private:
@@ -139,42 +143,87 @@ class Worker {
   llvm::ModuleAnalysisManager module_analyses_;
   llvm::PassBuilder builder_;
   llvm::ModulePassManager passes_;
+  llvm::SmallVector<char, 0> bytes_;
+  llvm::raw_svector_ostream out_{bytes_};
+  std::unique_ptr<llvm::legacy::PassManager> writer_;  // to out_
 };
 
-std::vector<std::vector<char>> compile_chunks(const KernelMap& all, const Target& target, const CompileOptions& options,
-                                              llvm::CodeGenFileType type) {
-  initialize_llvm();
-  const Kernels kernels(all);
-  std::vector<KernelMap::const_iterator> starts;
-  size_t position = 0;
-  for (auto it = kernels.programs.begin(); it != kernels.programs.end(); ++it, ++position) {
-    if (position % kKernelsPerObject == 0) starts.push_back(it);
-  }
-  starts.push_back(kernels.programs.end());
-  std::vector<std::vector<char>> files(starts.size() - 1);
-  for_each_parallel(files.size(), options.jobs, [&]() -> IndexedWork {
-    return [&, worker = std::make_shared<Worker>(target, options.opt_level)](size_t i) {
-      std::unique_ptr<llvm::Module> module = worker->emit(kernels, starts[i], starts[i + 1]);
-      llvm::SmallVector<char, 0> bytes;
-      llvm::raw_svector_ostream out(bytes);
-      worker->write(*module, out, type);
-      files[i].assign(bytes.begin(), bytes.end());
-    };
-  });
-  return files;
+// Code that this process has compiled, under the symbol of a kernel without a name.
+struct CompiledCode {
+  PrimFuncRef program;
+  std::shared_ptr<const std::vector<char>> object;
+};
+RecentlyUsed<CompiledCode>& compiled_code() {
+  constexpr size_t kMostBytes = 64 << 20;
+  static RecentlyUsed<CompiledCode> code(kMostBytes);
+  return code;
 }
+
+// Compiles each kernel into a file of its own.
+class Compilation {
+ public:
+  Compilation(const KernelMap& kernels, const Target& target, const CompileOptions& options, llvm::CodeGenFileType type)
+      : kernels_(kernels), target_(target), options_(options), type_(type) {
+    initialize_llvm();
+    bool is_elf = llvm::Triple(target.triple).isOSBinFormatELF();
+    if (options.reuse && is_elf && type == llvm::CodeGenFileType::ObjectFile) {
+      key_ = std::hash<std::string>()(fmt::format("{} {}", print_target(target), options.opt_level));
+    }
+  }
+
+  std::vector<std::vector<char>> run() {
+    std::vector<KernelMap::const_iterator> kernels;
+    for (auto it = kernels_.programs.begin(); it != kernels_.programs.end(); ++it) kernels.push_back(it);
+    std::vector<std::vector<char>> files(kernels.size());
+    for_each_parallel(files.size(), options_.jobs, [&]() -> IndexedWork {
+      return [&, worker = std::make_shared<Worker>(target_, options_.opt_level)](size_t i) {
+        files[i] = file_of(kernels[i], *worker);
+      };
+    });
+    return files;
+  }
+  size_t num_reused() const { return num_reused_; }
+
+ private:
+  std::vector<char> file_of(KernelMap::const_iterator kernel, Worker& worker) {
+    const auto& [name, program] = *kernel;
+    if (!key_ || kernels_.aliases.contains(name)) {
+      return worker.write(*worker.emit(kernels_, kernel, std::next(kernel)), type_);
+    }
+    PrimFuncRef nameless = without_symbol(program);
+    uint64_t key = *key_ ^ structural_hash(nameless);
+    std::optional<CompiledCode> code = compiled_code().find(key);
+    if (code && structural_equal(code->program, nameless)) {
+      ++num_reused_;
+    } else {
+      KernelMap alone{{"", program}};
+      auto object = worker.write(*worker.emit(Kernels(alone), alone.begin(), alone.end()), type_);
+      code = {nameless, std::make_shared<const std::vector<char>>(std::move(object))};
+      compiled_code().add(key, *code, code->object->size());
+    }
+    return rename_symbols(*code->object, kernel_symbol(""), kernel_symbol(name));
+  }
+
+  const Kernels kernels_;
+  const Target& target_;
+  const CompileOptions& options_;
+  const llvm::CodeGenFileType type_;
+  std::optional<uint64_t> key_;  // of the target and the options, where code is reused
+  std::atomic<size_t> num_reused_ = 0;
+};
 
 }  // namespace
 
 KernelObjects compile_kernels(const KernelMap& kernels, const Target& target, const CompileOptions& options) {
-  KernelObjects result{target, {}, compile_chunks(kernels, target, options, llvm::CodeGenFileType::ObjectFile)};
+  Compilation compilation(kernels, target, options, llvm::CodeGenFileType::ObjectFile);
+  KernelObjects result{target, {}, compilation.run(), compilation.num_reused()};
   std::ranges::copy(std::views::keys(kernels), std::back_inserter(result.names));
   return result;
 }
 
 std::string to_assembly(const KernelMap& kernels, const Target& target, const CompileOptions& options) {
   std::string text;
-  for (const std::vector<char>& file : compile_chunks(kernels, target, options, llvm::CodeGenFileType::AssemblyFile))
+  for (const std::vector<char>& file : Compilation(kernels, target, options, llvm::CodeGenFileType::AssemblyFile).run())
     text.append(file.begin(), file.end());
   return text;
 }

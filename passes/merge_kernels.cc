@@ -16,13 +16,6 @@ namespace {
 
 bool is_public(const PrimFuncRef& program) { return program->attrs.has("global_symbol"); }
 
-PrimFuncRef without_symbol(const PrimFuncRef& program) {
-  if (!is_public(program)) return program;
-  PrimFunc copy = *program;
-  copy.attrs = copy.attrs.without("global_symbol");
-  return make_prim_func(std::move(copy), program.span());
-}
-
 }  // namespace
 
 ProgramMap programs_of(const IRModule& module) {
@@ -76,9 +69,17 @@ std::map<std::string, std::string> equal_public_programs(ProgramMap programs, co
   return equal_programs(programs, key);
 }
 
+PrimFuncRef without_symbol(const PrimFuncRef& program) {
+  if (!is_public(program)) return program;
+  PrimFunc copy = *program;
+  copy.attrs = copy.attrs.without("global_symbol");
+  return make_prim_func(std::move(copy), program.span());
+}
+
 PrimFuncRef with_symbol_of(const PrimFuncRef& program, const PrimFuncRef& other) {
   PrimFunc copy = *with_fresh_variables(program);
-  copy.attrs.set("global_symbol", *other->attrs.find("global_symbol"));
+  copy.attrs = copy.attrs.without("global_symbol");
+  if (is_public(other)) copy.attrs.set("global_symbol", *other->attrs.find("global_symbol"));
   return make_prim_func(std::move(copy), other.span());
 }
 

@@ -34,6 +34,9 @@ struct PassSettings {
   // Every access whose index is not provably in range, and every axis not provably in its domain, is tested by the
   // machine code; a kernel that fails such a test ends the run with an error (docs/relaxc.md says what it costs).
   bool check_bounds = false;
+  // A program that equals one which this process compiled under the same settings is not lowered and compiled again.
+  // Without effect beside schedules, callbacks and check_bounds.
+  bool reuse = true;
 };
 
 struct PassContext : PassSettings {
@@ -78,8 +81,9 @@ std::vector<const Pass*> parse_passes(std::string_view text, const PassSettings&
 using ProgramMap = std::map<std::string, PrimFuncRef>;
 ProgramMap programs_of(const IRModule& module);
 
-// Within one compilation equal programs are scheduled, lowered and compiled once: merge_kernels keeps one of equal
-// private ones, and the runner and the code generator handle equal public ones once.
+// Equal programs are scheduled, lowered and compiled once in a process. Within a compilation merge_kernels keeps one of
+// equal private ones, and the runner and the code generator handle equal public ones once. The results for the programs
+// of earlier compilations are kept by the runner (lowered programs) and by the code generator (object code).
 
 // Returns a hash of all that the code depends on; nullopt where that includes the name. Programs may share it.
 using ProgramKey = std::function<std::optional<uint64_t>(const std::string& name, const PrimFuncRef& program)>;
@@ -88,12 +92,13 @@ using ProgramKey = std::function<std::optional<uint64_t>(const std::string& name
 std::map<std::string, std::string> equal_programs(const ProgramMap& programs, const ProgramKey& key);
 // Does the same for public programs only.
 std::map<std::string, std::string> equal_public_programs(ProgramMap programs, const ProgramKey& key);
-// Returns a copy of the program under the public name of another one.
+// Returns a copy of the program under the public name of another one, or without one.
 PrimFuncRef with_symbol_of(const PrimFuncRef& program, const PrimFuncRef& other);
+PrimFuncRef without_symbol(const PrimFuncRef& program);
 
 // Returns a function that hashes a program with the target and the settings that lowering reads; rules for operators
-// count by name only. It returns nullopt where a user's rule names the program. A cache on disk would use this key in
-// GroupRun::on_programs (passes/runner.cc) and Worker::emit (codegen/llvm_compile.cc).
+// count by name only. It returns nullopt where a user's rule names the program. A cache on disk would stand behind the
+// two in memory, lowered_programs() in passes/runner.cc and compiled_code() in codegen/llvm_compile.cc.
 ProgramKey keys_in(const PassContext& context);
 
 }  // namespace relaxc

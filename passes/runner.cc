@@ -13,6 +13,7 @@
 #include "ir/visit.h"
 #include "support/guard.h"
 #include "support/parallel.h"
+#include "support/recently_used.h"
 #include "vm/output_file.h"
 
 namespace relaxc {
@@ -34,6 +35,16 @@ std::string advice(const std::string& folder, const Pass& pass, const IRModule& 
   } catch (const std::exception&) {
     return "no reproducer could be written";
   }
+}
+
+// What the passes over a program made of it, for further compilations in this process.
+struct LoweredProgram {
+  PrimFuncRef before, after;  // `before` without its public name
+};
+RecentlyUsed<LoweredProgram>& lowered_programs() {
+  constexpr size_t kMostPrograms = 512;
+  static RecentlyUsed<LoweredProgram> programs(kMostPrograms);
+  return programs;
 }
 
 using Passes = std::span<const Pass* const>;
@@ -61,7 +72,9 @@ class GroupRun {
     const ProgramMap before = programs_of(module);
     std::map<std::string, std::string> equal;
     // With check_bounds equal programs differ: the tests of indices name lines.
-    if (!context_.check_bounds) equal = equal_public_programs(before, keys_in(context_));
+    ProgramKey key = keys_in(context_);
+    if (!context_.check_bounds) equal = equal_public_programs(before, key);
+    if (may_reuse()) key_ = key;
     std::vector<std::pair<const std::string, Expr>*> programs;
     for (auto& entry : module.functions) {
       if (entry.second.is<PrimFunc>() && !equal.contains(entry.first)) programs.push_back(&entry);
@@ -81,12 +94,29 @@ class GroupRun {
     return module;
   }
 
+  // The rules and callbacks of a user may do anything for each program.
+  bool may_reuse() const {
+    return context_.reuse && context_.schedules.empty() && !context_.report && !context_.decided &&
+           !context_.check_bounds;
+  }
+
   void on_program(const std::string& name, Expr& function, std::vector<double>& times) const {
-    PrimFuncRef program = cast<PrimFunc>(function);
+    PrimFuncRef before = cast<PrimFunc>(function), program = before;
+    std::optional<uint64_t> key;
+    if (key_) key = key_(name, before);
+    if (key) {
+      for (const Pass* pass : passes_) key = *key * 31 + reinterpret_cast<uintptr_t>(pass->on_program);
+      std::optional<LoweredProgram> known = lowered_programs().find(*key);
+      if (known && structural_equal(known->before, without_symbol(before))) {
+        function = with_symbol_of(known->after, before);
+        return;
+      }
+    }
     for (size_t i = 0; i < passes_.size(); ++i)
       program = with_reproducer(*passes_[i], program, name, times[i],
                                 [&] { return passes_[i]->on_program(name, program, context_); });
     function = program;
+    if (key && !same_node(before, program)) lowered_programs().add(*key, {without_symbol(before), program});
   }
 
   static IRModule module_of(const IRModule& module, const std::string&) { return module; }
@@ -113,6 +143,7 @@ class GroupRun {
   PassContext& context_;
   const std::string* folder_;
   std::vector<double> milliseconds_;
+  ProgramKey key_;  // of a program whose result may be kept, and may be one that was
 };
 
 class Runner {

@@ -154,7 +154,9 @@ struct Cost {
 };
 CompiledModule compiled(const OnnxModel& model) {
   std::string text = model.text();
-  return compile(import_onnx_bytes(std::as_bytes(std::span(text)), "model.onnx", op_table()));
+  CompileSettings settings;
+  settings.reuse = false;
+  return compile(import_onnx_bytes(std::as_bytes(std::span(text)), "model.onnx", op_table()), settings);
 }
 Cost cost(const OnnxModel& model) {
   std::clock_t begin = std::clock();

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -169,6 +170,7 @@ TEST_CASE("modules do not depend on the number of threads", "[runner]") {
   CompileSettings one, four;
   one.jobs = 1;
   four.jobs = 4;
+  one.reuse = four.reuse = false;
   CHECK(print_module(run_pipeline(three_programs(), one)) == print_module(run_pipeline(three_programs(), four)));
 }
 
@@ -212,6 +214,46 @@ TEST_CASE("passes run once for public programs that are equal but for their name
   IRModule merged = run_pass(*find_pass("merge_kernels"), module, context);
   CHECK(!merged.find("second"));
   for (const char* name : {"first", "twin", "mine"}) CHECK(merged.find(name));
+}
+
+TEST_CASE("a program that an earlier compilation lowered is not lowered again, whatever its name", "[runner]") {
+  static std::atomic<int> runs;
+  runs = 0;
+  static constexpr Pass kCount{.name = "count",
+                               .doc = "leaves the number of runs",
+                               .on_program = [](const std::string&, const PrimFuncRef& program, const PassContext&) {
+                                 PrimFunc counted = *program;
+                                 counted.attrs.set("runs", ++runs);
+                                 return make_prim_func(std::move(counted), program.span());
+                               }};
+  auto run = [&](const IRModule& module, const CompileSettings& settings = {}) {
+    PassContext context = pass_context(settings);
+    return run_pass(kCount, module, context);
+  };
+  IRModule module = three_programs(), renamed = module;
+  PrimFunc copy = *module.prim_func("first");
+  copy.attrs.set("global_symbol", "renamed");
+  renamed.functions = {{"renamed", with_fresh_variables(make_prim_func(std::move(copy)))}};
+  IRModule first = run(module);
+  CHECK(runs == 3);
+  PrimFuncRef again = run(renamed).prim_func("renamed");
+  CHECK(runs == 3);
+  CHECK(again->attrs.get_string("global_symbol", "") == "renamed");
+  CHECK(structural_equal(without_symbol(again), first.prim_func("first")));
+  for (int i = 0; i < 3; ++i) {  // a callback, a rule, and one that says no
+    CompileSettings settings;
+    if (i == 0) settings.report = [](const std::string&) {};
+    if (i == 1) settings.schedules.push_back({.name = "rule", .function = "x", .op = "", .span = {}, .apply = nullptr});
+    settings.reuse = i != 2;
+    PassContext context = pass_context();
+    static_cast<PassSettings&>(context) = settings;
+    run_pass(kCount, renamed, context);
+    CHECK(runs == 4 + i);
+  }
+  CompileSettings other_target;
+  other_target.target = "x86-64-v2";
+  run(renamed, other_target);
+  CHECK(runs == 7);
 }
 
 TEST_CASE("equal programs have equal keys, which depend on the target and on settings", "[runner]") {
