@@ -15,9 +15,8 @@ struct Image {
   std::vector<Kernel> kernels;             // per KernelInfo
   std::vector<BuiltinFunction> builtins;   // per builtin name
   std::shared_ptr<const void> keep_alive;  // of the machine code
-  // The files that hold constants and machine code.
-  MappedFiles files;
-  std::shared_ptr<RunWatcher> watcher;  // may be null
+  MappedFiles files;                       // which hold constants and machine code
+  std::shared_ptr<RunWatcher> watcher;     // may be null
 };
 
 struct InterpreterOptions {
@@ -52,7 +51,6 @@ class Interpreter {
 
   std::unique_ptr<Frame> enter(FunctionIndex index);
   Value execute(std::unique_ptr<Frame> frame);
-  void loop(Frame& frame);
   // `pc` is the instruction that runs, also after an exception; it is null after the return.
   void run_code(Frame& frame, const Word*& pc);
   void count_step();
