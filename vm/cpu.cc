@@ -95,6 +95,11 @@ constexpr Arm64Feature kArm64[] = {
     {"fp16fml", 1, 23}, {"sve2", 2, 1},       {"flagm", 1, 27}, {"i8mm", 2, 13},     {"bf16", 2, 14},
 };
 
+// The host lacks the features of other architectures.
+template <class Feature>
+bool has(const Feature&) {
+  return false;
+}
 #if defined(__x86_64__)
 constexpr std::string_view kHost = "x86_64";
 
@@ -115,17 +120,13 @@ bool has(const X86Feature& feature) {
   bool present = (registers[feature.where] >> feature.bit & 1) != 0;
   return present && (saved_states() & feature.state) == feature.state;
 }
-bool has(const Arm64Feature&) { return false; }
 #elif defined(__aarch64__)
 constexpr std::string_view kHost = "aarch64";
-bool has(const X86Feature&) { return false; }
 bool has(const Arm64Feature& feature) {
   return (getauxval(feature.word == 1 ? AT_HWCAP : AT_HWCAP2) >> feature.bit & 1) != 0;
 }
 #else
 constexpr std::string_view kHost = "another architecture";
-bool has(const X86Feature&) { return false; }
-bool has(const Arm64Feature&) { return false; }
 #endif
 
 template <class Rows>
@@ -172,9 +173,8 @@ std::string why_not_here(const Executable& executable) {
   }
   if (missing.empty()) return {};
   return fmt::format(
-      "the machine code needs a CPU with {}, which this one lacks; compile the model with --target=host here, or with "
-      "a "
-      "target that all of your machines can run, such as --target=x86-64-v2",
+      "the machine code needs a CPU with {}, which this one lacks; compile the model with --target=host here, "
+      "or with a target that all of your machines can run, such as --target=x86-64-v2",
       joined(missing));
 }
 
