@@ -10,7 +10,9 @@
 #include <mutex>
 
 #include "codegen/llvm_compile.h"
+#include "codegen/target.h"
 #include "support/diagnostic.h"
+#include "vm/cpu.h"
 #include "vm/output_file.h"
 
 LLD_HAS_DRIVER(elf)
@@ -54,16 +56,6 @@ std::optional<std::string> loaded_library(const char* soname) {
   return path;
 }
 
-bool is_host_machine(const std::string& triple) {
-#if defined(__x86_64__)
-  return llvm::Triple(triple).getArch() == llvm::Triple::x86_64;
-#elif defined(__aarch64__)
-  return llvm::Triple(triple).getArch() == llvm::Triple::aarch64;
-#else
-  return false;
-#endif
-}
-
 }  // namespace
 
 std::vector<char> link_shared_object(const KernelObjects& kernels) {
@@ -82,7 +74,7 @@ std::vector<char> link_shared_object(const KernelObjects& kernels) {
   // For another machine the symbols of libm stay undefined, and the library is not named.
   for (const char* soname : {"libm.so.6", "libc.so.6"}) {
     std::optional<std::string> path = loaded_library(soname);
-    if (path && is_host_machine(kernels.target.triple)) args.push_back(*path);
+    if (path && architecture(kernels.target) == vm::host_architecture()) args.push_back(*path);
   }
 
   std::vector<const char*> pointers;

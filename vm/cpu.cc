@@ -96,10 +96,7 @@ constexpr Arm64Feature kArm64[] = {
 };
 
 // The host lacks the features of other architectures.
-template <class Feature>
-bool has(const Feature&) {
-  return false;
-}
+bool has(const auto&) { return false; }
 #if defined(__x86_64__)
 constexpr std::string_view kHost = "x86_64";
 
