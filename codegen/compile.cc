@@ -159,18 +159,18 @@ CompiledModule compile_file(const std::string& path, const CompileSettings& sett
 
 Program CompiledModule::load(LoadOptions options) const {
   options.files.insert(options.files.end(), sources_.begin(), sources_.end());
+  auto program = [&](const auto& kernels) {
+    auto find = [kernels](const std::string& symbol) { return kernels->find(symbol); };
+    return Program::from(executable_, find, kernels, std::move(options));
+  };
   if (interpret_) {
     auto kernels = std::make_shared<codegen::InterpretedKernels>(lowered_, *interpret_);
     options.watcher = kernels;
-    return Program::from(
-        executable_, [kernels](const std::string& symbol) { return kernels->find(symbol); }, kernels,
-        std::move(options));
+    return program(kernels);
   }
   // This comes before LLVM sees objects of another architecture.
   if (std::string problem = vm::why_not_here(executable_); !problem.empty()) fail({}, "{}", problem);
-  std::shared_ptr<const vm::KernelLibrary> library = codegen::backend_of(target_).load(objects_);
-  return Program::from(
-      executable_, [library](const std::string& symbol) { return library->find(symbol); }, library, std::move(options));
+  return program(codegen::backend_of(target_).load(objects_));
 }
 
 void CompiledModule::write(const std::string& path) const {
