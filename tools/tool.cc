@@ -1,13 +1,13 @@
 #include "tools/tool.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <random>
 #include <ranges>
 
 #include "frontend/onnx/test_data.h"
+#include "ir/text/lexer.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
 #include "tools/compare.h"
@@ -49,11 +49,9 @@ std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts)
   std::map<std::string, int64_t> result;
   for (const std::string& text : texts) {
     auto [name, number] = split_at_equals(text, "a dim such as batch=4");
-    int64_t value = 0;
-    auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
-    if (error != std::errc() || end != number.data() + number.size() || value < 0)
-      throw CLI::ValidationError(fmt::format("'{}': a dim is a number from 0", text));
-    result[name] = value;
+    std::optional<int64_t> value = text::whole_number(number);
+    if (!value) throw CLI::ValidationError(fmt::format("'{}': a dim is a number from 0", text));
+    result[name] = *value;
   }
   return result;
 }
