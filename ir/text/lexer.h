@@ -1,5 +1,6 @@
 // Tokens of the text format: Python's lexical rules (indentation, implicit line joining, comments, strings, numbers).
 #pragma once
+#include <algorithm>
 #include <optional>
 #include <string_view>
 
@@ -97,5 +98,14 @@ std::optional<int64_t> whole_number(std::string_view digits);
 inline constexpr std::string_view kNeverClosed = "this string is never closed";
 // Returns the value of a string token. `error` gets a message without a place when an escape is wrong.
 std::string unquote(std::string_view literal, std::string& error);
+// Returns the text in double quotes, with escapes.
+std::string string_literal(std::string_view text);
+
+// Returns the second item of the row that begins with the key; null when there is none.
+template <class Key, class T, size_t kRows>
+const T* row_of(const std::pair<Key, T> (&rows)[kRows], const std::type_identity_t<Key>& key) {
+  auto row = std::ranges::find(rows, key, &std::pair<Key, T>::first);
+  return row == std::end(rows) ? nullptr : &row->second;
+}
 
 }  // namespace relaxc::text

@@ -56,15 +56,15 @@ std::optional<Value> Parser::tensor_property(const Syntax& at) {
   bool of_dtype = owner->kind == SyntaxKind::kAttribute && owner->text == "dtype";
   if (of_dtype) owner = owner->children[0];
   std::string name = (of_dtype ? "dtype." : "") + std::string(access.text);
-  auto row = std::ranges::find(kProperties, name, &std::pair<std::string_view, std::string_view>::first);
+  const std::string_view* op = row_of(kProperties, name);
   const Entity* entity = is_name(*owner) ? lookup(owner->text) : nullptr;
   bool is_tensor = entity && entity->expr && entity->expr->type().is<TensorType>();
   bool takes_axis = name == "shape" || name == "strides";
-  if (row == std::end(kProperties) || !is_tensor || takes_axis != indexed) return std::nullopt;
+  if (!op || !is_tensor || takes_axis != indexed) return std::nullopt;
   std::vector<Expr> args = {*entity->expr};
   if (positional(at) > 1) fail(at, "expected one index, got {}", positional(at));
   if (indexed) args.push_back(adapt(scalar_value(*at.children[1]), kInt64, *at.children[1]));
-  return typed_call(OpName{row->second}, std::move(args), at);
+  return typed_call(OpName{*op}, std::move(args), at);
 }
 
 Buffer Parser::buffer(const Syntax& at) {

@@ -79,9 +79,9 @@ std::optional<int64_t> scalable_lanes(const Expr& count) {
   return std::nullopt;
 }
 
-std::optional<BinaryOp> operator_of(std::string_view symbol) {
+std::optional<BinaryOp> operator_of(std::string_view text, const char* BinaryOpInfo::* column) {
   for (const BinaryOpInfo& row : binary_ops()) {
-    if (row.symbol && row.symbol == symbol) return row.op;
+    if (row.*column && row.*column == text) return row.op;
   }
   return std::nullopt;
 }

@@ -125,9 +125,7 @@ void Parser::tir_line(const Lines& lines, size_t& index) {
       {LineKind::kBreak, &Parser::tir_jump},
       {LineKind::kContinue, &Parser::tir_jump},
       {LineKind::kImport, &Parser::imports}};
-  for (const auto& [kind, read] : kReaders) {
-    if (line.kind == kind) return (this->*read)(line);
-  }
+  if (auto* read = row_of(kReaders, line.kind)) return (this->**read)(line);
   if (line.kind == LineKind::kBroken) throw Failed();
   fail(line, "a definition cannot stand inside of a tensor program");
 }

@@ -86,11 +86,8 @@ bool has_odd_nan(const Tensor& data) {
 }  // namespace
 
 std::string_view Printer::spelled(std::string_view name) const {
-  if (options_.dialect == Dialect::kTvm23) return name;
-  for (const auto& [early, later] : kSpellings) {
-    if (early == name) return later;
-  }
-  return name;
+  const std::string_view* later = options_.dialect == Dialect::kTvm23 ? nullptr : row_of(kSpellings, name);
+  return later ? *later : name;
 }
 
 // A number is printed with its dtype unless that is the dtype of a plain number.

@@ -72,10 +72,8 @@ std::string canonical_form(std::string path) {
   return alias == kAliases.end() ? path : std::string(alias->second);
 }
 std::string_view canonical_keyword(std::string_view name) {
-  for (const auto& [other, canonical] : kKeywordAliases) {
-    if (name == other) return canonical;
-  }
-  return name;
+  const std::string_view* canonical = row_of(kKeywordAliases, name);
+  return canonical ? *canonical : name;
 }
 
 // Forms with the same arguments and reader share a row. The reader is that of a value; other forms have none.
@@ -173,7 +171,7 @@ const std::unordered_map<std::string_view, Parser::FormEntry>& Parser::forms() {
       {"T.llvm_lookup_intrinsic_id", "name", &Parser::string_form},
       {"T.load", "dtype var index predicate", &Parser::load_form},
       {"T.match_buffer", kMatched},
-      {"T.meta_var", "value", &Parser::meta_var_form},
+      {"T.meta_var", "value", &Parser::value_form},
       {"T.prim_func", "| private check_well_formed s_tir persistent"},
       {"T.store", "var index value predicate"},
       {"T.target", "target_config host", &Parser::target_form},

@@ -12,8 +12,8 @@ Precedence precedence(std::string_view op) {
       {">=", kCompareLevel}, {"==", kCompareLevel}, {"!=", kCompareLevel}, {"and", kAndLevel},   {"or", kOrLevel}};
   // Most tokens that follow an operand are not operators.
   if (op.empty() || std::string_view(",)]:").find(op[0]) != std::string_view::npos) return kLowest;
-  auto row = std::ranges::find(kLevels, op, &std::pair<std::string_view, Precedence>::first);
-  return row == std::end(kLevels) ? kLowest : row->second;
+  const Precedence* level = row_of(kLevels, op);
+  return level ? *level : kLowest;
 }
 
 Syntax& SyntaxReader::node(const Place& begin, SyntaxKind kind, std::string_view text) {
