@@ -25,17 +25,8 @@ struct Builtin {
   const char* name;  // "tir.tvm_access_ptr"
   int least, most;   // how many arguments; most < 0: any number
   // The dtype of the call's result: that of argument 0 or 1, a fixed one, or one that the text states beside them.
-  enum class Result : uint8_t {
-    kSame,
-    kSecond,
-    kBool,
-    kInt32,
-    kUInt32,
-    kHandle,
-    kVoid,
-    kStatedFirst,
-    kStatedLast
-  } result;
+  enum class Result : uint8_t { kSame, kSecond, kBool, kInt32, kUInt32, kHandle, kVoid, kStatedFirst, kStatedLast };
+  Result result;
   bool pure;
 };
 

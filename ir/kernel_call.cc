@@ -13,7 +13,6 @@ constexpr OpName kKernelOps[] = {ops::kCallTir, ops::kCallTirInplace, ops::kCall
 
 bool is_scalar(const Expr& e) { return e.type().is<PrimType>(); }
 
-// Returns the tensor program, or null.
 const Expr* find_program(const Expr& callee, const IRModule& module) {
   const GlobalVar* global = callee.as<GlobalVar>();
   const Expr* function = global ? module.find(global->name) : nullptr;
