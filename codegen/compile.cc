@@ -169,7 +169,7 @@ Program CompiledModule::load(LoadOptions options) const {
     return program(kernels);
   }
   // This comes before LLVM sees objects of another architecture.
-  if (std::string problem = vm::why_not_here(executable_); !problem.empty()) fail({}, "{}", problem);
+  if (std::string problem = vm::why_host_cannot_run(executable_); !problem.empty()) fail({}, "{}", problem);
   return program(codegen::backend_of(target_).load(objects_));
 }
 

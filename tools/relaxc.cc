@@ -69,8 +69,10 @@ int run(int argc, char** argv) {
       "relaxc COMMAND --help says more.");
   std::string target = "host";
   bool print_target = false;
-  app.add_option("--target", target, "of --print-target (docs/targets.md)")->capture_default_str();
-  app.add_flag("--print-target", print_target, "the figures of the target and where each is from, as a file of one");
+  app.add_option("--target", target, "the target that --print-target describes (docs/targets.md)")
+      ->capture_default_str();
+  app.add_flag("--print-target", print_target,
+               "print the figures of the target, and where each is from, as a target file");
   int exit_code = kRight;
   add_run(app, exit_code);
   add_compile(app, exit_code);

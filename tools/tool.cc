@@ -59,7 +59,7 @@ std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts)
 void CompilerOptions::add_to(CLI::App& app) {
   app.add_option("--target", settings.target, "host, x86-64, x86-64-v2, -v3, -v4, cpu=NAME, or @FILE")
       ->capture_default_str();
-  app.add_flag("--strict", settings.strict, "an error where a model contradicts itself, not a warning");
+  app.add_flag("--strict", settings.strict, "make contradictions in a model errors, not warnings");
   app.add_option("--passes", settings.passes, "passes and pipelines by name")->capture_default_str();
   app.add_option("--jobs", settings.jobs, "threads that compile (0: all cores)");
   app.add_option("-O", settings.opt_level, "LLVM's effort")->check(CLI::Range(0, 3))->capture_default_str();
@@ -67,7 +67,7 @@ void CompilerOptions::add_to(CLI::App& app) {
       ->check(CLI::ExistingFile);
   app.add_flag("--check-bounds", settings.check_bounds,
                "machine code tests every index that is not proven to be in range (docs/relaxc.md)");
-  app.add_flag("!--no-winograd", settings.winograd, "all convolutions directly (docs/relaxc.md)");
+  app.add_flag("!--no-winograd", settings.winograd, "compute all convolutions directly (docs/relaxc.md)");
   app.add_option("--gather", gather, "indices out of range: error, or clamp to the nearest element")
       ->check(CLI::IsMember({"error", "clamp"}))
       ->capture_default_str();
@@ -116,7 +116,7 @@ void InputOptions::add_to(CLI::App& app) {
   // Scripts give `--input-pb` without files for a model without inputs, and CLI11 then takes one empty text.
   app.add_option("--input-pb", positional, "FILE.pb ..., inputs by position (ONNX TensorProto)")->expected(0, -1);
   app.add_option("--dim", dims, "NAME=VALUE, a symbolic dim of random inputs (else 1)");
-  app.add_option("--seed", seed, "of random inputs")->capture_default_str();
+  app.add_option("--seed", seed, "the seed of random inputs")->capture_default_str();
 }
 
 namespace {

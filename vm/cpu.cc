@@ -155,11 +155,12 @@ std::vector<std::string_view> cpu_features(std::string_view architecture) {
 std::string_view host_architecture() { return kHost; }
 bool host_has_feature(std::string_view feature) { return host_has(kX86, feature) || host_has(kArm64, feature); }
 
-std::string why_not_here(const Executable& executable) {
+std::string why_host_cannot_run(const Executable& executable) {
   std::optional<std::string> architecture = find(executable, kArchitectureKey);
   if (architecture && *architecture != kHost)
-    return fmt::format("the machine code is for {}, this machine is {}; compile the model for it (--target=host there)",
-                       printable(*architecture), kHost);
+    return fmt::format(
+        "the machine code is for {}, this machine is {}; compile the model with --target=host on this machine",
+        printable(*architecture), kHost);
   std::string needed = find(executable, kCpuFeaturesKey).value_or("");
   std::vector<std::string> missing;
   for (size_t begin = 0; begin < needed.size();) {

@@ -74,7 +74,7 @@ struct Interpreter::Instructions {
     const Value& value = in.reg<"value">();
     const int64_t* number = value.get_if<int64_t>();
     if (number == nullptr && value.tensor().size() != 1)
-      throw_runtime_error("a scalar is wanted, got {}", describe(value));
+      throw_runtime_error("expected a scalar, got {}", describe(value));
     in.slot<"dst">() = number ? *number : integer_element(in.frame().slot_name(in.word<"dst">()), value.tensor(), 0);
   }
 

@@ -105,7 +105,7 @@ class FunctionVerifier {
     if (index < 0 || index >= static_cast<Word>(size)) report("{} {} is out of range, there are {}", what, index, size);
   }
 
-  // Other elements than these are any number; decode() checked the operators.
+  // Elements of other kinds may have any value; decode() has checked the operators.
   void check_element(ElementKind kind, Word value, Opcode op) {
     struct Table {
       ElementKind kind;
@@ -246,7 +246,7 @@ class FunctionVerifier {
         } else if (auto head = at_loop_head.find(*target); head == at_loop_head.end()) {
           report("target {} is reached by this jump only", *target);
         } else if (!written->includes(head->second)) {
-          report("the loop back to {} drops a register that its head finds written", *target);
+          report("the jump back to {} leaves a register unwritten that is written when the loop begins", *target);
         }
       }
       Opcode op = located.instruction.op;
