@@ -85,7 +85,7 @@ Poly Simplifier::poly(const Expr& e) const {
     }
   }
   Expr simpler = other(e);
-  if (simpler.is<IntImm>() || !same_shape(simpler, e)) return poly(simpler);
+  if (simpler.is<IntImm>() || simpler.kind() != e.kind()) return poly(simpler);
   return Poly::atom(simpler);
 }
 

@@ -1,5 +1,5 @@
-// The scalar intrinsics of tensor programs: one row each; the interpreter, the constant folder, the code generator, the
-// parser and the verifier read it. All are pure and work lane by lane on vectors.
+// The scalar intrinsics of tensor programs: one row each, which the interpreter, the constant folder, the code
+// generator, the parser and the verifier read. All are pure and work lane by lane on vectors.
 #pragma once
 #include "ir/expr.h"
 

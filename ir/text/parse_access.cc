@@ -128,7 +128,7 @@ Expr Parser::slice_index(const Syntax& at) {
   int64_t stride = at.children[2] ? constant_int(*at.children[2]) : 1;
   if (!count || stride == 0 || *count == 0 || (*count > 0) != (stride > 0))
     fail(at, "expected a slice of a constant number of elements, from 1");
-  constexpr int64_t kFar = int64_t{1} << 62;  // has a magnitude; lanes stay too many
+  constexpr int64_t kFar = int64_t{1} << 62;  // std::abs is defined for it, and so many lanes are an error all the same
   int64_t distance = std::clamp(*count, -kFar, kFar), step = std::clamp(stride, -kFar, kFar);
   int64_t lanes = (std::abs(distance) - 1) / std::abs(step) + 1;  // an element that begins before the end counts
   if (lanes > 4096) fail(at, "a slice has at most 4096 elements, got {}", lanes);

@@ -218,7 +218,8 @@ void Parser::tir_call_line(const Line& line) {
   std::string path = dotted(callee);
   if (head_form(path, call, line)) return;
   body_starts();
-  if (path == "T.preflattened_buffer") return;  // of 2022: what shape a flat param had
+  if (path == "T.preflattened_buffer")
+    return;  // a form of 2022, which states the shape of a param before it was flattened
   if (path == "T.store") return pointer_store(call);
   if (callee.kind == SyntaxKind::kAttribute && callee.text == "vstore") return vector_store(call);
   bool evaluates = path == "T.evaluate";

@@ -197,7 +197,7 @@ std::string Parser::near_form(std::string_view path) const {
   for (const BinaryOpInfo& operation : binary_ops()) known.push_back(fmt::format("T.{}", operation.name));
   for (const OpRow& row : ops_.rows()) known.push_back("R" + row.name.substr(5));
   std::erase_if(known, [&](const std::string& name) { return name.substr(0, 2) != path.substr(0, 2); });
-  std::ranges::sort(known);  // the order of a hash table has no say in the hints
+  std::ranges::sort(known);  // so that hints do not depend on the order of a hash table
   return nearest(path, known);
 }
 

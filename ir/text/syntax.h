@@ -46,7 +46,7 @@ class SyntaxChildren : public std::pmr::vector<const Syntax*> {
 // The place is the whole expression when it is on one line.
 struct Syntax : Place {
   explicit Syntax(std::pmr::memory_resource* memory) : children(memory), keywords(memory) {}
-  // One made up by the parser, such as the subscript that A.vload(i) means.
+  // Makes a node that the text does not have, such as the subscript that A.vload(i) means.
   Syntax(SyntaxKind k, const Place& at) : Place(at), kind(k) {}
   SyntaxKind kind{};
   int32_t depth = 1;  // of the tree; bounded, so that recursion over it is
@@ -88,7 +88,7 @@ enum class LineKind : uint8_t {
   kFunction,
   kClass,
   kImport,
-  kBroken,  // reported; names: what it may define; body: what stands below it
+  kBroken,  // reported; names: those that it may define; body: the lines below it
 };
 
 struct Line;
@@ -287,7 +287,7 @@ class SyntaxReader {
   SyntaxTree* tree_ = nullptr;
   Diagnostics& diagnostics_;
   Lexer lexer_;
-  std::vector<Token> tokens_;  // those that were not forgotten, and some that come
+  std::vector<Token> tokens_;  // the last one that was read, and some after it
   size_t next_ = 0;
   int statement_depth_ = 0, expression_depth_ = 0;
   bool at_definition_ = false, in_class_ = false, was_in_class_ = false;
