@@ -64,22 +64,22 @@ bool has_lowering(const OpRow& row) { return row.legalize || codegen::is_lowered
 
 namespace {
 
-// `files` gets the files in which the module's constants lie.
+// `files`, unless it is null, gets the files in which the module's constants lie.
 IRModule read_module(const std::string& path, const CompileSettings& settings, Diagnostics& diagnostics,
-                     vm::MappedFiles& files) {
+                     vm::MappedFiles* files) {
   auto read = [&] {
     if (is_text(path)) return parse_module(read_text(path), path, op_table(), diagnostics);
     ImportOptions options;
     options.dims = settings.dims;
     options.strict = settings.strict;
     options.warn = [&](const Diagnostic& warning) { diagnostics.add(warning); };
-    options.files = &files;
+    options.files = files;
     return import_onnx(path, op_table(), options);
   };
   return guarded([&] { return fmt::format("reading '{}'", path); }, read);
 }
 
-IRModule read_module(const std::string& path, const CompileSettings& settings, vm::MappedFiles& files) {
+IRModule read_module(const std::string& path, const CompileSettings& settings, vm::MappedFiles* files) {
   Diagnostics diagnostics;
   IRModule module = read_module(path, settings, diagnostics, files);
   diagnostics.throw_if_errors();
@@ -92,13 +92,11 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, v
 }  // namespace
 
 IRModule read_module(const std::string& path, const CompileSettings& settings) {
-  vm::MappedFiles files;
-  return read_module(path, settings, files);
+  return read_module(path, settings, nullptr);
 }
 
 IRModule read_module(const std::string& path, const CompileSettings& settings, Diagnostics& diagnostics) {
-  vm::MappedFiles files;
-  return read_module(path, settings, diagnostics, files);
+  return read_module(path, settings, diagnostics, nullptr);
 }
 
 PassContext pass_context(const CompileSettings& settings) {
@@ -151,7 +149,7 @@ void CompiledModule::generate(const CompileSettings& settings) {
 
 CompiledModule compile_file(const std::string& path, const CompileSettings& settings) {
   vm::MappedFiles files;
-  CompiledModule result = compile(read_module(path, settings, files), settings);
+  CompiledModule result = compile(read_module(path, settings, &files), settings);
   result.sources_ = std::move(files);
   check_unchanged(result.sources_);
   return result;

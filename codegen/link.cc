@@ -25,9 +25,8 @@ namespace {
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    if (std::error_code error = llvm::sys::fs::createUniqueDirectory("relaxc", path_)) {
+    if (std::error_code error = llvm::sys::fs::createUniqueDirectory("relaxc", path_))
       fail({}, "cannot make a temporary folder: {}", error.message());
-    }
   }
   ~TemporaryFolder() { llvm::sys::fs::remove_directories(path_); }
   TemporaryFolder(const TemporaryFolder&) = delete;
@@ -59,9 +58,8 @@ std::optional<std::string> loaded_library(const char* soname) {
 }  // namespace
 
 std::vector<char> link_shared_object(const KernelObjects& kernels) {
-  if (!llvm::Triple(kernels.target.triple).isOSBinFormatELF()) {
+  if (!llvm::Triple(kernels.target.triple).isOSBinFormatELF())
     fail_unsupported({}, "shared objects of '{}' are not ELF files", kernels.target.triple);
-  }
   TemporaryFolder folder;
   std::string output = folder.file("kernels.so");
   std::vector<std::string> args{"ld.lld",        "-shared",          "-o",         output, "--build-id=none",

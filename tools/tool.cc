@@ -183,15 +183,18 @@ std::vector<Tensor> InputOptions::make(const Program& program) const {
 
 namespace {
 
-// Reads PREFIX_0.pb, PREFIX_1.pb ... of a folder, up to one more than `dtypes`, so that the counts can be compared.
-std::vector<Tensor> read_numbered(const std::string& folder, const char* prefix,
-                                  const std::vector<std::optional<DType>>& dtypes) {
+// Reads PREFIX_0.pb, PREFIX_1.pb ... of a folder for values with these dtypes, and one more if there is one, so that
+// the counts can be compared.
+template <class Values, class DTypeOf>
+std::vector<Tensor> read_numbered(const std::string& folder, const char* prefix, const Values& values, DTypeOf dtype) {
   if (!std::filesystem::is_directory(folder)) fail({}, "no folder '{}'", folder);
   std::vector<Tensor> result;
-  for (size_t i = 0; i <= dtypes.size(); ++i) {
+  for (size_t i = 0; i <= values.size(); ++i) {
     std::string path = fmt::format("{}/{}_{}.pb", folder, prefix, i);
     if (!std::filesystem::exists(path)) break;
-    result.push_back(read_tensor_pb(path, i < dtypes.size() ? dtypes[i] : std::nullopt));
+    std::optional<DType> declared;
+    if (i < values.size()) declared = std::invoke(dtype, values[i]);
+    result.push_back(read_tensor_pb(path, declared));
   }
   return result;
 }
@@ -199,15 +202,11 @@ std::vector<Tensor> read_numbered(const std::string& folder, const char* prefix,
 }  // namespace
 
 std::vector<Tensor> read_inputs(const std::string& folder, const Program& program) {
-  std::vector<std::optional<DType>> dtypes;
-  for (const vm::ValueInfo& info : program.inputs()) dtypes.push_back(info.dtype);
-  return read_numbered(folder, "input", dtypes);
+  return read_numbered(folder, "input", program.inputs(), &vm::ValueInfo::dtype);
 }
 
 std::vector<Tensor> read_outputs(const std::string& folder, const std::vector<Tensor>& results) {
-  std::vector<std::optional<DType>> dtypes;
-  for (const Tensor& result : results) dtypes.emplace_back(result.dtype());
-  std::vector<Tensor> expected = read_numbered(folder, "output", dtypes);
+  std::vector<Tensor> expected = read_numbered(folder, "output", results, &Tensor::dtype);
   if (expected.size() != results.size())
     fail({}, "{} has {} outputs, the model {}", folder, expected.size(), results.size());
   return expected;

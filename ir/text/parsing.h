@@ -8,7 +8,6 @@
 #include "ir/text/parser.h"
 #include "ir/text/syntax.h"
 #include "support/nearest.h"
-#include "support/temporarily.h"
 
 namespace relaxc::text {
 

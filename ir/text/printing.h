@@ -8,7 +8,6 @@
 #include "ir/text/syntax.h"
 #include "ir/visit.h"
 #include "support/joined.h"
-#include "support/temporarily.h"
 
 namespace relaxc::text {
 

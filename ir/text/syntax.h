@@ -7,6 +7,7 @@
 
 #include "ir/text/lexer.h"
 #include "support/check.h"
+#include "support/temporarily.h"
 
 namespace relaxc::text {
 
@@ -174,9 +175,8 @@ class SyntaxReader {
 
   // The token is returned by value, since reading ahead moves the tokens.
   Token peek(size_t ahead = 0) {
-    while (next_ + ahead >= tokens_.size() && (tokens_.empty() || tokens_.back().kind != TokenKind::kEnd)) {
+    while (next_ + ahead >= tokens_.size() && (tokens_.empty() || tokens_.back().kind != TokenKind::kEnd))
       lexer_.read_line(tokens_);
-    }
     return tokens_[std::min(next_ + ahead, tokens_.size() - 1)];
   }
   bool at(TokenKind kind) { return peek().kind == kind; }
@@ -213,17 +213,12 @@ class SyntaxReader {
     report(at, fmt::format(format, std::forward<Args>(args)...));
     throw SyntaxError();
   }
-  struct Nesting {
-    Nesting(SyntaxReader& p, int& c, int limit, const char* what) : count(c) {
-      if (++count > limit) {
-        --count;
-        p.fail(p.peek(), "{} are nested deeper than {} levels", what, limit);
-      }
-    }
-    explicit Nesting(SyntaxReader& p) : Nesting(p, p.expression_depth_, kDeepestExpression, "expressions") {}
-    ~Nesting() { --count; }
-    int& count;
-  };
+  // Counts one level more until the end of the scope.
+  Temporarily<int> nested(int& depth, int limit, const char* what) {
+    if (depth >= limit) fail(peek(), "{} are nested deeper than {} levels", what, limit);
+    return {depth, depth + 1};
+  }
+  Temporarily<int> nested_expression() { return nested(expression_depth_, kDeepestExpression, "expressions"); }
 
   // ---- syntax.cc: statements
   void statement(Lines& out);

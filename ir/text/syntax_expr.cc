@@ -76,7 +76,7 @@ const Syntax* SyntaxReader::starred_or_expression() {
 }
 
 const Syntax* SyntaxReader::expression() {
-  Nesting nesting(*this);
+  auto nesting = nested_expression();
   if (peek().is("lambda")) return lambda();
   const Syntax* value = bool_chain("or");
   if (!accept("if")) return value;
@@ -103,7 +103,7 @@ const Syntax* SyntaxReader::bool_chain(std::string_view op) {
 const Syntax* SyntaxReader::not_expression() {
   Token first = peek();
   if (!first.is("not")) return comparison();
-  Nesting nesting(*this);
+  auto nesting = nested_expression();
   ++next_;
   return joined(first.place(), SyntaxKind::kUnary, "not", {not_expression()});
 }
@@ -137,13 +137,13 @@ const Syntax* SyntaxReader::binary(int least) {
 const Syntax* SyntaxReader::unary() {
   Token op = peek();
   if (op.is("-") || op.is("+") || op.is("~")) {
-    Nesting nesting(*this);
+    auto nesting = nested_expression();
     ++next_;
     return joined(op.place(), SyntaxKind::kUnary, op.text, {unary()});
   }
   const Syntax* base = postfix();
   if (!peek().is("**")) return base;
-  Nesting nesting(*this);
+  auto nesting = nested_expression();
   ++next_;
   return joined(*base, SyntaxKind::kBinary, "**", {base, unary()});
 }
