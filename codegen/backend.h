@@ -17,7 +17,7 @@ using KernelMap = ProgramMap;  // lowered tensor programs by name
 struct CompileOptions {
   int jobs = 1;       // threads, 0: one per core; the result does not depend on it
   int opt_level = 2;  // 0: as emitted; 1: fast compilation; 2 and 3: for fast kernels
-  bool reuse = true;  // code that this process compiled for an equal program, target and level
+  bool reuse = true;  // take code that this process compiled for an equal program, target and level
 };
 
 struct KernelObjects {

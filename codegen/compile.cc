@@ -64,22 +64,22 @@ bool has_lowering(const OpRow& row) { return row.legalize || codegen::is_lowered
 
 namespace {
 
-// `files` gets the files in which the module's constants lie.
+// `files`, unless it is null, gets the files in which the module's constants lie.
 IRModule read_module(const std::string& path, const CompileSettings& settings, Diagnostics& diagnostics,
-                     vm::MappedFiles& files) {
+                     vm::MappedFiles* files) {
   auto read = [&] {
     if (is_text(path)) return parse_module(read_text(path), path, op_table(), diagnostics);
     ImportOptions options;
     options.dims = settings.dims;
     options.strict = settings.strict;
     options.warn = [&](const Diagnostic& warning) { diagnostics.add(warning); };
-    options.files = &files;
+    options.files = files;
     return import_onnx(path, op_table(), options);
   };
   return guarded([&] { return fmt::format("reading '{}'", path); }, read);
 }
 
-IRModule read_module(const std::string& path, const CompileSettings& settings, vm::MappedFiles& files) {
+IRModule read_module(const std::string& path, const CompileSettings& settings, vm::MappedFiles* files) {
   Diagnostics diagnostics;
   IRModule module = read_module(path, settings, diagnostics, files);
   diagnostics.throw_if_errors();
@@ -92,13 +92,11 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, v
 }  // namespace
 
 IRModule read_module(const std::string& path, const CompileSettings& settings) {
-  vm::MappedFiles files;
-  return read_module(path, settings, files);
+  return read_module(path, settings, nullptr);
 }
 
 IRModule read_module(const std::string& path, const CompileSettings& settings, Diagnostics& diagnostics) {
-  vm::MappedFiles files;
-  return read_module(path, settings, diagnostics, files);
+  return read_module(path, settings, diagnostics, nullptr);
 }
 
 PassContext pass_context(const CompileSettings& settings) {
@@ -151,7 +149,7 @@ void CompiledModule::generate(const CompileSettings& settings) {
 
 CompiledModule compile_file(const std::string& path, const CompileSettings& settings) {
   vm::MappedFiles files;
-  CompiledModule result = compile(read_module(path, settings, files), settings);
+  CompiledModule result = compile(read_module(path, settings, &files), settings);
   result.sources_ = std::move(files);
   check_unchanged(result.sources_);
   return result;
@@ -159,18 +157,18 @@ CompiledModule compile_file(const std::string& path, const CompileSettings& sett
 
 Program CompiledModule::load(LoadOptions options) const {
   options.files.insert(options.files.end(), sources_.begin(), sources_.end());
+  auto program = [&](const auto& kernels) {
+    auto find = [kernels](const std::string& symbol) { return kernels->find(symbol); };
+    return Program::from(executable_, find, kernels, std::move(options));
+  };
   if (interpret_) {
     auto kernels = std::make_shared<codegen::InterpretedKernels>(lowered_, *interpret_);
     options.watcher = kernels;
-    return Program::from(
-        executable_, [kernels](const std::string& symbol) { return kernels->find(symbol); }, kernels,
-        std::move(options));
+    return program(kernels);
   }
   // This comes before LLVM sees objects of another architecture.
-  if (std::string problem = vm::why_not_here(executable_); !problem.empty()) fail({}, "{}", problem);
-  std::shared_ptr<const vm::KernelLibrary> library = codegen::backend_of(target_).load(objects_);
-  return Program::from(
-      executable_, [library](const std::string& symbol) { return library->find(symbol); }, library, std::move(options));
+  if (std::string problem = vm::why_host_cannot_run(executable_); !problem.empty()) fail({}, "{}", problem);
+  return program(codegen::backend_of(target_).load(objects_));
 }
 
 void CompiledModule::write(const std::string& path) const {

@@ -22,7 +22,7 @@ struct CompileSettings : PassSettings {
   std::string passes = "default";       // names of passes and pipelines
   std::map<std::string, int64_t> dims;  // symbolic dims of an ONNX model that get a fixed value
   int opt_level = 2;                    // codegen/backend.h
-  // Is called for each contradiction in an ONNX model that compiles all the same (frontend/onnx/import.h).
+  // Called for each contradiction in an ONNX model that compiles all the same (frontend/onnx/import.h).
   std::function<void(const Diagnostic&)> warn = nullptr;
   bool strict = false;  // these are errors
   // Runs kernels in the tensor-program interpreter (codegen/interpret.h), in the form in which `passes` leaves them.

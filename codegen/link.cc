@@ -10,7 +10,9 @@
 #include <mutex>
 
 #include "codegen/llvm_compile.h"
+#include "codegen/target.h"
 #include "support/diagnostic.h"
+#include "vm/cpu.h"
 #include "vm/output_file.h"
 
 LLD_HAS_DRIVER(elf)
@@ -23,9 +25,8 @@ namespace {
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    if (std::error_code error = llvm::sys::fs::createUniqueDirectory("relaxc", path_)) {
+    if (std::error_code error = llvm::sys::fs::createUniqueDirectory("relaxc", path_))
       fail({}, "cannot make a temporary folder: {}", error.message());
-    }
   }
   ~TemporaryFolder() { llvm::sys::fs::remove_directories(path_); }
   TemporaryFolder(const TemporaryFolder&) = delete;
@@ -54,22 +55,11 @@ std::optional<std::string> loaded_library(const char* soname) {
   return path;
 }
 
-bool is_host_machine(const std::string& triple) {
-#if defined(__x86_64__)
-  return llvm::Triple(triple).getArch() == llvm::Triple::x86_64;
-#elif defined(__aarch64__)
-  return llvm::Triple(triple).getArch() == llvm::Triple::aarch64;
-#else
-  return false;
-#endif
-}
-
 }  // namespace
 
 std::vector<char> link_shared_object(const KernelObjects& kernels) {
-  if (!llvm::Triple(kernels.target.triple).isOSBinFormatELF()) {
+  if (!llvm::Triple(kernels.target.triple).isOSBinFormatELF())
     fail_unsupported({}, "shared objects of '{}' are not ELF files", kernels.target.triple);
-  }
   TemporaryFolder folder;
   std::string output = folder.file("kernels.so");
   std::vector<std::string> args{"ld.lld",        "-shared",          "-o",         output, "--build-id=none",
@@ -82,7 +72,7 @@ std::vector<char> link_shared_object(const KernelObjects& kernels) {
   // For another machine the symbols of libm stay undefined, and the library is not named.
   for (const char* soname : {"libm.so.6", "libc.so.6"}) {
     std::optional<std::string> path = loaded_library(soname);
-    if (path && is_host_machine(kernels.target.triple)) args.push_back(*path);
+    if (path && architecture(kernels.target) == vm::host_architecture()) args.push_back(*path);
   }
 
   std::vector<const char*> pointers;

@@ -12,7 +12,7 @@ namespace relaxc::codegen {
 
 // Registers LLVM's code generators, once per process; safe from any thread.
 void initialize_llvm();
-// Throws a CompileError when this LLVM has no code generator for the triple. opt_level 0 to 3.
+// Throws a CompileError when this LLVM has no code generator for the triple. opt_level is 0 to 3.
 std::unique_ptr<llvm::TargetMachine> make_target_machine(const Target& target, int opt_level);
 
 // These are in processors.cc. They add the figures that LLVM's feature lists do not give.

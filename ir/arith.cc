@@ -85,7 +85,7 @@ Poly Simplifier::poly(const Expr& e) const {
     }
   }
   Expr simpler = other(e);
-  if (simpler.is<IntImm>() || !same_shape(simpler, e)) return poly(simpler);
+  if (simpler.is<IntImm>() || simpler.kind() != e.kind()) return poly(simpler);
   return Poly::atom(simpler);
 }
 
@@ -190,10 +190,9 @@ Expr Simplifier::fold(BinaryOp op, const Expr& a, const Expr& b) {
   if (op == BinaryOp::kAnd) return a && b;
   if (op == BinaryOp::kOr) return a || b;
   bool exact = dtype.is_integral() && dtype.lanes == 1;
-  if (exact && (op == BinaryOp::kAdd || op == BinaryOp::kSub) && is_int(b, 0)) return a;
-  if (exact && op == BinaryOp::kAdd && is_int(a, 0)) return b;
-  if (exact && op == BinaryOp::kMul && (is_int(b, 1) || is_int(a, 0))) return a;
-  if (exact && op == BinaryOp::kMul && (is_int(a, 1) || is_int(b, 0))) return b;
+  if (exact && op == BinaryOp::kAdd) return a + b;
+  if (exact && op == BinaryOp::kSub) return a - b;
+  if (exact && op == BinaryOp::kMul) return a * b;
   return binary(op, a, b);
 }
 

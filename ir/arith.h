@@ -34,8 +34,7 @@ class Analyzer {
 
   // Returns an equal expression in canonical form: simplify(a) and simplify(b) are structurally equal for all a == b
   // that the canonical form decides; simplify(simplify(a)) is simplify(a). Also simplifies inside comparisons, selects,
-  // min, max, and arguments of calls and loads. Floats keep their value bit for bit (only x + 0-free rewrites: none on
-  // floats).
+  // min, max, and arguments of calls and loads. Floats keep their value bit for bit: no rule applies to their sums.
   Expr simplify(const Expr& expr) const;
   Interval bounds(const Expr& expr) const;
   // Returns whether the condition (a bool) holds for all values of the variables in their bounds. false: not proven.

@@ -131,7 +131,7 @@ bool Simplifier::non_negative_at_ends(const Poly& sum, int depth) const {
     for (const Expr& atom : term.atoms) {
       auto it = facts_.ranges_.find(atom.get());
       if (it == facts_.ranges_.end()) continue;
-      int direction = pull(sum, atom);
+      int direction = direction_of(sum, atom);
       if (direction == 0) continue;
       Poly end = direction > 0 ? stored(it->second.first) : stored(it->second.second);
       if (non_negative(replace(sum, atom, end), depth + 1)) return true;
@@ -238,7 +238,7 @@ bool Simplifier::non_negative_by_extremes(const Poly& sum, int depth) const {
 
 // Returns +1 when the sum grows with the variable in every term, -1 when it shrinks, 0 when the signs are mixed, the
 // variable is hidden in another atom, or the sum is not linear in it.
-int Simplifier::pull(const Poly& sum, const Expr& var) const {
+int Simplifier::direction_of(const Poly& sum, const Expr& var) const {
   int direction = 0;
   VarSet vars{var.get()};
   for (const Term& term : sum.terms()) {

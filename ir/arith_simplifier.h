@@ -69,7 +69,8 @@ bool is_index(const Expr& expr);
 bool holds_data(const Expr& expr);
 bool holds_data(const Poly& poly);
 
-// One use per expression. Its parts call each other: quotients need proofs about dividends, and proofs bound quotients.
+// Simplifies one expression. Its parts call each other: quotients need proofs about dividends, and proofs bound
+// quotients.
 class Simplifier {
  public:
   explicit Simplifier(const Analyzer& facts) : facts_(facts) {}
@@ -105,7 +106,6 @@ class Simplifier {
   static Expr fold(BinaryOp op, const Expr& a, const Expr& b);
   // Returns the old node when the new one is structurally equal.
   static Expr reuse(const Expr& old, const Expr& now) { return structural_equal(old, now) ? old : now; }
-  static bool same_shape(const Expr& a, const Expr& b) { return a.kind() == b.kind(); }
 
   // ---- arith_division.cc
   struct Division {
@@ -142,7 +142,7 @@ class Simplifier {
   bool non_negative_by_quotient(const Poly& sum, const Term& plus, int depth) const;
   bool non_negative_by_extremes(const Poly& sum, int depth) const;
   static std::optional<Quotient> as_quotient(const Term& term);
-  int pull(const Poly& sum, const Expr& var) const;
+  int direction_of(const Poly& sum, const Expr& var) const;
   static Poly replace(const Poly& sum, const Expr& atom, const Poly& value);
 
   // The number of sums that the proofs about one expression may look at. Networks and default schedules take 360 at

@@ -91,7 +91,7 @@ class AttrValue {
   Variant value_;
 };
 
-// "3", "[1, 2]", "\"NCHW\"", "{...}": Python spelling, used by the text format and messages.
+// Return "3", "[1, 2]", "\"NCHW\"" or "{...}", in Python's spelling, for the text format and messages.
 std::string to_string(const AttrValue& value);
 std::string to_string(const AttrValue& value, const std::function<std::string(const Expr&)>& print);
 
@@ -135,10 +135,6 @@ AttrValue to_attr(const std::vector<T>& values) {
   return list;
 }
 
-// Reads the struct's members from the dictionary; absent keys keep the member's default. A value of the wrong kind
-// throws a CompileError that names the attribute.
-template <HasFields T>
-T read_attrs(const Attrs& attrs, const Span& span = {});
 // Returns the dictionary with every member of the struct.
 template <HasFields T>
 Attrs write_attrs(const T& attrs) {
@@ -148,8 +144,10 @@ Attrs write_attrs(const T& attrs) {
 }
 
 [[noreturn]] void throw_bad_attr(const Span& span, const char* name, const AttrValue& value);
+// Reads the struct's members from the dictionary; absent keys keep the member's default. A value of the wrong kind
+// throws a CompileError that names the attribute.
 template <HasFields T>
-T read_attrs(const Attrs& attrs, const Span& span) {
+T read_attrs(const Attrs& attrs, const Span& span = {}) {
   T result{};
   for_each_field<T>([&](const auto& f) {
     const AttrValue* value = attrs.find(f.name);

@@ -57,9 +57,7 @@ std::string name_on_path(const NodeRef& node) {
     if (const ExternFunc* function = call->callee.as<ExternFunc>())
       return fmt::format("call of '{}'", function->symbol);
   }
-  if (const Block* block = node.as<Block>()) {
-    return is_root(*block) ? "" : fmt::format("block \"{}\"", block->name);
-  }
+  if (const Block* block = node.as<Block>()) return is_root(*block) ? "" : fmt::format("block \"{}\"", block->name);
   if (const For* loop = node.as<For>()) return fmt::format("loop {}", loop->var->name);
   if (const BufferStore* store = node.as<BufferStore>()) return fmt::format("store to {}", store->buffer->name);
   if (const BufferLoad* load = node.as<BufferLoad>()) return fmt::format("load of {}", load->buffer->name);

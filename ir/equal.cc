@@ -14,6 +14,11 @@ namespace relaxc {
 
 namespace {
 
+std::optional<DType> scalar_dtype(const NodeRef& node) {
+  const PrimType* type = is_expr_kind(node.kind()) ? cast_handle<Expr>(node).type().as<PrimType>() : nullptr;
+  return type ? std::optional(type->dtype) : std::nullopt;
+}
+
 class EqualVisitor {
  public:
   explicit EqualVisitor(const EqualOptions& options) : options_(options), in_words_{options.print} {}
@@ -222,10 +227,6 @@ class EqualVisitor {
       right_.erase(introduced_.back().second);
     }
   }
-  static std::optional<DType> scalar_dtype(const NodeRef& node) {
-    const PrimType* type = is_expr_kind(node.kind()) ? cast_handle<Expr>(node).type().as<PrimType>() : nullptr;
-    return type ? std::optional(type->dtype) : std::nullopt;
-  }
   // Compares without reporting a difference. The mapping of variables stays when `keep` says so and the two are equal.
   enum class Keep : uint8_t { kNo, kYes };
   template <class V>
@@ -266,9 +267,7 @@ class HashVisitor {
   void node(const NodeRef& a, Role role) {
     mix(static_cast<uint64_t>(a.kind()));
     if (a.is<Var>()) return var(cast<Var>(a), role);
-    if (is_expr_kind(a.kind())) {
-      if (const PrimType* prim = cast_handle<Expr>(a).type().as<PrimType>()) leaf(prim->dtype);
-    }
+    if (auto dtype = scalar_dtype(a)) leaf(*dtype);
     size_t outer = a.is<FuncType>() ? introduced_.size() : SIZE_MAX;
     dispatch(a, [&](const auto& payload) { members(payload, role == Role::kBindsDeep); });
     for (; outer < introduced_.size(); introduced_.pop_back()) numbers_.erase(introduced_.back());

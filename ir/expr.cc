@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/op_names.h"
 #include "vm/builtins.h"
 
 namespace relaxc {
@@ -151,7 +152,7 @@ Expr if_then_else(Expr condition, Expr a, Expr b, const Span& span) {
                to_string(dtype_of(condition)), to_string(dtype_of(a)), to_string(dtype_of(b)));
   if (auto known = as_int(condition)) return *known ? a : b;
   DType dtype = dtype_of(a);
-  return intrinsic("tir.if_then_else", {std::move(condition), std::move(a), std::move(b)}, dtype, span);
+  return intrinsic(ops::kIfThenElse, {std::move(condition), std::move(a), std::move(b)}, dtype, span);
 }
 Expr tuple(std::vector<Expr> items, const Span& span) {
   std::vector<Type> types;

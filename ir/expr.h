@@ -304,7 +304,7 @@ DType dtype_of(const Expr& expr);
 // Returns the value when the expression is an integer constant (or a Broadcast of one).
 std::optional<int64_t> as_int(const Expr& expr);
 bool is_int(const Expr& expr, int64_t value);
-// Prints the node on one line (visit.h).
+// Prints any node on one line, "Binary(op=0, a=x, b=IntImm(value=3))", for debugging; the text format is in ir/text/.
 std::string debug_print(const NodeRef& node);
 // Returns the operator's or intrinsic's name when `expr` is a call of an OpRef, else "".
 const std::string& op_name(const Expr& expr);

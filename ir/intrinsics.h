@@ -1,5 +1,5 @@
-// The scalar intrinsics of tensor programs: one row each; the interpreter, the constant folder, the code generator, the
-// parser and the verifier read it. All are pure and work lane by lane on vectors.
+// The scalar intrinsics of tensor programs: one row each, which the interpreter, the constant folder, the code
+// generator, the parser and the verifier read. All are pure and work lane by lane on vectors.
 #pragma once
 #include "ir/expr.h"
 
@@ -25,17 +25,8 @@ struct Builtin {
   const char* name;  // "tir.tvm_access_ptr"
   int least, most;   // how many arguments; most < 0: any number
   // The dtype of the call's result: that of argument 0 or 1, a fixed one, or one that the text states beside them.
-  enum class Result : uint8_t {
-    kSame,
-    kSecond,
-    kBool,
-    kInt32,
-    kUInt32,
-    kHandle,
-    kVoid,
-    kStatedFirst,
-    kStatedLast
-  } result;
+  enum class Result : uint8_t { kSame, kSecond, kBool, kInt32, kUInt32, kHandle, kVoid, kStatedFirst, kStatedLast };
+  Result result;
   bool pure;
 };
 

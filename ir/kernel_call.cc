@@ -13,11 +13,10 @@ constexpr OpName kKernelOps[] = {ops::kCallTir, ops::kCallTirInplace, ops::kCall
 
 bool is_scalar(const Expr& e) { return e.type().is<PrimType>(); }
 
-// Returns the tensor program, or null.
-const Expr* find_program(const Expr& callee, const IRModule& module) {
+std::optional<PrimFuncRef> find_program(const Expr& callee, const IRModule& module) {
   const GlobalVar* global = callee.as<GlobalVar>();
   const Expr* function = global ? module.find(global->name) : nullptr;
-  return function && function->is<PrimFunc>() ? function : nullptr;
+  return function ? try_cast<PrimFunc>(*function) : std::nullopt;
 }
 
 // Returns the arguments of the first form's inputs: tensors, and scalars among them.
@@ -176,13 +175,12 @@ std::optional<KernelCall> as_kernel_call(const Expr& value, const IRModule& modu
   if (node->callee.is<OpRef>()) return calls_kernel(op_name(value)) ? with_outputs(*node) : std::nullopt;
   const TupleType* type = value.type().as<TupleType>();
   bool has_no_value = type && type->items.empty() && !node->args.empty() && node->args.back().is<ShapeExpr>();
-  bool is_kernel = node->callee.is<ExternFunc>() ? has_no_value : find_program(node->callee, module) != nullptr;
+  bool is_kernel = node->callee.is<ExternFunc>() ? has_no_value : find_program(node->callee, module).has_value();
   return is_kernel ? std::optional(with_destinations(*node)) : std::nullopt;
 }
 
 std::optional<PrimFuncRef> called_program(const KernelCall& call, const IRModule& module) {
-  const Expr* function = find_program(call.callee, module);
-  return function ? std::optional(cast<PrimFunc>(*function)) : std::nullopt;
+  return find_program(call.callee, module);
 }
 
 Expr with_tensors(const Expr& kernel_call, const std::vector<Expr>& tensors) {

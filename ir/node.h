@@ -217,22 +217,18 @@ struct Field {
   M C::* member;
   Role role;
 };
-template <class C, class M>
-constexpr Field<C, M> field(const char* name, M C::* member) {
-  return {name, member, Role::kField};
-}
-template <class C, class M>
-constexpr Field<C, M> binds(const char* name, M C::* member) {
-  return {name, member, Role::kBinds};
-}
-template <class C, class M>
-constexpr Field<C, M> binds_deep(const char* name, M C::* member) {
-  return {name, member, Role::kBindsDeep};
-}
-template <class C, class M>
-constexpr Field<C, M> hint(const char* name, M C::* member) {
-  return {name, member, Role::kHint};
-}
+// field("value", &Let::value) and binds("var", &Let::var) are entries of fields().
+template <Role kRole>
+struct MakeField {
+  template <class C, class M>
+  constexpr Field<C, M> operator()(const char* name, M C::* member) const {
+    return {name, member, kRole};
+  }
+};
+inline constexpr MakeField<Role::kField> field;
+inline constexpr MakeField<Role::kBinds> binds;
+inline constexpr MakeField<Role::kBindsDeep> binds_deep;
+inline constexpr MakeField<Role::kHint> hint;
 
 // Returns a function that calls another one with all items; fields() is such a list. Compiles much faster than a
 // std::tuple.

@@ -1,5 +1,6 @@
 // The description of one operator, and the table of them. Rows live in ops/<group>.cc; the importer, the builder, the
-// text format, the verifier and the passes read them. The table is an explicit object handed to who needs it.
+// text format, the verifier and the passes read them. The table is an explicit object that is handed to the code that
+// needs it.
 #pragma once
 #include <unordered_map>
 

@@ -18,7 +18,7 @@ struct PrimType {
   DType dtype;
   std::optional<DType> pointee = {};
   std::string scope = {};
-  std::optional<Expr> value = {};  // of scalars of the graph: what they equal
+  std::optional<Expr> value = {};  // the value of a scalar of the graph, when known
   RELAXC_FIELDS(PrimType, dtype, pointee, scope, value);
 };
 
@@ -82,7 +82,7 @@ struct FuncType {
   std::optional<std::vector<Type>> params;
   Type result;
   bool pure = true;
-  std::string derive_func = {};  // opaque functions: who derives the result's type from the arguments; empty: nobody
+  std::string derive_func = {};  // the function that derives an opaque function's result type; empty: none
   static constexpr auto fields() {
     return list(binds_deep("params", &FuncType::params), field("result", &FuncType::result),
                 field("pure", &FuncType::pure), field("derive_func", &FuncType::derive_func));

@@ -302,14 +302,10 @@ RELAXC_NODE_KINDS(X)
 #undef X
 
 const char* kind_name(NodeKind kind) {
-  switch (kind) {
-#define X(name)           \
-  case NodeKind::k##name: \
-    return #name;
-    RELAXC_NODE_KINDS(X)
+#define X(name) #name,
+  static constexpr const char* kNames[] = {RELAXC_NODE_KINDS(X)};
 #undef X
-  }
-  return "?";
+  return kNames[static_cast<size_t>(kind)];
 }
 
 void destroy_node(const NodeHeader* node) {

@@ -113,7 +113,6 @@ class Rewriter {
   // Rewrites a variable at its definition or a use; the base class memoizes. Overriders of expr() need not handle Var
   // unless they replace variables by other expressions.
   virtual VarRef var(const VarRef& node);
-  // Returns the type that a rebuilt expression gets; the base class rewrites the dims of the old one.
   Expr operator()(const Expr& node) { return expr(node); }
   Stmt operator()(const Stmt& node) { return stmt(node); }
   Type operator()(const Type& node) { return type(node); }
@@ -193,9 +192,6 @@ bool uses_var(const NodeRef& node, const VarSet& vars);
 // Returns the type as a caller of a function with these params may see it: a shape that mentions dims which no param
 // binds keeps only its rank.
 Type without_unbound_dims(const Type& type, const std::vector<VarRef>& params);
-
-// Prints any node on one line, "Binary(op=0, a=Var(x), b=IntImm(3))", for debugging; the text format is in ir/text/.
-std::string debug_print(const NodeRef& node);
 
 // The first difference of two modules or nodes.
 struct Difference {

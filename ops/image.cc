@@ -4,6 +4,7 @@
 // float64, so that rounding does not move a nearest neighbour; weights in the data's accumulation dtype.
 #include <algorithm>
 
+#include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "ops/ops.h"
 #include "ops/window.h"
@@ -18,7 +19,7 @@ Expr as_real(const Expr& x) {
   return cast_to(x, kFloat64);
 }
 Expr divided(const Expr& a, const Expr& b) { return binary(BinaryOp::kDiv, a, b); }
-Expr rounded(const char* how, const Expr& x) { return intrinsic(how, {x}, kFloat64); }
+Expr rounded(OpName how, const Expr& x) { return intrinsic(how, {x}, kFloat64); }
 Expr clamp_index(const Expr& index, const Expr& dim) { return max(min(index, dim - 1), int_imm(0)); }
 Expr is_inside(const Expr& index, const Expr& dim) { return index >= int_imm(0) && index < dim; }
 // Taps are clamped to elements, so the data must have one wherever there are results (`results` > 0).
@@ -33,7 +34,7 @@ struct Tap {
 };
 
 std::vector<Tap> linear_taps(const Expr& x) {
-  Expr floor = rounded("tir.floor", x), t = x - floor, first = cast_to(floor, kInt64);
+  Expr floor = rounded(ops::kScalarFloor, x), t = x - floor, first = cast_to(floor, kInt64);
   return {{first, real(1) - t}, {first + 1, t}};
 }
 // Returns the taps of Keys' cubic convolution ("Cubic convolution interpolation for digital image processing", 1981)
@@ -45,7 +46,7 @@ std::vector<Tap> cubic_taps(const Expr& x, double a) {
   auto near = [&](const Expr& s) {  // |distance| in [0, 1]
     return (real(a + 2) * s - real(a + 3)) * s * s + real(1);
   };
-  Expr floor = rounded("tir.floor", x), t = x - floor, first = cast_to(floor, kInt64);
+  Expr floor = rounded(ops::kScalarFloor, x), t = x - floor, first = cast_to(floor, kInt64);
   return {
       {first - 1, far(t + real(1))}, {first, near(t)}, {first + 1, near(real(1) - t)}, {first + 2, far(real(2) - t)}};
 }
@@ -160,10 +161,10 @@ class Resize {
       }
       Expr x = coordinate(axis, i[axis]);
       const std::string& how = attrs_.rounding_method;
-      Expr whole = how == "round_prefer_floor"  ? rounded("tir.ceil", x - real(0.5))
-                   : how == "round_prefer_ceil" ? rounded("tir.floor", x + real(0.5))
-                   : how == "floor"             ? rounded("tir.floor", x)
-                                                : rounded("tir.ceil", x);
+      Expr whole = how == "round_prefer_floor"  ? rounded(ops::kScalarCeil, x - real(0.5))
+                   : how == "round_prefer_ceil" ? rounded(ops::kScalarFloor, x + real(0.5))
+                   : how == "floor"             ? rounded(ops::kScalarFloor, x)
+                                                : rounded(ops::kScalarCeil, x);
       source[axis] = clamp_index(cast_to(whole, kInt64), op_.shape(0)[axis]);
     }
     return load(inputs_[0], source);
@@ -234,12 +235,12 @@ class GridAxis {
 
   std::vector<Tap> taps(const Expr& grid) const {
     Expr x = coordinate(grid);
-    if (attrs_.method == "nearest") return {{cast_to(rounded("tir.nearbyint", x), kInt64), real(1)}};
+    if (attrs_.method == "nearest") return {{cast_to(rounded(ops::kNearbyint, x), kInt64), real(1)}};
     return attrs_.method == "bilinear" ? linear_taps(x) : cubic_taps(x, -0.75);
   }
   Expr pixel(const Tap& tap) const {
     if (attrs_.padding_mode != "reflection") return clamp_index(tap.position, dim_);
-    return clamp_index(cast_to(rounded("tir.nearbyint", reflected(as_real(tap.position))), kInt64), dim_);
+    return clamp_index(cast_to(rounded(ops::kNearbyint, reflected(as_real(tap.position))), kInt64), dim_);
   }
   // Returns whether the tap counts. Beyond the borders there are zeros, or a repetition of the pixels.
   Expr counts(const Tap& tap) const {
@@ -251,7 +252,7 @@ class GridAxis {
     Expr shifted = as_real(grid) + real(1), length = as_real(dim_);
     Expr x = attrs_.align_corners ? divided(shifted, real(2)) * (length - real(1))
                                   : divided(shifted * length - real(1), real(2));
-    if (attrs_.method == "nearest") x = rounded("tir.nearbyint", x);
+    if (attrs_.method == "nearest") x = rounded(ops::kNearbyint, x);
     if (attrs_.padding_mode == "border") return max(min(x, length - real(1)), real(0));
     return attrs_.padding_mode == "reflection" ? reflected(x) : x;
   }
@@ -260,7 +261,7 @@ class GridAxis {
     Expr low = real(attrs_.align_corners ? 0 : -0.5);
     Expr range = attrs_.align_corners ? as_real(dim_) - real(1) : as_real(dim_);
     Expr period = real(2) * range, offset = x - low;
-    Expr phase = offset - rounded("tir.floor", divided(offset, period)) * period;
+    Expr phase = offset - rounded(ops::kScalarFloor, divided(offset, period)) * period;
     return low + select(phase <= range, phase, period - phase);
   }
   const GridSampleAttrs& attrs_;

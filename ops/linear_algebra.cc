@@ -1,4 +1,5 @@
 // Matrix products and the determinant.
+#include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "ops/ops.h"
 #include "ops/window.h"
@@ -81,7 +82,7 @@ PrimFuncRef lower_det(const OpCall& op) {
   b.block("T_det", batch, {}, [&](Axes i, Axes) {
     auto cell = [&](const Expr& r, const Expr& c) { return followed_by(i, {r, c}); };
     auto get = [&](const Expr& r, const Expr& c) { return load(m, cell(r, c)); };
-    auto magnitude = [&](const Expr& v) { return intrinsic("tir.abs", {v}, dtype); };
+    auto magnitude = [&](const Expr& v) { return intrinsic(ops::kScalarAbs, {v}, dtype); };
     auto when = [](const Expr& condition, const Stmt& body) { return make(IfThenElse{condition, body, std::nullopt}); };
     VarRef r0 = make_dim("r"), c0 = make_dim("c"), k = make_dim("k"), p = make_dim("r"), s = make_dim("c");
     VarRef r1 = make_dim("r"), c1 = make_dim("c");

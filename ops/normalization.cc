@@ -1,4 +1,5 @@
 // Normalizations. Statistics are kept in float32 for 16-bit floats; variances are population variances in two passes.
+#include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "ops/ops.h"
 #include "ops/window.h"
@@ -10,7 +11,7 @@ namespace {
 // Returns 1 / sqrt(x + epsilon).
 Expr inverse_root(const Expr& x, double epsilon) {
   DType dtype = dtype_of(x);
-  return binary(BinaryOp::kDiv, one(dtype), intrinsic("tir.sqrt", {x + scalar_imm(epsilon, dtype)}, dtype));
+  return binary(BinaryOp::kDiv, one(dtype), intrinsic(ops::kScalarSqrt, {x + scalar_imm(epsilon, dtype)}, dtype));
 }
 
 // Computes (x - mean) / sqrt(variance + epsilon) * gamma + beta. Gamma, argument 1, and beta, argument 2, have the dims

@@ -1,6 +1,7 @@
 // Pooling over one to three spatial dims: max, average, Lp, adaptive average, and max with the positions.
 #include <algorithm>
 
+#include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "ops/ops.h"
 #include "ops/window.h"
@@ -185,12 +186,12 @@ PrimFuncRef lower_lp_pool(const OpCall& op) {
   ComputeBuilder b;
   Buffer sum = window_fold(b, op, pool, "pool_sum", dtype, zero, combine_sum, [&](const Expr& element) {
     if (p == 2) return element * element;
-    Expr magnitude = intrinsic("tir.abs", {element}, dtype);
+    Expr magnitude = intrinsic(ops::kScalarAbs, {element}, dtype);
     return p == 1 ? magnitude : power(magnitude, static_cast<double>(p));
   });
   return b.finish({b.compute("pool_lp", op.dtype(0), pool.result, [&](Axes i) {
     Expr root = at(sum, i);
-    if (p == 2) root = intrinsic("tir.sqrt", {root}, dtype);
+    if (p == 2) root = intrinsic(ops::kScalarSqrt, {root}, dtype);
     if (p > 2) root = power(root, 1.0 / static_cast<double>(p));
     return cast_to(root, op.dtype(0));
   })});

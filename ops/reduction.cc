@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "ops/ops.h"
 
@@ -168,7 +169,7 @@ Buffer std_stage(ComputeBuilder& b, const Buffer& x, const AxisFold& plan) {
   Buffer variance = variance_stage(b, x, plan);
   DType dtype = buffer_type(variance).dtype;
   return b.compute("T_std", dtype, plan.result,
-                   [&](Axes i) { return intrinsic("tir.sqrt", {at(variance, i)}, dtype); });
+                   [&](Axes i) { return intrinsic(ops::kScalarSqrt, {at(variance, i)}, dtype); });
 }
 
 // With one axis the result is the values and their positions; without an axis it is the value alone.

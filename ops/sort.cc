@@ -1,5 +1,6 @@
 // Sorts along an axis. A bottom-up merge sort of positions (stable; n log n; scratch of two int64 per element) gives
 // the positions from which sort, argsort and topk take their results. NaN sorts as the largest value, as in numpy.
+#include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "ops/common.h"
 #include "ops/ops.h"
@@ -8,7 +9,7 @@ namespace relaxc {
 
 namespace {
 
-Expr is_nan(const Expr& x) { return intrinsic("tir.isnan", {x}, kBool); }
+Expr is_nan(const Expr& x) { return intrinsic(ops::kScalarIsNan, {x}, kBool); }
 // Returns whether b must come before a, strictly.
 Expr precedes(const Expr& b, const Expr& a, bool descending) {
   Expr result = descending ? b > a : b < a;

@@ -1,6 +1,7 @@
 // Expects: call_tir and call_dps_packed on tensors of known shape. Guarantees: none is left. Each output is allocated
 // by relax.builtin.alloc_tensor and the kernel is called as callee(inputs..., outputs..., R.shape([scalars])), where
 // the scalars are the values of scalar_arguments(callee) in order; the bindings are in plain blocks, not dataflow.
+#include "ir/op_names.h"
 #include "ir/text/printer.h"
 #include "passes/graph.h"
 
@@ -45,7 +46,7 @@ class DestinationPasser final : public GraphRewriter {
     if (!shape || !dtype)
       fail(builder.span(), "the shape or dtype of an output of call_tir is not known; give both in out_sinfo");
     std::vector<Expr> args = {shape_expr(*shape), make(DTypeImm{*dtype}, object_type())};
-    return builder.emit(call(op_ref("relax.builtin.alloc_tensor"), std::move(args), {}, type, builder.span()),
+    return builder.emit(call(op_ref(ops::kBuiltinAllocTensor), std::move(args), {}, type, builder.span()),
                         std::move(name));
   }
 

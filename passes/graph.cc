@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/op_names.h"
 #include "support/diagnostic.h"
 
 namespace relaxc {
@@ -193,7 +194,7 @@ Expr make_call_tir(IRModule& module, std::string name, PrimFuncRef program, std:
   std::vector<Expr> args = {callee, tuple(std::move(tensors))};
   if (!scalars.empty()) args.push_back(shape_expr(std::move(scalars)));
   Type type = outputs.size() == 1 ? outputs[0] : tuple_type(outputs);
-  return call(op_ref("relax.call_tir"), std::move(args), {}, type, span, std::move(outputs));
+  return call(op_ref(ops::kCallTir), std::move(args), {}, type, span, std::move(outputs));
 }
 
 std::optional<KernelCall> as_spread_kernel_call(const Expr& value, const IRModule& module) {

@@ -75,7 +75,7 @@ class WeightPacker final : public GraphRewriter {
 
   // Returns whether a convolution rule of the user's fits the direct form of this one, as it is before fusion.
   bool users_rule_fits(const Call& conv, const Binding& binding) const {
-    const OpRow* row = context_.ops.find("relax.nn.conv2d");
+    const OpRow* row = context_.ops.find(ops::kConv2d.text);
     std::optional<PrimFuncRef> program;
     for (const ScheduleRule& rule : context_.schedules) {
       if (rule.op != "nn.conv2d" || !rule.function.empty() || (!rule.uses.empty() && rule.uses != "convolution"))

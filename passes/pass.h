@@ -24,9 +24,9 @@ enum class OutOfRange : uint8_t { kError, kClamp };
 struct PassSettings {
   int jobs = 0;  // threads that compile; 0: one per core. The user's schedules are applied by one thread
   std::vector<ScheduleRule> schedules = {};  // the user's, tried in order before the built-in ones
-  // Is told which of them were applied, and why others were not.
+  // Called with a line for each of them that was applied, and with the reason where one was not.
   std::function<void(const std::string&)> report = nullptr;
-  // Is told each decision about an operator of the graph: rule, operator, decision (passes/graph_decisions.h).
+  // Called with each decision about an operator of the graph: rule, operator, decision (passes/graph_decisions.h).
   std::function<void(const std::string&, const std::string&, const Decision&)> decided = nullptr;
   bool winograd = true;  // for 3x3 convolutions where it is faster, with the error that passes/winograd.h states
   // A gather treats an index out of range like this; a scatter always refuses it.
@@ -35,7 +35,7 @@ struct PassSettings {
   // machine code; a kernel that fails such a test ends the run with an error (docs/relaxc.md says what it costs).
   bool check_bounds = false;
   // A program that equals one which this process compiled under the same settings is not lowered and compiled again.
-  // Without effect beside schedules, callbacks and check_bounds.
+  // It has no effect together with schedules, callbacks or check_bounds.
   bool reuse = true;
 };
 
@@ -85,7 +85,8 @@ ProgramMap programs_of(const IRModule& module);
 // equal private ones, and the runner and the code generator handle equal public ones once. The results for the programs
 // of earlier compilations are kept by the runner (lowered programs) and by the code generator (object code).
 
-// Returns a hash of all that the code depends on; nullopt where that includes the name. Programs may share it.
+// Returns a hash of all that the code depends on; nullopt where that includes the name. Unequal programs may have the
+// same hash.
 using ProgramKey = std::function<std::optional<uint64_t>(const std::string& name, const PrimFuncRef& program)>;
 // Maps each program that equals an earlier one, except for its public name, to the name of that one. Public programs
 // are the earlier ones.

@@ -37,9 +37,9 @@ std::string advice(const std::string& folder, const Pass& pass, const IRModule& 
   }
 }
 
-// What the passes over a program made of it, for further compilations in this process.
+// A program before and after passes, kept for further compilations in this process.
 struct LoweredProgram {
-  PrimFuncRef before, after;  // `before` without its public name
+  PrimFuncRef before, after;  // `before` has no public name
 };
 RecentlyUsed<LoweredProgram>& lowered_programs() {
   constexpr size_t kMostPrograms = 512;
@@ -143,7 +143,7 @@ class GroupRun {
   PassContext& context_;
   const std::string* folder_;
   std::vector<double> milliseconds_;
-  ProgramKey key_;  // of a program whose result may be kept, and may be one that was
+  ProgramKey key_;  // null where results are not reused
 };
 
 class Runner {

@@ -53,7 +53,7 @@ class FixedLength final : public Rewriter {
 
 }  // namespace
 
-Expr vscale(DType dtype) { return cast_to(intrinsic("tir.vscale", {}, kInt32), dtype); }
+Expr vscale(DType dtype) { return cast_to(intrinsic(ops::kVscale, {}, kInt32), dtype); }
 
 std::optional<int64_t> vector_lanes(const Expr& extent) {
   if (auto known = as_int(extent)) return known;

@@ -66,10 +66,10 @@ void add_bench(CLI::App& app, int& exit_code) {
   command->add_option("model", options->model, "the file (.onnx, .py or .so)")->required();
   options->inputs.add_to(*command);
   command->add_option("--threads", options->threads, "threads that run kernels (0: all cores)");
-  command->add_option("--runs", options->runs, "at most that many timed runs")
+  command->add_option("--runs", options->runs, "the largest number of timed runs")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  command->add_option("--warmup", options->warmup, "runs before them")->capture_default_str();
+  command->add_option("--warmup", options->warmup, "runs before the timed ones")->capture_default_str();
   command->add_option("--seconds", options->seconds, "stop after that time")->capture_default_str();
   command->add_option("--json", options->json, "write the figures there (-: to standard output, alone)");
   command->add_flag("--profile", options->profile, "print the time of each kernel, over ten more runs");

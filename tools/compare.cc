@@ -6,9 +6,8 @@
 namespace relaxc::tools {
 
 std::string compare(const std::string& name, const Tensor& actual, const Tensor& expected, double rtol, double atol) {
-  if (actual.dtype() != expected.dtype() || actual.shape() != expected.shape()) {
+  if (actual.dtype() != expected.dtype() || actual.shape() != expected.shape())
     return fmt::format("{}: got {}, expected {}", name, describe(actual), describe(expected));
-  }
   int64_t worst = -1, count = 0;
   double worst_excess = 0;
   for (int64_t i = 0; i < actual.size(); ++i) {

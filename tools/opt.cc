@@ -20,7 +20,7 @@ namespace {
 struct OptOptions {
   std::string model;
   CompilerOptions compiler;
-  std::vector<void (*)(const OptOptions&)> lists;  // which are printed
+  std::vector<void (*)(const OptOptions&)> lists;  // the lists to print
   bool bisect = false;
   std::string reference;  // a folder
   InputOptions inputs;
@@ -82,8 +82,8 @@ struct List {
   void (*print)(const OptOptions&);
 };
 constexpr List kLists[] = {
-    {"--list-passes", "what passes and pipelines there are", list_passes},
-    {"--list-ops", "what operators there are", list_ops},
+    {"--list-passes", "the passes and pipelines", list_passes},
+    {"--list-ops", "the operators", list_ops},
     {"--list-primitives", "the primitives of schedules and their arguments",
      [](const OptOptions&) { print_message("{}", scheduling::describe_primitives()); }},
     {"--list-annotations", "the annotations of loops and blocks",

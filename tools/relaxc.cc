@@ -19,12 +19,12 @@ using namespace relaxc::tools;
 // For operators the last note names the command that lists the supported ones.
 void print_unsupported(const relaxc::CompileError& error) {
   print_error("{}\n", error.what());
-  bool about_operators =
-      std::any_of(error.diagnostics().begin(), error.diagnostics().end(), [](const relaxc::Diagnostic& diagnostic) {
-        bool of_model_node = diagnostic.span && !diagnostic.span.origin->op_type.empty();
-        return of_model_node || diagnostic.message.find("operator") != std::string::npos;
-      });
-  if (about_operators) print_error("  note: relaxc opt --list-ops shows what is supported\n");
+  auto is_about_operator = [](const relaxc::Diagnostic& diagnostic) {
+    bool of_model_node = diagnostic.span && !diagnostic.span.origin->op_type.empty();
+    return of_model_node || diagnostic.message.find("operator") != std::string::npos;
+  };
+  if (std::ranges::any_of(error.diagnostics(), is_about_operator))
+    print_error("  note: relaxc opt --list-ops shows what is supported\n");
 }
 
 void print_bug(const std::string& text, int argc, char** argv) {
@@ -69,8 +69,10 @@ int run(int argc, char** argv) {
       "relaxc COMMAND --help says more.");
   std::string target = "host";
   bool print_target = false;
-  app.add_option("--target", target, "of --print-target (docs/targets.md)")->capture_default_str();
-  app.add_flag("--print-target", print_target, "the figures of the target and where each is from, as a file of one");
+  app.add_option("--target", target, "the target that --print-target describes (docs/targets.md)")
+      ->capture_default_str();
+  app.add_flag("--print-target", print_target,
+               "print the figures of the target, and where each is from, as a target file");
   int exit_code = kRight;
   add_run(app, exit_code);
   add_compile(app, exit_code);

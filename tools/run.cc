@@ -64,7 +64,7 @@ void add_run(CLI::App& app, int& exit_code) {
   options->inputs.add_to(*command);
   command->add_option("--threads", options->threads, "threads that run kernels (0: all cores)");
   command->add_option("--output-dir", options->output_dir, "write output_0.npy (or .pb) ... there");
-  command->add_option("--format", options->format, "of written outputs")
+  command->add_option("--format", options->format, "the format of written outputs")
       ->check(CLI::IsMember({"npy", "pb"}))
       ->capture_default_str();
   command->add_option("--test-data", options->test_data,

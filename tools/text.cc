@@ -30,7 +30,7 @@ std::string canonical(const TextOptions& options) {
   if (!is_model && options.constants.empty()) print.inline_elements = std::numeric_limits<int64_t>::max();
   if (options.inline_elements) print.inline_elements = *options.inline_elements;
   if (options.inline_elements && !is_model && options.constants.empty())
-    throw CLI::ValidationError("--inline of a text needs --constants FILE for what is larger");
+    throw CLI::ValidationError("--inline of a text needs --constants FILE for the larger constants");
   if (is_model && options.in_place) throw CLI::ValidationError("-i writes text; '" + options.file + "' is a model");
   if (holds_schedules(options.file)) {
     if (options.in_place)
@@ -87,7 +87,7 @@ void add_text(CLI::App& app, int& exit_code) {
   formatter->add_option("--constants", options->constants, "file for large constants (safetensors), named in the text");
   formatter
       ->add_option("--inline", options->inline_elements,
-                   "constants of up to so many elements stand in the text (16; without --constants all of a text)")
+                   "print constants of at most this many elements in full (16; without --constants all of a text)")
       ->check(CLI::NonNegativeNumber);
   formatter->add_flag("-i,--in-place", options->in_place, "write the text back to the file");
   formatter->footer("Example: relaxc fmt model.onnx --constants model.safetensors > model.py");
@@ -98,7 +98,7 @@ void add_text(CLI::App& app, int& exit_code) {
   checker->footer("Example: relaxc check module.py");
   checker->callback([options, &exit_code] { exit_code = check(*options); });
 
-  CLI::App* differ = app.add_subcommand("diff", "say where two modules differ first");
+  CLI::App* differ = app.add_subcommand("diff", "show the first difference of two modules");
   differ->add_option("a", options->file, "a file")->required();
   differ->add_option("b", options->other, "another file")->required();
   differ->footer("Example: relaxc diff before.py after.py");

@@ -1,13 +1,13 @@
 #include "tools/tool.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <random>
 #include <ranges>
 
 #include "frontend/onnx/test_data.h"
+#include "ir/text/lexer.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
 #include "tools/compare.h"
@@ -49,11 +49,9 @@ std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts)
   std::map<std::string, int64_t> result;
   for (const std::string& text : texts) {
     auto [name, number] = split_at_equals(text, "a dim such as batch=4");
-    int64_t value = 0;
-    auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
-    if (error != std::errc() || end != number.data() + number.size() || value < 0)
-      throw CLI::ValidationError(fmt::format("'{}': a dim is a number from 0", text));
-    result[name] = value;
+    std::optional<int64_t> value = text::whole_number(number);
+    if (!value) throw CLI::ValidationError(fmt::format("'{}': a dim is a number from 0", text));
+    result[name] = *value;
   }
   return result;
 }
@@ -61,7 +59,7 @@ std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts)
 void CompilerOptions::add_to(CLI::App& app) {
   app.add_option("--target", settings.target, "host, x86-64, x86-64-v2, -v3, -v4, cpu=NAME, or @FILE")
       ->capture_default_str();
-  app.add_flag("--strict", settings.strict, "an error where a model contradicts itself, not a warning");
+  app.add_flag("--strict", settings.strict, "make contradictions in a model errors, not warnings");
   app.add_option("--passes", settings.passes, "passes and pipelines by name")->capture_default_str();
   app.add_option("--jobs", settings.jobs, "threads that compile (0: all cores)");
   app.add_option("-O", settings.opt_level, "LLVM's effort")->check(CLI::Range(0, 3))->capture_default_str();
@@ -69,7 +67,7 @@ void CompilerOptions::add_to(CLI::App& app) {
       ->check(CLI::ExistingFile);
   app.add_flag("--check-bounds", settings.check_bounds,
                "machine code tests every index that is not proven to be in range (docs/relaxc.md)");
-  app.add_flag("!--no-winograd", settings.winograd, "all convolutions directly (docs/relaxc.md)");
+  app.add_flag("!--no-winograd", settings.winograd, "compute all convolutions directly (docs/relaxc.md)");
   app.add_option("--gather", gather, "indices out of range: error, or clamp to the nearest element")
       ->check(CLI::IsMember({"error", "clamp"}))
       ->capture_default_str();
@@ -118,7 +116,7 @@ void InputOptions::add_to(CLI::App& app) {
   // Scripts give `--input-pb` without files for a model without inputs, and CLI11 then takes one empty text.
   app.add_option("--input-pb", positional, "FILE.pb ..., inputs by position (ONNX TensorProto)")->expected(0, -1);
   app.add_option("--dim", dims, "NAME=VALUE, a symbolic dim of random inputs (else 1)");
-  app.add_option("--seed", seed, "of random inputs")->capture_default_str();
+  app.add_option("--seed", seed, "the seed of random inputs")->capture_default_str();
 }
 
 namespace {
@@ -185,15 +183,18 @@ std::vector<Tensor> InputOptions::make(const Program& program) const {
 
 namespace {
 
-// Reads PREFIX_0.pb, PREFIX_1.pb ... of a folder, up to one more than `dtypes`, so that the counts can be compared.
-std::vector<Tensor> read_numbered(const std::string& folder, const char* prefix,
-                                  const std::vector<std::optional<DType>>& dtypes) {
+// Reads PREFIX_0.pb, PREFIX_1.pb ... of a folder for values with these dtypes, and one more if there is one, so that
+// the counts can be compared.
+template <class Values, class DTypeOf>
+std::vector<Tensor> read_numbered(const std::string& folder, const char* prefix, const Values& values, DTypeOf dtype) {
   if (!std::filesystem::is_directory(folder)) fail({}, "no folder '{}'", folder);
   std::vector<Tensor> result;
-  for (size_t i = 0; i <= dtypes.size(); ++i) {
+  for (size_t i = 0; i <= values.size(); ++i) {
     std::string path = fmt::format("{}/{}_{}.pb", folder, prefix, i);
     if (!std::filesystem::exists(path)) break;
-    result.push_back(read_tensor_pb(path, i < dtypes.size() ? dtypes[i] : std::nullopt));
+    std::optional<DType> declared;
+    if (i < values.size()) declared = std::invoke(dtype, values[i]);
+    result.push_back(read_tensor_pb(path, declared));
   }
   return result;
 }
@@ -201,15 +202,11 @@ std::vector<Tensor> read_numbered(const std::string& folder, const char* prefix,
 }  // namespace
 
 std::vector<Tensor> read_inputs(const std::string& folder, const Program& program) {
-  std::vector<std::optional<DType>> dtypes;
-  for (const vm::ValueInfo& info : program.inputs()) dtypes.push_back(info.dtype);
-  return read_numbered(folder, "input", dtypes);
+  return read_numbered(folder, "input", program.inputs(), &vm::ValueInfo::dtype);
 }
 
 std::vector<Tensor> read_outputs(const std::string& folder, const std::vector<Tensor>& results) {
-  std::vector<std::optional<DType>> dtypes;
-  for (const Tensor& result : results) dtypes.emplace_back(result.dtype());
-  std::vector<Tensor> expected = read_numbered(folder, "output", dtypes);
+  std::vector<Tensor> expected = read_numbered(folder, "output", results, &Tensor::dtype);
   if (expected.size() != results.size())
     fail({}, "{} has {} outputs, the model {}", folder, expected.size(), results.size());
   return expected;

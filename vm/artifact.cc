@@ -24,7 +24,7 @@ namespace relaxc::vm {
 
 namespace {
 
-constexpr int64_t kPage = 4096;  // of the file's layout; mappings begin at multiples of any page size
+constexpr int64_t kPage = 4096;  // the alignment of sections in the file; the machine's pages may have another size
 constexpr std::array<char, 8> kMagic = {'R', 'E', 'L', 'A', 'X', 'C', '\r', '\n'};
 constexpr uint64_t kFormatVersion = 1;
 constexpr uint64_t kMaxSections = 64;
@@ -258,7 +258,8 @@ Artifact load_artifact(const std::string& path, ArtifactOptions options) {
   reader.check(options);
   Artifact artifact{read_executable(reader, file), nullptr, file};
   if (reader.has_elf()) {
-    if (std::string problem = why_not_here(artifact.executable); !problem.empty()) fail(reader.place(), "{}", problem);
+    if (std::string problem = why_host_cannot_run(artifact.executable); !problem.empty())
+      fail(reader.place(), "{}", problem);
     artifact.library = std::make_shared<SharedObject>(file, reader);
   }
   // The mapped bytes must still be the ones that were checked.

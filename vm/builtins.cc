@@ -12,9 +12,7 @@
 namespace relaxc::vm {
 
 Tensor BuiltinContext::empty(std::vector<int64_t> shape, DType dtype) {
-  auto bytes = tensor_bytes(shape, dtype);
-  if (!bytes) throw_runtime_error("cannot allocate a tensor {}[{}]", to_string(dtype), joined(shape));
-  std::shared_ptr<void> block = memory.allocate(*bytes);
+  std::shared_ptr<void> block = memory.allocate(checked_tensor_bytes(shape, dtype));
   void* data = block.get();
   return Tensor::view(std::move(shape), dtype, data, std::move(block));
 }

@@ -13,7 +13,7 @@ namespace relaxc::vm {
 struct BuiltinContext {
   MemoryPool& memory;
   relaxc_kernel_context* kernels = nullptr;  // for parallel_for
-  std::FILE* output = nullptr;               // of vm.builtin.print
+  std::FILE* output = nullptr;               // where vm.builtin.print writes; null: stdout
 
   // Returns an uninitialised tensor from the session's pool.
   Tensor empty(std::vector<int64_t> shape, DType dtype);

@@ -98,7 +98,7 @@ struct OperandInfo {
 #define RELAXC_INSTRUCTIONS(X) \
   X(kConstLoad, "const_load", "dst = the constant tensor, not copied", {"dst", kDst}, {"constant", kConstant}) \
   X(kMove, "move", "dst = src, elements shared", {"dst", kDst}, {"src", kReg}) \
-  X(kDrop, "drop", "release what reg holds; reg must be written again before it is read", {"reg", kReleased}) \
+  X(kDrop, "drop", "release the value in reg, which must be written again before it is read", {"reg", kReleased}) \
   X(kSlotSet, "slot_set", "dst = value", {"dst", kDstSlot}, {"value", kScalar}) \
   X(kSlotOp, "slot_op", "dst = a op b; overflow and division by zero are errors", \
     {"dst", kDstSlot}, {"op", kOperator}, {"a", kScalar}, {"b", kScalar}) \

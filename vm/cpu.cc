@@ -95,6 +95,8 @@ constexpr Arm64Feature kArm64[] = {
     {"fp16fml", 1, 23}, {"sve2", 2, 1},       {"flagm", 1, 27}, {"i8mm", 2, 13},     {"bf16", 2, 14},
 };
 
+// The host lacks the features of other architectures.
+bool has(const auto&) { return false; }
 #if defined(__x86_64__)
 constexpr std::string_view kHost = "x86_64";
 
@@ -115,17 +117,13 @@ bool has(const X86Feature& feature) {
   bool present = (registers[feature.where] >> feature.bit & 1) != 0;
   return present && (saved_states() & feature.state) == feature.state;
 }
-bool has(const Arm64Feature&) { return false; }
 #elif defined(__aarch64__)
 constexpr std::string_view kHost = "aarch64";
-bool has(const X86Feature&) { return false; }
 bool has(const Arm64Feature& feature) {
   return (getauxval(feature.word == 1 ? AT_HWCAP : AT_HWCAP2) >> feature.bit & 1) != 0;
 }
 #else
 constexpr std::string_view kHost = "another architecture";
-bool has(const X86Feature&) { return false; }
-bool has(const Arm64Feature&) { return false; }
 #endif
 
 template <class Rows>
@@ -157,11 +155,12 @@ std::vector<std::string_view> cpu_features(std::string_view architecture) {
 std::string_view host_architecture() { return kHost; }
 bool host_has_feature(std::string_view feature) { return host_has(kX86, feature) || host_has(kArm64, feature); }
 
-std::string why_not_here(const Executable& executable) {
+std::string why_host_cannot_run(const Executable& executable) {
   std::optional<std::string> architecture = find(executable, kArchitectureKey);
   if (architecture && *architecture != kHost)
-    return fmt::format("the machine code is for {}, this machine is {}; compile the model for it (--target=host there)",
-                       printable(*architecture), kHost);
+    return fmt::format(
+        "the machine code is for {}, this machine is {}; compile the model with --target=host on this machine",
+        printable(*architecture), kHost);
   std::string needed = find(executable, kCpuFeaturesKey).value_or("");
   std::vector<std::string> missing;
   for (size_t begin = 0; begin < needed.size();) {
@@ -172,9 +171,8 @@ std::string why_not_here(const Executable& executable) {
   }
   if (missing.empty()) return {};
   return fmt::format(
-      "the machine code needs a CPU with {}, which this one lacks; compile the model with --target=host here, or with "
-      "a "
-      "target that all of your machines can run, such as --target=x86-64-v2",
+      "the machine code needs a CPU with {}, which this one lacks; compile the model with --target=host here, "
+      "or with a target that all of your machines can run, such as --target=x86-64-v2",
       joined(missing));
 }
 

@@ -18,6 +18,6 @@ bool host_has_feature(std::string_view feature);
 
 // Returns the reason why this machine cannot run the executable's machine code, as a sentence with the remedy; empty
 // when it can. Without the keys (code from a host) nothing is known and nothing is rejected.
-std::string why_not_here(const Executable& executable);
+std::string why_host_cannot_run(const Executable& executable);
 
 }  // namespace relaxc::vm

@@ -37,10 +37,9 @@ constexpr SmallFloat kSmallFloats[] = {
     {DTypeCode::kFloat4E2M1FN, "float4_e2m1fn", 4, 1, 1, NaN::kNone},
 };
 const SmallFloat& small_float(DType dtype) {
-  for (const SmallFloat& row : kSmallFloats) {
-    if (row.code == dtype.code) return row;
-  }
-  RELAXC_CHECK(false, "{} is not a float of 8 bits or less", to_string(dtype));
+  auto row = std::ranges::find(kSmallFloats, dtype.code, &SmallFloat::code);
+  RELAXC_CHECK(row != std::end(kSmallFloats), "{} is not a float of 8 bits or less", to_string(dtype));
+  return *row;
 }
 
 struct CodeName {

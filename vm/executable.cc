@@ -20,10 +20,8 @@ std::string to_string(const ValueInfo& info) {
 }
 
 std::optional<FunctionIndex> Executable::find_function(std::string_view name) const {
-  for (size_t i = 0; i < functions.size(); ++i) {
-    if (functions[i].name == name) return FunctionIndex{static_cast<int64_t>(i)};
-  }
-  return std::nullopt;
+  auto found = std::ranges::find(functions, name, &Function::name);
+  return found == functions.end() ? std::nullopt : std::optional(FunctionIndex{found - functions.begin()});
 }
 
 }  // namespace relaxc::vm

@@ -13,7 +13,7 @@ struct Interpreter::Frame {
   const Word* code = nullptr;
   std::vector<Value> registers;
   std::vector<int64_t> slots;
-  Value result;  // once the function has returned
+  Value result;  // set when the function returns
 
   Value& reg(Word index) { return registers[static_cast<size_t>(index)]; }
   const Value& reg(Word index) const { return registers[static_cast<size_t>(index)]; }

@@ -25,12 +25,6 @@ DType known_dtype(Word word) {
   return {static_cast<DTypeCode>(word & 0xff), static_cast<uint8_t>(word >> 8), static_cast<uint16_t>(word >> 16)};
 }
 
-// Returns the bytes of a tensor; throws RuntimeError on overflow.
-int64_t known_bytes(const Shape& shape, DType dtype) {
-  if (auto bytes = tensor_bytes(shape, dtype)) return *bytes;
-  throw_runtime_error("size of a tensor {}[{}] overflows", to_string(dtype), joined(shape));
-}
-
 // A context that has places for both numbers is the whole message.
 bool is_sentence(const std::string& context) { return context.find("{}") != std::string::npos; }
 [[noreturn]] void throw_as_sentence(const std::string& context, int64_t actual, int64_t expected) {
@@ -80,7 +74,7 @@ struct Interpreter::Instructions {
     const Value& value = in.reg<"value">();
     const int64_t* number = value.get_if<int64_t>();
     if (number == nullptr && value.tensor().size() != 1)
-      throw_runtime_error("a scalar is wanted, got {}", describe(value));
+      throw_runtime_error("expected a scalar, got {}", describe(value));
     in.slot<"dst">() = number ? *number : integer_element(in.frame().slot_name(in.word<"dst">()), value.tensor(), 0);
   }
 
@@ -208,7 +202,7 @@ struct Interpreter::Instructions {
     int64_t offset = in.scalar<"offset">();
     DType dtype = known_dtype(in.word<"dtype">());
     SharedShape shape = read_shape(in);
-    int64_t bytes = known_bytes(*shape, dtype);
+    int64_t bytes = checked_tensor_bytes(*shape, dtype);
     if (offset < 0 || offset % kAlignment != 0 || offset > storage.bytes || bytes > storage.bytes - offset)
       throw_runtime_error("a tensor {}[{}] at offset {} does not fit a storage of {} bytes", to_string(dtype),
                           joined(*shape), offset, storage.bytes);
@@ -227,7 +221,7 @@ struct Interpreter::Instructions {
       in.reg<"dst">() = *bound;
       return;
     }
-    std::shared_ptr<void> block = vm.memory_.allocate(known_bytes(*shape, dtype));
+    std::shared_ptr<void> block = vm.memory_.allocate(checked_tensor_bytes(*shape, dtype));
     void* data = block.get();
     in.reg<"dst">() = Tensor::view(std::move(shape), dtype, data, std::move(block));
   }

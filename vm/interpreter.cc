@@ -118,7 +118,16 @@ Value Interpreter::execute(std::unique_ptr<Frame> frame) {
     throw_runtime_error("function '{}' is called {} deep, the limit is {}", frame->function->name, depth_ + 1,
                         kMaxDepth);
   ++depth_;
-  loop(*frame);
+  const Word* pc = frame->code;
+  try {
+    run_code(*frame, pc);
+  } catch (const PlacedError&) {
+    throw;
+  } catch (const RuntimeError& error) {
+    std::string place = frame->place_of(pc);
+    if (place.empty()) throw;
+    throw PlacedError(place + error.what());
+  }
   --depth_;
   Value result = std::move(frame->result);
   frame->registers.clear();
@@ -130,19 +139,6 @@ void Interpreter::count_step() {
   ++steps_;
   if (step_limit_ > 0 && steps_ > step_limit_)
     throw_runtime_error("the run takes more than {} calls and backward jumps", step_limit_);
-}
-
-void Interpreter::loop(Frame& frame) {
-  const Word* pc = frame.code;
-  try {
-    run_code(frame, pc);
-  } catch (const PlacedError&) {
-    throw;
-  } catch (const RuntimeError& error) {
-    std::string place = frame.place_of(pc);
-    if (place.empty()) throw;
-    throw PlacedError(place + error.what());
-  }
 }
 
 }  // namespace relaxc::vm

@@ -14,10 +14,9 @@ struct Image {
   Executable executable;
   std::vector<Kernel> kernels;             // per KernelInfo
   std::vector<BuiltinFunction> builtins;   // per builtin name
-  std::shared_ptr<const void> keep_alive;  // of the machine code
-  // The files that hold constants and machine code.
-  MappedFiles files;
-  std::shared_ptr<RunWatcher> watcher;  // may be null
+  std::shared_ptr<const void> keep_alive;  // owns the machine code
+  MappedFiles files;                       // which hold constants and machine code
+  std::shared_ptr<RunWatcher> watcher;     // may be null
 };
 
 struct InterpreterOptions {
@@ -52,7 +51,6 @@ class Interpreter {
 
   std::unique_ptr<Frame> enter(FunctionIndex index);
   Value execute(std::unique_ptr<Frame> frame);
-  void loop(Frame& frame);
   // `pc` is the instruction that runs, also after an exception; it is null after the return.
   void run_code(Frame& frame, const Word*& pc);
   void count_step();
@@ -62,14 +60,14 @@ class Interpreter {
   KernelRuntime kernels_;
   int64_t step_limit_;
   Profiler* profiler_ = nullptr;
-  std::vector<SharedShape> shapes_;  // of the last tensors, per instruction that makes one
+  std::vector<SharedShape> shapes_;  // that of the last tensor, per instruction that makes one
   std::vector<std::unique_ptr<Frame>> idle_frames_;
 
   // bound_outputs_ is valid during a run.
   std::span<const Tensor* const> bound_outputs_;
   int depth_ = 0;
   int64_t steps_ = 0;
-  std::vector<int64_t> index_dims_;  // of the last check_indices
+  std::vector<int64_t> index_dims_;  // the dims of check_indices, a member to reuse its memory
   // The following members are valid during a kernel call.
   std::vector<void*> kernel_data_;
   std::vector<int64_t> kernel_scalars_;

@@ -96,7 +96,7 @@ namespace {
 
 constexpr int64_t kLeastBytes = int64_t{1} << 20;  // smaller tensors stay in memory
 
-// The owner of a tensor's elements is a shared_ptr<const void>. The type of its deleter identifies temporary files.
+// The type of this deleter identifies temporary files in the same way.
 struct UnmapTemporary {
   size_t size;
   void operator()(const void* memory) const { munmap(const_cast<void*>(memory), size); }

@@ -1,5 +1,6 @@
 #include "vm/npy.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstring>
@@ -162,11 +163,8 @@ Tensor read_npy(const std::string& path) {
 }
 
 void write_npy(const std::string& path, const Tensor& tensor) {
-  const DescrRow* found = nullptr;
-  for (const DescrRow& row : kDescrs) {
-    if (row.dtype == tensor.dtype()) found = &row;
-  }
-  if (found == nullptr) throw_runtime_error("{}: .npy files have no dtype {}", path, to_string(tensor.dtype()));
+  auto found = std::ranges::find(kDescrs, tensor.dtype(), &DescrRow::dtype);
+  if (found == kDescrs.end()) throw_runtime_error("{}: .npy files have no dtype {}", path, to_string(tensor.dtype()));
   std::string dict = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}{}), }}",
                                  tensor.dtype().bytes() == 1 ? '|' : '<', found->descr, joined(tensor.shape()),
                                  tensor.ndim() == 1 ? "," : "");

@@ -34,7 +34,7 @@ std::string folder_of(const std::string& path) {
 }
 
 // Returns the path after following all symbolic links of the last component; the file itself need not exist.
-std::string behind_links(std::string path) {
+std::string resolve_links(std::string path) {
   constexpr int kMostLinks = 40;  // as many as Linux follows
   for (int i = 0; i < kMostLinks; ++i) {
     char name[PATH_MAX];
@@ -59,7 +59,7 @@ void OutputFile::choose(FileKind kind) {
     if (std::optional<int> stream = standard_stream(existing)) return open_direct(dup(*stream));
     if (!S_ISREG(existing.st_mode)) return open_direct(open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
   }
-  target_ = behind_links(path_);
+  target_ = resolve_links(path_);
   struct stat found{};
   // Some links below /proc name files that have no path.
   if (exists && (stat(target_.c_str(), &found) != 0 || !same_file(found, existing)))
@@ -127,8 +127,8 @@ void make_folder(const std::string& path) {
   if (error) throw_runtime_error("cannot make the folder '{}': {}", path, error.message());
 }
 
-static void check_stream(std::FILE* stream, bool right) {
-  if (right) return;
+static void check_stream(std::FILE* stream, bool succeeded) {
+  if (succeeded) return;
   const char* name = stream == stdout ? "standard output" : stream == stderr ? "standard error" : "a stream";
   throw_runtime_error("cannot write {}: {}", name, std::strerror(errno));
 }

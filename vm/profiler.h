@@ -8,7 +8,7 @@ namespace relaxc::vm {
 
 struct KernelEvent {
   std::string_view kernel;  // display name
-  std::string_view label;   // of the call site, such as the ONNX node; may be empty
+  std::string_view label;   // names the call site, such as the ONNX node; may be empty
   int64_t start_ns = 0;     // steady clock
   int64_t duration_ns = 0;
   std::span<const Tensor* const> tensors;  // inputs, then outputs; valid during the call only

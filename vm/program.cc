@@ -142,7 +142,6 @@ bool overlap(const Tensor& a, const Tensor& b) {
          std::less<>()(b_begin, a_begin + a.bytes());
 }
 
-// Returns the tensor with elements of its own.
 Tensor copied(const Tensor& tensor) {
   Tensor copy = Tensor::empty(tensor.shape(), tensor.dtype());
   if (tensor.bytes() > 0) std::memcpy(copy.raw(), tensor.raw(), static_cast<size_t>(tensor.bytes()));
@@ -163,7 +162,6 @@ vm::Value run_function(vm::Interpreter& interpreter, const vm::Executable& execu
                  [&] { return interpreter.run(*executable.find_function(name), inputs, outputs); });
 }
 
-// Runs the function and returns its results, flat.
 std::vector<Tensor> run_tensors(vm::Interpreter& interpreter, const vm::Executable& executable, std::string_view name,
                                 std::span<const Tensor> inputs, std::span<const Tensor* const> outputs) {
   std::vector<vm::Value> values = check_inputs(find_function(executable, name), inputs);

@@ -22,7 +22,7 @@ class Interpreter;
 
 struct LoadOptions {
   vm::Registry registry = {};  // the host's functions and kernels
-  vm::MappedFiles files = {};  // that hold the constants of Program::from; a run fails when one has changed
+  vm::MappedFiles files = {};  // hold the constants of Program::from; a run fails when one has changed
   bool verify_hash = true;     // false: trust the file's content and do not read all of it before the first run
   std::shared_ptr<vm::RunWatcher> watcher = {};  // is notified of every run of the program's sessions
 };

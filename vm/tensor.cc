@@ -29,9 +29,7 @@ std::optional<int64_t> tensor_bytes(std::span<const int64_t> shape, DType dtype)
   return count ? checked_mul(*count, dtype.bytes()) : std::nullopt;
 }
 
-namespace {
-
-int64_t byte_size(const std::vector<int64_t>& shape, DType dtype) {
+int64_t checked_tensor_bytes(std::span<const int64_t> shape, DType dtype) {
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] < 0) throw_runtime_error("dim {} of a tensor is {}, expected a non-negative number", i, shape[i]);
   }
@@ -40,38 +38,31 @@ int64_t byte_size(const std::vector<int64_t>& shape, DType dtype) {
   return *bytes;
 }
 
-// Returns the alignment that loads of one element need.
-int64_t element_alignment(DType dtype) { return std::clamp<int64_t>(dtype.element().bytes(), 1, 8); }
-
-}  // namespace
-
-Tensor::Tensor(std::shared_ptr<const std::vector<int64_t>> shape, DType dtype, void* data,
-               std::shared_ptr<const void> owner)
-    : shape_(std::move(shape)), dtype_(dtype), data_(data), owner_(std::move(owner)) {
-  int64_t bytes = byte_size(*shape_, dtype_);
-  size_ = bytes / dtype_.bytes();
-  if (reinterpret_cast<uintptr_t>(data_) % static_cast<uintptr_t>(element_alignment(dtype_)) != 0) {
-    throw_runtime_error(
-        "memory of a tensor {} is at an address that is not a multiple of {} bytes; copy it to aligned "
-        "memory first",
-        describe(*this), element_alignment(dtype_));
-  }
-  if (data_ == nullptr && size_ != 0) throw_runtime_error("memory of a tensor {} is null", describe(*this));
-}
-
 Tensor Tensor::empty(std::vector<int64_t> shape, DType dtype) {
-  std::shared_ptr<void> memory = vm::allocate_aligned(byte_size(shape, dtype));
+  std::shared_ptr<void> memory = vm::allocate_aligned(checked_tensor_bytes(shape, dtype));
   void* data = memory.get();
   return view(std::move(shape), dtype, data, std::move(memory));
 }
 
 Tensor Tensor::view(std::vector<int64_t> shape, DType dtype, void* data, std::shared_ptr<const void> owner) {
-  return Tensor(std::make_shared<const std::vector<int64_t>>(std::move(shape)), dtype, data, std::move(owner));
+  return view(std::make_shared<const std::vector<int64_t>>(std::move(shape)), dtype, data, std::move(owner));
 }
 
 Tensor Tensor::view(std::shared_ptr<const std::vector<int64_t>> shape, DType dtype, void* data,
                     std::shared_ptr<const void> owner) {
-  return Tensor(std::move(shape), dtype, data, std::move(owner));
+  Tensor tensor;
+  tensor.size_ = checked_tensor_bytes(*shape, dtype) / dtype.bytes();
+  tensor.shape_ = std::move(shape);
+  tensor.dtype_ = dtype;
+  tensor.data_ = data;
+  tensor.owner_ = std::move(owner);
+  int64_t alignment = std::clamp<int64_t>(dtype.element().bytes(), 1, 8);  // that loads of one element need
+  if (reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(alignment) != 0)
+    throw_runtime_error(
+        "memory of a tensor {} is at an address that is not a multiple of {} bytes; copy it to aligned memory first",
+        describe(tensor), alignment);
+  if (data == nullptr && tensor.size_ != 0) throw_runtime_error("memory of a tensor {} is null", describe(tensor));
+  return tensor;
 }
 
 Tensor Tensor::reshaped(std::vector<int64_t> shape) const {
@@ -207,7 +198,7 @@ Tensor Tensor::from_dlpack(DLManagedTensor* managed) {
   if (dl.ndim < 0 || (dl.ndim > 0 && dl.shape == nullptr)) throw_runtime_error("dlpack tensor has no valid shape");
   std::vector<int64_t> shape(dl.shape, dl.shape + dl.ndim);
   DType dtype = dtype_from_dlpack(dl.dtype);
-  byte_size(shape, dtype);  // before the strides, whose product it bounds
+  checked_tensor_bytes(shape, dtype);  // before the strides, whose product it bounds
   check_dense(dl, shape);
   void* data = dl.data == nullptr ? nullptr : static_cast<char*>(dl.data) + dl.byte_offset;
   return view(std::move(shape), dtype, data, std::move(owner));

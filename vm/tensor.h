@@ -15,14 +15,16 @@ namespace relaxc {
 
 // Returns the product of the dims; nullopt on overflow or a negative dim.
 std::optional<int64_t> element_count(std::span<const int64_t> shape);
-// Returns the bytes that such a tensor takes; nullopt like element_count.
+// Returns the bytes that such a tensor takes; nullopt like element_count. checked_tensor_bytes throws RuntimeError.
 std::optional<int64_t> tensor_bytes(std::span<const int64_t> shape, DType dtype);
+int64_t checked_tensor_bytes(std::span<const int64_t> shape, DType dtype);
 
 class Tensor {
  public:
   // Allocates uninitialised memory, 64-byte aligned. Throws RuntimeError when the size overflows or memory is short.
   static Tensor empty(std::vector<int64_t> shape, DType dtype);
-  // Returns a view, without a copy, of dense memory that `owner` keeps alive (a mapped file, a storage).
+  // Returns a view, without a copy, of dense memory that `owner` keeps alive (a mapped file, a storage). Throws
+  // RuntimeError when the byte size overflows or the memory is not aligned for the element.
   static Tensor view(std::vector<int64_t> shape, DType dtype, void* data, std::shared_ptr<const void> owner);
   // Does the same with a shape that the caller shares between tensors and must not change any more.
   static Tensor view(std::shared_ptr<const std::vector<int64_t>> shape, DType dtype, void* data,
@@ -68,8 +70,6 @@ class Tensor {
 
  private:
   Tensor() = default;
-  // Throws RuntimeError when the byte size overflows or the memory is not aligned for the element.
-  Tensor(std::shared_ptr<const std::vector<int64_t>> shape, DType dtype, void* data, std::shared_ptr<const void> owner);
   std::shared_ptr<const std::vector<int64_t>> shape_;
   DType dtype_;
   int64_t size_ = 0;

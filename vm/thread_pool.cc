@@ -1,10 +1,6 @@
 #include "vm/thread_pool.h"
 
-#include <pthread.h>
-#include <sched.h>
-
 #include <algorithm>
-#include <chrono>
 #include <iterator>
 #include <new>
 
@@ -249,26 +245,20 @@ struct ParallelLoop {
   }
 };
 
-int32_t parallel_for_callback(relaxc_kernel_context* context, int64_t n, relaxc_parallel_body body, void* closure) {
-  return static_cast<KernelRuntime*>(context->pool)->parallel_for(n, body, closure);
-}
-
-void* scratch_callback(relaxc_kernel_context*, int64_t bytes) {
-  return worker_scope.arena == nullptr ? nullptr : worker_scope.arena->allocate(bytes);
-}
-
-void report_callback(relaxc_kernel_context* context, const char* message, const int64_t* values, int32_t num_values) {
-  static_cast<KernelRuntime*>(context->pool)->report(message, std::span(values, static_cast<size_t>(num_values)));
-}
-
 }  // namespace
 
 KernelRuntime::KernelRuntime(std::shared_ptr<TaskPool> pool)
     : pool_(std::move(pool)), arenas_(static_cast<size_t>(std::max(1, pool_->num_workers()))), shares_(arenas_.size()) {
-  context_.parallel_for = parallel_for_callback;
-  context_.scratch = scratch_callback;
   context_.pool = this;
-  context_.report = report_callback;
+  context_.parallel_for = [](relaxc_kernel_context* context, int64_t n, relaxc_parallel_body body, void* closure) {
+    return static_cast<KernelRuntime*>(context->pool)->parallel_for(n, body, closure);
+  };
+  context_.scratch = [](relaxc_kernel_context*, int64_t bytes) {
+    return worker_scope.arena == nullptr ? nullptr : worker_scope.arena->allocate(bytes);
+  };
+  context_.report = [](relaxc_kernel_context* context, const char* message, const int64_t* values, int32_t num_values) {
+    static_cast<KernelRuntime*>(context->pool)->report(message, std::span(values, static_cast<size_t>(num_values)));
+  };
 }
 
 int32_t KernelRuntime::call(const Kernel& kernel, void* const* data, const int64_t* scalars) {

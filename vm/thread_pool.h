@@ -97,7 +97,7 @@ class ScratchArena {
   };
   std::vector<Block> blocks_;
   size_t current_ = 0;  // the block allocated from
-  int64_t used_ = 0;    // bytes of it
+  int64_t used_ = 0;    // bytes used in that block
 };
 
 // Machine code or a closure; it must not throw.
@@ -130,7 +130,7 @@ class KernelRuntime {
   std::vector<ScratchArena> arenas_;
   std::vector<Share> shares_;
   std::mutex error_mutex_;
-  std::string error_text_;  // what context_.error points to, when it was reported
+  std::string error_text_;  // the text that context_.error points to after report()
 };
 
 }  // namespace relaxc::vm

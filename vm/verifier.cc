@@ -55,14 +55,16 @@ class FunctionVerifier {
     Instruction instruction;
   };
 
+  // Returns false.
   template <class... Args>
-  void report(fmt::format_string<Args...> format, Args&&... args) {
+  bool report(fmt::format_string<Args...> format, Args&&... args) {
     ok_ = false;
-    if (messages_.size() >= kMaxMessages) return;
+    if (messages_.size() >= kMaxMessages) return false;
     std::string place = fmt::format("function '{}'", function_.name);
     if (current_ != nullptr)
       place += fmt::format(", word {} ({})", current_->offset, info(current_->instruction.op).name);
     messages_.push_back(fmt::format("{}: {}", place, fmt::format(format, std::forward<Args>(args)...)));
+    return false;
   }
 
   int64_t num_slots() const { return static_cast<int64_t>(function_.slot_names.size()); }
@@ -71,53 +73,39 @@ class FunctionVerifier {
   bool check_frame() {
     int64_t num_inputs = static_cast<int64_t>(function_.inputs.size());
     if (function_.code_begin < 0 || function_.code_begin > function_.code_end ||
-        function_.code_end > static_cast<int64_t>(executable_.code.size())) {
-      report("words {} to {} are not in the code of {} words", function_.code_begin, function_.code_end,
-             executable_.code.size());
-      return false;
-    }
-    if (function_.num_registers < num_inputs || function_.num_registers > kMaxRegisters) {
-      report("{} registers, expected {} to {}", function_.num_registers, num_inputs, kMaxRegisters);
-      return false;
-    }
+        function_.code_end > static_cast<int64_t>(executable_.code.size()))
+      return report("words {} to {} are not in the code of {} words", function_.code_begin, function_.code_end,
+                    executable_.code.size());
+    if (function_.num_registers < num_inputs || function_.num_registers > kMaxRegisters)
+      return report("{} registers, expected {} to {}", function_.num_registers, num_inputs, kMaxRegisters);
     for (size_t i = 0; i < function_.places.size(); i += 2) {
       bool is_pair = i + 1 < function_.places.size();
       if (is_pair && function_.places[i + 1] != -1)
         check_index(function_.places[i + 1], executable_.strings.size(), "place");
       if (!is_pair) report("{} words of places, expected pairs", function_.places.size());
     }
-    if (num_slots() > kMaxRegisters) {
-      report("{} slots, expected at most {}", num_slots(), kMaxRegisters);
-      return false;
-    }
-    return true;
+    return num_slots() <= kMaxRegisters || report("{} slots, expected at most {}", num_slots(), kMaxRegisters);
   }
 
   bool decode_all() {
     auto code = executable_.code_of(function_);
     for (size_t offset = 0; offset < code.size();) {
       auto decoded = decode(code, offset);
-      if (!decoded) {
-        report("word {} is not an instruction", offset);
-        return false;
-      }
+      if (!decoded) return report("word {} is not an instruction", offset);
       starts_.insert(static_cast<Word>(offset));
       instructions_.push_back({offset, std::move(decoded->instruction)});
       offset = decoded->next;
     }
     Opcode last = instructions_.empty() ? Opcode::kMove : instructions_.back().instruction.op;
-    if (last != Opcode::kRet && last != Opcode::kJump && last != Opcode::kFail) {
-      report("the code does not end in ret, jump or fail");
-      return false;
-    }
-    return true;
+    return last == Opcode::kRet || last == Opcode::kJump || last == Opcode::kFail ||
+           report("the code does not end in ret, jump or fail");
   }
 
   void check_index(Word index, size_t size, std::string_view what) {
     if (index < 0 || index >= static_cast<Word>(size)) report("{} {} is out of range, there are {}", what, index, size);
   }
 
-  // Other elements than these are any number; decode() checked the operators.
+  // Elements of other kinds may have any value; decode() has checked the operators.
   void check_element(ElementKind kind, Word value, Opcode op) {
     struct Table {
       ElementKind kind;
@@ -228,10 +216,8 @@ class FunctionVerifier {
       ++num_targets;
       if (*target <= static_cast<Word>(located.offset)) backward_targets.insert(*target);
     }
-    if (num_targets * (bits + 64) > kMaxStateBits) {
-      report("too many jumps ({}) for {} registers and slots", num_targets, bits);
-      return;
-    }
+    if (num_targets * (bits + 64) > kMaxStateBits)
+      return void(report("too many jumps ({}) for {} registers and slots", num_targets, bits));
 
     std::optional<WrittenSet> written(bits);  // nullopt: not reached
     for (size_t i = 0; i < function_.inputs.size(); ++i) written->insert(i);
@@ -260,7 +246,7 @@ class FunctionVerifier {
         } else if (auto head = at_loop_head.find(*target); head == at_loop_head.end()) {
           report("target {} is reached by this jump only", *target);
         } else if (!written->includes(head->second)) {
-          report("the loop back to {} drops a register that its head finds written", *target);
+          report("the jump back to {} leaves a register unwritten that is written when the loop begins", *target);
         }
       }
       Opcode op = located.instruction.op;

@@ -1,5 +1,6 @@
 // Tokens of the text format: Python's lexical rules (indentation, implicit line joining, comments, strings, numbers).
 #pragma once
+#include <algorithm>
 #include <optional>
 #include <string_view>
 
@@ -41,7 +42,7 @@ class Lexer {
  public:
   Lexer(const Source& source, Diagnostics& diagnostics)
       : source_(source), text_(source.text), diagnostics_(diagnostics), line_(source.line), column_(source.column) {}
-  // Appends the tokens of at least one more line that has some; at the end of the source kEnd, and after it nothing.
+  // Appends the tokens of at least one more line that is not blank; kEnd at the end of the source, then nothing more.
   void read_line(std::vector<Token>& tokens);
   // Returns whether this line is part of a statement whose tokens have an error: grammar errors in it are consequences.
   bool broken(uint32_t line) const;
@@ -83,7 +84,7 @@ class Lexer {
   size_t position_ = 0;
   uint32_t line_, column_;
   bool at_line_start_ = true, fresh_line_ = true, ended_ = false;
-  bool lost_ = false;                 // lines were taken by a bracket: what indentation there was is not known
+  bool lost_ = false;                 // an unclosed bracket took lines, whose indentation is not known
   TokenKind last_ = TokenKind::kEnd;  // of the tokens read; kEnd: none yet
   std::vector<size_t> indents_ = {0};
   std::vector<Token> brackets_;
@@ -92,10 +93,19 @@ class Lexer {
   std::vector<Token>* tokens_ = nullptr;               // of the call of read_line
 };
 
-// Returns the number that decimal digits are; nullopt for other text, or when it needs more than 63 bits.
+// Reads a number in decimal digits; nullopt for other text, or when it needs more than 63 bits.
 std::optional<int64_t> whole_number(std::string_view digits);
 inline constexpr std::string_view kNeverClosed = "this string is never closed";
 // Returns the value of a string token. `error` gets a message without a place when an escape is wrong.
 std::string unquote(std::string_view literal, std::string& error);
+// Returns the text in double quotes, with escapes.
+std::string string_literal(std::string_view text);
+
+// Returns the second item of the row that begins with the key; null when there is none.
+template <class Key, class T, size_t kRows>
+const T* row_of(const std::pair<Key, T> (&rows)[kRows], const std::type_identity_t<Key>& key) {
+  auto row = std::ranges::find(rows, key, &std::pair<Key, T>::first);
+  return row == std::end(rows) ? nullptr : &row->second;
+}
 
 }  // namespace relaxc::text

@@ -23,7 +23,7 @@ bool is_reserved(std::string_view word) {
 
 }  // namespace
 
-// Names are far more frequent than keywords.
+// The length is tested first, since most names are not keywords.
 bool is_keyword(std::string_view word) {
   return word.size() >= 2 && word.size() <= 8 && std::ranges::find(kKeywords, word) != std::end(kKeywords);
 }

@@ -56,15 +56,15 @@ std::optional<Value> Parser::tensor_property(const Syntax& at) {
   bool of_dtype = owner->kind == SyntaxKind::kAttribute && owner->text == "dtype";
   if (of_dtype) owner = owner->children[0];
   std::string name = (of_dtype ? "dtype." : "") + std::string(access.text);
-  auto row = std::ranges::find(kProperties, name, &std::pair<std::string_view, std::string_view>::first);
+  const std::string_view* op = row_of(kProperties, name);
   const Entity* entity = is_name(*owner) ? lookup(owner->text) : nullptr;
   bool is_tensor = entity && entity->expr && entity->expr->type().is<TensorType>();
   bool takes_axis = name == "shape" || name == "strides";
-  if (row == std::end(kProperties) || !is_tensor || takes_axis != indexed) return std::nullopt;
+  if (!op || !is_tensor || takes_axis != indexed) return std::nullopt;
   std::vector<Expr> args = {*entity->expr};
   if (positional(at) > 1) fail(at, "expected one index, got {}", positional(at));
   if (indexed) args.push_back(adapt(scalar_value(*at.children[1]), kInt64, *at.children[1]));
-  return typed_call(OpName{row->second}, std::move(args), at);
+  return typed_call(OpName{*op}, std::move(args), at);
 }
 
 Buffer Parser::buffer(const Syntax& at) {
@@ -128,7 +128,7 @@ Expr Parser::slice_index(const Syntax& at) {
   int64_t stride = at.children[2] ? constant_int(*at.children[2]) : 1;
   if (!count || stride == 0 || *count == 0 || (*count > 0) != (stride > 0))
     fail(at, "expected a slice of a constant number of elements, from 1");
-  constexpr int64_t kFar = int64_t{1} << 62;  // has a magnitude; lanes stay too many
+  constexpr int64_t kFar = int64_t{1} << 62;  // std::abs is defined for it, and so many lanes are an error all the same
   int64_t distance = std::clamp(*count, -kFar, kFar), step = std::clamp(stride, -kFar, kFar);
   int64_t lanes = (std::abs(distance) - 1) / std::abs(step) + 1;  // an element that begins before the end counts
   if (lanes > 4096) fail(at, "a slice has at most 4096 elements, got {}", lanes);

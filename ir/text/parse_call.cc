@@ -36,10 +36,9 @@ Value Parser::tensor_operator(std::string_view op, Value a, Value b, const Synta
   };
   lift(a, b);
   lift(b, a);
-  for (const auto& [symbol, name] : kSugar) {
-    if (op == symbol) return typed_call(OpName{name}, {leaf(a, at), leaf(b, at)}, at);
-  }
-  fail(at, "'{}' cannot take tensors", op);
+  const char* const* name = row_of(kSugar, op);
+  if (!name) fail(at, "'{}' cannot take tensors", op);
+  return typed_call(OpName{*name}, {leaf(a, at), leaf(b, at)}, at);
 }
 
 void Parser::set_type_args(const Syntax* types, Call& call) {
@@ -141,9 +140,7 @@ Value Parser::device_form(const std::string&, const Syntax& at) {
   if (stated && stated->kind == SyntaxKind::kString) kind = string(*stated);
   std::optional<int64_t> type;
   if (stated && stated->kind != SyntaxKind::kString) type = constant_int(*stated);
-  for (const auto& [name, number] : kDevices) {
-    if (!type && kind == name) type = number;
-  }
+  if (const int64_t* number = type ? nullptr : row_of(kDevices, kind)) type = *number;
   if (!type) fail(*given, "expected a device, such as R.device(1, 0) or R.cpu(0)");
   const Syntax* index = arg(*given, is_device ? 1 : 0, "dev_id");
   const Syntax* scope = arg(at, 2, "memory_scope");
@@ -284,8 +281,8 @@ Value Parser::value_form(const std::string& form, const Syntax& at) {
   const Syntax& given = required(at, 0, "value");
   if (form == "R.shape") return {shape_expr(graph_dims(given), span(at))};
   if (form == "R.str") return {string_imm(string(given), span(at))};
-  if (form == "R.emit") return eval(given);
-  return {scalar_value(given).expr};  // R.prim_value
+  if (form == "R.emit" || form == "T.meta_var") return eval(given);  // Python computes the latter before the program
+  return {scalar_value(given).expr};                                 // R.prim_value
 }
 
 Value Parser::tuple_form(const std::string& form, const Syntax& at) {

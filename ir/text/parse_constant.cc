@@ -7,7 +7,6 @@
 
 #include "ir/text/parsing.h"
 #include "ir/text/safetensors.h"
-#include "support/checked_math.h"
 
 namespace relaxc::text {
 
@@ -96,12 +95,6 @@ std::optional<std::string> decode_base64(std::string_view text) {
   return bytes;
 }
 
-// Returns nullopt beyond 64 bits.
-std::optional<int64_t> byte_count(const std::vector<int64_t>& shape, DType dtype) {
-  std::optional<int64_t> count = element_count(shape);
-  return count ? checked_mul(*count, dtype.bytes()) : std::nullopt;
-}
-
 // The head of a tensor in TVM's file format. The dims, the number of bytes, and the bytes follow it.
 struct TensorHead {
   uint64_t magic, reserved;
@@ -129,7 +122,7 @@ std::optional<Tensor> decode_tensor(std::string_view bytes) {
   std::vector<int64_t> shape(static_cast<size_t>(head.ndim));
   int64_t size = 0;
   if (!dtype || !take(shape.data(), shape.size() * sizeof(int64_t)) || !take(&size, sizeof size)) return std::nullopt;
-  if (size != byte_count(shape, *dtype) || static_cast<size_t>(size) > bytes.size()) return std::nullopt;
+  if (size != tensor_bytes(shape, *dtype) || static_cast<size_t>(size) > bytes.size()) return std::nullopt;
   Tensor result = Tensor::empty(shape, *dtype);
   std::memcpy(result.raw(), bytes.data(), static_cast<size_t>(size));
   return result;
@@ -161,7 +154,7 @@ Value Parser::constant(const Syntax& at) {
 Tensor Parser::hex_tensor(const Syntax& at, const std::vector<int64_t>& shape, DType dtype) {
   std::string hex = string(at);
   // The size is checked before memory is allocated: the shape may be hostile.
-  std::optional<int64_t> bytes = byte_count(shape, dtype);
+  std::optional<int64_t> bytes = tensor_bytes(shape, dtype);
   if (!bytes || static_cast<size_t>(*bytes) * 2 != hex.size())
     fail(at, "expected {} bytes, got {} hexadecimal digits", bytes.value_or(0), hex.size());
   Tensor data = Tensor::empty(shape, dtype);

@@ -79,9 +79,9 @@ std::optional<int64_t> scalable_lanes(const Expr& count) {
   return std::nullopt;
 }
 
-std::optional<BinaryOp> operator_of(std::string_view symbol) {
+std::optional<BinaryOp> operator_of(std::string_view text, const char* BinaryOpInfo::* column) {
   for (const BinaryOpInfo& row : binary_ops()) {
-    if (row.symbol && row.symbol == symbol) return row.op;
+    if (row.*column && row.*column == text) return row.op;
   }
   return std::nullopt;
 }
@@ -269,7 +269,7 @@ Value Parser::unary(const Syntax& at) {
   DType dtype = dtype_of(value.expr);
   if (at.text == "not" && !dtype.is_bool()) fail(at, "expected a condition after 'not', got {}", to_string(dtype));
   if (at.text != "-" && dtype.is_bool()) return {not_(value.expr, span(at))};
-  if (at.text == "~") return {intrinsic("tir.bitwise_not", {value.expr}, dtype, span(at))};
+  if (at.text == "~") return {intrinsic(ops::kScalarBitwiseNot, {value.expr}, dtype, span(at))};
   if (dtype.is_bool() || dtype.is_handle()) fail(at, "'-' cannot take {}", to_string(dtype));
   if (auto folded = fold_literals("*", value, literal(int64_t{-1}, at), at)) return *folded;
   return {relaxc::binary(BinaryOp::kMul, value.expr, scalar_imm(-1, dtype), span(at)), value.literal};

@@ -153,9 +153,7 @@ void Parser::relax_line(const Line& line) {
       {LineKind::kReturn, &Parser::relax_return},
       {LineKind::kFunction, &Parser::nested_function},
       {LineKind::kImport, &Parser::imports}};
-  for (const auto& [kind, read] : kReaders) {
-    if (line.kind == kind) return (this->*read)(line);
-  }
+  if (auto* read = row_of(kReaders, line.kind)) return (this->**read)(line);
   fail(line,
        "this statement has no meaning in a graph function; expected a binding, 'if', 'with R.dataflow()' or 'return'");
 }

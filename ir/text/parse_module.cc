@@ -95,9 +95,7 @@ Parser::Pending Parser::read_decorators(const Line& line) {
   if (line.decorators.empty()) fail({line, "@R.function or @T.prim_func"}, "function '{}' has no decorator", line.text);
   for (const Syntax* decorator : line.decorators) {
     std::string name = dotted(head_of(*decorator));
-    for (const auto& [form, why] : kRefused) {
-      if (name == form) fail(*decorator, "{}", why);
-    }
+    if (const char* const* why = row_of(kRefused, name)) fail(*decorator, "{}", *why);
     pending.is_program = name == "T.prim_func";
     if (!pending.is_program && name != "R.function")
       fail({*decorator, name.starts_with("T.") ? "@T.prim_func" : "@R.function"}, "unknown decorator of function '{}'",

@@ -125,9 +125,7 @@ void Parser::tir_line(const Lines& lines, size_t& index) {
       {LineKind::kBreak, &Parser::tir_jump},
       {LineKind::kContinue, &Parser::tir_jump},
       {LineKind::kImport, &Parser::imports}};
-  for (const auto& [kind, read] : kReaders) {
-    if (line.kind == kind) return (this->*read)(line);
-  }
+  if (auto* read = row_of(kReaders, line.kind)) return (this->**read)(line);
   if (line.kind == LineKind::kBroken) throw Failed();
   fail(line, "a definition cannot stand inside of a tensor program");
 }
@@ -220,7 +218,8 @@ void Parser::tir_call_line(const Line& line) {
   std::string path = dotted(callee);
   if (head_form(path, call, line)) return;
   body_starts();
-  if (path == "T.preflattened_buffer") return;  // of 2022: what shape a flat param had
+  if (path == "T.preflattened_buffer")
+    return;  // a form of 2022, which states the shape of a param before it was flattened
   if (path == "T.store") return pointer_store(call);
   if (callee.kind == SyntaxKind::kAttribute && callee.text == "vstore") return vector_store(call);
   bool evaluates = path == "T.evaluate";

@@ -10,12 +10,6 @@
 
 namespace relaxc::text {
 
-static std::optional<BinaryOp> operator_called(std::string_view form) {
-  auto rows = binary_ops();
-  auto row = std::ranges::find(rows, form, &BinaryOpInfo::name);
-  return row == rows.end() ? std::nullopt : std::optional(row->op);
-}
-
 // Reads T.int64(x): a constant of the dtype, or a cast.
 Value Parser::dtype_call(DType wanted, const Syntax& at) {
   if (positional(at) == 0 && at.keywords.empty())
@@ -56,7 +50,7 @@ Value Parser::tir_call(const std::string& path, const Syntax& at) {
   if (form.back() >= '0' && form.back() <= '9') {
     if (auto wanted = parse_dtype(form)) return dtype_call(*wanted, at);
   }
-  if (std::optional<BinaryOp> op = operator_called(form)) {  // the call form never folds
+  if (auto op = operator_of(form, &BinaryOpInfo::name)) {  // the call form never folds
     std::vector<const Syntax*> operands = arguments(at);
     if (operands.size() != 2) fail(at, "T.{}: expected 2 arguments, got {}", form, operands.size());
     Value a = eval(*operands[0]), b = eval(*operands[1]);
@@ -393,9 +387,6 @@ Value Parser::let_form(const std::string&, const Syntax& at) {
   for (size_t i = bound.size(); i-- > 0;) result = let(bound[i].first, bound[i].second, result, span(at));
   return {result};
 }
-
-// Reads a value that Python computes before there is a program.
-Value Parser::meta_var_form(const std::string&, const Syntax& at) { return eval(required(at, 0, "value")); }
 
 // The later form of call_llvm_intrin has the name in place of its number.
 Value Parser::string_form(const std::string& form, const Syntax& at) {

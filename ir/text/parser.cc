@@ -170,10 +170,8 @@ std::string spelling(const Syntax& at) {
       {SyntaxKind::kLambda, "a lambda"}, {SyntaxKind::kTuple, "a tuple"},
       {SyntaxKind::kList, "a list"},     {SyntaxKind::kDict, "a dictionary"},
       {SyntaxKind::kSlice, "a range"},   {SyntaxKind::kStarred, "a starred expression"}};
-  for (const auto& [kind, words] : kWords) {
-    if (at.kind == kind) return words;
-  }
-  return "an expression";
+  const char* const* words = row_of(kWords, at.kind);
+  return words ? *words : "an expression";
 }
 
 void Parser::poison(const Syntax* target) {

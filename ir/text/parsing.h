@@ -8,7 +8,6 @@
 #include "ir/text/parser.h"
 #include "ir/text/syntax.h"
 #include "support/nearest.h"
-#include "support/temporarily.h"
 
 namespace relaxc::text {
 
@@ -40,7 +39,8 @@ constexpr int kDeepestStatement = 256;
 int index_lanes(const std::vector<Expr>& indices);
 // Returns A.elem_offset.
 Expr elem_offset(const Buffer& buffer, const Span& span);
-std::optional<BinaryOp> operator_of(std::string_view symbol);
+// Finds an operator by its symbol, or by the name of its call form.
+std::optional<BinaryOp> operator_of(std::string_view text, const char* BinaryOpInfo::* column = &BinaryOpInfo::symbol);
 bool fits(int64_t value, DType dtype);
 // Returns -4 for `4 * vscale`: the lanes of a scalable vector in Ramp's encoding.
 std::optional<int64_t> scalable_lanes(const Expr& count);
@@ -52,7 +52,6 @@ std::string_view canonical_keyword(std::string_view name);
 bool is_type_name(std::string_view path);
 // Describes the syntax for messages: "math.inf", "R.device(...)", "a lambda".
 std::string spelling(const Syntax& at);
-std::string string_literal(std::string_view text);
 std::optional<double> special_float(std::string_view text);  // "inf", "-inf", "nan"
 // Reads one dictionary of constants, such as a JSON object; throws CompileErrors.
 Attrs read_dictionary(const Source& source);
@@ -241,8 +240,8 @@ class Parser {
   std::optional<Value> tensor_property(const Syntax& at);
   Buffer buffer(const Syntax& at);
 
-  Form broadcast_form, cast_form, ceildiv_form, iter_var_form, let_form, limit_form, load_form, logical_form,
-      meta_var_form, ramp_form, reducer_form, select_form, shuffle_form, string_form, target_form;
+  Form broadcast_form, cast_form, ceildiv_form, iter_var_form, let_form, limit_form, load_form, logical_form, ramp_form,
+      reducer_form, select_form, shuffle_form, string_form, target_form;
   int64_t lanes(const Syntax& at);
 
   // ---- parse_type.cc

@@ -86,11 +86,8 @@ bool has_odd_nan(const Tensor& data) {
 }  // namespace
 
 std::string_view Printer::spelled(std::string_view name) const {
-  if (options_.dialect == Dialect::kTvm23) return name;
-  for (const auto& [early, later] : kSpellings) {
-    if (early == name) return later;
-  }
-  return name;
+  const std::string_view* later = options_.dialect == Dialect::kTvm23 ? nullptr : row_of(kSpellings, name);
+  return later ? *later : name;
 }
 
 // A number is printed with its dtype unless that is the dtype of a plain number.
@@ -158,7 +155,7 @@ std::string Printer::binary(const Binary& node, int level) {
   if (node.op == BinaryOp::kDiv && integers) return fmt::format("T.truncdiv({}, {})", expr(node.a), expr(node.b));
   if (!row.symbol || folds) return fmt::format("T.{}({}, {})", row.name, expr(node.a), expr(node.b));
   int inner = precedence(row.symbol);
-  // Python chains comparisons, so both operands of one bind innerer; the other operators associate to the left.
+  // Python chains comparisons, so both operands of one must bind tighter. Other operators associate to the left.
   int left = inner == kCompareLevel ? inner + 1 : inner;
   std::string text = fmt::format("{} {} {}", expr(node.a, left), row.symbol, expr(node.b, inner + 1));
   return inner < level ? "(" + text + ")" : text;

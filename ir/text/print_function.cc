@@ -11,7 +11,7 @@ namespace text {
 
 namespace {
 
-// Returns whether the value is a call whose type arguments say what an annotation of the variable would.
+// Returns whether the value is a call whose type arguments equal the annotation of the variable.
 bool has_type(const Binding& binding) {
   const std::string& op = op_name(binding.value);
   if (!calls_kernel(op)) return false;

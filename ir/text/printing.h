@@ -8,11 +8,9 @@
 #include "ir/text/syntax.h"
 #include "ir/visit.h"
 #include "support/joined.h"
-#include "support/temporarily.h"
 
 namespace relaxc::text {
 
-std::string string_literal(std::string_view text);
 inline std::string dtype_literal(DType dtype) { return string_literal(to_string(dtype)); }
 // Prints the elements as nested lists.
 std::string tensor_items(const Tensor& data);

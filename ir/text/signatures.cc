@@ -72,10 +72,8 @@ std::string canonical_form(std::string path) {
   return alias == kAliases.end() ? path : std::string(alias->second);
 }
 std::string_view canonical_keyword(std::string_view name) {
-  for (const auto& [other, canonical] : kKeywordAliases) {
-    if (name == other) return canonical;
-  }
-  return name;
+  const std::string_view* canonical = row_of(kKeywordAliases, name);
+  return canonical ? *canonical : name;
 }
 
 // Forms with the same arguments and reader share a row. The reader is that of a value; other forms have none.
@@ -173,7 +171,7 @@ const std::unordered_map<std::string_view, Parser::FormEntry>& Parser::forms() {
       {"T.llvm_lookup_intrinsic_id", "name", &Parser::string_form},
       {"T.load", "dtype var index predicate", &Parser::load_form},
       {"T.match_buffer", kMatched},
-      {"T.meta_var", "value", &Parser::meta_var_form},
+      {"T.meta_var", "value", &Parser::value_form},
       {"T.prim_func", "| private check_well_formed s_tir persistent"},
       {"T.store", "var index value predicate"},
       {"T.target", "target_config host", &Parser::target_form},
@@ -199,7 +197,7 @@ std::string Parser::near_form(std::string_view path) const {
   for (const BinaryOpInfo& operation : binary_ops()) known.push_back(fmt::format("T.{}", operation.name));
   for (const OpRow& row : ops_.rows()) known.push_back("R" + row.name.substr(5));
   std::erase_if(known, [&](const std::string& name) { return name.substr(0, 2) != path.substr(0, 2); });
-  std::ranges::sort(known);  // the order of a hash table has no say in the hints
+  std::ranges::sort(known);  // so that hints do not depend on the order of a hash table
   return nearest(path, known);
 }
 

@@ -85,7 +85,7 @@ void SyntaxReader::skip_line() {
 void SyntaxReader::broken_block(Lines& out) {
   if (!accept(TokenKind::kIndent)) return;
   bool readable = statement_depth_ < kDeepestBlock;
-  ++statement_depth_;
+  Temporarily deeper(statement_depth_, statement_depth_ + 1);
   for (int depth = 1; depth > 0 && !at(TokenKind::kEnd);) {
     if (readable && !at(TokenKind::kDedent)) {
       statement(out);
@@ -94,7 +94,6 @@ void SyntaxReader::broken_block(Lines& out) {
     depth += at(TokenKind::kIndent) - at(TokenKind::kDedent);
     ++next_;
   }
-  --statement_depth_;
 }
 
 // Returns the names that the tokens may define: at the beginnings of lines, and after `for`, `as` and `def`.
@@ -229,7 +228,7 @@ void SyntaxReader::block(Lines& out, const Token& head, std::string_view what) {
   if (!at(TokenKind::kNewline)) return simple_statements(out);
   if (peek(1).kind != TokenKind::kIndent) fail(head, "expected an indented block below this line");
   next_ += 2;
-  Nesting nesting(*this, statement_depth_, kDeepestBlock, "blocks");
+  auto nesting = nested(statement_depth_, kDeepestBlock, "blocks");
   while (!at(TokenKind::kDedent) && !at(TokenKind::kEnd)) statement(out);
   accept(TokenKind::kDedent);
 }
@@ -301,7 +300,7 @@ void SyntaxReader::if_statement(Lines& out) {
   block(line.body, head, "branch");
   Token otherwise = peek();
   if (otherwise.is("elif")) {
-    Nesting nesting(*this, statement_depth_, kDeepestBlock, "branches");
+    auto nesting = nested(statement_depth_, kDeepestBlock, "branches");
     return if_statement(line.otherwise);
   }
   if (accept("else")) block(line.otherwise, otherwise, "branch");

@@ -7,6 +7,7 @@
 
 #include "ir/text/lexer.h"
 #include "support/check.h"
+#include "support/temporarily.h"
 
 namespace relaxc::text {
 
@@ -46,7 +47,7 @@ class SyntaxChildren : public std::pmr::vector<const Syntax*> {
 // The place is the whole expression when it is on one line.
 struct Syntax : Place {
   explicit Syntax(std::pmr::memory_resource* memory) : children(memory), keywords(memory) {}
-  // One made up by the parser, such as the subscript that A.vload(i) means.
+  // Makes a node that the text does not have, such as the subscript that A.vload(i) means.
   Syntax(SyntaxKind k, const Place& at) : Place(at), kind(k) {}
   SyntaxKind kind{};
   int32_t depth = 1;  // of the tree; bounded, so that recursion over it is
@@ -88,7 +89,7 @@ enum class LineKind : uint8_t {
   kFunction,
   kClass,
   kImport,
-  kBroken,  // reported; names: what it may define; body: what stands below it
+  kBroken,  // reported; names: those that it may define; body: the lines below it
 };
 
 struct Line;
@@ -174,9 +175,8 @@ class SyntaxReader {
 
   // The token is returned by value, since reading ahead moves the tokens.
   Token peek(size_t ahead = 0) {
-    while (next_ + ahead >= tokens_.size() && (tokens_.empty() || tokens_.back().kind != TokenKind::kEnd)) {
+    while (next_ + ahead >= tokens_.size() && (tokens_.empty() || tokens_.back().kind != TokenKind::kEnd))
       lexer_.read_line(tokens_);
-    }
     return tokens_[std::min(next_ + ahead, tokens_.size() - 1)];
   }
   bool at(TokenKind kind) { return peek().kind == kind; }
@@ -213,17 +213,12 @@ class SyntaxReader {
     report(at, fmt::format(format, std::forward<Args>(args)...));
     throw SyntaxError();
   }
-  struct Nesting {
-    Nesting(SyntaxReader& p, int& c, int limit, const char* what) : count(c) {
-      if (++count > limit) {
-        --count;
-        p.fail(p.peek(), "{} are nested deeper than {} levels", what, limit);
-      }
-    }
-    explicit Nesting(SyntaxReader& p) : Nesting(p, p.expression_depth_, kDeepestExpression, "expressions") {}
-    ~Nesting() { --count; }
-    int& count;
-  };
+  // Counts one level more until the end of the scope.
+  Temporarily<int> nested(int& depth, int limit, const char* what) {
+    if (depth >= limit) fail(peek(), "{} are nested deeper than {} levels", what, limit);
+    return {depth, depth + 1};
+  }
+  Temporarily<int> nested_expression() { return nested(expression_depth_, kDeepestExpression, "expressions"); }
 
   // ---- syntax.cc: statements
   void statement(Lines& out);
@@ -287,7 +282,7 @@ class SyntaxReader {
   SyntaxTree* tree_ = nullptr;
   Diagnostics& diagnostics_;
   Lexer lexer_;
-  std::vector<Token> tokens_;  // those that were not forgotten, and some that come
+  std::vector<Token> tokens_;  // the last one that was read, and some after it
   size_t next_ = 0;
   int statement_depth_ = 0, expression_depth_ = 0;
   bool at_definition_ = false, in_class_ = false, was_in_class_ = false;

@@ -12,8 +12,8 @@ Precedence precedence(std::string_view op) {
       {">=", kCompareLevel}, {"==", kCompareLevel}, {"!=", kCompareLevel}, {"and", kAndLevel},   {"or", kOrLevel}};
   // Most tokens that follow an operand are not operators.
   if (op.empty() || std::string_view(",)]:").find(op[0]) != std::string_view::npos) return kLowest;
-  auto row = std::ranges::find(kLevels, op, &std::pair<std::string_view, Precedence>::first);
-  return row == std::end(kLevels) ? kLowest : row->second;
+  const Precedence* level = row_of(kLevels, op);
+  return level ? *level : kLowest;
 }
 
 Syntax& SyntaxReader::node(const Place& begin, SyntaxKind kind, std::string_view text) {
@@ -76,7 +76,7 @@ const Syntax* SyntaxReader::starred_or_expression() {
 }
 
 const Syntax* SyntaxReader::expression() {
-  Nesting nesting(*this);
+  auto nesting = nested_expression();
   if (peek().is("lambda")) return lambda();
   const Syntax* value = bool_chain("or");
   if (!accept("if")) return value;
@@ -103,7 +103,7 @@ const Syntax* SyntaxReader::bool_chain(std::string_view op) {
 const Syntax* SyntaxReader::not_expression() {
   Token first = peek();
   if (!first.is("not")) return comparison();
-  Nesting nesting(*this);
+  auto nesting = nested_expression();
   ++next_;
   return joined(first.place(), SyntaxKind::kUnary, "not", {not_expression()});
 }
@@ -137,13 +137,13 @@ const Syntax* SyntaxReader::binary(int least) {
 const Syntax* SyntaxReader::unary() {
   Token op = peek();
   if (op.is("-") || op.is("+") || op.is("~")) {
-    Nesting nesting(*this);
+    auto nesting = nested_expression();
     ++next_;
     return joined(op.place(), SyntaxKind::kUnary, op.text, {unary()});
   }
   const Syntax* base = postfix();
   if (!peek().is("**")) return base;
-  Nesting nesting(*this);
+  auto nesting = nested_expression();
   ++next_;
   return joined(*base, SyntaxKind::kBinary, "**", {base, unary()});
 }

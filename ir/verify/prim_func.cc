@@ -65,7 +65,7 @@ class ProgramVerifier : ScopedVerifier {
                  const char* wanted) {
     const PrimType* type = prim(e);
     if (!type || !(type->dtype.*is)())
-      error(e.span() ? e.span() : span, "{} is {}, expected {}", role, type ? to_string(type->dtype) : "no scalar",
+      error(e.span() ? e.span() : span, "{} is {}, expected {}", role, type ? to_string(type->dtype) : "not a scalar",
             wanted);
   }
 

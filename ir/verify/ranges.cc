@@ -285,11 +285,10 @@ class RangeVerifier {
   static std::string print(const Expr& e) {
     std::string text = print_expr(e);
     for (std::string dtype : {"T.int32(", "T.int64("}) {
-      for (size_t at = 0; (at = text.find(dtype, at)) != std::string::npos;) {
+      for (size_t at = 0; (at = text.find(dtype, at)) != std::string::npos; ++at) {
         size_t digits = at + dtype.size(), end = text.find_first_not_of("-0123456789", digits);
         bool is_number = end != std::string::npos && end > digits && text[end] == ')';
-        text = is_number ? text.substr(0, at) + text.substr(digits, end - digits) + text.substr(end + 1) : text;
-        at += is_number ? 0 : dtype.size();
+        if (is_number) text.erase(end, 1).erase(at, dtype.size());
       }
     }
     return text;

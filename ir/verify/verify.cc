@@ -8,7 +8,7 @@
 //   G1  a variable is defined before it is used
 //   G2  a variable is defined once in the module
 //   G3  operands are leaves: variables, constants, scalars, shapes, tuples of leaves
-//   G4  what a dataflow block binds is visible after it only when it is an output; outputs are bound in the block
+//   G4  a variable of a dataflow block is visible after it only as an output; outputs are bound in the block
 //   G5  a dataflow block holds no branches and no calls with side effects
 //   G6  a pure function holds no calls with side effects
 //   G7  a symbolic dim is bound before it is used: bare in a param's type or in an earlier match_cast

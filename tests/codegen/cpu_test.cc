@@ -105,12 +105,12 @@ TEST_CASE("the command says which CPU the code needs", "[codegen]") {
 
 TEST_CASE("what an executable says of its CPU may be hostile", "[codegen]") {
   vm::Executable executable;
-  CHECK(vm::why_not_here(executable).empty());
+  CHECK(vm::why_host_cannot_run(executable).empty());
   executable.metadata[vm::kArchitectureKey] = vm::host_architecture();
-  CHECK(vm::why_not_here(executable).empty());
+  CHECK(vm::why_host_cannot_run(executable).empty());
   executable.metadata[vm::kCpuFeaturesKey] = ",,no\nsuch\x1b";
-  std::string problem = vm::why_not_here(executable);
+  std::string problem = vm::why_host_cannot_run(executable);
   CHECK(problem.find("no\\nsuch\\x1b") != std::string::npos);
   executable.metadata[vm::kArchitectureKey] = "\x1b";
-  CHECK(vm::why_not_here(executable).find("\\x1b") != std::string::npos);
+  CHECK(vm::why_host_cannot_run(executable).find("\\x1b") != std::string::npos);
 }

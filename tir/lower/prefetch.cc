@@ -5,6 +5,7 @@
 #include <numeric>
 #include <unordered_set>
 
+#include "ir/op_names.h"
 #include "support/diagnostic.h"
 #include "tir/analysis/annotations.h"
 #include "tir/analysis/bounds.h"
@@ -45,9 +46,9 @@ struct Lines {
     }
     constexpr int kData = 1;
     auto flag = [](int64_t value) { return int_imm(value, kInt32); };
-    Expr address = intrinsic("tir.address_of", {load(buffer, indices)}, DType::handle());
+    Expr address = intrinsic(ops::kAddressOf, {load(buffer, indices)}, DType::handle());
     return evaluate(
-        intrinsic("tir.prefetch", {address, flag(is_stored ? 1 : 0), flag(locality), flag(kData)}, DType::void_()));
+        intrinsic(ops::kPrefetch, {address, flag(is_stored ? 1 : 0), flag(locality), flag(kData)}, DType::void_()));
   }
 };
 

@@ -187,7 +187,7 @@ class LaneRewriter {
     bool is_supported =
         ramp && is_int(ramp->stride, 1) && is_non_negative(ramp->base, facts_) && is_non_negative(node.b, facts_);
     if (!is_supported) return std::nullopt;
-    return intrinsic("tir.get_active_lane_mask", {ramp->base, node.b}, DType::bool_().with_lanes(lanes_));
+    return intrinsic(ops::kGetActiveLaneMask, {ramp->base, node.b}, DType::bool_().with_lanes(lanes_));
   }
   // Returns a divisor or shift count that is defined in all lanes. Lanes that do not run divide by 1 and shift by no
   // bits. A divisor that all lanes share keeps its value where that is defined, so that an address stays a scalar.
