@@ -167,7 +167,7 @@ class Compilation {
     initialize_llvm();
     bool is_elf = llvm::Triple(target.triple).isOSBinFormatELF();
     if (options.reuse && is_elf && type == llvm::CodeGenFileType::ObjectFile) {
-      key_ = std::hash<std::string>()(fmt::format("{} {}", print_target(target), options.opt_level));
+      key_ = program_keys(fmt::format("{} {}", print_target(target), options.opt_level));
     }
   }
 
@@ -191,24 +191,33 @@ class Compilation {
       return worker.write(*worker.emit(kernels_, kernel, std::next(kernel)), type_);
     }
     PrimFuncRef nameless = without_symbol(program);
-    uint64_t key = *key_ ^ structural_hash(nameless);
+    uint64_t key = *key_(name, nameless);
     std::optional<CompiledCode> code = compiled_code().find(key);
     if (code && structural_equal(code->program, nameless)) {
       ++num_reused_;
     } else {
-      KernelMap alone{{"", program}};
-      auto object = worker.write(*worker.emit(Kernels(alone), alone.begin(), alone.end()), type_);
-      code = {nameless, std::make_shared<const std::vector<char>>(std::move(object))};
+      auto object = std::make_shared<const std::vector<char>>(without_name(kernel, worker));
+      code = {nameless, object};
       compiled_code().add(key, *code, code->object->size());
     }
     return rename_symbols(*code->object, kernel_symbol(""), kernel_symbol(name));
+  }
+
+  std::vector<char> without_name(KernelMap::const_iterator kernel, Worker& worker) {
+    KernelMap alone{{"", kernel->second}};
+    try {
+      return worker.write(*worker.emit(Kernels(alone), alone.begin(), alone.end()), type_);
+    } catch (const CompileError&) {
+      worker.emit(kernels_, kernel, std::next(kernel));  // throws the same error, which names the kernel
+      throw;
+    }
   }
 
   const Kernels kernels_;
   const Target& target_;
   const CompileOptions& options_;
   const llvm::CodeGenFileType type_;
-  std::optional<uint64_t> key_;  // of the target and the options, where code is reused
+  ProgramKey key_;  // where code is reused
   std::atomic<size_t> num_reused_ = 0;
 };
 

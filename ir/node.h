@@ -307,10 +307,22 @@ constexpr bool names_match_members() {
     return ((nth_field<T, I>().name == member_name<nth_field<T, I>().member>()) && ...);
   }(std::make_index_sequence<field_count<T>()>());
 }
+template <class T>
+constexpr bool names_differ() {
+  return []<size_t... I>(std::index_sequence<I...>) {
+    std::string_view names[] = {nth_field<T, I>().name..., ""};
+    for (size_t i = 0; i < sizeof...(I); ++i) {
+      for (size_t j = 0; j < i; ++j) {
+        if (names[i] == names[j]) return false;
+      }
+    }
+    return true;
+  }(std::make_index_sequence<field_count<T>()>());
+}
 // False when fields() leaves a member out, lists one twice, or names it like another. visit.cc checks every node.
 template <class T>
 constexpr bool lists_all_members() {
-  return member_count<T>() == field_count<T>() && names_match_members<T>();
+  return member_count<T>() == field_count<T>() && names_match_members<T>() && names_differ<T>();
 }
 
 }  // namespace relaxc

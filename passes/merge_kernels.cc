@@ -1,6 +1,7 @@
 // Expects: any module. Guarantees: a private tensor program is not structurally equal to another program, except
-// for programs that a user's rule names. It runs before schedule, which then works once for all equal layers of a
-// network. Equal programs that are public keep their names; the runner and the code generator handle them once.
+// for programs that a user's rule names, and with check_bounds. It runs before schedule, which then works once for all
+// equal layers of a network. Equal programs that are public keep their names; the runner and the code generator handle
+// them once.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -9,12 +10,38 @@
 
 #include "ir/visit.h"
 #include "passes/pass.h"
+#include "tir/analysis/annotations.h"
 
 namespace relaxc {
 
 namespace {
 
 bool is_public(const PrimFuncRef& program) { return program->attrs.has("global_symbol"); }
+
+bool has_annotation_of_buffers(const PrimFuncRef& program) {
+  bool result = false;
+  walk(program->body, [&](const For& loop) {
+    for (const auto& [name, value] : loop.annotations) {
+      const Annotation* row = find_annotation(name);
+      result =
+          result || (row && (row->value == AnnotationValue::kStrings || row->value == AnnotationValue::kStringAndInt));
+    }
+  });
+  return result;
+}
+
+// Returns the names that a schedule or an annotation can mention.
+std::string names_in(const PrimFuncRef& program) {
+  std::string names;
+  for (const VarRef& param : program->params) names += param->name + "\n";
+  walk_nodes(program->body, [&](const NodeRef& node) {
+    if (const Var* var = node.as<Var>()) names += var->name + "\n";
+    if (const Block* block = node.as<Block>()) names += block->name + "\n";
+    if (const For* loop = node.as<For>()) names += loop->var->name + "\n";
+    return true;
+  });
+  return names;
+}
 
 }  // namespace
 
@@ -26,20 +53,31 @@ ProgramMap programs_of(const IRModule& module) {
   return result;
 }
 
-ProgramKey keys_in(const PassContext& context) {
+ProgramKey program_keys(const std::string& circumstances) {
+  uint64_t seed = XXH3_64bits(circumstances.data(), circumstances.size());
+  return [seed](const std::string&, const PrimFuncRef& program) -> std::optional<uint64_t> {
+    uint64_t hash = structural_hash(without_symbol(program));
+    return XXH3_64bits_withSeed(&hash, sizeof(hash), seed);
+  };
+}
+
+ProgramKey keys_in(const PassContext& context, const std::string& passes) {
   // The text is the same for all programs, and long: the target has many figures.
-  std::string text = fmt::format("{} {}", print_target(context.target), context.check_bounds);
+  std::string text = fmt::format("{} {} {}", print_target(context.target), context.check_bounds, passes);
   std::set<std::string> named;  // by a user's rule
   for (const ScheduleRule& rule : context.schedules) {
     named.insert(rule.function);
     if (rule.function.empty())
       text += fmt::format(" {} {} {} {}", rule.name, rule.op, rule.uses, to_string(AttrValue(rule.given)));
   }
-  uint64_t seed = XXH3_64bits(text.data(), text.size());
-  return [seed, named](const std::string& name, const PrimFuncRef& program) -> std::optional<uint64_t> {
+  bool has_rules = !context.schedules.empty();
+  return [key = program_keys(text), named, has_rules](const std::string& name,
+                                                      const PrimFuncRef& program) -> std::optional<uint64_t> {
     if (named.contains(name)) return std::nullopt;
-    uint64_t hash = structural_hash(without_symbol(program));
-    return XXH3_64bits_withSeed(&hash, sizeof(hash), seed);
+    uint64_t hash = *key(name, program);
+    if (!has_rules && !has_annotation_of_buffers(program)) return hash;
+    std::string names = names_in(program);
+    return XXH3_64bits_withSeed(names.data(), names.size(), hash);
   };
 }
 
@@ -84,6 +122,7 @@ PrimFuncRef with_symbol_of(const PrimFuncRef& program, const PrimFuncRef& other)
 }
 
 IRModule merge_kernels(IRModule module, PassContext& context) {
+  if (context.check_bounds) return module;  // its errors name programs and lines
   ProgramMap programs = programs_of(module);
   std::unordered_map<std::string, Expr> kept;  // the kernel that stands for a merged one
   for (const auto& [name, first] : equal_programs(programs, keys_in(context))) {

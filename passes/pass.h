@@ -48,7 +48,8 @@ struct PassContext : PassSettings {
 };
 
 using ModulePass = IRModule (*)(IRModule module, PassContext& context);
-// Programs of one module are handed to such a pass in any order and by several threads.
+// Programs of one module are handed to such a pass in any order and by several threads. The result depends on the
+// arguments only: a program that equals an earlier one may get a copy of that one's result.
 using ProgramPass = PrimFuncRef (*)(const std::string& name, const PrimFuncRef& program, const PassContext& context);
 
 struct Pass {
@@ -97,9 +98,13 @@ std::map<std::string, std::string> equal_public_programs(ProgramMap programs, co
 PrimFuncRef with_symbol_of(const PrimFuncRef& program, const PrimFuncRef& other);
 PrimFuncRef without_symbol(const PrimFuncRef& program);
 
-// Returns a function that hashes a program with the target and the settings that lowering reads; rules for operators
-// count by name only. It returns nullopt where a user's rule names the program. A cache on disk would stand behind the
-// two in memory, lowered_programs() in passes/runner.cc and compiled_code() in codegen/llvm_compile.cc.
-ProgramKey keys_in(const PassContext& context);
+// Returns a function that hashes a program together with a text that says what else its result depends on. The keys are
+// the same in every process: a cache on disk would stand behind the two in memory, lowered_programs() in
+// passes/runner.cc and compiled_code() in codegen/llvm_compile.cc.
+ProgramKey program_keys(const std::string& circumstances);
+// Does so with the target, the settings that lowering reads, and the names of passes; rules for operators count by name
+// only. The key is nullopt where a user's rule names the program. Names of buffers, blocks and loops count where rules
+// or annotations may mention them.
+ProgramKey keys_in(const PassContext& context, const std::string& passes = "");
 
 }  // namespace relaxc

@@ -12,6 +12,7 @@
 #include "ir/verify/verify.h"
 #include "ir/visit.h"
 #include "support/guard.h"
+#include "support/joined.h"
 #include "support/parallel.h"
 #include "support/recently_used.h"
 #include "vm/output_file.h"
@@ -71,8 +72,8 @@ class GroupRun {
     }
     const ProgramMap before = programs_of(module);
     std::map<std::string, std::string> equal;
+    ProgramKey key = keys_in(context_, joined(passes_, &Pass::name));
     // With check_bounds equal programs differ: the tests of indices name lines.
-    ProgramKey key = keys_in(context_);
     if (!context_.check_bounds) equal = equal_public_programs(before, key);
     if (may_reuse()) key_ = key;
     std::vector<std::pair<const std::string, Expr>*> programs;
@@ -105,7 +106,6 @@ class GroupRun {
     std::optional<uint64_t> key;
     if (key_) key = key_(name, before);
     if (key) {
-      for (const Pass* pass : passes_) key = *key * 31 + reinterpret_cast<uintptr_t>(pass->on_program);
       std::optional<LoweredProgram> known = lowered_programs().find(*key);
       if (known && structural_equal(known->before, without_symbol(before))) {
         function = with_symbol_of(known->after, before);
@@ -219,8 +219,10 @@ class Runner {
     IRModule before = std::exchange(verified_, module);
     if (options_.verify_each == VerifyEach::kNever || !changed(before, module)) return;
     std::string problem = problem_of(module, before);
+    PassContext afresh = context_;
+    afresh.reuse = false;
     for (size_t i = from; !problem.empty() && i < count; ++i) {
-      IRModule after = from + 1 == count ? module : run_pass(*passes_[i], before, context_);
+      IRModule after = from + 1 == count ? module : run_pass(*passes_[i], before, afresh);
       std::string found = problem_of(after, before);
       if (!found.empty()) fail_invalid(*passes_[i], before, after, found);
       before = std::move(after);

@@ -25,7 +25,13 @@ class RecentlyUsed {
 
   // Replaces the value under the key, if there is one.
   void add(uint64_t key, Value value, size_t weight = 1) {
+    std::list<Entry> forgotten;  // destroyed after the lock is released
     std::lock_guard lock(mutex_);
+    auto forget = [&](typename std::list<Entry>::iterator entry) {
+      weight_ -= entry->weight;
+      places_.erase(entry->key);
+      forgotten.splice(forgotten.end(), entries_, entry);
+    };
     if (auto found = places_.find(key); found != places_.end()) forget(found->second);
     entries_.push_front({key, std::move(value), weight});
     places_.emplace(key, entries_.begin());
@@ -39,12 +45,6 @@ class RecentlyUsed {
     Value value;
     size_t weight;
   };
-
-  void forget(typename std::list<Entry>::iterator entry) {
-    weight_ -= entry->weight;
-    places_.erase(entry->key);
-    entries_.erase(entry);
-  }
 
   std::mutex mutex_;
   const size_t limit_;

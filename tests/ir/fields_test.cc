@@ -16,6 +16,10 @@ struct OneMemberTwice {
   int64_t a = 0, b = 0;
   static constexpr auto fields() { return list(field("a", &OneMemberTwice::a), field("b", &OneMemberTwice::a)); }
 };
+struct OneFieldTwice {
+  int64_t a = 0, b = 0;
+  static constexpr auto fields() { return list(field("a", &OneFieldTwice::a), field("a", &OneFieldTwice::a)); }
+};
 struct Swapped {
   int64_t a = 0, b = 0;
   static constexpr auto fields() { return list(field("a", &Swapped::b), field("b", &Swapped::a)); }
@@ -26,6 +30,7 @@ struct LeftOut {
 };
 static_assert(lists_all_members<Right>());
 static_assert(!lists_all_members<OneMemberTwice>());
+static_assert(!lists_all_members<OneFieldTwice>());
 static_assert(!lists_all_members<Swapped>());
 static_assert(!lists_all_members<LeftOut>());
 

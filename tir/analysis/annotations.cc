@@ -21,7 +21,9 @@ constexpr Annotation kRows[] = {
     RELAXC_ANNOTATIONS(X)
 #undef X
         ignored("pragma_*", kLoop, "TVM's pragmas of loops"),
-    ignored("software_pipeline_*", kLoop, "TVM's software pipelines"),
+    ignored("software_pipeline_stage", kLoop, "TVM's software pipelines"),
+    ignored("software_pipeline_order", kLoop, "the same"),
+    ignored("software_pipeline_async_stages", kLoop, "the same"),
     ignored("meta_schedule.*", kAnywhere, "notes of TVM's MetaSchedule"),
     ignored("schedule_rule", kBlock, "TVM's rule for the block"),
     ignored("layout_free_placeholders", kBlock, "buffers whose layout TVM may choose"),
@@ -66,7 +68,13 @@ constexpr ValueRow kValues[] = {
        return list && list->size() == 2 && is<std::string>((*list)[0]) && is<int64_t>((*list)[1]);
      }},
     {"a list of whole numbers", is_list_of<int64_t>},
-    {"a list of lists", is_list_of<AttrList>},
+    {"a list of [buffer, axis, factor, offset]",
+     [](const AttrValue& value) {
+       auto is_row = [](const AttrValue& item) {
+         return is_list_of<int64_t>(item) && item.as<AttrList>()->size() == 4;
+       };
+       return is<AttrList>(value) && std::ranges::all_of(*value.as<AttrList>(), is_row);
+     }},
     {"any value", [](const AttrValue&) { return true; }},
 };
 const ValueRow& row_of(AnnotationValue value) { return kValues[static_cast<size_t>(value)]; }

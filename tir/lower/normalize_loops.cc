@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 
 #include "ir/intrinsics.h"
 #include "ir/op_names.h"
@@ -63,22 +64,62 @@ void check_copies(const Stmt& s, int64_t copies) {
   });
 }
 
-// Refuses an annotation whose name is close to a known one, or whose value is of the wrong kind, since it would be
-// ignored silently. Other unknown annotations may belong to a tool.
-void check_annotations(const NodeRef& node) {
-  const Attrs* annotations = nullptr;
-  if (const For* loop = node.as<For>()) annotations = &loop->annotations;
-  if (const Block* block = node.as<Block>()) annotations = &block->annotations;
-  if (const AllocBuffer* alloc = node.as<AllocBuffer>()) annotations = &alloc->annotations;
-  if (!annotations) return;
-  for (const auto& [name, value] : *annotations) {
-    if (std::string near = nearest_annotation(name); !near.empty())
-      fail(node.span(), "there is no annotation '{}'; did you mean '{}'?", name, near);
-    const Annotation* row = find_annotation(name);
-    if (row && !row->takes(value))
-      fail(node.span(), "annotation '{}' takes {}, not {}", name, to_string(row->value), to_string(value));
+// Refuses an annotation whose name is close to a known one, whose value is of the wrong kind or mentions a buffer or an
+// access that is not there, or whose place is another, since it would be ignored silently. Other unknown annotations
+// may belong to a tool.
+class AnnotationCheck {
+ public:
+  explicit AnnotationCheck(const PrimFuncRef& function) {
+    auto add = [&](const NodeRef& node) {
+      const Var* var = node.as<Var>();
+      if (var) buffers_.insert(var->name);
+      return true;
+    };
+    for (const VarRef& param : function->params) add(param);
+    walk_nodes(function->body, add);
   }
-}
+
+  void operator()(const NodeRef& node) const {
+    if (const For* loop = node.as<For>()) check(node, loop->annotations, AnnotatedPlace::kLoop);
+    if (const Block* block = node.as<Block>()) check(node, block->annotations, AnnotatedPlace::kBlock);
+    if (const AllocBuffer* alloc = node.as<AllocBuffer>()) check(node, alloc->annotations, AnnotatedPlace::kAllocation);
+  }
+
+ private:
+  void check(const NodeRef& node, const Attrs& annotations, AnnotatedPlace place) const {
+    for (const auto& [name, value] : annotations) {
+      if (std::string near = nearest_annotation(name); !near.empty())
+        fail(node.span(), "there is no annotation '{}'; did you mean '{}'?", name, near);
+      const Annotation* row = find_annotation(name);
+      if (!row || !*row->reader) continue;
+      if (!row->takes(value))
+        fail(node.span(), "annotation '{}' takes {}, not {}", name, to_string(row->value), to_string(value));
+      if (row->place != place && row->place != AnnotatedPlace::kAnywhere)
+        fail(node.span(), "annotation '{}' belongs to {}, not to {}", name, to_string(row->place), to_string(place));
+      check_mentioned(node, name, value);
+    }
+  }
+  // Prefetches mention buffers by name, annotations of blocks mention their accesses by position.
+  void check_mentioned(const NodeRef& node, const std::string& name, const AttrValue& value) const {
+    const AttrList* items = value.as<AttrList>();
+    if (!items) return;
+    const Block* block = node.as<Block>();
+    size_t accesses = !block                                          ? 0
+                      : name == annotations::kExplicitReadRegion.name ? block->reads.size()
+                                                                      : block->writes.size();
+    for (const AttrValue& item : *items) {
+      const std::string* buffer = item.as<std::string>();
+      if (buffer && !buffers_.contains(*buffer))
+        fail(node.span(), "annotation '{}' mentions '{}', which is no buffer of this program", name, *buffer);
+      const AttrList* row = item.as<AttrList>();  // [buffer, axis, factor, offset]
+      const int64_t* position = (row ? row->at(0) : item).as<int64_t>();
+      if (block && position && (*position < 0 || static_cast<size_t>(*position) >= accesses))
+        fail(node.span(), "annotation '{}' mentions access {} of a block that has {}", name, *position, accesses);
+    }
+  }
+
+  std::set<std::string> buffers_;
+};
 
 }  // namespace
 
@@ -98,6 +139,7 @@ PrimFuncRef check_lowerable(const PrimFuncRef& function) {
     if (param.type().is<BufferType>()) check_buffer(param);
   }
   if (function->result) fail_unsupported(place, "a tensor program that returns a value cannot be compiled yet");
+  AnnotationCheck check_annotations(function);
   walk_nodes(function->body, [&](const NodeRef& node) {
     if (const AllocBuffer* alloc = node.as<AllocBuffer>()) {
       check_buffer(alloc->buffer);

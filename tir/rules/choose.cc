@@ -45,8 +45,9 @@ class Application {
     if (dim && actual_.space) *dim = actual_.space(program, target_, decisions);
     Schedule schedule(IRModule{{{name_, program}}, {}, {}}, {.show_program = show_program_});
     if (auto refusal = apply_rule(actual_, schedule, target_, decisions)) {
-      // With values from the user a refusal is an error, and so it is for a rule that names its function.
-      if (!rule_.given.empty() || !rule_.function.empty()) throw CompileError({*refusal});
+      // A refusal is an error for a rule that names its function, and for values from the user without which it fits.
+      bool fits_otherwise = !rule_.given.empty() && Application(actual_, name_, target_, false).run(program).program;
+      if (fits_otherwise || !rule_.function.empty()) throw CompileError({*refusal});
       return {std::nullopt, to_string(*refusal)};
     }
     if (dim) decisions.check_all_asked();

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "tir/analysis/annotations.h"
 #include "tir/rules/blocks.h"
 #include "tir/rules/cost_model.h"
 
@@ -100,7 +101,7 @@ void schedule_elementwise(Schedule& sch, const BlockRV& rv, const Target& target
   if (lanes > 1) sch.apply(Vectorize{parts.back()});
   if (!in_pieces) return fuse_parallel(sch, outer, parallel);
   // The last piece may have fewer iterations, which needs no separate code.
-  if (!extent || *extent % (piece * lanes) != 0) sch.apply(Annotate{parts[0], "keep_whole", true});
+  if (!extent || *extent % (piece * lanes) != 0) sch.apply(Annotate{parts[0], annotations::kKeepWhole.name, true});
   sch.apply(Parallel{parts[0]});
 }
 
