@@ -33,7 +33,6 @@ Type infer_attention(const OpCall& op) {
   return tensor_type({query[0], query[1], query[2], value[3]}, op.dtype(0));
 }
 
-// Scale and zero point are scalars, or vectors along the axis. The attributes state the result's dtype.
 template <class A>
 Type infer_quantization(const OpCall& op) {
   A attrs = op.attrs<A>();
@@ -47,7 +46,6 @@ Type infer_quantization(const OpCall& op) {
   return tensor_type(op.shape(0), attrs.out_dtype);
 }
 
-// The operator turns [..., C * r^2, h, w] into [..., C, h * r, w * r].
 Type infer_pixel_shuffle(const OpCall& op) {
   std::vector<Expr> shape = op.shape(0);
   int64_t factor = op.attrs<PixelShuffleAttrs>().upscale_factor;

@@ -1,4 +1,7 @@
 #include "ops/common.h"
+
+#include <numeric>
+
 #include "support/checked_math.h"
 
 namespace relaxc {
@@ -134,7 +137,7 @@ std::function<PrimFuncRef(const OpCall&)> by_element(std::string stage, Type (*i
 }
 
 OpAttr& attr_of(std::vector<OpAttr>& attrs, std::string_view name) {
-  auto found = std::find_if(attrs.begin(), attrs.end(), [&](const OpAttr& attr) { return attr.name == name; });
+  auto found = std::ranges::find(attrs, name, &OpAttr::name);
   RELAXC_CHECK(found != attrs.end(), "no attribute '{}'", name);
   return *found;
 }
@@ -196,8 +199,8 @@ std::vector<Expr> items_at(const std::vector<Expr>& list, const std::vector<int6
   return result;
 }
 std::vector<int64_t> int_range(int64_t first, int64_t end) {
-  std::vector<int64_t> result;
-  for (int64_t i = first; i < end; ++i) result.push_back(i);
+  std::vector<int64_t> result(static_cast<size_t>(std::max<int64_t>(end - first, 0)));
+  std::iota(result.begin(), result.end(), first);
   return result;
 }
 std::vector<Expr> int_imms(const std::vector<int64_t>& values) {
@@ -206,13 +209,7 @@ std::vector<Expr> int_imms(const std::vector<int64_t>& values) {
   return result;
 }
 std::optional<std::vector<int64_t>> as_ints(const std::vector<Expr>& values) {
-  std::vector<int64_t> result;
-  for (const Expr& value : values) {
-    auto known = as_int(value);
-    if (!known) return std::nullopt;
-    result.push_back(*known);
-  }
-  return result;
+  return all_or_none(values, [](const Expr& value) { return as_int(value); });
 }
 
 Expr flatten_index(const std::vector<Expr>& indices, const std::vector<Expr>& shape) {

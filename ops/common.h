@@ -24,7 +24,6 @@ std::vector<int64_t> normalize_axes(const OpCall& op, const std::vector<int64_t>
 std::vector<Expr> scalar_list(const OpCall& op, size_t i);
 // Returns the types of argument i, which is a tuple of tensors of known shape and dtype.
 std::vector<Type> tensor_list(const OpCall& op, size_t i);
-// Returns the dtype that the tensors share.
 DType common_dtype(const OpCall& op, const std::vector<Type>& tensors);
 // Makes a param for each tensor of argument 0, which is a tuple.
 std::vector<Buffer> inputs_of_tuple(ComputeBuilder& b, const OpCall& op);
@@ -80,7 +79,6 @@ std::vector<OpAttr> with_default_from(std::vector<OpAttr> attrs, std::string_vie
 // These return a * b and a + b of sizes, simplified. An overflow is an error now, or at run time for symbolic sizes.
 Expr size_product(const OpCall& op, const Expr& a, const Expr& b);
 Expr size_sum(const OpCall& op, const Expr& a, const Expr& b);
-// Returns the product of the dims.
 Expr product(const std::vector<Expr>& dims);
 // Returns whether no dim is 0, which is true where all are constants other than 0.
 Expr has_elements(const std::vector<Expr>& dims);
@@ -89,16 +87,26 @@ std::vector<Expr> with_item(std::vector<Expr> list, int64_t at, Expr item);
 std::vector<Expr> with_new_item(std::vector<Expr> list, int64_t at, Expr item);
 std::vector<Expr> without_item(std::vector<Expr> list, int64_t at);
 std::vector<Expr> followed_by(std::vector<Expr> list, const std::vector<Expr>& more);
-// Returns the items at these positions.
 std::vector<Expr> items_at(const std::vector<Expr>& list, const std::vector<int64_t>& positions);
-// Returns first, first + 1, ... end - 1.
 std::vector<int64_t> int_range(int64_t first, int64_t end);
 // These convert lists of constants. as_ints returns nullopt when an expression is not a constant.
 std::vector<Expr> int_imms(const std::vector<int64_t>& values);
 std::optional<std::vector<int64_t>> as_ints(const std::vector<Expr>& values);
+// Returns fn(item) for each item, or nullopt when one of them is nullopt.
+template <class T, class F>
+auto all_or_none(const std::vector<T>& list, F fn) {
+  std::optional<std::vector<typename std::remove_cvref_t<std::invoke_result_t<F, const T&>>::value_type>> result(
+      std::in_place);
+  for (const T& item : list) {
+    auto value = fn(item);
+    if (!value) return decltype(result)();
+    result->push_back(*value);
+  }
+  return result;
+}
 template <class T>
 bool contains(const std::vector<T>& list, const T& item) {
-  return std::find(list.begin(), list.end(), item) != list.end();
+  return std::ranges::find(list, item) != list.end();
 }
 // These convert `indices` in `shape` to the row-major position, and back.
 Expr flatten_index(const std::vector<Expr>& indices, const std::vector<Expr>& shape);

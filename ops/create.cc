@@ -29,7 +29,6 @@ OpRow constant_fill(const char* name, const char* doc, double value) {
                                  [=](const OpCall& op, Inputs, Axes) { return scalar_imm(value, filled_dtype(op)); })};
 }
 
-// The result has the shape and dtype of x, unless the attribute gives another dtype.
 DType like_dtype(const OpCall& op) { return op.attrs<DTypeAttrs>().dtype.value_or(op.dtype(0)); }
 Type infer_like(const OpCall& op) { return tensor_type(op.shape(0), like_dtype(op)); }
 OpRow like(const char* name, const char* doc, const std::vector<OpInput>& more, const Element& element) {
@@ -56,9 +55,7 @@ OpRow full_like() {
   };
   return row;
 }
-// Returns 1 on diagonal k of a matrix, and 0 elsewhere.
 Expr on_diagonal(Axes i, const Expr& k, DType dtype) { return select(equal(i[1] - i[0], k), one(dtype), zero(dtype)); }
-// The diagonal is the main one by default.
 void complete_diagonal(Call& call) {
   if (call.args.size() == 1) call.args.push_back(int_imm(0));
 }
@@ -131,13 +128,14 @@ Expr arange_element(const OpCall& op, Inputs, Axes i) {
   return cast_to(binary(BinaryOp::kAdd, cast_to(range.start, wide), offset), arange_dtype(op));
 }
 
-bool all_scalars(const Call& call, size_t first) {
-  return std::all_of(call.args.begin() + static_cast<std::ptrdiff_t>(std::min(first, call.args.size())),
-                     call.args.end(), [](const Expr& arg) { return arg.type().is<PrimType>(); });
+// Returns whether the call has arguments, all of which are scalars.
+bool takes_scalars(const Call& call) {
+  return !call.args.empty() &&
+         std::ranges::all_of(call.args, [](const Expr& arg) { return arg.type().is<PrimType>(); });
 }
 // arange(n) is arange(0, n, 1), of int64 or float32.
 void complete_arange(Call& call) {
-  if (call.args.empty() || !all_scalars(call, 0)) return;
+  if (!takes_scalars(call)) return;
   if (call.args.size() == 1) call.args.insert(call.args.begin(), int_imm(0));
   if (call.args.size() == 2) call.args.push_back(int_imm(1));
   Span nowhere;
@@ -145,7 +143,7 @@ void complete_arange(Call& call) {
 }
 // eye(n) is eye(n, n, 0).
 void complete_eye(Call& call) {
-  if (call.args.empty() || !all_scalars(call, 0)) return;
+  if (!takes_scalars(call)) return;
   if (call.args.size() == 1) call.args.push_back(call.args[0]);
   if (call.args.size() == 2) call.args.push_back(int_imm(0));
 }
@@ -176,7 +174,6 @@ OpRow triangle(const char* name, const char* doc, BinaryOp keep) {
           .complete = complete_diagonal};
 }
 
-// The arguments are the rows, the columns (as many as rows by default), and k.
 Type infer_eye(const OpCall& op) {
   for (size_t i = 0; i < op.size(); ++i) require_scalar(op, i);
   for (size_t i = 0; i < std::min<size_t>(op.size(), 2); ++i) {
@@ -206,7 +203,6 @@ PrimFuncRef lower_shape_to_tensor(const OpCall& op) {
   return b.finish({out});
 }
 
-// Turns the scalar into a tensor of rank 0.
 Type infer_scalar_to_tensor(const OpCall& op) {
   if (!op.arg(0).type().is<PrimType>()) op.fail("expected a scalar");
   return tensor_type({}, op.attrs<DTypeAttrs>().dtype.value_or(dtype_of(op.arg(0))));

@@ -48,11 +48,10 @@ void check_inplace(const OpCall& op, size_t inputs) {
   for (size_t i = 0; i < indices.size(); ++i) {
     if (indices[i] < -1 || indices[i] >= static_cast<int64_t>(inputs))
       op.fail("inplace_indices[{}] is {}, expected -1 to {}", i, indices[i], inputs - 1);
-    if (indices[i] >= 0 && std::count(indices.begin(), indices.end(), indices[i]) > 1)
+    if (indices[i] >= 0 && std::ranges::count(indices, indices[i]) > 1)
       op.fail("input {} becomes two outputs", indices[i]);
   }
-  if (std::count(indices.begin(), indices.end(), -1) == static_cast<int64_t>(outputs))
-    op.fail("no input becomes an output");
+  if (std::ranges::all_of(indices, [](int64_t input) { return input < 0; })) op.fail("no input becomes an output");
 }
 Type infer_call_tir_inplace(const OpCall& op) {
   Type result = infer_call_tir(op);
@@ -70,7 +69,6 @@ DType dtype_argument(const OpCall& op, size_t i) {
   if (!dtype) op.fail("argument {} must be an R.dtype", i);
   return dtype->value;
 }
-// Returns the type of a tensor whose dims are a shape argument.
 Type tensor_of_shape(const OpCall& op, size_t shape, DType dtype) {
   if (!op.arg(shape).type().is<ShapeType>()) op.fail("argument {} must be a shape", shape);
   return tensor_type(op.shape(shape), dtype);

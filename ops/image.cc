@@ -296,7 +296,6 @@ Type infer_resize_images(const OpCall& op) {
   std::copy(size.begin(), size.end(), shape.begin() + 2);
   return tensor_type(layout.from_plain(op, shape), attrs.out_dtype.value_or(op.dtype(0)));
 }
-// Makes the row of Relax's resize of two or three spatial dims.
 template <int N>
 OpRow resize_images() {
   auto attrs = with_choices(op_attrs<ResizeImageAttrs<N>>(), "method", {"nearest_neighbor", "linear", "cubic"});

@@ -29,7 +29,7 @@ Expr permute_dims_element(const OpCall& op, Inputs x, Axes i) {
 // One dim may be -1. It gets the elements that the others leave.
 Type infer_reshape(const OpCall& op) {
   std::vector<Expr> shape = op.shape(1);
-  auto open = std::find_if(shape.begin(), shape.end(), [](const Expr& dim) { return is_int(dim, -1); });
+  auto open = std::ranges::find_if(shape, [](const Expr& dim) { return is_int(dim, -1); });
   if (open != shape.end()) {
     *open = int_imm(1);
     Expr rest = product(shape), count = product(op.shape(0));
@@ -87,7 +87,6 @@ int64_t concat_axis(const OpCall& op, size_t rank) {
   if (!axis && rank != 1) op.fail("axis is None, so the tensors must have rank 1, got {}", rank);
   return normalize_axis(op, axis.value_or(0), static_cast<int64_t>(rank));
 }
-// Checks that tensors have one rank and dtype.
 void check_joined(const OpCall& op, const std::vector<Type>& items) {
   size_t rank = known_shape(items[0])->size();
   for (const Type& item : items) {
@@ -101,8 +100,7 @@ Type infer_concat(const OpCall& op) {
   int64_t axis = concat_axis(op, shape.size());
   check_joined(op, items);
   constexpr ptrdiff_t kMostSummands = 1000;  // trees of expressions are walked by recursion
-  auto summands =
-      std::count_if(items.begin(), items.end(), [&](const Type& item) { return !as_int((*known_shape(item))[axis]); });
+  auto summands = std::ranges::count_if(items, [&](const Type& item) { return !as_int((*known_shape(item))[axis]); });
   if (summands > kMostSummands) {
     op.unsupported(
         "the joined dim is the sum of {} unknown ones, at most {} are supported; join the tensors in groups, "
@@ -268,7 +266,7 @@ Expr flip_element(const OpCall& op, Inputs x, Axes i) {
 // The result has the dims of argument 1, which is a shape, and the dtype of the first argument.
 Type infer_partial_to_shape(const OpCall& op) {
   const std::vector<Expr>* dims = known_shape(op.arg(1).type());
-  bool is_open = dims && std::any_of(dims->begin(), dims->end(), [](const Expr& dim) { return is_int(dim, -1); });
+  bool is_open = dims && std::ranges::any_of(*dims, [](const Expr& dim) { return is_int(dim, -1); });
   return dims && !is_open ? tensor_type(*dims, op.first_dtype()) : infer_same_rank(op, 1, op.first_dtype());
 }
 

@@ -108,7 +108,6 @@ Type infer_outer(const OpCall& op) {
   return tensor_type({op.shape(0)[0], op.shape(1)[0]}, op.dtype(0));
 }
 Expr outer_element(const OpCall&, Inputs x, Axes i) { return load(x[0], {i[0]}) * load(x[1], {i[1]}); }
-// The result is data . weight^T + bias.
 Type infer_linear(const OpCall& op) {
   if (op.rank(0) < 1) op.fail("data is a scalar, expected at least rank 1");
   if (op.rank(1) < 1 || op.rank(1) > 2) op.fail("weight has rank {}, expected 1 or 2", op.rank(1));

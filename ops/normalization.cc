@@ -7,7 +7,6 @@ namespace relaxc {
 
 namespace {
 
-// Returns 1 / sqrt(x + epsilon).
 Expr inverse_root(const Expr& x, double epsilon) {
   DType dtype = dtype_of(x);
   return binary(BinaryOp::kDiv, one(dtype), intrinsic("tir.sqrt", {x + scalar_imm(epsilon, dtype)}, dtype));
@@ -32,7 +31,6 @@ PrimFuncRef normalize(const OpCall& op, const AxisFold& s, const A& attrs, const
   })});
 }
 
-// Checks that argument `arg` has the dims `wanted`.
 void check_parameter(const OpCall& op, size_t arg, const std::vector<Expr>& wanted, const char* what) {
   const std::vector<Expr>& shape = op.shape(arg);
   if (shape.size() != wanted.size()) op.fail("{} has rank {}, expected {}", what, shape.size(), wanted.size());

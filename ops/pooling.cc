@@ -10,14 +10,12 @@ namespace relaxc {
 
 namespace {
 
-// The layouts of the data and of the result.
 struct PoolLayouts {
   Layout data, out;
   std::vector<Expr> plain_shape(const OpCall& op) const {
     if (op.rank(0) != data.rank()) op.fail("data has rank {}, expected {}", op.rank(0), data.rank());
     return data.to_plain(op.shape(0));
   }
-  // Returns the type of a result of these dims.
   Type type_of(const OpCall& op, const std::vector<Expr>& result) const {
     return tensor_type(out.from_plain(op, result), op.dtype(0));
   }
@@ -216,8 +214,8 @@ PrimFuncRef lower_max_pool_with_indices(const OpCall& op) {
     }
     std::vector<Expr> indices = followed_by({i[0], i[1]}, where);
     if (is_column_major) {
-      std::reverse(where.begin(), where.end());
-      std::reverse(dims.begin(), dims.end());
+      std::ranges::reverse(where);
+      std::ranges::reverse(dims);
     }
     Expr position = (i[0] * pool.in[1] + i[1]) * product(dims) + flatten_index(where, dims);
     Expr value = if_then_else(inside, load(x, indices), lowest(dtype)), old = at(best, i);

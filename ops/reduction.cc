@@ -89,7 +89,6 @@ AxisFold plan(const OpCall& op) {
   return plan(op, attrs.axis, attrs.keepdims);
 }
 
-// Gives the elements of x.
 FoldedValue elements_of(const Buffer& x, DType dtype) {
   return [=](Axes, Axes element) { return cast_to(load(x, element), dtype); };
 }

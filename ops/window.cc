@@ -38,8 +38,8 @@ std::vector<int64_t> per_dim(const OpCall& op, const std::vector<int64_t>& value
 }
 
 bool Padding::any() const {
-  auto positive = [](int64_t value) { return value > 0; };
-  return std::any_of(before.begin(), before.end(), positive) || std::any_of(after.begin(), after.end(), positive);
+  auto is_positive = [](int64_t count) { return count > 0; };
+  return std::ranges::any_of(before, is_positive) || std::ranges::any_of(after, is_positive);
 }
 
 Padding read_padding(const OpCall& op, const std::vector<int64_t>& values, size_t rank) {
