@@ -33,7 +33,7 @@ struct Window {
 // Returns the pads where all are constants and none crops.
 std::optional<Ints> as_pads(const std::vector<Expr>& values) {
   auto pads = as_ints(values);
-  bool crops = pads && std::any_of(pads->begin(), pads->end(), [](int64_t pad) { return pad < 0; });
+  bool crops = pads && std::ranges::any_of(*pads, [](int64_t pad) { return pad < 0; });
   return crops ? std::nullopt : pads;
 }
 size_t spatial_dims(Node& n) {
@@ -51,7 +51,7 @@ Window read_window(Node& n, std::vector<Expr> kernel) {
   Ints pads = n.attr_ints("pads", 2 * w.spatial, 0);
   w.auto_pad = n.attr_string("auto_pad", "NOTSET");
   auto positive = [&](const char* name, const char* verb, const Ints& values) {
-    if (std::any_of(values.begin(), values.end(), [](int64_t v) { return v < 1 || v > (int64_t{1} << 31); }))
+    if (std::ranges::any_of(values, [](int64_t v) { return v < 1 || v > (int64_t{1} << 31); }))
       n.fail("{} {} [{}], expected numbers from 1 on", name, verb, joined(values));
   };
   positive("strides", "are", w.strides);
@@ -231,7 +231,7 @@ Outputs conv_transpose(Node& n) {
     attrs.output_padding = extra;
     return n.op(fmt::format("nn.conv{}d_transpose", N), {x, weight}, attrs);
   });
-  bool is_cut = std::any_of(cuts.begin(), cuts.end(), [](const Expr& cut) { return !is_int(cut, 0); });
+  bool is_cut = std::ranges::any_of(cuts, [](const Expr& cut) { return !is_int(cut, 0); });
   if (is_cut) result = pad_spatial(n, result, cuts, n.like(0, result));
   if (n.has(2)) result = with_bias(n, result, n.tensor(2));
   return {n.of(result)};
@@ -291,10 +291,9 @@ Outputs max_pool(Node& n) {
   if (!as_pads(pads)) positions = without_pads(n, positions, n.shape(0), n.shape_of(x), pads, attrs.storage_order == 1);
   return {n.of(with_same_dims(n, values, w)), n.of(with_same_dims(n, positions, w))};
 }
-Outputs average_pool(Node& n) {
+Expr average_pool(Node& n, const Expr& x) {
   Window w = read_pool_window(n);
   bool counts_pads = n.attr_int("count_include_pad", 0) != 0, known_pads = as_pads(w.pads).has_value();
-  Expr x = n.tensor(0);
   std::vector<Expr> image = n.shape(0);
   image[0] = image[1] = int_imm(1);
   Window unpadded = w;
@@ -307,10 +306,10 @@ Outputs average_pool(Node& n) {
     });
     return with_same_dims(n, result, w);
   };
-  if (known_pads || counts_pads) return {n.of(average(source))};
+  if (known_pads || counts_pads) return average(source);
   // The average of ones is the share of each window that lies inside of the image.
   Expr ones = n.op("full", {shape_expr(image), n.like(1, x)});
-  return {n.of(n.div(average(source), average(padded(n, ones, unpadded, n.like(0, x)))))};
+  return n.div(average(source), average(padded(n, ones, unpadded, n.like(0, x))));
 }
 Expr lp_pool(Node& n) {
   Window w = read_pool_window(n);

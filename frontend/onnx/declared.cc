@@ -85,7 +85,7 @@ void check_values(GraphImporter& importer, const onnx::GraphProto& graph) {
       context.warn(context.place("value", info.name()), difference->text, kHolds);
   }
   if (differences > kMostShown)
-    context.warn(file_span(context.file->name()),
+    context.warn(span_of_file(context.file->name()),
                  fmt::format("{} more values are declared with another type", differences - kMostShown), kHolds);
 }
 

@@ -23,7 +23,7 @@ struct ModelContext {
 
   // Returns the place of something with a name in the model's file: "model.onnx: initializer 'w'".
   Span place(std::string_view kind, const std::string& name) const {
-    return file_span(fmt::format("{}: {} '{}'", file->name(), kind, printable(name)));
+    return span_of_file(fmt::format("{}: {} '{}'", file->name(), kind, printable(name)));
   }
   void add(const CompileError& error) {
     for (const Diagnostic& diagnostic : error.diagnostics()) diagnostics.add(diagnostic);

@@ -10,7 +10,7 @@ namespace onnx_import {
 
 namespace {
 
-Span place(const ModelContext& context) { return file_span(context.file->name()); }
+Span place(const ModelContext& context) { return span_of_file(context.file->name()); }
 
 void read_opsets(ModelContext& context) {
   const onnx::ModelProto& model = context.file->proto();

@@ -304,8 +304,6 @@ Tensor external_tensor(const std::shared_ptr<const vm::MappedFile>& file, const 
 
 }  // namespace
 
-Span file_span(std::string name) { return {std::make_shared<const Origin>(Origin{std::move(name), {}, {}, nullptr})}; }
-
 // The supported element types of onnx.proto.
 static constexpr std::pair<int, DType> kElementTypes[] = {
     {1, kFloat32},           {2, DType::uint(8)}, {3, DType::int_(8)},   {4, DType::uint(16)},
@@ -341,7 +339,7 @@ Tensor decode_tensor(const onnx::TensorProto& proto, const Span& span) {
 }
 
 void ModelFile::parse(std::span<const std::byte> bytes) {
-  Span span = file_span(name_);
+  Span span = span_of_file(name_);
   if (bytes.empty()) fail(span, "the file is empty");
   if (static_cast<int64_t>(bytes.size()) > limits_.model_bytes)
     fail(span, "the model has {} bytes, the limit is {}", bytes.size(), limits_.model_bytes);
@@ -361,7 +359,7 @@ std::shared_ptr<const ModelFile> ModelFile::open(const std::string& path, const 
   try {
     model->mapped_ = vm::MappedFile::open(path);
   } catch (const RuntimeError& error) {
-    fail(file_span(path), "{}", error.what());
+    fail(span_of_file(path), "{}", error.what());
   }
   model->bytes_owner_ = model->mapped_;
   model->parse(model->mapped_->bytes());

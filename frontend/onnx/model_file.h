@@ -7,8 +7,6 @@
 
 namespace relaxc::onnx_import {
 
-// Returns the place that is a file, or a part of it, as a whole.
-Span file_span(std::string name);
 // Returns "" for the domain "ai.onnx", which is another name of the default domain.
 inline std::string domain_of(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
 

@@ -10,14 +10,14 @@ using Ints = std::vector<int64_t>;
 // ---- Normalizations -------------------------------------------------------------------------------------------------
 
 Outputs batch_norm(Node& n) {
-  Expr x = n.tensor(0);
   bool training = n.attr_int("training_mode", 0) != 0;
   if (n.opset() < 7 && n.attr_int("is_test", 0) == 0) training = n.wants(1) || n.wants(3);
   if (n.attr_int("spatial", 1) == 0) n.unsupported("attribute 'spatial' is 0");
   BatchNormAttrs attrs{
       .epsilon = n.attr_float("epsilon", 1e-5), .momentum = 1 - n.attr_float("momentum", 0.9), .training = training};
-  return n.items_of(n.op("nn.batch_norm", {x, n.tensor(1), n.tensor(2), n.tensor(3), n.tensor(4)}, attrs),
-                    training ? 3 : 1);
+  std::vector<Expr> args;
+  for (size_t i = 0; i < 5; ++i) args.push_back(n.tensor(i));
+  return n.items_of(n.op("nn.batch_norm", args, attrs), training ? 3 : 1);
 }
 
 // The shapes that the normalizations over the axes from `axis` on share.

@@ -1,6 +1,7 @@
 #include "frontend/onnx/node.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "frontend/onnx/graph_importer.h"
 #include "ir/text/printer.h"
@@ -151,13 +152,8 @@ Expr Node::scalar_int(size_t i) {
 // ---- Attributes -----------------------------------------------------------------------------------------------------
 
 bool ConverterRow::has_attribute(std::string_view name) const {
-  std::string_view rest = attributes;
-  while (!rest.empty()) {
-    size_t end = std::min(rest.find(' '), rest.size());
-    if (rest.substr(0, end) == name) return true;
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
-  return false;
+  auto is_name = [&](auto word) { return std::ranges::equal(word, name); };
+  return std::ranges::any_of(std::views::split(std::string_view(attributes), ' '), is_name);
 }
 
 bool Node::has_attr(const char* name) {
@@ -166,8 +162,7 @@ bool Node::has_attr(const char* name) {
   return find_attr(name) != nullptr;
 }
 const AttributeProto* Node::find_attr(std::string_view name) const {
-  auto found = std::find_if(proto_.attribute().begin(), proto_.attribute().end(),
-                            [&](const AttributeProto& a) { return a.name() == name; });
+  auto found = std::ranges::find(proto_.attribute(), name, &AttributeProto::name);
   return found == proto_.attribute().end() ? nullptr : &*found;
 }
 const AttributeProto& Node::required(const char* name, AttributeProto::AttributeType type) {

@@ -76,8 +76,6 @@ class Recurrent {
     Expr all = join(n_, rows, 0);
     return batch_first_ ? n_.transpose(all, {1, 0, 2}) : all;
   }
-  // Returns element d of the leading axis, without that axis.
-  Expr pick(const Expr& x, int64_t d) { return n_.pick(x, 0, d); }
   Expr gate(const Expr& x, int64_t g, int64_t axis) {
     return n_.slice(x, axis, int_imm(g * hidden_), int_imm((g + 1) * hidden_));
   }
@@ -93,24 +91,24 @@ class Recurrent {
     if (!n_.has(input)) return n_.broadcast_to(n_.scalar(0, dtype_), {batch_, int_imm(hidden_)});
     Expr state = n_.tensor(input);
     if (batch_first_) state = n_.transpose(state, {1, 0, 2});
-    return pick(state, d);
+    return n_.pick(state, 0, d);
   }
 
   void run(int64_t d, bool reverse, std::vector<std::vector<Expr>>& states, std::vector<Expr>& last_hidden,
            std::vector<Expr>& last_cell) {
-    Expr w = n_.transpose(pick(n_.tensor(1), d), {1, 0}), r = n_.transpose(pick(n_.tensor(2), d), {1, 0});
+    Expr w = n_.transpose(n_.pick(n_.tensor(1), 0, d), {1, 0}), r = n_.transpose(n_.pick(n_.tensor(2), 0, d), {1, 0});
     std::optional<Expr> w_bias, r_bias, peepholes, cell;
     if (n_.has(3)) {
-      Expr bias = pick(n_.tensor(3), d);
+      Expr bias = n_.pick(n_.tensor(3), 0, d);
       w_bias = n_.slice(bias, 0, int_imm(0), int_imm(gates_ * hidden_));
       r_bias = n_.slice(bias, 0, int_imm(gates_ * hidden_), int_imm(2 * gates_ * hidden_));
     }
-    if (kind_ == "LSTM" && n_.has(7)) peepholes = pick(n_.tensor(7), d);
+    if (kind_ == "LSTM" && n_.has(7)) peepholes = n_.pick(n_.tensor(7), 0, d);
     Expr hidden = initial(5, d);
     if (kind_ == "LSTM") cell = initial(6, d);
     for (int64_t i = 0; i < steps_; ++i) {
       int64_t t = reverse ? steps_ - 1 - i : i;
-      Expr from_input = n_.op("matmul", {pick(x_, t), w});
+      Expr from_input = n_.op("matmul", {n_.pick(x_, 0, t), w});
       if (w_bias) from_input = n_.add(from_input, *w_bias);
       Expr next = hidden;
       std::optional<Expr> next_cell = cell;

@@ -90,7 +90,7 @@ Outputs reduce(Node& n) {
   std::vector<int64_t> chosen = axes.value_or(std::vector<int64_t>());
   for (int64_t& axis : chosen) axis = n.axis(axis, rank, "axes");
   if (chosen.empty() && !noop) chosen = n.all_axes();
-  std::sort(chosen.begin(), chosen.end());
+  std::ranges::sort(chosen);
   chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
   if (chosen.empty() && n.op_type() == "ReduceLogSumExp") return {n.value(0)};
   return {n.of(reduce_with(n, x, over_constant_axes(n, chosen), keepdims))};
@@ -103,8 +103,7 @@ Expr arg_reduce(Node& n) {
   return n.op(n.op_type() == "ArgMax" ? "argmax" : "argmin", {n.tensor(0)}, attrs);
 }
 
-Outputs cumsum(Node& n) {
-  Expr x = n.tensor(0);
+Expr cumsum(Node& n, const Expr& x) {
   int64_t rank = n.rank(0);
   ScanAttrs attrs{.exclusive = n.attr_int("exclusive", 0) != 0, .reverse = n.attr_int("reverse", 0) != 0};
   auto known = n.constant_ints(1);
@@ -113,7 +112,7 @@ Outputs cumsum(Node& n) {
     attrs.axis = d;
     return n.op(name, {x}, attrs);
   };
-  if (known && known->size() == 1) return {n.of(along(n.axis(known->at(0), rank)))};
+  if (known && known->size() == 1) return along(n.axis(known->at(0), rank));
   std::vector<Expr> axes = read_axes(n, 1, rank);
   if (axes.size() != 1) n.fail("input 1 has {} elements, expected 1", axes.size());
   // The axis is read at run time: the result is computed for every axis, and one is selected.
@@ -122,7 +121,7 @@ Outputs cumsum(Node& n) {
     Expr named = equal(axes[0], int_imm(d));
     result = n.op("where", {n.op("scalar_to_tensor", {named}), along(d), result});
   }
-  return {n.of(result)};
+  return result;
 }
 
 // Appends an element along the axis that no other element is less than, so that there is a largest one.

@@ -13,7 +13,7 @@ Outputs identity(Node& n) { return {n.value(0)}; }
 Expr transpose(Node& n) {
   const std::vector<int64_t> axes = n.all_axes();
   auto perm = n.attr_ints("perm").value_or(std::vector<int64_t>(axes.rbegin(), axes.rend()));
-  if (!std::is_permutation(perm.begin(), perm.end(), axes.begin(), axes.end()))
+  if (!std::ranges::is_permutation(perm, axes))
     n.fail("perm is [{}], expected a permutation of 0 to {}", joined(perm), n.rank(0) - 1);
   return n.transpose(n.tensor(0), perm);
 }
@@ -82,8 +82,7 @@ std::vector<Expr> resolve_reshape(Node& n, const std::vector<Expr>& from, const 
   for (const Expr& dim : others) n.require_at_most(int_imm(1), dim, kNothingBesideOpen);
   // Dims that occur on both sides cancel.
   std::erase_if(others, [&](const Expr& dim) {
-    auto match =
-        std::find_if(left.begin(), left.end(), [&](const Expr& x) { return !as_int(x) && n.provably_equal(x, dim); });
+    auto match = std::ranges::find_if(left, [&](const Expr& x) { return !as_int(x) && n.provably_equal(x, dim); });
     bool cancels = match != left.end();
     if (cancels) left.erase(match);
     return cancels;
@@ -94,10 +93,9 @@ std::vector<Expr> resolve_reshape(Node& n, const std::vector<Expr>& from, const 
   wanted.dims[*wanted.open] = n.simplify(floor_div(dividend, divisor));
   return wanted.dims;
 }
-Expr reshape(Node& n) {
+Expr reshape(Node& n, const Expr& x) {
   std::vector<Expr> wanted = n.opset() < 5 ? int_imms(n.required_ints("shape")) : n.ints(1);
   bool zero_copies = n.attr_int("allowzero", 0) == 0;
-  Expr x = n.tensor(0);
   return n.reshape(x, resolve_reshape(n, n.shape_of(x), wanted, zero_copies));
 }
 Expr flatten(Node& n) {
@@ -114,7 +112,7 @@ std::optional<std::vector<int64_t>> axes_of(Node& n) {
   return n.opset() < 13 ? n.attr_ints("axes") : n.constant_ints(1);
 }
 // Each axis that is named must have size 1.
-Outputs squeeze_at_run_time(Node& n, const Expr& x) {
+Expr squeeze_at_run_time(Node& n, const Expr& x) {
   const std::vector<Expr> shape = n.shape_of(x);
   std::vector<Expr> axes = read_axes(n, 1, n.rank(0));
   if (axes.size() > shape.size()) n.fail("{} axes for rank {}", axes.size(), shape.size());
@@ -122,10 +120,9 @@ Outputs squeeze_at_run_time(Node& n, const Expr& x) {
   require_distinct(n, named, axes.size());
   for (size_t d = 0; d < shape.size(); ++d)
     n.require_equal(select(equal(named[d], int_imm(1)), shape[d], int_imm(1)), int_imm(1), "size of a squeezed axis");
-  return {n.of(n.reshape(x, dims_not_named(n, shape, named, shape.size() - axes.size())))};
+  return n.reshape(x, dims_not_named(n, shape, named, shape.size() - axes.size()));
 }
-Outputs squeeze(Node& n) {
-  Expr x = n.tensor(0);
+Expr squeeze(Node& n, const Expr& x) {
   std::vector<Expr> shape = n.shape_of(x), result;
   int64_t rank = n.rank(0);
   bool has_axes = n.opset() < 13 ? n.has_attr("axes") : n.has(1);
@@ -148,7 +145,7 @@ Outputs squeeze(Node& n) {
     if (!gone[d]) result.push_back(shape[d]);
     if (gone[d]) n.require_equal(shape[d], int_imm(1), "size of a squeezed axis");
   }
-  return {n.of(n.reshape(x, result))};
+  return n.reshape(x, result);
 }
 Expr unsqueeze(Node& n, const Expr& x) {
   std::vector<Expr> shape = n.shape_of(x);
@@ -299,7 +296,6 @@ SlicedAxis slice_named_axis(Node& n, const SliceBounds& bounds, int64_t d, const
   return {n.named(axis.begin, "begin"), n.named(axis.end, "end"), axis.stride};
 }
 Outputs slice(Node& n) {
-  Expr x = n.tensor(0);
   std::vector<Expr> shape = n.shape(0), axes, begin, end, stride;
   SliceBounds bounds = read_slice_bounds(n);
   bool whole = true;
@@ -316,8 +312,8 @@ Outputs slice(Node& n) {
   }
   for (int64_t d = 0; !bounds.axes && d < n.rank(0); ++d) add(d, slice_named_axis(n, bounds, d, shape[d]));
   if (whole) return {n.value(0)};
-  return {n.of(n.op("strided_slice", {x, shape_expr(axes), shape_expr(begin), shape_expr(end), shape_expr(stride)},
-                    SliceAttrs{.assume_inbound = true}))};
+  std::vector<Expr> args = {n.tensor(0), shape_expr(axes), shape_expr(begin), shape_expr(end), shape_expr(stride)};
+  return {n.of(n.op("strided_slice", args, SliceAttrs{.assume_inbound = true}))};
 }
 
 Expr pad(Node& n) {
