@@ -6,7 +6,7 @@
 
 namespace relaxc {
 
-// An attribute of any kind is read as it is.
+// Reads an attribute whose member takes a value of any kind.
 inline bool from_attr(const AttrValue& value, AttrValue& out) {
   out = value;
   return true;
@@ -51,7 +51,7 @@ RELAXC_ONE_ATTR(PReluAttrs, int64_t, axis, 1);  // of an alpha of rank 1
 // ---- ops/reduction.cc
 
 struct ReduceAttrs {
-  std::optional<std::vector<int64_t>> axis = {};  // absent: all
+  std::optional<std::vector<int64_t>> axis = {};  // absent: all axes
   bool keepdims = false;
   RELAXC_FIELDS(ReduceAttrs, axis, keepdims);
 };
@@ -191,7 +191,7 @@ struct AxesAttrs {
   }
 };
 RELAXC_ONE_ATTR(AxisListAttrs, std::optional<std::vector<int64_t>>, axis, {});
-RELAXC_ONE_ATTR(ConcatAttrs, std::optional<int64_t>, axis, 0);  // None: tensors of rank 1
+RELAXC_ONE_ATTR(ConcatAttrs, std::optional<int64_t>, axis, 0);  // None: the only axis of tensors of rank 1
 RELAXC_ONE_ATTR(TileAttrs, std::vector<int64_t>, repeats, {});
 struct RepeatAttrs {
   int64_t repeats = 1;

@@ -75,7 +75,7 @@ OpRow eye_like() {
   return row;
 }
 
-// The bounds are scalars; one alone is the end. A count of floats is computed from constants only.
+// The operands of arange. A single one is the end.
 struct Range {
   Expr start, end, step;
   bool has_integers() const {
@@ -108,11 +108,11 @@ Expr arange_count(const OpCall& op) {
   if (first && last && step && (*step > 0 ? *first >= *last : *first <= *last)) return int_imm(0);
   Expr length = cast_to(range.end, kInt64) - cast_to(range.start, kInt64), stride = cast_to(range.step, kInt64);
   Expr sign = step ? int_imm(*step > 0 ? 1 : -1) : select(stride > int_imm(0), int_imm(1), int_imm(-1));
-  Expr count = floor_div(length - sign, stride) + 1;  // a large step added before would overflow
+  Expr count = floor_div(length - sign, stride) + 1;  // to add a large step first would overflow
   // Symbolic bounds are usually dims, but they may be negative.
   return simplify(max(simplify(count), int_imm(0)));
 }
-// Integers give the dtype of the start, and floats that of the last float.
+// The default dtype is that of the last operand that is a float, or that of the start when all are integers.
 DType arange_dtype(const OpCall& op) {
   Range range = range_of(op);
   DType natural = dtype_of(range.start);
@@ -147,7 +147,7 @@ void complete_eye(Call& call) {
   if (call.args.size() == 1) call.args.push_back(call.args[0]);
   if (call.args.size() == 2) call.args.push_back(int_imm(0));
 }
-// Clamps the diagonal's number. One that far away lies outside of every matrix, and its sums with positions do not
+// Clamps the number of a diagonal to a range that exceeds every matrix, so that its sums with positions do not
 // overflow.
 Expr near_diagonal(const Expr& k) {
   constexpr int64_t kFar = int64_t{1} << 40;
@@ -177,7 +177,8 @@ OpRow triangle(const char* name, const char* doc, BinaryOp keep) {
 Type infer_eye(const OpCall& op) {
   for (size_t i = 0; i < op.size(); ++i) require_scalar(op, i);
   for (size_t i = 0; i < std::min<size_t>(op.size(), 2); ++i) {
-    if (!dtype_of(op.arg(i)).is_integral()) op.fail("a size of {}", to_string(dtype_of(op.arg(i))));
+    if (!dtype_of(op.arg(i)).is_integral())
+      op.fail("a size is {}, expected an integer", to_string(dtype_of(op.arg(i))));
     op.require_at_most(int_imm(0), cast_to(op.arg(i), kInt64), "a size is negative");
   }
   Expr rows = cast_to(op.arg(0), kInt64), columns = op.size() > 1 ? cast_to(op.arg(1), kInt64) : rows;
@@ -189,7 +190,7 @@ Expr eye_element(const OpCall& op, Inputs, Axes i) {
 
 Type infer_hamming_window(const OpCall& op) {
   for (size_t i = 0; i < op.size(); ++i) require_scalar(op, i);
-  if (!dtype_of(op.arg(0)).is_integral()) op.fail("a size of {}", to_string(dtype_of(op.arg(0))));
+  if (!dtype_of(op.arg(0)).is_integral()) op.fail("a size is {}, expected an integer", to_string(dtype_of(op.arg(0))));
   return tensor_type({cast_to(op.arg(0), kInt64)}, filled_dtype(op));
 }
 

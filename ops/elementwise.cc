@@ -25,8 +25,8 @@ DType result_dtype(const ScalarFn& scalar, size_t operands, DType dtype, size_t 
   return dtype_of(scalar(probes));
 }
 
-// Infers as much of the type as the operands tell. The rank is known where the ranks of all operands are. The dtype
-// follows from that of any operand; that of a comparison is always bool.
+// Infers as much of the type as the operands determine. The rank is known when the ranks of all operands are. The dtype
+// follows from that of any operand; a comparison always gives bool.
 Type infer_elementwise(const OpCall& op, const Domain& domain, const ScalarFn& scalar, size_t bools) {
   int64_t rank = 0;
   std::optional<DType> common;

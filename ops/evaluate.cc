@@ -172,15 +172,15 @@ class Evaluation {
   }
   bool run_block(const Block& node) {
     if (node.predicate || !node.match_buffers.empty()) return false;
-    bool begins = true;  // the first iteration of the reduce axes
+    bool is_first = true;  // the first iteration of the reduce axes
     for (const IterVar& axis : node.iter_vars) {
       auto value = number(axis.value), first = number(axis.domain.min);
       if (!value || !first) return false;
       bind(axis.var, int_imm(*value));
-      begins = begins && (axis.kind != IterKind::kReduce || *value == *first);
+      is_first = is_first && (axis.kind != IterKind::kReduce || *value == *first);
     }
     if (!std::ranges::all_of(node.alloc_buffers, [&](const Buffer& buffer) { return allocate(buffer); })) return false;
-    return (!node.init || !begins || run(*node.init)) && run(node.body);
+    return (!node.init || !is_first || run(*node.init)) && run(node.body);
   }
   bool run_store(const BufferStore& node) {
     Known* element = node.predicate ? nullptr : find_element(node.buffer, node.indices);

@@ -1,4 +1,4 @@
-// Operators of the graph itself: calls of kernels, shapes as values, checks. They become bytecode's calls and builtins.
+// Operators of the graph itself: calls of kernels, shapes as values, checks. Bytecode has calls and builtins for them.
 #include <algorithm>
 
 #include "ops/attributes.h"
@@ -10,7 +10,7 @@ namespace relaxc {
 namespace {
 
 Type infer_nothing(const OpCall&) { return tuple_type({}); }
-// Calls give the types of their outputs as type arguments. Some may leave them out.
+// A call states the types of its outputs as type arguments. Some operators may leave them out.
 template <Type (*otherwise)(const OpCall&)>
 Type infer_stated_or(const OpCall& op) {
   return op.call.type_args.empty() ? otherwise(op) : infer_stated(op);
@@ -79,7 +79,8 @@ Type infer_to_vdevice(const OpCall& op) {
   type.vdevice = op.attrs<DeviceAttrs>().dst_vdevice;
   return make(std::move(type));
 }
-// The result is the same memory under another shape or dtype, from an offset on. null_value() leaves an argument out.
+// The result is the same memory under another shape or dtype, from an offset on. null_value() stands for an argument
+// that is left out.
 Type infer_view(const OpCall& op) {
   auto is_given = [&](size_t i) { return i < op.size() && !op.arg(i).type().is<ObjectType>(); };
   DType dtype = op.dtype(0);

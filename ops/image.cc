@@ -26,7 +26,7 @@ void require_elements(const OpCall& op, const Expr& dim, const Expr& results) {
   op.require_at_most(simplify(min(results, int_imm(1))), dim, "an axis to sample has no elements");
 }
 
-// A source position along one axis and its share of the result. `inside` is false where the share must not count.
+// A source position along one axis, and the factor with which its element counts.
 struct Tap {
   Expr position;  // int64, not clamped
   Expr weight;    // float64
@@ -50,7 +50,7 @@ std::vector<Tap> cubic_taps(const Expr& x, double a) {
       {first - 1, far(t + real(1))}, {first, near(t)}, {first + 1, near(real(1) - t)}, {first + 2, far(real(2) - t)}};
 }
 
-bool one_of(const std::string& value, const std::vector<std::string>& choices) { return contains(choices, value); }
+bool is_one_of(const std::string& value, const std::vector<std::string>& choices) { return contains(choices, value); }
 
 Type infer_resize(const OpCall& op) {
   ResizeAttrs attrs = op.attrs<ResizeAttrs>();
@@ -67,13 +67,13 @@ Type infer_resize(const OpCall& op) {
     op.require_equal(op.shape(i)[0], int_imm(static_cast<int64_t>(i == 2 ? rank : 2 * rank)),
                      fmt::format("length of {} and rank of the data", what));
   }
-  if (!one_of(attrs.method, {"nearest", "linear", "cubic"})) op.unsupported("method '{}'", attrs.method);
+  if (!is_one_of(attrs.method, {"nearest", "linear", "cubic"})) op.unsupported("method '{}'", attrs.method);
   const std::string& mode = attrs.coordinate_transformation_mode;
-  if (!one_of(mode, {"half_pixel", "pytorch_half_pixel", "half_pixel_symmetric", "align_corners", "asymmetric",
-                     "tf_half_pixel_for_nn", "tf_crop_and_resize"}))
+  if (!is_one_of(mode, {"half_pixel", "pytorch_half_pixel", "half_pixel_symmetric", "align_corners", "asymmetric",
+                        "tf_half_pixel_for_nn", "tf_crop_and_resize"}))
     op.unsupported("coordinate_transformation_mode '{}'", mode);
   if (mode == "tf_crop_and_resize" && attrs.roi.empty() && op.size() < 4) op.fail("tf_crop_and_resize needs a roi");
-  if (!one_of(attrs.rounding_method, {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}))
+  if (!is_one_of(attrs.rounding_method, {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}))
     op.unsupported("rounding_method '{}'", attrs.rounding_method);
   std::vector<int64_t> axes = normalize_axes(op, attrs.axes, static_cast<int64_t>(rank));
   for (size_t d = 0; d < rank; ++d) {
@@ -216,18 +216,18 @@ class Resize {
 // data is [N, C, H, W]; grid is [N, 2, h, w] with (x, y) in [-1, 1].
 Type infer_grid_sample(const OpCall& op) {
   GridSampleAttrs attrs = op.attrs<GridSampleAttrs>();
-  if (op.rank(0) != 4 || op.rank(1) != 4) op.unsupported("data of rank {}; there is rank 4", op.rank(0));
+  if (op.rank(0) != 4 || op.rank(1) != 4) op.unsupported("data of rank {}; only rank 4 is supported", op.rank(0));
   if (!op.dtype(0).is_float()) op.unsupported("data of {}", to_string(op.dtype(0)));
   op.require_equal(op.shape(0)[0], op.shape(1)[0], "batch sizes of data and grid");
   op.require_equal(op.shape(1)[1], int_imm(2), "coordinates of the grid");
   for (size_t d : {2, 3}) require_elements(op, op.shape(0)[d], op.shape(1)[d]);
-  if (!one_of(attrs.method, {"bilinear", "nearest", "bicubic"})) op.unsupported("method '{}'", attrs.method);
-  if (!one_of(attrs.padding_mode, {"zeros", "border", "reflection"}))
+  if (!is_one_of(attrs.method, {"bilinear", "nearest", "bicubic"})) op.unsupported("method '{}'", attrs.method);
+  if (!is_one_of(attrs.padding_mode, {"zeros", "border", "reflection"}))
     op.unsupported("padding_mode '{}'", attrs.padding_mode);
   require_layout(op, attrs.layout, "NCHW", "layout");
   return tensor_type({op.shape(0)[0], op.shape(0)[1], op.shape(1)[2], op.shape(1)[3]}, op.dtype(0));
 }
-// Samples along one axis, whose pixels have the coordinates that the grid's [-1, 1] stands for.
+// Samples an image along one axis. The grid's coordinates run from -1 to 1 over the axis.
 class GridAxis {
  public:
   GridAxis(const GridSampleAttrs& attrs, const Expr& dim) : attrs_(attrs), dim_(dim) {}
@@ -241,7 +241,7 @@ class GridAxis {
     if (attrs_.padding_mode != "reflection") return clamp_index(tap.position, dim_);
     return clamp_index(cast_to(rounded("tir.nearbyint", reflected(as_real(tap.position))), kInt64), dim_);
   }
-  // Returns whether the tap counts. Beyond the borders there are zeros, or a repetition of the pixels.
+  // Returns whether the tap counts. Beyond the borders lie zeros, or pixels that padding_mode repeats.
   Expr counts(const Tap& tap) const {
     return attrs_.padding_mode == "zeros" ? is_inside(tap.position, dim_) : bool_imm(true);
   }

@@ -48,13 +48,13 @@ std::optional<IndexOperand> indexed_by_take(const OpCall& op) {
   return shape ? std::optional(IndexOperand{1, {simplify(product(*shape))}}) : std::nullopt;
 }
 
-// The index is a tensor, or one scalar.
+// Returns whether the index is one scalar instead of a tensor.
 bool takes_one(const OpCall& op) { return op.arg(1).type().is<PrimType>(); }
 Type infer_take(const OpCall& op) {
   if (!takes_one(op)) check_index_dtype(op, 1);
   TakeAttrs attrs = op.attrs<TakeAttrs>();
   std::vector<Expr> indices = takes_one(op) ? std::vector<Expr>() : op.shape(1);
-  if (!attrs.axis && op.rank(0) != 1 && attrs.mode == "nan") op.fail("mode 'nan' wants an axis");
+  if (!attrs.axis && op.rank(0) != 1 && attrs.mode == "nan") op.fail("mode 'nan' needs an axis");
   if (!attrs.axis) return tensor_type(indices, op.dtype(0));
   std::vector<Expr> shape = op.shape(0);
   int64_t axis = normalize_axis(op, *attrs.axis, op.rank(0));
@@ -101,7 +101,7 @@ Expr gather_elements_element(const OpCall& op, Inputs x, Axes i) {
   return load_clamped(x[0], with_item(i, axis, clamped(load(x[1], i), dim)), {dim});
 }
 
-// The result is the indices. It is a value so that the operator that reads them cannot run before the check.
+// The result is the indices themselves, so that the operator that reads them cannot run before the check.
 Type infer_check_indices(const OpCall& op) {
   check_index_dtype(op, 0);
   const int64_t axes = static_cast<int64_t>(op.shape(1).size());
@@ -161,7 +161,7 @@ Expr reduced(const OpCall& op, const std::string& reduction, const Expr& old, co
   if (reduction == "mul") return combine_prod(old, value);
   if (reduction == "max") return combine_max(old, value);
   if (reduction == "min") return combine_min(old, value);
-  op.unsupported("reduction '{}'; there are update, add, mul, max and min", reduction);
+  op.unsupported("reduction '{}', expected update, add, mul, max or min", reduction);
 }
 
 // Copies data, then applies one update after the other, as indices may repeat. Update i writes the element `target`(i).
@@ -276,7 +276,7 @@ Expr reverse_sequence_element(const OpCall& op, Inputs x, Axes i) {
   return load(x[0], with_item(i, axes.time_axis, select(time < length, length - 1 - time, time)));
 }
 
-// This is numpy's indexing by several tensors: their broadcast shape replaces the axes that they index.
+// Indexes as numpy does with several index tensors: their broadcast shape replaces the axes that they index.
 std::vector<Expr> indexed_shape(const OpCall& op) {
   std::vector<Type> indices = tensor_list(op, 1);
   if (static_cast<int64_t>(indices.size()) > op.rank(0))
@@ -305,7 +305,7 @@ Type infer_slice_scatter(const OpCall& op) {
   return infer_like_first(op);
 }
 
-// With a sorted order the number of results is only known at run time.
+// The number of distinct elements is known at run time only.
 Type infer_unique(const OpCall& op) {
   auto flag = [&](size_t i) {
     auto known = i < op.size() ? as_int(op.arg(i)) : 0;

@@ -26,7 +26,7 @@ Expr permute_dims_element(const OpCall& op, Inputs x, Axes i) {
   return load(x[0], source);
 }
 
-// One dim may be -1. It gets the elements that the others leave.
+// One dim may be -1. It is inferred from the element count and the other dims.
 Type infer_reshape(const OpCall& op) {
   std::vector<Expr> shape = op.shape(1);
   auto open = std::ranges::find_if(shape, [](const Expr& dim) { return is_int(dim, -1); });

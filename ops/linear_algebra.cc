@@ -7,8 +7,8 @@ namespace relaxc {
 
 namespace {
 
-// The shapes of numpy's matmul. An operand of rank 1 is a row (left) or a column (right), and the result does not have
-// its dim of 1.
+// The shapes of numpy's matmul. An operand of rank 1 is a row (left) or a column (right), whose dim of 1 the result
+// does not have.
 struct MatmulShape {
   std::vector<Expr> batch;
   std::optional<Expr> rows, columns;

@@ -84,7 +84,7 @@ PrimFuncRef lower_batch_norm(const OpCall& op) {
   return b.finish({out, next_mean, next_variance});
 }
 
-// Checks a call whose parameters, called so, have the dims of the axes.
+// Checks a call whose parameters have the dims of the axes. `parameters` holds their names.
 template <class A>
 Type infer_over_axes(const OpCall& op, const std::vector<const char*>& parameters) {
   kFloats.check(op, op.dtype(0));
@@ -140,7 +140,8 @@ PrimFuncRef lower_instance_norm(const OpCall& op) {
   return normalize(op, over_axes(op.shape(0), a.axes), attrs, {a.channel});
 }
 
-// Takes the channels as num_groups x (channels / num_groups). A group's statistics run over its channels and the axes.
+// Splits the channel axis into [num_groups, channels / num_groups]. The statistics of a group are taken over its
+// channels and the axes.
 AxisFold over_groups(const OpCall& op, const ChannelAxes& a, int64_t groups) {
   const int64_t group = a.channel, inside = a.channel + 1;  // the axes into which the channels are split
   Expr per_group = floor_div(op.shape(0)[group], groups);

@@ -33,8 +33,8 @@ struct Pool {
   Padding padding;
   bool ceil_mode;
   std::vector<Expr> in, result;  // [N, C, spatial...] of the data and of the result
-  PoolLayouts layouts;           // where these dims are
-  bool counts_padding = false;   // an average is over the padding as well
+  PoolLayouts layouts;           // the order of these dims in the tensors
+  bool counts_padding = false;   // an average includes the padding
   // Returns the position in the padded data at which window `o` reads its k-th element of spatial dim d.
   Expr position(size_t d, const Expr& o, const Expr& k) const { return o * strides[d] + k * dilation[d]; }
   // Returns one past the last position that any window reads.
@@ -49,7 +49,7 @@ struct Pool {
   }
 };
 
-// Returns the count with ceil_mode, where the last window starts inside the data or the padding before it.
+// Returns the number of windows with ceil_mode, where the last one starts inside the data or the padding before it.
 Expr ceil_count(const OpCall& op, const Expr& extent, int64_t before, int64_t after, int64_t size, int64_t stride,
                 int64_t dilation) {
   int64_t window = dilation * (size - 1) + 1;
@@ -237,7 +237,7 @@ struct AdaptivePool {
   PoolLayouts layouts;
   Expr start(size_t d, Axes i) const { return floor_div(i[d] * in[d], out[d]); }
   Expr end(size_t d, Axes i) const { return floor_div((i[d] + 1) * in[d] + out[d] - 1, out[d]); }
-  // Returns the size that all windows of a dim share, which is then read without a guard.
+  // Returns the size of the windows of a dim when all have the same; they are then read without a guard.
   std::optional<Expr> window(size_t d) const {
     if (same_node(in[d], out[d])) return int_imm(1);
     auto extent = as_int(in[d]), windows = as_int(out[d]);

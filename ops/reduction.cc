@@ -150,7 +150,7 @@ OpRow also_of_bool(OpRow row) {
     return is_bool ? tensor_type(plan(op).result, kBool) : infer(op);
   };
   row.legalize = [legalize = row.legalize](const OpCall& op) {
-    if (op.dtype(0).is_bool()) op.unsupported("of bool; convert with R.astype");
+    if (op.dtype(0).is_bool()) op.unsupported("a reduction of bool; convert with R.astype");
     return legalize(op);
   };
   return row;

@@ -69,8 +69,8 @@ std::vector<AxisSlice> plan_slice(const OpCall& op, const Analyzer& analyzer) {
     if (!in_range) {
       for (Expr* bound : {&slice.begin, &slice.end}) *bound = clamped_bound(analyzer, *bound, dim, slice.stride);
     } else {
-      // Upwards the first element is at least 0 and the end at most the dim; downwards the first is below the dim and
-      // the end at least -1.
+      // With a positive stride the first element is at least 0 and the end at most the dim. With a negative one the
+      // first element is below the dim and the end at least -1.
       Expr up = slice.stride > int_imm(0);
       Expr lowest = select(up, slice.begin, slice.end + 1), highest = select(up, slice.end, slice.begin + 1);
       std::string what = fmt::format("the slice of axis {} is out of range", axes[i]);
@@ -151,7 +151,7 @@ PrimFuncRef lower_split(const OpCall& op) {
   return b.finish(outputs);
 }
 
-// The tensors are read at positions that are known at run time only. Each must have one integer per axis.
+// Begin, end and strides are tensors of one integer per axis, whose values are known at run time only.
 Type infer_dynamic_slice(const OpCall& op) {
   for (size_t i = 1; i < 4; ++i) {
     require_rank(op, i, 1);

@@ -16,7 +16,7 @@ DType product_dtype(const OpCall& op, std::optional<DType> out_dtype);
 // Returns sum / count in the sum's dtype. Integers truncate, and their count is taken as at least 1.
 Expr divide_by_count(const Expr& sum, Expr count);
 
-// Returns one number per spatial dim, each >= least. A single number stands for all.
+// Returns one number per spatial dim from an attribute, whose single number stands for all. Each must be >= least.
 std::vector<int64_t> per_dim(const OpCall& op, const std::vector<int64_t>& values, size_t rank, const char* what,
                              int64_t least);
 
@@ -31,7 +31,7 @@ Padding read_padding(const OpCall& op, const std::vector<int64_t>& values, size_
 // The order of a tensor's dims: "NHWC", or blocked as in "NCHW4c", whose dims are [N, C / 4, H, W, 4].
 class Layout {
  public:
-  // `plain` has the same axes in the order that the code works with. An empty text means that order.
+  // `plain` has the same axes in the plain order, in which the code works. An empty text means that order.
   Layout(const OpCall& op, const std::string& text, std::string_view plain, const char* what);
   int64_t rank() const { return static_cast<int64_t>(axes_.size()); }
   // Returns the size of the blocks into which a plain axis is split, or 1 when it is not split.
@@ -56,7 +56,7 @@ class Layout {
 // Returns the layout of the result of a window operator, which is that of the data where out_layout is absent.
 Layout result_layout(const OpCall& op, const std::optional<std::string>& out_layout, const std::string& data_layout,
                      std::string_view plain);
-// Returns the facts that variables running over these extents have.
+// Returns the facts that each axis is in [0, extent).
 Analyzer facts_of_axes(Axes axes, const std::vector<Expr>& extents);
 // Reports any other layout as unsupported, for operators that are lowered in one layout only.
 void require_layout(const OpCall& op, const std::string& layout, std::string_view wanted, const char* what);
