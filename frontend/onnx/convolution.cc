@@ -14,7 +14,7 @@ using Ints = std::vector<int64_t>;
 // Returns fn.operator()<N>() for N spatial dims, which are 1 to 3.
 template <class F>
 auto per_rank(Node& n, size_t spatial, F fn) {
-  if (spatial > 3) n.unsupported("{} spatial dims; there are 1 to 3", spatial);
+  if (spatial > 3) n.unsupported("{} spatial dims, expected 1 to 3", spatial);
   return spatial == 1   ? fn.template operator()<1>()
          : spatial == 2 ? fn.template operator()<2>()
                         : fn.template operator()<3>();
@@ -102,14 +102,15 @@ Expr pad_spatial(Node& n, const Expr& x, const std::vector<Expr>& pads, const Ex
   }
   return n.op("dyn.pad", {x, shape_expr(width), fill});
 }
-// Makes pads that crop, or that are known at run time only, a step before the operator, which then has no pads.
+// Pads in a step of its own when the pads crop or are known at run time only. The operator after it then has no pads.
 Expr padded(Node& n, const Expr& x, Window& w, const Expr& fill) {
   if (as_pads(w.pads)) return x;
   Expr result = pad_spatial(n, x, w.pads, fill);
   w.pads.assign(2 * w.spatial, int_imm(0));
   return result;
 }
-// Gives the result the SAME_* dims in their simple form, whatever the pads' formulas made of them.
+// Replaces the result's dims by ceil(size / stride), as SAME_* pads define them. The operator inferred longer
+// expressions from the formulas of the pads.
 Expr with_same_dims(Node& n, const Expr& result, const Window& w) {
   std::vector<Expr> dims = n.shape_of(result);
   bool differs = false;
@@ -136,18 +137,18 @@ Expr weight_tensor(Node& n, const Expr& weight) {
   if (dims.size() != rank) n.fail("weight has rank {}, expected {}", dims.size(), rank);
   auto kernel = n.attr_ints("kernel_shape");
   if (!kernel) return weight;
-  bool learns = false;
+  bool is_refined = false;
   std::vector<Expr> given(dims.begin() + 2, dims.end());
   auto known = as_ints(given);
   if (kernel->size() != given.size() || (known && *known != *kernel))
     n.fail("kernel_shape is [{}], but the weight has [{}]", joined(*kernel),
            known ? joined(*known) : fmt::format("{} spatial dims", given.size()));
   for (size_t d = 2; d < dims.size(); ++d) {
-    learns = learns || !as_int(dims[d]);
+    is_refined = is_refined || !as_int(dims[d]);
     n.require_equal(dims[d], int_imm((*kernel)[d - 2]), "kernel_shape and the weight");
     dims[d] = int_imm((*kernel)[d - 2]);
   }
-  return learns ? n.match_cast(weight, tensor_type(dims, n.dtype_of_tensor(weight)), "weight") : weight;
+  return is_refined ? n.match_cast(weight, tensor_type(dims, n.dtype_of_tensor(weight)), "weight") : weight;
 }
 // Returns the spatial dims of a weight that weight_tensor() has checked.
 std::vector<Expr> kernel_of(Node& n, const Expr& weight) {

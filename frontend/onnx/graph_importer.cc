@@ -239,7 +239,7 @@ void GraphImporter::poison_outputs(const onnx::NodeProto& node) {
   }
 }
 
-// Checks that dims of output i that are constants make a tensor of a size within the limits.
+// Checks that the constant dims of output i do not make a tensor larger than the limit.
 static void check_size(const Type& type, int i, const ImportLimits& limits, const Span& span) {
   const std::vector<Expr>* shape = known_shape(type);
   if (!shape) return;

@@ -95,8 +95,7 @@ void check_bools(const Tensor& tensor, const Span& span) {
   }
 }
 
-// ---- Weights left in the file: rewrites the protobuf wire format, as far as needed to keep them out of the message
-// ----
+// ---- Weights left in the file. The protobuf wire format is rewritten so that the parsed message does not hold them.
 
 using Bytes = std::span<const std::byte>;
 constexpr size_t kLarge = 4096;  // raw_data from this size on stays in the file
@@ -186,7 +185,7 @@ struct Slimmer {
     raw_data.push_back(*large);
     return out;
   }
-  // A message in which fields `number` are rewritten by `rewrite`.
+  // Copies a message, and replaces the payload of each field `number` by rewrite(payload).
   template <class F>
   std::optional<std::string> message(Bytes bytes, uint64_t number, F rewrite) {
     std::string out;
@@ -234,7 +233,7 @@ struct Descriptor {
   }
 };
 
-// Opens a file component by component below the folder; it follows no symbolic links, which name files anywhere.
+// Opens a file below the folder, component by component. Symbolic links are refused, since they can lead anywhere.
 std::shared_ptr<const vm::MappedFile> map_below(const std::string& folder, const std::string& location,
                                                 const Span& span) {
   if (location.empty()) fail(span, "external data has no location");
@@ -280,7 +279,7 @@ ExternalData read_external_data(const onnx::TensorProto& proto, const Span& span
   return data;
 }
 
-// Returns the tensor of a proto, whose data are these bytes.
+// Returns the tensor that the proto describes over these bytes of data.
 Tensor shared_tensor(const onnx::TensorProto& proto, std::span<const std::byte> bytes,
                      const std::shared_ptr<const void>& owner, const Span& span) {
   Header header = read_header(proto, span);
@@ -318,7 +317,7 @@ DType dtype_of_element_type(int element_type, const Span& span) {
   if (element_type == 8) fail_unsupported(span, "element type string");
   if (element_type == 14 || element_type == 15) fail_unsupported(span, "element type complex");
   if (element_type >= 17 && element_type <= 26)
-    fail_unsupported(span, "element type {} (of 8 bits or less); there are 8-bit integers", element_type);
+    fail_unsupported(span, "element type {} (of 8 bits or less), expected 8-bit integers", element_type);
   fail(span, "element type {} is unknown", element_type);
 }
 int element_type_of_dtype(DType wanted) {

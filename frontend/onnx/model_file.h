@@ -37,7 +37,7 @@ class ModelFile {
   // The files of external data by location; each is mapped once.
   mutable std::map<std::string, std::shared_ptr<const vm::MappedFile>> external_;
   onnx::ModelProto proto_;
-  // raw_data of initializers that were left out of proto_, by the marker left in their place.
+  // raw_data of the initializers that were left out of proto_. The marker in their place holds the index.
   std::vector<std::span<const std::byte>> raw_data_;
 };
 

@@ -120,7 +120,7 @@ std::vector<Expr> Node::ints_of(const Value& x) {
   if (!length) unsupported("a shape-like input of unknown length");
   std::vector<Expr> result;
   const Constant* constant = expr.as<Constant>();
-  constexpr int64_t kMostRead = 32;  // of a run: the largest rank of a result
+  constexpr int64_t kMostRead = 32;  // elements that are read at run time; the largest rank of a result
   if (!constant && *length > kMostRead)
     unsupported("a shape-like input of {} elements, more than {}", *length, kMostRead);
   for (int64_t k = 0; k < *length; ++k) {

@@ -20,12 +20,12 @@ using Value = std::shared_ptr<ValueData>;
 struct ValueData {
   std::optional<Expr> tensor = {};  // a leaf; made from the contents when the first operator needs it
   std::optional<KnownTensor> contents = {};
-  std::optional<VarRef> stand_in = {};  // names the contents in operands until there is a tensor
+  std::optional<VarRef> stand_in = {};  // the operand for known contents until there is a tensor
   bool is_sequence = false;
   std::vector<Value> items = {};  // of a sequence
   bool is_none = false;           // an optional without a value
   bool poisoned = false;          // its node failed; the failure is reported already
-  const Builder* home = nullptr;  // where `tensor` may be cached
+  const Builder* home = nullptr;  // the builder of the graph to which `tensor` belongs; others do not cache it
 };
 inline Value make_value(ValueData data) { return std::make_shared<ValueData>(std::move(data)); }
 using Outputs = std::vector<Value>;
@@ -71,9 +71,9 @@ class Node {
   std::vector<int64_t> all_axes(int64_t first = 0) const;
   Expr last_dim(size_t i) const { return dim(i, std::max<size_t>(shape(i).size(), 1) - 1); }
   DType dtype(size_t i) const;
-  // Returns the elements that are known without running: symbolic or constant integers.
+  // Returns the elements that are known at compile time, as symbolic or constant scalars.
   const KnownTensor* contents(size_t i) const;
-  // Returns the contents when all are constants. A list of length 0 is known whichever node gives it.
+  // Returns the elements when all are constants. A list of length 0 is known without its contents.
   std::optional<std::vector<int64_t>> constant_ints(size_t i) const;
   // Returns the tensor behind a constant (initializer, Constant node, or constant contents).
   std::optional<Tensor> constant(size_t i);
@@ -111,7 +111,7 @@ class Node {
   }
   // Gives the tensor a type that says more about it.
   Expr match_cast(const Expr& x, Type type, const char* hint = "");
-  // Returns the expression in the form that builders other than op() take.
+  // Returns the expression, or the tensor for a stand-in of known contents. Only op() accepts stand-ins.
   Expr bound(const Expr& x);
   // Binds a compound scalar to a variable, so that expressions over it stay short.
   Expr named(const Expr& scalar, const char* hint);
@@ -199,10 +199,10 @@ struct ConverterRow {
   int64_t since;  // the first opset of this form
   int least_inputs, most_inputs;
   Converter convert;
-  const char* attributes = "";  // those that a node may have, between spaces; some mean nothing to inference
+  const char* attributes = "";  // the names that a node may have, separated by spaces; some do not matter for inference
   const char* domain = "";
   uint32_t may_be_empty = 0;  // bit i: input i, one of the least, may have an empty name
-  const char* op = "";        // convert_directly: the operator that the node is
+  const char* op = "";        // for convert_directly: the operator that the node becomes
 
   bool has_attribute(std::string_view name) const;
 };

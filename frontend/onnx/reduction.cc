@@ -12,7 +12,7 @@ namespace {
 // Reduces for a node, over constant axes or over axes that are known at run time only.
 struct Reducer {
   std::function<Expr(const char* name, const Expr& x, bool keepdims)> reduce;
-  std::function<Expr(const Expr& kept)> drop;  // takes the reduced axes, of size 1, away
+  std::function<Expr(const Expr& kept)> drop;  // removes the reduced axes, which have size 1
   bool at_run_time = false;
 };
 
@@ -51,7 +51,7 @@ Expr reduce_with(Node& n, const Expr& x, const Reducer& over, bool keepdims) {
     // Subtracts the maximum, so that exp does not overflow. Infinite maxima are not subtracted.
     Expr peak = over.reduce("max", x, true);
     Expr finite = n.op("where", {n.op("isfinite", {peak}), peak, n.like(0, peak)});
-    // A dim that is 1 at run time only does not stretch by itself.
+    // Operators do not broadcast a dim that is 1 at run time only.
     Expr stretched = over.at_run_time ? n.broadcast_to(finite, n.shape_of(x)) : finite;
     Expr sum = over.reduce("sum", n.op("exp", {n.sub(x, stretched)}), true);
     Expr result = n.add(n.op("log", {sum}), finite);
@@ -124,7 +124,7 @@ Expr cumsum(Node& n, const Expr& x) {
   return result;
 }
 
-// Appends an element along the axis that no other element is less than, so that there is a largest one.
+// Appends -inf along the axis, so that there is a largest element even where the axis is empty at run time.
 Expr with_one_more(Node& n, const Expr& x, int64_t axis) {
   std::vector<Expr> width(2 * n.shape_of(x).size(), int_imm(0));
   width[static_cast<size_t>(2 * axis + 1)] = int_imm(1);

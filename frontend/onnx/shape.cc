@@ -174,7 +174,7 @@ ResizePlan sizes_from_scales(Node& n, Expr scales, const std::vector<size_t>& ax
   return plan;
 }
 
-// Takes the sizes that the node states for these axes. The policies other than "stretch" scale all axes alike.
+// Takes the sizes that the node states for these axes. The policies other than "stretch" scale all axes by one factor.
 ResizePlan sizes_as_stated(Node& n, std::vector<Expr> sizes, const std::vector<size_t>& axes) {
   std::vector<Expr> dims = n.shape(0);
   ResizePlan plan{dims, {}, {}};
@@ -225,8 +225,8 @@ ResizePlan plan_resize(Node& n, bool upsample, const std::vector<size_t>& axes) 
   if (!present(scales_at)) n.fail("neither scales nor sizes are given");
   return sizes_from_scales(n, n.tensor(scales_at), axes);
 }
-// Returns the region of tf_crop_and_resize: as an attribute where it is a constant for all axes, else as the operands
-// that the operator then takes, which include the scales.
+// Gives the operator the region of tf_crop_and_resize: in attrs.roi where it is a constant for all axes, else as two
+// more operands, the scales and the region, which are returned.
 std::vector<Expr> region_operands(Node& n, const ResizePlan& plan, bool all_axes, ResizeAttrs& attrs) {
   if (!n.has(1)) n.fail("tf_crop_and_resize needs a roi");
   if (auto roi = n.constant(1); roi && all_axes) {
@@ -276,7 +276,7 @@ Expr grid_sample(Node& n) {
                                                     : mode,
                         .padding_mode = n.attr_string("padding_mode", "zeros"),
                         .align_corners = n.attr_int("align_corners", 0) != 0};
-  if (n.rank(0) != 4) n.unsupported("input of rank {}; there is rank 4", n.rank(0));
+  if (n.rank(0) != 4) n.unsupported("input of rank {}; only rank 4 is supported", n.rank(0));
   return n.op("image.grid_sample", {n.tensor(0), n.transpose(n.tensor(1), {0, 3, 1, 2})}, attrs);
 }
 

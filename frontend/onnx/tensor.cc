@@ -19,8 +19,8 @@ Expr transpose(Node& n) {
 }
 
 // This is an error as in ONNX Runtime, because the -1 could have any size.
-constexpr const char* kNothingBesideOpen = "a dim of 0 beside one to infer";
-// The dims that a Reshape's shape operand asks for, before the open one is known.
+constexpr const char* kZeroBesideInferred = "a dim of 0 beside an inferred one";
+// The dims that a Reshape's shape operand asks for, before the dim of -1 is inferred.
 struct WantedDims {
   std::vector<Expr> dims;
   std::optional<size_t> open;  // the dim that is -1; 1 stands for it in `dims`
@@ -62,7 +62,7 @@ std::vector<Expr> resolve_at_run_time(Node& n, const Expr& total, WantedDims wan
     opens = opens || equal(dim, int_imm(-1));
   }
   others = bounded(n, others, "others", {0});
-  n.require_at_most(select(opens, int_imm(1), int_imm(0)), others, kNothingBesideOpen);
+  n.require_at_most(select(opens, int_imm(1), int_imm(0)), others, kZeroBesideInferred);
   Expr rest = floor_div(total, max(others, int_imm(1)));
   for (Expr& dim : wanted.dims) {
     if (!as_int(dim) && n.least_value(dim) < 0)
@@ -79,7 +79,7 @@ std::vector<Expr> resolve_reshape(Node& n, const std::vector<Expr>& from, const 
   if (!wanted.open) return wanted.dims;
   std::vector<Expr> left = from, others = wanted.dims;
   others.erase(others.begin() + static_cast<int64_t>(*wanted.open));
-  for (const Expr& dim : others) n.require_at_most(int_imm(1), dim, kNothingBesideOpen);
+  for (const Expr& dim : others) n.require_at_most(int_imm(1), dim, kZeroBesideInferred);
   // Dims that occur on both sides cancel.
   std::erase_if(others, [&](const Expr& dim) {
     auto match = std::ranges::find_if(left, [&](const Expr& x) { return !as_int(x) && n.provably_equal(x, dim); });
@@ -135,7 +135,7 @@ Expr squeeze(Node& n, const Expr& x) {
   } else {
     for (size_t d = 0; d < shape.size(); ++d) {
       gone[d] = is_int(shape[d], 1);
-      // The result's rank holds for every other size; with --dim the axis goes.
+      // The axis stays, which is right for every size but 1. With --dim it has a constant size and is squeezed.
       if (!as_int(shape[d]) && n.least_value(shape[d]) < 2)
         n.require_equal(select(equal(shape[d], int_imm(1)), int_imm(0), shape[d]), shape[d],
                         "symbolic axis that squeeze without axes keeps");
@@ -152,7 +152,7 @@ Expr unsqueeze(Node& n, const Expr& x) {
   auto axes = axes_of(n);
   if (!axes) {
     if (n.opset() < 13) n.fail("attribute 'axes' is missing");
-    // Their number is that of the tensor's elements; the rank that they count in follows from it.
+    // The rank of the result, in which the axes count, follows from their number.
     auto count = as_int(n.length_of(n.shape(1)));
     if (!count) n.unsupported("a number of axes that is only known at run time");
     int64_t rank = n.rank(0) + *count;
@@ -222,8 +222,8 @@ constexpr int64_t kFar = int64_t{1} << 40;
 // Returns a bound as a position from the start. A negative bound counts from the end.
 Expr position_of(Node& n, const Expr& bound, const Expr& dim) {
   if (auto known = as_int(bound)) {
-    // Such a bound is not compared with the dim, since nothing could be proven of that: it is the end, or before the
-    // start.
+    // Such a bound is the end, or before the start. It is not compared with a symbolic dim, since nothing could be
+    // proven of the comparison.
     if (*known >= kFar) return dim;
     if (*known <= -kFar) return int_imm(-1);
     return *known < 0 ? dim + *known : int_imm(*known);
@@ -235,9 +235,9 @@ Expr position_of(Node& n, const Expr& bound, const Expr& dim) {
 struct SlicedAxis {
   Expr begin, end, stride;
 };
-// Follows ONNX Runtime, which agrees with the standard wherever its text is not silent. With a negative step a start
-// before the first element is the first element (numpy leaves nothing). The largest int32 or int64 as the end means an
-// open end, because exporters write it in both directions.
+// Follows ONNX Runtime where the text of the standard is silent. With a negative step a start before the first element
+// is the first element (numpy leaves nothing). The largest int32 or int64 as the end means an open end, because
+// exporters write it in both directions.
 SlicedAxis slice_axis(Node& n, const Expr& dim, const Expr& start, const Expr& end, const Expr& step) {
   n.require_equal(select(equal(step, int_imm(0)), int_imm(1), step), step, "a step of 0");
   Expr first = position_of(n, start, dim), last = position_of(n, end, dim);
