@@ -31,7 +31,7 @@ OpRow constant_fill(const char* name, const char* doc, double value) {
 
 DType like_dtype(const OpCall& op) { return op.attrs<DTypeAttrs>().dtype.value_or(op.dtype(0)); }
 Type infer_like(const OpCall& op) { return tensor_type(op.shape(0), like_dtype(op)); }
-OpRow like(const char* name, const char* doc, const std::vector<OpInput>& more, const Element& element) {
+OpRow like_row(const char* name, const char* doc, const std::vector<OpInput>& more, const Element& element) {
   std::vector<OpInput> inputs = {{"x", "gives the shape, and the dtype unless stated"}};
   inputs.insert(inputs.end(), more.begin(), more.end());
   return {.name = name,
@@ -44,11 +44,11 @@ OpRow like(const char* name, const char* doc, const std::vector<OpInput>& more, 
           .legalize = by_element("T_like", infer_like, element)};
 }
 OpRow constant_like(const char* name, const char* doc, double constant) {
-  return like(name, doc, {}, [=](const OpCall& op, Inputs, Axes) { return scalar_imm(constant, like_dtype(op)); });
+  return like_row(name, doc, {}, [=](const OpCall& op, Inputs, Axes) { return scalar_imm(constant, like_dtype(op)); });
 }
 OpRow full_like() {
-  OpRow row = like("relax.full_like", "every element is fill_value", {{"fill_value", "scalar tensor"}},
-                   [](const OpCall& op, Inputs x, Axes) { return cast_to(load(x[1], {}), like_dtype(op)); });
+  OpRow row = like_row("relax.full_like", "every element is fill_value", {{"fill_value", "scalar tensor"}},
+                       [](const OpCall& op, Inputs x, Axes) { return cast_to(load(x[1], {}), like_dtype(op)); });
   row.infer = [](const OpCall& op) {
     require_rank(op, 1, 0);
     return infer_like(op);
@@ -61,11 +61,11 @@ void complete_diagonal(Call& call) {
 }
 
 OpRow eye_like() {
-  OpRow row = like("relax.eye_like", "1 on diagonal k, 0 elsewhere", {{"k", "int64 scalar", OpInput::Arity::kOptional}},
-                   [](const OpCall& op, Inputs, Axes i) {
-                     Expr k = op.size() > 1 ? op.arg(1) : int_imm(0);
-                     return on_diagonal(i, cast_to(k, kInt64), like_dtype(op));
-                   });
+  OpRow row = like_row("relax.eye_like", "1 on diagonal k, 0 elsewhere",
+                       {{"k", "int64 scalar", OpInput::Arity::kOptional}}, [](const OpCall& op, Inputs, Axes i) {
+                         Expr k = op.size() > 1 ? op.arg(1) : int_imm(0);
+                         return on_diagonal(i, cast_to(k, kInt64), like_dtype(op));
+                       });
   row.infer = [](const OpCall& op) {
     require_rank(op, 0, 2);
     if (op.size() > 1) require_scalar(op, 1);

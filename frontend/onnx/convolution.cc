@@ -178,7 +178,7 @@ Expr convolve(Node& n, const Expr& x, const Expr& given_weight) {
   Window w = read_window(n, kernel_of(n, weight));
   int64_t groups = read_groups(n);
   resolve_same_pads(n, w);
-  Expr source = padded(n, x, w, n.like(0, x));
+  Expr source = padded(n, x, w, n.scalar_like(0, x));
   Expr result = per_rank(n, w.spatial, [&]<int N>() {
     return n.op(fmt::format("nn.conv{}d", N), {source, weight}, conv_attrs<ConvAttrs<N>>(w, groups));
   });
@@ -233,7 +233,7 @@ Outputs conv_transpose(Node& n) {
     return n.op(fmt::format("nn.conv{}d_transpose", N), {x, weight}, attrs);
   });
   bool is_cut = std::ranges::any_of(cuts, [](const Expr& cut) { return !is_int(cut, 0); });
-  if (is_cut) result = pad_spatial(n, result, cuts, n.like(0, result));
+  if (is_cut) result = pad_spatial(n, result, cuts, n.scalar_like(0, result));
   if (n.has(2)) result = with_bias(n, result, n.tensor(2));
   return {n.of(result)};
 }
@@ -279,7 +279,7 @@ Outputs max_pool(Node& n) {
   Window w = read_pool_window(n);
   std::vector<Expr> pads = w.pads;
   Expr x = padded(n, n.tensor(0), w, least_of(n.dtype(0)));
-  if (!n.wants(1)) {
+  if (!n.has_output(1)) {
     Expr result = per_rank(n, w.spatial, [&]<int N>() {
       return n.op(fmt::format("nn.max_pool{}d", N), {x}, pool_attrs<PoolAttrs<N>>(n, w));
     });
@@ -298,7 +298,7 @@ Expr average_pool(Node& n, const Expr& x) {
   std::vector<Expr> image = n.shape(0);
   image[0] = image[1] = int_imm(1);
   Window unpadded = w;
-  Expr source = padded(n, x, w, n.like(0, x));
+  Expr source = padded(n, x, w, n.scalar_like(0, x));
   auto average = [&](const Expr& data) {
     Expr result = per_rank(n, w.spatial, [&]<int N>() {
       auto attrs = pool_attrs<PoolAttrs<N>>(n, w);
@@ -309,12 +309,12 @@ Expr average_pool(Node& n, const Expr& x) {
   };
   if (known_pads || counts_pads) return average(source);
   // The average of ones is the share of each window that lies inside of the image.
-  Expr ones = n.op("full", {shape_expr(image), n.like(1, x)});
-  return n.div(average(source), average(padded(n, ones, unpadded, n.like(0, x))));
+  Expr ones = n.op("full", {shape_expr(image), n.scalar_like(1, x)});
+  return n.div(average(source), average(padded(n, ones, unpadded, n.scalar_like(0, x))));
 }
 Expr lp_pool(Node& n) {
   Window w = read_pool_window(n);
-  Expr x = padded(n, n.tensor(0), w, n.like(0, n.tensor(0)));
+  Expr x = padded(n, n.tensor(0), w, n.scalar_like(0, n.tensor(0)));
   auto attrs = pool_attrs<LpPoolAttrs>(n, w);
   attrs.p = n.attr_int("p", attrs.p);
   return with_same_dims(n, n.op("nn.lp_pool", {x}, attrs), w);

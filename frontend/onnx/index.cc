@@ -57,7 +57,7 @@ Outputs reverse_sequence(Node& n) {
 
 // Returns the positions of true or non-zero elements, which are counted first: their number is a dim of the result.
 Expr positions(Node& n, const Expr& x) {
-  Expr flags = n.dtype_of_tensor(x).is_bool() ? x : n.op("not_equal", {x, n.like(0, x)});
+  Expr flags = n.dtype_of_tensor(x).is_bool() ? x : n.op("not_equal", {x, n.scalar_like(0, x)});
   Expr ones = n.cast(flags, kInt64);
   Expr sum = n.shape_of(x).empty() ? ones : n.op("sum", {ones}, ReduceAttrs());
   return n.op("dyn.nonzero", {flags, n.ints_of(n.of(sum)).at(0)});

@@ -11,7 +11,7 @@ using Ints = std::vector<int64_t>;
 
 Outputs batch_norm(Node& n) {
   bool training = n.attr_int("training_mode", 0) != 0;
-  if (n.opset() < 7 && n.attr_int("is_test", 0) == 0) training = n.wants(1) || n.wants(3);
+  if (n.opset() < 7 && n.attr_int("is_test", 0) == 0) training = n.has_output(1) || n.has_output(3);
   if (n.attr_int("spatial", 1) == 0) n.unsupported("attribute 'spatial' is 0");
   BatchNormAttrs attrs{
       .epsilon = n.attr_float("epsilon", 1e-5), .momentum = 1 - n.attr_float("momentum", 0.9), .training = training};
@@ -75,11 +75,11 @@ Outputs layer_norm(Node& n) {
     if (n.has(2)) result = broadcast_into(n, "add", result, 2);
   }
   Outputs outputs = {n.of(result)};
-  if (n.wants(1) || n.wants(2)) {
+  if (n.has_output(1) || n.has_output(2)) {
     Expr wide = n.cast(x, kFloat32), mean = n.reduce("mean", wide, over.axes, true);
     Expr variance = n.reduce("mean", n.op("square", {n.sub(wide, mean)}), over.axes, true);
     outputs.push_back(n.of(mean));
-    outputs.push_back(n.of(n.op("rsqrt", {n.add(variance, n.like(attrs.epsilon, variance))})));
+    outputs.push_back(n.of(n.op("rsqrt", {n.add(variance, n.scalar_like(attrs.epsilon, variance))})));
   }
   return outputs;
 }
@@ -125,14 +125,14 @@ Expr mean_variance_norm(Node& n, const Expr& x) {
   for (int64_t& axis : axes) axis = n.axis(axis, n.rank(0), "axes");
   Expr centered = n.sub(x, n.reduce("mean", x, axes, true));
   Expr deviation = n.op("sqrt", {n.reduce("mean", n.op("square", {centered}), axes, true)});
-  return n.div(centered, n.add(deviation, n.like(1e-9, x)));
+  return n.div(centered, n.add(deviation, n.scalar_like(1e-9, x)));
 }
 Expr lp_norm(Node& n, const Expr& x) {
   int64_t axis = n.axis(n.attr_int("axis", -1), n.rank(0)), p = n.attr_int("p", 2);
   if (p != 1 && p != 2) n.fail("p is {}, expected 1 or 2", p);
   Expr norm = p == 1 ? n.reduce("sum", n.op("abs", {x}), {axis}, true)
                      : n.op("sqrt", {n.reduce("sum", n.op("square", {x}), {axis}, true)});
-  return n.div(x, n.op("where", {n.op("equal", {norm, n.like(0, x)}), n.like(1, x), norm}));
+  return n.div(x, n.op("where", {n.op("equal", {norm, n.scalar_like(0, x)}), n.scalar_like(1, x), norm}));
 }
 
 // ---- Products -------------------------------------------------------------------------------------------------------
@@ -155,10 +155,10 @@ Expr gemm(Node& n) {
   if (n.attr_int("transB", 0)) b = n.transpose(b, {1, 0});
   double alpha = n.attr_float("alpha", 1), beta = n.attr_float("beta", 1);
   Expr result = matmul_of(n, a, b);
-  if (alpha != 1) result = n.mul(result, n.like(alpha, result));
+  if (alpha != 1) result = n.mul(result, n.scalar_like(alpha, result));
   if (n.has(2) && beta != 0) {
     Expr c = n.tensor(2);
-    if (beta != 1) c = n.mul(c, n.like(beta, c));
+    if (beta != 1) c = n.mul(c, n.scalar_like(beta, c));
     result = n.add(result, c);
   }
   return result;
@@ -190,7 +190,7 @@ Outputs dropout(Node& n) {
   if (training) n.unsupported("training_mode; export the model for inference");
   Expr x = n.tensor(0);
   Outputs outputs = {n.value(0)};
-  if (n.wants(1)) {
+  if (n.has_output(1)) {
     DType dtype = n.opset() < 10 ? n.dtype(0) : kBool;
     outputs.push_back(n.of(n.op("full", {shape_expr(n.shape_of(x)), n.scalar(1, dtype)})));
   }

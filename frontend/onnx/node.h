@@ -137,7 +137,7 @@ class Node {
   Expr sub(const Expr& a, const Expr& b) { return binary("subtract", a, b); }
   Expr mul(const Expr& a, const Expr& b) { return binary("multiply", a, b); }
   Expr div(const Expr& a, const Expr& b) { return binary("divide", a, b); }
-  Expr like(double value, const Expr& x) const { return scalar(value, dtype_of_tensor(x)); }
+  Expr scalar_like(double value, const Expr& x) const { return scalar(value, dtype_of_tensor(x)); }
   Expr clip(const Expr& x, double low, double high);  // of floats
   Expr cast(const Expr& x, DType dtype);
   Expr reshape(const Expr& x, const std::vector<Expr>& shape);
@@ -156,7 +156,7 @@ class Node {
 
   // ---- Outputs
   size_t outputs() const { return static_cast<size_t>(proto_.output_size()); }
-  bool wants(size_t i) const { return i < outputs() && !proto_.output(static_cast<int>(i)).empty(); }
+  bool has_output(size_t i) const { return i < outputs() && !proto_.output(static_cast<int>(i)).empty(); }
 
  private:
   Expr dim_of(size_t i, size_t d, const std::vector<Expr>& dims) const {

@@ -147,7 +147,7 @@ class Recurrent {
     Expr recurrent =
         linear_before_reset_ ? n_.mul(reset, from_hidden(2, hidden)) : from_hidden(2, n_.mul(reset, hidden));
     Expr candidate = activate(d, 1, n_.add(gate(from_input, 2, 1), recurrent));
-    return n_.add(n_.mul(n_.sub(n_.like(1, z), z), candidate), n_.mul(z, hidden));
+    return n_.add(n_.mul(n_.sub(n_.scalar_like(1, z), z), candidate), n_.mul(z, hidden));
   }
   // The gates are in the order i, o, f, c, and the peepholes in the order i, o, f.
   Expr lstm_step(int64_t d, const Expr& sum, std::optional<Expr>& cell, const std::optional<Expr>& peepholes) {

@@ -50,7 +50,7 @@ Expr reduce_with(Node& n, const Expr& x, const Reducer& over, bool keepdims) {
   if (op == "ReduceLogSumExp") {
     // Subtracts the maximum, so that exp does not overflow. Infinite maxima are not subtracted.
     Expr peak = over.reduce("max", x, true);
-    Expr finite = n.op("where", {n.op("isfinite", {peak}), peak, n.like(0, peak)});
+    Expr finite = n.op("where", {n.op("isfinite", {peak}), peak, n.scalar_like(0, peak)});
     // Operators do not broadcast a dim that is 1 at run time only.
     Expr stretched = over.at_run_time ? n.broadcast_to(finite, n.shape_of(x)) : finite;
     Expr sum = over.reduce("sum", n.op("exp", {n.sub(x, stretched)}), true);
@@ -128,7 +128,7 @@ Expr cumsum(Node& n, const Expr& x) {
 Expr with_one_more(Node& n, const Expr& x, int64_t axis) {
   std::vector<Expr> width(2 * n.shape_of(x).size(), int_imm(0));
   width[static_cast<size_t>(2 * axis + 1)] = int_imm(1);
-  return n.op("dyn.pad", {x, shape_expr(width), n.like(-INFINITY, x)});
+  return n.op("dyn.pad", {x, shape_expr(width), n.scalar_like(-INFINITY, x)});
 }
 // Before opset 13 the axes from `axis` on count as one.
 Expr softmax(Node& n) {

@@ -85,7 +85,7 @@ Expr range(Node& n) {
     count = int_imm(std::max<int64_t>(0, static_cast<int64_t>(exact)));
   } else {
     Expr steps = n.op("ceil", {n.div(n.sub(n.tensor(1), start), step)});
-    count = n.ints_of(n.of(n.cast(n.binary("maximum", steps, n.like(0, steps)), kInt64))).at(0);
+    count = n.ints_of(n.of(n.cast(n.binary("maximum", steps, n.scalar_like(0, steps)), kInt64))).at(0);
   }
   return n.add(start, n.mul(n.cast(positions_up_to(n, count), dtype), step));
 }

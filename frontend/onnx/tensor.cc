@@ -426,7 +426,7 @@ Expr image_scaler(Node& n, const Expr& x) {
   std::vector<double> bias = n.attr_floats("bias");
   Tensor offsets = Tensor::empty({static_cast<int64_t>(bias.size()), 1, 1}, n.dtype(0));
   for (size_t i = 0; i < bias.size(); ++i) offsets.set_double(static_cast<int64_t>(i), bias[i]);
-  return n.add(n.mul(x, n.like(n.attr_float("scale", 1), x)), constant(offsets));
+  return n.add(n.mul(x, n.scalar_like(n.attr_float("scale", 1), x)), constant(offsets));
 }
 
 }  // namespace
