@@ -48,6 +48,17 @@ struct SoftplusAttrs {
 };
 RELAXC_ONE_ATTR(PReluAttrs, int64_t, axis, 1);  // of an alpha of rank 1
 
+struct QuantizeAttrs {
+  int64_t axis = -1;
+  DType out_dtype = DType::int_(8);
+  RELAXC_FIELDS(QuantizeAttrs, axis, out_dtype);
+};
+struct DequantizeAttrs {
+  int64_t axis = -1;
+  DType out_dtype = kFloat32;
+  RELAXC_FIELDS(DequantizeAttrs, axis, out_dtype);
+};
+
 // ---- ops/reduction.cc
 
 struct ReduceAttrs {
@@ -216,6 +227,8 @@ struct SplitAttrs {
   int64_t axis = 0;
   RELAXC_FIELDS(SplitAttrs, indices_or_sections, axis);
 };
+// ---- ops/pad.cc
+
 struct PadAttrs {
   std::vector<int64_t> pad_width = {};
   std::string pad_mode = "constant";
@@ -322,6 +335,8 @@ struct GridSampleAttrs {
   RELAXC_FIELDS(GridSampleAttrs, method, layout, padding_mode, align_corners);
 };
 
+RELAXC_ONE_ATTR(PixelShuffleAttrs, int64_t, upscale_factor, 1);
+
 // ---- ops/attention.cc
 
 struct AttentionAttrs {
@@ -330,19 +345,6 @@ struct AttentionAttrs {
   std::optional<int64_t> window_size = {};
   RELAXC_FIELDS(AttentionAttrs, scale, causal_mask, window_size);
 };
-RELAXC_ONE_ATTR(PixelShuffleAttrs, int64_t, upscale_factor, 1);
-
-struct QuantizeAttrs {
-  int64_t axis = -1;
-  DType out_dtype = DType::int_(8);
-  RELAXC_FIELDS(QuantizeAttrs, axis, out_dtype);
-};
-struct DequantizeAttrs {
-  int64_t axis = -1;
-  DType out_dtype = kFloat32;
-  RELAXC_FIELDS(DequantizeAttrs, axis, out_dtype);
-};
-
 // ---- ops/training.cc
 
 RELAXC_ONE_ATTR(DropoutAttrs, double, rate, 0.5);

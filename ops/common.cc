@@ -97,6 +97,13 @@ void require_same_dtype(const OpCall& op, size_t i, size_t j) {
 void require_scalar(const OpCall& op, size_t i) {
   if (!op.arg(i).type().is<PrimType>()) op.fail("argument {} must be a scalar", i);
 }
+DType product_dtype(const OpCall& op, std::optional<DType> out_dtype) {
+  DType a = op.dtype(0), b = op.dtype(1);
+  if (a.is_bool() || b.is_bool()) op.fail("expected numbers, got bool");
+  bool widened = out_dtype && a.is_integral() && b.is_integral();
+  if (a != b && !widened) op.fail("arguments have different dtypes: {} and {}", to_string(a), to_string(b));
+  return out_dtype.value_or(a);
+}
 void require_same_dims(const OpCall& op, const std::vector<Expr>& a, const std::vector<Expr>& b,
                        std::string_view what) {
   for (size_t d = 0; d < a.size(); ++d) op.require_equal(a[d], b[d], fmt::format("dim {} {}", d, what));

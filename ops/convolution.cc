@@ -3,6 +3,7 @@
 // Schedules expect this form. Its loops are in the order of the layouts; "NCHW16c" is [N, C / 16, H, W, 16]. The
 // transposed convolution spreads and pads the input in that stage, then convolves with the flipped kernel.
 #include "ops/attributes.h"
+#include "ops/fold.h"
 #include "ops/ops.h"
 #include "ops/window.h"
 

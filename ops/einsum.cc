@@ -2,8 +2,8 @@
 #include <map>
 
 #include "ops/attributes.h"
+#include "ops/fold.h"
 #include "ops/ops.h"
-#include "ops/window.h"
 
 namespace relaxc {
 

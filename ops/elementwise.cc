@@ -195,9 +195,24 @@ Expr prelu_element(const OpCall& op, Inputs x, Axes i) {
   return positive_or(value, value * load_broadcast(x[1], axis ? std::vector<Expr>{i[*axis]} : i));
 }
 
+template <class A>
+Type infer_quantization(const OpCall& op) {
+  A attrs = op.attrs<A>();
+  if (!op.dtype(1).is_float()) op.fail("a scale of {}, expected a float", to_string(op.dtype(1)));
+  for (size_t i : {1, 2}) {
+    if (op.rank(i) > 1) op.fail("argument {} has rank {}, expected 0 or 1", i, op.rank(i));
+    if (op.rank(i) == 0 || is_int(op.shape(i)[0], 1)) continue;
+    int64_t axis = normalize_axis(op, attrs.axis, op.rank(0));
+    op.require_equal(op.shape(i)[0], op.shape(0)[axis], fmt::format("size of argument {} and of axis {}", i, axis));
+  }
+  return tensor_type(op.shape(0), attrs.out_dtype);
+}
+
 }  // namespace
 
 std::vector<OpRow> elementwise_ops() {
+  const std::vector<OpInput> quantization = {
+      {"data", "the tensor"}, {"scale", "scalar, or one per element of the axis"}, {"zero_point", "the same"}};
   return {
       math("abs", "Abs", "absolute value", kNumbers),
       math("acos", "Acos", "arc cosine"),
@@ -299,6 +314,18 @@ std::vector<OpRow> elementwise_ops() {
        .inputs = {{"data", "the tensor"}},
        .attrs = op_attrs<FillAttrs>(),
        .infer = infer_cast,
+       .infer_partial = infer_stated_dtype_same_rank},
+      {.name = "relax.quantize",
+       .doc = "clamp(round(data / scale) + zero_point)",
+       .inputs = quantization,
+       .attrs = op_attrs<QuantizeAttrs>(),
+       .infer = infer_quantization<QuantizeAttrs>,
+       .infer_partial = infer_stated_dtype_same_rank},
+      {.name = "relax.dequantize",
+       .doc = "(data - zero_point) * scale",
+       .inputs = quantization,
+       .attrs = op_attrs<DequantizeAttrs>(),
+       .infer = infer_quantization<DequantizeAttrs>,
        .infer_partial = infer_stated_dtype_same_rank},
   };
 }

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "ops/attributes.h"
+#include "ops/data_layout.h"
 #include "ops/ops.h"
-#include "ops/window.h"
 
 namespace relaxc {
 
@@ -326,6 +326,18 @@ Type infer_affine_grid(const OpCall& op) {
   return tensor_type({op.shape(0)[0], int_imm(2), size[0], size[1]}, op.dtype(0));
 }
 
+Type infer_pixel_shuffle(const OpCall& op) {
+  std::vector<Expr> shape = op.shape(0);
+  int64_t factor = op.attrs<PixelShuffleAttrs>().upscale_factor;
+  if (shape.size() < 3) op.fail("data has rank {}, expected at least 3", shape.size());
+  if (factor < 1 || factor > 1 << 15) op.fail("upscale_factor is {}, expected at least 1", factor);
+  size_t channel = shape.size() - 3;
+  op.require_multiple(shape[channel], factor * factor, "upscale_factor^2 does not divide the channels");
+  shape[channel] = simplify(floor_div(shape[channel], factor * factor));
+  for (size_t d = channel + 1; d < shape.size(); ++d) shape[d] = simplify(shape[d] * factor);
+  return tensor_type(std::move(shape), op.dtype(0));
+}
+
 }  // namespace
 
 std::vector<OpRow> image_ops() {
@@ -355,6 +367,11 @@ std::vector<OpRow> image_ops() {
        .pattern = OpPattern::kInjective,
        .infer = infer_grid_sample,
        .legalize = by_element("T_grid_sample", infer_grid_sample, grid_sample_element)},
+      {.name = "relax.nn.pixel_shuffle",
+       .doc = "channels moved into the pixels: [C * r^2, h, w] to [C, h * r, w * r]",
+       .inputs = {{"data", "the tensor"}},
+       .attrs = op_attrs<PixelShuffleAttrs>(),
+       .infer = infer_pixel_shuffle},
   };
 }
 

@@ -1,5 +1,5 @@
 // Operators that move elements without computing: transposes, reshapes, joins and repeats. Shapes are ShapeExpr
-// arguments (symbolic), and everything else is attributes. Slices, splits and pads are in slice.cc.
+// arguments (symbolic), and everything else is attributes. Slices and splits are in slice.cc, pads in pad.cc.
 #include <algorithm>
 
 #include "ops/attributes.h"
@@ -45,6 +45,12 @@ Type infer_reshape(const OpCall& op) {
 }
 Type infer_flatten(const OpCall& op) { return tensor_type({simplify(product(op.shape(0)))}, op.dtype(0)); }
 Expr flatten_element(const OpCall& op, Inputs x, Axes i) { return load(x[0], unflatten_index(i[0], op.shape(0))); }
+
+Type infer_batch_flatten(const OpCall& op) {
+  const std::vector<Expr>& shape = op.shape(0);
+  if (shape.empty()) op.fail("expected at least one axis, got a scalar");
+  return tensor_type({shape[0], simplify(product({shape.begin() + 1, shape.end()}))}, op.dtype(0));
+}
 
 // These convert between the items of a tensor's axes and those of a tensor that also has the axes `added`. The items of
 // added axes are dropped, or are `item`.
@@ -297,6 +303,10 @@ std::vector<OpRow> layout_ops() {
        .pattern = injective,
        .infer = infer_flatten,
        .legalize = by_element("T_flatten", infer_flatten, flatten_element)},
+      {.name = "relax.nn.batch_flatten",
+       .doc = "all axes but the first as one",
+       .inputs = data,
+       .infer = infer_batch_flatten},
       {.name = "relax.squeeze",
        .doc = "the tensor without the given axes of size 1; without all of them by default",
        .inputs = x,

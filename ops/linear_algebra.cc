@@ -1,7 +1,7 @@
 // Matrix products and the determinant.
 #include "ops/attributes.h"
+#include "ops/fold.h"
 #include "ops/ops.h"
-#include "ops/window.h"
 
 namespace relaxc {
 

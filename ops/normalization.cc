@@ -1,7 +1,7 @@
 // Normalizations. Statistics are kept in float32 for 16-bit floats; variances are population variances in two passes.
 #include "ops/attributes.h"
+#include "ops/fold.h"
 #include "ops/ops.h"
-#include "ops/window.h"
 
 namespace relaxc {
 

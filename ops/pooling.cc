@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ops/attributes.h"
+#include "ops/fold.h"
 #include "ops/ops.h"
 #include "ops/window.h"
 #include "support/checked_math.h"
