@@ -350,6 +350,10 @@ bool is_long(const Expr& scalar) {
 
 }  // namespace
 
+Tensor float_list(const std::vector<double>& values) {
+  return Tensor::of<float>({static_cast<int64_t>(values.size())}, kFloat32, {values.begin(), values.end()});
+}
+
 Expr named_if_long(Node& n, const Expr& scalar, const char* hint) {
   if (!is_long(scalar)) return scalar;
   Expr simple = n.simplify(scalar);

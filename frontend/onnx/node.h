@@ -213,11 +213,15 @@ Expr convert_directly(Node& n);
 Expr convolve(Node& n, const Expr& x, const Expr& weight);
 
 std::vector<ConverterRow> math_converters();
-std::vector<ConverterRow> tensor_converters();
+std::vector<ConverterRow> layout_converters();
+std::vector<ConverterRow> slice_converters();
 std::vector<ConverterRow> index_converters();
-std::vector<ConverterRow> shape_converters();
+std::vector<ConverterRow> create_converters();
+std::vector<ConverterRow> image_converters();
+std::vector<ConverterRow> linear_algebra_converters();
 std::vector<ConverterRow> convolution_converters();
-std::vector<ConverterRow> nn_converters();
+std::vector<ConverterRow> normalization_converters();
+std::vector<ConverterRow> training_converters();
 std::vector<ConverterRow> reduction_converters();
 std::vector<ConverterRow> quantize_converters();
 std::vector<ConverterRow> sequence_converters();
@@ -226,6 +230,9 @@ std::vector<ConverterRow> recurrent_converters();
 
 // Returns the converter for an operator at that opset, or null.
 const ConverterRow* find_converter(const std::string& domain, const std::string& op_type, int64_t opset);
+
+// Returns a float32 tensor of rank 1.
+Tensor float_list(const std::vector<double>& values);
 
 // Binds a scalar expression of many operands to a variable, so that expressions over it stay short. A short expression
 // stays as it is, so that more can be proven about it.

@@ -1,4 +1,4 @@
-// Normalizations and products.
+// Normalizations.
 #include "frontend/onnx/node.h"
 
 namespace relaxc::onnx_import {
@@ -6,8 +6,6 @@ namespace relaxc::onnx_import {
 namespace {
 
 using Ints = std::vector<int64_t>;
-
-// ---- Normalizations -------------------------------------------------------------------------------------------------
 
 Outputs batch_norm(Node& n) {
   bool training = n.attr_int("training_mode", 0) != 0;
@@ -135,109 +133,9 @@ Expr lp_norm(Node& n, const Expr& x) {
   return n.div(x, n.op("where", {n.op("equal", {norm, n.scalar_like(0, x)}), n.scalar_like(1, x), norm}));
 }
 
-// ---- Products -------------------------------------------------------------------------------------------------------
-
-Expr matmul_of(Node& n, const Expr& a, const Expr& b) {
-  std::vector<Expr> x = n.shape_of(a), y = n.shape_of(b);
-  if (x.empty() || y.empty()) n.fail("operands have ranks {} and {}, expected at least 1", x.size(), y.size());
-  if (n.dtype_of_tensor(a) != n.dtype_of_tensor(b))
-    n.fail("inputs have dtypes {} and {}", to_string(n.dtype_of_tensor(a)), to_string(n.dtype_of_tensor(b)));
-  n.require_equal(x.back(), y.size() == 1 ? y[0] : y[y.size() - 2], "inner dims of a product");
-  if (x.size() > 2 && y.size() > 2) n.broadcast({x.begin(), x.end() - 2}, {y.begin(), y.end() - 2});
-  return n.op("matmul", {a, b});
-}
-Expr matmul(Node& n) { return matmul_of(n, n.tensor(0), n.tensor(1)); }
-
-Expr gemm(Node& n) {
-  Expr a = n.tensor(0), b = n.tensor(1);
-  if (n.rank(0) != 2 || n.rank(1) != 2) n.fail("operands have ranks {} and {}, expected 2", n.rank(0), n.rank(1));
-  if (n.attr_int("transA", 0)) a = n.transpose(a, {1, 0});
-  if (n.attr_int("transB", 0)) b = n.transpose(b, {1, 0});
-  double alpha = n.attr_float("alpha", 1), beta = n.attr_float("beta", 1);
-  Expr result = matmul_of(n, a, b);
-  if (alpha != 1) result = n.mul(result, n.scalar_like(alpha, result));
-  if (n.has(2) && beta != 0) {
-    Expr c = n.tensor(2);
-    if (beta != 1) c = n.mul(c, n.scalar_like(beta, c));
-    result = n.add(result, c);
-  }
-  return result;
-}
-Expr einsum(Node& n) {
-  std::vector<Expr> operands;
-  for (size_t i = 0; i < n.inputs(); ++i) operands.push_back(n.tensor(i));
-  std::string equation = n.attr_string("equation", "");
-  std::erase(equation, ' ');
-  return n.op("einsum", {tuple(operands)}, EinsumAttrs{equation});
-}
-Expr det(Node& n) { return n.op("linalg.det", {n.tensor(0)}); }
-
-// Returns x - zero point as int32.
-Expr centered(Node& n, size_t x, size_t zero_point) {
-  Expr wide = n.cast(n.tensor(x), kInt32);
-  return n.has(zero_point) ? n.sub(wide, n.cast(n.tensor(zero_point), kInt32)) : wide;
-}
-Expr matmul_integer(Node& n) { return matmul_of(n, centered(n, 0, 2), centered(n, 1, 3)); }
-
-Outputs dropout(Node& n) {
-  bool training = n.opset() < 7 && n.has_attr("is_test") && n.attr_int("is_test", 0) == 0;
-  if (n.has(2)) {
-    auto known = n.constant(2);
-    auto ratio = n.has(1) ? n.constant(1) : std::nullopt;
-    bool no_drop = ratio && ratio->size() == 1 && ratio->as_double(0) == 0;
-    training = !no_drop && (!known || known->size() != 1 || known->as_int(0) != 0);
-  }
-  if (training) n.unsupported("training_mode; export the model for inference");
-  Expr x = n.tensor(0);
-  Outputs outputs = {n.value(0)};
-  if (n.has_output(1)) {
-    DType dtype = n.opset() < 10 ? n.dtype(0) : kBool;
-    outputs.push_back(n.of(n.op("full", {shape_expr(n.shape_of(x)), n.scalar(1, dtype)})));
-  }
-  return outputs;
-}
-
-// ---- Losses, as the functions that ONNX defines them by
-
-// Returns the negative log likelihood of [N, C, d...] log probabilities at the [N, d...] classes.
-Expr nll(Node& n, const Expr& log_probabilities, const Expr& target, const std::optional<Expr>& weight) {
-  std::string reduction = n.attr_string("reduction", "mean");
-  DType dtype = n.dtype_of_tensor(log_probabilities);
-  Expr classes = n.cast(target, kInt64);
-  std::optional<Expr> ignored;
-  if (n.has_attr("ignore_index")) {
-    Expr index = n.scalar(static_cast<double>(n.attr_int("ignore_index", 0)), kInt64);
-    ignored = n.op("equal", {classes, index});
-    classes = n.op("where", {*ignored, n.scalar(0, kInt64), classes});
-  }
-  const AxisListAttrs axis{std::vector<int64_t>{1}};
-  Expr expanded = n.op("expand_dims", {classes}, axis);
-  Expr picked = n.op("squeeze", {n.op("gather_elements", {log_probabilities, expanded}, AxisAttrs{1})}, axis);
-  Expr loss = n.op("negative", {picked});
-  std::optional<Expr> factor;
-  if (weight) factor = n.op("take", {*weight, classes}, TakeAttrs{.axis = 0});
-  if (ignored) {
-    Expr one = factor ? *factor : n.scalar(1, dtype);
-    factor = n.op("where", {*ignored, n.scalar(0, dtype), one});
-  }
-  if (factor) loss = n.mul(loss, *factor);
-  if (reduction == "none") return loss;
-  std::vector<int64_t> all = int_range(0, static_cast<int64_t>(n.shape_of(loss).size()));
-  if (reduction == "sum") return n.reduce("sum", loss, all, false);
-  if (reduction != "mean") n.fail("reduction is '{}', expected none, sum or mean", reduction);
-  if (!factor) return n.reduce("mean", loss, all, false);
-  return n.div(n.reduce("sum", loss, all, false), n.reduce("sum", *factor, all, false));
-}
-
-Expr negative_log_likelihood(Node& n) { return nll(n, n.tensor(0), n.tensor(1), n.optional_tensor(2)); }
-Outputs softmax_cross_entropy(Node& n) {
-  Expr log_probabilities = n.op("nn.log_softmax", {n.tensor(0)}, LastAxisAttrs{1});
-  return {n.of(nll(n, log_probabilities, n.tensor(1), n.optional_tensor(2))), n.of(log_probabilities)};
-}
-
 }  // namespace
 
-std::vector<ConverterRow> nn_converters() {
+std::vector<ConverterRow> normalization_converters() {
   return {
       {"BatchNormalization", 1, 5, 5, batch_norm, "consumed_inputs epsilon is_test momentum spatial training_mode"},
       {"LayerNormalization", 1, 2, 3, layer_norm,
@@ -249,16 +147,6 @@ std::vector<ConverterRow> nn_converters() {
       {"LRN", 1, 1, 1, lrn, "alpha beta bias size"},
       {"MeanVarianceNormalization", 9, 1, 1, mean_variance_norm, "axes"},
       {"LpNormalization", 1, 1, 1, lp_norm, "axis p"},
-      {"MatMul", 1, 2, 2, matmul},
-      {"Gemm", 1, 3, 3, gemm, "alpha beta broadcast transA transB"},
-      {"Gemm", 11, 2, 3, gemm, "alpha beta broadcast transA transB"},
-      {"Einsum", 12, 1, kAny, einsum, "equation"},
-      {"Det", 11, 1, 1, det},
-      {"MatMulInteger", 10, 2, 4, matmul_integer},
-      {"Dropout", 1, 1, 1, dropout, "consumed_inputs is_test ratio seed"},
-      {"Dropout", 12, 1, 3, dropout, "seed"},
-      {"NegativeLogLikelihoodLoss", 12, 2, 3, negative_log_likelihood, "ignore_index reduction"},
-      {"SoftmaxCrossEntropyLoss", 12, 2, 3, softmax_cross_entropy, "ignore_index reduction"},
   };
 }
 
