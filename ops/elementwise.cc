@@ -207,12 +207,21 @@ Type infer_quantization(const OpCall& op) {
   }
   return tensor_type(op.shape(0), attrs.out_dtype);
 }
+template <class A>
+OpRow quantization(const char* name, const char* doc) {
+  return {.name = name,
+          .doc = doc,
+          .inputs = {{"data", "the tensor"},
+                     {"scale", "scalar, or one per element of the axis"},
+                     {"zero_point", "scalar, or one per element of the axis"}},
+          .attrs = op_attrs<A>(),
+          .infer = infer_quantization<A>,
+          .infer_partial = infer_stated_dtype_same_rank};
+}
 
 }  // namespace
 
 std::vector<OpRow> elementwise_ops() {
-  const std::vector<OpInput> quantization = {
-      {"data", "the tensor"}, {"scale", "scalar, or one per element of the axis"}, {"zero_point", "the same"}};
   return {
       math("abs", "Abs", "absolute value", kNumbers),
       math("acos", "Acos", "arc cosine"),
@@ -315,18 +324,8 @@ std::vector<OpRow> elementwise_ops() {
        .attrs = op_attrs<FillAttrs>(),
        .infer = infer_cast,
        .infer_partial = infer_stated_dtype_same_rank},
-      {.name = "relax.quantize",
-       .doc = "clamp(round(data / scale) + zero_point)",
-       .inputs = quantization,
-       .attrs = op_attrs<QuantizeAttrs>(),
-       .infer = infer_quantization<QuantizeAttrs>,
-       .infer_partial = infer_stated_dtype_same_rank},
-      {.name = "relax.dequantize",
-       .doc = "(data - zero_point) * scale",
-       .inputs = quantization,
-       .attrs = op_attrs<DequantizeAttrs>(),
-       .infer = infer_quantization<DequantizeAttrs>,
-       .infer_partial = infer_stated_dtype_same_rank},
+      quantization<QuantizeAttrs>("relax.quantize", "clamp(round(data / scale) + zero_point)"),
+      quantization<DequantizeAttrs>("relax.dequantize", "(data - zero_point) * scale"),
   };
 }
 

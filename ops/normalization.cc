@@ -128,10 +128,15 @@ ChannelAxes channel_axes(const OpCall& op, const A& attrs) {
   if (contains(result.axes, result.channel)) op.fail("axes contain the channel axis {}", result.channel);
   check_parameter(op, 1, {op.shape(0)[result.channel]}, "gamma");
   check_parameter(op, 2, {op.shape(0)[result.channel]}, "beta");
+  if constexpr (requires { attrs.num_groups; }) {
+    if (attrs.num_groups < 1) op.fail("num_groups is {}, expected at least 1", attrs.num_groups);
+    op.require_multiple(op.shape(0)[result.channel], attrs.num_groups, "num_groups does not divide the channels");
+  }
   return result;
 }
-Type infer_instance_norm(const OpCall& op) {
-  channel_axes(op, op.attrs<InstanceNormAttrs>());
+template <class A>
+Type infer_over_channels(const OpCall& op) {
+  channel_axes(op, op.attrs<A>());
   return infer_like_first(op);
 }
 PrimFuncRef lower_instance_norm(const OpCall& op) {
@@ -159,19 +164,9 @@ AxisFold over_groups(const OpCall& op, const ChannelAxes& a, int64_t groups) {
   };
   return result;
 }
-ChannelAxes group_axes(const OpCall& op, const GroupNormAttrs& attrs) {
-  ChannelAxes a = channel_axes(op, attrs);
-  if (attrs.num_groups < 1) op.fail("num_groups is {}, expected at least 1", attrs.num_groups);
-  op.require_multiple(op.shape(0)[a.channel], attrs.num_groups, "num_groups does not divide the channels");
-  return a;
-}
-Type infer_group_norm(const OpCall& op) {
-  group_axes(op, op.attrs<GroupNormAttrs>());
-  return infer_like_first(op);
-}
 PrimFuncRef lower_group_norm(const OpCall& op) {
   GroupNormAttrs attrs = op.attrs<GroupNormAttrs>();
-  ChannelAxes a = group_axes(op, attrs);
+  ChannelAxes a = channel_axes(op, attrs);
   return normalize(op, over_groups(op, a, attrs.num_groups), attrs, {a.channel});
 }
 
@@ -240,14 +235,14 @@ std::vector<OpRow> normalization_ops() {
        .inputs = {data, gamma, beta},
        .attrs = op_attrs<InstanceNormAttrs>(),
        .pattern = reduction,
-       .infer = infer_instance_norm,
+       .infer = infer_over_channels<InstanceNormAttrs>,
        .legalize = lower_instance_norm},
       {.name = "relax.nn.group_norm",
        .doc = "normalizes each group of channels of each sample over its channels and the spatial axes",
        .inputs = {data, gamma, beta},
        .attrs = op_attrs<GroupNormAttrs>(),
        .pattern = reduction,
-       .infer = infer_group_norm,
+       .infer = infer_over_channels<GroupNormAttrs>,
        .legalize = lower_group_norm},
       {.name = "relax.nn.lrn",
        .doc = "x / (bias + alpha / size * sum of x^2 over `size` neighbouring channels)^beta",

@@ -155,7 +155,6 @@ std::vector<Expr> kernel_of(Node& n, const Expr& weight) {
   return {n.shape_of(weight).begin() + 2, n.shape_of(weight).end()};
 }
 
-// Returns the attributes of nn.convNd or of its transpose.
 template <class A>
 A conv_attrs(const Window& w, int64_t groups) {
   A attrs;

@@ -50,7 +50,6 @@ Expr constant_of_shape(Node& n) {
   return n.op("full", {shape_expr(dims), fill});
 }
 
-// Returns 0, 1, ... count - 1.
 Expr positions_up_to(Node& n, const Expr& count) {
   return n.op("arange", {int_imm(0), count, int_imm(1)}, DTypeAttrs{kInt64});
 }

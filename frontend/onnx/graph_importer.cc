@@ -244,9 +244,9 @@ static void check_size(const Type& type, int i, const ImportLimits& limits, cons
   const std::vector<Expr>* shape = known_shape(type);
   if (!shape) return;
   std::vector<int64_t> known;
-  for (const Expr& dim : *shape) known.push_back(as_int(dim).value_or(1));
-  for (int64_t dim : known) {
-    if (dim < 0) fail(span, "output {} has a dim of {}", i, dim);
+  for (const Expr& dim : *shape) {
+    known.push_back(as_int(dim).value_or(1));
+    if (known.back() < 0) fail(span, "output {} has a dim of {}", i, known.back());
   }
   if (!contains(known, int64_t{0}) && is_too_large(type, limits))
     fail(span, "output {} of shape [{}] is too large, the limit is {} bytes", i, joined(known), limits.tensor_bytes);

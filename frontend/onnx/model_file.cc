@@ -165,7 +165,7 @@ void append_field(std::string& out, uint64_t number, std::string_view payload) {
   out.append(payload);
 }
 
-struct Slimmer {
+struct WeightRemover {
   std::vector<Bytes>& raw_data;
 
   std::optional<std::string> tensor(Bytes bytes) {
@@ -208,12 +208,12 @@ struct Slimmer {
 // an index into `raw_data`, whose elements point into `bytes`. `raw_data` stays empty when nothing was replaced or the
 // bytes are malformed; the caller then parses `bytes`.
 std::string without_weights(Bytes bytes, std::vector<Bytes>& raw_data) {
-  Slimmer slimmer{raw_data};
-  auto slim = slimmer.message(bytes, kModelGraph, [&](Bytes graph) {
-    return slimmer.message(graph, kGraphInitializer, [&](Bytes tensor) { return slimmer.tensor(tensor); });
+  WeightRemover remover{raw_data};
+  auto rest = remover.message(bytes, kModelGraph, [&](Bytes graph) {
+    return remover.message(graph, kGraphInitializer, [&](Bytes tensor) { return remover.tensor(tensor); });
   });
-  if (!slim) raw_data.clear();
-  return slim.value_or("");
+  if (!rest) raw_data.clear();
+  return rest.value_or("");
 }
 
 // ---- External data --------------------------------------------------------------------------------------------------
@@ -342,9 +342,9 @@ void ModelFile::parse(std::span<const std::byte> bytes) {
   if (bytes.empty()) fail(span, "the file is empty");
   if (static_cast<int64_t>(bytes.size()) > limits_.model_bytes)
     fail(span, "the model has {} bytes, the limit is {}", bytes.size(), limits_.model_bytes);
-  std::string slim = without_weights(bytes, raw_data_);
-  const void* data = raw_data_.empty() ? static_cast<const void*>(bytes.data()) : slim.data();
-  size_t size = raw_data_.empty() ? bytes.size() : slim.size();
+  std::string rest = without_weights(bytes, raw_data_);
+  const void* data = raw_data_.empty() ? static_cast<const void*>(bytes.data()) : rest.data();
+  size_t size = raw_data_.empty() ? bytes.size() : rest.size();
   bool parsed = size < (size_t{1} << 31) && proto_.ParseFromArray(data, static_cast<int>(size));
   if (!parsed) fail(span, "not an ONNX model, or a truncated one");
 }
