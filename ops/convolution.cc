@@ -25,6 +25,7 @@ struct Conv {
   Layout data_layout, weight_layout, out_layout;
 
   std::vector<Expr> result() const { return followed_by({batch, out_channels}, out); }
+  Type type(const OpCall& op) const { return tensor_type(out_layout.from_plain(op, result()), out_dtype); }
 };
 
 // Returns n / groups, which must be a whole number.
@@ -224,11 +225,7 @@ OpRow conv_row(const char* kind, std::string doc, const char* weight, Conv (*che
           .inputs = {{"data", "tensor [N, C, ...]"}, {"weight", weight}},
           .attrs = with_default_from(op_attrs<A>(), "out_layout", "data_layout"),
           .pattern = OpPattern::kAnchor,
-          .infer =
-              [=](const OpCall& op) {
-                Conv conv = check(op);
-                return tensor_type(conv.out_layout.from_plain(op, conv.result()), conv.out_dtype);
-              },
+          .infer = [=](const OpCall& op) { return check(op).type(op); },
           .infer_partial =
               [](const OpCall& op) {
                 A attrs = op.attrs<A>();

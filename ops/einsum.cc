@@ -112,6 +112,12 @@ DType einsum_dtype(const OpCall& op, const std::vector<Type>& operands) {
   return dtype;
 }
 
+Type infer_einsum(const OpCall& op) {
+  std::vector<Type> operands = tensor_list(op, 0);
+  Equation equation = parse(op, operands);
+  return tensor_type(equation.dims(equation.result), einsum_dtype(op, operands));
+}
+
 PrimFuncRef lower(const OpCall& op) {
   std::vector<Type> operands = tensor_list(op, 0);
   Equation equation = parse(op, operands);
@@ -158,12 +164,7 @@ std::vector<OpRow> einsum_ops() {
            .inputs = {{"operands", "tuple of tensors"}},
            .attrs = op_attrs<EinsumAttrs>(),
            .pattern = OpPattern::kAnchor,
-           .infer =
-               [](const OpCall& op) {
-                 std::vector<Type> operands = tensor_list(op, 0);
-                 Equation equation = parse(op, operands);
-                 return tensor_type(equation.dims(equation.result), einsum_dtype(op, operands));
-               },
+           .infer = infer_einsum,
            .legalize = lower}};
 }
 

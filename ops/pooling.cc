@@ -17,9 +17,6 @@ struct PoolLayouts {
     if (op.rank(0) != data.rank()) op.fail("data has rank {}, expected {}", op.rank(0), data.rank());
     return data.to_plain(op.shape(0));
   }
-  Type type_of(const OpCall& op, const std::vector<Expr>& result) const {
-    return tensor_type(out.from_plain(op, result), op.dtype(0));
-  }
 };
 template <int N, class A>
 PoolLayouts layouts_of(const OpCall& op, const A& attrs) {
@@ -40,6 +37,7 @@ struct Pool {
   Expr position(size_t d, const Expr& o, const Expr& k) const { return o * strides[d] + k * dilation[d]; }
   // Returns one past the last position that any window reads.
   Expr reach(size_t d) const { return (result[d + 2] - 1) * strides[d] + (dilation[d] * (size[d] - 1) + 1); }
+  Type type(const OpCall& op) const { return tensor_type(layouts.out.from_plain(op, result), op.dtype(0)); }
   // Returns whether all windows lie inside the data.
   bool is_inside() const {
     for (size_t d = 0; ceil_mode && d < spatial; ++d) {
@@ -159,11 +157,7 @@ OpRow window_pool(const char* name, const char* doc, PrimFuncRef (*lower)(const 
           .inputs = {{"data", "tensor [N, C, ...]"}},
           .attrs = with_default_from(op_attrs<PoolAttrs<N>>(), "out_layout", "layout"),
           .pattern = OpPattern::kAnchor,
-          .infer =
-              [](const OpCall& op) {
-                Pool pool = check_window_pool<N>(op);
-                return pool.layouts.type_of(op, pool.result);
-              },
+          .infer = [](const OpCall& op) { return check_window_pool<N>(op).type(op); },
           .infer_partial = infer_partial_pool<N, PoolAttrs<N>>,
           .legalize = [=](const OpCall& op) { return lower(op, check_window_pool<N>(op)); }};
 }
@@ -238,6 +232,7 @@ struct AdaptivePool {
   PoolLayouts layouts;
   Expr start(size_t d, Axes i) const { return floor_div(i[d] * in[d], out[d]); }
   Expr end(size_t d, Axes i) const { return floor_div((i[d] + 1) * in[d] + out[d] - 1, out[d]); }
+  Type type(const OpCall& op) const { return tensor_type(layouts.out.from_plain(op, out), op.dtype(0)); }
   // Returns the size of the windows of a dim when all have the same; they are then read without a guard.
   std::optional<Expr> window(size_t d) const {
     if (same_node(in[d], out[d])) return int_imm(1);
@@ -294,11 +289,7 @@ OpRow adaptive_avg_pool() {
           .inputs = {{"data", "tensor [N, C, ...]"}},
           .attrs = attrs,
           .pattern = OpPattern::kAnchor,
-          .infer =
-              [](const OpCall& op) {
-                AdaptivePool pool = check_adaptive<N>(op);
-                return pool.layouts.type_of(op, pool.out);
-              },
+          .infer = [](const OpCall& op) { return check_adaptive<N>(op).type(op); },
           .infer_partial = infer_partial_pool<N, AdaptiveAttrs<N>>,
           .legalize = [](const OpCall& op) { return lower_adaptive(op, check_adaptive<N>(op)); }};
 }

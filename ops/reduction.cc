@@ -232,18 +232,18 @@ PrimFuncRef lower_softmax(const OpCall& op, bool is_log) {
     return cast_to(binary(BinaryOp::kDiv, at(powers, i), row_value(sum, i)), op.dtype(0));
   })});
 }
+Type infer_softmax(const OpCall& op) {
+  kFloats.check(op, op.dtype(0));
+  normalize_axis(op, op.attrs<LastAxisAttrs>().axis, op.rank(0));
+  return infer_like_first(op);
+}
 OpRow softmax(const char* name, const char* doc, bool is_log) {
   return {.name = name,
           .doc = doc,
           .inputs = {{"data", "the tensor"}},
           .attrs = op_attrs<LastAxisAttrs>(),
           .pattern = OpPattern::kReduction,
-          .infer =
-              [](const OpCall& op) {
-                kFloats.check(op, op.dtype(0));
-                normalize_axis(op, op.attrs<LastAxisAttrs>().axis, op.rank(0));
-                return infer_like_first(op);
-              },
+          .infer = infer_softmax,
           .legalize = [=](const OpCall& op) { return lower_softmax(op, is_log); }};
 }
 
