@@ -18,26 +18,26 @@ Expr divide_by_count(const Expr& sum, Expr count) {
 }
 
 AxisFold over_axes(const std::vector<Expr>& shape, const std::vector<int64_t>& axes, bool keepdims) {
-  std::vector<bool> gone(shape.size());
-  for (int64_t axis : axes) gone[axis] = true;
+  std::vector<bool> is_reduced(shape.size());
+  for (int64_t axis : axes) is_reduced[axis] = true;
   AxisFold plan;
   for (size_t d = 0; d < shape.size(); ++d) {
-    if (gone[d]) plan.reduced.push_back(shape[d]);
-    if (!gone[d] || keepdims) plan.result.push_back(gone[d] ? int_imm(1) : shape[d]);
+    if (is_reduced[d]) plan.reduced.push_back(shape[d]);
+    if (!is_reduced[d] || keepdims) plan.result.push_back(is_reduced[d] ? int_imm(1) : shape[d]);
   }
   plan.element_at = [=](Axes i, Axes r) {
     std::vector<Expr> indices;
     auto kept = i.begin(), reduced = r.begin();
-    for (bool is_gone : gone) {
-      indices.push_back(is_gone ? *reduced++ : *kept);
-      if (!is_gone || keepdims) ++kept;
+    for (bool removed : is_reduced) {
+      indices.push_back(removed ? *reduced++ : *kept);
+      if (!removed || keepdims) ++kept;
     }
     return indices;
   };
   plan.result_at = [=](Axes element) {
     std::vector<Expr> indices;
-    for (size_t d = 0; d < gone.size(); ++d) {
-      if (!gone[d] || keepdims) indices.push_back(gone[d] ? int_imm(0) : element[d]);
+    for (size_t d = 0; d < is_reduced.size(); ++d) {
+      if (!is_reduced[d] || keepdims) indices.push_back(is_reduced[d] ? int_imm(0) : element[d]);
     }
     return indices;
   };

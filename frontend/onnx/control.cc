@@ -102,7 +102,7 @@ Outputs loop_node(Node& n) {
     if (known->size() != 1) n.fail("the trip count has {} elements, expected 1", known->size());
     trips = (*known)[0];
   }
-  std::optional<int64_t> go = n.has(1) ? known_flag(n.value(1)) : 1;
+  std::optional<int64_t> condition = n.has(1) ? known_flag(n.value(1)) : 1;
   size_t carried = n.inputs() > 2 ? n.inputs() - 2 : 0;
   if (body.input_size() != static_cast<int>(carried) + 2) n.fail("the body has {} inputs", body.input_size());
   int scans = body.output_size() - 1 - static_cast<int>(carried);
@@ -111,14 +111,14 @@ Outputs loop_node(Node& n) {
   for (size_t i = 0; i < carried; ++i) state.push_back(n.value(i + 2));
   std::vector<std::vector<Value>> slices(static_cast<size_t>(scans));
   for (int64_t i = 0; !trips || i < *trips; ++i) {
-    if (!go) n.unsupported("a loop condition that is known at run time only");
-    if (!*go) break;
+    if (!condition) n.unsupported("a loop condition that is known at run time only");
+    if (!*condition) break;
     if (i >= kMostIterations) n.unsupported("a loop of more than {} iterations", kMostIterations);
     std::vector<Value> arguments = {n.of(KnownTensor{kInt64, {}, {int_imm(i)}}),
                                     n.of(KnownTensor{kBool, {}, {bool_imm(true)}})};
     arguments.insert(arguments.end(), state.begin(), state.end());
     std::vector<Value> results = run_body(n, body, arguments);
-    go = known_flag(results[0]);
+    condition = known_flag(results[0]);
     for (size_t k = 0; k < carried; ++k) state[k] = results[k + 1];
     for (size_t k = 0; k < slices.size(); ++k) slices[k].push_back(results[carried + 1 + k]);
   }

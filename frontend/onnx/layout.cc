@@ -23,8 +23,8 @@ constexpr const char* kZeroBesideInferred = "a dim of 0 beside an inferred one";
 // The dims that a Reshape's shape operand asks for, before the dim of -1 is inferred.
 struct WantedDims {
   std::vector<Expr> dims;
-  std::optional<size_t> open;  // the dim that is -1; 1 stands for it in `dims`
-  bool at_run_time = false;    // any element of the operand may be -1
+  std::optional<size_t> inferred;  // the dim that is -1; 1 stands for it in `dims`
+  bool at_run_time = false;        // any element of the operand may be -1
 };
 // A 0 copies a dim of the input, unless allowzero is set.
 WantedDims read_wanted_dims(Node& n, const std::vector<Expr>& from, const std::vector<Expr>& wanted, bool zero_copies) {
@@ -38,8 +38,8 @@ WantedDims read_wanted_dims(Node& n, const std::vector<Expr>& from, const std::v
       dim = from[d];
     }
     if (known == -1) {
-      if (result.open) n.fail("shape has two -1, at {} and {}", *result.open, d);
-      result.open = d;
+      if (result.inferred) n.fail("shape has two -1, at {} and {}", *result.inferred, d);
+      result.inferred = d;
       dim = int_imm(1);
     }
     if (!known && n.least_value(dim) < 0) {
@@ -53,22 +53,21 @@ WantedDims read_wanted_dims(Node& n, const std::vector<Expr>& from, const std::v
   }
   return result;
 }
-// Resolves a shape that is read at run time. Any element may be the -1, and the product of the others is that of the
-// elements other than -1.
+// Resolves a shape that is read at run time, in which any element may be the -1.
 std::vector<Expr> resolve_at_run_time(Node& n, const Expr& total, WantedDims wanted) {
-  Expr others = int_imm(1), opens = bool_imm(wanted.open.has_value());
+  Expr others = int_imm(1), is_inferred = bool_imm(wanted.inferred.has_value());
   for (const Expr& dim : wanted.dims) {
     others = others * (as_int(dim) ? dim : select(equal(dim, int_imm(-1)), int_imm(1), dim));
-    opens = opens || equal(dim, int_imm(-1));
+    is_inferred = is_inferred || equal(dim, int_imm(-1));
   }
   others = bounded(n, others, "others", {0});
-  n.require_at_most(select(opens, int_imm(1), int_imm(0)), others, kZeroBesideInferred);
+  n.require_at_most(select(is_inferred, int_imm(1), int_imm(0)), others, kZeroBesideInferred);
   Expr rest = floor_div(total, max(others, int_imm(1)));
   for (Expr& dim : wanted.dims) {
     if (!as_int(dim) && n.least_value(dim) < 0)
       dim = bounded(n, select(equal(dim, int_imm(-1)), rest, dim), "dim", {0});
   }
-  if (wanted.open) wanted.dims[*wanted.open] = rest;
+  if (wanted.inferred) wanted.dims[*wanted.inferred] = rest;
   for (Expr& dim : wanted.dims) dim = n.simplify(dim);
   return wanted.dims;
 }
@@ -76,9 +75,9 @@ std::vector<Expr> resolve_reshape(Node& n, const std::vector<Expr>& from, const 
                                   bool zero_copies) {
   WantedDims wanted = read_wanted_dims(n, from, shape, zero_copies);
   if (wanted.at_run_time) return resolve_at_run_time(n, product(from), wanted);
-  if (!wanted.open) return wanted.dims;
+  if (!wanted.inferred) return wanted.dims;
   std::vector<Expr> left = from, others = wanted.dims;
-  others.erase(others.begin() + static_cast<int64_t>(*wanted.open));
+  others.erase(others.begin() + static_cast<int64_t>(*wanted.inferred));
   for (const Expr& dim : others) n.require_at_most(int_imm(1), dim, kZeroBesideInferred);
   // Dims that occur on both sides cancel.
   std::erase_if(others, [&](const Expr& dim) {
@@ -90,7 +89,7 @@ std::vector<Expr> resolve_reshape(Node& n, const std::vector<Expr>& from, const 
   Expr dividend = n.simplify(product(left)), divisor = n.simplify(product(others));
   auto a = as_int(dividend), b = as_int(divisor);
   if (a && b && *a % *b != 0) n.fail("{} elements do not divide by the shape's other dims, {}", *a, *b);
-  wanted.dims[*wanted.open] = n.simplify(floor_div(dividend, divisor));
+  wanted.dims[*wanted.inferred] = n.simplify(floor_div(dividend, divisor));
   return wanted.dims;
 }
 Expr reshape(Node& n, const Expr& x) {
@@ -128,13 +127,13 @@ Expr squeeze(Node& n, const Expr& x) {
   bool has_axes = n.opset() < 13 ? n.has_attr("axes") : n.has(1);
   auto axes = has_axes ? axes_of(n) : std::nullopt;
   if (has_axes && !axes) return squeeze_at_run_time(n, x);
-  std::vector<bool> gone(shape.size());
+  std::vector<bool> is_squeezed(shape.size());
   // An empty list of axes means the same as an absent one, as in ONNX Runtime.
   if (axes && !axes->empty()) {
-    for (int64_t axis : *axes) gone[n.axis(axis, rank, "axes")] = true;
+    for (int64_t axis : *axes) is_squeezed[n.axis(axis, rank, "axes")] = true;
   } else {
     for (size_t d = 0; d < shape.size(); ++d) {
-      gone[d] = is_int(shape[d], 1);
+      is_squeezed[d] = is_int(shape[d], 1);
       // The axis stays, which is right for every size but 1. With --dim it has a constant size and is squeezed.
       if (!as_int(shape[d]) && n.least_value(shape[d]) < 2)
         n.require_equal(select(equal(shape[d], int_imm(1)), int_imm(0), shape[d]), shape[d],
@@ -142,8 +141,8 @@ Expr squeeze(Node& n, const Expr& x) {
     }
   }
   for (size_t d = 0; d < shape.size(); ++d) {
-    if (!gone[d]) result.push_back(shape[d]);
-    if (gone[d]) n.require_equal(shape[d], int_imm(1), "size of a squeezed axis");
+    if (!is_squeezed[d]) result.push_back(shape[d]);
+    if (is_squeezed[d]) n.require_equal(shape[d], int_imm(1), "size of a squeezed axis");
   }
   return n.reshape(x, result);
 }

@@ -18,7 +18,7 @@ Outputs batch_norm(Node& n) {
   return n.items_of(n.op("nn.batch_norm", args, attrs), training ? 3 : 1);
 }
 
-// The shapes that the normalizations over the axes from `axis` on share.
+// The axes that a node normalizes, from the attribute `axis` on, and their dims.
 struct Normalized {
   Ints axes;
   std::vector<Expr> dims;
@@ -30,26 +30,26 @@ Normalized read_normalized(Node& n) {
 }
 // Scale and bias are "unidirectionally broadcastable" to x. Returns input i over the normalized dims, or nullopt when
 // it varies along the dims before them.
-std::optional<Expr> over_normalized(Node& n, size_t i, const Normalized& over) {
+std::optional<Expr> over_normalized(Node& n, size_t i, const Normalized& normalized) {
   Expr value = n.tensor(i);
   std::vector<Expr> dims = n.shape(i);
   if (dims.size() > n.shape(0).size())
     n.fail("input {} has rank {}; expected at most {}, the rank of the data", i, dims.size(), n.rank(0));
-  if (dims.size() > over.dims.size()) {
-    auto begin = dims.end() - static_cast<int64_t>(over.dims.size());
+  if (dims.size() > normalized.dims.size()) {
+    auto begin = dims.end() - static_cast<int64_t>(normalized.dims.size());
     if (!std::all_of(dims.begin(), begin, [](const Expr& dim) { return is_int(dim, 1); })) return std::nullopt;
     value = n.reshape(value, {begin, dims.end()});
   }
   const std::vector<Expr> given = n.shape_of(value);
   for (size_t d = 0; d < given.size(); ++d) {
-    const Expr& dim = over.dims[over.dims.size() - given.size() + d];
+    const Expr& dim = normalized.dims[normalized.dims.size() - given.size() + d];
     if (!is_int(given[d], 1))
       n.require_equal(given[d], dim, i == 1 ? "dims of the scale and the data" : "dims of the bias and the data");
   }
-  return n.broadcast_to(value, over.dims);
+  return n.broadcast_to(value, normalized.dims);
 }
-Expr filled(Node& n, double value, size_t like, const Normalized& over) {
-  return n.broadcast_to(n.scalar(value, n.dtype(like)), over.dims);
+Expr filled(Node& n, double value, size_t input, const Normalized& normalized) {
+  return n.broadcast_to(n.scalar(value, n.dtype(input)), normalized.dims);
 }
 // Returns x * input i, or x + input i, in x's shape.
 Expr broadcast_into(Node& n, const char* op, const Expr& x, size_t i) {
@@ -62,30 +62,31 @@ Expr broadcast_into(Node& n, const char* op, const Expr& x, size_t i) {
 // Also returns the mean and 1 / standard deviation when the node asks for them.
 Outputs layer_norm(Node& n) {
   Expr x = n.tensor(0);
-  Normalized over = read_normalized(n);
-  LayerNormAttrs attrs{.axes = over.axes, .epsilon = n.attr_float("epsilon", 1e-5)};
-  auto scale = over_normalized(n, 1, over);
-  auto bias = n.has(2) ? over_normalized(n, 2, over) : filled(n, 0, 1, over);
-  Expr result = scale && bias ? n.op("nn.layer_norm", {x, *scale, *bias}, attrs)
-                              : n.op("nn.layer_norm", {x, filled(n, 1, 1, over), filled(n, 0, 1, over)}, attrs);
+  Normalized normalized = read_normalized(n);
+  LayerNormAttrs attrs{.axes = normalized.axes, .epsilon = n.attr_float("epsilon", 1e-5)};
+  auto scale = over_normalized(n, 1, normalized);
+  auto bias = n.has(2) ? over_normalized(n, 2, normalized) : filled(n, 0, 1, normalized);
+  Expr result = scale && bias
+                    ? n.op("nn.layer_norm", {x, *scale, *bias}, attrs)
+                    : n.op("nn.layer_norm", {x, filled(n, 1, 1, normalized), filled(n, 0, 1, normalized)}, attrs);
   if (!scale || !bias) {
     result = broadcast_into(n, "multiply", result, 1);
     if (n.has(2)) result = broadcast_into(n, "add", result, 2);
   }
   Outputs outputs = {n.of(result)};
   if (n.has_output(1) || n.has_output(2)) {
-    Expr wide = n.cast(x, kFloat32), mean = n.reduce("mean", wide, over.axes, true);
-    Expr variance = n.reduce("mean", n.op("square", {n.sub(wide, mean)}), over.axes, true);
+    Expr wide = n.cast(x, kFloat32), mean = n.reduce("mean", wide, normalized.axes, true);
+    Expr variance = n.reduce("mean", n.op("square", {n.sub(wide, mean)}), normalized.axes, true);
     outputs.push_back(n.of(mean));
     outputs.push_back(n.of(n.op("rsqrt", {n.add(variance, n.scalar_like(attrs.epsilon, variance))})));
   }
   return outputs;
 }
 Expr rms_norm(Node& n, const Expr& x) {
-  Normalized over = read_normalized(n);
-  RmsNormAttrs attrs{.axes = over.axes, .epsilon = n.attr_float("epsilon", 1e-5)};
-  if (auto scale = over_normalized(n, 1, over)) return n.op("nn.rms_norm", {x, *scale}, attrs);
-  Expr plain = n.op("nn.rms_norm", {x, filled(n, 1, 1, over)}, attrs);
+  Normalized normalized = read_normalized(n);
+  RmsNormAttrs attrs{.axes = normalized.axes, .epsilon = n.attr_float("epsilon", 1e-5)};
+  if (auto scale = over_normalized(n, 1, normalized)) return n.op("nn.rms_norm", {x, *scale}, attrs);
+  Expr plain = n.op("nn.rms_norm", {x, filled(n, 1, 1, normalized)}, attrs);
   return broadcast_into(n, "multiply", plain, 1);
 }
 Expr instance_norm(Node& n) {

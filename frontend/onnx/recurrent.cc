@@ -120,15 +120,15 @@ class Recurrent {
         if (kind_ == "RNN") next = activate(d, 0, sum);
         if (kind_ == "LSTM") next = lstm_step(d, sum, next_cell, peepholes);
       }
-      Expr shown = next;
+      Expr output = next;
       if (lengths_) {  // beyond a sequence's length the state stays and the output is 0
         Expr column = n_.reshape(*lengths_, {batch_, int_imm(1)});
         Expr active = n_.op("greater", {column, n_.scalar(static_cast<double>(t), kInt64)});
-        shown = n_.op("where", {active, next, n_.scalar(0, dtype_)});
+        output = n_.op("where", {active, next, n_.scalar(0, dtype_)});
         next = n_.op("where", {active, next, hidden});
         if (cell) next_cell = n_.op("where", {active, *next_cell, *cell});
       }
-      states[t].push_back(shown);
+      states[t].push_back(output);
       hidden = next;
       cell = next_cell;
     }

@@ -57,10 +57,10 @@ Expr reduce_with(Node& n, const Expr& x, const Reducer& over, bool keepdims) {
     Expr result = n.add(n.op("log", {sum}), finite);
     return keepdims ? result : over.drop(result);
   }
-  bool flags = n.dtype_of_tensor(x).is_bool();
-  Expr value = flags ? n.cast(x, DType::uint(8)) : x;
+  bool is_bool = n.dtype_of_tensor(x).is_bool();
+  Expr value = is_bool ? n.cast(x, DType::uint(8)) : x;
   Expr result = plain(op == "ReduceMax" ? "max" : "min", value);
-  return flags ? n.cast(result, kBool) : result;
+  return is_bool ? n.cast(result, kBool) : result;
 }
 
 Outputs reduce(Node& n) {
