@@ -212,7 +212,7 @@ Expr convert_directly(Node& n);
 // Returns the convolution of x by the node's window attributes. x replaces input 0 of the node and has its shape.
 Expr convolve(Node& n, const Expr& x, const Expr& weight);
 
-std::vector<ConverterRow> math_converters();
+std::vector<ConverterRow> elementwise_converters();
 std::vector<ConverterRow> layout_converters();
 std::vector<ConverterRow> slice_converters();
 std::vector<ConverterRow> index_converters();

@@ -163,7 +163,7 @@ Expr convert_directly(Node& n) {
   return n.binary(n.row().op, n.tensor(0), aligned_operand(n));
 }
 
-std::vector<ConverterRow> math_converters() {
+std::vector<ConverterRow> elementwise_converters() {
   return {
       {"Sum", 1, 1, kAny, variadic, "consumed_inputs"},
       {"Mean", 1, 1, kAny, variadic, "consumed_inputs"},
