@@ -102,7 +102,7 @@ Expr pad_spatial(Node& n, const Expr& x, const std::vector<Expr>& pads, const Ex
   }
   return n.op("dyn.pad", {x, shape_expr(width), fill});
 }
-// Pads in a step of its own when the pads crop or are known at run time only. The operator after it then has no pads.
+// Pads in a separate step when the pads crop or are known at run time only. The operator after it then has no pads.
 Expr padded(Node& n, const Expr& x, Window& w, const Expr& fill) {
   if (as_pads(w.pads)) return x;
   Expr result = pad_spatial(n, x, w.pads, fill);

@@ -7,7 +7,7 @@ namespace relaxc::onnx_import {
 
 namespace {
 
-constexpr std::string_view kHolds = "the computed type holds";
+constexpr std::string_view kConsequence = "the computed type is used";
 constexpr size_t kMostShown = 5;  // a model whose declarations are stale has hundreds
 
 struct Difference {
@@ -72,7 +72,7 @@ void check_output(ModelContext& context, const onnx::ValueInfoProto& output, con
   auto difference = difference_of(context, output, type);
   if (!difference) return;
   if (difference->in_dtype) fail(span, "{}", difference->text);
-  context.warn(span, difference->text, kHolds);
+  context.warn(span, difference->text, kConsequence);
 }
 
 void check_values(GraphImporter& importer, const onnx::GraphProto& graph) {
@@ -82,11 +82,11 @@ void check_values(GraphImporter& importer, const onnx::GraphProto& graph) {
     std::optional<Type> type = type_of(importer.find(info.name()));
     auto difference = type ? difference_of(context, info, *type) : std::nullopt;
     if (difference && ++differences <= kMostShown)
-      context.warn(context.place("value", info.name()), difference->text, kHolds);
+      context.warn(context.place("value", info.name()), difference->text, kConsequence);
   }
   if (differences > kMostShown)
     context.warn(span_of_file(context.file->name()),
-                 fmt::format("{} more values are declared with another type", differences - kMostShown), kHolds);
+                 fmt::format("{} more values are declared with another type", differences - kMostShown), kConsequence);
 }
 
 }  // namespace relaxc::onnx_import

@@ -86,7 +86,7 @@ class GraphImporter {
   Expr tensor_of(const Value& value, const Span& span);
   // Returns the value as an operand of Node::op(), which is a stand-in where its contents are known and suffice.
   Expr operand_of(const Value& value, const Span& span);
-  // Returns the value behind an operand of known contents, else null.
+  // Returns the value for which an operand of known contents stands, else null.
   Value value_of(const Expr& operand) const;
   // Returns the operand, and the items of a tuple, without stand-ins.
   Expr bound(const Expr& operand, const Span& span);

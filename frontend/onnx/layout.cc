@@ -47,7 +47,7 @@ WantedDims read_wanted_dims(Node& n, const std::vector<Expr>& from, const std::v
       n.require_at_most(int_imm(-1), dim, "dims of the shape below -1");
       if (zero_copies && d < from.size()) dim = bounded(n, select(equal(dim, int_imm(0)), from[d], dim), "dim", {-1});
       if (zero_copies && d >= from.size())
-        n.require_equal(select(equal(dim, int_imm(0)), int_imm(1), dim), dim, "a 0 behind the last dim of the input");
+        n.require_equal(select(equal(dim, int_imm(0)), int_imm(1), dim), dim, "a 0 beyond the last dim of the input");
     }
     result.dims.push_back(dim);
   }
