@@ -101,10 +101,11 @@ Expr strided_slice_element(const OpCall& op, Inputs x, Axes i) {
 struct SplitPlan {
   int64_t axis;
   std::vector<Expr> offsets;  // one more than there are parts
+  std::vector<Expr> sizes;
 };
 SplitPlan plan_split(const OpCall& op) {
   SplitAttrs attrs = op.attrs<SplitAttrs>();
-  SplitPlan plan{normalize_axis(op, attrs.axis, op.rank(0)), {int_imm(0)}};
+  SplitPlan plan{normalize_axis(op, attrs.axis, op.rank(0)), {int_imm(0)}, {}};
   const Expr& dim = op.shape(0)[plan.axis];
   if (attrs.indices_or_sections.is_none()) op.fail("argument 'indices_or_sections' is missing");
   Analyzer analyzer;
@@ -124,31 +125,28 @@ SplitPlan plan_split(const OpCall& op) {
     for (int64_t index : indices) plan.offsets.push_back(analyzer.simplify(min(int_imm(index), dim)));
   }
   plan.offsets.push_back(dim);
+  for (size_t i = 0; i + 1 < plan.offsets.size(); ++i)
+    plan.sizes.push_back(analyzer.simplify(plan.offsets[i + 1] - plan.offsets[i]));
   return plan;
 }
 Type infer_split(const OpCall& op) {
   SplitPlan plan = plan_split(op);
-  Analyzer analyzer;
-  analyzer.assume_dims(op.arg(0).type());
   std::vector<Type> parts;
-  for (size_t i = 0; i + 1 < plan.offsets.size(); ++i) {
-    Expr size = analyzer.simplify(plan.offsets[i + 1] - plan.offsets[i]);
+  for (const Expr& size : plan.sizes)
     parts.push_back(tensor_type(with_item(op.shape(0), plan.axis, size), op.dtype(0)));
-  }
   return tuple_type(std::move(parts));
 }
 PrimFuncRef lower_split(const OpCall& op) {
   SplitPlan plan = plan_split(op);
-  Type type = infer_split(op);
   ComputeBuilder b;
   Buffer x = b.inputs_of(op)[0];
-  std::vector<Buffer> outputs;
-  for (const Type& part : type.as<TupleType>()->items) {
-    const Expr offset = plan.offsets[outputs.size()];
-    outputs.push_back(b.compute(fmt::format("T_split_{}", outputs.size()), op.dtype(0), *known_shape(part),
-                                [&](Axes i) { return load(x, with_item(i, plan.axis, offset + i[plan.axis])); }));
+  std::vector<Buffer> parts;
+  for (size_t k = 0; k < plan.sizes.size(); ++k) {
+    auto element = [&](Axes i) { return load(x, with_item(i, plan.axis, plan.offsets[k] + i[plan.axis])); };
+    parts.push_back(b.compute(fmt::format("T_split_{}", k), op.dtype(0),
+                              with_item(op.shape(0), plan.axis, plan.sizes[k]), element));
   }
-  return b.finish(outputs);
+  return b.finish(parts);
 }
 
 // Begin, end and strides are tensors of one integer per axis, whose values are known at run time only.
