@@ -75,10 +75,6 @@ const std::vector<Expr>& Node::shape_of(const Expr& x) const {
 }
 DType Node::dtype_of_tensor(const Expr& x) const { return tensor_dtype(x.type()).value_or(kFloat32); }
 
-const KnownTensor* Node::contents(size_t i) const {
-  const Value& known = value(i);
-  return known->contents ? &*known->contents : nullptr;
-}
 // Returns whether the type is a list of integers that has no elements in any run.
 static bool is_list_of_none(const Type& type) {
   const std::vector<Expr>* dims = known_shape(type);
@@ -86,8 +82,8 @@ static bool is_list_of_none(const Type& type) {
   return dims && dims->size() == 1 && is_int(dims->front(), 0) && dtype && dtype->is_integral();
 }
 std::optional<std::vector<int64_t>> Node::constant_ints(size_t i) const {
-  if (const KnownTensor* known = contents(i)) return as_ints(known->elements);
   const Value& x = value(i);
+  if (x->contents) return as_ints(x->contents->elements);
   const Constant* constant = x->tensor ? x->tensor->as<Constant>() : nullptr;
   if (x->tensor && !constant && is_list_of_none(x->tensor->type())) return std::vector<int64_t>{};
   if (!constant || constant->data.size() > 4096 || !constant->data.dtype().is_integral()) return std::nullopt;

@@ -69,11 +69,8 @@ class Node {
   }
   // Returns the axes of input 0 from `first` on.
   std::vector<int64_t> all_axes(int64_t first = 0) const;
-  Expr last_dim(size_t i) const { return dim(i, std::max<size_t>(shape(i).size(), 1) - 1); }
   DType dtype(size_t i) const;
-  // Returns the elements that are known at compile time, as symbolic or constant scalars.
-  const KnownTensor* contents(size_t i) const;
-  // Returns the elements when all are constants. A list of length 0 is known without its contents.
+  // Returns the elements of an integer tensor when all are constants. A list of length 0 is known without its contents.
   std::optional<std::vector<int64_t>> constant_ints(size_t i) const;
   // Returns the tensor behind a constant (initializer, Constant node, or constant contents).
   std::optional<Tensor> constant(size_t i);

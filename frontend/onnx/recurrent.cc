@@ -33,7 +33,7 @@ class Recurrent {
                                               steps_);
     }
     batch_ = n.shape_of(x_)[1];
-    auto hidden = as_int(n.last_dim(2));
+    auto hidden = as_int(n.dim(2, std::max<size_t>(n.shape(2).size(), 1) - 1));
     if (!hidden) n.unsupported("recurrent weights with symbolic dims");
     hidden_ = n.attr_int("hidden_size", *hidden);
     if (hidden_ != *hidden) n.fail("hidden_size is {}, but the weights have {}", hidden_, *hidden);
