@@ -1,4 +1,4 @@
-// Attention, quantization, and the small operators of networks that have no lowering yet.
+// Attention, which has no tensor program yet.
 #include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "ops/common.h"
@@ -33,47 +33,13 @@ Type infer_attention(const OpCall& op) {
   return tensor_type({query[0], query[1], query[2], value[3]}, op.dtype(0));
 }
 
-// Scale and zero point are scalars, or vectors along the axis. The attributes state the result's dtype.
-template <class A>
-Type infer_quantization(const OpCall& op) {
-  A attrs = op.attrs<A>();
-  if (!op.dtype(1).is_float()) op.fail("a scale of {}, expected a float", to_string(op.dtype(1)));
-  for (size_t i : {1, 2}) {
-    if (op.rank(i) > 1) op.fail("argument {} has rank {}, expected 0 or 1", i, op.rank(i));
-    if (op.rank(i) == 0 || is_int(op.shape(i)[0], 1)) continue;
-    int64_t axis = normalize_axis(op, attrs.axis, op.rank(0));
-    op.require_equal(op.shape(i)[0], op.shape(0)[axis], fmt::format("size of argument {} and of axis {}", i, axis));
-  }
-  return tensor_type(op.shape(0), attrs.out_dtype);
-}
-
-// The operator turns [..., C * r^2, h, w] into [..., C, h * r, w * r].
-Type infer_pixel_shuffle(const OpCall& op) {
-  std::vector<Expr> shape = op.shape(0);
-  int64_t factor = op.attrs<PixelShuffleAttrs>().upscale_factor;
-  if (shape.size() < 3) op.fail("data has rank {}, expected at least 3", shape.size());
-  if (factor < 1 || factor > 1 << 15) op.fail("upscale_factor is {}, expected at least 1", factor);
-  size_t channel = shape.size() - 3;
-  op.require_multiple(shape[channel], factor * factor, "upscale_factor^2 does not divide the channels");
-  shape[channel] = simplify(floor_div(shape[channel], factor * factor));
-  for (size_t d = channel + 1; d < shape.size(); ++d) shape[d] = simplify(shape[d] * factor);
-  return tensor_type(std::move(shape), op.dtype(0));
-}
-Type infer_batch_flatten(const OpCall& op) {
-  const std::vector<Expr>& shape = op.shape(0);
-  if (shape.empty()) op.fail("expected at least one axis, got a scalar");
-  return tensor_type({shape[0], simplify(product({shape.begin() + 1, shape.end()}))}, op.dtype(0));
-}
-
 }  // namespace
 
 std::vector<OpRow> attention_ops() {
   using Arity = OpInput::Arity;
   const OpInput query{"query", "[batch, queries, heads, d]"}, key{"key", "[batch, keys, heads, d]"},
-      value{"value", "[batch, keys, heads, e]"}, data{"data", "the tensor"};
+      value{"value", "[batch, keys, heads, e]"};
   const std::vector<OpAttr> attrs = with_choices(op_attrs<AttentionAttrs>(), "causal_mask", {"TopLeft", "BottomRight"});
-  const std::vector<OpInput> quantization = {
-      data, {"scale", "scalar, or one per element of the axis"}, {"zero_point", "the same"}};
   return {
       {.name = "relax.nn.attention",
        .doc = "softmax(query . key^T * scale + bias) . value",
@@ -96,27 +62,6 @@ std::vector<OpRow> attention_ops() {
                   {"max_seqlen_k", "the longest key", Arity::kOptional}},
        .attrs = attrs,
        .infer = infer_attention},
-      {.name = "relax.nn.pixel_shuffle",
-       .doc = "channels moved into the pixels: [C * r^2, h, w] to [C, h * r, w * r]",
-       .inputs = {data},
-       .attrs = op_attrs<PixelShuffleAttrs>(),
-       .infer = infer_pixel_shuffle},
-      {.name = "relax.nn.batch_flatten",
-       .doc = "all axes but the first as one",
-       .inputs = {data},
-       .infer = infer_batch_flatten},
-      {.name = "relax.quantize",
-       .doc = "clamp(round(data / scale) + zero_point)",
-       .inputs = quantization,
-       .attrs = op_attrs<QuantizeAttrs>(),
-       .infer = infer_quantization<QuantizeAttrs>,
-       .infer_partial = infer_stated_dtype_same_rank},
-      {.name = "relax.dequantize",
-       .doc = "(data - zero_point) * scale",
-       .inputs = quantization,
-       .attrs = op_attrs<DequantizeAttrs>(),
-       .infer = infer_quantization<DequantizeAttrs>,
-       .infer_partial = infer_stated_dtype_same_rank},
   };
 }
 

@@ -6,7 +6,7 @@
 
 namespace relaxc {
 
-// An attribute of any kind is read as it is.
+// Reads an attribute whose member takes a value of any kind.
 inline bool from_attr(const AttrValue& value, AttrValue& out) {
   out = value;
   return true;
@@ -48,10 +48,21 @@ struct SoftplusAttrs {
 };
 RELAXC_ONE_ATTR(PReluAttrs, int64_t, axis, 1);  // of an alpha of rank 1
 
+struct QuantizeAttrs {
+  int64_t axis = -1;
+  DType out_dtype = DType::int_(8);
+  RELAXC_FIELDS(QuantizeAttrs, axis, out_dtype);
+};
+struct DequantizeAttrs {
+  int64_t axis = -1;
+  DType out_dtype = kFloat32;
+  RELAXC_FIELDS(DequantizeAttrs, axis, out_dtype);
+};
+
 // ---- ops/reduction.cc
 
 struct ReduceAttrs {
-  std::optional<std::vector<int64_t>> axis = {};  // absent: all
+  std::optional<std::vector<int64_t>> axis = {};  // absent: all axes
   bool keepdims = false;
   RELAXC_FIELDS(ReduceAttrs, axis, keepdims);
 };
@@ -191,7 +202,7 @@ struct AxesAttrs {
   }
 };
 RELAXC_ONE_ATTR(AxisListAttrs, std::optional<std::vector<int64_t>>, axis, {});
-RELAXC_ONE_ATTR(ConcatAttrs, std::optional<int64_t>, axis, 0);  // None: tensors of rank 1
+RELAXC_ONE_ATTR(ConcatAttrs, std::optional<int64_t>, axis, 0);  // None: the only axis of tensors of rank 1
 RELAXC_ONE_ATTR(TileAttrs, std::vector<int64_t>, repeats, {});
 struct RepeatAttrs {
   int64_t repeats = 1;
@@ -216,6 +227,8 @@ struct SplitAttrs {
   int64_t axis = 0;
   RELAXC_FIELDS(SplitAttrs, indices_or_sections, axis);
 };
+// ---- ops/pad.cc
+
 struct PadAttrs {
   std::vector<int64_t> pad_width = {};
   std::string pad_mode = "constant";
@@ -322,6 +335,8 @@ struct GridSampleAttrs {
   RELAXC_FIELDS(GridSampleAttrs, method, layout, padding_mode, align_corners);
 };
 
+RELAXC_ONE_ATTR(PixelShuffleAttrs, int64_t, upscale_factor, 1);
+
 // ---- ops/attention.cc
 
 struct AttentionAttrs {
@@ -330,19 +345,6 @@ struct AttentionAttrs {
   std::optional<int64_t> window_size = {};
   RELAXC_FIELDS(AttentionAttrs, scale, causal_mask, window_size);
 };
-RELAXC_ONE_ATTR(PixelShuffleAttrs, int64_t, upscale_factor, 1);
-
-struct QuantizeAttrs {
-  int64_t axis = -1;
-  DType out_dtype = DType::int_(8);
-  RELAXC_FIELDS(QuantizeAttrs, axis, out_dtype);
-};
-struct DequantizeAttrs {
-  int64_t axis = -1;
-  DType out_dtype = kFloat32;
-  RELAXC_FIELDS(DequantizeAttrs, axis, out_dtype);
-};
-
 // ---- ops/training.cc
 
 RELAXC_ONE_ATTR(DropoutAttrs, double, rate, 0.5);

@@ -1,4 +1,7 @@
 #include "ops/common.h"
+
+#include <numeric>
+
 #include "support/checked_math.h"
 
 namespace relaxc {
@@ -94,6 +97,13 @@ void require_same_dtype(const OpCall& op, size_t i, size_t j) {
 void require_scalar(const OpCall& op, size_t i) {
   if (!op.arg(i).type().is<PrimType>()) op.fail("argument {} must be a scalar", i);
 }
+DType product_dtype(const OpCall& op, std::optional<DType> out_dtype) {
+  DType a = op.dtype(0), b = op.dtype(1);
+  if (a.is_bool() || b.is_bool()) op.fail("expected numbers, got bool");
+  bool widened = out_dtype && a.is_integral() && b.is_integral();
+  if (a != b && !widened) op.fail("arguments have different dtypes: {} and {}", to_string(a), to_string(b));
+  return out_dtype.value_or(a);
+}
 void require_same_dims(const OpCall& op, const std::vector<Expr>& a, const std::vector<Expr>& b,
                        std::string_view what) {
   for (size_t d = 0; d < a.size(); ++d) op.require_equal(a[d], b[d], fmt::format("dim {} {}", d, what));
@@ -134,7 +144,7 @@ std::function<PrimFuncRef(const OpCall&)> by_element(std::string stage, Type (*i
 }
 
 OpAttr& attr_of(std::vector<OpAttr>& attrs, std::string_view name) {
-  auto found = std::find_if(attrs.begin(), attrs.end(), [&](const OpAttr& attr) { return attr.name == name; });
+  auto found = std::ranges::find(attrs, name, &OpAttr::name);
   RELAXC_CHECK(found != attrs.end(), "no attribute '{}'", name);
   return *found;
 }
@@ -196,8 +206,8 @@ std::vector<Expr> items_at(const std::vector<Expr>& list, const std::vector<int6
   return result;
 }
 std::vector<int64_t> int_range(int64_t first, int64_t end) {
-  std::vector<int64_t> result;
-  for (int64_t i = first; i < end; ++i) result.push_back(i);
+  std::vector<int64_t> result(static_cast<size_t>(std::max<int64_t>(end - first, 0)));
+  std::iota(result.begin(), result.end(), first);
   return result;
 }
 std::vector<Expr> int_imms(const std::vector<int64_t>& values) {
@@ -206,13 +216,7 @@ std::vector<Expr> int_imms(const std::vector<int64_t>& values) {
   return result;
 }
 std::optional<std::vector<int64_t>> as_ints(const std::vector<Expr>& values) {
-  std::vector<int64_t> result;
-  for (const Expr& value : values) {
-    auto known = as_int(value);
-    if (!known) return std::nullopt;
-    result.push_back(*known);
-  }
-  return result;
+  return all_or_none(values, [](const Expr& value) { return as_int(value); });
 }
 
 Expr flatten_index(const std::vector<Expr>& indices, const std::vector<Expr>& shape) {

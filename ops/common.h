@@ -24,14 +24,15 @@ std::vector<int64_t> normalize_axes(const OpCall& op, const std::vector<int64_t>
 std::vector<Expr> scalar_list(const OpCall& op, size_t i);
 // Returns the types of argument i, which is a tuple of tensors of known shape and dtype.
 std::vector<Type> tensor_list(const OpCall& op, size_t i);
-// Returns the dtype that the tensors share.
 DType common_dtype(const OpCall& op, const std::vector<Type>& tensors);
 // Makes a param for each tensor of argument 0, which is a tuple.
 std::vector<Buffer> inputs_of_tuple(ComputeBuilder& b, const OpCall& op);
-// These report a tensor of another rank, tensors of different dtypes, and an argument that is not a scalar.
+// These fail for a tensor of another rank, for tensors of different dtypes, and for an argument that is not a scalar.
 void require_rank(const OpCall& op, size_t i, int64_t rank);
 void require_same_dtype(const OpCall& op, size_t i, size_t j);
 void require_scalar(const OpCall& op, size_t i);
+// Checks the dtypes of a product's operands and returns the result's: out_dtype if given; integers may then differ.
+DType product_dtype(const OpCall& op, std::optional<DType> out_dtype);
 // Requires two lists of one length to be equal, item by item: "dim 1 of bias: 3 and 4", where `what` is "of bias".
 void require_same_dims(const OpCall& op, const std::vector<Expr>& a, const std::vector<Expr>& b, std::string_view what);
 // A set of dtypes that operators take.
@@ -61,16 +62,16 @@ Type infer_unknown(const OpCall& op);
 // else the first tensor's, and of one whose result also has the rank of argument 0.
 Type infer_stated_dtype(const OpCall& op);
 Type infer_stated_dtype_same_rank(const OpCall& op);
-using Inputs = const std::vector<Buffer>&;  // a program's, one for each tensor argument
+using Inputs = const std::vector<Buffer>&;  // the input buffers of a program, one for each tensor argument
 // Makes a program of one stage: out[i] = value(x, i), where x are the tensor arguments and out has the type `result`.
 PrimFuncRef compute_program(const OpCall& op, const std::string& name, const Type& result,
                             const std::function<Expr(Inputs x, Axes i)>& value);
-// Makes the legalize of an operator of which each element is computed by itself: a program of the stage out[i] =
-// element(op, x, i), where out has the type that infer gives.
+// Makes the `legalize` of an operator that computes each element independently: a program of the stage out[i] =
+// element(op, x, i), where out has the type that `infer` gives.
 using Element = std::function<Expr(const OpCall& op, Inputs x, Axes i)>;
 std::function<PrimFuncRef(const OpCall&)> by_element(std::string stage, Type (*infer)(const OpCall&), Element element);
-// These complete one attribute of a row's list, found by its name: with_choices gives the values of a string,
-// with_extension says that Relax does not have it, with_default_from names the attribute whose value None means.
+// Each of these completes the attribute of that name in a row's list: with_choices lists the values of a string,
+// with_extension says that Relax does not have it, with_default_from names the attribute whose value replaces None.
 OpAttr& attr_of(std::vector<OpAttr>& attrs, std::string_view name);
 std::vector<OpAttr> with_choices(std::vector<OpAttr> attrs, std::string_view name,
                                  std::vector<std::string_view> choices);
@@ -80,25 +81,35 @@ std::vector<OpAttr> with_default_from(std::vector<OpAttr> attrs, std::string_vie
 // These return a * b and a + b of sizes, simplified. An overflow is an error now, or at run time for symbolic sizes.
 Expr size_product(const OpCall& op, const Expr& a, const Expr& b);
 Expr size_sum(const OpCall& op, const Expr& a, const Expr& b);
-// Returns the product of the dims.
 Expr product(const std::vector<Expr>& dims);
 // Returns whether no dim is 0, which is true where all are constants other than 0.
 Expr has_elements(const std::vector<Expr>& dims);
-// These return the list with another item at a position, a new item there, without that item, and with more behind.
+// These return the list with the item at a position replaced, with a new item inserted there, with that item removed,
+// and with more items appended.
 std::vector<Expr> with_item(std::vector<Expr> list, int64_t at, Expr item);
 std::vector<Expr> with_new_item(std::vector<Expr> list, int64_t at, Expr item);
 std::vector<Expr> without_item(std::vector<Expr> list, int64_t at);
 std::vector<Expr> followed_by(std::vector<Expr> list, const std::vector<Expr>& more);
-// Returns the items at these positions.
 std::vector<Expr> items_at(const std::vector<Expr>& list, const std::vector<int64_t>& positions);
-// Returns first, first + 1, ... end - 1.
 std::vector<int64_t> int_range(int64_t first, int64_t end);
 // These convert lists of constants. as_ints returns nullopt when an expression is not a constant.
 std::vector<Expr> int_imms(const std::vector<int64_t>& values);
 std::optional<std::vector<int64_t>> as_ints(const std::vector<Expr>& values);
+// Returns fn(item) for each item, or nullopt when one of them is nullopt.
+template <class T, class F>
+auto all_or_none(const std::vector<T>& list, F fn) {
+  std::optional<std::vector<typename std::remove_cvref_t<std::invoke_result_t<F, const T&>>::value_type>> result(
+      std::in_place);
+  for (const T& item : list) {
+    auto value = fn(item);
+    if (!value) return decltype(result)();
+    result->push_back(*value);
+  }
+  return result;
+}
 template <class T>
 bool contains(const std::vector<T>& list, const T& item) {
-  return std::find(list.begin(), list.end(), item) != list.end();
+  return std::ranges::find(list, item) != list.end();
 }
 // These convert `indices` in `shape` to the row-major position, and back.
 Expr flatten_index(const std::vector<Expr>& indices, const std::vector<Expr>& shape);

@@ -3,6 +3,7 @@
 // Schedules expect this form. Its loops are in the order of the layouts; "NCHW16c" is [N, C / 16, H, W, 16]. The
 // transposed convolution spreads and pads the input in that stage, then convolves with the flipped kernel.
 #include "ops/attributes.h"
+#include "ops/fold.h"
 #include "ops/ops.h"
 #include "ops/window.h"
 
@@ -24,6 +25,7 @@ struct Conv {
   Layout data_layout, weight_layout, out_layout;
 
   std::vector<Expr> result() const { return followed_by({batch, out_channels}, out); }
+  Type type(const OpCall& op) const { return tensor_type(out_layout.from_plain(op, result()), out_dtype); }
 };
 
 // Returns n / groups, which must be a whole number.
@@ -71,11 +73,11 @@ Conv check_conv(const OpCall& op) {
   auto attrs = op.attrs<ConvAttrs<N>>();
   Conv conv = check_common<N>(op, attrs, kernel_layout_of(N));
   Expr in_data = per_group(op, conv.in_channels, conv.groups, "input");
-  // With channels in blocks, the channels of the last block that the weight does not read are padding.
+  // When the layout splits the channels into blocks, the weight need not read the last channels of the last block.
   int64_t block = conv.data_layout.block_of(1);
-  auto read = as_int(conv.in_per_group), there = as_int(in_data);
-  bool pads = conv.groups == 1 && read && there && *read < *there && *read > *there - block;
-  if (!pads) check_channels(op, conv.in_per_group, in_data);
+  auto read = as_int(conv.in_per_group), stored = as_int(in_data);
+  bool has_unread = conv.groups == 1 && read && stored && *read < *stored && *read > *stored - block;
+  if (!has_unread) check_channels(op, conv.in_per_group, in_data);
   conv.out_per_group = per_group(op, conv.out_channels, conv.groups, "output");
   for (size_t d = 0; d < N; ++d) {
     conv.out.push_back(window_count(op, conv.in[d], conv.padding.before[d] + conv.padding.after[d], conv.kernel[d],
@@ -105,8 +107,8 @@ std::string block_name(std::string_view kind, const Conv& conv, std::string data
 }
 
 // Makes the reduction block. Its loops over the result and over the window are in the order of their layouts, and
-// window_layout is the weight's without the output channels. `source` has the padded data; weight_at gives the weight's
-// plain indices from the channel and the plain [C / groups, spatial...].
+// window_layout is the weight's without the output channels. `source` has the padded data. weight_at returns the
+// weight's plain indices from the output channel and the plain indices in the window, [C / groups, spatial...].
 Buffer contract(ComputeBuilder& b, const OpCall& op, const Conv& conv, const Layout& window_layout,
                 const std::string& name, const Buffer& source, const Buffer& weight,
                 const std::vector<int64_t>& strides,
@@ -169,8 +171,9 @@ Conv check_transposed(const OpCall& op) {
   return conv;
 }
 
-// Makes pad_temp[n, c, p] = data[n, c, (p - shift) / stride] where that is an element, with shift = dilation * (kernel
-// - 1) - padding before. The result is its convolution (stride 1) with the flipped kernel.
+// Makes pad_temp[n, c, p] = data[n, c, (p - shift) / stride] where that is an element of the data, and 0 elsewhere,
+// with shift = dilation * (kernel - 1) - padding before. The transposed convolution is the convolution of pad_temp
+// (stride 1) with the flipped kernel.
 Buffer spread_stage(ComputeBuilder& b, const Conv& conv, const Buffer& data) {
   const BufferType& type = buffer_type(data);
   std::vector<Expr> shape = {conv.batch, conv.in_channels}, shifts;
@@ -222,11 +225,7 @@ OpRow conv_row(const char* kind, std::string doc, const char* weight, Conv (*che
           .inputs = {{"data", "tensor [N, C, ...]"}, {"weight", weight}},
           .attrs = with_default_from(op_attrs<A>(), "out_layout", "data_layout"),
           .pattern = OpPattern::kAnchor,
-          .infer =
-              [=](const OpCall& op) {
-                Conv conv = check(op);
-                return tensor_type(conv.out_layout.from_plain(op, conv.result()), conv.out_dtype);
-              },
+          .infer = [=](const OpCall& op) { return check(op).type(op); },
           .infer_partial =
               [](const OpCall& op) {
                 A attrs = op.attrs<A>();

@@ -29,10 +29,9 @@ OpRow constant_fill(const char* name, const char* doc, double value) {
                                  [=](const OpCall& op, Inputs, Axes) { return scalar_imm(value, filled_dtype(op)); })};
 }
 
-// The result has the shape and dtype of x, unless the attribute gives another dtype.
 DType like_dtype(const OpCall& op) { return op.attrs<DTypeAttrs>().dtype.value_or(op.dtype(0)); }
 Type infer_like(const OpCall& op) { return tensor_type(op.shape(0), like_dtype(op)); }
-OpRow like(const char* name, const char* doc, const std::vector<OpInput>& more, const Element& element) {
+OpRow like_row(const char* name, const char* doc, const std::vector<OpInput>& more, const Element& element) {
   std::vector<OpInput> inputs = {{"x", "gives the shape, and the dtype unless stated"}};
   inputs.insert(inputs.end(), more.begin(), more.end());
   return {.name = name,
@@ -45,30 +44,28 @@ OpRow like(const char* name, const char* doc, const std::vector<OpInput>& more, 
           .legalize = by_element("T_like", infer_like, element)};
 }
 OpRow constant_like(const char* name, const char* doc, double constant) {
-  return like(name, doc, {}, [=](const OpCall& op, Inputs, Axes) { return scalar_imm(constant, like_dtype(op)); });
+  return like_row(name, doc, {}, [=](const OpCall& op, Inputs, Axes) { return scalar_imm(constant, like_dtype(op)); });
 }
 OpRow full_like() {
-  OpRow row = like("relax.full_like", "every element is fill_value", {{"fill_value", "scalar tensor"}},
-                   [](const OpCall& op, Inputs x, Axes) { return cast_to(load(x[1], {}), like_dtype(op)); });
+  OpRow row = like_row("relax.full_like", "every element is fill_value", {{"fill_value", "scalar tensor"}},
+                       [](const OpCall& op, Inputs x, Axes) { return cast_to(load(x[1], {}), like_dtype(op)); });
   row.infer = [](const OpCall& op) {
     require_rank(op, 1, 0);
     return infer_like(op);
   };
   return row;
 }
-// Returns 1 on diagonal k of a matrix, and 0 elsewhere.
 Expr on_diagonal(Axes i, const Expr& k, DType dtype) { return select(equal(i[1] - i[0], k), one(dtype), zero(dtype)); }
-// The diagonal is the main one by default.
 void complete_diagonal(Call& call) {
   if (call.args.size() == 1) call.args.push_back(int_imm(0));
 }
 
 OpRow eye_like() {
-  OpRow row = like("relax.eye_like", "1 on diagonal k, 0 elsewhere", {{"k", "int64 scalar", OpInput::Arity::kOptional}},
-                   [](const OpCall& op, Inputs, Axes i) {
-                     Expr k = op.size() > 1 ? op.arg(1) : int_imm(0);
-                     return on_diagonal(i, cast_to(k, kInt64), like_dtype(op));
-                   });
+  OpRow row = like_row("relax.eye_like", "1 on diagonal k, 0 elsewhere",
+                       {{"k", "int64 scalar", OpInput::Arity::kOptional}}, [](const OpCall& op, Inputs, Axes i) {
+                         Expr k = op.size() > 1 ? op.arg(1) : int_imm(0);
+                         return on_diagonal(i, cast_to(k, kInt64), like_dtype(op));
+                       });
   row.infer = [](const OpCall& op) {
     require_rank(op, 0, 2);
     if (op.size() > 1) require_scalar(op, 1);
@@ -78,7 +75,7 @@ OpRow eye_like() {
   return row;
 }
 
-// The bounds are scalars; one alone is the end. A count of floats is computed from constants only.
+// The operands of arange. A single one is the end.
 struct Range {
   Expr start, end, step;
   bool has_integers() const {
@@ -111,11 +108,11 @@ Expr arange_count(const OpCall& op) {
   if (first && last && step && (*step > 0 ? *first >= *last : *first <= *last)) return int_imm(0);
   Expr length = cast_to(range.end, kInt64) - cast_to(range.start, kInt64), stride = cast_to(range.step, kInt64);
   Expr sign = step ? int_imm(*step > 0 ? 1 : -1) : select(stride > int_imm(0), int_imm(1), int_imm(-1));
-  Expr count = floor_div(length - sign, stride) + 1;  // a large step added before would overflow
+  Expr count = floor_div(length - sign, stride) + 1;  // to add a large step first would overflow
   // Symbolic bounds are usually dims, but they may be negative.
   return simplify(max(simplify(count), int_imm(0)));
 }
-// Integers give the dtype of the start, and floats that of the last float.
+// The default dtype is that of the last operand that is a float, or that of the start when all are integers.
 DType arange_dtype(const OpCall& op) {
   Range range = range_of(op);
   DType natural = dtype_of(range.start);
@@ -131,13 +128,14 @@ Expr arange_element(const OpCall& op, Inputs, Axes i) {
   return cast_to(binary(BinaryOp::kAdd, cast_to(range.start, wide), offset), arange_dtype(op));
 }
 
-bool all_scalars(const Call& call, size_t first) {
-  return std::all_of(call.args.begin() + static_cast<std::ptrdiff_t>(std::min(first, call.args.size())),
-                     call.args.end(), [](const Expr& arg) { return arg.type().is<PrimType>(); });
+// Returns whether the call has arguments, all of which are scalars.
+bool takes_scalars(const Call& call) {
+  return !call.args.empty() &&
+         std::ranges::all_of(call.args, [](const Expr& arg) { return arg.type().is<PrimType>(); });
 }
 // arange(n) is arange(0, n, 1), of int64 or float32.
 void complete_arange(Call& call) {
-  if (call.args.empty() || !all_scalars(call, 0)) return;
+  if (!takes_scalars(call)) return;
   if (call.args.size() == 1) call.args.insert(call.args.begin(), int_imm(0));
   if (call.args.size() == 2) call.args.push_back(int_imm(1));
   Span nowhere;
@@ -145,11 +143,11 @@ void complete_arange(Call& call) {
 }
 // eye(n) is eye(n, n, 0).
 void complete_eye(Call& call) {
-  if (call.args.empty() || !all_scalars(call, 0)) return;
+  if (!takes_scalars(call)) return;
   if (call.args.size() == 1) call.args.push_back(call.args[0]);
   if (call.args.size() == 2) call.args.push_back(int_imm(0));
 }
-// Clamps the diagonal's number. One that far away lies outside of every matrix, and its sums with positions do not
+// Clamps the number of a diagonal to a range that exceeds every matrix, so that its sums with positions do not
 // overflow.
 Expr near_diagonal(const Expr& k) {
   constexpr int64_t kFar = int64_t{1} << 40;
@@ -176,11 +174,11 @@ OpRow triangle(const char* name, const char* doc, BinaryOp keep) {
           .complete = complete_diagonal};
 }
 
-// The arguments are the rows, the columns (as many as rows by default), and k.
 Type infer_eye(const OpCall& op) {
   for (size_t i = 0; i < op.size(); ++i) require_scalar(op, i);
   for (size_t i = 0; i < std::min<size_t>(op.size(), 2); ++i) {
-    if (!dtype_of(op.arg(i)).is_integral()) op.fail("a size of {}", to_string(dtype_of(op.arg(i))));
+    if (!dtype_of(op.arg(i)).is_integral())
+      op.fail("a size is {}, expected an integer", to_string(dtype_of(op.arg(i))));
     op.require_at_most(int_imm(0), cast_to(op.arg(i), kInt64), "a size is negative");
   }
   Expr rows = cast_to(op.arg(0), kInt64), columns = op.size() > 1 ? cast_to(op.arg(1), kInt64) : rows;
@@ -192,7 +190,7 @@ Expr eye_element(const OpCall& op, Inputs, Axes i) {
 
 Type infer_hamming_window(const OpCall& op) {
   for (size_t i = 0; i < op.size(); ++i) require_scalar(op, i);
-  if (!dtype_of(op.arg(0)).is_integral()) op.fail("a size of {}", to_string(dtype_of(op.arg(0))));
+  if (!dtype_of(op.arg(0)).is_integral()) op.fail("a size is {}, expected an integer", to_string(dtype_of(op.arg(0))));
   return tensor_type({cast_to(op.arg(0), kInt64)}, filled_dtype(op));
 }
 
@@ -206,7 +204,6 @@ PrimFuncRef lower_shape_to_tensor(const OpCall& op) {
   return b.finish({out});
 }
 
-// Turns the scalar into a tensor of rank 0.
 Type infer_scalar_to_tensor(const OpCall& op) {
   if (!op.arg(0).type().is<PrimType>()) op.fail("expected a scalar");
   return tensor_type({}, op.attrs<DTypeAttrs>().dtype.value_or(dtype_of(op.arg(0))));

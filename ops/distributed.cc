@@ -13,7 +13,6 @@ int64_t checked_workers(const OpCall& op, std::optional<int64_t> count) {
   if (count.value_or(0) < 1) op.fail("num_workers is {}, expected at least 1", count.value_or(0));
   return *count;
 }
-// The result is each worker's part of an axis.
 Type infer_part(const OpCall& op) {
   if (op.arg(0).type().is<DTensorType>()) return object_type();
   PartAttrs attrs = op.attrs<PartAttrs>();
@@ -31,7 +30,7 @@ Type infer_allgather(const OpCall& op) {
 }
 PlacementAttrs checked_placement(const OpCall& op) {
   PlacementAttrs attrs = op.attrs<PlacementAttrs>();
-  size_t axes = 1 + static_cast<size_t>(std::count(attrs.placement.begin(), attrs.placement.end(), ','));
+  size_t axes = 1 + static_cast<size_t>(std::ranges::count(attrs.placement, ','));
   if (attrs.placement.empty() || axes != attrs.device_mesh.shape.size())
     op.fail("placement \"{}\" for a mesh of {} axes", attrs.placement, attrs.device_mesh.shape.size());
   return attrs;

@@ -2,8 +2,8 @@
 #include <map>
 
 #include "ops/attributes.h"
+#include "ops/fold.h"
 #include "ops/ops.h"
-#include "ops/window.h"
 
 namespace relaxc {
 
@@ -55,7 +55,7 @@ std::vector<Label> parse_result(const OpCall& op, const std::string& text, const
   if (!has_dots && ellipsis > 0) op.fail("the result of the subscripts has no '...'");
   for (const Label& label : result) {
     if (!equation.extents.contains(label)) op.fail("'{}' of the result is in no operand", label.letter);
-    if (std::count(result.begin(), result.end(), label) > 1) op.fail("'{}' is twice in the result", label.letter);
+    if (std::ranges::count(result, label) > 1) op.fail("'{}' is twice in the result", label.letter);
   }
   return result;
 }
@@ -112,6 +112,12 @@ DType einsum_dtype(const OpCall& op, const std::vector<Type>& operands) {
   return dtype;
 }
 
+Type infer_einsum(const OpCall& op) {
+  std::vector<Type> operands = tensor_list(op, 0);
+  Equation equation = parse(op, operands);
+  return tensor_type(equation.dims(equation.result), einsum_dtype(op, operands));
+}
+
 PrimFuncRef lower(const OpCall& op) {
   std::vector<Type> operands = tensor_list(op, 0);
   Equation equation = parse(op, operands);
@@ -123,11 +129,9 @@ PrimFuncRef lower(const OpCall& op) {
     for (size_t d = 0; d < equation.result.size(); ++d) axis.emplace(equation.result[d], i[d]);
     for (size_t d = 0; d < equation.summed.size(); ++d) axis.emplace(equation.summed[d], r[d]);
     auto element = [&](size_t k) {
-      const std::vector<Expr>& shape = buffer_type(x[k]).shape;
       std::vector<Expr> indices;
-      for (size_t d = 0; d < shape.size(); ++d)
-        indices.push_back(is_int(shape[d], 1) ? int_imm(0) : axis.at(equation.operands[k][d]));
-      return cast_to(load(x[k], indices), dtype);
+      for (const Label& label : equation.operands[k]) indices.push_back(axis.at(label));
+      return cast_to(load_broadcast(x[k], indices), dtype);
     };
     // Multiplies from left to right. Thousands of factors are grouped, nested only as deep as their number's logarithm.
     std::function<Expr(size_t, size_t)> product = [&](size_t first, size_t last) {
@@ -160,12 +164,7 @@ std::vector<OpRow> einsum_ops() {
            .inputs = {{"operands", "tuple of tensors"}},
            .attrs = op_attrs<EinsumAttrs>(),
            .pattern = OpPattern::kAnchor,
-           .infer =
-               [](const OpCall& op) {
-                 std::vector<Type> operands = tensor_list(op, 0);
-                 Equation equation = parse(op, operands);
-                 return tensor_type(equation.dims(equation.result), einsum_dtype(op, operands));
-               },
+           .infer = infer_einsum,
            .legalize = lower}};
 }
 

@@ -25,8 +25,8 @@ DType result_dtype(const ScalarFn& scalar, size_t operands, DType dtype, size_t 
   return dtype_of(scalar(probes));
 }
 
-// Infers as much of the type as the operands tell. The rank is known where the ranks of all operands are. The dtype
-// follows from that of any operand; that of a comparison is always bool.
+// Infers as much of the type as the operands determine. The rank is known when the ranks of all operands are. The dtype
+// follows from that of any operand; a comparison always gives bool.
 Type infer_elementwise(const OpCall& op, const Domain& domain, const ScalarFn& scalar, size_t bools) {
   int64_t rank = 0;
   std::optional<DType> common;
@@ -93,7 +93,7 @@ OpRow binary_op(const char* name, const char* onnx, const char* doc, const Domai
 OpRow arithmetic(const char* name, const char* onnx, const char* doc, const Domain& domain, BinaryOp op) {
   return binary_op(name, onnx, doc, domain, [op](const Expr& a, const Expr& b) { return binary(op, a, b); });
 }
-Expr like(double value, const Expr& x) { return scalar_imm(value, dtype_of(x)); }
+Expr imm_like(double value, const Expr& x) { return scalar_imm(value, dtype_of(x)); }
 Expr call1(const std::string& name, const Expr& x) { return intrinsic("tir." + name, {x}, dtype_of(x)); }
 
 OpRow math(const char* name, const char* onnx, const char* doc, const Domain& domain = kFloats) {
@@ -117,33 +117,35 @@ Expr power(const Expr& a, const Expr& b) {
   if (dtype.is_float()) return intrinsic("tir.pow", {a, b}, dtype);
   return cast_to(intrinsic("tir.pow", {cast_to(a, kFloat64), cast_to(b, kFloat64)}, kFloat64), dtype);
 }
-Expr negative(const Expr& x) { return dtype_of(x).is_float() ? x * like(-1, x) : like(0, x) - x; }
+Expr negative(const Expr& x) { return dtype_of(x).is_float() ? x * imm_like(-1, x) : imm_like(0, x) - x; }
 Expr sign(const Expr& x) {
-  Expr below = select(x < like(0, x), like(dtype_of(x).is_uint() ? 0 : -1, x), x);
-  return select(x > like(0, x), like(1, x), below);
+  Expr below = select(x < imm_like(0, x), imm_like(dtype_of(x).is_uint() ? 0 : -1, x), x);
+  return select(x > imm_like(0, x), imm_like(1, x), below);
 }
-Expr positive_or(const Expr& x, const Expr& otherwise) { return select(x > like(0, x), x, otherwise); }
+Expr positive_or(const Expr& x, const Expr& otherwise) { return select(x > imm_like(0, x), x, otherwise); }
 Expr limited(const Expr& x, const Expr& low, const Expr& high) { return min(max(x, low), high); }
-Expr gelu(const Expr& x) { return x * like(0.5, x) * (like(1, x) + call1("erf", x * like(0.70710678118654752440, x))); }
+Expr gelu(const Expr& x) {
+  return x * imm_like(0.5, x) * (imm_like(1, x) + call1("erf", x * imm_like(0.70710678118654752440, x)));
+}
 Expr gelu_tanh(const Expr& x) {
-  Expr inner = x + x * x * x * like(0.044715, x);
-  return x * like(0.5, x) * (like(1, x) + call1("tanh", inner * like(0.79788456080286535588, x)));
+  Expr inner = x + x * x * x * imm_like(0.044715, x);
+  return x * imm_like(0.5, x) * (imm_like(1, x) + call1("tanh", inner * imm_like(0.79788456080286535588, x)));
 }
 Expr selu(const Expr& x) {
-  Expr below = call1("exp", min(x, like(0, x))) + like(-1, x);
-  return like(1.05070098735548, x) * positive_or(x, like(1.67326324235438, x) * below);
+  Expr below = call1("exp", min(x, imm_like(0, x))) + imm_like(-1, x);
+  return imm_like(1.05070098735548, x) * positive_or(x, imm_like(1.67326324235438, x) * below);
 }
 // Returns log(1 + exp(x)), computed without overflow.
 Expr softplus(const Expr& x) {
-  return max(x, like(0, x)) + call1("log1p", call1("exp", call1("abs", x) * like(-1, x)));
+  return max(x, imm_like(0, x)) + call1("log1p", call1("exp", call1("abs", x) * imm_like(-1, x)));
 }
 Expr scaled_softplus(const Expr& x, const SoftplusAttrs& attrs) {
   if (attrs.beta == 1) return softplus(x);
-  return softplus(x * like(attrs.beta, x)) * like(1 / attrs.beta, x);
+  return softplus(x * imm_like(attrs.beta, x)) * imm_like(1 / attrs.beta, x);
 }
-Expr leaky_relu(const Expr& x, const LeakyReluAttrs& attrs) { return positive_or(x, x * like(attrs.alpha, x)); }
+Expr leaky_relu(const Expr& x, const LeakyReluAttrs& attrs) { return positive_or(x, x * imm_like(attrs.alpha, x)); }
 Expr log_add_exp(const Expr& a, const Expr& b) {
-  return max(a, b) + call1("log1p", call1("exp", call1("abs", a - b) * like(-1, a)));
+  return max(a, b) + call1("log1p", call1("exp", call1("abs", a - b) * imm_like(-1, a)));
 }
 
 // Makes the row of an activation with attributes.
@@ -193,6 +195,30 @@ Expr prelu_element(const OpCall& op, Inputs x, Axes i) {
   return positive_or(value, value * load_broadcast(x[1], axis ? std::vector<Expr>{i[*axis]} : i));
 }
 
+template <class A>
+Type infer_quantization(const OpCall& op) {
+  A attrs = op.attrs<A>();
+  if (!op.dtype(1).is_float()) op.fail("a scale of {}, expected a float", to_string(op.dtype(1)));
+  for (size_t i : {1, 2}) {
+    if (op.rank(i) > 1) op.fail("argument {} has rank {}, expected 0 or 1", i, op.rank(i));
+    if (op.rank(i) == 0 || is_int(op.shape(i)[0], 1)) continue;
+    int64_t axis = normalize_axis(op, attrs.axis, op.rank(0));
+    op.require_equal(op.shape(i)[0], op.shape(0)[axis], fmt::format("size of argument {} and of axis {}", i, axis));
+  }
+  return tensor_type(op.shape(0), attrs.out_dtype);
+}
+template <class A>
+OpRow quantization(const char* name, const char* doc) {
+  return {.name = name,
+          .doc = doc,
+          .inputs = {{"data", "the tensor"},
+                     {"scale", "scalar, or one per element of the axis"},
+                     {"zero_point", "scalar, or one per element of the axis"}},
+          .attrs = op_attrs<A>(),
+          .infer = infer_quantization<A>,
+          .infer_partial = infer_stated_dtype_same_rank};
+}
+
 }  // namespace
 
 std::vector<OpRow> elementwise_ops() {
@@ -228,13 +254,13 @@ std::vector<OpRow> elementwise_ops() {
       unary("square", "", "x * x", kNumbers, [](const Expr& x) { return x * x; }),
       unary("sign", "Sign", "-1, 0 or 1; NaN for NaN", kNumbers, sign),
       unary("logical_not", "Not", "not x", kFlags, [](const Expr& x) { return not_(x); }),
-      unary("nn.relu", "Relu", "max(x, 0)", kNumbers, [](const Expr& x) { return max(x, like(0, x)); }),
+      unary("nn.relu", "Relu", "max(x, 0)", kNumbers, [](const Expr& x) { return max(x, imm_like(0, x)); }),
       unary("nn.silu", "", "x * sigmoid(x)", kFloats, [](const Expr& x) { return x * call1("sigmoid", x); }),
       unary("nn.gelu", "", "x * (1 + erf(x / sqrt(2))) / 2", kFloats, gelu),
       unary("nn.gelu_tanh", "", "GELU's tanh form: x * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))) / 2", kFloats,
             gelu_tanh),
       unary("nn.relu6", "", "x limited to [0, 6]", kNumbers,
-            [](const Expr& x) { return limited(x, like(0, x), like(6, x)); }),
+            [](const Expr& x) { return limited(x, imm_like(0, x), imm_like(6, x)); }),
       unary("nn.selu", "", "lambda * x above 0, lambda * alpha * (exp(x) - 1) below", kFloats, selu),
       parametric("nn.softplus", "Softplus", "log(1 + exp(beta * x)) / beta", scaled_softplus),
       parametric("nn.leakyrelu", "", "x above 0, alpha * x below", leaky_relu),
@@ -298,6 +324,8 @@ std::vector<OpRow> elementwise_ops() {
        .attrs = op_attrs<FillAttrs>(),
        .infer = infer_cast,
        .infer_partial = infer_stated_dtype_same_rank},
+      quantization<QuantizeAttrs>("relax.quantize", "clamp(round(data / scale) + zero_point)"),
+      quantization<DequantizeAttrs>("relax.dequantize", "(data - zero_point) * scale"),
   };
 }
 

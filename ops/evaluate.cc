@@ -130,12 +130,7 @@ class Evaluation {
   }
   // Returns the elements of an output, or nullopt when one of them was not written.
   std::optional<std::vector<Expr>> contents_of(const Buffer& buffer) const {
-    std::vector<Expr> elements;
-    for (const Known& element : memories_.at(buffer.get()).elements) {
-      if (!element) return std::nullopt;
-      elements.push_back(*element);
-    }
-    return elements;
+    return all_or_none(memories_.at(buffer.get()).elements, std::identity());
   }
 
   // Runs the statement and returns whether that was possible.
@@ -177,15 +172,15 @@ class Evaluation {
   }
   bool run_block(const Block& node) {
     if (node.predicate || !node.match_buffers.empty()) return false;
-    bool begins = true;  // the first iteration of the reduce axes
+    bool is_first = true;  // the first iteration of the reduce axes
     for (const IterVar& axis : node.iter_vars) {
       auto value = number(axis.value), first = number(axis.domain.min);
       if (!value || !first) return false;
       bind(axis.var, int_imm(*value));
-      begins = begins && (axis.kind != IterKind::kReduce || *value == *first);
+      is_first = is_first && (axis.kind != IterKind::kReduce || *value == *first);
     }
     if (!std::ranges::all_of(node.alloc_buffers, [&](const Buffer& buffer) { return allocate(buffer); })) return false;
-    return (!node.init || !begins || run(*node.init)) && run(node.body);
+    return (!node.init || !is_first || run(*node.init)) && run(node.body);
   }
   bool run_store(const BufferStore& node) {
     Known* element = node.predicate ? nullptr : find_element(node.buffer, node.indices);
@@ -197,13 +192,7 @@ class Evaluation {
   }
 
   std::optional<std::vector<int64_t>> numbers(const std::vector<Expr>& dims) {
-    std::vector<int64_t> result;
-    for (const Expr& dim : dims) {
-      auto known = number(dim);
-      if (!known) return std::nullopt;
-      result.push_back(*known);
-    }
-    return result;
+    return all_or_none(dims, [&](const Expr& dim) { return number(dim); });
   }
   // Returns the element, or null where the position is not a number in range.
   Known* find_element(const Buffer& buffer, const std::vector<Expr>& indices) {
@@ -333,8 +322,7 @@ std::optional<KnownTensor> known_tensor(const Tensor& tensor) {
 std::optional<KnownTensor> evaluate(const OpRow& row, const Call& call, const std::vector<KnownTensor>& tensors,
                                     const Analyzer& facts, const Span& span) {
   if (!row.pure || (!row.legalize && !row.view)) return std::nullopt;
-  bool has_floats =
-      std::any_of(tensors.begin(), tensors.end(), [](const KnownTensor& t) { return t.dtype.is_float(); });
+  bool has_floats = std::ranges::any_of(tensors, &DType::is_float, &KnownTensor::dtype);
   if (has_floats && row.pattern >= OpPattern::kReduction) return std::nullopt;
   Call normal = normalize_call(row, call);
   OpCall op{normal, span};

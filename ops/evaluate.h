@@ -1,5 +1,5 @@
 // Evaluates calls of operators on small tensors whose elements are known as scalars while compiling: numbers, and
-// expressions over dims. This makes symbolic dims of a model's shape arithmetic (Shape, Gather, Concat, Reshape). It
+// expressions over dims. This turns a model's shape arithmetic (Shape, Gather, Concat, Reshape) into symbolic dims. It
 // runs the tensor program of the operator on scalar expressions, an instance of partial evaluation (Jones, Gomard and
 // Sestoft, 1993), so that no operator is described a second time.
 #pragma once
@@ -28,9 +28,9 @@ std::optional<Expr> integer_of(const Expr& element);
 std::optional<KnownTensor> known_tensor(const Tensor& tensor);
 
 // Returns the result of a call whose tensor arguments, tuples flattened, have these elements. Returns nullopt where the
-// call has several results or a large one, where nothing lowers the operator to a tensor program, and where an element
-// is not such a scalar. Sums of floats are left to the run, because their rounding depends on its order. Throws what
-// the operator's infer throws.
+// call has several results or a large one, where the operator has no tensor program, and where an element is not such a
+// scalar. Sums of floats are computed when the model runs, because their rounding depends on the order that the
+// compiled code sums in. Throws the errors of the operator's infer.
 std::optional<KnownTensor> evaluate(const OpRow& row, const Call& call, const std::vector<KnownTensor>& tensors,
                                     const Analyzer& facts, const Span& span);
 

@@ -1,4 +1,4 @@
-// Operators of the graph itself: calls of kernels, shapes as values, checks. They become bytecode's calls and builtins.
+// Operators of the graph itself: calls of kernels, shapes as values, checks. Bytecode has calls and builtins for them.
 #include <algorithm>
 
 #include "ops/attributes.h"
@@ -10,7 +10,7 @@ namespace relaxc {
 namespace {
 
 Type infer_nothing(const OpCall&) { return tuple_type({}); }
-// Calls give the types of their outputs as type arguments. Some may leave them out.
+// A call states the types of its outputs as type arguments. Some operators may leave them out.
 template <Type (*otherwise)(const OpCall&)>
 Type infer_stated_or(const OpCall& op) {
   return op.call.type_args.empty() ? otherwise(op) : infer_stated(op);
@@ -48,11 +48,10 @@ void check_inplace(const OpCall& op, size_t inputs) {
   for (size_t i = 0; i < indices.size(); ++i) {
     if (indices[i] < -1 || indices[i] >= static_cast<int64_t>(inputs))
       op.fail("inplace_indices[{}] is {}, expected -1 to {}", i, indices[i], inputs - 1);
-    if (indices[i] >= 0 && std::count(indices.begin(), indices.end(), indices[i]) > 1)
+    if (indices[i] >= 0 && std::ranges::count(indices, indices[i]) > 1)
       op.fail("input {} becomes two outputs", indices[i]);
   }
-  if (std::count(indices.begin(), indices.end(), -1) == static_cast<int64_t>(outputs))
-    op.fail("no input becomes an output");
+  if (std::ranges::all_of(indices, [](int64_t input) { return input < 0; })) op.fail("no input becomes an output");
 }
 Type infer_call_tir_inplace(const OpCall& op) {
   Type result = infer_call_tir(op);
@@ -70,7 +69,6 @@ DType dtype_argument(const OpCall& op, size_t i) {
   if (!dtype) op.fail("argument {} must be an R.dtype", i);
   return dtype->value;
 }
-// Returns the type of a tensor whose dims are a shape argument.
 Type tensor_of_shape(const OpCall& op, size_t shape, DType dtype) {
   if (!op.arg(shape).type().is<ShapeType>()) op.fail("argument {} must be a shape", shape);
   return tensor_type(op.shape(shape), dtype);
@@ -81,7 +79,8 @@ Type infer_to_vdevice(const OpCall& op) {
   type.vdevice = op.attrs<DeviceAttrs>().dst_vdevice;
   return make(std::move(type));
 }
-// The result is the same memory under another shape or dtype, from an offset on. null_value() leaves an argument out.
+// The result is the same memory under another shape or dtype, from an offset on. null_value() stands for an argument
+// that is left out.
 Type infer_view(const OpCall& op) {
   auto is_given = [&](size_t i) { return i < op.size() && !op.arg(i).type().is<ObjectType>(); };
   DType dtype = op.dtype(0);

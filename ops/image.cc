@@ -6,8 +6,8 @@
 
 #include "ir/op_names.h"
 #include "ops/attributes.h"
+#include "ops/data_layout.h"
 #include "ops/ops.h"
-#include "ops/window.h"
 
 namespace relaxc {
 
@@ -27,7 +27,7 @@ void require_elements(const OpCall& op, const Expr& dim, const Expr& results) {
   op.require_at_most(simplify(min(results, int_imm(1))), dim, "an axis to sample has no elements");
 }
 
-// A source position along one axis and its share of the result. `inside` is false where the share must not count.
+// A source position along one axis, and the factor with which its element counts.
 struct Tap {
   Expr position;  // int64, not clamped
   Expr weight;    // float64
@@ -51,7 +51,7 @@ std::vector<Tap> cubic_taps(const Expr& x, double a) {
       {first - 1, far(t + real(1))}, {first, near(t)}, {first + 1, near(real(1) - t)}, {first + 2, far(real(2) - t)}};
 }
 
-bool one_of(const std::string& value, const std::vector<std::string>& choices) { return contains(choices, value); }
+bool is_one_of(const std::string& value, const std::vector<std::string>& choices) { return contains(choices, value); }
 
 Type infer_resize(const OpCall& op) {
   ResizeAttrs attrs = op.attrs<ResizeAttrs>();
@@ -68,13 +68,13 @@ Type infer_resize(const OpCall& op) {
     op.require_equal(op.shape(i)[0], int_imm(static_cast<int64_t>(i == 2 ? rank : 2 * rank)),
                      fmt::format("length of {} and rank of the data", what));
   }
-  if (!one_of(attrs.method, {"nearest", "linear", "cubic"})) op.unsupported("method '{}'", attrs.method);
+  if (!is_one_of(attrs.method, {"nearest", "linear", "cubic"})) op.unsupported("method '{}'", attrs.method);
   const std::string& mode = attrs.coordinate_transformation_mode;
-  if (!one_of(mode, {"half_pixel", "pytorch_half_pixel", "half_pixel_symmetric", "align_corners", "asymmetric",
-                     "tf_half_pixel_for_nn", "tf_crop_and_resize"}))
+  if (!is_one_of(mode, {"half_pixel", "pytorch_half_pixel", "half_pixel_symmetric", "align_corners", "asymmetric",
+                        "tf_half_pixel_for_nn", "tf_crop_and_resize"}))
     op.unsupported("coordinate_transformation_mode '{}'", mode);
   if (mode == "tf_crop_and_resize" && attrs.roi.empty() && op.size() < 4) op.fail("tf_crop_and_resize needs a roi");
-  if (!one_of(attrs.rounding_method, {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}))
+  if (!is_one_of(attrs.rounding_method, {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}))
     op.unsupported("rounding_method '{}'", attrs.rounding_method);
   std::vector<int64_t> axes = normalize_axes(op, attrs.axes, static_cast<int64_t>(rank));
   for (size_t d = 0; d < rank; ++d) {
@@ -217,18 +217,18 @@ class Resize {
 // data is [N, C, H, W]; grid is [N, 2, h, w] with (x, y) in [-1, 1].
 Type infer_grid_sample(const OpCall& op) {
   GridSampleAttrs attrs = op.attrs<GridSampleAttrs>();
-  if (op.rank(0) != 4 || op.rank(1) != 4) op.unsupported("data of rank {}; there is rank 4", op.rank(0));
+  if (op.rank(0) != 4 || op.rank(1) != 4) op.unsupported("data of rank {}; only rank 4 is supported", op.rank(0));
   if (!op.dtype(0).is_float()) op.unsupported("data of {}", to_string(op.dtype(0)));
   op.require_equal(op.shape(0)[0], op.shape(1)[0], "batch sizes of data and grid");
   op.require_equal(op.shape(1)[1], int_imm(2), "coordinates of the grid");
   for (size_t d : {2, 3}) require_elements(op, op.shape(0)[d], op.shape(1)[d]);
-  if (!one_of(attrs.method, {"bilinear", "nearest", "bicubic"})) op.unsupported("method '{}'", attrs.method);
-  if (!one_of(attrs.padding_mode, {"zeros", "border", "reflection"}))
+  if (!is_one_of(attrs.method, {"bilinear", "nearest", "bicubic"})) op.unsupported("method '{}'", attrs.method);
+  if (!is_one_of(attrs.padding_mode, {"zeros", "border", "reflection"}))
     op.unsupported("padding_mode '{}'", attrs.padding_mode);
   require_layout(op, attrs.layout, "NCHW", "layout");
   return tensor_type({op.shape(0)[0], op.shape(0)[1], op.shape(1)[2], op.shape(1)[3]}, op.dtype(0));
 }
-// Samples along one axis, whose pixels have the coordinates that the grid's [-1, 1] stands for.
+// Samples an image along one axis. The grid's coordinates run from -1 to 1 over the axis.
 class GridAxis {
  public:
   GridAxis(const GridSampleAttrs& attrs, const Expr& dim) : attrs_(attrs), dim_(dim) {}
@@ -242,7 +242,7 @@ class GridAxis {
     if (attrs_.padding_mode != "reflection") return clamp_index(tap.position, dim_);
     return clamp_index(cast_to(rounded(ops::kNearbyint, reflected(as_real(tap.position))), kInt64), dim_);
   }
-  // Returns whether the tap counts. Beyond the borders there are zeros, or a repetition of the pixels.
+  // Returns whether the tap counts. Beyond the borders lie zeros, or pixels that padding_mode repeats.
   Expr counts(const Tap& tap) const {
     return attrs_.padding_mode == "zeros" ? is_inside(tap.position, dim_) : bool_imm(true);
   }
@@ -297,7 +297,6 @@ Type infer_resize_images(const OpCall& op) {
   std::copy(size.begin(), size.end(), shape.begin() + 2);
   return tensor_type(layout.from_plain(op, shape), attrs.out_dtype.value_or(op.dtype(0)));
 }
-// Makes the row of Relax's resize of two or three spatial dims.
 template <int N>
 OpRow resize_images() {
   auto attrs = with_choices(op_attrs<ResizeImageAttrs<N>>(), "method", {"nearest_neighbor", "linear", "cubic"});
@@ -326,6 +325,18 @@ Type infer_affine_grid(const OpCall& op) {
   std::vector<Expr> size = scalar_list(op, 1);
   if (size.size() != 2) op.fail("{} sizes, expected 2", size.size());
   return tensor_type({op.shape(0)[0], int_imm(2), size[0], size[1]}, op.dtype(0));
+}
+
+Type infer_pixel_shuffle(const OpCall& op) {
+  std::vector<Expr> shape = op.shape(0);
+  int64_t factor = op.attrs<PixelShuffleAttrs>().upscale_factor;
+  if (shape.size() < 3) op.fail("data has rank {}, expected at least 3", shape.size());
+  if (factor < 1 || factor > 1 << 15) op.fail("upscale_factor is {}, expected at least 1", factor);
+  size_t channel = shape.size() - 3;
+  op.require_multiple(shape[channel], factor * factor, "upscale_factor^2 does not divide the channels");
+  shape[channel] = simplify(floor_div(shape[channel], factor * factor));
+  for (size_t d = channel + 1; d < shape.size(); ++d) shape[d] = simplify(shape[d] * factor);
+  return tensor_type(std::move(shape), op.dtype(0));
 }
 
 }  // namespace
@@ -357,6 +368,11 @@ std::vector<OpRow> image_ops() {
        .pattern = OpPattern::kInjective,
        .infer = infer_grid_sample,
        .legalize = by_element("T_grid_sample", infer_grid_sample, grid_sample_element)},
+      {.name = "relax.nn.pixel_shuffle",
+       .doc = "channels moved into the pixels: [C * r^2, h, w] to [C, h * r, w * r]",
+       .inputs = {{"data", "the tensor"}},
+       .attrs = op_attrs<PixelShuffleAttrs>(),
+       .infer = infer_pixel_shuffle},
   };
 }
 

@@ -48,13 +48,13 @@ std::optional<IndexOperand> indexed_by_take(const OpCall& op) {
   return shape ? std::optional(IndexOperand{1, {simplify(product(*shape))}}) : std::nullopt;
 }
 
-// The index is a tensor, or one scalar.
+// Returns whether the index is one scalar instead of a tensor.
 bool takes_one(const OpCall& op) { return op.arg(1).type().is<PrimType>(); }
 Type infer_take(const OpCall& op) {
   if (!takes_one(op)) check_index_dtype(op, 1);
   TakeAttrs attrs = op.attrs<TakeAttrs>();
   std::vector<Expr> indices = takes_one(op) ? std::vector<Expr>() : op.shape(1);
-  if (!attrs.axis && op.rank(0) != 1 && attrs.mode == "nan") op.fail("mode 'nan' wants an axis");
+  if (!attrs.axis && op.rank(0) != 1 && attrs.mode == "nan") op.fail("mode 'nan' needs an axis");
   if (!attrs.axis) return tensor_type(indices, op.dtype(0));
   std::vector<Expr> shape = op.shape(0);
   int64_t axis = normalize_axis(op, *attrs.axis, op.rank(0));
@@ -101,7 +101,7 @@ Expr gather_elements_element(const OpCall& op, Inputs x, Axes i) {
   return load_clamped(x[0], with_item(i, axis, clamped(load(x[1], i), dim)), {dim});
 }
 
-// The result is the indices. It is a value so that the operator that reads them cannot run before the check.
+// The result is the indices themselves, so that the operator that reads them cannot run before the check.
 Type infer_check_indices(const OpCall& op) {
   check_index_dtype(op, 0);
   const int64_t axes = static_cast<int64_t>(op.shape(1).size());
@@ -146,14 +146,13 @@ Expr gather_nd_element(const OpCall& op, Inputs x, Axes i) {
   return load_clamped(x[0], at_tuple(op, i, x[1], batch, clamped), indexed);
 }
 
-std::vector<VarRef> loop_vars(int64_t count) {
+// Returns the loops over these extents around the statement that `body` makes from their variables.
+Stmt loop_nest(const std::vector<Expr>& extents, const std::function<Stmt(Axes)>& body) {
   std::vector<VarRef> vars;
-  for (int64_t d = 0; d < count; ++d) vars.push_back(make_dim(fmt::format("i{}", d)));
-  return vars;
-}
-Stmt loops_over(const std::vector<VarRef>& vars, const std::vector<Expr>& extents, Stmt body) {
-  for (size_t d = vars.size(); d-- > 0;) body = loop(vars[d], extents[d], body);
-  return body;
+  while (vars.size() < extents.size()) vars.push_back(make_dim(fmt::format("i{}", vars.size())));
+  Stmt nest = body({vars.begin(), vars.end()});
+  for (size_t d = vars.size(); d-- > 0;) nest = loop(vars[d], extents[d], nest);
+  return nest;
 }
 
 Expr reduced(const OpCall& op, const std::string& reduction, const Expr& old, const Expr& value) {
@@ -162,7 +161,7 @@ Expr reduced(const OpCall& op, const std::string& reduction, const Expr& old, co
   if (reduction == "mul") return combine_prod(old, value);
   if (reduction == "max") return combine_max(old, value);
   if (reduction == "min") return combine_min(old, value);
-  op.unsupported("reduction '{}'; there are update, add, mul, max and min", reduction);
+  op.unsupported("reduction '{}', expected update, add, mul, max or min", reduction);
 }
 
 // Copies data, then applies one update after the other, as indices may repeat. Update i writes the element `target`(i).
@@ -171,19 +170,20 @@ PrimFuncRef scatter(const OpCall& op, const std::string& reduction, std::vector<
   ComputeBuilder b;
   std::vector<Buffer> inputs = b.inputs_of(op);
   Buffer out = b.compute("T_scatter", op.dtype(0), op.shape(0), [&](Axes i) { return at(inputs[0], i); });
-  std::vector<VarRef> vars = loop_vars(op.rank(2));
-  const std::vector<Expr> axes(vars.begin(), vars.end());
-  std::vector<Stmt> body;
-  std::vector<Expr> position = target(axes, inputs[1]);
-  for (int64_t axis : indexed_axes) {
-    VarRef index = make_dim("index");
-    body.push_back(make(Bind{index, position[axis]}));
-    body.push_back(make(Assert{int_imm(0) <= index && index < op.shape(0)[axis],
-                               {fmt::format("{}: an index is out of range for axis {}", op.name(), axis)}}));
-    position[axis] = index;
-  }
-  body.push_back(store(out, reduced(op, reduction, load(out, position), at(inputs[2], axes)), position));
-  b.extern_block("update", loops_over(vars, op.shape(2), seq(std::move(body))));
+  Stmt updates = loop_nest(op.shape(2), [&](Axes i) {
+    std::vector<Stmt> body;
+    std::vector<Expr> position = target(i, inputs[1]);
+    for (int64_t axis : indexed_axes) {
+      VarRef index = make_dim("index");
+      body.push_back(make(Bind{index, position[axis]}));
+      body.push_back(make(Assert{int_imm(0) <= index && index < op.shape(0)[axis],
+                                 {fmt::format("{}: an index is out of range for axis {}", op.name(), axis)}}));
+      position[axis] = index;
+    }
+    body.push_back(store(out, reduced(op, reduction, load(out, position), at(inputs[2], i)), position));
+    return seq(std::move(body));
+  });
+  b.extern_block("update", updates);
   return b.finish({out});
 }
 
@@ -276,7 +276,7 @@ Expr reverse_sequence_element(const OpCall& op, Inputs x, Axes i) {
   return load(x[0], with_item(i, axes.time_axis, select(time < length, length - 1 - time, time)));
 }
 
-// This is numpy's indexing by several tensors: their broadcast shape replaces the axes that they index.
+// Indexes as numpy does with several index tensors: their broadcast shape replaces the axes that they index.
 std::vector<Expr> indexed_shape(const OpCall& op) {
   std::vector<Type> indices = tensor_list(op, 1);
   if (static_cast<int64_t>(indices.size()) > op.rank(0))
@@ -305,7 +305,7 @@ Type infer_slice_scatter(const OpCall& op) {
   return infer_like_first(op);
 }
 
-// With a sorted order the number of results is only known at run time.
+// The number of distinct elements is known at run time only.
 Type infer_unique(const OpCall& op) {
   auto flag = [&](size_t i) {
     auto known = i < op.size() ? as_int(op.arg(i)) : 0;
@@ -346,14 +346,14 @@ PrimFuncRef lower_nonzero(const OpCall& op) {
   Buffer out = b.buffer("T_nonzero", kInt64, {int_imm(op.rank(0)), op.arg(1)});
   Buffer count = b.buffer("count", kInt64, {int_imm(1)});
   Expr next = load(count, {int_imm(0)});
-  std::vector<VarRef> vars = loop_vars(op.rank(0));
-  const std::vector<Expr> axes(vars.begin(), vars.end());
-  std::vector<Stmt> found;
-  for (int64_t d = 0; d < op.rank(0); ++d) found.push_back(store(out, axes[d], {int_imm(d), next}));
-  found.push_back(store(count, next + 1, {int_imm(0)}));
-  Expr nonzero = not_equal(at(x, axes), zero(op.dtype(0)));
-  Stmt body = make(IfThenElse{next < op.arg(1) && nonzero, seq(std::move(found)), std::nullopt});
-  b.extern_block("scan", seq({store(count, int_imm(0), {int_imm(0)}), loops_over(vars, op.shape(0), body)}));
+  Stmt scan = loop_nest(op.shape(0), [&](Axes i) {
+    std::vector<Stmt> found;
+    for (int64_t d = 0; d < op.rank(0); ++d) found.push_back(store(out, i[d], {int_imm(d), next}));
+    found.push_back(store(count, next + 1, {int_imm(0)}));
+    Expr is_nonzero = not_equal(at(x, i), zero(op.dtype(0)));
+    return make(IfThenElse{next < op.arg(1) && is_nonzero, seq(std::move(found)), std::nullopt});
+  });
+  b.extern_block("scan", seq({store(count, int_imm(0), {int_imm(0)}), scan}));
   return b.finish({out});
 }
 

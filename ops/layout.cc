@@ -1,5 +1,5 @@
 // Operators that move elements without computing: transposes, reshapes, joins and repeats. Shapes are ShapeExpr
-// arguments (symbolic), and everything else is attributes. Slices, splits and pads are in slice.cc.
+// arguments (symbolic), and everything else is attributes. Slices and splits are in slice.cc, pads in pad.cc.
 #include <algorithm>
 
 #include "ops/attributes.h"
@@ -26,10 +26,10 @@ Expr permute_dims_element(const OpCall& op, Inputs x, Axes i) {
   return load(x[0], source);
 }
 
-// One dim may be -1. It gets the elements that the others leave.
+// One dim may be -1. It is inferred from the element count and the other dims.
 Type infer_reshape(const OpCall& op) {
   std::vector<Expr> shape = op.shape(1);
-  auto open = std::find_if(shape.begin(), shape.end(), [](const Expr& dim) { return is_int(dim, -1); });
+  auto open = std::ranges::find_if(shape, [](const Expr& dim) { return is_int(dim, -1); });
   if (open != shape.end()) {
     *open = int_imm(1);
     Expr rest = product(shape), count = product(op.shape(0));
@@ -45,6 +45,12 @@ Type infer_reshape(const OpCall& op) {
 }
 Type infer_flatten(const OpCall& op) { return tensor_type({simplify(product(op.shape(0)))}, op.dtype(0)); }
 Expr flatten_element(const OpCall& op, Inputs x, Axes i) { return load(x[0], unflatten_index(i[0], op.shape(0))); }
+
+Type infer_batch_flatten(const OpCall& op) {
+  const std::vector<Expr>& shape = op.shape(0);
+  if (shape.empty()) op.fail("expected at least one axis, got a scalar");
+  return tensor_type({shape[0], simplify(product({shape.begin() + 1, shape.end()}))}, op.dtype(0));
+}
 
 // These convert between the items of a tensor's axes and those of a tensor that also has the axes `added`. The items of
 // added axes are dropped, or are `item`.
@@ -87,7 +93,6 @@ int64_t concat_axis(const OpCall& op, size_t rank) {
   if (!axis && rank != 1) op.fail("axis is None, so the tensors must have rank 1, got {}", rank);
   return normalize_axis(op, axis.value_or(0), static_cast<int64_t>(rank));
 }
-// Checks that tensors have one rank and dtype.
 void check_joined(const OpCall& op, const std::vector<Type>& items) {
   size_t rank = known_shape(items[0])->size();
   for (const Type& item : items) {
@@ -101,8 +106,7 @@ Type infer_concat(const OpCall& op) {
   int64_t axis = concat_axis(op, shape.size());
   check_joined(op, items);
   constexpr ptrdiff_t kMostSummands = 1000;  // trees of expressions are walked by recursion
-  auto summands =
-      std::count_if(items.begin(), items.end(), [&](const Type& item) { return !as_int((*known_shape(item))[axis]); });
+  auto summands = std::ranges::count_if(items, [&](const Type& item) { return !as_int((*known_shape(item))[axis]); });
   if (summands > kMostSummands) {
     op.unsupported(
         "the joined dim is the sum of {} unknown ones, at most {} are supported; join the tensors in groups, "
@@ -268,7 +272,7 @@ Expr flip_element(const OpCall& op, Inputs x, Axes i) {
 // The result has the dims of argument 1, which is a shape, and the dtype of the first argument.
 Type infer_partial_to_shape(const OpCall& op) {
   const std::vector<Expr>* dims = known_shape(op.arg(1).type());
-  bool is_open = dims && std::any_of(dims->begin(), dims->end(), [](const Expr& dim) { return is_int(dim, -1); });
+  bool is_open = dims && std::ranges::any_of(*dims, [](const Expr& dim) { return is_int(dim, -1); });
   return dims && !is_open ? tensor_type(*dims, op.first_dtype()) : infer_same_rank(op, 1, op.first_dtype());
 }
 
@@ -299,6 +303,10 @@ std::vector<OpRow> layout_ops() {
        .pattern = injective,
        .infer = infer_flatten,
        .legalize = by_element("T_flatten", infer_flatten, flatten_element)},
+      {.name = "relax.nn.batch_flatten",
+       .doc = "all axes but the first as one",
+       .inputs = data,
+       .infer = infer_batch_flatten},
       {.name = "relax.squeeze",
        .doc = "the tensor without the given axes of size 1; without all of them by default",
        .inputs = x,

@@ -1,15 +1,15 @@
 // Matrix products and the determinant.
 #include "ir/op_names.h"
 #include "ops/attributes.h"
+#include "ops/fold.h"
 #include "ops/ops.h"
-#include "ops/window.h"
 
 namespace relaxc {
 
 namespace {
 
-// The shapes of numpy's matmul. An operand of rank 1 is a row (left) or a column (right), and the result does not have
-// its dim of 1.
+// The shapes of numpy's matmul. An operand of rank 1 is a row (left) or a column (right), whose dim of 1 the result
+// does not have.
 struct MatmulShape {
   std::vector<Expr> batch;
   std::optional<Expr> rows, columns;
@@ -109,7 +109,6 @@ Type infer_outer(const OpCall& op) {
   return tensor_type({op.shape(0)[0], op.shape(1)[0]}, op.dtype(0));
 }
 Expr outer_element(const OpCall&, Inputs x, Axes i) { return load(x[0], {i[0]}) * load(x[1], {i[1]}); }
-// The result is data . weight^T + bias.
 Type infer_linear(const OpCall& op) {
   if (op.rank(0) < 1) op.fail("data is a scalar, expected at least rank 1");
   if (op.rank(1) < 1 || op.rank(1) > 2) op.fail("weight has rank {}, expected 1 or 2", op.rank(1));

@@ -1,14 +1,13 @@
 // Normalizations. Statistics are kept in float32 for 16-bit floats; variances are population variances in two passes.
 #include "ir/op_names.h"
 #include "ops/attributes.h"
+#include "ops/fold.h"
 #include "ops/ops.h"
-#include "ops/window.h"
 
 namespace relaxc {
 
 namespace {
 
-// Returns 1 / sqrt(x + epsilon).
 Expr inverse_root(const Expr& x, double epsilon) {
   DType dtype = dtype_of(x);
   return binary(BinaryOp::kDiv, one(dtype), intrinsic(ops::kScalarSqrt, {x + scalar_imm(epsilon, dtype)}, dtype));
@@ -33,7 +32,6 @@ PrimFuncRef normalize(const OpCall& op, const AxisFold& s, const A& attrs, const
   })});
 }
 
-// Checks that argument `arg` has the dims `wanted`.
 void check_parameter(const OpCall& op, size_t arg, const std::vector<Expr>& wanted, const char* what) {
   const std::vector<Expr>& shape = op.shape(arg);
   if (shape.size() != wanted.size()) op.fail("{} has rank {}, expected {}", what, shape.size(), wanted.size());
@@ -87,7 +85,7 @@ PrimFuncRef lower_batch_norm(const OpCall& op) {
   return b.finish({out, next_mean, next_variance});
 }
 
-// Checks a call whose parameters, called so, have the dims of the axes.
+// Checks a call whose parameters have the dims of the axes. `parameters` holds their names.
 template <class A>
 Type infer_over_axes(const OpCall& op, const std::vector<const char*>& parameters) {
   kFloats.check(op, op.dtype(0));
@@ -131,10 +129,15 @@ ChannelAxes channel_axes(const OpCall& op, const A& attrs) {
   if (contains(result.axes, result.channel)) op.fail("axes contain the channel axis {}", result.channel);
   check_parameter(op, 1, {op.shape(0)[result.channel]}, "gamma");
   check_parameter(op, 2, {op.shape(0)[result.channel]}, "beta");
+  if constexpr (requires { attrs.num_groups; }) {
+    if (attrs.num_groups < 1) op.fail("num_groups is {}, expected at least 1", attrs.num_groups);
+    op.require_multiple(op.shape(0)[result.channel], attrs.num_groups, "num_groups does not divide the channels");
+  }
   return result;
 }
-Type infer_instance_norm(const OpCall& op) {
-  channel_axes(op, op.attrs<InstanceNormAttrs>());
+template <class A>
+Type infer_over_channels(const OpCall& op) {
+  channel_axes(op, op.attrs<A>());
   return infer_like_first(op);
 }
 PrimFuncRef lower_instance_norm(const OpCall& op) {
@@ -143,7 +146,8 @@ PrimFuncRef lower_instance_norm(const OpCall& op) {
   return normalize(op, over_axes(op.shape(0), a.axes), attrs, {a.channel});
 }
 
-// Takes the channels as num_groups x (channels / num_groups). A group's statistics run over its channels and the axes.
+// Splits the channel axis into [num_groups, channels / num_groups]. The statistics of a group are taken over its
+// channels and the axes.
 AxisFold over_groups(const OpCall& op, const ChannelAxes& a, int64_t groups) {
   const int64_t group = a.channel, inside = a.channel + 1;  // the axes into which the channels are split
   Expr per_group = floor_div(op.shape(0)[group], groups);
@@ -161,19 +165,9 @@ AxisFold over_groups(const OpCall& op, const ChannelAxes& a, int64_t groups) {
   };
   return result;
 }
-ChannelAxes group_axes(const OpCall& op, const GroupNormAttrs& attrs) {
-  ChannelAxes a = channel_axes(op, attrs);
-  if (attrs.num_groups < 1) op.fail("num_groups is {}, expected at least 1", attrs.num_groups);
-  op.require_multiple(op.shape(0)[a.channel], attrs.num_groups, "num_groups does not divide the channels");
-  return a;
-}
-Type infer_group_norm(const OpCall& op) {
-  group_axes(op, op.attrs<GroupNormAttrs>());
-  return infer_like_first(op);
-}
 PrimFuncRef lower_group_norm(const OpCall& op) {
   GroupNormAttrs attrs = op.attrs<GroupNormAttrs>();
-  ChannelAxes a = group_axes(op, attrs);
+  ChannelAxes a = channel_axes(op, attrs);
   return normalize(op, over_groups(op, a, attrs.num_groups), attrs, {a.channel});
 }
 
@@ -242,14 +236,14 @@ std::vector<OpRow> normalization_ops() {
        .inputs = {data, gamma, beta},
        .attrs = op_attrs<InstanceNormAttrs>(),
        .pattern = reduction,
-       .infer = infer_instance_norm,
+       .infer = infer_over_channels<InstanceNormAttrs>,
        .legalize = lower_instance_norm},
       {.name = "relax.nn.group_norm",
        .doc = "normalizes each group of channels of each sample over its channels and the spatial axes",
        .inputs = {data, gamma, beta},
        .attrs = op_attrs<GroupNormAttrs>(),
        .pattern = reduction,
-       .infer = infer_group_norm,
+       .infer = infer_over_channels<GroupNormAttrs>,
        .legalize = lower_group_norm},
       {.name = "relax.nn.lrn",
        .doc = "x / (bias + alpha / size * sum of x^2 over `size` neighbouring channels)^beta",

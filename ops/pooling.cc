@@ -3,6 +3,7 @@
 
 #include "ir/op_names.h"
 #include "ops/attributes.h"
+#include "ops/fold.h"
 #include "ops/ops.h"
 #include "ops/window.h"
 #include "support/checked_math.h"
@@ -11,16 +12,11 @@ namespace relaxc {
 
 namespace {
 
-// The layouts of the data and of the result.
 struct PoolLayouts {
   Layout data, out;
   std::vector<Expr> plain_shape(const OpCall& op) const {
     if (op.rank(0) != data.rank()) op.fail("data has rank {}, expected {}", op.rank(0), data.rank());
     return data.to_plain(op.shape(0));
-  }
-  // Returns the type of a result of these dims.
-  Type type_of(const OpCall& op, const std::vector<Expr>& result) const {
-    return tensor_type(out.from_plain(op, result), op.dtype(0));
   }
 };
 template <int N, class A>
@@ -36,12 +32,13 @@ struct Pool {
   Padding padding;
   bool ceil_mode;
   std::vector<Expr> in, result;  // [N, C, spatial...] of the data and of the result
-  PoolLayouts layouts;           // where these dims are
-  bool counts_padding = false;   // an average is over the padding as well
+  PoolLayouts layouts;           // the order of these dims in the tensors
+  bool counts_padding = false;   // an average includes the padding
   // Returns the position in the padded data at which window `o` reads its k-th element of spatial dim d.
   Expr position(size_t d, const Expr& o, const Expr& k) const { return o * strides[d] + k * dilation[d]; }
   // Returns one past the last position that any window reads.
   Expr reach(size_t d) const { return (result[d + 2] - 1) * strides[d] + (dilation[d] * (size[d] - 1) + 1); }
+  Type type(const OpCall& op) const { return tensor_type(layouts.out.from_plain(op, result), op.dtype(0)); }
   // Returns whether all windows lie inside the data.
   bool is_inside() const {
     for (size_t d = 0; ceil_mode && d < spatial; ++d) {
@@ -52,7 +49,7 @@ struct Pool {
   }
 };
 
-// Returns the count with ceil_mode, where the last window starts inside the data or the padding before it.
+// Returns the number of windows with ceil_mode, where the last one starts inside the data or the padding before it.
 Expr ceil_count(const OpCall& op, const Expr& extent, int64_t before, int64_t after, int64_t size, int64_t stride,
                 int64_t dilation) {
   int64_t window = dilation * (size - 1) + 1;
@@ -161,11 +158,7 @@ OpRow window_pool(const char* name, const char* doc, PrimFuncRef (*lower)(const 
           .inputs = {{"data", "tensor [N, C, ...]"}},
           .attrs = with_default_from(op_attrs<PoolAttrs<N>>(), "out_layout", "layout"),
           .pattern = OpPattern::kAnchor,
-          .infer =
-              [](const OpCall& op) {
-                Pool pool = check_window_pool<N>(op);
-                return pool.layouts.type_of(op, pool.result);
-              },
+          .infer = [](const OpCall& op) { return check_window_pool<N>(op).type(op); },
           .infer_partial = infer_partial_pool<N, PoolAttrs<N>>,
           .legalize = [=](const OpCall& op) { return lower(op, check_window_pool<N>(op)); }};
 }
@@ -217,8 +210,8 @@ PrimFuncRef lower_max_pool_with_indices(const OpCall& op) {
     }
     std::vector<Expr> indices = followed_by({i[0], i[1]}, where);
     if (is_column_major) {
-      std::reverse(where.begin(), where.end());
-      std::reverse(dims.begin(), dims.end());
+      std::ranges::reverse(where);
+      std::ranges::reverse(dims);
     }
     Expr position = (i[0] * pool.in[1] + i[1]) * product(dims) + flatten_index(where, dims);
     Expr value = if_then_else(inside, load(x, indices), lowest(dtype)), old = at(best, i);
@@ -240,7 +233,8 @@ struct AdaptivePool {
   PoolLayouts layouts;
   Expr start(size_t d, Axes i) const { return floor_div(i[d] * in[d], out[d]); }
   Expr end(size_t d, Axes i) const { return floor_div((i[d] + 1) * in[d] + out[d] - 1, out[d]); }
-  // Returns the size that all windows of a dim share, which is then read without a guard.
+  Type type(const OpCall& op) const { return tensor_type(layouts.out.from_plain(op, out), op.dtype(0)); }
+  // Returns the size of the windows of a dim when all have the same; they are then read without a guard.
   std::optional<Expr> window(size_t d) const {
     if (same_node(in[d], out[d])) return int_imm(1);
     auto extent = as_int(in[d]), windows = as_int(out[d]);
@@ -296,11 +290,7 @@ OpRow adaptive_avg_pool() {
           .inputs = {{"data", "tensor [N, C, ...]"}},
           .attrs = attrs,
           .pattern = OpPattern::kAnchor,
-          .infer =
-              [](const OpCall& op) {
-                AdaptivePool pool = check_adaptive<N>(op);
-                return pool.layouts.type_of(op, pool.out);
-              },
+          .infer = [](const OpCall& op) { return check_adaptive<N>(op).type(op); },
           .infer_partial = infer_partial_pool<N, AdaptiveAttrs<N>>,
           .legalize = [](const OpCall& op) { return lower_adaptive(op, check_adaptive<N>(op)); }};
 }

@@ -1,64 +1,12 @@
 // Reductions over axes, arg-reductions, scans and the softmax family.
-#include "ops/window.h"
-
 #include <algorithm>
 
 #include "ir/op_names.h"
 #include "ops/attributes.h"
+#include "ops/fold.h"
 #include "ops/ops.h"
 
 namespace relaxc {
-
-AxisFold over_axes(const std::vector<Expr>& shape, const std::vector<int64_t>& axes, bool keepdims) {
-  std::vector<bool> gone(shape.size());
-  for (int64_t axis : axes) gone[axis] = true;
-  AxisFold plan;
-  for (size_t d = 0; d < shape.size(); ++d) {
-    if (gone[d]) plan.reduced.push_back(shape[d]);
-    if (!gone[d] || keepdims) plan.result.push_back(gone[d] ? int_imm(1) : shape[d]);
-  }
-  plan.element_at = [=](Axes i, Axes r) {
-    std::vector<Expr> indices;
-    auto kept = i.begin(), reduced = r.begin();
-    for (bool is_gone : gone) {
-      indices.push_back(is_gone ? *reduced++ : *kept);
-      if (!is_gone || keepdims) ++kept;
-    }
-    return indices;
-  };
-  plan.result_at = [=](Axes element) {
-    std::vector<Expr> indices;
-    for (size_t d = 0; d < gone.size(); ++d) {
-      if (!gone[d] || keepdims) indices.push_back(gone[d] ? int_imm(0) : element[d]);
-    }
-    return indices;
-  };
-  return plan;
-}
-
-// A reduction of constant extent 0 is the neutral element without a loop, so that evaluate() can compute it.
-Buffer fold(ComputeBuilder& b, const std::string& name, DType dtype, const AxisFold& plan, const Expr& neutral,
-            const ComputeBuilder::Combine& combine, const FoldedValue& value) {
-  bool is_empty = std::ranges::any_of(plan.reduced, [](const Expr& dim) { return is_int(dim, 0); });
-  if (is_empty) return b.compute(name, dtype, plan.result, [&](Axes) { return neutral; });
-  return b.reduce(name, dtype, plan.result, plan.reduced, neutral, combine,
-                  [&](Axes i, Axes r) { return value(i, plan.element_at(i, r)); });
-}
-Buffer mean_of(ComputeBuilder& b, const std::string& name, DType dtype, const AxisFold& plan,
-               const FoldedValue& value) {
-  Buffer sum = fold(b, name + "_sum", dtype, plan, zero(dtype), combine_sum, value);
-  return b.compute(name, dtype, plan.result,
-                   [&](Axes i) { return divide_by_count(at(sum, i), product(plan.reduced)); });
-}
-Moments moments_of(ComputeBuilder& b, const Buffer& x, DType dtype, const AxisFold& plan) {
-  auto element_of_x = [&](Axes element) { return cast_to(load(x, element), dtype); };
-  Buffer mean = mean_of(b, "mean", dtype, plan, [&](Axes, Axes element) { return element_of_x(element); });
-  Buffer variance = mean_of(b, "variance", dtype, plan, [&](Axes i, Axes element) {
-    Expr distance = element_of_x(element) - at(mean, i);
-    return distance * distance;
-  });
-  return {mean, variance};
-}
 
 namespace {
 
@@ -90,7 +38,6 @@ AxisFold plan(const OpCall& op) {
   return plan(op, attrs.axis, attrs.keepdims);
 }
 
-// Gives the elements of x.
 FoldedValue elements_of(const Buffer& x, DType dtype) {
   return [=](Axes, Axes element) { return cast_to(load(x, element), dtype); };
 }
@@ -152,7 +99,7 @@ OpRow also_of_bool(OpRow row) {
     return is_bool ? tensor_type(plan(op).result, kBool) : infer(op);
   };
   row.legalize = [legalize = row.legalize](const OpCall& op) {
-    if (op.dtype(0).is_bool()) op.unsupported("of bool; convert with R.astype");
+    if (op.dtype(0).is_bool()) op.unsupported("a reduction of bool; convert with R.astype");
     return legalize(op);
   };
   return row;
@@ -286,18 +233,18 @@ PrimFuncRef lower_softmax(const OpCall& op, bool is_log) {
     return cast_to(binary(BinaryOp::kDiv, at(powers, i), row_value(sum, i)), op.dtype(0));
   })});
 }
+Type infer_softmax(const OpCall& op) {
+  kFloats.check(op, op.dtype(0));
+  normalize_axis(op, op.attrs<LastAxisAttrs>().axis, op.rank(0));
+  return infer_like_first(op);
+}
 OpRow softmax(const char* name, const char* doc, bool is_log) {
   return {.name = name,
           .doc = doc,
           .inputs = {{"data", "the tensor"}},
           .attrs = op_attrs<LastAxisAttrs>(),
           .pattern = OpPattern::kReduction,
-          .infer =
-              [](const OpCall& op) {
-                kFloats.check(op, op.dtype(0));
-                normalize_axis(op, op.attrs<LastAxisAttrs>().axis, op.rank(0));
-                return infer_like_first(op);
-              },
+          .infer = infer_softmax,
           .legalize = [=](const OpCall& op) { return lower_softmax(op, is_log); }};
 }
 

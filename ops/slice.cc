@@ -1,4 +1,4 @@
-// Parts of tensors and their surroundings: strided slices, splits, pads.
+// Parts of tensors: strided slices and splits.
 #include <algorithm>
 
 #include "ops/attributes.h"
@@ -69,8 +69,8 @@ std::vector<AxisSlice> plan_slice(const OpCall& op, const Analyzer& analyzer) {
     if (!in_range) {
       for (Expr* bound : {&slice.begin, &slice.end}) *bound = clamped_bound(analyzer, *bound, dim, slice.stride);
     } else {
-      // Upwards the first element is at least 0 and the end at most the dim; downwards the first is below the dim and
-      // the end at least -1.
+      // With a positive stride the first element is at least 0 and the end at most the dim. With a negative one the
+      // first element is below the dim and the end at least -1.
       Expr up = slice.stride > int_imm(0);
       Expr lowest = select(up, slice.begin, slice.end + 1), highest = select(up, slice.end, slice.begin + 1);
       std::string what = fmt::format("the slice of axis {} is out of range", axes[i]);
@@ -101,10 +101,11 @@ Expr strided_slice_element(const OpCall& op, Inputs x, Axes i) {
 struct SplitPlan {
   int64_t axis;
   std::vector<Expr> offsets;  // one more than there are parts
+  std::vector<Expr> sizes;
 };
 SplitPlan plan_split(const OpCall& op) {
   SplitAttrs attrs = op.attrs<SplitAttrs>();
-  SplitPlan plan{normalize_axis(op, attrs.axis, op.rank(0)), {int_imm(0)}};
+  SplitPlan plan{normalize_axis(op, attrs.axis, op.rank(0)), {int_imm(0)}, {}};
   const Expr& dim = op.shape(0)[plan.axis];
   if (attrs.indices_or_sections.is_none()) op.fail("argument 'indices_or_sections' is missing");
   Analyzer analyzer;
@@ -124,34 +125,31 @@ SplitPlan plan_split(const OpCall& op) {
     for (int64_t index : indices) plan.offsets.push_back(analyzer.simplify(min(int_imm(index), dim)));
   }
   plan.offsets.push_back(dim);
+  for (size_t i = 0; i + 1 < plan.offsets.size(); ++i)
+    plan.sizes.push_back(analyzer.simplify(plan.offsets[i + 1] - plan.offsets[i]));
   return plan;
 }
 Type infer_split(const OpCall& op) {
   SplitPlan plan = plan_split(op);
-  Analyzer analyzer;
-  analyzer.assume_dims(op.arg(0).type());
   std::vector<Type> parts;
-  for (size_t i = 0; i + 1 < plan.offsets.size(); ++i) {
-    Expr size = analyzer.simplify(plan.offsets[i + 1] - plan.offsets[i]);
+  for (const Expr& size : plan.sizes)
     parts.push_back(tensor_type(with_item(op.shape(0), plan.axis, size), op.dtype(0)));
-  }
   return tuple_type(std::move(parts));
 }
 PrimFuncRef lower_split(const OpCall& op) {
   SplitPlan plan = plan_split(op);
-  Type type = infer_split(op);
   ComputeBuilder b;
   Buffer x = b.inputs_of(op)[0];
-  std::vector<Buffer> outputs;
-  for (const Type& part : type.as<TupleType>()->items) {
-    const Expr offset = plan.offsets[outputs.size()];
-    outputs.push_back(b.compute(fmt::format("T_split_{}", outputs.size()), op.dtype(0), *known_shape(part),
-                                [&](Axes i) { return load(x, with_item(i, plan.axis, offset + i[plan.axis])); }));
+  std::vector<Buffer> parts;
+  for (size_t k = 0; k < plan.sizes.size(); ++k) {
+    auto element = [&](Axes i) { return load(x, with_item(i, plan.axis, plan.offsets[k] + i[plan.axis])); };
+    parts.push_back(b.compute(fmt::format("T_split_{}", k), op.dtype(0),
+                              with_item(op.shape(0), plan.axis, plan.sizes[k]), element));
   }
-  return b.finish(outputs);
+  return b.finish(parts);
 }
 
-// The tensors are read at positions that are known at run time only. Each must have one integer per axis.
+// Begin, end and strides are tensors of one integer per axis, whose values are known at run time only.
 Type infer_dynamic_slice(const OpCall& op) {
   for (size_t i = 1; i < 4; ++i) {
     require_rank(op, i, 1);
@@ -161,59 +159,11 @@ Type infer_dynamic_slice(const OpCall& op) {
   return tensor_type_of_rank(op.rank(0), op.dtype(0));
 }
 
-// Returns (before, after) of each axis in turn, from an attribute of pad or a shape of dyn.pad.
-std::vector<Expr> pad_width(const OpCall& op) {
-  return op.size() > 1 ? op.shape(1) : int_imms(op.attrs<PadAttrs>().pad_width);
-}
-Type infer_pad(const OpCall& op) {
-  const std::vector<Expr>&shape = op.shape(0), width = pad_width(op);
-  if (width.size() != 2 * shape.size()) op.fail("{} pads for a tensor of rank {}", width.size(), shape.size());
-  if (op.size() > 2 && (op.rank(2) != 0 || op.dtype(2) != op.dtype(0)))
-    op.fail("the pad value must be a scalar of {}", to_string(op.dtype(0)));
-  Analyzer analyzer;
-  analyzer.assume_dims(op.arg(0).type());
-  std::vector<Expr> result;
-  for (size_t d = 0; d < shape.size(); ++d) {
-    Expr dim = analyzer.simplify(size_sum(op, size_sum(op, shape[d], width[2 * d]), width[2 * d + 1]));
-    auto before = as_int(width[2 * d]), after = as_int(width[2 * d + 1]);
-    op.require_at_most(int_imm(0), dim, fmt::format("pads crop axis {} to less than nothing", d));
-    bool grows = before && after && *before >= 0 && *after >= 0;
-    result.push_back(grows ? dim : analyzer.simplify(max(dim, int_imm(0))));
-  }
-  return tensor_type(std::move(result), op.dtype(0));
-}
-// Returns the position in [0, dim) that a padded position mirrors, repeats or clamps to.
-Expr padded_source(const std::string& mode, const Expr& position, const Expr& dim) {
-  if (mode == "edge" || mode == "replicate") return max(min(position, dim - 1), int_imm(0));
-  if (mode == "wrap" || mode == "circular") return floor_mod(position, max(dim, int_imm(1)));
-  Expr period = max(dim * 2 - 2, int_imm(1));
-  Expr phase = floor_mod(position, period);
-  return max(min(phase, dim * 2 - 2 - phase), int_imm(0));
-}
-Expr pad_element(const OpCall& op, Inputs x, Axes i) {
-  const std::vector<Expr>&shape = op.shape(0), width = pad_width(op);
-  PadAttrs attrs = op.attrs<PadAttrs>();
-  bool is_constant = attrs.pad_mode == "constant";
-  std::vector<Expr> source;
-  Expr inside = bool_imm(true);
-  for (size_t d = 0; d < shape.size(); ++d) {
-    Expr position = i[d] - width[2 * d];
-    bool padded = !is_int(width[2 * d], 0) || !is_int(width[2 * d + 1], 0);
-    if (padded && is_constant) inside = inside && (int_imm(0) <= position) && (position < shape[d]);
-    source.push_back(padded && !is_constant ? padded_source(attrs.pad_mode, position, shape[d]) : position);
-  }
-  if (!is_constant) inside = has_elements(shape);  // an empty axis has nothing to repeat
-  Expr fill = x.size() > 1 ? load(x[1], {}) : scalar_imm(attrs.pad_value, op.dtype(0));
-  return if_then_else(inside, load(x[0], source), fill);
-}
-
 }  // namespace
 
 std::vector<OpRow> slice_ops() {
   const auto injective = OpPattern::kInjective;
   const auto scalars = OpInput::Form::kScalars;
-  const std::vector<OpAttr> pad =
-      with_choices(op_attrs<PadAttrs>(), "pad_mode", {"constant", "reflect", "replicate", "circular", "edge", "wrap"});
   return {
       {.name = "relax.strided_slice",
        .doc =
@@ -242,22 +192,6 @@ std::vector<OpRow> slice_ops() {
        .infer = infer_split,
        .infer_partial = infer_unknown,
        .legalize = lower_split},
-      {.name = "relax.nn.pad",
-       .doc = "the tensor with elements added around it (or cut off where pads are negative)",
-       .inputs = {{"data", "the tensor"}},
-       .attrs = pad,
-       .pattern = injective,
-       .infer = infer_pad,
-       .legalize = by_element("T_pad", infer_pad, pad_element)},
-      {.name = "relax.dyn.pad",
-       .doc = "pad by widths that may be symbolic",
-       .inputs = {{"data", "the tensor"},
-                  {"width", "shape: before and after of each axis in turn"},
-                  {"value", "scalar tensor; the attribute pad_value otherwise", OpInput::Arity::kOptional}},
-       .attrs = pad,
-       .pattern = injective,
-       .infer = infer_pad,
-       .legalize = by_element("T_pad", infer_pad, pad_element)},
   };
 }
 

@@ -1,7 +1,7 @@
 // Operators that only training needs: losses, dropout, marks for differentiation, and the backward operators.
 #include "ops/attributes.h"
+#include "ops/common.h"
 #include "ops/ops.h"
-#include "ops/window.h"
 
 namespace relaxc {
 

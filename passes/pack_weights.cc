@@ -10,7 +10,7 @@
 
 #include "ir/op_names.h"
 #include "ops/attributes.h"
-#include "ops/window.h"
+#include "ops/fold.h"
 #include "passes/graph_decisions.h"
 #include "passes/winograd.h"
 #include "tir/compute.h"

@@ -43,7 +43,7 @@ class CompileError : public std::exception {
   std::string text_;
 };
 
-// Returns the same diagnostics; those without a place, from helpers that do not know one, get this one.
+// Gives the span to the diagnostics that have no place. They come from helpers that do not know one.
 std::vector<Diagnostic> with_place(std::vector<Diagnostic> diagnostics, const Span& span);
 
 // Throws a CompileError of one diagnostic: fail(span, "weight has {} input channels, expected {}", a, b).

@@ -22,10 +22,12 @@ std::string joined(Items&& items, TextOf text_of, std::string_view separator = "
   return result;
 }
 
-// Return the items themselves, separated. Not fmt::join, whose templates are compiled in each file that uses it.
-std::string joined(std::span<const std::string> items, std::string_view separator = ", ");
-std::string joined(std::span<const std::string_view> items, std::string_view separator = ", ");
-std::string joined(std::span<const char* const> items, std::string_view separator = ", ");
+// Return the items themselves, separated. Not fmt::join, whose templates take the compiler longer.
+template <class Items>
+  requires requires(const Items& items) { std::string_view(*std::begin(items)); }
+std::string joined(const Items& items, std::string_view separator = ", ") {
+  return joined(items, std::identity(), separator);
+}
 std::string joined(std::span<const int64_t> items, std::string_view separator = ", ");
 
 }  // namespace relaxc

@@ -6,7 +6,7 @@
 
 namespace relaxc {
 
-// Returns the nearest of the names, when it is near enough to be meant; else "".
+// Returns the nearest of the names, or "" when none is near enough to be what the user meant.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace relaxc

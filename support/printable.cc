@@ -37,15 +37,16 @@ Character decode_first(std::string_view text) {
 bool is_harmless(const Character& character) {
   uint32_t code = character.code;
   bool control = code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x2028 || code == 0x2029;
-  bool turns = code == 0x061c || code == 0x200e || code == 0x200f || (code >= 0x202a && code <= 0x202e) ||
-               (code >= 0x2066 && code <= 0x2069);
-  return character.valid && !control && !turns;
+  bool changes_direction = code == 0x061c || code == 0x200e || code == 0x200f || (code >= 0x202a && code <= 0x202e) ||
+                           (code >= 0x2066 && code <= 0x2069);
+  return character.valid && !control && !changes_direction;
 }
 
-std::string escaped(std::string_view text, std::string_view kept, size_t most) {
+// Escapes all characters but the harmless ones and those in `kept`. Cuts the text at about `limit` bytes.
+std::string escaped(std::string_view text, std::string_view kept, size_t limit) {
   std::string result;
   while (!text.empty()) {
-    if (result.size() >= most) return result + "...";
+    if (result.size() >= limit) return result + "...";
     Character character = decode_first(text);
     std::string_view bytes = text.substr(0, character.bytes);
     text.remove_prefix(character.bytes);
@@ -62,7 +63,7 @@ std::string escaped(std::string_view text, std::string_view kept, size_t most) {
 
 }  // namespace
 
-std::string printable(std::string_view name, size_t most) { return escaped(name, {}, most); }
+std::string printable(std::string_view name, size_t limit) { return escaped(name, {}, limit); }
 std::string python_string(std::string_view text) {
   std::string result = "\"";
   for (char c : text) {

@@ -8,8 +8,8 @@ namespace relaxc {
 
 inline constexpr size_t kLongestPrintedName = 200;  // bytes
 // Returns the name on one line: control characters (C0, DEL, C1), characters that change the direction of the text, and
-// bytes that are not UTF-8 are written as "\n" or "\x1b", byte by byte. A name above `most` is cut and ends in "...".
-std::string printable(std::string_view name, size_t most = kLongestPrintedName);
+// bytes that are not UTF-8 are written as "\n" or "\x1b", byte by byte. A name above `limit` is cut and ends in "...".
+std::string printable(std::string_view name, size_t limit = kLongestPrintedName);
 
 // Does the same for text of several lines that may quote such names: '\n' and '\t' stay, and the text is not cut.
 std::string printable_lines(std::string_view text);

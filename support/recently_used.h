@@ -1,4 +1,5 @@
-// A map that forgets.
+// A cache that evicts the least recently used values (LRU) when the weights of all exceed a limit. Values are copied in
+// and out. Safe to use from several threads.
 #pragma once
 #include <cstdint>
 #include <list>
@@ -8,8 +9,6 @@
 
 namespace relaxc {
 
-// Maps keys to values, and forgets the least recently used ones when the weights of all exceed the limit. Values are
-// copied in and out. Safe to use from several threads.
 template <class Value>
 class RecentlyUsed {
  public:

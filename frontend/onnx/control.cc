@@ -49,13 +49,17 @@ Expr with_measured_dims(Node& n, const Expr& x) {
   return n.match_cast(x, tensor_type(std::move(dims), tensor_dtype(x.type())));
 }
 
+// Returns the flag, when it is known.
+std::optional<int64_t> known_flag(const Value& value) {
+  return value->contents ? value->contents->only_int() : std::nullopt;
+}
+
 Outputs if_node(Node& n) {
   const onnx::GraphProto &then_graph = n.attr_graph("then_branch"), &else_graph = n.attr_graph("else_branch");
   if (then_graph.output_size() != else_graph.output_size())
     n.fail("the branches have {} and {} outputs", then_graph.output_size(), else_graph.output_size());
-  std::optional<int64_t> known;
-  if (const KnownTensor* contents = n.contents(0)) known = contents->only_int();
-  if (known) return GraphImporter(n.graph(), n.builder()).import_subgraph(*known ? then_graph : else_graph);
+  if (auto known = known_flag(n.value(0)))
+    return GraphImporter(n.graph(), n.builder()).import_subgraph(*known ? then_graph : else_graph);
   Expr condition = n.bound(n.reshape(n.tensor(0), {}));
   Expr then_branch = branch(n, then_graph), else_branch = branch(n, else_graph);
   Type type = common_type(n, then_branch.type(), else_branch.type());
@@ -91,9 +95,6 @@ std::vector<Value> run_body(Node& n, const onnx::GraphProto& body, const std::ve
 }
 Outputs loop_node(Node& n) {
   const onnx::GraphProto& body = n.attr_graph("body");
-  auto flag = [](const Value& value) -> std::optional<int64_t> {
-    return value->contents ? value->contents->only_int() : std::nullopt;
-  };
   std::optional<int64_t> trips;
   if (n.has(0)) {
     auto known = n.constant_ints(0);
@@ -101,7 +102,7 @@ Outputs loop_node(Node& n) {
     if (known->size() != 1) n.fail("the trip count has {} elements, expected 1", known->size());
     trips = (*known)[0];
   }
-  std::optional<int64_t> go = n.has(1) ? flag(n.value(1)) : 1;
+  std::optional<int64_t> condition = n.has(1) ? known_flag(n.value(1)) : 1;
   size_t carried = n.inputs() > 2 ? n.inputs() - 2 : 0;
   if (body.input_size() != static_cast<int>(carried) + 2) n.fail("the body has {} inputs", body.input_size());
   int scans = body.output_size() - 1 - static_cast<int>(carried);
@@ -110,14 +111,14 @@ Outputs loop_node(Node& n) {
   for (size_t i = 0; i < carried; ++i) state.push_back(n.value(i + 2));
   std::vector<std::vector<Value>> slices(static_cast<size_t>(scans));
   for (int64_t i = 0; !trips || i < *trips; ++i) {
-    if (!go) n.unsupported("a loop condition that is known at run time only");
-    if (!*go) break;
+    if (!condition) n.unsupported("a loop condition that is known at run time only");
+    if (!*condition) break;
     if (i >= kMostIterations) n.unsupported("a loop of more than {} iterations", kMostIterations);
     std::vector<Value> arguments = {n.of(KnownTensor{kInt64, {}, {int_imm(i)}}),
                                     n.of(KnownTensor{kBool, {}, {bool_imm(true)}})};
     arguments.insert(arguments.end(), state.begin(), state.end());
     std::vector<Value> results = run_body(n, body, arguments);
-    go = flag(results[0]);
+    condition = known_flag(results[0]);
     for (size_t k = 0; k < carried; ++k) state[k] = results[k + 1];
     for (size_t k = 0; k < slices.size(); ++k) slices[k].push_back(results[carried + 1 + k]);
   }

@@ -14,7 +14,7 @@ using Ints = std::vector<int64_t>;
 // Returns fn.operator()<N>() for N spatial dims, which are 1 to 3.
 template <class F>
 auto per_rank(Node& n, size_t spatial, F fn) {
-  if (spatial > 3) n.unsupported("{} spatial dims; there are 1 to 3", spatial);
+  if (spatial > 3) n.unsupported("{} spatial dims, expected 1 to 3", spatial);
   return spatial == 1   ? fn.template operator()<1>()
          : spatial == 2 ? fn.template operator()<2>()
                         : fn.template operator()<3>();
@@ -33,7 +33,7 @@ struct Window {
 // Returns the pads where all are constants and none crops.
 std::optional<Ints> as_pads(const std::vector<Expr>& values) {
   auto pads = as_ints(values);
-  bool crops = pads && std::any_of(pads->begin(), pads->end(), [](int64_t pad) { return pad < 0; });
+  bool crops = pads && std::ranges::any_of(*pads, [](int64_t pad) { return pad < 0; });
   return crops ? std::nullopt : pads;
 }
 size_t spatial_dims(Node& n) {
@@ -51,7 +51,7 @@ Window read_window(Node& n, std::vector<Expr> kernel) {
   Ints pads = n.attr_ints("pads", 2 * w.spatial, 0);
   w.auto_pad = n.attr_string("auto_pad", "NOTSET");
   auto positive = [&](const char* name, const char* verb, const Ints& values) {
-    if (std::any_of(values.begin(), values.end(), [](int64_t v) { return v < 1 || v > (int64_t{1} << 31); }))
+    if (std::ranges::any_of(values, [](int64_t v) { return v < 1 || v > (int64_t{1} << 31); }))
       n.fail("{} {} [{}], expected numbers from 1 on", name, verb, joined(values));
   };
   positive("strides", "are", w.strides);
@@ -102,14 +102,15 @@ Expr pad_spatial(Node& n, const Expr& x, const std::vector<Expr>& pads, const Ex
   }
   return n.op("dyn.pad", {x, shape_expr(width), fill});
 }
-// Makes pads that crop, or that are known at run time only, a step before the operator, which then has no pads.
+// Pads in a separate step when the pads crop or are known at run time only. The operator after it then has no pads.
 Expr padded(Node& n, const Expr& x, Window& w, const Expr& fill) {
   if (as_pads(w.pads)) return x;
   Expr result = pad_spatial(n, x, w.pads, fill);
   w.pads.assign(2 * w.spatial, int_imm(0));
   return result;
 }
-// Gives the result the SAME_* dims in their simple form, whatever the pads' formulas made of them.
+// Replaces the result's dims by ceil(size / stride), as SAME_* pads define them. The operator inferred longer
+// expressions from the formulas of the pads.
 Expr with_same_dims(Node& n, const Expr& result, const Window& w) {
   std::vector<Expr> dims = n.shape_of(result);
   bool differs = false;
@@ -136,25 +137,24 @@ Expr weight_tensor(Node& n, const Expr& weight) {
   if (dims.size() != rank) n.fail("weight has rank {}, expected {}", dims.size(), rank);
   auto kernel = n.attr_ints("kernel_shape");
   if (!kernel) return weight;
-  bool learns = false;
+  bool is_refined = false;
   std::vector<Expr> given(dims.begin() + 2, dims.end());
   auto known = as_ints(given);
   if (kernel->size() != given.size() || (known && *known != *kernel))
     n.fail("kernel_shape is [{}], but the weight has [{}]", joined(*kernel),
            known ? joined(*known) : fmt::format("{} spatial dims", given.size()));
   for (size_t d = 2; d < dims.size(); ++d) {
-    learns = learns || !as_int(dims[d]);
+    is_refined = is_refined || !as_int(dims[d]);
     n.require_equal(dims[d], int_imm((*kernel)[d - 2]), "kernel_shape and the weight");
     dims[d] = int_imm((*kernel)[d - 2]);
   }
-  return learns ? n.match_cast(weight, tensor_type(dims, n.dtype_of_tensor(weight)), "weight") : weight;
+  return is_refined ? n.match_cast(weight, tensor_type(dims, n.dtype_of_tensor(weight)), "weight") : weight;
 }
 // Returns the spatial dims of a weight that weight_tensor() has checked.
 std::vector<Expr> kernel_of(Node& n, const Expr& weight) {
   return {n.shape_of(weight).begin() + 2, n.shape_of(weight).end()};
 }
 
-// Returns the attributes of nn.convNd or of its transpose.
 template <class A>
 A conv_attrs(const Window& w, int64_t groups) {
   A attrs;
@@ -177,7 +177,7 @@ Expr convolve(Node& n, const Expr& x, const Expr& given_weight) {
   Window w = read_window(n, kernel_of(n, weight));
   int64_t groups = read_groups(n);
   resolve_same_pads(n, w);
-  Expr source = padded(n, x, w, n.like(0, x));
+  Expr source = padded(n, x, w, n.scalar_like(0, x));
   Expr result = per_rank(n, w.spatial, [&]<int N>() {
     return n.op(fmt::format("nn.conv{}d", N), {source, weight}, conv_attrs<ConvAttrs<N>>(w, groups));
   });
@@ -231,8 +231,8 @@ Outputs conv_transpose(Node& n) {
     attrs.output_padding = extra;
     return n.op(fmt::format("nn.conv{}d_transpose", N), {x, weight}, attrs);
   });
-  bool is_cut = std::any_of(cuts.begin(), cuts.end(), [](const Expr& cut) { return !is_int(cut, 0); });
-  if (is_cut) result = pad_spatial(n, result, cuts, n.like(0, result));
+  bool is_cut = std::ranges::any_of(cuts, [](const Expr& cut) { return !is_int(cut, 0); });
+  if (is_cut) result = pad_spatial(n, result, cuts, n.scalar_like(0, result));
   if (n.has(2)) result = with_bias(n, result, n.tensor(2));
   return {n.of(result)};
 }
@@ -278,7 +278,7 @@ Outputs max_pool(Node& n) {
   Window w = read_pool_window(n);
   std::vector<Expr> pads = w.pads;
   Expr x = padded(n, n.tensor(0), w, least_of(n.dtype(0)));
-  if (!n.wants(1)) {
+  if (!n.has_output(1)) {
     Expr result = per_rank(n, w.spatial, [&]<int N>() {
       return n.op(fmt::format("nn.max_pool{}d", N), {x}, pool_attrs<PoolAttrs<N>>(n, w));
     });
@@ -291,14 +291,13 @@ Outputs max_pool(Node& n) {
   if (!as_pads(pads)) positions = without_pads(n, positions, n.shape(0), n.shape_of(x), pads, attrs.storage_order == 1);
   return {n.of(with_same_dims(n, values, w)), n.of(with_same_dims(n, positions, w))};
 }
-Outputs average_pool(Node& n) {
+Expr average_pool(Node& n, const Expr& x) {
   Window w = read_pool_window(n);
   bool counts_pads = n.attr_int("count_include_pad", 0) != 0, known_pads = as_pads(w.pads).has_value();
-  Expr x = n.tensor(0);
   std::vector<Expr> image = n.shape(0);
   image[0] = image[1] = int_imm(1);
   Window unpadded = w;
-  Expr source = padded(n, x, w, n.like(0, x));
+  Expr source = padded(n, x, w, n.scalar_like(0, x));
   auto average = [&](const Expr& data) {
     Expr result = per_rank(n, w.spatial, [&]<int N>() {
       auto attrs = pool_attrs<PoolAttrs<N>>(n, w);
@@ -307,14 +306,14 @@ Outputs average_pool(Node& n) {
     });
     return with_same_dims(n, result, w);
   };
-  if (known_pads || counts_pads) return {n.of(average(source))};
+  if (known_pads || counts_pads) return average(source);
   // The average of ones is the share of each window that lies inside of the image.
-  Expr ones = n.op("full", {shape_expr(image), n.like(1, x)});
-  return {n.of(n.div(average(source), average(padded(n, ones, unpadded, n.like(0, x)))))};
+  Expr ones = n.op("full", {shape_expr(image), n.scalar_like(1, x)});
+  return n.div(average(source), average(padded(n, ones, unpadded, n.scalar_like(0, x))));
 }
 Expr lp_pool(Node& n) {
   Window w = read_pool_window(n);
-  Expr x = padded(n, n.tensor(0), w, n.like(0, n.tensor(0)));
+  Expr x = padded(n, n.tensor(0), w, n.scalar_like(0, n.tensor(0)));
   auto attrs = pool_attrs<LpPoolAttrs>(n, w);
   attrs.p = n.attr_int("p", attrs.p);
   return with_same_dims(n, n.op("nn.lp_pool", {x}, attrs), w);

@@ -1,4 +1,4 @@
-// Compares the types that a model declares with those that the import infers. The inferred types hold.
+// Compares the types that a model declares with those that the import infers. The inferred types take precedence.
 #include "frontend/onnx/graph_importer.h"
 #include "ir/type_relation.h"
 #include "support/printable.h"
@@ -7,7 +7,7 @@ namespace relaxc::onnx_import {
 
 namespace {
 
-constexpr std::string_view kHolds = "the computed type holds";
+constexpr std::string_view kConsequence = "the computed type is used";
 constexpr size_t kMostShown = 5;  // a model whose declarations are stale has hundreds
 
 struct Difference {
@@ -15,8 +15,8 @@ struct Difference {
   std::string text;
 };
 
-// Returns the declared type. Exporters write an empty shape where they do not know it, and a dim that is not a number
-// may have any size; so may all dims when the caller makes some of them constant.
+// Returns the declared type. An empty shape is unknown, since exporters write it so. A dim that is not a number may
+// have any size, and so may all dims when the caller makes some of them constant.
 Type declared_type(const ModelContext& context, const onnx::TypeProto::Tensor& declared) {
   std::optional<DType> dtype;
   if (declared.elem_type() != 0) dtype = dtype_of_element_type(declared.elem_type(), Span());
@@ -29,7 +29,7 @@ Type declared_type(const ModelContext& context, const onnx::TypeProto::Tensor& d
   return tensor_type(std::move(dims), dtype);
 }
 
-// Returns how the declared type contradicts the computed one.
+// Returns a contradiction between the declared type and the computed one.
 std::optional<Difference> difference_of(const ModelContext& context, const onnx::ValueInfoProto& info,
                                         const Type& computed) {
   if (!info.has_type() || !info.type().has_tensor_type()) return std::nullopt;
@@ -72,7 +72,7 @@ void check_output(ModelContext& context, const onnx::ValueInfoProto& output, con
   auto difference = difference_of(context, output, type);
   if (!difference) return;
   if (difference->in_dtype) fail(span, "{}", difference->text);
-  context.warn(span, difference->text, kHolds);
+  context.warn(span, difference->text, kConsequence);
 }
 
 void check_values(GraphImporter& importer, const onnx::GraphProto& graph) {
@@ -82,11 +82,11 @@ void check_values(GraphImporter& importer, const onnx::GraphProto& graph) {
     std::optional<Type> type = type_of(importer.find(info.name()));
     auto difference = type ? difference_of(context, info, *type) : std::nullopt;
     if (difference && ++differences <= kMostShown)
-      context.warn(context.place("value", info.name()), difference->text, kHolds);
+      context.warn(context.place("value", info.name()), difference->text, kConsequence);
   }
   if (differences > kMostShown)
-    context.warn(file_span(context.file->name()),
-                 fmt::format("{} more values are declared with another type", differences - kMostShown), kHolds);
+    context.warn(span_of_file(context.file->name()),
+                 fmt::format("{} more values are declared with another type", differences - kMostShown), kConsequence);
 }
 
 }  // namespace relaxc::onnx_import

@@ -119,13 +119,9 @@ void GraphImporter::add_initializers(const onnx::GraphProto& graph) {
   for (const auto& output : graph.output()) names.push_back(output.name());
   const std::unordered_set<std::string> used(names.begin(), names.end());
   for (const auto& sparse : graph.sparse_initializer()) {
-    const std::string& name = sparse.values().name();
-    context_.diagnostics.add({Severity::kError,
-                              ErrorKind::kUnsupported,
-                              context_.place("sparse initializer", name),
-                              "only dense tensors can be read",
-                              {}});
-    define(name, make_value({.poisoned = true}));
+    Span span = context_.place("sparse initializer", sparse.values().name());
+    context_.diagnostics.add({Severity::kError, ErrorKind::kUnsupported, span, "only dense tensors can be read"});
+    define(sparse.values().name(), make_value({.poisoned = true}));
   }
   for (const auto& tensor : graph.initializer()) {
     if (!used.contains(tensor.name())) continue;
@@ -199,10 +195,10 @@ struct Dependencies {
     while (!contains(path, at)) {
       path.push_back(at);
       const std::vector<int>& before = producers[at];
-      at = *std::find_if(before.begin(), before.end(), [&](int i) { return !is_sorted[i]; });
+      at = *std::ranges::find_if(before, [&](int i) { return !is_sorted[i]; });
     }
-    path.erase(path.begin(), std::find(path.begin(), path.end(), at));
-    std::reverse(path.begin(), path.end());
+    path.erase(path.begin(), std::ranges::find(path, at));
+    std::ranges::reverse(path);
     return path;
   }
 };
@@ -243,14 +239,14 @@ void GraphImporter::poison_outputs(const onnx::NodeProto& node) {
   }
 }
 
-// Checks that dims of output i that are constants make a tensor of a size within the limits.
+// Checks that the constant dims of output i do not make a tensor larger than the limit.
 static void check_size(const Type& type, int i, const ImportLimits& limits, const Span& span) {
   const std::vector<Expr>* shape = known_shape(type);
   if (!shape) return;
   std::vector<int64_t> known;
-  for (const Expr& dim : *shape) known.push_back(as_int(dim).value_or(1));
-  for (int64_t dim : known) {
-    if (dim < 0) fail(span, "output {} has a dim of {}", i, dim);
+  for (const Expr& dim : *shape) {
+    known.push_back(as_int(dim).value_or(1));
+    if (known.back() < 0) fail(span, "output {} has a dim of {}", i, known.back());
   }
   if (!contains(known, int64_t{0}) && is_too_large(type, limits))
     fail(span, "output {} of shape [{}] is too large, the limit is {} bytes", i, joined(known), limits.tensor_bytes);

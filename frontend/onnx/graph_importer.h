@@ -17,13 +17,13 @@ struct ModelContext {
   std::unordered_map<std::string, VarRef> dims = {};                           // by dim_param
   Analyzer analyzer = {};                                                      // facts about dims
   int64_t node_count = 0;
-  std::vector<std::string> nested = {};   // the functions and graphs that are being expanded; a graph has no name
+  std::vector<std::string> nested = {};   // the functions and graphs that are being expanded; "" for a graph
   const Builder* main_builder = nullptr;  // the one with a dataflow block
   std::unordered_map<const NodeHeader*, Value> known = {};  // by operand; the value keeps it alive
 
-  // Returns the place of something with a name in the model's file: "model.onnx: initializer 'w'".
+  // Returns the place of a named part of the model: "model.onnx: initializer 'w'".
   Span place(std::string_view kind, const std::string& name) const {
-    return file_span(fmt::format("{}: {} '{}'", file->name(), kind, printable(name)));
+    return span_of_file(fmt::format("{}: {} '{}'", file->name(), kind, printable(name)));
   }
   void add(const CompileError& error) {
     for (const Diagnostic& diagnostic : error.diagnostics()) diagnostics.add(diagnostic);
@@ -36,7 +36,7 @@ struct ModelContext {
   }
 };
 
-// Enters a function or graph. A function that leads back to itself, and a level beyond the limit, are errors.
+// Enters a function or graph. A recursive function and a nesting deeper than the limit are errors.
 class Nested {
  public:
   Nested(ModelContext& context, const Span& span, const std::string& function = {}) : context_(context) {
@@ -86,7 +86,7 @@ class GraphImporter {
   Expr tensor_of(const Value& value, const Span& span);
   // Returns the value as an operand of Node::op(), which is a stand-in where its contents are known and suffice.
   Expr operand_of(const Value& value, const Span& span);
-  // Returns the value behind an operand of known contents, else null.
+  // Returns the value for which an operand of known contents stands, else null.
   Value value_of(const Expr& operand) const;
   // Returns the operand, and the items of a tuple, without stand-ins.
   Expr bound(const Expr& operand, const Span& span);
@@ -123,7 +123,7 @@ bool is_too_large(const Type& type, const ImportLimits& limits);
 std::vector<Expr> dims_of(ModelContext& context, const onnx::TensorShapeProto& shape, const std::string& name,
                           const Span& span);
 
-// Compares a declared type with the inferred one, which holds. Throws for another dtype, and warns for another shape.
+// Compares an output's declared type with the inferred one. Throws for another dtype, and warns for another shape.
 void check_output(ModelContext& context, const onnx::ValueInfoProto& output, const Type& type, const Span& span);
 
 // Warns about the graph's value_info. The graph's nodes must have been imported.

@@ -10,7 +10,7 @@ namespace onnx_import {
 
 namespace {
 
-Span place(const ModelContext& context) { return file_span(context.file->name()); }
+Span place(const ModelContext& context) { return span_of_file(context.file->name()); }
 
 void read_opsets(ModelContext& context) {
   const onnx::ModelProto& model = context.file->proto();
@@ -21,7 +21,6 @@ void read_opsets(ModelContext& context) {
     context.functions[domain_of(function.domain()) + "." + function.name()] = &function;
 }
 
-// Returns a graph input's type. Sequences, maps and strings are unsupported.
 Type input_type(ModelContext& context, const onnx::ValueInfoProto& input, const Span& span) {
   if (!input.has_type() || input.type().value_case() == onnx::TypeProto::VALUE_NOT_SET)
     fail(place(context), "graph input '{}' has no type", printable(input.name()));

@@ -22,7 +22,7 @@ struct ImportLimits {
 struct ImportOptions {
   std::map<std::string, int64_t> dims;  // symbolic dims to make constant: batch -> 4
   ImportLimits limits;
-  // Is called for each contradiction in a model that can be compiled all the same. An attribute that its operator does
+  // Is called for each contradiction in a model that can be compiled nevertheless. An attribute that its operator does
   // not have is ignored, inferred types take precedence over declared ones, and nodes in a wrong order are sorted.
   std::function<void(const Diagnostic&)> warn = nullptr;
   bool strict = false;  // these are errors

@@ -36,10 +36,9 @@ Outputs one_hot(Node& n) {
 }
 
 Outputs topk(Node& n) {
-  Expr x = n.tensor(0);
   DynamicTopKAttrs attrs{.axis = n.axis(n.attr_int("axis", -1), n.rank(0)), .largest = n.attr_int("largest", 1) != 0};
   Expr k = n.opset() < 10 ? int_imm(n.required_int("k")) : n.scalar_int(1);
-  return n.items_of(n.op("dyn.topk", {x, k}, attrs), 2);
+  return n.items_of(n.op("dyn.topk", {n.tensor(0), k}, attrs), 2);
 }
 
 Outputs reverse_sequence(Node& n) {
@@ -58,7 +57,7 @@ Outputs reverse_sequence(Node& n) {
 
 // Returns the positions of true or non-zero elements, which are counted first: their number is a dim of the result.
 Expr positions(Node& n, const Expr& x) {
-  Expr flags = n.dtype_of_tensor(x).is_bool() ? x : n.op("not_equal", {x, n.like(0, x)});
+  Expr flags = n.dtype_of_tensor(x).is_bool() ? x : n.op("not_equal", {x, n.scalar_like(0, x)});
   Expr ones = n.cast(flags, kInt64);
   Expr sum = n.shape_of(x).empty() ? ones : n.op("sum", {ones}, ReduceAttrs());
   return n.op("dyn.nonzero", {flags, n.ints_of(n.of(sum)).at(0)});
@@ -72,9 +71,7 @@ Expr compress(Node& n) {
   if (n.rank(1) != 1) n.fail("the condition has rank {}, expected 1", n.rank(1));
   Expr x = n.tensor(0), condition = n.tensor(1);
   int64_t axis = n.has_attr("axis") ? axis_of(n) : 0;
-  if (!n.has_attr("axis")) {
-    x = n.reshape(x, {n.simplify(product(n.shape(0)))});
-  }
+  if (!n.has_attr("axis")) x = n.reshape(x, {n.simplify(product(n.shape(0)))});
   Expr found = positions(n, condition);
   return n.op("take", {x, n.reshape(found, {n.shape_of(found)[1]})}, TakeAttrs{.axis = axis});
 }

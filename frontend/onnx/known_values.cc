@@ -83,7 +83,7 @@ std::optional<KnownTensor> GraphImporter::evaluate_op(const std::string& name, c
   };
   for (const Expr& arg : args) {
     const Tuple* several = arg.as<Tuple>();
-    bool known = several ? std::all_of(several->items.begin(), several->items.end(), add) : add(arg);
+    bool known = several ? std::ranges::all_of(several->items, add) : add(arg);
     if (!known) return std::nullopt;
   }
   const OpRow* row = context_.ops.find(ops::full_name(name));

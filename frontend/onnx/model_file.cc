@@ -95,8 +95,7 @@ void check_bools(const Tensor& tensor, const Span& span) {
   }
 }
 
-// ---- Weights left in the file: rewrites the protobuf wire format, as far as needed to keep them out of the message
-// ----
+// ---- Weights left in the file. The protobuf wire format is rewritten so that the parsed message does not hold them.
 
 using Bytes = std::span<const std::byte>;
 constexpr size_t kLarge = 4096;  // raw_data from this size on stays in the file
@@ -166,7 +165,7 @@ void append_field(std::string& out, uint64_t number, std::string_view payload) {
   out.append(payload);
 }
 
-struct Slimmer {
+struct WeightRemover {
   std::vector<Bytes>& raw_data;
 
   std::optional<std::string> tensor(Bytes bytes) {
@@ -186,7 +185,7 @@ struct Slimmer {
     raw_data.push_back(*large);
     return out;
   }
-  // A message in which fields `number` are rewritten by `rewrite`.
+  // Copies a message, and replaces the payload of each field `number` by rewrite(payload).
   template <class F>
   std::optional<std::string> message(Bytes bytes, uint64_t number, F rewrite) {
     std::string out;
@@ -209,12 +208,12 @@ struct Slimmer {
 // an index into `raw_data`, whose elements point into `bytes`. `raw_data` stays empty when nothing was replaced or the
 // bytes are malformed; the caller then parses `bytes`.
 std::string without_weights(Bytes bytes, std::vector<Bytes>& raw_data) {
-  Slimmer slimmer{raw_data};
-  auto slim = slimmer.message(bytes, kModelGraph, [&](Bytes graph) {
-    return slimmer.message(graph, kGraphInitializer, [&](Bytes tensor) { return slimmer.tensor(tensor); });
+  WeightRemover remover{raw_data};
+  auto rest = remover.message(bytes, kModelGraph, [&](Bytes graph) {
+    return remover.message(graph, kGraphInitializer, [&](Bytes tensor) { return remover.tensor(tensor); });
   });
-  if (!slim) raw_data.clear();
-  return slim.value_or("");
+  if (!rest) raw_data.clear();
+  return rest.value_or("");
 }
 
 // ---- External data --------------------------------------------------------------------------------------------------
@@ -234,7 +233,7 @@ struct Descriptor {
   }
 };
 
-// Opens a file component by component below the folder; it follows no symbolic links, which name files anywhere.
+// Opens a file below the folder, component by component. Symbolic links are refused, since they can lead anywhere.
 std::shared_ptr<const vm::MappedFile> map_below(const std::string& folder, const std::string& location,
                                                 const Span& span) {
   if (location.empty()) fail(span, "external data has no location");
@@ -280,7 +279,7 @@ ExternalData read_external_data(const onnx::TensorProto& proto, const Span& span
   return data;
 }
 
-// Returns the tensor of a proto, whose data are these bytes.
+// Returns the tensor that the proto describes over these bytes of data.
 Tensor shared_tensor(const onnx::TensorProto& proto, std::span<const std::byte> bytes,
                      const std::shared_ptr<const void>& owner, const Span& span) {
   Header header = read_header(proto, span);
@@ -304,8 +303,6 @@ Tensor external_tensor(const std::shared_ptr<const vm::MappedFile>& file, const 
 
 }  // namespace
 
-Span file_span(std::string name) { return {std::make_shared<const Origin>(Origin{std::move(name), {}, {}, nullptr})}; }
-
 // The supported element types of onnx.proto.
 static constexpr std::pair<int, DType> kElementTypes[] = {
     {1, kFloat32},           {2, DType::uint(8)}, {3, DType::int_(8)},   {4, DType::uint(16)},
@@ -320,7 +317,7 @@ DType dtype_of_element_type(int element_type, const Span& span) {
   if (element_type == 8) fail_unsupported(span, "element type string");
   if (element_type == 14 || element_type == 15) fail_unsupported(span, "element type complex");
   if (element_type >= 17 && element_type <= 26)
-    fail_unsupported(span, "element type {} (of 8 bits or less); there are 8-bit integers", element_type);
+    fail_unsupported(span, "element type {} (of 8 bits or less), expected 8-bit integers", element_type);
   fail(span, "element type {} is unknown", element_type);
 }
 int element_type_of_dtype(DType wanted) {
@@ -341,13 +338,13 @@ Tensor decode_tensor(const onnx::TensorProto& proto, const Span& span) {
 }
 
 void ModelFile::parse(std::span<const std::byte> bytes) {
-  Span span = file_span(name_);
+  Span span = span_of_file(name_);
   if (bytes.empty()) fail(span, "the file is empty");
   if (static_cast<int64_t>(bytes.size()) > limits_.model_bytes)
     fail(span, "the model has {} bytes, the limit is {}", bytes.size(), limits_.model_bytes);
-  std::string slim = without_weights(bytes, raw_data_);
-  const void* data = raw_data_.empty() ? static_cast<const void*>(bytes.data()) : slim.data();
-  size_t size = raw_data_.empty() ? bytes.size() : slim.size();
+  std::string rest = without_weights(bytes, raw_data_);
+  const void* data = raw_data_.empty() ? static_cast<const void*>(bytes.data()) : rest.data();
+  size_t size = raw_data_.empty() ? bytes.size() : rest.size();
   bool parsed = size < (size_t{1} << 31) && proto_.ParseFromArray(data, static_cast<int>(size));
   if (!parsed) fail(span, "not an ONNX model, or a truncated one");
 }
@@ -361,7 +358,7 @@ std::shared_ptr<const ModelFile> ModelFile::open(const std::string& path, const 
   try {
     model->mapped_ = vm::MappedFile::open(path);
   } catch (const RuntimeError& error) {
-    fail(file_span(path), "{}", error.what());
+    fail(span_of_file(path), "{}", error.what());
   }
   model->bytes_owner_ = model->mapped_;
   model->parse(model->mapped_->bytes());

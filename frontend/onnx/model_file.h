@@ -7,8 +7,6 @@
 
 namespace relaxc::onnx_import {
 
-// Returns the place that is a file, or a part of it, as a whole.
-Span file_span(std::string name);
 // Returns "" for the domain "ai.onnx", which is another name of the default domain.
 inline std::string domain_of(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
 
@@ -39,7 +37,7 @@ class ModelFile {
   // The files of external data by location; each is mapped once.
   mutable std::map<std::string, std::shared_ptr<const vm::MappedFile>> external_;
   onnx::ModelProto proto_;
-  // raw_data of initializers that were left out of proto_, by the marker left in their place.
+  // raw_data of the initializers that were left out of proto_. The marker in their place holds the index.
   std::vector<std::span<const std::byte>> raw_data_;
 };
 

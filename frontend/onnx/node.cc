@@ -1,6 +1,7 @@
 #include "frontend/onnx/node.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "frontend/onnx/graph_importer.h"
 #include "ir/text/printer.h"
@@ -74,10 +75,6 @@ const std::vector<Expr>& Node::shape_of(const Expr& x) const {
 }
 DType Node::dtype_of_tensor(const Expr& x) const { return tensor_dtype(x.type()).value_or(kFloat32); }
 
-const KnownTensor* Node::contents(size_t i) const {
-  const Value& known = value(i);
-  return known->contents ? &*known->contents : nullptr;
-}
 // Returns whether the type is a list of integers that has no elements in any run.
 static bool is_list_of_none(const Type& type) {
   const std::vector<Expr>* dims = known_shape(type);
@@ -85,8 +82,8 @@ static bool is_list_of_none(const Type& type) {
   return dims && dims->size() == 1 && is_int(dims->front(), 0) && dtype && dtype->is_integral();
 }
 std::optional<std::vector<int64_t>> Node::constant_ints(size_t i) const {
-  if (const KnownTensor* known = contents(i)) return as_ints(known->elements);
   const Value& x = value(i);
+  if (x->contents) return as_ints(x->contents->elements);
   const Constant* constant = x->tensor ? x->tensor->as<Constant>() : nullptr;
   if (x->tensor && !constant && is_list_of_none(x->tensor->type())) return std::vector<int64_t>{};
   if (!constant || constant->data.size() > 4096 || !constant->data.dtype().is_integral()) return std::nullopt;
@@ -119,7 +116,7 @@ std::vector<Expr> Node::ints_of(const Value& x) {
   if (!length) unsupported("a shape-like input of unknown length");
   std::vector<Expr> result;
   const Constant* constant = expr.as<Constant>();
-  constexpr int64_t kMostRead = 32;  // of a run: the largest rank of a result
+  constexpr int64_t kMostRead = 32;  // elements that are read at run time; the largest rank of a result
   if (!constant && *length > kMostRead)
     unsupported("a shape-like input of {} elements, more than {}", *length, kMostRead);
   for (int64_t k = 0; k < *length; ++k) {
@@ -151,13 +148,8 @@ Expr Node::scalar_int(size_t i) {
 // ---- Attributes -----------------------------------------------------------------------------------------------------
 
 bool ConverterRow::has_attribute(std::string_view name) const {
-  std::string_view rest = attributes;
-  while (!rest.empty()) {
-    size_t end = std::min(rest.find(' '), rest.size());
-    if (rest.substr(0, end) == name) return true;
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
-  return false;
+  auto is_name = [&](auto word) { return std::ranges::equal(word, name); };
+  return std::ranges::any_of(std::views::split(std::string_view(attributes), ' '), is_name);
 }
 
 bool Node::has_attr(const char* name) {
@@ -166,8 +158,7 @@ bool Node::has_attr(const char* name) {
   return find_attr(name) != nullptr;
 }
 const AttributeProto* Node::find_attr(std::string_view name) const {
-  auto found = std::find_if(proto_.attribute().begin(), proto_.attribute().end(),
-                            [&](const AttributeProto& a) { return a.name() == name; });
+  auto found = std::ranges::find(proto_.attribute(), name, &AttributeProto::name);
   return found == proto_.attribute().end() ? nullptr : &*found;
 }
 const AttributeProto& Node::required(const char* name, AttributeProto::AttributeType type) {
@@ -354,6 +345,10 @@ bool is_long(const Expr& scalar) {
 }
 
 }  // namespace
+
+Tensor float_list(const std::vector<double>& values) {
+  return Tensor::of<float>({static_cast<int64_t>(values.size())}, kFloat32, {values.begin(), values.end()});
+}
 
 Expr named_if_long(Node& n, const Expr& scalar, const char* hint) {
   if (!is_long(scalar)) return scalar;

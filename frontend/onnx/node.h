@@ -20,12 +20,12 @@ using Value = std::shared_ptr<ValueData>;
 struct ValueData {
   std::optional<Expr> tensor = {};  // a leaf; made from the contents when the first operator needs it
   std::optional<KnownTensor> contents = {};
-  std::optional<VarRef> stand_in = {};  // names the contents in operands until there is a tensor
+  std::optional<VarRef> stand_in = {};  // the operand for known contents until there is a tensor
   bool is_sequence = false;
   std::vector<Value> items = {};  // of a sequence
   bool is_none = false;           // an optional without a value
   bool poisoned = false;          // its node failed; the failure is reported already
-  const Builder* home = nullptr;  // where `tensor` may be cached
+  const Builder* home = nullptr;  // the builder of the graph to which `tensor` belongs; others do not cache it
 };
 inline Value make_value(ValueData data) { return std::make_shared<ValueData>(std::move(data)); }
 using Outputs = std::vector<Value>;
@@ -69,11 +69,8 @@ class Node {
   }
   // Returns the axes of input 0 from `first` on.
   std::vector<int64_t> all_axes(int64_t first = 0) const;
-  Expr last_dim(size_t i) const { return dim(i, std::max<size_t>(shape(i).size(), 1) - 1); }
   DType dtype(size_t i) const;
-  // Returns the elements that are known without running: symbolic or constant integers.
-  const KnownTensor* contents(size_t i) const;
-  // Returns the contents when all are constants. A list of length 0 is known whichever node gives it.
+  // Returns the elements of an integer tensor when all are constants. A list of length 0 is known without its contents.
   std::optional<std::vector<int64_t>> constant_ints(size_t i) const;
   // Returns the tensor behind a constant (initializer, Constant node, or constant contents).
   std::optional<Tensor> constant(size_t i);
@@ -111,7 +108,7 @@ class Node {
   }
   // Gives the tensor a type that says more about it.
   Expr match_cast(const Expr& x, Type type, const char* hint = "");
-  // Returns the expression in the form that builders other than op() take.
+  // Returns the expression, or the tensor for a stand-in of known contents. Only op() accepts stand-ins.
   Expr bound(const Expr& x);
   // Binds a compound scalar to a variable, so that expressions over it stay short.
   Expr named(const Expr& scalar, const char* hint);
@@ -137,7 +134,7 @@ class Node {
   Expr sub(const Expr& a, const Expr& b) { return binary("subtract", a, b); }
   Expr mul(const Expr& a, const Expr& b) { return binary("multiply", a, b); }
   Expr div(const Expr& a, const Expr& b) { return binary("divide", a, b); }
-  Expr like(double value, const Expr& x) const { return scalar(value, dtype_of_tensor(x)); }
+  Expr scalar_like(double value, const Expr& x) const { return scalar(value, dtype_of_tensor(x)); }
   Expr clip(const Expr& x, double low, double high);  // of floats
   Expr cast(const Expr& x, DType dtype);
   Expr reshape(const Expr& x, const std::vector<Expr>& shape);
@@ -156,7 +153,7 @@ class Node {
 
   // ---- Outputs
   size_t outputs() const { return static_cast<size_t>(proto_.output_size()); }
-  bool wants(size_t i) const { return i < outputs() && !proto_.output(static_cast<int>(i)).empty(); }
+  bool has_output(size_t i) const { return i < outputs() && !proto_.output(static_cast<int>(i)).empty(); }
 
  private:
   Expr dim_of(size_t i, size_t d, const std::vector<Expr>& dims) const {
@@ -199,10 +196,10 @@ struct ConverterRow {
   int64_t since;  // the first opset of this form
   int least_inputs, most_inputs;
   Converter convert;
-  const char* attributes = "";  // those that a node may have, between spaces; some mean nothing to inference
+  const char* attributes = "";  // the names that a node may have, separated by spaces; some do not matter for inference
   const char* domain = "";
   uint32_t may_be_empty = 0;  // bit i: input i, one of the least, may have an empty name
-  const char* op = "";        // convert_directly: the operator that the node is
+  const char* op = "";        // for convert_directly: the operator that the node becomes
 
   bool has_attribute(std::string_view name) const;
 };
@@ -212,12 +209,16 @@ Expr convert_directly(Node& n);
 // Returns the convolution of x by the node's window attributes. x replaces input 0 of the node and has its shape.
 Expr convolve(Node& n, const Expr& x, const Expr& weight);
 
-std::vector<ConverterRow> math_converters();
-std::vector<ConverterRow> tensor_converters();
+std::vector<ConverterRow> elementwise_converters();
+std::vector<ConverterRow> layout_converters();
+std::vector<ConverterRow> slice_converters();
 std::vector<ConverterRow> index_converters();
-std::vector<ConverterRow> shape_converters();
+std::vector<ConverterRow> create_converters();
+std::vector<ConverterRow> image_converters();
+std::vector<ConverterRow> linear_algebra_converters();
 std::vector<ConverterRow> convolution_converters();
-std::vector<ConverterRow> nn_converters();
+std::vector<ConverterRow> normalization_converters();
+std::vector<ConverterRow> training_converters();
 std::vector<ConverterRow> reduction_converters();
 std::vector<ConverterRow> quantize_converters();
 std::vector<ConverterRow> sequence_converters();
@@ -226,6 +227,9 @@ std::vector<ConverterRow> recurrent_converters();
 
 // Returns the converter for an operator at that opset, or null.
 const ConverterRow* find_converter(const std::string& domain, const std::string& op_type, int64_t opset);
+
+// Returns a float32 tensor of rank 1.
+Tensor float_list(const std::vector<double>& values);
 
 // Binds a scalar expression of many operands to a variable, so that expressions over it stay short. A short expression
 // stays as it is, so that more can be proven about it.

@@ -5,7 +5,8 @@ namespace relaxc::onnx_import {
 
 namespace {
 
-// Aligns one scale or zero point per channel with the axis. One per tensor stays a scalar.
+// Gives scales or zero points, one per channel, a shape that broadcasts along the axis. One per tensor remains a
+// scalar.
 Expr aligned(Node& n, const Expr& parameter, int64_t axis, int64_t rank) {
   std::vector<Expr> shape = n.shape_of(parameter);
   if (shape.empty()) return parameter;

@@ -33,7 +33,7 @@ class Recurrent {
                                               steps_);
     }
     batch_ = n.shape_of(x_)[1];
-    auto hidden = as_int(n.last_dim(2));
+    auto hidden = as_int(n.dim(2, std::max<size_t>(n.shape(2).size(), 1) - 1));
     if (!hidden) n.unsupported("recurrent weights with symbolic dims");
     hidden_ = n.attr_int("hidden_size", *hidden);
     if (hidden_ != *hidden) n.fail("hidden_size is {}, but the weights have {}", hidden_, *hidden);
@@ -76,8 +76,6 @@ class Recurrent {
     Expr all = join(n_, rows, 0);
     return batch_first_ ? n_.transpose(all, {1, 0, 2}) : all;
   }
-  // Returns element d of the leading axis, without that axis.
-  Expr pick(const Expr& x, int64_t d) { return n_.pick(x, 0, d); }
   Expr gate(const Expr& x, int64_t g, int64_t axis) {
     return n_.slice(x, axis, int_imm(g * hidden_), int_imm((g + 1) * hidden_));
   }
@@ -93,24 +91,24 @@ class Recurrent {
     if (!n_.has(input)) return n_.broadcast_to(n_.scalar(0, dtype_), {batch_, int_imm(hidden_)});
     Expr state = n_.tensor(input);
     if (batch_first_) state = n_.transpose(state, {1, 0, 2});
-    return pick(state, d);
+    return n_.pick(state, 0, d);
   }
 
   void run(int64_t d, bool reverse, std::vector<std::vector<Expr>>& states, std::vector<Expr>& last_hidden,
            std::vector<Expr>& last_cell) {
-    Expr w = n_.transpose(pick(n_.tensor(1), d), {1, 0}), r = n_.transpose(pick(n_.tensor(2), d), {1, 0});
+    Expr w = n_.transpose(n_.pick(n_.tensor(1), 0, d), {1, 0}), r = n_.transpose(n_.pick(n_.tensor(2), 0, d), {1, 0});
     std::optional<Expr> w_bias, r_bias, peepholes, cell;
     if (n_.has(3)) {
-      Expr bias = pick(n_.tensor(3), d);
+      Expr bias = n_.pick(n_.tensor(3), 0, d);
       w_bias = n_.slice(bias, 0, int_imm(0), int_imm(gates_ * hidden_));
       r_bias = n_.slice(bias, 0, int_imm(gates_ * hidden_), int_imm(2 * gates_ * hidden_));
     }
-    if (kind_ == "LSTM" && n_.has(7)) peepholes = pick(n_.tensor(7), d);
+    if (kind_ == "LSTM" && n_.has(7)) peepholes = n_.pick(n_.tensor(7), 0, d);
     Expr hidden = initial(5, d);
     if (kind_ == "LSTM") cell = initial(6, d);
     for (int64_t i = 0; i < steps_; ++i) {
       int64_t t = reverse ? steps_ - 1 - i : i;
-      Expr from_input = n_.op("matmul", {pick(x_, t), w});
+      Expr from_input = n_.op("matmul", {n_.pick(x_, 0, t), w});
       if (w_bias) from_input = n_.add(from_input, *w_bias);
       Expr next = hidden;
       std::optional<Expr> next_cell = cell;
@@ -122,15 +120,15 @@ class Recurrent {
         if (kind_ == "RNN") next = activate(d, 0, sum);
         if (kind_ == "LSTM") next = lstm_step(d, sum, next_cell, peepholes);
       }
-      Expr shown = next;
+      Expr output = next;
       if (lengths_) {  // beyond a sequence's length the state stays and the output is 0
         Expr column = n_.reshape(*lengths_, {batch_, int_imm(1)});
         Expr active = n_.op("greater", {column, n_.scalar(static_cast<double>(t), kInt64)});
-        shown = n_.op("where", {active, next, n_.scalar(0, dtype_)});
+        output = n_.op("where", {active, next, n_.scalar(0, dtype_)});
         next = n_.op("where", {active, next, hidden});
         if (cell) next_cell = n_.op("where", {active, *next_cell, *cell});
       }
-      states[t].push_back(shown);
+      states[t].push_back(output);
       hidden = next;
       cell = next_cell;
     }
@@ -149,7 +147,7 @@ class Recurrent {
     Expr recurrent =
         linear_before_reset_ ? n_.mul(reset, from_hidden(2, hidden)) : from_hidden(2, n_.mul(reset, hidden));
     Expr candidate = activate(d, 1, n_.add(gate(from_input, 2, 1), recurrent));
-    return n_.add(n_.mul(n_.sub(n_.like(1, z), z), candidate), n_.mul(z, hidden));
+    return n_.add(n_.mul(n_.sub(n_.scalar_like(1, z), z), candidate), n_.mul(z, hidden));
   }
   // The gates are in the order i, o, f, c, and the peepholes in the order i, o, f.
   Expr lstm_step(int64_t d, const Expr& sum, std::optional<Expr>& cell, const std::optional<Expr>& peepholes) {

@@ -12,7 +12,7 @@ namespace {
 // Reduces for a node, over constant axes or over axes that are known at run time only.
 struct Reducer {
   std::function<Expr(const char* name, const Expr& x, bool keepdims)> reduce;
-  std::function<Expr(const Expr& kept)> drop;  // takes the reduced axes, of size 1, away
+  std::function<Expr(const Expr& kept)> drop;  // removes the reduced axes, which have size 1
   bool at_run_time = false;
 };
 
@@ -50,17 +50,17 @@ Expr reduce_with(Node& n, const Expr& x, const Reducer& over, bool keepdims) {
   if (op == "ReduceLogSumExp") {
     // Subtracts the maximum, so that exp does not overflow. Infinite maxima are not subtracted.
     Expr peak = over.reduce("max", x, true);
-    Expr finite = n.op("where", {n.op("isfinite", {peak}), peak, n.like(0, peak)});
-    // A dim that is 1 at run time only does not stretch by itself.
+    Expr finite = n.op("where", {n.op("isfinite", {peak}), peak, n.scalar_like(0, peak)});
+    // Operators do not broadcast a dim that is 1 at run time only.
     Expr stretched = over.at_run_time ? n.broadcast_to(finite, n.shape_of(x)) : finite;
     Expr sum = over.reduce("sum", n.op("exp", {n.sub(x, stretched)}), true);
     Expr result = n.add(n.op("log", {sum}), finite);
     return keepdims ? result : over.drop(result);
   }
-  bool flags = n.dtype_of_tensor(x).is_bool();
-  Expr value = flags ? n.cast(x, DType::uint(8)) : x;
+  bool is_bool = n.dtype_of_tensor(x).is_bool();
+  Expr value = is_bool ? n.cast(x, DType::uint(8)) : x;
   Expr result = plain(op == "ReduceMax" ? "max" : "min", value);
-  return flags ? n.cast(result, kBool) : result;
+  return is_bool ? n.cast(result, kBool) : result;
 }
 
 Outputs reduce(Node& n) {
@@ -90,7 +90,7 @@ Outputs reduce(Node& n) {
   std::vector<int64_t> chosen = axes.value_or(std::vector<int64_t>());
   for (int64_t& axis : chosen) axis = n.axis(axis, rank, "axes");
   if (chosen.empty() && !noop) chosen = n.all_axes();
-  std::sort(chosen.begin(), chosen.end());
+  std::ranges::sort(chosen);
   chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
   if (chosen.empty() && n.op_type() == "ReduceLogSumExp") return {n.value(0)};
   return {n.of(reduce_with(n, x, over_constant_axes(n, chosen), keepdims))};
@@ -103,8 +103,7 @@ Expr arg_reduce(Node& n) {
   return n.op(n.op_type() == "ArgMax" ? "argmax" : "argmin", {n.tensor(0)}, attrs);
 }
 
-Outputs cumsum(Node& n) {
-  Expr x = n.tensor(0);
+Expr cumsum(Node& n, const Expr& x) {
   int64_t rank = n.rank(0);
   ScanAttrs attrs{.exclusive = n.attr_int("exclusive", 0) != 0, .reverse = n.attr_int("reverse", 0) != 0};
   auto known = n.constant_ints(1);
@@ -113,7 +112,7 @@ Outputs cumsum(Node& n) {
     attrs.axis = d;
     return n.op(name, {x}, attrs);
   };
-  if (known && known->size() == 1) return {n.of(along(n.axis(known->at(0), rank)))};
+  if (known && known->size() == 1) return along(n.axis(known->at(0), rank));
   std::vector<Expr> axes = read_axes(n, 1, rank);
   if (axes.size() != 1) n.fail("input 1 has {} elements, expected 1", axes.size());
   // The axis is read at run time: the result is computed for every axis, and one is selected.
@@ -122,14 +121,14 @@ Outputs cumsum(Node& n) {
     Expr named = equal(axes[0], int_imm(d));
     result = n.op("where", {n.op("scalar_to_tensor", {named}), along(d), result});
   }
-  return {n.of(result)};
+  return result;
 }
 
-// Appends an element along the axis that no other element is less than, so that there is a largest one.
+// Appends -inf along the axis, so that there is a largest element even where the axis is empty at run time.
 Expr with_one_more(Node& n, const Expr& x, int64_t axis) {
   std::vector<Expr> width(2 * n.shape_of(x).size(), int_imm(0));
   width[static_cast<size_t>(2 * axis + 1)] = int_imm(1);
-  return n.op("dyn.pad", {x, shape_expr(width), n.like(-INFINITY, x)});
+  return n.op("dyn.pad", {x, shape_expr(width), n.scalar_like(-INFINITY, x)});
 }
 // Before opset 13 the axes from `axis` on count as one.
 Expr softmax(Node& n) {

@@ -9,11 +9,12 @@ const std::vector<Value>& items_of(Node& n, size_t i) {
   if (!n.value(i)->is_sequence) n.unsupported("a sequence that comes from outside of the graph");
   return n.value(i)->items;
 }
-int64_t position(Node& n, size_t i, int64_t length, int64_t most) {
+// Returns the position in input i, from -length to `last`. A negative one counts from the end.
+int64_t position(Node& n, size_t i, int64_t length, int64_t last) {
   auto known = n.constant_ints(i);
   if (!known || known->size() != 1) n.unsupported("a sequence position that is known at run time only");
   int64_t at = (*known)[0];
-  if (at < -length || at > most) n.fail("position {} is out of range for a sequence of {}", at, length);
+  if (at < -length || at > last) n.fail("position {} is out of range for a sequence of {}", at, length);
   return at < 0 ? at + length : at;
 }
 

@@ -24,9 +24,10 @@ static std::vector<ConverterRow> all_rows() {
     direct.attributes = "";
     rows.push_back(direct);
   }
-  for (auto* group :
-       {math_converters, tensor_converters, index_converters, shape_converters, convolution_converters, nn_converters,
-        reduction_converters, quantize_converters, sequence_converters, control_converters, recurrent_converters}) {
+  for (auto* group : {elementwise_converters, layout_converters, slice_converters, index_converters, create_converters,
+                      image_converters, linear_algebra_converters, convolution_converters, normalization_converters,
+                      training_converters, reduction_converters, quantize_converters, sequence_converters,
+                      control_converters, recurrent_converters}) {
     for (const ConverterRow& row : group()) rows.push_back(row);
   }
   return rows;

@@ -7,10 +7,8 @@
 
 namespace relaxc {
 
-using onnx_import::file_span;
-
 Tensor read_tensor_pb(const std::string& path, std::optional<DType> expected) {
-  Span span = file_span(path);
+  Span span = span_of_file(path);
   onnx::TensorProto proto;
   try {
     auto file = vm::MappedFile::open(path);
@@ -32,7 +30,7 @@ Tensor read_tensor_pb(const std::string& path, std::optional<DType> expected) {
 }
 
 void write_tensor_pb(const std::string& path, const Tensor& tensor, const std::string& name) {
-  Span span = file_span(path);
+  Span span = span_of_file(path);
   onnx::TensorProto proto;
   proto.set_name(name);
   int type = onnx_import::element_type_of_dtype(tensor.dtype());

@@ -5,8 +5,8 @@
 namespace relaxc {
 
 // Returns the tensor in a TensorProto file, as the dtype it is stored in. Where the graph expects a bfloat16, 16-bit
-// integers are taken as its bits, because files hold it so. Throws a CompileError that names the file when it does not
-// hold a tensor or has an unsupported element type.
+// integers are taken as its bits, because ONNX's test files store it so. Throws a CompileError that names the file when
+// it does not hold a tensor or has an unsupported element type.
 Tensor read_tensor_pb(const std::string& path, std::optional<DType> expected = {});
 // Writes a TensorProto with raw_data under that name.
 void write_tensor_pb(const std::string& path, const Tensor& tensor, const std::string& name);

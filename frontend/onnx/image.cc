@@ -1,9 +1,8 @@
-// Tensors from shapes and scalars, and resampling to shapes.
+// Images: resampling, blocks of pixels, crops.
 #include <algorithm>
 #include <cmath>
 
-#include "frontend/onnx/graph_importer.h"
-#include "ops/attributes.h"
+#include "frontend/onnx/node.h"
 
 namespace relaxc::onnx_import {
 
@@ -12,107 +11,6 @@ namespace {
 void check_scale(Node& n, double scale) {
   if (!(scale > 0 && scale <= 1e6)) n.fail("scale {} is not above 0 and at most 1e6", scale);
 }
-
-Outputs shape(Node& n) {
-  std::vector<Expr> dims = n.shape(0);
-  int64_t rank = n.rank(0);
-  auto position = [&](const char* name, int64_t otherwise) {
-    int64_t at = n.attr_int(name, otherwise);
-    return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank);
-  };
-  int64_t start = position("start", 0), end = std::max(start, position("end", rank));
-  return {n.of(KnownTensor{kInt64, {end - start}, {dims.begin() + start, dims.begin() + end}})};
-}
-Outputs size(Node& n) { return {n.of(KnownTensor{kInt64, {}, {product(n.shape(0))}})}; }
-
-Tensor tensor_of(const std::vector<double>& values, std::vector<int64_t> shape) {
-  return Tensor::of<float>(std::move(shape), kFloat32, {values.begin(), values.end()});
-}
-Tensor list_of(const std::vector<double>& values) { return tensor_of(values, {static_cast<int64_t>(values.size())}); }
-Outputs constant_node(Node& n) {
-  std::optional<Tensor> data = n.attr_tensor("value");
-  if (!data && n.has_attr("value_int")) data = Tensor::of<int64_t>({}, kInt64, {n.attr_int("value_int", 0)});
-  if (!data && n.has_attr("value_float")) data = tensor_of({n.attr_float("value_float", 0)}, {});
-  if (!data && n.has_attr("value_floats")) data = list_of(n.attr_floats("value_floats"));
-  if (!data && n.has_attr("value_ints")) {
-    std::vector<int64_t> values = n.required_ints("value_ints");
-    data = Tensor::of<int64_t>({static_cast<int64_t>(values.size())}, kInt64, values);
-  }
-  if (!data) n.unsupported("a constant that is neither a tensor nor numbers");
-  Value value = n.of(constant(*data, n.span()));
-  value->contents = contents_of(*data);
-  return {value};
-}
-
-Expr constant_of_shape(Node& n) {
-  Expr fill = n.scalar(0, kFloat32);
-  if (auto value = n.attr_tensor("value")) {
-    if (value->size() != 1) n.fail("value has {} elements, expected 1", value->size());
-    fill = constant(value->reshaped(std::vector<int64_t>{}), n.span());
-  }
-  std::vector<Expr> dims = n.ints(0);
-  for (size_t d = 0; d < dims.size(); ++d) {
-    if (auto known = as_int(dims[d]); known && *known < 0) n.fail("shape[{}] is {}", d, *known);
-  }
-  return n.op("full", {shape_expr(dims), fill});
-}
-
-// Returns 0, 1, ... count - 1.
-Expr positions_up_to(Node& n, const Expr& count) {
-  return n.op("arange", {int_imm(0), count, int_imm(1)}, DTypeAttrs{kInt64});
-}
-Expr range(Node& n) {
-  DType dtype = n.dtype(0);
-  if (dtype != n.dtype(1) || dtype != n.dtype(2))
-    n.fail("inputs have dtypes {}, {} and {}", to_string(dtype), to_string(n.dtype(1)), to_string(n.dtype(2)));
-  if (dtype.is_integral()) {
-    Expr start = n.scalar_int(0), end = n.scalar_int(1), step = n.scalar_int(2);
-    n.require_equal(select(equal(step, int_imm(0)), int_imm(1), step), step, "a delta of 0");
-    return n.op("arange", {start, end, step}, DTypeAttrs{dtype});
-  }
-  for (size_t i = 0; i < 3; ++i) {
-    for (const Expr& dim : n.shape(i)) n.require_equal(dim, int_imm(1), "elements of an input of Range and 1");
-  }
-  // The count of floats is ceil((end - start) / step), and never below 0.
-  Expr start = n.tensor(0), step = n.tensor(2);
-  auto a = n.constant(0), b = n.constant(1), s = n.constant(2);
-  Expr count = int_imm(0);
-  if (a && b && s) {
-    double exact = std::ceil((b->as_double(0) - a->as_double(0)) / s->as_double(0));
-    if (!(std::abs(exact) < 1e12))
-      n.fail("start is {}, limit {} and delta {}: {} elements", a->as_double(0), b->as_double(0), s->as_double(0),
-             exact);
-    count = int_imm(std::max<int64_t>(0, static_cast<int64_t>(exact)));
-  } else {
-    Expr steps = n.op("ceil", {n.div(n.sub(n.tensor(1), start), step)});
-    count = n.ints_of(n.of(n.cast(n.binary("maximum", steps, n.like(0, steps)), kInt64))).at(0);
-  }
-  return n.add(start, n.mul(n.cast(positions_up_to(n, count), dtype), step));
-}
-
-Expr eye_like(Node& n) {
-  FillAttrs attrs{n.attr_dtype("dtype", n.dtype(0))};
-  return n.op("eye", {n.dim(0, 0), n.dim(0, 1), int_imm(n.attr_int("k", 0))}, attrs);
-}
-
-// The window is a0 - a1 cos(2 pi i / N) + a2 cos(4 pi i / N), where N is size, or size - 1 for a symmetric window.
-Expr window(Node& n) {
-  DType dtype = n.attr_dtype("output_datatype", kFloat32);
-  bool periodic = n.attr_int("periodic", 1) != 0;
-  Expr size = n.scalar_int(0), i = n.cast(positions_up_to(n, size), kFloat32);
-  Expr length = n.op("scalar_to_tensor", {n.simplify(periodic ? size : max(size - 1, int_imm(1)))});
-  Expr angle = n.div(n.mul(i, n.scalar(2 * 3.14159265358979323846, kFloat32)), n.cast(length, kFloat32));
-  bool is_hamming = n.op_type() == "HammingWindow", is_blackman = n.op_type() == "BlackmanWindow";
-  double a0 = is_hamming ? 25.0 / 46 : is_blackman ? 0.42 : 0.5, a1 = is_hamming ? 1 - a0 : 0.5;
-  Expr result = n.sub(n.scalar(a0, kFloat32), n.mul(n.op("cos", {angle}), n.scalar(a1, kFloat32)));
-  if (is_blackman) {
-    Expr twice = n.op("cos", {n.mul(angle, n.scalar(2, kFloat32))});
-    result = n.add(result, n.mul(twice, n.scalar(0.08, kFloat32)));
-  }
-  return n.cast(result, dtype);
-}
-
-// ---- Resize ---------------------------------------------------------------------------------------------------------
 
 struct ResizePlan {
   std::vector<Expr> sizes;                    // per axis of the input
@@ -174,7 +72,7 @@ ResizePlan sizes_from_scales(Node& n, Expr scales, const std::vector<size_t>& ax
   return plan;
 }
 
-// Takes the sizes that the node states for these axes. The policies other than "stretch" scale all axes alike.
+// Takes the sizes that the node states for these axes. The policies other than "stretch" scale all axes by one factor.
 ResizePlan sizes_as_stated(Node& n, std::vector<Expr> sizes, const std::vector<size_t>& axes) {
   std::vector<Expr> dims = n.shape(0);
   ResizePlan plan{dims, {}, {}};
@@ -204,7 +102,7 @@ Expr scales_from_attributes(Node& n) {
   std::vector<double> given = n.attr_floats("scales");
   if (given.empty() && rank == 4) given = {1, 1, n.attr_float("height_scale", 1), n.attr_float("width_scale", 1)};
   if (given.size() != rank) n.fail("{} scales for rank {}", given.size(), rank);
-  return constant(list_of(given));
+  return constant(float_list(given));
 }
 std::vector<size_t> resized_axes(Node& n) {
   std::vector<size_t> axes;
@@ -225,8 +123,8 @@ ResizePlan plan_resize(Node& n, bool upsample, const std::vector<size_t>& axes) 
   if (!present(scales_at)) n.fail("neither scales nor sizes are given");
   return sizes_from_scales(n, n.tensor(scales_at), axes);
 }
-// Returns the region of tf_crop_and_resize: as an attribute where it is a constant for all axes, else as the operands
-// that the operator then takes, which include the scales.
+// Gives the operator the region of tf_crop_and_resize: in attrs.roi where it is a constant for all axes, else as two
+// more operands, the scales and the region, which are returned.
 std::vector<Expr> region_operands(Node& n, const ResizePlan& plan, bool all_axes, ResizeAttrs& attrs) {
   if (!n.has(1)) n.fail("tf_crop_and_resize needs a roi");
   if (auto roi = n.constant(1); roi && all_axes) {
@@ -234,7 +132,7 @@ std::vector<Expr> region_operands(Node& n, const ResizePlan& plan, bool all_axes
     return {};
   }
   if (!all_axes) n.unsupported("a roi together with axes");
-  Expr ones = constant(list_of(std::vector<double>(n.shape(0).size(), 1)));
+  Expr ones = constant(float_list(std::vector<double>(n.shape(0).size(), 1)));
   return {plan.scale_tensor.value_or(ones), n.tensor(1)};
 }
 
@@ -276,26 +174,59 @@ Expr grid_sample(Node& n) {
                                                     : mode,
                         .padding_mode = n.attr_string("padding_mode", "zeros"),
                         .align_corners = n.attr_int("align_corners", 0) != 0};
-  if (n.rank(0) != 4) n.unsupported("input of rank {}; there is rank 4", n.rank(0));
+  if (n.rank(0) != 4) n.unsupported("input of rank {}; only rank 4 is supported", n.rank(0));
   return n.op("image.grid_sample", {n.tensor(0), n.transpose(n.tensor(1), {0, 3, 1, 2})}, attrs);
+}
+
+// Returns the size of the blocks of an image whose dims are `s`.
+int64_t block_size(Node& n, const std::vector<Expr>& s) {
+  int64_t block = n.required_int("blocksize");
+  if (s.size() != 4) n.fail("input has rank {}, expected 4", s.size());
+  if (block < 1) n.fail("blocksize is {}", block);
+  return block;
+}
+Expr depth_to_space(Node& n, const Expr& x) {
+  std::vector<Expr> s = n.shape(0);
+  int64_t block = block_size(n, s);
+  std::string mode = n.attr_string("mode", "DCR");
+  if (mode != "DCR" && mode != "CRD") n.fail("mode is '{}', expected DCR or CRD", mode);
+  Expr b = int_imm(block), c = n.simplify(floor_div(s[1], block * block));
+  n.require_equal(c * (block * block), s[1], "channels and blocks");
+  Expr moved = mode == "DCR" ? n.transpose(n.reshape(x, {s[0], b, b, c, s[2], s[3]}), {0, 3, 4, 1, 5, 2})
+                             : n.transpose(n.reshape(x, {s[0], c, b, b, s[2], s[3]}), {0, 1, 4, 2, 5, 3});
+  return n.reshape(moved, {s[0], c, n.simplify(s[2] * block), n.simplify(s[3] * block)});
+}
+Expr space_to_depth(Node& n) {
+  std::vector<Expr> s = n.shape(0);
+  int64_t block = block_size(n, s);
+  Expr b = int_imm(block), h = n.simplify(floor_div(s[2], block)), w = n.simplify(floor_div(s[3], block));
+  Expr moved = n.transpose(n.reshape(n.tensor(0), {s[0], s[1], h, b, w, b}), {0, 3, 5, 1, 2, 4});
+  return n.reshape(moved, {s[0], n.simplify(s[1] * (block * block)), h, w});
+}
+
+Expr crop(Node& n) {
+  auto border = n.attr_ints("border"), scale = n.attr_ints("scale");
+  if (!border || border->size() != 4 || n.rank(0) != 4) n.fail("border must have 4 numbers and the input rank 4");
+  std::vector<Expr> s = n.shape(0);
+  Expr top = int_imm((*border)[1]), left = int_imm((*border)[0]);
+  Expr bottom = scale ? top + scale->at(0) : s[2] - (*border)[3];
+  Expr right = scale ? left + scale->at(1) : s[3] - (*border)[2];
+  return n.slice(n.slice(n.tensor(0), 2, top, n.simplify(bottom)), 3, left, n.simplify(right));
+}
+Expr image_scaler(Node& n, const Expr& x) {
+  std::vector<double> bias = n.attr_floats("bias");
+  Tensor offsets = Tensor::empty({static_cast<int64_t>(bias.size()), 1, 1}, n.dtype(0));
+  for (size_t i = 0; i < bias.size(); ++i) offsets.set_double(static_cast<int64_t>(i), bias[i]);
+  return n.add(n.mul(x, n.scalar_like(n.attr_float("scale", 1), x)), constant(offsets));
 }
 
 }  // namespace
 
-std::vector<ConverterRow> shape_converters() {
+std::vector<ConverterRow> image_converters() {
   constexpr const char* kResize =
       "antialias axes coordinate_transformation_mode cubic_coeff_a exclude_outside extrapolation_value "
       "keep_aspect_ratio_policy mode nearest_mode";
   return {
-      {"Shape", 1, 1, 1, shape, "end start"},
-      {"Size", 1, 1, 1, size},
-      {"Constant", 1, 0, 0, constant_node, "value value_float value_floats value_int value_ints"},
-      {"ConstantOfShape", 9, 1, 1, constant_of_shape, "value"},
-      {"Range", 11, 3, 3, range},
-      {"EyeLike", 9, 1, 1, eye_like, "dtype k"},
-      {"HannWindow", 17, 1, 1, window, "output_datatype periodic"},
-      {"HammingWindow", 17, 1, 1, window, "output_datatype periodic"},
-      {"BlackmanWindow", 17, 1, 1, window, "output_datatype periodic"},
       {"Upsample", 7, 1, 1, resize,
        "antialias axes cubic_coeff_a exclude_outside extrapolation_value height_scale keep_aspect_ratio_policy mode "
        "nearest_mode scales width_scale"},
@@ -304,6 +235,10 @@ std::vector<ConverterRow> shape_converters() {
       {"Resize", 10, 2, 2, resize, kResize},
       {"Resize", 11, 1, 4, resize, kResize},
       {"GridSample", 16, 2, 2, grid_sample, "align_corners mode padding_mode"},
+      {"DepthToSpace", 1, 1, 1, depth_to_space, "blocksize mode"},
+      {"SpaceToDepth", 1, 1, 1, space_to_depth, "blocksize"},
+      {"Crop", 1, 1, 1, crop, "border scale"},
+      {"ImageScaler", 1, 1, 1, image_scaler, "bias scale"},
   };
 }
 

@@ -7,10 +7,10 @@ namespace relaxc::onnx_import {
 
 namespace {
 
-Expr zero_like(Node& n, const Expr& x) { return n.like(0, x); }
+Expr zero_like(Node& n, const Expr& x) { return n.scalar_like(0, x); }
 Expr relu(Node& n, const Expr& x) { return n.op("nn.relu", {x}); }
 Expr below_zero(Node& n, const Expr& x) { return n.binary("minimum", x, zero_like(n, x)); }
-Expr scaled(Node& n, const Expr& x, double factor) { return factor == 1 ? x : n.mul(x, n.like(factor, x)); }
+Expr scaled(Node& n, const Expr& x, double factor) { return factor == 1 ? x : n.mul(x, n.scalar_like(factor, x)); }
 Expr where(Node& n, const Expr& c, const Expr& a, const Expr& b) {
   n.broadcast(n.shape_of(c), n.broadcast(n.shape_of(a), n.shape_of(b)));
   return n.op("where", {c, a, b});
@@ -32,7 +32,7 @@ Expr variadic(Node& n) {
       {"Sum", "add"}, {"Mean", "add"}, {"Max", "maximum"}, {"Min", "minimum"}};
   Expr result = n.tensor(0);
   for (size_t i = 1; i < n.inputs(); ++i) result = n.binary(kNames.at(n.op_type()), result, n.tensor(i));
-  if (n.op_type() == "Mean") result = n.div(result, n.like(static_cast<double>(n.inputs()), result));
+  if (n.op_type() == "Mean") result = n.div(result, n.scalar_like(static_cast<double>(n.inputs()), result));
   return result;
 }
 
@@ -53,7 +53,7 @@ Expr bit_shift(Node& n) {
   if (direction != "LEFT" && direction != "RIGHT") n.fail("direction is '{}', expected LEFT or RIGHT", direction);
   return n.binary(direction == "LEFT" ? "left_shift" : "right_shift", n.tensor(0), n.tensor(1));
 }
-Expr reciprocal(Node& n, const Expr& x) { return n.div(n.like(1, x), x); }
+Expr reciprocal(Node& n, const Expr& x) { return n.div(n.scalar_like(1, x), x); }
 
 Expr where_op(Node& n) {
   if (n.dtype(1) != n.dtype(2)) n.fail("inputs have dtypes {} and {}", to_string(n.dtype(1)), to_string(n.dtype(2)));
@@ -74,7 +74,7 @@ Expr clip(Node& n) {
   Expr x = n.tensor(0);
   auto limit = [&](const char* name, size_t input) -> std::optional<Expr> {
     if (n.opset() >= 11) return n.optional_tensor(input);
-    return n.has_attr(name) ? std::optional(n.like(n.attr_float(name, 0), x)) : std::nullopt;
+    return n.has_attr(name) ? std::optional(n.scalar_like(n.attr_float(name, 0), x)) : std::nullopt;
   };
   std::optional<Expr> low = limit("min", 1), high = limit("max", 2);
   auto value = [&](const std::optional<Expr>& bound) -> std::optional<double> {
@@ -103,8 +103,8 @@ Expr prelu(Node& n, const Expr& x) {
 // Returns x above zero, and alpha * (exp(x / divisor) - 1) below.
 Expr exponential_unit(Node& n, const Expr& x, double alpha, double divisor = 1) {
   Expr negative = below_zero(n, x);
-  if (divisor != 1) negative = n.div(negative, n.like(divisor, x));
-  Expr below = n.sub(n.op("exp", {negative}), n.like(1, x));
+  if (divisor != 1) negative = n.div(negative, n.scalar_like(divisor, x));
+  Expr below = n.sub(n.op("exp", {negative}), n.scalar_like(1, x));
   return n.add(relu(n, x), scaled(n, below, alpha));
 }
 Expr elu(Node& n) { return exponential_unit(n, n.tensor(0), n.attr_float("alpha", 1)); }
@@ -121,23 +121,26 @@ Expr celu(Node& n, const Expr& x) {
 }
 Expr clip_unit(Node& n, const Expr& x) { return n.clip(x, 0, 1); }
 Expr hard_sigmoid(Node& n, const Expr& x) {
-  return clip_unit(n, n.add(scaled(n, x, n.attr_float("alpha", 0.2)), n.like(n.attr_float("beta", 0.5), x)));
+  return clip_unit(n, n.add(scaled(n, x, n.attr_float("alpha", 0.2)), n.scalar_like(n.attr_float("beta", 0.5), x)));
 }
-Expr hard_swish(Node& n, const Expr& x) { return n.mul(x, clip_unit(n, n.add(scaled(n, x, 1.0 / 6), n.like(0.5, x)))); }
+Expr hard_swish(Node& n, const Expr& x) {
+  return n.mul(x, clip_unit(n, n.add(scaled(n, x, 1.0 / 6), n.scalar_like(0.5, x))));
+}
 Expr thresholded_relu(Node& n, const Expr& x) {
-  Expr above = n.binary("greater", x, n.like(n.attr_float("alpha", 1), x));
+  Expr above = n.binary("greater", x, n.scalar_like(n.attr_float("alpha", 1), x));
   return where(n, above, x, zero_like(n, x));
 }
 Expr shrink(Node& n, const Expr& x) {
   double lambda = n.attr_float("lambd", 0.5), bias = n.attr_float("bias", 0);
   DType dtype = n.dtype(0);
   Expr real = dtype.is_float() ? x : n.cast(x, kFloat64);
-  Expr inner =
-      where(n, n.binary("greater", real, n.like(lambda, real)), n.sub(real, n.like(bias, real)), zero_like(n, real));
-  Expr result = where(n, n.binary("less", real, n.like(-lambda, real)), n.add(real, n.like(bias, real)), inner);
+  Expr inner = where(n, n.binary("greater", real, n.scalar_like(lambda, real)), n.sub(real, n.scalar_like(bias, real)),
+                     zero_like(n, real));
+  Expr result =
+      where(n, n.binary("less", real, n.scalar_like(-lambda, real)), n.add(real, n.scalar_like(bias, real)), inner);
   return n.cast(result, dtype);
 }
-Expr softsign(Node& n, const Expr& x) { return n.div(x, n.add(n.op("abs", {x}), n.like(1, x))); }
+Expr softsign(Node& n, const Expr& x) { return n.div(x, n.add(n.op("abs", {x}), n.scalar_like(1, x))); }
 Expr gelu(Node& n) {
   std::string form = n.attr_string("approximate", "none");
   if (form != "none" && form != "tanh") n.unsupported("attribute 'approximate' is '{}'", form);
@@ -150,7 +153,7 @@ Expr swish(Node& n, const Expr& x) {
   return n.mul(x, n.op("sigmoid", {scaled(n, x, alpha)}));
 }
 Expr affine(Node& n, const Expr& x) {
-  return n.add(scaled(n, x, n.attr_float("alpha", 1)), n.like(n.attr_float("beta", 0), x));
+  return n.add(scaled(n, x, n.attr_float("alpha", 1)), n.scalar_like(n.attr_float("beta", 0), x));
 }
 
 }  // namespace
@@ -160,7 +163,7 @@ Expr convert_directly(Node& n) {
   return n.binary(n.row().op, n.tensor(0), aligned_operand(n));
 }
 
-std::vector<ConverterRow> math_converters() {
+std::vector<ConverterRow> elementwise_converters() {
   return {
       {"Sum", 1, 1, kAny, variadic, "consumed_inputs"},
       {"Mean", 1, 1, kAny, variadic, "consumed_inputs"},

@@ -1,0 +1,129 @@
+// Operators that make tensors from shapes, scalars and attributes.
+#include <algorithm>
+#include <cmath>
+
+#include "frontend/onnx/graph_importer.h"
+#include "ops/attributes.h"
+
+namespace relaxc::onnx_import {
+
+namespace {
+
+Outputs shape(Node& n) {
+  std::vector<Expr> dims = n.shape(0);
+  int64_t rank = n.rank(0);
+  auto position = [&](const char* name, int64_t otherwise) {
+    int64_t at = n.attr_int(name, otherwise);
+    return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank);
+  };
+  int64_t start = position("start", 0), end = std::max(start, position("end", rank));
+  return {n.of(KnownTensor{kInt64, {end - start}, {dims.begin() + start, dims.begin() + end}})};
+}
+Outputs size(Node& n) { return {n.of(KnownTensor{kInt64, {}, {product(n.shape(0))}})}; }
+
+Outputs constant_node(Node& n) {
+  std::optional<Tensor> data = n.attr_tensor("value");
+  if (!data && n.has_attr("value_int")) data = Tensor::of<int64_t>({}, kInt64, {n.attr_int("value_int", 0)});
+  if (!data && n.has_attr("value_float"))
+    data = float_list({n.attr_float("value_float", 0)}).reshaped(std::vector<int64_t>{});
+  if (!data && n.has_attr("value_floats")) data = float_list(n.attr_floats("value_floats"));
+  if (!data && n.has_attr("value_ints")) {
+    std::vector<int64_t> values = n.required_ints("value_ints");
+    data = Tensor::of<int64_t>({static_cast<int64_t>(values.size())}, kInt64, values);
+  }
+  if (!data) n.unsupported("a constant that is neither a tensor nor numbers");
+  Value value = n.of(constant(*data, n.span()));
+  value->contents = contents_of(*data);
+  return {value};
+}
+
+Expr constant_of_shape(Node& n) {
+  Expr fill = n.scalar(0, kFloat32);
+  if (auto value = n.attr_tensor("value")) {
+    if (value->size() != 1) n.fail("value has {} elements, expected 1", value->size());
+    fill = constant(value->reshaped(std::vector<int64_t>{}), n.span());
+  }
+  std::vector<Expr> dims = n.ints(0);
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (auto known = as_int(dims[d]); known && *known < 0) n.fail("shape[{}] is {}", d, *known);
+  }
+  return n.op("full", {shape_expr(dims), fill});
+}
+
+Expr positions_up_to(Node& n, const Expr& count) {
+  return n.op("arange", {int_imm(0), count, int_imm(1)}, DTypeAttrs{kInt64});
+}
+Expr range(Node& n) {
+  DType dtype = n.dtype(0);
+  if (dtype != n.dtype(1) || dtype != n.dtype(2))
+    n.fail("inputs have dtypes {}, {} and {}", to_string(dtype), to_string(n.dtype(1)), to_string(n.dtype(2)));
+  if (dtype.is_integral()) {
+    Expr start = n.scalar_int(0), end = n.scalar_int(1), step = n.scalar_int(2);
+    n.require_equal(select(equal(step, int_imm(0)), int_imm(1), step), step, "a delta of 0");
+    return n.op("arange", {start, end, step}, DTypeAttrs{dtype});
+  }
+  for (size_t i = 0; i < 3; ++i) {
+    for (const Expr& dim : n.shape(i)) n.require_equal(dim, int_imm(1), "elements of an input of Range and 1");
+  }
+  // The count of floats is ceil((end - start) / step), and never below 0.
+  Expr start = n.tensor(0), step = n.tensor(2);
+  auto a = n.constant(0), b = n.constant(1), s = n.constant(2);
+  Expr count = int_imm(0);
+  if (a && b && s) {
+    double exact = std::ceil((b->as_double(0) - a->as_double(0)) / s->as_double(0));
+    if (!(std::abs(exact) < 1e12))
+      n.fail("start is {}, limit {} and delta {}: {} elements", a->as_double(0), b->as_double(0), s->as_double(0),
+             exact);
+    count = int_imm(std::max<int64_t>(0, static_cast<int64_t>(exact)));
+  } else {
+    Expr steps = n.op("ceil", {n.div(n.sub(n.tensor(1), start), step)});
+    count = n.ints_of(n.of(n.cast(n.binary("maximum", steps, n.scalar_like(0, steps)), kInt64))).at(0);
+  }
+  return n.add(start, n.mul(n.cast(positions_up_to(n, count), dtype), step));
+}
+
+Expr eye_like(Node& n) {
+  FillAttrs attrs{n.attr_dtype("dtype", n.dtype(0))};
+  return n.op("eye", {n.dim(0, 0), n.dim(0, 1), int_imm(n.attr_int("k", 0))}, attrs);
+}
+
+// The window is a0 - a1 cos(2 pi i / N) + a2 cos(4 pi i / N), where N is size, or size - 1 for a symmetric window.
+Expr window(Node& n) {
+  DType dtype = n.attr_dtype("output_datatype", kFloat32);
+  bool periodic = n.attr_int("periodic", 1) != 0;
+  Expr size = n.scalar_int(0), i = n.cast(positions_up_to(n, size), kFloat32);
+  Expr length = n.op("scalar_to_tensor", {n.simplify(periodic ? size : max(size - 1, int_imm(1)))});
+  Expr angle = n.div(n.mul(i, n.scalar(2 * 3.14159265358979323846, kFloat32)), n.cast(length, kFloat32));
+  bool is_hamming = n.op_type() == "HammingWindow", is_blackman = n.op_type() == "BlackmanWindow";
+  double a0 = is_hamming ? 25.0 / 46 : is_blackman ? 0.42 : 0.5, a1 = is_hamming ? 1 - a0 : 0.5;
+  Expr result = n.sub(n.scalar(a0, kFloat32), n.mul(n.op("cos", {angle}), n.scalar(a1, kFloat32)));
+  if (is_blackman) {
+    Expr twice = n.op("cos", {n.mul(angle, n.scalar(2, kFloat32))});
+    result = n.add(result, n.mul(twice, n.scalar(0.08, kFloat32)));
+  }
+  return n.cast(result, dtype);
+}
+
+Expr trilu(Node& n) {
+  Expr k = n.has(1) ? n.scalar_int(1) : int_imm(0);
+  return n.op(n.attr_int("upper", 1) ? "triu" : "tril", {n.tensor(0), k});
+}
+
+}  // namespace
+
+std::vector<ConverterRow> create_converters() {
+  return {
+      {"Shape", 1, 1, 1, shape, "end start"},
+      {"Size", 1, 1, 1, size},
+      {"Constant", 1, 0, 0, constant_node, "value value_float value_floats value_int value_ints"},
+      {"ConstantOfShape", 9, 1, 1, constant_of_shape, "value"},
+      {"Range", 11, 3, 3, range},
+      {"EyeLike", 9, 1, 1, eye_like, "dtype k"},
+      {"HannWindow", 17, 1, 1, window, "output_datatype periodic"},
+      {"HammingWindow", 17, 1, 1, window, "output_datatype periodic"},
+      {"BlackmanWindow", 17, 1, 1, window, "output_datatype periodic"},
+      {"Trilu", 14, 1, 2, trilu, "upper"},
+  };
+}
+
+}  // namespace relaxc::onnx_import

@@ -1,0 +1,63 @@
+// Matrix products, Einstein summation and the determinant.
+#include "frontend/onnx/node.h"
+
+namespace relaxc::onnx_import {
+
+namespace {
+
+Expr matmul_of(Node& n, const Expr& a, const Expr& b) {
+  std::vector<Expr> x = n.shape_of(a), y = n.shape_of(b);
+  if (x.empty() || y.empty()) n.fail("operands have ranks {} and {}, expected at least 1", x.size(), y.size());
+  if (n.dtype_of_tensor(a) != n.dtype_of_tensor(b))
+    n.fail("inputs have dtypes {} and {}", to_string(n.dtype_of_tensor(a)), to_string(n.dtype_of_tensor(b)));
+  n.require_equal(x.back(), y.size() == 1 ? y[0] : y[y.size() - 2], "inner dims of a product");
+  if (x.size() > 2 && y.size() > 2) n.broadcast({x.begin(), x.end() - 2}, {y.begin(), y.end() - 2});
+  return n.op("matmul", {a, b});
+}
+Expr matmul(Node& n) { return matmul_of(n, n.tensor(0), n.tensor(1)); }
+
+Expr gemm(Node& n) {
+  Expr a = n.tensor(0), b = n.tensor(1);
+  if (n.rank(0) != 2 || n.rank(1) != 2) n.fail("operands have ranks {} and {}, expected 2", n.rank(0), n.rank(1));
+  if (n.attr_int("transA", 0)) a = n.transpose(a, {1, 0});
+  if (n.attr_int("transB", 0)) b = n.transpose(b, {1, 0});
+  double alpha = n.attr_float("alpha", 1), beta = n.attr_float("beta", 1);
+  Expr result = matmul_of(n, a, b);
+  if (alpha != 1) result = n.mul(result, n.scalar_like(alpha, result));
+  if (n.has(2) && beta != 0) {
+    Expr c = n.tensor(2);
+    if (beta != 1) c = n.mul(c, n.scalar_like(beta, c));
+    result = n.add(result, c);
+  }
+  return result;
+}
+Expr einsum(Node& n) {
+  std::vector<Expr> operands;
+  for (size_t i = 0; i < n.inputs(); ++i) operands.push_back(n.tensor(i));
+  std::string equation = n.attr_string("equation", "");
+  std::erase(equation, ' ');
+  return n.op("einsum", {tuple(operands)}, EinsumAttrs{equation});
+}
+Expr det(Node& n) { return n.op("linalg.det", {n.tensor(0)}); }
+
+// Returns x - zero point as int32.
+Expr centered(Node& n, size_t x, size_t zero_point) {
+  Expr wide = n.cast(n.tensor(x), kInt32);
+  return n.has(zero_point) ? n.sub(wide, n.cast(n.tensor(zero_point), kInt32)) : wide;
+}
+Expr matmul_integer(Node& n) { return matmul_of(n, centered(n, 0, 2), centered(n, 1, 3)); }
+
+}  // namespace
+
+std::vector<ConverterRow> linear_algebra_converters() {
+  return {
+      {"MatMul", 1, 2, 2, matmul},
+      {"Gemm", 1, 3, 3, gemm, "alpha beta broadcast transA transB"},
+      {"Gemm", 11, 2, 3, gemm, "alpha beta broadcast transA transB"},
+      {"Einsum", 12, 1, kAny, einsum, "equation"},
+      {"Det", 11, 1, 1, det},
+      {"MatMulInteger", 10, 2, 4, matmul_integer},
+  };
+}
+
+}  // namespace relaxc::onnx_import

@@ -1,0 +1,154 @@
+// Normalizations.
+#include "frontend/onnx/node.h"
+
+namespace relaxc::onnx_import {
+
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+Outputs batch_norm(Node& n) {
+  bool training = n.attr_int("training_mode", 0) != 0;
+  if (n.opset() < 7 && n.attr_int("is_test", 0) == 0) training = n.has_output(1) || n.has_output(3);
+  if (n.attr_int("spatial", 1) == 0) n.unsupported("attribute 'spatial' is 0");
+  BatchNormAttrs attrs{
+      .epsilon = n.attr_float("epsilon", 1e-5), .momentum = 1 - n.attr_float("momentum", 0.9), .training = training};
+  std::vector<Expr> args;
+  for (size_t i = 0; i < 5; ++i) args.push_back(n.tensor(i));
+  return n.items_of(n.op("nn.batch_norm", args, attrs), training ? 3 : 1);
+}
+
+// The axes that a node normalizes, from the attribute `axis` on, and their dims.
+struct Normalized {
+  Ints axes;
+  std::vector<Expr> dims;
+};
+Normalized read_normalized(Node& n) {
+  Normalized result{n.all_axes(n.axis(n.attr_int("axis", -1), n.rank(0))), {}};
+  for (int64_t d : result.axes) result.dims.push_back(n.shape(0)[d]);
+  return result;
+}
+// Scale and bias are "unidirectionally broadcastable" to x. Returns input i over the normalized dims, or nullopt when
+// it varies along the dims before them.
+std::optional<Expr> over_normalized(Node& n, size_t i, const Normalized& normalized) {
+  Expr value = n.tensor(i);
+  std::vector<Expr> dims = n.shape(i);
+  if (dims.size() > n.shape(0).size())
+    n.fail("input {} has rank {}; expected at most {}, the rank of the data", i, dims.size(), n.rank(0));
+  if (dims.size() > normalized.dims.size()) {
+    auto begin = dims.end() - static_cast<int64_t>(normalized.dims.size());
+    if (!std::all_of(dims.begin(), begin, [](const Expr& dim) { return is_int(dim, 1); })) return std::nullopt;
+    value = n.reshape(value, {begin, dims.end()});
+  }
+  const std::vector<Expr> given = n.shape_of(value);
+  for (size_t d = 0; d < given.size(); ++d) {
+    const Expr& dim = normalized.dims[normalized.dims.size() - given.size() + d];
+    if (!is_int(given[d], 1))
+      n.require_equal(given[d], dim, i == 1 ? "dims of the scale and the data" : "dims of the bias and the data");
+  }
+  return n.broadcast_to(value, normalized.dims);
+}
+Expr filled(Node& n, double value, size_t input, const Normalized& normalized) {
+  return n.broadcast_to(n.scalar(value, n.dtype(input)), normalized.dims);
+}
+// Returns x * input i, or x + input i, in x's shape.
+Expr broadcast_into(Node& n, const char* op, const Expr& x, size_t i) {
+  Expr result = n.binary(op, x, n.tensor(i));
+  const std::vector<Expr>&to = n.shape_of(result), &from = n.shape_of(x);
+  for (size_t d = 0; d < to.size(); ++d) n.require_equal(to[d], from[d], "dims after scale and bias and before");
+  return result;
+}
+
+// Also returns the mean and 1 / standard deviation when the node asks for them.
+Outputs layer_norm(Node& n) {
+  Expr x = n.tensor(0);
+  Normalized normalized = read_normalized(n);
+  LayerNormAttrs attrs{.axes = normalized.axes, .epsilon = n.attr_float("epsilon", 1e-5)};
+  auto scale = over_normalized(n, 1, normalized);
+  auto bias = n.has(2) ? over_normalized(n, 2, normalized) : filled(n, 0, 1, normalized);
+  Expr result = scale && bias
+                    ? n.op("nn.layer_norm", {x, *scale, *bias}, attrs)
+                    : n.op("nn.layer_norm", {x, filled(n, 1, 1, normalized), filled(n, 0, 1, normalized)}, attrs);
+  if (!scale || !bias) {
+    result = broadcast_into(n, "multiply", result, 1);
+    if (n.has(2)) result = broadcast_into(n, "add", result, 2);
+  }
+  Outputs outputs = {n.of(result)};
+  if (n.has_output(1) || n.has_output(2)) {
+    Expr wide = n.cast(x, kFloat32), mean = n.reduce("mean", wide, normalized.axes, true);
+    Expr variance = n.reduce("mean", n.op("square", {n.sub(wide, mean)}), normalized.axes, true);
+    outputs.push_back(n.of(mean));
+    outputs.push_back(n.of(n.op("rsqrt", {n.add(variance, n.scalar_like(attrs.epsilon, variance))})));
+  }
+  return outputs;
+}
+Expr rms_norm(Node& n, const Expr& x) {
+  Normalized normalized = read_normalized(n);
+  RmsNormAttrs attrs{.axes = normalized.axes, .epsilon = n.attr_float("epsilon", 1e-5)};
+  if (auto scale = over_normalized(n, 1, normalized)) return n.op("nn.rms_norm", {x, *scale}, attrs);
+  Expr plain = n.op("nn.rms_norm", {x, filled(n, 1, 1, normalized)}, attrs);
+  return broadcast_into(n, "multiply", plain, 1);
+}
+Expr instance_norm(Node& n) {
+  InstanceNormAttrs attrs{.axes = n.all_axes(2), .epsilon = n.attr_float("epsilon", 1e-5)};
+  return n.op("nn.instance_norm", {n.tensor(0), n.tensor(1), n.tensor(2)}, attrs);
+}
+Outputs group_norm(Node& n) {
+  Expr x = n.tensor(0), scale = n.tensor(1), bias = n.tensor(2);
+  int64_t groups = n.required_int("num_groups");
+  if (groups < 1) n.fail("num_groups is {}", groups);
+  const Expr channels = n.dim(0, 1);
+  if (n.opset() < 21) {  // a scale per group
+    Expr size = n.simplify(floor_div(channels, groups));
+    auto widen = [&](const Expr& v) {
+      Expr column = n.reshape(v, {int_imm(groups), int_imm(1)});
+      return n.reshape(n.broadcast_to(column, {int_imm(groups), size}), {channels});
+    };
+    scale = widen(scale);
+    bias = widen(bias);
+  }
+  GroupNormAttrs attrs{.num_groups = groups, .axes = n.all_axes(2), .epsilon = n.attr_float("epsilon", 1e-5)};
+  return {n.of(n.op("nn.group_norm", {x, scale, bias}, attrs))};
+}
+Expr lrn(Node& n) {
+  LrnAttrs attrs{.size = n.required_int("size"),
+                 .alpha = n.attr_float("alpha", 1e-4),
+                 .beta = n.attr_float("beta", 0.75),
+                 .bias = n.attr_float("bias", 1)};
+  return n.op("nn.lrn", {n.tensor(0)}, attrs);
+}
+Expr mean_variance_norm(Node& n, const Expr& x) {
+  // The default is all axes but the channels, for a rank of 4, as the specification writes them.
+  Ints axes = n.attr_ints("axes").value_or(n.all_axes());
+  if (!n.has_attr("axes")) std::erase(axes, 1);
+  for (int64_t& axis : axes) axis = n.axis(axis, n.rank(0), "axes");
+  Expr centered = n.sub(x, n.reduce("mean", x, axes, true));
+  Expr deviation = n.op("sqrt", {n.reduce("mean", n.op("square", {centered}), axes, true)});
+  return n.div(centered, n.add(deviation, n.scalar_like(1e-9, x)));
+}
+Expr lp_norm(Node& n, const Expr& x) {
+  int64_t axis = n.axis(n.attr_int("axis", -1), n.rank(0)), p = n.attr_int("p", 2);
+  if (p != 1 && p != 2) n.fail("p is {}, expected 1 or 2", p);
+  Expr norm = p == 1 ? n.reduce("sum", n.op("abs", {x}), {axis}, true)
+                     : n.op("sqrt", {n.reduce("sum", n.op("square", {x}), {axis}, true)});
+  return n.div(x, n.op("where", {n.op("equal", {norm, n.scalar_like(0, x)}), n.scalar_like(1, x), norm}));
+}
+
+}  // namespace
+
+std::vector<ConverterRow> normalization_converters() {
+  return {
+      {"BatchNormalization", 1, 5, 5, batch_norm, "consumed_inputs epsilon is_test momentum spatial training_mode"},
+      {"LayerNormalization", 1, 2, 3, layer_norm,
+       "axis epsilon stash_type"},  // also written below opset 17 by exporters
+      {"RMSNormalization", 23, 2, 2, rms_norm, "axis epsilon stash_type"},
+      {"SimplifiedLayerNormalization", 1, 2, 2, rms_norm, "axis epsilon stash_type"},
+      {"InstanceNormalization", 1, 3, 3, instance_norm, "consumed_inputs epsilon"},
+      {"GroupNormalization", 18, 3, 3, group_norm, "epsilon num_groups stash_type"},
+      {"LRN", 1, 1, 1, lrn, "alpha beta bias size"},
+      {"MeanVarianceNormalization", 9, 1, 1, mean_variance_norm, "axes"},
+      {"LpNormalization", 1, 1, 1, lp_norm, "axis p"},
+  };
+}
+
+}  // namespace relaxc::onnx_import

@@ -1,0 +1,81 @@
+// Pads: elements around a tensor, or cut off where a pad is negative.
+#include "ops/attributes.h"
+#include "ops/common.h"
+#include "ops/ops.h"
+
+namespace relaxc {
+
+namespace {
+
+// Returns (before, after) of each axis in turn, from an attribute of pad or a shape of dyn.pad.
+std::vector<Expr> pad_width(const OpCall& op) {
+  return op.size() > 1 ? op.shape(1) : int_imms(op.attrs<PadAttrs>().pad_width);
+}
+Type infer_pad(const OpCall& op) {
+  const std::vector<Expr>&shape = op.shape(0), width = pad_width(op);
+  if (width.size() != 2 * shape.size()) op.fail("{} pads for a tensor of rank {}", width.size(), shape.size());
+  if (op.size() > 2 && (op.rank(2) != 0 || op.dtype(2) != op.dtype(0)))
+    op.fail("the pad value must be a scalar of {}", to_string(op.dtype(0)));
+  Analyzer analyzer;
+  analyzer.assume_dims(op.arg(0).type());
+  std::vector<Expr> result;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    Expr dim = analyzer.simplify(size_sum(op, size_sum(op, shape[d], width[2 * d]), width[2 * d + 1]));
+    auto before = as_int(width[2 * d]), after = as_int(width[2 * d + 1]);
+    op.require_at_most(int_imm(0), dim, fmt::format("pads crop axis {} to less than nothing", d));
+    bool grows = before && after && *before >= 0 && *after >= 0;
+    result.push_back(grows ? dim : analyzer.simplify(max(dim, int_imm(0))));
+  }
+  return tensor_type(std::move(result), op.dtype(0));
+}
+// Returns the position in [0, dim) that a padded position mirrors, repeats or clamps to.
+Expr padded_source(const std::string& mode, const Expr& position, const Expr& dim) {
+  if (mode == "edge" || mode == "replicate") return max(min(position, dim - 1), int_imm(0));
+  if (mode == "wrap" || mode == "circular") return floor_mod(position, max(dim, int_imm(1)));
+  Expr period = max(dim * 2 - 2, int_imm(1));
+  Expr phase = floor_mod(position, period);
+  return max(min(phase, dim * 2 - 2 - phase), int_imm(0));
+}
+Expr pad_element(const OpCall& op, Inputs x, Axes i) {
+  const std::vector<Expr>&shape = op.shape(0), width = pad_width(op);
+  PadAttrs attrs = op.attrs<PadAttrs>();
+  bool is_constant = attrs.pad_mode == "constant";
+  std::vector<Expr> source;
+  Expr inside = bool_imm(true);
+  for (size_t d = 0; d < shape.size(); ++d) {
+    Expr position = i[d] - width[2 * d];
+    bool padded = !is_int(width[2 * d], 0) || !is_int(width[2 * d + 1], 0);
+    if (padded && is_constant) inside = inside && (int_imm(0) <= position) && (position < shape[d]);
+    source.push_back(padded && !is_constant ? padded_source(attrs.pad_mode, position, shape[d]) : position);
+  }
+  if (!is_constant) inside = has_elements(shape);  // an empty axis has nothing to repeat
+  Expr fill = x.size() > 1 ? load(x[1], {}) : scalar_imm(attrs.pad_value, op.dtype(0));
+  return if_then_else(inside, load(x[0], source), fill);
+}
+
+}  // namespace
+
+std::vector<OpRow> pad_ops() {
+  const std::vector<OpAttr> pad =
+      with_choices(op_attrs<PadAttrs>(), "pad_mode", {"constant", "reflect", "replicate", "circular", "edge", "wrap"});
+  return {
+      {.name = "relax.nn.pad",
+       .doc = "the tensor with elements added around it (or cut off where pads are negative)",
+       .inputs = {{"data", "the tensor"}},
+       .attrs = pad,
+       .pattern = OpPattern::kInjective,
+       .infer = infer_pad,
+       .legalize = by_element("T_pad", infer_pad, pad_element)},
+      {.name = "relax.dyn.pad",
+       .doc = "pad by widths that may be symbolic",
+       .inputs = {{"data", "the tensor"},
+                  {"width", "shape: before and after of each axis in turn"},
+                  {"value", "scalar tensor; the attribute pad_value otherwise", OpInput::Arity::kOptional}},
+       .attrs = pad,
+       .pattern = OpPattern::kInjective,
+       .infer = infer_pad,
+       .legalize = by_element("T_pad", infer_pad, pad_element)},
+  };
+}
+
+}  // namespace relaxc
