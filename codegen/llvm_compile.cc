@@ -166,9 +166,8 @@ class Compilation {
       : kernels_(kernels), target_(target), options_(options), type_(type) {
     initialize_llvm();
     bool is_elf = llvm::Triple(target.triple).isOSBinFormatELF();
-    if (options.reuse && is_elf && type == llvm::CodeGenFileType::ObjectFile) {
+    if (options.reuse && is_elf && type == llvm::CodeGenFileType::ObjectFile)
       key_ = std::hash<std::string>()(fmt::format("{} {}", print_target(target), options.opt_level));
-    }
   }
 
   std::vector<std::vector<char>> run() {
@@ -187,9 +186,8 @@ class Compilation {
  private:
   std::vector<char> file_of(KernelMap::const_iterator kernel, Worker& worker) {
     const auto& [name, program] = *kernel;
-    if (!key_ || kernels_.aliases.contains(name)) {
+    if (!key_ || kernels_.aliases.contains(name))
       return worker.write(*worker.emit(kernels_, kernel, std::next(kernel)), type_);
-    }
     PrimFuncRef nameless = without_symbol(program);
     uint64_t key = *key_ ^ structural_hash(nameless);
     std::optional<CompiledCode> code = compiled_code().find(key);
