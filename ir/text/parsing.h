@@ -71,7 +71,7 @@ class Parser {
     std::optional<Type> result;
     std::map<std::string, Entity> names;
     bool sound = true;
-    FuncType type(bool pure) const;
+    Type type(bool pure) const { return function_type(params, result.value_or(object_type()), pure); }
   };
   struct Pending {
     std::string name;
