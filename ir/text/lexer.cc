@@ -183,11 +183,11 @@ void Lexer::check_statement_in_brackets() {
   bool lost_if = begins_with("elif") || begins_with("else");
   never_closed();
   lost_ = true;
-  // The line takes part in indentation again.
+  // The line's indentation counts again.
   position_ -= column_ - 1;
   column_ = 1;
   start_line();
-  if (lost_if) mark_broken(line_);  // the `if` before it may be among what the bracket took
+  if (lost_if) mark_broken(line_);  // the bracket may have taken the `if` before it
 }
 
 void Lexer::token(char c) {

@@ -14,7 +14,7 @@ namespace relaxc::text {
 // Thrown after an error was reported; caught where statements are separated.
 struct Failed {};
 
-// The place of an error, and what is said beside its message: a text that may have been meant, or "", and a note.
+// The place of an error, with a text that may have been meant, or "", and a note for its message.
 struct ErrorPlace : Place {
   ErrorPlace(const Place& at, std::string_view near = {}, const char* remark = nullptr)  // NOLINT: any place is one
       : Place(at), hint(near), note(remark) {}
@@ -78,7 +78,7 @@ class Parser {
     const Line* line;
     bool is_program = false, is_private = false, pure = true;
     bool sound = true;                        // its lines are
-    std::optional<Signature> signature = {};  // of a graph function
+    std::optional<Signature> signature = {};  // graph functions only
   };
   void read_definitions();
   void definition(const Line& line, bool top, bool& keep);
@@ -172,7 +172,7 @@ class Parser {
   // Adds those of R.func_attr({...}) and of similar calls.
   void add_attrs(const Syntax& call, Attrs& to);
   Attrs optional_attrs(const Syntax* at) { return is_none(at) ? Attrs() : attrs(*at); }
-  std::vector<const Syntax*> items(const Syntax& at) const;  // of a tuple or list; the thing itself otherwise
+  std::vector<const Syntax*> items(const Syntax& at) const;  // those of a tuple or list; other syntax is one item
   // Returns what `read` makes of each item.
   template <class Items, class T>
   std::vector<T> read_each(const Items& items, T (Parser::*read)(const Syntax&)) {
@@ -342,7 +342,7 @@ class Parser {
   struct Body {
     std::vector<BindingBlock> blocks;
     bool in_dataflow = false;
-    bool outputs_given = false;  // of the current dataflow block
+    bool outputs_given = false;  // R.output of the current dataflow block was read
     bool outputs_sound = true;
     std::optional<Expr> result;
     Attrs attrs;
@@ -383,19 +383,19 @@ class Parser {
   std::shared_ptr<const Origin> origin_;
   const OpTable& ops_;
   Diagnostics& diagnostics_;
-  std::deque<SyntaxTree> trees_;  // those that are needed to the end, and the current one
+  std::deque<SyntaxTree> trees_;  // the ones that are needed to the end, and the current one
   SyntaxTree* tree_ = nullptr;
   mutable const Syntax* dotted_at_ = nullptr;  // the last argument of dotted(), and its result
   mutable std::string dotted_path_;
   IRModule module_;
   std::vector<Pending> pending_;
   size_t failures_ = 0;
-  bool lines_sound_ = true;                            // of the definition being read
+  bool lines_sound_ = true;                            // those of the definition being read
   std::set<std::string> failed_;                       // functions with errors
-  std::set<std::string, std::less<>> unknown_;         // those of them whose types are not known
+  std::set<std::string, std::less<>> unknown_;         // the failed functions whose types are not known
   std::set<std::string> broken_infos_;                 // keys of global infos with errors; "": all of them
   std::map<std::string, Type, std::less<>> declared_;  // functions of the module and their types
-  std::map<std::string, DType> program_results_;       // of the tensor programs that return something
+  std::map<std::string, DType> program_results_;       // by the name of a tensor program that returns a value
   std::string class_name_ = "Module";
   bool in_class_ = false;
   std::set<std::string, std::less<>> type_variables_;

@@ -16,7 +16,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-constexpr size_t kAlignment = 64;                         // of the data
+constexpr size_t kAlignment = 64;                         // the bytes of tensors begin at a multiple of it
 constexpr uint64_t kLongestHeader = uint64_t{100} << 20;  // the limit of the format
 
 constexpr std::pair<DType, std::string_view> kDTypes[] = {

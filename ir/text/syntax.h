@@ -50,7 +50,7 @@ struct Syntax : Place {
   // Makes a node that the text does not have, such as the subscript that A.vload(i) means.
   Syntax(SyntaxKind k, const Place& at) : Place(at), kind(k) {}
   SyntaxKind kind{};
-  int32_t depth = 1;  // of the tree; bounded, so that recursion over it is
+  int32_t depth = 1;  // the height of the tree; its limit bounds recursion
   std::string_view text;
   SyntaxChildren children;
   struct Keyword : Place {
