@@ -26,8 +26,6 @@ struct InWords {
   std::string operator()(const BindingBlock& block) const;
   std::string operator()(const Tensor& tensor) const;
   std::string operator()(BinaryOp op) const;
-  std::string operator()(ForKind kind) const;
-  std::string operator()(IterKind kind) const;
 };
 // Returns "left and right". Where both print alike, the text also says how they differ.
 std::string both(const Tensor& left, const Tensor& right);
