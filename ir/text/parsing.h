@@ -169,11 +169,11 @@ class Parser {
   AttrValue number_attr(const Syntax& argument, DType dtype);
   AttrValue index_map(const Syntax& at);
   Attrs attrs(const Syntax& at);
-  // Adds those of R.func_attr({...}) and of similar calls.
+  // Adds the attributes of R.func_attr({...}) and of similar calls.
   void add_attrs(const Syntax& call, Attrs& to);
   Attrs optional_attrs(const Syntax* at) { return is_none(at) ? Attrs() : attrs(*at); }
   std::vector<const Syntax*> items(const Syntax& at) const;  // those of a tuple or list; other syntax is one item
-  // Returns what `read` makes of each item.
+  // Returns the result of `read` for each item.
   template <class Items, class T>
   std::vector<T> read_each(const Items& items, T (Parser::*read)(const Syntax&)) {
     std::vector<T> result;
@@ -216,7 +216,7 @@ class Parser {
   Value tuple_item(const Expr& whole, const Syntax& index_at, const Syntax& at);
   Value load(const Buffer& buffer, const Syntax& at);
   std::vector<Expr> indices(const Buffer& buffer, const Syntax& at);
-  // Returns the syntax of pointer[indices], which a call spells otherwise.
+  // Returns the syntax of pointer[indices], which a call spells differently.
   Syntax element_at(const Syntax& call, const Syntax& pointer, const Syntax& indices) const;
   // Turns the last index into a vector of consecutive positions, when it is a scalar.
   void widen_last(std::vector<Expr>& indices, int lanes, const Span& span);
@@ -248,7 +248,7 @@ class Parser {
   using TypeReader = Type(const Syntax& at);
   TypeReader type, scalar_type, scalar_type_of, dtensor_type, callable_type;
   std::optional<Type> try_type(const Syntax& at);
-  // These read a type with or without arguments: `call` is null without.
+  // These read a type with or without arguments; `call` is null when there are none.
   using AppliedType = Type(const Syntax* call, const Syntax& at);
   AppliedType tuple_type_of, shape_type_of, tensor_type_of;
   std::vector<Expr> dims(const Syntax& at, DType otherwise);
