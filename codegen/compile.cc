@@ -34,11 +34,7 @@ std::vector<Tensor> evaluate_constants(const IRModule& module, const CompileSett
   inner.check_bounds = settings.check_bounds || settings.interpret;
   inner.interpret.reset();
   Session session(compile(module, inner).load(), {.threads = settings.jobs});
-  try {
-    return session.run({});
-  } catch (const RuntimeError& error) {  // an index out of range, say
-    fail({}, "{}", error.what());
-  }
+  return with_compile_errors({}, [&] { return session.run({}); });  // an index may be out of range
 }
 
 bool is_text(const std::string& path) {

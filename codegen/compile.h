@@ -18,7 +18,7 @@
 namespace relaxc {
 
 struct CompileSettings : PassSettings {
-  std::string target = "host";          // codegen/target.h says what is accepted
+  std::string target = "host";          // codegen/target.h lists the forms
   std::string passes = "default";       // names of passes and pipelines
   std::map<std::string, int64_t> dims;  // symbolic dims of an ONNX model that get a fixed value
   int opt_level = 2;                    // codegen/backend.h

@@ -41,7 +41,7 @@ constexpr const char* kPipelines[] = {
 // LLVM's loop strength reduction makes an induction variable for each address that advances with a loop. It searches
 // many formulas for each, and took half of the time of code generation where a register tile is copied for each
 // possible number of remaining rows. So initialize_llvm() takes it out of the code generators and it runs here, except
-// on the large loops of functions with many loops: a few additions are free beside so many multiplications.
+// on the large loops of functions with many loops: a few additions cost nothing next to so many multiplications.
 struct ReduceLoops : llvm::PassInfoMixin<ReduceLoops> {
   llvm::PreservedAnalyses run(llvm::Loop& loop, llvm::LoopAnalysisManager& analyses,
                               llvm::LoopStandardAnalysisResults& results, llvm::LPMUpdater& updater) {
@@ -136,7 +136,7 @@ class Worker {
 
   const Target& target_;
   std::unique_ptr<llvm::TargetMachine> machine_;
-  std::unique_ptr<llvm::LLVMContext> context_;  // of the last module
+  std::unique_ptr<llvm::LLVMContext> context_;  // owns the types and constants of the last module
   llvm::LoopAnalysisManager loop_analyses_;
   llvm::FunctionAnalysisManager function_analyses_;
   llvm::CGSCCAnalysisManager cgscc_analyses_;
@@ -159,7 +159,7 @@ RecentlyUsed<CompiledCode>& compiled_code() {
   return code;
 }
 
-// Compiles each kernel into a file of its own.
+// Compiles each kernel into a separate file.
 class Compilation {
  public:
   Compilation(const KernelMap& kernels, const Target& target, const CompileOptions& options, llvm::CodeGenFileType type)
@@ -187,9 +187,8 @@ class Compilation {
  private:
   std::vector<char> file_of(KernelMap::const_iterator kernel, Worker& worker) {
     const auto& [name, program] = *kernel;
-    if (!key_ || kernels_.aliases.contains(name)) {
+    if (!key_ || kernels_.aliases.contains(name))
       return worker.write(*worker.emit(kernels_, kernel, std::next(kernel)), type_);
-    }
     PrimFuncRef nameless = without_symbol(program);
     uint64_t key = *key_(name, nameless);
     std::optional<CompiledCode> code = compiled_code().find(key);

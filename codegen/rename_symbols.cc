@@ -18,7 +18,7 @@ std::vector<char> rename_symbols(const std::vector<char>& object, std::string_vi
   RELAXC_CHECK(parsed, "object code cannot be read: {}", llvm::toString(parsed.takeError()));
   llvm::objcopy::ConfigManager config;
   config.Common.InputFilename = config.Common.OutputFilename = "kernel";
-  std::deque<std::string> names;  // which the config refers to
+  std::deque<std::string> names;  // owns the new names; the config refers to them
   for (const llvm::object::SymbolRef& symbol : (*parsed)->symbols()) {
     llvm::StringRef name = llvm::cantFail(symbol.getName());
     if (!name.starts_with(prefix)) continue;

@@ -203,7 +203,8 @@ Poly Simplifier::recombine(Poly sum) const {
 }
 
 // Recognizes a number rounded up to a multiple of c, as networks pad to whole windows: x + (k - x) % c = c*ceil((x - k)
-// / c) + k, and the same for x + (x - k) % 2, as y % 2 = -y % 2. It is rounded down where the dividend's signs say so.
+// / c) + k, and the same for x + (x - k) % 2, as y % 2 = -y % 2. The form rounds down where the dividend begins with a
+// negative term.
 std::optional<Poly> Simplifier::rounded_up(const Poly& sum, const Term& term) const {
   for (size_t i = 0; i < term.atoms.size(); ++i) {
     const Binary* mod = term.atoms[i].as<Binary>();

@@ -29,7 +29,7 @@ class Attrs {
   Attrs with(std::string key, AttrValue value) const;
   Attrs without(std::string_view key) const;
   void set(std::string key, AttrValue value);
-  // The keys as they print in a call: first these, whose text outlives the dictionary, then the others sorted.
+  // Sets the order in which keys print in a call: these first, whose text outlives the dictionary, then others sorted.
   void order(std::vector<const char*> keys) { order_ = std::move(keys); }
   std::vector<std::string_view> ordered_keys() const;
   bool empty() const { return entries_.empty(); }

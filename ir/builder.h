@@ -29,7 +29,8 @@ class Builder {
 
   void begin_dataflow();
   void end_dataflow(std::vector<VarRef> outputs);
-  // Returns the bindings so far as a SeqExpr around `body`, and empties the builder. Uses decide a block's outputs.
+  // Returns the bindings so far as a SeqExpr around `body`, and empties the builder. The outputs of a dataflow block
+  // are its variables that are used after it.
   Expr finish(const Expr& body);
   const OpTable& ops() const { return ops_; }
   size_t size() const { return size_; }  // bindings made so far

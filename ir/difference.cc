@@ -110,8 +110,6 @@ std::string InWords::operator()(const BindingBlock& block) const {
 }
 std::string InWords::operator()(const Tensor& tensor) const { return describe(tensor); }
 std::string InWords::operator()(BinaryOp op) const { return info(op).symbol ? info(op).symbol : info(op).name; }
-std::string InWords::operator()(ForKind kind) const { return std::string(info(kind).name); }
-std::string InWords::operator()(IterKind kind) const { return std::string(info(kind).name); }
 
 std::string both(const Tensor& left, const Tensor& right) {
   std::string a = describe(left), b = describe(right);

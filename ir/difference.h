@@ -8,7 +8,7 @@ namespace relaxc {
 struct DifferenceStep {
   enum class Kind : uint8_t { kField, kItem, kBinding, kNode } kind = Kind::kNode;
   std::string_view field = {};
-  size_t index = 0;  // of an item, and what it is called when it defines or accesses a variable
+  size_t index = 0;  // the item's number; `item` is its name when it defines or accesses a variable
   std::string_view item = {};
   const Binding *left_binding = nullptr, *right_binding = nullptr;
   const NodeHeader *left = nullptr, *right = nullptr;
@@ -26,8 +26,6 @@ struct InWords {
   std::string operator()(const BindingBlock& block) const;
   std::string operator()(const Tensor& tensor) const;
   std::string operator()(BinaryOp op) const;
-  std::string operator()(ForKind kind) const;
-  std::string operator()(IterKind kind) const;
 };
 // Returns "left and right". Where both print alike, the text also says how they differ.
 std::string both(const Tensor& left, const Tensor& right);

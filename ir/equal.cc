@@ -94,8 +94,8 @@ class EqualVisitor {
       return "another";
     } else if constexpr (std::is_same_v<V, DType>) {
       return to_string(value);
-    } else if constexpr (std::is_enum_v<V>) {
-      return std::to_string(static_cast<int>(value));
+    } else if constexpr (std::is_enum_v<V>) {  // the kind of a loop or an axis
+      return std::string(info(value).name);
     } else {
       return to_string(AttrValue(value));
     }

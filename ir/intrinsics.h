@@ -23,8 +23,8 @@ std::span<const Intrinsic> intrinsics();
 // instructions. They can be read, printed and verified; few can be computed (see the rooms that run programs).
 struct Builtin {
   const char* name;  // "tir.tvm_access_ptr"
-  int least, most;   // how many arguments; most < 0: any number
-  // The dtype of the call's result: that of argument 0 or 1, a fixed one, or one that the text states beside them.
+  int least, most;   // numbers of arguments; most < 0: no limit
+  // The dtype of the call's result: that of argument 0 or 1, a fixed one, or one that the text states as an argument.
   enum class Result : uint8_t { kSame, kSecond, kBool, kInt32, kUInt32, kHandle, kVoid, kStatedFirst, kStatedLast };
   Result result;
   bool pure;

@@ -21,7 +21,7 @@ struct KernelCall {
   std::vector<Type> outputs = {};      // none where the call has destinations
   std::vector<int64_t> in_place = {};  // for each output the tensor that it is written over, or -1; empty: all are new
 
-  const std::string& name() const;  // of the callee
+  const std::string& name() const;  // the callee's
 };
 // Returns whether the operator is one of the first form.
 bool calls_kernel(std::string_view op);
@@ -39,7 +39,7 @@ Expr call_with_destinations(const Expr& callee, std::vector<Expr> tensors, std::
 // A buffer parameter and the argument or output that the call passes for it.
 struct KernelOperand {
   Buffer param;
-  Type type;                   // of the argument, or of the output that the call makes
+  Type type;                   // the argument's, or that of the output that the call makes
   bool is_output = false;      // one of KernelCall::outputs, else of KernelCall::tensors
   size_t number = 0;           // its place there
   const char* role = "input";  // "input 2" is what messages call it

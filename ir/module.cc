@@ -36,7 +36,7 @@ Stmt loop(VarRef var, Expr extent, Stmt body, ForKind kind, const Span& span) {
   return make(For{std::move(var), std::move(min), std::move(extent), kind, {}, {}, std::move(body)}, span);
 }
 
-static Type function_type(const std::vector<VarRef>& params, const Type& result, bool pure) {
+Type function_type(const std::vector<VarRef>& params, const Type& result, bool pure) {
   std::vector<Type> types;
   for (const VarRef& param : params) types.push_back(param.type());
   return make(FuncType{std::move(types), result, pure});

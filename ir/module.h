@@ -34,6 +34,8 @@ struct PrimFunc {
 using FunctionRef = Ref<Function>;
 using PrimFuncRef = Ref<PrimFunc>;
 
+// Returns the type of a function with these params.
+Type function_type(const std::vector<VarRef>& params, const Type& result, bool pure);
 FunctionRef make_function(Function function, const Span& span = {});
 PrimFuncRef make_prim_func(PrimFunc function, const Span& span = {});
 

@@ -103,7 +103,7 @@ constexpr bool is_type_kind(NodeKind kind) { return kind <= NodeKind::kFuncType;
 constexpr bool is_expr_kind(NodeKind kind) { return kind > NodeKind::kFuncType && kind <= NodeKind::kPrimFunc; }
 constexpr bool is_stmt_kind(NodeKind kind) { return kind > NodeKind::kPrimFunc; }
 
-// The three families. holds() and wanted() serve cast_handle(), here and in Ref.
+// The three families of nodes. cast_handle() uses holds() and wanted(), here and in Ref.
 class Type : public NodeRef {
  public:
   using NodeRef::NodeRef;

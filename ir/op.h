@@ -35,7 +35,7 @@ struct OpAttr {
   AttrKind kind = AttrKind::kAny;
   size_t items = 0;                            // a shorter list is repeated to this many: padding=1 is (1, 1, 1, 1)
   const char* default_from = nullptr;          // the attribute whose value None stands for: out_layout is data_layout's
-  std::vector<std::string_view> choices = {};  // of a string; empty: any
+  std::vector<std::string_view> choices = {};  // the strings that are allowed; empty: any
   bool is_extension = false;                   // Relax does not have it: left out when it is the default
 };
 template <class T>
@@ -70,7 +70,7 @@ struct OpCall {
   const Expr& arg(size_t i) const { return call.args.at(i); }
   size_t size() const { return call.args.size(); }
   // Return the dims, rank or dtype of tensor argument i; a CompileError names the argument when they are not known.
-  const Type& type(size_t i) const;  // of any argument
+  const Type& type(size_t i) const;  // the argument need not be a tensor
   const std::vector<Expr>& shape(size_t i) const;
   int64_t rank(size_t i) const;
   DType dtype(size_t i) const;

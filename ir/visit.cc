@@ -223,8 +223,7 @@ std::vector<VarRef> free_vars(const NodeRef& root) {
 }
 
 bool uses_var(const NodeRef& root, const VarRef& var) {
-  auto is_var = [&](const NodeRef& node) { return node.get() == var.get(); };
-  return root.is<Var>() ? is_var(root) : any_node(root, is_var);
+  return any_node(root, [&](const NodeRef& node) { return node.get() == var.get(); });
 }
 bool uses_var(const NodeRef& root, const VarSet& vars) {
   return any_node(root, [&](const NodeRef& node) { return vars.contains(node.get()); });

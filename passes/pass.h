@@ -61,7 +61,7 @@ struct Pass {
   void (*expects)(const IRModule& module, const PassContext& context) = nullptr;
   bool PassSettings::* setting = nullptr;  // pipelines leave the pass out where this setting is off
 };
-std::span<const Pass> passes();  // those over modules come first
+std::span<const Pass> passes();  // passes over modules come first
 const Pass* find_pass(std::string_view name);
 
 // A named list of passes and pipelines, so that every pipeline can be typed: relaxc opt --passes=a,b,c.

@@ -269,7 +269,7 @@ class Runner {
   Passes passes_;
   PassContext& context_;
   const RunnerOptions& options_;
-  size_t end_ = 0;            // how many passes run
+  size_t end_ = 0;            // the number of passes that run
   std::set<size_t> printed_;  // the module is printed after that many passes
   std::vector<double> times_;
   IRModule verified_;        // the module as it was verified last

@@ -15,7 +15,7 @@ struct RunnerOptions {
   std::string dump_dir = {};                  // numbered files of what each pass changed; empty: none
   std::string stop_after = {};                // the last pass or pipeline to run; empty: all
   int bisect_limit = -1;                      // run only that many passes; -1: all
-  bool time_passes = false;                   // of passes over programs the sum over all programs
+  bool time_passes = false;                   // print times; a pass over programs has the sum over all programs
 };
 
 // Throws a CompileError when the user's module is invalid, and an InternalError that names the pass, the program and

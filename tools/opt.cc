@@ -36,9 +36,8 @@ void list_passes(const OptOptions&) {
     print_message("{:28} {}\n", pass.name, pass.doc);
   }
   print_message("\npipelines:\n");
-  for (const Pipeline& pipeline : pipelines()) {
+  for (const Pipeline& pipeline : pipelines())
     print_message("{:28} {}\n{:28} = {}\n", pipeline.name, pipeline.doc, "", joined(pipeline.passes, ","));
-  }
 }
 
 void list_ops(const OptOptions&) {

@@ -187,7 +187,7 @@ namespace {
 // the counts can be compared.
 template <class Values, class DTypeOf>
 std::vector<Tensor> read_numbered(const std::string& folder, const char* prefix, const Values& values, DTypeOf dtype) {
-  if (!std::filesystem::is_directory(folder)) fail({}, "no folder '{}'", folder);
+  if (!std::filesystem::is_directory(folder)) fail({}, "the folder '{}' does not exist", folder);
   std::vector<Tensor> result;
   for (size_t i = 0; i <= values.size(); ++i) {
     std::string path = fmt::format("{}/{}_{}.pb", folder, prefix, i);

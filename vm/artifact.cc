@@ -248,12 +248,7 @@ Executable read_executable(const ArtifactReader& reader, const std::shared_ptr<c
 }  // namespace
 
 Artifact load_artifact(const std::string& path, ArtifactOptions options) {
-  std::shared_ptr<const MappedFile> file;
-  try {
-    file = MappedFile::open(path);
-  } catch (const RuntimeError& error) {
-    fail({}, "{}", error.what());
-  }
+  auto file = with_compile_errors({}, [&] { return MappedFile::open(path); });
   ArtifactReader reader(path, file);
   reader.check(options);
   Artifact artifact{read_executable(reader, file), nullptr, file};
@@ -263,11 +258,7 @@ Artifact load_artifact(const std::string& path, ArtifactOptions options) {
     artifact.library = std::make_shared<SharedObject>(file, reader);
   }
   // The mapped bytes must still be the ones that were checked.
-  try {
-    file->check_unchanged();
-  } catch (const RuntimeError& error) {
-    fail(reader.place(), "{}", error.what());
-  }
+  with_compile_errors(reader.place(), [&] { file->check_unchanged(); });
   return artifact;
 }
 

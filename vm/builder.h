@@ -51,7 +51,7 @@ class FunctionBuilder {
   Reg new_register();
   Slot new_slot(std::string name = {});
   Label new_label();
-  // The label stands for the next instruction.
+  // Places the label at the next instruction.
   void bind(Label label);
   void emit(Opcode op, std::vector<Operand> operands);
   // Errors of the instructions from here on begin with this text; without a place they have no prefix.

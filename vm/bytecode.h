@@ -142,11 +142,9 @@ struct OperandInfo {
   X(kFail, "fail", "stop with this error", {"message", kString})
 // clang-format on
 
-enum class Opcode : uint8_t {
 #define RELAXC_ROW(op, ...) op,
-  RELAXC_INSTRUCTIONS(RELAXC_ROW)
+enum class Opcode : uint8_t { RELAXC_INSTRUCTIONS(RELAXC_ROW) };
 #undef RELAXC_ROW
-};
 
 struct InstructionInfo {
   Opcode op;

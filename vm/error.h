@@ -10,6 +10,8 @@
 #include <string_view>
 #include <utility>
 
+#include "support/diagnostic.h"
+
 namespace relaxc {
 
 struct RuntimeError : std::runtime_error {
@@ -20,6 +22,16 @@ struct RuntimeError : std::runtime_error {
 template <class... Args>
 [[noreturn]] void throw_runtime_error(fmt::format_string<Args...> format, Args&&... args) {
   throw RuntimeError(fmt::format(format, std::forward<Args>(args)...));
+}
+
+// Returns work(). Its RuntimeErrors, such as those of files, become CompileErrors at the span.
+template <class Work>
+decltype(auto) with_compile_errors(const Span& span, Work&& work) {
+  try {
+    return work();
+  } catch (const RuntimeError& error) {
+    fail(span, "{}", error.what());
+  }
 }
 
 // Returns the message of a kernel with the first `{}`s replaced by the values in order.

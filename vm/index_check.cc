@@ -85,7 +85,7 @@ std::optional<BadIndex> find_bad_index(const Tensor& indices, std::span<const in
     case 64:
       return find_as<int64_t, uint64_t>(indices, dims, kernels);
     default:
-      throw_runtime_error("{} cannot be indices", describe(indices));
+      throw_runtime_error("expected integers as indices, got {}", describe(indices));
   }
 }
 

@@ -15,7 +15,7 @@ struct Image {
   std::vector<Kernel> kernels;             // per KernelInfo
   std::vector<BuiltinFunction> builtins;   // per builtin name
   std::shared_ptr<const void> keep_alive;  // owns the machine code
-  MappedFiles files;                       // which hold constants and machine code
+  MappedFiles files;                       // they hold constants and machine code
   std::shared_ptr<RunWatcher> watcher;     // may be null
 };
 

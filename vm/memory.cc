@@ -53,7 +53,7 @@ struct MemoryPool::State {
   int64_t limit = 0;
   Stats stats;
   IdleList idle;                                     // oldest first
-  std::multimap<int64_t, IdleList::iterator> sizes;  // of the idle blocks
+  std::multimap<int64_t, IdleList::iterator> sizes;  // the idle blocks by size
 
   // Returns the smallest idle block that is not wastefully large; the mutex is held.
   std::optional<IdleBlock> take(int64_t bytes) {

@@ -148,14 +148,6 @@ Tensor copied(const Tensor& tensor) {
   return copy;
 }
 
-// A caller may write to a result; constants are mapped read-only and shared.
-void copy_constants(const vm::Executable& executable, std::vector<Tensor>& results) {
-  for (Tensor& result : results) {
-    bool is_constant = std::ranges::any_of(executable.constants, [&](const Tensor& c) { return overlap(c, result); });
-    if (is_constant) result = copied(result);
-  }
-}
-
 vm::Value run_function(vm::Interpreter& interpreter, const vm::Executable& executable, std::string_view name,
                        std::span<const vm::Value> inputs, std::span<const Tensor* const> outputs) {
   return guarded([&] { return fmt::format("a run of '{}'", name); },
@@ -175,7 +167,11 @@ std::vector<Tensor> run_tensors(vm::Interpreter& interpreter, const vm::Executab
 std::vector<Tensor> Session::run(std::span<const Tensor> inputs, std::string_view function) {
   const vm::Executable& executable = program_.executable();
   std::vector<Tensor> results = run_tensors(*interpreter_, executable, function, inputs, {});
-  copy_constants(executable, results);
+  // A caller may write to a result; constants are mapped read-only and shared.
+  for (Tensor& result : results) {
+    bool is_constant = std::ranges::any_of(executable.constants, [&](const Tensor& c) { return overlap(c, result); });
+    if (is_constant) result = copied(result);
+  }
   return results;
 }
 

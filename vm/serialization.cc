@@ -77,7 +77,7 @@ class ByteReader {
     int64_t value;
     integer(value);
     if (value < 0 || static_cast<uint64_t>(value) > bytes_.size() / item_bytes)
-      damaged(fmt::format("count {} with {} bytes left", value, bytes_.size()));
+      damaged(fmt::format("a count of {} does not fit the {} bytes left", value, bytes_.size()));
     return static_cast<size_t>(value);
   }
   template <class Container>

@@ -56,7 +56,7 @@ Tensor Tensor::view(std::shared_ptr<const std::vector<int64_t>> shape, DType dty
   tensor.dtype_ = dtype;
   tensor.data_ = data;
   tensor.owner_ = std::move(owner);
-  int64_t alignment = std::clamp<int64_t>(dtype.element().bytes(), 1, 8);  // that loads of one element need
+  int64_t alignment = std::clamp<int64_t>(dtype.element().bytes(), 1, 8);  // loads of one element need it
   if (reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(alignment) != 0)
     throw_runtime_error(
         "memory of a tensor {} is at an address that is not a multiple of {} bytes; copy it to aligned memory first",

@@ -216,8 +216,10 @@ class FunctionVerifier {
       ++num_targets;
       if (*target <= static_cast<Word>(located.offset)) backward_targets.insert(*target);
     }
-    if (num_targets * (bits + 64) > kMaxStateBits)
-      return void(report("too many jumps ({}) for {} registers and slots", num_targets, bits));
+    if (num_targets * (bits + 64) > kMaxStateBits) {
+      report("too many jumps ({}) for {} registers and slots", num_targets, bits);
+      return;
+    }
 
     std::optional<WrittenSet> written(bits);  // nullopt: not reached
     for (size_t i = 0; i < function_.inputs.size(); ++i) written->insert(i);

@@ -66,7 +66,7 @@ void Lexer::read_line(std::vector<Token>& tokens) {
   }
   if (ended_) return;
   ended_ = true;
-  never_closed();
+  report_open_brackets();
   if (last_ != TokenKind::kEnd && last_ != TokenKind::kNewline) push(TokenKind::kNewline, 0);
   for (; indents_.size() > 1; indents_.pop_back()) push(TokenKind::kDedent, 0);
   push(TokenKind::kEnd, 0);
@@ -141,19 +141,19 @@ bool Lexer::start_line() {
   while (width < indents_.back()) {
     if (width > indents_[indents_.size() - 2]) {
       // It counts as a line of the block above it. Below an unclosed bracket the indentation is not known.
-      if (!lost_) error("this line is indented by {} columns, which matches no line above", width);
+      if (!indentation_lost_) error("this line is indented by {} columns, which matches no line above", width);
       indents_.back() = width;
       break;
     }
     indents_.pop_back();
     push(TokenKind::kDedent, 0);
-    lost_ = lost_ && width != indents_.back();
+    indentation_lost_ = indentation_lost_ && width != indents_.back();
   }
   return true;
 }
 
 // Reports the innermost open bracket of each line, and closes all brackets after the statement's last token.
-void Lexer::never_closed() {
+void Lexer::report_open_brackets() {
   if (brackets_.empty()) return;
   bool known = broken(statement_line_);
   const Token& last = tokens_->back();
@@ -181,13 +181,13 @@ void Lexer::check_statement_in_brackets() {
                 (heads_block && std::ranges::any_of(kBlockWords, begins_with));
   if (!begins) return;
   bool lost_if = begins_with("elif") || begins_with("else");
-  never_closed();
-  lost_ = true;
-  // The line takes part in indentation again.
+  report_open_brackets();
+  indentation_lost_ = true;
+  // The line's indentation counts again.
   position_ -= column_ - 1;
   column_ = 1;
   start_line();
-  if (lost_if) mark_broken(line_);  // the `if` before it may be among what the bracket took
+  if (lost_if) mark_broken(line_);  // the bracket may have taken the `if` before it
 }
 
 void Lexer::token(char c) {

@@ -69,7 +69,7 @@ class Lexer {
   void end_line();
   void skip_blanks();
   bool start_line();
-  void never_closed();
+  void report_open_brackets();
   void mark_broken(uint32_t last);
   void check_statement_in_brackets();
   void token(char c);
@@ -84,13 +84,13 @@ class Lexer {
   size_t position_ = 0;
   uint32_t line_, column_;
   bool at_line_start_ = true, fresh_line_ = true, ended_ = false;
-  bool lost_ = false;                 // an unclosed bracket took lines, whose indentation is not known
-  TokenKind last_ = TokenKind::kEnd;  // of the tokens read; kEnd: none yet
+  bool indentation_lost_ = false;     // an unclosed bracket took lines, whose indentation is not known
+  TokenKind last_ = TokenKind::kEnd;  // the last token's kind; kEnd: none yet
   std::vector<size_t> indents_ = {0};
   std::vector<Token> brackets_;
   uint32_t statement_line_ = 1;                        // where the statement begins
   std::vector<std::pair<uint32_t, uint32_t>> broken_;  // first and last lines, in order
-  std::vector<Token>* tokens_ = nullptr;               // of the call of read_line
+  std::vector<Token>* tokens_ = nullptr;               // where read_line appends tokens
 };
 
 // Reads a number in decimal digits; nullopt for other text, or when it needs more than 63 bits.

@@ -282,7 +282,7 @@ Value Parser::binary(BinaryOp op, Value a, Value b, const Syntax& at, bool fold)
   if (logic && !dtype.is_bool()) fail(at, "'{}' takes bool operands, got {}", info(op).symbol, to_string(dtype));
   bool equality = op == BinaryOp::kEQ || op == BinaryOp::kNE;
   if (dtype.is_handle() && !equality) fail(at, "'{}' cannot take handles", info(op).name);
-  bool bits = op >= BinaryOp::kBitAnd;  // those after it, too
+  bool bits = op >= BinaryOp::kBitAnd;  // the operators after it work on bits, too
   if (bits && dtype.is_float()) fail(at, "'{}' takes integers, got {}", info(op).name, to_string(dtype));
   const IntImm* x = a.expr.as<IntImm>();
   const IntImm* y = b.expr.as<IntImm>();

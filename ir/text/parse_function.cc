@@ -65,12 +65,6 @@ Parser::Signature Parser::read_signature(const Line& line) {
   return result;
 }
 
-FuncType Parser::Signature::type(bool pure) const {
-  std::vector<Type> types;
-  for (const VarRef& param : params) types.push_back(param.type());
-  return {std::move(types), result.value_or(object_type()), pure, {}};
-}
-
 FunctionRef Parser::graph_function(const Pending& pending, Signature signature, bool nested) {
   const Line& line = *pending.line;
   in_graph_ = true;
@@ -172,7 +166,7 @@ void Parser::nested_function(const Line& line) {
     fail(*line.decorators.back(), "a tensor program cannot stand inside of a graph function; define it in the module");
   Signature signature = read_signature(line);
   bool stated = signature.result.has_value();
-  VarRef self = make_var(pending.name, make(signature.type(pending.pure)), span(line));
+  VarRef self = make_var(pending.name, signature.type(pending.pure), span(line));
   auto read = [&] {
     NameScope scope(scopes_);
     define(line.text, self);

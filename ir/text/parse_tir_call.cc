@@ -162,7 +162,7 @@ Value Parser::intrinsic_call(const std::string& form, const Syntax& at) {
   for (size_t i = 1; i + 1 < values.size(); ++i) match_operands(values[0], values[i], at);
   DType first = dtype_of(values[0].expr);
   DType result = row->result == Intrinsic::Result::kBool ? kBool.with_lanes(first.lanes) : first;
-  if (const Syntax* stated = keyword(at, "dtype"); stated && dtype(*stated) != result)  // of 2022
+  if (const Syntax* stated = keyword(at, "dtype"); stated && dtype(*stated) != result)  // a spelling of 2022
     fail(*stated, "T.{} of these operands gives {}", form, to_string(result));
   std::vector<Expr> args;
   for (const Value& value : values) args.push_back(value.expr);

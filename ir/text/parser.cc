@@ -49,7 +49,7 @@ IRModule Parser::run() {
   for (Pending& function : graph) {
     guarded([&] { function.signature = read_signature(*function.line); });
     if (function.signature && function.signature->sound) {
-      declared_.insert_or_assign(function.name, make(function.signature->type(function.pure)));
+      declared_.insert_or_assign(function.name, function.signature->type(function.pure));
     } else {
       unknown_.insert(function.name);
     }
@@ -208,9 +208,8 @@ void Parser::drop_failed() {
   gone.insert(unknown_.begin(), unknown_.end());
   if (gone.empty()) return;
   std::map<std::string, std::vector<std::string>> callers;
-  for (const auto& [name, function] : module_.functions) {
+  for (const auto& [name, function] : module_.functions)
     walk(function, [&, caller = &name](const GlobalVar& callee) { callers[callee.name].push_back(*caller); });
-  }
   std::vector<std::string> work(gone.begin(), gone.end());
   while (!work.empty()) {
     std::string callee = std::move(work.back());

@@ -14,7 +14,7 @@ namespace relaxc::text {
 // Thrown after an error was reported; caught where statements are separated.
 struct Failed {};
 
-// The place of an error, and what is said beside its message: a text that may have been meant, or "", and a note.
+// The place of an error, with a text that may have been meant, or "", and a note for its message.
 struct ErrorPlace : Place {
   ErrorPlace(const Place& at, std::string_view near = {}, const char* remark = nullptr)  // NOLINT: any place is one
       : Place(at), hint(near), note(remark) {}
@@ -71,14 +71,14 @@ class Parser {
     std::optional<Type> result;
     std::map<std::string, Entity> names;
     bool sound = true;
-    FuncType type(bool pure) const;
+    Type type(bool pure) const { return function_type(params, result.value_or(object_type()), pure); }
   };
   struct Pending {
     std::string name;
     const Line* line;
     bool is_program = false, is_private = false, pure = true;
     bool sound = true;                        // its lines are
-    std::optional<Signature> signature = {};  // of a graph function
+    std::optional<Signature> signature = {};  // graph functions only
   };
   void read_definitions();
   void definition(const Line& line, bool top, bool& keep);
@@ -169,11 +169,11 @@ class Parser {
   AttrValue number_attr(const Syntax& argument, DType dtype);
   AttrValue index_map(const Syntax& at);
   Attrs attrs(const Syntax& at);
-  // Adds those of R.func_attr({...}) and of similar calls.
+  // Adds the attributes of R.func_attr({...}) and of similar calls.
   void add_attrs(const Syntax& call, Attrs& to);
   Attrs optional_attrs(const Syntax* at) { return is_none(at) ? Attrs() : attrs(*at); }
-  std::vector<const Syntax*> items(const Syntax& at) const;  // of a tuple or list; the thing itself otherwise
-  // Returns what `read` makes of each item.
+  std::vector<const Syntax*> items(const Syntax& at) const;  // those of a tuple or list; other syntax is one item
+  // Returns the result of `read` for each item.
   template <class Items, class T>
   std::vector<T> read_each(const Items& items, T (Parser::*read)(const Syntax&)) {
     std::vector<T> result;
@@ -216,7 +216,7 @@ class Parser {
   Value tuple_item(const Expr& whole, const Syntax& index_at, const Syntax& at);
   Value load(const Buffer& buffer, const Syntax& at);
   std::vector<Expr> indices(const Buffer& buffer, const Syntax& at);
-  // Returns the syntax of pointer[indices], which a call spells otherwise.
+  // Returns the syntax of pointer[indices], which a call spells differently.
   Syntax element_at(const Syntax& call, const Syntax& pointer, const Syntax& indices) const;
   // Turns the last index into a vector of consecutive positions, when it is a scalar.
   void widen_last(std::vector<Expr>& indices, int lanes, const Span& span);
@@ -248,7 +248,7 @@ class Parser {
   using TypeReader = Type(const Syntax& at);
   TypeReader type, scalar_type, scalar_type_of, dtensor_type, callable_type;
   std::optional<Type> try_type(const Syntax& at);
-  // These read a type with or without arguments: `call` is null without.
+  // These read a type with or without arguments; `call` is null when there are none.
   using AppliedType = Type(const Syntax* call, const Syntax& at);
   AppliedType tuple_type_of, shape_type_of, tensor_type_of;
   std::vector<Expr> dims(const Syntax& at, DType otherwise);
@@ -342,7 +342,7 @@ class Parser {
   struct Body {
     std::vector<BindingBlock> blocks;
     bool in_dataflow = false;
-    bool outputs_given = false;  // of the current dataflow block
+    bool outputs_given = false;  // R.output of the current dataflow block was read
     bool outputs_sound = true;
     std::optional<Expr> result;
     Attrs attrs;
@@ -383,19 +383,19 @@ class Parser {
   std::shared_ptr<const Origin> origin_;
   const OpTable& ops_;
   Diagnostics& diagnostics_;
-  std::deque<SyntaxTree> trees_;  // those that are needed to the end, and the current one
+  std::deque<SyntaxTree> trees_;  // the ones that are needed to the end, and the current one
   SyntaxTree* tree_ = nullptr;
   mutable const Syntax* dotted_at_ = nullptr;  // the last argument of dotted(), and its result
   mutable std::string dotted_path_;
   IRModule module_;
   std::vector<Pending> pending_;
   size_t failures_ = 0;
-  bool lines_sound_ = true;                            // of the definition being read
+  bool lines_sound_ = true;                            // those of the definition being read
   std::set<std::string> failed_;                       // functions with errors
-  std::set<std::string, std::less<>> unknown_;         // those of them whose types are not known
+  std::set<std::string, std::less<>> unknown_;         // the failed functions whose types are not known
   std::set<std::string> broken_infos_;                 // keys of global infos with errors; "": all of them
   std::map<std::string, Type, std::less<>> declared_;  // functions of the module and their types
-  std::map<std::string, DType> program_results_;       // of the tensor programs that return something
+  std::map<std::string, DType> program_results_;       // by the name of a tensor program that returns a value
   std::string class_name_ = "Module";
   bool in_class_ = false;
   std::set<std::string, std::less<>> type_variables_;

@@ -290,9 +290,7 @@ void Printer::prim_func(const std::string& function_name, const PrimFunc& functi
     Temporarily indent(depth_, depth_ + 1);
     if (!attrs.empty()) line("T.func_attr({})", dictionary(attrs));
     std::vector<VarRef> dims;
-    for (const auto& [param, handle] : handles) {
-      walk(param.type(), [&](const Ref<Var>& var) { dims.push_back(var); });
-    }
+    for (const auto& [param, handle] : handles) walk(param.type(), [&](const Ref<Var>& var) { dims.push_back(var); });
     for (const VarRef& var : free_scalars(make_prim_func(PrimFunc(function)))) dims.push_back(var);
     declare_scalars(dims);
     for (const auto& [param, handle] : handles)

@@ -16,7 +16,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-constexpr size_t kAlignment = 64;                         // of the data
+constexpr size_t kAlignment = 64;                         // the bytes of tensors begin at a multiple of it
 constexpr uint64_t kLongestHeader = uint64_t{100} << 20;  // the limit of the format
 
 constexpr std::pair<DType, std::string_view> kDTypes[] = {
@@ -90,12 +90,7 @@ void write_safetensors(const std::string& path, const std::vector<std::pair<std:
 
 std::map<std::string, Tensor> read_safetensors(const std::string& path) {
   const Span place = span_of_file(path);
-  std::shared_ptr<const vm::MappedFile> file;
-  try {
-    file = vm::MappedFile::open(path);
-  } catch (const RuntimeError& error) {
-    fail(place, "{}", error.what());
-  }
+  auto file = with_compile_errors(place, [&] { return vm::MappedFile::open(path); });
   std::span<const std::byte> bytes = file->bytes();
   uint64_t length = 0;
   std::memcpy(&length, bytes.data(), std::min<size_t>(bytes.size(), 8));

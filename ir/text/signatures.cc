@@ -84,7 +84,7 @@ struct Parser::FormRow {
 
 struct Parser::FormEntry {
   std::vector<std::string_view> names;
-  size_t positional = 0;  // how many of the names
+  size_t positional = 0;  // the number of names that positional arguments have
   bool any = false, any_keyword = false;
   Form Parser::* read;
 

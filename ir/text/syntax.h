@@ -50,7 +50,7 @@ struct Syntax : Place {
   // Makes a node that the text does not have, such as the subscript that A.vload(i) means.
   Syntax(SyntaxKind k, const Place& at) : Place(at), kind(k) {}
   SyntaxKind kind{};
-  int32_t depth = 1;  // of the tree; bounded, so that recursion over it is
+  int32_t depth = 1;  // the height of the tree; its limit bounds recursion
   std::string_view text;
   SyntaxChildren children;
   struct Keyword : Place {
@@ -260,8 +260,11 @@ class SyntaxReader {
   // Reads `a, b, c` without parentheses as a tuple; one item is returned as it is.
   const Syntax* bare_tuple(const Syntax* (SyntaxReader::*item)());
   const Syntax* expression_list() { return bare_tuple(&SyntaxReader::starred_or_expression); }
-  const Syntax* target();
-  const Syntax* starred_or_expression();
+  // Reads the item, or `*` and the item.
+  const Syntax* starred(const Syntax* (SyntaxReader::*item)());
+  const Syntax* starred_or_expression() { return starred(&SyntaxReader::expression); }
+  // Reads a target of a loop or an assignment. It has no operators, so that `in` is not read as one.
+  const Syntax* target() { return starred(&SyntaxReader::postfix); }
   const Syntax* expression();
   const Syntax* lambda();
   const Syntax* bool_chain(std::string_view op);

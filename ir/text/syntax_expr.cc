@@ -64,15 +64,9 @@ const Syntax* SyntaxReader::bare_tuple(const Syntax* (SyntaxReader::*item)()) {
   return close(result);
 }
 
-// Reads a target of a loop or an assignment. It has no operators, so that `in` is not read as one.
-const Syntax* SyntaxReader::target() {
+const Syntax* SyntaxReader::starred(const Syntax* (SyntaxReader::*item)()) {
   Token star = peek();
-  return accept("*") ? joined(star.place(), SyntaxKind::kStarred, {}, {postfix()}) : postfix();
-}
-
-const Syntax* SyntaxReader::starred_or_expression() {
-  Token star = peek();
-  return accept("*") ? joined(star.place(), SyntaxKind::kStarred, {}, {expression()}) : expression();
+  return accept("*") ? joined(star.place(), SyntaxKind::kStarred, {}, {(this->*item)()}) : (this->*item)();
 }
 
 const Syntax* SyntaxReader::expression() {

@@ -30,8 +30,8 @@ class GraphVerifier : ScopedVerifier {
     use_type(function->result, function.span());
     sequence(function->body);
     if (contradicts(function->result, function->body.type()))
-      error(function.span(), "the function returns {}, declared is {} [G14]", print_type(function->body.type()),
-            print_type(function->result));
+      error(function.span(), "the function returns {}, but its declared result is {} [G14]",
+            print_type(function->body.type()), print_type(function->result));
   }
 
  private:
@@ -131,7 +131,7 @@ class GraphVerifier : ScopedVerifier {
       bind_dims(*b.cast);
       use_type(*b.cast, span);
       if (contradicts(b.var.type(), *b.cast))
-        error(span, "'{}' is declared {}, cast is to {} [G11]", b.var->name, print_type(b.var.type()),
+        error(span, "'{}' is declared {}, but the cast is to {} [G11]", b.var->name, print_type(b.var.type()),
               print_type(*b.cast));
     }
     if (!b.var.type().is<FuncType>()) use_type(b.var.type(), span);
@@ -160,7 +160,8 @@ class GraphVerifier : ScopedVerifier {
       Scope scope(*this);
       sequence(*branch);
       if (contradicts(b.var.type(), branch->type()))
-        error(span, "a branch gives {}, declared is {} [G13]", print_type(branch->type()), print_type(b.var.type()));
+        error(span, "a branch gives {}, but '{}' is declared {} [G13]", print_type(branch->type()), b.var->name,
+              print_type(b.var.type()));
     }
   }
 

@@ -49,9 +49,9 @@ class ScopedVerifier {
   std::string_view rule_of_definitions_;
   DefinedVars& defined_;
   Diagnostics& diagnostics_;
-  Span place_;  // of the statement or binding
+  Span place_;  // that of the statement or binding being verified
   VarSet scope_;
-  std::vector<const NodeHeader*> order_;  // of the variables in scope
+  std::vector<const NodeHeader*> order_;  // the variables in scope in the order of their definitions
 };
 
 void verify_graph(const FunctionRef& function, const IRModule& module, const OpTable& ops, DefinedVars& defined,

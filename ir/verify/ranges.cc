@@ -16,7 +16,7 @@ namespace relaxc {
 
 namespace {
 
-constexpr int64_t kMostIterations = 256;  // of loops of which all are tried
+constexpr int64_t kMostIterations = 256;  // up to so many iterations, all are tried
 
 // Returns whether the value loads, calls or lets. It is then not treated as a function of the loops.
 bool is_opaque(const Expr& value) { return holds<BufferLoad, Call, Let>(value); }
@@ -221,7 +221,7 @@ class RangeVerifier {
   }
 
   std::vector<Iteration> iterations(const Expr& value) const {
-    std::vector<int> signs;  // of what one more iteration of a loop adds; 0: not known, or differs
+    std::vector<int> signs;  // the sign of the step that the value makes per iteration of a loop; 0: unknown
     std::vector<size_t> relevant;
     int64_t count = 1;
     for (size_t l = 0; l < loops_.size(); ++l) {
@@ -304,9 +304,9 @@ class RangeVerifier {
   Analyzer facts_;     // along the way
   Analyzer positive_;  // dims from 1
   std::vector<Loop> loops_;
-  std::vector<Expr> conditions_;  // of the branches and predicates around
+  std::vector<Expr> conditions_;  // the enclosing branches and predicates
   std::vector<Expr> asserted_;    // asserted earlier: they hold, or the program has failed
-  VarMap values_;                 // of axes and other definitions, in terms of loops
+  VarMap values_;                 // axes and other definitions in terms of loops
 };
 
 }  // namespace

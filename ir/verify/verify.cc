@@ -14,7 +14,7 @@
 //   G7  a symbolic dim is bound before it is used: bare in a param's type or in an earlier match_cast
 //   G8  functions that are named exist in the module
 //   G9  a call of a kernel fits its tensor program: number of tensors and scalars, ranks, dtypes, and no dim provably
-//       different; of call_tir and its kin, and of calls with destinations
+//       different; this holds for call_tir, its variants, and calls with destinations
 //   G10 a call fits its operator or function: number of arguments, attributes, operand types
 //   G11 the type a variable is declared with agrees with the type of its value
 //   G12 the index of a tuple's item is in range
@@ -34,7 +34,7 @@
 //   T9  an axis has the dtype of its domain
 //   T10 init mentions no reduce axis (a reduction over no axes has an init all the same)
 //   T11 reads and writes cover the buffers that the block accesses, and their elements where that can be decided; a
-//       warning, as TVM takes blocks that tell less (opaque ones tell nothing), and no pass relies on it
+//       warning, as TVM accepts blocks that declare less (opaque ones nothing), and no pass relies on it
 //   T12 vectors have the lanes that their operation says
 //   T13 params are buffers, scalars or handles
 //   T14 blocks stand below a root block
@@ -63,7 +63,7 @@ Span place_of(std::string_view name, const Span& statement) {
   size_t at = 0;
   for (uint32_t line = 1; line < statement.line && at != std::string::npos; ++line) at = text.find('\n', at) + 1;
   Span here = statement;
-  int depth = 0;  // of brackets: inside of them a statement goes on in the next line
+  int depth = 0;  // the number of open brackets, in which a statement goes on in the next line
   auto is_word = [&](size_t i) {
     return i < text.size() && (std::isalnum(static_cast<unsigned char>(text[i])) || text[i] == '_');
   };
