@@ -148,7 +148,11 @@ Expr log_add_exp(const Expr& a, const Expr& b) {
   return max(a, b) + call1("log1p", call1("exp", call1("abs", a - b) * imm_like(-1, a)));
 }
 
-// Makes the row of an activation with attributes.
+Type infer_float(const OpCall& op) {
+  if (std::optional<DType> dtype = tensor_dtype(op.type(0))) kFloats.check(op, *dtype);
+  return infer_like_first(op);
+}
+// Makes the row of an activation with attributes, of floats.
 template <class A>
 OpRow parametric(const std::string& name, const char* onnx, const char* doc, Expr (*fn)(const Expr&, const A&)) {
   return {.name = "relax." + name,
@@ -157,8 +161,8 @@ OpRow parametric(const std::string& name, const char* onnx, const char* doc, Exp
           .inputs = {{"data", "the tensor"}},
           .attrs = op_attrs<A>(),
           .pattern = OpPattern::kElementwise,
-          .infer = infer_like_first,
-          .legalize = by_element(stage_name(name), infer_like_first,
+          .infer = infer_float,
+          .legalize = by_element(stage_name(name), infer_float,
                                  [=](const OpCall& op, Inputs x, Axes i) { return fn(at(x[0], i), op.attrs<A>()); })};
 }
 

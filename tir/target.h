@@ -1,6 +1,7 @@
 // A target describes the machine that code is generated for, as far as schedules and passes may ask about it. Rules are
-// formulas over these figures and do not hold numbers of a machine themselves. Parsing, LLVM's tables and host
-// detection are in codegen/target.h, since only that room sees LLVM. docs/targets.md describes the figures for users.
+// formulas over these figures and over the fitted costs that tir/rules/cost_model.h names. Parsing, LLVM's tables and
+// host detection are in codegen/target.h, since only that room sees LLVM. docs/targets.md describes the figures for
+// users.
 #pragma once
 #include <cstdint>
 #include <map>

@@ -85,8 +85,8 @@ void CompilerOptions::add_to(CLI::App& app) {
 
 bool holds_schedules(const std::string& file) {
   if (!file.ends_with(".py")) return false;
-  std::string text = read_text(file);
-  return text.starts_with("@S.") || text.find("\n@S.") != std::string::npos;
+  std::string text = "\n" + read_text(file);
+  return text.find("\n@S.") != std::string::npos || text.find("\nS.") != std::string::npos;
 }
 
 CompileSettings CompilerOptions::get(const std::string& model) const {

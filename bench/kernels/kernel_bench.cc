@@ -101,7 +101,8 @@ struct OurModule {
   int64_t input_block, output_block;  // of channels; 0: none
 };
 
-// The weights become constants, so that they are packed when compiling. Nothing when main is for another problem.
+// The weights become constants, so that they are packed when compiling. Returns nullopt if main computes another
+// problem.
 std::optional<OurModule> bind_weights(IRModule module, const Problem& p, const Data& data) {
   Function main = *module.graph_function("main");
   std::vector<Tensor> weights = {data.weight};

@@ -60,7 +60,7 @@ Window read_window(Node& n, std::vector<Expr> kernel) {
     if (auto known = as_int(extent)) positive("kernel_shape", "has", {*known});
   }
   for (int64_t pad : pads) {
-    if (std::abs(static_cast<double>(pad)) > 1e9) n.fail("pads are [{}]", joined(pads));
+    if (std::abs(static_cast<double>(pad)) > 1e9) n.fail("pads are [{}], expected at most 1e9", joined(pads));
   }
   if (w.auto_pad == "VALID") pads.assign(2 * w.spatial, 0);
   w.pads = int_imms(pads);
@@ -71,7 +71,7 @@ Expr same_count(Node& n, const Window& w, size_t d) { return n.simplify(ceil_div
 // Computes SAME_* pads, which give ceil(size / stride) outputs. The odd element goes to the named side.
 void resolve_same_pads(Node& n, Window& w) {
   if (w.auto_pad == "NOTSET" || w.auto_pad == "VALID" || w.auto_pad.empty()) return;
-  if (!w.is_same()) n.fail("auto_pad is '{}'", w.auto_pad);
+  if (!w.is_same()) n.fail("auto_pad is '{}', expected NOTSET, VALID, SAME_UPPER or SAME_LOWER", w.auto_pad);
   for (size_t d = 0; d < w.spatial; ++d) {
     Expr reach = w.reach(d), size = n.shape(0)[d + 2];
     Expr total = reach - 1;  // with a stride of 1, and where there is nothing to add

@@ -40,12 +40,16 @@ Expr einsum(Node& n) {
 }
 Expr det(Node& n) { return n.op("linalg.det", {n.tensor(0)}); }
 
-// Returns x - zero point as int32.
-Expr centered(Node& n, size_t x, size_t zero_point) {
-  Expr wide = n.cast(n.tensor(x), kInt32);
-  return n.has(zero_point) ? n.sub(wide, n.cast(n.tensor(zero_point), kInt32)) : wide;
+// Returns operand - zero point as int32. A vector of zero points has one per row of operand 0, per column of operand 1.
+Expr centered_operand(Node& n, size_t operand) {
+  Expr wide = n.cast(n.tensor(operand), kInt32);
+  if (!n.has(operand + 2)) return wide;
+  Expr zero = n.cast(n.tensor(operand + 2), kInt32);
+  std::vector<Expr> shape = n.shape_of(zero);
+  if (operand == 0 && shape.size() == 1 && n.rank(0) > 1) zero = n.reshape(zero, {shape[0], int_imm(1)});
+  return n.sub(wide, zero);
 }
-Expr matmul_integer(Node& n) { return matmul_of(n, centered(n, 0, 2), centered(n, 1, 3)); }
+Expr matmul_integer(Node& n) { return matmul_of(n, centered_operand(n, 0), centered_operand(n, 1)); }
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "codegen/compile.h"
 #include "tests/ops/harness.h"
 
 using namespace relaxc;
@@ -196,5 +197,7 @@ TEST_CASE("normalization errors", "[ops][norm]") {
                  "num_groups does not divide the channels: 6 and 4"));
   CHECK(contains(message("nn.group_norm", {x, six, six}, {{"axes", Shape{1, 2}}}), "contain the channel axis 1"));
   CHECK(contains(message("nn.lrn", {values({2, 3}, kInt32)}, {}), "expected a float, got int32"));
+  for (const char* activation : {"nn.leakyrelu", "nn.softplus"})
+    CHECK(contains(error_of(op_table(), activation, {values({2, 3}, kInt32)}), "expected a float, got int32"));
   CHECK(contains(message("nn.lrn", {x}, {{"size", 0}}), "size is 0"));
 }

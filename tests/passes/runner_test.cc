@@ -272,6 +272,25 @@ TEST_CASE("equal programs have equal keys, which depend on the target and on set
   CHECK(!key("first"));
 }
 
+TEST_CASE("programs are shared whatever their names, unless a rule or an annotation may mention them", "[runner]") {
+  auto program = [](const std::string& param, const std::string& annotations) {
+    return parse_runner(fmt::format("@I.ir_module\nclass Module:\n    @T.prim_func(private=True)\n"
+                                    "    def f({0}: T.Buffer((8,), \"float32\"), y: T.Buffer((8,), \"float32\")):\n"
+                                    "        for i in T.serial(8, annotations={{{1}}}):\n            y[i] = {0}[i]\n",
+                                    param, annotations))
+        .prim_func("f");
+  };
+  PassContext context = pass_context();
+  auto same = [&](const std::string& annotation) {
+    return keys_in(context)("f", program("a", annotation)) == keys_in(context)("f", program("b", annotation));
+  };
+  CHECK(same(""));
+  CHECK(same("\"keep_whole\": True"));
+  CHECK(!same("\"prefetch\": [\"y\"]"));
+  context.schedules.push_back({.name = "mine", .function = "", .op = "sum", .span = {}, .apply = nullptr});
+  CHECK(!same(""));
+}
+
 namespace {
 
 std::optional<Culprit> culprit_of(const std::vector<const Pass*>& passes, const Folder& folder) {

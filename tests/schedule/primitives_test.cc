@@ -138,7 +138,7 @@ TEST_CASE("a step is about one program, and about numbers where it takes numbers
   Schedule schedule(IRModule{{{"f", program_of_two}, {"g", program_of_two}}, {}, {}});
   LoopRV i = schedule.apply(GetLoops{schedule.apply(GetBlock{"C", "f"})})[0],
          j = schedule.apply(GetLoops{schedule.apply(GetBlock{"C", "g"})})[0];
-  CHECK_THROWS_WITH(schedule.apply(Merge{{i, j}}), Catch::Contains("of another tensor program"));
+  CHECK_THROWS_WITH(schedule.apply(Merge{{i, j}}), Catch::Contains("to another tensor program"));
   CHECK_THROWS_WITH(schedule.apply(Split{i, {Factor(Expr(j.var)), std::nullopt}}), Catch::Contains("number"));
   CHECK_THROWS_WITH(schedule.apply(Split{i, {Factor(make_dim("n")), std::nullopt}}),
                     Catch::Contains("'n' is not a number of this schedule"));

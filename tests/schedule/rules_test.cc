@@ -446,6 +446,7 @@ def main(x: R.Tensor((4, 5), "float32")):
     for (const ScheduleRule& rule : builtin_schedule_rules()) {
       CAPTURE(rule.name);
       Decisions none(rule.name, rule.decisions);
+      REQUIRE(rule.fits);
       CHECK(rule.fits(*program, context.target, none).has_value() == (rule.name != "default"));
     }
   }

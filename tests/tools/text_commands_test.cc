@@ -351,6 +351,18 @@ def main(x: R.Tensor((6, 10), "float32"), w: R.Tensor((10, 16), "float32"), b: R
   CHECK(contains(relaxc_command({"compile", kOnnxFile, "--target", "x86-64-v3", "--emit=tir"}).out, "winograd"));
 }
 
+TEST_CASE("schedules after the class of a module's file are read, rules and built-in ones alike", "[tools]") {
+  TextFolder folder;
+  std::ostringstream program;
+  program << std::ifstream(kSource + "/examples/schedules/matmul.py").rdbuf();
+  for (const char* schedules : {"S.use(\"no_such_rule\")\n", "@S.rule(\"no_such_op\")\ndef f(sch):\n    pass\n"}) {
+    Outcome outcome =
+        relaxc_command({"compile", folder.write("both.py", program.str() + "\n" + schedules), "--emit=loops"});
+    INFO(outcome.err);
+    CHECK(contains(outcome.err, "no_such_"));
+  }
+}
+
 TEST_CASE("schedules that nothing would use are told of", "[tools]") {
   TextFolder folder;
   auto check = [&](const std::string& text, const std::string& model = kSource + "/examples/schedules/matmul.py") {

@@ -214,7 +214,7 @@ TEST_CASE("the verifier finds reads before writes", "[vm]") {
   // A loop that drops what its head reads.
   std::vector<Instruction> loop = {make(Opcode::kMove, {Reg{1}, Reg{0}}), make(Opcode::kMove, {Reg{2}, Reg{1}}),
                                    make(Opcode::kDrop, {Reg{1}}), make(Opcode::kBranchIf, {1, Label{3}}), kReturn};
-  CHECK(first_message(loop).find("the loop back to 3 drops") != std::string::npos);
+  CHECK(first_message(loop).find("the jump back to 3 leaves a register unwritten") != std::string::npos);
   std::vector<Instruction> hidden = {make(Opcode::kJump, {Label{4}}), make(Opcode::kRet, {Reg{1}}),
                                      make(Opcode::kJump, {Label{2}})};
   CHECK(first_message(hidden).find("reached by this jump only") != std::string::npos);

@@ -251,8 +251,7 @@ IterVar fresh_axis(const IterVar& axis, const VarMap& loops, VarMap& axes) {
 
 Refusal not_movable(const TreeNode* block) {
   if (!block->parent) return "the root block cannot be moved";
-  if (block->partial)
-    return message("block '{}' runs under a condition of its own, or not over all of its axes' domains", block);
+  if (block->partial) return message("block '{}' has a predicate, or does not cover the domains of its axes", block);
   if (block->uses_outer_vars) return message("block '{}' uses variables of loops around it directly", block);
   if (block->carried) return message("block '{}' takes what an earlier iteration made, or makes it", block);
   if (block->in_order && !comes_in_order(block))

@@ -14,7 +14,7 @@ TreeNode* Step::node(const VarRef& var) {
          found->is_loop() ? "loop" : "block", var->name);
   }
   if (tree_ && tree_ != found->tree)
-    fail(var.span(), "{}: '{}' is of another tensor program than what is named before it", name_, var->name);
+    fail(var.span(), "{}: '{}' belongs to another tensor program than the arguments before it", name_, var->name);
   tree_ = found->tree;
   return found;
 }
@@ -70,7 +70,7 @@ Buffer Step::buffer(TreeNode* block, const BufferArg& which, AccessKind otherwis
            to_string(value));
   const std::vector<BufferRegion>& regions = is_read ? content.reads : content.writes;
   if (position < 0 || position >= static_cast<int64_t>(regions.size()))
-    refuse({block}, "block '{}' {} {} buffers, there is no number {}", block, is_read ? "reads" : "writes",
+    refuse({block}, "block '{}' {} {} buffers, so there is none at position {}", block, is_read ? "reads" : "writes",
            regions.size(), position);
   return regions[static_cast<size_t>(position)].buffer;
 }
@@ -96,7 +96,7 @@ void Step::require_around(TreeNode* loop, TreeNode* block) {
 
 TreeNode* Step::scope(TreeNode* block) {
   TreeNode* result = scope_of(block);
-  if (!result) refuse({block}, "the root block has no place outside");
+  if (!result) refuse({block}, "the root block is in no other block");
   require(has_other_statements(result), result);
   return result;
 }

@@ -74,7 +74,8 @@ class Step {
       return std::move(refusal);
     }
   }
-  // Runs a step inside of this one, which no trace records. If it refuses, this step refuses.
+  // Runs a step inside of this one, which no trace records. If it refuses, this step refuses, and the edits of earlier
+  // parts stay: a step checks all that a later part could refuse before its first part.
   template <class P>
   ResultOf<P> apply(const P& part) {
     Step inner(workspace_, P::kInfo.name, true);

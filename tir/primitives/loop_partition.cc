@@ -52,7 +52,7 @@ std::vector<Expr> sizes_of_parts(Step& step, TreeNode* node, const Factors& fact
   if (known && *known < 0)
     step.refuse({node}, "the parts take {} iterations more than loop '{}' has", -*known, old.var);
   if (known && *known == 0 && open)
-    step.refuse({node}, "the parts leave nothing of loop '{}' for the one left open", old.var);
+    step.refuse({node}, "the given parts already cover loop '{}'; leave out the open one", old.var);
   Expr rest = not_negative(left_over, facts);
   if (open) sizes[*open] = rest;
   if (!open && !is_int(rest, 0)) sizes.push_back(rest);

@@ -26,7 +26,9 @@ Refusal not_mergeable(TreeNode* first, TreeNode* a, const TreeNode* second, Tree
     std::vector<Range> needed = region_at(b, read, second);
     for (Range& range : needed) range = substitute(range, vars);
     if (!writes_all({a}, read.buffer, first, needed))
-      return message("block '{}' is not known to read only what '{}' makes of '{}' in an iteration", b, a, read.buffer);
+      return message(
+          "cannot prove that block '{}' reads only elements that '{}' computes of '{}' in the same iteration", b, a,
+          read.buffer);
   }
   return std::nullopt;
 }

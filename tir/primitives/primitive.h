@@ -92,7 +92,7 @@ std::string unknown_primitive(std::string_view name);
 template <class P>
 const Primitive& primitive() {
   static const Primitive* const kRow = find_primitive(P::kInfo.name);
-  RELAXC_CHECK(kRow, "expected a row for '{}' in tir/primitives/table.cc", P::kInfo.name);
+  RELAXC_CHECK(kRow, "expected a row for '{}' in tir/primitives/table.h", P::kInfo.name);
   return *kRow;
 }
 // Throws for a word that its kind does not know, refuses numbers with which extents would overflow, and maps that

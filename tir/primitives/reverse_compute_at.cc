@@ -87,7 +87,7 @@ std::optional<AxisRanges> axes_for(const TreeNode* block, const Buffer& buffer, 
   } else if (!exact) {
     why = message("block '{}' reads '{}' at more than one place for each element", block, buffer);
   } else if (!writes_all(makers, buffer, nullptr, region_at(block, read, nullptr))) {
-    why = message("block '{}' is not known to read only what its producers write of '{}'", block, buffer);
+    why = message("cannot prove that block '{}' reads only elements of '{}' that its producers write", block, buffer);
   } else {
     return ranges;
   }

@@ -117,8 +117,8 @@ void ReverseComputeInline::apply(Step& step) const {
     step.refuse({block}, "block '{}' reads '{}' in another way than at one place, a one to one function of its axes",
                 block, buffer);
   if (!writes_all({producer}, buffer, nullptr, region_at(block, *read_of(block, buffer), nullptr)))
-    step.refuse({block, producer}, "block '{}' is not known to read only what '{}' writes of '{}'", block, producer,
-                buffer);
+    step.refuse({block, producer}, "cannot prove that block '{}' reads only elements that '{}' writes of '{}'", block,
+                producer, buffer);
   InverseAxes inverse = axes_in_producer(block, producer, dims, box);
   store_inlined(producer, *store, inverse.axes);
   for (const Expr& condition : inverse.conditions) restrict_block(producer, condition);

@@ -155,7 +155,7 @@ std::vector<Slide> find_slides(Step& step, TreeNode* block, const Buffer& buffer
   auto read = region_at(users, buffer, AccessKind::kRead, inner);
   Range window{slides[0].begin, slides[0].extent};
   if (!covers(window, (*read)[slides[0].dim], block->tree->facts))
-    step.refuse({block, inner}, "an iteration is not known to read only the rows of '{}' that it makes", buffer);
+    step.refuse({block, inner}, "cannot prove that an iteration reads only rows of '{}' that it computes", buffer);
   return slides;
 }
 

@@ -9,8 +9,7 @@ struct SetScope {
   BufferArg buffer_index;
   StorageScope storage_scope;
 
-  static constexpr PrimitiveInfo kInfo{"set_scope",
-                                       "returns the memory of a buffer that the block writes another scope"};
+  static constexpr PrimitiveInfo kInfo{"set_scope", "changes the storage scope of a buffer that the block writes"};
   static constexpr auto fields() {
     return list(required<&SetScope::block>("writes the buffer"),
                 required<&SetScope::buffer_index>("the buffer; a position counts the writes"),
