@@ -173,9 +173,9 @@ class Prefetcher final : public Rewriter {
     return names && std::find(names->begin(), names->end(), name) != names->end();
   }
 
-  // The last iteration of the loop fetches the region that its first iteration will read when the nearest outer loop
-  // that prefetches the same buffer advances. Returns the start of that region, or nullopt if there is no such outer
-  // loop, or if a loop between the two moves the region.
+  // The last iteration of the loop fetches what its first iteration reads after the next step of the outer loop: the
+  // nearest one that prefetches the same buffer. Returns the start of that region. Returns nullopt without such an
+  // outer loop, and where a loop between the two moves the region.
   std::optional<std::vector<Expr>> first_of_outer(const For& loop, const AttrValue& name,
                                                   const std::vector<Expr>& starts) {
     size_t outer = around_.size();

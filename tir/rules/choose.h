@@ -10,11 +10,11 @@ using RuleReport = std::function<void(const std::string&)>;
 bool concerns(const ScheduleRule& rule, const std::string& name, const std::vector<std::string>& ops);
 
 // Returns the program scheduled by the rule, or why the rule does not fit it. A rule made by S.use applies the built-in
-// rule that it names, with the values that it gives. Throws a CompileError if a value is not a candidate, or if steps
-// do not fit with given values or for the function that the rule names.
+// rule that it names, with the values that it gives. Throws a CompileError if a value is not a candidate, if the rule
+// would fit without the given values, or if it does not fit the function that it names.
 struct RuleResult {
   std::optional<PrimFuncRef> program;
-  std::string refusal;  // set if there is no program
+  std::string refusal;  // why there is no program; else empty
 };
 RuleResult schedule_by_rule(const ScheduleRule& rule, const std::string& name, const PrimFuncRef& program,
                             const Target& target, bool show_program);
