@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "ir/intrinsics.h"
-#include "tests/codegen/kernel_harness.h"
+#include "tests/kernel_harness.h"
 
 namespace relaxc::codegen {
 

@@ -9,7 +9,7 @@
 #include "passes/pass.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
-#include "tests/codegen/kernel_harness.h"
+#include "tests/kernel_harness.h"
 #include "tests/interpret.h"
 #include "tests/lowering.h"
 #include "tests/narrow_dims.h"
