@@ -24,8 +24,9 @@ struct Recipe {
   const char* type = "";
 };
 
+using Ints = std::vector<int64_t>;
+
 const std::vector<Recipe>& recipes() {
-  using Ints = std::vector<int64_t>;
   static const std::vector<Recipe> kRecipes = {
       {"astype", "f[n,8]", {{"dtype", DType::float_(16)}}},
       {"bitwise_and", "i[n,8] i[8]"},
