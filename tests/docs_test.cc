@@ -135,7 +135,7 @@ TEST_CASE("every flag of relaxc is in docs/relaxc.md", "[docs]") {
   for (const std::string& command : kCommands) {
     for (const std::string& flag : matches(help_of({command}), "\n  (?:-[a-zA-Z],)?(--[a-z-]+)", 1)) {
       INFO("relaxc " << command << " " << flag);
-      CHECK(reference.find("`" + flag) != std::string::npos);
+      CHECK(test::contains(reference, "`" + flag));
     }
   }
 }
@@ -148,7 +148,7 @@ TEST_CASE("help fits a screen and shows an example", "[docs]") {
     CHECK(std::count(text.begin(), text.end(), '\n') <= 40);
     size_t example = text.find("Example:");
     REQUIRE(example != std::string::npos);
-    CHECK(text.find(command.empty() ? "relaxc run" : "relaxc " + command[0], example) != std::string::npos);
+    CHECK(test::contains(text.substr(example), command.empty() ? "relaxc run" : "relaxc " + command[0]));
   }
 }
 
@@ -172,7 +172,7 @@ TEST_CASE("documents name no machine of ours", "[docs]") {
   for (const fs::path& document : documents()) {
     std::string text = read_file(document);
     INFO(document.string());
-    for (const char* place : {"/work/", "/home/", "/root/", "/tmp/"}) CHECK(text.find(place) == std::string::npos);
+    for (const char* place : {"/work/", "/home/", "/root/", "/tmp/"}) CHECK_FALSE(test::contains(text, place));
   }
 }
 
@@ -197,8 +197,7 @@ std::string problems_of(const Table& table) {
   for (const auto& entry : fs::directory_iterator(kRoot / table.folder)) {
     std::string name = entry.path().stem().string();
     if (entry.path().extension() != ".cc" || std::ranges::count(table.rows, name) > 0) continue;
-    bool is_named =
-        readme.find("`" + name + ".cc`") != std::string::npos || readme.find("`" + name + ".h`") != std::string::npos;
+    bool is_named = test::contains(readme, "`" + name + ".cc`") || test::contains(readme, "`" + name + ".h`");
     std::string own_function = "\n(?:(?:IRModule|PrimFuncRef) " + name + "|ScheduleRule " + name + "_rule)\\(";
     if (!is_named || !matches(read_file(entry.path()), own_function, 0).empty())
       result += "\n  " + table.folder + "/" + name + ".cc: add a row, or name it as a helper in the folder's README";
@@ -233,8 +232,8 @@ TEST_CASE("every pass, primitive and rule has its file, its row and its text tes
     CHECK(problems.empty());
   }
   std::string lacking = problems_of({"tir/rules", {"no_such_rule"}, "tests/schedule"});
-  CHECK(lacking.find("no_such_rule has a row, but no file tir/rules/no_such_rule.cc") != std::string::npos);
-  CHECK(lacking.find("tir/rules/default.cc: add a row") != std::string::npos);
+  CHECK(test::contains(lacking, "no_such_rule has a row, but no file tir/rules/no_such_rule.cc"));
+  CHECK(test::contains(lacking, "tir/rules/default.cc: add a row"));
 }
 
 TEST_CASE("every pass has a line of doc and a pipeline, and its text runs it", "[docs]") {

@@ -21,6 +21,8 @@ namespace relaxc::test {
 
 namespace {
 
+const std::filesystem::path kTree = RELAXC_SOURCE_DIR;
+
 std::string contents(const std::filesystem::path& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
@@ -45,18 +47,27 @@ def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
 
 }  // namespace
 
-TEST_CASE("a reader of an annotation names its row", "[annotations]") {
-  std::string table = contents(std::filesystem::path(RELAXC_SOURCE_DIR) / "tir/analysis/annotations.h");
+TEST_CASE("a reader of an annotation names its row, and a text test shows it", "[annotations]") {
+  std::string table = contents(kTree / "tir/analysis/annotations.h"), texts;
+  for (const char* folder : {"tests/lower", "tests/schedule"}) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(kTree / folder)) {
+      if (entry.path().extension() == ".test") texts += contents(entry.path());
+    }
+  }
   int count = 0;
   for (const std::vector<std::string>& row : test::matches(table, "X\\((k\\w+), \"(\\w+)\"")) {
     ++count;
     const Annotation* found = find_annotation(row[2]);
-    INFO(row[2]);
+    INFO("the row of '" << row[2]
+                        << "' in tir/analysis/annotations.h needs a text in tests/lower or tests/schedule with "
+                        << "the name, and its reader names annotations::" << row[1] << " instead of a string");
     REQUIRE(found);
+    CHECK(contains(texts, "\"" + row[2] + "\": "));
     if (!*found->reader) continue;
-    std::string reader = contents(std::filesystem::path(RELAXC_SOURCE_DIR) / found->reader);
-    CHECK(reader.find("annotations::" + row[1]) != std::string::npos);
-    CHECK(reader.find("(\"" + row[2] + "\"") == std::string::npos);
+    INFO("its reader is " << found->reader);
+    std::string reader = contents(kTree / found->reader);
+    CHECK(contains(reader, "annotations::" + row[1]));
+    CHECK_FALSE(contains(reader, "(\"" + row[2] + "\""));
   }
   CHECK(count > 10);
 }
