@@ -7,9 +7,12 @@
 #include <set>
 
 #include "passes/pass.h"
+#include "support/joined.h"
 #include "tests/patterns.h"
 #include "tests/process.h"
+#include "tir/intrin/tensor_intrin.h"
 #include "tir/primitives/primitive.h"
+#include "tir/program.h"
 #include "tir/rules/builtin_rules.h"
 
 #include "tests/catch.h"
@@ -250,4 +253,49 @@ TEST_CASE("every pass has a line of doc and a pipeline, and its text runs it", "
     std::string text = read_file(kRoot / (is_pass ? "tests/passes" : "tests/lower") / (name + ".test"));
     CHECK(!test::matches(text.substr(0, text.find('\n')), "[=,]" + name + "\\b").empty());
   }
+}
+
+namespace {
+
+// "16", or "4 vscale" of `T.vscale() * T.int32(4)`.
+std::string size_in_words(const Expr& size) {
+  std::string text = size_text(size);
+  std::vector<std::string> factor = matches(text, "vscale.*\\((\\d+)\\)", 1);
+  return factor.empty() ? text : factor[0] + " vscale";
+}
+
+// The cells of a row about these intrinsics: their sizes, and the dtypes of their operands.
+std::pair<std::string, std::string> cells_of(const std::vector<std::string>& names) {
+  std::vector<std::string> first, others, dtypes;
+  for (const std::string& name : names) {
+    const TensorIntrin* intrin = builtin_tensor_intrins().find(name);
+    if (!intrin) return {"is not in --list-intrins", ""};
+    std::vector<Buffer> operands = buffer_params(intrin->description);
+    const std::vector<Expr>&results = buffer_type(operands[2]).shape, &left = buffer_type(operands[0]).shape;
+    first.push_back(size_in_words(results[0]));
+    others.clear(), dtypes.clear();
+    for (size_t d = 1; d < results.size(); ++d) others.push_back(size_in_words(results[d]));
+    others.push_back(size_in_words(left.back()));
+    for (const Buffer& operand : operands) dtypes.push_back(to_string(buffer_type(operand).dtype));
+  }
+  if (std::set<std::string>(dtypes.begin(), dtypes.end()).size() == 1) dtypes.resize(1);
+  return {joined(first) + " x " + joined(others, " x "), joined(dtypes)};
+}
+
+}  // namespace
+
+TEST_CASE("the tables of intrinsics in docs/schedules.md list all of them as they are", "[docs]") {
+  std::string text = read_file(kRoot / "docs/schedules.md");
+  std::vector<std::string> listed;
+  for (const auto& row : test::matches(text, "\n\\| (`(?:dot|fma)_[^|]*) \\| ([^|]*) \\| ([^|]*) \\|")) {
+    std::vector<std::string> names = matches(row[1], "`([a-z0-9_]+)`", 1);
+    listed.insert(listed.end(), names.begin(), names.end());
+    auto [sizes, dtypes] = cells_of(names);
+    INFO(row[1]);
+    CHECK(row[2] == sizes);
+    bool counts_vectors = test::matches(row[3], "^\\d+$").size() == 1;
+    if (!counts_vectors) CHECK(row[3] == dtypes);
+  }
+  std::sort(listed.begin(), listed.end());
+  CHECK(listed == builtin_tensor_intrins().names());
 }
