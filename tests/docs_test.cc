@@ -1,4 +1,4 @@
-// What the documentation names exists: files, folders, flags, commands, passes.
+// The documents name files, folders, flags, commands and passes that exist, and list tables as they are.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>

@@ -41,7 +41,7 @@ std::string program(const char* params, const char* body) {
 
 const std::filesystem::path kTextTests = RELAXC_SOURCE_DIR "/tests/schedule/primitives";
 
-// Whether a line of the steps calls the primitive; of steps that are refused only the line of the error counts.
+// Returns whether a line of the steps calls the primitive. Where they are refused, only the line of the error counts.
 bool calls(const ScheduleCase& row, const std::string& primitive) {
   std::istringstream lines(row.steps);
   for (std::string line; std::getline(lines, line);) {
