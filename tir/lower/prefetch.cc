@@ -12,12 +12,12 @@
 #include "tir/analysis/conditions.h"
 #include "tir/lower/lower.h"
 #include "tir/lower/rewriting.h"
+#include "tir/target.h"
 
 namespace relaxc {
 
 namespace {
 
-constexpr int64_t kLineBytes = 64;
 constexpr int64_t kGuessedIterations = 8;  // for a loop of unknown extent
 constexpr int64_t kNoBound = int64_t{1} << 31;
 constexpr int64_t kIntoFirstLevel = 3, kIntoSecondLevel = 2;  // locality of T.prefetch for the L1 and the L2 cache
@@ -54,7 +54,7 @@ struct Lines {
 
 class Prefetcher final : public Rewriter {
  public:
-  explicit Prefetcher(Analyzer facts) : facts_(std::move(facts)) {}
+  Prefetcher(Analyzer facts, int64_t line_bytes) : facts_(std::move(facts)), line_bytes_(line_bytes) {}
 
   Stmt stmt(const Stmt& s) override {
     const For* loop = s.as<For>();
@@ -144,7 +144,7 @@ class Prefetcher final : public Rewriter {
         });
     if (!buffer || !is_known) return std::nullopt;
     const BufferType& type = buffer_type(*buffer);
-    Lines lines{*buffer, {}, {}, std::max<int64_t>(1, kLineBytes / type.dtype.bytes()), is_stored};
+    Lines lines{*buffer, {}, {}, std::max<int64_t>(1, line_bytes_ / type.dtype.bytes()), is_stored};
     for (const Range& range : region) {
       int64_t extent = constant_above(range.extent, facts_);
       if (extent < 1 || extent > kNoBound) return std::nullopt;
@@ -306,6 +306,7 @@ class Prefetcher final : public Rewriter {
   }
 
   Analyzer facts_;
+  int64_t line_bytes_;
   std::vector<const For*> around_;                                    // outermost first
   std::unordered_map<const NodeHeader*, std::vector<Stmt>> planned_;  // for the body's start, by the loop's variable
 };
@@ -316,8 +317,8 @@ class Prefetcher final : public Rewriter {
 // next iteration reads, spread over the current one. {"prefetch_own": ["C"]} fetches the elements of C that the
 // iteration itself stores or reads, spread over the inner loops. {"prefetch_ahead": ["B", 64]} fetches the cache lines
 // 64 rows behind those of B that the iteration reads.
-PrimFuncRef prefetch(const PrimFuncRef& function) {
-  return with_body(function, Prefetcher(facts_of_params(function)).stmt(function->body));
+PrimFuncRef prefetch(const PrimFuncRef& function, const Target& target) {
+  return with_body(function, Prefetcher(facts_of_params(function), target.l1.line).stmt(function->body));
 }
 
 }  // namespace relaxc
