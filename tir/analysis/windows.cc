@@ -7,7 +7,7 @@
 #include "ir/text/printer.h"
 #include "ir/visit.h"
 #include "tir/analysis/conditions.h"
-#include "tir/scalable.h"
+#include "tir/scalable_vectors.h"
 #include "vm/memory.h"
 
 namespace relaxc {

@@ -10,7 +10,7 @@
 #include "ir/text/syntax.h"
 #include "support/checked_math.h"
 #include "support/joined.h"
-#include "tir/scalable.h"
+#include "tir/scalable_vectors.h"
 #include "tir/schedule/script_body.h"
 
 namespace relaxc {
