@@ -1,7 +1,5 @@
 #include "tir/schedule/rule.h"
 
-#include <algorithm>
-
 #include "ir/visit.h"
 #include "support/diagnostic.h"
 #include "tir/analysis/annotations.h"
