@@ -19,7 +19,7 @@ using enum AnnotationValue;
   X("op", kBlock, kString, "tir/schedule/rule.cc", \
     "the operator whose result the block computes; legalization sets it") \
   X("prefetch", kLoop, kStrings, "tir/lower/prefetch.cc", \
-    "buffers: an iteration prefetches into the L2 cache what the next iteration reads and it does not read itself") \
+    "buffers: the elements that the next iteration reads and this one does not are prefetched into the L2 cache") \
   X("prefetch_own", kLoop, kStrings, "tir/lower/prefetch.cc", \
     "buffers: an iteration prefetches the elements that it reads or stores itself, into the L1 cache") \
   X("prefetch_ahead", kLoop, kStringAndInt, "tir/lower/prefetch.cc", \
