@@ -29,12 +29,12 @@ struct AnnotationName {
     std::copy_n(name, kSize, text);
   }
 };
-// Returns the name. Readers ask for it, as in annotation<"prefetch">(): one that has no row does not link.
+// Returns the name, as in annotation<"prefetch">(). A name that has no row does not link, so readers ask for theirs.
 template <AnnotationName kName>
 const char* annotation();
 
-// Returns null when no annotation has that name. There are those that something here reads, those of TVM's, which are
-// kept and printed, and a prefix that is free for users.
+// Returns null when no annotation has that name. Beside those that something here reads there are TVM's, which are kept
+// and printed, and a prefix that is free for users.
 const Annotation* find_annotation(std::string_view name);
 // Returns all of them as --list-annotations shows them.
 std::string describe_annotations();
