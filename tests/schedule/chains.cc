@@ -55,7 +55,7 @@
 #include "tir/primitives/unsafe_set_dtype.h"
 #include "tir/primitives/vectorize.h"
 #include "tir/primitives/write_at.h"
-#include "tir/scalable.h"
+#include "tir/scalable_vectors.h"
 #include "tir/schedule/script.h"
 
 namespace relaxc::test {

@@ -60,9 +60,9 @@ class Prefetcher final : public Rewriter {
     const For* loop = s.as<For>();
     if (!loop) return Rewriter::stmt(s);
     facts_.bind(loop->var, loop->min, loop->extent);
-    const AttrValue* next = loop->annotations.find(annotations::kPrefetch.name);
-    const AttrValue* current = loop->annotations.find(annotations::kPrefetchOwn.name);
-    const AttrValue* ahead = loop->annotations.find(annotations::kPrefetchAhead.name);
+    const AttrValue* next = loop->annotations.find(annotation<"prefetch">());
+    const AttrValue* current = loop->annotations.find(annotation<"prefetch_own">());
+    const AttrValue* ahead = loop->annotations.find(annotation<"prefetch_ahead">());
     for (const AttrValue& name : read_list(next, s)) plan_next(*loop, name);
     for (const AttrValue& name : read_list(current, s)) {
       // The prefetches are bounded, since the cache lines behind the region may belong to another thread.
@@ -75,9 +75,9 @@ class Prefetcher final : public Rewriter {
     auto planned = planned_.find(loop->var.get());
     if (!next && !current && !ahead && planned == planned_.end()) return result;
     For copy = *result.as<For>();
-    copy.annotations = copy.annotations.without(annotations::kPrefetch.name)
-                           .without(annotations::kPrefetchOwn.name)
-                           .without(annotations::kPrefetchAhead.name);
+    copy.annotations = copy.annotations.without(annotation<"prefetch">())
+                           .without(annotation<"prefetch_own">())
+                           .without(annotation<"prefetch_ahead">());
     if (planned != planned_.end()) {
       planned->second.push_back(copy.body);
       copy.body = seq(planned->second, s.span());
@@ -168,7 +168,7 @@ class Prefetcher final : public Rewriter {
   }
 
   static bool prefetches_next(const For& loop, const AttrValue& name) {
-    const AttrValue* value = loop.annotations.find(annotations::kPrefetch.name);
+    const AttrValue* value = loop.annotations.find(annotation<"prefetch">());
     const AttrList* names = value ? value->as<AttrList>() : nullptr;
     return names && std::find(names->begin(), names->end(), name) != names->end();
   }

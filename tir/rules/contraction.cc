@@ -128,7 +128,7 @@ class ContractionSchedule {
     sch_.apply(Reorder{joined({order, {columns_[1], columns_[2]}, group_})});
     if (!steps_.empty()) sch_.apply(Unroll{steps_[1]});
     if (!panels_.empty()) sch_.apply(Unroll{panels_[1]});
-    if (tile_.has_rows && !num_rows_) sch_.apply(Annotate{rows_[0], annotations::kExactTails.name, true});
+    if (tile_.has_rows && !num_rows_) sch_.apply(Annotate{rows_[0], annotation<"exact_tails">(), true});
   }
 
   // The result stays in registers (a buffer of a tile, once lowered) until the last block or the sum of parts reads it.
@@ -182,17 +182,17 @@ class ContractionSchedule {
     // Panels are prefetched: the next panel during the current one or, where a panel is read once, some rows ahead.
     if (tile_.reads_panels_once(num_rows_) && !reduce_.empty()) {
       int64_t rows = tile_.has_rows ? cost_model::kRowsAhead : cost_model::kSingleRowsAhead;
-      sch_.apply(Annotate{reduce_[0], annotations::kPrefetchAhead.name, AttrList{panel_, rows}});
+      sch_.apply(Annotate{reduce_[0], annotation<"prefetch_ahead">(), AttrList{panel_, rows}});
     } else {
-      sch_.apply(Annotate{parallel, annotations::kPrefetch.name, AttrList{panel_}});
-      if (!parts_.empty()) sch_.apply(Annotate{parts_[0], annotations::kPrefetch.name, AttrList{panel_}});
+      sch_.apply(Annotate{parallel, annotation<"prefetch">(), AttrList{panel_}});
+      if (!parts_.empty()) sch_.apply(Annotate{parts_[0], annotation<"prefetch">(), AttrList{panel_}});
       // Stores of the last block that miss the cache would delay the next tile's loads. LLVM spills for symbolic rows.
       const std::string& result = cast<Block>(sch_.get(epilogue_[0]))->writes[0].buffer->name;
       if (num_rows_)
-        sch_.apply(Annotate{parts_.empty() ? rows_[0] : parallel, annotations::kPrefetchOwn.name, AttrList{result}});
+        sch_.apply(Annotate{parts_.empty() ? rows_[0] : parallel, annotation<"prefetch_own">(), AttrList{result}});
     }
     // The row loop has exact tails; separate code for full blocks would only double it.
-    if (tile_.has_rows && !num_rows_) sch_.apply(Annotate{parallel, annotations::kKeepWhole.name, true});
+    if (tile_.has_rows && !num_rows_) sch_.apply(Annotate{parallel, annotation<"keep_whole">(), true});
     sch_.apply(Parallel{parallel});
   }
 

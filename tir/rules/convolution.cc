@@ -222,7 +222,7 @@ void schedule_convolution(Schedule& sch, const Convolution& conv, const Plan& pl
   Loops outer = {loops[0], filters[0], y[0], x[0]};
   if (plan.streams_image) std::swap(outer[1], outer[2]);
   sch.apply(Reorder{joined({outer, window, {y[1], x[1], filters[1], loops[4]}})});
-  if (!conv.extent(3)) sch.apply(Annotate{x[0], annotations::kExactTails.name, true});
+  if (!conv.extent(3)) sch.apply(Annotate{x[0], annotation<"exact_tails">(), true});
 
   if (pads_blocks) {
     sch.apply(ComputeAt{padding[0], filters[0]});
@@ -247,7 +247,7 @@ void schedule_convolution(Schedule& sch, const Convolution& conv, const Plan& pl
   Loops shared(outer.begin(), outer.begin() + (shares_both ? 3 : 2));
   LoopRV parallel = sch.apply(Fuse{shared});
   if (plan.streams_weights)
-    sch.apply(Annotate{parallel, annotations::kPrefetch.name, AttrList{conv.weight->buffer->name}});
+    sch.apply(Annotate{parallel, annotation<"prefetch">(), AttrList{conv.weight->buffer->name}});
   sch.apply(Parallel{parallel});
 }
 

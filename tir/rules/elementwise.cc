@@ -101,7 +101,7 @@ void schedule_elementwise(Schedule& sch, const BlockRV& rv, const Target& target
   if (lanes > 1) sch.apply(Vectorize{parts.back()});
   if (!in_pieces) return fuse_parallel(sch, outer, parallel);
   // The last piece may have fewer iterations, which needs no separate code.
-  if (!extent || *extent % (piece * lanes) != 0) sch.apply(Annotate{parts[0], annotations::kKeepWhole.name, true});
+  if (!extent || *extent % (piece * lanes) != 0) sch.apply(Annotate{parts[0], annotation<"keep_whole">(), true});
   sch.apply(Parallel{parts[0]});
 }
 

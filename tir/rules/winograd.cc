@@ -97,8 +97,8 @@ void schedule_products(Schedule& sch, const BlockRV& products, const LoopRV& gro
   int64_t step = decisions.number("step", {1, 2, 4, 8}, formula);
   Loops reduce = sch.apply(Split{loops[4], {std::nullopt, step}});
   sch.apply(Reorder{{loops[0], loops[1], panels[0], tiles[0], reduce[0], reduce[1], tiles[1], panels[1], panels[2]}});
-  sch.apply(Annotate{panels[0], annotations::kPrefetch.name, AttrList{weight->name}});
-  if (!patches) sch.apply(Annotate{tiles[0], annotations::kExactTails.name, true});
+  sch.apply(Annotate{panels[0], annotation<"prefetch">(), AttrList{weight->name}});
+  if (!patches) sch.apply(Annotate{tiles[0], annotation<"exact_tails">(), true});
 
   BlockRV tile = sch.apply(CacheWrite{products, 0, "local"});
   sch.apply(ReverseComputeAt{tile, tiles[0], true});
@@ -221,7 +221,7 @@ void schedule_winograd(Schedule& sch, const Target& target, Decisions& decisions
   unroll(sch, {inner[0], inner[1]});
   sch.apply(Vectorize{inner[3]});
   sch.apply(Parallel{groups.parallel ? group : patch});
-  sch.apply(Annotate{group, annotations::kKeepWhole.name, true});
+  sch.apply(Annotate{group, annotation<"keep_whole">(), true});
 
   schedule_products(sch, products, group, !groups.parallel, lanes, target, decisions);
   schedule_patches(sch, group, !groups.parallel, across, lanes);
