@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/attr_names.h"
 #include "ir/op_names.h"
 
 namespace relaxc {
@@ -36,7 +37,7 @@ std::vector<Type> outputs_of(const Call& node) {
 // Returns for each output its position among the tensors; the attribute counts scalars too.
 std::vector<int64_t> in_place_of(const Call& node, const std::vector<Expr>& inputs) {
   std::vector<int64_t> result;
-  const AttrValue* positions = node.attrs.find("inplace_indices");
+  const AttrValue* positions = node.attrs.find(attr_names::kInplaceIndices);
   if (!positions || !from_attr(*positions, result)) return {};
   for (int64_t& position : result) {
     bool is_tensor = position >= 0 && position < static_cast<int64_t>(inputs.size()) &&

@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 
+#include "ir/attr_names.h"
 #include "ir/op_names.h"
 #include "ir/text/printer.h"
 #include "passes/graph.h"
@@ -238,7 +239,7 @@ class Planner {
     }
     Function copy = *function_;
     copy.body = seq_expr({{false, std::move(result), {}}}, seq_->body, function_->body.span());
-    copy.attrs.set("arena_bytes", print_expr(facts_.simplify(arena_bytes)));
+    copy.attrs.set(attr_names::kArenaBytes, print_expr(facts_.simplify(arena_bytes)));
     return make_function(std::move(copy), function_.span());
   }
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ir/attr_names.h"
 #include "ir/builder.h"
 #include "ir/kernel_call.h"
 #include "ir/op_names.h"
@@ -21,7 +22,7 @@ class GraphVerifier : ScopedVerifier {
   void run(const FunctionRef& function) {
     Scope scope(*this);
     Temporarily place(place_, function.span() ? function.span() : place_);
-    bool forced = function->attrs.get_bool("relax.force_pure", false);
+    bool forced = function->attrs.get_bool(attr_names::kForcePure, false);
     if (forced && !function->pure) error(function.span(), "relax.force_pure of a function that is not pure [G16]");
     Temporarily pure(pure_, function->pure && !forced), impure_allowed(forced_, forced);
     for (const VarRef& param : function->params) define(param);
