@@ -118,7 +118,11 @@ struct OpRow {
   // Returns the call's type. Throws a CompileError for operands that do not fit; requirements on dims go through
   // OpCall::require_*. Every operand has a shape and a dtype; its dims may be variables about which nothing is known.
   std::function<Type(const OpCall&)> infer = {};
-  // Returns the type where an operand's rank or dtype is not known; when empty, a tensor of the first tensor's dtype.
+  // Returns whether the rank or a constant dim of the type depends on dims: which of them are 1. When empty, none does,
+  // and infer gets variables in place of dims that are not known.
+  std::function<bool(const OpCall&)> needs_dims = {};
+  // Returns the type where an operand's rank or dtype, or a dim that is needed, is not known; when empty, a tensor of
+  // the first tensor's dtype.
   std::function<Type(const OpCall&)> infer_partial = {};
   // Returns a tensor program of the call: params are its tensor arguments in order (tuples flattened), then the
   // outputs. It may use the graph's symbolic dims freely; legalize replaces them by the program's. When empty, the

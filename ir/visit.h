@@ -189,8 +189,9 @@ std::vector<VarRef> free_vars(const NodeRef& node);
 bool uses_var(const NodeRef& node, const VarRef& var);
 bool uses_var(const NodeRef& node, const VarSet& vars);
 
-// Returns the type as a caller of a function with these params may see it: a shape that mentions dims which no param
-// binds keeps only its rank.
+// Returns the type in which a shape that mentions unknown dims keeps only its rank.
+Type without_dims(const Type& type, const std::function<bool(const VarRef&)>& is_unknown);
+// Returns the type as a caller of a function with these params may see it: without dims that no param binds.
 Type without_unbound_dims(const Type& type, const std::vector<VarRef>& params);
 
 // The first difference of two modules or nodes.
