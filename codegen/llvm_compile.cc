@@ -162,7 +162,7 @@ RecentlyUsed<CompiledCode>& compiled_code() {
 // Compiles each kernel into a separate file.
 class Compilation {
  public:
-  Compilation(const KernelMap& kernels, const Target& target, const CompileOptions& options, llvm::CodeGenFileType type)
+  Compilation(const KernelMap& kernels, const Target& target, const BackendOptions& options, llvm::CodeGenFileType type)
       : kernels_(kernels), target_(target), options_(options), type_(type) {
     initialize_llvm();
     bool is_elf = llvm::Triple(target.triple).isOSBinFormatELF();
@@ -214,7 +214,7 @@ class Compilation {
 
   const Kernels kernels_;
   const Target& target_;
-  const CompileOptions& options_;
+  const BackendOptions& options_;
   const llvm::CodeGenFileType type_;
   ProgramKey key_;  // where code is reused
   std::atomic<size_t> num_reused_ = 0;
@@ -222,21 +222,21 @@ class Compilation {
 
 }  // namespace
 
-KernelObjects compile_kernels(const KernelMap& kernels, const Target& target, const CompileOptions& options) {
+KernelObjects compile_kernels(const KernelMap& kernels, const Target& target, const BackendOptions& options) {
   Compilation compilation(kernels, target, options, llvm::CodeGenFileType::ObjectFile);
   KernelObjects result{target, {}, compilation.run(), compilation.num_reused()};
   std::ranges::copy(std::views::keys(kernels), std::back_inserter(result.names));
   return result;
 }
 
-std::string to_assembly(const KernelMap& kernels, const Target& target, const CompileOptions& options) {
+std::string to_assembly(const KernelMap& kernels, const Target& target, const BackendOptions& options) {
   std::string text;
   for (const std::vector<char>& file : Compilation(kernels, target, options, llvm::CodeGenFileType::AssemblyFile).run())
     text.append(file.begin(), file.end());
   return text;
 }
 
-std::string to_llvm_ir(const KernelMap& all, const Target& target, const CompileOptions& options) {
+std::string to_llvm_ir(const KernelMap& all, const Target& target, const BackendOptions& options) {
   initialize_llvm();
   const Kernels kernels(all);
   Worker worker(target, options.opt_level);
