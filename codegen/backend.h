@@ -32,6 +32,8 @@ std::string kernel_symbol(std::string_view name);
 
 struct Backend {
   const char* name;
+  // Returns whether the backend makes code for the target. The first row that takes a target compiles for it.
+  bool (*takes)(const Target& target);
   // The pipeline of passes over tensor programs (passes/table.cc) whose result the functions below take.
   const char* pipeline;
   // Compiles the kernels. The same kernels, target and options give the same bytes. Safe to call from several threads.
@@ -48,7 +50,7 @@ struct Backend {
   std::vector<Text> texts;
 };
 std::span<const Backend> backends();
-// Returns the backend that makes code for this target.
+// Returns the backend that makes code for this target. Throws a CompileError that lists the backends if none does.
 const Backend& backend_of(const Target& target);
 
 }  // namespace relaxc::codegen

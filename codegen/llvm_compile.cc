@@ -222,6 +222,12 @@ class Compilation {
 
 }  // namespace
 
+bool has_code_generator(const Target& target) {
+  initialize_llvm();
+  std::string error;  // says the same
+  return llvm::TargetRegistry::lookupTarget(target.triple, error) != nullptr;
+}
+
 KernelObjects compile_kernels(const KernelMap& kernels, const Target& target, const BackendOptions& options) {
   Compilation compilation(kernels, target, options, llvm::CodeGenFileType::ObjectFile);
   KernelObjects result{target, {}, compilation.run(), compilation.num_reused()};

@@ -5,6 +5,8 @@
 
 namespace relaxc::codegen {
 
+// This is Backend::takes: LLVM's registry has the target's architecture.
+bool has_code_generator(const Target& target);
 // These are Backend::compile and Backend::texts: optimised LLVM IR, and assembly.
 KernelObjects compile_kernels(const KernelMap& kernels, const Target& target, const BackendOptions& options = {});
 std::string to_llvm_ir(const KernelMap& kernels, const Target& target, const BackendOptions& options = {});

@@ -165,6 +165,13 @@ TEST_CASE("a kernel that equals an earlier one is not compiled again, whatever i
   CHECK(compile_kernels(second, target).num_reused == 2);
 }
 
+TEST_CASE("a target is compiled by the backend that takes it", "[codegen]") {
+  CHECK(backend_of(parse_target("x86-64")).name == std::string("llvm"));
+  Target unknown;
+  unknown.triple = "pdp11-dec-unix";
+  CHECK_THROWS_AS(backend_of(unknown), CompileError);
+}
+
 TEST_CASE("errors in one of many kernels reach the caller", "[codegen]") {
   KernelMap kernels = samples(20);
   Buffer b = flat_buffer("B", kFloat32, 1);
