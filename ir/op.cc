@@ -186,7 +186,7 @@ void check_arity(const OpCall& op, const OpRow& row) {
   for (const auto& [key, value] : op.call.attrs) {
     auto attr = std::ranges::find(row.attrs, std::string_view(key), &OpAttr::name);
     if (attr == row.attrs.end()) op.fail("unknown argument '{}'", key);
-    if (!value.is_none() && !as_kind(value, attr->kind)) throw_bad_attr(op.span, attr->name, value);
+    if (!value.is_none() && !as_kind(value, attr->kind)) throw_bad_attr(op.span, attr->name, attr->kind, value);
     const std::string* choice = value.as<std::string>();
     const auto& known = attr->choices;
     if (choice && !known.empty() && std::ranges::find(known, *choice) == known.end())
