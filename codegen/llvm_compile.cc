@@ -5,19 +5,23 @@
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
+#include <llvm/ObjCopy/ConfigManager.h>
+#include <llvm/ObjCopy/ObjCopy.h>
+#include <llvm/Object/ObjectFile.h>
 #include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Transforms/Scalar/LoopPassManager.h>
 #include <llvm/Transforms/Scalar/LoopStrengthReduce.h>
 
 #include <algorithm>
 #include <atomic>
+#include <deque>
 #include <map>
 #include <ranges>
 
 #include "codegen/function_emitter.h"
 #include "codegen/llvm_init.h"
-#include "codegen/rename_symbols.h"
 #include "ir/visit.h"
 #include "support/diagnostic.h"
 #include "support/parallel.h"
@@ -157,6 +161,27 @@ RecentlyUsed<CompiledCode>& compiled_code() {
   constexpr size_t kMostBytes = 64 << 20;
   static RecentlyUsed<CompiledCode> code(kMostBytes);
   return code;
+}
+
+// Returns a copy of an ELF object in which each symbol that begins with `prefix` begins with `replacement` instead.
+std::vector<char> rename_symbols(const std::vector<char>& object, std::string_view prefix,
+                                 std::string_view replacement) {
+  auto parsed = llvm::object::ObjectFile::createObjectFile({{object.data(), object.size()}, "kernel"});
+  RELAXC_CHECK(parsed, "object code cannot be read: {}", llvm::toString(parsed.takeError()));
+  llvm::objcopy::ConfigManager config;
+  config.Common.InputFilename = config.Common.OutputFilename = "kernel";
+  std::deque<std::string> names;  // owns the new names; the config refers to them
+  for (const llvm::object::SymbolRef& symbol : (*parsed)->symbols()) {
+    llvm::StringRef name = llvm::cantFail(symbol.getName());
+    if (!name.starts_with(prefix)) continue;
+    names.push_back(std::string(replacement) + name.drop_front(prefix.size()).str());
+    config.Common.SymbolsToRename[name] = names.back();
+  }
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream out(bytes);
+  llvm::Error error = llvm::objcopy::executeObjcopyOnBinary(config, **parsed, out);
+  RELAXC_CHECK(!error, "object code cannot be renamed: {}", llvm::toString(std::move(error)));
+  return {bytes.begin(), bytes.end()};
 }
 
 // Compiles each kernel into a separate file.
