@@ -20,24 +20,17 @@ struct Overload : Fs... {
 #define RELAXC_KIND(name) \
   case NodeKind::k##name: \
     return overload(*node.template as<name>());
-template <class... Fs>
-decltype(auto) match(const Expr& node, Fs&&... fs) {
-  Overload overload{std::forward<Fs>(fs)...};
-  switch (node.kind()) { RELAXC_EXPR_KINDS(RELAXC_KIND) default : break; }
-  RELAXC_CHECK(false, "not an expression kind");
-}
-template <class... Fs>
-decltype(auto) match(const Stmt& node, Fs&&... fs) {
-  Overload overload{std::forward<Fs>(fs)...};
-  switch (node.kind()) { RELAXC_STMT_KINDS(RELAXC_KIND) default : break; }
-  RELAXC_CHECK(false, "not a statement kind");
-}
-template <class... Fs>
-decltype(auto) match(const Type& node, Fs&&... fs) {
-  Overload overload{std::forward<Fs>(fs)...};
-  switch (node.kind()) { RELAXC_TYPE_KINDS(RELAXC_KIND) default : break; }
-  RELAXC_CHECK(false, "not a type kind");
-}
+#define RELAXC_MATCH(Family, KINDS)                                                       \
+  template <class... Fs>                                                                  \
+  decltype(auto) match(const Family& node, Fs&&... fs) {                                  \
+    Overload overload{std::forward<Fs>(fs)...};                                           \
+    switch (node.kind()) { KINDS(RELAXC_KIND) default : break; }                          \
+    RELAXC_CHECK(false, "expected {}, got {}", Family::wanted(), kind_name(node.kind())); \
+  }
+RELAXC_MATCH(Expr, RELAXC_EXPR_KINDS)
+RELAXC_MATCH(Stmt, RELAXC_STMT_KINDS)
+RELAXC_MATCH(Type, RELAXC_TYPE_KINDS)
+#undef RELAXC_MATCH
 #undef RELAXC_KIND
 
 // Calls fn on every direct child (an expression's type is not among them; a Var's type is where the Var is bound).
