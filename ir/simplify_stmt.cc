@@ -79,18 +79,12 @@ class StmtSimplifier {
       if (*known) return stmt(node.then_body);
       return node.else_body ? stmt(*node.else_body) : no_op();
     }
-    StmtSimplifier then_side(facts_), else_side(facts_);
-    then_side.facts_.assume(condition);
-    else_side.facts_.assume(!condition);
-    IfThenElse copy = node;
-    copy.condition = condition;
-    copy.then_body = then_side.stmt(node.then_body);
-    if (node.else_body) copy.else_body = else_side.stmt(*node.else_body);
-    if (same_node(copy.condition, node.condition) && same_node(copy.then_body, node.then_body) &&
-        (!node.else_body || same_node(*copy.else_body, *node.else_body))) {
-      return s;
-    }
-    return make(std::move(copy), s.span());
+    StmtSimplifier sides[] = {StmtSimplifier(facts_), StmtSimplifier(facts_)}, *side = sides;
+    sides[0].facts_.assume(condition);
+    sides[1].facts_.assume(!condition);
+    return cast_handle<Stmt>(map_children(s, [&](const NodeRef& child, Slot) -> NodeRef {
+      return is_stmt_kind(child.kind()) ? side++->stmt(cast_handle<Stmt>(child)) : NodeRef(condition);
+    }));
   }
 
   Analyzer facts_;
