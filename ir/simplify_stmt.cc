@@ -12,16 +12,9 @@ class StmtSimplifier {
   Stmt stmt(const Stmt& s) {
     if (const For* node = s.as<For>()) return for_loop(s, *node);
     if (const IfThenElse* node = s.as<IfThenElse>()) return branch(s, *node);
-    if (const Seq* node = s.as<Seq>()) {
-      std::vector<Stmt> stmts;
-      bool changed = false;
-      for (const Stmt& inner : node->stmts) {
-        Stmt now = stmt(inner);
-        changed = changed || !same_node(now, inner);
-        if (const Seq* empty = now.as<Seq>(); empty && empty->stmts.empty()) continue;
-        stmts.push_back(now);
-      }
-      return changed ? seq(std::move(stmts), s.span()) : s;
+    if (s.is<Seq>()) {  // statements that became none, or several, are merged into it
+      Stmt now = children(s, *this);
+      return same_node(now, s) ? s : seq(now.as<Seq>()->stmts, s.span());
     }
     if (const Block* node = s.as<Block>()) {
       StmtSimplifier inner(facts_);
