@@ -6,6 +6,7 @@
 #include "support/diagnostic.h"
 #include "tir/lower/rewriting.h"
 #include "vm/kernel_abi.h"
+#include "vm/memory.h"
 
 namespace relaxc::codegen {
 
@@ -16,7 +17,6 @@ namespace {
 constexpr int64_t kMaxStackBuffer = 16 << 10;  // bytes of one buffer
 constexpr int64_t kMaxLocalBuffer = 64 << 10;  // the same for buffers of scope "local"
 constexpr int64_t kMaxStack = 256 << 10;       // bytes of all buffers of a function
-constexpr uint64_t kBufferAlignment = 64;
 
 llvm::Align element_alignment(DType dtype) {
   return llvm::Align(static_cast<uint64_t>(std::max<int64_t>(dtype.element().bytes(), 1)));
@@ -46,7 +46,7 @@ void FunctionEmitter::alloc_buffer(const AllocBuffer& alloc) {
     int64_t elements = std::max<int64_t>(*bytes / element_bytes, 1);
     auto* array = llvm::ArrayType::get(element_type(buffer), static_cast<uint64_t>(elements * type.dtype.lanes));
     llvm::AllocaInst* memory = stack_memory(array, buffer->name);
-    memory->setAlignment(llvm::Align(kBufferAlignment));
+    memory->setAlignment(llvm::Align(vm::kAlignment));
     variables_[buffer.get()] = memory;
     return;
   }

@@ -62,7 +62,7 @@ namespace relaxc::test {
 
 namespace {
 
-constexpr int kLightest = 0;  // of the levels of codegen::CompileOptions: code as it is emitted
+constexpr int kLightest = 0;  // of the levels of codegen::BackendOptions: code as it is emitted
 
 class Chain {
  public:

@@ -1,6 +1,7 @@
 // The built-in tensor intrinsics, as text: users declare theirs in the same form (TensorIntrins::add, or a module whose
 // programs say `tensor_intrin` in their attributes). Instructions are c[n] += a[k] * b[n, k] in one, or a few; tiles
 // are products of matrices whose sums stay in registers.
+#include "ir/attr_names.h"
 #include "ir/text/parser.h"
 #include "support/diagnostic.h"
 #include "tir/dot_intrinsics.h"
@@ -160,7 +161,7 @@ TensorIntrin parse_tensor_intrin(std::string_view text, const std::string& filen
   IRModule module = parse_module(text, filename, no_operators, diagnostics);
   diagnostics.throw_if_errors();
   PrimFuncRef description = module.prim_func("description"), implementation = module.prim_func("implementation");
-  return {description->attrs.get_string("tensor_intrin", filename), description, implementation};
+  return {description->attrs.get_string(attr_names::kTensorIntrin, filename), description, implementation};
 }
 
 const TensorIntrins& builtin_tensor_intrins() {

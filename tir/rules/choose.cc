@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/attr_names.h"
 #include "support/diagnostic.h"
 #include "tir/compute.h"
 #include "tir/program.h"
@@ -100,7 +101,7 @@ RuleResult schedule_by_rule(const ScheduleRule& rule, const std::string& name, c
 std::optional<PrimFuncRef> schedule_by_rules(const std::string& name, const PrimFuncRef& program,
                                              const std::vector<ScheduleRule>& rules, const Target& target,
                                              const RuleReport& report) {
-  if (program->attrs.get_bool("tir.is_scheduled", false)) return std::nullopt;
+  if (program->attrs.get_bool(attr_names::kIsScheduled, false)) return std::nullopt;
   std::vector<std::string> ops = operators_of(program);
   for (const ScheduleRule& rule : rules) {
     if (!concerns(rule, name, ops)) continue;
@@ -113,7 +114,7 @@ std::optional<PrimFuncRef> schedule_by_rules(const std::string& name, const Prim
     }
     if (report) report(fmt::format("schedule rule '{}' is applied to '{}'", rule.name, name));
     PrimFunc scheduled = **result.program;
-    scheduled.attrs.set("tir.is_scheduled", true);
+    scheduled.attrs.set(attr_names::kIsScheduled, true);
     return make_prim_func(std::move(scheduled), program.span());
   }
   return std::nullopt;
