@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <random>
+#include <regex>
+#include <sstream>
 
 #include "codegen/compile.h"
 #include "ir/text/parser.h"
@@ -63,6 +65,23 @@ std::string error_of(const std::string& text, const char* target = "host") {
 }
 
 }  // namespace
+
+TEST_CASE("LLVM knows the features that intrinsics need", "[codegen]") {
+  auto check = [](std::string_view name, std::string_view features) {
+    CAPTURE(name, features);
+    std::string target = name.starts_with("llvm.x86.") ? "triple=x86_64-linux-gnu" : "triple=aarch64-linux-gnu";
+    std::istringstream words{std::regex_replace(std::string(features), std::regex("[+|]"), " ")};
+    for (std::string feature; words >> feature;) CHECK_NOTHROW(parse_target(target + ",+" + feature));
+  };
+  CHECK(dot_intrinsics().size() > 10);
+  CHECK(intrinsic_families().size() > 30);
+  for (const DotIntrinsic& row : dot_intrinsics()) {
+    CHECK(!row.features.empty());
+    check(row.name, row.features);
+  }
+  for (const auto& [prefix, features] : intrinsic_families()) check(prefix, features);
+  CHECK_THROWS_AS(parse_target("triple=x86_64-linux-gnu,+avx512vnnni"), CompileError);  // a misspelt one is found
+}
 
 TEST_CASE("dot products by LLVM's intrinsics", "[codegen]") {
   std::mt19937 generator(1);
