@@ -3,7 +3,6 @@
 #include "tir/analysis/annotations.h"
 #include "tir/analysis/conditions.h"
 #include "tir/rules/builtin_rules.h"
-#include "tir/rules/cost_model.h"
 
 namespace relaxc {
 
@@ -180,9 +179,8 @@ class ContractionSchedule {
   void distribute_tiles() {
     LoopRV parallel = fused(sch_, shared_);
     // Panels are prefetched: the next panel during the current one or, where a panel is read once, some rows ahead.
-    if (tile_.reads_panels_once(num_rows_) && !reduce_.empty()) {
-      int64_t rows = tile_.has_rows ? cost_model::kRowsAhead : cost_model::kSingleRowsAhead;
-      sch_.apply(Annotate{reduce_[0], annotations::kPrefetchAhead.name, AttrList{panel_, rows}});
+    if (tile_.rows_ahead > 0) {
+      sch_.apply(Annotate{reduce_[0], annotations::kPrefetchAhead.name, AttrList{panel_, tile_.rows_ahead}});
     } else {
       sch_.apply(Annotate{parallel, annotations::kPrefetch.name, AttrList{panel_}});
       if (!parts_.empty()) sch_.apply(Annotate{parts_[0], annotations::kPrefetch.name, AttrList{panel_}});
@@ -208,24 +206,25 @@ class ContractionSchedule {
   Loops shared_, outer_, reduce_;  // distributed over threads; around the reduction; of the reduction
 };
 
-// Returns the tile of the program's product, or nullopt if the rule does not fit.
-std::optional<ContractionTile> choose_tile_of(const PrimFuncRef& program, const Target& target, Decisions& decisions) {
-  auto product = find_stage(program, "matmul");
-  return product ? choose_contraction(*product, target, decisions) : std::nullopt;
-}
+struct Contraction {
+  Stage product;
+  ContractionTile tile;
+};
 
-std::optional<std::string> refuse_contraction(const PrimFuncRef& program, const Target& target, Decisions& decisions) {
+// Returns the program's product, or why the rule does not fit.
+std::variant<Contraction, std::string> find_contraction(const PrimFuncRef& program, const Target& target,
+                                                        Decisions& decisions) {
   auto product = find_stage(program, "matmul");
   if (!product) return "it is not a list of plain nests with a block of 'matmul'";
-  if (!choose_contraction(*product, target, decisions))
-    return "the right operand of 'matmul' is not in panels of a tile's columns, and not worth copying into panels";
-  return std::nullopt;
+  if (auto tile = match_contraction(*product, target, decisions)) return Contraction{*product, *tile};
+  return "the right operand of 'matmul' is not in panels of a tile's columns, and not worth copying into panels";
 }
 
-std::optional<VarRef> find_specialized_rows(const PrimFuncRef& program, const Target& target, Decisions& decisions) {
-  auto tile = choose_tile_of(program, target, decisions);
-  if (!tile) return std::nullopt;
-  return choose_specialized_rows(*find_stage(program, "matmul"), *tile, target, decisions);
+// Returns the same product with the decisions about its tile.
+Contraction choose_tile_of(const PrimFuncRef& program, const Target& target, Decisions& decisions) {
+  auto found = std::get<Contraction>(find_contraction(program, target, decisions));
+  found.tile = choose_contraction(found.product, found.tile, target, decisions);
+  return found;
 }
 
 }  // namespace
@@ -241,10 +240,15 @@ ScheduleRule contraction_rule() {
           .apply =
               [](Schedule& sch, const Target& target, Decisions& decisions) {
                 BlockRV anchor = sch.apply(GetBlock{"matmul"});
-                schedule_contraction(sch, anchor, *choose_tile_of(sch.function(), target, decisions));
+                schedule_contraction(sch, anchor, choose_tile_of(sch.function(), target, decisions).tile);
               },
-          .fits = refuse_contraction,
-          .space = find_specialized_rows,
+          .fits = [](const PrimFuncRef& program, const Target& target,
+                     Decisions& decisions) { return refusal_of(find_contraction(program, target, decisions)); },
+          .space =
+              [](const PrimFuncRef& program, const Target& target, Decisions& decisions) {
+                auto [product, tile] = choose_tile_of(program, target, decisions);
+                return choose_specialized_rows(product, tile, target, decisions);
+              },
           .doc = "a product of matrices whose right operand lies in panels or is worth copying into them",
           .decisions = contraction_decisions()};
 }

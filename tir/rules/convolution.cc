@@ -106,7 +106,7 @@ void move_into_tile(Schedule& sch, const BlockRV& reader, const LoopRV& tile, bo
 }
 
 // The decisions about a convolution.
-struct Plan {
+struct ConvolutionPlan {
   ConvolutionTile tile;
   bool padding_by_conditions, unrolls_epilogue, streams_weights, streams_image;
 };
@@ -173,11 +173,11 @@ std::string shared_by_threads(const Convolution& conv, bool whole_rows, const Ta
   return streams_image && weight_bytes <= l2 * cost_model::kSharedWeightHalvesOfL2 / 2 ? "rows" : "both";
 }
 
-Plan decide_plan(const Convolution& conv, const Target& target, Decisions& decisions) {
+ConvolutionPlan choose_convolution(const Convolution& conv, const Target& target, Decisions& decisions) {
   auto height = conv.extent(2), width = conv.extent(3);
   int64_t filter_blocks = *conv.extent(1);
   ConvolutionTile best = choose_convolution_tile(filter_blocks, height, width, conv.depthwise, target);
-  Plan plan{best, true, true, false, false};
+  ConvolutionPlan plan{best, true, true, false, false};
   auto choose = [&](const char* name, int64_t most, int64_t formula) {
     most = std::max<int64_t>(1, most);
     return decisions.number(name, numbers_between(1, most), std::min(formula, most));
@@ -201,7 +201,7 @@ Plan decide_plan(const Convolution& conv, const Target& target, Decisions& decis
   return plan;
 }
 
-void schedule_convolution(Schedule& sch, const Convolution& conv, const Plan& plan, const Target& target) {
+void schedule_convolution(Schedule& sch, const Convolution& conv, const ConvolutionPlan& plan) {
   BlockRV rv = sch.apply(GetBlock{"nn.conv2d"});
   const Loops loops = sch.apply(GetLoops{rv});  // n, filter blocks, y, x, lanes, then the window's
   const ConvolutionTile& tile = plan.tile;
@@ -209,7 +209,7 @@ void schedule_convolution(Schedule& sch, const Convolution& conv, const Plan& pl
   Blocks padding = sch.apply(GetProducers{rv});
   for (const BlockRV& block : padding) {
     if (plan.padding_by_conditions) sch.apply(ComputeInline{block});
-    if (!plan.padding_by_conditions && !conv.depthwise) schedule_padding(sch, block, target.vector_lanes(32));
+    if (!plan.padding_by_conditions && !conv.depthwise) schedule_padding(sch, block, *conv.extent(4));
   }
   bool pads_blocks = !plan.padding_by_conditions && conv.depthwise && !padding.empty();
   copy_strided_pixels(sch, rv, conv);
@@ -260,12 +260,12 @@ ScheduleRule convolution_rule() {
       .apply =
           [](Schedule& sch, const Target& target, Decisions& decisions) {
             auto conv = std::get<Convolution>(find_convolution(sch.function(), target));
-            schedule_convolution(sch, conv, decide_plan(conv, target, decisions), target);
+            schedule_convolution(sch, conv, choose_convolution(conv, target, decisions));
           },
-      .fits = [](const PrimFuncRef& program, const Target& target, Decisions& decisions) -> std::optional<std::string> {
-        auto found = find_convolution(program, target);
-        if (const std::string* why = std::get_if<std::string>(&found)) return *why;
-        decide_plan(std::get<Convolution>(found), target, decisions);
+      .fits = [](const PrimFuncRef& program, const Target& target,
+                 Decisions&) { return refusal_of(find_convolution(program, target)); },
+      .space = [](const PrimFuncRef& program, const Target& target, Decisions& decisions) -> std::optional<VarRef> {
+        choose_convolution(std::get<Convolution>(find_convolution(program, target)), target, decisions);
         return std::nullopt;
       },
       .doc = "a direct convolution over an image in channel blocks",
@@ -273,9 +273,11 @@ ScheduleRule convolution_rule() {
                     {"rows", "rows of pixels in a register tile", "the fewest cycles for the whole image"},
                     {"columns", "columns of pixels in a register tile", "the fewest cycles for the whole image"},
                     {"padding", "the border is \"conditions\" in the loops or in a \"copy\" of the image",
-                     "\"conditions\" for windows of up to 3 columns over images of constant size"},
+                     fmt::format("\"conditions\" for windows of up to {} columns over images of constant size",
+                                 cost_model::kNarrowWindow)},
                     {"shared", "threads share \"filters\", \"rows\" of pixels, or \"both\"",
-                     "\"filters\": weights above L2; \"rows\": image above L2, weights below half of it"},
+                     fmt::format("\"filters\": weights above L2; \"rows\": image above L2, weights up to {}/2 L2",
+                                 cost_model::kSharedWeightHalvesOfL2)},
                     {"epilogue", "the blocks that follow are \"unrolled\" in the tile, or a \"loop\" over its pixels",
                      "\"loop\" where rows of pixels are symbolic and the blocks call functions such as exp"}}};
 }
