@@ -5,6 +5,7 @@
 #include "support/check.h"
 #include "support/joined.h"
 #include "tir/rules/builtin_rules.h"
+#include "tir/rules/cost_model.h"
 
 namespace relaxc {
 
@@ -19,11 +20,13 @@ std::span<const GraphRule> graph_rules() {
        "nn.conv2d",
        "3x3 convolutions of stride 1 over images in channel blocks",
        {{"algorithm", "\"direct\", or \"winograd\": F(4x4, 3x3) of Lavin and Gray",
-         "\"winograd\" for 16 channels or more, and a register tile of patches or weights of up to 4 L2"}}},
+         fmt::format("\"winograd\" for {} channels or more, and a register tile of patches or weights of up to {} L2",
+                     cost_model::kFewestWinogradChannels, cost_model::kSmallWeightsInL2)}}},
       {"constant_operand",
        "matmul",
        "products with a constant right operand",
-       {{"panel", "columns in a panel of it; 0: it stays as it is", "vectors of 2, 3 or 1 that divide the columns"}}},
+       {{"panel", "columns in a panel of it; 0: it stays as it is",
+         fmt::format("vectors of {}, 3 or 1 that divide the columns", cost_model::kSideBySide)}}},
   };
   return kRules;
 }
