@@ -29,7 +29,7 @@ struct ConvolutionTile {
 // once. With too few sums, the latency of the FMA is exposed. So is a part of the latency of weights in the L2 cache.
 double cycles(int64_t pixels, int64_t vectors, bool depthwise, const Target& target) {
   auto loads = static_cast<double>(pixels + vectors), sums = static_cast<double>(pixels * vectors);
-  double from_l2 = static_cast<double>(target.l2.line) / target.l2.bytes_per_cycle;
+  double from_l2 = static_cast<double>(target.l2.line) / target.l2_bytes_per_cycle;
   double exposed = depthwise ? 0 : cost_model::kExposedL2Latency * from_l2 * static_cast<double>(vectors);
   return std::max({sums / static_cast<double>(target.fma_ports), loads / static_cast<double>(target.load_ports),
                    static_cast<double>(target.fma_latency)}) +

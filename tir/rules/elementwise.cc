@@ -44,7 +44,7 @@ bool only_in_indices(const Block& block, const VarRef& axis) {
 
 // Returns the most vectors of a piece, a power of two.
 int64_t most_vectors_of_piece(const Target& target) {
-  int64_t vectors = target.l1.bytes * cost_model::kPieceQuartersOfL1 / 4 / target.vector_bytes();
+  int64_t vectors = target.l1_of_core() * cost_model::kPieceQuartersOfL1 / 4 / target.vector_bytes();
   return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(2, vectors))));
 }
 // Returns the vectors of a piece, if possible such that pieces divide the extent.
