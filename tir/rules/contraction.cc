@@ -210,8 +210,6 @@ struct Contraction {
   Stage product;
   ContractionTile tile;
 };
-
-// Returns the program's product, or why the rule does not fit.
 std::variant<Contraction, std::string> find_contraction(const PrimFuncRef& program, const Target& target,
                                                         Decisions& decisions) {
   auto product = find_stage(program, "matmul");
@@ -220,11 +218,17 @@ std::variant<Contraction, std::string> find_contraction(const PrimFuncRef& progr
   return "the right operand of 'matmul' is not in panels of a tile's columns, and not worth copying into panels";
 }
 
-// Returns the same product with the decisions about its tile.
-Contraction choose_tile_of(const PrimFuncRef& program, const Target& target, Decisions& decisions) {
-  auto found = std::get<Contraction>(find_contraction(program, target, decisions));
-  found.tile = choose_contraction(found.product, found.tile, target, decisions);
-  return found;
+struct ContractionPlan {
+  ContractionTile tile;
+  std::optional<VarRef> versions_of;
+};
+ContractionPlan choose_tile_and_versions(const Contraction& found, const Target& target, Decisions& decisions) {
+  ContractionTile tile = choose_contraction(found.product, found.tile, target, decisions);
+  return {tile, choose_specialized_rows(found.product, tile, target, decisions)};
+}
+
+void follow_contraction(Schedule& sch, const Contraction&, const ContractionPlan& plan) {
+  schedule_contraction(sch, sch.apply(GetBlock{"matmul"}), plan.tile);
 }
 
 }  // namespace
@@ -235,22 +239,11 @@ void schedule_contraction(Schedule& sch, BlockRV anchor, const ContractionTile& 
 }
 
 ScheduleRule contraction_rule() {
-  return {.name = "contraction",
-          .op = "matmul",
-          .apply =
-              [](Schedule& sch, const Target& target, Decisions& decisions) {
-                BlockRV anchor = sch.apply(GetBlock{"matmul"});
-                schedule_contraction(sch, anchor, choose_tile_of(sch.function(), target, decisions).tile);
-              },
-          .fits = [](const PrimFuncRef& program, const Target& target,
-                     Decisions& decisions) { return refusal_of(find_contraction(program, target, decisions)); },
-          .space =
-              [](const PrimFuncRef& program, const Target& target, Decisions& decisions) {
-                auto [product, tile] = choose_tile_of(program, target, decisions);
-                return choose_specialized_rows(product, tile, target, decisions);
-              },
-          .doc = "a product of matrices whose right operand lies in panels or is worth copying into them",
-          .decisions = contraction_decisions()};
+  return anchored({.name = "contraction",
+                   .op = "matmul",
+                   .doc = "a product of matrices whose right operand lies in panels or is worth copying into them",
+                   .decisions = contraction_decisions()},
+                  find_contraction, choose_tile_and_versions, follow_contraction);
 }
 
 }  // namespace relaxc

@@ -49,7 +49,7 @@ struct Convolution : Stage {
 };
 
 // Returns a program's convolution, a block over n, filter blocks, y, x, lanes and window axes, or why there is none.
-std::variant<Convolution, std::string> find_convolution(const PrimFuncRef& program, const Target& target) {
+std::variant<Convolution, std::string> find_convolution(const PrimFuncRef& program, const Target& target, Decisions&) {
   auto stage = find_stage(program, "nn.conv2d");
   if (!stage) return "it is not a list of plain nests with a block of 'nn.conv2d'";
   const Block& block = *stage->block;
@@ -254,32 +254,22 @@ void schedule_convolution(Schedule& sch, const Convolution& conv, const Convolut
 }  // namespace
 
 ScheduleRule convolution_rule() {
-  return {
-      .name = "convolution",
-      .op = "nn.conv2d",
-      .apply =
-          [](Schedule& sch, const Target& target, Decisions& decisions) {
-            auto conv = std::get<Convolution>(find_convolution(sch.function(), target));
-            schedule_convolution(sch, conv, choose_convolution(conv, target, decisions));
-          },
-      .fits = [](const PrimFuncRef& program, const Target& target,
-                 Decisions&) { return refusal_of(find_convolution(program, target)); },
-      .space = [](const PrimFuncRef& program, const Target& target, Decisions& decisions) -> std::optional<VarRef> {
-        choose_convolution(std::get<Convolution>(find_convolution(program, target)), target, decisions);
-        return std::nullopt;
-      },
-      .doc = "a direct convolution over an image in channel blocks",
-      .decisions = {{"vectors", "blocks of filters in a register tile", "the fewest cycles for the whole image"},
-                    {"rows", "rows of pixels in a register tile", "the fewest cycles for the whole image"},
-                    {"columns", "columns of pixels in a register tile", "the fewest cycles for the whole image"},
-                    {"padding", "the border is \"conditions\" in the loops or in a \"copy\" of the image",
-                     fmt::format("\"conditions\" for windows of up to {} columns over images of constant size",
-                                 cost_model::kNarrowWindow)},
-                    {"shared", "threads share \"filters\", \"rows\" of pixels, or \"both\"",
-                     fmt::format("\"filters\": weights above L2; \"rows\": image above L2, weights up to {}/2 L2",
-                                 cost_model::kSharedWeightHalvesOfL2)},
-                    {"epilogue", "the blocks that follow are \"unrolled\" in the tile, or a \"loop\" over its pixels",
-                     "\"loop\" where rows of pixels are symbolic and the blocks call functions such as exp"}}};
+  return anchored(
+      {.name = "convolution",
+       .op = "nn.conv2d",
+       .doc = "a direct convolution over an image in channel blocks",
+       .decisions = {{"vectors", "blocks of filters in a register tile", "the fewest cycles for the whole image"},
+                     {"rows", "rows of pixels in a register tile", "the fewest cycles for the whole image"},
+                     {"columns", "columns of pixels in a register tile", "the fewest cycles for the whole image"},
+                     {"padding", "the border is \"conditions\" in the loops or in a \"copy\" of the image",
+                      fmt::format("\"conditions\" for windows of up to {} columns over images of constant size",
+                                  cost_model::kNarrowWindow)},
+                     {"shared", "threads share \"filters\", \"rows\" of pixels, or \"both\"",
+                      fmt::format("\"filters\": weights above L2; \"rows\": image above L2, weights up to {}/2 L2",
+                                  cost_model::kSharedWeightHalvesOfL2)},
+                     {"epilogue", "the blocks that follow are \"unrolled\" in the tile, or a \"loop\" over its pixels",
+                      "\"loop\" where rows of pixels are symbolic and the blocks call functions such as exp"}}},
+      find_convolution, choose_convolution, schedule_convolution);
 }
 
 }  // namespace relaxc

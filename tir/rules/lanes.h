@@ -18,11 +18,29 @@ struct Stage {
   std::optional<int64_t> extent(size_t axis) const { return as_int(block->iter_vars[axis].domain.extent); }
 };
 std::optional<Stage> find_stage(const PrimFuncRef& program, std::string_view op);
-// Returns why a search, such as one for the rule's operator, has no result.
-template <class Found>
-std::optional<std::string> refusal_of(const std::variant<Found, std::string>& found) {
-  const std::string* why = std::get_if<std::string>(&found);
-  return why ? std::optional(*why) : std::nullopt;
+
+// Completes a rule about an operator's block, the anchor. `find` returns the anchor or why the rule does not fit,
+// `choose` takes the decisions about it and returns a plan, and `follow` applies the steps of a plan. A plan may name
+// the dim for whose values there are versions.
+template <class Anchor, class Plan>
+ScheduleRule anchored(ScheduleRule rule,
+                      std::variant<Anchor, std::string> (*find)(const PrimFuncRef&, const Target&, Decisions&),
+                      Plan (*choose)(const Anchor&, const Target&, Decisions&),
+                      void (*follow)(Schedule&, const Anchor&, const Plan&)) {
+  rule.fits = [=](const PrimFuncRef& program, const Target& target, Decisions& decisions) {
+    auto found = find(program, target, decisions);
+    return std::holds_alternative<Anchor>(found) ? std::nullopt : std::optional(std::get<std::string>(found));
+  };
+  rule.space = [=](const PrimFuncRef& program, const Target& target, Decisions& decisions) -> std::optional<VarRef> {
+    Plan plan = choose(std::get<Anchor>(find(program, target, decisions)), target, decisions);
+    if constexpr (requires { plan.versions_of; }) return plan.versions_of;
+    return std::nullopt;
+  };
+  rule.apply = [=](Schedule& schedule, const Target& target, Decisions& decisions) {
+    auto anchor = std::get<Anchor>(find(schedule.function(), target, decisions));
+    follow(schedule, anchor, choose(anchor, target, decisions));
+  };
+  return rule;
 }
 
 // Returns whether loops are known to cost less than waking a thread, with `work` simple operations per iteration.

@@ -50,10 +50,8 @@ struct WinogradPlan {
 };
 
 // Chooses groups of equally many whole rows, of all images, or of one image where the batch is not known.
-void choose_groups(WinogradPlan& plan, std::optional<int64_t> images, std::optional<int64_t> rows_of_image,
-                   const GroupBounds& bounds) {
-  if (!rows_of_image || !plan.across) return;
-  int64_t rows = images.value_or(1) * *rows_of_image, across = *plan.across;
+void choose_groups(WinogradPlan& plan, std::optional<int64_t> images, int64_t rows, const GroupBounds& bounds) {
+  int64_t across = *plan.across;
   while (plan.group_rows < rows && (rows % plan.group_rows != 0 || plan.group_rows * across < bounds.least))
     ++plan.group_rows;
   if (plan.group_rows * across > cost_model::kGroupSlack * bounds.most) plan.group_rows = 1;
@@ -75,7 +73,7 @@ int64_t parts_of_row(int64_t across, const GroupBounds& bounds) {
 struct Winograd {
   Ref<Block> products, result;
 };
-std::variant<Winograd, std::string> find_winograd(const PrimFuncRef& program) {
+std::variant<Winograd, std::string> find_winograd(const PrimFuncRef& program, const Target&, Decisions&) {
   auto products = find_anchor(program, "nn.conv2d_winograd");
   std::optional<Ref<Block>> result;
   walk(program->body, [&](const Ref<Block>& block) {
@@ -94,17 +92,14 @@ WinogradPlan choose_winograd(const Winograd& winograd, const Target& target, Dec
   auto images = extent(0), rows_of_image = patches_along(2);
   WinogradPlan plan{.lanes = extent(4).value_or(1), .vectors = 1, .across = patches_along(3)};
   GroupBounds bounds = group_bounds(target);
-  bool is_known = rows_of_image && plan.across;
-  if (is_known) {
+  if (rows_of_image && plan.across) {
     int64_t parts = parts_of_row(*plan.across, bounds), most = std::max(parts, cost_model::kMostParts);
     plan.row_parts = decisions.number("row_parts", divisors_between(1, most, *plan.across), parts);
     *plan.across /= plan.row_parts;
-    *rows_of_image *= plan.row_parts;
-  }
-  choose_groups(plan, images, rows_of_image, bounds);
-  if (is_known) {
-    int64_t rows = std::max<int64_t>(1, images.value_or(1) * *rows_of_image);
-    plan.group_rows = decisions.number("group_rows", divisors_between(1, rows, rows), plan.group_rows);
+    int64_t rows = images.value_or(1) * *rows_of_image * plan.row_parts;
+    choose_groups(plan, images, rows, bounds);
+    plan.group_rows =
+        decisions.number("group_rows", divisors_between(1, std::max<int64_t>(1, rows), rows), plan.group_rows);
   }
   std::string shared = plan.shares_groups ? "groups" : "inside";
   plan.shares_groups = decisions.word("shared", {"groups", "inside"}, shared) == "groups";
@@ -217,7 +212,7 @@ std::optional<Loops> loops_in_result_order(Schedule& sch, const BlockRV& result,
   return ordered;
 }
 
-void schedule_winograd(Schedule& sch, const WinogradPlan& plan) {
+void schedule_winograd(Schedule& sch, const Winograd&, const WinogradPlan& plan) {
   BlockRV products = sch.apply(GetBlock{"nn.conv2d_winograd"}), result = sch.apply(GetBlock{"winograd_result"});
   Blocks epilogue = sch.apply(MergeEpilogue{result});
   Loops loops = sch.apply(GetLoops{result});
@@ -264,32 +259,23 @@ void schedule_winograd(Schedule& sch, const WinogradPlan& plan) {
 
 ScheduleRule winograd_rule() {
   using namespace cost_model;
-  return {
-      .name = "winograd",
-      .op = "nn.conv2d_winograd",
-      .apply =
-          [](Schedule& sch, const Target& target, Decisions& decisions) {
-            auto winograd = std::get<Winograd>(find_winograd(sch.function()));
-            schedule_winograd(sch, choose_winograd(winograd, target, decisions));
-          },
-      .fits = [](const PrimFuncRef& program, const Target&, Decisions&) { return refusal_of(find_winograd(program)); },
-      .space = [](const PrimFuncRef& program, const Target& target, Decisions& decisions) -> std::optional<VarRef> {
-        choose_winograd(std::get<Winograd>(find_winograd(program)), target, decisions);
-        return std::nullopt;
-      },
-      .doc = "a 3x3 convolution for which the decision 'algorithm' is \"winograd\"",
-      .decisions = {{"row_parts", "parts of a row of patches, one after the other",
-                     "1 where a row's products fit in L2, else the fewest equal parts that do"},
-                    {"group_rows", "rows of patches whose products stay in cache",
-                     "at least a register tile of patches; where threads share a group, as many as fit in L2"},
-                    {"shared", "threads share \"groups\" or the loops \"inside\" of one",
-                     fmt::format("\"groups\" from {} for two cores on", kGroupsPerTwoCores)},
-                    {"patches", "patches in a register tile",
-                     fmt::format("(vector registers - vectors of filters - {}) / vectors of filters, in equal tiles",
-                                 kElementRegisters)},
-                    {"step", "iterations over channels unrolled",
-                     fmt::format("{} where {} or fewer registers are left, else {}", kSpillingChannelStep,
-                                 kUnrollingRegisters, kChannelStep)}}};
+  return anchored(
+      {.name = "winograd",
+       .op = "nn.conv2d_winograd",
+       .doc = "a 3x3 convolution for which the decision 'algorithm' is \"winograd\"",
+       .decisions = {{"row_parts", "parts of a row of patches, one after the other",
+                      "1 where a row's products fit in L2, else the fewest equal parts that do"},
+                     {"group_rows", "rows of patches whose products stay in cache",
+                      "at least a register tile of patches; where threads share a group, as many as fit in L2"},
+                     {"shared", "threads share \"groups\" or the loops \"inside\" of one",
+                      fmt::format("\"groups\" from {} for two cores on", kGroupsPerTwoCores)},
+                     {"patches", "patches in a register tile",
+                      fmt::format("(vector registers - vectors of filters - {}) / vectors of filters, in equal tiles",
+                                  kElementRegisters)},
+                     {"step", "iterations over channels unrolled",
+                      fmt::format("{} where {} or fewer registers are left, else {}", kSpillingChannelStep,
+                                  kUnrollingRegisters, kChannelStep)}}},
+      find_winograd, choose_winograd, schedule_winograd);
 }
 
 }  // namespace relaxc
