@@ -33,12 +33,11 @@ std::span<const GraphRule> graph_rules() {
 
 namespace {
 
-template <class Row>
-void check_names(const ScheduleRule& rule, const Row& row) {
+void check_names(const ScheduleRule& rule, const std::vector<DecisionRow>& rows) {
   for (const auto& [name, value] : rule.given) {
     std::string_view last = std::string_view(name).substr(name.rfind('.') + 1);
     std::vector<std::string_view> known;
-    for (const DecisionRow& decision : row.decisions) {
+    for (const DecisionRow& decision : rows) {
       std::string_view text = decision.name;
       known.push_back(text.substr(text.starts_with("*.") ? 2 : 0));
     }
@@ -101,7 +100,7 @@ void check_rules(const std::vector<ScheduleRule>& rules) {
       fail(rule.span, "rule '{}' is chosen with {}", rule.uses,
            built_in ? "op= or function=, a tensor program; at= is for decisions about the graph"
                     : "at=, an operator's name in the graph; function= is for tensor programs");
-    built_in ? check_names(rule, *built_in) : check_names(rule, *graph);
+    check_names(rule, built_in ? built_in->decisions : graph->decisions);
   }
 }
 

@@ -115,7 +115,8 @@ void schedule_elementwise(Schedule& sch, const BlockRV& rv, const ElementwisePla
 }
 
 std::vector<DecisionRow> elementwise_decisions() {
-  return {{"lanes", "lanes of a vector", "a full vector; 1 where the loop is shorter, or elements are not neighbours"},
+  return {{"lanes", "lanes of a vector of elements, of columns, or of partial results",
+           "a full vector, two of partial results; fewer in a short loop; 1 where elements are not neighbours"},
           {"piece", "vectors in a piece of one long loop, which a thread takes",
            fmt::format("{}/4 L1", cost_model::kPieceQuartersOfL1)}};
 }

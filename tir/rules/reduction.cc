@@ -51,9 +51,15 @@ void choose_rows(ReductionPlan& tile, const Nest& nest, const std::vector<Ref<Bu
   tile.rows = decisions.number("rows", numbers_between(1, fit), rows);
 }
 
-// Takes the spatial axis with the best columns, if there is one.
+bool has_lane_strides(const std::vector<Ref<BufferLoad>>& loads, const VarRef& axis, const Analyzer& facts) {
+  return std::ranges::all_of(loads, [&](const Ref<BufferLoad>& load) {
+    return is_lane_stride(access_stride(load->buffer, load->indices, axis, facts));
+  });
+}
+
+// Takes the spatial axis with the best columns, if there is one, and decides their width.
 void choose_columns(ReductionPlan& tile, const Nest& nest, const std::vector<Ref<BufferLoad>>& loads, int lanes,
-                    const Analyzer& facts) {
+                    const Analyzer& facts, Decisions& decisions) {
   std::tuple best_score{0, 0, false};
   for (size_t d = 0; d < nest.num_spatial; ++d) {
     auto known = as_int(nest.axes[d].domain.extent);
@@ -74,22 +80,13 @@ void choose_columns(ReductionPlan& tile, const Nest& nest, const std::vector<Ref
     tile.lanes = columns.lanes;
     tile.vectors = columns.vectors;
   }
-}
-
-bool has_lane_strides(const std::vector<Ref<BufferLoad>>& loads, const VarRef& axis, const Analyzer& facts) {
-  return std::ranges::all_of(loads, [&](const Ref<BufferLoad>& load) {
-    return is_lane_stride(access_stride(load->buffer, load->indices, axis, facts));
-  });
-}
-
-// Decides the width of a tile on these columns. In a blocked layout only parts of them are as contiguous.
-void choose_width(ReductionPlan& tile, const Nest& nest, const std::vector<Ref<BufferLoad>>& loads, int lanes,
-                  const Analyzer& facts, Decisions& decisions) {
-  using namespace cost_model;
+  if (!tile.column_axis) return;
+  // In a blocked layout only parts of these columns are as contiguous.
   bool any = has_lane_strides(loads, nest.axes[*tile.column_axis].var, facts);
-  int64_t fewest = std::min<int64_t>(kFewestLanes, tile.lanes);
+  int64_t fewest = std::min<int64_t>(cost_model::kFewestLanes, tile.lanes);
   tile.lanes = decisions.number("lanes", doublings_between(fewest, any ? lanes : tile.lanes), tile.lanes);
-  auto widths = any ? numbers_between(1, kMostColumnVectors) : divisors_between(1, tile.vectors, tile.vectors);
+  auto widths =
+      any ? numbers_between(1, cost_model::kMostColumnVectors) : divisors_between(1, tile.vectors, tile.vectors);
   tile.vectors = decisions.number("vectors", widths, tile.vectors);
 }
 
@@ -220,13 +217,11 @@ ReductionPlan choose_reduction(const Ref<Block>& block, const Analyzer& facts, c
   if (!reduction) return plan;
   std::vector<Ref<BufferLoad>> loads = loads_of(reduction->value);
   int lanes = lanes_of(*block, target);
-  if (lanes > 1) choose_columns(plan, nest, loads, lanes, facts);
-  if (plan.column_axis) {
-    choose_width(plan, nest, loads, lanes, facts, decisions);
+  if (lanes > 1) choose_columns(plan, nest, loads, lanes, facts, decisions);
+  if (plan.column_axis)
     choose_rows(plan, nest, loads, target, decisions);
-  } else {
+  else
     choose_partial_lanes(plan, nest, loads, lanes, facts, decisions);
-  }
   return plan;
 }
 
@@ -244,9 +239,8 @@ void schedule_reduction(Schedule& sch, const BlockRV& rv, const std::optional<Bl
 
 std::vector<DecisionRow> reduction_decisions() {
   using namespace cost_model;
-  return {{"lanes", "lanes of a vector of columns, or of partial results",
-           "a full vector, two of partial results; fewer that divide the columns, or for a short sum"},
-          {"vectors", "vectors of columns in a register tile", fmt::format("{}; 3 or 1 that divide", kSideBySide)},
+  return {{"vectors", "vectors of columns in a register tile",
+           fmt::format("{}; 3 or 1 where they divide the columns", kSideBySide)},
           {"rows", "rows of a register tile",
            fmt::format("(vector registers - vectors - {}) / vectors, at most {}; of symbolic rows {}",
                        kElementRegisters, kMostRows, kMostSymbolicRows)}};
