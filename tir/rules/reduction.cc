@@ -218,10 +218,11 @@ ReductionPlan choose_reduction(const Ref<Block>& block, const Analyzer& facts, c
   std::vector<Ref<BufferLoad>> loads = loads_of(reduction->value);
   int lanes = lanes_of(*block, target);
   if (lanes > 1) choose_columns(plan, nest, loads, lanes, facts, decisions);
-  if (plan.column_axis)
+  if (plan.column_axis) {
     choose_rows(plan, nest, loads, target, decisions);
-  else
+  } else {
     choose_partial_lanes(plan, nest, loads, lanes, facts, decisions);
+  }
   return plan;
 }
 
