@@ -234,26 +234,26 @@ std::optional<VarRef> choose_specialized_rows(const Stage& product, const Contra
 }
 
 std::vector<DecisionRow> contraction_decisions() {
-  return {
-      {"copy_operand", "copy a computed right operand into panels first",
-       fmt::format("rows >= {} * products per cycle", kCopyCycles)},
-      {"columns", "columns of a register tile, one panel or several",
-       fmt::format("{} panels; of a single row {}", kSideBySide, kStreams)},
-      {"rows", "rows of a register tile",
-       fmt::format("(vector registers - vectors of columns - {}) / vectors of columns; {} of fewer than {} registers",
-                   kSpareOfMany, kSpareOfFew, kManyRegisters)},
-      {"row_tiles", "row tiles in a block of rows; 0: threads share panels",
-       fmt::format("rows * row bytes = {}/8 L2 (BLIS's mc)", kBlockEighthsOfL2)},
-      {"reduction_parts", "parts of the reduction, one after the other",
-       fmt::format("a part of a panel = {}/4 L2 (BLIS's kc)", kPanelQuartersOfL2)},
-      {"step", "iterations of the reduction unrolled",
-       fmt::format("{}; with more accumulators {}, of a depth of {} or more {}", kMostStep, kMostWideStep, kLongSum,
-                   kMostStep)},
-      {"epilogue", "the blocks that follow are \"unrolled\" in the tile, or a \"loop\" over its rows",
-       "\"loop\" where rows are symbolic and the blocks call functions such as exp"},
-      {"rows_ahead", "rows of a panel from a prefetch to its use, where the panel is read once",
-       fmt::format("{}; for a single row {}", kRowsAhead, kSingleRowsAhead)},
-      {"specialize", "symbolic rows that have separate code", "1, and those just above a tile"}};
+  return {{"copy_operand", "copy a computed right operand into panels first",
+           fmt::format("rows >= {} * products per cycle", kCopyCycles)},
+          {"columns", "columns of a register tile, one panel or several",
+           fmt::format("{} panels; of a single row {}", kSideBySide, kStreams)},
+          {"rows", "rows of a register tile",
+           fmt::format(
+               "(vector registers - vectors of columns - spare) / vectors of columns; spare are {}, of {} or more {}",
+               kSpareOfFew, kManyRegisters, kSpareOfMany)},
+          {"row_tiles", "row tiles in a block of rows; 0: threads share panels",
+           fmt::format("rows * row bytes = {}/8 L2 (BLIS's mc)", kBlockEighthsOfL2)},
+          {"reduction_parts", "parts of the reduction, one after the other",
+           fmt::format("a part of a panel = {}/4 L2 (BLIS's kc)", kPanelQuartersOfL2)},
+          {"step", "iterations of the reduction unrolled",
+           fmt::format("{}; with more accumulators {}, of a depth of {} or more {}", kMostStep, kMostWideStep, kLongSum,
+                       kMostStep)},
+          {"epilogue", "the blocks that follow are \"unrolled\" in the tile, or a \"loop\" over its rows",
+           "\"loop\" where rows are symbolic and the blocks call functions such as exp"},
+          {"rows_ahead", "rows of a panel from a prefetch to its use, where the panel is read once",
+           fmt::format("{}; for a single row {}", kRowsAhead, kSingleRowsAhead)},
+          {"specialize", "symbolic rows that have separate code", "1, and those just above a tile"}};
 }
 
 }  // namespace relaxc

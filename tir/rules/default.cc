@@ -118,15 +118,14 @@ ScheduleRule default_rule() {
     }
   }
   for (DecisionRow& row : decisions) row.name = "*." + row.name;
-  return {
-      .name = "default",
-      .apply = schedule_program,
-      .fits = [](const PrimFuncRef& program, const Target&, Decisions&) -> std::optional<std::string> {
-        if (find_nests(program)) return std::nullopt;
-        return "it is not a list of plain nests";
-      },
-      .doc = "any list of plain nests, decided and scheduled block by block; products in panels as 'contraction' does",
-      .decisions = std::move(decisions)};
+  return {.name = "default",
+          .apply = schedule_program,
+          .fits = [](const PrimFuncRef& program, const Target&, Decisions&) -> std::optional<std::string> {
+            if (find_nests(program)) return std::nullopt;
+            return "it is not a list of plain nests";
+          },
+          .doc = "any list of plain nests, decided block by block; products in panels as 'contraction' does",
+          .decisions = std::move(decisions)};
 }
 
 }  // namespace relaxc
