@@ -52,7 +52,7 @@ TEST_CASE("targets by name", "[codegen]") {
   CHECK(!v2.has_fma);
   CHECK(v3.vector_bits == 256);
   CHECK(v3.num_vector_registers == 16);
-  CHECK((v3.has_fma && v3.has_float16_conversion && !v3.has_masked_vector_access));
+  CHECK((v3.has_fma && v3.has_float16_conversion));
   CHECK(v4.vector_bits == 512);
   CHECK(v4.num_vector_registers == 32);
   CHECK(v4.vector_lanes(32) == 16);

@@ -43,7 +43,8 @@ class Application {
   // Schedules a program. `dim`, if not null, receives the dim for whose values there are versions; null for a version.
   RuleResult scheduled(const PrimFuncRef& program, Decisions& decisions, std::optional<VarRef>* dim) const {
     if (auto why = actual_.fits ? actual_.fits(program, target_, decisions) : std::nullopt) return {std::nullopt, *why};
-    if (dim && actual_.space) *dim = actual_.space(program, target_, decisions);
+    std::optional<VarRef> versions = actual_.space ? actual_.space(program, target_, decisions) : std::nullopt;
+    if (dim) *dim = versions;
     Schedule schedule(IRModule{{{name_, program}}, {}, {}}, {.show_program = show_program_});
     if (auto refusal = apply_rule(actual_, schedule, target_, decisions)) {
       // A refusal is an error for a rule that names its function, and for values from the user without which it fits.
