@@ -1,4 +1,4 @@
-// What the documentation names exists: files, folders, flags, commands, passes.
+// The documents name files, folders, flags, commands and passes that exist, and list tables as they are.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -7,8 +7,13 @@
 #include <set>
 
 #include "passes/pass.h"
+#include "support/joined.h"
 #include "tests/patterns.h"
 #include "tests/process.h"
+#include "tir/intrin/tensor_intrin.h"
+#include "tir/primitives/primitive.h"
+#include "tir/program.h"
+#include "tir/rules/builtin_rules.h"
 
 #include "tests/catch.h"
 
@@ -133,7 +138,7 @@ TEST_CASE("every flag of relaxc is in docs/relaxc.md", "[docs]") {
   for (const std::string& command : kCommands) {
     for (const std::string& flag : matches(help_of({command}), "\n  (?:-[a-zA-Z],)?(--[a-z-]+)", 1)) {
       INFO("relaxc " << command << " " << flag);
-      CHECK(reference.find("`" + flag) != std::string::npos);
+      CHECK(test::contains(reference, "`" + flag));
     }
   }
 }
@@ -146,7 +151,7 @@ TEST_CASE("help fits a screen and shows an example", "[docs]") {
     CHECK(std::count(text.begin(), text.end(), '\n') <= 40);
     size_t example = text.find("Example:");
     REQUIRE(example != std::string::npos);
-    CHECK(text.find(command.empty() ? "relaxc run" : "relaxc " + command[0], example) != std::string::npos);
+    CHECK(test::contains(text.substr(example), command.empty() ? "relaxc run" : "relaxc " + command[0]));
   }
 }
 
@@ -170,39 +175,127 @@ TEST_CASE("documents name no machine of ours", "[docs]") {
   for (const fs::path& document : documents()) {
     std::string text = read_file(document);
     INFO(document.string());
-    for (const char* place : {"/work/", "/home/", "/root/", "/tmp/"}) CHECK(text.find(place) == std::string::npos);
+    for (const char* place : {"/work/", "/home/", "/root/", "/tmp/"}) CHECK_FALSE(test::contains(text, place));
   }
 }
 
-// The passes that the first lines of texts in these folders run.
-std::set<std::string> passes_in_texts() {
-  std::set<std::string> names;
-  for (const char* folder : {"tests/passes", "tests/lower"}) {
-    for (const auto& entry : fs::directory_iterator(kRoot / folder)) {
-      std::string text = entry.path().extension() == ".test" ? read_file(entry.path()) : "";
-      for (const std::string& name : matches(text.substr(0, text.find('\n')), "[=,]([a-z_]+)", 1)) names.insert(name);
-    }
+namespace {
+
+// A table whose rows have a file each, and the folder of these files.
+struct Table {
+  std::string folder;  // of the files, in which other .cc are helpers that its README names
+  std::vector<std::string> rows;
+  std::string tests;  // folder of a text per row
+};
+
+// Returns what the rows of a table lack, and files that belong to no row.
+std::string problems_of(const Table& table) {
+  std::string result, readme = read_file(kRoot / table.folder / "README.md");
+  for (const std::string& name : table.rows) {
+    std::string file = table.folder + "/" + name, text = table.tests + "/" + name + ".test";
+    if (!fs::exists(kRoot / (file + ".cc")) && !fs::exists(kRoot / (file + ".h")))
+      result += "\n  " + name + " has a row, but no file " + file + ".cc";
+    if (!fs::exists(kRoot / text)) result += "\n  " + name + " has a row, but no test " + text;
   }
+  for (const auto& entry : fs::directory_iterator(kRoot / table.folder)) {
+    std::string name = entry.path().stem().string();
+    if (entry.path().extension() != ".cc" || std::ranges::count(table.rows, name) > 0) continue;
+    bool is_named = test::contains(readme, "`" + name + ".cc`") || test::contains(readme, "`" + name + ".h`");
+    std::string own_function = "\n(?:(?:IRModule|PrimFuncRef) " + name + "|ScheduleRule " + name + "_rule)\\(";
+    if (!is_named || !matches(read_file(entry.path()), own_function, 0).empty())
+      result += "\n  " + table.folder + "/" + name + ".cc: add a row, or name it as a helper in the folder's README";
+  }
+  return result;
+}
+
+template <class Rows>
+std::vector<std::string> names_of(const Rows& rows) {
+  std::vector<std::string> names;
+  for (const auto& row : rows) names.emplace_back(row.name);
   return names;
 }
 
-TEST_CASE("every pass has a file, a line of doc, a pipeline and a test", "[docs]") {
-  std::set<std::string> in_pipelines, in_texts = passes_in_texts();
-  for (const Pipeline& pipeline : pipelines()) in_pipelines.insert(pipeline.passes.begin(), pipeline.passes.end());
-  std::string lowering;
-  for (const auto& entry : fs::directory_iterator(kRoot / "tir/lower")) {
-    if (entry.path().extension() == ".cc") lowering += read_file(entry.path());
+}  // namespace
+
+TEST_CASE("every pass, primitive and rule has its file, its row and its text test", "[docs]") {
+  std::vector<Table> tables = {
+      {"passes", {}, "tests/passes"},
+      {"tir/lower", {}, "tests/lower"},
+      {"tir/primitives", names_of(scheduling::primitives()), "tests/schedule/primitives"},
+      {"tir/rules", names_of(builtin_schedule_rules()), "tests/schedule"},
+  };
+  for (const Pass& pass : passes()) {
+    bool is_pass = fs::exists(kRoot / "passes" / (std::string(pass.name) + ".cc"));
+    tables[is_pass ? 0 : 1].rows.emplace_back(pass.name);
   }
+  for (const Table& table : tables) {
+    REQUIRE(table.rows.size() >= 4);
+    std::string problems = problems_of(table);
+    INFO("rows and files of " << table.folder << " do not match:" << problems);
+    CHECK(problems.empty());
+  }
+  std::string lacking = problems_of({"tir/rules", {"no_such_rule"}, "tests/schedule"});
+  CHECK(test::contains(lacking, "no_such_rule has a row, but no file tir/rules/no_such_rule.cc"));
+  CHECK(test::contains(lacking, "tir/rules/default.cc: add a row"));
+}
+
+TEST_CASE("every pass has a line of doc and a pipeline, and its text runs it", "[docs]") {
+  std::set<std::string> in_pipelines;
+  for (const Pipeline& pipeline : pipelines()) in_pipelines.insert(pipeline.passes.begin(), pipeline.passes.end());
   for (const Pass& pass : passes()) {
     std::string name = pass.name;
-    INFO(name << " needs passes/" << name << ".cc or tir/lower/" << name << ".cc, one line of doc, a pipeline in "
-              << "passes/table.cc, and a text in tests/passes or tests/lower whose first line runs it");
+    INFO(name << " needs one line of doc and a pipeline in passes/table.cc");
     CHECK((pass.on_module == nullptr) != (pass.on_program == nullptr));
-    CHECK((fs::exists(kRoot / "passes" / (name + ".cc")) ||
-           lowering.find("PrimFuncRef " + name + "(") != std::string::npos));
     CHECK(std::string(pass.doc).size() > 10);
     CHECK(std::string(pass.doc).find('\n') == std::string::npos);
-    CHECK((in_texts.contains(name) || is_there(kRoot / "tests/passes" / (name + "*_test.cc"))));
     CHECK(in_pipelines.contains(name));
+    bool is_pass = fs::exists(kRoot / "passes" / (name + ".cc"));
+    std::string text = read_file(kRoot / (is_pass ? "tests/passes" : "tests/lower") / (name + ".test"));
+    CHECK(!test::matches(text.substr(0, text.find('\n')), "[=,]" + name + "\\b").empty());
   }
+}
+
+namespace {
+
+// "16", or "4 vscale" of `T.vscale() * T.int32(4)`.
+std::string size_in_words(const Expr& size) {
+  std::string text = size_text(size);
+  std::vector<std::string> factor = matches(text, "vscale.*\\((\\d+)\\)", 1);
+  return factor.empty() ? text : factor[0] + " vscale";
+}
+
+// The cells of a row about these intrinsics: their sizes, and the dtypes of their operands.
+std::pair<std::string, std::string> cells_of(const std::vector<std::string>& names) {
+  std::vector<std::string> first, others, dtypes;
+  for (const std::string& name : names) {
+    const TensorIntrin* intrin = builtin_tensor_intrins().find(name);
+    if (!intrin) return {"is not in --list-intrins", ""};
+    std::vector<Buffer> operands = buffer_params(intrin->description);
+    const std::vector<Expr>&results = buffer_type(operands[2]).shape, &left = buffer_type(operands[0]).shape;
+    first.push_back(size_in_words(results[0]));
+    others.clear(), dtypes.clear();
+    for (size_t d = 1; d < results.size(); ++d) others.push_back(size_in_words(results[d]));
+    others.push_back(size_in_words(left.back()));
+    for (const Buffer& operand : operands) dtypes.push_back(to_string(buffer_type(operand).dtype));
+  }
+  if (std::set<std::string>(dtypes.begin(), dtypes.end()).size() == 1) dtypes.resize(1);
+  return {joined(first) + " x " + joined(others, " x "), joined(dtypes)};
+}
+
+}  // namespace
+
+// The tables are for readers and may leave some out, so that an instruction is one row. --list-intrins has all.
+TEST_CASE("the tables of intrinsics in docs/schedules.md say what --list-intrins says", "[docs]") {
+  std::string text = read_file(kRoot / "docs/schedules.md");
+  size_t listed = 0;
+  for (const auto& row : test::matches(text, "\n\\| (`(?:dot|fma)_[^|]*) \\| ([^|]*) \\| ([^|]*) \\|")) {
+    std::vector<std::string> names = matches(row[1], "`([a-z0-9_]+)`", 1);
+    listed += names.size();
+    auto [sizes, dtypes] = cells_of(names);
+    INFO(row[1]);
+    CHECK(row[2] == sizes);
+    bool counts_vectors = test::matches(row[3], "^\\d+$").size() == 1;
+    if (!counts_vectors) CHECK(row[3] == dtypes);
+  }
+  CHECK(listed >= 14);
 }

@@ -78,7 +78,7 @@ class Narrower final : public Rewriter {
   bool counts(const Expr& e) const { return e.is<Var>() && counts_.contains(e.get()); }
   Expr bound(const Expr& e, const VarRef& var) { return dtype_of(var) == dtype_ ? narrow(e) : expr(e); }
 
-  // Whether all numbers in it are small; products of what the tests draw are.
+  // Returns whether every constant in the expression fits in int32. Products of the sizes that tests draw do.
   bool fits(const Expr& e) const {
     bool result = true;
     walk(e,

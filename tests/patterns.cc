@@ -31,4 +31,6 @@ std::string with_matches_replaced(const std::string& text, const std::string& pa
   return std::regex_replace(text, compiled(pattern), replacement);
 }
 
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
 }  // namespace relaxc::test

@@ -1,6 +1,8 @@
-// Regular expressions (ECMAScript's) for tests. std::regex is compiled in one file only: its templates take seconds.
+// Searches in texts, with regular expressions (ECMAScript's). std::regex is compiled in one file only: its templates
+// take seconds.
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace relaxc::test {
@@ -11,5 +13,8 @@ std::vector<std::vector<std::string>> matches(const std::string& text, const std
 std::vector<std::string> whole_match(const std::string& text, const std::string& pattern);
 // Returns the text with each match replaced.
 std::string with_matches_replaced(const std::string& text, const std::string& pattern, const std::string& replacement);
+
+// Returns whether the part stands in the text; a failed check of it prints no position.
+bool contains(std::string_view text, std::string_view part);
 
 }  // namespace relaxc::test

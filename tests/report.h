@@ -1,4 +1,4 @@
-// What the long tests found, for people: ./dev test prints build/reports/*.txt at its end.
+// Reports of the long tests for people: ./dev test prints build/reports/*.txt at its end.
 #pragma once
 #include <fmt/format.h>
 

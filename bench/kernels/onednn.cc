@@ -91,7 +91,7 @@ std::string describe_onednn() {
 }
 
 std::vector<Runner> onednn_runners(const Problem& p, const Data& data, int threads) {
-  // Debian's oneDNN runs on OpenMP, whose threads are nobody's parameter.
+  // Debian's oneDNN runs on OpenMP and has no parameter for the number of threads.
   if (auto set = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"))) set(threads);
   std::vector<Runner> result;
   Tensor output = Tensor::empty(p.output_shape(), p.output_dtype());

@@ -11,7 +11,7 @@ namespace relaxc::bench {
 namespace {
 
 // Twelve accumulators, more than latency times issue width (4 * 2), and two operands; all zero. In assembly, since a
-// compiler drops what nobody reads.
+// compiler drops values that are not read.
 #define TWELVE(before, after)                                                                                          \
   before "0" after "\n" before "1" after "\n" before "2" after "\n" before "3" after "\n" before "4" after "\n" before \
          "5" after "\n" before "6" after "\n" before "7" after "\n" before "8" after "\n" before "9" after "\n" before \
@@ -32,7 +32,7 @@ LOOP(int8_512, "avx512f", "vpdpbusd", "z")
 LOOP(bfloat16_512, "avx512f", "vdpbf16ps", "z")
 LOOP(float32_256, "avx2,fma", "vfmadd231ps", "y")
 
-// What a product can reach at best: the multiply-adds of a tile of 6 x 64 with its ten loads, all from one place.
+// The best speed of a product: the multiply-adds of a tile of 6 x 64 with its ten loads, all from one place.
 #define ROW(offset, a, b, c, d)                                                                                      \
   "vbroadcastss " offset "(%1),%%zmm28\nvfmadd231ps %%zmm28,%%zmm24,%%zmm" a "\nvfmadd231ps %%zmm28,%%zmm25,%%zmm" b \
   "\nvfmadd231ps %%zmm28,%%zmm26,%%zmm" c "\nvfmadd231ps %%zmm28,%%zmm27,%%zmm" d "\n"

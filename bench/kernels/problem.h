@@ -1,4 +1,4 @@
-// What the kernel benchmark computes: one kernel at one shape, its data, and who computes it.
+// A problem of the kernel benchmark: one kernel at one shape, its data, and the libraries that compute it.
 #pragma once
 #include <functional>
 #include <string>
@@ -43,7 +43,7 @@ Data make_data(const Problem& problem);
 // The largest difference between the output and the sample, relative to the largest of the sample.
 double difference(const Problem& problem, const Data& data, const Tensor& output);
 
-// Somebody who computes a problem.
+// A library that computes a problem.
 struct Runner {
   std::string name;
   Tensor output;

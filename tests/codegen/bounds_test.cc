@@ -1,4 +1,4 @@
-// What --interpret and --check-bounds find, and that both find nothing in right programs.
+// Errors that --interpret and --check-bounds find; both find nothing in right programs.
 
 #include "codegen/compile.h"
 #include "ir/text/parser.h"

@@ -9,7 +9,7 @@
 #include "ir/text/parser.h"
 #include "passes/pass.h"
 #include "support/diagnostic.h"
-#include "tests/codegen/kernel_harness.h"
+#include "tests/kernel_harness.h"
 #include "tests/interpret.h"
 #include "tests/lowering.h"
 #include "tir/dot_intrinsics.h"

@@ -1,5 +1,5 @@
-// What a compile costs as a model grows: seconds at most linear, kernels as many as there are different ones, memory
-// little more than the weights. ./dev bench compile has more families and larger sizes.
+// The cost of a compile as a model grows: time is at most linear, equal kernels are compiled once, and memory is little
+// more than the weights. ./dev bench compile has more families and larger sizes.
 #include <sys/resource.h>
 
 #include <ctime>

@@ -9,7 +9,7 @@
 
 #include "codegen/llvm_compile.h"
 #include "support/diagnostic.h"
-#include "tests/codegen/kernel_harness.h"
+#include "tests/kernel_harness.h"
 
 #include "tests/catch.h"
 

@@ -44,7 +44,7 @@ std::string error_of(const std::function<void()>& call) {
   return "no error";
 }
 
-// What a program for the target answers, loaded in both ways.
+// Returns the errors of a program for the target, loaded in both ways.
 std::vector<std::string> load_errors(const std::string& target) {
   Folder folder;
   std::string path = (folder.path / "m.so").string();

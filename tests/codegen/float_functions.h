@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "ir/intrinsics.h"
-#include "tests/codegen/kernel_harness.h"
+#include "tests/kernel_harness.h"
 
 namespace relaxc::codegen {
 
@@ -24,7 +24,7 @@ class FloatFunction {
   CompiledKernel kernel_;
 };
 
-// The worst of many results; one that is correctly rounded is none.
+// The worst of many results. Results that are correctly rounded do not count.
 struct Worst {
   // In units in the last place that the exact value has as a float, subnormal ones included; infinity counts as 2^128,
   // so that the border of overflow is a place as any other.

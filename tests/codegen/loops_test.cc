@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "support/diagnostic.h"
-#include "tests/codegen/kernel_harness.h"
+#include "tests/kernel_harness.h"
 
 #include "tests/catch.h"
 

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "support/checked_math.h"
-#include "tests/codegen/kernel_harness.h"
+#include "tests/kernel_harness.h"
 
 #include "tests/catch.h"
 

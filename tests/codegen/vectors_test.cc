@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "passes/pass.h"
-#include "tests/codegen/kernel_harness.h"
+#include "tests/kernel_harness.h"
 #include "tests/lowering.h"
 
 #include "tests/catch.h"

@@ -114,7 +114,7 @@ void add_reductions(std::vector<Case>& cases) {
     cases.push_back(op_case(name, "middle", one("n,m,k", kFloat32, contents), {{"axis", List{1}}}, least, tolerance));
     cases.push_back(op_case(name, "outer", one("n,m,k", kFloat32, contents), {{"axis", List{0, 2}}}, least, tolerance));
     cases.push_back(op_case(name, "none", one("n,m", kFloat32, contents), {{"axis", List{}}}, least, tolerance));
-    // Which of the axes are reduced is not in the program.
+    // The program does not say which axes are reduced.
     if (!is_float) {
       cases.push_back(op_case(
           fmt::format("dyn.{}", name), "to a shape",

@@ -79,6 +79,9 @@ void add_layouts(std::vector<Case>& cases) {
     return {g.input("n,m"), tuple({int_imm(0), int_imm(1)}), tuple({int_imm(-3), int_imm(1)}),
             tuple({int_imm(100), int_imm(-1)})};
   }));
+}
+
+void add_splits_and_pads(std::vector<Case>& cases) {
   cases.push_back(tuple_case("split", "sections", 2,
                              [](Graph& g) -> std::vector<Expr> {
                                g.input("m");

@@ -30,10 +30,11 @@ Expr branch(Graph& g, const Expr& condition, const std::function<Expr(Builder&)>
   return result;
 }
 
-std::vector<Case> graph_cases() {
+struct GraphCases {
   std::vector<Case> cases;
-  auto add = [&](std::string name, std::function<Expr(Graph&)> build, Sizes least = {}, double tolerance = -1,
-                 int64_t most = 8000) {
+
+  void add(std::string name, std::function<Expr(Graph&)> build, Sizes least = {}, double tolerance = -1,
+           int64_t most = 8000) {
     Case test;
     test.name = std::move(name);
     test.build = std::move(build);
@@ -41,7 +42,15 @@ std::vector<Case> graph_cases() {
     test.tolerance = tolerance;
     test.most = most;
     cases.push_back(std::move(test));
-  };
+  }
+  void add_networks();
+  void add_reductions_and_views();
+  void add_shared_values();
+  void add_chains();
+  void add_branches();
+};
+
+void GraphCases::add_networks() {
   const Sizes image = {{"h", 3}, {"w", 3}};
   add(
       "conv bias relu residual",
@@ -123,6 +132,9 @@ std::vector<Case> graph_cases() {
                     {{"pool_size", List{2, 2}}, {"strides", List{1, 1}}, {"padding", List{1, 0, 0, 1}}});
       },
       image);
+}
+
+void GraphCases::add_reductions_and_views() {
   add(
       "reduction and broadcast",
       [](Graph& g) {
@@ -174,6 +186,16 @@ std::vector<Case> graph_cases() {
         return g.op("cumsum", {g.op("add", {c, view})}, {{"axis", 0}});
       },
       {}, 1e-3, 600);
+  add("empty reductions", [](Graph& g) {
+    Expr x = g.input("n,m");
+    Expr sum = g.op("sum", {x}, {{"axis", List{1}}}), product = g.op("matmul", {x, g.input("m,k")});
+    return tuple({g.op("add", {sum, sum}), g.op("nn.relu", {product}), g.op("max", {x}, {{"axis", List{0}}})});
+  });
+  cases.back().sizes = {
+      {{"n", 3}, {"m", 0}, {"k", 5}}, {{"n", 0}, {"m", 4}, {"k", 5}}, {{"n", 17}, {"m", 0}, {"k", 33}}};
+}
+
+void GraphCases::add_shared_values() {
   add("two outputs", [](Graph& g) {
     Expr x = g.op("nn.relu", {g.input("n,m")});
     Expr y = g.op("add", {x, g.weights("")});
@@ -228,6 +250,9 @@ std::vector<Case> graph_cases() {
         return g.op("add", {g.op("matmul", {g.input("n,4"), c}), g.op("sum", {c}, {{"axis", List{0}}})});
       },
       {}, 1e-4);
+}
+
+void GraphCases::add_chains() {
   add("repeated doubling", [](Graph& g) {
     Expr x = g.op("arange", {int_imm(0), g.dim("n"), int_imm(1)}, {{"dtype", kInt64}});
     for (int i = 0; i < 28; ++i) x = g.op("add", {x, x});
@@ -244,6 +269,9 @@ std::vector<Case> graph_cases() {
       x = g.op(i % 3 ? "add" : "nn.relu", i % 3 ? std::vector<Expr>{x, g.weights("")} : std::vector<Expr>{x});
     return x;
   });
+}
+
+void GraphCases::add_branches() {
   add(
       "if",
       [](Graph& g) {
@@ -297,14 +325,16 @@ std::vector<Case> graph_cases() {
             [&](Builder&) { return x; });
       },
       {}, 1e-5);
-  add("empty reductions", [](Graph& g) {
-    Expr x = g.input("n,m");
-    Expr sum = g.op("sum", {x}, {{"axis", List{1}}}), product = g.op("matmul", {x, g.input("m,k")});
-    return tuple({g.op("add", {sum, sum}), g.op("nn.relu", {product}), g.op("max", {x}, {{"axis", List{0}}})});
-  });
-  cases.back().sizes = {
-      {{"n", 3}, {"m", 0}, {"k", 5}}, {{"n", 0}, {"m", 4}, {"k", 5}}, {{"n", 17}, {"m", 0}, {"k", 33}}};
-  return cases;
+}
+
+std::vector<Case> graph_cases() {
+  GraphCases all;
+  all.add_networks();
+  all.add_reductions_and_views();
+  all.add_shared_values();
+  all.add_chains();
+  all.add_branches();
+  return all.cases;
 }
 
 }  // namespace

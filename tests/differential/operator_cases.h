@@ -55,6 +55,7 @@ void add_contractions(std::vector<Case>& cases);
 void add_windows(std::vector<Case>& cases);
 void add_normalizations(std::vector<Case>& cases);
 void add_layouts(std::vector<Case>& cases);
+void add_splits_and_pads(std::vector<Case>& cases);
 void add_indexing(std::vector<Case>& cases);
 void add_creation(std::vector<Case>& cases);
 void add_images(std::vector<Case>& cases);

@@ -36,6 +36,7 @@ const std::vector<Case>& all_cases() {
     add_windows(cases);
     add_normalizations(cases);
     add_layouts(cases);
+    add_splits_and_pads(cases);
     add_indexing(cases);
     add_creation(cases);
     add_images(cases);

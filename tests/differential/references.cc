@@ -76,7 +76,7 @@ Reference of_ints(int64_t (*fn)(int64_t a, int64_t b)) {
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 double gelu_tanh(double x) { return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * std::pow(x, 3)))); }
 double selu(double x) { return 1.05070098735548 * (x > 0 ? x : 1.67326324235438 * (std::exp(x) - 1)); }
-// Whether a and b differ; a NaN differs from everything.
+// Compares a and b; a NaN differs from everything.
 Tensors not_equal_elements(const ReferenceCall& c) {
   return {filled_with_ints(broadcast_shape(c.x), kBool, [&](const Shape& i) -> int64_t {
     return element(c.x[0], broadcast_index(i, c.x[0].shape())) != element(c.x[1], broadcast_index(i, c.x[1].shape()));

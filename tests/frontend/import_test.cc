@@ -26,7 +26,7 @@ std::string model(const std::string& name) {
 std::string hostile(const std::string& name) {
   return std::string(RELAXC_SOURCE_DIR) + "/tests/hostile/models/" + name;
 }
-// What the import finds, and the first pass, which looks at constant indices.
+// Returns the errors of the import and of the first pass, which looks at constant indices.
 std::vector<std::string> errors_of(const std::string& path, ErrorKind kind) {
   std::vector<std::string> messages;
   CompileSettings first_pass;
@@ -106,7 +106,7 @@ TEST_CASE("ONNX's own test models import", "[frontend]") {
     WARN("libonnx-testdata is not installed: apt-get install libonnx-testdata");
     return;
   }
-  // What imported when this was written; the counts may only grow.
+  // So many models were imported when this was written; the counts may only grow.
   const std::map<std::string, int> least = {
       {"node", 843}, {"simple", 15}, {"pytorch-converted", 82}, {"pytorch-operator", 35}};
   for (const auto& [suite, wanted] : least) {

@@ -13,7 +13,7 @@
 
 namespace relaxc::test {
 
-// Whether a text is a model: "<" is its first character behind comments.
+// Returns whether a text is a model: its first character behind comments is "<".
 bool is_onnx_text(const std::string& text);
 // Throws CompileError. A node is called like its first output, and errors of a node have the line on which it begins.
 IRModule import_onnx_text(const std::string& text, const std::string& name,

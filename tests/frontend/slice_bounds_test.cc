@@ -18,7 +18,7 @@ const std::vector<int64_t> kBounds = {
     INT32_MAX - 1, INT32_MAX,     int64_t{INT32_MAX} + 1, INT64_MAX - 1, INT64_MAX};
 const std::vector<int64_t> kSteps = {1, 2, -1, -2, INT64_MIN, INT64_MAX};
 
-// What ONNX Runtime 1.20 gave for each of these combinations, with 5 and with 0 elements. It is the rule of the
+// Returns the result of ONNX Runtime 1.20 for each of these combinations, with 5 and with 0 elements. It follows the
 // standard's text, except that the largest int32 and int64 are an open end downwards, too.
 std::vector<int64_t> expected(int64_t size, int64_t start, int64_t end, int64_t step) {
   auto from_end = [&](int64_t bound) { return bound < 0 ? bound + size : bound; };

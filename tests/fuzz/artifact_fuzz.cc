@@ -254,7 +254,7 @@ void run_all(const Program& program) {
 }  // namespace
 
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
-  // What a program prints is nobody's.
+  // The output of the programs that run is not wanted.
   return std::freopen("/dev/null", "w", stdout) == nullptr ? 1 : 0;
 }
 

@@ -11,7 +11,7 @@
 namespace relaxc::test {
 
 // Works by protobuf's reflection, so that every field of every message can change, also those of later ONNX versions.
-// What takes a place comes from the models seen before: names of the same field, messages of the same type.
+// Replacements come from the models seen before: names of the same field, messages of the same type.
 class ModelMutator {
  public:
   // One to four changes.

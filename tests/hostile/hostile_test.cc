@@ -153,8 +153,8 @@ TEST_CASE("the model beside the hostile ones is right", "[hostile]") {
 
 namespace {
 
-// Whether a terminal shows the text as it is: no control characters but line ends and tabs, no marks that turn the
-// direction, and no line that a name made.
+// Returns the first thing in the text that a terminal does not show as it is: a control character other than line ends
+// and tabs, a mark that turns the direction, or a line that a name made.
 std::string misuse_of_terminal(const std::string& text) {
   for (size_t i = 0; i < text.size(); ++i) {
     auto c = static_cast<unsigned char>(text[i]);

@@ -1,4 +1,4 @@
-// Whether a value of one type may stand where another is asked for: the three answers.
+// A value of one type where another type is expected: the answers proven, possible and contradicted.
 #include "ir/type_relation.h"
 
 #include "tests/catch.h"

@@ -146,7 +146,7 @@ void run_ort(std::vector<std::string> folders, const std::string& runtime) {
     command.insert(command.end(), folders.begin(), folders.end());
     Outcome outcome = run_program(command, kLimitSeconds);
     if (outcome.exit_code == 127) return;
-    // What it died from, if it did, is the first folder that it left alone.
+    // If it crashed, it did so in the first folder without results.
     size_t before = folders.size();
     std::erase_if(folders, [](const std::string& folder) { return fs::exists(folder + "/ort_done"); });
     if (!folders.empty() && folders.size() == before)

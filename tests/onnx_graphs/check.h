@@ -1,4 +1,4 @@
-// What becomes of one random graph: compared between the interpreter at three levels, machine code and ONNX Runtime.
+// The results of one random graph, compared between the interpreter at three levels, machine code and ONNX Runtime.
 #pragma once
 #include <string>
 #include <vector>

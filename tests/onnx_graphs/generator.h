@@ -140,7 +140,7 @@ class Generator {
              const Range& range) {
     return emit_many(op, inputs, std::move(attrs), {{dtype, std::move(shape), range}})[0];
   }
-  // What the ranges become by rounding to the dtype; Unfit when a value could overflow or be mostly rounding error.
+  // Returns the range rounded to the dtype. Throws Unfit when a value could overflow or be mostly rounding error.
   static Range rounded(Range range, DType dtype);
   std::string fresh(const char* prefix) { return prefix + std::to_string(next_++); }
   Graph& graph() { return graph_; }

@@ -7,6 +7,7 @@
 #include "ops/ops.h"
 #include "tests/catch.h"
 #include "tests/interpret.h"
+#include "tests/patterns.h"
 
 namespace relaxc::test {
 
@@ -151,7 +152,5 @@ inline void check_tensor(const Tensor& tensor, const Shape& shape, const std::fu
   });
   CHECK(wrong == 0);
 }
-
-inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace relaxc::test

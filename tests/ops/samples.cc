@@ -1,15 +1,22 @@
 #include "tests/ops/samples.h"
 
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <random>
 
 #include "ir/builder.h"
+#include "ir/text/parser.h"
+#include "ir/visit.h"
+#include "support/diagnostic.h"
 #include "tir/compute.h"
 
 namespace relaxc::test {
 
 namespace {
 
-// Arguments and attributes of the operators that do not take float tensors [n, 8] and default attributes. An argument:
+// Arguments and attributes of the operators that do not take float tensors [n, 8] and default attributes. An operator
+// that has a text in tests/modules needs no line here. An argument:
 //   f[n,8] i[n] k[] b[n] j[n]   tensor of float32, int64, int32, bool, int8
 //   s[n,8] S                    shape, shape variable of rank 2
 //   t(f[n],f[n]) p(0,1)         tuple of tensors, of scalars
@@ -24,8 +31,9 @@ struct Recipe {
   const char* type = "";
 };
 
+using Ints = std::vector<int64_t>;
+
 const std::vector<Recipe>& recipes() {
-  using Ints = std::vector<int64_t>;
   static const std::vector<Recipe> kRecipes = {
       {"astype", "f[n,8]", {{"dtype", DType::float_(16)}}},
       {"bitwise_and", "i[n,8] i[8]"},
@@ -373,13 +381,47 @@ bool accepts(const OpTable& ops, const Call& call) {
 
 }  // namespace
 
+std::optional<OpSample> sample_in_texts(const OpTable& ops, const OpRow& row) {
+  std::vector<std::filesystem::path> paths;
+  for (const auto& entry : std::filesystem::directory_iterator(RELAXC_SOURCE_DIR "/tests/modules")) {
+    if (entry.path().extension() == ".test") paths.push_back(entry.path());
+  }
+  std::sort(paths.begin(), paths.end());
+  std::string use = "R." + std::string(row.name).substr(std::string("relax.").size()) + "(";
+  for (const std::filesystem::path& path : paths) {
+    std::ifstream file(path);
+    std::string text{std::istreambuf_iterator<char>(file), {}};
+    text.resize(std::min(text.find("\n# ----"), text.size()));
+    if (text.find(use) == std::string::npos) continue;
+    Diagnostics diagnostics;
+    IRModule module = parse_module(text, path.filename().string(), ops, diagnostics);
+    std::optional<OpSample> sample;
+    for (const auto& [name, value] : module.functions) {
+      const Function* function = value.as<Function>();
+      if (!function || sample) continue;
+      walk(function->body, [&](const Call& call) {
+        const OpRef* op = call.callee.as<OpRef>();
+        if (op && op->name == row.name && !sample) sample = OpSample{call, function->params, {}};
+      });
+    }
+    if (!sample || diagnostics.has_errors()) continue;
+    // Values that the function computes become params; dims are those of the function's params.
+    for (const VarRef& var : free_vars(make(Call(sample->call), object_type()))) {
+      bool is_param = std::ranges::any_of(sample->params, [&](const VarRef& param) { return same_node(param, var); });
+      if (!is_param && !var.type().is<PrimType>()) sample->params.push_back(var);
+    }
+    return sample;
+  }
+  return std::nullopt;
+}
+
 std::optional<OpSample> sample_call(const OpTable& ops, const OpRow& row, uint64_t seed) {
   Recipe recipe = recipe_of(row);
   SampleMaker maker(seed);
   OpSample sample = maker.make(row, recipe);
   if (!accepts(ops, sample.call)) {
-    if (seed == 0) return std::nullopt;
-    return sample_call(ops, row, 0);  // what is not known here matters
+    if (seed == 0) return sample_in_texts(ops, row);
+    return sample_call(ops, row, 0);  // a part that is not known here matters
   }
   sample.call = normalize_call(row, std::move(sample.call));
   if (seed == 0) return sample;

@@ -14,10 +14,12 @@ struct OpSample {
 };
 
 // Seed 0 gives known shapes with symbolic dims and default attributes; others vary dims (numbers, symbolic, unknown
-// shape, rank or dtype) and attributes. infer accepts the call. Nothing when the operator has no sample, which a test
-// forbids.
+// shape, rank or dtype) and attributes. infer accepts the call. An operator without a line in samples.cc, for which
+// float tensors do not do, takes its call from a text. Returns nullopt when there is none, which a test forbids.
 std::optional<OpSample> sample_call(const OpTable& ops, const OpRow& row, uint64_t seed);
-// A module whose main makes the call and returns what it gives.
+// Returns the first call of the operator in a text of tests/modules; its operands become params.
+std::optional<OpSample> sample_in_texts(const OpTable& ops, const OpRow& row);
+// Returns a module whose main makes the call and returns its result.
 IRModule sample_module(const OpTable& ops, const OpRow& row, const OpSample& sample);
 
 }  // namespace relaxc::test

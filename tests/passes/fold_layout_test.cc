@@ -95,7 +95,7 @@ Row random_row(std::mt19937& random) {
   return {make_function({{}, body, body.type(), true, {}}), values};
 }
 
-// What a function without operators left gives.
+// Returns the results of a function whose operators are all folded.
 std::vector<Tensor> constants_of(const FunctionRef& function) {
   const SeqExpr& seq = *function->body.as<SeqExpr>();
   std::unordered_map<const NodeHeader*, Expr> values;

@@ -70,7 +70,7 @@ IRModule miscompile_module(IRModule module, PassContext& context) {
   }
   return module;
 }
-// Stores to a buffer that nobody defines.
+// Stores to a buffer without a definition.
 PrimFuncRef invalidate(const std::string& name, const PrimFuncRef& program, const PassContext&) {
   if (name != "second") return program;
   PrimFunc copy = *program;

@@ -9,8 +9,8 @@
 #include "passes/pass.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
-#include "tests/codegen/kernel_harness.h"
 #include "tests/interpret.h"
+#include "tests/kernel_harness.h"
 #include "tests/lowering.h"
 #include "tests/narrow_dims.h"
 #include "tir/primitives/add_unit_loop.h"
@@ -64,208 +64,85 @@ namespace {
 
 constexpr int kLightest = 0;  // of the levels of codegen::BackendOptions: code as it is emitted
 
+// Blocks and loops that a move may use, drawn before it.
+struct Place {
+  Blocks blocks;
+  BlockRV block;
+  Loops loops;  // around the block
+  BlockRV other;
+  Loops other_loops;
+};
+
+// A schedule in the making: moves of the table below, with random arguments.
 class Chain {
  public:
   // Every fifth chain splits by multiples of T.vscale(), too.
   Chain(Schedule& schedule, uint32_t seed) : sch_(schedule), random_(seed), is_scalable_(seed % 5 == 0) {}
 
-  void step() {
-    Blocks blocks = all_blocks();
-    BlockRV block = pick(blocks);
-    Loops loops = sch_.apply(GetLoops{block});
-    BlockRV other = pick(blocks);
-    Loops other_loops = sch_.apply(GetLoops{other});
-    switch (below(kChoices)) {
-      case 0:
-      case 1:
-        if (!loops.empty()) sch_.apply(Split{pick(loops), factors()});
-        return;
-      case 2:
-        if (loops.size() >= 2) {
-          size_t first = below(loops.size() - 1), count = 2 + below(loops.size() - first - 1);
-          sch_.apply(
-              Fuse{Loops(loops.begin() + static_cast<long>(first), loops.begin() + static_cast<long>(first + count))});
-        }
-        return;
-      case 3:
-      case 4: {
-        Loops some;
-        for (const LoopRV& loop : loops) {
-          if (below(3)) some.push_back(loop);
-        }
-        std::shuffle(some.begin(), some.end(), random_);
-        if (some.size() >= 2) sch_.apply(Reorder{some});
-        return;
-      }
-      case 5:
-        if (!loops.empty()) sch_.apply(Parallel{pick(loops)});
-        return;
-      case 6:
-        if (!loops.empty()) sch_.apply(Vectorize{pick(loops)});
-        return;
-      case 7:
-        if (!loops.empty()) sch_.apply(Unroll{pick(loops)});
-        return;
-      case 8:
-        sch_.apply(CacheRead{block, static_cast<int>(below(2)), below(2) ? "global" : "local"});
-        return;
-      case 9:
-        sch_.apply(CacheWrite{block, 0, below(2) ? "global" : "local"});
-        return;
-      case 10:
-      case 11:
-        if (!other_loops.empty())
-          sch_.apply(ComputeAt{block, pick(other_loops), below(4) == 0, below(3) == 0 ? -2 : -1});
-        return;
-      case 12:
-      case 13:
-        if (!other_loops.empty())
-          sch_.apply(ReverseComputeAt{block, pick(other_loops), below(4) == 0, below(3) == 0 ? -2 : -1});
-        return;
-      case 14:
-        sch_.apply(ComputeInline{block});
-        return;
-      case 15:
-        sch_.apply(ReverseComputeInline{block});
-        return;
-      case 16:
-        if (!loops.empty()) sch_.apply(DecomposeReduction{block, pick(loops)});
-        return;
-      case 17:
-        if (!loops.empty()) sch_.apply(Blockize{pick(loops), below(2) == 0});
-        return;
-      case 18:
-        sch_.apply(AddUnitLoop{block});
-        return;
-      case 19:
-        if (Buffer buffer = accessed(block); !is_param(buffer))
-          sch_.apply(TransformLayout{block, buffer->name.c_str(), map_of(buffer_type(buffer).shape.size()),
-                                     below(2) ? AttrValue() : AttrValue(2)});
-        return;
-      case 20:
-        if (!loops.empty()) sch_.apply(Rfactor{pick(loops), static_cast<int64_t>(below(2))});
-        return;
-      case 21:
-        if (Buffer buffer = accessed(block); !is_param(buffer)) {
-          sch_.apply(SetScope{block, 0, below(2) ? "global" : "local"});
-          auto rank = static_cast<int64_t>(buffer_type(buffer).shape.size());
-          if (rank > 0)
-            sch_.apply(StorageAlign{block, 0, static_cast<int64_t>(below(static_cast<size_t>(rank))), 8, 3});
-        }
-        return;
-      case 22:
-        // Wider, so that nothing is lost.
-        if (dtype_of_first_write(block) == kFloat32) sch_.apply(UnsafeSetDtype{block, 0, kFloat64});
-        return;
-      case 23: {
-        Loops some;
-        for (const BlockRV& one : blocks) {
-          Loops around = sch_.apply(GetLoops{one});
-          if (!around.empty() && below(2)) some.push_back(around[below(2) ? 0 : below(around.size())]);
-        }
-        if (some.size() >= 2) sch_.apply(Merge{Loops(some.begin(), some.begin() + 2)});
-        return;
-      }
-      case 24:
-        if (!loops.empty()) sch_.apply(LoopPartition{pick(loops), factors()});
-        return;
-      case 25:
-        sch_.apply(CacheInplace{block, 0, "local"});
-        return;
-      case 26:
-        sch_.apply(Reindex{block, {below(2) ? "read" : "write", static_cast<int64_t>(below(2))}});
-        return;
-      case 27: {
-        auto axes = content(block)->iter_vars.size();
-        if (below(2)) {
-          sch_.apply(ReindexCacheRead{block, static_cast<int>(below(2)), "global", map_of(axes)});
-        } else {
-          sch_.apply(ReindexCacheWrite{block, 0, "global", map_of(axes)});
-        }
-        return;
-      }
-      case 28:
-        sch_.apply(CacheIndex{block, "global", static_cast<int64_t>(below(3))});
-        return;
-      case 29:
-        if (!loops.empty()) sch_.apply(ReadAt{pick(loops), block, static_cast<int>(below(2)), "local"});
-        return;
-      case 30:
-        if (!loops.empty()) sch_.apply(WriteAt{pick(loops), block, 0, "local"});
-        return;
-      case 31:
-        sch_.apply(TransformBlockLayout{block, map_of(content(block)->iter_vars.size())});
-        return;
-      case 32:
-        if (!loops.empty()) sch_.apply(DecomposePadding{block, pick(loops)});
-        return;
-      case 33: {
-        Ints padding;
-        for (size_t i = content(block)->iter_vars.size(); i > 0; --i) padding.push_back(below(2) ? 1 : 4);
-        sch_.apply(PadEinsum{block, padding});
-        return;
-      }
-      case 34:
-        sch_.apply(FuseReductionEpilogue{block, other});
-        return;
-      case 35: {
-        size_t first = below(blocks.size());
-        if (blocks.size() - first >= 2)
-          sch_.apply(Blockize{
-              Blocks(blocks.begin() + static_cast<long>(first), blocks.begin() + static_cast<long>(first) + 2)});
-        return;
-      }
-      case 36:
-        if (!loops.empty()) {
-          LoopRV loop = pick(loops);
-          Exprs tile = sch_.apply(SamplePerfectTile{loop, 2 + static_cast<int64_t>(below(2)), 8});
-          sch_.apply(Split{loop, Factors(tile.begin(), tile.end())});
-        }
-        return;
-      case 37:
-        if (!loops.empty()) {
-          LoopRV loop = pick(loops);
-          Exprs tile = sch_.apply(SamplePartitionedTile{loop, 3, 1, 2});
-          sch_.apply(Split{loop, Factors(tile.begin(), tile.end())});
-        }
-        return;
-      case 38:
-        if (below(2)) {
-          sch_.apply(ComputeAt{block, sch_.apply(SampleComputeLocation{block})});
-        } else if (!loops.empty()) {
-          sch_.apply(Split{pick(loops), {std::nullopt, sch_.apply(SampleCategorical{{2, 4, 8}, {0.5, 0.25, 0.25}})}});
-        }
-        return;
-      case 39:
-        sch_.apply(RollingBuffer{block, 0});
-        return;
-      case 40:
-        roll(block);
-        return;
-      default:
-        return;
-    }
-  }
-
+  void step();
   int steps() const { return static_cast<int>(sch_.trace().simplified().steps.size()); }
 
- private:
-  static constexpr size_t kChoices = 41;
+  // ---- For the rows of the table
+  template <class Primitive>
+  auto apply(Primitive primitive) {
+    return sch_.apply(std::move(primitive));
+  }
   // A reader in tiles and what it reads computed there: windows that slide.
   void roll(const BlockRV& block) {
-    Blocks consumers = sch_.apply(GetConsumers{block});
+    Blocks consumers = apply(GetConsumers{block});
     if (consumers.empty()) return;
-    Loops around = sch_.apply(GetLoops{pick(consumers)});
+    Loops around = apply(GetLoops{pick(consumers)});
     if (around.empty()) return;
     LoopRV loop = pick(around);
-    if (below(2)) loop = sch_.apply(Split{loop, {std::nullopt, static_cast<int64_t>(2 + below(3))}})[0];
-    sch_.apply(ComputeAt{block, loop});
-    sch_.apply(RollingBuffer{block, 0});
+    if (below(2)) loop = apply(Split{loop, {std::nullopt, static_cast<int64_t>(2 + below(3))}})[0];
+    apply(ComputeAt{block, loop});
+    apply(RollingBuffer{block, 0});
   }
   size_t below(size_t end) { return std::uniform_int_distribution<size_t>(0, end - 1)(random_); }
   template <class T>
   const T& pick(const std::vector<T>& items) {
     return items[below(items.size())];
+  }
+  const char* scope() { return below(2) ? "global" : "local"; }
+  int side() { return static_cast<int>(below(2)); }
+  Loops neighbors(const Loops& loops) {
+    size_t first = below(loops.size() - 1), count = 2 + below(loops.size() - first - 1);
+    auto begin = loops.begin() + static_cast<long>(first);
+    return Loops(begin, begin + static_cast<long>(count));
+  }
+  void reorder(const Loops& loops) {
+    Loops some;
+    for (const LoopRV& loop : loops) {
+      if (below(3)) some.push_back(loop);
+    }
+    std::shuffle(some.begin(), some.end(), random_);
+    if (some.size() >= 2) apply(Reorder{some});
+  }
+  void merge(const Blocks& blocks) {
+    Loops some;
+    for (const BlockRV& one : blocks) {
+      Loops around = apply(GetLoops{one});
+      if (!around.empty() && below(2)) some.push_back(around[below(2) ? 0 : below(around.size())]);
+    }
+    if (some.size() >= 2) apply(Merge{Loops(some.begin(), some.begin() + 2)});
+  }
+  void change_scope(const BlockRV& block) {
+    Buffer buffer = accessed(block);
+    if (is_param(buffer)) return;
+    apply(SetScope{block, 0, scope()});
+    size_t rank = buffer_type(buffer).shape.size();
+    if (rank > 0) apply(StorageAlign{block, 0, static_cast<int64_t>(below(rank)), 8, 3});
+  }
+  void pad(const BlockRV& block) {
+    Ints padding;
+    for (size_t i = axes(block); i > 0; --i) padding.push_back(below(2) ? 1 : 4);
+    apply(PadEinsum{block, padding});
+  }
+  void blockize_pair(const Blocks& blocks) {
+    size_t first = below(blocks.size());
+    if (blocks.size() - first < 2) return;
+    auto begin = blocks.begin() + static_cast<long>(first);
+    apply(Blockize{Blocks(begin, begin + 2)});
   }
   Factors factors() {
     static constexpr int64_t kNumbers[] = {1, 2, 3, 4, 5, 8, 16};
@@ -304,6 +181,7 @@ class Chain {
     });
   }
   Ref<Block> content(const BlockRV& block) { return cast<Block>(sch_.get(block)); }
+  size_t axes(const BlockRV& block) { return content(block)->iter_vars.size(); }
   Buffer accessed(const BlockRV& block) {
     Ref<Block> at = content(block);
     const std::vector<BufferRegion>& regions = below(2) || at->reads.empty() ? at->writes : at->reads;
@@ -319,18 +197,139 @@ class Chain {
                        [&](const VarRef& param) { return same_node(param, buffer); });
   }
   Blocks all_blocks() {
-    Blocks result{sch_.apply(GetBlock{"root"})};
+    Blocks result{apply(GetBlock{"root"})};
     for (size_t i = 0; i < result.size(); ++i) {
-      for (const BlockRV& child : sch_.apply(GetChildBlocks{result[i]})) result.push_back(child);
+      for (const BlockRV& child : apply(GetChildBlocks{result[i]})) result.push_back(child);
     }
     if (result.size() > 1) result.erase(result.begin());
     return result;
   }
 
+ private:
   Schedule& sch_;
   std::mt19937 random_;
   bool is_scalable_;
 };
+
+enum class Needs : uint8_t { kNothing, kLoops, kTwoLoops, kOtherLoops };
+
+// A row per primitive, or per way to use it. The seeds of chains_test.cc depend on the order of rows and draws.
+struct Move {
+  size_t choices;  // its weight
+  Needs needs;
+  void (*make)(Chain& c, const Place& at);
+};
+constexpr Move kMoves[] = {
+    {2, Needs::kLoops, [](Chain& c, const Place& at) { c.apply(Split{c.pick(at.loops), c.factors()}); }},
+    {1, Needs::kTwoLoops, [](Chain& c, const Place& at) { c.apply(Fuse{c.neighbors(at.loops)}); }},
+    {2, Needs::kNothing, [](Chain& c, const Place& at) { c.reorder(at.loops); }},
+    {1, Needs::kLoops, [](Chain& c, const Place& at) { c.apply(Parallel{c.pick(at.loops)}); }},
+    {1, Needs::kLoops, [](Chain& c, const Place& at) { c.apply(Vectorize{c.pick(at.loops)}); }},
+    {1, Needs::kLoops, [](Chain& c, const Place& at) { c.apply(Unroll{c.pick(at.loops)}); }},
+    {1, Needs::kNothing, [](Chain& c, const Place& at) { c.apply(CacheRead{at.block, c.side(), c.scope()}); }},
+    {1, Needs::kNothing, [](Chain& c, const Place& at) { c.apply(CacheWrite{at.block, 0, c.scope()}); }},
+    {2, Needs::kOtherLoops,
+     [](Chain& c, const Place& at) {
+       c.apply(ComputeAt{at.block, c.pick(at.other_loops), c.below(4) == 0, c.below(3) == 0 ? -2 : -1});
+     }},
+    {2, Needs::kOtherLoops,
+     [](Chain& c, const Place& at) {
+       c.apply(ReverseComputeAt{at.block, c.pick(at.other_loops), c.below(4) == 0, c.below(3) == 0 ? -2 : -1});
+     }},
+    {1, Needs::kNothing, [](Chain& c, const Place& at) { c.apply(ComputeInline{at.block}); }},
+    {1, Needs::kNothing, [](Chain& c, const Place& at) { c.apply(ReverseComputeInline{at.block}); }},
+    {1, Needs::kLoops, [](Chain& c, const Place& at) { c.apply(DecomposeReduction{at.block, c.pick(at.loops)}); }},
+    {1, Needs::kLoops, [](Chain& c, const Place& at) { c.apply(Blockize{c.pick(at.loops), c.below(2) == 0}); }},
+    {1, Needs::kNothing, [](Chain& c, const Place& at) { c.apply(AddUnitLoop{at.block}); }},
+    {1, Needs::kNothing,
+     [](Chain& c, const Place& at) {
+       if (Buffer buffer = c.accessed(at.block); !c.is_param(buffer))
+         c.apply(TransformLayout{at.block, buffer->name.c_str(), c.map_of(buffer_type(buffer).shape.size()),
+                                 c.below(2) ? AttrValue() : AttrValue(2)});
+     }},
+    {1, Needs::kLoops, [](Chain& c, const Place& at) { c.apply(Rfactor{c.pick(at.loops), c.side()}); }},
+    {1, Needs::kNothing, [](Chain& c, const Place& at) { c.change_scope(at.block); }},
+    {1, Needs::kNothing,
+     [](Chain& c, const Place& at) {
+       // Wider, so that nothing is lost.
+       if (c.dtype_of_first_write(at.block) == kFloat32) c.apply(UnsafeSetDtype{at.block, 0, kFloat64});
+     }},
+    {1, Needs::kNothing, [](Chain& c, const Place& at) { c.merge(at.blocks); }},
+    {1, Needs::kLoops, [](Chain& c, const Place& at) { c.apply(LoopPartition{c.pick(at.loops), c.factors()}); }},
+    {1, Needs::kNothing, [](Chain& c, const Place& at) { c.apply(CacheInplace{at.block, 0, "local"}); }},
+    {1, Needs::kNothing,
+     [](Chain& c, const Place& at) { c.apply(Reindex{at.block, {c.below(2) ? "read" : "write", c.side()}}); }},
+    {1, Needs::kNothing,
+     [](Chain& c, const Place& at) {
+       if (c.below(2)) {
+         c.apply(ReindexCacheRead{at.block, c.side(), "global", c.map_of(c.axes(at.block))});
+       } else {
+         c.apply(ReindexCacheWrite{at.block, 0, "global", c.map_of(c.axes(at.block))});
+       }
+     }},
+    {1, Needs::kNothing,
+     [](Chain& c, const Place& at) { c.apply(CacheIndex{at.block, "global", static_cast<int64_t>(c.below(3))}); }},
+    {1, Needs::kLoops,
+     [](Chain& c, const Place& at) { c.apply(ReadAt{c.pick(at.loops), at.block, c.side(), "local"}); }},
+    {1, Needs::kLoops, [](Chain& c, const Place& at) { c.apply(WriteAt{c.pick(at.loops), at.block, 0, "local"}); }},
+    {1, Needs::kNothing,
+     [](Chain& c, const Place& at) { c.apply(TransformBlockLayout{at.block, c.map_of(c.axes(at.block))}); }},
+    {1, Needs::kLoops, [](Chain& c, const Place& at) { c.apply(DecomposePadding{at.block, c.pick(at.loops)}); }},
+    {1, Needs::kNothing, [](Chain& c, const Place& at) { c.pad(at.block); }},
+    {1, Needs::kNothing, [](Chain& c, const Place& at) { c.apply(FuseReductionEpilogue{at.block, at.other}); }},
+    {1, Needs::kNothing, [](Chain& c, const Place& at) { c.blockize_pair(at.blocks); }},
+    {1, Needs::kLoops,
+     [](Chain& c, const Place& at) {
+       LoopRV loop = c.pick(at.loops);
+       Exprs tile = c.apply(SamplePerfectTile{loop, 2 + c.side(), 8});
+       c.apply(Split{loop, Factors(tile.begin(), tile.end())});
+     }},
+    {1, Needs::kLoops,
+     [](Chain& c, const Place& at) {
+       LoopRV loop = c.pick(at.loops);
+       Exprs tile = c.apply(SamplePartitionedTile{loop, 3, 1, 2});
+       c.apply(Split{loop, Factors(tile.begin(), tile.end())});
+     }},
+    {1, Needs::kNothing,
+     [](Chain& c, const Place& at) {
+       if (c.below(2)) {
+         c.apply(ComputeAt{at.block, c.apply(SampleComputeLocation{at.block})});
+       } else if (!at.loops.empty()) {
+         c.apply(Split{c.pick(at.loops), {std::nullopt, c.apply(SampleCategorical{{2, 4, 8}, {0.5, 0.25, 0.25}})}});
+       }
+     }},
+    {1, Needs::kNothing, [](Chain& c, const Place& at) { c.apply(RollingBuffer{at.block, 0}); }},
+    {1, Needs::kNothing, [](Chain& c, const Place& at) { c.roll(at.block); }},
+};
+
+bool can_make(const Place& at, Needs needs) {
+  switch (needs) {
+    case Needs::kNothing:
+      return true;
+    case Needs::kLoops:
+      return !at.loops.empty();
+    case Needs::kTwoLoops:
+      return at.loops.size() >= 2;
+    case Needs::kOtherLoops:
+      return !at.other_loops.empty();
+  }
+  return false;
+}
+
+void Chain::step() {
+  Place at;
+  at.blocks = all_blocks();
+  at.block = pick(at.blocks);
+  at.loops = apply(GetLoops{at.block});
+  at.other = pick(at.blocks);
+  at.other_loops = apply(GetLoops{at.other});
+  size_t choices = 0;
+  for (const Move& move : kMoves) choices += move.choices;
+  size_t choice = below(choices);
+  const Move* move = kMoves;
+  while (choice >= move->choices) choice -= (move++)->choices;
+  if (can_make(at, move->needs)) move->make(*this, at);
+}
 
 Tensor random_tensor(const Buffer& buffer, const std::vector<int64_t>& shape, std::mt19937& random) {
   DType dtype = buffer_type(buffer).dtype;

@@ -14,15 +14,15 @@ struct ChainOptions {
   bool int32 = false;              // the program counts in int32
   int64_t max_steps = 20'000'000;  // of the interpreter per run: splits of splits have iterations that do nothing
 };
-// Whether machine code of the program can be made for this processor.
+// Returns whether machine code of the program can be made for this processor.
 bool runs_here(const PrimFuncRef& function);
-// Runs both on the same numbers; the empty string, or what differs.
+// Runs both on the same numbers. Returns the first difference, or the empty string.
 std::string compare_programs(const PrimFuncRef& original, const PrimFuncRef& scheduled,
                              const std::vector<std::map<std::string, int64_t>>& sizes, uint32_t seed,
                              const ChainOptions& options);
 struct ChainResult {
-  std::string problem;   // empty, or what differs with the trace and the program
-  bool gave_up = false;  // after max_steps: nothing is known
+  std::string problem;   // the first difference with the trace and the program, or empty
+  bool gave_up = false;  // the run stopped after max_steps, so that nothing is known
 };
 // Applies a chain to the program and runs both.
 ChainResult try_chain(const TestProgram& program, uint32_t seed, const ChainOptions& options);

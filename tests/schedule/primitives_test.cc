@@ -41,7 +41,7 @@ std::string program(const char* params, const char* body) {
 
 const std::filesystem::path kTextTests = RELAXC_SOURCE_DIR "/tests/schedule/primitives";
 
-// Whether a line of the steps calls the primitive; of steps that are refused only the line of the error counts.
+// Returns whether a line of the steps calls the primitive. Where they are refused, only the line of the error counts.
 bool calls(const ScheduleCase& row, const std::string& primitive) {
   std::istringstream lines(row.steps);
   for (std::string line; std::getline(lines, line);) {
@@ -51,18 +51,17 @@ bool calls(const ScheduleCase& row, const std::string& primitive) {
   return false;
 }
 
-// Which cases a primitive lacks; empty: it has those that every primitive has.
+// Returns the case that a primitive lacks, or the empty string.
 std::string lacks(const std::string& primitive) {
   std::filesystem::path path = kTextTests / (primitive + ".test");
-  if (!std::filesystem::exists(path)) return fmt::format("there is no {}", path.filename().string());
+  if (!std::filesystem::exists(path)) return fmt::format("there is no tests/schedule/primitives/{}.test", primitive);
   bool has_result = false, is_refused = false;
   for (const ScheduleCase& row : schedule_cases(read_text_test(path))) {
     (row.is_refused ? is_refused : has_result) |= calls(row, primitive);
   }
-  if (!has_result)
-    return fmt::format("{} has no case in which sch.{} has a result", path.filename().string(), primitive);
-  if (!is_refused) return fmt::format("{} has no case in which sch.{} is refused", path.filename().string(), primitive);
-  return "";
+  const char* missing = !has_result ? "has a result" : !is_refused ? "is refused" : nullptr;
+  if (!missing) return "";
+  return fmt::format("tests/schedule/primitives/{0}.test has no case in which sch.{0} {1}", primitive, missing);
 }
 
 }  // namespace
@@ -78,7 +77,7 @@ TEST_CASE("every primitive has a text test with a result and a refusal") {
     INFO(entry.path().string() << " is not the test of a primitive");
     CHECK(names.contains(entry.path().stem().string()));
   }
-  CHECK(lacks("no_such_primitive") == "there is no no_such_primitive.test");
+  CHECK(lacks("no_such_primitive") == "there is no tests/schedule/primitives/no_such_primitive.test");
 }
 
 TEST_CASE("blocks whose iterations meet at an element keep their order") {

@@ -21,7 +21,7 @@ std::string indented(const std::string& text, const std::string& by) {
   return result;
 }
 
-// What stands around an example of that kind; empty for other fences.
+// Returns the example inside of a whole module, or the empty string for fences of other kinds.
 std::string in_context(const std::string& kind, const std::string& example) {
   if (kind == "python module") return example;
   if (kind == "python tir")

@@ -1,4 +1,4 @@
-// A file of text tests, and the checks that its commands share (tests/text_tests.cc lists the commands).
+// A file of text tests, and the checks that its commands share (text_tests.cc lists the commands).
 //
 // The first line names the command. Lines "# ---- HEADER" cut the file into sections; a command fills in the sections
 // that hold expected output, and the runner compares what came out with the file or, under ./dev update, rewrites it.

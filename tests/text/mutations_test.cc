@@ -25,7 +25,7 @@ std::string contents_of(const std::filesystem::path& path) {
   return text.str();
 }
 
-// What people write: the printer knows one spelling of each thing, the parser all of them.
+// Returns texts as people write them. The printer knows one spelling of each construct, the parser all of them.
 std::vector<std::string> written_texts() {
   std::vector<std::string> texts;
   for (const char* folder : {"tests/text", "tests/text/tir", "tests/text/relax", "examples"}) {
@@ -70,7 +70,7 @@ TEST_CASE("damaged modules are read to an error or a module", "[text]") {
   CHECK(valid > count / 100);
 }
 
-// What ./dev fuzz started from and what it found.
+// The inputs with which ./dev fuzz begins, and those that it found.
 TEST_CASE("the corpus of the fuzzers", "[text]") {
   const OpTable ops = make_op_table();
   size_t count = 0;

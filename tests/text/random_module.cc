@@ -17,7 +17,7 @@ constexpr DType kDTypes[] = {
     kFloat32,          kInt32,         kInt64,         kBool,          kFloat64, DType::float_(16),
     DType::bfloat16(), DType::int_(8), DType::uint(8), DType::uint(16)};
 
-// What programs count in; a graph's dims are int64.
+// Programs count in any of these; a graph's dims are int64.
 constexpr DType kDimDTypes[] = {kInt64, kInt32, kInt64, kInt32, DType::int_(16), DType::uint(8), DType::uint(32)};
 
 class Random {

@@ -15,7 +15,7 @@
 
 using namespace relaxc;
 
-// Whether a program accesses a buffer with a dim of 0: no region of it holds the access, which the verifier warns of.
+// Returns whether a program accesses a buffer with a dim of 0. No region of it holds the access, so the verifier warns.
 bool accesses_empty_buffer(const IRModule& module) {
   bool found = false;
   auto look = [&](const Buffer& buffer) {

@@ -1,4 +1,4 @@
-// What must hold of any text whatsoever.
+// Properties that hold of every text, also of one that is not a module.
 #pragma once
 #include <string>
 #include <string_view>

@@ -1,5 +1,5 @@
-// What the compiler builds prints as text that reads back equal, after every pass of every pipeline; and the text is
-// Python as far as Python's own parser is concerned.
+// After every pass of every pipeline, the modules that the compiler builds print as text that reads back equal. Python's
+// own parser accepts the text.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>

@@ -21,6 +21,8 @@ namespace relaxc::test {
 
 namespace {
 
+const std::filesystem::path kTree = RELAXC_SOURCE_DIR;
+
 std::string contents(const std::filesystem::path& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
@@ -45,18 +47,26 @@ def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
 
 }  // namespace
 
-TEST_CASE("a reader of an annotation asks for its row", "[annotations]") {
-  std::string table = contents(std::filesystem::path(RELAXC_SOURCE_DIR) / "tir/analysis/annotations.cc");
+TEST_CASE("a reader of an annotation asks for its row, and a text test shows it", "[annotations]") {
+  std::string table = contents(kTree / "tir/analysis/annotations.cc"), texts;
+  for (const char* folder : {"tests/lower", "tests/schedule"}) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(kTree / folder)) {
+      if (entry.path().extension() == ".test") texts += contents(entry.path());
+    }
+  }
   int count = 0;
   for (const std::vector<std::string>& row : test::matches(table, "X\\(\"(\\w+)\"")) {
     ++count;
     const Annotation* found = find_annotation(row[1]);
-    INFO(row[1]);
+    INFO("the row of '" << row[1] << "' in tir/analysis/annotations.cc needs a text in tests/lower or tests/schedule "
+                        << "with the name, and its reader asks for annotation<\"" << row[1] << "\">()");
     REQUIRE(found);
+    CHECK(contains(texts, "\"" + row[1] + "\": "));
     if (!*found->reader) continue;
-    std::string reader = contents(std::filesystem::path(RELAXC_SOURCE_DIR) / found->reader);
-    CHECK(reader.find("annotation<\"" + row[1] + "\">()") != std::string::npos);
-    CHECK(reader.find("(\"" + row[1] + "\"") == std::string::npos);
+    INFO("its reader is " << found->reader);
+    std::string reader = contents(kTree / found->reader);
+    CHECK(contains(reader, "annotation<\"" + row[1] + "\">()"));
+    CHECK_FALSE(contains(reader, "(\"" + row[1] + "\""));
   }
   CHECK(count > 10);
 }

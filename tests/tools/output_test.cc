@@ -1,4 +1,4 @@
-// What relaxc writes, to files of every kind, and what it says when it cannot.
+// Output of relaxc to files of every kind, and the messages when it cannot be written.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>

@@ -323,7 +323,7 @@ def main(x: R.Tensor((6, 10), "float32"), w: R.Tensor((10, 16), "float32"), b: R
       {kOnnxFile, examples + "conv2d.py", {"S.use(\"convolution_algorithm\", at=", "def tile_conv2d(sch):\n"}},
       {kOnnxFile, folder.write("use.py", "S.use(\"default\")\n"), {"S.use(\"default\", function=\"fused_"}},
       {kOnnxFile, folder.write("never.py", "@S.rule(\"relax.nn.conv2d\")\ndef never(sch):\n    assert False\n"), {}},
-      // What was refused after all steps leaves no trace.
+      // A schedule that is refused after all of its steps leaves no trace.
       {kOnnxFile,
        folder.write("refused.py",
                     "@S.rule(\"nn.conv2d\")\ndef refused(sch):\n    sch.transform_layout(\"nn.conv2d\", (\"read\", 1), "

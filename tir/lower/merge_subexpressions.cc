@@ -62,7 +62,7 @@ MemoryUse memory_of(const PrimFuncRef& function) {
 
 class Merger {
  public:
-  // Whether the expressions within each side of an if_then_else are still to be merged.
+  // Says if the expressions within each side of an if_then_else are still to be merged.
   enum class Sides : uint8_t { kMerge, kDone };
   Merger(Analyzer facts, MemoryUse memory, Sides sides) : facts_(std::move(facts)), memory_(memory), sides_(sides) {}
 

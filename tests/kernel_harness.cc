@@ -1,4 +1,4 @@
-#include "tests/codegen/kernel_harness.h"
+#include "tests/kernel_harness.h"
 
 #include <map>
 
