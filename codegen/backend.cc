@@ -1,6 +1,10 @@
 #include "codegen/backend.h"
 
+#include <algorithm>
+
 #include "codegen/llvm_compile.h"
+#include "support/diagnostic.h"
+#include "support/joined.h"
 #include "vm/executable.h"
 
 namespace relaxc::codegen {
@@ -10,6 +14,7 @@ std::string kernel_symbol(std::string_view name) { return std::string(vm::kKerne
 std::span<const Backend> backends() {
   static const std::vector<Backend> kBackends = {
       {.name = "llvm",
+       .takes = has_code_generator,
        .pipeline = "lower_kernels",
        .compile = compile_kernels,
        .link = link_shared_object,
@@ -19,7 +24,12 @@ std::span<const Backend> backends() {
   return kBackends;
 }
 
-// LLVM has every target that codegen/target.h accepts.
-const Backend& backend_of(const Target&) { return backends().front(); }
+const Backend& backend_of(const Target& target) {
+  auto row = std::ranges::find_if(backends(), [&](const Backend& backend) { return backend.takes(target); });
+  if (row == backends().end())
+    fail_unsupported({}, "no backend makes code for '{}'; there are: {}", target.triple,
+                     joined(backends(), &Backend::name));
+  return *row;
+}
 
 }  // namespace relaxc::codegen

@@ -14,7 +14,7 @@ namespace relaxc::codegen {
 
 using KernelMap = ProgramMap;  // lowered tensor programs by name
 
-struct CompileOptions {
+struct BackendOptions {
   int jobs = 1;       // threads, 0: one per core; the result does not depend on it
   int opt_level = 2;  // 0: as emitted; 1: fast compilation; 2 and 3: for fast kernels
   bool reuse = true;  // take code that this process compiled for an equal program, target and level
@@ -32,10 +32,12 @@ std::string kernel_symbol(std::string_view name);
 
 struct Backend {
   const char* name;
+  // Returns whether the backend makes code for the target. The first row that takes a target compiles for it.
+  bool (*takes)(const Target& target);
   // The pipeline of passes over tensor programs (passes/table.cc) whose result the functions below take.
   const char* pipeline;
   // Compiles the kernels. The same kernels, target and options give the same bytes. Safe to call from several threads.
-  KernelObjects (*compile)(const KernelMap& kernels, const Target& target, const CompileOptions& options);
+  KernelObjects (*compile)(const KernelMap& kernels, const Target& target, const BackendOptions& options);
   // Returns the bytes of a shared object that exports the kernels.
   std::vector<char> (*link)(const KernelObjects& kernels);
   // Loads the kernels into this process. They are callable as long as the library lives.
@@ -43,12 +45,12 @@ struct Backend {
   // A textual form of the kernels between compile()'s steps: a level of `relaxc compile --emit`.
   struct Text {
     const char* level;
-    std::string (*print)(const KernelMap& kernels, const Target& target, const CompileOptions& options);
+    std::string (*print)(const KernelMap& kernels, const Target& target, const BackendOptions& options);
   };
   std::vector<Text> texts;
 };
 std::span<const Backend> backends();
-// Returns the backend that makes code for this target.
+// Returns the backend that makes code for this target. Throws a CompileError that lists the backends if none does.
 const Backend& backend_of(const Target& target);
 
 }  // namespace relaxc::codegen

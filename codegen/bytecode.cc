@@ -5,6 +5,7 @@
 #include "codegen/backend.h"
 #include "codegen/bytecode_scalars.h"
 #include "ir/arith.h"
+#include "ir/attr_names.h"
 #include "ir/kernel_call.h"
 #include "ir/op_names.h"
 #include "ir/sequence.h"
@@ -68,7 +69,8 @@ class FunctionLowering {
         function_(function) {}
 
   void run() {
-    std::vector<std::string> input_names = names_of("input_names"), output_names = names_of("output_names");
+    std::vector<std::string> input_names = names_of(attr_names::kInputNames);
+    std::vector<std::string> output_names = names_of(attr_names::kOutputNames);
     std::vector<ScalarLowering::Typed> inputs;
     for (size_t i = 0; i < function_->params.size(); ++i) {
       const VarRef& param = function_->params[i];
@@ -411,7 +413,7 @@ vm::Executable lower_to_bytecode(const IRModule& module) {
     auto graph = try_cast<Function>(function);
     if (!graph) continue;
     FunctionLowering(module, builder, constants, name, *graph).run();
-    if (const AttrValue* bytes = (*graph)->attrs.find("arena_bytes"))
+    if (const AttrValue* bytes = (*graph)->attrs.find(attr_names::kArenaBytes))
       builder.set_metadata("arena_bytes." + name, *bytes->as<std::string>());
   }
   return builder.finish();

@@ -6,17 +6,13 @@
 #include "support/diagnostic.h"
 #include "tir/lower/rewriting.h"
 #include "vm/kernel_abi.h"
+#include "vm/memory.h"
 
 namespace relaxc::codegen {
 
 using Value = llvm::Value*;
 
 namespace {
-
-constexpr int64_t kMaxStackBuffer = 16 << 10;  // bytes of one buffer
-constexpr int64_t kMaxLocalBuffer = 64 << 10;  // the same for buffers of scope "local"
-constexpr int64_t kMaxStack = 256 << 10;       // bytes of all buffers of a function
-constexpr uint64_t kBufferAlignment = 64;
 
 llvm::Align element_alignment(DType dtype) {
   return llvm::Align(static_cast<uint64_t>(std::max<int64_t>(dtype.element().bytes(), 1)));
@@ -40,13 +36,14 @@ void FunctionEmitter::alloc_buffer(const AllocBuffer& alloc) {
   }
   // The next copy of an unrolled body takes the same memory, whose contents are undefined at first anyway.
   if (known_on_entry && variables_.contains(buffer.get())) return;
-  int64_t limit = type.scope == "local" ? kMaxLocalBuffer : kMaxStackBuffer;
-  if (bytes && *bytes <= limit && stack_bytes_ + *bytes <= kMaxStack) {
+  const Target& target = kernel_.target;
+  int64_t limit = type.scope == "local" ? target.local.buffer_bytes : target.local.other_bytes;
+  if (bytes && *bytes <= limit && stack_bytes_ + *bytes <= target.local.bytes) {
     stack_bytes_ += *bytes;
     int64_t elements = std::max<int64_t>(*bytes / element_bytes, 1);
     auto* array = llvm::ArrayType::get(element_type(buffer), static_cast<uint64_t>(elements * type.dtype.lanes));
     llvm::AllocaInst* memory = stack_memory(array, buffer->name);
-    memory->setAlignment(llvm::Align(kBufferAlignment));
+    memory->setAlignment(llvm::Align(vm::kAlignment));
     variables_[buffer.get()] = memory;
     return;
   }

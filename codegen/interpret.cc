@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/arith.h"
+#include "ir/attr_names.h"
 #include "ir/kernel_call.h"
 #include "ir/op_names.h"
 #include "ir/sequence.h"
@@ -51,7 +52,7 @@ InterpretedKernels::InterpretedKernels(const IRModule& module, const InterpretOp
   for (const auto& [name, program] : programs_of(module)) {
     size_t inputs = num_inputs.try_emplace(name, program->params.size()).first->second;
     InterpretOptions copy = options;
-    copy.check_unwritten = options.check_unwritten && !program->attrs.get_bool("tir.is_scheduled", false);
+    copy.check_unwritten = options.check_unwritten && !program->attrs.get_bool(attr_names::kIsScheduled, false);
     programs_.emplace(kernel_symbol(name),
                       std::make_unique<Program>(name, program, std::make_unique<Interpreter>(program, copy), inputs));
   }

@@ -5,19 +5,23 @@
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
+#include <llvm/ObjCopy/ConfigManager.h>
+#include <llvm/ObjCopy/ObjCopy.h>
+#include <llvm/Object/ObjectFile.h>
 #include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Transforms/Scalar/LoopPassManager.h>
 #include <llvm/Transforms/Scalar/LoopStrengthReduce.h>
 
 #include <algorithm>
 #include <atomic>
+#include <deque>
 #include <map>
 #include <ranges>
 
 #include "codegen/function_emitter.h"
 #include "codegen/llvm_init.h"
-#include "codegen/rename_symbols.h"
 #include "ir/visit.h"
 #include "support/diagnostic.h"
 #include "support/parallel.h"
@@ -159,10 +163,31 @@ RecentlyUsed<CompiledCode>& compiled_code() {
   return code;
 }
 
+// Returns a copy of an ELF object in which each symbol that begins with `prefix` begins with `replacement` instead.
+std::vector<char> rename_symbols(const std::vector<char>& object, std::string_view prefix,
+                                 std::string_view replacement) {
+  auto parsed = llvm::object::ObjectFile::createObjectFile({{object.data(), object.size()}, "kernel"});
+  RELAXC_CHECK(parsed, "object code cannot be read: {}", llvm::toString(parsed.takeError()));
+  llvm::objcopy::ConfigManager config;
+  config.Common.InputFilename = config.Common.OutputFilename = "kernel";
+  std::deque<std::string> names;  // owns the new names; the config refers to them
+  for (const llvm::object::SymbolRef& symbol : (*parsed)->symbols()) {
+    llvm::StringRef name = llvm::cantFail(symbol.getName());
+    if (!name.starts_with(prefix)) continue;
+    names.push_back(std::string(replacement) + name.drop_front(prefix.size()).str());
+    config.Common.SymbolsToRename[name] = names.back();
+  }
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream out(bytes);
+  llvm::Error error = llvm::objcopy::executeObjcopyOnBinary(config, **parsed, out);
+  RELAXC_CHECK(!error, "object code cannot be renamed: {}", llvm::toString(std::move(error)));
+  return {bytes.begin(), bytes.end()};
+}
+
 // Compiles each kernel into a separate file.
 class Compilation {
  public:
-  Compilation(const KernelMap& kernels, const Target& target, const CompileOptions& options, llvm::CodeGenFileType type)
+  Compilation(const KernelMap& kernels, const Target& target, const BackendOptions& options, llvm::CodeGenFileType type)
       : kernels_(kernels), target_(target), options_(options), type_(type) {
     initialize_llvm();
     bool is_elf = llvm::Triple(target.triple).isOSBinFormatELF();
@@ -214,7 +239,7 @@ class Compilation {
 
   const Kernels kernels_;
   const Target& target_;
-  const CompileOptions& options_;
+  const BackendOptions& options_;
   const llvm::CodeGenFileType type_;
   ProgramKey key_;  // where code is reused
   std::atomic<size_t> num_reused_ = 0;
@@ -222,21 +247,27 @@ class Compilation {
 
 }  // namespace
 
-KernelObjects compile_kernels(const KernelMap& kernels, const Target& target, const CompileOptions& options) {
+bool has_code_generator(const Target& target) {
+  initialize_llvm();
+  std::string error;  // says the same
+  return llvm::TargetRegistry::lookupTarget(target.triple, error) != nullptr;
+}
+
+KernelObjects compile_kernels(const KernelMap& kernels, const Target& target, const BackendOptions& options) {
   Compilation compilation(kernels, target, options, llvm::CodeGenFileType::ObjectFile);
   KernelObjects result{target, {}, compilation.run(), compilation.num_reused()};
   std::ranges::copy(std::views::keys(kernels), std::back_inserter(result.names));
   return result;
 }
 
-std::string to_assembly(const KernelMap& kernels, const Target& target, const CompileOptions& options) {
+std::string to_assembly(const KernelMap& kernels, const Target& target, const BackendOptions& options) {
   std::string text;
   for (const std::vector<char>& file : Compilation(kernels, target, options, llvm::CodeGenFileType::AssemblyFile).run())
     text.append(file.begin(), file.end());
   return text;
 }
 
-std::string to_llvm_ir(const KernelMap& all, const Target& target, const CompileOptions& options) {
+std::string to_llvm_ir(const KernelMap& all, const Target& target, const BackendOptions& options) {
   initialize_llvm();
   const Kernels kernels(all);
   Worker worker(target, options.opt_level);

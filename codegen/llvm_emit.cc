@@ -7,6 +7,7 @@
 
 #include "codegen/function_emitter.h"
 #include "codegen/target.h"
+#include "ir/attr_names.h"
 #include "ir/op_names.h"
 #include "ir/visit.h"
 #include "support/diagnostic.h"
@@ -337,7 +338,7 @@ void emit_kernel(llvm::Module& module, const std::string& symbol, const PrimFunc
   check_scalable(function, target);
   std::vector<Buffer> buffers = buffer_params(function);
   Variables scalars = scalar_arguments(function);
-  KernelState kernel{module, target, symbol, function->attrs.get_bool("tir.noalias", true), 0, {}};
+  KernelState kernel{module, target, symbol, function->attrs.get_bool(attr_names::kNoAlias, true), 0, {}};
   for (const VarRef& var : scalars) {
     DType dtype = dtype_of(var);
     if (dtype.lanes != 1 || (!dtype.is_integral() && !dtype.is_bool()))

@@ -103,7 +103,6 @@ void add_capabilities(Target& target, const llvm::MCSubtargetInfo& info) {
   // Architectures other than x86 and AArch64 are not assumed to have a fused instruction.
   target.has_fma = on_x86("fma") || triple.isAArch64();
   target.has_float16_conversion = on_x86("f16c") || triple.isAArch64();
-  target.has_masked_vector_access = avx512;
   target.has_int8_dot = on_x86("avx512vnni+avx512vl");
   target.has_bfloat16_dot = avx512 && on_x86("avx512bf16");
   for (const FigureRow& row : target_figures()) {

@@ -210,10 +210,13 @@ bool from_attr(const AttrValue& value, std::optional<DType>& out) {
   return value.is_none() || (text && (text->empty() || *text == "void")) || from_attr(value, out.emplace());
 }
 
-void throw_bad_attr(const Span& span, const char* name, const AttrValue& value) {
+void throw_bad_attr(const Span& span, const char* name, AttrKind kind, const AttrValue& value) {
+  constexpr std::string_view kKinds[] = {
+      "a value of another kind", "a bool",         "an int",          "a float", "a string",
+      "a tensor's dtype",        "a list of ints", "a list of floats"};
   const std::string* text = value.as<std::string>();
   if (value.is_none() || (text && *text == "void")) fail(span, "argument '{}' is missing", name);
-  fail(span, "argument '{}' has an unexpected value {}", name, to_string(value));
+  fail(span, "argument '{}': expected {}, got {}", name, kKinds[static_cast<size_t>(kind)], to_string(value));
 }
 
 }  // namespace relaxc

@@ -143,7 +143,24 @@ Attrs write_attrs(const T& attrs) {
   return result;
 }
 
-[[noreturn]] void throw_bad_attr(const Span& span, const char* name, const AttrValue& value);
+// The kind of values that an attribute takes, derived from the member of the attribute struct.
+enum class AttrKind : uint8_t { kAny, kBool, kInt, kFloat, kString, kDType, kInts, kFloats };
+template <class T>
+constexpr AttrKind attr_kind() {
+  if constexpr (std::is_same_v<T, bool>) return AttrKind::kBool;
+  if constexpr (std::is_same_v<T, int64_t>) return AttrKind::kInt;
+  if constexpr (std::is_same_v<T, double>) return AttrKind::kFloat;
+  if constexpr (std::is_same_v<T, std::string>) return AttrKind::kString;
+  if constexpr (std::is_same_v<T, DType>) return AttrKind::kDType;
+  if constexpr (std::is_same_v<T, std::vector<int64_t>>) return AttrKind::kInts;
+  if constexpr (std::is_same_v<T, std::vector<double>>) return AttrKind::kFloats;
+  if constexpr (requires { typename T::value_type; } && std::is_constructible_v<T, std::nullopt_t>)
+    return attr_kind<typename T::value_type>();
+  return AttrKind::kAny;
+}
+
+// Throws the error that the attribute of this name is missing, or that its value is not of this kind.
+[[noreturn]] void throw_bad_attr(const Span& span, const char* name, AttrKind kind, const AttrValue& value);
 // Reads the struct's members from the dictionary; absent keys keep the member's default. A value of the wrong kind
 // throws a CompileError that names the attribute.
 template <HasFields T>
@@ -151,7 +168,8 @@ T read_attrs(const Attrs& attrs, const Span& span = {}) {
   T result{};
   for_each_field<T>([&](const auto& f) {
     const AttrValue* value = attrs.find(f.name);
-    if (value && !from_attr(*value, result.*f.member)) throw_bad_attr(span, f.name, *value);
+    if (value && !from_attr(*value, result.*f.member))
+      throw_bad_attr(span, f.name, attr_kind<std::remove_cvref_t<decltype(result.*f.member)>>(), *value);
   });
   return result;
 }

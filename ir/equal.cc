@@ -5,6 +5,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "ir/attr_names.h"
 #include "ir/difference.h"
 #include "ir/fields.h"
 #include "support/joined.h"
@@ -348,7 +349,7 @@ bool structural_equal(const NodeRef& a, const NodeRef& b, const EqualOptions& op
 // Returns the function without the attribute that repeats its name.
 static Expr nameless(const Expr& function) {
   auto without = [&](auto node) -> Expr {
-    node.attrs = node.attrs.without("global_symbol");
+    node.attrs = node.attrs.without(attr_names::kGlobalSymbol);
     return make(std::move(node), function.type(), function.span());
   };
   if (const Function* graph = function.as<Function>()) return without(*graph);

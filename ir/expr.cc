@@ -103,8 +103,7 @@ Expr binary(BinaryOp op, Expr a, Expr b, const Span& span) {
 }
 Expr not_(Expr value, const Span& span) {
   RELAXC_CHECK(dtype_of(value).is_bool(), "not of {}", to_string(dtype_of(value)));
-  Type type = value.type();
-  return make(Not{std::move(value)}, std::move(type), span);
+  return make(Not{value}, value.type(), span);
 }
 Expr cast_to(Expr value, DType dtype, const Span& span) {
   DType from = dtype_of(value);
@@ -117,24 +116,21 @@ Expr cast_to(Expr value, DType dtype, const Span& span) {
 Expr select(Expr condition, Expr a, Expr b, const Span& span) {
   RELAXC_CHECK(dtype_of(condition).is_bool() && dtype_of(a) == dtype_of(b), "select({}, {}, {})",
                to_string(dtype_of(condition)), to_string(dtype_of(a)), to_string(dtype_of(b)));
-  Type type = a.type();
-  return make(Select{std::move(condition), std::move(a), std::move(b)}, std::move(type), span);
+  return make(Select{std::move(condition), a, std::move(b)}, a.type(), span);
 }
 Expr ramp(Expr base, Expr stride, int64_t lanes, const Span& span) {
   lanes = signed_lanes(lanes);
   RELAXC_CHECK(dtype_of(base) == dtype_of(stride) && dtype_of(base).lanes == 1 && (lanes > 1 || lanes < 0));
-  Type type = prim_type(dtype_of(base).with_lanes(static_cast<int>(lanes)));
-  return make(Ramp{std::move(base), std::move(stride), lanes}, std::move(type), span);
+  return make(Ramp{base, std::move(stride), lanes}, prim_type(dtype_of(base).with_lanes(static_cast<int>(lanes))),
+              span);
 }
 Expr broadcast(Expr value, int64_t lanes, const Span& span) {
   lanes = signed_lanes(lanes);
   RELAXC_CHECK(dtype_of(value).lanes == 1 && (lanes > 1 || lanes < 0));
-  Type type = prim_type(dtype_of(value).with_lanes(static_cast<int>(lanes)));
-  return make(Broadcast{std::move(value), lanes}, std::move(type), span);
+  return make(Broadcast{value, lanes}, prim_type(dtype_of(value).with_lanes(static_cast<int>(lanes))), span);
 }
 Expr let(VarRef var, Expr value, Expr body, const Span& span) {
-  Type type = body.type();
-  return make(Let{std::move(var), std::move(value), std::move(body)}, std::move(type), span);
+  return make(Let{std::move(var), std::move(value), body}, body.type(), span);
 }
 Expr load(Buffer buffer, std::vector<Expr> indices, const Span& span) {
   const BufferType& type = buffer_type(buffer);
@@ -175,7 +171,6 @@ Expr call(Expr callee, std::vector<Expr> args, Attrs attrs, Type type, const Spa
   return make(Call{std::move(callee), std::move(args), std::move(attrs), std::move(type_args)}, std::move(type), span);
 }
 Expr seq_expr(std::vector<BindingBlock> blocks, Expr body, const Span& span) {
-  Type type = body.type();
   std::vector<BindingBlock> kept;
   for (BindingBlock& block : blocks) {
     if (!block.dataflow && block.bindings.empty()) continue;
@@ -185,7 +180,7 @@ Expr seq_expr(std::vector<BindingBlock> blocks, Expr body, const Span& span) {
       kept.push_back(std::move(block));
     }
   }
-  return make(SeqExpr{std::move(kept), std::move(body)}, std::move(type), span);
+  return make(SeqExpr{std::move(kept), body}, body.type(), span);
 }
 
 // ---- Shorthand

@@ -36,7 +36,7 @@ struct DTypeImm {
 // TensorType (graph value), BufferType (buffer), FuncType, ... Defined exactly once in a module.
 struct Var {
   std::string name;
-  static constexpr auto fields() { return list(hint("name", &Var::name)); }
+  RELAXC_FIELDS(Var, (hint)name);
 };
 // A function of the module, by name.
 struct GlobalVar {
@@ -150,15 +150,13 @@ struct Broadcast {
 struct Let {
   VarRef var;
   Expr value, body;
-  static constexpr auto fields() {
-    return list(field("value", &Let::value), binds("var", &Let::var), field("body", &Let::body));
-  }
+  RELAXC_FIELDS(Let, value, (binds)var, body);
 };
 // A function of scalars as an argument: the combiner of a reduction (tir.comm_reducer), an index map.
 struct Lambda {
   std::vector<VarRef> params;
   std::vector<Expr> results;
-  static constexpr auto fields() { return list(binds("params", &Lambda::params), field("results", &Lambda::results)); }
+  RELAXC_FIELDS(Lambda, (binds)params, results);
 };
 // One element of a buffer, with one index per dim. At most the last index is a vector; the result then has its lanes.
 // Indices are in range unless the load is masked: lanes whose predicate is false are not read and give 0.
@@ -202,9 +200,7 @@ struct Binding {
   Expr value;
   std::optional<Type> cast;
   VarRef var;
-  static constexpr auto fields() {
-    return list(field("value", &Binding::value), binds_deep("cast", &Binding::cast), binds("var", &Binding::var));
-  }
+  RELAXC_FIELDS(Binding, value, (binds_deep)cast, (binds)var);
 };
 // A list of bindings. A dataflow block is pure and has no control flow; only its outputs are visible after it.
 struct BindingBlock {

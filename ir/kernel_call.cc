@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/attr_names.h"
 #include "ir/op_names.h"
 
 namespace relaxc {
@@ -36,7 +37,7 @@ std::vector<Type> outputs_of(const Call& node) {
 // Returns for each output its position among the tensors; the attribute counts scalars too.
 std::vector<int64_t> in_place_of(const Call& node, const std::vector<Expr>& inputs) {
   std::vector<int64_t> result;
-  const AttrValue* positions = node.attrs.find("inplace_indices");
+  const AttrValue* positions = node.attrs.find(attr_names::kInplaceIndices);
   if (!positions || !from_attr(*positions, result)) return {};
   for (int64_t& position : result) {
     bool is_tensor = position >= 0 && position < static_cast<int64_t>(inputs.size()) &&
@@ -105,10 +106,9 @@ class KernelMatcher {
 
   bool pair_operands() {
     std::vector<Buffer> params = buffer_params(program_);
-    std::vector<size_t> made;  // outputs that are not inputs
-    for (size_t i = 0; i < call_.outputs.size(); ++i) {
-      if (call_.in_place.empty() || call_.in_place[i] < 0) made.push_back(i);
-    }
+    std::vector<size_t> made, in_place;
+    for (size_t i = 0; i < call_.outputs.size(); ++i)
+      (call_.in_place.empty() || call_.in_place[i] < 0 ? made : in_place).push_back(i);
     const size_t inputs = call_.tensors.size();
     bool agrees = inputs + made.size() == params.size();
     if (!agrees && call_.has_destinations) {
@@ -123,6 +123,10 @@ class KernelMatcher {
           {params[i], local_type(call_.tensors[i].type()), false, i, call_.has_destinations ? "tensor" : "input"});
     for (size_t i : made)
       operands.push_back({params[operands.size()], local_type(call_.outputs[i]), true, i, "output"});
+    for (size_t i : in_place) {
+      const Buffer& param = params[static_cast<size_t>(call_.in_place[i])];
+      operands.push_back({param, local_type(call_.outputs[i]), true, i, "in-place output"});
+    }
     return true;
   }
 

@@ -36,7 +36,8 @@ Expr with_tensors(const Expr& kernel_call, const std::vector<Expr>& tensors);
 // Returns the call of the second form.
 Expr call_with_destinations(const Expr& callee, std::vector<Expr> tensors, std::vector<Expr> scalars, const Span& span);
 
-// A buffer parameter and the argument or output that the call passes for it.
+// A buffer parameter and the argument or output that the call passes for it. An output that is written over an input
+// has that input's parameter.
 struct KernelOperand {
   Buffer param;
   Type type;                   // the argument's, or that of the output that the call makes
@@ -45,7 +46,8 @@ struct KernelOperand {
   const char* role = "input";  // "input 2" is what messages call it
 };
 struct KernelMatch {
-  std::vector<KernelOperand> operands;      // one per buffer parameter; empty where the numbers of tensors differ
+  // One per buffer parameter in order, then the outputs that are inputs; none where the numbers of tensors differ.
+  std::vector<KernelOperand> operands;
   VarMap dims;                              // the program's dims and scalar params, in the caller's terms
   std::vector<std::string> contradictions;  // numbers, dtypes and ranks that cannot be right, in words
 };

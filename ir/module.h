@@ -12,10 +12,7 @@ struct Function {
   Type result;  // declared result type
   bool pure = true;
   Attrs attrs;  // global_symbol (absent: private), ...
-  static constexpr auto fields() {
-    return list(binds_deep("params", &Function::params), field("body", &Function::body),
-                field("result", &Function::result), field("pure", &Function::pure), field("attrs", &Function::attrs));
-  }
+  RELAXC_FIELDS(Function, (binds_deep)params, body, result, pure, attrs);
 };
 
 // A tensor program (T.prim_func): params are buffers (inputs, then outputs) and scalars. Dims that occur bare in a
@@ -25,10 +22,7 @@ struct PrimFunc {
   Stmt body;
   Attrs attrs;  // global_symbol, tir.noalias, op_pattern, ...
   std::optional<DType> result = {};
-  static constexpr auto fields() {
-    return list(binds_deep("params", &PrimFunc::params), field("body", &PrimFunc::body),
-                field("attrs", &PrimFunc::attrs), field("result", &PrimFunc::result));
-  }
+  RELAXC_FIELDS(PrimFunc, (binds_deep)params, body, attrs, result);
 };
 
 using FunctionRef = Ref<Function>;

@@ -237,17 +237,27 @@ constexpr auto list(Items... items) {
   return [... items = std::move(items)](auto&& use) { return use(items...); };
 }
 
-// RELAXC_FIELDS(Ramp, base, stride, lanes) is the fields() of a struct whose members all have Role::kField.
+// RELAXC_FIELDS(Let, value, (binds)var, body) is the fields() of a struct; a bare name has Role::kField.
 #define RELAXC_FIELDS(T, ...) \
   static constexpr auto fields() { return list(RELAXC_RESCAN(RELAXC_EACH_FIELD(T, __VA_ARGS__))); }
 // Each rescan replaces the next RELAXC_NEXT_FIELD.
-#define RELAXC_EACH_FIELD(T, member, ...) \
-  field(#member, &T::member) __VA_OPT__(, RELAXC_NEXT_FIELD RELAXC_NO_ARGUMENTS(T, __VA_ARGS__))
+#define RELAXC_EACH_FIELD(T, item, ...) \
+  RELAXC_FIELD(T, item) __VA_OPT__(, RELAXC_NEXT_FIELD RELAXC_NO_ARGUMENTS(T, __VA_ARGS__))
 #define RELAXC_NEXT_FIELD() RELAXC_EACH_FIELD
 #define RELAXC_NO_ARGUMENTS ()
 #define RELAXC_RESCAN(...) RELAXC_RESCAN4(RELAXC_RESCAN4(RELAXC_RESCAN4(__VA_ARGS__)))
 #define RELAXC_RESCAN4(...) RELAXC_RESCAN1(RELAXC_RESCAN1(RELAXC_RESCAN1(RELAXC_RESCAN1(__VA_ARGS__))))
 #define RELAXC_RESCAN1(...) __VA_ARGS__
+// `RELAXC_TWO (binds)var` is two arguments, so that the third one is another macro.
+#define RELAXC_FIELD(T, item) RELAXC_THIRD(RELAXC_TWO item, RELAXC_FIELD_OF_ROLE, RELAXC_PLAIN_FIELD, )(T, item)
+#define RELAXC_TWO(role) , role
+#define RELAXC_THIRD(...) RELAXC_THIRD_OF(__VA_ARGS__)
+#define RELAXC_THIRD_OF(a, b, c, ...) c
+#define RELAXC_PLAIN_FIELD(T, member) field(#member, &T::member)
+#define RELAXC_FIELD_OF_ROLE(T, item) RELAXC_MAKE_FIELD(T, RELAXC_SPLIT item)
+#define RELAXC_SPLIT(role) role,
+#define RELAXC_MAKE_FIELD(...) RELAXC_MAKE_FIELD_OF(__VA_ARGS__)
+#define RELAXC_MAKE_FIELD_OF(T, role, member) role(#member, &T::member)
 
 template <class T>
 concept HasFields = requires { T::fields(); };

@@ -186,7 +186,7 @@ void check_arity(const OpCall& op, const OpRow& row) {
   for (const auto& [key, value] : op.call.attrs) {
     auto attr = std::ranges::find(row.attrs, std::string_view(key), &OpAttr::name);
     if (attr == row.attrs.end()) op.fail("unknown argument '{}'", key);
-    if (!value.is_none() && !as_kind(value, attr->kind)) throw_bad_attr(op.span, attr->name, value);
+    if (!value.is_none() && !as_kind(value, attr->kind)) throw_bad_attr(op.span, attr->name, attr->kind, value);
     const std::string* choice = value.as<std::string>();
     const auto& known = attr->choices;
     if (choice && !known.empty() && std::ranges::find(known, *choice) == known.end())
@@ -212,58 +212,37 @@ Known known_of(const OpCall& op) {
   return result;
 }
 
-// Returns the type with the dims that make() gives in place of those that are not known.
-Type with_dims(const Type& whole, const std::function<Expr()>& make) {
+// Returns the type with new variables, which are added to `added`, in place of dims that are not known.
+Type with_new_dims(const Type& whole, VarSet& added) {
   return map_items(whole, [&](const Type& type) {
     if (known_shape(type) || !(type.is<TensorType>() || type.is<ShapeType>())) return type;
     std::vector<Expr> shape;
-    for (int64_t d = 0; d < known_rank(type); ++d) shape.push_back(make());
+    for (int64_t d = 0; d < known_rank(type); ++d) added.insert(shape.emplace_back(make_dim("d")).get());
     return type.is<ShapeType>() ? shape_type(std::move(shape)) : tensor_type(std::move(shape), *tensor_dtype(type));
   });
 }
-// Returns the type without shapes that mention the dims.
-Type without_dims(const Type& whole, const VarSet& dims) {
-  return map_items(whole, [&](const Type& type) {
-    if (std::ranges::none_of(free_vars(type), [&](const VarRef& var) { return dims.contains(var.get()); })) return type;
-    if (type.is<TensorType>()) return tensor_type_of_rank(known_rank(type), tensor_dtype(type));
-    return type.is<ShapeType>() ? shape_type_of_rank(known_rank(type)) : object_type();
-  });
-}
 
-// Infers the type where ranks and dtypes are known and some dims are not. Unknown dims become new variables, and,
-// because a dim of 1 broadcasts and is squeezed, 1 as well: the call's type is the common type of both results. Checks
-// of dims are left to the call with known dims.
+// Infers the type where ranks and dtypes are known and some dims are not: these become variables. Checks of dims are
+// left to the call with known dims.
 Type infer_for_any_dims(const OpCall& op, const OpRow& row) {
-  std::vector<VarRef> kept;
-  VarSet new_dims;
-  auto infer = [&](const std::function<Expr()>& make) {
-    Call call = op.call;
-    for (Expr& arg : call.args) {
-      Type type = with_dims(arg.type(), make);
-      if (!same_node(type, arg.type()) && !structural_equal(type, arg.type())) arg = make_var("x", type);
-    }
-    return without_dims(row.infer(OpCall{call, op.span}), new_dims);
-  };
-  Type result = infer([&]() -> Expr {
-    kept.push_back(make_dim("d"));
-    new_dims.insert(kept.back().get());
-    return kept.back();
-  });
-  try {
-    return common_type(result, infer([] { return int_imm(1); }));
-  } catch (const CompileError&) {
-    return result;  // no dim of this call can be 1
+  VarSet added;
+  Call call = op.call;
+  for (Expr& arg : call.args) {
+    Type type = with_new_dims(arg.type(), added);
+    if (!structural_equal(type, arg.type())) arg = make_var("x", type);
   }
+  Type result = row.infer(OpCall{call, op.span});
+  return without_dims(result, [&](const VarRef& var) { return added.contains(var.get()); });
 }
 
-// infer requests each property that it needs. When all of these are known, its type is right whatever the others are.
+// infer requests each rank and dtype that it needs. If these are known, its type is right whatever the others are.
 Type infer_result(const OpCall& op, const OpRow& row) {
   Known known = known_of(op);
   if (known == Known::kAll) return row.infer(op);
-  if (known == Known::kAllButDims) return infer_for_any_dims(op, row);
+  if (known == Known::kAllButDims && !(row.needs_dims && row.needs_dims(op))) return infer_for_any_dims(op, row);
   try {
     if (known == Known::kSome) return row.infer(op);
-  } catch (const UnknownOperand&) {
+  } catch (const UnknownOperand&) {  // only this: other errors are the user's
   }
   return row.infer_partial ? row.infer_partial(op) : tensor_type_of_rank(-1, op.first_dtype());
 }
@@ -340,11 +319,9 @@ Type infer_call_type(const Call& call, const Span& span, const OpTable& ops, std
     for (const VarRef& var : free_vars(value)) given.insert(var.get());
   }
   bool global = call.callee.is<GlobalVar>();
-  std::vector<VarRef> known = free_vars(result);
-  std::erase_if(known, [&](const VarRef& var) {
+  return without_dims(result, [&](const VarRef& var) {
     return !given.contains(var.get()) && (global || of_params.contains(var.get()));
   });
-  return without_unbound_dims(result, known);
 }
 
 }  // namespace relaxc

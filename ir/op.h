@@ -27,8 +27,6 @@ struct OpInput {
   enum class Form : uint8_t { kAny, kScalars, kShape } form = Form::kAny;
   size_t items = 0;  // a shorter shape is repeated to this many
 };
-// The kind of values that an attribute takes, derived from the member of the attribute struct.
-enum class AttrKind : uint8_t { kAny, kBool, kInt, kFloat, kString, kDType, kInts, kFloats };
 struct OpAttr {
   const char* name;
   AttrValue otherwise;  // the default; none when the attribute is required or may be None
@@ -38,19 +36,6 @@ struct OpAttr {
   std::vector<std::string_view> choices = {};  // the strings that are allowed; empty: any
   bool is_extension = false;                   // Relax does not have it: left out when it is the default
 };
-template <class T>
-constexpr AttrKind attr_kind() {
-  if constexpr (std::is_same_v<T, bool>) return AttrKind::kBool;
-  if constexpr (std::is_same_v<T, int64_t>) return AttrKind::kInt;
-  if constexpr (std::is_same_v<T, double>) return AttrKind::kFloat;
-  if constexpr (std::is_same_v<T, std::string>) return AttrKind::kString;
-  if constexpr (std::is_same_v<T, DType>) return AttrKind::kDType;
-  if constexpr (std::is_same_v<T, std::vector<int64_t>>) return AttrKind::kInts;
-  if constexpr (std::is_same_v<T, std::vector<double>>) return AttrKind::kFloats;
-  if constexpr (requires { typename T::value_type; } && std::is_constructible_v<T, std::nullopt_t>)
-    return attr_kind<typename T::value_type>();
-  return AttrKind::kAny;
-}
 
 // Two dims of one call that must be equal for the call to be valid, and are not known to be.
 struct DimCheck {
@@ -118,7 +103,11 @@ struct OpRow {
   // Returns the call's type. Throws a CompileError for operands that do not fit; requirements on dims go through
   // OpCall::require_*. Every operand has a shape and a dtype; its dims may be variables about which nothing is known.
   std::function<Type(const OpCall&)> infer = {};
-  // Returns the type where an operand's rank or dtype is not known; when empty, a tensor of the first tensor's dtype.
+  // Returns whether the rank or a constant dim of the type depends on dims: which of them are 1. When empty, none does,
+  // and infer gets variables in place of dims that are not known.
+  std::function<bool(const OpCall&)> needs_dims = {};
+  // Returns the type where an operand's rank or dtype, or a dim that is needed, is not known; when empty, a tensor of
+  // the first tensor's dtype.
   std::function<Type(const OpCall&)> infer_partial = {};
   // Returns a tensor program of the call: params are its tensor arguments in order (tuples flattened), then the
   // outputs. It may use the graph's symbolic dims freely; legalize replaces them by the program's. When empty, the

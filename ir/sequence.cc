@@ -24,18 +24,10 @@ void for_each_binding(const Expr& seq, const std::function<void(const Binding&)>
 }
 
 Expr map_sequences(const Expr& value, const std::function<Expr(const Expr& seq)>& fn) {
-  if (const If* branch = value.as<If>()) {
-    If mapped{branch->condition, fn(branch->then_branch), fn(branch->else_branch)};
-    bool same =
-        same_node(mapped.then_branch, branch->then_branch) && same_node(mapped.else_branch, branch->else_branch);
-    return same ? value : make(std::move(mapped), value.type(), value.span());
-  }
-  if (const Function* function = value.as<Function>()) {
-    Function mapped = *function;
-    mapped.body = fn(function->body);
-    return same_node(mapped.body, function->body) ? value : make(std::move(mapped), value.type(), value.span());
-  }
-  return value;
+  if (!value.is<If>() && !value.is<Function>()) return value;
+  return cast_handle<Expr>(map_children(value, [&](const NodeRef& child, Slot) -> NodeRef {
+    return child.is<SeqExpr>() ? fn(cast_handle<Expr>(child)) : child;
+  }));
 }
 
 namespace {

@@ -12,16 +12,9 @@ class StmtSimplifier {
   Stmt stmt(const Stmt& s) {
     if (const For* node = s.as<For>()) return for_loop(s, *node);
     if (const IfThenElse* node = s.as<IfThenElse>()) return branch(s, *node);
-    if (const Seq* node = s.as<Seq>()) {
-      std::vector<Stmt> stmts;
-      bool changed = false;
-      for (const Stmt& inner : node->stmts) {
-        Stmt now = stmt(inner);
-        changed = changed || !same_node(now, inner);
-        if (const Seq* empty = now.as<Seq>(); empty && empty->stmts.empty()) continue;
-        stmts.push_back(now);
-      }
-      return changed ? seq(std::move(stmts), s.span()) : s;
+    if (s.is<Seq>()) {  // statements that became none, or several, are merged into it
+      Stmt now = children(s, *this);
+      return same_node(now, s) ? s : seq(now.as<Seq>()->stmts, s.span());
     }
     if (const Block* node = s.as<Block>()) {
       StmtSimplifier inner(facts_);
@@ -79,18 +72,12 @@ class StmtSimplifier {
       if (*known) return stmt(node.then_body);
       return node.else_body ? stmt(*node.else_body) : no_op();
     }
-    StmtSimplifier then_side(facts_), else_side(facts_);
-    then_side.facts_.assume(condition);
-    else_side.facts_.assume(!condition);
-    IfThenElse copy = node;
-    copy.condition = condition;
-    copy.then_body = then_side.stmt(node.then_body);
-    if (node.else_body) copy.else_body = else_side.stmt(*node.else_body);
-    if (same_node(copy.condition, node.condition) && same_node(copy.then_body, node.then_body) &&
-        (!node.else_body || same_node(*copy.else_body, *node.else_body))) {
-      return s;
-    }
-    return make(std::move(copy), s.span());
+    StmtSimplifier sides[] = {StmtSimplifier(facts_), StmtSimplifier(facts_)}, *side = sides;
+    sides[0].facts_.assume(condition);
+    sides[1].facts_.assume(!condition);
+    return cast_handle<Stmt>(map_children(s, [&](const NodeRef& child, Slot) -> NodeRef {
+      return is_stmt_kind(child.kind()) ? side++->stmt(cast_handle<Stmt>(child)) : NodeRef(condition);
+    }));
   }
 
   Analyzer facts_;

@@ -34,11 +34,7 @@ struct For {
   Attrs annotations = {};
   Stmt body;
   std::optional<Expr> step = {};
-  static constexpr auto fields() {
-    return list(field("min", &For::min), field("extent", &For::extent), binds("var", &For::var),
-                field("kind", &For::kind), field("thread", &For::thread), field("annotations", &For::annotations),
-                field("body", &For::body), field("step", &For::step));
-  }
+  RELAXC_FIELDS(For, min, extent, (binds)var, kind, thread, annotations, body, step);
 };
 struct While {
   Expr condition;
@@ -55,7 +51,7 @@ struct IfThenElse {
 struct Bind {
   VarRef var;
   Expr value;
-  static constexpr auto fields() { return list(field("value", &Bind::value), binds("var", &Bind::var)); }
+  RELAXC_FIELDS(Bind, value, (binds)var);
 };
 // Memory for the rest of the enclosing Seq; `contents`, a Constant, or undefined at first. A buffer over a pointer
 // (BufferType::data) gets no memory: it is a view from here on.
@@ -63,10 +59,7 @@ struct AllocBuffer {
   Buffer buffer;
   Attrs annotations;
   std::optional<Expr> contents = {};
-  static constexpr auto fields() {
-    return list(binds("buffer", &AllocBuffer::buffer), field("annotations", &AllocBuffer::annotations),
-                field("contents", &AllocBuffer::contents));
-  }
+  RELAXC_FIELDS(AllocBuffer, (binds)buffer, annotations, contents);
 };
 // break, continue and `return value` are calls of tir.break_loop, tir.continue_loop and tir.ret.
 struct Evaluate {
@@ -106,10 +99,7 @@ struct IterVar {
   Range domain;
   IterKind kind = IterKind::kSpatial;
   Expr value;
-  static constexpr auto fields() {
-    return list(field("domain", &IterVar::domain), field("kind", &IterVar::kind), field("value", &IterVar::value),
-                binds("var", &IterVar::var));
-  }
+  RELAXC_FIELDS(IterVar, domain, kind, value, (binds)var);
 };
 struct BufferRegion {
   Buffer buffer;
@@ -122,10 +112,7 @@ struct MatchBuffer {
   BufferRegion source;
   Buffer buffer;
   std::vector<VarRef> defines = {};
-  static constexpr auto fields() {
-    return list(field("source", &MatchBuffer::source), binds("defines", &MatchBuffer::defines),
-                binds("buffer", &MatchBuffer::buffer));
-  }
+  RELAXC_FIELDS(MatchBuffer, source, (binds)defines, (binds)buffer);
 };
 // A unit of computation that schedules move: for each binding of its axes (where the predicate holds) the body reads
 // only `reads` and writes only `writes`. init runs before the first iteration of the reduce axes, and once for each
@@ -140,13 +127,8 @@ struct Block {
   std::vector<MatchBuffer> match_buffers = {};
   std::optional<Stmt> init = {};
   Stmt body;
-  static constexpr auto fields() {
-    return list(field("name", &Block::name), field("iter_vars", &Block::iter_vars),
-                field("predicate", &Block::predicate), binds("alloc_buffers", &Block::alloc_buffers),
-                field("match_buffers", &Block::match_buffers), field("reads", &Block::reads),
-                field("writes", &Block::writes), field("annotations", &Block::annotations), field("init", &Block::init),
-                field("body", &Block::body));
-  }
+  RELAXC_FIELDS(Block, name, iter_vars, predicate, (binds)alloc_buffers, match_buffers, reads, writes, annotations,
+                init, body);
 };
 
 // The block around the other blocks of a tensor program, which holds their buffers.

@@ -83,10 +83,7 @@ struct FuncType {
   Type result;
   bool pure = true;
   std::string derive_func = {};  // the function that derives an opaque function's result type; empty: none
-  static constexpr auto fields() {
-    return list(binds_deep("params", &FuncType::params), field("result", &FuncType::result),
-                field("pure", &FuncType::pure), field("derive_func", &FuncType::derive_func));
-  }
+  RELAXC_FIELDS(FuncType, (binds_deep)params, result, pure, derive_func);
 };
 
 Type object_type();

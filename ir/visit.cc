@@ -246,18 +246,20 @@ Type without_unbound_dims(const Type& whole, const std::vector<VarRef>& params) 
     bound.insert(param.get());
     walk(param.type(), [&](const Ref<Var>& var) { bound.insert(var.get()); });
   }
-  auto is_bound = [&](const NodeRef& node) {
-    return std::ranges::all_of(free_vars(node), [&](const VarRef& var) { return bound.contains(var.get()); });
-  };
+  return without_dims(whole, [&](const VarRef& var) { return !bound.contains(var.get()); });
+}
+
+Type without_dims(const Type& whole, const std::function<bool(const VarRef&)>& is_unknown) {
   return map_items(whole, [&](const Type& type) {
     const TensorType* tensor = type.as<TensorType>();
-    if (tensor && tensor->shape && !is_bound(*tensor->shape)) {
+    if (tensor && tensor->shape && std::ranges::any_of(free_vars(*tensor->shape), is_unknown)) {
       TensorType copy = *tensor;
       copy.shape.reset();
       return Type(make(std::move(copy), type.span()));
     }
     const ShapeType* shape = type.as<ShapeType>();
-    return shape && shape->values && !is_bound(type) ? shape_type_of_rank(shape->ndim) : type;
+    bool is_hidden = shape && shape->values && std::ranges::any_of(free_vars(type), is_unknown);
+    return is_hidden ? shape_type_of_rank(shape->ndim) : type;
   });
 }
 

@@ -20,24 +20,17 @@ struct Overload : Fs... {
 #define RELAXC_KIND(name) \
   case NodeKind::k##name: \
     return overload(*node.template as<name>());
-template <class... Fs>
-decltype(auto) match(const Expr& node, Fs&&... fs) {
-  Overload overload{std::forward<Fs>(fs)...};
-  switch (node.kind()) { RELAXC_EXPR_KINDS(RELAXC_KIND) default : break; }
-  RELAXC_CHECK(false, "not an expression kind");
-}
-template <class... Fs>
-decltype(auto) match(const Stmt& node, Fs&&... fs) {
-  Overload overload{std::forward<Fs>(fs)...};
-  switch (node.kind()) { RELAXC_STMT_KINDS(RELAXC_KIND) default : break; }
-  RELAXC_CHECK(false, "not a statement kind");
-}
-template <class... Fs>
-decltype(auto) match(const Type& node, Fs&&... fs) {
-  Overload overload{std::forward<Fs>(fs)...};
-  switch (node.kind()) { RELAXC_TYPE_KINDS(RELAXC_KIND) default : break; }
-  RELAXC_CHECK(false, "not a type kind");
-}
+#define RELAXC_MATCH(Family, KINDS)                                                       \
+  template <class... Fs>                                                                  \
+  decltype(auto) match(const Family& node, Fs&&... fs) {                                  \
+    Overload overload{std::forward<Fs>(fs)...};                                           \
+    switch (node.kind()) { KINDS(RELAXC_KIND) default : break; }                          \
+    RELAXC_CHECK(false, "expected {}, got {}", Family::wanted(), kind_name(node.kind())); \
+  }
+RELAXC_MATCH(Expr, RELAXC_EXPR_KINDS)
+RELAXC_MATCH(Stmt, RELAXC_STMT_KINDS)
+RELAXC_MATCH(Type, RELAXC_TYPE_KINDS)
+#undef RELAXC_MATCH
 #undef RELAXC_KIND
 
 // Calls fn on every direct child (an expression's type is not among them; a Var's type is where the Var is bound).
@@ -189,8 +182,9 @@ std::vector<VarRef> free_vars(const NodeRef& node);
 bool uses_var(const NodeRef& node, const VarRef& var);
 bool uses_var(const NodeRef& node, const VarSet& vars);
 
-// Returns the type as a caller of a function with these params may see it: a shape that mentions dims which no param
-// binds keeps only its rank.
+// Returns the type in which a shape that mentions unknown dims keeps only its rank.
+Type without_dims(const Type& type, const std::function<bool(const VarRef&)>& is_unknown);
+// Returns the type as a caller of a function with these params may see it: without dims that no param binds.
 Type without_unbound_dims(const Type& type, const std::vector<VarRef>& params);
 
 // The first difference of two modules or nodes.

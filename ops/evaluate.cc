@@ -119,8 +119,8 @@ class Evaluation {
  public:
   explicit Evaluation(const Analyzer& facts) : facts_(facts) {}
 
-  void give(const Buffer& buffer, const KnownTensor& tensor) {
-    memories_[buffer.get()] = {tensor.shape, {tensor.elements.begin(), tensor.elements.end()}};
+  void give(const Buffer& buffer, KnownTensor tensor) {
+    memories_[buffer.get()] = {std::move(tensor.shape), {tensor.elements.begin(), tensor.elements.end()}};
   }
   bool allocate(const Buffer& buffer) {
     auto shape = numbers(buffer_type(buffer).shape);
@@ -283,6 +283,25 @@ bool has_valid_indices(const OpRow& row, const OpCall& op, const std::vector<Kno
   return true;
 }
 
+// Returns whether the entry is the program of this call, too.
+bool is_call_of(const EvaluatedPrograms::Entry& entry, const Call& call, const std::vector<KnownTensor>& tensors) {
+  return std::ranges::all_of(call.args, [](const Expr& arg) { return arg.type().is<TensorType>(); }) &&
+         entry.attrs == call.attrs &&
+         std::ranges::equal(entry.operands, tensors, [](const KnownTensor& a, const KnownTensor& b) {
+           return a.dtype == b.dtype && a.shape == b.shape;
+         });
+}
+
+std::optional<KnownTensor> run(const EvaluatedPrograms::Entry& entry, std::vector<KnownTensor> tensors,
+                               const Analyzer& facts) {
+  Evaluation evaluation(facts);
+  const std::vector<VarRef>& params = entry.program->params;
+  for (size_t i = 0; i < tensors.size(); ++i) evaluation.give(params[i], std::move(tensors[i]));
+  if (!evaluation.allocate(params.back()) || !evaluation.run(entry.program->body)) return std::nullopt;
+  auto elements = evaluation.contents_of(params.back());
+  return elements ? std::optional(KnownTensor{entry.result.dtype, entry.result.shape, *elements}) : std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Expr> integer_of(const Expr& element) {
@@ -319,11 +338,14 @@ std::optional<KnownTensor> known_tensor(const Tensor& tensor) {
   return result;
 }
 
-std::optional<KnownTensor> evaluate(const OpRow& row, const Call& call, const std::vector<KnownTensor>& tensors,
-                                    const Analyzer& facts, const Span& span) {
+std::optional<KnownTensor> evaluate(const OpRow& row, const Call& call, std::vector<KnownTensor> tensors,
+                                    EvaluatedPrograms& programs, const Analyzer& facts, const Span& span) {
   if (!row.pure || (!row.legalize && !row.view)) return std::nullopt;
   bool has_floats = std::ranges::any_of(tensors, &DType::is_float, &KnownTensor::dtype);
   if (has_floats && row.pattern >= OpPattern::kReduction) return std::nullopt;
+  auto known = programs.last.find(&row);
+  if (known != programs.last.end() && is_call_of(known->second, call, tensors))
+    return run(known->second, std::move(tensors), facts);
   Call normal = normalize_call(row, call);
   OpCall op{normal, span};
   Type type = row.infer(op);
@@ -333,15 +355,14 @@ std::optional<KnownTensor> evaluate(const OpRow& row, const Call& call, const st
   bool fits = shape && is_small(*shape) && dtype && is_known_dtype(*dtype);
   if (!fits || !has_valid_indices(row, op, tensors)) return std::nullopt;
   if (row.view) return KnownTensor{*dtype, *shape, tensors.at(0).elements};
-  PrimFuncRef program = row.legalize(op);
-  Evaluation evaluation(facts);
-  RELAXC_CHECK(program->params.size() == tensors.size() + 1, "the program of {} has {} params for {} tensors", row.name,
-               program->params.size(), tensors.size());
-  for (size_t i = 0; i < tensors.size(); ++i) evaluation.give(program->params[i], tensors[i]);
-  const VarRef& out = program->params.back();
-  if (!evaluation.allocate(out) || !evaluation.run(program->body)) return std::nullopt;
-  auto elements = evaluation.contents_of(out);
-  return elements ? std::optional(KnownTensor{*dtype, *shape, *elements}) : std::nullopt;
+  EvaluatedPrograms::Entry entry{call.attrs, {}, {*dtype, *shape, {}}, row.legalize(op)};
+  for (const KnownTensor& tensor : tensors) entry.operands.push_back({tensor.dtype, tensor.shape, {}});
+  RELAXC_CHECK(entry.program->params.size() == tensors.size() + 1, "the program of {} has {} params for {} tensors",
+               row.name, entry.program->params.size(), tensors.size());
+  bool is_function_of_types =
+      !row.indexed && std::ranges::all_of(call.args, [](const Expr& arg) { return arg.type().is<TensorType>(); });
+  if (!is_function_of_types) return run(entry, std::move(tensors), facts);
+  return run(programs.last.insert_or_assign(&row, std::move(entry)).first->second, std::move(tensors), facts);
 }
 
 }  // namespace relaxc

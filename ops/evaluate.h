@@ -3,6 +3,8 @@
 // runs the tensor program of the operator on scalar expressions, an instance of partial evaluation (Jones, Gomard and
 // Sestoft, 1993), so that no operator is described a second time.
 #pragma once
+#include <unordered_map>
+
 #include "ir/arith.h"
 #include "ir/op.h"
 
@@ -27,11 +29,22 @@ std::optional<Expr> integer_of(const Expr& element);
 // Returns nullopt for a large tensor, and for another dtype.
 std::optional<KnownTensor> known_tensor(const Tensor& tensor);
 
+// The programs of operators that were evaluated last, since shape arithmetic repeats a few calls many times.
+struct EvaluatedPrograms {
+  struct Entry {
+    Attrs attrs;
+    std::vector<KnownTensor> operands;  // without elements
+    KnownTensor result;                 // without elements
+    PrimFuncRef program;
+  };
+  std::unordered_map<const OpRow*, Entry> last = {};
+};
+
 // Returns the result of a call whose tensor arguments, tuples flattened, have these elements. Returns nullopt where the
 // call has several results or a large one, where the operator has no tensor program, and where an element is not such a
 // scalar. Sums of floats are computed when the model runs, because their rounding depends on the order that the
 // compiled code sums in. Throws the errors of the operator's infer.
-std::optional<KnownTensor> evaluate(const OpRow& row, const Call& call, const std::vector<KnownTensor>& tensors,
-                                    const Analyzer& facts, const Span& span);
+std::optional<KnownTensor> evaluate(const OpRow& row, const Call& call, std::vector<KnownTensor> tensors,
+                                    EvaluatedPrograms& programs, const Analyzer& facts, const Span& span);
 
 }  // namespace relaxc

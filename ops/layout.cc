@@ -313,6 +313,7 @@ std::vector<OpRow> layout_ops() {
        .attrs = op_attrs<AxisListAttrs>(),
        .pattern = injective,
        .infer = infer_squeeze,
+       .needs_dims = [](const OpCall& op) { return !op.attrs<AxisListAttrs>().axis; },
        .legalize = by_element("T_squeeze", infer_squeeze, squeeze_element)},
       {.name = "relax.expand_dims",
        .doc = "the tensor with axes of size 1 at these positions of the result",

@@ -118,7 +118,8 @@ SplitPlan plan_split(const OpCall& op) {
   } else {
     std::vector<int64_t> indices;
     if (!from_attr(attrs.indices_or_sections, indices))
-      throw_bad_attr(op.span, "indices_or_sections", attrs.indices_or_sections);
+      op.fail("argument 'indices_or_sections': expected an int or a list of ints, got {}",
+              to_string(attrs.indices_or_sections));
     auto late = std::is_sorted_until(indices.begin(), indices.end());
     if (!indices.empty() && indices[0] < 0) late = indices.begin();
     if (late != indices.end()) op.fail("split index {} is out of order", *late);

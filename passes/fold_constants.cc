@@ -4,6 +4,7 @@
 #include <ranges>
 #include <utility>
 
+#include "ir/attr_names.h"
 #include "passes/graph.h"
 #include "vm/mapped_file.h"
 
@@ -140,7 +141,8 @@ IRModule closed_module(const std::vector<Binding>& bindings, const std::vector<V
   VarRef result_var = make_var("result", result.type());
   std::vector<BindingBlock> blocks = {{true, bindings, {}}, {false, {{result, std::nullopt, result_var}}, {}}};
   Expr body = with_dataflow_outputs(seq_expr(std::move(blocks), result_var));
-  return {{{"main", make_function({{}, body, result.type(), true, Attrs{{"global_symbol", "main"}}})}}, {}, {}};
+  return {
+      {{"main", make_function({{}, body, result.type(), true, Attrs{{attr_names::kGlobalSymbol, "main"}}})}}, {}, {}};
 }
 
 void compute(const std::vector<Binding>& batch, const VarSet& wanted, PassContext& context, VarMap& results) {

@@ -5,6 +5,7 @@
 //   reduction, contraction, window    -> elementwise or broadcast of the same shape; one of them in a group
 #include <algorithm>
 
+#include "ir/attr_names.h"
 #include "ir/op_names.h"
 #include "passes/graph.h"
 #include "tir/analysis/nests.h"
@@ -18,7 +19,7 @@ namespace {
 // Classifies what the program computes by its blocks.
 OpPattern classify(const PrimFuncRef& program) {
   auto blocks = find_nests(program);
-  if (!blocks || program->attrs.get_bool("tir.is_scheduled", false)) return OpPattern::kOpaque;
+  if (!blocks || program->attrs.get_bool(attr_names::kIsScheduled, false)) return OpPattern::kOpaque;
   OpPattern result = OpPattern::kElementwise;
   for (const Ref<Block>& block : *blocks) {
     const BufferStore* store = single_store(*block);

@@ -5,6 +5,7 @@
 #include "support/check.h"
 #include "support/joined.h"
 #include "tir/rules/builtin_rules.h"
+#include "tir/rules/cost_model.h"
 
 namespace relaxc {
 
@@ -19,23 +20,24 @@ std::span<const GraphRule> graph_rules() {
        "nn.conv2d",
        "3x3 convolutions of stride 1 over images in channel blocks",
        {{"algorithm", "\"direct\", or \"winograd\": F(4x4, 3x3) of Lavin and Gray",
-         "\"winograd\" for 16 channels or more, and a register tile of patches or weights of up to 4 L2"}}},
+         fmt::format("\"winograd\" for {} channels or more, and a register tile of patches or weights of up to {} L2",
+                     cost_model::kFewestWinogradChannels, cost_model::kSmallWeightsInL2)}}},
       {"constant_operand",
        "matmul",
        "products with a constant right operand",
-       {{"panel", "columns in a panel of it; 0: it stays as it is", "vectors of 2, 3 or 1 that divide the columns"}}},
+       {{"panel", "columns in a panel of it; 0: it stays as it is",
+         fmt::format("vectors of {}, 3 or 1 that divide the columns", cost_model::kSideBySide)}}},
   };
   return kRules;
 }
 
 namespace {
 
-template <class Row>
-void check_names(const ScheduleRule& rule, const Row& row) {
+void check_names(const ScheduleRule& rule, const std::vector<DecisionRow>& rows) {
   for (const auto& [name, value] : rule.given) {
     std::string_view last = std::string_view(name).substr(name.rfind('.') + 1);
     std::vector<std::string_view> known;
-    for (const DecisionRow& decision : row.decisions) {
+    for (const DecisionRow& decision : rows) {
       std::string_view text = decision.name;
       known.push_back(text.substr(text.starts_with("*.") ? 2 : 0));
     }
@@ -98,7 +100,7 @@ void check_rules(const std::vector<ScheduleRule>& rules) {
       fail(rule.span, "rule '{}' is chosen with {}", rule.uses,
            built_in ? "op= or function=, a tensor program; at= is for decisions about the graph"
                     : "at=, an operator's name in the graph; function= is for tensor programs");
-    built_in ? check_names(rule, *built_in) : check_names(rule, *graph);
+    check_names(rule, built_in ? built_in->decisions : graph->decisions);
   }
 }
 

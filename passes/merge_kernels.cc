@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/attr_names.h"
 #include "ir/visit.h"
 #include "passes/pass.h"
 #include "tir/analysis/annotations.h"
@@ -16,7 +17,7 @@ namespace relaxc {
 
 namespace {
 
-bool is_public(const PrimFuncRef& program) { return program->attrs.has("global_symbol"); }
+bool is_public(const PrimFuncRef& program) { return program->attrs.has(attr_names::kGlobalSymbol); }
 
 bool has_annotation_of_buffers(const PrimFuncRef& program) {
   bool result = false;
@@ -110,14 +111,14 @@ std::map<std::string, std::string> equal_public_programs(ProgramMap programs, co
 PrimFuncRef without_symbol(const PrimFuncRef& program) {
   if (!is_public(program)) return program;
   PrimFunc copy = *program;
-  copy.attrs = copy.attrs.without("global_symbol");
+  copy.attrs = copy.attrs.without(attr_names::kGlobalSymbol);
   return make_prim_func(std::move(copy), program.span());
 }
 
 PrimFuncRef with_symbol_of(const PrimFuncRef& program, const PrimFuncRef& other) {
   PrimFunc copy = *with_fresh_variables(program);
-  copy.attrs = copy.attrs.without("global_symbol");
-  if (is_public(other)) copy.attrs.set("global_symbol", *other->attrs.find("global_symbol"));
+  copy.attrs = copy.attrs.without(attr_names::kGlobalSymbol);
+  if (is_public(other)) copy.attrs.set(attr_names::kGlobalSymbol, *other->attrs.find(attr_names::kGlobalSymbol));
   return make_prim_func(std::move(copy), other.span());
 }
 

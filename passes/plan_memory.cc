@@ -12,15 +12,15 @@
 #include <functional>
 #include <map>
 
+#include "ir/attr_names.h"
 #include "ir/op_names.h"
 #include "ir/text/printer.h"
 #include "passes/graph.h"
+#include "vm/memory.h"
 
 namespace relaxc {
 
 namespace {
-
-constexpr int64_t kAlignment = 64;
 
 // A sum that mentions more dims becomes a variable, since each later offset would repeat it.
 constexpr int kMostDimsOfOffset = 16;
@@ -174,7 +174,7 @@ class Planner {
         walk(dim, [&](const Ref<Var>& var) { at_entry = at_entry && known_dims_.contains(var.get()); });
       }
       if (!at_entry) continue;
-      size_t size = sizes_.number(facts_.simplify(ceil_div(bytes, kAlignment) * kAlignment));
+      size_t size = sizes_.number(facts_.simplify(ceil_div(bytes, vm::kAlignment) * vm::kAlignment));
       temporaries_.push_back({binding.var, size, i, last_use_.try_emplace(binding.var.get(), i).first->second});
     }
   }
@@ -238,7 +238,7 @@ class Planner {
     }
     Function copy = *function_;
     copy.body = seq_expr({{false, std::move(result), {}}}, seq_->body, function_->body.span());
-    copy.attrs.set("arena_bytes", print_expr(facts_.simplify(arena_bytes)));
+    copy.attrs.set(attr_names::kArenaBytes, print_expr(facts_.simplify(arena_bytes)));
     return make_function(std::move(copy), function_.span());
   }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <ranges>
 
+#include "ir/attr_names.h"
 #include "passes/graph.h"
 
 namespace relaxc {
@@ -66,7 +67,7 @@ IRModule remove_dead_code(IRModule module, PassContext& context) {
       std::ranges::any_of(std::views::values(module.functions), [](const Expr& f) { return f.is<Function>(); });
   for (const auto& [name, function] : module.functions) {
     const Function* graph = function.as<Function>();
-    if (graph ? graph->attrs.has("global_symbol") || name == "main" : !has_graph) reach(name);
+    if (graph ? graph->attrs.has(attr_names::kGlobalSymbol) || name == "main" : !has_graph) reach(name);
   }
   while (!todo.empty()) {
     const Expr* function = module.find(todo.back());

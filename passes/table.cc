@@ -25,8 +25,8 @@ namespace relaxc {
   X(destination_passing, "allocate each call_tir's outputs explicitly and pass them to the kernel")               \
   X(plan_memory, "place all temporaries in one arena by their lifetimes, with symbolic offsets")
 
-// Passes over one tensor program each, the lowering steps: tir/lower/<name>.cc.
-#define RELAXC_LOWERING_STEPS(X)                                                                                   \
+// Passes over one tensor program each, the lowering steps: tir/lower/<name>.cc. Those in Y read figures of the target.
+#define RELAXC_LOWERING_STEPS(X, Y)                                                                                \
   X(normalize_loops, "let loops count iterations, and drop hints that change nothing")                             \
   X(promote_indices, "compute indices in int64")                                                                   \
   X(check_lowerable, "refuse programs with constructs that no later step knows")                                   \
@@ -40,7 +40,7 @@ namespace relaxc {
   X(double_buffer, "fill a buffer for the next iteration before this one's contents are used")                     \
   X(partition_loops, "cut loops where their conditions change, so that the largest part has none")                 \
   X(hoist_conditions, "move conditions that all iterations agree on out of serial loops")                          \
-  X(prefetch, "prefetch where loops ask for it")                                                                   \
+  Y(prefetch, "prefetch where loops ask for it")                                                                   \
   X(flatten_buffers, "make every buffer one-dimensional and dense", .expects = expect_destinations)                \
   X(vectorize_loops, "turn vectorized loops into vector statements")                                               \
   X(narrow_indices, "compute indices in int32 where that is exact and faster")                                     \
@@ -51,30 +51,35 @@ namespace relaxc {
 RELAXC_MODULE_PASSES(X)
 #undef X
 #define X(name, ...) PrimFuncRef name(const PrimFuncRef& program);
-RELAXC_LOWERING_STEPS(X)
+#define Y(name, ...) PrimFuncRef name(const PrimFuncRef& program, const Target& target);
+RELAXC_LOWERING_STEPS(X, Y)
 #undef X
-PrimFuncRef schedule(const std::string& name, const PrimFuncRef& program, const PassContext& context);
-void expect_rules(const IRModule& module, const PassContext& context);         // schedule.cc
+#undef Y
+PrimFuncRef apply_rules(const std::string& name, const PrimFuncRef& program, const PassContext& context);
+void expect_rules(const IRModule& module, const PassContext& context);         // apply_rules.cc
 void expect_destinations(const IRModule& module, const PassContext& context);  // destination_passing.cc
 
 namespace {
 
-// Lowering steps need neither the program's name nor, so far, the target.
 template <PrimFuncRef (*step)(const PrimFuncRef&)>
 PrimFuncRef lowering_step(const std::string&, const PrimFuncRef& program, const PassContext&) {
   return step(program);
+}
+template <PrimFuncRef (*step)(const PrimFuncRef&, const Target&)>
+PrimFuncRef lowering_step(const std::string&, const PrimFuncRef& program, const PassContext& context) {
+  return step(program, context.target);
 }
 
 constexpr Pass kPasses[] = {
 #define X(pass, text) {.name = #pass, .doc = text, .on_module = pass},
     RELAXC_MODULE_PASSES(X)
 #undef X
-        {.name = "schedule",
+        {.name = "apply_rules",
          .doc = "give every unscheduled tensor program parallel, vectorized, register-tiled loops",
-         .on_program = schedule,
+         .on_program = apply_rules,
          .expects = expect_rules},
 #define X(pass, text, ...) {.name = #pass, .doc = text, .on_program = lowering_step<pass>, __VA_ARGS__},
-    RELAXC_LOWERING_STEPS(X)
+    RELAXC_LOWERING_STEPS(X, X)
 #undef X
 };
 
@@ -99,6 +104,9 @@ std::span<const Pipeline> pipelines() {
       {"kernels",
        "operators to scheduled tensor programs",
        {"spread_tuples", "legalize", "fuse", "remove_dead_code", "merge_kernels", "schedule"}},
+      {"schedule",
+       "tensor programs in normal form, scheduled",
+       {"normalize_loops", "promote_indices", "check_lowerable", "apply_rules"}},
       {"lower",
        "call_tir to kernels and planned memory",
        {"destination_passing", "plan_memory", "lower_kernels", "remove_dead_code"}},

@@ -1,4 +1,4 @@
-// Puts the texts of several items into one.
+// Puts the texts of several items into one, and takes such a text apart.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace relaxc {
 
@@ -29,5 +30,8 @@ std::string joined(const Items& items, std::string_view separator = ", ") {
   return joined(items, std::identity(), separator);
 }
 std::string joined(std::span<const int64_t> items, std::string_view separator = ", ");
+
+// Returns the parts between the separators, without empty ones. They are views of the text.
+std::vector<std::string_view> parts_of(std::string_view text, char separator);
 
 }  // namespace relaxc

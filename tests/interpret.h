@@ -4,7 +4,7 @@
 
 #include "ir/arith.h"
 #include "tir/interpret/interpreter.h"
-#include "tir/scalable.h"
+#include "tir/scalable_vectors.h"
 
 namespace relaxc {
 

@@ -1,7 +1,6 @@
 #include "tir/compute.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <span>
 

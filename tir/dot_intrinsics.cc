@@ -1,7 +1,6 @@
 #include "tir/dot_intrinsics.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace relaxc {
 
@@ -22,8 +21,8 @@ constexpr DType bf16(int lanes) { return vector(DType::bfloat16(), lanes); }
 // LLVM 19 declares the operands of vpdpbusd as vectors of int32.
 // clang-format off
 constexpr DotIntrinsic kRows[] = {
-    {"llvm.x86.avx512.vpdpbusd.512", s32(16), u8(64), s8(64), 4, true, false, "avx512vnni", "dot_16x4_u8s8s32_vnni"},
-    {"llvm.x86.avx512.vpdpbusd.256", s32(8), u8(32), s8(32), 4, true, false, "avx512vnni+avx512vl|avxvnni", "dot_8x4_u8s8s32_vnni"},
+    {"llvm.x86.avx512.vpdpbusd.512", s32(16), u8(64), s8(64), 4, true, false, "avx512vnni"},
+    {"llvm.x86.avx512.vpdpbusd.256", s32(8), u8(32), s8(32), 4, true, false, "avx512vnni+avx512vl|avxvnni"},
     {"llvm.x86.avx512.vpdpbusd.128", s32(4), u8(16), s8(16), 4, true, false, "avx512vnni+avx512vl|avxvnni"},
     {"llvm.x86.avx512.pmaddubs.w.512", s16(32), u8(64), s8(64), 2, false, true, "avx512bw"},
     {"llvm.x86.avx2.pmadd.ub.sw", s16(16), u8(32), s8(32), 2, false, true, "avx2"},
@@ -31,12 +30,12 @@ constexpr DotIntrinsic kRows[] = {
     {"llvm.x86.avx512.pmaddw.d.512", s32(16), s16(32), s16(32), 2, false, false, "avx512bw"},
     {"llvm.x86.avx2.pmadd.wd", s32(8), s16(16), s16(16), 2, false, false, "avx2"},
     {"llvm.x86.sse2.pmadd.wd", s32(4), s16(8), s16(8), 2, false, false, "sse2"},
-    {"llvm.x86.avx512bf16.dpbf16ps.512", f32(16), bf16(32), bf16(32), 2, true, false, "avx512bf16", "dot_16x2_bf16bf16f32_avx512"},
+    {"llvm.x86.avx512bf16.dpbf16ps.512", f32(16), bf16(32), bf16(32), 2, true, false, "avx512bf16"},
     {"llvm.x86.avx512bf16.dpbf16ps.256", f32(8), bf16(16), bf16(16), 2, true, false, "avx512bf16+avx512vl"},
     {"llvm.x86.avx512bf16.dpbf16ps.128", f32(4), bf16(8), bf16(8), 2, true, false, "avx512bf16+avx512vl"},
-    {"llvm.aarch64.neon.sdot.v4i32.v16i8", s32(4), s8(16), s8(16), 4, true, false, "dotprod", "dot_4x4_s8s8s32_neon"},
+    {"llvm.aarch64.neon.sdot.v4i32.v16i8", s32(4), s8(16), s8(16), 4, true, false, "dotprod"},
     // The operands have vscale parts, and each part has the lanes given here.
-    {"llvm.aarch64.sve.sdot.nxv4i32", s32(4), s8(16), s8(16), 4, true, false, "sve", "dot_4xvscalex4_s8s8s32_sve"},
+    {"llvm.aarch64.sve.sdot.nxv4i32", s32(4), s8(16), s8(16), 4, true, false, "sve"},
     {"llvm.aarch64.sve.udot.nxv4i32", u32(4), u8(16), u8(16), 4, true, false, "sve"},
     {"llvm.aarch64.neon.udot.v4i32.v16i8", u32(4), u8(16), u8(16), 4, true, false, "dotprod"},
     {"llvm.aarch64.neon.usdot.v4i32.v16i8", s32(4), u8(16), s8(16), 4, true, false, "i8mm"},
@@ -86,6 +85,7 @@ constexpr std::pair<std::string_view, std::string_view> kFamilies[] = {
 }  // namespace
 
 std::span<const DotIntrinsic> dot_intrinsics() { return kRows; }
+std::span<const std::pair<std::string_view, std::string_view>> intrinsic_families() { return kFamilies; }
 
 const DotIntrinsic* find_dot_intrinsic(std::string_view name) {
   auto row = std::ranges::find(kRows, name, &DotIntrinsic::name);

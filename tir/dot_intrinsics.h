@@ -3,6 +3,7 @@
 #pragma once
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "vm/dtype.h"
 
@@ -17,8 +18,7 @@ struct DotIntrinsic {
   DType result, a, b;
   int group;
   bool accumulates, saturates = false;
-  std::string_view features;            // of LLVM, all joined by '+'; alternatives are separated by '|'
-  std::string_view tensor_intrin = {};  // the built-in tensor intrinsic that is this call; empty: none
+  std::string_view features;  // of LLVM, all joined by '+'; alternatives are separated by '|'
   bool is_scalable() const { return name.starts_with("llvm.aarch64.sve."); }
 };
 std::span<const DotIntrinsic> dot_intrinsics();
@@ -26,5 +26,7 @@ const DotIntrinsic* find_dot_intrinsic(std::string_view name);
 // Returns the features that a processor needs for an intrinsic of LLVM, as DotIntrinsic::features spells them; empty:
 // they are not known, or the intrinsic is of no processor.
 std::string_view features_of_intrinsic(std::string_view name);
+// Returns the prefixes of the names of LLVM's other intrinsics, and the features that these need.
+std::span<const std::pair<std::string_view, std::string_view>> intrinsic_families();
 
 }  // namespace relaxc

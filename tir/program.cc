@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ir/attr_names.h"
 #include "ir/text/printer.h"
 #include "support/joined.h"
 
@@ -43,7 +44,7 @@ PrimFuncRef with_body(const PrimFuncRef& function, const Stmt& body) {
 
 std::vector<VarRef> symbolic_dims(const PrimFuncRef& function) {
   const std::vector<VarRef>& params = function->params;
-  auto listed = std::clamp<int64_t>(function->attrs.get_int("num_dims", 0), 0, std::ssize(params));
+  auto listed = std::clamp<int64_t>(function->attrs.get_int(attr_names::kNumDims, 0), 0, std::ssize(params));
   std::vector<VarRef> result(params.end() - listed, params.end());
   std::erase_if(result, [](const VarRef& param) { return !param.type().is<PrimType>(); });
   if (!result.empty()) return result;

@@ -14,13 +14,12 @@ FigureMember at(Target& target) {
   return &(target.*....*kPath);
 }
 
-#define RELAXC_CACHE(level, place)                                                           \
-  {#level ".bytes", "size of the " place, at<&Target::level, &Cache::bytes>},                \
-      {#level ".line", "bytes of a cache line", at<&Target::level, &Cache::line>},           \
-      {#level ".ways", "lines of a set", at<&Target::level, &Cache::ways>},                  \
-      {#level ".shared_by", "cores that share it", at<&Target::level, &Cache::shared_by>}, { \
-    #level ".bytes_per_cycle", "bytes that a core reads from it in a cycle",                 \
-        at<&Target::level, &Cache::bytes_per_cycle>                                          \
+#define RELAXC_UNREAD "; no rule reads it yet"
+#define RELAXC_CACHE(level, place, ways_note, note)                                        \
+  {#level ".bytes", "size of the " place note, at<&Target::level, &Cache::bytes>},         \
+      {#level ".line", "bytes of a cache line" note, at<&Target::level, &Cache::line>},    \
+      {#level ".ways", "lines of a set" ways_note, at<&Target::level, &Cache::ways>}, {    \
+    #level ".shared_by", "cores that share it" note, at<&Target::level, &Cache::shared_by> \
   }
 
 constexpr FigureRow kFigures[] = {
@@ -32,19 +31,24 @@ constexpr FigureRow kFigures[] = {
      true},
     {"has_int8_dot", "sums of four products of uint8 and int8 in each lane", at<&Target::has_int8_dot>, true},
     {"has_bfloat16_dot", "sums of two products of bfloat16 in each lane", at<&Target::has_bfloat16_dot>, true},
-    {"has_masked_vector_access", "masked loads and stores of every element size", at<&Target::has_masked_vector_access>,
-     true},
     {"fma_ports", "full vectors multiplied and added in a cycle", at<&Target::fma_ports>},
     {"fma_latency", "cycles until a sum can be added to again", at<&Target::fma_latency>},
     {"load_ports", "full vectors loaded in a cycle", at<&Target::load_ports>},
-    RELAXC_CACHE(l1, "L1 data cache"),
-    RELAXC_CACHE(l2, "L2 cache"),
-    RELAXC_CACHE(l3, "L3 cache"),
+    RELAXC_CACHE(l1, "L1 data cache", "", ""),
+    RELAXC_CACHE(l2, "L2 cache", RELAXC_UNREAD, ""),
+    {"l2_bytes_per_cycle", "bytes that a core reads from the L2 cache in a cycle", at<&Target::l2_bytes_per_cycle>},
+    RELAXC_CACHE(l3, "L3 cache", RELAXC_UNREAD, RELAXC_UNREAD),
+    {"local.bytes", "stack for all buffers of a kernel", at<&Target::local, &LocalMemory::bytes>},
+    {"local.buffer_bytes", "the largest buffer of scope \"local\" on the stack",
+     at<&Target::local, &LocalMemory::buffer_bytes>},
+    {"local.other_bytes", "the largest buffer of another scope on the stack",
+     at<&Target::local, &LocalMemory::other_bytes>},
     {"memory_bytes_per_cycle", "bytes that a core reads from memory in a cycle while all cores read",
      at<&Target::memory_bytes_per_cycle>},
     {"wake_cycles", "cycles until another thread works on a parallel loop", at<&Target::wake_cycles>},
 };
 #undef RELAXC_CACHE
+#undef RELAXC_UNREAD
 
 }  // namespace
 

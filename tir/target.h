@@ -13,11 +13,19 @@ namespace relaxc {
 
 struct Cache {
   int64_t bytes;
-  int64_t line;            // bytes
-  int64_t ways;            // associativity
-  int64_t shared_by;       // the number of cores
-  double bytes_per_cycle;  // into the level above it, for one core
+  int64_t line;       // bytes
+  int64_t ways;       // associativity
+  int64_t shared_by;  // the number of cores
   friend bool operator==(const Cache&, const Cache&) = default;
+};
+
+// The memory of one thread, which is its stack on a processor: that of the storage scope "local", and small buffers of
+// the other scopes. What does not fit is scratch memory, which the runtime allocates.
+struct LocalMemory {
+  int64_t bytes;         // for all buffers of a kernel
+  int64_t buffer_bytes;  // for one buffer of scope "local"
+  int64_t other_bytes;   // for one buffer of any other scope
+  friend bool operator==(const LocalMemory&, const LocalMemory&) = default;
 };
 
 // A default-constructed Target is the plain x86-64 of every PC; the other defaults are those of a server core of 2022.
@@ -29,17 +37,18 @@ struct Target {
   int64_t cores = 16;
   int vector_bits = 128;  // the widest vectors worth using
   int num_vector_registers = 16;
-  bool has_fma = false;                   // a * b + c in one instruction
-  bool has_float16_conversion = false;    // float16 <-> float32 in one instruction
-  bool has_int8_dot = false;              // sums of four products of uint8 and int8 (vpdpbusd), as wide as vectors are
-  bool has_bfloat16_dot = false;          // sums of two products of bfloat16 (vdpbf16ps)
-  bool has_masked_vector_access = false;  // masked loads and stores of every element size (AVX-512)
-  int64_t fma_ports = 2;                  // full vectors multiplied and added in a cycle
-  int64_t fma_latency = 4;                // cycles until a sum can be added to again
-  int64_t load_ports = 2;                 // full vectors loaded in a cycle
-  Cache l1{int64_t{32} << 10, 64, 8, 1, 128};
-  Cache l2{int64_t{1} << 20, 64, 16, 1, 64};
-  Cache l3{int64_t{32} << 20, 64, 16, 16, 10};
+  bool has_fma = false;                 // a * b + c in one instruction
+  bool has_float16_conversion = false;  // float16 <-> float32 in one instruction
+  bool has_int8_dot = false;            // sums of four products of uint8 and int8 (vpdpbusd), as wide as vectors are
+  bool has_bfloat16_dot = false;        // sums of two products of bfloat16 (vdpbf16ps)
+  int64_t fma_ports = 2;                // full vectors multiplied and added in a cycle
+  int64_t fma_latency = 4;              // cycles until a sum can be added to again
+  int64_t load_ports = 2;               // full vectors loaded in a cycle
+  Cache l1{int64_t{32} << 10, 64, 8, 1};
+  Cache l2{int64_t{1} << 20, 64, 16, 1};
+  Cache l3{int64_t{32} << 20, 64, 16, 16};
+  double l2_bytes_per_cycle = 64;  // into L1, for one core
+  LocalMemory local{int64_t{256} << 10, int64_t{64} << 10, int64_t{16} << 10};
   double memory_bytes_per_cycle = 1.6;  // of one core, while all cores read
   int64_t wake_cycles = 8192;           // from the start of a parallel loop until another thread works, about 2 us
   // Maps the name of a figure to its source. A figure that is missing here has its default value.
@@ -50,7 +59,8 @@ struct Target {
   int64_t vector_bytes() const { return vector_bits / 8; }
   // Returns the multiply-adds of float32 per cycle.
   int64_t products_per_cycle() const { return fma_ports * vector_lanes(32); }
-  // Returns the bytes of the L2 cache that one core may count on.
+  // Return the bytes of a cache that one core may count on.
+  int64_t l1_of_core() const { return l1.bytes / l1.shared_by; }
   int64_t l2_of_core() const { return l2.bytes / l2.shared_by; }
   friend bool operator==(const Target&, const Target&) = default;
 };

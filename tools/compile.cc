@@ -17,7 +17,7 @@ namespace relaxc::tools {
 
 namespace {
 
-struct CompileOptions {
+struct CompileCommand {
   std::string model, output, emit;
   CompilerOptions compiler;
 };
@@ -79,7 +79,7 @@ std::string traces(IRModule module, CompileSettings settings) {
   return joined(parts, "\n");
 }
 
-std::string emit(const CompileOptions& options, const CompileSettings& settings) {
+std::string emit(const CompileCommand& options, const CompileSettings& settings) {
   IRModule module = read_module(options.model, settings);
   if (options.emit == "graph") return print_module(module);
   if (options.emit == "tir" || options.emit == "loops" || options.emit == "trace") {
@@ -97,7 +97,7 @@ std::string emit(const CompileOptions& options, const CompileSettings& settings)
   return vm::disassemble(compiled.executable());
 }
 
-int run(const CompileOptions& options) {
+int run(const CompileCommand& options) {
   check_output(options.output, options.model);
   CompileSettings settings = options.compiler.get(options.model);
   if (!options.emit.empty()) {
@@ -119,7 +119,7 @@ int run(const CompileOptions& options) {
 }  // namespace
 
 void add_compile(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<CompileOptions>();
+  auto options = std::make_shared<CompileCommand>();
   CLI::App* command = app.add_subcommand("compile", "compile a model (.onnx) or module (.py) to an artifact");
   command->add_option("model", options->model, "the file")->required();
   command->add_option("-o,--output", options->output,

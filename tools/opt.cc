@@ -1,5 +1,6 @@
 // relaxc opt: runs passes on a module and prints the result, finds a pass that is wrong, or lists tables.
 
+#include <algorithm>
 #include <memory>
 
 #include "codegen/bisect.h"
@@ -58,8 +59,10 @@ void list_ops(const OptOptions&) {
 void list_decisions(const std::string& name, const std::string& op, const std::string& doc,
                     const std::vector<DecisionRow>& decisions) {
   print_message("{} ({}): {}\n", name, op.empty() ? "any operator" : op, doc);
+  size_t width = 16;
+  for (const DecisionRow& row : decisions) width = std::max(width, row.name.size());
   for (const DecisionRow& row : decisions)
-    print_message("    {:16} {}\n{:20} = {}\n", row.name, row.doc, "", row.formula);
+    print_message("    {:{}} {}\n{:{}} = {}\n", row.name, width, row.doc, "", width + 4, row.formula);
 }
 
 void list_rules(const OptOptions&) {

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <filesystem>
 #include <random>
-#include <ranges>
 
 #include "frontend/onnx/test_data.h"
 #include "ir/text/lexer.h"
@@ -22,14 +21,6 @@ std::pair<std::string, std::string> split_at_equals(const std::string& text, con
   if (equals == std::string::npos || equals == 0)
     throw CLI::ValidationError(fmt::format("'{}': expected {}", text, example));
   return {text.substr(0, equals), text.substr(equals + 1)};
-}
-
-std::vector<std::string> split_commas(const std::string& text) {
-  std::vector<std::string> result;
-  for (const auto& part : std::views::split(text, ',')) {
-    if (!part.empty()) result.emplace_back(part.begin(), part.end());
-  }
-  return result;
 }
 
 }  // namespace
@@ -96,7 +87,7 @@ CompileSettings CompilerOptions::get(const std::string& model) const {
   result.runner.verify_each = verify_each == "pass"    ? VerifyEach::kPass
                               : verify_each == "never" ? VerifyEach::kNever
                                                        : VerifyEach::kGroup;
-  result.runner.print_after = split_commas(print_after);
+  for (std::string_view name : parts_of(print_after, ',')) result.runner.print_after.emplace_back(name);
   for (const std::string& name : result.runner.print_after) {
     if (name != "all") parse_passes(name);
   }

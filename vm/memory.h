@@ -6,6 +6,8 @@
 
 namespace relaxc::vm {
 
+// Bytes: the alignment of all memory that the compiler or the runtime allocates, of offsets in the arena, and of
+// tensors in files. It is the widest vector and a cache line.
 inline constexpr int64_t kAlignment = 64;
 
 // Returns the largest single allocation: twice the machine's memory. A larger size comes from damaged or hostile input.

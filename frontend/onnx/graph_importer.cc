@@ -230,7 +230,12 @@ void GraphImporter::add_nodes(const google::protobuf::RepeatedPtrField<onnx::Nod
   if (context_.node_count > context_.options.limits.nodes)
     fail(builder_.span(), "the model has more than {} nodes once its functions are expanded",
          context_.options.limits.nodes);
-  for (int index : order(nodes)) add_node(nodes[index], index);
+  for (int index : order(nodes)) {
+    add_node(nodes[index], index);
+    if (!context_.nested.empty()) continue;  // the node around these ones still has operands
+    for (const auto& [operand, value] : context_.known) value->stand_in.reset();
+    context_.known.clear();
+  }
 }
 
 void GraphImporter::poison_outputs(const onnx::NodeProto& node) {

@@ -16,10 +16,12 @@ struct ModelContext {
   std::unordered_map<std::string, const onnx::FunctionProto*> functions = {};  // "domain.name"
   std::unordered_map<std::string, VarRef> dims = {};                           // by dim_param
   Analyzer analyzer = {};                                                      // facts about dims
+  EvaluatedPrograms programs = {};
+  std::tuple<DType, std::vector<int64_t>, std::optional<Type>> last_known = {};  // the type of the last stand-in
   int64_t node_count = 0;
   std::vector<std::string> nested = {};   // the functions and graphs that are being expanded; "" for a graph
   const Builder* main_builder = nullptr;  // the one with a dataflow block
-  std::unordered_map<const NodeHeader*, Value> known = {};  // by operand; the value keeps it alive
+  std::unordered_map<const NodeHeader*, Value> known = {};  // by operand of this node; the value keeps it alive
 
   // Returns the place of a named part of the model: "model.onnx: initializer 'w'".
   Span place(std::string_view kind, const std::string& name) const {

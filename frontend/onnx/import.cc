@@ -3,6 +3,7 @@
 #include <set>
 
 #include "frontend/onnx/graph_importer.h"
+#include "ir/attr_names.h"
 
 namespace relaxc {
 
@@ -112,7 +113,9 @@ IRModule import_model(std::shared_ptr<const ModelFile> file, const OpTable& ops,
   Type result = without_unbound_dims(body.type(), params.vars);
   AttrList outputs;
   for (const auto& output : graph.output()) outputs.push_back(output.name());
-  Attrs attrs{{"global_symbol", "main"}, {"input_names", params.names}, {"output_names", outputs}};
+  Attrs attrs{{attr_names::kGlobalSymbol, "main"},
+              {attr_names::kInputNames, params.names},
+              {attr_names::kOutputNames, outputs}};
   Function function{std::move(params.vars), body, result, true, std::move(attrs)};
   IRModule module;
   module.functions.emplace("main", make_function(std::move(function), place(context)));

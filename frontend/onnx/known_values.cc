@@ -49,7 +49,13 @@ Expr GraphImporter::tensor_of(const Value& value, const Span& span) {
 Expr GraphImporter::operand_of(const Value& value, const Span& span) {
   if (!value->contents || (!value->tensor && value->contents->as_tensor())) tensor_of(value, span);
   if (!value->contents) return *value->tensor;
-  if (!value->tensor && !value->stand_in) value->stand_in = make_var("known", value->contents->type(), span);
+  if (!value->tensor && !value->stand_in) {
+    const KnownTensor& contents = *value->contents;
+    auto& [dtype, shape, type] = context_.last_known;
+    if (!type || dtype != contents.dtype || shape != contents.shape)
+      context_.last_known = {contents.dtype, contents.shape, contents.type()};
+    value->stand_in = make_var("known", *type, span);
+  }
   Expr operand = value->tensor ? *value->tensor : Expr(*value->stand_in);
   context_.known.emplace(operand.get(), value);
   return operand;
@@ -88,7 +94,8 @@ std::optional<KnownTensor> GraphImporter::evaluate_op(const std::string& name, c
   }
   const OpRow* row = context_.ops.find(ops::full_name(name));
   if (!row) return std::nullopt;
-  return evaluate(*row, Call{op_ref(row->name), args, attrs, {}}, tensors, context_.analyzer, span);
+  return evaluate(*row, Call{op_ref(row->name), args, attrs, {}}, std::move(tensors), context_.programs,
+                  context_.analyzer, span);
 }
 
 }  // namespace relaxc::onnx_import

@@ -233,7 +233,6 @@ Value Node::of(Expr expr) const {
   return make_value({.tensor = std::move(expr), .home = &graph_.builder()});
 }
 Value Node::of(KnownTensor contents) const {
-  for (Expr& element : contents.elements) element = simplify(element);
   return make_value({.contents = std::move(contents), .home = &graph_.builder()});
 }
 Value Node::sequence(std::vector<Value> items) const {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ir/arith.h"
+#include "ir/attr_names.h"
 #include "ir/op_names.h"
 #include "ir/text/parsing.h"
 #include "support/joined.h"
@@ -250,8 +251,8 @@ void Parser::call_tir_attributes(const std::string& path, const Syntax& at, Call
     if (std::ranges::find(names, canonical_keyword(keyword.name)) == names.end())
       call.attrs.set(std::string(keyword.name), attr_value(*keyword.value));
   }
-  if (const AttrValue* indices = call.attrs.find("inplace_indices"); indices && indices->as<int64_t>())
-    call.attrs.set("inplace_indices", AttrList{*indices});
+  if (const AttrValue* indices = call.attrs.find(attr_names::kInplaceIndices); indices && indices->as<int64_t>())
+    call.attrs.set(attr_names::kInplaceIndices, AttrList{*indices});
 }
 
 // ---- Operators and other forms

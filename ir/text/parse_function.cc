@@ -1,6 +1,7 @@
 // Reads graph functions: signatures, bindings, branches, nested functions. parse_call.cc reads their values.
 #include <algorithm>
 
+#include "ir/attr_names.h"
 #include "ir/text/names.h"
 #include "ir/text/parsing.h"
 #include "ir/visit.h"
@@ -88,10 +89,10 @@ FunctionRef Parser::graph_function(const Pending& pending, Signature signature, 
     throw Failed();
   }
   Attrs attributes = body.attrs;
-  if (pending.is_private && attributes.has("global_symbol"))
+  if (pending.is_private && attributes.has(attr_names::kGlobalSymbol))
     fail(line, "function '{}' is private and has a global_symbol", line.text);
-  if (!pending.is_private && !nested && !attributes.has("global_symbol"))
-    attributes.set("global_symbol", std::string(line.text));
+  if (!pending.is_private && !nested && !attributes.has(attr_names::kGlobalSymbol))
+    attributes.set(attr_names::kGlobalSymbol, std::string(line.text));
   // Texts from before purity was introduced may call impure functions anywhere.
   auto calls_function = [](const Binding& binding) {
     const Call* call = binding.value.as<Call>();

@@ -2,6 +2,7 @@
 // parse_scoped.cc reads loops, and the forms that hold for the statements below or after them.
 #include <algorithm>
 
+#include "ir/attr_names.h"
 #include "ir/op_names.h"
 #include "ir/regions.h"
 #include "ir/text/parsing.h"
@@ -40,7 +41,8 @@ PrimFuncRef Parser::prim_func(const Pending& pending) {
     params.push_back(*param);
   }
   Attrs attributes = func_attrs_;
-  if (!pending.is_private && !attributes.has("global_symbol")) attributes.set("global_symbol", pending.name);
+  if (!pending.is_private && !attributes.has(attr_names::kGlobalSymbol))
+    attributes.set(attr_names::kGlobalSymbol, pending.name);
   Stmt result = below_root(std::move(body), std::move(root.block), line);
   return make_prim_func({std::move(params), result, std::move(attributes), result_type}, span(line));
 }

@@ -1,5 +1,6 @@
 #include <filesystem>
 
+#include "ir/attr_names.h"
 #include "ir/builder.h"
 #include "ir/kernel_call.h"
 #include "ir/text/printing.h"
@@ -95,11 +96,11 @@ void Printer::sequence(const Expr& seq, const VarRef* target) {
 
 Attrs Printer::decorator(const char* form, const std::string& name, const Attrs& attrs, std::vector<std::string> flags,
                          bool nested) {
-  const AttrValue* symbol = attrs.find("global_symbol");
+  const AttrValue* symbol = attrs.find(attr_names::kGlobalSymbol);
   if (!symbol && !nested) flags.insert(flags.begin(), "private=True");
   line(flags.empty() ? fmt::format("@{}", form) : fmt::format("@{}({})", form, joined(flags)));
   const std::string* text = symbol ? symbol->as<std::string>() : nullptr;
-  return text && *text == name && !nested ? attrs.without("global_symbol") : attrs;
+  return text && *text == name && !nested ? attrs.without(attr_names::kGlobalSymbol) : attrs;
 }
 
 void Printer::graph_function(const std::string& function_name, const Function& function, bool nested) {

@@ -5,9 +5,11 @@
 #include <cstring>
 
 #include "ir/text/parsing.h"
+#include "support/checked_math.h"
 #include "support/joined.h"
 #include "vm/error.h"
 #include "vm/mapped_file.h"
+#include "vm/memory.h"
 #include "vm/output_file.h"
 
 namespace relaxc::text {
@@ -16,7 +18,6 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-constexpr size_t kAlignment = 64;                         // the bytes of tensors begin at a multiple of it
 constexpr uint64_t kLongestHeader = uint64_t{100} << 20;  // the limit of the format
 
 constexpr std::pair<DType, std::string_view> kDTypes[] = {
@@ -78,7 +79,7 @@ void write_safetensors(const std::string& path, const std::vector<std::pair<std:
     position += tensor.bytes();
   }
   header += "}";
-  header.resize((8 + header.size() + kAlignment - 1) / kAlignment * kAlignment - 8, ' ');
+  header.resize(static_cast<size_t>(round_up(8 + std::ssize(header), vm::kAlignment)) - 8, ' ');
   // The tensors may be views of the very file that is replaced; the rename keeps it for them.
   vm::OutputFile file(path);
   uint64_t length = header.size();

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ir/text/parsing.h"
+#include "support/joined.h"
 
 namespace relaxc::text {
 
@@ -56,15 +57,6 @@ constexpr std::string_view kMatched =
 
 constexpr std::string_view kAny = "* | *";  // the reader checks them
 
-std::vector<std::string_view> words_of(std::string_view text) {
-  std::vector<std::string_view> result;
-  while (!text.empty()) {
-    result.push_back(text.substr(0, text.find(' ')));
-    text.remove_prefix(std::min(result.back().size() + 1, text.size()));
-  }
-  return result;
-}
-
 }  // namespace
 
 std::string canonical_form(std::string path) {
@@ -90,7 +82,7 @@ struct Parser::FormEntry {
 
   explicit FormEntry(const FormRow& row) : read(row.read) {
     bool keywords = false;
-    for (std::string_view word : words_of(row.arguments)) {
+    for (std::string_view word : parts_of(row.arguments, ' ')) {
       if (word == "|") {
         keywords = true;
       } else if (word == "*") {
@@ -180,7 +172,7 @@ const std::unordered_map<std::string_view, Parser::FormEntry>& Parser::forms() {
   static const auto entries = [] {
     std::unordered_map<std::string_view, FormEntry> result;
     for (const FormRow& row : kForms) {
-      for (std::string_view name : words_of(row.names)) result.emplace(name, row);
+      for (std::string_view name : parts_of(row.names, ' ')) result.emplace(name, row);
     }
     return result;
   }();

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ir/attr_names.h"
 #include "ir/builder.h"
 #include "ir/kernel_call.h"
 #include "ir/op_names.h"
@@ -21,7 +22,7 @@ class GraphVerifier : ScopedVerifier {
   void run(const FunctionRef& function) {
     Scope scope(*this);
     Temporarily place(place_, function.span() ? function.span() : place_);
-    bool forced = function->attrs.get_bool("relax.force_pure", false);
+    bool forced = function->attrs.get_bool(attr_names::kForcePure, false);
     if (forced && !function->pure) error(function.span(), "relax.force_pure of a function that is not pure [G16]");
     Temporarily pure(pure_, function->pure && !forced), impure_allowed(forced_, forced);
     for (const VarRef& param : function->params) define(param);
@@ -279,13 +280,6 @@ class GraphVerifier : ScopedVerifier {
   void kernel_call(const KernelCall& call, const std::string& op, const Span& span) {
     std::optional<PrimFuncRef> program = program_of(call, op, span);
     if (!program) return;
-    for (size_t i = 0; i < call.in_place.size(); ++i) {
-      if (call.in_place[i] < 0) continue;
-      const Type& input = call.tensors[static_cast<size_t>(call.in_place[i])].type();
-      if (contradicts(input, call.outputs[i]))
-        error(span, "output {} of '{}' is {}, written in place of {} [G9]", i, call.name(), print_type(call.outputs[i]),
-              print_type(input));
-    }
     KernelMatch match = match_kernel(call, *program);
     for (const std::string& contradiction : match.contradictions) error(span, "{} [G9]", contradiction);
     for (const KernelDim& dim : unproven_dims(match)) {

@@ -283,15 +283,9 @@ class RangeVerifier {
   }
   // Prints numbers without their dtypes, which carry no information here: 5 for T.int32(5).
   static std::string print(const Expr& e) {
-    std::string text = print_expr(e);
-    for (std::string dtype : {"T.int32(", "T.int64("}) {
-      for (size_t at = 0; (at = text.find(dtype, at)) != std::string::npos; ++at) {
-        size_t digits = at + dtype.size(), end = text.find_first_not_of("-0123456789", digits);
-        bool is_number = end != std::string::npos && end > digits && text[end] == ')';
-        if (is_number) text.erase(end, 1).erase(at, dtype.size());
-      }
-    }
-    return text;
+    return print_expr(rewrite(e, [](const Ref<IntImm>& number) -> std::optional<Expr> {
+      return dtype_of(number) == kInt32 ? std::optional(int_imm(number->value)) : std::nullopt;
+    }));
   }
   static std::string print(const Range& range) {
     return fmt::format("[{}, {})", print(simplify(range.min)), print(simplify(range.min + range.extent)));

@@ -51,6 +51,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "ir/attr_names.h"
 #include "ir/text/names.h"
 #include "ir/verify/internal.h"
 #include "ir/visit.h"
@@ -92,7 +93,7 @@ void verify(const IRModule& module, const OpTable& ops, Diagnostics& diagnostics
     if (name.empty() || text::identifier(name) != name)
       diagnostics.error(function.span(), "'{}' is not an identifier [M1]", name);
     if (auto graph = try_cast<Function>(function)) {
-      std::string symbol = (*graph)->attrs.get_string("global_symbol", name);
+      std::string symbol = (*graph)->attrs.get_string(attr_names::kGlobalSymbol, name);
       if (symbol != name) diagnostics.error(function.span(), "'{}' has global_symbol '{}' [M2]", name, symbol);
       verify_graph(*graph, module, ops, defined, diagnostics);
     }

@@ -20,7 +20,7 @@
 #include "tir/primitives/split.h"
 #include "tir/primitives/tensorize.h"
 #include "tir/primitives/vectorize.h"
-#include "tir/scalable.h"
+#include "tir/scalable_vectors.h"
 #include "tir/schedule/schedule.h"
 #include "vm/tensor.h"
 

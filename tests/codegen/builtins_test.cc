@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <random>
+#include <regex>
+#include <sstream>
 
 #include "codegen/compile.h"
 #include "ir/text/parser.h"
@@ -63,6 +65,49 @@ std::string error_of(const std::string& text, const char* target = "host") {
 }
 
 }  // namespace
+
+TEST_CASE("LLVM knows the features that intrinsics need", "[codegen]") {
+  auto check = [](std::string_view name, std::string_view features) {
+    CAPTURE(name, features);
+    std::string target = name.starts_with("llvm.x86.") ? "triple=x86_64-linux-gnu" : "triple=aarch64-linux-gnu";
+    std::istringstream words{std::regex_replace(std::string(features), std::regex("[+|]"), " ")};
+    for (std::string feature; words >> feature;) CHECK_NOTHROW(parse_target(target + ",+" + feature));
+  };
+  CHECK(dot_intrinsics().size() > 10);
+  CHECK(intrinsic_families().size() > 30);
+  for (const DotIntrinsic& row : dot_intrinsics()) {
+    CHECK(!row.features.empty());
+    check(row.name, row.features);
+  }
+  for (const auto& [prefix, features] : intrinsic_families()) check(prefix, features);
+  CHECK_THROWS_AS(parse_target("triple=x86_64-linux-gnu,+avx512vnnni"), CompileError);  // a misspelt one is found
+}
+
+TEST_CASE("the target says which buffers are on the stack", "[codegen]") {
+  PrimFuncRef turned = lower_program(parse(R"(
+@T.prim_func
+def f(A: T.Buffer((64,), "float32"), C: T.Buffer((64,), "float32")):
+    B = T.alloc_buffer((64,), "float32")
+    for i in range(64):
+        with T.block("B"):
+            vi = T.axis.spatial(64, i)
+            B[vi] = A[vi] * A[vi]
+    for i in range(64):
+        with T.block("C"):
+            vi = T.axis.spatial(64, i)
+            C[vi] = B[63 - vi]
+)"));
+  auto is_scratch = [&](const Target& target) {
+    return to_llvm_ir({{"f", turned}}, target).find("out of memory for a temporary buffer") != std::string::npos;
+  };
+  Target target = parse_target("x86-64");
+  CHECK(!is_scratch(target));
+  target.local.other_bytes = 64 * 4 - 1;
+  CHECK(is_scratch(target));
+  target = parse_target("x86-64");
+  target.local.bytes = 64 * 4 - 1;
+  CHECK(is_scratch(target));
+}
 
 TEST_CASE("dot products by LLVM's intrinsics", "[codegen]") {
   std::mt19937 generator(1);

@@ -52,7 +52,7 @@ TEST_CASE("targets by name", "[codegen]") {
   CHECK(!v2.has_fma);
   CHECK(v3.vector_bits == 256);
   CHECK(v3.num_vector_registers == 16);
-  CHECK((v3.has_fma && v3.has_float16_conversion && !v3.has_masked_vector_access));
+  CHECK((v3.has_fma && v3.has_float16_conversion));
   CHECK(v4.vector_bits == 512);
   CHECK(v4.num_vector_registers == 32);
   CHECK(v4.vector_lanes(32) == 16);
@@ -159,10 +159,17 @@ TEST_CASE("a kernel that equals an earlier one is not compiled again, whatever i
   KernelObjects from_scratch = compile_kernels(second, target, {.reuse = false});
   CHECK(from_scratch.num_reused == 0);
   CHECK(link_shared_object(again) == link_shared_object(from_scratch));
-  for (const CompileOptions& options : {CompileOptions{.opt_level = 1}, CompileOptions{.reuse = false}})
+  for (const BackendOptions& options : {BackendOptions{.opt_level = 1}, BackendOptions{.reuse = false}})
     CHECK(compile_kernels(second, target, options).num_reused == 0);
   CHECK(compile_kernels(second, parse_target("x86-64-v3")).num_reused == 0);
   CHECK(compile_kernels(second, target).num_reused == 2);
+}
+
+TEST_CASE("a target is compiled by the backend that takes it", "[codegen]") {
+  CHECK(backend_of(parse_target("x86-64")).name == std::string("llvm"));
+  Target unknown;
+  unknown.triple = "pdp11-dec-unix";
+  CHECK_THROWS_AS(backend_of(unknown), CompileError);
 }
 
 TEST_CASE("errors in one of many kernels reach the caller", "[codegen]") {

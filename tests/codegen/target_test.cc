@@ -1,9 +1,12 @@
 // Figures of targets: where each is from, files of them, and what is refused.
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "codegen/target.h"
 #include "support/diagnostic.h"
@@ -82,11 +85,66 @@ TEST_CASE("a file changes single figures", "[codegen]") {
   CHECK(codegen::parse_target("cpu=haswell,file=" + file.path).cpu == "znver4");
 }
 
+// Finds who reads figures, by the text of the sources: `target.l2.line`, or a function of Target whose body names it.
+class Readers {
+ public:
+  Readers() {
+    for (const char* room : {"tir", "passes", "codegen"}) {
+      for (const auto& entry : std::filesystem::recursive_directory_iterator(kTree / room)) {
+        std::string name = entry.path().filename(), extension = entry.path().extension();
+        bool fills = name == "target.h" || name == "target.cc" || name == "processors.cc";
+        if (!fills && (extension == ".h" || extension == ".cc")) sources_ += content(entry.path());
+      }
+    }
+    std::istringstream lines(content(kTree / "tir" / "target.h"));
+    for (std::string line; std::getline(lines, line);) {
+      size_t body = line.find(") const {"), open = line.find('(');
+      if (body == std::string::npos) continue;
+      size_t space = line.rfind(' ', open);
+      functions_.emplace_back(line.substr(space + 1, open - space - 1), line.substr(body));
+    }
+  }
+  size_t num_functions() const { return functions_.size(); }
+  bool has_reader(const std::string& member) const {
+    if (is_in(sources_, "target." + member) || is_in(sources_, "target_." + member)) return true;
+    return std::ranges::any_of(
+        functions_, [&](const auto& function) { return is_in(function.second, member) && has_reader(function.first); });
+  }
+
+ private:
+  static inline const std::filesystem::path kTree = RELAXC_SOURCE_DIR;
+  static std::string content(const std::filesystem::path& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  static bool is_in(const std::string& text, const std::string& word) {
+    auto goes_on = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+    for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+      size_t end = at + word.size();
+      if ((at == 0 || !goes_on(text[at - 1])) && (end == text.size() || !goes_on(text[end]))) return true;
+    }
+    return false;
+  }
+  std::string sources_;
+  std::vector<std::pair<std::string, std::string>> functions_;  // names and bodies
+};
+
+TEST_CASE("a figure has a reader, or says that it has none", "[codegen]") {
+  Readers readers;
+  CHECK(readers.num_functions() >= 5);
+  for (const FigureRow& row : target_figures()) {
+    CAPTURE(row.name);
+    bool says_no = std::string_view(row.doc).find("no rule reads it yet") != std::string_view::npos;
+    CHECK(readers.has_reader(row.name) != says_no);
+  }
+  CHECK(!readers.has_reader("no_such_figure"));
+}
+
 TEST_CASE("what a target file may not say", "[codegen]") {
   auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
   std::string unknown = error_of("cpu = znver4\nl9.bytes = 4\n");
   CHECK(has(unknown, ":2: there is no figure 'l9.bytes'"));
-  CHECK(has(unknown, "l3.bytes_per_cycle"));
+  CHECK(has(unknown, "l2_bytes_per_cycle"));
   CHECK(has(error_of("l1.bytes = many\n"), "'l1.bytes' must be a positive number, found 'many'"));
   CHECK(has(error_of("l1.bytes = 0\n"), "must be a positive number, found '0'"));
   CHECK(has(error_of("cpu = x86-64-v3\nvector_bits = 512\n"), "'vector_bits' of this cpu is 256"));

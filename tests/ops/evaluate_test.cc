@@ -24,7 +24,16 @@ std::optional<KnownTensor> run(const std::string& name, const std::vector<KnownT
   args.insert(args.end(), more.begin(), more.end());
   const OpRow* row = op_table().find("relax." + name);
   REQUIRE(row);
-  return evaluate(*row, Call{op_ref(row->name), args, std::move(attrs), {}}, tensors, Analyzer(), {});
+  EvaluatedPrograms programs;
+  Call call{op_ref(row->name), args, std::move(attrs), {}};
+  std::optional<KnownTensor> first = evaluate(*row, call, tensors, programs, Analyzer(), {});
+  std::optional<KnownTensor> again = evaluate(*row, call, tensors, programs, Analyzer(), {});  // by the kept program
+  CHECK(first.has_value() == again.has_value());
+  if (first && again) {
+    CHECK(std::ranges::equal(first->elements, again->elements,
+                             [](const Expr& a, const Expr& b) { return structural_equal(a, b); }));
+  }
+  return first;
 }
 void check(const std::optional<KnownTensor>& got, const std::vector<int64_t>& shape,
            const std::vector<Expr>& elements) {

@@ -112,7 +112,7 @@ TEST_CASE("matmul dtypes", "[ops][matmul]") {
   check_matmul(values({3, 4}, int8), values({4, 5}, int8), {3, 5}, {{"out_dtype", "int32"}});
   CHECK(
       contains(error_of(linear_algebra_table(), "matmul", {values({3, 4}), values({4, 5})}, {{"out_dtype", "number"}}),
-               "argument 'out_dtype' has an unexpected value"));
+               "argument 'out_dtype': expected a tensor's dtype, got \"number\""));
   CHECK(contains(error_of(linear_algebra_table(), "matmul", {values({3, 4}, uint8), values({4, 5}, int8)}),
                  "uint8 and int8"));
   CHECK(contains(error_of(linear_algebra_table(), "matmul", {values({3, 4}), values({5, 4})}),

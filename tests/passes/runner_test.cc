@@ -321,7 +321,7 @@ std::vector<const Pass*> default_with(const Pass& pass, const std::string& befor
 
 TEST_CASE("bisecting names the wrong pass and the program that it spoils", "[runner]") {
   Folder folder;
-  for (const char* place : {"schedule", "check_lowerable", "compact_buffers", "flatten_buffers", "share_storage"}) {
+  for (const char* place : {"apply_rules", "check_lowerable", "compact_buffers", "flatten_buffers", "share_storage"}) {
     std::vector<const Pass*> passes = parse_passes("spread_tuples,check_dims,schedule,lower");
     passes.insert(std::find(passes.begin(), passes.end(), find_pass(place)), &kMiscompile);
     std::optional<Culprit> culprit = culprit_of(passes, folder);

@@ -55,14 +55,14 @@
 #include "tir/primitives/unsafe_set_dtype.h"
 #include "tir/primitives/vectorize.h"
 #include "tir/primitives/write_at.h"
-#include "tir/scalable.h"
+#include "tir/scalable_vectors.h"
 #include "tir/schedule/script.h"
 
 namespace relaxc::test {
 
 namespace {
 
-constexpr int kLightest = 0;  // of the levels of codegen::CompileOptions: code as it is emitted
+constexpr int kLightest = 0;  // of the levels of codegen::BackendOptions: code as it is emitted
 
 // Blocks and loops that a move may use, drawn before it.
 struct Place {

@@ -157,6 +157,16 @@ TEST_CASE("built-in tensor intrinsics compute what they describe", "[schedule]")
   }
 }
 
+TEST_CASE("rules find the dot product of a target by its operands", "[schedule]") {
+  const DType s8 = DType::int_(8), u8 = DType::uint(8), bf16 = DType::bfloat16();
+  Target vnni = codegen::parse_target("cpu=sapphirerapids"), plain = codegen::parse_target("x86-64-v4");
+  CHECK(find_dot_form(16, 4, u8, s8, kInt32, vnni) == "dot_16x4_u8s8s32_vnni");
+  CHECK(find_dot_form(8, 4, s8, s8, kInt32, vnni) == "dot_8x4_s8s8s32_vnni");
+  CHECK(find_dot_form(16, 2, bf16, bf16, kFloat32, vnni) == "dot_16x2_bf16bf16f32_avx512");
+  CHECK(find_dot_form(16, 4, u8, s8, kInt32, plain).empty());
+  CHECK(find_dot_form(4, 4, s8, s8, kInt32, codegen::parse_target("triple=aarch64-linux-gnu,+dotprod")).empty());
+}
+
 TEST_CASE("a tensor intrinsic that a user declares", "[schedule]") {
   TensorIntrins table;
   table.add(parse_tensor_intrin(R"(

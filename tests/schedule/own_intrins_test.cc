@@ -285,6 +285,8 @@ TEST_CASE("intrinsics are listed with what they compute and need", "[schedule]")
         std::string::npos);
   CHECK(built_in.find("vi < 16, vk < 4\n    needs avx512vnni\n") != std::string::npos);
   CHECK(built_in.find("needs avx512vnni+avx512vl or avxvnni\n") != std::string::npos);
+  std::string scalable = built_in.substr(built_in.find("fma_4xvscale_f32_sve("));
+  CHECK(scalable.find("needs sve\n") < scalable.find("any processor"));
   CHECK(built_in.find("fma_6x16x8_f32_avx2(A float32[6, 8], B float32[8, 16], C float32[6, 16])") != std::string::npos);
   std::string own = describe_intrins(read_tensor_intrins(content(kFile), kFile));
   INFO(own);

@@ -1,6 +1,7 @@
 // Rules for operators, applied to what fusion made of them.
 #include <fstream>
 #include <iterator>
+#include <set>
 
 #include "codegen/compile.h"
 #include "codegen/target.h"
@@ -427,6 +428,63 @@ TEST_CASE("a user decides whether the default rule inlines a block", "[schedule]
   CHECK(blocks_with({}) == 2);  // the formula does not compute exp twice
   CHECK(blocks_with({{"y.inline", true}}) == 1);
   CHECK_THROWS_WITH(blocks_with({{"z.inline", true}}), Catch::Contains("has no decision 'z.inline'"));
+}
+
+TEST_CASE("a user decides how far ahead a panel that is read once is fetched", "[schedule]") {
+  auto ahead = [](const std::string& rows) { return "S.use(\"contraction\", rows_ahead=" + rows + ")"; };
+  CHECK(product_with(ahead("16"), "1") == product_with("", "1"));
+  CHECK(product_with(ahead("32"), "1") != product_with("", "1"));
+  CHECK_THROWS_WITH(product_with(ahead("17"), "1"),
+                    Catch::Contains("cannot be 17; candidates: 4, 8, 16, 32, 64, 128, 256 (the formula chooses 16)"));
+  CHECK(has(error_of(ahead("16")), "'matmul' has no decision 'rows_ahead'; it has"));  // 130 rows take several tiles
+}
+
+TEST_CASE("a user decides the vectors of blocks", "[schedule]") {
+  ComputeBuilder b;
+  Buffer x = b.input("x", kFloat32, {int_imm(24), int_imm(48)}), w = b.input("w", kFloat32, {int_imm(48), int_imm(64)});
+  Buffer y = b.reduce("y", kFloat32, {int_imm(24), int_imm(64)}, {int_imm(48)}, zero(kFloat32), combine_sum,
+                      [&](Axes i, Axes r) { return load(x, {i[0], r[0]}) * load(w, {r[0], i[1]}); });
+  Buffer z = b.compute("z", kFloat32, {int_imm(64), int_imm(24)},
+                       [&](Axes i) { return intrinsic("tir.exp", {load(y, {i[1], i[0]})}, kFloat32); });
+  Buffer t = b.compute("t", kFloat32, {int_imm(24), int_imm(48)},
+                       [&](Axes i) { return intrinsic("tir.exp", {at(x, i)}, kFloat32); });
+  PrimFuncRef program = b.finish({z, t});
+  // The extents of the loops of that kind.
+  auto loops_with = [&](Attrs given, ForKind kind) {
+    Schedule schedule(program);
+    ScheduleRule rule = default_rule();
+    Decisions decisions(rule.name, rule.decisions, std::move(given), {}, "program");
+    CHECK(!apply_rule(rule, schedule, Target{}, decisions));
+    decisions.check_all_asked();
+    std::set<int64_t> extents;
+    walk(schedule.function()->body, [&](const For& loop) {
+      if (loop.kind == kind) extents.insert(as_int(loop.extent).value_or(0));
+    });
+    return extents;
+  };
+  using Extents = std::set<int64_t>;
+  CHECK(loops_with({}, ForKind::kVectorized) == Extents{4});
+  CHECK(loops_with({{"t.lanes", 2}}, ForKind::kVectorized) == Extents{2, 4});
+  CHECK(!loops_with({}, ForKind::kUnrolled).contains(3));
+  CHECK(loops_with({{"y.vectors", 3}}, ForKind::kUnrolled).contains(3));
+  CHECK_THROWS_WITH(loops_with({{"t.lanes", 3}}, ForKind::kVectorized),
+                    Catch::Contains("'t.lanes' of 'program' cannot be 3; candidates: 1, 2, 4 (the formula chooses 4)"));
+  CHECK_THROWS_WITH(loops_with({{"y.vectors", 5}}, ForKind::kVectorized),
+                    Catch::Contains("cannot be 5; candidates: 1, 2, 3, 4 (the formula chooses 2)"));
+}
+
+TEST_CASE("a row of Winograd's patches has equal parts", "[schedule]") {
+  Convolution c{1, 32, 56, 56, 32, {3, 3}, 1, 1};  // 14 patches in a row
+  CompileSettings settings;
+  settings.target = "x86-64-v4";
+  settings.passes = "simplify,kernels";
+  auto program_with = [&](const std::string& parts) {
+    settings.schedules = read_schedule_rules("S.use(\"winograd\", row_parts=" + parts + ")", "uses.py");
+    IRModule module = with_constants(c.module(), {numbers({32, 32, 3, 3}, 3), numbers({1, 32, 1, 1}, 2)});
+    return print_module(run_pipeline(module, settings));
+  };
+  CHECK(program_with("1") != program_with("2"));
+  CHECK_THROWS_WITH(program_with("3"), Catch::Contains("cannot be 3; candidates: 1, 2, 7, 14 (the formula chooses 1)"));
 }
 
 TEST_CASE("built-in rules say why they do not fit", "[schedule]") {

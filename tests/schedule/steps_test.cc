@@ -99,7 +99,7 @@ TEST_CASE("a rule for an operator that does not fit is left out, an error in it 
     PassContext context(op_table(), {});
     context.schedules = rules;
     context.report = [&](const std::string& line) { report += line + "\n"; };
-    run_pass(*find_pass("schedule"), module_of_sums(), context);
+    run_pass(*find_pass("apply_rules"), module_of_sums(), context);
     return report;
   };
   for (const char* steps : {"    sch.vectorize(sch.get_loops(b)[1])\n", "    n, c, k = sch.get_loops(b)\n",

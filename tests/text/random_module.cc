@@ -42,14 +42,14 @@ class Random {
   Attrs annotations() {
     Attrs attrs;
     if (chance(75)) return attrs;
-    attrs.set("pragma", below(3));
-    if (chance(50)) attrs.set("layout.hint", std::string("a \"quoted\"\nname"));
-    if (chance(30)) attrs.set("tile", std::vector<int64_t>{1, below(8), -2});
-    if (chance(30)) attrs.set("exact", true);
-    if (chance(30)) attrs.set("scale", 0.25);
-    if (chance(20)) attrs.set("wide", int_imm(integer(), kInt64));
+    attrs.set("pragma_unroll", below(3));
+    if (chance(50)) attrs.set("user.layout.hint", std::string("a \"quoted\"\nname"));
+    if (chance(30)) attrs.set("user.tile", std::vector<int64_t>{1, below(8), -2});
+    if (chance(30)) attrs.set("user.exact", true);
+    if (chance(30)) attrs.set("user.scale", 0.25);
+    if (chance(20)) attrs.set("user.wide", int_imm(integer(), kInt64));
     if (chance(20))
-      attrs.set("halves",
+      attrs.set("user.halves",
                 AttrList{AttrValue(float_imm(0.5, DType::float_(16))), AttrValue(int_imm(below(100), DType::uint(8)))});
     return attrs;
   }

@@ -10,37 +10,88 @@ namespace relaxc {
 
 namespace {
 
-using namespace annotations;
+using enum AnnotatedPlace;
+using enum AnnotationValue;
 
-// An annotation of TVM's (tir/stmt.h, namespace attr) for other machines or for its search.
+// The annotations that something here reads or sets: the name, the annotated node, the value, the reader, the meaning.
+// clang-format off
+#define RELAXC_ANNOTATIONS(X) \
+  X("op", kBlock, kString, "tir/schedule/rule.cc", \
+    "the operator whose result the block computes; legalization sets it") \
+  X("prefetch", kLoop, kStrings, "tir/lower/prefetch.cc", \
+    "buffers: the elements that the next iteration reads and this one does not are prefetched into the L2 cache") \
+  X("prefetch_own", kLoop, kStrings, "tir/lower/prefetch.cc", \
+    "buffers: an iteration prefetches the elements that it reads or stores itself, into the L1 cache") \
+  X("prefetch_ahead", kLoop, kStringAndInt, "tir/lower/prefetch.cc", \
+    "a buffer and a number: an iteration prefetches its elements that many rows further on, into the L1 cache") \
+  X("exact_tails", kLoop, kFlag, "tir/lower/partition_loops.cc", \
+    "the tail of the loop is a copy of its body for each number of rows that may be left") \
+  X("keep_whole", kLoop, kFlag, "tir/lower/partition_loops.cc", \
+    "the loop is not cut where its conditions change") \
+  X("double_buffer_scope", kBlock, kInt, "tir/lower/lower_blocks.cc", \
+    "the position among the block's writes of a buffer to double: iterations alternate between the two copies") \
+  X("double_buffer", kAllocation, kFlag, "tir/lower/double_buffer.cc", \
+    "the same for the allocation; lower_blocks sets it") \
+  X("buffer_dim_align", kBlock, kLists, "tir/lower/align_storage.cc", \
+    "[[buffer, axis, factor, offset], ...]: strides of written buffers; storage_align sets it") \
+  X("explicit_read_region", kBlock, kInts, "tir/edit/blocks.cc", \
+    "positions of reads whose region stays as it is; annotate_buffer_access sets it") \
+  X("explicit_write_region", kBlock, kInts, "tir/edit/blocks.cc", \
+    "positions of writes whose region stays as it is; annotate_buffer_access sets it") \
+  X("auto_copy", kBlock, kInt, "", \
+    "the block copies; read_at and write_at set it, as in TVM")
+
+// An annotation of TVM's (namespace attr of its tir/stmt.h, pragmas of its tests, attributes of its operator library)
+// for other machines or for its search.
 constexpr Annotation ignored(const char* name, AnnotatedPlace place, const char* doc) {
   return {name, place, kAny, "", doc};
 }
+
 constexpr Annotation kRows[] = {
-#define X(constant, ...) constant,
+#define X(...) {__VA_ARGS__},
     RELAXC_ANNOTATIONS(X)
 #undef X
-        ignored("pragma_*", kLoop, "TVM's pragmas of loops"),
-    ignored("software_pipeline_stage", kLoop, "TVM's software pipelines"),
-    ignored("software_pipeline_order", kLoop, "the same"),
-    ignored("software_pipeline_async_stages", kLoop, "the same"),
+    ignored("pragma_auto_unroll_max_step", kLoop, "TVM unrolls loops of so few steps"),
+    ignored("pragma_unroll_explicit", kLoop, "TVM unrolls itself, not the compiler behind it"),
+    ignored("pragma_unroll", kLoop, "TVM unrolls the loop"),
+    ignored("pragma_vectorize", kLoop, "TVM vectorizes the loop"),
+    ignored("pragma_loop_partition_hint", kLoop, "TVM cuts the loop where conditions change"),
+    ignored("pragma_parallel_*", kLoop, "where TVM starts threads, their work, barriers"),
+    ignored("parallel_stride_pattern", kLoop, "the iterations of a thread"),
+    ignored("pragma_tensor_core", kLoop, "use of tensor cores"),
+    ignored("pragma_debug_skip_region", kLoop, "TVM leaves the loop out"),
+    ignored("pragma_import_*", kAnywhere, "C source or LLVM IR that the program calls"),
+    ignored("pragma_aarch64_pstate_*", kBlock, "streaming mode and ZA of AArch64's SME"),
+    ignored("irregular_loop_mark", kLoop, "the loop has break or continue"),
+    ignored("software_pipeline_*", kLoop, "TVM's software pipelines"),
     ignored("meta_schedule.*", kAnywhere, "notes of TVM's MetaSchedule"),
     ignored("schedule_rule", kBlock, "TVM's rule for the block"),
     ignored("layout_free_placeholders", kBlock, "buffers whose layout TVM may choose"),
     ignored("layout_free_buffers", kBlock, "buffers whose layout TVM may choose"),
-    ignored("script_parsing_detect_access", kBlock, "TVM's parser infers the regions"),
-    ignored("require_block_var_bound_predicate", kBlock, "TVM's axes that need a condition"),
+    ignored("auto_scheduler_*", kBlock, "notes of TVM's former search"),
+    ignored("tir.*", kAnywhere, "notes of TVM's parser and lowering"),
+    ignored("tirx.*", kAnywhere, "the same"),
+    ignored("workload", kBlock, "TVM's operator, for its tuning records"),
+    ignored("const_matrix", kBlock, "the block computes constants"),
+    ignored("axis", kBlock, "of a softmax"),
+    ignored("src_layout", kBlock, "of a layout transform"),
+    ignored("dst_layout", kBlock, "the same"),
+    ignored("input_shape", kBlock, "the same"),
+    ignored("FLOP", kBlock, "the number of operations, for TVM's search"),
+    ignored("require_bound_predicate", kBlock, "TVM's axes that need a condition"),
     ignored("warp_execution", kAnywhere, "runs on all threads of a warp"),
     ignored("vector_bytes", kBlock, "the width of a copy to shared memory"),
     ignored("local_stage", kBlock, "a copy to shared memory goes through registers"),
-    ignored("manifest_shared_memory_local_stage", kBlock, "the same"),
     ignored("permuted_layout", kBlock, "a layout of shared memory without bank conflicts"),
     ignored("thread_extent", kBlock, "the number of threads"),
     ignored("virtual_thread", kLoop, "virtual threads"),
     ignored("hand_threaded", kAnywhere, "threads are bound by hand"),
     ignored("volatile_scope", kAnywhere, "accesses are volatile"),
+    ignored("disable_lower_builtin", kAllocation, "TVM allocates on the stack"),
+    ignored("candidate_memory_pools", kAllocation, "pools of TVM's memory planner"),
     ignored("user.*", kAnywhere, "free for notes of users"),
 };
+// clang-format on
 
 template <class T>
 bool is(const AttrValue& value) {
@@ -81,6 +132,14 @@ const ValueRow& row_of(AnnotationValue value) { return kValues[static_cast<size_
 
 }  // namespace
 
+#define X(name, ...)               \
+  template <>                      \
+  const char* annotation<name>() { \
+    return name;                   \
+  }
+RELAXC_ANNOTATIONS(X)
+#undef X
+
 bool Annotation::takes(const AttrValue& given) const { return row_of(value).takes(given); }
 
 const Annotation* find_annotation(std::string_view name) {
@@ -92,10 +151,13 @@ const Annotation* find_annotation(std::string_view name) {
   return nullptr;
 }
 
-std::string nearest_annotation(std::string_view name) {
+std::string unknown_annotation(std::string_view name) {
   std::vector<std::string> names;
   for (const Annotation& row : kRows) names.push_back(row.name);
-  return find_annotation(name) ? "" : nearest(name, names);
+  std::string near = nearest(name, names);
+  return fmt::format("there is no annotation '{}'; ", name) +
+         (near.empty() ? "relaxc opt --list-annotations shows them, and a note of your own begins with 'user.'"
+                       : fmt::format("did you mean '{}'?", near));
 }
 
 std::string_view to_string(AnnotationValue value) { return row_of(value).text; }

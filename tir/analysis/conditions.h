@@ -1,7 +1,6 @@
 // Conditions as lists of conjuncts, and conditions and indices as linear functions of one variable.
 #pragma once
 #include <algorithm>
-#include <functional>
 #include <optional>
 #include <vector>
 

@@ -4,10 +4,10 @@
 #include <numeric>
 
 #include "ir/op_names.h"
-#include "ir/text/printer.h"
 #include "ir/visit.h"
 #include "tir/analysis/conditions.h"
-#include "tir/scalable.h"
+#include "tir/program.h"
+#include "tir/scalable_vectors.h"
 #include "vm/memory.h"
 
 namespace relaxc {
@@ -110,8 +110,6 @@ Divisors divisors_of(const MatchBuffer& window, const PrimFuncRef& function, con
           address(sets_alignment(source) ? std::max<int64_t>(source.data_alignment, 1) : size)};
 }
 
-std::string number(const Expr& e) { return as_int(e) ? std::to_string(*as_int(e)) : print_expr(e); }
-
 std::optional<std::string> misplaced(const MatchBuffer& window, const PrimFuncRef& function, const VarMap& numbers,
                                      const Analyzer& facts) {
   const BufferType &type = buffer_type(window.buffer), &source = buffer_type(window.source.buffer);
@@ -121,13 +119,13 @@ std::optional<std::string> misplaced(const MatchBuffer& window, const PrimFuncRe
     return fmt::format("'{}' requires memory of scope '{}', '{}' has scope '{}'", name, type.scope, there,
                        source.scope);
   if (type.elem_offset && !facts.can_prove_equal(start_in(window, facts), resolved(*type.elem_offset, numbers)))
-    return fmt::format("'{}' must begin at element {}; it begins in '{}' at {}", name, number(*type.elem_offset), there,
-                       number(start_in(window, facts)));
+    return fmt::format("'{}' must begin at element {}; it begins in '{}' at {}", name, size_text(*type.elem_offset),
+                       there, size_text(start_in(window, facts)));
   if (!requires_alignment(type)) return std::nullopt;
   Divisors known = divisors_of(window, function, facts);
   auto misaligned = [&](int64_t wanted, int64_t found, const char* unit) {
     return fmt::format("'{}' must begin at a multiple of {} {}; it begins in '{}' at {}, a multiple of {} only", name,
-                       wanted, unit, there, number(start_in(window, facts)), found);
+                       wanted, unit, there, size_text(start_in(window, facts)), found);
   };
   if (type.offset_factor > 1 && known.elements % type.offset_factor != 0)
     return misaligned(type.offset_factor, known.elements, "elements (offset_factor)");
@@ -177,7 +175,7 @@ std::optional<std::string> misfit(const MatchBuffer& window, const Stmt& body, c
         "'{}' {} stride {} in its dim {}, '{}' has stride {}: change that layout (transform_layout, cache_read), or "
         "declare strides",
         window.buffer->name, has_strides ? "declares" : "is used in vectors or by address, which needs",
-        number(wanted[d]), d, window.source.buffer->name, number(there[leading + d]));
+        size_text(wanted[d]), d, window.source.buffer->name, size_text(there[leading + d]));
   }
   return std::nullopt;
 }

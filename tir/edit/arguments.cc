@@ -1,6 +1,5 @@
 #include "tir/edit/arguments.h"
 
-#include "ir/arith.h"
 #include "ir/visit.h"
 #include "support/diagnostic.h"
 

@@ -50,16 +50,14 @@ struct BufferArg {
   BufferArg(const char* kind, int64_t position) : value(AttrList{kind, position}) {}
   AttrValue value;
 };
-// "global", "shared.dyn".
-struct StorageScope : std::string {
+// A string of which only some spellings are known.
+template <class Kind>
+struct KnownWord : std::string {
   using std::string::string;
-  StorageScope(std::string name) : std::string(std::move(name)) {}  // NOLINT
+  KnownWord(std::string name) : std::string(std::move(name)) {}  // NOLINT
 };
-// "threadIdx.x".
-struct ThreadAxis : std::string {
-  using std::string::string;
-  ThreadAxis(std::string name) : std::string(std::move(name)) {}  // NOLINT
-};
+using StorageScope = KnownWord<struct StorageScopeKind>;  // "global", "shared.dyn"
+using ThreadAxis = KnownWord<struct ThreadAxisKind>;      // "threadIdx.x"
 // The value of an annotation; it may hold sampled numbers.
 struct Note {
   Note() = default;

@@ -339,8 +339,8 @@ void refresh_regions(TreeNode* block) {
   Block& content = *block->block;
   Accesses found = block->is_leaf_block() ? accesses_of_body(content) : accesses_of_blocks(block);
   if (block->is_leaf_block()) {
-    keep_said(content, annotations::kExplicitReadRegion.name, content.reads, found.reads);
-    keep_said(content, annotations::kExplicitWriteRegion.name, content.writes, found.writes);
+    keep_said(content, annotation<"explicit_read_region">(), content.reads, found.reads);
+    keep_said(content, annotation<"explicit_write_region">(), content.writes, found.writes);
   }
   content.reads = std::move(found.reads);
   content.writes = std::move(found.writes);

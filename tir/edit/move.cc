@@ -2,11 +2,8 @@
 
 #include <algorithm>
 
-#include "ir/arith.h"
 #include "ir/undefined.h"
-#include "tir/analysis/conditions.h"
 #include "tir/edit/accesses.h"
-#include "tir/edit/blocks.h"
 
 namespace relaxc::scheduling {
 

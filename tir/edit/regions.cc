@@ -56,11 +56,9 @@ using Box = std::vector<Range>;
 using Counter = LoopRange;
 
 bool mentions_counter(const Expr& e, const std::vector<Counter>& counters) {
-  bool found = false;
-  walk(e, [&](const Ref<Var>& var) {
-    for (const Counter& counter : counters) found = found || same_node(var, counter.var);
+  return any_node(e, [&](const NodeRef& at) {
+    return std::ranges::any_of(counters, [&](const Counter& counter) { return same_node(at, counter.var); });
   });
-  return found;
 }
 
 // Returns whether the digits that values have of a source run through all combinations.

@@ -312,11 +312,9 @@ bool is_alive(const TreeNode* node) {
 }
 
 bool mentions_any(const NodeRef& node, const Nodes& loops) {
-  bool found = false;
-  walk(node, [&](const Ref<Var>& at) {
-    for (const TreeNode* loop : loops) found = found || same_node(at, loop->var());
+  return any_node(node, [&](const NodeRef& at) {
+    return std::ranges::any_of(loops, [&](const TreeNode* loop) { return same_node(at, loop->var()); });
   });
-  return found;
 }
 
 // ---- Variables and predicates

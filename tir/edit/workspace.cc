@@ -162,23 +162,12 @@ IRModule Workspace::module() const {
   return result;
 }
 
-VarRef Workspace::add(const char* letter, const Type& type, bool is_result) {
+VarRef Workspace::add(const char* letter, const Type& type, bool is_result, TreeNode* node,
+                      std::optional<int64_t> number) {
   bool is_named = is_result && !result_names_.empty();
   VarRef var = make_var(is_named ? result_names_.front() : message("{}{}", letter, num_results_++), type);
   if (is_named) result_names_.erase(result_names_.begin());
-  meanings_.emplace(var.get(), Meaning{var});
-  return var;
-}
-
-VarRef Workspace::name_node(TreeNode* node, bool is_result) {
-  VarRef var = add(node->is_loop() ? "l" : "b", object_type(), is_result);
-  meanings_.at(var.get()).node = node;
-  return var;
-}
-
-VarRef Workspace::name_number(int64_t number, bool is_result) {
-  VarRef var = add("v", prim_type(kInt64), is_result);
-  meanings_.at(var.get()).number = number;
+  meanings_.emplace(var.get(), Meaning{var, node, number});
   return var;
 }
 

@@ -24,8 +24,10 @@ class Workspace {
   IRModule module() const;
 
   // Returns a random variable for a node or a number. Its name is the next result's, or a letter with a number.
-  VarRef name_node(TreeNode* node, bool is_result = true);
-  VarRef name_number(int64_t number, bool is_result);
+  VarRef name_node(TreeNode* node, bool is_result = true) {
+    return add(node->is_loop() ? "l" : "b", object_type(), is_result, node, {});
+  }
+  VarRef name_number(int64_t number, bool is_result) { return add("v", prim_type(kInt64), is_result, nullptr, number); }
   // Returns the node or number that a variable stands for; null or nullopt when it does not belong to this workspace. A
   // node may have left the program (is_alive).
   TreeNode* node(const VarRef& var) const;
@@ -44,15 +46,15 @@ class Workspace {
   const std::string& resolve(const std::string& function) const;
   // Returns the program before the first step; throws when none has that name.
   PrimFuncRef program(const std::string& name) const;
-  VarRef add(const char* letter, const Type& type, bool is_result);
+  VarRef add(const char* letter, const Type& type, bool is_result, TreeNode* node, std::optional<int64_t> number);
 
   IRModule module_;
   std::string working_on_;
   mutable std::map<std::string, std::unique_ptr<Tree>> trees_;
   struct Meaning {
     VarRef var;  // keeps the key alive
-    TreeNode* node = nullptr;
-    std::optional<int64_t> number = {};
+    TreeNode* node;
+    std::optional<int64_t> number;
   };
   std::unordered_map<const NodeHeader*, Meaning> meanings_;
   std::vector<std::string> result_names_;

@@ -4,7 +4,6 @@
 // Vectors are evaluated lane by lane: expressions are pure, so lane l of a vector expression is the expression
 // evaluated with frame.lane = l, where Ramp and vector variables read the lane and everything else passes it on.
 #pragma once
-#include <cstring>
 #include <memory>
 #include <unordered_map>
 

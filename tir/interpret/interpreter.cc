@@ -4,7 +4,7 @@
 
 #include "tir/interpret/internal.h"
 #include "tir/lower/lower.h"
-#include "tir/scalable.h"
+#include "tir/scalable_vectors.h"
 
 namespace relaxc {
 

@@ -1,9 +1,8 @@
 // Buffers of the interpreter: elements in memory, index checks, allocation.
 #include <algorithm>
 #include <bit>
-#include <cmath>
+#include <cstring>
 
-#include "ir/intrinsics.h"
 #include "ir/op_names.h"
 #include "support/checked_math.h"
 #include "support/joined.h"

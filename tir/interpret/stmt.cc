@@ -1,5 +1,4 @@
 // Statements of the interpreter but blocks (block.cc) and allocations (memory.cc). Semantics: ir/stmt.h.
-#include <algorithm>
 #include <utility>
 
 #include "ir/op_names.h"

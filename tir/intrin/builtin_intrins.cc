@@ -1,6 +1,9 @@
 // The built-in tensor intrinsics, as text: users declare theirs in the same form (TensorIntrins::add, or a module whose
 // programs say `tensor_intrin` in their attributes). Instructions are c[n] += a[k] * b[n, k] in one, or a few; tiles
 // are products of matrices whose sums stay in registers.
+#include <algorithm>
+
+#include "ir/attr_names.h"
 #include "ir/text/parser.h"
 #include "support/diagnostic.h"
 #include "tir/dot_intrinsics.h"
@@ -12,11 +15,13 @@ namespace {
 
 // Placeholders of the implementations: {n}; {bits} of n lanes of int32; {b}, all bytes of the row's b as int32 lanes
 // (where k is 1: b); {a}, the k values of a as one int32 in each lane. A negative n counts multiples of T.vscale().
+// Rules use a row on targets that have `used_on`. One without it is there for `tensorize` in users' schedules.
 struct DotRow {
   std::string name;
   int n, k;
   std::string a, b, c;  // dtypes
   std::string result;   // c[0:n] =
+  bool Target::* used_on = nullptr;
 };
 
 constexpr const char* kMultiplyAdd = "C[0:{n}] + T.Broadcast(A[0], {n}) * {b}";
@@ -24,26 +29,13 @@ constexpr const char* kMultiplyAdd = "C[0:{n}] + T.Broadcast(A[0], {n}) * {b}";
 constexpr const char* kSignedVnni =
     R"(T.call_llvm_pure_intrin("int32x{n}", "llvm.x86.avx512.vpdpbusd.{bits}", C[0:{n}], T.bitwise_xor({a}, T.Broadcast(-2139062144, {n})), {b}) - T.call_llvm_pure_intrin("int32x{n}", "llvm.x86.avx512.vpdpbusd.{bits}", T.Broadcast(0, {n}), T.Broadcast(-2139062144, {n}), {b}))";
 
-// Intrinsics of several calls, or of none. Those of one call are the rows of dot_intrinsics() that name them.
-const DotRow kRows[] = {
-    // One multiply-add of a vector: the inner step of every float32 tile.
-    {"fma_16_f32_avx512", 16, 1, "float32", "float32", "float32", kMultiplyAdd},
-    {"fma_8_f32_avx2", 8, 1, "float32", "float32", "float32", kMultiplyAdd},
-    {"fma_4_f32_neon", 4, 1, "float32", "float32", "float32", kMultiplyAdd},
-    {"fma_4xvscale_f32_sve", -4, 1, "float32", "float32", "float32", kMultiplyAdd},
-    {"dot_16x4_s8s8s32_vnni", 16, 4, "int8", "int8", "int32", kSignedVnni},
-    {"dot_8x4_s8s8s32_vnni", 8, 4, "int8", "int8", "int32", kSignedVnni},
-    // pmaddubsw saturates sums of two products; even and odd bytes of a by turns, one product each, do not.
-    {"dot_8x4_u8s8s32_avx2", 8, 4, "uint8", "int8", "int32",
-     R"(C[0:8] + T.call_llvm_pure_intrin("int32x8", "llvm.x86.avx2.pmadd.wd", T.call_llvm_pure_intrin("int16x16", "llvm.x86.avx2.pmadd.ub.sw", T.reinterpret("uint8x32", T.bitwise_and({a}, T.Broadcast(16711935, 8))), T.reinterpret("int8x32", {b})), T.Broadcast(T.int16(1), 16)) + T.call_llvm_pure_intrin("int32x8", "llvm.x86.avx2.pmadd.wd", T.call_llvm_pure_intrin("int16x16", "llvm.x86.avx2.pmadd.ub.sw", T.reinterpret("uint8x32", T.bitwise_and({a}, T.Broadcast(-16711936, 8))), T.reinterpret("int8x32", {b})), T.Broadcast(T.int16(1), 16)))"},
-};
-
-// Returns the row of an intrinsic of LLVM that is the whole of the tensor intrinsic.
-DotRow row_of(const DotIntrinsic& intrin) {
+// Returns the row of a tensor intrinsic that is one intrinsic of LLVM.
+DotRow one_call(const char* name, std::string_view llvm_name, bool Target::* used_on = nullptr) {
+  const DotIntrinsic& intrin = *find_dot_intrinsic(llvm_name);
   int parts = intrin.is_scalable() ? -1 : 1;  // a negative number of lanes is one of T.vscale() parts
   auto text = [&](DType dtype) { return to_string(dtype.with_lanes(dtype.lanes * parts)); };
   return {
-      std::string(intrin.tensor_intrin),
+      name,
       intrin.result.lanes * parts,
       intrin.group,
       to_string(intrin.a.element()),
@@ -51,7 +43,29 @@ DotRow row_of(const DotIntrinsic& intrin) {
       to_string(intrin.result.element()),
       fmt::format(R"({}T.call_llvm_pure_intrin("{}", "{}", {}T.reinterpret("{}", {{a}}), T.reinterpret("{}", {{b}})))",
                   intrin.accumulates ? "" : "C[0:{n}] + ", text(intrin.result), intrin.name,
-                  intrin.accumulates ? "C[0:{n}], " : "", text(intrin.a), text(intrin.b))};
+                  intrin.accumulates ? "C[0:{n}], " : "", text(intrin.a), text(intrin.b)),
+      used_on};
+}
+
+const std::vector<DotRow>& dot_rows() {
+  static const std::vector<DotRow> kRows = {
+      // One multiply-add of a vector: the inner step of every float32 tile.
+      {"fma_16_f32_avx512", 16, 1, "float32", "float32", "float32", kMultiplyAdd},
+      {"fma_8_f32_avx2", 8, 1, "float32", "float32", "float32", kMultiplyAdd},
+      {"fma_4_f32_neon", 4, 1, "float32", "float32", "float32", kMultiplyAdd},
+      {"fma_4xvscale_f32_sve", -4, 1, "float32", "float32", "float32", kMultiplyAdd},
+      {"dot_16x4_s8s8s32_vnni", 16, 4, "int8", "int8", "int32", kSignedVnni, &Target::has_int8_dot},
+      {"dot_8x4_s8s8s32_vnni", 8, 4, "int8", "int8", "int32", kSignedVnni, &Target::has_int8_dot},
+      one_call("dot_16x4_u8s8s32_vnni", "llvm.x86.avx512.vpdpbusd.512", &Target::has_int8_dot),
+      one_call("dot_8x4_u8s8s32_vnni", "llvm.x86.avx512.vpdpbusd.256", &Target::has_int8_dot),
+      one_call("dot_16x2_bf16bf16f32_avx512", "llvm.x86.avx512bf16.dpbf16ps.512", &Target::has_bfloat16_dot),
+      one_call("dot_4x4_s8s8s32_neon", "llvm.aarch64.neon.sdot.v4i32.v16i8"),
+      one_call("dot_4xvscalex4_s8s8s32_sve", "llvm.aarch64.sve.sdot.nxv4i32"),
+      // pmaddubsw saturates sums of two products; even and odd bytes of a by turns, one product each, do not.
+      {"dot_8x4_u8s8s32_avx2", 8, 4, "uint8", "int8", "int32",
+       R"(C[0:8] + T.call_llvm_pure_intrin("int32x8", "llvm.x86.avx2.pmadd.wd", T.call_llvm_pure_intrin("int16x16", "llvm.x86.avx2.pmadd.ub.sw", T.reinterpret("uint8x32", T.bitwise_and({a}, T.Broadcast(16711935, 8))), T.reinterpret("int8x32", {b})), T.Broadcast(T.int16(1), 16)) + T.call_llvm_pure_intrin("int32x8", "llvm.x86.avx2.pmadd.wd", T.call_llvm_pure_intrin("int16x16", "llvm.x86.avx2.pmadd.ub.sw", T.reinterpret("uint8x32", T.bitwise_and({a}, T.Broadcast(-16711936, 8))), T.reinterpret("int8x32", {b})), T.Broadcast(T.int16(1), 16)))"},
+  };
+  return kRows;
 }
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
@@ -160,17 +174,21 @@ TensorIntrin parse_tensor_intrin(std::string_view text, const std::string& filen
   IRModule module = parse_module(text, filename, no_operators, diagnostics);
   diagnostics.throw_if_errors();
   PrimFuncRef description = module.prim_func("description"), implementation = module.prim_func("implementation");
-  return {description->attrs.get_string("tensor_intrin", filename), description, implementation};
+  return {description->attrs.get_string(attr_names::kTensorIntrin, filename), description, implementation};
+}
+
+std::string_view find_dot_form(int lanes, int group, DType a, DType b, DType result, const Target& target) {
+  auto row = std::ranges::find_if(dot_rows(), [&](const DotRow& r) {
+    return r.n == lanes && r.k == group && r.a == to_string(a) && r.b == to_string(b) && r.c == to_string(result) &&
+           r.used_on && target.*r.used_on;
+  });
+  return row == dot_rows().end() ? std::string_view() : row->name;
 }
 
 const TensorIntrins& builtin_tensor_intrins() {
   static const TensorIntrins kTable = [] {
     TensorIntrins table;
-    std::vector<DotRow> rows(std::begin(kRows), std::end(kRows));
-    for (const DotIntrinsic& intrin : dot_intrinsics()) {
-      if (!intrin.tensor_intrin.empty()) rows.push_back(row_of(intrin));
-    }
-    for (const DotRow& row : rows) {
+    for (const DotRow& row : dot_rows()) {
       TensorIntrin intrin = parse_tensor_intrin(module_text(row, Column::kPresent), row.name);
       if (row.k == 1) {
         TensorIntrin vector = parse_tensor_intrin(module_text(row, Column::kAbsent), row.name);

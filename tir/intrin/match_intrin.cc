@@ -4,7 +4,7 @@
 #include "ir/text/printer.h"
 #include "tir/analysis/nests.h"
 #include "tir/edit/blocks.h"
-#include "tir/scalable.h"
+#include "tir/scalable_vectors.h"
 
 namespace relaxc::scheduling {
 

@@ -9,6 +9,7 @@
 #include "support/joined.h"
 #include "tir/dot_intrinsics.h"
 #include "tir/program.h"
+#include "tir/scalable_vectors.h"
 
 namespace relaxc {
 
@@ -61,8 +62,12 @@ std::string describe_intrins(const TensorIntrins& intrins) {
     std::vector<std::string> buffers, axes;
     std::string statement;
     std::set<std::string> needs;
-    for (const Buffer& buffer : buffer_params(intrin.description))
+    for (const Buffer& buffer : buffer_params(intrin.description)) {
       buffers.push_back(fmt::format("{} {}", buffer->name, buffer_text(buffer_type(buffer))));
+      for (const Expr& dim : buffer_type(buffer).shape) {
+        if (vector_lanes(dim).value_or(0) < 0) needs.insert("sve");
+      }
+    }
     walk(intrin.description->body, [&](const Block& block) {
       if (is_root(block)) return true;
       for (const IterVar& axis : block.iter_vars)

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "ir/module.h"
+#include "tir/target.h"
 
 namespace relaxc {
 
@@ -34,5 +35,8 @@ TensorIntrin parse_tensor_intrin(std::string_view text, const std::string& filen
 
 // For x86-64 (AVX2, AVX-512, VNNI, bf16) and AArch64; the list is in builtin_intrins.cc.
 const TensorIntrins& builtin_tensor_intrins();
+// Returns the name of the built-in one with which rules sum `group` products in each of that many lanes on the target;
+// empty: there is none.
+std::string_view find_dot_form(int lanes, int group, DType a, DType b, DType result, const Target& target);
 
 }  // namespace relaxc

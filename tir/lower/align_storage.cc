@@ -28,9 +28,9 @@ PrimFuncRef align_storage(const PrimFuncRef& function) {
       bool is_aligned = requires_alignment(buffer_type(window.buffer));
       if (is_aligned && allocated.contains(window.source.buffer.get())) request_for(window.source.buffer);
     }
-    const AttrValue* annotation = block.annotations.find(annotations::kBufferDimAlign.name);
-    if (!annotation || !annotation->as<AttrList>()) return;
-    for (const AttrValue& item : *annotation->as<AttrList>()) {
+    const AttrValue* noted = block.annotations.find(annotation<"buffer_dim_align">());
+    if (!noted || !noted->as<AttrList>()) return;
+    for (const AttrValue& item : *noted->as<AttrList>()) {
       std::vector<int64_t> row;
       if (!from_attr(item, row) || row.size() != 4 || row[0] < 0 || row[2] <= 0) continue;
       size_t write = static_cast<size_t>(row[0]), axis = static_cast<size_t>(row[1]);

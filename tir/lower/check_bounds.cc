@@ -12,7 +12,7 @@
 #include "tir/lower/lower.h"
 #include "tir/lower/rewriting.h"
 #include "tir/program.h"
-#include "tir/scalable.h"
+#include "tir/scalable_vectors.h"
 
 namespace relaxc {
 

@@ -30,9 +30,8 @@ void check_copies(const Stmt& s, int64_t copies) {
   });
 }
 
-// Refuses an annotation whose name is close to a known one, whose value is of the wrong kind or mentions a buffer or an
-// access that is not there, or whose place is another, since it would be ignored silently. Other unknown annotations
-// may belong to a tool.
+// Refuses an annotation whose name is not known, whose value is of the wrong kind or mentions a buffer or an access
+// that is not there, or whose place is another, since it would be ignored silently.
 class AnnotationCheck {
  public:
   explicit AnnotationCheck(const PrimFuncRef& function) {
@@ -54,10 +53,9 @@ class AnnotationCheck {
  private:
   void check(const NodeRef& node, const Attrs& annotations, AnnotatedPlace place) const {
     for (const auto& [name, value] : annotations) {
-      if (std::string near = nearest_annotation(name); !near.empty())
-        fail(node.span(), "there is no annotation '{}'; did you mean '{}'?", name, near);
       const Annotation* row = find_annotation(name);
-      if (!row || !*row->reader) continue;
+      if (!row) fail(node.span(), "{}", unknown_annotation(name));
+      if (!*row->reader) continue;
       if (!row->takes(value))
         fail(node.span(), "annotation '{}' takes {}, not {}", name, to_string(row->value), to_string(value));
       if (row->place != place && row->place != AnnotatedPlace::kAnywhere)
@@ -70,9 +68,9 @@ class AnnotationCheck {
     const AttrList* items = value.as<AttrList>();
     if (!items) return;
     const Block* block = node.as<Block>();
-    size_t accesses = !block                                          ? 0
-                      : name == annotations::kExplicitReadRegion.name ? block->reads.size()
-                                                                      : block->writes.size();
+    size_t accesses = !block                                         ? 0
+                      : name == annotation<"explicit_read_region">() ? block->reads.size()
+                                                                     : block->writes.size();
     for (const AttrValue& item : *items) {
       const std::string* buffer = item.as<std::string>();
       if (buffer && !buffers_.contains(*buffer))

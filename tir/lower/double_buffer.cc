@@ -55,7 +55,7 @@ class DoubleBufferer final : public Rewriter {
     if (!body || loop.kind != ForKind::kSerial) return std::nullopt;
     for (const Stmt& one : body->stmts) {
       const AllocBuffer* alloc = one.as<AllocBuffer>();
-      if (!alloc || !alloc->annotations.get_bool(annotations::kDoubleBuffer.name, false)) continue;
+      if (!alloc || !alloc->annotations.get_bool(annotation<"double_buffer">(), false)) continue;
       if (auto fill = only_fill(*body, *alloc)) return doubled(s, loop, *body, *alloc, *fill);
     }
     return std::nullopt;
@@ -113,7 +113,7 @@ class DoubleBufferer final : public Rewriter {
     }
     For copy = loop;
     copy.body = seq(std::move(stmts), loop.body.span());
-    return seq({make(AllocBuffer{both, alloc.annotations.without(annotations::kDoubleBuffer.name)}), first,
+    return seq({make(AllocBuffer{both, alloc.annotations.without(annotation<"double_buffer">())}), first,
                 make(std::move(copy), s.span())},
                s.span());
   }
@@ -129,7 +129,7 @@ class DoubleBufferer final : public Rewriter {
 PrimFuncRef double_buffer(const PrimFuncRef& function) {
   bool wanted = false;
   walk(function->body, [&](const AllocBuffer& alloc) {
-    wanted = wanted || alloc.annotations.get_bool(annotations::kDoubleBuffer.name, false);
+    wanted = wanted || alloc.annotations.get_bool(annotation<"double_buffer">(), false);
   });
   if (!wanted) return function;
   return with_body(function, DoubleBufferer(facts_of_params(function)).stmt(function->body));

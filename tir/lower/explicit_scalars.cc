@@ -1,3 +1,4 @@
+#include "ir/attr_names.h"
 #include "support/diagnostic.h"
 #include "tir/lower/lower.h"
 
@@ -13,10 +14,10 @@ PrimFuncRef explicit_scalars(const PrimFuncRef& function) {
                        buffer->name);
   }
   std::vector<VarRef> dims = symbolic_dims(function);
-  if (dims.empty() || function->attrs.has("num_dims")) return function;
+  if (dims.empty() || function->attrs.has(attr_names::kNumDims)) return function;
   PrimFunc copy = *function;
   copy.params.insert(copy.params.end(), dims.begin(), dims.end());
-  copy.attrs.set("num_dims", static_cast<int64_t>(dims.size()));
+  copy.attrs.set(attr_names::kNumDims, static_cast<int64_t>(dims.size()));
   return make_prim_func(std::move(copy), function.span());
 }
 

@@ -67,7 +67,7 @@ Stmt lower_block(const Ref<Block>& block, const std::unordered_set<const NodeHea
   std::vector<Stmt> stmts;
   for (const Buffer& buffer : block->alloc_buffers) {
     Attrs annotations;
-    if (doubled.contains(buffer.get())) annotations.set(annotations::kDoubleBuffer.name, true);
+    if (doubled.contains(buffer.get())) annotations.set(annotation<"double_buffer">(), true);
     stmts.push_back(make(AllocBuffer{buffer, annotations}, block.span()));
   }
   stmts.push_back(body);
@@ -83,7 +83,7 @@ Stmt lower_block(const Ref<Block>& block, const std::unordered_set<const NodeHea
 PrimFuncRef lower_blocks(const PrimFuncRef& function) {
   std::unordered_set<const NodeHeader*> doubled;  // buffers that double_buffer handles
   walk(function->body, [&](const Block& block) {
-    int64_t position = block.annotations.get_int(annotations::kDoubleBufferScope.name, -1);
+    int64_t position = block.annotations.get_int(annotation<"double_buffer_scope">(), -1);
     if (position >= 0 && static_cast<size_t>(position) < block.writes.size())
       doubled.insert(block.writes[static_cast<size_t>(position)].buffer.get());
   });

@@ -17,6 +17,7 @@
 #include <span>
 
 #include "ir/arith.h"
+#include "ir/attr_names.h"
 #include "ir/intrinsics.h"
 #include "ir/op_names.h"
 #include "ir/undefined.h"
@@ -51,7 +52,7 @@ struct MemoryUse {
   bool only_stores;  // whether nothing but stores changes memory
 };
 MemoryUse memory_of(const PrimFuncRef& function) {
-  MemoryUse memory{function->attrs.get_bool("tir.noalias", true), true};
+  MemoryUse memory{function->attrs.get_bool(attr_names::kNoAlias, true), true};
   walk(function->body, [&](const Ref<Call>& call) {
     const Builtin* row = find_builtin(op_name(call));
     memory.only_stores = memory.only_stores && (!row || row->pure || row->name == ops::kPrefetch);

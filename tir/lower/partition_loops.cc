@@ -24,9 +24,8 @@ constexpr int64_t kMostExactTails = 32;
 // Limits the symbolic cuts and ends in a nest: they nest as min and max, which proofs must split into cases.
 constexpr int kMostSymbolicCuts = 4, kMostSymbolicEnds = 2;
 
-using annotations::kExactTails, annotations::kKeepWhole;
 Attrs without_cut_annotations(const For& loop) {
-  return loop.annotations.without(kExactTails.name).without(kKeepWhole.name);
+  return loop.annotations.without(annotation<"exact_tails">()).without(annotation<"keep_whole">());
 }
 
 // A conjunct of a condition in a loop's body that holds from some iteration on, or up to some iteration.
@@ -223,7 +222,8 @@ class Partitioner {
   Stmt whole(const Stmt& s) {
     const For& loop = *s.as<For>();
     Stmt body = inside(loop, [&] { return visit(loop.body); });
-    if (same_node(body, loop.body) && !loop.annotations.has(kExactTails.name) && !loop.annotations.has(kKeepWhole.name))
+    if (same_node(body, loop.body) && !loop.annotations.has(annotation<"exact_tails">()) &&
+        !loop.annotations.has(annotation<"keep_whole">()))
       return s;
     For copy = loop;
     copy.annotations = without_cut_annotations(loop);
@@ -270,7 +270,7 @@ class Partitioner {
   Stmt cut(const Stmt& s) {
     const For& loop = *s.as<For>();
     if (dtype_of(loop.var) != kInt64 || binds_thread(loop.kind)) return whole(s);
-    if (loop.annotations.get_bool(kKeepWhole.name, false)) return whole(s);
+    if (loop.annotations.get_bool(annotation<"keep_whole">(), false)) return whole(s);
     Analyzer inside = facts_;
     inside.bind(loop.var, loop.min, loop.extent);
     std::vector<Cut> cuts = CutFinder(loop, inside).find();
@@ -283,7 +283,7 @@ class Partitioner {
   Stmt cut_at(const Stmt& s, std::vector<Cut> cuts) {
     const For& loop = *s.as<For>();
     if (loop.kind == ForKind::kUnrolled || loop.kind == ForKind::kVectorized) return trim(s, cuts);
-    if (loop.annotations.get_bool(kExactTails.name, false)) {
+    if (loop.annotations.get_bool(annotation<"exact_tails">(), false)) {
       if (auto result = exact_tails(s, cuts)) return *result;
     }
     if (auto result = branch_on_digits(s, cuts)) return *result;

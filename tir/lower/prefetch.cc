@@ -12,12 +12,12 @@
 #include "tir/analysis/conditions.h"
 #include "tir/lower/lower.h"
 #include "tir/lower/rewriting.h"
+#include "tir/target.h"
 
 namespace relaxc {
 
 namespace {
 
-constexpr int64_t kLineBytes = 64;
 constexpr int64_t kGuessedIterations = 8;  // for a loop of unknown extent
 constexpr int64_t kNoBound = int64_t{1} << 31;
 constexpr int64_t kIntoFirstLevel = 3, kIntoSecondLevel = 2;  // locality of T.prefetch for the L1 and the L2 cache
@@ -54,15 +54,15 @@ struct Lines {
 
 class Prefetcher final : public Rewriter {
  public:
-  explicit Prefetcher(Analyzer facts) : facts_(std::move(facts)) {}
+  Prefetcher(Analyzer facts, int64_t line_bytes) : facts_(std::move(facts)), line_bytes_(line_bytes) {}
 
   Stmt stmt(const Stmt& s) override {
     const For* loop = s.as<For>();
     if (!loop) return Rewriter::stmt(s);
     facts_.bind(loop->var, loop->min, loop->extent);
-    const AttrValue* next = loop->annotations.find(annotations::kPrefetch.name);
-    const AttrValue* current = loop->annotations.find(annotations::kPrefetchOwn.name);
-    const AttrValue* ahead = loop->annotations.find(annotations::kPrefetchAhead.name);
+    const AttrValue* next = loop->annotations.find(annotation<"prefetch">());
+    const AttrValue* current = loop->annotations.find(annotation<"prefetch_own">());
+    const AttrValue* ahead = loop->annotations.find(annotation<"prefetch_ahead">());
     for (const AttrValue& name : read_list(next, s)) plan_next(*loop, name);
     for (const AttrValue& name : read_list(current, s)) {
       // The prefetches are bounded, since the cache lines behind the region may belong to another thread.
@@ -75,9 +75,9 @@ class Prefetcher final : public Rewriter {
     auto planned = planned_.find(loop->var.get());
     if (!next && !current && !ahead && planned == planned_.end()) return result;
     For copy = *result.as<For>();
-    copy.annotations = copy.annotations.without(annotations::kPrefetch.name)
-                           .without(annotations::kPrefetchOwn.name)
-                           .without(annotations::kPrefetchAhead.name);
+    copy.annotations = copy.annotations.without(annotation<"prefetch">())
+                           .without(annotation<"prefetch_own">())
+                           .without(annotation<"prefetch_ahead">());
     if (planned != planned_.end()) {
       planned->second.push_back(copy.body);
       copy.body = seq(planned->second, s.span());
@@ -144,7 +144,7 @@ class Prefetcher final : public Rewriter {
         });
     if (!buffer || !is_known) return std::nullopt;
     const BufferType& type = buffer_type(*buffer);
-    Lines lines{*buffer, {}, {}, std::max<int64_t>(1, kLineBytes / type.dtype.bytes()), is_stored};
+    Lines lines{*buffer, {}, {}, std::max<int64_t>(1, line_bytes_ / type.dtype.bytes()), is_stored};
     for (const Range& range : region) {
       int64_t extent = constant_above(range.extent, facts_);
       if (extent < 1 || extent > kNoBound) return std::nullopt;
@@ -168,7 +168,7 @@ class Prefetcher final : public Rewriter {
   }
 
   static bool prefetches_next(const For& loop, const AttrValue& name) {
-    const AttrValue* value = loop.annotations.find(annotations::kPrefetch.name);
+    const AttrValue* value = loop.annotations.find(annotation<"prefetch">());
     const AttrList* names = value ? value->as<AttrList>() : nullptr;
     return names && std::find(names->begin(), names->end(), name) != names->end();
   }
@@ -306,6 +306,7 @@ class Prefetcher final : public Rewriter {
   }
 
   Analyzer facts_;
+  int64_t line_bytes_;
   std::vector<const For*> around_;                                    // outermost first
   std::unordered_map<const NodeHeader*, std::vector<Stmt>> planned_;  // for the body's start, by the loop's variable
 };
@@ -316,8 +317,8 @@ class Prefetcher final : public Rewriter {
 // next iteration reads, spread over the current one. {"prefetch_own": ["C"]} fetches the elements of C that the
 // iteration itself stores or reads, spread over the inner loops. {"prefetch_ahead": ["B", 64]} fetches the cache lines
 // 64 rows behind those of B that the iteration reads.
-PrimFuncRef prefetch(const PrimFuncRef& function) {
-  return with_body(function, Prefetcher(facts_of_params(function)).stmt(function->body));
+PrimFuncRef prefetch(const PrimFuncRef& function, const Target& target) {
+  return with_body(function, Prefetcher(facts_of_params(function), target.l1.line).stmt(function->body));
 }
 
 }  // namespace relaxc

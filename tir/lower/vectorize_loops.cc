@@ -6,7 +6,7 @@
 #include "ir/undefined.h"
 #include "tir/lower/lower.h"
 #include "tir/lower/rewriting.h"
-#include "tir/scalable.h"
+#include "tir/scalable_vectors.h"
 
 namespace relaxc {
 

@@ -12,7 +12,7 @@ struct Annotate {
   Note ann_val;
 
   static constexpr PrimitiveInfo kInfo{
-      "annotate", "sets an annotation of a block or a loop, which later passes read (tir/analysis/annotations.h)"};
+      "annotate", "sets an annotation of a block or a loop, which later passes read (tir/analysis/annotations.cc)"};
   static constexpr auto fields() {
     return list(required<&Annotate::block_or_loop>("is annotated"), required<&Annotate::ann_key>("the name"),
                 required<&Annotate::ann_val>("the value"));
@@ -21,15 +21,16 @@ struct Annotate {
     scheduling::TreeNode* node = step.place(block_or_loop);
     AttrValue value = ann_val.value;
     value.map_exprs([&](const Expr& e) { return step.number(e); });
-    require_row(step, node, ann_key, value);
+    require_row(step, node, value);
     node->annotations().set(ann_key, value);
   }
 
  private:
   // A buffer that is fetched ahead must be used in the loop; lowering would leave out a name that is not.
-  static scheduling::Refusal not_used(const scheduling::TreeNode* loop, const Annotation& row, const AttrValue& value) {
-    bool is_own = row == annotations::kPrefetchOwn;
-    if (!is_own && !(row == annotations::kPrefetch) && !(row == annotations::kPrefetchAhead)) return std::nullopt;
+  scheduling::Refusal not_used(const scheduling::TreeNode* loop, const AttrValue& value) const {
+    bool is_own = ann_key == annotation<"prefetch_own">();
+    if (!is_own && ann_key != annotation<"prefetch">() && ann_key != annotation<"prefetch_ahead">())
+      return std::nullopt;
     for (const AttrValue& item : *value.as<AttrList>()) {
       auto is_named = [&](const BufferRegion& region) { return item == AttrValue(region.buffer->name); };
       auto uses = [&](const scheduling::TreeNode* block) {
@@ -37,27 +38,21 @@ struct Annotate {
                (is_own && std::ranges::any_of(block->block->writes, is_named));
       };
       if (item.as<std::string>() && std::ranges::none_of(blocks_below(loop), uses))
-        return message("{}: loop '{}' {} no buffer {}", row.name, loop, is_own ? "reads or writes" : "reads",
+        return message("{}: loop '{}' {} no buffer {}", ann_key, loop, is_own ? "reads or writes" : "reads",
                        to_string(item));
     }
     return std::nullopt;
   }
 
   // Refuses a name that is not known, another place than the annotation's, and values that it does not take.
-  static void require_row(scheduling::Step& step, scheduling::TreeNode* node, const std::string& name,
-                          const AttrValue& value) {
-    const Annotation* row = find_annotation(name);
-    if (!row) {
-      std::string nearest = nearest_annotation(name);
-      fail({}, "annotate: there is no annotation '{}'; {}", name,
-           nearest.empty() ? "relaxc opt --list-annotations shows them; those that start with 'user.' are free"
-                           : fmt::format("did you mean '{}'?", nearest));
-    }
+  void require_row(scheduling::Step& step, scheduling::TreeNode* node, const AttrValue& value) const {
+    const Annotation* row = find_annotation(ann_key);
+    if (!row) fail({}, "annotate: {}", unknown_annotation(ann_key));
     AnnotatedPlace here = node->is_loop() ? AnnotatedPlace::kLoop : AnnotatedPlace::kBlock;
     if ((row->place != AnnotatedPlace::kAnywhere && row->place != here) || !row->takes(value))
       step.refuse({node}, "{} takes {} and {}", row->name, to_string(row->place), to_string(row->value));
-    step.require(not_used(node, *row, value), node);
-    bool has_position = *row == annotations::kDoubleBufferScope;
+    step.require(not_used(node, value), node);
+    bool has_position = ann_key == annotation<"double_buffer_scope">();
     if (has_position && static_cast<uint64_t>(*value.as<int64_t>()) >= node->block->writes.size())
       step.refuse({node}, "double_buffer_scope takes a block and the position of one of the buffers that it writes");
   }

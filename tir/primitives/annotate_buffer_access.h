@@ -43,7 +43,7 @@ struct AnnotateBufferAccess {
     }
     auto& regions = is_read ? block->block->reads : block->block->writes;
     regions[static_cast<size_t>(buffer_index)].ranges = ranges;
-    const char* key = (is_read ? annotations::kExplicitReadRegion : annotations::kExplicitWriteRegion).name;
+    const char* key = is_read ? annotation<"explicit_read_region">() : annotation<"explicit_write_region">();
     AttrList marked;
     if (const AttrValue* before = block->block->annotations.find(key)) marked = *before->as<AttrList>();
     if (std::ranges::find(marked, AttrValue(buffer_index)) == marked.end()) marked.push_back(buffer_index);

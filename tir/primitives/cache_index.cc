@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "ir/arith.h"
 #include "ir/undefined.h"
 #include "tir/edit/move.h"
 

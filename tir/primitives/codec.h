@@ -61,22 +61,16 @@ struct WrongKind {
 // Types that attributes of operators have, too. Text writes numbers as literals, C++ may write them as expressions.
 template <class T>
 struct Codec {
-  static AttrValue encode(const T& plain) { return to_attr(plain); }
+  static AttrValue encode(const T& plain) {
+    if constexpr (std::is_same_v<T, DType>) return to_string(plain);
+    return to_attr(plain);
+  }
   static T decode(const AttrValue& value) {
     const Expr* e = value.as<Expr>();
     std::optional<int64_t> literal = e ? as_int(*e) : std::nullopt;
     T result{};
     if (from_attr(literal ? AttrValue(*literal) : value, result)) return result;
     throw WrongKind{kind_of(Tag<T>()).name};
-  }
-};
-template <>
-struct Codec<DType> {
-  static AttrValue encode(DType dtype) { return to_string(dtype); }
-  static DType decode(const AttrValue& value) {
-    DType result;
-    if (from_attr(value, result)) return result;
-    throw WrongKind{kind_of(Tag<DType>()).name};
   }
 };
 
@@ -148,15 +142,15 @@ struct Codec<IndexMap> {
   }
 };
 // The step looks at the value (Step::buffer() for one).
-template <OneOf<BufferArg, Note> T>
+template <OneOf<BufferArg, Note, AttrValue> T>
 struct Codec<T> {
-  static AttrValue encode(const T& any) { return any.value; }
+  static AttrValue encode(const T& any) {
+    if constexpr (std::is_same_v<T, AttrValue>)
+      return any;
+    else
+      return any.value;
+  }
   static T decode(const AttrValue& value) { return value; }
-};
-template <>
-struct Codec<AttrValue> {
-  static AttrValue encode(const AttrValue& value) { return value; }
-  static AttrValue decode(const AttrValue& value) { return value; }
 };
 
 }  // namespace relaxc::scheduling

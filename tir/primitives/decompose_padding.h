@@ -1,6 +1,4 @@
 #pragma once
-#include <algorithm>
-
 #include "tir/edit/move.h"
 #include "tir/primitives/primitive.h"
 

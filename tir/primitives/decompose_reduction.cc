@@ -1,7 +1,5 @@
 #include "tir/primitives/decompose_reduction.h"
 
-#include <algorithm>
-
 #include "tir/edit/move.h"
 
 namespace relaxc {

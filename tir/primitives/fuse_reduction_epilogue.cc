@@ -1,7 +1,5 @@
 #include "tir/primitives/fuse_reduction_epilogue.h"
 
-#include <algorithm>
-
 #include "tir/analysis/combiner.h"
 #include "tir/analysis/nests.h"
 #include "tir/edit/move.h"

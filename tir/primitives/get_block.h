@@ -22,7 +22,7 @@ struct GetBlock {
     for (auto* block : tree.blocks()) {
       names += ", " + block->name();
       if (block->name() == name) of_that_name.push_back(block);
-      if (block->block->annotations.get_string(annotations::kOp.name, "") == name) of_that_op.push_back(block);
+      if (block->block->annotations.get_string(annotation<"op">(), "") == name) of_that_op.push_back(block);
     }
     scheduling::Nodes& found = of_that_name.empty() ? of_that_op : of_that_name;
     if (found.size() == 1) return step.block_result(found[0]);

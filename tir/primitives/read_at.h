@@ -32,7 +32,7 @@ struct ReadAt {
     }
     std::vector<Range> region = region_at(block, *read_of(block, buffer), loop);
     auto* copy = insert_cache(loop, position, buffer, scheduling::AccessKind::kRead, storage_scope, region, {block});
-    copy->block->annotations.set(annotations::kAutoCopy.name, 1);
+    copy->block->annotations.set(annotation<"auto_copy">(), 1);
     return step.block_result(copy);
   }
 };

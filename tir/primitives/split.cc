@@ -2,7 +2,7 @@
 
 #include "ir/op_names.h"
 #include "ir/text/printer.h"
-#include "tir/scalable.h"
+#include "tir/scalable_vectors.h"
 
 namespace relaxc {
 

@@ -29,14 +29,14 @@ struct StorageAlign {
     int64_t dim = axis < 0 ? axis + rank : axis;
     if (factor <= 0) step.refuse({block}, "factor {} is not positive", factor);
     AttrList all;
-    if (const AttrValue* before = block->block->annotations.find(annotations::kBufferDimAlign.name)) {
+    if (const AttrValue* before = block->block->annotations.find(annotation<"buffer_dim_align">())) {
       for (const AttrValue& item : *before->as<AttrList>()) {
         const AttrList& row = *item.as<AttrList>();
         if (!(row[0] == AttrValue(buffer_index) && row[1] == AttrValue(dim))) all.push_back(item);
       }
     }
     all.push_back(AttrList{buffer_index, dim, factor, offset});
-    block->block->annotations.set(annotations::kBufferDimAlign.name, all);
+    block->block->annotations.set(annotation<"buffer_dim_align">(), all);
   }
 };
 

@@ -45,15 +45,9 @@ AttrList encode_step(const void* step, const Workspace& workspace) {
   return encode(given);
 }
 
-std::vector<VarRef> variables(const BlockRV& block) { return {block.var}; }
-std::vector<VarRef> variables(const LoopRV& loop) { return {loop.var}; }
-std::vector<VarRef> variables(const Expr& number) { return {cast<Var>(number)}; }
-template <class T>
-std::vector<VarRef> variables(const std::vector<T>& items) {
-  std::vector<VarRef> result;
-  for (const T& item : items) result.push_back(variables(item)[0]);
-  return result;
-}
+VarRef variable(const BlockRV& block) { return block.var; }
+VarRef variable(const LoopRV& loop) { return loop.var; }
+VarRef variable(const Expr& number) { return cast<Var>(number); }
 
 template <class P>
 std::vector<VarRef> apply_step(const void* step, Step& context) {
@@ -61,8 +55,10 @@ std::vector<VarRef> apply_step(const void* step, Step& context) {
   if constexpr (std::is_void_v<ResultOf<P>>) {
     given.apply(context);
     return {};
+  } else if constexpr (requires(const ResultOf<P>& result) { variable(result); }) {
+    return {variable(given.apply(context))};
   } else {
-    return variables(given.apply(context));
+    return map_each(given.apply(context), [](const auto& result) { return variable(result); });
   }
 }
 

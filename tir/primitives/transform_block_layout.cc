@@ -1,7 +1,5 @@
 #include "tir/primitives/transform_block_layout.h"
 
-#include <algorithm>
-
 #include "ir/text/printer.h"
 #include "tir/edit/index_maps.h"
 #include "tir/edit/move.h"

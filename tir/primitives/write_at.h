@@ -36,7 +36,7 @@ struct WriteAt {
     std::vector<Range> region = *region_at({block}, buffer, scheduling::AccessKind::kWrite, loop);
     scheduling::TreeNode* copy = insert_cache(loop, child->position() + 1, buffer, scheduling::AccessKind::kWrite,
                                               storage_scope, region, {block});
-    copy->block->annotations.set(annotations::kAutoCopy.name, 1);
+    copy->block->annotations.set(annotation<"auto_copy">(), 1);
     return step.block_result(copy);
   }
 

@@ -1,4 +1,5 @@
-// The schedules of single blocks, which the default rule applies to each block of a program.
+// The schedules of single blocks, which the default rule applies to each block of a program. A choose_ function takes
+// the decisions about a block as the blocks scheduled before have left it; a schedule_ function only follows them.
 #pragma once
 #include "tir/rules/lanes.h"
 
@@ -7,7 +8,16 @@ namespace relaxc {
 // The schedule of an elementwise block. Neighbouring axes in which every buffer is contiguous become one loop. The last
 // loop is vectorized if all accesses have stride 0 or 1 in it, and the others run on all threads. A partial last vector
 // is masked.
-void schedule_elementwise(Schedule& schedule, const BlockRV& block, const Target& target, Decisions& decisions);
+struct ElementwisePlan {
+  bool parallel;
+  std::vector<long> merged = {};  // the number of axes of each loop; empty: threads share all axes
+  int64_t lanes = 1;
+  int64_t piece = 0;  // vectors that a thread takes of one long loop; 0: threads share the loops around it
+  bool has_whole_pieces = false;
+};
+ElementwisePlan choose_elementwise(const Ref<Block>& block, const Analyzer& facts, const Target& target,
+                                   Decisions& decisions);
+void schedule_elementwise(Schedule& schedule, const BlockRV& block, const ElementwisePlan& plan);
 std::vector<DecisionRow> elementwise_decisions();
 
 // The schedule of a reduction, as its operands allow:
@@ -18,8 +28,17 @@ std::vector<DecisionRow> elementwise_decisions();
 //   scalar:  one element after the other.
 // Results do not depend on the number of threads: these share elements of the result, not parts of a sum.
 // The epilogue is an elementwise block that reads each result once, at the same axes (fits_as_epilogue).
+struct ReductionPlan {
+  bool parallel;
+  bool has_combiner = true;                               // else its spatial loops stay as they are
+  std::optional<size_t> row_axis = {}, column_axis = {};  // positions among the spatial axes
+  int64_t rows = 1, vectors = 1;
+  int64_t lanes = 1;  // of a vector of columns; without a column axis, of partial results
+};
+ReductionPlan choose_reduction(const Ref<Block>& block, const Analyzer& facts, const Target& target,
+                               Decisions& decisions);
 void schedule_reduction(Schedule& schedule, const BlockRV& block, const std::optional<BlockRV>& epilogue,
-                        const Target& target, Decisions& decisions);
+                        const ReductionPlan& plan);
 std::vector<DecisionRow> reduction_decisions();
 bool fits_as_epilogue(Schedule& schedule, const BlockRV& reduction, const BlockRV& epilogue);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/attr_names.h"
 #include "support/diagnostic.h"
 #include "tir/compute.h"
 #include "tir/program.h"
@@ -42,7 +43,8 @@ class Application {
   // Schedules a program. `dim`, if not null, receives the dim for whose values there are versions; null for a version.
   RuleResult scheduled(const PrimFuncRef& program, Decisions& decisions, std::optional<VarRef>* dim) const {
     if (auto why = actual_.fits ? actual_.fits(program, target_, decisions) : std::nullopt) return {std::nullopt, *why};
-    if (dim && actual_.space) *dim = actual_.space(program, target_, decisions);
+    std::optional<VarRef> versions = actual_.space ? actual_.space(program, target_, decisions) : std::nullopt;
+    if (dim) *dim = versions;
     Schedule schedule(IRModule{{{name_, program}}, {}, {}}, {.show_program = show_program_});
     if (auto refusal = apply_rule(actual_, schedule, target_, decisions)) {
       // A refusal is an error for a rule that names its function, and for values from the user without which it fits.
@@ -100,7 +102,7 @@ RuleResult schedule_by_rule(const ScheduleRule& rule, const std::string& name, c
 std::optional<PrimFuncRef> schedule_by_rules(const std::string& name, const PrimFuncRef& program,
                                              const std::vector<ScheduleRule>& rules, const Target& target,
                                              const RuleReport& report) {
-  if (program->attrs.get_bool("tir.is_scheduled", false)) return std::nullopt;
+  if (program->attrs.get_bool(attr_names::kIsScheduled, false)) return std::nullopt;
   std::vector<std::string> ops = operators_of(program);
   for (const ScheduleRule& rule : rules) {
     if (!concerns(rule, name, ops)) continue;
@@ -113,7 +115,7 @@ std::optional<PrimFuncRef> schedule_by_rules(const std::string& name, const Prim
     }
     if (report) report(fmt::format("schedule rule '{}' is applied to '{}'", rule.name, name));
     PrimFunc scheduled = **result.program;
-    scheduled.attrs.set("tir.is_scheduled", true);
+    scheduled.attrs.set(attr_names::kIsScheduled, true);
     return make_prim_func(std::move(scheduled), program.span());
   }
   return std::nullopt;

@@ -3,7 +3,6 @@
 #include "tir/analysis/annotations.h"
 #include "tir/analysis/conditions.h"
 #include "tir/rules/builtin_rules.h"
-#include "tir/rules/cost_model.h"
 
 namespace relaxc {
 
@@ -128,7 +127,7 @@ class ContractionSchedule {
     sch_.apply(Reorder{joined({order, {columns_[1], columns_[2]}, group_})});
     if (!steps_.empty()) sch_.apply(Unroll{steps_[1]});
     if (!panels_.empty()) sch_.apply(Unroll{panels_[1]});
-    if (tile_.has_rows && !num_rows_) sch_.apply(Annotate{rows_[0], annotations::kExactTails.name, true});
+    if (tile_.has_rows && !num_rows_) sch_.apply(Annotate{rows_[0], annotation<"exact_tails">(), true});
   }
 
   // The result stays in registers (a buffer of a tile, once lowered) until the last block or the sum of parts reads it.
@@ -180,19 +179,18 @@ class ContractionSchedule {
   void distribute_tiles() {
     LoopRV parallel = fused(sch_, shared_);
     // Panels are prefetched: the next panel during the current one or, where a panel is read once, some rows ahead.
-    if (tile_.reads_panels_once(num_rows_) && !reduce_.empty()) {
-      int64_t rows = tile_.has_rows ? cost_model::kRowsAhead : cost_model::kSingleRowsAhead;
-      sch_.apply(Annotate{reduce_[0], annotations::kPrefetchAhead.name, AttrList{panel_, rows}});
+    if (tile_.rows_ahead > 0) {
+      sch_.apply(Annotate{reduce_[0], annotation<"prefetch_ahead">(), AttrList{panel_, tile_.rows_ahead}});
     } else {
-      sch_.apply(Annotate{parallel, annotations::kPrefetch.name, AttrList{panel_}});
-      if (!parts_.empty()) sch_.apply(Annotate{parts_[0], annotations::kPrefetch.name, AttrList{panel_}});
+      sch_.apply(Annotate{parallel, annotation<"prefetch">(), AttrList{panel_}});
+      if (!parts_.empty()) sch_.apply(Annotate{parts_[0], annotation<"prefetch">(), AttrList{panel_}});
       // Stores of the last block that miss the cache would delay the next tile's loads. LLVM spills for symbolic rows.
       const std::string& result = cast<Block>(sch_.get(epilogue_[0]))->writes[0].buffer->name;
       if (num_rows_)
-        sch_.apply(Annotate{parts_.empty() ? rows_[0] : parallel, annotations::kPrefetchOwn.name, AttrList{result}});
+        sch_.apply(Annotate{parts_.empty() ? rows_[0] : parallel, annotation<"prefetch_own">(), AttrList{result}});
     }
     // The row loop has exact tails; separate code for full blocks would only double it.
-    if (tile_.has_rows && !num_rows_) sch_.apply(Annotate{parallel, annotations::kKeepWhole.name, true});
+    if (tile_.has_rows && !num_rows_) sch_.apply(Annotate{parallel, annotation<"keep_whole">(), true});
     sch_.apply(Parallel{parallel});
   }
 
@@ -208,24 +206,29 @@ class ContractionSchedule {
   Loops shared_, outer_, reduce_;  // distributed over threads; around the reduction; of the reduction
 };
 
-// Returns the tile of the program's product, or nullopt if the rule does not fit.
-std::optional<ContractionTile> choose_tile_of(const PrimFuncRef& program, const Target& target, Decisions& decisions) {
-  auto product = find_stage(program, "matmul");
-  return product ? choose_contraction(*product, target, decisions) : std::nullopt;
-}
-
-std::optional<std::string> refuse_contraction(const PrimFuncRef& program, const Target& target, Decisions& decisions) {
+struct Contraction {
+  Stage product;
+  ContractionTile tile;
+};
+std::variant<Contraction, std::string> find_contraction(const PrimFuncRef& program, const Target& target,
+                                                        Decisions& decisions) {
   auto product = find_stage(program, "matmul");
   if (!product) return "it is not a list of plain nests with a block of 'matmul'";
-  if (!choose_contraction(*product, target, decisions))
-    return "the right operand of 'matmul' is not in panels of a tile's columns, and not worth copying into panels";
-  return std::nullopt;
+  if (auto tile = match_contraction(*product, target, decisions)) return Contraction{*product, *tile};
+  return "the right operand of 'matmul' is not in panels of a tile's columns, and not worth copying into panels";
 }
 
-std::optional<VarRef> find_specialized_rows(const PrimFuncRef& program, const Target& target, Decisions& decisions) {
-  auto tile = choose_tile_of(program, target, decisions);
-  if (!tile) return std::nullopt;
-  return choose_specialized_rows(*find_stage(program, "matmul"), *tile, target, decisions);
+struct ContractionPlan {
+  ContractionTile tile;
+  std::optional<VarRef> versions_of;
+};
+ContractionPlan choose_tile_and_versions(const Contraction& found, const Target& target, Decisions& decisions) {
+  ContractionTile tile = choose_contraction(found.product, found.tile, target, decisions);
+  return {tile, choose_specialized_rows(found.product, tile, target, decisions)};
+}
+
+void follow_contraction(Schedule& sch, const Contraction&, const ContractionPlan& plan) {
+  schedule_contraction(sch, sch.apply(GetBlock{"matmul"}), plan.tile);
 }
 
 }  // namespace
@@ -236,17 +239,11 @@ void schedule_contraction(Schedule& sch, BlockRV anchor, const ContractionTile& 
 }
 
 ScheduleRule contraction_rule() {
-  return {.name = "contraction",
-          .op = "matmul",
-          .apply =
-              [](Schedule& sch, const Target& target, Decisions& decisions) {
-                BlockRV anchor = sch.apply(GetBlock{"matmul"});
-                schedule_contraction(sch, anchor, *choose_tile_of(sch.function(), target, decisions));
-              },
-          .fits = refuse_contraction,
-          .space = find_specialized_rows,
-          .doc = "a product of matrices whose right operand lies in panels or is worth copying into them",
-          .decisions = contraction_decisions()};
+  return anchored({.name = "contraction",
+                   .op = "matmul",
+                   .doc = "a product of matrices whose right operand lies in panels or is worth copying into them",
+                   .decisions = contraction_decisions()},
+                  find_contraction, choose_tile_and_versions, follow_contraction);
 }
 
 }  // namespace relaxc

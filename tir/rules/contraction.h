@@ -13,12 +13,14 @@ struct ContractionTile {
   size_t column_axis, row_axis;  // among the block's axes
   bool has_rows;                 // whether row_axis is valid
   int rows, lanes, vectors;
-  int panels = 1;  // of lanes * vectors columns side by side
+  std::optional<int64_t> num_panels = {};  // that hold the operand
+  int panels = 1;                          // of lanes * vectors columns side by side
   // An instruction that sums `group` products in each lane; empty: multiply-add.
   std::string intrin = {};
   int group = 1;
   bool copies_operand = false;  // into panels, first
   int64_t row_tiles = 0;        // in a block of rows; 0: threads share panels instead
+  int64_t rows_ahead = 0;       // from the prefetch of a panel's row to its use; 0: the next panel is fetched
   int64_t parts = 1;            // of the reduction
   int64_t step = 1;             // of the innermost reduction, unrolled
   bool unrolls_epilogue = true;
@@ -27,10 +29,14 @@ struct ContractionTile {
   bool reads_panels_once(std::optional<int64_t> num_rows) const { return !has_rows || (num_rows && *num_rows <= rows); }
 };
 
-// Returns the tile for a product whose operand lies in panels, y[n / columns, k, columns] or, for instructions that sum
-// several products, [n / columns, k / group, columns, group], or is a matrix that may be copied into panels first.
-// Returns nullopt if the product has another form, or the target has no such instruction.
-std::optional<ContractionTile> choose_contraction(const Stage& product, const Target& target, Decisions& decisions);
+// Returns the axes, lanes, vectors and instruction of the tile for a product whose operand lies in panels, y[n /
+// columns, k, columns] or, for instructions that sum several products, [n / columns, k / group, columns, group], or is
+// a matrix that may be copied into panels first. Returns nullopt if the product has another form, the target has no
+// such instruction, or it is decided not to copy.
+std::optional<ContractionTile> match_contraction(const Stage& product, const Target& target, Decisions& decisions);
+// Takes the decisions about such a tile.
+ContractionTile choose_contraction(const Stage& product, ContractionTile tile, const Target& target,
+                                   Decisions& decisions);
 // Returns the variable of a symbolic number of rows, and decides "specialize": the numbers of rows with separate code.
 std::optional<VarRef> choose_specialized_rows(const Stage& product, const ContractionTile& tile, const Target& target,
                                               Decisions& decisions);

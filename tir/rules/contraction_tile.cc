@@ -4,6 +4,7 @@
 
 #include "support/checked_math.h"
 #include "tir/analysis/conditions.h"
+#include "tir/intrin/tensor_intrin.h"
 #include "tir/rules/contraction.h"
 #include "tir/rules/cost_model.h"
 
@@ -72,28 +73,14 @@ int64_t bytes_of_row(const Block& block) {
   return bytes;
 }
 
-// Returns the instruction that sums `group` products of the operands' dtypes in each lane; "" if there is none.
-std::string dot_instruction(const ContractionTile& tile, DType left, DType right, DType result, const Target& target) {
-  bool bytes = target.has_int8_dot && tile.group == 4 && right == DType::int_(8) && result == kInt32;
-  bool halves = target.has_bfloat16_dot && tile.group == 2 && right == DType::bfloat16() && left == right;
-  if (bytes) return fmt::format("dot_{}x4_{}s8s32_vnni", tile.lanes, left.is_uint() ? "u8" : "s8");
-  return halves ? fmt::format("dot_{}x2_bf16bf16f32_avx512", tile.lanes) : "";
-}
-
 size_t axis_position(const Block& block, const Expr& var) {
   auto axis = std::ranges::find_if(block.iter_vars, [&](const IterVar& v) { return same_node(v.var, var); });
   return static_cast<size_t>(axis - block.iter_vars.begin());
 }
 
-// An operand in panels: the axes, lanes, vectors and instruction of the tile, and the number of panels.
-struct Panels {
-  ContractionTile tile;
-  std::optional<int64_t> count;
-};
-
 // Matches a float32 right operand y[k, n] or y[n, k] that can be copied into panels, as constants are at compile time.
-std::optional<Panels> match_plain_operand(const Block& block, const BufferLoad& x, const BufferLoad& y,
-                                          ContractionTile tile) {
+std::optional<ContractionTile> match_plain_operand(const Block& block, const BufferLoad& x, const BufferLoad& y,
+                                                   ContractionTile tile) {
   if (x.indices.size() != 2 || y.indices.size() != 2) return std::nullopt;
   size_t column_dim = same_node(y.indices[0], x.indices[1]) ? 1 : 0;
   const BufferType& type = buffer_type(y.buffer);
@@ -104,11 +91,12 @@ std::optional<Panels> match_plain_operand(const Block& block, const BufferLoad& 
   if (!is_matrix || !is_product || !y.indices[column_dim].is<Var>()) return std::nullopt;
   tile.column_axis = axis_position(block, y.indices[column_dim]);
   tile.copies_operand = true;
-  return Panels{tile, *width / tile.columns()};
+  tile.num_panels = *width / tile.columns();
+  return tile;
 }
 
 // Matches y[j // columns, k // group, j % columns, k % group] and x[..., i, k].
-std::optional<Panels> match_panels(const Block& block, const Target& target) {
+std::optional<ContractionTile> match_panels(const Block& block, const Target& target) {
   std::vector<Ref<BufferLoad>> operands = operands_of(block);
   if (operands.size() != 2 || operands[0]->indices.size() < 2) return std::nullopt;
   const std::vector<Expr>&x = operands[0]->indices, &y = operands[1]->indices;
@@ -124,7 +112,8 @@ std::optional<Panels> match_panels(const Block& block, const Target& target) {
     auto size = as_int(right.shape[3]);
     if (!group || !size || group->op != BinaryOp::kFloorMod || !same_node(group->a, x.back())) return std::nullopt;
     tile.group = static_cast<int>(*size);
-    tile.intrin = dot_instruction(tile, left.dtype, right.dtype, dtype_of(block.body.as<BufferStore>()->value), target);
+    DType result = dtype_of(block.body.as<BufferStore>()->value);
+    tile.intrin = find_dot_form(tile.lanes, tile.group, left.dtype, right.dtype, result, target);
     if (tile.intrin.empty() || *columns % tile.lanes != 0) return std::nullopt;
   } else if (!same_node(y[1], x.back())) {
     return std::nullopt;
@@ -132,18 +121,18 @@ std::optional<Panels> match_panels(const Block& block, const Target& target) {
   while (*columns % tile.lanes != 0) tile.lanes /= 2;
   tile.vectors = static_cast<int>(*columns) / tile.lanes;
   tile.column_axis = axis_position(block, column->a);
-  return Panels{tile, as_int(right.shape[0])};
+  tile.num_panels = as_int(right.shape[0]);
+  return tile;
 }
 
 // Returns the number of panels side by side. A single row is bound by memory and reads several, each a stream.
 // Otherwise two need the fewest loads per multiply-add, unless all rows fit a tile on one panel, which reads it once.
-int64_t panels_side_by_side(const ContractionTile& tile, std::optional<int64_t> count, std::optional<int64_t> rows,
-                            const Target& target) {
-  if (tile.vectors != kSideBySide || !count) return 1;
-  if (!tile.has_rows) return *count % kStreams == 0 ? kStreams : 1;
+int64_t panels_side_by_side(const ContractionTile& tile, std::optional<int64_t> rows, const Target& target) {
+  if (tile.vectors != kSideBySide || !tile.num_panels) return 1;
+  if (!tile.has_rows) return *tile.num_panels % kStreams == 0 ? kStreams : 1;
   int narrow = most_rows(tile.vectors, target), wide = most_rows(kSideBySide * tile.vectors, target);
   bool read_once = rows && *rows > wide && *rows <= narrow;
-  return wide >= kFewestWideRows && *count % kSideBySide == 0 && !read_once ? kSideBySide : 1;
+  return wide >= kFewestWideRows && *tile.num_panels % kSideBySide == 0 && !read_once ? kSideBySide : 1;
 }
 
 // Returns whether a bias may take registers from accumulators: LLVM loads its vectors once for all row tiles.
@@ -180,26 +169,29 @@ void choose_tile_rows(ContractionTile& tile, const Stage& product, std::optional
 
 }  // namespace
 
-std::optional<ContractionTile> choose_contraction(const Stage& product, const Target& target, Decisions& decisions) {
-  const Block& block = *product.block;
-  auto panels = match_panels(block, target);
-  if (!panels) return std::nullopt;
-  ContractionTile tile = panels->tile;
-  bool is_axis = tile.row_axis < block.iter_vars.size();
-  auto num_rows = is_axis ? product.extent(tile.row_axis) : 1;
-  if (tile.copies_operand) {
+std::optional<ContractionTile> match_contraction(const Stage& product, const Target& target, Decisions& decisions) {
+  std::optional<ContractionTile> tile = match_panels(*product.block, target);
+  if (!tile) return std::nullopt;
+  bool is_axis = tile->row_axis < product.block->iter_vars.size();
+  auto num_rows = is_axis ? product.extent(tile->row_axis) : 1;
+  if (tile->copies_operand) {
     bool is_worth_copying = num_rows.value_or(0) >= kCopyCycles * target.products_per_cycle();
     if (!decisions.flag("copy_operand", is_worth_copying)) return std::nullopt;
   }
-  tile.has_rows = is_axis && num_rows != 1;
-  if (!tile.has_rows) tile.row_axis = 0;
+  tile->has_rows = is_axis && num_rows != 1;
+  if (!tile->has_rows) tile->row_axis = 0;
+  return tile;
+}
 
-  std::vector<int64_t> columns;
-  for (int64_t side_by_side = 1; side_by_side <= kStreams; side_by_side *= 2) {
-    if (side_by_side == 1 || (panels->count && *panels->count % side_by_side == 0))
-      columns.push_back(side_by_side * tile.columns());
-  }
-  int64_t formula = panels_side_by_side(tile, panels->count, num_rows, target) * tile.columns();
+ContractionTile choose_contraction(const Stage& product, ContractionTile tile, const Target& target,
+                                   Decisions& decisions) {
+  const Block& block = *product.block;
+  auto num_rows = tile.has_rows ? product.extent(tile.row_axis) : 1;
+  std::vector<int64_t> columns = doublings_between(tile.columns(), kStreams * tile.columns());
+  std::erase_if(columns, [&](int64_t width) {
+    return width > tile.columns() && tile.num_panels.value_or(1) * tile.columns() % width != 0;
+  });
+  int64_t formula = panels_side_by_side(tile, num_rows, target) * tile.columns();
   tile.panels = static_cast<int>(decisions.number("columns", columns, formula) / tile.columns());
 
   int64_t row_bytes = bytes_of_row(block);
@@ -213,14 +205,15 @@ std::optional<ContractionTile> choose_contraction(const Stage& product, const Ta
   choose_tile_rows(tile, product, num_rows, row_bytes, target, decisions);
   if (depth) {
     int64_t steps = *depth / tile.parts / tile.group;
-    std::vector<int64_t> candidates;
-    for (int64_t step = 1; step <= kMostStep; step *= 2) {
-      if (steps % step == 0) candidates.push_back(step);
-    }
+    std::vector<int64_t> candidates = doublings_between(1, kMostStep);
+    std::erase_if(candidates, [&](int64_t step) { return steps % step != 0; });
     tile.step = decisions.number("step", candidates, step_of_reduction(candidates, steps, tile, num_rows));
   }
   bool loops = tile.parts == 1 && tile.has_rows && !num_rows && any_is_expensive(product.epilogue);
   tile.unrolls_epilogue = decisions.word("epilogue", {"unrolled", "loop"}, loops ? "loop" : "unrolled") == "unrolled";
+  if (tile.reads_panels_once(num_rows) && !axes_of(block, IterKind::kReduce).empty())
+    tile.rows_ahead = decisions.number("rows_ahead", doublings_between(kFewestRowsAhead, kMostRowsAhead),
+                                       tile.has_rows ? kRowsAhead : kSingleRowsAhead);
   return tile;
 }
 
@@ -241,16 +234,26 @@ std::optional<VarRef> choose_specialized_rows(const Stage& product, const Contra
 }
 
 std::vector<DecisionRow> contraction_decisions() {
-  return {
-      {"copy_operand", "copy a computed right operand into panels first", "rows >= 2 * products per cycle"},
-      {"columns", "columns of a register tile, one panel or several", "two panels; of a single row four"},
-      {"rows", "rows of a register tile", "(vector registers - vectors of columns - spare) / vectors of columns"},
-      {"row_tiles", "row tiles in a block of rows; 0: threads share panels", "rows * row bytes = 5/8 L2 (BLIS's mc)"},
-      {"reduction_parts", "parts of the reduction, one after the other", "a part of a panel = 1/4 L2 (BLIS's kc)"},
-      {"step", "iterations of the reduction unrolled", "8; with more accumulators 4, of a depth of 2048 or more 8"},
-      {"epilogue", "the blocks that follow are \"unrolled\" in the tile, or a \"loop\" over its rows",
-       "\"loop\" where rows are symbolic and the blocks call functions such as exp"},
-      {"specialize", "symbolic rows that have separate code", "1, and those just above a tile"}};
+  return {{"copy_operand", "copy a computed right operand into panels first",
+           fmt::format("rows >= {} * products per cycle", kCopyCycles)},
+          {"columns", "columns of a register tile, one panel or several",
+           fmt::format("{} panels; of a single row {}", kSideBySide, kStreams)},
+          {"rows", "rows of a register tile",
+           fmt::format(
+               "(vector registers - vectors of columns - spare) / vectors of columns; spare are {}, of {} or more {}",
+               kSpareOfFew, kManyRegisters, kSpareOfMany)},
+          {"row_tiles", "row tiles in a block of rows; 0: threads share panels",
+           fmt::format("rows * row bytes = {}/8 L2 (BLIS's mc)", kBlockEighthsOfL2)},
+          {"reduction_parts", "parts of the reduction, one after the other",
+           fmt::format("a part of a panel = {}/4 L2 (BLIS's kc)", kPanelQuartersOfL2)},
+          {"step", "iterations of the reduction unrolled",
+           fmt::format("{}; with more accumulators {}, of a depth of {} or more {}", kMostStep, kMostWideStep, kLongSum,
+                       kMostStep)},
+          {"epilogue", "the blocks that follow are \"unrolled\" in the tile, or a \"loop\" over its rows",
+           "\"loop\" where rows are symbolic and the blocks call functions such as exp"},
+          {"rows_ahead", "rows of a panel from a prefetch to its use, where the panel is read once",
+           fmt::format("{}; for a single row {}", kRowsAhead, kSingleRowsAhead)},
+          {"specialize", "symbolic rows that have separate code", "1, and those just above a tile"}};
 }
 
 }  // namespace relaxc

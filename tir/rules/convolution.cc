@@ -29,7 +29,7 @@ struct ConvolutionTile {
 // once. With too few sums, the latency of the FMA is exposed. So is a part of the latency of weights in the L2 cache.
 double cycles(int64_t pixels, int64_t vectors, bool depthwise, const Target& target) {
   auto loads = static_cast<double>(pixels + vectors), sums = static_cast<double>(pixels * vectors);
-  double from_l2 = static_cast<double>(target.l2.line) / target.l2.bytes_per_cycle;
+  double from_l2 = static_cast<double>(target.l2.line) / target.l2_bytes_per_cycle;
   double exposed = depthwise ? 0 : cost_model::kExposedL2Latency * from_l2 * static_cast<double>(vectors);
   return std::max({sums / static_cast<double>(target.fma_ports), loads / static_cast<double>(target.load_ports),
                    static_cast<double>(target.fma_latency)}) +
@@ -49,7 +49,7 @@ struct Convolution : Stage {
 };
 
 // Returns a program's convolution, a block over n, filter blocks, y, x, lanes and window axes, or why there is none.
-std::variant<Convolution, std::string> find_convolution(const PrimFuncRef& program, const Target& target) {
+std::variant<Convolution, std::string> find_convolution(const PrimFuncRef& program, const Target& target, Decisions&) {
   auto stage = find_stage(program, "nn.conv2d");
   if (!stage) return "it is not a list of plain nests with a block of 'nn.conv2d'";
   const Block& block = *stage->block;
@@ -106,7 +106,7 @@ void move_into_tile(Schedule& sch, const BlockRV& reader, const LoopRV& tile, bo
 }
 
 // The decisions about a convolution.
-struct Plan {
+struct ConvolutionPlan {
   ConvolutionTile tile;
   bool padding_by_conditions, unrolls_epilogue, streams_weights, streams_image;
 };
@@ -173,11 +173,11 @@ std::string shared_by_threads(const Convolution& conv, bool whole_rows, const Ta
   return streams_image && weight_bytes <= l2 * cost_model::kSharedWeightHalvesOfL2 / 2 ? "rows" : "both";
 }
 
-Plan decide_plan(const Convolution& conv, const Target& target, Decisions& decisions) {
+ConvolutionPlan choose_convolution(const Convolution& conv, const Target& target, Decisions& decisions) {
   auto height = conv.extent(2), width = conv.extent(3);
   int64_t filter_blocks = *conv.extent(1);
   ConvolutionTile best = choose_convolution_tile(filter_blocks, height, width, conv.depthwise, target);
-  Plan plan{best, true, true, false, false};
+  ConvolutionPlan plan{best, true, true, false, false};
   auto choose = [&](const char* name, int64_t most, int64_t formula) {
     most = std::max<int64_t>(1, most);
     return decisions.number(name, numbers_between(1, most), std::min(formula, most));
@@ -201,7 +201,7 @@ Plan decide_plan(const Convolution& conv, const Target& target, Decisions& decis
   return plan;
 }
 
-void schedule_convolution(Schedule& sch, const Convolution& conv, const Plan& plan, const Target& target) {
+void schedule_convolution(Schedule& sch, const Convolution& conv, const ConvolutionPlan& plan) {
   BlockRV rv = sch.apply(GetBlock{"nn.conv2d"});
   const Loops loops = sch.apply(GetLoops{rv});  // n, filter blocks, y, x, lanes, then the window's
   const ConvolutionTile& tile = plan.tile;
@@ -209,7 +209,7 @@ void schedule_convolution(Schedule& sch, const Convolution& conv, const Plan& pl
   Blocks padding = sch.apply(GetProducers{rv});
   for (const BlockRV& block : padding) {
     if (plan.padding_by_conditions) sch.apply(ComputeInline{block});
-    if (!plan.padding_by_conditions && !conv.depthwise) schedule_padding(sch, block, target.vector_lanes(32));
+    if (!plan.padding_by_conditions && !conv.depthwise) schedule_padding(sch, block, *conv.extent(4));
   }
   bool pads_blocks = !plan.padding_by_conditions && conv.depthwise && !padding.empty();
   copy_strided_pixels(sch, rv, conv);
@@ -222,7 +222,7 @@ void schedule_convolution(Schedule& sch, const Convolution& conv, const Plan& pl
   Loops outer = {loops[0], filters[0], y[0], x[0]};
   if (plan.streams_image) std::swap(outer[1], outer[2]);
   sch.apply(Reorder{joined({outer, window, {y[1], x[1], filters[1], loops[4]}})});
-  if (!conv.extent(3)) sch.apply(Annotate{x[0], annotations::kExactTails.name, true});
+  if (!conv.extent(3)) sch.apply(Annotate{x[0], annotation<"exact_tails">(), true});
 
   if (pads_blocks) {
     sch.apply(ComputeAt{padding[0], filters[0]});
@@ -247,37 +247,29 @@ void schedule_convolution(Schedule& sch, const Convolution& conv, const Plan& pl
   Loops shared(outer.begin(), outer.begin() + (shares_both ? 3 : 2));
   LoopRV parallel = sch.apply(Fuse{shared});
   if (plan.streams_weights)
-    sch.apply(Annotate{parallel, annotations::kPrefetch.name, AttrList{conv.weight->buffer->name}});
+    sch.apply(Annotate{parallel, annotation<"prefetch">(), AttrList{conv.weight->buffer->name}});
   sch.apply(Parallel{parallel});
 }
 
 }  // namespace
 
 ScheduleRule convolution_rule() {
-  return {
-      .name = "convolution",
-      .op = "nn.conv2d",
-      .apply =
-          [](Schedule& sch, const Target& target, Decisions& decisions) {
-            auto conv = std::get<Convolution>(find_convolution(sch.function(), target));
-            schedule_convolution(sch, conv, decide_plan(conv, target, decisions), target);
-          },
-      .fits = [](const PrimFuncRef& program, const Target& target, Decisions& decisions) -> std::optional<std::string> {
-        auto found = find_convolution(program, target);
-        if (const std::string* why = std::get_if<std::string>(&found)) return *why;
-        decide_plan(std::get<Convolution>(found), target, decisions);
-        return std::nullopt;
-      },
-      .doc = "a direct convolution over an image in channel blocks",
-      .decisions = {{"vectors", "blocks of filters in a register tile", "the fewest cycles for the whole image"},
-                    {"rows", "rows of pixels in a register tile", "the fewest cycles for the whole image"},
-                    {"columns", "columns of pixels in a register tile", "the fewest cycles for the whole image"},
-                    {"padding", "the border is \"conditions\" in the loops or in a \"copy\" of the image",
-                     "\"conditions\" for windows of up to 3 columns over images of constant size"},
-                    {"shared", "threads share \"filters\", \"rows\" of pixels, or \"both\"",
-                     "\"filters\": weights above L2; \"rows\": image above L2, weights below half of it"},
-                    {"epilogue", "the blocks that follow are \"unrolled\" in the tile, or a \"loop\" over its pixels",
-                     "\"loop\" where rows of pixels are symbolic and the blocks call functions such as exp"}}};
+  return anchored(
+      {.name = "convolution",
+       .op = "nn.conv2d",
+       .doc = "a direct convolution over an image in channel blocks",
+       .decisions = {{"vectors", "blocks of filters in a register tile", "the fewest cycles for the whole image"},
+                     {"rows", "rows of pixels in a register tile", "the fewest cycles for the whole image"},
+                     {"columns", "columns of pixels in a register tile", "the fewest cycles for the whole image"},
+                     {"padding", "the border is \"conditions\" in the loops or in a \"copy\" of the image",
+                      fmt::format("\"conditions\" for windows of up to {} columns over images of constant size",
+                                  cost_model::kNarrowWindow)},
+                     {"shared", "threads share \"filters\", \"rows\" of pixels, or \"both\"",
+                      fmt::format("\"filters\": weights above L2; \"rows\": image above L2, weights up to {}/2 L2",
+                                  cost_model::kSharedWeightHalvesOfL2)},
+                     {"epilogue", "the blocks that follow are \"unrolled\" in the tile, or a \"loop\" over its pixels",
+                      "\"loop\" where rows of pixels are symbolic and the blocks call functions such as exp"}}},
+      find_convolution, choose_convolution, schedule_convolution);
 }
 
 }  // namespace relaxc

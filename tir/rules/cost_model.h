@@ -25,12 +25,13 @@ constexpr int64_t kMostSymbolicRows = 8;   // there is code for each number of r
 constexpr int64_t kMostPixelRows = 4;      // of a convolution's tile, which has columns, too
 constexpr int64_t kMostFilterVectors = 4;  // side by side
 constexpr int kSideBySide = 2;             // vectors of columns of a tile, panels of a tile
+constexpr int64_t kMostColumnVectors = 4;  // of a reduction's tile, that users and tuners may choose
 constexpr int kStreams = 4;                // panels that a single row reads at once, as it waits for memory
 constexpr int kFewestWideRows = 4;         // of a tile on two panels: fewer reuse each vector too little
 constexpr int64_t kNarrowWindow = 3;       // columns of a window that reads its border by conditions
 constexpr int64_t kMostStep = 8, kMostWideStep = 4;  // iterations of a sum unrolled; where accumulators fill registers
 constexpr int64_t kLongSum = 2048;     // iterations that make kMostStep worth its compile time in a wide tile
-constexpr int64_t kMostParts = 64;     // of a sum
+constexpr int64_t kMostParts = 64;     // of a sum, of a row of patches
 constexpr int64_t kMostRowTiles = 64;  // in a block of rows, that users and tuners may choose
 
 // ---- Caches
@@ -47,6 +48,7 @@ constexpr int64_t kFewestWinogradChannels = 16;             // for fewer, transf
 constexpr int64_t kTypicalChannels = 64;  // in and out of a Winograd convolution, for the size of its groups
 constexpr int64_t kGuessedPixels = 56;    // of a symbolic extent of an image: ResNet's first stage
 constexpr int64_t kRowsAhead = 64, kSingleRowsAhead = 16;  // rows from a prefetch to its use, in tiles and single rows
+constexpr int64_t kFewestRowsAhead = 4, kMostRowsAhead = 256;  // that users and tuners may choose
 
 // ---- Time, in cycles
 

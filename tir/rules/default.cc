@@ -2,6 +2,9 @@
 // saves memory traffic without repeating work. Each remaining block is scheduled on its own, as a reduction or element
 // by element (blocks.h). A program that is not a list of plain nests (find_nests), such as one that somebody scheduled
 // by hand, stays as it is.
+//
+// The rule has no `space`: what can be chosen for a block depends on the blocks that were inlined into it, so the
+// decisions about a block are taken just before it is scheduled.
 
 #include <algorithm>
 #include <map>
@@ -78,9 +81,11 @@ void schedule_program(Schedule& sch, const Target& target, Decisions& decisions)
   RELAXC_CHECK(blocks.size() == prefixes.size(), "expected {} blocks, got {}", prefixes.size(), blocks.size());
   for (size_t i = 0; i < blocks.size(); ++i) {
     Ref<Block> block = cast<Block>(sch.get(blocks[i]));
+    const Analyzer& facts = sch.tree("").facts;
     decisions.set_prefix(prefixes[i]);
     if (!reduces(*block)) {
-      sch.try_steps([&] { schedule_elementwise(sch, blocks[i], target, decisions); });
+      ElementwisePlan plan = choose_elementwise(block, facts, target, decisions);
+      sch.try_steps([&] { schedule_elementwise(sch, blocks[i], plan); });
       continue;
     }
     std::optional<BlockRV> epilogue;
@@ -89,11 +94,13 @@ void schedule_program(Schedule& sch, const Target& target, Decisions& decisions)
     bool is_last = i + (epilogue ? 2 : 1) == blocks.size();
     Stage stage{block, {}};
     for (size_t j = i + 1; j < blocks.size(); ++j) stage.epilogue.push_back(cast<Block>(sch.get(blocks[j])));
-    auto panels = is_last ? choose_contraction(stage, target, decisions) : std::nullopt;
-    sch.try_steps([&] {
-      if (panels) return schedule_contraction(sch, blocks[i], *panels);
-      schedule_reduction(sch, blocks[i], epilogue, target, decisions);
-    });
+    if (auto product = is_last ? match_contraction(stage, target, decisions) : std::nullopt) {
+      ContractionTile tile = choose_contraction(stage, *product, target, decisions);
+      sch.try_steps([&] { schedule_contraction(sch, blocks[i], tile); });
+    } else {
+      ReductionPlan plan = choose_reduction(block, facts, target, decisions);
+      sch.try_steps([&] { schedule_reduction(sch, blocks[i], epilogue, plan); });
+    }
     if (epilogue) ++i;
   }
   decisions.set_prefix("");
@@ -117,7 +124,7 @@ ScheduleRule default_rule() {
             if (find_nests(program)) return std::nullopt;
             return "it is not a list of plain nests";
           },
-          .doc = "any list of plain nests, block by block; products in panels as 'contraction' does",
+          .doc = "any list of plain nests, decided block by block; products in panels as 'contraction' does",
           .decisions = std::move(decisions)};
 }
 

@@ -44,7 +44,7 @@ bool only_in_indices(const Block& block, const VarRef& axis) {
 
 // Returns the most vectors of a piece, a power of two.
 int64_t most_vectors_of_piece(const Target& target) {
-  int64_t vectors = target.l1.bytes * cost_model::kPieceQuartersOfL1 / 4 / target.vector_bytes();
+  int64_t vectors = target.l1_of_core() * cost_model::kPieceQuartersOfL1 / 4 / target.vector_bytes();
   return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(2, vectors))));
 }
 // Returns the vectors of a piece, if possible such that pieces divide the extent.
@@ -57,56 +57,68 @@ int64_t choose_piece(std::optional<int64_t> extent, int64_t lanes, int64_t most)
 
 }  // namespace
 
-void schedule_elementwise(Schedule& sch, const BlockRV& rv, const Target& target, Decisions& decisions) {
-  Nest nest = ordered_nest(sch, rv);
-  if (nest.loops.empty()) return;
-  bool parallel = !is_small(nest.spatial_extents(), target, cost_model::kElementwiseWork);
+ElementwisePlan choose_elementwise(const Ref<Block>& block, const Analyzer& facts, const Target& target,
+                                   Decisions& decisions) {
+  Nest nest = nest_of(block);
+  ElementwisePlan plan{.parallel = !is_small(nest.spatial_extents(), target, cost_model::kElementwiseWork)};
   // A statement with loops inside, such as a scan, is much work for each point.
-  if (!single_store(*nest.block)) return fuse_parallel(sch, nest.loops, parallel);
-  const Analyzer& facts = sch.tree("").facts;
-  std::vector<Access> accesses = accesses_of(*nest.block);
-
-  // Vectors along the last axis if every access is contiguous or constant there.
-  int64_t lanes = lanes_of(*nest.block, target);
-  for (const Access& access : accesses) {
-    if (!is_lane_stride(access_stride(access.buffer, access.indices, nest.axes.back().var, facts))) lanes = 1;
-  }
-  std::vector<Loops> groups;
+  if (nest.axes.empty() || !single_store(*block)) return plan;
+  std::vector<Access> accesses = accesses_of(*block);
+  std::vector<Expr> extents;  // of the merged loops
   for (size_t d = 0; d < nest.axes.size(); ++d) {
     const IterVar& axis = nest.axes[d];
-    bool merges = d > 0 && (is_int(axis.domain.extent, 1) || (only_in_indices(*nest.block, axis.var) &&
-                                                              only_in_indices(*nest.block, nest.axes[d - 1].var) &&
-                                                              can_merge(accesses, nest.axes[d - 1], axis, facts)));
-    if (!merges) groups.emplace_back();
-    groups.back().push_back(nest.loops[d]);
+    bool merges = d > 0 && (is_int(axis.domain.extent, 1) ||
+                            (only_in_indices(*block, axis.var) && only_in_indices(*block, nest.axes[d - 1].var) &&
+                             can_merge(accesses, nest.axes[d - 1], axis, facts)));
+    if (merges) {
+      ++plan.merged.back();
+      extents.back() = facts.simplify(extents.back() * cast_to(axis.domain.extent, dtype_of(extents.back())));
+    } else {
+      plan.merged.push_back(1);
+      extents.push_back(axis.domain.extent);
+    }
   }
-  Loops outer;
-  for (const Loops& group : groups) outer.push_back(fused(sch, group));
-  LoopRV inner = outer.back();
-  outer.pop_back();
-  auto extent = extent_of(sch, inner);
-  if (extent && *extent < lanes) lanes = 1;
-  Factors factors = {std::nullopt};
-  bool only_inner = std::ranges::all_of(outer, [&](const LoopRV& loop) { return extent_of(sch, loop) == 1; });
+  auto extent = as_int(extents.back());
+  // Vectors along the last axis if every access is contiguous or constant there.
+  bool has_lanes = std::ranges::all_of(accesses, [&](const Access& access) {
+    return is_lane_stride(access_stride(access.buffer, access.indices, nest.axes.back().var, facts));
+  });
+  int64_t widest = has_lanes ? lanes_of(*block, target) : 1;
+  plan.lanes = decisions.number("lanes", doublings_between(1, widest), extent && *extent < widest ? 1 : widest);
+  bool only_inner = std::all_of(extents.begin(), extents.end() - 1, [](const Expr& outer) { return is_int(outer, 1); });
   int64_t most = most_vectors_of_piece(target);
-  // One long loop is cut into pieces for all threads.
-  bool in_pieces = only_inner && parallel && (!extent || *extent > most * lanes);
-  int64_t piece = most;
-  if (in_pieces) {
-    piece = decisions.number("piece", numbers_between(1, 2 * most), choose_piece(extent, lanes, most));
-    factors.emplace_back(piece);
+  if (!only_inner || !plan.parallel || (extent && *extent <= most * plan.lanes)) return plan;
+  plan.piece = decisions.number("piece", numbers_between(1, 2 * most), choose_piece(extent, plan.lanes, most));
+  plan.has_whole_pieces = extent && *extent % (plan.piece * plan.lanes) == 0;
+  return plan;
+}
+
+void schedule_elementwise(Schedule& sch, const BlockRV& rv, const ElementwisePlan& plan) {
+  Nest nest = ordered_nest(sch, rv);
+  if (plan.merged.empty()) return fuse_parallel(sch, nest.loops, plan.parallel);
+  Loops outer;
+  auto first = nest.loops.begin();
+  for (long count : plan.merged) {
+    outer.push_back(fused(sch, Loops(first, first + count)));
+    first += count;
   }
-  if (lanes > 1) factors.emplace_back(lanes);
-  Loops parts = sch.apply(Split{inner, factors});
-  if (lanes > 1) sch.apply(Vectorize{parts.back()});
-  if (!in_pieces) return fuse_parallel(sch, outer, parallel);
+  Factors factors = {std::nullopt};
+  if (plan.piece > 0) factors.emplace_back(plan.piece);
+  if (plan.lanes > 1) factors.emplace_back(plan.lanes);
+  Loops parts = sch.apply(Split{outer.back(), factors});
+  outer.pop_back();
+  if (plan.lanes > 1) sch.apply(Vectorize{parts.back()});
+  if (plan.piece == 0) return fuse_parallel(sch, outer, plan.parallel);
   // The last piece may have fewer iterations, which needs no separate code.
-  if (!extent || *extent % (piece * lanes) != 0) sch.apply(Annotate{parts[0], annotations::kKeepWhole.name, true});
+  if (!plan.has_whole_pieces) sch.apply(Annotate{parts[0], annotation<"keep_whole">(), true});
   sch.apply(Parallel{parts[0]});
 }
 
 std::vector<DecisionRow> elementwise_decisions() {
-  return {{"piece", "vectors in a piece of one long loop, which a thread takes", "a quarter of L1"}};
+  return {{"lanes", "lanes of a vector of elements, of columns, or of partial results",
+           "a full vector, two of partial results; fewer in a short loop; 1 where elements are not neighbours"},
+          {"piece", "vectors in a piece of one long loop, which a thread takes",
+           fmt::format("{}/4 L1", cost_model::kPieceQuartersOfL1)}};
 }
 
 }  // namespace relaxc

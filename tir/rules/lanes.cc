@@ -119,17 +119,20 @@ std::vector<Expr> Nest::spatial_extents() const {
   return result;
 }
 
+Nest nest_of(const Ref<Block>& block) {
+  Nest nest{block, axes_of(*block, IterKind::kSpatial), 0, {}};
+  nest.num_spatial = nest.axes.size();
+  std::ranges::copy(axes_of(*block, IterKind::kReduce), std::back_inserter(nest.axes));
+  return nest;
+}
+
 Nest ordered_nest(Schedule& sch, const BlockRV& rv) {
-  Nest nest{cast<Block>(sch.get(rv)), {}, 0, {}};
+  Nest nest = nest_of(cast<Block>(sch.get(rv)));
   Loops loops = sch.apply(GetLoops{rv});
   std::vector<size_t> order;
-  for (IterKind kind : {IterKind::kSpatial, IterKind::kReduce}) {
-    for (const IterVar& axis : axes_of(*nest.block, kind)) {
-      order.push_back(position_of_loop(sch, loops, axis));
-      nest.axes.push_back(axis);
-      nest.loops.push_back(loops[order.back()]);
-    }
-    if (kind == IterKind::kSpatial) nest.num_spatial = nest.axes.size();
+  for (const IterVar& axis : nest.axes) {
+    order.push_back(position_of_loop(sch, loops, axis));
+    nest.loops.push_back(loops[order.back()]);
   }
   if (!std::ranges::is_sorted(order)) sch.apply(Reorder{nest.loops});
   return nest;

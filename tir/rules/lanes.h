@@ -1,5 +1,7 @@
 // Queries about a block before its vectors and threads are chosen, and schedule steps, which the rules share.
 #pragma once
+#include <variant>
+
 #include "ir/arith.h"
 #include "tir/analysis/nests.h"
 #include "tir/rules/primitives.h"
@@ -16,6 +18,30 @@ struct Stage {
   std::optional<int64_t> extent(size_t axis) const { return as_int(block->iter_vars[axis].domain.extent); }
 };
 std::optional<Stage> find_stage(const PrimFuncRef& program, std::string_view op);
+
+// Completes a rule about an operator's block, the anchor. `find` returns the anchor or why the rule does not fit,
+// `choose` takes the decisions about it and returns a plan, and `follow` applies the steps of a plan. A plan may name
+// the dim for whose values there are versions.
+template <class Anchor, class Plan>
+ScheduleRule anchored(ScheduleRule rule,
+                      std::variant<Anchor, std::string> (*find)(const PrimFuncRef&, const Target&, Decisions&),
+                      Plan (*choose)(const Anchor&, const Target&, Decisions&),
+                      void (*follow)(Schedule&, const Anchor&, const Plan&)) {
+  rule.fits = [=](const PrimFuncRef& program, const Target& target, Decisions& decisions) {
+    auto found = find(program, target, decisions);
+    return std::holds_alternative<Anchor>(found) ? std::nullopt : std::optional(std::get<std::string>(found));
+  };
+  rule.space = [=](const PrimFuncRef& program, const Target& target, Decisions& decisions) -> std::optional<VarRef> {
+    Plan plan = choose(std::get<Anchor>(find(program, target, decisions)), target, decisions);
+    if constexpr (requires { plan.versions_of; }) return plan.versions_of;
+    return std::nullopt;
+  };
+  rule.apply = [=](Schedule& schedule, const Target& target, Decisions& decisions) {
+    auto anchor = std::get<Anchor>(find(schedule.function(), target, decisions));
+    follow(schedule, anchor, choose(anchor, target, decisions));
+  };
+  return rule;
+}
 
 // Returns whether loops are known to cost less than waking a thread, with `work` simple operations per iteration.
 bool is_small(const std::vector<Expr>& extents, const Target& target, int64_t work = 1);
@@ -45,7 +71,7 @@ std::optional<Expr> access_stride(const Buffer& buffer, const std::vector<Expr>&
 // Returns whether the stride is 1 or 0: neighbouring lanes access neighbouring elements, or all the same one.
 bool is_lane_stride(const std::optional<Expr>& stride);
 
-// A block's axes, spatial ones first, and their loops in the same order.
+// A block's axes, spatial ones first, and their loops in the same order once they are in that order (ordered_nest).
 struct Nest {
   Ref<Block> block;
   std::vector<IterVar> axes;
@@ -55,6 +81,7 @@ struct Nest {
   std::vector<Expr> spatial_extents() const;
   size_t num_reduced() const { return axes.size() - num_spatial; }
 };
+Nest nest_of(const Ref<Block>& block);
 // Brings the loops into that order. The block stands alone in its nest (find_nests).
 Nest ordered_nest(Schedule& schedule, const BlockRV& block);
 // Returns the loop of each axis of such a block.

@@ -9,11 +9,6 @@ namespace relaxc {
 
 namespace {
 
-struct RegisterTile {
-  std::optional<size_t> row_axis, column_axis;  // positions among the spatial axes
-  int64_t rows = 1, lanes = 1, vectors = 1;     // columns = lanes * vectors
-};
-
 // Returns the stride between the lanes of a tile of that many columns anywhere on the axis. Blocked layouts have one,
 // although the axis as a whole has none.
 std::optional<Expr> lane_stride(const Ref<BufferLoad>& load, const VarRef& axis, int columns, const Analyzer& outer) {
@@ -39,7 +34,7 @@ int64_t fewest_rows_beyond(int64_t extent, int64_t most) {
   return best;
 }
 
-void choose_rows(RegisterTile& tile, const Nest& nest, const std::vector<Ref<BufferLoad>>& loads, const Target& target,
+void choose_rows(ReductionPlan& tile, const Nest& nest, const std::vector<Ref<BufferLoad>>& loads, const Target& target,
                  Decisions& decisions) {
   for (size_t d = nest.num_spatial; d-- > 0 && !tile.row_axis;) {
     if (d == *tile.column_axis || is_int(nest.axes[d].domain.extent, 1)) continue;
@@ -56,45 +51,56 @@ void choose_rows(RegisterTile& tile, const Nest& nest, const std::vector<Ref<Buf
   tile.rows = decisions.number("rows", numbers_between(1, fit), rows);
 }
 
-RegisterTile choose_tile(const Nest& nest, const Reduction& reduction, const Target& target, const Analyzer& facts,
-                         Decisions& decisions) {
-  RegisterTile best;
-  int lanes = lanes_of(*nest.block, target);
-  if (lanes == 1) return best;
-  std::vector<Ref<BufferLoad>> loads = loads_of(reduction.value);
+bool has_lane_strides(const std::vector<Ref<BufferLoad>>& loads, const VarRef& axis, const Analyzer& facts) {
+  return std::ranges::all_of(loads, [&](const Ref<BufferLoad>& load) {
+    return is_lane_stride(access_stride(load->buffer, load->indices, axis, facts));
+  });
+}
+
+// Takes the spatial axis with the best columns, if there is one, and decides their width.
+void choose_columns(ReductionPlan& tile, const Nest& nest, const std::vector<Ref<BufferLoad>>& loads, int lanes,
+                    const Analyzer& facts, Decisions& decisions) {
   std::tuple best_score{0, 0, false};
   for (size_t d = 0; d < nest.num_spatial; ++d) {
     auto known = as_int(nest.axes[d].domain.extent);
     if (known && *known < cost_model::kFewestLanes) continue;
-    ColumnTile tile = choose_column_tile(known, lanes);
+    ColumnTile columns = choose_column_tile(known, lanes);
     bool contiguous = true, reads_vectors = false;
     for (const Ref<BufferLoad>& load : loads) {
-      auto stride = lane_stride(load, nest.axes[d].var, tile.columns(), facts);
+      auto stride = lane_stride(load, nest.axes[d].var, columns.columns(), facts);
       contiguous = contiguous && is_lane_stride(stride);
       reads_vectors = reads_vectors || (stride && is_int(*stride, 1));
     }
     if (!contiguous || !reads_vectors) continue;
     // Full vectors are preferred, then several vectors, then the axis in which the output is contiguous.
-    std::tuple score{tile.lanes, tile.vectors, d + 1 == nest.num_spatial};
+    std::tuple score{columns.lanes, columns.vectors, d + 1 == nest.num_spatial};
     if (score <= best_score) continue;
     best_score = score;
-    best = {std::nullopt, d, 1, tile.lanes, tile.vectors};
+    tile.column_axis = d;
+    tile.lanes = columns.lanes;
+    tile.vectors = columns.vectors;
   }
-  if (best.column_axis) choose_rows(best, nest, loads, target, decisions);
-  return best;
+  if (!tile.column_axis) return;
+  // In a blocked layout only parts of these columns are as contiguous.
+  bool any = has_lane_strides(loads, nest.axes[*tile.column_axis].var, facts);
+  int64_t fewest = std::min<int64_t>(cost_model::kFewestLanes, tile.lanes);
+  tile.lanes = decisions.number("lanes", doublings_between(fewest, any ? lanes : tile.lanes), tile.lanes);
+  auto widths =
+      any ? numbers_between(1, cost_model::kMostColumnVectors) : divisors_between(1, tile.vectors, tile.vectors);
+  tile.vectors = decisions.number("vectors", widths, tile.vectors);
 }
 
-// Returns the number of lanes for partial results, two vectors of them if possible; 1 if lanes are not possible.
-int64_t choose_reduce_lanes(const Nest& nest, const Reduction& reduction, const Target& target, const Analyzer& facts) {
+// Decides the lanes for partial results, two vectors of them if possible; 1 if lanes are not possible.
+void choose_partial_lanes(ReductionPlan& plan, const Nest& nest, const std::vector<Ref<BufferLoad>>& loads, int lanes,
+                          const Analyzer& facts, Decisions& decisions) {
   constexpr int64_t kFewest = 2 * cost_model::kFewestLanes;
-  int64_t lanes = lanes_of(*nest.block, target) * 2;
-  if (lanes < kFewest || nest.num_reduced() == 0) return 1;
-  const IterVar& axis = nest.axes.back();
-  while (lanes > as_int(axis.domain.extent).value_or(lanes)) lanes /= 2;
-  for (const Ref<BufferLoad>& load : loads_of(reduction.value)) {
-    if (!is_lane_stride(access_stride(load->buffer, load->indices, axis.var, facts))) return 1;
+  std::vector<int64_t> candidates = {1};
+  int64_t formula = 2 * lanes;
+  if (formula >= kFewest && nest.num_reduced() > 0 && has_lane_strides(loads, nest.axes.back().var, facts)) {
+    std::ranges::copy(doublings_between(kFewest, formula), std::back_inserter(candidates));
+    while (formula > as_int(nest.axes.back().domain.extent).value_or(formula)) formula /= 2;
   }
-  return lanes < kFewest ? 1 : lanes;
+  plan.lanes = decisions.number("lanes", candidates, candidates.size() == 1 || formula < kFewest ? 1 : formula);
 }
 
 bool is_parallel(const Nest& nest, const Target& target) {
@@ -107,7 +113,7 @@ bool is_parallel(const Nest& nest, const Target& target) {
 // Orders the loops, from the outside: other axes, column tiles and row tiles, which are distributed over threads; the
 // reduction; the tile. Neighbouring row tiles reuse columns.
 void schedule_tile(Schedule& sch, const Nest& nest, const BlockRV& rv, const std::optional<BlockRV>& epilogue,
-                   const RegisterTile& tile, const Target& target) {
+                   const ReductionPlan& tile) {
   Loops shared, rows, columns, inside,
       reduce(nest.loops.begin() + static_cast<long>(nest.num_spatial), nest.loops.end());
   for (size_t d = 0; d < nest.num_spatial; ++d) {
@@ -147,17 +153,17 @@ void schedule_tile(Schedule& sch, const Nest& nest, const BlockRV& rv, const std
     vectorize(sch, {columns[2], tail[1]});
   }
   sch.apply(DecomposeReduction{rv, reduce[0]});
-  fuse_parallel(sch, shared, is_parallel(nest, target));
+  fuse_parallel(sch, shared, tile.parallel);
 }
 
 void schedule_lanes(Schedule& sch, const Nest& nest, const BlockRV& rv, const std::optional<BlockRV>& epilogue,
-                    int64_t lanes, const Target& target) {
+                    const ReductionPlan& plan) {
   if (nest.num_spatial == 0) sch.apply(AddUnitLoop{nest.loops[0]});
   // There are partial results in all lanes, then in half as many, and so on. The block itself adds up the last ones.
   Blocks partial;
   LoopRV loop = nest.loops.back();
-  for (int64_t width = lanes; width >= cost_model::kFewestLanes; width /= 2) {
-    Factor outer = width == lanes ? Factor(std::nullopt) : Factor(2);
+  for (int64_t width = plan.lanes; width >= cost_model::kFewestLanes; width /= 2) {
+    Factor outer = width == plan.lanes ? Factor(std::nullopt) : Factor(2);
     partial.push_back(sch.apply(Rfactor{sch.apply(Split{loop, {outer, width}})[1], -1}));
     loop = sch.apply(GetLoops{rv}).back();
   }
@@ -178,7 +184,7 @@ void schedule_lanes(Schedule& sch, const Nest& nest, const BlockRV& rv, const st
   sch.apply(DecomposeReduction{rv, loop});
   sch.apply(Unroll{loop});
   if (epilogue) sch.apply(ReverseComputeAt{*epilogue, shared.back()});
-  fuse_parallel(sch, shared, is_parallel(nest, target));
+  fuse_parallel(sch, shared, plan.parallel);
 }
 
 }  // namespace
@@ -202,25 +208,43 @@ bool fits_as_epilogue(Schedule& sch, const BlockRV& rv, const BlockRV& epilogue_
   return reads && fits;
 }
 
-void schedule_reduction(Schedule& sch, const BlockRV& rv, const std::optional<BlockRV>& epilogue, const Target& target,
-                        Decisions& decisions) {
+ReductionPlan choose_reduction(const Ref<Block>& block, const Analyzer& facts, const Target& target,
+                               Decisions& decisions) {
+  Nest nest = nest_of(block);
+  ReductionPlan plan{.parallel = is_parallel(nest, target)};
+  std::optional<Reduction> reduction = match_reduction(*block);
+  plan.has_combiner = reduction.has_value();
+  if (!reduction) return plan;
+  std::vector<Ref<BufferLoad>> loads = loads_of(reduction->value);
+  int lanes = lanes_of(*block, target);
+  if (lanes > 1) choose_columns(plan, nest, loads, lanes, facts, decisions);
+  if (plan.column_axis) {
+    choose_rows(plan, nest, loads, target, decisions);
+  } else {
+    choose_partial_lanes(plan, nest, loads, lanes, facts, decisions);
+  }
+  return plan;
+}
+
+void schedule_reduction(Schedule& sch, const BlockRV& rv, const std::optional<BlockRV>& epilogue,
+                        const ReductionPlan& plan) {
   Nest nest = ordered_nest(sch, rv);
-  std::optional<Reduction> reduction = match_reduction(*nest.block);
-  if (!reduction) {
+  if (!plan.has_combiner) {
     if (nest.block->init) sch.apply(DecomposeReduction{rv, nest.loops[nest.num_spatial]});
     return fuse_parallel(sch, Loops(nest.loops.begin(), nest.loops.begin() + static_cast<long>(nest.num_spatial)),
-                         is_parallel(nest, target));
+                         plan.parallel);
   }
-  const Analyzer& facts = sch.tree("").facts;
-  RegisterTile tile = choose_tile(nest, *reduction, target, facts, decisions);
-  int64_t lanes = tile.lanes == 1 ? choose_reduce_lanes(nest, *reduction, target, facts) : 1;
-  if (lanes > 1) return schedule_lanes(sch, nest, rv, epilogue, lanes, target);
-  schedule_tile(sch, nest, rv, epilogue, tile, target);
+  if (plan.lanes > 1 && !plan.column_axis) return schedule_lanes(sch, nest, rv, epilogue, plan);
+  schedule_tile(sch, nest, rv, epilogue, plan);
 }
 
 std::vector<DecisionRow> reduction_decisions() {
-  return {{"rows", "rows of a register tile",
-           "(vector registers - vectors - 2) / vectors, at most 14; of symbolic rows 8"}};
+  using namespace cost_model;
+  return {{"vectors", "vectors of columns in a register tile",
+           fmt::format("{}; 3 or 1 where they divide the columns", kSideBySide)},
+          {"rows", "rows of a register tile",
+           fmt::format("(vector registers - vectors - {}) / vectors, at most {}; of symbolic rows {}",
+                       kElementRegisters, kMostRows, kMostSymbolicRows)}};
 }
 
 }  // namespace relaxc

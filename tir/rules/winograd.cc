@@ -23,6 +23,7 @@ namespace {
 
 // F(4x4, 3x3): a patch gives 4 x 4 pixels of the result and is transformed to 6 x 6 points.
 constexpr int64_t kPixels = 4, kPoints = 6 * 6;
+constexpr size_t kRank = 5;  // of the result: image, filter block, y, x, lane
 
 // Bounds the patches in a group. There is at least a register tile of them, as weights are read from memory once for
 // each group. Where threads share a group, it holds at most the patches whose points and products fit in the L2 cache,
@@ -38,24 +39,26 @@ GroupBounds group_bounds(const Target& target) {
           assumed_cores(target) * cost_model::kGroupsPerTwoCores / 2};
 }
 
-struct Groups {
-  int64_t rows = 1;  // of patches, in a group
-  bool parallel = false;
+// The choices for a program. Extents are those of the result, nullopt where they are symbolic.
+struct WinogradPlan {
+  int64_t lanes, vectors;         // of a panel of weights
+  std::optional<int64_t> across;  // patches of a row, or of a part of it
+  int64_t row_parts = 1;
+  int64_t group_rows = 1;  // of patches, in a group
+  bool shares_groups = false;
+  int64_t tile_patches = 1, step = 1;
 };
 
-// Returns groups of equally many whole rows, of all images, or of one image where the batch is not known.
-Groups choose_groups(std::optional<int64_t> images, std::optional<int64_t> rows_of_image, std::optional<int64_t> across,
-                     const GroupBounds& bounds) {
-  if (!rows_of_image || !across) return {};
-  int64_t rows = images.value_or(1) * *rows_of_image;
-  Groups result;
-  while (result.rows < rows && (rows % result.rows != 0 || result.rows * *across < bounds.least)) ++result.rows;
-  if (result.rows * *across > cost_model::kGroupSlack * bounds.most) result.rows = 1;
-  result.parallel = images && rows / result.rows >= bounds.enough_groups;
-  for (int64_t more = result.rows; !result.parallel && more * *across <= bounds.most; ++more) {
-    if (rows % more == 0) result.rows = more;
+// Chooses groups of equally many whole rows, of all images, or of one image where the batch is not known.
+void choose_groups(WinogradPlan& plan, std::optional<int64_t> images, int64_t rows, const GroupBounds& bounds) {
+  int64_t across = *plan.across;
+  while (plan.group_rows < rows && (rows % plan.group_rows != 0 || plan.group_rows * across < bounds.least))
+    ++plan.group_rows;
+  if (plan.group_rows * across > cost_model::kGroupSlack * bounds.most) plan.group_rows = 1;
+  plan.shares_groups = images && rows / plan.group_rows >= bounds.enough_groups;
+  for (int64_t more = plan.group_rows; !plan.shares_groups && more * across <= bounds.most; ++more) {
+    if (rows % more == 0) plan.group_rows = more;
   }
-  return result;
 }
 
 // Returns the number of equal parts into which a long row of patches is cut; 1 if it is not long, or has no divisor.
@@ -65,6 +68,52 @@ int64_t parts_of_row(int64_t across, const GroupBounds& bounds) {
     if (across % length == 0) return across / length;
   }
   return 1;
+}
+
+struct Winograd {
+  Ref<Block> products, result;
+};
+std::variant<Winograd, std::string> find_winograd(const PrimFuncRef& program, const Target&, Decisions&) {
+  auto products = find_anchor(program, "nn.conv2d_winograd");
+  std::optional<Ref<Block>> result;
+  walk(program->body, [&](const Ref<Block>& block) {
+    if (block->name == "winograd_result" && block->iter_vars.size() == kRank) result = block;
+  });
+  if (products && result && !operands_of(**products).empty()) return Winograd{*products, *result};
+  return "it has no blocks 'nn.conv2d_winograd' and 'winograd_result'";
+}
+
+WinogradPlan choose_winograd(const Winograd& winograd, const Target& target, Decisions& decisions) {
+  auto extent = [&](size_t axis) { return as_int(winograd.result->iter_vars[axis].domain.extent); };
+  auto patches_along = [&](size_t axis) {
+    auto pixels = extent(axis);
+    return pixels ? std::optional(ceil_div(*pixels, kPixels)) : std::nullopt;
+  };
+  auto images = extent(0), rows_of_image = patches_along(2);
+  WinogradPlan plan{.lanes = extent(4).value_or(1), .vectors = 1, .across = patches_along(3)};
+  GroupBounds bounds = group_bounds(target);
+  if (rows_of_image && plan.across) {
+    int64_t parts = parts_of_row(*plan.across, bounds), most = std::max(parts, cost_model::kMostParts);
+    plan.row_parts = decisions.number("row_parts", divisors_between(1, most, *plan.across), parts);
+    *plan.across /= plan.row_parts;
+    int64_t rows = images.value_or(1) * *rows_of_image * plan.row_parts;
+    choose_groups(plan, images, rows, bounds);
+    plan.group_rows =
+        decisions.number("group_rows", divisors_between(1, std::max<int64_t>(1, rows), rows), plan.group_rows);
+  }
+  std::string shared = plan.shares_groups ? "groups" : "inside";
+  plan.shares_groups = decisions.word("shared", {"groups", "inside"}, shared) == "groups";
+
+  const Buffer& weight = operands_of(*winograd.products).back()->buffer;
+  plan.vectors = std::max<int64_t>(1, as_int(buffer_type(weight).shape.back()).value_or(0) / plan.lanes);
+  int64_t fit = rows_in_registers(plan.vectors, cost_model::kElementRegisters, target);
+  int64_t patches = plan.across.value_or(0) * plan.group_rows;
+  int64_t even = patches > 0 ? ceil_div(patches, ceil_div(patches, fit)) : fit;
+  plan.tile_patches = decisions.number("patches", numbers_between(1, fit), even);
+  bool spills = plan.tile_patches * plan.vectors > target.num_vector_registers - cost_model::kUnrollingRegisters;
+  int64_t step = spills ? cost_model::kSpillingChannelStep : cost_model::kChannelStep;
+  plan.step = decisions.number("step", doublings_between(1, cost_model::kMostStep), step);
+  return plan;
 }
 
 Loops innermost_loops(Schedule& sch, const BlockRV& block, long count) {
@@ -79,48 +128,39 @@ Loops compute_in_registers(Schedule& sch, const BlockRV& block, const LoopRV& lo
   return innermost_loops(sch, block, count);
 }
 
-void schedule_products(Schedule& sch, const BlockRV& products, const LoopRV& group, bool parallel, int64_t lanes,
-                       const Target& target, Decisions& decisions) {
-  Ref<Block> block = cast<Block>(sch.get(products));
-  const Buffer& weight = block->reads.back().buffer;
-  int64_t vectors = as_int(buffer_type(weight).shape.back()).value_or(0) / lanes;
+void schedule_products(Schedule& sch, const BlockRV& products, const LoopRV& group, const WinogradPlan& plan) {
+  std::string weight = cast<Block>(sch.get(products))->reads.back().buffer->name;
   sch.apply(ComputeAt{products, group, true});
   Loops loops = innermost_loops(sch, products, 5);  // 6, 6, patches, filters, channels
-  auto patches = extent_of(sch, loops[2]);
-  int64_t fit = rows_in_registers(vectors, cost_model::kElementRegisters, target);
-  int64_t even = patches.value_or(0) > 0 ? ceil_div(*patches, ceil_div(*patches, fit)) : fit;
-  int64_t rows = decisions.number("patches", numbers_between(1, fit), even);
-  Loops tiles = sch.apply(Split{loops[2], {std::nullopt, rows}});
-  Loops panels = sch.apply(Split{loops[3], {std::nullopt, vectors, lanes}});
-  bool spills = rows * vectors > target.num_vector_registers - cost_model::kUnrollingRegisters;
-  int64_t formula = spills ? cost_model::kSpillingChannelStep : cost_model::kChannelStep;
-  int64_t step = decisions.number("step", {1, 2, 4, 8}, formula);
-  Loops reduce = sch.apply(Split{loops[4], {std::nullopt, step}});
+  bool is_symbolic = !extent_of(sch, loops[2]);
+  Loops tiles = sch.apply(Split{loops[2], {std::nullopt, plan.tile_patches}});
+  Loops panels = sch.apply(Split{loops[3], {std::nullopt, plan.vectors, plan.lanes}});
+  Loops reduce = sch.apply(Split{loops[4], {std::nullopt, plan.step}});
   sch.apply(Reorder{{loops[0], loops[1], panels[0], tiles[0], reduce[0], reduce[1], tiles[1], panels[1], panels[2]}});
-  sch.apply(Annotate{panels[0], annotations::kPrefetch.name, AttrList{weight->name}});
-  if (!patches) sch.apply(Annotate{tiles[0], annotations::kExactTails.name, true});
+  sch.apply(Annotate{panels[0], annotation<"prefetch">(), AttrList{weight}});
+  if (is_symbolic) sch.apply(Annotate{tiles[0], annotation<"exact_tails">(), true});
 
   BlockRV tile = sch.apply(CacheWrite{products, 0, "local"});
   sch.apply(ReverseComputeAt{tile, tiles[0], true});
   Loops of_tile = innermost_loops(sch, tile, 2);
-  Loops columns = sch.apply(Split{of_tile[1], {std::nullopt, lanes}});
+  Loops columns = sch.apply(Split{of_tile[1], {std::nullopt, plan.lanes}});
   unroll(sch, {of_tile[0], columns[0], reduce[1], tiles[1], panels[1]});
   vectorize(sch, {columns[1], panels[2]});
   sch.apply(DecomposeReduction{products, reduce[0]});
-  fuse_parallel(sch, {loops[0], loops[1]}, parallel);
+  fuse_parallel(sch, {loops[0], loops[1]}, !plan.shares_groups);
 }
 
-void schedule_patches(Schedule& sch, const LoopRV& group, bool parallel, std::optional<int64_t> across, int64_t lanes) {
+void schedule_patches(Schedule& sch, const LoopRV& group, const WinogradPlan& plan) {
   BlockRV patches = sch.apply(GetBlock{"winograd_patches"}), columns = sch.apply(GetBlock{"winograd_columns"});
   sch.apply(ComputeAt{patches, group, true});
   Loops loops = innermost_loops(sch, patches, 4);  // 6, 6, patches, channels
   // Two blocks of channels are neighbouring cache lines of patches.
-  int64_t together = extent_of(sch, loops[3]).value_or(1) / lanes % 2 == 0 ? 2 : 1;
-  Loops channels = sch.apply(Split{loops[3], {std::nullopt, together, lanes}});
+  int64_t together = extent_of(sch, loops[3]).value_or(1) / plan.lanes % 2 == 0 ? 2 : 1;
+  Loops channels = sch.apply(Split{loops[3], {std::nullopt, together, plan.lanes}});
   Loops outside = {channels[0]};
   LoopRV x = loops[2];
-  if (auto count = extent_of(sch, x); count && across && *count > *across) {
-    Loops rows = sch.apply(Split{x, {std::nullopt, *across}});
+  if (auto count = extent_of(sch, x); count && plan.across && *count > *plan.across) {
+    Loops rows = sch.apply(Split{x, {std::nullopt, *plan.across}});
     outside.insert(outside.begin(), rows[0]);
     x = rows[1];
   }
@@ -129,7 +169,7 @@ void schedule_patches(Schedule& sch, const LoopRV& group, bool parallel, std::op
   sch.apply(Vectorize{channels[2]});
 
   Loops inner = compute_in_registers(sch, columns, channels[0], 4);  // 6, row, x, channels
-  Loops parts = sch.apply(Split{inner[3], {std::nullopt, lanes}});
+  Loops parts = sch.apply(Split{inner[3], {std::nullopt, plan.lanes}});
   sch.apply(Reorder{{inner[1], parts[0], inner[2], inner[0], parts[1]}});
   sch.apply(Unroll{inner[0]});
   sch.apply(Vectorize{parts[1]});
@@ -137,7 +177,7 @@ void schedule_patches(Schedule& sch, const LoopRV& group, bool parallel, std::op
   inner = compute_in_registers(sch, pixels, inner[2], 4);
   sch.apply(Unroll{inner[0]});
   sch.apply(Vectorize{inner[3]});
-  fuse_parallel(sch, outside, parallel);
+  fuse_parallel(sch, outside, !plan.shares_groups);
 }
 
 // Returns the loops of a block after the result in the result's order: image, filter block, y, x, lane. The block may
@@ -145,7 +185,7 @@ void schedule_patches(Schedule& sch, const LoopRV& group, bool parallel, std::op
 std::optional<Loops> loops_in_result_order(Schedule& sch, const BlockRV& result, const BlockRV& epilogue) {
   Ref<Block> block = cast<Block>(sch.get(result)), last = cast<Block>(sch.get(epilogue));
   Loops loops = sch.apply(GetLoops{epilogue});
-  constexpr size_t kRank = 5, kNone = kRank;
+  constexpr size_t kNone = kRank;
   if (loops.size() != kRank || last->iter_vars.size() != kRank) return std::nullopt;
   std::vector<size_t> order(kRank, kNone);
   bool fits = true;
@@ -172,7 +212,7 @@ std::optional<Loops> loops_in_result_order(Schedule& sch, const BlockRV& result,
   return ordered;
 }
 
-void schedule_winograd(Schedule& sch, const Target& target, Decisions& decisions) {
+void schedule_winograd(Schedule& sch, const Winograd&, const WinogradPlan& plan) {
   BlockRV products = sch.apply(GetBlock{"nn.conv2d_winograd"}), result = sch.apply(GetBlock{"winograd_result"});
   Blocks epilogue = sch.apply(MergeEpilogue{result});
   Loops loops = sch.apply(GetLoops{result});
@@ -189,27 +229,15 @@ void schedule_winograd(Schedule& sch, const Target& target, Decisions& decisions
   }
   Loops y = sch.apply(Split{loops[2], {std::nullopt, kPixels}});
   Loops x = sch.apply(Split{loops[3], {std::nullopt, kPixels}});
-  int64_t lanes = extent_of(sch, loops[4]).value_or(1);
-  auto images = extent_of(sch, loops[0]);
-  auto rows_of_image = extent_of(sch, y[0]), across = extent_of(sch, x[0]);
   sch.apply(Reorder{{loops[0], y[0], x[0], loops[1], y[1], x[1], loops[4]}});
-  GroupBounds bounds = group_bounds(target);
-  LoopRV group = rows_of_image ? sch.apply(Fuse{{loops[0], y[0]}}) : y[0], patch = x[0];
-  if (int64_t parts = rows_of_image && across ? parts_of_row(*across, bounds) : 1; parts > 1) {
-    Loops part = sch.apply(Split{patch, {parts, std::nullopt}});
+  LoopRV group = extent_of(sch, y[0]) ? sch.apply(Fuse{{loops[0], y[0]}}) : y[0], patch = x[0];
+  if (plan.row_parts > 1) {
+    Loops part = sch.apply(Split{patch, {plan.row_parts, std::nullopt}});
     group = sch.apply(Fuse{{group, part[0]}});
     patch = part[1];
-    across = *across / parts;
-    rows_of_image = *rows_of_image * parts;
   }
-  Groups groups = choose_groups(images, rows_of_image, across, bounds);
-  if (rows_of_image && across) {
-    int64_t rows = std::max<int64_t>(1, images.value_or(1) * *rows_of_image);
-    groups.rows = decisions.number("group_rows", divisors_between(1, rows, rows), groups.rows);
-  }
-  groups.parallel = decisions.word("shared", {"groups", "inside"}, groups.parallel ? "groups" : "inside") == "groups";
-  if (groups.rows > 1) {
-    Loops rows = sch.apply(Split{group, {std::nullopt, groups.rows}});
+  if (plan.group_rows > 1) {
+    Loops rows = sch.apply(Split{group, {std::nullopt, plan.group_rows}});
     group = rows[0];
     patch = sch.apply(Fuse{{rows[1], patch}});
   }
@@ -220,32 +248,34 @@ void schedule_winograd(Schedule& sch, const Target& target, Decisions& decisions
   sch.apply(Reorder{{inner[1], inner[0]}});
   unroll(sch, {inner[0], inner[1]});
   sch.apply(Vectorize{inner[3]});
-  sch.apply(Parallel{groups.parallel ? group : patch});
-  sch.apply(Annotate{group, annotations::kKeepWhole.name, true});
+  sch.apply(Parallel{plan.shares_groups ? group : patch});
+  sch.apply(Annotate{group, annotation<"keep_whole">(), true});
 
-  schedule_products(sch, products, group, !groups.parallel, lanes, target, decisions);
-  schedule_patches(sch, group, !groups.parallel, across, lanes);
+  schedule_products(sch, products, group, plan);
+  schedule_patches(sch, group, plan);
 }
 
 }  // namespace
 
 ScheduleRule winograd_rule() {
-  return {
-      .name = "winograd",
-      .op = "nn.conv2d_winograd",
-      .apply = schedule_winograd,
-      .fits = [](const PrimFuncRef& program, const Target&, Decisions&) -> std::optional<std::string> {
-        if (find_anchor(program, "nn.conv2d_winograd")) return std::nullopt;
-        return "it has no block of 'nn.conv2d_winograd'";
-      },
-      .doc = "a 3x3 convolution for which the decision 'algorithm' is \"winograd\"",
-      .decisions = {{"group_rows", "rows of patches whose products stay in cache",
-                     "at least a register tile of patches; where threads share a group, as many as fit in L2"},
-                    {"shared", "threads share \"groups\" or the loops \"inside\" of one",
-                     "\"groups\" where there are enough for cores / 2"},
-                    {"patches", "patches in a register tile",
-                     "(vector registers - vectors of filters - 2) / vectors of filters, in equal tiles"},
-                    {"step", "iterations over channels unrolled", "2 where 6 or fewer registers are left, else 4"}}};
+  using namespace cost_model;
+  return anchored(
+      {.name = "winograd",
+       .op = "nn.conv2d_winograd",
+       .doc = "a 3x3 convolution for which the decision 'algorithm' is \"winograd\"",
+       .decisions = {{"row_parts", "parts of a row of patches, one after the other",
+                      "1 where a row's products fit in L2, else the fewest equal parts that do"},
+                     {"group_rows", "rows of patches whose products stay in cache",
+                      "at least a register tile of patches; where threads share a group, as many as fit in L2"},
+                     {"shared", "threads share \"groups\" or the loops \"inside\" of one",
+                      fmt::format("\"groups\" from {} for two cores on", kGroupsPerTwoCores)},
+                     {"patches", "patches in a register tile",
+                      fmt::format("(vector registers - vectors of filters - {}) / vectors of filters, in equal tiles",
+                                  kElementRegisters)},
+                     {"step", "iterations over channels unrolled",
+                      fmt::format("{} where {} or fewer registers are left, else {}", kSpillingChannelStep,
+                                  kUnrollingRegisters, kChannelStep)}}},
+      find_winograd, choose_winograd, schedule_winograd);
 }
 
 }  // namespace relaxc

@@ -52,4 +52,10 @@ std::vector<int64_t> divisors_between(int64_t first, int64_t last, int64_t exten
   return result;
 }
 
+std::vector<int64_t> doublings_between(int64_t first, int64_t last) {
+  std::vector<int64_t> result;
+  for (int64_t number = first; number <= last; number *= 2) result.push_back(number);
+  return result;
+}
+
 }  // namespace relaxc

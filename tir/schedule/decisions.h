@@ -11,8 +11,7 @@ namespace relaxc {
 // A decision that a rule may ask for.
 struct DecisionRow {
   std::string name;  // "*.rows": with the name of a block instead of the star
-  const char* doc;
-  const char* formula;
+  std::string doc, formula;
 };
 
 struct Decision {
@@ -64,8 +63,10 @@ class Decisions {
   std::vector<Decision> all_;
 };
 
-// The whole numbers from `first` to `last`, and those of them that divide `extent`.
+// These return the whole numbers from `first` to `last`, those of them that divide `extent`, and the powers of two
+// times `first` up to `last`.
 std::vector<int64_t> numbers_between(int64_t first, int64_t last);
 std::vector<int64_t> divisors_between(int64_t first, int64_t last, int64_t extent);
+std::vector<int64_t> doublings_between(int64_t first, int64_t last);
 
 }  // namespace relaxc

@@ -29,15 +29,13 @@ class Drawer {
  public:
   std::string draw(const std::string& name, const PrimFuncRef& function) {
     function_ = function;
-    Tree tree(function);
     std::vector<std::string> params;
     for (const VarRef& param : function->params) {
       const BufferType* buffer = param.type().as<BufferType>();
       params.push_back(fmt::format("{} {}", param->name, buffer ? buffer_text(*buffer) : print_type(param.type())));
     }
     lines_.push_back({fmt::format("{}({})", name, joined(params)), ""});
-    allocations(*tree.root()->block, "");
-    children(tree.root()->children, "");
+    program(function, "");
     size_t column = 0;
     for (Line& line : lines_) {
       // Names of buffers may come from a model.
@@ -67,11 +65,8 @@ class Drawer {
     for (TreeNode* node : nodes) one(node, indent, node == nodes.back());
   }
 
-  // Draws one branch of a conditional as a separate program.
-  void way(const Stmt& body, const std::string& indent) {
-    PrimFunc copy = **function_;
-    copy.body = body;
-    Tree tree(make_prim_func(std::move(copy)));
+  void program(const PrimFuncRef& function, const std::string& indent) {
+    Tree tree(function);
     allocations(*tree.root()->block, indent);
     children(tree.root()->children, indent);
   }
@@ -104,10 +99,10 @@ class Drawer {
     if (const IfThenElse* branch = node->leaf->as<IfThenElse>()) {
       lines_.push_back(
           {fmt::format("{}if {}", branch->else_body ? indent + "├─ " : head, print_expr(branch->condition)), ""});
-      way(branch->then_body, branch->else_body ? indent + "│  " : inner);
+      program(with_body(*function_, branch->then_body), branch->else_body ? indent + "│  " : inner);
       if (!branch->else_body) return;
       lines_.push_back({head + "else", ""});
-      return way(*branch->else_body, inner);
+      return program(with_body(*function_, *branch->else_body), inner);  // each branch is drawn as one
     }
     std::string text = print_stmt(*node->leaf);
     size_t end = text.find('\n');

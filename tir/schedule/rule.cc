@@ -1,7 +1,5 @@
 #include "tir/schedule/rule.h"
 
-#include <algorithm>
-
 #include "ir/visit.h"
 #include "support/diagnostic.h"
 #include "tir/analysis/annotations.h"
@@ -23,14 +21,14 @@ PrimFuncRef with_op_name(const PrimFuncRef& program, const std::string& op) {
   copy.body = rewrite(program->body, [&](const Ref<Block>& block) -> std::optional<Stmt> {
     if (!same_node(block, *anchor)) return std::nullopt;
     Block marked = *block;
-    marked.annotations.set(annotations::kOp.name, op);
+    marked.annotations.set(annotation<"op">(), op);
     return make(std::move(marked), block.span());
   });
   return make_prim_func(std::move(copy), program.span());
 }
 
 namespace {
-std::string operator_of(const Block& block) { return block.annotations.get_string(annotations::kOp.name, ""); }
+std::string operator_of(const Block& block) { return block.annotations.get_string(annotation<"op">(), ""); }
 }  // namespace
 
 std::vector<std::string> operators_of(const PrimFuncRef& function) {

@@ -20,13 +20,15 @@ struct ScheduleRule {
   std::string function = {};  // the tensor program that it is for; empty: any that holds `op`
   std::string op = {};        // the operator that it is for, "nn.conv2d"; empty: any
   Span span = {};
-  // Schedules the program worked on; asks for the decisions that it needs. A step that does not fit ends it.
+  // Schedules the program worked on. Reads the decisions: asked again, they have the values that `space` took. A step
+  // that does not fit ends it.
   std::function<void(Schedule&, const Target&, Decisions&)> apply = nullptr;
   // Returns why the rule does not fit the program with these decisions, some of which users may have given; nullopt
   // when it does. When null, the steps decide.
   std::function<std::optional<std::string>(const PrimFuncRef&, const Target&, Decisions&)> fits = nullptr;
-  // Takes the decisions about the program as a whole. Returns the dim for whose values in the decision "specialize" the
-  // program is scheduled once more, with separate code (multi-versioning).
+  // Takes the decisions, before any step. Returns the dim for whose values in the decision "specialize" the program is
+  // scheduled once more, with separate code (multi-versioning). Null for a rule, such as the default one, whose choices
+  // for a block depend on the steps before: its `apply` takes them, block by block.
   std::function<std::optional<VarRef>(const PrimFuncRef&, const Target&, Decisions&)> space = nullptr;
   // Is called with each program that the rule has scheduled.
   std::function<void(const Schedule&, const Decisions&)> scheduled = nullptr;

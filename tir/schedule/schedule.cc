@@ -77,28 +77,18 @@ std::optional<Diagnostic> Schedule::try_steps(const std::function<void()>& steps
   return refusal;
 }
 
-void Schedule::find_named_blocks(const ArgumentKind& kind, AttrValue& argument) {
-  if (const std::string* name = argument.as<std::string>()) argument = Expr(apply(GetBlock{*name}).var);
-  if (kind.is_list && argument.as<Expr>()) argument = AttrList{argument};
-  if (!argument.as<AttrList>()) return;
-  AttrList items = *argument.as<AttrList>();
-  for (AttrValue& item : items) {
-    if (const std::string* name = item.as<std::string>()) item = Expr(apply(GetBlock{*name}).var);
-  }
-  argument = items;
+AttrValue Schedule::with_blocks_found(const AttrValue& argument) {
+  if (const std::string* name = argument.as<std::string>()) return Expr(apply(GetBlock{*name}).var);
+  const AttrList* items = argument.as<AttrList>();
+  return items ? map_each(*items, [&](const AttrValue& item) { return with_blocks_found(item); }) : argument;
 }
 
 AttrList Schedule::with_blocks_found(const Primitive& primitive, AttrList arguments) {
-  for (size_t i = arguments.size(); i < primitive.params.size(); ++i) {
-    if (!primitive.params[i].otherwise)
-      fail({}, "{}: argument '{}' is missing", primitive.name, primitive.params[i].name);
-    arguments.push_back(*primitive.params[i].otherwise);
-  }
-  if (arguments.size() > primitive.params.size())
-    fail({}, "{} takes {} arguments, got {}", primitive.name, primitive.params.size(), arguments.size());
-  for (size_t i = 0; i < arguments.size(); ++i) {
+  for (size_t i = 0; i < std::min(arguments.size(), primitive.params.size()); ++i) {
     const ArgumentKind& kind = primitive.params[i].kind;
-    if (kind.takes_block_names) find_named_blocks(kind, arguments[i]);
+    if (!kind.takes_block_names) continue;
+    arguments[i] = with_blocks_found(arguments[i]);
+    if (kind.is_list && arguments[i].as<Expr>()) arguments[i] = AttrList{arguments[i]};
   }
   return arguments;
 }

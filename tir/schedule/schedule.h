@@ -45,8 +45,8 @@ class Schedule {
       return results_as<scheduling::ResultOf<P>>(*outcome);
     }
   }
-  // Applies a primitive to arguments as text would write them; missing ones have their defaults. Returns the results as
-  // random variables. Replay and the text form use this. `decision`: the choice of a sampling step.
+  // Applies a primitive to arguments as text would write them, one for each param. Returns the results as random
+  // variables. Replay and the text form use this. `decision`: the choice of a sampling step.
   std::vector<VarRef> apply(const scheduling::Primitive& primitive, const AttrList& arguments,
                             const AttrValue& decision);
   // Returns how many positions a map among the arguments, given without params, takes. Names of blocks become blocks.
@@ -83,8 +83,8 @@ class Schedule {
   template <class R>
   static R results_as(const Variables& variables);
   Stmt get_node(const VarRef& var) const;
-  // Replaces names in the argument by the blocks that get_block finds.
-  void find_named_blocks(const scheduling::ArgumentKind& kind, AttrValue& argument);
+  // Replace names by the blocks that get_block finds: in an argument, and in all that may have them.
+  AttrValue with_blocks_found(const AttrValue& argument);
   AttrList with_blocks_found(const scheduling::Primitive& primitive, AttrList arguments);
 
   bool show_program_;

@@ -1,16 +1,14 @@
 #include "tir/schedule/script.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
 
-#include "ir/text/parser.h"
 #include "ir/text/syntax.h"
 #include "support/checked_math.h"
 #include "support/joined.h"
-#include "tir/scalable.h"
+#include "tir/scalable_vectors.h"
 #include "tir/schedule/script_body.h"
 
 namespace relaxc {
@@ -131,13 +129,9 @@ class Interpreter {
         if (it != names_.end()) return it->second;
         fail(span(at), "'{}' is not defined", at.text);
       }
-      case SyntaxKind::kInt: {
-        int64_t number = 0;
-        const char* last = at.text.data() + at.text.size();
-        auto [end, error] = std::from_chars(at.text.data(), last, number);
-        if (error != std::errc() || end != last) fail(span(at), "'{}' is not a number", at.text);
-        return number;
-      }
+      case SyntaxKind::kInt:
+        if (auto number = text::whole_number(at.text)) return *number;
+        fail(span(at), "'{}' is not a number", at.text);
       case SyntaxKind::kFloat:
         return std::strtod(std::string(at.text).c_str(), nullptr);  // beyond the largest number: infinity
       case SyntaxKind::kString: {

@@ -1,7 +1,6 @@
 // Traces as JSON, in TVM's layout: [[[name, inputs, attrs, outputs], ...], [[step, decision], ...]]. Inputs are the
 // arguments that may be random variables, by name ("b0", "l3"), with lists spread out; a string among inputs has a
 // second pair of quotes. Maps of positions and other expressions are texts ("lambda i, j: (j, i)", "T.vscale() * 4").
-#include <algorithm>
 #include <cmath>
 #include <limits>
 

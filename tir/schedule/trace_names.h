@@ -2,7 +2,6 @@
 #pragma once
 #include <set>
 
-#include "ir/visit.h"
 #include "tir/schedule/trace.h"
 
 namespace relaxc::scheduling {

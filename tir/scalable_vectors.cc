@@ -1,4 +1,4 @@
-#include "tir/scalable.h"
+#include "tir/scalable_vectors.h"
 
 #include "ir/intrinsics.h"
 #include "ir/op_names.h"

@@ -1,4 +1,4 @@
-// Expects: tensor programs as legalize, fuse or a user wrote them. Guarantees: each is scheduled by the user's rule for
+// Expects: tensor programs as check_lowerable leaves them. Guarantees: each is scheduled by the user's rule for
 // it, else by the first built-in rule that fits, the last of which takes any program of plain nests (attribute
 // tir.is_scheduled); others, such as those scheduled by hand, are left as they are. A rule for a function must fit; one
 // for an operator is left out, with a report, where it does not.
@@ -7,7 +7,6 @@
 #include "passes/pass.h"
 #include "support/diagnostic.h"
 #include "tir/analysis/nests.h"
-#include "tir/lower/lower.h"
 #include "tir/rules/builtin_rules.h"
 #include "tir/rules/choose.h"
 
@@ -41,13 +40,13 @@ void expect_rules(const IRModule& module, const PassContext& context) {
   if (context.report) warn_of_unknown_operators(module, context);
 }
 
-PrimFuncRef schedule(const std::string& name, const PrimFuncRef& program, const PassContext& context) {
-  PrimFuncRef normal = check_lowerable(promote_indices(normalize_loops(program)));
-  std::optional<PrimFuncRef> by_rule =
-      schedule_by_rules(name, normal, context.schedules, context.target, context.report);
-  if (!by_rule)
-    by_rule = schedule_by_rules(name, without_empty_nests(normal), builtin_schedule_rules(), context.target, nullptr);
-  return by_rule.value_or(normal);
+PrimFuncRef apply_rules(const std::string& name, const PrimFuncRef& program, const PassContext& context) {
+  std::optional<PrimFuncRef> scheduled =
+      schedule_by_rules(name, program, context.schedules, context.target, context.report);
+  if (!scheduled)
+    scheduled =
+        schedule_by_rules(name, without_empty_nests(program), builtin_schedule_rules(), context.target, nullptr);
+  return scheduled.value_or(program);
 }
 
 }  // namespace relaxc

@@ -1,0 +1,40 @@
+// The attributes that code reads or sets by name, outside of the attribute structs of operators (ops/attributes.h) and
+// the table of annotations (tir/analysis/annotations.h). A function may have others: they are kept and printed.
+#pragma once
+
+namespace relaxc::attr_names {
+
+// ---- Of every function
+
+// A string: the function is visible from outside under this name, that of the function. Absent: private. The reader of
+// text and the importer set it; merge_kernels and remove_dead_code read it.
+inline constexpr const char* kGlobalSymbol = "global_symbol";
+
+// ---- Of graph functions
+
+// A flag of a pure function: calls in its body count as pure. The verifier reads it.
+inline constexpr const char* kForcePure = "relax.force_pure";
+// Lists of strings: the model's names of the inputs and outputs. The importer sets them, codegen/bytecode.cc reads
+// them.
+inline constexpr const char* kInputNames = "input_names";
+inline constexpr const char* kOutputNames = "output_names";
+// A string: the formula of the bytes of the planned arena. plan_memory sets it; the bytecode's metadata repeats it.
+inline constexpr const char* kArenaBytes = "arena_bytes";
+
+// ---- Of tensor programs
+
+// A flag: the program has its schedule, which no rule and no fusion may change. Rules set it.
+inline constexpr const char* kIsScheduled = "tir.is_scheduled";
+// A flag, true when absent: no two buffer params overlap. merge_subexpressions and the emitter read it.
+inline constexpr const char* kNoAlias = "tir.noalias";
+// An int: that many last params are the symbolic dims. flatten_buffers sets it, symbolic_dims() reads it.
+inline constexpr const char* kNumDims = "num_dims";
+// A string: the tensor intrinsic that the program describes or implements. parse_tensor_intrin() reads it.
+inline constexpr const char* kTensorIntrin = "tensor_intrin";
+
+// ---- Of a call of R.call_tir_inplace
+
+// A list of ints: for each output the position of the argument that it is written over, or -1 for a new tensor.
+inline constexpr const char* kInplaceIndices = "inplace_indices";
+
+}  // namespace relaxc::attr_names
