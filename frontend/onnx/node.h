@@ -209,21 +209,15 @@ Expr convert_directly(Node& n);
 // Returns the convolution of x by the node's window attributes. x replaces input 0 of the node and has its shape.
 Expr convolve(Node& n, const Expr& x, const Expr& weight);
 
-std::vector<ConverterRow> elementwise_converters();
-std::vector<ConverterRow> layout_converters();
-std::vector<ConverterRow> slice_converters();
-std::vector<ConverterRow> index_converters();
-std::vector<ConverterRow> create_converters();
-std::vector<ConverterRow> image_converters();
-std::vector<ConverterRow> linear_algebra_converters();
-std::vector<ConverterRow> convolution_converters();
-std::vector<ConverterRow> normalization_converters();
-std::vector<ConverterRow> training_converters();
-std::vector<ConverterRow> reduction_converters();
-std::vector<ConverterRow> quantize_converters();
-std::vector<ConverterRow> sequence_converters();
-std::vector<ConverterRow> control_converters();
-std::vector<ConverterRow> recurrent_converters();
+// The groups of converters: `slice` is frontend/onnx/slice.cc, whose slice_converters() returns the rows.
+// clang-format off
+#define RELAXC_CONVERTER_GROUPS(X) \
+  X(elementwise) X(layout) X(slice) X(index) X(create) X(image) X(linear_algebra) X(convolution) X(normalization) \
+  X(training) X(reduction) X(quantize) X(sequence) X(control) X(recurrent)
+// clang-format on
+#define RELAXC_ROW(group) std::vector<ConverterRow> group##_converters();
+RELAXC_CONVERTER_GROUPS(RELAXC_ROW)
+#undef RELAXC_ROW
 
 // Returns the converter for an operator at that opset, or null.
 const ConverterRow* find_converter(const std::string& domain, const std::string& op_type, int64_t opset);
