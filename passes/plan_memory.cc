@@ -15,12 +15,11 @@
 #include "ir/op_names.h"
 #include "ir/text/printer.h"
 #include "passes/graph.h"
+#include "vm/memory.h"
 
 namespace relaxc {
 
 namespace {
-
-constexpr int64_t kAlignment = 64;
 
 // A sum that mentions more dims becomes a variable, since each later offset would repeat it.
 constexpr int kMostDimsOfOffset = 16;
@@ -174,7 +173,7 @@ class Planner {
         walk(dim, [&](const Ref<Var>& var) { at_entry = at_entry && known_dims_.contains(var.get()); });
       }
       if (!at_entry) continue;
-      size_t size = sizes_.number(facts_.simplify(ceil_div(bytes, kAlignment) * kAlignment));
+      size_t size = sizes_.number(facts_.simplify(ceil_div(bytes, vm::kAlignment) * vm::kAlignment));
       temporaries_.push_back({binding.var, size, i, last_use_.try_emplace(binding.var.get(), i).first->second});
     }
   }
