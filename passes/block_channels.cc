@@ -10,8 +10,8 @@
 
 #include "ir/op_names.h"
 #include "ops/attributes.h"
-#include "passes/graph.h"
 #include "passes/graph_decisions.h"
+#include "passes/graph_rewriter.h"
 
 namespace relaxc {
 

@@ -4,8 +4,8 @@
 #include <ranges>
 #include <utility>
 
-#include "passes/graph.h"
-#include "vm/mapped_file.h"
+#include "passes/graph_rewriter.h"
+#include "vm/file_memory.h"
 
 namespace relaxc {
 

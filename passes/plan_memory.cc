@@ -14,7 +14,7 @@
 
 #include "ir/op_names.h"
 #include "ir/text/printer.h"
-#include "passes/graph.h"
+#include "passes/graph_rewriter.h"
 #include "vm/memory.h"
 
 namespace relaxc {

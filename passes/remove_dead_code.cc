@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <ranges>
 
-#include "passes/graph.h"
+#include "passes/graph_rewriter.h"
 
 namespace relaxc {
 

@@ -15,7 +15,7 @@
 #include "support/printable.h"
 #include "vm/cpu.h"
 #include "vm/error.h"
-#include "vm/mapped_file.h"
+#include "vm/file_memory.h"
 #include "vm/output_file.h"
 #include "vm/serialization.h"
 #include "vm/verifier.h"

@@ -10,8 +10,8 @@
 #include <cstddef>
 
 #include "vm/executable.h"
+#include "vm/file_memory.h"
 #include "vm/kernel_abi.h"
-#include "vm/mapped_file.h"
 
 namespace relaxc::vm {
 

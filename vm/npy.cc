@@ -8,7 +8,7 @@
 
 #include "support/joined.h"
 #include "vm/error.h"
-#include "vm/mapped_file.h"
+#include "vm/file_memory.h"
 #include "vm/output_file.h"
 
 namespace relaxc {

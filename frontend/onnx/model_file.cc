@@ -13,7 +13,7 @@
 #include "support/checked_math.h"
 #include "support/joined.h"
 #include "vm/error.h"
-#include "vm/mapped_file.h"
+#include "vm/file_memory.h"
 
 namespace relaxc::onnx_import {
 

@@ -7,7 +7,7 @@
 #include "ir/text/parsing.h"
 #include "support/joined.h"
 #include "vm/error.h"
-#include "vm/mapped_file.h"
+#include "vm/file_memory.h"
 #include "vm/output_file.h"
 
 namespace relaxc::text {

@@ -1,4 +1,4 @@
-#include "vm/mapped_file.h"
+#include "vm/file_memory.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

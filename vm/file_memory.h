@@ -1,4 +1,4 @@
-// A file mapped read-only; its pages are shared by all processes that map it.
+// Memory that files back: files mapped read-only, whose pages all processes share, and tensors in temporary files.
 #pragma once
 #include "vm/tensor.h"
 
