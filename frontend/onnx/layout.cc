@@ -1,7 +1,7 @@
 // Operators that move elements: reshapes, joins, pads, tiles. Slices and splits are in slice.cc.
 #include <algorithm>
 
-#include "frontend/onnx/node.h"
+#include "frontend/onnx/run_time_axes.h"
 #include "support/joined.h"
 
 namespace relaxc::onnx_import {

@@ -4,6 +4,7 @@
 #include <ranges>
 
 #include "frontend/onnx/graph_importer.h"
+#include "frontend/onnx/run_time_axes.h"
 #include "ir/text/printer.h"
 #include "ir/type_relation.h"
 
