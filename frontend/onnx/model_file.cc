@@ -99,8 +99,6 @@ void check_bools(const Tensor& tensor, const Span& span) {
 
 using Bytes = std::span<const std::byte>;
 constexpr size_t kLarge = 4096;  // raw_data from this size on stays in the file
-// Field numbers of onnx.proto.
-constexpr uint64_t kModelGraph = 7, kGraphInitializer = 5, kTensorRawData = 9, kTensorDocString = 12;
 
 struct WireField {
   uint64_t number = 0;
@@ -174,14 +172,15 @@ struct WeightRemover {
     for (Reader reader(bytes); !reader.at_end();) {
       auto field = reader.next();
       if (!field) return std::nullopt;
-      if (field->wire_type == 2 && field->number == kTensorRawData && field->payload.size() >= kLarge) {
+      if (field->wire_type == 2 && field->number == onnx::TensorProto::kRawDataFieldNumber &&
+          field->payload.size() >= kLarge) {
         large = field->payload;
-      } else if (field->number != kTensorDocString) {
+      } else if (field->number != onnx::TensorProto::kDocStringFieldNumber) {
         append(out, field->whole);
       }
     }
     if (!large) return out;
-    append_field(out, kTensorDocString, std::string(kMarker) + std::to_string(raw_data.size()));
+    append_field(out, onnx::TensorProto::kDocStringFieldNumber, std::string(kMarker) + std::to_string(raw_data.size()));
     raw_data.push_back(*large);
     return out;
   }
@@ -209,8 +208,9 @@ struct WeightRemover {
 // bytes are malformed; the caller then parses `bytes`.
 std::string without_weights(Bytes bytes, std::vector<Bytes>& raw_data) {
   WeightRemover remover{raw_data};
-  auto rest = remover.message(bytes, kModelGraph, [&](Bytes graph) {
-    return remover.message(graph, kGraphInitializer, [&](Bytes tensor) { return remover.tensor(tensor); });
+  auto rest = remover.message(bytes, onnx::ModelProto::kGraphFieldNumber, [&](Bytes graph) {
+    return remover.message(graph, onnx::GraphProto::kInitializerFieldNumber,
+                           [&](Bytes tensor) { return remover.tensor(tensor); });
   });
   if (!rest) raw_data.clear();
   return rest.value_or("");
