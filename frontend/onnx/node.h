@@ -61,7 +61,11 @@ class Node {
   std::vector<Expr> shape(size_t i) const;
   int64_t rank(size_t i) const { return static_cast<int64_t>(shape(i).size()); }
   // Returns a dim of an input. The model decides the rank, so a rank that is too small is an error.
-  Expr dim(size_t i, size_t d) const { return dim_of(i, d, shape(i)); }
+  Expr dim(size_t i, size_t d) const {
+    std::vector<Expr> dims = shape(i);
+    if (d >= dims.size()) fail("input {} has rank {}, expected at least {}", i, dims.size(), d + 1);
+    return dims[d];
+  }
   // Returns the number of elements of a list; a scalar counts as one.
   Expr length_of(const std::vector<Expr>& dims) const {
     if (dims.size() > 1) fail("a list has rank {}, expected 0 or 1", dims.size());
@@ -156,10 +160,6 @@ class Node {
   bool has_output(size_t i) const { return i < outputs() && !proto_.output(static_cast<int>(i)).empty(); }
 
  private:
-  Expr dim_of(size_t i, size_t d, const std::vector<Expr>& dims) const {
-    if (d >= dims.size()) fail("input {} has rank {}, expected at least {}", i, dims.size(), d + 1);
-    return dims[d];
-  }
   const onnx::AttributeProto* find_attr(std::string_view name) const;
   // Returns the attribute, which must be there and have this type.
   const onnx::AttributeProto& required(const char* name, onnx::AttributeProto::AttributeType type);
