@@ -77,21 +77,12 @@ RELAXC_ATTRS(EinsumAttrs, (std::string, subscripts, {}));
 
 // ---- ops/convolution.cc
 
+// Without out_layout and out_dtype the result is like the data.
 template <int N>
-struct ConvAttrs {
-  PerDim strides = PerDim(N, 1), padding = PerDim(2 * N, 0), dilation = PerDim(N, 1);
-  int64_t groups = 1;
-  std::string data_layout = data_layout_of(N), kernel_layout = kernel_layout_of(N);
-  std::optional<std::string> out_layout = {};  // absent: as the data
-  std::optional<DType> out_dtype = {};         // absent: as the data
-  RELAXC_FIELDS(ConvAttrs, strides, padding, dilation, groups, data_layout, kernel_layout, out_layout, out_dtype);
-  // Returns whether data, weight and result are in the default layouts.
-  bool has_plain_layout() const {
-    const ConvAttrs plain;
-    return data_layout == plain.data_layout && kernel_layout == plain.kernel_layout &&
-           out_layout.value_or(data_layout) == plain.data_layout;
-  }
-};
+RELAXC_ATTRS(ConvAttrs, (PerDim, strides, PerDim(N, 1)), (PerDim, padding, PerDim(2 * N, 0)),
+             (PerDim, dilation, PerDim(N, 1)), (int64_t, groups, 1), (std::string, data_layout, data_layout_of(N)),
+             (std::string, kernel_layout, kernel_layout_of(N)), (std::optional<std::string>, out_layout, {}),
+             (std::optional<DType>, out_dtype, {}));
 template <int N>
 RELAXC_ATTRS(ConvTransposeAttrs, (PerDim, strides, PerDim(N, 1)), (PerDim, padding, PerDim(2 * N, 0)),
              (PerDim, output_padding, PerDim(N, 0)), (PerDim, dilation, PerDim(N, 1)), (int64_t, groups, 1),
