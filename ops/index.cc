@@ -104,7 +104,7 @@ Expr gather_elements_element(const OpCall& op, Inputs x, Axes i) {
 // The result is the indices themselves, so that the operator that reads them cannot run before the check.
 Type infer_check_indices(const OpCall& op) {
   check_index_dtype(op, 0);
-  const int64_t axes = static_cast<int64_t>(op.shape(1).size());
+  const int64_t axes = std::ssize(op.shape(1));
   if (axes == 0) op.fail("no axis is given");
   if (axes > 1) {
     if (op.rank(0) == 0) op.fail("indices are a scalar, expected tuples of {}", axes);
@@ -216,8 +216,7 @@ Type infer_scatter_nd(const OpCall& op) {
   int64_t length = tuple_length(op, 0);
   std::vector<Expr> expected =
       followed_by({op.shape(1).begin(), op.shape(1).end() - 1}, {op.shape(0).begin() + length, op.shape(0).end()});
-  if (static_cast<int64_t>(expected.size()) != op.rank(2))
-    op.fail("updates have rank {}, expected {}", op.rank(2), expected.size());
+  if (std::ssize(expected) != op.rank(2)) op.fail("updates have rank {}, expected {}", op.rank(2), expected.size());
   require_same_dims(op, op.shape(2), expected, "of updates");
   return infer_like_first(op);
 }
@@ -279,15 +278,14 @@ Expr reverse_sequence_element(const OpCall& op, Inputs x, Axes i) {
 // Indexes as numpy does with several index tensors: their broadcast shape replaces the axes that they index.
 std::vector<Expr> indexed_shape(const OpCall& op) {
   std::vector<Type> indices = tensor_list(op, 1);
-  if (static_cast<int64_t>(indices.size()) > op.rank(0))
-    op.fail("{} index tensors for a tensor of rank {}", indices.size(), op.rank(0));
+  if (std::ssize(indices) > op.rank(0)) op.fail("{} index tensors for a tensor of rank {}", indices.size(), op.rank(0));
   std::vector<Expr> shape;
   for (const Type& index : indices) {
     DType dtype = *tensor_dtype(index);
     if (!dtype.is_integral()) op.fail("expected integers as indices, got {}", to_string(dtype));
     shape = broadcast_shapes(op, shape, *known_shape(index));
   }
-  return followed_by(shape, {op.shape(0).begin() + static_cast<int64_t>(indices.size()), op.shape(0).end()});
+  return followed_by(shape, {op.shape(0).begin() + std::ssize(indices), op.shape(0).end()});
 }
 Type infer_index_tensor(const OpCall& op) { return tensor_type(indexed_shape(op), op.dtype(0)); }
 Type infer_index_put(const OpCall& op) {

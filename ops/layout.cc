@@ -55,7 +55,7 @@ Type infer_batch_flatten(const OpCall& op) {
 // These convert between the items of a tensor's axes and those of a tensor that also has the axes `added`. The items of
 // added axes are dropped, or are `item`.
 std::vector<Expr> without_axes(const std::vector<Expr>& list, const std::vector<int64_t>& added) {
-  std::vector<int64_t> kept = int_range(0, static_cast<int64_t>(list.size()));
+  std::vector<int64_t> kept = int_range(0, std::ssize(list));
   std::erase_if(kept, [&](int64_t axis) { return contains(added, axis); });
   return items_at(list, kept);
 }
@@ -154,8 +154,8 @@ Type infer_stack(const OpCall& op) {
   check_joined(op, items);
   std::vector<Expr> shape = *known_shape(items[0]);
   for (const Type& item : items) require_same_dims(op, shape, *known_shape(item), "differs");
-  int64_t axis = normalize_axis(op, op.attrs<AxisAttrs>().axis, static_cast<int64_t>(shape.size()) + 1);
-  return tensor_type(with_new_item(shape, axis, int_imm(static_cast<int64_t>(items.size()))), *tensor_dtype(items[0]));
+  int64_t axis = normalize_axis(op, op.attrs<AxisAttrs>().axis, std::ssize(shape) + 1);
+  return tensor_type(with_new_item(shape, axis, int_imm(std::ssize(items))), *tensor_dtype(items[0]));
 }
 PrimFuncRef lower_stack(const OpCall& op) {
   ComputeBuilder b;

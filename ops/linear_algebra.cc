@@ -30,7 +30,7 @@ MatmulShape matmul_shape(const OpCall& op) {
   op.require_equal(depth_a, depth_b, "the contracted dims differ");
   MatmulShape shape{{}, std::nullopt, std::nullopt, as_int(depth_b) ? depth_b : depth_a};
   auto batch_of = [](const std::vector<Expr>& dims) {
-    return std::vector<Expr>(dims.begin(), dims.end() - std::min<int64_t>(2, static_cast<int64_t>(dims.size())));
+    return std::vector<Expr>(dims.begin(), dims.end() - std::min<int64_t>(2, std::ssize(dims)));
   };
   shape.batch = broadcast_shapes(op, batch_of(a), batch_of(b));
   if (a.size() > 1) shape.rows = a[a.size() - 2];

@@ -348,7 +348,7 @@ bool is_long(const Expr& scalar) {
 }  // namespace
 
 Tensor float_list(const std::vector<double>& values) {
-  return Tensor::of<float>({static_cast<int64_t>(values.size())}, kFloat32, {values.begin(), values.end()});
+  return Tensor::of<float>({std::ssize(values)}, kFloat32, {values.begin(), values.end()});
 }
 
 Expr named_if_long(Node& n, const Expr& scalar, const char* hint) {

@@ -59,7 +59,7 @@ class Node {
   Type type(size_t i) const { return type_of(value(i)); }
   Type type_of(const Value& value) const;
   std::vector<Expr> shape(size_t i) const;
-  int64_t rank(size_t i) const { return static_cast<int64_t>(shape(i).size()); }
+  int64_t rank(size_t i) const { return std::ssize(shape(i)); }
   // Returns a dim of an input. The model decides the rank, so a rank that is too small is an error.
   Expr dim(size_t i, size_t d) const {
     std::vector<Expr> dims = shape(i);
