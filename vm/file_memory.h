@@ -52,9 +52,6 @@ Tensor moved_to_file(const Tensor& tensor);
 // Takes the elements out of this process's memory if they are in a mapped file; they are read again when needed.
 void release_pages(const Tensor& tensor);
 
-// Returns whether a MappedFile owns the elements.
-bool lies_in_mapped_file(const Tensor& tensor);
-
 // Returns a hash of dtype, shape and bytes. It reads only some bytes of a large tensor, which then stays out of memory.
 uint64_t sampled_hash(const Tensor& tensor);
 
