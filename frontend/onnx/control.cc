@@ -221,14 +221,13 @@ Outputs scan_node(Node& n) { return Scan(n).convert(); }
 }  // namespace
 
 std::vector<ConverterRow> control_converters() {
+  constexpr const char* kScan =
+      "body directions num_scan_inputs scan_input_axes scan_input_directions scan_output_axes scan_output_directions";
   return {
       {"If", 1, 1, 1, if_node, "else_branch then_branch"},
       {"Loop", 1, 2, kAny, loop_node, "body", "", 0b11},
-      {"Scan", 8, 1, kAny, scan_node,
-       "body directions num_scan_inputs scan_input_axes scan_input_directions scan_output_axes scan_output_directions",
-       "", 0b1},
-      {"Scan", 9, 1, kAny, scan_node,
-       "body directions num_scan_inputs scan_input_axes scan_input_directions scan_output_axes scan_output_directions"},
+      {"Scan", 8, 1, kAny, scan_node, kScan, "", 0b1},
+      {"Scan", 9, 1, kAny, scan_node, kScan},
   };
 }
 
