@@ -97,11 +97,11 @@ RELAXC_ATTRS(PoolAttrs, (PerDim, pool_size, PerDim(N, 1)), (PerDim, strides, Per
              (PerDim, padding, PerDim(2 * N, 0)), (PerDim, dilation, PerDim(N, 1)), (bool, ceil_mode, false),
              (bool, count_include_pad, false), (std::string, layout, data_layout_of(N)),
              (std::optional<std::string>, out_layout, {}));  // absent: as the data
-RELAXC_ATTRS(IndexedPoolAttrs, (std::vector<int64_t>, pool_size, {1}), (std::vector<int64_t>, strides, {1}),
-             (std::vector<int64_t>, padding, {0}), (std::vector<int64_t>, dilation, {1}), (bool, ceil_mode, false),
+RELAXC_ATTRS(IndexedPoolAttrs, (PerDim, pool_size, {1}), (PerDim, strides, {1}), (PerDim, padding, {0}),
+             (PerDim, dilation, {1}), (bool, ceil_mode, false),
              (int64_t, storage_order, 0));  // 0: row-major positions, 1: column-major
-RELAXC_ATTRS(LpPoolAttrs, (int64_t, p, 2), (std::vector<int64_t>, pool_size, {1}), (std::vector<int64_t>, strides, {1}),
-             (std::vector<int64_t>, padding, {0}), (std::vector<int64_t>, dilation, {1}), (bool, ceil_mode, false));
+RELAXC_ATTRS(LpPoolAttrs, (int64_t, p, 2), (PerDim, pool_size, {1}), (PerDim, strides, {1}), (PerDim, padding, {0}),
+             (PerDim, dilation, {1}), (bool, ceil_mode, false));
 template <int N>
 RELAXC_ATTRS(AdaptiveAttrs, (std::optional<std::vector<int64_t>>, output_size, {}),  // absent: as the data
              (std::string, layout, data_layout_of(N)), (std::optional<std::string>, out_layout, {}));
@@ -200,7 +200,7 @@ RELAXC_ATTRS(ResizeImageAttrs, (std::vector<double>, roi, std::vector<double>(2 
              (double, cubic_alpha, -0.75), (int64_t, cubic_exclude, 0), (double, extrapolation_value, 0),
              (std::optional<DType>, out_dtype, {}));
 RELAXC_ATTRS(AffineGridAttrs, (bool, align_corners, true));
-RELAXC_ATTRS(GridSampleAttrs, (std::string, method, "bilinear"), (std::string, layout, "NCHW"),
+RELAXC_ATTRS(GridSampleAttrs, (std::string, method, "bilinear"), (std::string, layout, data_layout_of(2)),
              (std::string, padding_mode, "zeros"), (bool, align_corners, true));
 
 RELAXC_ATTRS(PixelShuffleAttrs, (int64_t, upscale_factor, 1));
@@ -230,9 +230,9 @@ RELAXC_ATTRS(MultiboxAttrs, (bool, clip, false), (double, threshold, 0), (std::v
              (bool, keep_background, true), (bool, apply_softmax, true));
 RELAXC_ATTRS(RoiAlignAttrs, (std::optional<std::vector<int64_t>>, pooled_size, {}),  // required
              (double, spatial_scale, 1), (int64_t, sample_ratio, -1), (bool, aligned, false),
-             (std::string, layout, "NCHW"), (std::string, mode, "avg"));
+             (std::string, layout, data_layout_of(2)), (std::string, mode, "avg"));
 RELAXC_ATTRS(RoiPoolAttrs, (std::optional<std::vector<int64_t>>, pooled_size, {}),  // required
-             (double, spatial_scale, 1), (std::string, layout, "NCHW"));
+             (double, spatial_scale, 1), (std::string, layout, data_layout_of(2)));
 
 // ---- ops/distributed.cc
 
