@@ -12,7 +12,7 @@
 #include "ir/text/printer.h"
 #include "ops/attributes.h"
 #include "vm/builder.h"
-#include "vm/mapped_file.h"
+#include "vm/file_memory.h"
 
 namespace relaxc::codegen {
 

@@ -16,7 +16,7 @@
 #include "vm/artifact.h"
 #include "vm/cpu.h"
 #include "vm/error.h"
-#include "vm/mapped_file.h"
+#include "vm/file_memory.h"
 
 namespace relaxc {
 

@@ -9,7 +9,7 @@
 #include "ir/difference.h"
 #include "ir/fields.h"
 #include "support/joined.h"
-#include "vm/mapped_file.h"
+#include "vm/file_memory.h"
 
 namespace relaxc {
 

@@ -137,10 +137,14 @@ PrimFuncRef compute_program(const OpCall& op, const std::string& name, const Typ
   return b.finish({b.compute(name, *tensor_dtype(result), *known_shape(result), [&](Axes i) { return value(x, i); })});
 }
 
-std::function<PrimFuncRef(const OpCall&)> by_element(std::string stage, Type (*infer)(const OpCall&), Element element) {
-  return [=](const OpCall& op) {
+std::string stage_name(const std::string& op) { return "T_" + op.substr(op.rfind('.') + 1); }
+OpRow by_element(OpRow row, Element element, OpPattern pattern, std::string stage) {
+  if (stage.empty()) stage = stage_name(row.name);
+  row.pattern = pattern;
+  row.legalize = [=, infer = row.infer](const OpCall& op) {
     return compute_program(op, stage, infer(op), [&](Inputs x, Axes i) { return element(op, x, i); });
   };
+  return row;
 }
 
 OpAttr& attr_of(std::vector<OpAttr>& attrs, std::string_view name) {

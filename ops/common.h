@@ -66,10 +66,11 @@ using Inputs = const std::vector<Buffer>&;  // the input buffers of a program, o
 // Makes a program of one stage: out[i] = value(x, i), where x are the tensor arguments and out has the type `result`.
 PrimFuncRef compute_program(const OpCall& op, const std::string& name, const Type& result,
                             const std::function<Expr(Inputs x, Axes i)>& value);
-// Makes the `legalize` of an operator that computes each element independently: a program of the stage out[i] =
-// element(op, x, i), where out has the type that `infer` gives.
+// Completes the row of an operator that computes each element independently: legalize makes a program of the stage
+// out[i] = element(op, x, i), where out has the type that `infer` gives. The stage of "relax.nn.pad" is "T_pad".
 using Element = std::function<Expr(const OpCall& op, Inputs x, Axes i)>;
-std::function<PrimFuncRef(const OpCall&)> by_element(std::string stage, Type (*infer)(const OpCall&), Element element);
+OpRow by_element(OpRow row, Element element, OpPattern pattern = OpPattern::kInjective, std::string stage = {});
+std::string stage_name(const std::string& op);
 // Each of these completes the attribute of that name in a row's list: with_choices lists the values of a string,
 // with_extension says that Relax does not have it, with_default_from names the attribute whose value replaces None.
 OpAttr& attr_of(std::vector<OpAttr>& attrs, std::string_view name);

@@ -19,14 +19,14 @@ Expr full_element(const OpCall& op, Inputs x, Axes) { return cast_to(load(x[0], 
 DType filled_dtype(const OpCall& op) { return op.attrs<FillAttrs>().dtype.value_or(*FillAttrs().dtype); }
 Type infer_filled(const OpCall& op) { return tensor_type(op.shape(0), filled_dtype(op)); }
 OpRow constant_fill(const char* name, const char* doc, double value) {
-  return {.name = name,
-          .doc = doc,
-          .inputs = {{"shape", "the dims"}},
-          .attrs = op_attrs<FillAttrs>(),
-          .pattern = OpPattern::kInjective,
-          .infer = infer_filled,
-          .legalize = by_element("T_fill", infer_filled,
-                                 [=](const OpCall& op, Inputs, Axes) { return scalar_imm(value, filled_dtype(op)); })};
+  return by_element(
+      {.name = name,
+       .doc = doc,
+       .inputs = {{"shape", "the dims"}},
+       .attrs = op_attrs<FillAttrs>(),
+       .infer = infer_filled},
+      [=](const OpCall& op, Inputs, Axes) { return scalar_imm(value, filled_dtype(op)); }, OpPattern::kInjective,
+      "T_fill");
 }
 
 DType like_dtype(const OpCall& op) { return op.attrs<DTypeAttrs>().dtype.value_or(op.dtype(0)); }
@@ -34,14 +34,13 @@ Type infer_like(const OpCall& op) { return tensor_type(op.shape(0), like_dtype(o
 OpRow like_row(const char* name, const char* doc, const std::vector<OpInput>& more, const Element& element) {
   std::vector<OpInput> inputs = {{"x", "gives the shape, and the dtype unless stated"}};
   inputs.insert(inputs.end(), more.begin(), more.end());
-  return {.name = name,
-          .doc = doc,
-          .inputs = std::move(inputs),
-          .attrs = op_attrs<DTypeAttrs>(),
-          .pattern = OpPattern::kInjective,
-          .infer = infer_like,
-          .infer_partial = infer_stated_dtype_same_rank,
-          .legalize = by_element("T_like", infer_like, element)};
+  return by_element({.name = name,
+                     .doc = doc,
+                     .inputs = std::move(inputs),
+                     .attrs = op_attrs<DTypeAttrs>(),
+                     .infer = infer_like,
+                     .infer_partial = infer_stated_dtype_same_rank},
+                    element, OpPattern::kInjective, "T_like");
 }
 OpRow constant_like(const char* name, const char* doc, double constant) {
   return like_row(name, doc, {}, [=](const OpCall& op, Inputs, Axes) { return scalar_imm(constant, like_dtype(op)); });
@@ -164,14 +163,13 @@ OpRow triangle(const char* name, const char* doc, BinaryOp keep) {
     Expr row = i[i.size() - 2], column = i[i.size() - 1];
     return select(binary(keep, column - row, k), at(x[0], i), zero(op.dtype(0)));
   };
-  return {.name = name,
-          .doc = doc,
-          .inputs = {{"x", "the tensor"},
-                     {"k", "int64 scalar: the diagonal, 0 is the main one", OpInput::Arity::kOptional}},
-          .pattern = OpPattern::kInjective,
-          .infer = infer_triangle,
-          .legalize = by_element("T_trilu", infer_triangle, element),
-          .complete = complete_diagonal};
+  return by_element({.name = name,
+                     .doc = doc,
+                     .inputs = {{"x", "the tensor"},
+                                {"k", "int64 scalar: the diagonal, 0 is the main one", OpInput::Arity::kOptional}},
+                     .infer = infer_triangle,
+                     .complete = complete_diagonal},
+                    element, OpPattern::kInjective, "T_trilu");
 }
 
 Type infer_eye(const OpCall& op) {
@@ -215,16 +213,14 @@ Expr scalar_to_tensor_element(const OpCall& op, Inputs, Axes) {
 }  // namespace
 
 std::vector<OpRow> create_ops() {
-  const auto injective = OpPattern::kInjective;
   return {
-      {.name = "relax.full",
-       .doc = "every element is fill_value",
-       .inputs = {{"shape", "the dims"}, {"fill_value", "scalar tensor"}},
-       .attrs = op_attrs<DTypeAttrs>(),
-       .pattern = injective,
-       .infer = infer_full,
-       .infer_partial = infer_stated_dtype,
-       .legalize = by_element("T_full", infer_full, full_element)},
+      by_element({.name = "relax.full",
+                  .doc = "every element is fill_value",
+                  .inputs = {{"shape", "the dims"}, {"fill_value", "scalar tensor"}},
+                  .attrs = op_attrs<DTypeAttrs>(),
+                  .infer = infer_full,
+                  .infer_partial = infer_stated_dtype},
+                 full_element),
       full_like(),
       constant_fill("relax.zeros", "every element is 0", 0),
       constant_fill("relax.ones", "every element is 1", 1),
@@ -239,41 +235,38 @@ std::vector<OpRow> create_ops() {
                   {"beta", "float scalar"}},
        .attrs = op_attrs<FillAttrs>(),
        .infer = infer_hamming_window},
-      {.name = "relax.arange",
-       .doc = "start, start + step, ... before end",
-       .inputs = {{"start", "scalar; the end when alone"},
-                  {"end", "scalar", OpInput::Arity::kOptional},
-                  {"step", "scalar, not 0; 1 otherwise", OpInput::Arity::kOptional}},
-       .attrs = op_attrs<DTypeAttrs>(),
-       .pattern = injective,
-       .infer = infer_arange,
-       .legalize = by_element("T_arange", infer_arange, arange_element),
-       .complete = complete_arange},
+      by_element({.name = "relax.arange",
+                  .doc = "start, start + step, ... before end",
+                  .inputs = {{"start", "scalar; the end when alone"},
+                             {"end", "scalar", OpInput::Arity::kOptional},
+                             {"step", "scalar, not 0; 1 otherwise", OpInput::Arity::kOptional}},
+                  .attrs = op_attrs<DTypeAttrs>(),
+                  .infer = infer_arange,
+                  .complete = complete_arange},
+                 arange_element),
       triangle("relax.tril", "the elements on and below diagonal k, 0 above it", BinaryOp::kLE),
       triangle("relax.triu", "the elements on and above diagonal k, 0 below it", BinaryOp::kGE),
-      {.name = "relax.eye",
-       .doc = "1 on diagonal k, 0 elsewhere",
-       .inputs = {{"n", "rows"},
-                  {"m", "columns; as many as rows otherwise", OpInput::Arity::kOptional},
-                  {"k", "int64 scalar; 0 otherwise", OpInput::Arity::kOptional}},
-       .attrs = op_attrs<FillAttrs>(),
-       .pattern = injective,
-       .infer = infer_eye,
-       .legalize = by_element("T_eye", infer_eye, eye_element),
-       .complete = complete_eye},
+      by_element({.name = "relax.eye",
+                  .doc = "1 on diagonal k, 0 elsewhere",
+                  .inputs = {{"n", "rows"},
+                             {"m", "columns; as many as rows otherwise", OpInput::Arity::kOptional},
+                             {"k", "int64 scalar; 0 otherwise", OpInput::Arity::kOptional}},
+                  .attrs = op_attrs<FillAttrs>(),
+                  .infer = infer_eye,
+                  .complete = complete_eye},
+                 eye_element),
       {.name = "relax.shape_to_tensor",
        .doc = "the dims as an int64 tensor",
        .inputs = {{"expr", "the shape"}},
        .infer = infer_shape_to_tensor,
        .infer_partial = [](const OpCall&) { return tensor_type_of_rank(1, kInt64); },
        .legalize = lower_shape_to_tensor},
-      {.name = "relax.scalar_to_tensor",
-       .doc = "a scalar as a tensor of rank 0",
-       .inputs = {{"value", "scalar"}},
-       .attrs = op_attrs<DTypeAttrs>(),
-       .pattern = injective,
-       .infer = infer_scalar_to_tensor,
-       .legalize = by_element("T_scalar", infer_scalar_to_tensor, scalar_to_tensor_element)},
+      by_element({.name = "relax.scalar_to_tensor",
+                  .doc = "a scalar as a tensor of rank 0",
+                  .inputs = {{"value", "scalar"}},
+                  .attrs = op_attrs<DTypeAttrs>(),
+                  .infer = infer_scalar_to_tensor},
+                 scalar_to_tensor_element, OpPattern::kInjective, "T_scalar"),
   };
 }
 

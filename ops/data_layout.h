@@ -10,7 +10,7 @@ class Layout {
  public:
   // `plain` has the same axes in the plain order, in which the code works. An empty text means that order.
   Layout(const OpCall& op, const std::string& text, std::string_view plain, const char* what);
-  int64_t rank() const { return static_cast<int64_t>(axes_.size()); }
+  int64_t rank() const { return std::ssize(axes_); }
   // Returns the size of the blocks into which a plain axis is split, or 1 when it is not split.
   int64_t block_of(size_t plain) const;
   // Makes the layout that is the plain order.

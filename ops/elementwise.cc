@@ -53,9 +53,6 @@ Type infer_elementwise(const OpCall& op, const Domain& domain, const ScalarFn& s
   return has_shapes ? tensor_type(broadcast_operands(op), result) : tensor_type_of_rank(rank, result);
 }
 
-// Returns the name of the stage that computes an operator: "T_relu" for "relax.nn.relu".
-std::string stage_name(const std::string& op) { return "T_" + op.substr(op.rfind('.') + 1); }
-
 // Makes the row of an operator whose result element is `scalar` of the (broadcast) argument elements. The arguments
 // share one dtype, except for the conditions, which are the first `bools` arguments.
 OpRow elementwise(const std::string& name, const char* onnx, const char* doc, std::vector<OpInput> inputs,
@@ -155,15 +152,14 @@ Type infer_float(const OpCall& op) {
 // Makes the row of an activation with attributes, of floats.
 template <class A>
 OpRow parametric(const std::string& name, const char* onnx, const char* doc, Expr (*fn)(const Expr&, const A&)) {
-  return {.name = "relax." + name,
-          .doc = doc,
-          .onnx = onnx,
-          .inputs = {{"data", "the tensor"}},
-          .attrs = op_attrs<A>(),
-          .pattern = OpPattern::kElementwise,
-          .infer = infer_float,
-          .legalize = by_element(stage_name(name), infer_float,
-                                 [=](const OpCall& op, Inputs x, Axes i) { return fn(at(x[0], i), op.attrs<A>()); })};
+  return by_element(
+      {.name = "relax." + name,
+       .doc = doc,
+       .onnx = onnx,
+       .inputs = {{"data", "the tensor"}},
+       .attrs = op_attrs<A>(),
+       .infer = infer_float},
+      [=](const OpCall& op, Inputs x, Axes i) { return fn(at(x[0], i), op.attrs<A>()); }, OpPattern::kElementwise);
 }
 
 Type infer_cast(const OpCall& op) { return tensor_type(op.shape(0), op.attrs<CastAttrs>().dtype); }
@@ -301,27 +297,25 @@ std::vector<OpRow> elementwise_ops() {
           "where", "", "x1 where the condition holds, else x2",
           {{"condition", "bool tensor"}, {"x1", "taken where true"}, {"x2", "taken where false"}}, kAnyDType,
           [](const std::vector<Expr>& x) { return select(x[0], x[1], x[2]); }, 1),
-      {.name = "relax.nn.prelu",
-       .doc = "x above 0, alpha * x below",
-       .inputs = {{"data", "the tensor"}, {"alpha", "a slope for each element of the axis, or one that broadcasts"}},
-       .attrs = op_attrs<PReluAttrs>(),
-       .pattern = OpPattern::kBroadcast,
-       .infer = infer_prelu,
-       .legalize = by_element("T_prelu", infer_prelu, prelu_element)},
-      {.name = "relax.clip",
-       .doc = "x limited to [min, max]; NaN stays",
-       .inputs = {{"x", "the tensor"}, {"min", "scalar"}, {"max", "scalar"}},
-       .pattern = OpPattern::kElementwise,
-       .infer = infer_clip,
-       .legalize = by_element("T_clip", infer_like_first, clip_element)},
-      {.name = "relax.astype",
-       .doc = "the elements converted to another dtype; floats truncate toward zero and saturate",
-       .inputs = {{"x", "the tensor"}},
-       .attrs = op_attrs<DTypeAttrs>(),
-       .pattern = OpPattern::kElementwise,
-       .infer = infer_cast,
-       .infer_partial = infer_stated_dtype_same_rank,
-       .legalize = by_element("T_cast", infer_cast, cast_element)},
+      by_element({.name = "relax.nn.prelu",
+                  .doc = "x above 0, alpha * x below",
+                  .inputs = {{"data", "the tensor"},
+                             {"alpha", "a slope for each element of the axis, or one that broadcasts"}},
+                  .attrs = op_attrs<PReluAttrs>(),
+                  .infer = infer_prelu},
+                 prelu_element, OpPattern::kBroadcast),
+      by_element({.name = "relax.clip",
+                  .doc = "x limited to [min, max]; NaN stays",
+                  .inputs = {{"x", "the tensor"}, {"min", "scalar"}, {"max", "scalar"}},
+                  .infer = infer_clip},
+                 clip_element, OpPattern::kElementwise),
+      by_element({.name = "relax.astype",
+                  .doc = "the elements converted to another dtype; floats truncate toward zero and saturate",
+                  .inputs = {{"x", "the tensor"}},
+                  .attrs = op_attrs<DTypeAttrs>(),
+                  .infer = infer_cast,
+                  .infer_partial = infer_stated_dtype_same_rank},
+                 cast_element, OpPattern::kElementwise, "T_cast"),
       {.name = "relax.wrap_param",
        .doc = "a parameter kept in another dtype, converted where it is used",
        .inputs = {{"data", "the tensor"}},

@@ -51,7 +51,10 @@ std::vector<Tap> cubic_taps(const Expr& x, double a) {
       {first - 1, far(t + real(1))}, {first, near(t)}, {first + 1, near(real(1) - t)}, {first + 2, far(real(2) - t)}};
 }
 
-bool is_one_of(const std::string& value, const std::vector<std::string>& choices) { return contains(choices, value); }
+void require_one_of(const OpCall& op, const char* name, const std::string& value,
+                    const std::vector<std::string>& choices) {
+  if (!contains(choices, value)) op.unsupported("{} '{}'", name, value);
+}
 
 Type infer_resize(const OpCall& op) {
   ResizeAttrs attrs = op.attrs<ResizeAttrs>();
@@ -68,14 +71,14 @@ Type infer_resize(const OpCall& op) {
     op.require_equal(op.shape(i)[0], int_imm(static_cast<int64_t>(i == 2 ? rank : 2 * rank)),
                      fmt::format("length of {} and rank of the data", what));
   }
-  if (!is_one_of(attrs.method, {"nearest", "linear", "cubic"})) op.unsupported("method '{}'", attrs.method);
+  require_one_of(op, "method", attrs.method, {"nearest", "linear", "cubic"});
   const std::string& mode = attrs.coordinate_transformation_mode;
-  if (!is_one_of(mode, {"half_pixel", "pytorch_half_pixel", "half_pixel_symmetric", "align_corners", "asymmetric",
-                        "tf_half_pixel_for_nn", "tf_crop_and_resize"}))
-    op.unsupported("coordinate_transformation_mode '{}'", mode);
+  require_one_of(op, "coordinate_transformation_mode", mode,
+                 {"half_pixel", "pytorch_half_pixel", "half_pixel_symmetric", "align_corners", "asymmetric",
+                  "tf_half_pixel_for_nn", "tf_crop_and_resize"});
   if (mode == "tf_crop_and_resize" && attrs.roi.empty() && op.size() < 4) op.fail("tf_crop_and_resize needs a roi");
-  if (!is_one_of(attrs.rounding_method, {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}))
-    op.unsupported("rounding_method '{}'", attrs.rounding_method);
+  require_one_of(op, "rounding_method", attrs.rounding_method,
+                 {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"});
   std::vector<int64_t> axes = normalize_axes(op, attrs.axes, static_cast<int64_t>(rank));
   for (size_t d = 0; d < rank; ++d) {
     if (!contains(axes, static_cast<int64_t>(d)))
@@ -105,7 +108,6 @@ class Resize {
     if (inputs_.size() > 1) return as_real(load(inputs_[1], {int_imm(axis)}));
     return divided(as_real(op_.shape(1)[axis]), as_real(op_.shape(0)[axis]));
   }
-  bool has_scales() const { return !attrs_.scales.empty() || inputs_.size() > 1; }
   Expr roi(int64_t index) const {
     if (!attrs_.roi.empty()) return real(attrs_.roi[index]);
     return as_real(load(inputs_.at(2), {int_imm(index)}));
@@ -116,7 +118,7 @@ class Resize {
     const std::string& mode = attrs_.coordinate_transformation_mode;
     Expr x = as_real(i), from = as_real(op_.shape(0)[axis]), to = as_real(op_.shape(1)[axis]);
     // The reference implementation takes the length before rounding where scales are given.
-    Expr length = has_scales() ? scale(axis) * from : to;
+    Expr length = !attrs_.scales.empty() || inputs_.size() > 1 ? scale(axis) * from : to;
     Expr half_pixel = divided(x + real(0.5), scale(axis)) - real(0.5);
     if (mode == "half_pixel") return half_pixel;
     if (mode == "pytorch_half_pixel") return select(op_.shape(1)[axis] > int_imm(1), half_pixel, real(0));
@@ -222,9 +224,8 @@ Type infer_grid_sample(const OpCall& op) {
   op.require_equal(op.shape(0)[0], op.shape(1)[0], "batch sizes of data and grid");
   op.require_equal(op.shape(1)[1], int_imm(2), "coordinates of the grid");
   for (size_t d : {2, 3}) require_elements(op, op.shape(0)[d], op.shape(1)[d]);
-  if (!is_one_of(attrs.method, {"bilinear", "nearest", "bicubic"})) op.unsupported("method '{}'", attrs.method);
-  if (!is_one_of(attrs.padding_mode, {"zeros", "border", "reflection"}))
-    op.unsupported("padding_mode '{}'", attrs.padding_mode);
+  require_one_of(op, "method", attrs.method, {"bilinear", "nearest", "bicubic"});
+  require_one_of(op, "padding_mode", attrs.padding_mode, {"zeros", "border", "reflection"});
   require_layout(op, attrs.layout, "NCHW", "layout");
   return tensor_type({op.shape(0)[0], op.shape(0)[1], op.shape(1)[2], op.shape(1)[3]}, op.dtype(0));
 }
@@ -361,13 +362,12 @@ std::vector<OpRow> image_ops() {
        .inputs = {{"data", "[N, 2, 3]"}, {"size", "h, w"}},
        .attrs = op_attrs<AffineGridAttrs>(),
        .infer = infer_affine_grid},
-      {.name = "relax.image.grid_sample",
-       .doc = "an image sampled at the coordinates of a grid",
-       .inputs = {{"data", "[N, C, H, W]"}, {"grid", "[N, 2, h, w]: x and y in [-1, 1]"}},
-       .attrs = op_attrs<GridSampleAttrs>(),
-       .pattern = OpPattern::kInjective,
-       .infer = infer_grid_sample,
-       .legalize = by_element("T_grid_sample", infer_grid_sample, grid_sample_element)},
+      by_element({.name = "relax.image.grid_sample",
+                  .doc = "an image sampled at the coordinates of a grid",
+                  .inputs = {{"data", "[N, C, H, W]"}, {"grid", "[N, 2, h, w]: x and y in [-1, 1]"}},
+                  .attrs = op_attrs<GridSampleAttrs>(),
+                  .infer = infer_grid_sample},
+                 grid_sample_element),
       {.name = "relax.nn.pixel_shuffle",
        .doc = "channels moved into the pixels: [C * r^2, h, w] to [C, h * r, w * r]",
        .inputs = {{"data", "the tensor"}},

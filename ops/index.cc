@@ -104,7 +104,7 @@ Expr gather_elements_element(const OpCall& op, Inputs x, Axes i) {
 // The result is the indices themselves, so that the operator that reads them cannot run before the check.
 Type infer_check_indices(const OpCall& op) {
   check_index_dtype(op, 0);
-  const int64_t axes = static_cast<int64_t>(op.shape(1).size());
+  const int64_t axes = std::ssize(op.shape(1));
   if (axes == 0) op.fail("no axis is given");
   if (axes > 1) {
     if (op.rank(0) == 0) op.fail("indices are a scalar, expected tuples of {}", axes);
@@ -216,8 +216,7 @@ Type infer_scatter_nd(const OpCall& op) {
   int64_t length = tuple_length(op, 0);
   std::vector<Expr> expected =
       followed_by({op.shape(1).begin(), op.shape(1).end() - 1}, {op.shape(0).begin() + length, op.shape(0).end()});
-  if (static_cast<int64_t>(expected.size()) != op.rank(2))
-    op.fail("updates have rank {}, expected {}", op.rank(2), expected.size());
+  if (std::ssize(expected) != op.rank(2)) op.fail("updates have rank {}, expected {}", op.rank(2), expected.size());
   require_same_dims(op, op.shape(2), expected, "of updates");
   return infer_like_first(op);
 }
@@ -279,15 +278,14 @@ Expr reverse_sequence_element(const OpCall& op, Inputs x, Axes i) {
 // Indexes as numpy does with several index tensors: their broadcast shape replaces the axes that they index.
 std::vector<Expr> indexed_shape(const OpCall& op) {
   std::vector<Type> indices = tensor_list(op, 1);
-  if (static_cast<int64_t>(indices.size()) > op.rank(0))
-    op.fail("{} index tensors for a tensor of rank {}", indices.size(), op.rank(0));
+  if (std::ssize(indices) > op.rank(0)) op.fail("{} index tensors for a tensor of rank {}", indices.size(), op.rank(0));
   std::vector<Expr> shape;
   for (const Type& index : indices) {
     DType dtype = *tensor_dtype(index);
     if (!dtype.is_integral()) op.fail("expected integers as indices, got {}", to_string(dtype));
     shape = broadcast_shapes(op, shape, *known_shape(index));
   }
-  return followed_by(shape, {op.shape(0).begin() + static_cast<int64_t>(indices.size()), op.shape(0).end()});
+  return followed_by(shape, {op.shape(0).begin() + std::ssize(indices), op.shape(0).end()});
 }
 Type infer_index_tensor(const OpCall& op) { return tensor_type(indexed_shape(op), op.dtype(0)); }
 Type infer_index_put(const OpCall& op) {
@@ -360,34 +358,31 @@ PrimFuncRef lower_nonzero(const OpCall& op) {
 }  // namespace
 
 std::vector<OpRow> index_ops() {
-  const auto injective = OpPattern::kInjective;
   const OpInput data{"data", "the tensor"}, indices{"indices", "integers"}, updates{"updates", "the new elements"};
   const std::vector<std::string_view> reductions = {"update", "none", "add", "mul", "max", "min", "mean"};
   return {
-      {.name = "relax.take",
-       .doc = "slices of an axis (of the flattened tensor without one) at the indices",
-       .inputs = {{"x", "the tensor"}, indices},
-       .attrs = with_choices(op_attrs<TakeAttrs>(), "mode", {"fast", "clip", "wrap", "nan"}),
-       .pattern = injective,
-       .infer = infer_take,
-       .legalize = by_element("T_take", infer_take, take_element),
-       .indexed = indexed_by_take},
-      {.name = "relax.gather_elements",
-       .doc = "out[i, j] = data[indices[i, j], j], for axis 0",
-       .inputs = {data, indices},
-       .attrs = op_attrs<AxisAttrs>(),
-       .pattern = injective,
-       .infer = infer_gather_elements,
-       .legalize = by_element("T_gather_elements", infer_gather_elements, gather_elements_element),
-       .indexed = [](const OpCall& op) { return indexed_axis(op, op.attrs<AxisAttrs>().axis, true); }},
-      {.name = "relax.gather_nd",
-       .doc = "slices at the index tuples along the last axis of indices",
-       .inputs = {data, indices},
-       .attrs = op_attrs<GatherNdAttrs>(),
-       .pattern = injective,
-       .infer = infer_gather_nd,
-       .legalize = by_element("T_gather_nd", infer_gather_nd, gather_nd_element),
-       .indexed = [](const OpCall& op) { return indexed_axes(op, op.attrs<GatherNdAttrs>().batch_dims, true); }},
+      by_element({.name = "relax.take",
+                  .doc = "slices of an axis (of the flattened tensor without one) at the indices",
+                  .inputs = {{"x", "the tensor"}, indices},
+                  .attrs = with_choices(op_attrs<TakeAttrs>(), "mode", {"fast", "clip", "wrap", "nan"}),
+                  .infer = infer_take,
+                  .indexed = indexed_by_take},
+                 take_element),
+      by_element({.name = "relax.gather_elements",
+                  .doc = "out[i, j] = data[indices[i, j], j], for axis 0",
+                  .inputs = {data, indices},
+                  .attrs = op_attrs<AxisAttrs>(),
+                  .infer = infer_gather_elements,
+                  .indexed = [](const OpCall& op) { return indexed_axis(op, op.attrs<AxisAttrs>().axis, true); }},
+                 gather_elements_element),
+      by_element(
+          {.name = "relax.gather_nd",
+           .doc = "slices at the index tuples along the last axis of indices",
+           .inputs = {data, indices},
+           .attrs = op_attrs<GatherNdAttrs>(),
+           .infer = infer_gather_nd,
+           .indexed = [](const OpCall& op) { return indexed_axes(op, op.attrs<GatherNdAttrs>().batch_dims, true); }},
+          gather_nd_element),
       {.name = "relax.check_indices",
        .doc = "the indices, after a test that each lies in [-dim, dim); with several dims the last axis of the "
               "indices has one per dim",
@@ -409,34 +404,31 @@ std::vector<OpRow> index_ops() {
        .infer = infer_scatter_nd,
        .legalize = lower_scatter_nd,
        .indexed = [](const OpCall& op) { return indexed_axes(op, 0, false); }},
-      {.name = "relax.one_hot",
-       .doc = "on_value where the position along a new axis of size depth is the index, off_value elsewhere",
-       .inputs = {{"indices", "integers; negative ones count from depth"},
-                  {"on_value", "scalar"},
-                  {"off_value", "scalar"}},
-       .attrs = op_attrs<OneHotAttrs>(),
-       .pattern = injective,
-       .infer = infer_one_hot,
-       .infer_partial = [](const OpCall& op) { return infer_unranked(dtype_of(op.arg(1))); },
-       .legalize = by_element("T_one_hot", infer_one_hot, one_hot_element)},
-      {.name = "relax.dyn.one_hot",
-       .doc = "one_hot of a depth that may be symbolic and values that are tensors",
-       .inputs = {{"indices", "integers; negative ones count from depth"},
-                  {"on_value", "tensor of rank 0"},
-                  {"off_value", "tensor of rank 0"},
-                  {"depth", "int64 scalar"}},
-       .attrs = op_attrs<LastAxisAttrs>(),
-       .pattern = injective,
-       .infer = infer_one_hot,
-       .infer_partial = [](const OpCall& op) { return infer_unranked(tensor_dtype(op.arg(1).type())); },
-       .legalize = by_element("T_one_hot", infer_one_hot, one_hot_element)},
-      {.name = "relax.reverse_sequence",
-       .doc = "the first length elements of the time axis reversed, for each batch element",
-       .inputs = {data, {"lengths", "an integer per batch element"}},
-       .attrs = op_attrs<ReverseSequenceAttrs>(),
-       .pattern = injective,
-       .infer = infer_reverse_sequence,
-       .legalize = by_element("T_reverse_sequence", infer_like_first, reverse_sequence_element)},
+      by_element({.name = "relax.one_hot",
+                  .doc = "on_value where the position along a new axis of size depth is the index, off_value elsewhere",
+                  .inputs = {{"indices", "integers; negative ones count from depth"},
+                             {"on_value", "scalar"},
+                             {"off_value", "scalar"}},
+                  .attrs = op_attrs<OneHotAttrs>(),
+                  .infer = infer_one_hot,
+                  .infer_partial = [](const OpCall& op) { return infer_unranked(dtype_of(op.arg(1))); }},
+                 one_hot_element),
+      by_element({.name = "relax.dyn.one_hot",
+                  .doc = "one_hot of a depth that may be symbolic and values that are tensors",
+                  .inputs = {{"indices", "integers; negative ones count from depth"},
+                             {"on_value", "tensor of rank 0"},
+                             {"off_value", "tensor of rank 0"},
+                             {"depth", "int64 scalar"}},
+                  .attrs = op_attrs<LastAxisAttrs>(),
+                  .infer = infer_one_hot,
+                  .infer_partial = [](const OpCall& op) { return infer_unranked(tensor_dtype(op.arg(1).type())); }},
+                 one_hot_element),
+      by_element({.name = "relax.reverse_sequence",
+                  .doc = "the first length elements of the time axis reversed, for each batch element",
+                  .inputs = {data, {"lengths", "an integer per batch element"}},
+                  .attrs = op_attrs<ReverseSequenceAttrs>(),
+                  .infer = infer_reverse_sequence},
+                 reverse_sequence_element),
       {.name = "relax.index_tensor",
        .doc = "elements at the broadcast positions that the index tensors give",
        .inputs = {data, {"indices", "tuple of integer tensors"}},

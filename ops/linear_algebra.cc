@@ -30,7 +30,7 @@ MatmulShape matmul_shape(const OpCall& op) {
   op.require_equal(depth_a, depth_b, "the contracted dims differ");
   MatmulShape shape{{}, std::nullopt, std::nullopt, as_int(depth_b) ? depth_b : depth_a};
   auto batch_of = [](const std::vector<Expr>& dims) {
-    return std::vector<Expr>(dims.begin(), dims.end() - std::min<int64_t>(2, static_cast<int64_t>(dims.size())));
+    return std::vector<Expr>(dims.begin(), dims.end() - std::min<int64_t>(2, std::ssize(dims)));
   };
   shape.batch = broadcast_shapes(op, batch_of(a), batch_of(b));
   if (a.size() > 1) shape.rows = a[a.size() - 2];
@@ -136,12 +136,11 @@ std::vector<OpRow> linear_algebra_ops() {
            .inputs = {{"x", "tensor [..., n, n]"}},
            .infer = infer_det,
            .legalize = lower_det},
-          {.name = "relax.outer",
-           .doc = "the products of all pairs of elements of two vectors",
-           .inputs = {{"x1", "vector"}, {"x2", "vector"}},
-           .pattern = OpPattern::kBroadcast,
-           .infer = infer_outer,
-           .legalize = by_element("T_outer", infer_outer, outer_element)},
+          by_element({.name = "relax.outer",
+                      .doc = "the products of all pairs of elements of two vectors",
+                      .inputs = {{"x1", "vector"}, {"x2", "vector"}},
+                      .infer = infer_outer},
+                     outer_element, OpPattern::kBroadcast),
           {.name = "relax.linear",
            .doc = "data . weight^T + bias",
            .inputs = {{"data", "tensor [..., k]"},

@@ -59,22 +59,20 @@ std::vector<OpRow> pad_ops() {
   const std::vector<OpAttr> pad =
       with_choices(op_attrs<PadAttrs>(), "pad_mode", {"constant", "reflect", "replicate", "circular", "edge", "wrap"});
   return {
-      {.name = "relax.nn.pad",
-       .doc = "the tensor with elements added around it (or cut off where pads are negative)",
-       .inputs = {{"data", "the tensor"}},
-       .attrs = pad,
-       .pattern = OpPattern::kInjective,
-       .infer = infer_pad,
-       .legalize = by_element("T_pad", infer_pad, pad_element)},
-      {.name = "relax.dyn.pad",
-       .doc = "pad by widths that may be symbolic",
-       .inputs = {{"data", "the tensor"},
-                  {"width", "shape: before and after of each axis in turn"},
-                  {"value", "scalar tensor; the attribute pad_value otherwise", OpInput::Arity::kOptional}},
-       .attrs = pad,
-       .pattern = OpPattern::kInjective,
-       .infer = infer_pad,
-       .legalize = by_element("T_pad", infer_pad, pad_element)},
+      by_element({.name = "relax.nn.pad",
+                  .doc = "the tensor with elements added around it (or cut off where pads are negative)",
+                  .inputs = {{"data", "the tensor"}},
+                  .attrs = pad,
+                  .infer = infer_pad},
+                 pad_element),
+      by_element({.name = "relax.dyn.pad",
+                  .doc = "pad by widths that may be symbolic",
+                  .inputs = {{"data", "the tensor"},
+                             {"width", "shape: before and after of each axis in turn"},
+                             {"value", "scalar tensor; the attribute pad_value otherwise", OpInput::Arity::kOptional}},
+                  .attrs = pad,
+                  .infer = infer_pad},
+                 pad_element),
   };
 }
 

@@ -138,16 +138,22 @@ Expr counted_positions(const Pool& pool, size_t d, const Expr& o) {
   Expr last = min(ceil_div(end - start, pool.dilation[d]), int_imm(pool.size[d]));
   return max(last - first, int_imm(0));
 }
+// Makes the stage of the sums divided by the number of elements in each window, the product of its count along each
+// dim.
+Buffer average(ComputeBuilder& b, const OpCall& op, const char* name, const Buffer& sum, const Layout& out,
+               size_t spatial, const std::function<Expr(size_t d, Axes i)>& count_along) {
+  return b.compute(name, op.dtype(0), buffer_type(sum).shape, [&](Axes axes) {
+    Expr count = int_imm(1);
+    for (size_t d = 0; d < spatial; ++d) count = count * count_along(d, out.to_plain_index(axes));
+    return cast_to(divide_by_count(at(sum, axes), max(count, int_imm(1))), op.dtype(0));
+  });
+}
 PrimFuncRef lower_avg_pool(const OpCall& op, const Pool& pool) {
   ComputeBuilder b;
   Buffer sum = window_fold(b, op, pool, "pool_sum", accumulation_dtype(op.dtype(0)), zero, combine_sum);
   bool is_constant = pool.is_inside() || (pool.counts_padding && !pool.ceil_mode);
-  return b.finish({b.compute("pool_avg", op.dtype(0), buffer_type(sum).shape, [&](Axes axes) {
-    std::vector<Expr> i = pool.layouts.out.to_plain_index(axes);
-    Expr count = int_imm(1);
-    for (size_t d = 0; d < pool.spatial; ++d)
-      count = count * (is_constant ? int_imm(pool.size[d]) : counted_positions(pool, d, i[d + 2]));
-    return cast_to(divide_by_count(at(sum, axes), max(count, int_imm(1))), op.dtype(0));
+  return b.finish({average(b, op, "pool_avg", sum, pool.layouts.out, pool.spatial, [&](size_t d, Axes i) {
+    return is_constant ? int_imm(pool.size[d]) : counted_positions(pool, d, i[d + 2]);
   })});
 }
 
@@ -273,12 +279,8 @@ PrimFuncRef lower_adaptive(const OpCall& op, const AdaptivePool& pool) {
     return if_then_else(inside, cast_to(load(x, indices), dtype), zero(dtype));
   };
   Buffer sum = b.reduce("adaptive_pool_sum", dtype, result, extents, zero(dtype), combine_sum, element);
-  return b.finish({b.compute("adaptive_pool_avg", op.dtype(0), result, [&](Axes axes) {
-    std::vector<Expr> i = out.to_plain_index(axes);
-    Expr count = int_imm(1);
-    for (size_t d = 2; d < pool.in.size(); ++d)
-      count = count * pool.window(d).value_or(pool.end(d, i) - pool.start(d, i));
-    return cast_to(divide_by_count(at(sum, axes), max(count, int_imm(1))), op.dtype(0));
+  return b.finish({average(b, op, "adaptive_pool_avg", sum, out, extents.size(), [&](size_t d, Axes i) {
+    return pool.window(d + 2).value_or(pool.end(d + 2, i) - pool.start(d + 2, i));
   })});
 }
 template <int N>

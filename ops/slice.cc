@@ -163,22 +163,21 @@ Type infer_dynamic_slice(const OpCall& op) {
 }  // namespace
 
 std::vector<OpRow> slice_ops() {
-  const auto injective = OpPattern::kInjective;
   const auto scalars = OpInput::Form::kScalars;
   return {
-      {.name = "relax.strided_slice",
-       .doc =
-           "elements begin, begin + stride, ... before end of the given axes. With assume_inbound, begin and end are "
-           "clamped already: 0 <= begin, end <= dim for a positive stride, -1 <= begin, end < dim for a negative one",
-       .inputs = {{"x", "the tensor"},
-                  {"axes", "tuple of constants", OpInput::Arity::kOne, scalars},
-                  {"begin", "tuple of scalars", OpInput::Arity::kOne, scalars},
-                  {"end", "the same", OpInput::Arity::kOne, scalars},
-                  {"strides", "the same; 1 otherwise", OpInput::Arity::kOptional, scalars}},
-       .attrs = op_attrs<SliceAttrs>(),
-       .pattern = injective,
-       .infer = infer_strided_slice,
-       .legalize = by_element("T_strided_slice", infer_strided_slice, strided_slice_element)},
+      by_element({.name = "relax.strided_slice",
+                  .doc = "elements begin, begin + stride, ... before end of the given axes. With assume_inbound, begin "
+                         "and end are "
+                         "clamped already: 0 <= begin, end <= dim for a positive stride, -1 <= begin, end < dim for a "
+                         "negative one",
+                  .inputs = {{"x", "the tensor"},
+                             {"axes", "tuple of constants", OpInput::Arity::kOne, scalars},
+                             {"begin", "tuple of scalars", OpInput::Arity::kOne, scalars},
+                             {"end", "the same", OpInput::Arity::kOne, scalars},
+                             {"strides", "the same; 1 otherwise", OpInput::Arity::kOptional, scalars}},
+                  .attrs = op_attrs<SliceAttrs>(),
+                  .infer = infer_strided_slice},
+                 strided_slice_element),
       {.name = "relax.dynamic_strided_slice",
        .doc = "elements begin, begin + stride, ... before end of each axis",
        .inputs = {{"x", "the tensor"},

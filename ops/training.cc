@@ -49,12 +49,8 @@ Type infer_masked_fill(const OpCall& op) {
 
 Expr identity_element(const OpCall&, Inputs x, Axes i) { return at(x[0], i); }
 OpRow mark(const char* name, const char* doc) {
-  return {.name = name,
-          .doc = doc,
-          .inputs = {{"input", "the tensor"}},
-          .pattern = OpPattern::kElementwise,
-          .infer = infer_like_first,
-          .legalize = by_element("T_identity", infer_like_first, identity_element)};
+  return by_element({.name = name, .doc = doc, .inputs = {{"input", "the tensor"}}, .infer = infer_like_first},
+                    identity_element, OpPattern::kElementwise, "T_identity");
 }
 // Makes the row of the gradient of an operator with respect to its argument `of`, which is argument 1 here.
 OpRow gradient(const char* op, const char* of, std::vector<OpInput> inputs, std::vector<OpAttr> attrs,

@@ -10,8 +10,8 @@
 
 #include "ir/op_names.h"
 #include "ops/attributes.h"
-#include "passes/graph.h"
 #include "passes/graph_decisions.h"
+#include "passes/graph_rewriter.h"
 
 namespace relaxc {
 
@@ -124,7 +124,9 @@ class ChannelBlocker final : public GraphRewriter {
     const Constant* weight = node.args[1].as<Constant>();
     auto attrs = read_attrs<ConvAttrs<2>>(node.attrs);
     bool floats = weight && weight->data.dtype() == kFloat32 && tensor_dtype(node.args[0].type()) == kFloat32;
-    if (!floats || !attrs.has_plain_layout()) return std::nullopt;
+    bool is_plain = attrs.data_layout == data_layout_of(2) && attrs.kernel_layout == kernel_layout_of(2) &&
+                    attrs.out_layout.value_or(attrs.data_layout) == attrs.data_layout;
+    if (!floats || !is_plain) return std::nullopt;
     int64_t filters = weight->data.shape()[0], depth = weight->data.shape()[1], groups = attrs.groups;
     bool depthwise = groups > 1 && groups == filters && depth == 1;
     if ((groups > 1 && !depthwise) || !is_blocked(filters, var)) return std::nullopt;

@@ -4,7 +4,7 @@
 
 #include "ir/op_names.h"
 #include "ops/attributes.h"
-#include "passes/graph.h"
+#include "passes/graph_rewriter.h"
 
 namespace relaxc {
 

@@ -7,7 +7,7 @@
 
 #include "ir/op_names.h"
 #include "ops/attributes.h"
-#include "passes/graph.h"
+#include "passes/graph_rewriter.h"
 #include "tir/lower/lower.h"
 #include "vm/index_check.h"
 

@@ -3,7 +3,7 @@
 // the scalars are the values of scalar_arguments(callee) in order; the bindings are in plain blocks, not dataflow.
 #include "ir/op_names.h"
 #include "ir/text/printer.h"
-#include "passes/graph.h"
+#include "passes/graph_rewriter.h"
 
 namespace relaxc {
 

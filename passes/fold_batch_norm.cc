@@ -5,7 +5,7 @@
 
 #include "ir/op_names.h"
 #include "ops/attributes.h"
-#include "passes/graph.h"
+#include "passes/graph_rewriter.h"
 
 namespace relaxc {
 
@@ -71,7 +71,7 @@ class BatchNormFolder final : public GraphRewriter {
       node = value_of(node->args[0]);
       // The bias must vary over channels only.
       const std::vector<Expr>& dims = *known_shape(bias->type());
-      int64_t rank = known_rank(data.type()), offset = rank - static_cast<int64_t>(dims.size());
+      int64_t rank = known_rank(data.type()), offset = rank - std::ssize(dims);
       for (size_t d = 0; d < dims.size(); ++d) {
         if (static_cast<int64_t>(d) + offset != 1 && !is_int(dims[d], 1)) return std::nullopt;
       }

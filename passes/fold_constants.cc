@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "ir/attr_names.h"
-#include "passes/graph.h"
-#include "vm/mapped_file.h"
+#include "passes/graph_rewriter.h"
+#include "vm/file_memory.h"
 
 namespace relaxc {
 

@@ -4,8 +4,8 @@
 
 #include "ir/op_names.h"
 #include "ops/attributes.h"
-#include "passes/graph.h"
-#include "vm/mapped_file.h"
+#include "passes/graph_rewriter.h"
+#include "vm/file_memory.h"
 
 namespace relaxc {
 

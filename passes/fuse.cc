@@ -7,7 +7,7 @@
 
 #include "ir/attr_names.h"
 #include "ir/op_names.h"
-#include "passes/graph.h"
+#include "passes/graph_rewriter.h"
 #include "tir/analysis/nests.h"
 #include "tir/compute.h"
 #include "tir/lower/lower.h"

@@ -1,6 +1,6 @@
 // Expects: operators with known shapes (symbolic dims included) on written tuples (spread_tuples). Guarantees: the
 // only operators left are those that the VM runs (reshape, shape_of, memory, packed calls); the rest are call_tir.
-#include "passes/graph.h"
+#include "passes/graph_rewriter.h"
 #include "tir/compute.h"
 #include "tir/schedule/rule.h"
 

@@ -1,6 +1,6 @@
 // Expects: any module. Guarantees: within one sequence no two pure bindings have structurally equal values.
 #include "ir/op_names.h"
-#include "passes/graph.h"
+#include "passes/graph_rewriter.h"
 
 namespace relaxc {
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <map>
 
-#include "passes/graph.h"
+#include "passes/graph_rewriter.h"
 #include "tir/lower/lower.h"
 
 namespace relaxc {

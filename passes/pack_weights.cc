@@ -14,7 +14,6 @@
 #include "passes/graph_decisions.h"
 #include "passes/winograd.h"
 #include "tir/compute.h"
-#include "tir/lower/lower.h"
 #include "tir/rules/choose.h"
 #include "tir/rules/lanes.h"
 
@@ -87,8 +86,7 @@ class WeightPacker final : public GraphRewriter {
         direct.attrs.set("kernel_layout", fmt::format("OIHW{}i{}o", inner, outer));
         std::vector<Expr> packed = int_imms({dims[0] / outer, dims[1] / inner, dims[2], dims[3], inner, outer});
         direct.args[1] = make_var("weight", tensor_type(std::move(packed), kFloat32));
-        PrimFuncRef plain = with_op_name(row->legalize(OpCall{direct, binding.var.span()}), "nn.conv2d");
-        program = promote_indices(normalize_loops(plain));
+        program = with_op_name(row->legalize(OpCall{direct, binding.var.span()}), "nn.conv2d");
       }
       ScheduleRule trial = rule;
       trial.scheduled = nullptr;

@@ -15,7 +15,7 @@
 #include "ir/attr_names.h"
 #include "ir/op_names.h"
 #include "ir/text/printer.h"
-#include "passes/graph.h"
+#include "passes/graph_rewriter.h"
 #include "vm/memory.h"
 
 namespace relaxc {
@@ -62,7 +62,7 @@ class Sizes {
   Samples sample(const Expr& bytes) {
     Samples result;
     std::vector<VarRef> dims = free_vars(bytes);
-    for (const VarRef& dim : dims) order_.try_emplace(dim.get(), static_cast<int64_t>(order_.size()));
+    for (const VarRef& dim : dims) order_.try_emplace(dim.get(), std::ssize(order_));
     for (size_t k = 0; k < kSamples; ++k) {
       VarMap values;
       for (const VarRef& dim : dims) {

@@ -3,7 +3,7 @@
 #include <ranges>
 
 #include "ir/attr_names.h"
-#include "passes/graph.h"
+#include "passes/graph_rewriter.h"
 
 namespace relaxc {
 

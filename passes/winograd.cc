@@ -7,7 +7,7 @@
 #include "tir/compute.h"
 #include "tir/rules/cost_model.h"
 #include "tir/rules/lanes.h"
-#include "vm/mapped_file.h"
+#include "vm/file_memory.h"
 
 namespace relaxc {
 

@@ -2,7 +2,7 @@
 // Convolutional Neural Networks", 2016), for points other than theirs: 36 products of matrices for each 4x4 results
 // instead of 144. tir/rules/winograd.cc makes loops of the program built here.
 #pragma once
-#include "passes/graph.h"
+#include "passes/graph_rewriter.h"
 
 namespace relaxc {
 

@@ -9,10 +9,6 @@
 
 namespace relaxc {
 
-int thread_count(int jobs) {
-  return jobs > 0 ? jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-}
-
 void for_each_parallel(size_t count, int jobs, const std::function<IndexedWork()>& make_work) {
   std::atomic<size_t> next{0};
   std::mutex mutex;
@@ -32,7 +28,8 @@ void for_each_parallel(size_t count, int jobs, const std::function<IndexedWork()
     }
   };
   std::vector<std::thread> threads;
-  size_t wanted = std::min(count, static_cast<size_t>(thread_count(jobs)));
+  size_t wanted =
+      std::min(count, static_cast<size_t>(jobs > 0 ? jobs : std::max(1u, std::thread::hardware_concurrency())));
   for (size_t thread = 1; thread < wanted; ++thread) threads.emplace_back(run);
   run();
   for (std::thread& thread : threads) thread.join();

@@ -41,7 +41,7 @@ void reserve_standard_streams() {
   }
 }
 
-// Handles a mapped file that another program truncates while its pages are read (vm/mapped_file.h).
+// Handles a mapped file that another program truncates while its pages are read (vm/file_memory.h).
 extern "C" void on_bus_error(int) {
   constexpr char kText[] =
       "error: a file in use (a model, its weights, or an artifact) was cut off by another program; replace such files "

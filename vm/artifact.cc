@@ -15,7 +15,7 @@
 #include "support/printable.h"
 #include "vm/cpu.h"
 #include "vm/error.h"
-#include "vm/mapped_file.h"
+#include "vm/file_memory.h"
 #include "vm/output_file.h"
 #include "vm/serialization.h"
 #include "vm/verifier.h"
@@ -28,7 +28,6 @@ constexpr int64_t kPage = 4096;  // the alignment of sections in the file; the m
 constexpr std::array<char, 8> kMagic = {'R', 'E', 'L', 'A', 'X', 'C', '\r', '\n'};
 constexpr uint64_t kFormatVersion = 1;
 constexpr uint64_t kMaxSections = 64;
-constexpr std::string_view kRemedy = "compile the model again with 'relaxc compile'";
 
 struct SectionRow {
   std::array<char, 16> name;  // zero padded
@@ -174,7 +173,7 @@ class ArtifactReader {
 
   template <class... Args>
   [[noreturn]] void damaged(fmt::format_string<Args...> format, Args&&... args) const {
-    fail(place(), "{}; {}", printable(fmt::format(format, std::forward<Args>(args)...), std::string::npos), kRemedy);
+    fail(place(), "{}; {}", printable(fmt::format(format, std::forward<Args>(args)...), std::string::npos), kRecompile);
   }
 
  private:

@@ -10,10 +10,13 @@
 #include <cstddef>
 
 #include "vm/executable.h"
+#include "vm/file_memory.h"
 #include "vm/kernel_abi.h"
-#include "vm/mapped_file.h"
 
 namespace relaxc::vm {
+
+// What helps against an artifact that is damaged, or of another version of relaxc.
+inline constexpr const char* kRecompile = "compile the model again with 'relaxc compile'";
 
 // Writes the file as OutputFile does: processes that have an old file mapped keep it. `elf` may be empty when no kernel
 // is KernelSource::kArtifact. Throws RuntimeError when the file cannot be written, and when one of `sources`, the files

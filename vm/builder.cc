@@ -8,7 +8,7 @@ namespace relaxc::vm {
 // Returns the index of `value` in `table`, appended when `known` does not have it.
 template <class Index, class Key, class Element>
 static Index intern(std::map<Key, Index>& known, std::vector<Element>& table, Key key, Element element) {
-  auto [entry, is_new] = known.emplace(std::move(key), Index{static_cast<int64_t>(table.size())});
+  auto [entry, is_new] = known.emplace(std::move(key), Index{std::ssize(table)});
   if (is_new) table.push_back(std::move(element));
   return entry->second;
 }
@@ -28,7 +28,7 @@ KernelIndex ExecutableBuilder::kernel(KernelInfo kernel) {
 
 ConstantIndex ExecutableBuilder::constant(Tensor tensor) {
   executable_.constants.push_back(std::move(tensor));
-  return {static_cast<int64_t>(executable_.constants.size()) - 1};
+  return {std::ssize(executable_.constants) - 1};
 }
 
 FunctionIndex ExecutableBuilder::function(const std::string& name) {
@@ -57,8 +57,7 @@ FunctionBuilder::FunctionBuilder(ExecutableBuilder& parent, const std::string& n
 }
 
 Reg FunctionBuilder::add_input(ValueInfo info) {
-  RELAXC_CHECK(function_.num_registers == static_cast<int64_t>(function_.inputs.size()),
-               "inputs come before other registers");
+  RELAXC_CHECK(function_.num_registers == std::ssize(function_.inputs), "inputs come before other registers");
   function_.inputs.push_back(std::move(info));
   return new_register();
 }
@@ -69,12 +68,12 @@ Reg FunctionBuilder::new_register() { return {function_.num_registers++}; }
 
 Slot FunctionBuilder::new_slot(std::string name) {
   function_.slot_names.push_back(std::move(name));
-  return {static_cast<int64_t>(function_.slot_names.size()) - 1};
+  return {std::ssize(function_.slot_names) - 1};
 }
 
 Label FunctionBuilder::new_label() {
   labels_.push_back(SIZE_MAX);
-  return {static_cast<int64_t>(labels_.size()) - 1};
+  return {std::ssize(labels_) - 1};
 }
 
 void FunctionBuilder::bind(Label label) { labels_.at(static_cast<size_t>(label.value)) = instructions_.size(); }
@@ -100,7 +99,7 @@ void FunctionBuilder::finish() {
   for (auto [position, string] : places_) {
     if (position < offsets.size()) function_.places.insert(function_.places.end(), {offsets[position], string});
   }
-  function_.code_begin = static_cast<int64_t>(parent_.executable_.code.size());
+  function_.code_begin = std::ssize(parent_.executable_.code);
   for (Instruction& instruction : instructions_) {
     for (Operand& operand : instruction.operands) {
       if (operand.kind != OperandKind::kTarget) continue;
@@ -110,7 +109,7 @@ void FunctionBuilder::finish() {
     }
     encode(instruction, parent_.executable_.code);
   }
-  function_.code_end = static_cast<int64_t>(parent_.executable_.code.size());
+  function_.code_end = std::ssize(parent_.executable_.code);
   parent_.executable_.functions[slot] = std::move(function_);
   parent_.defined_[slot] = true;
 }

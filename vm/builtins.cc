@@ -42,18 +42,18 @@ Value tensor_to_shape(BuiltinContext&, Arguments arguments) {
 
 Value shape_to_tensor(BuiltinContext& context, Arguments arguments) {
   const Shape& shape = arguments[0].shape();
-  Tensor tensor = context.empty({static_cast<int64_t>(shape.size())}, kInt64);
+  Tensor tensor = context.empty({std::ssize(shape)}, kInt64);
   std::copy(shape.begin(), shape.end(), tensor.data<int64_t>());
   return tensor;
 }
 
 Value tensor_size(BuiltinContext&, Arguments arguments) { return arguments[0].tensor().size(); }
 Value tensor_ndim(BuiltinContext&, Arguments arguments) { return int64_t{arguments[0].tensor().ndim()}; }
-Value shape_size(BuiltinContext&, Arguments arguments) { return static_cast<int64_t>(arguments[0].shape().size()); }
+Value shape_size(BuiltinContext&, Arguments arguments) { return std::ssize(arguments[0].shape()); }
 Value shape_dim(BuiltinContext&, Arguments arguments) {
   const Shape& shape = arguments[0].shape();
   int64_t index = arguments[1].integer();
-  if (index < 0 || index >= static_cast<int64_t>(shape.size()))
+  if (index < 0 || index >= std::ssize(shape))
     throw_runtime_error("dim {} of {} is out of range", index, describe(arguments[0]));
   return shape[static_cast<size_t>(index)];
 }
@@ -75,7 +75,7 @@ Value alloc_tensor(BuiltinContext& context, Arguments arguments) {
 Value make_tuple(BuiltinContext&, Arguments arguments) {
   return Tuple(std::vector<Value>(arguments.begin(), arguments.end()));
 }
-Value tuple_size(BuiltinContext&, Arguments arguments) { return static_cast<int64_t>(arguments[0].tuple().size()); }
+Value tuple_size(BuiltinContext&, Arguments arguments) { return std::ssize(arguments[0].tuple()); }
 
 // Returns "[1, 2, 3, ...]" with only the first elements.
 std::string elements(const Tensor& tensor) {

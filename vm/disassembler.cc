@@ -20,7 +20,7 @@ class Printer {
 
  private:
   std::string slot(int64_t index) const {
-    bool named = index >= 0 && index < static_cast<int64_t>(function_.slot_names.size()) &&
+    bool named = index >= 0 && index < std::ssize(function_.slot_names) &&
                  !function_.slot_names[static_cast<size_t>(index)].empty();
     return named ? fmt::format("s{}:{}", index, printable(function_.slot_names[static_cast<size_t>(index)]))
                  : fmt::format("s{}", index);
@@ -28,7 +28,7 @@ class Printer {
 
   template <class Table, class Name>
   static std::string entry(const Table& table, int64_t index, Name name) {
-    if (index < 0 || index >= static_cast<int64_t>(table.size())) return fmt::format("#{}", index);
+    if (index < 0 || index >= std::ssize(table)) return fmt::format("#{}", index);
     return name(table[static_cast<size_t>(index)]);
   }
   static std::string dtype(Word word) {

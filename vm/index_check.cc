@@ -27,7 +27,7 @@ bool is_bad(T index, uint64_t dim) {
 template <class T>
 bool any_bad(const T* indices, int64_t begin, int64_t end, std::span<const int64_t> dims) {
   bool bad = false;
-  const int64_t step = static_cast<int64_t>(dims.size());
+  const int64_t step = std::ssize(dims);
   for (int64_t k = 0; k < step; ++k) {
     const uint64_t dim = static_cast<uint64_t>(dims[static_cast<size_t>(k)]);
     for (int64_t i = begin + k; i < end; i += step) bad |= is_bad(indices[i], dim);
@@ -43,7 +43,7 @@ std::optional<BadIndex> find_in(const Tensor& tensor, std::span<const int64_t> d
     std::span<const int64_t> dims;
     bool is_bad_chunk(int64_t c) const { return any_bad(indices, c * chunk, std::min(size, (c + 1) * chunk), dims); }
   };
-  const int64_t step = static_cast<int64_t>(dims.size());
+  const int64_t step = std::ssize(dims);
   Scan scan{static_cast<const T*>(tensor.raw()), tensor.size(), kChunk / step * step, dims};
   const int64_t chunks = (scan.size + scan.chunk - 1) / scan.chunk;
   if (kernels != nullptr && scan.size >= kParallelElements) {

@@ -179,8 +179,7 @@ struct Interpreter::Instructions {
     std::vector<int64_t>& dims = vm.index_dims_;
     dims.resize(list.size);
     for (size_t i = 0; i < list.size; ++i) dims[i] = in.frame().scalar(list.element(i));
-    bool is_list =
-        dims.size() <= 1 || (indices.ndim() > 0 && indices.shape().back() == static_cast<int64_t>(dims.size()));
+    bool is_list = dims.size() <= 1 || (indices.ndim() > 0 && indices.shape().back() == std::ssize(dims));
     if (!is_list || !indices.dtype().is_integral())
       throw_runtime_error("{} is {}, expected integers for {} axes", context, describe(indices), dims.size());
     std::optional<BadIndex> bad = find_bad_index(indices, dims, vm.kernels_.context());

@@ -1,7 +1,6 @@
 #include "vm/npy.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstring>
 #include <optional>
@@ -9,7 +8,7 @@
 
 #include "support/joined.h"
 #include "vm/error.h"
-#include "vm/mapped_file.h"
+#include "vm/file_memory.h"
 #include "vm/output_file.h"
 
 namespace relaxc {
@@ -20,15 +19,9 @@ constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr size_t kMaxHeader = 1 << 16;
 constexpr size_t kMaxRank = 64;
 
-struct DescrRow {
-  std::string_view descr;  // without the byte order
-  DType dtype;
-};
-constexpr std::array kDescrs = {
-    DescrRow{"b1", DType::bool_()},    DescrRow{"i1", DType::int_(8)},    DescrRow{"i2", DType::int_(16)},
-    DescrRow{"i4", DType::int_(32)},   DescrRow{"i8", DType::int_(64)},   DescrRow{"u1", DType::uint(8)},
-    DescrRow{"u2", DType::uint(16)},   DescrRow{"u4", DType::uint(32)},   DescrRow{"u8", DType::uint(64)},
-    DescrRow{"f2", DType::float_(16)}, DescrRow{"f4", DType::float_(32)}, DescrRow{"f8", DType::float_(64)}};
+// The first letters of numpy's names of dtypes, which end in the bytes: "f4" is float32.
+constexpr std::pair<char, DTypeCode> kLetters[] = {
+    {'b', DTypeCode::kBool}, {'i', DTypeCode::kInt}, {'u', DTypeCode::kUInt}, {'f', DTypeCode::kFloat}};
 
 struct Header {
   std::optional<std::string> descr;
@@ -120,12 +113,12 @@ class HeaderParser {
 };
 
 DType dtype_of(const std::string& path, std::string_view descr) {
-  if (descr.size() == 3) {
-    for (const DescrRow& row : kDescrs) {
-      if (descr.substr(1) != row.descr) continue;
-      bool one_byte = row.dtype.bytes() == 1;
-      if (descr[0] == '<' || descr[0] == '=' || (one_byte && (descr[0] == '|' || descr[0] == '>'))) return row.dtype;
-    }
+  int bytes = descr.size() == 3 ? descr[2] - '0' : 0;
+  bool is_ordered =
+      bytes > 0 && (descr[0] == '<' || descr[0] == '=' || (bytes == 1 && (descr[0] == '|' || descr[0] == '>')));
+  for (auto [letter, code] : kLetters) {
+    DType dtype{code, static_cast<uint8_t>(8 * bytes)};
+    if (is_ordered && bytes <= 8 && descr[1] == letter && parse_dtype(to_string(dtype)) == dtype) return dtype;
   }
   throw_runtime_error("{}: dtype '{}' is not supported, expected bool, an integer or a float in little-endian order",
                       path, descr);
@@ -163,11 +156,13 @@ Tensor read_npy(const std::string& path) {
 }
 
 void write_npy(const std::string& path, const Tensor& tensor) {
-  auto found = std::ranges::find(kDescrs, tensor.dtype(), &DescrRow::dtype);
-  if (found == kDescrs.end()) throw_runtime_error("{}: .npy files have no dtype {}", path, to_string(tensor.dtype()));
-  std::string dict = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}{}), }}",
-                                 tensor.dtype().bytes() == 1 ? '|' : '<', found->descr, joined(tensor.shape()),
-                                 tensor.ndim() == 1 ? "," : "");
+  DType dtype = tensor.dtype();
+  auto found = std::ranges::find(kLetters, dtype.code, &std::pair<char, DTypeCode>::second);
+  if (found == std::end(kLetters) || dtype.bits < 8 || dtype.lanes != 1)
+    throw_runtime_error("{}: .npy files have no dtype {}", path, to_string(dtype));
+  std::string dict =
+      fmt::format("{{'descr': '{}{}{}', 'fortran_order': False, 'shape': ({}{}), }}", dtype.bytes() == 1 ? '|' : '<',
+                  found->first, dtype.bytes(), joined(tensor.shape()), tensor.ndim() == 1 ? "," : "");
   // The data begins at a multiple of 64, after a newline.
   size_t total = (10 + dict.size() + 1 + 63) / 64 * 64;
   dict.append(total - 10 - dict.size() - 1, ' ').push_back('\n');

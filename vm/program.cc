@@ -27,8 +27,7 @@ std::shared_ptr<const vm::Image> link(vm::Executable executable, const Program::
     vm::Kernel function;
     if (!is_generated) function = options.registry.find_kernel(kernel.symbol);
     if (is_generated && resolver) function = resolver(kernel.symbol);
-    const char* remedy = is_generated ? "compile the model again with 'relaxc compile'"
-                                      : "add it to the registry with Registry::add_kernel";
+    const char* remedy = is_generated ? vm::kRecompile : "add it to the registry with Registry::add_kernel";
     if (!function) diagnostics.error(span, "kernel '{}' is missing; {}", printable(kernel.symbol), remedy);
     image->kernels.push_back(std::move(function));
   }

@@ -9,7 +9,7 @@
 #pragma once
 #include "vm/builtins.h"
 #include "vm/executable.h"
-#include "vm/mapped_file.h"
+#include "vm/file_memory.h"
 #include "vm/profiler.h"
 #include "vm/thread_pool.h"
 

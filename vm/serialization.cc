@@ -165,7 +165,7 @@ Tensor read_constant(ByteReader& in, std::span<const std::byte> weights, const s
   in.sized(shape);
   in.integer(offset);
   auto bytes = tensor_bytes(shape, dtype);
-  int64_t available = static_cast<int64_t>(weights.size());
+  int64_t available = std::ssize(weights);
   if (!bytes || offset < 0 || offset % kAlignment != 0 || offset > available || *bytes > available - offset)
     damaged(fmt::format("a constant at offset {} does not fit the {} bytes of weights", offset, available));
   // Read-only by contract: no instruction writes to a constant.
@@ -217,7 +217,7 @@ Executable deserialize(std::span<const std::byte> program, std::span<const std::
   Executable executable;
   transfer_code(in, executable);
   for (const Function& function : executable.functions) {
-    int64_t words = static_cast<int64_t>(executable.code.size());
+    int64_t words = std::ssize(executable.code);
     if (function.code_begin < 0 || function.code_begin > function.code_end || function.code_end > words)
       damaged(fmt::format("function '{}' has words {} to {} of {}", function.name, function.code_begin,
                           function.code_end, words));

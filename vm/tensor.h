@@ -32,8 +32,8 @@ class Tensor {
   template <class T>
   static Tensor of(std::vector<int64_t> shape, DType dtype, const std::vector<T>& values) {
     Tensor tensor = empty(std::move(shape), dtype);
-    RELAXC_CHECK(static_cast<int64_t>(values.size()) == tensor.size() && dtype.bytes() == sizeof(T),
-                 "{} values for {} elements", values.size(), tensor.size());
+    RELAXC_CHECK(std::ssize(values) == tensor.size() && dtype.bytes() == sizeof(T), "{} values for {} elements",
+                 values.size(), tensor.size());
     std::copy(values.begin(), values.end(), tensor.data<T>());
     return tensor;
   }

@@ -282,7 +282,7 @@ void KernelRuntime::report(std::string_view message, std::span<const int64_t> va
 
 int32_t KernelRuntime::parallel_for(int64_t n, relaxc_parallel_body body, void* closure) {
   if (n <= 0) return 0;
-  int64_t workers = std::min<int64_t>(n, static_cast<int64_t>(arenas_.size()));
+  int64_t workers = std::min<int64_t>(n, std::ssize(arenas_));
   // A nested loop runs on its thread alone, and so does a call from a thread that is not part of the pool.
   if (workers == 1 || worker_scope.runtime != this || worker_scope.in_parallel) return body(closure, 0, n);
   for (int64_t w = 0; w < workers; ++w) shares_[static_cast<size_t>(w)].next.store(0, std::memory_order_relaxed);

@@ -67,13 +67,13 @@ class FunctionVerifier {
     return false;
   }
 
-  int64_t num_slots() const { return static_cast<int64_t>(function_.slot_names.size()); }
+  int64_t num_slots() const { return std::ssize(function_.slot_names); }
   size_t slot_bit(Word slot) const { return static_cast<size_t>(function_.num_registers + slot); }
 
   bool check_frame() {
-    int64_t num_inputs = static_cast<int64_t>(function_.inputs.size());
+    int64_t num_inputs = std::ssize(function_.inputs);
     if (function_.code_begin < 0 || function_.code_begin > function_.code_end ||
-        function_.code_end > static_cast<int64_t>(executable_.code.size()))
+        function_.code_end > std::ssize(executable_.code))
       return report("words {} to {} are not in the code of {} words", function_.code_begin, function_.code_end,
                     executable_.code.size());
     if (function_.num_registers < num_inputs || function_.num_registers > kMaxRegisters)

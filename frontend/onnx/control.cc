@@ -79,7 +79,7 @@ Value stacked(Node& n, const std::vector<Value>& slices, int64_t axis) {
   std::vector<Expr> parts;
   for (const Value& slice : slices) {
     Expr x = n.tensor(slice);
-    axis = n.axis(axis, static_cast<int64_t>(n.shape_of(x).size()) + 1);
+    axis = n.axis(axis, std::ssize(n.shape_of(x)) + 1);
     parts.push_back(n.with_new_axis(x, axis));
   }
   return n.of(join(n, parts, axis));
@@ -180,7 +180,7 @@ class Scan {
     std::optional<int64_t> length;
     for (size_t k = 0; k < scanned_; ++k) {
       std::vector<Expr> shape = n_.shape_of(sequences[k]);
-      in_axes_[k] = n_.axis(in_axes_[k], static_cast<int64_t>(shape.size()));
+      in_axes_[k] = n_.axis(in_axes_[k], std::ssize(shape));
       auto size = as_int(shape[in_axes_[k]]);
       if (!size) n_.unsupported("a scan over a symbolic dim; make it constant with --dim");
       if (length && *length != *size) n_.fail("scan inputs of length {} and {}", *length, *size);
@@ -221,14 +221,13 @@ Outputs scan_node(Node& n) { return Scan(n).convert(); }
 }  // namespace
 
 std::vector<ConverterRow> control_converters() {
+  constexpr const char* kScan =
+      "body directions num_scan_inputs scan_input_axes scan_input_directions scan_output_axes scan_output_directions";
   return {
       {"If", 1, 1, 1, if_node, "else_branch then_branch"},
       {"Loop", 1, 2, kAny, loop_node, "body", "", 0b11},
-      {"Scan", 8, 1, kAny, scan_node,
-       "body directions num_scan_inputs scan_input_axes scan_input_directions scan_output_axes scan_output_directions",
-       "", 0b1},
-      {"Scan", 9, 1, kAny, scan_node,
-       "body directions num_scan_inputs scan_input_axes scan_input_directions scan_output_axes scan_output_directions"},
+      {"Scan", 8, 1, kAny, scan_node, kScan, "", 0b1},
+      {"Scan", 9, 1, kAny, scan_node, kScan},
   };
 }
 

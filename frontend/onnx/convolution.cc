@@ -156,11 +156,16 @@ std::vector<Expr> kernel_of(Node& n, const Expr& weight) {
 }
 
 template <class A>
-A conv_attrs(const Window& w, int64_t groups) {
+A window_attrs(const Window& w) {
   A attrs;
   attrs.strides = w.strides;
   attrs.padding = as_pads(w.pads).value();
   attrs.dilation = w.dilations;
+  return attrs;
+}
+template <class A>
+A conv_attrs(const Window& w, int64_t groups) {
+  A attrs = window_attrs<A>(w);
   attrs.groups = groups;
   return attrs;
 }
@@ -241,11 +246,8 @@ Outputs conv_transpose(Node& n) {
 
 template <class A>
 A pool_attrs(Node& n, const Window& w) {
-  A attrs;
+  A attrs = window_attrs<A>(w);
   attrs.pool_size = as_ints(w.kernel).value();
-  attrs.strides = w.strides;
-  attrs.padding = as_pads(w.pads).value();
-  attrs.dilation = w.dilations;
   attrs.ceil_mode = n.attr_int("ceil_mode", 0) != 0;
   return attrs;
 }

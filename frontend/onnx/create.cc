@@ -29,7 +29,7 @@ Outputs constant_node(Node& n) {
   if (!data && n.has_attr("value_floats")) data = float_list(n.attr_floats("value_floats"));
   if (!data && n.has_attr("value_ints")) {
     std::vector<int64_t> values = n.required_ints("value_ints");
-    data = Tensor::of<int64_t>({static_cast<int64_t>(values.size())}, kInt64, values);
+    data = Tensor::of<int64_t>({std::ssize(values)}, kInt64, values);
   }
   if (!data) n.unsupported("a constant that is neither a tensor nor numbers");
   Value value = n.of(constant(*data, n.span()));

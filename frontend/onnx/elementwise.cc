@@ -22,9 +22,9 @@ Expr aligned_operand(Node& n) {
   if (n.opset() >= 7 || !n.attr_int("broadcast", 0) || !n.has_attr("axis")) return b;
   int64_t rank = n.rank(0), axis = n.axis(n.attr_int("axis", 0), rank);
   std::vector<Expr> shape = n.shape_of(b);
-  if (axis + static_cast<int64_t>(shape.size()) > rank)
+  if (axis + std::ssize(shape) > rank)
     n.fail("axis is {}, too large for operands of rank {} and {}", axis, rank, shape.size());
-  while (axis + static_cast<int64_t>(shape.size()) < rank) shape.push_back(int_imm(1));
+  while (axis + std::ssize(shape) < rank) shape.push_back(int_imm(1));
   return n.reshape(b, shape);
 }
 Expr variadic(Node& n) {
@@ -93,7 +93,7 @@ Expr prelu(Node& n, const Expr& x) {
   std::vector<Expr> shape = n.shape_of(slope);
   if (shape.size() == 1 && n.rank(0) > 1) {
     if (n.opset() < 7) {  // a slope per channel
-      while (static_cast<int64_t>(shape.size()) < n.rank(0) - 1) shape.push_back(int_imm(1));
+      while (std::ssize(shape) < n.rank(0) - 1) shape.push_back(int_imm(1));
     }
     if (shape.size() == 1) shape.insert(shape.begin(), int_imm(1));  // it broadcasts
     slope = n.reshape(slope, shape);

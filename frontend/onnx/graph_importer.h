@@ -44,7 +44,7 @@ class Nested {
   Nested(ModelContext& context, const Span& span, const std::string& function = {}) : context_(context) {
     if (!function.empty() && contains(context.nested, function))
       fail(span, "function '{}' calls itself", printable(function));
-    if (static_cast<int64_t>(context.nested.size()) >= context.options.limits.depth)
+    if (std::ssize(context.nested) >= context.options.limits.depth)
       fail(span, "functions and graphs are nested deeper than {}", context.options.limits.depth);
     context.nested.push_back(function);
   }

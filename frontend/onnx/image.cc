@@ -48,7 +48,7 @@ ResizePlan sizes_from_scales(Node& n, Expr scales, const std::vector<size_t>& ax
   ResizePlan plan{dims, {}, {}};
   auto count = as_int(n.length_of(n.shape_of(scales)));
   if (!count) n.unsupported("a number of scales that is only known at run time");
-  if (*count != static_cast<int64_t>(axes.size())) n.fail("{} scales for {} axes", *count, axes.size());
+  if (*count != std::ssize(axes)) n.fail("{} scales for {} axes", *count, axes.size());
   const Constant* known = scales.as<Constant>();
   if (known) plan.scales.emplace(dims.size(), 1.0);
   std::vector<size_t> open;  // positions in `axes` of the sizes that the run computes
@@ -215,7 +215,7 @@ Expr crop(Node& n) {
 }
 Expr image_scaler(Node& n, const Expr& x) {
   std::vector<double> bias = n.attr_floats("bias");
-  Tensor offsets = Tensor::empty({static_cast<int64_t>(bias.size()), 1, 1}, n.dtype(0));
+  Tensor offsets = Tensor::empty({std::ssize(bias), 1, 1}, n.dtype(0));
   for (size_t i = 0; i < bias.size(); ++i) offsets.set_double(static_cast<int64_t>(i), bias[i]);
   return n.add(n.mul(x, n.scalar_like(n.attr_float("scale", 1), x)), constant(offsets));
 }

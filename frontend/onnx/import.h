@@ -8,7 +8,7 @@
 
 #include "ir/op.h"
 #include "support/diagnostic.h"
-#include "vm/mapped_file.h"
+#include "vm/file_memory.h"
 
 namespace relaxc {
 

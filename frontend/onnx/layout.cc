@@ -1,7 +1,7 @@
 // Operators that move elements: reshapes, joins, pads, tiles. Slices and splits are in slice.cc.
 #include <algorithm>
 
-#include "frontend/onnx/node.h"
+#include "frontend/onnx/run_time_axes.h"
 #include "support/joined.h"
 
 namespace relaxc::onnx_import {
@@ -99,7 +99,7 @@ Expr reshape(Node& n, const Expr& x) {
 }
 Expr flatten(Node& n) {
   std::vector<Expr> shape = n.shape(0);
-  int64_t rank = static_cast<int64_t>(shape.size()), axis = n.attr_int("axis", 1);
+  int64_t rank = std::ssize(shape), axis = n.attr_int("axis", 1);
   if (axis < -rank || axis > rank) n.fail("axis is {}, expected {} to {}", axis, -rank, rank);
   auto middle = shape.begin() + (axis < 0 ? axis + rank : axis);
   Expr rows = n.simplify(product({shape.begin(), middle})), columns = n.simplify(product({middle, shape.end()}));
@@ -220,7 +220,7 @@ Expr tile(Node& n) {
   } else {
     repeats = n.ints(1);
   }
-  if (static_cast<int64_t>(repeats.size()) != rank) n.fail("{} repeats for a tensor of rank {}", repeats.size(), rank);
+  if (std::ssize(repeats) != rank) n.fail("{} repeats for a tensor of rank {}", repeats.size(), rank);
   return n.op("dyn.tile", {n.tensor(0), shape_expr(repeats)});
 }
 

@@ -13,7 +13,7 @@
 #include "support/checked_math.h"
 #include "support/joined.h"
 #include "vm/error.h"
-#include "vm/mapped_file.h"
+#include "vm/file_memory.h"
 
 namespace relaxc::onnx_import {
 
@@ -34,8 +34,7 @@ Tensor tensor_over(std::vector<int64_t> shape, DType dtype, std::span<const std:
   for (size_t done = 0; done < bytes.size(); done += kPiece) {
     std::span<const std::byte> piece = bytes.subspan(done, std::min(kPiece, bytes.size() - done));
     std::memcpy(static_cast<std::byte*>(tensor.raw()) + done, piece.data(), piece.size());
-    vm::release_pages(Tensor::view({static_cast<int64_t>(piece.size())}, DType::uint(8),
-                                   const_cast<std::byte*>(piece.data()), owner));
+    vm::release_pages(Tensor::view({std::ssize(piece)}, DType::uint(8), const_cast<std::byte*>(piece.data()), owner));
     vm::release_pages(tensor);
   }
   return tensor;
@@ -67,7 +66,7 @@ void check_size(int64_t have, const Header& header, const Span& span) {
 template <class Out, class Values>
 Tensor from_typed(const Header& header, const Values& values, const Span& span) {
   if (values.size() != header.elements)
-    fail(span, "{} elements of data, expected {}", static_cast<int64_t>(values.size()), header.elements);
+    fail(span, "{} elements of data, expected {}", std::ssize(values), header.elements);
   Tensor tensor = Tensor::empty(header.shape, header.dtype);
   Out* out = static_cast<Out*>(tensor.raw());
   for (int i = 0; i < values.size(); ++i) out[i] = static_cast<Out>(values[i]);
@@ -99,8 +98,6 @@ void check_bools(const Tensor& tensor, const Span& span) {
 
 using Bytes = std::span<const std::byte>;
 constexpr size_t kLarge = 4096;  // raw_data from this size on stays in the file
-// Field numbers of onnx.proto.
-constexpr uint64_t kModelGraph = 7, kGraphInitializer = 5, kTensorRawData = 9, kTensorDocString = 12;
 
 struct WireField {
   uint64_t number = 0;
@@ -174,14 +171,15 @@ struct WeightRemover {
     for (Reader reader(bytes); !reader.at_end();) {
       auto field = reader.next();
       if (!field) return std::nullopt;
-      if (field->wire_type == 2 && field->number == kTensorRawData && field->payload.size() >= kLarge) {
+      if (field->wire_type == 2 && field->number == onnx::TensorProto::kRawDataFieldNumber &&
+          field->payload.size() >= kLarge) {
         large = field->payload;
-      } else if (field->number != kTensorDocString) {
+      } else if (field->number != onnx::TensorProto::kDocStringFieldNumber) {
         append(out, field->whole);
       }
     }
     if (!large) return out;
-    append_field(out, kTensorDocString, std::string(kMarker) + std::to_string(raw_data.size()));
+    append_field(out, onnx::TensorProto::kDocStringFieldNumber, std::string(kMarker) + std::to_string(raw_data.size()));
     raw_data.push_back(*large);
     return out;
   }
@@ -209,8 +207,9 @@ struct WeightRemover {
 // bytes are malformed; the caller then parses `bytes`.
 std::string without_weights(Bytes bytes, std::vector<Bytes>& raw_data) {
   WeightRemover remover{raw_data};
-  auto rest = remover.message(bytes, kModelGraph, [&](Bytes graph) {
-    return remover.message(graph, kGraphInitializer, [&](Bytes tensor) { return remover.tensor(tensor); });
+  auto rest = remover.message(bytes, onnx::ModelProto::kGraphFieldNumber, [&](Bytes graph) {
+    return remover.message(graph, onnx::GraphProto::kInitializerFieldNumber,
+                           [&](Bytes tensor) { return remover.tensor(tensor); });
   });
   if (!rest) raw_data.clear();
   return rest.value_or("");
@@ -283,7 +282,7 @@ ExternalData read_external_data(const onnx::TensorProto& proto, const Span& span
 Tensor shared_tensor(const onnx::TensorProto& proto, std::span<const std::byte> bytes,
                      const std::shared_ptr<const void>& owner, const Span& span) {
   Header header = read_header(proto, span);
-  check_size(static_cast<int64_t>(bytes.size()), header, span);
+  check_size(std::ssize(bytes), header, span);
   Tensor tensor = tensor_over(header.shape, header.dtype, bytes, owner);
   check_bools(tensor, span);
   return tensor;
@@ -292,7 +291,7 @@ Tensor external_tensor(const std::shared_ptr<const vm::MappedFile>& file, const 
                        const onnx::TensorProto& proto, const Span& span) {
   Header header = read_header(proto, span);
   const auto& [location, offset, length] = data;
-  int64_t size = static_cast<int64_t>(file->bytes().size());
+  int64_t size = std::ssize(file->bytes());
   if (offset > size) fail(span, "external data offset {} is beyond the end of '{}' ({} bytes)", offset, location, size);
   if (length) check_size(*length, header, span);
   if (header.bytes > size - offset)
@@ -330,7 +329,7 @@ int element_type_of_dtype(DType wanted) {
 Tensor decode_tensor(const onnx::TensorProto& proto, const Span& span) {
   Header header = read_header(proto, span);
   if (!proto.has_raw_data()) return decode_typed(proto, header, span);
-  check_size(static_cast<int64_t>(proto.raw_data().size()), header, span);
+  check_size(std::ssize(proto.raw_data()), header, span);
   Tensor tensor = Tensor::empty(header.shape, header.dtype);
   std::memcpy(tensor.raw(), proto.raw_data().data(), proto.raw_data().size());
   check_bools(tensor, span);
@@ -340,7 +339,7 @@ Tensor decode_tensor(const onnx::TensorProto& proto, const Span& span) {
 void ModelFile::parse(std::span<const std::byte> bytes) {
   Span span = span_of_file(name_);
   if (bytes.empty()) fail(span, "the file is empty");
-  if (static_cast<int64_t>(bytes.size()) > limits_.model_bytes)
+  if (std::ssize(bytes) > limits_.model_bytes)
     fail(span, "the model has {} bytes, the limit is {}", bytes.size(), limits_.model_bytes);
   std::string rest = without_weights(bytes, raw_data_);
   const void* data = raw_data_.empty() ? static_cast<const void*>(bytes.data()) : rest.data();

@@ -4,6 +4,7 @@
 #include <ranges>
 
 #include "frontend/onnx/graph_importer.h"
+#include "frontend/onnx/run_time_axes.h"
 #include "ir/text/printer.h"
 #include "ir/type_relation.h"
 
@@ -346,7 +347,7 @@ bool is_long(const Expr& scalar) {
 }  // namespace
 
 Tensor float_list(const std::vector<double>& values) {
-  return Tensor::of<float>({static_cast<int64_t>(values.size())}, kFloat32, {values.begin(), values.end()});
+  return Tensor::of<float>({std::ssize(values)}, kFloat32, {values.begin(), values.end()});
 }
 
 Expr named_if_long(Node& n, const Expr& scalar, const char* hint) {

@@ -59,9 +59,13 @@ class Node {
   Type type(size_t i) const { return type_of(value(i)); }
   Type type_of(const Value& value) const;
   std::vector<Expr> shape(size_t i) const;
-  int64_t rank(size_t i) const { return static_cast<int64_t>(shape(i).size()); }
+  int64_t rank(size_t i) const { return std::ssize(shape(i)); }
   // Returns a dim of an input. The model decides the rank, so a rank that is too small is an error.
-  Expr dim(size_t i, size_t d) const { return dim_of(i, d, shape(i)); }
+  Expr dim(size_t i, size_t d) const {
+    std::vector<Expr> dims = shape(i);
+    if (d >= dims.size()) fail("input {} has rank {}, expected at least {}", i, dims.size(), d + 1);
+    return dims[d];
+  }
   // Returns the number of elements of a list; a scalar counts as one.
   Expr length_of(const std::vector<Expr>& dims) const {
     if (dims.size() > 1) fail("a list has rank {}, expected 0 or 1", dims.size());
@@ -156,10 +160,6 @@ class Node {
   bool has_output(size_t i) const { return i < outputs() && !proto_.output(static_cast<int>(i)).empty(); }
 
  private:
-  Expr dim_of(size_t i, size_t d, const std::vector<Expr>& dims) const {
-    if (d >= dims.size()) fail("input {} has rank {}, expected at least {}", i, dims.size(), d + 1);
-    return dims[d];
-  }
   const onnx::AttributeProto* find_attr(std::string_view name) const;
   // Returns the attribute, which must be there and have this type.
   const onnx::AttributeProto& required(const char* name, onnx::AttributeProto::AttributeType type);
@@ -209,21 +209,15 @@ Expr convert_directly(Node& n);
 // Returns the convolution of x by the node's window attributes. x replaces input 0 of the node and has its shape.
 Expr convolve(Node& n, const Expr& x, const Expr& weight);
 
-std::vector<ConverterRow> elementwise_converters();
-std::vector<ConverterRow> layout_converters();
-std::vector<ConverterRow> slice_converters();
-std::vector<ConverterRow> index_converters();
-std::vector<ConverterRow> create_converters();
-std::vector<ConverterRow> image_converters();
-std::vector<ConverterRow> linear_algebra_converters();
-std::vector<ConverterRow> convolution_converters();
-std::vector<ConverterRow> normalization_converters();
-std::vector<ConverterRow> training_converters();
-std::vector<ConverterRow> reduction_converters();
-std::vector<ConverterRow> quantize_converters();
-std::vector<ConverterRow> sequence_converters();
-std::vector<ConverterRow> control_converters();
-std::vector<ConverterRow> recurrent_converters();
+// The groups of converters: `slice` is frontend/onnx/slice.cc, whose slice_converters() returns the rows.
+// clang-format off
+#define RELAXC_CONVERTER_GROUPS(X) \
+  X(elementwise) X(layout) X(slice) X(index) X(create) X(image) X(linear_algebra) X(convolution) X(normalization) \
+  X(training) X(reduction) X(quantize) X(sequence) X(control) X(recurrent)
+// clang-format on
+#define RELAXC_ROW(group) std::vector<ConverterRow> group##_converters();
+RELAXC_CONVERTER_GROUPS(RELAXC_ROW)
+#undef RELAXC_ROW
 
 // Returns the converter for an operator at that opset, or null.
 const ConverterRow* find_converter(const std::string& domain, const std::string& op_type, int64_t opset);
@@ -240,35 +234,5 @@ Expr named_if_long(Node& n, const Expr& scalar, const char* hint);
 Expr join(Node& n, const std::vector<Expr>& items, int64_t axis);
 // Returns the pieces from offsets[i] to offsets[i + 1].
 std::vector<Expr> cut(Node& n, const Expr& x, int64_t axis, const std::vector<Expr>& offsets);
-
-// ---- Axes that a node reads from a tensor at run time. Their number is known, so ranks are; dims become scalars.
-
-// Binds a scalar to a variable with known bounds, so that kernels do not repeat a long expression in each index.
-Expr bounded(Node& n, const Expr& value, const char* hint, Interval bounds);
-
-// Returns the axes in operand `input` as scalars in [0, rank). The run fails for one outside of [-rank, rank).
-std::vector<Expr> read_axes(Node& n, size_t input, int64_t rank);
-
-// Returns constant axes in [0, rank). An axis that is out of range or named twice is an error.
-std::vector<int64_t> distinct_axes(const Node& n, const std::vector<int64_t>& axes, int64_t rank);
-// Returns the axes in operand `input` as scalars, checked in the same way, at run time unless they are constants.
-std::vector<Expr> distinct_axes(Node& n, size_t input, int64_t rank);
-
-// Returns, for each of `rank` axes, 1 when the scalars name it and 0 otherwise.
-std::vector<Expr> named_axes(Node& n, const std::vector<Expr>& axes, int64_t rank);
-
-// Makes the run fail where `count` scalars named fewer than `count` different axes.
-void require_distinct(Node& n, const std::vector<Expr>& named, size_t count);
-
-// Returns 1 or 0 for each axis where even the number of axes in operand `input` is known at run time only. When there
-// are none, `none_means_all` decides whether all axes are named or none.
-std::vector<Expr> named_axes_of_any_number(Node& n, size_t input, int64_t rank, bool none_means_all);
-
-// Returns the dims of the `count` axes that are not named.
-std::vector<Expr> dims_not_named(Node& n, const std::vector<Expr>& dims, const std::vector<Expr>& named, size_t count);
-// Returns the dims with 1 for each axis that is named.
-std::vector<Expr> dims_with_ones(Node& n, const std::vector<Expr>& dims, const std::vector<Expr>& named);
-// Spreads the dims over the axes that are not named, with 1 for each axis that is named.
-std::vector<Expr> dims_between_ones(Node& n, const std::vector<Expr>& dims, const std::vector<Expr>& named);
 
 }  // namespace relaxc::onnx_import

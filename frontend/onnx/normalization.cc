@@ -36,7 +36,7 @@ std::optional<Expr> over_normalized(Node& n, size_t i, const Normalized& normali
   if (dims.size() > n.shape(0).size())
     n.fail("input {} has rank {}; expected at most {}, the rank of the data", i, dims.size(), n.rank(0));
   if (dims.size() > normalized.dims.size()) {
-    auto begin = dims.end() - static_cast<int64_t>(normalized.dims.size());
+    auto begin = dims.end() - std::ssize(normalized.dims);
     if (!std::all_of(dims.begin(), begin, [](const Expr& dim) { return is_int(dim, 1); })) return std::nullopt;
     value = n.reshape(value, {begin, dims.end()});
   }

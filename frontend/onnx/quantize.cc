@@ -22,7 +22,7 @@ std::optional<Expr> aligned(Node& n, const std::optional<Expr>& parameter, int64
 // Returns x - zero point as int32.
 Expr centered(Node& n, const Expr& x, const std::optional<Expr>& zero, int64_t axis) {
   Expr wide = n.cast(x, kInt32);
-  int64_t rank = static_cast<int64_t>(n.shape_of(x).size());
+  int64_t rank = std::ssize(n.shape_of(x));
   return zero ? n.sub(wide, n.cast(aligned(n, *zero, axis, rank), kInt32)) : wide;
 }
 // Returns round(x / scale) + zero, saturated to the dtype.

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <functional>
 
-#include "frontend/onnx/node.h"
+#include "frontend/onnx/run_time_axes.h"
 
 namespace relaxc::onnx_import {
 

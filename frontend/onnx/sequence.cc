@@ -26,26 +26,24 @@ Outputs construct(Node& n) {
 Outputs empty(Node& n) { return {n.sequence({})}; }
 Outputs insert(Node& n) {
   std::vector<Value> items = items_of(n, 0);
-  int64_t length = static_cast<int64_t>(items.size());
+  int64_t length = std::ssize(items);
   int64_t at = n.has(2) ? position(n, 2, length, length) : length;
   items.insert(items.begin() + at, n.value(1));
   return {n.sequence(std::move(items))};
 }
 Outputs erase(Node& n) {
   std::vector<Value> items = items_of(n, 0);
-  int64_t length = static_cast<int64_t>(items.size());
+  int64_t length = std::ssize(items);
   if (length == 0) n.fail("the sequence is empty");
   items.erase(items.begin() + (n.has(1) ? position(n, 1, length, length - 1) : length - 1));
   return {n.sequence(std::move(items))};
 }
 Outputs at(Node& n) {
   const std::vector<Value>& items = items_of(n, 0);
-  int64_t length = static_cast<int64_t>(items.size());
+  int64_t length = std::ssize(items);
   return {items.at(static_cast<size_t>(position(n, 1, length, length - 1)))};
 }
-Outputs length(Node& n) {
-  return {n.of(KnownTensor{kInt64, {}, {int_imm(static_cast<int64_t>(items_of(n, 0).size()))}})};
-}
+Outputs length(Node& n) { return {n.of(KnownTensor{kInt64, {}, {int_imm(std::ssize(items_of(n, 0)))}})}; }
 
 // A scalar split is the length of each part, a list has the lengths of all parts, and without a split they are 1.
 Outputs split_to_sequence(Node& n) {
@@ -85,7 +83,7 @@ Expr concat_from_sequence(Node& n) {
   if (items.empty()) n.fail("the sequence is empty");
   bool new_axis = n.attr_int("new_axis", 0) != 0;
   std::vector<Expr> tensors;
-  int64_t rank = static_cast<int64_t>(n.shape_of(n.tensor(items[0])).size()) + (new_axis ? 1 : 0);
+  int64_t rank = std::ssize(n.shape_of(n.tensor(items[0]))) + (new_axis ? 1 : 0);
   int64_t axis = n.axis(n.required_int("axis"), rank);
   for (const Value& item : items) {
     Expr x = n.tensor(item);

@@ -1,5 +1,5 @@
 // Parts of tensors: splits and slices.
-#include "frontend/onnx/node.h"
+#include "frontend/onnx/run_time_axes.h"
 
 namespace relaxc::onnx_import {
 

@@ -24,10 +24,9 @@ static std::vector<ConverterRow> all_rows() {
     direct.attributes = "";
     rows.push_back(direct);
   }
-  for (auto* group : {elementwise_converters, layout_converters, slice_converters, index_converters, create_converters,
-                      image_converters, linear_algebra_converters, convolution_converters, normalization_converters,
-                      training_converters, reduction_converters, quantize_converters, sequence_converters,
-                      control_converters, recurrent_converters}) {
+#define RELAXC_ROW(group) group##_converters,
+  for (auto* group : {RELAXC_CONVERTER_GROUPS(RELAXC_ROW)}) {
+#undef RELAXC_ROW
     for (const ConverterRow& row : group()) rows.push_back(row);
   }
   return rows;

@@ -2,7 +2,7 @@
 
 #include "frontend/onnx/model_file.h"
 #include "vm/error.h"
-#include "vm/mapped_file.h"
+#include "vm/file_memory.h"
 #include "vm/output_file.h"
 
 namespace relaxc {

@@ -48,7 +48,7 @@ Expr nll(Node& n, const Expr& log_probabilities, const Expr& target, const std::
   }
   if (factor) loss = n.mul(loss, *factor);
   if (reduction == "none") return loss;
-  std::vector<int64_t> all = int_range(0, static_cast<int64_t>(n.shape_of(loss).size()));
+  std::vector<int64_t> all = int_range(0, std::ssize(n.shape_of(loss)));
   if (reduction == "sum") return n.reduce("sum", loss, all, false);
   if (reduction != "mean") n.fail("reduction is '{}', expected none, sum or mean", reduction);
   if (!factor) return n.reduce("mean", loss, all, false);

@@ -8,7 +8,7 @@
 #include "support/checked_math.h"
 #include "support/joined.h"
 #include "vm/error.h"
-#include "vm/mapped_file.h"
+#include "vm/file_memory.h"
 #include "vm/memory.h"
 #include "vm/output_file.h"
 

@@ -1,11 +1,11 @@
 // Constants behind random rows of reshape and permute_dims, against element by element copies.
-#include "passes/graph.h"
+#include "passes/graph_rewriter.h"
 
 #include <numeric>
 #include <random>
 
 #include "codegen/compile.h"
-#include "vm/mapped_file.h"
+#include "vm/file_memory.h"
 
 #include "tests/catch.h"  // last
 

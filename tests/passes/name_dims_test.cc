@@ -1,5 +1,5 @@
 // Kernels do not know how the graph computed their dims: the same kernels at any depth of a network.
-#include "passes/graph.h"
+#include "passes/graph_rewriter.h"
 
 #include "codegen/compile.h"
 #include "ir/text/parser.h"

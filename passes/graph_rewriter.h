@@ -1,4 +1,4 @@
-// Graph passes share this code.
+// What graph passes are made of: the rewriter of graph functions, and calls of new tensor programs.
 #pragma once
 #include "ir/builder.h"
 #include "ir/kernel_call.h"

@@ -1,4 +1,4 @@
-#include "passes/graph.h"
+#include "passes/graph_rewriter.h"
 
 #include <algorithm>
 

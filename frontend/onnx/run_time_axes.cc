@@ -1,4 +1,4 @@
-#include "frontend/onnx/node.h"
+#include "frontend/onnx/run_time_axes.h"
 
 #include <algorithm>
 

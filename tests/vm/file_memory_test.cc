@@ -14,7 +14,7 @@
 #include "codegen/compile.h"
 #include "tests/process.h"
 #include "vm/error.h"
-#include "vm/mapped_file.h"
+#include "vm/file_memory.h"
 
 #include "tests/catch.h"  // last
 

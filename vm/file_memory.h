@@ -1,4 +1,4 @@
-// A file mapped read-only; its pages are shared by all processes that map it.
+// Memory that files back: files mapped read-only, whose pages all processes share, and tensors in temporary files.
 #pragma once
 #include "vm/tensor.h"
 
@@ -51,9 +51,6 @@ Tensor tensor_in_file(std::vector<int64_t> shape, DType dtype);
 Tensor moved_to_file(const Tensor& tensor);
 // Takes the elements out of this process's memory if they are in a mapped file; they are read again when needed.
 void release_pages(const Tensor& tensor);
-
-// Returns whether a MappedFile owns the elements.
-bool lies_in_mapped_file(const Tensor& tensor);
 
 // Returns a hash of dtype, shape and bytes. It reads only some bytes of a large tensor, which then stays out of memory.
 uint64_t sampled_hash(const Tensor& tensor);

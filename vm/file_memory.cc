@@ -1,4 +1,4 @@
-#include "vm/mapped_file.h"
+#include "vm/file_memory.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -29,8 +29,6 @@ int64_t modified_ns(const struct stat& status) {
 }
 
 }  // namespace
-
-bool lies_in_mapped_file(const Tensor& tensor) { return std::get_deleter<Unmap>(tensor.owner()) != nullptr; }
 
 std::shared_ptr<MappedFile> MappedFile::make(const std::string& path) {
   auto* file = new MappedFile();
@@ -103,7 +101,7 @@ struct UnmapTemporary {
 };
 
 bool lies_in_file(const Tensor& tensor) {
-  return std::get_deleter<UnmapTemporary>(tensor.owner()) || lies_in_mapped_file(tensor);
+  return std::get_deleter<UnmapTemporary>(tensor.owner()) || std::get_deleter<Unmap>(tensor.owner());
 }
 
 // Returns a writable mapping of a new file without a name. Its bytes are reserved, so that a full disk is an error here
