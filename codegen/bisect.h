@@ -19,11 +19,12 @@ inline constexpr const char* kCodeGeneration = "code generation";
 // Runs a program and says how its results differ from those expected. An empty text means that they do not differ.
 using ResultCheck = std::function<std::string(const Program& program)>;
 
-// Runs the module in the interpreter after some of `passes` (codegen/interpret.h). When its results are right after all
-// of them, runs it with more and more of its kernels in machine code. Errors of a run count as differences. Returns
-// nullopt when no results differ. Throws a CompileError when they differ before the first pass. Reproducers go to the
-// folder `settings.runner.dump_dir`.
+// Finds the culprit with the module after some of `passes`, some of its programs in the interpreter
+// (codegen/interpret.h) and the others in machine code. Errors of a run count as differences. Returns nullopt when the
+// results of machine code do not differ. Throws a CompileError when they differ before the first pass. Reproducers go
+// to the folder `settings.runner.dump_dir`. Calls `report`, if any, with a line for each run.
 std::optional<Culprit> find_culprit(const IRModule& module, std::span<const Pass* const> passes,
-                                    const CompileSettings& settings, const ResultCheck& check);
+                                    const CompileSettings& settings, const ResultCheck& check,
+                                    const std::function<void(const std::string&)>& report = nullptr);
 
 }  // namespace relaxc

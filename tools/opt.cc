@@ -120,8 +120,9 @@ class Reference {
 int bisect(const OptOptions& options, const CompileSettings& settings) {
   Reference reference(options);
   PassContext context = pass_context(settings);
-  std::optional<Culprit> culprit = find_culprit(read_module(options.model, settings),
-                                                passes_of(settings, context.target), settings, std::ref(reference));
+  std::optional<Culprit> culprit =
+      find_culprit(read_module(options.model, settings), passes_of(settings, context.target), settings,
+                   std::ref(reference), [](const std::string& line) { print_message("{}\n", line); });
   if (!culprit) {
     print_message("no pass changes the results, nor does code generation\n");
     return kRight;
