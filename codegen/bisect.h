@@ -1,7 +1,7 @@
 // Finds the pass, and the tensor program, that makes the results of a module wrong, by running the module after some of
-// its passes. The search is that of Whalley, "Automatic Isolation of Compiler Errors" (TOPLAS 1994). It searches the
-// passes, and then the programs that the guilty pass changes, for the shortest prefix that gives wrong results; the
-// prefix ends in the culprit.
+// its passes (Whalley, "Automatic Isolation of Compiler Errors", TOPLAS 1994). It looks for a program without whose
+// scheduling and lowering the results are right, and then for the first pass that spoils it; where there is none, for
+// the first pass over the module that spoils the results.
 #pragma once
 #include "codegen/compile.h"
 
