@@ -122,7 +122,7 @@ int bisect(const OptOptions& options, const CompileSettings& settings) {
   PassContext context = pass_context(settings);
   std::optional<Culprit> culprit =
       find_culprit(read_module(options.model, settings), passes_of(settings, context.target), settings,
-                   std::ref(reference), [](const std::string& line) { print_message("{}\n", line); });
+                   std::ref(reference), [](const std::string& line) { print_error("{}\n", line); });
   if (!culprit) {
     print_message("no pass changes the results, nor does code generation\n");
     return kRight;

@@ -19,7 +19,7 @@ Outputs shape(Node& n) {
   int64_t start = position("start", 0), end = std::max(start, position("end", rank));
   return {n.of(KnownTensor{kInt64, {end - start}, {dims.begin() + start, dims.begin() + end}})};
 }
-Outputs size(Node& n) { return {n.of(KnownTensor{kInt64, {}, {n.simplify(product(n.shape(0)))}})}; }
+Outputs size(Node& n) { return {n.of(KnownTensor{kInt64, {}, {product(n.shape(0))}})}; }
 
 Outputs constant_node(Node& n) {
   std::optional<Tensor> data = n.attr_tensor("value");

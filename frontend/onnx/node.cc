@@ -220,7 +220,7 @@ Expr Node::op(const std::string& name, std::vector<Expr> args, Attrs attrs) {
     for (Expr& element : known->elements) {
       if (dtype_of(element).is_int()) element = named_if_long(*this, element, "dim");
     }
-    return tensor(of(std::move(*known)));
+    return tensor(make_value({.contents = std::move(*known), .home = &graph_.builder()}));
   }
   for (Expr& arg : args) arg = bound(arg);
   return builder().op(name, std::move(args), std::move(attrs));
@@ -234,6 +234,7 @@ Value Node::of(Expr expr) const {
   return make_value({.tensor = std::move(expr), .home = &graph_.builder()});
 }
 Value Node::of(KnownTensor contents) const {
+  for (Expr& element : contents.elements) element = simplify(element);
   return make_value({.contents = std::move(contents), .home = &graph_.builder()});
 }
 Value Node::sequence(std::vector<Value> items) const {
