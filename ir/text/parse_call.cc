@@ -58,13 +58,11 @@ Type Parser::with_dim_facts(Type type) const {
     if (entity && entity->is_dim && entity->expr && same_node(*entity->expr, var))
       facts.bind(var, Interval{0, std::numeric_limits<int64_t>::max()});
   }
-  std::vector<Expr> dims;
-  for (const Expr& dim : *shape) {
-    Expr known = facts.simplify(dim);
-    dims.push_back(structural_equal(known, simplify(dim)) ? dim : known);
-  }
   TensorType result = *tensor;
-  result.shape = shape_expr(std::move(dims));
+  result.shape = shape_expr(map_each(*shape, [&](const Expr& dim) {
+    Expr known = facts.simplify(dim);
+    return structural_equal(known, simplify(dim)) ? dim : known;
+  }));
   return make(std::move(result));
 }
 

@@ -209,8 +209,7 @@ void Printer::for_loop(const Stmt& stmt) {
 }
 
 void Printer::block_axes(const Block& node) {
-  std::vector<std::string> values;
-  for (const IterVar& axis : node.iter_vars) values.push_back(expr(axis.value));
+  std::vector<std::string> values = map_each(node.iter_vars, [&](const IterVar& axis) { return expr(axis.value); });
   // Axes that take a loop unchanged have its variable, its domain and its dtype.
   auto takes_loop = [&](const IterVar& axis) {
     auto loop = axis.value.is<Var>() ? loops_.find(axis.value.get()) : loops_.end();
