@@ -2,6 +2,7 @@
 #include "ir/arith.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "ir/arith_simplifier.h"
 #include "ir/op_names.h"
@@ -286,7 +287,7 @@ Verdict Analyzer::decide_equal(const Expr& a, const Expr& b) const {
 int64_t Analyzer::known_divisor(const Expr& e) const {
   if (!is_index(e)) return 1;
   Poly sum = Simplifier(*this).poly(e);
-  return sum.overflowed() ? 1 : std::abs(sum.gcd_with_constant());
+  return sum.overflowed() ? 1 : std::gcd(sum.gcd_without_constant(), sum.constant_part());
 }
 
 Expr simplify(const Expr& expr) { return Analyzer().simplify(expr); }

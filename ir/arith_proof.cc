@@ -91,15 +91,15 @@ Interval Simplifier::bounds_of_atom(const Expr& atom) const {
   return {};
 }
 
+// A divisor that is not negative is taken as positive: dividing by zero has no value to preserve.
 Interval Simplifier::bounds_of_binary(const Binary& node) const {
   if (!is_index(node.a)) return {};
   Interval a = bounds(stored(node.a)), b = bounds(stored(node.b));
   switch (node.op) {
     case BinaryOp::kFloorDiv:
-      return b.min >= 1 || divisor_is_dim(node.b) ? divide_positive(a, {std::max<int64_t>(b.min, 1), b.max})
-                                                  : Interval{};
+      return b.min >= 0 ? divide_positive(a, b) : Interval{};
     case BinaryOp::kFloorMod: {
-      if (b.min < 1 && !divisor_is_dim(node.b)) return {};
+      if (b.min < 0) return {};
       Interval result{0, b.max == kPlusInfinity ? kPlusInfinity : b.max - 1};
       if (a.min >= 0) result.max = std::min(result.max, a.max);
       return result;
