@@ -55,7 +55,7 @@ bool Parser::define_axis(const Line& line) {
     remap_axes(targets, call, axis_dtype);
     return true;
   }
-  std::optional<IterKind> kind = iter_kind(std::string_view(path).substr(7));  // after T.axis.
+  std::optional<IterKind> kind = kind_named(kIterKinds, std::string_view(path).substr(7));  // after T.axis.
   if (!kind) fail({*call.children[0], near_form(path)}, "unknown kind of axis '{}'", path.substr(7));
   if (targets.size() != 1) fail(line, "one name per axis; got {}", targets.size());
   const Syntax &dom = required(call, 0, "dom"), &binding = required(call, 1, "binding");

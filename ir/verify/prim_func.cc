@@ -151,11 +151,8 @@ class ProgramVerifier : ScopedVerifier {
       if (prim(operand) && prim(operand)->dtype.lanes != type->dtype.lanes)
         error(e.span(), "an operand has {} lanes, the result {} [T12]", prim(operand)->dtype.lanes, type->dtype.lanes);
     };
-    if (const Binary* node = e.as<Binary>()) {
-      same(node->a);
-      same(node->b);
-    }
-    if (const Cast* node = e.as<Cast>()) same(node->value);
+    if (e.is<Binary>() || e.is<Cast>())
+      visit_children(e, [&](const NodeRef& operand, Slot) { same(cast_handle<Expr>(operand)); });
     if (const Select* node = e.as<Select>()) {
       has_dtype(node->condition, "the condition of select", e.span(), &DType::is_bool, "bool [T7]");
       same(node->a);
