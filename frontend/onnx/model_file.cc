@@ -305,9 +305,7 @@ static constexpr std::pair<int, DType> kElementTypes[] = {
     {16, DType::bfloat16()}};
 
 DType dtype_of_element_type(int element_type, const Span& span) {
-  for (const auto& [type, dtype] : kElementTypes) {
-    if (type == element_type) return dtype;
-  }
+  if (const DType* dtype = relaxc::text::row_of(kElementTypes, element_type)) return *dtype;
   if (element_type == 8) fail_unsupported(span, "element type string");
   if (element_type == 14 || element_type == 15) fail_unsupported(span, "element type complex");
   if (element_type >= 17 && element_type <= 26)
@@ -315,10 +313,8 @@ DType dtype_of_element_type(int element_type, const Span& span) {
   fail(span, "element type {} is unknown", element_type);
 }
 int element_type_of_dtype(DType wanted) {
-  for (const auto& [type, dtype] : kElementTypes) {
-    if (dtype == wanted) return type;
-  }
-  return 0;
+  auto row = std::ranges::find(kElementTypes, wanted, &std::pair<int, DType>::second);
+  return row == std::end(kElementTypes) ? 0 : row->first;
 }
 
 Tensor decode_tensor(const onnx::TensorProto& proto, const Span& span) {
@@ -344,9 +340,7 @@ void ModelFile::parse(std::span<const std::byte> bytes) {
 }
 
 std::shared_ptr<const ModelFile> ModelFile::open(const std::string& path, const ImportLimits& limits) {
-  auto model = std::make_shared<ModelFile>();
-  model->name_ = path;
-  model->limits_ = limits;
+  auto model = std::make_shared<ModelFile>(path, limits);
   size_t slash = path.rfind('/');
   model->folder_ = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
   model->mapped_ = with_compile_errors(span_of_file(path), [&] { return vm::MappedFile::open(path); });
@@ -357,9 +351,7 @@ std::shared_ptr<const ModelFile> ModelFile::open(const std::string& path, const 
 
 std::shared_ptr<const ModelFile> ModelFile::from_bytes(std::span<const std::byte> bytes, const std::string& name,
                                                        const ImportLimits& limits) {
-  auto model = std::make_shared<ModelFile>();
-  model->name_ = name;
-  model->limits_ = limits;
+  auto model = std::make_shared<ModelFile>(name, limits);
   auto copy = std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
   model->bytes_owner_ = copy;
   model->parse(*copy);
