@@ -16,11 +16,10 @@ bool is_index(const Expr& expr) {
 }
 
 bool holds_data(const Expr& expr) {
-  bool found = false;
-  walk(
-      expr, [&](const BufferLoad&) { found = true; }, [&](const Ref<Call>& call) { found = found || !is_vscale(call); },
-      [&](const Ref<Cast>& cast) { found = found || !is_vscale(cast); });
-  return found;
+  return any_node(expr, [](const NodeRef& node) {
+    bool is_data = node.is<BufferLoad>() || node.is<Call>() || node.is<Cast>();
+    return is_data && !is_vscale(cast_handle<Expr>(node));
+  });
 }
 bool holds_data(const Poly& poly) {
   return std::ranges::any_of(poly.terms(), [](const Term& term) {
