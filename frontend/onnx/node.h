@@ -26,6 +26,12 @@ struct ValueData {
   bool is_none = false;           // an optional without a value
   bool poisoned = false;          // its node failed; the failure is reported already
   const Builder* home = nullptr;  // the builder of the graph to which `tensor` belongs; others do not cache it
+
+  // Returns nullopt for a value that is not a tensor, and for a poisoned one.
+  std::optional<Type> type() const {
+    if (tensor) return tensor->type();
+    return contents ? std::optional(contents->type()) : std::nullopt;
+  }
 };
 inline Value make_value(ValueData data) { return std::make_shared<ValueData>(std::move(data)); }
 using Outputs = std::vector<Value>;
