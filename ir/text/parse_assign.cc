@@ -137,9 +137,7 @@ void Parser::window(const Syntax& target, const Syntax& call, const Syntax& sour
   bool says_shape = arg(call, 1, "shape");
   if (says_shape) type = buffer_type_of(call, 1);
   if (!says_shape || !arg(call, 2, "dtype")) type.dtype = from.dtype;
-  for (const Range& range : matched.ranges) {
-    if (!says_shape) type.shape.push_back(range.extent);
-  }
+  if (!says_shape) type.shape = map_each(matched.ranges, &Range::extent);
   if (type.dtype != from.dtype)
     fail(call, "the window is of {}, but '{}' holds {}", to_string(type.dtype), matched.buffer->name,
          to_string(from.dtype));
