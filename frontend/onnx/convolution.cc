@@ -329,8 +329,7 @@ std::vector<ConverterRow> convolution_converters() {
       {"AveragePool", 1, 1, 1, average_pool,
        "auto_pad ceil_mode count_include_pad dilations kernel_shape pads strides"},
       {"LpPool", 2, 1, 1, lp_pool, "auto_pad ceil_mode dilations kernel_shape p pads strides"},
-      {"GlobalAveragePool", 1, 1, 1, global_pool},
-      {"GlobalMaxPool", 1, 1, 1, global_pool},
+      {"GlobalAveragePool GlobalMaxPool", 1, 1, 1, global_pool},
   };
 }
 

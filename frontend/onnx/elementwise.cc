@@ -165,10 +165,7 @@ Expr convert_directly(Node& n) {
 
 std::vector<ConverterRow> elementwise_converters() {
   return {
-      {"Sum", 1, 1, kAny, variadic, "consumed_inputs"},
-      {"Mean", 1, 1, kAny, variadic, "consumed_inputs"},
-      {"Max", 1, 1, kAny, variadic, "consumed_inputs"},
-      {"Min", 1, 1, kAny, variadic, "consumed_inputs"},
+      {"Sum Mean Max Min", 1, 1, kAny, variadic, "consumed_inputs"},
       {"Pow", 1, 2, 2, pow, "axis broadcast consumed_inputs"},
       {"Pow", 7, 2, 2, pow},
       {"Mod", 10, 2, 2, mod, "fmod"},

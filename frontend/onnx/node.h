@@ -198,8 +198,8 @@ class Converter {
 };
 // The table has one row per operator, and one more for each opset that changed its meaning.
 struct ConverterRow {
-  const char* op_type;
-  int64_t since;  // the first opset of this form
+  std::string_view op_type;  // in the rows of a group the names of operators that differ in their converter only
+  int64_t since;             // the first opset of this form
   int least_inputs, most_inputs;
   Converter convert;
   const char* attributes = "";  // the names that a node may have, separated by spaces; some do not matter for inference
