@@ -144,6 +144,7 @@ class Node {
   Expr sub(const Expr& a, const Expr& b) { return binary("subtract", a, b); }
   Expr mul(const Expr& a, const Expr& b) { return binary("multiply", a, b); }
   Expr div(const Expr& a, const Expr& b) { return binary("divide", a, b); }
+  Expr scaled(const Expr& x, double factor) { return factor == 1 ? x : mul(x, scalar_like(factor, x)); }
   Expr scalar_like(double value, const Expr& x) const { return scalar(value, dtype_of_tensor(x)); }
   Expr clip(const Expr& x, double low, double high);  // of floats
   Expr cast(const Expr& x, DType dtype);
