@@ -228,11 +228,8 @@ Expr Parser::called_program(const Syntax& at, bool packed, bool early) {
 
 Expr Parser::tir_vars(const Syntax& at) {
   Expr value = as_argument(at);
-  if (const Tuple* several = value.as<Tuple>()) {
-    std::vector<Expr> numbers = several->items;
-    for (Expr& number : numbers) number = graph_dim(number, at);
-    value = shape_expr(std::move(numbers), span(at));
-  }
+  if (const Tuple* several = value.as<Tuple>())
+    value = shape_expr(map_each(several->items, [&](const Expr& item) { return graph_dim(item, at); }), span(at));
   if (!value.is<ShapeExpr>()) fail(at, "expected R.shape([...])");
   return value;
 }

@@ -52,14 +52,12 @@ class ProgramVerifier : ScopedVerifier {
   const PrimType* prim(const Expr& e) const { return e.type().as<PrimType>(); }
   // Visits the operand and checks its dtype.
   void integer(const Expr& e, std::string_view role, const Span& span) {
-    scalar(e, role, span, &DType::is_integral, "an integer [T5]");
+    expr(e);
+    has_dtype(e, role, span, &DType::is_integral, "an integer [T5]");
   }
   void boolean(const Expr& e, std::string_view role, const Span& span) {
-    scalar(e, role, span, &DType::is_bool, "bool [T7]");
-  }
-  void scalar(const Expr& e, std::string_view role, const Span& span, bool (DType::*is)() const, const char* wanted) {
     expr(e);
-    has_dtype(e, role, span, is, wanted);
+    has_dtype(e, role, span, &DType::is_bool, "bool [T7]");
   }
   void has_dtype(const Expr& e, std::string_view role, const Span& span, bool (DType::*is)() const,
                  const char* wanted) {
