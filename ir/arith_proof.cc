@@ -81,14 +81,11 @@ Interval Simplifier::bounds_of_atom(const Expr& atom) const {
     Interval a = bounds(stored(node->a)), b = bounds(stored(node->b));
     return {std::min(a.min, b.min), std::max(a.max, b.max)};
   }
-  if (const Cast* node = atom.as<Cast>()) {
-    if (is_index(node->value)) {
-      Interval value = bounds(stored(node->value));
-      if (dtype_of(atom) == kInt64 || (value.min >= INT32_MIN && value.max <= INT32_MAX)) return value;
-    }
+  if (const Cast* node = atom.as<Cast>(); node && is_index(node->value)) {
+    Interval value = bounds(stored(node->value));
+    if (dtype_of(atom) == kInt64 || (value.min >= INT32_MIN && value.max <= INT32_MAX)) return value;
   }
-  if (dtype_of(atom) == kInt32) return {INT32_MIN, INT32_MAX};
-  return {};
+  return dtype_of(atom) == kInt32 ? Interval{INT32_MIN, INT32_MAX} : Interval{};
 }
 
 // A divisor that is not negative is taken as positive: dividing by zero has no value to preserve.
