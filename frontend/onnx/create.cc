@@ -119,9 +119,7 @@ std::vector<ConverterRow> create_converters() {
       {"ConstantOfShape", 9, 1, 1, constant_of_shape, "value"},
       {"Range", 11, 3, 3, range},
       {"EyeLike", 9, 1, 1, eye_like, "dtype k"},
-      {"HannWindow", 17, 1, 1, window, "output_datatype periodic"},
-      {"HammingWindow", 17, 1, 1, window, "output_datatype periodic"},
-      {"BlackmanWindow", 17, 1, 1, window, "output_datatype periodic"},
+      {"HannWindow HammingWindow BlackmanWindow", 17, 1, 1, window, "output_datatype periodic"},
       {"Trilu", 14, 1, 2, trilu, "upper"},
   };
 }

@@ -54,9 +54,8 @@ Expr Node::tensor(const Value& value) { return graph_.operand_of(value, span_); 
 Expr Node::tensor(size_t i) { return tensor(value(i)); }
 
 Type Node::type_of(const Value& value) const {
-  if (value->tensor) return value->tensor->type();
-  if (!value->contents) fail("expected a tensor, got {}", value->is_sequence ? "a sequence" : "an empty optional");
-  return value->contents->type();
+  if (std::optional<Type> type = value->type()) return *type;
+  fail("expected a tensor, got {}", value->is_sequence ? "a sequence" : "an empty optional");
 }
 std::vector<Expr> Node::shape(size_t i) const {
   Type known = type(i);
