@@ -38,7 +38,7 @@ FunctionEmitter::FunctionEmitter(KernelState& kernel, const std::string& name, c
                                  bool is_parallel_body)
     : kernel_(kernel), b_(kernel.module.getContext()), ops_(b_, kernel.target), in_parallel_(is_parallel_body) {
   llvm::FastMathFlags flags;
-  flags.setAllowContract(true);
+  flags.setAllowContract(kernel.target.has_fma);
   b_.setFastMathFlags(flags);
   std::vector<llvm::Type*> types{b_.getPtrTy()};
   for (const VarRef& var : variables)

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <vector>
@@ -144,7 +145,7 @@ struct FileLine {
 };
 std::vector<FileLine> read_target_file(const std::string& path, std::string_view target) {
   std::ifstream file(path);
-  if (!file) fail_target(target, fmt::format("cannot read '{}'", path));
+  if (!file || !std::filesystem::is_regular_file(path)) fail_target(target, fmt::format("cannot read '{}'", path));
   std::vector<FileLine> result;
   int number = 0;
   for (std::string line; std::getline(file, line);) {
@@ -155,6 +156,8 @@ std::vector<FileLine> read_target_file(const std::string& path, std::string_view
       fail_target(target, fmt::format("{}:{}: expected 'figure = value', found '{}'", path, number, text.str()));
     auto [key, value] = text.split('=');
     result.push_back({number, key.trim().str(), value.trim().str()});
+    if (std::ranges::count(result, result.back().key, &FileLine::key) > 1)
+      fail_target(target, fmt::format("{}:{}: '{}' stands twice", path, number, result.back().key));
   }
   return result;
 }
@@ -175,13 +178,16 @@ void apply_figure(Target& target, const FileLine& line, const std::string& path,
   bool is_number = error == std::errc() && end == line.value.data() + line.value.size();
   bool is_positive = value > 0 || (row->is_capability && value == 0);
   if (!is_number || !is_positive || value > 1e15)
-    fail_line(fmt::format("'{}' must be a positive number, found '{}'", line.key, line.value), {});
+    fail_line(fmt::format("'{}' must be a positive number up to 1e15, found '{}'", line.key, line.value), {});
   double known = get_figure(*row, target);
   if (value == known && row->is_capability) return;
-  bool is_width = line.key == "vector_bits" && value != 128 && value != 256 && value != 512;
-  if (row->is_capability && (value > known || is_width || (line.key == "num_vector_registers" && value < 8)))
+  if (row->is_capability && value > known)
     fail_line(fmt::format("'{}' of this cpu is {}; a file may only lower it, found {}", line.key, known, line.value),
               {"name a cpu or features that have more"});
+  if (line.key == "vector_bits" && value != 128 && value != 256 && value != 512)
+    fail_line(fmt::format("'{}' must be 128, 256 or 512, found {}", line.key, line.value), {});
+  if (line.key == "num_vector_registers" && value < 8)
+    fail_line(fmt::format("'{}' must be 8 or more, found {}", line.key, line.value), {});
   set_figure(*row, target, value, path);
 }
 

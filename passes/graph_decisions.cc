@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/sequence.h"
 #include "support/check.h"
 #include "support/joined.h"
 #include "tir/rules/builtin_rules.h"
@@ -101,6 +102,23 @@ void check_rules(const std::vector<ScheduleRule>& rules) {
            built_in ? "op= or function=, a tensor program; at= is for decisions about the graph"
                     : "at=, an operator's name in the graph; function= is for tensor programs");
     check_names(rule, built_in ? built_in->decisions : graph->decisions);
+  }
+}
+
+void check_places(const IRModule& module, const std::vector<ScheduleRule>& rules) {
+  for (const ScheduleRule& rule : rules) {
+    if (rule.at.empty()) continue;
+    const std::string op = find_graph_rule(rule.uses)->op;
+    std::vector<std::string> names;
+    for (const auto& [_, function] : module.functions) {
+      const Function* graph = function.as<Function>();
+      if (!graph) continue;
+      for_each_binding(graph->body, [&](const Binding& binding) {
+        if (op_name(binding.value) == "relax." + op) names.push_back(operator_name(binding.var));
+      });
+    }
+    if (!std::ranges::count(names, rule.at))
+      fail(rule.span, "no {} is called '{}'; there are: {}", op, rule.at, names.empty() ? "none" : joined(names));
   }
 }
 

@@ -26,4 +26,7 @@ AttrValue decide(std::string_view rule, const VarRef& var, const PassContext& co
 // Throws a CompileError, which lists the known ones, where a rule of the user's names an unknown rule or decision.
 void check_rules(const std::vector<ScheduleRule>& rules);
 
+// Throws a CompileError, which lists those that there are, where `at` of such a rule names no operator of the graph.
+void check_places(const IRModule& module, const std::vector<ScheduleRule>& rules);
+
 }  // namespace relaxc

@@ -5,7 +5,9 @@
 #include "ir/text/printer.h"
 #include "ir/verify/verify.h"
 #include "ir/visit.h"
+#include "passes/pass.h"
 #include "support/diagnostic.h"
+#include "tir/lower/lower.h"
 #include "tools/tool.h"
 
 namespace relaxc::tools {
@@ -53,6 +55,13 @@ int check(const TextOptions& options) {
   verify(module, op_table(), problems);
   for (Ranges wanted : {Ranges::kAxes, Ranges::kIndices}) {
     if (!problems.has_errors()) verify_ranges(module, wanted, problems);
+  }
+  for (const auto& [name, program] : programs_of(module)) {
+    try {
+      check_annotations(program);
+    } catch (const CompileError& error) {
+      for (const Diagnostic& diagnostic : error.diagnostics()) problems.add(diagnostic);
+    }
   }
   problems.throw_if_errors();
   for (const Diagnostic& warning : problems.all()) print_error("{}", to_string(warning));

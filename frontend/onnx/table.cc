@@ -38,7 +38,12 @@ static std::vector<ConverterRow> all_rows() {
 const ConverterRow* find_converter(const std::string& domain, const std::string& op_type, int64_t opset) {
   static const auto kTable = [] {
     std::unordered_map<std::string, std::vector<ConverterRow>> table;
-    for (const ConverterRow& row : all_rows()) table[fmt::format("{}.{}", row.domain, row.op_type)].push_back(row);
+    for (const ConverterRow& row : all_rows()) {
+      std::vector<ConverterRow>& rows = table[fmt::format("{}.{}", row.domain, row.op_type)];
+      RELAXC_CHECK(!std::ranges::count(rows, row.since, &ConverterRow::since),
+                   "'{}' has two converters from opset {} on", row.op_type, row.since);
+      rows.push_back(row);
+    }
     return table;
   }();
   auto it = kTable.find(domain + "." + op_type);

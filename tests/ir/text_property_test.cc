@@ -61,9 +61,9 @@ TEST_CASE("programs of all operators survive printing and parsing", "[text]") {
     check_program(row.name, program);
     Schedule schedule(promote_indices(program));
     PrimFuncRef scheduled = program;
-    Decisions decisions("default", default_rule().decisions);
-    if (!default_rule().fits(schedule.function(), Target{}, decisions) &&
-        !apply_rule(default_rule(), schedule, Target{}, decisions))
+    Decisions decisions("default", find_builtin_rule("default")->decisions);
+    if (!find_builtin_rule("default")->fits(schedule.function(), Target{}, decisions) &&
+        !apply_rule(*find_builtin_rule("default"), schedule, Target{}, decisions))
       scheduled = schedule.function();
     check_program(row.name + ", scheduled", scheduled);
     check_program(row.name + ", lowered", lower_program(scheduled));

@@ -103,8 +103,8 @@ void check(const Problem& p, const std::vector<ImageSizes>& images, const std::s
   std::vector<PrimFuncRef> programs = winograd_programs(run_pipeline(module, settings));
   REQUIRE(programs.size() == 1);
   Schedule schedule(promote_indices(programs[0]));
-  Decisions decisions("winograd", winograd_rule().decisions);
-  CHECK_NOTHROW(winograd_rule().apply(schedule, compiled.target(), decisions));
+  Decisions decisions("winograd", find_builtin_rule("winograd")->decisions);
+  CHECK_NOTHROW(find_builtin_rule("winograd")->apply(schedule, compiled.target(), decisions));
   settings.passes = "simplify,kernels";
   IRModule scheduled = run_pipeline(module, settings);
   for (const ImageSizes& image : images) {

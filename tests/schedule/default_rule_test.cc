@@ -20,7 +20,7 @@ const char* const kTargets[] = {"x86-64", "x86-64-v3", "host"};  // vectors of 4
 
 PrimFuncRef by_default(const PrimFuncRef& program, const std::string& target) {
   Schedule schedule(promote_indices(normalize_loops(program)), {.show_program = false});
-  ScheduleRule rule = default_rule();
+  ScheduleRule rule = *find_builtin_rule("default");
   Decisions decisions(rule.name, rule.decisions);
   rule.apply(schedule, codegen::parse_target(target), decisions);
   return schedule.function();

@@ -170,7 +170,7 @@ TEST_CASE("convolutions over channel blocks", "[schedule]") {
     for (const char* target : {"x86-64", "x86-64-v3", "host"}) {
       CAPTURE(target);
       Target known = codegen::parse_target(target);
-      CHECK_NOTHROW(schedule_by_rule(with_constants(c.module(), {w, b}), convolution_rule(), known));
+      CHECK_NOTHROW(schedule_by_rule(with_constants(c.module(), {w, b}), *find_builtin_rule("convolution"), known));
       CompileSettings settings;
       settings.target = target;
       settings.winograd = false;
@@ -220,7 +220,7 @@ def main(x: R.Tensor(({0}, {1}), "float32"), w: R.Tensor(({1}, {2}), "float32"),
       for (const char* name : {"x86-64", "x86-64-v3", "host"}) {
         CAPTURE(name);
         Target target = codegen::parse_target(name);
-        CHECK_NOTHROW(schedule_by_rule(with_constants(module, {w, b}), contraction_rule(), target));
+        CHECK_NOTHROW(schedule_by_rule(with_constants(module, {w, b}), *find_builtin_rule("contraction"), target));
         CompileSettings settings;
         settings.target = name;
         Tensor result = Session(compile(with_constants(module, {w, b}), settings).load()).run({x})[0];
@@ -259,7 +259,7 @@ def main(x: R.Tensor((70, 45), "float32"), w: R.Tensor(({}), "float32"), b: R.Te
     for (const char* name : {"x86-64", "x86-64-v3", "host"}) {
       CAPTURE(name);
       Target target = codegen::parse_target(name);
-      if (!turned) CHECK_NOTHROW(schedule_by_rule(module, contraction_rule(), target));
+      if (!turned) CHECK_NOTHROW(schedule_by_rule(module, *find_builtin_rule("contraction"), target));
       CompileSettings settings;
       settings.target = name;
       Tensor result = Session(compile(module, settings).load()).run({x, w, b})[0];
@@ -402,7 +402,7 @@ def main(x: R.Tensor((130, 64), "float32"), z: R.Tensor((64, 128), "float32")):
     return y
 )");
   Target target = codegen::parse_target("x86-64-v4");
-  ScheduleRule rule = contraction_rule();
+  ScheduleRule rule = *find_builtin_rule("contraction");
   CHECK_NOTHROW(schedule_by_rule(module, rule, target));
   rule.given = {{"copy_operand", false}};
   CHECK_THROWS_WITH(schedule_by_rule(module, rule, target), Catch::Contains("not worth copying into panels"));
@@ -417,7 +417,7 @@ TEST_CASE("a user decides whether the default rule inlines a block", "[schedule]
   PrimFuncRef program = b.finish({z});
   auto blocks_with = [&](Attrs given) {
     Schedule schedule(program);
-    ScheduleRule rule = default_rule();
+    ScheduleRule rule = *find_builtin_rule("default");
     Decisions decisions(rule.name, rule.decisions, std::move(given), {}, "program");
     auto refusal = apply_rule(rule, schedule, Target{}, decisions);
     CHECK(!refusal);
@@ -453,7 +453,7 @@ TEST_CASE("a user decides the vectors of blocks", "[schedule]") {
   // The extents of the loops of that kind.
   auto loops_with = [&](Attrs given, ForKind kind) {
     Schedule schedule(program);
-    ScheduleRule rule = default_rule();
+    ScheduleRule rule = *find_builtin_rule("default");
     Decisions decisions(rule.name, rule.decisions, std::move(given), {}, "program");
     auto refusal = apply_rule(rule, schedule, Target{}, decisions);
     CHECK(!refusal);

@@ -113,16 +113,18 @@ constexpr ValueRow kValues[] = {
     {"a whole number", is<int64_t>},
     {"a string", is<std::string>},
     {"a list of buffers' names", is_list_of<std::string>},
-    {"a buffer's name and a number of rows",
+    {"a buffer's name and a positive number of rows",
      [](const AttrValue& value) {
        const AttrList* list = value.as<AttrList>();
-       return list && list->size() == 2 && is<std::string>((*list)[0]) && is<int64_t>((*list)[1]);
+       return list && list->size() == 2 && is<std::string>((*list)[0]) && is<int64_t>((*list)[1]) &&
+              *(*list)[1].as<int64_t>() > 0;
      }},
     {"a list of whole numbers", is_list_of<int64_t>},
-    {"a list of [buffer, axis, factor, offset]",
+    {"a list of [buffer, axis, factor > 0, offset >= 0]",
      [](const AttrValue& value) {
        auto is_row = [](const AttrValue& item) {
-         return is_list_of<int64_t>(item) && item.as<AttrList>()->size() == 4;
+         const AttrList* row = is_list_of<int64_t>(item) ? item.as<AttrList>() : nullptr;
+         return row && row->size() == 4 && *(*row)[2].as<int64_t>() > 0 && *(*row)[3].as<int64_t>() >= 0;
        };
        return is<AttrList>(value) && std::ranges::all_of(*value.as<AttrList>(), is_row);
      }},

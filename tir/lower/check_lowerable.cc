@@ -55,9 +55,9 @@ class AnnotationCheck {
     for (const auto& [name, value] : annotations) {
       const Annotation* row = find_annotation(name);
       if (!row) fail(node.span(), "{}", unknown_annotation(name));
-      if (!*row->reader) continue;
       if (!row->takes(value))
         fail(node.span(), "annotation '{}' takes {}, not {}", name, to_string(row->value), to_string(value));
+      if (!*row->reader) continue;
       if (row->place != place && row->place != AnnotatedPlace::kAnywhere)
         fail(node.span(), "annotation '{}' belongs to {}, not to {}", name, to_string(row->place), to_string(place));
       check_mentioned(node, name, value);
@@ -65,9 +65,11 @@ class AnnotationCheck {
   }
   // Prefetches mention buffers by name, annotations of blocks mention their accesses by position.
   void check_mentioned(const NodeRef& node, const std::string& name, const AttrValue& value) const {
-    const AttrList* items = value.as<AttrList>();
-    if (!items) return;
     const Block* block = node.as<Block>();
+    bool is_position = block && value.as<int64_t>();  // double_buffer_scope
+    const AttrList positions = is_position ? AttrList{value} : AttrList{};
+    const AttrList* items = is_position ? &positions : value.as<AttrList>();
+    if (!items) return;
     size_t accesses = !block                                         ? 0
                       : name == annotation<"explicit_read_region">() ? block->reads.size()
                                                                      : block->writes.size();
@@ -79,6 +81,10 @@ class AnnotationCheck {
       const int64_t* position = (row ? row->at(0) : item).as<int64_t>();
       if (block && position && (*position < 0 || static_cast<size_t>(*position) >= accesses))
         fail(node.span(), "annotation '{}' mentions access {} of a block that has {}", name, *position, accesses);
+      if (!block || !row) continue;
+      int64_t rank = std::ssize(buffer_type(block->writes[static_cast<size_t>(*position)].buffer).shape);
+      if (int64_t axis = *row->at(1).as<int64_t>(); axis < 0 || axis >= rank)
+        fail(node.span(), "annotation '{}' mentions axis {} of a buffer of rank {}", name, axis, rank);
     }
   }
 
@@ -86,6 +92,14 @@ class AnnotationCheck {
 };
 
 }  // namespace
+
+void check_annotations(const PrimFuncRef& function) {
+  AnnotationCheck check(function);
+  walk_nodes(function->body, [&](const NodeRef& node) {
+    check(node);
+    return true;
+  });
+}
 
 PrimFuncRef check_lowerable(const PrimFuncRef& function) {
   check_copies(function->body, 1);
@@ -103,14 +117,13 @@ PrimFuncRef check_lowerable(const PrimFuncRef& function) {
     if (param.type().is<BufferType>()) check_buffer(param);
   }
   if (function->result) fail_unsupported(place, "a tensor program that returns a value cannot be compiled yet");
-  AnnotationCheck check_annotations(function);
+  check_annotations(function);
   walk_nodes(function->body, [&](const NodeRef& node) {
     if (const AllocBuffer* alloc = node.as<AllocBuffer>()) {
       check_buffer(alloc->buffer);
       if (alloc->contents)
         fail_unsupported(node.span(), "constant '{}' in a kernel cannot be compiled yet", alloc->buffer->name);
     }
-    check_annotations(node);
     if (const For* loop = node.as<For>(); loop && binds_thread(loop->kind))
       fail_unsupported(node.span(), "loop '{}' is bound to the thread axis '{}'; CPUs have none", loop->var->name,
                        loop->thread);

@@ -18,6 +18,9 @@ PrimFuncRef promote_indices(const PrimFuncRef& function);
 // Throws a CompileError (kUnsupported) with the place of a construct that later steps do not know: pointers, calls that
 // are not scalar intrinsics, thread axes, floats of 8 bits and less. Otherwise returns the program unchanged.
 PrimFuncRef check_lowerable(const PrimFuncRef& function);
+// Throws a CompileError for an annotation that is not known, or whose place or value is wrong
+// (tir/analysis/annotations.h).
+void check_annotations(const PrimFuncRef& function);
 // Gives a reduction whose domain is empty at run time its result: init runs once for each spatial point. Loops over
 // reduce axes whose extent may be 0 get a branch for that case.
 PrimFuncRef initialize_empty_reductions(const PrimFuncRef& function);

@@ -61,7 +61,7 @@ int64_t reduction_parts(const std::vector<int64_t>& candidates, const Contractio
   if (tile.reads_panels_once(rows)) return 1;
   int64_t block_rows = most_rows_in_block(row_bytes, target);
   if (std::min(rows.value_or(block_rows), block_rows) * row_bytes + panel_bytes <= kBlockAndPanelsInL2 * l2) return 1;
-  int64_t least = ceil_div(panel_bytes, l2 * kPanelQuartersOfL2 / 4);
+  int64_t least = ceil_div(panel_bytes, std::max<int64_t>(1, l2 * kPanelQuartersOfL2 / 4));
   auto found = std::ranges::find_if(candidates, [&](int64_t parts) { return parts >= least; });
   return found == candidates.end() ? 1 : *found;
 }
