@@ -43,23 +43,21 @@ struct Rule {
   std::optional<Expr> (*apply)(const Site& site);
 };
 
-std::optional<Expr> first_if_same_type(const Site& site) {
-  return site.same_type(site.call.args[0]) ? std::optional(site.call.args[0]) : std::nullopt;
+template <size_t kPlace>
+std::optional<Expr> if_same_type(const Site& site) {
+  const Expr& arg = site.call.args[kPlace];
+  return site.same_type(arg) ? std::optional(arg) : std::nullopt;
 }
 std::optional<Expr> as_reshape(const Site& site) {
   const std::vector<Expr>* shape = known_shape(site.value.type());
   return shape ? std::optional(reshape(site.call.args[0], *shape, site.builder)) : std::nullopt;
 }
-// Rewrites x op number, where that is x.
-template <int kNumber>
-std::optional<Expr> neutral_right(const Site& site) {
-  return site.is_number(1, kNumber) ? first_if_same_type(site) : std::nullopt;
+// Rewrites x op number, or number op x, where that is x.
+template <int kNumber, size_t kPlace = 1>
+std::optional<Expr> neutral(const Site& site) {
+  return site.is_number(kPlace, kNumber) ? if_same_type<1 - kPlace>(site) : std::nullopt;
 }
-std::optional<Expr> add_zero(const Site& site) { return site.is_integral() ? neutral_right<0>(site) : std::nullopt; }
-std::optional<Expr> one_multiply(const Site& site) {
-  if (!site.is_number(0, 1) || !site.same_type(site.call.args[1])) return std::nullopt;
-  return site.call.args[1];
-}
+std::optional<Expr> add_zero(const Site& site) { return site.is_integral() ? neutral<0>(site) : std::nullopt; }
 // Rewrites f(f(x)) as f(x).
 std::optional<Expr> idempotent(const Site& site) {
   const std::string& op = site.call.callee.as<OpRef>()->name;
@@ -113,18 +111,18 @@ constexpr Rule kRules[] = {
     {"constant_right", ops::kAdd, "c + x is x + c", constant_right},
     {"constant_right", ops::kMultiply, "c * x is x * c", constant_right},
     {"add_zero", ops::kAdd, "x + 0 is x (integers; -0.0 + 0.0 is not -0.0)", add_zero},
-    {"subtract_zero", ops::kSubtract, "x - 0 is x", neutral_right<0>},
-    {"multiply_one", ops::kMultiply, "x * 1 is x", neutral_right<1>},
-    {"one_multiply", ops::kMultiply, "1 * x is x", one_multiply},
-    {"divide_one", ops::kDivide, "x / 1 is x", neutral_right<1>},
-    {"power_one", ops::kPower, "x ** 1 is x", neutral_right<1>},
+    {"subtract_zero", ops::kSubtract, "x - 0 is x", neutral<0>},
+    {"multiply_one", ops::kMultiply, "x * 1 is x", neutral<1>},
+    {"one_multiply", ops::kMultiply, "1 * x is x", neutral<1, 0>},
+    {"divide_one", ops::kDivide, "x / 1 is x", neutral<1>},
+    {"power_one", ops::kPower, "x ** 1 is x", neutral<1>},
     {"relu_relu", ops::kRelu, "relu(relu(x)) is relu(x)", idempotent},
     {"abs_abs", ops::kAbs, "abs(abs(x)) is abs(x)", idempotent},
     {"floor_floor", ops::kFloor, "floor(floor(x)) is floor(x)", idempotent},
     {"ceil_ceil", ops::kCeil, "ceil(ceil(x)) is ceil(x)", idempotent},
-    {"astype_same", ops::kAstype, "a cast to the dtype that x has is x", first_if_same_type},
-    {"broadcast_same", ops::kBroadcastTo, "a broadcast to the shape that x has is x", first_if_same_type},
-    {"reshape_same", ops::kReshape, "a reshape to the shape that x has is x", first_if_same_type},
+    {"astype_same", ops::kAstype, "a cast to the dtype that x has is x", if_same_type<0>},
+    {"broadcast_same", ops::kBroadcastTo, "a broadcast to the shape that x has is x", if_same_type<0>},
+    {"reshape_same", ops::kReshape, "a reshape to the shape that x has is x", if_same_type<0>},
     {"reshape_reshape", ops::kReshape, "the inner of two reshapes does nothing", reshape_reshape},
     {"flatten_reshape", ops::kFlatten, "flatten is a reshape", as_reshape},
     {"squeeze_reshape", ops::kSqueeze, "squeeze is a reshape", as_reshape},
