@@ -164,7 +164,7 @@ struct Interpreter::Instructions {
     if (tensor == nullptr) throw_runtime_error("{}: is {}, expected a tensor", context, describe(value));
     if (dtype != kAnyDType && pack_dtype(tensor->dtype()) != dtype)
       throw_runtime_error("{}: dtype is {}, expected {}", context, to_string(tensor->dtype()),
-                          to_string(unpack_dtype(dtype).value_or(DType())));
+                          to_string(known_dtype(dtype)));
     if (ndim >= 0 && tensor->ndim() != ndim)
       throw_runtime_error("{}: has {} dims, expected {}", context, tensor->ndim(), ndim);
   }
