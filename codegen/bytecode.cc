@@ -246,11 +246,9 @@ class FunctionLowering {
   }
 
   void lower_scalar(const Binding& binding) {
-    if (binding.value.type().is<PrimType>()) {
-      code_.emit(Opcode::kSlotSet, {new_slot(binding.var), dims_.scalar(binding.value)});
-    } else {
-      code_.emit(Opcode::kSlotFromValue, {new_slot(binding.var), reg(binding.value)});
-    }
+    Slot slot = new_slot(binding.var);
+    if (binding.value.type().is<PrimType>()) return code_.emit(Opcode::kSlotSet, {slot, dims_.scalar(binding.value)});
+    code_.emit(Opcode::kSlotFromValue, {slot, reg(binding.value)});
   }
 
   // Returns whether the match_cast compares two known numbers on behalf of a node of the model.

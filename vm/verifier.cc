@@ -225,11 +225,8 @@ class FunctionVerifier {
       current_ = &located;
       Word offset = static_cast<Word>(located.offset);
       if (auto joined = pending.find(offset); joined != pending.end()) {
-        if (written) {
-          written->intersect(joined->second);
-        } else {
-          written = std::move(joined->second);
-        }
+        if (written) joined->second.intersect(*written);
+        written = std::move(joined->second);
         pending.erase(joined);
       }
       if (!written) continue;
