@@ -10,17 +10,17 @@ namespace relaxc {
 
 namespace {
 
-// A rule sees the call, the values behind its arguments, and a builder for the replacement.
+// A rule sees the call, the bindings of its arguments, and a builder for the replacement.
 struct Site {
   const Expr& value;
   const Call& call;
-  const std::unordered_map<const NodeHeader*, Expr>& values;
+  const std::unordered_map<const NodeHeader*, Binding>& bindings;
   Builder& builder;
 
   // Returns argument i as a call of that operator, else null.
   const Call* arg_call(size_t i, OpName op) const {
-    auto it = values.find(call.args.at(i).get());
-    return it == values.end() ? nullptr : as_call(it->second, op);
+    auto it = bindings.find(call.args.at(i).get());
+    return it == bindings.end() ? nullptr : as_call(it->second.value, op);
   }
   // Returns whether argument i is a constant of one element, `number`.
   bool is_number(size_t i, double number) const {
@@ -140,8 +140,7 @@ class Canonicalizer final : public GraphRewriter {
 
  protected:
   std::optional<Expr> visit(const Binding& binding, Builder& builder) override {
-    values_.insert_or_assign(binding.var.get(), binding.value);
-    kept_.push_back(binding.var);
+    bindings_.insert_or_assign(binding.var.get(), binding);
     if (binding.cast) return std::nullopt;
     // A leaf bound to a name is the leaf; compound scalars keep their names, which keep the dims made of them short.
     bool compound = binding.value.type().is<PrimType>() && !binding.value.is<Var>() && !binding.value.is<IntImm>();
@@ -151,7 +150,7 @@ class Canonicalizer final : public GraphRewriter {
     }
     const std::string& op = op_name(binding.value);
     if (op.empty()) return std::nullopt;
-    Site site{binding.value, *binding.value.as<Call>(), values_, builder};
+    Site site{binding.value, *binding.value.as<Call>(), bindings_, builder};
     for (const Rule& rule : kRules) {
       std::optional<Expr> replacement = op == rule.op ? rule.apply(site) : std::nullopt;
       changed = changed || replacement;
@@ -161,8 +160,7 @@ class Canonicalizer final : public GraphRewriter {
   }
 
  private:
-  std::unordered_map<const NodeHeader*, Expr> values_;
-  std::vector<VarRef> kept_;
+  std::unordered_map<const NodeHeader*, Binding> bindings_;
 };
 
 }  // namespace
