@@ -144,10 +144,8 @@ class FunctionLowering {
     });
   }
   static std::vector<Type> flattened(const Type& type) {
-    const TupleType* items = type.as<TupleType>();
-    if (!items) return {type};
     std::vector<Type> result;
-    for (const Type& item : items->items) std::ranges::copy(flattened(item), std::back_inserter(result));
+    map_items(type, [&](const Type& item) { return result.emplace_back(item); });
     return result;
   }
   // Notes the flat position of each result tensor.
