@@ -20,106 +20,193 @@ size_t first_wrong(size_t count, const IsWrong& is_wrong) {
   return wrong;
 }
 
+using Names = std::vector<std::string>;
+Names joined_names(Names a, const Names& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+// Interpreting a program takes some 1000 times as long as its machine code. So a program is interpreted only while it
+// is under suspicion, and the others run as machine code.
 class Bisection {
  public:
-  Bisection(const CompileSettings& settings, const ResultCheck& check)
-      : settings_(settings), check_(check), context_(pass_context(settings)) {}
+  Bisection(const IRModule& module, std::span<const Pass* const> passes, const CompileSettings& settings,
+            const ResultCheck& check, const std::function<void(const std::string&)>& report)
+      : passes_(passes), settings_(settings), check_(check), report_(report), context_(pass_context(settings)) {
+    after_.push_back(module);
+    for (const Pass* pass : passes) after_.push_back(run_pass(*pass, after_.back(), context_));
+    first_ = static_cast<size_t>(std::ranges::find_if(passes, is_over_programs) - passes.begin());
+  }
 
-  std::optional<Culprit> run(const IRModule& module, std::span<const Pass* const> passes) {
-    std::vector<IRModule> after{module};
-    for (const Pass* pass : passes) after.push_back(run_pass(*pass, after.back(), context_));
-    if (std::string difference = run_interpreted(after.front()); !difference.empty())
+  std::optional<Culprit> run() {
+    if (std::string difference = interpreted(0); !difference.empty())
       fail({}, "the results differ before the first pass, so no pass is to blame: {}", difference);
-    std::string difference = run_interpreted(after.back());
-    if (difference.empty()) return in_code_generation(after.back());
-    size_t guilty = first_wrong(passes.size(), [&](size_t n) { return is_wrong(after[n]); });
-    return in_pass(*passes[guilty - 1], after[guilty - 1], after[guilty]);
+    IRModule lowered = prepared(after_.back());
+    if (auto machine = try_compile(lowered)) {
+      if (difference_of("all programs as machine code", lowered, machine, {}).empty()) return std::nullopt;
+      if (auto culprit = in_program(lowered, machine)) return culprit;
+    } else if (interpreted(passes_.size()).empty()) {
+      return std::nullopt;
+    }
+    return in_pass();
   }
 
  private:
-  std::string difference_of(const std::function<Program()>& program) const {
+  static bool is_over_programs(const Pass* pass) { return pass->on_program != nullptr; }
+  static bool is_over_modules(const Pass* pass) { return !is_over_programs(pass); }
+  static bool is_required(const Pass* pass) {
+    constexpr std::string_view kRequired[] = {"spread_tuples", "legalize", "destination_passing"};
+    return is_over_programs(pass) || std::ranges::count(kRequired, pass->name);
+  }
+  // Runs those of the passes after the first n for which the condition holds.
+  IRModule completed(size_t n, bool (*which)(const Pass*)) {
+    IRModule module = after_[n];
+    for (const Pass* pass : passes_.subspan(n)) {
+      if (which(pass)) module = run_pass(*pass, module, context_);
+    }
+    return module;
+  }
+  // Runs what bytecode needs, which changes nothing where it has run.
+  IRModule prepared(IRModule module) {
+    for (const char* name : {"spread_tuples", "legalize", "destination_passing"})
+      module = run_pass(*find_pass(name), std::move(module), context_);
+    return module;
+  }
+
+  // ---- Runs
+
+  using Machine = std::shared_ptr<const vm::KernelLibrary>;
+  // Returns null for a module that is not lowered.
+  Machine try_compile(const IRModule& lowered) const {
+    const codegen::Backend& backend = codegen::backend_of(context_.target);
     try {
-      return check_(program());
-    } catch (const RuntimeError& error) {
-      return error.what();
-    } catch (const CompileError& error) {
-      return error.what();
+      return backend.load(
+          backend.compile(programs_of(lowered), context_.target,
+                          {.jobs = settings_.jobs, .opt_level = settings_.opt_level, .reuse = settings_.reuse}));
+    } catch (const CompileError&) {
+      return nullptr;
     }
   }
-  // Runs the module after the passes that the interpreter needs. They change nothing if the module is lowered already.
-  std::string run_interpreted(const IRModule& module) {
-    IRModule prepared = module;
-    for (const char* name : {"spread_tuples", "legalize", "destination_passing"}) {
+  // Runs the module with these programs in the interpreter (all, without machine code), and reports how it went. In a
+  // mixed run the interpreter does not look for unwritten elements, since it does not see the stores of machine code.
+  std::string difference_of(const std::string& what, const IRModule& module, const Machine& machine,
+                            const Names& interpreted) const {
+    auto run = [&]() -> std::string {
       try {
-        prepared = run_pass(*find_pass(name), prepared, context_);
+        IRModule some = module;
+        if (machine) {
+          std::erase_if(some.functions, [&](const auto& entry) {
+            return entry.second.template is<PrimFunc>() && !std::ranges::count(interpreted, entry.first);
+          });
+        }
+        auto slow = std::make_shared<codegen::InterpretedKernels>(some, InterpretOptions{.check_unwritten = !machine});
+        LoadOptions options;
+        if (!machine) options.watcher = slow;
+        auto find = [machine, slow](const std::string& symbol) -> vm::Kernel {
+          vm::Kernel kernel = slow->find(symbol);
+          return kernel || !machine ? kernel : vm::Kernel(machine->find(symbol));
+        };
+        auto both = std::make_shared<std::pair<Machine, decltype(slow)>>(machine, slow);
+        return check_(Program::from(codegen::lower_to_bytecode(module), find, both, std::move(options)));
+      } catch (const RuntimeError& error) {
+        return error.what();
       } catch (const CompileError& error) {
         return error.what();
       }
+    };
+    std::string difference = run();
+    if (report_) report_(fmt::format("{}: {}", what, difference.empty() ? "right" : "wrong"));
+    return difference;
+  }
+  // Runs the module after the first n passes in the interpreter.
+  std::string interpreted(size_t n) {
+    std::string what = fmt::format("{} of {} passes, all programs interpreted", n, passes_.size());
+    return difference_of(what, prepared(after_[n]), nullptr, {});
+  }
+  // Runs it as machine code instead, after those of the other passes that this needs.
+  std::string compiled(size_t n) {
+    IRModule module = prepared(completed(n, is_required));
+    Machine machine = try_compile(module);
+    std::string what = fmt::format("{} of {} passes, and those that code needs", n, passes_.size());
+    return machine ? difference_of(what, module, machine, {}) : "no machine code";
+  }
+
+  // ---- Searches
+
+  // Searches the passes over programs, and code generation. Returns nullopt where the results are wrong without them.
+  std::optional<Culprit> in_program(const IRModule& lowered, const Machine& machine) {
+    IRModule plain = prepared(completed(first_, is_over_modules));
+    Names names;
+    for (const auto& [name, program] : programs_of(lowered)) {
+      if (plain.find(name)) names.push_back(name);
     }
-    return run_mixed(prepared, {});
-  }
-  bool is_wrong(const IRModule& module) { return !run_interpreted(module).empty(); }
-
-  Culprit in_pass(const Pass& pass, const IRModule& before, const IRModule& after) {
-    Culprit culprit{pass.name, "", run_interpreted(after), ""};
-    if (pass.on_program) {
-      std::vector<std::string> names = changed_programs(before, after);
-      auto with_first = [&](size_t count) {
-        IRModule mixed = before;
-        for (size_t i = 0; i < count; ++i) mixed.functions.insert_or_assign(names[i], after.functions.at(names[i]));
-        return mixed;
-      };
-      size_t guilty = first_wrong(names.size(), [&](size_t count) { return is_wrong(with_first(count)); });
-      culprit.program = names[guilty - 1];
+    auto with = [&](IRModule module, const Names& safe) {
+      for (const std::string& name : safe) module.functions.insert_or_assign(name, plain.functions.at(name));
+      return module;
+    };
+    auto is_right = [&](const Names& safe) {
+      std::string what =
+          fmt::format("{} of {} programs unscheduled and interpreted", safe.size(), programs_of(lowered).size());
+      return difference_of(what, with(lowered, safe), machine, safe).empty();
+    };
+    if (!is_right(names)) return std::nullopt;
+    Names safe;  // with these unscheduled, the results are wrong; with the suspects, too, they are right
+    while (names.size() > 1) {
+      Names rest(names.begin() + static_cast<int64_t>(names.size() / 2), names.end());
+      names.resize(names.size() / 2);
+      if (is_right(joined_names(safe, names))) continue;
+      if (!is_right(joined_names(safe, rest))) safe = joined_names(std::move(safe), names);
+      names = std::move(rest);
     }
-    culprit.reproducer = write_reproducer(settings_.runner.dump_dir, pass, before, culprit.program);
-    return culprit;
+    const std::string& guilty = names.at(0);
+    auto difference = [&](size_t n) {
+      IRModule module = with(lowered, safe);
+      module.functions.insert_or_assign(guilty, prepared(completed(n, is_over_modules)).functions.at(guilty));
+      std::string what = fmt::format("'{}' after {} of {} passes", guilty, n, passes_.size());
+      return difference_of(what, module, machine, joined_names(safe, {guilty}));
+    };
+    if (difference(passes_.size()).empty())
+      return Culprit{kCodeGeneration, guilty, difference_of("machine code", with(lowered, safe), machine, safe), ""};
+    size_t n = first_ + first_wrong(passes_.size() - first_, [&](size_t n) { return !difference(first_ + n).empty(); });
+    return culprit_of(n, guilty, difference(n));
   }
 
-  std::optional<Culprit> in_code_generation(const IRModule& lowered) const {
-    const ProgramMap kernels = programs_of(lowered);
-    auto at = [&](size_t count) { return std::next(kernels.begin(), static_cast<int64_t>(count)); };
-    auto with_first = [&](size_t count) { return run_mixed(lowered, {kernels.begin(), at(count)}); };
-    std::string difference = with_first(kernels.size());
-    if (difference.empty()) return std::nullopt;
-    // The results were right without any machine code.
-    size_t guilty = first_wrong(kernels.size(), [&](size_t count) { return !with_first(count).empty(); });
-    return Culprit{kCodeGeneration, at(guilty - 1)->first, difference, ""};
+  // Searches all passes; for those over single programs it finds the program, too.
+  Culprit in_pass() {
+    bool runs_compiled = compiled(0).empty() && !compiled(first_).empty();
+    auto difference = [&](size_t n) { return runs_compiled ? compiled(n) : interpreted(n); };
+    size_t n = first_wrong(runs_compiled ? first_ : passes_.size(), [&](size_t n) { return !difference(n).empty(); });
+    if (is_over_modules(passes_[n - 1])) return culprit_of(n, "", difference(n));
+    Names names = changed_programs(after_[n - 1], after_[n]);
+    auto with_first = [&](size_t count) {
+      IRModule mixed = after_[n - 1];
+      for (size_t i = 0; i < count; ++i) mixed.functions.insert_or_assign(names[i], after_[n].functions.at(names[i]));
+      return !difference_of(fmt::format("{} of {} programs", count, names.size()), prepared(mixed), nullptr, {})
+                  .empty();
+    };
+    return culprit_of(n, names[first_wrong(names.size(), with_first) - 1], difference(n));
   }
 
-  // Runs the module with these kernels in machine code and the others in the interpreter. In a mixed run the
-  // interpreter does not look for unwritten elements, because it does not see the stores of machine code.
-  std::string run_mixed(const IRModule& lowered, const codegen::KernelMap& compiled) const {
-    return difference_of([&] {
-      auto interpreted =
-          std::make_shared<codegen::InterpretedKernels>(lowered, InterpretOptions{.check_unwritten = compiled.empty()});
-      LoadOptions options;
-      if (compiled.empty()) options.watcher = interpreted;
-      const Target& target = context_.target;
-      const codegen::Backend& backend = codegen::backend_of(target);
-      std::shared_ptr<const vm::KernelLibrary> machine;
-      if (!compiled.empty())
-        machine =
-            backend.load(backend.compile(compiled, target, {.jobs = settings_.jobs, .opt_level = settings_.opt_level}));
-      auto find = [machine, interpreted](const std::string& symbol) -> vm::Kernel {
-        relaxc_kernel kernel = machine ? machine->find(symbol) : nullptr;
-        return kernel ? vm::Kernel(kernel) : interpreted->find(symbol);
-      };
-      auto both = std::make_shared<std::pair<decltype(machine), decltype(interpreted)>>(machine, interpreted);
-      return Program::from(codegen::lower_to_bytecode(lowered), find, both, std::move(options));
-    });
+  Culprit culprit_of(size_t n, const std::string& program, const std::string& difference) const {
+    const Pass& pass = *passes_[n - 1];
+    return {pass.name, program, difference, write_reproducer(settings_.runner.dump_dir, pass, after_[n - 1], program)};
   }
 
+  std::span<const Pass* const> passes_;
   const CompileSettings& settings_;
   const ResultCheck& check_;
+  const std::function<void(const std::string&)>& report_;
   PassContext context_;
+  std::vector<IRModule> after_;  // after the first n passes
+  size_t first_;                 // the number of passes before the first over programs
 };
 
 }  // namespace
 
 std::optional<Culprit> find_culprit(const IRModule& module, std::span<const Pass* const> passes,
-                                    const CompileSettings& settings, const ResultCheck& check) {
-  return Bisection(settings, check).run(module, passes);
+                                    const CompileSettings& settings, const ResultCheck& check,
+                                    const std::function<void(const std::string&)>& report) {
+  return Bisection(module, passes, settings, check, report).run();
 }
 
 }  // namespace relaxc

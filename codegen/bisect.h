@@ -1,7 +1,7 @@
 // Finds the pass, and the tensor program, that makes the results of a module wrong, by running the module after some of
-// its passes. The search is that of Whalley, "Automatic Isolation of Compiler Errors" (TOPLAS 1994). It searches the
-// passes, and then the programs that the guilty pass changes, for the shortest prefix that gives wrong results; the
-// prefix ends in the culprit.
+// its passes (Whalley, "Automatic Isolation of Compiler Errors", TOPLAS 1994). It looks for a program without whose
+// scheduling and lowering the results are right, and then for the first pass that spoils it; where there is none, for
+// the first pass over the module that spoils the results.
 #pragma once
 #include "codegen/compile.h"
 
@@ -19,11 +19,12 @@ inline constexpr const char* kCodeGeneration = "code generation";
 // Runs a program and says how its results differ from those expected. An empty text means that they do not differ.
 using ResultCheck = std::function<std::string(const Program& program)>;
 
-// Runs the module in the interpreter after some of `passes` (codegen/interpret.h). When its results are right after all
-// of them, runs it with more and more of its kernels in machine code. Errors of a run count as differences. Returns
-// nullopt when no results differ. Throws a CompileError when they differ before the first pass. Reproducers go to the
-// folder `settings.runner.dump_dir`.
+// Finds the culprit with the module after some of `passes`, some of its programs in the interpreter
+// (codegen/interpret.h) and the others in machine code. Errors of a run count as differences. Returns nullopt when the
+// results of machine code do not differ. Throws a CompileError when they differ before the first pass. Reproducers go
+// to the folder `settings.runner.dump_dir`. Calls `report`, if any, with a line for each run.
 std::optional<Culprit> find_culprit(const IRModule& module, std::span<const Pass* const> passes,
-                                    const CompileSettings& settings, const ResultCheck& check);
+                                    const CompileSettings& settings, const ResultCheck& check,
+                                    const std::function<void(const std::string&)>& report = nullptr);
 
 }  // namespace relaxc

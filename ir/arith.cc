@@ -2,6 +2,7 @@
 #include "ir/arith.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "ir/arith_simplifier.h"
 #include "ir/op_names.h"
@@ -15,11 +16,10 @@ bool is_index(const Expr& expr) {
 }
 
 bool holds_data(const Expr& expr) {
-  bool found = false;
-  walk(
-      expr, [&](const BufferLoad&) { found = true; }, [&](const Ref<Call>& call) { found = found || !is_vscale(call); },
-      [&](const Ref<Cast>& cast) { found = found || !is_vscale(cast); });
-  return found;
+  return any_node(expr, [](const NodeRef& node) {
+    bool is_data = node.is<BufferLoad>() || node.is<Call>() || node.is<Cast>();
+    return is_data && !is_vscale(cast_handle<Expr>(node));
+  });
 }
 bool holds_data(const Poly& poly) {
   return std::ranges::any_of(poly.terms(), [](const Term& term) {
@@ -286,7 +286,7 @@ Verdict Analyzer::decide_equal(const Expr& a, const Expr& b) const {
 int64_t Analyzer::known_divisor(const Expr& e) const {
   if (!is_index(e)) return 1;
   Poly sum = Simplifier(*this).poly(e);
-  return sum.overflowed() ? 1 : std::abs(sum.gcd_with_constant());
+  return sum.overflowed() ? 1 : std::gcd(sum.gcd_without_constant(), sum.constant_part());
 }
 
 Expr simplify(const Expr& expr) { return Analyzer().simplify(expr); }

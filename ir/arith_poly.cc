@@ -152,7 +152,6 @@ int64_t Poly::gcd_without_constant() const {
   }
   return result;
 }
-int64_t Poly::gcd_with_constant() const { return std::gcd(gcd_without_constant(), constant_part()); }
 
 Expr Poly::to_expr(DType dtype) const {
   std::optional<Expr> sum;

@@ -81,25 +81,22 @@ Interval Simplifier::bounds_of_atom(const Expr& atom) const {
     Interval a = bounds(stored(node->a)), b = bounds(stored(node->b));
     return {std::min(a.min, b.min), std::max(a.max, b.max)};
   }
-  if (const Cast* node = atom.as<Cast>()) {
-    if (is_index(node->value)) {
-      Interval value = bounds(stored(node->value));
-      if (dtype_of(atom) == kInt64 || (value.min >= INT32_MIN && value.max <= INT32_MAX)) return value;
-    }
+  if (const Cast* node = atom.as<Cast>(); node && is_index(node->value)) {
+    Interval value = bounds(stored(node->value));
+    if (dtype_of(atom) == kInt64 || (value.min >= INT32_MIN && value.max <= INT32_MAX)) return value;
   }
-  if (dtype_of(atom) == kInt32) return {INT32_MIN, INT32_MAX};
-  return {};
+  return dtype_of(atom) == kInt32 ? Interval{INT32_MIN, INT32_MAX} : Interval{};
 }
 
+// A divisor that is not negative is taken as positive: dividing by zero has no value to preserve.
 Interval Simplifier::bounds_of_binary(const Binary& node) const {
   if (!is_index(node.a)) return {};
   Interval a = bounds(stored(node.a)), b = bounds(stored(node.b));
   switch (node.op) {
     case BinaryOp::kFloorDiv:
-      return b.min >= 1 || divisor_is_dim(node.b) ? divide_positive(a, {std::max<int64_t>(b.min, 1), b.max})
-                                                  : Interval{};
+      return b.min >= 0 ? divide_positive(a, b) : Interval{};
     case BinaryOp::kFloorMod: {
-      if (b.min < 1 && !divisor_is_dim(node.b)) return {};
+      if (b.min < 0) return {};
       Interval result{0, b.max == kPlusInfinity ? kPlusInfinity : b.max - 1};
       if (a.min >= 0) result.max = std::min(result.max, a.max);
       return result;

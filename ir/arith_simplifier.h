@@ -43,8 +43,7 @@ class Poly {
   Poly plus(const Poly& other, int64_t factor = 1) const;
   Poly times(const Poly& other) const;
   Poly scaled(int64_t factor) const { return Poly().plus(*this, factor); }
-  // Returns the greatest common divisor of the factors, the constant's included or not; 0 for the empty sum.
-  int64_t gcd_with_constant() const;
+  // Returns the greatest common divisor of the factors other than the constant; 0 when there are none.
   int64_t gcd_without_constant() const;
   // Returns an expression of the dtype: positive terms come first, in order, then `- c` for negative ones.
   Expr to_expr(DType dtype) const;
@@ -133,8 +132,6 @@ class Simplifier {
   Interval atom_bounds(const Expr& atom) const;
   Interval bounds_of_atom(const Expr& atom) const;
   Interval bounds_of_binary(const Binary& node) const;
-  // A divisor that is not negative is taken as positive: dividing by zero has no value to preserve.
-  bool divisor_is_dim(const Expr& divisor) const { return bounds(stored(divisor)).min >= 0; }
   bool non_negative_at_ends(const Poly& sum, int depth) const;
   bool non_negative_by_facts(const Poly& sum, int depth) const;
   bool non_negative_by_multiples(const Poly& sum, int depth) const;

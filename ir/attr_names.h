@@ -27,7 +27,7 @@ inline constexpr const char* kArenaBytes = "arena_bytes";
 inline constexpr const char* kIsScheduled = "tir.is_scheduled";
 // A flag, true when absent: no two buffer params overlap. merge_subexpressions and the emitter read it.
 inline constexpr const char* kNoAlias = "tir.noalias";
-// An int: that many last params are the symbolic dims. flatten_buffers sets it, symbolic_dims() reads it.
+// An int: that many last params are the symbolic dims. explicit_scalars sets it, symbolic_dims() reads it.
 inline constexpr const char* kNumDims = "num_dims";
 // A string: the tensor intrinsic that the program describes or implements. parse_tensor_intrin() reads it.
 inline constexpr const char* kTensorIntrin = "tensor_intrin";

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "ir/node.h"
+#include "support/lists.h"
 #include "vm/dtype.h"
 
 namespace relaxc {
@@ -130,9 +131,7 @@ AttrValue to_attr(const std::optional<T>& value) {
 }
 template <class T>
 AttrValue to_attr(const std::vector<T>& values) {
-  AttrList list;
-  for (const T& value : values) list.push_back(to_attr(value));
-  return list;
+  return map_each(values, [](const T& value) { return to_attr(value); });
 }
 
 // Returns the dictionary with every member of the struct.

@@ -14,7 +14,7 @@ bool is_leaf(const Expr& expr) {
          expr.is<ExternFunc>() || expr.is<StringImm>() || expr.is<DTypeImm>();
 }
 
-void Builder::bind(Binding binding) {
+void Builder::keep(Binding binding) {
   if (blocks_.empty() || blocks_.back().dataflow != in_dataflow_) blocks_.push_back({in_dataflow_, {}, {}});
   blocks_.back().bindings.push_back(std::move(binding));
   ++size_;
@@ -28,13 +28,13 @@ VarRef Builder::emit(Expr value, std::string hint) {
     hint = op.empty() ? "v" : op.substr(op.rfind('.') + 1);
   }
   VarRef var = make_var(std::move(hint), value.type(), span_);
-  bind({std::move(value), std::nullopt, var});
+  keep({std::move(value), std::nullopt, var});
   return var;
 }
 
 VarRef Builder::match_cast(Expr value, Type type, std::string hint) {
   VarRef var = make_var(hint.empty() ? "v" : std::move(hint), type, span_);
-  bind({leaf(value), std::move(type), var});
+  keep({leaf(value), std::move(type), var});
   return var;
 }
 

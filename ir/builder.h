@@ -23,7 +23,7 @@ class Builder {
   VarRef emit(Expr value, std::string hint = {});
   VarRef match_cast(Expr value, Type type, std::string hint = {});
   // Appends the binding unchanged.
-  void keep(Binding binding) { bind(std::move(binding)); }
+  void keep(Binding binding);
   // Returns the value as a leaf: a variable, constant, scalar, shape or tuple of leaves. Other values are emitted.
   Expr leaf(const Expr& value);
 
@@ -36,7 +36,6 @@ class Builder {
   size_t size() const { return size_; }  // bindings made so far
 
  private:
-  void bind(Binding binding);
   const OpTable& ops_;
   Span span_;
   std::vector<BindingBlock> blocks_;

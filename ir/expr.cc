@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ir/op_names.h"
+#include "support/lists.h"
 #include "vm/builtins.h"
 
 namespace relaxc {
@@ -78,9 +79,7 @@ Expr scalar_imm(double value, DType dtype) {
 }
 
 Expr constant(Tensor data, const Span& span) {
-  std::vector<Expr> dims;
-  for (int64_t dim : data.shape()) dims.push_back(int_imm(dim));
-  Type type = tensor_type(std::move(dims), data.dtype());
+  Type type = tensor_type(map_each(data.shape(), [](int64_t dim) { return int_imm(dim); }), data.dtype());
   return make(Constant{std::move(data)}, type, span);
 }
 Expr op_ref(std::string name) { return make(OpRef{std::move(name)}, object_type()); }
@@ -151,9 +150,8 @@ Expr if_then_else(Expr condition, Expr a, Expr b, const Span& span) {
   return intrinsic(ops::kIfThenElse, {std::move(condition), std::move(a), std::move(b)}, dtype, span);
 }
 Expr tuple(std::vector<Expr> items, const Span& span) {
-  std::vector<Type> types;
-  for (const Expr& item : items) types.push_back(item.type());
-  return make(Tuple{std::move(items)}, tuple_type(std::move(types)), span);
+  Type type = tuple_type(map_each(items, &Expr::type));
+  return make(Tuple{std::move(items)}, std::move(type), span);
 }
 Expr tuple_get(Expr tuple, int64_t index, const Span& span) {
   const TupleType* type = tuple.type().as<TupleType>();

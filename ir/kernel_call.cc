@@ -4,6 +4,7 @@
 
 #include "ir/attr_names.h"
 #include "ir/op_names.h"
+#include "support/lists.h"
 
 namespace relaxc {
 
@@ -217,12 +218,10 @@ std::vector<std::optional<Expr>> dims_in_call(const KernelMatch& match, const Ke
     auto value = match.dims.find(var.get());
     if (value != match.dims.end()) typed.emplace(var.get(), cast_to(value->second, dtype_of(var)));
   }
-  std::vector<std::optional<Expr>> result;
-  for (const Expr& dim : buffer_type(operand.param).shape) {
-    bool is_bound = std::ranges::all_of(free_vars(dim), [&](const VarRef& var) { return typed.contains(var.get()); });
-    result.push_back(is_bound ? std::optional(substitute(dim, typed)) : std::nullopt);
-  }
-  return result;
+  auto is_typed = [&](const VarRef& var) { return typed.contains(var.get()); };
+  return map_each(buffer_type(operand.param).shape, [&](const Expr& dim) {
+    return std::ranges::all_of(free_vars(dim), is_typed) ? std::optional(substitute(dim, typed)) : std::nullopt;
+  });
 }
 
 std::vector<KernelDim> unproven_dims(const KernelMatch& match) {

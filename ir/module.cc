@@ -6,6 +6,7 @@
 #include "ir/visit.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
+#include "support/lists.h"
 
 namespace relaxc {
 
@@ -37,9 +38,7 @@ Stmt loop(VarRef var, Expr extent, Stmt body, ForKind kind, const Span& span) {
 }
 
 Type function_type(const std::vector<VarRef>& params, const Type& result, bool pure) {
-  std::vector<Type> types;
-  for (const VarRef& param : params) types.push_back(param.type());
-  return make(FuncType{std::move(types), result, pure});
+  return make(FuncType{map_each(params, &VarRef::type), result, pure});
 }
 FunctionRef make_function(Function function, const Span& span) {
   Type type = function_type(function.params, function.result, function.pure);

@@ -61,13 +61,7 @@ class AccessCollector {
     if (*starts < 0) extent = extent + cast_to(a.min - b.min, dtype);
     return Range{min, simplify(extent)};
   }
-  bool mentions_bound(const Expr& index) const {
-    bool found = false;
-    walk(
-        index, [&](const Ref<Var>& var) { found = found || bound_.contains(var.get()); },
-        [&](const BufferLoad&) { found = true; }, [&](const Let&) { found = true; });
-    return found;
-  }
+  bool mentions_bound(const Expr& index) const { return uses_var(index, bound_) || holds<BufferLoad, Let>(index); }
   // Returns the range from the smallest to the largest value that the index has over the loops.
   Range range_of(const Buffer& buffer, size_t d, const Expr& index) {
     DType dtype = dtype_of(index);
@@ -120,14 +114,11 @@ class AccessCollector {
 
 Accesses find_accesses(const Stmt& body, const std::optional<Stmt>& init) {
   Accesses result;
-  AccessCollector collector(init ? seq({*init, body}) : body);
-  auto collect = [&](const Stmt& stmt) {
-    walk(
-        stmt, [&](const BufferLoad& load) { collector.add(result.reads, load.buffer, load.indices); },
-        [&](const BufferStore& store) { collector.add(result.writes, store.buffer, store.indices); });
-  };
-  if (init) collect(*init);
-  collect(body);
+  const Stmt whole = init ? seq({*init, body}) : body;
+  AccessCollector collector(whole);
+  walk(
+      whole, [&](const BufferLoad& load) { collector.add(result.reads, load.buffer, load.indices); },
+      [&](const BufferStore& store) { collector.add(result.writes, store.buffer, store.indices); });
   if (init) {
     std::erase_if(result.reads, [&](const BufferRegion& read) {
       auto write =

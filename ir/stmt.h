@@ -173,7 +173,5 @@ constexpr auto kind_named(const Row (&rows)[kSize], std::string_view name) -> st
   }
   return std::nullopt;
 }
-constexpr std::optional<ForKind> for_kind(std::string_view name) { return kind_named(kForKinds, name); }
-constexpr std::optional<IterKind> iter_kind(std::string_view name) { return kind_named(kIterKinds, name); }
 
 }  // namespace relaxc

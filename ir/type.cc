@@ -1,6 +1,7 @@
 #include "ir/type.h"
 
 #include "ir/visit.h"
+#include "support/lists.h"
 
 namespace relaxc {
 
@@ -39,9 +40,7 @@ Type tuple_type(std::vector<Type> items) { return make(TupleType{std::move(items
 Type map_items(const Type& type, const std::function<Type(const Type&)>& fn) {
   const TupleType* tuple = type.as<TupleType>();
   if (!tuple) return fn(type);
-  std::vector<Type> items;
-  for (const Type& item : tuple->items) items.push_back(map_items(item, fn));
-  return make(TupleType{std::move(items)}, type.span());
+  return make(TupleType{map_each(tuple->items, [&](const Type& item) { return map_items(item, fn); })}, type.span());
 }
 
 Type common_type(const Type& a, const Type& b) {
@@ -75,14 +74,7 @@ const std::vector<Expr>* known_shape(const Type& type) {
 
 std::optional<std::vector<int64_t>> constant_shape(const Type& type) {
   const std::vector<Expr>* dims = known_shape(type);
-  if (!dims) return std::nullopt;
-  std::vector<int64_t> shape;
-  for (const Expr& dim : *dims) {
-    auto size = as_int(dim);
-    if (!size) return std::nullopt;
-    shape.push_back(*size);
-  }
-  return shape;
+  return dims ? all_or_none(*dims, as_int) : std::nullopt;
 }
 
 int64_t known_rank(const Type& type) {

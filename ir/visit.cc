@@ -55,15 +55,6 @@ bool map_member(V& value, Role role, const MapFn& fn) {
   }
 }
 
-template <class T>
-NodeRef rebuild(const NodeRef& node, T payload) {
-  if constexpr (is_expr_kind(KindOf<T>::value)) {
-    return make(std::move(payload), cast_handle<Expr>(node).type(), node.span());
-  } else {
-    return make(std::move(payload), node.span());
-  }
-}
-
 }  // namespace
 
 void visit_children(const NodeRef& node, const ChildFn& fn) {
@@ -74,7 +65,11 @@ NodeRef map_children(const NodeRef& node, const MapFn& fn) {
   return dispatch(node, [&](const auto& payload) -> NodeRef {
     auto copy = payload;
     if (!map_member(copy, Role::kField, fn)) return node;
-    return rebuild(node, std::move(copy));
+    if constexpr (is_expr_kind(KindOf<decltype(copy)>::value)) {
+      return make(std::move(copy), cast_handle<Expr>(node).type(), node.span());
+    } else {
+      return make(std::move(copy), node.span());
+    }
   });
 }
 

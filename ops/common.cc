@@ -219,9 +219,7 @@ std::vector<Expr> int_imms(const std::vector<int64_t>& values) {
   for (int64_t value : values) result.push_back(int_imm(value));
   return result;
 }
-std::optional<std::vector<int64_t>> as_ints(const std::vector<Expr>& values) {
-  return all_or_none(values, [](const Expr& value) { return as_int(value); });
-}
+std::optional<std::vector<int64_t>> as_ints(const std::vector<Expr>& values) { return all_or_none(values, as_int); }
 
 Expr flatten_index(const std::vector<Expr>& indices, const std::vector<Expr>& shape) {
   Expr flat = int_imm(0);

@@ -4,6 +4,7 @@
 
 #include "ir/arith.h"
 #include "ir/op.h"
+#include "support/lists.h"
 #include "tir/compute.h"
 
 namespace relaxc {
@@ -96,18 +97,6 @@ std::vector<int64_t> int_range(int64_t first, int64_t end);
 // These convert lists of constants. as_ints returns nullopt when an expression is not a constant.
 std::vector<Expr> int_imms(const std::vector<int64_t>& values);
 std::optional<std::vector<int64_t>> as_ints(const std::vector<Expr>& values);
-// Returns fn(item) for each item, or nullopt when one of them is nullopt.
-template <class T, class F>
-auto all_or_none(const std::vector<T>& list, F fn) {
-  std::optional<std::vector<typename std::remove_cvref_t<std::invoke_result_t<F, const T&>>::value_type>> result(
-      std::in_place);
-  for (const T& item : list) {
-    auto value = fn(item);
-    if (!value) return decltype(result)();
-    result->push_back(*value);
-  }
-  return result;
-}
 template <class T>
 bool contains(const std::vector<T>& list, const T& item) {
   return std::ranges::find(list, item) != list.end();

@@ -1,4 +1,4 @@
-// What graph passes are made of: the rewriter of graph functions, and calls of new tensor programs.
+// The rewriter of graph functions, from which most graph passes derive, and calls of new tensor programs.
 #pragma once
 #include "ir/builder.h"
 #include "ir/kernel_call.h"

@@ -15,7 +15,7 @@
 
 namespace relaxc::vm {
 
-// What helps against an artifact that is damaged, or of another version of relaxc.
+// The remedy for an artifact that is damaged, or of another version of relaxc.
 inline constexpr const char* kRecompile = "compile the model again with 'relaxc compile'";
 
 // Writes the file as OutputFile does: processes that have an old file mapped keep it. `elf` may be empty when no kernel

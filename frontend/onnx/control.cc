@@ -160,17 +160,14 @@ class Scan {
     if (!batch || *batch < 1 || *batch > 64) n_.unsupported("a scan over a batch that is symbolic or large");
     std::vector<std::vector<Value>> results;
     for (int64_t b = 0; b < *batch; ++b) {
-      std::vector<Value> states;
-      std::vector<Expr> parts;
-      for (const Value& value : state_) states.push_back(n_.of(n_.pick(n_.tensor(value), 0, b)));
-      for (const Expr& sequence : sequences_) parts.push_back(n_.pick(sequence, 0, b));
-      std::vector<Value> one = run(states, parts);
+      auto state = [&](const Value& value) { return n_.of(n_.pick(n_.tensor(value), 0, b)); };
+      auto part = [&](const Expr& sequence) { return n_.pick(sequence, 0, b); };
+      std::vector<Value> states = map_each(state_, state);
+      std::vector<Value> one = run(std::move(states), map_each(sequences_, part));
       results.resize(one.size());
       for (size_t k = 0; k < one.size(); ++k) results[k].push_back(one[k]);
     }
-    Outputs outputs;
-    for (const auto& list : results) outputs.push_back(stacked(n_, list, 0));
-    return outputs;
+    return map_each(results, [&](const std::vector<Value>& list) { return stacked(n_, list, 0); });
   }
 
  private:

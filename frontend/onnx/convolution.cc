@@ -164,15 +164,11 @@ A window_attrs(const Window& w) {
   return attrs;
 }
 template <class A>
-A conv_attrs(const Window& w, int64_t groups) {
+A conv_attrs(Node& n, const Window& w) {
   A attrs = window_attrs<A>(w);
-  attrs.groups = groups;
+  attrs.groups = n.attr_int("group", 1);
+  if (attrs.groups < 1) n.fail("group is {}, expected at least 1", attrs.groups);
   return attrs;
-}
-int64_t read_groups(Node& n) {
-  int64_t groups = n.attr_int("group", 1);
-  if (groups < 1) n.fail("group is {}, expected at least 1", groups);
-  return groups;
 }
 
 }  // namespace
@@ -180,11 +176,10 @@ int64_t read_groups(Node& n) {
 Expr convolve(Node& n, const Expr& x, const Expr& given_weight) {
   Expr weight = weight_tensor(n, given_weight);
   Window w = read_window(n, kernel_of(n, weight));
-  int64_t groups = read_groups(n);
   resolve_same_pads(n, w);
   Expr source = padded(n, x, w, n.scalar_like(0, x));
   Expr result = per_rank(n, w.spatial, [&]<int N>() {
-    return n.op(fmt::format("nn.conv{}d", N), {source, weight}, conv_attrs<ConvAttrs<N>>(w, groups));
+    return n.op(fmt::format("nn.conv{}d", N), {source, weight}, conv_attrs<ConvAttrs<N>>(n, w));
   });
   return with_same_dims(n, result, w);
 }
@@ -214,7 +209,6 @@ void resolve_output_pads(Node& n, Window& w, const Ints& extra, std::optional<In
 Outputs conv_transpose(Node& n) {
   Expr x = n.tensor(0), weight = weight_tensor(n, n.tensor(1));
   Window w = read_window(n, kernel_of(n, weight));
-  int64_t groups = read_groups(n);
   Ints extra = n.attr_ints("output_padding", w.spatial, 0);
   auto output_shape = n.attr_ints("output_shape");
   if (output_shape || w.is_same()) resolve_output_pads(n, w, extra, output_shape);
@@ -232,7 +226,7 @@ Outputs conv_transpose(Node& n) {
     begin = end = int_imm(0);
   }
   Expr result = per_rank(n, w.spatial, [&]<int N>() {
-    auto attrs = conv_attrs<ConvTransposeAttrs<N>>(w, groups);
+    auto attrs = conv_attrs<ConvTransposeAttrs<N>>(n, w);
     attrs.output_padding = extra;
     return n.op(fmt::format("nn.conv{}d_transpose", N), {x, weight}, attrs);
   });
@@ -335,8 +329,7 @@ std::vector<ConverterRow> convolution_converters() {
       {"AveragePool", 1, 1, 1, average_pool,
        "auto_pad ceil_mode count_include_pad dilations kernel_shape pads strides"},
       {"LpPool", 2, 1, 1, lp_pool, "auto_pad ceil_mode dilations kernel_shape p pads strides"},
-      {"GlobalAveragePool", 1, 1, 1, global_pool},
-      {"GlobalMaxPool", 1, 1, 1, global_pool},
+      {"GlobalAveragePool GlobalMaxPool", 1, 1, 1, global_pool},
   };
 }
 

@@ -19,7 +19,7 @@ Outputs shape(Node& n) {
   int64_t start = position("start", 0), end = std::max(start, position("end", rank));
   return {n.of(KnownTensor{kInt64, {end - start}, {dims.begin() + start, dims.begin() + end}})};
 }
-Outputs size(Node& n) { return {n.of(KnownTensor{kInt64, {}, {n.simplify(product(n.shape(0)))}})}; }
+Outputs size(Node& n) { return {n.of(KnownTensor{kInt64, {}, {product(n.shape(0))}})}; }
 
 Outputs constant_node(Node& n) {
   std::optional<Tensor> data = n.attr_tensor("value");
@@ -119,9 +119,7 @@ std::vector<ConverterRow> create_converters() {
       {"ConstantOfShape", 9, 1, 1, constant_of_shape, "value"},
       {"Range", 11, 3, 3, range},
       {"EyeLike", 9, 1, 1, eye_like, "dtype k"},
-      {"HannWindow", 17, 1, 1, window, "output_datatype periodic"},
-      {"HammingWindow", 17, 1, 1, window, "output_datatype periodic"},
-      {"BlackmanWindow", 17, 1, 1, window, "output_datatype periodic"},
+      {"HannWindow HammingWindow BlackmanWindow", 17, 1, 1, window, "output_datatype periodic"},
       {"Trilu", 14, 1, 2, trilu, "upper"},
   };
 }

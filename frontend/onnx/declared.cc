@@ -59,13 +59,6 @@ std::optional<Difference> difference_of(const ModelContext& context, const onnx:
   return std::nullopt;
 }
 
-// Returns the type of a value that is a tensor or may become one.
-std::optional<Type> type_of(const Value& value) {
-  if (!value || value->poisoned) return std::nullopt;
-  if (value->tensor) return value->tensor->type();
-  return value->contents ? std::optional(value->contents->type()) : std::nullopt;
-}
-
 }  // namespace
 
 void check_output(ModelContext& context, const onnx::ValueInfoProto& output, const Type& type, const Span& span) {
@@ -79,7 +72,8 @@ void check_values(GraphImporter& importer, const onnx::GraphProto& graph) {
   ModelContext& context = importer.context();
   size_t differences = 0;
   for (const auto& info : graph.value_info()) {
-    std::optional<Type> type = type_of(importer.find(info.name()));
+    Value value = importer.find(info.name());
+    std::optional<Type> type = value ? value->type() : std::nullopt;
     auto difference = type ? difference_of(context, info, *type) : std::nullopt;
     if (difference && ++differences <= kMostShown)
       context.warn(context.place("value", info.name()), difference->text, kConsequence);

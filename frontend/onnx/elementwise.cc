@@ -10,7 +10,6 @@ namespace {
 Expr zero_like(Node& n, const Expr& x) { return n.scalar_like(0, x); }
 Expr relu(Node& n, const Expr& x) { return n.op("nn.relu", {x}); }
 Expr below_zero(Node& n, const Expr& x) { return n.binary("minimum", x, zero_like(n, x)); }
-Expr scaled(Node& n, const Expr& x, double factor) { return factor == 1 ? x : n.mul(x, n.scalar_like(factor, x)); }
 Expr where(Node& n, const Expr& c, const Expr& a, const Expr& b) {
   n.broadcast(n.shape_of(c), n.broadcast(n.shape_of(a), n.shape_of(b)));
   return n.op("where", {c, a, b});
@@ -105,14 +104,14 @@ Expr exponential_unit(Node& n, const Expr& x, double alpha, double divisor = 1) 
   Expr negative = below_zero(n, x);
   if (divisor != 1) negative = n.div(negative, n.scalar_like(divisor, x));
   Expr below = n.sub(n.op("exp", {negative}), n.scalar_like(1, x));
-  return n.add(relu(n, x), scaled(n, below, alpha));
+  return n.add(relu(n, x), n.scaled(below, alpha));
 }
 Expr elu(Node& n) { return exponential_unit(n, n.tensor(0), n.attr_float("alpha", 1)); }
 Expr selu(Node& n) {
   bool old = n.opset() < 6;
   double alpha = n.attr_float("alpha", old ? 1.6732 : 1.67326319217681884765625);
   double gamma = n.attr_float("gamma", old ? 1.0507 : 1.05070102214813232421875);
-  return scaled(n, exponential_unit(n, n.tensor(0), alpha), gamma);
+  return n.scaled(exponential_unit(n, n.tensor(0), alpha), gamma);
 }
 Expr celu(Node& n, const Expr& x) {
   double alpha = n.attr_float("alpha", 1);
@@ -121,10 +120,10 @@ Expr celu(Node& n, const Expr& x) {
 }
 Expr clip_unit(Node& n, const Expr& x) { return n.clip(x, 0, 1); }
 Expr hard_sigmoid(Node& n, const Expr& x) {
-  return clip_unit(n, n.add(scaled(n, x, n.attr_float("alpha", 0.2)), n.scalar_like(n.attr_float("beta", 0.5), x)));
+  return clip_unit(n, n.add(n.scaled(x, n.attr_float("alpha", 0.2)), n.scalar_like(n.attr_float("beta", 0.5), x)));
 }
 Expr hard_swish(Node& n, const Expr& x) {
-  return n.mul(x, clip_unit(n, n.add(scaled(n, x, 1.0 / 6), n.scalar_like(0.5, x))));
+  return n.mul(x, clip_unit(n, n.add(n.scaled(x, 1.0 / 6), n.scalar_like(0.5, x))));
 }
 Expr thresholded_relu(Node& n, const Expr& x) {
   Expr above = n.binary("greater", x, n.scalar_like(n.attr_float("alpha", 1), x));
@@ -150,10 +149,10 @@ Expr mish(Node& n, const Expr& x) { return n.mul(x, n.op("tanh", {n.op("nn.softp
 Expr swish(Node& n, const Expr& x) {
   double alpha = n.attr_float("alpha", 1);
   if (alpha == 1) return n.op("nn.silu", {x});
-  return n.mul(x, n.op("sigmoid", {scaled(n, x, alpha)}));
+  return n.mul(x, n.op("sigmoid", {n.scaled(x, alpha)}));
 }
 Expr affine(Node& n, const Expr& x) {
-  return n.add(scaled(n, x, n.attr_float("alpha", 1)), n.scalar_like(n.attr_float("beta", 0), x));
+  return n.add(n.scaled(x, n.attr_float("alpha", 1)), n.scalar_like(n.attr_float("beta", 0), x));
 }
 
 }  // namespace
@@ -165,10 +164,7 @@ Expr convert_directly(Node& n) {
 
 std::vector<ConverterRow> elementwise_converters() {
   return {
-      {"Sum", 1, 1, kAny, variadic, "consumed_inputs"},
-      {"Mean", 1, 1, kAny, variadic, "consumed_inputs"},
-      {"Max", 1, 1, kAny, variadic, "consumed_inputs"},
-      {"Min", 1, 1, kAny, variadic, "consumed_inputs"},
+      {"Sum Mean Max Min", 1, 1, kAny, variadic, "consumed_inputs"},
       {"Pow", 1, 2, 2, pow, "axis broadcast consumed_inputs"},
       {"Pow", 7, 2, 2, pow},
       {"Mod", 10, 2, 2, mod, "fmod"},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <queue>
+#include <ranges>
 #include <unordered_set>
 
 #include "support/checked_math.h"
@@ -9,6 +10,7 @@
 #include "support/guard.h"
 #include "support/joined.h"
 #include "support/printable.h"
+#include "support/temporarily.h"
 
 namespace relaxc::onnx_import {
 
@@ -220,9 +222,9 @@ std::vector<int> GraphImporter::order(const google::protobuf::RepeatedPtrField<o
     return result;
   }
   std::vector<int> cycle = dependencies.find_cycle(result);
-  std::string text;
-  for (size_t i = 0; i < cycle.size() && i < 10; ++i) text += fmt::format("{}'{}'", i ? " -> " : "", name_of(cycle[i]));
-  fail(span_of(nodes[cycle.front()], cycle.front()), "the graph has a cycle: {}", text);
+  auto quoted = [&](int i) { return fmt::format("'{}'", name_of(i)); };
+  fail(span_of(nodes[cycle.front()], cycle.front()), "the graph has a cycle: {}",
+       joined(cycle | std::views::take(10), quoted, " -> "));
 }
 
 void GraphImporter::add_nodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
@@ -332,6 +334,18 @@ void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
   builder_.set_span(outer);
 }
 
+// Returns ModelContext::nested inside a function or graph. A recursive function and a nesting deeper than the limit are
+// errors.
+static std::vector<std::string> entered(const ModelContext& context, const Span& span, const std::string& function) {
+  if (!function.empty() && contains(context.nested, function))
+    fail(span, "function '{}' calls itself", printable(function));
+  if (std::ssize(context.nested) >= context.options.limits.depth)
+    fail(span, "functions and graphs are nested deeper than {}", context.options.limits.depth);
+  std::vector<std::string> result = context.nested;
+  result.push_back(function);
+  return result;
+}
+
 // Returns the values of attributes that a call leaves out. Field 11, which holds them, is newer than our schema.
 static std::vector<onnx::AttributeProto> default_attributes(const onnx::FunctionProto& function) {
   std::vector<onnx::AttributeProto> defaults;
@@ -348,7 +362,7 @@ static std::vector<onnx::AttributeProto> default_attributes(const onnx::Function
 void GraphImporter::call_function(const onnx::NodeProto& node, const std::vector<Value>& inputs, const Span& span) {
   std::string key = domain_of(node.domain()) + "." + node.op_type();
   const onnx::FunctionProto& function = *context_.functions.at(key);
-  Nested nested(context_, span, key);
+  Temporarily nested(context_.nested, entered(context_, span, key));
   if (static_cast<int>(inputs.size()) > function.input_size())
     fail(span, "{} inputs, expected {}", inputs.size(), function.input_size());
   std::unordered_map<std::string, const onnx::AttributeProto*> given;
@@ -389,7 +403,7 @@ void GraphImporter::call_function(const onnx::NodeProto& node, const std::vector
 }
 
 std::vector<Value> GraphImporter::import_subgraph(const onnx::GraphProto& graph, const std::vector<Value>& arguments) {
-  Nested nested(context_, builder_.span());
+  Temporarily nested(context_.nested, entered(context_, builder_.span(), ""));
   size_t given = std::min(arguments.size(), static_cast<size_t>(graph.input_size()));
   for (size_t i = 0; i < given; ++i) define(graph.input(static_cast<int>(i)).name(), arguments[i]);
   add_initializers(graph);

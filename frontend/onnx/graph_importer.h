@@ -38,24 +38,6 @@ struct ModelContext {
   }
 };
 
-// Enters a function or graph. A recursive function and a nesting deeper than the limit are errors.
-class Nested {
- public:
-  Nested(ModelContext& context, const Span& span, const std::string& function = {}) : context_(context) {
-    if (!function.empty() && contains(context.nested, function))
-      fail(span, "function '{}' calls itself", printable(function));
-    if (std::ssize(context.nested) >= context.options.limits.depth)
-      fail(span, "functions and graphs are nested deeper than {}", context.options.limits.depth);
-    context.nested.push_back(function);
-  }
-  ~Nested() { context_.nested.pop_back(); }
-  Nested(const Nested&) = delete;
-  Nested& operator=(const Nested&) = delete;
-
- private:
-  ModelContext& context_;
-};
-
 class GraphImporter {
  public:
   using Scope = std::unordered_map<std::string, Value>;

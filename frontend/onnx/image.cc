@@ -105,10 +105,8 @@ Expr scales_from_attributes(Node& n) {
   return constant(float_list(given));
 }
 std::vector<size_t> resized_axes(Node& n) {
-  std::vector<size_t> axes;
-  for (int64_t axis : n.attr_ints("axes").value_or(n.all_axes()))
-    axes.push_back(static_cast<size_t>(n.axis(axis, n.rank(0), "axes")));
-  return axes;
+  return map_each(n.attr_ints("axes").value_or(n.all_axes()),
+                  [&](int64_t axis) { return static_cast<size_t>(n.axis(axis, n.rank(0), "axes")); });
 }
 ResizePlan plan_resize(Node& n, bool upsample, const std::vector<size_t>& axes) {
   auto present = [&](size_t i) {

@@ -65,11 +65,8 @@ Value GraphImporter::value_of(const Expr& operand) const {
   return known == context_.known.end() ? nullptr : known->second;
 }
 Expr GraphImporter::bound(const Expr& operand, const Span& span) {
-  if (const Tuple* several = operand.as<Tuple>()) {
-    std::vector<Expr> items;
-    for (const Expr& item : several->items) items.push_back(bound(item, span));
-    return tuple(std::move(items), operand.span());
-  }
+  if (const Tuple* several = operand.as<Tuple>())
+    return tuple(map_each(several->items, [&](const Expr& item) { return bound(item, span); }), operand.span());
   Value value = value_of(operand);
   return value ? tensor_of(value, span) : operand;
 }

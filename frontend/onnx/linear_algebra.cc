@@ -22,14 +22,8 @@ Expr gemm(Node& n) {
   if (n.attr_int("transA", 0)) a = n.transpose(a, {1, 0});
   if (n.attr_int("transB", 0)) b = n.transpose(b, {1, 0});
   double alpha = n.attr_float("alpha", 1), beta = n.attr_float("beta", 1);
-  Expr result = matmul_of(n, a, b);
-  if (alpha != 1) result = n.mul(result, n.scalar_like(alpha, result));
-  if (n.has(2) && beta != 0) {
-    Expr c = n.tensor(2);
-    if (beta != 1) c = n.mul(c, n.scalar_like(beta, c));
-    result = n.add(result, c);
-  }
-  return result;
+  Expr product = n.scaled(matmul_of(n, a, b), alpha);
+  return n.has(2) && beta != 0 ? n.add(product, n.scaled(n.tensor(2), beta)) : product;
 }
 Expr einsum(Node& n) {
   std::vector<Expr> operands;

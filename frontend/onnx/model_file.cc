@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
 
+#include "ir/text/lexer.h"
 #include "support/checked_math.h"
 #include "support/joined.h"
 #include "vm/error.h"
@@ -162,54 +162,51 @@ void append_field(std::string& out, uint64_t number, std::string_view payload) {
   out.append(payload);
 }
 
-struct WeightRemover {
-  std::vector<Bytes>& raw_data;
-
-  std::optional<std::string> tensor(Bytes bytes) {
-    std::string out;
-    std::optional<Bytes> large;
-    for (Reader reader(bytes); !reader.at_end();) {
-      auto field = reader.next();
-      if (!field) return std::nullopt;
-      if (field->wire_type == 2 && field->number == onnx::TensorProto::kRawDataFieldNumber &&
-          field->payload.size() >= kLarge) {
-        large = field->payload;
-      } else if (field->number != onnx::TensorProto::kDocStringFieldNumber) {
-        append(out, field->whole);
-      }
-    }
-    if (!large) return out;
-    append_field(out, onnx::TensorProto::kDocStringFieldNumber, std::string(kMarker) + std::to_string(raw_data.size()));
-    raw_data.push_back(*large);
-    return out;
+// Copies a message field by field: `copy` appends what each becomes, or returns false. Returns nullopt after that, and
+// for malformed bytes.
+template <class F>
+std::optional<std::string> copied(Bytes message, F copy) {
+  std::string out;
+  for (Reader reader(message); !reader.at_end();) {
+    auto field = reader.next();
+    if (!field || !copy(*field, out)) return std::nullopt;
   }
-  // Copies a message, and replaces the payload of each field `number` by rewrite(payload).
-  template <class F>
-  std::optional<std::string> message(Bytes bytes, uint64_t number, F rewrite) {
-    std::string out;
-    for (Reader reader(bytes); !reader.at_end();) {
-      auto field = reader.next();
-      if (!field) return std::nullopt;
-      if (field->wire_type != 2 || field->number != number) {
-        append(out, field->whole);
-        continue;
-      }
-      std::optional<std::string> inner = rewrite(field->payload);
-      if (!inner) return std::nullopt;
-      append_field(out, number, *inner);
+  return out;
+}
+// Copies a message, and replaces the payload of each field `number` by rewrite(payload).
+template <class F>
+std::optional<std::string> with_fields(Bytes message, uint64_t number, F rewrite) {
+  return copied(message, [&](const WireField& field, std::string& out) {
+    bool is_wanted = field.wire_type == 2 && field.number == number;
+    std::optional<std::string> inner = is_wanted ? rewrite(field.payload) : std::nullopt;
+    if (inner) append_field(out, number, *inner);
+    if (!is_wanted) append(out, field.whole);
+    return inner || !is_wanted;
+  });
+}
+std::optional<std::string> without_raw_data(Bytes tensor, std::vector<Bytes>& raw_data) {
+  std::optional<Bytes> large;
+  auto rest = copied(tensor, [&](const WireField& field, std::string& out) {
+    if (field.number == onnx::TensorProto::kRawDataFieldNumber && field.payload.size() >= kLarge) {
+      large = field.payload;
+    } else if (field.number != onnx::TensorProto::kDocStringFieldNumber) {
+      append(out, field.whole);
     }
-    return out;
-  }
-};
+    return true;
+  });
+  if (!rest || !large) return rest;
+  append_field(*rest, onnx::TensorProto::kDocStringFieldNumber, std::string(kMarker) + std::to_string(raw_data.size()));
+  raw_data.push_back(*large);
+  return rest;
+}
 
 // Returns a ModelProto in which the large raw_data of graph initializers is replaced by a doc_string of the marker and
 // an index into `raw_data`, whose elements point into `bytes`. `raw_data` stays empty when nothing was replaced or the
 // bytes are malformed; the caller then parses `bytes`.
 std::string without_weights(Bytes bytes, std::vector<Bytes>& raw_data) {
-  WeightRemover remover{raw_data};
-  auto rest = remover.message(bytes, onnx::ModelProto::kGraphFieldNumber, [&](Bytes graph) {
-    return remover.message(graph, onnx::GraphProto::kInitializerFieldNumber,
-                           [&](Bytes tensor) { return remover.tensor(tensor); });
+  auto rest = with_fields(bytes, onnx::ModelProto::kGraphFieldNumber, [&](Bytes graph) {
+    return with_fields(graph, onnx::GraphProto::kInitializerFieldNumber,
+                       [&](Bytes tensor) { return without_raw_data(tensor, raw_data); });
   });
   if (!rest) raw_data.clear();
   return rest.value_or("");
@@ -218,11 +215,9 @@ std::string without_weights(Bytes bytes, std::vector<Bytes>& raw_data) {
 // ---- External data --------------------------------------------------------------------------------------------------
 
 int64_t parse_number(const std::string& text, const char* what, const Span& span) {
-  int64_t value = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 0)
-    fail(span, "external data {} '{}' is not a number of bytes", what, text);
-  return value;
+  std::optional<int64_t> value = relaxc::text::whole_number(text);
+  if (!value) fail(span, "external data {} '{}' is not a number of bytes", what, text);
+  return *value;
 }
 
 struct Descriptor {
@@ -310,9 +305,7 @@ static constexpr std::pair<int, DType> kElementTypes[] = {
     {16, DType::bfloat16()}};
 
 DType dtype_of_element_type(int element_type, const Span& span) {
-  for (const auto& [type, dtype] : kElementTypes) {
-    if (type == element_type) return dtype;
-  }
+  if (const DType* dtype = relaxc::text::row_of(kElementTypes, element_type)) return *dtype;
   if (element_type == 8) fail_unsupported(span, "element type string");
   if (element_type == 14 || element_type == 15) fail_unsupported(span, "element type complex");
   if (element_type >= 17 && element_type <= 26)
@@ -320,10 +313,8 @@ DType dtype_of_element_type(int element_type, const Span& span) {
   fail(span, "element type {} is unknown", element_type);
 }
 int element_type_of_dtype(DType wanted) {
-  for (const auto& [type, dtype] : kElementTypes) {
-    if (dtype == wanted) return type;
-  }
-  return 0;
+  auto row = std::ranges::find(kElementTypes, wanted, &std::pair<int, DType>::second);
+  return row == std::end(kElementTypes) ? 0 : row->first;
 }
 
 Tensor decode_tensor(const onnx::TensorProto& proto, const Span& span) {
@@ -349,16 +340,10 @@ void ModelFile::parse(std::span<const std::byte> bytes) {
 }
 
 std::shared_ptr<const ModelFile> ModelFile::open(const std::string& path, const ImportLimits& limits) {
-  auto model = std::make_shared<ModelFile>();
-  model->name_ = path;
-  model->limits_ = limits;
+  auto model = std::make_shared<ModelFile>(path, limits);
   size_t slash = path.rfind('/');
   model->folder_ = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-  try {
-    model->mapped_ = vm::MappedFile::open(path);
-  } catch (const RuntimeError& error) {
-    fail(span_of_file(path), "{}", error.what());
-  }
+  model->mapped_ = with_compile_errors(span_of_file(path), [&] { return vm::MappedFile::open(path); });
   model->bytes_owner_ = model->mapped_;
   model->parse(model->mapped_->bytes());
   return model;
@@ -366,9 +351,7 @@ std::shared_ptr<const ModelFile> ModelFile::open(const std::string& path, const 
 
 std::shared_ptr<const ModelFile> ModelFile::from_bytes(std::span<const std::byte> bytes, const std::string& name,
                                                        const ImportLimits& limits) {
-  auto model = std::make_shared<ModelFile>();
-  model->name_ = name;
-  model->limits_ = limits;
+  auto model = std::make_shared<ModelFile>(name, limits);
   auto copy = std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
   model->bytes_owner_ = copy;
   model->parse(*copy);

@@ -18,6 +18,8 @@ int element_type_of_dtype(DType dtype);
 
 class ModelFile {
  public:
+  // open() and from_bytes() make one and read the model.
+  ModelFile(std::string name, const ImportLimits& limits) : name_(std::move(name)), limits_(limits) {}
   static std::shared_ptr<const ModelFile> open(const std::string& path, const ImportLimits& limits);
   static std::shared_ptr<const ModelFile> from_bytes(std::span<const std::byte> bytes, const std::string& name,
                                                      const ImportLimits& limits);

@@ -54,9 +54,8 @@ Expr Node::tensor(const Value& value) { return graph_.operand_of(value, span_); 
 Expr Node::tensor(size_t i) { return tensor(value(i)); }
 
 Type Node::type_of(const Value& value) const {
-  if (value->tensor) return value->tensor->type();
-  if (!value->contents) fail("expected a tensor, got {}", value->is_sequence ? "a sequence" : "an empty optional");
-  return value->contents->type();
+  if (std::optional<Type> type = value->type()) return *type;
+  fail("expected a tensor, got {}", value->is_sequence ? "a sequence" : "an empty optional");
 }
 std::vector<Expr> Node::shape(size_t i) const {
   Type known = type(i);
@@ -220,7 +219,7 @@ Expr Node::op(const std::string& name, std::vector<Expr> args, Attrs attrs) {
     for (Expr& element : known->elements) {
       if (dtype_of(element).is_int()) element = named_if_long(*this, element, "dim");
     }
-    return tensor(of(std::move(*known)));
+    return tensor(make_value({.contents = std::move(*known), .home = &graph_.builder()}));
   }
   for (Expr& arg : args) arg = bound(arg);
   return builder().op(name, std::move(args), std::move(attrs));
@@ -234,6 +233,7 @@ Value Node::of(Expr expr) const {
   return make_value({.tensor = std::move(expr), .home = &graph_.builder()});
 }
 Value Node::of(KnownTensor contents) const {
+  for (Expr& element : contents.elements) element = simplify(element);
   return make_value({.contents = std::move(contents), .home = &graph_.builder()});
 }
 Value Node::sequence(std::vector<Value> items) const {

@@ -26,6 +26,12 @@ struct ValueData {
   bool is_none = false;           // an optional without a value
   bool poisoned = false;          // its node failed; the failure is reported already
   const Builder* home = nullptr;  // the builder of the graph to which `tensor` belongs; others do not cache it
+
+  // Returns nullopt for a value that is not a tensor, and for a poisoned one.
+  std::optional<Type> type() const {
+    if (tensor) return tensor->type();
+    return contents ? std::optional(contents->type()) : std::nullopt;
+  }
 };
 inline Value make_value(ValueData data) { return std::make_shared<ValueData>(std::move(data)); }
 using Outputs = std::vector<Value>;
@@ -138,6 +144,7 @@ class Node {
   Expr sub(const Expr& a, const Expr& b) { return binary("subtract", a, b); }
   Expr mul(const Expr& a, const Expr& b) { return binary("multiply", a, b); }
   Expr div(const Expr& a, const Expr& b) { return binary("divide", a, b); }
+  Expr scaled(const Expr& x, double factor) { return factor == 1 ? x : mul(x, scalar_like(factor, x)); }
   Expr scalar_like(double value, const Expr& x) const { return scalar(value, dtype_of_tensor(x)); }
   Expr clip(const Expr& x, double low, double high);  // of floats
   Expr cast(const Expr& x, DType dtype);
@@ -192,8 +199,8 @@ class Converter {
 };
 // The table has one row per operator, and one more for each opset that changed its meaning.
 struct ConverterRow {
-  const char* op_type;
-  int64_t since;  // the first opset of this form
+  std::string_view op_type;  // in the rows of a group the names of operators that differ in their converter only
+  int64_t since;             // the first opset of this form
   int least_inputs, most_inputs;
   Converter convert;
   const char* attributes = "";  // the names that a node may have, separated by spaces; some do not matter for inference

@@ -24,9 +24,8 @@ struct Normalized {
   std::vector<Expr> dims;
 };
 Normalized read_normalized(Node& n) {
-  Normalized result{n.all_axes(n.axis(n.attr_int("axis", -1), n.rank(0))), {}};
-  for (int64_t d : result.axes) result.dims.push_back(n.shape(0)[d]);
-  return result;
+  Ints axes = n.all_axes(n.axis(n.attr_int("axis", -1), n.rank(0)));
+  return {axes, items_at(n.shape(0), axes)};
 }
 // Scale and bias are "unidirectionally broadcastable" to x. Returns input i over the normalized dims, or nullopt when
 // it varies along the dims before them.

@@ -71,9 +71,8 @@ class Recurrent {
  private:
   int64_t activations_per_direction() const { return kind_ == "RNN" ? 1 : kind_ == "GRU" ? 2 : 3; }
   Expr final_state(const std::vector<Expr>& sides) {
-    std::vector<Expr> rows;
-    for (const Expr& side : sides) rows.push_back(n_.reshape(side, {int_imm(1), batch_, int_imm(hidden_)}));
-    Expr all = join(n_, rows, 0);
+    auto row = [&](const Expr& side) { return n_.reshape(side, {int_imm(1), batch_, int_imm(hidden_)}); };
+    Expr all = join(n_, map_each(sides, row), 0);
     return batch_first_ ? n_.transpose(all, {1, 0, 2}) : all;
   }
   Expr gate(const Expr& x, int64_t g, int64_t axis) {

@@ -161,22 +161,19 @@ Expr softmax(Node& n) {
 }  // namespace
 
 std::vector<ConverterRow> reduction_converters() {
-  std::vector<ConverterRow> rows = {
-      {"ArgMax", 1, 1, 1, arg_reduce, "axis keepdims select_last_index"},
-      {"ArgMin", 1, 1, 1, arg_reduce, "axis keepdims select_last_index"},
+  // ReduceSum has got its axes as an input before the others.
+  constexpr const char* kReductions =
+      "ReduceMean ReduceProd ReduceMax ReduceMin ReduceL1 ReduceL2 ReduceSumSquare ReduceLogSum ReduceLogSumExp";
+  return {
+      {"ArgMax ArgMin", 1, 1, 1, arg_reduce, "axis keepdims select_last_index"},
       {"CumSum", 11, 2, 2, cumsum, "exclusive reverse"},
       {"CumProd", 26, 2, 2, cumsum, "exclusive reverse"},
-      {"Softmax", 1, 1, 1, softmax, "axis"},
-      {"LogSoftmax", 1, 1, 1, softmax, "axis"},
-      {"Hardmax", 1, 1, 1, softmax, "axis"},
+      {"Softmax LogSoftmax Hardmax", 1, 1, 1, softmax, "axis"},
+      {"ReduceSum", 1, 1, 1, reduce, "axes keepdims noop_with_empty_axes"},
+      {"ReduceSum", 13, 1, 2, reduce, "keepdims noop_with_empty_axes"},
+      {kReductions, 1, 1, 1, reduce, "axes keepdims noop_with_empty_axes"},
+      {kReductions, 18, 1, 2, reduce, "keepdims noop_with_empty_axes"},
   };
-  for (const char* name : {"ReduceSum", "ReduceMean", "ReduceProd", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2",
-                           "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"}) {
-    rows.push_back({name, 1, 1, 1, reduce, "axes keepdims noop_with_empty_axes"});
-    rows.push_back(
-        {name, std::string_view(name) == "ReduceSum" ? 13 : 18, 1, 2, reduce, "keepdims noop_with_empty_axes"});
-  }
-  return rows;
 }
 
 }  // namespace relaxc::onnx_import

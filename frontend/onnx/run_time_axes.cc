@@ -23,10 +23,9 @@ Expr dim(Node& n, const Expr& value) { return bounded(n, value, "dim", {0, std::
 }  // namespace
 
 std::vector<Expr> read_axes(Node& n, size_t input, int64_t rank) {
-  std::vector<Expr> axes;
-  for (const Expr& axis : n.ints_of(n.of(checked_axes(n, input, rank))))
-    axes.push_back(bounded(n, select(axis < int_imm(0), axis + rank, axis), "axis", {0, rank - 1}));
-  return axes;
+  return map_each(n.ints_of(n.of(checked_axes(n, input, rank))), [&](const Expr& axis) {
+    return bounded(n, select(axis < int_imm(0), axis + rank, axis), "axis", {0, rank - 1});
+  });
 }
 
 std::vector<int64_t> distinct_axes(const Node& n, const std::vector<int64_t>& axes, int64_t rank) {
@@ -67,13 +66,10 @@ std::vector<Expr> named_axes_of_any_number(Node& n, size_t input, int64_t rank, 
   Expr all = n.reshape(n.op("arange", {int_imm(0), int_imm(rank), int_imm(1)}, DTypeAttrs{kInt64}),
                        {int_imm(1), int_imm(rank)});
   Expr hits = n.cast(n.op("equal", {n.reshape(positive, {count, int_imm(1)}), all}), kInt64);
-  std::vector<Expr> named;
-  for (const Expr& times : n.ints_of(n.of(n.reduce("sum", hits, {0}, false)))) {
+  return map_each(n.ints_of(n.of(n.reduce("sum", hits, {0}, false))), [&](const Expr& times) {
     Expr once = min(times, int_imm(1));
-    named.push_back(
-        bounded(n, none_means_all ? select(equal(count, int_imm(0)), int_imm(1), once) : once, "named", {0, 1}));
-  }
-  return named;
+    return bounded(n, none_means_all ? select(equal(count, int_imm(0)), int_imm(1), once) : once, "named", {0, 1});
+  });
 }
 
 std::vector<Expr> dims_not_named(Node& n, const std::vector<Expr>& dims, const std::vector<Expr>& named, size_t count) {

@@ -35,9 +35,7 @@ Outputs split(Node& n) {
   }
   offsets.push_back(begin);
   n.require_equal(begin, dim, "sum of the split lengths and size of the axis");
-  Outputs outputs;
-  for (const Expr& piece : cut(n, x, axis, offsets)) outputs.push_back(n.of(piece));
-  return outputs;
+  return map_each(cut(n, x, axis, offsets), [&](const Expr& piece) { return n.of(piece); });
 }
 
 // Bounds and steps beyond this are beyond every dim, and sums with dims do not overflow.

@@ -6,6 +6,7 @@
 #include "frontend/onnx/import.h"
 #include "frontend/onnx/node.h"
 #include "ops/ops.h"
+#include "support/joined.h"
 
 namespace relaxc::onnx_import {
 
@@ -17,7 +18,7 @@ static std::vector<ConverterRow> all_rows() {
     if (row.onnx.empty()) continue;
     const int inputs = static_cast<int>(row.inputs.size());
     const char* old_attributes = inputs == 1 ? "consumed_inputs" : "axis broadcast consumed_inputs";
-    ConverterRow direct{row.onnx.c_str(), 1, inputs, inputs, convert_directly, old_attributes, "", 0, row.name.c_str()};
+    ConverterRow direct{row.onnx, 1, inputs, inputs, convert_directly, old_attributes, "", 0, row.name.c_str()};
     rows.push_back(direct);
     if (inputs == 1) continue;
     direct.since = 7;  // operands broadcast by themselves
@@ -27,7 +28,9 @@ static std::vector<ConverterRow> all_rows() {
 #define RELAXC_ROW(group) group##_converters,
   for (auto* group : {RELAXC_CONVERTER_GROUPS(RELAXC_ROW)}) {
 #undef RELAXC_ROW
-    for (const ConverterRow& row : group()) rows.push_back(row);
+    for (const ConverterRow& row : group()) {
+      for (std::string_view name : parts_of(row.op_type, ' ')) rows.emplace_back(row).op_type = name;
+    }
   }
   return rows;
 }
@@ -35,7 +38,7 @@ static std::vector<ConverterRow> all_rows() {
 const ConverterRow* find_converter(const std::string& domain, const std::string& op_type, int64_t opset) {
   static const auto kTable = [] {
     std::unordered_map<std::string, std::vector<ConverterRow>> table;
-    for (const ConverterRow& row : all_rows()) table[std::string(row.domain) + "." + row.op_type].push_back(row);
+    for (const ConverterRow& row : all_rows()) table[fmt::format("{}.{}", row.domain, row.op_type)].push_back(row);
     return table;
   }();
   auto it = kTable.find(domain + "." + op_type);
@@ -54,7 +57,7 @@ namespace relaxc {
 std::vector<OnnxOperator> onnx_operators() {
   std::map<std::pair<std::string, std::string>, onnx_import::ConverterRow> latest;
   for (const onnx_import::ConverterRow& row : onnx_import::all_rows()) {
-    auto [entry, is_new] = latest.try_emplace({row.domain, row.op_type}, row);
+    auto [entry, is_new] = latest.try_emplace({row.domain, std::string(row.op_type)}, row);
     if (!is_new && row.since > entry->second.since) entry->second = row;
   }
   std::vector<OnnxOperator> result;

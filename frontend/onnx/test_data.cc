@@ -10,14 +10,10 @@ namespace relaxc {
 Tensor read_tensor_pb(const std::string& path, std::optional<DType> expected) {
   Span span = span_of_file(path);
   onnx::TensorProto proto;
-  try {
-    auto file = vm::MappedFile::open(path);
-    std::span<const std::byte> bytes = file->bytes();
-    if (bytes.size() >= size_t{1} << 31 || !proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
-      fail(span, "not a TensorProto, or a truncated one");
-  } catch (const RuntimeError& error) {
-    fail(span, "{}", error.what());
-  }
+  auto file = with_compile_errors(span, [&] { return vm::MappedFile::open(path); });
+  std::span<const std::byte> bytes = file->bytes();
+  if (bytes.size() >= size_t{1} << 31 || !proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+    fail(span, "not a TensorProto, or a truncated one");
   if (proto.data_type() == onnx::TensorProto::UNDEFINED) fail(span, "not a TensorProto: it has no element type");
   // The fields of a SequenceProto or OptionalProto are unknown to a TensorProto, or have another wire type.
   if (proto.unknown_fields().field_count() > 0)

@@ -55,7 +55,7 @@ bool Parser::define_axis(const Line& line) {
     remap_axes(targets, call, axis_dtype);
     return true;
   }
-  std::optional<IterKind> kind = iter_kind(std::string_view(path).substr(7));  // after T.axis.
+  std::optional<IterKind> kind = kind_named(kIterKinds, std::string_view(path).substr(7));  // after T.axis.
   if (!kind) fail({*call.children[0], near_form(path)}, "unknown kind of axis '{}'", path.substr(7));
   if (targets.size() != 1) fail(line, "one name per axis; got {}", targets.size());
   const Syntax &dom = required(call, 0, "dom"), &binding = required(call, 1, "binding");
@@ -137,9 +137,7 @@ void Parser::window(const Syntax& target, const Syntax& call, const Syntax& sour
   bool says_shape = arg(call, 1, "shape");
   if (says_shape) type = buffer_type_of(call, 1);
   if (!says_shape || !arg(call, 2, "dtype")) type.dtype = from.dtype;
-  for (const Range& range : matched.ranges) {
-    if (!says_shape) type.shape.push_back(range.extent);
-  }
+  if (!says_shape) type.shape = map_each(matched.ranges, &Range::extent);
   if (type.dtype != from.dtype)
     fail(call, "the window is of {}, but '{}' holds {}", to_string(type.dtype), matched.buffer->name,
          to_string(from.dtype));

@@ -58,13 +58,11 @@ Type Parser::with_dim_facts(Type type) const {
     if (entity && entity->is_dim && entity->expr && same_node(*entity->expr, var))
       facts.bind(var, Interval{0, std::numeric_limits<int64_t>::max()});
   }
-  std::vector<Expr> dims;
-  for (const Expr& dim : *shape) {
-    Expr known = facts.simplify(dim);
-    dims.push_back(structural_equal(known, simplify(dim)) ? dim : known);
-  }
   TensorType result = *tensor;
-  result.shape = shape_expr(std::move(dims));
+  result.shape = shape_expr(map_each(*shape, [&](const Expr& dim) {
+    Expr known = facts.simplify(dim);
+    return structural_equal(known, simplify(dim)) ? dim : known;
+  }));
   return make(std::move(result));
 }
 
@@ -230,11 +228,8 @@ Expr Parser::called_program(const Syntax& at, bool packed, bool early) {
 
 Expr Parser::tir_vars(const Syntax& at) {
   Expr value = as_argument(at);
-  if (const Tuple* several = value.as<Tuple>()) {
-    std::vector<Expr> numbers = several->items;
-    for (Expr& number : numbers) number = graph_dim(number, at);
-    value = shape_expr(std::move(numbers), span(at));
-  }
+  if (const Tuple* several = value.as<Tuple>())
+    value = shape_expr(map_each(several->items, [&](const Expr& item) { return graph_dim(item, at); }), span(at));
   if (!value.is<ShapeExpr>()) fail(at, "expected R.shape([...])");
   return value;
 }

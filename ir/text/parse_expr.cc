@@ -61,13 +61,7 @@ int64_t count_items(const Type& type, int64_t most) {
 
 }  // namespace
 
-bool fits(int64_t value, DType dtype) {
-  if (dtype.is_bool()) return value == 0 || value == 1;
-  if (dtype.bits >= 64) return true;
-  int64_t most = dtype.is_uint() ? (int64_t{1} << dtype.bits) - 1 : (int64_t{1} << (dtype.bits - 1)) - 1;
-  int64_t least = dtype.is_uint() ? 0 : -(int64_t{1} << (dtype.bits - 1));
-  return value >= least && value <= most;
-}
+bool fits(int64_t value, DType dtype) { return wrap_int(value, dtype) == value; }
 
 std::optional<int64_t> scalable_lanes(const Expr& count) {
   if (as_call(count, ops::kVscale)) return -1;

@@ -141,9 +141,7 @@ std::optional<AttrValue> Parser::literal_attr(const Syntax& at, bool keep) {
   if (at.kind == SyntaxKind::kConstant && at.text != "...")
     return at.text == "None" ? AttrValue() : AttrValue(at.text == "True");
   if (!is_list(at)) return std::nullopt;
-  AttrList list;
-  for (const Syntax* item : at.children) list.push_back(attr_value(*item, keep));
-  return list;
+  return map_each(at.children, [&](const Syntax* item) { return attr_value(*item, keep); });
 }
 
 std::optional<AttrValue> Parser::called_attr(const Syntax& at, bool keep) {

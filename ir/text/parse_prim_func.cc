@@ -35,16 +35,13 @@ PrimFuncRef Parser::prim_func(const Pending& pending) {
   blocks_ = {&root};
   std::vector<Stmt> body = stmts(line.body);
   blocks_.clear();
-  std::vector<VarRef> params;
-  for (const auto& param : params_) {
-    if (!param) throw Failed();
-    params.push_back(*param);
-  }
+  std::optional<std::vector<VarRef>> params = all_or_none(params_, std::identity());
+  if (!params) throw Failed();
   Attrs attributes = func_attrs_;
   if (!pending.is_private && !attributes.has(attr_names::kGlobalSymbol))
     attributes.set(attr_names::kGlobalSymbol, pending.name);
   Stmt result = below_root(std::move(body), std::move(root.block), line);
-  return make_prim_func({std::move(params), result, std::move(attributes), result_type}, span(line));
+  return make_prim_func({std::move(*params), result, std::move(attributes), result_type}, span(line));
 }
 
 // Defines the params and fills params_; a param with an error stays absent.

@@ -12,7 +12,7 @@ Parser::LoopHeads Parser::loop_heads(const Line& line) {
   std::string path = callee_path(*line.value);
   std::optional<ForKind> kind;
   if (path == "range") kind = ForKind::kSerial;
-  if (path.starts_with("T.")) kind = for_kind(std::string_view(path).substr(2));
+  if (path.starts_with("T.")) kind = kind_named(kForKinds, std::string_view(path).substr(2));
   if (kind == ForKind::kLaunchThread) kind.reset();  // it is a statement, not a loop
   if (!kind && path != "T.grid")
     fail({head_of(*line.value), near_form(path)}, "expected a loop: range(n), T.grid(m, n), T.parallel(n)");
@@ -239,17 +239,14 @@ void Parser::allocate(const Syntax& call, const Syntax& target) {
 
 // Reads the elements of T.allocate_const, for memory of this type.
 Tensor Parser::allocated_contents(const Syntax& call, const BufferType& type) {
-  std::vector<int64_t> shape, nested;
-  for (const Expr& dim : type.shape) {
-    auto known = as_int(dim);
-    if (!known) fail(call, "expected constant extents");
-    shape.push_back(*known);
-  }
+  std::optional<std::vector<int64_t>> shape = all_or_none(type.shape, as_int);
+  if (!shape) fail(call, "expected constant extents");
+  std::vector<int64_t> nested;
   const Syntax& data = required(call, 0, "data");
   std::vector<AttrValue> values = elements_of(data, nested);
-  if (element_count(shape) != std::ssize(values))
-    fail(call, "{} values for the extents [{}]", values.size(), joined(shape));
-  return tensor_of(values, shape, type.dtype, data);
+  if (element_count(*shape) != std::ssize(values))
+    fail(call, "{} values for the extents [{}]", values.size(), joined(*shape));
+  return tensor_of(values, *shape, type.dtype, data);
 }
 
 // Reads the later form of the message, which is a kind and the parts of the text, followed by the values of its `{}`.

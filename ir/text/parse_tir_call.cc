@@ -164,9 +164,7 @@ Value Parser::intrinsic_call(const std::string& form, const Syntax& at) {
   DType result = row->result == Intrinsic::Result::kBool ? kBool.with_lanes(first.lanes) : first;
   if (const Syntax* stated = keyword(at, "dtype"); stated && dtype(*stated) != result)  // a spelling of 2022
     fail(*stated, "T.{} of these operands gives {}", form, to_string(result));
-  std::vector<Expr> args;
-  for (const Value& value : values) args.push_back(value.expr);
-  return {intrinsic(row->name, std::move(args), result, span(at))};
+  return {intrinsic(row->name, map_each(values, &Value::expr), result, span(at))};
 }
 
 // Reads A.access_ptr("rw", offset=...): the mask is 1 for reading, 2 for writing; offset and extent count elements.
@@ -421,8 +419,7 @@ Value Parser::load_form(const std::string&, const Syntax& at) {
 // Reads T.comm_reducer(lambda x, y: x + y, [T.float32(0)]): a left and a right operand for each identity.
 Value Parser::reducer_form(const std::string&, const Syntax& at) {
   std::vector<Expr> args = read_each(items(required(at, 1, "identity")), &Parser::scalar);
-  std::vector<DType> dtypes;
-  for (const Expr& identity : args) dtypes.push_back(dtype_of(identity));
+  const std::vector<DType> dtypes = map_each(args, dtype_of);
   std::vector<DType> params = dtypes;
   params.insert(params.end(), dtypes.begin(), dtypes.end());
   Expr combiner = lambda(required(at, 0, "combiner"), params);

@@ -67,9 +67,7 @@ std::vector<Expr> Parser::dims(const Syntax& at, DType otherwise) {
     return buffer_type(*owner).shape;  // A.shape
   if (!is_list(at) && at.kind != SyntaxKind::kInt && !is_name(at) && at.kind != SyntaxKind::kBinary && !is_call(at))
     fail(at, "expected a tuple of dims");
-  std::vector<Expr> result;
-  for (const Syntax* item : items(at)) result.push_back(dim(*item, otherwise));
-  return result;
+  return map_each(items(at), [&](const Syntax* item) { return dim(*item, otherwise); });
 }
 
 // Dims of a graph are int64; TVM rejects other dtypes, too.

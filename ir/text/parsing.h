@@ -176,9 +176,7 @@ class Parser {
   // Returns the result of `read` for each item.
   template <class Items, class T>
   std::vector<T> read_each(const Items& items, T (Parser::*read)(const Syntax&)) {
-    std::vector<T> result;
-    for (const Syntax* item : items) result.push_back((this->*read)(*item));
-    return result;
+    return map_each(items, [&](const Syntax* item) { return (this->*read)(*item); });
   }
 
   // ---- parse_module.cc

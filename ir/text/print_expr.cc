@@ -258,8 +258,7 @@ std::string Printer::arguments(const Call& node, size_t first, std::vector<std::
 
 std::string Printer::scalar_call(const Expr& expr_, const Call& node) {
   const std::string& full = node.callee.as<OpRef>()->name;
-  std::vector<std::string> items;
-  for (const Expr& arg : node.args) items.push_back(expr(arg));
+  std::vector<std::string> items = map_each(node.args, [&](const Expr& arg) { return expr(arg); });
   DType dtype = dtype_of(expr_);
   std::string dtype_text = dtype_literal(dtype);
   // These calls have special forms: properties of buffers, functions and tuples as arguments.

@@ -102,18 +102,16 @@ void Printer::alloc_buffer(const AllocBuffer& node) {
 
 void Printer::find_pointers(const PrimFunc& function) {
   pointers_.clear();
-  std::unordered_set<const NodeHeader*> allocated, direct;
+  std::unordered_set<const NodeHeader*> direct;
   walk_nodes(function.body, [&](const NodeRef& node) {
-    if (const AllocBuffer* alloc = node.as<AllocBuffer>()) allocated.insert(alloc->buffer.get());
+    if (const AllocBuffer* alloc = node.as<AllocBuffer>()) pointers_.insert(alloc->buffer.get());
     if (is_expr_kind(node.kind()) && as_call(cast_handle<Expr>(node), ops::kBufferData)) return false;
     visit_children(node, [&](const NodeRef& child, Slot slot) {
       if (child.is<Var>() && slot.role == Role::kField) direct.insert(child.get());
     });
     return true;
   });
-  for (const NodeHeader* buffer : allocated) {
-    if (!direct.contains(buffer)) pointers_.insert(buffer);
-  }
+  std::erase_if(pointers_, [&](const NodeHeader* buffer) { return direct.contains(buffer); });
 }
 
 void Printer::stmt(const Stmt& s, Place place) {
@@ -209,8 +207,7 @@ void Printer::for_loop(const Stmt& stmt) {
 }
 
 void Printer::block_axes(const Block& node) {
-  std::vector<std::string> values;
-  for (const IterVar& axis : node.iter_vars) values.push_back(expr(axis.value));
+  std::vector<std::string> values = map_each(node.iter_vars, [&](const IterVar& axis) { return expr(axis.value); });
   // Axes that take a loop unchanged have its variable, its domain and its dtype.
   auto takes_loop = [&](const IterVar& axis) {
     auto loop = axis.value.is<Var>() ? loops_.find(axis.value.get()) : loops_.end();

@@ -52,14 +52,12 @@ class ProgramVerifier : ScopedVerifier {
   const PrimType* prim(const Expr& e) const { return e.type().as<PrimType>(); }
   // Visits the operand and checks its dtype.
   void integer(const Expr& e, std::string_view role, const Span& span) {
-    scalar(e, role, span, &DType::is_integral, "an integer [T5]");
+    expr(e);
+    has_dtype(e, role, span, &DType::is_integral, "an integer [T5]");
   }
   void boolean(const Expr& e, std::string_view role, const Span& span) {
-    scalar(e, role, span, &DType::is_bool, "bool [T7]");
-  }
-  void scalar(const Expr& e, std::string_view role, const Span& span, bool (DType::*is)() const, const char* wanted) {
     expr(e);
-    has_dtype(e, role, span, is, wanted);
+    has_dtype(e, role, span, &DType::is_bool, "bool [T7]");
   }
   void has_dtype(const Expr& e, std::string_view role, const Span& span, bool (DType::*is)() const,
                  const char* wanted) {
@@ -151,11 +149,8 @@ class ProgramVerifier : ScopedVerifier {
       if (prim(operand) && prim(operand)->dtype.lanes != type->dtype.lanes)
         error(e.span(), "an operand has {} lanes, the result {} [T12]", prim(operand)->dtype.lanes, type->dtype.lanes);
     };
-    if (const Binary* node = e.as<Binary>()) {
-      same(node->a);
-      same(node->b);
-    }
-    if (const Cast* node = e.as<Cast>()) same(node->value);
+    if (e.is<Binary>() || e.is<Cast>())
+      visit_children(e, [&](const NodeRef& operand, Slot) { same(cast_handle<Expr>(operand)); });
     if (const Select* node = e.as<Select>()) {
       has_dtype(node->condition, "the condition of select", e.span(), &DType::is_bool, "bool [T7]");
       same(node->a);

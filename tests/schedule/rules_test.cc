@@ -419,7 +419,8 @@ TEST_CASE("a user decides whether the default rule inlines a block", "[schedule]
     Schedule schedule(program);
     ScheduleRule rule = default_rule();
     Decisions decisions(rule.name, rule.decisions, std::move(given), {}, "program");
-    CHECK(!apply_rule(rule, schedule, Target{}, decisions));
+    auto refusal = apply_rule(rule, schedule, Target{}, decisions);
+    CHECK(!refusal);
     decisions.check_all_asked();
     int blocks = 0;
     walk(schedule.function()->body, [&](const Block& block) { blocks += block.name != "root"; });
@@ -454,7 +455,8 @@ TEST_CASE("a user decides the vectors of blocks", "[schedule]") {
     Schedule schedule(program);
     ScheduleRule rule = default_rule();
     Decisions decisions(rule.name, rule.decisions, std::move(given), {}, "program");
-    CHECK(!apply_rule(rule, schedule, Target{}, decisions));
+    auto refusal = apply_rule(rule, schedule, Target{}, decisions);
+    CHECK(!refusal);
     decisions.check_all_asked();
     std::set<int64_t> extents;
     walk(schedule.function()->body, [&](const For& loop) {

@@ -6,6 +6,7 @@
 
 #include "ir/arith.h"
 #include "ir/module.h"
+#include "support/lists.h"
 #include "tir/analysis/conditions.h"
 
 namespace relaxc::scheduling {
@@ -135,14 +136,6 @@ std::string message(MessageFormat<Args...> text, const Args&... args) {
 }
 
 // ---- Looking around
-
-// Returns the function's results for the items, in order.
-template <class Items, class Fn>
-auto map_each(const Items& items, const Fn& fn) {
-  std::vector<std::remove_cvref_t<decltype(fn(*items.begin()))>> result;
-  for (const auto& item : items) result.push_back(fn(item));
-  return result;
-}
 
 inline bool contains(const Nodes& nodes, const TreeNode* node) { return std::ranges::find(nodes, node) != nodes.end(); }
 using relaxc::contains;

@@ -268,7 +268,7 @@ ScheduleRule winograd_rule() {
                      {"group_rows", "rows of patches whose products stay in cache",
                       "at least a register tile of patches; where threads share a group, as many as fit in L2"},
                      {"shared", "threads share \"groups\" or the loops \"inside\" of one",
-                      fmt::format("\"groups\" from {} for two cores on", kGroupsPerTwoCores)},
+                      fmt::format("\"groups\" where two cores have {} or more", kGroupsPerTwoCores)},
                      {"patches", "patches in a register tile",
                       fmt::format("(vector registers - vectors of filters - {}) / vectors of filters, in equal tiles",
                                   kElementRegisters)},
