@@ -144,10 +144,8 @@ class FunctionLowering {
     });
   }
   static std::vector<Type> flattened(const Type& type) {
-    const TupleType* items = type.as<TupleType>();
-    if (!items) return {type};
     std::vector<Type> result;
-    for (const Type& item : items->items) std::ranges::copy(flattened(item), std::back_inserter(result));
+    map_items(type, [&](const Type& item) { return result.emplace_back(item); });
     return result;
   }
   // Notes the flat position of each result tensor.
@@ -246,11 +244,9 @@ class FunctionLowering {
   }
 
   void lower_scalar(const Binding& binding) {
-    if (binding.value.type().is<PrimType>()) {
-      code_.emit(Opcode::kSlotSet, {new_slot(binding.var), dims_.scalar(binding.value)});
-    } else {
-      code_.emit(Opcode::kSlotFromValue, {new_slot(binding.var), reg(binding.value)});
-    }
+    Slot slot = new_slot(binding.var);
+    if (binding.value.type().is<PrimType>()) return code_.emit(Opcode::kSlotSet, {slot, dims_.scalar(binding.value)});
+    code_.emit(Opcode::kSlotFromValue, {slot, reg(binding.value)});
   }
 
   // Returns whether the match_cast compares two known numbers on behalf of a node of the model.

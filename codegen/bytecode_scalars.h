@@ -1,6 +1,7 @@
 // Lowers symbolic dims and scalars of a graph function to slots of its bytecode. Internal to codegen/bytecode*.cc.
 #pragma once
 #include "ir/visit.h"
+#include "support/temporarily.h"
 #include "vm/builder.h"
 
 namespace relaxc::codegen {
@@ -32,11 +33,9 @@ class ScalarLowering {
   // Lowers a branch: slots that are computed in it are not available after it.
   template <class Lower>
   void in_branch(const Lower& lower) {
-    auto slots = slots_;
-    auto computed = computed_;
+    Temporarily slots(slots_, slots_);
+    Temporarily computed(computed_, computed_);
     lower();
-    slots_ = std::move(slots);
-    computed_ = std::move(computed);
   }
 
  private:

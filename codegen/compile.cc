@@ -58,9 +58,6 @@ const OpTable& op_table() {
 
 bool has_lowering(const OpRow& row) { return row.legalize || codegen::is_lowered_to_bytecode(row.name); }
 
-namespace {
-
-// `files`, unless it is null, gets the files in which the module's constants lie.
 IRModule read_module(const std::string& path, const CompileSettings& settings, Diagnostics& diagnostics,
                      vm::MappedFiles* files) {
   auto read = [&] {
@@ -83,16 +80,6 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, v
     if (settings.warn) settings.warn(warning);
   }
   return module;
-}
-
-}  // namespace
-
-IRModule read_module(const std::string& path, const CompileSettings& settings) {
-  return read_module(path, settings, nullptr);
-}
-
-IRModule read_module(const std::string& path, const CompileSettings& settings, Diagnostics& diagnostics) {
-  return read_module(path, settings, diagnostics, nullptr);
 }
 
 PassContext pass_context(const CompileSettings& settings) {

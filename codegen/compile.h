@@ -31,10 +31,12 @@ struct CompileSettings : PassSettings {
   RunnerOptions runner;
 };
 
-// Reads an .onnx model or TVMScript (.py, .tvm, .test, .txt). Errors are CompileErrors.
-IRModule read_module(const std::string& path, const CompileSettings& settings = {});
+// Reads an .onnx model or TVMScript (.py, .tvm, .test, .txt). Errors are CompileErrors. `files`, unless it is null,
+// gets the files in which the module's constants lie.
+IRModule read_module(const std::string& path, const CompileSettings& settings = {}, vm::MappedFiles* files = nullptr);
 // Reads a module and collects the errors of a text. The module then holds the parts that do not depend on them.
-IRModule read_module(const std::string& path, const CompileSettings& settings, Diagnostics& diagnostics);
+IRModule read_module(const std::string& path, const CompileSettings& settings, Diagnostics& diagnostics,
+                     vm::MappedFiles* files = nullptr);
 // Returns the contents of a file. Throws a CompileError when it cannot be read.
 std::string read_text(const std::string& path);
 // Returns the table of all operators.

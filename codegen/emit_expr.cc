@@ -43,9 +43,7 @@ Value FunctionEmitter::emit_expr(const Expr& node) {
       [&](const Var&) { return variable(cast<Var>(node)); },
       [&](const Binary& op) {
         ValueEmitter::IndexFacts facts{.no_overflow = is_index(op.a) && is_index(op.b)};
-        bool divides = op.op == BinaryOp::kDiv || op.op == BinaryOp::kTruncMod || op.op == BinaryOp::kFloorDiv ||
-                       op.op == BinaryOp::kFloorMod;
-        facts.non_negative = divides && facts.no_overflow && is_non_negative(op.a) && is_non_negative(op.b);
+        facts.non_negative = is_division(op.op) && facts.no_overflow && is_non_negative(op.a) && is_non_negative(op.b);
         Value a = expr(op.a);
         return ops_.binary(op.op, dtype_of(op.a), a, expr(op.b), facts);
       },

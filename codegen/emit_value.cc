@@ -174,8 +174,7 @@ Value ValueEmitter::int_binary(BinaryOp op, DType dtype, Value x, Value y, Index
     return b_.CreateBinaryIntrinsic(is_signed ? llvm::Intrinsic::smin : llvm::Intrinsic::umin, x, y);
   if (op == BinaryOp::kMax)
     return b_.CreateBinaryIntrinsic(is_signed ? llvm::Intrinsic::smax : llvm::Intrinsic::umax, x, y);
-  bool shifts = op == BinaryOp::kShiftLeft || op == BinaryOp::kShiftRight;
-  return shifts ? shift(op, dtype, x, y) : divide(op, dtype, x, y, facts);
+  return is_shift(op) ? shift(op, dtype, x, y) : divide(op, dtype, x, y, facts);
 }
 
 // Division never traps: a divisor 0 counts as 1, and the least integer divided by -1 wraps to itself. For a

@@ -189,7 +189,6 @@ class Compilation {
  public:
   Compilation(const KernelMap& kernels, const Target& target, const BackendOptions& options, llvm::CodeGenFileType type)
       : kernels_(kernels), target_(target), options_(options), type_(type) {
-    initialize_llvm();
     bool is_elf = llvm::Triple(target.triple).isOSBinFormatELF();
     if (options.reuse && is_elf && type == llvm::CodeGenFileType::ObjectFile) {
       key_ = program_keys(fmt::format("{} {}", print_target(target), options.opt_level));
@@ -268,7 +267,6 @@ std::string to_assembly(const KernelMap& kernels, const Target& target, const Ba
 }
 
 std::string to_llvm_ir(const KernelMap& all, const Target& target, const BackendOptions& options) {
-  initialize_llvm();
   const Kernels kernels(all);
   Worker worker(target, options.opt_level);
   std::string text;

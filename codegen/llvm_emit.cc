@@ -11,6 +11,7 @@
 #include "ir/op_names.h"
 #include "ir/visit.h"
 #include "support/diagnostic.h"
+#include "support/temporarily.h"
 #include "tir/lower/lower.h"
 #include "vm/kernel_abi.h"
 
@@ -95,8 +96,7 @@ void FunctionEmitter::emit_iterations(const For& loop) {
 
 void FunctionEmitter::stmt(const Stmt& node) {
   // Elements that earlier statements have loaded may have changed since.
-  std::vector<Emitted> others(1);
-  emitted_.swap(others);
+  Temporarily emitted(emitted_, std::vector<Emitted>(1));
   match(
       node,
       [&](const Seq& seq) {
@@ -112,7 +112,6 @@ void FunctionEmitter::stmt(const Stmt& node) {
       [&](const Assert& assertion) { assert_stmt(assertion); },  //
       [&](const AttrStmt& attr) { stmt(attr.body); },
       [&](const Block& block) { RELAXC_CHECK(false, "{}: block '{}' is not lowered", kernel_.symbol, block.name); });
-  emitted_.swap(others);
 }
 
 void FunctionEmitter::region(const Stmt& body) {
@@ -170,16 +169,13 @@ void FunctionEmitter::serial_loop(const For& loop, Value min, Value end, bool as
 void FunctionEmitter::unrolled_loop(const For& loop, int64_t extent) {
   DType dtype = dtype_of(loop.var);
   Value min = expr(loop.min);
-  int64_t factor = std::max<int64_t>(extent, 1);
-  unroll_factor_ *= factor;
-  bool is_outermost = !std::exchange(in_unrolled_, true);
+  Temporarily factor(unroll_factor_, unroll_factor_ * std::max<int64_t>(extent, 1));
+  Temporarily unrolled(in_unrolled_, true);
   varying_.insert(loop.var.get());
   for (int64_t i = 0; i < extent; ++i) {
     variables_[loop.var.get()] = b_.CreateAdd(min, ops_.int_constant(i, dtype));
     stmt(loop.body);
   }
-  in_unrolled_ = !is_outermost;
-  unroll_factor_ /= factor;
 }
 
 // The body becomes a separate internal function with the captured variables as parameters. parallel_for calls a wrapper

@@ -7,12 +7,16 @@ namespace relaxc {
 
 namespace {
 
+// Checks the ranks of the first arguments.
+void require_ranks(const OpCall& op, const std::vector<int64_t>& ranks) {
+  for (size_t i = 0; i < ranks.size(); ++i) require_rank(op, i, ranks[i]);
+}
+
 // Boxes of different classes or images do not suppress each other. "onnx" returns rows (batch, class, box) of all boxes
 // that are kept, and their number. "tensorflow" returns, for each image, rows (class, box), their scores, and how many
 // of them count.
 Type infer_all_class_nms(const OpCall& op) {
-  require_rank(op, 0, 3);
-  require_rank(op, 1, 3);
+  require_ranks(op, {3, 3});
   op.require_equal(op.shape(0)[0], op.shape(1)[0], "batch sizes of boxes and scores");
   op.require_equal(op.shape(0)[1], op.shape(1)[2], "numbers of boxes and scores");
   op.require_equal(op.shape(0)[2], int_imm(4), "coordinates of a box");
@@ -32,9 +36,7 @@ Type infer_valid_counts(const OpCall& op) {
       {tensor_type({shape[0]}, kInt32), tensor_type(shape, op.dtype(0)), tensor_type({shape[0], shape[1]}, kInt32)});
 }
 Type infer_nms(const OpCall& op) {
-  require_rank(op, 0, 3);
-  require_rank(op, 1, 1);
-  require_rank(op, 2, 2);
+  require_ranks(op, {3, 1, 2});
   const std::vector<Expr>& shape = op.shape(0);
   op.require_equal(shape[0], op.shape(1)[0], "batch sizes of data and valid_count");
   op.require_equal(shape[0], op.shape(2)[0], "batch sizes of data and indices");
@@ -48,9 +50,7 @@ Type infer_nms(const OpCall& op) {
 }
 
 Type infer_multibox(const OpCall& op) {
-  require_rank(op, 0, 3);
-  require_rank(op, 1, 2);
-  require_rank(op, 2, 3);
+  require_ranks(op, {3, 2, 3});
   require_same_dtype(op, 0, 1);
   require_same_dtype(op, 0, 2);
   const std::vector<Expr>& scores = op.shape(0);
@@ -66,8 +66,7 @@ template <class A>
 Type infer_roi(const OpCall& op) {
   A attrs = op.attrs<A>();
   Layout layout(op, attrs.layout, A().layout, "layout");
-  require_rank(op, 0, layout.rank());
-  require_rank(op, 1, 2);
+  require_ranks(op, {layout.rank(), 2});
   require_same_dtype(op, 0, 1);
   op.require_equal(op.shape(1)[1], int_imm(5), "columns of rois");
   if (!attrs.pooled_size) op.fail("argument 'pooled_size' is missing");

@@ -52,15 +52,12 @@ class ChannelBlocker final : public GraphRewriter {
     if (!result) return std::nullopt;
     // The operators that read the plain order take this; it is dead code if there are none.
     Expr plain = to_plain(*result, b, binding.var->name);
-    blocked_.insert_or_assign(plain.get(), *result);
+    blocked_.back().insert_or_assign(plain.get(), *result);
     return plain;
   }
 
-  void enter_scope() override { outside_.push_back(blocked_); }
-  void leave_scope() override {
-    blocked_ = std::move(outside_.back());
-    outside_.pop_back();
-  }
+  void enter_scope() override { blocked_.push_back(blocked_.back()); }
+  void leave_scope() override { blocked_.pop_back(); }
 
  private:
   int64_t padded(int64_t channels) const { return (channels + block_ - 1) / block_ * block_; }
@@ -73,8 +70,8 @@ class ChannelBlocker final : public GraphRewriter {
   std::string layout() const { return fmt::format("NCHW{}c", block_); }
 
   const Blocked* find(const Expr& plain) const {
-    auto it = blocked_.find(plain.get());
-    return it == blocked_.end() ? nullptr : &it->second;
+    auto it = blocked_.back().find(plain.get());
+    return it == blocked_.back().end() ? nullptr : &it->second;
   }
 
   // Pads the end of an axis of an image or a weight.
@@ -116,7 +113,7 @@ class ChannelBlocker final : public GraphRewriter {
     auto channels = as_int((*dims)[1]);
     if (!channels || !fills_blocks(*channels)) return std::nullopt;
     Blocked result{block(plain, b), *channels};
-    blocked_.insert_or_assign(plain.get(), result);
+    blocked_.back().insert_or_assign(plain.get(), result);
     return result;
   }
 
@@ -236,15 +233,14 @@ class ChannelBlocker final : public GraphRewriter {
     Blocked reduced{b.op(name, {data->value}, ReduceAttrs{.axis = axes, .keepdims = true}), data->channels};
     Expr plain = to_plain(reduced, b, {});
     if (result->size() != 4) return reshape(plain, *result, b, binding.var->name);
-    blocked_.insert_or_assign(plain.get(), reduced);
+    blocked_.back().insert_or_assign(plain.get(), reduced);
     return plain;
   }
 
   const PassContext& context_;
   int64_t block_;
-  using Images = std::unordered_map<const NodeHeader*, Blocked>;  // by the image in the plain order
-  Images blocked_;
-  std::vector<Images> outside_;  // as they were before each branch that is open
+  // By the image in the plain order, in each scope that is open.
+  std::vector<std::unordered_map<const NodeHeader*, Blocked>> blocked_{1};
 };
 
 }  // namespace

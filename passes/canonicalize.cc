@@ -10,17 +10,17 @@ namespace relaxc {
 
 namespace {
 
-// A rule sees the call, the values behind its arguments, and a builder for the replacement.
+// A rule sees the call, the bindings of its arguments, and a builder for the replacement.
 struct Site {
   const Expr& value;
   const Call& call;
-  const std::unordered_map<const NodeHeader*, Expr>& values;
+  const std::unordered_map<const NodeHeader*, Binding>& bindings;
   Builder& builder;
 
   // Returns argument i as a call of that operator, else null.
   const Call* arg_call(size_t i, OpName op) const {
-    auto it = values.find(call.args.at(i).get());
-    return it == values.end() ? nullptr : as_call(it->second, op);
+    auto it = bindings.find(call.args.at(i).get());
+    return it == bindings.end() ? nullptr : as_call(it->second.value, op);
   }
   // Returns whether argument i is a constant of one element, `number`.
   bool is_number(size_t i, double number) const {
@@ -43,23 +43,21 @@ struct Rule {
   std::optional<Expr> (*apply)(const Site& site);
 };
 
-std::optional<Expr> first_if_same_type(const Site& site) {
-  return site.same_type(site.call.args[0]) ? std::optional(site.call.args[0]) : std::nullopt;
+template <size_t kPlace>
+std::optional<Expr> if_same_type(const Site& site) {
+  const Expr& arg = site.call.args[kPlace];
+  return site.same_type(arg) ? std::optional(arg) : std::nullopt;
 }
 std::optional<Expr> as_reshape(const Site& site) {
   const std::vector<Expr>* shape = known_shape(site.value.type());
   return shape ? std::optional(reshape(site.call.args[0], *shape, site.builder)) : std::nullopt;
 }
-// Rewrites x op number, where that is x.
-template <int kNumber>
-std::optional<Expr> neutral_right(const Site& site) {
-  return site.is_number(1, kNumber) ? first_if_same_type(site) : std::nullopt;
+// Rewrites x op number, or number op x, where that is x.
+template <int kNumber, size_t kPlace = 1>
+std::optional<Expr> neutral(const Site& site) {
+  return site.is_number(kPlace, kNumber) ? if_same_type<1 - kPlace>(site) : std::nullopt;
 }
-std::optional<Expr> add_zero(const Site& site) { return site.is_integral() ? neutral_right<0>(site) : std::nullopt; }
-std::optional<Expr> one_multiply(const Site& site) {
-  if (!site.is_number(0, 1) || !site.same_type(site.call.args[1])) return std::nullopt;
-  return site.call.args[1];
-}
+std::optional<Expr> add_zero(const Site& site) { return site.is_integral() ? neutral<0>(site) : std::nullopt; }
 // Rewrites f(f(x)) as f(x).
 std::optional<Expr> idempotent(const Site& site) {
   const std::string& op = site.call.callee.as<OpRef>()->name;
@@ -113,18 +111,18 @@ constexpr Rule kRules[] = {
     {"constant_right", ops::kAdd, "c + x is x + c", constant_right},
     {"constant_right", ops::kMultiply, "c * x is x * c", constant_right},
     {"add_zero", ops::kAdd, "x + 0 is x (integers; -0.0 + 0.0 is not -0.0)", add_zero},
-    {"subtract_zero", ops::kSubtract, "x - 0 is x", neutral_right<0>},
-    {"multiply_one", ops::kMultiply, "x * 1 is x", neutral_right<1>},
-    {"one_multiply", ops::kMultiply, "1 * x is x", one_multiply},
-    {"divide_one", ops::kDivide, "x / 1 is x", neutral_right<1>},
-    {"power_one", ops::kPower, "x ** 1 is x", neutral_right<1>},
+    {"subtract_zero", ops::kSubtract, "x - 0 is x", neutral<0>},
+    {"multiply_one", ops::kMultiply, "x * 1 is x", neutral<1>},
+    {"one_multiply", ops::kMultiply, "1 * x is x", neutral<1, 0>},
+    {"divide_one", ops::kDivide, "x / 1 is x", neutral<1>},
+    {"power_one", ops::kPower, "x ** 1 is x", neutral<1>},
     {"relu_relu", ops::kRelu, "relu(relu(x)) is relu(x)", idempotent},
     {"abs_abs", ops::kAbs, "abs(abs(x)) is abs(x)", idempotent},
     {"floor_floor", ops::kFloor, "floor(floor(x)) is floor(x)", idempotent},
     {"ceil_ceil", ops::kCeil, "ceil(ceil(x)) is ceil(x)", idempotent},
-    {"astype_same", ops::kAstype, "a cast to the dtype that x has is x", first_if_same_type},
-    {"broadcast_same", ops::kBroadcastTo, "a broadcast to the shape that x has is x", first_if_same_type},
-    {"reshape_same", ops::kReshape, "a reshape to the shape that x has is x", first_if_same_type},
+    {"astype_same", ops::kAstype, "a cast to the dtype that x has is x", if_same_type<0>},
+    {"broadcast_same", ops::kBroadcastTo, "a broadcast to the shape that x has is x", if_same_type<0>},
+    {"reshape_same", ops::kReshape, "a reshape to the shape that x has is x", if_same_type<0>},
     {"reshape_reshape", ops::kReshape, "the inner of two reshapes does nothing", reshape_reshape},
     {"flatten_reshape", ops::kFlatten, "flatten is a reshape", as_reshape},
     {"squeeze_reshape", ops::kSqueeze, "squeeze is a reshape", as_reshape},
@@ -142,8 +140,7 @@ class Canonicalizer final : public GraphRewriter {
 
  protected:
   std::optional<Expr> visit(const Binding& binding, Builder& builder) override {
-    values_.insert_or_assign(binding.var.get(), binding.value);
-    kept_.push_back(binding.var);
+    bindings_.insert_or_assign(binding.var.get(), binding);
     if (binding.cast) return std::nullopt;
     // A leaf bound to a name is the leaf; compound scalars keep their names, which keep the dims made of them short.
     bool compound = binding.value.type().is<PrimType>() && !binding.value.is<Var>() && !binding.value.is<IntImm>();
@@ -153,7 +150,7 @@ class Canonicalizer final : public GraphRewriter {
     }
     const std::string& op = op_name(binding.value);
     if (op.empty()) return std::nullopt;
-    Site site{binding.value, *binding.value.as<Call>(), values_, builder};
+    Site site{binding.value, *binding.value.as<Call>(), bindings_, builder};
     for (const Rule& rule : kRules) {
       std::optional<Expr> replacement = op == rule.op ? rule.apply(site) : std::nullopt;
       changed = changed || replacement;
@@ -163,8 +160,7 @@ class Canonicalizer final : public GraphRewriter {
   }
 
  private:
-  std::unordered_map<const NodeHeader*, Expr> values_;
-  std::vector<VarRef> kept_;
+  std::unordered_map<const NodeHeader*, Binding> bindings_;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 // counts in, and later passes may trust declared types. Indices that are not known to be in range pass through
 // relax.check_indices on their way to a gather or scatter.
 #include <algorithm>
+#include <ranges>
 
 #include "ir/op_names.h"
 #include "ops/attributes.h"
@@ -80,11 +81,9 @@ class IndexFacts {
     if (tensor.type().is<PrimType>()) return Range{tensor, tensor};
     if (const Constant* constant = tensor.as<Constant>()) {
       if (constant->data.size() == 0) return std::nullopt;
-      int64_t least = constant->data.as_int(0), most = least;
-      for (int64_t i = 1; i < constant->data.size(); ++i) {
-        least = std::min(least, constant->data.as_int(i));
-        most = std::max(most, constant->data.as_int(i));
-      }
+      auto element = [&](int64_t i) { return constant->data.as_int(i); };
+      auto [least, most] =
+          std::ranges::minmax(std::views::iota(int64_t{0}, constant->data.size()) | std::views::transform(element));
       return Range{int_imm(least), int_imm(most)};
     }
     if (const Expr* value = value_of(tensor)) {

@@ -1,6 +1,7 @@
 // Expects: operators on leaves. Guarantees: a pure operator whose arguments are all constants is a constant, unless its
 // result is much larger than they are (a broadcast or fill stays code).
 #include <algorithm>
+#include <functional>
 #include <ranges>
 #include <utility>
 
@@ -75,53 +76,43 @@ class Folder final : public GraphRewriter {
   std::unordered_map<const NodeHeader*, int64_t> computed_;  // bytes
 };
 
-// Splits the foldable bindings into groups that share no variable. Small groups are computed together; the operands and
-// results of a large weight are in memory only while its group is computed.
-class Groups {
- public:
-  static constexpr int64_t kMostBytes = int64_t{64} << 20;  // of results, unless one group has more
-
-  explicit Groups(const std::vector<Binding>& todo) {
-    for (const Binding& binding : todo) {
-      const NodeHeader* var = binding.var.get();
-      parent_.emplace(var, var);
-      for (const VarRef& used : free_vars(binding.value)) {
-        if (parent_.contains(used.get())) parent_[root(used.get())] = root(var);
-      }
-    }
-    std::unordered_map<const NodeHeader*, size_t> group_of;
-    for (const Binding& binding : todo) {
-      auto [it, is_new] = group_of.emplace(root(binding.var.get()), groups_.size());
-      if (is_new) groups_.emplace_back();
-      groups_[it->second].push_back(binding);
-    }
-  }
-
-  std::vector<std::vector<Binding>> batches() const {
-    std::vector<std::vector<Binding>> result;
-    int64_t bytes = 0;
-    for (const std::vector<Binding>& group : groups_) {
-      int64_t more = 0;
-      for (const Binding& binding : group) more += bytes_of(binding.value.type()).value_or(0);
-      if (result.empty() || bytes + more > kMostBytes) {
-        result.emplace_back();
-        bytes = 0;
-      }
-      bytes += more;
-      result.back().insert(result.back().end(), group.begin(), group.end());
-    }
-    return result;
-  }
-
- private:
-  const NodeHeader* root(const NodeHeader* var) {
-    const NodeHeader*& parent = parent_.at(var);
+// Splits the foldable bindings into groups that share no variable. Small groups are computed together, as one batch;
+// the operands and results of a large weight are in memory only while its group is computed.
+std::vector<std::vector<Binding>> batches_of(const std::vector<Binding>& todo) {
+  constexpr int64_t kMostBytes = int64_t{64} << 20;  // of results, unless one group has more
+  std::unordered_map<const NodeHeader*, const NodeHeader*> parents;
+  std::function<const NodeHeader*(const NodeHeader*)> root = [&](const NodeHeader* var) {
+    const NodeHeader*& parent = parents.at(var);
     if (parent != var) parent = root(parent);
     return parent;
+  };
+  for (const Binding& binding : todo) {
+    const NodeHeader* var = binding.var.get();
+    parents.emplace(var, var);
+    for (const VarRef& used : free_vars(binding.value)) {
+      if (parents.contains(used.get())) parents[root(used.get())] = root(var);
+    }
   }
-  std::unordered_map<const NodeHeader*, const NodeHeader*> parent_;
-  std::vector<std::vector<Binding>> groups_;
-};
+  std::unordered_map<const NodeHeader*, size_t> group_of;
+  std::vector<std::vector<Binding>> groups, batches;
+  for (const Binding& binding : todo) {
+    auto [it, is_new] = group_of.emplace(root(binding.var.get()), groups.size());
+    if (is_new) groups.emplace_back();
+    groups[it->second].push_back(binding);
+  }
+  int64_t bytes = 0;
+  for (const std::vector<Binding>& group : groups) {
+    int64_t more = 0;
+    for (const Binding& binding : group) more += bytes_of(binding.value.type()).value_or(0);
+    if (batches.empty() || bytes + more > kMostBytes) {
+      batches.emplace_back();
+      bytes = 0;
+    }
+    bytes += more;
+    batches.back().insert(batches.back().end(), group.begin(), group.end());
+  }
+  return batches;
+}
 
 // Returns the bindings on which a wanted one depends.
 std::vector<Binding> needed_for(VarSet needed, const std::vector<Binding>& todo) {
@@ -174,7 +165,7 @@ IRModule fold_constants(IRModule module, PassContext& context) {
     for (const Binding& binding : folder.todo) folded.insert(binding.var.get());
     // Values that only folded bindings use need not be results.
     VarSet wanted = used_outside(function, [&](const Binding& binding) { return folded.contains(binding.var.get()); });
-    for (const std::vector<Binding>& batch : Groups(needed_for(wanted, folder.todo)).batches())
+    for (const std::vector<Binding>& batch : batches_of(needed_for(wanted, folder.todo)))
       compute(batch, wanted, context, folder.results);
     return folder.results.empty() ? function : folder.run(function);
   });

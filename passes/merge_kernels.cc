@@ -20,15 +20,13 @@ namespace {
 bool is_public(const PrimFuncRef& program) { return program->attrs.has(attr_names::kGlobalSymbol); }
 
 bool has_annotation_of_buffers(const PrimFuncRef& program) {
-  bool result = false;
-  walk(program->body, [&](const For& loop) {
-    for (const auto& [name, value] : loop.annotations) {
-      const Annotation* row = find_annotation(name);
-      result =
-          result || (row && (row->value == AnnotationValue::kStrings || row->value == AnnotationValue::kStringAndInt));
-    }
+  auto names_buffers = [](const auto& entry) {
+    const Annotation* row = find_annotation(entry.first);
+    return row && (row->value == AnnotationValue::kStrings || row->value == AnnotationValue::kStringAndInt);
+  };
+  return any_node(program->body, [&](const NodeRef& node) {
+    return node.is<For>() && std::ranges::any_of(node.as<For>()->annotations, names_buffers);
   });
-  return result;
 }
 
 // Returns the names that a schedule or an annotation can mention.

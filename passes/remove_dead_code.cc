@@ -9,53 +9,40 @@ namespace relaxc {
 
 namespace {
 
-class DeadCode {
- public:
-  DeadCode(const IRModule& module, const OpTable& ops) : module_(module), ops_(ops) {}
+bool is_needless(const Expr& value, const IRModule& module, const OpTable& ops) {
+  const Call* node = value.as<Call>();
+  if (!node) return !value.is<If>();
+  if (!is_pure(*node, ops)) return false;
+  std::optional<KernelCall> kernel = as_kernel_call(value, module);
+  return !kernel || !kernel->has_destinations;  // a kernel writes its destinations
+}
 
-  // Prunes the body of the function, a branch or a local function.
-  Expr prune(const Expr& value) {
-    return map_sequences(value, [&](const Expr& seq) {
-      return rewrite_blocks(
-          seq, [&](const BindingBlock& block, const VarSet& used_after) { return needed(block, used_after); });
-    });
-  }
-
- private:
-  std::vector<Binding> needed(const BindingBlock& block, VarSet used) {
+// Prunes the body of the function, a branch or a local function. `dims` are those that types use, as far as is known.
+Expr prune(const Expr& value, const IRModule& module, const OpTable& ops, VarSet& dims) {
+  auto needed = [&](const BindingBlock& block, VarSet used) {
     std::vector<Binding> kept;
     for (Binding binding : std::views::reverse(block.bindings)) {
-      bool is_used = used.contains(binding.var.get()) || dims_.contains(binding.var.get());
+      bool is_used = used.contains(binding.var.get()) || dims.contains(binding.var.get());
       // A cast may bind dims that types use.
-      if (!is_used && !binding.cast && is_needless(binding.value)) continue;
-      binding.value = prune(binding.value);
+      if (!is_used && !binding.cast && is_needless(binding.value, module, ops)) continue;
+      binding.value = prune(binding.value, module, ops, dims);
       add_free_vars(binding.value, used);
-      add_free_vars(binding.var.type(), dims_);
+      add_free_vars(binding.var.type(), dims);
       if (binding.cast) add_free_vars(*binding.cast, used);
       kept.push_back(std::move(binding));
     }
     std::ranges::reverse(kept);
     return kept;
-  }
-
-  bool is_needless(const Expr& value) const {
-    const Call* node = value.as<Call>();
-    if (!node) return !value.is<If>();
-    if (!is_pure(*node, ops_)) return false;
-    std::optional<KernelCall> kernel = as_kernel_call(value, module_);
-    return !kernel || !kernel->has_destinations;  // a kernel writes its destinations
-  }
-
-  const IRModule& module_;
-  const OpTable& ops_;
-  VarSet dims_;  // that types use
-};
+  };
+  return map_sequences(value, [&](const Expr& seq) { return rewrite_blocks(seq, needed); });
+}
 
 }  // namespace
 
 IRModule remove_dead_code(IRModule module, PassContext& context) {
   module = map_functions(module, [&](const FunctionRef& function) {
-    return cast<Function>(DeadCode(module, context.ops).prune(function));
+    VarSet dims;
+    return cast<Function>(prune(function, module, context.ops, dims));
   });
   // Only functions that public ones reach are kept.
   std::unordered_set<std::string> reached;

@@ -156,14 +156,12 @@ void add_passes(const Pipeline& pipeline, const PassSettings& settings, std::str
 
 std::vector<const Pass*> parse_passes(std::string_view text, const PassSettings& settings, std::string_view lowering) {
   std::vector<const Pass*> result;
-  while (!text.empty()) {
-    std::string_view name = text.substr(0, text.find(','));
-    text.remove_prefix(std::min(name.size() + 1, text.size()));
+  for (std::string_view name : parts_of(text, ',')) {
     if (const Pass* pass = find_pass(name)) {
       result.push_back(pass);
     } else if (const Pipeline* pipeline = find_pipeline(name)) {
       add_passes(*pipeline, settings, lowering, result);
-    } else if (!name.empty()) {
+    } else {
       fail_unknown(name);
     }
   }

@@ -94,35 +94,24 @@ constexpr List kLists[] = {
     {"--list-intrins", "tensor intrinsics, built in and of --schedules, and the features that they need", list_intrins},
 };
 
-// Compares the runs of one program after the other with reference results: those of the first program, the module as it
-// was read, in the interpreter, or the files of a folder.
-class Reference {
- public:
-  explicit Reference(const OptOptions& options) : options_(options) {}
-
-  std::string operator()(const Program& program) {
-    bool is_first = inputs_.empty() && expected_.empty();
-    if (is_first)
-      inputs_ = options_.reference.empty() ? options_.inputs.make(program) : read_inputs(options_.reference, program);
-    std::vector<Tensor> results = Session(program, {.threads = 1}).run(inputs_);
-    if (is_first) expected_ = options_.reference.empty() ? results : read_outputs(options_.reference, results);
-    if (results.size() != expected_.size())
-      return fmt::format("{} results, expected {}", results.size(), expected_.size());
-    std::vector<std::string> wrong = differences(program, results, expected_, options_.rtol, options_.atol);
-    return wrong.empty() ? "" : wrong.front();
-  }
-
- private:
-  const OptOptions& options_;
-  std::vector<Tensor> inputs_, expected_;
-};
-
 int bisect(const OptOptions& options, const CompileSettings& settings) {
-  Reference reference(options);
+  std::vector<Tensor> inputs, expected;
+  // Compares the runs of one program after the other with reference results: those of the first program, the module as
+  // it was read, in the interpreter, or the files of a folder.
+  auto difference = [&](const Program& program) -> std::string {
+    bool is_first = inputs.empty() && expected.empty(), has_files = !options.reference.empty();
+    if (is_first) inputs = has_files ? read_inputs(options.reference, program) : options.inputs.make(program);
+    std::vector<Tensor> results = Session(program, {.threads = 1}).run(inputs);
+    if (is_first) expected = has_files ? read_outputs(options.reference, results) : results;
+    if (results.size() != expected.size())
+      return fmt::format("{} results, expected {}", results.size(), expected.size());
+    std::vector<std::string> wrong = differences(program, results, expected, options.rtol, options.atol);
+    return wrong.empty() ? "" : wrong.front();
+  };
   PassContext context = pass_context(settings);
   std::optional<Culprit> culprit =
-      find_culprit(read_module(options.model, settings), passes_of(settings, context.target), settings,
-                   std::ref(reference), [](const std::string& line) { print_error("{}\n", line); });
+      find_culprit(read_module(options.model, settings), passes_of(settings, context.target), settings, difference,
+                   [](const std::string& line) { print_error("{}\n", line); });
   if (!culprit) {
     print_message("no pass changes the results, nor does code generation\n");
     return kRight;

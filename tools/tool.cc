@@ -123,13 +123,8 @@ Tensor random_tensor(const vm::ValueInfo& info, const std::map<std::string, int6
   Tensor tensor = Tensor::empty(shape, dtype);
   std::uniform_real_distribution<double> real(-1, 1);
   std::uniform_int_distribution<int64_t> integer(0, 1);  // right as flags, masks, and indices of short axes
-  for (int64_t i = 0; i < tensor.size(); ++i) {
-    if (dtype.is_float()) {
-      tensor.set_double(i, real(random));
-    } else {
-      tensor.set_int(i, integer(random));
-    }
-  }
+  for (int64_t i = 0; i < tensor.size(); ++i)
+    dtype.is_float() ? tensor.set_double(i, real(random)) : tensor.set_int(i, integer(random));
   return tensor;
 }
 

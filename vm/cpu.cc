@@ -163,11 +163,8 @@ std::string why_host_cannot_run(const Executable& executable) {
         printable(*architecture), kHost);
   std::string needed = find(executable, kCpuFeaturesKey).value_or("");
   std::vector<std::string> missing;
-  for (size_t begin = 0; begin < needed.size();) {
-    size_t end = std::min(needed.find(',', begin), needed.size());
-    std::string feature = needed.substr(begin, end - begin);
+  for (std::string_view feature : parts_of(needed, ',')) {
     if (!host_has_feature(feature)) missing.push_back(printable(feature));
-    begin = end + 1;
   }
   if (missing.empty()) return {};
   return fmt::format(

@@ -118,19 +118,9 @@ double small_float_to_double(uint8_t bits, DType dtype) {
   int mantissa = magnitude & ((1 << format.mantissa) - 1), exponent = magnitude >> format.mantissa;
   int most = all >> format.mantissa;
   double sign = negative ? -1 : 1;
-  switch (format.nan) {
-    case NaN::kIeee:
-      if (exponent == most) return mantissa ? NAN : sign * HUGE_VAL;
-      break;
-    case NaN::kAllOnes:
-      if (magnitude == all) return NAN;
-      break;
-    case NaN::kNegativeZero:
-      if (negative && magnitude == 0) return NAN;
-      break;
-    case NaN::kNone:
-      break;
-  }
+  if (format.nan == NaN::kIeee && exponent == most) return mantissa ? NAN : sign * HUGE_VAL;
+  if (format.nan == NaN::kAllOnes && magnitude == all) return NAN;
+  if (format.nan == NaN::kNegativeZero && negative && magnitude == 0) return NAN;
   bool subnormal = exponent == 0 && format.mantissa > 0;
   double fraction = subnormal ? mantissa : mantissa + (1 << format.mantissa);
   return sign * std::ldexp(fraction, (subnormal ? 1 : exponent) - format.bias - format.mantissa);

@@ -75,18 +75,12 @@ std::optional<BadIndex> find_as(const Tensor& tensor, std::span<const int64_t> d
 std::optional<BadIndex> find_bad_index(const Tensor& indices, std::span<const int64_t> dims,
                                        relaxc_kernel_context* kernels) {
   if (indices.size() == 0 || dims.empty()) return std::nullopt;
-  switch (indices.dtype().bits) {
-    case 8:
-      return find_as<int8_t, uint8_t>(indices, dims, kernels);
-    case 16:
-      return find_as<int16_t, uint16_t>(indices, dims, kernels);
-    case 32:
-      return find_as<int32_t, uint32_t>(indices, dims, kernels);
-    case 64:
-      return find_as<int64_t, uint64_t>(indices, dims, kernels);
-    default:
-      throw_runtime_error("expected integers as indices, got {}", describe(indices));
-  }
+  int bits = indices.dtype().bits;
+  if (bits == 8) return find_as<int8_t, uint8_t>(indices, dims, kernels);
+  if (bits == 16) return find_as<int16_t, uint16_t>(indices, dims, kernels);
+  if (bits == 32) return find_as<int32_t, uint32_t>(indices, dims, kernels);
+  if (bits == 64) return find_as<int64_t, uint64_t>(indices, dims, kernels);
+  throw_runtime_error("expected integers as indices, got {}", describe(indices));
 }
 
 std::string describe(const BadIndex& bad, const Tensor& indices) {

@@ -43,9 +43,7 @@ struct Interpreter::Instructions {
     in.reg<"dst">() = vm.image_->executable.constants[static_cast<size_t>(in.word<"constant">())];
   }
 
-  void run(In<Opcode::kMove> in) {
-    if (in.word<"dst">() != in.word<"src">()) in.reg<"dst">() = in.reg<"src">();
-  }
+  void run(In<Opcode::kMove> in) { in.reg<"dst">() = in.reg<"src">(); }
 
   void run(In<Opcode::kDrop> in) { in.reg<"reg">() = Value(); }
 
@@ -101,8 +99,7 @@ struct Interpreter::Instructions {
     if (index < 0 || index >= static_cast<Word>(fields.size()))
       throw_runtime_error("field {} of a tuple of {} is out of range", index, fields.size());
     // The field is copied first, since dst may hold the tuple itself.
-    Value field = fields[static_cast<size_t>(index)];
-    in.reg<"dst">() = std::move(field);
+    in.reg<"dst">() = Value(fields[static_cast<size_t>(index)]);
   }
 
   static int64_t integer_element(const std::string& slot_name, const Tensor& tensor, int64_t index) {
@@ -167,7 +164,7 @@ struct Interpreter::Instructions {
     if (tensor == nullptr) throw_runtime_error("{}: is {}, expected a tensor", context, describe(value));
     if (dtype != kAnyDType && pack_dtype(tensor->dtype()) != dtype)
       throw_runtime_error("{}: dtype is {}, expected {}", context, to_string(tensor->dtype()),
-                          to_string(unpack_dtype(dtype).value_or(DType())));
+                          to_string(known_dtype(dtype)));
     if (ndim >= 0 && tensor->ndim() != ndim)
       throw_runtime_error("{}: has {} dims, expected {}", context, tensor->ndim(), ndim);
   }
@@ -206,8 +203,7 @@ struct Interpreter::Instructions {
       throw_runtime_error("a tensor {}[{}] at offset {} does not fit a storage of {} bytes", to_string(dtype),
                           joined(*shape), offset, storage.bytes);
     void* data = static_cast<char*>(storage.block.get()) + offset;
-    Tensor tensor = Tensor::view(std::move(shape), dtype, data, storage.block);
-    in.reg<"dst">() = std::move(tensor);
+    in.reg<"dst">() = Tensor::view(std::move(shape), dtype, data, storage.block);
   }
 
   void run(In<Opcode::kNewTensor> in) {
@@ -226,10 +222,8 @@ struct Interpreter::Instructions {
   }
 
   void run(In<Opcode::kReshapeView> in) {
-    const Tensor& tensor = in.reg<"tensor">().tensor();
     // The view is a temporary, since dst may hold the tensor itself.
-    Tensor view = tensor.reshaped(read_shape(in));
-    in.reg<"dst">() = std::move(view);
+    in.reg<"dst">() = in.reg<"tensor">().tensor().reshaped(read_shape(in));
   }
 
   // Returns the operand `shape`, shared with the last tensor that the instruction made while the dims are unchanged.

@@ -97,13 +97,9 @@ Value Interpreter::run(FunctionIndex function, std::span<const Value> inputs,
 
 // Returns a frame with empty registers.
 std::unique_ptr<Interpreter::Frame> Interpreter::enter(FunctionIndex index) {
-  std::unique_ptr<Frame> frame;
-  if (idle_frames_.empty()) {
-    frame = std::make_unique<Frame>();
-  } else {
-    frame = std::move(idle_frames_.back());
-    idle_frames_.pop_back();
-  }
+  if (idle_frames_.empty()) idle_frames_.push_back(std::make_unique<Frame>());
+  std::unique_ptr<Frame> frame = std::move(idle_frames_.back());
+  idle_frames_.pop_back();
   const Function& function = image_->executable.functions[static_cast<size_t>(index.value)];
   frame->executable = &image_->executable;
   frame->function = &function;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <vector>
 
 #include "support/printable.h"
@@ -25,8 +26,7 @@ int64_t TableProfiler::total_ns() const {
 
 std::string TableProfiler::text() const {
   std::vector<std::pair<std::string_view, Row>> sorted(rows_.begin(), rows_.end());
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& a, const auto& b) { return a.second.total_ns > b.second.total_ns; });
+  std::ranges::stable_sort(sorted, std::greater(), [](const auto& entry) { return entry.second.total_ns; });
   double total = static_cast<double>(std::max<int64_t>(total_ns(), 1));
   std::string text = fmt::format("{:>8} {:>12} {:>12} {:>7}  {}\n", "calls", "total ms", "mean us", "share", "kernel");
   for (const auto& [name, row] : sorted) {

@@ -194,12 +194,11 @@ void Session::run_into(std::span<const Tensor> inputs, std::span<const Tensor> o
   // A result may be in an input that an output overlaps, so results that are not yet in their outputs are first saved.
   std::vector<Tensor> saved = results;
   for (size_t i = 0; i < results.size(); ++i) {
-    bool endangered = false;
-    for (size_t j = 0; j < outputs.size(); ++j) {
-      bool in_place = j == i && outputs[j].raw() == results[i].raw();
-      endangered |= !in_place && overlap(outputs[j], results[i]);
-    }
-    if (endangered) saved[i] = copied(results[i]);
+    auto endangers = [&](const Tensor& output) {
+      bool in_place = &output == &outputs[i] && output.raw() == results[i].raw();
+      return !in_place && overlap(output, results[i]);
+    };
+    if (std::ranges::any_of(outputs, endangers)) saved[i] = copied(results[i]);
   }
   for (size_t i = 0; i < results.size(); ++i) {
     if (saved[i].raw() == outputs[i].raw() || saved[i].bytes() == 0) continue;

@@ -91,16 +91,14 @@ auto with_element(const Tensor& tensor, int64_t i, Visit visit) {
   int bits = std::max<int>(dtype.bits, 8);
   if (dtype.code == DTypeCode::kFloat && bits == 32) return at(std::type_identity<float>());
   if (dtype.code == DTypeCode::kFloat && bits == 64) return at(std::type_identity<double>());
-  bool is_signed = dtype.is_int();
-  bool is_unsigned = dtype.is_uint() || dtype.is_handle() || dtype.is_bool() || is_narrow_float(dtype);
-  if (is_signed && bits == 8) return at(std::type_identity<int8_t>());
-  if (is_signed && bits == 16) return at(std::type_identity<int16_t>());
-  if (is_signed && bits == 32) return at(std::type_identity<int32_t>());
-  if (is_signed && bits == 64) return at(std::type_identity<int64_t>());
-  if (is_unsigned && bits == 8) return at(std::type_identity<uint8_t>());
-  if (is_unsigned && bits == 16) return at(std::type_identity<uint16_t>());
-  if (is_unsigned && bits == 32) return at(std::type_identity<uint32_t>());
-  if (is_unsigned && bits == 64) return at(std::type_identity<uint64_t>());
+  auto integer_at = [&]<class T>(std::type_identity<T> type) {
+    return dtype.is_int() ? at(type) : at(std::type_identity<std::make_unsigned_t<T>>());
+  };
+  bool is_integer = !dtype.is_float() || is_narrow_float(dtype);
+  if (is_integer && bits == 8) return integer_at(std::type_identity<int8_t>());
+  if (is_integer && bits == 16) return integer_at(std::type_identity<int16_t>());
+  if (is_integer && bits == 32) return integer_at(std::type_identity<int32_t>());
+  if (is_integer && bits == 64) return integer_at(std::type_identity<int64_t>());
   throw_runtime_error("elements of {} cannot be converted", to_string(dtype));
 }
 

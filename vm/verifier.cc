@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -29,10 +30,7 @@ class WrittenSet {
     for (size_t w = 0; w < bits_.size(); ++w) bits_[w] &= other.bits_[w];
   }
   bool includes(const WrittenSet& other) const {
-    for (size_t w = 0; w < bits_.size(); ++w) {
-      if ((other.bits_[w] & ~bits_[w]) != 0) return false;
-    }
-    return true;
+    return std::ranges::equal(bits_, other.bits_, [](uint64_t a, uint64_t b) { return (b & ~a) == 0; });
   }
 
  private:
@@ -179,10 +177,8 @@ class FunctionVerifier {
   // ---- Dataflow: see the rule in verifier.h. ----
 
   std::optional<Word> target_of(const Instruction& instruction) const {
-    for (const Operand& operand : instruction.operands) {
-      if (operand.kind == OperandKind::kTarget) return operand.words[0];
-    }
-    return std::nullopt;
+    auto target = std::ranges::find(instruction.operands, OperandKind::kTarget, &Operand::kind);
+    return target == instruction.operands.end() ? std::nullopt : std::optional(target->words[0]);
   }
 
   // Checks that registers and slots are written. A pattern also writes: it may compare a dim that it has bound.
@@ -229,11 +225,8 @@ class FunctionVerifier {
       current_ = &located;
       Word offset = static_cast<Word>(located.offset);
       if (auto joined = pending.find(offset); joined != pending.end()) {
-        if (written) {
-          written->intersect(joined->second);
-        } else {
-          written = std::move(joined->second);
-        }
+        if (written) joined->second.intersect(*written);
+        written = std::move(joined->second);
         pending.erase(joined);
       }
       if (!written) continue;
