@@ -11,6 +11,7 @@
 #include "ir/sequence.h"
 #include "ir/text/printer.h"
 #include "ops/attributes.h"
+#include "support/lists.h"
 #include "vm/builder.h"
 #include "vm/file_memory.h"
 
@@ -187,9 +188,7 @@ class FunctionLowering {
   }
 
   std::vector<Reg> regs(const std::vector<Expr>& leaves) {
-    std::vector<Reg> result;
-    for (const Expr& leaf : leaves) result.push_back(reg(leaf));
-    return result;
+    return map_each(leaves, [&](const Expr& leaf) { return reg(leaf); });
   }
 
   Reg sequence(const Expr& seq) {
@@ -378,8 +377,7 @@ class FunctionLowering {
     return value.tag == vm::ScalarTag::kSlot ? Argument(Slot{value.value}) : Argument(value.value);
   }
   void call_builtin(const Binding& binding, const std::string& name, std::span<const Expr> args) {
-    std::vector<Argument> arguments;
-    for (const Expr& arg : args) arguments.push_back(argument(arg));
+    std::vector<Argument> arguments = map_each(args, [&](const Expr& arg) -> Argument { return argument(arg); });
     code_.emit(Opcode::kCallBuiltin, {new_value(binding), executable_.builtin(name), arguments});
   }
 

@@ -5,6 +5,7 @@
 #include "ir/op_names.h"
 #include "ir/text/printer.h"
 #include "support/diagnostic.h"
+#include "support/lists.h"
 
 namespace relaxc::codegen {
 
@@ -149,9 +150,7 @@ Slot ScalarLowering::choose(const Expr& condition, const Expr& a, const Expr& b)
 }
 
 std::vector<Scalar> ScalarLowering::scalars(const std::vector<Expr>& exprs) {
-  std::vector<Scalar> result;
-  for (const Expr& expr : exprs) result.push_back(scalar(expr));
-  return result;
+  return map_each(exprs, [&](const Expr& expr) { return scalar(expr); });
 }
 
 }  // namespace relaxc::codegen

@@ -12,6 +12,7 @@
 #include "ir/visit.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
+#include "support/lists.h"
 #include "tir/dot_intrinsics.h"
 
 namespace relaxc::codegen {
@@ -54,8 +55,7 @@ std::string text_of(llvm::Type* type) {
 llvm::Function* declare(llvm::Module& module, llvm::Intrinsic::ID id, llvm::Type* result,
                         const std::vector<Value>& args) {
   if (!llvm::Intrinsic::isOverloaded(id)) return llvm::Intrinsic::getDeclaration(&module, id);
-  std::vector<llvm::Type*> types;
-  for (Value arg : args) types.push_back(arg->getType());
+  std::vector<llvm::Type*> types = map_each(args, [&](Value arg) -> llvm::Type* { return arg->getType(); });
   llvm::SmallVector<llvm::Intrinsic::IITDescriptor> table;
   llvm::Intrinsic::getIntrinsicInfoTableEntries(id, table);
   llvm::ArrayRef<llvm::Intrinsic::IITDescriptor> rest = table;
@@ -128,8 +128,7 @@ Value FunctionEmitter::llvm_intrinsic(const Call& op, const Expr& node) {
   for (size_t i = 0; all_fit && i < args.size(); ++i)
     all_fit = fits(args[i]->getType(), type->getParamType(static_cast<unsigned>(i)));
   if (!all_fit) {
-    std::vector<std::string> types;
-    for (Value arg : args) types.push_back(text_of(arg->getType()));
+    std::vector<std::string> types = map_each(args, [&](Value arg) -> std::string { return text_of(arg->getType()); });
     fail(node.span(), "intrinsic '{}' is {}, called as {} ({})", name->value, text_of(type), text_of(result),
          joined(types));
   }

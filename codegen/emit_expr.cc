@@ -5,6 +5,7 @@
 #include "ir/op_names.h"
 #include "ir/visit.h"
 #include "support/diagnostic.h"
+#include "support/lists.h"
 
 namespace relaxc::codegen {
 
@@ -83,8 +84,7 @@ Value FunctionEmitter::call(const Call& op, const Expr& node) {
   if (find_builtin(name)) return builtin(op, node);
   const Intrinsic* row = find_intrinsic(name);
   if (!row) fail_unsupported(node.span(), "unknown intrinsic '{}' in a tensor program", name);
-  std::vector<Value> args;
-  for (const Expr& arg : op.args) args.push_back(expr(arg));
+  std::vector<Value> args = map_each(op.args, [&](const Expr& arg) { return expr(arg); });
   return ops_.intrinsic(name, args, dtype_of(op.args.at(0)), node.span());
 }
 

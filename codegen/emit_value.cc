@@ -9,6 +9,7 @@
 #include "ir/intrinsics.h"
 #include "ir/op_names.h"
 #include "support/diagnostic.h"
+#include "support/lists.h"
 
 namespace relaxc::codegen {
 
@@ -315,8 +316,7 @@ Value ValueEmitter::call_libm(const std::string& function, const std::vector<Val
     fail_unsupported({}, "function '{}' of libm on a vector of scalable length", function);
   unsigned lanes = llvm::cast<llvm::FixedVectorType>(type)->getNumElements();
   for (unsigned lane = 0; lane < lanes; ++lane) {
-    std::vector<Value> scalars;
-    for (Value arg : args) scalars.push_back(b_.CreateExtractElement(arg, lane));
+    std::vector<Value> scalars = map_each(args, [&](Value arg) { return b_.CreateExtractElement(arg, lane); });
     result = b_.CreateInsertElement(result, b_.CreateCall(callee, scalars), lane);
   }
   return result;
@@ -341,8 +341,7 @@ Value ValueEmitter::intrinsic(const std::string& name, const std::vector<Value>&
                args.size());
   if (!dtype.is_float()) return int_intrinsic(name, args[0], dtype, span);
   if (!is_16_bit_float(dtype)) return float_intrinsic(*row, args, span);
-  std::vector<Value> wide;
-  for (Value arg : args) wide.push_back(widen(arg, dtype));
+  std::vector<Value> wide = map_each(args, [&](Value arg) { return widen(arg, dtype); });
   Value result = float_intrinsic(*row, wide, span);
   return row->result == Intrinsic::Result::kBool ? result : narrow(result, dtype);
 }

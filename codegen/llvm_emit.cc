@@ -11,6 +11,7 @@
 #include "ir/op_names.h"
 #include "ir/visit.h"
 #include "support/diagnostic.h"
+#include "support/lists.h"
 #include "support/temporarily.h"
 #include "tir/lower/lower.h"
 #include "vm/kernel_abi.h"
@@ -300,8 +301,7 @@ Value FunctionEmitter::context_member(uint64_t offset) {
 }
 
 llvm::CallInst* FunctionEmitter::call_context(uint64_t offset, llvm::Type* result, const std::vector<Value>& args) {
-  std::vector<llvm::Type*> types;
-  for (Value arg : args) types.push_back(arg->getType());
+  std::vector<llvm::Type*> types = map_each(args, [&](Value arg) -> llvm::Type* { return arg->getType(); });
   Value function = b_.CreateLoad(b_.getPtrTy(), context_member(offset));
   return b_.CreateCall(llvm::FunctionType::get(result, types, false), function, args);
 }

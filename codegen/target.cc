@@ -20,6 +20,7 @@
 #include "support/check.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
+#include "support/lists.h"
 #include "vm/cpu.h"
 
 namespace relaxc::codegen {
@@ -57,9 +58,7 @@ bool has_all(const llvm::MCSubtargetInfo& info, std::string_view features) {
 
 template <class Rows>
 std::vector<std::string> keys_of(const Rows& rows) {
-  std::vector<std::string> names;
-  for (const auto& row : rows) names.emplace_back(row.Key);
-  return names;
+  return map_each(rows, [&](const auto& row) -> std::string { return row.Key; });
 }
 // Returns the processors of the subtarget's architecture. Older LLVMs do not list them.
 template <class Info>

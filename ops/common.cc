@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "support/checked_math.h"
+#include "support/lists.h"
 
 namespace relaxc {
 
@@ -205,9 +206,7 @@ std::vector<Expr> followed_by(std::vector<Expr> list, const std::vector<Expr>& m
   return list;
 }
 std::vector<Expr> items_at(const std::vector<Expr>& list, const std::vector<int64_t>& positions) {
-  std::vector<Expr> result;
-  for (int64_t position : positions) result.push_back(list[position]);
-  return result;
+  return map_each(positions, [&](int64_t position) { return list[position]; });
 }
 std::vector<int64_t> int_range(int64_t first, int64_t end) {
   std::vector<int64_t> result(static_cast<size_t>(std::max<int64_t>(end - first, 0)));
@@ -215,9 +214,7 @@ std::vector<int64_t> int_range(int64_t first, int64_t end) {
   return result;
 }
 std::vector<Expr> int_imms(const std::vector<int64_t>& values) {
-  std::vector<Expr> result;
-  for (int64_t value : values) result.push_back(int_imm(value));
-  return result;
+  return map_each(values, [&](int64_t value) { return int_imm(value); });
 }
 std::optional<std::vector<int64_t>> as_ints(const std::vector<Expr>& values) { return all_or_none(values, as_int); }
 

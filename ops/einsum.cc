@@ -4,6 +4,7 @@
 #include "ops/attributes.h"
 #include "ops/fold.h"
 #include "ops/ops.h"
+#include "support/lists.h"
 
 namespace relaxc {
 
@@ -21,9 +22,7 @@ struct Equation {
   std::map<Label, Expr> extents;
 
   std::vector<Expr> dims(const std::vector<Label>& labels) const {
-    std::vector<Expr> list;
-    for (const Label& label : labels) list.push_back(extents.at(label));
-    return list;
+    return map_each(labels, [&](const Label& label) { return extents.at(label); });
   }
 };
 
@@ -129,8 +128,7 @@ PrimFuncRef lower(const OpCall& op) {
     for (size_t d = 0; d < equation.result.size(); ++d) axis.emplace(equation.result[d], i[d]);
     for (size_t d = 0; d < equation.summed.size(); ++d) axis.emplace(equation.summed[d], r[d]);
     auto element = [&](size_t k) {
-      std::vector<Expr> indices;
-      for (const Label& label : equation.operands[k]) indices.push_back(axis.at(label));
+      std::vector<Expr> indices = map_each(equation.operands[k], [&](const Label& label) { return axis.at(label); });
       return cast_to(load_broadcast(x[k], indices), dtype);
     };
     // Multiplies from left to right. Thousands of factors are grouped, nested only as deep as their number's logarithm.

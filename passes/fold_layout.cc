@@ -5,6 +5,7 @@
 #include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "passes/graph_rewriter.h"
+#include "support/lists.h"
 #include "vm/file_memory.h"
 
 namespace relaxc {
@@ -23,9 +24,7 @@ struct View {
 };
 
 std::vector<int64_t> sizes_of(const std::vector<StridedDim>& dims) {
-  std::vector<int64_t> result;
-  for (const StridedDim& dim : dims) result.push_back(dim.size);
-  return result;
+  return map_each(dims, [&](const StridedDim& dim) { return dim.size; });
 }
 
 std::vector<StridedDim> dense(const std::vector<int64_t>& shape) {

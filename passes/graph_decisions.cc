@@ -5,6 +5,7 @@
 #include "ir/sequence.h"
 #include "support/check.h"
 #include "support/joined.h"
+#include "support/lists.h"
 #include "tir/rules/builtin_rules.h"
 #include "tir/rules/cost_model.h"
 
@@ -92,8 +93,7 @@ void check_rules(const std::vector<ScheduleRule>& rules) {
     const GraphRule* graph = find_graph_rule(rule.uses);
     const ScheduleRule* built_in = find_builtin_rule(rule.uses);
     if (!graph && !built_in) {
-      std::vector<std::string> names;
-      for (const ScheduleRule& known : builtin_schedule_rules()) names.push_back(known.name);
+      std::vector<std::string> names = map_each(builtin_schedule_rules(), &ScheduleRule::name);
       for (const GraphRule& known : graph_rules()) names.push_back(known.name);
       fail(rule.span, "there is no rule '{}'; there are: {}", rule.uses, joined(names));
     }

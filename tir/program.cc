@@ -6,6 +6,7 @@
 #include "ir/attr_names.h"
 #include "ir/text/printer.h"
 #include "support/joined.h"
+#include "support/lists.h"
 
 namespace relaxc {
 
@@ -69,8 +70,7 @@ std::string size_text(const Expr& size) {
 }
 
 std::string buffer_text(const BufferType& type) {
-  std::vector<std::string> dims;
-  for (const Expr& dim : type.shape) dims.push_back(size_text(dim));
+  std::vector<std::string> dims = map_each(type.shape, [&](const Expr& dim) -> std::string { return size_text(dim); });
   std::string scope = type.scope == "global" ? "" : " " + type.scope;
   return fmt::format("{}[{}]{}", to_string(type.dtype), joined(dims), scope);
 }

@@ -6,6 +6,7 @@
 #include "ir/op_names.h"
 #include "support/checked_math.h"
 #include "support/joined.h"
+#include "support/lists.h"
 #include "tir/interpret/internal.h"
 
 namespace relaxc::interpreter {
@@ -124,8 +125,7 @@ void Access::write(const Place& place, Word value) const {
 
 std::string Access::position(Frame& frame) const {
   int64_t lane = std::exchange(frame.lane, frame.lane / dtype.lanes);
-  std::vector<int64_t> at;
-  for (const CodePtr& index : indices) at.push_back(index->as_int(frame));
+  std::vector<int64_t> at = map_each(indices, [&](const CodePtr& index) { return index->as_int(frame); });
   frame.lane = lane;
   return fmt::format("[{}]", joined(at));
 }

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "ir/op_names.h"
+#include "support/lists.h"
 #include "tir/interpret/internal.h"
 #include "vm/error.h"
 
@@ -102,8 +103,7 @@ StepPtr Compiler::stmt(const Stmt& whole) {
         return counted(span, [condition = expr(node.condition), message = node.text(), values = exprs(node.values),
                               span](Frame& frame) {
           if (condition->as_int(frame)) return;
-          std::vector<int64_t> numbers;
-          for (const CodePtr& value : values) numbers.push_back(value->as_int(frame));
+          std::vector<int64_t> numbers = map_each(values, [&](const CodePtr& value) { return value->as_int(frame); });
           fail(span, "assertion failed: {}", with_values(message, numbers));
         });
       },

@@ -5,6 +5,7 @@
 #include "support/check.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
+#include "support/lists.h"
 
 namespace relaxc {
 
@@ -32,8 +33,7 @@ const AttrValue& Decisions::decide(const std::string& name, AttrList candidates,
 }
 
 void Decisions::check_all_asked() const {
-  std::vector<std::string> names;
-  for (const Decision& decision : all_) names.push_back(decision.name);
+  std::vector<std::string> names = map_each(all_, &Decision::name);
   for (const auto& [name, value] : given_) {
     if (std::ranges::find(names, name) == names.end())
       fail(place_, "'{}' has no decision '{}'; it has: {}", subject_, name, joined(names));
