@@ -70,9 +70,7 @@ class LaneRewriter {
 
  private:
   bool varies(const Expr& e) const {
-    bool found = false;
-    walk(e, [&](const Ref<Var>& var) { found = found || same_node(var, var_) || wide_.contains(var.get()); });
-    return found;
+    return any_node(e, [&](const NodeRef& at) { return same_node(at, var_) || wide_.contains(at.get()); });
   }
   Expr widen(const Expr& e) const { return dtype_of(e).lanes == lanes_ ? e : broadcast(e, lanes_); }
 
