@@ -69,10 +69,8 @@ std::string size_text(const Expr& size) {
 }
 
 std::string buffer_text(const BufferType& type) {
-  std::vector<std::string> dims;
-  for (const Expr& dim : type.shape) dims.push_back(size_text(dim));
   std::string scope = type.scope == "global" ? "" : " " + type.scope;
-  return fmt::format("{}[{}]{}", to_string(type.dtype), joined(dims), scope);
+  return fmt::format("{}[{}]{}", to_string(type.dtype), joined(type.shape, size_text), scope);
 }
 
 }  // namespace relaxc
