@@ -6,7 +6,6 @@
 #include "ir/attr_names.h"
 #include "ir/text/printer.h"
 #include "support/joined.h"
-#include "support/lists.h"
 
 namespace relaxc {
 
@@ -70,9 +69,8 @@ std::string size_text(const Expr& size) {
 }
 
 std::string buffer_text(const BufferType& type) {
-  std::vector<std::string> dims = map_each(type.shape, [&](const Expr& dim) -> std::string { return size_text(dim); });
   std::string scope = type.scope == "global" ? "" : " " + type.scope;
-  return fmt::format("{}[{}]{}", to_string(type.dtype), joined(dims), scope);
+  return fmt::format("{}[{}]{}", to_string(type.dtype), joined(type.shape, size_text), scope);
 }
 
 }  // namespace relaxc

@@ -155,7 +155,7 @@ const Annotation* find_annotation(std::string_view name) {
 }
 
 std::string unknown_annotation(std::string_view name) {
-  std::vector<std::string> names = map_each(kRows, &Annotation::name);
+  std::vector<std::string> names = map_each(kRows, [](const Annotation& row) -> std::string { return row.name; });
   std::string near = nearest(name, names);
   return fmt::format("there is no annotation '{}'; ", name) +
          (near.empty() ? "relaxc opt --list-annotations shows them, and a note of your own begins with 'user.'"

@@ -11,10 +11,9 @@
 namespace relaxc::scheduling {
 
 const BufferRegion* find_region(const std::vector<BufferRegion>& regions, const Buffer& buffer) {
-  for (const BufferRegion& region : regions) {
-    if (same_node(region.buffer, buffer)) return &region;
-  }
-  return nullptr;
+  auto found =
+      std::ranges::find_if(regions, [&](const BufferRegion& region) { return same_node(region.buffer, buffer); });
+  return found == regions.end() ? nullptr : &*found;
 }
 
 namespace {

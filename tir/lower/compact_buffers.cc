@@ -18,8 +18,6 @@ namespace relaxc {
 
 namespace {
 
-using Keys = std::unordered_set<const NodeHeader*>;  // of variables
-
 struct Loop {
   VarRef var;
   Expr min, extent;
@@ -238,7 +236,7 @@ class Coverage {
   bool slides(size_t at, const Expr& is_new) const {
     const VarRef& t = around_[at].var;
     auto moves = [&](const Loop& loop) { return uses_var(loop.min, t) || uses_var(loop.extent, t); };
-    Keys between, inside;
+    VarSet between, inside;
     RunningVars running;
     for (size_t i = at + 1; i < around_.size(); ++i) between.insert(around_[i].var.get());
     for (const Loop& loop : digits_) {
@@ -393,7 +391,7 @@ class Coverage {
   std::vector<Expr> indices_, wanted_, conditions_;
   VarMap first_;
   std::vector<Loop> digits_ = loops_in(write_.path, shared_, write_.path.size());  // the loops around the write only
-  Keys used_;                                                                      // digits that the indices use
+  VarSet used_;                                                                    // digits that the indices use
 };
 
 // The largest constant that replaces a size known only at run time. With T.vscale() it may be 16 times too large.
@@ -522,17 +520,17 @@ class Compactor final : public Rewriter {
       // The ends of a loop that never runs may cross.
       if (!is_non_negative(extent, facts_)) extent = facts_.simplify(max(extent, int_imm(0, dtype)));
     }
-    Keys outside = params_;
+    VarSet outside = params_;
     for (const Loop& loop : loops_in(memory.accesses[0].path, 0, outer)) outside.insert(loop.var.get());
     auto size = as_int(extent), most = as_int(dim);
     bool is_known = only(region.min, outside) && only(extent, params_) && (size || facts_.can_prove(extent <= dim));
     bool shrinks = !most || (size && *size < *most);
     return is_known && shrinks ? Range{facts_.simplify(region.min), extent} : all;
   }
-  static bool only(const Expr& e, const Keys& vars) {
-    bool result = !holds<BufferLoad>(e);
-    walk(e, [&](const Ref<Var>& var) { result = result && vars.contains(var.get()); });
-    return result;
+  static bool only(const Expr& e, const VarSet& vars) {
+    return !any_node(e, [&](const NodeRef& node) {
+      return node.is<BufferLoad>() || (node.is<Var>() && !vars.contains(node.get()));
+    });
   }
 
   // Makes a parallel loop serial if it contains all accesses to memory allocated outside of it, unless its iterations
@@ -567,10 +565,10 @@ class Compactor final : public Rewriter {
   const PrimFuncRef& function_;
   Collector program_;
   const Analyzer& facts_;
-  Keys params_;
+  VarSet params_;
   std::unordered_map<const NodeHeader*, Element> moves_;             // keyed by the original buffer
   std::unordered_map<const NodeHeader*, std::vector<Stmt>> allocs_;  // keyed by the loop's variable
-  Keys serial_;                                                      // loop variables
+  VarSet serial_;                                                    // loop variables
 };
 
 }  // namespace

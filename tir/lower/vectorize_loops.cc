@@ -70,9 +70,7 @@ class LaneRewriter {
 
  private:
   bool varies(const Expr& e) const {
-    bool found = false;
-    walk(e, [&](const Ref<Var>& var) { found = found || same_node(var, var_) || wide_.contains(var.get()); });
-    return found;
+    return any_node(e, [&](const NodeRef& at) { return same_node(at, var_) || wide_.contains(at.get()); });
   }
   Expr widen(const Expr& e) const { return dtype_of(e).lanes == lanes_ ? e : broadcast(e, lanes_); }
 
@@ -230,11 +228,10 @@ class LaneRewriter {
 
 // Returns whether the body has vectors, of inner loops or of the program itself. There are no vectors of vectors.
 bool holds_vectors(const Stmt& body) {
-  bool found = false;
-  walk(
-      body, [&](const BufferStore& store) { found = found || dtype_of(store.value).lanes != 1; },
-      [&](const Ramp&) { found = true; }, [&](const Broadcast&) { found = true; });
-  return found;
+  return any_node(body, [](const NodeRef& node) {
+    const BufferStore* store = node.as<BufferStore>();
+    return node.is<Ramp>() || node.is<Broadcast>() || (store && dtype_of(store->value).lanes != 1);
+  });
 }
 
 class Vectorizer final : public Rewriter {

@@ -23,8 +23,7 @@ Refusal not_mergeable(TreeNode* first, TreeNode* a, const TreeNode* second, Tree
     if (auto driven = find_unfinished(a, first))
       return message("loop '{}' drives axis '{}' of block '{}', whose results are not final in an iteration",
                      driven->loop, driven->axis->var, a);
-    std::vector<Range> needed = region_at(b, read, second);
-    for (Range& range : needed) range = substitute(range, vars);
+    auto needed = map_each(region_at(b, read, second), [&](const Range& range) { return substitute(range, vars); });
     if (!writes_all({a}, read.buffer, first, needed))
       return message(
           "cannot prove that block '{}' reads only elements that '{}' computes of '{}' in the same iteration", b, a,

@@ -139,9 +139,7 @@ TreeNode* padding_nest(Tree& tree, const Buffer& to, const MappedBox& box, const
 
 void map_accesses(Tree& tree, const Buffer& from, const Buffer& to, const IndexMap& index_map) {
   auto moved = [&](const std::vector<Expr>& indices) {
-    std::vector<Expr> result = index_map(indices);
-    for (Expr& index : result) index = tree.facts.simplify(index);
-    return result;
+    return map_each(index_map(indices), [&](const Expr& index) { return tree.facts.simplify(index); });
   };
   rewrite_accesses(tree.root(), from,
                    {[&](const BufferLoad& e) { return load(to, moved(e.indices)); },
@@ -161,13 +159,8 @@ void TransformLayout::apply(Step& step) const {
   std::string why;
   BufferType type = buffer_type(buffer);
   type.axis_separators.clear();
-  Nodes positions;  // as loops over the dims
-  std::vector<Expr> indices;
-  for (const Expr& dim : type.shape) {
-    positions.push_back(tree.new_loop("i", dim));
-    indices.push_back(positions.back()->var());
-  }
-  const std::vector<Expr> images = index_map(indices);
+  Nodes positions = map_each(type.shape, [&](const Expr& dim) { return tree.new_loop("i", dim); });
+  const Exprs images = index_map(map_each(positions, [](const TreeNode* loop) -> Expr { return loop->var(); }));
   std::optional<MappedBox> box = map_box(tree, ranges_of(positions), images, &why);
   if (!box && !assume_injective_transform)
     step.refuse({block}, "the map is not known to be one to one on '{}': {}", buffer, why);

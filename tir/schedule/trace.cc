@@ -27,10 +27,9 @@ namespace {
 
 std::string lambda_text(const Lambda& lambda) {
   // Params keep their hints, which differ by construction.
-  std::vector<std::string> params, results;
-  for (const VarRef& var : lambda.params) params.push_back(var->name);
-  for (const Expr& e : lambda.results) results.push_back(print_expr(e));
-  return fmt::format("lambda {}: ({}{})", joined(params), joined(results), results.size() == 1 ? "," : "");
+  std::string params = joined(lambda.params, [](const VarRef& var) { return var->name; });
+  std::string results = joined(lambda.results, [](const Expr& e) { return print_expr(e); });
+  return fmt::format("lambda {}: ({}{})", params, results, lambda.results.size() == 1 ? "," : "");
 }
 
 }  // namespace
