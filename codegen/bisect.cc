@@ -75,6 +75,16 @@ class Bisection {
 
   // ---- Runs
 
+  // Returns what `run` returns, or the text of its error.
+  static std::string error_or(const std::function<std::string()>& run) {
+    try {
+      return run();
+    } catch (const RuntimeError& error) {
+      return error.what();
+    } catch (const CompileError& error) {
+      return error.what();
+    }
+  }
   using Machine = std::shared_ptr<const vm::KernelLibrary>;
   // Returns null for a module that is not lowered.
   Machine try_compile(const IRModule& lowered) const {
@@ -90,45 +100,40 @@ class Bisection {
   // Runs the module with these programs in the interpreter (all, without machine code), and reports how it went. In a
   // mixed run the interpreter does not look for unwritten elements, since it does not see the stores of machine code.
   std::string difference_of(const std::string& what, const IRModule& module, const Machine& machine,
-                            const Names& interpreted) const {
-    auto run = [&]() -> std::string {
-      try {
-        IRModule some = module;
-        if (machine) {
-          std::erase_if(some.functions, [&](const auto& entry) {
-            return entry.second.template is<PrimFunc>() && !std::ranges::count(interpreted, entry.first);
-          });
-        }
-        auto slow = std::make_shared<codegen::InterpretedKernels>(some, InterpretOptions{.check_unwritten = !machine});
-        LoadOptions options;
-        if (!machine) options.watcher = slow;
-        auto find = [machine, slow](const std::string& symbol) -> vm::Kernel {
-          vm::Kernel kernel = slow->find(symbol);
-          return kernel || !machine ? kernel : vm::Kernel(machine->find(symbol));
-        };
-        auto both = std::make_shared<std::pair<Machine, decltype(slow)>>(machine, slow);
-        return check_(Program::from(codegen::lower_to_bytecode(module), find, both, std::move(options)));
-      } catch (const RuntimeError& error) {
-        return error.what();
-      } catch (const CompileError& error) {
-        return error.what();
+                            const Names& interpreted) {
+    std::string difference = error_or([&] {
+      IRModule runnable = prepared(module), some = runnable;
+      if (machine) {
+        std::erase_if(some.functions, [&](const auto& entry) {
+          return entry.second.template is<PrimFunc>() && !std::ranges::count(interpreted, entry.first);
+        });
       }
-    };
-    std::string difference = run();
+      auto slow = std::make_shared<codegen::InterpretedKernels>(some, InterpretOptions{.check_unwritten = !machine});
+      LoadOptions options;
+      if (!machine) options.watcher = slow;
+      auto find = [machine, slow](const std::string& symbol) -> vm::Kernel {
+        vm::Kernel kernel = slow->find(symbol);
+        return kernel || !machine ? kernel : vm::Kernel(machine->find(symbol));
+      };
+      auto both = std::make_shared<std::pair<Machine, decltype(slow)>>(machine, slow);
+      return check_(Program::from(codegen::lower_to_bytecode(runnable), find, both, std::move(options)));
+    });
     if (report_) report_(fmt::format("{}: {}", what, difference.empty() ? "right" : "wrong"));
     return difference;
   }
   // Runs the module after the first n passes in the interpreter.
   std::string interpreted(size_t n) {
     std::string what = fmt::format("{} of {} passes, all programs interpreted", n, passes_.size());
-    return difference_of(what, prepared(after_[n]), nullptr, {});
+    return difference_of(what, after_[n], nullptr, {});
   }
   // Runs it as machine code instead, after those of the other passes that this needs.
   std::string compiled(size_t n) {
-    IRModule module = prepared(completed(n, is_required));
-    Machine machine = try_compile(module);
-    std::string what = fmt::format("{} of {} passes, and those that code needs", n, passes_.size());
-    return machine ? difference_of(what, module, machine, {}) : "no machine code";
+    return error_or([&]() -> std::string {
+      IRModule module = completed(n, is_required);
+      Machine machine = try_compile(module);
+      std::string what = fmt::format("{} of {} passes, and those that code needs", n, passes_.size());
+      return machine ? difference_of(what, module, machine, {}) : "no machine code";
+    });
   }
 
   // ---- Searches
@@ -181,8 +186,7 @@ class Bisection {
     auto with_first = [&](size_t count) {
       IRModule mixed = after_[n - 1];
       for (size_t i = 0; i < count; ++i) mixed.functions.insert_or_assign(names[i], after_[n].functions.at(names[i]));
-      return !difference_of(fmt::format("{} of {} programs", count, names.size()), prepared(mixed), nullptr, {})
-                  .empty();
+      return !difference_of(fmt::format("{} of {} programs", count, names.size()), mixed, nullptr, {}).empty();
     };
     return culprit_of(n, names[first_wrong(names.size(), with_first) - 1], difference(n));
   }

@@ -12,13 +12,9 @@ namespace relaxc::codegen {
 
 using Value = llvm::Value*;
 
-namespace {
-
-llvm::Align element_alignment(DType dtype) {
+static llvm::Align element_alignment(DType dtype) {
   return llvm::Align(static_cast<uint64_t>(std::max<int64_t>(dtype.element().bytes(), 1)));
 }
-
-}  // namespace
 
 // ---- Allocation
 

@@ -19,10 +19,8 @@ struct InterpretedKernels::Program {
   size_t num_inputs;  // the buffers after these are newly allocated when the kernel is called
 };
 
-namespace {
-
 // Counts, for each program, the tensors of a call before the first newly allocated one.
-std::map<std::string, size_t> count_inputs(const IRModule& module) {
+static std::map<std::string, size_t> count_inputs(const IRModule& module) {
   std::map<std::string, size_t> result;
   std::unordered_set<const NodeHeader*> fresh;
   for (const auto& [name, function] : module.functions) {
@@ -44,8 +42,6 @@ std::map<std::string, size_t> count_inputs(const IRModule& module) {
   }
   return result;
 }
-
-}  // namespace
 
 InterpretedKernels::InterpretedKernels(const IRModule& module, const InterpretOptions& options) {
   std::map<std::string, size_t> num_inputs = count_inputs(module);

@@ -312,10 +312,8 @@ llvm::AllocaInst* FunctionEmitter::stack_memory(llvm::Type* type, const std::str
 
 // ---- The ABI
 
-namespace {
-
 // This is checked because LLVM ends the process at vectors of scalable length that the target lacks.
-void check_scalable(const PrimFuncRef& function, const Target& target) {
+static void check_scalable(const PrimFuncRef& function, const Target& target) {
   if (llvm::Triple(target.triple).isAArch64() && has_features(target, "sve")) return;
   walk_nodes(function, [&](const NodeRef& node) {
     if (!is_expr_kind(node.kind())) return true;
@@ -327,8 +325,6 @@ void check_scalable(const PrimFuncRef& function, const Target& target) {
     return true;
   });
 }
-
-}  // namespace
 
 void emit_kernel(llvm::Module& module, const std::string& symbol, const PrimFuncRef& function, const Target& target) {
   check_scalable(function, target);

@@ -6,11 +6,9 @@
 
 namespace relaxc {
 
-namespace {
-
 // query is [batch, queries, heads, d]; key and value are [batch, keys, heads or a divisor of it, d or e]. The bias
 // broadcasts to [batch, heads, queries, keys].
-Type infer_attention(const OpCall& op) {
+static Type infer_attention(const OpCall& op) {
   for (size_t i = 0; i < 3; ++i) {
     require_rank(op, i, 4);
     require_same_dtype(op, 0, i);
@@ -32,8 +30,6 @@ Type infer_attention(const OpCall& op) {
   }
   return tensor_type({query[0], query[1], query[2], value[3]}, op.dtype(0));
 }
-
-}  // namespace
 
 std::vector<OpRow> attention_ops() {
   using Arity = OpInput::Arity;

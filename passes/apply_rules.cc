@@ -12,10 +12,8 @@
 
 namespace relaxc {
 
-namespace {
-
 // A rule for an operator that neither the table nor a program knows was meant for another.
-void warn_of_unknown_operators(const IRModule& module, const PassContext& context) {
+static void warn_of_unknown_operators(const IRModule& module, const PassContext& context) {
   for (const ScheduleRule& rule : context.schedules) {
     bool is_of_graph = !rule.uses.empty() && !find_builtin_rule(rule.uses);  // a decision about the graph
     if (rule.op.empty() || is_of_graph || context.ops.find("relax." + rule.op)) continue;
@@ -29,8 +27,6 @@ void warn_of_unknown_operators(const IRModule& module, const PassContext& contex
         rule.op, rule.name)));
   }
 }
-
-}  // namespace
 
 void expect_rules(const IRModule& module, const PassContext& context) {
   for (const ScheduleRule& rule : context.schedules) {

@@ -76,11 +76,9 @@ void throw_error(ErrorKind kind, const Span& span, std::string message) {
   throw CompileError({Diagnostic{Severity::kError, kind, span, std::move(message), {}}});
 }
 
-namespace {
-
 // Orders files by their first mention, and diagnostics within a file by place. Diagnostics at the same place, as all of
 // a model's nodes are, keep their order.
-std::vector<Diagnostic> sorted_by_place(std::vector<Diagnostic> diagnostics) {
+static std::vector<Diagnostic> sorted_by_place(std::vector<Diagnostic> diagnostics) {
   std::unordered_map<std::string, size_t> files;
   auto key = [&](const Diagnostic& diagnostic) {
     const Span& span = diagnostic.span;
@@ -91,8 +89,6 @@ std::vector<Diagnostic> sorted_by_place(std::vector<Diagnostic> diagnostics) {
   std::ranges::stable_sort(diagnostics, {}, key);
   return diagnostics;
 }
-
-}  // namespace
 
 Diagnostic& Diagnostics::add(Diagnostic diagnostic) { return all_.emplace_back(std::move(diagnostic)); }
 

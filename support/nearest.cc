@@ -4,10 +4,8 @@
 
 namespace relaxc {
 
-namespace {
-
 // Counts insertions, deletions, replacements and swaps of neighbours (optimal string alignment).
-size_t edit_distance(std::string_view a, std::string_view b) {
+static size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> before, last(b.size() + 1), row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) last[j] = j;
   for (size_t i = 1; i <= a.size(); ++i) {
@@ -21,8 +19,6 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   }
   return last[b.size()];
 }
-
-}  // namespace
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
   if (word.empty() || word.size() > 64) return {};

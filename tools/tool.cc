@@ -14,16 +14,12 @@
 
 namespace relaxc::tools {
 
-namespace {
-
-std::pair<std::string, std::string> split_at_equals(const std::string& text, const char* example) {
+static std::pair<std::string, std::string> split_at_equals(const std::string& text, const char* example) {
   size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0)
     throw CLI::ValidationError(fmt::format("'{}': expected {}", text, example));
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
-
-}  // namespace
 
 void check_output(const std::string& output, const std::string& input) {
   std::error_code ignored;  // one of them may not exist
@@ -110,9 +106,8 @@ void InputOptions::add_to(CLI::App& app) {
   app.add_option("--seed", seed, "the seed of random inputs")->capture_default_str();
 }
 
-namespace {
-
-Tensor random_tensor(const vm::ValueInfo& info, const std::map<std::string, int64_t>& dims, std::mt19937_64& random) {
+static Tensor random_tensor(const vm::ValueInfo& info, const std::map<std::string, int64_t>& dims,
+                            std::mt19937_64& random) {
   std::vector<int64_t> shape;
   for (const vm::DimInfo& dim : info.dims.value_or(std::vector<vm::DimInfo>{})) {
     auto it = dims.find(dim.text);
@@ -127,8 +122,6 @@ Tensor random_tensor(const vm::ValueInfo& info, const std::map<std::string, int6
     dtype.is_float() ? tensor.set_double(i, real(random)) : tensor.set_int(i, integer(random));
   return tensor;
 }
-
-}  // namespace
 
 std::vector<Tensor> InputOptions::make(const Program& program) const {
   const std::vector<vm::ValueInfo>& inputs = program.inputs();

@@ -12,15 +12,11 @@ Expr bounded(Node& n, const Expr& value, const char* hint, Interval bounds) {
   return result;
 }
 
-namespace {
-
 // Returns the tensor of axes in operand `input`, with its range tested.
-Expr checked_axes(Node& n, size_t input, int64_t rank) {
+static Expr checked_axes(Node& n, size_t input, int64_t rank) {
   return n.op("check_indices", {n.tensor(input), shape_expr({int_imm(rank)})}, CheckIndicesAttrs{"axes"});
 }
 Expr dim(Node& n, const Expr& value) { return bounded(n, value, "dim", {0, std::numeric_limits<int64_t>::max()}); }
-
-}  // namespace
 
 std::vector<Expr> read_axes(Node& n, size_t input, int64_t rank) {
   return map_each(n.ints_of(n.of(checked_axes(n, input, rank))), [&](const Expr& axis) {

@@ -11,13 +11,9 @@
 
 namespace relaxc {
 
-namespace {
-
-bool same_indices(const std::vector<Expr>& a, const std::vector<Expr>& b) {
+static bool same_indices(const std::vector<Expr>& a, const std::vector<Expr>& b) {
   return std::ranges::equal(a, b, [](const Expr& x, const Expr& y) { return structural_equal(x, y); });
 }
-
-}  // namespace
 
 bool is_element(const Expr& e, const BufferStore& store) {
   const BufferLoad* load = e.as<BufferLoad>();

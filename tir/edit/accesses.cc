@@ -7,9 +7,7 @@
 
 namespace relaxc::scheduling {
 
-namespace {
-
-bool uses_otherwise(const Stmt& stmt, const Buffer& buffer) {
+static bool uses_otherwise(const Stmt& stmt, const Buffer& buffer) {
   size_t mentioned = 0, plain = 0;
   auto count = [&](const auto& access) {
     plain += same_node(access.buffer, buffer) && !access.predicate && is_element(access.indices);
@@ -23,8 +21,6 @@ bool uses_otherwise(const Stmt& stmt, const Buffer& buffer) {
       });
   return mentioned != plain;
 }
-
-}  // namespace
 
 Refusal other_uses(const TreeNode* below, const Buffer& buffer) {
   if (below->kind == TreeKind::kLeaf && uses_otherwise(*below->leaf, buffer))

@@ -20,10 +20,8 @@ IndexMap::IndexMap(size_t rank, const std::function<Exprs(const Exprs&)>& fn)
         return make(Lambda{params, results}, object_type());
       }()) {}
 
-namespace {
-
 // Returns the expression in the dtype of the indices; the map's numbers may have any width.
-Expr in_dtype(const Expr& e, DType dtype, const VarMap& values) {
+static Expr in_dtype(const Expr& e, DType dtype, const VarMap& values) {
   if (auto it = values.find(e.get()); it != values.end()) return it->second;
   if (const IntImm* number = e.as<IntImm>()) return int_imm(number->value, dtype);
   const Binary* node = e.as<Binary>();
@@ -31,8 +29,6 @@ Expr in_dtype(const Expr& e, DType dtype, const VarMap& values) {
     return binary(node->op, in_dtype(node->a, dtype, values), in_dtype(node->b, dtype, values));
   return cast_to(e.is<Var>() ? e : substitute(e, values), dtype);
 }
-
-}  // namespace
 
 Exprs IndexMap::operator()(const Exprs& indices) const {
   if (indices.size() != map->params.size())

@@ -7,11 +7,9 @@
 
 namespace relaxc::scheduling {
 
-namespace {
-
 // Computes each source from its digits in the coordinates.
-std::vector<Expr> find_origins(const IterMap& map, const std::vector<VarRef>& vars, size_t rank,
-                               const Analyzer& facts) {
+static std::vector<Expr> find_origins(const IterMap& map, const std::vector<VarRef>& vars, size_t rank,
+                                      const Analyzer& facts) {
   std::vector<Expr> result(map.sources.size(), int_imm(0));
   for (size_t s = map.sources.size(); s-- > 0;) {
     DType dtype = dtype_of(map.sources[s].value);
@@ -37,8 +35,6 @@ std::vector<Expr> find_origins(const IterMap& map, const std::vector<VarRef>& va
   result.resize(rank, int_imm(0));
   return result;
 }
-
-}  // namespace
 
 std::optional<MappedBox> map_box(Tree& tree, const std::vector<LoopRange>& positions, const std::vector<Expr>& images,
                                  std::string* why) {

@@ -70,11 +70,9 @@ AxisRanges solve_axes(const TreeNode* block, const std::vector<Range>& region, c
   return result;
 }
 
-namespace {
-
 // Returns the range with a constant extent if its extent moves with the loops from `loop` outwards and is bounded;
 // conditions then restrict the axis to the range.
-Range with_known_extent(Range range, const VarRef& axis, const TreeNode* loop, std::vector<Expr>& conditions) {
+static Range with_known_extent(Range range, const VarRef& axis, const TreeNode* loop, std::vector<Expr>& conditions) {
   const Analyzer& facts = loop->tree->facts;
   bool moves = false;
   for (; loop && loop->is_loop(); loop = loop->parent) moves = moves || uses_var(range.extent, loop->var());
@@ -87,8 +85,6 @@ Range with_known_extent(Range range, const VarRef& axis, const TreeNode* loop, s
   conditions.push_back(axis < (two ? either->b : end));
   return {range.min, int_imm(most, dtype_of(range.extent))};
 }
-
-}  // namespace
 
 void move_block(Tree& tree, TreeNode* block, TreeNode* loop, size_t position, const AxisRanges& ranges,
                 bool preserve_unit_loops) {
@@ -129,11 +125,9 @@ std::vector<Range> whole_buffer(const Buffer& buffer) {
   return map_each(buffer_type(buffer).shape, [](const Expr& dim) { return Range{int_imm(0, dtype_of(dim)), dim}; });
 }
 
-namespace {
-
 // Returns whether all iterations of the loops around a copy of the region, up to its scope, copy less than the buffer:
 // the region is smaller and loop-invariant, or moves with axes of an outer block.
-bool is_part(const Tree& tree, const Buffer& buffer, const std::vector<Range>& region) {
+static bool is_part(const Tree& tree, const Buffer& buffer, const std::vector<Range>& region) {
   bool whole = true, moves_with_loops = false, moves_with_axes = false;
   for (size_t d = 0; d < region.size(); ++d) whole = whole && covers(region[d], whole_buffer(buffer)[d], tree.facts);
   auto look = [&](auto& self, const TreeNode* node) -> void {
@@ -147,8 +141,6 @@ bool is_part(const Tree& tree, const Buffer& buffer, const std::vector<Range>& r
   look(look, tree.root());
   return !whole && (moves_with_axes || !moves_with_loops);
 }
-
-}  // namespace
 
 TreeNode* insert_copy(TreeNode* parent, size_t place, const std::string& name, const Buffer& from, const Buffer& to,
                       const std::vector<Range>& region) {

@@ -6,15 +6,11 @@
 
 namespace relaxc::scheduling {
 
-namespace {
-
-bool holds_blocks(const Stmt& stmt) {
+static bool holds_blocks(const Stmt& stmt) {
   bool found = false;
   walk(stmt, [&](const Block&) { found = true; }, [&](const BufferStore&) { return false; });
   return found;
 }
-
-}  // namespace
 
 size_t TreeNode::position() const {
   auto it = std::ranges::find(parent->children, this);

@@ -3,10 +3,8 @@
 
 namespace relaxc {
 
-namespace {
-
 // Rewrites `for i in [min, min + extent) by step`: k counts the iterations, and i is min + k * step.
-Stmt without_step(const Ref<For>& loop) {
+static Stmt without_step(const Ref<For>& loop) {
   const Expr& step = *loop->step;
   VarRef count = make_var(loop->var->name, loop->var.type(), loop->var.span());
   For copy = *loop;
@@ -17,8 +15,6 @@ Stmt without_step(const Ref<For>& loop) {
   copy.body = substitute(loop->body, {{loop->var.get(), loop->min + count * step}});
   return make(std::move(copy), loop.span());
 }
-
-}  // namespace
 
 PrimFuncRef normalize_loops(const PrimFuncRef& function) {
   Stmt body = rewrite(

@@ -23,16 +23,12 @@ std::string scheduling::RVNames::operator()(const VarRef& var) {
   return name;
 }
 
-namespace {
-
-std::string lambda_text(const Lambda& lambda) {
+static std::string lambda_text(const Lambda& lambda) {
   // Params keep their hints, which differ by construction.
   std::string params = joined(lambda.params, [](const VarRef& var) { return var->name; });
   std::string results = joined(lambda.results, [](const Expr& e) { return print_expr(e); });
   return fmt::format("lambda {}: ({}{})", params, results, lambda.results.size() == 1 ? "," : "");
 }
-
-}  // namespace
 
 std::string scheduling::value_text(const AttrValue& value, RVNames& names) {
   return to_string(value, [&](const Expr& e) -> std::string {
