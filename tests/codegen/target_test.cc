@@ -145,10 +145,15 @@ TEST_CASE("what a target file may not say", "[codegen]") {
   std::string unknown = error_of("cpu = znver4\nl9.bytes = 4\n");
   CHECK(has(unknown, ":2: there is no figure 'l9.bytes'"));
   CHECK(has(unknown, "l2_bytes_per_cycle"));
-  CHECK(has(error_of("l1.bytes = many\n"), "'l1.bytes' must be a positive number, found 'many'"));
-  CHECK(has(error_of("l1.bytes = 0\n"), "must be a positive number, found '0'"));
+  CHECK(has(error_of("l1.bytes = many\n"), "'l1.bytes' must be a positive number up to 1e15, found 'many'"));
+  CHECK(has(error_of("l1.bytes = 0\n"), "must be a positive number up to 1e15, found '0'"));
   CHECK(has(error_of("cpu = x86-64-v3\nvector_bits = 512\n"), "'vector_bits' of this cpu is 256"));
   CHECK(has(error_of("cpu = x86-64-v3\nhas_int8_dot = 1\n"), "a file may only lower it"));
+  CHECK(has(error_of("vector_bits = 100\n"), "'vector_bits' must be 128, 256 or 512, found 100"));
+  CHECK(has(error_of("num_vector_registers = 2\n"), "'num_vector_registers' must be 8 or more, found 2"));
+  CHECK(has(error_of("cores = 2\ncores = 3\n"), ":2: 'cores' stands twice"));
+  CHECK(has(error_of("cores = 1e30\n"), "must be a positive number up to 1e15"));
+  CHECK_THROWS_WITH(codegen::parse_target("@/dev"), Catch::Contains("cannot read '/dev'"));
   CHECK(has(error_of("nonsense\n"), ":1: expected 'figure = value', found 'nonsense'"));
   CHECK_THROWS_AS(codegen::parse_target("@/no/such/file"), CompileError);
 }

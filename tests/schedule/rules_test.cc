@@ -352,7 +352,6 @@ TEST_CASE("a user takes decisions of a built-in rule", "[schedule]") {
   CHECK(!has(rows, "T.unroll(T.int64(6))"));
   CHECK(product_with("S.use(\"contraction\", function=\"matmul\", rows=6)") == by_formula);
   CHECK(product_with("S.use(\"constant_operand\", at=\"y\", panel=16)") != by_formula);
-  CHECK(product_with("S.use(\"constant_operand\", at=\"other\", panel=16)") == by_formula);
   // Versions of symbolic rows.
   std::string versions = product_with("S.use(\"contraction\", specialize=[3])", "\"m\"");
   CHECK(versions != product_with("", "\"m\""));
@@ -362,6 +361,9 @@ TEST_CASE("a user takes decisions of a built-in rule", "[schedule]") {
 TEST_CASE("decisions that there are not", "[schedule]") {
   std::string rule = error_of("S.use(\"contractoin\", rows=6)");
   CHECK(has(rule, "uses.py:1:1: error: there is no rule 'contractoin'; there are: contraction, convolution"));
+  std::string other = error_of("S.use(\"constant_operand\", at=\"other\", panel=16)");
+  CHECK(has(other, "uses.py:1:1: error: no matmul is called 'other'; there are: y"));
+  CHECK(has(error_of("S.use(\"image_layout\", at=\"y\", block=16)"), "no nn.conv2d is called 'y'; there are: none"));
   std::string name = error_of("S.use(\"contraction\", row=6)");
   CHECK(has(name, "rule 'contraction' has no decision 'row'; it has: copy_operand, columns, rows"));
   std::string value = error_of("S.use(\"contraction\", rows=100)");
@@ -508,6 +510,42 @@ def main(x: R.Tensor((4, 5), "float32")):
       Decisions none(rule.name, rule.decisions);
       REQUIRE(rule.fits);
       CHECK(rule.fits(*program, context.target, none).has_value() == (rule.name != "default"));
+    }
+  }
+}
+
+TEST_CASE("no figure of a target stops the rules", "[schedule]") {
+  Tensor w = numbers({4096, 96}, 3), k = numbers({32, 32, 3, 3}, 3);
+  IRModule product = with_constants(parse(R"(
+@R.function
+def main(x: R.Tensor((67, 4096), "float32"), w: R.Tensor((4096, 96), "float32")):
+    with R.dataflow():
+        y = R.nn.softmax(R.matmul(x, w))
+        R.output(y)
+    return y
+)"),
+                                    {w});
+  IRModule image = with_constants(parse(R"(
+@R.function
+def main(x: R.Tensor((1, 32, "h", 20), "float32"), k: R.Tensor((32, 32, 3, 3), "float32")):
+    with R.dataflow():
+        y = R.nn.conv2d(x, k, padding=(1, 1))
+        R.output(y)
+    return y
+)"),
+                                  {k});
+  for (const FigureRow& row : target_figures()) {
+    for (double value : {1.0, 1e15}) {
+      CAPTURE(row.name, value);
+      PassContext context(op_table(), codegen::parse_target("x86-64-v3"));
+      context.reuse = false;
+      if (!row.is_capability) set_figure(row, context.target, value, "test");
+      for (const IRModule& module : {product, image}) {
+        for (bool winograd : {false, true}) {
+          context.winograd = winograd;
+          CHECK_NOTHROW(run_passes(module, parse_passes("simplify,kernels", context), context, {}));
+        }
+      }
     }
   }
 }

@@ -98,6 +98,8 @@ TEST_CASE("a compiled program may have notes of TVM's and of users, but no other
   CHECK_THROWS_WITH(check_lowerable(program("{\"exact_tials\": True}")),
                     Catch::Contains("did you mean 'exact_tails'?"));
   CHECK_THROWS_WITH(check_lowerable(program("{\"keep_whole\": \"no\"}")), Catch::Contains("takes True or False"));
+  CHECK_THROWS_WITH(check_lowerable(program("{\"prefetch_ahead\": [\"A\", 0]}")), Catch::Contains("a positive number"));
+  CHECK_THROWS_WITH(check_lowerable(program("{\"auto_copy\": \"x\"}")), Catch::Contains("takes a whole number"));
 }
 
 }  // namespace relaxc::test
