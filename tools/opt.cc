@@ -88,7 +88,7 @@ constexpr List kLists[] = {
     {"--list-ops", "the operators", list_ops},
     {"--list-primitives", "the primitives of schedules and their arguments",
      [](const OptOptions&) { print_message("{}", scheduling::describe_primitives()); }},
-    {"--list-annotations", "the annotations of loops and blocks",
+    {"--list-annotations", "the annotations of loops, blocks and allocations",
      [](const OptOptions&) { print_message("{}", describe_annotations()); }},
     {"--list-rules", "rules, their decisions and formulas", list_rules},
     {"--list-intrins", "tensor intrinsics, built in and of --schedules, and the features that they need", list_intrins},
