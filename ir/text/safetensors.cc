@@ -94,7 +94,7 @@ std::map<std::string, Tensor> read_safetensors(const std::string& path) {
   auto file = with_compile_errors(place, [&] { return vm::MappedFile::open(path); });
   std::span<const std::byte> bytes = file->bytes();
   uint64_t length = 0;
-  std::memcpy(&length, bytes.data(), std::min<size_t>(bytes.size(), 8));
+  if (bytes.size() >= sizeof(length)) std::memcpy(&length, bytes.data(), sizeof(length));
   if (bytes.size() < 8 || length > kLongestHeader || length > bytes.size() - 8)
     fail(place, "not a safetensors file, or a truncated one");
   // This subset of JSON is also Python.
