@@ -199,11 +199,13 @@ class Compilation {
     std::vector<KernelMap::const_iterator> kernels;
     for (auto it = kernels_.programs.begin(); it != kernels_.programs.end(); ++it) kernels.push_back(it);
     std::vector<std::vector<char>> files(kernels.size());
-    for_each_parallel(files.size(), options_.jobs, [&]() -> IndexedWork {
+    auto make_work = [&]() -> IndexedWork {
       return [&, worker = std::make_shared<Worker>(target_, options_.opt_level)](size_t i) {
         files[i] = file_of(kernels[i], *worker);
       };
-    });
+    };
+    constexpr size_t kShare = 4;  // setting LLVM up takes as long as a few small kernels
+    for_each_parallel(files.size(), options_.jobs, make_work, kShare);
     return files;
   }
   size_t num_reused() const { return num_reused_; }

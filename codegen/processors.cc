@@ -45,7 +45,7 @@ void set(Target& target, std::string_view figure, double value, const std::strin
 struct Probe {
   bool is_x86;
   int bits;
-  const char *fma, *load;
+  std::string_view fma, load;
 };
 constexpr Probe kProbes[] = {{true, 128, "VFMADD231PSr", "VMOVUPSrm"},
                              {true, 256, "VFMADD231PSYr", "VMOVUPSYrm"},
@@ -58,8 +58,8 @@ Opcodes find_opcodes(const llvm::Target& llvm_target) {
   Opcodes result;
   std::unique_ptr<llvm::MCInstrInfo> instructions(llvm_target.createMCInstrInfo());
   for (unsigned opcode = 0; instructions && opcode < instructions->getNumOpcodes(); ++opcode) {
-    llvm::StringRef name = instructions->getName(opcode);
-    if (std::ranges::any_of(kProbes, [&](const Probe& p) { return name == p.fma || name == p.load; }))
+    std::string_view name = instructions->getName(opcode);
+    if (std::ranges::any_of(kProbes, [&](const Probe& p) { return p.fma == name || p.load == name; }))
       result[name] = opcode;
   }
   return result;
@@ -105,7 +105,7 @@ void add_llvm_figures(Target& target, const llvm::Target& llvm_target, const llv
   if (!is_known || probe == std::end(kProbes)) return;
   const Opcodes& opcodes = opcodes_of(llvm_target, triple.isX86());
   std::unique_ptr<llvm::MCInstrInfo> instructions(llvm_target.createMCInstrInfo());
-  auto class_of = [&](const char* name) -> const llvm::MCSchedClassDesc* {
+  auto class_of = [&](std::string_view name) -> const llvm::MCSchedClassDesc* {
     unsigned opcode = opcodes.lookup(name);
     if (opcode == 0) return nullptr;
     const llvm::MCSchedClassDesc* found = model.getSchedClassDesc(instructions->get(opcode).getSchedClass());

@@ -9,7 +9,7 @@
 
 namespace relaxc {
 
-void for_each_parallel(size_t count, int jobs, const std::function<IndexedWork()>& make_work) {
+void for_each_parallel(size_t count, int jobs, const std::function<IndexedWork()>& make_work, size_t share) {
   std::atomic<size_t> next{0};
   std::mutex mutex;
   size_t failed = count;
@@ -28,8 +28,8 @@ void for_each_parallel(size_t count, int jobs, const std::function<IndexedWork()
     }
   };
   std::vector<std::thread> threads;
-  size_t wanted =
-      std::min(count, static_cast<size_t>(jobs > 0 ? jobs : std::max(1u, std::thread::hardware_concurrency())));
+  size_t wanted = std::min((count + share - 1) / share,
+                           static_cast<size_t>(jobs > 0 ? jobs : std::max(1u, std::thread::hardware_concurrency())));
   for (size_t thread = 1; thread < wanted; ++thread) threads.emplace_back(run);
   run();
   for (std::thread& thread : threads) thread.join();

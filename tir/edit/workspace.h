@@ -38,7 +38,7 @@ class Workspace {
   std::vector<std::string> take_result_names() { return std::exchange(result_names_, {}); }
 
   std::mt19937_64& random() { return random_; }
-  // The intrinsics that tensorize finds; null when there are none.
+  // The intrinsics that tensorize finds; null: the built-in ones.
   const TensorIntrins* intrins = nullptr;
 
  private:

@@ -88,7 +88,8 @@ void require_match_of_loop(Step& step, const Tensorize& given, TreeNode* loop, c
 
 void Tensorize::apply(Step& step) const {
   TreeNode* node = step.place(block_or_loop);
-  const TensorIntrins& intrins = *step.workspace().intrins;
+  const TensorIntrins* given = step.workspace().intrins;
+  const TensorIntrins& intrins = given ? *given : builtin_tensor_intrins();
   const TensorIntrin* intrin = intrins.find(tensor_intrin);
   if (!intrin)
     step.refuse({node},

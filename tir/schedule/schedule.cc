@@ -13,7 +13,7 @@ using namespace scheduling;
 
 Schedule::Schedule(IRModule module, ScheduleOptions options)
     : show_program_(options.show_program), workspace_(std::move(module), options.seed) {
-  workspace_.intrins = options.intrins ? options.intrins : &builtin_tensor_intrins();
+  workspace_.intrins = options.intrins;
 }
 Schedule::Schedule(const PrimFuncRef& function, ScheduleOptions options)
     : Schedule(IRModule{{{"main", function}}, {}, {}}, options) {}

@@ -62,7 +62,7 @@ class Schedule {
   PrimFuncRef function(const std::string& name = "") const;
   const Trace& trace() const { return trace_; }
   // Returns the intrinsics that tensorize finds, and adds some.
-  const TensorIntrins& intrins() const { return *workspace_.intrins; }
+  const TensorIntrins& intrins() const { return workspace_.intrins ? *workspace_.intrins : builtin_tensor_intrins(); }
   void add_intrins(const TensorIntrins& more);
   // These return the loop, block or number of a random variable. They throw when the program no longer holds it.
   Stmt get(const BlockRV& block) const { return get_node(block.var); }
