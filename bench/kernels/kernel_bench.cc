@@ -50,7 +50,8 @@ IRModule parse(const std::string& text, const std::string& name) {
   return module;
 }
 
-// An image with its channels in blocks: (1, C, H, W) as (1, C / block, H, W, block), zeros in the rest of the last block.
+// An image with its channels in blocks: (1, C, H, W) as (1, C / block, H, W, block), zeros in the rest of the last
+// block.
 Tensor to_blocks(const Tensor& image, int64_t block) {
   int64_t channels = image.shape()[1], height = image.shape()[2], width = image.shape()[3];
   int64_t blocks = (channels + block - 1) / block;
