@@ -1,5 +1,5 @@
-// After every pass of every pipeline, the modules that the compiler builds print as text that reads back equal. Python's
-// own parser accepts the text.
+// After every pass of every pipeline, the modules that the compiler builds print as text that reads back equal.
+// Python's own parser accepts the text.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
