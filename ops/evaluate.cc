@@ -283,10 +283,13 @@ bool has_valid_indices(const OpRow& row, const OpCall& op, const std::vector<Kno
   return true;
 }
 
+// Returns whether the program of the call follows from attributes, dtypes and shapes.
+bool follows_from_types(const OpRow& row, const Call& call) {
+  return !row.indexed && std::ranges::all_of(call.args, [](const Expr& arg) { return arg.type().is<TensorType>(); });
+}
 // Returns whether the entry is the program of this call, too.
 bool is_call_of(const EvaluatedPrograms::Entry& entry, const Call& call, const std::vector<KnownTensor>& tensors) {
-  return std::ranges::all_of(call.args, [](const Expr& arg) { return arg.type().is<TensorType>(); }) &&
-         entry.attrs == call.attrs &&
+  return entry.attrs == call.attrs &&
          std::ranges::equal(entry.operands, tensors, [](const KnownTensor& a, const KnownTensor& b) {
            return a.dtype == b.dtype && a.shape == b.shape;
          });
@@ -343,7 +346,8 @@ std::optional<KnownTensor> evaluate(const OpRow& row, const Call& call, std::vec
   if (!row.pure || (!row.legalize && !row.view)) return std::nullopt;
   bool has_floats = std::ranges::any_of(tensors, &DType::is_float, &KnownTensor::dtype);
   if (has_floats && row.pattern >= OpPattern::kReduction) return std::nullopt;
-  auto known = programs.last.find(&row);
+  bool is_kept = follows_from_types(row, call);
+  auto known = is_kept ? programs.last.find(&row) : programs.last.end();
   if (known != programs.last.end() && is_call_of(known->second, call, tensors))
     return run(known->second, std::move(tensors), facts);
   Call normal = normalize_call(row, call);
@@ -359,9 +363,7 @@ std::optional<KnownTensor> evaluate(const OpRow& row, const Call& call, std::vec
   for (const KnownTensor& tensor : tensors) entry.operands.push_back({tensor.dtype, tensor.shape, {}});
   RELAXC_CHECK(entry.program->params.size() == tensors.size() + 1, "the program of {} has {} params for {} tensors",
                row.name, entry.program->params.size(), tensors.size());
-  bool is_function_of_types =
-      !row.indexed && std::ranges::all_of(call.args, [](const Expr& arg) { return arg.type().is<TensorType>(); });
-  if (!is_function_of_types) return run(entry, std::move(tensors), facts);
+  if (!is_kept) return run(entry, std::move(tensors), facts);
   return run(programs.last.insert_or_assign(&row, std::move(entry)).first->second, std::move(tensors), facts);
 }
 

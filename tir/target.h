@@ -20,7 +20,8 @@ struct Cache {
 };
 
 // The memory of one thread, which is its stack on a processor: that of the storage scope "local", and small buffers of
-// the other scopes. What does not fit is scratch memory, which the runtime allocates.
+// the other scopes. The runtime allocates the buffers for which it has no room (relaxc_kernel_context in
+// vm/kernel_abi.h).
 struct LocalMemory {
   int64_t bytes;         // for all buffers of a kernel
   int64_t buffer_bytes;  // for one buffer of scope "local"
