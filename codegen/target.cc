@@ -44,9 +44,13 @@ const llvm::Target* find_llvm_target(const std::string& triple, std::string& err
   initialize_llvm();
   return llvm::TargetRegistry::lookupTarget(triple, error);
 }
-std::unique_ptr<llvm::MCSubtargetInfo> subtarget_of(const llvm::Target& llvm_target, const Target& target) {
+// Returns null where this LLVM does not know the triple.
+std::unique_ptr<llvm::MCSubtargetInfo> subtarget_of(const Target& target) {
+  std::string error;
+  const llvm::Target* found = find_llvm_target(target.triple, error);
+  if (!found) return nullptr;
   return std::unique_ptr<llvm::MCSubtargetInfo>(
-      llvm_target.createMCSubtargetInfo(target.triple, target.cpu, target.features));
+      found->createMCSubtargetInfo(target.triple, target.cpu, target.features));
 }
 bool has(const llvm::MCSubtargetInfo& info, llvm::StringRef feature) { return info.checkFeatures("+" + feature.str()); }
 // Takes a list such as "avx512vnni+avx512vl".
@@ -129,7 +133,7 @@ Target complete(Target target, std::string_view text) {
                   {fmt::format("features of {}: {}", target.triple, joined(known))});
   }
 
-  std::unique_ptr<llvm::MCSubtargetInfo> info = subtarget_of(*llvm_target, target);
+  std::unique_ptr<llvm::MCSubtargetInfo> info = subtarget_of(target);
   check_baseline(*info, llvm::Triple(target.triple).getArch(), text);
   add_capabilities(target, *info);
   add_llvm_figures(target, *llvm_target, *info);
@@ -239,17 +243,16 @@ std::string architecture(const Target& target) {
 
 std::vector<std::string> loadable_features(const Target& target) {
   std::vector<std::string> result;
+  std::unique_ptr<llvm::MCSubtargetInfo> info = subtarget_of(target);
   for (std::string_view feature : vm::cpu_features(architecture(target))) {
-    if (has_features(target, feature)) result.emplace_back(feature);
+    if (info && has_all(*info, feature)) result.emplace_back(feature);
   }
   return result;
 }
 
 bool has_features(const Target& target, std::string_view features) {
-  std::string error;
-  const llvm::Target* llvm_target = find_llvm_target(target.triple, error);
-  if (!llvm_target) return false;
-  return has_all(*subtarget_of(*llvm_target, target), features);
+  std::unique_ptr<llvm::MCSubtargetInfo> info = subtarget_of(target);
+  return info && has_all(*info, features);
 }
 
 std::unique_ptr<llvm::TargetMachine> make_target_machine(const Target& target, int opt_level) {

@@ -51,9 +51,9 @@ void Simplifier::add_stored(const Expr& e, int64_t sign, Poly& sum) {
     return add_stored(node->b, node->op == BinaryOp::kAdd ? sign : -sign, sum);
   }
   if (const IntImm* imm = e.as<IntImm>()) {
-    sum.add_scaled(Poly::constant(imm->value), sign);
+    sum = std::move(sum).plus(Poly::constant(imm->value), sign);
   } else if (node && node->op == BinaryOp::kMul) {
-    sum.add_scaled(stored(node->a).times(stored(node->b)), sign);
+    sum = std::move(sum).plus(stored(node->a).times(stored(node->b)), sign);
   } else {
     sum.add({e}, sign);
   }

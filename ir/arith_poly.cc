@@ -98,12 +98,12 @@ std::optional<int64_t> Poly::as_constant() const {
   return terms_[0].atoms.empty() ? std::optional(terms_[0].factor) : std::nullopt;
 }
 
-void Poly::add(const Monomial& atoms, int64_t factor) {
+void Poly::add(Monomial atoms, int64_t factor) {
   if (factor == 0) return;
   auto it = std::ranges::find_if(terms_, [&](const Term& term) { return same_monomial(term.atoms, atoms); });
   if (it == terms_.end()) {
     auto place = std::ranges::find_if(terms_, [&](const Term& term) { return term_before(atoms, term.atoms); });
-    terms_.insert(place, {atoms, factor});
+    terms_.insert(place, {std::move(atoms), factor});
     return;
   }
   auto sum = checked_add(it->factor, factor);
@@ -112,24 +112,26 @@ void Poly::add(const Monomial& atoms, int64_t factor) {
   if (it->factor == 0) terms_.erase(it);
 }
 
-void Poly::add_scaled(const Poly& other, int64_t factor) {
-  overflowed_ = overflowed_ || other.overflowed_;
-  for (const Term& term : other.terms_) {
+Poly Poly::scaled(int64_t factor) && {
+  if (factor == 0) terms_.clear();
+  for (Term& term : terms_) {
     auto scaled = checked_mul(term.factor, factor);
     if (!scaled) overflowed_ = true;
-    add(term.atoms, scaled.value_or(0));
+    term.factor = scaled.value_or(term.factor);
   }
+  return std::move(*this);
 }
-Poly Poly::plus(const Poly& other, int64_t factor) const {
-  Poly result;
-  result.terms_.reserve(terms_.size() + other.terms_.size());
-  result.terms_ = terms_;
-  result.overflowed_ = overflowed_;
-  result.add_scaled(other, factor);
-  return result;
+Poly Poly::plus(Poly other, int64_t factor) && {
+  other = std::move(other).scaled(factor);
+  overflowed_ = overflowed_ || other.overflowed_;
+  if (terms_.empty()) terms_.swap(other.terms_);
+  for (Term& term : other.terms_) add(std::move(term.atoms), term.factor);
+  return std::move(*this);
 }
 
 Poly Poly::times(const Poly& other) const {
+  if (auto factor = other.as_constant()) return scaled(*factor);
+  if (auto factor = as_constant()) return other.scaled(*factor);
   Poly result;
   result.overflowed_ = overflowed_ || other.overflowed_;
   for (const Term& a : terms_) {
@@ -139,7 +141,7 @@ Poly Poly::times(const Poly& other) const {
       std::ranges::stable_sort(atoms, [](const Expr& x, const Expr& y) { return compare_atoms(x, y) < 0; });
       auto factor = checked_mul(a.factor, b.factor);
       if (!factor) result.overflowed_ = true;
-      result.add(atoms, factor.value_or(0));
+      result.add(std::move(atoms), factor.value_or(0));
     }
   }
   return result;

@@ -38,11 +38,12 @@ class Poly {
   // Returns the only term, when there is exactly one.
   const Term* as_term() const { return terms_.size() == 1 ? &terms_[0] : nullptr; }
 
-  void add(const Monomial& atoms, int64_t factor);
-  void add_scaled(const Poly& other, int64_t factor);
-  Poly plus(const Poly& other, int64_t factor = 1) const;
+  void add(Monomial atoms, int64_t factor);
+  Poly plus(Poly other, int64_t factor = 1) &&;
+  Poly plus(Poly other, int64_t factor = 1) const& { return Poly(*this).plus(std::move(other), factor); }
+  Poly scaled(int64_t factor) &&;
+  Poly scaled(int64_t factor) const& { return Poly(*this).scaled(factor); }
   Poly times(const Poly& other) const;
-  Poly scaled(int64_t factor) const { return Poly().plus(*this, factor); }
   // Returns the greatest common divisor of the factors other than the constant; 0 when there are none.
   int64_t gcd_without_constant() const;
   // Returns an expression of the dtype: positive terms come first, in order, then `- c` for negative ones.

@@ -50,8 +50,9 @@ Expr float_of(const Expr& n, DType dtype) {
 // wraps where its value has a constant beyond int32.
 bool may_wrap(const Expr& value, DType dtype) {
   bool is_beyond = false;
+  if (dtype != kInt32) return false;
   walk(value, [&](const IntImm& imm) { is_beyond = is_beyond || imm.value != static_cast<int32_t>(imm.value); });
-  return dtype == kInt32 && is_beyond;
+  return is_beyond;
 }
 Known cast_scalar(const Expr& e, DType to) {
   DType from = dtype_of(e);
@@ -318,14 +319,14 @@ std::optional<Expr> integer_of(const Expr& element) {
 }
 Type KnownTensor::type() const { return tensor_type(int_imms(shape), dtype); }
 std::optional<Tensor> KnownTensor::as_tensor() const {
+  if (!std::ranges::all_of(elements, [](const Expr& e) { return e.is<FloatImm>() || as_int(e); })) return std::nullopt;
   Tensor tensor = Tensor::empty(shape, dtype);
-  for (size_t i = 0; i < elements.size(); ++i) {
-    if (auto number = float_value(elements[i])) {
-      tensor.set_double(static_cast<int64_t>(i), *number);
-    } else if (auto known = as_int(elements[i])) {
-      tensor.set_int(static_cast<int64_t>(i), *known);
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    const Expr& element = elements[static_cast<size_t>(i)];
+    if (auto number = float_value(element)) {
+      tensor.set_double(i, *number);
     } else {
-      return std::nullopt;
+      tensor.set_int(i, *as_int(element));
     }
   }
   return tensor;
