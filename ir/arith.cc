@@ -66,13 +66,14 @@ Poly Simplifier::poly(const Expr& e) const {
     return it == facts_.values_.end() ? Poly::atom(e) : stored(it->second);
   }
   if (const Binary* node = e.as<Binary>()) {
+    const IntImm* number = node->b.as<IntImm>();
     switch (node->op) {
       case BinaryOp::kAdd:
         return recombine(poly(node->a).plus(poly(node->b)));
       case BinaryOp::kSub:
         return recombine(poly(node->a).plus(poly(node->b), -1));
       case BinaryOp::kMul:
-        return recombine(poly(node->a).times(poly(node->b)));
+        return recombine(number ? poly(node->a).scaled(number->value) : poly(node->a).times(poly(node->b)));
       case BinaryOp::kFloorDiv:
         return division(poly(node->a), poly(node->b), dtype_of(e)).quotient;
       case BinaryOp::kFloorMod:

@@ -222,13 +222,15 @@ bool Simplifier::non_negative_by_extremes(const Poly& sum, int depth) const {
     if (!node || (node->op != BinaryOp::kMin && node->op != BinaryOp::kMax)) continue;
     // min(a, b) is one of its operands, so a claim that holds with either operand in its place holds. One operand
     // suffices on the side that bounds the sum, when no other term with the same atom has the opposite sign.
-    Poly with_a = replace(sum, term.atoms[0], stored(node->a)), with_b = replace(sum, term.atoms[0], stored(node->b));
+    auto holds_with = [&](const Expr& operand) {
+      return non_negative(replace(sum, term.atoms[0], stored(operand)), depth + 1);
+    };
     auto count = std::ranges::count_if(sum.terms(),
                                        [&](const Term& other) { return divide(other.atoms, term.atoms).has_value(); });
     bool one_suffices = count == 1 && (node->op == BinaryOp::kMin) == (term.factor < 0);
-    bool a = non_negative(with_a, depth + 1);
+    bool a = holds_with(node->a);
     if (one_suffices && a) return true;
-    if ((a || one_suffices) && non_negative(with_b, depth + 1)) return true;
+    if ((a || one_suffices) && holds_with(node->b)) return true;
   }
   return false;
 }
@@ -256,13 +258,16 @@ int Simplifier::direction_of(const Poly& sum, const Expr& var) const {
 
 Poly Simplifier::replace(const Poly& sum, const Expr& atom, const Poly& value) {
   Poly result;
+  auto is_atom = [&](const Expr& factor) {
+    return same_node(factor, atom) || (!atom.is<Var>() && structural_equal(factor, atom));
+  };
   for (const Term& term : sum.terms()) {
-    Poly product = Poly::constant(term.factor);
-    for (const Expr& factor : term.atoms) {
-      bool hit = same_node(factor, atom) || (!atom.is<Var>() && structural_equal(factor, atom));
-      product = product.times(hit ? value : Poly::atom(factor));
+    Poly product = Poly::term(term.atoms, term.factor);
+    if (std::ranges::any_of(term.atoms, is_atom)) {
+      product = Poly::constant(term.factor);
+      for (const Expr& factor : term.atoms) product = product.times(is_atom(factor) ? value : Poly::atom(factor));
     }
-    result = result.plus(product);
+    result = std::move(result).plus(std::move(product));
   }
   return result;
 }
