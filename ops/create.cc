@@ -5,6 +5,7 @@
 #include "ops/attributes.h"
 #include "ops/common.h"
 #include "ops/ops.h"
+#include "ops/reference.h"
 #include "support/checked_math.h"
 
 namespace relaxc {
@@ -18,18 +19,27 @@ Type infer_full(const OpCall& op) {
 Expr full_element(const OpCall& op, Inputs x, Axes) { return cast_to(load(x[0], {}), *tensor_dtype(infer_full(op))); }
 DType filled_dtype(const OpCall& op) { return op.attrs<FillAttrs>().dtype.value_or(*FillAttrs().dtype); }
 Type infer_filled(const OpCall& op) { return tensor_type(op.shape(0), filled_dtype(op)); }
+// The references of operators that repeat a value, and of those that put 1 on diagonal k.
+reference::Tensors filled(const reference::Index& shape, DType dtype, double value) {
+  return {reference::tensor_of(shape, dtype, [=](const reference::Index&) { return value; })};
+}
+reference::Tensors diagonal(const reference::Index& shape, DType dtype, int64_t k) {
+  return {reference::tensor_of(shape, dtype, [=](const reference::Index& i) { return i[1] - i[0] == k ? 1 : 0; })};
+}
 OpRow constant_fill(const char* name, const char* doc, double value) {
   return by_element(
       {.name = name,
        .doc = doc,
        .inputs = {{"shape", "the dims"}},
        .attrs = op_attrs<FillAttrs>(),
-       .infer = infer_filled},
+       .infer = infer_filled,
+       .reference = [=](const ReferenceCall& c) { return filled(c.dims(0), *c.attrs<FillAttrs>().dtype, value); }},
       [=](const OpCall& op, Inputs, Axes) { return scalar_imm(value, filled_dtype(op)); }, OpPattern::kInjective,
       "T_fill");
 }
 
 DType like_dtype(const OpCall& op) { return op.attrs<DTypeAttrs>().dtype.value_or(op.dtype(0)); }
+DType like_dtype(const ReferenceCall& c) { return c.attrs<DTypeAttrs>().dtype.value_or(c.x[0].dtype()); }
 Type infer_like(const OpCall& op) { return tensor_type(op.shape(0), like_dtype(op)); }
 OpRow like_row(const char* name, const char* doc, const std::vector<OpInput>& more, const Element& element) {
   std::vector<OpInput> inputs = {{"x", "gives the shape, and the dtype unless stated"}};
@@ -43,7 +53,9 @@ OpRow like_row(const char* name, const char* doc, const std::vector<OpInput>& mo
                     element, OpPattern::kInjective, "T_like");
 }
 OpRow constant_like(const char* name, const char* doc, double constant) {
-  return like_row(name, doc, {}, [=](const OpCall& op, Inputs, Axes) { return scalar_imm(constant, like_dtype(op)); });
+  return reference::with(
+      like_row(name, doc, {}, [=](const OpCall& op, Inputs, Axes) { return scalar_imm(constant, like_dtype(op)); }),
+      [=](const ReferenceCall& c) { return filled(c.x[0].shape(), like_dtype(c), constant); });
 }
 OpRow full_like() {
   OpRow row = like_row("relax.full_like", "every element is fill_value", {{"fill_value", "scalar tensor"}},
@@ -52,6 +64,7 @@ OpRow full_like() {
     require_rank(op, 1, 0);
     return infer_like(op);
   };
+  row.reference = [](const ReferenceCall& c) { return filled(c.x[0].shape(), like_dtype(c), c.x[1].as_double(0)); };
   return row;
 }
 Expr on_diagonal(Axes i, const Expr& k, DType dtype) { return select(equal(i[1] - i[0], k), one(dtype), zero(dtype)); }
@@ -71,6 +84,7 @@ OpRow eye_like() {
     return infer_like(op);
   };
   row.complete = complete_diagonal;
+  row.reference = [](const ReferenceCall& c) { return diagonal(c.x[0].shape(), like_dtype(c), c.number(1)); };
   return row;
 }
 
@@ -210,6 +224,13 @@ Expr scalar_to_tensor_element(const OpCall& op, Inputs, Axes) {
   return cast_to(op.arg(0), *tensor_dtype(infer_scalar_to_tensor(op)));
 }
 
+reference::Tensors eye_matrix(const ReferenceCall& c) {
+  return diagonal({c.number(0), c.number(1)}, *c.attrs<FillAttrs>().dtype, c.number(2));
+}
+reference::Tensors dims_as_tensor(const ReferenceCall& c) {
+  return {Tensor::of<int64_t>({std::ssize(c.dims(0))}, kInt64, c.dims(0))};
+}
+
 }  // namespace
 
 std::vector<OpRow> create_ops() {
@@ -253,14 +274,16 @@ std::vector<OpRow> create_ops() {
                              {"k", "int64 scalar; 0 otherwise", OpInput::Arity::kOptional}},
                   .attrs = op_attrs<FillAttrs>(),
                   .infer = infer_eye,
-                  .complete = complete_eye},
+                  .complete = complete_eye,
+                  .reference = eye_matrix},
                  eye_element),
       {.name = "relax.shape_to_tensor",
        .doc = "the dims as an int64 tensor",
        .inputs = {{"expr", "the shape"}},
        .infer = infer_shape_to_tensor,
        .infer_partial = [](const OpCall&) { return tensor_type_of_rank(1, kInt64); },
-       .legalize = lower_shape_to_tensor},
+       .legalize = lower_shape_to_tensor,
+       .reference = dims_as_tensor},
       by_element({.name = "relax.scalar_to_tensor",
                   .doc = "a scalar as a tensor of rank 0",
                   .inputs = {{"value", "scalar"}},

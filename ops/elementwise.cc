@@ -1,7 +1,11 @@
 // Elementwise operators. Each is one line, its scalar expression; infer and legalize follow from it.
+#include <algorithm>
+#include <cmath>
+
 #include "ops/attributes.h"
 #include "ops/common.h"
 #include "ops/ops.h"
+#include "ops/reference.h"
 
 namespace relaxc {
 
@@ -219,9 +223,15 @@ OpRow quantization(const char* name, const char* doc) {
           .infer_partial = infer_stated_dtype_same_rank};
 }
 
+template <class Op>
+double of_bits(reference::Values x) {
+  return static_cast<double>(Op()(static_cast<int64_t>(x[0]), static_cast<int64_t>(x[1])));
+}
+
 }  // namespace
 
 std::vector<OpRow> elementwise_ops() {
+  using reference::Values, reference::with_formula;
   return {
       math("abs", "Abs", "absolute value", kNumbers),
       math("acos", "Acos", "arc cosine"),
@@ -230,7 +240,8 @@ std::vector<OpRow> elementwise_ops() {
       math("asinh", "Asinh", "inverse hyperbolic sine"),
       math("atan", "Atan", "arc tangent"),
       math("atanh", "Atanh", "inverse hyperbolic tangent"),
-      math("bitwise_not", "BitwiseNot", "complement of each bit", kIntegers),
+      with_formula(math("bitwise_not", "BitwiseNot", "complement of each bit", kIntegers),
+                   [](double x) { return -x - 1; }),
       rounding("ceil", "Ceil", "ceil", "least integer not below"),
       math("cos", "Cos", "cosine"),
       math("cosh", "Cosh", "hyperbolic cosine"),
@@ -245,7 +256,7 @@ std::vector<OpRow> elementwise_ops() {
       math("sqrt", "Sqrt", "square root"),
       math("tan", "Tan", "tangent"),
       math("tanh", "Tanh", "hyperbolic tangent"),
-      rounding("trunc", "", "trunc", "integer part"),
+      with_formula(rounding("trunc", "", "trunc", "integer part"), [](double x) { return std::trunc(x); }),
       rounding("round", "Round", "nearbyint", "nearest integer, ties to even"),
       predicate("isfinite", "", "neither infinite nor NaN"),
       predicate("isinf", "", "infinite"),
@@ -255,26 +266,36 @@ std::vector<OpRow> elementwise_ops() {
       unary("sign", "Sign", "-1, 0 or 1; NaN for NaN", kNumbers, sign),
       unary("logical_not", "Not", "not x", kFlags, [](const Expr& x) { return not_(x); }),
       unary("nn.relu", "Relu", "max(x, 0)", kNumbers, [](const Expr& x) { return max(x, imm_like(0, x)); }),
-      unary("nn.silu", "", "x * sigmoid(x)", kFloats, [](const Expr& x) { return x * call1("sigmoid", x); }),
-      unary("nn.gelu", "", "x * (1 + erf(x / sqrt(2))) / 2", kFloats, gelu),
-      unary("nn.gelu_tanh", "", "GELU's tanh form: x * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))) / 2", kFloats,
-            gelu_tanh),
-      unary("nn.relu6", "", "x limited to [0, 6]", kNumbers,
-            [](const Expr& x) { return limited(x, imm_like(0, x), imm_like(6, x)); }),
-      unary("nn.selu", "", "lambda * x above 0, lambda * alpha * (exp(x) - 1) below", kFloats, selu),
+      with_formula(
+          unary("nn.silu", "", "x * sigmoid(x)", kFloats, [](const Expr& x) { return x * call1("sigmoid", x); }),
+          [](double x) { return x / (1 + std::exp(-x)); }),
+      with_formula(unary("nn.gelu", "", "x * (1 + erf(x / sqrt(2))) / 2", kFloats, gelu),
+                   [](double x) { return x * (1 + std::erf(x / std::sqrt(2))) / 2; }),
+      with_formula(
+          unary("nn.gelu_tanh", "", "GELU's tanh form: x * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))) / 2", kFloats,
+                gelu_tanh),
+          [](double x) { return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * std::pow(x, 3)))); }),
+      with_formula(unary("nn.relu6", "", "x limited to [0, 6]", kNumbers,
+                         [](const Expr& x) { return limited(x, imm_like(0, x), imm_like(6, x)); }),
+                   [](double x) { return std::isnan(x) ? x : std::clamp(x, 0.0, 6.0); }),
+      with_formula(unary("nn.selu", "", "lambda * x above 0, lambda * alpha * (exp(x) - 1) below", kFloats, selu),
+                   [](double x) { return 1.05070098735548 * (x > 0 ? x : 1.67326324235438 * (std::exp(x) - 1)); }),
       parametric("nn.softplus", "Softplus", "log(1 + exp(beta * x)) / beta", scaled_softplus),
       parametric("nn.leakyrelu", "", "x above 0, alpha * x below", leaky_relu),
       arithmetic("add", "Add", "x1 + x2", kNumbers, BinaryOp::kAdd),
       arithmetic("subtract", "Sub", "x1 - x2", kNumbers, BinaryOp::kSub),
       arithmetic("multiply", "Mul", "x1 * x2", kNumbers, BinaryOp::kMul),
       arithmetic("divide", "Div", "x1 / x2; integers truncate toward zero", kNumbers, BinaryOp::kDiv),
-      arithmetic("floor_divide", "", "floor(x1 / x2)", kNumbers, BinaryOp::kFloorDiv),
+      with_formula(arithmetic("floor_divide", "", "floor(x1 / x2)", kNumbers, BinaryOp::kFloorDiv),
+                   [](Values x) { return std::floor(x[0] / x[1]); }),
       arithmetic("floor_mod", "", "remainder with the sign of x2", kNumbers, BinaryOp::kFloorMod),
       arithmetic("mod", "", "remainder with the sign of x1", kNumbers, BinaryOp::kTruncMod),
       arithmetic("maximum", "", "the larger; NaN if either is", kAnyDType, BinaryOp::kMax),
       arithmetic("minimum", "", "the smaller; NaN if either is", kAnyDType, BinaryOp::kMin),
       arithmetic("equal", "Equal", "x1 == x2", kAnyDType, BinaryOp::kEQ),
-      arithmetic("not_equal", "", "x1 != x2", kAnyDType, BinaryOp::kNE),
+      with_formula(
+          arithmetic("not_equal", "", "x1 != x2", kAnyDType, BinaryOp::kNE),
+          [](Values x) { return x[0] != x[1] ? 1.0 : 0.0; }, kBool),
       arithmetic("less", "Less", "x1 < x2", kNumbers, BinaryOp::kLT),
       arithmetic("less_equal", "LessOrEqual", "x1 <= x2", kNumbers, BinaryOp::kLE),
       arithmetic("greater", "Greater", "x1 > x2", kNumbers, BinaryOp::kGT),
@@ -282,17 +303,23 @@ std::vector<OpRow> elementwise_ops() {
       arithmetic("logical_and", "And", "x1 and x2", kFlags, BinaryOp::kAnd),
       arithmetic("logical_or", "Or", "x1 or x2", kFlags, BinaryOp::kOr),
       arithmetic("logical_xor", "Xor", "x1 != x2", kFlags, BinaryOp::kNE),
-      arithmetic("bitwise_and", "BitwiseAnd", "bits set in both", kIntegers, BinaryOp::kBitAnd),
-      arithmetic("bitwise_or", "BitwiseOr", "bits set in either", kIntegers, BinaryOp::kBitOr),
-      arithmetic("bitwise_xor", "BitwiseXor", "bits set in one", kIntegers, BinaryOp::kBitXor),
+      with_formula(arithmetic("bitwise_and", "BitwiseAnd", "bits set in both", kIntegers, BinaryOp::kBitAnd),
+                   of_bits<std::bit_and<>>),
+      with_formula(arithmetic("bitwise_or", "BitwiseOr", "bits set in either", kIntegers, BinaryOp::kBitOr),
+                   of_bits<std::bit_or<>>),
+      with_formula(arithmetic("bitwise_xor", "BitwiseXor", "bits set in one", kIntegers, BinaryOp::kBitXor),
+                   of_bits<std::bit_xor<>>),
       arithmetic("left_shift", "", "x1 << x2", kIntegers, BinaryOp::kShiftLeft),
       arithmetic("right_shift", "", "x1 >> x2", kIntegers, BinaryOp::kShiftRight),
       binary_op("power", "", "x1 to the power x2", kNumbers, power),
-      binary_op("atan2", "", "angle of the point (x2, x1)", kFloats,
-                [](const Expr& a, const Expr& b) { return intrinsic("tir.atan2", {a, b}, dtype_of(a)); }),
-      binary_op("log_add_exp", "", "log(exp(x1) + exp(x2)), without overflow", kFloats, log_add_exp),
-      elementwise("ewise_fma", "", "x1 * x2 + x3", {{"x1", "factor"}, {"x2", "factor"}, {"x3", "summand"}}, kNumbers,
-                  [](const std::vector<Expr>& x) { return x[0] * x[1] + x[2]; }),
+      with_formula(binary_op("atan2", "", "angle of the point (x2, x1)", kFloats,
+                             [](const Expr& a, const Expr& b) { return intrinsic("tir.atan2", {a, b}, dtype_of(a)); }),
+                   [](Values x) { return std::atan2(x[0], x[1]); }),
+      with_formula(binary_op("log_add_exp", "", "log(exp(x1) + exp(x2)), without overflow", kFloats, log_add_exp),
+                   [](Values x) { return std::log(std::exp(x[0]) + std::exp(x[1])); }),
+      with_formula(elementwise("ewise_fma", "", "x1 * x2 + x3", {{"x1", "factor"}, {"x2", "factor"}, {"x3", "summand"}},
+                               kNumbers, [](const std::vector<Expr>& x) { return x[0] * x[1] + x[2]; }),
+                   [](Values x) { return x[0] * x[1] + x[2]; }),
       elementwise(
           "where", "", "x1 where the condition holds, else x2",
           {{"condition", "bool tensor"}, {"x1", "taken where true"}, {"x2", "taken where false"}}, kAnyDType,

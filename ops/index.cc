@@ -5,6 +5,7 @@
 #include "ops/attributes.h"
 #include "ops/common.h"
 #include "ops/ops.h"
+#include "ops/reference.h"
 
 namespace relaxc {
 
@@ -355,6 +356,19 @@ PrimFuncRef lower_nonzero(const OpCall& op) {
   return b.finish({out});
 }
 
+reference::Tensors one_hot_vectors(const ReferenceCall& c) {
+  OneHotAttrs attrs = c.attrs<OneHotAttrs>();
+  reference::Index shape = c.x[0].shape();
+  int64_t axis = attrs.axis < 0 ? attrs.axis + std::ssize(shape) + 1 : attrs.axis;
+  shape.insert(shape.begin() + axis, attrs.depth);
+  return {reference::tensor_of(shape, kFloat32, [&](reference::Index i) {
+    auto position = static_cast<double>(i[axis]), depth = static_cast<double>(attrs.depth);
+    i.erase(i.begin() + axis);
+    double index = reference::element(c.x[0], i);
+    return c.call.args[(index < 0 ? index + depth : index) == position ? 1 : 2].as<FloatImm>()->value;
+  })};
+}
+
 }  // namespace
 
 std::vector<OpRow> index_ops() {
@@ -411,7 +425,8 @@ std::vector<OpRow> index_ops() {
                              {"off_value", "scalar"}},
                   .attrs = op_attrs<OneHotAttrs>(),
                   .infer = infer_one_hot,
-                  .infer_partial = [](const OpCall& op) { return infer_unranked(dtype_of(op.arg(1))); }},
+                  .infer_partial = [](const OpCall& op) { return infer_unranked(dtype_of(op.arg(1))); },
+                  .reference = one_hot_vectors},
                  one_hot_element),
       by_element({.name = "relax.dyn.one_hot",
                   .doc = "one_hot of a depth that may be symbolic and values that are tensors",

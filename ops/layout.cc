@@ -5,6 +5,7 @@
 #include "ops/attributes.h"
 #include "ops/common.h"
 #include "ops/ops.h"
+#include "ops/reference.h"
 
 namespace relaxc {
 
@@ -276,6 +277,47 @@ Type infer_partial_to_shape(const OpCall& op) {
   return dims && !is_open ? tensor_type(*dims, op.first_dtype()) : infer_same_rank(op, 1, op.first_dtype());
 }
 
+// ---- References
+
+using reference::Tensors, reference::moved, reference::with_position;
+using Index = reference::Index;
+
+Tensors flattened(const ReferenceCall& c) { return {c.x[0].reshaped(Index{c.x[0].size()})}; }
+Tensors flipped(const ReferenceCall& c) {
+  int64_t axis = c.attrs<AxisAttrs>().axis;
+  const Index& shape = c.x[0].shape();
+  return {moved(c.x[0], shape, [&](const Index& i) { return with_position(i, axis, shape[axis] - 1 - i[axis]); })};
+}
+Tensors tiled(const ReferenceCall& c) {
+  Index from = c.x[0].shape(), shape = c.attrs<TileAttrs>().repeats;
+  if (shape.size() < from.size()) shape.insert(shape.begin(), from.size() - shape.size(), 1);
+  size_t added = shape.size() - from.size();
+  for (size_t d = 0; d < from.size(); ++d) shape[added + d] *= from[d];
+  return {moved(c.x[0], shape, [&](Index i) {
+    i.erase(i.begin(), i.begin() + static_cast<int64_t>(added));
+    for (size_t d = 0; d < from.size(); ++d) i[d] %= from[d];
+    return i;
+  })};
+}
+Tensors repeated(const ReferenceCall& c) {
+  auto [repeats, axis] = c.attrs<RepeatAttrs>();
+  Tensor x = axis ? c.x[0] : c.x[0].reshaped(Index{c.x[0].size()});
+  Index shape = x.shape();
+  int64_t along = axis.value_or(0);
+  shape[along] *= repeats;
+  return {moved(x, shape, [&](const Index& i) { return with_position(i, along, i[along] / repeats); })};
+}
+Tensors stacked(const ReferenceCall& c) {
+  int64_t axis = c.attrs<AxisAttrs>().axis;
+  Index shape = c.x[0].shape();
+  shape.insert(shape.begin() + axis, std::ssize(c.x));
+  return {reference::tensor_of(shape, c.x[0].dtype(), [&](Index i) {
+    const Tensor& x = c.x[static_cast<size_t>(i[axis])];
+    i.erase(i.begin() + axis);
+    return reference::element(x, i);
+  })};
+}
+
 }  // namespace
 
 std::vector<OpRow> layout_ops() {
@@ -296,7 +338,11 @@ std::vector<OpRow> layout_ops() {
        .view = true,
        .infer = infer_reshape,
        .infer_partial = infer_partial_to_shape},
-      by_element({.name = "relax.flatten", .doc = "all elements as one axis", .inputs = x, .infer = infer_flatten},
+      by_element({.name = "relax.flatten",
+                  .doc = "all elements as one axis",
+                  .inputs = x,
+                  .infer = infer_flatten,
+                  .reference = flattened},
                  flatten_element),
       {.name = "relax.nn.batch_flatten",
        .doc = "all axes but the first as one",
@@ -328,7 +374,8 @@ std::vector<OpRow> layout_ops() {
        .attrs = op_attrs<AxisAttrs>(),
        .pattern = injective,
        .infer = infer_stack,
-       .legalize = lower_stack},
+       .legalize = lower_stack,
+       .reference = stacked},
       {.name = "relax.meshgrid",
        .doc = "the coordinates of a grid, one tensor for each of its axes",
        .inputs = {{"tensors", "tuple of tensors of rank 1"}},
@@ -358,7 +405,8 @@ std::vector<OpRow> layout_ops() {
                   .doc = "the whole tensor repeated along each axis",
                   .inputs = {{"data", "the tensor"}},
                   .attrs = op_attrs<TileAttrs>(),
-                  .infer = infer_tile},
+                  .infer = infer_tile,
+                  .reference = tiled},
                  tile_element),
       by_element({.name = "relax.dyn.tile",
                   .doc = "tile by counts that may be symbolic",
@@ -369,13 +417,15 @@ std::vector<OpRow> layout_ops() {
                   .doc = "each element repeated along an axis",
                   .inputs = data,
                   .attrs = op_attrs<RepeatAttrs>(),
-                  .infer = infer_repeat},
+                  .infer = infer_repeat,
+                  .reference = repeated},
                  repeat_element),
       by_element({.name = "relax.flip",
                   .doc = "an axis reversed",
                   .inputs = data,
                   .attrs = op_attrs<AxisAttrs>(),
-                  .infer = infer_flip},
+                  .infer = infer_flip,
+                  .reference = flipped},
                  flip_element),
   };
 }

@@ -3,6 +3,7 @@
 #include "ops/attributes.h"
 #include "ops/fold.h"
 #include "ops/ops.h"
+#include "ops/reference.h"
 
 namespace relaxc {
 
@@ -120,6 +121,12 @@ Type infer_linear(const OpCall& op) {
   return tensor_type(std::move(shape), dtype);
 }
 
+reference::Tensors outer_products(const ReferenceCall& c) {
+  return {reference::tensor_of({c.x[0].size(), c.x[1].size()}, c.x[0].dtype(), [&](const reference::Index& i) {
+    return c.x[0].as_double(i[0]) * c.x[1].as_double(i[1]);
+  })};
+}
+
 }  // namespace
 
 std::vector<OpRow> linear_algebra_ops() {
@@ -139,7 +146,8 @@ std::vector<OpRow> linear_algebra_ops() {
           by_element({.name = "relax.outer",
                       .doc = "the products of all pairs of elements of two vectors",
                       .inputs = {{"x1", "vector"}, {"x2", "vector"}},
-                      .infer = infer_outer},
+                      .infer = infer_outer,
+                      .reference = outer_products},
                      outer_element, OpPattern::kBroadcast),
           {.name = "relax.linear",
            .doc = "data . weight^T + bias",

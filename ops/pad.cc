@@ -1,7 +1,10 @@
 // Pads: elements around a tensor, or cut off where a pad is negative.
+#include <algorithm>
+
 #include "ops/attributes.h"
 #include "ops/common.h"
 #include "ops/ops.h"
+#include "ops/reference.h"
 
 namespace relaxc {
 
@@ -53,6 +56,28 @@ Expr pad_element(const OpCall& op, Inputs x, Axes i) {
   return if_then_else(inside, load(x[0], source), fill);
 }
 
+// The position that one beyond a border stands for: pads of "reflect" do not repeat the border, those of "wrap" go on
+// at the other end.
+int64_t padded_position(const std::string& mode, int64_t i, int64_t dim) {
+  while (mode == "reflect" && dim > 1 && (i < 0 || i >= dim)) i = i < 0 ? -i : 2 * (dim - 1) - i;
+  while (mode == "wrap" && (i < 0 || i >= dim)) i += i < 0 ? dim : -dim;
+  return std::clamp<int64_t>(i, 0, dim - 1);
+}
+reference::Tensors padded(const ReferenceCall& c) {
+  PadAttrs attrs = c.attrs<PadAttrs>();
+  reference::Index from = c.x[0].shape(), shape = from;
+  for (size_t d = 0; d < from.size(); ++d) shape[d] += attrs.pad_width[2 * d] + attrs.pad_width[2 * d + 1];
+  return {reference::tensor_of(shape, c.x[0].dtype(), [&](reference::Index i) {
+    bool is_inside = true;
+    for (size_t d = 0; d < from.size(); ++d) {
+      i[d] -= attrs.pad_width[2 * d];
+      is_inside = is_inside && i[d] >= 0 && i[d] < from[d];
+      if (attrs.pad_mode != "constant") i[d] = padded_position(attrs.pad_mode, i[d], from[d]);
+    }
+    return is_inside || attrs.pad_mode != "constant" ? reference::element(c.x[0], i) : attrs.pad_value;
+  })};
+}
+
 }  // namespace
 
 std::vector<OpRow> pad_ops() {
@@ -63,7 +88,8 @@ std::vector<OpRow> pad_ops() {
                   .doc = "the tensor with elements added around it (or cut off where pads are negative)",
                   .inputs = {{"data", "the tensor"}},
                   .attrs = pad,
-                  .infer = infer_pad},
+                  .infer = infer_pad,
+                  .reference = padded},
                  pad_element),
       by_element({.name = "relax.dyn.pad",
                   .doc = "pad by widths that may be symbolic",

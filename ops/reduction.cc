@@ -1,10 +1,12 @@
 // Reductions over axes, arg-reductions, scans and the softmax family.
 #include <algorithm>
+#include <cmath>
 
 #include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "ops/fold.h"
 #include "ops/ops.h"
+#include "ops/reference.h"
 
 namespace relaxc {
 
@@ -82,13 +84,35 @@ OpRow simple_reduction(const std::string& name, const char* doc, const Domain& d
   });
 }
 
+// Returns the reference of a reduction to a shape; for the mean, the sum is divided by the number of elements.
+Reference folded(double start, double (*combine)(double, double), bool is_mean = false) {
+  return [=](const ReferenceCall& c) -> reference::Tensors {
+    const Tensor& x = c.x[0];
+    reference::Index shape = c.dims(1);
+    return {reference::tensor_of(shape, x.dtype(), [&](const reference::Index& i) {
+      double result = start, count = 0;
+      for (int64_t k = 0; k < x.size(); ++k) {
+        if (reference::broadcast_index(indices_of(k, x.shape()), shape) != i) continue;
+        result = combine(result, x.as_double(k));
+        ++count;
+      }
+      return is_mean ? result / count : result;
+    })};
+  };
+}
+double sum_of(double a, double b) { return a + b; }
+double product_of(double a, double b) { return a * b; }
+double larger(double a, double b) { return std::isnan(a) || a > b ? a : b; }
+double smaller(double a, double b) { return std::isnan(a) || a < b ? a : b; }
+
 // Makes the row of the same reduction to a shape, which may be symbolic, in place of axes.
-OpRow to_shape(OpRow row) {
+OpRow to_shape(OpRow row, Reference reference) {
   row.name = "relax.dyn." + row.name.substr(row.name.find('.') + 1);
   row.doc += ", to a shape whose dims are the tensor's or 1";
   row.inputs.push_back({"shape", "of the result"});
   row.attrs.clear();
   row.infer_partial = {};
+  row.reference = std::move(reference);
   return row;
 }
 
@@ -274,7 +298,9 @@ std::vector<OpRow> reduction_ops() {
       softmax("relax.nn.softmax", "exp(x) / sum of exp(x) along the axis", false),
       softmax("relax.nn.log_softmax", "log of the softmax along the axis", true),
   };
-  for (size_t i = 0; i < 5; ++i) rows.push_back(to_shape(rows[i]));  // sum, prod, max, min, mean
+  const Reference references[] = {folded(0, sum_of), folded(1, product_of), folded(-INFINITY, larger),
+                                  folded(INFINITY, smaller), folded(0, sum_of, true)};
+  for (size_t i = 0; i < std::size(references); ++i) rows.push_back(to_shape(rows[i], references[i]));
   return rows;
 }
 

@@ -4,6 +4,7 @@
 #include "ops/attributes.h"
 #include "ops/common.h"
 #include "ops/ops.h"
+#include "ops/reference.h"
 
 namespace relaxc {
 
@@ -160,6 +161,28 @@ Type infer_dynamic_slice(const OpCall& op) {
   return tensor_type_of_rank(op.rank(0), op.dtype(0));
 }
 
+// The parts of a number of sections have one size, but for the last ones.
+reference::Tensors split_parts(const ReferenceCall& c) {
+  auto [indices_or_sections, axis] = c.attrs<SplitAttrs>();
+  const Tensor& x = c.x[0];
+  reference::Index shape = x.shape(), bounds = {0};
+  int64_t dim = shape[axis];
+  if (const int64_t* sections = indices_or_sections.as<int64_t>()) {
+    for (int64_t k = 1; k < *sections; ++k) bounds.push_back(std::min(dim, k * ((dim + *sections - 1) / *sections)));
+  } else {
+    for (const AttrValue& index : *indices_or_sections.as<AttrList>())
+      bounds.push_back(std::min(dim, *index.as<int64_t>()));
+  }
+  bounds.push_back(dim);
+  reference::Tensors parts;
+  for (size_t k = 0; k + 1 < bounds.size(); ++k) {
+    shape[axis] = bounds[k + 1] - bounds[k];
+    parts.push_back(reference::moved(
+        x, shape, [&](const reference::Index& i) { return reference::with_position(i, axis, i[axis] + bounds[k]); }));
+  }
+  return parts;
+}
+
 }  // namespace
 
 std::vector<OpRow> slice_ops() {
@@ -191,7 +214,8 @@ std::vector<OpRow> slice_ops() {
        .attrs = op_attrs<SplitAttrs>(),
        .infer = infer_split,
        .infer_partial = infer_unknown,
-       .legalize = lower_split},
+       .legalize = lower_split,
+       .reference = split_parts},
   };
 }
 

@@ -1,9 +1,14 @@
 // Sorts along an axis. A bottom-up merge sort of positions (stable; n log n; scratch of two int64 per element) gives
 // the positions from which sort, argsort and topk take their results. NaN sorts as the largest value, as in numpy.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
 #include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "ops/common.h"
 #include "ops/ops.h"
+#include "ops/reference.h"
 
 namespace relaxc {
 
@@ -119,6 +124,37 @@ PrimFuncRef lower_sorted(const OpCall& op) {
   return b.finish(results);
 }
 
+// ---- References. A NaN is the largest value, and equal elements keep their order.
+
+using reference::Tensors, reference::element, reference::moved, reference::with_position;
+using Index = reference::Index;
+
+bool comes_before(double a, double b, bool descending) {
+  if (std::isnan(a) || std::isnan(b)) return descending ? std::isnan(a) && !std::isnan(b) : !std::isnan(a);
+  return descending ? a > b : a < b;
+}
+template <TopKAttrs (*attrs_of)(const OpCall&)>
+Tensors in_order(const ReferenceCall& c) {
+  Span nowhere;
+  TopKAttrs attrs = attrs_of({c.call, nowhere});
+  const Tensor& x = c.x[0];
+  int64_t axis = attrs.axis < 0 ? attrs.axis + x.ndim() : attrs.axis;
+  Index shape = x.shape();
+  int64_t dim = std::exchange(shape[axis], attrs.k < 1 ? shape[axis] : attrs.k);
+  auto position = [&](const Index& i) {
+    Index order(static_cast<size_t>(dim));
+    auto value = [&](int64_t p) { return element(x, with_position(i, axis, p)); };
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::stable_sort(order,
+                             [&](int64_t a, int64_t b) { return comes_before(value(a), value(b), attrs.largest); });
+    return order[i[axis]];
+  };
+  Tensor values = moved(x, shape, [&](const Index& i) { return with_position(i, axis, position(i)); });
+  if (attrs.ret_type == "values") return {values};
+  Tensor indices = reference::tensor_of(shape, attrs.dtype, [&](const Index& i) { return position(i); });
+  return attrs.ret_type == "indices" ? Tensors{indices} : Tensors{values, indices};
+}
+
 }  // namespace
 
 std::vector<OpRow> sort_ops() {
@@ -128,21 +164,24 @@ std::vector<OpRow> sort_ops() {
        .inputs = {{"data", "the tensor"}},
        .attrs = op_attrs<SortAttrs>(),
        .infer = infer_sorted<sort_attrs>,
-       .legalize = lower_sorted<sort_attrs>},
+       .legalize = lower_sorted<sort_attrs>,
+       .reference = in_order<sort_attrs>},
       {.name = "relax.argsort",
        .doc = "the positions that sort an axis; stable",
        .inputs = {{"data", "the tensor"}},
        .attrs = op_attrs<ArgsortAttrs>(),
        .infer = infer_sorted<argsort_attrs>,
        .infer_partial = infer_stated_dtype,
-       .legalize = lower_sorted<argsort_attrs>},
+       .legalize = lower_sorted<argsort_attrs>,
+       .reference = in_order<argsort_attrs>},
       {.name = "relax.topk",
        .doc = "the k largest (or smallest) elements of an axis in order, and their positions",
        .inputs = {{"data", "the tensor"}},
        .attrs = with_choices(op_attrs<TopKAttrs>(), "ret_type", {"both", "values", "indices"}),
        .infer = infer_sorted<topk_attrs>,
        .infer_partial = infer_unknown,
-       .legalize = lower_sorted<topk_attrs>},
+       .legalize = lower_sorted<topk_attrs>,
+       .reference = in_order<topk_attrs>},
       {.name = "relax.dyn.topk",
        .doc = "topk of a k that may be symbolic",
        .inputs = {{"data", "the tensor"}, {"k", "int64 scalar"}},

@@ -49,7 +49,11 @@ Type infer_masked_fill(const OpCall& op) {
 
 Expr identity_element(const OpCall&, Inputs x, Axes i) { return at(x[0], i); }
 OpRow mark(const char* name, const char* doc) {
-  return by_element({.name = name, .doc = doc, .inputs = {{"input", "the tensor"}}, .infer = infer_like_first},
+  return by_element({.name = name,
+                     .doc = doc,
+                     .inputs = {{"input", "the tensor"}},
+                     .infer = infer_like_first,
+                     .reference = [](const ReferenceCall& c) { return c.x; }},
                     identity_element, OpPattern::kElementwise, "T_identity");
 }
 // Makes the row of the gradient of an operator with respect to its argument `of`, which is argument 1 here.

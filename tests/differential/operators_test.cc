@@ -41,7 +41,7 @@ const std::vector<Case>& all_cases() {
     add_creation(cases);
     add_images(cases);
     add_unlisted(cases);
-    for (Case& test : cases) test.has_reference = references().contains("relax." + op_of(test));
+    for (Case& test : cases) test.has_reference = static_cast<bool>(op_table().find("relax." + op_of(test))->reference);
     return cases;
   }();
   return kCases;
@@ -58,10 +58,10 @@ TEST_CASE("every operator with a lowering runs compiled and interpreted", "[diff
       INFO(row.name << ": add tests/modules/<name>.test (test: run), or a case to tests/differential");
       CHECK(covered.contains(row.name));
     }
-  }
-  for (const auto& [name, reference] : references()) {
-    INFO(name << " has a reference, but no case in tests/differential");
-    CHECK(in_cases.contains(name));
+    if (row.reference) {
+      INFO(row.name << " has a reference, but no case in tests/differential");
+      CHECK(in_cases.contains(row.name));
+    }
   }
 }
 
