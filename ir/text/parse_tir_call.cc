@@ -124,7 +124,7 @@ Value Parser::builtin_call(const Builtin& row, const Syntax& at) {
     result = is_void ? DType::void_() : dtype(*stated);
   }
   if (!result) fail(at, "T.{}: the dtype of the result is missing", spelling(row));
-  return {intrinsic(row.name, std::move(values), *result, span(at))};
+  return {intrinsic(std::string(row.name), std::move(values), *result, span(at))};
 }
 
 // Returns the operands of a function of scalars, which are given by position or by the name that they have in TVM.
