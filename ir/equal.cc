@@ -43,7 +43,7 @@ class EqualVisitor {
     }
     // Dims that a function's type introduces are local to it.
     size_t outer = a.is<FuncType>() ? introduced_.size() : SIZE_MAX;
-    bool equal = dispatch(a, [&](const auto& payload) {
+    bool equal = match(a, [&](const auto& payload) {
       using T = std::remove_cvref_t<decltype(payload)>;
       return members(payload, *b.as<T>(), role == Role::kBindsDeep);
     });
@@ -270,7 +270,7 @@ class HashVisitor {
     if (a.is<Var>()) return var(cast<Var>(a), role);
     if (auto dtype = scalar_dtype(a)) leaf(*dtype);
     size_t outer = a.is<FuncType>() ? introduced_.size() : SIZE_MAX;
-    dispatch(a, [&](const auto& payload) { members(payload, role == Role::kBindsDeep); });
+    match(a, [&](const auto& payload) { members(payload, role == Role::kBindsDeep); });
     for (; outer < introduced_.size(); introduced_.pop_back()) numbers_.erase(introduced_.back());
   }
   uint64_t result() const { return state_; }

@@ -17,19 +17,6 @@ constexpr bool is_handle = std::derived_from<V, NodeRef>;
 template <class V>
 constexpr bool is_exact = !std::is_void_v<typename RefTarget<V>::type>;
 
-// dispatch(node, f) calls f with the payload.
-template <class F>
-decltype(auto) dispatch(const NodeRef& node, F&& f) {
-  switch (node.kind()) {
-#define RELAXC_KIND(name) \
-  case NodeKind::k##name: \
-    return f(*node.as<name>());
-    RELAXC_NODE_KINDS(RELAXC_KIND)
-#undef RELAXC_KIND
-  }
-  RELAXC_CHECK(false, "unknown node kind");
-}
-
 inline bool is_binding(Role role) { return role == Role::kBinds || role == Role::kBindsDeep; }
 
 }  // namespace relaxc

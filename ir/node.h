@@ -82,6 +82,7 @@ class NodeRef {
   NodeKind kind() const { return node_->kind; }
   const Span& span() const { return node_->span; }
   const NodeHeader* get() const { return node_; }
+  static const char* wanted() { return "a node"; }
   template <class T>
   bool is() const {
     return node_->kind == KindOf<T>::value;

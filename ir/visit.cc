@@ -58,11 +58,11 @@ bool map_member(V& value, Role role, const MapFn& fn) {
 }  // namespace
 
 void visit_children(const NodeRef& node, const ChildFn& fn) {
-  dispatch(node, [&](const auto& payload) { visit_member(payload, Role::kField, fn); });
+  match(node, [&](const auto& payload) { visit_member(payload, Role::kField, fn); });
 }
 
 NodeRef map_children(const NodeRef& node, const MapFn& fn) {
-  return dispatch(node, [&](const auto& payload) -> NodeRef {
+  return match(node, [&](const auto& payload) -> NodeRef {
     auto copy = payload;
     if (!map_member(copy, Role::kField, fn)) return node;
     if constexpr (is_expr_kind(KindOf<decltype(copy)>::value)) {
@@ -75,14 +75,7 @@ NodeRef map_children(const NodeRef& node, const MapFn& fn) {
 
 Expr with_type(const Expr& expr, const Type& type) {
   if (same_node(expr.type(), type)) return expr;
-  return dispatch(expr, [&](const auto& payload) -> Expr {
-    using T = std::remove_cvref_t<decltype(payload)>;
-    if constexpr (is_expr_kind(KindOf<T>::value)) {
-      return make(T(payload), type, expr.span());
-    } else {
-      RELAXC_CHECK(false, "not an expression");
-    }
-  });
+  return match(expr, [&](const auto& payload) -> Expr { return make(payload, type, expr.span()); });
 }
 
 void walk_nodes(const NodeRef& root, const std::function<bool(const NodeRef&)>& fn) {
@@ -287,7 +280,7 @@ static std::string debug_member(const V& value) {
 
 std::string debug_print(const NodeRef& node) {
   if (node.is<Var>()) return node.as<Var>()->name;
-  return dispatch(node, [&](const auto& payload) {
+  return match(node, [&](const auto& payload) {
     std::string body = debug_member(payload);
     return fmt::format("{}({})", kind_name(node.kind()), body.substr(1, body.size() - 2));
   });
