@@ -311,29 +311,18 @@ template <class T, size_t N>
 constexpr auto nth_field() {
   return T::fields()([](const auto&... fields) { return nth<N>(fields...); });
 }
-// Returns whether each field has the name of its member, so that no member is listed under another's name.
+// False when fields() leaves a member out, lists one twice, or names it like another. visit.cc checks every node.
 template <class T>
-constexpr bool names_match_members() {
+constexpr bool lists_all_members() {
   return []<size_t... I>(std::index_sequence<I...>) {
-    return ((nth_field<T, I>().name == member_name<nth_field<T, I>().member>()) && ...);
-  }(std::make_index_sequence<field_count<T>()>());
-}
-template <class T>
-constexpr bool names_differ() {
-  return []<size_t... I>(std::index_sequence<I...>) {
-    std::string_view names[] = {nth_field<T, I>().name..., ""};
+    constexpr std::string_view names[] = {nth_field<T, I>().name..., ""};
     for (size_t i = 0; i < sizeof...(I); ++i) {
       for (size_t j = 0; j < i; ++j) {
         if (names[i] == names[j]) return false;
       }
     }
-    return true;
+    return member_count<T>() == sizeof...(I) && ((names[I] == member_name<nth_field<T, I>().member>()) && ...);
   }(std::make_index_sequence<field_count<T>()>());
-}
-// False when fields() leaves a member out, lists one twice, or names it like another. visit.cc checks every node.
-template <class T>
-constexpr bool lists_all_members() {
-  return member_count<T>() == field_count<T>() && names_match_members<T>() && names_differ<T>();
 }
 
 }  // namespace relaxc
