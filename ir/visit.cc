@@ -139,9 +139,9 @@ VarRef Substitution::var(const VarRef& node) {
 namespace {
 
 // Gives every bound variable a new node.
-class Refresher final : public Rewriter {
+class Refresher final : public Substitution {
  public:
-  Refresher(const NodeRef& root, const VarMap& replaced) : replaced_(replaced) {
+  Refresher(const NodeRef& root, const VarMap& replaced) : Substitution(replaced) {
     walk_nodes(root, [&](const NodeRef& node) {
       visit_children(node, [&](const NodeRef& child, Slot slot) {
         if (!is_binding(slot.role) || !child.is<Var>()) return;
@@ -152,19 +152,14 @@ class Refresher final : public Rewriter {
       return true;
     });
   }
-  Expr expr(const Expr& node) override {
-    auto it = replaced_.find(node.get());
-    return it == replaced_.end() ? Rewriter::expr(node) : it->second;
-  }
   VarRef var(const VarRef& node) override {
-    if (renamed_.contains(node.get()) || !bound_.contains(node.get())) return Rewriter::var(node);
+    if (renamed_.contains(node.get()) || !bound_.contains(node.get())) return Substitution::var(node);
     VarRef fresh = make_var(node->name, type(node.type()), node.span());
     renamed_.emplace(node.get(), fresh);
     return fresh;
   }
 
  private:
-  const VarMap& replaced_;
   VarSet bound_;
 };
 

@@ -155,7 +155,7 @@ Family rewrite(const Family& node, Fs&&... fs) {
 // changes becomes the same new variable in all of them.
 using VarMap = std::unordered_map<const NodeHeader*, Expr>;
 using VarSet = std::unordered_set<const NodeHeader*>;
-class Substitution final : public Rewriter {
+class Substitution : public Rewriter {
  public:
   explicit Substitution(VarMap map = {}) : map_(std::move(map)) {}
   void add(const VarRef& var, const Expr& value);
