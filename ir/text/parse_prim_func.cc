@@ -23,11 +23,8 @@ PrimFuncRef Parser::prim_func(const Pending& pending) {
   NameScope scope(scopes_);
   program_params(line);
   std::optional<DType> result_type;
-  if (!is_none(line.annotation)) {
-    Type annotated = type(*line.annotation);
-    if (!annotated.is<PrimType>()) fail(*line.annotation, "expected a scalar type or None");
-    result_type = annotated.as<PrimType>()->dtype;
-  }
+  if (!is_none(line.annotation))
+    result_type = scalar_type(*line.annotation, "a scalar type or None").as<PrimType>()->dtype;
   cells_.clear();
   if (mutable_scalars_) find_cells(line.body, {});
 
@@ -50,8 +47,7 @@ void Parser::program_params(const Line& line) {
   auto value = [&](size_t i) -> std::optional<VarRef> {
     const Param& param = line.params[i];
     if (is_buffer(param)) return std::nullopt;
-    Type stated = type(*param.annotation);
-    if (!stated.is<PrimType>()) fail(*param.annotation, "expected T.Buffer, T.handle or a scalar type");
+    Type stated = scalar_type(*param.annotation, "T.Buffer, T.handle or a scalar type");
     return stated.as<PrimType>()->dtype.is_handle() ? std::nullopt : std::optional(define_param(param, stated));
   };
   auto other = [&](size_t i) {
@@ -157,7 +153,7 @@ void Parser::augmented_line(const Line& line) {
   if (!op || (*op == BinaryOp::kDiv && !is_float(a) && !is_float(b)))
     fail({*line.value, "//="}, "'{}=' of integers is ambiguous", line.text);
   Value result = binary(*op, a, b, *line.value, false);
-  if (is_name(*line.target)) return assign_scalar(*line.target, result);
+  if (is_name(*line.target)) return assign_scalar(*line.target, result, result.expr.type(), *line.target);
   if (line.target->kind != SyntaxKind::kSubscript) fail(*line.target, "expected an element of a buffer or a name");
   store(*line.target, *line.value, result);
 }

@@ -244,7 +244,8 @@ class Parser {
 
   // ---- parse_type.cc
   using TypeReader = Type(const Syntax& at);
-  TypeReader type, scalar_type, scalar_type_of, dtensor_type, callable_type;
+  TypeReader type, scalar_type_of, dtensor_type, callable_type;
+  Type scalar_type(const Syntax& at, const char* wanted = "a scalar type");
   std::optional<Type> try_type(const Syntax& at);
   // These read a type with or without arguments; `call` is null when there are none.
   using AppliedType = Type(const Syntax* call, const Syntax& at);
@@ -289,7 +290,7 @@ class Parser {
   void window(const Syntax& target, const Syntax& call, const Syntax& source);
   void store(const Syntax& target, const Syntax& value_at, std::optional<Value> value, const Syntax* mask = nullptr);
   // Binds the name to the value for the rest of the block, or assigns to it where the dialect has assignment.
-  void assign_scalar(const Syntax& target, Value value);
+  void assign_scalar(const Syntax& target, const Value& value, const Type& type, const Place& at);
   void declare_cell(const Syntax& target, DType dtype);
   void find_cells(const Lines& lines, std::set<std::string_view> visible);
 
