@@ -218,18 +218,12 @@ struct Field {
   M C::* member;
   Role role;
 };
-// field("value", &Let::value) and binds("var", &Let::var) are entries of fields().
-template <Role kRole>
-struct MakeField {
-  template <class C, class M>
-  constexpr Field<C, M> operator()(const char* name, M C::* member) const {
-    return {name, member, kRole};
-  }
-};
-inline constexpr MakeField<Role::kField> field;
-inline constexpr MakeField<Role::kBinds> binds;
-inline constexpr MakeField<Role::kBindsDeep> binds_deep;
-inline constexpr MakeField<Role::kHint> hint;
+// field("value", &Let::value) and field("var", &Let::var, binds) are entries of fields().
+template <class C, class M>
+constexpr Field<C, M> field(const char* name, M C::* member, Role role = Role::kField) {
+  return {name, member, role};
+}
+inline constexpr Role binds = Role::kBinds, binds_deep = Role::kBindsDeep, hint = Role::kHint;
 
 // Returns a function that calls another one with all items; fields() is such a list. Compiles much faster than a
 // std::tuple.
@@ -258,7 +252,7 @@ constexpr auto list(Items... items) {
 #define RELAXC_FIELD_OF_ROLE(T, item) RELAXC_MAKE_FIELD(T, RELAXC_SPLIT item)
 #define RELAXC_SPLIT(role) role,
 #define RELAXC_MAKE_FIELD(...) RELAXC_MAKE_FIELD_OF(__VA_ARGS__)
-#define RELAXC_MAKE_FIELD_OF(T, role, member) role(#member, &T::member)
+#define RELAXC_MAKE_FIELD_OF(T, role, member) field(#member, &T::member, role)
 
 template <class T>
 concept HasFields = requires { T::fields(); };
