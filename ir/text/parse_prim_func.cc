@@ -105,9 +105,10 @@ void Parser::tir_line(const Lines& lines, size_t& index) {
     return stmts(lines, first);
   };
   bool may_hold = line.kind == LineKind::kExpression || line.kind == LineKind::kAssign;
-  if (line.kind == LineKind::kPass || is_docstring(line)) return;
+  // A bare return at the end says nothing: the function returns there anyway.
+  bool ends = line.kind == LineKind::kReturn && statement_depth_ == 1 && index + 1 == lines.size();
+  if (line.kind == LineKind::kPass || is_docstring(line) || (ends && is_none(line.value))) return;
   if (may_hold && line.value && scoped_form(*line.value, line.target, line, Style::kConcise, rest)) return;
-  if (line.kind == LineKind::kReturn) return tir_return(line, index + 1 == lines.size());
   static constexpr std::pair<LineKind, LineReader Parser::*> kReaders[] = {
       {LineKind::kExpression, &Parser::tir_call_line},
       {LineKind::kAssign, &Parser::tir_assign},
@@ -119,6 +120,7 @@ void Parser::tir_line(const Lines& lines, size_t& index) {
       {LineKind::kAssert, &Parser::tir_assert},
       {LineKind::kBreak, &Parser::tir_jump},
       {LineKind::kContinue, &Parser::tir_jump},
+      {LineKind::kReturn, &Parser::tir_jump},
       {LineKind::kImport, &Parser::imports}};
   if (auto* read = row_of(kReaders, line.kind)) return (this->**read)(line);
   if (line.kind == LineKind::kBroken) throw Failed();
@@ -130,13 +132,16 @@ void Parser::tir_assert(const Line& line) {
   out_->push_back(assertion(*line.value, line.extra, line));
 }
 
-// Reads break, continue, and a return without a value.
+// Reads break, continue, and a return with or without a value.
 void Parser::tir_jump(const Line& line) {
   body_starts();
   OpName op = line.kind == LineKind::kBreak      ? ops::kBreakLoop
               : line.kind == LineKind::kContinue ? ops::kContinueLoop
                                                  : ops::kRet;
-  out_->push_back(evaluate(intrinsic(op, {}, DType::void_(), span(line)), span(line)));
+  std::vector<Expr> values;
+  if (!is_none(line.value)) values.push_back(scalar(*line.value));
+  DType dtype = values.empty() ? DType::void_() : dtype_of(values[0]);
+  out_->push_back(evaluate(intrinsic(op, std::move(values), dtype, span(line)), span(line)));
 }
 
 // From here on, forms that must precede the statements of a block are errors.
@@ -174,15 +179,6 @@ void Parser::tir_condition(const Line& line) {
   if (!test) throw Failed();
   out_->push_back(is_if ? Stmt(make(IfThenElse{*test, inner, else_body}, span(line)))
                         : Stmt(make(While{*test, inner}, span(line))));
-}
-
-void Parser::tir_return(const Line& line, bool is_last) {
-  bool bare = is_none(line.value);
-  if (bare && statement_depth_ == 1 && is_last) return;  // the function returns here anyway
-  if (bare) return tir_jump(line);
-  body_starts();
-  Expr value = scalar(*line.value);
-  out_->push_back(evaluate(intrinsic(ops::kRet, {value}, dtype_of(value), span(line)), span(line)));
 }
 
 // ---- Calls as statements

@@ -271,7 +271,6 @@ class Parser {
   void body_starts();
   LineReader augmented_line, tir_assert, tir_assign, tir_call_line, tir_condition, tir_for, tir_jump, tir_with,
       unpack_scalars;
-  void tir_return(const Line& line, bool is_last);
   bool head_form(const std::string& path, const Syntax& call, const Line& line);
   void vector_store(const Syntax& call);
   void pointer_store(const Syntax& call);
