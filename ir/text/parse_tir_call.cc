@@ -226,9 +226,7 @@ AttrValue Parser::index_map(const Syntax& at) {
   auto text_of = [&](const Syntax& map) -> AttrValue {
     if (map.kind != SyntaxKind::kLambda) fail(map, "expected a lambda");
     Expr function = lambda(map, std::vector<DType>(map.children.size() - 1, kInt32));
-    Printer printer(PrintOptions{});
-    printer.set_default_int(kInt32);
-    std::string text = printer.expr(function);
+    std::string text = Printer({}, kInt32).expr(function);
     // A single result is a tuple, too.
     size_t body = text.find(": ") + 2;
     return function.as<Lambda>()->results.size() == 1 ? text.substr(0, body) + "(" + text.substr(body) + ",)" : text;
