@@ -62,8 +62,7 @@ class Node {
   Expr tensor(size_t i);
   Expr tensor(const Value& value);
   std::optional<Expr> optional_tensor(size_t i);
-  Type type(size_t i) const { return type_of(value(i)); }
-  Type type_of(const Value& value) const;
+  Type type(size_t i) const;
   std::vector<Expr> shape(size_t i) const;
   int64_t rank(size_t i) const { return std::ssize(shape(i)); }
   // Returns a dim of an input. The model decides the rank, so a rank that is too small is an error.
@@ -90,7 +89,7 @@ class Node {
   std::vector<Expr> ints_of(const Value& value);
 
   // ---- Attributes. A converter may read only those that its row lists.
-  bool has_attr(const char* name);
+  bool has_attr(const char* name) const { return find_attr(name) != nullptr; }
   int64_t attr_int(const char* name, int64_t otherwise);
   double attr_float(const char* name, double otherwise);
   std::string attr_string(const char* name, std::string otherwise);
