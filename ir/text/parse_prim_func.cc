@@ -226,7 +226,8 @@ bool Parser::head_form(const std::string& path, const Syntax& call, const Line& 
     add_attrs(call, func_attrs_);
     return true;
   }
-  if (path != "T.where" && path != "T.reads" && path != "T.writes" && path != "T.block_attr") return false;
+  bool is_init = path == "T.init" && line.kind == LineKind::kWith;
+  if (!is_init && path != "T.where" && path != "T.reads" && path != "T.writes" && path != "T.block_attr") return false;
   if (!in_block) fail(line, "{} belongs in a block", path);
   if (!state.at_head) fail(line, "{} stands before the statements of a block", path);
   if (!state.given.insert(path).second) fail(line, "{} is given twice", path);
@@ -234,6 +235,10 @@ bool Parser::head_form(const std::string& path, const Syntax& call, const Line& 
   if (path == "T.reads") state.block.reads = regions(call);
   if (path == "T.writes") state.block.writes = regions(call);
   if (path == "T.block_attr") state.block.annotations = attrs(required(call, 0, "attrs"));
+  if (is_init) {
+    state.block.init = body(line.body);
+    state.at_head = true;
+  }
   return true;
 }
 
