@@ -142,14 +142,11 @@ namespace {
 class Refresher final : public Substitution {
  public:
   Refresher(const NodeRef& root, const VarMap& replaced) : Substitution(replaced) {
-    walk_nodes(root, [&](const NodeRef& node) {
-      visit_children(node, [&](const NodeRef& child, Slot slot) {
-        if (!is_binding(slot.role) || !child.is<Var>()) return;
-        bound_.insert(child.get());
-        if (slot.role != Role::kBindsDeep) return;
-        walk(cast_handle<Expr>(child).type(), [&](const Ref<Var>& inner) { bound_.insert(inner.get()); });
-      });
-      return true;
+    walk_children(root, [&](const NodeRef& child, Slot slot, const NodeRef&) {
+      if (!is_binding(slot.role) || !child.is<Var>()) return;
+      bound_.insert(child.get());
+      if (slot.role != Role::kBindsDeep) return;
+      walk(cast_handle<Expr>(child).type(), [&](const Ref<Var>& inner) { bound_.insert(inner.get()); });
     });
   }
   VarRef var(const VarRef& node) override {
@@ -183,23 +180,17 @@ std::vector<VarRef> free_vars(const NodeRef& root) {
     if (seen.insert(var.get()).second) used.push_back(var);
   };
   if (root.is<Var>()) use(cast<Var>(root));
-  walk_nodes(root, [&](const NodeRef& node) {
-    visit_children(node, [&](const NodeRef& child, Slot slot) {
-      if (slot.role == Role::kBindsDeep) {
-        NodeRef type = child.is<Var>() ? NodeRef(cast<Var>(child).type()) : child;
-        walk_nodes(type, [&](const NodeRef& inner) {
-          // Only a bare occurrence as a dim defines; a compound dim uses.
-          visit_children(inner, [&](const NodeRef& dim, Slot) {
-            if (dim.is<Var>() && (is_type_kind(inner.kind()) || inner.is<ShapeExpr>())) bound.insert(dim.get());
-          });
-          return true;
-        });
-      }
-      if (!child.is<Var>()) return;
-      if (is_binding(slot.role)) bound.insert(child.get());
-      use(cast<Var>(child));
-    });
-    return true;
+  walk_children(root, [&](const NodeRef& child, Slot slot, const NodeRef&) {
+    if (slot.role == Role::kBindsDeep) {
+      NodeRef type = child.is<Var>() ? NodeRef(cast<Var>(child).type()) : child;
+      walk_children(type, [&](const NodeRef& dim, Slot, const NodeRef& parent) {
+        // Only a bare occurrence as a dim defines; a compound dim uses.
+        if (dim.is<Var>() && (is_type_kind(parent.kind()) || parent.is<ShapeExpr>())) bound.insert(dim.get());
+      });
+    }
+    if (!child.is<Var>()) return;
+    if (is_binding(slot.role)) bound.insert(child.get());
+    use(cast<Var>(child));
   });
   std::erase_if(used, [&](const VarRef& var) { return bound.contains(var.get()); });
   return used;

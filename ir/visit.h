@@ -50,6 +50,14 @@ Expr with_type(const Expr& expr, const Type& type);
 
 // Visits a node and all below it in pre-order, types of bound variables included. fn returns false to skip children.
 void walk_nodes(const NodeRef& root, const std::function<bool(const NodeRef&)>& fn);
+// Calls fn(child, slot, parent) on each child of the node and of those that walk_nodes() visits below it.
+template <class F>
+void walk_children(const NodeRef& root, F&& fn) {
+  walk_nodes(root, [&](const NodeRef& node) {
+    visit_children(node, [&](const NodeRef& child, Slot slot) { fn(child, slot, node); });
+    return true;
+  });
+}
 // Returns whether such a node occurs.
 bool any_node(const NodeRef& root, const std::function<bool(const NodeRef&)>& is_wanted);
 // Returns whether a node of one of these kinds occurs: holds<BufferLoad>(e).

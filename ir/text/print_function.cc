@@ -143,12 +143,9 @@ void Printer::function(const std::string& function_name, const Expr& function) {
   if (!graph) return line("{} = {}", function_name, expr(function));
   used_.clear();
   calls_module_ = false;
-  walk_nodes(function, [&](const NodeRef& node) {
-    calls_module_ = calls_module_ || node.is<GlobalVar>();
-    visit_children(node, [&](const NodeRef& child, Slot slot) {
-      if (child.is<Var>() && (slot.role == Role::kField || slot.role == Role::kHint)) used_.insert(child.get());
-    });
-    return true;
+  walk_children(function, [&](const NodeRef& child, Slot slot, const NodeRef&) {
+    calls_module_ = calls_module_ || child.is<GlobalVar>();
+    if (child.is<Var>() && (slot.role == Role::kField || slot.role == Role::kHint)) used_.insert(child.get());
   });
   graph_function(function_name, *graph, false);
 }
