@@ -4,14 +4,11 @@
 
 namespace relaxc {
 
-template <class V>
-constexpr bool is_vector = false;
-template <class E>
-constexpr bool is_vector<std::vector<E>> = true;
-template <class V>
-constexpr bool is_optional = false;
-template <class E>
-constexpr bool is_optional<std::optional<E>> = true;
+// is_a<V, std::vector>
+template <class V, template <class...> class Template>
+constexpr bool is_a = false;
+template <class... Args, template <class...> class Template>
+constexpr bool is_a<Template<Args...>, Template> = true;
 template <class V>
 constexpr bool is_handle = std::derived_from<V, NodeRef>;
 template <class V>

@@ -14,11 +14,11 @@ template <class V>
 void visit_member(const V& value, Role role, const ChildFn& fn) {
   if constexpr (is_handle<V>) {
     fn(value, {role, is_exact<V>});
-  } else if constexpr (is_vector<V>) {
+  } else if constexpr (is_a<V, std::vector>) {
     for (const auto& item : value) visit_member(item, role, fn);
   } else if constexpr (std::is_same_v<V, Attrs>) {
     for (const auto& [key, item] : value) item.visit_exprs([&](const Expr& expr) { fn(expr, {role, false}); });
-  } else if constexpr (is_optional<V>) {
+  } else if constexpr (is_a<V, std::optional>) {
     if (value) visit_member(*value, role, fn);
   } else if constexpr (HasFields<V>) {
     for_each_field<V>([&](const auto& f) { visit_member(value.*f.member, f.role, fn); });
@@ -33,7 +33,7 @@ bool map_member(V& value, Role role, const MapFn& fn) {
     if (same_node(mapped, value)) return false;
     value = cast_handle<V>(mapped);
     return true;
-  } else if constexpr (is_vector<V>) {
+  } else if constexpr (is_a<V, std::vector>) {
     bool changed = false;
     if constexpr (is_handle<typename V::value_type> || HasFields<typename V::value_type>) {
       for (auto& item : value) changed |= map_member(item, role, fn);
@@ -44,7 +44,7 @@ bool map_member(V& value, Role role, const MapFn& fn) {
     bool changed = all.map_exprs([&](const Expr& expr) { return cast_handle<Expr>(fn(expr, {role, false})); });
     value = *all.as<Attrs>();
     return changed;
-  } else if constexpr (is_optional<V>) {
+  } else if constexpr (is_a<V, std::optional>) {
     return value && map_member(*value, role, fn);
   } else if constexpr (HasFields<V>) {
     bool changed = false;
@@ -243,9 +243,9 @@ template <class V>
 static std::string debug_member(const V& value) {
   if constexpr (is_handle<V>) {
     return debug_print(value);
-  } else if constexpr (is_vector<V>) {
+  } else if constexpr (is_a<V, std::vector>) {
     return "[" + joined(value, [](const auto& item) { return debug_member(item); }) + "]";
-  } else if constexpr (is_optional<V>) {
+  } else if constexpr (is_a<V, std::optional>) {
     return value ? debug_member(*value) : "none";
   } else if constexpr (HasFields<V>) {
     std::string text;
