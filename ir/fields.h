@@ -12,7 +12,7 @@ constexpr bool is_a<Template<Args...>, Template> = true;
 template <class V>
 constexpr bool is_handle = std::derived_from<V, NodeRef>;
 template <class V>
-constexpr bool is_exact = !std::is_void_v<typename RefTarget<V>::type>;
+constexpr bool is_exact = requires { typename V::Target; };
 
 inline bool is_binding(Role role) { return role == Role::kBinds || role == Role::kBindsDeep; }
 

@@ -155,20 +155,12 @@ inline const Type& Expr::type() const { return static_cast<const ExprHeader*>(ge
 template <class T>
 class Ref : public FamilyOf<T> {
  public:
+  using Target = T;
   using FamilyOf<T>::FamilyOf;
   const T* operator->() const { return &static_cast<const Box<T>*>(this->get())->payload; }
   const T& operator*() const { return *operator->(); }
   static bool holds(NodeKind kind) { return kind == KindOf<T>::value; }
   static const char* wanted() { return kind_name(KindOf<T>::value); }
-};
-
-template <class T>
-struct RefTarget {
-  using type = void;
-};
-template <class T>
-struct RefTarget<Ref<T>> {
-  using type = T;
 };
 
 // Downcasts a handle; a check fails when the node is of another kind or family.

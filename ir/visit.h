@@ -73,7 +73,6 @@ struct LambdaParameter : LambdaParameter<decltype(&F::operator())> {};
 template <class C, class R, class A>
 struct LambdaParameter<R (C::*)(A) const> {
   using type = std::remove_cvref_t<A>;
-  using result = R;
 };
 template <class C, class R, class A>
 struct LambdaParameter<R (C::*)(A)> : LambdaParameter<R (C::*)(A) const> {};
@@ -84,17 +83,15 @@ void walk(const NodeRef& root, Fs&&... fs) {
     bool descend = true;
     auto try_one = [&](auto& f) {
       using Parameter = typename LambdaParameter<std::remove_cvref_t<decltype(f)>>::type;
-      using Result = typename LambdaParameter<std::remove_cvref_t<decltype(f)>>::result;
       auto invoke = [&](const auto& argument) {
-        if constexpr (std::is_same_v<Result, bool>) {
+        if constexpr (std::is_same_v<decltype(f(argument)), bool>) {
           descend = f(argument) && descend;
         } else {
           f(argument);
         }
       };
-      using Target = typename RefTarget<Parameter>::type;
-      if constexpr (!std::is_void_v<Target>) {
-        if (auto ref = try_cast<Target>(node)) invoke(*ref);
+      if constexpr (requires { typename Parameter::Target; }) {
+        if (auto ref = try_cast<typename Parameter::Target>(node)) invoke(*ref);
       } else {
         if (const Parameter* payload = node.template as<Parameter>()) invoke(*payload);
       }
@@ -144,7 +141,7 @@ class LambdaRewriter final : public Rewriter {
   }
   template <class F, class Family>
   void try_one(const F& f, Family& node) {
-    using Target = typename RefTarget<typename LambdaParameter<F>::type>::type;
+    using Target = typename LambdaParameter<F>::type::Target;
     if constexpr (std::is_same_v<FamilyOf<Target>, Family>) {
       if (auto ref = try_cast<Target>(node)) {
         if (std::optional<Family> replaced = f(*ref)) node = *replaced;
