@@ -357,7 +357,7 @@ class Parser {
   // Reads a value, which gets this type when none can be inferred.
   Value eval_as(std::optional<Type> wanted, const Syntax& at);
   Value relax_call(const std::string& name, const Syntax& at);
-  Form applied_form, call_tir_form, device_form, distributed_form, misplaced_form, packed_form, tuple_form, value_form;
+  Form applied_form, call_tir_form, device_form, distributed_form, packed_form, tuple_form, value_form;
   std::vector<const Syntax*> operator_arguments(const OpRow& row, const Syntax& at, bool& sound);
   Value operator_call(const OpRow& row, const Syntax& at);
   void complete_reshape(Call& call, const Syntax& at);
