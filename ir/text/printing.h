@@ -96,9 +96,8 @@ class Printer {
   void block_axes(const Block& node);
 
   // ---- print_function.cc
-  // Prints "@T.prim_func(flags)" and so on, and returns the attributes that the head does not imply.
-  Attrs decorator(const char* form, const std::string& name, const Attrs& attrs, std::vector<std::string> flags,
-                  bool nested);
+  // Prints "@T.prim_func(flag)" and so on, and returns the attributes that the head does not imply.
+  Attrs decorator(const char* form, const std::string& name, const Attrs& attrs, std::string_view flag, bool nested);
   void graph_function(const std::string& name, const Function& function, bool nested);
   void sequence(const Expr& seq, const VarRef* target);
   void binding(const Binding& binding);
