@@ -43,7 +43,7 @@ class EqualVisitor {
     }
     // Dims that a function's type introduces are local to it.
     size_t outer = a.is<FuncType>() ? introduced_.size() : SIZE_MAX;
-    bool equal = dispatch(a, [&](const auto& payload) {
+    bool equal = match(a, [&](const auto& payload) {
       using T = std::remove_cvref_t<decltype(payload)>;
       return members(payload, *b.as<T>(), role == Role::kBindsDeep);
     });
@@ -82,9 +82,9 @@ class EqualVisitor {
   }
   template <class V>
   std::string one(const V& value) const {
-    if constexpr (is_optional<V>) {
+    if constexpr (is_a<V, std::optional>) {
       return value ? one(*value) : "nothing";
-    } else if constexpr (is_vector<V>) {
+    } else if constexpr (is_a<V, std::vector>) {
       return fmt::format("[{}]", joined(value, [&](const auto& item) { return one(item); }));
     } else if constexpr (requires(InWords words) { words(value); }) {
       return in_words_(value);
@@ -127,9 +127,9 @@ class EqualVisitor {
   bool member(const V& a, const V& b, Role role) {
     if constexpr (is_handle<V>) {
       return node(a, b, role);
-    } else if constexpr (is_vector<V>) {
+    } else if constexpr (is_a<V, std::vector>) {
       return a.size() == b.size() ? items(a, b, role) : lengths(a, b, role);
-    } else if constexpr (is_optional<V>) {
+    } else if constexpr (is_a<V, std::optional>) {
       return same(a.has_value() == b.has_value(), a, b) && (!a || member(*a, *b, role));
     } else if constexpr (std::is_same_v<V, Binding>) {
       Entered entered(*this, {.kind = Step::Kind::kBinding, .left_binding = &a, .right_binding = &b});
@@ -270,7 +270,7 @@ class HashVisitor {
     if (a.is<Var>()) return var(cast<Var>(a), role);
     if (auto dtype = scalar_dtype(a)) leaf(*dtype);
     size_t outer = a.is<FuncType>() ? introduced_.size() : SIZE_MAX;
-    dispatch(a, [&](const auto& payload) { members(payload, role == Role::kBindsDeep); });
+    match(a, [&](const auto& payload) { members(payload, role == Role::kBindsDeep); });
     for (; outer < introduced_.size(); introduced_.pop_back()) numbers_.erase(introduced_.back());
   }
   uint64_t result() const { return state_; }
@@ -290,10 +290,10 @@ class HashVisitor {
   void member(const V& a, Role role) {
     if constexpr (is_handle<V>) {
       node(a, role);
-    } else if constexpr (is_vector<V>) {
+    } else if constexpr (is_a<V, std::vector>) {
       mix(a.size());
       for (const auto& item : a) member(item, role);
-    } else if constexpr (is_optional<V>) {
+    } else if constexpr (is_a<V, std::optional>) {
       mix(a.has_value());
       if (a) member(*a, role);
     } else if constexpr (HasFields<V>) {

@@ -4,31 +4,15 @@
 
 namespace relaxc {
 
-template <class V>
-constexpr bool is_vector = false;
-template <class E>
-constexpr bool is_vector<std::vector<E>> = true;
-template <class V>
-constexpr bool is_optional = false;
-template <class E>
-constexpr bool is_optional<std::optional<E>> = true;
+// is_a<V, std::vector>
+template <class V, template <class...> class Template>
+constexpr bool is_a = false;
+template <class... Args, template <class...> class Template>
+constexpr bool is_a<Template<Args...>, Template> = true;
 template <class V>
 constexpr bool is_handle = std::derived_from<V, NodeRef>;
 template <class V>
-constexpr bool is_exact = !std::is_void_v<typename RefTarget<V>::type>;
-
-// dispatch(node, f) calls f with the payload.
-template <class F>
-decltype(auto) dispatch(const NodeRef& node, F&& f) {
-  switch (node.kind()) {
-#define RELAXC_KIND(name) \
-  case NodeKind::k##name: \
-    return f(*node.as<name>());
-    RELAXC_NODE_KINDS(RELAXC_KIND)
-#undef RELAXC_KIND
-  }
-  RELAXC_CHECK(false, "unknown node kind");
-}
+constexpr bool is_exact = requires { typename V::Target; };
 
 inline bool is_binding(Role role) { return role == Role::kBinds || role == Role::kBindsDeep; }
 

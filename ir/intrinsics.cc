@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ir/op_names.h"
+#include "support/joined.h"
 
 namespace relaxc {
 
@@ -74,128 +75,97 @@ constexpr Intrinsic kIntrinsics[] = {
 #undef UNARY
 
 using B = Builtin::Result;
-constexpr Builtin kBuiltins[] = {
-    {"tir.TVMBackendAllocWorkspace", 5, 5, B::kHandle, false},
-    {"tir.TVMBackendFreeWorkspace", 3, 3, B::kInt32, false},
-    {"tir.address_of", 1, 1, B::kHandle, true},
-    {"tir.anylist_getitem", 2, 2, B::kHandle, true},
-    {"tir.anylist_resetitem", 2, 2, B::kInt32, false},
-    {"tir.anylist_setitem_call_cpacked", 3, -1, B::kInt32, false},
-    {"tir.anylist_setitem_call_packed", 3, -1, B::kInt32, false},
-    {"tir.assume", 1, 1, B::kBool, false},
-    {"tir.break_loop", 0, 0, B::kVoid, false},
-    {"tir.buffer_data", 1, 1, B::kHandle, true},
-    {"tir.buffer_elem_offset", 1, 1, B::kInt32, true},
-    {"tir.call_extern", 1, -1, B::kStatedFirst, false},
-    {"tir.call_llvm_intrin", 1, -1, B::kStatedFirst, false},
-    {"tir.call_llvm_pure_intrin", 1, -1, B::kStatedFirst, true},
-    {"tir.call_pure_extern", 1, -1, B::kStatedFirst, true},
-    {"tir.call_spirv_pure_glsl450", 1, -1, B::kStatedFirst, true},
-    {"tir.clz", 1, 1, B::kInt32, true},
-    {"tir.comm_reducer", 1, -1, B::kHandle, true},
-    {"tir.continue_loop", 0, 0, B::kVoid, false},
-    {"tir.create_barriers", 1, 1, B::kVoid, false},
-    {"tir.dma_copy", 4, 5, B::kInt32, false},
-    {"tir.dma_end_group", 1, 1, B::kInt32, false},
-    {"tir.dma_start_group", 1, 1, B::kInt32, false},
-    {"tir.dma_wait", 2, 2, B::kInt32, false},
-    {"tir.dp4a", 2, 3, B::kInt32, true},
-    {"tir.end_profile_intrinsic", 1, 1, B::kHandle, false},
-    {"tir.get_active_lane_mask", 2, 2, B::kStatedFirst, true},
-    {"tir.handle_add_byte_offset", 2, 2, B::kHandle, true},
-    {"tir.hypot", 2, 2, B::kSame, true},
-    {"tir.ignore_loop_partition", 1, 1, B::kSame, true},
-    {"tir.isnullptr", 1, 1, B::kBool, true},
-    {"tir.iter_var", 3, 5, B::kHandle, true},
-    {"tir.large_uint_imm", 2, 2, B::kStatedFirst, true},
-    {"tir.ldexp", 2, 2, B::kSame, true},
-    {"tir.likely", 1, 1, B::kSame, true},
-    {"tir.lookup_param", 1, 1, B::kHandle, true},
-    {"tir.make_filled_simdgroup_matrix", 3, 5, B::kHandle, false},
-    {"tir.mma_fill", 3, 3, B::kStatedFirst, false},
-    {"tir.mma_store", 6, 6, B::kStatedFirst, false},
-    {"tir.nd_mem_alloc_with_scope", 2, -1, B::kHandle, false},
-    {"tir.nextafter", 2, 2, B::kSame, true},
+// Builtins that differ in their name only share a row.
+constexpr Builtin kBuiltinRows[] = {
+    {"tir.break_loop tir.continue_loop tir.ptx_commit_group tir.thread_return", 0, 0, B::kVoid, false},
+    {"tir.create_barriers tir.ptx_arrive_barrier tir.ptx_cp_async_barrier tir.ptx_wait_barrier tir.ptx_wait_group", 1,
+     1, B::kVoid, false},
     {"tir.prefetch", 1, 4, B::kVoid, false},
-    {"tir.ptx_arrive_barrier", 1, 1, B::kVoid, false},
-    {"tir.ptx_arrive_barrier_expect_tx", 2, 2, B::kVoid, false},
-    {"tir.ptx_commit_group", 0, 0, B::kVoid, false},
-    {"tir.ptx_cp_async", 5, 6, B::kStatedFirst, false},
-    {"tir.ptx_cp_async_barrier", 1, 1, B::kVoid, false},
-    {"tir.ptx_cp_async_bulk", 6, 6, B::kStatedFirst, false},
-    {"tir.ptx_init_barrier_thread_count", 2, 2, B::kVoid, false},
+    {"tir.ptx_arrive_barrier_expect_tx tir.ptx_init_barrier_thread_count", 2, 2, B::kVoid, false},
     {"tir.ptx_ldg32", 4, 4, B::kVoid, false},
+    {"tir.assume", 1, 1, B::kBool, false},
+    {"tir.isnullptr", 1, 1, B::kBool, true},
+    {"tir.undef tir.vscale", 0, 0, B::kInt32, true},
+    {"tir.dma_end_group tir.dma_start_group", 1, 1, B::kInt32, false},
+    {"tir.buffer_elem_offset tir.clz", 1, 1, B::kInt32, true},
+    {"tir.tvm_storage_sync", 1, 3, B::kInt32, false},
+    {"tir.tvm_call_cpacked tir.tvm_call_cpacked_lowered tir.tvm_call_packed tir.tvm_call_packed_lowered "
+     "tir.tvm_call_trace_packed tir.tvm_call_trace_packed_lowered",
+     1, -1, B::kInt32, false},
+    {"tir.anylist_resetitem tir.dma_wait", 2, 2, B::kInt32, false},
+    {"tir.dp4a", 2, 3, B::kInt32, true},
+    {"tir.TVMBackendFreeWorkspace tir.tvm_check_return", 3, 3, B::kInt32, false},
+    {"tir.anylist_setitem_call_cpacked tir.anylist_setitem_call_packed", 3, -1, B::kInt32, false},
+    {"tir.tvm_struct_set", 4, 4, B::kInt32, false},
+    {"tir.q_multiply_shift", 4, 4, B::kInt32, true},
+    {"tir.dma_copy", 4, 5, B::kInt32, false},
+    {"tir.q_multiply_shift_per_axis", 7, 7, B::kInt32, true},
+    {"tir.tvm_warp_activemask", 0, 0, B::kUInt32, false},
+    {"tir.tvm_global_barrier_kinit tir.tvm_static_handle tir.tvm_throw_last_error", 0, 0, B::kHandle, false},
+    {"tir.tvm_context_id", 0, 0, B::kHandle, true},
+    {"tir.tvm_stack_make_shape", 0, -1, B::kHandle, false},
+    {"tir.tvm_tuple", 0, -1, B::kHandle, true},
+    {"tir.end_profile_intrinsic tir.start_profile_intrinsic tir.tvm_thread_context", 1, 1, B::kHandle, false},
+    {"tir.address_of tir.buffer_data tir.lookup_param", 1, 1, B::kHandle, true},
+    {"tir.tvm_thread_allreduce", 1, -1, B::kHandle, false},
+    {"tir.comm_reducer", 1, -1, B::kHandle, true},
+    {"tir.tvm_stack_alloca", 2, 2, B::kHandle, false},
+    {"tir.anylist_getitem tir.handle_add_byte_offset", 2, 2, B::kHandle, true},
+    {"tir.nd_mem_alloc_with_scope", 2, -1, B::kHandle, false},
+    {"tir.make_filled_simdgroup_matrix", 3, 5, B::kHandle, false},
+    {"tir.iter_var", 3, 5, B::kHandle, true},
+    {"tir.TVMBackendAllocWorkspace", 5, 5, B::kHandle, false},
+    {"tir.tvm_access_ptr", 5, 5, B::kHandle, true},
+    {"tir.simdgroup_load tir.simdgroup_store", 5, 7, B::kHandle, false},
+    {"tir.tvm_fill_fragment tir.tvm_stack_make_array", 6, 6, B::kHandle, false},
+    {"tir.simdgroup_multiply_accumulate tir.tvm_bmma_sync tir.tvm_load_matrix_sync tir.tvm_mma_sync "
+     "tir.tvm_store_matrix_sync",
+     8, 8, B::kHandle, false},
+    {"tir.ret", 0, 1, B::kSame, false},
+    {"tir.ignore_loop_partition tir.likely tir.tvm_thread_invariant", 1, 1, B::kSame, true},
+    {"tir.hypot tir.ldexp tir.nextafter", 2, 2, B::kSame, true},
+    {"tir.tvm_warp_shuffle tir.tvm_warp_shuffle_down tir.tvm_warp_shuffle_up", 5, 5, B::kSecond, false},
+    {"tir.type_annotation", 0, 0, B::kStatedFirst, true},
+    {"tir.reinterpret tir.vectorhigh tir.vectorlow", 1, 1, B::kStatedFirst, true},
+    {"tir.call_extern tir.call_llvm_intrin", 1, -1, B::kStatedFirst, false},
+    {"tir.call_llvm_pure_intrin tir.call_pure_extern tir.call_spirv_pure_glsl450", 1, -1, B::kStatedFirst, true},
+    {"tir.get_active_lane_mask tir.large_uint_imm tir.shuffle tir.vectorcombine", 2, 2, B::kStatedFirst, true},
+    {"tir.mma_fill", 3, 3, B::kStatedFirst, false},
+    {"tir.texture2d_load", 3, -1, B::kStatedFirst, true},
+    {"tir.texture2d_store", 4, -1, B::kStatedFirst, false},
+    {"tir.ptx_cp_async", 5, 6, B::kStatedFirst, false},
+    {"tir.mma_store tir.ptx_cp_async_bulk", 6, 6, B::kStatedFirst, false},
     {"tir.ptx_ldmatrix", 7, 7, B::kStatedFirst, false},
     {"tir.ptx_mma", 13, 14, B::kStatedFirst, false},
     {"tir.ptx_mma_sp", 16, 16, B::kStatedFirst, false},
-    {"tir.ptx_wait_barrier", 1, 1, B::kVoid, false},
-    {"tir.ptx_wait_group", 1, 1, B::kVoid, false},
-    {"tir.q_multiply_shift", 4, 4, B::kInt32, true},
-    {"tir.q_multiply_shift_per_axis", 7, 7, B::kInt32, true},
-    {"tir.reinterpret", 1, 1, B::kStatedFirst, true},
-    {"tir.ret", 0, 1, B::kSame, false},
-    {"tir.shuffle", 2, 2, B::kStatedFirst, true},
-    {"tir.simdgroup_load", 5, 7, B::kHandle, false},
-    {"tir.simdgroup_multiply_accumulate", 8, 8, B::kHandle, false},
-    {"tir.simdgroup_store", 5, 7, B::kHandle, false},
-    {"tir.start_profile_intrinsic", 1, 1, B::kHandle, false},
-    {"tir.texture2d_load", 3, -1, B::kStatedFirst, true},
-    {"tir.texture2d_store", 4, -1, B::kStatedFirst, false},
-    {"tir.thread_return", 0, 0, B::kVoid, false},
-    {"tir.tvm_access_ptr", 5, 5, B::kHandle, true},
-    {"tir.tvm_bmma_sync", 8, 8, B::kHandle, false},
-    {"tir.tvm_call_cpacked", 1, -1, B::kInt32, false},
-    {"tir.tvm_call_cpacked_lowered", 1, -1, B::kInt32, false},
-    {"tir.tvm_call_packed", 1, -1, B::kInt32, false},
-    {"tir.tvm_call_packed_lowered", 1, -1, B::kInt32, false},
-    {"tir.tvm_call_trace_packed", 1, -1, B::kInt32, false},
-    {"tir.tvm_call_trace_packed_lowered", 1, -1, B::kInt32, false},
-    {"tir.tvm_check_return", 3, 3, B::kInt32, false},
-    {"tir.tvm_context_id", 0, 0, B::kHandle, true},
-    {"tir.tvm_fill_fragment", 6, 6, B::kHandle, false},
-    {"tir.tvm_global_barrier_kinit", 0, 0, B::kHandle, false},
-    {"tir.tvm_load_matrix_sync", 8, 8, B::kHandle, false},
-    {"tir.tvm_mma_sync", 8, 8, B::kHandle, false},
-    {"tir.tvm_stack_alloca", 2, 2, B::kHandle, false},
-    {"tir.tvm_stack_make_array", 6, 6, B::kHandle, false},
-    {"tir.tvm_stack_make_shape", 0, -1, B::kHandle, false},
-    {"tir.tvm_static_handle", 0, 0, B::kHandle, false},
-    {"tir.tvm_storage_sync", 1, 3, B::kInt32, false},
-    {"tir.tvm_store_matrix_sync", 8, 8, B::kHandle, false},
     {"tir.tvm_struct_get", 3, 3, B::kStatedLast, true},
-    {"tir.tvm_struct_set", 4, 4, B::kInt32, false},
-    {"tir.tvm_thread_allreduce", 1, -1, B::kHandle, false},
-    {"tir.tvm_thread_context", 1, 1, B::kHandle, false},
-    {"tir.tvm_thread_invariant", 1, 1, B::kSame, true},
-    {"tir.tvm_throw_last_error", 0, 0, B::kHandle, false},
-    {"tir.tvm_tuple", 0, -1, B::kHandle, true},
-    {"tir.tvm_warp_activemask", 0, 0, B::kUInt32, false},
-    {"tir.tvm_warp_shuffle", 5, 5, B::kSecond, false},
-    {"tir.tvm_warp_shuffle_down", 5, 5, B::kSecond, false},
-    {"tir.tvm_warp_shuffle_up", 5, 5, B::kSecond, false},
-    {"tir.type_annotation", 0, 0, B::kStatedFirst, true},
-    {"tir.undef", 0, 0, B::kInt32, true},
-    {"tir.vectorcombine", 2, 2, B::kStatedFirst, true},
-    {"tir.vectorhigh", 1, 1, B::kStatedFirst, true},
-    {"tir.vectorlow", 1, 1, B::kStatedFirst, true},
-    {"tir.vscale", 0, 0, B::kInt32, true},
 };
 
-template <class Row, size_t N>
-const Row* find(const Row (&rows)[N], std::string_view name) {
-  const Row* row = std::ranges::lower_bound(rows, name, {}, [](const Row& r) { return std::string_view(r.name); });
-  return row != std::end(rows) && row->name == name ? row : nullptr;
+template <class Row>
+const Row* find(std::span<const Row> rows, std::string_view name) {
+  auto row = std::ranges::lower_bound(rows, name, {}, [](const Row& r) { return std::string_view(r.name); });
+  return row != rows.end() && row->name == name ? &*row : nullptr;
 }
 
 }  // namespace
 
 std::span<const Intrinsic> intrinsics() { return kIntrinsics; }
-const Intrinsic* find_intrinsic(std::string_view name) { return find(kIntrinsics, name); }
-std::span<const Builtin> builtins() { return kBuiltins; }
-const Builtin* find_builtin(std::string_view name) { return find(kBuiltins, name); }
+const Intrinsic* find_intrinsic(std::string_view name) { return find(intrinsics(), name); }
+std::span<const Builtin> builtins() {
+  static const std::vector<Builtin> sorted = [] {
+    std::vector<Builtin> rows;
+    for (const Builtin& row : kBuiltinRows) {
+      for (std::string_view name : parts_of(row.name, ' ')) rows.emplace_back(row).name = name;
+    }
+    std::ranges::sort(rows, {}, &Builtin::name);
+    return rows;
+  }();
+  return sorted;
+}
+const Builtin* find_builtin(std::string_view name) { return find(builtins(), name); }
 
 std::string_view spelling(const Builtin& row) {
-  std::string_view name = std::string_view(row.name).substr(4);
+  std::string_view name = row.name.substr(4);
   bool is_packed_call = name.starts_with("tvm_call_cpacked") || name.starts_with("tvm_call_packed");
   return is_packed_call ? name.substr(4) : name;
 }

@@ -22,8 +22,8 @@ std::span<const Intrinsic> intrinsics();
 // Builtins are calls whose meaning is defined by memory, threads, the runtime, other functions or a processor's
 // instructions. They can be read, printed and verified; few can be computed (see the rooms that run programs).
 struct Builtin {
-  const char* name;  // "tir.tvm_access_ptr"
-  int least, most;   // numbers of arguments; most < 0: no limit
+  std::string_view name;  // "tir.tvm_access_ptr"
+  int least, most;        // numbers of arguments; most < 0: no limit
   // The dtype of the call's result: that of argument 0 or 1, a fixed one, or one that the text states as an argument.
   enum class Result : uint8_t { kSame, kSecond, kBool, kInt32, kUInt32, kHandle, kVoid, kStatedFirst, kStatedLast };
   Result result;

@@ -15,12 +15,6 @@ constexpr OpName kKernelOps[] = {ops::kCallTir, ops::kCallTirInplace, ops::kCall
 
 bool is_scalar(const Expr& e) { return e.type().is<PrimType>(); }
 
-std::optional<PrimFuncRef> find_program(const Expr& callee, const IRModule& module) {
-  const GlobalVar* global = callee.as<GlobalVar>();
-  const Expr* function = global ? module.find(global->name) : nullptr;
-  return function ? try_cast<PrimFunc>(*function) : std::nullopt;
-}
-
 // Returns the arguments of the first form's inputs: tensors, and scalars among them.
 std::vector<Expr> items_of(const Expr& inputs) {
   if (const Tuple* written = inputs.as<Tuple>()) return written->items;
@@ -170,6 +164,12 @@ const std::string& KernelCall::name() const {
   return global ? global->name : callee.as<ExternFunc>()->symbol;
 }
 
+std::optional<PrimFuncRef> called_program(const Expr& callee, const IRModule& module) {
+  const GlobalVar* global = callee.as<GlobalVar>();
+  const Expr* function = global ? module.find(global->name) : nullptr;
+  return function ? try_cast<PrimFunc>(*function) : std::nullopt;
+}
+
 bool calls_kernel(std::string_view op) {
   return std::ranges::any_of(kKernelOps, [&](OpName kernel_op) { return op == kernel_op; });
 }
@@ -180,12 +180,8 @@ std::optional<KernelCall> as_kernel_call(const Expr& value, const IRModule& modu
   if (node->callee.is<OpRef>()) return calls_kernel(op_name(value)) ? with_outputs(*node) : std::nullopt;
   const TupleType* type = value.type().as<TupleType>();
   bool has_no_value = type && type->items.empty() && !node->args.empty() && node->args.back().is<ShapeExpr>();
-  bool is_kernel = node->callee.is<ExternFunc>() ? has_no_value : find_program(node->callee, module).has_value();
+  bool is_kernel = node->callee.is<ExternFunc>() ? has_no_value : called_program(node->callee, module).has_value();
   return is_kernel ? std::optional(with_destinations(*node)) : std::nullopt;
-}
-
-std::optional<PrimFuncRef> called_program(const KernelCall& call, const IRModule& module) {
-  return find_program(call.callee, module);
 }
 
 Expr with_tensors(const Expr& kernel_call, const std::vector<Expr>& tensors) {

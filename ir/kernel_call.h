@@ -28,8 +28,8 @@ bool calls_kernel(std::string_view op);
 // Returns nullopt when `value` does not call a kernel, or is a call of the first form that lacks an argument. When one
 // tuple value holds all inputs, they become TupleGetItems.
 std::optional<KernelCall> as_kernel_call(const Expr& value, const IRModule& module);
-// Returns the tensor program that is called, if it is one.
-std::optional<PrimFuncRef> called_program(const KernelCall& call, const IRModule& module);
+// Returns the tensor program that the callee names, if it is one.
+std::optional<PrimFuncRef> called_program(const Expr& callee, const IRModule& module);
 
 // Returns the same call on other tensors, as many as it had.
 Expr with_tensors(const Expr& kernel_call, const std::vector<Expr>& tensors);

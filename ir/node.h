@@ -82,6 +82,7 @@ class NodeRef {
   NodeKind kind() const { return node_->kind; }
   const Span& span() const { return node_->span; }
   const NodeHeader* get() const { return node_; }
+  static const char* wanted() { return "a node"; }
   template <class T>
   bool is() const {
     return node_->kind == KindOf<T>::value;
@@ -154,20 +155,12 @@ inline const Type& Expr::type() const { return static_cast<const ExprHeader*>(ge
 template <class T>
 class Ref : public FamilyOf<T> {
  public:
+  using Target = T;
   using FamilyOf<T>::FamilyOf;
   const T* operator->() const { return &static_cast<const Box<T>*>(this->get())->payload; }
   const T& operator*() const { return *operator->(); }
   static bool holds(NodeKind kind) { return kind == KindOf<T>::value; }
   static const char* wanted() { return kind_name(KindOf<T>::value); }
-};
-
-template <class T>
-struct RefTarget {
-  using type = void;
-};
-template <class T>
-struct RefTarget<Ref<T>> {
-  using type = T;
 };
 
 // Downcasts a handle; a check fails when the node is of another kind or family.
@@ -217,18 +210,12 @@ struct Field {
   M C::* member;
   Role role;
 };
-// field("value", &Let::value) and binds("var", &Let::var) are entries of fields().
-template <Role kRole>
-struct MakeField {
-  template <class C, class M>
-  constexpr Field<C, M> operator()(const char* name, M C::* member) const {
-    return {name, member, kRole};
-  }
-};
-inline constexpr MakeField<Role::kField> field;
-inline constexpr MakeField<Role::kBinds> binds;
-inline constexpr MakeField<Role::kBindsDeep> binds_deep;
-inline constexpr MakeField<Role::kHint> hint;
+// field("value", &Let::value) and field("var", &Let::var, binds) are entries of fields().
+template <class C, class M>
+constexpr Field<C, M> field(const char* name, M C::* member, Role role = Role::kField) {
+  return {name, member, role};
+}
+inline constexpr Role binds = Role::kBinds, binds_deep = Role::kBindsDeep, hint = Role::kHint;
 
 // Returns a function that calls another one with all items; fields() is such a list. Compiles much faster than a
 // std::tuple.
@@ -257,7 +244,7 @@ constexpr auto list(Items... items) {
 #define RELAXC_FIELD_OF_ROLE(T, item) RELAXC_MAKE_FIELD(T, RELAXC_SPLIT item)
 #define RELAXC_SPLIT(role) role,
 #define RELAXC_MAKE_FIELD(...) RELAXC_MAKE_FIELD_OF(__VA_ARGS__)
-#define RELAXC_MAKE_FIELD_OF(T, role, member) role(#member, &T::member)
+#define RELAXC_MAKE_FIELD_OF(T, role, member) field(#member, &T::member, role)
 
 template <class T>
 concept HasFields = requires { T::fields(); };
@@ -310,29 +297,18 @@ template <class T, size_t N>
 constexpr auto nth_field() {
   return T::fields()([](const auto&... fields) { return nth<N>(fields...); });
 }
-// Returns whether each field has the name of its member, so that no member is listed under another's name.
+// False when fields() leaves a member out, lists one twice, or names it like another. visit.cc checks every node.
 template <class T>
-constexpr bool names_match_members() {
+constexpr bool lists_all_members() {
   return []<size_t... I>(std::index_sequence<I...>) {
-    return ((nth_field<T, I>().name == member_name<nth_field<T, I>().member>()) && ...);
-  }(std::make_index_sequence<field_count<T>()>());
-}
-template <class T>
-constexpr bool names_differ() {
-  return []<size_t... I>(std::index_sequence<I...>) {
-    std::string_view names[] = {nth_field<T, I>().name..., ""};
+    constexpr std::string_view names[] = {nth_field<T, I>().name..., ""};
     for (size_t i = 0; i < sizeof...(I); ++i) {
       for (size_t j = 0; j < i; ++j) {
         if (names[i] == names[j]) return false;
       }
     }
-    return true;
+    return member_count<T>() == sizeof...(I) && ((names[I] == member_name<nth_field<T, I>().member>()) && ...);
   }(std::make_index_sequence<field_count<T>()>());
-}
-// False when fields() leaves a member out, lists one twice, or names it like another. visit.cc checks every node.
-template <class T>
-constexpr bool lists_all_members() {
-  return member_count<T>() == field_count<T>() && names_match_members<T>() && names_differ<T>();
 }
 
 }  // namespace relaxc

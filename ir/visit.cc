@@ -14,11 +14,11 @@ template <class V>
 void visit_member(const V& value, Role role, const ChildFn& fn) {
   if constexpr (is_handle<V>) {
     fn(value, {role, is_exact<V>});
-  } else if constexpr (is_vector<V>) {
+  } else if constexpr (is_a<V, std::vector>) {
     for (const auto& item : value) visit_member(item, role, fn);
   } else if constexpr (std::is_same_v<V, Attrs>) {
     for (const auto& [key, item] : value) item.visit_exprs([&](const Expr& expr) { fn(expr, {role, false}); });
-  } else if constexpr (is_optional<V>) {
+  } else if constexpr (is_a<V, std::optional>) {
     if (value) visit_member(*value, role, fn);
   } else if constexpr (HasFields<V>) {
     for_each_field<V>([&](const auto& f) { visit_member(value.*f.member, f.role, fn); });
@@ -33,7 +33,7 @@ bool map_member(V& value, Role role, const MapFn& fn) {
     if (same_node(mapped, value)) return false;
     value = cast_handle<V>(mapped);
     return true;
-  } else if constexpr (is_vector<V>) {
+  } else if constexpr (is_a<V, std::vector>) {
     bool changed = false;
     if constexpr (is_handle<typename V::value_type> || HasFields<typename V::value_type>) {
       for (auto& item : value) changed |= map_member(item, role, fn);
@@ -44,7 +44,7 @@ bool map_member(V& value, Role role, const MapFn& fn) {
     bool changed = all.map_exprs([&](const Expr& expr) { return cast_handle<Expr>(fn(expr, {role, false})); });
     value = *all.as<Attrs>();
     return changed;
-  } else if constexpr (is_optional<V>) {
+  } else if constexpr (is_a<V, std::optional>) {
     return value && map_member(*value, role, fn);
   } else if constexpr (HasFields<V>) {
     bool changed = false;
@@ -58,11 +58,11 @@ bool map_member(V& value, Role role, const MapFn& fn) {
 }  // namespace
 
 void visit_children(const NodeRef& node, const ChildFn& fn) {
-  dispatch(node, [&](const auto& payload) { visit_member(payload, Role::kField, fn); });
+  match(node, [&](const auto& payload) { visit_member(payload, Role::kField, fn); });
 }
 
 NodeRef map_children(const NodeRef& node, const MapFn& fn) {
-  return dispatch(node, [&](const auto& payload) -> NodeRef {
+  return match(node, [&](const auto& payload) -> NodeRef {
     auto copy = payload;
     if (!map_member(copy, Role::kField, fn)) return node;
     if constexpr (is_expr_kind(KindOf<decltype(copy)>::value)) {
@@ -75,14 +75,7 @@ NodeRef map_children(const NodeRef& node, const MapFn& fn) {
 
 Expr with_type(const Expr& expr, const Type& type) {
   if (same_node(expr.type(), type)) return expr;
-  return dispatch(expr, [&](const auto& payload) -> Expr {
-    using T = std::remove_cvref_t<decltype(payload)>;
-    if constexpr (is_expr_kind(KindOf<T>::value)) {
-      return make(T(payload), type, expr.span());
-    } else {
-      RELAXC_CHECK(false, "not an expression");
-    }
-  });
+  return match(expr, [&](const auto& payload) -> Expr { return make(payload, type, expr.span()); });
 }
 
 void walk_nodes(const NodeRef& root, const std::function<bool(const NodeRef&)>& fn) {
@@ -146,32 +139,24 @@ VarRef Substitution::var(const VarRef& node) {
 namespace {
 
 // Gives every bound variable a new node.
-class Refresher final : public Rewriter {
+class Refresher final : public Substitution {
  public:
-  Refresher(const NodeRef& root, const VarMap& replaced) : replaced_(replaced) {
-    walk_nodes(root, [&](const NodeRef& node) {
-      visit_children(node, [&](const NodeRef& child, Slot slot) {
-        if (!is_binding(slot.role) || !child.is<Var>()) return;
-        bound_.insert(child.get());
-        if (slot.role != Role::kBindsDeep) return;
-        walk(cast_handle<Expr>(child).type(), [&](const Ref<Var>& inner) { bound_.insert(inner.get()); });
-      });
-      return true;
+  Refresher(const NodeRef& root, const VarMap& replaced) : Substitution(replaced) {
+    walk_children(root, [&](const NodeRef& child, Slot slot, const NodeRef&) {
+      if (!is_binding(slot.role) || !child.is<Var>()) return;
+      bound_.insert(child.get());
+      if (slot.role != Role::kBindsDeep) return;
+      walk(cast_handle<Expr>(child).type(), [&](const Ref<Var>& inner) { bound_.insert(inner.get()); });
     });
   }
-  Expr expr(const Expr& node) override {
-    auto it = replaced_.find(node.get());
-    return it == replaced_.end() ? Rewriter::expr(node) : it->second;
-  }
   VarRef var(const VarRef& node) override {
-    if (renamed_.contains(node.get()) || !bound_.contains(node.get())) return Rewriter::var(node);
+    if (renamed_.contains(node.get()) || !bound_.contains(node.get())) return Substitution::var(node);
     VarRef fresh = make_var(node->name, type(node.type()), node.span());
     renamed_.emplace(node.get(), fresh);
     return fresh;
   }
 
  private:
-  const VarMap& replaced_;
   VarSet bound_;
 };
 
@@ -195,23 +180,17 @@ std::vector<VarRef> free_vars(const NodeRef& root) {
     if (seen.insert(var.get()).second) used.push_back(var);
   };
   if (root.is<Var>()) use(cast<Var>(root));
-  walk_nodes(root, [&](const NodeRef& node) {
-    visit_children(node, [&](const NodeRef& child, Slot slot) {
-      if (slot.role == Role::kBindsDeep) {
-        NodeRef type = child.is<Var>() ? NodeRef(cast<Var>(child).type()) : child;
-        walk_nodes(type, [&](const NodeRef& inner) {
-          // Only a bare occurrence as a dim defines; a compound dim uses.
-          visit_children(inner, [&](const NodeRef& dim, Slot) {
-            if (dim.is<Var>() && (is_type_kind(inner.kind()) || inner.is<ShapeExpr>())) bound.insert(dim.get());
-          });
-          return true;
-        });
-      }
-      if (!child.is<Var>()) return;
-      if (is_binding(slot.role)) bound.insert(child.get());
-      use(cast<Var>(child));
-    });
-    return true;
+  walk_children(root, [&](const NodeRef& child, Slot slot, const NodeRef&) {
+    if (slot.role == Role::kBindsDeep) {
+      NodeRef type = child.is<Var>() ? NodeRef(cast<Var>(child).type()) : child;
+      walk_children(type, [&](const NodeRef& dim, Slot, const NodeRef& parent) {
+        // Only a bare occurrence as a dim defines; a compound dim uses.
+        if (dim.is<Var>() && (is_type_kind(parent.kind()) || parent.is<ShapeExpr>())) bound.insert(dim.get());
+      });
+    }
+    if (!child.is<Var>()) return;
+    if (is_binding(slot.role)) bound.insert(child.get());
+    use(cast<Var>(child));
   });
   std::erase_if(used, [&](const VarRef& var) { return bound.contains(var.get()); });
   return used;
@@ -264,9 +243,9 @@ template <class V>
 static std::string debug_member(const V& value) {
   if constexpr (is_handle<V>) {
     return debug_print(value);
-  } else if constexpr (is_vector<V>) {
+  } else if constexpr (is_a<V, std::vector>) {
     return "[" + joined(value, [](const auto& item) { return debug_member(item); }) + "]";
-  } else if constexpr (is_optional<V>) {
+  } else if constexpr (is_a<V, std::optional>) {
     return value ? debug_member(*value) : "none";
   } else if constexpr (HasFields<V>) {
     std::string text;
@@ -287,7 +266,7 @@ static std::string debug_member(const V& value) {
 
 std::string debug_print(const NodeRef& node) {
   if (node.is<Var>()) return node.as<Var>()->name;
-  return dispatch(node, [&](const auto& payload) {
+  return match(node, [&](const auto& payload) {
     std::string body = debug_member(payload);
     return fmt::format("{}({})", kind_name(node.kind()), body.substr(1, body.size() - 2));
   });

@@ -30,6 +30,7 @@ struct Overload : Fs... {
 RELAXC_MATCH(Expr, RELAXC_EXPR_KINDS)
 RELAXC_MATCH(Stmt, RELAXC_STMT_KINDS)
 RELAXC_MATCH(Type, RELAXC_TYPE_KINDS)
+RELAXC_MATCH(NodeRef, RELAXC_NODE_KINDS)
 #undef RELAXC_MATCH
 #undef RELAXC_KIND
 
@@ -49,6 +50,14 @@ Expr with_type(const Expr& expr, const Type& type);
 
 // Visits a node and all below it in pre-order, types of bound variables included. fn returns false to skip children.
 void walk_nodes(const NodeRef& root, const std::function<bool(const NodeRef&)>& fn);
+// Calls fn(child, slot, parent) on each child of the node and of those that walk_nodes() visits below it.
+template <class F>
+void walk_children(const NodeRef& root, F&& fn) {
+  walk_nodes(root, [&](const NodeRef& node) {
+    visit_children(node, [&](const NodeRef& child, Slot slot) { fn(child, slot, node); });
+    return true;
+  });
+}
 // Returns whether such a node occurs.
 bool any_node(const NodeRef& root, const std::function<bool(const NodeRef&)>& is_wanted);
 // Returns whether a node of one of these kinds occurs: holds<BufferLoad>(e).
@@ -64,7 +73,6 @@ struct LambdaParameter : LambdaParameter<decltype(&F::operator())> {};
 template <class C, class R, class A>
 struct LambdaParameter<R (C::*)(A) const> {
   using type = std::remove_cvref_t<A>;
-  using result = R;
 };
 template <class C, class R, class A>
 struct LambdaParameter<R (C::*)(A)> : LambdaParameter<R (C::*)(A) const> {};
@@ -75,17 +83,15 @@ void walk(const NodeRef& root, Fs&&... fs) {
     bool descend = true;
     auto try_one = [&](auto& f) {
       using Parameter = typename LambdaParameter<std::remove_cvref_t<decltype(f)>>::type;
-      using Result = typename LambdaParameter<std::remove_cvref_t<decltype(f)>>::result;
       auto invoke = [&](const auto& argument) {
-        if constexpr (std::is_same_v<Result, bool>) {
+        if constexpr (std::is_same_v<decltype(f(argument)), bool>) {
           descend = f(argument) && descend;
         } else {
           f(argument);
         }
       };
-      using Target = typename RefTarget<Parameter>::type;
-      if constexpr (!std::is_void_v<Target>) {
-        if (auto ref = try_cast<Target>(node)) invoke(*ref);
+      if constexpr (requires { typename Parameter::Target; }) {
+        if (auto ref = try_cast<typename Parameter::Target>(node)) invoke(*ref);
       } else {
         if (const Parameter* payload = node.template as<Parameter>()) invoke(*payload);
       }
@@ -135,7 +141,7 @@ class LambdaRewriter final : public Rewriter {
   }
   template <class F, class Family>
   void try_one(const F& f, Family& node) {
-    using Target = typename RefTarget<typename LambdaParameter<F>::type>::type;
+    using Target = typename LambdaParameter<F>::type::Target;
     if constexpr (std::is_same_v<FamilyOf<Target>, Family>) {
       if (auto ref = try_cast<Target>(node)) {
         if (std::optional<Family> replaced = f(*ref)) node = *replaced;
@@ -154,7 +160,7 @@ Family rewrite(const Family& node, Fs&&... fs) {
 // changes becomes the same new variable in all of them.
 using VarMap = std::unordered_map<const NodeHeader*, Expr>;
 using VarSet = std::unordered_set<const NodeHeader*>;
-class Substitution final : public Rewriter {
+class Substitution : public Rewriter {
  public:
   explicit Substitution(VarMap map = {}) : map_(std::move(map)) {}
   void add(const VarRef& var, const Expr& value);

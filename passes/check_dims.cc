@@ -210,7 +210,7 @@ class DimChecker final : public GraphRewriter {
   // Gathers what the kernel's buffers demand of the tensors. Those of which too little is known are cast to the
   // buffer's type; the result is the call with the casts in their place.
   Expr check_kernel(const KernelCall& kernel, const Expr& value, Builder& builder, std::vector<DimCheck>& checks) {
-    std::optional<PrimFuncRef> called = called_program(kernel, module_);
+    std::optional<PrimFuncRef> called = called_program(kernel.callee, module_);
     if (!called) return value;
     PrimFuncRef program = promote_indices(*called);  // its dims and scalars in int64, as the caller has them
     KernelMatch match = match_kernel(kernel, program);

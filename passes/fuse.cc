@@ -90,7 +90,7 @@ class BlockFuser {
       };
       bool is_call_tir = dataflow_ && !binding.cast && as_call(binding.value, ops::kCallTir);
       std::optional<KernelCall> call = is_call_tir ? as_spread_kernel_call(binding.value, module_) : std::nullopt;
-      std::optional<PrimFuncRef> called = call ? called_program(*call, module_) : std::nullopt;
+      std::optional<PrimFuncRef> called = call ? called_program(call->callee, module_) : std::nullopt;
       if (!called || call->outputs.size() != 1) {
         note_use(binding.value, SIZE_MAX);
         if (binding.cast) note_use(*binding.cast, SIZE_MAX);

@@ -139,17 +139,14 @@ class Scan {
     carried_ = n.inputs() - first - scanned_;
     if (body_.output_size() < static_cast<int>(carried_)) n.fail("the body has {} outputs", body_.output_size());
     scan_outputs_ = static_cast<size_t>(body_.output_size()) - carried_;
-    in_axes_ = Ints(scanned_, 0);
-    out_axes_ = out_reversed_ = Ints(scan_outputs_, 0);
-    if (batched_) {
-      if (n.has(0)) n.unsupported("sequence lengths");
-      in_reversed_ = n.attr_ints("directions", scanned_, 0);
-    } else {
-      in_axes_ = n.attr_ints("scan_input_axes", scanned_, 0);
-      in_reversed_ = n.attr_ints("scan_input_directions", scanned_, 0);
-      out_axes_ = n.attr_ints("scan_output_axes", scan_outputs_, 0);
-      out_reversed_ = n.attr_ints("scan_output_directions", scan_outputs_, 0);
-    }
+    if (batched_ && n.has(0)) n.unsupported("sequence lengths");
+    auto later = [&](const char* name, size_t count) {
+      return batched_ ? Ints(count, 0) : n.attr_ints(name, count, 0);
+    };
+    in_axes_ = later("scan_input_axes", scanned_);
+    in_reversed_ = n.attr_ints(batched_ ? "directions" : "scan_input_directions", scanned_, 0);
+    out_axes_ = later("scan_output_axes", scan_outputs_);
+    out_reversed_ = later("scan_output_directions", scan_outputs_);
     for (size_t k = 0; k < carried_; ++k) state_.push_back(n.value(first + k));
     for (size_t k = 0; k < scanned_; ++k) sequences_.push_back(n.tensor(first + carried_ + k));
   }

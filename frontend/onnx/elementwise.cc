@@ -9,7 +9,6 @@ namespace {
 
 Expr zero_like(Node& n, const Expr& x) { return n.scalar_like(0, x); }
 Expr relu(Node& n, const Expr& x) { return n.op("nn.relu", {x}); }
-Expr below_zero(Node& n, const Expr& x) { return n.binary("minimum", x, zero_like(n, x)); }
 Expr where(Node& n, const Expr& c, const Expr& a, const Expr& b) {
   n.broadcast(n.shape_of(c), n.broadcast(n.shape_of(a), n.shape_of(b)));
   return n.op("where", {c, a, b});
@@ -101,7 +100,7 @@ Expr prelu(Node& n, const Expr& x) {
 }
 // Returns x above zero, and alpha * (exp(x / divisor) - 1) below.
 Expr exponential_unit(Node& n, const Expr& x, double alpha, double divisor = 1) {
-  Expr negative = below_zero(n, x);
+  Expr negative = n.binary("minimum", x, zero_like(n, x));
   if (divisor != 1) negative = n.div(negative, n.scalar_like(divisor, x));
   Expr below = n.sub(n.op("exp", {negative}), n.scalar_like(1, x));
   return n.add(relu(n, x), n.scaled(below, alpha));

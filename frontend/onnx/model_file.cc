@@ -114,26 +114,19 @@ class Reader {
     auto key = varint();
     if (!key) return std::nullopt;
     WireField field{*key >> 3, static_cast<int>(*key & 7), {}, {}};
-    bool is_whole = field.wire_type == 0 && varint();
-    if (field.wire_type == 1) is_whole = skip(8);
-    if (field.wire_type == 5) is_whole = skip(4);
-    if (field.wire_type == 2) {
-      auto length = varint();
-      size_t begin = position_;
-      is_whole = length && skip(*length);
-      if (is_whole) field.payload = bytes_.subspan(begin, *length);
-    }
-    if (!is_whole) return std::nullopt;
+    std::optional<uint64_t> length;  // of the bytes that are left of the field
+    if (field.wire_type == 0 && varint()) length = 0;
+    if (field.wire_type == 1) length = 8;
+    if (field.wire_type == 5) length = 4;
+    if (field.wire_type == 2) length = varint();
+    if (!length || bytes_.size() - position_ < *length) return std::nullopt;
+    if (field.wire_type == 2) field.payload = bytes_.subspan(position_, *length);
+    position_ += *length;
     field.whole = bytes_.subspan(start, position_ - start);
     return field;
   }
 
  private:
-  bool skip(uint64_t count) {
-    if (bytes_.size() - position_ < count) return false;
-    position_ += count;
-    return true;
-  }
   std::optional<uint64_t> varint() {
     uint64_t value = 0;
     for (int shift = 0; shift < 64; shift += 7) {

@@ -53,9 +53,9 @@ const Value& Node::value(size_t i) const {
 Expr Node::tensor(const Value& value) { return graph_.operand_of(value, span_); }
 Expr Node::tensor(size_t i) { return tensor(value(i)); }
 
-Type Node::type_of(const Value& value) const {
-  if (std::optional<Type> type = value->type()) return *type;
-  fail("expected a tensor, got {}", value->is_sequence ? "a sequence" : "an empty optional");
+Type Node::type(size_t i) const {
+  if (std::optional<Type> type = value(i)->type()) return *type;
+  fail("expected a tensor, got {}", value(i)->is_sequence ? "a sequence" : "an empty optional");
 }
 std::vector<Expr> Node::shape(size_t i) const {
   Type known = type(i);
@@ -152,18 +152,15 @@ bool ConverterRow::has_attribute(std::string_view name) const {
   return std::ranges::any_of(std::views::split(std::string_view(attributes), ' '), is_name);
 }
 
-bool Node::has_attr(const char* name) {
+const AttributeProto* Node::find_attr(std::string_view name) const {
   RELAXC_CHECK(row_.has_attribute(name), "the row of {} since opset {} does not list attribute '{}'", row_.op_type,
                row_.since, name);
-  return find_attr(name) != nullptr;
-}
-const AttributeProto* Node::find_attr(std::string_view name) const {
   auto found = std::ranges::find(proto_.attribute(), name, &AttributeProto::name);
   return found == proto_.attribute().end() ? nullptr : &*found;
 }
 const AttributeProto& Node::required(const char* name, AttributeProto::AttributeType type) {
-  if (!has_attr(name)) fail("attribute '{}' is missing", name);
   const AttributeProto* a = find_attr(name);
+  if (!a) fail("attribute '{}' is missing", name);
   AttributeProto::AttributeType have = type_of_attribute(*a);
   if (have != type) fail("attribute '{}' has type {}, expected {}", name, type_name(have), type_name(type));
   return *a;

@@ -62,8 +62,7 @@ class Node {
   Expr tensor(size_t i);
   Expr tensor(const Value& value);
   std::optional<Expr> optional_tensor(size_t i);
-  Type type(size_t i) const { return type_of(value(i)); }
-  Type type_of(const Value& value) const;
+  Type type(size_t i) const;
   std::vector<Expr> shape(size_t i) const;
   int64_t rank(size_t i) const { return std::ssize(shape(i)); }
   // Returns a dim of an input. The model decides the rank, so a rank that is too small is an error.
@@ -90,7 +89,7 @@ class Node {
   std::vector<Expr> ints_of(const Value& value);
 
   // ---- Attributes. A converter may read only those that its row lists.
-  bool has_attr(const char* name);
+  bool has_attr(const char* name) const { return find_attr(name) != nullptr; }
   int64_t attr_int(const char* name, int64_t otherwise);
   double attr_float(const char* name, double otherwise);
   std::string attr_string(const char* name, std::string otherwise);
@@ -182,20 +181,13 @@ class Node {
 inline constexpr int kAny = 1 << 20;
 // Converts a node to its outputs. A function that returns an expression gives the only output; its second parameter, if
 // it has one, is the node's first input.
-class Converter {
- public:
-  Converter(Outputs (*outputs)(Node&)) : outputs_(outputs) {}
-  Converter(Expr (*output)(Node&)) : output_(output) {}
-  Converter(Expr (*output)(Node&, const Expr& x)) : output_of_x_(output) {}
+struct Converter : std::variant<Outputs (*)(Node&), Expr (*)(Node&), Expr (*)(Node&, const Expr& x)> {
+  using variant::variant;
   Outputs operator()(Node& n) const {
-    if (outputs_) return outputs_(n);
-    return {n.of(output_ ? output_(n) : output_of_x_(n, n.tensor(0)))};
+    if (auto* outputs = std::get_if<0>(this)) return (*outputs)(n);
+    auto* output = std::get_if<1>(this);
+    return {n.of(output ? (*output)(n) : std::get<2>(*this)(n, n.tensor(0)))};
   }
-
- private:
-  Outputs (*outputs_)(Node&) = nullptr;
-  Expr (*output_)(Node&) = nullptr;
-  Expr (*output_of_x_)(Node&, const Expr& x) = nullptr;
 };
 // The table has one row per operator, and one more for each opset that changed its meaning.
 struct ConverterRow {

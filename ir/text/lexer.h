@@ -23,6 +23,7 @@ struct Token {
   // Returns where the token is, up to the end of its first line.
   Place place() const;
   uint32_t end_column() const { return column + static_cast<uint32_t>(text.size()); }
+  bool is(TokenKind wanted) const { return kind == wanted; }
   // Returns whether the token is this operator or keyword. The first character decides nearly always.
   bool is(std::string_view op) const { return text.size() == op.size() && text[0] == op[0] && text == op; }
 };

@@ -89,24 +89,17 @@ void Scopes::leave() {
   if (scopes_.size() == 1) std::erase_if(stacks_, [](const auto& named) { return named.second.empty(); });
 }
 
-void Scopes::define(std::string_view name, Entity entity) {
+void Scopes::define(std::string_view name, Entity entity, size_t depth) {
+  depth = std::min(depth, scopes_.size());
   auto found = stacks_.find(name);
   if (found == stacks_.end()) found = stacks_.try_emplace(std::string(name)).first;
   std::vector<Definition>& stack = found->second;
-  if (!stack.empty() && stack.back().depth == scopes_.size()) {
+  if (!stack.empty() && stack.back().depth == depth) {
     stack.back().entity = std::move(entity);
   } else {
-    stack.push_back({scopes_.size(), std::move(entity)});
-    scopes_.back().push_back(&*found);
+    stack.push_back({depth, std::move(entity)});
+    scopes_[depth - 1].push_back(&*found);
   }
-}
-
-void Scopes::define_outermost(std::string_view name, Entity entity) {
-  size_t depth = std::min<size_t>(2, scopes_.size());
-  auto found = stacks_.try_emplace(std::string(name)).first;
-  if (!found->second.empty()) return;
-  found->second.push_back({depth, std::move(entity)});
-  scopes_[depth - 1].push_back(&*found);
 }
 
 std::map<std::string, Entity> Scopes::here() const {

@@ -55,10 +55,10 @@ class Scopes {
  public:
   void enter() { scopes_.emplace_back(); }
   void leave();
-  // Defines the name in the innermost scope. A definition replaces one of the same scope.
-  void define(std::string_view name, Entity entity);
-  // Defines a name that has no meaning anywhere in the outermost scope of the function.
-  void define_outermost(std::string_view name, Entity entity);
+  static constexpr size_t kOfFunction = 2;  // the outermost scope of a function, inside of the module's
+  // Defines the name in the innermost scope, where it replaces a definition. In another scope, whose number `depth` is,
+  // it must not have a meaning anywhere.
+  void define(std::string_view name, Entity entity, size_t depth = SIZE_MAX);
   std::map<std::string, Entity> here() const;
   // Searches all scopes.
   const Entity* find(std::string_view name) const;

@@ -272,15 +272,12 @@ void Parser::tir_assign(const Line& line) {
         fail(source, "'{}' is {}, got {}", var_name, to_string(stated), to_string(dtype_of(value.expr)));
     }
   }
-  const Entity* known = lookup(var_name);
-  if (cells_.contains(var_name) || (known && known->form == Entity::Form::kCell))
-    return assign_scalar(*line.target, value);
-  out_->push_back(make(Bind{define_var(*line.target, var_type), value.expr}, span(line)));
+  assign_scalar(*line.target, value, var_type, line);
 }
 
-Type Parser::scalar_type(const Syntax& at) {
+Type Parser::scalar_type(const Syntax& at, const char* wanted) {
   Type stated = type(at);
-  if (!stated.is<PrimType>()) fail(at, "expected a scalar type");
+  if (!stated.is<PrimType>()) fail(at, "expected {}", wanted);
   return stated;
 }
 
@@ -295,7 +292,7 @@ void Parser::unpack_scalars(const Line& line) {
   }
   if (targets.size() != values.size()) fail(line, "{} names for {} values", targets.size(), values.size());
   std::vector<Value> read = read_each(values, &Parser::eval);
-  for (size_t i = 0; i < targets.size(); ++i) assign_scalar(*targets[i], read[i]);
+  for (size_t i = 0; i < targets.size(); ++i) assign_scalar(*targets[i], read[i], read[i].expr.type(), *targets[i]);
 }
 
 // Finds names that the function assigns again where they are visible.
@@ -311,13 +308,13 @@ void Parser::find_cells(const Lines& lines, std::set<std::string_view> visible) 
   }
 }
 
-void Parser::assign_scalar(const Syntax& target, Value value) {
+void Parser::assign_scalar(const Syntax& target, const Value& value, const Type& type, const Place& at) {
   std::string var_name = name_of_target(target);
   if (!value.expr.type().is<PrimType>()) fail(target, "expected a scalar");
   const Entity* known = lookup(var_name);
   bool assigned = known && known->form == Entity::Form::kCell;
   if (!assigned && !cells_.contains(var_name))
-    return out_->push_back(make(Bind{define_var(target, value.expr.type()), value.expr}, span(target)));
+    return out_->push_back(make(Bind{define_var(target, type), value.expr}, span(at)));
   if (!assigned) declare_cell(target, dtype_of(value.expr));
   Buffer cell = cast<Var>(*lookup(var_name)->expr);
   DType wanted = buffer_type(cell).dtype;

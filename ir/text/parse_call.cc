@@ -274,6 +274,8 @@ Value Parser::value_form(const std::string& form, const Syntax& at) {
   if (form == "R.dtype") return {make(DTypeImm{dtype(at)}, object_type(), span(at))};
   if (form == "R.ExternFunc") return {external_function(at)};
   if (form == "I.Op") return {op_ref(string(required(at, 0, "name")))};
+  if (form == "R.emit_te") fail(at, "R.emit_te needs a Python interpreter; call a tensor program with R.call_tir");
+  if (form == "R.match_cast") fail(at, "{} stands alone on the right of '='", form);
   const Syntax& given = required(at, 0, "value");
   if (form == "R.shape") return {shape_expr(graph_dims(given), span(at))};
   if (form == "R.str") return {string_imm(string(given), span(at))};
@@ -285,11 +287,6 @@ Value Parser::tuple_form(const std::string& form, const Syntax& at) {
   if (form == "R.TupleGetItem")
     return tuple_item(as_argument(required(at, 0, "tuple_value")), required(at, 1, "index"), at);
   return {bounded_tuple(read_each(at.operands(), &Parser::as_argument), at)};
-}
-
-Value Parser::misplaced_form(const std::string& form, const Syntax& at) {
-  if (form == "R.emit_te") fail(at, "R.emit_te needs a Python interpreter; call a tensor program with R.call_tir");
-  fail(at, "{} stands alone on the right of '='", form);
 }
 
 // Reads R.dist.const(value, R.DTensor(...)).

@@ -23,11 +23,8 @@ PrimFuncRef Parser::prim_func(const Pending& pending) {
   NameScope scope(scopes_);
   program_params(line);
   std::optional<DType> result_type;
-  if (!is_none(line.annotation)) {
-    Type annotated = type(*line.annotation);
-    if (!annotated.is<PrimType>()) fail(*line.annotation, "expected a scalar type or None");
-    result_type = annotated.as<PrimType>()->dtype;
-  }
+  if (!is_none(line.annotation))
+    result_type = scalar_type(*line.annotation, "a scalar type or None").as<PrimType>()->dtype;
   cells_.clear();
   if (mutable_scalars_) find_cells(line.body, {});
 
@@ -50,8 +47,7 @@ void Parser::program_params(const Line& line) {
   auto value = [&](size_t i) -> std::optional<VarRef> {
     const Param& param = line.params[i];
     if (is_buffer(param)) return std::nullopt;
-    Type stated = type(*param.annotation);
-    if (!stated.is<PrimType>()) fail(*param.annotation, "expected T.Buffer, T.handle or a scalar type");
+    Type stated = scalar_type(*param.annotation, "T.Buffer, T.handle or a scalar type");
     return stated.as<PrimType>()->dtype.is_handle() ? std::nullopt : std::optional(define_param(param, stated));
   };
   auto other = [&](size_t i) {
@@ -109,9 +105,10 @@ void Parser::tir_line(const Lines& lines, size_t& index) {
     return stmts(lines, first);
   };
   bool may_hold = line.kind == LineKind::kExpression || line.kind == LineKind::kAssign;
-  if (line.kind == LineKind::kPass || is_docstring(line)) return;
+  // A bare return at the end says nothing: the function returns there anyway.
+  bool ends = line.kind == LineKind::kReturn && statement_depth_ == 1 && index + 1 == lines.size();
+  if (line.kind == LineKind::kPass || is_docstring(line) || (ends && is_none(line.value))) return;
   if (may_hold && line.value && scoped_form(*line.value, line.target, line, Style::kConcise, rest)) return;
-  if (line.kind == LineKind::kReturn) return tir_return(line, index + 1 == lines.size());
   static constexpr std::pair<LineKind, LineReader Parser::*> kReaders[] = {
       {LineKind::kExpression, &Parser::tir_call_line},
       {LineKind::kAssign, &Parser::tir_assign},
@@ -123,6 +120,7 @@ void Parser::tir_line(const Lines& lines, size_t& index) {
       {LineKind::kAssert, &Parser::tir_assert},
       {LineKind::kBreak, &Parser::tir_jump},
       {LineKind::kContinue, &Parser::tir_jump},
+      {LineKind::kReturn, &Parser::tir_jump},
       {LineKind::kImport, &Parser::imports}};
   if (auto* read = row_of(kReaders, line.kind)) return (this->**read)(line);
   if (line.kind == LineKind::kBroken) throw Failed();
@@ -134,13 +132,16 @@ void Parser::tir_assert(const Line& line) {
   out_->push_back(assertion(*line.value, line.extra, line));
 }
 
-// Reads break, continue, and a return without a value.
+// Reads break, continue, and a return with or without a value.
 void Parser::tir_jump(const Line& line) {
   body_starts();
   OpName op = line.kind == LineKind::kBreak      ? ops::kBreakLoop
               : line.kind == LineKind::kContinue ? ops::kContinueLoop
                                                  : ops::kRet;
-  out_->push_back(evaluate(intrinsic(op, {}, DType::void_(), span(line)), span(line)));
+  std::vector<Expr> values;
+  if (!is_none(line.value)) values.push_back(scalar(*line.value));
+  DType dtype = values.empty() ? DType::void_() : dtype_of(values[0]);
+  out_->push_back(evaluate(intrinsic(op, std::move(values), dtype, span(line)), span(line)));
 }
 
 // From here on, forms that must precede the statements of a block are errors.
@@ -157,7 +158,7 @@ void Parser::augmented_line(const Line& line) {
   if (!op || (*op == BinaryOp::kDiv && !is_float(a) && !is_float(b)))
     fail({*line.value, "//="}, "'{}=' of integers is ambiguous", line.text);
   Value result = binary(*op, a, b, *line.value, false);
-  if (is_name(*line.target)) return assign_scalar(*line.target, result);
+  if (is_name(*line.target)) return assign_scalar(*line.target, result, result.expr.type(), *line.target);
   if (line.target->kind != SyntaxKind::kSubscript) fail(*line.target, "expected an element of a buffer or a name");
   store(*line.target, *line.value, result);
 }
@@ -178,15 +179,6 @@ void Parser::tir_condition(const Line& line) {
   if (!test) throw Failed();
   out_->push_back(is_if ? Stmt(make(IfThenElse{*test, inner, else_body}, span(line)))
                         : Stmt(make(While{*test, inner}, span(line))));
-}
-
-void Parser::tir_return(const Line& line, bool is_last) {
-  bool bare = is_none(line.value);
-  if (bare && statement_depth_ == 1 && is_last) return;  // the function returns here anyway
-  if (bare) return tir_jump(line);
-  body_starts();
-  Expr value = scalar(*line.value);
-  out_->push_back(evaluate(intrinsic(ops::kRet, {value}, dtype_of(value), span(line)), span(line)));
 }
 
 // ---- Calls as statements
@@ -234,7 +226,8 @@ bool Parser::head_form(const std::string& path, const Syntax& call, const Line& 
     add_attrs(call, func_attrs_);
     return true;
   }
-  if (path != "T.where" && path != "T.reads" && path != "T.writes" && path != "T.block_attr") return false;
+  bool is_init = path == "T.init" && line.kind == LineKind::kWith;
+  if (!is_init && path != "T.where" && path != "T.reads" && path != "T.writes" && path != "T.block_attr") return false;
   if (!in_block) fail(line, "{} belongs in a block", path);
   if (!state.at_head) fail(line, "{} stands before the statements of a block", path);
   if (!state.given.insert(path).second) fail(line, "{} is given twice", path);
@@ -242,6 +235,10 @@ bool Parser::head_form(const std::string& path, const Syntax& call, const Line& 
   if (path == "T.reads") state.block.reads = regions(call);
   if (path == "T.writes") state.block.writes = regions(call);
   if (path == "T.block_attr") state.block.annotations = attrs(required(call, 0, "attrs"));
+  if (is_init) {
+    state.block.init = body(line.body);
+    state.at_head = true;
+  }
   return true;
 }
 

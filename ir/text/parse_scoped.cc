@@ -356,15 +356,7 @@ void Parser::with_items(const Line& line, size_t first) {
 
 void Parser::tir_with(const Line& line) {
   const Syntax& item = *line.items[0].first;
-  if (called(item) == "T.init") {
-    BlockState& state = *blocks_.back();
-    if (blocks_.size() < 2) fail(line, "T.init belongs in a block");
-    if (!state.at_head) fail(line, "T.init stands before the statements of a block");
-    if (state.block.init) fail(line, "T.init is given twice");
-    state.block.init = body(line.body);
-    state.at_head = true;
-    return;
-  }
+  if (called(item) == "T.init" && head_form("T.init", item, line)) return;
   body_starts();
   with_items(line, 0);
 }

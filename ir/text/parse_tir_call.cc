@@ -124,7 +124,7 @@ Value Parser::builtin_call(const Builtin& row, const Syntax& at) {
     result = is_void ? DType::void_() : dtype(*stated);
   }
   if (!result) fail(at, "T.{}: the dtype of the result is missing", spelling(row));
-  return {intrinsic(row.name, std::move(values), *result, span(at))};
+  return {intrinsic(std::string(row.name), std::move(values), *result, span(at))};
 }
 
 // Returns the operands of a function of scalars, which are given by position or by the name that they have in TVM.
@@ -226,9 +226,7 @@ AttrValue Parser::index_map(const Syntax& at) {
   auto text_of = [&](const Syntax& map) -> AttrValue {
     if (map.kind != SyntaxKind::kLambda) fail(map, "expected a lambda");
     Expr function = lambda(map, std::vector<DType>(map.children.size() - 1, kInt32));
-    Printer printer(PrintOptions{});
-    printer.set_default_int(kInt32);
-    std::string text = printer.expr(function);
+    std::string text = Printer({}, kInt32).expr(function);
     // A single result is a tuple, too.
     size_t body = text.find(": ") + 2;
     return function.as<Lambda>()->results.size() == 1 ? text.substr(0, body) + "(" + text.substr(body) + ",)" : text;

@@ -248,7 +248,7 @@ Expr Parser::name(const Syntax& at) {
   Diagnostic& diagnostic = report({at, hint}, "undefined name '{}'", text);
   if (hidden != hidden_.end()) diagnostic.notes.push_back(hidden->second);
   // A name is reported once per function.
-  scopes_.define_outermost(text, Entity{});
+  scopes_.define(text, Entity{}, Scopes::kOfFunction);
   throw Failed();
 }
 

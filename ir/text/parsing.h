@@ -244,7 +244,8 @@ class Parser {
 
   // ---- parse_type.cc
   using TypeReader = Type(const Syntax& at);
-  TypeReader type, scalar_type, scalar_type_of, dtensor_type, callable_type;
+  TypeReader type, scalar_type_of, dtensor_type, callable_type;
+  Type scalar_type(const Syntax& at, const char* wanted = "a scalar type");
   std::optional<Type> try_type(const Syntax& at);
   // These read a type with or without arguments; `call` is null when there are none.
   using AppliedType = Type(const Syntax* call, const Syntax& at);
@@ -270,7 +271,6 @@ class Parser {
   void body_starts();
   LineReader augmented_line, tir_assert, tir_assign, tir_call_line, tir_condition, tir_for, tir_jump, tir_with,
       unpack_scalars;
-  void tir_return(const Line& line, bool is_last);
   bool head_form(const std::string& path, const Syntax& call, const Line& line);
   void vector_store(const Syntax& call);
   void pointer_store(const Syntax& call);
@@ -289,7 +289,7 @@ class Parser {
   void window(const Syntax& target, const Syntax& call, const Syntax& source);
   void store(const Syntax& target, const Syntax& value_at, std::optional<Value> value, const Syntax* mask = nullptr);
   // Binds the name to the value for the rest of the block, or assigns to it where the dialect has assignment.
-  void assign_scalar(const Syntax& target, Value value);
+  void assign_scalar(const Syntax& target, const Value& value, const Type& type, const Place& at);
   void declare_cell(const Syntax& target, DType dtype);
   void find_cells(const Lines& lines, std::set<std::string_view> visible);
 
@@ -357,7 +357,7 @@ class Parser {
   // Reads a value, which gets this type when none can be inferred.
   Value eval_as(std::optional<Type> wanted, const Syntax& at);
   Value relax_call(const std::string& name, const Syntax& at);
-  Form applied_form, call_tir_form, device_form, distributed_form, misplaced_form, packed_form, tuple_form, value_form;
+  Form applied_form, call_tir_form, device_form, distributed_form, packed_form, tuple_form, value_form;
   std::vector<const Syntax*> operator_arguments(const OpRow& row, const Syntax& at, bool& sound);
   Value operator_call(const OpRow& row, const Syntax& at);
   void complete_reshape(Call& call, const Syntax& at);

@@ -457,7 +457,7 @@ std::string global_info(const GlobalInfo& info) {
   bool consecutive = !mesh->devices.empty() && gap == mesh->devices.end();
   std::string devices = consecutive ? fmt::format("I.Range({}, {})", mesh->devices.front(), mesh->devices.back() + 1)
                                     : fmt::format("[{}]", joined(mesh->devices));
-  return fmt::format("R.device_mesh(({}{}), {})", joined(mesh->shape), mesh->shape.size() == 1 ? "," : "", devices);
+  return fmt::format("R.device_mesh({}, {})", in_parentheses(joined(mesh->shape), mesh->shape.size()), devices);
 }
 
 std::string Printer::tensor_type(const TensorType& node) {
@@ -480,9 +480,8 @@ std::string Printer::func_type(const FuncType& node) {
   // Dims that the function's params introduce are local to it; as strings they need no declaration.
   NameScope scope(names_);
   Temporarily quoted(quote_dims_, true);
-  std::string params = printed(*node.params, &Printer::type);
-  return fmt::format("R.Callable(({}{}), {}, {})", params, node.params->size() == 1 ? "," : "", type(node.result),
-                     node.pure ? "True" : "False");
+  std::string params = in_parentheses(printed(*node.params, &Printer::type), node.params->size());
+  return fmt::format("R.Callable({}, {}, {})", params, type(node.result), node.pure ? "True" : "False");
 }
 
 std::string Printer::type(const Type& t) {

@@ -94,10 +94,12 @@ void Printer::sequence(const Expr& seq, const VarRef* target) {
   line("{}{} = {}", name(*target), annotation, argument(value));
 }
 
-Attrs Printer::decorator(const char* form, const std::string& name, const Attrs& attrs, std::vector<std::string> flags,
+Attrs Printer::decorator(const char* form, const std::string& name, const Attrs& attrs, std::string_view flag,
                          bool nested) {
   const AttrValue* symbol = attrs.find(attr_names::kGlobalSymbol);
-  if (!symbol && !nested) flags.insert(flags.begin(), "private=True");
+  std::vector<std::string_view> flags;
+  if (!symbol && !nested) flags.push_back("private=True");
+  if (!flag.empty()) flags.push_back(flag);
   line(flags.empty() ? fmt::format("@{}", form) : fmt::format("@{}({})", form, joined(flags)));
   const std::string* text = symbol ? symbol->as<std::string>() : nullptr;
   return text && *text == name && !nested ? attrs.without(attr_names::kGlobalSymbol) : attrs;
@@ -105,9 +107,7 @@ Attrs Printer::decorator(const char* form, const std::string& name, const Attrs&
 
 void Printer::graph_function(const std::string& function_name, const Function& function, bool nested) {
   NameScope scope(names_);
-  std::vector<std::string> flags;
-  if (!function.pure) flags.push_back("pure=False");
-  Attrs attrs = decorator("R.function", function_name, function.attrs, std::move(flags), nested);
+  Attrs attrs = decorator("R.function", function_name, function.attrs, function.pure ? "" : "pure=False", nested);
   // Params are named first, so that dims do not take their names.
   for (const VarRef& param : function.params) names_.define(param);
   std::vector<VarRef> dims;
@@ -143,12 +143,9 @@ void Printer::function(const std::string& function_name, const Expr& function) {
   if (!graph) return line("{} = {}", function_name, expr(function));
   used_.clear();
   calls_module_ = false;
-  walk_nodes(function, [&](const NodeRef& node) {
-    calls_module_ = calls_module_ || node.is<GlobalVar>();
-    visit_children(node, [&](const NodeRef& child, Slot slot) {
-      if (child.is<Var>() && (slot.role == Role::kField || slot.role == Role::kHint)) used_.insert(child.get());
-    });
-    return true;
+  walk_children(function, [&](const NodeRef& child, Slot slot, const NodeRef&) {
+    calls_module_ = calls_module_ || child.is<GlobalVar>();
+    if (child.is<Var>() && (slot.role == Role::kField || slot.role == Role::kHint)) used_.insert(child.get());
   });
   graph_function(function_name, *graph, false);
 }

@@ -278,9 +278,8 @@ void Printer::prim_func(const std::string& function_name, const PrimFunc& functi
     if (!simple) handles.emplace_back(param, names_.reserve("var_" + name));
     params.push_back(simple ? fmt::format("{}: {}", name, type(param.type())) : handles.back().second + ": T.handle");
   }
-  std::vector<std::string> flags;
-  if (options_.dialect == Dialect::kTvm26) flags.push_back("s_tir=True");
-  Attrs attrs = decorator("T.prim_func", function_name, function.attrs, std::move(flags), false);
+  const char* flag = options_.dialect == Dialect::kTvm26 ? "s_tir=True" : "";
+  Attrs attrs = decorator("T.prim_func", function_name, function.attrs, flag, false);
   line("def {}({}){}:", function_name, joined(params),
        function.result ? " -> " + scalar_type_name(*function.result) : "");
   {

@@ -25,7 +25,9 @@ std::vector<VarRef> free_scalars(const NodeRef& node);
 
 class Printer {
  public:
-  explicit Printer(const PrintOptions& options) : options_(options) {}
+  // Inside tensor programs bare integers are int32, elsewhere int64.
+  explicit Printer(const PrintOptions& options, DType default_int = kInt64)
+      : options_(options), default_int_(default_int) {}
   std::string take() { return std::move(out_); }
   // Returns the name in the dialect that is printed: "T.sblock" for "T.block".
   std::string_view spelled(std::string_view name) const;
@@ -40,8 +42,6 @@ class Printer {
   std::string expr(const Expr& expr, int level);
   std::string expr(const Expr& e) { return expr(e, kLowest); }
   std::string type(const Type& type);
-  // Inside tensor programs bare integers are int32, elsewhere int64.
-  void set_default_int(DType dtype) { default_int_ = dtype; }
 
  private:
   // Prints each item, with commas between.
@@ -96,9 +96,8 @@ class Printer {
   void block_axes(const Block& node);
 
   // ---- print_function.cc
-  // Prints "@T.prim_func(flags)" and so on, and returns the attributes that the head does not imply.
-  Attrs decorator(const char* form, const std::string& name, const Attrs& attrs, std::vector<std::string> flags,
-                  bool nested);
+  // Prints "@T.prim_func(flag)" and so on, and returns the attributes that the head does not imply.
+  Attrs decorator(const char* form, const std::string& name, const Attrs& attrs, std::string_view flag, bool nested);
   void graph_function(const std::string& name, const Function& function, bool nested);
   void sequence(const Expr& seq, const VarRef* target);
   void binding(const Binding& binding);
@@ -121,7 +120,7 @@ class Printer {
   const IRModule* module_ = nullptr;  // null: a function alone
   std::string out_;
   int depth_ = 0;
-  DType default_int_ = kInt64;
+  DType default_int_;
   bool quote_dims_ = false;  // in signatures compound dims are strings
   std::vector<Tensor> elided_;
   NameTable names_;

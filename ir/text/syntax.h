@@ -185,15 +185,11 @@ class SyntaxReader {
     if (token.kind != TokenKind::kEnd) ++next_;
     return token;
   }
-  bool accept(std::string_view op) {
-    if (!peek().is(op)) return false;
-    ++next_;
-    return true;
-  }
-  bool accept(TokenKind kind) {
-    if (!at(kind)) return false;
-    ++next_;
-    return true;
+  // Takes the next token if it is this operator or keyword, or of this kind.
+  bool accept(auto wanted) {
+    bool is_wanted = peek().is(wanted);
+    next_ += is_wanted;
+    return is_wanted;
   }
   void expect(std::string_view op, std::string_view where) {
     if (!accept(op)) fail(peek(), "expected '{}' {}, got {}", op, where, describe(peek()));

@@ -271,7 +271,7 @@ class GraphVerifier : ScopedVerifier {
         error(span, "{} calls a {}, expected a function by name [G9]", op, kind_name(call.callee.kind()));
       return std::nullopt;
     }
-    std::optional<PrimFuncRef> program = called_program(call, module_);
+    std::optional<PrimFuncRef> program = called_program(call.callee, module_);
     if (!program && !may_be_external && module_.find(call.name()))
       error(span, "'{}' is not a tensor program [G9]", call.name());
     return program;
