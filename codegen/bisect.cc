@@ -1,5 +1,7 @@
 #include "codegen/bisect.h"
 
+#include <algorithm>
+
 #include "codegen/bytecode.h"
 #include "codegen/interpret.h"
 #include "support/diagnostic.h"

@@ -12,7 +12,7 @@
 //   main.finish();
 //   Executable executable = builder.finish();
 #pragma once
-#include "vm/executable.h"
+#include "vm/bytecode.h"
 
 namespace relaxc::vm {
 

@@ -13,11 +13,9 @@
 #include <span>
 #include <vector>
 
-#include "vm/dtype.h"
+#include "vm/executable.h"
 
 namespace relaxc::vm {
-
-using Word = int64_t;
 
 // The meaning of an element of an operand: an index of a register, slot or entry of a table, or a value.
 enum class ElementKind : uint8_t {

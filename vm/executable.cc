@@ -1,5 +1,7 @@
 #include "vm/executable.h"
 
+#include <algorithm>
+
 #include "support/joined.h"
 #include "support/printable.h"
 
@@ -15,9 +17,9 @@ std::string to_string(const ValueInfo& info) {
   return fmt::format("{}[{}]", text, joined(*info.dims, text_of));
 }
 
-std::optional<FunctionIndex> Executable::find_function(std::string_view name) const {
+const Function* Executable::find_function(std::string_view name) const {
   auto found = std::ranges::find(functions, name, &Function::name);
-  return found == functions.end() ? std::nullopt : std::optional(FunctionIndex{found - functions.begin()});
+  return found == functions.end() ? nullptr : &*found;
 }
 
 }  // namespace relaxc::vm

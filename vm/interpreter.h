@@ -9,6 +9,8 @@
 
 namespace relaxc::vm {
 
+enum class Opcode : uint8_t;  // bytecode.h
+
 // An executable with its names resolved, which a Program shares. It is verified.
 struct Image {
   Executable executable;
@@ -35,7 +37,7 @@ class Interpreter {
 
   // `bound_outputs` (may be empty) is memory for the flat results, which new_tensor uses where dtype and shape fit;
   // null entries are allocated. Throws RuntimeError; the interpreter can be used again afterwards.
-  Value run(FunctionIndex function, std::span<const Value> inputs, std::span<const Tensor* const> bound_outputs);
+  Value run(const Function& function, std::span<const Value> inputs, std::span<const Tensor* const> bound_outputs);
 
   MemoryPool& memory() { return memory_; }
   void set_profiler(Profiler* profiler) { profiler_ = profiler; }
@@ -49,7 +51,7 @@ class Interpreter {
   // Instructions that make a tensor have at least this many words, so word offset / kWordsPerShape is unique for each.
   static constexpr size_t kWordsPerShape = 4;
 
-  std::unique_ptr<Frame> enter(FunctionIndex index);
+  std::unique_ptr<Frame> enter(const Function& function);
   Value execute(std::unique_ptr<Frame> frame);
   // `pc` is the instruction that runs, also after an exception; it is null after the return.
   void run_code(Frame& frame, const Word*& pc);

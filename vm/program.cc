@@ -50,7 +50,7 @@ std::shared_ptr<const vm::Image> link(vm::Executable executable, const Program::
 }
 
 const vm::Function& find_function(const vm::Executable& executable, std::string_view name) {
-  if (auto index = executable.find_function(name)) return executable.functions[static_cast<size_t>(index->value)];
+  if (const vm::Function* function = executable.find_function(name)) return *function;
   auto quoted = [](const vm::Function& function) { return fmt::format("'{}'", function.name); };
   std::string known = joined(executable.functions, quoted, " ");
   throw_runtime_error("function '{}' does not exist, there are {}", name, known.empty() ? "none" : known);
