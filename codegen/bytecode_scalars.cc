@@ -15,25 +15,11 @@ namespace {
 
 constexpr size_t kLongestName = 40;  // of an expression in an error
 
-// These are the operators that dims use. Slots do not have bitwise operations.
+// The operators that both have. Slots do not have bitwise operations, which dims do not use.
 constexpr std::pair<BinaryOp, SlotOp> kSlotOps[] = {
-    {BinaryOp::kAdd, SlotOp::kAdd},
-    {BinaryOp::kSub, SlotOp::kSub},
-    {BinaryOp::kMul, SlotOp::kMul},
-    {BinaryOp::kDiv, SlotOp::kTruncDiv},
-    {BinaryOp::kTruncMod, SlotOp::kTruncMod},
-    {BinaryOp::kFloorDiv, SlotOp::kFloorDiv},
-    {BinaryOp::kFloorMod, SlotOp::kFloorMod},
-    {BinaryOp::kMin, SlotOp::kMin},
-    {BinaryOp::kMax, SlotOp::kMax},
-    {BinaryOp::kEQ, SlotOp::kEq},
-    {BinaryOp::kNE, SlotOp::kNe},
-    {BinaryOp::kLT, SlotOp::kLt},
-    {BinaryOp::kLE, SlotOp::kLe},
-    {BinaryOp::kGT, SlotOp::kGt},
-    {BinaryOp::kGE, SlotOp::kGe},
-    {BinaryOp::kAnd, SlotOp::kAnd},
-    {BinaryOp::kOr, SlotOp::kOr},
+#define RELAXC_ROW(op, ...) {BinaryOp::op, SlotOp::op},
+    RELAXC_SLOT_OPS(RELAXC_ROW)
+#undef RELAXC_ROW
 };
 
 }  // namespace
@@ -118,7 +104,7 @@ Slot ScalarLowering::compute(const Expr& expr) {
                      text.size() > kLongestName ? "" : text);
   }
   if (const Not* node = expr.as<Not>())
-    return emit_slot(Opcode::kSlotOp, {SlotOp::kEq, scalar(node->value), Scalar(0)});
+    return emit_slot(Opcode::kSlotOp, {SlotOp::kEQ, scalar(node->value), Scalar(0)});
   if (const Select* node = expr.as<Select>())
     return emit_slot(Opcode::kSlotSelect, {scalar(node->condition), scalar(node->a), scalar(node->b)});
   if (const Call* node = as_call(expr, ops::kIfThenElse)) return choose(node->args[0], node->args[1], node->args[2]);
