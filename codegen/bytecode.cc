@@ -119,8 +119,7 @@ class FunctionLowering {
         {ops::kCheckIndices, nullptr, &This::check_indices},
         {ops::kTensorItem, nullptr, &This::tensor_item},
     };
-    const auto* row = std::ranges::find(kRows, op, [](const OpLowering& r) { return r.op.text; });
-    return row == std::end(kRows) ? nullptr : row;
+    return find_item(kRows, op, [](const OpLowering& row) { return row.op.text; });
   }
 
  private:
@@ -323,10 +322,9 @@ class FunctionLowering {
     call_builtin(binding, callee->symbol, std::span(node.args).subspan(1));
   }
   void new_tensor(const Binding& binding, const Call& node) {
-    auto output = output_index_.find(binding.var.get());
     code_.emit(Opcode::kNewTensor,
                {new_value(binding), node.args[1].as<DTypeImm>()->value, dims_.scalars(written_shape(node.args[0])),
-                output == output_index_.end() ? int64_t{-1} : output->second});
+                copy_value(output_index_, binding.var.get()).value_or(-1)});
   }
   void alloc_storage(const Binding& binding, const Call& node) {
     code_.emit(Opcode::kAllocStorage, {new_value(binding), byte_count(node.args[0])});

@@ -63,7 +63,7 @@ void ScalarLowering::match_shape(const Typed& part, bool compound) {  // NOLINT:
 MatchDim ScalarLowering::match_dim(const Expr& dim) {
   if (auto known = as_int(dim)) return MatchDim::check(*known);
   if (const Var* var = dim.as<Var>()) {
-    if (auto it = slots_.find(dim.get()); it != slots_.end()) return MatchDim::check(it->second);
+    if (const Slot* slot = find_value(slots_, dim.get())) return MatchDim::check(*slot);
     return MatchDim::bind(slots_.emplace(dim.get(), code_.new_slot(var->name)).first->second);
   }
   Slot slot = code_.new_slot(print_expr(dim));
@@ -74,9 +74,8 @@ MatchDim ScalarLowering::match_dim(const Expr& dim) {
 Scalar ScalarLowering::scalar(const Expr& expr) {
   if (const IntImm* imm = expr.as<IntImm>()) return imm->value;
   if (expr.is<Var>()) {
-    auto it = slots_.find(expr.get());
-    if (it == slots_.end()) fail(expr.span(), "dim '{}' is used before a value binds it", expr.as<Var>()->name);
-    return it->second;
+    if (const Slot* slot = find_value(slots_, expr.get())) return *slot;
+    fail(expr.span(), "dim '{}' is used before a value binds it", expr.as<Var>()->name);
   }
   uint64_t hash = value_hash(expr);
   for (size_t i : computed_by_hash_[hash]) {
@@ -97,8 +96,8 @@ Slot ScalarLowering::emit_slot(Opcode op, std::vector<vm::Operand> operands, con
 
 Slot ScalarLowering::compute(const Expr& expr) {
   if (const Binary* node = expr.as<Binary>()) {
-    const auto* row = std::ranges::find(kSlotOps, node->op, [](const auto& known) { return known.first; });
-    if (row == std::end(kSlotOps)) fail_unsupported(expr.span(), "{} in a shape is not supported", info(node->op).name);
+    const auto* row = find_item(kSlotOps, node->op, &std::pair<BinaryOp, SlotOp>::first);
+    if (!row) fail_unsupported(expr.span(), "{} in a shape is not supported", info(node->op).name);
     std::string text = print_expr(expr);
     return emit_slot(Opcode::kSlotOp, {row->second, scalar(node->a), scalar(node->b)},
                      text.size() > kLongestName ? "" : text);

@@ -23,9 +23,9 @@ Value FunctionEmitter::expr(const Expr& node) {
 }
 
 Value FunctionEmitter::variable(const VarRef& var) {
-  auto it = variables_.find(var.get());
-  RELAXC_CHECK(it != variables_.end(), "{}: variable '{}' is used but not defined", kernel_.symbol, var->name);
-  return it->second;
+  const Value* value = find_value(variables_, var.get());
+  RELAXC_CHECK(value, "{}: variable '{}' is used but not defined", kernel_.symbol, var->name);
+  return *value;
 }
 
 void FunctionEmitter::define(const VarRef& var, const Expr& value) {

@@ -9,6 +9,7 @@
 #include <numbers>
 
 #include "codegen/emit_value.h"
+#include "support/lists.h"
 
 namespace relaxc::codegen {
 
@@ -283,8 +284,8 @@ constexpr Expansion kExpansions[] = {
 
 llvm::Value* emit_float32_math(llvm::IRBuilder<>& builder, std::string_view intrinsic,
                                std::span<llvm::Value* const> args) {
-  const auto* row = std::ranges::find(kExpansions, intrinsic, &Expansion::name);
-  if (row == std::end(kExpansions)) return nullptr;
+  const Expansion* row = find_item(kExpansions, intrinsic, &Expansion::name);
+  if (!row) return nullptr;
   // Contraction of operations other than the fmuladds could break the error-free steps.
   llvm::IRBuilderBase::FastMathFlagGuard guard(builder);
   builder.clearFastMathFlags();

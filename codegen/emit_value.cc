@@ -77,8 +77,8 @@ Lanes to_bfloat16(const Lanes& x) {
 }
 
 unsigned instruction_of(BinaryOp op, DType dtype) {
-  const auto* row = std::ranges::find(kInstructions, op, &InstructionRow::op);
-  if (row == std::end(kInstructions)) return 0;
+  const InstructionRow* row = find_item(kInstructions, op, &InstructionRow::op);
+  if (!row) return 0;
   if (dtype.is_bool()) return row->on_bool;
   if (dtype.is_float()) return row->on_float;
   return dtype.is_int() ? row->on_int : row->on_uint;

@@ -9,6 +9,7 @@
 #include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "passes/graph_rewriter.h"
+#include "support/lists.h"
 #include "tir/lower/lower.h"
 #include "vm/index_check.h"
 
@@ -61,10 +62,7 @@ class IndexFacts {
     Expr least, most;
   };
 
-  const Expr* value_of(const Expr& leaf) const {
-    auto it = values_.find(leaf.get());
-    return it == values_.end() ? nullptr : &it->second;
-  }
+  const Expr* value_of(const Expr& leaf) const { return find_value(values_, leaf.get()); }
 
   // Returns the range of positions along the axis of the call.
   template <class Attrs>
@@ -104,7 +102,7 @@ class IndexFacts {
     const std::string& op = op_name(value);
     if (op.empty()) return std::nullopt;
     const Call& node = *value.as<Call>();
-    if (std::ranges::find(kMoves, op, &OpName::text) != std::end(kMoves)) return range_of(node.args[0], depth);
+    if (find_item(kMoves, op, &OpName::text)) return range_of(node.args[0], depth);
     if (op == ops::kScalarToTensor) return Range{node.args[0], node.args[0]};
     if (op == ops::kAstype) {
       auto from = tensor_dtype(node.args[0].type()), to = tensor_dtype(value.type());

@@ -48,10 +48,7 @@ void check_names(const ScheduleRule& rule, const std::vector<DecisionRow>& rows)
   }
 }
 
-const GraphRule* find_graph_rule(std::string_view name) {
-  auto row = std::ranges::find(graph_rules(), name, &GraphRule::name);
-  return row == graph_rules().end() ? nullptr : &*row;
-}
+const GraphRule* find_graph_rule(std::string_view name) { return find_item(graph_rules(), name, &GraphRule::name); }
 
 }  // namespace
 

@@ -1,8 +1,7 @@
 #include "vm/executable.h"
 
-#include <algorithm>
-
 #include "support/joined.h"
+#include "support/lists.h"
 #include "support/printable.h"
 
 namespace relaxc::vm {
@@ -18,8 +17,7 @@ std::string to_string(const ValueInfo& info) {
 }
 
 const Function* Executable::find_function(std::string_view name) const {
-  auto found = std::ranges::find(functions, name, &Function::name);
-  return found == functions.end() ? nullptr : &*found;
+  return find_item(functions, name, &Function::name);
 }
 
 }  // namespace relaxc::vm
