@@ -1,7 +1,5 @@
 #include "codegen/bytecode.h"
 
-#include <algorithm>
-
 #include "codegen/backend.h"
 #include "codegen/bytecode_scalars.h"
 #include "ir/arith.h"

@@ -1,7 +1,5 @@
 #include "codegen/bytecode_scalars.h"
 
-#include <algorithm>
-
 #include "ir/op_names.h"
 #include "ir/text/printer.h"
 #include "support/diagnostic.h"

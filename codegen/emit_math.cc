@@ -2,7 +2,6 @@
 // halves the lanes of a vector, but the 29 spare bits make plain series and textbook identities accurate enough.
 #include <llvm/IR/Module.h>
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>

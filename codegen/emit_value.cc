@@ -3,8 +3,6 @@
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/Module.h>
 
-#include <algorithm>
-
 #include "codegen/lanes.h"
 #include "ir/intrinsics.h"
 #include "ir/op_names.h"

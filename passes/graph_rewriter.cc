@@ -1,7 +1,5 @@
 #include "passes/graph_rewriter.h"
 
-#include <algorithm>
-
 #include "ir/op_names.h"
 #include "support/diagnostic.h"
 #include "support/lists.h"

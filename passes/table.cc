@@ -1,6 +1,4 @@
 // The passes, each with one row, and the pipelines that they form.
-#include <algorithm>
-
 #include "passes/pass.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"

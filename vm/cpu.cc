@@ -1,9 +1,7 @@
 #include "vm/cpu.h"
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
-#include <optional>
 
 #include "support/joined.h"
 #include "support/lists.h"
