@@ -6,6 +6,7 @@
 #include "support/diagnostic.h"
 #include "support/guard.h"
 #include "support/joined.h"
+#include "support/lists.h"
 #include "support/printable.h"
 #include "vm/artifact.h"
 #include "vm/error.h"
@@ -68,16 +69,16 @@ Program Program::load(const std::string& path, LoadOptions options) {
 
 Program Program::from(vm::Executable executable, const KernelResolver& resolver, std::shared_ptr<const void> keep_alive,
                       LoadOptions options) {
-  vm::verify_or_throw(executable, "bytecode");
+  Diagnostics diagnostics;
+  for (const std::string& message : vm::verify(executable)) diagnostics.error(span_of_file("bytecode"), "{}", message);
+  diagnostics.throw_if_errors();
   return Program(link(std::move(executable), resolver, options, std::move(keep_alive), options.files, {}));
 }
 
 const vm::Executable& Program::executable() const { return image_->executable; }
 
 std::vector<std::string> Program::functions() const {
-  std::vector<std::string> names;
-  for (const vm::Function& function : image_->executable.functions) names.push_back(function.name);
-  return names;
+  return map_each(image_->executable.functions, &vm::Function::name);
 }
 
 const std::vector<vm::ValueInfo>& Program::inputs(std::string_view function) const {
