@@ -46,7 +46,7 @@ std::optional<Word> Interpreter::Frame::binder(Word slot, const Word* here) cons
   return found;
 }
 
-Interpreter::Interpreter(std::shared_ptr<const Image> image, InterpreterOptions options)
+Interpreter::Interpreter(std::shared_ptr<const Image> image, SessionOptions options)
     : image_(std::move(image)),
       memory_(options.memory_limit),
       kernels_(std::move(options.pool)),

@@ -1,11 +1,7 @@
 // Runs verified bytecode.
 #pragma once
-#include "vm/builtins.h"
-#include "vm/executable.h"
-#include "vm/file_memory.h"
 #include "vm/memory.h"
-#include "vm/profiler.h"
-#include "vm/thread_pool.h"
+#include "vm/program.h"
 
 namespace relaxc::vm {
 
@@ -21,16 +17,11 @@ struct Image {
   std::shared_ptr<RunWatcher> watcher;     // may be null
 };
 
-struct InterpreterOptions {
-  std::shared_ptr<TaskPool> pool;
-  int64_t memory_limit = 0;
-  int64_t step_limit = 0;
-};
-
 // The state of one caller. Frames, argument arrays and freed tensor memory are kept between runs.
 class Interpreter {
  public:
-  Interpreter(std::shared_ptr<const Image> image, InterpreterOptions options);
+  // The options have a pool.
+  Interpreter(std::shared_ptr<const Image> image, SessionOptions options);
   ~Interpreter();
   Interpreter(const Interpreter&) = delete;
   Interpreter& operator=(const Interpreter&) = delete;

@@ -90,10 +90,8 @@ const std::vector<vm::ValueInfo>& Program::outputs(std::string_view function) co
 }
 
 Session::Session(Program program, SessionOptions options) : program_(std::move(program)) {
-  std::shared_ptr<vm::TaskPool> pool = std::move(options.pool);
-  if (!pool) pool = std::make_shared<vm::ThreadPool>(options.threads);
-  interpreter_ = std::make_unique<vm::Interpreter>(
-      program_.image_, vm::InterpreterOptions{std::move(pool), options.memory_limit, options.step_limit});
+  if (!options.pool) options.pool = std::make_shared<vm::ThreadPool>(options.threads);
+  interpreter_ = std::make_unique<vm::Interpreter>(program_.image_, std::move(options));
 }
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
