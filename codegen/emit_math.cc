@@ -3,7 +3,6 @@
 #include <llvm/IR/Module.h>
 
 #include <array>
-#include <cmath>
 #include <limits>
 #include <numbers>
 

@@ -4,7 +4,6 @@
 #include <charconv>
 #include <cstring>
 #include <optional>
-#include <span>
 
 #include "support/joined.h"
 #include "vm/error.h"
