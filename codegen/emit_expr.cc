@@ -9,8 +9,6 @@
 
 namespace relaxc::codegen {
 
-using Value = llvm::Value*;
-
 Value FunctionEmitter::expr(const Expr& node) {
   if (node.is<Var>() || node.is<IntImm>() || node.is<FloatImm>()) return emit_expr(node);
   for (size_t layer = emitted_.size(); layer-- > 0;) {

@@ -280,8 +280,7 @@ constexpr Expansion kExpansions[] = {
 
 }  // namespace
 
-llvm::Value* emit_float32_math(llvm::IRBuilder<>& builder, std::string_view intrinsic,
-                               std::span<llvm::Value* const> args) {
+Value emit_float32_math(llvm::IRBuilder<>& builder, std::string_view intrinsic, std::span<const Value> args) {
   const Expansion* row = find_item(kExpansions, intrinsic, &Expansion::name);
   if (!row) return nullptr;
   // Contraction of operations other than the fmuladds could break the error-free steps.

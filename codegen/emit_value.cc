@@ -13,8 +13,6 @@ namespace relaxc::codegen {
 
 namespace {
 
-using Value = llvm::Value*;
-
 bool is_16_bit_float(DType dtype) { return dtype.is_float() && dtype.bits == 16; }
 
 // Converts DType's lane count to LLVM's.

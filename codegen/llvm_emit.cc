@@ -18,8 +18,6 @@
 
 namespace relaxc::codegen {
 
-using Value = llvm::Value*;
-
 namespace {
 
 // Unrolled loops are written out up to this many copies of the innermost body; beyond that LLVM is asked to unroll.
