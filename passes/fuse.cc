@@ -8,6 +8,7 @@
 #include "ir/attr_names.h"
 #include "ir/op_names.h"
 #include "passes/graph_rewriter.h"
+#include "support/lists.h"
 #include "tir/analysis/nests.h"
 #include "tir/compute.h"
 #include "tir/lower/lower.h"
@@ -68,12 +69,8 @@ class BlockFuser {
     // A group takes the place of its last node: its operands are computed before, and nothing before uses its result.
     for (size_t i = 0; i < nodes_.size(); ++i) members_[nodes_[i].group].push_back(i);
     for (const Binding& binding : bindings) {
-      auto it = node_of_.find(binding.var.get());
-      if (it == node_of_.end()) {
-        result.push_back(binding);
-      } else if (nodes_[it->second].group == it->second) {
-        result.push_back(merge(it->second));
-      }
+      const size_t* node = find_value(node_of_, binding.var.get());
+      if (!node || nodes_[*node].group == *node) result.push_back(node ? merge(*node) : binding);
     }
     return result;
   }
@@ -84,8 +81,7 @@ class BlockFuser {
       users_.try_emplace(binding.var.get());
       auto note_use = [&](const NodeRef& value, size_t user) {
         for (const VarRef& var : free_vars(value)) {
-          auto it = users_.find(var.get());
-          if (it != users_.end()) it->second.push_back(user);
+          if (auto* users = find_value(users_, var.get())) users->push_back(user);
         }
       };
       bool is_call_tir = dataflow_ && !binding.cast && as_call(binding.value, ops::kCallTir);

@@ -9,6 +9,7 @@
 #include "ir/text/lexer.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
+#include "support/lists.h"
 #include "tools/compare.h"
 #include "vm/npy.h"
 
@@ -109,10 +110,8 @@ void InputOptions::add_to(CLI::App& app) {
 static Tensor random_tensor(const vm::ValueInfo& info, const std::map<std::string, int64_t>& dims,
                             std::mt19937_64& random) {
   std::vector<int64_t> shape;
-  for (const vm::DimInfo& dim : info.dims.value_or(std::vector<vm::DimInfo>{})) {
-    auto it = dims.find(dim.text);
-    shape.push_back(dim.value >= 0 ? dim.value : it != dims.end() ? it->second : 1);
-  }
+  for (const vm::DimInfo& dim : info.dims.value_or(std::vector<vm::DimInfo>{}))
+    shape.push_back(dim.value >= 0 ? dim.value : copy_value(dims, dim.text).value_or(1));
   if (!info.dims) fail({}, "input '{0}' has no declared rank; give it with --input {0}=FILE.npy", printable(info.name));
   DType dtype = info.dtype.value_or(kFloat32);
   Tensor tensor = Tensor::empty(shape, dtype);
