@@ -113,9 +113,7 @@ Value ValueEmitter::int_constant(int64_t value, DType dtype) const {
       type(dtype), llvm::APInt(64, static_cast<uint64_t>(value)).trunc(type(dtype)->getScalarSizeInBits()));
 }
 Value ValueEmitter::float_constant(double value, DType dtype) const {
-  float single = static_cast<float>(value);
-  if (dtype.code == DTypeCode::kBFloat) return llvm::ConstantInt::get(type(dtype), float_to_bfloat16(single));
-  if (dtype.bits == 16) return llvm::ConstantInt::get(type(dtype), float_to_half(single));
+  if (is_16_bit_float(dtype)) return llvm::ConstantInt::get(type(dtype), float_bits(value, dtype));
   return llvm::ConstantFP::get(type(dtype), value);
 }
 Value ValueEmitter::splat(Value scalar, int lanes) { return b_.CreateVectorSplat(element_count(lanes), scalar); }
