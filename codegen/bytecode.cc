@@ -295,16 +295,14 @@ class FunctionLowering {
     code_.emit(Opcode::kCallKernel, {executable_.kernel(std::move(kernel)), tensors, values, label(span)});
   }
 
-  void lower_function_call(const Binding& binding, const Call& node, const std::string& name) {
-    if (!module_.find(name)) fail(binding.value.span(), "the module has no function '{}'", name);
-    std::vector<Reg> arguments = regs(node.args);
-    code_.emit(Opcode::kCall, {new_value(binding), executable_.function(name), arguments});
-  }
-
   void lower_call(const Binding& binding, const Call& node) {
     auto kernel = as_kernel_call(binding.value, module_);
     if (kernel && kernel->has_destinations) return lower_kernel_call(*kernel, binding.value.span());
-    if (const GlobalVar* callee = node.callee.as<GlobalVar>()) return lower_function_call(binding, node, callee->name);
+    if (const GlobalVar* callee = node.callee.as<GlobalVar>()) {
+      if (!module_.find(callee->name)) fail(binding.value.span(), "the module has no function '{}'", callee->name);
+      std::vector<Reg> arguments = regs(node.args);
+      return code_.emit(Opcode::kCall, {new_value(binding), executable_.function(callee->name), arguments});
+    }
     if (const ExternFunc* callee = node.callee.as<ExternFunc>())
       return call_builtin(binding, callee->symbol, node.args);
     const std::string& op = op_name(binding.value);

@@ -6,6 +6,7 @@
 #include "ir/visit.h"
 #include "support/diagnostic.h"
 #include "support/lists.h"
+#include "support/temporarily.h"
 
 namespace relaxc::codegen {
 
@@ -112,16 +113,14 @@ Value FunctionEmitter::if_then_else(const Expr& condition, const Expr& a, const 
 
 // Computes both sides for all lanes, but loads read only the lanes that select their side (active_lanes()).
 Value FunctionEmitter::masked_if_then_else(Value condition, const Expr& a, const Expr& b) {
-  Value outer = mask_;
   Value values[2];
   for (int side = 0; side < 2; ++side) {
     Value wanted = side == 0 ? condition : b_.CreateNot(condition);
-    mask_ = outer ? b_.CreateAnd(outer, wanted) : wanted;
+    Temporarily mask(mask_, mask_ ? b_.CreateAnd(mask_, wanted) : wanted);
     emitted_.emplace_back();
     values[side] = expr(side == 0 ? a : b);
     emitted_.pop_back();
   }
-  mask_ = outer;
   return b_.CreateSelect(condition, values[0], values[1]);
 }
 

@@ -27,13 +27,6 @@ struct Site {
     const Constant* constant = call.args.at(i).as<Constant>();
     return constant && constant->data.size() == 1 && constant->data.as_double(0) == number;
   }
-  bool is_integral() const {
-    auto dtype = tensor_dtype(value.type());
-    return dtype && dtype->is_integral();
-  }
-  bool same_type(const Expr& other) const {
-    return known_shape(value.type()) && fits(value.type(), other.type()) == Verdict::kProven;
-  }
 };
 
 struct Rule {
@@ -46,7 +39,8 @@ struct Rule {
 template <size_t kPlace>
 std::optional<Expr> if_same_type(const Site& site) {
   const Expr& arg = site.call.args[kPlace];
-  return site.same_type(arg) ? std::optional(arg) : std::nullopt;
+  bool same = known_shape(site.value.type()) && fits(site.value.type(), arg.type()) == Verdict::kProven;
+  return same ? std::optional(arg) : std::nullopt;
 }
 std::optional<Expr> as_reshape(const Site& site) {
   const std::vector<Expr>* shape = known_shape(site.value.type());
@@ -57,7 +51,10 @@ template <int kNumber, size_t kPlace = 1>
 std::optional<Expr> neutral(const Site& site) {
   return site.is_number(kPlace, kNumber) ? if_same_type<1 - kPlace>(site) : std::nullopt;
 }
-std::optional<Expr> add_zero(const Site& site) { return site.is_integral() ? neutral<0>(site) : std::nullopt; }
+std::optional<Expr> add_zero(const Site& site) {
+  std::optional<DType> dtype = tensor_dtype(site.value.type());
+  return dtype && dtype->is_integral() ? neutral<0>(site) : std::nullopt;
+}
 // Rewrites f(f(x)) as f(x).
 std::optional<Expr> idempotent(const Site& site) {
   const std::string& op = site.call.callee.as<OpRef>()->name;

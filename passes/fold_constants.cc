@@ -24,8 +24,7 @@ bool is_constant(const Expr& arg) {
 std::optional<int64_t> bytes_of(const Type& type) {
   std::optional<std::vector<int64_t>> shape = type.is<TensorType>() ? constant_shape(type) : std::nullopt;
   std::optional<DType> dtype = tensor_dtype(type);
-  std::optional<int64_t> count = shape ? element_count(*shape) : std::nullopt;
-  return count && dtype ? std::optional(*count * dtype->bytes()) : std::nullopt;
+  return shape && dtype ? tensor_bytes(*shape, *dtype) : std::nullopt;
 }
 
 int64_t constant_bytes(const Expr& arg) {
