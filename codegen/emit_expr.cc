@@ -181,8 +181,7 @@ FunctionEmitter::OffsetParts FunctionEmitter::split_offset(const Expr& index) co
   OffsetParts parts;
   bool saves = false;
   auto add = [&](const Expr& term, BinaryOp op) {
-    bool varies = false;
-    walk(term, [&](const Ref<Var>& var) { varies = varies || varying_.contains(var.get()); });
+    bool varies = uses_var(term, varying_);
     std::optional<Expr>& sum = varies ? parts.varying : parts.shared;
     saves = saves || (!varies && !term.is<IntImm>());
     sum = !sum && op == BinaryOp::kAdd ? term : binary(op, sum.value_or(int_imm(0)), term);

@@ -197,8 +197,7 @@ class DimChecker final : public GraphRewriter {
   void learn(const Expr& a, const Expr& b) {
     auto stands_for = [&](const Expr& dim, const Expr& value) {
       auto var = try_cast<Var>(dim);
-      auto is_var = [&](const VarRef& used) { return same_node(used, *var); };
-      if (!var || std::ranges::any_of(free_vars(value), is_var)) return false;
+      if (!var || uses_var(value, *var)) return false;
       facts_.back().bind(*var, value);
       return true;
     };
