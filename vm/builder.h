@@ -38,7 +38,6 @@ class ExecutableBuilder {
   std::map<std::string, BuiltinIndex> builtins_;
   std::map<std::pair<KernelSource, std::string>, KernelIndex> kernels_;
   std::map<std::string, FunctionIndex> functions_;
-  std::vector<bool> defined_;
 };
 
 class FunctionBuilder {
