@@ -13,8 +13,7 @@ namespace relaxc::codegen {
 Value FunctionEmitter::expr(const Expr& node) {
   if (node.is<Var>() || node.is<IntImm>() || node.is<FloatImm>()) return emit_expr(node);
   for (size_t layer = emitted_.size(); layer-- > 0;) {
-    auto it = emitted_[layer].find(node.get());
-    if (it != emitted_[layer].end()) return it->second.second;
+    if (const auto* known = find_value(emitted_[layer], node.get())) return known->second;
   }
   Value value = emit_expr(node);
   emitted_.back().try_emplace(node.get(), node, value);
@@ -128,8 +127,7 @@ bool FunctionEmitter::is_index(const Expr& node) {
   if (!node.type().is<PrimType>() || !dtype_of(node).is_integral()) return false;
   if (node.is<IntImm>()) return true;
   if (node.is<Var>()) return index_vars_.contains(node.get());
-  auto known = is_index_.find(node.get());
-  if (known != is_index_.end()) return known->second.second;
+  if (const auto* known = find_value(is_index_, node.get())) return known->second;
   bool result = false;
   if (const Binary* op = node.as<Binary>()) result = is_index(op->a) && is_index(op->b);
   if (const Cast* op = node.as<Cast>()) result = is_index(op->value);
@@ -199,10 +197,8 @@ FunctionEmitter::OffsetParts FunctionEmitter::split_offset(const Expr& index) co
 Value FunctionEmitter::offset(const Expr& index) {
   if (!in_unrolled_ || !index.is<Binary>() || dtype_of(index) != kInt64 || !is_index(index)) return int64(index);
   const SharedOffset* known = nullptr;
-  for (size_t layer = shared_offsets_.size(); layer-- > 0 && !known;) {
-    auto it = shared_offsets_[layer].find(index.get());
-    if (it != shared_offsets_[layer].end()) known = &it->second;
-  }
+  for (size_t layer = shared_offsets_.size(); layer-- > 0 && !known;)
+    known = find_value(shared_offsets_[layer], index.get());
   if (!known) {
     SharedOffset entry{index, split_offset(index), nullptr};
     if (entry.parts.shared) entry.shared = expr(*entry.parts.shared);
