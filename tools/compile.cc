@@ -1,7 +1,6 @@
 // relaxc compile: compiles to an artifact, or to the text of any level.
 #include <map>
 #include <memory>
-#include <sstream>
 
 #include "codegen/bytecode.h"
 #include "ir/text/printer.h"
@@ -24,10 +23,10 @@ struct CompileCommand {
 
 // Prints the steps that the rule took, as a schedule for the program that it took them on.
 std::string definition(const std::string& rule, const Schedule& schedule) {
-  std::string text = schedule.trace().text(), out;
-  std::istringstream lines(text.empty() ? "pass\n" : text);
-  for (std::string line; std::getline(lines, line);) out += fmt::format("    {}\n", line);
-  return fmt::format("@S.schedule(\"{}\")\ndef {}(sch):\n{}", schedule.module().functions.begin()->first, rule, out);
+  std::string text = schedule.trace().text();
+  auto indented = [](std::string_view line) { return fmt::format("    {}\n", line); };
+  return fmt::format("@S.schedule(\"{}\")\ndef {}(sch):\n{}", schedule.module().functions.begin()->first, rule,
+                     text.empty() ? indented("pass") : joined(parts_of(text, '\n'), indented, ""));
 }
 
 // Prints the rule with all of the decisions that it took for the program.
