@@ -13,7 +13,8 @@ namespace {
 
 constexpr size_t kLongestName = 40;  // of an expression in an error
 
-// The operators that both have. Slots do not have bitwise operations, which dims do not use.
+// Each operator of slots is the one of expressions with the same name. Slots lack the bitwise ones, as dims do not use
+// them.
 constexpr std::pair<BinaryOp, SlotOp> kSlotOps[] = {
 #define RELAXC_ROW(op, ...) {BinaryOp::op, SlotOp::op},
     RELAXC_SLOT_OPS(RELAXC_ROW)
