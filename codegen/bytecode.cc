@@ -159,7 +159,7 @@ class FunctionLowering {
   // ---- Values
 
   Reg reg(const Expr& leaf) {
-    if (auto it = registers_.find(leaf.get()); it != registers_.end()) return it->second;
+    if (const Reg* known = find_value(registers_, leaf.get())) return *known;
     if (leaf.is<Var>() && !leaf.type().is<PrimType>())
       fail(leaf.span(), "'{}' is used before it is bound", leaf.as<Var>()->name);
     Reg result = code_.new_register();

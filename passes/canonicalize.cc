@@ -5,6 +5,7 @@
 #include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "passes/graph_rewriter.h"
+#include "support/lists.h"
 
 namespace relaxc {
 
@@ -19,8 +20,8 @@ struct Site {
 
   // Returns argument i as a call of that operator, else null.
   const Call* arg_call(size_t i, OpName op) const {
-    auto it = bindings.find(call.args.at(i).get());
-    return it == bindings.end() ? nullptr : as_call(it->second.value, op);
+    const Binding* binding = find_value(bindings, call.args.at(i).get());
+    return binding ? as_call(binding->value, op) : nullptr;
   }
   // Returns whether argument i is a constant of one element, `number`.
   bool is_number(size_t i, double number) const {

@@ -242,10 +242,10 @@ class DimChecker final : public GraphRewriter {
                       const std::string& name, Builder& builder) {
     std::vector<VarRef> narrow = scalar_arguments(written), wide = scalar_arguments(promoted);
     for (size_t i = 0; i < wide.size(); ++i) {
-      auto dim = dims.find(wide[i].get());
+      const Expr* dim = find_value(dims, wide[i].get());
       DType dtype = dtype_of(narrow[i]);
-      if (dim == dims.end() || !dtype.is_integral() || dtype == kInt64) continue;
-      DimCheck check = in_range(cast_to(dim->second, kInt64), dtype);
+      if (!dim || !dtype.is_integral() || dtype == kInt64) continue;
+      DimCheck check = in_range(cast_to(*dim, kInt64), dtype);
       check.what = fmt::format("{} of {} fits {}", wide[i]->name, name, to_string(dtype));
       require(check, builder);
     }

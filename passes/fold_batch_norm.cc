@@ -60,8 +60,8 @@ class BatchNormFolder final : public GraphRewriter {
   // Returns (conv(x, w) [+ bias]) * scale as conv(x, w * scale) [+ bias * scale].
   std::optional<Expr> scale_convolution(const Expr& data, const Expr& scale, Builder& b) {
     auto value_of = [&](const Expr& e) -> const Call* {
-      auto it = values_.find(e.get());
-      return it != values_.end() && uses_[e.get()] == 1 ? it->second.as<Call>() : nullptr;
+      const Expr* value = find_value(values_, e.get());
+      return value && uses_[e.get()] == 1 ? value->as<Call>() : nullptr;
     };
     const Call* node = value_of(data);
     std::optional<Expr> bias;

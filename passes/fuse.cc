@@ -131,10 +131,9 @@ class BlockFuser {
   // result, directly or through others, and they are the only uses.
   bool finishes_heavy(const Node& node) {
     for (const Expr& tensor : node.call.tensors) {
-      auto found = node_of_.find(tensor.get());
-      if (found == node_of_.end() || users_.at(tensor.get()).size() != 1 || used_outside_.contains(tensor.get()))
-        continue;
-      const Node& source = nodes_[found->second];
+      const size_t* found = find_value(node_of_, tensor.get());
+      if (!found || users_.at(tensor.get()).size() != 1 || used_outside_.contains(tensor.get())) continue;
+      const Node& source = nodes_[*found];
       if (!same_shape(tensor, node.binding.var)) continue;
       if (source.pattern == OpPattern::kAnchor || source.pattern == OpPattern::kReduction) return true;
       if (source.pattern <= OpPattern::kBroadcast && finishes_heavy(source)) return true;
@@ -161,7 +160,7 @@ class BlockFuser {
     std::unordered_map<const NodeHeader*, Buffer> buffer_of;  // graph variable or constant -> buffer
     std::string name = "fused";
     auto buffer_for = [&](const Expr& tensor, const std::string& hint) {
-      if (auto it = buffer_of.find(tensor.get()); it != buffer_of.end()) return it->second;
+      if (const Buffer* known = find_value(buffer_of, tensor.get())) return *known;
       Buffer buffer = make_buffer(hint, *tensor_dtype(tensor.type()), *known_shape(tensor.type()));
       buffer_of.emplace(tensor.get(), buffer);
       params.push_back(buffer);
