@@ -1,5 +1,7 @@
 #include "codegen/bisect.h"
 
+#include <algorithm>
+
 #include "codegen/bytecode.h"
 #include "codegen/interpret.h"
 #include "support/diagnostic.h"
@@ -19,6 +21,8 @@ size_t first_wrong(size_t count, const IsWrong& is_wrong) {
   }
   return wrong;
 }
+
+constexpr std::string_view kRequired[] = {"spread_tuples", "legalize", "destination_passing"};  // by bytecode
 
 using Names = std::vector<std::string>;
 Names joined_names(Names a, const Names& b) {
@@ -55,7 +59,6 @@ class Bisection {
   static bool is_over_programs(const Pass* pass) { return pass->on_program != nullptr; }
   static bool is_over_modules(const Pass* pass) { return !is_over_programs(pass); }
   static bool is_required(const Pass* pass) {
-    constexpr std::string_view kRequired[] = {"spread_tuples", "legalize", "destination_passing"};
     return is_over_programs(pass) || std::ranges::count(kRequired, pass->name);
   }
   // Runs those of the passes after the first n for which the condition holds.
@@ -68,8 +71,7 @@ class Bisection {
   }
   // Runs what bytecode needs, which changes nothing where it has run.
   IRModule prepared(IRModule module) {
-    for (const char* name : {"spread_tuples", "legalize", "destination_passing"})
-      module = run_pass(*find_pass(name), std::move(module), context_);
+    for (std::string_view name : kRequired) module = run_pass(*find_pass(name), std::move(module), context_);
     return module;
   }
 

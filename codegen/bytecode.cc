@@ -1,7 +1,5 @@
 #include "codegen/bytecode.h"
 
-#include <algorithm>
-
 #include "codegen/backend.h"
 #include "codegen/bytecode_scalars.h"
 #include "ir/arith.h"
@@ -119,8 +117,7 @@ class FunctionLowering {
         {ops::kCheckIndices, nullptr, &This::check_indices},
         {ops::kTensorItem, nullptr, &This::tensor_item},
     };
-    const auto* row = std::ranges::find(kRows, op, [](const OpLowering& r) { return r.op.text; });
-    return row == std::end(kRows) ? nullptr : row;
+    return find_item(kRows, op, [](const OpLowering& row) { return row.op.text; });
   }
 
  private:
@@ -162,7 +159,7 @@ class FunctionLowering {
   // ---- Values
 
   Reg reg(const Expr& leaf) {
-    if (auto it = registers_.find(leaf.get()); it != registers_.end()) return it->second;
+    if (const Reg* known = find_value(registers_, leaf.get())) return *known;
     if (leaf.is<Var>() && !leaf.type().is<PrimType>())
       fail(leaf.span(), "'{}' is used before it is bound", leaf.as<Var>()->name);
     Reg result = code_.new_register();
@@ -298,16 +295,14 @@ class FunctionLowering {
     code_.emit(Opcode::kCallKernel, {executable_.kernel(std::move(kernel)), tensors, values, label(span)});
   }
 
-  void lower_function_call(const Binding& binding, const Call& node, const std::string& name) {
-    if (!module_.find(name)) fail(binding.value.span(), "the module has no function '{}'", name);
-    std::vector<Reg> arguments = regs(node.args);
-    code_.emit(Opcode::kCall, {new_value(binding), executable_.function(name), arguments});
-  }
-
   void lower_call(const Binding& binding, const Call& node) {
     auto kernel = as_kernel_call(binding.value, module_);
     if (kernel && kernel->has_destinations) return lower_kernel_call(*kernel, binding.value.span());
-    if (const GlobalVar* callee = node.callee.as<GlobalVar>()) return lower_function_call(binding, node, callee->name);
+    if (const GlobalVar* callee = node.callee.as<GlobalVar>()) {
+      if (!module_.find(callee->name)) fail(binding.value.span(), "the module has no function '{}'", callee->name);
+      std::vector<Reg> arguments = regs(node.args);
+      return code_.emit(Opcode::kCall, {new_value(binding), executable_.function(callee->name), arguments});
+    }
     if (const ExternFunc* callee = node.callee.as<ExternFunc>())
       return call_builtin(binding, callee->symbol, node.args);
     const std::string& op = op_name(binding.value);
@@ -323,10 +318,9 @@ class FunctionLowering {
     call_builtin(binding, callee->symbol, std::span(node.args).subspan(1));
   }
   void new_tensor(const Binding& binding, const Call& node) {
-    auto output = output_index_.find(binding.var.get());
     code_.emit(Opcode::kNewTensor,
                {new_value(binding), node.args[1].as<DTypeImm>()->value, dims_.scalars(written_shape(node.args[0])),
-                output == output_index_.end() ? int64_t{-1} : output->second});
+                copy_value(output_index_, binding.var.get()).value_or(-1)});
   }
   void alloc_storage(const Binding& binding, const Call& node) {
     code_.emit(Opcode::kAllocStorage, {new_value(binding), byte_count(node.args[0])});

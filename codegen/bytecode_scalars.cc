@@ -1,7 +1,5 @@
 #include "codegen/bytecode_scalars.h"
 
-#include <algorithm>
-
 #include "ir/op_names.h"
 #include "ir/text/printer.h"
 #include "support/diagnostic.h"
@@ -15,25 +13,12 @@ namespace {
 
 constexpr size_t kLongestName = 40;  // of an expression in an error
 
-// These are the operators that dims use. Slots do not have bitwise operations.
+// Each operator of slots is the one of expressions with the same name. Slots lack the bitwise ones, as dims do not use
+// them.
 constexpr std::pair<BinaryOp, SlotOp> kSlotOps[] = {
-    {BinaryOp::kAdd, SlotOp::kAdd},
-    {BinaryOp::kSub, SlotOp::kSub},
-    {BinaryOp::kMul, SlotOp::kMul},
-    {BinaryOp::kDiv, SlotOp::kTruncDiv},
-    {BinaryOp::kTruncMod, SlotOp::kTruncMod},
-    {BinaryOp::kFloorDiv, SlotOp::kFloorDiv},
-    {BinaryOp::kFloorMod, SlotOp::kFloorMod},
-    {BinaryOp::kMin, SlotOp::kMin},
-    {BinaryOp::kMax, SlotOp::kMax},
-    {BinaryOp::kEQ, SlotOp::kEq},
-    {BinaryOp::kNE, SlotOp::kNe},
-    {BinaryOp::kLT, SlotOp::kLt},
-    {BinaryOp::kLE, SlotOp::kLe},
-    {BinaryOp::kGT, SlotOp::kGt},
-    {BinaryOp::kGE, SlotOp::kGe},
-    {BinaryOp::kAnd, SlotOp::kAnd},
-    {BinaryOp::kOr, SlotOp::kOr},
+#define RELAXC_ROW(op, ...) {BinaryOp::op, SlotOp::op},
+    RELAXC_SLOT_OPS(RELAXC_ROW)
+#undef RELAXC_ROW
 };
 
 }  // namespace
@@ -77,7 +62,7 @@ void ScalarLowering::match_shape(const Typed& part, bool compound) {  // NOLINT:
 MatchDim ScalarLowering::match_dim(const Expr& dim) {
   if (auto known = as_int(dim)) return MatchDim::check(*known);
   if (const Var* var = dim.as<Var>()) {
-    if (auto it = slots_.find(dim.get()); it != slots_.end()) return MatchDim::check(it->second);
+    if (const Slot* slot = find_value(slots_, dim.get())) return MatchDim::check(*slot);
     return MatchDim::bind(slots_.emplace(dim.get(), code_.new_slot(var->name)).first->second);
   }
   Slot slot = code_.new_slot(print_expr(dim));
@@ -88,9 +73,8 @@ MatchDim ScalarLowering::match_dim(const Expr& dim) {
 Scalar ScalarLowering::scalar(const Expr& expr) {
   if (const IntImm* imm = expr.as<IntImm>()) return imm->value;
   if (expr.is<Var>()) {
-    auto it = slots_.find(expr.get());
-    if (it == slots_.end()) fail(expr.span(), "dim '{}' is used before a value binds it", expr.as<Var>()->name);
-    return it->second;
+    if (const Slot* slot = find_value(slots_, expr.get())) return *slot;
+    fail(expr.span(), "dim '{}' is used before a value binds it", expr.as<Var>()->name);
   }
   uint64_t hash = value_hash(expr);
   for (size_t i : computed_by_hash_[hash]) {
@@ -111,14 +95,14 @@ Slot ScalarLowering::emit_slot(Opcode op, std::vector<vm::Operand> operands, con
 
 Slot ScalarLowering::compute(const Expr& expr) {
   if (const Binary* node = expr.as<Binary>()) {
-    const auto* row = std::ranges::find(kSlotOps, node->op, [](const auto& known) { return known.first; });
-    if (row == std::end(kSlotOps)) fail_unsupported(expr.span(), "{} in a shape is not supported", info(node->op).name);
+    const auto* row = find_item(kSlotOps, node->op, &std::pair<BinaryOp, SlotOp>::first);
+    if (!row) fail_unsupported(expr.span(), "{} in a shape is not supported", info(node->op).name);
     std::string text = print_expr(expr);
     return emit_slot(Opcode::kSlotOp, {row->second, scalar(node->a), scalar(node->b)},
                      text.size() > kLongestName ? "" : text);
   }
   if (const Not* node = expr.as<Not>())
-    return emit_slot(Opcode::kSlotOp, {SlotOp::kEq, scalar(node->value), Scalar(0)});
+    return emit_slot(Opcode::kSlotOp, {SlotOp::kEQ, scalar(node->value), Scalar(0)});
   if (const Select* node = expr.as<Select>())
     return emit_slot(Opcode::kSlotSelect, {scalar(node->condition), scalar(node->a), scalar(node->b)});
   if (const Call* node = as_call(expr, ops::kIfThenElse)) return choose(node->args[0], node->args[1], node->args[2]);

@@ -37,10 +37,6 @@ std::vector<Tensor> evaluate_constants(const IRModule& module, const CompileSett
   return with_compile_errors({}, [&] { return session.run({}); });  // an index may be out of range
 }
 
-bool is_text(const std::string& path) {
-  return path.ends_with(".py") || path.ends_with(".tvm") || path.ends_with(".test") || path.ends_with(".txt");
-}
-
 }  // namespace
 
 std::string read_text(const std::string& path) {
@@ -61,7 +57,8 @@ bool has_lowering(const OpRow& row) { return row.legalize || codegen::is_lowered
 IRModule read_module(const std::string& path, const CompileSettings& settings, Diagnostics& diagnostics,
                      vm::MappedFiles* files) {
   auto read = [&] {
-    if (is_text(path)) return parse_module(read_text(path), path, op_table(), diagnostics);
+    bool is_text = path.ends_with(".py") || path.ends_with(".tvm") || path.ends_with(".test") || path.ends_with(".txt");
+    if (is_text) return parse_module(read_text(path), path, op_table(), diagnostics);
     ImportOptions options;
     options.dims = settings.dims;
     options.strict = settings.strict;

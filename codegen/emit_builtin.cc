@@ -17,8 +17,6 @@
 
 namespace relaxc::codegen {
 
-using Value = llvm::Value*;
-
 namespace {
 
 void check_target(llvm::StringRef name, const Target& target, const Span& span) {

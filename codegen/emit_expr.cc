@@ -6,16 +6,14 @@
 #include "ir/visit.h"
 #include "support/diagnostic.h"
 #include "support/lists.h"
+#include "support/temporarily.h"
 
 namespace relaxc::codegen {
-
-using Value = llvm::Value*;
 
 Value FunctionEmitter::expr(const Expr& node) {
   if (node.is<Var>() || node.is<IntImm>() || node.is<FloatImm>()) return emit_expr(node);
   for (size_t layer = emitted_.size(); layer-- > 0;) {
-    auto it = emitted_[layer].find(node.get());
-    if (it != emitted_[layer].end()) return it->second.second;
+    if (const auto* known = find_value(emitted_[layer], node.get())) return known->second;
   }
   Value value = emit_expr(node);
   emitted_.back().try_emplace(node.get(), node, value);
@@ -23,9 +21,9 @@ Value FunctionEmitter::expr(const Expr& node) {
 }
 
 Value FunctionEmitter::variable(const VarRef& var) {
-  auto it = variables_.find(var.get());
-  RELAXC_CHECK(it != variables_.end(), "{}: variable '{}' is used but not defined", kernel_.symbol, var->name);
-  return it->second;
+  const Value* value = find_value(variables_, var.get());
+  RELAXC_CHECK(value, "{}: variable '{}' is used but not defined", kernel_.symbol, var->name);
+  return *value;
 }
 
 void FunctionEmitter::define(const VarRef& var, const Expr& value) {
@@ -114,16 +112,14 @@ Value FunctionEmitter::if_then_else(const Expr& condition, const Expr& a, const 
 
 // Computes both sides for all lanes, but loads read only the lanes that select their side (active_lanes()).
 Value FunctionEmitter::masked_if_then_else(Value condition, const Expr& a, const Expr& b) {
-  Value outer = mask_;
   Value values[2];
   for (int side = 0; side < 2; ++side) {
     Value wanted = side == 0 ? condition : b_.CreateNot(condition);
-    mask_ = outer ? b_.CreateAnd(outer, wanted) : wanted;
+    Temporarily mask(mask_, mask_ ? b_.CreateAnd(mask_, wanted) : wanted);
     emitted_.emplace_back();
     values[side] = expr(side == 0 ? a : b);
     emitted_.pop_back();
   }
-  mask_ = outer;
   return b_.CreateSelect(condition, values[0], values[1]);
 }
 
@@ -131,8 +127,7 @@ bool FunctionEmitter::is_index(const Expr& node) {
   if (!node.type().is<PrimType>() || !dtype_of(node).is_integral()) return false;
   if (node.is<IntImm>()) return true;
   if (node.is<Var>()) return index_vars_.contains(node.get());
-  auto known = is_index_.find(node.get());
-  if (known != is_index_.end()) return known->second.second;
+  if (const auto* known = find_value(is_index_, node.get())) return known->second;
   bool result = false;
   if (const Binary* op = node.as<Binary>()) result = is_index(op->a) && is_index(op->b);
   if (const Cast* op = node.as<Cast>()) result = is_index(op->value);
@@ -184,8 +179,7 @@ FunctionEmitter::OffsetParts FunctionEmitter::split_offset(const Expr& index) co
   OffsetParts parts;
   bool saves = false;
   auto add = [&](const Expr& term, BinaryOp op) {
-    bool varies = false;
-    walk(term, [&](const Ref<Var>& var) { varies = varies || varying_.contains(var.get()); });
+    bool varies = uses_var(term, varying_);
     std::optional<Expr>& sum = varies ? parts.varying : parts.shared;
     saves = saves || (!varies && !term.is<IntImm>());
     sum = !sum && op == BinaryOp::kAdd ? term : binary(op, sum.value_or(int_imm(0)), term);
@@ -203,10 +197,8 @@ FunctionEmitter::OffsetParts FunctionEmitter::split_offset(const Expr& index) co
 Value FunctionEmitter::offset(const Expr& index) {
   if (!in_unrolled_ || !index.is<Binary>() || dtype_of(index) != kInt64 || !is_index(index)) return int64(index);
   const SharedOffset* known = nullptr;
-  for (size_t layer = shared_offsets_.size(); layer-- > 0 && !known;) {
-    auto it = shared_offsets_[layer].find(index.get());
-    if (it != shared_offsets_[layer].end()) known = &it->second;
-  }
+  for (size_t layer = shared_offsets_.size(); layer-- > 0 && !known;)
+    known = find_value(shared_offsets_[layer], index.get());
   if (!known) {
     SharedOffset entry{index, split_offset(index), nullptr};
     if (entry.parts.shared) entry.shared = expr(*entry.parts.shared);

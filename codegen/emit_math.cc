@@ -2,13 +2,12 @@
 // halves the lanes of a vector, but the 29 spare bits make plain series and textbook identities accurate enough.
 #include <llvm/IR/Module.h>
 
-#include <algorithm>
 #include <array>
-#include <cmath>
 #include <limits>
 #include <numbers>
 
 #include "codegen/emit_value.h"
+#include "support/lists.h"
 
 namespace relaxc::codegen {
 
@@ -281,10 +280,9 @@ constexpr Expansion kExpansions[] = {
 
 }  // namespace
 
-llvm::Value* emit_float32_math(llvm::IRBuilder<>& builder, std::string_view intrinsic,
-                               std::span<llvm::Value* const> args) {
-  const auto* row = std::ranges::find(kExpansions, intrinsic, &Expansion::name);
-  if (row == std::end(kExpansions)) return nullptr;
+Value emit_float32_math(llvm::IRBuilder<>& builder, std::string_view intrinsic, std::span<const Value> args) {
+  const Expansion* row = find_item(kExpansions, intrinsic, &Expansion::name);
+  if (!row) return nullptr;
   // Contraction of operations other than the fmuladds could break the error-free steps.
   llvm::IRBuilderBase::FastMathFlagGuard guard(builder);
   builder.clearFastMathFlags();

@@ -10,8 +10,6 @@
 
 namespace relaxc::codegen {
 
-using Value = llvm::Value*;
-
 static llvm::Align element_alignment(DType dtype) {
   return llvm::Align(static_cast<uint64_t>(std::max<int64_t>(dtype.element().bytes(), 1)));
 }

@@ -3,8 +3,6 @@
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/Module.h>
 
-#include <algorithm>
-
 #include "codegen/lanes.h"
 #include "ir/intrinsics.h"
 #include "ir/op_names.h"
@@ -14,8 +12,6 @@
 namespace relaxc::codegen {
 
 namespace {
-
-using Value = llvm::Value*;
 
 bool is_16_bit_float(DType dtype) { return dtype.is_float() && dtype.bits == 16; }
 
@@ -77,8 +73,8 @@ Lanes to_bfloat16(const Lanes& x) {
 }
 
 unsigned instruction_of(BinaryOp op, DType dtype) {
-  const auto* row = std::ranges::find(kInstructions, op, &InstructionRow::op);
-  if (row == std::end(kInstructions)) return 0;
+  const InstructionRow* row = find_item(kInstructions, op, &InstructionRow::op);
+  if (!row) return 0;
   if (dtype.is_bool()) return row->on_bool;
   if (dtype.is_float()) return row->on_float;
   return dtype.is_int() ? row->on_int : row->on_uint;
@@ -117,9 +113,7 @@ Value ValueEmitter::int_constant(int64_t value, DType dtype) const {
       type(dtype), llvm::APInt(64, static_cast<uint64_t>(value)).trunc(type(dtype)->getScalarSizeInBits()));
 }
 Value ValueEmitter::float_constant(double value, DType dtype) const {
-  float single = static_cast<float>(value);
-  if (dtype.code == DTypeCode::kBFloat) return llvm::ConstantInt::get(type(dtype), float_to_bfloat16(single));
-  if (dtype.bits == 16) return llvm::ConstantInt::get(type(dtype), float_to_half(single));
+  if (is_16_bit_float(dtype)) return llvm::ConstantInt::get(type(dtype), float_bits(value, dtype));
   return llvm::ConstantFP::get(type(dtype), value);
 }
 Value ValueEmitter::splat(Value scalar, int lanes) { return b_.CreateVectorSplat(element_count(lanes), scalar); }

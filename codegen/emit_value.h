@@ -16,9 +16,10 @@
 
 namespace relaxc::codegen {
 
+using Value = llvm::Value*;
+
 class ValueEmitter {
  public:
-  using Value = llvm::Value*;
   ValueEmitter(llvm::IRBuilder<>& builder, const Target& target) : b_(builder), target_(target) {}
 
   llvm::Type* type(DType dtype) const;         // in registers
@@ -63,7 +64,6 @@ class ValueEmitter {
 // every argument, with fused multiply-add and without. Infinities, NaN, signed zeros and subnormals are as in C99's
 // annex F. docs/math.md has the measured error of each function. Returns null when the function does not have an
 // expansion here. Each argument is a float or a vector of float.
-llvm::Value* emit_float32_math(llvm::IRBuilder<>& builder, std::string_view intrinsic,
-                               std::span<llvm::Value* const> args);
+Value emit_float32_math(llvm::IRBuilder<>& builder, std::string_view intrinsic, std::span<const Value> args);
 
 }  // namespace relaxc::codegen

@@ -28,8 +28,6 @@ using Variables = std::vector<VarRef>;
 
 class FunctionEmitter {
  public:
-  using Value = llvm::Value*;
-
   // Makes the internal function `int32_t name(context, variables..., [begin, end])`: buffers as pointers, bools as i1.
   FunctionEmitter(KernelState& kernel, const std::string& name, const Variables& variables, bool is_parallel_body);
 
@@ -149,7 +147,7 @@ class FunctionEmitter {
 };
 
 template <class F>
-llvm::Value* FunctionEmitter::guarded(Value condition, llvm::Type* type, F emit) {
+Value FunctionEmitter::guarded(Value condition, llvm::Type* type, F emit) {
   llvm::BasicBlock *before = b_.GetInsertBlock(), *then = new_block("guarded"), *after = new_block("after");
   b_.CreateCondBr(condition, then, after);
   b_.SetInsertPoint(then);

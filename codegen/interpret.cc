@@ -8,6 +8,7 @@
 #include "ir/op_names.h"
 #include "ir/sequence.h"
 #include "support/diagnostic.h"
+#include "support/lists.h"
 #include "vm/error.h"
 
 namespace relaxc::codegen {
@@ -56,9 +57,9 @@ InterpretedKernels::InterpretedKernels(const IRModule& module, const InterpretOp
 InterpretedKernels::~InterpretedKernels() = default;
 
 vm::Kernel InterpretedKernels::find(const std::string& symbol) {
-  auto it = programs_.find(symbol);
-  if (it == programs_.end()) return nullptr;
-  return [this, program = it->second.get()](const relaxc_kernel_args* args) -> int32_t {
+  const std::unique_ptr<Program>* found = find_value(programs_, symbol);
+  if (!found) return nullptr;
+  return [this, program = found->get()](const relaxc_kernel_args* args) -> int32_t {
     std::string problem;
     try {
       std::lock_guard lock(mutex_);
@@ -104,9 +105,8 @@ void InterpretedKernels::call(Program& program, const relaxc_kernel_args& args) 
   for (size_t i = 0; i < tensors.size(); ++i) {
     const char* at = static_cast<const char*>(tensors[i].raw());
     if (i < program.num_inputs) {
-      auto known = memory.find(at);
-      bool fits = known != memory.end() && static_cast<int64_t>(known->second.written.size()) == tensors[i].bytes();
-      if (fits) written[i] = &known->second.written;
+      Unwritten* known = find_value(memory, at);
+      if (known && std::ssize(known->written) == tensors[i].bytes()) written[i] = &known->written;
       continue;
     }
     forget(memory, at, tensors[i].bytes());
@@ -146,13 +146,13 @@ void InterpretedKernels::check_result(const Memory& memory, const vm::Value& res
     for (const vm::Value& field : tuple->fields()) check_result(memory, field, fmt::format("result {}", count++));
   }
   const Tensor* tensor = result.get_if<Tensor>();
-  auto known = tensor ? memory.find(static_cast<const char*>(tensor->raw())) : memory.end();
-  if (known == memory.end()) return;
-  const WrittenBytes& written = known->second.written;
+  const Unwritten* known = tensor ? find_value(memory, static_cast<const char*>(tensor->raw())) : nullptr;
+  if (!known) return;
+  const WrittenBytes& written = known->written;
   int64_t byte = std::find(written.begin(), written.end(), 0) - written.begin();
   if (byte >= tensor->bytes()) return;
   throw_runtime_error("{}, {}: element {} was never written; it comes from {}", name, describe(*tensor),
-                      byte / tensor->dtype().bytes(), known->second.buffer);
+                      byte / tensor->dtype().bytes(), known->buffer);
 }
 
 }  // namespace relaxc::codegen

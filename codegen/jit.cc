@@ -6,6 +6,7 @@
 #include "codegen/llvm_compile.h"
 #include "codegen/llvm_init.h"
 #include "support/diagnostic.h"
+#include "support/lists.h"
 
 namespace relaxc::codegen {
 
@@ -43,8 +44,7 @@ class JitLibrary final : public vm::KernelLibrary {
   }
 
   relaxc_kernel find(const std::string& symbol) const override {
-    auto it = functions_.find(symbol);
-    return it == functions_.end() ? nullptr : it->second;
+    return copy_value(functions_, symbol).value_or(nullptr);
   }
 
  private:

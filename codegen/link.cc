@@ -37,12 +37,6 @@ class TemporaryFolder {
   llvm::SmallString<128> path_;
 };
 
-std::vector<char> read_file(const std::string& path) {
-  auto buffer = llvm::MemoryBuffer::getFile(path);
-  if (!buffer) fail({}, "cannot read '{}': {}", path, buffer.getError().message());
-  return {(*buffer)->getBufferStart(), (*buffer)->getBufferEnd()};
-}
-
 // Returns the path of a library of this process, so that linking does not need development packages.
 std::optional<std::string> loaded_library(const char* soname) {
   void* handle = dlopen(soname, RTLD_LAZY | RTLD_NOLOAD);
@@ -84,7 +78,9 @@ std::vector<char> link_shared_object(const KernelObjects& kernels) {
   constexpr lld::DriverDef kElf{lld::Gnu, &lld::elf::link};
   lld::Result result = lld::lldMain(pointers, messages, messages, {kElf});
   if (result.retCode != 0) fail({}, "linking the kernels failed: {}", messages.str());
-  return read_file(output);
+  auto file = llvm::MemoryBuffer::getFile(output);
+  if (!file) fail({}, "cannot read '{}': {}", output, file.getError().message());
+  return {(*file)->getBufferStart(), (*file)->getBufferEnd()};
 }
 
 }  // namespace relaxc::codegen

@@ -2,7 +2,6 @@
 #include <llvm/IR/Module.h>
 #include <llvm/TargetParser/Triple.h>
 
-#include <algorithm>
 #include <cstddef>
 
 #include "codegen/function_emitter.h"
@@ -13,12 +12,11 @@
 #include "support/diagnostic.h"
 #include "support/lists.h"
 #include "support/temporarily.h"
+#include "tir/analysis/conditions.h"
 #include "tir/lower/lower.h"
 #include "vm/kernel_abi.h"
 
 namespace relaxc::codegen {
-
-using Value = llvm::Value*;
 
 namespace {
 
@@ -184,8 +182,8 @@ void FunctionEmitter::unrolled_loop(const For& loop, int64_t extent) {
 void FunctionEmitter::parallel_loop(const For& loop) {
   Variables captured;
   auto capture = [&](const VarRef& var) {
-    bool is_known = std::any_of(captured.begin(), captured.end(), [&](const VarRef& v) { return same_node(v, var); });
-    if (!is_known && variables_.contains(var.get()) && !same_node(var, loop.var)) captured.push_back(var);
+    if (!contains(captured, var) && variables_.contains(var.get()) && !same_node(var, loop.var))
+      captured.push_back(var);
   };
   Stmt body_only = make(For(loop));
   for (const VarRef& var : free_vars(body_only)) {

@@ -37,8 +37,9 @@ constexpr Processor kProcessors[] = {
     {" neoverse-v1 ", 64, 4, 1024, 8, 32 << 10, 16, 64, 2},
 };
 
+// A figure of 0 is not known.
 void set(Target& target, std::string_view figure, double value, const std::string& source) {
-  set_figure(*find_figure(figure), target, value, source);
+  if (value > 0) set_figure(*find_figure(figure), target, value, source);
 }
 
 // Instructions that represent multiply-adds and loads of vectors of `bits` bits.
@@ -129,17 +130,13 @@ void add_processor_figures(Target& target) {
                                                    {"l2.bytes", row.l2 << 10},         {"l2.ways", row.l2_ways},
                                                    {"l3.bytes", row.l3 << 10},         {"l3.ways", row.l3_ways},
                                                    {"l3.shared_by", row.l3_shared_by}, {"fma_ports", row.fma_ports}};
-    for (const auto& [figure, value] : figures) {
-      if (value > 0) set(target, figure, value, fmt::format("the manual of {}", target.cpu));
-    }
+    for (const auto& [figure, value] : figures) set(target, figure, value, fmt::format("the manual of {}", target.cpu));
   }
 }
 
 void add_host_figures(Target& target) {
   const std::string root = "/sys/devices/system/cpu/", source = "this machine (sysfs)";
-  if (int64_t cores = count_cpus(root + "online"); cores > 0) {
-    set(target, "cores", static_cast<double>(cores), source);
-  }
+  set(target, "cores", static_cast<double>(count_cpus(root + "online")), source);
   for (int index = 0; index < 8; ++index) {
     const std::string folder = fmt::format("{}cpu0/cache/index{}/", root, index);
     std::string type;
@@ -150,9 +147,8 @@ void add_host_figures(Target& target) {
                                                        {"line", read_number(folder + "coherency_line_size")},
                                                        {"ways", read_number(folder + "ways_of_associativity")},
                                                        {"shared_by", count_cpus(folder + "shared_cpu_list")}};
-    for (const auto& [figure, value] : figures) {
-      if (value > 0) set(target, fmt::format("l{}.{}", level, figure), static_cast<double>(value), source);
-    }
+    for (const auto& [figure, value] : figures)
+      set(target, fmt::format("l{}.{}", level, figure), static_cast<double>(value), source);
   }
 }
 

@@ -12,6 +12,7 @@
 #include "ops/attributes.h"
 #include "passes/graph_decisions.h"
 #include "passes/graph_rewriter.h"
+#include "support/lists.h"
 
 namespace relaxc {
 
@@ -47,8 +48,7 @@ class ChannelBlocker final : public GraphRewriter {
     if (name == ops::kPad) result = pad(*node, b);
     const OpRow* row = ops_.find(name);
     if (row && row->pattern <= OpPattern::kBroadcast) result = elementwise(*node, *row, b);
-    bool reduces = std::ranges::find(kImageReductions, name, &OpName::text) != std::end(kImageReductions);
-    if (reduces) return reduction(*node, name, binding, b);
+    if (find_item(kImageReductions, name, &OpName::text)) return reduction(*node, name, binding, b);
     if (!result) return std::nullopt;
     // The operators that read the plain order take this; it is dead code if there are none.
     Expr plain = to_plain(*result, b, binding.var->name);
@@ -69,10 +69,7 @@ class ChannelBlocker final : public GraphRewriter {
   }
   std::string layout() const { return fmt::format("NCHW{}c", block_); }
 
-  const Blocked* find(const Expr& plain) const {
-    auto it = blocked_.back().find(plain.get());
-    return it == blocked_.back().end() ? nullptr : &it->second;
-  }
+  const Blocked* find(const Expr& plain) const { return find_value(blocked_.back(), plain.get()); }
 
   // Pads the end of an axis of an image or a weight.
   static Expr pad_axis(const Expr& x, size_t axis, int64_t amount, Builder& b) {

@@ -5,6 +5,7 @@
 #include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "passes/graph_rewriter.h"
+#include "support/lists.h"
 
 namespace relaxc {
 
@@ -19,20 +20,13 @@ struct Site {
 
   // Returns argument i as a call of that operator, else null.
   const Call* arg_call(size_t i, OpName op) const {
-    auto it = bindings.find(call.args.at(i).get());
-    return it == bindings.end() ? nullptr : as_call(it->second.value, op);
+    const Binding* binding = find_value(bindings, call.args.at(i).get());
+    return binding ? as_call(binding->value, op) : nullptr;
   }
   // Returns whether argument i is a constant of one element, `number`.
   bool is_number(size_t i, double number) const {
     const Constant* constant = call.args.at(i).as<Constant>();
     return constant && constant->data.size() == 1 && constant->data.as_double(0) == number;
-  }
-  bool is_integral() const {
-    auto dtype = tensor_dtype(value.type());
-    return dtype && dtype->is_integral();
-  }
-  bool same_type(const Expr& other) const {
-    return known_shape(value.type()) && fits(value.type(), other.type()) == Verdict::kProven;
   }
 };
 
@@ -46,7 +40,8 @@ struct Rule {
 template <size_t kPlace>
 std::optional<Expr> if_same_type(const Site& site) {
   const Expr& arg = site.call.args[kPlace];
-  return site.same_type(arg) ? std::optional(arg) : std::nullopt;
+  bool same = known_shape(site.value.type()) && fits(site.value.type(), arg.type()) == Verdict::kProven;
+  return same ? std::optional(arg) : std::nullopt;
 }
 std::optional<Expr> as_reshape(const Site& site) {
   const std::vector<Expr>* shape = known_shape(site.value.type());
@@ -57,7 +52,10 @@ template <int kNumber, size_t kPlace = 1>
 std::optional<Expr> neutral(const Site& site) {
   return site.is_number(kPlace, kNumber) ? if_same_type<1 - kPlace>(site) : std::nullopt;
 }
-std::optional<Expr> add_zero(const Site& site) { return site.is_integral() ? neutral<0>(site) : std::nullopt; }
+std::optional<Expr> add_zero(const Site& site) {
+  std::optional<DType> dtype = tensor_dtype(site.value.type());
+  return dtype && dtype->is_integral() ? neutral<0>(site) : std::nullopt;
+}
 // Rewrites f(f(x)) as f(x).
 std::optional<Expr> idempotent(const Site& site) {
   const std::string& op = site.call.callee.as<OpRef>()->name;

@@ -9,6 +9,7 @@
 #include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "passes/graph_rewriter.h"
+#include "support/lists.h"
 #include "tir/lower/lower.h"
 #include "vm/index_check.h"
 
@@ -61,10 +62,7 @@ class IndexFacts {
     Expr least, most;
   };
 
-  const Expr* value_of(const Expr& leaf) const {
-    auto it = values_.find(leaf.get());
-    return it == values_.end() ? nullptr : &it->second;
-  }
+  const Expr* value_of(const Expr& leaf) const { return find_value(values_, leaf.get()); }
 
   // Returns the range of positions along the axis of the call.
   template <class Attrs>
@@ -104,7 +102,7 @@ class IndexFacts {
     const std::string& op = op_name(value);
     if (op.empty()) return std::nullopt;
     const Call& node = *value.as<Call>();
-    if (std::ranges::find(kMoves, op, &OpName::text) != std::end(kMoves)) return range_of(node.args[0], depth);
+    if (find_item(kMoves, op, &OpName::text)) return range_of(node.args[0], depth);
     if (op == ops::kScalarToTensor) return Range{node.args[0], node.args[0]};
     if (op == ops::kAstype) {
       auto from = tensor_dtype(node.args[0].type()), to = tensor_dtype(value.type());
@@ -199,8 +197,7 @@ class DimChecker final : public GraphRewriter {
   void learn(const Expr& a, const Expr& b) {
     auto stands_for = [&](const Expr& dim, const Expr& value) {
       auto var = try_cast<Var>(dim);
-      auto is_var = [&](const VarRef& used) { return same_node(used, *var); };
-      if (!var || std::ranges::any_of(free_vars(value), is_var)) return false;
+      if (!var || uses_var(value, *var)) return false;
       facts_.back().bind(*var, value);
       return true;
     };
@@ -245,10 +242,10 @@ class DimChecker final : public GraphRewriter {
                       const std::string& name, Builder& builder) {
     std::vector<VarRef> narrow = scalar_arguments(written), wide = scalar_arguments(promoted);
     for (size_t i = 0; i < wide.size(); ++i) {
-      auto dim = dims.find(wide[i].get());
+      const Expr* dim = find_value(dims, wide[i].get());
       DType dtype = dtype_of(narrow[i]);
-      if (dim == dims.end() || !dtype.is_integral() || dtype == kInt64) continue;
-      DimCheck check = in_range(cast_to(dim->second, kInt64), dtype);
+      if (!dim || !dtype.is_integral() || dtype == kInt64) continue;
+      DimCheck check = in_range(cast_to(*dim, kInt64), dtype);
       check.what = fmt::format("{} of {} fits {}", wide[i]->name, name, to_string(dtype));
       require(check, builder);
     }

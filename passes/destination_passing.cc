@@ -4,6 +4,7 @@
 #include "ir/op_names.h"
 #include "ir/text/printer.h"
 #include "passes/graph_rewriter.h"
+#include "support/lists.h"
 
 namespace relaxc {
 
@@ -57,11 +58,11 @@ class DestinationPasser final : public GraphRewriter {
     KernelMatch match = match_kernel(kernel, program);
     std::vector<Expr> scalars;
     for (const VarRef& var : scalar_arguments(program)) {
-      auto value = match.dims.find(var.get());
-      if (value == match.dims.end())
+      const Expr* value = find_value(match.dims, var.get());
+      if (!value)
         fail(span, "call_tir of '{}': the value of '{}' does not follow from the arguments; pass it in tir_vars",
              kernel.name(), var->name);
-      scalars.push_back(simplify(value->second));
+      scalars.push_back(simplify(*value));
     }
     return scalars;
   }

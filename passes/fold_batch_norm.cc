@@ -6,6 +6,7 @@
 #include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "passes/graph_rewriter.h"
+#include "support/lists.h"
 
 namespace relaxc {
 
@@ -24,9 +25,8 @@ class BatchNormFolder final : public GraphRewriter {
     values_.insert_or_assign(binding.var.get(), binding.value);
     // tuple_get(batch_norm(...), 0) is the tensor; the statistics pass through.
     if (const TupleGetItem* item = binding.value.as<TupleGetItem>()) {
-      auto it = folded_.find(item->tuple.get());
-      if (it == folded_.end()) return std::nullopt;
-      return it->second[static_cast<size_t>(item->index)];
+      const std::vector<Expr>* items = find_value(folded_, item->tuple.get());
+      return items ? std::optional((*items)[static_cast<size_t>(item->index)]) : std::nullopt;
     }
     const Call* node = as_call(binding.value, ops::kBatchNorm);
     if (!node) return std::nullopt;
@@ -60,8 +60,8 @@ class BatchNormFolder final : public GraphRewriter {
   // Returns (conv(x, w) [+ bias]) * scale as conv(x, w * scale) [+ bias * scale].
   std::optional<Expr> scale_convolution(const Expr& data, const Expr& scale, Builder& b) {
     auto value_of = [&](const Expr& e) -> const Call* {
-      auto it = values_.find(e.get());
-      return it != values_.end() && uses_[e.get()] == 1 ? it->second.as<Call>() : nullptr;
+      const Expr* value = find_value(values_, e.get());
+      return value && uses_[e.get()] == 1 ? value->as<Call>() : nullptr;
     };
     const Call* node = value_of(data);
     std::optional<Expr> bias;

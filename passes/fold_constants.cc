@@ -7,6 +7,7 @@
 
 #include "ir/attr_names.h"
 #include "passes/graph_rewriter.h"
+#include "support/lists.h"
 #include "vm/file_memory.h"
 
 namespace relaxc {
@@ -24,8 +25,7 @@ bool is_constant(const Expr& arg) {
 std::optional<int64_t> bytes_of(const Type& type) {
   std::optional<std::vector<int64_t>> shape = type.is<TensorType>() ? constant_shape(type) : std::nullopt;
   std::optional<DType> dtype = tensor_dtype(type);
-  std::optional<int64_t> count = shape ? element_count(*shape) : std::nullopt;
-  return count && dtype ? std::optional(*count * dtype->bytes()) : std::nullopt;
+  return shape && dtype ? tensor_bytes(*shape, *dtype) : std::nullopt;
 }
 
 int64_t constant_bytes(const Expr& arg) {
@@ -46,7 +46,7 @@ class Folder final : public GraphRewriter {
 
  protected:
   std::optional<Expr> visit(const Binding& binding, Builder&) override {
-    if (auto it = results.find(binding.var.get()); it != results.end()) return it->second;
+    if (const Expr* result = find_value(results, binding.var.get())) return *result;
     if (!results.empty() || binding.cast) return std::nullopt;
     const Call* node = binding.value.as<Call>();
     const OpRow* row = ops_.find(op_name(binding.value));
@@ -56,7 +56,7 @@ class Folder final : public GraphRewriter {
     for (const Expr& arg : node->args) {
       if (!is_constant(arg) && !known(arg)) return std::nullopt;
       operand_bytes += constant_bytes(arg);
-      if (auto it = computed_.find(arg.get()); it != computed_.end()) operand_bytes += it->second;
+      operand_bytes += copy_value(computed_, arg.get()).value_or(0);
     }
     auto bytes = bytes_of(binding.value.type());
     if (!bytes || *bytes > 4 * operand_bytes + 65536 || *bytes - operand_bytes > kMostGrowth) return std::nullopt;

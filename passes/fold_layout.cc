@@ -172,14 +172,14 @@ class LayoutFolder final : public GraphRewriter {
 
  protected:
   std::optional<Expr> visit(const Binding& binding, Builder&) override {
-    auto it = views_.find(binding.var.get());
-    if (it == views_.end() || !wanted_.contains(binding.var.get())) return std::nullopt;
-    const View& view = it->second;
-    for (const auto& [known, expr] : made_[view.data.raw()]) {
-      if (known.dims == view.dims && known.data.dtype() == view.data.dtype()) return expr;
+    const View* view = find_value(views_, binding.var.get());
+    if (!view || !wanted_.contains(binding.var.get())) return std::nullopt;
+    auto& made = made_[view->data.raw()];
+    for (const auto& [known, expr] : made) {
+      if (known.dims == view->dims && known.data.dtype() == view->data.dtype()) return expr;
     }
-    Expr result = constant(copied(view), binding.var.span());
-    made_[view.data.raw()].emplace_back(view, result);
+    Expr result = constant(copied(*view), binding.var.span());
+    made.emplace_back(*view, result);
     return result;
   }
 
@@ -201,8 +201,7 @@ class LayoutFolder final : public GraphRewriter {
   }
   std::optional<View> operand(const Expr& arg) const {
     if (const Constant* node = arg.as<Constant>()) return View{node->data, dense(node->data.shape())};
-    auto it = views_.find(arg.get());
-    return it == views_.end() ? std::nullopt : std::optional(it->second);
+    return copy_value(views_, arg.get());
   }
 
   std::unordered_map<const NodeHeader*, View> views_;

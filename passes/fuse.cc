@@ -8,6 +8,7 @@
 #include "ir/attr_names.h"
 #include "ir/op_names.h"
 #include "passes/graph_rewriter.h"
+#include "support/lists.h"
 #include "tir/analysis/nests.h"
 #include "tir/compute.h"
 #include "tir/lower/lower.h"
@@ -68,12 +69,8 @@ class BlockFuser {
     // A group takes the place of its last node: its operands are computed before, and nothing before uses its result.
     for (size_t i = 0; i < nodes_.size(); ++i) members_[nodes_[i].group].push_back(i);
     for (const Binding& binding : bindings) {
-      auto it = node_of_.find(binding.var.get());
-      if (it == node_of_.end()) {
-        result.push_back(binding);
-      } else if (nodes_[it->second].group == it->second) {
-        result.push_back(merge(it->second));
-      }
+      const size_t* node = find_value(node_of_, binding.var.get());
+      if (!node || nodes_[*node].group == *node) result.push_back(node ? merge(*node) : binding);
     }
     return result;
   }
@@ -84,8 +81,7 @@ class BlockFuser {
       users_.try_emplace(binding.var.get());
       auto note_use = [&](const NodeRef& value, size_t user) {
         for (const VarRef& var : free_vars(value)) {
-          auto it = users_.find(var.get());
-          if (it != users_.end()) it->second.push_back(user);
+          if (auto* users = find_value(users_, var.get())) users->push_back(user);
         }
       };
       bool is_call_tir = dataflow_ && !binding.cast && as_call(binding.value, ops::kCallTir);
@@ -135,10 +131,9 @@ class BlockFuser {
   // result, directly or through others, and they are the only uses.
   bool finishes_heavy(const Node& node) {
     for (const Expr& tensor : node.call.tensors) {
-      auto found = node_of_.find(tensor.get());
-      if (found == node_of_.end() || users_.at(tensor.get()).size() != 1 || used_outside_.contains(tensor.get()))
-        continue;
-      const Node& source = nodes_[found->second];
+      const size_t* found = find_value(node_of_, tensor.get());
+      if (!found || users_.at(tensor.get()).size() != 1 || used_outside_.contains(tensor.get())) continue;
+      const Node& source = nodes_[*found];
       if (!same_shape(tensor, node.binding.var)) continue;
       if (source.pattern == OpPattern::kAnchor || source.pattern == OpPattern::kReduction) return true;
       if (source.pattern <= OpPattern::kBroadcast && finishes_heavy(source)) return true;
@@ -165,7 +160,7 @@ class BlockFuser {
     std::unordered_map<const NodeHeader*, Buffer> buffer_of;  // graph variable or constant -> buffer
     std::string name = "fused";
     auto buffer_for = [&](const Expr& tensor, const std::string& hint) {
-      if (auto it = buffer_of.find(tensor.get()); it != buffer_of.end()) return it->second;
+      if (const Buffer* known = find_value(buffer_of, tensor.get())) return *known;
       Buffer buffer = make_buffer(hint, *tensor_dtype(tensor.type()), *known_shape(tensor.type()));
       buffer_of.emplace(tensor.get(), buffer);
       params.push_back(buffer);

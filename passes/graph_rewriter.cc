@@ -1,9 +1,8 @@
 #include "passes/graph_rewriter.h"
 
-#include <algorithm>
-
 #include "ir/op_names.h"
 #include "support/diagnostic.h"
+#include "support/lists.h"
 
 namespace relaxc {
 
@@ -158,11 +157,7 @@ PrimFuncRef inline_scalar_constants(const PrimFuncRef& program, std::vector<Expr
   if (values.empty()) return program;
   tensors = std::move(rest);
   copy.body = rewrite(
-      program->body,
-      [&](const Ref<BufferLoad>& load) -> std::optional<Expr> {
-        auto it = values.find(load->buffer.get());
-        return it == values.end() ? std::nullopt : std::optional(it->second);
-      },
+      program->body, [&](const Ref<BufferLoad>& load) { return copy_value(values, load->buffer.get()); },
       [&](const Ref<Block>& block) -> std::optional<Stmt> {
         Block cleaned = *block;
         std::erase_if(cleaned.reads, [&](const BufferRegion& region) { return values.contains(region.buffer.get()); });
@@ -184,8 +179,7 @@ Expr make_call_tir(IRModule& module, std::string name, PrimFuncRef program, std:
   for (const VarRef& var : free_vars(named.program)) {
     RELAXC_CHECK(var.type().is<PrimType>(), "tensor program '{}' uses '{}', which is not a dim", name, var->name);
     copy.params.push_back(var);
-    auto value = named.values.find(var.get());
-    scalars.push_back(value == named.values.end() ? Expr(var) : value->second);
+    scalars.push_back(copy_value(named.values, var.get()).value_or(var));
   }
   program = with_fresh_variables(make_prim_func(std::move(copy), span));
   std::string unique = module.fresh_name(std::move(name));

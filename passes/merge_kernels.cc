@@ -11,6 +11,7 @@
 #include "ir/attr_names.h"
 #include "ir/visit.h"
 #include "passes/pass.h"
+#include "support/lists.h"
 #include "tir/analysis/annotations.h"
 
 namespace relaxc {
@@ -131,10 +132,7 @@ IRModule merge_kernels(IRModule module, PassContext& context) {
   std::erase_if(module.functions, [&](const auto& entry) { return kept.contains(entry.first); });
   for (auto& [name, function] : module.functions) {
     if (!function.is<Function>()) continue;
-    function = rewrite(function, [&](const Ref<GlobalVar>& global) -> std::optional<Expr> {
-      auto it = kept.find(global->name);
-      return it == kept.end() ? std::nullopt : std::optional(it->second);
-    });
+    function = rewrite(function, [&](const Ref<GlobalVar>& global) { return copy_value(kept, global->name); });
   }
   return module;
 }

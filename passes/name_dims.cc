@@ -2,6 +2,7 @@
 #include <map>
 
 #include "passes/graph_rewriter.h"
+#include "support/lists.h"
 #include "tir/lower/lower.h"
 
 namespace relaxc {
@@ -146,8 +147,8 @@ class Namer final : public Rewriter {
  public:
   Namer(DimGraph& graph, std::unordered_map<int, VarRef> names) : graph_(graph), names_(std::move(names)) {}
   Expr expr(const Expr& node) override {
-    auto it = names_.find(graph_.find(node).value_or(kRoot));
-    return it == names_.end() ? Rewriter::expr(node) : it->second;
+    const VarRef* name = find_value(names_, graph_.find(node).value_or(kRoot));
+    return name ? Expr(*name) : Rewriter::expr(node);
   }
 
  private:

@@ -112,34 +112,26 @@ class WeightPacker final : public GraphRewriter {
     return *decide("constant_operand", product, context_, candidates, formula).as<int64_t>();
   }
 
+  // Packs the weight as [O / outer, I / inner, H, W, inner, outer], without a dim for an inner of 1.
   std::optional<Expr> pack_conv2d(const Call& node, const Binding& binding, Builder& b) {
     const std::vector<Expr>* dims = known_shape(node.args[1].type());
     auto attrs = read_attrs<ConvAttrs<2>>(node.attrs);
     if (!dims || attrs.kernel_layout != ConvAttrs<2>().kernel_layout) return std::nullopt;
     auto filters = as_int((*dims)[0]), depth = as_int((*dims)[1]);
-    // Images in channel blocks: the pass that laid them out has padded the weights, which may not be folded yet.
+    int64_t outer = 0, inner = 1;
     std::string out_layout = attrs.out_layout.value_or("");
-    int64_t block = 0;
-    if (filters && depth && std::sscanf(out_layout.c_str(), "NCHW%ldc", &block) == 1) {
-      bool blocked_data = attrs.data_layout == out_layout;
-      int64_t inner = blocked_data ? std::gcd(*depth, block) : 1;
-      return packed_conv2d(node, *filters, *depth, block, inner, binding, b);
+    if (filters && depth && std::sscanf(out_layout.c_str(), "NCHW%ldc", &outer) == 1) {
+      // Images in channel blocks: the pass that laid them out has padded the weights, which may not be folded yet.
+      if (attrs.data_layout == out_layout) inner = std::gcd(*depth, outer);
+    } else {
+      if (!node.args[1].is<Constant>() || attrs.groups != 1) return std::nullopt;
+      outer = columns_of(*filters, *tensor_dtype(node.args[1].type()));
+      if (outer == 0) return std::nullopt;
     }
-    if (!node.args[1].is<Constant>() || attrs.groups != 1) return std::nullopt;
-    int64_t columns = columns_of(*filters, *tensor_dtype(node.args[1].type()));
-    if (columns == 0) return std::nullopt;
-    return packed_conv2d(node, *filters, *depth, columns, 1, binding, b);
-  }
-
-  // Packs the weight as [O / outer, I / inner, H, W, inner, outer], without a dim for an inner of 1.
-  Expr packed_conv2d(const Call& node, int64_t filters, int64_t depth, int64_t outer, int64_t inner,
-                     const Binding& binding, Builder& b) {
-    const std::vector<Expr> dims = *known_shape(node.args[1].type());
-    Expr blocks = int_imm(filters / outer), columns = int_imm(outer);
-    Expr apart = reshape(node.args[1], {blocks, columns, int_imm(depth / inner), int_imm(inner), dims[2], dims[3]}, b);
+    const Expr blocks = int_imm(*filters / outer), columns = int_imm(outer), height = (*dims)[2], width = (*dims)[3];
+    Expr apart = reshape(node.args[1], {blocks, columns, int_imm(*depth / inner), int_imm(inner), height, width}, b);
     Expr packed = permute_dims(apart, {0, 2, 4, 5, 3, 1}, b);
-    if (inner == 1) packed = reshape(packed, {blocks, int_imm(depth), dims[2], dims[3], columns}, b);
-    auto attrs = read_attrs<ConvAttrs<2>>(node.attrs);
+    if (inner == 1) packed = reshape(packed, {blocks, int_imm(*depth), height, width, columns}, b);
     attrs.kernel_layout = inner == 1 ? fmt::format("OIHW{}o", outer) : fmt::format("OIHW{}i{}o", inner, outer);
     return b.op("nn.conv2d", {node.args[0], packed}, attrs, binding.var->name);
   }

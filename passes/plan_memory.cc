@@ -16,6 +16,7 @@
 #include "ir/op_names.h"
 #include "ir/text/printer.h"
 #include "passes/graph_rewriter.h"
+#include "support/lists.h"
 #include "vm/memory.h"
 
 namespace relaxc {
@@ -125,7 +126,7 @@ class Planner {
  private:
   // Returns the tensor whose memory a variable is a view of.
   const NodeHeader* root(const NodeHeader* var) const {
-    for (auto it = view_of_.find(var); it != view_of_.end(); it = view_of_.find(var)) var = it->second;
+    while (auto* viewed = find_value(view_of_, var)) var = *viewed;
     return var;
   }
 

@@ -29,6 +29,11 @@ bool changed(const IRModule& a, const IRModule& b) {
   });
 }
 
+// Returns a module of one tensor program, or the whole module where the name is empty.
+IRModule only_program(const IRModule& module, const std::string& program) {
+  return program.empty() ? module : IRModule{{{program, module.prim_func(program)}}, {}, {}};
+}
+
 std::string advice(const std::string& folder, const Pass& pass, const IRModule& before, const std::string& program) {
   try {
     std::string path = write_reproducer(folder, pass, before, program);
@@ -295,10 +300,6 @@ std::vector<std::string> changed_programs(const IRModule& before, const IRModule
     if (function.is<PrimFunc>() && !(old && same_node(*old, function))) names.push_back(name);
   }
   return names;
-}
-
-IRModule only_program(const IRModule& module, const std::string& program) {
-  return program.empty() ? module : IRModule{{{program, module.prim_func(program)}}, {}, {}};
 }
 
 std::string write_reproducer(const std::string& folder, const Pass& pass, const IRModule& before,

@@ -29,8 +29,6 @@ IRModule run_pass(const Pass& pass, IRModule module, PassContext& context);
 // Returns the names of the tensor programs that differ between two modules.
 std::vector<std::string> changed_programs(const IRModule& before, const IRModule& after);
 
-// Returns a module of one tensor program, or the whole module where the name is empty.
-IRModule only_program(const IRModule& module, const std::string& program);
 // Writes a text test that runs the pass on the module, or on one program of it, and returns its path. An empty folder
 // stands for that of temporary files.
 std::string write_reproducer(const std::string& folder, const Pass& pass, const IRModule& before,

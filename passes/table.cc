@@ -1,9 +1,8 @@
 // The passes, each with one row, and the pipelines that they form.
-#include <algorithm>
-
 #include "passes/pass.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
+#include "support/lists.h"
 #include "tir/lower/lower.h"
 
 namespace relaxc {
@@ -87,10 +86,7 @@ constexpr Pass kPasses[] = {
 
 std::span<const Pass> passes() { return kPasses; }
 
-const Pass* find_pass(std::string_view name) {
-  auto it = std::ranges::find(kPasses, name, &Pass::name);
-  return it == std::end(kPasses) ? nullptr : it;
-}
+const Pass* find_pass(std::string_view name) { return find_item(kPasses, name, &Pass::name); }
 
 std::span<const Pipeline> pipelines() {
   static const std::vector<Pipeline> kPipelines = {
@@ -127,14 +123,10 @@ std::span<const Pipeline> pipelines() {
 
 namespace {
 
-const Pipeline* find_pipeline(std::string_view name) {
-  auto it = std::ranges::find(pipelines(), name, &Pipeline::name);
-  return it == pipelines().end() ? nullptr : &*it;
-}
+const Pipeline* find_pipeline(std::string_view name) { return find_item(pipelines(), name, &Pipeline::name); }
 
 [[noreturn]] void fail_unknown(std::string_view name) {
-  std::vector<const char*> names;
-  for (const Pipeline& pipeline : pipelines()) names.push_back(pipeline.name);
+  std::vector<const char*> names = map_each(pipelines(), &Pipeline::name);
   for (const Pass& pass : passes()) names.push_back(pass.name);
   fail({}, "unknown pass '{}'; there are: {}", name, joined(names));
 }

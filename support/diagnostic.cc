@@ -55,14 +55,12 @@ CompileError::CompileError(std::vector<Diagnostic> diagnostics) : diagnostics_(s
 }
 
 ErrorKind CompileError::kind() const {
-  bool has_unsupported = false, has_invalid = false;
-  for (const Diagnostic& diagnostic : diagnostics_) {
-    if (diagnostic.severity != Severity::kError) continue;
-    has_unsupported = has_unsupported || diagnostic.kind == ErrorKind::kUnsupported;
-    has_invalid = has_invalid || diagnostic.kind == ErrorKind::kInvalid;
-  }
-  if (has_unsupported) return ErrorKind::kUnsupported;
-  return has_invalid ? ErrorKind::kInvalid : ErrorKind::kDoesNotFit;
+  auto has_error = [&](ErrorKind kind) {
+    return std::ranges::any_of(diagnostics_,
+                               [&](const Diagnostic& d) { return d.severity == Severity::kError && d.kind == kind; });
+  };
+  if (has_error(ErrorKind::kUnsupported)) return ErrorKind::kUnsupported;
+  return has_error(ErrorKind::kInvalid) ? ErrorKind::kInvalid : ErrorKind::kDoesNotFit;
 }
 
 std::vector<Diagnostic> with_place(std::vector<Diagnostic> diagnostics, const Span& span) {

@@ -1,5 +1,6 @@
-// Makes a list of the results of a function for each item of another list.
+// Short forms of loops over lists and of look-ups in lists and maps.
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <iterator>
 #include <optional>
@@ -26,6 +27,26 @@ auto all_or_none(const Items& items, const Fn& fn) {
     results->push_back(*value);
   }
   return results;
+}
+
+// Returns the first item whose member equals the value, such as the row of a table; null when there is none.
+template <class Items, class Value, class Member>
+auto* find_item(Items&& items, const Value& value, Member member) {
+  auto found = std::ranges::find(items, value, member);
+  return found == std::ranges::end(items) ? nullptr : &*found;
+}
+
+// Returns the value under the key of a map, or null.
+template <class Map, class Key>
+auto* find_value(Map& map, const Key& key) {
+  auto found = map.find(key);
+  return found == map.end() ? nullptr : &found->second;
+}
+// Returns a copy of it, or nullopt.
+template <class Map, class Key>
+auto copy_value(const Map& map, const Key& key) {
+  auto found = map.find(key);
+  return found == map.end() ? std::nullopt : std::optional(found->second);
 }
 
 }  // namespace relaxc

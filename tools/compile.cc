@@ -1,7 +1,6 @@
 // relaxc compile: compiles to an artifact, or to the text of any level.
 #include <map>
 #include <memory>
-#include <sstream>
 
 #include "codegen/bytecode.h"
 #include "ir/text/printer.h"
@@ -22,18 +21,12 @@ struct CompileCommand {
   CompilerOptions compiler;
 };
 
-std::string draw_kernels(const IRModule& module) {
-  std::string out;
-  for (const auto& [name, program] : programs_of(module)) out += (out.empty() ? "" : "\n") + draw_loops(name, program);
-  return out;
-}
-
 // Prints the steps that the rule took, as a schedule for the program that it took them on.
 std::string definition(const std::string& rule, const Schedule& schedule) {
-  std::string text = schedule.trace().text(), out;
-  std::istringstream lines(text.empty() ? "pass\n" : text);
-  for (std::string line; std::getline(lines, line);) out += fmt::format("    {}\n", line);
-  return fmt::format("@S.schedule(\"{}\")\ndef {}(sch):\n{}", schedule.module().functions.begin()->first, rule, out);
+  std::string text = schedule.trace().text();
+  auto indented = [](std::string_view line) { return fmt::format("    {}\n", line); };
+  return fmt::format("@S.schedule(\"{}\")\ndef {}(sch):\n{}", schedule.module().functions.begin()->first, rule,
+                     text.empty() ? indented("pass") : joined(parts_of(text, '\n'), indented, ""));
 }
 
 // Prints the rule with all of the decisions that it took for the program.
@@ -87,7 +80,9 @@ std::string emit(const CompileCommand& options, const CompileSettings& settings)
     if (settings.passes == "default") kernels.passes = "simplify,kernels";
     if (options.emit == "trace") return traces(std::move(module), kernels);
     module = run_pipeline(std::move(module), kernels);
-    return options.emit == "tir" ? print_module(module) : draw_kernels(module);
+    if (options.emit == "tir") return print_module(module);
+    auto drawing_of = [](const auto& entry) { return draw_loops(entry.first, entry.second); };
+    return joined(programs_of(module), drawing_of, "\n");
   }
   CompiledModule compiled = compile(std::move(module), settings);
   for (const codegen::Backend::Text& text : codegen::backend_of(compiled.target()).texts) {

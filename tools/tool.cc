@@ -9,6 +9,7 @@
 #include "ir/text/lexer.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
+#include "support/lists.h"
 #include "tools/compare.h"
 #include "vm/npy.h"
 
@@ -109,10 +110,8 @@ void InputOptions::add_to(CLI::App& app) {
 static Tensor random_tensor(const vm::ValueInfo& info, const std::map<std::string, int64_t>& dims,
                             std::mt19937_64& random) {
   std::vector<int64_t> shape;
-  for (const vm::DimInfo& dim : info.dims.value_or(std::vector<vm::DimInfo>{})) {
-    auto it = dims.find(dim.text);
-    shape.push_back(dim.value >= 0 ? dim.value : it != dims.end() ? it->second : 1);
-  }
+  for (const vm::DimInfo& dim : info.dims.value_or(std::vector<vm::DimInfo>{}))
+    shape.push_back(dim.value >= 0 ? dim.value : copy_value(dims, dim.text).value_or(1));
   if (!info.dims) fail({}, "input '{0}' has no declared rank; give it with --input {0}=FILE.npy", printable(info.name));
   DType dtype = info.dtype.value_or(kFloat32);
   Tensor tensor = Tensor::empty(shape, dtype);
@@ -130,7 +129,7 @@ std::vector<Tensor> InputOptions::make(const Program& program) const {
   std::map<std::string, int64_t> dim_values = parse_dims(dims);
   for (const auto& [name, value] : dim_values) {
     auto has_dim = [&, wanted = name](const vm::ValueInfo& info) {
-      return info.dims && std::ranges::find(*info.dims, wanted, &vm::DimInfo::text) != info.dims->end();
+      return info.dims && find_item(*info.dims, wanted, &vm::DimInfo::text);
     };
     if (std::ranges::any_of(inputs, has_dim)) continue;
     fail({}, "no input has a dim '{}'; the inputs are {}", name,
@@ -140,8 +139,8 @@ std::vector<Tensor> InputOptions::make(const Program& program) const {
   std::map<std::string, Tensor> by_name;
   for (const std::string& text : named) {
     auto [name, path] = split_at_equals(text, "an input such as x=x.npy");
-    auto known = std::ranges::find(inputs, name, &vm::ValueInfo::name);
-    if (known == inputs.end())
+    const vm::ValueInfo* known = find_item(inputs, name, &vm::ValueInfo::name);
+    if (!known)
       fail({}, "no input is called '{}'; there are {}", printable(name),
            joined(inputs, [](const vm::ValueInfo& info) { return fmt::format("'{}'", printable(info.name)); }));
     by_name.emplace(name, path.ends_with(".pb") ? read_tensor_pb(path, known->dtype) : read_npy(path));
@@ -149,8 +148,8 @@ std::vector<Tensor> InputOptions::make(const Program& program) const {
   std::mt19937_64 random(seed);
   std::vector<Tensor> result;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (auto it = by_name.find(inputs[i].name); it != by_name.end()) {
-      result.push_back(it->second);
+    if (const Tensor* named_input = find_value(by_name, inputs[i].name)) {
+      result.push_back(*named_input);
     } else if (i < files.size()) {
       result.push_back(read_tensor_pb(files[i], inputs[i].dtype));
     } else {

@@ -230,7 +230,8 @@ class SharedObject final : public KernelLibrary {
 Executable read_executable(const ArtifactReader& reader, const std::shared_ptr<const MappedFile>& file) {
   std::string problem;
   try {
-    Executable executable = deserialize(reader.section(kProgramSection), reader.section(kWeightsSection), file);
+    Executable executable = with_compile_errors(
+        {}, [&] { return deserialize(reader.section(kProgramSection), reader.section(kWeightsSection), file); });
     std::vector<std::string> messages = verify(executable);
     if (messages.empty()) return executable;
     problem = "bytecode is unsound: " + messages.front();
@@ -238,8 +239,6 @@ Executable read_executable(const ArtifactReader& reader, const std::shared_ptr<c
     // The errors of section() name the file, those of deserialize() do not.
     if (error.diagnostics().front().span) throw;
     problem = error.diagnostics().front().message;
-  } catch (const RuntimeError& error) {
-    problem = error.what();
   }
   reader.damaged("{}", problem);
 }

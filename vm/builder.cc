@@ -5,6 +5,9 @@
 
 namespace relaxc::vm {
 
+// Code has an instruction at least.
+static bool is_defined(const Function& function) { return function.code_end > function.code_begin; }
+
 // Returns the index of `value` in `table`, appended when `known` does not have it.
 template <class Index, class Key, class Element>
 static Index intern(std::map<Key, Index>& known, std::vector<Element>& table, Key key, Element element) {
@@ -34,9 +37,7 @@ ConstantIndex ExecutableBuilder::constant(Tensor tensor) {
 FunctionIndex ExecutableBuilder::function(const std::string& name) {
   Function function;
   function.name = name;
-  FunctionIndex index = intern(functions_, executable_.functions, name, std::move(function));
-  defined_.resize(executable_.functions.size());
-  return index;
+  return intern(functions_, executable_.functions, name, std::move(function));
 }
 
 void ExecutableBuilder::set_metadata(const std::string& key, std::string value) {
@@ -44,8 +45,8 @@ void ExecutableBuilder::set_metadata(const std::string& key, std::string value) 
 }
 
 Executable ExecutableBuilder::finish() {
-  for (const auto& [name, index] : functions_)
-    RELAXC_CHECK(defined_[static_cast<size_t>(index.value)], "function {} is called, but not defined", name);
+  for (const Function& function : executable_.functions)
+    RELAXC_CHECK(is_defined(function), "function {} is called, but not defined", function.name);
   std::vector<std::string> messages = verify(executable_);
   RELAXC_CHECK(messages.empty(), "bytecode is unsound: {}", messages.front());
   return std::move(executable_);
@@ -88,8 +89,8 @@ void FunctionBuilder::set_place(std::optional<StringIndex> place) {
 }
 
 void FunctionBuilder::finish() {
-  size_t slot = static_cast<size_t>(index_.value);
-  RELAXC_CHECK(!parent_.defined_[slot], "function {} is defined twice", function_.name);
+  Function& defined = parent_.executable_.functions[static_cast<size_t>(index_.value)];
+  RELAXC_CHECK(!is_defined(defined), "function {} is defined twice", function_.name);
   // Labels do not change the size of an instruction, so offsets are known before they are resolved.
   std::vector<Word> offsets, sizing;
   for (const Instruction& instruction : instructions_) {
@@ -110,8 +111,7 @@ void FunctionBuilder::finish() {
     encode(instruction, parent_.executable_.code);
   }
   function_.code_end = std::ssize(parent_.executable_.code);
-  parent_.executable_.functions[slot] = std::move(function_);
-  parent_.defined_[slot] = true;
+  defined = std::move(function_);
 }
 
 }  // namespace relaxc::vm

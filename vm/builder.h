@@ -12,7 +12,7 @@
 //   main.finish();
 //   Executable executable = builder.finish();
 #pragma once
-#include "vm/executable.h"
+#include "vm/bytecode.h"
 
 namespace relaxc::vm {
 
@@ -38,7 +38,6 @@ class ExecutableBuilder {
   std::map<std::string, BuiltinIndex> builtins_;
   std::map<std::pair<KernelSource, std::string>, KernelIndex> kernels_;
   std::map<std::string, FunctionIndex> functions_;
-  std::vector<bool> defined_;
 };
 
 class FunctionBuilder {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "support/joined.h"
+#include "support/lists.h"
 #include "support/printable.h"
 #include "vm/error.h"
 #include "vm/output_file.h"
@@ -117,10 +118,7 @@ constexpr auto kBuiltins = std::array{
 }  // namespace
 
 std::span<const Builtin> builtins() { return kBuiltins; }
-const Builtin* find_builtin(std::string_view name) {
-  auto found = std::ranges::find(kBuiltins, name, &Builtin::name);
-  return found == kBuiltins.end() ? nullptr : &*found;
-}
+const Builtin* find_builtin(std::string_view name) { return find_item(kBuiltins, name, &Builtin::name); }
 
 Registry& Registry::add_function(std::string name, BuiltinFunction function) {
   if (find_builtin(name)) throw_runtime_error("function '{}' is a builtin and cannot be redefined", name);
@@ -135,14 +133,9 @@ Registry& Registry::add_kernel(std::string name, relaxc_kernel kernel) {
   return *this;
 }
 
-const BuiltinFunction* Registry::find_function(std::string_view name) const {
-  auto found = functions_.find(name);
-  return found == functions_.end() ? nullptr : &found->second;
-}
-
+const BuiltinFunction* Registry::find_function(std::string_view name) const { return find_value(functions_, name); }
 relaxc_kernel Registry::find_kernel(std::string_view name) const {
-  auto found = kernels_.find(name);
-  return found == kernels_.end() ? nullptr : found->second;
+  return copy_value(kernels_, name).value_or(nullptr);
 }
 
 }  // namespace relaxc::vm

@@ -1,6 +1,5 @@
 #include "vm/bytecode.h"
 
-#include <algorithm>
 #include <bit>
 
 #include "support/check.h"

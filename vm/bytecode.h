@@ -13,11 +13,9 @@
 #include <span>
 #include <vector>
 
-#include "vm/dtype.h"
+#include "vm/executable.h"
 
 namespace relaxc::vm {
-
-using Word = int64_t;
 
 // The meaning of an element of an operand: an index of a register, slot or entry of a table, or a value.
 enum class ElementKind : uint8_t {
@@ -168,7 +166,8 @@ inline constexpr int kNumInstructions = static_cast<int>(kInstructions.size());
 constexpr const InstructionInfo& info(Opcode op) { return kInstructions[static_cast<int>(op)]; }
 
 // The operators of slot_op: the name, and the value for a and b, nullopt on overflow or division by zero. Comparisons
-// and logic give 0 or 1; and/or take any nonzero value as true and do not short-circuit.
+// and logic give 0 or 1; and/or take any nonzero value as true and do not short-circuit. The enumerators are spelled as
+// those of the compiler's BinaryOp (codegen/bytecode_scalars.cc).
 // clang-format off
 #define RELAXC_SLOT_OPS(X) \
   X(kAdd, "add", checked_add(a, b)) \
@@ -176,16 +175,16 @@ constexpr const InstructionInfo& info(Opcode op) { return kInstructions[static_c
   X(kMul, "mul", checked_mul(a, b)) \
   X(kFloorDiv, "floordiv", divisible ? std::optional(floor_div(a, b)) : std::nullopt) \
   X(kFloorMod, "floormod", divisible ? std::optional(floor_mod(a, b)) : std::nullopt) \
-  X(kTruncDiv, "truncdiv", divisible ? std::optional(a / b) : std::nullopt) \
+  X(kDiv, "truncdiv", divisible ? std::optional(a / b) : std::nullopt) \
   X(kTruncMod, "truncmod", divisible ? std::optional(a % b) : std::nullopt) \
   X(kMin, "min", std::min(a, b)) \
   X(kMax, "max", std::max(a, b)) \
-  X(kEq, "eq", a == b) \
-  X(kNe, "ne", a != b) \
-  X(kLt, "lt", a < b) \
-  X(kLe, "le", a <= b) \
-  X(kGt, "gt", a > b) \
-  X(kGe, "ge", a >= b) \
+  X(kEQ, "eq", a == b) \
+  X(kNE, "ne", a != b) \
+  X(kLT, "lt", a < b) \
+  X(kLE, "le", a <= b) \
+  X(kGT, "gt", a > b) \
+  X(kGE, "ge", a >= b) \
   X(kAnd, "and", a != 0 && b != 0) \
   X(kOr, "or", a != 0 || b != 0)
 // clang-format on

@@ -1,11 +1,10 @@
 #include "vm/cpu.h"
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
-#include <optional>
 
 #include "support/joined.h"
+#include "support/lists.h"
 #include "support/printable.h"
 
 #if defined(__x86_64__)
@@ -126,42 +125,32 @@ bool has(const Arm64Feature& feature) {
 constexpr std::string_view kHost = "another architecture";
 #endif
 
-template <class Rows>
-std::vector<std::string_view> names(const Rows& rows) {
-  std::vector<std::string_view> result;
-  for (const auto& row : rows) result.push_back(row.name);
-  return result;
-}
-
-template <class Rows>
-bool host_has(const Rows& rows, std::string_view feature) {
-  return std::any_of(std::begin(rows), std::end(rows),
-                     [&](const auto& row) { return row.name == feature && has(row); });
-}
-
-std::optional<std::string> find(const Executable& executable, const char* key) {
-  auto it = executable.metadata.find(key);
-  return it == executable.metadata.end() ? std::nullopt : std::optional(it->second);
+template <class Row>
+bool host_has(const Row* row) {
+  return row && has(*row);
 }
 
 }  // namespace
 
 std::vector<std::string_view> cpu_features(std::string_view architecture) {
-  if (architecture == "x86_64") return names(kX86);
-  if (architecture == "aarch64") return names(kArm64);
+  if (architecture == "x86_64") return map_each(kX86, &X86Feature::name);
+  if (architecture == "aarch64") return map_each(kArm64, &Arm64Feature::name);
   return {};
 }
 
 std::string_view host_architecture() { return kHost; }
-bool host_has_feature(std::string_view feature) { return host_has(kX86, feature) || host_has(kArm64, feature); }
+bool host_has_feature(std::string_view feature) {
+  return host_has(find_item(kX86, feature, &X86Feature::name)) ||
+         host_has(find_item(kArm64, feature, &Arm64Feature::name));
+}
 
 std::string why_host_cannot_run(const Executable& executable) {
-  std::optional<std::string> architecture = find(executable, kArchitectureKey);
+  const std::string* architecture = find_value(executable.metadata, kArchitectureKey);
   if (architecture && *architecture != kHost)
     return fmt::format(
         "the machine code is for {}, this machine is {}; compile the model with --target=host on this machine",
         printable(*architecture), kHost);
-  std::string needed = find(executable, kCpuFeaturesKey).value_or("");
+  std::string needed = copy_value(executable.metadata, kCpuFeaturesKey).value_or("");
   std::vector<std::string> missing;
   for (std::string_view feature : parts_of(needed, ',')) {
     if (!host_has_feature(feature)) missing.push_back(printable(feature));

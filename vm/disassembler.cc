@@ -4,6 +4,7 @@
 
 #include "support/joined.h"
 #include "support/printable.h"
+#include "vm/bytecode.h"
 
 namespace relaxc::vm {
 

@@ -7,9 +7,9 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
-#include <cstring>
 
 #include "support/check.h"
+#include "support/lists.h"
 
 namespace relaxc {
 
@@ -37,8 +37,8 @@ constexpr SmallFloat kSmallFloats[] = {
     {DTypeCode::kFloat4E2M1FN, "float4_e2m1fn", 4, 1, 1, NaN::kNone},
 };
 const SmallFloat& small_float(DType dtype) {
-  auto row = std::ranges::find(kSmallFloats, dtype.code, &SmallFloat::code);
-  RELAXC_CHECK(row != std::end(kSmallFloats), "{} is not a float of 8 bits or less", to_string(dtype));
+  const SmallFloat* row = find_item(kSmallFloats, dtype.code, &SmallFloat::code);
+  RELAXC_CHECK(row, "code {} is not a float of 8 bits or less", static_cast<int>(dtype.code));
   return *row;
 }
 
@@ -65,13 +65,8 @@ std::optional<int> parse_number(std::string_view text) {
 
 std::string to_string(DType dtype) {
   if (dtype.is_void()) return "void";
-  std::string text;
-  for (const SmallFloat& row : kSmallFloats) {
-    if (row.code == dtype.code) text = row.name;
-  }
-  for (const CodeName& row : kCodeNames) {
-    if (row.code == dtype.code) text = row.name;
-  }
+  const CodeName* row = find_item(kCodeNames, dtype.code, &CodeName::code);
+  std::string text(row ? row->name : small_float(dtype).name);
   if (dtype.code < DTypeCode::kBool) text += std::to_string(dtype.bits);
   if (dtype.is_scalable()) return text + fmt::format("xvscalex{}", dtype.lanes - DType::kScalable);
   if (dtype.lanes != 1) text += fmt::format("x{}", dtype.lanes);
@@ -93,9 +88,8 @@ std::optional<DType> parse_dtype(std::string_view text) {
   if (text == "uint1") text = "bool";                 // LLVM's way to say it
   if (text == "e4m3_float8") text = "float8_e4m3fn";  // names of TVM 0.17
   if (text == "e5m2_float8") text = "float8_e5m2";
-  for (const SmallFloat& row : kSmallFloats) {
-    if (text == row.name) return DType{row.code, static_cast<uint8_t>(row.bits), static_cast<uint16_t>(lanes)};
-  }
+  if (const SmallFloat* row = find_item(kSmallFloats, text, &SmallFloat::name))
+    return DType{row->code, static_cast<uint8_t>(row->bits), static_cast<uint16_t>(lanes)};
   for (const CodeName& row : kCodeNames) {
     if (!text.starts_with(row.name)) continue;
     std::string_view rest = text.substr(row.name.size());

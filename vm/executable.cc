@@ -1,6 +1,7 @@
 #include "vm/executable.h"
 
 #include "support/joined.h"
+#include "support/lists.h"
 #include "support/printable.h"
 
 namespace relaxc::vm {
@@ -15,9 +16,8 @@ std::string to_string(const ValueInfo& info) {
   return fmt::format("{}[{}]", text, joined(*info.dims, text_of));
 }
 
-std::optional<FunctionIndex> Executable::find_function(std::string_view name) const {
-  auto found = std::ranges::find(functions, name, &Function::name);
-  return found == functions.end() ? std::nullopt : std::optional(FunctionIndex{found - functions.begin()});
+const Function* Executable::find_function(std::string_view name) const {
+  return find_item(functions, name, &Function::name);
 }
 
 }  // namespace relaxc::vm

@@ -2,10 +2,11 @@
 #pragma once
 #include <map>
 
-#include "vm/bytecode.h"
 #include "vm/value.h"
 
 namespace relaxc::vm {
+
+using Word = int64_t;  // of code (vm/bytecode.h)
 
 // A dim of a declared type: a number, or an expression over symbolic values such as "n" or "4 * m".
 struct DimInfo {
@@ -63,7 +64,7 @@ struct Executable {
   std::vector<Tensor> constants;  // read-only; may be views of a mapped file
   std::map<std::string, std::string> metadata;
 
-  std::optional<FunctionIndex> find_function(std::string_view name) const;
+  const Function* find_function(std::string_view name) const;  // null when there is none
   std::span<const Word> code_of(const Function& function) const {
     return std::span(code).subspan(static_cast<size_t>(function.code_begin),
                                    static_cast<size_t>(function.code_end - function.code_begin));

@@ -313,7 +313,8 @@ struct Interpreter::Instructions {
 
   void run(In<Opcode::kCall> in) {
     vm.count_step();
-    std::unique_ptr<Frame> callee = vm.enter({in.word<"function">()});
+    size_t function = static_cast<size_t>(in.word<"function">());
+    std::unique_ptr<Frame> callee = vm.enter(vm.image_->executable.functions[function]);
     ListWords arguments = in.list<"arguments">();
     for (size_t i = 0; i < arguments.size; ++i) callee->reg(static_cast<Word>(i)) = in.frame().reg(arguments.value(i));
     in.reg<"dst">() = vm.execute(std::move(callee));

@@ -46,7 +46,7 @@ std::optional<Word> Interpreter::Frame::binder(Word slot, const Word* here) cons
   return found;
 }
 
-Interpreter::Interpreter(std::shared_ptr<const Image> image, InterpreterOptions options)
+Interpreter::Interpreter(std::shared_ptr<const Image> image, SessionOptions options)
     : image_(std::move(image)),
       memory_(options.memory_limit),
       kernels_(std::move(options.pool)),
@@ -64,7 +64,7 @@ Interpreter::Interpreter(std::shared_ptr<const Image> image, InterpreterOptions 
 
 Interpreter::~Interpreter() = default;
 
-Value Interpreter::run(FunctionIndex function, std::span<const Value> inputs,
+Value Interpreter::run(const Function& function, std::span<const Value> inputs,
                        std::span<const Tensor* const> bound_outputs) {
   struct RunScope {
     Interpreter& interpreter;
@@ -75,9 +75,8 @@ Value Interpreter::run(FunctionIndex function, std::span<const Value> inputs,
     }
   };
   if (depth_ != 0) throw_runtime_error("a session cannot be run from inside its own run");
-  const Function& callee = image_->executable.functions[static_cast<size_t>(function.value)];
-  if (inputs.size() != callee.inputs.size())
-    throw_runtime_error("function '{}' takes {} inputs, got {}", callee.name, callee.inputs.size(), inputs.size());
+  if (inputs.size() != function.inputs.size())
+    throw_runtime_error("function '{}' takes {} inputs, got {}", function.name, function.inputs.size(), inputs.size());
   check_unchanged(image_->files);
   kernels_.pool().enter();
   RunScope scope{*this};
@@ -91,16 +90,15 @@ Value Interpreter::run(FunctionIndex function, std::span<const Value> inputs,
     if (image_->watcher) image_->watcher->ends(result);
     return result;
   } catch (const std::bad_alloc&) {
-    throw_runtime_error("out of memory in function '{}'", callee.name);
+    throw_runtime_error("out of memory in function '{}'", function.name);
   }
 }
 
 // Returns a frame with empty registers.
-std::unique_ptr<Interpreter::Frame> Interpreter::enter(FunctionIndex index) {
+std::unique_ptr<Interpreter::Frame> Interpreter::enter(const Function& function) {
   if (idle_frames_.empty()) idle_frames_.push_back(std::make_unique<Frame>());
   std::unique_ptr<Frame> frame = std::move(idle_frames_.back());
   idle_frames_.pop_back();
-  const Function& function = image_->executable.functions[static_cast<size_t>(index.value)];
   frame->executable = &image_->executable;
   frame->function = &function;
   frame->code = image_->executable.code.data() + function.code_begin;

@@ -1,13 +1,11 @@
 // Runs verified bytecode.
 #pragma once
-#include "vm/builtins.h"
-#include "vm/executable.h"
-#include "vm/file_memory.h"
 #include "vm/memory.h"
-#include "vm/profiler.h"
-#include "vm/thread_pool.h"
+#include "vm/program.h"
 
 namespace relaxc::vm {
+
+enum class Opcode : uint8_t;  // bytecode.h
 
 // An executable with its names resolved, which a Program shares. It is verified.
 struct Image {
@@ -19,23 +17,18 @@ struct Image {
   std::shared_ptr<RunWatcher> watcher;     // may be null
 };
 
-struct InterpreterOptions {
-  std::shared_ptr<TaskPool> pool;
-  int64_t memory_limit = 0;
-  int64_t step_limit = 0;
-};
-
 // The state of one caller. Frames, argument arrays and freed tensor memory are kept between runs.
 class Interpreter {
  public:
-  Interpreter(std::shared_ptr<const Image> image, InterpreterOptions options);
+  // The options have a pool.
+  Interpreter(std::shared_ptr<const Image> image, SessionOptions options);
   ~Interpreter();
   Interpreter(const Interpreter&) = delete;
   Interpreter& operator=(const Interpreter&) = delete;
 
   // `bound_outputs` (may be empty) is memory for the flat results, which new_tensor uses where dtype and shape fit;
   // null entries are allocated. Throws RuntimeError; the interpreter can be used again afterwards.
-  Value run(FunctionIndex function, std::span<const Value> inputs, std::span<const Tensor* const> bound_outputs);
+  Value run(const Function& function, std::span<const Value> inputs, std::span<const Tensor* const> bound_outputs);
 
   MemoryPool& memory() { return memory_; }
   void set_profiler(Profiler* profiler) { profiler_ = profiler; }
@@ -49,7 +42,7 @@ class Interpreter {
   // Instructions that make a tensor have at least this many words, so word offset / kWordsPerShape is unique for each.
   static constexpr size_t kWordsPerShape = 4;
 
-  std::unique_ptr<Frame> enter(FunctionIndex index);
+  std::unique_ptr<Frame> enter(const Function& function);
   Value execute(std::unique_ptr<Frame> frame);
   // `pc` is the instruction that runs, also after an exception; it is null after the return.
   void run_code(Frame& frame, const Word*& pc);

@@ -1,12 +1,11 @@
 #include "vm/npy.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <optional>
-#include <span>
 
 #include "support/joined.h"
+#include "support/lists.h"
 #include "vm/error.h"
 #include "vm/file_memory.h"
 #include "vm/output_file.h"
@@ -157,8 +156,8 @@ Tensor read_npy(const std::string& path) {
 
 void write_npy(const std::string& path, const Tensor& tensor) {
   DType dtype = tensor.dtype();
-  auto found = std::ranges::find(kLetters, dtype.code, &std::pair<char, DTypeCode>::second);
-  if (found == std::end(kLetters) || dtype.bits < 8 || dtype.lanes != 1)
+  const auto* found = find_item(kLetters, dtype.code, &std::pair<char, DTypeCode>::second);
+  if (!found || dtype.bits < 8 || dtype.lanes != 1)
     throw_runtime_error("{}: .npy files have no dtype {}", path, to_string(dtype));
   std::string dict =
       fmt::format("{{'descr': '{}{}{}', 'fortran_order': False, 'shape': ({}{}), }}", dtype.bytes() == 1 ? '|' : '<',

@@ -6,6 +6,7 @@
 #include "support/diagnostic.h"
 #include "support/guard.h"
 #include "support/joined.h"
+#include "support/lists.h"
 #include "support/printable.h"
 #include "vm/artifact.h"
 #include "vm/error.h"
@@ -50,7 +51,7 @@ std::shared_ptr<const vm::Image> link(vm::Executable executable, const Program::
 }
 
 const vm::Function& find_function(const vm::Executable& executable, std::string_view name) {
-  if (auto index = executable.find_function(name)) return executable.functions[static_cast<size_t>(index->value)];
+  if (const vm::Function* function = executable.find_function(name)) return *function;
   auto quoted = [](const vm::Function& function) { return fmt::format("'{}'", function.name); };
   std::string known = joined(executable.functions, quoted, " ");
   throw_runtime_error("function '{}' does not exist, there are {}", name, known.empty() ? "none" : known);
@@ -68,16 +69,16 @@ Program Program::load(const std::string& path, LoadOptions options) {
 
 Program Program::from(vm::Executable executable, const KernelResolver& resolver, std::shared_ptr<const void> keep_alive,
                       LoadOptions options) {
-  vm::verify_or_throw(executable, "bytecode");
+  Diagnostics diagnostics;
+  for (const std::string& message : vm::verify(executable)) diagnostics.error(span_of_file("bytecode"), "{}", message);
+  diagnostics.throw_if_errors();
   return Program(link(std::move(executable), resolver, options, std::move(keep_alive), options.files, {}));
 }
 
 const vm::Executable& Program::executable() const { return image_->executable; }
 
 std::vector<std::string> Program::functions() const {
-  std::vector<std::string> names;
-  for (const vm::Function& function : image_->executable.functions) names.push_back(function.name);
-  return names;
+  return map_each(image_->executable.functions, &vm::Function::name);
 }
 
 const std::vector<vm::ValueInfo>& Program::inputs(std::string_view function) const {
@@ -89,10 +90,8 @@ const std::vector<vm::ValueInfo>& Program::outputs(std::string_view function) co
 }
 
 Session::Session(Program program, SessionOptions options) : program_(std::move(program)) {
-  std::shared_ptr<vm::TaskPool> pool = std::move(options.pool);
-  if (!pool) pool = std::make_shared<vm::ThreadPool>(options.threads);
-  interpreter_ = std::make_unique<vm::Interpreter>(
-      program_.image_, vm::InterpreterOptions{std::move(pool), options.memory_limit, options.step_limit});
+  if (!options.pool) options.pool = std::make_shared<vm::ThreadPool>(options.threads);
+  interpreter_ = std::make_unique<vm::Interpreter>(program_.image_, std::move(options));
 }
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;

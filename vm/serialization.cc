@@ -5,6 +5,7 @@
 
 #include "support/checked_math.h"
 #include "support/diagnostic.h"
+#include "vm/bytecode.h"
 #include "vm/memory.h"
 
 namespace relaxc::vm {

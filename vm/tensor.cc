@@ -104,7 +104,8 @@ auto with_element(const Tensor& tensor, int64_t i, Visit visit) {
 
 // Conversions to integers saturate and turn NaN to 0: the C++ cast is undefined outside the range.
 template <class T>
-T saturate(double value) {
+T converted(double value) {
+  if constexpr (std::is_floating_point_v<T>) return static_cast<T>(value);
   if (std::isnan(value)) return 0;
   if (value <= static_cast<double>(std::numeric_limits<T>::min())) return std::numeric_limits<T>::min();
   if (value >= static_cast<double>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
@@ -121,28 +122,20 @@ double Tensor::as_double(int64_t i) const {
 }
 
 int64_t Tensor::as_int(int64_t i) const {
-  if (dtype_.is_float()) return saturate<int64_t>(as_double(i));
+  if (dtype_.is_float()) return converted<int64_t>(as_double(i));
   return with_element(*this, i, [](const auto* element) { return static_cast<int64_t>(*element); });
 }
 
 void Tensor::set_double(int64_t i, double value) const {
   if (dtype_.is_bool()) return set_int(i, value != 0);
   if (is_narrow_float(dtype_)) value = float_bits(value, dtype_);
-  with_element(*this, i, [value](auto* element) {
-    using T = std::remove_pointer_t<decltype(element)>;
-    if constexpr (std::is_integral_v<T>) {
-      *element = saturate<T>(value);
-    } else {
-      *element = static_cast<T>(value);
-    }
-  });
+  with_element(*this, i, [value]<class T>(T* element) { *element = converted<T>(value); });
 }
 
 void Tensor::set_int(int64_t i, int64_t value) const {
   if (is_narrow_float(dtype_)) return set_double(i, static_cast<double>(value));
   if (dtype_.is_bool()) value = value != 0;
-  with_element(*this, i,
-               [value](auto* element) { *element = static_cast<std::remove_pointer_t<decltype(element)>>(value); });
+  with_element(*this, i, [value]<class T>(T* element) { *element = static_cast<T>(value); });
 }
 
 namespace {

@@ -6,7 +6,6 @@
 #include <map>
 #include <set>
 
-#include "support/diagnostic.h"
 #include "vm/operands.h"
 
 namespace relaxc::vm {
@@ -286,15 +285,6 @@ std::vector<std::string> verify(const Executable& executable) {
     FunctionVerifier(executable, function, messages).run();
   }
   return messages;
-}
-
-void verify_or_throw(const Executable& executable, const std::string& file) {
-  std::vector<std::string> messages = verify(executable);
-  if (messages.empty()) return;
-  std::vector<Diagnostic> diagnostics;
-  for (std::string& message : messages)
-    diagnostics.push_back({.span = span_of_file(file), .message = std::move(message)});
-  throw CompileError(std::move(diagnostics));
 }
 
 }  // namespace relaxc::vm

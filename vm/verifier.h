@@ -14,7 +14,5 @@ namespace relaxc::vm {
 // Returns messages such as "function 'main', word 12 (call_kernel): register r7 is read before it is written"; there
 // are none when the code is sound.
 std::vector<std::string> verify(const Executable& executable);
-// Throws a CompileError with the messages, if any.
-void verify_or_throw(const Executable& executable, const std::string& file);
 
 }  // namespace relaxc::vm

@@ -111,7 +111,7 @@ TEST_CASE("loops, calls and shape arithmetic", "[vm]") {
     main.emit(Opcode::kSlotSet, {i, 0});
     main.emit(Opcode::kSlotSet, {total, 0});
     main.bind(head);
-    main.emit(Opcode::kSlotOp, {more, SlotOp::kGe, i, n});
+    main.emit(Opcode::kSlotOp, {more, SlotOp::kGE, i, n});
     main.emit(Opcode::kBranchIf, {more, done});
     main.emit(Opcode::kSlotOp, {i, SlotOp::kAdd, i, 1});
     main.emit(Opcode::kSlotOp, {total, SlotOp::kAdd, total, i});
