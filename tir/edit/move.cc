@@ -130,15 +130,13 @@ std::vector<Range> whole_buffer(const Buffer& buffer) {
 static bool is_part(const Tree& tree, const Buffer& buffer, const std::vector<Range>& region) {
   bool whole = true, moves_with_loops = false, moves_with_axes = false;
   for (size_t d = 0; d < region.size(); ++d) whole = whole && covers(region[d], whole_buffer(buffer)[d], tree.facts);
-  auto look = [&](auto& self, const TreeNode* node) -> void {
+  for (const TreeNode* node : subtree(tree.root())) {
     for (const Range& range : region) {
       if (node->is_loop()) moves_with_loops = moves_with_loops || uses_var(range.min, node->var());
       for (const IterVar& axis : node->is_block() ? node->axes() : std::vector<IterVar>())
         moves_with_axes = moves_with_axes || uses_var(range.min, axis.var);
     }
-    for (const TreeNode* child : node->children) self(self, child);
-  };
-  look(look, tree.root());
+  }
   return !whole && (moves_with_axes || !moves_with_loops);
 }
 

@@ -158,6 +158,8 @@ TreeNode* common_ancestor(const Nodes& nodes);
 TreeNode* child_towards(const TreeNode* above, TreeNode* below);
 bool precedes(const TreeNode* a, const TreeNode* b);  // in program order
 bool is_alive(const TreeNode* node);
+// Returns the node and all below it, those inside of blocks, too, in program order, each before what it holds.
+Nodes subtree(const TreeNode* node);
 // Returns whether the variable of one of the loops occurs.
 bool mentions_any(const NodeRef& node, const Nodes& loops);
 
