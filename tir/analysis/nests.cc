@@ -74,13 +74,7 @@ std::optional<Stmt> live_nest(const Stmt& nest, const Ref<Block>& block) {
 }  // namespace
 
 std::optional<std::vector<Ref<Block>>> find_nests(const PrimFuncRef& function) {
-  std::vector<Ref<Block>> blocks;
-  for (const Stmt& nest : nests_of(function)) {
-    std::optional<Ref<Block>> block = find_nest(nest);
-    if (!block) return std::nullopt;
-    blocks.push_back(*block);
-  }
-  return blocks;
+  return all_or_none(nests_of(function), find_nest);
 }
 
 PrimFuncRef without_empty_nests(const PrimFuncRef& function) {

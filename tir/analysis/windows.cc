@@ -13,8 +13,7 @@
 namespace relaxc {
 
 std::vector<Expr> strides_of(const BufferType& type) {
-  std::vector<Expr> strides;
-  for (const Expr& stride : type.strides) strides.push_back(index_in_dtype(stride, kInt64));
+  auto strides = map_each(type.strides, [](const Expr& stride) { return index_in_dtype(stride, kInt64); });
   if (!strides.empty()) return strides;
   Expr step = int_imm(1);
   for (size_t d = type.shape.size(); d-- > 0; step = step * index_in_dtype(type.shape[d], kInt64))

@@ -376,9 +376,7 @@ namespace {
 
 class Body {
  public:
-  explicit Body(const Block& block) {
-    for (const BufferRegion& write : block.writes) written_.push_back(write.buffer);
-  }
+  explicit Body(const Block& block) : written_(map_each(block.writes, &BufferRegion::buffer)) {}
 
   bool any_order(const Stmt& s) {
     if (const Seq* list = s.as<Seq>()) {

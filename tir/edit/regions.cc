@@ -134,8 +134,7 @@ std::optional<Digits> digits_of(const Box& at, const std::vector<Counter>& count
     back.emplace(var.get(), counter.var - cast_to(counter.range.min, dtype));
     loops.push_back({var, {zero, extent}});
   }
-  std::vector<Expr> values;
-  for (const Range& range : at) values.push_back(facts.simplify(substitute(range.min, from_zero)));
+  auto values = map_each(at, [&](const Range& range) { return facts.simplify(substitute(range.min, from_zero)); });
   std::optional<IterMap> map = find_iter_map(values, loops, facts);
   if (!map) return std::nullopt;
   return Digits{std::move(*map), std::move(facts), std::move(back)};

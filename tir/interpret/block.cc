@@ -140,8 +140,7 @@ StepPtr Compiler::window_step(const MatchBuffer& match, const Span& span) {
   if (ranges.size() < type.shape.size())
     fail(span, "window '{}' of rank {} on a region of rank {}", match.buffer->name, type.shape.size(), ranges.size());
   int source = buffer_slot(match.source.buffer, span);
-  std::vector<RangeCode> region;
-  for (const Range& range : ranges) region.push_back({expr(range.min), expr(range.extent)});
+  auto region = map_each(ranges, [&](const Range& range) { return RangeCode{expr(range.min), expr(range.extent)}; });
   Window window{match.buffer,     define_buffer(match.buffer), source, type.shape.size(), numbers_of(type),
                 std::move(region)};
   set_expected(window.numbers);

@@ -78,9 +78,7 @@ Word side(const Code& value, Frame& frame, bool wanted) {
 }  // namespace
 
 std::vector<CodePtr> Compiler::exprs(const std::vector<Expr>& list) {
-  std::vector<CodePtr> result;
-  for (const Expr& e : list) result.push_back(expr(e));
-  return result;
+  return map_each(list, [&](const Expr& e) { return expr(e); });
 }
 
 CodePtr Compiler::expr(const Expr& whole) {

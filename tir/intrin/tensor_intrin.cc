@@ -50,9 +50,7 @@ const TensorIntrin* TensorIntrins::find(std::string_view name) const {
 }
 
 std::vector<std::string> TensorIntrins::names() const {
-  std::vector<std::string> result;
-  for (const auto& [name, row] : rows_) result.push_back(name);
-  return result;
+  return map_each(rows_, [](const auto& row) { return row.first; });
 }
 
 std::string describe_intrins(const TensorIntrins& intrins) {

@@ -509,9 +509,8 @@ class Compactor final : public Rewriter {
     DType dtype = dtype_of(dim);
     Range all{int_imm(0, dtype), dim};
     if (!memory.type().strides.empty()) return all;  // strides are those of the whole buffer
-    std::vector<Expr> indices;
-    for (const Access& access : memory.accesses) indices.push_back(cast_to(access.indices[d], dtype));
-    Range region = *range_of(memory, outer, d, indices);
+    auto index = [&](const Access& access) { return cast_to(access.indices[d], dtype); };
+    Range region = *range_of(memory, outer, d, map_each(memory.accesses, index));
     Expr extent = facts_.simplify(region.extent);
     if (!as_int(extent)) {
       // A small constant bound makes better memory than a size that is computed at run time.

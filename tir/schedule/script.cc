@@ -377,9 +377,7 @@ class Interpreter {
     });
     schedule_.name_results({});
     if (!primitive->gives_list()) return results.empty() ? AttrValue() : AttrValue(Expr(results[0]));
-    AttrList list;
-    for (const VarRef& var : results) list.push_back(Expr(var));
-    return list;
+    return map_each(results, [](const VarRef& var) -> AttrValue { return Expr(var); });
   }
 
   // Returns one value for each param: positional, by keyword, or the default.

@@ -49,14 +49,14 @@ std::string json_of(const AttrValue& value, RVNames& names, bool among_inputs) {
   }
   if (const std::string* text = value.as<std::string>()) return quoted(among_inputs ? quoted(*text) : *text);
   if (const AttrList* list = value.as<AttrList>()) {
-    std::vector<std::string> items;
-    for (const AttrValue& item : *list) items.push_back(json_of(item, names, among_inputs));
-    return fmt::format("[{}]", joined(items));
+    auto text_of = [&](const AttrValue& item) { return json_of(item, names, among_inputs); };
+    return fmt::format("[{}]", joined(*list, text_of));
   }
   if (const Attrs* entries = value.as<Attrs>()) {
-    std::vector<std::string> items;
-    for (const auto& [key, item] : *entries) items.push_back(quoted(key) + ": " + json_of(item, names, among_inputs));
-    return fmt::format("{{{}}}", joined(items));
+    auto text_of = [&](const auto& entry) {
+      return quoted(entry.first) + ": " + json_of(entry.second, names, among_inputs);
+    };
+    return fmt::format("{{{}}}", joined(*entries, text_of));
   }
   const Expr* e = value.as<Expr>();
   if (auto number = e ? as_int(*e) : std::nullopt) return std::to_string(*number);
