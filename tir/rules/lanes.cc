@@ -163,8 +163,9 @@ void unroll(Schedule& sch, const Loops& loops) {
   for (const LoopRV& loop : loops) sch.apply(Unroll{loop});
 }
 
-void vectorize(Schedule& sch, const Loops& loops) {
-  for (const LoopRV& loop : loops) sch.apply(Vectorize{loop});
+void keep_in_registers(Schedule& sch, const Loops& unrolled, const Loops& lanes) {
+  unroll(sch, unrolled);
+  for (const LoopRV& loop : lanes) sch.apply(Vectorize{loop});
 }
 
 void fuse_parallel(Schedule& sch, const Loops& loops, bool parallel) {
