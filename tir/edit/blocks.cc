@@ -195,7 +195,7 @@ Refusal not_complete(const TreeNode* block) {
   return has_other_writers(block);
 }
 
-Refusal not_reduction(const TreeNode* block, const TreeNode* within) {
+Refusal not_reduction_within(const TreeNode* loop, const TreeNode* block) {
   if (!block->block->init) return message("block '{}' has no init", block);
   if (Refusal refusal = has_other_axes(block)) return refusal;
   for (const IterVar& axis : block->axes()) {
@@ -206,7 +206,7 @@ Refusal not_reduction(const TreeNode* block, const TreeNode* within) {
                        axis.var);
     }
   }
-  return has_other_writers(block, within);
+  return has_other_writers(block, loop);
 }
 
 Refusal not_complete_or_reduction(const TreeNode* block) {
@@ -232,7 +232,7 @@ Refusal not_parallel(const TreeNode* loop) {
   return has_other_statements(loop);
 }
 
-Refusal not_reorderable(TreeNode* block, const TreeNode* outermost) {
+Refusal not_reorderable_from(const TreeNode* outermost, TreeNode* block) {
   if (Refusal refusal = has_other_axes(block)) return refusal;
   if (outermost ? carries(outermost, block) : block->carried)
     return message("block '{}' takes what an earlier iteration made", block);

@@ -136,6 +136,11 @@ class Step {
   void require(const Refusal& refusal, const Nodes& at) {
     if (refusal) refuse(at, *refusal);
   }
+  // Refuses a block for the first of the conditions, such as not_movable, that it fails.
+  template <class... Conditions>
+  void require_all(TreeNode* block, const Conditions&... conditions) {
+    (require(conditions(block), block), ...);
+  }
 
   // Return variables for results.
   BlockRV block_result(TreeNode* block) { return {workspace_.name_node(block, !is_part_)}; }

@@ -57,7 +57,7 @@ void Reorder::apply(Step& step) const {
   }
   Nodes chain = find_chain(step, loops);
   TreeNode* outer = chain.front();
-  for (TreeNode* block : blocks_below(outer)) step.require(not_reorderable(block, outer), block);
+  for (TreeNode* block : blocks_below(outer)) step.require(not_reorderable_from(outer, block), block);
   auto next = loops.begin();
   Nodes order = map_each(chain, [&](TreeNode* at) { return contains(loops, at) ? *next++ : at; });
   require_independent_ranges(step, order);

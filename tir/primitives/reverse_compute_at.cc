@@ -157,8 +157,7 @@ void ReverseComputeAt::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
   TreeNode* loop = destination<ReverseComputeInline>(step, this->block, this->loop);
   if (!loop) return;
-  step.require(not_movable(block), block);
-  step.require(not_complete_or_reduction(block), block);
+  step.require_all(block, not_movable, not_complete_or_reduction);
   step.require(not_a_destination(loop, block), {block, loop});
   require_behind(step, block, loop);
   Nodes producers = producers_inside(step, block, loop);

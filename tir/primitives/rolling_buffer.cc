@@ -190,8 +190,7 @@ void make_new_rows_only(TreeNode* block, const Slide& slide) {
 // rows of the one before at the same place modulo the window's size.
 void RollingBuffer::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
-  step.require(not_movable(block), block);
-  step.require(not_complete_or_reduction(block), block);
+  step.require_all(block, not_movable, not_complete_or_reduction);
   const Buffer buffer = step.accessed(block, write_buffer_index, AccessKind::kWrite);
   Nodes users = readers_of_ring(step, block, buffer);
   Nodes shared = shared_loops(step, block, buffer, users);
