@@ -41,6 +41,8 @@ std::optional<Expr> slack(const Expr& condition);
 // Estimates the code size of a body: the number of its stores, each counted as often as unrolled loops repeat it.
 int64_t code_size(const Stmt& body);
 
+// Returns whether the node stores elements of the buffer.
+bool stores_to(const NodeRef& node, const Buffer& buffer);
 // Returns whether the body has no store, call or assertion; an allocation alone does nothing.
 bool does_nothing(const Stmt& body);
 

@@ -45,12 +45,9 @@ AxisRanges solve_axes(const TreeNode* block, const std::vector<Range>& region, c
   const std::vector<IterVar>& axes = block->axes();
   AxisRanges result(axes.size());
   for (size_t d = 0; d < region.size(); ++d) {
-    auto moves = [&](const Expr& e) {
-      return std::ranges::any_of(axes, [&](const IterVar& axis) { return uses_var(e, axis.var); });
-    };
-    if (!moves(region[d].min)) continue;
+    if (!mentions_axes(region[d].min, block)) continue;
     std::optional<Linear> linear = as_linear(region[d].min, axes, facts);
-    bool one_size = !moves(region[d].extent);  // a tile that is cut at the buffer's end has not
+    bool one_size = !mentions_axes(region[d].extent, block);  // a tile that is cut at the buffer's end has not
     if (!linear || !one_size || result[linear->axis]) {
       if (exact) *exact = false;
       continue;
@@ -133,8 +130,7 @@ static bool is_part(const Tree& tree, const Buffer& buffer, const std::vector<Ra
   for (const TreeNode* node : subtree(tree.root())) {
     for (const Range& range : region) {
       if (node->is_loop()) moves_with_loops = moves_with_loops || uses_var(range.min, node->var());
-      for (const IterVar& axis : node->is_block() ? node->axes() : std::vector<IterVar>())
-        moves_with_axes = moves_with_axes || uses_var(range.min, axis.var);
+      if (node->is_block()) moves_with_axes = moves_with_axes || mentions_axes(range.min, node);
     }
   }
   return !whole && (moves_with_axes || !moves_with_loops);

@@ -316,6 +316,10 @@ bool mentions_any(const NodeRef& node, const Nodes& loops) {
   });
 }
 
+bool mentions_axes(const NodeRef& node, const TreeNode* block) {
+  return std::ranges::any_of(block->axes(), [&](const IterVar& axis) { return uses_var(node, axis.var); });
+}
+
 // ---- Variables and predicates
 
 std::vector<Expr> axis_vars(const TreeNode* block) {

@@ -163,6 +163,9 @@ Nodes subtree(const TreeNode* node);
 // Returns whether the variable of one of the loops occurs.
 bool mentions_any(const NodeRef& node, const Nodes& loops);
 
+// Returns whether one of the block's axes occurs.
+bool mentions_axes(const NodeRef& node, const TreeNode* block);
+
 std::vector<Expr> axis_vars(const TreeNode* block);
 std::vector<Expr> axis_values(const TreeNode* block);
 // Returns the block's axes in terms of the loops around it.

@@ -73,9 +73,7 @@ bool shares_elements(const TreeNode* block) {
     std::vector<Expr> elements;
     // Dims without axes are the same for all iterations, so the other dims must keep the iterations apart.
     auto has_axes = [&](const Range& range) {
-      return std::ranges::any_of(block->axes(), [&](const IterVar& axis) {
-        return uses_var(range.min, axis.var) || uses_var(range.extent, axis.var);
-      });
+      return mentions_axes(range.min, block) || mentions_axes(range.extent, block);
     };
     for (const Range& range : write.ranges) {
       if (!has_axes(range)) continue;

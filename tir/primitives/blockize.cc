@@ -267,13 +267,10 @@ class BlockOfTiles {
   }
 
   bool depends_on_outside(const Expr& condition) const {
-    bool result = false;
     for (const TreeNode* at = top_->parent; at; at = at->parent) {
-      if (at->is_loop()) result = result || uses_var(condition, at->var());
-      if (!at->is_block()) continue;
-      for (const IterVar& axis : at->axes()) result = result || uses_var(condition, axis.var);
+      if (at->is_loop() ? uses_var(condition, at->var()) : mentions_axes(condition, at)) return true;
     }
-    return result;
+    return false;
   }
 
   // A condition on loops of one side goes to that side. The bound of an axis becomes a bound of the tile's position.
