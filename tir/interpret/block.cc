@@ -86,17 +86,15 @@ struct RunBlock {
       first = first && (!axis.reduces || value == begin);
       frame.slots[axis.slot] = value;
     }
-    ++frame.depth;
+    Temporarily depth(frame.depth, frame.depth + 1);
     RunningBlock block{&name, init != nullptr, {}};
     auto evaluate = [&](const RangeCode& range) { return range.evaluate(frame); };
     for (const Region& region : regions)
       block.regions.push_back({region.slot, region.is_write, map_each(region.ranges, evaluate)});
-    const RunningBlock* outer = std::exchange(frame.running, regions.empty() ? nullptr : &block);
+    Temporarily<const RunningBlock*> running(frame.running, regions.empty() ? nullptr : &block);
     for (const StepPtr& step : prologue) step->run(frame);
     if (init && first) init->run(frame);
     body->run(frame);
-    frame.running = outer;
-    --frame.depth;
   }
 };
 

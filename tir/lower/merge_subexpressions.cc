@@ -21,6 +21,7 @@
 #include "ir/intrinsics.h"
 #include "ir/op_names.h"
 #include "ir/undefined.h"
+#include "support/temporarily.h"
 #include "tir/lower/lower.h"
 #include "tir/program.h"
 
@@ -118,7 +119,7 @@ class Merger {
     bool repeats = s.is<While>();
     if (repeats) new_run();
     const For* loop = s.as<For>();
-    size_t outer_task = task_;
+    Temporarily task(task_, task_);
     bool holds_body = false;
     visit_children(s, [&](const NodeRef& child, Slot slot) {
       if (is_stmt_kind(child.kind())) {
@@ -126,14 +127,12 @@ class Merger {
         collect_body(cast_handle<Stmt>(child), place, loop);
         holds_body = true;
       } else if (is_expr_kind(child.kind()) && !slot.exact) {
-        guarded_ = repeats;
+        Temporarily guarded(guarded_, repeats);
         Id id = number(cast_handle<Expr>(child));
-        guarded_ = false;
         add_use(values_[id].uses, {1, place, repeats ? std::nullopt : std::optional(run_)});
         roots_.push_back(id);
       }
     });
-    task_ = outer_task;
     if (holds_body) new_run();
     if (const BufferStore* store = s.as<BufferStore>()) ++versions_[memory_.noalias ? store->buffer.get() : nullptr];
   }

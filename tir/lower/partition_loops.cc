@@ -5,6 +5,7 @@
 #include "ir/arith.h"
 #include "ir/op_names.h"
 #include "ir/undefined.h"
+#include "support/temporarily.h"
 #include "tir/analysis/annotations.h"
 #include "tir/analysis/bounds.h"
 #include "tir/analysis/conditions.h"
@@ -62,12 +63,10 @@ class CutFinder {
       visit(inner->extent);
       running_.emplace(inner->var.get(), Range{inner->min, inner->extent});
       bool may_not_run = !is_positive(inner->extent, facts_);
-      Analyzer outside = facts_;
+      Temporarily guards(guards_, guards_ + may_not_run);
+      Temporarily facts(facts_, facts_);
       facts_.bind(inner->var, inner->min, inner->extent);
-      guards_ += may_not_run;
       visit(inner->body);
-      guards_ -= may_not_run;
-      facts_ = std::move(outside);
       running_.erase(inner->var.get());
       return;
     }
@@ -83,9 +82,8 @@ class CutFinder {
       if (is_type_kind(child.kind())) return;
       bool is_side = (branch || choice) && !in_condition;
       if (!child.is<OpRef>()) in_condition = false;
-      guards_ += is_side;
+      Temporarily guards(guards_, guards_ + is_side);
       visit(child);
-      guards_ -= is_side;
     });
   }
 
@@ -189,10 +187,8 @@ class Partitioner {
   Stmt visit(const Stmt& s) {
     if (s.is<For>()) {
       if (depth_ == 0) symbolic_left_ = kMostSymbolicCuts;
-      ++depth_;
-      Stmt result = cut(s);
-      --depth_;
-      return result;
+      Temporarily depth(depth_, depth_ + 1);
+      return cut(s);
     }
     const IfThenElse* branch = s.as<IfThenElse>();
     bool is_else = false;
@@ -207,11 +203,9 @@ class Partitioner {
   // Returns fn's result under additional facts.
   template <class AddFacts, class F>
   Stmt with_facts(AddFacts add_facts, F fn) {
-    Analyzer outside = facts_;
+    Temporarily facts(facts_, facts_);
     add_facts();
-    Stmt result = fn();
-    facts_ = std::move(outside);
-    return result;
+    return fn();
   }
   template <class F>
   Stmt inside(const For& loop, F fn) {
