@@ -8,16 +8,12 @@ namespace relaxc {
 
 namespace {
 
-bool uses_running(const Expr& e, const RunningVars& vars) {
-  return any_node(e, [&](const NodeRef& at) { return vars.contains(at.get()); });
-}
-
 class BoundsFinder {
  public:
   BoundsFinder(const RunningVars& vars, const Analyzer& facts) : vars_(vars), facts_(facts) {}
 
   std::optional<Bounds> find(const Expr& e) {
-    if (!uses_running(e, vars_)) return Bounds{e, e};
+    if (!uses_var(e, vars_)) return Bounds{e, e};
     DType dtype = dtype_of(e);
     if (e.is<Var>()) {
       const Range& range = vars_.at(e.get());
@@ -49,7 +45,7 @@ class BoundsFinder {
   }
   std::optional<Bounds> binary_bounds(const Binary& node, const Bounds& a, const Bounds& b) {
     bool divides = node.op == BinaryOp::kFloorDiv || node.op == BinaryOp::kFloorMod;
-    if (divides && (uses_running(node.b, vars_) || !is_positive(node.b, facts_))) return std::nullopt;
+    if (divides && (uses_var(node.b, vars_) || !is_positive(node.b, facts_))) return std::nullopt;
     switch (node.op) {
       case BinaryOp::kAdd:
         return Bounds{a.min + b.min, a.max + b.max};
@@ -75,8 +71,8 @@ class BoundsFinder {
     }
   }
   std::optional<Bounds> product(const Binary& node, const Bounds& a, const Bounds& b) {
-    bool left = uses_running(node.a, vars_);
-    if (left && uses_running(node.b, vars_)) return std::nullopt;
+    bool left = uses_var(node.a, vars_);
+    if (left && uses_var(node.b, vars_)) return std::nullopt;
     const Bounds& varying = left ? a : b;
     const Expr& factor = left ? node.b : node.a;
     if (is_non_negative(factor, facts_)) return Bounds{varying.min * factor, varying.max * factor};
@@ -96,8 +92,8 @@ bool same_range(const Range& a, const Range& b) {
 
 std::optional<Bounds> bounds_over(const Expr& e, const RunningVars& vars, const Analyzer& facts) {
   // c * (x // c) + x % c is x, whose bounds are narrower than the sum's.
-  auto result = BoundsFinder(vars, facts).find(uses_running(e, vars) ? facts.simplify(e) : e);
-  if (!result || uses_running(result->min, vars) || uses_running(result->max, vars)) return std::nullopt;
+  auto result = BoundsFinder(vars, facts).find(uses_var(e, vars) ? facts.simplify(e) : e);
+  if (!result || uses_var(result->min, vars) || uses_var(result->max, vars)) return std::nullopt;
   return result;
 }
 
@@ -124,7 +120,7 @@ int64_t constant_above(const Expr& e, const Analyzer& facts) {
 }
 
 Range range_over(const Range& range, const Expr& dim, const RunningVars& vars, const Analyzer& facts) {
-  if (!uses_running(range.min, vars) && !uses_running(range.extent, vars)) return range;
+  if (!uses_var(range.min, vars) && !uses_var(range.extent, vars)) return range;
   DType dtype = dtype_of(range.min);
   auto low = bounds_over(range.min, vars, facts);
   auto last = bounds_over(range.min + cast_to(range.extent, dtype) - int_imm(1, dtype), vars, facts);
@@ -163,7 +159,7 @@ Range below_conditions(Range hull, const Range& single, const std::vector<Expr>&
     const Binary* compare = condition.as<Binary>();
     if (!compare || compare->op != BinaryOp::kLT || dtype_of(compare->a) != dtype_of(single.min)) continue;
     Expr rest = facts.simplify(single.min - compare->a);
-    if (uses_running(rest, vars) || uses_running(compare->b, vars) || uses_running(single.extent, vars)) continue;
+    if (uses_var(rest, vars) || uses_var(compare->b, vars) || uses_var(single.extent, vars)) continue;
     Expr end = facts.simplify(compare->b + rest + cast_to(single.extent, dtype_of(rest)) - int_imm(1, dtype_of(rest)));
     Expr end_of_hull = facts.simplify(hull.min + cast_to(hull.extent, dtype_of(hull.min)));
     if (dtype_of(end) != dtype_of(end_of_hull) || facts.can_prove(end >= end_of_hull)) continue;

@@ -12,6 +12,12 @@ namespace relaxc {
 // Returns whether the variable occurs in one of them.
 bool uses_var(const std::vector<Expr>& indices, const VarRef& var);
 
+// Returns whether one of the variables that are the map's keys occurs.
+template <class Value>
+bool uses_var(const NodeRef& node, const std::unordered_map<const NodeHeader*, Value>& vars) {
+  return any_node(node, [&](const NodeRef& at) { return vars.contains(at.get()); });
+}
+
 // The operands of a Select or an if_then_else.
 struct Branches {
   Expr condition, a, b;

@@ -56,9 +56,7 @@ class IterMapFinder {
     Expr result = facts_.simplify(floor_div(a, b));
     return same_value(result * b, a, facts_) ? std::optional(result) : std::nullopt;
   }
-  bool holds_loop(const Expr& e) const {
-    return any_node(e, [&](const NodeRef& at) { return loops_.contains(at.get()); });
-  }
+  bool holds_loop(const Expr& e) const { return uses_var(e, loops_); }
   static Expr zero_like(const Expr& e) { return int_imm(0, dtype_of(e)); }
 
   IterSum parse(const Expr& e) {

@@ -104,9 +104,7 @@ class CutFinder {
         bool divides = node.op == BinaryOp::kFloorMod || node.op == BinaryOp::kFloorDiv;
         return divides && uses_var(node.a, loop_.var) && !uses_var(node.b, loop_.var);
       });
-      std::unordered_set<const NodeHeader*> inside;
-      for (const auto& [inner, range] : running_) inside.insert(inner);
-      if (!digit || uses_var(*digit, inside) || !replace_digit(*digit, *value, var)) return;
+      if (!digit || uses_var(*digit, running_) || !replace_digit(*digit, *value, var)) return;
       scale = coefficient(*value, var, facts_);
     }
     auto bounds = scale && *scale != 0 ? bounds_over(*value, running_, facts_) : std::nullopt;

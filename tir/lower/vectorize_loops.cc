@@ -98,9 +98,7 @@ class LaneRewriter {
   Expr index(const Expr& e) {
     if (!varies(e) && !(mask_ && holds<BufferLoad>(e))) return e;
     DType dtype = dtype_of(e);
-    bool only_loop_var = (dtype == kInt64 || dtype == kInt32) && !holds<BufferLoad>(e);
-    walk(e, [&](const Ref<Var>& var) { only_loop_var = only_loop_var && !wide_.contains(var.get()); });
-    if (only_loop_var) {
+    if ((dtype == kInt64 || dtype == kInt32) && !holds<BufferLoad>(e) && !uses_var(e, wide_)) {
       Expr base = facts_.simplify(substitute(e, {{var_.get(), min_}}));
       Expr stride = facts_.simplify(substitute(e, {{var_.get(), var_ + 1}}) - e);
       if (!varies(stride)) return is_int(stride, 0) ? base : ramp(base, stride, lanes_);
