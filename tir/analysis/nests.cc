@@ -86,11 +86,8 @@ PrimFuncRef without_empty_nests(const PrimFuncRef& function) {
     if (auto nest = live_nest(nests[i], (*blocks)[i])) live.push_back(*nest);
   }
   Stmt body = seq(std::move(live), function->body.span());
-  const Block* root = root_of(function);
-  if (!root) return with_body(function, body);
-  Block copy = *root;
-  copy.body = body;
-  return with_body(function, make(std::move(copy), function->body.span()));
+  if (!root_of(function)) return with_body(function, body);
+  return with_body(function, edited<Block>(function->body, [&](Block& root) { root.body = body; }));
 }
 
 std::vector<Stmt> statements_of(const Stmt& body) {

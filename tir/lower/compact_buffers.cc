@@ -44,6 +44,12 @@ std::vector<Loop> loops_in(const Path& path, size_t begin, size_t end) {
   return result;
 }
 
+RunningVars running(const std::vector<Loop>& loops) {
+  RunningVars result;
+  for (const Loop& loop : loops) result.emplace(loop.var.get(), Range{loop.min, loop.extent});
+  return result;
+}
+
 struct Access {
   bool writes;
   std::vector<Expr> indices;
@@ -236,13 +242,9 @@ class Coverage {
   bool slides(size_t at, const Expr& is_new) const {
     const VarRef& t = around_[at].var;
     auto moves = [&](const Loop& loop) { return uses_var(loop.min, t) || uses_var(loop.extent, t); };
-    VarSet between, inside;
-    RunningVars running;
+    VarSet between;
     for (size_t i = at + 1; i < around_.size(); ++i) between.insert(around_[i].var.get());
-    for (const Loop& loop : digits_) {
-      inside.insert(loop.var.get());
-      running.emplace(loop.var.get(), Range{loop.min, loop.extent});
-    }
+    const RunningVars inside = running(digits_);
     if (std::any_of(around_.begin() + static_cast<long>(at) + 1, around_.end(), moves)) return false;
     if (std::any_of(digits_.begin(), digits_.end(), moves)) return false;
     std::optional<Expr> row;
@@ -251,7 +253,7 @@ class Coverage {
       if (row) return false;
       row = index;
     }
-    auto window = row ? bounds_over(*row, running, facts_) : std::nullopt;
+    auto window = row ? bounds_over(*row, inside, facts_) : std::nullopt;
     auto reach = slack(is_new);  // >= 0 for new rows
     if (!window || !reach || uses_var(window->min, between)) return false;
     auto step = coefficient(window->min, t, facts_);
@@ -494,10 +496,8 @@ class Compactor final : public Rewriter {
     std::optional<Range> result;
     for (size_t i = 0; i < indices.size(); ++i) {
       const Path& path = memory.accesses[i].path;
-      RunningVars running;
-      for (const Loop& loop : loops_in(path, outer, path.size()))
-        running.emplace(loop.var.get(), Range{loop.min, loop.extent});
-      Range range = range_over({indices[i], int_imm(1, dtype_of(dim))}, dim, running, facts_);
+      RunningVars inside = running(loops_in(path, outer, path.size()));
+      Range range = range_over({indices[i], int_imm(1, dtype_of(dim))}, dim, inside, facts_);
       result = result ? hull(*result, range, dim, facts_) : range;
     }
     return result;

@@ -104,11 +104,9 @@ class DoubleBufferer final : public Rewriter {
         stmts.push_back(in_slot(body.stmts[i]));
       }
     }
-    For copy = loop;
-    copy.body = seq(std::move(stmts), loop.body.span());
-    return seq({make(AllocBuffer{both, alloc.annotations.without(annotation<"double_buffer">())}), first,
-                make(std::move(copy), s.span())},
-               s.span());
+    Stmt rest = edited<For>(s, [&](For& copy) { copy.body = seq(std::move(stmts), loop.body.span()); });
+    Attrs annotations = alloc.annotations.without(annotation<"double_buffer">());
+    return seq({make(AllocBuffer{both, annotations}), first, rest}, s.span());
   }
 
   Analyzer facts_;

@@ -254,9 +254,7 @@ class Partitioner {
   Stmt branched(const Stmt& s, const Expr& condition, const std::vector<Cut>& cuts, const Stmt& rest) {
     const For& loop = *s.as<For>();
     Stmt body = make(IfThenElse{condition, with(true, cuts, loop.body), rest}, s.span());
-    For copy = loop;
-    copy.body = inside(loop, [&] { return recut(body); });
-    return make(std::move(copy), s.span());
+    return edited<For>(s, [&](For& copy) { copy.body = inside(loop, [&] { return recut(body); }); });
   }
 
   Stmt cut(const Stmt& s) {

@@ -252,9 +252,7 @@ class Vectorizer final : public Rewriter {
       } catch (const NoVectorForm&) {
       }
     }
-    For copy = *node;
-    copy.kind = ForKind::kSerial;
-    return make(std::move(copy), s.span());
+    return edited<For>(rewritten, [](For& loop) { loop.kind = ForKind::kSerial; });
   }
 
  private:

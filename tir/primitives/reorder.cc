@@ -70,9 +70,8 @@ void Reorder::apply(Step& step) const {
   Nodes body = chain.back()->children;
   for (TreeNode* child : body) tree.detach(child);
   for (TreeNode* at : chain) tree.detach(at);
-  tree.insert(parent, position, order.front());
-  for (size_t i = 1; i < order.size(); ++i) tree.append(order[i - 1], order[i]);
   for (TreeNode* child : body) tree.append(order.back(), child);
+  tree.insert(parent, position, tree.wrap(order.back(), {order.begin(), order.end() - 1}));
 }
 
 }  // namespace relaxc

@@ -107,8 +107,7 @@ Loops Split::apply(Step& step) const {
                 old.var);
   move_body(node, loops.back(), {{old.var.get(), position}});
   if (!is_exact && !disable_predication) guard_below(loops.back(), inside);
-  tree.replace(node, loops.front());
-  for (size_t i = 1; i < loops.size(); ++i) tree.append(loops[i - 1], loops[i]);
+  tree.replace(node, tree.wrap(loops.back(), {loops.begin(), loops.end() - 1}));
   return step.loop_results(loops);
 }
 

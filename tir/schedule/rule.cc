@@ -20,9 +20,8 @@ PrimFuncRef with_op_name(const PrimFuncRef& program, const std::string& op) {
   if (!anchor) return program;
   return with_body(program, rewrite(program->body, [&](const Ref<Block>& block) -> std::optional<Stmt> {
                      if (!same_node(block, *anchor)) return std::nullopt;
-                     Block marked = *block;
-                     marked.annotations.set(annotation<"op">(), op);
-                     return make(std::move(marked), block.span());
+                     return edited<Block>(block,
+                                          [&](Block& marked) { marked.annotations.set(annotation<"op">(), op); });
                    }));
 }
 
