@@ -19,7 +19,7 @@ class BoundsFinder {
       const Range& range = vars_.at(e.get());
       Expr min = cast_to(range.min, dtype);
       // The ends may depend on other running variables.
-      return combined(min, min + cast_to(range.extent, dtype) - int_imm(1, dtype),
+      return combined(min, min + cast_to(range.extent, dtype) - 1,
                       [](const Bounds& low, const Bounds& high) { return Bounds{low.min, high.max}; });
     }
     if (const Cast* cast = e.as<Cast>()) {
@@ -59,8 +59,7 @@ class BoundsFinder {
         // If all values are in one period, the remainders ascend.
         if (facts_.can_prove_equal(floor_div(a.min, node.b), floor_div(a.max, node.b)))
           return Bounds{floor_mod(a.min, node.b), floor_mod(a.max, node.b)};
-        DType dtype = dtype_of(node.b);
-        return Bounds{int_imm(0, dtype), node.b - int_imm(1, dtype)};
+        return Bounds{int_imm(0, dtype_of(node.b)), node.b - 1};
       }
       case BinaryOp::kMin:
         return Bounds{min(a.min, b.min), min(a.max, b.max)};
@@ -121,12 +120,11 @@ int64_t constant_above(const Expr& e, const Analyzer& facts) {
 
 Range range_over(const Range& range, const Expr& dim, const RunningVars& vars, const Analyzer& facts) {
   if (!uses_var(range.min, vars) && !uses_var(range.extent, vars)) return range;
-  DType dtype = dtype_of(range.min);
   auto low = bounds_over(range.min, vars, facts);
-  auto last = bounds_over(range.min + cast_to(range.extent, dtype) - int_imm(1, dtype), vars, facts);
+  auto last = bounds_over(range.min + cast_to(range.extent, dtype_of(range.min)) - 1, vars, facts);
   if (!low || !last) return {int_imm(0, dtype_of(dim)), dim};
   Expr min = facts.simplify(low->min);
-  return {min, facts.simplify(last->max - min + int_imm(1, dtype))};
+  return {min, facts.simplify(last->max - min + 1)};
 }
 
 Range hull(const Range& x, const Range& y, const Expr& dim, const Analyzer& facts) {
@@ -160,7 +158,7 @@ Range below_conditions(Range hull, const Range& single, const std::vector<Expr>&
     if (!compare || compare->op != BinaryOp::kLT || dtype_of(compare->a) != dtype_of(single.min)) continue;
     Expr rest = facts.simplify(single.min - compare->a);
     if (uses_var(rest, vars) || uses_var(compare->b, vars) || uses_var(single.extent, vars)) continue;
-    Expr end = facts.simplify(compare->b + rest + cast_to(single.extent, dtype_of(rest)) - int_imm(1, dtype_of(rest)));
+    Expr end = facts.simplify(compare->b + rest + cast_to(single.extent, dtype_of(rest)) - 1);
     Expr end_of_hull = facts.simplify(hull.min + cast_to(hull.extent, dtype_of(hull.min)));
     if (dtype_of(end) != dtype_of(end_of_hull) || facts.can_prove(end >= end_of_hull)) continue;
     hull.extent = facts.simplify(min(end_of_hull, end) - hull.min);

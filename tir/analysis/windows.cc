@@ -39,7 +39,7 @@ bool stays_within(const Expr& index, const Expr& dim, const Analyzer& facts) {
   if (!lanes) return true;
   DType dtype = dtype_of(lanes->base);
   Expr count = lanes->lanes < 0 ? vscale(dtype) * int_imm(-lanes->lanes, dtype) : int_imm(lanes->lanes, dtype);
-  Expr end = lanes->base + lanes->stride * (count - int_imm(1, dtype)) + int_imm(1, dtype);
+  Expr end = lanes->base + lanes->stride * (count - 1) + 1;
   Expr limit = index_in_dtype(dim, dtype);
   return facts.can_prove(end <= limit) || facts.can_prove_equal(end, limit);
 }

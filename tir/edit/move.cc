@@ -55,14 +55,14 @@ AxisRanges solve_axes(const TreeNode* block, const std::vector<Range>& region, c
     DType dtype = dtype_of(axes[linear->axis].var);
     auto same_dtype = [&](const Expr& e) { return cast_to(e, dtype); };
     Expr low = same_dtype(needed[d].min) - same_dtype(linear->rest);
-    Expr last = low + same_dtype(needed[d].extent) - int_imm(1, dtype);
+    Expr last = low + same_dtype(needed[d].extent) - 1;
     Expr size = same_dtype(region[d].extent);
     if (exact && (linear->factor != 1 || !is_int(size, 1))) *exact = *exact && is_int(size, linear->factor);
     // The block touches the region where factor * axis + size > low and factor * axis <= last.
     Expr first = floor_div(low - size + int_imm(linear->factor, dtype), linear->factor);
     Expr end = floor_div(last, linear->factor);
     first = facts.simplify(first);
-    result[linear->axis] = Range{first, facts.simplify(end - first + int_imm(1, dtype))};
+    result[linear->axis] = Range{first, facts.simplify(end - first + 1)};
   }
   return result;
 }

@@ -109,7 +109,7 @@ std::optional<Box> filled_by_counters(const Box& at, const std::vector<Counter>&
     auto counter = std::ranges::find_if(counters, [&](const Counter& each) { return same_node(range.min, each.var); });
     if (counter == counters.end() || !seen.insert(counter->var.get()).second) return std::nullopt;
     DType dtype = dtype_of(counter->var);
-    Expr count = cast_to(counter->range.extent, dtype) + cast_to(range.extent, dtype) - int_imm(1, dtype);
+    Expr count = cast_to(counter->range.extent, dtype) + cast_to(range.extent, dtype) - 1;
     result.push_back({cast_to(counter->range.min, dtype), facts.simplify(count)});
   }
   return result;
@@ -165,7 +165,7 @@ std::optional<Range> filled_by_digits(const IterSum& sum, const Expr& extent, co
     const IterDigit& digit = sum.digits[i];
     if (is_int(digit.extent, 1)) continue;
     if (!facts.can_prove(digit.scale <= reach)) return std::nullopt;
-    reach = facts.simplify((digit.extent - int_imm(1, dtype)) * digit.scale + reach);
+    reach = facts.simplify((digit.extent - 1) * digit.scale + reach);
     lower = lower + substitute(digit.value, digits.back) * digit.scale;
     if (!is_int(extent, 1)) continue;
     std::erase_if(conditions, [&](const Expr& condition) {

@@ -34,7 +34,7 @@ bool is_partial(const TreeNode* block) {
   return !std::ranges::all_of(block->axes(), [&](const IterVar& axis) {
     auto bounds = bounds_over(axis.value, vars, facts);
     return bounds && facts.can_prove_equal(bounds->min, axis.domain.min) &&
-           facts.can_prove_equal(bounds->max + int_imm(1, dtype_of(bounds->max)), end_of(axis.domain));
+           facts.can_prove_equal(bounds->max + 1, end_of(axis.domain));
   });
 }
 

@@ -259,7 +259,7 @@ class Coverage {
     auto step = coefficient(window->min, t, facts_);
     Expr end = facts_.simplify(*row - *reach);  // of the rows that are not new
     if (!step || *step < 1 || uses_var(end, inside)) return false;
-    Expr end_before = substitute(window->max, {{t.get(), t - int_imm(1, dtype_of(t))}}) + int_imm(1, dtype_of(end));
+    Expr end_before = substitute(window->max, {{t.get(), t - 1}}) + 1;
     if (!facts_.can_prove(end <= end_before)) return false;
     // The other conditions must have the same value for a row in each iteration.
     return std::all_of(conditions_.begin(), conditions_.end(), [&](const Expr& other) {

@@ -27,7 +27,7 @@ class LaneRewriter {
   LaneRewriter(const VarRef& var, const Expr& min, const Expr& extent, int lanes, const Analyzer& facts,
                const PrivateMemory& private_memory)
       : var_(var), min_(min), lanes_(lanes), facts_(facts), private_memory_(private_memory) {
-    facts_.bind(var, min, extent - int_imm(1, dtype_of(min)));
+    facts_.bind(var, min, extent - 1);
   }
 
   Stmt stmt(const Stmt& s) {

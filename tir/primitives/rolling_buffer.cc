@@ -61,7 +61,7 @@ class SlideFinder {
     auto window = bounds_over(axis->value, running(inner_), facts_);
     if (!window)
       return no(message("the rows of '{}' that an iteration of loop '{}' makes are not known", buffer, name));
-    Expr extent = facts_.simplify(window->max - window->min + int_imm(1, dtype_of(window->min)));
+    Expr extent = facts_.simplify(window->max - window->min + 1);
     auto step = coefficient(window->min, loop->var(), facts_);
     bool slides = step && *step > 0 && !mentions_any(extent, shared_);
     Expr begin_less = step ? facts_.simplify(window->min - loop->var() * *step) : window->min;

@@ -47,7 +47,7 @@ SplitExtents split_extents(Step& step, TreeNode* node, const Factors& factors) {
   }
   // The factor that is left open is the extent divided by the others' product, rounded up.
   if (open) {
-    extents[*open] = facts.simplify(floor_div(old.extent + product - int_imm(1, dtype), product));
+    extents[*open] = facts.simplify(floor_div(old.extent + product - 1, product));
     product = product * extents[*open];
   }
   // A loop that never runs does not get iterations with a condition instead: a sum over it is its init, and lowering
