@@ -98,12 +98,8 @@ std::optional<Bounds> bounds_over(const Expr& e, const RunningVars& vars, const 
 
 int64_t constant_above(const Expr& e, const Analyzer& facts) {
   int64_t least = facts.bounds(e).max;
-  std::optional<Expr> extreme;
-  walk(e, [&](const Ref<Binary>& node) {
-    bool wanted = node->op == BinaryOp::kMin || node->op == BinaryOp::kMax;
-    if (wanted && !extreme) extreme = node;
-    return !wanted;
-  });
+  auto is_extreme = [](const Binary& node) { return node.op == BinaryOp::kMin || node.op == BinaryOp::kMax; };
+  std::optional<Expr> extreme = first_operation(e, is_extreme);
   if (!extreme) return least;
   const Binary& node = *extreme->as<Binary>();
   auto with = [&](const Expr& side) {

@@ -18,6 +18,17 @@ bool uses_var(const NodeRef& node, const std::unordered_map<const NodeHeader*, V
   return any_node(node, [&](const NodeRef& at) { return vars.contains(at.get()); });
 }
 
+// Returns the outermost operation that matches, the leftmost of several.
+template <class Matches>
+std::optional<Expr> first_operation(const Expr& e, Matches matches) {
+  std::optional<Expr> found;
+  walk(e, [&](const Ref<Binary>& node) {
+    if (!found && matches(*node)) found = node;
+    return !found;
+  });
+  return found;
+}
+
 // The operands of a Select or an if_then_else.
 struct Branches {
   Expr condition, a, b;

@@ -297,14 +297,13 @@ class Writes {
     const BufferStore* store = s.as<BufferStore>();
     if (!store || store->predicate) return false;
     if (!same_node(store->buffer, buffer_)) return true;
-    Box at;
-    for (const Expr& index : store->indices) {
+    auto at = all_or_none(store->indices, [](const Expr& index) -> std::optional<Range> {
       const Ramp* lanes = index.as<Ramp>();
-      if (dtype_of(index).lanes > 1 && !(lanes && is_int(lanes->stride, 1))) return false;
+      if (dtype_of(index).lanes > 1 && !(lanes && is_int(lanes->stride, 1))) return std::nullopt;
       const Expr& first = lanes ? lanes->base : index;
-      at.push_back({first, int_imm(lanes ? lanes->lanes : 1, dtype_of(first))});
-    }
-    return add(at, counters);
+      return Range{first, int_imm(lanes ? lanes->lanes : 1, dtype_of(first))};
+    });
+    return at && add(*at, counters);
   }
 
   const Buffer& buffer_;

@@ -246,6 +246,12 @@ Nodes loops_above(const TreeNode* node, const TreeNode* outer) {
   return result;
 }
 
+Nodes loops_down_to(TreeNode* loop) {
+  Nodes result = loops_above(loop);
+  result.push_back(loop);
+  return result;
+}
+
 Nodes blocks_below(const TreeNode* node) {
   Nodes result;
   auto visit = [&](auto& self, TreeNode* at) -> void {

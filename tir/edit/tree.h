@@ -144,6 +144,8 @@ using relaxc::contains;
 TreeNode* scope_of(const TreeNode* node);
 // Returns the loops around the node up to its scope, outermost first; if `outer` is one of them, only those inside it.
 Nodes loops_above(const TreeNode* node, const TreeNode* outer = nullptr);
+// Returns the loop and the loops around it up to its scope, outermost first.
+Nodes loops_down_to(TreeNode* loop);
 // Returns those of the loops that are `outermost` or inside of it; all of them when it is null.
 inline Nodes loops_from(const TreeNode* outermost, const TreeNode* node) {
   return loops_above(node, outermost ? outermost->parent : nullptr);

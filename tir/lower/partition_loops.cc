@@ -146,16 +146,6 @@ class CutFinder {
     return row && !several && coefficient(value, *row, facts_) == -1 ? row : std::nullopt;
   }
 
-  // Returns the outermost operation that matches, the leftmost of several.
-  template <class Matches>
-  static std::optional<Expr> first_operation(const Expr& value, Matches matches) {
-    std::optional<Expr> found;
-    walk(value, [&](const Ref<Binary>& node) {
-      if (!found && matches(*node)) found = node;
-      return !found;
-    });
-    return found;
-  }
   // Replaces the digit in the value by a new variable, which becomes `var`. Returns false and changes nothing if the
   // value does not depend on the loop's variable through the digit only.
   bool replace_digit(const Expr& digit, Expr& value, Expr& var) {

@@ -12,8 +12,7 @@ namespace {
 Nodes find_chain(Step& step, const Nodes& loops) {
   auto depth = [](const TreeNode* loop) { return loops_above(loop).size(); };
   TreeNode *outer = std::ranges::min(loops, {}, depth), *inner = std::ranges::max(loops, {}, depth);
-  Nodes chain = loops_above(inner);
-  chain.push_back(inner);
+  Nodes chain = loops_down_to(inner);
   for (TreeNode* loop : loops) {
     if (!contains(chain, loop)) step.refuse({inner, loop}, "loops '{}' and '{}' are not in one chain", inner, loop);
   }

@@ -162,11 +162,7 @@ void ReverseComputeAt::apply(Step& step) const {
   require_behind(step, block, loop);
   Nodes producers = producers_inside(step, block, loop);
   AxisRanges ranges = ranges_in(step, block, loop, producers);
-  if (block->block->init) {
-    Nodes nest = loops_above(loop);
-    nest.push_back(loop);
-    step.require(not_summable(block, ranges, nest), block);
-  }
+  if (block->block->init) step.require(not_summable(block, ranges, loops_down_to(loop)), block);
   size_t position = position_behind(step, loop, producers, index);
   move_block(*block->tree, block, loop, position, ranges, preserve_unit_loops);
   refresh_regions_above(block);

@@ -119,8 +119,7 @@ Nodes shared_loops(Step& step, TreeNode* block, const Buffer& buffer, const Node
   for (TreeNode* user : users) {
     if (!precedes(block, user)) step.refuse({user, block}, "block '{}' reads '{}' before", user, buffer);
   }
-  Nodes shared = loops_above(inner);
-  shared.push_back(inner);
+  Nodes shared = loops_down_to(inner);
   for (TreeNode* loop : shared) {
     if (loop->loop->kind == ForKind::kVectorized)
       step.refuse({loop, block}, "the lanes of loop '{}' run at once, in one ring", loop);
