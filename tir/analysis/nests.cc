@@ -101,6 +101,11 @@ std::vector<IterVar> axes_of(const Block& block, IterKind kind) {
   return result;
 }
 
+size_t position_of_axis(const std::vector<IterVar>& axes, const Expr& e) {
+  auto axis = std::ranges::find_if(axes, [&](const IterVar& each) { return same_node(each.var, e); });
+  return static_cast<size_t>(axis - axes.begin());
+}
+
 std::vector<Ref<BufferLoad>> loads_of(const NodeRef& node) {
   std::vector<Ref<BufferLoad>> result;
   walk(node, [&](const Ref<BufferLoad>& load) { result.push_back(load); });

@@ -76,10 +76,8 @@ bool is_output(const TreeNode* block) {
 }
 
 const IterVar* axis_named(const TreeNode* block, const Expr& e) {
-  for (const IterVar& axis : block->axes()) {
-    if (same_node(axis.var, e)) return &axis;
-  }
-  return nullptr;
+  size_t position = position_of_axis(block->axes(), e);
+  return position < block->axes().size() ? &block->axes()[position] : nullptr;
 }
 
 std::optional<AxisDims> dims_of_axes(const TreeNode* block, const Buffer& buffer, const std::vector<Expr>& indices,

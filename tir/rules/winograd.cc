@@ -188,9 +188,7 @@ std::optional<Loops> loops_in_result_order(Schedule& sch, const BlockRV& result,
   walk(last->body, [&](const BufferLoad& load) {
     if (!same_node(load.buffer, block->writes[0].buffer)) return;
     for (size_t d = 0; d < kRank; ++d) {
-      auto axis =
-          std::ranges::find_if(last->iter_vars, [&](const IterVar& v) { return same_node(v.var, load.indices[d]); });
-      size_t found = static_cast<size_t>(axis - last->iter_vars.begin());
+      size_t found = position_of_axis(last->iter_vars, load.indices[d]);
       fits = fits && (order[d] == kNone || order[d] == found) && (found != kNone || load.indices[d].is<IntImm>());
       order[d] = found;
     }
