@@ -164,7 +164,6 @@ bool is_alive(const TreeNode* node);
 Nodes subtree(const TreeNode* node);
 // Returns whether the variable of one of the loops occurs.
 bool mentions_any(const NodeRef& node, const Nodes& loops);
-
 // Returns whether one of the block's axes occurs.
 bool mentions_axes(const NodeRef& node, const TreeNode* block);
 
