@@ -117,9 +117,8 @@ PrimFuncRef ComputeBuilder::finish(const std::vector<Buffer>& outputs, Attrs att
     if (std::ranges::none_of(buffers_, is_it))
       fail(output.span(), "output '{}' is not a buffer that this builder made", output->name);
     if (std::erase_if(intermediates, is_it) == 0) fail(output.span(), "output '{}' is named twice", output->name);
-    bool is_made = false;
-    for (const Stmt& stage : stages_) walk(stage, [&](const Ref<Var>& var) { is_made = is_made || is_it(var); });
-    if (!is_made) fail(output.span(), "no stage makes output '{}'", output->name);
+    if (std::ranges::none_of(stages_, [&](const Stmt& stage) { return uses_var(stage, output); }))
+      fail(output.span(), "no stage makes output '{}'", output->name);
     params.push_back(output);
   }
   Stmt root = root_block(std::move(intermediates), seq(stages_));

@@ -8,6 +8,13 @@ namespace relaxc {
 
 // Returns the function with another body, or the same node if the body is the same.
 PrimFuncRef with_body(const PrimFuncRef& function, const Stmt& body);
+// Returns the statement, which is a T, as `edit` changes a copy of it.
+template <class T, class Edit>
+Stmt edited(const Stmt& stmt, const Edit& edit) {
+  T copy = *stmt.as<T>();
+  edit(copy);
+  return make(std::move(copy), stmt.span());
+}
 // Returns the symbolic dims of the buffer params, including those that are scalar params already (the attribute
 // `num_dims` counts those). None of them is negative.
 std::vector<VarRef> symbolic_dims(const PrimFuncRef& function);

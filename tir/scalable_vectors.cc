@@ -76,13 +76,10 @@ Expr index_in_dtype(const Expr& index, DType dtype) {
 }
 
 PrimFuncRef with_vscale(const PrimFuncRef& function, int vscale) {
-  bool depends = false;
-  walk_nodes(function, [&](const NodeRef& node) {
-    if (is_expr_kind(node.kind())) {
-      Expr e = cast_handle<Expr>(node);
-      depends = depends || op_name(e) == ops::kVscale || is_scalable(e.type());
-    }
-    return !depends;
+  bool depends = any_node(function, [](const NodeRef& node) {
+    if (!is_expr_kind(node.kind())) return false;
+    Expr e = cast_handle<Expr>(node);
+    return op_name(e) == ops::kVscale || is_scalable(e.type());
   });
   return depends ? cast<PrimFunc>(FixedLength(vscale)(static_cast<const Expr&>(function))) : function;
 }

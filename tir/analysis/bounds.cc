@@ -8,22 +8,18 @@ namespace relaxc {
 
 namespace {
 
-bool uses_running(const Expr& e, const RunningVars& vars) {
-  return any_node(e, [&](const NodeRef& at) { return vars.contains(at.get()); });
-}
-
 class BoundsFinder {
  public:
   BoundsFinder(const RunningVars& vars, const Analyzer& facts) : vars_(vars), facts_(facts) {}
 
   std::optional<Bounds> find(const Expr& e) {
-    if (!uses_running(e, vars_)) return Bounds{e, e};
+    if (!uses_var(e, vars_)) return Bounds{e, e};
     DType dtype = dtype_of(e);
     if (e.is<Var>()) {
       const Range& range = vars_.at(e.get());
       Expr min = cast_to(range.min, dtype);
       // The ends may depend on other running variables.
-      return combined(min, min + cast_to(range.extent, dtype) - int_imm(1, dtype),
+      return combined(min, min + cast_to(range.extent, dtype) - 1,
                       [](const Bounds& low, const Bounds& high) { return Bounds{low.min, high.max}; });
     }
     if (const Cast* cast = e.as<Cast>()) {
@@ -49,7 +45,7 @@ class BoundsFinder {
   }
   std::optional<Bounds> binary_bounds(const Binary& node, const Bounds& a, const Bounds& b) {
     bool divides = node.op == BinaryOp::kFloorDiv || node.op == BinaryOp::kFloorMod;
-    if (divides && (uses_running(node.b, vars_) || !is_positive(node.b, facts_))) return std::nullopt;
+    if (divides && (uses_var(node.b, vars_) || !is_positive(node.b, facts_))) return std::nullopt;
     switch (node.op) {
       case BinaryOp::kAdd:
         return Bounds{a.min + b.min, a.max + b.max};
@@ -63,8 +59,7 @@ class BoundsFinder {
         // If all values are in one period, the remainders ascend.
         if (facts_.can_prove_equal(floor_div(a.min, node.b), floor_div(a.max, node.b)))
           return Bounds{floor_mod(a.min, node.b), floor_mod(a.max, node.b)};
-        DType dtype = dtype_of(node.b);
-        return Bounds{int_imm(0, dtype), node.b - int_imm(1, dtype)};
+        return Bounds{int_imm(0, dtype_of(node.b)), node.b - 1};
       }
       case BinaryOp::kMin:
         return Bounds{min(a.min, b.min), min(a.max, b.max)};
@@ -75,8 +70,8 @@ class BoundsFinder {
     }
   }
   std::optional<Bounds> product(const Binary& node, const Bounds& a, const Bounds& b) {
-    bool left = uses_running(node.a, vars_);
-    if (left && uses_running(node.b, vars_)) return std::nullopt;
+    bool left = uses_var(node.a, vars_);
+    if (left && uses_var(node.b, vars_)) return std::nullopt;
     const Bounds& varying = left ? a : b;
     const Expr& factor = left ? node.b : node.a;
     if (is_non_negative(factor, facts_)) return Bounds{varying.min * factor, varying.max * factor};
@@ -96,19 +91,15 @@ bool same_range(const Range& a, const Range& b) {
 
 std::optional<Bounds> bounds_over(const Expr& e, const RunningVars& vars, const Analyzer& facts) {
   // c * (x // c) + x % c is x, whose bounds are narrower than the sum's.
-  auto result = BoundsFinder(vars, facts).find(uses_running(e, vars) ? facts.simplify(e) : e);
-  if (!result || uses_running(result->min, vars) || uses_running(result->max, vars)) return std::nullopt;
+  auto result = BoundsFinder(vars, facts).find(uses_var(e, vars) ? facts.simplify(e) : e);
+  if (!result || uses_var(result->min, vars) || uses_var(result->max, vars)) return std::nullopt;
   return result;
 }
 
 int64_t constant_above(const Expr& e, const Analyzer& facts) {
   int64_t least = facts.bounds(e).max;
-  std::optional<Expr> extreme;
-  walk(e, [&](const Ref<Binary>& node) {
-    bool wanted = node->op == BinaryOp::kMin || node->op == BinaryOp::kMax;
-    if (wanted && !extreme) extreme = node;
-    return !wanted;
-  });
+  auto is_extreme = [](const Binary& node) { return node.op == BinaryOp::kMin || node.op == BinaryOp::kMax; };
+  std::optional<Expr> extreme = first_operation(e, is_extreme);
   if (!extreme) return least;
   const Binary& node = *extreme->as<Binary>();
   auto with = [&](const Expr& side) {
@@ -124,13 +115,12 @@ int64_t constant_above(const Expr& e, const Analyzer& facts) {
 }
 
 Range range_over(const Range& range, const Expr& dim, const RunningVars& vars, const Analyzer& facts) {
-  if (!uses_running(range.min, vars) && !uses_running(range.extent, vars)) return range;
-  DType dtype = dtype_of(range.min);
+  if (!uses_var(range.min, vars) && !uses_var(range.extent, vars)) return range;
   auto low = bounds_over(range.min, vars, facts);
-  auto last = bounds_over(range.min + cast_to(range.extent, dtype) - int_imm(1, dtype), vars, facts);
+  auto last = bounds_over(range.min + cast_to(range.extent, dtype_of(range.min)) - 1, vars, facts);
   if (!low || !last) return {int_imm(0, dtype_of(dim)), dim};
   Expr min = facts.simplify(low->min);
-  return {min, facts.simplify(last->max - min + int_imm(1, dtype))};
+  return {min, facts.simplify(last->max - min + 1)};
 }
 
 Range hull(const Range& x, const Range& y, const Expr& dim, const Analyzer& facts) {
@@ -163,8 +153,8 @@ Range below_conditions(Range hull, const Range& single, const std::vector<Expr>&
     const Binary* compare = condition.as<Binary>();
     if (!compare || compare->op != BinaryOp::kLT || dtype_of(compare->a) != dtype_of(single.min)) continue;
     Expr rest = facts.simplify(single.min - compare->a);
-    if (uses_running(rest, vars) || uses_running(compare->b, vars) || uses_running(single.extent, vars)) continue;
-    Expr end = facts.simplify(compare->b + rest + cast_to(single.extent, dtype_of(rest)) - int_imm(1, dtype_of(rest)));
+    if (uses_var(rest, vars) || uses_var(compare->b, vars) || uses_var(single.extent, vars)) continue;
+    Expr end = facts.simplify(compare->b + rest + cast_to(single.extent, dtype_of(rest)) - 1);
     Expr end_of_hull = facts.simplify(hull.min + cast_to(hull.extent, dtype_of(hull.min)));
     if (dtype_of(end) != dtype_of(end_of_hull) || facts.can_prove(end >= end_of_hull)) continue;
     hull.extent = facts.simplify(min(end_of_hull, end) - hull.min);

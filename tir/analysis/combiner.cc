@@ -38,10 +38,6 @@ bool mentions_parts(const NodeRef& node, const std::vector<Part>& parts) {
   return std::ranges::any_of(parts, [&](const Part& part) { return uses_var(node, part.store->buffer); });
 }
 
-bool mentions_bound(const Expr& e, const Values& bound) {
-  return any_node(e, [&](const NodeRef& at) { return bound.contains(at.get()); });
-}
-
 bool find_operators(std::vector<Part>& parts) {
   for (Part& part : parts) {
     const Binary* node = part.store->value.as<Binary>();
@@ -143,7 +139,7 @@ class Choice {
     if (is_element(e, *parts_[part].store)) return true;
     if (const Expr* content = bound_value(e)) return find_value(*content, part);
     if (auto node = branches_of(e)) return find_value(node->a, part) && find_value(node->b, part);
-    if (mentions_parts(e, parts_) || mentions_bound(e, bound_)) {
+    if (mentions_parts(e, parts_) || uses_var(e, bound_)) {
       const Binary* node = e.as<Binary>();
       return is_extremum(node) && find_value(node->a, part) && find_value(node->b, part);
     }
@@ -274,7 +270,7 @@ std::optional<Combiner> find_combiner(const Block& block) {
   VarMap inputs;
   auto depends = [&](const Expr& e) {
     auto is_written = [&](const BufferRegion& region) { return uses_var(e, region.buffer); };
-    return std::ranges::any_of(block.writes, is_written) || mentions_bound(e, bound);
+    return std::ranges::any_of(block.writes, is_written) || uses_var(e, bound);
   };
   for (const Stmt& each : statements_of(body)) {
     Stmt s = with_casts_inside(substitute(each, inputs), depends);

@@ -82,6 +82,13 @@ int64_t code_size(const Stmt& body) {
   return size;
 }
 
+bool stores_to(const NodeRef& node, const Buffer& buffer) {
+  return any_node(node, [&](const NodeRef& at) {
+    const BufferStore* store = at.as<BufferStore>();
+    return store && same_node(store->buffer, buffer);
+  });
+}
+
 bool does_nothing(const Stmt& body) { return !holds<BufferStore, Evaluate, Assert, While>(body); }
 
 }  // namespace relaxc

@@ -12,6 +12,23 @@ namespace relaxc {
 // Returns whether the variable occurs in one of them.
 bool uses_var(const std::vector<Expr>& indices, const VarRef& var);
 
+// Returns whether one of the variables that are the map's keys occurs.
+template <class Value>
+bool uses_var(const NodeRef& node, const std::unordered_map<const NodeHeader*, Value>& vars) {
+  return any_node(node, [&](const NodeRef& at) { return vars.contains(at.get()); });
+}
+
+// Returns the outermost operation that matches, the leftmost of several.
+template <class Matches>
+std::optional<Expr> first_operation(const Expr& e, Matches matches) {
+  std::optional<Expr> found;
+  walk(e, [&](const Ref<Binary>& node) {
+    if (!found && matches(*node)) found = node;
+    return !found;
+  });
+  return found;
+}
+
 // The operands of a Select or an if_then_else.
 struct Branches {
   Expr condition, a, b;
@@ -41,6 +58,8 @@ std::optional<Expr> slack(const Expr& condition);
 // Estimates the code size of a body: the number of its stores, each counted as often as unrolled loops repeat it.
 int64_t code_size(const Stmt& body);
 
+// Returns whether the node stores elements of the buffer.
+bool stores_to(const NodeRef& node, const Buffer& buffer);
 // Returns whether the body has no store, call or assertion; an allocation alone does nothing.
 bool does_nothing(const Stmt& body);
 

@@ -56,9 +56,7 @@ class IterMapFinder {
     Expr result = facts_.simplify(floor_div(a, b));
     return same_value(result * b, a, facts_) ? std::optional(result) : std::nullopt;
   }
-  bool holds_loop(const Expr& e) const {
-    return any_node(e, [&](const NodeRef& at) { return loops_.contains(at.get()); });
-  }
+  bool holds_loop(const Expr& e) const { return uses_var(e, loops_); }
   static Expr zero_like(const Expr& e) { return int_imm(0, dtype_of(e)); }
 
   IterSum parse(const Expr& e) {
@@ -115,7 +113,7 @@ class IterMapFinder {
   IterSum negated(IterSum sum) const {
     sum.base = zero_like(sum.base) - sum.base;
     for (IterDigit& digit : sum.digits) {
-      Expr last = facts_.simplify(digit.extent - int_imm(1, dtype_of(digit.extent)));
+      Expr last = facts_.simplify(digit.extent - 1);
       sum.base = facts_.simplify(sum.base - last * digit.scale);
       digit.value = last - digit.value;
       digit.reversed = !digit.reversed;
@@ -177,7 +175,7 @@ class IterMapFinder {
     IterDigit part = digit;
     if (op == BinaryOp::kFloorDiv) {
       part.lower = facts_.simplify(digit.lower * by);
-      Expr rounded_up = floor_div(digit.extent + by - int_imm(1, dtype_of(by)), by);
+      Expr rounded_up = floor_div(digit.extent + by - 1, by);
       part.extent = quotient(digit.extent, by).value_or(facts_.simplify(rounded_up));
     } else {
       part.extent = by;
@@ -203,9 +201,8 @@ class IterMapFinder {
 
   Expr extent_of(const IterSum& sum) const {
     Expr last = int_imm(0, dtype_of(sum.base));
-    for (const IterDigit& digit : sum.digits)
-      last = last + (digit.extent - int_imm(1, dtype_of(digit.extent))) * digit.scale;
-    return facts_.simplify(last + int_imm(1, dtype_of(last)));
+    for (const IterDigit& digit : sum.digits) last = last + (digit.extent - 1) * digit.scale;
+    return facts_.simplify(last + 1);
   }
 
   const Analyzer& facts_;

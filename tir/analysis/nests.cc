@@ -74,13 +74,7 @@ std::optional<Stmt> live_nest(const Stmt& nest, const Ref<Block>& block) {
 }  // namespace
 
 std::optional<std::vector<Ref<Block>>> find_nests(const PrimFuncRef& function) {
-  std::vector<Ref<Block>> blocks;
-  for (const Stmt& nest : nests_of(function)) {
-    std::optional<Ref<Block>> block = find_nest(nest);
-    if (!block) return std::nullopt;
-    blocks.push_back(*block);
-  }
-  return blocks;
+  return all_or_none(nests_of(function), find_nest);
 }
 
 PrimFuncRef without_empty_nests(const PrimFuncRef& function) {
@@ -92,11 +86,8 @@ PrimFuncRef without_empty_nests(const PrimFuncRef& function) {
     if (auto nest = live_nest(nests[i], (*blocks)[i])) live.push_back(*nest);
   }
   Stmt body = seq(std::move(live), function->body.span());
-  const Block* root = root_of(function);
-  if (!root) return with_body(function, body);
-  Block copy = *root;
-  copy.body = body;
-  return with_body(function, make(std::move(copy), function->body.span()));
+  if (!root_of(function)) return with_body(function, body);
+  return with_body(function, edited<Block>(function->body, [&](Block& root) { root.body = body; }));
 }
 
 std::vector<Stmt> statements_of(const Stmt& body) {
@@ -108,6 +99,11 @@ std::vector<IterVar> axes_of(const Block& block, IterKind kind) {
   std::vector<IterVar> result;
   std::ranges::copy_if(block.iter_vars, std::back_inserter(result), [&](const IterVar& v) { return v.kind == kind; });
   return result;
+}
+
+size_t position_of_axis(const std::vector<IterVar>& axes, const Expr& e) {
+  auto axis = std::ranges::find_if(axes, [&](const IterVar& each) { return same_node(each.var, e); });
+  return static_cast<size_t>(axis - axes.begin());
 }
 
 std::vector<Ref<BufferLoad>> loads_of(const NodeRef& node) {

@@ -17,6 +17,8 @@ PrimFuncRef without_empty_nests(const PrimFuncRef& function);
 // Returns the statements of a list, or the only one.
 std::vector<Stmt> statements_of(const Stmt& body);
 std::vector<IterVar> axes_of(const Block& block, IterKind kind);
+// Returns the position of the axis that the expression names; the number of axes when it is something else.
+size_t position_of_axis(const std::vector<IterVar>& axes, const Expr& e);
 // Returns whether each index is a scalar: the access is to one element, not to a vector of neighbours.
 bool is_element(const std::vector<Expr>& indices);
 // Returns the body when it is a single unmasked store of a scalar that is computed from scalar loads, else null.

@@ -13,8 +13,7 @@
 namespace relaxc {
 
 std::vector<Expr> strides_of(const BufferType& type) {
-  std::vector<Expr> strides;
-  for (const Expr& stride : type.strides) strides.push_back(index_in_dtype(stride, kInt64));
+  auto strides = map_each(type.strides, [](const Expr& stride) { return index_in_dtype(stride, kInt64); });
   if (!strides.empty()) return strides;
   Expr step = int_imm(1);
   for (size_t d = type.shape.size(); d-- > 0; step = step * index_in_dtype(type.shape[d], kInt64))
@@ -40,7 +39,7 @@ bool stays_within(const Expr& index, const Expr& dim, const Analyzer& facts) {
   if (!lanes) return true;
   DType dtype = dtype_of(lanes->base);
   Expr count = lanes->lanes < 0 ? vscale(dtype) * int_imm(-lanes->lanes, dtype) : int_imm(lanes->lanes, dtype);
-  Expr end = lanes->base + lanes->stride * (count - int_imm(1, dtype)) + int_imm(1, dtype);
+  Expr end = lanes->base + lanes->stride * (count - 1) + 1;
   Expr limit = index_in_dtype(dim, dtype);
   return facts.can_prove(end <= limit) || facts.can_prove_equal(end, limit);
 }

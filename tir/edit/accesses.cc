@@ -23,17 +23,15 @@ static bool uses_otherwise(const Stmt& stmt, const Buffer& buffer) {
 }
 
 Refusal other_uses(const TreeNode* below, const Buffer& buffer) {
-  if (below->kind == TreeKind::kLeaf && uses_otherwise(*below->leaf, buffer))
-    return message("a statement uses '{}' in another way than loading and storing elements", buffer);
-  if (below->is_block()) {
-    const Block& block = *below->block;
-    bool other = (below->is_leaf_block() && uses_otherwise(block.body, buffer)) ||
+  for (const TreeNode* node : subtree(below)) {
+    if (node->kind == TreeKind::kLeaf && uses_otherwise(*node->leaf, buffer))
+      return message("a statement uses '{}' in another way than loading and storing elements", buffer);
+    if (!node->is_block()) continue;
+    const Block& block = *node->block;
+    bool other = (node->is_leaf_block() && uses_otherwise(block.body, buffer)) ||
                  (block.init && uses_otherwise(*block.init, buffer)) ||
-                 (accesses(below, buffer) && !block.match_buffers.empty());
-    if (other) return message("block '{}' uses '{}' in another way than loading and storing elements", below, buffer);
-  }
-  for (const TreeNode* child : below->children) {
-    if (Refusal refusal = other_uses(child, buffer)) return refusal;
+                 (accesses(node, buffer) && !block.match_buffers.empty());
+    if (other) return message("block '{}' uses '{}' in another way than loading and storing elements", node, buffer);
   }
   return std::nullopt;
 }
@@ -57,16 +55,16 @@ void rewrite_accesses(TreeNode* below, const Buffer& buffer, const AccessRewrite
           return make(std::move(copy), block.span());
         });
   };
-  auto visit = [&](auto& self, TreeNode* node) -> void {
-    for (TreeNode* child : node->children) self(self, child);
+  Nodes nodes = subtree(below);
+  std::ranges::reverse(nodes);  // regions of a block follow from those of the blocks inside
+  for (TreeNode* node : nodes) {
     if (node->kind == TreeKind::kLeaf) node->leaf = in_stmt(*node->leaf);
-    if (!node->is_block()) return;
+    if (!node->is_block()) continue;
     Block& block = *node->block;
     if (node->is_leaf_block()) block.body = in_stmt(block.body);
     if (block.init) block.init = in_stmt(*block.init);
     if (accesses(node, buffer)) refresh_regions(node);
-  };
-  visit(visit, below);
+  }
   refresh_regions_above(below);
 }
 

@@ -36,9 +36,7 @@ Exprs IndexMap::operator()(const Exprs& indices) const {
   VarMap values;
   DType dtype = indices.empty() ? kInt64 : dtype_of(indices[0]);
   for (size_t i = 0; i < map->params.size(); ++i) values.emplace(map->params[i].get(), cast_to(indices[i], dtype));
-  Exprs result;
-  for (const Expr& e : map->results) result.push_back(in_dtype(e, dtype, values));
-  return result;
+  return map_each(map->results, [&](const Expr& e) { return in_dtype(e, dtype, values); });
 }
 
 }  // namespace relaxc

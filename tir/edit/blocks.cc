@@ -76,10 +76,8 @@ bool is_output(const TreeNode* block) {
 }
 
 const IterVar* axis_named(const TreeNode* block, const Expr& e) {
-  for (const IterVar& axis : block->axes()) {
-    if (same_node(axis.var, e)) return &axis;
-  }
-  return nullptr;
+  size_t position = position_of_axis(block->axes(), e);
+  return position < block->axes().size() ? &block->axes()[position] : nullptr;
 }
 
 std::optional<AxisDims> dims_of_axes(const TreeNode* block, const Buffer& buffer, const std::vector<Expr>& indices,
@@ -195,7 +193,7 @@ Refusal not_complete(const TreeNode* block) {
   return has_other_writers(block);
 }
 
-Refusal not_reduction(const TreeNode* block, const TreeNode* within) {
+Refusal not_reduction_within(const TreeNode* loop, const TreeNode* block) {
   if (!block->block->init) return message("block '{}' has no init", block);
   if (Refusal refusal = has_other_axes(block)) return refusal;
   for (const IterVar& axis : block->axes()) {
@@ -206,7 +204,7 @@ Refusal not_reduction(const TreeNode* block, const TreeNode* within) {
                        axis.var);
     }
   }
-  return has_other_writers(block, within);
+  return has_other_writers(block, loop);
 }
 
 Refusal not_complete_or_reduction(const TreeNode* block) {
@@ -232,7 +230,7 @@ Refusal not_parallel(const TreeNode* loop) {
   return has_other_statements(loop);
 }
 
-Refusal not_reorderable(TreeNode* block, const TreeNode* outermost) {
+Refusal not_reorderable_from(const TreeNode* outermost, TreeNode* block) {
   if (Refusal refusal = has_other_axes(block)) return refusal;
   if (outermost ? carries(outermost, block) : block->carried)
     return message("block '{}' takes what an earlier iteration made", block);
@@ -376,9 +374,7 @@ namespace {
 
 class Body {
  public:
-  explicit Body(const Block& block) {
-    for (const BufferRegion& write : block.writes) written_.push_back(write.buffer);
-  }
+  explicit Body(const Block& block) : written_(map_each(block.writes, &BufferRegion::buffer)) {}
 
   bool any_order(const Stmt& s) {
     if (const Seq* list = s.as<Seq>()) {

@@ -76,14 +76,16 @@ using Refusal = std::optional<std::string>;
 Refusal not_complete(const TreeNode* block);
 // The block must have an init, spatial or reduce axes only, and writes that do not depend on reduce axes. No other
 // block may write its buffers (within the loop).
-Refusal not_reduction(const TreeNode* block, const TreeNode* within = nullptr);
+Refusal not_reduction_within(const TreeNode* loop, const TreeNode* block);
+inline Refusal not_reduction(const TreeNode* block) { return not_reduction_within(nullptr, block); }
 Refusal not_complete_or_reduction(const TreeNode* block);
 // The loop may run in any order, or in parallel: it binds spatial axes only and its iterations do not share results.
 Refusal not_parallel(const TreeNode* loop);
 // The loops around the block must be free to change places: its axes are spatial or reduce, their values are one to one
 // with the iterations, and no dependence is loop-carried. With `outermost`, one of these loops, only that loop and the
 // loops inside of it must be free. The loops around `outermost` may then visit the same elements again.
-Refusal not_reorderable(TreeNode* block, const TreeNode* outermost = nullptr);
+Refusal not_reorderable_from(const TreeNode* outermost, TreeNode* block);
+inline Refusal not_reorderable(TreeNode* block) { return not_reorderable_from(nullptr, block); }
 // The loop starts at 0, is not bound to threads and has no annotations, so that others can take its place.
 Refusal not_replaceable(const TreeNode* loop);
 // The scope holds statements beside its blocks, so that nothing may be moved in it.

@@ -23,7 +23,7 @@ static std::vector<Expr> find_origins(const IterMap& map, const std::vector<VarR
         seen.push_back(digit.lower);
         Expr value = floor_div(cast_to(from, dtype), digit.scale);
         if (i > 0) value = floor_mod(value, digit.extent);
-        if (digit.reversed) value = digit.extent - int_imm(1, dtype) - value;
+        if (digit.reversed) value = digit.extent - 1 - value;
         total = total + value * digit.lower;
       }
     };

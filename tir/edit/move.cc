@@ -45,12 +45,9 @@ AxisRanges solve_axes(const TreeNode* block, const std::vector<Range>& region, c
   const std::vector<IterVar>& axes = block->axes();
   AxisRanges result(axes.size());
   for (size_t d = 0; d < region.size(); ++d) {
-    auto moves = [&](const Expr& e) {
-      return std::ranges::any_of(axes, [&](const IterVar& axis) { return uses_var(e, axis.var); });
-    };
-    if (!moves(region[d].min)) continue;
+    if (!mentions_axes(region[d].min, block)) continue;
     std::optional<Linear> linear = as_linear(region[d].min, axes, facts);
-    bool one_size = !moves(region[d].extent);  // a tile that is cut at the buffer's end has not
+    bool one_size = !mentions_axes(region[d].extent, block);  // a tile that is cut at the buffer's end has not
     if (!linear || !one_size || result[linear->axis]) {
       if (exact) *exact = false;
       continue;
@@ -58,14 +55,14 @@ AxisRanges solve_axes(const TreeNode* block, const std::vector<Range>& region, c
     DType dtype = dtype_of(axes[linear->axis].var);
     auto same_dtype = [&](const Expr& e) { return cast_to(e, dtype); };
     Expr low = same_dtype(needed[d].min) - same_dtype(linear->rest);
-    Expr last = low + same_dtype(needed[d].extent) - int_imm(1, dtype);
+    Expr last = low + same_dtype(needed[d].extent) - 1;
     Expr size = same_dtype(region[d].extent);
     if (exact && (linear->factor != 1 || !is_int(size, 1))) *exact = *exact && is_int(size, linear->factor);
     // The block touches the region where factor * axis + size > low and factor * axis <= last.
     Expr first = floor_div(low - size + int_imm(linear->factor, dtype), linear->factor);
     Expr end = floor_div(last, linear->factor);
     first = facts.simplify(first);
-    result[linear->axis] = Range{first, facts.simplify(end - first + int_imm(1, dtype))};
+    result[linear->axis] = Range{first, facts.simplify(end - first + 1)};
   }
   return result;
 }
@@ -130,15 +127,12 @@ std::vector<Range> whole_buffer(const Buffer& buffer) {
 static bool is_part(const Tree& tree, const Buffer& buffer, const std::vector<Range>& region) {
   bool whole = true, moves_with_loops = false, moves_with_axes = false;
   for (size_t d = 0; d < region.size(); ++d) whole = whole && covers(region[d], whole_buffer(buffer)[d], tree.facts);
-  auto look = [&](auto& self, const TreeNode* node) -> void {
+  for (const TreeNode* node : subtree(tree.root())) {
     for (const Range& range : region) {
       if (node->is_loop()) moves_with_loops = moves_with_loops || uses_var(range.min, node->var());
-      for (const IterVar& axis : node->is_block() ? node->axes() : std::vector<IterVar>())
-        moves_with_axes = moves_with_axes || uses_var(range.min, axis.var);
+      if (node->is_block()) moves_with_axes = moves_with_axes || mentions_axes(range.min, node);
     }
-    for (const TreeNode* child : node->children) self(self, child);
-  };
-  look(look, tree.root());
+  }
   return !whole && (moves_with_axes || !moves_with_loops);
 }
 

@@ -109,7 +109,7 @@ std::optional<Box> filled_by_counters(const Box& at, const std::vector<Counter>&
     auto counter = std::ranges::find_if(counters, [&](const Counter& each) { return same_node(range.min, each.var); });
     if (counter == counters.end() || !seen.insert(counter->var.get()).second) return std::nullopt;
     DType dtype = dtype_of(counter->var);
-    Expr count = cast_to(counter->range.extent, dtype) + cast_to(range.extent, dtype) - int_imm(1, dtype);
+    Expr count = cast_to(counter->range.extent, dtype) + cast_to(range.extent, dtype) - 1;
     result.push_back({cast_to(counter->range.min, dtype), facts.simplify(count)});
   }
   return result;
@@ -134,8 +134,7 @@ std::optional<Digits> digits_of(const Box& at, const std::vector<Counter>& count
     back.emplace(var.get(), counter.var - cast_to(counter.range.min, dtype));
     loops.push_back({var, {zero, extent}});
   }
-  std::vector<Expr> values;
-  for (const Range& range : at) values.push_back(facts.simplify(substitute(range.min, from_zero)));
+  auto values = map_each(at, [&](const Range& range) { return facts.simplify(substitute(range.min, from_zero)); });
   std::optional<IterMap> map = find_iter_map(values, loops, facts);
   if (!map) return std::nullopt;
   return Digits{std::move(*map), std::move(facts), std::move(back)};
@@ -166,7 +165,7 @@ std::optional<Range> filled_by_digits(const IterSum& sum, const Expr& extent, co
     const IterDigit& digit = sum.digits[i];
     if (is_int(digit.extent, 1)) continue;
     if (!facts.can_prove(digit.scale <= reach)) return std::nullopt;
-    reach = facts.simplify((digit.extent - int_imm(1, dtype)) * digit.scale + reach);
+    reach = facts.simplify((digit.extent - 1) * digit.scale + reach);
     lower = lower + substitute(digit.value, digits.back) * digit.scale;
     if (!is_int(extent, 1)) continue;
     std::erase_if(conditions, [&](const Expr& condition) {
@@ -298,14 +297,13 @@ class Writes {
     const BufferStore* store = s.as<BufferStore>();
     if (!store || store->predicate) return false;
     if (!same_node(store->buffer, buffer_)) return true;
-    Box at;
-    for (const Expr& index : store->indices) {
+    auto at = all_or_none(store->indices, [](const Expr& index) -> std::optional<Range> {
       const Ramp* lanes = index.as<Ramp>();
-      if (dtype_of(index).lanes > 1 && !(lanes && is_int(lanes->stride, 1))) return false;
+      if (dtype_of(index).lanes > 1 && !(lanes && is_int(lanes->stride, 1))) return std::nullopt;
       const Expr& first = lanes ? lanes->base : index;
-      at.push_back({first, int_imm(lanes ? lanes->lanes : 1, dtype_of(first))});
-    }
-    return add(at, counters);
+      return Range{first, int_imm(lanes ? lanes->lanes : 1, dtype_of(first))};
+    });
+    return at && add(*at, counters);
   }
 
   const Buffer& buffer_;

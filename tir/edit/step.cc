@@ -19,14 +19,11 @@ TreeNode* Step::node(const VarRef& var) {
   return found;
 }
 
-TreeNode* Step::block(const BlockRV& block) {
-  TreeNode* result = node(block.var);
-  if (!result->is_block()) fail(block.var.span(), "{}: '{}' is a loop, expected a block", name_, block.var->name);
-  return result;
-}
-TreeNode* Step::loop(const LoopRV& loop) {
-  TreeNode* result = node(loop.var);
-  if (!result->is_loop()) fail(loop.var.span(), "{}: '{}' is a block, expected a loop", name_, loop.var->name);
+TreeNode* Step::node(const VarRef& var, TreeKind wanted) {
+  TreeNode* result = node(var);
+  auto text = [](TreeKind kind) { return kind == TreeKind::kLoop ? "loop" : "block"; };
+  if (result->kind != wanted)
+    fail(var.span(), "{}: '{}' is a {}, expected a {}", name_, var->name, text(result->kind), text(wanted));
   return result;
 }
 TreeNode* Step::place(const Place& place) {

@@ -88,8 +88,9 @@ class Step {
 
   // Return the nodes that variables stand for; they refuse a node that is gone or of another kind.
   TreeNode* node(const VarRef& var);
-  TreeNode* block(const BlockRV& block);
-  TreeNode* loop(const LoopRV& loop);
+  TreeNode* node(const VarRef& var, TreeKind wanted);
+  TreeNode* block(const BlockRV& block) { return node(block.var, TreeKind::kBlock); }
+  TreeNode* loop(const LoopRV& loop) { return node(loop.var, TreeKind::kLoop); }
   TreeNode* place(const Place& place);
   Nodes loops(const Loops& loops) {
     return map_each(loops, [&](const LoopRV& rv) { return loop(rv); });
@@ -135,6 +136,11 @@ class Step {
   void require(const Refusal& refusal, TreeNode* at) { require(refusal, std::vector{at}); }
   void require(const Refusal& refusal, const Nodes& at) {
     if (refusal) refuse(at, *refusal);
+  }
+  // Refuses a block for the first of the conditions, such as not_movable, that it fails.
+  template <class... Conditions>
+  void require_all(TreeNode* block, const Conditions&... conditions) {
+    (require(conditions(block), block), ...);
   }
 
   // Return variables for results.

@@ -84,23 +84,21 @@ namespace {
 bool find_outer_vars(TreeNode* root) {
   VarSet loop_vars;
   bool found = false;
-  auto visit = [&](auto& self, TreeNode* node) -> void {
+  for (TreeNode* node : subtree(root)) {
     if (node->is_loop()) loop_vars.insert(node->var().get());
-    if (node->is_block()) {
-      const Block& block = *node->block;
-      node->uses_outer_vars = uses_var(block.body, loop_vars) || (block.init && uses_var(*block.init, loop_vars));
-      found = found || node->uses_outer_vars;
-    }
-    for (TreeNode* child : node->children) self(self, child);
-  };
-  visit(visit, root);
+    if (!node->is_block()) continue;
+    const Block& block = *node->block;
+    node->uses_outer_vars = uses_var(block.body, loop_vars) || (block.init && uses_var(*block.init, loop_vars));
+    found = found || node->uses_outer_vars;
+  }
   return found;
 }
 
 // Lets a block that names a loop variable beside an axis with that value, `W[vl, j]` where vj is j, name the axis:
 // primitives change the values of axes only.
-void name_axes(TreeNode* node) {
-  if (node->is_block()) {
+void name_axes(TreeNode* root) {
+  for (TreeNode* node : subtree(root)) {
+    if (!node->is_block()) continue;
     VarMap axes;
     for (const IterVar& axis : node->axes()) {
       for (const TreeNode* loop : loops_above(node)) {
@@ -111,7 +109,6 @@ void name_axes(TreeNode* node) {
     substitute_content(*node->block, axes);
     for (TreeNode* child : node->children) substitute_below(child, axes);
   }
-  for (TreeNode* child : node->children) name_axes(child);
 }
 
 }  // namespace
@@ -213,12 +210,8 @@ TreeNode* Tree::wrap(TreeNode* body, const Nodes& loops) {
 // ---- Search
 
 Nodes Tree::blocks() const {
-  Nodes result;
-  auto visit = [&](auto& self, TreeNode* node) -> void {
-    if (node->is_block() && node != root_) result.push_back(node);
-    for (TreeNode* child : node->children) self(self, child);
-  };
-  visit(visit, root_);
+  Nodes result = subtree(root_);
+  std::erase_if(result, [&](const TreeNode* node) { return !node->is_block() || node == root_; });
   return result;
 }
 
@@ -250,6 +243,12 @@ Nodes loops_above(const TreeNode* node, const TreeNode* outer) {
   Nodes result;
   for (TreeNode* at = node->parent; at && at != outer && at->is_loop(); at = at->parent) result.push_back(at);
   std::ranges::reverse(result);
+  return result;
+}
+
+Nodes loops_down_to(TreeNode* loop) {
+  Nodes result = loops_above(loop);
+  result.push_back(loop);
   return result;
 }
 
@@ -307,10 +306,24 @@ bool is_alive(const TreeNode* node) {
   return node == node->tree->root();
 }
 
+Nodes subtree(const TreeNode* node) {
+  Nodes result;
+  auto visit = [&](auto& self, TreeNode* at) -> void {
+    result.push_back(at);
+    for (TreeNode* child : at->children) self(self, child);
+  };
+  visit(visit, const_cast<TreeNode*>(node));
+  return result;
+}
+
 bool mentions_any(const NodeRef& node, const Nodes& loops) {
   return any_node(node, [&](const NodeRef& at) {
     return std::ranges::any_of(loops, [&](const TreeNode* loop) { return same_node(at, loop->var()); });
   });
+}
+
+bool mentions_axes(const NodeRef& node, const TreeNode* block) {
+  return std::ranges::any_of(block->axes(), [&](const IterVar& axis) { return uses_var(node, axis.var); });
 }
 
 // ---- Variables and predicates

@@ -144,6 +144,8 @@ using relaxc::contains;
 TreeNode* scope_of(const TreeNode* node);
 // Returns the loops around the node up to its scope, outermost first; if `outer` is one of them, only those inside it.
 Nodes loops_above(const TreeNode* node, const TreeNode* outer = nullptr);
+// Returns the loop and the loops around it up to its scope, outermost first.
+Nodes loops_down_to(TreeNode* loop);
 // Returns those of the loops that are `outermost` or inside of it; all of them when it is null.
 inline Nodes loops_from(const TreeNode* outermost, const TreeNode* node) {
   return loops_above(node, outermost ? outermost->parent : nullptr);
@@ -158,8 +160,12 @@ TreeNode* common_ancestor(const Nodes& nodes);
 TreeNode* child_towards(const TreeNode* above, TreeNode* below);
 bool precedes(const TreeNode* a, const TreeNode* b);  // in program order
 bool is_alive(const TreeNode* node);
+// Returns the node and all below it, those inside of blocks, too, in program order, each before what it holds.
+Nodes subtree(const TreeNode* node);
 // Returns whether the variable of one of the loops occurs.
 bool mentions_any(const NodeRef& node, const Nodes& loops);
+// Returns whether one of the block's axes occurs.
+bool mentions_axes(const NodeRef& node, const TreeNode* block);
 
 std::vector<Expr> axis_vars(const TreeNode* block);
 std::vector<Expr> axis_values(const TreeNode* block);

@@ -34,7 +34,7 @@ bool is_partial(const TreeNode* block) {
   return !std::ranges::all_of(block->axes(), [&](const IterVar& axis) {
     auto bounds = bounds_over(axis.value, vars, facts);
     return bounds && facts.can_prove_equal(bounds->min, axis.domain.min) &&
-           facts.can_prove_equal(bounds->max + int_imm(1, dtype_of(bounds->max)), end_of(axis.domain));
+           facts.can_prove_equal(bounds->max + 1, end_of(axis.domain));
   });
 }
 
@@ -73,9 +73,7 @@ bool shares_elements(const TreeNode* block) {
     std::vector<Expr> elements;
     // Dims without axes are the same for all iterations, so the other dims must keep the iterations apart.
     auto has_axes = [&](const Range& range) {
-      return std::ranges::any_of(block->axes(), [&](const IterVar& axis) {
-        return uses_var(range.min, axis.var) || uses_var(range.extent, axis.var);
-      });
+      return mentions_axes(range.min, block) || mentions_axes(range.extent, block);
     };
     for (const Range& range : write.ranges) {
       if (!has_axes(range)) continue;

@@ -86,19 +86,15 @@ struct RunBlock {
       first = first && (!axis.reduces || value == begin);
       frame.slots[axis.slot] = value;
     }
-    ++frame.depth;
+    Temporarily depth(frame.depth, frame.depth + 1);
     RunningBlock block{&name, init != nullptr, {}};
-    for (const Region& region : regions) {
-      DeclaredRegion declared{region.slot, region.is_write, {}};
-      for (const RangeCode& range : region.ranges) declared.ranges.push_back(range.evaluate(frame));
-      block.regions.push_back(std::move(declared));
-    }
-    const RunningBlock* outer = std::exchange(frame.running, regions.empty() ? nullptr : &block);
+    auto evaluate = [&](const RangeCode& range) { return range.evaluate(frame); };
+    for (const Region& region : regions)
+      block.regions.push_back({region.slot, region.is_write, map_each(region.ranges, evaluate)});
+    Temporarily<const RunningBlock*> running(frame.running, regions.empty() ? nullptr : &block);
     for (const StepPtr& step : prologue) step->run(frame);
     if (init && first) init->run(frame);
     body->run(frame);
-    frame.running = outer;
-    --frame.depth;
   }
 };
 
@@ -114,13 +110,10 @@ StepPtr Compiler::block_step(const Block& block, const Span& span) {
         {axis.var, std::move(domain), std::move(value), axis.kind == IterKind::kReduce, define(axis.var)});
   }
   auto declare = [&](const std::vector<BufferRegion>& regions, bool is_write) {
-    for (const BufferRegion& region : regions) {
-      RunBlock::Region code{buffer_slot(region.buffer, span), is_write, {}};
-      for (const Range& range : region.ranges)
-        code.ranges.push_back({expr(with_defined_operands(range.min, Analyzer())),
-                               expr(with_defined_operands(range.extent, Analyzer()))});
-      run.regions.push_back(std::move(code));
-    }
+    auto defined = [&](const Expr& e) { return expr(with_defined_operands(e, Analyzer())); };
+    auto code_of = [&](const Range& range) { return RangeCode{defined(range.min), defined(range.extent)}; };
+    for (const BufferRegion& region : regions)
+      run.regions.push_back({buffer_slot(region.buffer, span), is_write, map_each(region.ranges, code_of)});
   };
   if (checks_regions_) {
     declare(block.reads, false);
@@ -140,8 +133,7 @@ StepPtr Compiler::window_step(const MatchBuffer& match, const Span& span) {
   if (ranges.size() < type.shape.size())
     fail(span, "window '{}' of rank {} on a region of rank {}", match.buffer->name, type.shape.size(), ranges.size());
   int source = buffer_slot(match.source.buffer, span);
-  std::vector<RangeCode> region;
-  for (const Range& range : ranges) region.push_back({expr(range.min), expr(range.extent)});
+  auto region = map_each(ranges, [&](const Range& range) { return RangeCode{expr(range.min), expr(range.extent)}; });
   Window window{match.buffer,     define_buffer(match.buffer), source, type.shape.size(), numbers_of(type),
                 std::move(region)};
   set_expected(window.numbers);

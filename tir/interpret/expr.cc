@@ -69,18 +69,14 @@ Word converted(Word value, DType from, DType to) {
 
 // Evaluates one side of a select.
 Word side(const Code& value, Frame& frame, bool wanted) {
-  bool outer = std::exchange(frame.result_unused, frame.result_unused || !wanted);
-  Word result = value.word(frame);
-  frame.result_unused = outer;
-  return result;
+  Temporarily unused(frame.result_unused, frame.result_unused || !wanted);
+  return value.word(frame);
 }
 
 }  // namespace
 
 std::vector<CodePtr> Compiler::exprs(const std::vector<Expr>& list) {
-  std::vector<CodePtr> result;
-  for (const Expr& e : list) result.push_back(expr(e));
-  return result;
+  return map_each(list, [&](const Expr& e) { return expr(e); });
 }
 
 CodePtr Compiler::expr(const Expr& whole) {
@@ -115,10 +111,8 @@ CodePtr Compiler::expr(const Expr& whole) {
       // A scalar has one lane, although what it reads may be a vector (the bytes of an int32).
       [&](const Broadcast& node) {
         return code([value = expr(node.value)](Frame& frame) {
-          int64_t lane = std::exchange(frame.lane, 0);
-          Word result = value->word(frame);
-          frame.lane = lane;
-          return result;
+          Temporarily lane(frame.lane, int64_t{0});
+          return value->word(frame);
         });
       },
       [&](const Let& node) { return let_code(node); },

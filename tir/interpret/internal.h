@@ -9,6 +9,7 @@
 
 #include "ir/visit.h"
 #include "support/diagnostic.h"
+#include "support/temporarily.h"
 #include "tir/interpret/interpreter.h"
 
 namespace relaxc::interpreter {

@@ -34,10 +34,9 @@ void Interpreter::State::compile() {
   for (const VarRef& param : function->params) {
     if (param.type().is<PrimType>()) scalars.emplace_back(param, compiler.define(param));
   }
-  for (const Buffer& buffer : buffer_params(function)) {
-    int slot = compiler.define_buffer(buffer);
-    params.push_back({buffer, slot, compiler.numbers_of(buffer_type(buffer))});
-  }
+  params = map_each(buffer_params(function), [&](const Buffer& buffer) {
+    return Param{buffer, compiler.define_buffer(buffer), compiler.numbers_of(buffer_type(buffer))};
+  });
   for (Param& param : params) compiler.set_expected(param.numbers);  // a dim may use what a later buffer binds
   body = compiler.stmt(initialize_empty_reductions(function)->body);
   frame = compiler.frame();

@@ -124,10 +124,8 @@ void Access::write(const Place& place, Word value) const {
 }
 
 std::string Access::position(Frame& frame) const {
-  int64_t lane = std::exchange(frame.lane, frame.lane / dtype.lanes);
-  std::vector<int64_t> at = map_each(indices, [&](const CodePtr& index) { return index->as_int(frame); });
-  frame.lane = lane;
-  return fmt::format("[{}]", joined(at));
+  Temporarily lane(frame.lane, frame.lane / dtype.lanes);
+  return fmt::format("[{}]", joined(map_each(indices, [&](const CodePtr& at) { return at->as_int(frame); })));
 }
 
 void Access::check_declared(Frame& frame) const {

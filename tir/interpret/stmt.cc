@@ -64,11 +64,7 @@ StepPtr Compiler::stmt(const Stmt& whole) {
   const Span& span = whole.span();
   return match(
       whole,
-      [&](const Seq& node) {
-        std::vector<StepPtr> steps;
-        for (const Stmt& child : node.stmts) steps.push_back(stmt(child));
-        return sequence(std::move(steps));
-      },
+      [&](const Seq& node) { return sequence(map_each(node.stmts, [&](const Stmt& child) { return stmt(child); })); },
       [&](const BufferStore& node) { return store_step(node, span); },
       [&](const For& node) { return for_step(node, span); },
       [&](const While& node) {

@@ -7,6 +7,7 @@
 #include "ir/visit.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
+#include "tir/analysis/conditions.h"
 #include "tir/dot_intrinsics.h"
 #include "tir/program.h"
 #include "tir/scalable_vectors.h"
@@ -30,13 +31,8 @@ void TensorIntrins::add(TensorIntrin intrin) {
       fail(implemented[i].span(), "intrinsic '{}': buffer '{}' has another dtype or shape than '{}' of the description",
            intrin.name, implemented[i]->name, described[i]->name);
   }
-  auto stores = [](const PrimFuncRef& program, const Buffer& buffer) {
-    bool found = false;
-    walk(program->body, [&](const BufferStore& store) { found = found || same_node(store.buffer, buffer); });
-    return found;
-  };
   for (size_t i = 0; i < described.size(); ++i) {
-    if (stores(intrin.implementation, implemented[i]) && !stores(intrin.description, described[i]))
+    if (stores_to(intrin.implementation->body, implemented[i]) && !stores_to(intrin.description->body, described[i]))
       fail(implemented[i].span(), "intrinsic '{}': the implementation writes '{}', the description only reads it",
            intrin.name, implemented[i]->name);
   }
@@ -50,9 +46,7 @@ const TensorIntrin* TensorIntrins::find(std::string_view name) const {
 }
 
 std::vector<std::string> TensorIntrins::names() const {
-  std::vector<std::string> result;
-  for (const auto& [name, row] : rows_) result.push_back(name);
-  return result;
+  return map_each(rows_, [](const auto& row) { return row.first; });
 }
 
 std::string describe_intrins(const TensorIntrins& intrins) {

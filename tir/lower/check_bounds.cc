@@ -8,6 +8,7 @@
 #include "ir/op_names.h"
 #include "ir/regions.h"
 #include "support/diagnostic.h"
+#include "support/temporarily.h"
 #include "tir/analysis/windows.h"
 #include "tir/lower/lower.h"
 #include "tir/lower/rewriting.h"
@@ -170,7 +171,7 @@ class BoundsChecker {
   void check_access(const Buffer& buffer, const std::vector<Expr>& indices, const std::optional<Expr>& predicate,
                     std::vector<Expr> guards, const Span& span) {
     if (predicate) guards.push_back(*predicate);
-    Span outer = std::exchange(place_, span ? span : place_);
+    Temporarily place(place_, span ? span : place_);
     int lanes = indices.empty() ? 1 : dtype_of(indices.back()).lanes;
     const Ramp* ramp = lanes == 1 ? nullptr : indices.back().as<Ramp>();
     bool guarded_by_lane = std::ranges::any_of(guards, [](const Expr& guard) { return dtype_of(guard).lanes != 1; });
@@ -199,7 +200,6 @@ class BoundsChecker {
         check_element(buffer, at, conditions);
       }
     }
-    place_ = outer;
   }
 
   void check_element(const Buffer& buffer, const std::vector<Expr>& indices, const std::vector<Expr>& guards) {

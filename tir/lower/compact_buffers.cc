@@ -44,6 +44,12 @@ std::vector<Loop> loops_in(const Path& path, size_t begin, size_t end) {
   return result;
 }
 
+RunningVars running(const std::vector<Loop>& loops) {
+  RunningVars result;
+  for (const Loop& loop : loops) result.emplace(loop.var.get(), Range{loop.min, loop.extent});
+  return result;
+}
+
 struct Access {
   bool writes;
   std::vector<Expr> indices;
@@ -236,13 +242,9 @@ class Coverage {
   bool slides(size_t at, const Expr& is_new) const {
     const VarRef& t = around_[at].var;
     auto moves = [&](const Loop& loop) { return uses_var(loop.min, t) || uses_var(loop.extent, t); };
-    VarSet between, inside;
-    RunningVars running;
+    VarSet between;
     for (size_t i = at + 1; i < around_.size(); ++i) between.insert(around_[i].var.get());
-    for (const Loop& loop : digits_) {
-      inside.insert(loop.var.get());
-      running.emplace(loop.var.get(), Range{loop.min, loop.extent});
-    }
+    const RunningVars inside = running(digits_);
     if (std::any_of(around_.begin() + static_cast<long>(at) + 1, around_.end(), moves)) return false;
     if (std::any_of(digits_.begin(), digits_.end(), moves)) return false;
     std::optional<Expr> row;
@@ -251,13 +253,13 @@ class Coverage {
       if (row) return false;
       row = index;
     }
-    auto window = row ? bounds_over(*row, running, facts_) : std::nullopt;
+    auto window = row ? bounds_over(*row, inside, facts_) : std::nullopt;
     auto reach = slack(is_new);  // >= 0 for new rows
     if (!window || !reach || uses_var(window->min, between)) return false;
     auto step = coefficient(window->min, t, facts_);
     Expr end = facts_.simplify(*row - *reach);  // of the rows that are not new
     if (!step || *step < 1 || uses_var(end, inside)) return false;
-    Expr end_before = substitute(window->max, {{t.get(), t - int_imm(1, dtype_of(t))}}) + int_imm(1, dtype_of(end));
+    Expr end_before = substitute(window->max, {{t.get(), t - 1}}) + 1;
     if (!facts_.can_prove(end <= end_before)) return false;
     // The other conditions must have the same value for a row in each iteration.
     return std::all_of(conditions_.begin(), conditions_.end(), [&](const Expr& other) {
@@ -494,10 +496,8 @@ class Compactor final : public Rewriter {
     std::optional<Range> result;
     for (size_t i = 0; i < indices.size(); ++i) {
       const Path& path = memory.accesses[i].path;
-      RunningVars running;
-      for (const Loop& loop : loops_in(path, outer, path.size()))
-        running.emplace(loop.var.get(), Range{loop.min, loop.extent});
-      Range range = range_over({indices[i], int_imm(1, dtype_of(dim))}, dim, running, facts_);
+      RunningVars inside = running(loops_in(path, outer, path.size()));
+      Range range = range_over({indices[i], int_imm(1, dtype_of(dim))}, dim, inside, facts_);
       result = result ? hull(*result, range, dim, facts_) : range;
     }
     return result;
@@ -509,9 +509,8 @@ class Compactor final : public Rewriter {
     DType dtype = dtype_of(dim);
     Range all{int_imm(0, dtype), dim};
     if (!memory.type().strides.empty()) return all;  // strides are those of the whole buffer
-    std::vector<Expr> indices;
-    for (const Access& access : memory.accesses) indices.push_back(cast_to(access.indices[d], dtype));
-    Range region = *range_of(memory, outer, d, indices);
+    auto index = [&](const Access& access) { return cast_to(access.indices[d], dtype); };
+    Range region = *range_of(memory, outer, d, map_each(memory.accesses, index));
     Expr extent = facts_.simplify(region.extent);
     if (!as_int(extent)) {
       // A small constant bound makes better memory than a size that is computed at run time.

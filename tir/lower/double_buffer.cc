@@ -31,20 +31,13 @@ class DoubleBufferer final : public Rewriter {
   }
 
  private:
-  static bool stores(const Stmt& s, const Buffer& buffer) {
-    bool found = false;
-    walk(s, [&](const BufferStore& store) { found = found || same_node(store.buffer, buffer); });
-    return found;
-  }
   // Returns whether the statement may write to other memory than the buffer and its own allocations, as calls may.
   static bool has_other_effects(const Stmt& s, const Buffer& buffer) {
-    bool found = false;
+    bool found = holds<Evaluate, Assert, While>(s);
     std::unordered_set<const NodeHeader*> allowed{buffer.get()};
     walk(
         s, [&](const AllocBuffer& alloc) { allowed.insert(alloc.buffer.get()); },
-        [&](const BufferStore& store) { found = found || !allowed.contains(store.buffer.get()); },
-        [&](const Evaluate&) { found = true; }, [&](const Assert&) { found = true; },
-        [&](const While&) { found = true; });
+        [&](const BufferStore& store) { found = found || !allowed.contains(store.buffer.get()); });
     return found;
   }
 
@@ -68,7 +61,7 @@ class DoubleBufferer final : public Rewriter {
     std::optional<size_t> fill;
     for (size_t i = 0; i < body.stmts.size(); ++i) {
       const Stmt& s = body.stmts[i];
-      bool uses = uses_var(s, alloc.buffer) && !s.is<AllocBuffer>(), fills = stores(s, alloc.buffer);
+      bool uses = uses_var(s, alloc.buffer) && !s.is<AllocBuffer>(), fills = stores_to(s, alloc.buffer);
       if ((fills && fill) || (uses && !fills && !fill)) return std::nullopt;
       if (fills) fill = i;
     }
@@ -111,11 +104,9 @@ class DoubleBufferer final : public Rewriter {
         stmts.push_back(in_slot(body.stmts[i]));
       }
     }
-    For copy = loop;
-    copy.body = seq(std::move(stmts), loop.body.span());
-    return seq({make(AllocBuffer{both, alloc.annotations.without(annotation<"double_buffer">())}), first,
-                make(std::move(copy), s.span())},
-               s.span());
+    Stmt rest = edited<For>(s, [&](For& copy) { copy.body = seq(std::move(stmts), loop.body.span()); });
+    Attrs annotations = alloc.annotations.without(annotation<"double_buffer">());
+    return seq({make(AllocBuffer{both, annotations}), first, rest}, s.span());
   }
 
   Analyzer facts_;

@@ -41,9 +41,9 @@ class InvariantFinder {
 
  private:
   bool is_invariant(const Expr& condition) const {
-    bool is_plain = dtype_of(condition).lanes == 1 && !uses_var(condition, inside_) && !holds<BufferLoad>(condition);
+    bool is_plain =
+        dtype_of(condition).lanes == 1 && !uses_var(condition, inside_) && !holds<BufferLoad, Call>(condition);
     // A condition that may be undefined where the loop does not run stays in the loop.
-    walk(condition, [&](const Call&) { is_plain = false; });
     return is_plain && !condition.is<IntImm>() && !may_be_undefined(condition, facts_);
   }
 

@@ -174,9 +174,7 @@ PrimFuncRef initialize_empty_reductions(const PrimFuncRef& function) {
   const Block* root = body.as<Block>();
   checks.push_back(root ? root->body : body);
   if (!root) return with_body(function, seq(checks, body.span()));
-  Block checked = *root;
-  checked.body = seq(checks);
-  return with_body(function, make(std::move(checked), body.span()));
+  return with_body(function, edited<Block>(body, [&](Block& checked) { checked.body = seq(checks); }));
 }
 
 }  // namespace relaxc

@@ -21,6 +21,7 @@
 #include "ir/intrinsics.h"
 #include "ir/op_names.h"
 #include "ir/undefined.h"
+#include "support/temporarily.h"
 #include "tir/lower/lower.h"
 #include "tir/program.h"
 
@@ -118,7 +119,7 @@ class Merger {
     bool repeats = s.is<While>();
     if (repeats) new_run();
     const For* loop = s.as<For>();
-    size_t outer_task = task_;
+    Temporarily task(task_, task_);
     bool holds_body = false;
     visit_children(s, [&](const NodeRef& child, Slot slot) {
       if (is_stmt_kind(child.kind())) {
@@ -126,14 +127,12 @@ class Merger {
         collect_body(cast_handle<Stmt>(child), place, loop);
         holds_body = true;
       } else if (is_expr_kind(child.kind()) && !slot.exact) {
-        guarded_ = repeats;
+        Temporarily guarded(guarded_, repeats);
         Id id = number(cast_handle<Expr>(child));
-        guarded_ = false;
         add_use(values_[id].uses, {1, place, repeats ? std::nullopt : std::optional(run_)});
         roots_.push_back(id);
       }
     });
-    task_ = outer_task;
     if (holds_body) new_run();
     if (const BufferStore* store = s.as<BufferStore>()) ++versions_[memory_.noalias ? store->buffer.get() : nullptr];
   }
@@ -185,7 +184,7 @@ class Merger {
   Id number(const Expr& e, bool is_place = false) {
     Value value{e, {}};
     std::optional<uint64_t> mark = is_place ? std::nullopt : content(e);
-    bool is_condition = guards(e), is_call = e.is<Call>(), was_guarded = guarded_;
+    bool is_condition = guards(e), is_call = e.is<Call>();
     value.is_index = e.is<Binary>() || e.is<Not>() || e.is<Cast>() || e.is<Select>() || op_name(e) == ops::kVscale;
     size_t operands = 0;
     visit_children(e, [&](const NodeRef& child, Slot slot) {
@@ -195,8 +194,8 @@ class Merger {
         return;
       }
       if (slot.exact) return;
-      guarded_ =
-          was_guarded || (is_condition && operands > (is_call ? 1 : 0));  // the first operand of a call is its callee
+      // The first operand of a call is its callee.
+      Temporarily guarded(guarded_, guarded_ || (is_condition && operands > (is_call ? 1 : 0)));
       bool names_place = child.is<BufferLoad>() && op_name(e) == ops::kAddressOf;
       value.children.push_back({number(cast_handle<Expr>(child), names_place), guarded_});
       ++operands;
@@ -205,7 +204,6 @@ class Merger {
       value.is_index = value.is_index && (inner.is_index || is_plain_leaf(inner.expr) || inner.expr.is<OpRef>());
       value.partial.insert(value.partial.end(), inner.partial.begin(), inner.partial.end());
     });
-    guarded_ = was_guarded;
     const PrimType* type = e.type().as<PrimType>();
     value.is_index = value.is_index && type && dtype_of(e).lanes == 1 && !dtype_of(e).is_float();
     std::sort(value.partial.begin(), value.partial.end());

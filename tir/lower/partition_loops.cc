@@ -5,6 +5,7 @@
 #include "ir/arith.h"
 #include "ir/op_names.h"
 #include "ir/undefined.h"
+#include "support/temporarily.h"
 #include "tir/analysis/annotations.h"
 #include "tir/analysis/bounds.h"
 #include "tir/analysis/conditions.h"
@@ -62,12 +63,10 @@ class CutFinder {
       visit(inner->extent);
       running_.emplace(inner->var.get(), Range{inner->min, inner->extent});
       bool may_not_run = !is_positive(inner->extent, facts_);
-      Analyzer outside = facts_;
+      Temporarily guards(guards_, guards_ + may_not_run);
+      Temporarily facts(facts_, facts_);
       facts_.bind(inner->var, inner->min, inner->extent);
-      guards_ += may_not_run;
       visit(inner->body);
-      guards_ -= may_not_run;
-      facts_ = std::move(outside);
       running_.erase(inner->var.get());
       return;
     }
@@ -83,9 +82,8 @@ class CutFinder {
       if (is_type_kind(child.kind())) return;
       bool is_side = (branch || choice) && !in_condition;
       if (!child.is<OpRef>()) in_condition = false;
-      guards_ += is_side;
+      Temporarily guards(guards_, guards_ + is_side);
       visit(child);
-      guards_ -= is_side;
     });
   }
 
@@ -106,9 +104,7 @@ class CutFinder {
         bool divides = node.op == BinaryOp::kFloorMod || node.op == BinaryOp::kFloorDiv;
         return divides && uses_var(node.a, loop_.var) && !uses_var(node.b, loop_.var);
       });
-      std::unordered_set<const NodeHeader*> inside;
-      for (const auto& [inner, range] : running_) inside.insert(inner);
-      if (!digit || uses_var(*digit, inside) || !replace_digit(*digit, *value, var)) return;
+      if (!digit || uses_var(*digit, running_) || !replace_digit(*digit, *value, var)) return;
       scale = coefficient(*value, var, facts_);
     }
     auto bounds = scale && *scale != 0 ? bounds_over(*value, running_, facts_) : std::nullopt;
@@ -150,16 +146,6 @@ class CutFinder {
     return row && !several && coefficient(value, *row, facts_) == -1 ? row : std::nullopt;
   }
 
-  // Returns the outermost operation that matches, the leftmost of several.
-  template <class Matches>
-  static std::optional<Expr> first_operation(const Expr& value, Matches matches) {
-    std::optional<Expr> found;
-    walk(value, [&](const Ref<Binary>& node) {
-      if (!found && matches(*node)) found = node;
-      return !found;
-    });
-    return found;
-  }
   // Replaces the digit in the value by a new variable, which becomes `var`. Returns false and changes nothing if the
   // value does not depend on the loop's variable through the digit only.
   bool replace_digit(const Expr& digit, Expr& value, Expr& var) {
@@ -189,10 +175,8 @@ class Partitioner {
   Stmt visit(const Stmt& s) {
     if (s.is<For>()) {
       if (depth_ == 0) symbolic_left_ = kMostSymbolicCuts;
-      ++depth_;
-      Stmt result = cut(s);
-      --depth_;
-      return result;
+      Temporarily depth(depth_, depth_ + 1);
+      return cut(s);
     }
     const IfThenElse* branch = s.as<IfThenElse>();
     bool is_else = false;
@@ -207,11 +191,9 @@ class Partitioner {
   // Returns fn's result under additional facts.
   template <class AddFacts, class F>
   Stmt with_facts(AddFacts add_facts, F fn) {
-    Analyzer outside = facts_;
+    Temporarily facts(facts_, facts_);
     add_facts();
-    Stmt result = fn();
-    facts_ = std::move(outside);
-    return result;
+    return fn();
   }
   template <class F>
   Stmt inside(const For& loop, F fn) {
@@ -262,9 +244,7 @@ class Partitioner {
   Stmt branched(const Stmt& s, const Expr& condition, const std::vector<Cut>& cuts, const Stmt& rest) {
     const For& loop = *s.as<For>();
     Stmt body = make(IfThenElse{condition, with(true, cuts, loop.body), rest}, s.span());
-    For copy = loop;
-    copy.body = inside(loop, [&] { return recut(body); });
-    return make(std::move(copy), s.span());
+    return edited<For>(s, [&](For& copy) { copy.body = inside(loop, [&] { return recut(body); }); });
   }
 
   Stmt cut(const Stmt& s) {

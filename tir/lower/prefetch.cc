@@ -208,8 +208,7 @@ class Prefetcher final : public Rewriter {
   // Returns the region that only the next iteration reads, the end of a sliding window; nullopt when it does not move.
   std::optional<Lines> next_only(const For& loop, Lines lines) const {
     // The distance by which each dim moves; absent where it is not a constant, as for digits of a fused loop.
-    std::vector<std::optional<int64_t>> steps;
-    for (const Expr& start : lines.start) steps.push_back(coefficient(start, loop.var, facts_));
+    auto steps = map_each(lines.start, [&](const Expr& start) { return coefficient(start, loop.var, facts_); });
     auto moving = std::ranges::count_if(steps, [](const auto& step) { return step != 0; });
     if (moving == 0) return std::nullopt;
     for (size_t d = 0; d < steps.size(); ++d) {

@@ -98,6 +98,7 @@ std::optional<Stmt> row_by_row(const Stmt& tile, const std::unordered_set<const 
   });
   // All accesses to a buffer that the body writes must have the index row + c in some dim, with the same c. Rows then
   // use different elements, so the order of rows, and of the statements of different rows, does not matter.
+  if (holds<Evaluate, Bind, While, Assert>(body)) return std::nullopt;
   std::unordered_set<const NodeHeader*> written, moving{row.get()};
   std::vector<std::pair<Buffer, std::vector<Expr>>> accesses;
   walk(
@@ -106,9 +107,7 @@ std::optional<Stmt> row_by_row(const Stmt& tile, const std::unordered_set<const 
         written.insert(store.buffer.get());
         accesses.emplace_back(store.buffer, store.indices);
       },
-      [&](const BufferLoad& load) { accesses.emplace_back(load.buffer, load.indices); },
-      [&](const Evaluate&) { fits = false; }, [&](const Bind&) { fits = false; }, [&](const While&) { fits = false; },
-      [&](const Assert&) { fits = false; });
+      [&](const BufferLoad& load) { accesses.emplace_back(load.buffer, load.indices); });
   std::unordered_map<const NodeHeader*, std::vector<std::optional<Expr>>> offsets;  // per dim; absent where they differ
   for (const auto& [buffer, indices] : accesses) {
     if (!written.contains(buffer.get())) continue;

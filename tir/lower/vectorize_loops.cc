@@ -4,6 +4,7 @@
 #include "ir/intrinsics.h"
 #include "ir/op_names.h"
 #include "ir/undefined.h"
+#include "support/temporarily.h"
 #include "tir/lower/lower.h"
 #include "tir/lower/rewriting.h"
 #include "tir/scalable_vectors.h"
@@ -26,7 +27,7 @@ class LaneRewriter {
   LaneRewriter(const VarRef& var, const Expr& min, const Expr& extent, int lanes, const Analyzer& facts,
                const PrivateMemory& private_memory)
       : var_(var), min_(min), lanes_(lanes), facts_(facts), private_memory_(private_memory) {
-    facts_.bind(var, min, extent - int_imm(1, dtype_of(min)));
+    facts_.bind(var, min, extent - 1);
   }
 
   Stmt stmt(const Stmt& s) {
@@ -83,10 +84,8 @@ class LaneRewriter {
   // Branches on the lane become masks of the stores and loads inside.
   template <class Visit>
   std::invoke_result_t<Visit> masked(const Expr& condition, Visit visit) {
-    std::optional<Expr> outer = std::exchange(mask_, mask_and(condition));
-    std::invoke_result_t<Visit> result = visit();
-    mask_ = outer;
-    return result;
+    Temporarily mask(mask_, std::optional(mask_and(condition)));
+    return visit();
   }
   Expr mask_and(const Expr& condition) const { return mask_ ? binary(BinaryOp::kAnd, *mask_, condition) : condition; }
   // Returns the lanes of a load or store that run; nullopt for all.
@@ -99,9 +98,7 @@ class LaneRewriter {
   Expr index(const Expr& e) {
     if (!varies(e) && !(mask_ && holds<BufferLoad>(e))) return e;
     DType dtype = dtype_of(e);
-    bool only_loop_var = (dtype == kInt64 || dtype == kInt32) && !holds<BufferLoad>(e);
-    walk(e, [&](const Ref<Var>& var) { only_loop_var = only_loop_var && !wide_.contains(var.get()); });
-    if (only_loop_var) {
+    if ((dtype == kInt64 || dtype == kInt32) && !holds<BufferLoad>(e) && !uses_var(e, wide_)) {
       Expr base = facts_.simplify(substitute(e, {{var_.get(), min_}}));
       Expr stride = facts_.simplify(substitute(e, {{var_.get(), var_ + 1}}) - e);
       if (!varies(stride)) return is_int(stride, 0) ? base : ramp(base, stride, lanes_);
@@ -236,41 +233,40 @@ bool holds_vectors(const Stmt& body) {
 
 class Vectorizer final : public Rewriter {
  public:
-  explicit Vectorizer(Analyzer facts) { scopes_.push_back(std::move(facts)); }
+  explicit Vectorizer(Analyzer facts) : facts_(std::move(facts)) {}
 
   Stmt stmt(const Stmt& s) override {
     if (const AllocBuffer* alloc = s.as<AllocBuffer>()) {
       const std::vector<Expr>& shape = buffer_type(alloc->buffer).shape;
       if (shape.size() == 1 && as_int(shape[0])) private_memory_.emplace(alloc->buffer.get(), *as_int(shape[0]));
     }
-    const For* node = s.as<For>();
-    if (!node) return Rewriter::stmt(s);
-    Analyzer inner = scopes_.back();
-    inner.bind(node->var, node->min, node->extent);
-    scopes_.push_back(std::move(inner));
-    PrivateMemory outside = private_memory_;
-    if (node->kind == ForKind::kParallel) private_memory_.clear();  // threads share the memory
-    Stmt rewritten = Rewriter::stmt(s);
-    private_memory_ = std::move(outside);
-    scopes_.pop_back();
-    node = rewritten.as<For>();
+    if (!s.is<For>()) return Rewriter::stmt(s);
+    Stmt rewritten = with_vectors_inside(s);
+    const For* node = rewritten.as<For>();
     if (!node || node->kind != ForKind::kVectorized) return rewritten;
     auto lanes = vector_lanes(node->extent);
     if (lanes && *lanes != 1 && std::abs(*lanes) <= 1024 && !holds_vectors(node->body)) {
       int count = kInt64.with_lanes(static_cast<int>(*lanes)).lanes;
       try {
-        return LaneRewriter(node->var, node->min, node->extent, count, scopes_.back(), private_memory_)
-            .stmt(node->body);
+        return LaneRewriter(node->var, node->min, node->extent, count, facts_, private_memory_).stmt(node->body);
       } catch (const NoVectorForm&) {
       }
     }
-    For copy = *node;
-    copy.kind = ForKind::kSerial;
-    return make(std::move(copy), s.span());
+    return edited<For>(rewritten, [](For& loop) { loop.kind = ForKind::kSerial; });
   }
 
  private:
-  std::vector<Analyzer> scopes_;
+  // Returns the loop with the loops inside of it vectorized.
+  Stmt with_vectors_inside(const Stmt& s) {
+    const For& loop = *s.as<For>();
+    Temporarily facts(facts_, facts_);
+    Temporarily memory(private_memory_, private_memory_);
+    facts_.bind(loop.var, loop.min, loop.extent);
+    if (loop.kind == ForKind::kParallel) private_memory_.clear();  // threads share the memory
+    return Rewriter::stmt(s);
+  }
+
+  Analyzer facts_;
   PrivateMemory private_memory_;
 };
 

@@ -4,6 +4,7 @@
 
 #include "ir/text/printer.h"
 #include "support/joined.h"
+#include "tir/analysis/nests.h"
 #include "tir/edit/move.h"
 
 namespace relaxc {
@@ -96,7 +97,7 @@ class InitOfTile {
     }
   }
 
-  Stmt make_nest(const std::vector<Expr>& conditions, const std::vector<VarRef>& outer_reduce_axes) {
+  Stmt make_nest(const std::vector<Expr>& conditions, const std::vector<IterVar>& outer_reduce_axes) {
     Block init{.name = tree_.fresh_block_name(block_->name() + "_init"),
                .body = substitute(*block_->block->init, positions_)};
     repeat_loops();
@@ -148,13 +149,14 @@ class InitOfTile {
     init.body = substitute(init.body, axes);
   }
 
-  std::vector<Expr> kept_conditions(const std::vector<Expr>& conditions, const std::vector<VarRef>& outer_reduce_axes) {
+  std::vector<Expr> kept_conditions(const std::vector<Expr>& conditions,
+                                    const std::vector<IterVar>& outer_reduce_axes) {
     VarMap known = vars_;
     for (TreeNode* loop : spatial_loops_) known.try_emplace(loop->var().get(), loop->loop->min);
     std::vector<Expr> kept;
     for (const Expr& condition : conditions) {
       bool reduces = mentions_any(condition, left_out_);
-      for (const VarRef& axis : outer_reduce_axes) reduces = reduces || uses_var(condition, axis);
+      for (const IterVar& axis : outer_reduce_axes) reduces = reduces || uses_var(condition, axis.var);
       // Unit loops that no axis uses any more are loop-invariant.
       if (!reduces) kept.push_back(substitute(condition, known));
     }
@@ -200,13 +202,9 @@ class BlockOfTiles {
                 .body = no_op()};
     add_axes(outer);
     // The init moves to the outer block.
-    if (inner_->block->init) {
-      std::vector<VarRef> outer_reduces;
-      for (const IterVar& axis : outer.iter_vars) {
-        if (axis.kind == IterKind::kReduce) outer_reduces.push_back(axis.var);
-      }
-      outer.init = InitOfTile(inner_, inside_, inner_axes_, positions_).make_nest(inner_conditions_, outer_reduces);
-    }
+    if (inner_->block->init)
+      outer.init = InitOfTile(inner_, inside_, inner_axes_, positions_)
+                       .make_nest(inner_conditions_, axes_of(outer, IterKind::kReduce));
     if (!inner_->children.empty()) step_.refuse({inner_}, "the block holds blocks already");
     TreeNode* block = tree_.new_block(std::move(outer));
     static_cast<BlockFacts&>(*block) = *inner_;
@@ -267,13 +265,10 @@ class BlockOfTiles {
   }
 
   bool depends_on_outside(const Expr& condition) const {
-    bool result = false;
     for (const TreeNode* at = top_->parent; at; at = at->parent) {
-      if (at->is_loop()) result = result || uses_var(condition, at->var());
-      if (!at->is_block()) continue;
-      for (const IterVar& axis : at->axes()) result = result || uses_var(condition, axis.var);
+      if (at->is_loop() ? uses_var(condition, at->var()) : mentions_axes(condition, at)) return true;
     }
-    return result;
+    return false;
   }
 
   // A condition on loops of one side goes to that side. The bound of an axis becomes a bound of the tile's position.

@@ -90,11 +90,7 @@ struct Codec<RV> {
 };
 template <class T, class List = std::vector<T>>
 struct ListCodec {
-  static AttrValue encode(const std::vector<T>& items) {
-    AttrList list;
-    for (const T& item : items) list.push_back(Codec<T>::encode(item));
-    return list;
-  }
+  static AttrValue encode(const std::vector<T>& items) { return map_each(items, Codec<T>::encode); }
   static List decode(const AttrValue& value) {
     std::vector<T> result;
     if (value.is_none()) return result;

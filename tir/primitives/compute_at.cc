@@ -67,9 +67,7 @@ void ComputeAt::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
   TreeNode* loop = destination<ComputeInline>(step, this->block, this->loop);
   if (!loop) return;
-  step.require(not_movable(block), block);
-  step.require(not_complete_or_reduction(block), block);
-  step.require(inputs_change(block), block);
+  step.require_all(block, not_movable, not_complete_or_reduction, inputs_change);
   step.require(not_a_destination(loop, block), {block, loop});
   if (is_output(block)) step.refuse({block}, "block '{}' writes an output, which is needed outside of the loop", block);
   Nodes consumers = consumers_of(block);

@@ -12,9 +12,7 @@ struct ComputeInline {
   static constexpr auto fields() { return list(required<&ComputeInline::block>("the producer")); }
   void apply(scheduling::Step& step) const {
     scheduling::TreeNode* block = step.block(this->block);
-    step.require(not_movable(block), block);
-    step.require(not_complete(block), block);
-    step.require(inputs_change(block), block);
+    step.require_all(block, scheduling::not_movable, scheduling::not_complete, scheduling::inputs_change);
     const BufferStore* store = single_store(block);
     if (!store || block->block->init) step.refuse({block}, "block '{}' is not a single store of an element", block);
     if (is_output(block)) step.refuse({block}, "block '{}' writes an output", block);

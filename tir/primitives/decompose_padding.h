@@ -19,8 +19,7 @@ struct DecomposePadding {
     auto* block = step.block(this->block);
     auto* loop = step.loop(this->loop);
     auto& tree = *block->tree;
-    step.require(not_movable(block), block);
-    step.require(not_complete(block), block);
+    step.require_all(block, scheduling::not_movable, scheduling::not_complete);
     step.require_around(loop, block);
     for (auto* other : blocks_below(loop)) {
       if (other->carried) step.refuse({other}, "block '{}' takes what an earlier iteration made", other);

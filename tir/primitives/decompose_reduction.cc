@@ -103,7 +103,7 @@ TreeNode* nest_of_init(TreeNode* block, const Nodes& spatial_loops, const std::v
 BlockRV DecomposeReduction::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
   TreeNode* loop = step.loop(this->loop);
-  step.require(not_reduction(block, loop), block);
+  step.require(not_reduction_within(loop, block), block);
   InitLoops loops = find_init_loops(step, block, loop);
   // Among the parts of a partitioned reduce loop only the first one has the init.
   const IterVar* begun = not_reduction(block) ? axis_begun_before(block, loops.left_out) : nullptr;

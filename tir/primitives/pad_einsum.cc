@@ -179,9 +179,7 @@ void extend_loops(TreeNode* block, const std::vector<Expr>& extents) {
 // Elements beyond the operands are 0, and so are the products and what they add.
 void PadEinsum::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
-  step.require(not_movable(block), block);
-  step.require(not_reduction(block), block);
-  step.require(not_reorderable(block), block);
+  step.require_all(block, not_movable, not_reduction, not_reorderable);
   std::optional<Einsum> einsum = match_einsum(block);
   if (!einsum) step.refuse({block}, "block '{}' is not a sum of products from 0", block);
   step.require(not_paddings(*block->block, padding), block);

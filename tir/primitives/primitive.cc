@@ -20,9 +20,7 @@ const Primitive* find_primitive(std::string_view name) {
 }
 
 std::string unknown_primitive(std::string_view name) {
-  std::vector<std::string> names;
-  for (const Primitive& row : primitives()) names.emplace_back(row.name);
-  std::string near = nearest(name, names);
+  std::string near = nearest(name, map_each(primitives(), [](const Primitive& row) { return std::string(row.name); }));
   return fmt::format("there is no primitive '{}'; ", name) +
          (near.empty() ? "relaxc opt --list-primitives shows them" : fmt::format("did you mean '{}'?", near));
 }
@@ -70,12 +68,11 @@ void check_arguments(const Primitive& primitive, const AttrList& arguments, Step
 std::string describe_primitives() {
   std::string out;
   for (const Primitive& row : primitives()) {
-    std::vector<std::string> arguments;
-    for (const Param& param : row.params) {
+    auto text_of = [](const Param& param) {
       std::string otherwise = param.otherwise ? "=" + relaxc::to_string(*param.otherwise) : "";
-      arguments.push_back(fmt::format("{}{}{}", param.kind.is_variadic ? "*" : "", param.name, otherwise));
-    }
-    out += fmt::format("{}({}) -> {}\n    {}\n", row.name, joined(arguments), to_string(row.result), row.doc);
+      return fmt::format("{}{}{}", param.kind.is_variadic ? "*" : "", param.name, otherwise);
+    };
+    out += fmt::format("{}({}) -> {}\n    {}\n", row.name, joined(row.params, text_of), to_string(row.result), row.doc);
     for (const Param& param : row.params)
       out += fmt::format("    {:<27} {}: {}\n", param.name, param.kind.name, param.doc);
   }

@@ -12,8 +12,7 @@ namespace {
 Nodes find_chain(Step& step, const Nodes& loops) {
   auto depth = [](const TreeNode* loop) { return loops_above(loop).size(); };
   TreeNode *outer = std::ranges::min(loops, {}, depth), *inner = std::ranges::max(loops, {}, depth);
-  Nodes chain = loops_above(inner);
-  chain.push_back(inner);
+  Nodes chain = loops_down_to(inner);
   for (TreeNode* loop : loops) {
     if (!contains(chain, loop)) step.refuse({inner, loop}, "loops '{}' and '{}' are not in one chain", inner, loop);
   }
@@ -57,7 +56,7 @@ void Reorder::apply(Step& step) const {
   }
   Nodes chain = find_chain(step, loops);
   TreeNode* outer = chain.front();
-  for (TreeNode* block : blocks_below(outer)) step.require(not_reorderable(block, outer), block);
+  for (TreeNode* block : blocks_below(outer)) step.require(not_reorderable_from(outer, block), block);
   auto next = loops.begin();
   Nodes order = map_each(chain, [&](TreeNode* at) { return contains(loops, at) ? *next++ : at; });
   require_independent_ranges(step, order);
@@ -70,9 +69,8 @@ void Reorder::apply(Step& step) const {
   Nodes body = chain.back()->children;
   for (TreeNode* child : body) tree.detach(child);
   for (TreeNode* at : chain) tree.detach(at);
-  tree.insert(parent, position, order.front());
-  for (size_t i = 1; i < order.size(); ++i) tree.append(order[i - 1], order[i]);
   for (TreeNode* child : body) tree.append(order.back(), child);
+  tree.insert(parent, position, tree.wrap(order.back(), {order.begin(), order.end() - 1}));
 }
 
 }  // namespace relaxc

@@ -157,17 +157,12 @@ void ReverseComputeAt::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
   TreeNode* loop = destination<ReverseComputeInline>(step, this->block, this->loop);
   if (!loop) return;
-  step.require(not_movable(block), block);
-  step.require(not_complete_or_reduction(block), block);
+  step.require_all(block, not_movable, not_complete_or_reduction);
   step.require(not_a_destination(loop, block), {block, loop});
   require_behind(step, block, loop);
   Nodes producers = producers_inside(step, block, loop);
   AxisRanges ranges = ranges_in(step, block, loop, producers);
-  if (block->block->init) {
-    Nodes nest = loops_above(loop);
-    nest.push_back(loop);
-    step.require(not_summable(block, ranges, nest), block);
-  }
+  if (block->block->init) step.require(not_summable(block, ranges, loops_down_to(loop)), block);
   size_t position = position_behind(step, loop, producers, index);
   move_block(*block->tree, block, loop, position, ranges, preserve_unit_loops);
   refresh_regions_above(block);

@@ -98,8 +98,7 @@ void store_inlined(TreeNode* producer, const BufferStore& store, const VarMap& a
 
 void ReverseComputeInline::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
-  step.require(not_movable(block), block);
-  step.require(not_complete(block), block);
+  step.require_all(block, not_movable, not_complete);
   const BufferStore* store = single_store(block);
   if (!store || block->block->init) step.refuse({block}, "block '{}' is not a single store of an element", block);
   TreeNode* producer = inlinable_producer(block);

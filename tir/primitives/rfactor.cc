@@ -246,9 +246,7 @@ BlockRV Rfactor::apply(Step& step) const {
   Nodes below = blocks_below(loop);
   if (below.size() != 1) step.refuse({loop}, "loop '{}' holds {} blocks, expected one", loop, below.size());
   TreeNode* block = below[0];
-  step.require(not_reduction(block), block);
-  step.require(not_reorderable(block), block);
-  step.require(not_movable(block), block);
+  step.require_all(block, not_reduction, not_reorderable, not_movable);
   Combiner combiner = regrouping_combiner(step, block);
   auto rank = static_cast<int64_t>(combiner.parts.front().store->indices.size());
   if (factor_axis < -rank - 1 || factor_axis > rank)

@@ -61,7 +61,7 @@ class SlideFinder {
     auto window = bounds_over(axis->value, running(inner_), facts_);
     if (!window)
       return no(message("the rows of '{}' that an iteration of loop '{}' makes are not known", buffer, name));
-    Expr extent = facts_.simplify(window->max - window->min + int_imm(1, dtype_of(window->min)));
+    Expr extent = facts_.simplify(window->max - window->min + 1);
     auto step = coefficient(window->min, loop->var(), facts_);
     bool slides = step && *step > 0 && !mentions_any(extent, shared_);
     Expr begin_less = step ? facts_.simplify(window->min - loop->var() * *step) : window->min;
@@ -119,8 +119,7 @@ Nodes shared_loops(Step& step, TreeNode* block, const Buffer& buffer, const Node
   for (TreeNode* user : users) {
     if (!precedes(block, user)) step.refuse({user, block}, "block '{}' reads '{}' before", user, buffer);
   }
-  Nodes shared = loops_above(inner);
-  shared.push_back(inner);
+  Nodes shared = loops_down_to(inner);
   for (TreeNode* loop : shared) {
     if (loop->loop->kind == ForKind::kVectorized)
       step.refuse({loop, block}, "the lanes of loop '{}' run at once, in one ring", loop);
@@ -190,8 +189,7 @@ void make_new_rows_only(TreeNode* block, const Slide& slide) {
 // rows of the one before at the same place modulo the window's size.
 void RollingBuffer::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
-  step.require(not_movable(block), block);
-  step.require(not_complete_or_reduction(block), block);
+  step.require_all(block, not_movable, not_complete_or_reduction);
   const Buffer buffer = step.accessed(block, write_buffer_index, AccessKind::kWrite);
   Nodes users = readers_of_ring(step, block, buffer);
   Nodes shared = shared_loops(step, block, buffer, users);

@@ -39,8 +39,7 @@ struct SampleComputeLocation {
     // When the consumers share only a block, no loop is around all of them.
     scheduling::TreeNode* shared = common_ancestor(consumers);
     if (shared->is_block() && shared != consumers[0]) return {};
-    result = loops_above(shared);
-    if (shared->is_loop()) result.push_back(shared);
+    result = shared->is_loop() ? loops_down_to(shared) : loops_above(shared);
     std::erase_if(result, [&](const scheduling::TreeNode* loop) { return is_ancestor(loop, block); });
     return result;
   }

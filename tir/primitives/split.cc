@@ -47,7 +47,7 @@ SplitExtents split_extents(Step& step, TreeNode* node, const Factors& factors) {
   }
   // The factor that is left open is the extent divided by the others' product, rounded up.
   if (open) {
-    extents[*open] = facts.simplify(floor_div(old.extent + product - int_imm(1, dtype), product));
+    extents[*open] = facts.simplify(floor_div(old.extent + product - 1, product));
     product = product * extents[*open];
   }
   // A loop that never runs does not get iterations with a condition instead: a sum over it is its init, and lowering
@@ -107,8 +107,7 @@ Loops Split::apply(Step& step) const {
                 old.var);
   move_body(node, loops.back(), {{old.var.get(), position}});
   if (!is_exact && !disable_predication) guard_below(loops.back(), inside);
-  tree.replace(node, loops.front());
-  for (size_t i = 1; i < loops.size(); ++i) tree.append(loops[i - 1], loops[i]);
+  tree.replace(node, tree.wrap(loops.back(), {loops.begin(), loops.end() - 1}));
   return step.loop_results(loops);
 }
 

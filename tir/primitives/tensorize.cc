@@ -68,19 +68,14 @@ std::string misfit_text(const std::string& intrin, const std::string& why) {
 // Makes the loop a block on a copy of the program first, so that a failure leaves the program as it was.
 void require_match_of_loop(Step& step, const Tensorize& given, TreeNode* loop, const TensorIntrin& intrin) {
   Workspace trial(IRModule{{{"main", loop->tree->function()}}, {}, {}});
-  Nodes path{trial.tree().root()};
-  for (size_t i = 0; i < path.size(); ++i) {
-    TreeNode* at = path[i];
-    if (at->is_loop() && same_node(at->var(), loop->var())) {
-      Blockize blockize{LoopRV{trial.name_node(at)}, given.preserve_unit_iters};
-      auto made = Step(trial, Blockize::kInfo.name, true).run([&](Step& inside) { return blockize.apply(inside); });
-      if (!made) throw DoesNotFit{made.refusal().step, made.refusal().condition, {loop}};  // places here, not there
-      std::string why;
-      if (!find_layout(*trial.node(made->var), intrin, &why))
-        step.refuse({loop}, misfit_text(given.tensor_intrin, why));
-      return;
-    }
-    path.insert(path.end(), at->children.begin(), at->children.end());
+  for (TreeNode* at : subtree(trial.tree().root())) {
+    if (!at->is_loop() || !same_node(at->var(), loop->var())) continue;
+    Blockize blockize{LoopRV{trial.name_node(at)}, given.preserve_unit_iters};
+    auto made = Step(trial, Blockize::kInfo.name, true).run([&](Step& inside) { return blockize.apply(inside); });
+    if (!made) throw DoesNotFit{made.refusal().step, made.refusal().condition, {loop}};  // places here, not there
+    std::string why;
+    if (!find_layout(*trial.node(made->var), intrin, &why)) step.refuse({loop}, misfit_text(given.tensor_intrin, why));
+    return;
   }
 }
 

@@ -55,9 +55,7 @@ IterKind kind_of_image(Step& step, TreeNode* block, const Expr& image, size_t po
 void TransformBlockLayout::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
   Block& content = *block->block;
-  step.require(not_movable(block), block);
-  step.require(not_reorderable(block), block);
-  step.require(not_transformable(block), block);
+  step.require_all(block, not_movable, not_reorderable, not_transformable);
   step.require_rank(index_map, block);
   require_own_plain_loops(step, block);
   std::vector<Expr> images = index_map(axis_vars(block));

@@ -53,7 +53,7 @@ std::vector<Expr> shape_without_gaps(Step& step, TreeNode* block, const Buffer& 
   for (const Expr& e : images) {
     auto bounds = bounds_over(e, running(positions), facts);
     if (!bounds) step.refuse({block}, "the map's result {} has no known bounds", shape.size());
-    shape.push_back(facts.simplify(bounds->max + int_imm(1, dtype_of(e))));
+    shape.push_back(facts.simplify(bounds->max + 1));
     after = after * cast_to(shape.back(), kInt64);
   }
   if (!facts.can_prove_equal(before, after))

@@ -73,9 +73,7 @@ class Application {
       Stmt version = instantiate(substitute(function.body, params), {});
       body = make(IfThenElse{equal(dim, int_imm(value)), take_root(version, buffers), body}, program.span());
     }
-    PrimFunc copy = *general;
-    copy.body = root_block(std::move(buffers), body);
-    return {make_prim_func(std::move(copy), program.span()), ""};
+    return {with_body(general, root_block(std::move(buffers), body)), ""};
   }
 
   const ScheduleRule &rule_, &actual_;

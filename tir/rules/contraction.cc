@@ -139,7 +139,7 @@ class ContractionSchedule {
     } else {
       move_into_tile(parts_.empty() ? epilogue_[0] : sum_, Rows::kAtOnce);
     }
-    keep_in_registers(tile_.has_rows ? &rows_[1] : nullptr, columns_[1], columns_[2]);
+    unroll_tile(tile_.has_rows ? &rows_[1] : nullptr, columns_[1], columns_[2]);
   }
   enum class Rows { kAtOnce, kOneByOne };
   void move_into_tile(const BlockRV& reader, Rows rows) {
@@ -161,12 +161,11 @@ class ContractionSchedule {
     }
     if (tile_.has_rows) inside.push_back(inner[row]);
     sch_.apply(Reorder{joined({inside, vectors})});
-    keep_in_registers(tile_.has_rows && rows == Rows::kAtOnce ? &inner[row] : nullptr, vectors[1], vectors[2]);
+    unroll_tile(tile_.has_rows && rows == Rows::kAtOnce ? &inner[row] : nullptr, vectors[1], vectors[2]);
   }
-  void keep_in_registers(const LoopRV* row, const LoopRV& vector, const LoopRV& lane) {
+  void unroll_tile(const LoopRV* row, const LoopRV& vector, const LoopRV& lane) {
     if (row) sch_.apply(Unroll{*row});
-    sch_.apply(Unroll{vector});
-    if (tile_.lanes > 1) sch_.apply(Vectorize{lane});
+    keep_in_registers(sch_, {vector}, tile_.lanes > 1 ? Loops{lane} : Loops());
   }
 
   void add_parts() {

@@ -73,11 +73,6 @@ int64_t bytes_of_row(const Block& block) {
   return bytes;
 }
 
-size_t axis_position(const Block& block, const Expr& var) {
-  auto axis = std::ranges::find_if(block.iter_vars, [&](const IterVar& v) { return same_node(v.var, var); });
-  return static_cast<size_t>(axis - block.iter_vars.begin());
-}
-
 // Matches a float32 right operand y[k, n] or y[n, k] that can be copied into panels, as constants are at compile time.
 std::optional<ContractionTile> match_plain_operand(const Block& block, const BufferLoad& x, const BufferLoad& y,
                                                    ContractionTile tile) {
@@ -89,7 +84,7 @@ std::optional<ContractionTile> match_plain_operand(const Block& block, const Buf
   bool is_matrix = type.dtype == kFloat32 && width && length && *width % tile.columns() == 0 && *length > 1;
   bool is_product = same_node(y.indices[1 - column_dim], x.indices[1]) && x.indices[0].is<Var>();
   if (!is_matrix || !is_product || !y.indices[column_dim].is<Var>()) return std::nullopt;
-  tile.column_axis = axis_position(block, y.indices[column_dim]);
+  tile.column_axis = position_of_axis(block.iter_vars, y.indices[column_dim]);
   tile.copies_operand = true;
   tile.num_panels = *width / tile.columns();
   return tile;
@@ -100,7 +95,7 @@ std::optional<ContractionTile> match_panels(const Block& block, const Target& ta
   std::vector<Ref<BufferLoad>> operands = operands_of(block);
   if (operands.size() != 2 || operands[0]->indices.size() < 2) return std::nullopt;
   const std::vector<Expr>&x = operands[0]->indices, &y = operands[1]->indices;
-  ContractionTile tile{0, axis_position(block, x[x.size() - 2]), false, 1, target.vector_lanes(32), 1};
+  ContractionTile tile{0, position_of_axis(block.iter_vars, x[x.size() - 2]), false, 1, target.vector_lanes(32), 1};
   if (auto plain = match_plain_operand(block, *operands[0], *operands[1], tile)) return plain;
   const BufferType &left = buffer_type(operands[0]->buffer), &right = buffer_type(operands[1]->buffer);
   if (right.shape.size() != 3 && right.shape.size() != 4) return std::nullopt;
@@ -120,7 +115,7 @@ std::optional<ContractionTile> match_panels(const Block& block, const Target& ta
   }
   while (*columns % tile.lanes != 0) tile.lanes /= 2;
   tile.vectors = static_cast<int>(*columns) / tile.lanes;
-  tile.column_axis = axis_position(block, column->a);
+  tile.column_axis = position_of_axis(block.iter_vars, column->a);
   tile.num_panels = as_int(right.shape[0]);
   return tile;
 }

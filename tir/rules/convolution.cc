@@ -101,8 +101,7 @@ void move_into_tile(Schedule& sch, const BlockRV& reader, const LoopRV& tile, bo
   Loops inner = loops_inside(sch, reader, 4);
   sch.apply(Reorder{Loops{inner[0], inner[2], inner[3], inner[1], inner[4]}});
   if (unrolled) unroll(sch, {inner[2], inner[3]});
-  sch.apply(Unroll{inner[1]});
-  sch.apply(Vectorize{inner[4]});
+  keep_in_registers(sch, {inner[1]}, {inner[4]});
 }
 
 // The decisions about a convolution.

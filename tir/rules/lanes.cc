@@ -114,9 +114,7 @@ std::optional<Expr> access_stride(const Buffer& buffer, const std::vector<Expr>&
 bool is_lane_stride(const std::optional<Expr>& stride) { return stride && (is_int(*stride, 1) || is_int(*stride, 0)); }
 
 std::vector<Expr> Nest::spatial_extents() const {
-  std::vector<Expr> result;
-  for (size_t d = 0; d < num_spatial; ++d) result.push_back(axes[d].domain.extent);
-  return result;
+  return map_each(std::span(axes).first(num_spatial), [](const IterVar& axis) { return axis.domain.extent; });
 }
 
 Nest nest_of(const Ref<Block>& block) {
@@ -140,9 +138,8 @@ Nest ordered_nest(Schedule& sch, const BlockRV& rv) {
 
 Loops loops_of_axes(Schedule& sch, const BlockRV& rv) {
   Ref<Block> block = cast<Block>(sch.get(rv));
-  Loops loops = sch.apply(GetLoops{rv}), result;
-  for (const IterVar& axis : block->iter_vars) result.push_back(loops[position_of_loop(sch, loops, axis)]);
-  return result;
+  Loops loops = sch.apply(GetLoops{rv});
+  return map_each(block->iter_vars, [&](const IterVar& axis) { return loops[position_of_loop(sch, loops, axis)]; });
 }
 
 Loops loops_inside(Schedule& sch, const BlockRV& block, size_t outer) {
@@ -166,8 +163,9 @@ void unroll(Schedule& sch, const Loops& loops) {
   for (const LoopRV& loop : loops) sch.apply(Unroll{loop});
 }
 
-void vectorize(Schedule& sch, const Loops& loops) {
-  for (const LoopRV& loop : loops) sch.apply(Vectorize{loop});
+void keep_in_registers(Schedule& sch, const Loops& unrolled, const Loops& lanes) {
+  unroll(sch, unrolled);
+  for (const LoopRV& loop : lanes) sch.apply(Vectorize{loop});
 }
 
 void fuse_parallel(Schedule& sch, const Loops& loops, bool parallel) {

@@ -93,7 +93,8 @@ std::optional<int64_t> extent_of(const Schedule& schedule, const LoopRV& loop);
 Loops joined(std::initializer_list<Loops> parts);
 LoopRV fused(Schedule& schedule, const Loops& loops);
 void unroll(Schedule& schedule, const Loops& loops);
-void vectorize(Schedule& schedule, const Loops& loops);
+// Keeps a tile in registers: unrolls the first loops, whose iterations are vectors, and vectorizes the others.
+void keep_in_registers(Schedule& schedule, const Loops& unrolled, const Loops& lanes);
 // Fuses the loops, and runs the result on all threads if `parallel`. Does nothing if there are none.
 void fuse_parallel(Schedule& schedule, const Loops& loops, bool parallel = true);
 

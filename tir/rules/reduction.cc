@@ -148,10 +148,7 @@ void schedule_tile(Schedule& sch, const Nest& nest, const BlockRV& rv, const std
   order = joined({order, tail});
   if (order.size() > 1) sch.apply(Reorder{order});
   if (tile.row_axis) unroll(sch, {rows[1], last_loops[*tile.row_axis]});
-  if (tile.column_axis) {
-    unroll(sch, {columns[1], tail[0]});
-    vectorize(sch, {columns[2], tail[1]});
-  }
+  if (tile.column_axis) keep_in_registers(sch, {columns[1], tail[0]}, {columns[2], tail[1]});
   sch.apply(DecomposeReduction{rv, reduce[0]});
   fuse_parallel(sch, shared, tile.parallel);
 }

@@ -144,8 +144,7 @@ void schedule_products(Schedule& sch, const BlockRV& products, const LoopRV& gro
   sch.apply(ReverseComputeAt{tile, tiles[0], true});
   Loops of_tile = innermost_loops(sch, tile, 2);
   Loops columns = sch.apply(Split{of_tile[1], {std::nullopt, plan.lanes}});
-  unroll(sch, {of_tile[0], columns[0], reduce[1], tiles[1], panels[1]});
-  vectorize(sch, {columns[1], panels[2]});
+  keep_in_registers(sch, {of_tile[0], columns[0], reduce[1], tiles[1], panels[1]}, {columns[1], panels[2]});
   sch.apply(DecomposeReduction{products, reduce[0]});
   fuse_parallel(sch, {loops[0], loops[1]}, !plan.shares_groups);
 }
@@ -165,18 +164,15 @@ void schedule_patches(Schedule& sch, const LoopRV& group, const WinogradPlan& pl
     x = rows[1];
   }
   sch.apply(Reorder{joined({outside, {x, channels[1], loops[0], loops[1], channels[2]}})});
-  unroll(sch, {loops[0], loops[1]});
-  sch.apply(Vectorize{channels[2]});
+  keep_in_registers(sch, {loops[0], loops[1]}, {channels[2]});
 
   Loops inner = compute_in_registers(sch, columns, channels[0], 4);  // 6, row, x, channels
   Loops parts = sch.apply(Split{inner[3], {std::nullopt, plan.lanes}});
   sch.apply(Reorder{{inner[1], parts[0], inner[2], inner[0], parts[1]}});
-  sch.apply(Unroll{inner[0]});
-  sch.apply(Vectorize{parts[1]});
+  keep_in_registers(sch, {inner[0]}, {parts[1]});
   BlockRV pixels = sch.apply(GetBlock{"winograd_pixels"});
   inner = compute_in_registers(sch, pixels, inner[2], 4);
-  sch.apply(Unroll{inner[0]});
-  sch.apply(Vectorize{inner[3]});
+  keep_in_registers(sch, {inner[0]}, {inner[3]});
   fuse_parallel(sch, outside, !plan.shares_groups);
 }
 
@@ -192,9 +188,7 @@ std::optional<Loops> loops_in_result_order(Schedule& sch, const BlockRV& result,
   walk(last->body, [&](const BufferLoad& load) {
     if (!same_node(load.buffer, block->writes[0].buffer)) return;
     for (size_t d = 0; d < kRank; ++d) {
-      auto axis =
-          std::ranges::find_if(last->iter_vars, [&](const IterVar& v) { return same_node(v.var, load.indices[d]); });
-      size_t found = static_cast<size_t>(axis - last->iter_vars.begin());
+      size_t found = position_of_axis(last->iter_vars, load.indices[d]);
       fits = fits && (order[d] == kNone || order[d] == found) && (found != kNone || load.indices[d].is<IntImm>());
       order[d] = found;
     }
@@ -241,13 +235,11 @@ void schedule_winograd(Schedule& sch, const Winograd&, const WinogradPlan& plan)
     group = rows[0];
     patch = sch.apply(Fuse{{rows[1], patch}});
   }
-  unroll(sch, {y[1], x[1]});
-  sch.apply(Vectorize{loops[4]});
+  keep_in_registers(sch, {y[1], x[1]}, {loops[4]});
   BlockRV back = sch.apply(GetBlock{"winograd_rows"});
   Loops inner = compute_in_registers(sch, back, loops[1], 4);  // 4, 6, patch, lanes
   sch.apply(Reorder{{inner[1], inner[0]}});
-  unroll(sch, {inner[0], inner[1]});
-  sch.apply(Vectorize{inner[3]});
+  keep_in_registers(sch, {inner[0], inner[1]}, {inner[3]});
   sch.apply(Parallel{plan.shares_groups ? group : patch});
   sch.apply(Annotate{group, annotation<"keep_whole">(), true});
 

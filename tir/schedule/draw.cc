@@ -29,12 +29,11 @@ class Drawer {
  public:
   std::string draw(const std::string& name, const PrimFuncRef& function) {
     function_ = function;
-    std::vector<std::string> params;
-    for (const VarRef& param : function->params) {
+    auto text_of = [](const VarRef& param) {
       const BufferType* buffer = param.type().as<BufferType>();
-      params.push_back(fmt::format("{} {}", param->name, buffer ? buffer_text(*buffer) : print_type(param.type())));
-    }
-    lines_.push_back({fmt::format("{}({})", name, joined(params)), ""});
+      return fmt::format("{} {}", param->name, buffer ? buffer_text(*buffer) : print_type(param.type()));
+    };
+    lines_.push_back({fmt::format("{}({})", name, joined(function->params, text_of)), ""});
     program(function, "");
     size_t column = 0;
     for (Line& line : lines_) {
@@ -85,14 +84,14 @@ class Drawer {
       return children(node->children, inner);
     }
     if (node->is_block()) {
-      std::vector<std::string> axes;
-      for (const IterVar& axis : node->axes()) {
+      auto text_of = [](const IterVar& axis) {
         char letter = info(axis.kind).letter ? info(axis.kind).letter : 'O';
-        axes.push_back(fmt::format("{}:{}", letter, axis.var->name));
-      }
+        return fmt::format("{}:{}", letter, axis.var->name);
+      };
       std::string condition =
           node->block->predicate ? fmt::format("  where {}", print_expr(*node->block->predicate)) : "";
-      lines_.push_back({fmt::format("{}block {}  {}{}", head, node->name(), joined(axes, " "), condition), ""});
+      lines_.push_back(
+          {fmt::format("{}block {}  {}{}", head, node->name(), joined(node->axes(), text_of, " "), condition), ""});
       allocations(*node->block, inner);
       return children(node->children, inner);
     }

@@ -4,6 +4,7 @@
 #include "support/diagnostic.h"
 #include "tir/analysis/annotations.h"
 #include "tir/analysis/nests.h"
+#include "tir/program.h"
 #include "tir/schedule/schedule.h"
 
 namespace relaxc {
@@ -17,14 +18,11 @@ PrimFuncRef with_op_name(const PrimFuncRef& program, const std::string& op) {
     return false;
   });
   if (!anchor) return program;
-  PrimFunc copy = *program;
-  copy.body = rewrite(program->body, [&](const Ref<Block>& block) -> std::optional<Stmt> {
-    if (!same_node(block, *anchor)) return std::nullopt;
-    Block marked = *block;
-    marked.annotations.set(annotation<"op">(), op);
-    return make(std::move(marked), block.span());
-  });
-  return make_prim_func(std::move(copy), program.span());
+  return with_body(program, rewrite(program->body, [&](const Ref<Block>& block) -> std::optional<Stmt> {
+                     if (!same_node(block, *anchor)) return std::nullopt;
+                     return edited<Block>(block,
+                                          [&](Block& marked) { marked.annotations.set(annotation<"op">(), op); });
+                   }));
 }
 
 namespace {

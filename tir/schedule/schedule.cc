@@ -4,6 +4,7 @@
 
 #include "ir/text/printer.h"
 #include "ir/visit.h"
+#include "support/temporarily.h"
 #include "tir/primitives/get_block.h"
 #include "tir/program.h"
 
@@ -64,17 +65,14 @@ std::vector<VarRef> Schedule::checked(Outcome<std::vector<VarRef>> outcome) cons
 }
 
 std::optional<Diagnostic> Schedule::try_steps(const std::function<void()>& steps, Reason reason) {
-  bool shows_program = std::exchange(show_program_, show_program_ && reason == Reason::kWithProgram);
-  std::optional<Diagnostic> refusal;
+  Temporarily shows_program(show_program_, show_program_ && reason == Reason::kWithProgram);
   try {
     steps();
   } catch (const CompileError& error) {
-    show_program_ = shows_program;
     if (error.kind() != ErrorKind::kDoesNotFit) throw;
-    refusal = error.diagnostics()[0];
+    return error.diagnostics()[0];
   }
-  show_program_ = shows_program;
-  return refusal;
+  return std::nullopt;
 }
 
 AttrValue Schedule::with_blocks_found(const AttrValue& argument) {

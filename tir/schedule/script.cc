@@ -303,7 +303,7 @@ class Interpreter {
   // Reads lambda i, j: (i // 4, j, i % 4). For lambda *index, `rank` params are made.
   AttrValue lambda(const Syntax& at, size_t rank = 0) {
     Lambda result;
-    ScheduleNames outer = names_;
+    Temporarily outer(names_, names_);
     for (size_t i = 0; i + 1 < at.children.size(); ++i) {
       const Syntax& param = *at.children[i];
       if (takes_all(at) && rank > 0) {
@@ -321,7 +321,6 @@ class Interpreter {
       names_.insert_or_assign(std::string(param.text), AttrValue(Expr(result.params.back())));
     }
     AttrValue body = value(*at.children.back(), {});
-    names_ = std::move(outer);
     const AttrList all = body.as<AttrList>() ? *body.as<AttrList>() : AttrList{body};
     // Among (begin, end) pairs a position stands for one element.
     bool pairs = std::ranges::any_of(all, [](const AttrValue& item) { return item.as<AttrList>(); });
@@ -377,9 +376,7 @@ class Interpreter {
     });
     schedule_.name_results({});
     if (!primitive->gives_list()) return results.empty() ? AttrValue() : AttrValue(Expr(results[0]));
-    AttrList list;
-    for (const VarRef& var : results) list.push_back(Expr(var));
-    return list;
+    return map_each(results, [](const VarRef& var) -> AttrValue { return Expr(var); });
   }
 
   // Returns one value for each param: positional, by keyword, or the default.

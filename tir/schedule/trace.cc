@@ -78,9 +78,7 @@ void Trace::replay(Schedule& schedule, const Decide& decide, bool with_postproc)
     if (!with_postproc && step.primitive->name == EnterPostproc::kInfo.name) return;
     AttrList arguments = step.arguments;
     for (AttrValue& argument : arguments) argument.map_exprs([&](const Expr& e) { return substitute(e, now); });
-    std::vector<std::string> names;
-    for (const VarRef& result : step.results) names.push_back(result->name);
-    schedule.name_results(names);
+    schedule.name_results(map_each(step.results, [](const VarRef& result) { return result->name; }));
     std::vector<VarRef> results;
     try {
       results = schedule.apply(*step.primitive, arguments, decide ? decide(step) : step.decision);

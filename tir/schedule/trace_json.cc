@@ -49,14 +49,14 @@ std::string json_of(const AttrValue& value, RVNames& names, bool among_inputs) {
   }
   if (const std::string* text = value.as<std::string>()) return quoted(among_inputs ? quoted(*text) : *text);
   if (const AttrList* list = value.as<AttrList>()) {
-    std::vector<std::string> items;
-    for (const AttrValue& item : *list) items.push_back(json_of(item, names, among_inputs));
-    return fmt::format("[{}]", joined(items));
+    auto text_of = [&](const AttrValue& item) { return json_of(item, names, among_inputs); };
+    return fmt::format("[{}]", joined(*list, text_of));
   }
   if (const Attrs* entries = value.as<Attrs>()) {
-    std::vector<std::string> items;
-    for (const auto& [key, item] : *entries) items.push_back(quoted(key) + ": " + json_of(item, names, among_inputs));
-    return fmt::format("{{{}}}", joined(items));
+    auto text_of = [&](const auto& entry) {
+      return quoted(entry.first) + ": " + json_of(entry.second, names, among_inputs);
+    };
+    return fmt::format("{{{}}}", joined(*entries, text_of));
   }
   const Expr* e = value.as<Expr>();
   if (auto number = e ? as_int(*e) : std::nullopt) return std::to_string(*number);
@@ -70,7 +70,7 @@ std::string Trace::json() const {
   std::vector<std::string> instructions, decisions;
   for (size_t i = 0; i < steps.size(); ++i) {
     const TraceStep& step = steps[i];
-    std::vector<std::string> inputs, attrs, outputs;
+    std::vector<std::string> inputs, attrs;
     for (size_t p = 0; p < step.arguments.size(); ++p) {
       const Param& param = step.primitive->params[p];
       const AttrList* list = step.arguments[p].as<AttrList>();
@@ -81,9 +81,9 @@ std::string Trace::json() const {
         (input ? inputs : attrs).push_back(json_of(step.arguments[p], names, input));
       }
     }
-    for (const VarRef& result : step.results) outputs.push_back(quoted(names(result)));
+    std::string outputs = joined(step.results, [&](const VarRef& result) { return quoted(names(result)); });
     instructions.push_back(fmt::format("[{}, [{}], [{}], [{}]]", quoted(instruction_name(step.primitive->name)),
-                                       joined(inputs), joined(attrs), joined(outputs)));
+                                       joined(inputs), joined(attrs), outputs));
     if (!step.decision.is_none()) decisions.push_back(fmt::format("[{}, {}]", i, json_of(step.decision, names, false)));
   }
   return fmt::format("[[{}], [{}]]", joined(instructions), joined(decisions));
@@ -112,11 +112,8 @@ const AttrList& list_at(const AttrList& list, size_t i) {
 // Returns the argument that an input writes: a random variable by its name, a string in a second pair of quotes, or an
 // expression over variables.
 AttrValue input_of(const AttrValue& value, const ScheduleNames& variables) {
-  if (const AttrList* list = value.as<AttrList>()) {
-    AttrList result;
-    for (const AttrValue& item : *list) result.push_back(input_of(item, variables));
-    return result;
-  }
+  if (const AttrList* list = value.as<AttrList>())
+    return map_each(*list, [&](const AttrValue& item) { return input_of(item, variables); });
   if (const Attrs* entries = value.as<Attrs>()) {
     Attrs result;
     for (const auto& [key, item] : *entries) result.set(key, input_of(item, variables));
