@@ -18,11 +18,13 @@
 #include "tir/primitives/fuse.h"
 #include "tir/primitives/get_block.h"
 #include "tir/primitives/get_loops.h"
-#include "tir/primitives/loop_kinds.h"
+#include "tir/primitives/parallel.h"
 #include "tir/primitives/reorder.h"
 #include "tir/primitives/reverse_compute_at.h"
 #include "tir/primitives/split.h"
 #include "tir/primitives/storage_align.h"
+#include "tir/primitives/unroll.h"
+#include "tir/primitives/vectorize.h"
 #include "tir/schedule/schedule.h"
 
 namespace relaxc {

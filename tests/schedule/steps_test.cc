@@ -7,9 +7,9 @@
 #include "tir/primitives/compute_inline.h"
 #include "tir/primitives/get_block.h"
 #include "tir/primitives/get_loops.h"
-#include "tir/primitives/loop_kinds.h"
 #include "tir/primitives/reorder.h"
 #include "tir/primitives/split.h"
+#include "tir/primitives/vectorize.h"
 #include "tir/schedule/rule.h"
 #include "tir/schedule/schedule.h"
 
