@@ -96,8 +96,9 @@ Poly Simplifier::extreme(BinaryOp op, const Poly& a, const Poly& b, DType dtype)
   // The difference is not computed, as it may overflow.
   if (auto x = a.as_constant(), y = b.as_constant(); x && y) return (*x <= *y) == want_min ? a : b;
   if (!holds_data(a) && !holds_data(b)) {
-    if (auto less = decide(BinaryOp::kLE, a, b)) return *less == want_min ? a : b;
-    if (auto less = decide(BinaryOp::kLE, b, a)) return *less == want_min ? b : a;
+    Poly difference = recombine(b.plus(a, -1));
+    if (non_negative(difference)) return want_min ? a : b;
+    if (non_negative(difference.scaled(-1))) return want_min ? b : a;
   }
   Expr x = a.to_expr(dtype), y = b.to_expr(dtype);
   if (structural_equal(x, y)) return a;
