@@ -10,11 +10,13 @@
 
 #include "ir/op_names.h"
 #include "ops/attributes.h"
+#include "ops/data_layout.h"
 #include "ops/fold.h"
 #include "passes/graph_decisions.h"
 #include "passes/winograd.h"
 #include "tir/compute.h"
 #include "tir/rules/choose.h"
+#include "tir/rules/cost_model.h"
 #include "tir/rules/lanes.h"
 
 namespace relaxc {
@@ -105,7 +107,7 @@ class WeightPacker final : public GraphRewriter {
     AttrList candidates = {0};
     int64_t lanes = target_.vector_lanes(dtype.bits);
     for (int64_t width : {lanes / 4, lanes / 2, lanes, 2 * lanes, 3 * lanes, 4 * lanes}) {
-      if (width >= 4 && extent % width == 0) candidates.emplace_back(width);
+      if (width >= cost_model::kFewestLanes && extent % width == 0) candidates.emplace_back(width);
     }
     int64_t formula = columns_of(extent, dtype);
     if (!std::ranges::count(candidates, AttrValue(formula))) candidates.emplace_back(formula);
@@ -118,11 +120,10 @@ class WeightPacker final : public GraphRewriter {
     auto attrs = read_attrs<ConvAttrs<2>>(node.attrs);
     if (!dims || attrs.kernel_layout != ConvAttrs<2>().kernel_layout) return std::nullopt;
     auto filters = as_int((*dims)[0]), depth = as_int((*dims)[1]);
-    int64_t outer = 0, inner = 1;
-    std::string out_layout = attrs.out_layout.value_or("");
-    if (filters && depth && std::sscanf(out_layout.c_str(), "NCHW%ldc", &outer) == 1) {
+    int64_t outer = block_of_layout(attrs.out_layout.value_or("")).value_or(0), inner = 1;
+    if (filters && depth && outer > 0) {
       // Images in channel blocks: the pass that laid them out has padded the weights, which may not be folded yet.
-      if (attrs.data_layout == out_layout) inner = std::gcd(*depth, outer);
+      if (attrs.data_layout == attrs.out_layout) inner = std::gcd(*depth, outer);
     } else {
       if (!node.args[1].is<Constant>() || attrs.groups != 1) return std::nullopt;
       outer = columns_of(*filters, *tensor_dtype(node.args[1].type()));
