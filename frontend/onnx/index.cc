@@ -15,10 +15,12 @@ std::string reduction_of(Node& n) {
   std::string reduction = n.attr_string("reduction", "none");
   return reduction == "none" ? "update" : reduction;
 }
-Expr scatter(Node& n) {
-  ScatterElementsAttrs attrs{.axis = axis_of(n)};
-  if (n.op_type() == "ScatterElements") attrs.reduction = reduction_of(n);
-  return n.op("scatter_elements", {n.tensor(0), n.tensor(1), n.tensor(2)}, attrs);
+Expr scatter(Node& n, const Expr& x) {
+  return n.op("scatter_elements", {x, n.tensor(1), n.tensor(2)}, ScatterElementsAttrs{.axis = axis_of(n)});
+}
+Expr scatter_elements(Node& n, const Expr& x) {
+  ScatterElementsAttrs attrs{.axis = axis_of(n), .reduction = reduction_of(n)};
+  return n.op("scatter_elements", {x, n.tensor(1), n.tensor(2)}, attrs);
 }
 Expr scatter_nd(Node& n) {
   return n.op("scatter_nd", {n.tensor(0), n.tensor(1), n.tensor(2)}, ScatterNdAttrs{reduction_of(n)});
@@ -84,7 +86,7 @@ std::vector<ConverterRow> index_converters() {
       {"GatherElements", 11, 2, 2, gather_elements, "axis"},
       {"GatherND", 11, 2, 2, gather_nd, "batch_dims"},
       {"Scatter", 9, 3, 3, scatter, "axis"},
-      {"ScatterElements", 11, 3, 3, scatter, "axis reduction"},
+      {"ScatterElements", 11, 3, 3, scatter_elements, "axis reduction"},
       {"ScatterND", 11, 3, 3, scatter_nd, "reduction"},
       {"OneHot", 9, 3, 3, one_hot, "axis"},
       {"TopK", 1, 1, 1, topk, "axis k largest sorted"},
