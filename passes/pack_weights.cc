@@ -85,8 +85,10 @@ class WeightPacker final : public GraphRewriter {
       if (!program) {
         const std::vector<int64_t> dims = *constant_shape(conv.args[1].type());
         int64_t outer = target_.vector_lanes(32), inner = std::gcd(dims[1], outer);
+        auto attrs = read_attrs<ConvAttrs<2>>(conv.attrs);
+        attrs.kernel_layout = fmt::format("OIHW{}i{}o", inner, outer);
         Call direct = conv;
-        direct.attrs.set("kernel_layout", fmt::format("OIHW{}i{}o", inner, outer));
+        direct.attrs = write_attrs(attrs);
         std::vector<Expr> packed = int_imms({dims[0] / outer, dims[1] / inner, dims[2], dims[3], inner, outer});
         direct.args[1] = make_var("weight", tensor_type(std::move(packed), kFloat32));
         program = with_op_name(row->legalize(OpCall{direct, binding.var.span()}), ops::kConv2d.short_name());
@@ -131,8 +133,9 @@ class WeightPacker final : public GraphRewriter {
       if (outer == 0) return std::nullopt;
     }
     const Expr blocks = int_imm(*filters / outer), columns = int_imm(outer), height = (*dims)[2], width = (*dims)[3];
-    Expr apart = reshape(node.args[1], {blocks, columns, int_imm(*depth / inner), int_imm(inner), height, width}, b);
-    Expr packed = permute_dims(apart, {0, 2, 4, 5, 3, 1}, b);
+    Expr in_blocks =
+        reshape(node.args[1], {blocks, columns, int_imm(*depth / inner), int_imm(inner), height, width}, b);
+    Expr packed = permute_dims(in_blocks, {0, 2, 4, 5, 3, 1}, b);
     if (inner == 1) packed = reshape(packed, {blocks, int_imm(*depth), height, width, columns}, b);
     attrs.kernel_layout = inner == 1 ? fmt::format("OIHW{}o", outer) : fmt::format("OIHW{}i{}o", inner, outer);
     return b.op(ops::kConv2d.short_name(), {node.args[0], packed}, attrs, binding.var->name);
