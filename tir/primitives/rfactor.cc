@@ -23,8 +23,8 @@ Combiner regrouping_combiner(Step& step, TreeNode* block) {
                 content.name);
   if (!combiner->regroups)
     step.refuse({block},
-                "what block '{}' chooses depends on how its iterations are grouped (of equal elements the last counts, "
-                "or the like)",
+                "the choice of block '{}' depends on how its iterations are grouped (of equal elements the last "
+                "counts, or the like)",
                 content.name);
   size_t rank = combiner->parts.front().store->indices.size();
   for (const Combiner::Part& part : combiner->parts) {
