@@ -196,7 +196,7 @@ void Tree::replace(TreeNode* node, TreeNode* with) {
 void Tree::remove_with_buffer(TreeNode* block, const Buffer& buffer) {
   TreeNode* scope = scope_of(block);
   remove(block);
-  std::erase_if(scope->block->alloc_buffers, [&](const Buffer& own) { return same_node(own, buffer); });
+  std::erase_if(scope->block->alloc_buffers, [&](const Buffer& allocated) { return same_node(allocated, buffer); });
 }
 
 TreeNode* Tree::wrap(TreeNode* body, const Nodes& loops) {

@@ -88,7 +88,7 @@ class FactoredReduction {
                    "block '{}' keeps the first of equal elements: of its reduce loops only the outermost can be "
                    "factored, '{}' is not",
                    block_, loop_);
-    top_ = top_of_own_loops(top_);
+    top_ = top_of_exclusive_loops(top_);
   }
 
   // Makes the loops that drive the same reduce axes separate axes, and this loop a spatial axis.
@@ -106,9 +106,9 @@ class FactoredReduction {
       }
       for (TreeNode* at : loops_) {
         if (!uses_var(axis.value, at->var()) || loop_axes_.contains(at->var().get())) continue;
-        VarRef own = make_var("v" + at->name(), at->var().type());
-        loop_axes_.emplace(at->var().get(), own);
-        reduce_axes.push_back({own, {at->loop->min, at->loop->extent}, IterKind::kReduce, at->var()});
+        VarRef fresh = make_var("v" + at->name(), at->var().type());
+        loop_axes_.emplace(at->var().get(), fresh);
+        reduce_axes.push_back({fresh, {at->loop->min, at->loop->extent}, IterKind::kReduce, at->var()});
       }
       positions_.emplace(axis.var.get(), substitute(axis.value, loop_axes_));
     }
