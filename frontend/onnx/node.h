@@ -58,8 +58,11 @@ class Node {
   size_t inputs() const { return inputs_.size(); }
   bool has(size_t i) const { return i < inputs_.size() && inputs_[i] != nullptr; }
   const Value& value(size_t i) const;
-  // Returns the input as a tensor expression. A sequence is an error.
+  // Return an input, or all of them, as tensor expressions. A sequence is an error.
   Expr tensor(size_t i);
+  std::vector<Expr> tensors() {
+    return map_each(int_range(0, std::ssize(inputs_)), [&](size_t i) { return tensor(i); });
+  }
   Expr tensor(const Value& value);
   std::optional<Expr> optional_tensor(size_t i);
   Type type(size_t i) const;

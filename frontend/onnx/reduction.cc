@@ -64,7 +64,8 @@ Expr log_of_exps(Node& n, const Expr& x, const Reducer& over, const char* op) {
   return over.keepdims ? result : over.drop(result);
 }
 // Reads the axes, which are an input or an attribute, as the node's row says.
-Expr reduce_by(Node& n, const Expr& x, Reduction reduction, const char* op) {
+template <Reduction kReduction>
+Expr reduce(Node& n, const Expr& x, const char* op) {
   int64_t rank = n.rank(0);
   bool keepdims = n.attr_int("keepdims", 1) != 0;
   bool axes_input = n.row().most_inputs == 2;
@@ -82,7 +83,7 @@ Expr reduce_by(Node& n, const Expr& x, Reduction reduction, const char* op) {
         require_distinct(n, named, static_cast<size_t>(*count));  // the result's rank counts each
         left = static_cast<size_t>(rank - *count);
       }
-      return reduction(n, x, over_run_time_axes(n, x, named, left, keepdims), op);
+      return kReduction(n, x, over_run_time_axes(n, x, named, left, keepdims), op);
     }
   } else if (!axes_input) {
     axes = n.attr_ints("axes");
@@ -92,11 +93,7 @@ Expr reduce_by(Node& n, const Expr& x, Reduction reduction, const char* op) {
   if (chosen.empty() && !noop) chosen = n.all_axes();
   std::ranges::sort(chosen);
   chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
-  return reduction(n, x, over_constant_axes(n, chosen, keepdims), op);
-}
-template <Reduction kReduction>
-Expr reduce(Node& n, const Expr& x, const char* op) {
-  return reduce_by(n, x, kReduction, op);
+  return kReduction(n, x, over_constant_axes(n, chosen, keepdims), op);
 }
 
 Expr arg_reduce(Node& n, const Expr& x, const char* op) {
