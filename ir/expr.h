@@ -225,8 +225,6 @@ struct If {
 struct OpName {
   std::string_view text;  // "relax.reshape"
   friend bool operator==(std::string_view name, OpName op) { return name == op.text; }
-  // Returns "reshape", the name in rules and tensor programs.
-  std::string short_name() const { return std::string(text.substr(text.find('.') + 1)); }
 };
 
 // ---- Construction. Operand types are checked and the type is computed. ----------------------------------------------

@@ -129,12 +129,12 @@ class ChannelBlocker final : public GraphRewriter {
     Expr w = pad_axis(node.args[1], 0, padded(filters) - filters, b);
     attrs.out_layout = layout();
     if (groups == 1 && depth <= kPictureChannels && !find(node.args[0]))
-      return Blocked{b.op(ops::kConv2d.short_name(), {node.args[0], w}, attrs), filters};
+      return Blocked{b.op(ops::short_name(ops::kConv2d), {node.args[0], w}, attrs), filters};
     std::optional<Blocked> data = in_blocks(node.args[0], b);
     if (!data) return std::nullopt;
     attrs.data_layout = layout();
     if (depthwise) attrs.groups = padded(filters);
-    return Blocked{b.op(ops::kConv2d.short_name(), {data->value, w}, attrs), filters};
+    return Blocked{b.op(ops::short_name(ops::kConv2d), {data->value, w}, attrs), filters};
   }
 
   template <class A>

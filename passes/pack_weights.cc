@@ -44,7 +44,7 @@ struct PackedMatmul {
       if (group > 1) right.push_back(floor_mod(r[0], group));
       return cast_to(load(x, left), sum) * cast_to(load(y, right), sum);
     });
-    return with_op_name(b.finish({as_dtype(b, product, result, "matmul_cast")}), ops::kMatmul.short_name());
+    return with_op_name(b.finish({as_dtype(b, product, result, "matmul_cast")}), ops::short_name(ops::kMatmul));
   }
 };
 
@@ -79,7 +79,7 @@ class WeightPacker final : public GraphRewriter {
     const OpRow* row = context_.ops.find(ops::kConv2d.text);
     std::optional<PrimFuncRef> program;
     for (const ScheduleRule& rule : context_.schedules) {
-      if (rule.op != ops::kConv2d.short_name() || !rule.function.empty() ||
+      if (rule.op != ops::short_name(ops::kConv2d) || !rule.function.empty() ||
           (!rule.uses.empty() && rule.uses != "convolution"))
         continue;
       if (!program) {
@@ -91,7 +91,7 @@ class WeightPacker final : public GraphRewriter {
         direct.attrs = write_attrs(attrs);
         std::vector<Expr> packed = int_imms({dims[0] / outer, dims[1] / inner, dims[2], dims[3], inner, outer});
         direct.args[1] = make_var("weight", tensor_type(std::move(packed), kFloat32));
-        program = with_op_name(row->legalize(OpCall{direct, binding.var.span()}), ops::kConv2d.short_name());
+        program = with_op_name(row->legalize(OpCall{direct, binding.var.span()}), ops::short_name(ops::kConv2d));
       }
       ScheduleRule trial = rule;
       trial.scheduled = nullptr;
@@ -138,7 +138,7 @@ class WeightPacker final : public GraphRewriter {
     Expr packed = permute_dims(in_blocks, {0, 2, 4, 5, 3, 1}, b);
     if (inner == 1) packed = reshape(packed, {blocks, int_imm(*depth), height, width, columns}, b);
     attrs.kernel_layout = inner == 1 ? fmt::format("OIHW{}o", outer) : fmt::format("OIHW{}i{}o", inner, outer);
-    return b.op(ops::kConv2d.short_name(), {node.args[0], packed}, attrs, binding.var->name);
+    return b.op(ops::short_name(ops::kConv2d), {node.args[0], packed}, attrs, binding.var->name);
   }
 
   std::optional<Expr> pack_matmul(const Call& node, const Binding& binding, Builder& b) {
