@@ -3,8 +3,6 @@
 #include <cctype>
 #include <charconv>
 
-#include "ops/attributes.h"
-
 namespace relaxc {
 
 Layout::Layout(const OpCall& op, const std::string& text, std::string_view plain, const char* what)
@@ -83,7 +81,7 @@ std::vector<Expr> Layout::from_plain_index(const std::vector<Expr>& indices, con
   return result;
 }
 
-std::string blocked_layout(int64_t block) { return fmt::format("{}{}c", data_layout_of(2), block); }
+std::string blocked_layout(int64_t block) { return fmt::format("NCHW{}c", block); }
 std::optional<int64_t> block_of_layout(const std::string& layout) {
   int64_t block = 0;
   if (layout.size() > 4) std::from_chars(&layout[4], &layout.back(), block);
