@@ -220,6 +220,13 @@ std::optional<int64_t> fold_int(BinaryOp op, int64_t a, int64_t b, DType dtype) 
       dtype.is_uint() ? value_of(op, static_cast<uint64_t>(a), static_cast<uint64_t>(b)) : value_of(op, a, b);
   return info(op).compares ? value : wrap_int(value, dtype);
 }
+bool fold_comparison(BinaryOp op, double a, double b) {
+  if (op == BinaryOp::kEQ) return a == b;
+  if (op == BinaryOp::kNE) return a != b;
+  if (op == BinaryOp::kLT) return a < b;
+  if (op == BinaryOp::kLE) return a <= b;
+  return op == BinaryOp::kGT ? a > b : a >= b;
+}
 
 Expr folded_binary(BinaryOp op, const Expr& a, const Expr& b) {
   const IntImm *x = a.as<IntImm>(), *y = b.as<IntImm>();

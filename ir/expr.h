@@ -311,6 +311,8 @@ const Call* as_call(const Expr& expr, OpName op);
 int64_t wrap_int(int64_t value, DType dtype);
 // Returns the constant value of a binary operation on integers of that dtype, wrapped; nullopt for division by zero.
 std::optional<int64_t> fold_int(BinaryOp op, int64_t a, int64_t b, DType dtype);
+// Returns the result of a comparison of floats, which is false for NaN except in a != b.
+bool fold_comparison(BinaryOp op, double a, double b);
 // Returns binary(op, a, b), or its value when both are integer constants.
 Expr folded_binary(BinaryOp op, const Expr& a, const Expr& b);
 

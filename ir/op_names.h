@@ -130,7 +130,8 @@ inline bool is_memory_op(std::string_view name) {
 // Returns the name of a graph operator with "relax." in front, which may be left out where operators are looked up.
 inline std::string full_name(std::string name) { return is_relax_op(name) ? name : "relax." + name; }
 // Returns the name without "relax." in front.
-inline std::string short_name(const std::string& name) { return is_relax_op(name) ? name.substr(6) : name; }
+inline std::string short_name(std::string_view name) { return std::string(is_relax_op(name) ? name.substr(6) : name); }
+inline std::string short_name(OpName op) { return short_name(op.text); }
 // Returns the name in the text form: "R.sum" for relax.sum, "T.exp" for tir.exp.
 inline std::string name_in_text(const std::string& name) {
   if (is_relax_op(name)) return "R." + short_name(name);

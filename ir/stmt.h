@@ -154,6 +154,10 @@ inline constexpr ForKindRow kForKinds[] = {{ForKind::kSerial, "serial"},
                                            {ForKind::kUnrolled, "unroll"},
                                            {ForKind::kThreadBinding, "thread_binding"},
                                            {ForKind::kLaunchThread, "launch_thread"}};
+// The thread axes that are known; targets may define others.
+inline constexpr std::string_view kThreadAxes[] = {"blockIdx.x",  "blockIdx.y",  "blockIdx.z", "threadIdx.x",
+                                                   "threadIdx.y", "threadIdx.z", "vthread",    "vthread.x",
+                                                   "vthread.y",   "vthread.z",   "cthread"};
 struct IterKindRow {
   IterKind kind;
   std::string_view name;

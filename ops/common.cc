@@ -133,8 +133,7 @@ Type infer_stated_dtype_same_rank(const OpCall& op) {
 }
 PrimFuncRef compute_program(const OpCall& op, const std::string& name, const Type& result,
                             const std::function<Expr(Inputs, Axes)>& value) {
-  ComputeBuilder b;
-  std::vector<Buffer> x = b.inputs_of(op);
+  auto [b, x] = OpProgram(op);
   return b.finish({b.compute(name, *tensor_dtype(result), *known_shape(result), [&](Axes i) { return value(x, i); })});
 }
 

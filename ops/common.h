@@ -17,6 +17,12 @@ std::vector<Expr> broadcast_shapes(const std::vector<Expr>& a, const std::vector
 // Returns the element of `buffer` that is read for the element `axes` of the broadcast result.
 Expr load_broadcast(const Buffer& buffer, Axes axes);
 
+// The program of a call as it is built, with a param for each tensor argument: auto [b, x] = OpProgram(op).
+struct OpProgram {
+  explicit OpProgram(const OpCall& op) : inputs(builder.inputs_of(op)) {}
+  ComputeBuilder builder = {};
+  std::vector<Buffer> inputs;
+};
 // Counts a negative axis from the end. An error names axis and rank.
 int64_t normalize_axis(const OpCall& op, int64_t axis, int64_t rank);
 std::vector<int64_t> normalize_axes(const OpCall& op, const std::vector<int64_t>& axes, int64_t rank);

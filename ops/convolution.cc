@@ -136,8 +136,7 @@ PrimFuncRef lower_conv(const OpCall& op) {
   auto attrs = op.attrs<ConvAttrs<N>>();
   std::string plain = kernel_layout_of(N), kernel = attrs.kernel_layout.empty() ? plain : attrs.kernel_layout;
   Layout window_layout(op, without_axis(kernel, 'O'), without_axis(plain, 'O'), "kernel layout");
-  ComputeBuilder b;
-  std::vector<Buffer> x = b.inputs_of(op);
+  auto [b, x] = OpProgram(op);
   if (is_int(conv.in_per_group, 0)) op.fail("the data has no channels");
   if (conv.padding.any()) {
     std::vector<Expr> padded = {conv.batch, conv.in_channels};
@@ -204,8 +203,7 @@ PrimFuncRef lower_transposed(const OpCall& op) {
   require_layout(op, attrs.kernel_layout, transposed_kernel_layout_of(N), "kernel layout");
   require_layout(op, attrs.out_layout.value_or(""), data_layout_of(N), "out layout");
   if (is_int(conv.in_channels, 0)) op.fail("the data has no channels");
-  ComputeBuilder b;
-  std::vector<Buffer> x = b.inputs_of(op);
+  auto [b, x] = OpProgram(op);
   Buffer source = spread_stage(b, conv, x[0]);
   auto weight_at = [&](const Expr& channel, Axes r) {
     Expr first = conv.groups == 1 ? int_imm(0) : floor_div(channel, conv.out_per_group) * conv.in_per_group;

@@ -1,6 +1,7 @@
 #include "ops/data_layout.h"
 
 #include <cctype>
+#include <charconv>
 
 namespace relaxc {
 
@@ -78,6 +79,13 @@ std::vector<Expr> Layout::from_plain_index(const std::vector<Expr>& indices, con
     result.push_back(block > 1 ? facts.simplify(part) : index);
   }
   return result;
+}
+
+std::string blocked_layout(int64_t block) { return fmt::format("NCHW{}c", block); }
+std::optional<int64_t> block_of_layout(const std::string& layout) {
+  int64_t block = 0;
+  if (layout.size() > 4) std::from_chars(&layout[4], &layout.back(), block);
+  return block > 0 && layout == blocked_layout(block) ? std::optional(block) : std::nullopt;
 }
 
 Analyzer facts_of_axes(Axes axes, const std::vector<Expr>& extents) {

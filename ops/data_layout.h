@@ -33,6 +33,9 @@ class Layout {
 // Returns the layout of the result of a window operator, which is that of the data where out_layout is absent.
 Layout result_layout(const OpCall& op, const std::optional<std::string>& out_layout, const std::string& data_layout,
                      std::string_view plain);
+// Returns the layout of images whose channels are in blocks, such as "NCHW16c", and the blocks' size in such a layout.
+std::string blocked_layout(int64_t block);
+std::optional<int64_t> block_of_layout(const std::string& layout);
 // Returns the facts that each axis is in [0, extent).
 Analyzer facts_of_axes(Axes axes, const std::vector<Expr>& extents);
 // Reports any other layout as unsupported, for operators that are lowered in one layout only.

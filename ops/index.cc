@@ -168,8 +168,7 @@ Expr reduced(const OpCall& op, const std::string& reduction, const Expr& old, co
 // Copies data, then applies one update after the other, as indices may repeat. Update i writes the element `target`(i).
 PrimFuncRef scatter(const OpCall& op, const std::string& reduction, std::vector<int64_t> indexed_axes,
                     const std::function<std::vector<Expr>(Axes, const Buffer&)>& target) {
-  ComputeBuilder b;
-  std::vector<Buffer> inputs = b.inputs_of(op);
+  auto [b, inputs] = OpProgram(op);
   Buffer out = b.compute("T_scatter", op.dtype(0), op.shape(0), [&](Axes i) { return at(inputs[0], i); });
   Stmt updates = loop_nest(op.shape(2), [&](Axes i) {
     std::vector<Stmt> body;
@@ -340,8 +339,7 @@ Type infer_multinomial(const OpCall& op) {
 // The result holds the positions of non-zero elements in row-major order; the caller counts them for an argument.
 Type infer_nonzero(const OpCall& op) { return tensor_type({int_imm(op.rank(0)), op.arg(1)}, kInt64); }
 PrimFuncRef lower_nonzero(const OpCall& op) {
-  ComputeBuilder b;
-  Buffer x = b.inputs_of(op)[0];
+  auto [b, x] = OpProgram(op);
   Buffer out = b.buffer("T_nonzero", kInt64, {int_imm(op.rank(0)), op.arg(1)});
   Buffer count = b.buffer("count", kInt64, {int_imm(1)});
   Expr next = load(count, {int_imm(0)});
@@ -349,7 +347,7 @@ PrimFuncRef lower_nonzero(const OpCall& op) {
     std::vector<Stmt> found;
     for (int64_t d = 0; d < op.rank(0); ++d) found.push_back(store(out, i[d], {int_imm(d), next}));
     found.push_back(store(count, next + 1, {int_imm(0)}));
-    Expr is_nonzero = not_equal(at(x, i), zero(op.dtype(0)));
+    Expr is_nonzero = not_equal(at(x[0], i), zero(op.dtype(0)));
     return make(IfThenElse{next < op.arg(1) && is_nonzero, seq(std::move(found)), std::nullopt});
   });
   b.extern_block("scan", seq({store(count, int_imm(0), {int_imm(0)}), scan}));

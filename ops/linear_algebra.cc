@@ -42,8 +42,7 @@ DType matmul_dtype(const OpCall& op) { return product_dtype(op, op.attrs<MatmulA
 PrimFuncRef lower_matmul(const OpCall& op) {
   MatmulShape shape = matmul_shape(op);
   DType out_dtype = matmul_dtype(op), dtype = accumulation_dtype(out_dtype);
-  ComputeBuilder b;
-  std::vector<Buffer> x = b.inputs_of(op);
+  auto [b, x] = OpProgram(op);
   // Batch axes broadcast; `inner` are the last one or two indices.
   auto element = [&](const Buffer& operand, Axes i, const std::vector<Expr>& inner) {
     const std::vector<Expr>& dims = buffer_type(operand).shape;
@@ -72,8 +71,7 @@ Type infer_det(const OpCall& op) {
 }
 // Computes the determinant by Gaussian elimination with row pivoting on a copy, one matrix per iteration of the batch.
 PrimFuncRef lower_det(const OpCall& op) {
-  ComputeBuilder b;
-  Buffer x = b.inputs_of(op)[0];
+  auto [b, x] = OpProgram(op);
   const std::vector<Expr>& shape = op.shape(0);
   Expr n = shape.back();
   std::vector<Expr> batch(shape.begin(), shape.end() - 2);
@@ -87,7 +85,7 @@ PrimFuncRef lower_det(const OpCall& op) {
     auto when = [](const Expr& condition, const Stmt& body) { return make(IfThenElse{condition, body, std::nullopt}); };
     VarRef r0 = make_dim("r"), c0 = make_dim("c"), k = make_dim("k"), p = make_dim("r"), s = make_dim("c");
     VarRef r1 = make_dim("r"), c1 = make_dim("c");
-    Stmt copy = loop(r0, n, loop(c0, n, store(m, cast_to(load(x, cell(r0, c0)), dtype), cell(r0, c0))));
+    Stmt copy = loop(r0, n, loop(c0, n, store(m, cast_to(load(x[0], cell(r0, c0)), dtype), cell(r0, c0))));
     Expr is_larger = magnitude(get(p + k + 1, k)) > magnitude(get(at(pivot, i), k));
     Stmt search = loop(p, n - 1 - k, when(is_larger, store(pivot, p + k + 1, i)));
     Stmt swap = loop(s, n,

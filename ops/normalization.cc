@@ -17,8 +17,7 @@ Expr inverse_root(const Expr& x, double epsilon) {
 // of the parameter axes. `s` says which elements share a mean and a variance.
 template <class A>
 PrimFuncRef normalize(const OpCall& op, const AxisFold& s, const A& attrs, const std::vector<int64_t>& parameter_axes) {
-  ComputeBuilder b;
-  std::vector<Buffer> x = b.inputs_of(op);
+  auto [b, x] = OpProgram(op);
   DType dtype = accumulation_dtype(op.dtype(0));
   Moments moments = moments_of(b, x[0], dtype, s);
   Buffer inverse = b.compute("inverse_std", dtype, s.result,
@@ -54,8 +53,7 @@ Type infer_partial_batch_norm(const OpCall& op) {
 PrimFuncRef lower_batch_norm(const OpCall& op) {
   BatchNormAttrs attrs = op.attrs<BatchNormAttrs>();
   int64_t axis = normalize_axis(op, attrs.axis, op.rank(0));
-  ComputeBuilder b;
-  std::vector<Buffer> x = b.inputs_of(op);
+  auto [b, x] = OpProgram(op);
   DType dtype = accumulation_dtype(op.dtype(0));
   std::vector<Expr> channels = {op.shape(0)[axis]};
   Moments moments{x[3], x[4]};
@@ -101,8 +99,7 @@ PrimFuncRef lower_layer_norm(const OpCall& op) {
 PrimFuncRef lower_rms_norm(const OpCall& op) {
   RmsNormAttrs attrs = op.attrs<RmsNormAttrs>();
   std::vector<int64_t> axes = normalize_axes(op, attrs.axes, op.rank(0));
-  ComputeBuilder b;
-  std::vector<Buffer> x = b.inputs_of(op);
+  auto [b, x] = OpProgram(op);
   DType dtype = accumulation_dtype(op.dtype(0));
   AxisFold s = over_axes(op.shape(0), axes);
   Buffer square = mean_of(b, "mean_square", dtype, s, [&](Axes, Axes element) {
@@ -181,13 +178,12 @@ Type infer_lrn(const OpCall& op) {
 PrimFuncRef lower_lrn(const OpCall& op) {
   LrnAttrs attrs = op.attrs<LrnAttrs>();
   int64_t axis = normalize_axis(op, attrs.axis, op.rank(0));
-  ComputeBuilder b;
-  Buffer x = b.inputs_of(op)[0];
+  auto [b, x] = OpProgram(op);
   DType dtype = accumulation_dtype(op.dtype(0));
   const std::vector<Expr>& shape = op.shape(0);
   auto square = [&](Axes i, Axes r) {
     Expr position = i[axis] + r[0] - (attrs.size - 1) / 2,
-         value = cast_to(load(x, with_item(i, axis, position)), dtype);
+         value = cast_to(load(x[0], with_item(i, axis, position)), dtype);
     Expr inside = position >= int_imm(0) && position < shape[axis];
     return if_then_else(inside, value * value, zero(dtype));
   };
@@ -196,7 +192,7 @@ PrimFuncRef lower_lrn(const OpCall& op) {
     Expr scaled = at(sum, i) * scalar_imm(attrs.alpha / static_cast<double>(attrs.size), dtype);
     Expr base = scalar_imm(attrs.bias, dtype) + scaled;
     Expr root = intrinsic("tir.pow", {base, scalar_imm(attrs.beta, dtype)}, dtype);
-    return cast_to(binary(BinaryOp::kDiv, cast_to(at(x, i), dtype), root), op.dtype(0));
+    return cast_to(binary(BinaryOp::kDiv, cast_to(at(x[0], i), dtype), root), op.dtype(0));
   })});
 }
 

@@ -204,8 +204,7 @@ PrimFuncRef lower_max_pool_with_indices(const OpCall& op) {
   bool is_column_major = op.attrs<IndexedPoolAttrs>().storage_order == 1;
   Pool pool = check_plain_pool<IndexedPoolAttrs>(op);
   DType dtype = op.dtype(0);
-  ComputeBuilder b;
-  Buffer x = b.inputs_of(op)[0];
+  auto [b, x] = OpProgram(op);
   Buffer best = b.buffer("pool_max", dtype, pool.result), index = b.buffer("pool_index", kInt64, pool.result);
   b.block("pool_max_with_indices", pool.result, int_imms(pool.size), [&](Axes i, Axes r) {
     std::vector<Expr> where, dims(pool.in.begin() + 2, pool.in.end());
@@ -220,7 +219,7 @@ PrimFuncRef lower_max_pool_with_indices(const OpCall& op) {
       std::ranges::reverse(dims);
     }
     Expr position = (i[0] * pool.in[1] + i[1]) * product(dims) + flatten_index(where, dims);
-    Expr value = if_then_else(inside, load(x, indices), lowest(dtype)), old = at(best, i);
+    Expr value = if_then_else(inside, load(x[0], indices), lowest(dtype)), old = at(best, i);
     VarRef replace = make_var("replace", prim_type(kBool)), element = make_var("element", prim_type(dtype));
     Expr wins = element > old || at(index, i) < int_imm(0);
     if (dtype.is_float()) wins = wins || (not_equal(element, element) && equal(old, old));
@@ -264,8 +263,7 @@ PrimFuncRef lower_adaptive(const OpCall& op, const AdaptivePool& pool) {
   std::vector<Expr> result = out.from_plain(op, pool.out), extents;
   for (size_t d = 2; d < pool.in.size(); ++d)
     extents.push_back(pool.window(d).value_or(floor_div(pool.in[d], pool.out[d]) + 2));
-  ComputeBuilder b;
-  Buffer x = b.inputs_of(op)[0];
+  auto [b, x] = OpProgram(op);
   DType dtype = accumulation_dtype(op.dtype(0));
   auto element = [&](Axes axes, Axes r) {
     std::vector<Expr> i = out.to_plain_index(axes), indices = {i[0], i[1]};
@@ -276,7 +274,7 @@ PrimFuncRef lower_adaptive(const OpCall& op, const AdaptivePool& pool) {
       if (!is_even) inside = inside && indices[d] < pool.end(d, i);
     }
     indices = data.from_plain_index(indices, facts_of_axes(axes, result));
-    return if_then_else(inside, cast_to(load(x, indices), dtype), zero(dtype));
+    return if_then_else(inside, cast_to(load(x[0], indices), dtype), zero(dtype));
   };
   Buffer sum = b.reduce("adaptive_pool_sum", dtype, result, extents, zero(dtype), combine_sum, element);
   return b.finish({average(b, op, "adaptive_pool_avg", sum, out, extents.size(), [&](size_t d, Axes i) {

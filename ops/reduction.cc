@@ -166,12 +166,11 @@ OpRow arg_reduction(const std::string& name, const char* doc, BinaryOp better, B
     BinaryOp wins_by = op.attrs<ArgReduceAttrs>().select_last_index ? better_or_equal : better;
     AxisFold plan = plan_arg_reduction(op);
     DType dtype = op.dtype(0);
-    ComputeBuilder b;
-    Buffer x = b.inputs_of(op)[0];
+    auto [b, x] = OpProgram(op);
     Buffer index = b.buffer("T_" + name, kInt64, plan.result), best = b.buffer("T_best", dtype, plan.result);
     b.block("T_" + name + "_red", plan.result, plan.reduced, [&](Axes i, Axes r) {
       Stmt init = seq({store(index, int_imm(0), i), store(best, neutral(dtype), i)});
-      Expr value = load(x, plan.element_at(i, r)), old = at(best, i);
+      Expr value = load(x[0], plan.element_at(i, r)), old = at(best, i);
       Expr wins = binary(wins_by, value, old);
       // A NaN beats all numbers, and the first one stays.
       if (dtype.is_float()) wins = wins || (not_equal(value, value) && equal(old, old));
@@ -207,13 +206,13 @@ OpRow scan(const std::string& name, const char* doc, const ComputeBuilder::Combi
     const std::vector<Expr>&shape = op.shape(0), &result = *known_shape(type);
     int64_t axis = attrs.axis ? normalize_axis(op, *attrs.axis, op.rank(0)) : 0;
     Expr extent = result[axis];
-    ComputeBuilder b;
-    Buffer x = b.inputs_of(op)[0], out = b.buffer("T_" + name, dtype, result);
+    auto [b, x] = OpProgram(op);
+    Buffer out = b.buffer("T_" + name, dtype, result);
     b.block("T_" + name, without_item(result, axis), {}, [&](Axes i, Axes) {
       VarRef k = make_dim("k");
       auto at_position = [&](const Expr& position) { return with_new_item(i, axis, position); };
       auto element = [&](const Expr& position) {
-        return cast_to(load(x, attrs.axis ? at_position(position) : unflatten_index(position, shape)), dtype);
+        return cast_to(load(x[0], attrs.axis ? at_position(position) : unflatten_index(position, shape)), dtype);
       };
       Expr here = attrs.reverse ? extent - 1 - k : Expr(k), before = attrs.reverse ? here + 1 : here - 1;
       Expr first = attrs.exclusive ? neutral(dtype) : element(here);
@@ -234,15 +233,14 @@ OpRow scan(const std::string& name, const char* doc, const ComputeBuilder::Combi
 
 // softmax and log_softmax subtract the maximum first, so that exp does not overflow.
 PrimFuncRef lower_softmax(const OpCall& op, bool is_log) {
-  ComputeBuilder b;
-  Buffer x = b.inputs_of(op)[0];
+  auto [b, x] = OpProgram(op);
   int64_t axis = normalize_axis(op, op.attrs<LastAxisAttrs>().axis, op.rank(0));
   AxisFold rows = over_axes(op.shape(0), {axis});
   const std::vector<Expr>& shape = op.shape(0);
   DType dtype = accumulation_dtype(op.dtype(0));
   auto row_value = [&](const Buffer& statistic, Axes i) { return load(statistic, rows.result_at(i)); };
-  Buffer maximum = fold(b, "T_softmax_maxelem", dtype, rows, lowest(dtype), combine_max, elements_of(x, dtype));
-  auto shifted = [&](Axes i) { return cast_to(at(x, i), dtype) - row_value(maximum, i); };
+  Buffer maximum = fold(b, "T_softmax_maxelem", dtype, rows, lowest(dtype), combine_max, elements_of(x[0], dtype));
+  auto shifted = [&](Axes i) { return cast_to(at(x[0], i), dtype) - row_value(maximum, i); };
   auto power = [&](Axes i) { return intrinsic("tir.exp", {shifted(i)}, dtype); };
   if (is_log) {
     Buffer sum = fold(b, "T_softmax_expsum", dtype, rows, zero(dtype), combine_sum,

@@ -140,11 +140,10 @@ Type infer_split(const OpCall& op) {
 }
 PrimFuncRef lower_split(const OpCall& op) {
   SplitPlan plan = plan_split(op);
-  ComputeBuilder b;
-  Buffer x = b.inputs_of(op)[0];
+  auto [b, x] = OpProgram(op);
   std::vector<Buffer> parts;
   for (size_t k = 0; k < plan.sizes.size(); ++k) {
-    auto element = [&](Axes i) { return load(x, with_item(i, plan.axis, plan.offsets[k] + i[plan.axis])); };
+    auto element = [&](Axes i) { return load(x[0], with_item(i, plan.axis, plan.offsets[k] + i[plan.axis])); };
     parts.push_back(b.compute(fmt::format("T_split_{}", k), op.dtype(0),
                               with_item(op.shape(0), plan.axis, plan.sizes[k]), element));
   }
@@ -196,8 +195,8 @@ std::vector<OpRow> slice_ops() {
                   .inputs = {{"x", "the tensor"},
                              {"axes", "tuple of constants", OpInput::Arity::kOne, scalars},
                              {"begin", "tuple of scalars", OpInput::Arity::kOne, scalars},
-                             {"end", "the same", OpInput::Arity::kOne, scalars},
-                             {"strides", "the same; 1 otherwise", OpInput::Arity::kOptional, scalars}},
+                             {"end", "tuple of scalars", OpInput::Arity::kOne, scalars},
+                             {"strides", "tuple of scalars; 1 otherwise", OpInput::Arity::kOptional, scalars}},
                   .attrs = op_attrs<SliceAttrs>(),
                   .infer = infer_strided_slice},
                  strided_slice_element),

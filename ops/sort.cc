@@ -114,9 +114,9 @@ PrimFuncRef lower_sorted(const OpCall& op) {
   TopKAttrs attrs = attrs_of(op);
   int64_t axis = sorted_axis(op, attrs);
   std::vector<Expr> shape = sorted_shape(op, attrs);
-  ComputeBuilder b;
-  Buffer x = b.inputs_of(op)[0], order = sorted_positions(b, x, axis, attrs.largest);
-  auto value = [&](Axes i) { return load(x, with_item(i, axis, at(order, i))); };
+  auto [b, x] = OpProgram(op);
+  Buffer order = sorted_positions(b, x[0], axis, attrs.largest);
+  auto value = [&](Axes i) { return load(x[0], with_item(i, axis, at(order, i))); };
   auto index = [&](Axes i) { return cast_to(at(order, i), attrs.dtype); };
   std::vector<Buffer> results;
   if (attrs.ret_type != "indices") results.push_back(b.compute("T_values", op.dtype(0), shape, value));

@@ -10,9 +10,11 @@
 
 #include "ir/op_names.h"
 #include "ops/attributes.h"
+#include "ops/data_layout.h"
 #include "passes/graph_decisions.h"
 #include "passes/graph_rewriter.h"
 #include "support/lists.h"
+#include "tir/rules/cost_model.h"
 
 namespace relaxc {
 
@@ -67,7 +69,7 @@ class ChannelBlocker final : public GraphRewriter {
   bool is_blocked(int64_t filters, const VarRef& var) const {
     return decide("image_layout", var, context_, {0, block_}, fills_blocks(filters) ? block_ : 0) != AttrValue(0);
   }
-  std::string layout() const { return fmt::format("NCHW{}c", block_); }
+  std::string layout() const { return blocked_layout(block_); }
 
   const Blocked* find(const Expr& plain) const { return find_value(blocked_.back(), plain.get()); }
 
@@ -127,12 +129,12 @@ class ChannelBlocker final : public GraphRewriter {
     Expr w = pad_axis(node.args[1], 0, padded(filters) - filters, b);
     attrs.out_layout = layout();
     if (groups == 1 && depth <= kPictureChannels && !find(node.args[0]))
-      return Blocked{b.op("nn.conv2d", {node.args[0], w}, attrs), filters};
+      return Blocked{b.op(ops::short_name(ops::kConv2d), {node.args[0], w}, attrs), filters};
     std::optional<Blocked> data = in_blocks(node.args[0], b);
     if (!data) return std::nullopt;
     attrs.data_layout = layout();
     if (depthwise) attrs.groups = padded(filters);
-    return Blocked{b.op("nn.conv2d", {data->value, w}, attrs), filters};
+    return Blocked{b.op(ops::short_name(ops::kConv2d), {data->value, w}, attrs), filters};
   }
 
   template <class A>
@@ -245,7 +247,7 @@ class ChannelBlocker final : public GraphRewriter {
 IRModule block_channels(IRModule module, PassContext& context) {
   check_places(module, context.schedules);
   int64_t block = context.target.vector_lanes(32);
-  if (block < 4) return module;
+  if (block < cost_model::kFewestLanes) return module;
   return map_functions(std::move(module),
                        [&](const FunctionRef& function) { return ChannelBlocker(context, block).run(function); });
 }

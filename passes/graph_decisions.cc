@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/op_names.h"
 #include "ir/sequence.h"
 #include "support/check.h"
 #include "support/joined.h"
@@ -112,7 +113,7 @@ void check_places(const IRModule& module, const std::vector<ScheduleRule>& rules
       const Function* graph = function.as<Function>();
       if (!graph) continue;
       for_each_binding(graph->body, [&](const Binding& binding) {
-        if (op_name(binding.value) == "relax." + op) names.push_back(operator_name(binding.var));
+        if (op_name(binding.value) == ops::full_name(op)) names.push_back(operator_name(binding.var));
       });
     }
     if (!std::ranges::count(names, rule.at))

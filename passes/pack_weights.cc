@@ -10,11 +10,13 @@
 
 #include "ir/op_names.h"
 #include "ops/attributes.h"
+#include "ops/data_layout.h"
 #include "ops/fold.h"
 #include "passes/graph_decisions.h"
 #include "passes/winograd.h"
 #include "tir/compute.h"
 #include "tir/rules/choose.h"
+#include "tir/rules/cost_model.h"
 #include "tir/rules/lanes.h"
 
 namespace relaxc {
@@ -42,7 +44,7 @@ struct PackedMatmul {
       if (group > 1) right.push_back(floor_mod(r[0], group));
       return cast_to(load(x, left), sum) * cast_to(load(y, right), sum);
     });
-    return with_op_name(b.finish({as_dtype(b, product, result, "matmul_cast")}), "matmul");
+    return with_op_name(b.finish({as_dtype(b, product, result, "matmul_cast")}), ops::short_name(ops::kMatmul));
   }
 };
 
@@ -77,16 +79,19 @@ class WeightPacker final : public GraphRewriter {
     const OpRow* row = context_.ops.find(ops::kConv2d.text);
     std::optional<PrimFuncRef> program;
     for (const ScheduleRule& rule : context_.schedules) {
-      if (rule.op != "nn.conv2d" || !rule.function.empty() || (!rule.uses.empty() && rule.uses != "convolution"))
+      if (rule.op != ops::short_name(ops::kConv2d) || !rule.function.empty() ||
+          (!rule.uses.empty() && rule.uses != "convolution"))
         continue;
       if (!program) {
         const std::vector<int64_t> dims = *constant_shape(conv.args[1].type());
         int64_t outer = target_.vector_lanes(32), inner = std::gcd(dims[1], outer);
+        auto attrs = read_attrs<ConvAttrs<2>>(conv.attrs);
+        attrs.kernel_layout = fmt::format("OIHW{}i{}o", inner, outer);
         Call direct = conv;
-        direct.attrs.set("kernel_layout", fmt::format("OIHW{}i{}o", inner, outer));
+        direct.attrs = write_attrs(attrs);
         std::vector<Expr> packed = int_imms({dims[0] / outer, dims[1] / inner, dims[2], dims[3], inner, outer});
         direct.args[1] = make_var("weight", tensor_type(std::move(packed), kFloat32));
-        program = with_op_name(row->legalize(OpCall{direct, binding.var.span()}), "nn.conv2d");
+        program = with_op_name(row->legalize(OpCall{direct, binding.var.span()}), ops::short_name(ops::kConv2d));
       }
       ScheduleRule trial = rule;
       trial.scheduled = nullptr;
@@ -105,7 +110,7 @@ class WeightPacker final : public GraphRewriter {
     AttrList candidates = {0};
     int64_t lanes = target_.vector_lanes(dtype.bits);
     for (int64_t width : {lanes / 4, lanes / 2, lanes, 2 * lanes, 3 * lanes, 4 * lanes}) {
-      if (width >= 4 && extent % width == 0) candidates.emplace_back(width);
+      if (width >= cost_model::kFewestLanes && extent % width == 0) candidates.emplace_back(width);
     }
     int64_t formula = columns_of(extent, dtype);
     if (!std::ranges::count(candidates, AttrValue(formula))) candidates.emplace_back(formula);
@@ -118,22 +123,22 @@ class WeightPacker final : public GraphRewriter {
     auto attrs = read_attrs<ConvAttrs<2>>(node.attrs);
     if (!dims || attrs.kernel_layout != ConvAttrs<2>().kernel_layout) return std::nullopt;
     auto filters = as_int((*dims)[0]), depth = as_int((*dims)[1]);
-    int64_t outer = 0, inner = 1;
-    std::string out_layout = attrs.out_layout.value_or("");
-    if (filters && depth && std::sscanf(out_layout.c_str(), "NCHW%ldc", &outer) == 1) {
+    int64_t outer = block_of_layout(attrs.out_layout.value_or("")).value_or(0), inner = 1;
+    if (filters && depth && outer > 0) {
       // Images in channel blocks: the pass that laid them out has padded the weights, which may not be folded yet.
-      if (attrs.data_layout == out_layout) inner = std::gcd(*depth, outer);
+      if (attrs.data_layout == attrs.out_layout) inner = std::gcd(*depth, outer);
     } else {
       if (!node.args[1].is<Constant>() || attrs.groups != 1) return std::nullopt;
       outer = columns_of(*filters, *tensor_dtype(node.args[1].type()));
       if (outer == 0) return std::nullopt;
     }
     const Expr blocks = int_imm(*filters / outer), columns = int_imm(outer), height = (*dims)[2], width = (*dims)[3];
-    Expr apart = reshape(node.args[1], {blocks, columns, int_imm(*depth / inner), int_imm(inner), height, width}, b);
-    Expr packed = permute_dims(apart, {0, 2, 4, 5, 3, 1}, b);
+    Expr in_blocks =
+        reshape(node.args[1], {blocks, columns, int_imm(*depth / inner), int_imm(inner), height, width}, b);
+    Expr packed = permute_dims(in_blocks, {0, 2, 4, 5, 3, 1}, b);
     if (inner == 1) packed = reshape(packed, {blocks, int_imm(*depth), height, width, columns}, b);
     attrs.kernel_layout = inner == 1 ? fmt::format("OIHW{}o", outer) : fmt::format("OIHW{}i{}o", inner, outer);
-    return b.op("nn.conv2d", {node.args[0], packed}, attrs, binding.var->name);
+    return b.op(ops::short_name(ops::kConv2d), {node.args[0], packed}, attrs, binding.var->name);
   }
 
   std::optional<Expr> pack_matmul(const Call& node, const Binding& binding, Builder& b) {

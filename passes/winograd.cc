@@ -3,17 +3,19 @@
 #include <algorithm>
 
 #include "ops/attributes.h"
+#include "ops/data_layout.h"
 #include "ops/window.h"
 #include "tir/compute.h"
 #include "tir/rules/cost_model.h"
 #include "tir/rules/lanes.h"
+#include "tir/rules/winograd.h"
 #include "vm/file_memory.h"
 
 namespace relaxc {
 
 namespace {
 
-constexpr int64_t kTile = 4, kPatch = 6;  // results and pixels along a side
+using winograd::kTile, winograd::kPatch;
 
 // Returns values[which]; once `which` is known, only that one is computed.
 Expr choose(const Expr& which, const std::vector<Expr>& values) {
@@ -97,17 +99,17 @@ struct Winograd {
       return result;
     };
     Expr width = across * kTile + (kPatch - kTile);
-    Buffer pixels = b.compute("winograd_pixels", kFloat32, {six, rows, width, c}, [&](Axes i) {
+    Buffer pixels = b.compute(winograd::kPixels, kFloat32, {six, rows, width, c}, [&](Axes i) {
       Expr py = floor_mod(i[1], rows_of_image) * kTile + i[0] - top, px = i[2] - left;
       Expr inside = py >= int_imm(0) && py < data[2] && px >= int_imm(0) && px < data[3];
       Expr pixel = load(x, {floor_div(i[1], rows_of_image), floor_div(i[3], lanes), py, px, floor_mod(i[3], lanes)});
       return if_then_else(inside, pixel, zero(kFloat32));
     });
-    Buffer transformed = b.compute("winograd_columns", kFloat32, {six, rows, width, c}, [&](Axes i) {
+    Buffer transformed = b.compute(winograd::kColumns, kFloat32, {six, rows, width, c}, [&](Axes i) {
       auto pixel = [&](int64_t y) { return load(pixels, {int_imm(y), i[1], i[2], i[3]}); };
       return choose(i[0], patch_transform(six_of(pixel)));
     });
-    Buffer patches = b.compute("winograd_patches", kFloat32, {six, six, rows * across, c}, [&](Axes i) {
+    Buffer patches = b.compute(winograd::kPatches, kFloat32, {six, six, rows * across, c}, [&](Axes i) {
       Expr row = floor_div(i[2], across), first = floor_mod(i[2], across) * kTile;
       auto column = [&](int64_t s) { return load(transformed, {i[0], row, first + s, i[3]}); };
       return choose(i[1], patch_transform(six_of(column)));
@@ -117,17 +119,17 @@ struct Winograd {
           Expr weight = load(u, {i[0], i[1], floor_div(i[3], columns), r[0], floor_mod(i[3], columns)});
           return load(patches, {i[0], i[1], i[2], r[0]}) * weight;
         });
-    Buffer back = b.compute("winograd_rows", kFloat32, {int_imm(kTile), six, rows * across, f}, [&](Axes i) {
+    Buffer back = b.compute(winograd::kRows, kFloat32, {int_imm(kTile), six, rows * across, f}, [&](Axes i) {
       auto product = [&](int64_t r) { return load(products, {int_imm(r), i[1], i[2], i[3]}); };
       return choose(i[0], result_transform(six_of(product)));
     });
-    Buffer result = b.compute("winograd_result", kFloat32, out, [&](Axes i) {
+    Buffer result = b.compute(winograd::kResult, kFloat32, out, [&](Axes i) {
       Expr row = i[0] * rows_of_image + floor_div(i[2], kTile), filter = i[1] * lanes + i[4];
       Expr patch = row * across + floor_div(i[3], kTile);
       auto part = [&](int64_t s) { return load(back, {floor_mod(i[2], kTile), int_imm(s), patch, filter}); };
       return choose(floor_mod(i[3], kTile), result_transform(six_of(part)));
     });
-    return with_op_name(b.finish({result}), "nn.conv2d_winograd");
+    return with_op_name(b.finish({result}), winograd::kOp);
   }
 };
 
@@ -157,7 +159,7 @@ bool winograd_gains(int64_t in_channels, int64_t out_channels, const std::vector
 bool can_be_winograd(const Call& conv, const Binding& binding, const Target& target) {
   const auto attrs = read_attrs<ConvAttrs<2>>(conv.attrs);
   int64_t lanes = target.vector_lanes(32);
-  std::string layout = fmt::format("NCHW{}c", lanes);
+  std::string layout = blocked_layout(lanes);
   bool blocked = attrs.data_layout == layout && attrs.out_layout.value_or(layout) == layout &&
                  attrs.kernel_layout == ConvAttrs<2>().kernel_layout;
   const PerDim ones = {1, 1};

@@ -38,12 +38,12 @@ std::string use_of(const std::string& rule, const Schedule& schedule, const Deci
 }
 
 // Adds the intrinsics that the trace uses and that are not built in.
-void add_own_intrins(const Schedule& schedule, TensorIntrins& own) {
+void add_used_intrins(const Schedule& schedule, TensorIntrins& to) {
   for (const TraceStep& step : schedule.trace().steps) {
     if (step.primitive->name != std::string_view("tensorize")) continue;
     const TensorIntrin* used = schedule.intrins().find(*step.arguments[1].as<std::string>());
     const TensorIntrin* known = builtin_tensor_intrins().find(used->name);
-    if (!known || !same_node(known->description, used->description)) own.add(*used);
+    if (!known || !same_node(known->description, used->description)) to.add(*used);
   }
 }
 
@@ -51,12 +51,12 @@ void add_own_intrins(const Schedule& schedule, TensorIntrins& own) {
 std::string traces(IRModule module, CompileSettings settings) {
   std::vector<std::string> parts;
   std::map<std::string, std::string> decided;  // by rule and operator
-  TensorIntrins own;
+  TensorIntrins intrins;
   for (ScheduleRule& rule : settings.schedules) {
     bool is_use = !rule.uses.empty();
     rule.scheduled = [&, is_use, name = rule.name](const Schedule& schedule, const Decisions& decisions) {
       parts.push_back(is_use ? use_of(name, schedule, decisions) : definition(name, schedule));
-      add_own_intrins(schedule, own);
+      add_used_intrins(schedule, intrins);
     };
   }
   settings.decided = [&](const std::string& rule, const std::string& op, const Decision& decision) {
@@ -68,7 +68,7 @@ std::string traces(IRModule module, CompileSettings settings) {
   std::string uses;
   for (const auto& [call, values] : decided) uses += fmt::format("{}{})\n", call, values);
   if (!uses.empty()) parts.insert(parts.begin(), uses);
-  if (!own.names().empty()) parts.insert(parts.begin(), print_intrins(own));
+  if (!intrins.names().empty()) parts.insert(parts.begin(), print_intrins(intrins));
   return joined(parts, "\n");
 }
 

@@ -1,4 +1,4 @@
-// How fast schedules are: primitives per second on a fused convolution, and the time of a whole schedule with the
+// Measures schedules: primitives per second on a fused convolution, and the time of a whole schedule with the
 // lowering behind it (without LLVM). One thread, medians.
 #include <fmt/format.h>
 

@@ -314,9 +314,7 @@ Expr lp_pool(Node& n) {
   attrs.p = n.attr_int("p", attrs.p);
   return with_same_dims(n, n.op("nn.lp_pool", {x}, attrs), w);
 }
-Expr global_pool(Node& n) {
-  return n.reduce(n.op_type() == "GlobalMaxPool" ? "max" : "mean", n.tensor(0), n.all_axes(2), true);
-}
+Expr global_pool(Node& n, const Expr& x, const char* op) { return n.reduce(op, x, n.all_axes(2), true); }
 
 }  // namespace
 
@@ -329,7 +327,8 @@ std::vector<ConverterRow> convolution_converters() {
       {"AveragePool", 1, 1, 1, average_pool,
        "auto_pad ceil_mode count_include_pad dilations kernel_shape pads strides"},
       {"LpPool", 2, 1, 1, lp_pool, "auto_pad ceil_mode dilations kernel_shape p pads strides"},
-      {"GlobalAveragePool GlobalMaxPool", 1, 1, 1, global_pool},
+      {"GlobalAveragePool", 1, 1, 1, {global_pool, "mean"}},
+      {"GlobalMaxPool", 1, 1, 1, {global_pool, "max"}},
   };
 }
 

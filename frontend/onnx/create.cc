@@ -87,22 +87,23 @@ Expr eye_like(Node& n) {
   return n.op("eye", {n.dim(0, 0), n.dim(0, 1), int_imm(n.attr_int("k", 0))}, attrs);
 }
 
-// The window is a0 - a1 cos(2 pi i / N) + a2 cos(4 pi i / N), where N is size, or size - 1 for a symmetric window.
-Expr window(Node& n) {
+// Returns a0 - a1 cos(2 pi i / N) + a2 cos(4 pi i / N), where N is size, or size - 1 for a symmetric window.
+Expr cosine_window(Node& n, double a0, double a1, double a2 = 0) {
   DType dtype = n.attr_dtype("output_datatype", kFloat32);
   bool periodic = n.attr_int("periodic", 1) != 0;
   Expr size = n.scalar_int(0), i = n.cast(positions_up_to(n, size), kFloat32);
   Expr length = n.op("scalar_to_tensor", {n.simplify(periodic ? size : max(size - 1, int_imm(1)))});
   Expr angle = n.div(n.mul(i, n.scalar(2 * 3.14159265358979323846, kFloat32)), n.cast(length, kFloat32));
-  bool is_hamming = n.op_type() == "HammingWindow", is_blackman = n.op_type() == "BlackmanWindow";
-  double a0 = is_hamming ? 25.0 / 46 : is_blackman ? 0.42 : 0.5, a1 = is_hamming ? 1 - a0 : 0.5;
   Expr result = n.sub(n.scalar(a0, kFloat32), n.mul(n.op("cos", {angle}), n.scalar(a1, kFloat32)));
-  if (is_blackman) {
+  if (a2 != 0) {
     Expr twice = n.op("cos", {n.mul(angle, n.scalar(2, kFloat32))});
-    result = n.add(result, n.mul(twice, n.scalar(0.08, kFloat32)));
+    result = n.add(result, n.mul(twice, n.scalar(a2, kFloat32)));
   }
   return n.cast(result, dtype);
 }
+Expr hann_window(Node& n) { return cosine_window(n, 0.5, 0.5); }
+Expr hamming_window(Node& n) { return cosine_window(n, 25.0 / 46, 1 - 25.0 / 46); }
+Expr blackman_window(Node& n) { return cosine_window(n, 0.42, 0.5, 0.08); }
 
 Expr trilu(Node& n) {
   Expr k = n.has(1) ? n.scalar_int(1) : int_imm(0);
@@ -119,7 +120,9 @@ std::vector<ConverterRow> create_converters() {
       {"ConstantOfShape", 9, 1, 1, constant_of_shape, "value"},
       {"Range", 11, 3, 3, range},
       {"EyeLike", 9, 1, 1, eye_like, "dtype k"},
-      {"HannWindow HammingWindow BlackmanWindow", 17, 1, 1, window, "output_datatype periodic"},
+      {"HannWindow", 17, 1, 1, hann_window, "output_datatype periodic"},
+      {"HammingWindow", 17, 1, 1, hamming_window, "output_datatype periodic"},
+      {"BlackmanWindow", 17, 1, 1, blackman_window, "output_datatype periodic"},
       {"Trilu", 14, 1, 2, trilu, "upper"},
   };
 }

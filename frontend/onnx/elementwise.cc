@@ -1,6 +1,4 @@
 // Elementwise operators and activations.
-#include <unordered_map>
-
 #include "frontend/onnx/node.h"
 
 namespace relaxc::onnx_import {
@@ -25,13 +23,14 @@ Expr aligned_operand(Node& n) {
   while (axis + std::ssize(shape) < rank) shape.push_back(int_imm(1));
   return n.reshape(b, shape);
 }
-Expr variadic(Node& n) {
-  static const std::unordered_map<std::string, const char*> kNames = {
-      {"Sum", "add"}, {"Mean", "add"}, {"Max", "maximum"}, {"Min", "minimum"}};
-  Expr result = n.tensor(0);
-  for (size_t i = 1; i < n.inputs(); ++i) result = n.binary(kNames.at(n.op_type()), result, n.tensor(i));
-  if (n.op_type() == "Mean") result = n.div(result, n.scalar_like(static_cast<double>(n.inputs()), result));
+Expr variadic(Node& n, const Expr& x, const char* op) {
+  Expr result = x;
+  for (size_t i = 1; i < n.inputs(); ++i) result = n.binary(op, result, n.tensor(i));
   return result;
+}
+Expr mean(Node& n, const Expr& x) {
+  Expr sum = variadic(n, x, "add");
+  return n.div(sum, n.scalar_like(static_cast<double>(n.inputs()), sum));
 }
 
 Expr pow(Node& n) {
@@ -156,14 +155,16 @@ Expr affine(Node& n, const Expr& x) {
 
 }  // namespace
 
-Expr convert_directly(Node& n) {
-  if (n.row().least_inputs == 1) return n.op(n.row().op, {n.tensor(0)});
-  return n.binary(n.row().op, n.tensor(0), aligned_operand(n));
+Expr convert_directly(Node& n, const Expr& x, const char* op) {
+  return n.row().least_inputs == 1 ? n.op(op, {x}) : n.binary(op, x, aligned_operand(n));
 }
 
 std::vector<ConverterRow> elementwise_converters() {
   return {
-      {"Sum Mean Max Min", 1, 1, kAny, variadic, "consumed_inputs"},
+      {"Sum", 1, 1, kAny, {variadic, "add"}, "consumed_inputs"},
+      {"Max", 1, 1, kAny, {variadic, "maximum"}, "consumed_inputs"},
+      {"Min", 1, 1, kAny, {variadic, "minimum"}, "consumed_inputs"},
+      {"Mean", 1, 1, kAny, mean, "consumed_inputs"},
       {"Pow", 1, 2, 2, pow, "axis broadcast consumed_inputs"},
       {"Pow", 7, 2, 2, pow},
       {"Mod", 10, 2, 2, mod, "fmod"},

@@ -12,6 +12,11 @@ void check_scale(Node& n, double scale) {
   if (!(scale > 0 && scale <= 1e6)) n.fail("scale {} is not above 0 and at most 1e6", scale);
 }
 
+std::vector<size_t> resized_axes(Node& n) {
+  return map_each(n.attr_ints("axes").value_or(n.all_axes()),
+                  [&](int64_t axis) { return static_cast<size_t>(n.axis(axis, n.rank(0), "axes")); });
+}
+
 struct ResizePlan {
   std::vector<Expr> sizes;                    // per axis of the input
   std::optional<std::vector<double>> scales;  // constants
@@ -43,7 +48,8 @@ Expr spread_scales(Node& n, const Expr& scales, const std::vector<size_t>& axes,
 }
 
 // Computes output sizes floor(size * scale). The run computes them where scale or size are known at run time only.
-ResizePlan sizes_from_scales(Node& n, Expr scales, const std::vector<size_t>& axes) {
+ResizePlan sizes_from_scales(Node& n, Expr scales) {
+  const std::vector<size_t> axes = resized_axes(n);
   std::vector<Expr> dims = n.shape(0), lengths;
   ResizePlan plan{dims, {}, {}};
   auto count = as_int(n.length_of(n.shape_of(scales)));
@@ -73,7 +79,8 @@ ResizePlan sizes_from_scales(Node& n, Expr scales, const std::vector<size_t>& ax
 }
 
 // Takes the sizes that the node states for these axes. The policies other than "stretch" scale all axes by one factor.
-ResizePlan sizes_as_stated(Node& n, std::vector<Expr> sizes, const std::vector<size_t>& axes) {
+ResizePlan sizes_as_stated(Node& n, const std::vector<Expr>& sizes) {
+  const std::vector<size_t> axes = resized_axes(n);
   std::vector<Expr> dims = n.shape(0);
   ResizePlan plan{dims, {}, {}};
   std::string policy = n.attr_string("keep_aspect_ratio_policy", "stretch");
@@ -104,22 +111,16 @@ Expr scales_from_attributes(Node& n) {
   if (given.size() != rank) n.fail("{} scales for rank {}", given.size(), rank);
   return constant(float_list(given));
 }
-std::vector<size_t> resized_axes(Node& n) {
-  return map_each(n.attr_ints("axes").value_or(n.all_axes()),
-                  [&](int64_t axis) { return static_cast<size_t>(n.axis(axis, n.rank(0), "axes")); });
+// Returns whether the input is there and has elements.
+bool is_given(Node& n, size_t i) {
+  if (!n.has(i)) return false;
+  Type type = n.type(i);
+  const std::vector<Expr>* length = known_shape(type);
+  return !length || length->empty() || !is_int((*length)[0], 0);
 }
-ResizePlan plan_resize(Node& n, bool upsample, const std::vector<size_t>& axes) {
-  auto present = [&](size_t i) {
-    if (!n.has(i)) return false;
-    Type type = n.type(i);
-    const std::vector<Expr>* length = known_shape(type);
-    return !length || length->empty() || !is_int((*length)[0], 0);
-  };
-  size_t scales_at = upsample ? 1 : 2;
-  if (n.op_type() == "Upsample" && n.opset() < 9) return sizes_from_scales(n, scales_from_attributes(n), axes);
-  if (!upsample && present(3)) return sizes_as_stated(n, n.ints(3), axes);
-  if (!present(scales_at)) n.fail("neither scales nor sizes are given");
-  return sizes_from_scales(n, n.tensor(scales_at), axes);
+ResizePlan sizes_from_input(Node& n, size_t scales_at) {
+  if (!is_given(n, scales_at)) n.fail("neither scales nor sizes are given");
+  return sizes_from_scales(n, n.tensor(scales_at));
 }
 // Gives the operator the region of tf_crop_and_resize: in attrs.roi where it is a constant for all axes, else as two
 // more operands, the scales and the region, which are returned.
@@ -134,12 +135,9 @@ std::vector<Expr> region_operands(Node& n, const ResizePlan& plan, bool all_axes
   return {plan.scale_tensor.value_or(ones), n.tensor(1)};
 }
 
-Expr resize(Node& n, const Expr& x) {
+Expr resample(Node& n, const ResizePlan& plan, bool upsample) {
   std::vector<Expr> dims = n.shape(0);
-  bool upsample = n.op_type() == "Upsample" || n.opset() < 11;
   if (n.attr_int("antialias", 0)) n.unsupported("attribute 'antialias'");
-  std::vector<size_t> axes = resized_axes(n);
-  ResizePlan plan = plan_resize(n, upsample, axes);
   std::string mode = n.attr_string("mode", "nearest");
   ResizeAttrs attrs{
       .axes = {},
@@ -158,11 +156,16 @@ Expr resize(Node& n, const Expr& x) {
     bool unit = plan.scales ? (*plan.scales)[d] == 1 : n.provably_equal(plan.sizes[d], dims[d]);
     if (!unit || crops) attrs.axes.push_back(static_cast<int64_t>(d));
   }
-  std::vector<Expr> args = {x, shape_expr(plan.sizes)}, more;
-  if (crops) more = region_operands(n, plan, axes.size() == dims.size(), attrs);
+  std::vector<Expr> args = {n.tensor(0), shape_expr(plan.sizes)}, more;
+  if (crops) more = region_operands(n, plan, resized_axes(n).size() == dims.size(), attrs);
   if (more.empty() && plan.scale_tensor) more = {*plan.scale_tensor};
   args.insert(args.end(), more.begin(), more.end());
   return n.op("image.resize", args, attrs);
+}
+Expr upsample_by_attributes(Node& n) { return resample(n, sizes_from_scales(n, scales_from_attributes(n)), true); }
+Expr upsample(Node& n) { return resample(n, sizes_from_input(n, 1), true); }
+Expr resize(Node& n) {
+  return resample(n, is_given(n, 3) ? sizes_as_stated(n, n.ints(3)) : sizes_from_input(n, 2), false);
 }
 
 Expr grid_sample(Node& n) {
@@ -225,12 +228,12 @@ std::vector<ConverterRow> image_converters() {
       "antialias axes coordinate_transformation_mode cubic_coeff_a exclude_outside extrapolation_value "
       "keep_aspect_ratio_policy mode nearest_mode";
   return {
-      {"Upsample", 7, 1, 1, resize,
+      {"Upsample", 7, 1, 1, upsample_by_attributes,
        "antialias axes cubic_coeff_a exclude_outside extrapolation_value height_scale keep_aspect_ratio_policy mode "
        "nearest_mode scales width_scale"},
-      {"Upsample", 9, 2, 2, resize,
+      {"Upsample", 9, 2, 2, upsample,
        "antialias axes cubic_coeff_a exclude_outside extrapolation_value keep_aspect_ratio_policy mode nearest_mode"},
-      {"Resize", 10, 2, 2, resize, kResize},
+      {"Resize", 10, 2, 2, upsample, kResize},
       {"Resize", 11, 1, 4, resize, kResize},
       {"GridSample", 16, 2, 2, grid_sample, "align_corners mode padding_mode"},
       {"DepthToSpace", 1, 1, 1, depth_to_space, "blocksize mode"},

@@ -6,23 +6,18 @@ namespace relaxc::onnx_import {
 namespace {
 
 int64_t axis_of(Node& n) { return n.axis(n.attr_int("axis", 0), n.rank(0)); }
-Expr gather(Node& n) { return n.op("take", {n.tensor(0), n.tensor(1)}, TakeAttrs{.axis = axis_of(n)}); }
-Expr gather_elements(Node& n) { return n.op("gather_elements", {n.tensor(0), n.tensor(1)}, AxisAttrs{axis_of(n)}); }
-Expr gather_nd(Node& n) {
-  return n.op("gather_nd", {n.tensor(0), n.tensor(1)}, GatherNdAttrs{n.attr_int("batch_dims", 0)});
-}
+Expr gather(Node& n) { return n.op("take", n.tensors(), TakeAttrs{.axis = axis_of(n)}); }
+Expr gather_elements(Node& n) { return n.op("gather_elements", n.tensors(), AxisAttrs{axis_of(n)}); }
+Expr gather_nd(Node& n) { return n.op("gather_nd", n.tensors(), GatherNdAttrs{n.attr_int("batch_dims", 0)}); }
 std::string reduction_of(Node& n) {
   std::string reduction = n.attr_string("reduction", "none");
   return reduction == "none" ? "update" : reduction;
 }
-Expr scatter(Node& n) {
-  ScatterElementsAttrs attrs{.axis = axis_of(n)};
-  if (n.op_type() == "ScatterElements") attrs.reduction = reduction_of(n);
-  return n.op("scatter_elements", {n.tensor(0), n.tensor(1), n.tensor(2)}, attrs);
+Expr scatter(Node& n) { return n.op("scatter_elements", n.tensors(), ScatterElementsAttrs{.axis = axis_of(n)}); }
+Expr scatter_elements(Node& n) {
+  return n.op("scatter_elements", n.tensors(), ScatterElementsAttrs{.axis = axis_of(n), .reduction = reduction_of(n)});
 }
-Expr scatter_nd(Node& n) {
-  return n.op("scatter_nd", {n.tensor(0), n.tensor(1), n.tensor(2)}, ScatterNdAttrs{reduction_of(n)});
-}
+Expr scatter_nd(Node& n) { return n.op("scatter_nd", n.tensors(), ScatterNdAttrs{reduction_of(n)}); }
 
 Outputs one_hot(Node& n) {
   Expr indices = n.tensor(0), values = n.tensor(2);
@@ -52,7 +47,7 @@ Outputs reverse_sequence(Node& n) {
   Expr longest = extreme("max"), shortest = extreme("min");
   n.require_equal(min(longest, n.shape(0)[time]), longest, "longest sequence");
   n.require_equal(max(shortest, int_imm(0)), shortest, "shortest sequence");
-  return {n.of(n.op("reverse_sequence", {n.tensor(0), n.tensor(1)}, attrs))};
+  return {n.of(n.op("reverse_sequence", n.tensors(), attrs))};
 }
 
 // Returns the positions of true or non-zero elements, which are counted first: their number is a dim of the result.
@@ -84,7 +79,7 @@ std::vector<ConverterRow> index_converters() {
       {"GatherElements", 11, 2, 2, gather_elements, "axis"},
       {"GatherND", 11, 2, 2, gather_nd, "batch_dims"},
       {"Scatter", 9, 3, 3, scatter, "axis"},
-      {"ScatterElements", 11, 3, 3, scatter, "axis reduction"},
+      {"ScatterElements", 11, 3, 3, scatter_elements, "axis reduction"},
       {"ScatterND", 11, 3, 3, scatter_nd, "reduction"},
       {"OneHot", 9, 3, 3, one_hot, "axis"},
       {"TopK", 1, 1, 1, topk, "axis k largest sorted"},

@@ -26,13 +26,10 @@ Expr gemm(Node& n) {
   return n.has(2) && beta != 0 ? n.add(product, n.scaled(n.tensor(2), beta)) : product;
 }
 Expr einsum(Node& n) {
-  std::vector<Expr> operands;
-  for (size_t i = 0; i < n.inputs(); ++i) operands.push_back(n.tensor(i));
   std::string equation = n.attr_string("equation", "");
   std::erase(equation, ' ');
-  return n.op("einsum", {tuple(operands)}, EinsumAttrs{equation});
+  return n.op("einsum", {tuple(n.tensors())}, EinsumAttrs{equation});
 }
-Expr det(Node& n) { return n.op("linalg.det", {n.tensor(0)}); }
 
 // Returns operand - zero point as int32. A vector of zero points has one per row of operand 0, per column of operand 1.
 Expr centered_operand(Node& n, size_t operand) {
@@ -53,7 +50,7 @@ std::vector<ConverterRow> linear_algebra_converters() {
       {"Gemm", 1, 3, 3, gemm, "alpha beta broadcast transA transB"},
       {"Gemm", 11, 2, 3, gemm, "alpha beta broadcast transA transB"},
       {"Einsum", 12, 1, kAny, einsum, "equation"},
-      {"Det", 11, 1, 1, det},
+      {"Det", 11, 1, 1, {convert_directly, "linalg.det"}},
       {"MatMulInteger", 10, 2, 4, matmul_integer},
   };
 }

@@ -58,8 +58,11 @@ class Node {
   size_t inputs() const { return inputs_.size(); }
   bool has(size_t i) const { return i < inputs_.size() && inputs_[i] != nullptr; }
   const Value& value(size_t i) const;
-  // Returns the input as a tensor expression. A sequence is an error.
+  // Return an input, or all of them, as tensor expressions. A sequence is an error.
   Expr tensor(size_t i);
+  std::vector<Expr> tensors() {
+    return map_each(int_range(0, std::ssize(inputs_)), [&](size_t i) { return tensor(i); });
+  }
   Expr tensor(const Value& value);
   std::optional<Expr> optional_tensor(size_t i);
   Type type(size_t i) const;
@@ -180,30 +183,34 @@ class Node {
 
 inline constexpr int kAny = 1 << 20;
 // Converts a node to its outputs. A function that returns an expression gives the only output; its second parameter, if
-// it has one, is the node's first input.
-struct Converter : std::variant<Outputs (*)(Node&), Expr (*)(Node&), Expr (*)(Node&, const Expr& x)> {
+// it has one, is the node's first input, and its third one is `op`: {arg_reduce, "argmax"}.
+struct Converter : std::variant<Outputs (*)(Node&), Expr (*)(Node&), Expr (*)(Node&, const Expr& x),
+                                Expr (*)(Node&, const Expr& x, const char* op)> {
   using variant::variant;
+  Converter(Expr (*function)(Node&, const Expr&, const char*), const char* op) : variant(function), op(op) {}
   Outputs operator()(Node& n) const {
     if (auto* outputs = std::get_if<0>(this)) return (*outputs)(n);
-    auto* output = std::get_if<1>(this);
-    return {n.of(output ? (*output)(n) : std::get<2>(*this)(n, n.tensor(0)))};
+    if (auto* output = std::get_if<1>(this)) return {n.of((*output)(n))};
+    auto* of_input = std::get_if<2>(this);
+    return {n.of(of_input ? (*of_input)(n, n.tensor(0)) : std::get<3>(*this)(n, n.tensor(0), op))};
   }
+
+  const char* op = "";  // the operator in which rows that share the function differ
 };
 // The table has one row per operator, and one more for each opset that changed its meaning.
 struct ConverterRow {
-  std::string_view op_type;  // in the rows of a group the names of operators that differ in their converter only
-  int64_t since;             // the first opset of this form
+  std::string_view op_type;
+  int64_t since;  // the first opset of this form
   int least_inputs, most_inputs;
   Converter convert;
   const char* attributes = "";  // the names that a node may have, separated by spaces; some do not matter for inference
   const char* domain = "";
   uint32_t may_be_empty = 0;  // bit i: input i, one of the least, may have an empty name
-  const char* op = "";        // for convert_directly: the operator that the node becomes
 
   bool has_attribute(std::string_view name) const;
 };
-// Converts the node to the operator of the same meaning that its row names.
-Expr convert_directly(Node& n);
+// Converts the node to the operator of the same meaning.
+Expr convert_directly(Node& n, const Expr& x, const char* op);
 
 // Returns the convolution of x by the node's window attributes. x replaces input 0 of the node and has its shape.
 Expr convolve(Node& n, const Expr& x, const Expr& weight);

@@ -13,9 +13,7 @@ Outputs batch_norm(Node& n) {
   if (n.attr_int("spatial", 1) == 0) n.unsupported("attribute 'spatial' is 0");
   BatchNormAttrs attrs{
       .epsilon = n.attr_float("epsilon", 1e-5), .momentum = 1 - n.attr_float("momentum", 0.9), .training = training};
-  std::vector<Expr> args;
-  for (size_t i = 0; i < 5; ++i) args.push_back(n.tensor(i));
-  return n.items_of(n.op("nn.batch_norm", args, attrs), training ? 3 : 1);
+  return n.items_of(n.op("nn.batch_norm", n.tensors(), attrs), training ? 3 : 1);
 }
 
 // The axes that a node normalizes, from the attribute `axis` on, and their dims.
@@ -90,7 +88,7 @@ Expr rms_norm(Node& n, const Expr& x) {
 }
 Expr instance_norm(Node& n) {
   InstanceNormAttrs attrs{.axes = n.all_axes(2), .epsilon = n.attr_float("epsilon", 1e-5)};
-  return n.op("nn.instance_norm", {n.tensor(0), n.tensor(1), n.tensor(2)}, attrs);
+  return n.op("nn.instance_norm", n.tensors(), attrs);
 }
 Outputs group_norm(Node& n) {
   Expr x = n.tensor(0), scale = n.tensor(1), bias = n.tensor(2);

@@ -13,16 +13,19 @@ namespace {
 struct Reducer {
   std::function<Expr(const char* name, const Expr& x, bool keepdims)> reduce;
   std::function<Expr(const Expr& kept)> drop;  // removes the reduced axes, which have size 1
-  bool at_run_time = false;
+  bool keepdims, is_identity = false, at_run_time = false;
+  Expr operator()(const char* name, const Expr& x) const { return reduce(name, x, keepdims); }
 };
 
-Reducer over_constant_axes(Node& n, const std::vector<int64_t>& axes) {
+Reducer over_constant_axes(Node& n, const std::vector<int64_t>& axes, bool keepdims) {
   return {[&n, axes](const char* name, const Expr& x, bool keepdims) { return n.reduce(name, x, axes, keepdims); },
-          [&n, axes](const Expr& kept) { return axes.empty() ? kept : n.op("squeeze", {kept}, AxisListAttrs{axes}); }};
+          [&n, axes](const Expr& kept) { return n.op("squeeze", {kept}, AxisListAttrs{axes}); }, keepdims,
+          axes.empty()};
 }
 // The operators dyn.sum and the like reduce to a shape, whose dims the run computes from the axes. `named` has 1 for
 // each reduced axis, and `left` is the number of the others.
-Reducer over_run_time_axes(Node& n, const Expr& x, const std::vector<Expr>& named, std::optional<size_t> left) {
+Reducer over_run_time_axes(Node& n, const Expr& x, const std::vector<Expr>& named, std::optional<size_t> left,
+                           bool keepdims) {
   const std::vector<Expr> dims = n.shape_of(x);
   std::vector<Expr> kept = dims_with_ones(n, dims, named);
   auto drop = [&n, dims, named, left](const Expr& value) {
@@ -30,44 +33,42 @@ Reducer over_run_time_axes(Node& n, const Expr& x, const std::vector<Expr>& name
       n.unsupported("the number of axes, and so the result's rank, is only known at run time; keepdims=1 works");
     return n.reshape(value, dims_not_named(n, dims, named, *left));
   };
-  auto reduce = [&n, kept, drop](const char* name, const Expr& value, bool keepdims) {
-    Expr result = n.op(fmt::format("dyn.{}", name).c_str(), {value, shape_expr(kept)});
-    return keepdims ? result : drop(result);
+  auto reduce = [&n, kept, drop](const char* name, const Expr& value, bool keeps) {
+    Expr result = n.op(fmt::format("dyn.{}", name), {value, shape_expr(kept)});
+    return keeps ? result : drop(result);
   };
-  return {reduce, drop, true};
+  return {.reduce = reduce, .drop = drop, .keepdims = keepdims, .at_run_time = true};
 }
 
-Expr reduce_with(Node& n, const Expr& x, const Reducer& over, bool keepdims) {
-  const std::string& op = n.op_type();
-  auto plain = [&](const char* name, const Expr& value) { return over.reduce(name, value, keepdims); };
-  if (op == "ReduceSum") return plain("sum", x);
-  if (op == "ReduceMean") return plain("mean", x);
-  if (op == "ReduceProd") return plain("prod", x);
-  if (op == "ReduceL1") return plain("sum", n.op("abs", {x}));
-  if (op == "ReduceSumSquare") return plain("sum", n.op("square", {x}));
-  if (op == "ReduceL2") return n.op("sqrt", {plain("sum", n.op("square", {x}))});
-  if (op == "ReduceLogSum") return n.op("log", {plain("sum", x)});
-  if (op == "ReduceLogSumExp") {
-    // Subtracts the maximum, so that exp does not overflow. Infinite maxima are not subtracted.
-    Expr peak = over.reduce("max", x, true);
-    Expr finite = n.op("where", {n.op("isfinite", {peak}), peak, n.scalar_like(0, peak)});
-    // Operators do not broadcast a dim that is 1 at run time only.
-    Expr stretched = over.at_run_time ? n.broadcast_to(finite, n.shape_of(x)) : finite;
-    Expr sum = over.reduce("sum", n.op("exp", {n.sub(x, stretched)}), true);
-    Expr result = n.add(n.op("log", {sum}), finite);
-    return keepdims ? result : over.drop(result);
-  }
-  bool is_bool = n.dtype_of_tensor(x).is_bool();
-  Expr value = is_bool ? n.cast(x, DType::uint(8)) : x;
-  Expr result = plain(op == "ReduceMax" ? "max" : "min", value);
-  return is_bool ? n.cast(result, kBool) : result;
+// Computes an operator from the reduction `op` over its axes.
+using Reduction = Expr (*)(Node& n, const Expr& x, const Reducer& over, const char* op);
+Expr plain(Node& n, const Expr& x, const Reducer& over, const char* op) {
+  if (!n.dtype_of_tensor(x).is_bool()) return over(op, x);
+  return n.cast(over(op, n.cast(x, DType::uint(8))), kBool);
 }
-
-Outputs reduce(Node& n) {
-  Expr x = n.tensor(0);
+Expr of_absolutes(Node& n, const Expr& x, const Reducer& over, const char* op) { return over(op, n.op("abs", {x})); }
+Expr of_squares(Node& n, const Expr& x, const Reducer& over, const char* op) { return over(op, n.op("square", {x})); }
+Expr root_of_squares(Node& n, const Expr& x, const Reducer& over, const char* op) {
+  return n.op("sqrt", {of_squares(n, x, over, op)});
+}
+Expr log_of(Node& n, const Expr& x, const Reducer& over, const char* op) { return n.op("log", {over(op, x)}); }
+Expr log_of_exps(Node& n, const Expr& x, const Reducer& over, const char* op) {
+  if (over.is_identity) return x;
+  // Subtracts the maximum, so that exp does not overflow. Infinite maxima are not subtracted.
+  Expr peak = over.reduce("max", x, true);
+  Expr finite = n.op("where", {n.op("isfinite", {peak}), peak, n.scalar_like(0, peak)});
+  // Operators do not broadcast a dim that is 1 at run time only.
+  Expr stretched = over.at_run_time ? n.broadcast_to(finite, n.shape_of(x)) : finite;
+  Expr sum = over.reduce(op, n.op("exp", {n.sub(x, stretched)}), true);
+  Expr result = n.add(n.op("log", {sum}), finite);
+  return over.keepdims ? result : over.drop(result);
+}
+// Reads the axes, which are an input or an attribute, as the node's row says.
+template <Reduction kReduction>
+Expr reduce(Node& n, const Expr& x, const char* op) {
   int64_t rank = n.rank(0);
   bool keepdims = n.attr_int("keepdims", 1) != 0;
-  bool axes_input = n.opset() >= (n.op_type() == "ReduceSum" ? 13 : 18);
+  bool axes_input = n.row().most_inputs == 2;
   bool noop = n.attr_int("noop_with_empty_axes", 0) != 0;
   std::optional<std::vector<int64_t>> axes;
   if (axes_input && n.has(1)) {
@@ -82,7 +83,7 @@ Outputs reduce(Node& n) {
         require_distinct(n, named, static_cast<size_t>(*count));  // the result's rank counts each
         left = static_cast<size_t>(rank - *count);
       }
-      return {n.of(reduce_with(n, x, over_run_time_axes(n, x, named, left), keepdims))};
+      return kReduction(n, x, over_run_time_axes(n, x, named, left, keepdims), op);
     }
   } else if (!axes_input) {
     axes = n.attr_ints("axes");
@@ -92,25 +93,23 @@ Outputs reduce(Node& n) {
   if (chosen.empty() && !noop) chosen = n.all_axes();
   std::ranges::sort(chosen);
   chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
-  if (chosen.empty() && n.op_type() == "ReduceLogSumExp") return {n.value(0)};
-  return {n.of(reduce_with(n, x, over_constant_axes(n, chosen), keepdims))};
+  return kReduction(n, x, over_constant_axes(n, chosen, keepdims), op);
 }
 
-Expr arg_reduce(Node& n) {
+Expr arg_reduce(Node& n, const Expr& x, const char* op) {
   ArgReduceAttrs attrs{.axis = n.axis(n.attr_int("axis", 0), n.rank(0)),
                        .keepdims = n.attr_int("keepdims", 1) != 0,
                        .select_last_index = n.attr_int("select_last_index", 0) != 0};
-  return n.op(n.op_type() == "ArgMax" ? "argmax" : "argmin", {n.tensor(0)}, attrs);
+  return n.op(op, {x}, attrs);
 }
 
-Expr cumsum(Node& n, const Expr& x) {
+Expr scan_along(Node& n, const Expr& x, const char* op) {
   int64_t rank = n.rank(0);
   ScanAttrs attrs{.exclusive = n.attr_int("exclusive", 0) != 0, .reverse = n.attr_int("reverse", 0) != 0};
   auto known = n.constant_ints(1);
-  const char* name = n.op_type() == "CumSum" ? "cumsum" : "cumprod";
   auto along = [&](int64_t d) {
     attrs.axis = d;
-    return n.op(name, {x}, attrs);
+    return n.op(op, {x}, attrs);
   };
   if (known && known->size() == 1) return along(n.axis(known->at(0), rank));
   std::vector<Expr> axes = read_axes(n, 1, rank);
@@ -130,9 +129,9 @@ Expr with_one_more(Node& n, const Expr& x, int64_t axis) {
   width[static_cast<size_t>(2 * axis + 1)] = int_imm(1);
   return n.op("dyn.pad", {x, shape_expr(width), n.scalar_like(-INFINITY, x)});
 }
-// Before opset 13 the axes from `axis` on count as one.
-Expr softmax(Node& n) {
-  Expr x = n.tensor(0);
+// Applies the function along the node's axis. Before opset 13 the axes from `axis` on count as one.
+Expr along_axis(Node& n, const Expr& input, const std::function<Expr(const Expr& x, int64_t axis)>& fn) {
+  Expr x = input;
   std::vector<Expr> shape = n.shape(0);
   int64_t rank = n.rank(0);
   if (rank == 0) n.fail("the input has rank 0, expected at least 1");
@@ -144,36 +143,48 @@ Expr softmax(Node& n) {
     x = n.reshape(x, {n.simplify(product({shape.begin(), middle})), n.simplify(product({middle, shape.end()}))});
     axis = 1;
   }
-  Expr result = x;
-  if (n.op_type() == "Hardmax") {
+  Expr result = fn(x, axis);
+  return reshaped ? n.reshape(result, shape) : result;
+}
+Expr softmax(Node& n, const Expr& input, const char* op) {
+  return along_axis(n, input, [&](const Expr& x, int64_t axis) { return n.op(op, {x}, LastAxisAttrs{axis}); });
+}
+Expr hardmax(Node& n, const Expr& input) {
+  return along_axis(n, input, [&](const Expr& x, int64_t axis) {
     const Expr& depth = n.shape_of(x)[axis];
     DType dtype = n.dtype(0);
     // An axis without elements does not have a largest one, so there is nothing to mark.
-    if (is_int(depth, 0)) return n.tensor(0);
+    if (is_int(depth, 0)) return x;
     Expr best = n.op("argmax", {as_int(depth) ? x : with_one_more(n, x, axis)}, ArgReduceAttrs{.axis = axis});
-    result = n.op("dyn.one_hot", {best, n.scalar(1, dtype), n.scalar(0, dtype), depth}, LastAxisAttrs{axis});
-  } else {
-    result = n.op(n.op_type() == "Softmax" ? "nn.softmax" : "nn.log_softmax", {x}, LastAxisAttrs{axis});
-  }
-  return reshaped ? n.reshape(result, shape) : result;
+    return n.op("dyn.one_hot", {best, n.scalar(1, dtype), n.scalar(0, dtype), depth}, LastAxisAttrs{axis});
+  });
 }
 
 }  // namespace
 
 std::vector<ConverterRow> reduction_converters() {
-  // ReduceSum has got its axes as an input before the others.
-  constexpr const char* kReductions =
-      "ReduceMean ReduceProd ReduceMax ReduceMin ReduceL1 ReduceL2 ReduceSumSquare ReduceLogSum ReduceLogSumExp";
-  return {
-      {"ArgMax ArgMin", 1, 1, 1, arg_reduce, "axis keepdims select_last_index"},
-      {"CumSum", 11, 2, 2, cumsum, "exclusive reverse"},
-      {"CumProd", 26, 2, 2, cumsum, "exclusive reverse"},
-      {"Softmax LogSoftmax Hardmax", 1, 1, 1, softmax, "axis"},
-      {"ReduceSum", 1, 1, 1, reduce, "axes keepdims noop_with_empty_axes"},
-      {"ReduceSum", 13, 1, 2, reduce, "keepdims noop_with_empty_axes"},
-      {kReductions, 1, 1, 1, reduce, "axes keepdims noop_with_empty_axes"},
-      {kReductions, 18, 1, 2, reduce, "keepdims noop_with_empty_axes"},
+  std::vector<ConverterRow> rows = {
+      {"ArgMax", 1, 1, 1, {arg_reduce, "argmax"}, "axis keepdims select_last_index"},
+      {"ArgMin", 1, 1, 1, {arg_reduce, "argmin"}, "axis keepdims select_last_index"},
+      {"CumSum", 11, 2, 2, {scan_along, "cumsum"}, "exclusive reverse"},
+      {"CumProd", 26, 2, 2, {scan_along, "cumprod"}, "exclusive reverse"},
+      {"Softmax", 1, 1, 1, {softmax, "nn.softmax"}, "axis"},
+      {"LogSoftmax", 1, 1, 1, {softmax, "nn.log_softmax"}, "axis"},
+      {"Hardmax", 1, 1, 1, hardmax, "axis"},
   };
+  // ReduceSum has got its axes as an input before the others.
+  const std::tuple<const char*, Converter, int64_t> kReductions[] = {
+      {"ReduceSum", {reduce<plain>, "sum"}, 13},          {"ReduceMean", {reduce<plain>, "mean"}, 18},
+      {"ReduceProd", {reduce<plain>, "prod"}, 18},        {"ReduceMax", {reduce<plain>, "max"}, 18},
+      {"ReduceMin", {reduce<plain>, "min"}, 18},          {"ReduceL1", {reduce<of_absolutes>, "sum"}, 18},
+      {"ReduceL2", {reduce<root_of_squares>, "sum"}, 18}, {"ReduceSumSquare", {reduce<of_squares>, "sum"}, 18},
+      {"ReduceLogSum", {reduce<log_of>, "sum"}, 18},      {"ReduceLogSumExp", {reduce<log_of_exps>, "sum"}, 18},
+  };
+  for (const auto& [name, convert, since] : kReductions) {
+    rows.push_back({name, 1, 1, 1, convert, "axes keepdims noop_with_empty_axes"});
+    rows.push_back({name, since, 1, 2, convert, "keepdims noop_with_empty_axes"});
+  }
+  return rows;
 }
 
 }  // namespace relaxc::onnx_import

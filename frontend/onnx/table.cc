@@ -6,7 +6,6 @@
 #include "frontend/onnx/import.h"
 #include "frontend/onnx/node.h"
 #include "ops/ops.h"
-#include "support/joined.h"
 
 namespace relaxc::onnx_import {
 
@@ -18,7 +17,7 @@ static std::vector<ConverterRow> all_rows() {
     if (row.onnx.empty()) continue;
     const int inputs = static_cast<int>(row.inputs.size());
     const char* old_attributes = inputs == 1 ? "consumed_inputs" : "axis broadcast consumed_inputs";
-    ConverterRow direct{row.onnx, 1, inputs, inputs, convert_directly, old_attributes, "", 0, row.name.c_str()};
+    ConverterRow direct{row.onnx, 1, inputs, inputs, {convert_directly, row.name.c_str()}, old_attributes};
     rows.push_back(direct);
     if (inputs == 1) continue;
     direct.since = 7;  // operands broadcast by themselves
@@ -26,12 +25,8 @@ static std::vector<ConverterRow> all_rows() {
     rows.push_back(direct);
   }
 #define RELAXC_ROW(group) group##_converters,
-  for (auto* group : {RELAXC_CONVERTER_GROUPS(RELAXC_ROW)}) {
+  for (auto* group : {RELAXC_CONVERTER_GROUPS(RELAXC_ROW)}) std::ranges::copy(group(), std::back_inserter(rows));
 #undef RELAXC_ROW
-    for (const ConverterRow& row : group()) {
-      for (std::string_view name : parts_of(row.op_type, ' ')) rows.emplace_back(row).op_type = name;
-    }
-  }
   return rows;
 }
 

@@ -141,12 +141,10 @@ Value Parser::device_form(const std::string&, const Syntax& at) {
   if (stated && stated->kind != SyntaxKind::kString) type = constant_int(*stated);
   if (const int64_t* number = type ? nullptr : row_of(kDevices, kind)) type = *number;
   if (!type) fail(*given, "expected a device, such as R.device(1, 0) or R.cpu(0)");
-  const Syntax* index = arg(*given, is_device ? 1 : 0, "dev_id");
-  const Syntax* scope = arg(at, 2, "memory_scope");
-  return typed_call(ops::kHintOnDevice, {as_argument(required(at, 0, "data"))}, at,
-                    {{"device_type", *type},
-                     {"index", index ? constant_int(*index) : int64_t{0}},
-                     {"memory_scope", scope ? string(*scope) : std::string("global")}});
+  Attrs attrs = {{"device_type", *type}};  // the others have defaults
+  if (const Syntax* index = arg(*given, is_device ? 1 : 0, "dev_id")) attrs.set("index", constant_int(*index));
+  if (const Syntax* scope = arg(at, 2, "memory_scope")) attrs.set("memory_scope", string(*scope));
+  return typed_call(ops::kHintOnDevice, {as_argument(required(at, 0, "data"))}, at, std::move(attrs));
 }
 
 // ---- Calls of tensor programs and kernels

@@ -41,14 +41,6 @@ std::optional<double> fold_real(std::string_view op, double a, double b) {
   return std::nullopt;
 }
 
-bool compares(BinaryOp op, double a, double b) {
-  if (op == BinaryOp::kEQ) return a == b;
-  if (op == BinaryOp::kNE) return a != b;
-  if (op == BinaryOp::kLT) return a < b;
-  if (op == BinaryOp::kLE) return a <= b;
-  return op == BinaryOp::kGT ? a > b : a >= b;
-}
-
 // Returns the number of items in a type, including those of nested tuples; stops counting above `most`.
 int64_t count_items(const Type& type, int64_t most) {
   const TupleType* several = type.as<TupleType>();
@@ -162,8 +154,8 @@ std::optional<Value> Parser::fold_literals(std::string_view op, const Value& a, 
   std::optional<BinaryOp> operation = operator_of(op);
   bool whole = x && y && op != "/" && (op != "**" || y->value >= 0);
   if (operation && info(*operation).compares)
-    return Value{
-        bool_imm(whole ? *fold_int(*operation, x->value, y->value, kInt64) : compares(*operation, *u, *v), span(at))};
+    return Value{bool_imm(
+        whole ? *fold_int(*operation, x->value, y->value, kInt64) : fold_comparison(*operation, *u, *v), span(at))};
   bool divides_by_zero = (op == "/" || op == "//" || op == "%") && *v == 0;
   if (whole && !divides_by_zero && (operation || op == "**")) {
     if (auto value = fold_whole(op, x->value, y->value)) return literal(*value, at);

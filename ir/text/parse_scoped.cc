@@ -144,10 +144,7 @@ void Parser::tir_for(const Line& line) {
 // Targets define further tags; a tag that is close to a known one is a mistake.
 std::string Parser::thread_tag(const Syntax& at) {
   std::string tag = string(at);
-  const std::vector<std::string> known = {"blockIdx.x",  "blockIdx.y",  "blockIdx.z", "threadIdx.x",
-                                          "threadIdx.y", "threadIdx.z", "vthread",    "vthread.x",
-                                          "vthread.y",   "vthread.z",   "cthread"};
-  std::string near = nearest(tag, known);
+  std::string near = nearest(tag, {std::begin(kThreadAxes), std::end(kThreadAxes)});
   if (!near.empty() && near != tag) fail({at, string_literal(near)}, "unknown thread axis '{}'", tag);
   return tag;
 }

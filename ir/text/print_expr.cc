@@ -307,11 +307,11 @@ std::string Printer::call(const Expr& expr_, const Call& node) {
   bool scalar = expr_.type().is<PrimType>();
   if (scalar && ops::is_tir_op(op->name)) return scalar_call(expr_, node);
   std::string spelling = ops::name_in_text(op->name);
-  if (op->name == ops::kHintOnDevice && node.args.size() == 1 && node.attrs.size() == 3) {
-    return fmt::format("R.hint_on_device({}, R.device({}, {}), {})", expr(node.args[0]),
-                       node.attrs.get_int("device_type", 1), node.attrs.get_int("index", 0),
-                       string_literal(node.attrs.get_string("memory_scope", "global")));
-  }
+  const AttrValue *device = node.attrs.find("device_type"), *index = node.attrs.find("index"),
+                  *scope = node.attrs.find("memory_scope");
+  if (op->name == ops::kHintOnDevice && node.args.size() == 1 && device && index && scope)
+    return fmt::format("{}({}, R.device({}, {}), {})", spelling, expr(node.args[0]), to_string(*device),
+                       to_string(*index), to_string(*scope));
   const ExternFunc* callee = node.args.empty() ? nullptr : node.args[0].as<ExternFunc>();
   std::vector<std::string> items;
   if (callee) items.push_back(string_literal(callee->symbol));

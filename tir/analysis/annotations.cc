@@ -21,7 +21,7 @@ using enum AnnotationValue;
     "the operator whose result the block computes; legalization sets it") \
   X("prefetch", kLoop, kStrings, "tir/lower/prefetch.cc", \
     "buffers: the elements that the next iteration reads and this one does not are prefetched into the L2 cache") \
-  X("prefetch_own", kLoop, kStrings, "tir/lower/prefetch.cc", \
+  X("prefetch_current", kLoop, kStrings, "tir/lower/prefetch.cc", \
     "buffers: an iteration prefetches the elements that it reads or stores itself, into the L1 cache") \
   X("prefetch_ahead", kLoop, kStringAndInt, "tir/lower/prefetch.cc", \
     "a buffer and a number: an iteration prefetches its elements that many rows further on, into the L1 cache") \
@@ -32,7 +32,7 @@ using enum AnnotationValue;
   X("double_buffer_scope", kBlock, kInt, "tir/lower/lower_blocks.cc", \
     "the position among the block's writes of a buffer to double: iterations alternate between the two copies") \
   X("double_buffer", kAllocation, kFlag, "tir/lower/double_buffer.cc", \
-    "the same for the allocation; lower_blocks sets it") \
+    "iterations alternate between two copies of the buffer; lower_blocks sets it for double_buffer_scope") \
   X("buffer_dim_align", kBlock, kLists, "tir/lower/align_storage.cc", \
     "[[buffer, axis, factor, offset], ...]: strides of written buffers; storage_align sets it") \
   X("explicit_read_region", kBlock, kInts, "tir/edit/blocks.cc", \
@@ -52,45 +52,45 @@ constexpr Annotation kRows[] = {
 #define X(...) {__VA_ARGS__},
     RELAXC_ANNOTATIONS(X)
 #undef X
-    ignored("pragma_auto_unroll_max_step", kLoop, "TVM unrolls loops of so few steps"),
-    ignored("pragma_unroll_explicit", kLoop, "TVM unrolls itself, not the compiler behind it"),
+    ignored("pragma_auto_unroll_max_step", kLoop, "the most steps of a loop that TVM unrolls"),
+    ignored("pragma_unroll_explicit", kLoop, "whether TVM unrolls the loop, or leaves it to LLVM"),
     ignored("pragma_unroll", kLoop, "TVM unrolls the loop"),
     ignored("pragma_vectorize", kLoop, "TVM vectorizes the loop"),
     ignored("pragma_loop_partition_hint", kLoop, "TVM cuts the loop where conditions change"),
-    ignored("pragma_parallel_*", kLoop, "where TVM starts threads, their work, barriers"),
-    ignored("parallel_stride_pattern", kLoop, "the iterations of a thread"),
-    ignored("pragma_tensor_core", kLoop, "use of tensor cores"),
+    ignored("pragma_parallel_*", kLoop, "where TVM starts threads, how it divides work among them, and their barriers"),
+    ignored("parallel_stride_pattern", kLoop, "TVM gives each thread iterations that are a stride apart"),
+    ignored("pragma_tensor_core", kLoop, "TVM uses tensor cores for the loop"),
     ignored("pragma_debug_skip_region", kLoop, "TVM leaves the loop out"),
     ignored("pragma_import_*", kAnywhere, "C source or LLVM IR that the program calls"),
-    ignored("pragma_aarch64_pstate_*", kBlock, "streaming mode and ZA of AArch64's SME"),
+    ignored("pragma_aarch64_pstate_*", kBlock, "the function uses streaming mode or the ZA array of AArch64's SME"),
     ignored("irregular_loop_mark", kLoop, "the loop has break or continue"),
-    ignored("software_pipeline_*", kLoop, "TVM's software pipelines"),
+    ignored("software_pipeline_*", kLoop, "stages, order and asynchronous parts of TVM's software pipelines"),
     ignored("meta_schedule.*", kAnywhere, "notes of TVM's MetaSchedule"),
-    ignored("schedule_rule", kBlock, "TVM's rule for the block"),
+    ignored("schedule_rule", kBlock, "the rule by which TVM's MetaSchedule schedules the block"),
     ignored("layout_free_placeholders", kBlock, "buffers whose layout TVM may choose"),
     ignored("layout_free_buffers", kBlock, "buffers whose layout TVM may choose"),
     ignored("auto_scheduler_*", kBlock, "notes of TVM's former search"),
     ignored("tir.*", kAnywhere, "notes of TVM's parser and lowering"),
-    ignored("tirx.*", kAnywhere, "the same"),
-    ignored("workload", kBlock, "TVM's operator, for its tuning records"),
-    ignored("const_matrix", kBlock, "the block computes constants"),
-    ignored("axis", kBlock, "of a softmax"),
-    ignored("src_layout", kBlock, "of a layout transform"),
-    ignored("dst_layout", kBlock, "the same"),
-    ignored("input_shape", kBlock, "the same"),
+    ignored("tirx.*", kAnywhere, "notes of TVM's parser and lowering, by their name since 2026"),
+    ignored("workload", kBlock, "the operator that the block computes, for TVM's tuning records"),
+    ignored("const_matrix", kBlock, "the block computes a matrix of constants, such as one of Winograd's"),
+    ignored("axis", kBlock, "the axis along which the block computes a softmax"),
+    ignored("src_layout", kBlock, "the layout from which the block transforms a tensor"),
+    ignored("dst_layout", kBlock, "the layout into which the block transforms a tensor"),
+    ignored("input_shape", kBlock, "the shape of the tensor whose layout the block transforms"),
     ignored("FLOP", kBlock, "the number of operations, for TVM's search"),
-    ignored("require_bound_predicate", kBlock, "TVM's axes that need a condition"),
-    ignored("warp_execution", kAnywhere, "runs on all threads of a warp"),
-    ignored("vector_bytes", kBlock, "the width of a copy to shared memory"),
-    ignored("local_stage", kBlock, "a copy to shared memory goes through registers"),
-    ignored("permuted_layout", kBlock, "a layout of shared memory without bank conflicts"),
-    ignored("thread_extent", kBlock, "the number of threads"),
-    ignored("virtual_thread", kLoop, "virtual threads"),
+    ignored("require_bound_predicate", kBlock, "TVM guards the block's axes by a condition"),
+    ignored("warp_execution", kAnywhere, "the statement runs on all threads of a warp"),
+    ignored("vector_bytes", kBlock, "the bytes that a vector copies to shared memory at once"),
+    ignored("local_stage", kBlock, "the block's copy to shared memory goes through registers"),
+    ignored("permuted_layout", kBlock, "the block uses a layout of shared memory without bank conflicts"),
+    ignored("thread_extent", kBlock, "the number of threads that run the block"),
+    ignored("virtual_thread", kLoop, "the loop's iterations are TVM's virtual threads"),
     ignored("hand_threaded", kAnywhere, "threads are bound by hand"),
     ignored("volatile_scope", kAnywhere, "accesses are volatile"),
-    ignored("disable_lower_builtin", kAllocation, "TVM allocates on the stack"),
-    ignored("candidate_memory_pools", kAllocation, "pools of TVM's memory planner"),
-    ignored("user.*", kAnywhere, "free for notes of users"),
+    ignored("disable_lower_builtin", kAllocation, "TVM allocates the buffer on the stack"),
+    ignored("candidate_memory_pools", kAllocation, "the pools from which TVM's memory planner may take the buffer"),
+    ignored("user.*", kAnywhere, "a note of a user's; the prefix is free for them"),
 };
 // clang-format on
 

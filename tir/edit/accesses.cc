@@ -80,7 +80,7 @@ Buffer cache_buffer(const std::string& name, const Buffer& of, const std::vector
 void replace_definition(Tree& tree, const Buffer& from, const Buffer& to) {
   TreeNode* home = allocating_block(tree, from);
   if (!home) return tree.replace_param(from, to);
-  std::ranges::replace_if(home->block->alloc_buffers, [&](const Buffer& own) { return same_node(own, from); }, to);
+  std::ranges::replace_if(home->block->alloc_buffers, [&](const Buffer& old) { return same_node(old, from); }, to);
 }
 
 }  // namespace relaxc::scheduling

@@ -91,9 +91,9 @@ std::optional<AxisDims> dims_of_axes(const TreeNode* block, const Buffer& buffer
   for (size_t d = 0; d < indices.size(); ++d) {
     const IterVar* axis = axis_named(block, indices[d]);
     std::optional<size_t>* dim = axis ? &dims[static_cast<size_t>(axis - axes.data())] : nullptr;
-    bool is_own_axis = dim && !*dim;
-    if (is_own_axis) *dim = d;
-    if (!is_own_axis && !is_int(buffer_type(buffer).shape[d], 1))
+    bool is_unused_axis = dim && !*dim;
+    if (is_unused_axis) *dim = d;
+    if (!is_unused_axis && !is_int(buffer_type(buffer).shape[d], 1))
       return no(message("index {} of '{}' is not an axis of its own", d, buffer));
   }
   for (size_t a = 0; a < dims.size(); ++a) {

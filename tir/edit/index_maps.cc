@@ -149,13 +149,13 @@ void require_in_range(Step& step, TreeNode* block, const Buffer& buffer, const s
 // Refuses other users of the buffer between which and the block the copy cannot stand.
 void require_place_between(Step& step, TreeNode* block, const Buffer& buffer, AccessKind kind) {
   TreeNode* scope = scope_of(block);
-  TreeNode* own = child_towards(scope, block);
+  TreeNode* top = child_towards(scope, block);
   bool reads = kind == AccessKind::kRead;
   for (bool write : {false, true}) {
     for (TreeNode* other : write ? writers(scope, buffer) : readers(scope, buffer)) {
       if (other == block || (reads && !write)) continue;
       TreeNode* child = child_towards(scope, other);
-      bool in_time = reads ? child->position() < own->position() : child != own;
+      bool in_time = reads ? child->position() < top->position() : child != top;
       if (!in_time)
         step.refuse({other, block}, "no place is between '{}' and '{}', which share '{}'", other, block, buffer);
     }

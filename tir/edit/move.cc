@@ -111,9 +111,9 @@ void move_block(Tree& tree, TreeNode* block, TreeNode* loop, size_t position, co
   tree.insert(loop, position, block);
   Analyzer facts = tree.facts;
   for (const Expr& condition : conditions) {
-    Expr own = facts.simplify(substitute(condition, values));
-    restrict_block(block, own);
-    facts.assume(own);
+    Expr of_axes = facts.simplify(substitute(condition, values));
+    restrict_block(block, of_axes);
+    facts.assume(of_axes);
   }
   tree.wrap(block, loops);
 }
@@ -209,15 +209,15 @@ IterVar add_loop_with_axis(Tree& tree, Nodes& loops, const VarRef& axis, const E
   return {axis, {int_imm(0, dtype_of(axis)), extent}, kind, loops.back()->var()};
 }
 
-TreeNode* top_of_own_loops(TreeNode* node) {
+TreeNode* top_of_exclusive_loops(TreeNode* node) {
   TreeNode* top = node;
   while (top->parent && top->parent->is_loop() && top->parent->children.size() == 1) top = top->parent;
   return top;
 }
 
-void replace_own_loops(TreeNode* block, const Nodes& loops) {
+void replace_exclusive_loops(TreeNode* block, const Nodes& loops) {
   Tree& tree = *block->tree;
-  TreeNode* top = top_of_own_loops(block);
+  TreeNode* top = top_of_exclusive_loops(block);
   TreeNode* parent = top->parent;
   size_t position = top->position();
   tree.detach(block);

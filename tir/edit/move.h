@@ -33,9 +33,9 @@ TreeNode* compute_nest(Tree& tree, const std::string& name, const std::vector<Ex
 IterVar add_loop_with_axis(Tree& tree, Nodes& loops, const VarRef& axis, const Expr& extent,
                            IterKind kind = IterKind::kSpatial);
 // Returns the outermost of the loops around the block (or loop) that hold nothing else, if any, else the node itself.
-TreeNode* top_of_own_loops(TreeNode* node);
+TreeNode* top_of_exclusive_loops(TreeNode* node);
 // Puts other loops in the place of those that hold nothing but the block, and forgets TreeNode::affine.
-void replace_own_loops(TreeNode* block, const Nodes& loops);
+void replace_exclusive_loops(TreeNode* block, const Nodes& loops);
 // Returns the axis with a new variable, its value over other loops; `axes` gets the variable.
 IterVar fresh_axis(const IterVar& axis, const VarMap& loops, VarMap& axes);
 

@@ -82,9 +82,9 @@ bool run_freely(const IterSource& source, std::vector<const IterDigit*> digits, 
 // Returns the part of the range before an end.
 Range cut(const Range& range, const Expr& end, const Analyzer& facts) {
   DType dtype = dtype_of(range.min);
-  Expr own = range.min + cast_to(range.extent, dtype), limit = cast_to(end, dtype);
-  if (facts.can_prove(own <= limit)) return range;
-  return {range.min, facts.simplify((facts.can_prove(limit <= own) ? limit : min(own, limit)) - range.min)};
+  Expr stop = range.min + cast_to(range.extent, dtype), limit = cast_to(end, dtype);
+  if (facts.can_prove(stop <= limit)) return range;
+  return {range.min, facts.simplify((facts.can_prove(limit <= stop) ? limit : min(stop, limit)) - range.min)};
 }
 
 // Returns whether the counters that move the place, and the place's extents, depend on no counter.
@@ -226,11 +226,11 @@ std::optional<Box> axis_values(const TreeNode* block, const std::vector<Counter>
   }
   for (size_t a = 0; a < axes.size(); ++a) {
     const Range& domain = axes[a].domain;
-    Range& own = (*box)[a];
-    own = cut(own, end_of(domain), facts);
-    if (facts.can_prove(own.min >= domain.min)) continue;
-    Expr first = facts.can_prove(own.min <= domain.min) ? domain.min : max(own.min, domain.min);
-    own = {first, facts.simplify(end_of(own) - first)};
+    Range& side = (*box)[a];
+    side = cut(side, end_of(domain), facts);
+    if (facts.can_prove(side.min >= domain.min)) continue;
+    Expr first = facts.can_prove(side.min <= domain.min) ? domain.min : max(side.min, domain.min);
+    side = {first, facts.simplify(end_of(side) - first)};
   }
   return box;
 }

@@ -196,7 +196,7 @@ void Tree::replace(TreeNode* node, TreeNode* with) {
 void Tree::remove_with_buffer(TreeNode* block, const Buffer& buffer) {
   TreeNode* scope = scope_of(block);
   remove(block);
-  std::erase_if(scope->block->alloc_buffers, [&](const Buffer& own) { return same_node(own, buffer); });
+  std::erase_if(scope->block->alloc_buffers, [&](const Buffer& allocated) { return same_node(allocated, buffer); });
 }
 
 TreeNode* Tree::wrap(TreeNode* body, const Nodes& loops) {
@@ -252,25 +252,18 @@ Nodes loops_down_to(TreeNode* loop) {
   return result;
 }
 
+static void add_blocks(TreeNode* below, Nodes& to) {
+  if (below->is_block()) return to.push_back(below);
+  for (TreeNode* child : below->children) add_blocks(child, to);
+}
 Nodes blocks_below(const TreeNode* node) {
   Nodes result;
-  auto visit = [&](auto& self, TreeNode* at) -> void {
-    if (at->is_block()) {
-      result.push_back(at);
-      return;
-    }
-    for (TreeNode* child : at->children) self(self, child);
-  };
-  visit(visit, const_cast<TreeNode*>(node));
+  add_blocks(const_cast<TreeNode*>(node), result);
   return result;
 }
-
 Nodes blocks_inside(const TreeNode* node) {
   Nodes result;
-  for (const TreeNode* child : node->children) {
-    Nodes below = blocks_below(child);
-    result.insert(result.end(), below.begin(), below.end());
-  }
+  for (TreeNode* child : node->children) add_blocks(child, result);
   return result;
 }
 

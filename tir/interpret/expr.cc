@@ -41,13 +41,6 @@ constexpr FloatOperation kFloatOperations[] = {
     {BinaryOp::kMin, [](double a, double b, DType) { return minimum(a, b); }},
     {BinaryOp::kMax, [](double a, double b, DType) { return maximum(a, b); }},
 };
-bool compare(BinaryOp op, double a, double b) {
-  if (op == BinaryOp::kEQ) return a == b;
-  if (op == BinaryOp::kNE) return a != b;
-  if (op == BinaryOp::kLT) return a < b;
-  if (op == BinaryOp::kLE) return a <= b;
-  return op == BinaryOp::kGT ? a > b : a >= b;
-}
 
 // Converts a float to an integer: toward zero, saturating, NaN to 0.
 int64_t float_to_int(double value, DType to) {
@@ -158,7 +151,7 @@ CodePtr Compiler::binary_code(const Binary& node, const Span& span) {
   if (info(node.op).compares)
     return code([op = node.op, a = std::move(a), b = std::move(b)](Frame& frame) {
       double x = a->as_float(frame), y = b->as_float(frame);
-      return compare(op, x, y);
+      return fold_comparison(op, x, y);
     });
   for (const FloatOperation& row : kFloatOperations) {
     if (row.op != node.op) continue;

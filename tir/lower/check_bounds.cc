@@ -190,7 +190,7 @@ class BoundsChecker {
       }
     } else {
       for (const Expr& guard : guards) lanes = std::max(lanes, static_cast<int>(dtype_of(guard).lanes));
-      if (lanes < 1 || lanes > 1024)
+      if (lanes < 1 || lanes > kMostLanes)
         fail_unsupported(place_, "the bounds of a masked vector of scalable length in '{}' cannot be checked",
                          buffer->name);
       for (int lane = 0; lane < lanes; ++lane) {

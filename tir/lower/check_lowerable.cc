@@ -76,7 +76,7 @@ class AnnotationCheck {
     for (const AttrValue& item : *items) {
       const std::string* buffer = item.as<std::string>();
       if (buffer && !buffers_.contains(*buffer))
-        fail(node.span(), "annotation '{}' mentions '{}', which is no buffer of this program", name, *buffer);
+        fail(node.span(), "annotation '{}' mentions '{}', which is not a buffer of this program", name, *buffer);
       const AttrList* row = item.as<AttrList>();  // [buffer, axis, factor, offset]
       const int64_t* position = (row ? row->at(0) : item).as<int64_t>();
       if (block && position && (*position < 0 || static_cast<size_t>(*position) >= accesses))

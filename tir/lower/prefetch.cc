@@ -61,7 +61,7 @@ class Prefetcher final : public Rewriter {
     if (!loop) return Rewriter::stmt(s);
     facts_.bind(loop->var, loop->min, loop->extent);
     const AttrValue* next = loop->annotations.find(annotation<"prefetch">());
-    const AttrValue* current = loop->annotations.find(annotation<"prefetch_own">());
+    const AttrValue* current = loop->annotations.find(annotation<"prefetch_current">());
     const AttrValue* ahead = loop->annotations.find(annotation<"prefetch_ahead">());
     for (const AttrValue& name : read_list(next, s)) plan_next(*loop, name);
     for (const AttrValue& name : read_list(current, s)) {
@@ -76,7 +76,7 @@ class Prefetcher final : public Rewriter {
     if (!next && !current && !ahead && planned == planned_.end()) return result;
     For copy = *result.as<For>();
     copy.annotations = copy.annotations.without(annotation<"prefetch">())
-                           .without(annotation<"prefetch_own">())
+                           .without(annotation<"prefetch_current">())
                            .without(annotation<"prefetch_ahead">());
     if (planned != planned_.end()) {
       planned->second.push_back(copy.body);
@@ -313,7 +313,7 @@ class Prefetcher final : public Rewriter {
 }  // namespace
 
 // Inserts T.prefetch statements where loops request them. {"prefetch": ["B"]} fetches the elements of B that only the
-// next iteration reads, spread over the current one. {"prefetch_own": ["C"]} fetches the elements of C that the
+// next iteration reads, spread over the current one. {"prefetch_current": ["C"]} fetches the elements of C that the
 // iteration itself stores or reads, spread over the inner loops. {"prefetch_ahead": ["B", 64]} fetches the cache lines
 // 64 rows behind those of B that the iteration reads.
 PrimFuncRef prefetch(const PrimFuncRef& function, const Target& target) {

@@ -13,6 +13,9 @@ Stmt map_stmts(const Stmt& stmt, const std::function<Stmt(const Stmt&)>& fn);
 using Replacements = std::unordered_map<const NodeHeader*, Expr>;
 Stmt replace_exprs(const Stmt& stmt, const Replacements& by);
 
+// The most lanes of a vector statement: longer vectorized loops become serial.
+constexpr int kMostLanes = 1024;
+
 // The vector base + lane * stride.
 struct AffineLanes {
   Expr base;

@@ -245,7 +245,7 @@ class Vectorizer final : public Rewriter {
     const For* node = rewritten.as<For>();
     if (!node || node->kind != ForKind::kVectorized) return rewritten;
     auto lanes = vector_lanes(node->extent);
-    if (lanes && *lanes != 1 && std::abs(*lanes) <= 1024 && !holds_vectors(node->body)) {
+    if (lanes && *lanes != 1 && std::abs(*lanes) <= kMostLanes && !holds_vectors(node->body)) {
       int count = kInt64.with_lanes(static_cast<int>(*lanes)).lanes;
       try {
         return LaneRewriter(node->var, node->min, node->extent, count, facts_, private_memory_).stmt(node->body);

@@ -28,17 +28,17 @@ struct Annotate {
  private:
   // A buffer that is fetched ahead must be used in the loop; lowering would leave out a name that is not.
   scheduling::Refusal not_used(const scheduling::TreeNode* loop, const AttrValue& value) const {
-    bool is_own = ann_key == annotation<"prefetch_own">();
-    if (!is_own && ann_key != annotation<"prefetch">() && ann_key != annotation<"prefetch_ahead">())
+    bool is_current = ann_key == annotation<"prefetch_current">();
+    if (!is_current && ann_key != annotation<"prefetch">() && ann_key != annotation<"prefetch_ahead">())
       return std::nullopt;
     for (const AttrValue& item : *value.as<AttrList>()) {
       auto is_named = [&](const BufferRegion& region) { return item == AttrValue(region.buffer->name); };
       auto uses = [&](const scheduling::TreeNode* block) {
         return std::ranges::any_of(block->block->reads, is_named) ||
-               (is_own && std::ranges::any_of(block->block->writes, is_named));
+               (is_current && std::ranges::any_of(block->block->writes, is_named));
       };
       if (item.as<std::string>() && std::ranges::none_of(blocks_below(loop), uses))
-        return message("{}: loop '{}' {} no buffer {}", ann_key, loop, is_own ? "reads or writes" : "reads",
+        return message("{}: loop '{}' {} no buffer {}", ann_key, loop, is_current ? "reads or writes" : "reads",
                        to_string(item));
     }
     return std::nullopt;

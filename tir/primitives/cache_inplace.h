@@ -24,15 +24,15 @@ struct CacheInplace {
     if (!read_of(block, buffer) || !write_of(block, buffer))
       step.refuse({block}, "block '{}' does not both read and write '{}'", block, buffer);
     if (block->uses_outer_vars) step.refuse({block}, "block '{}' uses variables of loops around it directly", block);
-    auto* own = child_towards(scope, block);
-    step.require_alone(own, block, buffer);
+    auto* top = child_towards(scope, block);
+    step.require_alone(top, block, buffer);
     // Elements that the block does not write are copied back unchanged.
     std::vector<Range> written = *region_at({block}, buffer, scheduling::AccessKind::kWrite, nullptr), region = written;
     scheduling::widen(region, region_at(block, *read_of(block, buffer), nullptr), buffer, block->tree->facts);
     auto* before =
-        insert_cache(scope, own->position(), buffer, scheduling::AccessKind::kRead, storage_scope, region, {block});
+        insert_cache(scope, top->position(), buffer, scheduling::AccessKind::kRead, storage_scope, region, {block});
     const Buffer cache = before->block->writes[0].buffer;
-    auto* after = insert_copy(scope, own->position() + 1, cache->name, cache, buffer, written);
+    auto* after = insert_copy(scope, top->position() + 1, cache->name, cache, buffer, written);
     refresh_regions_above(block);
     return step.block_results({before, after});
   }

@@ -6,9 +6,6 @@ namespace relaxc::scheduling {
 
 inline constexpr std::string_view kStorageScopes[] = {"global", "shared",  "local", "warp",
                                                       "wmma",   "m16n8k8", "metal", "texture"};
-inline constexpr std::string_view kThreadAxes[] = {"blockIdx.x",  "blockIdx.y",  "blockIdx.z", "threadIdx.x",
-                                                   "threadIdx.y", "threadIdx.z", "vthread",    "vthread.x",
-                                                   "vthread.y",   "vthread.z",   "cthread"};
 
 // The kind of each type that an argument may have.
 template <class T>

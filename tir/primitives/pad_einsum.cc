@@ -61,7 +61,7 @@ Refusal not_over_whole_dims(const TreeNode* block, const Buffer& buffer, const s
 // Refuses operands of which copies made before the block would differ from the values that it reads.
 void require_copyable_operands(Step& step, const Einsum& einsum) {
   TreeNode* block = einsum.block;
-  TreeNode* top = top_of_own_loops(block);
+  TreeNode* top = top_of_exclusive_loops(block);
   step.require(not_over_whole_dims(block, einsum.result, einsum.indices), block);
   for (size_t i = 0; i < einsum.factors.size(); ++i) {
     const Buffer& buffer = einsum.factors[i].buffer;
@@ -118,7 +118,7 @@ void use_padded(TreeNode* block, const Buffer& from, const Buffer& to, TreeNode*
 
 void pad_buffers(const Einsum& einsum, const std::vector<Expr>& extents) {
   TreeNode* block = einsum.block;
-  TreeNode* top = top_of_own_loops(block);
+  TreeNode* top = top_of_exclusive_loops(block);
   Tree& tree = *block->tree;
   for (const BufferLoad& factor : einsum.factors) {
     std::optional<Buffer> to = padded(block, factor.buffer, factor.indices, extents);
@@ -171,7 +171,7 @@ void extend_loops(TreeNode* block, const std::vector<Expr>& extents) {
   }
   block->block->predicate.reset();
   block->affine.reset();
-  if (!stay) replace_own_loops(block, loops);
+  if (!stay) replace_exclusive_loops(block, loops);
 }
 
 }  // namespace
@@ -183,7 +183,7 @@ void PadEinsum::apply(Step& step) const {
   std::optional<Einsum> einsum = match_einsum(block);
   if (!einsum) step.refuse({block}, "block '{}' is not a sum of products from 0", block);
   step.require(not_paddings(*block->block, padding), block);
-  TreeNode* shared = top_of_own_loops(block)->parent;
+  TreeNode* shared = top_of_exclusive_loops(block)->parent;
   if (shared != scope_of(block)) step.refuse({block, shared}, "block '{}' shares loops with others", block);
   require_copyable_operands(step, *einsum);
   std::vector<Expr> extents = padded_extents(step, *einsum, padding);

@@ -83,7 +83,7 @@ std::optional<AxisRanges> axes_for(const TreeNode* block, const Buffer& buffer, 
   auto made = written_at(makers, buffer, loop);
   AxisRanges ranges = made ? solve_axes(block, read.ranges, *made, &exact) : AxisRanges();
   if (!made) {
-    why = message("what an iteration of loop '{}' makes of '{}' is not known to be a box", loop, buffer);
+    why = message("cannot prove that an iteration of loop '{}' makes a box of '{}'", loop, buffer);
   } else if (!exact) {
     why = message("block '{}' reads '{}' at more than one place for each element", block, buffer);
   } else if (!writes_all(makers, buffer, nullptr, region_at(block, read, nullptr))) {

@@ -23,8 +23,8 @@ Combiner regrouping_combiner(Step& step, TreeNode* block) {
                 content.name);
   if (!combiner->regroups)
     step.refuse({block},
-                "what block '{}' chooses depends on how its iterations are grouped (of equal elements the last counts, "
-                "or the like)",
+                "the choice of block '{}' depends on how its iterations are grouped (of equal elements the last "
+                "counts, or the like)",
                 content.name);
   size_t rank = combiner->parts.front().store->indices.size();
   for (const Combiner::Part& part : combiner->parts) {
@@ -88,7 +88,7 @@ class FactoredReduction {
                    "block '{}' keeps the first of equal elements: of its reduce loops only the outermost can be "
                    "factored, '{}' is not",
                    block_, loop_);
-    top_ = top_of_own_loops(top_);
+    top_ = top_of_exclusive_loops(top_);
   }
 
   // Makes the loops that drive the same reduce axes separate axes, and this loop a spatial axis.
@@ -106,9 +106,9 @@ class FactoredReduction {
       }
       for (TreeNode* at : loops_) {
         if (!uses_var(axis.value, at->var()) || loop_axes_.contains(at->var().get())) continue;
-        VarRef own = make_var("v" + at->name(), at->var().type());
-        loop_axes_.emplace(at->var().get(), own);
-        reduce_axes.push_back({own, {at->loop->min, at->loop->extent}, IterKind::kReduce, at->var()});
+        VarRef fresh = make_var("v" + at->name(), at->var().type());
+        loop_axes_.emplace(at->var().get(), fresh);
+        reduce_axes.push_back({fresh, {at->loop->min, at->loop->extent}, IterKind::kReduce, at->var()});
       }
       positions_.emplace(axis.var.get(), substitute(axis.value, loop_axes_));
     }

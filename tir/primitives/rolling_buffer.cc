@@ -66,9 +66,9 @@ class SlideFinder {
     bool slides = step && *step > 0 && !mentions_any(extent, shared_);
     Expr begin_less = step ? facts_.simplify(window->min - loop->var() * *step) : window->min;
     slides = slides && !uses_var(begin_less, loop->var());
-    if (!slides) return no(message("what is made of dim {} of '{}' does not slide along loop '{}'", dim, buffer, name));
+    if (!slides) return no(message("the window in dim {} of '{}' does not slide along loop '{}'", dim, buffer, name));
     if (!facts_.can_prove(extent > int_imm(*step, dtype_of(extent))))
-      return no(message("what iterations of loop '{}' make of '{}' does not overlap: steps of {}, {} rows", name,
+      return no(message("iterations of loop '{}' make parts of '{}' that do not overlap: steps of {}, {} rows", name,
                         buffer, *step, print_expr(extent)));
     // Nothing else may move the window until the loop comes back to the same rows.
     Nodes within = loops_above(block_, loop);
@@ -150,7 +150,7 @@ std::vector<Slide> find_slides(Step& step, TreeNode* block, const Buffer& buffer
   std::vector<Slide> slides = SlideFinder(block, *write_of(block, buffer), shared).find(why);
   if (slides.empty()) step.refuse({block, inner}, why);
   if (!written_at({block}, buffer, inner))
-    step.refuse({block, inner}, "what an iteration of loop '{}' makes of '{}' is not known to be a box", inner, buffer);
+    step.refuse({block, inner}, "cannot prove that an iteration of loop '{}' makes a box of '{}'", inner, buffer);
   auto read = region_at(users, buffer, AccessKind::kRead, inner);
   Range window{slides[0].begin, slides[0].extent};
   if (!covers(window, (*read)[slides[0].dim], block->tree->facts))

@@ -72,7 +72,8 @@ void require_match_of_loop(Step& step, const Tensorize& given, TreeNode* loop, c
     if (!at->is_loop() || !same_node(at->var(), loop->var())) continue;
     Blockize blockize{LoopRV{trial.name_node(at)}, given.preserve_unit_iters};
     auto made = Step(trial, Blockize::kInfo.name, true).run([&](Step& inside) { return blockize.apply(inside); });
-    if (!made) throw DoesNotFit{made.refusal().step, made.refusal().condition, {loop}};  // places here, not there
+    // The refusal is about the copy, so it is repeated about this loop.
+    if (!made) Step(step.workspace(), made.refusal().step, true).refuse({loop}, made.refusal().condition);
     std::string why;
     if (!find_layout(*trial.node(made->var), intrin, &why)) step.refuse({loop}, misfit_text(given.tensor_intrin, why));
     return;

@@ -17,8 +17,8 @@ Refusal not_transformable(const TreeNode* block) {
 }
 
 // Refuses loops around the block that cannot be made anew for other axes.
-void require_own_plain_loops(Step& step, TreeNode* block) {
-  TreeNode* top = top_of_own_loops(block);
+void require_exclusive_plain_loops(Step& step, TreeNode* block) {
+  TreeNode* top = top_of_exclusive_loops(block);
   for (TreeNode* loop : loops_above(block)) {
     const For& content = *loop->loop;
     if (!is_ancestor(top, loop)) step.refuse({loop, block}, "loop '{}' holds more than block '{}'", content.var, block);
@@ -57,7 +57,7 @@ void TransformBlockLayout::apply(Step& step) const {
   Block& content = *block->block;
   step.require_all(block, not_movable, not_reorderable, not_transformable);
   step.require_rank(index_map, block);
-  require_own_plain_loops(step, block);
+  require_exclusive_plain_loops(step, block);
   std::vector<Expr> images = index_map(axis_vars(block));
   MappedBox box = map_axes(step, block, images);
   VarMap origins = axes_as(content.iter_vars, box.origins);
@@ -71,7 +71,7 @@ void TransformBlockLayout::apply(Step& step) const {
   content.iter_vars = axes;
   content.predicate.reset();
   refresh_regions(block);
-  replace_own_loops(block, loops);
+  replace_exclusive_loops(block, loops);
   refresh_regions_above(block);
 }
 

@@ -40,7 +40,7 @@ bool fills_whole(TreeNode* block, const std::vector<Expr>& shape) {
   bool plain = std::ranges::all_of(loops, [](const TreeNode* loop) {
     return loop->loop->kind == ForKind::kSerial && loop->loop->annotations.empty();
   });
-  return plain && top_of_own_loops(block)->parent->is_block();
+  return plain && top_of_exclusive_loops(block)->parent->is_block();
 }
 
 // Returns the shape that holds all images of a map whose inverse is not known; refuses when they do not fill it.
@@ -111,7 +111,7 @@ void fill_with_padding(TreeNode* maker, const Buffer& to, const MappedBox& box, 
     axes.push_back(add_loop_with_axis(*maker->tree, loops, box.vars[d], box.extents[d]));
   maker->axes() = axes;
   maker->block->body = store(to, if_then_else(*conjunction(box.conditions), value, pad(at)), at);
-  replace_own_loops(maker, loops);
+  replace_exclusive_loops(maker, loops);
   refresh_regions(maker);
 }
 

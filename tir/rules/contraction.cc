@@ -186,7 +186,7 @@ class ContractionSchedule {
       // Stores of the last block that miss the cache would delay the next tile's loads. LLVM spills for symbolic rows.
       const std::string& result = cast<Block>(sch_.get(epilogue_[0]))->writes[0].buffer->name;
       if (num_rows_)
-        sch_.apply(Annotate{parts_.empty() ? rows_[0] : parallel, annotation<"prefetch_own">(), AttrList{result}});
+        sch_.apply(Annotate{parts_.empty() ? rows_[0] : parallel, annotation<"prefetch_current">(), AttrList{result}});
     }
     // The row loop has exact tails; separate code for full blocks would only double it.
     if (tile_.has_rows && !num_rows_) sch_.apply(Annotate{parallel, annotation<"keep_whole">(), true});

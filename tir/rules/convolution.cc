@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <variant>
 
+#include "ir/op_names.h"
 #include "tir/analysis/annotations.h"
 #include "tir/analysis/conditions.h"
 #include "tir/rules/builtin_rules.h"
@@ -50,8 +51,8 @@ struct Convolution : Stage {
 
 // Returns a program's convolution, a block over n, filter blocks, y, x, lanes and window axes, or why there is none.
 std::variant<Convolution, std::string> find_convolution(const PrimFuncRef& program, const Target& target, Decisions&) {
-  auto stage = find_stage(program, "nn.conv2d");
-  if (!stage) return "it is not a list of plain nests with a block of 'nn.conv2d'";
+  auto stage = find_stage(program, ops::short_name(ops::kConv2d));
+  if (!stage) return fmt::format("it is not a list of plain nests with a block of '{}'", ops::short_name(ops::kConv2d));
   const Block& block = *stage->block;
   const BufferStore* store = block.body.as<BufferStore>();
   if (!store || store->indices.size() != kSpatialAxes || block.iter_vars.size() <= kWindowColumns)
@@ -201,7 +202,7 @@ ConvolutionPlan choose_convolution(const Convolution& conv, const Target& target
 }
 
 void schedule_convolution(Schedule& sch, const Convolution& conv, const ConvolutionPlan& plan) {
-  BlockRV rv = sch.apply(GetBlock{"nn.conv2d"});
+  BlockRV rv = sch.apply(GetBlock{ops::short_name(ops::kConv2d)});
   const Loops loops = sch.apply(GetLoops{rv});  // n, filter blocks, y, x, lanes, then the window's
   const ConvolutionTile& tile = plan.tile;
   Blocks epilogue = sch.apply(MergeEpilogue{rv});
@@ -255,7 +256,7 @@ void schedule_convolution(Schedule& sch, const Convolution& conv, const Convolut
 ScheduleRule convolution_rule() {
   return anchored(
       {.name = "convolution",
-       .op = "nn.conv2d",
+       .op = ops::short_name(ops::kConv2d),
        .doc = "a direct convolution over an image in channel blocks",
        .decisions = {{"vectors", "blocks of filters in a register tile", "the fewest cycles for the whole image"},
                      {"rows", "rows of pixels in a register tile", "the fewest cycles for the whole image"},

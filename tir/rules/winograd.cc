@@ -16,13 +16,13 @@
 #include "tir/rules/builtin_rules.h"
 #include "tir/rules/cost_model.h"
 #include "tir/rules/lanes.h"
+#include "tir/rules/winograd.h"
 
 namespace relaxc {
 
 namespace {
 
-// F(4x4, 3x3): a patch gives 4 x 4 pixels of the result and is transformed to 6 x 6 points.
-constexpr int64_t kPixels = 4, kPoints = 6 * 6;
+constexpr int64_t kPoints = winograd::kPatch * winograd::kPatch;
 constexpr size_t kRank = 5;  // of the result: image, filter block, y, x, lane
 
 // Bounds the patches in a group. There is at least a register tile of them, as weights are read from memory once for
@@ -74,20 +74,20 @@ struct Winograd {
   Ref<Block> products, result;
 };
 std::variant<Winograd, std::string> find_winograd(const PrimFuncRef& program, const Target&, Decisions&) {
-  auto products = find_anchor(program, "nn.conv2d_winograd");
+  auto products = find_anchor(program, winograd::kOp);
   std::optional<Ref<Block>> result;
   walk(program->body, [&](const Ref<Block>& block) {
-    if (block->name == "winograd_result" && block->iter_vars.size() == kRank) result = block;
+    if (block->name == winograd::kResult && block->iter_vars.size() == kRank) result = block;
   });
   if (products && result && !operands_of(**products).empty()) return Winograd{*products, *result};
-  return "it has no blocks 'nn.conv2d_winograd' and 'winograd_result'";
+  return fmt::format("it has no blocks '{}' and '{}'", winograd::kOp, winograd::kResult);
 }
 
-WinogradPlan choose_winograd(const Winograd& winograd, const Target& target, Decisions& decisions) {
-  auto extent = [&](size_t axis) { return as_int(winograd.result->iter_vars[axis].domain.extent); };
+WinogradPlan choose_winograd(const Winograd& found, const Target& target, Decisions& decisions) {
+  auto extent = [&](size_t axis) { return as_int(found.result->iter_vars[axis].domain.extent); };
   auto patches_along = [&](size_t axis) {
     auto pixels = extent(axis);
-    return pixels ? std::optional(ceil_div(*pixels, kPixels)) : std::nullopt;
+    return pixels ? std::optional(ceil_div(*pixels, winograd::kTile)) : std::nullopt;
   };
   auto images = extent(0), rows_of_image = patches_along(2);
   WinogradPlan plan{.lanes = extent(4).value_or(1), .vectors = 1, .across = patches_along(3)};
@@ -104,7 +104,7 @@ WinogradPlan choose_winograd(const Winograd& winograd, const Target& target, Dec
   std::string shared = plan.shares_groups ? "groups" : "inside";
   plan.shares_groups = decisions.word("shared", {"groups", "inside"}, shared) == "groups";
 
-  const Buffer& weight = operands_of(*winograd.products).back()->buffer;
+  const Buffer& weight = operands_of(*found.products).back()->buffer;
   plan.vectors = std::max<int64_t>(1, as_int(buffer_type(weight).shape.back()).value_or(0) / plan.lanes);
   int64_t fit = rows_in_registers(plan.vectors, cost_model::kElementRegisters, target);
   int64_t patches = plan.across.value_or(0) * plan.group_rows;
@@ -150,7 +150,7 @@ void schedule_products(Schedule& sch, const BlockRV& products, const LoopRV& gro
 }
 
 void schedule_patches(Schedule& sch, const LoopRV& group, const WinogradPlan& plan) {
-  BlockRV patches = sch.apply(GetBlock{"winograd_patches"}), columns = sch.apply(GetBlock{"winograd_columns"});
+  BlockRV patches = sch.apply(GetBlock{winograd::kPatches}), columns = sch.apply(GetBlock{winograd::kColumns});
   sch.apply(ComputeAt{patches, group, true});
   Loops loops = innermost_loops(sch, patches, 4);  // 6, 6, patches, channels
   // Two blocks of channels are neighbouring cache lines of patches.
@@ -170,7 +170,7 @@ void schedule_patches(Schedule& sch, const LoopRV& group, const WinogradPlan& pl
   Loops parts = sch.apply(Split{inner[3], {std::nullopt, plan.lanes}});
   sch.apply(Reorder{{inner[1], parts[0], inner[2], inner[0], parts[1]}});
   keep_in_registers(sch, {inner[0]}, {parts[1]});
-  BlockRV pixels = sch.apply(GetBlock{"winograd_pixels"});
+  BlockRV pixels = sch.apply(GetBlock{winograd::kPixels});
   inner = compute_in_registers(sch, pixels, inner[2], 4);
   keep_in_registers(sch, {inner[0]}, {inner[3]});
   fuse_parallel(sch, outside, !plan.shares_groups);
@@ -207,7 +207,7 @@ std::optional<Loops> loops_in_result_order(Schedule& sch, const BlockRV& result,
 }
 
 void schedule_winograd(Schedule& sch, const Winograd&, const WinogradPlan& plan) {
-  BlockRV products = sch.apply(GetBlock{"nn.conv2d_winograd"}), result = sch.apply(GetBlock{"winograd_result"});
+  BlockRV products = sch.apply(GetBlock{winograd::kOp}), result = sch.apply(GetBlock{winograd::kResult});
   Blocks epilogue = sch.apply(MergeEpilogue{result});
   Loops loops = sch.apply(GetLoops{result});
   auto ordered_loops = epilogue.size() == 1 ? loops_in_result_order(sch, result, epilogue[0]) : std::nullopt;
@@ -221,8 +221,8 @@ void schedule_winograd(Schedule& sch, const Winograd&, const WinogradPlan& plan)
     if (outer.size() > 1) outer.pop_back();
     fuse_parallel(sch, outer);
   }
-  Loops y = sch.apply(Split{loops[2], {std::nullopt, kPixels}});
-  Loops x = sch.apply(Split{loops[3], {std::nullopt, kPixels}});
+  Loops y = sch.apply(Split{loops[2], {std::nullopt, winograd::kTile}});
+  Loops x = sch.apply(Split{loops[3], {std::nullopt, winograd::kTile}});
   sch.apply(Reorder{{loops[0], y[0], x[0], loops[1], y[1], x[1], loops[4]}});
   LoopRV group = extent_of(sch, y[0]) ? sch.apply(Fuse{{loops[0], y[0]}}) : y[0], patch = x[0];
   if (plan.row_parts > 1) {
@@ -236,7 +236,7 @@ void schedule_winograd(Schedule& sch, const Winograd&, const WinogradPlan& plan)
     patch = sch.apply(Fuse{{rows[1], patch}});
   }
   keep_in_registers(sch, {y[1], x[1]}, {loops[4]});
-  BlockRV back = sch.apply(GetBlock{"winograd_rows"});
+  BlockRV back = sch.apply(GetBlock{winograd::kRows});
   Loops inner = compute_in_registers(sch, back, loops[1], 4);  // 4, 6, patch, lanes
   sch.apply(Reorder{{inner[1], inner[0]}});
   keep_in_registers(sch, {inner[0], inner[1]}, {inner[3]});
@@ -253,7 +253,7 @@ ScheduleRule winograd_rule() {
   using namespace cost_model;
   return anchored(
       {.name = "winograd",
-       .op = "nn.conv2d_winograd",
+       .op = winograd::kOp,
        .doc = "a 3x3 convolution for which the decision 'algorithm' is \"winograd\"",
        .decisions = {{"row_parts", "parts of a row of patches, one after the other",
                       "1 where a row's products fit in L2, else the fewest equal parts that do"},

@@ -25,7 +25,7 @@ void Schedule::add_intrins(const TensorIntrins& more) {
   auto table = std::make_shared<TensorIntrins>(intrins());
   for (const std::string& name : names) table->add(*more.find(name));
   workspace_.intrins = table.get();
-  own_intrins_ = std::move(table);
+  added_intrins_ = std::move(table);
 }
 
 PrimFuncRef Schedule::function(const std::string& name) const { return with_distinct_lets(tree(name).function()); }

@@ -88,7 +88,7 @@ class Schedule {
   AttrList with_blocks_found(const scheduling::Primitive& primitive, AttrList arguments);
 
   bool show_program_;
-  std::shared_ptr<const TensorIntrins> own_intrins_;  // null: those of the options
+  std::shared_ptr<const TensorIntrins> added_intrins_;  // null: those of the options
   scheduling::Workspace workspace_;
   Trace trace_;
 };
