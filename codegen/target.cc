@@ -21,6 +21,8 @@
 #include "support/diagnostic.h"
 #include "support/joined.h"
 #include "support/lists.h"
+#include "tir/dot_intrinsics.h"
+#include "tir/intrin/tensor_intrin.h"
 #include "vm/cpu.h"
 
 namespace relaxc::codegen {
@@ -58,6 +60,16 @@ bool has_all(const llvm::MCSubtargetInfo& info, std::string_view features) {
   llvm::SmallVector<llvm::StringRef> names;
   llvm::StringRef(features).split(names, '+');
   return std::ranges::all_of(names, [&](llvm::StringRef name) { return has(info, name); });
+}
+
+bool has_intrinsic(const llvm::MCSubtargetInfo& info, std::string_view name) {
+  // Names of features are unique within one architecture only.
+  const llvm::Triple& triple = info.getTargetTriple();
+  llvm::StringRef architecture = triple.isX86() ? "x86" : triple.isAArch64() ? "aarch64" : triple.getArchName();
+  if (!name.starts_with(fmt::format("llvm.{}.", architecture.str()))) return false;
+  llvm::SmallVector<llvm::StringRef> lists;
+  llvm::StringRef(features_of_intrinsic(name)).split(lists, '|', -1, false);
+  return std::ranges::any_of(lists, [&](llvm::StringRef features) { return has_all(info, features); });
 }
 
 template <class Rows>
@@ -107,8 +119,11 @@ void add_capabilities(Target& target, const llvm::MCSubtargetInfo& info) {
   // Architectures other than x86 and AArch64 are not assumed to have a fused instruction.
   target.has_fma = on_x86("fma") || triple.isAArch64();
   target.has_float16_conversion = on_x86("f16c") || triple.isAArch64();
-  target.has_int8_dot = on_x86("avx512vnni+avx512vl");
-  target.has_bfloat16_dot = avx512 && on_x86("avx512bf16");
+  for (const DotForm& form : dot_forms()) {
+    if (!form.figure || !has_intrinsic(info, form.instruction)) continue;
+    target.dot_forms.insert(form.name);
+    if (form.lanes == target.vector_lanes(32)) target.*form.figure = true;
+  }
   for (const FigureRow& row : target_figures()) {
     if (row.is_capability) target.sources.insert_or_assign(row.name, "LLVM's features of the cpu");
   }
@@ -250,9 +265,9 @@ std::vector<std::string> loadable_features(const Target& target) {
   return result;
 }
 
-bool has_features(const Target& target, std::string_view features) {
+bool has_intrinsic(const Target& target, std::string_view name) {
   std::unique_ptr<llvm::MCSubtargetInfo> info = subtarget_of(target);
-  return info && has_all(*info, features);
+  return info && has_intrinsic(*info, name);
 }
 
 std::unique_ptr<llvm::TargetMachine> make_target_machine(const Target& target, int opt_level) {

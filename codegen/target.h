@@ -21,7 +21,7 @@ Target host_target();
 std::string architecture(const Target& target);
 std::vector<std::string> loadable_features(const Target& target);
 
-// Returns whether the target has all features of a list such as "avx512vnni+avx512vl" (LLVM's names).
-bool has_features(const Target& target, std::string_view features);
+// Returns whether the target has the features that an intrinsic of LLVM needs (features_of_intrinsic).
+bool has_intrinsic(const Target& target, std::string_view name);
 
 }  // namespace relaxc::codegen

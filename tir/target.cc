@@ -29,7 +29,7 @@ constexpr FigureRow kFigures[] = {
     {"has_fma", "fused multiply-add", at<&Target::has_fma>, true},
     {"has_float16_conversion", "float16 to float32 and back in one instruction", at<&Target::has_float16_conversion>,
      true},
-    {"has_int8_dot", "sums of four products of uint8 and int8 in each lane", at<&Target::has_int8_dot>, true},
+    {"has_int8_dot", "sums of four products of bytes in each lane", at<&Target::has_int8_dot>, true},
     {"has_bfloat16_dot", "sums of two products of bfloat16 in each lane", at<&Target::has_bfloat16_dot>, true},
     {"fma_ports", "full vectors multiplied and added in a cycle", at<&Target::fma_ports>},
     {"fma_latency", "cycles until a sum can be added to again", at<&Target::fma_latency>},

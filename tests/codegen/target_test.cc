@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <tuple>
 
 #include "codegen/target.h"
 #include "support/diagnostic.h"
@@ -58,6 +59,22 @@ TEST_CASE("figures say where they are from", "[codegen]") {
   // Named targets do not depend on the machine.
   CHECK(codegen::parse_target("x86-64-v3").l2.bytes == Target().l2.bytes);
   CHECK(codegen::parse_target("x86-64-v3").cores == Target().cores);
+}
+
+TEST_CASE("a target has the dot products that rules have in its vectors", "[codegen]") {
+  for (auto [name, bytes, halves] : {std::tuple("cpu=znver5", true, true),
+                                     {"cpu=sapphirerapids", true, true},
+                                     {"cpu=icelake-server", true, false},
+                                     {"cpu=alderlake", true, false},
+                                     {"cpu=haswell", false, false},
+                                     {"x86-64-v4", false, false},
+                                     {"triple=aarch64-linux-gnu,cpu=neoverse-n1", true, false},
+                                     {"triple=aarch64-linux-gnu", false, false}}) {
+    CAPTURE(name);
+    Target target = codegen::parse_target(name);
+    CHECK(target.has_int8_dot == bytes);
+    CHECK(target.has_bfloat16_dot == halves);
+  }
 }
 
 TEST_CASE("a printed target is a file of it", "[codegen]") {
