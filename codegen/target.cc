@@ -30,15 +30,12 @@ namespace relaxc::codegen {
 namespace {
 
 constexpr std::string_view kLevels[] = {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"};
-constexpr const char* kAccepted =
-    "accepted: host, x86-64, x86-64-v2, x86-64-v3, x86-64-v4, cpu=NAME, @FILE, or a list such as "
-    "triple=TRIPLE,cpu=NAME,+FEATURE,-FEATURE,file=FILE";
 
 [[noreturn]] void fail_target(std::string_view text, std::string why, std::vector<std::string> notes = {}) {
   Diagnostic diagnostic;
   diagnostic.message = fmt::format("target '{}': {}", text, why);
   diagnostic.notes = std::move(notes);
-  diagnostic.notes.push_back(kAccepted);
+  diagnostic.notes.push_back("accepted: " + target_forms());
   throw CompileError({diagnostic});
 }
 
@@ -250,6 +247,11 @@ void initialize_llvm() {
     llvm::install_fatal_error_handler(on_llvm_failure);
     set_llvm_option("disable-lsr", "true");  // llvm_compile.cc runs it where it is worth its time
   });
+}
+
+std::string target_forms() {
+  return fmt::format("host, {}, cpu=NAME, @FILE, or a list such as triple=TRIPLE,cpu=NAME,+FEATURE,-FEATURE,file=FILE",
+                     joined(kLevels));
 }
 
 std::string architecture(const Target& target) {

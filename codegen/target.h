@@ -13,6 +13,8 @@ namespace relaxc::codegen {
 // only), else a table of processors, else LLVM, else a default; the same text gives the same Target on every machine
 // unless it is "host". Throws a CompileError that lists what is accepted.
 Target parse_target(std::string_view text);
+// Returns what parse_target accepts, as a list for a person.
+std::string target_forms();
 // Returns the machine this runs on, with the features it reports. Code for it may fault on another machine.
 Target host_target();
 
