@@ -2,7 +2,7 @@
 //
 //   [ELF shared object with the kernels; may be absent]
 //   [padding to a page] [section "program"] [padding to a page] [section "weights"]
-//   [section table: per section name, version, offset, size]
+//   [section table: per section name, offset, size]
 //   [footer: magic, format version, places and sizes, XXH3-64 of all bytes before the hash]
 //
 // The dynamic linker reads the front of the file and ignores the rest.
