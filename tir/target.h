@@ -1,7 +1,7 @@
 // A target describes the machine that code is generated for, as far as schedules and passes may ask about it. Rules are
-// formulas over these figures and over the fitted costs that tir/rules/cost_model.h names. Parsing, LLVM's tables and
-// host detection are in codegen/target.h, since only that room sees LLVM. docs/targets.md describes the figures for
-// users.
+// formulas over these figures and over the shares, limits and guesses that tir/rules/cost_model.h names. Parsing,
+// LLVM's tables and host detection are in codegen/target.h, since only that room sees LLVM. docs/targets.md describes
+// the figures for users.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -49,7 +49,10 @@ struct Target {
   Cache l1{int64_t{32} << 10, 64, 8, 1};
   Cache l2{int64_t{1} << 20, 64, 16, 1};
   Cache l3{int64_t{32} << 20, 64, 16, 16};
-  double l2_bytes_per_cycle = 64;  // into L1, for one core
+  double l2_bytes_per_cycle = 64;   // into L1, for one core
+  double exposed_l2_latency = 0.4;  // the share of the latency of L2 that prefetching does not hide
+  double load_delay = 0.05;         // cycles by which a load delays multiply-adds
+  double elements_per_cycle = 2;    // of simple operations, on one core
   LocalMemory local{int64_t{256} << 10, int64_t{64} << 10, int64_t{16} << 10};
   double memory_bytes_per_cycle = 1.6;  // of one core, while all cores read
   int64_t wake_cycles = 8192;           // from the start of a parallel loop until another thread works, about 2 us

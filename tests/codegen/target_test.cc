@@ -11,6 +11,7 @@
 
 #include "codegen/target.h"
 #include "support/diagnostic.h"
+#include "tir/rules/lanes.h"
 
 #include "tests/catch.h"
 
@@ -100,6 +101,20 @@ TEST_CASE("a file changes single figures", "[codegen]") {
   CHECK(target.vector_bits == 256);
   CHECK(target.l2 == plain.l2);
   CHECK(codegen::parse_target("cpu=haswell,file=" + file.path).cpu == "znver4");
+}
+
+TEST_CASE("costs that were fitted are figures, too", "[codegen]") {
+  TargetFile file("elements_per_cycle = 0.5\nload_delay = 0.1\nexposed_l2_latency = 0.25\n");
+  Target target = codegen::parse_target("@" + file.path), plain = codegen::parse_target("x86-64");
+  CHECK(target.load_delay == 0.1);
+  CHECK(target.exposed_l2_latency == 0.25);
+  CHECK(source_of(target, "load_delay") == file.path);
+  CHECK(print_target(plain).find("\nexposed_l2_latency = 0.4 ") != std::string::npos);
+  // A loop runs on one thread when it ends before another one wakes, which takes 8192 cycles.
+  CHECK(is_small({int_imm(16383)}, plain));
+  CHECK(!is_small({int_imm(16384)}, plain));
+  CHECK(is_small({int_imm(4095)}, target));
+  CHECK(!is_small({int_imm(4096)}, target));
 }
 
 // Finds who reads figures, by the text of the sources: `target.l2.line`, or a function of Target whose body names it.
