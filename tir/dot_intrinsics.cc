@@ -42,10 +42,13 @@ constexpr DotIntrinsic kRows[] = {
 };
 // clang-format on
 
-// The features that families of intrinsics need. The first row that fits counts. Intrinsics of AVX-512 do not name the
-// extension that they belong to; those that x86-64-v4 lacks stand before the others. AVX-VNNI has no 512 bits.
+// The features that families of intrinsics need. The first prefix that fits counts. Intrinsics of AVX-512 do not name
+// the extension that they belong to; those that x86-64-v4 lacks stand before the others. AVX-VNNI has no 512 bits.
 constexpr std::pair<std::string_view, std::string_view> kFamilies[] = {
-    {"llvm.x86.avx512.vpdp*.512", "avx512vnni+avx512vl"},
+    {"llvm.x86.avx512.vpdpbusd.512", "avx512vnni+avx512vl"},
+    {"llvm.x86.avx512.vpdpbusds.512", "avx512vnni+avx512vl"},
+    {"llvm.x86.avx512.vpdpwssd.512", "avx512vnni+avx512vl"},
+    {"llvm.x86.avx512.vpdpwssds.512", "avx512vnni+avx512vl"},
     {"llvm.x86.avx512.vpdp", "avx512vnni+avx512vl|avxvnni"},
     {"llvm.x86.avx512.vpmadd52", "avx512ifma+avx512vl"},
     {"llvm.x86.avx512.permvar.qi", "avx512vbmi+avx512vl"},
@@ -94,11 +97,7 @@ const DotIntrinsic* find_dot_intrinsic(std::string_view name) {
 }
 
 std::string_view features_of_intrinsic(std::string_view name) {
-  auto fits = [&](const auto& family) {
-    size_t star = family.first.find('*');
-    bool ends_so = star == std::string_view::npos || name.ends_with(family.first.substr(star + 1));
-    return name.starts_with(family.first.substr(0, star)) && ends_so;
-  };
+  auto fits = [&](const auto& family) { return name.starts_with(family.first); };
   auto family = std::ranges::find_if(kFamilies, fits);
   return family == std::end(kFamilies) ? std::string_view() : family->second;
 }

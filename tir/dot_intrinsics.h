@@ -26,7 +26,7 @@ const DotIntrinsic* find_dot_intrinsic(std::string_view name);
 // Returns the features that a processor needs for an intrinsic of LLVM: LLVM's names, all joined by '+'; alternatives
 // are separated by '|'. The text is empty if they are not known, or if the intrinsic is of no processor.
 std::string_view features_of_intrinsic(std::string_view name);
-// Returns how the names of LLVM's intrinsics begin (and, after a '*', end), and the features that these need.
+// Returns the prefixes of the names of LLVM's intrinsics, and the features that these need.
 std::span<const std::pair<std::string_view, std::string_view>> intrinsic_families();
 
 }  // namespace relaxc
