@@ -61,8 +61,7 @@ bool has_all(const llvm::MCSubtargetInfo& info, std::string_view features) {
 
 bool has_intrinsic(const llvm::MCSubtargetInfo& info, std::string_view name) {
   // Names of features are unique within one architecture only.
-  const llvm::Triple& triple = info.getTargetTriple();
-  llvm::StringRef architecture = triple.isX86() ? "x86" : triple.isAArch64() ? "aarch64" : triple.getArchName();
+  llvm::StringRef architecture = llvm::Triple::getArchTypePrefix(info.getTargetTriple().getArch());
   if (!name.starts_with(fmt::format("llvm.{}.", architecture.str()))) return false;
   llvm::SmallVector<llvm::StringRef> lists;
   llvm::StringRef(features_of_intrinsic(name)).split(lists, '|', -1, false);
