@@ -117,7 +117,8 @@ TEST_CASE("costs that were fitted are figures, too", "[codegen]") {
   CHECK(!is_small({int_imm(4096)}, target));
 }
 
-// Finds who reads figures, by the text of the sources: `target.l2.line`, or a function of Target whose body names it.
+// Finds who reads figures, by the text of the sources: `target.l2.line`, `&Target::has_fma`, or a function of Target
+// whose body names it.
 class Readers {
  public:
   Readers() {
@@ -138,7 +139,9 @@ class Readers {
   }
   size_t num_functions() const { return functions_.size(); }
   bool has_reader(const std::string& member) const {
-    if (is_in(sources_, "target." + member) || is_in(sources_, "target_." + member)) return true;
+    for (const char* reader : {"target.", "target_.", "Target::"}) {
+      if (is_in(sources_, reader + member)) return true;
+    }
     return std::ranges::any_of(
         functions_, [&](const auto& function) { return is_in(function.second, member) && has_reader(function.first); });
   }
