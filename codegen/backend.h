@@ -14,12 +14,6 @@ namespace relaxc::codegen {
 
 using KernelMap = ProgramMap;  // lowered tensor programs by name
 
-struct BackendOptions {
-  int jobs = 1;       // threads, 0: one per core; the result does not depend on it
-  int opt_level = 2;  // 0: as emitted; 1: fast compilation; 2 and 3: for fast kernels
-  bool reuse = true;  // take code that this process compiled for an equal program, target and level
-};
-
 struct KernelObjects {
   Target target;
   std::vector<std::string> names;          // sorted; the symbols are kernel_symbol(name)
@@ -36,8 +30,8 @@ struct Backend {
   bool (*takes)(const Target& target);
   // The pipeline of passes over tensor programs (passes/table.cc) whose result the functions below take.
   const char* pipeline;
-  // Compiles the kernels. The same kernels, target and options give the same bytes. Safe to call from several threads.
-  KernelObjects (*compile)(const KernelMap& kernels, const Target& target, const BackendOptions& options);
+  // Compiles the kernels. The same kernels, target and settings give the same bytes. Safe to call from several threads.
+  KernelObjects (*compile)(const KernelMap& kernels, const Target& target, const PassSettings& settings);
   // Returns the bytes of a shared object that exports the kernels.
   std::vector<char> (*link)(const KernelObjects& kernels);
   // Loads the kernels into this process. They are callable as long as the library lives.
@@ -45,7 +39,7 @@ struct Backend {
   // A textual form of the kernels between compile()'s steps: a level of `relaxc compile --emit`.
   struct Text {
     const char* level;
-    std::string (*print)(const KernelMap& kernels, const Target& target, const BackendOptions& options);
+    std::string (*print)(const KernelMap& kernels, const Target& target, const PassSettings& settings);
   };
   std::vector<Text> texts;
 };

@@ -92,9 +92,7 @@ class Bisection {
   Machine try_compile(const IRModule& lowered) const {
     const codegen::Backend& backend = codegen::backend_of(context_.target);
     try {
-      return backend.load(
-          backend.compile(programs_of(lowered), context_.target,
-                          {.jobs = settings_.jobs, .opt_level = settings_.opt_level, .reuse = settings_.reuse}));
+      return backend.load(backend.compile(programs_of(lowered), context_.target, settings_));
     } catch (const CompileError&) {
       return nullptr;
     }

@@ -28,7 +28,7 @@ std::vector<Tensor> evaluate_constants(const IRModule& module, const CompileSett
   inner.target = "host";
   inner.passes = "kernels,lower";
   inner.opt_level = 1;
-  inner.runner = {.verify_each = settings.runner.verify_each};
+  inner.runner = settings.runner.verification_only();
   inner.schedules.clear();
   inner.decided = nullptr;
   inner.check_bounds = settings.check_bounds || settings.interpret;
@@ -108,8 +108,7 @@ CompiledModule compile(IRModule module, const CompileSettings& settings) {
   result.interpret_ = settings.interpret;
   if (settings.interpret) {
     const Pass* least[] = {find_pass("legalize"), find_pass("destination_passing")};
-    result.lowered_ =
-        run_passes(std::move(result.lowered_), least, context, {.verify_each = settings.runner.verify_each});
+    result.lowered_ = run_passes(std::move(result.lowered_), least, context, settings.runner.verification_only());
   }
   guarded([] { return "code generation"; }, [&] { result.generate(settings); });
   return result;
@@ -123,8 +122,7 @@ void CompiledModule::generate(const CompileSettings& settings) {
     executable_.metadata[vm::kArchitectureKey] = codegen::architecture(target_);
     executable_.metadata[vm::kCpuFeaturesKey] = joined(codegen::loadable_features(target_), ",");
   }
-  objects_ = codegen::backend_of(target_).compile(
-      kernels, target_, {.jobs = settings.jobs, .opt_level = settings.opt_level, .reuse = settings.reuse});
+  objects_ = codegen::backend_of(target_).compile(kernels, target_, settings);
 }
 
 CompiledModule compile_file(const std::string& path, const CompileSettings& settings) {

@@ -2,9 +2,6 @@
 #include <llvm/ADT/StringExtras.h>
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/Module.h>
-#include <llvm/TargetParser/Triple.h>
-
-#include <algorithm>
 
 #include "codegen/function_emitter.h"
 #include "codegen/target.h"
@@ -19,26 +16,23 @@ namespace relaxc::codegen {
 
 namespace {
 
+#if LLVM_VERSION_MAJOR >= 20
+namespace Lookup = llvm::Intrinsic;
+#else
+using Lookup = llvm::Function;
+#endif
+
 void check_target(llvm::StringRef name, const Target& target, const Span& span) {
-  // A name without an architecture is an intrinsic of LLVM that every target has.
-  constexpr const char* kArchitectures[] = {"x86",     "aarch64", "arm",  "riscv",  "ppc", "s390",
-                                            "hexagon", "mips",    "nvvm", "amdgcn", "wasm"};
-  auto is_of = [&](const char* each) { return name.starts_with(std::string("llvm.") + each + "."); };
-  if (std::ranges::none_of(kArchitectures, is_of)) return;
   // LLVM ends the process at an intrinsic that the target lacks.
   std::string_view alternatives = features_of_intrinsic(name);
   if (alternatives.empty())
     fail_unsupported(span,
-                     "intrinsic '{}': the processor features that it needs are not known; add a row for it, or for "
-                     "its family, to the tables in tir/dot_intrinsics.cc",
+                     "intrinsic '{}': the processor features that it needs are not known; add a row for its family to "
+                     "the table in tir/dot_intrinsics.cc",
                      name.str());
-  // Names of features are unique within one architecture only.
-  bool same_family = name.starts_with("llvm.x86.") == llvm::Triple(target.triple).isX86();
+  if (has_intrinsic(target, std::string_view(name))) return;
   llvm::SmallVector<llvm::StringRef> lists;
   llvm::StringRef(alternatives).split(lists, '|');
-  for (llvm::StringRef features : lists) {
-    if (same_family && has_features(target, features.str())) return;
-  }
   fail_unsupported(span, "intrinsic '{}' needs a processor with {}; the target is {} {}", name.str(),
                    llvm::join(lists, " or "), target.triple, target.cpu);
 }
@@ -105,14 +99,10 @@ Value FunctionEmitter::prefetch(const Call& op, const Expr& node) {
 Value FunctionEmitter::llvm_intrinsic(const Call& op, const Expr& node) {
   const StringImm* name = op.args[0].as<StringImm>();
   if (!name) fail(node.span(), "{} takes the name of the intrinsic", op_name(node));
-#if LLVM_VERSION_MAJOR >= 20
-  llvm::Intrinsic::ID id = llvm::Intrinsic::lookupIntrinsicID(name->value);
-#else
-  llvm::Intrinsic::ID id = llvm::Function::lookupIntrinsicID(name->value);
-#endif
+  llvm::Intrinsic::ID id = Lookup::lookupIntrinsicID(name->value);
   if (id == llvm::Intrinsic::not_intrinsic)
     fail(node.span(), "LLVM {} has no intrinsic '{}'", LLVM_VERSION_STRING, name->value);
-  check_target(name->value, kernel_.target, node.span());
+  if (Lookup::isTargetIntrinsic(id)) check_target(name->value, kernel_.target, node.span());
   size_t first = op.args.size() > 1 && op.args[1].is<IntImm>() && dtype_of(op.args[1]) == DType::uint(32) ? 2 : 1;
   std::vector<Value> args;
   for (size_t i = first; i < op.args.size(); ++i) args.push_back(expr(op.args[i]));

@@ -187,11 +187,11 @@ std::vector<char> rename_symbols(const std::vector<char>& object, std::string_vi
 // Compiles each kernel into a separate file.
 class Compilation {
  public:
-  Compilation(const KernelMap& kernels, const Target& target, const BackendOptions& options, llvm::CodeGenFileType type)
-      : kernels_(kernels), target_(target), options_(options), type_(type) {
+  Compilation(const KernelMap& kernels, const Target& target, const PassSettings& settings, llvm::CodeGenFileType type)
+      : kernels_(kernels), target_(target), settings_(settings), type_(type) {
     bool is_elf = llvm::Triple(target.triple).isOSBinFormatELF();
-    if (options.reuse && is_elf && type == llvm::CodeGenFileType::ObjectFile) {
-      key_ = program_keys(fmt::format("{} {}", print_target(target), options.opt_level));
+    if (settings.reuse && is_elf && type == llvm::CodeGenFileType::ObjectFile) {
+      key_ = program_keys(fmt::format("{} {}", print_target(target), settings.opt_level));
     }
   }
 
@@ -200,12 +200,12 @@ class Compilation {
     for (auto it = kernels_.programs.begin(); it != kernels_.programs.end(); ++it) kernels.push_back(it);
     std::vector<std::vector<char>> files(kernels.size());
     auto make_work = [&]() -> IndexedWork {
-      return [&, worker = std::make_shared<Worker>(target_, options_.opt_level)](size_t i) {
+      return [&, worker = std::make_shared<Worker>(target_, settings_.opt_level)](size_t i) {
         files[i] = file_of(kernels[i], *worker);
       };
     };
     constexpr size_t kShare = 4;  // setting LLVM up takes as long as a few small kernels
-    for_each_parallel(files.size(), options_.jobs, make_work, kShare);
+    for_each_parallel(files.size(), settings_.jobs, make_work, kShare);
     return files;
   }
   size_t num_reused() const { return num_reused_; }
@@ -240,7 +240,7 @@ class Compilation {
 
   const Kernels kernels_;
   const Target& target_;
-  const BackendOptions& options_;
+  const PassSettings& settings_;
   const llvm::CodeGenFileType type_;
   ProgramKey key_;  // where code is reused
   std::atomic<size_t> num_reused_ = 0;
@@ -254,23 +254,24 @@ bool has_code_generator(const Target& target) {
   return llvm::TargetRegistry::lookupTarget(target.triple, error) != nullptr;
 }
 
-KernelObjects compile_kernels(const KernelMap& kernels, const Target& target, const BackendOptions& options) {
-  Compilation compilation(kernels, target, options, llvm::CodeGenFileType::ObjectFile);
+KernelObjects compile_kernels(const KernelMap& kernels, const Target& target, const PassSettings& settings) {
+  Compilation compilation(kernels, target, settings, llvm::CodeGenFileType::ObjectFile);
   KernelObjects result{target, {}, compilation.run(), compilation.num_reused()};
   std::ranges::copy(std::views::keys(kernels), std::back_inserter(result.names));
   return result;
 }
 
-std::string to_assembly(const KernelMap& kernels, const Target& target, const BackendOptions& options) {
+std::string to_assembly(const KernelMap& kernels, const Target& target, const PassSettings& settings) {
   std::string text;
-  for (const std::vector<char>& file : Compilation(kernels, target, options, llvm::CodeGenFileType::AssemblyFile).run())
+  for (const std::vector<char>& file :
+       Compilation(kernels, target, settings, llvm::CodeGenFileType::AssemblyFile).run())
     text.append(file.begin(), file.end());
   return text;
 }
 
-std::string to_llvm_ir(const KernelMap& all, const Target& target, const BackendOptions& options) {
+std::string to_llvm_ir(const KernelMap& all, const Target& target, const PassSettings& settings) {
   const Kernels kernels(all);
-  Worker worker(target, options.opt_level);
+  Worker worker(target, settings.opt_level);
   std::string text;
   llvm::raw_string_ostream out(text);
   worker.emit(kernels, kernels.programs.begin(), kernels.programs.end())->print(out, nullptr);

@@ -8,9 +8,9 @@ namespace relaxc::codegen {
 // This is Backend::takes: LLVM's registry has the target's architecture.
 bool has_code_generator(const Target& target);
 // These are Backend::compile and Backend::texts: optimised LLVM IR, and assembly.
-KernelObjects compile_kernels(const KernelMap& kernels, const Target& target, const BackendOptions& options = {});
-std::string to_llvm_ir(const KernelMap& kernels, const Target& target, const BackendOptions& options = {});
-std::string to_assembly(const KernelMap& kernels, const Target& target, const BackendOptions& options = {});
+KernelObjects compile_kernels(const KernelMap& kernels, const Target& target, const PassSettings& settings = {});
+std::string to_llvm_ir(const KernelMap& kernels, const Target& target, const PassSettings& settings = {});
+std::string to_assembly(const KernelMap& kernels, const Target& target, const PassSettings& settings = {});
 
 // This is Backend::load. The target must be able to run here. Functions of libm come from the process.
 std::shared_ptr<const vm::KernelLibrary> load_jit(const KernelObjects& kernels);

@@ -1,6 +1,5 @@
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
-#include <llvm/TargetParser/Triple.h>
 
 #include <cstddef>
 
@@ -312,7 +311,7 @@ llvm::AllocaInst* FunctionEmitter::stack_memory(llvm::Type* type, const std::str
 
 // This is checked because LLVM ends the process at vectors of scalable length that the target lacks.
 static void check_scalable(const PrimFuncRef& function, const Target& target) {
-  if (llvm::Triple(target.triple).isAArch64() && has_features(target, "sve")) return;
+  if (has_intrinsic(target, "llvm.aarch64.sve.")) return;  // any of SVE
   walk_nodes(function, [&](const NodeRef& node) {
     if (!is_expr_kind(node.kind())) return true;
     Expr e = cast_handle<Expr>(node);

@@ -21,6 +21,8 @@
 #include "support/diagnostic.h"
 #include "support/joined.h"
 #include "support/lists.h"
+#include "tir/dot_intrinsics.h"
+#include "tir/intrin/tensor_intrin.h"
 #include "vm/cpu.h"
 
 namespace relaxc::codegen {
@@ -28,15 +30,12 @@ namespace relaxc::codegen {
 namespace {
 
 constexpr std::string_view kLevels[] = {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"};
-constexpr const char* kAccepted =
-    "accepted: host, x86-64, x86-64-v2, x86-64-v3, x86-64-v4, cpu=NAME, @FILE, or a list such as "
-    "triple=TRIPLE,cpu=NAME,+FEATURE,-FEATURE,file=FILE";
 
 [[noreturn]] void fail_target(std::string_view text, std::string why, std::vector<std::string> notes = {}) {
   Diagnostic diagnostic;
   diagnostic.message = fmt::format("target '{}': {}", text, why);
   diagnostic.notes = std::move(notes);
-  diagnostic.notes.push_back(kAccepted);
+  diagnostic.notes.push_back("accepted: " + target_forms());
   throw CompileError({diagnostic});
 }
 
@@ -58,6 +57,15 @@ bool has_all(const llvm::MCSubtargetInfo& info, std::string_view features) {
   llvm::SmallVector<llvm::StringRef> names;
   llvm::StringRef(features).split(names, '+');
   return std::ranges::all_of(names, [&](llvm::StringRef name) { return has(info, name); });
+}
+
+bool has_intrinsic(const llvm::MCSubtargetInfo& info, std::string_view name) {
+  // Names of features are unique within one architecture only.
+  llvm::StringRef architecture = llvm::Triple::getArchTypePrefix(info.getTargetTriple().getArch());
+  if (!name.starts_with(fmt::format("llvm.{}.", architecture.str()))) return false;
+  llvm::SmallVector<llvm::StringRef> lists;
+  llvm::StringRef(features_of_intrinsic(name)).split(lists, '|', -1, false);
+  return std::ranges::any_of(lists, [&](llvm::StringRef features) { return has_all(info, features); });
 }
 
 template <class Rows>
@@ -107,8 +115,11 @@ void add_capabilities(Target& target, const llvm::MCSubtargetInfo& info) {
   // Architectures other than x86 and AArch64 are not assumed to have a fused instruction.
   target.has_fma = on_x86("fma") || triple.isAArch64();
   target.has_float16_conversion = on_x86("f16c") || triple.isAArch64();
-  target.has_int8_dot = on_x86("avx512vnni+avx512vl");
-  target.has_bfloat16_dot = avx512 && on_x86("avx512bf16");
+  for (const DotForm& form : dot_forms()) {
+    if (!form.figure || !has_intrinsic(info, form.instruction)) continue;
+    target.dot_forms.insert(form.name);
+    if (form.lanes == target.vector_lanes(32)) target.*form.figure = true;
+  }
   for (const FigureRow& row : target_figures()) {
     if (row.is_capability) target.sources.insert_or_assign(row.name, "LLVM's features of the cpu");
   }
@@ -237,6 +248,11 @@ void initialize_llvm() {
   });
 }
 
+std::string target_forms() {
+  return fmt::format("host, {}, cpu=NAME, @FILE, or a list such as triple=TRIPLE,cpu=NAME,+FEATURE,-FEATURE,file=FILE",
+                     joined(kLevels));
+}
+
 std::string architecture(const Target& target) {
   return llvm::Triple::getArchTypeName(llvm::Triple(target.triple).getArch()).str();
 }
@@ -250,9 +266,9 @@ std::vector<std::string> loadable_features(const Target& target) {
   return result;
 }
 
-bool has_features(const Target& target, std::string_view features) {
+bool has_intrinsic(const Target& target, std::string_view name) {
   std::unique_ptr<llvm::MCSubtargetInfo> info = subtarget_of(target);
-  return info && has_all(*info, features);
+  return info && has_intrinsic(*info, name);
 }
 
 std::unique_ptr<llvm::TargetMachine> make_target_machine(const Target& target, int opt_level) {

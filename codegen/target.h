@@ -13,6 +13,8 @@ namespace relaxc::codegen {
 // only), else a table of processors, else LLVM, else a default; the same text gives the same Target on every machine
 // unless it is "host". Throws a CompileError that lists what is accepted.
 Target parse_target(std::string_view text);
+// Returns what parse_target accepts, as a list for a person.
+std::string target_forms();
 // Returns the machine this runs on, with the features it reports. Code for it may fault on another machine.
 Target host_target();
 
@@ -21,7 +23,7 @@ Target host_target();
 std::string architecture(const Target& target);
 std::vector<std::string> loadable_features(const Target& target);
 
-// Returns whether the target has all features of a list such as "avx512vnni+avx512vl" (LLVM's names).
-bool has_features(const Target& target, std::string_view features);
+// Returns whether the target has the features that an intrinsic of LLVM needs (features_of_intrinsic).
+bool has_intrinsic(const Target& target, std::string_view name);
 
 }  // namespace relaxc::codegen

@@ -15,6 +15,7 @@
 #include "passes/graph_decisions.h"
 #include "passes/winograd.h"
 #include "tir/compute.h"
+#include "tir/intrin/tensor_intrin.h"
 #include "tir/rules/choose.h"
 #include "tir/rules/cost_model.h"
 #include "tir/rules/lanes.h"
@@ -157,8 +158,8 @@ class WeightPacker final : public GraphRewriter {
     packed.columns = panel_of(extent, accumulation_dtype(result), binding.var);
     if (packed.columns == 0) return std::nullopt;
     packed.blocks = extent / packed.columns;
-    if (bytes && target_.has_int8_dot && packed.depth % 4 == 0) packed.group = 4;
-    if (right == DType::bfloat16() && target_.has_bfloat16_dot && packed.depth % 2 == 0) packed.group = 2;
+    const DotForm* form = find_dot_form(left, right, accumulation_dtype(result), target_);
+    if (form && packed.depth % form->group == 0) packed.group = form->group;
     if (bytes && packed.group == 1) return std::nullopt;
     Expr grouped =
         reshape(node.args[1], int_imms({packed.depth / packed.group, packed.group, packed.blocks, packed.columns}), b);

@@ -20,9 +20,14 @@ using EvaluateModule = std::function<std::vector<Tensor>(const IRModule&)>;
 // A gather that meets an index out of range ends the run with an error that names it, or takes the nearest element.
 enum class OutOfRange : uint8_t { kError, kClamp };
 
-// The settings of a compilation that passes read; CompileSettings has them from here.
+// The settings of a compilation that passes and code generators read; CompileSettings has them from here.
 struct PassSettings {
-  int jobs = 0;  // threads that compile; 0: one per core. The user's schedules are applied by one thread
+  // Threads that compile; 0: one per core. The result does not depend on it. One thread applies the user's schedules.
+  int jobs = 0;
+  int opt_level = 2;  // of generated code. 0: as emitted; 1: fast compilation; 2 and 3: for fast kernels
+  // A program that equals one which this process compiled under the same settings is not lowered and compiled again.
+  // It has no effect together with schedules, callbacks or check_bounds.
+  bool reuse = true;
   std::vector<ScheduleRule> schedules = {};  // the user's, tried in order before the built-in ones
   // Called with a line for each of them that was applied, and with the reason where one was not.
   std::function<void(const std::string&)> report = nullptr;
@@ -34,9 +39,6 @@ struct PassSettings {
   // Every access whose index is not provably in range, and every axis not provably in its domain, is tested by the
   // machine code; a kernel that fails such a test ends the run with an error (docs/relaxc.md says what it costs).
   bool check_bounds = false;
-  // A program that equals one which this process compiled under the same settings is not lowered and compiled again.
-  // It has no effect together with schedules, callbacks or check_bounds.
-  bool reuse = true;
 };
 
 struct PassContext : PassSettings {

@@ -16,6 +16,8 @@ struct RunnerOptions {
   std::string stop_after = {};                // the last pass or pipeline to run; empty: all
   int bisect_limit = -1;                      // run only that many passes; -1: all
   bool time_passes = false;                   // print times; a pass over programs has the sum over all programs
+  // For passes that the compiler runs by itself: nothing is printed, dumped, timed or left out.
+  RunnerOptions verification_only() const { return {.verify_each = verify_each}; }
 };
 
 // Throws a CompileError when the user's module is invalid, and an InternalError that names the pass, the program and

@@ -6,45 +6,48 @@ namespace relaxc {
 
 namespace {
 
-constexpr DType vector(DType element, int lanes) {
-  return {element.code, element.bits, static_cast<decltype(DType::lanes)>(lanes)};
+constexpr DType kInt8 = DType::int_(8), kUInt8 = DType::uint(8), kInt16 = DType::int_(16), kUInt32 = DType::uint(32),
+                kBFloat16 = DType::bfloat16();
+
+constexpr DotIntrinsic dot(std::string_view name, DType result, DType a, DType b, int lanes, int group,
+                           bool accumulates = true, bool saturates = false) {
+  return {
+      name,     result.with_lanes(lanes), a.with_lanes(lanes * group), b.with_lanes(lanes * group), group, accumulates,
+      saturates};
 }
-constexpr DType s8(int lanes) { return vector(DType::int_(8), lanes); }
-constexpr DType u8(int lanes) { return vector(DType::uint(8), lanes); }
-constexpr DType s16(int lanes) { return vector(DType::int_(16), lanes); }
-constexpr DType s32(int lanes) { return vector(DType::int_(32), lanes); }
-constexpr DType u32(int lanes) { return vector(DType::uint(32), lanes); }
-constexpr DType f32(int lanes) { return vector(DType::float_(32), lanes); }
-constexpr DType bf16(int lanes) { return vector(DType::bfloat16(), lanes); }
 
 // The rows follow Intel's and Arm's manuals. Operands may also have another vector type of the same number of bytes:
 // LLVM 19 declares the operands of vpdpbusd as vectors of int32.
 // clang-format off
 constexpr DotIntrinsic kRows[] = {
-    {"llvm.x86.avx512.vpdpbusd.512", s32(16), u8(64), s8(64), 4, true, false, "avx512vnni"},
-    {"llvm.x86.avx512.vpdpbusd.256", s32(8), u8(32), s8(32), 4, true, false, "avx512vnni+avx512vl|avxvnni"},
-    {"llvm.x86.avx512.vpdpbusd.128", s32(4), u8(16), s8(16), 4, true, false, "avx512vnni+avx512vl|avxvnni"},
-    {"llvm.x86.avx512.pmaddubs.w.512", s16(32), u8(64), s8(64), 2, false, true, "avx512bw"},
-    {"llvm.x86.avx2.pmadd.ub.sw", s16(16), u8(32), s8(32), 2, false, true, "avx2"},
-    {"llvm.x86.ssse3.pmadd.ub.sw.128", s16(8), u8(16), s8(16), 2, false, true, "ssse3"},
-    {"llvm.x86.avx512.pmaddw.d.512", s32(16), s16(32), s16(32), 2, false, false, "avx512bw"},
-    {"llvm.x86.avx2.pmadd.wd", s32(8), s16(16), s16(16), 2, false, false, "avx2"},
-    {"llvm.x86.sse2.pmadd.wd", s32(4), s16(8), s16(8), 2, false, false, "sse2"},
-    {"llvm.x86.avx512bf16.dpbf16ps.512", f32(16), bf16(32), bf16(32), 2, true, false, "avx512bf16"},
-    {"llvm.x86.avx512bf16.dpbf16ps.256", f32(8), bf16(16), bf16(16), 2, true, false, "avx512bf16+avx512vl"},
-    {"llvm.x86.avx512bf16.dpbf16ps.128", f32(4), bf16(8), bf16(8), 2, true, false, "avx512bf16+avx512vl"},
-    {"llvm.aarch64.neon.sdot.v4i32.v16i8", s32(4), s8(16), s8(16), 4, true, false, "dotprod"},
+    dot("llvm.x86.avx512.vpdpbusd.512", kInt32, kUInt8, kInt8, 16, 4),
+    dot("llvm.x86.avx512.vpdpbusd.256", kInt32, kUInt8, kInt8, 8, 4),
+    dot("llvm.x86.avx512.vpdpbusd.128", kInt32, kUInt8, kInt8, 4, 4),
+    dot("llvm.x86.avx512.pmaddubs.w.512", kInt16, kUInt8, kInt8, 32, 2, false, true),
+    dot("llvm.x86.avx2.pmadd.ub.sw", kInt16, kUInt8, kInt8, 16, 2, false, true),
+    dot("llvm.x86.ssse3.pmadd.ub.sw.128", kInt16, kUInt8, kInt8, 8, 2, false, true),
+    dot("llvm.x86.avx512.pmaddw.d.512", kInt32, kInt16, kInt16, 16, 2, false),
+    dot("llvm.x86.avx2.pmadd.wd", kInt32, kInt16, kInt16, 8, 2, false),
+    dot("llvm.x86.sse2.pmadd.wd", kInt32, kInt16, kInt16, 4, 2, false),
+    dot("llvm.x86.avx512bf16.dpbf16ps.512", kFloat32, kBFloat16, kBFloat16, 16, 2),
+    dot("llvm.x86.avx512bf16.dpbf16ps.256", kFloat32, kBFloat16, kBFloat16, 8, 2),
+    dot("llvm.x86.avx512bf16.dpbf16ps.128", kFloat32, kBFloat16, kBFloat16, 4, 2),
+    dot("llvm.aarch64.neon.sdot.v4i32.v16i8", kInt32, kInt8, kInt8, 4, 4),
     // The operands have vscale parts, and each part has the lanes given here.
-    {"llvm.aarch64.sve.sdot.nxv4i32", s32(4), s8(16), s8(16), 4, true, false, "sve"},
-    {"llvm.aarch64.sve.udot.nxv4i32", u32(4), u8(16), u8(16), 4, true, false, "sve"},
-    {"llvm.aarch64.neon.udot.v4i32.v16i8", u32(4), u8(16), u8(16), 4, true, false, "dotprod"},
-    {"llvm.aarch64.neon.usdot.v4i32.v16i8", s32(4), u8(16), s8(16), 4, true, false, "i8mm"},
+    dot("llvm.aarch64.sve.sdot.nxv4i32", kInt32, kInt8, kInt8, 4, 4),
+    dot("llvm.aarch64.sve.udot.nxv4i32", kUInt32, kUInt8, kUInt8, 4, 4),
+    dot("llvm.aarch64.neon.udot.v4i32.v16i8", kUInt32, kUInt8, kUInt8, 4, 4),
+    dot("llvm.aarch64.neon.usdot.v4i32.v16i8", kInt32, kUInt8, kInt8, 4, 4),
 };
 // clang-format on
 
 // The features that families of intrinsics need. The first prefix that fits counts. Intrinsics of AVX-512 do not name
-// the extension that they belong to; those that x86-64-v4 lacks stand before the others.
+// the extension that they belong to; those that x86-64-v4 lacks stand before the others. AVX-VNNI has no 512 bits.
 constexpr std::pair<std::string_view, std::string_view> kFamilies[] = {
+    {"llvm.x86.avx512.vpdpbusd.512", "avx512vnni+avx512vl"},
+    {"llvm.x86.avx512.vpdpbusds.512", "avx512vnni+avx512vl"},
+    {"llvm.x86.avx512.vpdpwssd.512", "avx512vnni+avx512vl"},
+    {"llvm.x86.avx512.vpdpwssds.512", "avx512vnni+avx512vl"},
     {"llvm.x86.avx512.vpdp", "avx512vnni+avx512vl|avxvnni"},
     {"llvm.x86.avx512.vpmadd52", "avx512ifma+avx512vl"},
     {"llvm.x86.avx512.permvar.qi", "avx512vbmi+avx512vl"},
@@ -93,7 +96,6 @@ const DotIntrinsic* find_dot_intrinsic(std::string_view name) {
 }
 
 std::string_view features_of_intrinsic(std::string_view name) {
-  if (const DotIntrinsic* row = find_dot_intrinsic(name)) return row->features;
   auto fits = [&](const auto& family) { return name.starts_with(family.first); };
   auto family = std::ranges::find_if(kFamilies, fits);
   return family == std::end(kFamilies) ? std::string_view() : family->second;

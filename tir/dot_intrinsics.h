@@ -1,5 +1,6 @@
 // LLVM's intrinsics for dot products: the interpreter runs programs that use them on any processor, and `tensorize`
-// takes them by name. And the features of processors that these and other intrinsics of LLVM need.
+// takes them by name. And the features of processors that these and other intrinsics of LLVM need. Which of them rules
+// use, and on which targets, says the table of dot forms (tir/intrin/builtin_intrins.cc).
 #pragma once
 #include <span>
 #include <string_view>
@@ -18,15 +19,14 @@ struct DotIntrinsic {
   DType result, a, b;
   int group;
   bool accumulates, saturates = false;
-  std::string_view features;  // of LLVM, all joined by '+'; alternatives are separated by '|'
   bool is_scalable() const { return name.starts_with("llvm.aarch64.sve."); }
 };
 std::span<const DotIntrinsic> dot_intrinsics();
 const DotIntrinsic* find_dot_intrinsic(std::string_view name);
-// Returns the features that a processor needs for an intrinsic of LLVM, as DotIntrinsic::features spells them; empty:
-// they are not known, or the intrinsic is of no processor.
+// Returns the features that a processor needs for an intrinsic of LLVM: LLVM's names, all joined by '+'; alternatives
+// are separated by '|'. The text is empty if they are not known, or if the intrinsic is of no processor.
 std::string_view features_of_intrinsic(std::string_view name);
-// Returns the prefixes of the names of LLVM's other intrinsics, and the features that these need.
+// Returns the prefixes of the names of LLVM's intrinsics, and the features that these need.
 std::span<const std::pair<std::string_view, std::string_view>> intrinsic_families();
 
 }  // namespace relaxc

@@ -1,10 +1,11 @@
 // A target describes the machine that code is generated for, as far as schedules and passes may ask about it. Rules are
-// formulas over these figures and over the fitted costs that tir/rules/cost_model.h names. Parsing, LLVM's tables and
-// host detection are in codegen/target.h, since only that room sees LLVM. docs/targets.md describes the figures for
-// users.
+// formulas over these figures and over the shares, limits and guesses that tir/rules/cost_model.h names. Parsing,
+// LLVM's tables and host detection are in codegen/target.h, since only that room sees LLVM. docs/targets.md describes
+// the figures for users.
 #pragma once
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <variant>
@@ -40,18 +41,24 @@ struct Target {
   int num_vector_registers = 16;
   bool has_fma = false;                 // a * b + c in one instruction
   bool has_float16_conversion = false;  // float16 <-> float32 in one instruction
-  bool has_int8_dot = false;            // sums of four products of uint8 and int8 (vpdpbusd), as wide as vectors are
-  bool has_bfloat16_dot = false;        // sums of two products of bfloat16 (vdpbf16ps)
+  bool has_int8_dot = false;            // sums of four products of bytes (vpdpbusd, sdot), as wide as vectors are
+  bool has_bfloat16_dot = false;        // sums of two products of bfloat16 (vdpbf16ps), as wide as vectors are
   int64_t fma_ports = 2;                // full vectors multiplied and added in a cycle
   int64_t fma_latency = 4;              // cycles until a sum can be added to again
   int64_t load_ports = 2;               // full vectors loaded in a cycle
   Cache l1{int64_t{32} << 10, 64, 8, 1};
   Cache l2{int64_t{1} << 20, 64, 16, 1};
   Cache l3{int64_t{32} << 20, 64, 16, 16};
-  double l2_bytes_per_cycle = 64;  // into L1, for one core
+  double l2_bytes_per_cycle = 64;   // into L1, for one core
+  double exposed_l2_latency = 0.4;  // the share of the latency of L2 that prefetching does not hide
+  double load_delay = 0.05;         // cycles by which a load delays multiply-adds
+  double elements_per_cycle = 2;    // of simple operations, on one core
   LocalMemory local{int64_t{256} << 10, int64_t{64} << 10, int64_t{16} << 10};
   double memory_bytes_per_cycle = 1.6;  // of one core, while all cores read
   int64_t wake_cycles = 8192;           // from the start of a parallel loop until another thread works, about 2 us
+  // The names of the dot products whose features the cpu has (DotForm in tir/intrin/tensor_intrin.h), of any length.
+  // Rules use those that fill a vector where has_int8_dot or has_bfloat16_dot allows it.
+  std::set<std::string, std::less<>> dot_forms;
   // Maps the name of a figure to its source. A figure that is missing here has its default value.
   std::map<std::string, std::string, std::less<>> sources;
 

@@ -86,8 +86,7 @@ std::string emit(const CompileCommand& options, const CompileSettings& settings)
   }
   CompiledModule compiled = compile(std::move(module), settings);
   for (const codegen::Backend::Text& text : codegen::backend_of(compiled.target()).texts) {
-    if (options.emit == text.level)
-      return text.print(compiled.kernels(), compiled.target(), {.jobs = 1, .opt_level = settings.opt_level});
+    if (options.emit == text.level) return text.print(compiled.kernels(), compiled.target(), settings);
   }
   return vm::disassemble(compiled.executable());
 }

@@ -144,7 +144,8 @@ void add_opt(CLI::App& app, int& exit_code) {
     command->add_flag_callback(list.flag, [options, print = list.print] { options->lists.push_back(print); }, list.doc);
   command->add_flag("--bisect", options->bisect,
                     "find the pass and the tensor program that make the results of a run wrong (docs/relaxc.md)");
-  command->add_option("--reference", options->reference, "for --bisect: a folder of input_N.pb and output_N.pb");
+  command->add_option("--reference", options->reference, "for --bisect: a folder of input_N.pb and output_N.pb")
+      ->check(CLI::ExistingDirectory);
   command->add_option("--rtol", options->rtol, "for --bisect: allowed relative error")->capture_default_str();
   command->add_option("--atol", options->atol, "for --bisect: allowed absolute error")->capture_default_str();
   options->inputs.add_to(*command);

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <random>
 
+#include "codegen/target.h"
 #include "frontend/onnx/test_data.h"
 #include "ir/text/lexer.h"
 #include "support/diagnostic.h"
@@ -45,8 +46,7 @@ std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts)
 }
 
 void CompilerOptions::add_to(CLI::App& app) {
-  app.add_option("--target", settings.target, "host, x86-64, x86-64-v2, -v3, -v4, cpu=NAME, or @FILE")
-      ->capture_default_str();
+  app.add_option("--target", settings.target, codegen::target_forms())->capture_default_str();
   app.add_flag("--strict", settings.strict, "make contradictions in a model errors, not warnings");
   app.add_option("--passes", settings.passes, "passes and pipelines by name")->capture_default_str();
   app.add_option("--jobs", settings.jobs, "threads that compile (0: all cores)");

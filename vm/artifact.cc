@@ -24,35 +24,33 @@ namespace relaxc::vm {
 
 namespace {
 
-constexpr int64_t kPage = 4096;  // the alignment of sections in the file; the machine's pages may have another size
+constexpr int64_t kPage =
+    4096;  // the alignment of program and weights in the file; the machine's pages may have another size
 constexpr std::array<char, 8> kMagic = {'R', 'E', 'L', 'A', 'X', 'C', '\r', '\n'};
-constexpr uint64_t kFormatVersion = 1;
-constexpr uint64_t kMaxSections = 64;
-
-struct SectionRow {
-  std::array<char, 16> name;  // zero padded
-  uint64_t version;
-  uint64_t offset;  // a multiple of kPage
-  uint64_t bytes;
-};
-static_assert(sizeof(SectionRow) == 40);
+// The version of the footer, of the places below and of the weights' alignment; raise it when one of them changes. The
+// version of the program follows from its fields (vm/serialization.cc).
+constexpr uint64_t kFormatVersion = 2;
 
 struct Footer {
   std::array<char, 8> magic;
   uint64_t format_version;
   uint64_t elf_bytes;  // at offset 0
-  uint64_t table_offset;
-  uint64_t num_sections;
+  uint64_t program_bytes;
+  uint64_t weights_bytes;
   uint64_t file_bytes;
   uint64_t hash;  // XXH3-64 of the file up to here
 };
 static_assert(sizeof(Footer) == 56);
 
-struct KnownSection {
-  std::string_view name;
-  uint64_t version;
+// Where the parts of the file begin, which follows from their sizes.
+struct Places {
+  uint64_t program = 0, weights = 0, footer = 0;
 };
-constexpr KnownSection kProgramSection = {"program", 1}, kWeightsSection = {"weights", 1};
+Places places_of(const Footer& footer) {
+  auto next = [](uint64_t end, uint64_t multiple) { return (end + multiple - 1) / multiple * multiple; };
+  uint64_t program = next(footer.elf_bytes, kPage), weights = next(program + footer.program_bytes, kPage);
+  return {program, weights, next(weights + footer.weights_bytes, 8)};
+}
 
 // Hashes the bytes that are written.
 class HashedFile {
@@ -68,7 +66,6 @@ class HashedFile {
     static constexpr std::array<char, kPage> kZeros{};
     while (offset_ < offset) write(kZeros.data(), std::min<uint64_t>(kZeros.size(), offset - offset_));
   }
-  uint64_t offset() const { return offset_; }
   uint64_t hash() const { return XXH3_64bits_digest(&hash_); }
   void commit() { file_.commit(); }
 
@@ -79,17 +76,6 @@ class HashedFile {
   XXH3_state_t hash_;
 };
 
-// Writes a section by write(its offset) at the next page.
-template <class Write>
-SectionRow write_section(HashedFile& file, const KnownSection& section, Write write) {
-  file.pad_to((file.offset() + kPage - 1) / kPage * kPage);
-  SectionRow row{{}, section.version, file.offset(), 0};
-  std::ranges::copy(section.name, row.name.begin());
-  write(row.offset);
-  row.bytes = file.offset() - row.offset;
-  return row;
-}
-
 }  // namespace
 
 void write_artifact(const std::string& path, std::span<const std::byte> elf, const Executable& executable,
@@ -98,33 +84,27 @@ void write_artifact(const std::string& path, std::span<const std::byte> elf, con
     if (source->is_at(path))
       throw_runtime_error("'{}' holds weights of the model; give the artifact another name", path);
   }
+  std::vector<std::byte> program = serialize_program(executable);
+  WeightsLayout layout = layout_weights(executable);
+  Footer footer{kMagic, kFormatVersion, elf.size(), program.size(), static_cast<uint64_t>(layout.bytes), 0, 0};
+  const Places places = places_of(footer);
+  footer.file_bytes = places.footer + sizeof(Footer);
   HashedFile file(path);
   file.write(elf.data(), elf.size());
-
-  std::array<SectionRow, 2> table;
-  table[0] = write_section(file, kProgramSection, [&](uint64_t) {
-    std::vector<std::byte> bytes = serialize_program(executable);
-    file.write(bytes.data(), bytes.size());
-  });
-  table[1] = write_section(file, kWeightsSection, [&](uint64_t begin) {
-    WeightsLayout layout = layout_weights(executable);
-    for (size_t i = 0; i < executable.constants.size(); ++i) {
-      const Tensor& constant = executable.constants[i];
-      file.pad_to(begin + static_cast<uint64_t>(layout.offsets[i]));
-      // The bytes are written in pieces, since the contents of a mapped file do not have to be in memory all at once.
-      constexpr int64_t kPiece = int64_t{16} << 20;
-      for (int64_t done = 0; done < constant.bytes(); done += kPiece) {
-        int64_t size = std::min(kPiece, constant.bytes() - done);
-        file.write(static_cast<const char*>(constant.raw()) + done, static_cast<size_t>(size));
-        release_pages(constant);
-      }
+  file.pad_to(places.program);
+  file.write(program.data(), program.size());
+  for (size_t i = 0; i < executable.constants.size(); ++i) {
+    const Tensor& constant = executable.constants[i];
+    file.pad_to(places.weights + static_cast<uint64_t>(layout.offsets[i]));
+    // The bytes are written in pieces, since the contents of a mapped file do not have to be in memory all at once.
+    constexpr int64_t kPiece = int64_t{16} << 20;
+    for (int64_t done = 0; done < constant.bytes(); done += kPiece) {
+      int64_t size = std::min(kPiece, constant.bytes() - done);
+      file.write(static_cast<const char*>(constant.raw()) + done, static_cast<size_t>(size));
+      release_pages(constant);
     }
-  });
-
-  file.pad_to((file.offset() + 7) / 8 * 8);
-  Footer footer{kMagic, kFormatVersion, elf.size(), file.offset(), table.size(), 0, 0};
-  file.write(table.data(), table.size() * sizeof(SectionRow));
-  footer.file_bytes = file.offset() + sizeof(Footer);
+  }
+  file.pad_to(places.footer);
   file.write(&footer, offsetof(Footer, hash));
   footer.hash = file.hash();
   file.write(&footer.hash, sizeof footer.hash);
@@ -153,19 +133,16 @@ class ArtifactReader {
       if (hash != footer_.hash)
         damaged("the content has changed: hash is {:016x}, expected {:016x}", hash, footer_.hash);
     }
-    read_table();
+    places_ = places_of(footer_);
+    // Sizes above the file's might have overflowed in the places.
+    uint64_t most = std::max({footer_.elf_bytes, footer_.program_bytes, footer_.weights_bytes});
+    if (most > bytes_.size() || places_.footer + sizeof(Footer) != bytes_.size())
+      damaged("{} bytes of machine code, {} of bytecode and {} of weights do not fit the file", footer_.elf_bytes,
+              footer_.program_bytes, footer_.weights_bytes);
   }
 
-  std::span<const std::byte> section(const KnownSection& section) const {
-    for (const SectionRow& row : table_) {
-      std::string_view name(row.name.data(), strnlen(row.name.data(), row.name.size()));
-      if (name != section.name) continue;
-      if (row.version != section.version)
-        damaged("section '{}' has version {}, this runtime reads {}", name, row.version, section.version);
-      return bytes_.subspan(row.offset, row.bytes);
-    }
-    damaged("section '{}' is missing", section.name);
-  }
+  std::span<const std::byte> program() const { return bytes_.subspan(places_.program, footer_.program_bytes); }
+  std::span<const std::byte> weights() const { return bytes_.subspan(places_.weights, footer_.weights_bytes); }
 
   bool has_elf() const { return footer_.elf_bytes > 0; }
 
@@ -177,30 +154,11 @@ class ArtifactReader {
   }
 
  private:
-  void read_table() {
-    uint64_t size = bytes_.size() - sizeof(Footer);
-    if (footer_.num_sections > kMaxSections || footer_.table_offset > size ||
-        footer_.num_sections * sizeof(SectionRow) != size - footer_.table_offset) {
-      damaged("the section table ({} sections at {}) does not fit the file", footer_.num_sections,
-              footer_.table_offset);
-    }
-    if (footer_.elf_bytes > footer_.table_offset) damaged("the machine code is cut off");
-    table_.resize(footer_.num_sections);
-    if (!table_.empty())
-      std::memcpy(table_.data(), bytes_.data() + footer_.table_offset, table_.size() * sizeof(SectionRow));
-    for (const SectionRow& row : table_) {
-      if (row.offset % kPage != 0 || row.offset > footer_.table_offset ||
-          row.bytes > footer_.table_offset - row.offset) {
-        damaged("a section of {} bytes at {} does not fit the file", row.bytes, row.offset);
-      }
-    }
-  }
-
   const std::string& path_;
   std::shared_ptr<const MappedFile> file_;
   std::span<const std::byte> bytes_;
   Footer footer_{};
-  std::vector<SectionRow> table_;
+  Places places_;
 };
 
 class SharedObject final : public KernelLibrary {
@@ -230,14 +188,12 @@ class SharedObject final : public KernelLibrary {
 Executable read_executable(const ArtifactReader& reader, const std::shared_ptr<const MappedFile>& file) {
   std::string problem;
   try {
-    Executable executable = with_compile_errors(
-        {}, [&] { return deserialize(reader.section(kProgramSection), reader.section(kWeightsSection), file); });
+    Executable executable =
+        with_compile_errors({}, [&] { return deserialize(reader.program(), reader.weights(), file); });
     std::vector<std::string> messages = verify(executable);
     if (messages.empty()) return executable;
     problem = "bytecode is unsound: " + messages.front();
   } catch (const CompileError& error) {
-    // The errors of section() name the file, those of deserialize() do not.
-    if (error.diagnostics().front().span) throw;
     problem = error.diagnostics().front().message;
   }
   reader.damaged("{}", problem);

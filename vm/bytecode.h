@@ -195,32 +195,10 @@ enum class SlotOp : uint8_t { RELAXC_SLOT_OPS(RELAXC_ROW) };
 inline constexpr std::string_view kSlotOpNames[] = {RELAXC_SLOT_OPS(RELAXC_ROW)};
 #undef RELAXC_ROW
 
-// Computes FNV-1a over everything that bytecode depends on: names and order of the instructions, names, kinds and
-// layout of their operands, and the operators of slot_op. Artifacts carry the hash, so that bytecode of another
+// Hashes everything that bytecode depends on: names and order of the instructions, names, kinds and layout of their
+// operands, and the operators of slot_op. Artifacts carry the hash (vm/serialization.cc), so that bytecode of another
 // instruction set is rejected instead of misread.
-constexpr uint64_t hash_instructions(std::span<const InstructionInfo> rows) {
-  uint64_t hash = 0xcbf29ce484222325;
-  auto byte = [&](uint8_t value) { hash = (hash ^ value) * 0x100000001b3; };
-  auto text = [&](std::string_view value) {
-    for (char c : value) byte(static_cast<uint8_t>(c));
-    byte(0);
-  };
-  for (const InstructionInfo& row : rows) {
-    text(row.name);
-    for (int i = 0; i < row.num_operands; ++i) {
-      const OperandLayout& layout = operand_layout(row.operands[i].kind);
-      text(row.operands[i].name);
-      byte(static_cast<uint8_t>(row.operands[i].kind));
-      byte(static_cast<uint8_t>(layout.is_list));
-      byte(static_cast<uint8_t>(layout.words));
-      byte(static_cast<uint8_t>(layout.tags));
-    }
-    byte(1);
-  }
-  for (std::string_view name : kSlotOpNames) text(name);
-  return hash;
-}
-inline constexpr uint64_t kInstructionSet = hash_instructions(kInstructions);
+uint64_t hash_instructions(std::span<const InstructionInfo> rows);
 
 // Returns nullopt on overflow or division by zero.
 std::optional<int64_t> evaluate(SlotOp op, int64_t a, int64_t b);

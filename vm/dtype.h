@@ -48,7 +48,7 @@ struct DType {
   bool is_void() const { return is_handle() && bits == 0; }
   bool is_scalable() const { return lanes >= kScalable; }
   // Negative counts are scalable.
-  DType with_lanes(int count) const {
+  constexpr DType with_lanes(int count) const {
     return {code, bits, static_cast<uint16_t>(count < 0 ? kScalable - count : count)};
   }
   DType element() const { return with_lanes(1); }

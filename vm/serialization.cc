@@ -3,6 +3,9 @@
 #include <bit>
 #include <cstring>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include "support/checked_math.h"
 #include "support/diagnostic.h"
 #include "vm/bytecode.h"
@@ -13,10 +16,6 @@ namespace relaxc::vm {
 static_assert(std::endian::native == std::endian::little, "artifacts are little-endian");
 
 namespace {
-
-// Begins the program bytes and is followed by kInstructionSet; its last byte is the version of the tables that this
-// file writes. kInstructionSet is the version of the bytecode in them and changes by itself.
-constexpr uint64_t kProgramMagic = 0x04'4347'5250'4c52'76ull;
 
 [[noreturn]] void damaged(const std::string& how) { fail({}, "program section is damaged: {}", how); }
 
@@ -174,21 +173,7 @@ Tensor read_constant(ByteReader& in, std::span<const std::byte> weights, const s
   return Tensor::view(std::move(shape), dtype, data, owner);
 }
 
-}  // namespace
-
-WeightsLayout layout_weights(const Executable& executable) {
-  WeightsLayout layout;
-  for (const Tensor& constant : executable.constants) {
-    layout.offsets.push_back(round_up(layout.bytes, kAlignment));
-    layout.bytes = layout.offsets.back() + constant.bytes();
-  }
-  return layout;
-}
-
-std::vector<std::byte> serialize_program(const Executable& executable) {
-  ByteWriter out;
-  out.integer(static_cast<int64_t>(kProgramMagic));
-  out.integer(static_cast<int64_t>(kInstructionSet));
+void write_tables(ByteWriter& out, const Executable& executable) {
   transfer_code(out, executable);
   out.count(executable.metadata.size(), 16);
   for (const auto& [key, value] : executable.metadata) {
@@ -202,6 +187,41 @@ std::vector<std::byte> serialize_program(const Executable& executable) {
     out.sized(executable.constants[i].shape());
     out.integer(layout.offsets[i]);
   }
+}
+
+// Returns the version with which the program section begins. It follows from the instruction set and from the bytes of
+// an executable with entries in all tables. Their values differ, so that exchanging two fields changes it, too.
+int64_t program_version() {
+  ValueInfo value{"x", ValueKind::kShape, kInt64, std::vector<DimInfo>{{1, "n"}}};
+  Executable one;
+  one.functions = {{"main", {value}, {value, value}, 2, {"a", "b", "c"}, 3, 4, {5, 6, 7, 8}}};
+  one.code = {9};
+  one.kernels = {{"symbol", "display name", KernelSource::kRegistry, 10, 11}};
+  one.builtins = {"builtin"};
+  one.strings = {"string", "another"};
+  one.constants = {Tensor::empty({12}, kFloat32), Tensor::empty({13, 14}, kInt64)};
+  one.metadata = {{"key", "value"}};
+  ByteWriter out;
+  write_tables(out, one);
+  return static_cast<int64_t>(
+      XXH3_64bits_withSeed(out.bytes.data(), out.bytes.size(), hash_instructions(kInstructions)));
+}
+
+}  // namespace
+
+WeightsLayout layout_weights(const Executable& executable) {
+  WeightsLayout layout;
+  for (const Tensor& constant : executable.constants) {
+    layout.offsets.push_back(round_up(layout.bytes, kAlignment));
+    layout.bytes = layout.offsets.back() + constant.bytes();
+  }
+  return layout;
+}
+
+std::vector<std::byte> serialize_program(const Executable& executable) {
+  ByteWriter out;
+  out.integer(program_version());
+  write_tables(out, executable);
   return std::move(out.bytes);
 }
 
@@ -210,11 +230,9 @@ Executable deserialize(std::span<const std::byte> program, std::span<const std::
   if (reinterpret_cast<uintptr_t>(weights.data()) % kAlignment != 0)
     fail({}, "weights section is not aligned to {} bytes", kAlignment);
   ByteReader in(program);
-  int64_t magic, instruction_set;
-  in.integer(magic);
-  if (magic == static_cast<int64_t>(kProgramMagic)) in.integer(instruction_set);
-  if (magic != static_cast<int64_t>(kProgramMagic) || instruction_set != static_cast<int64_t>(kInstructionSet))
-    fail({}, "program section is damaged or of another version of relaxc");
+  int64_t version;
+  in.integer(version);
+  if (version != program_version()) fail({}, "program section is damaged or of another version of relaxc");
   Executable executable;
   transfer_code(in, executable);
   for (const Function& function : executable.functions) {

@@ -349,7 +349,9 @@ void run(const Options& options) {
       module = our_module(p, data, options);
       if (!module) continue;  // --module: for other problems
       CompiledModule compiled = compile(module->module);
-      auto to_machine_code = [&] { codegen::compile_kernels(compiled.kernels(), compiled.target(), {.reuse = false}); };
+      auto to_machine_code = [&] {
+        codegen::compile_kernels(compiled.kernels(), compiled.target(), {.jobs = 1, .reuse = false});
+      };
       llvm_ms = 1e9;
       for (int i = 0; i < 3; ++i) llvm_ms = std::min(llvm_ms, time_calls(to_machine_code, 1, 1));
       program = compiled.load();

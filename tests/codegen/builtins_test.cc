@@ -76,9 +76,11 @@ TEST_CASE("LLVM knows the features that intrinsics need", "[codegen]") {
   CHECK(dot_intrinsics().size() > 10);
   CHECK(intrinsic_families().size() > 30);
   for (const DotIntrinsic& row : dot_intrinsics()) {
-    CHECK(!row.features.empty());
-    check(row.name, row.features);
+    CHECK(!features_of_intrinsic(row.name).empty());
+    check(row.name, features_of_intrinsic(row.name));
   }
+  CHECK(features_of_intrinsic("llvm.x86.avx512.vpdpwssds.256") == "avx512vnni+avx512vl|avxvnni");
+  CHECK(features_of_intrinsic("llvm.x86.avx512.vpdpwssds.512") == "avx512vnni+avx512vl");
   for (const auto& [prefix, features] : intrinsic_families()) check(prefix, features);
   CHECK_THROWS_AS(parse_target("triple=x86_64-linux-gnu,+avx512vnnni"), CompileError);  // a misspelt one is found
 }

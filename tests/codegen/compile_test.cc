@@ -159,8 +159,8 @@ TEST_CASE("a kernel that equals an earlier one is not compiled again, whatever i
   KernelObjects from_scratch = compile_kernels(second, target, {.reuse = false});
   CHECK(from_scratch.num_reused == 0);
   CHECK(link_shared_object(again) == link_shared_object(from_scratch));
-  for (const BackendOptions& options : {BackendOptions{.opt_level = 1}, BackendOptions{.reuse = false}})
-    CHECK(compile_kernels(second, target, options).num_reused == 0);
+  for (const PassSettings& settings : {PassSettings{.opt_level = 1}, PassSettings{.reuse = false}})
+    CHECK(compile_kernels(second, target, settings).num_reused == 0);
   CHECK(compile_kernels(second, parse_target("x86-64-v3")).num_reused == 0);
   CHECK(compile_kernels(second, target).num_reused == 2);
 }

@@ -68,7 +68,7 @@ int check_contractions(const std::string& assembly) {
 }
 
 // A module with zeros for all params but the first, compiled as any module is.
-std::string assembly_of(const std::string& text) {
+std::string assembly_of(const std::string& text, const std::string& target = "cpu=sapphirerapids") {
   Diagnostics diagnostics;
   IRModule module = parse_module(text, "problem.py", op_table(), diagnostics);
   diagnostics.throw_if_errors();
@@ -82,7 +82,7 @@ std::string assembly_of(const std::string& text) {
   }
   module = test::with_constants(std::move(module), zeros);
   CompileSettings settings;
-  settings.target = "cpu=sapphirerapids";
+  settings.target = target;
   CompiledModule compiled = compile(std::move(module), settings);
   return to_assembly(compiled.kernels(), compiled.target());
 }
@@ -113,6 +113,24 @@ def main(x: R.Tensor(("b", "m", 256), "float32"), w: R.Tensor((256, 256), "float
         R.output(y)
     return y
 )")) > 0);
+}
+
+TEST_CASE("products of int8 use the instruction of the target", "[codegen]") {
+  const char* text = R"(
+@R.function
+def main(x: R.Tensor(("m", 64), "int8"), w: R.Tensor((64, 64), "int8")):
+    with R.dataflow():
+        y = R.matmul(x, w, out_dtype="int32")
+        R.output(y)
+    return y
+)";
+  for (auto [target, instruction] : {std::pair("cpu=sapphirerapids", R"(vpdpbusd\s.*%zmm\d+)"),
+                                     {"cpu=alderlake", R"(vpdpbusd\s.*%ymm\d+)"},
+                                     {"triple=aarch64-linux-gnu,cpu=neoverse-n1", R"(sdot\s+v\d+\.4s)"}}) {
+    INFO(target);
+    CHECK(!test::matches(assembly_of(text, target), instruction).empty());
+  }
+  CHECK(test::matches(assembly_of(text, "cpu=haswell"), "vpdpbusd").empty());
 }
 
 TEST_CASE("inner loops of the benchmark's kernels as the built-in rules schedule them", "[codegen]") {

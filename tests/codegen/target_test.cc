@@ -7,9 +7,11 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <tuple>
 
 #include "codegen/target.h"
 #include "support/diagnostic.h"
+#include "tir/rules/lanes.h"
 
 #include "tests/catch.h"
 
@@ -60,6 +62,22 @@ TEST_CASE("figures say where they are from", "[codegen]") {
   CHECK(codegen::parse_target("x86-64-v3").cores == Target().cores);
 }
 
+TEST_CASE("a target has the dot products that rules have in its vectors", "[codegen]") {
+  for (auto [name, bytes, halves] : {std::tuple("cpu=znver5", true, true),
+                                     {"cpu=sapphirerapids", true, true},
+                                     {"cpu=icelake-server", true, false},
+                                     {"cpu=alderlake", true, false},
+                                     {"cpu=haswell", false, false},
+                                     {"x86-64-v4", false, false},
+                                     {"triple=aarch64-linux-gnu,cpu=neoverse-n1", true, false},
+                                     {"triple=aarch64-linux-gnu", false, false}}) {
+    CAPTURE(name);
+    Target target = codegen::parse_target(name);
+    CHECK(target.has_int8_dot == bytes);
+    CHECK(target.has_bfloat16_dot == halves);
+  }
+}
+
 TEST_CASE("a printed target is a file of it", "[codegen]") {
   for (const char* name : {"host", "x86-64", "x86-64-v4", "cpu=sapphirerapids", "triple=aarch64-linux-gnu"}) {
     CAPTURE(name);
@@ -85,7 +103,22 @@ TEST_CASE("a file changes single figures", "[codegen]") {
   CHECK(codegen::parse_target("cpu=haswell,file=" + file.path).cpu == "znver4");
 }
 
-// Finds who reads figures, by the text of the sources: `target.l2.line`, or a function of Target whose body names it.
+TEST_CASE("costs that were fitted are figures, too", "[codegen]") {
+  TargetFile file("elements_per_cycle = 0.5\nload_delay = 0.1\nexposed_l2_latency = 0.25\n");
+  Target target = codegen::parse_target("@" + file.path), plain = codegen::parse_target("x86-64");
+  CHECK(target.load_delay == 0.1);
+  CHECK(target.exposed_l2_latency == 0.25);
+  CHECK(source_of(target, "load_delay") == file.path);
+  CHECK(print_target(plain).find("\nexposed_l2_latency = 0.4 ") != std::string::npos);
+  // A loop runs on one thread when it ends before another one wakes, which takes 8192 cycles.
+  CHECK(is_small({int_imm(16383)}, plain));
+  CHECK(!is_small({int_imm(16384)}, plain));
+  CHECK(is_small({int_imm(4095)}, target));
+  CHECK(!is_small({int_imm(4096)}, target));
+}
+
+// Finds who reads figures, by the text of the sources: `target.l2.line`, `&Target::has_fma`, or a function of Target
+// whose body names it.
 class Readers {
  public:
   Readers() {
@@ -106,7 +139,9 @@ class Readers {
   }
   size_t num_functions() const { return functions_.size(); }
   bool has_reader(const std::string& member) const {
-    if (is_in(sources_, "target." + member) || is_in(sources_, "target_." + member)) return true;
+    for (const char* reader : {"target.", "target_.", "Target::"}) {
+      if (is_in(sources_, reader + member)) return true;
+    }
     return std::ranges::any_of(
         functions_, [&](const auto& function) { return is_in(function.second, member) && has_reader(function.first); });
   }

@@ -62,7 +62,7 @@ namespace relaxc::test {
 
 namespace {
 
-constexpr int kLightest = 0;  // of the levels of codegen::BackendOptions: code as it is emitted
+constexpr int kLightest = 0;  // of the levels of PassSettings::opt_level: code as it is emitted
 
 // Blocks and loops that a move may use, drawn before it.
 struct Place {

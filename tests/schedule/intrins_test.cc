@@ -1,6 +1,8 @@
 // Tensor intrinsics: each built-in one is found in a product of its dtypes (those of float32 in matrices as they are,
 // and in panels), gives the same numbers in the interpreter, and in machine code where this processor has it; one
 // declared by a user works like them.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <sstream>
 
@@ -159,12 +161,30 @@ TEST_CASE("built-in tensor intrinsics compute what they describe", "[schedule]")
 
 TEST_CASE("rules find the dot product of a target by its operands", "[schedule]") {
   const DType s8 = DType::int_(8), u8 = DType::uint(8), bf16 = DType::bfloat16();
-  Target vnni = codegen::parse_target("cpu=sapphirerapids"), plain = codegen::parse_target("x86-64-v4");
-  CHECK(find_dot_form(16, 4, u8, s8, kInt32, vnni) == "dot_16x4_u8s8s32_vnni");
-  CHECK(find_dot_form(8, 4, s8, s8, kInt32, vnni) == "dot_8x4_s8s8s32_vnni");
-  CHECK(find_dot_form(16, 2, bf16, bf16, kFloat32, vnni) == "dot_16x2_bf16bf16f32_avx512");
-  CHECK(find_dot_form(16, 4, u8, s8, kInt32, plain).empty());
-  CHECK(find_dot_form(4, 4, s8, s8, kInt32, codegen::parse_target("triple=aarch64-linux-gnu,+dotprod")).empty());
+  auto form = [&](const char* target, DType a, DType b, DType result) -> std::string {
+    const DotForm* found = find_dot_form(a, b, result, codegen::parse_target(target));
+    return found ? fmt::format("{} {}", found->name, found->group) : "";
+  };
+  CHECK(form("cpu=sapphirerapids", u8, s8, kInt32) == "dot_16x4_u8s8s32_vnni 4");
+  CHECK(form("cpu=sapphirerapids", bf16, bf16, kFloat32) == "dot_16x2_bf16bf16f32_avx512 2");
+  CHECK(form("cpu=alderlake", u8, s8, kInt32) == "dot_8x4_u8s8s32_vnni 4");
+  CHECK(form("cpu=alderlake", s8, s8, kInt32) == "dot_8x4_s8s8s32_vnni 4");
+  CHECK(form("x86-64-v4", u8, s8, kInt32).empty());
+  CHECK(form("cpu=sapphirerapids", kFloat32, kFloat32, kFloat32).empty());
+  CHECK(form("triple=aarch64-linux-gnu,+dotprod", s8, s8, kInt32) == "dot_4x4_s8s8s32_neon 4");
+  CHECK(form("triple=aarch64-linux-gnu,+dotprod", u8, s8, kInt32).empty());
+  CHECK(form("triple=aarch64-linux-gnu", s8, s8, kInt32).empty());
+  // A file may turn forms off, and shorter vectors have the forms of their length only.
+  Target vnni = codegen::parse_target("cpu=sapphirerapids");
+  vnni.vector_bits = 256;
+  REQUIRE(find_dot_form(s8, s8, kInt32, vnni));
+  CHECK(find_dot_form(s8, s8, kInt32, vnni)->name == "dot_8x4_s8s8s32_vnni");
+  CHECK(!find_dot_form(bf16, bf16, kFloat32, vnni));
+  vnni.vector_bits = 128;
+  CHECK(!find_dot_form(s8, s8, kInt32, vnni));
+  vnni.vector_bits = 512;
+  vnni.has_int8_dot = false;
+  CHECK(!find_dot_form(u8, s8, kInt32, vnni));
 }
 
 TEST_CASE("a tensor intrinsic that a user declares", "[schedule]") {

@@ -1,4 +1,4 @@
-// relaxc fmt, check, diff and compile --emit=trace as a user runs them.
+// relaxc fmt, check, diff, opt --bisect and compile --emit=trace as a user runs them.
 #include <unistd.h>
 
 #include <algorithm>
@@ -299,6 +299,12 @@ TEST_CASE("the list of operators is named only where an operator is not supporte
                                                         "    T.realize(A[0:4], \"local\")\n")});
   CHECK(other.exit_code == 3);
   CHECK(!contains(other.err, "--list-ops"));
+}
+
+TEST_CASE("bisecting by a folder that does not exist is wrong usage", "[tools]") {
+  Outcome outcome = relaxc_command({"opt", kProgramFile, "--bisect", "--reference", kSource + "/no_such_folder"});
+  CHECK(outcome.exit_code == 2);
+  CHECK(contains(outcome.err, "--reference: Directory does not exist: " + kSource + "/no_such_folder"));
 }
 
 TEST_CASE("what a file of schedules did is printed as one that does it again", "[tools]") {

@@ -104,6 +104,17 @@ TEST_CASE("damaged artifacts are refused with one line", "[vm]") {
   }
   CHECK(load(good + "x") != "no error");
   CHECK(load("").find("0 bytes are too few") != std::string::npos);
+  auto with_byte = [&](size_t from_end, char value) {  // of the footer
+    std::string changed = good;
+    changed[changed.size() - from_end] = value;
+    return changed;
+  };
+  CHECK(load(with_byte(48, 1)).find("format version is 1, this runtime reads 2") != std::string::npos);
+  for (size_t last_byte_of_size : {33, 25, 17, 9}) {
+    write_file(path, with_byte(last_byte_of_size, '\x7f'));
+    std::string error = error_of([&] { load_artifact(path, {.verify_hash = false}); });
+    CHECK(error.find(last_byte_of_size == 9 ? "its footer says" : "do not fit the file") != std::string::npos);
+  }
 
   // Without the hash the other checks hold alone: no crash, whatever is flipped.
   for (size_t bit = 0; bit < good.size() * 8; bit += bit < (good.size() - 200) * 8 ? 7 : 1) {

@@ -13,15 +13,11 @@ namespace relaxc {
 
 namespace {
 
-// Placeholders of the implementations: {n}; {bits} of n lanes of int32; {b}, all bytes of the row's b as int32 lanes
-// (where k is 1: b); {a}, the k values of a as one int32 in each lane. A negative n counts multiples of T.vscale().
-// Rules use a row on targets that have `used_on`. One without it is there for `tensorize` in users' schedules.
-struct DotRow {
-  std::string name;
-  int n, k;
-  std::string a, b, c;  // dtypes
-  std::string result;   // c[0:n] =
-  bool Target::* used_on = nullptr;
+// A negative number of lanes counts multiples of T.vscale(). Placeholders of the implementations: {n}, the lanes;
+// {bits} of n lanes of int32; {b}, all bytes of the row's b as int32 lanes (where the group is 1: b); {a}, the group of
+// a as one int32 in each lane. A row without a figure is there for `tensorize` in users' schedules.
+struct DotRow : DotForm {
+  std::string text;  // c[0:n] =
 };
 
 constexpr const char* kMultiplyAdd = "C[0:{n}] + T.Broadcast(A[0], {n}) * {b}";
@@ -30,39 +26,43 @@ constexpr const char* kSignedVnni =
     R"(T.call_llvm_pure_intrin("int32x{n}", "llvm.x86.avx512.vpdpbusd.{bits}", C[0:{n}], T.bitwise_xor({a}, T.Broadcast(-2139062144, {n})), {b}) - T.call_llvm_pure_intrin("int32x{n}", "llvm.x86.avx512.vpdpbusd.{bits}", T.Broadcast(0, {n}), T.Broadcast(-2139062144, {n}), {b}))";
 
 // Returns the row of a tensor intrinsic that is one intrinsic of LLVM.
-DotRow one_call(const char* name, std::string_view llvm_name, bool Target::* used_on = nullptr) {
+DotRow one_call(std::string name, std::string_view llvm_name, bool Target::* figure = nullptr) {
   const DotIntrinsic& intrin = *find_dot_intrinsic(llvm_name);
   int parts = intrin.is_scalable() ? -1 : 1;  // a negative number of lanes is one of T.vscale() parts
   auto text = [&](DType dtype) { return to_string(dtype.with_lanes(dtype.lanes * parts)); };
   return {
-      name,
-      intrin.result.lanes * parts,
-      intrin.group,
-      to_string(intrin.a.element()),
-      to_string(intrin.b.element()),
-      to_string(intrin.result.element()),
+      {std::move(name), intrin.result.lanes * parts, intrin.group, intrin.a.element(), intrin.b.element(),
+       intrin.result.element(), std::string(llvm_name), figure},
       fmt::format(R"({}T.call_llvm_pure_intrin("{}", "{}", {}T.reinterpret("{}", {{a}}), T.reinterpret("{}", {{b}})))",
                   intrin.accumulates ? "" : "C[0:{n}] + ", text(intrin.result), intrin.name,
-                  intrin.accumulates ? "C[0:{n}], " : "", text(intrin.a), text(intrin.b)),
-      used_on};
+                  intrin.accumulates ? "C[0:{n}], " : "", text(intrin.a), text(intrin.b))};
+}
+
+// Returns the row of the product of two int8 by an intrinsic whose first operand is unsigned.
+DotRow signed_vnni(std::string name, std::string_view llvm_name) {
+  DotRow row = one_call(std::move(name), llvm_name, &Target::has_int8_dot);
+  row.a = row.b;
+  row.text = kSignedVnni;
+  return row;
 }
 
 const std::vector<DotRow>& dot_rows() {
   static const std::vector<DotRow> kRows = {
       // One multiply-add of a vector: the inner step of every float32 tile.
-      {"fma_16_f32_avx512", 16, 1, "float32", "float32", "float32", kMultiplyAdd},
-      {"fma_8_f32_avx2", 8, 1, "float32", "float32", "float32", kMultiplyAdd},
-      {"fma_4_f32_neon", 4, 1, "float32", "float32", "float32", kMultiplyAdd},
-      {"fma_4xvscale_f32_sve", -4, 1, "float32", "float32", "float32", kMultiplyAdd},
-      {"dot_16x4_s8s8s32_vnni", 16, 4, "int8", "int8", "int32", kSignedVnni, &Target::has_int8_dot},
-      {"dot_8x4_s8s8s32_vnni", 8, 4, "int8", "int8", "int32", kSignedVnni, &Target::has_int8_dot},
+      {{"fma_16_f32_avx512", 16, 1, kFloat32, kFloat32, kFloat32, ""}, kMultiplyAdd},
+      {{"fma_8_f32_avx2", 8, 1, kFloat32, kFloat32, kFloat32, ""}, kMultiplyAdd},
+      {{"fma_4_f32_neon", 4, 1, kFloat32, kFloat32, kFloat32, ""}, kMultiplyAdd},
+      {{"fma_4xvscale_f32_sve", -4, 1, kFloat32, kFloat32, kFloat32, ""}, kMultiplyAdd},
+      signed_vnni("dot_16x4_s8s8s32_vnni", "llvm.x86.avx512.vpdpbusd.512"),
+      signed_vnni("dot_8x4_s8s8s32_vnni", "llvm.x86.avx512.vpdpbusd.256"),
       one_call("dot_16x4_u8s8s32_vnni", "llvm.x86.avx512.vpdpbusd.512", &Target::has_int8_dot),
       one_call("dot_8x4_u8s8s32_vnni", "llvm.x86.avx512.vpdpbusd.256", &Target::has_int8_dot),
       one_call("dot_16x2_bf16bf16f32_avx512", "llvm.x86.avx512bf16.dpbf16ps.512", &Target::has_bfloat16_dot),
-      one_call("dot_4x4_s8s8s32_neon", "llvm.aarch64.neon.sdot.v4i32.v16i8"),
+      one_call("dot_4x4_s8s8s32_neon", "llvm.aarch64.neon.sdot.v4i32.v16i8", &Target::has_int8_dot),
+      // Rules do not make vectors of scalable length, so this form is not theirs.
       one_call("dot_4xvscalex4_s8s8s32_sve", "llvm.aarch64.sve.sdot.nxv4i32"),
       // pmaddubsw saturates sums of two products; even and odd bytes of a by turns, one product each, do not.
-      {"dot_8x4_u8s8s32_avx2", 8, 4, "uint8", "int8", "int32",
+      {{"dot_8x4_u8s8s32_avx2", 8, 4, DType::uint(8), DType::int_(8), kInt32, "llvm.x86.avx2.pmadd.ub.sw"},
        R"(C[0:8] + T.call_llvm_pure_intrin("int32x8", "llvm.x86.avx2.pmadd.wd", T.call_llvm_pure_intrin("int16x16", "llvm.x86.avx2.pmadd.ub.sw", T.reinterpret("uint8x32", T.bitwise_and({a}, T.Broadcast(16711935, 8))), T.reinterpret("int8x32", {b})), T.Broadcast(T.int16(1), 16)) + T.call_llvm_pure_intrin("int32x8", "llvm.x86.avx2.pmadd.wd", T.call_llvm_pure_intrin("int16x16", "llvm.x86.avx2.pmadd.ub.sw", T.reinterpret("uint8x32", T.bitwise_and({a}, T.Broadcast(-16711936, 8))), T.reinterpret("int8x32", {b})), T.Broadcast(T.int16(1), 16)))"},
   };
   return kRows;
@@ -79,23 +79,23 @@ enum class Column { kAbsent, kPresent };
 
 // Returns the text of both programs of a row.
 std::string module_text(const DotRow& row, Column column) {
-  auto factor = [&](const std::string& dtype, const char* value) {
-    return dtype == row.c ? value : fmt::format("T.Cast(\"{}\", {})", row.c, value);
+  auto factor = [&](DType dtype, const char* value) {
+    return dtype == row.result ? value : fmt::format("T.Cast(\"{}\", {})", to_string(row.result), value);
   };
   auto lanes = [](int count) { return count < 0 ? fmt::format("T.vscale() * {}", -count) : fmt::format("{}", count); };
-  std::string n = lanes(row.n);
-  bool single = row.k == 1;  // no reduction
+  std::string n = lanes(row.lanes);
+  bool single = row.group == 1;  // no reduction
   bool is_vector = column == Column::kAbsent;
   std::string params = fmt::format(
       R"(A: T.Buffer(({1},), "{2}", offset_factor=1), B: T.Buffer(({0}, {5}), "{3}", offset_factor=1), C: T.Buffer(({0},), "{4}", offset_factor=1))",
-      n, row.k, row.a, row.b, row.c, is_vector ? "" : lanes(row.k));
-  std::string a = fmt::format(R"(T.Broadcast(T.reinterpret("int32", A[0:{}]), {}))", row.k, n);
-  std::string b = fmt::format("B[{}0:{}]", is_vector ? "" : "0, ", lanes(row.n * row.k));
-  if (!single) b = fmt::format(R"(T.reinterpret("{}", {}))", to_string(DType::int_(32).with_lanes(row.n)), b);
-  std::string result = row.result;
-  for (const auto& [name, text] : {std::pair("{a}", a), {"{b}", b}, {"{n}", n}, {"{bits}", lanes(32 * row.n)}})
+      n, row.group, to_string(row.a), to_string(row.b), to_string(row.result), is_vector ? "" : lanes(row.group));
+  std::string a = fmt::format(R"(T.Broadcast(T.reinterpret("int32", A[0:{}]), {}))", row.group, n);
+  std::string b = fmt::format("B[{}0:{}]", is_vector ? "" : "0, ", lanes(row.lanes * row.group));
+  if (!single) b = fmt::format(R"(T.reinterpret("{}", {}))", to_string(DType::int_(32).with_lanes(row.lanes)), b);
+  std::string result = row.text;
+  for (const auto& [name, text] : {std::pair("{a}", a), {"{b}", b}, {"{n}", n}, {"{bits}", lanes(32 * row.lanes)}})
     result = replaced(std::move(result), name, text);
-  std::string loops = single ? fmt::format("i in range({})", n) : fmt::format("i, k in T.grid({}, {})", n, row.k);
+  std::string loops = single ? fmt::format("i in range({})", n) : fmt::format("i, k in T.grid({}, {})", n, row.group);
   std::string axes = single ? fmt::format("vi = T.axis.spatial({}, i)", n) : R"(vi, vk = T.axis.remap("SR", [i, k]))";
   return fmt::format(R"(
 @T.prim_func(private=True)
@@ -177,12 +177,17 @@ TensorIntrin parse_tensor_intrin(std::string_view text, const std::string& filen
   return {description->attrs.get_string(attr_names::kTensorIntrin, filename), description, implementation};
 }
 
-std::string_view find_dot_form(int lanes, int group, DType a, DType b, DType result, const Target& target) {
-  auto row = std::ranges::find_if(dot_rows(), [&](const DotRow& r) {
-    return r.n == lanes && r.k == group && r.a == to_string(a) && r.b == to_string(b) && r.c == to_string(result) &&
-           r.used_on && target.*r.used_on;
+const std::vector<DotForm>& dot_forms() {
+  static const std::vector<DotForm> kForms(dot_rows().begin(), dot_rows().end());
+  return kForms;
+}
+
+const DotForm* find_dot_form(DType a, DType b, DType result, const Target& target) {
+  auto form = std::ranges::find_if(dot_forms(), [&](const DotForm& f) {
+    return f.a == a && f.b == b && f.result == result && f.lanes == target.vector_lanes(32) && f.figure &&
+           target.*f.figure && target.dot_forms.contains(f.name);
   });
-  return row == dot_rows().end() ? std::string_view() : row->name;
+  return form == dot_forms().end() ? nullptr : &*form;
 }
 
 const TensorIntrins& builtin_tensor_intrins() {
@@ -190,7 +195,7 @@ const TensorIntrins& builtin_tensor_intrins() {
     TensorIntrins table;
     for (const DotRow& row : dot_rows()) {
       TensorIntrin intrin = parse_tensor_intrin(module_text(row, Column::kPresent), row.name);
-      if (row.k == 1) {
+      if (row.group == 1) {
         TensorIntrin vector = parse_tensor_intrin(module_text(row, Column::kAbsent), row.name);
         vector.other_layouts.push_back(std::move(intrin));
         intrin = std::move(vector);

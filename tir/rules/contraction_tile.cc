@@ -106,10 +106,11 @@ std::optional<ContractionTile> match_panels(const Block& block, const Target& ta
     const Binary* group = y[3].as<Binary>();
     auto size = as_int(right.shape[3]);
     if (!group || !size || group->op != BinaryOp::kFloorMod || !same_node(group->a, x.back())) return std::nullopt;
-    tile.group = static_cast<int>(*size);
     DType result = dtype_of(block.body.as<BufferStore>()->value);
-    tile.intrin = find_dot_form(tile.lanes, tile.group, left.dtype, right.dtype, result, target);
-    if (tile.intrin.empty() || *columns % tile.lanes != 0) return std::nullopt;
+    const DotForm* form = find_dot_form(left.dtype, right.dtype, result, target);
+    if (!form || form->group != *size || *columns % tile.lanes != 0) return std::nullopt;
+    tile.group = form->group;
+    tile.intrin = form->name;
   } else if (!same_node(y[1], x.back())) {
     return std::nullopt;
   }

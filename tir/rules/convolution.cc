@@ -31,10 +31,10 @@ struct ConvolutionTile {
 double cycles(int64_t pixels, int64_t vectors, bool depthwise, const Target& target) {
   auto loads = static_cast<double>(pixels + vectors), sums = static_cast<double>(pixels * vectors);
   double from_l2 = static_cast<double>(target.l2.line) / target.l2_bytes_per_cycle;
-  double exposed = depthwise ? 0 : cost_model::kExposedL2Latency * from_l2 * static_cast<double>(vectors);
+  double exposed = depthwise ? 0 : target.exposed_l2_latency * from_l2 * static_cast<double>(vectors);
   return std::max({sums / static_cast<double>(target.fma_ports), loads / static_cast<double>(target.load_ports),
                    static_cast<double>(target.fma_latency)}) +
-         cost_model::kLoadShare * loads + exposed;
+         target.load_delay * loads + exposed;
 }
 
 int64_t bytes_of(const Buffer& buffer, int64_t symbolic) {

@@ -52,10 +52,7 @@ constexpr int64_t kFewestRowsAhead = 4, kMostRowsAhead = 256;  // that users and
 
 // ---- Time, in cycles
 
-constexpr double kExposedL2Latency = 0.4;  // the share of the latency of L2 that prefetching does not hide
-constexpr double kLoadShare = 0.05;        // of a cycle, by which a load delays multiply-adds
-constexpr int64_t kCopyCycles = 2;         // for an element that is copied into a panel
-constexpr int64_t kElementsPerCycle = 2;   // of simple operations, on one core
+constexpr int64_t kCopyCycles = 2;  // for an element that is copied into a panel
 
 // ---- Threads
 

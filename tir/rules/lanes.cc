@@ -51,7 +51,7 @@ bool is_small(const std::vector<Expr>& extents, const Target& target, int64_t wo
     if (!product) return false;
     work = *product;
   }
-  return work < cost_model::kElementsPerCycle * target.wake_cycles;
+  return static_cast<double>(work) < target.elements_per_cycle * static_cast<double>(target.wake_cycles);
 }
 
 int64_t assumed_cores(const Target& target) { return std::max(target.cores, cost_model::kFewestCores); }
