@@ -356,6 +356,9 @@ TEST_CASE("a user takes decisions of a built-in rule", "[schedule]") {
   std::string versions = product_with("S.use(\"contraction\", specialize=[3])", "\"m\"");
   CHECK(versions != product_with("", "\"m\""));
   CHECK(versions != product_with("S.use(\"contraction\", specialize=[])", "\"m\""));
+  // A value that the formula would choose for the general program leaves versions to their formulas.
+  CHECK(product_with("S.use(\"contraction\", columns=64)", "\"m\"") == product_with("", "\"m\""));
+  CHECK(product_with("S.use(\"contraction\", columns=32)", "\"m\"") != product_with("", "\"m\""));
 }
 
 TEST_CASE("decisions that there are not", "[schedule]") {

@@ -27,12 +27,7 @@ class Application {
     Decisions decisions = decisions_with(rule_.given);
     std::optional<VarRef> dim;
     RuleResult general = scheduled(program, decisions, &dim);
-    if (!general.program || !dim) return general;
-    std::vector<int64_t> values;
-    for (const Decision& decision : decisions.all()) {
-      if (decision.name == "specialize") from_attr(decision.value, values);
-    }
-    return values.empty() ? general : with_versions(program, *general.program, *dim, values);
+    return general.program && dim ? with_versions(program, *general.program, *dim, decisions) : general;
   }
 
  private:
@@ -57,13 +52,24 @@ class Application {
     return {schedule.function(), ""};
   }
 
-  // Adds the versions to the general program. Their decisions are made again, since their dims are known.
+  // Adds the versions to the general program. Their decisions are made again, since their dims are known. Only values
+  // other than those of the general program's formulas hold for them, too.
   RuleResult with_versions(const PrimFuncRef& program, const PrimFuncRef& general, const VarRef& dim,
-                           const std::vector<int64_t>& values) const {
+                           const Decisions& taken) const {
+    std::vector<int64_t> values;
+    Attrs given;
+    for (const Decision& decision : taken.all()) {
+      if (decision.name == "specialize") {
+        from_attr(decision.value, values);
+      } else if (decision.value != decision.formula) {
+        given.set(decision.name, decision.value);
+      }
+    }
+    if (values.empty()) return {general, ""};
     std::vector<Buffer> buffers;
     Stmt body = take_root(general->body, buffers);
     for (int64_t value : values) {
-      Decisions decisions = decisions_with(rule_.given.without("specialize"));
+      Decisions decisions = decisions_with(given);
       auto specialized = cast<PrimFunc>(substitute(static_cast<const Expr&>(program), {{dim.get(), int_imm(value)}}));
       RuleResult known = scheduled(specialized, decisions, nullptr);
       if (!known.program) return known;
