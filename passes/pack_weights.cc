@@ -88,9 +88,7 @@ class WeightPacker final : public GraphRewriter {
         direct.args[1] = make_var("weight", tensor_type(std::move(packed), kFloat32));
         program = with_op_name(row->legalize(OpCall{direct, binding.var.span()}), "nn.conv2d");
       }
-      ScheduleRule trial = rule;
-      trial.scheduled = nullptr;
-      if (schedule_by_rule(trial, "conv2d", *program, target_, false).program) return true;
+      if (schedule_by_rule(rule, "conv2d", *program, target_, false).program) return true;
     }
     return false;
   }

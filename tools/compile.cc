@@ -6,6 +6,7 @@
 #include "ir/text/printer.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
+#include "tir/rules/builtin_rules.h"
 #include "tir/schedule/draw.h"
 #include "tir/schedule/schedule.h"
 #include "tir/schedule/script.h"
@@ -47,18 +48,20 @@ void add_own_intrins(const Schedule& schedule, TensorIntrins& own) {
   }
 }
 
-// Prints the steps and decisions of the user's schedules as a file of schedules that repeats them.
+// Prints steps and decisions as a file of schedules that repeats them: the steps of the user's rules, and the decisions
+// of built-in ones. The steps that follow from these are comments.
 std::string traces(IRModule module, CompileSettings settings) {
   std::vector<std::string> parts;
   std::map<std::string, std::string> decided;  // by rule and operator
   TensorIntrins own;
-  for (ScheduleRule& rule : settings.schedules) {
-    bool is_use = !rule.uses.empty();
-    rule.scheduled = [&, is_use, name = rule.name](const Schedule& schedule, const Decisions& decisions) {
-      parts.push_back(is_use ? use_of(name, schedule, decisions) : definition(name, schedule));
-      add_own_intrins(schedule, own);
-    };
-  }
+  settings.scheduled = [&](const ScheduleRule& rule, const Schedule& schedule, const Decisions& decisions) {
+    std::string steps = definition(rule.name, schedule);
+    auto comment = [](std::string_view line) { return fmt::format("# {}\n", line); };
+    bool is_built_in = find_builtin_rule(rule.name) == &rule;
+    parts.push_back(is_built_in ? use_of(rule.name, schedule, decisions) + joined(parts_of(steps, '\n'), comment, "")
+                                : steps);
+    add_own_intrins(schedule, own);
+  };
   settings.decided = [&](const std::string& rule, const std::string& op, const Decision& decision) {
     if (decision.value == decision.formula) return;
     decided[fmt::format("S.use({}, at={}", to_string(AttrValue(rule)), to_string(AttrValue(op)))] +=

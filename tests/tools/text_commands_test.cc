@@ -322,13 +322,15 @@ def main(x: R.Tensor((6, 10), "float32"), w: R.Tensor((10, 16), "float32"), b: R
       // A rule for convolutions makes those direct that it fits, and no others.
       {kOnnxFile, examples + "conv2d.py", {"S.use(\"convolution_algorithm\", at=", "def tile_conv2d(sch):\n"}},
       {kOnnxFile, folder.write("use.py", "S.use(\"default\")\n"), {"S.use(\"default\", function=\"fused_"}},
-      {kOnnxFile, folder.write("never.py", "@S.rule(\"relax.nn.conv2d\")\ndef never(sch):\n    assert False\n"), {}},
-      // A schedule that is refused after all of its steps leaves no trace.
+      {kOnnxFile,
+       folder.write("never.py", "@S.rule(\"relax.nn.conv2d\")\ndef never(sch):\n    assert False\n"),
+       {"S.use(\"convolution\", function=\"fused_conv2d_add_relu\", decisions={"}},
+      // A schedule that is refused after all of its steps leaves no trace; the built-in rule's stands there instead.
       {kOnnxFile,
        folder.write("refused.py",
                     "@S.rule(\"nn.conv2d\")\ndef refused(sch):\n    sch.transform_layout(\"nn.conv2d\", (\"read\", 1), "
                     "lambda *i: (i[-1], *i[:-1]))\n"),
-       {}},
+       {"S.use(\"convolution\", function=\"fused_conv2d_add_relu\", decisions={"}},
       {product,
        examples + "own_instruction.py",
        {"def fma_4x2_description(",
@@ -344,11 +346,39 @@ def main(x: R.Tensor((6, 10), "float32"), w: R.Tensor((10, 16), "float32"), b: R
     INFO(trace.out);
     REQUIRE(trace.exit_code == 0);
     for (const char* part : row.parts) CHECK(contains(trace.out, part));
+    CHECK(!contains(trace.out, "def never"));
+    CHECK(!contains(trace.out, "def refused"));
     std::string again = folder.write("again.py", trace.out);
     CHECK(emit(again, "trace").out == trace.out);
     CHECK(emit(again, "tir").out == emit(row.schedules, "tir").out);
   }
   CHECK(contains(relaxc_command({"compile", kOnnxFile, "--target", "x86-64-v3", "--emit=tir"}).out, "winograd"));
+}
+
+TEST_CASE("the traces of built-in rules are printed without a file of schedules", "[tools]") {
+  TextFolder folder;
+  auto emit = [&](const std::string& level, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> words = {"compile", kOnnxFile, "--target", "x86-64-v3", "--emit=" + level};
+    words.insert(words.end(), more.begin(), more.end());
+    return relaxc_command(words).out;
+  };
+  std::string trace = emit("trace");
+  INFO(trace);
+  for (const char* part : {"S.use(\"convolution\", function=\"fused_conv2d_add_relu\", decisions={",
+                           "S.use(\"winograd\", function=\"fused_conv2d_winograd_add_relu\", decisions={",
+                           "S.use(\"default\", function=\"softmax\", decisions={",
+                           "\n# @S.schedule(\"softmax\")\n# def default(sch):\n#     "})
+    CHECK(contains(trace, part));
+  std::string again = folder.write("again.py", trace);
+  CHECK(emit("trace", {"--schedules", again}) == trace);
+  CHECK(emit("tir", {"--schedules", again}) == emit("tir"));
+  // The steps do the same: without the decisions and the comment signs they are a file of schedules.
+  std::string steps;
+  std::istringstream lines(trace);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("# ")) steps += line.substr(2) + "\n";
+  }
+  CHECK(emit("tir", {"--schedules", folder.write("steps.py", steps)}) == emit("tir"));
 }
 
 TEST_CASE("schedules after the class of a module's file are read, rules and built-in ones alike", "[tools]") {

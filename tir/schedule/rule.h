@@ -30,8 +30,6 @@ struct ScheduleRule {
   // scheduled once more, with separate code (multi-versioning). Null for a rule, such as the default one, whose choices
   // for a block depend on the steps before: its `apply` takes them, block by block.
   std::function<std::optional<VarRef>(const PrimFuncRef&, const Target&, Decisions&)> space = nullptr;
-  // Is called with each program that the rule has scheduled.
-  std::function<void(const Schedule&, const Decisions&)> scheduled = nullptr;
   std::string doc = {};                     // one line: which programs it fits
   std::vector<DecisionRow> decisions = {};  // those that it may ask for
   // S.use: a built-in rule or a graph decision by name, with these values for decisions instead of the formulas'.
@@ -39,6 +37,10 @@ struct ScheduleRule {
   Attrs given = {};
   std::string at = {};  // of a graph decision: the operator's name in the model or the text; empty: all that `op` names
 };
+
+// Is called with each program that a rule has scheduled. A built-in rule comes as its row (builtin_rules.h), by S.use,
+// too.
+using OnScheduled = std::function<void(const ScheduleRule&, const Schedule&, const Decisions&)>;
 
 // Schedules the program, or returns why a step does not fit or callers' buffers would change. Throws other errors.
 std::optional<Diagnostic> apply_rule(const ScheduleRule& rule, Schedule& schedule, const Target& target,
