@@ -411,6 +411,16 @@ def main(x: R.Tensor((130, 64), "float32"), z: R.Tensor((64, 128), "float32")):
   CHECK_NOTHROW(schedule_by_rule(module, rule, target));
   rule.given = {{"copy_operand", false}};
   CHECK_THROWS_WITH(schedule_by_rule(module, rule, target), Catch::Contains("not worth copying into panels"));
+  IRModule narrow = parse(R"(
+@R.function
+def main(x: R.Tensor((130, 64), "float32"), z: R.Tensor((64, 50), "float32")):
+    with R.dataflow():
+        y = R.matmul(x, z)
+        R.output(y)
+    return y
+)");
+  rule.given = {{"copy_operand", true}};
+  CHECK_THROWS_WITH(schedule_by_rule(narrow, rule, target), Catch::Contains("its 50 columns are not a multiple of 32"));
 }
 
 TEST_CASE("a user decides whether the default rule inlines a block", "[schedule]") {

@@ -213,8 +213,9 @@ std::variant<Contraction, std::string> find_contraction(const PrimFuncRef& progr
                                                         Decisions& decisions) {
   auto product = find_stage(program, "matmul");
   if (!product) return "it is not a list of plain nests with a block of 'matmul'";
-  if (auto tile = match_contraction(*product, target, decisions)) return Contraction{*product, *tile};
-  return "the right operand of 'matmul' is not in panels of a tile's columns, and not worth copying into panels";
+  ContractionMatch match = match_contraction(*product, target, decisions);
+  if (auto* tile = std::get_if<ContractionTile>(&match)) return Contraction{*product, *tile};
+  return std::get<std::string>(match);
 }
 
 struct ContractionPlan {

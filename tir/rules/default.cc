@@ -94,8 +94,9 @@ void schedule_program(Schedule& sch, const Target& target, Decisions& decisions)
     bool is_last = i + (epilogue ? 2 : 1) == blocks.size();
     Stage stage{block, {}};
     for (size_t j = i + 1; j < blocks.size(); ++j) stage.epilogue.push_back(cast<Block>(sch.get(blocks[j])));
-    if (auto product = is_last ? match_contraction(stage, target, decisions) : std::nullopt) {
-      ContractionTile tile = choose_contraction(stage, *product, target, decisions);
+    ContractionMatch product = is_last ? match_contraction(stage, target, decisions) : ContractionMatch();
+    if (is_last && product.index() == 0) {
+      ContractionTile tile = choose_contraction(stage, std::get<ContractionTile>(product), target, decisions);
       sch.try_steps([&] { schedule_contraction(sch, blocks[i], tile); });
     } else {
       ReductionPlan plan = choose_reduction(block, facts, target, decisions);
