@@ -243,7 +243,7 @@ class ChannelBlocker final : public GraphRewriter {
 }  // namespace
 
 IRModule block_channels(IRModule module, PassContext& context) {
-  check_places(module, context.schedules);
+  check_places(module, context);
   int64_t block = context.target.vector_lanes(32);
   if (block < 4) return module;
   return map_functions(std::move(module),

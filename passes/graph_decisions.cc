@@ -36,15 +36,12 @@ std::span<const GraphRule> graph_rules() {
 namespace {
 
 void check_names(const ScheduleRule& rule, const std::vector<DecisionRow>& rows) {
+  std::vector<std::string_view> known = map_each(rows, [](const DecisionRow& row) {
+    return std::string_view(row.name).substr(row.name.starts_with("*.") ? 2 : 0);
+  });
   for (const auto& [name, value] : rule.given) {
-    std::string_view last = std::string_view(name).substr(name.rfind('.') + 1);
-    std::vector<std::string_view> known;
-    for (const DecisionRow& decision : rows) {
-      std::string_view text = decision.name;
-      known.push_back(text.substr(text.starts_with("*.") ? 2 : 0));
-    }
-    if (std::ranges::count(known, last)) continue;
-    fail(rule.span, "rule '{}' has no decision '{}'; it has: {}", rule.uses, name, joined(known));
+    if (!std::ranges::count(known, std::string_view(name).substr(name.rfind('.') + 1)))
+      fail(rule.span, "rule '{}' has no decision '{}'; it has: {}", rule.uses, name, joined(known));
   }
 }
 
@@ -85,6 +82,12 @@ AttrValue decide(std::string_view name, const VarRef& var, const PassContext& co
   return result;
 }
 
+void warn_of_unused(const ScheduleRule& rule, const PassContext& context, const std::string& why) {
+  Diagnostics warnings;
+  if (context.report)
+    context.report(to_string(warnings.warning(rule.span, "{}; rule '{}' is not used", why, rule.name)));
+}
+
 void check_rules(const std::vector<ScheduleRule>& rules) {
   for (const ScheduleRule& rule : rules) {
     if (rule.uses.empty()) continue;
@@ -95,18 +98,19 @@ void check_rules(const std::vector<ScheduleRule>& rules) {
       for (const GraphRule& known : graph_rules()) names.push_back(known.name);
       fail(rule.span, "there is no rule '{}'; there are: {}", rule.uses, joined(names));
     }
-    if (built_in ? !rule.at.empty() : !rule.function.empty())
+    if (built_in ? !rule.at.empty() : !rule.function.empty() || !rule.op.empty())
       fail(rule.span, "rule '{}' is chosen with {}", rule.uses,
            built_in ? "op= or function=, a tensor program; at= is for decisions about the graph"
-                    : "at=, an operator's name in the graph; function= is for tensor programs");
+                    : "at=, an operator's name in the graph; op= and function= are for tensor programs");
     check_names(rule, built_in ? built_in->decisions : graph->decisions);
   }
 }
 
-void check_places(const IRModule& module, const std::vector<ScheduleRule>& rules) {
-  for (const ScheduleRule& rule : rules) {
-    if (rule.at.empty()) continue;
-    const std::string op = find_graph_rule(rule.uses)->op;
+void check_places(const IRModule& module, const PassContext& context) {
+  for (const ScheduleRule& rule : context.schedules) {
+    const GraphRule* known = find_graph_rule(rule.uses);
+    if (!known) continue;
+    const std::string op = known->op;
     std::vector<std::string> names;
     for (const auto& [_, function] : module.functions) {
       const Function* graph = function.as<Function>();
@@ -115,8 +119,9 @@ void check_places(const IRModule& module, const std::vector<ScheduleRule>& rules
         if (op_name(binding.value) == "relax." + op) names.push_back(operator_name(binding.var));
       });
     }
-    if (!std::ranges::count(names, rule.at))
+    if (!rule.at.empty() && !std::ranges::count(names, rule.at))
       fail(rule.span, "no {} is called '{}'; there are: {}", op, rule.at, names.empty() ? "none" : joined(names));
+    if (names.empty()) warn_of_unused(rule, context, fmt::format("the graph holds no operator '{}'", op));
   }
 }
 

@@ -24,6 +24,10 @@ AttrValue decide(std::string_view rule, const VarRef& var, const PassContext& co
 void check_rules(const std::vector<ScheduleRule>& rules);
 
 // Throws a CompileError, which lists those that there are, where `at` of such a rule names no operator of the graph.
-void check_places(const IRModule& module, const std::vector<ScheduleRule>& rules);
+// Reports a rule about an operator that the graph does not hold.
+void check_places(const IRModule& module, const PassContext& context);
+
+// Reports that a rule of the user's concerns nothing.
+void warn_of_unused(const ScheduleRule& rule, const PassContext& context, const std::string& why);
 
 }  // namespace relaxc

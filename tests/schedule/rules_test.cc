@@ -378,6 +378,13 @@ TEST_CASE("decisions that there are not", "[schedule]") {
       has(error_of("S.use(\"default\", decisions={\"y.row\": 6})"), "rule 'default' has no decision 'y.row'; it has"));
   CHECK(has(error_of("S.use(\"constant_operand\", panel=7)"), "'panel' of 'y' cannot be 7; candidates: 0, "));
   CHECK(has(error_of("S.use(\"constant_operand\", function=\"matmul\", panel=32)"), "is chosen with at="));
+  CHECK(has(error_of("S.use(\"image_layout\", op=\"nonsense\", block=0)"),
+            "rule 'image_layout' is chosen with at=, an operator's name in the graph; op= and function= are for tensor "
+            "programs"));
+  CHECK(has(error_of("S.us(\"contraction\", rows=6)"),
+            "and calls of S.use(\"rule\", ...) and S.intrin(...); did you "
+            "mean S.use?"));
+  CHECK(!has(error_of("sch.fuse(i, j)"), "did you mean"));
   // Copying is a question about operands that are not in panels yet.
   CHECK(has(error_of("S.use(\"contraction\", copy_operand=True)"), "'matmul' has no decision 'copy_operand'; it has"));
 }

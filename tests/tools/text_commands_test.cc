@@ -409,6 +409,24 @@ TEST_CASE("schedules that nothing would use are told of", "[tools]") {
     CHECK(!contains(known.err, "warning"));
     CHECK(contains(known.err, "rule 'tile' is applied to 'fused_conv2d") == !contains(op, "3d"));
   }
+  // S.use names a rule for the model at hand.
+  struct Row {
+    const char *use, *warning;
+  };
+  const Row kRows[] = {
+      {"S.use(\"convolution\", rows=2)",
+       "no tensor program holds an operator 'nn.conv2d'; rule 'convolution' is not used"},
+      {"S.use(\"winograd\")", "holds an operator 'nn.conv2d_winograd'; rule 'winograd' is not used"},
+      {"S.use(\"contraction\", op=\"nn.conv3d\")", "an operator 'nn.conv3d'; rule 'contraction' is not used"},
+      {"S.use(\"image_layout\", block=0)", "the graph holds no operator 'nn.conv2d'; rule 'image_layout' is not used"}};
+  for (const Row& row : kRows) {
+    CAPTURE(row.use);
+    Outcome unused = check(row.use);
+    CHECK(unused.exit_code == 0);
+    CHECK(contains(unused.err, "schedules.py:1:1: warning: "));
+    CHECK(contains(unused.err, row.warning));
+  }
+  CHECK(!contains(check("S.use(\"convolution\")\nS.use(\"image_layout\", block=0)\n", kOnnxFile).err, "warning"));
   Outcome twice =
       check("@S.schedule(\"matmul\")\ndef a(sch):\n    pass\n\n@S.schedule(\"matmul\")\ndef b(sch):\n    pass\n");
   CHECK(twice.exit_code == 1);

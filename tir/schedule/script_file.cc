@@ -1,5 +1,6 @@
 // Files of schedules: the definitions, the tensor intrinsics and the uses of built-in rules that they hold.
 #include "support/joined.h"
+#include "support/nearest.h"
 #include "tir/schedule/script_body.h"
 
 #include <algorithm>
@@ -23,11 +24,12 @@ bool has_decorator(const Line& line, std::string_view text) {
   });
 }
 bool is_prim_func(const Line& line) { return line.kind == LineKind::kFunction && has_decorator(line, "prim_func"); }
-// Returns "use" for S.use(...), "" for a line that is not a call of that form.
-std::string_view called(const Line& line) {
+// Returns "use" for S.use(...), "" for a line that is not a call of that form, of this object unless that is empty.
+std::string_view called(const Line& line, std::string_view object = {}) {
   if (line.kind != LineKind::kExpression || line.value->kind != SyntaxKind::kCall) return {};
   const Syntax& callee = *line.value->children[0];
-  return callee.kind == SyntaxKind::kAttribute ? callee.text : std::string_view();
+  bool matches = callee.kind == SyntaxKind::kAttribute && (object.empty() || callee.children[0]->text == object);
+  return matches ? callee.text : std::string_view();
 }
 // Returns whether the line is S.intrin("name", description, implementation) or TensorIntrin.register(...).
 bool is_intrin(const Line& line) { return called(line) == "intrin" || called(line) == "register"; }
@@ -189,7 +191,9 @@ std::vector<ScheduleRule> parse_rules(std::string_view text, const std::string& 
       result.push_back(std::move(rule));
     }
   }
-  if (!loose.empty()) result.push_back({.span = place(*loose[0]), .apply = body(loose, "sch")});
+  if (!loose.empty())
+    result.push_back(
+        {.name = std::string(called(*loose[0], "S")), .span = place(*loose[0]), .apply = body(loose, "sch")});
   return result;
 }
 
@@ -199,10 +203,13 @@ std::vector<ScheduleRule> read_schedule_rules(std::string_view text, const std::
   Diagnostics diagnostics;
   std::vector<ScheduleRule> rules = parse_rules(text, filename, diagnostics);
   for (const ScheduleRule& rule : rules) {
-    if (rule.uses.empty() && rule.function.empty() && rule.op.empty())
+    if (rule.uses.empty() && rule.function.empty() && rule.op.empty()) {
+      std::string near = nearest(rule.name, {"use", "intrin"});
       diagnostics.error(rule.span,
-                        "a file of schedules holds definitions: def name(sch): ..., each under @S.rule(\"operator\") "
-                        "or @S.schedule(\"function\")");
+                        "a file of schedules holds definitions, def name(sch): ... under @S.rule(\"operator\") or "
+                        "@S.schedule(\"function\"), and calls of S.use(\"rule\", ...) and S.intrin(...){}",
+                        near.empty() ? "" : fmt::format("; did you mean S.{}?", near));
+    }
     const ScheduleRule& first = *std::ranges::find_if(rules, [&](const ScheduleRule& other) {
       return &other == &rule || (other.uses.empty() && !rule.function.empty() && other.function == rule.function);
     });
