@@ -60,23 +60,18 @@ std::string operator_name(const VarRef& var) {
 
 }  // namespace
 
-AttrValue decide(std::string_view name, const VarRef& var, const PassContext& context, const AttrList& candidates,
-                 const AttrValue& formula, const std::optional<AttrValue>& preferred) {
+AttrValue decide(std::string_view name, const std::string& decision, const VarRef& var, const PassContext& context,
+                 const AttrList& candidates, const AttrValue& formula, const std::optional<AttrValue>& preferred) {
   const GraphRule* rule = find_graph_rule(name);
   RELAXC_CHECK(rule, "there is no graph rule '{}'", name);
-  const std::string& decision = rule->decisions.at(0).name;
   std::string op = operator_name(var);
+  auto use = std::ranges::find_if(context.schedules, [&](const ScheduleRule& candidate) {
+    return candidate.uses == name && (candidate.at.empty() || candidate.at == op) && candidate.given.has(decision);
+  });
+  bool is_used = use != context.schedules.end();
   Attrs given;
-  Span place;
-  for (const ScheduleRule& use : context.schedules) {
-    const AttrValue* value = use.given.find(decision);
-    bool concerns = use.uses == name && (use.at.empty() || use.at == op);
-    if (!concerns || !value || !given.empty()) continue;  // the first one counts
-    given.set(decision, *value);
-    place = use.span;
-  }
-  if (preferred && given.empty()) given.set(decision, *preferred);
-  Decisions decisions(rule->name, rule->decisions, std::move(given), place, op);
+  if (is_used || preferred) given.set(decision, is_used ? *use->given.find(decision) : *preferred);
+  Decisions decisions(rule->name, rule->decisions, std::move(given), is_used ? use->span : Span(), op);
   AttrValue result = decisions.decide(decision, candidates, formula);
   if (context.decided) context.decided(rule->name, op, decisions.all().at(0));
   return result;

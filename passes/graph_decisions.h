@@ -11,14 +11,14 @@ struct GraphRule {
   const char* name;  // in S.use
   const char* op;    // "nn.conv2d"
   const char* doc;
-  std::vector<DecisionRow> decisions;  // one
+  std::vector<DecisionRow> decisions;
 };
 std::span<const GraphRule> graph_rules();
 
-// Takes the decision of a rule about the operator that `var` holds: the user's value for it, which must be a candidate,
+// Takes a decision of a rule about the operator that `var` holds: the user's value for it, which must be a candidate,
 // else the preferred one, if any, else the formula's. Reports it to PassContext::decided.
-AttrValue decide(std::string_view rule, const VarRef& var, const PassContext& context, const AttrList& candidates,
-                 const AttrValue& formula, const std::optional<AttrValue>& preferred = {});
+AttrValue decide(std::string_view rule, const std::string& decision, const VarRef& var, const PassContext& context,
+                 const AttrList& candidates, const AttrValue& formula, const std::optional<AttrValue>& preferred = {});
 
 // Throws a CompileError, which lists the known ones, where a rule of the user's names an unknown rule or decision.
 void check_rules(const std::vector<ScheduleRule>& rules);

@@ -7,6 +7,7 @@
 #include "codegen/target.h"
 #include "ir/text/parser.h"
 #include "ir/text/printer.h"
+#include "passes/graph_decisions.h"
 #include "passes/runner.h"
 #include "support/diagnostic.h"
 #include "tests/constants.h"
@@ -402,6 +403,45 @@ TEST_CASE("a question of a rule needs a row, and its formula a candidate", "[sch
   CHECK_THROWS_WITH(decisions.number("step", {1, 2}, 1), Catch::Contains("cannot be 3; candidates: 1, 2"));
   decisions.set_prefix("C.");
   CHECK(decisions.number("lanes", {4, 8}, 8) == 8);
+}
+
+TEST_CASE("a question about the graph names its decision, and the first user that gives it a value counts",
+          "[schedule]") {
+  VarRef y = make_var("y", tensor_type({int_imm(4), int_imm(32)}, kFloat32));
+  PassContext context(op_table(), Target{});
+  auto use = [](const char* at, Attrs given) {
+    return ScheduleRule{.name = "use", .uses = "constant_operand", .given = std::move(given), .at = at};
+  };
+  context.schedules = {use("other", {{"panel", 16}}), use("y", {{"panel", 8}}), use("", {{"panel", 32}})};
+  auto panel_of = [&](const std::optional<AttrValue>& preferred) {
+    return decide("constant_operand", "panel", y, context, {0, 8, 16, 32}, 0, preferred);
+  };
+  CHECK(panel_of({}) == AttrValue(8));
+  CHECK(panel_of(16) == AttrValue(8));
+  context.schedules.clear();
+  CHECK(panel_of(16) == AttrValue(16));
+  CHECK(panel_of({}) == AttrValue(0));
+  CHECK_THROWS_WITH(decide("constant_operand", "depth", y, context, {0, 8}, 0),
+                    Catch::Contains("a row of rule 'constant_operand' for the decision 'depth'"));
+}
+
+TEST_CASE("a rule names the decision about its versions", "[schedule]") {
+  VarRef n = make_dim("n");
+  ComputeBuilder b;
+  Buffer x = b.input("x", kFloat32, {n});
+  Buffer y = b.compute("y", kFloat32, {n}, [&](Axes i) { return at(x, i) * at(x, i); });
+  PrimFuncRef program = b.finish({y});
+  ScheduleRule rule{
+      .name = "counts", .apply = [](Schedule&, const Target&, Decisions&) {}, .decisions = {{"few", "", ""}}};
+  rule.space = [&](const PrimFuncRef&, const Target&, Decisions& decisions) {
+    decisions.list("few", {1, 2, 3}, {3});
+    return Versions{n, "few"};
+  };
+  RuleResult result = schedule_by_rule(rule, "square", program, Target{}, false);
+  REQUIRE(result.program);
+  CHECK(has(print_function("square", *result.program), "if n == T.int64(3):"));
+  rule.given = {{"few", AttrList{}}};
+  CHECK(!has(print_function("square", *schedule_by_rule(rule, "square", program, Target{}, false).program), "if n =="));
 }
 
 TEST_CASE("a rule refuses values with which it does not fit", "[schedule]") {

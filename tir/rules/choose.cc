@@ -15,59 +15,56 @@ namespace relaxc {
 namespace {
 
 // Applies one rule to one program, and to its versions for certain values of a dim.
-class Application {
- public:
-  Application(const ScheduleRule& rule, const std::string& name, const Target& target, bool show_program,
-              const OnScheduled& on_scheduled)
-      : rule_(rule),
-        actual_(rule.uses.empty() ? rule : *find_builtin_rule(rule.uses)),
-        name_(name),
-        target_(target),
-        show_program_(show_program),
-        on_scheduled_(on_scheduled) {}
+struct Application {
+  const ScheduleRule& rule;
+  const std::string& name;
+  const Target& target;
+  bool show_program;
+  const OnScheduled& on_scheduled;
+  const ScheduleRule& actual = rule.uses.empty() ? rule : *find_builtin_rule(rule.uses);
 
   RuleResult run(const PrimFuncRef& given) const {
-    PrimFuncRef program = rule_.uses.empty() ? given : without_empty_nests(given);  // as for built-in rules
-    Decisions decisions = decisions_with(rule_.given);
-    std::optional<VarRef> dim;
+    PrimFuncRef program = rule.uses.empty() ? given : without_empty_nests(given);  // as for built-in rules
+    Decisions decisions = decisions_with(rule.given);
+    std::optional<Versions> versions;
     std::optional<Schedule> schedule;
-    RuleResult result = scheduled(program, decisions, schedule, &dim);
-    if (result.program && dim) result = with_versions(program, *result.program, *dim, decisions);
-    if (result.program && on_scheduled_) on_scheduled_(actual_, *schedule, decisions);
+    RuleResult result = scheduled(program, decisions, schedule, &versions);
+    if (result.program && versions) result = with_versions(program, *result.program, *versions, decisions);
+    if (result.program && on_scheduled) on_scheduled(actual, *schedule, decisions);
     return result;
   }
 
- private:
   Decisions decisions_with(Attrs given) const {
-    return {actual_.name, actual_.decisions, std::move(given), rule_.span, name_};
+    return {actual.name, actual.decisions, std::move(given), rule.span, name};
   }
 
-  // Schedules a program. `dim`, if not null, receives the dim for whose values there are versions; null for a version.
+  // Schedules a program. `versions`, if not null, receives those that it has; null for a version.
   RuleResult scheduled(const PrimFuncRef& program, Decisions& decisions, std::optional<Schedule>& schedule,
-                       std::optional<VarRef>* dim) const {
-    if (auto why = actual_.fits ? actual_.fits(program, target_, decisions) : std::nullopt) return {std::nullopt, *why};
-    std::optional<VarRef> versions = actual_.space ? actual_.space(program, target_, decisions) : std::nullopt;
-    if (dim) *dim = versions;
-    schedule.emplace(IRModule{{{name_, program}}, {}, {}}, ScheduleOptions{.show_program = show_program_});
-    if (auto refusal = apply_rule(actual_, *schedule, target_, decisions)) {
+                       std::optional<Versions>* versions) const {
+    if (auto why = actual.fits ? actual.fits(program, target, decisions) : std::nullopt) return {std::nullopt, *why};
+    std::optional<Versions> found = actual.space ? actual.space(program, target, decisions) : std::nullopt;
+    if (versions) *versions = found;
+    schedule.emplace(IRModule{{{name, program}}, {}, {}}, ScheduleOptions{.show_program = show_program});
+    if (auto refusal = apply_rule(actual, *schedule, target, decisions)) {
       // A refusal is an error for a rule that names its function, and for values from the user without which it fits.
       bool fits_otherwise =
-          !rule_.given.empty() && Application(actual_, name_, target_, false, nullptr).run(program).program;
-      if (fits_otherwise || !rule_.function.empty()) throw CompileError({*refusal});
+          !rule.given.empty() && Application{actual, name, target, false, nullptr}.run(program).program;
+      if (fits_otherwise || !rule.function.empty()) throw CompileError({*refusal});
       return {std::nullopt, to_string(*refusal)};
     }
-    if (dim) decisions.check_all_asked();
+    if (versions) decisions.check_all_asked();
     return {schedule->function(), ""};
   }
 
   // Adds the versions to the general program. Their decisions are made again, since their dims are known. Only values
   // other than those of the general program's formulas hold for them, too.
-  RuleResult with_versions(const PrimFuncRef& program, const PrimFuncRef& general, const VarRef& dim,
+  RuleResult with_versions(const PrimFuncRef& program, const PrimFuncRef& general, const Versions& versions,
                            const Decisions& taken) const {
+    const auto& [dim, list] = versions;
     std::vector<int64_t> values;
     Attrs given;
     for (const Decision& decision : taken.all()) {
-      if (decision.name == "specialize") {
+      if (decision.name == list) {
         from_attr(decision.value, values);
       } else if (decision.value != decision.formula) {
         given.set(decision.name, decision.value);
@@ -90,12 +87,6 @@ class Application {
     }
     return {with_body(general, root_block(std::move(buffers), body)), ""};
   }
-
-  const ScheduleRule &rule_, &actual_;
-  const std::string& name_;
-  const Target& target_;
-  bool show_program_;
-  const OnScheduled& on_scheduled_;
 };
 
 }  // namespace
@@ -110,7 +101,7 @@ bool concerns(const ScheduleRule& rule, const std::string& name, const std::vect
 
 RuleResult schedule_by_rule(const ScheduleRule& rule, const std::string& name, const PrimFuncRef& program,
                             const Target& target, bool show_program, const OnScheduled& scheduled) {
-  return Application(rule, name, target, show_program, scheduled).run(program);
+  return Application{rule, name, target, show_program, scheduled}.run(program);
 }
 
 std::optional<PrimFuncRef> schedule_by_rules(const std::string& name, const PrimFuncRef& program,

@@ -220,7 +220,7 @@ std::variant<Contraction, std::string> find_contraction(const PrimFuncRef& progr
 
 struct ContractionPlan {
   ContractionTile tile;
-  std::optional<VarRef> versions_of;
+  std::optional<Versions> versions;
 };
 ContractionPlan choose_tile_and_versions(const Contraction& found, const Target& target, Decisions& decisions) {
   ContractionTile tile = choose_contraction(found.product, found.tile, target, decisions);
@@ -239,10 +239,12 @@ void schedule_contraction(Schedule& sch, BlockRV anchor, const ContractionTile& 
 }
 
 ScheduleRule contraction_rule() {
+  std::vector<DecisionRow> decisions = contraction_decisions();
+  decisions.push_back({kSpecialize, "symbolic rows that have separate code", "1, and those just above a tile"});
   return anchored({.name = "contraction",
                    .op = "matmul",
                    .doc = "a product of matrices whose right operand lies in panels or is worth copying into them",
-                   .decisions = contraction_decisions()},
+                   .decisions = std::move(decisions)},
                   find_contraction, choose_tile_and_versions, follow_contraction);
 }
 

@@ -38,10 +38,11 @@ ContractionMatch match_contraction(const Stage& product, const Target& target, D
 // Takes the decisions about such a tile.
 ContractionTile choose_contraction(const Stage& product, ContractionTile tile, const Target& target,
                                    Decisions& decisions);
-// Returns the variable of a symbolic number of rows, and decides "specialize": the numbers of rows with separate code.
-std::optional<VarRef> choose_specialized_rows(const Stage& product, const ContractionTile& tile, const Target& target,
-                                              Decisions& decisions);
-std::vector<DecisionRow> contraction_decisions();
+// Decides kSpecialize: the numbers of rows, where these are symbolic, that have separate code.
+inline constexpr const char* kSpecialize = "specialize";
+std::optional<Versions> choose_specialized_rows(const Stage& product, const ContractionTile& tile, const Target& target,
+                                                Decisions& decisions);
+std::vector<DecisionRow> contraction_decisions();  // about a tile
 
 // Schedules the anchor and the blocks after it, for any extents: rows and columns that do not fill a tile are a tail.
 void schedule_contraction(Schedule& schedule, BlockRV anchor, const ContractionTile& tile);

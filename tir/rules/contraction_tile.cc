@@ -224,8 +224,8 @@ ContractionTile choose_contraction(const Stage& product, ContractionTile tile, c
   return tile;
 }
 
-std::optional<VarRef> choose_specialized_rows(const Stage& product, const ContractionTile& tile, const Target& target,
-                                              Decisions& decisions) {
+std::optional<Versions> choose_specialized_rows(const Stage& product, const ContractionTile& tile, const Target& target,
+                                                Decisions& decisions) {
   if (!tile.has_rows || tile.group > 1) return std::nullopt;
   auto rows = try_cast<Var>(product.block->iter_vars[tile.row_axis].domain.extent);
   if (!rows) return std::nullopt;
@@ -236,8 +236,8 @@ std::optional<VarRef> choose_specialized_rows(const Stage& product, const Contra
   std::vector<int64_t> formula = {1};
   for (int64_t few : numbers_between(whole + 1, std::min<int64_t>(whole + 2, most_rows(tile.vectors, target))))
     formula.push_back(few);
-  decisions.list("specialize", numbers_between(1, most_rows(1, target)), formula);
-  return *rows;
+  decisions.list(kSpecialize, numbers_between(1, most_rows(1, target)), formula);
+  return Versions{*rows, kSpecialize};
 }
 
 std::vector<DecisionRow> contraction_decisions() {
@@ -259,8 +259,7 @@ std::vector<DecisionRow> contraction_decisions() {
           {"epilogue", "the blocks that follow are \"unrolled\" in the tile, or a \"loop\" over its rows",
            "\"loop\" where rows are symbolic and the blocks call functions such as exp"},
           {"rows_ahead", "rows of a panel from a prefetch to its use, where the panel is read once",
-           fmt::format("{}; for a single row {}", kRowsAhead, kSingleRowsAhead)},
-          {"specialize", "symbolic rows that have separate code", "1, and those just above a tile"}};
+           fmt::format("{}; for a single row {}", kRowsAhead, kSingleRowsAhead)}};
 }
 
 }  // namespace relaxc

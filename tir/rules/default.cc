@@ -114,8 +114,7 @@ ScheduleRule default_rule() {
                                          "where that repeats no work, or only loads, casts and selects"}};
   for (const auto& more : {elementwise_decisions(), reduction_decisions(), contraction_decisions()}) {
     for (const DecisionRow& row : more) {
-      bool is_new = std::ranges::count(decisions, row.name, &DecisionRow::name) == 0;
-      if (is_new && row.name != "specialize") decisions.push_back(row);
+      if (std::ranges::count(decisions, row.name, &DecisionRow::name) == 0) decisions.push_back(row);
     }
   }
   for (DecisionRow& row : decisions) row.name = "*." + row.name;

@@ -15,6 +15,13 @@ namespace relaxc {
 
 class Schedule;
 
+// A program is scheduled once more, with separate code, for each value of the dim in the list that the decision is
+// (multi-versioning).
+struct Versions {
+  VarRef dim;
+  std::string decision;
+};
+
 struct ScheduleRule {
   std::string name = {};
   std::string function = {};  // the tensor program that it is for; empty: any that holds `op`
@@ -26,10 +33,9 @@ struct ScheduleRule {
   // Returns why the rule does not fit the program with these decisions, some of which users may have given; nullopt
   // when it does. When null, the steps decide.
   std::function<std::optional<std::string>(const PrimFuncRef&, const Target&, Decisions&)> fits = nullptr;
-  // Takes the decisions, before any step. Returns the dim for whose values in the decision "specialize" the program is
-  // scheduled once more, with separate code (multi-versioning). Null for a rule, such as the default one, whose choices
-  // for a block depend on the steps before: its `apply` takes them, block by block.
-  std::function<std::optional<VarRef>(const PrimFuncRef&, const Target&, Decisions&)> space = nullptr;
+  // Takes the decisions, before any step, and returns the versions, if any. Null for a rule, such as the default one,
+  // whose choices for a block depend on the steps before: its `apply` takes them, block by block.
+  std::function<std::optional<Versions>(const PrimFuncRef&, const Target&, Decisions&)> space = nullptr;
   std::string doc = {};                     // one line: which programs it fits
   std::vector<DecisionRow> decisions = {};  // those that it may ask for
   // S.use: a built-in rule or a graph decision by name, with these values for decisions instead of the formulas'.
