@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "ir/op_names.h"
 #include "tir/analysis/conditions.h"
@@ -63,11 +64,16 @@ bool is_worth_inlining(Schedule& sch, const BlockRV& rv) {
   });
 }
 
+// Applies the steps of a block until one is refused, which ends the schedule of the block and not the rule. Each step
+// keeps the program's meaning: a block whose loop cannot be parallel, since its iterations may store to one element, is
+// right with the loops that it has by then. No rule comes after this one that could do better.
+void apply_while_they_fit(Schedule& sch, const std::function<void()>& steps) { std::ignore = sch.try_steps(steps); }
+
 void schedule_program(Schedule& sch, const Target& target, Decisions& decisions) {
   BlockRV root = sch.apply(GetBlock{"root"});
   std::map<std::string, int> blocks_of_name;  // several blocks may have one name, and each has its own decisions
   std::vector<std::string> prefixes;          // of the blocks that are not inlined
-  // A refused step leaves the program as it was, and the others are still tried.
+  // A block whose inlining is refused stays, and the others are still tried.
   for (const BlockRV& rv : sch.apply(GetChildBlocks{root})) {
     Ref<Block> block = cast<Block>(sch.get(rv));
     int number = ++blocks_of_name[block->name];
@@ -85,7 +91,7 @@ void schedule_program(Schedule& sch, const Target& target, Decisions& decisions)
     decisions.set_prefix(prefixes[i]);
     if (!reduces(*block)) {
       ElementwisePlan plan = choose_elementwise(block, facts, target, decisions);
-      sch.try_steps([&] { schedule_elementwise(sch, blocks[i], plan); });
+      apply_while_they_fit(sch, [&] { schedule_elementwise(sch, blocks[i], plan); });
       continue;
     }
     std::optional<BlockRV> epilogue;
@@ -97,10 +103,10 @@ void schedule_program(Schedule& sch, const Target& target, Decisions& decisions)
     ContractionMatch product = is_last ? match_contraction(stage, target, decisions) : ContractionMatch();
     if (is_last && product.index() == 0) {
       ContractionTile tile = choose_contraction(stage, std::get<ContractionTile>(product), target, decisions);
-      sch.try_steps([&] { schedule_contraction(sch, blocks[i], tile); });
+      apply_while_they_fit(sch, [&] { schedule_contraction(sch, blocks[i], tile); });
     } else {
       ReductionPlan plan = choose_reduction(block, facts, target, decisions);
-      sch.try_steps([&] { schedule_reduction(sch, blocks[i], epilogue, plan); });
+      apply_while_they_fit(sch, [&] { schedule_reduction(sch, blocks[i], epilogue, plan); });
     }
     if (epilogue) ++i;
   }
