@@ -294,6 +294,16 @@ TEST_CASE("a rule in C++, and one that does not fit", "[schedule]") {
   CHECK(same_contents(expected.result, got.result));
 }
 
+TEST_CASE("a wrong value of an annotation is an error in a rule", "[schedule]") {
+  auto rule = [](const std::string& step) {
+    return read_schedule_rules("@S.rule(\"nn.conv2d\")\ndef tile(sch):\n    " + step + "\n", "tile.py");
+  };
+  CHECK_THROWS_WITH(run_with(rule("sch.annotate(sch.get_block(\"nn.conv2d\"), \"op\", 3)")),
+                    Catch::Contains("tile.py:3:5: error: annotate: op takes a string, got 3"));
+  CHECK_THROWS_WITH(run_with(rule("sch.annotate(sch.get_loops(\"nn.conv2d\")[0], \"keep_whole\", 3)")),
+                    Catch::Contains("annotate: keep_whole takes True or False, got 3"));
+}
+
 TEST_CASE("a rule may not change what callers hand over", "[schedule]") {
   ScheduleRule rule{"turned", "", "nn.conv2d", {}, [](Schedule& sch, const Target&, Decisions&) {
                       BlockRV conv = sch.apply(GetBlock{"nn.conv2d"});
