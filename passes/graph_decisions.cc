@@ -65,10 +65,12 @@ AttrValue decide(std::string_view name, const std::string& decision, const VarRe
   const GraphRule* rule = find_graph_rule(name);
   RELAXC_CHECK(rule, "there is no graph rule '{}'", name);
   std::string op = operator_name(var);
-  auto use = std::ranges::find_if(context.schedules, [&](const ScheduleRule& candidate) {
+  std::vector<ScheduleRule> uses = context.schedules;
+  if (!context.winograd) uses.push_back({.uses = "convolution_algorithm", .given = {{"algorithm", "direct"}}});
+  auto use = std::ranges::find_if(uses, [&](const ScheduleRule& candidate) {
     return candidate.uses == name && (candidate.at.empty() || candidate.at == op) && candidate.given.has(decision);
   });
-  bool is_used = use != context.schedules.end();
+  bool is_used = use != uses.end();
   Attrs given;
   if (is_used || preferred) given.set(decision, is_used ? *use->given.find(decision) : *preferred);
   Decisions decisions(rule->name, rule->decisions, std::move(given), is_used ? use->span : Span(), op);

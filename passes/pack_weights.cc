@@ -67,7 +67,7 @@ class WeightPacker final : public GraphRewriter {
     const auto& filters = conv.args[1].as<Constant>()->data.shape();
     bool gains = winograd_gains(filters[1], filters[0], *known_shape(binding.value.type()), target_);
     std::optional<AttrValue> preferred;
-    if (!context_.winograd || users_rule_fits(conv, binding)) preferred = "direct";
+    if (users_rule_fits(conv, binding)) preferred = "direct";
     return decide("convolution_algorithm", "algorithm", binding.var, context_, {"direct", "winograd"},
                   gains ? "winograd" : "direct", preferred) == AttrValue("winograd");
   }
