@@ -40,12 +40,7 @@ void expect_rules(const IRModule& module, const PassContext& context) {
 }
 
 PrimFuncRef apply_rules(const std::string& name, const PrimFuncRef& program, const PassContext& context) {
-  std::optional<PrimFuncRef> result =
-      schedule_by_rules(name, program, context.schedules, context.target, context.report, context.scheduled);
-  if (!result)
-    result = schedule_by_rules(name, without_empty_nests(program), builtin_schedule_rules(), context.target, nullptr,
-                               context.scheduled);
-  return result.value_or(program);
+  return schedule_by_rules(name, program, context.schedules, context.target, context.report, context.scheduled);
 }
 
 }  // namespace relaxc

@@ -24,7 +24,8 @@ struct Application {
   const ScheduleRule& actual = rule.uses.empty() ? rule : *find_builtin_rule(rule.uses);
 
   RuleResult run(const PrimFuncRef& given) const {
-    PrimFuncRef program = rule.uses.empty() ? given : without_empty_nests(given);  // as for built-in rules
+    bool is_built_in = find_builtin_rule(actual.name) == &actual;
+    PrimFuncRef program = is_built_in ? without_empty_nests(given) : given;
     Decisions decisions = decisions_with(rule.given);
     std::optional<Versions> versions;
     std::optional<Schedule> schedule;
@@ -104,26 +105,29 @@ RuleResult schedule_by_rule(const ScheduleRule& rule, const std::string& name, c
   return Application{rule, name, target, show_program, scheduled}.run(program);
 }
 
-std::optional<PrimFuncRef> schedule_by_rules(const std::string& name, const PrimFuncRef& program,
-                                             const std::vector<ScheduleRule>& rules, const Target& target,
-                                             const RuleReport& report, const OnScheduled& scheduled) {
-  if (program->attrs.get_bool(attr_names::kIsScheduled, false)) return std::nullopt;
+PrimFuncRef schedule_by_rules(const std::string& name, const PrimFuncRef& program,
+                              const std::vector<ScheduleRule>& users, const Target& target, const RuleReport& report,
+                              const OnScheduled& scheduled) {
+  if (program->attrs.get_bool(attr_names::kIsScheduled, false)) return program;
   std::vector<std::string> ops = operators_of(program);
-  for (const ScheduleRule& rule : rules) {
-    if (!concerns(rule, name, ops)) continue;
-    RuleResult result = schedule_by_rule(rule, name, program, target, report != nullptr, scheduled);
-    if (!result.program) {
-      std::string text = fmt::format("schedule rule '{}' does not fit '{}':\n{}", rule.name, name, result.refusal);
-      if (!rule.function.empty()) fail_to_fit(rule.span, "{}", text);
-      if (report) report(text);
-      continue;
+  for (const std::vector<ScheduleRule>* rules : {&users, &builtin_schedule_rules()}) {
+    const RuleReport& report_here = rules == &users ? report : nullptr;
+    for (const ScheduleRule& rule : *rules) {
+      if (!concerns(rule, name, ops)) continue;
+      RuleResult result = schedule_by_rule(rule, name, program, target, report_here != nullptr, scheduled);
+      if (!result.program) {
+        std::string text = fmt::format("schedule rule '{}' does not fit '{}':\n{}", rule.name, name, result.refusal);
+        if (!rule.function.empty()) fail_to_fit(rule.span, "{}", text);
+        if (report_here) report_here(text);
+        continue;
+      }
+      if (report_here) report_here(fmt::format("schedule rule '{}' is applied to '{}'", rule.name, name));
+      PrimFunc function = **result.program;
+      function.attrs.set(attr_names::kIsScheduled, true);
+      return make_prim_func(std::move(function), program.span());
     }
-    if (report) report(fmt::format("schedule rule '{}' is applied to '{}'", rule.name, name));
-    PrimFunc function = **result.program;
-    function.attrs.set(attr_names::kIsScheduled, true);
-    return make_prim_func(std::move(function), program.span());
   }
-  return std::nullopt;
+  return program;
 }
 
 }  // namespace relaxc

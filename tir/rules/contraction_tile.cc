@@ -74,8 +74,7 @@ int64_t bytes_of_row(const Block& block) {
 }
 
 constexpr const char* kOtherForm =
-    "the right operand is neither in panels of a tile's columns nor a float32 matrix of constant size that can be "
-    "copied into panels";
+    "the right operand is neither in panels of a tile's columns nor a float32 matrix of constant size";
 
 // Matches a float32 right operand y[k, n] or y[n, k] that can be copied into panels, as constants are at compile time.
 ContractionMatch match_plain_operand(const Block& block, const BufferLoad& x, const BufferLoad& y,
@@ -89,9 +88,8 @@ ContractionMatch match_plain_operand(const Block& block, const BufferLoad& x, co
   if (!is_matrix || !is_product || !y.indices[column_dim].is<Var>()) return kOtherForm;
   if (*width % tile.columns() != 0)
     return fmt::format(
-        "the right operand is not in panels, and its {} columns are not a multiple of {}, the columns of a panel into "
-        "which it can be copied ({} vectors of {} lanes)",
-        *width, tile.columns(), tile.vectors, tile.lanes);
+        "the right operand is not in panels, and its {} columns are not a multiple of {}, those of a panel", *width,
+        tile.columns());
   tile.column_axis = position_of_axis(block.iter_vars, y.indices[column_dim]);
   tile.copies_operand = true;
   tile.num_panels = *width / tile.columns();

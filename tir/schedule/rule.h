@@ -15,8 +15,7 @@ namespace relaxc {
 
 class Schedule;
 
-// A program is scheduled once more, with separate code, for each value of the dim in the list that the decision is
-// (multi-versioning).
+// The dim for whose values in the decision, a list, a program has separate code (multi-versioning).
 struct Versions {
   VarRef dim;
   std::string decision;
@@ -44,8 +43,7 @@ struct ScheduleRule {
   std::string at = {};  // of a graph decision: the operator's name in the model or the text; empty: all that `op` names
 };
 
-// Is called with each program that a rule has scheduled. A built-in rule comes as its row (builtin_rules.h), by S.use,
-// too.
+// Is called with each program that a rule has scheduled. S.use comes as the built-in rule's row (builtin_rules.h).
 using OnScheduled = std::function<void(const ScheduleRule&, const Schedule&, const Decisions&)>;
 
 // Schedules the program, or returns why a step does not fit or callers' buffers would change. Throws other errors.

@@ -4,7 +4,6 @@
 #include "tir/schedule/script_body.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "ir/op_names.h"
 #include "ir/text/names.h"
@@ -41,17 +40,13 @@ uint32_t first_line(const Line& line) {
 
 // Returns the text with nothing but its tensor programs, at their lines.
 std::string only_programs(std::string_view text, const Lines& lines) {
-  std::vector<std::pair<uint32_t, uint32_t>> kept;  // [first, end)
-  for (size_t i = 0; i < lines.size(); ++i) {
-    uint32_t end = i + 1 < lines.size() ? first_line(*lines[i + 1]) : std::numeric_limits<uint32_t>::max();
-    if (is_prim_func(*lines[i])) kept.emplace_back(first_line(*lines[i]), end);
-  }
   std::string result;
-  size_t at = 0, range = 0;
+  bool is_kept = false;
+  size_t next = 0, at = 0;  // the statement that begins next, and the character
   for (uint32_t number = 1; at < text.size(); ++number) {
+    while (next < lines.size() && first_line(*lines[next]) <= number) is_kept = is_prim_func(*lines[next++]);
     size_t end = std::min(text.find('\n', at), text.size());
-    while (range < kept.size() && number >= kept[range].second) ++range;
-    if (range < kept.size() && number >= kept[range].first) result += text.substr(at, end - at);
+    if (is_kept) result += text.substr(at, end - at);
     result += '\n';
     at = end + 1;
   }
