@@ -10,8 +10,8 @@
 namespace relaxc {
 
 const AttrValue& Decisions::decide(const std::string& name, AttrList candidates, AttrValue formula) {
-  bool has_row = std::ranges::count(rows_, (prefix_.empty() ? "" : "*.") + name, &DecisionRow::name) > 0;
-  RELAXC_CHECK(has_row, "expected a row of rule '{}' for the decision '{}' that it asks for", rule_, name);
+  RELAXC_CHECK(find_item(rows_, (prefix_.empty() ? "" : "*.") + name, &DecisionRow::name),
+               "expected a row of rule '{}' for the decision '{}' that it asks for", rule_, name);
   bool is_list = formula.as<AttrList>();
   auto is_candidate = [&](const AttrValue& value) {
     const AttrList items = is_list && value.as<AttrList>() ? *value.as<AttrList>() : AttrList{value};
