@@ -24,10 +24,9 @@ static void warn_of_unused_rules(const IRModule& module, const PassContext& cont
     bool concerns_any = std::ranges::any_of(programs_of(module), [&](const auto& entry) {
       return concerns(rule, entry.first, operators_of(entry.second));
     });
+    const char* unknown = is_known ? "" : ", and --list-ops knows none";
     if (!concerns_any)
-      warn_of_unused(
-          rule, context,
-          fmt::format("no tensor program holds an operator '{}'{}", op, is_known ? "" : ", and --list-ops knows none"));
+      warn_of_unused(rule, context, fmt::format("no tensor program holds an operator '{}'{}", op, unknown));
   }
 }
 

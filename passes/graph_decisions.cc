@@ -35,16 +35,6 @@ std::span<const GraphRule> graph_rules() {
 
 namespace {
 
-void check_names(const ScheduleRule& rule, const std::vector<DecisionRow>& rows) {
-  std::vector<std::string_view> known = map_each(rows, [](const DecisionRow& row) {
-    return std::string_view(row.name).substr(row.name.starts_with("*.") ? 2 : 0);
-  });
-  for (const auto& [name, value] : rule.given) {
-    if (!std::ranges::count(known, std::string_view(name).substr(name.rfind('.') + 1)))
-      fail(rule.span, "rule '{}' has no decision '{}'; it has: {}", rule.uses, name, joined(known));
-  }
-}
-
 const GraphRule* find_graph_rule(std::string_view name) { return find_item(graph_rules(), name, &GraphRule::name); }
 
 // Returns the operator's name: that of the model's node, else of the value in the text, else of the variable.
@@ -66,6 +56,7 @@ AttrValue decide(std::string_view name, const std::string& decision, const VarRe
   RELAXC_CHECK(rule, "there is no graph rule '{}'", name);
   std::string op = operator_name(var);
   std::vector<ScheduleRule> uses = context.schedules;
+  // The setting stands for a use behind the user's.
   if (!context.winograd) uses.push_back({.uses = "convolution_algorithm", .given = {{"algorithm", "direct"}}});
   auto use = std::ranges::find_if(uses, [&](const ScheduleRule& candidate) {
     return candidate.uses == name && (candidate.at.empty() || candidate.at == op) && candidate.given.has(decision);
@@ -80,9 +71,8 @@ AttrValue decide(std::string_view name, const std::string& decision, const VarRe
 }
 
 void warn_of_unused(const ScheduleRule& rule, const PassContext& context, const std::string& why) {
-  Diagnostics warnings;
   if (context.report)
-    context.report(to_string(warnings.warning(rule.span, "{}; rule '{}' is not used", why, rule.name)));
+    context.report(to_string(Diagnostics().warning(rule.span, "{}; rule '{}' is not used", why, rule.name)));
 }
 
 void check_rules(const std::vector<ScheduleRule>& rules) {
@@ -99,7 +89,12 @@ void check_rules(const std::vector<ScheduleRule>& rules) {
       fail(rule.span, "rule '{}' is chosen with {}", rule.uses,
            built_in ? "op= or function=, a tensor program; at= is for decisions about the graph"
                     : "at=, an operator's name in the graph; op= and function= are for tensor programs");
-    check_names(rule, built_in ? built_in->decisions : graph->decisions);
+    auto known = map_each(built_in ? built_in->decisions : graph->decisions,
+                          [](const DecisionRow& row) { return row.name.substr(row.name.starts_with("*.") ? 2 : 0); });
+    for (const auto& [name, value] : rule.given) {
+      if (!std::ranges::count(known, name.substr(name.rfind('.') + 1)))
+        fail(rule.span, "rule '{}' has no decision '{}'; it has: {}", rule.uses, name, joined(known));
+    }
   }
 }
 
@@ -107,18 +102,18 @@ void check_places(const IRModule& module, const PassContext& context) {
   for (const ScheduleRule& rule : context.schedules) {
     const GraphRule* known = find_graph_rule(rule.uses);
     if (!known) continue;
-    const std::string op = known->op;
     std::vector<std::string> names;
     for (const auto& [_, function] : module.functions) {
       const Function* graph = function.as<Function>();
       if (!graph) continue;
       for_each_binding(graph->body, [&](const Binding& binding) {
-        if (op_name(binding.value) == "relax." + op) names.push_back(operator_name(binding.var));
+        if (op_name(binding.value) == std::string("relax.") + known->op) names.push_back(operator_name(binding.var));
       });
     }
     if (!rule.at.empty() && !std::ranges::count(names, rule.at))
-      fail(rule.span, "no {} is called '{}'; there are: {}", op, rule.at, names.empty() ? "none" : joined(names));
-    if (names.empty()) warn_of_unused(rule, context, fmt::format("the graph holds no operator '{}'", op));
+      fail(rule.span, "no {} is called '{}'; there are: {}", known->op, rule.at,
+           names.empty() ? "none" : joined(names));
+    if (names.empty()) warn_of_unused(rule, context, fmt::format("the graph holds no operator '{}'", known->op));
   }
 }
 

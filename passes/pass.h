@@ -29,8 +29,6 @@ struct PassSettings {
   // Called with each decision about an operator of the graph: rule, operator, decision (passes/graph_decisions.h).
   std::function<void(const std::string&, const std::string&, const Decision&)> decided = nullptr;
   OnScheduled scheduled = nullptr;  // is called for users' rules and for built-in ones
-  // False stands for S.use("convolution_algorithm", algorithm="direct") behind the user's schedules
-  // (graph_decisions.cc).
   bool winograd = true;  // for 3x3 convolutions where it is faster, with the error that passes/winograd.h states
   // A gather treats an index out of range like this; a scatter always refuses it.
   OutOfRange gather = OutOfRange::kError;

@@ -68,8 +68,8 @@ std::string traces(IRModule module, CompileSettings settings) {
         fmt::format(", {}={}", decision.name, to_string(decision.value));
   };
   run_pipeline(std::move(module), settings);
-  std::string uses;
-  for (const auto& [call, values] : decided) uses += fmt::format("{}{})\n", call, values);
+  auto use = [](const auto& entry) { return fmt::format("{}{})\n", entry.first, entry.second); };
+  std::string uses = joined(decided, use, "");
   if (!uses.empty()) parts.insert(parts.begin(), uses);
   if (!own.names().empty()) parts.insert(parts.begin(), print_intrins(own));
   return joined(parts, "\n");

@@ -24,8 +24,7 @@ struct Application {
   const ScheduleRule& actual = rule.uses.empty() ? rule : *find_builtin_rule(rule.uses);
 
   RuleResult run(const PrimFuncRef& given) const {
-    bool is_built_in = find_builtin_rule(actual.name) == &actual;
-    PrimFuncRef program = is_built_in ? without_empty_nests(given) : given;
+    PrimFuncRef program = find_builtin_rule(actual.name) == &actual ? without_empty_nests(given) : given;
     Decisions decisions = decisions_with(rule.given);
     std::optional<Versions> versions;
     std::optional<Schedule> schedule;

@@ -218,17 +218,14 @@ std::variant<Contraction, std::string> find_contraction(const PrimFuncRef& progr
   return std::get<std::string>(match);
 }
 
-struct ContractionPlan {
-  ContractionTile tile;
-  std::optional<Versions> versions;
-};
-ContractionPlan choose_tile_and_versions(const Contraction& found, const Target& target, Decisions& decisions) {
+ContractionTile choose_tile_and_versions(const Contraction& found, const Target& target, Decisions& decisions) {
   ContractionTile tile = choose_contraction(found.product, found.tile, target, decisions);
-  return {tile, choose_specialized_rows(found.product, tile, target, decisions)};
+  tile.versions = choose_specialized_rows(found.product, tile, target, decisions);
+  return tile;
 }
 
-void follow_contraction(Schedule& sch, const Contraction&, const ContractionPlan& plan) {
-  schedule_contraction(sch, sch.apply(GetBlock{"matmul"}), plan.tile);
+void follow_contraction(Schedule& sch, const Contraction&, const ContractionTile& tile) {
+  schedule_contraction(sch, sch.apply(GetBlock{"matmul"}), tile);
 }
 
 }  // namespace

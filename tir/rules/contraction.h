@@ -24,6 +24,7 @@ struct ContractionTile {
   int64_t parts = 1;            // of the reduction
   int64_t step = 1;             // of the innermost reduction, unrolled
   bool unrolls_epilogue = true;
+  std::optional<Versions> versions = {};
   int columns() const { return lanes * vectors; }
   // Returns whether one tile has all rows, so that each panel is read once. Memory then takes most of the time.
   bool reads_panels_once(std::optional<int64_t> num_rows) const { return !has_rows || (num_rows && *num_rows <= rows); }
@@ -38,7 +39,7 @@ ContractionMatch match_contraction(const Stage& product, const Target& target, D
 // Takes the decisions about such a tile.
 ContractionTile choose_contraction(const Stage& product, ContractionTile tile, const Target& target,
                                    Decisions& decisions);
-// Decides kSpecialize: the numbers of rows, where these are symbolic, that have separate code.
+// Decides kSpecialize: the numbers of rows, where these are symbolic, that have separate code (the tile's `versions`).
 inline constexpr const char* kSpecialize = "specialize";
 std::optional<Versions> choose_specialized_rows(const Stage& product, const ContractionTile& tile, const Target& target,
                                                 Decisions& decisions);

@@ -87,9 +87,8 @@ ContractionMatch match_plain_operand(const Block& block, const BufferLoad& x, co
   bool is_product = same_node(y.indices[1 - column_dim], x.indices[1]) && x.indices[0].is<Var>();
   if (!is_matrix || !is_product || !y.indices[column_dim].is<Var>()) return kOtherForm;
   if (*width % tile.columns() != 0)
-    return fmt::format(
-        "the right operand is not in panels, and its {} columns are not a multiple of {}, those of a panel", *width,
-        tile.columns());
+    return fmt::format("the right operand is not in panels, and its {} columns are not a multiple of {} (a panel)",
+                       *width, tile.columns());
   tile.column_axis = position_of_axis(block.iter_vars, y.indices[column_dim]);
   tile.copies_operand = true;
   tile.num_panels = *width / tile.columns();

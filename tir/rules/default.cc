@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 
 #include "ir/op_names.h"
 #include "tir/analysis/conditions.h"
@@ -67,7 +66,7 @@ bool is_worth_inlining(Schedule& sch, const BlockRV& rv) {
 // Applies the steps of a block until one is refused, which ends the schedule of the block and not the rule. Each step
 // keeps the program's meaning: a block whose loop cannot be parallel, since its iterations may store to one element, is
 // right with the loops that it has by then. No rule comes after this one that could do better.
-void apply_while_they_fit(Schedule& sch, const std::function<void()>& steps) { std::ignore = sch.try_steps(steps); }
+void apply_while_they_fit(Schedule& sch, const std::function<void()>& steps) { (void)sch.try_steps(steps); }
 
 void schedule_program(Schedule& sch, const Target& target, Decisions& decisions) {
   BlockRV root = sch.apply(GetBlock{"root"});
