@@ -31,6 +31,7 @@ std::vector<Tensor> evaluate_constants(const IRModule& module, const CompileSett
   inner.runner = settings.runner.verification_only();
   inner.schedules.clear();
   inner.decided = nullptr;
+  inner.scheduled = nullptr;
   inner.check_bounds = settings.check_bounds || settings.interpret;
   inner.interpret.reset();
   Session session(compile(module, inner).load(), {.threads = settings.jobs});

@@ -4,7 +4,7 @@
 // for an operator is left out, with a report, where it does not.
 #include <algorithm>
 
-#include "passes/pass.h"
+#include "passes/graph_decisions.h"
 #include "support/diagnostic.h"
 #include "tir/analysis/nests.h"
 #include "tir/rules/builtin_rules.h"
@@ -12,19 +12,21 @@
 
 namespace relaxc {
 
-// A rule for an operator that neither the table nor a program knows was meant for another.
-static void warn_of_unknown_operators(const IRModule& module, const PassContext& context) {
+// A rule for an operator that neither the table nor a program knows was meant for another. S.use names a rule, and so
+// an operator, for the programs of this module.
+static void warn_of_unused_rules(const IRModule& module, const PassContext& context) {
   for (const ScheduleRule& rule : context.schedules) {
-    bool is_of_graph = !rule.uses.empty() && !find_builtin_rule(rule.uses);  // a decision about the graph
-    if (rule.op.empty() || is_of_graph || context.ops.find("relax." + rule.op)) continue;
-    bool used = std::ranges::any_of(programs_of(module), [&](const auto& entry) {
+    const ScheduleRule* used = rule.uses.empty() ? &rule : find_builtin_rule(rule.uses);
+    if (!used) continue;  // a decision about the graph
+    const std::string& op = rule.op.empty() ? used->op : rule.op;
+    bool is_known = rule.op.empty() || context.ops.find("relax." + op);
+    if (op.empty() || (is_known && rule.uses.empty())) continue;
+    bool concerns_any = std::ranges::any_of(programs_of(module), [&](const auto& entry) {
       return concerns(rule, entry.first, operators_of(entry.second));
     });
-    if (used) continue;
-    Diagnostics warnings;
-    context.report(to_string(warnings.warning(
-        rule.span, "no tensor program holds an operator '{}', and --list-ops knows none; rule '{}' is not used",
-        rule.op, rule.name)));
+    const char* unknown = is_known ? "" : ", and --list-ops knows none";
+    if (!concerns_any)
+      warn_of_unused(rule, context, fmt::format("no tensor program holds an operator '{}'{}", op, unknown));
   }
 }
 
@@ -33,16 +35,11 @@ void expect_rules(const IRModule& module, const PassContext& context) {
     if (!rule.apply && rule.uses.empty()) fail(rule.span, "rule '{}' has nothing to apply", rule.name);
     if (!rule.function.empty()) module.prim_func(rule.function, rule.span);  // or an error that lists what there is
   }
-  if (context.report) warn_of_unknown_operators(module, context);
+  if (context.report) warn_of_unused_rules(module, context);
 }
 
 PrimFuncRef apply_rules(const std::string& name, const PrimFuncRef& program, const PassContext& context) {
-  std::optional<PrimFuncRef> scheduled =
-      schedule_by_rules(name, program, context.schedules, context.target, context.report);
-  if (!scheduled)
-    scheduled =
-        schedule_by_rules(name, without_empty_nests(program), builtin_schedule_rules(), context.target, nullptr);
-  return scheduled.value_or(program);
+  return schedule_by_rules(name, program, context.schedules, context.target, context.report, context.scheduled);
 }
 
 }  // namespace relaxc

@@ -67,7 +67,8 @@ class ChannelBlocker final : public GraphRewriter {
   bool fills_blocks(int64_t channels) const { return 2 * channels >= padded(channels); }
   // Returns the decision about the image that a convolution makes.
   bool is_blocked(int64_t filters, const VarRef& var) const {
-    return decide("image_layout", var, context_, {0, block_}, fills_blocks(filters) ? block_ : 0) != AttrValue(0);
+    return decide("image_layout", "block", var, context_, {0, block_}, fills_blocks(filters) ? block_ : 0) !=
+           AttrValue(0);
   }
   std::string layout() const { return blocked_layout(block_); }
 
@@ -245,7 +246,7 @@ class ChannelBlocker final : public GraphRewriter {
 }  // namespace
 
 IRModule block_channels(IRModule module, PassContext& context) {
-  check_places(module, context.schedules);
+  check_places(module, context);
   int64_t block = context.target.vector_lanes(32);
   if (block < cost_model::kFewestLanes) return module;
   return map_functions(std::move(module),

@@ -36,19 +36,6 @@ std::span<const GraphRule> graph_rules() {
 
 namespace {
 
-void check_names(const ScheduleRule& rule, const std::vector<DecisionRow>& rows) {
-  for (const auto& [name, value] : rule.given) {
-    std::string_view last = std::string_view(name).substr(name.rfind('.') + 1);
-    std::vector<std::string_view> known;
-    for (const DecisionRow& decision : rows) {
-      std::string_view text = decision.name;
-      known.push_back(text.substr(text.starts_with("*.") ? 2 : 0));
-    }
-    if (std::ranges::count(known, last)) continue;
-    fail(rule.span, "rule '{}' has no decision '{}'; it has: {}", rule.uses, name, joined(known));
-  }
-}
-
 const GraphRule* find_graph_rule(std::string_view name) { return find_item(graph_rules(), name, &GraphRule::name); }
 
 // Returns the operator's name: that of the model's node, else of the value in the text, else of the variable.
@@ -64,26 +51,29 @@ std::string operator_name(const VarRef& var) {
 
 }  // namespace
 
-AttrValue decide(std::string_view name, const VarRef& var, const PassContext& context, const AttrList& candidates,
-                 const AttrValue& formula, const std::optional<AttrValue>& preferred) {
+AttrValue decide(std::string_view name, const std::string& decision, const VarRef& var, const PassContext& context,
+                 const AttrList& candidates, const AttrValue& formula, const std::optional<AttrValue>& preferred) {
   const GraphRule* rule = find_graph_rule(name);
   RELAXC_CHECK(rule, "there is no graph rule '{}'", name);
-  const std::string& decision = rule->decisions.at(0).name;
   std::string op = operator_name(var);
+  std::vector<ScheduleRule> uses = context.schedules;
+  // The setting stands for a use behind the user's.
+  if (!context.winograd) uses.push_back({.uses = "convolution_algorithm", .given = {{"algorithm", "direct"}}});
+  auto use = std::ranges::find_if(uses, [&](const ScheduleRule& candidate) {
+    return candidate.uses == name && (candidate.at.empty() || candidate.at == op) && candidate.given.has(decision);
+  });
+  bool is_used = use != uses.end();
   Attrs given;
-  Span place;
-  for (const ScheduleRule& use : context.schedules) {
-    const AttrValue* value = use.given.find(decision);
-    bool concerns = use.uses == name && (use.at.empty() || use.at == op);
-    if (!concerns || !value || !given.empty()) continue;  // the first one counts
-    given.set(decision, *value);
-    place = use.span;
-  }
-  if (preferred && given.empty()) given.set(decision, *preferred);
-  Decisions decisions(rule->name, rule->decisions, std::move(given), place, op);
+  if (is_used || preferred) given.set(decision, is_used ? *use->given.find(decision) : *preferred);
+  Decisions decisions(rule->name, rule->decisions, std::move(given), is_used ? use->span : Span(), op);
   AttrValue result = decisions.decide(decision, candidates, formula);
   if (context.decided) context.decided(rule->name, op, decisions.all().at(0));
   return result;
+}
+
+void warn_of_unused(const ScheduleRule& rule, const PassContext& context, const std::string& why) {
+  if (context.report)
+    context.report(to_string(Diagnostics().warning(rule.span, "{}; rule '{}' is not used", why, rule.name)));
 }
 
 void check_rules(const std::vector<ScheduleRule>& rules) {
@@ -96,28 +86,35 @@ void check_rules(const std::vector<ScheduleRule>& rules) {
       for (const GraphRule& known : graph_rules()) names.push_back(known.name);
       fail(rule.span, "there is no rule '{}'; there are: {}", rule.uses, joined(names));
     }
-    if (built_in ? !rule.at.empty() : !rule.function.empty())
+    if (built_in ? !rule.at.empty() : !rule.function.empty() || !rule.op.empty())
       fail(rule.span, "rule '{}' is chosen with {}", rule.uses,
            built_in ? "op= or function=, a tensor program; at= is for decisions about the graph"
-                    : "at=, an operator's name in the graph; function= is for tensor programs");
-    check_names(rule, built_in ? built_in->decisions : graph->decisions);
+                    : "at=, an operator's name in the graph; op= and function= are for tensor programs");
+    auto known = map_each(built_in ? built_in->decisions : graph->decisions,
+                          [](const DecisionRow& row) { return row.name.substr(row.name.starts_with("*.") ? 2 : 0); });
+    for (const auto& [name, value] : rule.given) {
+      if (!std::ranges::count(known, name.substr(name.rfind('.') + 1)))
+        fail(rule.span, "rule '{}' has no decision '{}'; it has: {}", rule.uses, name, joined(known));
+    }
   }
 }
 
-void check_places(const IRModule& module, const std::vector<ScheduleRule>& rules) {
-  for (const ScheduleRule& rule : rules) {
-    if (rule.at.empty()) continue;
-    const std::string op = find_graph_rule(rule.uses)->op;
+void check_places(const IRModule& module, const PassContext& context) {
+  for (const ScheduleRule& rule : context.schedules) {
+    const GraphRule* known = find_graph_rule(rule.uses);
+    if (!known) continue;
     std::vector<std::string> names;
     for (const auto& [_, function] : module.functions) {
       const Function* graph = function.as<Function>();
       if (!graph) continue;
       for_each_binding(graph->body, [&](const Binding& binding) {
-        if (op_name(binding.value) == ops::full_name(op)) names.push_back(operator_name(binding.var));
+        if (op_name(binding.value) == ops::full_name(known->op)) names.push_back(operator_name(binding.var));
       });
     }
-    if (!std::ranges::count(names, rule.at))
-      fail(rule.span, "no {} is called '{}'; there are: {}", op, rule.at, names.empty() ? "none" : joined(names));
+    if (!rule.at.empty() && !std::ranges::count(names, rule.at))
+      fail(rule.span, "no {} is called '{}'; there are: {}", known->op, rule.at,
+           names.empty() ? "none" : joined(names));
+    if (names.empty()) warn_of_unused(rule, context, fmt::format("the graph holds no operator '{}'", known->op));
   }
 }
 

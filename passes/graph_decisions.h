@@ -11,19 +11,23 @@ struct GraphRule {
   const char* name;  // in S.use
   const char* op;    // "nn.conv2d"
   const char* doc;
-  std::vector<DecisionRow> decisions;  // one
+  std::vector<DecisionRow> decisions;
 };
 std::span<const GraphRule> graph_rules();
 
-// Takes the decision of a rule about the operator that `var` holds: the user's value for it, which must be a candidate,
+// Takes a decision of a rule about the operator that `var` holds: the user's value for it, which must be a candidate,
 // else the preferred one, if any, else the formula's. Reports it to PassContext::decided.
-AttrValue decide(std::string_view rule, const VarRef& var, const PassContext& context, const AttrList& candidates,
-                 const AttrValue& formula, const std::optional<AttrValue>& preferred = {});
+AttrValue decide(std::string_view rule, const std::string& decision, const VarRef& var, const PassContext& context,
+                 const AttrList& candidates, const AttrValue& formula, const std::optional<AttrValue>& preferred = {});
 
 // Throws a CompileError, which lists the known ones, where a rule of the user's names an unknown rule or decision.
 void check_rules(const std::vector<ScheduleRule>& rules);
 
 // Throws a CompileError, which lists those that there are, where `at` of such a rule names no operator of the graph.
-void check_places(const IRModule& module, const std::vector<ScheduleRule>& rules);
+// Reports a rule about an operator that the graph does not hold.
+void check_places(const IRModule& module, const PassContext& context);
+
+// Reports that a rule of the user's concerns nothing.
+void warn_of_unused(const ScheduleRule& rule, const PassContext& context, const std::string& why);
 
 }  // namespace relaxc

@@ -70,9 +70,9 @@ class WeightPacker final : public GraphRewriter {
     const auto& filters = conv.args[1].as<Constant>()->data.shape();
     bool gains = winograd_gains(filters[1], filters[0], *known_shape(binding.value.type()), target_);
     std::optional<AttrValue> preferred;
-    if (!context_.winograd || users_rule_fits(conv, binding)) preferred = "direct";
-    return decide("convolution_algorithm", binding.var, context_, {"direct", "winograd"}, gains ? "winograd" : "direct",
-                  preferred) == AttrValue("winograd");
+    if (users_rule_fits(conv, binding)) preferred = "direct";
+    return decide("convolution_algorithm", "algorithm", binding.var, context_, {"direct", "winograd"},
+                  gains ? "winograd" : "direct", preferred) == AttrValue("winograd");
   }
 
   // Returns whether a convolution rule of the user's fits the direct form of this one, as it is before fusion.
@@ -94,9 +94,7 @@ class WeightPacker final : public GraphRewriter {
         direct.args[1] = make_var("weight", tensor_type(std::move(packed), kFloat32));
         program = with_op_name(row->legalize(OpCall{direct, binding.var.span()}), ops::short_name(ops::kConv2d));
       }
-      ScheduleRule trial = rule;
-      trial.scheduled = nullptr;
-      if (schedule_by_rule(trial, "conv2d", *program, target_, false).program) return true;
+      if (schedule_by_rule(rule, "conv2d", *program, target_, false).program) return true;
     }
     return false;
   }
@@ -115,7 +113,7 @@ class WeightPacker final : public GraphRewriter {
     }
     int64_t formula = columns_of(extent, dtype);
     if (!std::ranges::count(candidates, AttrValue(formula))) candidates.emplace_back(formula);
-    return *decide("constant_operand", product, context_, candidates, formula).as<int64_t>();
+    return *decide("constant_operand", "panel", product, context_, candidates, formula).as<int64_t>();
   }
 
   // Packs the weight as [O / outer, I / inner, H, W, inner, outer], without a dim for an inner of 1.

@@ -33,6 +33,7 @@ struct PassSettings {
   std::function<void(const std::string&)> report = nullptr;
   // Called with each decision about an operator of the graph: rule, operator, decision (passes/graph_decisions.h).
   std::function<void(const std::string&, const std::string&, const Decision&)> decided = nullptr;
+  OnScheduled scheduled = nullptr;  // is called for users' rules and for built-in ones
   bool winograd = true;  // for 3x3 convolutions where it is faster, with the error that passes/winograd.h states
   // A gather treats an index out of range like this; a scatter always refuses it.
   OutOfRange gather = OutOfRange::kError;

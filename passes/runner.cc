@@ -78,8 +78,8 @@ class GroupRun {
     const ProgramMap before = programs_of(module);
     std::map<std::string, std::string> equal;
     ProgramKey key = keys_in(context_, joined(passes_, &Pass::name));
-    // With check_bounds equal programs differ: the tests of indices name lines.
-    if (!context_.check_bounds) equal = equal_public_programs(before, key);
+    // With check_bounds equal programs differ: the tests of indices name lines. `scheduled` hears of each.
+    if (!context_.check_bounds && !context_.scheduled) equal = equal_public_programs(before, key);
     if (may_reuse()) key_ = key;
     std::vector<std::pair<const std::string, Expr>*> programs;
     for (auto& entry : module.functions) {
@@ -88,7 +88,7 @@ class GroupRun {
     std::vector<std::vector<double>> times(programs.size(), milliseconds_);
     auto work = [&](size_t i) { on_program(programs[i]->first, programs[i]->second, times[i]); };
     // The user's rules and reports need not be thread-safe.
-    int jobs = context_.schedules.empty() ? context_.jobs : 1;
+    int jobs = context_.schedules.empty() && !context_.scheduled ? context_.jobs : 1;
     for_each_parallel(programs.size(), jobs, [&]() -> IndexedWork { return work; });
     for (const auto& [name, first] : equal) {
       PrimFuncRef result = module.prim_func(first);
@@ -103,7 +103,7 @@ class GroupRun {
   // The rules and callbacks of a user may do anything for each program.
   bool may_reuse() const {
     return context_.reuse && context_.schedules.empty() && !context_.report && !context_.decided &&
-           !context_.check_bounds;
+           !context_.scheduled && !context_.check_bounds;
   }
 
   void on_program(const std::string& name, Expr& function, std::vector<double>& times) const {

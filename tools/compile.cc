@@ -6,6 +6,7 @@
 #include "ir/text/printer.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
+#include "tir/rules/builtin_rules.h"
 #include "tir/schedule/draw.h"
 #include "tir/schedule/schedule.h"
 #include "tir/schedule/script.h"
@@ -47,26 +48,28 @@ void add_used_intrins(const Schedule& schedule, TensorIntrins& to) {
   }
 }
 
-// Prints the steps and decisions of the user's schedules as a file of schedules that repeats them.
+// Prints steps and decisions as a file of schedules that repeats them: the steps of the user's rules, and the decisions
+// of built-in ones. The steps that follow from these are comments.
 std::string traces(IRModule module, CompileSettings settings) {
   std::vector<std::string> parts;
   std::map<std::string, std::string> decided;  // by rule and operator
   TensorIntrins intrins;
-  for (ScheduleRule& rule : settings.schedules) {
-    bool is_use = !rule.uses.empty();
-    rule.scheduled = [&, is_use, name = rule.name](const Schedule& schedule, const Decisions& decisions) {
-      parts.push_back(is_use ? use_of(name, schedule, decisions) : definition(name, schedule));
-      add_used_intrins(schedule, intrins);
-    };
-  }
+  settings.scheduled = [&](const ScheduleRule& rule, const Schedule& schedule, const Decisions& decisions) {
+    std::string steps = definition(rule.name, schedule);
+    auto comment = [](std::string_view line) { return fmt::format("# {}\n", line); };
+    bool is_built_in = find_builtin_rule(rule.name) == &rule;
+    parts.push_back(is_built_in ? use_of(rule.name, schedule, decisions) + joined(parts_of(steps, '\n'), comment, "")
+                                : steps);
+    add_used_intrins(schedule, intrins);
+  };
   settings.decided = [&](const std::string& rule, const std::string& op, const Decision& decision) {
     if (decision.value == decision.formula) return;
     decided[fmt::format("S.use({}, at={}", to_string(AttrValue(rule)), to_string(AttrValue(op)))] +=
         fmt::format(", {}={}", decision.name, to_string(decision.value));
   };
   run_pipeline(std::move(module), settings);
-  std::string uses;
-  for (const auto& [call, values] : decided) uses += fmt::format("{}{})\n", call, values);
+  auto use = [](const auto& entry) { return fmt::format("{}{})\n", entry.first, entry.second); };
+  std::string uses = joined(decided, use, "");
   if (!uses.empty()) parts.insert(parts.begin(), uses);
   if (!intrins.names().empty()) parts.insert(parts.begin(), print_intrins(intrins));
   return joined(parts, "\n");

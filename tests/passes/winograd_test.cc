@@ -173,6 +173,16 @@ TEST_CASE("winograd: where it is used", "[passes]") {
   CompileSettings direct, ruled;
   direct.winograd = false;
   CHECK_FALSE(is_used(32, "h,w", 1, direct));
+  // It stands behind the user's schedules, and is reported as their decisions are.
+  std::string decided;
+  direct.decided = [&](const std::string& rule, const std::string&, const Decision& decision) {
+    if (rule == "convolution_algorithm") decided = to_string(decision.value) + " for " + to_string(decision.formula);
+  };
+  CHECK_FALSE(is_used(32, "h,w", 1, direct));
+  CHECK(decided == "\"direct\" for \"winograd\"");
+  direct.schedules = {
+      {.name = "convolution_algorithm", .uses = "convolution_algorithm", .given = {{"algorithm", "winograd"}}}};
+  CHECK(is_used(32, "h,w", 1, direct));
   // A user's rule for convolutions is to see them.
   ruled.schedules = {{"mine", "", "nn.conv2d", {}, [](Schedule&, const Target&, Decisions&) {}}};
   CHECK_FALSE(is_used(32, "h,w", 1, ruled));

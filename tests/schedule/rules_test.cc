@@ -7,6 +7,7 @@
 #include "codegen/target.h"
 #include "ir/text/parser.h"
 #include "ir/text/printer.h"
+#include "passes/graph_decisions.h"
 #include "passes/runner.h"
 #include "support/diagnostic.h"
 #include "tests/constants.h"
@@ -293,6 +294,16 @@ TEST_CASE("a rule in C++, and one that does not fit", "[schedule]") {
   CHECK(same_contents(expected.result, got.result));
 }
 
+TEST_CASE("a wrong value of an annotation is an error in a rule", "[schedule]") {
+  auto rule = [](const std::string& step) {
+    return read_schedule_rules("@S.rule(\"nn.conv2d\")\ndef tile(sch):\n    " + step + "\n", "tile.py");
+  };
+  CHECK_THROWS_WITH(run_with(rule("sch.annotate(sch.get_block(\"nn.conv2d\"), \"op\", 3)")),
+                    Catch::Contains("tile.py:3:5: error: annotate: op takes a string, got 3"));
+  CHECK_THROWS_WITH(run_with(rule("sch.annotate(sch.get_loops(\"nn.conv2d\")[0], \"keep_whole\", 3)")),
+                    Catch::Contains("annotate: keep_whole takes True or False, got 3"));
+}
+
 TEST_CASE("a rule may not change what callers hand over", "[schedule]") {
   ScheduleRule rule{"turned", "", "nn.conv2d", {}, [](Schedule& sch, const Target&, Decisions&) {
                       BlockRV conv = sch.apply(GetBlock{"nn.conv2d"});
@@ -356,6 +367,9 @@ TEST_CASE("a user takes decisions of a built-in rule", "[schedule]") {
   std::string versions = product_with("S.use(\"contraction\", specialize=[3])", "\"m\"");
   CHECK(versions != product_with("", "\"m\""));
   CHECK(versions != product_with("S.use(\"contraction\", specialize=[])", "\"m\""));
+  // A value that the formula would choose for the general program leaves versions to their formulas.
+  CHECK(product_with("S.use(\"contraction\", columns=64)", "\"m\"") == product_with("", "\"m\""));
+  CHECK(product_with("S.use(\"contraction\", columns=32)", "\"m\"") != product_with("", "\"m\""));
 }
 
 TEST_CASE("decisions that there are not", "[schedule]") {
@@ -375,6 +389,13 @@ TEST_CASE("decisions that there are not", "[schedule]") {
       has(error_of("S.use(\"default\", decisions={\"y.row\": 6})"), "rule 'default' has no decision 'y.row'; it has"));
   CHECK(has(error_of("S.use(\"constant_operand\", panel=7)"), "'panel' of 'y' cannot be 7; candidates: 0, "));
   CHECK(has(error_of("S.use(\"constant_operand\", function=\"matmul\", panel=32)"), "is chosen with at="));
+  CHECK(has(error_of("S.use(\"image_layout\", op=\"nonsense\", block=0)"),
+            "rule 'image_layout' is chosen with at=, an operator's name in the graph; op= and function= are for tensor "
+            "programs"));
+  CHECK(has(error_of("S.us(\"contraction\", rows=6)"),
+            "and calls of S.use(\"rule\", ...) and S.intrin(...); did you "
+            "mean S.use?"));
+  CHECK(!has(error_of("sch.fuse(i, j)"), "did you mean"));
   // Copying is a question about operands that are not in panels yet.
   CHECK(has(error_of("S.use(\"contraction\", copy_operand=True)"), "'matmul' has no decision 'copy_operand'; it has"));
 }
@@ -394,6 +415,45 @@ TEST_CASE("a question of a rule needs a row, and its formula a candidate", "[sch
   CHECK(decisions.number("lanes", {4, 8}, 8) == 8);
 }
 
+TEST_CASE("a question about the graph names its decision, and the first user that gives it a value counts",
+          "[schedule]") {
+  VarRef y = make_var("y", tensor_type({int_imm(4), int_imm(32)}, kFloat32));
+  PassContext context(op_table(), Target{});
+  auto use = [](const char* at, Attrs given) {
+    return ScheduleRule{.name = "use", .uses = "constant_operand", .given = std::move(given), .at = at};
+  };
+  context.schedules = {use("other", {{"panel", 16}}), use("y", {{"panel", 8}}), use("", {{"panel", 32}})};
+  auto panel_of = [&](const std::optional<AttrValue>& preferred) {
+    return decide("constant_operand", "panel", y, context, {0, 8, 16, 32}, 0, preferred);
+  };
+  CHECK(panel_of({}) == AttrValue(8));
+  CHECK(panel_of(16) == AttrValue(8));
+  context.schedules.clear();
+  CHECK(panel_of(16) == AttrValue(16));
+  CHECK(panel_of({}) == AttrValue(0));
+  CHECK_THROWS_WITH(decide("constant_operand", "depth", y, context, {0, 8}, 0),
+                    Catch::Contains("a row of rule 'constant_operand' for the decision 'depth'"));
+}
+
+TEST_CASE("a rule names the decision about its versions", "[schedule]") {
+  VarRef n = make_dim("n");
+  ComputeBuilder b;
+  Buffer x = b.input("x", kFloat32, {n});
+  Buffer y = b.compute("y", kFloat32, {n}, [&](Axes i) { return at(x, i) * at(x, i); });
+  PrimFuncRef program = b.finish({y});
+  ScheduleRule rule{
+      .name = "counts", .apply = [](Schedule&, const Target&, Decisions&) {}, .decisions = {{"few", "", ""}}};
+  rule.space = [&](const PrimFuncRef&, const Target&, Decisions& decisions) {
+    decisions.list("few", {1, 2, 3}, {3});
+    return Versions{n, "few"};
+  };
+  RuleResult result = schedule_by_rule(rule, "square", program, Target{}, false);
+  REQUIRE(result.program);
+  CHECK(has(print_function("square", *result.program), "if n == T.int64(3):"));
+  rule.given = {{"few", AttrList{}}};
+  CHECK(!has(print_function("square", *schedule_by_rule(rule, "square", program, Target{}, false).program), "if n =="));
+}
+
 TEST_CASE("a rule refuses values with which it does not fit", "[schedule]") {
   IRModule module = parse(R"(
 @R.function
@@ -408,6 +468,16 @@ def main(x: R.Tensor((130, 64), "float32"), z: R.Tensor((64, 128), "float32")):
   CHECK_NOTHROW(schedule_by_rule(module, rule, target));
   rule.given = {{"copy_operand", false}};
   CHECK_THROWS_WITH(schedule_by_rule(module, rule, target), Catch::Contains("not worth copying into panels"));
+  IRModule narrow = parse(R"(
+@R.function
+def main(x: R.Tensor((130, 64), "float32"), z: R.Tensor((64, 50), "float32")):
+    with R.dataflow():
+        y = R.matmul(x, z)
+        R.output(y)
+    return y
+)");
+  rule.given = {{"copy_operand", true}};
+  CHECK_THROWS_WITH(schedule_by_rule(narrow, rule, target), Catch::Contains("its 50 columns are not a multiple of 32"));
 }
 
 TEST_CASE("a user decides whether the default rule inlines a block", "[schedule]") {

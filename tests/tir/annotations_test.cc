@@ -84,7 +84,9 @@ TEST_CASE("a misspelt annotation is refused with the name that was meant", "[ann
   LoopRV loop = sch.apply(GetLoops{sch.apply(GetBlock{"B"})})[0];
   CHECK_THROWS_WITH(sch.apply(Annotate{loop, "keepwhole", true}), Catch::Contains("did you mean 'keep_whole'?"));
   CHECK_THROWS_WITH(sch.apply(Annotate{loop, "colour", 3}), Catch::Contains("a note of your own begins with 'user.'"));
-  CHECK_THROWS_WITH(sch.apply(Annotate{loop, "keep_whole", 3}), Catch::Contains("takes a loop and True or False"));
+  CHECK_THROWS_WITH(sch.apply(Annotate{loop, "keep_whole", 3}),
+                    Catch::Contains("annotate: keep_whole takes True or False, got 3"));
+  CHECK_THROWS_AS(sch.try_apply(Annotate{loop, "keep_whole", 3}), CompileError);  // an error, and no refusal
   CHECK_THROWS_WITH(sch.apply(Annotate{loop, "double_buffer_scope", 0}), Catch::Contains("takes a block and"));
   sch.apply(Annotate{loop, "user.colour", 3});
   CHECK(cast<For>(sch.get(loop))->annotations.get_int("user.colour", 0) == 3);

@@ -328,13 +328,15 @@ def main(x: R.Tensor((6, 10), "float32"), w: R.Tensor((10, 16), "float32"), b: R
       // A rule for convolutions makes those direct that it fits, and no others.
       {kOnnxFile, examples + "conv2d.py", {"S.use(\"convolution_algorithm\", at=", "def tile_conv2d(sch):\n"}},
       {kOnnxFile, folder.write("use.py", "S.use(\"default\")\n"), {"S.use(\"default\", function=\"fused_"}},
-      {kOnnxFile, folder.write("never.py", "@S.rule(\"relax.nn.conv2d\")\ndef never(sch):\n    assert False\n"), {}},
-      // A schedule that is refused after all of its steps leaves no trace.
+      {kOnnxFile,
+       folder.write("never.py", "@S.rule(\"relax.nn.conv2d\")\ndef never(sch):\n    assert False\n"),
+       {"S.use(\"convolution\", function=\"fused_conv2d_add_relu\", decisions={"}},
+      // A schedule that is refused after all of its steps leaves no trace; the built-in rule's stands there instead.
       {kOnnxFile,
        folder.write("refused.py",
                     "@S.rule(\"nn.conv2d\")\ndef refused(sch):\n    sch.transform_layout(\"nn.conv2d\", (\"read\", 1), "
                     "lambda *i: (i[-1], *i[:-1]))\n"),
-       {}},
+       {"S.use(\"convolution\", function=\"fused_conv2d_add_relu\", decisions={"}},
       {product,
        examples + "own_instruction.py",
        {"def fma_4x2_description(",
@@ -350,11 +352,39 @@ def main(x: R.Tensor((6, 10), "float32"), w: R.Tensor((10, 16), "float32"), b: R
     INFO(trace.out);
     REQUIRE(trace.exit_code == 0);
     for (const char* part : row.parts) CHECK(contains(trace.out, part));
+    CHECK(!contains(trace.out, "def never"));
+    CHECK(!contains(trace.out, "def refused"));
     std::string again = folder.write("again.py", trace.out);
     CHECK(emit(again, "trace").out == trace.out);
     CHECK(emit(again, "tir").out == emit(row.schedules, "tir").out);
   }
   CHECK(contains(relaxc_command({"compile", kOnnxFile, "--target", "x86-64-v3", "--emit=tir"}).out, "winograd"));
+}
+
+TEST_CASE("the traces of built-in rules are printed without a file of schedules", "[tools]") {
+  TextFolder folder;
+  auto emit = [&](const std::string& level, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> words = {"compile", kOnnxFile, "--target", "x86-64-v3", "--emit=" + level};
+    words.insert(words.end(), more.begin(), more.end());
+    return relaxc_command(words).out;
+  };
+  std::string trace = emit("trace");
+  INFO(trace);
+  for (const char* part : {"S.use(\"convolution\", function=\"fused_conv2d_add_relu\", decisions={",
+                           "S.use(\"winograd\", function=\"fused_conv2d_winograd_add_relu\", decisions={",
+                           "S.use(\"default\", function=\"softmax\", decisions={",
+                           "\n# @S.schedule(\"softmax\")\n# def default(sch):\n#     "})
+    CHECK(contains(trace, part));
+  std::string again = folder.write("again.py", trace);
+  CHECK(emit("trace", {"--schedules", again}) == trace);
+  CHECK(emit("tir", {"--schedules", again}) == emit("tir"));
+  // The steps do the same: without the decisions and the comment signs they are a file of schedules.
+  std::string steps;
+  std::istringstream lines(trace);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("# ")) steps += line.substr(2) + "\n";
+  }
+  CHECK(emit("tir", {"--schedules", folder.write("steps.py", steps)}) == emit("tir"));
 }
 
 TEST_CASE("schedules after the class of a module's file are read, rules and built-in ones alike", "[tools]") {
@@ -385,6 +415,24 @@ TEST_CASE("schedules that nothing would use are told of", "[tools]") {
     CHECK(!contains(known.err, "warning"));
     CHECK(contains(known.err, "rule 'tile' is applied to 'fused_conv2d") == !contains(op, "3d"));
   }
+  // S.use names a rule for the model at hand.
+  struct Row {
+    const char *use, *warning;
+  };
+  const Row kRows[] = {
+      {"S.use(\"convolution\", rows=2)",
+       "no tensor program holds an operator 'nn.conv2d'; rule 'convolution' is not used"},
+      {"S.use(\"winograd\")", "holds an operator 'nn.conv2d_winograd'; rule 'winograd' is not used"},
+      {"S.use(\"contraction\", op=\"nn.conv3d\")", "an operator 'nn.conv3d'; rule 'contraction' is not used"},
+      {"S.use(\"image_layout\", block=0)", "the graph holds no operator 'nn.conv2d'; rule 'image_layout' is not used"}};
+  for (const Row& row : kRows) {
+    CAPTURE(row.use);
+    Outcome unused = check(row.use);
+    CHECK(unused.exit_code == 0);
+    CHECK(contains(unused.err, "schedules.py:1:1: warning: "));
+    CHECK(contains(unused.err, row.warning));
+  }
+  CHECK(!contains(check("S.use(\"convolution\")\nS.use(\"image_layout\", block=0)\n", kOnnxFile).err, "warning"));
   Outcome twice =
       check("@S.schedule(\"matmul\")\ndef a(sch):\n    pass\n\n@S.schedule(\"matmul\")\ndef b(sch):\n    pass\n");
   CHECK(twice.exit_code == 1);

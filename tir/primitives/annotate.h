@@ -44,12 +44,14 @@ struct Annotate {
     return std::nullopt;
   }
 
-  // Refuses a name that is not known, another place than the annotation's, and values that it does not take.
+  // Refuses another place than the annotation's. A name that is not known and a value of another kind are errors: they
+  // fit no program, so nobody who wrote them wants a built-in rule instead.
   void require_row(scheduling::Step& step, scheduling::TreeNode* node, const AttrValue& value) const {
     const Annotation* row = find_annotation(ann_key);
     if (!row) fail({}, "annotate: {}", unknown_annotation(ann_key));
+    if (!row->takes(value)) fail({}, "annotate: {} takes {}, got {}", ann_key, to_string(row->value), to_string(value));
     AnnotatedPlace here = node->is_loop() ? AnnotatedPlace::kLoop : AnnotatedPlace::kBlock;
-    if ((row->place != AnnotatedPlace::kAnywhere && row->place != here) || !row->takes(value))
+    if (row->place != AnnotatedPlace::kAnywhere && row->place != here)
       step.refuse({node}, "{} takes {} and {}", row->name, to_string(row->place), to_string(row->value));
     step.require(not_used(node, value), node);
     bool has_position = ann_key == annotation<"double_buffer_scope">();

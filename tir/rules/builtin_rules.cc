@@ -1,6 +1,6 @@
 #include "tir/rules/builtin_rules.h"
 
-#include <algorithm>
+#include "support/lists.h"
 
 namespace relaxc {
 
@@ -20,8 +20,7 @@ const std::vector<ScheduleRule>& builtin_schedule_rules() {
 }
 
 const ScheduleRule* find_builtin_rule(std::string_view name) {
-  auto rule = std::ranges::find(builtin_schedule_rules(), name, &ScheduleRule::name);
-  return rule == builtin_schedule_rules().end() ? nullptr : &*rule;
+  return find_item(builtin_schedule_rules(), name, &ScheduleRule::name);
 }
 
 }  // namespace relaxc

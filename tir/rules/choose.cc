@@ -4,6 +4,7 @@
 
 #include "ir/attr_names.h"
 #include "support/diagnostic.h"
+#include "tir/analysis/nests.h"
 #include "tir/compute.h"
 #include "tir/program.h"
 #include "tir/rules/builtin_rules.h"
@@ -14,58 +15,69 @@ namespace relaxc {
 namespace {
 
 // Applies one rule to one program, and to its versions for certain values of a dim.
-class Application {
- public:
-  Application(const ScheduleRule& rule, const std::string& name, const Target& target, bool show_program)
-      : rule_(rule),
-        actual_(rule.uses.empty() ? rule : *find_builtin_rule(rule.uses)),
-        name_(name),
-        target_(target),
-        show_program_(show_program) {}
+struct Application {
+  const ScheduleRule& rule;
+  const std::string& name;
+  const Target& target;
+  bool show_program;
+  const OnScheduled& on_scheduled;
+  const ScheduleRule& actual = rule.uses.empty() ? rule : *find_builtin_rule(rule.uses);
 
-  RuleResult run(const PrimFuncRef& program) const {
-    Decisions decisions = decisions_with(rule_.given);
-    std::optional<VarRef> dim;
-    RuleResult general = scheduled(program, decisions, &dim);
-    if (!general.program || !dim) return general;
-    std::vector<int64_t> values;
-    for (const Decision& decision : decisions.all()) {
-      if (decision.name == "specialize") from_attr(decision.value, values);
-    }
-    return values.empty() ? general : with_versions(program, *general.program, *dim, values);
+  RuleResult run(const PrimFuncRef& given) const {
+    PrimFuncRef program = find_builtin_rule(actual.name) == &actual ? without_empty_nests(given) : given;
+    Decisions decisions = decisions_with(rule.given);
+    std::optional<Versions> versions;
+    std::optional<Schedule> schedule;
+    RuleResult result = scheduled(program, decisions, schedule, &versions);
+    if (result.program && versions) result = with_versions(program, *result.program, *versions, decisions);
+    if (result.program && on_scheduled) on_scheduled(actual, *schedule, decisions);
+    return result;
   }
 
- private:
   Decisions decisions_with(Attrs given) const {
-    return {actual_.name, actual_.decisions, std::move(given), rule_.span, name_};
+    return {actual.name, actual.decisions, std::move(given), rule.span, name};
   }
 
-  // Schedules a program. `dim`, if not null, receives the dim for whose values there are versions; null for a version.
-  RuleResult scheduled(const PrimFuncRef& program, Decisions& decisions, std::optional<VarRef>* dim) const {
-    if (auto why = actual_.fits ? actual_.fits(program, target_, decisions) : std::nullopt) return {std::nullopt, *why};
-    std::optional<VarRef> versions = actual_.space ? actual_.space(program, target_, decisions) : std::nullopt;
-    if (dim) *dim = versions;
-    Schedule schedule(IRModule{{{name_, program}}, {}, {}}, {.show_program = show_program_});
-    if (auto refusal = apply_rule(actual_, schedule, target_, decisions)) {
+  // Schedules a program. `versions`, if not null, receives those that it has; null for a version.
+  RuleResult scheduled(const PrimFuncRef& program, Decisions& decisions, std::optional<Schedule>& schedule,
+                       std::optional<Versions>* versions) const {
+    if (auto why = actual.fits ? actual.fits(program, target, decisions) : std::nullopt) return {std::nullopt, *why};
+    std::optional<Versions> found = actual.space ? actual.space(program, target, decisions) : std::nullopt;
+    if (versions) *versions = found;
+    schedule.emplace(IRModule{{{name, program}}, {}, {}}, ScheduleOptions{.show_program = show_program});
+    if (auto refusal = apply_rule(actual, *schedule, target, decisions)) {
       // A refusal is an error for a rule that names its function, and for values from the user without which it fits.
-      bool fits_otherwise = !rule_.given.empty() && Application(actual_, name_, target_, false).run(program).program;
-      if (fits_otherwise || !rule_.function.empty()) throw CompileError({*refusal});
+      bool fits_otherwise =
+          !rule.given.empty() && Application{actual, name, target, false, nullptr}.run(program).program;
+      if (fits_otherwise || !rule.function.empty()) throw CompileError({*refusal});
       return {std::nullopt, to_string(*refusal)};
     }
-    if (dim) decisions.check_all_asked();
-    if (dim && rule_.scheduled) rule_.scheduled(schedule, decisions);
-    return {schedule.function(), ""};
+    if (versions) decisions.check_all_asked();
+    return {schedule->function(), ""};
   }
 
-  // Adds the versions to the general program. Their decisions are made again, since their dims are known.
-  RuleResult with_versions(const PrimFuncRef& program, const PrimFuncRef& general, const VarRef& dim,
-                           const std::vector<int64_t>& values) const {
+  // Adds the versions to the general program. Their decisions are made again, since their dims are known. Only values
+  // other than those of the general program's formulas hold for them, too.
+  RuleResult with_versions(const PrimFuncRef& program, const PrimFuncRef& general, const Versions& versions,
+                           const Decisions& taken) const {
+    const auto& [dim, list] = versions;
+    std::vector<int64_t> values;
+    Attrs given;
+    for (const Decision& decision : taken.all()) {
+      if (decision.name == list) {
+        from_attr(decision.value, values);
+      } else if (decision.value != decision.formula) {
+        given.set(decision.name, decision.value);
+      }
+    }
+    if (values.empty()) return {general, ""};
     std::vector<Buffer> buffers;
     Stmt body = take_root(general->body, buffers);
     for (int64_t value : values) {
-      Decisions decisions = decisions_with(rule_.given.without("specialize"));
+      Decisions decisions = decisions_with(given);
       auto specialized = cast<PrimFunc>(substitute(static_cast<const Expr&>(program), {{dim.get(), int_imm(value)}}));
-      RuleResult known = scheduled(specialized, decisions, nullptr);
+      std::optional<Schedule> schedule;
+      RuleResult known = scheduled(specialized, decisions, schedule, nullptr);
       if (!known.program) return known;
       const PrimFunc& function = **known.program;
       VarMap params;
@@ -75,11 +87,6 @@ class Application {
     }
     return {with_body(general, root_block(std::move(buffers), body)), ""};
   }
-
-  const ScheduleRule &rule_, &actual_;
-  const std::string& name_;
-  const Target& target_;
-  bool show_program_;
 };
 
 }  // namespace
@@ -93,30 +100,33 @@ bool concerns(const ScheduleRule& rule, const std::string& name, const std::vect
 }
 
 RuleResult schedule_by_rule(const ScheduleRule& rule, const std::string& name, const PrimFuncRef& program,
-                            const Target& target, bool show_program) {
-  return Application(rule, name, target, show_program).run(program);
+                            const Target& target, bool show_program, const OnScheduled& scheduled) {
+  return Application{rule, name, target, show_program, scheduled}.run(program);
 }
 
-std::optional<PrimFuncRef> schedule_by_rules(const std::string& name, const PrimFuncRef& program,
-                                             const std::vector<ScheduleRule>& rules, const Target& target,
-                                             const RuleReport& report) {
-  if (program->attrs.get_bool(attr_names::kIsScheduled, false)) return std::nullopt;
+PrimFuncRef schedule_by_rules(const std::string& name, const PrimFuncRef& program,
+                              const std::vector<ScheduleRule>& users, const Target& target, const RuleReport& report,
+                              const OnScheduled& scheduled) {
+  if (program->attrs.get_bool(attr_names::kIsScheduled, false)) return program;
   std::vector<std::string> ops = operators_of(program);
-  for (const ScheduleRule& rule : rules) {
-    if (!concerns(rule, name, ops)) continue;
-    RuleResult result = schedule_by_rule(rule, name, program, target, report != nullptr);
-    if (!result.program) {
-      std::string text = fmt::format("schedule rule '{}' does not fit '{}':\n{}", rule.name, name, result.refusal);
-      if (!rule.function.empty()) fail_to_fit(rule.span, "{}", text);
-      if (report) report(text);
-      continue;
+  for (const std::vector<ScheduleRule>* rules : {&users, &builtin_schedule_rules()}) {
+    const RuleReport& report_here = rules == &users ? report : nullptr;
+    for (const ScheduleRule& rule : *rules) {
+      if (!concerns(rule, name, ops)) continue;
+      RuleResult result = schedule_by_rule(rule, name, program, target, report_here != nullptr, scheduled);
+      if (!result.program) {
+        std::string text = fmt::format("schedule rule '{}' does not fit '{}':\n{}", rule.name, name, result.refusal);
+        if (!rule.function.empty()) fail_to_fit(rule.span, "{}", text);
+        if (report_here) report_here(text);
+        continue;
+      }
+      if (report_here) report_here(fmt::format("schedule rule '{}' is applied to '{}'", rule.name, name));
+      PrimFunc function = **result.program;
+      function.attrs.set(attr_names::kIsScheduled, true);
+      return make_prim_func(std::move(function), program.span());
     }
-    if (report) report(fmt::format("schedule rule '{}' is applied to '{}'", rule.name, name));
-    PrimFunc scheduled = **result.program;
-    scheduled.attrs.set(attr_names::kIsScheduled, true);
-    return make_prim_func(std::move(scheduled), program.span());
   }
-  return std::nullopt;
+  return program;
 }
 
 }  // namespace relaxc

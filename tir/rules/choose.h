@@ -17,12 +17,13 @@ struct RuleResult {
   std::string refusal;  // the reason where there is no program
 };
 RuleResult schedule_by_rule(const ScheduleRule& rule, const std::string& name, const PrimFuncRef& program,
-                            const Target& target, bool show_program);
+                            const Target& target, bool show_program, const OnScheduled& scheduled = nullptr);
 
-// Does the same with the first rule that fits. A rule for a function must fit; one for an operator that does not is
-// skipped, with a report. Returns nullopt if none fits, or if the program is scheduled already.
-std::optional<PrimFuncRef> schedule_by_rules(const std::string& name, const PrimFuncRef& program,
-                                             const std::vector<ScheduleRule>& rules, const Target& target,
-                                             const RuleReport& report);
+// Does the same with the first rule that fits, of the user's and then of the built-in ones. A user's rule for a
+// function must fit; one for an operator that does not is skipped, with a report. Returns the program as it is if none
+// fits, or if it is scheduled already.
+PrimFuncRef schedule_by_rules(const std::string& name, const PrimFuncRef& program,
+                              const std::vector<ScheduleRule>& users, const Target& target, const RuleReport& report,
+                              const OnScheduled& scheduled);
 
 }  // namespace relaxc

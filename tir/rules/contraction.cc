@@ -213,21 +213,19 @@ std::variant<Contraction, std::string> find_contraction(const PrimFuncRef& progr
                                                         Decisions& decisions) {
   auto product = find_stage(program, "matmul");
   if (!product) return "it is not a list of plain nests with a block of 'matmul'";
-  if (auto tile = match_contraction(*product, target, decisions)) return Contraction{*product, *tile};
-  return "the right operand of 'matmul' is not in panels of a tile's columns, and not worth copying into panels";
+  ContractionMatch match = match_contraction(*product, target, decisions);
+  if (auto* tile = std::get_if<ContractionTile>(&match)) return Contraction{*product, *tile};
+  return std::get<std::string>(match);
 }
 
-struct ContractionPlan {
-  ContractionTile tile;
-  std::optional<VarRef> versions_of;
-};
-ContractionPlan choose_tile_and_versions(const Contraction& found, const Target& target, Decisions& decisions) {
+ContractionTile choose_tile_and_versions(const Contraction& found, const Target& target, Decisions& decisions) {
   ContractionTile tile = choose_contraction(found.product, found.tile, target, decisions);
-  return {tile, choose_specialized_rows(found.product, tile, target, decisions)};
+  tile.versions = choose_specialized_rows(found.product, tile, target, decisions);
+  return tile;
 }
 
-void follow_contraction(Schedule& sch, const Contraction&, const ContractionPlan& plan) {
-  schedule_contraction(sch, sch.apply(GetBlock{"matmul"}), plan.tile);
+void follow_contraction(Schedule& sch, const Contraction&, const ContractionTile& tile) {
+  schedule_contraction(sch, sch.apply(GetBlock{"matmul"}), tile);
 }
 
 }  // namespace
@@ -238,10 +236,12 @@ void schedule_contraction(Schedule& sch, BlockRV anchor, const ContractionTile& 
 }
 
 ScheduleRule contraction_rule() {
+  std::vector<DecisionRow> decisions = contraction_decisions();
+  decisions.push_back({kSpecialize, "symbolic rows that have separate code", "1, and those just above a tile"});
   return anchored({.name = "contraction",
                    .op = "matmul",
                    .doc = "a product of matrices whose right operand lies in panels or is worth copying into them",
-                   .decisions = contraction_decisions()},
+                   .decisions = std::move(decisions)},
                   find_contraction, choose_tile_and_versions, follow_contraction);
 }
 

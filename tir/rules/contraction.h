@@ -24,6 +24,7 @@ struct ContractionTile {
   int64_t parts = 1;            // of the reduction
   int64_t step = 1;             // of the innermost reduction, unrolled
   bool unrolls_epilogue = true;
+  std::optional<Versions> versions = {};
   int columns() const { return lanes * vectors; }
   // Returns whether one tile has all rows, so that each panel is read once. Memory then takes most of the time.
   bool reads_panels_once(std::optional<int64_t> num_rows) const { return !has_rows || (num_rows && *num_rows <= rows); }
@@ -31,16 +32,18 @@ struct ContractionTile {
 
 // Returns the axes, lanes, vectors and instruction of the tile for a product whose operand lies in panels, y[n /
 // columns, k, columns] or, for instructions that sum several products, [n / columns, k / group, columns, group], or is
-// a matrix that may be copied into panels first. Returns nullopt if the product has another form, the target has no
+// a matrix that may be copied into panels first. Returns the reason if the product has another form, the target has no
 // such instruction, or it is decided not to copy.
-std::optional<ContractionTile> match_contraction(const Stage& product, const Target& target, Decisions& decisions);
+using ContractionMatch = std::variant<ContractionTile, std::string>;
+ContractionMatch match_contraction(const Stage& product, const Target& target, Decisions& decisions);
 // Takes the decisions about such a tile.
 ContractionTile choose_contraction(const Stage& product, ContractionTile tile, const Target& target,
                                    Decisions& decisions);
-// Returns the variable of a symbolic number of rows, and decides "specialize": the numbers of rows with separate code.
-std::optional<VarRef> choose_specialized_rows(const Stage& product, const ContractionTile& tile, const Target& target,
-                                              Decisions& decisions);
-std::vector<DecisionRow> contraction_decisions();
+// Decides kSpecialize: the numbers of rows, where these are symbolic, that have separate code (the tile's `versions`).
+inline constexpr const char* kSpecialize = "specialize";
+std::optional<Versions> choose_specialized_rows(const Stage& product, const ContractionTile& tile, const Target& target,
+                                                Decisions& decisions);
+std::vector<DecisionRow> contraction_decisions();  // about a tile
 
 // Schedules the anchor and the blocks after it, for any extents: rows and columns that do not fill a tile are a tail.
 void schedule_contraction(Schedule& schedule, BlockRV anchor, const ContractionTile& tile);

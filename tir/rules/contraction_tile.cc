@@ -73,17 +73,22 @@ int64_t bytes_of_row(const Block& block) {
   return bytes;
 }
 
+constexpr const char* kOtherForm =
+    "the right operand is neither in panels of a tile's columns nor a float32 matrix of constant size";
+
 // Matches a float32 right operand y[k, n] or y[n, k] that can be copied into panels, as constants are at compile time.
-std::optional<ContractionTile> match_plain_operand(const Block& block, const BufferLoad& x, const BufferLoad& y,
-                                                   ContractionTile tile) {
-  if (x.indices.size() != 2 || y.indices.size() != 2) return std::nullopt;
+ContractionMatch match_plain_operand(const Block& block, const BufferLoad& x, const BufferLoad& y,
+                                     ContractionTile tile) {
   size_t column_dim = same_node(y.indices[0], x.indices[1]) ? 1 : 0;
   const BufferType& type = buffer_type(y.buffer);
   tile.vectors = kSideBySide;
   auto width = as_int(type.shape[column_dim]), length = as_int(type.shape[1 - column_dim]);
-  bool is_matrix = type.dtype == kFloat32 && width && length && *width % tile.columns() == 0 && *length > 1;
+  bool is_matrix = type.dtype == kFloat32 && width && length && *length > 1;
   bool is_product = same_node(y.indices[1 - column_dim], x.indices[1]) && x.indices[0].is<Var>();
-  if (!is_matrix || !is_product || !y.indices[column_dim].is<Var>()) return std::nullopt;
+  if (!is_matrix || !is_product || !y.indices[column_dim].is<Var>()) return kOtherForm;
+  if (*width % tile.columns() != 0)
+    return fmt::format("the right operand is not in panels, and its {} columns are not a multiple of {} (a panel)",
+                       *width, tile.columns());
   tile.column_axis = position_of_axis(block.iter_vars, y.indices[column_dim]);
   tile.copies_operand = true;
   tile.num_panels = *width / tile.columns();
@@ -91,28 +96,30 @@ std::optional<ContractionTile> match_plain_operand(const Block& block, const Buf
 }
 
 // Matches y[j // columns, k // group, j % columns, k % group] and x[..., i, k].
-std::optional<ContractionTile> match_panels(const Block& block, const Target& target) {
+ContractionMatch match_panels(const Block& block, const Target& target) {
   std::vector<Ref<BufferLoad>> operands = operands_of(block);
-  if (operands.size() != 2 || operands[0]->indices.size() < 2) return std::nullopt;
+  if (operands.size() != 2 || operands[0]->indices.size() < 2) return kOtherForm;
   const std::vector<Expr>&x = operands[0]->indices, &y = operands[1]->indices;
   ContractionTile tile{0, position_of_axis(block.iter_vars, x[x.size() - 2]), false, 1, target.vector_lanes(32), 1};
-  if (auto plain = match_plain_operand(block, *operands[0], *operands[1], tile)) return plain;
+  if (x.size() == 2 && y.size() == 2) return match_plain_operand(block, *operands[0], *operands[1], tile);
   const BufferType &left = buffer_type(operands[0]->buffer), &right = buffer_type(operands[1]->buffer);
-  if (right.shape.size() != 3 && right.shape.size() != 4) return std::nullopt;
+  if (right.shape.size() != 3 && right.shape.size() != 4) return kOtherForm;
   const Binary* column = y[2].as<Binary>();
   auto columns = as_int(right.shape[2]);
-  if (!columns || !column || column->op != BinaryOp::kFloorMod || !is_int(column->b, *columns)) return std::nullopt;
+  if (!columns || !column || column->op != BinaryOp::kFloorMod || !is_int(column->b, *columns)) return kOtherForm;
   if (right.shape.size() == 4) {
     const Binary* group = y[3].as<Binary>();
     auto size = as_int(right.shape[3]);
-    if (!group || !size || group->op != BinaryOp::kFloorMod || !same_node(group->a, x.back())) return std::nullopt;
+    if (!group || !size || group->op != BinaryOp::kFloorMod || !same_node(group->a, x.back())) return kOtherForm;
     DType result = dtype_of(block.body.as<BufferStore>()->value);
     const DotForm* form = find_dot_form(left.dtype, right.dtype, result, target);
-    if (!form || form->group != *size || *columns % tile.lanes != 0) return std::nullopt;
+    if (!form || form->group != *size || *columns % tile.lanes != 0)
+      return fmt::format("the target has no instruction that sums {} products in each lane of panels of {} columns",
+                         *size, *columns);
     tile.group = form->group;
     tile.intrin = form->name;
   } else if (!same_node(y[1], x.back())) {
-    return std::nullopt;
+    return kOtherForm;
   }
   while (*columns % tile.lanes != 0) tile.lanes /= 2;
   tile.vectors = static_cast<int>(*columns) / tile.lanes;
@@ -165,18 +172,20 @@ void choose_tile_rows(ContractionTile& tile, const Stage& product, std::optional
 
 }  // namespace
 
-std::optional<ContractionTile> match_contraction(const Stage& product, const Target& target, Decisions& decisions) {
-  std::optional<ContractionTile> tile = match_panels(*product.block, target);
-  if (!tile) return std::nullopt;
+ContractionMatch match_contraction(const Stage& product, const Target& target, Decisions& decisions) {
+  ContractionMatch match = match_panels(*product.block, target);
+  auto* tile = std::get_if<ContractionTile>(&match);
+  if (!tile) return match;
   bool is_axis = tile->row_axis < product.block->iter_vars.size();
   auto num_rows = is_axis ? product.extent(tile->row_axis) : 1;
   if (tile->copies_operand) {
     bool is_worth_copying = num_rows.value_or(0) >= kCopyCycles * target.products_per_cycle();
-    if (!decisions.flag("copy_operand", is_worth_copying)) return std::nullopt;
+    if (!decisions.flag("copy_operand", is_worth_copying))
+      return "the right operand is not in panels, and not worth copying into panels (decision 'copy_operand')";
   }
   tile->has_rows = is_axis && num_rows != 1;
   if (!tile->has_rows) tile->row_axis = 0;
-  return tile;
+  return match;
 }
 
 ContractionTile choose_contraction(const Stage& product, ContractionTile tile, const Target& target,
@@ -213,8 +222,8 @@ ContractionTile choose_contraction(const Stage& product, ContractionTile tile, c
   return tile;
 }
 
-std::optional<VarRef> choose_specialized_rows(const Stage& product, const ContractionTile& tile, const Target& target,
-                                              Decisions& decisions) {
+std::optional<Versions> choose_specialized_rows(const Stage& product, const ContractionTile& tile, const Target& target,
+                                                Decisions& decisions) {
   if (!tile.has_rows || tile.group > 1) return std::nullopt;
   auto rows = try_cast<Var>(product.block->iter_vars[tile.row_axis].domain.extent);
   if (!rows) return std::nullopt;
@@ -225,8 +234,8 @@ std::optional<VarRef> choose_specialized_rows(const Stage& product, const Contra
   std::vector<int64_t> formula = {1};
   for (int64_t few : numbers_between(whole + 1, std::min<int64_t>(whole + 2, most_rows(tile.vectors, target))))
     formula.push_back(few);
-  decisions.list("specialize", numbers_between(1, most_rows(1, target)), formula);
-  return *rows;
+  decisions.list(kSpecialize, numbers_between(1, most_rows(1, target)), formula);
+  return Versions{*rows, kSpecialize};
 }
 
 std::vector<DecisionRow> contraction_decisions() {
@@ -248,8 +257,7 @@ std::vector<DecisionRow> contraction_decisions() {
           {"epilogue", "the blocks that follow are \"unrolled\" in the tile, or a \"loop\" over its rows",
            "\"loop\" where rows are symbolic and the blocks call functions such as exp"},
           {"rows_ahead", "rows of a panel from a prefetch to its use, where the panel is read once",
-           fmt::format("{}; for a single row {}", kRowsAhead, kSingleRowsAhead)},
-          {"specialize", "symbolic rows that have separate code", "1, and those just above a tile"}};
+           fmt::format("{}; for a single row {}", kRowsAhead, kSingleRowsAhead)}};
 }
 
 }  // namespace relaxc

@@ -63,11 +63,16 @@ bool is_worth_inlining(Schedule& sch, const BlockRV& rv) {
   });
 }
 
+// Applies the steps of a block until one is refused, which ends the schedule of the block and not the rule. Each step
+// keeps the program's meaning: a block whose loop cannot be parallel, since its iterations may store to one element, is
+// right with the loops that it has by then. No rule comes after this one that could do better.
+void apply_while_they_fit(Schedule& sch, const std::function<void()>& steps) { (void)sch.try_steps(steps); }
+
 void schedule_program(Schedule& sch, const Target& target, Decisions& decisions) {
   BlockRV root = sch.apply(GetBlock{"root"});
   std::map<std::string, int> blocks_of_name;  // several blocks may have one name, and each has its own decisions
   std::vector<std::string> prefixes;          // of the blocks that are not inlined
-  // A refused step leaves the program as it was, and the others are still tried.
+  // A block whose inlining is refused stays, and the others are still tried.
   for (const BlockRV& rv : sch.apply(GetChildBlocks{root})) {
     Ref<Block> block = cast<Block>(sch.get(rv));
     int number = ++blocks_of_name[block->name];
@@ -85,7 +90,7 @@ void schedule_program(Schedule& sch, const Target& target, Decisions& decisions)
     decisions.set_prefix(prefixes[i]);
     if (!reduces(*block)) {
       ElementwisePlan plan = choose_elementwise(block, facts, target, decisions);
-      sch.try_steps([&] { schedule_elementwise(sch, blocks[i], plan); });
+      apply_while_they_fit(sch, [&] { schedule_elementwise(sch, blocks[i], plan); });
       continue;
     }
     std::optional<BlockRV> epilogue;
@@ -94,12 +99,13 @@ void schedule_program(Schedule& sch, const Target& target, Decisions& decisions)
     bool is_last = i + (epilogue ? 2 : 1) == blocks.size();
     Stage stage{block, {}};
     for (size_t j = i + 1; j < blocks.size(); ++j) stage.epilogue.push_back(cast<Block>(sch.get(blocks[j])));
-    if (auto product = is_last ? match_contraction(stage, target, decisions) : std::nullopt) {
-      ContractionTile tile = choose_contraction(stage, *product, target, decisions);
-      sch.try_steps([&] { schedule_contraction(sch, blocks[i], tile); });
+    ContractionMatch product = is_last ? match_contraction(stage, target, decisions) : ContractionMatch();
+    if (is_last && product.index() == 0) {
+      ContractionTile tile = choose_contraction(stage, std::get<ContractionTile>(product), target, decisions);
+      apply_while_they_fit(sch, [&] { schedule_contraction(sch, blocks[i], tile); });
     } else {
       ReductionPlan plan = choose_reduction(block, facts, target, decisions);
-      sch.try_steps([&] { schedule_reduction(sch, blocks[i], epilogue, plan); });
+      apply_while_they_fit(sch, [&] { schedule_reduction(sch, blocks[i], epilogue, plan); });
     }
     if (epilogue) ++i;
   }
@@ -113,8 +119,7 @@ ScheduleRule default_rule() {
                                          "where that repeats no work, or only loads, casts and selects"}};
   for (const auto& more : {elementwise_decisions(), reduction_decisions(), contraction_decisions()}) {
     for (const DecisionRow& row : more) {
-      bool is_new = std::ranges::count(decisions, row.name, &DecisionRow::name) == 0;
-      if (is_new && row.name != "specialize") decisions.push_back(row);
+      if (std::ranges::count(decisions, row.name, &DecisionRow::name) == 0) decisions.push_back(row);
     }
   }
   for (DecisionRow& row : decisions) row.name = "*." + row.name;

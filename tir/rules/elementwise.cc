@@ -9,22 +9,19 @@ namespace relaxc {
 
 namespace {
 
-struct Access {
-  Buffer buffer;
-  std::vector<Expr> indices;
-};
-
-std::vector<Access> accesses_of(const Block& block) {
-  std::vector<Access> result;
+// Returns the loads of a block, and a load from each place that it stores to.
+std::vector<BufferLoad> accesses_of(const Block& block) {
+  std::vector<BufferLoad> result;
   walk(
-      block.body, [&](const BufferLoad& load) { result.push_back({load.buffer, load.indices}); },
-      [&](const BufferStore& store) { result.push_back({store.buffer, store.indices}); });
+      block.body, [&](const BufferLoad& load) { result.push_back(load); },
+      [&](const BufferStore& store) { result.push_back({store.buffer, store.indices, {}}); });
   return result;
 }
 
 // Returns whether two axes can be fused for every buffer: stride(outer) is extent(inner) * stride(inner).
-bool can_merge(const std::vector<Access>& accesses, const IterVar& outer, const IterVar& inner, const Analyzer& facts) {
-  return std::ranges::all_of(accesses, [&](const Access& access) {
+bool can_merge(const std::vector<BufferLoad>& accesses, const IterVar& outer, const IterVar& inner,
+               const Analyzer& facts) {
+  return std::ranges::all_of(accesses, [&](const BufferLoad& access) {
     auto outer_stride = access_stride(access.buffer, access.indices, outer.var, facts);
     auto inner_stride = access_stride(access.buffer, access.indices, inner.var, facts);
     return outer_stride && inner_stride && facts.can_prove_equal(*outer_stride, *inner_stride * inner.domain.extent);
@@ -63,7 +60,7 @@ ElementwisePlan choose_elementwise(const Ref<Block>& block, const Analyzer& fact
   ElementwisePlan plan{.parallel = !is_small(nest.spatial_extents(), target, cost_model::kElementwiseWork)};
   // A statement with loops inside, such as a scan, is much work for each point.
   if (nest.axes.empty() || !single_store(*block)) return plan;
-  std::vector<Access> accesses = accesses_of(*block);
+  std::vector<BufferLoad> accesses = accesses_of(*block);
   std::vector<Expr> extents;  // of the merged loops
   for (size_t d = 0; d < nest.axes.size(); ++d) {
     const IterVar& axis = nest.axes[d];
@@ -80,7 +77,7 @@ ElementwisePlan choose_elementwise(const Ref<Block>& block, const Analyzer& fact
   }
   auto extent = as_int(extents.back());
   // Vectors along the last axis if every access is contiguous or constant there.
-  bool has_lanes = std::ranges::all_of(accesses, [&](const Access& access) {
+  bool has_lanes = std::ranges::all_of(accesses, [&](const BufferLoad& access) {
     return is_lane_stride(access_stride(access.buffer, access.indices, nest.axes.back().var, facts));
   });
   int64_t widest = has_lanes ? lanes_of(*block, target) : 1;

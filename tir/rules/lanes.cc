@@ -5,6 +5,7 @@
 #include "ir/intrinsics.h"
 #include "ir/op_names.h"
 #include "support/checked_math.h"
+#include "support/lists.h"
 #include "tir/analysis/conditions.h"
 #include "tir/rules/cost_model.h"
 
@@ -19,18 +20,13 @@ size_t position_of_loop(const Schedule& sch, const Loops& loops, const IterVar& 
   return static_cast<size_t>(loop - loops.begin());
 }
 
-bool is_expensive(const Block& block) {
+// Returns whether the call becomes tens of instructions for each vector.
+bool is_expensive(const Ref<Call>& node) {
   constexpr OpName kInstructions[] = {
       ops::kScalarAbs,   ops::kScalarBitwiseNot, ops::kScalarCeil,  ops::kCopysign,    ops::kScalarFloor,
       ops::kFma,         ops::kScalarIsFinite,   ops::kScalarIsInf, ops::kScalarIsNan, ops::kNearbyint,
       ops::kScalarRound, ops::kScalarRsqrt,      ops::kScalarSqrt,  ops::kScalarTrunc};
-  bool result = false;
-  walk(block.body, [&](const Ref<Call>& node) {
-    const std::string& name = op_name(node);
-    result = result ||
-             (find_intrinsic(name) && std::ranges::find(kInstructions, name, &OpName::text) == std::end(kInstructions));
-  });
-  return result;
+  return find_intrinsic(op_name(node)) && !find_item(kInstructions, op_name(node), &OpName::text);
 }
 
 }  // namespace
@@ -57,7 +53,10 @@ bool is_small(const std::vector<Expr>& extents, const Target& target, int64_t wo
 int64_t assumed_cores(const Target& target) { return std::max(target.cores, cost_model::kFewestCores); }
 
 bool any_is_expensive(const std::vector<Ref<Block>>& blocks) {
-  return std::ranges::any_of(blocks, [](const Ref<Block>& block) { return is_expensive(*block); });
+  bool result = false;
+  for (const Ref<Block>& block : blocks)
+    walk(block->body, [&](const Ref<Call>& node) { result = result || is_expensive(node); });
+  return result;
 }
 
 int64_t rows_in_registers(int64_t vectors, int64_t spare, const Target& target) {

@@ -20,8 +20,8 @@ struct Stage {
 std::optional<Stage> find_stage(const PrimFuncRef& program, std::string_view op);
 
 // Completes a rule about an operator's block, the anchor. `find` returns the anchor or why the rule does not fit,
-// `choose` takes the decisions about it and returns a plan, and `follow` applies the steps of a plan. A plan may name
-// the dim for whose values there are versions.
+// `choose` takes the decisions about it and returns a plan, and `follow` applies the steps of a plan. A plan may have
+// a member `versions`.
 template <class Anchor, class Plan>
 ScheduleRule anchored(ScheduleRule rule,
                       std::variant<Anchor, std::string> (*find)(const PrimFuncRef&, const Target&, Decisions&),
@@ -31,9 +31,9 @@ ScheduleRule anchored(ScheduleRule rule,
     auto found = find(program, target, decisions);
     return std::holds_alternative<Anchor>(found) ? std::nullopt : std::optional(std::get<std::string>(found));
   };
-  rule.space = [=](const PrimFuncRef& program, const Target& target, Decisions& decisions) -> std::optional<VarRef> {
+  rule.space = [=](const PrimFuncRef& program, const Target& target, Decisions& decisions) -> std::optional<Versions> {
     Plan plan = choose(std::get<Anchor>(find(program, target, decisions)), target, decisions);
-    if constexpr (requires { plan.versions_of; }) return plan.versions_of;
+    if constexpr (requires { plan.versions; }) return plan.versions;
     return std::nullopt;
   };
   rule.apply = [=](Schedule& schedule, const Target& target, Decisions& decisions) {

@@ -10,23 +10,23 @@
 namespace relaxc {
 
 const AttrValue& Decisions::decide(const std::string& name, AttrList candidates, AttrValue formula) {
-  bool has_row = std::ranges::count(rows_, (prefix_.empty() ? "" : "*.") + name, &DecisionRow::name) > 0;
-  RELAXC_CHECK(has_row, "expected a row of rule '{}' for the decision '{}' that it asks for", rule_, name);
+  RELAXC_CHECK(find_item(rows_, (prefix_.empty() ? "" : "*.") + name, &DecisionRow::name),
+               "expected a row of rule '{}' for the decision '{}' that it asks for", rule_, name);
   bool is_list = formula.as<AttrList>();
   auto is_candidate = [&](const AttrValue& value) {
     const AttrList items = is_list && value.as<AttrList>() ? *value.as<AttrList>() : AttrList{value};
     return std::ranges::all_of(items, [&](const AttrValue& item) { return std::ranges::count(candidates, item) > 0; });
   };
   std::string full = prefix_ + name;
-  std::string choices = joined(candidates, [](const AttrValue& value) { return to_string(value); });
-  RELAXC_CHECK(is_candidate(formula), "expected the formula of '{}' to choose one of {}, got {}", full, choices,
+  auto choices = [&] { return joined(candidates, [](const AttrValue& value) { return to_string(value); }); };
+  RELAXC_CHECK(is_candidate(formula), "expected the formula of '{}' to choose one of {}, got {}", full, choices(),
                to_string(formula));
   auto taken = std::ranges::find(all_, full, &Decision::name);
   const AttrValue* given = given_.find(full);
   AttrValue value = taken != all_.end() ? taken->value : given ? *given : formula;
   if (!is_candidate(value))
     fail(place_, "rule '{}': '{}' of '{}' cannot be {}; candidates{}: {} (the formula chooses {})", rule_, full,
-         subject_, to_string(value), is_list ? " of its items" : "", choices, to_string(formula));
+         subject_, to_string(value), is_list ? " of its items" : "", choices(), to_string(formula));
   if (taken != all_.end()) return taken->value;
   all_.push_back({std::move(full), std::move(candidates), std::move(formula), std::move(value)});
   return all_.back().value;

@@ -25,9 +25,7 @@ PrimFuncRef with_op_name(const PrimFuncRef& program, const std::string& op) {
                    }));
 }
 
-namespace {
-std::string operator_of(const Block& block) { return block.annotations.get_string(annotation<"op">(), ""); }
-}  // namespace
+static std::string operator_of(const Block& block) { return block.annotations.get_string(annotation<"op">(), ""); }
 
 std::vector<std::string> operators_of(const PrimFuncRef& function) {
   std::vector<std::string> result;

@@ -15,6 +15,12 @@ namespace relaxc {
 
 class Schedule;
 
+// The dim for whose values in the decision, a list, a program has separate code (multi-versioning).
+struct Versions {
+  VarRef dim;
+  std::string decision;
+};
+
 struct ScheduleRule {
   std::string name = {};
   std::string function = {};  // the tensor program that it is for; empty: any that holds `op`
@@ -26,12 +32,9 @@ struct ScheduleRule {
   // Returns why the rule does not fit the program with these decisions, some of which users may have given; nullopt
   // when it does. When null, the steps decide.
   std::function<std::optional<std::string>(const PrimFuncRef&, const Target&, Decisions&)> fits = nullptr;
-  // Takes the decisions, before any step. Returns the dim for whose values in the decision "specialize" the program is
-  // scheduled once more, with separate code (multi-versioning). Null for a rule, such as the default one, whose choices
-  // for a block depend on the steps before: its `apply` takes them, block by block.
-  std::function<std::optional<VarRef>(const PrimFuncRef&, const Target&, Decisions&)> space = nullptr;
-  // Is called with each program that the rule has scheduled.
-  std::function<void(const Schedule&, const Decisions&)> scheduled = nullptr;
+  // Takes the decisions, before any step, and returns the versions, if any. Null for a rule, such as the default one,
+  // whose choices for a block depend on the steps before: its `apply` takes them, block by block.
+  std::function<std::optional<Versions>(const PrimFuncRef&, const Target&, Decisions&)> space = nullptr;
   std::string doc = {};                     // one line: which programs it fits
   std::vector<DecisionRow> decisions = {};  // those that it may ask for
   // S.use: a built-in rule or a graph decision by name, with these values for decisions instead of the formulas'.
@@ -39,6 +42,9 @@ struct ScheduleRule {
   Attrs given = {};
   std::string at = {};  // of a graph decision: the operator's name in the model or the text; empty: all that `op` names
 };
+
+// Is called with each program that a rule has scheduled. S.use comes as the built-in rule's row (builtin_rules.h).
+using OnScheduled = std::function<void(const ScheduleRule&, const Schedule&, const Decisions&)>;
 
 // Schedules the program, or returns why a step does not fit or callers' buffers would change. Throws other errors.
 std::optional<Diagnostic> apply_rule(const ScheduleRule& rule, Schedule& schedule, const Target& target,

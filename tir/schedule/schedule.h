@@ -36,7 +36,7 @@ class Schedule {
     return results_as<scheduling::ResultOf<P>>(checked(run(scheduling::primitive<P>(), &step, {})));
   }
   template <class P>
-  scheduling::Outcome<scheduling::ResultOf<P>> try_apply(const P& step) {
+  [[nodiscard]] scheduling::Outcome<scheduling::ResultOf<P>> try_apply(const P& step) {
     auto outcome = run(scheduling::primitive<P>(), &step, {});
     if (!outcome) return outcome.refusal();
     if constexpr (std::is_void_v<scheduling::ResultOf<P>>) {
@@ -53,7 +53,7 @@ class Schedule {
   size_t map_rank(const scheduling::Primitive& primitive, AttrList& arguments);
   // Runs steps until one does not fit; returns why (kBrief: without the program), or nullopt. Throws other errors.
   enum class Reason : uint8_t { kBrief, kWithProgram };
-  std::optional<Diagnostic> try_steps(const std::function<void()>& steps, Reason reason = Reason::kBrief);
+  [[nodiscard]] std::optional<Diagnostic> try_steps(const std::function<void()>& steps, Reason reason = Reason::kBrief);
 
   // Sets the function that names refer to from now on.
   void work_on(const std::string& function) { workspace_.work_on(function); }

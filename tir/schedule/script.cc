@@ -8,6 +8,7 @@
 #include "ir/text/syntax.h"
 #include "support/checked_math.h"
 #include "support/joined.h"
+#include "support/lists.h"
 #include "tir/scalable_vectors.h"
 #include "tir/schedule/script_body.h"
 
@@ -124,11 +125,9 @@ class Interpreter {
   // `targets`: the names that the result gets, for the trace.
   AttrValue value(const Syntax& at, const std::vector<std::string>& targets) {
     switch (at.kind) {
-      case SyntaxKind::kName: {
-        auto it = names_.find(at.text);
-        if (it != names_.end()) return it->second;
+      case SyntaxKind::kName:
+        if (const AttrValue* known = find_value(names_, at.text)) return *known;
         fail(span(at), "'{}' is not defined", at.text);
-      }
       case SyntaxKind::kInt:
         if (auto number = text::whole_number(at.text)) return *number;
         fail(span(at), "'{}' is not a number", at.text);
@@ -197,9 +196,7 @@ class Interpreter {
     };
     if (index.kind == SyntaxKind::kSlice) {
       int64_t from = bound(index.children[0], 0), to = bound(index.children[1], size);
-      AttrList part;
-      for (int64_t i = from; i < to; ++i) part.push_back((*list)[static_cast<size_t>(i)]);
-      return part;
+      return from < to ? AttrList(list->begin() + from, list->begin() + to) : AttrList();
     }
     int64_t position = integer(index);
     if (position < 0) position += size;
@@ -244,8 +241,7 @@ class Interpreter {
         {"==", BinaryOp::kEQ, [](D a, D b) -> AttrValue { return a == b; }},
         {"!=", BinaryOp::kNE, [](D a, D b) -> AttrValue { return a != b; }},
     };
-    auto row = std::ranges::find(kRows, symbol, &Operation::symbol);
-    return row == std::end(kRows) ? nullptr : row;
+    return find_item(kRows, symbol, &Operation::symbol);
   }
 
   AttrValue unary(const Syntax& at) {
@@ -413,12 +409,10 @@ class Interpreter {
   }
 
   size_t position_of(const Syntax::Keyword& keyword, const scheduling::Primitive& primitive) const {
-    std::vector<std::string_view> known;
-    for (const scheduling::Param& param : primitive.params) {
-      if (param.name == keyword.name) return known.size();
-      known.push_back(param.name);
-    }
-    fail(span(*keyword.value), "{} has no argument '{}'; it has: {}", primitive.name, keyword.name, joined(known));
+    if (const auto* found = find_item(primitive.params, keyword.name, &scheduling::Param::name))
+      return static_cast<size_t>(found - primitive.params.data());
+    fail(span(*keyword.value), "{} has no argument '{}'; it has: {}", primitive.name, keyword.name,
+         joined(primitive.params, &scheduling::Param::name));
   }
 
   // Gives errors the line of the schedule as their place, not that of the program.

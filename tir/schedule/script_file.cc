@@ -1,9 +1,9 @@
 // Files of schedules: the definitions, the tensor intrinsics and the uses of built-in rules that they hold.
 #include "support/joined.h"
+#include "support/nearest.h"
 #include "tir/schedule/script_body.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "ir/op_names.h"
 #include "ir/text/names.h"
@@ -23,11 +23,12 @@ bool has_decorator(const Line& line, std::string_view text) {
   });
 }
 bool is_prim_func(const Line& line) { return line.kind == LineKind::kFunction && has_decorator(line, "prim_func"); }
-// Returns "use" for S.use(...), "" for a line that is not a call of that form.
-std::string_view called(const Line& line) {
+// Returns "use" for S.use(...), "" for a line that is not a call of that form, of this object unless that is empty.
+std::string_view called(const Line& line, std::string_view object = {}) {
   if (line.kind != LineKind::kExpression || line.value->kind != SyntaxKind::kCall) return {};
   const Syntax& callee = *line.value->children[0];
-  return callee.kind == SyntaxKind::kAttribute ? callee.text : std::string_view();
+  bool matches = callee.kind == SyntaxKind::kAttribute && (object.empty() || callee.children[0]->text == object);
+  return matches ? callee.text : std::string_view();
 }
 // Returns whether the line is S.intrin("name", description, implementation) or TensorIntrin.register(...).
 bool is_intrin(const Line& line) { return called(line) == "intrin" || called(line) == "register"; }
@@ -39,17 +40,13 @@ uint32_t first_line(const Line& line) {
 
 // Returns the text with nothing but its tensor programs, at their lines.
 std::string only_programs(std::string_view text, const Lines& lines) {
-  std::vector<std::pair<uint32_t, uint32_t>> kept;  // [first, end)
-  for (size_t i = 0; i < lines.size(); ++i) {
-    uint32_t end = i + 1 < lines.size() ? first_line(*lines[i + 1]) : std::numeric_limits<uint32_t>::max();
-    if (is_prim_func(*lines[i])) kept.emplace_back(first_line(*lines[i]), end);
-  }
   std::string result;
-  size_t at = 0, range = 0;
+  bool is_kept = false;
+  size_t next = 0, at = 0;  // the statement that begins next, and the character
   for (uint32_t number = 1; at < text.size(); ++number) {
+    while (next < lines.size() && first_line(*lines[next]) <= number) is_kept = is_prim_func(*lines[next++]);
     size_t end = std::min(text.find('\n', at), text.size());
-    while (range < kept.size() && number >= kept[range].second) ++range;
-    if (range < kept.size() && number >= kept[range].first) result += text.substr(at, end - at);
+    if (is_kept) result += text.substr(at, end - at);
     result += '\n';
     at = end + 1;
   }
@@ -189,7 +186,9 @@ std::vector<ScheduleRule> parse_rules(std::string_view text, const std::string& 
       result.push_back(std::move(rule));
     }
   }
-  if (!loose.empty()) result.push_back({.span = place(*loose[0]), .apply = body(loose, "sch")});
+  if (!loose.empty())
+    result.push_back(
+        {.name = std::string(called(*loose[0], "S")), .span = place(*loose[0]), .apply = body(loose, "sch")});
   return result;
 }
 
@@ -199,10 +198,13 @@ std::vector<ScheduleRule> read_schedule_rules(std::string_view text, const std::
   Diagnostics diagnostics;
   std::vector<ScheduleRule> rules = parse_rules(text, filename, diagnostics);
   for (const ScheduleRule& rule : rules) {
-    if (rule.uses.empty() && rule.function.empty() && rule.op.empty())
+    if (rule.uses.empty() && rule.function.empty() && rule.op.empty()) {
+      std::string near = nearest(rule.name, {"use", "intrin"});
       diagnostics.error(rule.span,
-                        "a file of schedules holds definitions: def name(sch): ..., each under @S.rule(\"operator\") "
-                        "or @S.schedule(\"function\")");
+                        "a file of schedules holds definitions, def name(sch): ... under @S.rule(\"operator\") or "
+                        "@S.schedule(\"function\"), and calls of S.use(\"rule\", ...) and S.intrin(...){}",
+                        near.empty() ? "" : fmt::format("; did you mean S.{}?", near));
+    }
     const ScheduleRule& first = *std::ranges::find_if(rules, [&](const ScheduleRule& other) {
       return &other == &rule || (other.uses.empty() && !rule.function.empty() && other.function == rule.function);
     });

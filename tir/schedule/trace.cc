@@ -6,6 +6,7 @@
 #include "ir/visit.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
+#include "support/lists.h"
 #include "tir/primitives/enter_postproc.h"
 #include "tir/schedule/schedule.h"
 #include "tir/schedule/trace_names.h"
@@ -15,8 +16,7 @@ namespace relaxc {
 using namespace scheduling;
 
 std::string scheduling::RVNames::operator()(const VarRef& var) {
-  auto it = names_.find(var.get());
-  if (it != names_.end()) return it->second;
+  if (const std::string* known = find_value(names_, var.get())) return *known;
   std::string name = var->name;
   for (int i = 1; !taken_.insert(name).second; ++i) name = fmt::format("{}_{}", var->name, i);
   names_.emplace(var.get(), name);

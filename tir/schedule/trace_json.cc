@@ -6,6 +6,7 @@
 
 #include "support/diagnostic.h"
 #include "support/joined.h"
+#include "support/lists.h"
 #include "tir/schedule/script.h"
 #include "tir/schedule/trace_names.h"
 
@@ -95,12 +96,11 @@ namespace {
 
 // JSON is Python with other names for constants.
 AttrValue read_json(std::string_view json) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   return schedule_value(json, {{"null", {}},
                                {"true", true},
                                {"false", false},
                                {"NaN", std::numeric_limits<double>::quiet_NaN()},
-                               {"Infinity", kInfinity}});
+                               {"Infinity", std::numeric_limits<double>::infinity()}});
 }
 
 const AttrList& list_at(const AttrList& list, size_t i) {
@@ -122,8 +122,7 @@ AttrValue input_of(const AttrValue& value, const ScheduleNames& variables) {
   const std::string* text = value.as<std::string>();
   if (!text) return value;
   if (text->starts_with('"')) return read_json(*text);
-  auto it = variables.find(*text);
-  if (it != variables.end()) return it->second;
+  if (const AttrValue* known = find_value(variables, *text)) return *known;
   if (text->find('(') == std::string::npos && text->find(' ') == std::string::npos)
     fail({}, "'{}' is not a random variable of the trace", *text);
   return schedule_value(*text, variables);
