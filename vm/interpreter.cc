@@ -75,8 +75,6 @@ Value Interpreter::run(const Function& function, std::span<const Value> inputs,
     }
   };
   if (depth_ != 0) throw_runtime_error("a session cannot be run from inside its own run");
-  if (inputs.size() != function.inputs.size())
-    throw_runtime_error("function '{}' takes {} inputs, got {}", function.name, function.inputs.size(), inputs.size());
   check_unchanged(image_->files);
   kernels_.pool().enter();
   RunScope scope{*this};
