@@ -49,10 +49,7 @@ PrimFuncRef make_prim_func(PrimFunc function, const Span& span) {
   return make(std::move(function), type, span);
 }
 
-const Expr* IRModule::find(std::string_view name) const {
-  auto it = functions.find(std::string(name));
-  return it == functions.end() ? nullptr : &it->second;
-}
+const Expr* IRModule::find(std::string_view name) const { return find_value(functions, std::string(name)); }
 
 template <class T>
 static Ref<T> function_of_kind(const IRModule& module, std::string_view name, const char* what,

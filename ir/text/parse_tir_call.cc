@@ -244,8 +244,7 @@ Value Parser::program_call(const std::string& callee, const Syntax& at) {
     if (pending.name == callee && !pending.is_program)
       fail(at, "a tensor program cannot call '{}', a graph function", callee);
   }
-  auto stated = program_results_.find(callee);
-  DType result = stated == program_results_.end() ? DType::void_() : stated->second;
+  DType result = copy_value(program_results_, callee).value_or(DType::void_());
   std::vector<Expr> args = read_each(at.operands(), &Parser::call_argument);
   return {relaxc::call(global_var(callee, object_type()), std::move(args), {}, prim_type(result), span(at))};
 }
