@@ -341,7 +341,7 @@ static double largest_float(DType dtype) {
   if (!dtype.is_small_float()) return std::numeric_limits<double>::max();
   double most = 0;
   for (int bits = 0; bits < 1 << dtype.bits; ++bits) {
-    double value = small_float_to_double(static_cast<uint8_t>(bits), dtype.element());
+    double value = float_from_bits(static_cast<uint16_t>(bits), dtype.element());
     if (std::isfinite(value)) most = std::max(most, value);
   }
   return most;
