@@ -128,11 +128,7 @@ bool overlap(const Tensor& a, const Tensor& b) {
          std::less<>()(b_begin, a_begin + a.bytes());
 }
 
-Tensor copied(const Tensor& tensor) {
-  Tensor copy = Tensor::empty(tensor.shape(), tensor.dtype());
-  if (tensor.bytes() > 0) std::memcpy(copy.raw(), tensor.raw(), static_cast<size_t>(tensor.bytes()));
-  return copy;
-}
+Tensor copied(const Tensor& tensor) { return Tensor::copy_of(tensor.shape(), tensor.dtype(), tensor.raw()); }
 
 // Runs the function after the checks of its inputs that the bytecode leaves to the caller.
 vm::Value run_checked(vm::Interpreter& interpreter, const vm::Executable& executable, std::string_view name,
