@@ -10,6 +10,7 @@
 
 namespace relaxc {
 
+Range whole_range(const Expr& extent) { return {int_imm(0, dtype_of(extent)), extent}; }
 Stmt seq(std::vector<Stmt> stmts, const Span& span) {
   if (stmts.size() == 1) return stmts[0];
   std::vector<Stmt> flat;
