@@ -302,6 +302,7 @@ struct Operand {
   Operand(Scalar scalar) : kind(OperandKind::kScalar), words{static_cast<Word>(scalar.tag), scalar.value} {}
   Operand(const std::vector<Reg>& regs) : kind(OperandKind::kRegs), words(map_each(regs, &Reg::value)) {}
   template <class Element>
+    requires requires { Element::kList; }
   Operand(const std::vector<Element>& elements) : kind(Element::kList) {
     for (const Element& element : elements) words.insert(words.end(), {static_cast<Word>(element.tag), element.value});
   }
