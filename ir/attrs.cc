@@ -39,10 +39,7 @@ Attrs::Attrs(std::initializer_list<std::pair<const std::string, AttrValue>> entr
   for (const auto& [key, value] : entries) set(key, value);
 }
 
-const AttrValue* Attrs::find(std::string_view key) const {
-  auto it = entries_.find(key);
-  return it == entries_.end() ? nullptr : &it->second;
-}
+const AttrValue* Attrs::find(std::string_view key) const { return find_value(entries_, key); }
 
 void Attrs::set(std::string key, AttrValue value) { entries_.insert_or_assign(std::move(key), std::move(value)); }
 

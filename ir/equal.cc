@@ -242,10 +242,8 @@ class EqualVisitor {
   }
 
   bool var(const VarRef& a, const VarRef& b, Role role) {
-    auto left = left_.find(a.get());
-    auto right = right_.find(b.get());
-    if (left != left_.end() || right != right_.end())
-      return same(left != left_.end() && right != right_.end() && left->second == b.get(), a, b);
+    auto *left = find_value(left_, a.get()), *right = find_value(right_, b.get());
+    if (left || right) return same(left && *left == b.get(), a, b);  // each map is the inverse of the other
     if (!is_binding(role) && !options_.map_free_vars) return same(same_node(a, b), a, b);
     left_.emplace(a.get(), b.get());
     right_.emplace(b.get(), a.get());

@@ -211,8 +211,7 @@ KernelMatch match_kernel(const KernelCall& call, const PrimFuncRef& program) {
 std::vector<std::optional<Expr>> dims_in_call(const KernelMatch& match, const KernelOperand& operand) {
   VarMap typed;
   for (const VarRef& var : free_vars(operand.param.type())) {
-    auto value = match.dims.find(var.get());
-    if (value != match.dims.end()) typed.emplace(var.get(), cast_to(value->second, dtype_of(var)));
+    if (const Expr* value = find_value(match.dims, var.get())) typed.emplace(var.get(), cast_to(*value, dtype_of(var)));
   }
   auto is_typed = [&](const VarRef& var) { return typed.contains(var.get()); };
   return map_each(buffer_type(operand.param).shape, [&](const Expr& dim) {

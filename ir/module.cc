@@ -10,6 +10,7 @@
 
 namespace relaxc {
 
+Range whole_range(const Expr& extent) { return {int_imm(0, dtype_of(extent)), extent}; }
 Stmt seq(std::vector<Stmt> stmts, const Span& span) {
   if (stmts.size() == 1) return stmts[0];
   std::vector<Stmt> flat;
@@ -49,10 +50,7 @@ PrimFuncRef make_prim_func(PrimFunc function, const Span& span) {
   return make(std::move(function), type, span);
 }
 
-const Expr* IRModule::find(std::string_view name) const {
-  auto it = functions.find(std::string(name));
-  return it == functions.end() ? nullptr : &it->second;
-}
+const Expr* IRModule::find(std::string_view name) const { return find_value(functions, std::string(name)); }
 
 template <class T>
 static Ref<T> function_of_kind(const IRModule& module, std::string_view name, const char* what,

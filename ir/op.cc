@@ -85,10 +85,7 @@ OpTable::OpTable(std::vector<OpRow> rows) : rows_(std::move(rows)) {
   for (const OpRow& row : rows_)
     RELAXC_CHECK(by_name_.emplace(row.name, &row).second, "operator '{}' has two rows", row.name);
 }
-const OpRow* OpTable::find(std::string_view name) const {
-  auto it = by_name_.find(name);
-  return it == by_name_.end() ? nullptr : it->second;
-}
+const OpRow* OpTable::find(std::string_view name) const { return copy_value(by_name_, name).value_or(nullptr); }
 
 namespace {
 

@@ -44,10 +44,7 @@ class AccessCollector {
   }
 
  private:
-  static Range whole(const Buffer& buffer, size_t d) {
-    const Expr& extent = buffer_type(buffer).shape[d];
-    return {int_imm(0, dtype_of(extent)), extent};
-  }
+  static Range whole(const Buffer& buffer, size_t d) { return whole_range(buffer_type(buffer).shape[d]); }
   // Returns the hull of two ranges when they are a constant distance from each other.
   static std::optional<Range> hull(const Range& a, const Range& b) {
     if (same_range(a, b)) return a;

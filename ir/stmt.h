@@ -135,6 +135,8 @@ struct Block {
 inline constexpr const char* kRootBlock = "root";
 inline bool is_root(const Block& block) { return block.name == kRootBlock && block.iter_vars.empty(); }
 
+// Returns [0, extent): the range that covers a dim.
+Range whole_range(const Expr& extent);
 // Flattens nested Seqs; a single statement is returned without a Seq.
 Stmt seq(std::vector<Stmt> stmts, const Span& span = {});
 Stmt store(Buffer buffer, Expr value, std::vector<Expr> indices, const Span& span = {});

@@ -89,7 +89,7 @@ void walk_nodes(const NodeRef& root, const std::function<bool(const NodeRef&)>& 
 // ---- Rewriter
 
 VarRef Rewriter::var(const VarRef& node) {
-  if (auto it = renamed_.find(node.get()); it != renamed_.end()) return it->second;
+  if (const VarRef* known = find_value(renamed_, node.get())) return *known;
   Type old_type = node.type();
   Type new_type = type(old_type);
   VarRef result = same_node(old_type, new_type) ? node : make_var(node->name, new_type, node.span());
@@ -123,14 +123,12 @@ void Substitution::add(const VarRef& var, const Expr& value) {
   map_.insert_or_assign(var.get(), value);
 }
 Expr Substitution::expr(const Expr& node) {
-  if (node.is<Var>()) {
-    if (auto it = map_.find(node.get()); it != map_.end()) return it->second;
-  }
-  return Rewriter::expr(node);
+  const Expr* value = node.is<Var>() ? find_value(map_, node.get()) : nullptr;
+  return value ? *value : Rewriter::expr(node);
 }
 VarRef Substitution::var(const VarRef& node) {
-  if (auto it = map_.find(node.get()); it != map_.end()) {
-    if (auto replacement = try_cast<Var>(it->second)) return *replacement;
+  if (const Expr* value = find_value(map_, node.get())) {
+    if (auto replacement = try_cast<Var>(*value)) return *replacement;
     RELAXC_CHECK(false, "variable '{}' is defined or names a buffer here and cannot become an expression", node->name);
   }
   return Rewriter::var(node);

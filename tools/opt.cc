@@ -43,16 +43,14 @@ void list_passes(const OptOptions&) {
 
 void list_ops(const OptOptions&) {
   for (const OpRow& row : op_table().rows()) {
-    std::string arguments;
-    auto append = [&](const std::string& text) { arguments += (arguments.empty() ? "" : ", ") + text; };
-    for (const OpInput& input : row.inputs) {
-      if (input.arity == OpInput::Arity::kOne) append(input.name);
-      if (input.arity == OpInput::Arity::kOptional) append(fmt::format("[{}]", input.name));
-      if (input.arity == OpInput::Arity::kVariadic) append(fmt::format("*{}", input.name));
-    }
-    for (const OpAttr& attr : row.attrs) append(fmt::format("{}={}", attr.name, to_string(attr.otherwise)));
-    print_message("R.{}({})\n    {}{}{}\n", row.name.substr(6), arguments, row.doc, row.pure ? "" : " (side effects)",
-                  has_lowering(row) ? "" : " (types only: does not compile yet)");
+    std::vector<std::string> arguments = map_each(row.inputs, [](const OpInput& input) {
+      if (input.arity == OpInput::Arity::kOptional) return fmt::format("[{}]", input.name);
+      return (input.arity == OpInput::Arity::kVariadic ? "*" : "") + std::string(input.name);
+    });
+    for (const OpAttr& attr : row.attrs)
+      arguments.push_back(fmt::format("{}={}", attr.name, to_string(attr.otherwise)));
+    print_message("R.{}({})\n    {}{}{}\n", row.name.substr(6), joined(arguments), row.doc,
+                  row.pure ? "" : " (side effects)", has_lowering(row) ? "" : " (types only: does not compile yet)");
   }
 }
 

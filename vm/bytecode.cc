@@ -1,7 +1,5 @@
 #include "vm/bytecode.h"
 
-#include <bit>
-
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -43,23 +41,6 @@ std::optional<DType> unpack_dtype(Word word) {
   if (parse_dtype(to_string(dtype)) != dtype) return std::nullopt;
   return dtype;
 }
-
-Argument::Argument(double number) : tag(ArgumentTag::kDouble), value(std::bit_cast<int64_t>(number)) {}
-
-Operand::Operand(const std::vector<Reg>& regs) : kind(OperandKind::kRegs) {
-  for (Reg reg : regs) words.push_back(reg.value);
-}
-
-template <class Element>
-static std::vector<Word> tagged_words(const std::vector<Element>& elements) {
-  std::vector<Word> words;
-  for (const Element& element : elements) words.insert(words.end(), {static_cast<Word>(element.tag), element.value});
-  return words;
-}
-
-Operand::Operand(const std::vector<Scalar>& scalars) : Operand(OperandKind::kScalars, tagged_words(scalars)) {}
-Operand::Operand(const std::vector<MatchDim>& pattern) : Operand(OperandKind::kPattern, tagged_words(pattern)) {}
-Operand::Operand(const std::vector<Argument>& arguments) : Operand(OperandKind::kArguments, tagged_words(arguments)) {}
 
 // Returns the operand in the form that the row asks for, or nullopt.
 static std::optional<Operand> conform(const Operand& operand, OperandKind wanted) {

@@ -8,11 +8,13 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <concepts>
 #include <initializer_list>
 #include <span>
 #include <vector>
 
+#include "support/lists.h"
 #include "vm/executable.h"
 
 namespace relaxc::vm {
@@ -228,8 +230,9 @@ using StringIndex = Index<OperandKind::kString>;
 // A place in the code under construction; FunctionBuilder turns it into a word offset.
 using Label = Index<OperandKind::kTarget>;
 
-// A slot or an immediate.
+// A slot or an immediate. In Scalar, MatchDim and Argument kList is the kind of the lists of them.
 struct Scalar {
+  static constexpr OperandKind kList = OperandKind::kScalars;
   ScalarTag tag = ScalarTag::kImm;
   int64_t value = 0;
   Scalar(Slot slot) : tag(ScalarTag::kSlot), value(slot.value) {}
@@ -238,6 +241,7 @@ struct Scalar {
 };
 
 struct MatchDim {
+  static constexpr OperandKind kList = OperandKind::kPattern;
   MatchAction tag = MatchAction::kSkip;
   int64_t value = 0;
   static MatchDim bind(Slot slot) { return {MatchAction::kBind, slot.value}; }
@@ -247,12 +251,13 @@ struct MatchDim {
 };
 
 struct Argument {
+  static constexpr OperandKind kList = OperandKind::kArguments;
   ArgumentTag tag = ArgumentTag::kImm;
   int64_t value = 0;
   Argument(Reg reg) : tag(ArgumentTag::kReg), value(reg.value) {}
   Argument(Slot slot) : tag(ArgumentTag::kSlot), value(slot.value) {}
   Argument(StringIndex string) : tag(ArgumentTag::kString), value(string.value) {}
-  Argument(double number);
+  Argument(double number) : tag(ArgumentTag::kDouble), value(std::bit_cast<int64_t>(number)) {}
   template <std::integral T>
   Argument(T imm) : value(static_cast<int64_t>(imm)) {}
 };
@@ -273,10 +278,12 @@ struct Operand {
   Operand(DType dtype) : kind(OperandKind::kDType), words{pack_dtype(dtype)} {}
   Operand(std::optional<DType> dtype) : kind(OperandKind::kDType), words{dtype ? pack_dtype(*dtype) : kAnyDType} {}
   Operand(Scalar scalar) : kind(OperandKind::kScalar), words{static_cast<Word>(scalar.tag), scalar.value} {}
-  Operand(const std::vector<Reg>& regs);
-  Operand(const std::vector<Scalar>& scalars);
-  Operand(const std::vector<MatchDim>& pattern);
-  Operand(const std::vector<Argument>& arguments);
+  Operand(const std::vector<Reg>& regs) : kind(OperandKind::kRegs), words(map_each(regs, &Reg::value)) {}
+  template <class Element>
+    requires requires { Element::kList; }
+  Operand(const std::vector<Element>& elements) : kind(Element::kList) {
+    for (const Element& element : elements) words.insert(words.end(), {static_cast<Word>(element.tag), element.value});
+  }
   friend bool operator==(const Operand&, const Operand&) = default;
 };
 

@@ -95,7 +95,7 @@ constexpr Arm64Feature kArm64[] = {
 };
 
 // The host lacks the features of other architectures.
-bool has(const auto&) { return false; }
+bool has(const auto*) { return false; }
 #if defined(__x86_64__)
 constexpr std::string_view kHost = "x86_64";
 
@@ -108,27 +108,22 @@ uint64_t saved_states() {
   return uint64_t{high} << 32 | low;
 }
 
-bool has(const X86Feature& feature) {
+bool has(const X86Feature* feature) {
   std::array<uint32_t, 4> registers{};
-  if (!__get_cpuid_count(feature.leaf, feature.subleaf, &registers[kEax], &registers[kEbx], &registers[kEcx],
-                         &registers[kEdx]))
+  if (!feature || !__get_cpuid_count(feature->leaf, feature->subleaf, &registers[kEax], &registers[kEbx],
+                                     &registers[kEcx], &registers[kEdx]))
     return false;
-  bool present = (registers[feature.where] >> feature.bit & 1) != 0;
-  return present && (saved_states() & feature.state) == feature.state;
+  bool present = (registers[feature->where] >> feature->bit & 1) != 0;
+  return present && (saved_states() & feature->state) == feature->state;
 }
 #elif defined(__aarch64__)
 constexpr std::string_view kHost = "aarch64";
-bool has(const Arm64Feature& feature) {
-  return (getauxval(feature.word == 1 ? AT_HWCAP : AT_HWCAP2) >> feature.bit & 1) != 0;
+bool has(const Arm64Feature* feature) {
+  return feature && (getauxval(feature->word == 1 ? AT_HWCAP : AT_HWCAP2) >> feature->bit & 1) != 0;
 }
 #else
 constexpr std::string_view kHost = "another architecture";
 #endif
-
-template <class Row>
-bool host_has(const Row* row) {
-  return row && has(*row);
-}
 
 }  // namespace
 
@@ -140,8 +135,7 @@ std::vector<std::string_view> cpu_features(std::string_view architecture) {
 
 std::string_view host_architecture() { return kHost; }
 bool host_has_feature(std::string_view feature) {
-  return host_has(find_item(kX86, feature, &X86Feature::name)) ||
-         host_has(find_item(kArm64, feature, &Arm64Feature::name));
+  return has(find_item(kX86, feature, &X86Feature::name)) || has(find_item(kArm64, feature, &Arm64Feature::name));
 }
 
 std::string why_host_cannot_run(const Executable& executable) {

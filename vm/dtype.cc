@@ -104,7 +104,7 @@ std::optional<DType> parse_dtype(std::string_view text) {
   return std::nullopt;
 }
 
-double small_float_to_double(uint8_t bits, DType dtype) {
+static double small_float_to_double(uint8_t bits, DType dtype) {
   const SmallFloat& format = small_float(dtype);
   bool has_sign = format.code != DTypeCode::kFloat8E8M0FNU;
   int all = (1 << (format.bits - (has_sign ? 1 : 0))) - 1, magnitude = bits & all;
@@ -120,7 +120,7 @@ double small_float_to_double(uint8_t bits, DType dtype) {
   return sign * std::ldexp(fraction, (subnormal ? 1 : exponent) - format.bias - format.mantissa);
 }
 
-uint8_t double_to_small_float(double value, DType dtype) {
+static uint8_t double_to_small_float(double value, DType dtype) {
   const SmallFloat& format = small_float(dtype);
   int count = 1 << format.bits, best = -1, nan = -1;
   // Finds the nearest finite value, and an even code where two are equally near. The formats have 256 values at most.

@@ -76,11 +76,9 @@ float half_to_float(uint16_t bits);
 uint16_t float_to_half(float value);
 float bfloat16_to_float(uint16_t bits);
 uint16_t float_to_bfloat16(float value);
-// Convert the floats of 8 bits and less, rounding to nearest even. A value that is too large becomes infinity where the
-// format has one, else NaN where it has that, else the largest value.
-double small_float_to_double(uint8_t bits, DType dtype);
-uint8_t double_to_small_float(double value, DType dtype);
-// Convert between values and the bits of a float of 16 bits or less, rounding once, to nearest even.
+// Convert between values and the bits of a float of 16 bits or less, rounding once, to nearest even. In formats of 8
+// bits and less a value that is too large becomes infinity where the format has one, else NaN where it has that, else
+// the largest value.
 uint16_t float_bits(double value, DType dtype);
 double float_from_bits(uint16_t bits, DType dtype);
 // Returns the nearest value of the float dtype.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "support/temporarily.h"
 #include "vm/error.h"
 #include "vm/frame.h"
 
@@ -67,20 +68,14 @@ Interpreter::~Interpreter() = default;
 Value Interpreter::run(const Function& function, std::span<const Value> inputs,
                        std::span<const Tensor* const> bound_outputs) {
   struct RunScope {
-    Interpreter& interpreter;
-    ~RunScope() {
-      interpreter.kernels_.pool().leave();
-      interpreter.bound_outputs_ = {};
-      interpreter.depth_ = 0;
-    }
+    TaskPool& pool;
+    ~RunScope() { pool.leave(); }
   };
   if (depth_ != 0) throw_runtime_error("a session cannot be run from inside its own run");
-  if (inputs.size() != function.inputs.size())
-    throw_runtime_error("function '{}' takes {} inputs, got {}", function.name, function.inputs.size(), inputs.size());
   check_unchanged(image_->files);
   kernels_.pool().enter();
-  RunScope scope{*this};
-  bound_outputs_ = bound_outputs;
+  RunScope scope{kernels_.pool()};
+  Temporarily outputs(bound_outputs_, bound_outputs);
   steps_ = 0;
   try {
     std::unique_ptr<Frame> frame = enter(function);
@@ -111,7 +106,7 @@ Value Interpreter::execute(std::unique_ptr<Frame> frame) {
   if (depth_ >= kMaxDepth)
     throw_runtime_error("function '{}' is called {} deep, the limit is {}", frame->function->name, depth_ + 1,
                         kMaxDepth);
-  ++depth_;
+  Temporarily deeper(depth_, depth_ + 1);
   const Word* pc = frame->code;
   try {
     run_code(*frame, pc);
@@ -122,7 +117,6 @@ Value Interpreter::execute(std::unique_ptr<Frame> frame) {
     if (place.empty()) throw;
     throw PlacedError(place + error.what());
   }
-  --depth_;
   Value result = std::move(frame->result);
   frame->registers.clear();
   idle_frames_.push_back(std::move(frame));

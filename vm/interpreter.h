@@ -26,8 +26,9 @@ class Interpreter {
   Interpreter(const Interpreter&) = delete;
   Interpreter& operator=(const Interpreter&) = delete;
 
-  // `bound_outputs` (may be empty) is memory for the flat results, which new_tensor uses where dtype and shape fit;
-  // null entries are allocated. Throws RuntimeError; the interpreter can be used again afterwards.
+  // There are as many inputs as the function has. `bound_outputs` (may be empty) is memory for the flat results, which
+  // new_tensor uses where dtype and shape fit; null entries are allocated. Throws RuntimeError; the interpreter can be
+  // used again afterwards.
   Value run(const Function& function, std::span<const Value> inputs, std::span<const Tensor* const> bound_outputs);
 
   MemoryPool& memory() { return memory_; }

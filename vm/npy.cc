@@ -1,7 +1,6 @@
 #include "vm/npy.h"
 
 #include <charconv>
-#include <cstring>
 #include <optional>
 
 #include "support/joined.h"
@@ -149,9 +148,7 @@ Tensor read_npy(const std::string& path) {
   if (!bytes || static_cast<uint64_t>(*bytes) != data.size())
     throw_runtime_error("{}: {}[{}] does not fit the {} bytes of data", path, to_string(dtype), joined(*header.shape),
                         data.size());
-  Tensor tensor = Tensor::empty(*header.shape, dtype);
-  if (!data.empty()) std::memcpy(tensor.raw(), data.data(), data.size());
-  return tensor;
+  return Tensor::copy_of(*header.shape, dtype, data.data());
 }
 
 void write_npy(const std::string& path, const Tensor& tensor) {

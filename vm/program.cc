@@ -111,18 +111,6 @@ void check_input(const Tensor& tensor, const vm::ValueInfo& info) {
                         info.dims->size(), to_string(info));
 }
 
-std::vector<vm::Value> check_inputs(const vm::Function& function, std::span<const Tensor> inputs) {
-  if (inputs.size() != function.inputs.size())
-    throw_runtime_error("function '{}' takes {} inputs, got {}", function.name, function.inputs.size(), inputs.size());
-  std::vector<vm::Value> values;
-  values.reserve(inputs.size());
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    check_input(inputs[i], function.inputs[i]);
-    values.emplace_back(inputs[i]);
-  }
-  return values;
-}
-
 void flatten(const vm::Value& value, std::vector<Tensor>& results) {
   if (const auto* tuple = value.get_if<vm::Tuple>()) {
     for (const vm::Value& field : tuple->fields()) flatten(field, results);
@@ -140,23 +128,26 @@ bool overlap(const Tensor& a, const Tensor& b) {
          std::less<>()(b_begin, a_begin + a.bytes());
 }
 
-Tensor copied(const Tensor& tensor) {
-  Tensor copy = Tensor::empty(tensor.shape(), tensor.dtype());
-  if (tensor.bytes() > 0) std::memcpy(copy.raw(), tensor.raw(), static_cast<size_t>(tensor.bytes()));
-  return copy;
-}
+Tensor copied(const Tensor& tensor) { return Tensor::copy_of(tensor.shape(), tensor.dtype(), tensor.raw()); }
 
-vm::Value run_function(vm::Interpreter& interpreter, const vm::Executable& executable, std::string_view name,
-                       std::span<const vm::Value> inputs, std::span<const Tensor* const> outputs) {
+// Runs the function after the checks of its inputs that the bytecode leaves to the caller.
+vm::Value run_checked(vm::Interpreter& interpreter, const vm::Executable& executable, std::string_view name,
+                      std::span<const vm::Value> inputs, std::span<const Tensor* const> outputs) {
+  const vm::Function& function = find_function(executable, name);
+  if (inputs.size() != function.inputs.size())
+    throw_runtime_error("function '{}' takes {} inputs, got {}", name, function.inputs.size(), inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (const Tensor* tensor = inputs[i].get_if<Tensor>()) check_input(*tensor, function.inputs[i]);
+  }
   return guarded([&] { return fmt::format("a run of '{}'", name); },
-                 [&] { return interpreter.run(*executable.find_function(name), inputs, outputs); });
+                 [&] { return interpreter.run(function, inputs, outputs); });
 }
 
 std::vector<Tensor> run_tensors(vm::Interpreter& interpreter, const vm::Executable& executable, std::string_view name,
                                 std::span<const Tensor> inputs, std::span<const Tensor* const> outputs) {
-  std::vector<vm::Value> values = check_inputs(find_function(executable, name), inputs);
+  std::vector<vm::Value> values(inputs.begin(), inputs.end());
   std::vector<Tensor> results;
-  flatten(run_function(interpreter, executable, name, values, outputs), results);
+  flatten(run_checked(interpreter, executable, name, values, outputs), results);
   return results;
 }
 
@@ -206,12 +197,7 @@ void Session::run_into(std::span<const Tensor> inputs, std::span<const Tensor> o
 }
 
 vm::Value Session::run_values(std::span<const vm::Value> inputs, std::string_view function) {
-  const vm::Executable& executable = program_.executable();
-  const vm::Function& callee = find_function(executable, function);
-  for (size_t i = 0; i < std::min(inputs.size(), callee.inputs.size()); ++i) {
-    if (const Tensor* tensor = inputs[i].get_if<Tensor>()) check_input(*tensor, callee.inputs[i]);
-  }
-  return run_function(*interpreter_, executable, function, inputs, {});
+  return run_checked(*interpreter_, program_.executable(), function, inputs, {});
 }
 
 void Session::set_profiler(vm::Profiler* profiler) { interpreter_->set_profiler(profiler); }

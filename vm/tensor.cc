@@ -44,6 +44,12 @@ Tensor Tensor::empty(std::vector<int64_t> shape, DType dtype) {
   return view(std::move(shape), dtype, data, std::move(memory));
 }
 
+Tensor Tensor::copy_of(std::vector<int64_t> shape, DType dtype, const void* data) {
+  Tensor copy = empty(std::move(shape), dtype);
+  if (copy.bytes() > 0) std::memcpy(copy.raw(), data, static_cast<size_t>(copy.bytes()));
+  return copy;
+}
+
 Tensor Tensor::view(std::vector<int64_t> shape, DType dtype, void* data, std::shared_ptr<const void> owner) {
   return view(std::make_shared<const std::vector<int64_t>>(std::move(shape)), dtype, data, std::move(owner));
 }

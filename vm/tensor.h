@@ -23,6 +23,8 @@ class Tensor {
  public:
   // Allocates uninitialised memory, 64-byte aligned. Throws RuntimeError when the size overflows or memory is short.
   static Tensor empty(std::vector<int64_t> shape, DType dtype);
+  // Returns a tensor with a copy of these bytes.
+  static Tensor copy_of(std::vector<int64_t> shape, DType dtype, const void* data);
   // Returns a view, without a copy, of dense memory that `owner` keeps alive (a mapped file, a storage). Throws
   // RuntimeError when the byte size overflows or the memory is not aligned for the element.
   static Tensor view(std::vector<int64_t> shape, DType dtype, void* data, std::shared_ptr<const void> owner);

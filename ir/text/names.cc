@@ -39,10 +39,7 @@ std::string identifier(std::string_view hint) {
   return result;
 }
 
-const std::string* NameTable::find(const VarRef& var) const {
-  auto it = names_.find(var.get());
-  return it == names_.end() ? nullptr : &it->second;
-}
+const std::string* NameTable::find(const VarRef& var) const { return find_value(names_, var.get()); }
 
 std::string NameTable::reserve(std::string_view hint) {
   std::string base = identifier(hint), name = base;
@@ -109,8 +106,8 @@ std::map<std::string, Entity> Scopes::here() const {
 }
 
 const Entity* Scopes::find(std::string_view name) const {
-  auto found = stacks_.find(name);
-  return found == stacks_.end() || found->second.empty() ? nullptr : &found->second.back().entity;
+  const std::vector<Definition>* stack = find_value(stacks_, name);
+  return stack && !stack->empty() ? &stack->back().entity : nullptr;
 }
 
 std::map<std::string, const Entity*> Scopes::visible() const {

@@ -113,7 +113,7 @@ std::vector<Range> Parser::ranges(const Buffer& buffer, const Syntax& at) {
   for (const Syntax* item : index_items(buffer, at, "ranges")) {
     const Expr& dim = buffer_type(buffer).shape[result.size()];
     bool whole = item->kind == SyntaxKind::kSlice && !item->children[0] && !item->children[1];
-    result.push_back(whole ? Range{int_imm(0, dtype_of(dim)), dim} : slice(*item));
+    result.push_back(whole ? whole_range(dim) : slice(*item));
   }
   return result;
 }

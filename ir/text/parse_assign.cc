@@ -107,10 +107,7 @@ Range Parser::axis_domain(const Syntax& at, DType wanted) {
   };
   std::string path = callee_path(at);
   bool is_range = (path == "T.Range" || path == "I.Range") && positional(at) == 2;
-  if (!is_list(at) && !is_range) {
-    Expr extent = bound(at);
-    return {int_imm(0, dtype_of(extent)), extent};
-  }
+  if (!is_list(at) && !is_range) return whole_range(bound(at));
   std::span<const Syntax* const> ends = is_range ? at.operands() : std::span(at.children);
   if (ends.size() != 2) fail(at, "expected (min, max)");
   Value min{bound(*ends[0])}, max{bound(*ends[1])};

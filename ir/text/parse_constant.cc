@@ -123,9 +123,7 @@ std::optional<Tensor> decode_tensor(std::string_view bytes) {
   int64_t size = 0;
   if (!dtype || !take(shape.data(), shape.size() * sizeof(int64_t)) || !take(&size, sizeof size)) return std::nullopt;
   if (size != tensor_bytes(shape, *dtype) || static_cast<size_t>(size) > bytes.size()) return std::nullopt;
-  Tensor result = Tensor::empty(shape, *dtype);
-  std::memcpy(result.raw(), bytes.data(), static_cast<size_t>(size));
-  return result;
+  return Tensor::copy_of(shape, *dtype, bytes.data());
 }
 
 }  // namespace

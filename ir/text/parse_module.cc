@@ -13,8 +13,7 @@ void Parser::imports(const Line& line) {
   for (const auto& [path, local] : line.imports) {
     std::string_view last = std::string_view(path).substr(path.rfind('.') + 1);
     mutable_scalars_ = mutable_scalars_ || last == "tirx";
-    auto known = prefixes_.find(last);
-    if (known != prefixes_.end()) prefixes_.insert_or_assign(local, std::string(known->second));
+    if (auto known = copy_value(prefixes_, last)) prefixes_.insert_or_assign(local, *known);
   }
 }
 

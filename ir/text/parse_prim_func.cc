@@ -185,9 +185,8 @@ void Parser::tir_condition(const Line& line) {
 
 BufferRegion Parser::region(const Syntax& at) {
   if (is_name(at)) {
-    BufferRegion whole{buffer(at), {}};
-    for (const Expr& dim : buffer_type(whole.buffer).shape) whole.ranges.push_back({int_imm(0, dtype_of(dim)), dim});
-    return whole;
+    Buffer named = buffer(at);
+    return {named, map_each(buffer_type(named).shape, whole_range)};
   }
   if (at.kind != SyntaxKind::kSubscript) fail(at, "expected a region of a buffer: A[0:4, j]");
   Buffer source = buffer(*at.children[0]);

@@ -244,8 +244,7 @@ Value Parser::program_call(const std::string& callee, const Syntax& at) {
     if (pending.name == callee && !pending.is_program)
       fail(at, "a tensor program cannot call '{}', a graph function", callee);
   }
-  auto stated = program_results_.find(callee);
-  DType result = stated == program_results_.end() ? DType::void_() : stated->second;
+  DType result = copy_value(program_results_, callee).value_or(DType::void_());
   std::vector<Expr> args = read_each(at.operands(), &Parser::call_argument);
   return {relaxc::call(global_var(callee, object_type()), std::move(args), {}, prim_type(result), span(at))};
 }
@@ -342,7 +341,7 @@ static double largest_float(DType dtype) {
   if (!dtype.is_small_float()) return std::numeric_limits<double>::max();
   double most = 0;
   for (int bits = 0; bits < 1 << dtype.bits; ++bits) {
-    double value = small_float_to_double(static_cast<uint8_t>(bits), dtype.element());
+    double value = float_from_bits(static_cast<uint16_t>(bits), dtype.element());
     if (std::isfinite(value)) most = std::max(most, value);
   }
   return most;

@@ -55,9 +55,7 @@ Tensor tensor_of(const std::string& name, const Entry& entry, std::span<const st
     fail(span, "tensor '{}' has a bool that is neither 0 nor 1", name);
   if (bytes > 0 && reinterpret_cast<uintptr_t>(address) % static_cast<uintptr_t>(dtype.bytes()) == 0)
     return Tensor::view(entry.shape, dtype, address, file);
-  Tensor copy = Tensor::empty(entry.shape, dtype);
-  if (bytes > 0) std::memcpy(copy.raw(), address, static_cast<size_t>(bytes));
-  return copy;
+  return Tensor::copy_of(entry.shape, dtype, address);
 }
 
 }  // namespace

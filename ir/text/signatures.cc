@@ -59,10 +59,7 @@ constexpr std::string_view kAny = "* | *";  // the reader checks them
 
 }  // namespace
 
-std::string canonical_form(std::string path) {
-  auto alias = kAliases.find(path);
-  return alias == kAliases.end() ? path : std::string(alias->second);
-}
+std::string canonical_form(std::string path) { return std::string(copy_value(kAliases, path).value_or(path)); }
 std::string_view canonical_keyword(std::string_view name) {
   const std::string_view* canonical = row_of(kKeywordAliases, name);
   return canonical ? *canonical : name;
@@ -194,8 +191,8 @@ std::string Parser::near_form(std::string_view path) const {
 }
 
 void Parser::check_signature(const std::string& path, const Syntax& call) {
-  auto found = is_call(call) ? forms().find(path) : forms().end();
-  if (found != forms().end() && !found->second.any_keyword && !fits_signature(path, call)) throw Failed();
+  const FormEntry* form = is_call(call) ? find_value(forms(), path) : nullptr;
+  if (form && !form->any_keyword && !fits_signature(path, call)) throw Failed();
 }
 
 bool Parser::fits_signature(const std::string& path, const Syntax& call) {
@@ -221,9 +218,8 @@ bool Parser::fits_signature(const std::string& path, const Syntax& call) {
 const std::vector<std::string_view>& Parser::argument_names(const std::string& path) { return forms().at(path).names; }
 
 std::optional<Value> Parser::form_value(const std::string& path, const Syntax& at) {
-  auto found = forms().find(path);
-  bool is_value = found != forms().end() && found->second.read;
-  return is_value ? std::optional((this->*found->second.read)(path, at)) : std::nullopt;
+  const FormEntry* form = find_value(forms(), path);
+  return form && form->read ? std::optional((this->*form->read)(path, at)) : std::nullopt;
 }
 
 void Parser::check_keywords(const Syntax& call, const std::vector<std::string>& known) {

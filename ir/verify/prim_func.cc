@@ -22,10 +22,8 @@ class ProgramVerifier : ScopedVerifier {
       define(param);
     }
     // Dims that stand bare in a buffer param are bound by its argument.
-    for (const Buffer& buffer : buffer_params(function)) {
-      visit_children(buffer.type(), [&](const NodeRef& dim, Slot) {
-        if (dim.is<Var>() && !scope_.contains(dim.get())) define(cast<Var>(dim));
-      });
+    for (const VarRef& dim : scalar_arguments(function)) {
+      if (!scope_.contains(dim.get())) define(dim);
     }
     for (const Buffer& buffer : buffer_params(function)) buffer_dims(buffer);
     const Block* root = function->body.as<Block>();

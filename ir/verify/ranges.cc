@@ -169,7 +169,7 @@ class RangeVerifier {
           lanes.push_back(ramp->base + ramp->stride * int_imm(ramp->lanes - 1, dtype_of(ramp->stride)));
       }
       for (const Expr& index : lanes) {
-        auto witness = find(index, {int_imm(0, dtype_of(type->shape[d])), type->shape[d]});
+        auto witness = find(index, whole_range(type->shape[d]));
         if (!witness) continue;
         std::string value = print(index) == *witness ? "" : fmt::format(" {},", *witness);
         diagnostics_.warning(span ? span : place_, "buffer '{}': index {} of dim {} is{} out of range {} [T21]",
