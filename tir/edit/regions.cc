@@ -56,9 +56,7 @@ using Box = std::vector<Range>;
 using Counter = LoopRange;
 
 bool mentions_counter(const Expr& e, const std::vector<Counter>& counters) {
-  return any_node(e, [&](const NodeRef& at) {
-    return std::ranges::any_of(counters, [&](const Counter& counter) { return same_node(at, counter.var); });
-  });
+  return std::ranges::any_of(counters, [&](const Counter& counter) { return uses_var(e, counter.var); });
 }
 
 // Returns whether the digits that values have of a source run through all combinations.
