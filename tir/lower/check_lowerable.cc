@@ -35,13 +35,8 @@ void check_copies(const Stmt& s, int64_t copies) {
 class AnnotationCheck {
  public:
   explicit AnnotationCheck(const PrimFuncRef& function) {
-    auto add = [&](const NodeRef& node) {
-      const Var* var = node.as<Var>();
-      if (var) buffers_.insert(var->name);
-      return true;
-    };
-    for (const VarRef& param : function->params) add(param);
-    walk_nodes(function->body, add);
+    for (const VarRef& param : function->params) buffers_.insert(param->name);
+    walk(function->body, [&](const Var& var) { buffers_.insert(var.name); });
   }
 
   void operator()(const NodeRef& node) const {
