@@ -52,10 +52,8 @@ class Promoter final : public Rewriter {
     if (e.is<Cast>() && widens(e)) return wide(e);
     if (const BufferLoad* node = e.as<BufferLoad>()) {
       BufferLoad copy = *node;
-      copy.buffer = var(node->buffer);
       for (Expr& index : copy.indices) index = wide(index);
-      if (copy.predicate) copy.predicate = expr(*copy.predicate);
-      return make(std::move(copy), e.type(), e.span());
+      return Rewriter::expr(make(std::move(copy), e.type(), e.span()));
     }
     return Rewriter::expr(e);
   }
