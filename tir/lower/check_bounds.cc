@@ -61,9 +61,8 @@ class BoundsChecker {
     });
     if (const BufferStore* node = s.as<BufferStore>())
       check_access(node->buffer, node->indices, node->predicate, {}, s.span());
-    std::vector<Stmt> result = take_checks();
-    result.push_back(with_checked_parts(s));
-    return seq(std::move(result), s.span());
+    std::vector<Stmt> checks = take_checks();
+    return followed_by(std::move(checks), with_checked_parts(s), s.span());
   }
 
  private:
@@ -107,15 +106,12 @@ class BoundsChecker {
     for (const IterVar& axis : node.iter_vars) inner.facts_.bind(axis.var, axis.domain.min, axis.domain.extent);
     for (const MatchBuffer& window : node.match_buffers) inner.window(window);
     auto checked = [&, entry = inner.take_checks()](const Stmt& part) {
-      std::vector<Stmt> stmts = entry;
-      stmts.push_back(BoundsChecker(inner.facts_, inner.place_).stmt(part));
-      return seq(std::move(stmts), part.span());
+      return followed_by(entry, BoundsChecker(inner.facts_, inner.place_).stmt(part), part.span());
     };
     Block copy = node;
     copy.body = checked(node.body);
     if (node.init) copy.init = checked(*node.init);
-    before.push_back(make(std::move(copy), s.span()));
-    return seq(std::move(before), s.span());
+    return followed_by(std::move(before), make(std::move(copy), s.span()), s.span());
   }
 
   // Checks that the window lies in its source.

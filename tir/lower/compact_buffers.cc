@@ -32,8 +32,7 @@ struct Frame {
 using Path = std::vector<Frame>;
 
 size_t common_prefix(const Path& a, const Path& b) {
-  auto same = [](const Frame& x, const Frame& y) { return x.id == y.id; };
-  return static_cast<size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end(), same).first - a.begin());
+  return static_cast<size_t>(std::ranges::mismatch(a, b, {}, &Frame::id, &Frame::id).in1 - a.begin());
 }
 // Returns the loops among path[begin, end), outermost first.
 std::vector<Loop> loops_in(const Path& path, size_t begin, size_t end) {
@@ -437,17 +436,13 @@ class Compactor final : public Rewriter {
     if (alloc && moves_.contains(alloc->buffer.get())) return no_op();
     Stmt result = Rewriter::stmt(s);
     const For* loop = s.as<For>();
-    auto allocs = loop ? allocs_.find(loop->var.get()) : allocs_.end();
+    const std::vector<Stmt>* allocs = loop ? find_value(allocs_, loop->var.get()) : nullptr;
     bool is_serial = loop && serial_.contains(loop->var.get());
-    if (allocs == allocs_.end() && !is_serial) return result;
-    For copy = *result.as<For>();
-    if (is_serial) copy.kind = ForKind::kSerial;
-    if (allocs != allocs_.end()) {
-      std::vector<Stmt> stmts = allocs->second;
-      stmts.push_back(copy.body);
-      copy.body = seq(std::move(stmts), s.span());
-    }
-    return make(std::move(copy), s.span());
+    if (!allocs && !is_serial) return result;
+    return edited<For>(result, [&](For& copy) {
+      if (is_serial) copy.kind = ForKind::kSerial;
+      if (allocs) copy.body = followed_by(*allocs, copy.body, s.span());
+    });
   }
 
   // Moves the memory into the innermost loop to whose iterations it is private. Returns whether there is one.

@@ -25,9 +25,7 @@ class DoubleBufferer final : public Rewriter {
       stmts.insert(stmts.end(), parts.begin(), parts.end() - 1);
       result = Stmt(parts.back());
     }
-    if (stmts.empty()) return result;
-    stmts.push_back(result);
-    return seq(std::move(stmts), s.span());
+    return stmts.empty() ? result : followed_by(std::move(stmts), result, s.span());
   }
 
  private:

@@ -70,8 +70,7 @@ Stmt lower_block(const Ref<Block>& block, const std::unordered_set<const NodeHea
     if (doubled.contains(buffer.get())) annotations.set(annotation<"double_buffer">(), true);
     stmts.push_back(make(AllocBuffer{buffer, annotations}, block.span()));
   }
-  stmts.push_back(body);
-  body = seq(std::move(stmts), block.span());
+  body = followed_by(std::move(stmts), body, block.span());
   if (block->predicate) body = make(IfThenElse{*block->predicate, body, std::nullopt}, block.span());
   return body;
 }

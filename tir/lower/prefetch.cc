@@ -72,17 +72,14 @@ class Prefetcher final : public Rewriter {
     around_.push_back(loop);
     Stmt result = Rewriter::stmt(s);
     around_.pop_back();
-    auto planned = planned_.find(loop->var.get());
-    if (!next && !current && !ahead && planned == planned_.end()) return result;
-    For copy = *result.as<For>();
-    copy.annotations = copy.annotations.without(annotation<"prefetch">())
-                           .without(annotation<"prefetch_current">())
-                           .without(annotation<"prefetch_ahead">());
-    if (planned != planned_.end()) {
-      planned->second.push_back(copy.body);
-      copy.body = seq(planned->second, s.span());
-    }
-    return make(std::move(copy), s.span());
+    const std::vector<Stmt>* planned = find_value(planned_, loop->var.get());
+    if (!next && !current && !ahead && !planned) return result;
+    return edited<For>(result, [&](For& copy) {
+      copy.annotations = copy.annotations.without(annotation<"prefetch">())
+                             .without(annotation<"prefetch_current">())
+                             .without(annotation<"prefetch_ahead">());
+      if (planned) copy.body = followed_by(*planned, copy.body, s.span());
+    });
   }
 
  private:
@@ -184,13 +181,10 @@ class Prefetcher final : public Rewriter {
     const VarRef& around = around_[outer - 1]->var;
     std::unordered_set<const NodeHeader*> between;
     for (size_t i = outer; i < around_.size(); ++i) between.insert(around_[i]->var.get());
-    std::vector<Expr> result;
-    for (const Expr& start : starts) {
+    return all_or_none(starts, [&](const Expr& start) -> std::optional<Expr> {
       if (uses_var(start, between)) return std::nullopt;
-      Expr first = substitute(substitute(start, {{loop.var.get(), loop.min}}), {{around.get(), around + 1}});
-      result.push_back(facts_.simplify(first));
-    }
-    return result;
+      return facts_.simplify(stepped(substitute(start, {{loop.var.get(), loop.min}}), around));
+    });
   }
 
   void plan_next(const For& loop, const AttrValue& name) {
@@ -202,9 +196,7 @@ class Prefetcher final : public Rewriter {
     std::optional<Lines> next = first ? next_or_first(loop, *lines, *first) : next_only(loop, *lines);
     if (next) spread(loop, *next, kIntoSecondLevel);
   }
-  Expr in_next_iteration(const For& loop, const Expr& e) const {
-    return facts_.simplify(substitute(e, {{loop.var.get(), loop.var + 1}}));
-  }
+  Expr in_next_iteration(const For& loop, const Expr& e) const { return facts_.simplify(stepped(e, loop.var)); }
   // Returns the region that only the next iteration reads, the end of a sliding window; nullopt when it does not move.
   std::optional<Lines> next_only(const For& loop, Lines lines) const {
     // The distance by which each dim moves; absent where it is not a constant, as for digits of a fused loop.

@@ -9,6 +9,12 @@ namespace relaxc {
 // Returns the statement with each of its direct child statements replaced by fn's result; nested lists are flattened.
 Stmt map_stmts(const Stmt& stmt, const std::function<Stmt(const Stmt&)>& fn);
 
+// Returns the statements, and then the last one.
+inline Stmt followed_by(std::vector<Stmt> first, const Stmt& last, const Span& span) {
+  first.push_back(last);
+  return seq(std::move(first), span);
+}
+
 // Maps expressions, by identity, to their replacements.
 using Replacements = std::unordered_map<const NodeHeader*, Expr>;
 Stmt replace_exprs(const Stmt& stmt, const Replacements& by);
