@@ -93,7 +93,6 @@ class Sizes {
 };
 
 struct Temporary {
-  VarRef var;
   size_t size;        // its number
   size_t begin, end;  // binding positions, inclusive
   size_t slot = 0;
@@ -176,7 +175,7 @@ class Planner {
       }
       if (!at_entry) continue;
       size_t size = sizes_.number(facts_.simplify(ceil_div(bytes, vm::kAlignment) * vm::kAlignment));
-      temporaries_.push_back({binding.var, size, i, last_use_.try_emplace(binding.var.get(), i).first->second});
+      temporaries_.push_back({size, i, last_use_.try_emplace(binding.var.get(), i).first->second});
     }
   }
 
@@ -221,22 +220,17 @@ class Planner {
     Expr alloc =
         call(op_ref(ops::kMemoryAllocStorage), {shape_expr({offset_of.back()})}, {}, object_type(), function_.span());
     result.push_back({alloc, std::nullopt, storage});
-    std::unordered_map<const NodeHeader*, const Temporary*> planned;
     Expr arena_bytes = int_imm(0);
     for (const Slot& slot : slots_) arena_bytes = arena_bytes + sizes_.bytes(slot.size);
-    for (const Temporary& temporary : temporaries_) planned.emplace(temporary.var.get(), &temporary);
-    for (const Binding& binding : bindings_) {
-      auto it = planned.find(binding.var.get());
-      if (it == planned.end()) {
-        result.push_back(binding);
-        continue;
-      }
-      const Call& old = *binding.value.as<Call>();
-      Expr view = call(op_ref(ops::kMemoryAllocTensor),
-                       {storage, shape_expr({offset_of[it->second->slot]}), old.args[0], old.args[1]}, {},
-                       binding.var.type(), binding.value.span());
-      result.push_back({view, std::nullopt, binding.var});
+    for (const Temporary& temporary : temporaries_) {
+      Binding& binding = bindings_[temporary.begin];
+      const std::vector<Expr>& args = binding.value.as<Call>()->args;
+      Expr view =
+          call(op_ref(ops::kMemoryAllocTensor), {storage, shape_expr({offset_of[temporary.slot]}), args[0], args[1]},
+               {}, binding.var.type(), binding.value.span());
+      binding = {view, std::nullopt, binding.var};
     }
+    std::ranges::move(bindings_, std::back_inserter(result));
     Function copy = *function_;
     copy.body = seq_expr({{false, std::move(result), {}}}, seq_->body, function_->body.span());
     copy.attrs.set(attr_names::kArenaBytes, print_expr(facts_.simplify(arena_bytes)));
