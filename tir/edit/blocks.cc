@@ -309,19 +309,14 @@ Accesses accesses_of_body(const Block& block) {
 
 Accesses accesses_of_blocks(const TreeNode* block) {
   Accesses found;
-  auto add = [&](std::vector<BufferRegion>& into, const TreeNode* inner, const BufferRegion& region) {
-    if (contains(block->block->alloc_buffers, region.buffer)) return;
-    std::vector<Range> ranges = region_at(inner, region, nullptr);
-    auto known = std::ranges::find_if(into, [&](const auto& r) { return same_node(r.buffer, region.buffer); });
-    if (known == into.end()) {
-      into.push_back({region.buffer, std::move(ranges)});
-    } else {
-      widen(known->ranges, ranges, region.buffer, block->tree->facts);
-    }
+  const Nodes inside = blocks_inside(block);
+  auto add = [&](std::vector<BufferRegion>& into, const Buffer& buffer, AccessKind kind) {
+    if (!contains(block->block->alloc_buffers, buffer) && !find_region(into, buffer))
+      into.push_back({buffer, *region_at(inside, buffer, kind, nullptr)});
   };
-  for (const TreeNode* inner : blocks_inside(block)) {
-    for (const BufferRegion& read : inner->block->reads) add(found.reads, inner, read);
-    for (const BufferRegion& write : inner->block->writes) add(found.writes, inner, write);
+  for (const TreeNode* inner : inside) {
+    for (const BufferRegion& read : inner->block->reads) add(found.reads, read.buffer, AccessKind::kRead);
+    for (const BufferRegion& write : inner->block->writes) add(found.writes, write.buffer, AccessKind::kWrite);
   }
   // A buffer that the block reads only to update it, as a sum does, is not an input.
   if (block->block->init)
