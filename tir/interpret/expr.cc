@@ -153,14 +153,12 @@ CodePtr Compiler::binary_code(const Binary& node, const Span& span) {
       double x = a->as_float(frame), y = b->as_float(frame);
       return fold_comparison(op, x, y);
     });
-  for (const FloatOperation& row : kFloatOperations) {
-    if (row.op != node.op) continue;
-    return code([value = row.value, dtype, a = std::move(a), b = std::move(b)](Frame& frame) {
-      double x = a->as_float(frame), y = b->as_float(frame);
-      return rounded_to(value(x, y, dtype), dtype);
-    });
-  }
-  fail(span, "{} of {}", info(node.op).name, to_string(dtype));
+  const FloatOperation* row = find_item(kFloatOperations, node.op, &FloatOperation::op);
+  if (!row) fail(span, "{} of {}", info(node.op).name, to_string(dtype));
+  return code([value = row->value, dtype, a = std::move(a), b = std::move(b)](Frame& frame) {
+    double x = a->as_float(frame), y = b->as_float(frame);
+    return rounded_to(value(x, y, dtype), dtype);
+  });
 }
 
 }  // namespace relaxc::interpreter

@@ -45,13 +45,11 @@ void Interpreter::State::compile() {
 void Interpreter::State::begin(std::span<const int64_t> values) {
   if (values.size() != scalars.size())
     fail(function.span(), "expected {} scalar arguments, got {}", scalars.size(), values.size());
-  Frame fresh;
-  fresh.slots = std::move(frame.slots);
-  fresh.buffers = std::move(frame.buffers);
-  fresh.options = &options;
-  fresh.steps_left = options.max_steps;
-  fresh.alloc_bytes_left = options.max_alloc_bytes;
-  frame = std::move(fresh);
+  frame = {.slots = std::move(frame.slots),
+           .buffers = std::move(frame.buffers),
+           .options = &options,
+           .steps_left = options.max_steps,
+           .alloc_bytes_left = options.max_alloc_bytes};
   for (size_t i = 0; i < values.size(); ++i) {
     DType dtype = dtype_of(scalars[i].first);
     frame.slots[scalars[i].second] =
