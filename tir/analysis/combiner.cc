@@ -131,10 +131,7 @@ class Choice {
   }
 
   // Returns the value of a bound variable that depends on the content of the buffers, else null.
-  const Expr* bound_value(const Expr& e) const {
-    auto it = bound_.find(e.get());
-    return it == bound_.end() ? nullptr : &it->second;
-  }
+  const Expr* bound_value(const Expr& e) const { return relaxc::find_value(bound_, e.get()); }
   bool find_value(const Expr& e, size_t part) {
     if (is_element(e, *parts_[part].store)) return true;
     if (const Expr* content = bound_value(e)) return find_value(*content, part);

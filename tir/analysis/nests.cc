@@ -1,6 +1,7 @@
 #include "tir/analysis/nests.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "ir/regions.h"
 #include "tir/analysis/conditions.h"
@@ -59,15 +60,13 @@ std::optional<Stmt> live_nest(const Stmt& nest, const Ref<Block>& block) {
   first.body = *block->init;
   first.reads = find_accesses(first.body).reads;
   first.init.reset();
-  auto is_kept = [&](const For& loop) {
-    return std::ranges::any_of(first.iter_vars, [&](const IterVar& axis) { return same_node(axis.value, loop.var); });
-  };
   std::vector<const For*> loops;
   for (const For* loop = nest.as<For>(); loop; loop = loop->body.as<For>()) {
-    if (is_kept(*loop)) loops.push_back(loop);
+    if (std::ranges::any_of(first.iter_vars, [&](const IterVar& axis) { return same_node(axis.value, loop->var); }))
+      loops.push_back(loop);
   }
   Stmt result = make(Block(first), block.span());
-  for (size_t i = loops.size(); i-- > 0;) result = loop(loops[i]->var, loops[i]->extent, result);
+  for (const For* each : std::views::reverse(loops)) result = loop(each->var, each->extent, result);
   return result;
 }
 

@@ -87,8 +87,7 @@ Expr start_in(const MatchBuffer& window, const Analyzer& facts) {
 
 // Returns the expression as int64, with each variable that a window defines replaced by its value.
 Expr resolved(const Expr& number, const VarMap& numbers) {
-  auto it = numbers.find(number.get());
-  return it == numbers.end() ? index_in_dtype(number, kInt64) : it->second;
+  return copy_value(numbers, number.get()).value_or(index_in_dtype(number, kInt64));
 }
 
 // Known divisors of the position of a window's first element in memory, in elements, and of its address, in bytes.
