@@ -267,11 +267,8 @@ class Writes {
     // A block with windows calls an instruction: its declared region says what it writes.
     if (!block->block->match_buffers.empty()) return add(declared->ranges, axes);
     if (block->is_leaf_block()) return add_stores(block->block->body, axes);
-    Writes inner(buffer_, facts_);
-    for (const TreeNode* each : blocks_inside(block)) {
-      if (write_of(each, buffer_) && !inner.add(each, nullptr)) return false;
-    }
-    return inner.box_ && add(*inner.box_, axes);
+    std::optional<Box> inner = written_at(blocks_inside(block), buffer_, nullptr);
+    return inner && add(*inner, axes);
   }
   const std::optional<Box>& box() const { return box_; }
 
@@ -314,10 +311,8 @@ class Writes {
 std::optional<std::vector<Range>> written_at(const Nodes& blocks, const Buffer& buffer, const TreeNode* below) {
   if (blocks.empty()) return std::nullopt;
   Writes writes(buffer, blocks[0]->tree->facts);
-  for (const TreeNode* block : blocks) {
-    if (!writes.add(block, below)) return std::nullopt;
-  }
-  return writes.box();
+  bool is_known = std::ranges::all_of(blocks, [&](const TreeNode* block) { return writes.add(block, below); });
+  return is_known ? writes.box() : std::nullopt;
 }
 
 bool writes_all(const Nodes& blocks, const Buffer& buffer, const TreeNode* below, const std::vector<Range>& needed) {
