@@ -6,12 +6,6 @@
 
 namespace relaxc::scheduling {
 
-static bool holds_blocks(const Stmt& stmt) {
-  bool found = false;
-  walk(stmt, [&](const Block&) { found = true; }, [&](const BufferStore&) { return false; });
-  return found;
-}
-
 size_t TreeNode::position() const {
   auto it = std::ranges::find(parent->children, this);
   return static_cast<size_t>(it - parent->children.begin());
@@ -59,7 +53,7 @@ Nodes Tree::import(const Stmt& stmt) {
     }
     return result;
   }
-  if (const For* loop = stmt.as<For>(); loop && !loop->step && holds_blocks(loop->body)) {
+  if (const For* loop = stmt.as<For>(); loop && !loop->step && holds<Block>(loop->body)) {
     TreeNode* node = new_loop(*loop, stmt.span());
     node->loop->body = no_op();
     import_body(node, loop->body);
@@ -67,7 +61,7 @@ Nodes Tree::import(const Stmt& stmt) {
   }
   if (const Block* block = stmt.as<Block>()) {
     TreeNode* node = new_block(*block, stmt.span());
-    if (holds_blocks(block->body)) {
+    if (holds<Block>(block->body)) {
       node->block->body = no_op();
       import_body(node, block->body);
     }
