@@ -122,7 +122,10 @@ Expr with_same_dims(Node& n, const Expr& result, const Window& w) {
   return differs ? n.match_cast(result, tensor_type(dims, n.dtype_of_tensor(result)), "same") : result;
 }
 
-Expr with_bias(Node& n, const Expr& x, const Expr& bias) {
+// Returns x plus the bias, input 2, if there is one.
+Expr with_bias(Node& n, const Expr& x) {
+  if (!n.has(2)) return x;
+  Expr bias = n.tensor(2);
   if (n.shape_of(bias).size() != 1) n.fail("bias has rank {}, expected 1", n.shape_of(bias).size());
   std::vector<Expr> shape = {n.shape_of(bias)[0]};
   n.require_equal(shape[0], n.shape_of(x)[1], "length of the bias and output channels");
@@ -186,11 +189,7 @@ Expr convolve(Node& n, const Expr& x, const Expr& given_weight) {
 
 namespace {
 
-Expr conv(Node& n) {
-  Expr result = convolve(n, n.tensor(0), n.tensor(1));
-  if (n.has(2)) result = with_bias(n, result, n.tensor(2));
-  return result;
-}
+Expr conv(Node& n) { return with_bias(n, convolve(n, n.tensor(0), n.tensor(1))); }
 
 // Computes pads that give a transposed convolution the requested size. Negative ones extend it beyond the windows.
 void resolve_output_pads(Node& n, Window& w, const Ints& extra, std::optional<Ints> output_shape) {
@@ -206,7 +205,7 @@ void resolve_output_pads(Node& n, Window& w, const Ints& extra, std::optional<In
     w.pads[w.spatial + d] = n.simplify(total - w.pads[d]);
   }
 }
-Outputs conv_transpose(Node& n) {
+Expr conv_transpose(Node& n) {
   Expr x = n.tensor(0), weight = weight_tensor(n, n.tensor(1));
   Window w = read_window(n, kernel_of(n, weight));
   Ints extra = n.attr_ints("output_padding", w.spatial, 0);
@@ -232,8 +231,7 @@ Outputs conv_transpose(Node& n) {
   });
   bool is_cut = std::ranges::any_of(cuts, [](const Expr& cut) { return !is_int(cut, 0); });
   if (is_cut) result = pad_spatial(n, result, cuts, n.scalar_like(0, result));
-  if (n.has(2)) result = with_bias(n, result, n.tensor(2));
-  return {n.of(result)};
+  return with_bias(n, result);
 }
 
 // ---- Pools ----------------------------------------------------------------------------------------------------------
