@@ -16,9 +16,10 @@ namespace relaxc::onnx_import {
 
 namespace {
 
-// Collects the names that a node reads, including those that its subgraphs take from outside. A name that a subgraph
+// Returns the names that a node reads, including those that its subgraphs take from outside. A name that a subgraph
 // reads before it defines it comes from outside, even when it later gives that name to another value.
-void collect_inputs(const onnx::NodeProto& node, std::vector<std::string>& names) {
+std::vector<std::string> inputs_of(const onnx::NodeProto& node) {
+  std::vector<std::string> names;
   for (const std::string& name : node.input()) {
     if (!name.empty()) names.push_back(name);
   }
@@ -31,13 +32,12 @@ void collect_inputs(const onnx::NodeProto& node, std::vector<std::string>& names
       if (!inner.contains(name)) names.push_back(name);
     };
     for (const auto& child : attribute.g().node()) {
-      std::vector<std::string> used;
-      collect_inputs(child, used);
-      for (const std::string& name : used) take(name);
+      for (const std::string& name : inputs_of(child)) take(name);
       inner.insert(child.output().begin(), child.output().end());
     }
     for (const auto& output : attribute.g().output()) take(output.name());
   }
+  return names;
 }
 
 // Replaces attribute references of a function's node by the caller's attributes, or leaves out those that are absent.
@@ -116,10 +116,9 @@ void GraphImporter::require_equal(const Expr& a, const Expr& b, std::string_view
 }
 
 void GraphImporter::add_initializers(const onnx::GraphProto& graph) {
-  std::vector<std::string> names;
-  for (const auto& node : graph.node()) collect_inputs(node, names);
-  for (const auto& output : graph.output()) names.push_back(output.name());
-  const std::unordered_set<std::string> used(names.begin(), names.end());
+  std::unordered_set<std::string> used;
+  for (const auto& node : graph.node()) std::ranges::copy(inputs_of(node), std::inserter(used, used.end()));
+  for (const auto& output : graph.output()) used.insert(output.name());
   for (const auto& sparse : graph.sparse_initializer()) {
     Span span = context_.place("sparse initializer", sparse.values().name());
     context_.diagnostics.add({Severity::kError, ErrorKind::kUnsupported, span, "only dense tensors can be read"});
@@ -156,9 +155,7 @@ struct Dependencies {
       }
     }
     for (int i = 0; i < nodes.size(); ++i) {
-      std::vector<std::string> names;
-      collect_inputs(nodes[i], names);
-      for (const std::string& name : names) {
+      for (const std::string& name : inputs_of(nodes[i])) {
         auto producer = producer_of.find(name);
         if (producer == producer_of.end() || is_outer(name, producer->second, i)) continue;
         producers[i].push_back(producer->second);
@@ -304,8 +301,7 @@ void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
     if (poisoned) poison_outputs(node);
     std::string domain = domain_of(node.domain());
     const auto& opsets = function_opsets ? *function_opsets : context_.opsets;
-    auto opset = opsets.find(domain);
-    int64_t version = opset == opsets.end() ? 0 : opset->second;
+    int64_t version = copy_value(opsets, domain).value_or(0);
     if (context_.functions.contains(domain + "." + node.op_type())) {
       if (!poisoned) call_function(node, inputs, span);
       builder_.set_span(outer);

@@ -61,8 +61,7 @@ Expr GraphImporter::operand_of(const Value& value, const Span& span) {
   return operand;
 }
 Value GraphImporter::value_of(const Expr& operand) const {
-  auto known = context_.known.find(operand.get());
-  return known == context_.known.end() ? nullptr : known->second;
+  return copy_value(context_.known, operand.get()).value_or(nullptr);
 }
 Expr GraphImporter::bound(const Expr& operand, const Span& span) {
   if (const Tuple* several = operand.as<Tuple>())

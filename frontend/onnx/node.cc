@@ -155,8 +155,7 @@ bool ConverterRow::has_attribute(std::string_view name) const {
 const AttributeProto* Node::find_attr(std::string_view name) const {
   RELAXC_CHECK(row_.has_attribute(name), "the row of {} since opset {} does not list attribute '{}'", row_.op_type,
                row_.since, name);
-  auto found = std::ranges::find(proto_.attribute(), name, &AttributeProto::name);
-  return found == proto_.attribute().end() ? nullptr : &*found;
+  return find_item(proto_.attribute(), name, &AttributeProto::name);
 }
 const AttributeProto& Node::required(const char* name, AttributeProto::AttributeType type) {
   const AttributeProto* a = find_attr(name);
