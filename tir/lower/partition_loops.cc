@@ -29,6 +29,14 @@ Attrs without_cut_annotations(const For& loop) {
   return loop.annotations.without(annotation<"exact_tails">()).without(annotation<"keep_whole">());
 }
 
+// Returns the expression or statement with a value in the place of a digit, such as i // 8.
+template <class Family>
+Family with_digit(const Family& node, const Expr& digit, const Expr& value) {
+  return rewrite(node, [&](const Ref<Binary>& at) -> std::optional<Expr> {
+    return structural_equal(at, digit) ? std::optional(value) : std::nullopt;
+  });
+}
+
 // A conjunct of a condition in a loop's body that holds from some iteration on, or up to some iteration.
 struct Cut {
   Expr condition;
@@ -150,9 +158,7 @@ class CutFinder {
   // value does not depend on the loop's variable through the digit only.
   bool replace_digit(const Expr& digit, Expr& value, Expr& var) {
     VarRef each = make_dim("digit");
-    Expr by_digit = rewrite(value, [&](const Ref<Binary>& node) -> std::optional<Expr> {
-      return structural_equal(node, digit) ? std::optional<Expr>(each) : std::nullopt;
-    });
+    Expr by_digit = with_digit(value, digit, each);
     if (uses_var(by_digit, loop_.var)) return false;
     facts_.bind(each, Interval{0});
     value = by_digit;
@@ -347,12 +353,8 @@ class Partitioner {
     VarMap last;
     if (one_left && unit == 1) last.emplace(loop.var.get(), interior.end);
     Stmt rest = instantiate(loop.body, last);
-    if (one_left && unit > 1 && from && *from % unit == 0) {
-      rest = rewrite(rest, [&](const Ref<Binary>& node) -> std::optional<Expr> {
-        bool is_digit = node->op == BinaryOp::kFloorDiv && same_node(node->a, loop.var) && is_int(node->b, unit);
-        return is_digit ? std::optional<Expr>(int_imm(*from / unit)) : std::nullopt;
-      });
-    }
+    if (one_left && unit > 1 && from && *from % unit == 0)
+      rest = with_digit(rest, floor_div(loop.var, unit), int_imm(*from / unit));
     return branched(s, inside, cuts, rest);
   }
 
@@ -374,11 +376,8 @@ class Partitioner {
     const Expr& digit = *cuts[0].digit;
     auto end = as_int(cuts[0].end), count = as_int(digit.as<Binary>()->b);
     bool is_remainder = digit.as<Binary>()->op == BinaryOp::kFloorMod;
-    if (inside.size() == 1 && is_remainder && end && count && *end + 1 == *count) {
-      rest = rewrite(rest, [&](const Ref<Binary>& node) -> std::optional<Expr> {
-        return structural_equal(node, digit) ? std::optional<Expr>(int_imm(*end)) : std::nullopt;
-      });
-    }
+    if (inside.size() == 1 && is_remainder && end && count && *end + 1 == *count)
+      rest = with_digit(rest, digit, int_imm(*end));
     return branched(s, *conjunction(inside), cuts, rest);
   }
 
