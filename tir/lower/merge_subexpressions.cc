@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <bit>
 #include <map>
-#include <span>
 
 #include "ir/arith.h"
 #include "ir/attr_names.h"
@@ -22,6 +21,7 @@
 #include "ir/op_names.h"
 #include "ir/undefined.h"
 #include "support/temporarily.h"
+#include "tir/analysis/nests.h"
 #include "tir/lower/lower.h"
 #include "tir/program.h"
 
@@ -103,11 +103,7 @@ class Merger {
     scopes_.push_back({around, around ? scopes_[around->scope].depth + 1 : 0, loop});
     new_run();
     size_t position = 0;
-    for (const Stmt& s : parts_of(body)) collect(s, {scope, position++});
-  }
-  static std::span<const Stmt> parts_of(const Stmt& body) {
-    const Seq* list = body.as<Seq>();
-    return list ? std::span(list->stmts) : std::span(&body, 1);
+    for (const Stmt& s : statements_of(body)) collect(s, {scope, position++});
   }
 
   void collect(const Stmt& s, Place place) {
@@ -324,7 +320,7 @@ class Merger {
     size_t scope = next_scope_++;
     std::vector<Stmt> result;
     size_t position = 0;
-    for (const Stmt& s : parts_of(body)) {
+    for (const Stmt& s : statements_of(body)) {
       if (auto bound = bound_.find({scope, position++}); bound != bound_.end()) {
         std::ranges::sort(bound->second);
         for (Id id : bound->second)
