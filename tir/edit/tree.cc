@@ -48,9 +48,7 @@ void Tree::import_body(TreeNode* into, const Stmt& body) {
 Nodes Tree::import(const Stmt& stmt) {
   if (const Seq* list = stmt.as<Seq>()) {
     Nodes result;
-    for (const Stmt& item : list->stmts) {
-      for (TreeNode* node : import(item)) result.push_back(node);
-    }
+    for (const Stmt& item : list->stmts) std::ranges::copy(import(item), std::back_inserter(result));
     return result;
   }
   if (const For* loop = stmt.as<For>(); loop && !loop->step && holds<Block>(loop->body)) {
