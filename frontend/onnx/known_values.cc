@@ -35,15 +35,12 @@ Expr GraphImporter::tensor_of(const Value& value, const Span& span) {
   if (!value->contents)
     fail(span, "expected a tensor, got {}", value->is_sequence ? "a sequence" : "an empty optional");
   const KnownTensor& contents = *value->contents;
-  std::optional<Expr> expr;
-  if (auto known = contents.as_tensor()) {
-    expr = constant(*known, span);
-  } else {
-    expr = list_of_scalars(builder_, contents);
-    if (contents.shape.size() > 1) expr = builder_.op("reshape", {*expr, shape_expr(*known_shape(contents.type()))});
-  }
-  if (value->home == &builder_ || expr->is<Constant>()) value->tensor = expr;
-  return *expr;
+  auto known = contents.as_tensor();
+  Expr expr = known ? constant(*known, span) : list_of_scalars(builder_, contents);
+  if (!known && contents.shape.size() > 1)
+    expr = builder_.op("reshape", {expr, shape_expr(*known_shape(contents.type()))});
+  if (value->home == &builder_ || expr.is<Constant>()) value->tensor = expr;
+  return expr;
 }
 
 Expr GraphImporter::operand_of(const Value& value, const Span& span) {

@@ -42,10 +42,7 @@ Expr nll(Node& n, const Expr& log_probabilities, const Expr& target, const std::
   Expr loss = n.op("negative", {picked});
   std::optional<Expr> factor;
   if (weight) factor = n.op("take", {*weight, classes}, TakeAttrs{.axis = 0});
-  if (ignored) {
-    Expr one = factor ? *factor : n.scalar(1, dtype);
-    factor = n.op("where", {*ignored, n.scalar(0, dtype), one});
-  }
+  if (ignored) factor = n.op("where", {*ignored, n.scalar(0, dtype), factor.value_or(n.scalar(1, dtype))});
   if (factor) loss = n.mul(loss, *factor);
   if (reduction == "none") return loss;
   std::vector<int64_t> all = int_range(0, std::ssize(n.shape_of(loss)));
