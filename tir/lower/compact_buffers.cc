@@ -211,10 +211,8 @@ class Coverage {
       if (!frame.loop && !frame.condition) return false;
       for (Expr& c : conjuncts(frame.condition)) conditions_.push_back(std::move(c));
     }
-    std::vector<Expr> open;  // each is judged together with all of the others
-    for (const Expr& condition : conditions_) {
-      if (!written_before(condition)) open.push_back(condition);
-    }
+    std::vector<Expr> open = conditions_;  // each is judged together with all of the others
+    std::erase_if(open, [&](const Expr& condition) { return written_before(condition); });
     conditions_ = std::move(open);
     if (!at_first_iteration()) return false;
     for (Loop& digit : digits_) {
