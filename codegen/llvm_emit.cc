@@ -311,12 +311,12 @@ llvm::AllocaInst* FunctionEmitter::stack_memory(llvm::Type* type, const std::str
 
 // This is checked because LLVM ends the process at vectors of scalable length that the target lacks.
 static void check_scalable(const PrimFuncRef& function, const Target& target) {
-  if (has_intrinsic(target, "llvm.aarch64.sve.")) return;  // any of SVE
   walk_nodes(function, [&](const NodeRef& node) {
     if (!is_expr_kind(node.kind())) return true;
     Expr e = cast_handle<Expr>(node);
     const PrimType* type = e.type().as<PrimType>();
-    if (op_name(e) == ops::kVscale || (type && type->dtype.is_scalable()))
+    bool is_scalable = op_name(e) == ops::kVscale || (type && type->dtype.is_scalable());
+    if (is_scalable && !has_intrinsic(target, "llvm.aarch64.sve."))  // any of SVE
       fail_unsupported(node.span(), "vectors of scalable length need a processor with sve; the target is {} {}",
                        target.triple, target.cpu);
     return true;
