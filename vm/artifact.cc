@@ -24,8 +24,8 @@ namespace relaxc::vm {
 
 namespace {
 
-constexpr int64_t kPage =
-    4096;  // the alignment of program and weights in the file; the machine's pages may have another size
+// The alignment of program and weights in the file. The machine's pages may have another size.
+constexpr uint64_t kPage = 4096;
 constexpr std::array<char, 8> kMagic = {'R', 'E', 'L', 'A', 'X', 'C', '\r', '\n'};
 // The version of the footer, of the places below and of the weights' alignment; raise it when one of them changes. The
 // version of the program follows from its fields (vm/serialization.cc).
