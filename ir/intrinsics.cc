@@ -141,10 +141,16 @@ constexpr Builtin kBuiltinRows[] = {
     {"tir.tvm_struct_get", 3, 3, B::kStatedLast, true},
 };
 
+template <class Row>
+const Row* find(std::span<const Row> rows, std::string_view name) {
+  auto row = std::ranges::lower_bound(rows, name, {}, [](const Row& r) { return std::string_view(r.name); });
+  return row != rows.end() && row->name == name ? &*row : nullptr;
+}
+
 }  // namespace
 
 std::span<const Intrinsic> intrinsics() { return kIntrinsics; }
-const Intrinsic* find_intrinsic(std::string_view name) { return find_item(kIntrinsics, name, &Intrinsic::name); }
+const Intrinsic* find_intrinsic(std::string_view name) { return find(intrinsics(), name); }
 std::span<const Builtin> builtins() {
   static const std::vector<Builtin> sorted = [] {
     std::vector<Builtin> rows;
@@ -156,7 +162,7 @@ std::span<const Builtin> builtins() {
   }();
   return sorted;
 }
-const Builtin* find_builtin(std::string_view name) { return find_item(builtins(), name, &Builtin::name); }
+const Builtin* find_builtin(std::string_view name) { return find(builtins(), name); }
 
 std::string_view spelling(const Builtin& row) {
   std::string_view name = row.name.substr(4);
