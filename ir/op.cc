@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "ir/arith.h"
 #include "ir/op_names.h"
 #include "ir/type_relation.h"
 #include "ir/visit.h"
 #include "support/joined.h"
+#include "support/lists.h"
 #include "vm/builtins.h"
 
 namespace relaxc {
@@ -50,6 +52,12 @@ std::optional<DType> OpCall::first_dtype() const {
     if (type.is<TensorType>()) return tensor_dtype(type);
   }
   return std::nullopt;
+}
+
+int64_t ReferenceCall::number(size_t i) const { return as_int(simplify(call.args.at(i))).value(); }
+std::vector<int64_t> ReferenceCall::dims(size_t i) const {
+  return map_each(call.args.at(i).as<ShapeExpr>()->values,
+                  [](const Expr& dim) { return as_int(simplify(dim)).value(); });
 }
 
 std::string name_of_check(std::string_view what) {

@@ -1,18 +1,8 @@
 #include "ops/reference.h"
 
-#include "ir/arith.h"
-#include "ir/type.h"
 #include "support/lists.h"
 
-namespace relaxc {
-
-int64_t ReferenceCall::number(size_t i) const { return as_int(simplify(call.args.at(i))).value(); }
-std::vector<int64_t> ReferenceCall::dims(size_t i) const {
-  return map_each(call.args.at(i).as<ShapeExpr>()->values,
-                  [](const Expr& dim) { return as_int(simplify(dim)).value(); });
-}
-
-namespace reference {
+namespace relaxc::reference {
 
 double element(const Tensor& x, const Index& index) {
   int64_t position = 0;
@@ -71,6 +61,4 @@ OpRow with_formula(OpRow row, const std::function<double(Values)>& fn, std::opti
   });
 }
 
-}  // namespace reference
-
-}  // namespace relaxc
+}  // namespace relaxc::reference

@@ -14,7 +14,7 @@ bool concerns(const ScheduleRule& rule, const std::string& name, const std::vect
 // would fit without the given values, or if it does not fit the function that it names.
 struct RuleResult {
   std::optional<PrimFuncRef> program;
-  std::string refusal;  // the reason where there is no program
+  std::string refusal;  // why the rule does not fit, when there is no program
 };
 RuleResult schedule_by_rule(const ScheduleRule& rule, const std::string& name, const PrimFuncRef& program,
                             const Target& target, bool show_program, const OnScheduled& scheduled = nullptr);
