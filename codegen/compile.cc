@@ -160,7 +160,7 @@ Program CompiledModule::load(LoadOptions options) const {
   vm::add_libraries(libraries_, options.registry);
   auto program = [&](const auto& kernels) {
     auto find = [kernels](const std::string& symbol) { return kernels->find(symbol); };
-    auto keep_alive = std::make_shared<std::pair<decltype(kernels), vm::UserLibraries>>(kernels, libraries_);
+    auto keep_alive = std::make_shared<std::pair<std::shared_ptr<const void>, vm::UserLibraries>>(kernels, libraries_);
     return Program::from(executable_, find, keep_alive, std::move(options));
   };
   if (interpret_) {

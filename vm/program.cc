@@ -74,7 +74,8 @@ Program Program::load(const std::string& path, LoadOptions options) {
   vm::UserLibraries libraries = needed ? vm::open_needed_libraries(*needed, path) : vm::UserLibraries();
   vm::add_libraries(libraries, options.registry);
   auto resolver = [&](const std::string& symbol) { return library ? library->find(symbol) : nullptr; };
-  auto keep_alive = std::make_shared<std::pair<decltype(library), vm::UserLibraries>>(library, std::move(libraries));
+  auto keep_alive =
+      std::make_shared<std::pair<std::shared_ptr<const void>, vm::UserLibraries>>(library, std::move(libraries));
   return Program(
       link(std::move(artifact.executable), resolver, options, keep_alive, {artifact.file}, span_of_file(path)));
 }
