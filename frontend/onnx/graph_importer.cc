@@ -308,6 +308,11 @@ void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
       return;
     }
     const ConverterRow* row = find_converter(domain, node.op_type(), version);
+    std::optional<ConverterRow> custom;
+    if (!row) {
+      const OnnxConverter* found = find_custom(context_.options.converters, domain, node.op_type(), version);
+      if (found) row = &custom.emplace(row_of(*found));
+    }
     if (!row) fail_unsupported(span, "operator {} of opset {} is not supported", span.origin->op_type, version);
     if (!poisoned) {
       check_inputs(node, *row, inputs, span);
