@@ -9,6 +9,8 @@ namespace relaxc {
 
 // Passes over modules: passes/<name>.cc.
 #define RELAXC_MODULE_PASSES(X)                                                                                   \
+  X(lambda_lift, "make functions inside of functions functions of the module, which get what they capture")       \
+  X(wrap_programs, "give tensor programs that are run by themselves a graph function that calls them")            \
   X(spread_tuples, "write out the items of tuple values that operators and tensor programs take")                 \
   X(check_dims, "test at run time what operators and kernels demand of dims and types and nothing proves")        \
   X(canonicalize, "apply the table of algebraic and structural rules to the graph until none applies")            \
@@ -93,9 +95,9 @@ std::span<const Pipeline> pipelines() {
       {"default", "from operators to kernels and planned memory", {"simplify", "kernels", "lower"}},
       {"simplify",
        "the graph made small, still operators",
-       {"spread_tuples", "check_dims", "canonicalize", "fold_batch_norm", "fold_constants", "block_channels",
-        "remove_dead_code", "pack_weights", "fold_constants", "canonicalize", "merge_common_subexpressions",
-        "remove_dead_code"}},
+       {"lambda_lift", "spread_tuples", "check_dims", "canonicalize", "fold_batch_norm", "fold_constants",
+        "block_channels", "remove_dead_code", "pack_weights", "fold_constants", "canonicalize",
+        "merge_common_subexpressions", "remove_dead_code"}},
       // Equal programs are merged before they are scheduled: the work is done once for equal layers.
       {"kernels",
        "operators to scheduled tensor programs",
