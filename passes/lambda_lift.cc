@@ -41,10 +41,16 @@ void add_dims_of_types(const NodeRef& node, VarSet& dims) {
   });
 }
 
+auto is_same(const VarRef& var) {
+  return [&var](const VarRef& other) { return same_node(var, other); };
+}
+
 class Lifter final : public GraphRewriter {
  public:
-  Lifter(const OpTable& ops, const std::string& name, IRModule& module)
-      : GraphRewriter(ops), name_(name), module_(module) {}
+  Lifter(const OpTable& ops, const std::string& name, const FunctionRef& function, IRModule& module)
+      : GraphRewriter(ops), name_(name), module_(module) {
+    for (const VarRef& param : function->params) add_dims_of_types(param.type(), outer_dims_);
+  }
 
  protected:
   std::optional<Expr> visit(const Binding& binding, Builder& builder) override {
@@ -75,16 +81,33 @@ class Lifter final : public GraphRewriter {
       (is_dim ? dims : values).push_back(captured);
       add_dims_of_types(captured.type(), in_types);
     }
+    // Where the function's params and casts name dims of the function around it, they are compared with those.
+    std::vector<VarRef> bound = bound_dims(function);
+    std::ranges::copy_if(bound, std::back_inserter(dims), [&](const VarRef& dim) {
+      return outer_dims_.contains(dim.get()) && std::ranges::none_of(dims, is_same(dim));
+    });
     // The types of captured values may have dims that the function does not mention.
     for (const VarRef& captured : values) {
       for (const VarRef& dim : free_vars(captured.type())) {
-        if (std::ranges::none_of(dims, [&](const VarRef& known) { return same_node(known, dim); })) dims.push_back(dim);
+        if (std::ranges::none_of(dims, is_same(dim))) dims.push_back(dim);
       }
     }
-    std::erase_if(values, [&](const VarRef& value) {
-      return std::ranges::any_of(dims, [&](const VarRef& dim) { return same_node(dim, value); });
-    });
+    std::erase_if(values, [&](const VarRef& value) { return std::ranges::any_of(dims, is_same(value)); });
     return make_global(name, var, function, values, dims);
+  }
+  // Returns the dims that the types of params and casts bind.
+  static std::vector<VarRef> bound_dims(const FunctionRef& function) {
+    std::vector<VarRef> result;
+    auto add = [&](const Type& type) {
+      walk(type, [&](const Ref<Var>& var) {
+        if (var.type().is<PrimType>() && std::ranges::none_of(result, is_same(var))) result.push_back(var);
+      });
+    };
+    for (const VarRef& param : function->params) add(param.type());
+    for_each_binding(function->body, [&](const Binding& binding) {
+      if (binding.cast) add(*binding.cast);
+    });
+    return result;
   }
 
   Lifted make_global(const std::string& name, const VarRef& var, const FunctionRef& function,
@@ -92,6 +115,7 @@ class Lifter final : public GraphRewriter {
     // The captured variables stay in the function around it, so that the new function has its own.
     VarMap own;
     for (const VarRef& dim : dims) own.emplace(dim.get(), make_dim(dim->name, dim.span()));
+    for (const VarRef& dim : bound_dims(function)) own.try_emplace(dim.get(), make_dim(dim->name, dim.span()));
     std::vector<VarRef> params;
     for (const VarRef& value : values) {
       params.push_back(make_var(value->name, substitute(value.type(), own), value.span()));
@@ -147,6 +171,7 @@ class Lifter final : public GraphRewriter {
 
   const std::string& name_;
   IRModule& module_;
+  VarSet outer_dims_;                                     // bound by the params of the function around
   std::unordered_map<const NodeHeader*, Lifted> lifted_;  // by the leaf that stands for the function
   std::vector<Expr> kept_;                                // keeps the keys of lifted_ alive
 };
@@ -158,7 +183,7 @@ IRModule lambda_lift(IRModule module, PassContext& context) {
   for (const auto& [name, function] : before) {
     auto graph = try_cast<Function>(function);
     if (graph && holds<Function>((*graph)->body))
-      module.functions.insert_or_assign(name, Lifter(context.ops, name, module).run(*graph));
+      module.functions.insert_or_assign(name, Lifter(context.ops, name, *graph, module).run(*graph));
   }
   return module;
 }

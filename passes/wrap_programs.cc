@@ -10,6 +10,7 @@
 #include "ir/op_names.h"
 #include "passes/graph_rewriter.h"
 #include "support/diagnostic.h"
+#include "support/joined.h"
 #include "tir/analysis/buffer_uses.h"
 #include "tir/analysis/windows.h"
 #include "tir/lower/lower.h"
@@ -156,6 +157,8 @@ IRModule wrap_programs(IRModule module, PassContext& context) {
   const bool has_graph =
       std::ranges::any_of(std::views::values(module.functions), [](const Expr& f) { return f.is<Function>(); });
   if (wanted.empty() && has_graph) return module;
+  if (!wanted.empty() && !module.find(wanted))
+    fail({}, "the module has no function '{}'; it has: {}", wanted, joined(std::views::keys(module.functions)));
   std::vector<std::string> roots;
   Attrs refused;
   const IRModule before = module;

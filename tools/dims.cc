@@ -167,7 +167,19 @@ bool DimSolver::all_at_least(int64_t least, const std::map<std::string, int64_t>
 void DimSolver::solve() {
   // Each equation that is solved may leave another with one unknown name.
   auto is_solved = [&](const auto& equation) { return invert(equation.first, equation.second); };
-  while (std::erase_if(equations_, is_solved) > 0) {
+  auto unknown_in = [&](const auto& equation) {
+    std::set<std::string> names = names_in_dim(equation.first.text);
+    std::erase_if(names, [&](const std::string& name) { return known_.contains(name); });
+    return names;
+  };
+  auto is_open = [&](const auto& equation) { return unknown_in(equation).size() > 1; };
+  while (true) {
+    while (std::erase_if(equations_, is_solved) > 0) {
+    }
+    // n * m == 6: one of them is 1.
+    auto open = std::ranges::find_if(equations_, is_open);
+    if (open == equations_.end()) break;
+    known_.emplace(*unknown_in(*open).begin(), 1);
   }
   std::set<std::string> unknown;
   for (const vm::DimInfo& dim : needed_) unknown.merge(names_in_dim(dim.text));

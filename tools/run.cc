@@ -47,6 +47,7 @@ int run(const RunOptions& options) {
   std::vector<NamedValue> results = flat_results(session.run_values(inputs, function.name), function.outputs);
   if (options.profile) print_message("{}", profiler.text());
   if (!options.output_dir.empty()) vm::make_folder(options.output_dir);
+  if (results.empty()) print_message("{} has no results\n", function.name);
   for (size_t i = 0; i < results.size(); ++i) {
     print_message("{}\n", summary(results[i]));
     if (!options.output_dir.empty())
