@@ -1,6 +1,7 @@
 #include "tools/tool.h"
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 
 #include "codegen/target.h"
@@ -113,6 +114,20 @@ void InputOptions::add_to(CLI::App& app) {
   app.add_option("--seed", seed, "the seed of random inputs")->capture_default_str();
 }
 
+// Returns the input of that name. A buffer that a tensor program gets by a handle goes by the handle's name, too, where
+// that is formed as usual: `a` or `var_A` for A.
+static const vm::ValueInfo* find_input(const std::vector<vm::ValueInfo>& inputs, std::string_view name) {
+  if (const vm::ValueInfo* exact = find_item(inputs, name, &vm::ValueInfo::name)) return exact;
+  if (name.starts_with("var_")) name.remove_prefix(4);
+  auto is_similar = [&](const vm::ValueInfo& info) {
+    return std::ranges::equal(info.name, name,
+                              [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); });
+  };
+  auto first = std::ranges::find_if(inputs, is_similar);
+  bool is_only = first != inputs.end() && std::none_of(first + 1, inputs.end(), is_similar);
+  return is_only ? &*first : nullptr;
+}
+
 std::vector<vm::Value> InputOptions::make(const std::vector<vm::ValueInfo>& inputs) const {
   std::vector<std::string> files = positional;
   if (files.size() == 1 && files[0].empty()) files.clear();
@@ -128,7 +143,7 @@ std::vector<vm::Value> InputOptions::make(const std::vector<vm::ValueInfo>& inpu
   for (size_t i = 0; i < files.size(); ++i) given[i] = written_tensor(read_tensor_pb(files[i], inputs[i].dtype));
   for (const std::string& text : named) {
     auto [name, value] = split_at_equals(text, "an input such as x=x.npy");
-    const vm::ValueInfo* known = find_item(inputs, name, &vm::ValueInfo::name);
+    const vm::ValueInfo* known = find_input(inputs, name);
     if (!known)
       fail({}, "no input is called '{}'; there are {}", printable(name),
            joined(inputs, [](const vm::ValueInfo& info) { return fmt::format("'{}'", printable(info.name)); }));

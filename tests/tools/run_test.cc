@@ -110,7 +110,7 @@ TEST_CASE("an artifact has the tensor programs as functions, or the one that is 
   REQUIRE(run_command({"compile", file, "-o", all}).exit_code == 0);
   CHECK(run_command({"run", all, "--function", "twice"}).exit_code == 0);
   REQUIRE(run_command({"compile", file, "--function", "increment", "-o", one}).exit_code == 0);
-  CHECK(has(run_command({"run", one, "--input", "A=[1, 2]", "--input", "by=1"}).out, "[2, 3]"));
+  CHECK(has(run_command({"run", one, "--input", "a=[1, 2]", "--input", "by=1"}).out, "[2, 3]"));
   CHECK(run_command({"bench", file, "--function", "twice", "--runs", "3"}).exit_code == 0);
   Program program = Program::load(all);
   CHECK(program.inputs("increment").size() == 2);
