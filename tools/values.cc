@@ -104,6 +104,13 @@ bool find_shape(const WrittenValue& given, size_t depth, std::vector<int64_t>& s
   }
   return true;
 }
+// Returns the nearest number of the scalar's dtype.
+double rounded(double number, const vm::ValueInfo& info) {
+  if (!info.dtype) return number;
+  Tensor tensor = Tensor::empty({}, *info.dtype);
+  tensor.set_double(0, number);
+  return tensor.as_double(0);
+}
 void collect_atoms(const WrittenValue& given, std::vector<const WrittenValue*>& atoms) {  // NOLINT: bounded
   if (given.open == 0) return atoms.push_back(&given);
   for (const WrittenValue& item : given.items) collect_atoms(item, atoms);
@@ -170,7 +177,7 @@ vm::Value InputMaker::build(const WrittenValue& given, const vm::ValueInfo& info
     case vm::ValueKind::kInt:
       return integer(given);
     case vm::ValueKind::kDouble:
-      return number(given);
+      return rounded(number(given), info);
     case vm::ValueKind::kTuple: {
       if (given.open == 0 || given.items.size() != info.fields.size())
         fail({}, "input '{}': expected a tuple of {} items such as (x.npy, 3), with _ for a random item", input_,
@@ -226,7 +233,7 @@ vm::Value InputMaker::random_value(const vm::ValueInfo& info) {  // NOLINT: boun
       if (info.dtype && info.dtype->is_bool()) return bit(random_);
       return is_dim(info) ? dims_.value({-1, info.name}) : 1;
     case vm::ValueKind::kDouble:
-      return real(random_);
+      return rounded(real(random_), info);
     case vm::ValueKind::kTuple:
       return vm::Tuple(map_each(info.fields, [&](const vm::ValueInfo& field) { return random_value(field); }));
     default:
@@ -246,7 +253,14 @@ Tensor InputMaker::listed_tensor(const WrittenValue& given, const vm::ValueInfo&
   Tensor tensor = Tensor::empty(std::move(shape), dtype.value_or(kFloat32));
   for (int64_t i = 0; i < tensor.size(); ++i) {
     const WrittenValue& atom = *atoms[static_cast<size_t>(i)];
-    tensor.dtype().is_float() ? tensor.set_double(i, number(atom)) : tensor.set_int(i, integer(atom));
+    if (tensor.dtype().is_float()) {
+      tensor.set_double(i, number(atom));
+      continue;
+    }
+    int64_t value = integer(atom);
+    tensor.set_int(i, value);
+    if (tensor.as_int(i) != value)
+      fail({}, "input '{}': {} is not a value of {}", input_, value, to_string(tensor.dtype()));
   }
   return tensor;
 }

@@ -136,6 +136,7 @@ TEST_CASE("inputs of all kinds are written as their types say", "[tools]") {
   CHECK(has(run_command({"run", file, "--input", "s=3"}).err, "expected a shape such as [1, n]"));
   CHECK(has(run_command({"run", file, "--input", "x=[[1], 2]"}).err, "differ in length"));
   CHECK(has(run_command({"run", file, "--input", "x=word"}).err, "expected a file"));
+  CHECK(has(run_command({"run", file, "--input", "t=([3000000000], _)"}).err, "3000000000 is not a value of int32"));
   CHECK(has(run_command({"run", file, "--dim", "k=2"}).err, "no input has a dim 'k'"));
   CHECK(has(run_command({"run", file, "--function", "hidden", "--input", "x=[1, 2]"}).out, "[2, 4]"));
   CHECK(has(run_command({"run", file, "--function", "twice", "--input", "A=[1, 2, 3]"}).out, "[2, 4, 6]"));
