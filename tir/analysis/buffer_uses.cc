@@ -24,6 +24,7 @@ struct WrittenDim {
 struct Written {
   const NodeHeader* buffer;
   std::vector<WrittenDim> dims;
+  std::vector<VarRef> reduced = {};  // loops of a reduction, whose init runs even where they run zero times
 };
 
 // Returns whether the index takes each value in [0, dim) once while the swept variables run: it is a mixed-radix number
@@ -90,7 +91,7 @@ class UseFinder {
 
   void read(const BufferLoad& load) {
     BufferUse* use = find(load.buffer);
-    if (!use || initialized_.contains(load.buffer.get())) return;
+    if (!use) return;
     std::vector<Expr> indices = in_loops(load.indices);
     auto covers = [&](const Written& written) {
       if (written.buffer != load.buffer.get() || written.dims.size() != indices.size()) return false;
@@ -153,7 +154,7 @@ class UseFinder {
         size_t before = written_.size();
         if (is_stmt_kind(child.kind())) visit(cast_handle<Stmt>(child));
         if (is_expr_kind(child.kind()) && !child.is<Var>()) visit_expr(cast_handle<Expr>(child));
-        if (!stmt.is<AttrStmt>()) written_.resize(before, Written{nullptr, {}});
+        if (!stmt.is<AttrStmt>()) written_.resize(before, Written{nullptr, {}, {}});
       });
     }
   }
@@ -166,7 +167,7 @@ class UseFinder {
     if (!use) return;
     use->is_written = true;
     if (store.predicate || leaves_early_ || !find(store.buffer.get())) return;
-    Written written{store.buffer.get(), {}};
+    Written written{store.buffer.get(), {}, {}};
     const std::vector<Expr>& shape = buffer_type(store.buffer).shape;
     std::vector<Expr> indices = in_loops(store.indices);
     for (size_t d = 0; d < indices.size() && d < shape.size(); ++d) {
@@ -194,7 +195,9 @@ class UseFinder {
       Written& written = written_[i];
       auto mentions = [&](const WrittenDim& dim) { return !dim.is_full && uses_var(dim.index, loop.var); };
       auto times = std::ranges::count_if(written.dims, mentions);
-      if (times == 0 && count && *count > 0) after.push_back(written);
+      auto is_this = [&](const VarRef& var) { return same_node(var, loop.var); };
+      bool runs = (count && *count > 0) || std::ranges::any_of(written.reduced, is_this);
+      if (times == 0 && runs) after.push_back(written);
       if (times != 1 || !is_int(loop.min, 0) || loop.step) continue;
       WrittenDim& dim = *std::ranges::find_if(written.dims, mentions);
       dim.swept.push_back({loop.var, loop.extent});
@@ -202,7 +205,7 @@ class UseFinder {
       dim.is_full = enumerates(dim.index, dim.swept, shapes_of(written.buffer)[d]);
       after.push_back(written);
     }
-    written_.resize(before, Written{nullptr, {}});
+    written_.resize(before, Written{nullptr, {}, {}});
     std::ranges::move(after, std::back_inserter(written_));
   }
   const std::vector<Expr>& shapes_of(const NodeHeader* buffer) { return buffer_type(find(buffer)->buffer).shape; }
@@ -216,22 +219,23 @@ class UseFinder {
       sources_.insert_or_assign(window.buffer.get(), window.source.buffer);
     Temporarily around(block_, is_root(block) ? block_ : &block);
     size_t before = written_.size();
-    std::unordered_set<const NodeHeader*> outer = initialized_;
     if (block.init) {
       visit(*block.init);
-      walk(*block.init, [&](const BufferStore& store) { initialized_.insert(store.buffer.get()); });
+      for (const IterVar& axis : block.iter_vars) {
+        if (axis.kind != IterKind::kReduce) continue;
+        for (const VarRef& var : free_vars(substitute(axis.value, values_)))
+          for (size_t i = before; i < written_.size(); ++i) written_[i].reduced.push_back(var);
+      }
     }
     visit(block.body);
-    initialized_ = std::move(outer);
     if (!block.predicate) return;
     visit_expr(*block.predicate);
-    written_.resize(before, Written{nullptr, {}});
+    written_.resize(before, Written{nullptr, {}, {}});
   }
 
   std::vector<BufferUse> uses_;
   std::unordered_map<const NodeHeader*, size_t> positions_;
   std::unordered_map<const NodeHeader*, Buffer> sources_;  // of windows
-  std::unordered_set<const NodeHeader*> initialized_;      // by the init of a block around
   std::vector<Written> written_;
   VarMap values_;  // of axes and bound variables, in terms of loops
   const Block* block_ = nullptr;
