@@ -157,6 +157,9 @@ void InputMaker::learn(WrittenValue& given, const vm::ValueInfo& info) {  // NOL
   if (info.kind == vm::ValueKind::kTuple && given.items.size() == info.fields.size()) {
     for (size_t i = 0; i < given.items.size(); ++i) learn(given.items[i], info.fields[i]);
   }
+  if (info.kind == vm::ValueKind::kNone) {
+    for (WrittenValue& item : given.items) learn(item, info);
+  }
 }
 
 void InputMaker::need(const vm::ValueInfo& info) {  // NOLINT: bounded
