@@ -199,7 +199,9 @@ class FunctionLowering {
     } else if (leaf.type().is<PrimType>()) {
       code_.emit(Opcode::kValueFromSlot, {result, dims_.scalar(leaf)});
       if (is_float(leaf)) return builtin("vm.builtin.float_from_bits", result);
-    } else if (known_function(leaf)) {
+    } else if (const Expr* function = known_function(leaf)) {
+      if (!function->is<Function>())
+        fail_unsupported(leaf.span(), "an external function is called by name, it is not a value");
       code_.emit(Opcode::kMakeClosure, {result, executable_.function(leaf.as<GlobalVar>()->name), std::vector<Reg>()});
     } else {
       fail_unsupported(leaf.span(), "a value of kind {} has no bytecode yet", kind_name(leaf.kind()));
