@@ -185,6 +185,7 @@ class FunctionLowering {
     Reg result = code_.new_register();
     if (const Constant* constant = leaf.as<Constant>()) {
       code_.emit(Opcode::kConstLoad, {result, constants_.index(constant->data)});
+      constant_registers_.push_back(result);
       // A constant is loaded at its first use, and again in each branch, where the first use may not have run.
       if (branch_depth_ == 0) {
         registers_.emplace(leaf.get(), result);
@@ -328,19 +329,19 @@ class FunctionLowering {
   }
 
   // Constants are in memory that cannot be written.
-  void check_constants(const KernelCall& call, const Span& span) const {
+  void check_constants(const KernelCall& call, const std::vector<Reg>& tensors, const Span& span) const {
     std::optional<PrimFuncRef> program = called_program(call.callee, module_);
     std::vector<Buffer> buffers = program ? buffer_params(*program) : std::vector<Buffer>();
-    for (size_t i = 0; i < std::min(buffers.size(), call.tensors.size()); ++i) {
-      if (call.tensors[i].is<Constant>() && stores_to((*program)->body, buffers[i]))
+    for (size_t i = 0; i < std::min(buffers.size(), tensors.size()); ++i) {
+      if (std::ranges::count(constant_registers_, tensors[i]) > 0 && stores_to((*program)->body, buffers[i]))
         fail(span, "'{}' writes to its argument {}, which is a constant; pass a tensor that is allocated here",
              call.name(), i);
     }
   }
   void lower_kernel_call(const KernelCall& call, const Span& span) {
     bool is_compiled = call.callee.is<GlobalVar>();
-    check_constants(call, span);
     std::vector<Reg> tensors = regs(call.tensors);
+    check_constants(call, tensors, span);
     std::vector<Scalar> values = dims_.scalars(call.scalars);
     vm::KernelInfo kernel{is_compiled ? kernel_symbol(call.name()) : call.name(), call.name(),
                           is_compiled ? vm::KernelSource::kArtifact : vm::KernelSource::kRegistry,
@@ -492,7 +493,7 @@ class FunctionLowering {
   std::unordered_map<const NodeHeader*, Reg> registers_;
   std::unordered_map<const NodeHeader*, int64_t> output_index_;
   int64_t num_outputs_ = 0;
-  std::vector<Reg> shape_heaps_;
+  std::vector<Reg> shape_heaps_, constant_registers_;
   int branch_depth_ = 0;
   std::vector<Expr> kept_;
 };
