@@ -10,9 +10,9 @@
 #include "codegen/target.h"
 #include "frontend/onnx/import.h"
 #include "ir/text/parser.h"
-#include "ops/ops.h"
 #include "passes/graph_decisions.h"
 #include "passes/kernel_rules.h"
+#include "passes/tables.h"
 #include "support/guard.h"
 #include "support/joined.h"
 #include "vm/artifact.h"
@@ -32,6 +32,7 @@ std::vector<Tensor> evaluate_constants(const IRModule& module, const CompileSett
   inner.opt_level = 1;
   inner.runner = settings.runner.verification_only();
   inner.schedules.clear();
+  if (settings.tables) inner.tables = settings.tables->operators_only();
   inner.kernels = nullptr;
   inner.claimed = nullptr;
   inner.decided = nullptr;
@@ -52,26 +53,25 @@ std::string read_text(const std::string& path) {
   return text.str();
 }
 
-const OpTable& op_table() {
-  static const OpTable kTable = make_op_table();
-  return kTable;
-}
+const OpTable& op_table() { return builtin_tables().ops(); }
 
 bool has_lowering(const OpRow& row) { return row.legalize || codegen::is_lowered_to_bytecode(row.name); }
 
 IRModule read_module(const std::string& path, const CompileSettings& settings, Diagnostics& diagnostics,
                      vm::MappedFiles* files) {
+  const Tables& tables = tables_of(settings);
   auto read = [&] {
     bool is_text = path.ends_with(".py") || path.ends_with(".tvm") || path.ends_with(".test") || path.ends_with(".txt");
-    if (is_text) return parse_module(read_text(path), path, op_table(), diagnostics);
+    if (is_text) return parse_module(read_text(path), path, tables.ops(), diagnostics);
     ImportOptions options;
     options.dims = settings.dims;
     options.strict = settings.strict;
     options.warn = [&](const Diagnostic& warning) { diagnostics.add(warning); };
     options.files = files;
+    options.converters = tables.converters();
     if (settings.kernels) options.kernels = node_kernels(*settings.kernels);
     options.claimed = settings.claimed;
-    return import_onnx(path, op_table(), options);
+    return import_onnx(path, tables.ops(), options);
   };
   return guarded([&] { return fmt::format("reading '{}'", path); }, read);
 }
@@ -87,9 +87,10 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, v
 }
 
 PassContext pass_context(const CompileSettings& settings) {
-  PassContext context(op_table(), codegen::parse_target(settings.target), settings);
+  const Tables& tables = tables_of(settings);
+  PassContext context(tables.ops(), codegen::parse_target(settings.target), settings);
   context.evaluate = [settings](const IRModule& module) { return evaluate_constants(module, settings); };
-  check_rules(settings.schedules);
+  check_rules(settings.schedules, tables.rules().rules);
   return context;
 }
 
@@ -108,13 +109,14 @@ CompiledModule compile(IRModule module, const CompileSettings& settings) {
   result.target_ = context.target;
   // Two passes always run: check_dims makes a run safe, and without spread_tuples legalize refuses tuple values.
   std::vector<const Pass*> passes = passes_of(settings, context.target);
-  for (const Pass* needed : {find_pass("check_dims"), find_pass("spread_tuples")}) {
+  const Tables& tables = tables_of(settings);
+  for (const Pass* needed : {tables.find_pass("check_dims"), tables.find_pass("spread_tuples")}) {
     if (std::ranges::find(passes, needed) == passes.end()) passes.insert(passes.begin(), needed);
   }
   result.lowered_ = run_passes(std::move(module), passes, context, settings.runner);
   result.interpret_ = settings.interpret;
   if (settings.interpret) {
-    const Pass* least[] = {find_pass("legalize"), find_pass("destination_passing")};
+    const Pass* least[] = {tables.find_pass("legalize"), tables.find_pass("destination_passing")};
     result.lowered_ = run_passes(std::move(result.lowered_), least, context, settings.runner.verification_only());
   }
   guarded([] { return "code generation"; }, [&] { result.generate(settings); });
