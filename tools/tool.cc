@@ -11,6 +11,7 @@
 #include "support/diagnostic.h"
 #include "support/joined.h"
 #include "support/lists.h"
+#include "tir/schedule/tuning_database.h"
 #include "tools/compare.h"
 #include "vm/npy.h"
 
@@ -51,8 +52,9 @@ void CompilerOptions::add_to(CLI::App& app) {
   app.add_option("--passes", settings.passes, "passes and pipelines by name")->capture_default_str();
   app.add_option("--jobs", settings.jobs, "threads that compile (0: all cores)");
   app.add_option("-O", settings.opt_level, "LLVM's effort")->check(CLI::Range(0, 3))->capture_default_str();
-  app.add_option("--schedules", schedules, "a file of schedules and rules (docs/schedules.md)")
-      ->check(CLI::ExistingFile);
+  app.add_option("--schedules", schedules,
+                 "a file of schedules and rules, or MetaSchedule's tuning records (docs/schedules.md)")
+      ->check(CLI::ExistingPath);
   app.add_flag("--check-bounds", settings.check_bounds,
                "machine code tests every index that is not proven to be in range (docs/relaxc.md)");
   app.add_flag("!--no-winograd", settings.winograd, "compute all convolutions directly (docs/relaxc.md)");
@@ -77,6 +79,19 @@ bool holds_schedules(const std::string& file) {
   return text.find("\n@S.") != std::string::npos || text.find("\nS.") != std::string::npos;
 }
 
+// Returns the rule of a folder that a tuner wrote, or of its file of records; nullopt for another file.
+static std::optional<ScheduleRule> tuning_records_in(const std::string& path) {
+  std::filesystem::path records = path;
+  if (std::filesystem::is_directory(records)) records /= kTuningRecords;
+  if (records.extension() != ".json") return std::nullopt;
+  std::string name = records.filename().string();
+  if (size_t at = name.find("tuning_record"); at != std::string::npos) name.replace(at, 13, "workload");
+  std::filesystem::path workloads = records.parent_path() / name;
+  bool has_workloads = workloads != records && std::filesystem::exists(workloads);
+  return tuned_rule({records.string(), read_text(records.string())},
+                    {workloads.string(), has_workloads ? read_text(workloads.string()) : ""});
+}
+
 CompileSettings CompilerOptions::get(const std::string& model) const {
   CompileSettings result = settings;
   result.dims = parse_dims(fixed_dims);
@@ -90,6 +105,10 @@ CompileSettings CompilerOptions::get(const std::string& model) const {
   }
   for (const std::string& file : {schedules, holds_schedules(model) && model != schedules ? model : ""}) {
     if (file.empty()) continue;
+    if (auto records = tuning_records_in(file)) {
+      result.schedules.push_back(*records);
+      continue;
+    }
     std::vector<ScheduleRule> rules = read_schedule_rules(read_text(file), file);
     result.schedules.insert(result.schedules.end(), rules.begin(), rules.end());
   }

@@ -36,6 +36,9 @@ void print_error(fmt::format_string<Args...> format, Args&&... args) {
   std::fputs(printable_lines(fmt::format(format, std::forward<Args>(args)...)).c_str(), stderr);
 }
 
+// The files of a folder that MetaSchedule's tuners write.
+inline constexpr const char *kTuningRecords = "database_tuning_record.json", *kWorkloads = "database_workload.json";
+
 // The options of the compiler, for every subcommand that compiles.
 struct CompilerOptions {
   CompileSettings settings;
@@ -43,7 +46,7 @@ struct CompilerOptions {
   std::string verify_each = "group";
   std::string print_after;
   std::string gather = "error";
-  std::string schedules;  // a file
+  std::string schedules;  // a file, or a folder of tuning records
   void add_to(CLI::App& app);
   // Returns the settings with the texts parsed. Schedules come also from the model's file, beside its programs.
   CompileSettings get(const std::string& model) const;
