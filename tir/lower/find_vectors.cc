@@ -7,6 +7,7 @@
 #include "ir/intrinsics.h"
 #include "ir/op_names.h"
 #include "support/temporarily.h"
+#include "tir/analysis/combiner.h"
 #include "tir/analysis/conditions.h"
 #include "tir/lower/loop_accesses.h"
 #include "tir/lower/lower.h"
@@ -19,6 +20,33 @@ namespace {
 
 // Loads of lanes that are further apart are as many loads as there are lanes.
 constexpr int64_t kFarthestLanes = 4;
+// The vectors of partial results of a reduction: as many as combine in the latency of one.
+constexpr int64_t kPartialVectors = 4;
+
+// A loop that combines values into one element by an operator that gives the same bits in any order: floats' max and
+// min (of zeros of both signs either is right), and integers' sum, max and min.
+struct Reduction {
+  Ref<BufferStore> store;
+  BinaryOp op;
+  Expr value;
+};
+
+std::optional<Reduction> reduction_of(const For& loop) {
+  std::optional<Ref<BufferStore>> store = try_cast<BufferStore>(loop.body);
+  if (!store || (*store)->predicate || (*store)->indices.size() != 1) return std::nullopt;
+  const Binary* node = (*store)->value.as<Binary>();
+  if (!node) return std::nullopt;
+  DType dtype = dtype_of((*store)->value);
+  bool is_sum = node->op == BinaryOp::kAdd && dtype.is_integral();
+  bool is_free = is_sum || node->op == BinaryOp::kMax || node->op == BinaryOp::kMin;
+  bool is_first = is_element(node->a, **store);
+  if (!is_free || (!is_first && !is_element(node->b, **store))) return std::nullopt;
+  Reduction result{*store, node->op, is_first ? node->b : node->a};
+  const Expr& index = (*store)->indices[0];
+  bool is_apart = !uses_var(result.value, (*store)->buffer) && !uses_var(index, loop.var) && !holds<BufferLoad>(index);
+  return is_apart ? std::optional(result) : std::nullopt;
+}
+
 class VectorFinder final : public Rewriter {
  public:
   VectorFinder(Analyzer facts, const Target& target) : facts_(std::move(facts)), target_(target) {}
@@ -31,6 +59,7 @@ class VectorFinder final : public Rewriter {
     Stmt rewritten = Rewriter::stmt(s);
     const For& loop = *rewritten.as<For>();
     if (loop.kind != ForKind::kSerial) return rewritten;
+    if (auto reduction = reduction_of(loop)) return in_partial_results(rewritten, *reduction);
     int64_t lanes = lanes_of(loop);
     return lanes == 0 ? rewritten : in_vectors(rewritten, lanes, ForKind::kSerial, facts_);
   }
@@ -53,6 +82,61 @@ class VectorFinder final : public Rewriter {
     return stores && lanes > 1 && has_vector_form(loop, bits) && extent.value_or(lanes) * kLeastShareOfVector >= lanes
                ? lanes
                : 0;
+  }
+
+  // Combines the values in vectors of partial results first, and then those.
+  Stmt in_partial_results(const Stmt& s, const Reduction& reduction) const {
+    const For& loop = *s.as<For>();
+    LoopAccesses all = accesses_of(loop);
+    int bits = widest_bits(loop.body);
+    int64_t one = target_.vector_lanes(bits), lanes = one * kPartialVectors;
+    bool fits = all.is_plain && one > 1 && has_vector_form(loop, bits) && !has_vectors(loop.body) &&
+                as_int(loop.extent).value_or(2 * lanes) >= 2 * lanes;
+    bool moves = false;
+    for (const BufferAccesses& buffer : all.buffers) {
+      bool is_result = same_node(buffer.buffer, reduction.store->buffer);
+      fits = fits && buffer_type(buffer.buffer).dtype.lanes == 1 && (is_result || are_near(buffer, loop.var));
+      moves = moves || std::ranges::any_of(buffer.each, [&](const Access& at) { return uses_var(at.index, loop.var); });
+    }
+    if (!fits || !moves) return s;
+    const BufferStore& store = *reduction.store;
+    DType dtype = dtype_of(store.value), counts = dtype_of(loop.var);
+    Expr result = load(store.buffer, store.indices);
+    Buffer parts = make_buffer(store.buffer->name + "_lanes", buffer_type(store.buffer).dtype, {int_imm(lanes, counts)},
+                               "local", s.span());
+    auto each_lane = [&](ForKind kind, const std::function<Stmt(const Expr&)>& body) {
+      VarRef lane = make_var("lane", prim_type(counts));
+      return make(For{lane, int_imm(0, counts), int_imm(lanes, counts), kind, "", {}, body(lane)}, s.span());
+    };
+    auto combine = [&](const Buffer& into, const Expr& at, const Expr& value) {
+      return relaxc::store(into, binary(reduction.op, load(into, {at}), value), {at});
+    };
+    Expr step = int_imm(lanes, counts), whole = facts_.simplify(floor_div(loop.extent, step));
+    auto value_at = [&](const Expr& at) {
+      return substitute(reduction.value, {{loop.var.get(), facts_.simplify(at)}});
+    };
+    // Combining max and min with the earlier result more than once does not change them.
+    Expr start = reduction.op == BinaryOp::kAdd ? scalar_imm(0, dtype) : result;
+    VarRef outer = make_var(loop.var->name + "_vector", loop.var.type(), loop.var.span());
+    Stmt vectors = each_lane(ForKind::kVectorized, [&](const Expr& lane) {
+      return combine(parts, lane, value_at(loop.min + outer * step + lane));
+    });
+    VarRef last = make_var(loop.var->name, loop.var.type(), loop.var.span());
+    For rest{last,
+             int_imm(0, counts),
+             facts_.simplify(floor_mod(loop.extent, step)),
+             ForKind::kSerial,
+             "",
+             {},
+             combine(store.buffer, store.indices[0], value_at(loop.min + whole * step + last))};
+    return seq(
+        {make(AllocBuffer{parts, {}}),
+         each_lane(ForKind::kVectorized, [&](const Expr& lane) { return relaxc::store(parts, start, {lane}); }),
+         make(For{outer, int_imm(0, counts), whole, ForKind::kSerial, "", loop.annotations, vectors}, s.span()),
+         simplify(make(std::move(rest), s.span()), facts_),
+         each_lane(ForKind::kUnrolled,
+                   [&](const Expr& lane) { return combine(store.buffer, store.indices[0], load(parts, {lane})); })},
+        s.span());
   }
 
   // Returns whether no iteration uses an element that another one stores, and neighbours have neighbouring elements.
