@@ -3,7 +3,6 @@
 // that each lane sums in the order of the program.
 #include <algorithm>
 
-#include "ir/attr_names.h"
 #include "ir/intrinsics.h"
 #include "ir/op_names.h"
 #include "support/temporarily.h"
@@ -104,9 +103,10 @@ class VectorFinder final : public Rewriter {
     Expr result = load(store.buffer, store.indices);
     Buffer parts = make_buffer(store.buffer->name + "_lanes", buffer_type(store.buffer).dtype, {int_imm(lanes, counts)},
                                "local", s.span());
-    auto each_lane = [&](ForKind kind, const std::function<Stmt(const Expr&)>& body) {
+    auto each_lane = [&](int64_t count, const std::function<Stmt(const Expr&)>& body) {
       VarRef lane = make_var("lane", prim_type(counts));
-      return make(For{lane, int_imm(0, counts), int_imm(lanes, counts), kind, "", {}, body(lane)}, s.span());
+      For lanewise{lane, int_imm(0, counts), int_imm(count, counts), ForKind::kVectorized, "", {}, body(lane)};
+      return simplify(make(std::move(lanewise), s.span()));
     };
     auto combine = [&](const Buffer& into, const Expr& at, const Expr& value) {
       return relaxc::store(into, binary(reduction.op, load(into, {at}), value), {at});
@@ -118,9 +118,8 @@ class VectorFinder final : public Rewriter {
     // Combining max and min with the earlier result more than once does not change them.
     Expr start = reduction.op == BinaryOp::kAdd ? scalar_imm(0, dtype) : result;
     VarRef outer = make_var(loop.var->name + "_vector", loop.var.type(), loop.var.span());
-    Stmt vectors = each_lane(ForKind::kVectorized, [&](const Expr& lane) {
-      return combine(parts, lane, value_at(loop.min + outer * step + lane));
-    });
+    Stmt vectors = each_lane(
+        lanes, [&](const Expr& lane) { return combine(parts, lane, value_at(loop.min + outer * step + lane)); });
     VarRef last = make_var(loop.var->name, loop.var.type(), loop.var.span());
     For rest{last,
              int_imm(0, counts),
@@ -129,14 +128,16 @@ class VectorFinder final : public Rewriter {
              "",
              {},
              combine(store.buffer, store.indices[0], value_at(loop.min + whole * step + last))};
-    return seq(
-        {make(AllocBuffer{parts, {}}),
-         each_lane(ForKind::kVectorized, [&](const Expr& lane) { return relaxc::store(parts, start, {lane}); }),
-         make(For{outer, int_imm(0, counts), whole, ForKind::kSerial, "", loop.annotations, vectors}, s.span()),
-         simplify(make(std::move(rest), s.span()), facts_),
-         each_lane(ForKind::kUnrolled,
-                   [&](const Expr& lane) { return combine(store.buffer, store.indices[0], load(parts, {lane})); })},
-        s.span());
+    auto set_start = [&](const Expr& lane) { return relaxc::store(parts, start, {lane}); };
+    std::vector<Stmt> stmts{
+        make(AllocBuffer{parts, {}}), each_lane(lanes, set_start),
+        make(For{outer, int_imm(0, counts), whole, ForKind::kSerial, "", loop.annotations, vectors}, s.span()),
+        simplify(make(std::move(rest), s.span()), facts_)};
+    for (int64_t half = lanes / 2; half > 0; half /= 2)
+      stmts.push_back(
+          each_lane(half, [&](const Expr& lane) { return combine(parts, lane, load(parts, {lane + half})); }));
+    stmts.push_back(combine(store.buffer, store.indices[0], load(parts, {int_imm(0, counts)})));
+    return seq(std::move(stmts), s.span());
   }
 
   // Returns whether no iteration uses an element that another one stores, and neighbours have neighbouring elements.
@@ -192,7 +193,7 @@ class VectorFinder final : public Rewriter {
 
 // Vectorizes the innermost serial loops whose iterations are independent and store neighbouring elements.
 PrimFuncRef find_vectors(const PrimFuncRef& function, const Target& target) {
-  if (!function->attrs.get_bool(attr_names::kNoAlias, true)) return function;
+  if (may_alias(function)) return function;
   return with_body(function, VectorFinder(facts_of_params(function), target).stmt(function->body));
 }
 

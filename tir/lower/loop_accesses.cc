@@ -1,5 +1,6 @@
 #include "tir/lower/loop_accesses.h"
 
+#include "ir/attr_names.h"
 #include "ir/op_names.h"
 #include "support/temporarily.h"
 #include "tir/analysis/conditions.h"
@@ -37,7 +38,11 @@ class AccessFinder {
     if (const Bind* bind = node.as<Bind>()) result_.defined.insert(bind->var.get());
     if (const Let* let = node.as<Let>()) result_.defined.insert(let->var.get());
     if (const AllocBuffer* alloc = node.as<AllocBuffer>()) result_.defined.insert(alloc->buffer.get());
-    result_.is_plain = result_.is_plain && !(node.is<While>() || node.is<Assert>() || node.is<Evaluate>());
+    bool is_effect = node.is<While>() || node.is<Assert>() || node.is<Evaluate>();
+    // Calls of other code, and addresses, reach memory in ways that are not seen here.
+    const Call* call = node.as<Call>();
+    bool is_unknown = call && (!call->callee.is<OpRef>() || as_call(cast_handle<Expr>(node), ops::kAddressOf));
+    result_.is_plain = result_.is_plain && !is_effect && !is_unknown;
     visit_children(node, [&](const NodeRef& child, Slot) { look(child); });
   }
 
@@ -142,6 +147,14 @@ bool are_disjoint(const std::vector<Access>& each, const Analyzer& facts) {
   std::vector<Digit> all = runs[0].above;
   all.push_back({1, ranges.back().second - ranges.front().first});
   return are_distinct(all);
+}
+
+bool may_alias(const PrimFuncRef& function) {
+  if (!function->attrs.get_bool(attr_names::kNoAlias, true)) return true;
+  return any_node(function->body, [](const NodeRef& node) {
+    const AllocBuffer* alloc = node.as<AllocBuffer>();
+    return alloc && buffer_type(alloc->buffer).data;
+  });
 }
 
 int widest_bits(const Stmt& body) {

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "ir/arith.h"
+#include "ir/module.h"
 #include "ir/stmt.h"
 
 namespace relaxc {
@@ -45,6 +46,9 @@ std::optional<std::vector<Digit>> digits_of(const Expr& index, const std::vector
 bool are_distinct(std::vector<Digit> digits);
 // Returns whether all these accesses are of different elements, in all iterations of their loops.
 bool are_disjoint(const std::vector<Access>& each, const Analyzer& facts);
+
+// Returns whether an access to one buffer may be of the memory of another.
+bool may_alias(const PrimFuncRef& function);
 
 // ---- Loops as vectors
 

@@ -1,6 +1,5 @@
 // Scalar replacement of the results of a reduction (Callahan, Carr and Kennedy, 1990): a tile of them, at the same
 // elements in all iterations, is read before the loop, kept in registers while it runs, and stored behind it.
-#include "ir/attr_names.h"
 #include "support/temporarily.h"
 #include "tir/analysis/conditions.h"
 #include "tir/lower/loop_accesses.h"
@@ -64,8 +63,9 @@ class Promoter final : public Rewriter {
  public:
   Promoter(const PrimFuncRef& function, const Target& target)
       : facts_(facts_of_params(function)), target_(target), skipped_(registers_already(function->body)) {
-    if (function->attrs.get_bool(attr_names::kNoAlias, true)) return;
+    if (!may_alias(function)) return;
     for (const VarRef& param : function->params) skipped_.insert(param.get());
+    walk(function->body, [&](const AllocBuffer& alloc) { skipped_.insert(alloc.buffer.get()); });
   }
 
   Stmt stmt(const Stmt& s) override {
