@@ -17,6 +17,7 @@
 #include "passes/tables.h"
 #include "support/guard.h"
 #include "support/joined.h"
+#include "tir/lower/lower.h"
 #include "vm/artifact.h"
 #include "vm/cpu.h"
 #include "vm/error.h"
@@ -83,6 +84,9 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, v
   Diagnostics diagnostics;
   IRModule module = read_module(path, settings, diagnostics, files);
   diagnostics.throw_if_errors();
+  for (const auto& [name, program] : programs_of(module)) {
+    for (const Diagnostic& warning : unread_annotations(program)) diagnostics.add(warning);
+  }
   for (const Diagnostic& warning : diagnostics.all()) {
     if (settings.warn) settings.warn(warning);
   }

@@ -41,7 +41,11 @@ namespace relaxc {
   X(hoist_conditions, "move conditions that all iterations agree on out of serial loops")                          \
   Y(prefetch, "prefetch where loops ask for it")                                                                   \
   X(flatten_buffers, "make every buffer one-dimensional and dense", .expects = expect_destinations)                \
+  Y(find_vectors, "vectorize serial loops whose iterations are independent and store neighbouring elements")       \
+  X(unroll_loops, "unroll loops that pragma_auto_unroll_max_step leaves few enough steps")                         \
+  Y(whole_registers, "split vectorized loops into as many lanes as a register has, and a rest")                    \
   X(vectorize_loops, "turn vectorized loops into vector statements")                                               \
+  Y(promote_accumulators, "keep the results of a loop's reduction in registers while it runs")                     \
   X(narrow_indices, "compute indices in int32 where that is exact and faster")                                     \
   X(share_storage, "let buffers that are not alive at the same time share memory")                                 \
   X(merge_subexpressions, "compute subexpressions that occur several times once, where that shortens the program")
@@ -116,7 +120,8 @@ const std::vector<Pipeline>& pipelines() {
         "initialize_empty_reductions", "align_storage", "check_bounds", "lower_blocks",
         "simplify_program", "compact_buffers", "double_buffer", "partition_loops",
         "hoist_conditions", "prefetch", "flatten_buffers", "simplify_program",
-        "vectorize_loops", "narrow_indices", "share_storage", "merge_subexpressions"}},
+        "find_vectors", "unroll_loops", "whole_registers", "vectorize_loops", "promote_accumulators",
+        "narrow_indices", "share_storage", "merge_subexpressions"}},
       // clang-format on
   };
   return kPipelines;

@@ -12,6 +12,7 @@
 #include "support/diagnostic.h"
 #include "support/joined.h"
 #include "support/lists.h"
+#include "tir/schedule/tuning_database.h"
 #include "tools/compare.h"
 
 namespace relaxc::tools {
@@ -57,8 +58,9 @@ void CompilerOptions::add_to(CLI::App& app) {
   app.add_option("--passes", settings.passes, "passes and pipelines by name")->capture_default_str();
   app.add_option("--jobs", settings.jobs, "threads that compile (0: all cores)");
   app.add_option("-O", settings.opt_level, "LLVM's effort")->check(CLI::Range(0, 3))->capture_default_str();
-  app.add_option("--schedules", schedules, "a file of schedules and rules (docs/schedules.md)")
-      ->check(CLI::ExistingFile);
+  app.add_option("--schedules", schedules,
+                 "a file of schedules and rules, or MetaSchedule's tuning records (docs/schedules.md)")
+      ->check(CLI::ExistingPath);
   app.add_option("--kernels", kernels,
                  "a file of kernels and schedules for them, or a library of C kernels (.so), repeatable "
                  "(docs/own-kernels.md)")
@@ -90,6 +92,19 @@ bool holds_schedules(const std::string& file) {
          text.find("\n@R.rewriter") != std::string::npos;
 }
 
+// Returns the rule of a folder that a tuner wrote, or of its file of records; nullopt for another file.
+static std::optional<ScheduleRule> tuning_records_in(const std::string& path) {
+  std::filesystem::path records = path;
+  if (std::filesystem::is_directory(records)) records /= kTuningRecords;
+  if (records.extension() != ".json") return std::nullopt;
+  std::string name = records.filename().string();
+  if (size_t at = name.find("tuning_record"); at != std::string::npos) name.replace(at, 13, "workload");
+  std::filesystem::path workloads = records.parent_path() / name;
+  bool has_workloads = workloads != records && std::filesystem::exists(workloads);
+  return tuned_rule({records.string(), read_text(records.string())},
+                    {workloads.string(), has_workloads ? read_text(workloads.string()) : ""});
+}
+
 CompileSettings CompilerOptions::get(const std::string& model) const {
   CompileSettings result = settings;
   result.dims = parse_dims(fixed_dims);
@@ -114,6 +129,10 @@ CompileSettings CompilerOptions::get(const std::string& model) const {
         std::string place = fmt::format("{}: {}", file, row.name);
         std::ranges::move(read_kernel_rules(row.implements, place, tables_of(result).ops()), std::back_inserter(rules));
       }
+      continue;
+    }
+    if (auto records = tuning_records_in(file)) {
+      result.schedules.push_back(*records);
       continue;
     }
     const std::string text = read_text(file);
