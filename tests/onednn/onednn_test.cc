@@ -114,6 +114,23 @@ TEST_CASE("products with a bias and softmax run in oneDNN for any number of rows
   ModelFile file(model);
   for (const char* rows : {"m=1", "m=33"}) CHECK(contains(profile_of_equal_run(file.path, {"--dim", rows}), "onednn_"));
 }
+
+TEST_CASE("a function with the attribute Codegen is for a backend that is loaded", "[onednn]") {
+  std::string path = (std::filesystem::temp_directory_path() / fmt::format("relaxc_codegen_{}.py", getpid())).string();
+  auto run_for = [&](const std::string& backend) {
+    std::ofstream(path)
+        << "@I.ir_module\nclass Module:\n    @R.function\n    def main(x: R.Tensor((2, 3), \"float32\")):\n"
+        << "        R.func_attr({\"Codegen\": \"" << backend << "\"})\n"
+        << "        y = R.nn.softmax(x)\n        return y\n";
+    return run_tool({"run", path, "--backend", kOneDnn, "--profile"});
+  };
+  Outcome right = run_for("onednn"), wrong = run_for("dnnl");
+  CHECK(right.exit_code == 0);
+  CHECK(contains(right.out, "onednn_y"));
+  CHECK(wrong.exit_code == 3);
+  CHECK(contains(wrong.err, "is for the backend 'dnnl', and there are only onednn"));
+  std::filesystem::remove(path);
+}
 #endif
 
 TEST_CASE("a backend that is not one is refused", "[onednn]") {
