@@ -161,6 +161,14 @@ void CompiledModule::generate(const CompileSettings& settings) {
     executable_.metadata[vm::kCpuFeaturesKey] = joined(codegen::loadable_features(target_), ",");
   }
   objects_ = codegen::backend_of(target_).compile(kernels, target_, settings);
+  objects_.linked = settings.linked;
+  std::set<std::string> linked = codegen::functions_of(settings.linked);
+  for (const vm::KernelInfo& kernel : executable_.kernels) {
+    bool is_linked = kernel.source == vm::KernelSource::kRegistry && linked.contains(kernel.symbol);
+    if (is_linked) objects_.linked_kernels.push_back(kernel.symbol);
+  }
+  if (!objects_.linked_kernels.empty())
+    executable_.metadata[vm::kLinkedKernelsKey] = joined(objects_.linked_kernels, "\n");
 }
 
 void CompiledModule::note_libraries(const vm::UserLibraries& libraries) {
