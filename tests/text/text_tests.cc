@@ -19,6 +19,7 @@
 #include "ir/text/parser.h"
 #include "ir/verify/verify.h"
 #include "ir/visit.h"
+#include "passes/kernel_rules.h"
 #include "passes/runner.h"
 #include "tests/text/harness.h"
 #include "tir/schedule/draw.h"
@@ -72,6 +73,13 @@ void run_passes(TextTest& test, std::string_view names) {
   check_verified(module);
   CompileSettings settings;
   settings.target = "x86-64";
+  bool has_kernels =
+      test.input().find("\n@S.") != std::string::npos || test.input().find("\n@R.rewriter") != std::string::npos;
+  if (has_kernels) {
+    std::vector<KernelRule> rules = read_kernel_rules(test.input(), test.name(), op_table());
+    settings.kernels = std::make_shared<const std::vector<KernelRule>>(std::move(rules));
+    settings.schedules = read_schedule_rules(test.input(), test.name());
+  }
   PassContext context = pass_context(settings);
   for (const Pass* pass : parse_passes(names)) {
     try {
