@@ -1,5 +1,7 @@
 #include "codegen/bytecode_scalars.h"
 
+#include <bit>
+
 #include "ir/op_names.h"
 #include "ir/text/printer.h"
 #include "support/diagnostic.h"
@@ -72,6 +74,8 @@ MatchDim ScalarLowering::match_dim(const Expr& dim) {
 
 Scalar ScalarLowering::scalar(const Expr& expr) {
   if (const IntImm* imm = expr.as<IntImm>()) return imm->value;
+  // Kernels take floats as the bits of a double.
+  if (const FloatImm* imm = expr.as<FloatImm>()) return std::bit_cast<int64_t>(imm->value);
   if (expr.is<Var>()) {
     if (const Slot* slot = find_value(slots_, expr.get())) return *slot;
     fail(expr.span(), "dim '{}' is used before a value binds it", expr.as<Var>()->name);

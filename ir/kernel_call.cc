@@ -180,7 +180,10 @@ std::optional<KernelCall> as_kernel_call(const Expr& value, const IRModule& modu
   if (node->callee.is<OpRef>()) return calls_kernel(op_name(value)) ? with_outputs(*node) : std::nullopt;
   const TupleType* type = value.type().as<TupleType>();
   bool has_no_value = type && type->items.empty() && !node->args.empty() && node->args.back().is<ShapeExpr>();
-  bool is_kernel = node->callee.is<ExternFunc>() ? has_no_value : called_program(node->callee, module).has_value();
+  // A program that is called for the scalar that it returns is an ordinary function (passes/inline_calls.cc).
+  bool returns_scalar = value.type().is<PrimType>();
+  bool is_kernel = node->callee.is<ExternFunc>() ? has_no_value
+                                                 : !returns_scalar && called_program(node->callee, module).has_value();
   return is_kernel ? std::optional(with_destinations(*node)) : std::nullopt;
 }
 

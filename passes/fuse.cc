@@ -10,6 +10,7 @@
 #include "passes/graph_rewriter.h"
 #include "support/lists.h"
 #include "tir/analysis/nests.h"
+#include "tir/analysis/pointers.h"
 #include "tir/compute.h"
 #include "tir/lower/lower.h"
 
@@ -20,7 +21,8 @@ namespace {
 // Classifies what the program computes by its blocks.
 OpPattern classify(const PrimFuncRef& program) {
   auto blocks = find_nests(program);
-  if (!blocks || program->attrs.get_bool(attr_names::kIsScheduled, false)) return OpPattern::kOpaque;
+  bool is_scheduled = program->attrs.get_bool(attr_names::kIsScheduled, false);
+  if (!blocks || is_scheduled || uses_pointers(program)) return OpPattern::kOpaque;
   OpPattern result = OpPattern::kElementwise;
   for (const Ref<Block>& block : *blocks) {
     const BufferStore* store = single_store(*block);
