@@ -30,6 +30,8 @@ namespace relaxc {
   X(dense_params, "give strides and offsets of params the values that dense tensors have")                         \
   X(lower_jumps, "turn break, continue and return into conditions")                                                \
   X(expand_builtins, "write builtins that stand for arithmetic as such")                                           \
+  X(resolve_views, "access views of whole buffers by the buffers' names")                                          \
+  X(run_threads, "turn loops over GPU threads into plain and parallel loops")                                      \
   X(normalize_loops, "let loops count iterations, and drop hints that change nothing")                             \
   X(promote_indices, "compute indices in int64")                                                                   \
   X(check_lowerable, "refuse programs with constructs that no later step knows")                                   \
@@ -107,8 +109,8 @@ std::span<const Pipeline> pipelines() {
         "schedule"}},
       {"schedule",
        "tensor programs in normal form, scheduled",
-       {"dense_params", "lower_jumps", "expand_builtins", "normalize_loops", "promote_indices", "check_lowerable",
-        "apply_rules"}},
+       {"dense_params", "lower_jumps", "expand_builtins", "resolve_views", "run_threads", "normalize_loops",
+        "promote_indices", "check_lowerable", "apply_rules"}},
       {"lower",
        "call_tir to kernels and planned memory",
        {"destination_passing", "plan_memory", "lower_kernels", "remove_dead_code"}},
@@ -117,8 +119,9 @@ std::span<const Pipeline> pipelines() {
       // clang-format off
       {"lower_kernels",
        "tensor programs to flat buffers, plain loops and vectors, for CPUs",
-       {"dense_params", "lower_jumps", "expand_builtins", "normalize_loops", "promote_indices",
-        "check_lowerable", "explicit_scalars", "initialize_empty_reductions", "align_storage", "check_bounds", "lower_blocks",
+       {"dense_params", "lower_jumps", "expand_builtins", "resolve_views", "run_threads",
+        "normalize_loops", "promote_indices", "check_lowerable", "explicit_scalars",
+        "initialize_empty_reductions", "align_storage", "check_bounds", "lower_blocks",
         "simplify_program", "compact_buffers", "double_buffer", "partition_loops",
         "hoist_conditions", "prefetch", "flatten_buffers", "simplify_program",
         "vectorize_loops", "narrow_indices", "share_storage", "merge_subexpressions"}},
