@@ -12,7 +12,6 @@
 #include "support/temporarily.h"
 #include "tir/analysis/conditions.h"
 #include "tir/lower/lower.h"
-#include "tir/lower/rewriting.h"
 
 namespace relaxc {
 
@@ -33,6 +32,11 @@ std::optional<ProgramCall> as_program_call(const Expr& e, const IRModule& module
   const Expr* function = symbol ? module.find(symbol->value) : nullptr;
   bool is_program = function && function->is<PrimFunc>();
   return is_program ? std::optional(ProgramCall{symbol->value, args.subspan(1)}) : std::nullopt;
+}
+
+Stmt in_front(std::vector<Stmt> first, const Stmt& last, const Span& span) {
+  first.push_back(last);
+  return seq(std::move(first), span);
 }
 
 class CallInliner {
@@ -68,23 +72,24 @@ class CallInliner {
 
   Stmt stmt(const Stmt& s) {
     if (!calls_programs(s)) return s;
-    if (s.is<Seq>()) return map_stmts(s, [&](const Stmt& inner) { return stmt(inner); });
+    if (const Seq* node = s.as<Seq>())
+      return seq(map_each(node->stmts, [&](const Stmt& inner) { return stmt(inner); }), s.span());
     Temporarily before(before_, std::vector<Stmt>());
     if (const Evaluate* node = s.as<Evaluate>()) {
       if (auto call = as_program_call(node->value, module_)) {
         std::vector<Expr> args = map_each(call->args, [&](const Expr& arg) { return expr(arg, {}); });
         Stmt body = inlined(call->name, args, std::nullopt, s.span());
-        return followed_by(std::move(before_), body, s.span());
+        return in_front(std::move(before_), body, s.span());
       }
     }
     if (const While* node = s.as<While>(); node && calls_programs(node->condition)) return while_loop(s, *node);
-    Stmt parts = map_stmts(s, [&](const Stmt& inner) { return stmt(inner); });
-    NodeRef result = map_children(parts, [&](const NodeRef& child, Slot slot) -> NodeRef {
+    NodeRef result = map_children(s, [&](const NodeRef& child, Slot slot) -> NodeRef {
+      if (is_stmt_kind(child.kind())) return stmt(cast_handle<Stmt>(child));
       if (!is_expr_kind(child.kind()) || slot.exact || !calls_programs(child)) return child;
       if (s.is<Block>()) fail_unsupported(s.span(), "a call of a tensor program in the signature of a block");
       return expr(cast_handle<Expr>(child), {});
     });
-    return followed_by(std::move(before_), cast_handle<Stmt>(result), s.span());
+    return in_front(std::move(before_), cast_handle<Stmt>(result), s.span());
   }
   // Evaluates the condition's calls before the loop, and again after each iteration.
   Stmt while_loop(const Stmt& s, const While& node) {
@@ -139,10 +144,10 @@ class CallInliner {
     if (const Block* root = body.as<Block>(); root && is_root(*root)) {
       std::vector<Stmt> stmts =
           map_each(root->alloc_buffers, [](const Buffer& b) -> Stmt { return make(AllocBuffer{b, {}}, b.span()); });
-      body = followed_by(std::move(stmts), root->body, span);
+      body = in_front(std::move(stmts), root->body, span);
     }
     Arguments given(name, dense, args, span);
-    return followed_by(std::move(given.prologue), instantiate(body, given.values), span);
+    return in_front(std::move(given.prologue), instantiate(body, given.values), span);
   }
   static bool takes_strides(const PrimFuncRef& program) {
     return std::ranges::any_of(buffer_params(program), [](const Buffer& buffer) {
