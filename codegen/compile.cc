@@ -100,10 +100,10 @@ CompiledModule compile(IRModule module, const CompileSettings& settings) {
   CompiledModule result;
   PassContext context = pass_context(settings);
   result.target_ = context.target;
-  // Four passes always run: check_dims makes a run safe, without spread_tuples legalize refuses tuple values, and
-  // without the others calls of kernels do not say what these need.
+  // Three passes always run: check_dims makes a run safe, without spread_tuples legalize refuses tuple values, and
+  // without inline_calls calls of kernels do not say what these need.
   std::vector<const Pass*> passes = passes_of(settings, context.target);
-  for (const char* name : {"check_dims", "spread_tuples", "dense_params", "inline_calls"}) {
+  for (const char* name : {"check_dims", "spread_tuples", "inline_calls"}) {
     const Pass* needed = find_pass(name);
     if (std::ranges::find(passes, needed) == passes.end()) passes.insert(passes.begin(), needed);
   }

@@ -81,7 +81,7 @@ vm::Kernel InterpretedKernels::find(const std::string& symbol) {
 void InterpretedKernels::call(Program& program, const relaxc_kernel_args& args) {
   const PrimFuncRef& function = program.function;
   const std::vector<Buffer> buffers = buffer_params(function);
-  KernelCall kernel{.callee = global_var(program.name, object_type()), .has_destinations = true};
+  KernelCall kernel{.callee = global_var(program.name, object_type()), .has_destinations = true, .states_dims = true};
   kernel.tensors.assign(buffers.begin(), buffers.end());
   for (size_t i = 0; i < scalar_arguments(function).size(); ++i) kernel.scalars.push_back(int_imm(args.scalars[i]));
   const KernelMatch match = match_kernel(kernel, function);

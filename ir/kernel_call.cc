@@ -57,11 +57,16 @@ std::optional<KernelCall> with_outputs(const Call& node) {
 }
 
 KernelCall with_destinations(const Call& node) {
-  KernelCall result{.callee = node.callee, .has_destinations = true, .tensors = node.args};
+  KernelCall result{.callee = node.callee, .has_destinations = true};
   const ShapeExpr* scalars = node.args.empty() ? nullptr : node.args.back().as<ShapeExpr>();
-  if (!scalars) return result;
-  result.tensors.pop_back();
-  result.scalars = scalars->values;
+  result.states_dims = scalars;
+  if (scalars) {
+    result.tensors.assign(node.args.begin(), node.args.end() - 1);
+    result.scalars = scalars->values;
+  } else {
+    std::ranges::partition_copy(node.args, std::back_inserter(result.scalars), std::back_inserter(result.tensors),
+                                is_scalar);
+  }
   return result;
 }
 
@@ -125,11 +130,11 @@ class KernelMatcher {
     return true;
   }
 
-  // Binds the scalar params and, where the call has destinations, the dims of the buffers after them.
+  // Binds the scalar params and, where the call states them, the dims of the buffers after them.
   void bind_scalars() {
     std::vector<VarRef> vars = scalar_arguments(program_);
     auto num_params = std::ranges::count_if(program_->params, is_scalar);
-    if (!call_.has_destinations) vars.erase(vars.begin() + num_params, vars.end());
+    if (!call_.states_dims) vars.erase(vars.begin() + num_params, vars.end());
     if (vars.size() != call_.scalars.size())
       contradict("'{}' takes {} scalars{}, got {}", call_.name(), vars.size(),
                  call_.has_destinations ? "" : " in tir_vars", call_.scalars.size());

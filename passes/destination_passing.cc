@@ -26,7 +26,7 @@ class DestinationPasser final : public GraphRewriter {
         fail_unsupported(span, "an argument of type {} cannot be passed to a kernel yet", print_type(tensor.type()));
     }
     builder.set_span(span);
-    std::vector<Expr> scalars = scalars_of(*kernel, span), results, made;
+    std::vector<Expr> scalars = scalars_of(*kernel, module_, span), results, made;
     std::vector<Expr> tensors = kernel->tensors;
     for (size_t i = 0; i < kernel->outputs.size(); ++i) {
       const std::string& name = binding.var->name;
@@ -60,26 +60,25 @@ class DestinationPasser final : public GraphRewriter {
                         std::move(name));
   }
 
-  // Returns the scalars that the kernel takes; an external function takes those that the call gives.
-  std::vector<Expr> scalars_of(const KernelCall& kernel, const Span& span) const {
-    if (!kernel.callee.is<GlobalVar>()) return kernel.scalars;
-    PrimFuncRef program = module_.prim_func(kernel.name());
-    KernelMatch match = match_kernel(kernel, program);
-    std::vector<Expr> scalars;
-    for (const VarRef& var : scalar_arguments(program)) {
-      const Expr* value = find_value(match.dims, var.get());
-      if (!value)
-        fail(span, "call_tir of '{}': the value of '{}' does not follow from the arguments; pass it in tir_vars",
-             kernel.name(), var->name);
-      scalars.push_back(simplify(*value));
-    }
-    return scalars;
-  }
-
   const IRModule& module_;
 };
 
 }  // namespace
+
+std::vector<Expr> scalars_of(const KernelCall& kernel, const IRModule& module, const Span& span) {
+  if (!kernel.callee.is<GlobalVar>()) return kernel.scalars;
+  PrimFuncRef program = module.prim_func(kernel.name());
+  KernelMatch match = match_kernel(kernel, program);
+  std::vector<Expr> scalars;
+  for (const VarRef& var : scalar_arguments(program)) {
+    const Expr* value = find_value(match.dims, var.get());
+    if (!value)
+      fail(span, "the call of '{}': the value of '{}' does not follow from the arguments; pass it in tir_vars",
+           kernel.name(), var->name);
+    scalars.push_back(simplify(*value));
+  }
+  return scalars;
+}
 
 void expect_destinations(const IRModule& module, const PassContext&) {
   for (const auto& [name, function] : module.functions) {

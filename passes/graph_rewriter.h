@@ -69,6 +69,10 @@ NamedDims name_dims(const PrimFuncRef& program);  // in name_dims.cc
 Expr make_call_tir(IRModule& module, std::string name, PrimFuncRef program, std::vector<Expr> tensors,
                    std::vector<Type> outputs, const Span& span);
 
+// Returns the values of scalar_arguments(program) at the call of the program, or of the scalars that the call gives to
+// an external function. A value that does not follow from the arguments is a CompileError. (destination_passing.cc)
+std::vector<Expr> scalars_of(const KernelCall& kernel, const IRModule& module, const Span& span);
+
 // Returns the kernel call with leaves for tensors; a tuple value in their place is a CompileError (see spread_tuples).
 std::optional<KernelCall> as_spread_kernel_call(const Expr& value, const IRModule& module);
 
