@@ -24,11 +24,11 @@ typedef enum relaxc_value_kind {
   relaxc_pointer
 } relaxc_value_kind;
 typedef struct relaxc_value {
-  int32_t kind;         /* a relaxc_value_kind */
-  int32_t dtype;        /* of a tensor: DLPack's type code | bits << 8 | lanes << 16 */
-  int64_t integer;      /* an int or bool */
-  double real;          /* a float */
-  void* pointer;        /* a pointer, the first element of a dense tensor, or the zero-terminated text of a string */
+  int32_t kind;    /* a relaxc_value_kind */
+  int32_t dtype;   /* of a tensor: a type code (0 int, 1 uint, 2 float, 3 bfloat, 4 bool) | bits << 8 | lanes << 16 */
+  int64_t integer; /* an int or bool */
+  double real;     /* a float */
+  void* pointer;   /* a pointer, the first element of a dense tensor, or the zero-terminated text of a string */
   const int64_t* shape; /* a tensor's dims */
   int64_t ndim;
 } relaxc_value;
