@@ -98,6 +98,15 @@ Slot ScalarLowering::emit_slot(Opcode op, std::vector<vm::Operand> operands, con
 }
 
 Slot ScalarLowering::compute(const Expr& expr) {
+  auto is_float = [](const NodeRef& node) {
+    return is_expr_kind(node.kind()) && cast_handle<Expr>(node).type().is<PrimType>() &&
+           dtype_of(cast_handle<Expr>(node)).is_float();
+  };
+  bool has_floats = is_float(expr);
+  visit_children(expr, [&](const NodeRef& child, relaxc::Slot) { has_floats = has_floats || is_float(child); });
+  if (has_floats)
+    fail_unsupported(expr.span(), "float scalars can be passed on but not computed with: {}; use tensors of rank 0",
+                     print_expr(expr));
   if (const Binary* node = expr.as<Binary>()) {
     const auto* row = find_item(kSlotOps, node->op, &std::pair<BinaryOp, SlotOp>::first);
     if (!row) fail_unsupported(expr.span(), "{} in a shape is not supported", info(node->op).name);

@@ -1,6 +1,7 @@
 #include "ir/kernel_call.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "ir/attr_names.h"
 #include "ir/op_names.h"
@@ -57,17 +58,28 @@ std::optional<KernelCall> with_outputs(const Call& node) {
 }
 
 KernelCall with_destinations(const Call& node) {
-  KernelCall result{.callee = node.callee, .has_destinations = true};
+  KernelCall result{.callee = node.callee, .has_destinations = true, .tensors = node.args};
   const ShapeExpr* scalars = node.args.empty() ? nullptr : node.args.back().as<ShapeExpr>();
-  result.states_dims = scalars;
-  if (scalars) {
-    result.tensors.assign(node.args.begin(), node.args.end() - 1);
-    result.scalars = scalars->values;
-  } else {
-    std::ranges::partition_copy(node.args, std::back_inserter(result.scalars), std::back_inserter(result.tensors),
-                                is_scalar);
+  if (!scalars) {
+    auto others = std::ranges::stable_partition(result.tensors, std::not_fn(is_scalar));
+    result.scalars.assign(others.begin(), others.end());
+    result.tensors.erase(others.begin(), others.end());
+    return result;
   }
+  result.tensors.pop_back();
+  result.scalars = scalars->values;
   return result;
+}
+// Adds the values of dims where the call leaves them to the shapes of the tensors, as TVM's calls of programs do.
+void add_dims_of_tensors(KernelCall& call, const PrimFuncRef& program) {
+  std::vector<VarRef> vars = scalar_arguments(program);
+  KernelCall inputs{.callee = call.callee, .tensors = call.tensors, .scalars = call.scalars};
+  KernelMatch match = match_kernel(inputs, program);
+  for (size_t i = call.scalars.size(); i < vars.size(); ++i) {
+    const Expr* value = find_value(match.dims, vars[i].get());
+    if (!value) return;
+    call.scalars.push_back(simplify(*value));
+  }
 }
 
 // Raw handle parameters are not matched with arguments and may be any tensors.
@@ -130,11 +142,11 @@ class KernelMatcher {
     return true;
   }
 
-  // Binds the scalar params and, where the call states them, the dims of the buffers after them.
+  // Binds the scalar params and, where the call has destinations, the dims of the buffers after them.
   void bind_scalars() {
     std::vector<VarRef> vars = scalar_arguments(program_);
     auto num_params = std::ranges::count_if(program_->params, is_scalar);
-    if (!call_.states_dims) vars.erase(vars.begin() + num_params, vars.end());
+    if (!call_.has_destinations) vars.erase(vars.begin() + num_params, vars.end());
     if (vars.size() != call_.scalars.size())
       contradict("'{}' takes {} scalars{}, got {}", call_.name(), vars.size(),
                  call_.has_destinations ? "" : " in tir_vars", call_.scalars.size());
@@ -186,10 +198,12 @@ std::optional<KernelCall> as_kernel_call(const Expr& value, const IRModule& modu
   const TupleType* type = value.type().as<TupleType>();
   bool has_no_value = type && type->items.empty() && !node->args.empty() && node->args.back().is<ShapeExpr>();
   // A program that is called for the scalar that it returns is an ordinary function (passes/inline_calls.cc).
-  bool returns_scalar = value.type().is<PrimType>();
-  bool is_kernel = node->callee.is<ExternFunc>() ? has_no_value
-                                                 : !returns_scalar && called_program(node->callee, module).has_value();
-  return is_kernel ? std::optional(with_destinations(*node)) : std::nullopt;
+  if (value.type().is<PrimType>()) return std::nullopt;
+  std::optional<PrimFuncRef> program = called_program(node->callee, module);
+  if (!program && !(node->callee.is<ExternFunc>() && has_no_value)) return std::nullopt;
+  KernelCall result = with_destinations(*node);
+  if (program && (node->args.empty() || !node->args.back().is<ShapeExpr>())) add_dims_of_tensors(result, *program);
+  return result;
 }
 
 Expr with_tensors(const Expr& kernel_call, const std::vector<Expr>& tensors) {
@@ -201,7 +215,8 @@ Expr with_tensors(const Expr& kernel_call, const std::vector<Expr>& tensors) {
     for (Expr& item : items) item = is_scalar(item) ? item : tensors.at(next++);
     copy.args[1] = tuple(std::move(items));
   } else {
-    std::ranges::copy(tensors, copy.args.begin());
+    size_t next = 0;
+    for (Expr& arg : copy.args) arg = is_scalar(arg) || arg.is<ShapeExpr>() ? arg : tensors.at(next++);
   }
   return make(std::move(copy), kernel_call.type(), kernel_call.span());
 }

@@ -5,8 +5,7 @@
 //   new tensors, except those that R.call_tir_inplace writes over an input.
 //   f(inputs..., outputs..., R.shape([scalars])): the destinations are among the arguments and the call has no value.
 //   The scalars are the values of scalar_arguments(f). passes/destination_passing.cc turns the first form into this.
-//   Without the shape at the end the arguments are in the order of the params, and the dims follow from the tensors;
-//   passes/inline_calls.cc adds it.
+//   Without the shape the scalar params are among the arguments, and the types of the tensors give the dims.
 //
 // The first is Relax's (Lai et al., "Relax: Composable Abstractions for End-to-End Dynamic Machine Learning", 2023),
 // the second destination-passing style.
@@ -18,7 +17,6 @@ namespace relaxc {
 struct KernelCall {
   Expr callee;                     // a GlobalVar or an ExternFunc, if the call is sound
   bool has_destinations = false;   // the second form
-  bool states_dims = false;        // and its scalars are there
   std::vector<Expr> tensors = {};  // the inputs, and the outputs where the call has destinations
   std::vector<Expr> scalars = {};
   std::vector<Type> outputs = {};      // none where the call has destinations

@@ -9,6 +9,8 @@
   X(kMultiply, "relax.multiply")                         \
   X(kDivide, "relax.divide")                             \
   X(kPower, "relax.power")                               \
+  X(kMaximum, "relax.maximum")                           \
+  X(kMinimum, "relax.minimum")                           \
   X(kAbs, "relax.abs")                                   \
   X(kFloor, "relax.floor")                               \
   X(kCeil, "relax.ceil")                                 \
@@ -60,6 +62,9 @@
   X(kCallDpsPacked, "relax.call_dps_packed")             \
   X(kCallPurePacked, "relax.call_pure_packed")           \
   X(kCallInplacePacked, "relax.call_inplace_packed")     \
+  X(kMakeClosure, "relax.make_closure")                  \
+  X(kInvokeClosure, "relax.invoke_closure")              \
+  X(kInvokePureClosure, "relax.invoke_pure_closure")     \
   X(kBuiltinAllocTensor, "relax.builtin.alloc_tensor")   \
   X(kMemoryAllocStorage, "relax.memory.alloc_storage")   \
   X(kMemoryAllocTensor, "relax.memory.alloc_tensor")     \

@@ -19,14 +19,20 @@ class DestinationPasser final : public GraphRewriter {
 
   std::optional<Expr> visit(const Binding& binding, Builder& builder) override {
     std::optional<KernelCall> kernel = as_spread_kernel_call(binding.value, module_);
-    if (!kernel || kernel->has_destinations) return std::nullopt;
+    if (!kernel) return std::nullopt;
     const Span& span = binding.value.span() ? binding.value.span() : binding.var.span();
+    if (kernel->has_destinations) {
+      const std::vector<Expr>& args = binding.value.as<Call>()->args;
+      bool is_explicit = kernel->scalars.empty() || args.back().is<ShapeExpr>();
+      if (is_explicit) return std::nullopt;
+      return call_with_destinations(kernel->callee, kernel->tensors, kernel->scalars, span);
+    }
     for (const Expr& tensor : kernel->tensors) {
       if (!tensor.type().is<TensorType>())
         fail_unsupported(span, "an argument of type {} cannot be passed to a kernel yet", print_type(tensor.type()));
     }
     builder.set_span(span);
-    std::vector<Expr> scalars = scalars_of(*kernel, module_, span), results, made;
+    std::vector<Expr> scalars = scalars_of(*kernel, span), results, made;
     std::vector<Expr> tensors = kernel->tensors;
     for (size_t i = 0; i < kernel->outputs.size(); ++i) {
       const std::string& name = binding.var->name;
@@ -60,25 +66,26 @@ class DestinationPasser final : public GraphRewriter {
                         std::move(name));
   }
 
+  // Returns the scalars that the kernel takes; an external function takes those that the call gives.
+  std::vector<Expr> scalars_of(const KernelCall& kernel, const Span& span) const {
+    if (!kernel.callee.is<GlobalVar>()) return kernel.scalars;
+    PrimFuncRef program = module_.prim_func(kernel.name());
+    KernelMatch match = match_kernel(kernel, program);
+    std::vector<Expr> scalars;
+    for (const VarRef& var : scalar_arguments(program)) {
+      const Expr* value = find_value(match.dims, var.get());
+      if (!value)
+        fail(span, "call_tir of '{}': the value of '{}' does not follow from the arguments; pass it in tir_vars",
+             kernel.name(), var->name);
+      scalars.push_back(simplify(*value));
+    }
+    return scalars;
+  }
+
   const IRModule& module_;
 };
 
 }  // namespace
-
-std::vector<Expr> scalars_of(const KernelCall& kernel, const IRModule& module, const Span& span) {
-  if (!kernel.callee.is<GlobalVar>()) return kernel.scalars;
-  PrimFuncRef program = module.prim_func(kernel.name());
-  KernelMatch match = match_kernel(kernel, program);
-  std::vector<Expr> scalars;
-  for (const VarRef& var : scalar_arguments(program)) {
-    const Expr* value = find_value(match.dims, var.get());
-    if (!value)
-      fail(span, "the call of '{}': the value of '{}' does not follow from the arguments; pass it in tir_vars",
-           kernel.name(), var->name);
-    scalars.push_back(simplify(*value));
-  }
-  return scalars;
-}
 
 void expect_destinations(const IRModule& module, const PassContext&) {
   for (const auto& [name, function] : module.functions) {

@@ -1,4 +1,5 @@
-// The rewriter of graph functions, from which most graph passes derive, and calls of new tensor programs.
+// <relaxc/graph_rewriter.h>: the rewriter of graph functions, from which most graph passes derive, and calls of new
+// tensor programs.
 #pragma once
 #include "ir/builder.h"
 #include "ir/kernel_call.h"
@@ -48,6 +49,9 @@ VarSet used_outside(const FunctionRef& function, const std::function<bool(const 
 IRModule map_functions(IRModule module, const std::function<FunctionRef(const FunctionRef&)>& fn);
 IRModule map_functions(IRModule module, const std::function<FunctionRef(const FunctionRef&, IRModule& module)>& fn);
 
+// Removes the functions that none of these reach.
+void keep_reached(IRModule& module, std::vector<std::string> roots);
+
 // Replaces reshape and permute_dims of constants, and chains of them (reshape of permute_dims of reshape ...), by
 // constants: one copy in C++ for a whole chain, without intermediate results, code, or a weight that has to be in
 // memory as a whole. Equal chains on one constant give one constant. (passes/fold_layout.cc)
@@ -68,10 +72,6 @@ NamedDims name_dims(const PrimFuncRef& program);  // in name_dims.cc
 // One-element constants become immediates.
 Expr make_call_tir(IRModule& module, std::string name, PrimFuncRef program, std::vector<Expr> tensors,
                    std::vector<Type> outputs, const Span& span);
-
-// Returns the values of scalar_arguments(program) at the call of the program, or of the scalars that the call gives to
-// an external function. A value that does not follow from the arguments is a CompileError. (destination_passing.cc)
-std::vector<Expr> scalars_of(const KernelCall& kernel, const IRModule& module, const Span& span);
 
 // Returns the kernel call with leaves for tensors; a tuple value in their place is a CompileError (see spread_tuples).
 std::optional<KernelCall> as_spread_kernel_call(const Expr& value, const IRModule& module);

@@ -1,6 +1,6 @@
 // Expects: any module. Guarantees: params of tensor programs are dense, no program calls another one, and no graph
 // function uses the value that one returns: a program that returns a value gets a copy that stores it, which R.call_tir
-// calls. Calls cls.f(x, y) of programs state the values of dims.
+// calls.
 #include <algorithm>
 
 #include "ir/attr_names.h"
@@ -250,8 +250,7 @@ class CallInliner {
   std::vector<Stmt> before_;
 };
 
-// Turns y = cls.f(x, n), where f returns a scalar, into a R.call_tir of a program that stores it, and the dims that
-// _ = cls.f(x, y) leaves out into arguments.
+// Turns y = cls.f(x, n), where f returns a scalar, into a R.call_tir of a program that stores it.
 class ResultTaker final : public GraphRewriter {
  public:
   ResultTaker(const OpTable& ops, IRModule& module) : GraphRewriter(ops), module_(module) {}
@@ -261,8 +260,7 @@ class ResultTaker final : public GraphRewriter {
     const Call* call = binding.value.as<Call>();
     const GlobalVar* callee = call ? call->callee.as<GlobalVar>() : nullptr;
     const PrimType* type = callee ? binding.value.type().as<PrimType>() : nullptr;
-    if (!callee || !called_program(call->callee, module_)) return std::nullopt;
-    if (!type) return with_dims(binding);
+    if (!type || !called_program(call->callee, module_)) return std::nullopt;
     builder.set_span(binding.value.span());
     std::string name = storing(callee->name, binding.value.span());
     std::vector<Expr> args = {global_var(name, module_.find(name)->type()), tuple(call->args)};
@@ -278,13 +276,6 @@ class ResultTaker final : public GraphRewriter {
   }
 
  private:
-  std::optional<Expr> with_dims(const Binding& binding) const {
-    std::optional<KernelCall> kernel = as_kernel_call(binding.value, module_);
-    if (!kernel || !kernel->has_destinations || kernel->states_dims) return std::nullopt;
-    std::vector<Expr> scalars = scalars_of(*kernel, module_, binding.value.span());
-    if (scalars.empty()) return std::nullopt;
-    return call_with_destinations(kernel->callee, kernel->tensors, std::move(scalars), binding.value.span());
-  }
   // Returns the name of the copy that stores its result in its last param.
   std::string storing(const std::string& name, const Span& span) {
     if (const std::string* known = find_value(copies_, name)) return *known;
