@@ -12,6 +12,7 @@
 #include "support/diagnostic.h"
 #include "support/joined.h"
 #include "support/lists.h"
+#include "tir/schedule/tuning_database.h"
 #include "tools/compare.h"
 
 namespace relaxc::tools {
@@ -50,6 +51,20 @@ void add_plugins(CLI::App& app, std::vector<std::string>& plugins) {
       ->allow_extra_args(false);
 }
 
+// Loads plug-ins, the last of which are compilers for parts of the graph.
+static std::shared_ptr<const Tables> load_all(const std::vector<std::string>& plugins,
+                                              const std::vector<std::string>& backends) {
+  std::shared_ptr<Tables> tables = load_plugins(plugins);
+  if (!tables && !backends.empty()) tables = std::make_shared<Tables>();
+  for (const std::string& path : backends) {
+    size_t before = tables->external_compilers().size();
+    tables->load_plugin(path);
+    if (tables->external_compilers().size() == before)
+      fail({}, "'{}' is not a backend: it adds no ExternalCompiler (docs/plugins.md); load it with --plugin", path);
+  }
+  return tables;
+}
+
 void CompilerOptions::add_to(CLI::App& app) {
   app.add_option("--target", settings.target, codegen::target_forms())->capture_default_str();
   app.add_flag("--strict", settings.strict, "make contradictions in a model errors, not warnings");
@@ -57,13 +72,16 @@ void CompilerOptions::add_to(CLI::App& app) {
   app.add_option("--passes", settings.passes, "passes and pipelines by name")->capture_default_str();
   app.add_option("--jobs", settings.jobs, "threads that compile (0: all cores)");
   app.add_option("-O", settings.opt_level, "LLVM's effort")->check(CLI::Range(0, 3))->capture_default_str();
-  app.add_option("--schedules", schedules, "a file of schedules and rules (docs/schedules.md)")
-      ->check(CLI::ExistingFile);
+  app.add_option("--schedules", schedules,
+                 "a file of schedules and rules, or MetaSchedule's tuning records (docs/schedules.md)")
+      ->check(CLI::ExistingPath);
   app.add_option("--kernels", kernels,
                  "a file of kernels and schedules for them, or a library of C kernels (.so), repeatable "
                  "(docs/own-kernels.md)")
       ->check(CLI::ExistingFile);
   add_plugins(app, plugins);
+  app.add_option("--backend", backends, "FILE.so ..., a plug-in that compiles parts of the graph (docs/plugins.md)")
+      ->allow_extra_args(false);
   app.add_flag("--check-bounds", settings.check_bounds,
                "machine code tests every index that is not proven to be in range (docs/relaxc.md)");
   app.add_flag("!--no-winograd", settings.winograd, "compute all convolutions directly (docs/relaxc.md)");
@@ -90,10 +108,23 @@ bool holds_schedules(const std::string& file) {
          text.find("\n@R.rewriter") != std::string::npos;
 }
 
+// Returns the rule of a folder that a tuner wrote, or of its file of records; nullopt for another file.
+static std::optional<ScheduleRule> tuning_records_in(const std::string& path) {
+  std::filesystem::path records = path;
+  if (std::filesystem::is_directory(records)) records /= kTuningRecords;
+  if (records.extension() != ".json") return std::nullopt;
+  std::string name = records.filename().string();
+  if (size_t at = name.find("tuning_record"); at != std::string::npos) name.replace(at, 13, "workload");
+  std::filesystem::path workloads = records.parent_path() / name;
+  bool has_workloads = workloads != records && std::filesystem::exists(workloads);
+  return tuned_rule({records.string(), read_text(records.string())},
+                    {workloads.string(), has_workloads ? read_text(workloads.string()) : ""});
+}
+
 CompileSettings CompilerOptions::get(const std::string& model) const {
   CompileSettings result = settings;
   result.dims = parse_dims(fixed_dims);
-  result.tables = load_plugins(plugins);
+  result.tables = load_all(plugins, backends);
   result.gather = gather == "clamp" ? OutOfRange::kClamp : OutOfRange::kError;
   result.runner.verify_each = verify_each == "pass"    ? VerifyEach::kPass
                               : verify_each == "never" ? VerifyEach::kNever
@@ -114,6 +145,10 @@ CompileSettings CompilerOptions::get(const std::string& model) const {
         std::string place = fmt::format("{}: {}", file, row.name);
         std::ranges::move(read_kernel_rules(row.implements, place, tables_of(result).ops()), std::back_inserter(rules));
       }
+      continue;
+    }
+    if (auto records = tuning_records_in(file)) {
+      result.schedules.push_back(*records);
       continue;
     }
     const std::string text = read_text(file);

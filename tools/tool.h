@@ -37,6 +37,9 @@ void print_error(fmt::format_string<Args...> format, Args&&... args) {
   std::fputs(printable_lines(fmt::format(format, std::forward<Args>(args)...)).c_str(), stderr);
 }
 
+// The files of a folder that MetaSchedule's tuners write.
+inline constexpr const char *kTuningRecords = "database_tuning_record.json", *kWorkloads = "database_workload.json";
+
 // The options of the compiler, for every subcommand that compiles.
 struct CompilerOptions {
   CompileSettings settings;
@@ -44,9 +47,9 @@ struct CompilerOptions {
   std::string verify_each = "group";
   std::string print_after;
   std::string gather = "error";
-  std::string schedules;             // a file
-  std::vector<std::string> kernels;  // files
-  std::vector<std::string> plugins;  // files
+  std::string schedules;                       // a file, or a folder of tuning records
+  std::vector<std::string> kernels;            // files
+  std::vector<std::string> plugins, backends;  // files
   void add_to(CLI::App& app);
   // Returns the settings with the texts parsed. Schedules come also from the model's file, beside its programs.
   CompileSettings get(const std::string& model) const;
