@@ -135,11 +135,13 @@ CompiledModule compile(IRModule module, const CompileSettings& settings) {
   result.target_ = context.target;
   // Some passes always run: check_dims makes a run safe, legalize refuses tuple values that spread_tuples has left,
   // there is no bytecode for local functions (lambda_lift), and programs by themselves have no entry (wrap_programs).
+  // inline_calls comes first, because it changes the params of programs.
   std::vector<const Pass*> passes = passes_of(settings, context.target);
   const Tables& tables = tables_of(settings);
-  for (const char* name : {"check_dims", "spread_tuples", "lambda_lift", "wrap_programs"}) {
+  for (std::string_view name : {"check_dims", "spread_tuples", "lambda_lift", "wrap_programs", "inline_calls"}) {
     const Pass* needed = tables.find_pass(name);
-    if (std::ranges::find(passes, needed) == passes.end()) passes.insert(passes.begin(), needed);
+    bool is_missing = std::ranges::find(passes, needed) == passes.end();
+    if (is_missing || name == "inline_calls") passes.insert(passes.begin(), needed);
   }
   result.lowered_ = run_passes(std::move(module), passes, context, settings.runner);
   result.interpret_ = settings.interpret;
