@@ -53,7 +53,9 @@ const OpTable& op_table() {
   return kTable;
 }
 
-bool has_lowering(const OpRow& row) { return row.legalize || codegen::is_lowered_to_bytecode(row.name); }
+bool has_lowering(const OpRow& row) {
+  return row.legalize || row.decompose || codegen::is_lowered_to_bytecode(row.name);
+}
 
 IRModule read_module(const std::string& path, const CompileSettings& settings, Diagnostics& diagnostics,
                      vm::MappedFiles* files) {
@@ -100,9 +102,10 @@ CompiledModule compile(IRModule module, const CompileSettings& settings) {
   CompiledModule result;
   PassContext context = pass_context(settings);
   result.target_ = context.target;
-  // Two passes always run: check_dims makes a run safe, and without spread_tuples legalize refuses tuple values.
+  // These always run: check_dims makes a run safe, decompose has the only lowering of some operators, and without
+  // spread_tuples legalize refuses tuple values.
   std::vector<const Pass*> passes = passes_of(settings, context.target);
-  for (const Pass* needed : {find_pass("check_dims"), find_pass("spread_tuples")}) {
+  for (const Pass* needed : {find_pass("check_dims"), find_pass("decompose"), find_pass("spread_tuples")}) {
     if (std::ranges::find(passes, needed) == passes.end()) passes.insert(passes.begin(), needed);
   }
   result.lowered_ = run_passes(std::move(module), passes, context, settings.runner);

@@ -1,6 +1,7 @@
 // Operators that make tensors from scalars and shapes.
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "ops/attributes.h"
 #include "ops/common.h"
@@ -206,6 +207,17 @@ Type infer_hamming_window(const OpCall& op) {
   return tensor_type({cast_to(op.arg(0), kInt64)}, filled_dtype(op));
 }
 
+// A window of one element is 1.
+Expr hamming_window_element(const OpCall& op, Inputs, Axes i) {
+  DType dtype = filled_dtype(op);
+  Expr size = cast_to(op.arg(0), kInt64);
+  Expr period = cast_to(select(op.arg(1), size, size - 1), kFloat64);
+  Expr angle = binary(BinaryOp::kDiv, cast_to(i[0], kFloat64) * float_imm(2 * std::numbers::pi, kFloat64), period);
+  auto parameter = [&](size_t k) { return cast_to(op.arg(k), kFloat64); };
+  Expr value = parameter(2) - parameter(3) * intrinsic("tir.cos", {angle}, kFloat64);
+  return cast_to(select(size > int_imm(1), value, float_imm(1, kFloat64)), dtype);
+}
+
 Type infer_shape_to_tensor(const OpCall& op) { return tensor_type({int_imm(op.rank(0))}, kInt64); }
 PrimFuncRef lower_shape_to_tensor(const OpCall& op) {
   ComputeBuilder b;
@@ -248,14 +260,15 @@ std::vector<OpRow> create_ops() {
       constant_like("relax.zeros_like", "every element is 0", 0),
       constant_like("relax.ones_like", "every element is 1", 1),
       eye_like(),
-      {.name = "relax.hamming_window",
-       .doc = "alpha - beta * cos(2 pi i / n), n one less unless periodic",
-       .inputs = {{"window_size", "int64 scalar"},
-                  {"periodic", "bool scalar"},
-                  {"alpha", "float scalar"},
-                  {"beta", "float scalar"}},
-       .attrs = op_attrs<FillAttrs>(),
-       .infer = infer_hamming_window},
+      by_element({.name = "relax.hamming_window",
+                  .doc = "alpha - beta * cos(2 pi i / n), n one less unless periodic",
+                  .inputs = {{"window_size", "int64 scalar"},
+                             {"periodic", "bool scalar"},
+                             {"alpha", "float scalar"},
+                             {"beta", "float scalar"}},
+                  .attrs = op_attrs<FillAttrs>(),
+                  .infer = infer_hamming_window},
+                 hamming_window_element),
       by_element({.name = "relax.arange",
                   .doc = "start, start + step, ... before end",
                   .inputs = {{"start", "scalar; the end when alone"},
