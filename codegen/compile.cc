@@ -137,7 +137,8 @@ CompiledModule compile(IRModule module, const CompileSettings& settings) {
   // programs by themselves have no entry (wrap_programs).
   std::vector<const Pass*> passes = passes_of(settings, context.target);
   const Tables& tables = tables_of(settings);
-  for (const char* name : {"check_dims", "decompose", "spread_tuples", "lambda_lift", "wrap_programs"}) {
+  for (const char* name :
+       {"check_dims", "decompose_rest", "decompose", "spread_tuples", "lambda_lift", "wrap_programs"}) {
     const Pass* needed = tables.find_pass(name);
     if (std::ranges::find(passes, needed) == passes.end()) passes.insert(passes.begin(), needed);
   }

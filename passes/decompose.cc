@@ -1,9 +1,13 @@
 // Expects: operators on written tuples (spread_tuples). Guarantees: no call is left of an operator that its row writes
-// with others (OpRow::decompose), and none that does not run here (OpRow::why). The requirements of such a call on dims
-// are tested before it. Where a result's type becomes more precise by that, because its size is now a scalar that is
-// read from a tensor, the types of the operators that use it are inferred again.
+// with others (OpRow::decompose), and none that does not run here (OpRow::why), but for operators that the user's
+// kernels name. apply_kernels comes between, and decompose_rest does the same for what they left. The requirements of
+// such a call on dims are tested before it. Where a result's type becomes more precise by that, because its size is now
+// a scalar that is read from a tensor, the types of the operators that use it are inferred again.
+#include <set>
+
 #include "ir/type_relation.h"
 #include "passes/graph_rewriter.h"
+#include "passes/kernel_rules.h"
 #include "support/lists.h"
 
 namespace relaxc {
@@ -12,14 +16,15 @@ namespace {
 
 class Decomposer final : public GraphRewriter {
  public:
-  Decomposer(const OpTable& ops, const IRModule& module) : GraphRewriter(ops), module_(module) {}
+  Decomposer(const OpTable& ops, const IRModule& module, std::set<std::string> kept)
+      : GraphRewriter(ops), module_(module), kept_(std::move(kept)) {}
 
  protected:
   std::optional<Expr> visit(const Binding& binding, Builder& builder) override {
     if (binding.cast) return std::nullopt;
     if (const TupleGetItem* item = binding.value.as<TupleGetItem>()) return written_item(*item);
     const OpRow* row = ops_.find(op_name(binding.value));
-    if (!row) return std::nullopt;
+    if (!row || kept_.contains(row->name)) return std::nullopt;
     const Span& span = binding.value.span() ? binding.value.span() : binding.var.span();
     if (!row->why.empty()) fail_unsupported(span, "{} does not run here: {}", row->name, row->why);
     const Call& node = *binding.value.as<Call>();
@@ -82,14 +87,36 @@ class Decomposer final : public GraphRewriter {
   }
 
   const IRModule& module_;
+  std::set<std::string> kept_;
   bool has_new_types_ = false;
 };
+
+void add_operators(const PatternNode& node, std::set<std::string>& to) {
+  to.insert(node.ops.begin(), node.ops.end());
+  for (const PatternRef& arg : node.args) add_operators(*arg, to);
+}
+// Returns the operators that the patterns of the user's kernels name.
+std::set<std::string> named_by_kernels(const PassContext& context) {
+  std::set<std::string> result;
+  if (!context.kernels) return result;
+  for (const KernelRule& rule : *context.kernels) {
+    if (!rule.pattern) continue;
+    for (const PatternRef& root : rule.pattern->results) add_operators(*root, result);
+  }
+  return result;
+}
+IRModule decomposed(const IRModule& module, const OpTable& ops, const std::set<std::string>& kept) {
+  return map_functions(module,
+                       [&](const FunctionRef& function) { return Decomposer(ops, module, kept).run(function); });
+}
 
 }  // namespace
 
 IRModule decompose(IRModule module, PassContext& context) {
-  return map_functions(module,
-                       [&](const FunctionRef& function) { return Decomposer(context.ops, module).run(function); });
+  return decomposed(module, context.ops, named_by_kernels(context));
+}
+IRModule decompose_rest(IRModule module, PassContext& context) {
+  return context.kernels ? decomposed(module, context.ops, {}) : module;
 }
 
 }  // namespace relaxc
