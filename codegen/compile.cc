@@ -59,7 +59,9 @@ std::string read_text(const std::string& path) {
 
 const OpTable& op_table() { return builtin_tables().ops(); }
 
-bool has_lowering(const OpRow& row) { return row.legalize || codegen::is_lowered_to_bytecode(row.name); }
+bool has_lowering(const OpRow& row) {
+  return row.legalize || row.decompose || codegen::is_lowered_to_bytecode(row.name);
+}
 
 IRModule read_module(const std::string& path, const CompileSettings& settings, Diagnostics& diagnostics,
                      vm::MappedFiles* files) {
@@ -133,12 +135,14 @@ CompiledModule compile(IRModule module, const CompileSettings& settings) {
   CompiledModule result;
   PassContext context = pass_context(settings);
   result.target_ = context.target;
-  // Some passes always run: check_dims makes a run safe, legalize refuses tuple values that spread_tuples has left,
-  // there is no bytecode for local functions (lambda_lift), and programs by themselves have no entry (wrap_programs).
-  // inline_calls comes first, because it changes the params of programs.
+  // Some passes always run: check_dims makes a run safe, decompose has the only lowering of some operators, legalize
+  // refuses tuple values that spread_tuples has left, there is no bytecode for local functions (lambda_lift), and
+  // programs by themselves have no entry (wrap_programs). inline_calls comes first, because it changes the params of
+  // programs.
   std::vector<const Pass*> passes = passes_of(settings, context.target);
   const Tables& tables = tables_of(settings);
-  for (std::string_view name : {"check_dims", "spread_tuples", "lambda_lift", "wrap_programs", "inline_calls"}) {
+  for (std::string_view name :
+       {"check_dims", "decompose_rest", "decompose", "spread_tuples", "lambda_lift", "wrap_programs", "inline_calls"}) {
     const Pass* needed = tables.find_pass(name);
     bool is_missing = std::ranges::find(passes, needed) == passes.end();
     if (is_missing || name == "inline_calls") passes.insert(passes.begin(), needed);
