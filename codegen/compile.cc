@@ -13,6 +13,7 @@
 #include "passes/graph_decisions.h"
 #include "support/guard.h"
 #include "support/joined.h"
+#include "tir/schedule/script.h"
 #include "vm/artifact.h"
 #include "vm/cpu.h"
 #include "vm/error.h"
@@ -55,11 +56,14 @@ const OpTable& op_table() {
 
 bool has_lowering(const OpRow& row) { return row.legalize || codegen::is_lowered_to_bytecode(row.name); }
 
+static bool is_text(const std::string& path) {
+  return path.ends_with(".py") || path.ends_with(".tvm") || path.ends_with(".test") || path.ends_with(".txt");
+}
+
 IRModule read_module(const std::string& path, const CompileSettings& settings, Diagnostics& diagnostics,
                      vm::MappedFiles* files) {
   auto read = [&] {
-    bool is_text = path.ends_with(".py") || path.ends_with(".tvm") || path.ends_with(".test") || path.ends_with(".txt");
-    if (is_text) return parse_module(read_text(path), path, op_table(), diagnostics);
+    if (is_text(path)) return parse_module(read_text(path), path, op_table(), diagnostics);
     ImportOptions options;
     options.dims = settings.dims;
     options.strict = settings.strict;
@@ -78,6 +82,16 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, v
     if (settings.warn) settings.warn(warning);
   }
   return module;
+}
+
+IRModule read_scheduled_module(const std::string& path, const CompileSettings& settings, vm::MappedFiles* files) {
+  IRModule module = read_module(path, settings, files);
+  std::optional<ScheduleRule> steps = is_text(path) ? read_module_schedule(read_text(path), path) : std::nullopt;
+  if (!steps) return module;
+  Schedule schedule(std::move(module));
+  Decisions none("", {});
+  steps->apply(schedule, Target(), none);
+  return schedule.module();
 }
 
 PassContext pass_context(const CompileSettings& settings) {
@@ -128,7 +142,7 @@ void CompiledModule::generate(const CompileSettings& settings) {
 
 CompiledModule compile_file(const std::string& path, const CompileSettings& settings) {
   vm::MappedFiles files;
-  CompiledModule result = compile(read_module(path, settings, &files), settings);
+  CompiledModule result = compile(read_scheduled_module(path, settings, &files), settings);
   result.sources_ = std::move(files);
   check_unchanged(result.sources_);
   return result;

@@ -76,7 +76,7 @@ std::string traces(IRModule module, CompileSettings settings) {
 }
 
 std::string emit(const CompileCommand& options, const CompileSettings& settings) {
-  IRModule module = read_module(options.model, settings);
+  IRModule module = read_scheduled_module(options.model, settings);
   if (options.emit == "graph") return print_module(module);
   if (options.emit == "tir" || options.emit == "loops" || options.emit == "trace") {
     CompileSettings kernels = settings;

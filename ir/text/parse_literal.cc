@@ -99,6 +99,14 @@ DType Parser::dtype(const Syntax& at) {
   if (!is_name && stated.kind != SyntaxKind::kString) fail(at, "expected a dtype, such as \"float32\"");
   std::string text = is_name ? name.substr(2) : string(stated);
   if (auto parsed = parse_dtype(text)) return *parsed;
+  // Papers write "f32".
+  bool is_short = bare_forms_ && text.size() > 1 && std::string_view("fiu").find(text[0]) != std::string_view::npos;
+  auto parsed = is_short ? parse_dtype((text[0] == 'f'   ? "float"
+                                        : text[0] == 'i' ? "int"
+                                                         : "uint") +
+                                       text.substr(1))
+                         : std::nullopt;
+  if (parsed) return *parsed;
   std::string near = nearest(text, {"float32", "float16", "float64", "bfloat16", "int8", "int16", "int32", "int64",
                                     "uint8", "uint16", "uint32", "uint64", "bool", "handle"});
   fail({at, near.empty() ? "" : string_literal(near)}, "unknown dtype '{}'", text);

@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <ranges>
 
+#include "ir/attr_names.h"
 #include "ir/text/names.h"
-#include "ir/text/parsing.h"
+#include "ir/text/parse_te.h"
 
 namespace relaxc {
 
@@ -32,9 +33,12 @@ static bool is_schedule(const Line& line) {
 
 Parser::Parser(std::shared_ptr<const Origin> origin, const OpTable& ops, Diagnostics& diagnostics)
     : origin_(std::move(origin)), ops_(ops), diagnostics_(diagnostics) {
-  prefixes_ = {{"I", "I"}, {"T", "T"}, {"R", "R"}, {"ir", "I"}, {"tir", "T"}, {"tirx", "T"}, {"relax", "R"}};
+  prefixes_ = {{"I", "I"},    {"T", "T"},     {"R", "R"},  {"ir", "I"}, {"tir", "T"},
+               {"tirx", "T"}, {"relax", "R"}, {"rx", "R"}, {"ty", "T"}, {"te", "T"}};
   scopes_.enter();
+  te_ = std::make_unique<TeReader>(*this);
 }
+Parser::~Parser() = default;
 
 IRModule Parser::run() {
   constexpr size_t kMostBytes = size_t{1} << 30;
@@ -66,6 +70,9 @@ IRModule Parser::run() {
     if (!sound || errors() > before) failed_.insert(function.name);
   }
   drop_failed();
+  name_lone_functions();
+  guarded([&] { te_->finish(); });
+  report_python();
   return std::move(module_);
 }
 
@@ -74,18 +81,25 @@ void Parser::read_definitions() {
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
   std::string_view text = *origin_->text;
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-  SyntaxReader reader(Source{origin_, text}, diagnostics_);
+  Diagnostics in_syntax;
+  SyntaxReader reader(Source{origin_, text}, in_syntax);
   tree_ = &trees_.emplace_back();
   bool ignored = false;  // members of a class that is not the module
   Lines lines;
-  size_t before = diagnostics_.all().size();
-  for (; reader.next(*tree_, lines); before = diagnostics_.all().size()) {
-    lines_sound_ = diagnostics_.all().size() == before;
-    if (!reader.in_class()) ignored = false;
+  size_t before = 0;
+  for (; reader.next(*tree_, lines); before = in_syntax.all().size()) {
+    lines_sound_ = in_syntax.all().size() == before;
+    bool top = !reader.in_class();
+    if (top) ignored = false;
+    // Python that is not run need not be of the part of it that this reader knows.
+    bool python =
+        top && !lines.empty() && std::ranges::all_of(lines, [&](const Line* line) { return is_python(*line); });
+    for (size_t i = before; i < in_syntax.all().size() && !python && !ignored; ++i)
+      diagnostics_.add(in_syntax.all()[i]);
     bool keep = false;
     for (const Line* line : lines) {
       if (ignored) continue;
-      bool top = !reader.in_class();
+      ignored = top && line->kind == LineKind::kClass && python;
       if (!guarded([&] { definition(*line, top, keep); })) ignored = top && line->kind == LineKind::kClass;
     }
     dotted_at_ = nullptr;
@@ -98,10 +112,15 @@ void Parser::read_definitions() {
 }
 
 // Sets `keep` when its syntax is needed later.
-void Parser::definition(const Line& line, bool top, bool& keep) {
-  if (line.kind == LineKind::kImport) return imports(line);
-  if (top && is_schedule(line)) return;
-  if (is_docstring(line) || line.kind == LineKind::kPass || type_variables(line)) return;
+void Parser::definition(const Line& read, bool top, bool& keep) {
+  if (read.kind == LineKind::kImport) return imports(read);
+  if (top && is_schedule(read)) return;
+  const Line& line = with_constants(read);
+  if (is_docstring(line) || line.kind == LineKind::kPass) return;
+  if (top && te_->defines(line)) keep = true;
+  if (type_variables(line) || keep || (top && te_->creates(line))) return;
+  bool is_metadata = line.kind == LineKind::kAssign && line.target->text == "metadata";
+  if (top && !is_metadata && is_python(line)) return python_line(line);
   if (line.kind == LineKind::kBroken) {
     for (std::string_view name : line.names) unknown_.emplace(name);
     if (line.names.empty()) broken_infos_.insert("");
@@ -135,9 +154,6 @@ void Parser::definition(const Line& line, bool top, bool& keep) {
     for (const Line* member : line.body) guarded([&] { definition(*member, false, keep); });
     return;
   }
-  if (top)
-    fail({line, {}, "computations around a module are not run; write out their values, and remove the rest"},
-         "expected a class or a function here");
   if (guarded([&] { module_line(line); })) return;
   if (line.kind == LineKind::kAssign && is_name(*line.target)) unknown_.emplace(line.target->text);
 }
@@ -221,6 +237,29 @@ void Parser::drop_failed() {
   std::erase_if(module_.functions, [&](const auto& entry) { return gone.contains(entry.first); });
 }
 
+// Renames functions outside of a class as their global_symbol says, which is the name that TVM gives them.
+void Parser::name_lone_functions() {
+  if (in_class_) return;
+  std::map<std::string, std::string> names;
+  for (const auto& [name, function] : module_.functions) {
+    const PrimFunc* program = function.as<PrimFunc>();
+    const Function* graph = function.as<Function>();
+    const Attrs* attrs = program ? &program->attrs : graph ? &graph->attrs : nullptr;
+    std::string symbol = attrs ? attrs->get_string(attr_names::kGlobalSymbol, name) : name;
+    if (symbol != name && !module_.find(symbol)) names.emplace(name, symbol);
+  }
+  for (const auto& [name, symbol] : names) {
+    if (std::ranges::count(std::views::values(names), symbol) > 1) continue;
+    auto entry = module_.functions.extract(name);
+    entry.key() = symbol;
+    module_.functions.insert(std::move(entry));
+    for (auto& [other, function] : module_.functions)
+      function = rewrite(function, [&](const Ref<GlobalVar>& callee) -> std::optional<Expr> {
+        return callee->name == name ? std::optional(global_var(symbol, callee.type())) : std::nullopt;
+      });
+  }
+}
+
 // ---- Names
 
 Expr Parser::name(const Syntax& at) {
@@ -230,10 +269,13 @@ Expr Parser::name(const Syntax& at) {
     fail(at, "'{}' is a thread axis that is not launched here; T.launch_thread gives it a value", at.text);
   if (entity && !entity->expr) throw Failed();  // reported where it was defined
   if (entity) return *entity->expr;
-  if (const std::string* function = early_ && in_graph_ ? function_named(at.text) : nullptr)
+  if (const std::string* function = in_graph_ ? function_named(at.text) : nullptr)
     return global_var(*function, declared_.at(*function));
   std::string text(at.text);
   if (unknown_.contains(text)) throw Failed();
+  if (auto computed = computed_.find(text); computed != computed_.end())
+    fail({at, {}, "write out its value"}, "'{}' is computed by Python in line {}, which is not run", text,
+         computed->second);
   auto hidden = hidden_.find(text);
   std::string hint = hidden == hidden_.end() && declared_.contains(text) ? "cls." + text : "";
   std::vector<std::string> names;
@@ -256,6 +298,7 @@ std::string Parser::dotted(const Syntax& at) const {
   // `range` is Python's loop helper.
   bool is_builtin = is_name(at) && (at.text == "range" || at.text == "float") && !lookup(at.text);
   if (is_builtin) return std::string(at.text);
+  if (is_name(at)) return bare_form(at);
   if (at.kind != SyntaxKind::kAttribute) return {};
   // The callee of one call is requested several times per statement, so the last answer is kept.
   if (&at != dotted_at_) {
@@ -277,8 +320,10 @@ std::string Parser::resolve(const Syntax& at) const {
     if (parts.back() == "script" && parts.size() > 1) parts.pop_back();
   }
   auto prefix = prefixes_.find(parts.back());
-  if (prefix == prefixes_.end()) return {};
-  std::string path = prefix->second;
+  bool is_bare = bare_forms_ && prefix == prefixes_.end() && (parts.back() == "axis" || parts.back() == "nn");
+  if (is_bare) parts.push_back("");
+  if (prefix == prefixes_.end() && !is_bare) return {};
+  std::string path = is_bare ? (in_graph_ ? "R" : "T") : prefix->second;
   for (size_t i = parts.size() - 1; i-- > 0;) {
     path += '.';
     path += parts[i];

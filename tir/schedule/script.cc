@@ -42,8 +42,7 @@ class Interpreter {
         return;
       case LineKind::kAssign:
         // sch = tvm.tir.Schedule(Module)
-        if (line.value->kind == SyntaxKind::kCall && line.value->children[0]->kind == SyntaxKind::kAttribute &&
-            line.value->children[0]->text == "Schedule") {
+        if (line.value->kind == SyntaxKind::kCall && line.value->children[0]->text == "Schedule") {
           schedule_name_ = std::string(line.target->text);
           return;
         }
@@ -358,7 +357,9 @@ class Interpreter {
       if (positional.empty()) fail(span(at), "get takes a number");
       return schedule_.get(scalar(at, positional[0]));
     }
-    const scheduling::Primitive* primitive = scheduling::find_primitive(callee.text);
+    // get_axes is the name of 2020.
+    std::string_view name = callee.text == "get_axes" ? "get_loops" : callee.text;
+    const scheduling::Primitive* primitive = scheduling::find_primitive(name);
     if (!primitive) fail(span(callee), "{}", scheduling::unknown_primitive(callee.text));
     AttrValue decision;
     AttrList arguments = arguments_of(at, *primitive, positional, maps, decision);

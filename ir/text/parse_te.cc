@@ -1,0 +1,476 @@
+// Reads tensor programs from index expressions, as TVM's te has them:
+//
+//   A = te.placeholder((n, k), name="A")
+//   kk = te.reduce_axis((0, k), "kk")
+//   C = te.compute((n,), lambda i: te.sum(A[i, kk], axis=kk), name="C")
+//   mod = tvm.IRModule({"row_sums": te.create_prim_func([A, C])})
+//
+// The definitions are kept as syntax. Each te.create_prim_func evaluates those that it needs, so that programs share no
+// variables.
+#include <algorithm>
+#include <ranges>
+
+#include "ir/attr_names.h"
+#include "ir/regions.h"
+#include "ir/text/parse_te.h"
+#include "support/joined.h"
+
+namespace relaxc::text {
+
+namespace {
+
+constexpr std::pair<std::string_view, const char*> kRefused[] = {
+    {"T.extern", "te.extern runs a function of Python; write the statements as @T.prim_func"},
+    {"T.scan", "te.scan is not supported; write the loop as @T.prim_func"},
+    {"T.hybrid", "te.hybrid needs a Python interpreter; write the loops as @T.prim_func"}};
+
+// A reduction: what a value is combined with at first, and how.
+struct Reducer {
+  std::string_view path;
+  Expr (*identity)(DType dtype, const std::function<Expr(bool)>& limit);
+  BinaryOp op;
+};
+constexpr Reducer kReducers[] = {
+    {"T.sum", [](DType dtype, const std::function<Expr(bool)>&) { return scalar_imm(0, dtype); }, BinaryOp::kAdd},
+    {"T.max", [](DType, const std::function<Expr(bool)>& limit) { return limit(true); }, BinaryOp::kMax},
+    {"T.min", [](DType, const std::function<Expr(bool)>& limit) { return limit(false); }, BinaryOp::kMin}};
+
+void add_mentioned(const Syntax* at, std::set<std::string_view>& names) {
+  if (!at) return;
+  if (is_name(*at)) names.insert(at->text);
+  for (const Syntax* child : at->children) add_mentioned(child, names);
+  for (const Syntax::Keyword& keyword : at->keywords) add_mentioned(keyword.value, names);
+}
+
+std::vector<const Syntax*> targets_of(const Syntax& target) {
+  if (is_list(target)) return {target.children.begin(), target.children.end()};
+  return {&target};
+}
+
+}  // namespace
+
+// ---- Definitions
+
+// Returns whether the statement defines something for te, or computes with it.
+bool Parser::TeReader::defines(const Line& line) {
+  if (line.kind != LineKind::kAssign || !line.value || line.annotation) return false;
+  std::vector<const Syntax*> values = in.items(*line.value);
+  if (values.empty()) values = {line.value};
+  auto makes = [&](const Syntax* value) {
+    std::string path = in.callee_path(*value);
+    if (const char* const* why = row_of(kRefused, path)) in.fail(*value, "{}", *why);
+    return path == "T.placeholder" || path == "T.compute" || path == "T.reduce_axis" || path == "T.var" ||
+           path == "T.size_var" || path == "T.Var" || path == "T.SizeVar" || path == "T.comm_reducer";
+  };
+  bool is_definition = std::ranges::all_of(values, makes);
+  // n = A.shape[0] and m, n = A.shape
+  const Syntax* owner = line.value->kind == SyntaxKind::kSubscript ? line.value->children[0] : line.value;
+  bool is_shape = owner->kind == SyntaxKind::kAttribute && owner->text == "shape" && is_name(*owner->children[0]) &&
+                  latest_.contains(owner->children[0]->text);
+  if (!is_definition && !is_shape) return false;
+  std::set<std::string_view> names;
+  add_mentioned(line.value, names);
+  Definition definition{&line, {}};
+  for (std::string_view name : names) {
+    if (auto known = latest_.find(name); known != latest_.end()) definition.needs.push_back(known->second);
+  }
+  definitions_.push_back(std::move(definition));
+  for (const Syntax* target : targets_of(*line.target))
+    latest_.insert_or_assign(in.name_of_target(*target), definitions_.size() - 1);
+  return true;
+}
+
+// Returns the call of te.create_prim_func in an expression, or of tvm.build(s, [A, B]); null when there is none.
+const Syntax* Parser::TeReader::creation(const Syntax* at) {
+  if (!at) return nullptr;
+  if (is_call(*at)) {
+    if (in.callee_path(*at) == "T.create_prim_func") return at;
+    std::string name = spelling(*at->children[0]);
+    bool builds =
+        name == "tvm.build" || name == "tvm.lower" || name == "tvm.driver.build" || name == "tvm.driver.lower";
+    bool has_tensors = builds && in.positional(*at) > 1 && is_list(*at->children[2]) && !latest_.empty();
+    if (has_tensors) return at;
+  }
+  for (const Syntax* child : at->children) {
+    if (const Syntax* found = creation(child)) return found;
+  }
+  for (const Keyword& keyword : at->keywords) {
+    if (const Syntax* found = creation(keyword.value)) return found;
+  }
+  return nullptr;
+}
+
+// Reads f = te.create_prim_func([A, B]), tvm.IRModule({"f": f}), mod["f"] = f, and the like.
+bool Parser::TeReader::creates(const Line& line) {
+  if (line.kind != LineKind::kAssign && line.kind != LineKind::kExpression) return false;
+  if (names_programs(line.value)) return true;
+  const Syntax* call = creation(line.value);
+  bool is_item = line.kind == LineKind::kAssign && line.target->kind == SyntaxKind::kSubscript;
+  if (!call && is_item && is_name(*line.value) && programs_.contains(line.value->text)) {  // mod["f"] = f
+    rename(programs_.find(line.value->text)->second, in.string(*line.target->children[1]));
+    return true;
+  }
+  if (!call) return false;
+  size_t program = create(*call);
+  if (const Syntax* symbol = global_symbol(*line.value)) created_[program].symbol = in.string(*symbol);
+  if (is_item && line.target->children[1]->kind == SyntaxKind::kString)
+    rename(program, in.string(*line.target->children[1]));
+  if (line.kind == LineKind::kAssign && is_name(*line.target))
+    programs_.insert_or_assign(std::string(line.target->text), program);
+  return true;
+}
+
+// Returns the name that .with_attr("global_symbol", "f") or .with_attr({"global_symbol": "f"}) gives; null without one.
+const Syntax* Parser::TeReader::global_symbol(const Syntax& at) const {
+  if (!is_call(at) || at.children[0]->kind != SyntaxKind::kAttribute) return nullptr;
+  const Syntax& method = *at.children[0];
+  auto is_key = [](const Syntax* key) { return key->text == "\"global_symbol\"" || key->text == "'global_symbol'"; };
+  if (method.text == "with_attr" || method.text == "with_attrs") {
+    for (const Syntax* given : at.operands()) {
+      for (size_t i = 0; given->kind == SyntaxKind::kDict && i + 1 < given->children.size(); i += 2)
+        if (is_key(given->children[i])) return given->children[i + 1];
+    }
+    if (in.positional(at) == 2 && is_key(at.children[1])) return at.children[2];
+  }
+  const Syntax* named = in.keyword(at, "name");
+  bool builds = named && (method.text == "build" || method.text == "lower");
+  return builds ? named : global_symbol(*method.children[0]);
+}
+
+// Reads tvm.IRModule({"f": f, "g": te.create_prim_func([...])}).
+bool Parser::TeReader::names_programs(const Syntax* at) {
+  if (!at || !is_call(*at) || !spelling(*at->children[0]).ends_with("IRModule") || in.positional(*at) != 1)
+    return false;
+  const Syntax& entries = *at->children[1];
+  if (entries.kind != SyntaxKind::kDict) return false;
+  bool any = false;
+  for (size_t i = 0; i + 1 < entries.children.size(); i += 2) {
+    const Syntax& value = *entries.children[i + 1];
+    const Syntax* call = creation(&value);
+    bool known = is_name(value) && programs_.contains(value.text);
+    if (!call && !known) continue;
+    rename(call ? create(*call) : programs_.find(value.text)->second, in.string(*entries.children[i]));
+    any = true;
+  }
+  return any;
+}
+
+void Parser::TeReader::rename(size_t program, std::string name) { created_[program].symbol = std::move(name); }
+
+void Parser::TeReader::finish() {
+  if (created_.empty() && !definitions_.empty() && in.module_.functions.empty() && !in.in_class_)
+    in.report(
+        {*definitions_.back().line, {}, "te.create_prim_func([A, B, C]) makes a program of them: inputs, then outputs"},
+        "these definitions are not used by a tensor program");
+  std::map<std::string, size_t> last;
+  for (size_t i = 0; i < created_.size(); ++i) last.insert_or_assign(created_[i].symbol, i);
+  for (const Created& each : created_) {
+    auto [entry, is_new] = in.module_.functions.try_emplace(each.symbol, each.program);
+    if (is_new) {
+      PrimFunc named = *each.program;
+      named.attrs.set(attr_names::kGlobalSymbol, each.symbol);
+      entry->second = make_prim_func(std::move(named), each.program.span());
+    } else if (!each.again) {
+      in.report({each.at, {}, "name each: te.create_prim_func([...]).with_attr(\"global_symbol\", \"f\")"},
+                "there are two tensor programs '{}'", each.symbol);
+    }
+  }
+}
+
+// ---- Programs
+
+// Evaluates what the program needs, and returns its number.
+size_t Parser::TeReader::create(const Syntax& call) {
+  bool builds = in.callee_path(call) != "T.create_prim_func";
+  const Syntax& list = builds ? *call.children[2] : in.required(call, 0, "ops");
+  if (builds)
+    in.diagnostics_.warning(in.span(call), "the te schedule is not applied; it does not change what is computed")
+        .notes.push_back("te.create_prim_func([...]) makes a program, and tvm.tir.Schedule schedules it");
+  std::vector<const Syntax*> names = in.items(list);
+  std::set<size_t> needed;
+  std::vector<size_t> work;
+  for (const Syntax* name : names) {
+    auto known = is_name(*name) ? latest_.find(name->text) : latest_.end();
+    if (known == latest_.end()) in.fail(*name, "'{}' is not a tensor of te.placeholder or te.compute", spelling(*name));
+    work.push_back(known->second);
+  }
+  while (!work.empty()) {
+    size_t next = work.back();
+    work.pop_back();
+    if (!needed.insert(next).second) continue;
+    constexpr size_t kMost = 4096;
+    if (needed.size() > kMost) in.fail(call, "a program has at most {} definitions", kMost);
+    work.insert(work.end(), definitions_[next].needs.begin(), definitions_[next].needs.end());
+  }
+  std::string key;
+  for (size_t each : needed) key += fmt::format("{} ", each);
+  in.in_graph_ = false;
+  in.default_int_ = kInt32;
+  in.undefined_.clear();
+  in.loops_.clear();
+  in.hidden_.clear();
+  NameScope scope(in.scopes_);
+  stages_.clear();
+  axes_.clear();
+  reducers_.clear();
+  block_names_.clear();
+  for (size_t each : needed) evaluate(*definitions_[each].line);
+  std::vector<VarRef> params;
+  for (const Syntax* name : names) {
+    Expr value = in.expr(*name);
+    if (!value.is<Var>()) in.fail(*name, "'{}' is not a tensor or variable", name->text);
+    params.push_back(cast<Var>(value));
+    if (std::ranges::count_if(params, [&](const VarRef& param) { return same_node(param, value); }) > 1)
+      in.fail(*name, "'{}' is given twice", name->text);
+  }
+  bool again = std::ranges::any_of(created_, [&](const Created& each) { return builds && each.key == key; });
+  created_.push_back({program(params, call), "main", call, key, again});
+  return created_.size() - 1;
+}
+
+PrimFuncRef Parser::TeReader::program(const std::vector<VarRef>& params, const Syntax& call) {
+  auto is_param = [&](const Buffer& buffer) {
+    return std::ranges::any_of(params, [&](const VarRef& param) { return same_node(param, buffer); });
+  };
+  std::vector<Buffer> kept;
+  std::vector<Stmt> stmts;
+  for (Stage& stage : stages_) {
+    if (!stage.stmt) {
+      if (!is_param(stage.buffers[0]))
+        in.fail(call, "the program reads '{}', which is not among its tensors", stage.buffers[0]->name);
+      continue;
+    }
+    std::ranges::copy_if(stage.buffers, std::back_inserter(kept), [&](const Buffer& each) { return !is_param(each); });
+    stmts.push_back(*stage.stmt);
+  }
+  if (stmts.empty()) in.fail(call, "the program computes nothing: none of its tensors is of te.compute");
+  Block root{.name = kRootBlock, .alloc_buffers = std::move(kept), .body = seq(std::move(stmts), in.span(call))};
+  return make_prim_func({params, make(std::move(root), in.span(call)), {{"tir.noalias", true}}}, in.span(call));
+}
+
+// Defines the names of one statement.
+void Parser::TeReader::evaluate(const Line& line) {
+  std::vector<const Syntax*> targets = targets_of(*line.target), values = in.items(*line.value);
+  if (callee(*line.value) == "T.compute") return compute(line, targets);
+  bool each = targets.size() == values.size() && (targets.size() == 1 || is_list(*line.value));
+  if (!each) {
+    if (line.value->kind != SyntaxKind::kAttribute)
+      in.fail(line, "{} names for {} values", targets.size(), values.size());
+    std::vector<Expr> shape = in.dims(*line.value, kInt32);
+    if (shape.size() != targets.size()) in.fail(line, "{} names for {} dims", targets.size(), shape.size());
+    for (size_t i = 0; i < shape.size(); ++i) in.define(targets[i]->text, shape[i]);
+    return;
+  }
+  for (size_t i = 0; i < targets.size(); ++i) one(*targets[i], *values[i]);
+}
+
+void Parser::TeReader::one(const Syntax& target, const Syntax& value) {
+  std::string path = callee(value);
+  in.check_signature(path, value);
+  if (path == "T.comm_reducer") {
+    reducers_.insert_or_assign(std::string(target.text), &value);
+  } else if (path == "T.placeholder") {
+    const Syntax *stated = in.arg(value, 1, "dtype"), *name = in.arg(value, 2, "name");
+    BufferType type{};
+    type.dtype = is_none(stated) ? kFloat32 : in.dtype(*stated);
+    type.shape = in.dims(in.required(value, 0, "shape"), kInt32);
+    Buffer buffer =
+        make_var(name ? in.string(*name) : "placeholder", make(std::move(type), in.span(value)), in.span(target));
+    in.define(target.text, buffer);
+    stages_.push_back({{buffer}, std::nullopt});
+  } else if (path == "T.reduce_axis") {
+    const Syntax& dom = in.required(value, 0, "dom");
+    const Syntax* name = in.arg(value, 1, "name");
+    Range domain = in.axis_domain(dom, kInt32);
+    VarRef axis = make_var(name ? in.string(*name) : std::string(target.text), prim_type(dtype_of(domain.extent)),
+                           in.span(target));
+    in.define(target.text, axis);
+    axes_.insert_or_assign(axis.get(), Axis{axis, domain});
+  } else if (path.starts_with("T.") && path.ends_with("ar")) {  // te.var("n", "int64"), te.size_var
+    const Syntax* stated = in.arg(value, 1, "dtype");
+    const Syntax* name = in.arg(value, 0, "name");
+    in.define(target.text, make_var(name ? in.string(*name) : std::string(target.text),
+                                    prim_type(stated ? in.dtype(*stated) : kInt32), in.span(target)));
+  } else {
+    in.define(target.text, in.scalar(value));
+  }
+}
+
+std::string Parser::TeReader::callee(const Syntax& at) const { return in.callee_path(at); }
+
+// ---- Stages
+
+Parser::TeReader::Loop Parser::TeReader::loop(const std::string& name, const Range& domain, IterKind kind,
+                                              const Syntax& at) {
+  Type type = prim_type(dtype_of(domain.extent));
+  VarRef loop = make_var(name, type, in.span(at)), axis = make_var("v_" + name, type, in.span(at));
+  return {loop, {axis, domain, kind, loop}};
+}
+
+// Reads C = te.compute((n, m), lambda i, j: ..., name="C").
+void Parser::TeReader::compute(const Line& line, const std::vector<const Syntax*>& targets) {
+  const Syntax& call = *line.value;
+  in.check_signature("T.compute", call);
+  std::vector<Expr> shape = in.dims(in.required(call, 0, "shape"), kInt32);
+  const Syntax& function = in.required(call, 1, "fcompute");
+  if (function.kind != SyntaxKind::kLambda) in.fail(function, "expected a lambda from the indices to a value");
+  const Syntax* stated = in.arg(call, 2, "name");
+  Stage stage = stage_of(function, stated ? in.string(*stated) : "compute", shape);
+  if (targets.size() != stage.buffers.size())
+    in.fail(line, "{} names for {} tensors", targets.size(), stage.buffers.size());
+  for (size_t i = 0; i < targets.size(); ++i) in.define(in.name_of_target(*targets[i]), stage.buffers[i]);
+  stages_.push_back(std::move(stage));
+}
+
+Parser::TeReader::Stage Parser::TeReader::stage_of(const Syntax& function, const std::string& name,
+                                                   const std::vector<Expr>& shape) {
+  NameScope scope(in.scopes_);
+  Stage stage;
+  std::vector<Loop> loops;
+  std::vector<Expr> indices;
+  const Syntax& body = *indices_of(function, shape, loops, indices);
+  Pieces pieces = pieces_of(body, loops);
+  Span place = in.span(body);
+  for (const Expr& value : pieces.values) {
+    std::string own = pieces.values.size() == 1 ? name : fmt::format("{}_v{}", name, stage.buffers.size());
+    stage.buffers.push_back(make_buffer(own, dtype_of(value), shape, "global", place));
+  }
+  Block block{.name = unique(name), .body = no_op()};
+  if (pieces.combine) {
+    std::vector<Expr> before;
+    for (const Buffer& buffer : stage.buffers) before.push_back(relaxc::load(buffer, indices, place));
+    block.init = stores(stage.buffers, pieces.identity, indices, place);
+    pieces.values = pieces.combine(before, pieces.values);
+  }
+  block.body = stores(stage.buffers, pieces.values, indices, place);
+  for (const Loop& each : loops) block.iter_vars.push_back(each.axis);
+  Accesses found = find_accesses(block.body, block.init);
+  block.reads = std::move(found.reads);
+  block.writes = std::move(found.writes);
+  Stmt stmt = make(std::move(block), place);
+  for (const Loop& each : loops | std::views::reverse)
+    stmt =
+        make(For{.var = each.var, .min = each.axis.domain.min, .extent = each.axis.domain.extent, .body = stmt}, place);
+  stage.stmt = stmt;
+  return stage;
+}
+
+// Stores a value to each buffer. Of several, all are computed before the first is stored.
+Stmt Parser::TeReader::stores(const std::vector<Buffer>& buffers, std::vector<Expr> values,
+                              const std::vector<Expr>& indices, const Span& place) {
+  std::vector<Stmt> stmts;
+  for (size_t i = 0; i < values.size() && values.size() > 1; ++i) {
+    VarRef var = make_var(fmt::format("v{}", i), values[i].type(), place);
+    stmts.push_back(make(Bind{var, values[i]}, place));
+    values[i] = var;
+  }
+  for (size_t i = 0; i < values.size(); ++i) stmts.push_back(relaxc::store(buffers[i], values[i], indices, place));
+  return seq(std::move(stmts), place);
+}
+
+// Defines the lambda's params as the axes of loops, and returns its body.
+const Syntax* Parser::TeReader::indices_of(const Syntax& function, const std::vector<Expr>& shape,
+                                           std::vector<Loop>& loops, std::vector<Expr>& indices) {
+  size_t count = function.children.size() - 1;
+  bool many = count == 1 && function.children[0]->kind == SyntaxKind::kStarred;
+  if (!many && count != shape.size())
+    in.fail(function, "the lambda has {} parameters for {} dims", count, shape.size());
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const Syntax& param = *function.children[many ? 0 : d];
+    std::string name = many ? fmt::format("{}{}", in.name_of_target(*param.children[0]), d) : in.name_of_target(param);
+    loops.push_back(loop(name, whole_range(shape[d]), IterKind::kSpatial, param));
+    indices.push_back(loops.back().axis.var);
+    if (!many) in.define(name, indices.back());
+  }
+  if (many) in.define(in.name_of_target(*function.children[0]->children[0]), tuple(indices, in.span(function)));
+  return function.children.back();
+}
+
+// Reads the value of a stage: te.sum(A[i, k], axis=k) or a similar reduction, or values without one.
+Parser::TeReader::Pieces Parser::TeReader::pieces_of(const Syntax& at, std::vector<Loop>& loops) {
+  std::string path = callee(at);
+  const Reducer* row = find_item(kReducers, std::string_view(path), &Reducer::path);
+  auto own = is_call(at) && is_name(*at.children[0]) ? reducers_.find(at.children[0]->text) : reducers_.end();
+  const Syntax* over = row || own != reducers_.end() ? in.arg(at, 1, "axis") : nullptr;
+  bool reduces = over && std::ranges::all_of(in.items(*over), [&](const Syntax* item) {
+                   const Entity* entity = is_name(*item) ? in.lookup(item->text) : nullptr;
+                   return entity && entity->expr && axes_.contains(entity->expr->get());
+                 });
+  auto parts_of = [&](const Syntax& value) {
+    return in.read_each(value.kind == SyntaxKind::kTuple ? in.items(value) : std::vector{&value}, &Parser::scalar);
+  };
+  if (!reduces && own != reducers_.end()) in.fail(at, "expected axis=k, of k = te.reduce_axis((0, n))");
+  if (!reduces) return {parts_of(at), {}, nullptr};
+  in.check_keywords(at, {"expr", "axis", "where", "init"});
+  if (const Syntax* init = in.arg(at, 3, "init"); !is_none(init))
+    in.fail(unsupported(*init), "a reduction with init= is not supported");
+  for (const Syntax* item : in.items(*over)) {
+    const Axis& axis = axes_.at(in.lookup(item->text)->expr->get());
+    loops.push_back(loop(axis.var->name, axis.domain, IterKind::kReduce, *item));
+    in.define(item->text, loops.back().axis.var);
+  }
+  Pieces result{parts_of(in.required(at, 0, "expr")), {}, nullptr};
+  if (row && result.values.size() != 1) in.fail(at, "{} takes one value", path);
+  if (row) {
+    DType dtype = dtype_of(result.values[0]);
+    result.identity = {row->identity(dtype, [&](bool low) { return in.limit(dtype, low, false, at); })};
+    result.combine = [op = row->op](const std::vector<Expr>& before, const std::vector<Expr>& value) {
+      return std::vector{relaxc::binary(op, before[0], value[0])};
+    };
+  } else {
+    own_reducer(*own->second, at, result);
+  }
+  if (const Syntax* where = in.arg(at, 2, "where"); !is_none(where)) {
+    Expr test = in.condition(*where);
+    for (size_t i = 0; i < result.values.size(); ++i)
+      result.values[i] = if_then_else(test, result.values[i], result.identity[i]);
+  }
+  return result;
+}
+
+// Reads te.comm_reducer(lambda x, y: x * y, lambda t: tvm.tir.const(1, t), name="prod").
+void Parser::TeReader::own_reducer(const Syntax& reducer, const Syntax& at, Pieces& pieces) {
+  const Syntax &combine = in.required(reducer, 0, "combiner"), &identity = in.required(reducer, 1, "identity");
+  for (const Syntax* function : {&combine, &identity})
+    if (function->kind != SyntaxKind::kLambda) in.fail(*function, "expected a lambda");
+  std::vector<const Syntax*> params(combine.children.begin(), combine.children.end() - 1);
+  std::vector<const Syntax*> dtype_params(identity.children.begin(), identity.children.end() - 1);
+  size_t count = pieces.values.size();
+  if (params.size() != 2) in.fail(combine, "expected a lambda of two parameters, got {}", params.size());
+  if (dtype_params.size() != count) in.fail(identity, "{} parameters for {} values", dtype_params.size(), count);
+  auto dtype_text = [&](const Syntax& name) -> const Syntax* {
+    for (size_t i = 0; i < count; ++i) {
+      if (dtype_params[i]->text == name.text) return in.syntax_of(to_string(dtype_of(pieces.values[i])), name);
+    }
+    return nullptr;
+  };
+  const Syntax& first = *in.replaced(identity.children.back(), dtype_text);
+  std::vector<const Syntax*> firsts = first.kind == SyntaxKind::kTuple ? in.items(first) : std::vector{&first};
+  if (firsts.size() != count) in.fail(identity, "{} identities for {} values", firsts.size(), count);
+  for (size_t i = 0; i < count; ++i)
+    pieces.identity.push_back(in.adapt(in.scalar_value(*firsts[i]), dtype_of(pieces.values[i]), *firsts[i]));
+  pieces.combine = [this, &combine, &at, params, count](const std::vector<Expr>& before,
+                                                        const std::vector<Expr>& value) {
+    NameScope scope(in.scopes_);
+    // x[0] is an item of the params of a reducer of several values.
+    in.define(params[0]->text, count == 1 ? before[0] : tuple(before, in.span(at)));
+    in.define(params[1]->text, count == 1 ? value[0] : tuple(value, in.span(at)));
+    const Syntax& body = *combine.children.back();
+    std::vector<const Syntax*> results = body.kind == SyntaxKind::kTuple ? in.items(body) : std::vector{&body};
+    if (results.size() != count) in.fail(body, "{} results for {} values", results.size(), count);
+    return in.read_each(results, &Parser::scalar);
+  };
+}
+
+// Blocks of a program have different names, as in TVM.
+std::string Parser::TeReader::unique(const std::string& name) {
+  auto is_taken = [&](const std::string& wanted) {
+    return std::ranges::any_of(block_names_, [&](const std::string& known) { return known == wanted; });
+  };
+  std::string result = name;
+  for (int64_t i = 1; is_taken(result); ++i) result = fmt::format("{}_{}", name, i);
+  block_names_.push_back(result);
+  return result;
+}
+
+}  // namespace relaxc::text
