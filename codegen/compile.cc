@@ -60,10 +60,17 @@ static bool is_text(const std::string& path) {
   return path.ends_with(".py") || path.ends_with(".tvm") || path.ends_with(".test") || path.ends_with(".txt");
 }
 
+TextPath split_text_path(const std::string& path) {
+  size_t colons = path.rfind("::");
+  if (colons == std::string::npos || !is_text(path.substr(0, colons))) return {path, ""};
+  return {path.substr(0, colons), path.substr(colons + 2)};
+}
+
 IRModule read_module(const std::string& path, const CompileSettings& settings, Diagnostics& diagnostics,
                      vm::MappedFiles* files) {
   auto read = [&] {
-    if (is_text(path)) return parse_module(read_text(path), path, op_table(), diagnostics);
+    const auto [file, name] = split_text_path(path);
+    if (is_text(file)) return parse_module(read_text(file), file, op_table(), diagnostics, name);
     ImportOptions options;
     options.dims = settings.dims;
     options.strict = settings.strict;
@@ -86,7 +93,8 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, v
 
 IRModule read_scheduled_module(const std::string& path, const CompileSettings& settings, vm::MappedFiles* files) {
   IRModule module = read_module(path, settings, files);
-  std::optional<ScheduleRule> steps = is_text(path) ? read_module_schedule(read_text(path), path) : std::nullopt;
+  const std::string file = split_text_path(path).file;
+  std::optional<ScheduleRule> steps = is_text(file) ? read_module_schedule(read_text(file), file) : std::nullopt;
   if (!steps) return module;
   Schedule schedule(std::move(module));
   Decisions none("", {});

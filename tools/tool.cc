@@ -71,7 +71,8 @@ void CompilerOptions::add_to(CLI::App& app) {
       ->capture_default_str();
 }
 
-bool holds_schedules(const std::string& file) {
+bool holds_schedules(const std::string& path) {
+  const std::string file = split_text_path(path).file;
   if (!file.ends_with(".py")) return false;
   std::string text = "\n" + read_text(file);
   return text.find("\n@S.") != std::string::npos || text.find("\nS.") != std::string::npos;
@@ -90,7 +91,8 @@ CompileSettings CompilerOptions::get(const std::string& model) const {
   }
   for (const std::string& file : {schedules, holds_schedules(model) && model != schedules ? model : ""}) {
     if (file.empty()) continue;
-    std::vector<ScheduleRule> rules = read_schedule_rules(read_text(file), file);
+    const std::string text_file = split_text_path(file).file;
+    std::vector<ScheduleRule> rules = read_schedule_rules(read_text(text_file), text_file);
     result.schedules.insert(result.schedules.end(), rules.begin(), rules.end());
   }
   if (!result.schedules.empty()) result.report = [](const std::string& line) { print_error("{}\n", line); };

@@ -1,7 +1,7 @@
 // Reads assignments of a tensor program: to variables, axes, buffers, elements of buffers, scalars.
 #include <algorithm>
 
-#include "ir/text/parsing.h"
+#include "ir/text/parse_te.h"
 
 namespace relaxc::text {
 
@@ -258,7 +258,8 @@ void Parser::tir_assign(const Line& line) {
     return declare_cell(*line.target, scalar_type(*line.annotation).as<PrimType>()->dtype);
   }
   if (!line.value) fail(line, "expected a value");
-  if (names_module(line) || define_free_vars(line) || define_axis(line) || define_buffer(*line.target, *line.value))
+  if (names_module(line) || define_free_vars(line) || define_axis(line) || define_buffer(*line.target, *line.value) ||
+      te_->in_program(line))
     return;
   body_starts();
   if (line.target->kind == SyntaxKind::kSubscript) return store(*line.target, *line.value, std::nullopt);

@@ -165,6 +165,11 @@ static std::vector<Expr> take_scalars(Expr& inputs) {
 // Reads the form of 2022, which gives shapes and dtypes: (m, k), dtype="float32", or lists of both.
 std::vector<Type> Parser::early_outputs(const Syntax& shapes, const Syntax& dtypes) {
   std::vector<const Syntax*> several = {&shapes}, of = items(dtypes);
+  const Entity* known = is_name(shapes) ? lookup(shapes.text) : nullptr;
+  if (known && known->expr && known->expr->type().is<ShapeType>() && of.size() == 1) {
+    TensorType result{*known->expr, dtype(dtypes), known_rank(known->expr->type()), {}};
+    return {make(std::move(result), span(shapes))};
+  }
   bool nested = !shapes.children.empty() && is_list(*shapes.children[0]);
   if (nested) several = items(shapes);
   if (of.size() != 1 && of.size() != several.size()) fail(dtypes, "{} dtypes for {} shapes", of.size(), several.size());
@@ -183,7 +188,7 @@ Value Parser::call_tir_form(const std::string& path, const Syntax& at) {
   bool sound = fits_signature(path, at);
   const Syntax& function = required(at, 0, "func");
   const Syntax* dtypes = keyword(at, "dtype");
-  bool early = dtypes && path == "R.call_tir";
+  bool early = dtypes && (path == "R.call_tir" || path == "R.call_dps_packed");
   // Until 2023 R.call_tir called kernels by their names, too.
   bool packed = path == "R.call_dps_packed" || (path == "R.call_tir" && function.kind == SyntaxKind::kString);
   Call call{packed ? op_ref(ops::kCallDpsPacked) : op_ref("relax." + path.substr(2)), {}, {}, {}};

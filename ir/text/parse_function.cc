@@ -229,9 +229,12 @@ void Parser::relax_assign(const Line& line) {
     return;
   }
   Value value = eval_as(annotated, at);
+  // s: R.Shape = (n, 4)
+  bool is_shape = annotated && annotated->is<ShapeType>() && value.expr.is<Tuple>();
+  if (is_shape) value = {shape_expr(graph_dims(at), span(at))};
   const PrimType* prim = annotated ? annotated->as<PrimType>() : nullptr;
   if (value.literal && prim) value.expr = adapt(value, prim->dtype, at);
-  bind_to(*line.target, value.expr, annotated.value_or(value.expr.type()));
+  bind_to(*line.target, value.expr, is_shape ? value.expr.type() : annotated.value_or(value.expr.type()));
 }
 
 void Parser::bind_to(const Syntax& target, Expr value, Type type) {

@@ -99,6 +99,9 @@ DType Parser::dtype(const Syntax& at) {
   if (!is_name && stated.kind != SyntaxKind::kString) fail(at, "expected a dtype, such as \"float32\"");
   std::string text = is_name ? name.substr(2) : string(stated);
   if (auto parsed = parse_dtype(text)) return *parsed;
+  constexpr std::pair<std::string_view, DType> kNatural[] = {
+      {"float", kFloat32}, {"int", kInt32}, {"uint", {DTypeCode::kUInt, 32, 1}}};
+  if (const DType* natural = row_of(kNatural, text)) return *natural;
   // Papers write "f32".
   bool is_short = bare_forms_ && text.size() > 1 && std::string_view("fiu").find(text[0]) != std::string_view::npos;
   auto parsed = is_short ? parse_dtype((text[0] == 'f'   ? "float"

@@ -44,6 +44,10 @@ bool Parser::type_variables(const Line& line) {
     if (!is_call(*value)) return false;
     std::string path = callee_path(*value);
     bool any_dtype = value->children[0]->text == "TypeVar" || path == "I.dynamic";
+    if (path == "T.int64" && positional(*value) == 0) {  // of a BlockBuilder's dims
+      dtypes.push_back(kInt64);
+      continue;
+    }
     bool is_var = path == "T.Var" || path == "T.SizeVar" || path == "T.var" || path == "T.size_var";
     if (positional(*value) == 0 || !(any_dtype || is_var)) return false;
     const Syntax* stated = is_var ? arg(*value, 1, "dtype") : nullptr;

@@ -349,6 +349,14 @@ void Parser::with_items(const Line& line, size_t first) {
     out_->push_back(block(line, *item, target));
     return;
   }
+  if (path == "T.grid" && target && line.items.size() == 1) {  // with T.grid(n) as i: is of 2022
+    Line loop = line;
+    loop.kind = LineKind::kFor;
+    loop.value = item;
+    loop.target = target;
+    loop.items.clear();
+    return tir_for(loop);
+  }
   NameScope scope(scopes_);
   bool read = false;
   Rest rest = [&] {

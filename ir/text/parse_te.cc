@@ -19,7 +19,7 @@ namespace relaxc::text {
 
 namespace {
 
-constexpr std::pair<std::string_view, const char*> kRefused[] = {
+constexpr std::pair<std::string_view, const char*> kTeRefused[] = {
     {"T.extern", "te.extern runs a function of Python; write the statements as @T.prim_func"},
     {"T.scan", "te.scan is not supported; write the loop as @T.prim_func"},
     {"T.hybrid", "te.hybrid needs a Python interpreter; write the loops as @T.prim_func"}};
@@ -58,7 +58,7 @@ bool Parser::TeReader::defines(const Line& line) {
   if (values.empty()) values = {line.value};
   auto makes = [&](const Syntax* value) {
     std::string path = in.callee_path(*value);
-    if (const char* const* why = row_of(kRefused, path)) in.fail(*value, "{}", *why);
+    if (const char* const* why = row_of(kTeRefused, path)) in.fail(*value, "{}", *why);
     return path == "T.placeholder" || path == "T.compute" || path == "T.reduce_axis" || path == "T.var" ||
            path == "T.size_var" || path == "T.Var" || path == "T.SizeVar" || path == "T.comm_reducer";
   };
@@ -297,6 +297,26 @@ void Parser::TeReader::one(const Syntax& target, const Syntax& value) {
 }
 
 std::string Parser::TeReader::callee(const Syntax& at) const { return in.callee_path(at); }
+
+bool Parser::TeReader::in_program(const Line& line) {
+  std::string path = callee(*line.value);
+  if (path == "T.reduce_axis" && is_name(*line.target)) {
+    one(*line.target, *line.value);
+    return true;
+  }
+  if (path != "T.compute") return false;
+  in.body_starts();
+  const std::vector<const Syntax*> targets = targets_of(*line.target);
+  compute(line, targets);
+  BlockState& block = *in.blocks_.back();
+  for (const Buffer& buffer : stages_.back().buffers) {
+    Stmt allocation = make(AllocBuffer{buffer, {}}, in.span(line));
+    in.blocks_.size() == 1 ? in.root_allocations_.push_back(allocation) : block.block.alloc_buffers.push_back(buffer);
+  }
+  in.out_->push_back(*stages_.back().stmt);
+  stages_.pop_back();
+  return true;
+}
 
 // ---- Stages
 

@@ -9,6 +9,8 @@ struct Parser::TeReader {
   // Return whether the statement was read. `defines`: the caller keeps its syntax.
   bool defines(const Line& line);
   bool creates(const Line& line);
+  // Reads C = T.compute((n, m), lambda i, j: ...) and k = T.reduce_axis((0, n)) in a tensor program.
+  bool in_program(const Line& line);
   // Adds the programs to the module.
   void finish();
 

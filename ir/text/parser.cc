@@ -5,16 +5,19 @@
 #include <ranges>
 
 #include "ir/attr_names.h"
+#include "ir/text/block_builder.h"
 #include "ir/text/names.h"
 #include "ir/text/parse_te.h"
+#include "support/joined.h"
 
 namespace relaxc {
 
-IRModule parse_module(std::string_view text, std::string filename, const OpTable& ops, Diagnostics& diagnostics) {
+IRModule parse_module(std::string_view text, std::string filename, const OpTable& ops, Diagnostics& diagnostics,
+                      const std::string& module_name) {
   auto origin = std::make_shared<Origin>();
   origin->file = std::move(filename);
   origin->text = std::make_shared<const std::string>(text);
-  return text::Parser(std::move(origin), ops, diagnostics).run();
+  return text::Parser(std::move(origin), ops, diagnostics, module_name).run();
 }
 
 namespace text {
@@ -31,16 +34,20 @@ static bool is_schedule(const Line& line) {
          std::ranges::any_of(line.decorators, [&](const Syntax* each) { return is_ours(*each); });
 }
 
-Parser::Parser(std::shared_ptr<const Origin> origin, const OpTable& ops, Diagnostics& diagnostics)
-    : origin_(std::move(origin)), ops_(ops), diagnostics_(diagnostics) {
+Parser::Parser(std::shared_ptr<const Origin> origin, const OpTable& ops, Diagnostics& diagnostics, std::string wanted)
+    : origin_(std::move(origin)), ops_(ops), diagnostics_(diagnostics), wanted_module_(std::move(wanted)) {
   prefixes_ = {{"I", "I"},    {"T", "T"},     {"R", "R"},  {"ir", "I"}, {"tir", "T"},
                {"tirx", "T"}, {"relax", "R"}, {"rx", "R"}, {"ty", "T"}, {"te", "T"}};
   scopes_.enter();
   te_ = std::make_unique<TeReader>(*this);
+  builder_ = std::make_unique<BuilderReader>(*this);
 }
 Parser::~Parser() = default;
 
 IRModule Parser::run() {
+  // Texts of 2022 name new dims without quotes.
+  early_ =
+      origin_->text->find("match_shape(") != std::string::npos || origin_->text->find("Tensor[") != std::string::npos;
   constexpr size_t kMostBytes = size_t{1} << 30;
   if (origin_->text->size() > kMostBytes) {
     diagnostics_.error({origin_}, "the text has {} bytes; at most {} are read", origin_->text->size(), kMostBytes);
@@ -70,6 +77,8 @@ IRModule Parser::run() {
     if (!sound || errors() > before) failed_.insert(function.name);
   }
   drop_failed();
+  if (!others_.empty() && module_.functions.empty() && !diagnostics_.has_errors())
+    diagnostics_.error({origin_}, "the text has no module '{}'; it has: {}", wanted_module_, joined(others_));
   name_lone_functions();
   guarded([&] { te_->finish(); });
   report_python();
@@ -99,7 +108,8 @@ void Parser::read_definitions() {
     bool keep = false;
     for (const Line* line : lines) {
       if (ignored) continue;
-      ignored = top && line->kind == LineKind::kClass && python;
+      ignored = top && line->kind == LineKind::kClass && (python || is_other_module(*line));
+      if (ignored && !python) continue;
       if (!guarded([&] { definition(*line, top, keep); })) ignored = top && line->kind == LineKind::kClass;
     }
     dotted_at_ = nullptr;
@@ -117,7 +127,11 @@ void Parser::definition(const Line& read, bool top, bool& keep) {
   if (top && is_schedule(read)) return;
   const Line& line = with_constants(read);
   if (is_docstring(line) || line.kind == LineKind::kPass) return;
-  if (top && te_->defines(line)) keep = true;
+  if (top && (te_->defines(line) || builder_->defines(line))) keep = true;
+  if (const Line* built = top ? builder_->function(line) : nullptr) {
+    keep = true;
+    return definition(*built, top, keep);
+  }
   if (type_variables(line) || keep || (top && te_->creates(line))) return;
   bool is_metadata = line.kind == LineKind::kAssign && line.target->text == "metadata";
   if (top && !is_metadata && is_python(line)) return python_line(line);
@@ -131,6 +145,7 @@ void Parser::definition(const Line& read, bool top, bool& keep) {
     return;
   }
   if (line.kind == LineKind::kFunction) {
+    if (top && is_other_module(line)) return;
     Pending pending{std::string(line.text), &line};
     if (!guarded([&] { pending = declare(line); })) {
       if (!declared_.contains(pending.name)) unknown_.insert(pending.name);
@@ -149,13 +164,22 @@ void Parser::definition(const Line& read, bool top, bool& keep) {
   }
   if (line.kind == LineKind::kClass) {
     if (!top) fail(line, "a class cannot stand inside of a class");
-    if (in_class_) fail(line, "a text has one module, and this is a second one");
+    if (in_class_)
+      fail({line, {}, "name one behind the file: file.py::Module"}, "a text has one module; '{}' stands after '{}'",
+           line.text, class_name_);
     class_head(line);
     for (const Line* member : line.body) guarded([&] { definition(*member, false, keep); });
     return;
   }
   if (guarded([&] { module_line(line); })) return;
   if (line.kind == LineKind::kAssign && is_name(*line.target)) unknown_.emplace(line.target->text);
+}
+
+// Returns whether the definition is left out because another module of the text is wanted.
+bool Parser::is_other_module(const Line& line) {
+  if (wanted_module_.empty() || line.text == wanted_module_) return false;
+  others_.emplace_back(line.text);
+  return true;
 }
 
 void Parser::define_program(const Pending& pending) {
@@ -329,6 +353,7 @@ std::string Parser::resolve(const Syntax& at) const {
     path += parts[i];
   }
   if (path.starts_with("T.tir.")) path.erase(2, 4);
+  if (path.starts_with("R.op.")) path.erase(2, 3);
   return canonical_form(std::move(path));
 }
 

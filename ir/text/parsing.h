@@ -61,7 +61,7 @@ Attrs read_dictionary(const Source& source);
 
 class Parser {
  public:
-  Parser(std::shared_ptr<const Origin> origin, const OpTable& ops, Diagnostics& diagnostics);
+  Parser(std::shared_ptr<const Origin> origin, const OpTable& ops, Diagnostics& diagnostics, std::string wanted = "");
   ~Parser();
   IRModule run();
 
@@ -87,6 +87,7 @@ class Parser {
   void read_definitions();
   void definition(const Line& line, bool top, bool& keep);
   void define_program(const Pending& pending);
+  bool is_other_module(const Line& line);
   Span span(const Place& at) const { return {origin_, at.line, at.column, at.length}; }
   // Reports an error. fail() also ends the reading of the statement.
   Diagnostic& report_text(const ErrorPlace& at, std::string message);
@@ -199,6 +200,7 @@ class Parser {
   void report_python();
   // ---- parse_te.cc: tensor programs from index expressions
   struct TeReader;
+  struct BuilderReader;  // block_builder.cc
 
   // ---- parse_module.cc
   using LineReader = void(const Line& line);
@@ -427,6 +429,8 @@ class Parser {
   std::map<std::string, DType> program_results_;       // by the name of a tensor program that returns a value
   std::string class_name_ = "Module";
   bool in_class_ = false;
+  std::string wanted_module_;        // the class to read; "": the only one
+  std::vector<std::string> others_;  // the definitions that were left out for it
   std::map<std::string, DType, std::less<>> type_variables_;
   // Of the Python around the module: values by name, names that it computes and the lines, and statements left out.
   std::map<std::string, AttrValue, std::less<>> constants_;
@@ -436,6 +440,7 @@ class Parser {
   std::vector<int64_t> python_lines_;
   std::set<std::string> made_texts_;  // of syntax that the text does not have
   std::unique_ptr<TeReader> te_;
+  std::unique_ptr<BuilderReader> builder_;
   std::string metadata_text_;
   const Syntax* metadata_ = nullptr;
   std::optional<std::map<std::string, Tensor>> side_tensors_;

@@ -11,7 +11,7 @@ namespace relaxc::text {
 
 namespace {
 
-using Constant = std::optional<AttrValue>;
+using PythonValue = std::optional<AttrValue>;
 constexpr size_t kMostItems = 4096;  // of a constant, so that repeated doubling ends
 
 size_t count_items_of(const AttrValue& value) {
@@ -35,7 +35,7 @@ bool is_plain_number(std::string_view text) {
   return text.size() <= 18 && text.find_first_not_of("0123456789_") == std::string_view::npos;
 }
 
-Constant arithmetic(std::string_view op, const AttrValue& a, const AttrValue& b) {
+PythonValue arithmetic(std::string_view op, const AttrValue& a, const AttrValue& b) {
   const int64_t *x = a.as<int64_t>(), *y = b.as<int64_t>();
   const AttrList *p = a.as<AttrList>(), *q = b.as<AttrList>();
   if (op == "+" && p && q) {
@@ -49,7 +49,7 @@ Constant arithmetic(std::string_view op, const AttrValue& a, const AttrValue& b)
     for (int64_t i = 0, count = x ? *x : *y; i < count && product.size() + part.size() <= kMostItems && !part.empty();
          ++i)
       product.insert(product.end(), part.begin(), part.end());
-    return product.size() == part.size() * static_cast<size_t>(std::max<int64_t>(x ? *x : *y, 0)) ? Constant(product)
+    return product.size() == part.size() * static_cast<size_t>(std::max<int64_t>(x ? *x : *y, 0)) ? PythonValue(product)
                                                                                                   : std::nullopt;
   }
   const std::string *s = a.as<std::string>(), *t = b.as<std::string>();
@@ -66,14 +66,14 @@ Constant arithmetic(std::string_view op, const AttrValue& a, const AttrValue& b)
   }
   if (whole) {
     std::optional<int64_t> result = operation || op == "**" ? fold_whole(op, *x, *y) : std::nullopt;
-    return result ? Constant(*result) : std::nullopt;
+    return result ? PythonValue(*result) : std::nullopt;
   }
   std::optional<double> result = fold_real(op, *u, *v);
-  return result ? Constant(*result) : std::nullopt;
+  return result ? PythonValue(*result) : std::nullopt;
 }
 
 // Computes the builtin functions of Python, and those of its module math, that appear beside modules.
-Constant called_function(std::string_view name, const AttrList& args) {
+PythonValue called_function(std::string_view name, const AttrList& args) {
   const AttrValue* first = args.empty() ? nullptr : &args[0];
   const AttrList* list = first ? first->as<AttrList>() : nullptr;
   std::optional<double> real = first ? real_of(*first) : std::nullopt;
@@ -93,7 +93,7 @@ Constant called_function(std::string_view name, const AttrList& args) {
   const AttrList& numbers = one && list ? *list : args;
   bool all_whole = !numbers.empty() && std::ranges::all_of(numbers, [](const AttrValue& n) { return n.as<int64_t>(); });
   if (!all_whole || (name != "min" && name != "max" && name != "prod" && name != "sum")) return std::nullopt;
-  Constant result = numbers[0];
+  PythonValue result = numbers[0];
   for (const AttrValue& number : numbers | std::views::drop(1)) {
     bool less = result && *number.as<int64_t>() < *result->as<int64_t>();
     if (name == "min" || name == "max") {
@@ -105,7 +105,7 @@ Constant called_function(std::string_view name, const AttrList& args) {
   return result;
 }
 
-Constant item_of(const AttrValue& object, const AttrValue& index) {
+PythonValue item_of(const AttrValue& object, const AttrValue& index) {
   const AttrList* list = object.as<AttrList>();
   const Attrs* entries = object.as<Attrs>();
   const int64_t* number = index.as<int64_t>();
@@ -113,7 +113,7 @@ Constant item_of(const AttrValue& object, const AttrValue& index) {
   if (entries && key && entries->has(*key)) return *entries->find(*key);
   if (!list || !number) return std::nullopt;
   int64_t size = std::ssize(*list), position = *number < 0 ? *number + size : *number;
-  return position >= 0 && position < size ? Constant((*list)[static_cast<size_t>(position)]) : std::nullopt;
+  return position >= 0 && position < size ? PythonValue((*list)[static_cast<size_t>(position)]) : std::nullopt;
 }
 
 }  // namespace
@@ -126,20 +126,20 @@ std::optional<AttrValue> Parser::python_value(const Syntax& at) {
   if (is_list(at) || at.kind == SyntaxKind::kDict) return python_collection(at);
   if (is_call(at) || at.kind == SyntaxKind::kAttribute) return python_call(at);
   auto child = [&](size_t i) { return at.children[i] ? python_value(*at.children[i]) : std::nullopt; };
-  Constant result;
+  PythonValue result;
   if (at.kind == SyntaxKind::kUnary) {
-    Constant value = child(0);
+    PythonValue value = child(0);
     if (value && at.text == "-" && value->as<int64_t>()) result = arithmetic("-", AttrValue(int64_t{0}), *value);
     if (value && at.text == "-" && value->as<double>()) result = -*value->as<double>();
     if (value && at.text == "not" && value->as<bool>()) result = !*value->as<bool>();
   } else if (at.kind == SyntaxKind::kBinary || at.kind == SyntaxKind::kCompare) {
-    Constant a = child(0), b = child(1);
+    PythonValue a = child(0), b = child(1);
     if (a && b) result = arithmetic(at.text, *a, *b);
   } else if (at.kind == SyntaxKind::kConditional) {
-    Constant test = child(1);
+    PythonValue test = child(1);
     if (test && test->as<bool>()) result = child(*test->as<bool>() ? 0 : 2);
   } else if (at.kind == SyntaxKind::kSubscript && at.children.size() == 2) {
-    Constant object = child(0), index = child(1);
+    PythonValue object = child(0), index = child(1);
     if (object && index) result = item_of(*object, *index);
   }
   return result && count_items_of(*result) <= kMostItems ? result : std::nullopt;
@@ -148,7 +148,7 @@ std::optional<AttrValue> Parser::python_value(const Syntax& at) {
 std::optional<AttrValue> Parser::python_literal(const Syntax& at) {
   if (at.kind == SyntaxKind::kString) return python_text(at);
   if (at.kind == SyntaxKind::kFloat) return literal_attr(at, false);
-  if (at.kind == SyntaxKind::kInt) return is_plain_number(at.text) ? Constant(*int_literal(at)) : std::nullopt;
+  if (at.kind == SyntaxKind::kInt) return is_plain_number(at.text) ? PythonValue(*int_literal(at)) : std::nullopt;
   if (at.text == "...") return std::nullopt;
   return at.text == "None" ? AttrValue() : AttrValue(at.text == "True");
 }
@@ -156,7 +156,7 @@ std::optional<AttrValue> Parser::python_literal(const Syntax& at) {
 std::optional<AttrValue> Parser::python_collection(const Syntax& at) {
   AttrList items;
   for (const Syntax* child : at.children) {
-    Constant item = python_value(*child);
+    PythonValue item = python_value(*child);
     if (!item || items.size() > kMostItems) return std::nullopt;
     items.push_back(*item);
   }
@@ -177,12 +177,12 @@ std::optional<AttrValue> Parser::python_call(const Syntax& at) {
   bool is_array_library = library == "np" || library == "numpy" || library == "torch";
   if (!is_call(at)) {
     if (is_array_library && parse_dtype(at.text)) return std::string(at.text);
-    return library == "math" && at.text == "pi" ? Constant(3.141592653589793) : std::nullopt;
+    return library == "math" && at.text == "pi" ? PythonValue(3.141592653589793) : std::nullopt;
   }
   if (!(is_name(named) || library == "math" || library == "np") || !at.keywords.empty()) return std::nullopt;
   AttrList args;
   for (const Syntax* operand : at.operands()) {
-    Constant value = python_value(*operand);
+    PythonValue value = python_value(*operand);
     if (!value) return std::nullopt;
     args.push_back(*value);
   }

@@ -15,8 +15,18 @@ const std::unordered_map<std::string_view, std::string_view> kAliases = {
     {"R.Any", "R.Object"},
     {"R.alloc_tensor", "R.builtin.alloc_tensor"},
     {"R.const_value", "R.const"},
+    {"R.ObjectStructInfo", "R.Object"},
+    {"R.PrimStructInfo", "R.Prim"},
+    {"R.PrimValue", "R.prim_value"},
     {"R.ShapeExpr", "R.shape"},
+    {"R.ShapeStructInfo", "R.Shape"},
+    {"R.StringImm", "R.str"},
+    {"R.TensorStructInfo", "R.Tensor"},
+    {"R.TensorType", "R.Tensor"},
+    {"R.TupleStructInfo", "R.Tuple"},
     {"R.dist.call_tir", "R.call_tir"},
+    {"R.dot", "R.matmul"},
+    {"R.outputs", "R.output"},
     {"R.vdevice", "I.vdevice"},
     {"T.Max", "T.max"},
     {"T.Ptr", "T.handle"},
@@ -52,8 +62,8 @@ const std::unordered_map<std::string_view, std::string_view> kAliases = {
     {"T.tvm_call_packed", "T.call_packed"},
     {"T.unrolled", "T.unroll"}};
 constexpr std::pair<std::string_view, std::string_view> kKeywordAliases[] = {
-    {"gvar", "func"},      {"out_ty", "out_sinfo"},   {"sinfo", "struct_info"},
-    {"ty", "struct_info"}, {"ty_args", "sinfo_args"}, {"type_args", "sinfo_args"}};
+    {"gvar", "func"},         {"out_ty", "out_sinfo"}, {"output_dtype", "dtype"}, {"output_shape", "shape"},
+    {"sinfo", "struct_info"}, {"ty", "struct_info"},   {"ty_args", "sinfo_args"}, {"type_args", "sinfo_args"}};
 
 // Names of the positional arguments, in order; names after `|` are keywords only. `*` allows any number of further
 // arguments, or (after `|`) keywords that are not close to a known name; the reader of such a form checks them.
