@@ -93,8 +93,8 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, v
 
 IRModule read_scheduled_module(const std::string& path, const CompileSettings& settings, vm::MappedFiles* files) {
   IRModule module = read_module(path, settings, files);
-  const std::string file = split_text_path(path).file;
-  std::optional<ScheduleRule> steps = is_text(file) ? read_module_schedule(read_text(file), file) : std::nullopt;
+  const auto [file, name] = split_text_path(path);
+  std::optional<ScheduleRule> steps = is_text(file) ? read_module_schedule(read_text(file), file, name) : std::nullopt;
   if (!steps) return module;
   Schedule schedule(std::move(module));
   Decisions none("", {});

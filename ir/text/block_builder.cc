@@ -50,7 +50,7 @@ bool Parser::BuilderReader::defines(const Line& line) {
 // Reads relax.Var("x", [n, 4], relax.DynTensorType(2, "float32")), the form of 2022.
 const Syntax* Parser::BuilderReader::early_type(const Syntax& shape, const Syntax& type) {
   Syntax& result = made(SyntaxKind::kCall, shape);
-  result.children = {&form("R", "Tensor", shape), &shape};
+  result.children = {&form("Tensor", shape), &shape};
   const Syntax* dtype = is_call(type) ? in.arg(type, 1, "dtype") : nullptr;
   if (dtype) result.children.push_back(dtype);
   return &result;
@@ -62,9 +62,10 @@ Syntax& Parser::BuilderReader::made(SyntaxKind kind, const Place& at) {
   result.kind = kind;
   return result;
 }
-Syntax& Parser::BuilderReader::form(const char* prefix, const char* name, const Place& at) {
+// Returns R.name, in a spelling that a variable R does not hide.
+Syntax& Parser::BuilderReader::form(const char* name, const Place& at) {
   Syntax& object = made(SyntaxKind::kName, at);
-  object.text = prefix;
+  object.text = kRelaxPrefix;
   Syntax& result = made(SyntaxKind::kAttribute, at);
   result.text = name;
   result.children.push_back(&object);
@@ -81,7 +82,7 @@ const Line* Parser::BuilderReader::function(const Line& line) {
   Line& result = in.tree_->line();
   static_cast<Place&>(result) = line;
   result.kind = LineKind::kFunction;
-  result.decorators.push_back(&form("R", "function", line));
+  result.decorators.push_back(&form("function", line));
   result.text = name ? *in.made_texts_.insert(in.string(*name)).first : "main";
   for (const Line* inner : line.body) {
     if (method(inner->value) == "emit_func_output" && !params) params = in.arg(*inner->value, 1, "params");
@@ -106,7 +107,7 @@ Lines Parser::BuilderReader::body(const Lines& lines) {
   static_cast<Place&>(output) = *lines.back();
   output.kind = LineKind::kExpression;
   Syntax& call = made(SyntaxKind::kCall, *lines.back());
-  call.children.push_back(&form("R", "output", *lines.back()));
+  call.children.push_back(&form("output", *lines.back()));
   call.children.insert(call.children.end(), outputs.begin(), outputs.end());
   output.value = &call;
   result.push_back(&output);
@@ -118,21 +119,21 @@ const Line& Parser::BuilderReader::statement(const Line& line, std::vector<const
   result = line;
   if (line.kind == LineKind::kWith && line.items.size() == 1 && method(line.items[0].first) == "dataflow") {
     Syntax& call = made(SyntaxKind::kCall, line);
-    call.children.push_back(&form("R", "dataflow", line));
+    call.children.push_back(&form("dataflow", line));
     result.items = {{&call, nullptr}};
     result.body = body(line.body);
     return result;
   }
   std::string_view name = method(line.value);
-  if (name == "emit_te" || name == "call_te")
-    in.fail(line, "bb.{} runs a function of Python; call an operator, or a tensor program by bb.add_func", name);
   const Syntax* value = line.value;
   bool gives_value = name == "emit" || name == "emit_output" || name == "emit_func_output" || name == "normalize";
   if (gives_value) value = &in.required(*line.value, 0, "expr");
-  if (name == "match_cast" || name == "emit_match_cast" || name == "match_shape") {
+  bool matches = name == "match_cast" || name == "emit_match_cast" || name == "match_shape";
+  bool emits_te = name == "emit_te" || name == "call_te";
+  if (matches || emits_te) {
     Syntax& call = made(SyntaxKind::kCall, line);
     call = *line.value;
-    call.children.front() = &form("R", name == "match_shape" ? "match_shape" : "match_cast", line);
+    call.children.front() = &form(emits_te ? "emit_te" : name == "match_shape" ? "match_shape" : "match_cast", line);
     value = &call;
   }
   if (name == "emit_func_output") {

@@ -4,6 +4,8 @@
 
 namespace relaxc::text {
 
+inline constexpr const char* kRelaxPrefix = "$R";  // of syntax that the reader makes
+
 struct Parser::BuilderReader {
   explicit BuilderReader(Parser& parser) : in(parser) {}
   // Returns whether the statement was read, whose syntax the caller keeps.
@@ -18,7 +20,7 @@ struct Parser::BuilderReader {
   std::string_view method(const Syntax* at) const;
   const Syntax* early_type(const Syntax& shape, const Syntax& type);
   Syntax& made(SyntaxKind kind, const Place& at);
-  Syntax& form(const char* prefix, const char* name, const Place& at);
+  Syntax& form(const char* name, const Place& at);
   Lines body(const Lines& lines);
   const Line& statement(const Line& line, std::vector<const Syntax*>& outputs);
   const Syntax* replaced(const Syntax* at);

@@ -4,7 +4,7 @@
 #include "ir/arith.h"
 #include "ir/attr_names.h"
 #include "ir/op_names.h"
-#include "ir/text/parsing.h"
+#include "ir/text/parse_te.h"
 #include "support/joined.h"
 
 namespace relaxc::text {
@@ -278,7 +278,7 @@ Value Parser::value_form(const std::string& form, const Syntax& at) {
   if (form == "R.dtype") return {make(DTypeImm{dtype(at)}, object_type(), span(at))};
   if (form == "R.ExternFunc") return {external_function(at)};
   if (form == "I.Op") return {op_ref(string(required(at, 0, "name")))};
-  if (form == "R.emit_te") fail(at, "R.emit_te needs a Python interpreter; call a tensor program with R.call_tir");
+  if (form == "R.emit_te") return te_->emit(at);
   if (form == "R.match_cast") fail(at, "{} stands alone on the right of '='", form);
   const Syntax& given = required(at, 0, "value");
   if (form == "R.shape" && positional(at) > 1) {  // shape(n, 4) in papers

@@ -11,6 +11,7 @@
 #include <ranges>
 
 #include "ir/attr_names.h"
+#include "ir/op_names.h"
 #include "ir/regions.h"
 #include "ir/text/parse_te.h"
 #include "support/joined.h"
@@ -62,7 +63,8 @@ bool Parser::TeReader::defines(const Line& line) {
     return path == "T.placeholder" || path == "T.compute" || path == "T.reduce_axis" || path == "T.var" ||
            path == "T.size_var" || path == "T.Var" || path == "T.SizeVar" || path == "T.comm_reducer";
   };
-  bool is_definition = std::ranges::all_of(values, makes);
+  const Line* const* called = called_function(*line.value);
+  bool is_definition = called || std::ranges::all_of(values, makes);
   // n = A.shape[0] and m, n = A.shape
   const Syntax* owner = line.value->kind == SyntaxKind::kSubscript ? line.value->children[0] : line.value;
   bool is_shape = owner->kind == SyntaxKind::kAttribute && owner->text == "shape" && is_name(*owner->children[0]) &&
@@ -210,10 +212,8 @@ size_t Parser::TeReader::create(const Syntax& call) {
   in.loops_.clear();
   in.hidden_.clear();
   NameScope scope(in.scopes_);
-  stages_.clear();
-  axes_.clear();
+  begin_program();
   reducers_.clear();
-  block_names_.clear();
   for (size_t each : needed) evaluate(*definitions_[each].line);
   std::vector<VarRef> params;
   for (const Syntax* name : names) {
@@ -226,6 +226,12 @@ size_t Parser::TeReader::create(const Syntax& call) {
   bool again = std::ranges::any_of(created_, [&](const Created& each) { return builds && each.key == key; });
   created_.push_back({program(params, call), "main", call, key, again});
   return created_.size() - 1;
+}
+
+void Parser::TeReader::begin_program() {
+  stages_.clear();
+  axes_.clear();
+  block_names_.clear();
 }
 
 PrimFuncRef Parser::TeReader::program(const std::vector<VarRef>& params, const Syntax& call) {
@@ -250,64 +256,192 @@ PrimFuncRef Parser::TeReader::program(const std::vector<VarRef>& params, const S
 
 // Defines the names of one statement.
 void Parser::TeReader::evaluate(const Line& line) {
-  std::vector<const Syntax*> targets = targets_of(*line.target), values = in.items(*line.value);
-  if (callee(*line.value) == "T.compute") return compute(line, targets);
-  bool each = targets.size() == values.size() && (targets.size() == 1 || is_list(*line.value));
-  if (!each) {
-    if (line.value->kind != SyntaxKind::kAttribute)
-      in.fail(line, "{} names for {} values", targets.size(), values.size());
-    std::vector<Expr> shape = in.dims(*line.value, kInt32);
-    if (shape.size() != targets.size()) in.fail(line, "{} names for {} dims", targets.size(), shape.size());
-    for (size_t i = 0; i < shape.size(); ++i) in.define(targets[i]->text, shape[i]);
+  std::vector<const Syntax*> targets = targets_of(*line.target);
+  if (callee(*line.value) == "T.comm_reducer") {
+    in.check_signature("T.comm_reducer", *line.value);
+    reducers_.insert_or_assign(in.name_of_target(*targets[0]), line.value);
     return;
   }
-  for (size_t i = 0; i < targets.size(); ++i) one(*targets[i], *values[i]);
+  std::vector<Expr> values = values_of(*line.value, is_name(*line.target) ? line.target->text : "");
+  if (targets.size() == 1 && values.size() > 1) values = {tuple(values, in.span(line))};  // shape = A.shape
+  if (targets.size() != values.size()) in.fail(line, "{} names for {} values", targets.size(), values.size());
+  for (size_t i = 0; i < targets.size(); ++i) in.define(in.name_of_target(*targets[i]), values[i]);
 }
 
-void Parser::TeReader::one(const Syntax& target, const Syntax& value) {
-  std::string path = callee(value);
-  in.check_signature(path, value);
-  if (path == "T.comm_reducer") {
-    reducers_.insert_or_assign(std::string(target.text), &value);
-  } else if (path == "T.placeholder") {
-    const Syntax *stated = in.arg(value, 1, "dtype"), *name = in.arg(value, 2, "name");
-    BufferType type{};
-    type.dtype = is_none(stated) ? kFloat32 : in.dtype(*stated);
-    type.shape = in.dims(in.required(value, 0, "shape"), kInt32);
-    Buffer buffer =
-        make_var(name ? in.string(*name) : "placeholder", make(std::move(type), in.span(value)), in.span(target));
-    in.define(target.text, buffer);
-    stages_.push_back({{buffer}, std::nullopt});
-  } else if (path == "T.reduce_axis") {
-    const Syntax& dom = in.required(value, 0, "dom");
-    const Syntax* name = in.arg(value, 1, "name");
-    Range domain = in.axis_domain(dom, kInt32);
-    VarRef axis = make_var(name ? in.string(*name) : std::string(target.text), prim_type(dtype_of(domain.extent)),
-                           in.span(target));
-    in.define(target.text, axis);
-    axes_.insert_or_assign(axis.get(), Axis{axis, domain});
-  } else if (path.starts_with("T.") && path.ends_with("ar")) {  // te.var("n", "int64"), te.size_var
-    const Syntax* stated = in.arg(value, 1, "dtype");
-    const Syntax* name = in.arg(value, 0, "name");
-    in.define(target.text, make_var(name ? in.string(*name) : std::string(target.text),
-                                    prim_type(stated ? in.dtype(*stated) : kInt32), in.span(target)));
-  } else {
-    in.define(target.text, in.scalar(value));
+// Returns the values of an expression: tensors, axes, scalars. A variable without a name gets that of the target.
+std::vector<Expr> Parser::TeReader::values_of(const Syntax& at, std::string_view target) {
+  std::string path = callee(at);
+  in.check_signature(path, at);
+  auto named = [&](const Syntax* name, const char* otherwise) {
+    return name ? in.string(*name) : std::string(target.empty() ? otherwise : target);
+  };
+  if (path == "T.compute") return map_each(compute(at).buffers, [](const Buffer& buffer) -> Expr { return buffer; });
+  if (path == "T.placeholder") {
+    const Syntax *stated = in.arg(at, 1, "dtype"), *name = in.arg(at, 2, "name");
+    return {placeholder(name ? in.string(*name) : "placeholder", is_none(stated) ? kFloat32 : in.dtype(*stated),
+                        in.dims(in.required(at, 0, "shape"), kInt32), in.span(at))};
   }
+  if (path == "T.reduce_axis") {
+    Range domain = in.axis_domain(in.required(at, 0, "dom"), kInt32);
+    VarRef axis = make_var(named(in.arg(at, 1, "name"), "k"), prim_type(dtype_of(domain.extent)), in.span(at));
+    axes_.insert_or_assign(axis.get(), Axis{axis, domain});
+    return {axis};
+  }
+  if (path == "T.var" || path == "T.size_var" || path == "T.Var" || path == "T.SizeVar") {
+    const Syntax* stated = in.arg(at, 1, "dtype");
+    Type type = prim_type(stated ? in.dtype(*stated) : kInt32);
+    return {make_var(named(in.arg(at, 0, "name"), "n"), type, in.span(at))};
+  }
+  const Line* const* function = called_function(at);
+  if (function) return run(**function, at);
+  if (at.kind == SyntaxKind::kAttribute && at.text == "shape") return in.dims(at, kInt32);
+  if (at.kind != SyntaxKind::kTuple) return {is_name(at) ? in.name(at) : in.scalar(at)};
+  std::vector<Expr> result;
+  for (const Syntax* item : at.children) {
+    for (const Expr& value : values_of(*item, "")) result.push_back(value);
+  }
+  return result;
+}
+
+Buffer Parser::TeReader::placeholder(std::string name, DType dtype, std::vector<Expr> shape, const Span& at) {
+  Buffer buffer = make_buffer(std::move(name), dtype, std::move(shape), "global", at);
+  stages_.push_back({{buffer}, std::nullopt});
+  return buffer;
+}
+
+// ---- Functions of Python that compute with te
+
+// Keeps def f(A: te.Tensor): ... return te.compute(...), so that calls of it are evaluated.
+bool Parser::TeReader::function(const Line& line) {
+  if (line.kind != LineKind::kFunction || !line.decorators.empty() || !in.is_python(line)) return false;
+  std::set<std::string_view> names;
+  for (const Line* inner : line.body) add_mentioned(inner->value, names);
+  bool calls_other = std::ranges::any_of(names, [&](std::string_view name) { return functions_.contains(name); });
+  if (!names.contains("te") && !calls_other) return false;
+  functions_.insert_or_assign(std::string(line.text), &line);
+  return true;
+}
+
+const Line* const* Parser::TeReader::called_function(const Syntax& at) const {
+  return is_call(at) && is_name(*at.children[0]) ? find_value(functions_, at.children[0]->text) : nullptr;
+}
+
+std::vector<Expr> Parser::TeReader::run(const Line& function, const Syntax& call) {
+  std::vector<Expr> args;
+  for (size_t i = 0; i < function.params.size(); ++i) {
+    std::vector<Expr> values = values_of(in.required(call, i, function.params[i].name), "");
+    if (values.size() != 1) in.fail(call, "{} values for parameter '{}'", values.size(), function.params[i].name);
+    args.push_back(values[0]);
+  }
+  if (in.positional(call) > args.size())
+    in.fail(call, "'{}' takes {} arguments, got {}", function.text, args.size(), in.positional(call));
+  return run(function, args, call);
+}
+
+std::vector<Expr> Parser::TeReader::run(const Line& function, const std::vector<Expr>& args, const Syntax& at) {
+  constexpr int kDeepest = 64;
+  if (depth_ >= kDeepest) in.fail(at, "functions of te call each other deeper than {} levels", kDeepest);
+  Temporarily depth(depth_, depth_ + 1);
+  NameScope scope(in.scopes_);
+  for (size_t i = 0; i < args.size(); ++i) in.define(function.params[i].name, args[i]);
+  for (const Line* line : function.body) {
+    bool is_silent = line->kind == LineKind::kAssert || line->kind == LineKind::kPass || in.is_docstring(*line);
+    if (line->kind == LineKind::kReturn && line->value) return values_of(*line->value, "");
+    if (line->kind == LineKind::kAssign && line->value) {
+      evaluate(*line);
+    } else if (!is_silent) {
+      in.fail(*line, "a function of te is made of assignments and a return; this needs a Python interpreter");
+    }
+  }
+  in.fail(at, "'{}' returns nothing", function.text);
+}
+
+// Reads R.emit_te(f, x, y): a call of the tensor program that f makes of tensors like these.
+Value Parser::TeReader::emit(const Syntax& at) {
+  const Syntax& callee_at = in.required(at, 0, "func");
+  const Line* const* function = is_name(callee_at) ? find_value(functions_, callee_at.text) : nullptr;
+  if (!function)
+    in.fail({at, {}, "define a function of te.compute above the module, or call a tensor program with R.call_tir"},
+            "R.emit_te needs a Python interpreter for '{}'", spelling(callee_at));
+  std::vector<Expr> args;
+  for (const Syntax* operand : at.operands().subspan(1)) args.push_back(in.as_argument(*operand));
+  if (args.size() != (*function)->params.size())
+    in.fail(at, "'{}' takes {} arguments, got {}", callee_at.text, (*function)->params.size(), args.size());
+  std::vector<std::pair<Expr, VarRef>> dims;  // each symbolic dim of the arguments, and the program's name for it
+  std::vector<VarRef> params;
+  std::vector<Expr> outputs;
+  std::optional<PrimFuncRef> made;
+  {
+    Temporarily graph(in.in_graph_, false);
+    Temporarily ints(in.default_int_, kInt32);
+    NameScope scope(in.scopes_);
+    begin_program();
+    std::vector<Expr> tensors;
+    for (size_t i = 0; i < args.size(); ++i) {
+      params.push_back(placeholder_like(args[i], (*function)->params[i], dims));
+      tensors.push_back(params.back());
+    }
+    outputs = run(**function, tensors, at);
+    for (const Expr& output : outputs) {
+      if (!output.is<Var>() || !output.type().is<BufferType>()) in.fail(at, "expected a tensor of te.compute");
+      params.push_back(cast<Var>(output));
+    }
+    made = program(params, at);
+  }
+  VarMap outside;
+  for (const auto& [dim, var] : dims) outside.emplace(var.get(), dim);
+  Call call{op_ref(ops::kCallTir), {}, {}, {}};
+  const Syntax* hint = in.keyword(at, "primfunc_name_hint");
+  std::string name = add_program(hint ? in.string(*hint) : std::string(callee_at.text), *made);
+  call.args = {global_var(name, made->type()), tuple(args, in.span(at))};
+  for (const Expr& output : outputs) {
+    const BufferType& type = buffer_type(cast<Var>(output));
+    call.type_args.push_back(tensor_type(
+        map_each(type.shape, [&](const Expr& dim) { return cast_to(substitute(dim, outside), kInt64); }), type.dtype));
+  }
+  return in.typed_call(std::move(call), at);
+}
+
+VarRef Parser::TeReader::placeholder_like(const Expr& arg, const Param& param,
+                                          std::vector<std::pair<Expr, VarRef>>& dims) {
+  const std::vector<Expr>* shape = known_shape(arg.type());
+  std::optional<DType> dtype = tensor_dtype(arg.type());
+  if (!shape || !dtype) in.fail(param, "the shape and dtype of argument '{}' are not known", param.name);
+  auto inside = [&](const Expr& dim) -> Expr {
+    if (dim.is<IntImm>()) return dim;
+    auto known = std::ranges::find_if(dims, [&](const auto& each) { return structural_equal(each.first, dim); });
+    if (known != dims.end()) return known->second;
+    const Var* var = dim.as<Var>();
+    return dims.emplace_back(dim, make_dim(var ? var->name : fmt::format("d{}", dims.size()))).second;
+  };
+  return placeholder(std::string(param.name), *dtype, map_each(*shape, inside), in.span(param));
+}
+
+// Adds the program to the module, unless it has an equal one, and returns its name.
+std::string Parser::TeReader::add_program(const std::string& wanted, const PrimFuncRef& program) {
+  for (const auto& [name, known] : emitted_) {
+    if (structural_equal(known, program)) return name;
+  }
+  std::string name = wanted;
+  for (int64_t i = 1; in.declared_.contains(name) || in.unknown_.contains(name); ++i)
+    name = fmt::format("{}{}", wanted, i);
+  in.declared_.emplace(name, program.type());
+  in.module_.functions.emplace(name, program);
+  emitted_.emplace_back(name, program);
+  return name;
 }
 
 std::string Parser::TeReader::callee(const Syntax& at) const { return in.callee_path(at); }
 
 bool Parser::TeReader::in_program(const Line& line) {
   std::string path = callee(*line.value);
-  if (path == "T.reduce_axis" && is_name(*line.target)) {
-    one(*line.target, *line.value);
+  if (path != "T.reduce_axis" && path != "T.compute" && path != "T.comm_reducer") return false;
+  if (path != "T.compute") {
+    evaluate(line);
     return true;
   }
-  if (path != "T.compute") return false;
   in.body_starts();
-  const std::vector<const Syntax*> targets = targets_of(*line.target);
-  compute(line, targets);
+  evaluate(line);
   BlockState& block = *in.blocks_.back();
   for (const Buffer& buffer : stages_.back().buffers) {
     Stmt allocation = make(AllocBuffer{buffer, {}}, in.span(line));
@@ -327,19 +461,15 @@ Parser::TeReader::Loop Parser::TeReader::loop(const std::string& name, const Ran
   return {loop, {axis, domain, kind, loop}};
 }
 
-// Reads C = te.compute((n, m), lambda i, j: ..., name="C").
-void Parser::TeReader::compute(const Line& line, const std::vector<const Syntax*>& targets) {
-  const Syntax& call = *line.value;
+// Reads te.compute((n, m), lambda i, j: ..., name="C").
+const Parser::TeReader::Stage& Parser::TeReader::compute(const Syntax& call) {
   in.check_signature("T.compute", call);
   std::vector<Expr> shape = in.dims(in.required(call, 0, "shape"), kInt32);
   const Syntax& function = in.required(call, 1, "fcompute");
   if (function.kind != SyntaxKind::kLambda) in.fail(function, "expected a lambda from the indices to a value");
   const Syntax* stated = in.arg(call, 2, "name");
   Stage stage = stage_of(function, stated ? in.string(*stated) : "compute", shape);
-  if (targets.size() != stage.buffers.size())
-    in.fail(line, "{} names for {} tensors", targets.size(), stage.buffers.size());
-  for (size_t i = 0; i < targets.size(); ++i) in.define(in.name_of_target(*targets[i]), stage.buffers[i]);
-  stages_.push_back(std::move(stage));
+  return stages_.emplace_back(std::move(stage));
 }
 
 Parser::TeReader::Stage Parser::TeReader::stage_of(const Syntax& function, const std::string& name,

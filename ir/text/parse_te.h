@@ -11,6 +11,9 @@ struct Parser::TeReader {
   bool creates(const Line& line);
   // Reads C = T.compute((n, m), lambda i, j: ...) and k = T.reduce_axis((0, n)) in a tensor program.
   bool in_program(const Line& line);
+  // Keeps a function of Python that computes with te; the caller keeps its syntax.
+  bool function(const Line& line);
+  Value emit(const Syntax& at);
   // Adds the programs to the module.
   void finish();
 
@@ -51,11 +54,18 @@ struct Parser::TeReader {
   void rename(size_t program, std::string name);
   size_t create(const Syntax& call);
   PrimFuncRef program(const std::vector<VarRef>& params, const Syntax& call);
+  void begin_program();
   void evaluate(const Line& line);
-  void one(const Syntax& target, const Syntax& value);
+  std::vector<Expr> values_of(const Syntax& at, std::string_view target);
+  Buffer placeholder(std::string name, DType dtype, std::vector<Expr> shape, const Span& at);
+  const Line* const* called_function(const Syntax& at) const;
+  std::vector<Expr> run(const Line& function, const Syntax& call);
+  std::vector<Expr> run(const Line& function, const std::vector<Expr>& args, const Syntax& at);
+  VarRef placeholder_like(const Expr& arg, const Param& param, std::vector<std::pair<Expr, VarRef>>& dims);
+  std::string add_program(const std::string& wanted, const PrimFuncRef& program);
   std::string callee(const Syntax& at) const;
   Loop loop(const std::string& name, const Range& domain, IterKind kind, const Syntax& at);
-  void compute(const Line& line, const std::vector<const Syntax*>& targets);
+  const Stage& compute(const Syntax& call);
   Stage stage_of(const Syntax& function, const std::string& name, const std::vector<Expr>& shape);
   Stmt stores(const std::vector<Buffer>& buffers, std::vector<Expr> values, const std::vector<Expr>& indices,
               const Span& place);
@@ -70,6 +80,9 @@ struct Parser::TeReader {
   std::map<std::string, size_t, std::less<>> latest_;    // by name, the definition that it means now
   std::map<std::string, size_t, std::less<>> programs_;  // by name, a program
   std::vector<Created> created_;
+  std::map<std::string, const Line*, std::less<>> functions_;  // those of Python that compute with te
+  std::vector<std::pair<std::string, PrimFuncRef>> emitted_;   // the programs of R.emit_te
+  int depth_ = 0;
   // Of the program that is being made.
   std::vector<Stage> stages_;
   std::unordered_map<const NodeHeader*, Axis> axes_;

@@ -67,6 +67,7 @@ std::vector<Expr> Parser::dims(const Syntax& at, DType otherwise) {
   bool is_shape = at.kind == SyntaxKind::kAttribute && at.text == "shape";
   if (auto owner = is_shape ? named_buffer(*at.children[0]) : std::nullopt)
     return buffer_type(*owner).shape;  // A.shape
+  if (const Tuple* several = named_tuple(at)) return several->items;
   if (!is_list(at) && at.kind != SyntaxKind::kInt && !is_name(at) && at.kind != SyntaxKind::kBinary && !is_call(at))
     fail(at, "expected a tuple of dims");
   return map_each(items(at), [&](const Syntax* item) { return dim(*item, otherwise); });

@@ -36,8 +36,8 @@ static bool is_schedule(const Line& line) {
 
 Parser::Parser(std::shared_ptr<const Origin> origin, const OpTable& ops, Diagnostics& diagnostics, std::string wanted)
     : origin_(std::move(origin)), ops_(ops), diagnostics_(diagnostics), wanted_module_(std::move(wanted)) {
-  prefixes_ = {{"I", "I"},    {"T", "T"},     {"R", "R"},  {"ir", "I"}, {"tir", "T"},
-               {"tirx", "T"}, {"relax", "R"}, {"rx", "R"}, {"ty", "T"}, {"te", "T"}};
+  prefixes_ = {{"I", "I"},     {"T", "T"},  {"R", "R"},  {"ir", "I"}, {"tir", "T"},       {"tirx", "T"},
+               {"relax", "R"}, {"rx", "R"}, {"ty", "T"}, {"te", "T"}, {kRelaxPrefix, "R"}};
   scopes_.enter();
   te_ = std::make_unique<TeReader>(*this);
   builder_ = std::make_unique<BuilderReader>(*this);
@@ -79,7 +79,7 @@ IRModule Parser::run() {
   drop_failed();
   if (!others_.empty() && module_.functions.empty() && !diagnostics_.has_errors())
     diagnostics_.error({origin_}, "the text has no module '{}'; it has: {}", wanted_module_, joined(others_));
-  name_lone_functions();
+  in_class_ ? drop_lone_functions() : name_lone_functions();
   guarded([&] { te_->finish(); });
   report_python();
   return std::move(module_);
@@ -127,7 +127,7 @@ void Parser::definition(const Line& read, bool top, bool& keep) {
   if (top && is_schedule(read)) return;
   const Line& line = with_constants(read);
   if (is_docstring(line) || line.kind == LineKind::kPass) return;
-  if (top && (te_->defines(line) || builder_->defines(line))) keep = true;
+  if (top && (te_->defines(line) || te_->function(line) || builder_->defines(line))) keep = true;
   if (const Line* built = top ? builder_->function(line) : nullptr) {
     keep = true;
     return definition(*built, top, keep);
@@ -151,6 +151,7 @@ void Parser::definition(const Line& read, bool top, bool& keep) {
       if (!declared_.contains(pending.name)) unknown_.insert(pending.name);
       return;
     }
+    if (top) lone_.emplace(pending.name, line);
     pending.sound = lines_sound_;
     if (pending.is_program && !tree_->names_module) return define_program(pending);
     pending_.push_back(std::move(pending));
@@ -261,9 +262,28 @@ void Parser::drop_failed() {
   std::erase_if(module_.functions, [&](const auto& entry) { return gone.contains(entry.first); });
 }
 
+// Drops the programs beside a class that nothing in it calls, such as the parts of a tensor intrinsic: in TVM they are
+// not part of the module.
+void Parser::drop_lone_functions() {
+  std::set<std::string> kept;
+  std::vector<std::string> work;
+  for (const auto& [name, function] : module_.functions) {
+    if (!lone_.contains(name)) work.push_back(name);
+  }
+  while (!work.empty()) {
+    std::string name = std::move(work.back());
+    work.pop_back();
+    const Expr* function = kept.insert(name).second ? module_.find(name) : nullptr;
+    if (function) walk(*function, [&](const GlobalVar& callee) { work.push_back(callee.name); });
+  }
+  for (const auto& [name, at] : lone_) {
+    if (!kept.contains(name) && module_.functions.erase(name) > 0)
+      diagnostics_.warning(span(at), "'{}' is not part of module '{}', which does not call it", name, class_name_);
+  }
+}
+
 // Renames functions outside of a class as their global_symbol says, which is the name that TVM gives them.
 void Parser::name_lone_functions() {
-  if (in_class_) return;
   std::map<std::string, std::string> names;
   for (const auto& [name, function] : module_.functions) {
     const PrimFunc* program = function.as<PrimFunc>();

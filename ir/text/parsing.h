@@ -127,6 +127,7 @@ class Parser {
   void poison_line(const Line& line);
   void drop_failed();
   void name_lone_functions();
+  void drop_lone_functions();
   Expr name(const Syntax& at);
 
   // Returns the canonical form, "T.axis.spatial" or "R.nn.relu", of names with dots; empty for other syntax.
@@ -429,8 +430,9 @@ class Parser {
   std::map<std::string, DType> program_results_;       // by the name of a tensor program that returns a value
   std::string class_name_ = "Module";
   bool in_class_ = false;
-  std::string wanted_module_;        // the class to read; "": the only one
-  std::vector<std::string> others_;  // the definitions that were left out for it
+  std::string wanted_module_;          // the class to read; "": the only one
+  std::map<std::string, Place> lone_;  // definitions outside of a class
+  std::vector<std::string> others_;    // the definitions that were left out for it
   std::map<std::string, DType, std::less<>> type_variables_;
   // Of the Python around the module: values by name, names that it computes and the lines, and statements left out.
   std::map<std::string, AttrValue, std::less<>> constants_;

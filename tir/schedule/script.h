@@ -31,8 +31,9 @@ namespace relaxc {
 void run_schedule_text(Schedule& schedule, std::string_view text, const std::string& filename);
 
 // Returns the steps on `sch = tvm.tir.Schedule(Module)` that stand beside the module in its text, without the Python
-// around them; nullopt when there are none.
-std::optional<ScheduleRule> read_module_schedule(std::string_view text, const std::string& filename);
+// around them; nullopt when there are none. Of several modules in the text, only those on the named one count.
+std::optional<ScheduleRule> read_module_schedule(std::string_view text, const std::string& filename,
+                                                 const std::string& module_name = "");
 
 // Returns the value of one expression that calls no primitive: "lambda i, j: (j, i)", "[1, 2]", "v0 * 4".
 using ScheduleNames = std::map<std::string, AttrValue, std::less<>>;

@@ -16,6 +16,9 @@ struct ScheduleBody {
   void operator()(Schedule& schedule, const Target&, Decisions&) const;
 };
 
+// Returns the tensor intrinsics that S.intrin(...) or TensorIntrin.register(...) among the lines declare.
+std::shared_ptr<const TensorIntrins> read_intrins(const std::shared_ptr<const Origin>& origin, const text::Lines& lines,
+                                                  const std::string& filename, Diagnostics& diagnostics);
 std::shared_ptr<const Origin> origin_of(std::string_view text, const std::string& filename);
 // Returns the value of an expression that calls no primitive.
 AttrValue evaluate(const text::Syntax& at, const std::shared_ptr<const Origin>& origin, ScheduleNames names = {});

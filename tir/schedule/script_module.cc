@@ -24,7 +24,8 @@ struct Mention {
 
 class Steps {
  public:
-  explicit Steps(std::shared_ptr<const Origin> origin) : origin_(std::move(origin)) {}
+  Steps(std::shared_ptr<const Origin> origin, std::string_view module_name)
+      : origin_(std::move(origin)), module_(module_name) {}
 
   void read(const Line& line) {
     if (line.kind == LineKind::kFunction || line.kind == LineKind::kClass || line.kind == LineKind::kImport) return;
@@ -60,6 +61,13 @@ class Steps {
   // A schedule that is made again begins from the module again.
   void begin(const Line& line) {
     if (line.target->kind != SyntaxKind::kName) fail(span(line), "expected a name for the schedule");
+    const Syntax& of = *line.value->children[1];
+    bool is_other = !module_.empty() && of.kind == SyntaxKind::kName && of.text != module_;
+    if (is_other && (name_.empty() || line.target->text == name_)) {
+      name_.clear();
+      lines_.clear();
+    }
+    if (is_other) return;
     if (!name_.empty() && line.target->text != name_)
       fail(span(line), "a text has one schedule of its module, and '{}' is another than '{}'; remove one",
            line.target->text, name_);
@@ -128,6 +136,7 @@ class Steps {
   }
 
   std::shared_ptr<const Origin> origin_;
+  std::string_view module_;
   std::string name_;
   Lines lines_;
   std::set<std::string_view> values_, computed_;
@@ -135,13 +144,15 @@ class Steps {
 
 }  // namespace
 
-std::optional<ScheduleRule> read_module_schedule(std::string_view text, const std::string& filename) {
+std::optional<ScheduleRule> read_module_schedule(std::string_view text, const std::string& filename,
+                                                 const std::string& module_name) {
   if (text.find("Schedule(") == std::string_view::npos && text.find("create_schedule(") == std::string_view::npos)
     return std::nullopt;
   std::shared_ptr<const Origin> origin = origin_of(text, filename);
   Diagnostics ignored;  // Python that is not run need not be readable
   text::SyntaxReader reader({origin, *origin->text}, ignored);
-  Steps steps(origin);
+  Steps steps(origin, module_name);
+  Lines all;
   std::vector<std::shared_ptr<text::SyntaxTree>> trees;
   size_t before = 0;
   for (Lines lines; reader.next(*trees.emplace_back(std::make_shared<text::SyntaxTree>()), lines); lines.clear()) {
@@ -149,12 +160,16 @@ std::optional<ScheduleRule> read_module_schedule(std::string_view text, const st
     before = ignored.all().size();
     if (reader.in_class() || !readable) continue;
     for (const Line* line : lines) steps.read(*line);
+    all.insert(all.end(), lines.begin(), lines.end());
   }
   if (steps.name().empty()) return std::nullopt;
   const text::Lines& lines = steps.lines();
   Span span = lines.empty() ? Span{origin} : Span{origin, lines[0]->line, lines[0]->column, lines[0]->length};
   ScheduleRule rule{.name = steps.name(), .span = span};
-  rule.apply = ScheduleBody{origin, std::make_shared<const TensorIntrins>(), lines, steps.name(), std::move(trees)};
+  Diagnostics in_intrins;
+  std::shared_ptr<const TensorIntrins> intrins = read_intrins(origin, all, filename, in_intrins);
+  in_intrins.throw_if_errors();
+  rule.apply = ScheduleBody{origin, std::move(intrins), lines, steps.name(), std::move(trees)};
   return rule;
 }
 
