@@ -352,6 +352,7 @@ Value Parser::TeReader::emit(const Syntax& at) {
   if (!function)
     in.fail({at, {}, "define a function of te.compute above the module, or call a tensor program with R.call_tir"},
             "R.emit_te needs a Python interpreter for '{}'", spelling(callee_at));
+  in.check_keywords(at, {"primfunc_name_hint"});
   std::vector<Expr> args;
   for (const Syntax* operand : at.operands().subspan(1)) args.push_back(in.as_argument(*operand));
   if (args.size() != (*function)->params.size())
@@ -367,9 +368,11 @@ Value Parser::TeReader::emit(const Syntax& at) {
     begin_program();
     std::vector<Expr> tensors;
     for (size_t i = 0; i < args.size(); ++i) {
-      params.push_back(placeholder_like(args[i], (*function)->params[i], dims));
-      tensors.push_back(params.back());
+      bool is_number = args[i].is<IntImm>() || args[i].is<FloatImm>();  // part of the program
+      if (!is_number) params.push_back(placeholder_like(args[i], (*function)->params[i], dims));
+      tensors.push_back(is_number ? args[i] : Expr(params.back()));
     }
+    std::erase_if(args, [](const Expr& arg) { return arg.is<IntImm>() || arg.is<FloatImm>(); });
     outputs = run(**function, tensors, at);
     for (const Expr& output : outputs) {
       if (!output.is<Var>() || !output.type().is<BufferType>()) in.fail(at, "expected a tensor of te.compute");
