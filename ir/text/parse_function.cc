@@ -4,6 +4,8 @@
 #include "ir/attr_names.h"
 #include "ir/text/names.h"
 #include "ir/text/parsing.h"
+#include "ir/text/printer.h"
+#include "ir/type_relation.h"
 #include "ir/visit.h"
 
 namespace relaxc::text {
@@ -101,7 +103,18 @@ FunctionRef Parser::graph_function(const Pending& pending, Signature signature, 
   bool calls_out = early_ && std::ranges::any_of(body.blocks, [&](const BindingBlock& block) {
                      return std::ranges::any_of(block.bindings, calls_function);
                    });
-  Type result = signature.result ? *signature.result : without_unbound_dims(body.result->type(), visible);
+  Type known = without_unbound_dims(body.result->type(), visible), result = signature.result.value_or(known);
+  // TVM reads such a function, too. Its callers would rely on the declared type (check_declared_results).
+  if (!nested && fits(result, known) == Verdict::kContradicted) {
+    wrong_results_.emplace(pending.name,
+                           Diagnostic{Severity::kWarning,
+                                      ErrorKind::kInvalid,
+                                      span(line),
+                                      fmt::format("the function returns {}, but its declared result is {}",
+                                                  print_type(known), print_type(result)),
+                                      {}});
+    result = known;
+  }
   return make_function({std::move(signature.params), seq_expr(std::move(body.blocks), *body.result, span(line)), result,
                         pending.pure && !body.impure && !calls_out, std::move(attributes)},
                        span(line));

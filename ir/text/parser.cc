@@ -76,6 +76,7 @@ IRModule Parser::run() {
     });
     if (!sound || errors() > before) failed_.insert(function.name);
   }
+  check_declared_results();
   drop_failed();
   if (!others_.empty() && module_.functions.empty() && !diagnostics_.has_errors())
     diagnostics_.error({origin_}, "the text has no module '{}'; it has: {}", wanted_module_, joined(others_));
@@ -240,6 +241,23 @@ void Parser::poison_line(const Line& line) {
   for (const auto& [item, target] : line.items) poison(target);
   for (const Lines* lines : {&line.body, &line.otherwise}) {
     for (const Line* inner : *lines) poison_line(*inner);
+  }
+}
+
+// A declared result that differs from what the function returns is a warning where nothing relies on it.
+void Parser::check_declared_results() {
+  if (wrong_results_.empty()) return;
+  for (const auto& [name, function] : module_.functions) {
+    walk(function, [&](const GlobalVar& callee) {
+      auto wrong = wrong_results_.find(callee.name);
+      if (wrong == wrong_results_.end()) return;
+      wrong->second.severity = Severity::kError;
+      wrong->second.notes = {"other functions of the module call it and rely on the declared type"};
+    });
+  }
+  for (auto& [name, diagnostic] : wrong_results_) {
+    if (diagnostic.severity == Severity::kWarning) diagnostic.notes = {"the type of what it returns counts"};
+    diagnostics_.add(diagnostic);
   }
 }
 

@@ -126,6 +126,7 @@ class Parser {
   void poison(std::string_view name);
   void poison_line(const Line& line);
   void drop_failed();
+  void check_declared_results();
   void name_lone_functions();
   void drop_lone_functions();
   Expr name(const Syntax& at);
@@ -423,6 +424,7 @@ class Parser {
   std::vector<Pending> pending_;
   size_t failures_ = 0;
   bool lines_sound_ = true;                            // those of the definition being read
+  std::map<std::string, Diagnostic> wrong_results_;    // functions that do not return what they declare
   std::set<std::string> failed_;                       // functions with errors
   std::set<std::string, std::less<>> unknown_;         // the failed functions whose types are not known
   std::set<std::string> broken_infos_;                 // keys of global infos with errors; "": all of them
