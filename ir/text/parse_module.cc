@@ -13,8 +13,10 @@ void Parser::imports(const Line& line) {
   for (const auto& [path, local] : line.imports) {
     std::string_view last = std::string_view(path).substr(path.rfind('.') + 1);
     mutable_scalars_ = mutable_scalars_ || last == "tirx";
-    bare_forms_ =
-        bare_forms_ || (path.find("script.") != std::string::npos && last != "ir_module" && !prefixes_.contains(last));
+    size_t script = path.find("script.");
+    bool from_forms = script != std::string::npos && (path.find(".tir.", script) != std::string::npos ||
+                                                      path.find(".relax.", script) != std::string::npos);
+    bare_forms_ = bare_forms_ || from_forms;
     if (auto known = copy_value(prefixes_, last)) prefixes_.insert_or_assign(local, *known);
   }
 }

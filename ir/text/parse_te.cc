@@ -103,6 +103,8 @@ bool Parser::TeReader::creates(const Line& line) {
   }
   if (!call) return false;
   size_t program = create(*call);
+  // te.create_prim_func([A, B]).show() only prints it.
+  if (line.kind == LineKind::kExpression) created_[program].again = true;
   if (const Syntax* symbol = global_symbol(*line.value)) created_[program].symbol = in.string(*symbol);
   if (is_item && line.target->children[1]->kind == SyntaxKind::kString)
     rename(program, in.string(*line.target->children[1]));
@@ -227,17 +229,23 @@ PrimFuncRef Parser::TeReader::program(const std::vector<VarRef>& params, const S
   auto is_param = [&](const Buffer& buffer) {
     return std::ranges::any_of(params, [&](const VarRef& param) { return same_node(param, buffer); });
   };
+  std::unordered_set<const NodeHeader*> needed;
+  for (const VarRef& param : params) needed.insert(param.get());
   std::vector<Buffer> kept;
   std::vector<Stmt> stmts;
-  for (Stage& stage : stages_) {
-    if (!stage.stmt) {
-      if (!is_param(stage.buffers[0]))
-        in.fail(call, "the program reads '{}', which is not among its tensors", stage.buffers[0]->name);
-      continue;
-    }
+  for (const Stage& stage : stages_ | std::views::reverse) {
+    bool is_needed =
+        std::ranges::any_of(stage.buffers, [&](const Buffer& each) { return needed.contains(each.get()); });
+    if (!is_needed) continue;
+    if (!stage.stmt && !is_param(stage.buffers[0]))
+      in.fail(call, "the program reads '{}', which is not among its tensors", stage.buffers[0]->name);
+    if (!stage.stmt) continue;
+    walk(*stage.stmt, [&](const BufferLoad& load) { needed.insert(load.buffer.get()); });
     std::ranges::copy_if(stage.buffers, std::back_inserter(kept), [&](const Buffer& each) { return !is_param(each); });
     stmts.push_back(*stage.stmt);
   }
+  std::ranges::reverse(kept);
+  std::ranges::reverse(stmts);
   if (stmts.empty()) in.fail(call, "the program computes nothing: none of its tensors is of te.compute");
   Block root{.name = kRootBlock, .alloc_buffers = std::move(kept), .body = seq(std::move(stmts), in.span(call))};
   return make_prim_func({params, make(std::move(root), in.span(call)), {{"tir.noalias", true}}}, in.span(call));

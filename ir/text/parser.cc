@@ -128,12 +128,13 @@ void Parser::definition(const Line& read, bool top, bool& keep) {
   if (top && is_schedule(read)) return;
   const Line& line = with_constants(read);
   if (is_docstring(line) || line.kind == LineKind::kPass) return;
-  if (top && (te_->defines(line) || te_->function(line) || builder_->defines(line))) keep = true;
+  bool is_kept = top && (te_->defines(line) || te_->function(line) || builder_->defines(line));
+  keep |= is_kept;
   if (const Line* built = top ? builder_->function(line) : nullptr) {
     keep = true;
     return definition(*built, top, keep);
   }
-  if (type_variables(line) || keep || (top && te_->creates(line))) return;
+  if (type_variables(line) || is_kept || (top && te_->creates(line))) return;
   bool is_metadata = line.kind == LineKind::kAssign && line.target->text == "metadata";
   if (top && !is_metadata && is_python(line)) return python_line(line);
   if (line.kind == LineKind::kBroken) {

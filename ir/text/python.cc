@@ -345,8 +345,9 @@ void add_bound_names(const Line& line, std::set<std::string_view>& names) {
 const Line& Parser::replaced_line(const Line& line, const Meaning& meaning) {
   Line& result = tree_->line();
   result = line;
-  for (const Syntax** part : {&result.target, &result.annotation, &result.value, &result.extra})
-    *part = replaced(*part, meaning);
+  for (const Syntax** part : {&result.annotation, &result.value, &result.extra}) *part = replaced(*part, meaning);
+  bool is_element = result.target && result.target->kind == SyntaxKind::kSubscript;
+  if (is_element) result.target = replaced(result.target, meaning);
   for (const Syntax*& decorator : result.decorators) decorator = replaced(decorator, meaning);
   for (Param& param : result.params) param.annotation = replaced(param.annotation, meaning);
   for (auto& [item, target] : result.items) item = replaced(item, meaning);
@@ -393,10 +394,15 @@ bool names_script(std::string_view text) {
 bool is_script_type(const Syntax* at) {
   if (!at) return false;
   std::string text = spelling(head_of(*at));
-  constexpr std::string_view kTypes[] = {"T.",       "R.",     "ty.",   "tir.",   "I.",     "relax.", "rx.",
-                                         "tvm.tir.", "Tensor", "Shape", "Object", "handle", "Buffer"};
-  return std::ranges::any_of(
-      kTypes, [&](std::string_view type) { return type.ends_with('.') ? text.starts_with(type) : text == type; });
+  size_t dot = text.rfind('.');
+  std::string owner = dot == std::string::npos ? "" : text.substr(0, dot);
+  std::string_view name = std::string_view(text).substr(dot + 1);
+  constexpr std::string_view kOwners[] = {"T", "R", "ty", "tir", "I", "relax", "rx", "tvm.tir", "tvm.relax"};
+  constexpr std::string_view kTypes[] = {"Buffer", "Ptr",   "ptr",      "Tensor",  "Shape", "Prim",
+                                         "Object", "Tuple", "Callable", "DTensor", "Any"};
+  bool is_type = std::ranges::find(kTypes, name) != std::end(kTypes) || parse_dtype(name);
+  if (!owner.empty()) return is_type && std::ranges::find(kOwners, owner) != std::end(kOwners);
+  return name == "handle" || (is_type && &head_of(*at) != at);  // torch has a Tensor, too
 }
 
 bool is_script_function(const Line& line) {
@@ -420,7 +426,8 @@ bool Parser::is_python(const Line& line) const {
   if (line.kind == LineKind::kFunction) return !is_script_function(line);
   if (line.kind == LineKind::kClass) {
     auto has_script_name = [](const Syntax* decorator) { return names_script(spelling(head_of(*decorator))); };
-    if (line.decorators.empty()) return line.extra != nullptr;
+    // A class without a decorator is a module where the text has none with one.
+    if (line.decorators.empty()) return line.extra || origin_->text->find("ir_module") != std::string::npos;
     return std::ranges::none_of(line.decorators, has_script_name);
   }
   if (line.kind == LineKind::kBroken) {
@@ -442,7 +449,8 @@ void Parser::python_line(const Line& line) {
   }
   if (is_docstring(line) || line.kind == LineKind::kPass) return;
   std::set<std::string_view> names;
-  add_bound_names(line, names);
+  bool is_scope = line.kind == LineKind::kFunction || line.kind == LineKind::kClass;
+  is_scope ? void(names.insert(line.text)) : add_bound_names(line, names);
   bool is_step = is_schedule_step(line);
   for (std::string_view name : names) {
     if (auto known = constants_.find(name); known != constants_.end()) constants_.erase(known);

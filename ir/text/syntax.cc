@@ -231,7 +231,10 @@ void SyntaxReader::import(Lines& out) {
     while (accept(".") || accept("...")) continue;  // of this package
     if (!peek().is("import")) package = dotted() + ".";
     expect("import", "after the package");
-    if (accept("*")) return;
+    if (accept("*")) {
+      line.imports.emplace_back(package + "*", "*");
+      return;
+    }
   }
   bool bracket = accept("(");
   do {

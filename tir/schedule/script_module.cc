@@ -34,6 +34,7 @@ class Steps {
     Mention found;
     mention(line, found);
     bool is_step = found.schedule && !found.module;
+    if (prints(line)) return;
     if (found.passed)
       fail(span(line), "'{}' is given to Python, which is not run; write the steps on '{}' in its place", name_, name_);
     if (!is_step) return constant(line);
@@ -56,6 +57,13 @@ class Steps {
     if (callee.kind != SyntaxKind::kAttribute) return callee.kind == SyntaxKind::kName && is_new;
     // tir.create_schedule is of 2020; te.create_schedule makes another kind.
     return is_new || (callee.text == "create_schedule" && callee.children[0]->text == "tir");
+  }
+
+  // Returns whether the statement only shows something: print(type(sch)).
+  static bool prints(const Line& line) {
+    constexpr std::string_view kShow[] = {"print", "type", "display", "help", "dir", "repr", "isinstance", "Code"};
+    return line.kind == LineKind::kExpression && line.value->kind == SyntaxKind::kCall &&
+           std::ranges::find(kShow, line.value->children[0]->text) != std::end(kShow);
   }
 
   // A schedule that is made again begins from the module again.
