@@ -30,7 +30,7 @@ void Parser::class_head(const Line& line) {
   in_class_ = true;
   for (const Syntax* decorator : line.decorators) {
     const Syntax& callee = head_of(*decorator);
-    bool known = callee.text == "ir_module" || dotted(callee) == "I.ir_module" || !early_decorator(callee).empty();
+    bool known = callee.text == "ir_module" || callee.text == "py_module" || !early_decorator(callee).empty();
     if (!known) fail({*decorator, "@I.ir_module"}, "unknown decorator of a class");
     check_keywords(*decorator, {"check_well_formed", "s_tir"});
     if (const Syntax* flag = keyword(*decorator, "s_tir")) mutable_scalars_ = mutable_scalars_ || constant_bool(*flag);
@@ -89,7 +89,6 @@ namespace {
 // Decorators whose functions cannot be read, and why.
 constexpr const char* kNeedsPython = "macros need a Python interpreter; write out their expansion";
 constexpr std::pair<std::string_view, const char*> kRefused[] = {
-    {"I.pyfunc", "functions of Python cannot be compiled"},
     {"R.macro", kNeedsPython},
     {"R.rewriter", "rewriters are not functions of a module"},
     {"T.inline", kNeedsPython},

@@ -148,6 +148,13 @@ void Parser::definition(const Line& read, bool top, bool& keep) {
   }
   if (line.kind == LineKind::kFunction) {
     if (top && is_other_module(line)) return;
+    bool of_python = std::ranges::any_of(
+        line.decorators, [&](const Syntax* decorator) { return dotted(head_of(*decorator)) == "I.pyfunc"; });
+    if (of_python) {
+      computed_.insert_or_assign(std::string(line.text), line.line);
+      diagnostics_.warning(span(line), "'{}' is a function of Python, which is left out", line.text);
+      return;
+    }
     Pending pending{std::string(line.text), &line};
     if (!guarded([&] { pending = declare(line); })) {
       if (!declared_.contains(pending.name)) unknown_.insert(pending.name);

@@ -357,9 +357,7 @@ class Interpreter {
       if (positional.empty()) fail(span(at), "get takes a number");
       return schedule_.get(scalar(at, positional[0]));
     }
-    // get_axes is the name of 2020.
-    std::string_view name = callee.text == "get_axes" ? "get_loops" : callee.text;
-    const scheduling::Primitive* primitive = scheduling::find_primitive(name);
+    const scheduling::Primitive* primitive = scheduling::find_primitive(callee.text);
     if (!primitive) fail(span(callee), "{}", scheduling::unknown_primitive(callee.text));
     AttrValue decision;
     AttrList arguments = arguments_of(at, *primitive, positional, maps, decision);
