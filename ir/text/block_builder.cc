@@ -125,30 +125,39 @@ const Line& Parser::BuilderReader::statement(const Line& line, std::vector<const
     return result;
   }
   std::string_view name = method(line.value);
-  const Syntax* value = line.value;
-  bool gives_value = name == "emit" || name == "emit_output" || name == "emit_func_output" || name == "normalize";
-  if (gives_value) value = &in.required(*line.value, 0, "expr");
-  bool matches = name == "match_cast" || name == "emit_match_cast" || name == "match_shape";
-  bool emits_te = name == "emit_te" || name == "call_te";
-  if (matches || emits_te) {
-    Syntax& call = made(SyntaxKind::kCall, line);
-    call = *line.value;
-    call.children.front() = &form(emits_te ? "emit_te" : name == "match_shape" ? "match_shape" : "match_cast", line);
-    value = &call;
-  }
+  const Syntax* value = value_of(line.value);
   if (name == "emit_func_output") {
     result.kind = LineKind::kReturn;
     result.target = nullptr;
   } else if (name == "emit_output") {
     if (line.kind != LineKind::kAssign) {
       result.kind = LineKind::kPass;
-      outputs.push_back(replaced(value));
+      outputs.push_back(value);
     } else {
       outputs.push_back(line.target);
     }
   }
-  result.value = replaced(value);
+  result.value = value;
   return result;
+}
+
+// Returns what bb.emit(value) and the like bind, in terms of R.
+const Syntax* Parser::BuilderReader::value_of(const Syntax* at) {
+  std::string_view name = method(at);
+  if (name == "emit" || name == "emit_output" || name == "emit_func_output" || name == "normalize")
+    return value_of(&in.required(*at, 0, "expr"));
+  constexpr std::pair<std::string_view, const char*> kForms[] = {{"call_te", "emit_te"},
+                                                                 {"emit_match_cast", "match_cast"},
+                                                                 {"emit_te", "emit_te"},
+                                                                 {"match_cast", "match_cast"},
+                                                                 {"match_shape", "match_shape"}};
+  const char* const* relax_form = row_of(kForms, name);
+  if (!name.empty() && !relax_form) in.fail(*at, "bb.{} is not known here", name);
+  if (!relax_form) return replaced(at);
+  Syntax& call = made(SyntaxKind::kCall, *at);
+  call = *at;
+  call.children.front() = &form(*relax_form, *at);
+  return replaced(&call);
 }
 
 // Returns the syntax with the variables' Python names replaced by those of the params.

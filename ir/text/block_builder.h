@@ -23,6 +23,7 @@ struct Parser::BuilderReader {
   Syntax& form(const char* name, const Place& at);
   Lines body(const Lines& lines);
   const Line& statement(const Line& line, std::vector<const Syntax*>& outputs);
+  const Syntax* value_of(const Syntax* at);
   const Syntax* replaced(const Syntax* at);
 
   Parser& in;

@@ -151,6 +151,11 @@ void Parser::window(const Syntax& target, const Syntax& call, const Syntax& sour
     fail(call, "the window is of {}, but '{}' holds {}", to_string(type.dtype), matched.buffer->name,
          to_string(from.dtype));
   size_t rank = type.shape.size(), ranges = matched.ranges.size();
+  if (rank > ranges) fail(call, "the window has {} dims, its region has {}", rank, ranges);
+  for (size_t d = 0; d < ranges - rank; ++d) {
+    auto of = as_int(matched.ranges[d].extent);
+    if (of && *of != 1) fail(call, "the window has {} dims, and dim {} of its region has {} elements", rank, d, *of);
+  }
   for (size_t d = 0; d < rank && d < ranges; ++d) {
     auto has = as_int(type.shape[rank - 1 - d]), of = as_int(matched.ranges[ranges - 1 - d].extent);
     if (has && of && *has != *of) fail(call, "the window has {} elements where its region has {}", *has, *of);
