@@ -147,24 +147,7 @@ void Parser::definition(const Line& read, bool top, bool& keep) {
     return;
   }
   if (line.kind == LineKind::kFunction) {
-    if (top && is_other_module(line)) return;
-    bool of_python = std::ranges::any_of(
-        line.decorators, [&](const Syntax* decorator) { return dotted(head_of(*decorator)) == "I.pyfunc"; });
-    if (of_python) {
-      computed_.insert_or_assign(std::string(line.text), line.line);
-      diagnostics_.warning(span(line), "'{}' is a function of Python, which is left out", line.text);
-      return;
-    }
-    Pending pending{std::string(line.text), &line};
-    if (!guarded([&] { pending = declare(line); })) {
-      if (!declared_.contains(pending.name)) unknown_.insert(pending.name);
-      return;
-    }
-    if (top) lone_.emplace(pending.name, line);
-    pending.sound = lines_sound_;
-    if (pending.is_program && !tree_->names_module) return define_program(pending);
-    pending_.push_back(std::move(pending));
-    keep = true;
+    if (!top || !is_other_module(line)) function_definition(line, top, keep);
     return;
   }
   if (top && line.kind == LineKind::kAssign && line.target->text == "metadata") {
@@ -183,6 +166,26 @@ void Parser::definition(const Line& read, bool top, bool& keep) {
   }
   if (guarded([&] { module_line(line); })) return;
   if (line.kind == LineKind::kAssign && is_name(*line.target)) unknown_.emplace(line.target->text);
+}
+
+void Parser::function_definition(const Line& line, bool top, bool& keep) {
+  bool of_python = std::ranges::any_of(
+      line.decorators, [&](const Syntax* decorator) { return dotted(head_of(*decorator)) == "I.pyfunc"; });
+  if (of_python) {
+    computed_.insert_or_assign(std::string(line.text), line.line);
+    diagnostics_.warning(span(line), "'{}' is a function of Python, which is left out", line.text);
+    return;
+  }
+  Pending pending{std::string(line.text), &line};
+  if (!guarded([&] { pending = declare(line); })) {
+    if (!declared_.contains(pending.name)) unknown_.insert(pending.name);
+    return;
+  }
+  if (top) lone_.emplace(pending.name, line);
+  pending.sound = lines_sound_;
+  if (pending.is_program && !tree_->names_module) return define_program(pending);
+  pending_.push_back(std::move(pending));
+  keep = true;
 }
 
 // Returns whether the definition is left out because another module of the text is wanted.

@@ -86,6 +86,7 @@ class Parser {
   };
   void read_definitions();
   void definition(const Line& line, bool top, bool& keep);
+  void function_definition(const Line& line, bool top, bool& keep);
   void define_program(const Pending& pending);
   bool is_other_module(const Line& line);
   Span span(const Place& at) const { return {origin_, at.line, at.column, at.length}; }
