@@ -24,19 +24,21 @@ std::optional<Type> Parser::free_var_type(const Syntax& at, bool annotated) {
 bool Parser::define_free_vars(const Line& line) {
   if (!line.value) return false;
   std::vector<const Syntax*> targets = items(*line.target), values = items(*line.value);
-  std::vector<Type> types;
-  for (const Syntax* value : values) {
-    std::optional<Type> made = free_var_type(*value, line.annotation != nullptr);
-    if (!made) return false;
-    types.push_back(*made);
-  }
-  if (values.empty()) return false;
+  std::vector<std::optional<Type>> types =
+      map_each(values, [&](const Syntax* value) { return free_var_type(*value, line.annotation != nullptr); });
+  if (std::ranges::none_of(types, [](const std::optional<Type>& made) { return made.has_value(); })) return false;
   if (targets.size() != values.size()) fail(line, "{} names for {} values", targets.size(), values.size());
   for (size_t i = 0; i < targets.size(); ++i) {
+    if (!types[i]) {  // 16 in n, c = T.int64(), T.int64(16)
+      Expr number = scalar(*values[i]);
+      if (!as_int(number)) fail(*values[i], "expected a variable such as T.int64(), or a number");
+      define(name_of_target(*targets[i]), number);
+      continue;
+    }
     const Entity* known = lookup(name_of_target(*targets[i]));
     if (!known || !known->is_dim || !known->expr) {
-      undefined_.insert(define_var(*targets[i], types[i]).get());
-    } else if (DType stated = dtype_of(*known->expr); stated != types[i].as<PrimType>()->dtype) {
+      undefined_.insert(define_var(*targets[i], *types[i]).get());
+    } else if (DType stated = dtype_of(*known->expr); stated != types[i]->as<PrimType>()->dtype) {
       fail(*targets[i], "'{}' is {} in the signature", targets[i]->text, to_string(stated));
     }
   }
