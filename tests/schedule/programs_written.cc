@@ -354,14 +354,14 @@ def windows_of_parts(x: T.handle, y: T.handle, z: T.handle):
     n = T.int64()
     m = T.int64()
     X = T.match_buffer(x, (n, m))
-    Y = T.match_buffer(y, (n, 3))
+    Y = T.match_buffer(y, (n, T.int64(3)))
     Z = T.match_buffer(z, (n, m + 4))
     C = T.alloc_buffer((n, m + 6))
-    for i, j in T.grid(n, 3):
+    for i, j in T.grid(n, T.int64(3)):
         with T.block("left"):
             vi, vj = T.axis.remap("SS", [i, j])
             C[vi, vj] = T.float32(0)
-    for i, j in T.grid(n, 3):
+    for i, j in T.grid(n, T.int64(3)):
         with T.block("right"):
             vi, vj = T.axis.remap("SS", [i, j])
             C[vi, m + vj + 3] = Y[vi, vj]
@@ -369,7 +369,7 @@ def windows_of_parts(x: T.handle, y: T.handle, z: T.handle):
         with T.block("middle"):
             vi, vj = T.axis.remap("SS", [i, j])
             C[vi, vj + 3] = X[vi, vj] * T.float32(2)
-    for i, j, k in T.grid(n, m + 4, 3):
+    for i, j, k in T.grid(n, m + 4, T.int64(3)):
         with T.block("Z"):
             vi, vj, vk = T.axis.remap("SSR", [i, j, k])
             with T.init():
@@ -412,17 +412,17 @@ def sums_in_pairs(x: T.handle, y: T.handle, z: T.handle):
     X = T.match_buffer(x, (n, m))
     Y = T.match_buffer(y, (n,))
     Z = T.match_buffer(z, (n * 2,))
-    C = T.alloc_buffer((n, 2))
+    C = T.alloc_buffer((n, T.int64(2)))
     for i, j in T.grid(n, m):
         with T.block("first"):
             vi, vj = T.axis.remap("SR", [i, j])
             with T.init():
-                C[vi, 0] = T.float32(0)
-            C[vi, 0] = C[vi, 0] + X[vi, vj]
+                C[vi, T.int64(0)] = T.float32(0)
+            C[vi, T.int64(0)] = C[vi, T.int64(0)] + X[vi, vj]
     for i in range(n):
         with T.block("second"):
             vi = T.axis.spatial(n, i)
-            C[vi, 1] = Y[vi]
+            C[vi, T.int64(1)] = Y[vi]
     for i in range(n * 2):
         with T.block("Z"):
             vi = T.axis.spatial(n * 2, i)
@@ -433,16 +433,16 @@ def stacked(x: T.handle, y: T.handle, z: T.handle):
     n = T.int64()
     X = T.match_buffer(x, (n,))
     Y = T.match_buffer(y, (n,))
-    Z = T.match_buffer(z, (2, n))
-    C = T.alloc_buffer((2, n))
+    Z = T.match_buffer(z, (T.int64(2), n))
+    C = T.alloc_buffer((T.int64(2), n))
     for i in range(n):
         with T.block("C0"):
             vi = T.axis.spatial(n, i)
-            C[0, vi] = X[vi] + T.float32(1)
+            C[T.int64(0), vi] = X[vi] + T.float32(1)
         with T.block("C1"):
             vi = T.axis.spatial(n, i)
-            C[1, vi] = Y[n - 1 - vi]
-    for i, j in T.grid(2, n):
+            C[T.int64(1), vi] = Y[n - 1 - vi]
+    for i, j in T.grid(T.int64(2), n):
         with T.block("Z"):
             vi, vj = T.axis.remap("SS", [i, j])
             Z[vi, vj] = C[vi, vj] * T.float32(0.5)
