@@ -86,7 +86,7 @@ Refusal not_made_yet(const TreeNode* block, TreeNode* producer, const VarMap& ax
       std::erase_if(inside, [&](const TreeNode* each) { return !is_ancestor(shared, each); });
       BufferRegion needed{read.buffer,
                           map_each(read.ranges, [&](const Range& range) { return substitute(range, axes); })};
-      if (find_unfinished(maker, shared) ||
+      if (maker->carried || find_unfinished(maker, shared) ||
           !writes_all(inside, read.buffer, shared, region_at(producer, needed, shared)))
         return message("an iteration of loop '{}' is not known to have made all of '{}' that block '{}' reads", shared,
                        read.buffer, block);
