@@ -1,6 +1,7 @@
 #include "codegen/compile.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -11,6 +12,7 @@
 #include "ir/text/parser.h"
 #include "ops/ops.h"
 #include "passes/graph_decisions.h"
+#include "passes/kernel_rules.h"
 #include "support/guard.h"
 #include "support/joined.h"
 #include "tir/schedule/script.h"
@@ -31,6 +33,8 @@ std::vector<Tensor> evaluate_constants(const IRModule& module, const CompileSett
   inner.opt_level = 1;
   inner.runner = settings.runner.verification_only();
   inner.schedules.clear();
+  inner.kernels = nullptr;
+  inner.claimed = nullptr;
   inner.decided = nullptr;
   inner.scheduled = nullptr;
   inner.check_bounds = settings.check_bounds || settings.interpret;
@@ -76,6 +80,8 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, D
     options.strict = settings.strict;
     options.warn = [&](const Diagnostic& warning) { diagnostics.add(warning); };
     options.files = files;
+    if (settings.kernels) options.kernels = node_kernels(*settings.kernels);
+    options.claimed = settings.claimed;
     return import_onnx(path, op_table(), options);
   };
   return guarded([&] { return fmt::format("reading '{}'", path); }, read);
@@ -139,6 +145,7 @@ CompiledModule compile(IRModule module, const CompileSettings& settings) {
 
 void CompiledModule::generate(const CompileSettings& settings) {
   executable_ = codegen::lower_to_bytecode(lowered_);
+  note_libraries(settings.libraries);
   codegen::KernelMap kernels = this->kernels();
   if (settings.interpret) return;
   if (!kernels.empty()) {  // the loader compares these with the CPU it runs on (vm/cpu.h)
@@ -146,6 +153,20 @@ void CompiledModule::generate(const CompileSettings& settings) {
     executable_.metadata[vm::kCpuFeaturesKey] = joined(codegen::loadable_features(target_), ",");
   }
   objects_ = codegen::backend_of(target_).compile(kernels, target_, settings);
+}
+
+void CompiledModule::note_libraries(const vm::UserLibraries& libraries) {
+  auto is_called = [&](const relaxc_kernel_row& row) {
+    return find_item(executable_.kernels, std::string_view(row.name), &vm::KernelInfo::symbol) ||
+           std::ranges::count(executable_.builtins, row.name);
+  };
+  std::string names;
+  for (const auto& library : libraries) {
+    if (std::ranges::none_of(library->rows(), is_called)) continue;
+    libraries_.push_back(library);
+    names += (names.empty() ? "" : "\n") + std::filesystem::absolute(library->path()).string();
+  }
+  if (!names.empty()) executable_.metadata[vm::kNeededLibrariesKey] = names;
 }
 
 CompiledModule compile_file(const std::string& path, const CompileSettings& settings) {
@@ -158,9 +179,11 @@ CompiledModule compile_file(const std::string& path, const CompileSettings& sett
 
 Program CompiledModule::load(LoadOptions options) const {
   options.files.insert(options.files.end(), sources_.begin(), sources_.end());
+  vm::add_libraries(libraries_, options.registry);
   auto program = [&](const auto& kernels) {
     auto find = [kernels](const std::string& symbol) { return kernels->find(symbol); };
-    return Program::from(executable_, find, kernels, std::move(options));
+    auto keep_alive = std::make_shared<std::pair<std::shared_ptr<const void>, vm::UserLibraries>>(kernels, libraries_);
+    return Program::from(executable_, find, keep_alive, std::move(options));
   };
   if (interpret_) {
     auto kernels = std::make_shared<codegen::InterpretedKernels>(lowered_, *interpret_);

@@ -7,12 +7,14 @@
 #include <string>
 #include <string_view>
 
-#include "ir/op.h"
+#include "ops/user_kernel.h"
 #include "tir/schedule/rule.h"
 #include "tir/target.h"
 #include "vm/tensor.h"
 
 namespace relaxc {
+
+struct KernelRule;
 
 // Computes the results of a closed graph function ("main", without params). Without one nothing is folded.
 using EvaluateModule = std::function<std::vector<Tensor>(const IRModule&)>;
@@ -34,7 +36,10 @@ struct PassSettings {
   // Called with each decision about an operator of the graph: rule, operator, decision (passes/graph_decisions.h).
   std::function<void(const std::string&, const std::string&, const Decision&)> decided = nullptr;
   OnScheduled scheduled = nullptr;  // is called for users' rules and for built-in ones
-  bool winograd = true;  // for 3x3 convolutions where it is faster, with the error that passes/winograd.h states
+  // The user's kernels, tried in order (passes/kernel_rules.h); null: none.
+  std::shared_ptr<const std::vector<KernelRule>> kernels = nullptr;
+  OnClaim claimed = nullptr;  // is called for each node that a kernel implements, or claims without fitting
+  bool winograd = true;       // for 3x3 convolutions where it is faster, with the error that passes/winograd.h states
   // A gather treats an index out of range like this; a scatter always refuses it.
   OutOfRange gather = OutOfRange::kError;
   // Every access whose index is not provably in range, and every axis not provably in its domain, is tested by the

@@ -15,6 +15,7 @@ namespace relaxc {
   X(fold_batch_norm, "turn inference batch norms into a scale and shift, and those into the convolution before")  \
   X(block_channels, "lay images out with their channels in blocks of a vector, from one convolution to the next") \
   X(pack_weights, "store constant weights of convolutions and products in the order that kernels read them")      \
+  X(apply_kernels, "call the user's kernels (--kernels) for the operators and patterns that they implement")      \
   X(fold_constants, "compute what depends on constants only")                                                     \
   X(merge_common_subexpressions, "compute equal pure values once")                                                \
   X(remove_dead_code, "drop bindings and functions that nothing uses")                                            \
@@ -93,9 +94,9 @@ std::span<const Pipeline> pipelines() {
       {"default", "from operators to kernels and planned memory", {"simplify", "kernels", "lower"}},
       {"simplify",
        "the graph made small, still operators",
-       {"spread_tuples", "check_dims", "canonicalize", "fold_batch_norm", "fold_constants", "block_channels",
-        "remove_dead_code", "pack_weights", "fold_constants", "canonicalize", "merge_common_subexpressions",
-        "remove_dead_code"}},
+       {"spread_tuples", "check_dims", "canonicalize", "fold_batch_norm", "fold_constants", "apply_kernels",
+        "block_channels", "remove_dead_code", "pack_weights", "fold_constants", "canonicalize",
+        "merge_common_subexpressions", "remove_dead_code"}},
       // Equal programs are merged before they are scheduled: the work is done once for equal layers.
       {"kernels",
        "operators to scheduled tensor programs",

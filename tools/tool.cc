@@ -8,6 +8,7 @@
 #include "codegen/target.h"
 #include "frontend/onnx/test_data.h"
 #include "ir/text/lexer.h"
+#include "passes/kernel_rules.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
 #include "support/lists.h"
@@ -53,6 +54,10 @@ void CompilerOptions::add_to(CLI::App& app) {
   app.add_option("-O", settings.opt_level, "LLVM's effort")->check(CLI::Range(0, 3))->capture_default_str();
   app.add_option("--schedules", schedules, "a file of schedules and rules (docs/schedules.md)")
       ->check(CLI::ExistingFile);
+  app.add_option("--kernels", kernels,
+                 "a file of kernels and schedules for them, or a library of C kernels (.so), repeatable "
+                 "(docs/own-kernels.md)")
+      ->check(CLI::ExistingFile);
   app.add_flag("--check-bounds", settings.check_bounds,
                "machine code tests every index that is not proven to be in range (docs/relaxc.md)");
   app.add_flag("!--no-winograd", settings.winograd, "compute all convolutions directly (docs/relaxc.md)");
@@ -75,7 +80,8 @@ bool holds_schedules(const std::string& path) {
   const std::string file = split_text_path(path).file;
   if (!file.ends_with(".py")) return false;
   std::string text = "\n" + read_text(file);
-  return text.find("\n@S.") != std::string::npos || text.find("\nS.") != std::string::npos;
+  return text.find("\n@S.") != std::string::npos || text.find("\nS.") != std::string::npos ||
+         text.find("\n@R.rewriter") != std::string::npos;
 }
 
 CompileSettings CompilerOptions::get(const std::string& model) const {
@@ -89,12 +95,25 @@ CompileSettings CompilerOptions::get(const std::string& model) const {
   for (const std::string& name : result.runner.print_after) {
     if (name != "all") parse_passes(name);
   }
-  for (const std::string& file : {schedules, holds_schedules(model) && model != schedules ? model : ""}) {
-    if (file.empty()) continue;
-    const std::string text_file = split_text_path(file).file;
-    std::vector<ScheduleRule> rules = read_schedule_rules(read_text(text_file), text_file);
-    result.schedules.insert(result.schedules.end(), rules.begin(), rules.end());
+  std::vector<std::string> files = kernels;
+  if (!schedules.empty()) files.push_back(schedules);
+  if (holds_schedules(model) && !std::ranges::count(files, model)) files.push_back(model);
+  std::vector<KernelRule> rules;
+  for (const std::string& file : files) {
+    if (file.ends_with(".so")) {
+      const auto& library = result.libraries.emplace_back(vm::UserLibrary::open(std::filesystem::absolute(file)));
+      for (const relaxc_kernel_row& row : library->rows()) {
+        if (!row.implements) continue;
+        std::string place = fmt::format("{}: {}", file, row.name);
+        std::ranges::move(read_kernel_rules(row.implements, place, op_table()), std::back_inserter(rules));
+      }
+      continue;
+    }
+    const std::string text_file = split_text_path(file).file, text = read_text(text_file);
+    std::ranges::move(read_schedule_rules(text, text_file), std::back_inserter(result.schedules));
+    std::ranges::move(read_kernel_rules(text, text_file, op_table()), std::back_inserter(rules));
   }
+  if (!rules.empty()) result.kernels = std::make_shared<const std::vector<KernelRule>>(std::move(rules));
   if (!result.schedules.empty()) result.report = [](const std::string& line) { print_error("{}\n", line); };
   result.warn = [](const Diagnostic& warning) { print_error("{}", to_string(warning)); };
   if (!result.runner.stop_after.empty()) parse_passes(result.runner.stop_after);

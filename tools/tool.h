@@ -43,7 +43,8 @@ struct CompilerOptions {
   std::string verify_each = "group";
   std::string print_after;
   std::string gather = "error";
-  std::string schedules;  // a file
+  std::string schedules;             // a file
+  std::vector<std::string> kernels;  // files
   void add_to(CLI::App& app);
   // Returns the settings with the texts parsed. Schedules come also from the model's file, beside its programs.
   CompileSettings get(const std::string& model) const;
@@ -81,6 +82,7 @@ void add_run(CLI::App& app, int& exit_code);
 void add_compile(CLI::App& app, int& exit_code);
 void add_opt(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);
+void add_explain(CLI::App& app, int& exit_code);
 void add_text(CLI::App& app, int& exit_code);  // fmt, check, diff
 
 }  // namespace relaxc::tools

@@ -117,7 +117,7 @@ IRModule import_model(std::shared_ptr<const ModelFile> file, const OpTable& ops,
               {attr_names::kInputNames, params.names},
               {attr_names::kOutputNames, outputs}};
   Function function{std::move(params.vars), body, result, true, std::move(attrs)};
-  IRModule module;
+  IRModule module = std::move(context.kernels);
   module.functions.emplace("main", make_function(std::move(function), place(context)));
   return module;
 }
