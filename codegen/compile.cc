@@ -9,12 +9,15 @@
 #include "codegen/interpret.h"
 #include "codegen/target.h"
 #include "frontend/onnx/import.h"
+#include "ir/attr_names.h"
 #include "ir/text/parser.h"
-#include "ops/ops.h"
+#include "ir/visit.h"
 #include "passes/graph_decisions.h"
 #include "passes/kernel_rules.h"
+#include "passes/tables.h"
 #include "support/guard.h"
 #include "support/joined.h"
+#include "tir/lower/lower.h"
 #include "tir/schedule/script.h"
 #include "vm/artifact.h"
 #include "vm/cpu.h"
@@ -33,6 +36,8 @@ std::vector<Tensor> evaluate_constants(const IRModule& module, const CompileSett
   inner.opt_level = 1;
   inner.runner = settings.runner.verification_only();
   inner.schedules.clear();
+  inner.function.clear();
+  if (settings.tables) inner.tables = settings.tables->operators_only();
   inner.kernels = nullptr;
   inner.claimed = nullptr;
   inner.decided = nullptr;
@@ -53,10 +58,7 @@ std::string read_text(const std::string& path) {
   return text.str();
 }
 
-const OpTable& op_table() {
-  static const OpTable kTable = make_op_table();
-  return kTable;
-}
+const OpTable& op_table() { return builtin_tables().ops(); }
 
 bool has_lowering(const OpRow& row) { return row.legalize || codegen::is_lowered_to_bytecode(row.name); }
 
@@ -72,17 +74,19 @@ TextPath split_text_path(const std::string& path) {
 
 IRModule read_module(const std::string& path, const CompileSettings& settings, Diagnostics& diagnostics,
                      vm::MappedFiles* files) {
+  const Tables& tables = tables_of(settings);
   auto read = [&] {
     const auto [file, name] = split_text_path(path);
-    if (is_text(file)) return parse_module(read_text(file), file, op_table(), diagnostics, name);
+    if (is_text(file)) return parse_module(read_text(file), file, tables.ops(), diagnostics, name);
     ImportOptions options;
     options.dims = settings.dims;
     options.strict = settings.strict;
     options.warn = [&](const Diagnostic& warning) { diagnostics.add(warning); };
     options.files = files;
+    options.converters = tables.converters();
     if (settings.kernels) options.kernels = node_kernels(*settings.kernels);
     options.claimed = settings.claimed;
-    return import_onnx(path, op_table(), options);
+    return import_onnx(path, tables.ops(), options);
   };
   return guarded([&] { return fmt::format("reading '{}'", path); }, read);
 }
@@ -91,6 +95,9 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, v
   Diagnostics diagnostics;
   IRModule module = read_module(path, settings, diagnostics, files);
   diagnostics.throw_if_errors();
+  for (const auto& [name, program] : programs_of(module)) {
+    for (const Diagnostic& warning : unread_annotations(program)) diagnostics.add(warning);
+  }
   for (const Diagnostic& warning : diagnostics.all()) {
     if (settings.warn) settings.warn(warning);
   }
@@ -109,9 +116,10 @@ IRModule read_scheduled_module(const std::string& path, const CompileSettings& s
 }
 
 PassContext pass_context(const CompileSettings& settings) {
-  PassContext context(op_table(), codegen::parse_target(settings.target), settings);
+  const Tables& tables = tables_of(settings);
+  PassContext context(tables.ops(), codegen::parse_target(settings.target), settings);
   context.evaluate = [settings](const IRModule& module) { return evaluate_constants(module, settings); };
-  check_rules(settings.schedules);
+  check_rules(settings.schedules, tables.rules().rules);
   return context;
 }
 
@@ -124,19 +132,38 @@ IRModule run_pipeline(IRModule module, const CompileSettings& settings) {
   return run_passes(std::move(module), passes_of(settings, context.target), context, settings.runner);
 }
 
+// TVM's attribute Codegen says that a backend outside of the compiler makes the function's code.
+static void check_backends(const IRModule& module) {
+  for (const auto& [name, function] : module.functions) {
+    if (!function.is<Function>()) continue;
+    walk(function, [&](const Ref<Function>& part) {
+      const AttrValue* backend = part->attrs.find(attr_names::kCodegen);
+      if (backend)
+        fail_unsupported(part.span() ? part.span() : function.span(),
+                         "a function of '{}' is for the backend {}, and there are no backends; without the attribute "
+                         "Codegen it is compiled as other functions are",
+                         name, to_string(*backend));
+    });
+  }
+}
+
 CompiledModule compile(IRModule module, const CompileSettings& settings) {
+  check_backends(module);
   CompiledModule result;
   PassContext context = pass_context(settings);
   result.target_ = context.target;
-  // Two passes always run: check_dims makes a run safe, and without spread_tuples legalize refuses tuple values.
+  // Some passes always run: check_dims makes a run safe, legalize refuses tuple values that spread_tuples has left,
+  // there is no bytecode for local functions (lambda_lift), and programs by themselves have no entry (wrap_programs).
   std::vector<const Pass*> passes = passes_of(settings, context.target);
-  for (const Pass* needed : {find_pass("check_dims"), find_pass("spread_tuples")}) {
+  const Tables& tables = tables_of(settings);
+  for (const char* name : {"check_dims", "spread_tuples", "lambda_lift", "wrap_programs"}) {
+    const Pass* needed = tables.find_pass(name);
     if (std::ranges::find(passes, needed) == passes.end()) passes.insert(passes.begin(), needed);
   }
   result.lowered_ = run_passes(std::move(module), passes, context, settings.runner);
   result.interpret_ = settings.interpret;
   if (settings.interpret) {
-    const Pass* least[] = {find_pass("legalize"), find_pass("destination_passing")};
+    const Pass* least[] = {tables.find_pass("legalize"), tables.find_pass("destination_passing")};
     result.lowered_ = run_passes(std::move(result.lowered_), least, context, settings.runner.verification_only());
   }
   guarded([] { return "code generation"; }, [&] { result.generate(settings); });

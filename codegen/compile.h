@@ -51,7 +51,7 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, D
                      vm::MappedFiles* files = nullptr);
 // Returns the contents of a file. Throws a CompileError when it cannot be read.
 std::string read_text(const std::string& path);
-// Returns the table of all operators.
+// Returns the table of the built-in operators; Tables::ops() has those of plug-ins, too.
 const OpTable& op_table();
 // Returns whether the operator can be compiled. For some operators only types are inferred.
 bool has_lowering(const OpRow& row);

@@ -1,4 +1,5 @@
-// The rewriter of graph functions, from which most graph passes derive, and calls of new tensor programs.
+// <relaxc/graph_rewriter.h>: the rewriter of graph functions, from which most graph passes derive, and calls of new
+// tensor programs.
 #pragma once
 #include "ir/builder.h"
 #include "ir/kernel_call.h"
@@ -47,6 +48,9 @@ VarSet used_outside(const FunctionRef& function, const std::function<bool(const 
 // Replaces each graph function by fn's result. fn may add functions to the module that it gets.
 IRModule map_functions(IRModule module, const std::function<FunctionRef(const FunctionRef&)>& fn);
 IRModule map_functions(IRModule module, const std::function<FunctionRef(const FunctionRef&, IRModule& module)>& fn);
+
+// Removes the functions that none of these reach.
+void keep_reached(IRModule& module, std::vector<std::string> roots);
 
 // Replaces reshape and permute_dims of constants, and chains of them (reshape of permute_dims of reshape ...), by
 // constants: one copy in C++ for a whole chain, without intermediate results, code, or a weight that has to be in

@@ -293,6 +293,14 @@ static void check_inputs(const onnx::NodeProto& node, const ConverterRow& row, c
   fail_unsupported(span, "operator {} of opset {} is not supported{}", span.origin->op_type, version, remedy);
 }
 
+// Returns the built-in converter, or that of a plug-in as a row in `custom`.
+static const ConverterRow* find_row(const ImportOptions& options, const std::string& domain, const std::string& type,
+                                    int64_t version, std::optional<ConverterRow>& custom) {
+  if (const ConverterRow* row = find_converter(domain, type, version)) return row;
+  const OnnxConverter* found = find_custom(options.converters, domain, type, version);
+  return found ? &custom.emplace(row_of(*found)) : nullptr;
+}
+
 void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
   Span span = span_of(node, index);
   Span outer = builder_.span();
@@ -322,7 +330,8 @@ void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
       builder_.set_span(outer);
       return;
     }
-    const ConverterRow* row = find_converter(domain, node.op_type(), version);
+    std::optional<ConverterRow> custom;
+    const ConverterRow* row = find_row(context_.options, domain, node.op_type(), version, custom);
     if (!row) fail_unknown(domain, node.op_type(), version, refused, span);
     if (!poisoned) {
       check_inputs(node, *row, inputs, span);

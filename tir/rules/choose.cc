@@ -4,6 +4,7 @@
 
 #include "ir/attr_names.h"
 #include "support/diagnostic.h"
+#include "support/lists.h"
 #include "tir/analysis/nests.h"
 #include "tir/compute.h"
 #include "tir/program.h"
@@ -11,6 +12,11 @@
 #include "tir/schedule/schedule.h"
 
 namespace relaxc {
+
+const ScheduleRule* find_rule(std::string_view name, const std::vector<ScheduleRule>& added) {
+  const ScheduleRule* built_in = find_builtin_rule(name);
+  return built_in ? built_in : find_item(added, name, &ScheduleRule::name);
+}
 
 namespace {
 
@@ -21,7 +27,8 @@ struct Application {
   const Target& target;
   bool show_program;
   const OnScheduled& on_scheduled;
-  const ScheduleRule& actual = rule.uses.empty() ? rule : *find_builtin_rule(rule.uses);
+  const MoreRules& more;
+  const ScheduleRule& actual = rule.uses.empty() ? rule : *find_rule(rule.uses, more.rules);
 
   RuleResult run(const PrimFuncRef& given) const {
     PrimFuncRef program = find_builtin_rule(actual.name) == &actual ? without_empty_nests(given) : given;
@@ -44,11 +51,12 @@ struct Application {
     if (auto why = actual.fits ? actual.fits(program, target, decisions) : std::nullopt) return {std::nullopt, *why};
     std::optional<Versions> found = actual.space ? actual.space(program, target, decisions) : std::nullopt;
     if (versions) *versions = found;
-    schedule.emplace(IRModule{{{name, program}}, {}, {}}, ScheduleOptions{.show_program = show_program});
+    schedule.emplace(IRModule{{{name, program}}, {}, {}},
+                     ScheduleOptions{.show_program = show_program, .intrins = &more.intrins});
     if (auto refusal = apply_rule(actual, *schedule, target, decisions)) {
       // A refusal is an error for a rule that names its function, and for values from the user without which it fits.
       bool fits_otherwise =
-          !rule.given.empty() && Application{actual, name, target, false, nullptr}.run(program).program;
+          !rule.given.empty() && Application{actual, name, target, false, nullptr, more}.run(program).program;
       if (fits_otherwise || !rule.function.empty()) throw CompileError({*refusal});
       return {std::nullopt, to_string(*refusal)};
     }
@@ -91,29 +99,31 @@ struct Application {
 
 }  // namespace
 
-bool concerns(const ScheduleRule& rule, const std::string& name, const std::vector<std::string>& ops) {
+bool concerns(const ScheduleRule& rule, const std::string& name, const std::vector<std::string>& ops,
+              const MoreRules& more) {
   if (!rule.function.empty()) return rule.function == name;
-  const ScheduleRule* used = rule.uses.empty() ? nullptr : find_builtin_rule(rule.uses);
+  const ScheduleRule* used = rule.uses.empty() ? nullptr : find_rule(rule.uses, more.rules);
   if (!rule.uses.empty() && !used) return false;  // a decision about the graph
   const std::string& op = used && rule.op.empty() ? used->op : rule.op;
   return op.empty() || std::ranges::find(ops, op) != ops.end();
 }
 
 RuleResult schedule_by_rule(const ScheduleRule& rule, const std::string& name, const PrimFuncRef& program,
-                            const Target& target, bool show_program, const OnScheduled& scheduled) {
-  return Application{rule, name, target, show_program, scheduled}.run(program);
+                            const Target& target, bool show_program, const OnScheduled& scheduled,
+                            const MoreRules& more) {
+  return Application{rule, name, target, show_program, scheduled, more}.run(program);
 }
 
 PrimFuncRef schedule_by_rules(const std::string& name, const PrimFuncRef& program,
                               const std::vector<ScheduleRule>& users, const Target& target, const RuleReport& report,
-                              const OnScheduled& scheduled) {
+                              const OnScheduled& scheduled, const MoreRules& more) {
   if (program->attrs.get_bool(attr_names::kIsScheduled, false)) return program;
   std::vector<std::string> ops = operators_of(program);
-  for (const std::vector<ScheduleRule>* rules : {&users, &builtin_schedule_rules()}) {
+  for (const std::vector<ScheduleRule>* rules : {&users, &more.rules, &builtin_schedule_rules()}) {
     const RuleReport& report_here = rules == &users ? report : nullptr;
     for (const ScheduleRule& rule : *rules) {
-      if (!concerns(rule, name, ops)) continue;
-      RuleResult result = schedule_by_rule(rule, name, program, target, report_here != nullptr, scheduled);
+      if (!concerns(rule, name, ops, more)) continue;
+      RuleResult result = schedule_by_rule(rule, name, program, target, report_here != nullptr, scheduled, more);
       if (!result.program) {
         std::string text = fmt::format("schedule rule '{}' does not fit '{}':\n{}", rule.name, name, result.refusal);
         if (!rule.function.empty()) fail_to_fit(rule.span, "{}", text);
