@@ -337,7 +337,7 @@ Expr Parser::operator_input(const OpInput* input, const Syntax& at) {
       fail(item, "expected an integer dim, got {}", to_string(scalar->dtype));
     return integer;
   };
-  if (form != OpInput::Form::kAny && callee_path(at) == "R.shape")
+  if (form != OpInput::Form::kAny && callee_path(at) == "R.shape" && positional(at) < 2)
     return operator_input(input, required(at, 0, "value"));
   if (!is_list(at) || at.children.empty()) {
     Expr value = as_argument(at);

@@ -298,6 +298,11 @@ Value Parser::binary(const Syntax& at) {
 
 Value Parser::call(const Syntax& at) {
   const Syntax& callee = *at.children[0];
+  if (std::optional<Buffer> tensor = in_te_ ? named_buffer(callee) : std::nullopt) {
+    Syntax element(SyntaxKind::kSubscript, at);
+    element.children.assign(at.children.begin(), at.children.end());
+    return load(*tensor, element);
+  }
   for (const Syntax* argument : at.operands()) {
     if (argument->kind == SyntaxKind::kStarred) fail(*argument, "starred arguments have no meaning here");
   }

@@ -241,10 +241,8 @@ void Parser::relax_assign(const Line& line) {
     define(var_name, match->var);
     return;
   }
-  Value value = eval_as(annotated, at);
-  // s: R.Shape = (n, 4)
-  bool is_shape = annotated && annotated->is<ShapeType>() && value.expr.is<Tuple>();
-  if (is_shape) value = {shape_expr(graph_dims(at), span(at))};
+  bool is_shape = annotated && annotated->is<ShapeType>() && is_list(at);  // s: R.Shape = (n, 4)
+  Value value = is_shape ? Value{shape_expr(graph_dims(at), span(at))} : eval_as(annotated, at);
   const PrimType* prim = annotated ? annotated->as<PrimType>() : nullptr;
   if (value.literal && prim) value.expr = adapt(value, prim->dtype, at);
   bind_to(*line.target, value.expr, is_shape ? value.expr.type() : annotated.value_or(value.expr.type()));

@@ -341,12 +341,12 @@ Stmt Parser::block(const Line& line, const Syntax& call, const Syntax* target) {
   BlockState state(name ? string(*name) : "");
   state.early = early;
   blocks_.push_back(&state);
-  if (early) {
-    static const Syntax kNoNames(SyntaxKind::kList, {});
-    early_axes(*call.children[1], target ? *target : kNoNames);
-  }
+  static const Syntax kNoNames(SyntaxKind::kList, {});
+  bool sound = !early || guarded([&] { early_axes(*call.children[1], target ? *target : kNoNames); });
+  if (!sound) poison(target);
   std::vector<Stmt> stmts = this->stmts(line.body);
   blocks_.pop_back();
+  if (!sound) throw Failed();
   std::vector<LoopHead> loops = complete_axes(state, call);
   Block result = std::move(state.block);
   result.body = seq(std::move(stmts), span(line));

@@ -11,8 +11,11 @@ namespace relaxc::text {
 Parser::LoopHeads Parser::loop_heads(const Line& line) {
   std::string path = callee_path(*line.value);
   std::optional<ForKind> kind;
-  if (path == "range" || path == "T.range") kind = ForKind::kSerial;
-  if (path.starts_with("T.")) kind = kind_named(kForKinds, std::string_view(path).substr(2));
+  if (path == "range" || path == "T.range") {
+    kind = ForKind::kSerial;
+  } else if (path.starts_with("T.")) {
+    kind = kind_named(kForKinds, std::string_view(path).substr(2));
+  }
   if (kind == ForKind::kLaunchThread) kind.reset();  // it is a statement, not a loop
   if (!kind && path != "T.grid")
     fail({head_of(*line.value), near_form(path)}, "expected a loop: range(n), T.grid(m, n), T.parallel(n)");

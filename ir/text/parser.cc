@@ -240,7 +240,7 @@ std::string spelling(const Syntax& at) {
 void Parser::poison(const Syntax* target) {
   if (!target) return;
   if (is_name(*target)) poison(target->text);
-  if (target->kind == SyntaxKind::kTuple || target->kind == SyntaxKind::kStarred) {
+  if (is_list(*target) || target->kind == SyntaxKind::kStarred) {
     for (const Syntax* item : target->children) poison(item);
   }
 }

@@ -457,6 +457,7 @@ class Parser {
   bool in_graph_ = false;
   DType default_int_ = kInt64;
   bool bare_forms_ = false;  // forms stand without prefix: grid(16, 16) in place of T.grid(16, 16)
+  bool in_te_ = false;       // in te.compute, where a tensor may be called: A(i, j)
   bool early_ = false;       // types without prefix: dims need no quotes, and functions no `cls.`
   bool quoted_ = false;      // inside of a quoted dim: unknown names become dims
   // Tensor programs.

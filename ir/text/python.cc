@@ -269,8 +269,8 @@ const Syntax* Parser::replaced(const Syntax* at, const Meaning& meaning) {
     const Syntax* value = meaning(*at);
     return value ? value : at;
   }
-  bool is_format =
-      at->kind == SyntaxKind::kString && at->text.substr(0, 2).find_first_of("fF") != std::string_view::npos;
+  std::string_view prefix = at->text.substr(0, at->text.find_first_of("\"'"));
+  bool is_format = at->kind == SyntaxKind::kString && prefix.find_first_of("fF") != std::string_view::npos;
   if (is_format) {
     std::optional<AttrValue> value = python_text(*at);
     return value ? syntax_of(*value, *at) : at;

@@ -169,7 +169,7 @@ const std::unordered_map<std::string_view, Parser::FormEntry>& Parser::forms() {
       {"T.cast", "value dtype", &Parser::cast_form},
       {"T.buffer_store", "buffer value indices predicate"},
       {"T.ceildiv", "lhs rhs", &Parser::ceildiv_form},
-      {"T.comm_reducer", "combiner identity", &Parser::reducer_form},
+      {"T.comm_reducer", "combiner identity name", &Parser::reducer_form},
       {"T.compute", "shape fcompute name tag attrs varargs_names"},
       {"T.const", "value dtype", &Parser::cast_form},
       {"T.create_prim_func", "ops index_dtype_override"},

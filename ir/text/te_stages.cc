@@ -43,6 +43,7 @@ const Parser::TeReader::Stage& Parser::TeReader::compute(const Syntax& call) {
 Parser::TeReader::Stage Parser::TeReader::stage_of(const Syntax& function, const std::string& name,
                                                    const std::vector<Expr>& shape) {
   NameScope scope(in.scopes_);
+  Temporarily te(in.in_te_, true);
   Stage stage;
   std::vector<Loop> loops;
   std::vector<Expr> indices;
@@ -78,6 +79,7 @@ Stmt Parser::TeReader::stores(const std::vector<Buffer>& buffers, std::vector<Ex
                               const std::vector<Expr>& indices, const Span& place) {
   std::vector<Stmt> stmts;
   for (size_t i = 0; i < values.size() && values.size() > 1; ++i) {
+    if (values[i].is<IntImm>() || values[i].is<FloatImm>()) continue;
     VarRef var = make_var(fmt::format("v{}", i), values[i].type(), place);
     stmts.push_back(make(Bind{var, values[i]}, place));
     values[i] = var;
