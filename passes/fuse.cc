@@ -12,6 +12,7 @@
 #include "support/lists.h"
 #include "tir/analysis/conditions.h"
 #include "tir/analysis/nests.h"
+#include "tir/analysis/pointers.h"
 #include "tir/compute.h"
 #include "tir/lower/lower.h"
 
@@ -22,7 +23,8 @@ namespace {
 // Classifies what the program computes by its blocks.
 OpPattern classify(const PrimFuncRef& program) {
   auto blocks = find_nests(program);
-  if (!blocks || program->attrs.get_bool(attr_names::kIsScheduled, false)) return OpPattern::kOpaque;
+  bool is_scheduled = program->attrs.get_bool(attr_names::kIsScheduled, false);
+  if (!blocks || is_scheduled || uses_pointers(program)) return OpPattern::kOpaque;
   OpPattern result = OpPattern::kElementwise;
   auto stores_of = [&](const Buffer& buffer) {
     return std::ranges::count_if(*blocks, [&](const Ref<Block>& block) { return stores_to(block, buffer); });

@@ -6,6 +6,7 @@
 #include "support/diagnostic.h"
 #include "support/lists.h"
 #include "tir/analysis/nests.h"
+#include "tir/analysis/pointers.h"
 #include "tir/compute.h"
 #include "tir/program.h"
 #include "tir/rules/builtin_rules.h"
@@ -120,6 +121,7 @@ PrimFuncRef schedule_by_rules(const std::string& name, const PrimFuncRef& progra
   if (program->attrs.get_bool(attr_names::kIsScheduled, false)) return program;
   std::vector<std::string> ops = operators_of(program);
   for (const std::vector<ScheduleRule>* rules : {&users, &more.rules, &builtin_schedule_rules()}) {
+    if (rules != &users && uses_pointers(program)) break;  // the built-in rules see accesses to buffers only
     const RuleReport& report_here = rules == &users ? report : nullptr;
     for (const ScheduleRule& rule : *rules) {
       if (!concerns(rule, name, ops, more)) continue;
