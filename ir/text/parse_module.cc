@@ -28,6 +28,7 @@ bool Parser::is_docstring(const Line& line) const {
 void Parser::class_head(const Line& line) {
   class_name_ = std::string(line.text);
   in_class_ = true;
+  decorated_class_ = !line.decorators.empty() && early_decorator(head_of(*line.decorators.front())).empty();
   for (const Syntax* decorator : line.decorators) {
     const Syntax& callee = head_of(*decorator);
     bool known = callee.text == "ir_module" || callee.text == "py_module" || !early_decorator(callee).empty();
@@ -125,7 +126,7 @@ Parser::Pending Parser::read_decorators(const Line& line) {
     };
     pending.is_program = has_types_of("T.");
     bare_forms_ = bare_forms_ || early_;
-    if (!pending.is_program && !has_types_of("R."))
+    if (decorated_class_ || (!pending.is_program && !has_types_of("R.")))
       fail({line, "@R.function or @T.prim_func"}, "function '{}' has no decorator", line.text);
   }
   for (const Syntax* decorator : line.decorators) {

@@ -433,6 +433,7 @@ class Parser {
   std::map<std::string, DType> program_results_;       // by the name of a tensor program that returns a value
   std::string class_name_ = "Module";
   bool in_class_ = false;
+  bool decorated_class_ = false;       // its functions have decorators, too
   std::string wanted_module_;          // the class to read; "": the only one
   std::map<std::string, Place> lone_;  // definitions outside of a class
   std::vector<std::string> others_;    // the definitions that were left out for it
