@@ -18,6 +18,7 @@
 #include "support/guard.h"
 #include "support/joined.h"
 #include "tir/lower/lower.h"
+#include "tir/schedule/script.h"
 #include "vm/artifact.h"
 #include "vm/cpu.h"
 #include "vm/error.h"
@@ -63,12 +64,22 @@ bool has_lowering(const OpRow& row) {
   return row.legalize || row.decompose || codegen::is_lowered_to_bytecode(row.name);
 }
 
+static bool is_text(const std::string& path) {
+  return path.ends_with(".py") || path.ends_with(".tvm") || path.ends_with(".test") || path.ends_with(".txt");
+}
+
+TextPath split_text_path(const std::string& path) {
+  size_t colons = path.rfind("::");
+  if (colons == std::string::npos || !is_text(path.substr(0, colons))) return {path, ""};
+  return {path.substr(0, colons), path.substr(colons + 2)};
+}
+
 IRModule read_module(const std::string& path, const CompileSettings& settings, Diagnostics& diagnostics,
                      vm::MappedFiles* files) {
   const Tables& tables = tables_of(settings);
   auto read = [&] {
-    bool is_text = path.ends_with(".py") || path.ends_with(".tvm") || path.ends_with(".test") || path.ends_with(".txt");
-    if (is_text) return parse_module(read_text(path), path, tables.ops(), diagnostics);
+    const auto [file, name] = split_text_path(path);
+    if (is_text(file)) return parse_module(read_text(file), file, tables.ops(), diagnostics, name);
     ImportOptions options;
     options.dims = settings.dims;
     options.strict = settings.strict;
@@ -93,6 +104,17 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, v
     if (settings.warn) settings.warn(warning);
   }
   return module;
+}
+
+IRModule read_scheduled_module(const std::string& path, const CompileSettings& settings, vm::MappedFiles* files) {
+  IRModule module = read_module(path, settings, files);
+  const auto [file, name] = split_text_path(path);
+  std::optional<ScheduleRule> steps = is_text(file) ? read_module_schedule(read_text(file), file, name) : std::nullopt;
+  if (!steps) return module;
+  Schedule schedule(std::move(module));
+  Decisions none("", {});
+  steps->apply(schedule, Target(), none);
+  return schedule.module();
 }
 
 PassContext pass_context(const CompileSettings& settings) {
@@ -193,7 +215,7 @@ void CompiledModule::note_libraries(const vm::UserLibraries& libraries) {
 
 CompiledModule compile_file(const std::string& path, const CompileSettings& settings) {
   vm::MappedFiles files;
-  CompiledModule result = compile(read_module(path, settings, &files), settings);
+  CompiledModule result = compile(read_scheduled_module(path, settings, &files), settings);
   result.sources_ = std::move(files);
   check_unchanged(result.sources_);
   return result;

@@ -94,6 +94,11 @@ OpRow binary_op(const char* name, const char* onnx, const char* doc, const Domai
 OpRow arithmetic(const char* name, const char* onnx, const char* doc, const Domain& domain, BinaryOp op) {
   return binary_op(name, onnx, doc, domain, [op](const Expr& a, const Expr& b) { return binary(op, a, b); });
 }
+// Of flags a sum is `or` and a product is `and`, as numpy and torch have them, whose graphs add masks.
+OpRow with_flags(const char* name, const char* onnx, const char* doc, BinaryOp op, BinaryOp on_flags) {
+  return binary_op(name, onnx, doc, kAnyDType,
+                   [=](const Expr& a, const Expr& b) { return binary(dtype_of(a).is_bool() ? on_flags : op, a, b); });
+}
 Expr imm_like(double value, const Expr& x) { return scalar_imm(value, dtype_of(x)); }
 Expr call1(const std::string& name, const Expr& x) { return intrinsic("tir." + name, {x}, dtype_of(x)); }
 
@@ -258,9 +263,9 @@ std::vector<OpRow> elementwise_ops() {
                    [](double x) { return 1.05070098735548 * (x > 0 ? x : 1.67326324235438 * (std::exp(x) - 1)); }),
       parametric("nn.softplus", "Softplus", "log(1 + exp(beta * x)) / beta", scaled_softplus),
       parametric("nn.leakyrelu", "", "x above 0, alpha * x below", leaky_relu),
-      arithmetic("add", "Add", "x1 + x2", kNumbers, BinaryOp::kAdd),
+      with_flags("add", "Add", "x1 + x2; of flags: or", BinaryOp::kAdd, BinaryOp::kOr),
       arithmetic("subtract", "Sub", "x1 - x2", kNumbers, BinaryOp::kSub),
-      arithmetic("multiply", "Mul", "x1 * x2", kNumbers, BinaryOp::kMul),
+      with_flags("multiply", "Mul", "x1 * x2; of flags: and", BinaryOp::kMul, BinaryOp::kAnd),
       arithmetic("divide", "Div", "x1 / x2; integers truncate toward zero", kNumbers, BinaryOp::kDiv),
       with_formula(arithmetic("floor_divide", "", "floor(x1 / x2)", kNumbers, BinaryOp::kFloorDiv),
                    [](Values x) { return std::floor(x[0] / x[1]); }),

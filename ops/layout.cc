@@ -72,8 +72,13 @@ std::vector<Expr> with_axes(std::vector<Expr> list, std::vector<int64_t> added, 
   for (int64_t axis : added) list.insert(list.begin() + axis, int_imm(item));
   return list;
 }
+// A named axis of another size than 1 stays, as in torch, whose graphs name such axes.
 std::vector<int64_t> squeezed_axes(const OpCall& op) {
-  if (auto wanted = op.attrs<AxisListAttrs>().axis) return normalize_axes(op, *wanted, op.rank(0));
+  if (auto wanted = op.attrs<AxisListAttrs>().axis) {
+    std::vector<int64_t> axes = normalize_axes(op, *wanted, op.rank(0));
+    std::erase_if(axes, [&](int64_t axis) { return as_int(op.shape(0)[axis]).value_or(1) != 1; });
+    return axes;
+  }
   std::vector<int64_t> axes = int_range(0, op.rank(0));
   std::erase_if(axes, [&](int64_t axis) { return !is_int(op.shape(0)[axis], 1); });
   return axes;

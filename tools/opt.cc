@@ -141,7 +141,7 @@ int bisect(const OptOptions& options, const CompileSettings& settings) {
   };
   PassContext context = pass_context(settings);
   std::optional<Culprit> culprit =
-      find_culprit(read_module(options.model, settings), passes_of(settings, context.target), settings, difference,
+      find_culprit(read_scheduled_module(options.model, settings), passes_of(settings, context.target), settings, difference,
                    [](const std::string& line) { print_error("{}\n", line); });
   if (!culprit) {
     print_message("no pass changes the results, nor does code generation\n");
@@ -165,7 +165,7 @@ int run(const OptOptions& options) {
   if (options.model.empty()) throw CLI::ValidationError("give a file, or one of " + joined(kLists, &List::flag));
   CompileSettings settings = options.compiler.get(options.model);
   if (options.bisect) return bisect(options, settings);
-  print_text(print_module(run_pipeline(read_module(options.model, settings), settings)));
+  print_text(print_module(run_pipeline(read_scheduled_module(options.model, settings), settings)));
   return kRight;
 }
 
