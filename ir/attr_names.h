@@ -14,6 +14,9 @@ inline constexpr const char* kGlobalSymbol = "global_symbol";
 
 // A flag of a pure function: calls in its body count as pure. The verifier reads it.
 inline constexpr const char* kForcePure = "relax.force_pure";
+// A flag (True, or TVM's 1) of a private function: it becomes one tensor program where a rule of the user's names it
+// (passes/compose.cc).
+inline constexpr const char* kPrimitive = "Primitive";
 // Lists of strings: the model's names of the inputs and outputs. The importer sets them, codegen/bytecode.cc reads
 // them.
 inline constexpr const char* kInputNames = "input_names";

@@ -11,6 +11,7 @@
 #include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "ops/data_layout.h"
+#include "passes/compose.h"
 #include "passes/graph_decisions.h"
 #include "passes/graph_rewriter.h"
 #include "support/lists.h"
@@ -249,8 +250,9 @@ IRModule block_channels(IRModule module, PassContext& context) {
   check_places(module, context);
   int64_t block = context.target.vector_lanes(32);
   if (block < cost_model::kFewestLanes) return module;
-  return map_functions(std::move(module),
-                       [&](const FunctionRef& function) { return ChannelBlocker(context, block).run(function); });
+  return map_functions(std::move(module), [&](const FunctionRef& function) {
+    return is_primitive(*function) ? function : ChannelBlocker(context, block).run(function);
+  });
 }
 
 }  // namespace relaxc

@@ -19,6 +19,7 @@ namespace relaxc {
   X(merge_common_subexpressions, "compute equal pure values once")                                                \
   X(remove_dead_code, "drop bindings and functions that nothing uses")                                            \
   X(legalize, "turn each operator into a call_tir of its tensor program")                                         \
+  X(compose, "make one tensor program of each Primitive function that a rule names")                              \
   X(fuse, "group call_tirs (elementwise chains, epilogues of reductions) into one tensor program each")           \
   X(merge_kernels, "keep one of several equal tensor programs")                                                   \
   X(destination_passing, "allocate each call_tir's outputs explicitly and pass them to the kernel")               \
@@ -99,7 +100,7 @@ std::span<const Pipeline> pipelines() {
       // Equal programs are merged before they are scheduled: the work is done once for equal layers.
       {"kernels",
        "operators to scheduled tensor programs",
-       {"spread_tuples", "legalize", "fuse", "remove_dead_code", "merge_kernels", "schedule"}},
+       {"spread_tuples", "legalize", "compose", "fuse", "remove_dead_code", "merge_kernels", "schedule"}},
       {"schedule",
        "tensor programs in normal form, scheduled",
        {"normalize_loops", "promote_indices", "check_lowerable", "apply_rules"}},

@@ -6,6 +6,7 @@
 #include "ir/text/printer.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
+#include "tir/analysis/annotations.h"
 #include "tir/rules/builtin_rules.h"
 #include "tir/schedule/draw.h"
 #include "tir/schedule/schedule.h"
@@ -22,11 +23,25 @@ struct CompileCommand {
   CompilerOptions compiler;
 };
 
-// Prints the steps that the rule took, as a schedule for the program that it took them on.
+// The program that a schedule works on: its name, and what it was called before fusion, where a rule says that.
+struct ScheduledProgram {
+  std::string name, before;
+  explicit ScheduledProgram(const Schedule& schedule) : name(schedule.module().functions.begin()->first) {
+    walk(schedule.function()->body, [&](const Block& block) {
+      if (before.empty()) before = block.annotations.get_string(annotation<"program">(), "");
+    });
+    if (before == name) before.clear();
+  }
+};
+
+// Prints the steps that the rule took, as a schedule for the program that it took them on. That fusion makes the same
+// program again, the schedule has to say which one in it a rule named.
 std::string definition(const std::string& rule, const Schedule& schedule) {
   std::string text = schedule.trace().text();
   auto indented = [](std::string_view line) { return fmt::format("    {}\n", line); };
-  return fmt::format("@S.schedule(\"{}\")\ndef {}(sch):\n{}", schedule.module().functions.begin()->first, rule,
+  ScheduledProgram program(schedule);
+  return fmt::format("@S.schedule(\"{}\")\n{}def {}(sch):\n{}", program.name,
+                     program.before.empty() ? "" : fmt::format("@S.rule(\"{}\")\n", program.before), rule,
                      text.empty() ? indented("pass") : joined(parts_of(text, '\n'), indented, ""));
 }
 
@@ -34,7 +49,9 @@ std::string definition(const std::string& rule, const Schedule& schedule) {
 std::string use_of(const std::string& rule, const Schedule& schedule, const Decisions& decisions) {
   Attrs values;
   for (const Decision& decision : decisions.all()) values.set(decision.name, decision.value);
-  return fmt::format("S.use(\"{}\", function=\"{}\", decisions={})\n", rule, schedule.module().functions.begin()->first,
+  ScheduledProgram program(schedule);
+  return fmt::format("S.use(\"{}\", function=\"{}\"{}, decisions={})\n", rule, program.name,
+                     program.before.empty() ? "" : fmt::format(", op=\"{}\"", program.before),
                      to_string(AttrValue(values)));
 }
 

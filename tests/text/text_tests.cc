@@ -4,8 +4,8 @@
 //   # test: dialect=0.26     the same in the spelling of that version
 //   # test: verify           it parses, and the verifier reports what `# error:` lines say
 //   # test: parse-error      the reader reports what `# error:` lines say
-//   # test: passes=a,b       it verifies, the passes run, and the result prints as the text after `# ----`; or they
-//                            report what `# error:` lines say
+//   # test: passes=a,b       it verifies, the passes run, with the schedules beside it, and the result prints as the
+//                            text after `# ----`; or they report what `# error:` lines say
 //   # test: schedule         steps of schedules on a program, and what comes out (schedule/schedule_cases.h)
 //   # test: run              runs of a module on given inputs, and their results (modules/module_cases.cc)
 //   # test: import           the module that an ONNX model becomes (frontend/import_cases.cc)
@@ -70,6 +70,7 @@ void run_passes(TextTest& test, std::string_view names) {
   check_verified(module);
   CompileSettings settings;
   settings.target = "x86-64";
+  settings.schedules = read_schedule_rules(test.input(), test.name());
   PassContext context = pass_context(settings);
   for (const Pass* pass : parse_passes(names)) {
     try {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ir/visit.h"
 #include "support/lists.h"
 #include "support/nearest.h"
 
@@ -19,6 +20,10 @@ using enum AnnotationValue;
 #define RELAXC_ANNOTATIONS(X) \
   X("op", kBlock, kString, "tir/schedule/rule.cc", \
     "the operator whose result the block computes; legalization sets it") \
+  X("program", kBlock, kString, "tir/schedule/rule.cc", \
+    "the tensor program whose result the block computed before fusion, where a schedule names it") \
+  X("fused_beside", kBlock, kFlag, "tir/rules/default.cc", \
+    "fusion put the block beside such a program: the default rule schedules it where the program's schedule does not") \
   X("prefetch", kLoop, kStrings, "tir/lower/prefetch.cc", \
     "buffers: the elements that the next iteration reads and this one does not are prefetched into the L2 cache") \
   X("prefetch_current", kLoop, kStrings, "tir/lower/prefetch.cc", \
@@ -142,6 +147,14 @@ const ValueRow& row_of(AnnotationValue value) { return kValues[static_cast<size_
   }
 RELAXC_ANNOTATIONS(X)
 #undef X
+
+bool has_block_with(const PrimFuncRef& program, const char* annotation, const AttrValue& value) {
+  return any_node(program->body, [&](const NodeRef& node) {
+    const Block* block = node.as<Block>();
+    const AttrValue* found = block ? block->annotations.find(annotation) : nullptr;
+    return found && *found == value;
+  });
+}
 
 bool Annotation::takes(const AttrValue& given) const { return row_of(value).takes(given); }
 

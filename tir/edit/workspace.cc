@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "support/diagnostic.h"
+#include "tir/analysis/annotations.h"
 #include "tir/edit/blocks.h"
 
 namespace relaxc::scheduling {
@@ -117,8 +118,10 @@ Workspace::Workspace(IRModule module, uint64_t seed) : module_(std::move(module)
 }
 
 const std::string& Workspace::resolve(const std::string& function) const {
-  // TVM calls the only function main.
-  bool is_only = function == "main" && module_.functions.size() == 1;
+  // TVM calls the only function main, and a schedule may name it as it was called before fusion.
+  bool is_only = module_.functions.size() == 1 && !module_.find(function) && !working_on_.empty() &&
+                 (function == "main" ||
+                  has_block_with(module_.prim_func(working_on_), annotation<"program">(), AttrValue(function)));
   return function.empty() || is_only ? working_on_ : function;
 }
 

@@ -4,6 +4,7 @@
 
 #include "ir/attr_names.h"
 #include "support/diagnostic.h"
+#include "tir/analysis/annotations.h"
 #include "tir/analysis/nests.h"
 #include "tir/compute.h"
 #include "tir/program.h"
@@ -45,7 +46,10 @@ struct Application {
     std::optional<Versions> found = actual.space ? actual.space(program, target, decisions) : std::nullopt;
     if (versions) *versions = found;
     schedule.emplace(IRModule{{{name, program}}, {}, {}}, ScheduleOptions{.show_program = show_program});
-    if (auto refusal = apply_rule(actual, *schedule, target, decisions)) {
+    std::optional<Diagnostic> refusal = apply_rule(actual, *schedule, target, decisions);
+    // A schedule for this very program leaves blocks as they are on purpose.
+    if (!refusal && rule.uses.empty() && rule.function != name) schedule_blocks_beside(*schedule, target);
+    if (refusal) {
       // A refusal is an error for a rule that names its function, and for values from the user without which it fits.
       bool fits_otherwise =
           !rule.given.empty() && Application{actual, name, target, false, nullptr}.run(program).program;
@@ -89,14 +93,28 @@ struct Application {
   }
 };
 
+// Removes the annotations by which rules found their programs after fusion: code does not depend on them.
+Stmt without_marks(const Stmt& body) {
+  const char* kMarks[] = {annotation<"program">(), annotation<"fused_beside">()};
+  return rewrite(body, [&](const Ref<Block>& block) -> std::optional<Stmt> {
+    if (std::ranges::none_of(kMarks, [&](const char* mark) { return block->annotations.has(mark); }))
+      return std::nullopt;
+    Block copy = *block;
+    for (const char* mark : kMarks) copy.annotations = copy.annotations.without(mark);
+    copy.body = without_marks(block->body);
+    return make(std::move(copy), block.span());
+  });
+}
+
 }  // namespace
 
-bool concerns(const ScheduleRule& rule, const std::string& name, const std::vector<std::string>& ops) {
-  if (!rule.function.empty()) return rule.function == name;
+bool concerns(const ScheduleRule& rule, const std::string& name, const PrimFuncRef& program) {
+  auto holds = [&](const char* mark, const std::string& value) { return has_block_with(program, mark, value); };
+  if (!rule.function.empty()) return rule.function == name || holds(annotation<"program">(), rule.function);
   const ScheduleRule* used = rule.uses.empty() ? nullptr : find_builtin_rule(rule.uses);
   if (!rule.uses.empty() && !used) return false;  // a decision about the graph
   const std::string& op = used && rule.op.empty() ? used->op : rule.op;
-  return op.empty() || std::ranges::find(ops, op) != ops.end();
+  return op.empty() || holds(annotation<"op">(), op) || holds(annotation<"program">(), op);
 }
 
 RuleResult schedule_by_rule(const ScheduleRule& rule, const std::string& name, const PrimFuncRef& program,
@@ -108,11 +126,13 @@ PrimFuncRef schedule_by_rules(const std::string& name, const PrimFuncRef& progra
                               const std::vector<ScheduleRule>& users, const Target& target, const RuleReport& report,
                               const OnScheduled& scheduled) {
   if (program->attrs.get_bool(attr_names::kIsScheduled, false)) return program;
-  std::vector<std::string> ops = operators_of(program);
   for (const std::vector<ScheduleRule>* rules : {&users, &builtin_schedule_rules()}) {
     const RuleReport& report_here = rules == &users ? report : nullptr;
     for (const ScheduleRule& rule : *rules) {
-      if (!concerns(rule, name, ops)) continue;
+      if (!concerns(rule, name, program)) continue;
+      // A rule for a program in this one leaves it to a rule for this very one.
+      bool is_for_part = !rule.function.empty() && rule.function != name;
+      if (is_for_part && std::ranges::count(users, name, &ScheduleRule::function) > 0) continue;
       RuleResult result = schedule_by_rule(rule, name, program, target, report_here != nullptr, scheduled);
       if (!result.program) {
         std::string text = fmt::format("schedule rule '{}' does not fit '{}':\n{}", rule.name, name, result.refusal);
@@ -123,6 +143,7 @@ PrimFuncRef schedule_by_rules(const std::string& name, const PrimFuncRef& progra
       if (report_here) report_here(fmt::format("schedule rule '{}' is applied to '{}'", rule.name, name));
       PrimFunc function = **result.program;
       function.attrs.set(attr_names::kIsScheduled, true);
+      function.body = without_marks(function.body);
       return make_prim_func(std::move(function), program.span());
     }
   }

@@ -6,8 +6,8 @@ namespace relaxc {
 
 using RuleReport = std::function<void(const std::string&)>;
 
-// Returns whether the rule is for the program of that name, which holds these operators.
-bool concerns(const ScheduleRule& rule, const std::string& name, const std::vector<std::string>& ops);
+// Returns whether the rule is for the program of that name: by this name, or by an operator or a program in it.
+bool concerns(const ScheduleRule& rule, const std::string& name, const PrimFuncRef& program);
 
 // Returns the program scheduled by the rule, or why the rule does not fit it. A rule made by S.use applies the built-in
 // rule that it names, with the values that it gives. Throws a CompileError if a value is not a candidate, if the rule

@@ -10,6 +10,7 @@
 #include <map>
 
 #include "ir/op_names.h"
+#include "tir/analysis/annotations.h"
 #include "tir/analysis/conditions.h"
 #include "tir/rules/blocks.h"
 #include "tir/rules/builtin_rules.h"
@@ -68,22 +69,23 @@ bool is_worth_inlining(Schedule& sch, const BlockRV& rv) {
 // right with the loops that it has by then. No rule comes after this one that could do better.
 void apply_while_they_fit(Schedule& sch, const std::function<void()>& steps) { (void)sch.try_steps(steps); }
 
-void schedule_program(Schedule& sch, const Target& target, Decisions& decisions) {
-  BlockRV root = sch.apply(GetBlock{"root"});
+// Schedules blocks in plain nests, in their order.
+void schedule_blocks(Schedule& sch, const Blocks& all, const Target& target, Decisions& decisions) {
   std::map<std::string, int> blocks_of_name;  // several blocks may have one name, and each has its own decisions
   std::vector<std::string> prefixes;          // of the blocks that are not inlined
+  Blocks blocks;
   // A block whose inlining is refused stays, and the others are still tried.
-  for (const BlockRV& rv : sch.apply(GetChildBlocks{root})) {
+  for (const BlockRV& rv : all) {
     Ref<Block> block = cast<Block>(sch.get(rv));
     int number = ++blocks_of_name[block->name];
     std::string prefix = number == 1 ? block->name + "." : fmt::format("{}#{}.", block->name, number);
     decisions.set_prefix(prefix);
     bool is_inlined = can_be_inlined(sch, *block) && decisions.flag("inline", is_worth_inlining(sch, rv)) &&
                       sch.try_apply(ComputeInline{rv});
-    if (!is_inlined) prefixes.push_back(std::move(prefix));
+    if (is_inlined) continue;
+    prefixes.push_back(std::move(prefix));
+    blocks.push_back(rv);
   }
-  Blocks blocks = sch.apply(GetChildBlocks{root});
-  RELAXC_CHECK(blocks.size() == prefixes.size(), "expected {} blocks, got {}", prefixes.size(), blocks.size());
   for (size_t i = 0; i < blocks.size(); ++i) {
     Ref<Block> block = cast<Block>(sch.get(blocks[i]));
     const Analyzer& facts = sch.tree("").facts;
@@ -112,6 +114,10 @@ void schedule_program(Schedule& sch, const Target& target, Decisions& decisions)
   decisions.set_prefix("");
 }
 
+void schedule_program(Schedule& sch, const Target& target, Decisions& decisions) {
+  schedule_blocks(sch, sch.apply(GetChildBlocks{sch.apply(GetBlock{"root"})}), target, decisions);
+}
+
 }  // namespace
 
 ScheduleRule default_rule() {
@@ -131,6 +137,17 @@ ScheduleRule default_rule() {
           },
           .doc = "any list of plain nests, decided block by block; products in panels as 'contraction' does",
           .decisions = std::move(decisions)};
+}
+
+void schedule_blocks_beside(Schedule& sch, const Target& target) {
+  Blocks left;
+  for (const Ref<Block>& block : plain_nests(sch.function())) {
+    if (!block->annotations.get_bool(annotation<"fused_beside">(), false)) continue;
+    if (auto found = sch.try_apply(GetBlock{block->name})) left.push_back(*found);
+  }
+  ScheduleRule rule = default_rule();
+  Decisions decisions(rule.name, rule.decisions);
+  if (!left.empty()) schedule_blocks(sch, left, target, decisions);
 }
 
 }  // namespace relaxc
