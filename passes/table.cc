@@ -11,6 +11,7 @@ namespace relaxc {
 #define RELAXC_MODULE_PASSES(X)                                                                                   \
   X(spread_tuples, "write out the items of tuple values that operators and tensor programs take")                 \
   X(check_dims, "test at run time what operators and kernels demand of dims and types and nothing proves")        \
+  X(recognize, "turn tensor programs that compute convolutions, products or pools into these operators")          \
   X(canonicalize, "apply the table of algebraic and structural rules to the graph until none applies")            \
   X(fold_batch_norm, "turn inference batch norms into a scale and shift, and those into the convolution before")  \
   X(block_channels, "lay images out with their channels in blocks of a vector, from one convolution to the next") \
@@ -94,9 +95,9 @@ std::span<const Pipeline> pipelines() {
       {"default", "from operators to kernels and planned memory", {"simplify", "kernels", "lower"}},
       {"simplify",
        "the graph made small, still operators",
-       {"spread_tuples", "check_dims", "canonicalize", "fold_batch_norm", "fold_constants", "block_channels",
-        "remove_dead_code", "pack_weights", "fold_constants", "canonicalize", "merge_common_subexpressions",
-        "remove_dead_code"}},
+       {"spread_tuples", "check_dims", "recognize", "canonicalize", "fold_batch_norm", "fold_constants",
+        "block_channels", "remove_dead_code", "pack_weights", "fold_constants", "canonicalize",
+        "merge_common_subexpressions", "remove_dead_code"}},
       // Equal programs are merged before they are scheduled: the work is done once for equal layers.
       {"kernels",
        "operators to scheduled tensor programs",

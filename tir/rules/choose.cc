@@ -26,6 +26,9 @@ struct Application {
 
   RuleResult run(const PrimFuncRef& given) const {
     PrimFuncRef program = find_builtin_rule(actual.name) == &actual ? without_empty_nests(given) : given;
+    // A user who names a program of their own says that it is the rule's operator.
+    bool is_named = !rule.uses.empty() && !(rule.function.empty() && rule.op.empty());
+    if (is_named && !actual.op.empty() && operators_of(program).empty()) program = with_op_name(program, actual.op);
     Decisions decisions = decisions_with(rule.given);
     std::optional<Versions> versions;
     std::optional<Schedule> schedule;
