@@ -60,7 +60,7 @@ bool ProgramComposer::computes(const Expr& tensor) const {
   return buffer && std::ranges::any_of(computed_, is_it);
 }
 
-PrimFuncRef ProgramComposer::finish(const std::vector<Expr>& outputs, const Span& span) {
+PrimFuncRef ProgramComposer::finish(const std::vector<Expr>& outputs, const Span& span, Attrs attrs) {
   std::vector<VarRef> params = params_;
   std::vector<Buffer> inner = computed_;
   for (const Expr& tensor : outputs) {
@@ -68,7 +68,7 @@ PrimFuncRef ProgramComposer::finish(const std::vector<Expr>& outputs, const Span
     params.push_back(output);
     std::erase_if(inner, [&](const Buffer& buffer) { return same_node(buffer, output); });
   }
-  return make_prim_func({std::move(params), root_block(std::move(inner), seq(stages_)), {}}, span);
+  return make_prim_func({std::move(params), root_block(std::move(inner), seq(stages_)), std::move(attrs)}, span);
 }
 
 bool is_primitive(const Function& function) {

@@ -17,7 +17,7 @@ class ProgramComposer {
   // Returns whether a call that was added computes the tensor.
   bool computes(const Expr& tensor) const;
   // Returns the program with these outputs, which calls that were added compute, each once in the list.
-  PrimFuncRef finish(const std::vector<Expr>& outputs, const Span& span);
+  PrimFuncRef finish(const std::vector<Expr>& outputs, const Span& span, Attrs attrs = {});
   // The tensors that the program reads, in the order of its params.
   const std::vector<Expr>& inputs() const { return inputs_; }
 

@@ -24,11 +24,7 @@ namespace relaxc {
 namespace {
 
 // Returns whether a rule names the program or, if it was fused before, one in it (name_programs).
-bool is_named(const PrimFuncRef& program) {
-  return any_node(program->body, [](const NodeRef& node) {
-    return node.is<Block>() && node.as<Block>()->annotations.has(annotation<"program">());
-  });
-}
+bool is_named(const PrimFuncRef& program) { return program->attrs.has(attr_names::kScheduledPart); }
 
 // Marks the programs that rules name. A rule for an operator may have the name of the operator's program.
 void name_programs(IRModule& module, const PassContext& context) {
@@ -205,7 +201,10 @@ class BlockFuser {
     // A profile names the node of the heaviest member, which takes most of the time.
     size_t main = *std::ranges::max_element(members, {}, [&](size_t i) { return nodes_[i].pattern; });
     const Span& span = nodes_[main].binding.var.span();
-    PrimFuncRef program = composer.finish({result.binding.var}, span);
+    Attrs attrs;
+    if (named != members.end())
+      attrs.set(attr_names::kScheduledPart, *nodes_[*named].program->attrs.find(attr_names::kScheduledPart));
+    PrimFuncRef program = composer.finish({result.binding.var}, span, attrs);
     Expr call = make_call_tir(module_, name, program, composer.inputs(), {result.binding.var.type()}, span);
     return {call, std::nullopt, result.binding.var};
   }

@@ -3,10 +3,10 @@
 #include <memory>
 
 #include "codegen/bytecode.h"
+#include "ir/attr_names.h"
 #include "ir/text/printer.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
-#include "tir/analysis/annotations.h"
 #include "tir/rules/builtin_rules.h"
 #include "tir/schedule/draw.h"
 #include "tir/schedule/schedule.h"
@@ -23,14 +23,13 @@ struct CompileCommand {
   CompilerOptions compiler;
 };
 
-// The program that a schedule works on: its name, and what it was called before fusion, where a rule says that.
+// The program that a schedule works on: its name, and that of the program in it that a rule names, if it is another.
 struct ScheduledProgram {
-  std::string name, before;
-  explicit ScheduledProgram(const Schedule& schedule) : name(schedule.module().functions.begin()->first) {
-    walk(schedule.function()->body, [&](const Block& block) {
-      if (before.empty()) before = block.annotations.get_string(annotation<"program">(), "");
-    });
-    if (before == name) before.clear();
+  std::string name, part;
+  explicit ScheduledProgram(const Schedule& schedule)
+      : name(schedule.module().functions.begin()->first),
+        part(schedule.function()->attrs.get_string(attr_names::kScheduledPart, "")) {
+    if (part == name) part.clear();
   }
 };
 
@@ -41,7 +40,7 @@ std::string definition(const std::string& rule, const Schedule& schedule) {
   auto indented = [](std::string_view line) { return fmt::format("    {}\n", line); };
   ScheduledProgram program(schedule);
   return fmt::format("@S.schedule(\"{}\")\n{}def {}(sch):\n{}", program.name,
-                     program.before.empty() ? "" : fmt::format("@S.rule(\"{}\")\n", program.before), rule,
+                     program.part.empty() ? "" : fmt::format("@S.rule(\"{}\")\n", program.part), rule,
                      text.empty() ? indented("pass") : joined(parts_of(text, '\n'), indented, ""));
 }
 
@@ -51,7 +50,7 @@ std::string use_of(const std::string& rule, const Schedule& schedule, const Deci
   for (const Decision& decision : decisions.all()) values.set(decision.name, decision.value);
   ScheduledProgram program(schedule);
   return fmt::format("S.use(\"{}\", function=\"{}\"{}, decisions={})\n", rule, program.name,
-                     program.before.empty() ? "" : fmt::format(", op=\"{}\"", program.before),
+                     program.part.empty() ? "" : fmt::format(", op=\"{}\"", program.part),
                      to_string(AttrValue(values)));
 }
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "ir/visit.h"
 #include "support/lists.h"
 #include "support/nearest.h"
 
@@ -147,14 +146,6 @@ const ValueRow& row_of(AnnotationValue value) { return kValues[static_cast<size_
   }
 RELAXC_ANNOTATIONS(X)
 #undef X
-
-bool has_block_with(const PrimFuncRef& program, const char* annotation, const AttrValue& value) {
-  return any_node(program->body, [&](const NodeRef& node) {
-    const Block* block = node.as<Block>();
-    const AttrValue* found = block ? block->annotations.find(annotation) : nullptr;
-    return found && *found == value;
-  });
-}
 
 bool Annotation::takes(const AttrValue& given) const { return row_of(value).takes(given); }
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string>
 
-#include "ir/module.h"
+#include "ir/attrs.h"
 
 namespace relaxc {
 
@@ -32,9 +32,6 @@ struct AnnotationName {
 // Returns the name, as in annotation<"prefetch">(). A name that has no row does not link, so readers ask for theirs.
 template <AnnotationName kName>
 const char* annotation();
-
-// Returns whether a block of the program has the annotation with that value.
-bool has_block_with(const PrimFuncRef& program, const char* annotation, const AttrValue& value);
 
 // Returns null when no annotation has that name. Beside those that something here reads there are TVM's, which are kept
 // and printed, and a prefix that is free for users.

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/attr_names.h"
 #include "support/diagnostic.h"
-#include "tir/analysis/annotations.h"
 #include "tir/edit/blocks.h"
 
 namespace relaxc::scheduling {
@@ -121,7 +121,7 @@ const std::string& Workspace::resolve(const std::string& function) const {
   // TVM calls the only function main, and a schedule may name it as it was called before fusion.
   bool is_only = module_.functions.size() == 1 && !module_.find(function) && !working_on_.empty() &&
                  (function == "main" ||
-                  has_block_with(module_.prim_func(working_on_), annotation<"program">(), AttrValue(function)));
+                  module_.prim_func(working_on_)->attrs.get_string(attr_names::kScheduledPart, "") == function);
   return function.empty() || is_only ? working_on_ : function;
 }
 

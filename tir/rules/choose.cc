@@ -15,6 +15,9 @@ namespace relaxc {
 
 namespace {
 
+// Returns the name of the program in this one that a rule names; empty if there is none.
+std::string part_of(const PrimFuncRef& program) { return program->attrs.get_string(attr_names::kScheduledPart, ""); }
+
 // Applies one rule to one program, and to its versions for certain values of a dim.
 struct Application {
   const ScheduleRule& rule;
@@ -112,12 +115,12 @@ Stmt without_marks(const Stmt& body) {
 }  // namespace
 
 bool concerns(const ScheduleRule& rule, const std::string& name, const PrimFuncRef& program) {
-  auto holds = [&](const char* mark, const std::string& value) { return has_block_with(program, mark, value); };
-  if (!rule.function.empty()) return rule.function == name || holds(annotation<"program">(), rule.function);
+  const std::string part = part_of(program);
+  if (!rule.function.empty()) return rule.function == name || rule.function == part;
   const ScheduleRule* used = rule.uses.empty() ? nullptr : find_builtin_rule(rule.uses);
   if (!rule.uses.empty() && !used) return false;  // a decision about the graph
   const std::string& op = used && rule.op.empty() ? used->op : rule.op;
-  return op.empty() || holds(annotation<"op">(), op) || holds(annotation<"program">(), op);
+  return op.empty() || op == part || find_anchor(program, op);
 }
 
 RuleResult schedule_by_rule(const ScheduleRule& rule, const std::string& name, const PrimFuncRef& program,
@@ -129,12 +132,13 @@ PrimFuncRef schedule_by_rules(const std::string& name, const PrimFuncRef& progra
                               const std::vector<ScheduleRule>& users, const Target& target, const RuleReport& report,
                               const OnScheduled& scheduled) {
   if (program->attrs.get_bool(attr_names::kIsScheduled, false)) return program;
+  const std::string part = part_of(program) == name ? "" : part_of(program);
   for (const std::vector<ScheduleRule>* rules : {&users, &builtin_schedule_rules()}) {
     const RuleReport& report_here = rules == &users ? report : nullptr;
     for (const ScheduleRule& rule : *rules) {
       if (!concerns(rule, name, program)) continue;
       // A rule for a program in this one leaves it to a rule for this very one.
-      bool is_for_part = !rule.function.empty() && rule.function != name;
+      bool is_for_part = !part.empty() && (rule.function.empty() ? rule.op : rule.function) == part;
       if (is_for_part && std::ranges::count(users, name, &ScheduleRule::function) > 0) continue;
       RuleResult result = schedule_by_rule(rule, name, program, target, report_here != nullptr, scheduled);
       if (!result.program) {
@@ -147,6 +151,7 @@ PrimFuncRef schedule_by_rules(const std::string& name, const PrimFuncRef& progra
       PrimFunc function = **result.program;
       function.attrs.set(attr_names::kIsScheduled, true);
       function.body = without_marks(function.body);
+      function.attrs = function.attrs.without(attr_names::kScheduledPart);
       return make_prim_func(std::move(function), program.span());
     }
   }

@@ -1,5 +1,6 @@
 #include "tir/schedule/rule.h"
 
+#include "ir/attr_names.h"
 #include "ir/visit.h"
 #include "support/diagnostic.h"
 #include "tir/analysis/annotations.h"
@@ -27,7 +28,9 @@ PrimFuncRef with_op_name(const PrimFuncRef& program, const std::string& op) {
   return with_anchor_marked(program, annotation<"op">(), op);
 }
 PrimFuncRef with_program_name(const PrimFuncRef& program, const std::string& name) {
-  return with_anchor_marked(program, annotation<"program">(), name);
+  PrimFunc copy = *with_anchor_marked(program, annotation<"program">(), name);
+  copy.attrs.set(attr_names::kScheduledPart, name);
+  return make_prim_func(std::move(copy), program.span());
 }
 
 static std::string operator_of(const Block& block) { return block.annotations.get_string(annotation<"op">(), ""); }

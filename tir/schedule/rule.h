@@ -53,7 +53,8 @@ std::optional<Diagnostic> apply_rule(const ScheduleRule& rule, Schedule& schedul
 
 // Returns the program with the operator's name on the block of its result: the last that reduces, else the last.
 PrimFuncRef with_op_name(const PrimFuncRef& program, const std::string& op);
-// Returns the program with its name on that block (annotation `program`), by which schedules find it after fusion.
+// Returns the program with its name as an attribute and on that block (annotation `program`), by which schedules find
+// them after fusion.
 PrimFuncRef with_program_name(const PrimFuncRef& program, const std::string& name);
 // Returns the operators of the program's blocks, in order.
 std::vector<std::string> operators_of(const PrimFuncRef& function);
