@@ -16,9 +16,10 @@ using KernelMap = ProgramMap;  // lowered tensor programs by name
 
 struct KernelObjects {
   Target target;
-  std::vector<std::string> names;          // sorted; the symbols are kernel_symbol(name)
-  std::vector<std::vector<char>> objects;  // object files of the target
-  size_t num_reused = 0;                   // kernels whose code an earlier compilation made
+  std::vector<std::string> names;           // sorted; the symbols are kernel_symbol(name)
+  std::vector<std::vector<char>> objects;   // object files of the target
+  size_t num_reused = 0;                    // kernels whose code an earlier compilation made
+  std::vector<std::string> libraries = {};  // whose C functions kernels call (Tables::add_library)
 };
 
 // Returns "relaxc_k_" + name.

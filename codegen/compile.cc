@@ -1,6 +1,7 @@
 #include "codegen/compile.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -9,8 +10,9 @@
 #include "codegen/target.h"
 #include "frontend/onnx/import.h"
 #include "ir/text/parser.h"
-#include "ops/ops.h"
 #include "passes/graph_decisions.h"
+#include "passes/kernel_rules.h"
+#include "passes/tables.h"
 #include "support/guard.h"
 #include "support/joined.h"
 #include "vm/artifact.h"
@@ -30,6 +32,9 @@ std::vector<Tensor> evaluate_constants(const IRModule& module, const CompileSett
   inner.opt_level = 1;
   inner.runner = settings.runner.verification_only();
   inner.schedules.clear();
+  if (settings.tables) inner.tables = settings.tables->operators_only();
+  inner.kernels = nullptr;
+  inner.claimed = nullptr;
   inner.decided = nullptr;
   inner.scheduled = nullptr;
   inner.check_bounds = settings.check_bounds || settings.interpret;
@@ -48,24 +53,25 @@ std::string read_text(const std::string& path) {
   return text.str();
 }
 
-const OpTable& op_table() {
-  static const OpTable kTable = make_op_table();
-  return kTable;
-}
+const OpTable& op_table() { return builtin_tables().ops(); }
 
 bool has_lowering(const OpRow& row) { return row.legalize || codegen::is_lowered_to_bytecode(row.name); }
 
 IRModule read_module(const std::string& path, const CompileSettings& settings, Diagnostics& diagnostics,
                      vm::MappedFiles* files) {
+  const Tables& tables = tables_of(settings);
   auto read = [&] {
     bool is_text = path.ends_with(".py") || path.ends_with(".tvm") || path.ends_with(".test") || path.ends_with(".txt");
-    if (is_text) return parse_module(read_text(path), path, op_table(), diagnostics);
+    if (is_text) return parse_module(read_text(path), path, tables.ops(), diagnostics);
     ImportOptions options;
     options.dims = settings.dims;
     options.strict = settings.strict;
     options.warn = [&](const Diagnostic& warning) { diagnostics.add(warning); };
     options.files = files;
-    return import_onnx(path, op_table(), options);
+    options.converters = tables.converters();
+    if (settings.kernels) options.kernels = node_kernels(*settings.kernels);
+    options.claimed = settings.claimed;
+    return import_onnx(path, tables.ops(), options);
   };
   return guarded([&] { return fmt::format("reading '{}'", path); }, read);
 }
@@ -81,9 +87,10 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, v
 }
 
 PassContext pass_context(const CompileSettings& settings) {
-  PassContext context(op_table(), codegen::parse_target(settings.target), settings);
+  const Tables& tables = tables_of(settings);
+  PassContext context(tables.ops(), codegen::parse_target(settings.target), settings);
   context.evaluate = [settings](const IRModule& module) { return evaluate_constants(module, settings); };
-  check_rules(settings.schedules);
+  check_rules(settings.schedules, tables.rules().rules);
   return context;
 }
 
@@ -102,13 +109,14 @@ CompiledModule compile(IRModule module, const CompileSettings& settings) {
   result.target_ = context.target;
   // Two passes always run: check_dims makes a run safe, and without spread_tuples legalize refuses tuple values.
   std::vector<const Pass*> passes = passes_of(settings, context.target);
-  for (const Pass* needed : {find_pass("check_dims"), find_pass("spread_tuples")}) {
+  const Tables& tables = tables_of(settings);
+  for (const Pass* needed : {tables.find_pass("check_dims"), tables.find_pass("spread_tuples")}) {
     if (std::ranges::find(passes, needed) == passes.end()) passes.insert(passes.begin(), needed);
   }
   result.lowered_ = run_passes(std::move(module), passes, context, settings.runner);
   result.interpret_ = settings.interpret;
   if (settings.interpret) {
-    const Pass* least[] = {find_pass("legalize"), find_pass("destination_passing")};
+    const Pass* least[] = {tables.find_pass("legalize"), tables.find_pass("destination_passing")};
     result.lowered_ = run_passes(std::move(result.lowered_), least, context, settings.runner.verification_only());
   }
   guarded([] { return "code generation"; }, [&] { result.generate(settings); });
@@ -117,6 +125,7 @@ CompiledModule compile(IRModule module, const CompileSettings& settings) {
 
 void CompiledModule::generate(const CompileSettings& settings) {
   executable_ = codegen::lower_to_bytecode(lowered_);
+  note_libraries(settings.libraries);
   codegen::KernelMap kernels = this->kernels();
   if (settings.interpret) return;
   if (!kernels.empty()) {  // the loader compares these with the CPU it runs on (vm/cpu.h)
@@ -124,6 +133,20 @@ void CompiledModule::generate(const CompileSettings& settings) {
     executable_.metadata[vm::kCpuFeaturesKey] = joined(codegen::loadable_features(target_), ",");
   }
   objects_ = codegen::backend_of(target_).compile(kernels, target_, settings);
+}
+
+void CompiledModule::note_libraries(const vm::UserLibraries& libraries) {
+  auto is_called = [&](const relaxc_kernel_row& row) {
+    return find_item(executable_.kernels, std::string_view(row.name), &vm::KernelInfo::symbol) ||
+           std::ranges::count(executable_.builtins, row.name);
+  };
+  std::string names;
+  for (const auto& library : libraries) {
+    if (std::ranges::none_of(library->rows(), is_called)) continue;
+    libraries_.push_back(library);
+    names += (names.empty() ? "" : "\n") + std::filesystem::absolute(library->path()).string();
+  }
+  if (!names.empty()) executable_.metadata[vm::kNeededLibrariesKey] = names;
 }
 
 CompiledModule compile_file(const std::string& path, const CompileSettings& settings) {
@@ -136,9 +159,11 @@ CompiledModule compile_file(const std::string& path, const CompileSettings& sett
 
 Program CompiledModule::load(LoadOptions options) const {
   options.files.insert(options.files.end(), sources_.begin(), sources_.end());
+  vm::add_libraries(libraries_, options.registry);
   auto program = [&](const auto& kernels) {
     auto find = [kernels](const std::string& symbol) { return kernels->find(symbol); };
-    return Program::from(executable_, find, kernels, std::move(options));
+    auto keep_alive = std::make_shared<std::pair<std::shared_ptr<const void>, vm::UserLibraries>>(kernels, libraries_);
+    return Program::from(executable_, find, keep_alive, std::move(options));
   };
   if (interpret_) {
     auto kernels = std::make_shared<codegen::InterpretedKernels>(lowered_, *interpret_);

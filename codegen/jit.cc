@@ -31,6 +31,11 @@ class JitLibrary final : public vm::KernelLibrary {
     char prefix = jit_->getDataLayout().getGlobalPrefix();
     jit_->getMainJITDylib().addGenerator(
         expect(llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(prefix), "starting the JIT"));
+    for (const std::string& library : kernels.libraries) {
+      auto symbols = llvm::orc::DynamicLibrarySearchGenerator::Load(library.c_str(), prefix);
+      std::string what = fmt::format("loading '{}', whose functions kernels call", library);
+      jit_->getMainJITDylib().addGenerator(expect(std::move(symbols), what.c_str()));
+    }
     for (const std::vector<char>& object : kernels.objects) {
       auto buffer = llvm::MemoryBuffer::getMemBufferCopy(llvm::StringRef(object.data(), object.size()), "kernels");
       expect(jit_->addObjectFile(std::move(buffer)), "loading object code");

@@ -63,6 +63,12 @@ std::vector<char> link_shared_object(const KernelObjects& kernels) {
     args.push_back(folder.file(fmt::format("{:04}.o", i)));
     vm::write_file(args.back(), {kernels.objects[i].data(), kernels.objects[i].size()});
   }
+  // The loader looks for them where they are now, and then as it does for any library.
+  for (const std::string& library : kernels.libraries) {
+    size_t folder_end = library.rfind('/');
+    if (folder_end != std::string::npos) args.insert(args.end(), {"-rpath", library.substr(0, folder_end)});
+    args.push_back(library);
+  }
   // For another machine the symbols of libm stay undefined, and the library is not named.
   for (const char* soname : {"libm.so.6", "libc.so.6"}) {
     std::optional<std::string> path = loaded_library(soname);

@@ -184,18 +184,25 @@ Simplifier::Division Simplifier::opaque(const Poly& a, const Poly& b, DType dtyp
   return {Poly::atom(binary(BinaryOp::kFloorDiv, x, y)), Poly::atom(binary(BinaryOp::kFloorMod, x, y))};
 }
 
-// Applies c*(x // c) + x % c = x, for constant and symbolic c.
+// Applies c*(x // c) + x % c = x, for constant and symbolic c. The quotient of a quotient has another form: where x is
+// y // 28 and y is 16*z + w, x // 28 is z // 49.
 Poly Simplifier::recombine(Poly sum) const {
-  sum = rewrite_terms(std::move(sum), [](const Poly& whole, const Term& term) -> std::optional<Poly> {
+  sum = rewrite_terms(std::move(sum), [this](const Poly& whole, const Term& term) -> std::optional<Poly> {
     for (size_t i = 0; i < term.atoms.size(); ++i) {
       const Binary* mod = term.atoms[i].as<Binary>();
       if (!mod || mod->op != BinaryOp::kFloorMod) continue;
-      Expr quotient = binary(BinaryOp::kFloorDiv, mod->a, mod->b);
       Poly rest = Poly::term(without(term.atoms, i), term.factor);
-      // The quotient term that would match: rest * c * (x // c).
-      Poly wanted = rest.times(stored(mod->b)).times(Poly::atom(quotient));
-      if (wanted.terms().empty() || wanted.overflowed() || !has_terms(whole, wanted)) continue;
-      return whole.plus(Poly::term(term.atoms, term.factor), -1).plus(wanted, -1).plus(rest.times(stored(mod->a)));
+      const Binary* inner = mod->a.as<Binary>();
+      bool is_nested = inner && inner->op == BinaryOp::kFloorDiv && as_int(mod->b);
+      for (bool simplified : {false, true}) {
+        if (simplified && !is_nested) continue;
+        Poly quotient = Poly::atom(binary(BinaryOp::kFloorDiv, mod->a, mod->b));
+        if (simplified) quotient = division(stored(mod->a), stored(mod->b), dtype_of(mod->a)).quotient;
+        // The quotient term that would match: rest * c * (x // c).
+        Poly wanted = rest.times(stored(mod->b)).times(quotient);
+        if (wanted.terms().empty() || wanted.overflowed() || !has_terms(whole, wanted)) continue;
+        return whole.plus(Poly::term(term.atoms, term.factor), -1).plus(wanted, -1).plus(rest.times(stored(mod->a)));
+      }
     }
     return std::nullopt;
   });

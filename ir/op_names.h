@@ -9,6 +9,8 @@
   X(kMultiply, "relax.multiply")                         \
   X(kDivide, "relax.divide")                             \
   X(kPower, "relax.power")                               \
+  X(kMaximum, "relax.maximum")                           \
+  X(kMinimum, "relax.minimum")                           \
   X(kAbs, "relax.abs")                                   \
   X(kFloor, "relax.floor")                               \
   X(kCeil, "relax.ceil")                                 \

@@ -5,25 +5,25 @@
 #include <algorithm>
 
 #include "passes/graph_decisions.h"
+#include "passes/tables.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
 #include "tir/analysis/nests.h"
-#include "tir/rules/builtin_rules.h"
-#include "tir/rules/choose.h"
 
 namespace relaxc {
 
 // A rule for an operator that neither the table nor a program knows was meant for another. S.use names a rule, and so
 // an operator, for the programs of this module.
 static void warn_of_unused_rules(const IRModule& module, const PassContext& context) {
+  const MoreRules& more = tables_of(context).rules();
   for (const ScheduleRule& rule : context.schedules) {
-    const ScheduleRule* used = rule.uses.empty() ? &rule : find_builtin_rule(rule.uses);
+    const ScheduleRule* used = rule.uses.empty() ? &rule : find_rule(rule.uses, more.rules);
     if (!used) continue;  // a decision about the graph
     const std::string& op = rule.op.empty() ? used->op : rule.op;
     bool is_known = rule.op.empty() || context.ops.find("relax." + op);
     if (op.empty() || (is_known && rule.uses.empty())) continue;
     bool concerns_any = std::ranges::any_of(
-        programs_of(module), [&](const auto& entry) { return concerns(rule, entry.first, entry.second); });
+        programs_of(module), [&](const auto& entry) { return concerns(rule, entry.first, entry.second, more); });
     const char* unknown = is_known ? "" : ", and --list-ops knows none";
     if (!concerns_any)
       warn_of_unused(rule, context, fmt::format("no tensor program holds an operator '{}'{}", op, unknown));
@@ -57,7 +57,8 @@ void expect_rules(const IRModule& module, const PassContext& context) {
 }
 
 PrimFuncRef apply_rules(const std::string& name, const PrimFuncRef& program, const PassContext& context) {
-  return schedule_by_rules(name, program, context.schedules, context.target, context.report, context.scheduled);
+  return schedule_by_rules(name, program, context.schedules, context.target, context.report, context.scheduled,
+                           tables_of(context).rules());
 }
 
 }  // namespace relaxc

@@ -6,6 +6,7 @@
 // A program that a rule of the user's names is the one of its group that others follow, so that its schedule meets
 // nothing that it does not know but an epilogue. Its name stays with its result (annotation `program`), its blocks keep
 // their names, and those of others in the group differ from them.
+// An elementwise node that finishes a reduction, contraction or window stays with it, also before a concatenation.
 #include <algorithm>
 
 #include "ir/attr_names.h"
@@ -14,6 +15,7 @@
 #include "passes/compose.h"
 #include "support/lists.h"
 #include "tir/analysis/annotations.h"
+#include "tir/analysis/conditions.h"
 #include "tir/analysis/nests.h"
 #include "tir/compute.h"
 #include "tir/lower/lower.h"
@@ -54,6 +56,9 @@ OpPattern classify(const PrimFuncRef& program) {
   auto blocks = find_nests(program);
   if (!blocks || program->attrs.get_bool(attr_names::kIsScheduled, false)) return OpPattern::kOpaque;
   OpPattern result = OpPattern::kElementwise;
+  auto stores_of = [&](const Buffer& buffer) {
+    return std::ranges::count_if(*blocks, [&](const Ref<Block>& block) { return stores_to(block, buffer); });
+  };
   for (const Ref<Block>& block : *blocks) {
     const BufferStore* store = single_store(*block);
     if (!store) return OpPattern::kOpaque;
@@ -62,8 +67,9 @@ OpPattern classify(const PrimFuncRef& program) {
       result = std::max(result, is_contraction(*block) ? OpPattern::kAnchor : OpPattern::kReduction);
       continue;
     }
-    if (!is_at(store->indices, axes)) return OpPattern::kOpaque;
-    OpPattern pattern = OpPattern::kElementwise;
+    bool is_part = !is_at(store->indices, axes);
+    if (is_part && !(is_at_offset(store->indices, axes) && stores_of(store->buffer) > 1)) return OpPattern::kOpaque;
+    OpPattern pattern = is_part ? OpPattern::kInjective : OpPattern::kElementwise;
     walk(block->body, [&](const BufferLoad& load) {
       bool identity = load.indices.size() == axes.size(), aligned = load.indices.size() <= axes.size();
       for (size_t d = 0; d < load.indices.size() && aligned; ++d) {
@@ -152,9 +158,9 @@ class BlockFuser {
     bool same = same_shape(producer.binding.var, user.binding.var);
     if (producer.pattern >= OpPattern::kReduction) return user.pattern <= OpPattern::kBroadcast && same;
     if (user.pattern <= OpPattern::kBroadcast) return same;
-    if (user.pattern == OpPattern::kReduction)
-      return producer.pattern <= OpPattern::kBroadcast && !finishes_heavy(producer);
-    return true;
+    bool is_plain = producer.pattern <= OpPattern::kBroadcast;
+    if (is_plain && finishes_heavy(producer)) return false;
+    return is_plain || user.pattern == OpPattern::kInjective;
   }
 
   static bool same_shape(const Expr& a, const Expr& b) { return equal_shapes(a.type(), b.type()) == Verdict::kProven; }

@@ -1,4 +1,5 @@
-// The rewriter of graph functions, from which most graph passes derive, and calls of new tensor programs.
+// <relaxc/graph_rewriter.h>: the rewriter of graph functions, from which most graph passes derive, and calls of new
+// tensor programs.
 #pragma once
 #include "ir/builder.h"
 #include "ir/kernel_call.h"

@@ -1,8 +1,5 @@
 // The passes, each with one row, and the pipelines that they form.
 #include "passes/pass.h"
-#include "support/diagnostic.h"
-#include "support/joined.h"
-#include "support/lists.h"
 #include "tir/lower/lower.h"
 
 namespace relaxc {
@@ -16,6 +13,7 @@ namespace relaxc {
   X(fold_batch_norm, "turn inference batch norms into a scale and shift, and those into the convolution before")  \
   X(block_channels, "lay images out with their channels in blocks of a vector, from one convolution to the next") \
   X(pack_weights, "store constant weights of convolutions and products in the order that kernels read them")      \
+  X(apply_kernels, "call the user's kernels (--kernels) for the operators and patterns that they implement")      \
   X(fold_constants, "compute what depends on constants only")                                                     \
   X(merge_common_subexpressions, "compute equal pure values once")                                                \
   X(remove_dead_code, "drop bindings and functions that nothing uses")                                            \
@@ -71,32 +69,33 @@ PrimFuncRef lowering_step(const std::string&, const PrimFuncRef& program, const 
   return step(program, context.target);
 }
 
-constexpr Pass kPasses[] = {
-#define X(pass, text) {.name = #pass, .doc = text, .on_module = pass},
-    RELAXC_MODULE_PASSES(X)
-#undef X
-        {.name = "apply_rules",
-         .doc = "give every unscheduled tensor program parallel, vectorized, register-tiled loops",
-         .on_program = apply_rules,
-         .expects = expect_rules},
-#define X(pass, text, ...) {.name = #pass, .doc = text, .on_program = lowering_step<pass>, __VA_ARGS__},
-    RELAXC_LOWERING_STEPS(X, X)
-#undef X
-};
+using Step = PrimFuncRef (*)(const std::string&, const PrimFuncRef&, const PassContext&);
 
 }  // namespace
 
-std::span<const Pass> passes() { return kPasses; }
+const std::vector<Pass>& passes() {
+  static const std::vector<Pass> kPasses = {
+#define X(pass, text) {.name = #pass, .doc = text, .on_module = pass},
+      RELAXC_MODULE_PASSES(X)
+#undef X
+          {.name = "apply_rules",
+           .doc = "give every unscheduled tensor program parallel, vectorized, register-tiled loops",
+           .on_program = apply_rules,
+           .expects = expect_rules},
+#define X(pass, text, ...) {.name = #pass, .doc = text, .on_program = Step(lowering_step<pass>), __VA_ARGS__},
+      RELAXC_LOWERING_STEPS(X, X)
+#undef X
+  };
+  return kPasses;
+}
 
-const Pass* find_pass(std::string_view name) { return find_item(kPasses, name, &Pass::name); }
-
-std::span<const Pipeline> pipelines() {
+const std::vector<Pipeline>& pipelines() {
   static const std::vector<Pipeline> kPipelines = {
       {"default", "from operators to kernels and planned memory", {"simplify", "kernels", "lower"}},
       {"simplify",
        "the graph made small, still operators",
        {"spread_tuples", "check_dims", "recognize", "canonicalize", "fold_batch_norm", "fold_constants",
-        "block_channels", "remove_dead_code", "pack_weights", "fold_constants", "canonicalize",
+        "apply_kernels", "block_channels", "remove_dead_code", "pack_weights", "fold_constants", "canonicalize",
         "merge_common_subexpressions", "remove_dead_code"}},
       // Equal programs are merged before they are scheduled: the work is done once for equal layers.
       {"kernels",
@@ -121,45 +120,6 @@ std::span<const Pipeline> pipelines() {
       // clang-format on
   };
   return kPipelines;
-}
-
-namespace {
-
-const Pipeline* find_pipeline(std::string_view name) { return find_item(pipelines(), name, &Pipeline::name); }
-
-[[noreturn]] void fail_unknown(std::string_view name) {
-  std::vector<const char*> names = map_each(pipelines(), &Pipeline::name);
-  for (const Pass& pass : passes()) names.push_back(pass.name);
-  fail({}, "unknown pass '{}'; there are: {}", name, joined(names));
-}
-
-// A pass that is named is taken; one that a pipeline holds, where its setting is on.
-void add_passes(const Pipeline& pipeline, const PassSettings& settings, std::string_view lowering,
-                std::vector<const Pass*>& result) {
-  for (std::string_view name : pipeline.passes) {
-    const Pass* pass = find_pass(name);
-    if (!pass) {
-      add_passes(*find_pipeline(name == kLowerKernels ? lowering : name), settings, lowering, result);
-    } else if (!pass->setting || settings.*pass->setting) {
-      result.push_back(pass);
-    }
-  }
-}
-
-}  // namespace
-
-std::vector<const Pass*> parse_passes(std::string_view text, const PassSettings& settings, std::string_view lowering) {
-  std::vector<const Pass*> result;
-  for (std::string_view name : parts_of(text, ',')) {
-    if (const Pass* pass = find_pass(name)) {
-      result.push_back(pass);
-    } else if (const Pipeline* pipeline = find_pipeline(name)) {
-      add_passes(*pipeline, settings, lowering, result);
-    } else {
-      fail_unknown(name);
-    }
-  }
-  return result;
 }
 
 }  // namespace relaxc

@@ -8,6 +8,8 @@
 #include "codegen/target.h"
 #include "frontend/onnx/test_data.h"
 #include "ir/text/lexer.h"
+#include "passes/kernel_rules.h"
+#include "passes/tables.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
 #include "support/lists.h"
@@ -45,6 +47,11 @@ std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts)
   return result;
 }
 
+void add_plugins(CLI::App& app, std::vector<std::string>& plugins) {
+  app.add_option("--plugin", plugins, "FILE.so ..., each adds operators, passes, rules (docs/plugins.md)")
+      ->allow_extra_args(false);
+}
+
 void CompilerOptions::add_to(CLI::App& app) {
   app.add_option("--target", settings.target, codegen::target_forms())->capture_default_str();
   app.add_flag("--strict", settings.strict, "make contradictions in a model errors, not warnings");
@@ -53,11 +60,17 @@ void CompilerOptions::add_to(CLI::App& app) {
   app.add_option("-O", settings.opt_level, "LLVM's effort")->check(CLI::Range(0, 3))->capture_default_str();
   app.add_option("--schedules", schedules, "a file of schedules and rules (docs/schedules.md)")
       ->check(CLI::ExistingFile);
+  app.add_option("--kernels", kernels,
+                 "a file of kernels and schedules for them, or a library of C kernels (.so), repeatable "
+                 "(docs/own-kernels.md)")
+      ->check(CLI::ExistingFile);
+  add_plugins(app, plugins);
   app.add_flag("--check-bounds", settings.check_bounds,
                "machine code tests every index that is not proven to be in range (docs/relaxc.md)");
   app.add_flag("!--no-winograd", settings.winograd, "compute all convolutions directly (docs/relaxc.md)");
   app.add_option("--gather", gather, "indices out of range: error, or clamp to the nearest element")
-      ->check(CLI::IsMember({"error", "clamp"}))
+      ->type_name("WHAT")
+      ->check(CLI::IsMember({"error", "clamp"}).description(""))
       ->capture_default_str();
   app.add_option("--print-after", print_after, "print the module after these passes or pipelines (or: all)");
   app.add_option("--dump-dir", settings.runner.dump_dir, "write what each pass changed to numbered files there");
@@ -74,28 +87,44 @@ void CompilerOptions::add_to(CLI::App& app) {
 bool holds_schedules(const std::string& file) {
   if (!file.ends_with(".py")) return false;
   std::string text = "\n" + read_text(file);
-  return text.find("\n@S.") != std::string::npos || text.find("\nS.") != std::string::npos;
+  return text.find("\n@S.") != std::string::npos || text.find("\nS.") != std::string::npos ||
+         text.find("\n@R.rewriter") != std::string::npos;
 }
 
 CompileSettings CompilerOptions::get(const std::string& model) const {
   CompileSettings result = settings;
   result.dims = parse_dims(fixed_dims);
+  result.tables = load_plugins(plugins);
   result.gather = gather == "clamp" ? OutOfRange::kClamp : OutOfRange::kError;
   result.runner.verify_each = verify_each == "pass"    ? VerifyEach::kPass
                               : verify_each == "never" ? VerifyEach::kNever
                                                        : VerifyEach::kGroup;
   for (std::string_view name : parts_of(print_after, ',')) result.runner.print_after.emplace_back(name);
   for (const std::string& name : result.runner.print_after) {
-    if (name != "all") parse_passes(name);
+    if (name != "all") parse_passes(name, result);
   }
-  for (const std::string& file : {schedules, holds_schedules(model) && model != schedules ? model : ""}) {
-    if (file.empty()) continue;
-    std::vector<ScheduleRule> rules = read_schedule_rules(read_text(file), file);
-    result.schedules.insert(result.schedules.end(), rules.begin(), rules.end());
+  std::vector<std::string> files = kernels;
+  if (!schedules.empty()) files.push_back(schedules);
+  if (holds_schedules(model) && !std::ranges::count(files, model)) files.push_back(model);
+  std::vector<KernelRule> rules;
+  for (const std::string& file : files) {
+    if (file.ends_with(".so")) {
+      const auto& library = result.libraries.emplace_back(vm::UserLibrary::open(std::filesystem::absolute(file)));
+      for (const relaxc_kernel_row& row : library->rows()) {
+        if (!row.implements) continue;
+        std::string place = fmt::format("{}: {}", file, row.name);
+        std::ranges::move(read_kernel_rules(row.implements, place, tables_of(result).ops()), std::back_inserter(rules));
+      }
+      continue;
+    }
+    const std::string text = read_text(file);
+    std::ranges::move(read_schedule_rules(text, file), std::back_inserter(result.schedules));
+    std::ranges::move(read_kernel_rules(text, file, tables_of(result).ops()), std::back_inserter(rules));
   }
+  if (!rules.empty()) result.kernels = std::make_shared<const std::vector<KernelRule>>(std::move(rules));
   if (!result.schedules.empty()) result.report = [](const std::string& line) { print_error("{}\n", line); };
   result.warn = [](const Diagnostic& warning) { print_error("{}", to_string(warning)); };
-  if (!result.runner.stop_after.empty()) parse_passes(result.runner.stop_after);
+  if (!result.runner.stop_after.empty()) parse_passes(result.runner.stop_after, result);
   return result;
 }
 

@@ -43,13 +43,18 @@ struct CompilerOptions {
   std::string verify_each = "group";
   std::string print_after;
   std::string gather = "error";
-  std::string schedules;  // a file
+  std::string schedules;             // a file
+  std::vector<std::string> kernels;  // files
+  std::vector<std::string> plugins;  // files
   void add_to(CLI::App& app);
   // Returns the settings with the texts parsed. Schedules come also from the model's file, beside its programs.
   CompileSettings get(const std::string& model) const;
 };
 // Returns whether the file is a text that holds schedules (@S.schedule, @S.rule).
 bool holds_schedules(const std::string& file);
+
+// Adds --plugin, which all subcommands have.
+void add_plugins(CLI::App& app, std::vector<std::string>& plugins);
 
 // The sources of inputs: .npy files by name, .pb files by position, else random values in declared shapes.
 struct InputOptions {
@@ -81,6 +86,7 @@ void add_run(CLI::App& app, int& exit_code);
 void add_compile(CLI::App& app, int& exit_code);
 void add_opt(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);
+void add_explain(CLI::App& app, int& exit_code);
 void add_text(CLI::App& app, int& exit_code);  // fmt, check, diff
 
 }  // namespace relaxc::tools

@@ -7,6 +7,7 @@
 #include "support/joined.h"
 #include "support/lists.h"
 #include "support/printable.h"
+#include "vm/dlpack.h"
 #include "vm/error.h"
 #include "vm/output_file.h"
 
@@ -133,6 +134,47 @@ Registry& Registry::add_kernel(std::string name, relaxc_kernel kernel) {
   return *this;
 }
 
+namespace {
+
+struct DLPackDeleter {
+  void operator()(DLManagedTensor* tensor) const { tensor->deleter(tensor); }
+};
+
+// Calls the function on tensors of DLPack; `result` is null where none is asked for.
+int32_t call_on_dlpack(relaxc_packed_function function, std::span<const Tensor* const> tensors,
+                       DLManagedTensor** result, relaxc_kernel_context* context) {
+  std::vector<std::unique_ptr<DLManagedTensor, DLPackDeleter>> exported;
+  std::vector<const DLTensor*> pointers;
+  for (const Tensor* tensor : tensors) pointers.push_back(&exported.emplace_back(tensor->to_dlpack())->dl_tensor);
+  context->error = nullptr;
+  return function(pointers.data(), static_cast<int32_t>(pointers.size()), result, context);
+}
+
+}  // namespace
+
+Registry& Registry::add_packed(std::string name, relaxc_packed_function function) {
+  if (function == nullptr) throw_runtime_error("function '{}' is null", name);
+  tensor_kernels_[name] = [function](std::span<const Tensor* const> tensors, relaxc_kernel_context* context) {
+    return call_on_dlpack(function, tensors, nullptr, context);
+  };
+  return add_function(std::move(name), [function](BuiltinContext& context, std::span<const Value> arguments) -> Value {
+    std::vector<const Tensor*> tensors = map_each(arguments, [](const Value& value) { return &value.tensor(); });
+    DLManagedTensor* result = nullptr;
+    int32_t status = call_on_dlpack(function, tensors, &result, context.kernels);
+    if (status != 0) {
+      const char* error = context.kernels->error;
+      throw_runtime_error("failed with status {}{}", status, error ? fmt::format(": {}", error) : "");
+    }
+    return result ? Value(Tensor::from_dlpack(result)) : Value();
+  });
+}
+
+const TensorKernel* Registry::find_tensor_kernel(std::string_view name) const {
+  return find_value(tensor_kernels_, name);
+}
+bool Registry::has(std::string_view name) const {
+  return find_kernel(name) || find_tensor_kernel(name) || find_function(name);
+}
 const BuiltinFunction* Registry::find_function(std::string_view name) const { return find_value(functions_, name); }
 relaxc_kernel Registry::find_kernel(std::string_view name) const {
   return copy_value(kernels_, name).value_or(nullptr);

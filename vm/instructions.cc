@@ -263,7 +263,10 @@ struct Interpreter::Instructions {
     for (size_t i = 0; i < scalars.size; ++i) vm.kernel_scalars_[i] = frame.scalar(scalars.element(i));
 
     int64_t start = vm.profiler_ != nullptr ? now_ns() : 0;
-    int32_t status = vm.kernels_.call(vm.image_->kernels[kernel], vm.kernel_data_.data(), vm.kernel_scalars_.data());
+    const Kernel& function = vm.image_->kernels[kernel];
+    int32_t status = function ? vm.kernels_.call(function, vm.kernel_data_.data(), vm.kernel_scalars_.data())
+                              : vm.image_->on_tensors[kernel](std::span(vm.kernel_tensors_.data(), tensors.size),
+                                                              vm.kernels_.context());
     if (status == 0 && vm.profiler_ == nullptr) [[likely]]
       return;
 

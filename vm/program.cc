@@ -11,6 +11,7 @@
 #include "vm/artifact.h"
 #include "vm/error.h"
 #include "vm/interpreter.h"
+#include "vm/user_library.h"
 #include "vm/verifier.h"
 
 namespace relaxc {
@@ -27,9 +28,15 @@ std::shared_ptr<const vm::Image> link(vm::Executable executable, const Program::
     bool is_generated = kernel.source == vm::KernelSource::kArtifact;
     vm::Kernel function;
     if (!is_generated) function = options.registry.find_kernel(kernel.symbol);
-    if (is_generated && resolver) function = resolver(kernel.symbol);
-    const char* remedy = is_generated ? vm::kRecompile : "add it to the registry with Registry::add_kernel";
-    if (!function) diagnostics.error(span, "kernel '{}' is missing; {}", printable(kernel.symbol), remedy);
+    const vm::TensorKernel* on_tensors =
+        is_generated || function ? nullptr : options.registry.find_tensor_kernel(kernel.symbol);
+    if (!function && !on_tensors && resolver) function = resolver(kernel.symbol);  // linked in, if it is not generated
+    image->on_tensors.push_back(on_tensors ? *on_tensors : nullptr);
+    const char* remedy = is_generated ? vm::kRecompile
+                                      : "give the library that has it (--kernels LIBRARY.so), link it in (--link), or "
+                                        "add it to the registry with Registry::add_kernel";
+    if (!function && !on_tensors)
+      diagnostics.error(span, "kernel '{}' is missing; {}", printable(kernel.symbol), remedy);
     image->kernels.push_back(std::move(function));
   }
   for (const std::string& name : executable.builtins) {
@@ -63,8 +70,14 @@ Program Program::load(const std::string& path, LoadOptions options) {
   vm::Artifact artifact = guarded([&] { return fmt::format("loading '{}'", path); },
                                   [&] { return vm::load_artifact(path, {options.verify_hash}); });
   std::shared_ptr<const vm::KernelLibrary> library = artifact.library;
+  const std::string* needed = find_value(artifact.executable.metadata, vm::kNeededLibrariesKey);
+  vm::UserLibraries libraries = needed ? vm::open_needed_libraries(*needed, path) : vm::UserLibraries();
+  vm::add_libraries(libraries, options.registry);
   auto resolver = [&](const std::string& symbol) { return library ? library->find(symbol) : nullptr; };
-  return Program(link(std::move(artifact.executable), resolver, options, library, {artifact.file}, span_of_file(path)));
+  auto keep_alive =
+      std::make_shared<std::pair<std::shared_ptr<const void>, vm::UserLibraries>>(library, std::move(libraries));
+  return Program(
+      link(std::move(artifact.executable), resolver, options, keep_alive, {artifact.file}, span_of_file(path)));
 }
 
 Program Program::from(vm::Executable executable, const KernelResolver& resolver, std::shared_ptr<const void> keep_alive,

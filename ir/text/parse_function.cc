@@ -275,7 +275,6 @@ void Parser::output(const Line& line) {
 
 void Parser::relax_call_line(const Line& line) {
   const Syntax& at = *line.value;
-  if (at.kind == SyntaxKind::kConstant && at.text == "...") return;
   if (!is_call(at)) fail(line, "this expression does nothing; bind it to a name");
   std::string path = called(at);
   if (path == "R.output") return output(line);

@@ -30,6 +30,12 @@ static bool is_schedule(const Line& line) {
          std::ranges::any_of(line.decorators, [&](const Syntax* each) { return is_ours(*each); });
 }
 
+static bool is_rewriter(const Line& line) {
+  return line.kind == LineKind::kClass && std::ranges::any_of(line.decorators, [](const Syntax* decorator) {
+           return decorator->kind == SyntaxKind::kAttribute && decorator->text == "rewriter";
+         });
+}
+
 Parser::Parser(std::shared_ptr<const Origin> origin, const OpTable& ops, Diagnostics& diagnostics)
     : origin_(std::move(origin)), ops_(ops), diagnostics_(diagnostics) {
   prefixes_ = {{"I", "I"}, {"T", "T"}, {"R", "R"}, {"ir", "I"}, {"tir", "T"}, {"tirx", "T"}, {"relax", "R"}};
@@ -86,6 +92,10 @@ void Parser::read_definitions() {
     for (const Line* line : lines) {
       if (ignored) continue;
       bool top = !reader.in_class();
+      if (top && is_rewriter(*line)) {  // its functions are not the module's (passes/kernel_rules.h)
+        ignored = true;
+        continue;
+      }
       if (!guarded([&] { definition(*line, top, keep); })) ignored = top && line->kind == LineKind::kClass;
     }
     dotted_at_ = nullptr;

@@ -178,7 +178,9 @@ void SyntaxReader::simple_statement(Lines& out) {
     return;
   }
   const Syntax* head = expression_list();
-  Line& line = add_line(out, LineKind::kExpression, first);
+  bool is_ellipsis = head->kind == SyntaxKind::kConstant && head->text == "...";
+  Line& line = add_line(out, is_ellipsis ? LineKind::kPass : LineKind::kExpression, first);
+  if (is_ellipsis) return;
   if (peek().is(":") || peek().is("=")) {
     line.kind = LineKind::kAssign;
     line.target = head;

@@ -13,6 +13,8 @@
 //   x = []
 //   # error: 'x'
 //
+// A section `kernels` behind the module has the user's kernels for it (passes/kernel_rules.h).
+//
 // Choose inputs whose results are exact: they are the same on every machine. A module that does not compile has its
 // errors in the text and no sections.
 
@@ -21,6 +23,7 @@
 #include <sstream>
 
 #include "codegen/compile.h"
+#include "passes/kernel_rules.h"
 #include "support/joined.h"
 #include "tests/frontend/onnx_model.h"
 #include "tests/frontend/onnx_text.h"
@@ -186,8 +189,17 @@ void run_module_cases(TextTest& test) {
   std::string input = test.input();
   std::optional<Program> compiled, interpreted;
   try {
-    IRModule module = is_onnx_text(input) ? import_onnx_text(input, test.name()) : parse_text(input, test.name());
     CompileSettings settings;
+    if (test.sections.size() > 1 && test.sections[1].header == "kernels") {
+      std::string text = test.sections[1].in_place();
+      settings.kernels =
+          std::make_shared<const std::vector<KernelRule>>(read_kernel_rules(text, test.name(), op_table()));
+      settings.schedules = read_schedule_rules(text, test.name());
+    }
+    ImportOptions options;
+    if (settings.kernels) options.kernels = node_kernels(*settings.kernels);
+    IRModule module =
+        is_onnx_text(input) ? import_onnx_text(input, test.name(), options) : parse_text(input, test.name());
     compiled = compile(module, settings).load();
     settings.interpret = InterpretOptions{};
     interpreted = compile(module, settings).load();
@@ -199,6 +211,7 @@ void run_module_cases(TextTest& test) {
   REQUIRE(test.sections.size() > 1);
   Session machine(*compiled, {.threads = 2}), reference(*interpreted, {.threads = 1});
   for (size_t i = 1; i < test.sections.size(); ++i) {
+    if (test.sections[i].header == "kernels") continue;
     INFO(fmt::format("{}:{}: {}", test.name(), test.sections[i].line - 1, test.sections[i].header));
     if (!test.sections[i].words_of("run")) {
       FAIL_CHECK("expected a section 'run', found '" << test.sections[i].header << "'");

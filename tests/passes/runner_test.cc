@@ -83,11 +83,11 @@ PrimFuncRef crash(const std::string& name, const PrimFuncRef& program, const Pas
 }
 PrimFuncRef keep(const std::string&, const PrimFuncRef& program, const PassContext&) { return program; }
 
-constexpr Pass kMiscompile{.name = "miscompile", .doc = "a wrong pass", .on_program = miscompile};
-constexpr Pass kMiscompileModule{.name = "miscompile_module", .doc = "a wrong pass", .on_module = miscompile_module};
-constexpr Pass kInvalidate{.name = "invalidate", .doc = "a wrong pass", .on_program = invalidate};
-constexpr Pass kCrash{.name = "crash", .doc = "a wrong pass", .on_program = crash};
-constexpr Pass kKeep{.name = "keep", .doc = "a pass that changes nothing", .on_program = keep};
+const Pass kMiscompile{.name = "miscompile", .doc = "a wrong pass", .on_program = miscompile};
+const Pass kMiscompileModule{.name = "miscompile_module", .doc = "a wrong pass", .on_module = miscompile_module};
+const Pass kInvalidate{.name = "invalidate", .doc = "a wrong pass", .on_program = invalidate};
+const Pass kCrash{.name = "crash", .doc = "a wrong pass", .on_program = crash};
+const Pass kKeep{.name = "keep", .doc = "a pass that changes nothing", .on_program = keep};
 
 struct Folder {
   std::string path = (std::filesystem::temp_directory_path() / fmt::format("relaxc_runner_{}", getpid())).string();
@@ -187,7 +187,7 @@ TEST_CASE("passes run once for public programs that are equal but for their name
   module.functions.insert_or_assign("mine", with_fresh_variables(make_prim_func(std::move(copy))));
   static std::vector<std::string> seen;
   seen.clear();
-  static constexpr Pass kMark{
+  static const Pass kMark{
       .name = "mark",
       .doc = "leaves a mark",
       .on_program = [](const std::string& name, const PrimFuncRef& program, const PassContext&) {
@@ -219,7 +219,7 @@ TEST_CASE("passes run once for public programs that are equal but for their name
 TEST_CASE("a program that an earlier compilation lowered is not lowered again, whatever its name", "[runner]") {
   static std::atomic<int> runs;
   runs = 0;
-  static constexpr Pass kCount{.name = "count",
+  static const Pass kCount{.name = "count",
                                .doc = "leaves the number of runs",
                                .on_program = [](const std::string&, const PrimFuncRef& program, const PassContext&) {
                                  PrimFunc counted = *program;

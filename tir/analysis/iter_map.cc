@@ -286,6 +286,42 @@ const IterSource* incomplete_source(const IterMap& map, const Analyzer& facts) {
   return nullptr;
 }
 
+// Returns the scale of the first source in the second one, if it is the upper part of that: 128 * a + b is the upper
+// part of (128 * a + b) * 16 + c, and so is a.
+std::optional<Expr> scale_as_upper_part(const IterMap& map, size_t part, size_t whole, const Analyzer& facts) {
+  const std::vector<IterDigit>& digits = map.sources[whole].parts;
+  auto is_same = [&](const IterDigit& a, const IterDigit& b) {
+    return a.source == b.source && a.reversed == b.reversed && same_value(a.lower, b.lower, facts) &&
+           same_value(a.extent, b.extent, facts);
+  };
+  const IterSource& source = map.sources[part];
+  if (part == whole || digits.empty()) return std::nullopt;
+  bool is_first = digits[0].source == part && !digits[0].reversed && is_int(digits[0].lower, 1) &&
+                  same_value(digits[0].extent, source.extent, facts);
+  if (is_first) return digits[0].scale;
+  size_t count = source.parts.size();
+  bool is_prefix = count > 0 && count < digits.size() &&
+                   std::equal(source.parts.begin(), source.parts.end(), digits.begin(), is_same);
+  return is_prefix ? std::optional(digits[count - 1].scale) : std::nullopt;
+}
+
+// Writes digits of sources that are upper parts of another one as digits of that. Simplification makes
+// (128 * a + b) // 49 of ((128 * a + b) * 16 + c) // 784.
+IterMap with_common_sources(IterMap map, const Analyzer& facts) {
+  for (IterSum& sum : map.sums) {
+    for (IterDigit& digit : sum.digits) {
+      for (size_t whole = map.sources.size(); whole-- > 0;) {
+        std::optional<Expr> scale = scale_as_upper_part(map, digit.source, whole, facts);
+        if (!scale) continue;
+        digit.lower = facts.simplify(digit.lower * cast_to(*scale, dtype_of(digit.lower)));
+        digit.source = whole;
+        break;
+      }
+    }
+  }
+  return map;
+}
+
 }  // namespace
 
 std::optional<IterMap> find_injective_map(const std::vector<Expr>& values, const std::vector<LoopRange>& loops,
@@ -301,6 +337,8 @@ std::optional<IterMap> find_injective_map(const std::vector<Expr>& values, const
   }
   const IterSource* source = incomplete_source(*map, facts);
   if (!source) return map;
+  IterMap joined = with_common_sources(*map, facts);
+  if (!incomplete_source(joined, facts)) return joined;
   if (why) *why = fmt::format("iterations of '{}' repeat the same axis values", print_expr(source->value));
   return std::nullopt;
 }

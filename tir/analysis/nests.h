@@ -1,5 +1,6 @@
 // Tensor programs before scheduling: a sequence of blocks, each alone in a perfect nest whose loops are its axes.
 #pragma once
+#include "ir/arith.h"
 #include "ir/module.h"
 
 namespace relaxc {
@@ -27,8 +28,13 @@ bool is_element(const std::vector<Expr>& indices);
 // Returns the body when it is a single unmasked store of a scalar that is computed from scalar loads, else null.
 const BufferStore* single_store(const Block& block);
 std::vector<Ref<BufferLoad>> loads_of(const NodeRef& node);
+// Returns the change of an access's row-major position per step of the variable; nullopt if it varies, or for vectors.
+std::optional<Expr> access_stride(const Buffer& buffer, const std::vector<Expr>& indices, const VarRef& axis,
+                                  const Analyzer& facts);
 // Returns whether the indices are the axes themselves, in order.
 bool is_at(const std::vector<Expr>& indices, const std::vector<IterVar>& axes);
+// Returns whether each is an axis, in order, plus an offset that does not depend on axes.
+bool is_at_offset(const std::vector<Expr>& indices, const std::vector<IterVar>& axes);
 
 bool is_zero(const Expr& value);  // a literal 0, integer or floating-point
 

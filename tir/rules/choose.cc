@@ -4,6 +4,7 @@
 
 #include "ir/attr_names.h"
 #include "support/diagnostic.h"
+#include "support/lists.h"
 #include "tir/analysis/annotations.h"
 #include "tir/analysis/nests.h"
 #include "tir/compute.h"
@@ -12,6 +13,11 @@
 #include "tir/schedule/schedule.h"
 
 namespace relaxc {
+
+const ScheduleRule* find_rule(std::string_view name, const std::vector<ScheduleRule>& added) {
+  const ScheduleRule* built_in = find_builtin_rule(name);
+  return built_in ? built_in : find_item(added, name, &ScheduleRule::name);
+}
 
 namespace {
 
@@ -25,7 +31,8 @@ struct Application {
   const Target& target;
   bool show_program;
   const OnScheduled& on_scheduled;
-  const ScheduleRule& actual = rule.uses.empty() ? rule : *find_builtin_rule(rule.uses);
+  const MoreRules& more;
+  const ScheduleRule& actual = rule.uses.empty() ? rule : *find_rule(rule.uses, more.rules);
 
   RuleResult run(const PrimFuncRef& given) const {
     PrimFuncRef program = find_builtin_rule(actual.name) == &actual ? without_empty_nests(given) : given;
@@ -51,14 +58,15 @@ struct Application {
     if (auto why = actual.fits ? actual.fits(program, target, decisions) : std::nullopt) return {std::nullopt, *why};
     std::optional<Versions> found = actual.space ? actual.space(program, target, decisions) : std::nullopt;
     if (versions) *versions = found;
-    schedule.emplace(IRModule{{{name, program}}, {}, {}}, ScheduleOptions{.show_program = show_program});
+    schedule.emplace(IRModule{{{name, program}}, {}, {}},
+                     ScheduleOptions{.show_program = show_program, .intrins = &more.intrins});
     std::optional<Diagnostic> refusal = apply_rule(actual, *schedule, target, decisions);
     // A schedule for this very program leaves blocks as they are on purpose.
     if (!refusal && rule.uses.empty() && rule.function != name) schedule_blocks_beside(*schedule, target);
     if (refusal) {
       // A refusal is an error for a rule that names its function, and for values from the user without which it fits.
       bool fits_otherwise =
-          !rule.given.empty() && Application{actual, name, target, false, nullptr}.run(program).program;
+          !rule.given.empty() && Application{actual, name, target, false, nullptr, more}.run(program).program;
       if (fits_otherwise || !rule.function.empty()) throw CompileError({*refusal});
       return {std::nullopt, to_string(*refusal)};
     }
@@ -114,33 +122,34 @@ Stmt without_marks(const Stmt& body) {
 
 }  // namespace
 
-bool concerns(const ScheduleRule& rule, const std::string& name, const PrimFuncRef& program) {
+bool concerns(const ScheduleRule& rule, const std::string& name, const PrimFuncRef& program, const MoreRules& more) {
   const std::string part = part_of(program);
   if (!rule.function.empty()) return rule.function == name || rule.function == part;
-  const ScheduleRule* used = rule.uses.empty() ? nullptr : find_builtin_rule(rule.uses);
+  const ScheduleRule* used = rule.uses.empty() ? nullptr : find_rule(rule.uses, more.rules);
   if (!rule.uses.empty() && !used) return false;  // a decision about the graph
   const std::string& op = used && rule.op.empty() ? used->op : rule.op;
   return op.empty() || op == part || find_anchor(program, op);
 }
 
 RuleResult schedule_by_rule(const ScheduleRule& rule, const std::string& name, const PrimFuncRef& program,
-                            const Target& target, bool show_program, const OnScheduled& scheduled) {
-  return Application{rule, name, target, show_program, scheduled}.run(program);
+                            const Target& target, bool show_program, const OnScheduled& scheduled,
+                            const MoreRules& more) {
+  return Application{rule, name, target, show_program, scheduled, more}.run(program);
 }
 
 PrimFuncRef schedule_by_rules(const std::string& name, const PrimFuncRef& program,
                               const std::vector<ScheduleRule>& users, const Target& target, const RuleReport& report,
-                              const OnScheduled& scheduled) {
+                              const OnScheduled& scheduled, const MoreRules& more) {
   if (program->attrs.get_bool(attr_names::kIsScheduled, false)) return program;
   const std::string part = part_of(program) == name ? "" : part_of(program);
-  for (const std::vector<ScheduleRule>* rules : {&users, &builtin_schedule_rules()}) {
+  for (const std::vector<ScheduleRule>* rules : {&users, &more.rules, &builtin_schedule_rules()}) {
     const RuleReport& report_here = rules == &users ? report : nullptr;
     for (const ScheduleRule& rule : *rules) {
-      if (!concerns(rule, name, program)) continue;
+      if (!concerns(rule, name, program, more)) continue;
       // A rule for a program in this one leaves it to a rule for this very one.
       bool is_for_part = !part.empty() && (rule.function.empty() ? rule.op : rule.function) == part;
       if (is_for_part && std::ranges::count(users, name, &ScheduleRule::function) > 0) continue;
-      RuleResult result = schedule_by_rule(rule, name, program, target, report_here != nullptr, scheduled);
+      RuleResult result = schedule_by_rule(rule, name, program, target, report_here != nullptr, scheduled, more);
       if (!result.program) {
         std::string text = fmt::format("schedule rule '{}' does not fit '{}':\n{}", rule.name, name, result.refusal);
         if (!rule.function.empty()) fail_to_fit(rule.span, "{}", text);

@@ -14,14 +14,44 @@ namespace relaxc {
 
 using text::Line, text::LineKind, text::Lines, text::Syntax, text::SyntaxKind;
 
+const Syntax* find_decorator(const Line& line, std::string_view name, std::string_view object) {
+  for (const Syntax* decorator : line.decorators) {
+    const Syntax& head = head_of(*decorator);
+    if (head.kind != SyntaxKind::kAttribute || head.text != name) continue;
+    if (object.empty() || head.children[0]->text == object) return decorator;
+  }
+  return nullptr;
+}
+
+bool is_of_kernels(const Line& line) {
+  auto has = [&](std::string_view name) { return find_decorator(line, name, "S") != nullptr; };
+  return has("implements") || has("pattern") || has("extern") || has("shape");
+}
+
+uint32_t first_line(const Line& line) {
+  uint32_t result = line.line;
+  for (const Syntax* decorator : line.decorators) result = std::min(result, decorator->line);
+  return result;
+}
+
+ScriptFile read_script_file(std::string_view text, const std::string& filename, Diagnostics& diagnostics) {
+  ScriptFile file{origin_of(text, filename), {}};
+  text::SyntaxReader reader({file.origin, *file.origin->text}, diagnostics);
+  for (Lines lines; reader.next(*file.trees.emplace_back(std::make_shared<text::SyntaxTree>()), lines); lines.clear()) {
+    for (const Line* line : lines) {
+      if (line->kind == LineKind::kClass) {
+        file.classes.emplace_back(line, Lines());
+      } else {
+        (reader.in_class() && !file.classes.empty() ? file.classes.back().second : file.lines).push_back(line);
+      }
+    }
+  }
+  return file;
+}
+
 namespace {
 
-bool has_decorator(const Line& line, std::string_view text) {
-  return std::ranges::any_of(line.decorators, [&](const Syntax* decorator) {
-    const Syntax* name = decorator->kind == SyntaxKind::kCall ? decorator->children[0] : decorator;
-    return name->kind == SyntaxKind::kAttribute && name->text == text;
-  });
-}
+bool has_decorator(const Line& line, std::string_view text) { return find_decorator(line, text); }
 bool is_prim_func(const Line& line) { return line.kind == LineKind::kFunction && has_decorator(line, "prim_func"); }
 // Returns "use" for S.use(...), "" for a line that is not a call of that form, of this object unless that is empty.
 std::string_view called(const Line& line, std::string_view object = {}) {
@@ -32,12 +62,6 @@ std::string_view called(const Line& line, std::string_view object = {}) {
 }
 // Returns whether the line is S.intrin("name", description, implementation) or TensorIntrin.register(...).
 bool is_intrin(const Line& line) { return called(line) == "intrin" || called(line) == "register"; }
-uint32_t first_line(const Line& line) {
-  uint32_t result = line.line;
-  for (const Syntax* decorator : line.decorators) result = std::min(result, decorator->line);
-  return result;
-}
-
 // Returns the text with nothing but its tensor programs, at their lines.
 std::string only_programs(std::string_view text, const Lines& lines) {
   std::string result;
@@ -99,22 +123,6 @@ std::shared_ptr<const TensorIntrins> read_intrins(const std::shared_ptr<const Or
   return table;
 }
 
-// The lines of a file of schedules, without those of a module beside them, which parse_module reads.
-struct ScriptFile {
-  std::shared_ptr<const Origin> origin;
-  Lines lines;
-  std::vector<std::shared_ptr<text::SyntaxTree>> trees = {};
-};
-
-ScriptFile read_file(std::string_view text, const std::string& filename, Diagnostics& diagnostics) {
-  ScriptFile file{origin_of(text, filename), {}};
-  text::SyntaxReader reader({file.origin, *file.origin->text}, diagnostics);
-  for (Lines lines; reader.next(*file.trees.emplace_back(std::make_shared<text::SyntaxTree>()), lines); lines.clear()) {
-    if (!reader.in_class()) file.lines.insert(file.lines.end(), lines.begin(), lines.end());
-  }
-  return file;
-}
-
 ScheduleRule read_use(const Line& line, const std::shared_ptr<const Origin>& origin, const Span& span) {
   const Syntax& call = *line.value;
   ScheduleRule result{.span = span};
@@ -162,7 +170,7 @@ void read_decorator(const Syntax& decorator, const Span& span, ScheduleRule& rul
 
 // Returns the definitions and uses of a text. Statements outside of definitions are a rule for no program.
 std::vector<ScheduleRule> parse_rules(std::string_view text, const std::string& filename, Diagnostics& diagnostics) {
-  ScriptFile file = read_file(text, filename, diagnostics);
+  ScriptFile file = read_script_file(text, filename, diagnostics);
   auto place = [&](const auto& at) { return Span{file.origin, at.line, at.column, at.length}; };
   std::vector<ScheduleRule> result;
   std::shared_ptr<const TensorIntrins> intrins = read_intrins(file.origin, file.lines, filename, diagnostics);
@@ -172,6 +180,7 @@ std::vector<ScheduleRule> parse_rules(std::string_view text, const std::string& 
   Lines loose;
   for (const Line* line : file.lines) {
     if (line->kind == LineKind::kImport || is_prim_func(*line) || is_intrin(*line) || is_of_module(*line)) continue;
+    if (is_of_kernels(*line)) continue;
     if (called(*line) == "use") {
       result.push_back(read_use(*line, file.origin, place(*line)));
     } else if (line->kind != LineKind::kFunction) {
@@ -232,7 +241,7 @@ void run_schedule_text(Schedule& schedule, std::string_view text, const std::str
 
 TensorIntrins read_tensor_intrins(std::string_view text, const std::string& filename) {
   Diagnostics diagnostics;
-  ScriptFile file = read_file(text, filename, diagnostics);
+  ScriptFile file = read_script_file(text, filename, diagnostics);
   auto table = read_intrins(file.origin, file.lines, filename, diagnostics);
   diagnostics.throw_if_errors();
   return *table;
