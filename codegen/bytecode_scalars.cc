@@ -1,5 +1,7 @@
 #include "codegen/bytecode_scalars.h"
 
+#include <bit>
+
 #include "ir/op_names.h"
 #include "ir/text/printer.h"
 #include "support/diagnostic.h"
@@ -72,6 +74,8 @@ MatchDim ScalarLowering::match_dim(const Expr& dim) {
 
 Scalar ScalarLowering::scalar(const Expr& expr) {
   if (const IntImm* imm = expr.as<IntImm>()) return imm->value;
+  // Kernels take floats as the bits of a double.
+  if (const FloatImm* imm = expr.as<FloatImm>()) return std::bit_cast<int64_t>(imm->value);
   if (expr.is<Var>()) {
     if (const Slot* slot = find_value(slots_, expr.get())) return *slot;
     fail(expr.span(), "dim '{}' is used before a value binds it", expr.as<Var>()->name);
@@ -94,6 +98,15 @@ Slot ScalarLowering::emit_slot(Opcode op, std::vector<vm::Operand> operands, con
 }
 
 Slot ScalarLowering::compute(const Expr& expr) {
+  auto is_float = [](const NodeRef& node) {
+    return is_expr_kind(node.kind()) && cast_handle<Expr>(node).type().is<PrimType>() &&
+           dtype_of(cast_handle<Expr>(node)).is_float();
+  };
+  bool has_floats = is_float(expr);
+  visit_children(expr, [&](const NodeRef& child, relaxc::Slot) { has_floats = has_floats || is_float(child); });
+  if (has_floats)
+    fail_unsupported(expr.span(), "float scalars can be passed on but not computed with: {}; use tensors of rank 0",
+                     print_expr(expr));
   if (const Binary* node = expr.as<Binary>()) {
     const auto* row = find_item(kSlotOps, node->op, &std::pair<BinaryOp, SlotOp>::first);
     if (!row) fail_unsupported(expr.span(), "{} in a shape is not supported", info(node->op).name);

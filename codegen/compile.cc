@@ -9,12 +9,15 @@
 #include "codegen/interpret.h"
 #include "codegen/target.h"
 #include "frontend/onnx/import.h"
+#include "ir/attr_names.h"
 #include "ir/text/parser.h"
+#include "ir/visit.h"
 #include "passes/graph_decisions.h"
 #include "passes/kernel_rules.h"
 #include "passes/tables.h"
 #include "support/guard.h"
 #include "support/joined.h"
+#include "tir/lower/lower.h"
 #include "vm/artifact.h"
 #include "vm/cpu.h"
 #include "vm/error.h"
@@ -32,6 +35,7 @@ std::vector<Tensor> evaluate_constants(const IRModule& module, const CompileSett
   inner.opt_level = 1;
   inner.runner = settings.runner.verification_only();
   inner.schedules.clear();
+  inner.function.clear();
   if (settings.tables) inner.tables = settings.tables->operators_only();
   inner.kernels = nullptr;
   inner.claimed = nullptr;
@@ -80,6 +84,9 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, v
   Diagnostics diagnostics;
   IRModule module = read_module(path, settings, diagnostics, files);
   diagnostics.throw_if_errors();
+  for (const auto& [name, program] : programs_of(module)) {
+    for (const Diagnostic& warning : unread_annotations(program)) diagnostics.add(warning);
+  }
   for (const Diagnostic& warning : diagnostics.all()) {
     if (settings.warn) settings.warn(warning);
   }
@@ -103,14 +110,32 @@ IRModule run_pipeline(IRModule module, const CompileSettings& settings) {
   return run_passes(std::move(module), passes_of(settings, context.target), context, settings.runner);
 }
 
+// TVM's attribute Codegen says that a backend outside of the compiler makes the function's code.
+static void check_backends(const IRModule& module) {
+  for (const auto& [name, function] : module.functions) {
+    if (!function.is<Function>()) continue;
+    walk(function, [&](const Ref<Function>& part) {
+      const AttrValue* backend = part->attrs.find(attr_names::kCodegen);
+      if (backend)
+        fail_unsupported(part.span() ? part.span() : function.span(),
+                         "a function of '{}' is for the backend {}, and there are no backends; without the attribute "
+                         "Codegen it is compiled as other functions are",
+                         name, to_string(*backend));
+    });
+  }
+}
+
 CompiledModule compile(IRModule module, const CompileSettings& settings) {
+  check_backends(module);
   CompiledModule result;
   PassContext context = pass_context(settings);
   result.target_ = context.target;
-  // Two passes always run: check_dims makes a run safe, and without spread_tuples legalize refuses tuple values.
+  // Some passes always run: check_dims makes a run safe, legalize refuses tuple values that spread_tuples has left,
+  // there is no bytecode for local functions (lambda_lift), and programs by themselves have no entry (wrap_programs).
   std::vector<const Pass*> passes = passes_of(settings, context.target);
   const Tables& tables = tables_of(settings);
-  for (const Pass* needed : {tables.find_pass("check_dims"), tables.find_pass("spread_tuples")}) {
+  for (const char* name : {"check_dims", "spread_tuples", "lambda_lift", "wrap_programs"}) {
+    const Pass* needed = tables.find_pass(name);
     if (std::ranges::find(passes, needed) == passes.end()) passes.insert(passes.begin(), needed);
   }
   result.lowered_ = run_passes(std::move(module), passes, context, settings.runner);

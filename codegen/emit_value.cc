@@ -152,13 +152,17 @@ Value ValueEmitter::float_binary(BinaryOp op, Value x, Value y) {
   return b_.CreateSelect(b_.CreateFCmpOEQ(remainder, zero), signed_zero, moved);
 }
 
-// `x < y ? x : y` is x86's minps, which gives y when either is NaN. So a second select is needed, unless the first
-// operand is a constant (relu).
+// A comparison with a constant (relu) is x86's minps, which gives its second operand when either is NaN. Otherwise
+// LLVM's intrinsic blends a NaN in by one comparison more, or is one instruction (AArch64's fmin). Of zeros of both
+// signs either is right.
 Value ValueEmitter::float_extremum(bool minimum, Value x, Value y) {
   if (is_constant_number(y)) std::swap(x, y);
-  Value result = b_.CreateSelect(minimum ? b_.CreateFCmpOLT(x, y) : b_.CreateFCmpOGT(x, y), x, y);
-  if (is_constant_number(x)) return result;
-  return b_.CreateSelect(b_.CreateFCmpUNO(x, x), x, result);
+  if (is_constant_number(x)) return b_.CreateSelect(minimum ? b_.CreateFCmpOLT(x, y) : b_.CreateFCmpOGT(x, y), x, y);
+  llvm::IRBuilder<>::FastMathFlagGuard guard(b_);
+  llvm::FastMathFlags flags = b_.getFastMathFlags();
+  flags.setNoSignedZeros();
+  b_.setFastMathFlags(flags);
+  return b_.CreateBinaryIntrinsic(minimum ? llvm::Intrinsic::minimum : llvm::Intrinsic::maximum, x, y);
 }
 
 Value ValueEmitter::int_binary(BinaryOp op, DType dtype, Value x, Value y, IndexFacts facts) {

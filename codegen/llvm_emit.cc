@@ -11,6 +11,7 @@
 #include "support/diagnostic.h"
 #include "support/lists.h"
 #include "support/temporarily.h"
+#include "tir/analysis/annotations.h"
 #include "tir/analysis/conditions.h"
 #include "tir/lower/lower.h"
 #include "vm/kernel_abi.h"
@@ -127,6 +128,7 @@ void FunctionEmitter::for_stmt(const For& loop, const Span& span) {
       if (!in_parallel_) return parallel_loop(loop);
       break;
     case ForKind::kUnrolled:
+      if (loop.annotations.get_int(annotation<"pragma_unroll_explicit">(), 1) == 0) break;  // LLVM is asked
       if (extent && unroll_factor_ * *extent <= kMaxUnroll) return unrolled_loop(loop, *extent);
       break;
     case ForKind::kThreadBinding:

@@ -12,6 +12,9 @@ inline constexpr const char* kGlobalSymbol = "global_symbol";
 
 // ---- Of graph functions
 
+// A string: the name that callers from outside know the function by, where it is another one's in the module.
+// wrap_programs sets it, codegen/bytecode.cc reads it.
+inline constexpr const char* kEntryName = "entry_name";
 // A flag of a pure function: calls in its body count as pure. The verifier reads it.
 inline constexpr const char* kForcePure = "relax.force_pure";
 // A flag (True, or TVM's 1) of a private function: it becomes one tensor program where a rule of the user's names it
@@ -21,6 +24,8 @@ inline constexpr const char* kPrimitive = "Primitive";
 // them.
 inline constexpr const char* kInputNames = "input_names";
 inline constexpr const char* kOutputNames = "output_names";
+// A string: the backend outside of the compiler that makes the function's code. codegen/compile.cc refuses it.
+inline constexpr const char* kCodegen = "Codegen";
 // A string: the formula of the bytes of the planned arena. plan_memory sets it; the bytecode's metadata repeats it.
 inline constexpr const char* kArenaBytes = "arena_bytes";
 
@@ -42,5 +47,11 @@ inline constexpr const char* kTensorIntrin = "tensor_intrin";
 
 // A list of ints: for each output the position of the argument that it is written over, or -1 for a new tensor.
 inline constexpr const char* kInplaceIndices = "inplace_indices";
+
+// ---- Of a module
+
+// A dictionary: the tensor programs that cannot be run from outside, each with the reason. wrap_programs sets it, the
+// bytecode's metadata repeats it.
+inline constexpr const char* kRefused = "refused";
 
 }  // namespace relaxc::attr_names

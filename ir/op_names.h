@@ -61,6 +61,9 @@
   X(kCallTirLocalView, "relax.dist.call_tir_local_view") \
   X(kCallDpsPacked, "relax.call_dps_packed")             \
   X(kCallPurePacked, "relax.call_pure_packed")           \
+  X(kMakeClosure, "relax.make_closure")                  \
+  X(kInvokeClosure, "relax.invoke_closure")              \
+  X(kInvokePureClosure, "relax.invoke_pure_closure")     \
   X(kBuiltinAllocTensor, "relax.builtin.alloc_tensor")   \
   X(kMemoryAllocStorage, "relax.memory.alloc_storage")   \
   X(kMemoryAllocTensor, "relax.memory.alloc_tensor")     \

@@ -9,6 +9,9 @@
 #include "support/diagnostic.h"
 #include "support/joined.h"
 #include "tir/analysis/nests.h"
+#include "tir/lower/lower.h"
+#include "tir/rules/builtin_rules.h"
+#include "tir/rules/choose.h"
 
 namespace relaxc {
 
@@ -57,8 +60,15 @@ void expect_rules(const IRModule& module, const PassContext& context) {
 }
 
 PrimFuncRef apply_rules(const std::string& name, const PrimFuncRef& program, const PassContext& context) {
-  return schedule_by_rules(name, program, context.schedules, context.target, context.report, context.scheduled,
-                           tables_of(context).rules());
+  PrimFuncRef result = schedule_by_rules(name, program, context.schedules, context.target, context.report,
+                                         context.scheduled, tables_of(context).rules());
+  if (!context.report) return result;
+  std::vector<Diagnostic> known = unread_annotations(program);  // of the program's text, reported when it was read
+  for (const Diagnostic& warning : unread_annotations(result)) {
+    if (std::ranges::none_of(known, [&](const auto& one) { return one.message == warning.message; }))
+      context.report(to_string(warning));
+  }
+  return result;
 }
 
 }  // namespace relaxc

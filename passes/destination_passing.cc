@@ -19,8 +19,14 @@ class DestinationPasser final : public GraphRewriter {
 
   std::optional<Expr> visit(const Binding& binding, Builder& builder) override {
     std::optional<KernelCall> kernel = as_spread_kernel_call(binding.value, module_);
-    if (!kernel || kernel->has_destinations) return std::nullopt;
+    if (!kernel) return std::nullopt;
     const Span& span = binding.value.span() ? binding.value.span() : binding.var.span();
+    if (kernel->has_destinations) {
+      const std::vector<Expr>& args = binding.value.as<Call>()->args;
+      bool is_explicit = kernel->scalars.empty() || args.back().is<ShapeExpr>();
+      if (is_explicit) return std::nullopt;
+      return call_with_destinations(kernel->callee, kernel->tensors, kernel->scalars, span);
+    }
     if (!kernel->in_place.empty())
       fail_unsupported(span, "relax.call_tir_inplace cannot be compiled yet; call_tir with a new output can");
     for (const Expr& tensor : kernel->tensors) {

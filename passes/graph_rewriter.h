@@ -49,6 +49,9 @@ VarSet used_outside(const FunctionRef& function, const std::function<bool(const 
 IRModule map_functions(IRModule module, const std::function<FunctionRef(const FunctionRef&)>& fn);
 IRModule map_functions(IRModule module, const std::function<FunctionRef(const FunctionRef&, IRModule& module)>& fn);
 
+// Removes the functions that none of these reach.
+void keep_reached(IRModule& module, std::vector<std::string> roots);
+
 // Replaces reshape and permute_dims of constants, and chains of them (reshape of permute_dims of reshape ...), by
 // constants: one copy in C++ for a whole chain, without intermediate results, code, or a weight that has to be in
 // memory as a whole. Equal chains on one constant give one constant. (passes/fold_layout.cc)

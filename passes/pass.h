@@ -47,6 +47,9 @@ struct PassSettings {
   // Every access whose index is not provably in range, and every axis not provably in its domain, is tested by the
   // machine code; a kernel that fails such a test ends the run with an error (docs/relaxc.md says what it costs).
   bool check_bounds = false;
+  // The one function that is to be run, public or not: a graph function, or a tensor program (passes/wrap_programs.cc).
+  // Functions that it does not call are left out. Empty: every public one.
+  std::string function = {};
   // Operators, passes, pipelines, rules, intrinsics and converters; null: the built-in ones. load_plugins() returns
   // those and the rows that plug-ins add.
   std::shared_ptr<const Tables> tables = nullptr;

@@ -6,6 +6,8 @@ namespace relaxc {
 
 // Passes over modules: passes/<name>.cc.
 #define RELAXC_MODULE_PASSES(X)                                                                                   \
+  X(lambda_lift, "make functions inside of functions functions of the module, which get what they capture")       \
+  X(wrap_programs, "give tensor programs that are run by themselves a graph function that calls them")            \
   X(spread_tuples, "write out the items of tuple values that operators and tensor programs take")                 \
   X(check_dims, "test at run time what operators and kernels demand of dims and types and nothing proves")        \
   X(recognize, "turn tensor programs that compute convolutions, products or pools into these operators")          \
@@ -41,7 +43,11 @@ namespace relaxc {
   X(hoist_conditions, "move conditions that all iterations agree on out of serial loops")                          \
   Y(prefetch, "prefetch where loops ask for it")                                                                   \
   X(flatten_buffers, "make every buffer one-dimensional and dense", .expects = expect_destinations)                \
+  Y(find_vectors, "vectorize serial loops whose iterations are independent and store neighbouring elements")       \
+  X(unroll_loops, "unroll loops that pragma_auto_unroll_max_step leaves few enough steps")                         \
+  Y(whole_registers, "split vectorized loops into as many lanes as a register has, and a rest")                    \
   X(vectorize_loops, "turn vectorized loops into vector statements")                                               \
+  Y(promote_accumulators, "keep the results of a loop's reduction in registers while it runs")                     \
   X(narrow_indices, "compute indices in int32 where that is exact and faster")                                     \
   X(share_storage, "let buffers that are not alive at the same time share memory")                                 \
   X(merge_subexpressions, "compute subexpressions that occur several times once, where that shortens the program")
@@ -94,7 +100,7 @@ const std::vector<Pipeline>& pipelines() {
       {"default", "from operators to kernels and planned memory", {"simplify", "kernels", "lower"}},
       {"simplify",
        "the graph made small, still operators",
-       {"spread_tuples", "check_dims", "recognize", "canonicalize", "fold_batch_norm", "fold_constants",
+       {"lambda_lift", "spread_tuples", "check_dims", "recognize", "canonicalize", "fold_batch_norm", "fold_constants",
         "apply_kernels", "block_channels", "remove_dead_code", "pack_weights", "fold_constants", "canonicalize",
         "merge_common_subexpressions", "remove_dead_code"}},
       // Equal programs are merged before they are scheduled: the work is done once for equal layers.
@@ -116,7 +122,8 @@ const std::vector<Pipeline>& pipelines() {
         "initialize_empty_reductions", "align_storage", "check_bounds", "lower_blocks",
         "simplify_program", "compact_buffers", "double_buffer", "partition_loops",
         "hoist_conditions", "prefetch", "flatten_buffers", "simplify_program",
-        "vectorize_loops", "narrow_indices", "share_storage", "merge_subexpressions"}},
+        "find_vectors", "unroll_loops", "whole_registers", "vectorize_loops", "promote_accumulators",
+        "narrow_indices", "share_storage", "merge_subexpressions"}},
       // clang-format on
   };
   return kPipelines;

@@ -9,6 +9,7 @@
 #include "passes/tables.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
+#include "support/lists.h"
 #include "tir/analysis/annotations.h"
 #include "tir/primitives/primitive.h"
 #include "tir/rules/builtin_rules.h"
@@ -111,18 +112,30 @@ constexpr List kLists[] = {
     {"--list-intrins", "tensor intrinsics, built in and of --schedules, and the features that they need", list_intrins},
 };
 
+std::vector<Tensor> tensors_of(const std::vector<NamedValue>& results) {
+  return map_each(results, [](const NamedValue& result) {
+    std::optional<Tensor> tensor = as_tensor(result);
+    if (!tensor) fail({}, "{} cannot be compared", summary(result));
+    return *tensor;
+  });
+}
+
 int bisect(const OptOptions& options, const CompileSettings& settings) {
-  std::vector<Tensor> inputs, expected;
+  std::vector<vm::Value> inputs;
+  std::vector<Tensor> expected;
   // Compares the runs of one program after the other with reference results: those of the first program, the module as
   // it was read, in the interpreter, or the files of a folder.
   auto difference = [&](const Program& program) -> std::string {
     bool is_first = inputs.empty() && expected.empty(), has_files = !options.reference.empty();
-    if (is_first) inputs = has_files ? read_inputs(options.reference, program) : options.inputs.make(program);
-    std::vector<Tensor> results = Session(program, {.threads = 1}).run(inputs);
-    if (is_first) expected = has_files ? read_outputs(options.reference, results) : results;
+    const vm::Function& function = program.function(settings.function);
+    if (is_first)
+      inputs = has_files ? read_inputs(options.reference, function.inputs) : options.inputs.make(function.inputs);
+    vm::Value result = Session(program, {.threads = 1}).run_values(inputs, function.name);
+    std::vector<NamedValue> results = flat_results(result, function.outputs);
+    if (is_first) expected = has_files ? read_outputs(options.reference, results) : tensors_of(results);
     if (results.size() != expected.size())
       return fmt::format("{} results, expected {}", results.size(), expected.size());
-    std::vector<std::string> wrong = differences(program, results, expected, options.rtol, options.atol);
+    std::vector<std::string> wrong = differences(results, expected, options.rtol, options.atol);
     return wrong.empty() ? "" : wrong.front();
   };
   PassContext context = pass_context(settings);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 
 #include "support/joined.h"
@@ -9,6 +10,7 @@
 #include "support/printable.h"
 #include "vm/dlpack.h"
 #include "vm/error.h"
+#include "vm/lowered_modules.h"
 #include "vm/output_file.h"
 
 namespace relaxc::vm {
@@ -74,6 +76,24 @@ Value alloc_tensor(BuiltinContext& context, Arguments arguments) {
   return context.empty(arguments[0].shape(), *dtype);
 }
 
+Value zeros(BuiltinContext& context, Arguments arguments) {
+  Value result = alloc_tensor(context, arguments);
+  const Tensor& tensor = result.tensor();
+  if (tensor.bytes() > 0) std::memset(tensor.raw(), 0, static_cast<size_t>(tensor.bytes()));
+  return result;
+}
+Value value(BuiltinContext&, Arguments arguments) { return arguments[0]; }
+Value float_bits(BuiltinContext&, Arguments arguments) {
+  const auto* integer = arguments[0].get_if<int64_t>();
+  const auto* tensor = arguments[0].get_if<Tensor>();
+  if (tensor != nullptr && tensor->size() != 1) throw_runtime_error("expected a scalar, got {}", describe(*tensor));
+  double number = integer != nullptr  ? static_cast<double>(*integer)
+                  : tensor != nullptr ? tensor->as_double(0)
+                                      : arguments[0].number();
+  return std::bit_cast<int64_t>(number);
+}
+Value float_from_bits(BuiltinContext&, Arguments arguments) { return std::bit_cast<double>(arguments[0].integer()); }
+
 Value make_tuple(BuiltinContext&, Arguments arguments) {
   return Tuple(std::vector<Value>(arguments.begin(), arguments.end()));
 }
@@ -111,8 +131,29 @@ constexpr auto kBuiltins = std::array{
     Builtin{"vm.builtin.copy", counted<1, copy>, "(tensor) -> tensor with elements of its own"},
     Builtin{"vm.builtin.reshape", counted<2, reshape>, "(tensor, shape) -> the same elements under another shape"},
     Builtin{"vm.builtin.alloc_tensor", counted<2, alloc_tensor>, "(shape, dtype name) -> uninitialised tensor"},
+    Builtin{"vm.builtin.zeros", counted<2, zeros>, "(shape, dtype name) -> tensor of zeros", false},
+    Builtin{"vm.builtin.value", counted<1, value>, "(value) -> the value"},
+    Builtin{"vm.builtin.float_bits", counted<1, float_bits>, "(number) -> the bits of the double, as an int"},
+    Builtin{"vm.builtin.float_from_bits", counted<1, float_from_bits>, "(int) -> the double with these bits"},
     Builtin{"vm.builtin.make_tuple", make_tuple, "(values...) -> tuple"},
     Builtin{"vm.builtin.tuple_size", counted<1, tuple_size>, "(tuple) -> number of fields"},
+    // Those of modules that TVM has lowered. They read the shape heap, so that none is pure.
+    Builtin{"vm.builtin.alloc_shape_heap", lowered::alloc_shape_heap, "(size) -> int64 vector for dims", false},
+    Builtin{"vm.builtin.match_shape", lowered::match_shape,
+            "(value, heap, n, n times code and number, context): 0 equal to the number, 1 store, 2 nothing, 3 equal to "
+            "the one stored",
+            false},
+    Builtin{"vm.builtin.make_shape", lowered::make_shape,
+            "(heap, n, n times code and number) -> shape; 0 the number, 1 the one stored", false},
+    Builtin{"vm.builtin.match_prim_value", lowered::match_prim_value, "(int, heap, code, number, context)", false},
+    Builtin{"vm.builtin.make_prim_value", lowered::make_prim_value, "(heap, code, number) -> int", false},
+    Builtin{"vm.builtin.check_tensor_info", lowered::check_tensor_info, "(value, ndim or -1, dtype, context)", false},
+    Builtin{"vm.builtin.check_shape_info", lowered::check_shape_info, "(value, ndim or -1, context)", false},
+    Builtin{"vm.builtin.check_prim_value_info", lowered::check_prim_value_info, "(value, dtype, context)", false},
+    Builtin{"vm.builtin.check_tuple_info", lowered::check_tuple_info, "(value, number of items, context)", false},
+    Builtin{"vm.builtin.check_func_info", lowered::check_func_info, "(value, context)", false},
+    Builtin{"vm.builtin.tuple_getitem", lowered::tuple_getitem, "(tuple, index) -> item", false},
+    Builtin{"vm.builtin.read_if_cond", lowered::read_if_cond, "(int or tensor) -> 0 or 1", false},
     Builtin{"vm.builtin.print", print, "(values...) -> none; a line with the values, tensors abridged", false},
 };
 

@@ -57,11 +57,25 @@ std::shared_ptr<const vm::Image> link(vm::Executable executable, const Program::
   return image;
 }
 
-const vm::Function& find_function(const vm::Executable& executable, std::string_view name) {
-  if (const vm::Function* function = executable.find_function(name)) return *function;
-  auto quoted = [](const vm::Function& function) { return fmt::format("'{}'", function.name); };
+// Names the functions of the executable and those that it had to leave out.
+std::string known_functions(const vm::Executable& executable) {
+  auto quoted = [](const vm::Function& function) { return fmt::format("'{}'", printable(function.name)); };
   std::string known = joined(executable.functions, quoted, " ");
-  throw_runtime_error("function '{}' does not exist, there are {}", name, known.empty() ? "none" : known);
+  std::string text = fmt::format("there are {}", known.empty() ? "none" : known);
+  for (const auto& [key, reason] : executable.metadata) {
+    if (key.starts_with(vm::kRefusedKey))
+      text += fmt::format("; '{}' cannot be run: {}", printable(key.substr(vm::kRefusedKey.size())), printable(reason));
+  }
+  return text;
+}
+
+const vm::Function& find_function(const vm::Executable& executable, std::string_view name) {
+  if (const vm::Function* function = name.empty() ? executable.default_function() : executable.find_function(name))
+    return *function;
+  std::string known = known_functions(executable);
+  if (!name.empty()) throw_runtime_error("function '{}' does not exist, {}", name, known);
+  throw_runtime_error("name the function to run: {} is 'main' or the only public one, {}",
+                      executable.functions.empty() ? "none" : "not one", known);
 }
 
 }  // namespace
@@ -94,12 +108,14 @@ std::vector<std::string> Program::functions() const {
   return map_each(image_->executable.functions, &vm::Function::name);
 }
 
+const vm::Function& Program::function(std::string_view name) const { return find_function(image_->executable, name); }
+
 const std::vector<vm::ValueInfo>& Program::inputs(std::string_view function) const {
-  return find_function(image_->executable, function).inputs;
+  return this->function(function).inputs;
 }
 
 const std::vector<vm::ValueInfo>& Program::outputs(std::string_view function) const {
-  return find_function(image_->executable, function).outputs;
+  return this->function(function).outputs;
 }
 
 Session::Session(Program program, SessionOptions options) : program_(std::move(program)) {
@@ -113,7 +129,7 @@ Session& Session::operator=(Session&&) noexcept = default;
 namespace {
 
 void check_input(const Tensor& tensor, const vm::ValueInfo& info) {
-  if (info.kind != vm::ValueKind::kTensor)
+  if (info.kind != vm::ValueKind::kTensor && info.kind != vm::ValueKind::kNone)
     throw_runtime_error("input '{}': is {}, expected a value of kind {}; use run_values", info.name, describe(tensor),
                         vm::to_string(info.kind));
   if (info.dtype && tensor.dtype() != *info.dtype)
@@ -148,11 +164,11 @@ vm::Value run_checked(vm::Interpreter& interpreter, const vm::Executable& execut
                       std::span<const vm::Value> inputs, std::span<const Tensor* const> outputs) {
   const vm::Function& function = find_function(executable, name);
   if (inputs.size() != function.inputs.size())
-    throw_runtime_error("function '{}' takes {} inputs, got {}", name, function.inputs.size(), inputs.size());
+    throw_runtime_error("function '{}' takes {} inputs, got {}", function.name, function.inputs.size(), inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (const Tensor* tensor = inputs[i].get_if<Tensor>()) check_input(*tensor, function.inputs[i]);
   }
-  return guarded([&] { return fmt::format("a run of '{}'", name); },
+  return guarded([&] { return fmt::format("a run of '{}'", function.name); },
                  [&] { return interpreter.run(function, inputs, outputs); });
 }
 
@@ -188,8 +204,8 @@ void Session::run_into(std::span<const Tensor> inputs, std::span<const Tensor> o
   }
   std::vector<Tensor> results = run_tensors(*interpreter_, program_.executable(), function, inputs, bound);
   if (results.size() != outputs.size())
-    throw_runtime_error("function '{}' has {} results, got {} output tensors", function, results.size(),
-                        outputs.size());
+    throw_runtime_error("function '{}' has {} results, got {} output tensors", program_.function(function).name,
+                        results.size(), outputs.size());
   for (size_t i = 0; i < results.size(); ++i) {
     if (results[i].dtype() != outputs[i].dtype() || results[i].shape() != outputs[i].shape())
       throw_runtime_error("output {}: the tensor is {}, the result {}", i, describe(outputs[i]), describe(results[i]));

@@ -96,6 +96,30 @@ void check_annotations(const PrimFuncRef& function) {
   });
 }
 
+std::vector<Diagnostic> unread_annotations(const PrimFuncRef& function) {
+  Diagnostics result;
+  std::set<std::string> found;
+  auto look = [&](const NodeRef& node, const std::string& name, const char* what, const std::string& of) {
+    const Annotation* row = find_annotation(name);
+    if ((row && !row->is_request) || !found.insert(name).second) return;
+    const char* meaning = row ? row->doc : "it is not known; relaxc opt --list-annotations shows those that are";
+    result.warning(node.span(), "'{}' of {} '{}' has no effect: {}", name, what, of, meaning);
+  };
+  walk_nodes(function->body, [&](const NodeRef& node) {
+    auto look_at = [&](const Attrs& annotations, const char* what, const std::string& of) {
+      for (const auto& [name, value] : annotations) {
+        if (find_annotation(name)) look(node, name, what, of);  // others are errors
+      }
+    };
+    if (const For* loop = node.as<For>()) look_at(loop->annotations, "loop", loop->var->name);
+    if (const Block* block = node.as<Block>()) look_at(block->annotations, "block", block->name);
+    if (const AllocBuffer* alloc = node.as<AllocBuffer>()) look_at(alloc->annotations, "buffer", alloc->buffer->name);
+    if (const AttrStmt* attr = node.as<AttrStmt>()) look(node, attr->key, "T.attr", attr->key);
+    return true;
+  });
+  return result.all();
+}
+
 PrimFuncRef check_lowerable(const PrimFuncRef& function) {
   check_copies(function->body, 1);
   Span place = function.span();
