@@ -1,7 +1,7 @@
 // Expects: any module. Guarantees: calls of unscheduled tensor programs that are convolutions of images [N, C, H, W],
-// maxima over their windows, or products with a constant matrix are these operators, so that passes choose layouts, and
-// pack weights, as for a model from elsewhere. Borders around the data, and elementwise blocks beside them, become
-// operators, too. In functions that hold such a program, so do programs of elementwise blocks alone.
+// maxima or means over their windows, or products with a constant matrix are these operators, so that passes choose
+// layouts, and pack weights, as for a model from elsewhere. Borders around the data, and elementwise blocks beside
+// them, become operators, too. In functions that hold such a program, so do programs of elementwise blocks alone.
 //
 // A program is recognized by what it computes, never by a name: each block has to have the extents, and accesses equal
 // to, those of the operator's own program (its `legalize`), which is made for the comparison. Sums may be taken in
@@ -63,10 +63,12 @@ class BlockRecognizer {
     if (block.iter_vars.size() == axes.size()) {
       if (uses_var(store->value, store->buffer)) return false;
       result = border(block, *store);
+      if (!result) result = window_mean(block, *store);
       if (!result) result = elementwise(block, *store);
     } else if (auto reduction = match_reduction(block)) {
       result = product(block, *reduction);
       if (!result) result = window_maximum(block, *reduction);
+      if (!result && note_window_sum(block, *reduction)) return true;
       has_anchor = has_anchor || result;
     }
     if (!result || equal_shapes(result->value.type(), shape_type(buffer_type(store->buffer).shape)) != Verdict::kProven)
@@ -239,32 +241,117 @@ class BlockRecognizer {
     return {border->data, {border->before[2], border->before[3], border->after[2], border->after[3]}};
   }
 
-  std::optional<Recognized> window_maximum(const Block& block, const Reduction& reduction) {
+  // Matches out[n, c, y, x] = fold(out[n, c, y, x], image[n, c, windows]).
+  struct Fold {
+    Recognized image;
+    PoolAttrs<2> attrs;  // without padding
+  };
+  std::optional<Fold> fold_of_windows(const Block& block, const Reduction& reduction) {
     const BufferLoad* load = reduction.value.as<BufferLoad>();
     const Recognized* image = load ? find(load->buffer) : nullptr;
     std::vector<IterVar> axes = axes_of(block, IterKind::kSpatial), reduced = axes_of(block, IterKind::kReduce);
-    auto lowest_value = float_of(reduction.init);
-    bool fits = image && reduction.op == BinaryOp::kMax && axes.size() == 4 && reduced.size() == 2 && lowest_value &&
-                load->indices.size() == 4 && same_node(load->indices[0], axes[0].var) &&
-                same_node(load->indices[1], axes[1].var);
-    if (!fits) return std::nullopt;
-    auto moved = windows(block, {load->indices[2], load->indices[3]}, {axes[2], axes[3]});
+    bool fits = image && axes.size() == 4 && reduced.size() == 2 && load->indices.size() == 4 &&
+                same_node(load->indices[0], axes[0].var) && same_node(load->indices[1], axes[1].var);
+    auto moved = fits ? windows(block, {load->indices[2], load->indices[3]}, {axes[2], axes[3]}) : std::nullopt;
     if (!moved || !moved->taps[0] || !moved->taps[1] || same_node(*moved->taps[0], *moved->taps[1]))
       return std::nullopt;
-    // The border may hold what the maximum begins with, or less.
-    Source source = source_of(*image, [&](double fill) { return fill <= *lowest_value; });
-    PoolAttrs<2> attrs{.strides = moved->strides, .padding = source.padding, .dilation = moved->dilation};
+    Fold result{*image, {.strides = moved->strides, .dilation = moved->dilation}};
     for (size_t d = 0; d < 2; ++d) {
       auto axis = std::ranges::find_if(reduced, [&](const IterVar& r) { return same_node(r.var, *moved->taps[d]); });
       auto extent = as_int(axis->domain.extent);
       if (!extent || *extent < 1) return std::nullopt;
-      attrs.pool_size[d] = *extent;
+      result.attrs.pool_size[d] = *extent;
     }
-    Expr result = builder_.op(ops::short_name(ops::kMaxPool2d), {source.data}, attrs);
+    return result;
+  }
+
+  std::optional<Recognized> window_maximum(const Block& block, const Reduction& reduction) {
+    auto lowest_value = float_of(reduction.init);
+    auto fold = reduction.op == BinaryOp::kMax && lowest_value ? fold_of_windows(block, reduction) : std::nullopt;
+    if (!fold) return std::nullopt;
+    // The border may hold what the maximum begins with, or less.
+    Source source = source_of(fold->image, [&](double fill) { return fill <= *lowest_value; });
+    fold->attrs.padding = source.padding;
+    Expr result = builder_.op(ops::short_name(ops::kMaxPool2d), {source.data}, fold->attrs);
     // The operator begins with -inf.
     if (*lowest_value > -std::numeric_limits<double>::infinity())
       result = builder_.op("maximum", {result, reduction.init});
     return Recognized{result};
+  }
+
+  // Keeps the sums over windows until they are divided. Nothing else may read them.
+  bool note_window_sum(const Block& block, const Reduction& reduction) {
+    bool is_sum = reduction.op == BinaryOp::kAdd && is_zero(reduction.init);
+    std::optional<Fold> fold = is_sum ? fold_of_windows(block, reduction) : std::nullopt;
+    if (fold) sums_.insert_or_assign(reduction.out.get(), *fold);
+    return fold.has_value();
+  }
+
+  // mean[i] = sum[i] / count(i), if the count is that of an average over these windows.
+  std::optional<Recognized> window_mean(const Block& block, const BufferStore& store) {
+    const Binary* division = store.value.as<Binary>();
+    const BufferLoad* sum = division && division->op == BinaryOp::kDiv ? division->a.as<BufferLoad>() : nullptr;
+    const Fold* fold = sum ? find_value(sums_, sum->buffer.get()) : nullptr;
+    if (!fold || !is_at(sum->indices, block.iter_vars)) return std::nullopt;
+    Source source = source_of(fold->image, [](double fill) { return fill == 0; });
+    PoolAttrs<2> attrs = fold->attrs;
+    attrs.padding = source.padding;
+    for (bool includes_border : {false, true}) {
+      attrs.count_include_pad = includes_border;
+      if (!divides_by(block, division->b, source.data, attrs)) continue;
+      has_anchor = true;
+      return Recognized{builder_.op(ops::short_name(ops::kAvgPool2d), {source.data}, attrs)};
+    }
+    return std::nullopt;
+  }
+
+  // Returns whether the operator's own program divides by this count, too.
+  bool divides_by(const Block& block, const Expr& count, const Expr& data, const PoolAttrs<2>& attrs) {
+    Expr x = make_var("x", data.type());
+    Expr pool = call(op_ref(ops::kAvgPool2d), {x}, write_attrs(attrs), object_type());
+    auto blocks = blocks_of(pool);
+    const BufferStore* store = blocks ? single_store(*blocks->back()) : nullptr;
+    const Binary* division = store ? store->value.as<Binary>() : nullptr;
+    if (!division || division->op != BinaryOp::kDiv || blocks->back()->iter_vars.size() != block.iter_vars.size())
+      return false;
+    VarMap map;
+    for (size_t i = 0; i < block.iter_vars.size(); ++i)
+      map.emplace(blocks->back()->iter_vars[i].var.get(), block.iter_vars[i].var);
+    auto as_count = [](const Expr& e) -> std::optional<Expr> {
+      auto constant = float_of(e);
+      if (constant)
+        return std::floor(*constant) == *constant ? std::optional(int_imm(std::lround(*constant))) : std::nullopt;
+      const Cast* cast = e.as<Cast>();
+      bool is_whole = cast && dtype_of(cast->value).is_integral();
+      return is_whole ? std::optional(cast_to(cast->value, kInt64)) : std::nullopt;
+    };
+    std::optional<Expr> ours = as_count(count), theirs = as_count(substitute(division->b, map));
+    return ours && theirs && are_equal(*ours, *theirs, block);
+  }
+
+  // Proves that two numbers are equal for all values of the block's axes, at worst by trying them.
+  static bool are_equal(const Expr& a, const Expr& b, const Block& block) {
+    if (facts_of(block).can_prove_equal(a, b)) return true;
+    std::vector<std::pair<VarRef, int64_t>> axes;
+    int64_t points = 1;
+    for (const IterVar& axis : block.iter_vars) {
+      if (!uses_var(a, axis.var) && !uses_var(b, axis.var)) continue;
+      auto extent = as_int(axis.domain.extent);
+      if (!extent || *extent < 1 || *extent > kMostPoints / points) return false;
+      points *= *extent;
+      axes.emplace_back(axis.var, *extent);
+    }
+    for (int64_t point = 0; point < points; ++point) {
+      VarMap at;
+      int64_t rest = point;
+      for (const auto& [axis, extent] : axes) {
+        at.emplace(axis.get(), int_imm(rest % extent, dtype_of(axis)));
+        rest /= extent;
+      }
+      auto left = as_int(simplify(substitute(a, at))), right = as_int(simplify(substitute(b, at)));
+      if (!left || left != right) return false;
+    }
+    return true;
   }
 
   std::optional<Recognized> product(const Block& block, const Reduction& reduction) {
@@ -346,12 +433,7 @@ class BlockRecognizer {
     Expr x = make_var("x", tensor_type(buffer_type(data.buffer).shape, kFloat32));
     Expr w = make_var("w", tensor_type(in_order(buffer_type(weight.buffer).shape), kFloat32));
     Expr conv = call(op_ref(ops::kConv2d), {x, w}, write_attrs(attrs), object_type());
-    std::optional<std::vector<Ref<Block>>> blocks;
-    try {
-      blocks = find_nests(ops_.find(ops::kConv2d.text)->legalize({*conv.as<Call>(), builder_.span()}));
-    } catch (const CompileError&) {
-      return false;  // there is no such convolution
-    }
+    auto blocks = blocks_of(conv);
     if (!blocks || blocks->size() != 1) return false;
     const Block& expected = *(*blocks)[0];
     const BufferStore* store = single_store(expected);
@@ -385,10 +467,21 @@ class BlockRecognizer {
     return equal(data.indices, loads[0]->indices) && equal(at, loads[1]->indices);
   }
 
-  static constexpr int kMostOperators = 64;  // of one block
+  // Returns the blocks of an operator's own program; nullopt where there is no such operator.
+  std::optional<std::vector<Ref<Block>>> blocks_of(const Expr& op) const {
+    try {
+      return find_nests(ops_.find(op_name(op))->legalize({*op.as<Call>(), builder_.span()}));
+    } catch (const CompileError&) {
+      return std::nullopt;
+    }
+  }
+
+  static constexpr int kMostOperators = 64;      // of one block
+  static constexpr int64_t kMostPoints = 20000;  // at which counts are compared
   const OpTable& ops_;
   Builder& builder_;
   std::unordered_map<const NodeHeader*, Recognized>& values_;  // by buffer of the program
+  std::unordered_map<const NodeHeader*, Fold> sums_;           // over windows, by buffer
   int size_ = 0;
 };
 
