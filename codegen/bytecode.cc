@@ -127,6 +127,7 @@ class FunctionLowering {
         {ops::kShapeToTensor, "vm.builtin.shape_to_tensor"},
         {ops::kPrint, "vm.builtin.print"},
         {ops::kCallPurePacked, nullptr, &This::call_packed},
+        {ops::kCallInplacePacked, nullptr, &This::call_inplace_packed},
         {ops::kMakeClosure, nullptr, &This::make_closure},
         {ops::kInvokeClosure, nullptr, &This::invoke},
         {ops::kInvokePureClosure, nullptr, &This::invoke},
@@ -425,6 +426,26 @@ class FunctionLowering {
     std::vector<Reg> arguments = items(node.args[1]);
     code_.emit(Opcode::kInvoke, {new_value(binding), closure, arguments});
   }
+  // The function overwrites copies: a tensor may be the caller's, a constant, or used again.
+  void call_inplace_packed(const Binding& binding, const Call& node) {
+    const ExternFunc* callee = node.args.at(0).as<ExternFunc>();
+    if (!callee) fail(binding.value.span(), "call_inplace_packed calls an external function by name");
+    std::vector<int64_t> in_place;
+    const AttrValue* positions = node.attrs.find(attr_names::kInplaceIndices);
+    if (positions) from_attr(*positions, in_place);
+    std::vector<Argument> arguments;
+    for (size_t i = 1; i < node.args.size(); ++i) {
+      Argument value = argument(node.args[i]);
+      bool is_overwritten = std::ranges::find(in_place, static_cast<int64_t>(i - 1)) != in_place.end();
+      if (is_overwritten && node.args[i].type().is<TensorType>()) {
+        Reg copy = code_.new_register();
+        code_.emit(Opcode::kCallBuiltin, {copy, executable_.builtin("vm.builtin.copy"), std::vector{value}});
+        value = copy;
+      }
+      arguments.push_back(value);
+    }
+    code_.emit(Opcode::kCallBuiltin, {new_value(binding), executable_.builtin(callee->symbol), arguments});
+  }
   void new_tensor(const Binding& binding, const Call& node) {
     code_.emit(Opcode::kNewTensor,
                {new_value(binding), node.args[1].as<DTypeImm>()->value, dims_.scalars(written_shape(node.args[0])),
@@ -500,12 +521,22 @@ class FunctionLowering {
 
 }  // namespace
 
-bool is_lowered_to_bytecode(std::string_view op) {
-  return FunctionLowering::find_row(op) || (calls_kernel(op) && op != ops::kCallTirInplace);
+bool is_lowered_to_bytecode(std::string_view op) { return FunctionLowering::find_row(op) || calls_kernel(op); }
+
+// Adds the functions of the host that kernels call, which are then looked up when the executable is loaded.
+static void add_packed_names(const IRModule& module, vm::ExecutableBuilder& builder) {
+  for (const auto& [name, program] : programs_of(module)) {
+    walk(program->body, [&](const Ref<Call>& call) {
+      bool is_packed = as_call(call, ops::kCallPacked) || as_call(call, ops::kCallCPacked);
+      const StringImm* function = is_packed && !call->args.empty() ? call->args[0].as<StringImm>() : nullptr;
+      if (function) builder.builtin(function->value);
+    });
+  }
 }
 
 vm::Executable lower_to_bytecode(const IRModule& module) {
   vm::ExecutableBuilder builder;
+  add_packed_names(module, builder);
   ConstantTable constants(builder);
   for (const auto& [name, function] : module.functions) {
     auto graph = try_cast<Function>(function);

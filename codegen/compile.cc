@@ -110,33 +110,38 @@ IRModule run_pipeline(IRModule module, const CompileSettings& settings) {
   return run_passes(std::move(module), passes_of(settings, context.target), context, settings.runner);
 }
 
-// TVM's attribute Codegen says that a backend outside of the compiler makes the function's code.
-static void check_backends(const IRModule& module) {
+// TVM's attribute Codegen says that a backend outside of the compiler makes the function's code. One that is loaded
+// takes of it what it takes of any function.
+static void check_backends(const IRModule& module, const Tables& tables) {
+  std::vector<std::string> names = map_each(tables.external_compilers(), &ExternalCompiler::name);
   for (const auto& [name, function] : module.functions) {
     if (!function.is<Function>()) continue;
     walk(function, [&](const Ref<Function>& part) {
-      const AttrValue* backend = part->attrs.find(attr_names::kCodegen);
-      if (backend)
-        fail_unsupported(part.span() ? part.span() : function.span(),
-                         "a function of '{}' is for the backend {}, and there are no backends; without the attribute "
-                         "Codegen it is compiled as other functions are",
-                         name, to_string(*backend));
+      std::string backend = part->attrs.get_string(attr_names::kCodegen, "");
+      if (!part->attrs.has(attr_names::kCodegen) || std::ranges::count(names, backend)) return;
+      fail_unsupported(
+          part.span() ? part.span() : function.span(),
+          "a function of '{}' is for the backend '{}', and {}; give it with --backend FILE.so; without the "
+          "attribute Codegen it is compiled as other functions are",
+          name, backend, names.empty() ? "there are no backends" : "there are only " + joined(names));
     });
   }
 }
 
 CompiledModule compile(IRModule module, const CompileSettings& settings) {
-  check_backends(module);
+  check_backends(module, tables_of(settings));
   CompiledModule result;
   PassContext context = pass_context(settings);
   result.target_ = context.target;
   // Some passes always run: check_dims makes a run safe, legalize refuses tuple values that spread_tuples has left,
   // there is no bytecode for local functions (lambda_lift), and programs by themselves have no entry (wrap_programs).
+  // inline_calls comes first, because it changes the params of programs.
   std::vector<const Pass*> passes = passes_of(settings, context.target);
   const Tables& tables = tables_of(settings);
-  for (const char* name : {"check_dims", "spread_tuples", "lambda_lift", "wrap_programs"}) {
+  for (std::string_view name : {"check_dims", "spread_tuples", "lambda_lift", "wrap_programs", "inline_calls"}) {
     const Pass* needed = tables.find_pass(name);
-    if (std::ranges::find(passes, needed) == passes.end()) passes.insert(passes.begin(), needed);
+    bool is_missing = std::ranges::find(passes, needed) == passes.end();
+    if (is_missing || name == "inline_calls") passes.insert(passes.begin(), needed);
   }
   result.lowered_ = run_passes(std::move(module), passes, context, settings.runner);
   result.interpret_ = settings.interpret;

@@ -197,6 +197,8 @@ std::optional<KernelCall> as_kernel_call(const Expr& value, const IRModule& modu
   if (node->callee.is<OpRef>()) return calls_kernel(op_name(value)) ? with_outputs(*node) : std::nullopt;
   const TupleType* type = value.type().as<TupleType>();
   bool has_no_value = type && type->items.empty() && !node->args.empty() && node->args.back().is<ShapeExpr>();
+  // A program that is called for the scalar that it returns is an ordinary function (passes/inline_calls.cc).
+  if (value.type().is<PrimType>()) return std::nullopt;
   std::optional<PrimFuncRef> program = called_program(node->callee, module);
   if (!program && !(node->callee.is<ExternFunc>() && has_no_value)) return std::nullopt;
   KernelCall result = with_destinations(*node);

@@ -61,6 +61,7 @@
   X(kCallTirLocalView, "relax.dist.call_tir_local_view") \
   X(kCallDpsPacked, "relax.call_dps_packed")             \
   X(kCallPurePacked, "relax.call_pure_packed")           \
+  X(kCallInplacePacked, "relax.call_inplace_packed")     \
   X(kMakeClosure, "relax.make_closure")                  \
   X(kInvokeClosure, "relax.invoke_closure")              \
   X(kInvokePureClosure, "relax.invoke_pure_closure")     \
@@ -85,6 +86,16 @@
   X(kReinterpret, "tir.reinterpret")                  \
   X(kCallLlvmIntrin, "tir.call_llvm_intrin")          \
   X(kCallLlvmPureIntrin, "tir.call_llvm_pure_intrin") \
+  X(kCallExtern, "tir.call_extern")                   \
+  X(kCallPureExtern, "tir.call_pure_extern")          \
+  X(kCallPacked, "tir.tvm_call_packed")               \
+  X(kCallCPacked, "tir.tvm_call_cpacked")             \
+  X(kStackMakeArray, "tir.tvm_stack_make_array")      \
+  X(kStackMakeShape, "tir.tvm_stack_make_shape")      \
+  X(kAddByteOffset, "tir.handle_add_byte_offset")     \
+  X(kAllocWorkspace, "tir.TVMBackendAllocWorkspace")  \
+  X(kFreeWorkspace, "tir.TVMBackendFreeWorkspace")    \
+  X(kIsNullPtr, "tir.isnullptr")                      \
   X(kFma, "tir.fma")                                  \
   X(kCommReducer, "tir.comm_reducer")                 \
   X(kIterVar, "tir.iter_var")                         \

@@ -17,6 +17,7 @@
 #include "tir/analysis/annotations.h"
 #include "tir/analysis/conditions.h"
 #include "tir/analysis/nests.h"
+#include "tir/analysis/pointers.h"
 #include "tir/compute.h"
 #include "tir/lower/lower.h"
 #include "tir/program.h"
@@ -54,7 +55,8 @@ Stmt beside(const Stmt& body, text::NameTable& taken) {
 // Classifies what the program computes by its blocks.
 OpPattern classify(const PrimFuncRef& program) {
   auto blocks = find_nests(program);
-  if (!blocks || program->attrs.get_bool(attr_names::kIsScheduled, false)) return OpPattern::kOpaque;
+  bool is_scheduled = program->attrs.get_bool(attr_names::kIsScheduled, false);
+  if (!blocks || is_scheduled || uses_pointers(program)) return OpPattern::kOpaque;
   OpPattern result = OpPattern::kElementwise;
   auto stores_of = [&](const Buffer& buffer) {
     return std::ranges::count_if(*blocks, [&](const Ref<Block>& block) { return stores_to(block, buffer); });

@@ -8,6 +8,7 @@ namespace relaxc {
 #define RELAXC_MODULE_PASSES(X)                                                                                   \
   X(lambda_lift, "make functions inside of functions functions of the module, which get what they capture")       \
   X(wrap_programs, "give tensor programs that are run by themselves a graph function that calls them")            \
+  X(inline_calls, "write out calls of tensor programs by others, and store the values that programs return")      \
   X(spread_tuples, "write out the items of tuple values that operators and tensor programs take")                 \
   X(check_dims, "test at run time what operators and kernels demand of dims and types and nothing proves")        \
   X(recognize, "turn tensor programs that compute convolutions, products or pools into these operators")          \
@@ -28,6 +29,11 @@ namespace relaxc {
 
 // Passes over one tensor program each, the lowering steps: tir/lower/<name>.cc. Those in Y read figures of the target.
 #define RELAXC_LOWERING_STEPS(X, Y)                                                                                \
+  X(dense_params, "give strides and offsets of params the values that dense tensors have")                         \
+  X(lower_jumps, "turn break, continue and return into conditions")                                                \
+  X(expand_builtins, "write builtins that stand for arithmetic as such")                                           \
+  X(resolve_views, "access views of whole buffers by the buffers' names")                                          \
+  X(run_threads, "turn loops over GPU threads into plain and parallel loops")                                      \
   X(normalize_loops, "let loops count iterations, and drop hints that change nothing")                             \
   X(promote_indices, "compute indices in int64")                                                                   \
   X(check_lowerable, "refuse programs with constructs that no later step knows")                                   \
@@ -100,16 +106,18 @@ const std::vector<Pipeline>& pipelines() {
       {"default", "from operators to kernels and planned memory", {"simplify", "kernels", "lower"}},
       {"simplify",
        "the graph made small, still operators",
-       {"lambda_lift", "spread_tuples", "check_dims", "recognize", "canonicalize", "fold_batch_norm", "fold_constants",
-        "apply_kernels", "block_channels", "remove_dead_code", "pack_weights", "fold_constants", "canonicalize",
-        "merge_common_subexpressions", "remove_dead_code"}},
+       {"lambda_lift", "inline_calls", "spread_tuples", "check_dims", "recognize", "canonicalize", "fold_batch_norm",
+        "fold_constants", "apply_kernels", "block_channels", "remove_dead_code", "pack_weights", "fold_constants",
+        "canonicalize", "merge_common_subexpressions", "remove_dead_code"}},
       // Equal programs are merged before they are scheduled: the work is done once for equal layers.
       {"kernels",
        "operators to scheduled tensor programs",
-       {"spread_tuples", "legalize", "compose", "fuse", "remove_dead_code", "merge_kernels", "schedule"}},
+       {"inline_calls", "spread_tuples", "legalize", "compose", "fuse", "remove_dead_code", "merge_kernels",
+        "schedule"}},
       {"schedule",
        "tensor programs in normal form, scheduled",
-       {"normalize_loops", "promote_indices", "check_lowerable", "apply_rules"}},
+       {"dense_params", "lower_jumps", "expand_builtins", "resolve_views", "run_threads", "normalize_loops",
+        "promote_indices", "check_lowerable", "apply_rules"}},
       {"lower",
        "call_tir to kernels and planned memory",
        {"destination_passing", "plan_memory", "lower_kernels", "remove_dead_code"}},
@@ -118,7 +126,8 @@ const std::vector<Pipeline>& pipelines() {
       // clang-format off
       {"lower_kernels",
        "tensor programs to flat buffers, plain loops and vectors, for CPUs",
-       {"normalize_loops", "promote_indices", "check_lowerable", "explicit_scalars",
+       {"dense_params", "lower_jumps", "expand_builtins", "resolve_views", "run_threads",
+        "normalize_loops", "promote_indices", "check_lowerable", "explicit_scalars",
         "initialize_empty_reductions", "align_storage", "check_bounds", "lower_blocks",
         "simplify_program", "compact_buffers", "double_buffer", "partition_loops",
         "hoist_conditions", "prefetch", "flatten_buffers", "simplify_program",

@@ -74,7 +74,8 @@ Value Parser::typed_call(Call call, const Syntax& at) {
   bool kernel = target && target->is<PrimFunc>();  // it writes to its arguments
   const OpRef* op = call.callee.as<OpRef>();
   if (const OpRow* row = op ? ops_.find(op->name) : nullptr) call = normalize_call(*row, std::move(call));
-  Type result = kernel ? tuple_type({}) : infer_call_type(call, span(at), ops_);
+  std::optional<DType> returned = kernel ? target->as<PrimFunc>()->result : std::nullopt;
+  Type result = returned ? prim_type(*returned) : kernel ? tuple_type({}) : infer_call_type(call, span(at), ops_);
   if (call.type_args.empty()) result = with_dim_facts(result);
   if (wanted && result.is<ObjectType>()) result = *wanted;
   return {make(std::move(call), result, span(at))};

@@ -4,6 +4,7 @@
 #include "ir/op_names.h"
 #include "support/temporarily.h"
 #include "tir/analysis/conditions.h"
+#include "tir/analysis/pointers.h"
 
 namespace relaxc {
 
@@ -150,11 +151,7 @@ bool are_disjoint(const std::vector<Access>& each, const Analyzer& facts) {
 }
 
 bool may_alias(const PrimFuncRef& function) {
-  if (!function->attrs.get_bool(attr_names::kNoAlias, true)) return true;
-  return any_node(function->body, [](const NodeRef& node) {
-    const AllocBuffer* alloc = node.as<AllocBuffer>();
-    return alloc && buffer_type(alloc->buffer).data;
-  });
+  return !function->attrs.get_bool(attr_names::kNoAlias, true) || uses_pointers(function);
 }
 
 int widest_bits(const Stmt& body) {

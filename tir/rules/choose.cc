@@ -7,6 +7,7 @@
 #include "support/lists.h"
 #include "tir/analysis/annotations.h"
 #include "tir/analysis/nests.h"
+#include "tir/analysis/pointers.h"
 #include "tir/compute.h"
 #include "tir/program.h"
 #include "tir/rules/builtin_rules.h"
@@ -143,6 +144,7 @@ PrimFuncRef schedule_by_rules(const std::string& name, const PrimFuncRef& progra
   if (program->attrs.get_bool(attr_names::kIsScheduled, false)) return program;
   const std::string part = part_of(program) == name ? "" : part_of(program);
   for (const std::vector<ScheduleRule>* rules : {&users, &more.rules, &builtin_schedule_rules()}) {
+    if (rules != &users && uses_pointers(program)) break;  // the built-in rules see accesses to buffers only
     const RuleReport& report_here = rules == &users ? report : nullptr;
     for (const ScheduleRule& rule : *rules) {
       if (!concerns(rule, name, program, more)) continue;
