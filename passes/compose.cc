@@ -98,6 +98,11 @@ PrimFuncRef reshape_program(const Type& x, const Type& result) {
   })});
 }
 
+// Returns the name by which rules know the function: several of a pattern's matches have that of the pattern.
+std::string name_in_rules(const std::string& name, const Function& function) {
+  return function.attrs.get_string(attr_names::kScheduledPart, name);
+}
+
 class FunctionComposer {
  public:
   FunctionComposer(std::string name, const FunctionRef& function, IRModule& module)
@@ -118,7 +123,8 @@ class FunctionComposer {
       outputs.push_back(output);
       types.push_back(output.type());
     }
-    PrimFuncRef program = composer_.finish(outputs, function_.span());
+    PrimFuncRef program =
+        with_program_name(composer_.finish(outputs, function_.span()), name_in_rules(name_, *function_));
     module_.functions.erase(name_);  // the program takes the name
     Expr call = make_call_tir(module_, name_, program, composer_.inputs(), types, function_.span());
     return {function_->params, kept_, call, function_->result.is<TupleType>()};
@@ -254,9 +260,8 @@ class ModuleComposer {
   ModuleComposer(IRModule module, const PassContext& context) : module_(std::move(module)), context_(context) {}
 
   IRModule run() {
-    for (const ScheduleRule& rule : context_.schedules) {
-      for (const std::string& name : {rule.function, rule.op}) compose(name);
-    }
+    const std::map<std::string, Expr> before = module_.functions;
+    for (const auto& [name, _] : before) compose(name);
     return std::move(module_);
   }
 
@@ -264,16 +269,15 @@ class ModuleComposer {
   void compose(const std::string& name) {
     const Expr* found = module_.find(name);
     auto function = found ? try_cast<Function>(*found) : std::nullopt;
-    if (!function || !is_primitive(**function)) return;
+    if (!function || !is_primitive(**function) || !is_named(name_in_rules(name, **function))) return;
     if ((*function)->attrs.has(attr_names::kGlobalSymbol))
       fail(function->span(),
-           "function '{}' cannot become one tensor program: it is public; say "
-           "@R.function(private=True)",
-           name);
-    if (!open_.insert(name).second) fail(function->span(), "function '{}' calls itself and is Primitive", name);
-    walk(*function, [&](const GlobalVar& callee) {
-      if (is_named(callee.name)) compose(std::string(callee.name));
-    });
+           "function '{}' cannot become one tensor program: it is public; say @R.function(private=True)", name);
+    if (!open_.insert(name).second)
+      fail(function->span(), "function '{}' cannot become one tensor program: it calls itself", name);
+    std::vector<std::string> callees;
+    walk(*function, [&](const GlobalVar& callee) { callees.push_back(callee.name); });
+    for (const std::string& callee : callees) compose(callee);
     FunctionRef graph = module_.graph_function(name);
     ComposedFunction composed = FunctionComposer(name, graph, module_).run();
     module_ = map_functions(std::move(module_), [&](const FunctionRef& caller) {

@@ -35,11 +35,4 @@ class ProgramComposer {
 // choose layouts leave it as it is.
 bool is_primitive(const Function& function);
 
-// Moves the bindings of these variables, which are in one block, into a new private function with the attribute
-// Primitive, which the module gets under that name, and returns the function that calls it in their place. compose
-// makes one tensor program of it. Returns nullopt if they are in several blocks or none, or if a binding that stays
-// reads what one of them computes and is read by another. (passes/outline.cc)
-std::optional<FunctionRef> outline(const FunctionRef& function, const VarSet& group, const std::string& name,
-                                   IRModule& module, const OpTable& ops);
-
 }  // namespace relaxc
