@@ -76,6 +76,16 @@ bool is_primitive(const Function& function) {
   return flag && (*flag == AttrValue(true) || *flag == AttrValue(1));
 }
 
+const UserKernel* kernel_of(const std::string& program, const PassContext& context) {
+  if (!context.kernels) return nullptr;
+  // Copies have numbers: "softmax_1".
+  std::string base = program.substr(0, program.find_last_not_of("0123456789") + 1);
+  for (const KernelRule& rule : *context.kernels) {
+    if (rule.kernel && (rule.kernel->name == program || rule.kernel->name + "_" == base)) return &*rule.kernel;
+  }
+  return nullptr;
+}
+
 namespace {
 
 // What stands for a call of a composed function: other bindings of the function, and a call_tir.

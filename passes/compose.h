@@ -1,6 +1,7 @@
 // Tensor programs made of several: what fuse and compose share.
 #pragma once
 #include "passes/graph_rewriter.h"
+#include "passes/kernel_rules.h"
 
 namespace relaxc {
 
@@ -34,5 +35,9 @@ class ProgramComposer {
 // Returns whether the graph function is to be one tensor program, if a rule names it (attribute Primitive). Passes that
 // choose layouts leave it as it is.
 bool is_primitive(const Function& function);
+
+// Returns the user's kernel (CompileSettings::kernels) of which the module's program is a copy, for some attributes;
+// null for other programs.
+const UserKernel* kernel_of(const std::string& program, const PassContext& context);
 
 }  // namespace relaxc

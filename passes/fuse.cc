@@ -29,15 +29,19 @@ namespace {
 // Returns whether a rule names the program or, if it was fused before, one in it (name_programs).
 bool is_named(const PrimFuncRef& program) { return program->attrs.has(attr_names::kScheduledPart); }
 
-// Marks the programs that rules name. A rule for an operator may have the name of the operator's program.
+// Marks the programs that rules name, copies of the user's kernels by the kernel's name. A rule for an operator may
+// have the name of the operator's program.
 void name_programs(IRModule& module, const PassContext& context) {
-  for (const ScheduleRule& rule : context.schedules) {
-    for (const std::string& name : {rule.function, rule.op}) {
-      const Expr* found = module.find(name);
-      auto program = found ? try_cast<PrimFunc>(*found) : std::nullopt;
-      bool is_operator = name == rule.op && context.ops.find(ops::full_name(name));
-      if (!program || is_named(*program) || (is_operator && !operators_of(*program).empty())) continue;
-      module.functions.insert_or_assign(name, with_program_name(*program, name));
+  for (auto& [name, function] : module.functions) {
+    auto program = try_cast<PrimFunc>(function);
+    if (!program || is_named(*program)) continue;
+    const UserKernel* kernel = kernel_of(name, context);
+    for (const ScheduleRule& rule : context.schedules) {
+      for (const std::string& wanted : {rule.function, rule.op}) {
+        bool is_operator = wanted == rule.op && context.ops.find(ops::full_name(wanted));
+        if (wanted.empty() || (wanted != name && !(kernel && wanted == kernel->name))) continue;
+        if (!is_operator || operators_of(*program).empty()) function = with_program_name(*program, wanted);
+      }
     }
   }
 }

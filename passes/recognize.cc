@@ -5,14 +5,15 @@
 //
 // A program is recognized by what it computes, never by a name: each block has to have the extents, and accesses equal
 // to, those of the operator's own program (its `legalize`), which is made for the comparison. Sums may be taken in
-// another order, as in every schedule. A program that a rule of the user's names stays as it is.
+// another order, as in every schedule. A program that a rule of the user's names, or that is a kernel of theirs, stays
+// as it is.
 #include <algorithm>
 #include <cmath>
 
 #include "ir/attr_names.h"
 #include "ir/op_names.h"
 #include "ops/attributes.h"
-#include "passes/graph_rewriter.h"
+#include "passes/compose.h"
 #include "support/lists.h"
 #include "tir/analysis/conditions.h"
 #include "tir/analysis/nests.h"
@@ -511,8 +512,9 @@ class ProgramRecognizer final : public GraphRewriter {
 
  private:
   bool is_named(const std::string& program) const {
-    return std::ranges::any_of(
-        context_.schedules, [&](const ScheduleRule& rule) { return rule.function == program || rule.op == program; });
+    return kernel_of(program, context_) || std::ranges::any_of(context_.schedules, [&](const ScheduleRule& rule) {
+             return rule.function == program || rule.op == program;
+           });
   }
 
   std::optional<Expr> operators_for(const KernelCall& call, const PrimFuncRef& program, const KernelMatch& match,
@@ -526,6 +528,7 @@ class ProgramRecognizer final : public GraphRewriter {
     std::vector<VarRef> params;
     for (const KernelOperand& operand : match.operands) {
       const Type& type = operand.type;
+      if (!known_shape(type) || !tensor_dtype(type)) return std::nullopt;
       Buffer buffer = make_buffer(operand.param->name, *tensor_dtype(type), *known_shape(type));
       map.emplace(operand.param.get(), buffer);
       params.push_back(buffer);
@@ -537,13 +540,16 @@ class ProgramRecognizer final : public GraphRewriter {
         values.insert_or_assign(buffer.get(), known ? *known : Recognized{tensor});
       }
     }
+    if (!output) return std::nullopt;
     auto blocks = find_nests(make_prim_func({params, substitute(program->body, map), {}}, program.span()));
     if (!blocks) return std::nullopt;
     BlockRecognizer recognizer(ops_, emitted, values);
     for (const Ref<Block>& block : *blocks) {
-      if (!recognizer.run(*block)) return std::nullopt;
+      bool stores_input = std::ranges::any_of(
+          params, [&](const VarRef& param) { return !same_node(param, *output) && stores_to(block->body, param); });
+      if (stores_input || !recognizer.run(*block)) return std::nullopt;
     }
-    const Recognized* result = output ? find_value(values, output->get()) : nullptr;
+    const Recognized* result = find_value(values, output->get());
     if (!result || (!recognizer.has_anchor && !takes_elementwise_ && !result->border)) return std::nullopt;
     found = found || recognizer.has_anchor;
     for (Binding& each : bindings_of(emitted.finish(result->value))) builder.keep(std::move(each));
