@@ -45,6 +45,8 @@ vm::ValueInfo value_info(std::string name, const Type& type) {
   }
   if (const std::vector<Expr>* shape = known_shape(type)) {
     info.dims = map_each(*shape, dim_info);
+  } else if (int64_t rank = known_rank(type); rank >= 0) {
+    info.dims = std::vector<vm::DimInfo>(static_cast<size_t>(rank), {-1, "?"});  // dims without a name
   }
   return info;
 }
