@@ -106,7 +106,7 @@ class FunctionLowering {
     }
     // Scalars come first, because a dim that is also a scalar param is compared with it.
     for (const VarRef& param : function_->params) {
-      if (param.type().is<PrimType>()) define_slot(param, reg(param));
+      if (param.type().is<PrimType>()) define_slot(param, checked_scalar(param));
     }
     dims_.match(inputs);
     note_outputs(body);
@@ -256,6 +256,15 @@ class FunctionLowering {
     // A scalar that a call, a branch or a tuple gives is in a register.
     bool is_scalar = binding.var.type().is<PrimType>() && !dims_.defines(binding.var);
     if (is_scalar) define_slot(binding.var, reg(binding.var));
+  }
+  // Returns the param's value after a test that its dtype has it; bytecode computes in int64.
+  Reg checked_scalar(const VarRef& param) {
+    if (is_float(param) || dtype_of(param) == kInt64) return reg(param);
+    Reg result = code_.new_register();
+    std::vector<Argument> arguments{reg(param), executable_.string(to_string(dtype_of(param))),
+                                    executable_.string(fmt::format("input '{}'", param->name))};
+    code_.emit(Opcode::kCallBuiltin, {result, executable_.builtin("vm.builtin.check_scalar"), arguments});
+    return result;
   }
   static bool is_float(const Expr& scalar) { return dtype_of(scalar).is_float(); }
   // A slot has a float as the bits of a double, as kernels take it.
