@@ -114,7 +114,9 @@ Value zeros(BuiltinContext& context, Arguments arguments) {
 }
 Value value(BuiltinContext&, Arguments arguments) { return arguments[0]; }
 Value check_scalar(BuiltinContext&, Arguments arguments) {
-  int64_t number = arguments[0].integer();
+  const auto* tensor = arguments[0].get_if<Tensor>();
+  bool is_scalar = tensor != nullptr && tensor->size() == 1 && is_integer(*tensor);
+  int64_t number = is_scalar ? tensor->as_int(0) : arguments[0].integer();
   auto dtype = parse_dtype(arguments[1].string());
   if (!dtype || dtype->lanes != 1) throw_runtime_error("'{}' is not a dtype", arguments[1].string());
   Tensor rounded = Tensor::empty({}, *dtype);
