@@ -202,7 +202,7 @@ class FunctionLowering {
     } else if (leaf.type().is<PrimType>()) {
       code_.emit(Opcode::kValueFromSlot, {result, dims_.scalar(leaf)});
       if (is_float(leaf)) return builtin("vm.builtin.float_from_bits", result);
-    } else if (const Expr* function = known_function(leaf)) {
+    } else if (const Expr* function = known_function(leaf, leaf.span())) {
       if (!function->is<Function>())
         fail_unsupported(leaf.span(), "an external function is called by name, it is not a value");
       code_.emit(Opcode::kMakeClosure, {result, executable_.function(leaf.as<GlobalVar>()->name), std::vector<Reg>()});
@@ -372,17 +372,17 @@ class FunctionLowering {
   }
 
   // Returns the function that the callee names; nullptr when it is a value.
-  const Expr* known_function(const Expr& callee) const {
+  const Expr* known_function(const Expr& callee, const Span& span) const {
     if (callee.is<ExternFunc>()) return &callee;
     const GlobalVar* global = callee.as<GlobalVar>();
     const Expr* function = global ? module_.find(global->name) : nullptr;
-    if (global && !function) fail(callee.span(), "the module has no function '{}'", global->name);
+    if (global && !function) fail(span, "the module has no function '{}'", global->name);
     if (function && function->is<PrimFunc>())
-      fail_unsupported(callee.span(), "tensor program '{}' is called by R.call_tir, it is not a value", global->name);
+      fail_unsupported(span, "tensor program '{}' is called by R.call_tir, it is not a value", global->name);
     return function;
   }
   void call(const Binding& binding, const Expr& callee, std::span<const Expr> args) {
-    const Expr* function = known_function(callee);
+    const Expr* function = known_function(callee, place_in(binding));
     // Builtins that only the interpreter can carry out.
     const ExternFunc* builtin = function ? function->as<ExternFunc>() : nullptr;
     if (builtin && builtin->symbol == "vm.builtin.invoke_closure" && !args.empty())
@@ -425,7 +425,7 @@ class FunctionLowering {
     make_closure(binding, node.args[0], items(node.args[1]));
   }
   void make_closure(const Binding& binding, const Expr& callee, const std::vector<Reg>& captured) {
-    const Expr* function = known_function(callee);
+    const Expr* function = known_function(callee, place_in(binding));
     if (!function || !function->is<Function>())
       fail_unsupported(binding.value.span(), "a closure is made of a function of the module");
     vm::FunctionIndex index = executable_.function(callee.as<GlobalVar>()->name);
@@ -514,7 +514,7 @@ class FunctionLowering {
     bool is_scalar = binding.var.type().is<PrimType>();
     Reg value = is_scalar ? code_.new_register() : new_value(binding);
     code_.emit(Opcode::kCallBuiltin, {value, executable_.builtin(name), arguments});
-    if (is_scalar) code_.emit(Opcode::kSlotFromValue, {new_slot(binding.var), value});
+    if (is_scalar) define_slot(binding.var, value);
   }
 
   const IRModule& module_;
