@@ -10,6 +10,8 @@ namespace relaxc {
   X(wrap_programs, "give tensor programs that are run by themselves a graph function that calls them")            \
   X(inline_calls, "write out calls of tensor programs by others, and store the values that programs return")      \
   X(spread_tuples, "write out the items of tuple values that operators and tensor programs take")                 \
+  X(decompose, "write operators that stand for several others, or whose size the run decides, as those")          \
+  X(decompose_rest, "do that for operators that the user's kernels name and did not take")                        \
   X(check_dims, "test at run time what operators and kernels demand of dims and types and nothing proves")        \
   X(canonicalize, "apply the table of algebraic and structural rules to the graph until none applies")            \
   X(fold_batch_norm, "turn inference batch norms into a scale and shift, and those into the convolution before")  \
@@ -104,9 +106,9 @@ const std::vector<Pipeline>& pipelines() {
       {"default", "from operators to kernels and planned memory", {"simplify", "kernels", "lower"}},
       {"simplify",
        "the graph made small, still operators",
-       {"lambda_lift", "inline_calls", "spread_tuples", "check_dims", "canonicalize", "fold_batch_norm",
-        "fold_constants", "apply_kernels", "block_channels", "remove_dead_code", "pack_weights", "fold_constants",
-        "canonicalize", "merge_common_subexpressions", "remove_dead_code"}},
+       {"lambda_lift", "inline_calls", "spread_tuples", "decompose", "check_dims", "canonicalize", "fold_batch_norm",
+        "fold_constants", "apply_kernels", "decompose_rest", "block_channels", "remove_dead_code", "pack_weights",
+        "fold_constants", "canonicalize", "merge_common_subexpressions", "remove_dead_code"}},
       // Equal programs are merged before they are scheduled: the work is done once for equal layers.
       {"kernels",
        "operators to scheduled tensor programs",

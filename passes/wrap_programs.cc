@@ -1,8 +1,9 @@
 // Expects: any module. Guarantees: a tensor program that is to be run by itself has a graph function that calls it:
 // each program of a module without graph functions, and the one that the settings name. The function takes the scalars
 // and the buffers whose elements the program reads, in order and by name, then the dims that these do not give. It
-// returns the buffers that the program writes; one that it also reads is copied first. A program without such a
-// function is in the module's attribute `refused`, with the reason, or is an error when the settings name it.
+// returns the buffers that the program writes, or else the scalar that it returns; a buffer that is also read is copied
+// first. A program without such a function is in the module's attribute `refused`, with the reason, or is an error when
+// the settings name it.
 #include <algorithm>
 #include <ranges>
 
@@ -11,6 +12,7 @@
 #include "passes/graph_rewriter.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
+#include "support/lists.h"
 #include "tir/analysis/buffer_uses.h"
 #include "tir/analysis/windows.h"
 #include "tir/lower/lower.h"
@@ -42,10 +44,14 @@ class ProgramWrapper {
       results.push_back(tensors.back());
       names.emplace_back(use.buffer->name);
     }
-    if (results.empty()) throw Refusal{original_.span(), "it writes none of its buffers"};
     for (const VarRef& var : scalar_arguments(program_)) scalars.push_back(scalar_of(var));
     Expr callee = global_var(name_, original_.type());
-    builder_.emit(call_with_destinations(callee, std::move(tensors), std::move(scalars), original_.span()), "_");
+    if (results.empty()) {
+      results.push_back(returned_value(callee));
+      names.emplace_back("result");
+    } else {
+      builder_.emit(call_with_destinations(callee, std::move(tensors), std::move(scalars), original_.span()), "_");
+    }
     Expr result = results.size() == 1 ? results[0] : tuple(results);
     Attrs attrs{{attr_names::kGlobalSymbol, symbol},
                 {attr_names::kEntryName, name_},
@@ -128,6 +134,17 @@ class ProgramWrapper {
     if (dtype_of(var).is_float()) return values_.at(var.get());
     Expr value = in_graph(stride ? *stride : var);
     return dtype_of(var).is_bool() ? cast_to(not_equal(value, int_imm(0)), kInt64) : value;
+  }
+
+  // Returns the scalar that a program without written buffers returns.
+  Expr returned_value(const Expr& callee) {
+    if (!original_->result) throw Refusal{original_.span(), "it writes none of its buffers and returns nothing"};
+    std::vector<Expr> args;
+    for (const VarRef& param : program_->params) {
+      const VarRef* input = find_value(inputs_, param.get());
+      args.push_back(input ? Expr(*input) : scalar_of(param));
+    }
+    return builder_.emit(call(callee, std::move(args), {}, prim_type(*original_->result), original_.span()), "result");
   }
 
   Expr argument(const BufferUse& use) {

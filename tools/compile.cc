@@ -102,7 +102,7 @@ void write_database(const std::string& model, const std::string& folder, Compile
 }
 
 std::string emit(const CompileCommand& options, const CompileSettings& settings) {
-  IRModule module = read_module(options.model, settings);
+  IRModule module = read_scheduled_module(options.model, settings);
   if (options.emit == "graph") return print_module(module);
   if (options.emit == "tir" || options.emit == "loops" || options.emit == "trace") {
     CompileSettings kernels = settings;

@@ -126,6 +126,36 @@ TEST_CASE("the example's C function computes a custom ONNX operator", "[modules]
   CHECK(rules[0].kernel->symbol == "c_gelu");
 }
 
+TEST_CASE("C kernels are linked into the artifact", "[modules]") {
+  std::string folder = new_folder("linked");
+  library_of(folder, "mine", std::string(kHead) + "\n#define static\n" + kByName);  // installs the headers
+  std::string object = folder + "/mine.o", archive = folder + "/libmine.a";
+  REQUIRE(run_program({"/usr/bin/cc", "-c", "-fPIC", "-I", folder + "/include", folder + "/mine.c", "-o", object}, 60)
+              .exit_code == 0);
+  REQUIRE(run_program({"/usr/bin/ar", "rcs", archive, object}, 60).exit_code == 0);
+  write(folder + "/module.py", R"(
+@R.function
+def main(x: R.Tensor(("n",), "float32")) -> R.Tensor(("n",), "float32"):
+    n = T.int64()
+    y = R.call_dps_packed("twice", (x,), out_sinfo=R.Tensor((n,), "float32"), tir_vars=R.shape([n]))
+    return y
+)");
+  Tensor x = Tensor::of<float>({2}, kFloat32, {1, -2});
+  for (const std::string& file : {object, archive}) {
+    INFO(file);
+    CompileSettings settings;
+    settings.linked = {file};
+    CompiledModule compiled = compile_file(folder + "/module.py", settings);
+    CHECK(Session(compiled.load()).run({x})[0].as_double(1) == -4);
+    compiled.write(folder + "/module.so");
+    CHECK(Session(Program::load(folder + "/module.so")).run({x})[0].as_double(0) == 2);
+  }
+  CompileSettings wrong;
+  wrong.linked = {folder + "/mine.c"};
+  CHECK(error_of([&] { compile_file(folder + "/module.py", wrong); }).find("is not an object file") !=
+        std::string::npos);
+}
+
 TEST_CASE("libraries without a sound table of kernels are refused", "[modules]") {
   std::string folder = new_folder("refused");
   auto refusal = [&](const std::string& name, const std::string& source) {

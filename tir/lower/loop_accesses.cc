@@ -18,6 +18,8 @@ class AccessFinder {
     if (const For* loop = node.as<For>()) return look_in_loop(*loop, *try_cast<For>(node));
     if (const BufferStore* store = node.as<BufferStore>()) {
       Access& found = access(store->buffer, store->indices, store->predicate, store->value.type());
+      bool is_first = !found.is_stored && !found.is_loaded;
+      if (is_first && !uses_var(store->value, store->buffer)) found.set_if = conditions_;
       found.is_stored = true;
       found.is_certain = found.is_certain || is_certain_;
       look(store->value);
@@ -30,8 +32,11 @@ class AccessFinder {
     if (const IfThenElse* branch = node.as<IfThenElse>()) {
       look(branch->condition);
       Temporarily certain(is_certain_, false);
+      conditions_.push_back(branch->condition);
       look(branch->then_body);
+      conditions_.back() = not_(branch->condition);
       if (branch->else_body) look(*branch->else_body);
+      conditions_.pop_back();
       return;
     }
     bool is_prefetch = node.is<Evaluate>() && as_call(node.as<Evaluate>()->value, ops::kPrefetch);
@@ -74,6 +79,7 @@ class AccessFinder {
 
   LoopAccesses& result_;
   std::vector<Ref<For>> loops_;
+  std::vector<Expr> conditions_;
   bool is_certain_ = true;
 };
 

@@ -18,6 +18,8 @@ struct Access {
   std::vector<Ref<For>> loops;  // in the body, outermost first
   bool is_loaded = false, is_stored = false;
   bool is_certain = false;  // a store runs in each iteration
+  // The conditions of the first one, if that stores a value which does not depend on the buffer.
+  std::optional<std::vector<Expr>> set_if = {};
 };
 // The accesses to one buffer in a loop's body.
 struct BufferAccesses {
