@@ -174,6 +174,10 @@ bool has_vectors(const Stmt& body) {
   });
 }
 
+Expr iterations_of(const For& loop, const Analyzer& facts) {
+  return is_non_negative(loop.extent, facts) ? loop.extent : max(loop.extent, int_imm(0, dtype_of(loop.extent)));
+}
+
 Stmt in_vectors(const Stmt& s, int64_t lanes, ForKind around, const Analyzer& facts) {
   const For& loop = *s.as<For>();
   DType dtype = dtype_of(loop.var);
@@ -189,12 +193,12 @@ Stmt in_vectors(const Stmt& s, int64_t lanes, ForKind around, const Analyzer& fa
   };
   std::optional<int64_t> extent = as_int(loop.extent);
   if (extent && *extent <= lanes) return part(loop.min, loop.extent, ForKind::kVectorized);
-  Expr step = int_imm(lanes, dtype), whole = facts.simplify(floor_div(loop.extent, step));
+  Expr step = int_imm(lanes, dtype), count = iterations_of(loop, facts), whole = facts.simplify(floor_div(count, step));
   VarRef outer = make_var(loop.var->name + "_vector", loop.var.type(), loop.var.span());
   Stmt vectors = part(loop.min + outer * step, step, ForKind::kVectorized);
   Stmt main = make(For{outer, int_imm(0, dtype), whole, around, "", loop.annotations, vectors}, s.span());
   std::vector<Stmt> parts{simplify(main, facts)};
-  Expr rest = facts.simplify(floor_mod(loop.extent, step));
+  Expr rest = facts.simplify(floor_mod(count, step));
   int64_t rest_lanes = as_int(rest).value_or(0);
   bool is_vector = rest_lanes > 0 && (loop.kind == ForKind::kVectorized || rest_lanes * kLeastShareOfVector >= lanes);
   if (!is_int(rest, 0))
