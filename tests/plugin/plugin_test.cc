@@ -97,6 +97,8 @@ TEST_CASE("an ONNX operator of a plug-in is imported, fused and compiled, also t
   CHECK(relaxc_tool({"fmt", text, "--plugin", kExample}).out == graph.out);
   CHECK(relaxc_tool({"diff", text, model, "--plugin", kExample}).out == "equal\n");
   CHECK(relaxc_tool({"check", text}).exit_code != 0);
+  CHECK(contains(relaxc_tool({"explain", model, "--plugin", kExample}).out,
+                 fmt::format("from {}, as me.fancy_gelu", kExample)));
   Outcome other = relaxc_tool({"run", folder.write("other.onnx", fancy_model("beta")), "--plugin", kExample});
   CHECK(contains(other.err, "attribute 'beta' is not known for com.me.FancyGelu"));
 }
