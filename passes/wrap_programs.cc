@@ -14,6 +14,7 @@
 #include "support/joined.h"
 #include "support/lists.h"
 #include "tir/analysis/buffer_uses.h"
+#include "tir/analysis/nests.h"
 #include "tir/analysis/windows.h"
 #include "tir/lower/lower.h"
 
@@ -36,6 +37,7 @@ class ProgramWrapper {
   FunctionRef run(const std::string& symbol) {
     uses_ = buffer_uses(program_);
     make_params();
+    if (is_function_of_inputs()) return call_tir(symbol);
     std::vector<Expr> tensors, scalars, results;
     AttrList names;
     for (const BufferUse& use : uses_) {
@@ -52,15 +54,39 @@ class ProgramWrapper {
     } else {
       builder_.emit(call_with_destinations(callee, std::move(tensors), std::move(scalars), original_.span()), "_");
     }
-    Expr result = results.size() == 1 ? results[0] : tuple(results);
-    Attrs attrs{{attr_names::kGlobalSymbol, symbol},
-                {attr_names::kEntryName, name_},
-                {attr_names::kOutputNames, std::move(names)}};
-    Type type = result.type();
-    return make_function({params_, builder_.finish(result), type, false, std::move(attrs)}, original_.span());
+    return finish(symbol, results.size() == 1 ? results[0] : tuple(results), std::move(names));
   }
 
  private:
+  // Returns whether the program reduces, has no scalars, and its last buffer alone is written, all of it. Such a
+  // program may be a convolution or another operator, which passes find in calls that have a value (call_tir).
+  bool is_function_of_inputs() const {
+    auto blocks = find_nests(program_);
+    auto reduces = [](const Ref<Block>& block) { return !axes_of(*block, IterKind::kReduce).empty(); };
+    return blocks && std::ranges::any_of(*blocks, reduces) && uses_.size() == program_->params.size() &&
+           std::ranges::count_if(uses_, &BufferUse::is_written) == 1 && uses_.back().is_filled &&
+           !is_input(uses_.back());
+  }
+  FunctionRef call_tir(const std::string& symbol) {
+    std::vector<Expr> inputs;
+    for (const BufferUse& use : uses_) {
+      if (!use.is_written) inputs.push_back(inputs_.at(use.buffer.get()));
+    }
+    Type type = type_of(uses_.back().buffer);
+    builder_.begin_dataflow();
+    VarRef result = builder_.emit(call(op_ref(ops::kCallTir), {global_var(name_, original_.type()), tuple(inputs)}, {},
+                                       type, original_.span(), {type}),
+                                  uses_.back().buffer->name);
+    builder_.end_dataflow({result});
+    return finish(symbol, result, {uses_.back().buffer->name});
+  }
+  FunctionRef finish(const std::string& symbol, const Expr& result, AttrList names) {
+    Attrs attrs{{attr_names::kGlobalSymbol, symbol},
+                {attr_names::kEntryName, name_},
+                {attr_names::kOutputNames, std::move(names)}};
+    return make_function({params_, builder_.finish(result), result.type(), false, std::move(attrs)}, original_.span());
+  }
+
   static bool is_input(const BufferUse& use) { return use.is_read || !use.is_written; }
 
   void make_params() {

@@ -19,6 +19,10 @@ using enum AnnotationValue;
 #define RELAXC_ANNOTATIONS(X) \
   X("op", kBlock, kString, "tir/schedule/rule.cc", \
     "the operator whose result the block computes; legalization sets it") \
+  X("program", kBlock, kString, "tir/schedule/rule.cc", \
+    "the tensor program whose result the block computed before fusion, where a schedule names it") \
+  X("fused_beside", kBlock, kFlag, "tir/rules/default.cc", \
+    "fusion put the block beside such a program: the default rule schedules it where the program's schedule does not") \
   X("prefetch", kLoop, kStrings, "tir/lower/prefetch.cc", \
     "buffers: the elements that the next iteration reads and this one does not are prefetched into the L2 cache") \
   X("prefetch_current", kLoop, kStrings, "tir/lower/prefetch.cc", \
