@@ -110,23 +110,26 @@ IRModule run_pipeline(IRModule module, const CompileSettings& settings) {
   return run_passes(std::move(module), passes_of(settings, context.target), context, settings.runner);
 }
 
-// TVM's attribute Codegen says that a backend outside of the compiler makes the function's code.
-static void check_backends(const IRModule& module) {
+// TVM's attribute Codegen says that a backend outside of the compiler makes the function's code. One that is loaded
+// takes of it what it takes of any function.
+static void check_backends(const IRModule& module, const Tables& tables) {
+  std::vector<std::string> names = map_each(tables.external_compilers(), &ExternalCompiler::name);
   for (const auto& [name, function] : module.functions) {
     if (!function.is<Function>()) continue;
     walk(function, [&](const Ref<Function>& part) {
-      const AttrValue* backend = part->attrs.find(attr_names::kCodegen);
-      if (backend)
-        fail_unsupported(part.span() ? part.span() : function.span(),
-                         "a function of '{}' is for the backend {}, and there are no backends; without the attribute "
-                         "Codegen it is compiled as other functions are",
-                         name, to_string(*backend));
+      std::string backend = part->attrs.get_string(attr_names::kCodegen, "");
+      if (!part->attrs.has(attr_names::kCodegen) || std::ranges::count(names, backend)) return;
+      fail_unsupported(
+          part.span() ? part.span() : function.span(),
+          "a function of '{}' is for the backend '{}', and {}; give it with --backend FILE.so; without the "
+          "attribute Codegen it is compiled as other functions are",
+          name, backend, names.empty() ? "there are no backends" : "there are only " + joined(names));
     });
   }
 }
 
 CompiledModule compile(IRModule module, const CompileSettings& settings) {
-  check_backends(module);
+  check_backends(module, tables_of(settings));
   CompiledModule result;
   PassContext context = pass_context(settings);
   result.target_ = context.target;
@@ -160,6 +163,14 @@ void CompiledModule::generate(const CompileSettings& settings) {
     executable_.metadata[vm::kCpuFeaturesKey] = joined(codegen::loadable_features(target_), ",");
   }
   objects_ = codegen::backend_of(target_).compile(kernels, target_, settings);
+  objects_.linked = settings.linked;
+  std::set<std::string> linked = codegen::functions_of(settings.linked);
+  for (const vm::KernelInfo& kernel : executable_.kernels) {
+    bool is_linked = kernel.source == vm::KernelSource::kRegistry && linked.contains(kernel.symbol);
+    if (is_linked) objects_.linked_kernels.push_back(kernel.symbol);
+  }
+  if (!objects_.linked_kernels.empty())
+    executable_.metadata[vm::kLinkedKernelsKey] = joined(objects_.linked_kernels, "\n");
 }
 
 void CompiledModule::note_libraries(const vm::UserLibraries& libraries) {

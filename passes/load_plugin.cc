@@ -68,7 +68,7 @@ void Tables::load_plugin(const std::string& path) {
   plugin_.clear();
 }
 
-std::shared_ptr<const Tables> load_plugins(const std::vector<std::string>& paths) {
+std::shared_ptr<Tables> load_plugins(const std::vector<std::string>& paths) {
   if (paths.empty()) return nullptr;
   auto tables = std::make_shared<Tables>();
   for (const std::string& path : paths) tables->load_plugin(path);

@@ -20,7 +20,7 @@ class PatternReader {
     for (const text::Param& param : definition.params) {
       PatternNode node{.name = std::string(param.name)};
       if (param.annotation) constrain(*param.annotation, node);
-      pattern_.params.push_back(define(node.name, std::move(node)));
+      pattern_.params.push_back(define(std::move(node)));
     }
     lines(definition.body);
     if (pattern_.results.empty()) fail(file_.span(definition), "pattern '{}' returns nothing", definition.text);
@@ -33,9 +33,9 @@ class PatternReader {
   }
 
  private:
-  PatternRef define(const std::string& name, PatternNode node) {
+  PatternRef define(PatternNode node) {
     auto result = std::make_shared<const PatternNode>(std::move(node));
-    values_.insert_or_assign(name, result);
+    values_.insert_or_assign(result->name, result);
     return result;
   }
 
@@ -90,7 +90,7 @@ class PatternReader {
       values_.insert_or_assign(node.name, values_.at(std::string(line.value->text)));
       return;
     }
-    define(node.name, std::move(node));
+    define(std::move(node));
   }
 
   PatternRef make(PatternNode node) { return std::make_shared<const PatternNode>(std::move(node)); }

@@ -44,7 +44,7 @@ std::optional<std::string> Tables::identity() const { return has_host_rows_ ? st
 // ---- Adding rows
 
 static const char* kind_name(Tables::Kind kind) {
-  constexpr const char* kNames[] = {"operator", "pass", "pipeline", "rule", "intrinsic", "converter"};
+  constexpr const char* kNames[] = {"operator", "pass", "pipeline", "rule", "intrinsic", "converter", "compiler"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -153,6 +153,18 @@ void Tables::add(OnnxConverter converter) {
   claim(Kind::kConverter, converter.name, std::ranges::any_of(converters_, is_same));
   if (!converter.convert) fail({}, "converter '{}' has no function convert", converter.name);
   converters_.push_back(std::move(converter));
+}
+
+void Tables::add(ExternalCompiler compiler) {
+  claim(Kind::kExternal, compiler.name, find_item(external_compilers_, compiler.name, &ExternalCompiler::name));
+  if (!compiler.takes || !compiler.compile || compiler.function.empty())
+    fail({}, "compiler '{}' has no {}", compiler.name,
+         !compiler.takes     ? "takes"
+         : !compiler.compile ? "compile"
+                             : "function");
+  add(claim_pass(compiler), {{.pipeline = "simplify", .before = "block_channels"}});
+  add(call_pass(compiler), {{.pipeline = "lower_kernels", .after = "simplify_program"}});
+  external_compilers_.push_back(std::move(compiler));
 }
 
 void Tables::add_schedules(std::string_view text, const std::string& filename) {

@@ -10,7 +10,7 @@
 
 #include "ir/arith.h"  // for plug-ins: index arithmetic
 #include "ops/onnx_converter.h"
-#include "passes/pass.h"
+#include "passes/external.h"
 #include "tir/rules/choose.h"
 
 namespace relaxc {
@@ -42,6 +42,8 @@ class Tables {
   void add(ScheduleRule rule);
   void add(TensorIntrin intrin);
   void add(OnnxConverter converter);
+  // Adds the passes of another compiler for parts of the graph.
+  void add(ExternalCompiler compiler);
   // Adds the rules and intrinsics of a file of schedules (docs/schedules.md).
   void add_schedules(std::string_view text, const std::string& filename);
   // Kernels call the C functions of this shared object (T.call_extern). Artifacts need it at run time; a path without
@@ -56,12 +58,13 @@ class Tables {
   const std::vector<Pipeline>& pipelines() const { return pipelines_; }
   const MoreRules& rules() const { return rules_; }
   const std::vector<OnnxConverter>& converters() const { return converters_; }
+  const std::vector<ExternalCompiler>& external_compilers() const { return external_compilers_; }
   const std::vector<std::string>& libraries() const { return libraries_; }
   const Pass* find_pass(std::string_view name) const;
   const Pipeline* find_pipeline(std::string_view name) const;
 
   // Returns the plug-in that the row comes from; "" for a built-in one, "this program" for one that the host added.
-  enum class Kind : uint8_t { kOperator, kPass, kPipeline, kRule, kIntrinsic, kConverter };
+  enum class Kind : uint8_t { kOperator, kPass, kPipeline, kRule, kIntrinsic, kConverter, kExternal };
   std::string origin(Kind kind, std::string_view name) const;
   // Returns " --plugin libmine.so" for each plug-in, for a command that reproduces something.
   std::string flags() const;
@@ -82,6 +85,7 @@ class Tables {
   std::vector<Pipeline> pipelines_;
   MoreRules rules_;
   std::vector<OnnxConverter> converters_;
+  std::vector<ExternalCompiler> external_compilers_;
   std::vector<std::string> libraries_;
   std::map<std::pair<Kind, std::string>, std::string> origins_;  // of the rows that are not built in
   std::string plugin_;                                           // whose entry runs
@@ -94,7 +98,7 @@ const Tables& builtin_tables();
 // Returns the settings' tables, or the built-in ones.
 const Tables& tables_of(const PassSettings& settings);
 // Returns the built-in rows and those of the plug-ins; null where there are no plug-ins.
-std::shared_ptr<const Tables> load_plugins(const std::vector<std::string>& paths);
+std::shared_ptr<Tables> load_plugins(const std::vector<std::string>& paths);
 
 // The interface between relaxc and a plug-in are these headers. Both sides state what they were compiled with, and the
 // loader compares it.

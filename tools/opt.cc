@@ -157,7 +157,7 @@ int bisect(const OptOptions& options, const CompileSettings& settings) {
 
 int run(const OptOptions& options) {
   if (!options.lists.empty()) {
-    std::shared_ptr<const Tables> added = load_plugins(options.compiler.plugins);
+    std::shared_ptr<const Tables> added = options.compiler.get(options.model).tables;
     for (auto* print : options.lists) print(options, added ? *added : builtin_tables());
     return kRight;
   }

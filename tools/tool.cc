@@ -51,6 +51,20 @@ void add_plugins(CLI::App& app, std::vector<std::string>& plugins) {
       ->allow_extra_args(false);
 }
 
+// Loads plug-ins, the last of which are compilers for parts of the graph.
+static std::shared_ptr<const Tables> load_all(const std::vector<std::string>& plugins,
+                                              const std::vector<std::string>& backends) {
+  std::shared_ptr<Tables> tables = load_plugins(plugins);
+  if (!tables && !backends.empty()) tables = std::make_shared<Tables>();
+  for (const std::string& path : backends) {
+    size_t before = tables->external_compilers().size();
+    tables->load_plugin(path);
+    if (tables->external_compilers().size() == before)
+      fail({}, "'{}' is not a backend: it adds no ExternalCompiler (docs/plugins.md); load it with --plugin", path);
+  }
+  return tables;
+}
+
 void CompilerOptions::add_to(CLI::App& app) {
   app.add_option("--target", settings.target, codegen::target_forms())->capture_default_str();
   app.add_flag("--strict", settings.strict, "make contradictions in a model errors, not warnings");
@@ -66,6 +80,11 @@ void CompilerOptions::add_to(CLI::App& app) {
                  "(docs/own-kernels.md)")
       ->check(CLI::ExistingFile);
   add_plugins(app, plugins);
+  app.add_option("--backend", backends, "FILE.so ..., a plug-in that compiles parts of the graph (docs/plugins.md)")
+      ->allow_extra_args(false);
+  app.add_option("--link", settings.linked,
+                 "object files and archives (.o, .a) with C kernels, which become part of it")
+      ->check(CLI::ExistingFile);
   app.add_flag("--check-bounds", settings.check_bounds,
                "machine code tests every index that is not proven to be in range (docs/relaxc.md)");
   app.add_flag("!--no-winograd", settings.winograd, "compute all convolutions directly (docs/relaxc.md)");
@@ -108,7 +127,7 @@ static std::optional<ScheduleRule> tuning_records_in(const std::string& path) {
 CompileSettings CompilerOptions::get(const std::string& model) const {
   CompileSettings result = settings;
   result.dims = parse_dims(fixed_dims);
-  result.tables = load_plugins(plugins);
+  result.tables = load_all(plugins, backends);
   result.gather = gather == "clamp" ? OutOfRange::kClamp : OutOfRange::kError;
   result.runner.verify_each = verify_each == "pass"    ? VerifyEach::kPass
                               : verify_each == "never" ? VerifyEach::kNever

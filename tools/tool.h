@@ -47,9 +47,9 @@ struct CompilerOptions {
   std::string verify_each = "group";
   std::string print_after;
   std::string gather = "error";
-  std::string schedules;             // a file, or a folder of tuning records
-  std::vector<std::string> kernels;  // files
-  std::vector<std::string> plugins;  // files
+  std::string schedules;                       // a file, or a folder of tuning records
+  std::vector<std::string> kernels;            // files
+  std::vector<std::string> plugins, backends;  // files
   void add_to(CLI::App& app);
   // Returns the settings with the texts parsed. Schedules come also from the model's file, beside its programs.
   CompileSettings get(const std::string& model) const;

@@ -1,0 +1,176 @@
+// C kernels of a shared library: for an ONNX operator, by name from a text, on DLPack tensors, in artifacts; and
+// libraries that are refused.
+#include <filesystem>
+#include <fstream>
+
+#include "codegen/compile.h"
+#include "passes/kernel_rules.h"
+#include "support/diagnostic.h"
+#include "tests/process.h"
+#include "vm/error.h"
+
+#include "tests/catch.h"  // last
+
+namespace relaxc::test {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+void write(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
+
+// Compiles C source to a library of the folder, with the installed headers, and returns its path.
+std::string library_of(const std::string& folder, const std::string& name, const std::string& source) {
+  const std::string include = folder + "/include", file = folder + "/" + name + ".c";
+  if (!fs::exists(include))
+    REQUIRE(run_program({RELAXC_CMAKE, "-DSOURCE_DIR=" RELAXC_SOURCE_DIR, "-DDESTINATION=" + include, "-P",
+                         RELAXC_SOURCE_DIR "/cmake/install_headers.cmake"},
+                        60)
+                .exit_code == 0);
+  write(file, source);
+  std::string library = folder + "/lib" + name + ".so";
+  Outcome built = run_program({"/usr/bin/cc", "-shared", "-fPIC", "-I", include, file, "-o", library, "-lm"}, 60);
+  INFO(built.err);
+  REQUIRE(built.exit_code == 0);
+  return library;
+}
+
+std::string new_folder(const std::string& name) {
+  std::string folder = std::string(RELAXC_BINARY_DIR) + "/c_kernels/" + name;
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+  return folder;
+}
+
+std::string error_of(const std::function<void()>& fn) {
+  try {
+    fn();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+constexpr const char* kHead = "#include <relaxc/dlpack.h>\n#include <relaxc/kernel_table.h>\n";
+
+constexpr const char* kByName = R"(
+static int32_t twice(const relaxc_kernel_args* args) {
+  const float* x = args->data[0];
+  float* y = args->data[1];
+  for (int64_t i = 0; i < args->scalars[0]; ++i) y[i] = 2 * x[i];
+  return 0;
+}
+static int32_t sum(const struct DLTensor* const* tensors, int32_t count, struct DLManagedTensor** result,
+                   relaxc_kernel_context* context) {
+  if (count != 3 || tensors[0]->ndim != 1) {
+    context->error = "expected two lists";
+    return 7;
+  }
+  for (int64_t i = 0; i < tensors[0]->shape[0]; ++i)
+    ((float*)tensors[2]->data)[i] = ((float*)tensors[0]->data)[i] + ((float*)tensors[1]->data)[i];
+  return 0;
+}
+static const relaxc_kernel_row rows[] = {{"twice", twice, 0, 0}, {"sum", 0, sum, 0}};
+const relaxc_kernel_table relaxc_kernels = {RELAXC_KERNEL_TABLE_VERSION, 2, rows};
+)";
+
+constexpr const char* kModule = R"(
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("n",), "float32")) -> R.Tensor(("n",), "float32"):
+        n = T.int64()
+        with R.dataflow():
+            y = R.call_dps_packed("twice", (x,), out_sinfo=R.Tensor((n,), "float32"), tir_vars=R.shape([n]))
+            z = R.call_dps_packed("sum", (x, y), out_sinfo=R.Tensor((n,), "float32"))
+            R.output(z)
+        return z
+)";
+
+}  // namespace
+
+TEST_CASE("a text calls C kernels of a library by name, also from an artifact", "[modules]") {
+  std::string folder = new_folder("by_name"), library = library_of(folder, "mine", std::string(kHead) + kByName);
+  write(folder + "/module.py", kModule);
+  CompileSettings settings;
+  settings.libraries = {vm::UserLibrary::open(library)};
+  Tensor x = Tensor::of<float>({3}, kFloat32, {1, -2, 0.5});
+  std::vector<float> expected = {3, -6, 1.5};
+  auto result_of = [&](const Program& program) {
+    Tensor y = Session(program).run({x}).at(0);
+    return std::vector<float>(y.data<float>(), y.data<float>() + y.size());
+  };
+  CompiledModule compiled = compile_file(folder + "/module.py", settings);
+  CHECK(result_of(compiled.load()) == expected);
+  compiled.write(folder + "/module.so");
+  CHECK(result_of(Program::load(folder + "/module.so")) == expected);
+
+  // The artifact and the library move together.
+  fs::create_directories(folder + "/moved");
+  fs::rename(folder + "/module.so", folder + "/moved/module.so");
+  fs::rename(library, folder + "/moved/libmine.so");
+  CHECK(result_of(Program::load(folder + "/moved/module.so")) == expected);
+  fs::remove(folder + "/moved/libmine.so");
+  CHECK(error_of([&] { Program::load(folder + "/moved/module.so"); }).find("libmine.so") != std::string::npos);
+}
+
+TEST_CASE("the example's C function computes a custom ONNX operator", "[modules]") {
+  std::string folder = new_folder("example");
+  std::ifstream file(RELAXC_SOURCE_DIR "/examples/kernels/gelu.c");
+  std::string source{std::istreambuf_iterator<char>(file), {}};
+  std::string library = library_of(folder, "gelu", source);
+  std::vector<KernelRule> rules =
+      read_kernel_rules(vm::UserLibrary::open(library)->rows()[0].implements, "gelu", op_table());
+  REQUIRE(rules.size() == 1);
+  CHECK(rules[0].node_type == "com.me::FancyGelu");
+  CHECK(rules[0].kernel->symbol == "c_gelu");
+}
+
+TEST_CASE("C kernels are linked into the artifact", "[modules]") {
+  std::string folder = new_folder("linked");
+  library_of(folder, "mine", std::string(kHead) + "\n#define static\n" + kByName);  // installs the headers
+  std::string object = folder + "/mine.o", archive = folder + "/libmine.a";
+  REQUIRE(run_program({"/usr/bin/cc", "-c", "-fPIC", "-I", folder + "/include", folder + "/mine.c", "-o", object}, 60)
+              .exit_code == 0);
+  REQUIRE(run_program({"/usr/bin/ar", "rcs", archive, object}, 60).exit_code == 0);
+  write(folder + "/module.py", R"(
+@R.function
+def main(x: R.Tensor(("n",), "float32")) -> R.Tensor(("n",), "float32"):
+    n = T.int64()
+    y = R.call_dps_packed("twice", (x,), out_sinfo=R.Tensor((n,), "float32"), tir_vars=R.shape([n]))
+    return y
+)");
+  Tensor x = Tensor::of<float>({2}, kFloat32, {1, -2});
+  for (const std::string& file : {object, archive}) {
+    INFO(file);
+    CompileSettings settings;
+    settings.linked = {file};
+    CompiledModule compiled = compile_file(folder + "/module.py", settings);
+    CHECK(Session(compiled.load()).run({x})[0].as_double(1) == -4);
+    compiled.write(folder + "/module.so");
+    CHECK(Session(Program::load(folder + "/module.so")).run({x})[0].as_double(0) == 2);
+  }
+  CompileSettings wrong;
+  wrong.linked = {folder + "/mine.c"};
+  CHECK(error_of([&] { compile_file(folder + "/module.py", wrong); }).find("is not an object file") !=
+        std::string::npos);
+}
+
+TEST_CASE("libraries without a sound table of kernels are refused", "[modules]") {
+  std::string folder = new_folder("refused");
+  auto refusal = [&](const std::string& name, const std::string& source) {
+    std::string library = library_of(folder, name, kHead + source);
+    return error_of([&] { vm::UserLibrary::open(library); });
+  };
+  auto contains = [](const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; };
+  CHECK(contains(refusal("no_table", "int x;"), "exports no table of kernels"));
+  CHECK(contains(refusal("version", "const relaxc_kernel_table relaxc_kernels = {99, 0, 0};"), "has version 99"));
+  CHECK(contains(refusal("no_rows", "const relaxc_kernel_table relaxc_kernels = {1, 3, 0};"), "has no rows"));
+  CHECK(contains(refusal("no_function",
+                         "static const relaxc_kernel_row r[] = {{\"f\", 0, 0, 0}};"
+                         "const relaxc_kernel_table relaxc_kernels = {1, 1, r};"),
+                 "row 'f' of its table of kernels has no function"));
+  CHECK(contains(error_of([&] { vm::UserLibrary::open(folder + "/missing.so"); }), "does not load"));
+}
+
+}  // namespace relaxc::test
