@@ -48,7 +48,6 @@ class JitLibrary final : public vm::KernelLibrary {
       auto buffer = llvm::MemoryBuffer::getMemBufferCopy(llvm::StringRef(object.data(), object.size()), "kernels");
       expect(jit_->addObjectFile(std::move(buffer)), "loading object code");
     }
-    add_linked(kernels);
     // LLVM would print it. The error that follows says only that something failed.
     std::string problem;
     jit_->getExecutionSession().setErrorReporter([&](llvm::Error error) {
@@ -56,6 +55,7 @@ class JitLibrary final : public vm::KernelLibrary {
           std::move(error), [&](const llvm::orc::SymbolsNotFound& missing) { problem = missing_functions(missing); },
           [&](const llvm::ErrorInfoBase& other) { problem = problem.empty() ? other.message() : problem; });
     });
+    add_linked(kernels);
     // All symbols are resolved at once, so that find() only reads and is safe from any thread.
     for (const std::string& name : kernels.names) {
       std::string symbol = kernel_symbol(name);

@@ -107,7 +107,7 @@ int run(const ExplainCommand& command) {
   ClaimReport report;
   settings.claimed = [&](const Claim& claim) { report.add(claim); };
   if (settings.runner.stop_after.empty()) settings.runner.stop_after = "apply_kernels";
-  IRModule module = run_pipeline(read_module(command.model, settings), settings);
+  IRModule module = run_pipeline(read_scheduled_module(command.model, settings), settings);
   report.add(module);
   print_message("{}", report.text());
   return kRight;

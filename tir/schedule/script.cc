@@ -42,8 +42,7 @@ class Interpreter {
         return;
       case LineKind::kAssign:
         // sch = tvm.tir.Schedule(Module)
-        if (line.value->kind == SyntaxKind::kCall && line.value->children[0]->kind == SyntaxKind::kAttribute &&
-            line.value->children[0]->text == "Schedule") {
+        if (line.value->kind == SyntaxKind::kCall && line.value->children[0]->text == "Schedule") {
           schedule_name_ = std::string(line.target->text);
           return;
         }
