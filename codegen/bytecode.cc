@@ -156,6 +156,10 @@ class FunctionLowering {
       const TensorType* tensor = node.as<TensorType>();
       if (tensor && !tensor->vdevice.empty() && !tensor->vdevice.starts_with("llvm:"))
         fail_unsupported(var.span(), "'{}' is on device '{}'; only the CPU is supported", var->name, tensor->vdevice);
+      if (tensor && tensor->dtype && tensor->dtype->lanes > 1)
+        fail_unsupported(var.span(),
+                         "'{}' is a tensor of {}; give its lanes a dim, and the tensor program a view of {}", var->name,
+                         to_string(*tensor->dtype), to_string(*tensor->dtype));
       const PrimType* prim = node.as<PrimType>();
       if (prim && (prim->dtype.is_handle() || prim->dtype.lanes > 1))
         fail_unsupported(var.span(), "'{}' is a scalar of {}; only numbers are supported", var->name,
