@@ -125,7 +125,6 @@ class FunctionLowering {
         {ops::kShapeOf, "vm.builtin.shape_of"},
         {ops::kTensorToShape, "vm.builtin.tensor_to_shape"},
         {ops::kShapeToTensor, "vm.builtin.shape_to_tensor"},
-        {ops::kPrint, "vm.builtin.print"},
         {ops::kCallPurePacked, nullptr, &This::call_packed},
         {ops::kCallInplacePacked, nullptr, &This::call_inplace_packed},
         {ops::kMakeClosure, nullptr, &This::make_closure},
@@ -501,7 +500,10 @@ class FunctionLowering {
   }
   void call_builtin(const Binding& binding, const std::string& name, std::span<const Expr> args) {
     std::vector<Argument> arguments = map_each(args, [&](const Expr& arg) -> Argument { return argument(arg); });
-    code_.emit(Opcode::kCallBuiltin, {new_value(binding), executable_.builtin(name), arguments});
+    bool is_scalar = binding.var.type().is<PrimType>();
+    Reg value = is_scalar ? code_.new_register() : new_value(binding);
+    code_.emit(Opcode::kCallBuiltin, {value, executable_.builtin(name), arguments});
+    if (is_scalar) code_.emit(Opcode::kSlotFromValue, {new_slot(binding.var), value});
   }
 
   const IRModule& module_;

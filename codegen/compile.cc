@@ -60,7 +60,9 @@ std::string read_text(const std::string& path) {
 
 const OpTable& op_table() { return builtin_tables().ops(); }
 
-bool has_lowering(const OpRow& row) { return row.legalize || codegen::is_lowered_to_bytecode(row.name); }
+bool has_lowering(const OpRow& row) {
+  return row.legalize || row.decompose || codegen::is_lowered_to_bytecode(row.name);
+}
 
 static bool is_text(const std::string& path) {
   return path.ends_with(".py") || path.ends_with(".tvm") || path.ends_with(".test") || path.ends_with(".txt");
@@ -155,12 +157,14 @@ CompiledModule compile(IRModule module, const CompileSettings& settings) {
   CompiledModule result;
   PassContext context = pass_context(settings);
   result.target_ = context.target;
-  // Some passes always run: check_dims makes a run safe, legalize refuses tuple values that spread_tuples has left,
-  // there is no bytecode for local functions (lambda_lift), and programs by themselves have no entry (wrap_programs).
-  // inline_calls comes first, because it changes the params of programs.
+  // Some passes always run: check_dims makes a run safe, decompose has the only lowering of some operators, legalize
+  // refuses tuple values that spread_tuples has left, there is no bytecode for local functions (lambda_lift), and
+  // programs by themselves have no entry (wrap_programs). inline_calls comes first, because it changes the params of
+  // programs.
   std::vector<const Pass*> passes = passes_of(settings, context.target);
   const Tables& tables = tables_of(settings);
-  for (std::string_view name : {"check_dims", "spread_tuples", "lambda_lift", "wrap_programs", "inline_calls"}) {
+  for (std::string_view name :
+       {"check_dims", "decompose_rest", "decompose", "spread_tuples", "lambda_lift", "wrap_programs", "inline_calls"}) {
     const Pass* needed = tables.find_pass(name);
     bool is_missing = std::ranges::find(passes, needed) == passes.end();
     if (is_missing || name == "inline_calls") passes.insert(passes.begin(), needed);
@@ -185,6 +189,14 @@ void CompiledModule::generate(const CompileSettings& settings) {
     executable_.metadata[vm::kCpuFeaturesKey] = joined(codegen::loadable_features(target_), ",");
   }
   objects_ = codegen::backend_of(target_).compile(kernels, target_, settings);
+  objects_.linked = settings.linked;
+  std::set<std::string> linked = codegen::functions_of(settings.linked);
+  for (const vm::KernelInfo& kernel : executable_.kernels) {
+    bool is_linked = kernel.source == vm::KernelSource::kRegistry && linked.contains(kernel.symbol);
+    if (is_linked) objects_.linked_kernels.push_back(kernel.symbol);
+  }
+  if (!objects_.linked_kernels.empty())
+    executable_.metadata[vm::kLinkedKernelsKey] = joined(objects_.linked_kernels, "\n");
 }
 
 void CompiledModule::note_libraries(const vm::UserLibraries& libraries) {

@@ -80,17 +80,6 @@ Value FunctionEmitter::builtin(const Call& op, const Expr& node) {
     return b_.CreateIntrinsic(llvm::Intrinsic::get_active_lane_mask, {ops_.type(dtype_of(node)), first->getType()},
                               {first, end});
   }
-  if (name == "tir.call_extern") {
-    std::vector<Value> args;
-    for (size_t i = 1; i < op.args.size(); ++i) args.push_back(expr(op.args[i]));
-    std::vector<llvm::Type*> types = map_each(args, [](Value arg) -> llvm::Type* { return arg->getType(); });
-    auto* signature = llvm::FunctionType::get(ops_.type(dtype_of(node)), types, false);
-    return b_.CreateCall(kernel_.module.getOrInsertFunction(op.args[0].as<StringImm>()->value, signature), args);
-  }
-  if (name == ops::kAddressOf) {
-    const BufferLoad* element = op.args[0].as<BufferLoad>();
-    return pointer(element->buffer, place(element->buffer, element->indices).offset, false);
-  }
   if (name == ops::kCallLlvmIntrin || name == ops::kCallLlvmPureIntrin) return llvm_intrinsic(op, node);
   fail_unsupported(node.span(), "{} in a tensor program", name);
 }

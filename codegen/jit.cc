@@ -55,6 +55,7 @@ class JitLibrary final : public vm::KernelLibrary {
           std::move(error), [&](const llvm::orc::SymbolsNotFound& missing) { problem = missing_functions(missing); },
           [&](const llvm::ErrorInfoBase& other) { problem = problem.empty() ? other.message() : problem; });
     });
+    add_linked(kernels);
     // All symbols are resolved at once, so that find() only reads and is safe from any thread.
     for (const std::string& name : kernels.names) {
       std::string symbol = kernel_symbol(name);
@@ -74,6 +75,29 @@ class JitLibrary final : public vm::KernelLibrary {
   }
 
  private:
+  // Loads the user's object files, whose kernels are looked for in them alone and not in the process.
+  void add_linked(const KernelObjects& kernels) {
+    if (kernels.linked.empty()) return;
+    auto created = jit_->createJITDylib("linked");
+    if (!created) expect(created.takeError(), "starting the JIT");
+    llvm::orc::JITDylib& linked = *created;
+    for (const std::string& file : kernels.linked) {
+      std::string what = fmt::format("loading '{}'", file);
+      if (file.ends_with(".a")) {
+        linked.addGenerator(expect(
+            llvm::orc::StaticLibraryDefinitionGenerator::Load(jit_->getObjLinkingLayer(), file.c_str()), what.c_str()));
+        continue;
+      }
+      auto buffer = llvm::MemoryBuffer::getFile(file);
+      if (!buffer) fail({}, "{}: {}", what, buffer.getError().message());
+      expect(jit_->addObjectFile(linked, std::move(*buffer)), what.c_str());
+    }
+    linked.addToLinkOrder(jit_->getMainJITDylib());
+    jit_->getMainJITDylib().addToLinkOrder(linked);
+    for (const std::string& symbol : kernels.linked_kernels)
+      functions_.emplace(symbol, expect(jit_->lookup(linked, symbol), "linking").toPtr<relaxc_kernel>());
+  }
+
   std::unique_ptr<llvm::orc::LLJIT> jit_;
   std::unordered_map<std::string, relaxc_kernel> functions_;
 };

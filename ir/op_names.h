@@ -53,7 +53,6 @@
   X(kTensorToShape, "relax.tensor_to_shape")             \
   X(kShapeOf, "relax.shape_of")                          \
   X(kTensorItem, "relax.inspect.tensor_item")            \
-  X(kPrint, "relax.print")                               \
   X(kHintOnDevice, "relax.hint_on_device")               \
   X(kCallTir, "relax.call_tir")                          \
   X(kCallTirWithGrad, "relax.call_tir_with_grad")        \
@@ -141,7 +140,7 @@ inline bool is_tir_op(std::string_view name) { return name.starts_with("tir."); 
 inline bool is_distributed_op(std::string_view name) { return name.starts_with("relax.dist."); }
 // An operator whose value is a place in memory: two equal calls give two places.
 inline bool is_memory_op(std::string_view name) {
-  return name.starts_with("relax.builtin.") || name.starts_with("relax.memory.");
+  return name.starts_with("relax.builtin.") || name.starts_with("relax.memory.") || name.starts_with("relax.vm.");
 }
 // Returns the name of a graph operator with "relax." in front, which may be left out where operators are looked up.
 inline std::string full_name(std::string name) { return is_relax_op(name) ? name : "relax." + name; }

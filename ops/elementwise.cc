@@ -204,30 +204,6 @@ Expr prelu_element(const OpCall& op, Inputs x, Axes i) {
   return positive_or(value, value * load_broadcast(x[1], axis ? std::vector<Expr>{i[*axis]} : i));
 }
 
-template <class A>
-Type infer_quantization(const OpCall& op) {
-  A attrs = op.attrs<A>();
-  if (!op.dtype(1).is_float()) op.fail("a scale of {}, expected a float", to_string(op.dtype(1)));
-  for (size_t i : {1, 2}) {
-    if (op.rank(i) > 1) op.fail("argument {} has rank {}, expected 0 or 1", i, op.rank(i));
-    if (op.rank(i) == 0 || is_int(op.shape(i)[0], 1)) continue;
-    int64_t axis = normalize_axis(op, attrs.axis, op.rank(0));
-    op.require_equal(op.shape(i)[0], op.shape(0)[axis], fmt::format("size of argument {} and of axis {}", i, axis));
-  }
-  return tensor_type(op.shape(0), attrs.out_dtype);
-}
-template <class A>
-OpRow quantization(const char* name, const char* doc) {
-  return {.name = name,
-          .doc = doc,
-          .inputs = {{"data", "the tensor"},
-                     {"scale", "scalar, or one per element of the axis"},
-                     {"zero_point", "scalar, or one per element of the axis"}},
-          .attrs = op_attrs<A>(),
-          .infer = infer_quantization<A>,
-          .infer_partial = infer_stated_dtype_same_rank};
-}
-
 template <class Op>
 double of_bits(reference::Values x) {
   return static_cast<double>(Op()(static_cast<int64_t>(x[0]), static_cast<int64_t>(x[1])));
@@ -348,14 +324,6 @@ std::vector<OpRow> elementwise_ops() {
                   .infer = infer_cast,
                   .infer_partial = infer_stated_dtype_same_rank},
                  cast_element, OpPattern::kElementwise, "T_cast"),
-      {.name = "relax.wrap_param",
-       .doc = "a parameter kept in another dtype, converted where it is used",
-       .inputs = {{"data", "the tensor"}},
-       .attrs = op_attrs<FillAttrs>(),
-       .infer = infer_cast,
-       .infer_partial = infer_stated_dtype_same_rank},
-      quantization<QuantizeAttrs>("relax.quantize", "clamp(round(data / scale) + zero_point)"),
-      quantization<DequantizeAttrs>("relax.dequantize", "(data - zero_point) * scale"),
   };
 }
 

@@ -267,15 +267,19 @@ class ResultTaker final : public GraphRewriter {
     Type result = tensor_type({}, type->dtype);
     Expr stored = builder.emit(
         relaxc::call(op_ref(ops::kCallTir), std::move(args), {}, result, builder.span(), {result}), binding.var->name);
-    if (!type->dtype.is_integral() && !type->dtype.is_bool())
-      fail_unsupported(binding.value.span(), "a graph function cannot use a scalar of {} yet; store it in a buffer",
-                       to_string(type->dtype));
+    if (type->dtype.is_float()) {
+      Expr bits = builder.emit(builtin("vm.builtin.float_bits", stored, kInt64), "bits");
+      return builtin("vm.builtin.float_from_bits", bits, type->dtype);
+    }
     Expr item = builder.op(std::string(ops::kTensorItem.text), {stored}, TensorItemAttrs{0}, binding.var->name);
     if (type->dtype == kInt64) return item;
     return type->dtype.is_bool() ? not_equal(item, int_imm(0)) : cast_to(item, type->dtype);
   }
 
  private:
+  static Expr builtin(const char* name, const Expr& arg, DType dtype) {
+    return relaxc::call(extern_func(name), {arg}, {}, prim_type(dtype), arg.span(), {prim_type(dtype)});
+  }
   // Returns the name of the copy that stores its result in its last param.
   std::string storing(const std::string& name, const Span& span) {
     if (const std::string* known = find_value(copies_, name)) return *known;

@@ -10,7 +10,10 @@ namespace relaxc {
   X(wrap_programs, "give tensor programs that are run by themselves a graph function that calls them")            \
   X(inline_calls, "write out calls of tensor programs by others, and store the values that programs return")      \
   X(spread_tuples, "write out the items of tuple values that operators and tensor programs take")                 \
+  X(decompose, "write operators that stand for several others, or whose size the run decides, as those")          \
+  X(decompose_rest, "do that for operators that the user's kernels name and did not take")                        \
   X(check_dims, "test at run time what operators and kernels demand of dims and types and nothing proves")        \
+  X(recognize, "turn tensor programs that compute convolutions, products or pools into these operators")          \
   X(canonicalize, "apply the table of algebraic and structural rules to the graph until none applies")            \
   X(fold_batch_norm, "turn inference batch norms into a scale and shift, and those into the convolution before")  \
   X(block_channels, "lay images out with their channels in blocks of a vector, from one convolution to the next") \
@@ -20,6 +23,7 @@ namespace relaxc {
   X(merge_common_subexpressions, "compute equal pure values once")                                                \
   X(remove_dead_code, "drop bindings and functions that nothing uses")                                            \
   X(legalize, "turn each operator into a call_tir of its tensor program")                                         \
+  X(compose, "make one tensor program of each Primitive function that a rule names")                              \
   X(fuse, "group call_tirs (elementwise chains, epilogues of reductions) into one tensor program each")           \
   X(merge_kernels, "keep one of several equal tensor programs")                                                   \
   X(destination_passing, "allocate each call_tir's outputs explicitly and pass them to the kernel")               \
@@ -104,13 +108,14 @@ const std::vector<Pipeline>& pipelines() {
       {"default", "from operators to kernels and planned memory", {"simplify", "kernels", "lower"}},
       {"simplify",
        "the graph made small, still operators",
-       {"lambda_lift", "inline_calls", "spread_tuples", "check_dims", "canonicalize", "fold_batch_norm",
-        "fold_constants", "apply_kernels", "block_channels", "remove_dead_code", "pack_weights", "fold_constants",
-        "canonicalize", "merge_common_subexpressions", "remove_dead_code"}},
+       {"lambda_lift", "inline_calls", "spread_tuples", "decompose", "check_dims", "recognize", "canonicalize",
+        "fold_batch_norm", "fold_constants", "apply_kernels", "decompose_rest", "block_channels", "remove_dead_code",
+        "pack_weights", "fold_constants", "canonicalize", "merge_common_subexpressions", "remove_dead_code"}},
       // Equal programs are merged before they are scheduled: the work is done once for equal layers.
       {"kernels",
        "operators to scheduled tensor programs",
-       {"inline_calls", "spread_tuples", "legalize", "fuse", "remove_dead_code", "merge_kernels", "schedule"}},
+       {"inline_calls", "spread_tuples", "legalize", "compose", "fuse", "remove_dead_code", "merge_kernels",
+        "schedule"}},
       {"schedule",
        "tensor programs in normal form, scheduled",
        {"dense_params", "lower_jumps", "expand_builtins", "resolve_views", "run_threads", "normalize_loops",

@@ -61,8 +61,9 @@ void list_ops(const OptOptions&, const Tables& tables) {
     for (const OpAttr& attr : row.attrs)
       arguments.push_back(fmt::format("{}={}", attr.name, to_string(attr.otherwise)));
     print_message("R.{}({})\n    {}{}{}{}\n", row.name.substr(6), joined(arguments), row.doc,
-                  row.pure ? "" : " (side effects)", has_lowering(row) ? "" : " (types only: does not compile yet)",
+                  row.pure ? "" : " (side effects)", has_lowering(row) ? "" : " (types only)",
                   origin(tables, Kind::kOperator, row.name));
+    if (!row.why.empty()) print_message("    does not run here: {}\n", row.why);
   }
 }
 

@@ -82,6 +82,9 @@ void CompilerOptions::add_to(CLI::App& app) {
   add_plugins(app, plugins);
   app.add_option("--backend", backends, "FILE.so ..., a plug-in that compiles parts of the graph (docs/plugins.md)")
       ->allow_extra_args(false);
+  app.add_option("--link", settings.linked,
+                 "object files and archives (.o, .a) with C kernels, which become part of it")
+      ->check(CLI::ExistingFile);
   app.add_flag("--check-bounds", settings.check_bounds,
                "machine code tests every index that is not proven to be in range (docs/relaxc.md)");
   app.add_flag("!--no-winograd", settings.winograd, "compute all convolutions directly (docs/relaxc.md)");

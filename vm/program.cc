@@ -24,13 +24,16 @@ std::shared_ptr<const vm::Image> link(vm::Executable executable, const Program::
                                       vm::MappedFiles files, const Span& span) {
   auto image = std::make_shared<vm::Image>();
   Diagnostics diagnostics;
+  const std::string linked = copy_value(executable.metadata, vm::kLinkedKernelsKey).value_or("");
+  std::vector<std::string_view> linked_kernels = parts_of(linked, '\n');
   for (const vm::KernelInfo& kernel : executable.kernels) {
     bool is_generated = kernel.source == vm::KernelSource::kArtifact;
     vm::Kernel function;
     if (!is_generated) function = options.registry.find_kernel(kernel.symbol);
     const vm::TensorKernel* on_tensors =
         is_generated || function ? nullptr : options.registry.find_tensor_kernel(kernel.symbol);
-    if (!function && !on_tensors && resolver) function = resolver(kernel.symbol);  // linked in, if it is not generated
+    bool is_inside = is_generated || std::ranges::count(linked_kernels, kernel.symbol);
+    if (is_inside && !function && !on_tensors && resolver) function = resolver(kernel.symbol);
     image->on_tensors.push_back(on_tensors ? *on_tensors : nullptr);
     const char* remedy = is_generated ? vm::kRecompile
                                       : "give the library that has it (--kernels LIBRARY.so), link it in (--link), or "

@@ -35,6 +35,8 @@ void add_libraries(const UserLibraries& libraries, Registry& registry);
 
 // Key of Executable::metadata: the libraries that the kernels come from, one path a line.
 inline constexpr const char* kNeededLibrariesKey = "needed_libraries";
+// Key of Executable::metadata: the C kernels that are linked into the machine code, one symbol a line.
+inline constexpr const char* kLinkedKernelsKey = "linked_kernels";
 // Opens the libraries that an artifact names. A file of the name beside the artifact is taken first.
 UserLibraries open_needed_libraries(const std::string& names, const std::string& artifact);
 

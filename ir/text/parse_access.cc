@@ -45,10 +45,15 @@ std::optional<Value> Parser::buffer_property(const Syntax& at) {
 // Reads x.ndim, x.shape[i], x.strides[i], x.dtype.bits of a tensor: their values are known when the program runs.
 std::optional<Value> Parser::tensor_property(const Syntax& at) {
   constexpr std::pair<std::string_view, std::string_view> kProperties[] = {
-      {"dtype.bits", "relax.inspect.tensor_dtype_bits"},   {"dtype.code", "relax.inspect.tensor_dtype_code"},
-      {"dtype.lanes", "relax.inspect.tensor_dtype_lanes"}, {"ndim", "relax.inspect.tensor_ndim"},
-      {"shape", "relax.inspect.tensor_shape_i"},           {"strides", "relax.inspect.tensor_stride_i"},
-      {"byte_offset", "relax.inspect.tensor_byte_offset"}, {"elem_offset", "relax.inspect.tensor_elem_offset"}};
+      {"dtype.bits", "relax.inspect.tensor_dtype_bits"},
+      {"dtype.code", "relax.inspect.tensor_dtype_code"},
+      {"dtype.type_code", "relax.inspect.tensor_dtype_code"},
+      {"dtype.lanes", "relax.inspect.tensor_dtype_lanes"},
+      {"ndim", "relax.inspect.tensor_ndim"},
+      {"shape", "relax.inspect.tensor_shape_i"},
+      {"strides", "relax.inspect.tensor_stride_i"},
+      {"byte_offset", "relax.inspect.tensor_byte_offset"},
+      {"elem_offset", "relax.inspect.tensor_elem_offset"}};
   bool indexed = at.kind == SyntaxKind::kSubscript;
   const Syntax& access = head_of(at);
   if (!in_graph_ || access.kind != SyntaxKind::kAttribute) return std::nullopt;

@@ -168,6 +168,8 @@ std::optional<AttrValue> Parser::called_attr(const Syntax& at, bool keep) {
   if (name == "T.target") return Attrs{{name, attr_value(required(at, 0, "target_config"))}};
   if (name == "T.index_map") return index_map(at);
   if (name == "float") return number_attr(required(at, 0, "value"), kFloat64);
+  if (name == "T.FloatImm" || name == "T.IntImm")
+    return number_attr(required(at, 1, "value"), dtype(required(at, 0, "dtype")));
   std::optional<DType> scalar = name.starts_with("T.") ? parse_dtype(name.substr(2)) : std::nullopt;
   if (!scalar) return std::nullopt;
   bool plain = *scalar == kInt32 || *scalar == kFloat32 || scalar->is_bool();

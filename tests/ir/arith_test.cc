@@ -224,6 +224,10 @@ TEST_CASE("quotients and remainders of a fused loop become its position", "[arit
   Expr first = facts.simplify(over(fused, 28 * 28)), second = mod(over(fused, 28), 28), third = mod(fused, 28);
   CHECK(print_expr(first) == "(a * 128 + b) // 49");
   CHECK(print_expr(facts.simplify((first * 28 + second) * 28 + third)) == "a * 2048 + b * 16 + c");
+  // Here a part divides two axes: the remainder is that of a sum with a quotient.
+  fused = a * 1792 + b * 16 + c;
+  first = over(fused, 28 * 28), second = mod(over(fused, 28), 28), third = mod(fused, 28);
+  CHECK(print_expr(facts.simplify((first * 28 + second) * 28 + third)) == "a * 1792 + b * 16 + c");
 }
 
 TEST_CASE("division by a sum", "[arith]") {

@@ -61,6 +61,19 @@ Stmt inline_window(const Stmt& body, const MatchBuffer& window) {
   return with_pointers_of_source(substitute(result, numbers), window);
 }
 
+// Returns the statement with the block's pragmas on its outermost loops, as far as these have none.
+Stmt with_pragmas(const Stmt& s, const Attrs& annotations) {
+  if (s.is<For>()) {
+    return edited<For>(s, [&](For& loop) {
+      for (const char* name : {annotation<"pragma_auto_unroll_max_step">(), annotation<"pragma_unroll_explicit">()}) {
+        const AttrValue* value = annotations.find(name);
+        if (value && !loop.annotations.has(name)) loop.annotations.set(name, *value);
+      }
+    });
+  }
+  return map_stmts(s, [&](const Stmt& inner) { return with_pragmas(inner, annotations); });
+}
+
 Stmt lower_block(const Ref<Block>& block, const std::unordered_set<const NodeHeader*>& doubled,
                  const PrimFuncRef& function, Analyzer facts) {
   VarMap axes;
@@ -72,7 +85,7 @@ Stmt lower_block(const Ref<Block>& block, const std::unordered_set<const NodeHea
     Expr at_start = equal(axis.value, axis.domain.min);
     first = first ? *first && at_start : at_start;
   }
-  Stmt body = block->body;
+  Stmt body = block->annotations.empty() ? block->body : with_pragmas(block->body, block->annotations);
   if (block->init) body = seq({first ? make(IfThenElse{*first, *block->init, std::nullopt}) : *block->init, body});
   VarMap numbers = window_numbers(block->match_buffers);
   // Innermost windows come first: the source of a window may be an outer window.

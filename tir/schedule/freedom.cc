@@ -34,6 +34,14 @@ PlacedAccesses accesses_in(const TreeNode* loop) {
     auto add = [&](std::vector<PlacedAccess>& to, const Buffer& buffer, const std::vector<Expr>& indices) {
       to.push_back({node, {buffer, indices, {}}, in_loops(node, indices)});
     };
+    if (!node->block->match_buffers.empty()) {  // the declared regions stand for what windows see
+      auto first_of = [](const Range& range) { return range.min; };
+      for (const BufferRegion& read : node->block->reads)
+        add(result.loads, read.buffer, map_each(read.ranges, first_of));
+      for (const BufferRegion& write : node->block->writes)
+        add(result.stores, write.buffer, map_each(write.ranges, first_of));
+      continue;
+    }
     walk(
         node->block->body, [&](const BufferLoad& load) { add(result.loads, load.buffer, load.indices); },
         [&](const BufferStore& store) { add(result.stores, store.buffer, store.indices); });
