@@ -94,7 +94,8 @@ class KernelApplier {
       }
       return bind(std::get<Expr>(made), match, builder);
     }
-    return bind(rule.replacement ? inlined(rule, match, builder) : composed(rule, match), match, builder);
+    std::optional<Expr> value = rule.replacement ? inlined(rule, match, builder) : composed(rule, match, refused);
+    return value ? std::optional(bind(*value, match, builder)) : std::nullopt;
   }
 
   static std::vector<Type> types_of(const std::vector<VarRef>& vars) {
@@ -139,7 +140,7 @@ class KernelApplier {
   }
 
   // Returns a call of a private function of the match's operators, of which fusion makes one tensor program.
-  Expr composed(const KernelRule& rule, const PatternMatch& match) {
+  std::optional<Expr> composed(const KernelRule& rule, const PatternMatch& match, std::string& refused) {
     std::vector<Expr> operands;
     VarMap params;
     Function function{.params = {},
@@ -151,8 +152,11 @@ class KernelApplier {
     for (const Binding& binding : match.inside) made.insert(binding.var.get());
     for (const Binding& binding : match.inside) {
       for (const VarRef& var : free_vars(binding.value)) {
-        if (made.contains(var.get()) || params.contains(var.get()) || !var.type().is<TensorType>()) continue;
-        function.params.push_back(make_var(var->name, var.type(), var.span()));
+        if (made.contains(var.get()) || params.contains(var.get())) continue;
+        // A function has dims of its own.
+        for (const VarRef& dim : free_vars(var.type())) params.try_emplace(dim.get(), make_dim(dim->name));
+        if (!var.type().is<TensorType>()) continue;
+        function.params.push_back(make_var(var->name, substitute(var.type(), params), var.span()));
         params.emplace(var.get(), function.params.back());
         operands.push_back(var);
       }
@@ -167,10 +171,16 @@ class KernelApplier {
     std::vector<Expr> results = map_each(match.results, [&](const VarRef& var) { return replaced(Expr(var)); });
     function.body = builder.finish(results.size() == 1 ? results[0] : tuple(results));
     function.result = function.body.type();
-    std::string name = module_.fresh_name(rule.name);
     FunctionRef made_function = make_function(std::move(function), rule.span);
+    std::vector<VarRef> open = free_vars(made_function);
+    if (!open.empty()) {
+      refused = fmt::format("it uses '{}', which no operand has as a dim", open[0]->name);
+      return std::nullopt;
+    }
+    std::string name = module_.fresh_name(rule.name);
     module_.functions.emplace(name, made_function);
-    return call(global_var(name, made_function.type()), operands, {}, made_function->result,
+    std::vector<Type> types = types_of(match.results);
+    return call(global_var(name, made_function.type()), operands, {}, types.size() == 1 ? types[0] : tuple_type(types),
                 match.results.back().span());
   }
 
