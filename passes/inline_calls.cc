@@ -321,14 +321,12 @@ IRModule inline_calls(IRModule module, PassContext& context) {
     });
   }
   std::unordered_set<std::string> used;  // by graph functions
-  bool has_graph = false;
   for (const auto& [name, function] : module.functions) {
     if (!function.is<Function>()) continue;
-    has_graph = true;
     walk(function, [&](const GlobalVar& global) { used.insert(global.name); });
   }
   for (auto& [name, function] : inlined) {
-    bool is_public = !has_graph && function.as<PrimFunc>()->attrs.has(attr_names::kGlobalSymbol);
+    bool is_public = name == context.function || function.as<PrimFunc>()->attrs.has(attr_names::kGlobalSymbol);
     bool is_done = called.contains(name) && !used.contains(name) && !is_public;
     is_done ? static_cast<void>(module.functions.erase(name)) : static_cast<void>(module.functions.at(name) = function);
   }

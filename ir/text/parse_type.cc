@@ -100,13 +100,21 @@ BufferType Parser::buffer_type_of(const Syntax& call, size_t first) {
     type.data = scalar(*data);
     if (!dtype_of(*type.data).is_handle()) fail(*data, "expected a pointer, got {}", to_string(dtype_of(*type.data)));
   }
+  // T.int32() in the place of a number is a new variable without a name.
+  auto number = [&](const Syntax& item, const char* name) -> Expr {
+    std::optional<Type> made = is_call(item) ? free_var_type(item, false) : std::nullopt;
+    if (!made || !made->as<PrimType>()->dtype.is_integral()) return dim(item, kInt32);
+    VarRef var = make_var(name, *made, span(item));
+    undefined_.insert(var.get());
+    return var;
+  };
   if (const Syntax* strides = arg(call, first + 3, "strides"); !is_none(strides)) {
-    for (const Syntax* item : items(*strides)) type.strides.push_back(dim(*item, kInt32));
+    for (const Syntax* item : items(*strides)) type.strides.push_back(number(*item, "stride"));
     if (!type.strides.empty() && type.strides.size() != type.shape.size())
       fail(*strides, "{} strides for {} dims", type.strides.size(), type.shape.size());
   }
   if (const Syntax* offset = arg(call, first + 4, "elem_offset"); !is_none(offset))
-    type.elem_offset = dim(*offset, kInt32);
+    type.elem_offset = number(*offset, "offset");
   if (const Syntax* scope = arg(call, first + 5, "scope")) type.scope = string(*scope);
   if (const Syntax* align = arg(call, first + 6, "align")) {
     int64_t bytes = constant_int(*align);

@@ -70,7 +70,10 @@ void SyntaxReader::recover(size_t start, Lines& out) {
   // A decorator precedes a definition; `elif`, `else` and similar words continue an `if` or a `try`.
   while (first.is("@") && (peek().is("@") || peek().is("def") || peek().is("class"))) skip_line();
   size_t last = next_ - 1;
-  while (last > start && !tokens_[last].text.data()) --last;
+  // The ends of blocks have no text of the source.
+  const char *begin = first.text.data(), *end = source_.text.data() + source_.text.size();
+  auto is_behind = [&](const char* at) { return std::less_equal<>()(begin, at) && std::less_equal<>()(at, end); };
+  while (last > start && !is_behind(tokens_[last].text.data())) --last;
   line.text = {first.text.data(), static_cast<size_t>(tokens_[last].text.data() - first.text.data())};
   line.names = names_assigned(start, next_);
   broken_block(line.body);
