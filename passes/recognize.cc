@@ -36,10 +36,16 @@ struct Recognized {
   std::optional<Border> border = {};
 };
 
-// Returns the extents of axes as constants or dims; facts say that each axis is in its extent.
+// Returns the facts that each axis of the block is in its domain.
 Analyzer facts_of(const Block& block) {
   Analyzer facts;
-  for (const IterVar& axis : block.iter_vars) facts.bind(axis.var, axis.domain.min, axis.domain.extent);
+  for (const IterVar& axis : block.iter_vars) {
+    if (is_int(axis.domain.extent, 1)) {
+      facts.bind(axis.var, axis.domain.min);
+    } else {
+      facts.bind(axis.var, axis.domain.min, axis.domain.extent);
+    }
+  }
   return facts;
 }
 

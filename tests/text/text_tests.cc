@@ -73,8 +73,9 @@ void run_passes(TextTest& test, std::string_view names) {
   check_verified(module);
   CompileSettings settings;
   settings.target = "x86-64";
-  bool has_kernels =
-      test.input().find("\n@S.") != std::string::npos || test.input().find("\n@R.rewriter") != std::string::npos;
+  bool has_kernels = test.input().find("\n@S.") != std::string::npos ||
+                     test.input().find("\nS.use(") != std::string::npos ||
+                     test.input().find("\n@R.rewriter") != std::string::npos;
   if (has_kernels) {
     std::vector<KernelRule> rules = read_kernel_rules(test.input(), test.name(), op_table());
     settings.kernels = std::make_shared<const std::vector<KernelRule>>(std::move(rules));
