@@ -50,6 +50,11 @@ void ScalarLowering::match(const std::vector<Typed>& values) {
 // Checks the dims that are numbers or variables, whose first occurrences bind them, or else those that are compound.
 void ScalarLowering::match_shape(const Typed& part, bool compound) {  // NOLINT: private
   const std::vector<Expr>* shape = known_shape(part.type);
+  int64_t rank = known_rank(part.type);
+  if (!shape && part.type.is<ShapeType>() && rank >= 0 && !compound) {
+    std::vector<MatchDim> any(static_cast<size_t>(rank), MatchDim::skip());
+    code_.emit(Opcode::kMatchShape, {part.value, any, executable_.string(part.context)});
+  }
   if (!shape) return;
   bool is_needed = part.type.is<ShapeType>() && !compound;
   std::vector<MatchDim> pattern;

@@ -18,6 +18,7 @@
 #include "support/guard.h"
 #include "support/joined.h"
 #include "tir/lower/lower.h"
+#include "tir/schedule/script.h"
 #include "vm/artifact.h"
 #include "vm/cpu.h"
 #include "vm/error.h"
@@ -59,14 +60,26 @@ std::string read_text(const std::string& path) {
 
 const OpTable& op_table() { return builtin_tables().ops(); }
 
-bool has_lowering(const OpRow& row) { return row.legalize || codegen::is_lowered_to_bytecode(row.name); }
+bool has_lowering(const OpRow& row) {
+  return row.legalize || row.decompose || codegen::is_lowered_to_bytecode(row.name);
+}
+
+static bool is_text(const std::string& path) {
+  return path.ends_with(".py") || path.ends_with(".tvm") || path.ends_with(".test") || path.ends_with(".txt");
+}
+
+TextPath split_text_path(const std::string& path) {
+  size_t colons = path.rfind("::");
+  if (colons == std::string::npos || !is_text(path.substr(0, colons))) return {path, ""};
+  return {path.substr(0, colons), path.substr(colons + 2)};
+}
 
 IRModule read_module(const std::string& path, const CompileSettings& settings, Diagnostics& diagnostics,
                      vm::MappedFiles* files) {
   const Tables& tables = tables_of(settings);
   auto read = [&] {
-    bool is_text = path.ends_with(".py") || path.ends_with(".tvm") || path.ends_with(".test") || path.ends_with(".txt");
-    if (is_text) return parse_module(read_text(path), path, tables.ops(), diagnostics);
+    const auto [file, name] = split_text_path(path);
+    if (is_text(file)) return parse_module(read_text(file), file, tables.ops(), diagnostics, name);
     ImportOptions options;
     options.dims = settings.dims;
     options.strict = settings.strict;
@@ -91,6 +104,17 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, v
     if (settings.warn) settings.warn(warning);
   }
   return module;
+}
+
+IRModule read_scheduled_module(const std::string& path, const CompileSettings& settings, vm::MappedFiles* files) {
+  IRModule module = read_module(path, settings, files);
+  const auto [file, name] = split_text_path(path);
+  std::optional<ScheduleRule> steps = is_text(file) ? read_module_schedule(read_text(file), file, name) : std::nullopt;
+  if (!steps) return module;
+  Schedule schedule(std::move(module));
+  Decisions none("", {});
+  steps->apply(schedule, Target(), none);
+  return schedule.module();
 }
 
 PassContext pass_context(const CompileSettings& settings) {
@@ -133,13 +157,17 @@ CompiledModule compile(IRModule module, const CompileSettings& settings) {
   CompiledModule result;
   PassContext context = pass_context(settings);
   result.target_ = context.target;
-  // Some passes always run: check_dims makes a run safe, legalize refuses tuple values that spread_tuples has left,
-  // there is no bytecode for local functions (lambda_lift), and programs by themselves have no entry (wrap_programs).
+  // Some passes always run: check_dims makes a run safe, decompose has the only lowering of some operators, legalize
+  // refuses tuple values that spread_tuples has left, there is no bytecode for local functions (lambda_lift), and
+  // programs by themselves have no entry (wrap_programs). inline_calls comes first, because it changes the params of
+  // programs, and after wrap_programs, which calls programs for the scalars that they return.
   std::vector<const Pass*> passes = passes_of(settings, context.target);
   const Tables& tables = tables_of(settings);
-  for (const char* name : {"check_dims", "spread_tuples", "lambda_lift", "wrap_programs"}) {
+  for (std::string_view name : {"check_dims", "decompose_rest", "decompose", "spread_tuples", "lambda_lift",
+                                "inline_calls", "wrap_programs", "inline_calls"}) {
     const Pass* needed = tables.find_pass(name);
-    if (std::ranges::find(passes, needed) == passes.end()) passes.insert(passes.begin(), needed);
+    bool is_missing = std::ranges::find(passes, needed) == passes.end();
+    if (is_missing || name == "inline_calls") passes.insert(passes.begin(), needed);
   }
   result.lowered_ = run_passes(std::move(module), passes, context, settings.runner);
   result.interpret_ = settings.interpret;
@@ -187,7 +215,7 @@ void CompiledModule::note_libraries(const vm::UserLibraries& libraries) {
 
 CompiledModule compile_file(const std::string& path, const CompileSettings& settings) {
   vm::MappedFiles files;
-  CompiledModule result = compile(read_module(path, settings, &files), settings);
+  CompiledModule result = compile(read_scheduled_module(path, settings, &files), settings);
   result.sources_ = std::move(files);
   check_unchanged(result.sources_);
   return result;

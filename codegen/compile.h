@@ -33,9 +33,19 @@ struct CompileSettings : PassSettings {
   RunnerOptions runner;
 };
 
+// The parts of a path such as "tutorial.py::MyModule", which names one of several modules of a text; `module` may be
+// "".
+struct TextPath {
+  std::string file, module;
+};
+TextPath split_text_path(const std::string& path);
+
 // Reads an .onnx model or TVMScript (.py, .tvm, .test, .txt). Errors are CompileErrors. `files`, unless it is null,
 // gets the files in which the module's constants lie.
 IRModule read_module(const std::string& path, const CompileSettings& settings = {}, vm::MappedFiles* files = nullptr);
+// Returns the module with the steps done that its text has on a tvm.tir.Schedule beside it.
+IRModule read_scheduled_module(const std::string& path, const CompileSettings& settings = {},
+                               vm::MappedFiles* files = nullptr);
 // Reads a module and collects the errors of a text. The module then holds the parts that do not depend on them.
 IRModule read_module(const std::string& path, const CompileSettings& settings, Diagnostics& diagnostics,
                      vm::MappedFiles* files = nullptr);

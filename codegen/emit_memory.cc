@@ -20,6 +20,14 @@ static llvm::Align element_alignment(DType dtype) {
 void FunctionEmitter::alloc_buffer(const AllocBuffer& alloc) {
   const Buffer& buffer = alloc.buffer;
   const BufferType& type = buffer_type(buffer);
+  if (type.data) {  // a view
+    variables_[buffer.get()] = expr(*type.data);
+    return;
+  }
+  if (alloc.contents) {
+    variables_[buffer.get()] = constant_memory(alloc.contents->as<Constant>()->data, buffer->name);
+    return;
+  }
   int64_t element_bytes = type.dtype.lanes * type.dtype.element().bytes();
   std::optional<int64_t> bytes = element_bytes;
   bool known_on_entry = true;
@@ -62,6 +70,16 @@ void FunctionEmitter::alloc_buffer(const AllocBuffer& alloc) {
   if (!known_on_entry) return;
   setup_ = b_.GetInsertBlock();
   b_.restoreIP(here);
+}
+
+// Returns read-only memory that holds the tensor's elements.
+Value FunctionEmitter::constant_memory(const Tensor& tensor, const std::string& name) {
+  llvm::StringRef bytes(static_cast<const char*>(tensor.raw()), static_cast<size_t>(tensor.bytes()));
+  llvm::Constant* contents = llvm::ConstantDataArray::getString(b_.getContext(), bytes, false);
+  auto* memory = new llvm::GlobalVariable(kernel_.module, contents->getType(), true, llvm::GlobalValue::PrivateLinkage,
+                                          contents, name);
+  memory->setAlignment(llvm::Align(vm::kAlignment));
+  return memory;
 }
 
 Value FunctionEmitter::scratch(const Buffer& buffer, Value bytes) {

@@ -83,7 +83,7 @@ unsigned instruction_of(BinaryOp op, DType dtype) {
 }  // namespace
 
 llvm::Type* ValueEmitter::type(DType dtype) const {
-  RELAXC_CHECK(!dtype.is_handle(), "a handle in a lowered tensor program");
+  if (dtype.is_handle()) return b_.getPtrTy();
   llvm::Type* element = dtype.is_bool()          ? b_.getInt1Ty()
                         : is_16_bit_float(dtype) ? b_.getInt16Ty()
                         : !dtype.is_float()      ? static_cast<llvm::Type*>(b_.getIntNTy(dtype.bits))

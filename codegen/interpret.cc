@@ -114,6 +114,10 @@ void InterpretedKernels::call(Program& program, const relaxc_kernel_args& args) 
     std::fill_n(static_cast<char*>(tensors[i].raw()), tensors[i].bytes(), '\xff');
     written[i] = &fresh[i];
   }
+  program.interpreter->set_packed_functions(
+      [context = args.context](const char* name, std::span<const relaxc_value> values, relaxc_value& result) {
+        return context->call_packed(context, name, values.data(), static_cast<int32_t>(values.size()), &result);
+      });
   program.interpreter->run(tensors, scalars, written);
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (!program.is_new[i]) continue;

@@ -6,6 +6,7 @@
 #include "codegen/llvm_compile.h"
 #include "codegen/llvm_init.h"
 #include "support/diagnostic.h"
+#include "support/joined.h"
 #include "support/lists.h"
 
 namespace relaxc::codegen {
@@ -19,6 +20,13 @@ T expect(llvm::Expected<T> value, const char* what) {
 }
 void expect(llvm::Error error, const char* what) {
   if (error) fail({}, "{}: {}", what, llvm::toString(std::move(error)));
+}
+
+std::string missing_functions(const llvm::orc::SymbolsNotFound& missing) {
+  std::vector<std::string> names = map_each(missing.getSymbols(), [](const llvm::orc::SymbolStringPtr& symbol) {
+    return fmt::format("'{}'", (*symbol).str());
+  });
+  return fmt::format("no library of this process has the external function {}", joined(names));
 }
 
 class JitLibrary final : public vm::KernelLibrary {
@@ -40,13 +48,26 @@ class JitLibrary final : public vm::KernelLibrary {
       auto buffer = llvm::MemoryBuffer::getMemBufferCopy(llvm::StringRef(object.data(), object.size()), "kernels");
       expect(jit_->addObjectFile(std::move(buffer)), "loading object code");
     }
+    // LLVM would print it. The error that follows says only that something failed.
+    std::string problem;
+    jit_->getExecutionSession().setErrorReporter([&](llvm::Error error) {
+      llvm::handleAllErrors(
+          std::move(error), [&](const llvm::orc::SymbolsNotFound& missing) { problem = missing_functions(missing); },
+          [&](const llvm::ErrorInfoBase& other) { problem = problem.empty() ? other.message() : problem; });
+    });
     add_linked(kernels);
     // All symbols are resolved at once, so that find() only reads and is safe from any thread.
     for (const std::string& name : kernels.names) {
       std::string symbol = kernel_symbol(name);
-      auto address = expect(jit_->lookup(symbol), "loading object code");
+      auto found = jit_->lookup(symbol);
+      if (!found && !problem.empty()) {
+        llvm::consumeError(found.takeError());
+        fail({}, "tensor program '{}': {}", name, problem);
+      }
+      auto address = expect(std::move(found), "loading object code");
       functions_.emplace(symbol, address.toPtr<relaxc_kernel>());
     }
+    jit_->getExecutionSession().setErrorReporter([](llvm::Error error) { llvm::consumeError(std::move(error)); });
   }
 
   relaxc_kernel find(const std::string& symbol) const override {

@@ -17,6 +17,9 @@ inline constexpr const char* kGlobalSymbol = "global_symbol";
 inline constexpr const char* kEntryName = "entry_name";
 // A flag of a pure function: calls in its body count as pure. The verifier reads it.
 inline constexpr const char* kForcePure = "relax.force_pure";
+// A flag (True, or TVM's 1) of a private function: it becomes one tensor program where a rule of the user's names it
+// (passes/compose.cc).
+inline constexpr const char* kPrimitive = "Primitive";
 // Lists of strings: the model's names of the inputs and outputs. The importer sets them, codegen/bytecode.cc reads
 // them.
 inline constexpr const char* kInputNames = "input_names";
@@ -30,6 +33,10 @@ inline constexpr const char* kArenaBytes = "arena_bytes";
 
 // A flag: the program has its schedule, which no rule and no fusion may change. Rules set it.
 inline constexpr const char* kIsScheduled = "tir.is_scheduled";
+// A string: the tensor program that a user's rule names, of which this one was fused; of a graph function that becomes a
+// tensor program (kPrimitive), the name by which rules know it. compose and fuse set it and the annotation
+// of the block of its result by that name; rules find the program by it, and it is gone when the program is scheduled.
+inline constexpr const char* kScheduledPart = "scheduled_part";
 // A flag, true when absent: no two buffer params overlap. merge_subexpressions and the emitter read it.
 inline constexpr const char* kNoAlias = "tir.noalias";
 // An int: that many last params are the symbolic dims. explicit_scalars sets it, symbolic_dims() reads it.

@@ -146,7 +146,7 @@ class KernelApplier {
                       .body = match.results[0],
                       .result = match.results[0].type(),
                       .pure = true,
-                      .attrs = Attrs{{"Primitive", int64_t{1}}}};
+                      .attrs = Attrs{{attr_names::kPrimitive, int64_t{1}}, {attr_names::kScheduledPart, rule.name}}};
     VarSet made;
     for (const Binding& binding : match.inside) made.insert(binding.var.get());
     for (const Binding& binding : match.inside) {

@@ -50,6 +50,11 @@ class Lifter final : public GraphRewriter {
   Lifter(const OpTable& ops, const std::string& name, const FunctionRef& function, IRModule& module)
       : GraphRewriter(ops), name_(name), module_(module) {
     for (const VarRef& param : function->params) add_dims_of_types(param.type(), outer_dims_);
+    note_scalars(*function);
+    for_each_binding(function->body, [&](const Binding& binding) {
+      scalars_.insert(binding.var.get());
+      if (const Function* local = binding.value.as<Function>()) note_scalars(*local);
+    });
   }
 
  protected:
@@ -70,6 +75,10 @@ class Lifter final : public GraphRewriter {
   }
 
  private:
+  void note_scalars(const Function& function) {
+    for (const VarRef& param : function.params) scalars_.insert(param.get());
+  }
+
   Lifted lift(const VarRef& var, const FunctionRef& function) {
     std::string name = module_.fresh_name(fmt::format("{}_{}", name_, var->name));
     std::vector<VarRef> values, dims;
@@ -77,7 +86,8 @@ class Lifter final : public GraphRewriter {
     add_dims_of_types(function, in_types);
     for (const VarRef& captured : free_vars(function)) {
       if (same_node(captured, var)) continue;
-      bool is_dim = captured.type().is<PrimType>() && in_types.contains(captured.get());
+      bool is_dim =
+          captured.type().is<PrimType>() && in_types.contains(captured.get()) && !scalars_.contains(captured.get());
       (is_dim ? dims : values).push_back(captured);
       add_dims_of_types(captured.type(), in_types);
     }
@@ -87,12 +97,14 @@ class Lifter final : public GraphRewriter {
       return outer_dims_.contains(dim.get()) && std::ranges::none_of(dims, is_same(dim));
     });
     // The types of captured values may have dims that the function does not mention.
-    for (const VarRef& captured : values) {
+    for (const VarRef& captured : std::vector(values)) {
       for (const VarRef& dim : free_vars(captured.type())) {
-        if (std::ranges::none_of(dims, is_same(dim))) dims.push_back(dim);
+        std::vector<VarRef>& list = scalars_.contains(dim.get()) ? values : dims;
+        if (std::ranges::none_of(list, is_same(dim))) list.push_back(dim);
       }
     }
-    std::erase_if(values, [&](const VarRef& value) { return std::ranges::any_of(dims, is_same(value)); });
+    // Scalars come before the values whose types mention them.
+    std::ranges::stable_partition(values, [](const VarRef& value) { return value.type().is<PrimType>(); });
     return make_global(name, var, function, values, dims);
   }
   // Returns the dims that the types of params and casts bind.
@@ -171,7 +183,8 @@ class Lifter final : public GraphRewriter {
 
   const std::string& name_;
   IRModule& module_;
-  VarSet outer_dims_;                                     // bound by the params of the function around
+  VarSet outer_dims_;  // bound by the params of the function around
+  VarSet scalars_;     // variables that have values of their own, which may be negative
   std::unordered_map<const NodeHeader*, Lifted> lifted_;  // by the leaf that stands for the function
   std::vector<Expr> kept_;                                // keeps the keys of lifted_ alive
 };

@@ -8,8 +8,12 @@ namespace relaxc {
 #define RELAXC_MODULE_PASSES(X)                                                                                   \
   X(lambda_lift, "make functions inside of functions functions of the module, which get what they capture")       \
   X(wrap_programs, "give tensor programs that are run by themselves a graph function that calls them")            \
+  X(inline_calls, "write out calls of tensor programs by others, and store the values that programs return")      \
   X(spread_tuples, "write out the items of tuple values that operators and tensor programs take")                 \
+  X(decompose, "write operators that stand for several others, or whose size the run decides, as those")          \
+  X(decompose_rest, "do that for operators that the user's kernels name and did not take")                        \
   X(check_dims, "test at run time what operators and kernels demand of dims and types and nothing proves")        \
+  X(recognize, "turn tensor programs that compute convolutions, products or pools into these operators")          \
   X(canonicalize, "apply the table of algebraic and structural rules to the graph until none applies")            \
   X(fold_batch_norm, "turn inference batch norms into a scale and shift, and those into the convolution before")  \
   X(block_channels, "lay images out with their channels in blocks of a vector, from one convolution to the next") \
@@ -19,6 +23,7 @@ namespace relaxc {
   X(merge_common_subexpressions, "compute equal pure values once")                                                \
   X(remove_dead_code, "drop bindings and functions that nothing uses")                                            \
   X(legalize, "turn each operator into a call_tir of its tensor program")                                         \
+  X(compose, "make one tensor program of each Primitive function that a rule names")                              \
   X(fuse, "group call_tirs (elementwise chains, epilogues of reductions) into one tensor program each")           \
   X(merge_kernels, "keep one of several equal tensor programs")                                                   \
   X(destination_passing, "allocate each call_tir's outputs explicitly and pass them to the kernel")               \
@@ -26,6 +31,11 @@ namespace relaxc {
 
 // Passes over one tensor program each, the lowering steps: tir/lower/<name>.cc. Those in Y read figures of the target.
 #define RELAXC_LOWERING_STEPS(X, Y)                                                                                \
+  X(dense_params, "give strides and offsets of params the values that dense tensors have")                         \
+  X(lower_jumps, "turn break, continue and return into conditions")                                                \
+  X(expand_builtins, "write builtins that stand for arithmetic as such")                                           \
+  X(resolve_views, "access views of whole buffers by the buffers' names")                                          \
+  X(run_threads, "turn loops over GPU threads into plain and parallel loops")                                      \
   X(normalize_loops, "let loops count iterations, and drop hints that change nothing")                             \
   X(promote_indices, "compute indices in int64")                                                                   \
   X(check_lowerable, "refuse programs with constructs that no later step knows")                                   \
@@ -96,18 +106,24 @@ const std::vector<Pass>& passes() {
 const std::vector<Pipeline>& pipelines() {
   static const std::vector<Pipeline> kPipelines = {
       {"default", "from operators to kernels and planned memory", {"simplify", "kernels", "lower"}},
+      // A compilation runs these before all others.
+      {"entries",
+       "a graph function for each program that is run by itself, and none inside of another",
+       {"inline_calls", "wrap_programs", "lambda_lift"}},
       {"simplify",
        "the graph made small, still operators",
-       {"lambda_lift", "spread_tuples", "check_dims", "canonicalize", "fold_batch_norm", "fold_constants",
-        "apply_kernels", "block_channels", "remove_dead_code", "pack_weights", "fold_constants", "canonicalize",
-        "merge_common_subexpressions", "remove_dead_code"}},
+       {"lambda_lift", "inline_calls", "spread_tuples", "decompose", "check_dims", "recognize", "canonicalize",
+        "fold_batch_norm", "fold_constants", "apply_kernels", "decompose_rest", "block_channels", "remove_dead_code",
+        "pack_weights", "fold_constants", "canonicalize", "merge_common_subexpressions", "remove_dead_code"}},
       // Equal programs are merged before they are scheduled: the work is done once for equal layers.
       {"kernels",
        "operators to scheduled tensor programs",
-       {"spread_tuples", "legalize", "fuse", "remove_dead_code", "merge_kernels", "schedule"}},
+       {"inline_calls", "spread_tuples", "legalize", "compose", "fuse", "remove_dead_code", "merge_kernels",
+        "schedule"}},
       {"schedule",
        "tensor programs in normal form, scheduled",
-       {"normalize_loops", "promote_indices", "check_lowerable", "apply_rules"}},
+       {"dense_params", "lower_jumps", "expand_builtins", "resolve_views", "run_threads", "normalize_loops",
+        "promote_indices", "check_lowerable", "apply_rules"}},
       {"lower",
        "call_tir to kernels and planned memory",
        {"destination_passing", "plan_memory", "lower_kernels", "remove_dead_code"}},
@@ -116,7 +132,8 @@ const std::vector<Pipeline>& pipelines() {
       // clang-format off
       {"lower_kernels",
        "tensor programs to flat buffers, plain loops and vectors, for CPUs",
-       {"normalize_loops", "promote_indices", "check_lowerable", "explicit_scalars",
+       {"dense_params", "lower_jumps", "expand_builtins", "resolve_views", "run_threads",
+        "normalize_loops", "promote_indices", "check_lowerable", "explicit_scalars",
         "initialize_empty_reductions", "align_storage", "check_bounds", "lower_blocks",
         "simplify_program", "compact_buffers", "double_buffer", "partition_loops",
         "hoist_conditions", "prefetch", "flatten_buffers", "simplify_program",

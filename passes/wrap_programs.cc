@@ -1,8 +1,9 @@
 // Expects: any module. Guarantees: a tensor program that is to be run by itself has a graph function that calls it:
 // each program of a module without graph functions, and the one that the settings name. The function takes the scalars
 // and the buffers whose elements the program reads, in order and by name, then the dims that these do not give. It
-// returns the buffers that the program writes; one that it also reads is copied first. A program without such a
-// function is in the module's attribute `refused`, with the reason, or is an error when the settings name it.
+// returns the buffers that the program writes, or else the scalar that it returns; a buffer that is also read is copied
+// first. A program without such a function is in the module's attribute `refused`, with the reason, or is an error when
+// the settings name it.
 #include <algorithm>
 #include <ranges>
 
@@ -11,7 +12,9 @@
 #include "passes/graph_rewriter.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
+#include "support/lists.h"
 #include "tir/analysis/buffer_uses.h"
+#include "tir/analysis/nests.h"
 #include "tir/analysis/windows.h"
 #include "tir/lower/lower.h"
 
@@ -34,6 +37,7 @@ class ProgramWrapper {
   FunctionRef run(const std::string& symbol) {
     uses_ = buffer_uses(program_);
     make_params();
+    if (is_function_of_inputs()) return call_tir(symbol);
     std::vector<Expr> tensors, scalars, results;
     AttrList names;
     for (const BufferUse& use : uses_) {
@@ -42,19 +46,47 @@ class ProgramWrapper {
       results.push_back(tensors.back());
       names.emplace_back(use.buffer->name);
     }
-    if (results.empty()) throw Refusal{original_.span(), "it writes none of its buffers"};
     for (const VarRef& var : scalar_arguments(program_)) scalars.push_back(scalar_of(var));
     Expr callee = global_var(name_, original_.type());
-    builder_.emit(call_with_destinations(callee, std::move(tensors), std::move(scalars), original_.span()), "_");
-    Expr result = results.size() == 1 ? results[0] : tuple(results);
-    Attrs attrs{{attr_names::kGlobalSymbol, symbol},
-                {attr_names::kEntryName, name_},
-                {attr_names::kOutputNames, std::move(names)}};
-    Type type = result.type();
-    return make_function({params_, builder_.finish(result), type, false, std::move(attrs)}, original_.span());
+    if (results.empty()) {
+      results.push_back(returned_value(callee));
+      names.emplace_back("result");
+    } else {
+      builder_.emit(call_with_destinations(callee, std::move(tensors), std::move(scalars), original_.span()), "_");
+    }
+    return finish(symbol, results.size() == 1 ? results[0] : tuple(results), std::move(names));
   }
 
  private:
+  // Returns whether the program reduces, has no scalars, and its last buffer alone is written, all of it. Such a
+  // program may be a convolution or another operator, which passes find in calls that have a value (call_tir).
+  bool is_function_of_inputs() const {
+    auto blocks = find_nests(program_);
+    auto reduces = [](const Ref<Block>& block) { return !axes_of(*block, IterKind::kReduce).empty(); };
+    return blocks && std::ranges::any_of(*blocks, reduces) && uses_.size() == program_->params.size() &&
+           std::ranges::count_if(uses_, &BufferUse::is_written) == 1 && uses_.back().is_filled &&
+           !is_input(uses_.back());
+  }
+  FunctionRef call_tir(const std::string& symbol) {
+    std::vector<Expr> inputs;
+    for (const BufferUse& use : uses_) {
+      if (!use.is_written) inputs.push_back(inputs_.at(use.buffer.get()));
+    }
+    Type type = type_of(uses_.back().buffer);
+    builder_.begin_dataflow();
+    VarRef result = builder_.emit(call(op_ref(ops::kCallTir), {global_var(name_, original_.type()), tuple(inputs)}, {},
+                                       type, original_.span(), {type}),
+                                  uses_.back().buffer->name);
+    builder_.end_dataflow({result});
+    return finish(symbol, result, {uses_.back().buffer->name});
+  }
+  FunctionRef finish(const std::string& symbol, const Expr& result, AttrList names) {
+    Attrs attrs{{attr_names::kGlobalSymbol, symbol},
+                {attr_names::kEntryName, name_},
+                {attr_names::kOutputNames, std::move(names)}};
+    return make_function({params_, builder_.finish(result), result.type(), false, std::move(attrs)}, original_.span());
+  }
+
   static bool is_input(const BufferUse& use) { return use.is_read || !use.is_written; }
 
   void make_params() {
@@ -128,6 +160,17 @@ class ProgramWrapper {
     if (dtype_of(var).is_float()) return values_.at(var.get());
     Expr value = in_graph(stride ? *stride : var);
     return dtype_of(var).is_bool() ? cast_to(not_equal(value, int_imm(0)), kInt64) : value;
+  }
+
+  // Returns the scalar that a program without written buffers returns.
+  Expr returned_value(const Expr& callee) {
+    if (!original_->result) throw Refusal{original_.span(), "it writes none of its buffers and returns nothing"};
+    std::vector<Expr> args;
+    for (const VarRef& param : program_->params) {
+      const VarRef* input = find_value(inputs_, param.get());
+      args.push_back(input ? Expr(*input) : scalar_of(param));
+    }
+    return builder_.emit(call(callee, std::move(args), {}, prim_type(*original_->result), original_.span()), "result");
   }
 
   Expr argument(const BufferUse& use) {

@@ -6,6 +6,7 @@
 
 #include "codegen/bytecode.h"
 #include "codegen/target.h"
+#include "ir/attr_names.h"
 #include "ir/text/printer.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
@@ -26,11 +27,24 @@ struct CompileCommand {
   CompilerOptions compiler;
 };
 
-// Prints the steps that the rule took, as a schedule for the program that it took them on.
+// The program that a schedule works on: its name, and that of the program in it that a rule names, if it is another.
+struct ScheduledProgram {
+  std::string name, part;
+  explicit ScheduledProgram(const Schedule& schedule)
+      : name(schedule.module().functions.begin()->first),
+        part(schedule.function()->attrs.get_string(attr_names::kScheduledPart, "")) {
+    if (part == name) part.clear();
+  }
+};
+
+// Prints the steps that the rule took, as a schedule for the program that it took them on. That fusion makes the same
+// program again, the schedule has to say which one in it a rule named.
 std::string definition(const std::string& rule, const Schedule& schedule) {
   std::string text = schedule.trace().text();
   auto indented = [](std::string_view line) { return fmt::format("    {}\n", line); };
-  return fmt::format("@S.schedule(\"{}\")\ndef {}(sch):\n{}", schedule.module().functions.begin()->first, rule,
+  ScheduledProgram program(schedule);
+  return fmt::format("@S.schedule(\"{}\")\n{}def {}(sch):\n{}", program.name,
+                     program.part.empty() ? "" : fmt::format("@S.rule(\"{}\")\n", program.part), rule,
                      text.empty() ? indented("pass") : joined(parts_of(text, '\n'), indented, ""));
 }
 
@@ -38,7 +52,9 @@ std::string definition(const std::string& rule, const Schedule& schedule) {
 std::string use_of(const std::string& rule, const Schedule& schedule, const Decisions& decisions) {
   Attrs values;
   for (const Decision& decision : decisions.all()) values.set(decision.name, decision.value);
-  return fmt::format("S.use(\"{}\", function=\"{}\", decisions={})\n", rule, schedule.module().functions.begin()->first,
+  ScheduledProgram program(schedule);
+  return fmt::format("S.use(\"{}\", function=\"{}\"{}, decisions={})\n", rule, program.name,
+                     program.part.empty() ? "" : fmt::format(", op=\"{}\"", program.part),
                      to_string(AttrValue(values)));
 }
 
@@ -102,7 +118,7 @@ void write_database(const std::string& model, const std::string& folder, Compile
 }
 
 std::string emit(const CompileCommand& options, const CompileSettings& settings) {
-  IRModule module = read_module(options.model, settings);
+  IRModule module = read_scheduled_module(options.model, settings);
   if (options.emit == "graph") return print_module(module);
   if (options.emit == "tir" || options.emit == "loops" || options.emit == "trace") {
     CompileSettings kernels = settings;

@@ -61,8 +61,9 @@ void list_ops(const OptOptions&, const Tables& tables) {
     for (const OpAttr& attr : row.attrs)
       arguments.push_back(fmt::format("{}={}", attr.name, to_string(attr.otherwise)));
     print_message("R.{}({})\n    {}{}{}{}\n", row.name.substr(6), joined(arguments), row.doc,
-                  row.pure ? "" : " (side effects)", has_lowering(row) ? "" : " (types only: does not compile yet)",
+                  row.pure ? "" : " (side effects)", has_lowering(row) ? "" : " (types only)",
                   origin(tables, Kind::kOperator, row.name));
+    if (!row.why.empty()) print_message("    does not run here: {}\n", row.why);
   }
 }
 
@@ -140,7 +141,7 @@ int bisect(const OptOptions& options, const CompileSettings& settings) {
   };
   PassContext context = pass_context(settings);
   std::optional<Culprit> culprit =
-      find_culprit(read_module(options.model, settings), passes_of(settings, context.target), settings, difference,
+      find_culprit(read_scheduled_module(options.model, settings), passes_of(settings, context.target), settings, difference,
                    [](const std::string& line) { print_error("{}\n", line); });
   if (!culprit) {
     print_message("no pass changes the results, nor does code generation\n");
@@ -164,7 +165,7 @@ int run(const OptOptions& options) {
   if (options.model.empty()) throw CLI::ValidationError("give a file, or one of " + joined(kLists, &List::flag));
   CompileSettings settings = options.compiler.get(options.model);
   if (options.bisect) return bisect(options, settings);
-  print_text(print_module(run_pipeline(read_module(options.model, settings), settings)));
+  print_text(print_module(run_pipeline(read_scheduled_module(options.model, settings), settings)));
   return kRight;
 }
 

@@ -8,6 +8,7 @@
 #include "passes/tables.h"
 #include "support/diagnostic.h"
 #include "tir/lower/lower.h"
+#include "tir/schedule/script.h"
 #include "tools/tool.h"
 
 namespace relaxc::tools {
@@ -40,7 +41,8 @@ std::string canonical(const TextOptions& options) {
   if (options.inline_elements && !is_model && options.constants.empty())
     throw CLI::ValidationError("--inline of a text needs --constants FILE for the larger constants");
   if (is_model && options.in_place) throw CLI::ValidationError("-i writes text; '" + options.file + "' is a model");
-  if (holds_schedules(options.file)) {
+  bool has_steps = !is_model && read_module_schedule(read_text(split_text_path(options.file).file), options.file);
+  if (has_steps || holds_schedules(options.file)) {
     if (options.in_place)
       fail({}, "'{}' holds schedules, which would be lost: keep them in a file of their own", options.file);
     print_error("warning: the schedules in '{}' are not printed\n", options.file);

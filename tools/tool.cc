@@ -104,7 +104,8 @@ void CompilerOptions::add_to(CLI::App& app) {
       ->capture_default_str();
 }
 
-bool holds_schedules(const std::string& file) {
+bool holds_schedules(const std::string& path) {
+  const std::string file = split_text_path(path).file;
   if (!file.ends_with(".py")) return false;
   std::string text = "\n" + read_text(file);
   return text.find("\n@S.") != std::string::npos || text.find("\nS.") != std::string::npos ||
@@ -138,7 +139,8 @@ CompileSettings CompilerOptions::get(const std::string& model) const {
   }
   std::vector<std::string> files = kernels;
   if (!schedules.empty()) files.push_back(schedules);
-  if (holds_schedules(model) && !std::ranges::count(files, model)) files.push_back(model);
+  const std::string model_file = split_text_path(model).file;
+  if (holds_schedules(model) && !std::ranges::count(files, model_file)) files.push_back(model_file);
   std::vector<KernelRule> rules;
   for (const std::string& file : files) {
     if (file.ends_with(".so")) {

@@ -69,6 +69,36 @@ Value copy(BuiltinContext& context, Arguments arguments) {
   return result;
 }
 
+// Returns the bytes of the tensor from an offset on as a tensor of this shape and dtype. It shares the memory.
+Value view(BuiltinContext&, Arguments arguments) {
+  const Tensor& source = arguments[0].tensor();
+  const Shape& shape = arguments[1].shape();
+  auto dtype = parse_dtype(arguments[2].string());
+  if (!dtype || dtype->lanes != 1) throw_runtime_error("'{}' is not a dtype", arguments[2].string());
+  int64_t offset = arguments[3].integer(), bytes = checked_tensor_bytes(shape, *dtype);
+  if (offset < 0 || offset > source.bytes() || bytes > source.bytes() - offset)
+    throw_runtime_error("a view of {} bytes at offset {} ends behind {}, which has {} bytes", bytes, offset,
+                        describe(source), source.bytes());
+  return Tensor::view(shape, *dtype, static_cast<char*>(source.raw()) + offset, source.owner());
+}
+
+// ---- Properties of tensors. They are dense and begin where their memory does.
+
+Value dtype_code(BuiltinContext&, Arguments arguments) { return dlpack_code(arguments[0].tensor().dtype()); }
+Value dtype_bits(BuiltinContext&, Arguments arguments) { return int64_t{arguments[0].tensor().dtype().bits}; }
+Value dtype_lanes(BuiltinContext&, Arguments arguments) { return int64_t{arguments[0].tensor().dtype().lanes}; }
+Value no_offset(BuiltinContext&, Arguments arguments) { return arguments[0].tensor().size() * 0; }
+std::span<const int64_t> dims_from(Arguments arguments) {
+  const Tensor& tensor = arguments[0].tensor();
+  int64_t axis = arguments[1].integer();
+  if (axis < 0 || axis >= tensor.ndim()) throw_runtime_error("{} has no axis {}", describe(tensor), axis);
+  return std::span(tensor.shape()).subspan(static_cast<size_t>(axis));
+}
+Value tensor_dim(BuiltinContext&, Arguments arguments) { return dims_from(arguments).front(); }
+Value tensor_stride(BuiltinContext&, Arguments arguments) {
+  return element_count(dims_from(arguments).subspan(1)).value_or(0);
+}
+
 Value reshape(BuiltinContext&, Arguments arguments) { return arguments[0].tensor().reshaped(arguments[1].shape()); }
 Value alloc_tensor(BuiltinContext& context, Arguments arguments) {
   auto dtype = parse_dtype(arguments[1].string());
@@ -83,6 +113,18 @@ Value zeros(BuiltinContext& context, Arguments arguments) {
   return result;
 }
 Value value(BuiltinContext&, Arguments arguments) { return arguments[0]; }
+Value check_scalar(BuiltinContext&, Arguments arguments) {
+  const auto* tensor = arguments[0].get_if<Tensor>();
+  bool is_scalar = tensor != nullptr && tensor->size() == 1 && is_integer(*tensor);
+  int64_t number = is_scalar ? tensor->as_int(0) : arguments[0].integer();
+  auto dtype = parse_dtype(arguments[1].string());
+  if (!dtype || dtype->lanes != 1) throw_runtime_error("'{}' is not a dtype", arguments[1].string());
+  Tensor rounded = Tensor::empty({}, *dtype);
+  rounded.set_int(0, number);
+  if (rounded.as_int(0) != number)
+    throw_runtime_error("{}: {} is not a value of {}", arguments[2].string(), number, arguments[1].string());
+  return number;
+}
 Value float_bits(BuiltinContext&, Arguments arguments) {
   const auto* integer = arguments[0].get_if<int64_t>();
   const auto* tensor = arguments[0].get_if<Tensor>();
@@ -108,16 +150,30 @@ std::string elements(const Tensor& tensor) {
   return fmt::format("[{}{}]", joined(texts), tensor.size() > kShown ? ", ..." : "");
 }
 
-Value print(BuiltinContext& context, Arguments arguments) {
-  auto text_of = [](const Value& argument) {
+// The texts may be names from a model.
+std::string text_of(Arguments arguments, const char* separator) {
+  auto text_of_one = [](const Value& argument) {
     if (const auto* text = argument.get_if<std::string>()) return *text;
     const auto* tensor = argument.get_if<Tensor>();
     return tensor ? fmt::format("{} {}", describe(*tensor), elements(*tensor)) : describe(argument);
   };
-  // The texts may be names from a model.
-  std::string line = printable_lines(joined(arguments, text_of, " "));
+  return printable_lines(joined(arguments, text_of_one, separator));
+}
+Value print_line(BuiltinContext& context, const std::string& line) {
   print_to(context.output != nullptr ? context.output : stdout, line + "\n");
   return {};
+}
+Value print(BuiltinContext& context, Arguments arguments) { return print_line(context, text_of(arguments, " ")); }
+Value print_parts(BuiltinContext& context, Arguments arguments) { return print_line(context, text_of(arguments, "")); }
+
+Value check(BuiltinContext&, Arguments arguments) {
+  if (arguments.empty()) throw_runtime_error("got no condition");
+  const auto* tensor = arguments[0].get_if<Tensor>();
+  if (tensor && (!is_integer(*tensor) || tensor->size() != 1))
+    throw_runtime_error("the condition is {}, expected one bool", describe(*tensor));
+  if ((tensor ? tensor->as_int(0) : arguments[0].integer()) != 0) return {};
+  std::string message = text_of(arguments.subspan(1), "");
+  throw_runtime_error("assertion failed{}{}", message.empty() ? "" : ": ", message);
 }
 
 constexpr auto kBuiltins = std::array{
@@ -131,8 +187,17 @@ constexpr auto kBuiltins = std::array{
     Builtin{"vm.builtin.copy", counted<1, copy>, "(tensor) -> tensor with elements of its own"},
     Builtin{"vm.builtin.reshape", counted<2, reshape>, "(tensor, shape) -> the same elements under another shape"},
     Builtin{"vm.builtin.alloc_tensor", counted<2, alloc_tensor>, "(shape, dtype name) -> uninitialised tensor"},
+    Builtin{"vm.builtin.view", counted<4, view>, "(tensor, shape, dtype name, offset in bytes) -> view of its memory"},
+    Builtin{"vm.builtin.tensor_dtype_code", counted<1, dtype_code>, "(tensor) -> DLPack's code of its dtype"},
+    Builtin{"vm.builtin.tensor_dtype_bits", counted<1, dtype_bits>, "(tensor) -> bits of an element"},
+    Builtin{"vm.builtin.tensor_dtype_lanes", counted<1, dtype_lanes>, "(tensor) -> lanes of an element"},
+    Builtin{"vm.builtin.tensor_shape_i", counted<2, tensor_dim>, "(tensor, axis) -> dim"},
+    Builtin{"vm.builtin.tensor_stride_i", counted<2, tensor_stride>, "(tensor, axis) -> elements to the next index"},
+    Builtin{"vm.builtin.tensor_byte_offset", counted<1, no_offset>, "(tensor) -> 0"},
+    Builtin{"vm.builtin.tensor_elem_offset", counted<1, no_offset>, "(tensor) -> 0"},
     Builtin{"vm.builtin.zeros", counted<2, zeros>, "(shape, dtype name) -> tensor of zeros", false},
     Builtin{"vm.builtin.value", counted<1, value>, "(value) -> the value"},
+    Builtin{"vm.builtin.check_scalar", counted<3, check_scalar>, "(int, dtype name, context) -> the int"},
     Builtin{"vm.builtin.float_bits", counted<1, float_bits>, "(number) -> the bits of the double, as an int"},
     Builtin{"vm.builtin.float_from_bits", counted<1, float_from_bits>, "(int) -> the double with these bits"},
     Builtin{"vm.builtin.make_tuple", make_tuple, "(values...) -> tuple"},
@@ -155,6 +220,9 @@ constexpr auto kBuiltins = std::array{
     Builtin{"vm.builtin.tuple_getitem", lowered::tuple_getitem, "(tuple, index) -> item", false},
     Builtin{"vm.builtin.read_if_cond", lowered::read_if_cond, "(int or tensor) -> 0 or 1", false},
     Builtin{"vm.builtin.print", print, "(values...) -> none; a line with the values, tensors abridged", false},
+    Builtin{"vm.builtin.print_parts", print_parts, "(values...) -> none; the same without spaces between them", false},
+    Builtin{"vm.builtin.assert", check, "(condition, values...) -> none; an error with the values where it is 0",
+            false},
 };
 
 }  // namespace

@@ -20,7 +20,7 @@ std::vector<int64_t> ints(const Attrs& attrs, const char* name) {
   return result;
 }
 
-// Returns the size of each dim of a constant; empty for anything else.
+// Returns the constant in float32; null for anything else.
 const Constant* constant_of(const Expr& value) {
   const Constant* constant = value.as<Constant>();
   return constant && constant->data.dtype() == kFloat32 ? constant : nullptr;
@@ -68,7 +68,7 @@ bool takes(const OpCall& op) {
   for (const Expr& arg : op.call.args) {
     if (kind && tensor_dtype(arg.type()) != kFloat32) return false;
   }
-  if (!kind) return false;
+  if (!kind || !op.arg(0).is<Var>()) return false;
   const Attrs& attrs = op.call.attrs;
   bool is_image = has_layout(attrs, "data_layout", "NCHW") && has_layout(attrs, "layout", "NCHW") &&
                   has_layout(attrs, "out_layout", "NCHW") && has_layout(attrs, "kernel_layout", "OIHW");
@@ -76,18 +76,18 @@ bool takes(const OpCall& op) {
     case Kind::kConv:
       return is_image && constant_of(op.arg(1)) && op.rank(1) == 4;
     case Kind::kMatmul:
-      return op.rank(0) >= 2 && op.rank(1) == 2 && constant_of(op.arg(1));
+      return (op.rank(0) == 2 || op.rank(0) == 3) && op.rank(1) == 2 && constant_of(op.arg(1));
     case Kind::kMaxPool:
     case Kind::kAvgPool:
       return is_image && !attrs.get_bool("ceil_mode", false);
     case Kind::kSoftmax:
     case Kind::kRelu:
-      return op.rank(0) >= 1 && op.rank(0) <= 5 && !constant_of(op.arg(0));
+      return op.rank(0) >= 1 && op.rank(0) <= 5;
     case Kind::kAdd:
     case Kind::kMultiply:
-      if (op.rank(0) < 1 || op.rank(0) > 5 || constant_of(op.arg(0))) return false;
+      if (op.rank(0) < 1 || op.rank(0) > 5) return false;
       if (const Constant* bias = constant_of(op.arg(1))) return *kind == Kind::kAdd && is_bias(*bias, op.arg(0));
-      return op.rank(0) == op.rank(1) && same_shape(op.arg(0), op.arg(1));
+      return op.arg(1).is<Var>() && op.rank(0) == op.rank(1) && same_shape(op.arg(0), op.arg(1));
   }
   return false;
 }

@@ -1,10 +1,13 @@
 // The run-time side of the oneDNN plug-in: makes primitives of a program once for each set of dims, with the weights in
 // the layouts that oneDNN prefers, and runs them.
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <span>
 #include <vector>
 
 #include "program.h"
@@ -226,19 +229,21 @@ struct Instance::ProductOf<dnnl::matmul::primitive_desc> {
 };
 
 // The instances of a process. A program is known by its contents, because another may come to be at its address.
+// Returns null where the result has no elements.
 std::shared_ptr<Instance> instance_of(const std::byte* bytes, const int64_t* dims) {
   static std::mutex mutex;
   static std::map<std::vector<uint64_t>, std::shared_ptr<Instance>> instances;
   Header header;
   std::memcpy(&header, bytes, sizeof header);
+  int64_t num_dims = std::accumulate(header.ranks, header.ranks + header.num_inputs + 1, int64_t{0});
+  std::span all(dims, static_cast<size_t>(num_dims));
+  std::span result = all.last(static_cast<size_t>(header.ranks[header.num_inputs]));
+  if (std::find(result.begin(), result.end(), 0) != result.end()) return nullptr;
   std::vector<uint64_t> key = {header.hash[0], header.hash[1], static_cast<uint64_t>(header.num_bytes)};
-  for (int64_t i = 0; i <= header.num_inputs; dims += header.ranks[i++])
-    key.insert(key.end(), dims, dims + header.ranks[i]);
+  key.insert(key.end(), all.begin(), all.end());
   std::lock_guard lock(mutex);
   std::shared_ptr<Instance>& found = instances[key];
-  const int64_t* first = dims;
-  for (int64_t i = 0; i <= header.num_inputs; ++i) first -= header.ranks[i];
-  if (!found) found = std::make_shared<Instance>(bytes, first);
+  if (!found) found = std::make_shared<Instance>(bytes, dims);
   return found;
 }
 
@@ -248,7 +253,7 @@ extern "C" int32_t relaxc_onednn_run(const void* bytes, const int64_t* dims, voi
                                      void* t4, void* t5, void* t6, void* t7) {
   void* const tensors[] = {t0, t1, t2, t3, t4, t5, t6, t7};
   try {
-    instance_of(static_cast<const std::byte*>(bytes), dims)->run(tensors);
+    if (auto instance = instance_of(static_cast<const std::byte*>(bytes), dims)) instance->run(tensors);
     return 0;
   } catch (const std::exception&) {
     return 1;

@@ -46,8 +46,10 @@ VarRef Parser::define_dim(std::string_view name, DType dtype, const Place& at) {
 Expr Parser::dim(const Syntax& at, DType otherwise) {
   bool quoted = at.kind == SyntaxKind::kString;
   bool is_new = is_name(at) && !lookup(at.text);
-  if (is_new && (type_variables_.contains(at.text) || (early_ && quoted_))) {
-    define_dim(at.text, otherwise, at);
+  const DType* variable = is_new ? find_value(type_variables_, at.text) : nullptr;
+  if (variable || (is_new && early_ && quoted_)) {
+    bool has_dtype = variable && *variable != DType::void_() && !in_graph_;
+    define_dim(at.text, has_dtype ? *variable : otherwise, at);
   } else if (is_new && quoted_) {
     fail({at, fmt::format("\"{}\"", at.text)}, "undefined dim '{}'; in a signature a new dim stands in quotes",
          at.text);
@@ -65,6 +67,7 @@ std::vector<Expr> Parser::dims(const Syntax& at, DType otherwise) {
   bool is_shape = at.kind == SyntaxKind::kAttribute && at.text == "shape";
   if (auto owner = is_shape ? named_buffer(*at.children[0]) : std::nullopt)
     return buffer_type(*owner).shape;  // A.shape
+  if (const Tuple* several = named_tuple(at)) return several->items;
   if (!is_list(at) && at.kind != SyntaxKind::kInt && !is_name(at) && at.kind != SyntaxKind::kBinary && !is_call(at))
     fail(at, "expected a tuple of dims");
   return map_each(items(at), [&](const Syntax* item) { return dim(*item, otherwise); });
@@ -215,8 +218,12 @@ Type Parser::callable_type(const Syntax& at) {
 std::string Parser::type_name(const Syntax& at) {
   const Syntax& named = head_of(at);
   constexpr std::string_view kEarly[] = {"Callable", "Object", "Shape", "Tensor", "Tuple"};
-  bool early = is_name(named) && !lookup(named.text) && std::ranges::find(kEarly, named.text) != std::end(kEarly);
-  if (!early) return dotted(named);
+  if (!is_name(named) || lookup(named.text)) return dotted(named);
+  if (named.text == "Buffer" || named.text == "handle") {
+    bare_forms_ = true;
+    return fmt::format("T.{}", named.text);
+  }
+  if (std::ranges::find(kEarly, named.text) == std::end(kEarly)) return dotted(named);
   early_ = true;
   return fmt::format("R.{}", named.text);
 }

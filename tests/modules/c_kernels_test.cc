@@ -1,11 +1,13 @@
 // C kernels of a shared library: for an ONNX operator, by name from a text, on DLPack tensors, in artifacts; and
 // libraries that are refused.
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 
 #include "codegen/compile.h"
 #include "passes/kernel_rules.h"
 #include "support/diagnostic.h"
+#include "tests/frontend/onnx_text.h"
 #include "tests/process.h"
 #include "vm/error.h"
 
@@ -114,16 +116,50 @@ TEST_CASE("a text calls C kernels of a library by name, also from an artifact", 
   CHECK(error_of([&] { Program::load(folder + "/moved/module.so"); }).find("libmine.so") != std::string::npos);
 }
 
-TEST_CASE("the example's C function computes a custom ONNX operator", "[modules]") {
+constexpr const char* kNetwork = R"(<ir_version: 8, opset_import: ["" : 13, "com.me" : 1]>
+g (float[n, 16] x) => (float[n, 16] y) {
+  w = Constant <value = float[1, 16] {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}> ()
+  a = Mul (x, w)
+  b = com.me.FancyGelu <alpha = 0.25> (a)
+  y = Softmax <axis = 1> (b)
+})";
+
+// Runs the network with these kernels, and notes who implements what.
+std::vector<float> run_network(CompileSettings settings, std::vector<KernelRule> rules, std::string& claims) {
+  ImportOptions options;
+  options.kernels = node_kernels(rules);
+  settings.claimed = options.claimed = [&](const Claim& claim) {
+    if (!claim.by.empty() && claim.refused.empty()) claims += claim.by + " ";
+  };
+  settings.kernels = std::make_shared<const std::vector<KernelRule>>(std::move(rules));
+  Tensor x = Tensor::empty({3, 16}, kFloat32);
+  for (int64_t i = 0; i < x.size(); ++i) x.set_double(i, static_cast<double>(i % 7) / 8 - 0.375);
+  IRModule module = import_onnx_text(kNetwork, "network", options);
+  Tensor y = Session(compile(module, settings).load()).run({x}).at(0);
+  return {y.data<float>(), y.data<float>() + y.size()};
+}
+
+TEST_CASE("the examples' kernels implement operators of a network", "[modules]") {
+  auto text_of = [](const std::string& name) {
+    std::ifstream file(std::string(RELAXC_SOURCE_DIR "/examples/kernels/") + name);
+    return std::string{std::istreambuf_iterator<char>(file), {}};
+  };
+  auto rules_of = [&](const std::string& name) { return read_kernel_rules(text_of(name), name, op_table()); };
+  std::string claims;
+  std::vector<KernelRule> text = rules_of("fancy_gelu.py");
+  std::ranges::move(rules_of("softmax.py"), std::back_inserter(text));
+  std::vector<float> by_text = run_network({}, std::move(text), claims);
+  CHECK(claims == "fancy_gelu my_softmax ");
+
   std::string folder = new_folder("example");
-  std::ifstream file(RELAXC_SOURCE_DIR "/examples/kernels/gelu.c");
-  std::string source{std::istreambuf_iterator<char>(file), {}};
-  std::string library = library_of(folder, "gelu", source);
-  std::vector<KernelRule> rules =
-      read_kernel_rules(vm::UserLibrary::open(library)->rows()[0].implements, "gelu", op_table());
-  REQUIRE(rules.size() == 1);
-  CHECK(rules[0].node_type == "com.me::FancyGelu");
-  CHECK(rules[0].kernel->symbol == "c_gelu");
+  CompileSettings settings;
+  settings.libraries = {vm::UserLibrary::open(library_of(folder, "gelu", text_of("gelu.c")))};
+  claims.clear();
+  std::vector<float> by_c =
+      run_network(settings, read_kernel_rules(settings.libraries[0]->rows()[0].implements, "gelu", op_table()), claims);
+  CHECK(claims == "c_gelu ");
+  REQUIRE(by_c.size() == by_text.size());
+  for (size_t i = 0; i < by_c.size(); ++i) CHECK(std::abs(by_c[i] - by_text[i]) < 1e-6F);
 }
 
 TEST_CASE("C kernels are linked into the artifact", "[modules]") {

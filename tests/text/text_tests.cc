@@ -4,8 +4,8 @@
 //   # test: dialect=0.26     the same in the spelling of that version
 //   # test: verify           it parses, and the verifier reports what `# error:` lines say
 //   # test: parse-error      the reader reports what `# error:` lines say
-//   # test: passes=a,b       it verifies, the passes run, and the result prints as the text after `# ----`; or they
-//                            report what `# error:` lines say
+//   # test: passes=a,b       it verifies, the passes run, with the schedules beside it, and the result prints as the
+//                            text after `# ----`; or they report what `# error:` lines say
 //   # test: schedule         steps of schedules on a program, and what comes out (schedule/schedule_cases.h)
 //   # test: loops            the drawings of its tensor programs, with what each loop allows
 //   # test: run              runs of a module on given inputs, and their results (modules/module_cases.cc)

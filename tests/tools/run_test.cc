@@ -36,7 +36,7 @@ Outcome run_command(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), RELAXC_TOOL);
   return test::run_program(arguments, 300);
 }
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool run_has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 constexpr const char* kPrograms = R"(
 @I.ir_module
@@ -84,24 +84,24 @@ TEST_CASE("run takes a tensor program by name", "[tools]") {
   std::string file = folder.write("programs.py", kPrograms);
   Outcome twice = run_command({"run", file, "--function", "twice", "--input", "A=[1, 2, -3]"});
   CHECK(twice.exit_code == 0);
-  CHECK(has(twice.out, "B: float32[3]"));
-  CHECK(has(twice.out, "[2, 4, -6]"));
+  CHECK(run_has(twice.out, "B: float32[3]"));
+  CHECK(run_has(twice.out, "[2, 4, -6]"));
   write_npy(folder.file("a.npy"), Tensor::of<int32_t>({2}, kInt32, {5, 6}));
   Outcome increment = run_command({"run", file, "--function", "increment", "--input", "A=" + folder.file("a.npy"),
                                    "--input", "by=-6", "--output-dir", folder.file("out")});
-  CHECK(has(increment.out, "[-1, 0]"));
+  CHECK(run_has(increment.out, "[-1, 0]"));
   CHECK(read_npy(folder.file("out/output_0.npy")).as_int(0) == -1);
   CHECK(read_npy(folder.file("a.npy")).as_int(0) == 5);
 
   Outcome none = run_command({"run", file});
   CHECK(none.exit_code == 1);
-  CHECK(has(none.err, "name the function to run"));
-  CHECK(has(none.err, "'increment' 'twice'"));
-  CHECK(has(none.err, "'pointer' cannot be run: its param 'p' is a pointer"));
+  CHECK(run_has(none.err, "name the function to run"));
+  CHECK(run_has(none.err, "'increment' 'twice'"));
+  CHECK(run_has(none.err, "'pointer' cannot be run: its param 'p' is a pointer"));
   Outcome pointer = run_command({"run", file, "--function", "pointer"});
   CHECK(pointer.exit_code == 3);
-  CHECK(has(pointer.err, "its param 'p' is a pointer"));
-  CHECK(has(run_command({"run", file, "--function", "other"}).err, "other"));
+  CHECK(run_has(pointer.err, "its param 'p' is a pointer"));
+  CHECK(run_has(run_command({"run", file, "--function", "other"}).err, "other"));
 }
 
 TEST_CASE("an artifact has the tensor programs as functions, or the one that is asked for", "[tools]") {
@@ -110,7 +110,7 @@ TEST_CASE("an artifact has the tensor programs as functions, or the one that is 
   REQUIRE(run_command({"compile", file, "-o", all}).exit_code == 0);
   CHECK(run_command({"run", all, "--function", "twice"}).exit_code == 0);
   REQUIRE(run_command({"compile", file, "--function", "increment", "-o", one}).exit_code == 0);
-  CHECK(has(run_command({"run", one, "--input", "a=[1, 2]", "--input", "by=1"}).out, "[2, 3]"));
+  CHECK(run_has(run_command({"run", one, "--input", "a=[1, 2]", "--input", "by=1"}).out, "[2, 3]"));
   CHECK(run_command({"bench", file, "--function", "twice", "--runs", "3"}).exit_code == 0);
   Program program = Program::load(all);
   CHECK(program.inputs("increment").size() == 2);
@@ -123,23 +123,37 @@ TEST_CASE("inputs of all kinds are written as their types say", "[tools]") {
   // The dims of x and s follow from the tuple, whose flag is random.
   Outcome solved = run_command({"run", file, "--input", "t=([7, 8], _)", "--output-dir", out});
   CHECK(solved.exit_code == 0);
-  CHECK(has(solved.out, "shape[2]"));
-  CHECK(has(solved.out, "'text'"));
+  CHECK(run_has(solved.out, "shape[2]"));
+  CHECK(run_has(solved.out, "'text'"));
   CHECK(read_npy(out + "/output_0.npy").as_int(0) == 2);
   CHECK(read_npy(out + "/output_2.npy").dtype() == kBool);
   CHECK(fs::exists(out + "/output_4.txt"));
-  CHECK(has(run_command({"run", file, "--input", "x=[1, 2, 3, 4, 5, 6, 7, 8, 9]"}).out, "shape[3]"));
-  CHECK(has(run_command({"run", file, "--dim", "n=4", "--input", "s=[n, n + 1]"}).out, "shape[4]"));
-  CHECK(has(run_command({"run", file, "--dim", "n=2", "--input", "s=[n, n]"}).err, "n + 1"));
-  CHECK(has(run_command({"run", file, "--input", "t=(1, 2, 3)"}).err, "expected a tuple of 2 items"));
-  CHECK(has(run_command({"run", file, "--input", "t=([7, 8], maybe)"}).err, "expected an integer"));
-  CHECK(has(run_command({"run", file, "--input", "s=3"}).err, "expected a shape such as [1, n]"));
-  CHECK(has(run_command({"run", file, "--input", "x=[[1], 2]"}).err, "differ in length"));
-  CHECK(has(run_command({"run", file, "--input", "x=word"}).err, "expected a file"));
-  CHECK(has(run_command({"run", file, "--input", "t=([3000000000], _)"}).err, "3000000000 is not a value of int32"));
-  CHECK(has(run_command({"run", file, "--dim", "k=2"}).err, "no input has a dim 'k'"));
-  CHECK(has(run_command({"run", file, "--function", "hidden", "--input", "x=[1, 2]"}).out, "[2, 4]"));
-  CHECK(has(run_command({"run", file, "--function", "twice", "--input", "A=[1, 2, 3]"}).out, "[2, 4, 6]"));
+  CHECK(run_has(run_command({"run", file, "--input", "x=[1, 2, 3, 4, 5, 6, 7, 8, 9]"}).out, "shape[3]"));
+  CHECK(run_has(run_command({"run", file, "--dim", "n=4", "--input", "s=[n, n + 1]"}).out, "shape[4]"));
+  CHECK(run_has(run_command({"run", file, "--dim", "n=2", "--input", "s=[n, n]"}).err, "n + 1"));
+  CHECK(run_has(run_command({"run", file, "--input", "t=(1, 2, 3)"}).err, "expected a tuple of 2 items"));
+  CHECK(run_has(run_command({"run", file, "--input", "t=([7, 8], maybe)"}).err, "expected an integer"));
+  CHECK(run_has(run_command({"run", file, "--input", "s=3"}).err, "expected a shape such as [1, n]"));
+  CHECK(run_has(run_command({"run", file, "--input", "x=[[1], 2]"}).err, "differ in length"));
+  CHECK(run_has(run_command({"run", file, "--input", "x=word"}).err, "expected a file"));
+  CHECK(
+      run_has(run_command({"run", file, "--input", "t=([3000000000], _)"}).err, "3000000000 is not a value of int32"));
+  CHECK(run_has(run_command({"run", file, "--dim", "k=2"}).err, "no input has a dim 'k'"));
+  CHECK(run_has(run_command({"run", file, "--function", "hidden", "--input", "x=[1, 2]"}).out, "[2, 4]"));
+  CHECK(run_has(run_command({"run", file, "--function", "twice", "--input", "A=[1, 2, 3]"}).out, "[2, 4, 6]"));
+}
+
+TEST_CASE("a random input of known rank has dims of 1", "[tools]") {
+  RunFolder folder;
+  std::string file = folder.write("rank.py", R"(
+@R.function
+def main(x: R.Tensor(ndim=2, dtype="float32"), s: R.Shape(ndim=1)):
+    return (x, s)
+)");
+  Outcome outcome = run_command({"run", file});
+  CHECK(run_has(outcome.out, "float32[1, 1]"));
+  CHECK(run_has(outcome.out, "shape[1]"));
+  CHECK(run_has(run_command({"run", file, "--input", "x=[1, 2]"}).err, "expected 2"));
 }
 
 TEST_CASE("a function for a backend outside of the compiler is refused, but printed", "[tools]") {
@@ -166,7 +180,7 @@ class Module:
   for (const char* command : {"run", "bench"}) {
     Outcome refused = run_command({command, file});
     CHECK(refused.exit_code == 3);
-    CHECK(has(refused.err, "'part' is for the backend 'dnnl', and there are no backends"));
+    CHECK(run_has(refused.err, "'part' is for the backend 'dnnl', and there are no backends"));
   }
   CHECK(run_command({"compile", file, "-o", folder.file("a.so")}).exit_code == 3);
   CHECK(run_command({"fmt", file}).exit_code == 0);
@@ -230,7 +244,7 @@ class Module:
     other.run_values(std::vector<vm::Value>{closure, two}, "use");
     FAIL("expected an error");
   } catch (const RuntimeError& error) {
-    CHECK(has(error.what(), "of another program"));
+    CHECK(run_has(error.what(), "of another program"));
   }
-  CHECK(has(run_command({"run", file, "--function", "use"}).err, "cannot be random"));
+  CHECK(run_has(run_command({"run", file, "--function", "use"}).err, "cannot be random"));
 }

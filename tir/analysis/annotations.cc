@@ -19,6 +19,10 @@ using enum AnnotationValue;
 #define RELAXC_ANNOTATIONS(X) \
   X("op", kBlock, kString, "tir/schedule/rule.cc", \
     "the operator whose result the block computes; legalization sets it") \
+  X("program", kBlock, kString, "tir/schedule/rule.cc", \
+    "the tensor program whose result the block computed before fusion, where a schedule names it") \
+  X("fused_beside", kBlock, kFlag, "tir/rules/default.cc", \
+    "fusion put the block beside such a program: the default rule schedules it where the program's schedule does not") \
   X("prefetch", kLoop, kStrings, "tir/lower/prefetch.cc", \
     "buffers: the elements that the next iteration reads and this one does not are prefetched into the L2 cache") \
   X("prefetch_current", kLoop, kStrings, "tir/lower/prefetch.cc", \
@@ -29,9 +33,9 @@ using enum AnnotationValue;
     "the tail of the loop is a copy of its body for each number of rows that may be left") \
   X("keep_whole", kLoop, kFlag, "tir/lower/partition_loops.cc", \
     "the loop is not cut where its conditions change") \
-  X("pragma_auto_unroll_max_step", kLoop, kInt, "tir/lower/unroll_loops.cc", \
+  X("pragma_auto_unroll_max_step", kAnywhere, kInt, "tir/lower/unroll_loops.cc", \
     "this loop and those inside are unrolled where their copies have at most that many stores, as in TVM") \
-  X("pragma_unroll_explicit", kLoop, kSwitch, "tir/lower/unroll_loops.cc", \
+  X("pragma_unroll_explicit", kAnywhere, kSwitch, "tir/lower/unroll_loops.cc", \
     "whether loops that pragma_auto_unroll_max_step finds are written out; 0: LLVM is asked to unroll them") \
   X("double_buffer_scope", kBlock, kInt, "tir/lower/lower_blocks.cc", \
     "the position among the block's writes of a buffer to double: iterations alternate between the two copies") \
@@ -69,8 +73,12 @@ constexpr Annotation kRows[] = {
     not_done("pragma_debug_skip_region", kLoop, "TVM leaves the loop out"),
     not_done("pragma_import_*", kAnywhere, "C source or LLVM IR that the program calls"),
     not_done("pragma_aarch64_pstate_*", kBlock, "the function uses streaming mode or the ZA array of AArch64's SME"),
+    ignored("sparse", kBlock, "the block runs over the elements of a sparse axis"),
     ignored("irregular_loop_mark", kLoop, "the loop has break or continue"),
     not_done("software_pipeline_*", kLoop, "stages, order and asynchronous parts of TVM's software pipelines"),
+    not_done("meta_schedule.parallel", kAnywhere, "the postprocessors, whose steps a whole trace holds, parallelize"),
+    not_done("meta_schedule.vectorize", kAnywhere, "the postprocessors, whose steps a whole trace holds, vectorize"),
+    not_done("meta_schedule.unroll_*", kAnywhere, "the postprocessors, whose steps a whole trace holds, unroll"),
     ignored("meta_schedule.*", kAnywhere, "notes of TVM's MetaSchedule"),
     ignored("schedule_rule", kBlock, "the rule by which TVM's MetaSchedule schedules the block"),
     ignored("layout_free_placeholders", kBlock, "buffers whose layout TVM may choose"),

@@ -145,6 +145,9 @@ class UseFinder {
       visit_loop(*loop);
     } else if (const Block* block = stmt.as<Block>()) {
       visit_block(*block);
+    } else if (const AllocBuffer* alloc = stmt.as<AllocBuffer>()) {
+      const std::optional<Expr>& data = buffer_type(alloc->buffer).data;
+      if (data && !as_call(*data, ops::kBufferData)) visit_expr(*data);  // a view of a part
     } else if (const Bind* bind = stmt.as<Bind>()) {
       visit_expr(bind->value);
       if (!holds<BufferLoad>(bind->value)) values_.emplace(bind->var.get(), substitute(bind->value, values_));

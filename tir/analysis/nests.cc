@@ -76,6 +76,14 @@ std::optional<std::vector<Ref<Block>>> find_nests(const PrimFuncRef& function) {
   return all_or_none(nests_of(function), find_nest);
 }
 
+std::vector<Ref<Block>> plain_nests(const PrimFuncRef& function) {
+  std::vector<Ref<Block>> result;
+  for (const Stmt& nest : nests_of(function)) {
+    if (auto block = find_nest(nest)) result.push_back(*block);
+  }
+  return result;
+}
+
 PrimFuncRef without_empty_nests(const PrimFuncRef& function) {
   std::optional<std::vector<Ref<Block>>> blocks = find_nests(function);
   if (!blocks || std::ranges::none_of(*blocks, [](const Ref<Block>& block) { return has_empty(*block); }))

@@ -10,6 +10,9 @@ namespace relaxc {
 // that is scheduled already or has statements beside the blocks.
 std::optional<std::vector<Ref<Block>>> find_nests(const PrimFuncRef& function);
 
+// Returns the blocks of a program of any form that stand in such a nest.
+std::vector<Ref<Block>> plain_nests(const PrimFuncRef& function);
+
 // Returns the program of such blocks without those that have an extent of 0. They do nothing, except that an empty
 // reduction still initializes its result; the initialization stays as a separate block. Formulas over extents then
 // never divide by an extent of 0. Programs of another form are returned as they are.

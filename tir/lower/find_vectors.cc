@@ -111,7 +111,8 @@ class VectorFinder final : public Rewriter {
     auto combine = [&](const Buffer& into, const Expr& at, const Expr& value) {
       return relaxc::store(into, binary(reduction.op, load(into, {at}), value), {at});
     };
-    Expr step = int_imm(lanes, counts), whole = facts_.simplify(floor_div(loop.extent, step));
+    Expr step = int_imm(lanes, counts), count = iterations_of(loop, facts_),
+         whole = facts_.simplify(floor_div(count, step));
     auto value_at = [&](const Expr& at) {
       return substitute(reduction.value, {{loop.var.get(), facts_.simplify(at)}});
     };
@@ -123,7 +124,7 @@ class VectorFinder final : public Rewriter {
     VarRef last = make_var(loop.var->name, loop.var.type(), loop.var.span());
     For rest{last,
              int_imm(0, counts),
-             facts_.simplify(floor_mod(loop.extent, step)),
+             facts_.simplify(floor_mod(count, step)),
              ForKind::kSerial,
              "",
              {},

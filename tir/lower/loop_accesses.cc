@@ -4,6 +4,7 @@
 #include "ir/op_names.h"
 #include "support/temporarily.h"
 #include "tir/analysis/conditions.h"
+#include "tir/analysis/pointers.h"
 
 namespace relaxc {
 
@@ -17,6 +18,8 @@ class AccessFinder {
     if (const For* loop = node.as<For>()) return look_in_loop(*loop, *try_cast<For>(node));
     if (const BufferStore* store = node.as<BufferStore>()) {
       Access& found = access(store->buffer, store->indices, store->predicate, store->value.type());
+      bool is_first = !found.is_stored && !found.is_loaded;
+      if (is_first && !uses_var(store->value, store->buffer)) found.set_if = conditions_;
       found.is_stored = true;
       found.is_certain = found.is_certain || is_certain_;
       look(store->value);
@@ -29,8 +32,11 @@ class AccessFinder {
     if (const IfThenElse* branch = node.as<IfThenElse>()) {
       look(branch->condition);
       Temporarily certain(is_certain_, false);
+      conditions_.push_back(branch->condition);
       look(branch->then_body);
+      conditions_.back() = not_(branch->condition);
       if (branch->else_body) look(*branch->else_body);
+      conditions_.pop_back();
       return;
     }
     bool is_prefetch = node.is<Evaluate>() && as_call(node.as<Evaluate>()->value, ops::kPrefetch);
@@ -73,6 +79,7 @@ class AccessFinder {
 
   LoopAccesses& result_;
   std::vector<Ref<For>> loops_;
+  std::vector<Expr> conditions_;
   bool is_certain_ = true;
 };
 
@@ -150,11 +157,7 @@ bool are_disjoint(const std::vector<Access>& each, const Analyzer& facts) {
 }
 
 bool may_alias(const PrimFuncRef& function) {
-  if (!function->attrs.get_bool(attr_names::kNoAlias, true)) return true;
-  return any_node(function->body, [](const NodeRef& node) {
-    const AllocBuffer* alloc = node.as<AllocBuffer>();
-    return alloc && buffer_type(alloc->buffer).data;
-  });
+  return !function->attrs.get_bool(attr_names::kNoAlias, true) || uses_pointers(function);
 }
 
 int widest_bits(const Stmt& body) {
@@ -169,6 +172,10 @@ bool has_vectors(const Stmt& body) {
     const For* loop = node.as<For>();
     return node.is<Ramp>() || node.is<Broadcast>() || (loop && loop->kind == ForKind::kVectorized);
   });
+}
+
+Expr iterations_of(const For& loop, const Analyzer& facts) {
+  return is_non_negative(loop.extent, facts) ? loop.extent : max(loop.extent, int_imm(0, dtype_of(loop.extent)));
 }
 
 Stmt in_vectors(const Stmt& s, int64_t lanes, ForKind around, const Analyzer& facts) {
@@ -186,12 +193,12 @@ Stmt in_vectors(const Stmt& s, int64_t lanes, ForKind around, const Analyzer& fa
   };
   std::optional<int64_t> extent = as_int(loop.extent);
   if (extent && *extent <= lanes) return part(loop.min, loop.extent, ForKind::kVectorized);
-  Expr step = int_imm(lanes, dtype), whole = facts.simplify(floor_div(loop.extent, step));
+  Expr step = int_imm(lanes, dtype), count = iterations_of(loop, facts), whole = facts.simplify(floor_div(count, step));
   VarRef outer = make_var(loop.var->name + "_vector", loop.var.type(), loop.var.span());
   Stmt vectors = part(loop.min + outer * step, step, ForKind::kVectorized);
   Stmt main = make(For{outer, int_imm(0, dtype), whole, around, "", loop.annotations, vectors}, s.span());
   std::vector<Stmt> parts{simplify(main, facts)};
-  Expr rest = facts.simplify(floor_mod(loop.extent, step));
+  Expr rest = facts.simplify(floor_mod(count, step));
   int64_t rest_lanes = as_int(rest).value_or(0);
   bool is_vector = rest_lanes > 0 && (loop.kind == ForKind::kVectorized || rest_lanes * kLeastShareOfVector >= lanes);
   if (!is_int(rest, 0))

@@ -18,6 +18,8 @@ struct Access {
   std::vector<Ref<For>> loops;  // in the body, outermost first
   bool is_loaded = false, is_stored = false;
   bool is_certain = false;  // a store runs in each iteration
+  // The conditions of the first one, if that stores a value which does not depend on the buffer.
+  std::optional<std::vector<Expr>> set_if = {};
 };
 // The accesses to one buffer in a loop's body.
 struct BufferAccesses {
@@ -56,6 +58,8 @@ bool may_alias(const PrimFuncRef& function);
 int widest_bits(const Stmt& body);
 // Returns whether the body has vectors, or loops that become vectors.
 bool has_vectors(const Stmt& body);
+// Returns the loop's extent, or 0 where that is negative.
+Expr iterations_of(const For& loop, const Analyzer& facts);
 // Fewer lanes than this share of a vector are not worth one.
 constexpr int64_t kLeastShareOfVector = 4;
 // Splits a loop into vectorized loops of that many lanes, in a loop of the kind `around`, and a rest, which is a

@@ -19,6 +19,7 @@ constexpr int kOperandRegisters = 2;
 struct Tile {
   Buffer buffer;
   Access access;
+  bool is_set_first;  // its values before the loop do not matter
 };
 
 // Returns how many registers hold the access's elements, or 0 if they cannot be in registers.
@@ -101,16 +102,28 @@ class Promoter final : public Rewriter {
       int64_t registers = 0;
       std::vector<Tile> found;
       for (Access& access : one.each) {
+        bool is_set_first = access.set_if && holds_at_first(*access.set_if, access, loop);
         std::erase_if(access.loops, [&](const Ref<For>& inner) { return !uses_var(access.index, inner->var); });
         int64_t count = registers_of(access, all, target_);
         registers += count;
-        if (count > 0) found.push_back({one.buffer, access});
+        if (count > 0) found.push_back({one.buffer, access, is_set_first});
       }
       if (registers == 0 || registers > left || !are_disjoint(one.each, facts_)) continue;
       left -= registers;
       tiles.insert(tiles.end(), found.begin(), found.end());
     }
     return tiles;
+  }
+
+  // Returns whether the conditions hold in the first iterations of the loop and of those inside that do not change the
+  // element.
+  bool holds_at_first(const std::vector<Expr>& conditions, const Access& access, const For& loop) const {
+    VarMap first{{loop.var.get(), loop.min}};
+    for (const Ref<For>& inner : access.loops) {
+      if (!uses_var(access.index, inner->var)) first.emplace(inner->var.get(), inner->min);
+    }
+    return std::ranges::all_of(conditions,
+                               [&](const Expr& condition) { return facts_.can_prove(substitute(condition, first)); });
   }
 
   // Adds the statements around the loop to the lists, and returns the loop as it uses the registers.
@@ -132,7 +145,7 @@ class Promoter final : public Rewriter {
                                    tile.buffer.span());
     skipped_.insert(registers.get());
     allocations.push_back(make(AllocBuffer{registers, {}}));
-    before.push_back(copied(tile, registers, place, tile.buffer, tile.access.index));
+    if (!tile.is_set_first) before.push_back(copied(tile, registers, place, tile.buffer, tile.access.index));
     after.push_back(copied(tile, tile.buffer, tile.access.index, registers, place));
     Stmt moved = map_elements(loop, [&](const Buffer& buffer, const std::vector<Expr>& at) -> std::optional<Element> {
       if (!same_node(buffer, tile.buffer) || !structural_equal(at[0], tile.access.index)) return std::nullopt;

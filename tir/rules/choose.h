@@ -16,8 +16,8 @@ const ScheduleRule* find_rule(std::string_view name, const std::vector<ScheduleR
 
 using RuleReport = std::function<void(const std::string&)>;
 
-// Returns whether the rule is for the program of that name, which holds these operators.
-bool concerns(const ScheduleRule& rule, const std::string& name, const std::vector<std::string>& ops,
+// Returns whether the rule is for the program of that name: by this name, or by an operator or a program in it.
+bool concerns(const ScheduleRule& rule, const std::string& name, const PrimFuncRef& program,
               const MoreRules& more = {});
 
 // Returns the program scheduled by the rule, or why the rule does not fit it. A rule made by S.use applies the built-in

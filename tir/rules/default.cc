@@ -10,6 +10,7 @@
 #include <map>
 
 #include "ir/op_names.h"
+#include "tir/analysis/annotations.h"
 #include "tir/analysis/conditions.h"
 #include "tir/rules/blocks.h"
 #include "tir/rules/builtin_rules.h"
@@ -111,10 +112,9 @@ bool inline_parts(Schedule& sch, const BlockRV& rv, const std::vector<Buffer>& i
 }
 
 // Inlines blocks where that saves memory traffic. Returns the others.
-std::vector<KeptBlock> inline_blocks(Schedule& sch, const BlockRV& root, Decisions& decisions) {
+std::vector<KeptBlock> inline_blocks(Schedule& sch, const Blocks& given, Decisions& decisions) {
   std::map<std::string, int> blocks_of_name;  // several blocks may have one name, and each has its own decisions
   std::vector<KeptBlock> kept;
-  Blocks given = sch.apply(GetChildBlocks{root});
   std::vector<Buffer> in_parts = buffers_in_parts(sch, given);
   // A block whose inlining is refused stays, and the others are still tried.
   for (const BlockRV& rv : given) {
@@ -133,11 +133,10 @@ std::vector<KeptBlock> inline_blocks(Schedule& sch, const BlockRV& root, Decisio
   return kept;
 }
 
-void schedule_program(Schedule& sch, const Target& target, Decisions& decisions) {
-  BlockRV root = sch.apply(GetBlock{"root"});
-  std::vector<KeptBlock> kept = inline_blocks(sch, root, decisions);
-  Blocks blocks = sch.apply(GetChildBlocks{root});
-  RELAXC_CHECK(blocks.size() == kept.size(), "expected {} blocks, got {}", kept.size(), blocks.size());
+// Schedules blocks in plain nests, in their order.
+void schedule_blocks(Schedule& sch, const Blocks& given, const Target& target, Decisions& decisions) {
+  std::vector<KeptBlock> kept = inline_blocks(sch, given, decisions);
+  Blocks blocks = map_each(kept, &KeptBlock::block);
   for (size_t i = 0; i < blocks.size(); ++i) {
     Ref<Block> block = cast<Block>(sch.get(blocks[i]));
     const Analyzer& facts = sch.tree("").facts;
@@ -166,6 +165,10 @@ void schedule_program(Schedule& sch, const Target& target, Decisions& decisions)
   decisions.set_prefix("");
 }
 
+void schedule_program(Schedule& sch, const Target& target, Decisions& decisions) {
+  schedule_blocks(sch, sch.apply(GetChildBlocks{sch.apply(GetBlock{"root"})}), target, decisions);
+}
+
 }  // namespace
 
 ScheduleRule default_rule() {
@@ -185,6 +188,17 @@ ScheduleRule default_rule() {
           },
           .doc = "any list of plain nests, decided block by block; products in panels as 'contraction' does",
           .decisions = std::move(decisions)};
+}
+
+void schedule_blocks_beside(Schedule& sch, const Target& target) {
+  Blocks left;
+  for (const Ref<Block>& block : plain_nests(sch.function())) {
+    if (!block->annotations.get_bool(annotation<"fused_beside">(), false)) continue;
+    if (auto found = sch.try_apply(GetBlock{block->name})) left.push_back(*found);
+  }
+  ScheduleRule rule = default_rule();
+  Decisions decisions(rule.name, rule.decisions);
+  if (!left.empty()) schedule_blocks(sch, left, target, decisions);
 }
 
 }  // namespace relaxc

@@ -82,47 +82,6 @@ bool is_of_module(const Line& line) {
   return has_decorator(line, "ir_module") || (line.kind == LineKind::kFunction && has_decorator(line, "function"));
 }
 
-std::shared_ptr<const TensorIntrins> read_intrins(const std::shared_ptr<const Origin>& origin, const Lines& lines,
-                                                  const std::string& filename, Diagnostics& diagnostics) {
-  auto table = std::make_shared<TensorIntrins>();
-  if (std::ranges::none_of(lines, [](const Line* line) { return is_intrin(*line); })) return table;
-  OpTable no_operators({});
-  Diagnostics in_programs;
-  IRModule module = parse_module(only_programs(*origin->text, lines), filename, no_operators, in_programs);
-  for (const Diagnostic& diagnostic : in_programs.all()) diagnostics.add(diagnostic);
-  if (in_programs.has_errors()) return table;
-  for (const Line* line : lines) {
-    if (!is_intrin(*line)) continue;
-    const Syntax& call = *line->value;
-    Span span{origin, call.line, call.column, call.length};
-    std::string error, name;
-    bool fits = call.children.size() == 4 && call.children[1]->kind == SyntaxKind::kString;
-    if (fits) name = text::unquote(call.children[1]->text, error);
-    std::vector<PrimFuncRef> programs;
-    for (size_t i = 2; fits && i < 4; ++i) {
-      const Expr* found = module.find(call.children[i]->text);
-      if (call.children[i]->kind == SyntaxKind::kName && found && found->is<PrimFunc>())
-        programs.push_back(cast<PrimFunc>(*found));
-    }
-    if (programs.size() != 2 || !error.empty()) {
-      diagnostics.error(
-          span, "expected S.intrin(\"name\", description, implementation), the last two @T.prim_func of this file");
-      continue;
-    }
-    if (table->find(name) || builtin_tensor_intrins().find(name)) {
-      diagnostics.error(span, "intrinsic '{}' is {}; give this one another name", name,
-                        table->find(name) ? "declared above" : "built in");
-      continue;
-    }
-    try {
-      table->add({name, programs[0], programs[1]});
-    } catch (const CompileError& problem) {
-      for (const Diagnostic& diagnostic : problem.diagnostics()) diagnostics.add(diagnostic);
-    }
-  }
-  return table;
-}
-
 ScheduleRule read_use(const Line& line, const std::shared_ptr<const Origin>& origin, const Span& span) {
   const Syntax& call = *line.value;
   ScheduleRule result{.span = span};
@@ -202,6 +161,47 @@ std::vector<ScheduleRule> parse_rules(std::string_view text, const std::string& 
 }
 
 }  // namespace
+
+std::shared_ptr<const TensorIntrins> read_intrins(const std::shared_ptr<const Origin>& origin, const Lines& lines,
+                                                  const std::string& filename, Diagnostics& diagnostics) {
+  auto table = std::make_shared<TensorIntrins>();
+  if (std::ranges::none_of(lines, [](const Line* line) { return is_intrin(*line); })) return table;
+  OpTable no_operators({});
+  Diagnostics in_programs;
+  IRModule module = parse_module(only_programs(*origin->text, lines), filename, no_operators, in_programs);
+  for (const Diagnostic& diagnostic : in_programs.all()) diagnostics.add(diagnostic);
+  if (in_programs.has_errors()) return table;
+  for (const Line* line : lines) {
+    if (!is_intrin(*line)) continue;
+    const Syntax& call = *line->value;
+    Span span{origin, call.line, call.column, call.length};
+    std::string error, name;
+    bool fits = call.children.size() == 4 && call.children[1]->kind == SyntaxKind::kString;
+    if (fits) name = text::unquote(call.children[1]->text, error);
+    std::vector<PrimFuncRef> programs;
+    for (size_t i = 2; fits && i < 4; ++i) {
+      const Expr* found = module.find(call.children[i]->text);
+      if (call.children[i]->kind == SyntaxKind::kName && found && found->is<PrimFunc>())
+        programs.push_back(cast<PrimFunc>(*found));
+    }
+    if (programs.size() != 2 || !error.empty()) {
+      diagnostics.error(
+          span, "expected S.intrin(\"name\", description, implementation), the last two @T.prim_func of this file");
+      continue;
+    }
+    if (table->find(name) || builtin_tensor_intrins().find(name)) {
+      diagnostics.error(span, "intrinsic '{}' is {}; give this one another name", name,
+                        table->find(name) ? "declared above" : "built in");
+      continue;
+    }
+    try {
+      table->add({name, programs[0], programs[1]});
+    } catch (const CompileError& problem) {
+      for (const Diagnostic& diagnostic : problem.diagnostics()) diagnostics.add(diagnostic);
+    }
+  }
+  return table;
+}
 
 std::vector<ScheduleRule> read_schedule_rules(std::string_view text, const std::string& filename) {
   Diagnostics diagnostics;
