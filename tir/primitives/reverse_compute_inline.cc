@@ -1,6 +1,7 @@
 #include "tir/primitives/reverse_compute_inline.h"
 
 #include "support/joined.h"
+#include "tir/analysis/annotations.h"
 #include "tir/edit/index_maps.h"
 #include "tir/edit/move.h"
 #include "tir/edit/parts.h"
@@ -150,6 +151,8 @@ void store_inlined(TreeNode* producer, const BufferStore& store, const VarMap& a
   Expr value = rewrite(substitute(store.value, axes), [&](const Ref<BufferLoad>& load) -> std::optional<Expr> {
     return same_node(load->buffer, inner.buffer) ? std::optional(inner.value) : std::nullopt;
   });
+  // The strides that it asks for were those of the buffer that goes.
+  producer->block->annotations = producer->block->annotations.without(annotation<"buffer_dim_align">());
   producer->block->body = relaxc::store(store.buffer, value, substitute(store.indices, axes));
   refresh_regions(producer);
 }
