@@ -45,6 +45,8 @@ vm::ValueInfo value_info(std::string name, const Type& type) {
   }
   if (const std::vector<Expr>* shape = known_shape(type)) {
     info.dims = map_each(*shape, dim_info);
+  } else if (int64_t rank = known_rank(type); rank >= 0) {
+    info.dims = std::vector<vm::DimInfo>(static_cast<size_t>(rank), {-1, "?"});  // dims without a name
   }
   return info;
 }
@@ -104,7 +106,7 @@ class FunctionLowering {
     }
     // Scalars come first, because a dim that is also a scalar param is compared with it.
     for (const VarRef& param : function_->params) {
-      if (param.type().is<PrimType>()) define_slot(param, reg(param));
+      if (param.type().is<PrimType>()) define_slot(param, checked_scalar(param));
     }
     dims_.match(inputs);
     note_outputs(body);
@@ -154,6 +156,10 @@ class FunctionLowering {
       const TensorType* tensor = node.as<TensorType>();
       if (tensor && !tensor->vdevice.empty() && !tensor->vdevice.starts_with("llvm:"))
         fail_unsupported(var.span(), "'{}' is on device '{}'; only the CPU is supported", var->name, tensor->vdevice);
+      if (tensor && tensor->dtype && tensor->dtype->lanes > 1)
+        fail_unsupported(var.span(),
+                         "'{}' is a tensor of {}; give its lanes a dim, and the tensor program a view of {}", var->name,
+                         to_string(*tensor->dtype), to_string(*tensor->dtype));
       const PrimType* prim = node.as<PrimType>();
       if (prim && (prim->dtype.is_handle() || prim->dtype.lanes > 1))
         fail_unsupported(var.span(), "'{}' is a scalar of {}; only numbers are supported", var->name,
@@ -200,7 +206,7 @@ class FunctionLowering {
     } else if (leaf.type().is<PrimType>()) {
       code_.emit(Opcode::kValueFromSlot, {result, dims_.scalar(leaf)});
       if (is_float(leaf)) return builtin("vm.builtin.float_from_bits", result);
-    } else if (const Expr* function = known_function(leaf)) {
+    } else if (const Expr* function = known_function(leaf, leaf.span())) {
       if (!function->is<Function>())
         fail_unsupported(leaf.span(), "an external function is called by name, it is not a value");
       code_.emit(Opcode::kMakeClosure, {result, executable_.function(leaf.as<GlobalVar>()->name), std::vector<Reg>()});
@@ -254,6 +260,15 @@ class FunctionLowering {
     // A scalar that a call, a branch or a tuple gives is in a register.
     bool is_scalar = binding.var.type().is<PrimType>() && !dims_.defines(binding.var);
     if (is_scalar) define_slot(binding.var, reg(binding.var));
+  }
+  // Returns the param's value after a test that its dtype has it; bytecode computes in int64.
+  Reg checked_scalar(const VarRef& param) {
+    if (is_float(param) || dtype_of(param) == kInt64) return reg(param);
+    Reg result = code_.new_register();
+    std::vector<Argument> arguments{reg(param), executable_.string(to_string(dtype_of(param))),
+                                    executable_.string(fmt::format("input '{}'", param->name))};
+    code_.emit(Opcode::kCallBuiltin, {result, executable_.builtin("vm.builtin.check_scalar"), arguments});
+    return result;
   }
   static bool is_float(const Expr& scalar) { return dtype_of(scalar).is_float(); }
   // A slot has a float as the bits of a double, as kernels take it.
@@ -361,17 +376,17 @@ class FunctionLowering {
   }
 
   // Returns the function that the callee names; nullptr when it is a value.
-  const Expr* known_function(const Expr& callee) const {
+  const Expr* known_function(const Expr& callee, const Span& span) const {
     if (callee.is<ExternFunc>()) return &callee;
     const GlobalVar* global = callee.as<GlobalVar>();
     const Expr* function = global ? module_.find(global->name) : nullptr;
-    if (global && !function) fail(callee.span(), "the module has no function '{}'", global->name);
+    if (global && !function) fail(span, "the module has no function '{}'", global->name);
     if (function && function->is<PrimFunc>())
-      fail_unsupported(callee.span(), "tensor program '{}' is called by R.call_tir, it is not a value", global->name);
+      fail_unsupported(span, "tensor program '{}' is called by R.call_tir, it is not a value", global->name);
     return function;
   }
   void call(const Binding& binding, const Expr& callee, std::span<const Expr> args) {
-    const Expr* function = known_function(callee);
+    const Expr* function = known_function(callee, place_in(binding));
     // Builtins that only the interpreter can carry out.
     const ExternFunc* builtin = function ? function->as<ExternFunc>() : nullptr;
     if (builtin && builtin->symbol == "vm.builtin.invoke_closure" && !args.empty())
@@ -414,7 +429,7 @@ class FunctionLowering {
     make_closure(binding, node.args[0], items(node.args[1]));
   }
   void make_closure(const Binding& binding, const Expr& callee, const std::vector<Reg>& captured) {
-    const Expr* function = known_function(callee);
+    const Expr* function = known_function(callee, place_in(binding));
     if (!function || !function->is<Function>())
       fail_unsupported(binding.value.span(), "a closure is made of a function of the module");
     vm::FunctionIndex index = executable_.function(callee.as<GlobalVar>()->name);
@@ -503,7 +518,7 @@ class FunctionLowering {
     bool is_scalar = binding.var.type().is<PrimType>();
     Reg value = is_scalar ? code_.new_register() : new_value(binding);
     code_.emit(Opcode::kCallBuiltin, {value, executable_.builtin(name), arguments});
-    if (is_scalar) code_.emit(Opcode::kSlotFromValue, {new_slot(binding.var), value});
+    if (is_scalar) define_slot(binding.var, value);
   }
 
   const IRModule& module_;

@@ -160,11 +160,11 @@ CompiledModule compile(IRModule module, const CompileSettings& settings) {
   // Some passes always run: check_dims makes a run safe, decompose has the only lowering of some operators, legalize
   // refuses tuple values that spread_tuples has left, there is no bytecode for local functions (lambda_lift), and
   // programs by themselves have no entry (wrap_programs). inline_calls comes first, because it changes the params of
-  // programs.
+  // programs, and after wrap_programs, which calls programs for the scalars that they return.
   std::vector<const Pass*> passes = passes_of(settings, context.target);
   const Tables& tables = tables_of(settings);
-  for (std::string_view name :
-       {"check_dims", "decompose_rest", "decompose", "spread_tuples", "lambda_lift", "wrap_programs", "inline_calls"}) {
+  for (std::string_view name : {"check_dims", "decompose_rest", "decompose", "spread_tuples", "lambda_lift",
+                                "inline_calls", "wrap_programs", "inline_calls"}) {
     const Pass* needed = tables.find_pass(name);
     bool is_missing = std::ranges::find(passes, needed) == passes.end();
     if (is_missing || name == "inline_calls") passes.insert(passes.begin(), needed);

@@ -70,6 +70,18 @@ KernelCall with_destinations(const Call& node) {
   result.scalars = scalars->values;
   return result;
 }
+// Returns the value of a variable for a stride or offset of a param, in the program's terms; tensors are dense.
+std::optional<Expr> value_in_dense_param(const VarRef& var, const PrimFuncRef& program) {
+  for (const Buffer& buffer : buffer_params(program)) {
+    const BufferType& type = buffer_type(buffer);
+    if (type.elem_offset && same_node(*type.elem_offset, var)) return int_imm(0);
+    Expr dense = int_imm(1);
+    for (size_t d = type.strides.size(); d-- > 0; dense = dense * cast_to(type.shape[d], kInt64)) {
+      if (same_node(type.strides[d], var)) return dense;
+    }
+  }
+  return std::nullopt;
+}
 // Adds the values of dims where the call leaves them to the shapes of the tensors, as TVM's calls of programs do.
 void add_dims_of_tensors(KernelCall& call, const PrimFuncRef& program) {
   std::vector<VarRef> vars = scalar_arguments(program);
@@ -77,8 +89,9 @@ void add_dims_of_tensors(KernelCall& call, const PrimFuncRef& program) {
   KernelMatch match = match_kernel(inputs, program);
   for (size_t i = call.scalars.size(); i < vars.size(); ++i) {
     const Expr* value = find_value(match.dims, vars[i].get());
-    if (!value) return;
-    call.scalars.push_back(simplify(*value));
+    std::optional<Expr> dense = value ? std::nullopt : value_in_dense_param(vars[i], program);
+    if (!value && !dense) return;
+    call.scalars.push_back(simplify(value ? *value : substitute(*dense, match.dims)));
   }
 }
 

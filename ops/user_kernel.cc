@@ -153,7 +153,12 @@ class KernelCaller {
     if (!kernel_.where) return true;
     DimValues values;
     for (const auto& [name, value] : kernel_.defaults) values.insert_or_assign(name, value);
-    for (const auto& [name, value] : request_.attrs) values.insert_or_assign(name, value);
+    for (const auto& [name, value] : request_.attrs) {
+      values.insert_or_assign(name, value);
+      const AttrList* list = value.as<AttrList>();
+      for (size_t i = 0; list && i < list->size(); ++i)
+        values.insert_or_assign(fmt::format("{}_{}", name, i), (*list)[i]);
+    }
     for (const VarRef& var : scalar_arguments(program_)) {
       const Expr* dim = find_value(match.dims, var.get());
       if (!dim) continue;
@@ -165,7 +170,7 @@ class KernelCaller {
     return !why || refuse(*why);
   }
 
-  static std::string print_dim(const Expr& dim) { return to_string(AttrValue(dim)); }
+  static std::string print_dim(const Expr& dim) { return text_of_dim(dim); }
 
   // Completes the types of results that the request leaves open.
   bool infer_outputs(KernelMatch& match, std::vector<Type>& outputs) {
@@ -247,6 +252,11 @@ class KernelCaller {
 };
 
 }  // namespace
+
+std::string text_of_dim(const Expr& dim) {
+  std::optional<int64_t> number = as_int(dim);
+  return number ? fmt::format("{}", *number) : debug_print(dim);
+}
 
 std::variant<Expr, std::string> call_user_kernel(const UserKernel& kernel, const KernelRequest& request,
                                                  IRModule& module, Builder& builder) {

@@ -41,6 +41,9 @@ struct KernelRequest {
 std::variant<Expr, std::string> call_user_kernel(const UserKernel& kernel, const KernelRequest& request,
                                                  IRModule& module, Builder& builder);
 
+// Returns a dim as messages print it.
+std::string text_of_dim(const Expr& dim);
+
 // Says who implements a node of the model or an operator of the graph, or why somebody who claims it does not.
 struct Claim {
   Span node;            // of the model, or of the text

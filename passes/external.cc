@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "ir/attr_names.h"
 #include "passes/graph_rewriter.h"
 #include "support/diagnostic.h"
 #include "tir/compute.h"
@@ -78,22 +79,21 @@ class Partition {
 
 // Returns a program that stores the dims of all tensors; call_pass() adds the call when buffers are flat.
 PrimFuncRef program_of(const ExternalPart& part, const ExternalCompiler& compiler, int64_t num_bytes) {
-  ComputeBuilder b;
+  std::vector<VarRef> params;
   std::vector<Expr> dims;
-  auto shape_of = [&](const VarRef& var) {
-    std::vector<Expr> shape = *known_shape(var.type());
+  auto add = [&](const VarRef& var) {
+    const std::vector<Expr>& shape = *known_shape(var.type());
     dims.insert(dims.end(), shape.begin(), shape.end());
-    return shape;
+    params.push_back(make_buffer(var->name, *tensor_dtype(var.type()), shape));
   };
-  for (const VarRef& input : part.inputs) b.input(input->name, *tensor_dtype(input.type()), shape_of(input));
-  b.input("program", DType::uint(8), {int_imm(num_bytes)});
-  const VarRef& result = part.bindings.back().var;
-  Buffer output = b.buffer("result", *tensor_dtype(result.type()), shape_of(result));
-  Buffer all = b.buffer(kDims, kInt64, {int_imm(std::max<int64_t>(std::ssize(dims), 1))});
+  for (const VarRef& input : part.inputs) add(input);
+  add(part.bindings.back().var);
+  params.insert(params.end() - 1, make_buffer("program", DType::uint(8), {int_imm(num_bytes)}));
+  Buffer all = make_buffer(kDims, kInt64, {int_imm(std::max<int64_t>(std::ssize(dims), 1))});
   std::vector<Stmt> stores;
   for (size_t i = 0; i < dims.size(); ++i) stores.push_back(store(all, dims[i], {int_imm(static_cast<int64_t>(i))}));
-  b.extern_block("external", seq(std::move(stores)));
-  return b.finish({output}, {{"external", compiler.name}, {"tir.is_scheduled", true}});
+  Attrs attrs{{"external", compiler.name}, {attr_names::kIsScheduled, true}};
+  return make_prim_func({std::move(params), root_block({all}, seq(std::move(stores))), std::move(attrs)});
 }
 
 FunctionRef claimed(const FunctionRef& function, IRModule& module, const ExternalCompiler& compiler) {

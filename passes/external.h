@@ -14,8 +14,8 @@ struct ExternalPart {
 };
 
 struct ExternalCompiler {
-  std::string name;  // "onednn"; its passes are claim_onednn and call_onednn
-  std::string doc;   // one line
+  std::string name = {};  // "onednn"; its passes are claim_onednn and call_onednn
+  std::string doc = {};   // one line
   // Returns whether it can compute the call of an operator, whose operands and result have known ranks and dtypes.
   std::function<bool(const OpCall& call)> takes = {};
   // Returns what the run-time function needs to compute the part, constants included; nullopt leaves the part to

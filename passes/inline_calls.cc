@@ -263,7 +263,11 @@ class ResultTaker final : public GraphRewriter {
     if (!type || !called_program(call->callee, module_)) return std::nullopt;
     builder.set_span(binding.value.span());
     std::string name = storing(callee->name, binding.value.span());
-    std::vector<Expr> args = {global_var(name, module_.find(name)->type()), tuple(call->args)};
+    std::vector<Expr> tensors, scalars;
+    auto is_scalar = [](const Expr& arg) { return arg.type().is<PrimType>(); };
+    std::ranges::partition_copy(call->args, std::back_inserter(scalars), std::back_inserter(tensors), is_scalar);
+    std::vector<Expr> args = {global_var(name, module_.find(name)->type()), tuple(std::move(tensors))};
+    if (!scalars.empty()) args.push_back(shape_expr(std::move(scalars)));
     Type result = tensor_type({}, type->dtype);
     Expr stored = builder.emit(
         relaxc::call(op_ref(ops::kCallTir), std::move(args), {}, result, builder.span(), {result}), binding.var->name);

@@ -21,7 +21,7 @@ std::string hash_of_file(const std::string& path) {
   return fmt::format("{:016x}", XXH3_64bits(bytes.data(), bytes.size()));
 }
 
-std::string text_of(const PluginVersion& version) {
+std::string version_text(const PluginVersion& version) {
   return fmt::format("interface {}, C++ ABI {}, layout {:016x}", version.interface, version.compiler, version.layout);
 }
 
@@ -30,7 +30,7 @@ void check_version(const std::string& path, void* library) {
   if (!made_for)
     fail({}, "'{}' is not a plug-in: it has no 'relaxc_plugin_version'; define its entry by RELAXC_PLUGIN(tables)",
          path);
-  std::string theirs = text_of(*made_for), ours = text_of(kPluginVersion);
+  std::string theirs = version_text(*made_for), ours = version_text(kPluginVersion);
   if (theirs != ours)
     fail({}, "plug-in '{}' was built for another relaxc ({}; this one has {}); build it again with this one's headers",
          path, theirs, ours);

@@ -205,7 +205,7 @@ class PatternMatcher {
     if (wanted.is<Var>() && state_.dims.emplace(wanted.get(), value).second) return true;
     Expr expected = simplify(substitute(wanted, state_.dims));
     return equal_dims(expected, value) == Verdict::kProven ||
-           refuse(depth, "{} is {}, expected {}", what(), to_string(AttrValue(value)), to_string(AttrValue(expected)));
+           refuse(depth, "{} is {}, expected {}", what(), text_of_dim(value), text_of_dim(expected));
   }
 
   bool matches_type(const PatternNode& node, const Expr& value, int depth) {

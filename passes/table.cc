@@ -106,6 +106,10 @@ const std::vector<Pass>& passes() {
 const std::vector<Pipeline>& pipelines() {
   static const std::vector<Pipeline> kPipelines = {
       {"default", "from operators to kernels and planned memory", {"simplify", "kernels", "lower"}},
+      // A compilation runs these before all others.
+      {"entries",
+       "a graph function for each program that is run by itself, and none inside of another",
+       {"inline_calls", "wrap_programs", "lambda_lift"}},
       {"simplify",
        "the graph made small, still operators",
        {"lambda_lift", "inline_calls", "spread_tuples", "decompose", "check_dims", "recognize", "canonicalize",

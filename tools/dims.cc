@@ -101,6 +101,7 @@ class DimReader {
 };
 
 std::optional<int64_t> evaluate(const vm::DimInfo& dim, const std::map<std::string, int64_t>& dims) {
+  if (dim.text == "?") return 1;  // any number will do
   return dim.text.empty() ? dim.value : evaluate_dim(dim.text, dims);
 }
 
@@ -127,7 +128,7 @@ void DimSolver::learn(const vm::DimInfo& dim, int64_t value) {
   // A name alone has the value; what contradicts it is for the run to tell.
   if (names_in_dim(dim.text).contains(dim.text)) {
     known_.emplace(dim.text, value);
-  } else if (!dim.text.empty()) {
+  } else if (!dim.text.empty() && dim.text != "?") {
     equations_.emplace_back(dim, value);
   }
 }

@@ -7,6 +7,7 @@
 #include "ir/op_names.h"
 #include "ir/sequence.h"
 #include "passes/runner.h"
+#include "passes/tables.h"
 #include "support/joined.h"
 #include "support/lists.h"
 #include "tools/tool.h"
@@ -30,6 +31,7 @@ struct NodeReport {
 
 class ClaimReport {
  public:
+  explicit ClaimReport(const Tables& tables) : tables_(tables) {}
   void add(const Claim& claim) {
     NodeReport& node = at(claim.node, claim.what);
     if (!claim.by.empty()) node.claims.push_back(claim);
@@ -88,23 +90,28 @@ class ClaimReport {
     if (!std::ranges::count(node.operators, op)) node.operators.push_back(op);
   }
 
-  static std::string implementer(const NodeReport& node) {
+  std::string implementer(const NodeReport& node) const {
     std::vector<std::string> takers;
     for (const Claim& claim : node.claims) {
       if (claim.refused.empty()) takers.push_back(fmt::format("kernel '{}'", claim.by));
     }
     if (!takers.empty()) return joined(takers);
     if (node.operators.empty()) return "computed while compiling, or part of another node";
-    return "built in, as " + joined(node.operators);
+    std::string plugin;
+    for (const std::string& op : node.operators) {
+      if (plugin.empty()) plugin = tables_.origin(Tables::Kind::kOperator, ops::full_name(op));
+    }
+    return fmt::format("{}, as {}", plugin.empty() ? "built in" : "from " + plugin, joined(node.operators));
   }
 
+  const Tables& tables_;
   std::map<std::string, NodeReport> nodes_;
   std::vector<const NodeReport*> order_;
 };
 
 int run(const ExplainCommand& command) {
   CompileSettings settings = command.compiler.get(command.model);
-  ClaimReport report;
+  ClaimReport report(tables_of(settings));
   settings.claimed = [&](const Claim& claim) { report.add(claim); };
   if (settings.runner.stop_after.empty()) settings.runner.stop_after = "apply_kernels";
   IRModule module = run_pipeline(read_scheduled_module(command.model, settings), settings);

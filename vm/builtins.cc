@@ -113,6 +113,18 @@ Value zeros(BuiltinContext& context, Arguments arguments) {
   return result;
 }
 Value value(BuiltinContext&, Arguments arguments) { return arguments[0]; }
+Value check_scalar(BuiltinContext&, Arguments arguments) {
+  const auto* tensor = arguments[0].get_if<Tensor>();
+  bool is_scalar = tensor != nullptr && tensor->size() == 1 && is_integer(*tensor);
+  int64_t number = is_scalar ? tensor->as_int(0) : arguments[0].integer();
+  auto dtype = parse_dtype(arguments[1].string());
+  if (!dtype || dtype->lanes != 1) throw_runtime_error("'{}' is not a dtype", arguments[1].string());
+  Tensor rounded = Tensor::empty({}, *dtype);
+  rounded.set_int(0, number);
+  if (rounded.as_int(0) != number)
+    throw_runtime_error("{}: {} is not a value of {}", arguments[2].string(), number, arguments[1].string());
+  return number;
+}
 Value float_bits(BuiltinContext&, Arguments arguments) {
   const auto* integer = arguments[0].get_if<int64_t>();
   const auto* tensor = arguments[0].get_if<Tensor>();
@@ -185,6 +197,7 @@ constexpr auto kBuiltins = std::array{
     Builtin{"vm.builtin.tensor_elem_offset", counted<1, no_offset>, "(tensor) -> 0"},
     Builtin{"vm.builtin.zeros", counted<2, zeros>, "(shape, dtype name) -> tensor of zeros", false},
     Builtin{"vm.builtin.value", counted<1, value>, "(value) -> the value"},
+    Builtin{"vm.builtin.check_scalar", counted<3, check_scalar>, "(int, dtype name, context) -> the int"},
     Builtin{"vm.builtin.float_bits", counted<1, float_bits>, "(number) -> the bits of the double, as an int"},
     Builtin{"vm.builtin.float_from_bits", counted<1, float_from_bits>, "(int) -> the double with these bits"},
     Builtin{"vm.builtin.make_tuple", make_tuple, "(values...) -> tuple"},

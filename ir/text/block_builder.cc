@@ -83,7 +83,7 @@ const Line* Parser::BuilderReader::function(const Line& line) {
   static_cast<Place&>(result) = line;
   result.kind = LineKind::kFunction;
   result.decorators.push_back(&form("function", line));
-  result.text = name ? *in.made_texts_.insert(in.string(*name)).first : "main";
+  result.text = *in.made_texts_.insert(name ? in.string(*name) : "main").first;
   for (const Line* inner : line.body) {
     if (method(inner->value) == "emit_func_output" && !params) params = in.arg(*inner->value, 1, "params");
   }
@@ -125,6 +125,11 @@ const Line& Parser::BuilderReader::statement(const Line& line, std::vector<const
     return result;
   }
   std::string_view name = method(line.value);
+  if (name == "add_func") {
+    defines(line);
+    result.kind = LineKind::kPass;
+    return result;
+  }
   const Syntax* value = value_of(line.value);
   if (name == "emit_func_output") {
     result.kind = LineKind::kReturn;

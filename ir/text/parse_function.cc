@@ -235,7 +235,8 @@ void Parser::relax_assign(const Line& line) {
   const Syntax& at = *line.value;
   std::string var_name = name_of_target(*line.target);
   std::optional<Type> annotated;
-  if (line.annotation) annotated = type(*line.annotation);
+  bool defines_dims = callee_path(at) == "R.match_shape";  // which its annotation may name
+  if (line.annotation && !defines_dims) annotated = type(*line.annotation);
   if (std::optional<Binding> match = match_binding(at, var_name, annotated)) {
     bind(*match);
     define(var_name, match->var);

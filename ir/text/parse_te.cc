@@ -435,7 +435,7 @@ std::string Parser::TeReader::callee(const Syntax& at) const { return in.callee_
 
 bool Parser::TeReader::in_program(const Line& line) {
   std::string path = callee(*line.value);
-  if (path != "T.reduce_axis" && path != "T.compute" && path != "T.comm_reducer") return false;
+  if (path != "T.reduce_axis" && path != "T.compute") return false;
   if (path != "T.compute") {
     evaluate(line);
     return true;

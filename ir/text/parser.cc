@@ -24,14 +24,22 @@ namespace text {
 
 // Returns whether the line is @S.schedule("f"), @S.rule("op") or S.intrin(...), which tir/schedule/script.h reads.
 static bool is_schedule(const Line& line) {
-  auto is_ours = [](const Syntax& call) {
-    if (!is_call(call) || call.children[0]->kind != SyntaxKind::kAttribute) return false;
-    const Syntax& object = *call.children[0]->children[0];
-    return is_name(object) && object.text == "S";
+  auto is_ours = [](const Syntax& at) {
+    const Syntax& callee = head_of(at);
+    return callee.kind == SyntaxKind::kAttribute && is_name(*callee.children[0]) && callee.children[0]->text == "S";
   };
-  if (line.kind == LineKind::kExpression) return is_ours(*line.value);
+  if (line.kind == LineKind::kExpression) return is_call(*line.value) && is_ours(*line.value);
   return line.kind == LineKind::kFunction &&
          std::ranges::any_of(line.decorators, [&](const Syntax* each) { return is_ours(*each); });
+}
+
+// Returns whether the line is a function of Python in a module, @I.pyfunc, whose syntax need not be known.
+static bool is_pyfunc(const Line& line) {
+  if (line.kind == LineKind::kBroken)
+    return line.text.starts_with("@") && line.text.find(".pyfunc") < line.text.find("def ");
+  return line.kind == LineKind::kFunction && std::ranges::any_of(line.decorators, [](const Syntax* decorator) {
+           return head_of(*decorator).text == "pyfunc";
+         });
 }
 
 static bool is_rewriter(const Line& line) {
@@ -86,7 +94,8 @@ IRModule Parser::run() {
   drop_failed();
   if (!others_.empty() && module_.functions.empty() && !diagnostics_.has_errors())
     diagnostics_.error({origin_}, "the text has no module '{}'; it has: {}", wanted_module_, joined(others_));
-  in_class_ ? drop_lone_functions() : name_lone_functions();
+  drop_intrin_parts();
+  if (!in_class_) name_lone_functions();
   guarded([&] { te_->finish(); });
   report_python();
   return std::move(module_);
@@ -108,8 +117,9 @@ void Parser::read_definitions() {
     bool top = !reader.in_class();
     if (top) ignored = false;
     // Python that is not run need not be of the part of it that this reader knows.
-    bool python =
-        top && !lines.empty() && std::ranges::all_of(lines, [&](const Line* line) { return is_python(*line); });
+    bool python = !lines.empty() && std::ranges::all_of(lines, [&](const Line* line) {
+      return top ? is_python(*line) : is_pyfunc(*line);
+    });
     for (size_t i = before; i < in_syntax.all().size() && !python && !ignored; ++i)
       diagnostics_.add(in_syntax.all()[i]);
     bool keep = false;
@@ -119,6 +129,7 @@ void Parser::read_definitions() {
         ignored = true;
         continue;
       }
+      if (!top && python && line->kind == LineKind::kBroken) continue;
       ignored = top && line->kind == LineKind::kClass && (python || is_other_module(*line));
       if (ignored && !python) continue;
       if (!guarded([&] { definition(*line, top, keep); })) ignored = top && line->kind == LineKind::kClass;
@@ -157,7 +168,7 @@ void Parser::definition(const Line& read, bool top, bool& keep) {
     return;
   }
   if (line.kind == LineKind::kFunction) {
-    if (!top || !is_other_module(line)) function_definition(line, top, keep);
+    if (!top || !is_other_module(line)) function_definition(line, keep);
     return;
   }
   if (top && line.kind == LineKind::kAssign && line.target->text == "metadata") {
@@ -178,10 +189,8 @@ void Parser::definition(const Line& read, bool top, bool& keep) {
   if (line.kind == LineKind::kAssign && is_name(*line.target)) unknown_.emplace(line.target->text);
 }
 
-void Parser::function_definition(const Line& line, bool top, bool& keep) {
-  bool of_python = std::ranges::any_of(
-      line.decorators, [&](const Syntax* decorator) { return dotted(head_of(*decorator)) == "I.pyfunc"; });
-  if (of_python) {
+void Parser::function_definition(const Line& line, bool& keep) {
+  if (is_pyfunc(line)) {
     computed_.insert_or_assign(std::string(line.text), line.line);
     diagnostics_.warning(span(line), "'{}' is a function of Python, which is left out", line.text);
     return;
@@ -191,7 +200,6 @@ void Parser::function_definition(const Line& line, bool top, bool& keep) {
     if (!declared_.contains(pending.name)) unknown_.insert(pending.name);
     return;
   }
-  if (top) lone_.emplace(pending.name, line);
   pending.sound = lines_sound_;
   if (pending.is_program && !tree_->names_module) return define_program(pending);
   pending_.push_back(std::move(pending));
@@ -301,23 +309,13 @@ void Parser::drop_failed() {
   std::erase_if(module_.functions, [&](const auto& entry) { return gone.contains(entry.first); });
 }
 
-// Drops the programs beside a class that nothing in it calls, such as the parts of a tensor intrinsic: in TVM they are
-// not part of the module.
-void Parser::drop_lone_functions() {
-  std::set<std::string> kept;
-  std::vector<std::string> work;
-  for (const auto& [name, function] : module_.functions) {
-    if (!lone_.contains(name)) work.push_back(name);
-  }
-  while (!work.empty()) {
-    std::string name = std::move(work.back());
-    work.pop_back();
-    const Expr* function = kept.insert(name).second ? module_.find(name) : nullptr;
-    if (function) walk(*function, [&](const GlobalVar& callee) { work.push_back(callee.name); });
-  }
-  for (const auto& [name, at] : lone_) {
-    if (!kept.contains(name) && module_.functions.erase(name) > 0)
-      diagnostics_.warning(span(at), "'{}' is not part of module '{}', which does not call it", name, class_name_);
+// Drops the parts of tensor intrinsics, which schedules read: in TVM they are not part of the module.
+void Parser::drop_intrin_parts() {
+  std::set<std::string> called;
+  for (const auto& [name, function] : module_.functions)
+    walk(function, [&](const GlobalVar& callee) { called.insert(callee.name); });
+  for (const std::string& name : intrin_parts_) {
+    if (!called.contains(name)) module_.functions.erase(name);
   }
 }
 

@@ -86,7 +86,7 @@ class Parser {
   };
   void read_definitions();
   void definition(const Line& line, bool top, bool& keep);
-  void function_definition(const Line& line, bool top, bool& keep);
+  void function_definition(const Line& line, bool& keep);
   void define_program(const Pending& pending);
   bool is_other_module(const Line& line);
   Span span(const Place& at) const { return {origin_, at.line, at.column, at.length}; }
@@ -129,7 +129,7 @@ class Parser {
   void drop_failed();
   void check_declared_results();
   void name_lone_functions();
-  void drop_lone_functions();
+  void drop_intrin_parts();
   Expr name(const Syntax& at);
 
   // Returns the canonical form, "T.axis.spatial" or "R.nn.relu", of names with dots; empty for other syntax.
@@ -433,10 +433,10 @@ class Parser {
   std::map<std::string, DType> program_results_;       // by the name of a tensor program that returns a value
   std::string class_name_ = "Module";
   bool in_class_ = false;
-  bool decorated_class_ = false;       // its functions have decorators, too
-  std::string wanted_module_;          // the class to read; "": the only one
-  std::map<std::string, Place> lone_;  // definitions outside of a class
-  std::vector<std::string> others_;    // the definitions that were left out for it
+  bool decorated_class_ = false;        // its functions have decorators, too
+  std::string wanted_module_;           // the class to read; "": the only one
+  std::set<std::string> intrin_parts_;  // programs that TensorIntrin.register names
+  std::vector<std::string> others_;     // the definitions that were left out for it
   std::map<std::string, DType, std::less<>> type_variables_;
   // Of the Python around the module: values by name, names that it computes and the lines, and statements left out.
   std::map<std::string, AttrValue, std::less<>> constants_;

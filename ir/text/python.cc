@@ -471,6 +471,10 @@ void Parser::python_line(const Line& line) {
 bool Parser::is_schedule_step(const Line& line) {
   if (!line.value || !is_call(*line.value)) return false;
   const Syntax& callee = *line.value->children[0];
+  if (spelling(callee).ends_with("TensorIntrin.register")) {
+    for (const Syntax* part : line.value->operands()) intrin_parts_.emplace(part->text);
+    return true;
+  }
   bool is_new =
       callee.text == "Schedule" || (callee.text == "create_schedule" && resolve(callee) == "T.create_schedule");
   if (is_new && line.kind == LineKind::kAssign && is_name(*line.target)) schedules_.emplace(line.target->text);

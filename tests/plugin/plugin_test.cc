@@ -1,6 +1,7 @@
 // Plug-ins: examples/plugin/ at work in the command line, rows that a host program adds, and what is refused.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -69,7 +70,7 @@ TEST_CASE("the example plug-in adds rows that the lists show with their origin",
   std::string passes = relaxc_tool({"opt", "--list-passes", "--plugin", kExample}).out;
   CHECK(contains(passes, fmt::format("compute nn.gelu as x * sigmoid(1.702 * x) [{}]", kExample)));
   CHECK(contains(passes, "fast_gelu,spread_tuples,"));
-  CHECK(contains(passes, "simplify_program,exp_by_exp2,vectorize_loops"));
+  CHECK(contains(passes, "simplify_program,exp_by_exp2,"));
   std::string ops = relaxc_tool({"opt", "--list-ops", "--plugin", kExample}).out;
   CHECK(contains(ops, "R.me.fancy_gelu(x, alpha=1.702)"));
   CHECK(contains(ops, fmt::format("ONNX operator com.me::FancyGelu [{}]", kExample)));
@@ -95,7 +96,9 @@ TEST_CASE("an ONNX operator of a plug-in is imported, fused and compiled, also t
   CHECK(relaxc_tool({"check", text, "--plugin", kExample}).exit_code == 0);
   CHECK(relaxc_tool({"fmt", text, "--plugin", kExample}).out == graph.out);
   CHECK(relaxc_tool({"diff", text, model, "--plugin", kExample}).out == "equal\n");
-  CHECK(relaxc_tool({"check", text}).exit_code == 3);
+  CHECK(relaxc_tool({"check", text}).exit_code != 0);
+  CHECK(contains(relaxc_tool({"explain", model, "--plugin", kExample}).out,
+                 fmt::format("from {}, as me.fancy_gelu", kExample)));
   Outcome other = relaxc_tool({"run", folder.write("other.onnx", fancy_model("beta")), "--plugin", kExample});
   CHECK(contains(other.err, "attribute 'beta' is not known for com.me.FancyGelu"));
 }
@@ -151,7 +154,7 @@ TEST_CASE("rows that cannot be added are errors that name the plug-in", "[plugin
       {"pass", "pass 'fuse' exists already (built in)"},
       {"pipeline", "pass 'simplify' exists already (built in)"},
       {"twice", "pass 'mine' exists already (from "},
-      {"place", "pass 'mine': pipeline 'simplify' has no pass 'fuze'; it has: spread_tuples"},
+      {"place", "pass 'mine': pipeline 'simplify' has no pass 'fuze'; it has: "},
       {"no pipeline", "there is no pipeline 'simplest'; there are: default"},
       {"both", "give one of them"},
       {"no function", "pass 'mine' sets neither of on_module and on_program"},
@@ -222,7 +225,7 @@ TEST_CASE("a host program adds rows, whose results are not mixed with those of o
 TEST_CASE("a rule and a pipeline of a host program take part; S.use finds the rule", "[plugin]") {
   auto tables = std::make_shared<Tables>();
   tables->add_schedules(
-      "@S.rule(\"exp\")\ndef mine(sch):\n    b = sch.get_block(\"compute\")\n"
+      "@S.rule(\"exp\")\ndef mine(sch):\n    b = sch.get_block(\"exp\")\n"
       "    sch.unroll(sch.get_loops(b)[-1])\n",
       "rules.py");
   tables->add(Pipeline{"mine_only", "graph to kernels", {"simplify", "kernels"}});
@@ -230,12 +233,16 @@ TEST_CASE("a rule and a pipeline of a host program take part; S.use finds the ru
   CompileSettings settings;
   settings.tables = tables;
   settings.passes = "mine_only";
-  CHECK(passes_of(settings, Target{}).size() == 11);
+  std::vector<const Pass*> passes = passes_of(settings, Target{});
+  CHECK(passes.at(0) == tables->find_pass("spread_tuples"));
+  CHECK(passes.at(1) == tables->find_pass("check_dims"));
+  CHECK(passes.at(2) == parse_passes("kernels", settings).at(0));
   std::vector<std::string> rules;
   settings.scheduled = [&](const ScheduleRule& rule, const Schedule&, const Decisions&) { rules.push_back(rule.name); };
   Diagnostics diagnostics;
   IRModule module = parse_module(kGelu, "gelu.py", tables->ops(), diagnostics);
   CHECK_NOTHROW(run_pipeline(module, settings));
+  CHECK(std::ranges::count(rules, "mine") == 1);
   settings.schedules = read_schedule_rules("S.use(\"mine\", op=\"exp\")\n", "use.py");
   CHECK_NOTHROW(pass_context(settings));
   settings.schedules = read_schedule_rules("S.use(\"other\", op=\"exp\")\n", "use.py");

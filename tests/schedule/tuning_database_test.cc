@@ -109,7 +109,7 @@ TEST_CASE("schedules are written as tuning records", "[schedule]") {
   Applied again = applied(records, workloads, "mine");
   INFO(again.report);
   CHECK_THAT(again.report, Catch::Contains("is applied"));
-  CHECK_THAT(again.text, Catch::Contains("T.grid(8, 4, 3)"));
+  CHECK_THAT(again.text, Catch::Contains("for j, i_1, i_0 in T.grid(8, 3, 4)"));
 }
 
 TEST_CASE("a file that does not hold tuning records is refused with the line", "[schedule]") {

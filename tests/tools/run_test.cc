@@ -143,6 +143,19 @@ TEST_CASE("inputs of all kinds are written as their types say", "[tools]") {
   CHECK(run_has(run_command({"run", file, "--function", "twice", "--input", "A=[1, 2, 3]"}).out, "[2, 4, 6]"));
 }
 
+TEST_CASE("a random input of known rank has dims of 1", "[tools]") {
+  RunFolder folder;
+  std::string file = folder.write("rank.py", R"(
+@R.function
+def main(x: R.Tensor(ndim=2, dtype="float32"), s: R.Shape(ndim=1)):
+    return (x, s)
+)");
+  Outcome outcome = run_command({"run", file});
+  CHECK(run_has(outcome.out, "float32[1, 1]"));
+  CHECK(run_has(outcome.out, "shape[1]"));
+  CHECK(run_has(run_command({"run", file, "--input", "x=[1, 2]"}).err, "expected 2"));
+}
+
 TEST_CASE("a function for a backend outside of the compiler is refused, but printed", "[tools]") {
   RunFolder folder;
   std::string file = folder.write("codegen.py", R"(

@@ -73,6 +73,7 @@ constexpr Annotation kRows[] = {
     not_done("pragma_debug_skip_region", kLoop, "TVM leaves the loop out"),
     not_done("pragma_import_*", kAnywhere, "C source or LLVM IR that the program calls"),
     not_done("pragma_aarch64_pstate_*", kBlock, "the function uses streaming mode or the ZA array of AArch64's SME"),
+    ignored("sparse", kBlock, "the block runs over the elements of a sparse axis"),
     ignored("irregular_loop_mark", kLoop, "the loop has break or continue"),
     not_done("software_pipeline_*", kLoop, "stages, order and asynchronous parts of TVM's software pipelines"),
     not_done("meta_schedule.parallel", kAnywhere, "the postprocessors, whose steps a whole trace holds, parallelize"),

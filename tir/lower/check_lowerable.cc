@@ -27,6 +27,7 @@ constexpr std::pair<std::string_view, const char*> kForeignBuiltins[] = {
     {"fragment", "is an instruction of NVIDIA's GPUs"},
     {"barrier", "is for threads of a GPU, which a CPU runs as loops"},
     {"warp", "is for threads of a GPU, which a CPU runs as loops"},
+    {"comm_reducer", "combines values of the threads of a GPU; give the program as blocks, before it is lowered"},
     {"tvm_thread", "is for threads of a GPU, which a CPU runs as loops"},
     {"thread_return", "is for threads of a GPU, which a CPU runs as loops"},
     {"simdgroup", "is an instruction of Apple's GPUs"},

@@ -154,6 +154,24 @@ Expr libm_function(const Call& call, const Expr& whole) {
   return cast_to(intrinsic(ops::kCallPureExtern, std::move(args), computed, whole.span()), dtype);
 }
 
+// Buffers as arguments of the host's functions become T.tvm_stack_make_array, which keeps their shapes.
+Expr packed_call(const Call& call, const Expr& whole) {
+  Call copy = call;
+  for (Expr& arg : copy.args) {
+    if (!arg.type().is<BufferType>()) continue;
+    Buffer buffer = cast<Var>(arg);
+    const BufferType& type = buffer_type(buffer);
+    if (!type.strides.empty())
+      fail_unsupported(whole.span(), "a tensor with strides as an argument of a packed function");
+    Expr shape = intrinsic(ops::kStackMakeShape, type.shape, DType::handle());
+    Expr offset = type.elem_offset.value_or(int_imm(0)), rank = int_imm(std::ssize(type.shape), kInt32);
+    arg = intrinsic(ops::kStackMakeArray,
+                    {buffer_data(buffer), shape, int_imm(0, kInt32), rank, scalar_imm(0, type.dtype), offset},
+                    DType::handle(), whole.span());
+  }
+  return make(std::move(copy), whole.type(), whole.span());
+}
+
 struct Row {
   std::string_view name;
   Expr (*expand)(const Call& call, const Expr& whole);
@@ -172,6 +190,8 @@ constexpr Row kRows[] = {{"tir.call_extern", known_function},
                          {"tir.q_multiply_shift", multiply_shift},
                          {"tir.q_multiply_shift_per_axis", multiply_shift_per_axis},
                          {"tir.tvm_access_ptr", pointer_to_element},
+                         {"tir.tvm_call_cpacked", packed_call},
+                         {"tir.tvm_call_packed", packed_call},
                          {"tir.tvm_thread_invariant", first_argument},
                          {"tir.undef", some_value},
                          {"tir.vectorcombine", combined},

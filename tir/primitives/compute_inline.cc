@@ -77,7 +77,9 @@ StoredPart stored_part(Step& step, TreeNode* block) {
   }
   if (!dims) step.refuse({block}, "in the store {}", why);
   part.dims = std::move(*dims);
-  part.box = region_at(block, *write_of(block, store->buffer), nullptr);
+  const BufferRegion* region = write_of(block, store->buffer);
+  if (!region) step.refuse({block}, "block '{}' does not declare that it writes '{}'", block, store->buffer);
+  part.box = region_at(block, *region, nullptr);
   return part;
 }
 

@@ -26,9 +26,10 @@ std::optional<MappedBox> read_place(const TreeNode* block, const Expr& value, co
 }
 
 // Refuses a producer of the block, one of the parts of a buffer, whose stores cannot store the block's values.
-Refusal not_inlinable_into(const TreeNode* block, TreeNode* producer) {
+Refusal not_inlinable_into(const TreeNode* block, TreeNode* producer, const Buffer& buffer) {
   const BufferStore* made = single_store(producer);
-  if (!made || producer->block->init) return message("block '{}' is not a single store of an element", producer);
+  if (!made || !same_node(made->buffer, buffer) || producer->block->init)
+    return message("block '{}' is not a single store of an element", producer);
   if (Refusal refusal = not_spatial(producer)) return refusal;
   if (producer->partial)
     return message("block '{}' has a predicate, or does not cover the domains of its axes", producer);
@@ -47,7 +48,7 @@ Nodes inlinable_producers(Step& step, TreeNode* block) {
     Nodes parts = writers(scope_of(block), read.buffer);
     if (parts.empty() || (!found.empty() && precedes(parts.back(), found.back()))) continue;
     Refusal refusal = std::nullopt;
-    for (TreeNode* part : parts) refusal = refusal ? refusal : not_inlinable_into(block, part);
+    for (TreeNode* part : parts) refusal = refusal ? refusal : not_inlinable_into(block, part, read.buffer);
     if (!refusal) refusal = not_apart(parts);
     if (refusal && why.empty()) why = *refusal;
     if (!refusal) found = std::move(parts);

@@ -25,6 +25,15 @@ namespace {
 // Returns the name of the program in this one that a rule names; empty if there is none.
 std::string part_of(const PrimFuncRef& program) { return program->attrs.get_string(attr_names::kScheduledPart, ""); }
 
+// Returns the body with the operator's name on the block of the part, if it has none.
+Stmt with_part_as(const std::string& op, const Stmt& body) {
+  return rewrite(body, [&](const Ref<Block>& block) -> std::optional<Stmt> {
+    if (!block->annotations.has(annotation<"program">()) || block->annotations.has(annotation<"op">()))
+      return std::nullopt;
+    return edited<Block>(block, [&](Block& named) { named.annotations.set(annotation<"op">(), op); });
+  });
+}
+
 // Applies one rule to one program, and to its versions for certain values of a dim.
 struct Application {
   const ScheduleRule& rule;
@@ -39,7 +48,7 @@ struct Application {
     PrimFuncRef program = find_builtin_rule(actual.name) == &actual ? without_empty_nests(given) : given;
     // A user who names a program of their own says that it is the rule's operator.
     bool is_named = !rule.uses.empty() && !(rule.function.empty() && rule.op.empty());
-    if (is_named && !actual.op.empty() && operators_of(program).empty()) program = with_op_name(program, actual.op);
+    if (is_named && !actual.op.empty()) program = with_body(program, with_part_as(actual.op, program->body));
     Decisions decisions = decisions_with(rule.given);
     std::optional<Versions> versions;
     std::optional<Schedule> schedule;

@@ -387,6 +387,9 @@ class Interpreter {
     }
     const scheduling::Primitive* primitive = scheduling::find_primitive(callee.text);
     if (!primitive) fail(span(callee), "{}", scheduling::unknown_primitive(callee.text));
+    // split(loop, 32) is of 2020: the number is the inner extent.
+    if (callee.text == "split" && positional.size() == 2 && positional[1].as<int64_t>())
+      positional[1] = AttrList{AttrValue(), positional[1]};
     AttrValue decision;
     AttrList arguments = arguments_of(at, *primitive, positional, maps, decision);
     std::vector<VarRef> results;
