@@ -43,7 +43,9 @@ class Decomposer final : public GraphRewriter {
     infer_call_type(node, builder.span(), ops_, &checks);
     for (const DimCheck& check : checks)
       builder.match_cast(shape_expr({check.a}), shape_type({check.b}), name_of_check(check.what));
-    Expr value = builder.leaf(with_all_scalars(row.decompose(OpCall{node, builder.span()}, builder), builder.span()));
+    Expr result = with_all_scalars(row.decompose(OpCall{node, builder.span()}, builder), builder.span());
+    Expr value = builder.leaf(result);
+    if (as_kernel_call(result, module_)) value = tuple({});  // it writes to its arguments
     has_new_types_ = has_new_types_ || !structural_equal(value.type(), binding.var.type());
     return as_declared(value, binding.var.type(), binding.var->name, builder);
   }
@@ -113,10 +115,7 @@ IRModule decomposed(const IRModule& module, const OpTable& ops, const std::set<s
 }  // namespace
 
 IRModule decompose(IRModule module, PassContext& context) {
-  return decomposed(module, context.ops, named_by_kernels(context));
-}
-IRModule decompose_rest(IRModule module, PassContext& context) {
-  return context.kernels ? decomposed(module, context.ops, {}) : module;
+  return decompose_operators(module, context.ops, named_by_kernels(context));
 }
 
 }  // namespace relaxc
