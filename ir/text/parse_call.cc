@@ -100,8 +100,13 @@ Expr Parser::callee(const Syntax& at) {
 // Reads R.call_packed("symbol", args..., sinfo_args=(...)) and its variants, whose further keywords are attributes.
 Value Parser::packed_form(const std::string& form, const Syntax& at) {
   Expr function = callee(required(at, 0, "func"));
-  bool wrapped = form != "R.call_packed";
-  Call call{wrapped ? op_ref("relax." + form.substr(2)) : function, {}, {}, {}};
+  // Before 2023 a call in a dataflow block is pure because it stands there.
+  const ExternFunc* named = function.as<ExternFunc>();
+  bool pure_by_place =
+      early_ && body_->in_dataflow && form == "R.call_packed" && named && !named->symbol.starts_with("vm.builtin.");
+  bool wrapped = form != "R.call_packed" || pure_by_place;
+  Call call{
+      wrapped ? op_ref(pure_by_place ? "relax.call_pure_packed" : "relax." + form.substr(2)) : function, {}, {}, {}};
   if (wrapped) call.args.push_back(function);
   for (size_t i = 2; i < at.children.size(); ++i) call.args.push_back(as_argument(*at.children[i]));
   for (const Keyword& keyword : at.keywords) {

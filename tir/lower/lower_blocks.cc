@@ -58,7 +58,8 @@ Stmt inline_window(const Stmt& body, const MatchBuffer& window) {
   for (const VarRef& var : window.defines) {
     if (auto it = numbers.find(var.get()); it != numbers.end()) it->second = cast_to(it->second, dtype_of(var));
   }
-  return with_pointers_of_source(substitute(result, numbers), window);
+  // Before the numbers are put in: they make another variable of a buffer whose strides name them.
+  return substitute(with_pointers_of_source(result, window), numbers);
 }
 
 // Returns the statement with the block's pragmas on its outermost loops, as far as these have none.
