@@ -71,10 +71,13 @@ void SyntaxReader::recover(size_t start, Lines& out) {
   while (first.is("@") && (peek().is("@") || peek().is("def") || peek().is("class"))) skip_line();
   size_t last = next_ - 1;
   // The ends of blocks have no text of the source.
-  const char *begin = first.text.data(), *end = source_.text.data() + source_.text.size();
-  auto is_behind = [&](const char* at) { return std::less_equal<>()(begin, at) && std::less_equal<>()(at, end); };
-  while (last > start && !is_behind(tokens_[last].text.data())) --last;
-  line.text = {first.text.data(), static_cast<size_t>(tokens_[last].text.data() - first.text.data())};
+  auto is_inside = [&](const Token& token) {
+    const char *begin = source_.text.data(), *end = begin + source_.text.size(), *at = token.text.data();
+    return std::less_equal<>()(begin, at) && std::less_equal<>()(at, end);
+  };
+  while (last > start && !is_inside(tokens_[last])) --last;
+  if (last > start && is_inside(first))
+    line.text = {first.text.data(), static_cast<size_t>(tokens_[last].text.data() - first.text.data())};
   line.names = names_assigned(start, next_);
   broken_block(line.body);
   while (peek().is("elif") || peek().is("else") || peek().is("except") || peek().is("finally")) {
