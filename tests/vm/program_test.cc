@@ -83,8 +83,10 @@ TEST_CASE("a host's kernels and functions are found by name", "[vm]") {
   options.registry.add_kernel("host.add", add_kernel);
   Session session(Program::from(add_program(KernelSource::kRegistry), {}, nullptr, options), {.threads = 1});
   CHECK(session.run({ramp({2, 4}), ramp({2, 4})})[0].as_double(1) == 3);
-  CHECK(error_of([] { Program::from(add_program(KernelSource::kRegistry), {}); }) ==
-        "error: kernel 'host.add' is missing; add it to the registry with Registry::add_kernel");
+  CHECK(
+      error_of([] { Program::from(add_program(KernelSource::kRegistry), {}); }) ==
+      "error: kernel 'host.add' is missing; give the library that has it (--kernels LIBRARY.so), link it in (--link), "
+      "or add it to the registry with Registry::add_kernel");
   LoadOptions functions;
   functions.registry.add_function("host.twice", [](BuiltinContext&, std::span<const Value> arguments) -> Value {
     return arguments[0].integer() * 2;
