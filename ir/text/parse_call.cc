@@ -196,7 +196,8 @@ Value Parser::call_tir_form(const std::string& path, const Syntax& at) {
   const Syntax* dtypes = keyword(at, "dtype");
   bool early = dtypes && (path == "R.call_tir" || path == "R.call_dps_packed");
   // Until 2023 R.call_tir called kernels by their names, too.
-  bool packed = path == "R.call_dps_packed" || (path == "R.call_tir" && function.kind == SyntaxKind::kString);
+  bool names_kernel = function.kind == SyntaxKind::kString && !declared_.contains(string(function));
+  bool packed = path == "R.call_dps_packed" || (path == "R.call_tir" && names_kernel);
   Call call{packed ? op_ref(ops::kCallDpsPacked) : op_ref("relax." + path.substr(2)), {}, {}, {}};
   call.args.push_back(called_program(function, packed, early));
   const Syntax& inputs = required(at, 1, "args");

@@ -70,14 +70,10 @@ void SyntaxReader::recover(size_t start, Lines& out) {
   // A decorator precedes a definition; `elif`, `else` and similar words continue an `if` or a `try`.
   while (first.is("@") && (peek().is("@") || peek().is("def") || peek().is("class"))) skip_line();
   size_t last = next_ - 1;
-  // The ends of blocks have no text of the source.
-  auto is_inside = [&](const Token& token) {
-    const char *begin = source_.text.data(), *end = begin + source_.text.size(), *at = token.text.data();
-    return std::less_equal<>()(begin, at) && std::less_equal<>()(at, end);
-  };
-  while (last > start && !is_inside(tokens_[last])) --last;
-  if (last > start && is_inside(first))
-    line.text = {first.text.data(), static_cast<size_t>(tokens_[last].text.data() - first.text.data())};
+  while (last > start && tokens_[last].kind >= TokenKind::kNewline) --last;
+  const char *from = first.text.data(), *to = tokens_[last].text.data() + tokens_[last].text.size();
+  bool is_text = first.kind < TokenKind::kNewline && from < to;  // other tokens have no text
+  if (is_text) line.text = {from, static_cast<size_t>(to - from)};
   line.names = names_assigned(start, next_);
   broken_block(line.body);
   while (peek().is("elif") || peek().is("else") || peek().is("except") || peek().is("finally")) {
