@@ -44,6 +44,7 @@ const std::map<std::string, const char*> kReasons = {
     {"relax.call_dps_packed", "the kernel that it calls has the formula: tests/vm"},
     {"relax.call_pure_packed", "the function that it calls has the formula: tests/vm"},
     {"relax.call_inplace_packed", "the function that it calls has the formula: tests/vm"},
+    {"relax.invoke_closure", "the closure that it calls has the formula: tests/modules/closures.test"},
     {"relax.dist.annotate_sharding", "the tensor itself"},
     {"relax.builtin.alloc_tensor", "gives memory with undefined contents"},
     {"relax.memory.alloc_storage", "gives memory with undefined contents"},
