@@ -33,9 +33,9 @@ inline constexpr const char* kArenaBytes = "arena_bytes";
 
 // A flag: the program has its schedule, which no rule and no fusion may change. Rules set it.
 inline constexpr const char* kIsScheduled = "tir.is_scheduled";
-// A string: the tensor program that a user's rule names, of which this one was fused; of a graph function that becomes a
-// tensor program (kPrimitive), the name by which rules know it. compose and fuse set it and the annotation
-// of the block of its result by that name; rules find the program by it, and it is gone when the program is scheduled.
+// A string: the tensor program that a user's rule names, of which this one was fused; of a graph function that becomes
+// a tensor program (kPrimitive), the name by which rules know it. compose and fuse set it and the annotation of the
+// block of its result by that name; rules find the program by it, and it is gone when the program is scheduled.
 inline constexpr const char* kScheduledPart = "scheduled_part";
 // A flag, true when absent: no two buffer params overlap. merge_subexpressions and the emitter read it.
 inline constexpr const char* kNoAlias = "tir.noalias";

@@ -1,6 +1,7 @@
-// Expects: any module. Guarantees: operators that become tensor programs or other operators, and calls of such programs, get the items of
-// a tuple one by one: where a tuple value (a parameter, or what a call or a branch gives) stands among the arguments, a
-// written tuple of its items replaces it. Operators that the virtual machine runs keep the value.
+// Expects: any module. Guarantees: operators that become tensor programs or other operators, and calls of such
+// programs, get the items of a tuple one by one: where a tuple value (a parameter, or what a call or a branch gives)
+// stands among the arguments, a written tuple of its items replaces it. Operators that the virtual machine runs keep
+// the value.
 #include "passes/graph_rewriter.h"
 
 namespace relaxc {

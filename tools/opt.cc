@@ -141,8 +141,8 @@ int bisect(const OptOptions& options, const CompileSettings& settings) {
   };
   PassContext context = pass_context(settings);
   std::optional<Culprit> culprit =
-      find_culprit(read_scheduled_module(options.model, settings), passes_of(settings, context.target), settings, difference,
-                   [](const std::string& line) { print_error("{}\n", line); });
+      find_culprit(read_scheduled_module(options.model, settings), passes_of(settings, context.target), settings,
+                   difference, [](const std::string& line) { print_error("{}\n", line); });
   if (!culprit) {
     print_message("no pass changes the results, nor does code generation\n");
     return kRight;

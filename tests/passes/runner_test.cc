@@ -187,15 +187,14 @@ TEST_CASE("passes run once for public programs that are equal but for their name
   module.functions.insert_or_assign("mine", with_fresh_variables(make_prim_func(std::move(copy))));
   static std::vector<std::string> seen;
   seen.clear();
-  static const Pass kMark{
-      .name = "mark",
-      .doc = "leaves a mark",
-      .on_program = [](const std::string& name, const PrimFuncRef& program, const PassContext&) {
-        seen.push_back(name);
-        PrimFunc marked = *program;
-        marked.attrs.set("marked_as", name);
-        return make_prim_func(std::move(marked), program.span());
-      }};
+  static const Pass kMark{.name = "mark",
+                          .doc = "leaves a mark",
+                          .on_program = [](const std::string& name, const PrimFuncRef& program, const PassContext&) {
+                            seen.push_back(name);
+                            PrimFunc marked = *program;
+                            marked.attrs.set("marked_as", name);
+                            return make_prim_func(std::move(marked), program.span());
+                          }};
   PassContext context = pass_context();
   context.jobs = 1;
   context.schedules.push_back({.name = "rule", .function = "mine", .op = "", .span = {}, .apply = nullptr});
@@ -220,12 +219,12 @@ TEST_CASE("a program that an earlier compilation lowered is not lowered again, w
   static std::atomic<int> runs;
   runs = 0;
   static const Pass kCount{.name = "count",
-                               .doc = "leaves the number of runs",
-                               .on_program = [](const std::string&, const PrimFuncRef& program, const PassContext&) {
-                                 PrimFunc counted = *program;
-                                 counted.attrs.set("runs", ++runs);
-                                 return make_prim_func(std::move(counted), program.span());
-                               }};
+                           .doc = "leaves the number of runs",
+                           .on_program = [](const std::string&, const PrimFuncRef& program, const PassContext&) {
+                             PrimFunc counted = *program;
+                             counted.attrs.set("runs", ++runs);
+                             return make_prim_func(std::move(counted), program.span());
+                           }};
   auto run = [&](const IRModule& module, const CompileSettings& settings = {}) {
     PassContext context = pass_context(settings);
     return run_pass(kCount, module, context);
