@@ -76,8 +76,7 @@ void FunctionEmitter::alloc_buffer(const AllocBuffer& alloc) {
 Value FunctionEmitter::constant_memory(const Tensor& tensor, const std::string& name) {
   llvm::StringRef bytes(static_cast<const char*>(tensor.raw()), static_cast<size_t>(tensor.bytes()));
   llvm::Constant* contents = llvm::ConstantDataArray::getString(b_.getContext(), bytes, false);
-  auto* memory = new llvm::GlobalVariable(kernel_.module, contents->getType(), true, llvm::GlobalValue::PrivateLinkage,
-                                          contents, name);
+  llvm::GlobalVariable* memory = make_global(kernel_.module, contents, name);
   memory->setAlignment(llvm::Align(vm::kAlignment));
   return memory;
 }

@@ -11,6 +11,14 @@
 
 namespace relaxc::codegen {
 
+// g++ 12 takes LLVM's own operators new and delete of a GlobalVariable for a mismatch.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+#endif
+llvm::GlobalVariable* make_global(llvm::Module& module, llvm::Constant* contents, const std::string& name) {
+  return new llvm::GlobalVariable(module, contents->getType(), true, llvm::GlobalValue::PrivateLinkage, contents, name);
+}
+
 namespace {
 
 bool is_16_bit_float(DType dtype) { return dtype.is_float() && dtype.bits == 16; }

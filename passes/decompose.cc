@@ -107,12 +107,13 @@ std::set<std::string> named_by_kernels(const PassContext& context) {
   }
   return result;
 }
-IRModule decomposed(const IRModule& module, const OpTable& ops, const std::set<std::string>& kept) {
+
+}  // namespace
+
+IRModule decompose_operators(const IRModule& module, const OpTable& ops, const std::set<std::string>& kept) {
   return map_functions(module,
                        [&](const FunctionRef& function) { return Decomposer(ops, module, kept).run(function); });
 }
-
-}  // namespace
 
 IRModule decompose(IRModule module, PassContext& context) {
   return decompose_operators(module, context.ops, named_by_kernels(context));

@@ -75,8 +75,9 @@ class KernelReader {
   }
 
   void definition(const Line& line) {
-    if (line.kind != LineKind::kFunction || !is_of_kernels(line)) return;
+    if (line.kind != LineKind::kFunction) return;
     check_decorators(line);
+    if (!is_of_kernels(line)) return;
     if (find_decorator(line, "shape", "S")) {
       shapes_.push_back(&line);
     } else if (const Syntax* decorator = find_decorator(line, "pattern", "S")) {
@@ -94,10 +95,11 @@ class KernelReader {
   }
 
   void check_decorators(const Line& line) {
-    constexpr std::string_view kKnown[] = {"implements", "pattern", "extern", "shape", "prim_func"};
+    constexpr std::string_view kKnown[] = {"implements", "pattern", "extern", "shape", "schedule", "rule"};
     for (const Syntax* decorator : line.decorators) {
       const Syntax& head = text::head_of(*decorator);
-      if (std::ranges::count(kKnown, head.text)) continue;
+      bool is_ours = head.kind == SyntaxKind::kAttribute && head.children[0]->text == "S";
+      if (!is_ours || std::ranges::count(kKnown, head.text)) continue;
       std::string near = nearest(head.text, {std::begin(kKnown), std::end(kKnown)});
       fail(file_.span(*decorator), "'{}' has a decorator that a kernel does not have: {}{}", line.text, head.text,
            near.empty() ? "" : fmt::format("; did you mean S.{}?", near));

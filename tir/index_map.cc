@@ -65,6 +65,7 @@ std::optional<Bounds> bounds_of(const Expr& e, const std::unordered_map<const vo
 
 // The text of the map becomes a program that stores its results, which the reader of programs reads.
 std::optional<Ref<Lambda>> read_index_map(const AttrValue& attr, const Span& span) {
+  if (const Expr* map = attr.as<Expr>(); map && map->is<Lambda>()) return cast<Lambda>(*map);
   const Attrs* wrapped = attr.as<Attrs>();
   const AttrValue* value = wrapped ? wrapped->find("T.index_map") : nullptr;
   if (value && value->as<AttrList>()) value = &value->as<AttrList>()->front();
