@@ -344,8 +344,11 @@ Expr Parser::operator_input(const OpInput* input, const Syntax& at) {
       fail(item, "expected an integer dim, got {}", to_string(scalar->dtype));
     return integer;
   };
-  if (form != OpInput::Form::kAny && callee_path(at) == "R.shape" && positional(at) < 2)
-    return operator_input(input, required(at, 0, "value"));
+  if (form != OpInput::Form::kAny && callee_path(at) == "R.shape" && positional(at) < 2) {
+    const Syntax& dims = required(at, 0, "value");
+    bool is_empty = is_list(dims) && dims.children.empty() && form == OpInput::Form::kShape;
+    return is_empty ? shape_expr({}, span(at)) : operator_input(input, dims);
+  }
   if (!is_list(at) || at.children.empty()) {
     Expr value = as_argument(at);
     return form == OpInput::Form::kShape && is_dim(value, at) ? shape_expr({graph_dim(value, at)}, span(at)) : value;
