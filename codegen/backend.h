@@ -2,6 +2,7 @@
 // that lowers programs for it, and functions that turn lowered programs into code.
 #pragma once
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,10 +17,16 @@ using KernelMap = ProgramMap;  // lowered tensor programs by name
 
 struct KernelObjects {
   Target target;
-  std::vector<std::string> names;          // sorted; the symbols are kernel_symbol(name)
-  std::vector<std::vector<char>> objects;  // object files of the target
-  size_t num_reused = 0;                   // kernels whose code an earlier compilation made
+  std::vector<std::string> names;                // sorted; the symbols are kernel_symbol(name)
+  std::vector<std::vector<char>> objects;        // object files of the target
+  size_t num_reused = 0;                         // kernels whose code an earlier compilation made
+  std::vector<std::string> libraries = {};       // whose C functions kernels call (Tables::add_library)
+  std::vector<std::string> linked = {};          // object files and archives that become part of the artifact
+  std::vector<std::string> linked_kernels = {};  // the kernels among their functions, by symbol
 };
+
+// Returns the functions that object files and archives (.o, .a) define. Throws a CompileError for another file.
+std::set<std::string> functions_of(const std::vector<std::string>& files);
 
 // Returns "relaxc_k_" + name.
 std::string kernel_symbol(std::string_view name);

@@ -1,5 +1,7 @@
 #include "codegen/bytecode.h"
 
+#include <algorithm>
+
 #include "codegen/backend.h"
 #include "codegen/bytecode_scalars.h"
 #include "ir/arith.h"
@@ -10,6 +12,7 @@
 #include "ir/text/printer.h"
 #include "ops/attributes.h"
 #include "support/lists.h"
+#include "tir/analysis/conditions.h"
 #include "vm/builder.h"
 #include "vm/file_memory.h"
 
@@ -19,17 +22,31 @@ namespace {
 
 using vm::Argument, vm::Opcode, vm::Operand, vm::Reg, vm::Scalar, vm::Slot;
 
+vm::DimInfo dim_info(const Expr& dim) {
+  auto number = as_int(dim);
+  return {number.value_or(-1), number ? std::string() : print_expr(dim)};
+}
+
 vm::ValueInfo value_info(std::string name, const Type& type) {
   vm::ValueInfo info;
   info.name = std::move(name);
   info.dtype = tensor_dtype(type);
+  if (type.is<ObjectType>()) info.kind = vm::ValueKind::kNone;
   if (type.is<ShapeType>()) info.kind = vm::ValueKind::kShape;
-  if (type.is<PrimType>()) info.kind = vm::ValueKind::kInt;
-  if (type.is<TupleType>()) info.kind = vm::ValueKind::kTuple;
+  if (type.is<FuncType>()) info.kind = vm::ValueKind::kClosure;
+  if (const PrimType* scalar = type.as<PrimType>()) {
+    info.kind = scalar->dtype.is_float() ? vm::ValueKind::kDouble : vm::ValueKind::kInt;
+    info.dtype = scalar->dtype;
+    if (scalar->value) info.dims = {dim_info(*scalar->value)};
+  }
+  if (const TupleType* tuple = type.as<TupleType>()) {
+    info.kind = vm::ValueKind::kTuple;
+    info.fields = map_each(tuple->items, [](const Type& item) { return value_info("", item); });
+  }
   if (const std::vector<Expr>* shape = known_shape(type)) {
-    info.dims.emplace();
-    for (const Expr& dim : *shape)
-      info.dims->push_back({as_int(dim).value_or(-1), as_int(dim) ? std::string() : print_expr(dim)});
+    info.dims = map_each(*shape, dim_info);
+  } else if (int64_t rank = known_rank(type); rank >= 0) {
+    info.dims = std::vector<vm::DimInfo>(static_cast<size_t>(rank), {-1, "?"});  // dims without a name
   }
   return info;
 }
@@ -63,6 +80,7 @@ class FunctionLowering {
       : module_(module),
         executable_(builder),
         constants_(constants),
+        name_(name),
         code_(builder, name),
         dims_(builder, code_),
         function_(function) {}
@@ -70,6 +88,7 @@ class FunctionLowering {
   void run() {
     std::vector<std::string> input_names = names_of(attr_names::kInputNames);
     std::vector<std::string> output_names = names_of(attr_names::kOutputNames);
+    if (!function_->attrs.has(attr_names::kGlobalSymbol) && name_ != "main") code_.make_private();
     std::vector<ScalarLowering::Typed> inputs;
     for (size_t i = 0; i < function_->params.size(); ++i) {
       const VarRef& param = function_->params[i];
@@ -87,7 +106,7 @@ class FunctionLowering {
     }
     // Scalars come first, because a dim that is also a scalar param is compared with it.
     for (const VarRef& param : function_->params) {
-      if (param.type().is<PrimType>()) code_.emit(Opcode::kSlotFromValue, {new_slot(param), reg(param)});
+      if (param.type().is<PrimType>()) define_slot(param, checked_scalar(param));
     }
     dims_.match(inputs);
     note_outputs(body);
@@ -108,8 +127,11 @@ class FunctionLowering {
         {ops::kShapeOf, "vm.builtin.shape_of"},
         {ops::kTensorToShape, "vm.builtin.tensor_to_shape"},
         {ops::kShapeToTensor, "vm.builtin.shape_to_tensor"},
-        {ops::kPrint, "vm.builtin.print"},
         {ops::kCallPurePacked, nullptr, &This::call_packed},
+        {ops::kCallInplacePacked, nullptr, &This::call_inplace_packed},
+        {ops::kMakeClosure, nullptr, &This::make_closure},
+        {ops::kInvokeClosure, nullptr, &This::invoke},
+        {ops::kInvokePureClosure, nullptr, &This::invoke},
         {ops::kBuiltinAllocTensor, nullptr, &This::new_tensor},
         {ops::kMemoryAllocStorage, nullptr, &This::alloc_storage},
         {ops::kMemoryAllocTensor, nullptr, &This::alloc_tensor},
@@ -134,9 +156,13 @@ class FunctionLowering {
       const TensorType* tensor = node.as<TensorType>();
       if (tensor && !tensor->vdevice.empty() && !tensor->vdevice.starts_with("llvm:"))
         fail_unsupported(var.span(), "'{}' is on device '{}'; only the CPU is supported", var->name, tensor->vdevice);
+      if (tensor && tensor->dtype && tensor->dtype->lanes > 1)
+        fail_unsupported(var.span(),
+                         "'{}' is a tensor of {}; give its lanes a dim, and the tensor program a view of {}", var->name,
+                         to_string(*tensor->dtype), to_string(*tensor->dtype));
       const PrimType* prim = node.as<PrimType>();
-      if (prim && (prim->dtype.is_float() || prim->dtype.lanes > 1))
-        fail_unsupported(var.span(), "'{}' is a scalar of {}; only integers are supported", var->name,
+      if (prim && (prim->dtype.is_handle() || prim->dtype.lanes > 1))
+        fail_unsupported(var.span(), "'{}' is a scalar of {}; only numbers are supported", var->name,
                          to_string(prim->dtype));
       return !node.is<FuncType>();
     });
@@ -165,6 +191,7 @@ class FunctionLowering {
     Reg result = code_.new_register();
     if (const Constant* constant = leaf.as<Constant>()) {
       code_.emit(Opcode::kConstLoad, {result, constants_.index(constant->data)});
+      constant_registers_.push_back(result);
       // A constant is loaded at its first use, and again in each branch, where the first use may not have run.
       if (branch_depth_ == 0) {
         registers_.emplace(leaf.get(), result);
@@ -174,17 +201,22 @@ class FunctionLowering {
       code_.emit(Opcode::kMakeTuple, {result, regs(items->items)});
     } else if (const ShapeExpr* shape = leaf.as<ShapeExpr>()) {
       code_.emit(Opcode::kMakeShape, {result, dims_.scalars(shape->values)});
+    } else if (leaf.is<StringImm>() || leaf.is<DTypeImm>() || leaf.is<FloatImm>()) {
+      return builtin("vm.builtin.value", argument(leaf));
     } else if (leaf.type().is<PrimType>()) {
       code_.emit(Opcode::kValueFromSlot, {result, dims_.scalar(leaf)});
+      if (is_float(leaf)) return builtin("vm.builtin.float_from_bits", result);
+    } else if (const Expr* function = known_function(leaf, leaf.span())) {
+      if (!function->is<Function>())
+        fail_unsupported(leaf.span(), "an external function is called by name, it is not a value");
+      code_.emit(Opcode::kMakeClosure, {result, executable_.function(leaf.as<GlobalVar>()->name), std::vector<Reg>()});
     } else {
-      if (leaf.is<Function>())
-        fail_unsupported(leaf.span(), "a function in a function cannot be compiled yet; define it beside 'main'");
       fail_unsupported(leaf.span(), "a value of kind {} has no bytecode yet", kind_name(leaf.kind()));
     }
     return result;
   }
 
-  std::vector<Reg> regs(const std::vector<Expr>& leaves) {
+  std::vector<Reg> regs(std::span<const Expr> leaves) {
     return map_each(leaves, [&](const Expr& leaf) { return reg(leaf); });
   }
 
@@ -224,6 +256,32 @@ class FunctionLowering {
 
   void lower(const Binding& binding) {
     check_supported(binding.var);
+    lower_value(binding);
+    // A scalar that a call, a branch or a tuple gives is in a register.
+    bool is_scalar = binding.var.type().is<PrimType>() && !dims_.defines(binding.var);
+    if (is_scalar) define_slot(binding.var, reg(binding.var));
+  }
+  // Returns the param's value after a test that its dtype has it; bytecode computes in int64.
+  Reg checked_scalar(const VarRef& param) {
+    if (is_float(param) || dtype_of(param) == kInt64) return reg(param);
+    Reg result = code_.new_register();
+    std::vector<Argument> arguments{reg(param), executable_.string(to_string(dtype_of(param))),
+                                    executable_.string(fmt::format("input '{}'", param->name))};
+    code_.emit(Opcode::kCallBuiltin, {result, executable_.builtin("vm.builtin.check_scalar"), arguments});
+    return result;
+  }
+  static bool is_float(const Expr& scalar) { return dtype_of(scalar).is_float(); }
+  // A slot has a float as the bits of a double, as kernels take it.
+  void define_slot(const VarRef& var, Reg value) {
+    if (is_float(var)) value = builtin("vm.builtin.float_bits", value);
+    code_.emit(Opcode::kSlotFromValue, {new_slot(var), value});
+  }
+  Reg builtin(const char* name, Argument argument) {
+    Reg result = code_.new_register();
+    code_.emit(Opcode::kCallBuiltin, {result, executable_.builtin(name), std::vector{argument}});
+    return result;
+  }
+  void lower_value(const Binding& binding) {
     std::optional<std::string> place = place_of(binding);
     code_.set_place(place ? std::optional(executable_.string(*place)) : std::nullopt);
     const Expr& value = binding.value;
@@ -240,9 +298,9 @@ class FunctionLowering {
   }
 
   void lower_scalar(const Binding& binding) {
-    Slot slot = new_slot(binding.var);
-    if (binding.value.type().is<PrimType>()) return code_.emit(Opcode::kSlotSet, {slot, dims_.scalar(binding.value)});
-    code_.emit(Opcode::kSlotFromValue, {slot, reg(binding.value)});
+    if (!binding.value.type().is<PrimType>()) return define_slot(binding.var, reg(binding.value));
+    Scalar value = dims_.scalar(binding.value);
+    code_.emit(Opcode::kSlotSet, {new_slot(binding.var), value});
   }
 
   // Returns whether the match_cast compares two known numbers on behalf of a node of the model.
@@ -285,9 +343,20 @@ class FunctionLowering {
     --branch_depth_;
   }
 
+  // Constants are in memory that cannot be written.
+  void check_constants(const KernelCall& call, const std::vector<Reg>& tensors, const Span& span) const {
+    std::optional<PrimFuncRef> program = called_program(call.callee, module_);
+    std::vector<Buffer> buffers = program ? buffer_params(*program) : std::vector<Buffer>();
+    for (size_t i = 0; i < std::min(buffers.size(), tensors.size()); ++i) {
+      if (std::ranges::count(constant_registers_, tensors[i]) > 0 && stores_to((*program)->body, buffers[i]))
+        fail(span, "'{}' writes to its argument {}, which is a constant; pass a tensor that is allocated here",
+             call.name(), i);
+    }
+  }
   void lower_kernel_call(const KernelCall& call, const Span& span) {
     bool is_compiled = call.callee.is<GlobalVar>();
     std::vector<Reg> tensors = regs(call.tensors);
+    check_constants(call, tensors, span);
     std::vector<Scalar> values = dims_.scalars(call.scalars);
     vm::KernelInfo kernel{is_compiled ? kernel_symbol(call.name()) : call.name(), call.name(),
                           is_compiled ? vm::KernelSource::kArtifact : vm::KernelSource::kRegistry,
@@ -298,13 +367,7 @@ class FunctionLowering {
   void lower_call(const Binding& binding, const Call& node) {
     auto kernel = as_kernel_call(binding.value, module_);
     if (kernel && kernel->has_destinations) return lower_kernel_call(*kernel, binding.value.span());
-    if (const GlobalVar* callee = node.callee.as<GlobalVar>()) {
-      if (!module_.find(callee->name)) fail(binding.value.span(), "the module has no function '{}'", callee->name);
-      std::vector<Reg> arguments = regs(node.args);
-      return code_.emit(Opcode::kCall, {new_value(binding), executable_.function(callee->name), arguments});
-    }
-    if (const ExternFunc* callee = node.callee.as<ExternFunc>())
-      return call_builtin(binding, callee->symbol, node.args);
+    if (!node.callee.is<OpRef>()) return call(binding, node.callee, node.args);
     const std::string& op = op_name(binding.value);
     const OpLowering* row = find_row(op);
     if (!row) fail_unsupported(place_in(binding), "operator '{}' has no lowering yet", op);
@@ -312,10 +375,90 @@ class FunctionLowering {
     (this->*row->lower)(binding, node);
   }
 
+  // Returns the function that the callee names; nullptr when it is a value.
+  const Expr* known_function(const Expr& callee, const Span& span) const {
+    if (callee.is<ExternFunc>()) return &callee;
+    const GlobalVar* global = callee.as<GlobalVar>();
+    const Expr* function = global ? module_.find(global->name) : nullptr;
+    if (global && !function) fail(span, "the module has no function '{}'", global->name);
+    if (function && function->is<PrimFunc>())
+      fail_unsupported(span, "tensor program '{}' is called by R.call_tir, it is not a value", global->name);
+    return function;
+  }
+  void call(const Binding& binding, const Expr& callee, std::span<const Expr> args) {
+    const Expr* function = known_function(callee, place_in(binding));
+    // Builtins that only the interpreter can carry out.
+    const ExternFunc* builtin = function ? function->as<ExternFunc>() : nullptr;
+    if (builtin && builtin->symbol == "vm.builtin.invoke_closure" && !args.empty())
+      return call(binding, args[0], args.subspan(1));
+    if (builtin && builtin->symbol == "vm.builtin.make_closure" && !args.empty())
+      return make_closure(binding, args[0], regs(args.subspan(1)));
+    if (builtin) return call_external(binding, builtin->symbol, args);
+    std::vector<Reg> arguments = regs(args);
+    if (function)
+      return code_.emit(Opcode::kCall,
+                        {new_value(binding), executable_.function(callee.as<GlobalVar>()->name), arguments});
+    Reg closure = reg(callee);
+    code_.emit(Opcode::kInvoke, {new_value(binding), closure, arguments});
+  }
+  // Some builtins store to the shape heap, which must not be a constant or memory of the caller.
+  void call_external(const Binding& binding, const std::string& name, std::span<const Expr> args) {
+    bool stores = name == "vm.builtin.match_shape" || name == "vm.builtin.match_prim_value";
+    if (stores && args.size() > 1 && std::ranges::count(shape_heaps_, reg(args[1])) == 0)
+      fail(binding.value.span(), "{}: the shape heap must be the result of vm.builtin.alloc_shape_heap", name);
+    call_builtin(binding, name, args);
+    bool is_heap = name == "vm.builtin.alloc_shape_heap" || name == "vm.builtin.null_value";
+    if (is_heap) shape_heaps_.push_back(registers_.at(binding.var.get()));
+  }
   void call_packed(const Binding& binding, const Call& node) {
+    call(binding, node.args.at(0), std::span(node.args).subspan(1));
+  }
+  // Returns the items of a tuple, written or not.
+  std::vector<Reg> items(const Expr& whole) {
+    if (const Tuple* written = whole.as<Tuple>()) return regs(written->items);
+    const TupleType* type = whole.type().as<TupleType>();
+    if (!type) fail(whole.span(), "expected a tuple of arguments");
+    std::vector<Reg> result;
+    for (size_t i = 0; i < type->items.size(); ++i) {
+      result.push_back(code_.new_register());
+      code_.emit(Opcode::kTupleGet, {result.back(), reg(whole), static_cast<int64_t>(i)});
+    }
+    return result;
+  }
+  void make_closure(const Binding& binding, const Call& node) {
+    make_closure(binding, node.args[0], items(node.args[1]));
+  }
+  void make_closure(const Binding& binding, const Expr& callee, const std::vector<Reg>& captured) {
+    const Expr* function = known_function(callee, place_in(binding));
+    if (!function || !function->is<Function>())
+      fail_unsupported(binding.value.span(), "a closure is made of a function of the module");
+    vm::FunctionIndex index = executable_.function(callee.as<GlobalVar>()->name);
+    code_.emit(Opcode::kMakeClosure, {new_value(binding), index, captured});
+  }
+  void invoke(const Binding& binding, const Call& node) {
+    Reg closure = reg(node.args[0]);
+    std::vector<Reg> arguments = items(node.args[1]);
+    code_.emit(Opcode::kInvoke, {new_value(binding), closure, arguments});
+  }
+  // The function overwrites copies: a tensor may be the caller's, a constant, or used again.
+  void call_inplace_packed(const Binding& binding, const Call& node) {
     const ExternFunc* callee = node.args.at(0).as<ExternFunc>();
-    if (!callee) fail(binding.value.span(), "call_pure_packed calls an external function by name");
-    call_builtin(binding, callee->symbol, std::span(node.args).subspan(1));
+    if (!callee) fail(binding.value.span(), "call_inplace_packed calls an external function by name");
+    std::vector<int64_t> in_place;
+    const AttrValue* positions = node.attrs.find(attr_names::kInplaceIndices);
+    if (positions) from_attr(*positions, in_place);
+    std::vector<Argument> arguments;
+    for (size_t i = 1; i < node.args.size(); ++i) {
+      Argument value = argument(node.args[i]);
+      bool is_overwritten = std::ranges::find(in_place, static_cast<int64_t>(i - 1)) != in_place.end();
+      if (is_overwritten && node.args[i].type().is<TensorType>()) {
+        Reg copy = code_.new_register();
+        code_.emit(Opcode::kCallBuiltin, {copy, executable_.builtin("vm.builtin.copy"), std::vector{value}});
+        value = copy;
+      }
+      arguments.push_back(value);
+    }
+    code_.emit(Opcode::kCallBuiltin, {new_value(binding), executable_.builtin(callee->symbol), arguments});
   }
   void new_tensor(const Binding& binding, const Call& node) {
     code_.emit(Opcode::kNewTensor,
@@ -366,43 +509,64 @@ class FunctionLowering {
     if (const StringImm* text = arg.as<StringImm>()) return executable_.string(text->value);
     if (const DTypeImm* dtype = arg.as<DTypeImm>()) return executable_.string(to_string(dtype->value));
     if (const FloatImm* number = arg.as<FloatImm>()) return number->value;
-    if (!arg.type().is<PrimType>()) return reg(arg);
+    if (!arg.type().is<PrimType>() || is_float(arg)) return reg(arg);
     Scalar value = dims_.scalar(arg);
     return value.tag == vm::ScalarTag::kSlot ? Argument(Slot{value.value}) : Argument(value.value);
   }
   void call_builtin(const Binding& binding, const std::string& name, std::span<const Expr> args) {
     std::vector<Argument> arguments = map_each(args, [&](const Expr& arg) -> Argument { return argument(arg); });
-    code_.emit(Opcode::kCallBuiltin, {new_value(binding), executable_.builtin(name), arguments});
+    bool is_scalar = binding.var.type().is<PrimType>();
+    Reg value = is_scalar ? code_.new_register() : new_value(binding);
+    code_.emit(Opcode::kCallBuiltin, {value, executable_.builtin(name), arguments});
+    if (is_scalar) define_slot(binding.var, value);
   }
 
   const IRModule& module_;
   vm::ExecutableBuilder& executable_;
   ConstantTable& constants_;
+  const std::string& name_;
   vm::FunctionBuilder code_;
   ScalarLowering dims_;
   const FunctionRef& function_;
   std::unordered_map<const NodeHeader*, Reg> registers_;
   std::unordered_map<const NodeHeader*, int64_t> output_index_;
   int64_t num_outputs_ = 0;
+  std::vector<Reg> shape_heaps_, constant_registers_;
   int branch_depth_ = 0;
   std::vector<Expr> kept_;
 };
 
 }  // namespace
 
-bool is_lowered_to_bytecode(std::string_view op) {
-  return FunctionLowering::find_row(op) || (calls_kernel(op) && op != ops::kCallTirInplace);
+bool is_lowered_to_bytecode(std::string_view op) { return FunctionLowering::find_row(op) || calls_kernel(op); }
+
+// Adds the functions of the host that kernels call, which are then looked up when the executable is loaded.
+static void add_packed_names(const IRModule& module, vm::ExecutableBuilder& builder) {
+  for (const auto& [name, program] : programs_of(module)) {
+    walk(program->body, [&](const Ref<Call>& call) {
+      bool is_packed = as_call(call, ops::kCallPacked) || as_call(call, ops::kCallCPacked);
+      const StringImm* function = is_packed && !call->args.empty() ? call->args[0].as<StringImm>() : nullptr;
+      if (function) builder.builtin(function->value);
+    });
+  }
 }
 
 vm::Executable lower_to_bytecode(const IRModule& module) {
   vm::ExecutableBuilder builder;
+  add_packed_names(module, builder);
   ConstantTable constants(builder);
   for (const auto& [name, function] : module.functions) {
     auto graph = try_cast<Function>(function);
     if (!graph) continue;
-    FunctionLowering(module, builder, constants, name, *graph).run();
+    std::string entry = (*graph)->attrs.get_string(attr_names::kEntryName, name);
+    FunctionLowering(module, builder, constants, entry, *graph).run();
     if (const AttrValue* bytes = (*graph)->attrs.find(attr_names::kArenaBytes))
-      builder.set_metadata("arena_bytes." + name, *bytes->as<std::string>());
+      builder.set_metadata("arena_bytes." + entry, *bytes->as<std::string>());
+  }
+  const AttrValue* refused = module.attrs.find(attr_names::kRefused);
+  if (const Attrs* reasons = refused ? refused->as<Attrs>() : nullptr) {
+    for (const auto& [name, reason] : *reasons)
+      builder.set_metadata(std::string(vm::kRefusedKey) + name, *reason.as<std::string>());
   }
   return builder.finish();
 }

@@ -1,5 +1,7 @@
 #include "codegen/bytecode_scalars.h"
 
+#include <bit>
+
 #include "ir/op_names.h"
 #include "ir/text/printer.h"
 #include "support/diagnostic.h"
@@ -48,6 +50,11 @@ void ScalarLowering::match(const std::vector<Typed>& values) {
 // Checks the dims that are numbers or variables, whose first occurrences bind them, or else those that are compound.
 void ScalarLowering::match_shape(const Typed& part, bool compound) {  // NOLINT: private
   const std::vector<Expr>* shape = known_shape(part.type);
+  int64_t rank = known_rank(part.type);
+  if (!shape && part.type.is<ShapeType>() && rank >= 0 && !compound) {
+    std::vector<MatchDim> any(static_cast<size_t>(rank), MatchDim::skip());
+    code_.emit(Opcode::kMatchShape, {part.value, any, executable_.string(part.context)});
+  }
   if (!shape) return;
   bool is_needed = part.type.is<ShapeType>() && !compound;
   std::vector<MatchDim> pattern;
@@ -72,6 +79,8 @@ MatchDim ScalarLowering::match_dim(const Expr& dim) {
 
 Scalar ScalarLowering::scalar(const Expr& expr) {
   if (const IntImm* imm = expr.as<IntImm>()) return imm->value;
+  // Kernels take floats as the bits of a double.
+  if (const FloatImm* imm = expr.as<FloatImm>()) return std::bit_cast<int64_t>(imm->value);
   if (expr.is<Var>()) {
     if (const Slot* slot = find_value(slots_, expr.get())) return *slot;
     fail(expr.span(), "dim '{}' is used before a value binds it", expr.as<Var>()->name);
@@ -94,6 +103,15 @@ Slot ScalarLowering::emit_slot(Opcode op, std::vector<vm::Operand> operands, con
 }
 
 Slot ScalarLowering::compute(const Expr& expr) {
+  auto is_float = [](const NodeRef& node) {
+    return is_expr_kind(node.kind()) && cast_handle<Expr>(node).type().is<PrimType>() &&
+           dtype_of(cast_handle<Expr>(node)).is_float();
+  };
+  bool has_floats = is_float(expr);
+  visit_children(expr, [&](const NodeRef& child, relaxc::Slot) { has_floats = has_floats || is_float(child); });
+  if (has_floats)
+    fail_unsupported(expr.span(), "float scalars can be passed on but not computed with: {}; use tensors of rank 0",
+                     print_expr(expr));
   if (const Binary* node = expr.as<Binary>()) {
     const auto* row = find_item(kSlotOps, node->op, &std::pair<BinaryOp, SlotOp>::first);
     if (!row) fail_unsupported(expr.span(), "{} in a shape is not supported", info(node->op).name);

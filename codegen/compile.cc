@@ -1,6 +1,7 @@
 #include "codegen/compile.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -8,11 +9,16 @@
 #include "codegen/interpret.h"
 #include "codegen/target.h"
 #include "frontend/onnx/import.h"
+#include "ir/attr_names.h"
 #include "ir/text/parser.h"
-#include "ops/ops.h"
+#include "ir/visit.h"
 #include "passes/graph_decisions.h"
+#include "passes/kernel_rules.h"
+#include "passes/tables.h"
 #include "support/guard.h"
 #include "support/joined.h"
+#include "tir/lower/lower.h"
+#include "tir/schedule/script.h"
 #include "vm/artifact.h"
 #include "vm/cpu.h"
 #include "vm/error.h"
@@ -30,6 +36,10 @@ std::vector<Tensor> evaluate_constants(const IRModule& module, const CompileSett
   inner.opt_level = 1;
   inner.runner = settings.runner.verification_only();
   inner.schedules.clear();
+  inner.function.clear();
+  if (settings.tables) inner.tables = settings.tables->operators_only();
+  inner.kernels = nullptr;
+  inner.claimed = nullptr;
   inner.decided = nullptr;
   inner.scheduled = nullptr;
   inner.check_bounds = settings.check_bounds || settings.interpret;
@@ -48,24 +58,37 @@ std::string read_text(const std::string& path) {
   return text.str();
 }
 
-const OpTable& op_table() {
-  static const OpTable kTable = make_op_table();
-  return kTable;
+const OpTable& op_table() { return builtin_tables().ops(); }
+
+bool has_lowering(const OpRow& row) {
+  return row.legalize || row.decompose || codegen::is_lowered_to_bytecode(row.name);
 }
 
-bool has_lowering(const OpRow& row) { return row.legalize || codegen::is_lowered_to_bytecode(row.name); }
+static bool is_text(const std::string& path) {
+  return path.ends_with(".py") || path.ends_with(".tvm") || path.ends_with(".test") || path.ends_with(".txt");
+}
+
+TextPath split_text_path(const std::string& path) {
+  size_t colons = path.rfind("::");
+  if (colons == std::string::npos || !is_text(path.substr(0, colons))) return {path, ""};
+  return {path.substr(0, colons), path.substr(colons + 2)};
+}
 
 IRModule read_module(const std::string& path, const CompileSettings& settings, Diagnostics& diagnostics,
                      vm::MappedFiles* files) {
+  const Tables& tables = tables_of(settings);
   auto read = [&] {
-    bool is_text = path.ends_with(".py") || path.ends_with(".tvm") || path.ends_with(".test") || path.ends_with(".txt");
-    if (is_text) return parse_module(read_text(path), path, op_table(), diagnostics);
+    const auto [file, name] = split_text_path(path);
+    if (is_text(file)) return parse_module(read_text(file), file, tables.ops(), diagnostics, name);
     ImportOptions options;
     options.dims = settings.dims;
     options.strict = settings.strict;
     options.warn = [&](const Diagnostic& warning) { diagnostics.add(warning); };
     options.files = files;
-    return import_onnx(path, op_table(), options);
+    options.converters = tables.converters();
+    if (settings.kernels) options.kernels = node_kernels(*settings.kernels);
+    options.claimed = settings.claimed;
+    return import_onnx(path, tables.ops(), options);
   };
   return guarded([&] { return fmt::format("reading '{}'", path); }, read);
 }
@@ -74,16 +97,31 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, v
   Diagnostics diagnostics;
   IRModule module = read_module(path, settings, diagnostics, files);
   diagnostics.throw_if_errors();
+  for (const auto& [name, program] : programs_of(module)) {
+    for (const Diagnostic& warning : unread_annotations(program)) diagnostics.add(warning);
+  }
   for (const Diagnostic& warning : diagnostics.all()) {
     if (settings.warn) settings.warn(warning);
   }
   return module;
 }
 
+IRModule read_scheduled_module(const std::string& path, const CompileSettings& settings, vm::MappedFiles* files) {
+  IRModule module = read_module(path, settings, files);
+  const auto [file, name] = split_text_path(path);
+  std::optional<ScheduleRule> steps = is_text(file) ? read_module_schedule(read_text(file), file, name) : std::nullopt;
+  if (!steps) return module;
+  Schedule schedule(std::move(module));
+  Decisions none("", {});
+  steps->apply(schedule, Target(), none);
+  return schedule.module();
+}
+
 PassContext pass_context(const CompileSettings& settings) {
-  PassContext context(op_table(), codegen::parse_target(settings.target), settings);
+  const Tables& tables = tables_of(settings);
+  PassContext context(tables.ops(), codegen::parse_target(settings.target), settings);
   context.evaluate = [settings](const IRModule& module) { return evaluate_constants(module, settings); };
-  check_rules(settings.schedules);
+  check_rules(settings.schedules, tables.rules().rules);
   return context;
 }
 
@@ -96,19 +134,45 @@ IRModule run_pipeline(IRModule module, const CompileSettings& settings) {
   return run_passes(std::move(module), passes_of(settings, context.target), context, settings.runner);
 }
 
+// TVM's attribute Codegen says that a backend outside of the compiler makes the function's code. One that is loaded
+// takes of it what it takes of any function.
+static void check_backends(const IRModule& module, const Tables& tables) {
+  std::vector<std::string> names = map_each(tables.external_compilers(), &ExternalCompiler::name);
+  for (const auto& [name, function] : module.functions) {
+    if (!function.is<Function>()) continue;
+    walk(function, [&](const Ref<Function>& part) {
+      std::string backend = part->attrs.get_string(attr_names::kCodegen, "");
+      if (!part->attrs.has(attr_names::kCodegen) || std::ranges::count(names, backend)) return;
+      fail_unsupported(
+          part.span() ? part.span() : function.span(),
+          "a function of '{}' is for the backend '{}', and {}; give it with --backend FILE.so; without the "
+          "attribute Codegen it is compiled as other functions are",
+          name, backend, names.empty() ? "there are no backends" : "there are only " + joined(names));
+    });
+  }
+}
+
 CompiledModule compile(IRModule module, const CompileSettings& settings) {
+  check_backends(module, tables_of(settings));
   CompiledModule result;
   PassContext context = pass_context(settings);
   result.target_ = context.target;
-  // Two passes always run: check_dims makes a run safe, and without spread_tuples legalize refuses tuple values.
+  // Some passes always run: check_dims makes a run safe, decompose has the only lowering of some operators, legalize
+  // refuses tuple values that spread_tuples has left, there is no bytecode for local functions (lambda_lift), and
+  // programs by themselves have no entry (wrap_programs). inline_calls comes first, because it changes the params of
+  // programs, and after wrap_programs, which calls programs for the scalars that they return.
   std::vector<const Pass*> passes = passes_of(settings, context.target);
-  for (const Pass* needed : {find_pass("check_dims"), find_pass("spread_tuples")}) {
-    if (std::ranges::find(passes, needed) == passes.end()) passes.insert(passes.begin(), needed);
+  const Tables& tables = tables_of(settings);
+  for (std::string_view name : {"check_dims", "decompose_rest", "decompose", "spread_tuples", "lambda_lift",
+                                "inline_calls", "wrap_programs", "inline_calls"}) {
+    const Pass* needed = tables.find_pass(name);
+    bool is_missing = std::ranges::find(passes, needed) == passes.end();
+    if (is_missing || name == "inline_calls") passes.insert(passes.begin(), needed);
   }
   result.lowered_ = run_passes(std::move(module), passes, context, settings.runner);
   result.interpret_ = settings.interpret;
   if (settings.interpret) {
-    const Pass* least[] = {find_pass("legalize"), find_pass("destination_passing")};
+    const Pass* least[] = {tables.find_pass("legalize"), tables.find_pass("destination_passing")};
     result.lowered_ = run_passes(std::move(result.lowered_), least, context, settings.runner.verification_only());
   }
   guarded([] { return "code generation"; }, [&] { result.generate(settings); });
@@ -117,6 +181,7 @@ CompiledModule compile(IRModule module, const CompileSettings& settings) {
 
 void CompiledModule::generate(const CompileSettings& settings) {
   executable_ = codegen::lower_to_bytecode(lowered_);
+  note_libraries(settings.libraries);
   codegen::KernelMap kernels = this->kernels();
   if (settings.interpret) return;
   if (!kernels.empty()) {  // the loader compares these with the CPU it runs on (vm/cpu.h)
@@ -124,11 +189,33 @@ void CompiledModule::generate(const CompileSettings& settings) {
     executable_.metadata[vm::kCpuFeaturesKey] = joined(codegen::loadable_features(target_), ",");
   }
   objects_ = codegen::backend_of(target_).compile(kernels, target_, settings);
+  objects_.linked = settings.linked;
+  std::set<std::string> linked = codegen::functions_of(settings.linked);
+  for (const vm::KernelInfo& kernel : executable_.kernels) {
+    bool is_linked = kernel.source == vm::KernelSource::kRegistry && linked.contains(kernel.symbol);
+    if (is_linked) objects_.linked_kernels.push_back(kernel.symbol);
+  }
+  if (!objects_.linked_kernels.empty())
+    executable_.metadata[vm::kLinkedKernelsKey] = joined(objects_.linked_kernels, "\n");
+}
+
+void CompiledModule::note_libraries(const vm::UserLibraries& libraries) {
+  auto is_called = [&](const relaxc_kernel_row& row) {
+    return find_item(executable_.kernels, std::string_view(row.name), &vm::KernelInfo::symbol) ||
+           std::ranges::count(executable_.builtins, row.name);
+  };
+  std::string names;
+  for (const auto& library : libraries) {
+    if (std::ranges::none_of(library->rows(), is_called)) continue;
+    libraries_.push_back(library);
+    names += (names.empty() ? "" : "\n") + std::filesystem::absolute(library->path()).string();
+  }
+  if (!names.empty()) executable_.metadata[vm::kNeededLibrariesKey] = names;
 }
 
 CompiledModule compile_file(const std::string& path, const CompileSettings& settings) {
   vm::MappedFiles files;
-  CompiledModule result = compile(read_module(path, settings, &files), settings);
+  CompiledModule result = compile(read_scheduled_module(path, settings, &files), settings);
   result.sources_ = std::move(files);
   check_unchanged(result.sources_);
   return result;
@@ -136,9 +223,11 @@ CompiledModule compile_file(const std::string& path, const CompileSettings& sett
 
 Program CompiledModule::load(LoadOptions options) const {
   options.files.insert(options.files.end(), sources_.begin(), sources_.end());
+  vm::add_libraries(libraries_, options.registry);
   auto program = [&](const auto& kernels) {
     auto find = [kernels](const std::string& symbol) { return kernels->find(symbol); };
-    return Program::from(executable_, find, kernels, std::move(options));
+    auto keep_alive = std::make_shared<std::pair<std::shared_ptr<const void>, vm::UserLibraries>>(kernels, libraries_);
+    return Program::from(executable_, find, keep_alive, std::move(options));
   };
   if (interpret_) {
     auto kernels = std::make_shared<codegen::InterpretedKernels>(lowered_, *interpret_);

@@ -14,6 +14,7 @@
 #include "passes/runner.h"
 #include "tir/interpret/interpreter.h"
 #include "vm/program.h"
+#include "vm/user_library.h"
 
 namespace relaxc {
 
@@ -23,22 +24,34 @@ struct CompileSettings : PassSettings {
   std::map<std::string, int64_t> dims;  // symbolic dims of an ONNX model that get a fixed value
   // Called for each contradiction in an ONNX model that compiles all the same (frontend/onnx/import.h).
   std::function<void(const Diagnostic&)> warn = nullptr;
-  bool strict = false;  // these are errors
+  bool strict = false;                   // these are errors
+  vm::UserLibraries libraries = {};      // of the user's C kernels; an artifact names those that it needs
+  std::vector<std::string> linked = {};  // objects and archives (.o, .a) with C kernels, which become part of it
   // Runs kernels in the tensor-program interpreter (codegen/interpret.h), in the form in which `passes` leaves them.
   // `passes` may end anywhere from "legalize" to "default". Without machine code write() refuses.
   std::optional<InterpretOptions> interpret = {};
   RunnerOptions runner;
 };
 
+// The parts of a path such as "tutorial.py::MyModule", which names one of several modules of a text; `module` may be
+// "".
+struct TextPath {
+  std::string file, module;
+};
+TextPath split_text_path(const std::string& path);
+
 // Reads an .onnx model or TVMScript (.py, .tvm, .test, .txt). Errors are CompileErrors. `files`, unless it is null,
 // gets the files in which the module's constants lie.
 IRModule read_module(const std::string& path, const CompileSettings& settings = {}, vm::MappedFiles* files = nullptr);
+// Returns the module with the steps done that its text has on a tvm.tir.Schedule beside it.
+IRModule read_scheduled_module(const std::string& path, const CompileSettings& settings = {},
+                               vm::MappedFiles* files = nullptr);
 // Reads a module and collects the errors of a text. The module then holds the parts that do not depend on them.
 IRModule read_module(const std::string& path, const CompileSettings& settings, Diagnostics& diagnostics,
                      vm::MappedFiles* files = nullptr);
 // Returns the contents of a file. Throws a CompileError when it cannot be read.
 std::string read_text(const std::string& path);
-// Returns the table of all operators.
+// Returns the table of the built-in operators; Tables::ops() has those of plug-ins, too.
 const OpTable& op_table();
 // Returns whether the operator can be compiled. For some operators only types are inferred.
 bool has_lowering(const OpRow& row);
@@ -61,10 +74,12 @@ class CompiledModule {
   friend CompiledModule compile_file(const std::string& path, const CompileSettings& settings);
   CompiledModule() = default;
   void generate(const CompileSettings& settings);  // bytecode and machine code of lowered_
+  void note_libraries(const vm::UserLibraries& libraries);
   IRModule lowered_;
   Target target_;
   vm::Executable executable_;
   codegen::KernelObjects objects_;
+  vm::UserLibraries libraries_;                // that the kernels need
   vm::MappedFiles sources_;                    // in which constants lie
   std::optional<InterpretOptions> interpret_;  // then objects_ is empty
 };

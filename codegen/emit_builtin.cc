@@ -61,13 +61,17 @@ llvm::Function* declare(llvm::Module& module, llvm::Intrinsic::ID id, llvm::Type
 
 Value FunctionEmitter::builtin(const Call& op, const Expr& node) {
   const std::string& name = op_name(node);
-  if (name == ops::kReinterpret) {
-    llvm::Type* type = ops_.type(dtype_of(node));
-    Value value = expr(op.args[0]);
-    if (type->getPrimitiveSizeInBits() != value->getType()->getPrimitiveSizeInBits())
-      fail(node.span(), "T.reinterpret of {} as {}: the sizes differ", to_string(dtype_of(op.args[0])),
-           to_string(dtype_of(node)));
-    return b_.CreateBitCast(value, type);
+  if (name == ops::kReinterpret) return reinterpreted(op.args[0], node);
+  if (name == ops::kBufferData) return variable(cast<Var>(op.args[0]));
+  if (name == ops::kAddByteOffset) return b_.CreateGEP(b_.getInt8Ty(), expr(op.args[0]), int64(op.args[1]));
+  if (name == ops::kIsNullPtr) return b_.CreateIsNull(expr(op.args[0]));
+  if (name == ops::kShuffle) return shuffled(op, node);
+  if (name == ops::kCallExtern || name == ops::kCallPureExtern) return extern_call(op, node);
+  if (name == ops::kCallPacked || name == ops::kCallCPacked) return packed_call(op, node);
+  if (name == ops::kAddressOf) {
+    const BufferLoad* element = op.args[0].as<BufferLoad>();
+    if (!element) fail(node.span(), "T.address_of takes an element of a buffer");
+    return pointer(element->buffer, place(element->buffer, element->indices).offset, false);
   }
   if (name == ops::kPrefetch) return prefetch(op, node);
   if (name == ops::kVscale) return b_.CreateIntrinsic(llvm::Intrinsic::vscale, {ops_.type(dtype_of(node))}, {});
@@ -78,6 +82,46 @@ Value FunctionEmitter::builtin(const Call& op, const Expr& node) {
   }
   if (name == ops::kCallLlvmIntrin || name == ops::kCallLlvmPureIntrin) return llvm_intrinsic(op, node);
   fail_unsupported(node.span(), "{} in a tensor program", name);
+}
+
+Value FunctionEmitter::reinterpreted(const Expr& e, const Expr& node) {
+  DType from = dtype_of(e), to = dtype_of(node);
+  Value value = expr(e);
+  if (from.is_handle() || to.is_handle()) {
+    auto is_address = [](DType dtype) { return dtype.is_handle() || (dtype.is_integral() && dtype.bits == 64); };
+    if (!is_address(from) || !is_address(to))
+      fail(node.span(), "T.reinterpret of {} as {}: a pointer has 64 bits", to_string(from), to_string(to));
+    return b_.CreateBitOrPointerCast(value, ops_.type(to));
+  }
+  llvm::Type* type = ops_.type(to);
+  if (type->getPrimitiveSizeInBits() != value->getType()->getPrimitiveSizeInBits())
+    fail(node.span(), "T.reinterpret of {} as {}: the sizes differ", to_string(from), to_string(to));
+  return b_.CreateBitCast(value, type);
+}
+
+// T.Shuffle([vectors], [numbers of lanes, counted through all vectors])
+Value FunctionEmitter::shuffled(const Call& op, const Expr& node) {
+  const Tuple *vectors = op.args[0].as<Tuple>(), *numbers = op.args[1].as<Tuple>();
+  if (!vectors || !numbers) fail(node.span(), "T.Shuffle takes a list of vectors and a list of numbers");
+  std::vector<Value> lanes;
+  for (const Expr& vector : vectors->items) {
+    Value value = expr(vector);
+    for (int i = 0; i < dtype_of(vector).lanes; ++i) {
+      bool is_vector = value->getType()->isVectorTy();
+      lanes.push_back(is_vector ? b_.CreateExtractElement(value, static_cast<uint64_t>(i)) : value);
+    }
+  }
+  Value result = llvm::PoisonValue::get(ops_.type(dtype_of(node)));
+  for (size_t i = 0; i < numbers->items.size(); ++i) {
+    int64_t number = as_int(numbers->items[i]).value_or(-1);
+    if (number < 0 || number >= std::ssize(lanes))
+      fail(node.span(), "T.Shuffle: {} is not the number of one of {} lanes", debug_print(numbers->items[i]),
+           lanes.size());
+    Value lane = lanes[static_cast<size_t>(number)];
+    if (numbers->items.size() == 1) return lane;
+    result = b_.CreateInsertElement(result, lane, static_cast<uint64_t>(i));
+  }
+  return result;
 }
 
 // T.prefetch(T.address_of(A[i]), 0 read or 1 write, locality 0 to 3, 1 data)

@@ -217,7 +217,7 @@ Lanes quarter_turns(const Lanes& index) {
   llvm::GlobalVariable* table = module.getNamedGlobal(kName);
   if (!table) {
     llvm::Constant* data = llvm::ConstantDataArray::get(module.getContext(), llvm::ArrayRef(kQuarterTurns));
-    table = new llvm::GlobalVariable(module, data->getType(), true, llvm::GlobalValue::PrivateLinkage, data, kName);
+    table = make_global(module, data, kName);
     table->setUnnamedAddr(llvm::GlobalValue::UnnamedAddr::Global);
   }
   llvm::Value* address = b.CreateGEP(b.getDoubleTy(), table, index.value());

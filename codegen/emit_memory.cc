@@ -1,3 +1,4 @@
+#include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/Intrinsics.h>
 
 #include "codegen/function_emitter.h"
@@ -19,6 +20,14 @@ static llvm::Align element_alignment(DType dtype) {
 void FunctionEmitter::alloc_buffer(const AllocBuffer& alloc) {
   const Buffer& buffer = alloc.buffer;
   const BufferType& type = buffer_type(buffer);
+  if (type.data) {  // a view
+    variables_[buffer.get()] = expr(*type.data);
+    return;
+  }
+  if (alloc.contents) {
+    variables_[buffer.get()] = constant_memory(alloc.contents->as<Constant>()->data, buffer->name);
+    return;
+  }
   int64_t element_bytes = type.dtype.lanes * type.dtype.element().bytes();
   std::optional<int64_t> bytes = element_bytes;
   bool known_on_entry = true;
@@ -61,6 +70,15 @@ void FunctionEmitter::alloc_buffer(const AllocBuffer& alloc) {
   if (!known_on_entry) return;
   setup_ = b_.GetInsertBlock();
   b_.restoreIP(here);
+}
+
+// Returns read-only memory that holds the tensor's elements.
+Value FunctionEmitter::constant_memory(const Tensor& tensor, const std::string& name) {
+  llvm::StringRef bytes(static_cast<const char*>(tensor.raw()), static_cast<size_t>(tensor.bytes()));
+  llvm::Constant* contents = llvm::ConstantDataArray::getString(b_.getContext(), bytes, false);
+  llvm::GlobalVariable* memory = make_global(kernel_.module, contents, name);
+  memory->setAlignment(llvm::Align(vm::kAlignment));
+  return memory;
 }
 
 Value FunctionEmitter::scratch(const Buffer& buffer, Value bytes) {
@@ -153,7 +171,39 @@ Value FunctionEmitter::active_lanes(const std::optional<Expr>& predicate, int la
 
 // ---- Access
 
+// Returns the vector with as many lanes, the first of which are those of `value`.
+static Value resized(llvm::IRBuilder<>& b, Value value, int lanes) {
+  int given = static_cast<int>(llvm::cast<llvm::FixedVectorType>(value->getType())->getNumElements());
+  llvm::SmallVector<int> mask;
+  for (int lane = 0; lane < lanes; ++lane) mask.push_back(lane < given ? lane : llvm::PoisonMaskElem);
+  return given == lanes ? value : b.CreateShuffleVector(value, mask);
+}
+// Returns the mask of so many lanes whose first `count` are set.
+static Value first_lanes(llvm::IRBuilder<>& b, int lanes, int count) {
+  llvm::SmallVector<llvm::Constant*> mask;
+  for (int lane = 0; lane < lanes; ++lane) mask.push_back(b.getInt1(lane < count));
+  return llvm::ConstantVector::get(mask);
+}
+
+int FunctionEmitter::padded_lanes(const Buffer& buffer, DType dtype) {
+  constexpr int kMaskedBits = 512, kMaskedElement = 32;
+  const Target& target = kernel_.target;
+  bool has_masks = target.vector_bits >= kMaskedBits && llvm::StringRef(target.triple).starts_with("x86_64");
+  bool is_wanted = has_masks && !dtype.is_scalable() && dtype.bits >= kMaskedElement &&
+                   !llvm::isPowerOf2_32(static_cast<uint32_t>(dtype.lanes)) &&
+                   !llvm::isa<llvm::AllocaInst>(variable(buffer));  // LLVM puts that into registers
+  if (!is_wanted) return 0;
+  uint64_t full = static_cast<uint64_t>(target.vector_lanes(dtype.bits)), lanes = dtype.lanes;
+  return static_cast<int>(lanes < full ? llvm::PowerOf2Ceil(lanes) : llvm::alignTo(lanes, full));
+}
+
 Value FunctionEmitter::load_contiguous(const Buffer& buffer, Value offset, DType dtype, Value mask) {
+  if (int lanes = mask ? 0 : padded_lanes(buffer, dtype)) {
+    Value some = first_lanes(b_, lanes, dtype.lanes);
+    Value padded = b_.CreateMaskedLoad(ops_.memory_type(dtype.with_lanes(lanes)), pointer(buffer, offset, true),
+                                       element_alignment(dtype), some);
+    return ops_.from_memory(resized(b_, padded, dtype.lanes), dtype);
+  }
   llvm::Type* type = ops_.memory_type(dtype);
   llvm::Align alignment = element_alignment(dtype);
   Value address = pointer(buffer, offset, mask == nullptr);
@@ -166,6 +216,39 @@ Value FunctionEmitter::load_contiguous(const Buffer& buffer, Value offset, DType
 Value FunctionEmitter::load_scalar(const Buffer& buffer, Value offset, DType dtype, Value condition) {
   auto read = [&] { return load_contiguous(buffer, offset, dtype.element(), nullptr); };
   return condition ? guarded(condition, ops_.type(dtype.element()), read) : read();
+}
+
+Value FunctionEmitter::load_strided(const Buffer& buffer, const Place& place, DType dtype) {
+  constexpr int64_t kMostVectors = 4;  // that hold the lanes of one
+  constexpr int kLeastBits = 32;
+  int full = kernel_.target.vector_lanes(dtype.bits);
+  bool is_wanted = place.stride > 1 && place.stride <= kMostVectors && dtype.bits >= kLeastBits && full > 1 &&
+                   !llvm::isa<llvm::AllocaInst>(variable(buffer));
+  int rest = dtype.lanes % full;
+  bool is_whole = rest == 0 || padded_lanes(buffer, dtype.with_lanes(full + 1)) > 0;  // or has masks for the rest
+  if (!is_wanted || !is_whole) return nullptr;
+  llvm::SmallVector<Value> parts;
+  for (int first = 0; first < dtype.lanes; first += full) {
+    int count = std::min(full, dtype.lanes - first);
+    int64_t span = (count - 1) * place.stride + 1;
+    Value begin = lane_offset(place, first), part = llvm::PoisonValue::get(ops_.type(dtype.with_lanes(full)));
+    for (int64_t at = 0; at < span; at += full) {
+      // The last vector ends with the last lane: what is behind that may not be in the buffer.
+      int64_t from = span < full ? 0 : std::min(at, span - full);
+      int loaded = static_cast<int>(std::min<int64_t>(full, span));
+      Value offset = b_.CreateAdd(begin, b_.getInt64(static_cast<uint64_t>(from)));
+      Value source = resized(b_, load_contiguous(buffer, offset, dtype.with_lanes(loaded), nullptr), full);
+      llvm::SmallVector<int> mask;
+      for (int lane = 0; lane < full; ++lane) {
+        int64_t position = lane * place.stride;
+        bool is_here = lane < count && position >= at && position < at + full;
+        mask.push_back(is_here ? full + static_cast<int>(position - from) : lane);
+      }
+      part = b_.CreateShuffleVector(part, source, mask);
+    }
+    parts.push_back(part);
+  }
+  return resized(b_, llvm::concatenateVectors(b_, parts), dtype.lanes);
 }
 
 Value FunctionEmitter::load(const BufferLoad& load, DType dtype) {
@@ -187,6 +270,7 @@ Value FunctionEmitter::load(const BufferLoad& load, DType dtype) {
                                       llvm::Constant::getNullValue(type));
     return ops_.from_memory(all, dtype);
   }
+  if (Value vectors = active ? nullptr : load_strided(load.buffer, where, dtype)) return vectors;
   Value result = llvm::PoisonValue::get(ops_.type(dtype));
   for (int lane = 0; lane < where.lanes; ++lane) {
     Value condition = active ? b_.CreateExtractElement(active, static_cast<uint64_t>(lane)) : nullptr;
@@ -200,7 +284,9 @@ void FunctionEmitter::store_contiguous(const Buffer& buffer, Value offset, Value
   llvm::Align alignment = element_alignment(dtype);
   Value stored = ops_.to_memory(value, dtype);
   Value address = pointer(buffer, offset, mask == nullptr);
-  if (mask) {
+  if (int lanes = mask ? 0 : padded_lanes(buffer, dtype)) {
+    b_.CreateMaskedStore(resized(b_, stored, lanes), address, alignment, first_lanes(b_, lanes, dtype.lanes));
+  } else if (mask) {
     b_.CreateMaskedStore(stored, address, alignment, mask);
   } else {
     b_.CreateAlignedStore(stored, address, alignment);

@@ -11,6 +11,14 @@
 
 namespace relaxc::codegen {
 
+// g++ 12 takes LLVM's own operators new and delete of a GlobalVariable for a mismatch.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+#endif
+llvm::GlobalVariable* make_global(llvm::Module& module, llvm::Constant* contents, const std::string& name) {
+  return new llvm::GlobalVariable(module, contents->getType(), true, llvm::GlobalValue::PrivateLinkage, contents, name);
+}
+
 namespace {
 
 bool is_16_bit_float(DType dtype) { return dtype.is_float() && dtype.bits == 16; }
@@ -83,7 +91,7 @@ unsigned instruction_of(BinaryOp op, DType dtype) {
 }  // namespace
 
 llvm::Type* ValueEmitter::type(DType dtype) const {
-  RELAXC_CHECK(!dtype.is_handle(), "a handle in a lowered tensor program");
+  if (dtype.is_handle()) return b_.getPtrTy();
   llvm::Type* element = dtype.is_bool()          ? b_.getInt1Ty()
                         : is_16_bit_float(dtype) ? b_.getInt16Ty()
                         : !dtype.is_float()      ? static_cast<llvm::Type*>(b_.getIntNTy(dtype.bits))
@@ -152,13 +160,17 @@ Value ValueEmitter::float_binary(BinaryOp op, Value x, Value y) {
   return b_.CreateSelect(b_.CreateFCmpOEQ(remainder, zero), signed_zero, moved);
 }
 
-// `x < y ? x : y` is x86's minps, which gives y when either is NaN. So a second select is needed, unless the first
-// operand is a constant (relu).
+// A comparison with a constant (relu) is x86's minps, which gives its second operand when either is NaN. Otherwise
+// LLVM's intrinsic blends a NaN in by one comparison more, or is one instruction (AArch64's fmin). Of zeros of both
+// signs either is right.
 Value ValueEmitter::float_extremum(bool minimum, Value x, Value y) {
   if (is_constant_number(y)) std::swap(x, y);
-  Value result = b_.CreateSelect(minimum ? b_.CreateFCmpOLT(x, y) : b_.CreateFCmpOGT(x, y), x, y);
-  if (is_constant_number(x)) return result;
-  return b_.CreateSelect(b_.CreateFCmpUNO(x, x), x, result);
+  if (is_constant_number(x)) return b_.CreateSelect(minimum ? b_.CreateFCmpOLT(x, y) : b_.CreateFCmpOGT(x, y), x, y);
+  llvm::IRBuilder<>::FastMathFlagGuard guard(b_);
+  llvm::FastMathFlags flags = b_.getFastMathFlags();
+  flags.setNoSignedZeros();
+  b_.setFastMathFlags(flags);
+  return b_.CreateBinaryIntrinsic(minimum ? llvm::Intrinsic::minimum : llvm::Intrinsic::maximum, x, y);
 }
 
 Value ValueEmitter::int_binary(BinaryOp op, DType dtype, Value x, Value y, IndexFacts facts) {

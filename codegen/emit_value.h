@@ -18,6 +18,9 @@ namespace relaxc::codegen {
 
 using Value = llvm::Value*;
 
+// Adds a private constant to the module.
+llvm::GlobalVariable* make_global(llvm::Module& module, llvm::Constant* contents, const std::string& name);
+
 class ValueEmitter {
  public:
   ValueEmitter(llvm::IRBuilder<>& builder, const Target& target) : b_(builder), target_(target) {}

@@ -1,5 +1,6 @@
 // Internal to codegen/: the emitter of one LLVM function, which is a kernel's body or the body of a parallel loop.
-// Statements are in llvm_emit.cc, expressions in emit_expr.cc, buffers in emit_memory.cc. Includes LLVM.
+// Statements are in llvm_emit.cc, expressions in emit_expr.cc, buffers in emit_memory.cc, calls of other functions in
+// emit_external.cc. Includes LLVM.
 #pragma once
 #include <functional>
 #include <optional>
@@ -63,6 +64,7 @@ class FunctionEmitter {
   // ---- emit_memory.cc
   void alloc_buffer(const AllocBuffer& alloc);
   Value scratch(const Buffer& buffer, Value bytes);
+  Value constant_memory(const Tensor& tensor, const std::string& name);
   void store_stmt(const BufferStore& store);
   Value load(const BufferLoad& load, DType dtype);
   // The place of an access: the element at `offset`, or for a vector that element and further ones.
@@ -78,6 +80,11 @@ class FunctionEmitter {
   Value pointer(const Buffer& buffer, Value offset, bool in_range);
   llvm::Type* element_type(const Buffer& buffer);  // in memory
   Value load_contiguous(const Buffer& buffer, Value offset, DType dtype, Value mask);
+  // Loads lanes that are a few elements apart as the vectors that hold them; null where that is not faster.
+  Value load_strided(const Buffer& buffer, const Place& place, DType dtype);
+  // Returns the lanes of a masked access that stands for one of `dtype`, or 0 where none does. LLVM splits a vector of
+  // 28 lanes in memory into parts of 16, 8 and 4, and one of 32 lanes whose last 4 are masked out into two.
+  int padded_lanes(const Buffer& buffer, DType dtype);
   Value load_scalar(const Buffer& buffer, Value offset, DType dtype, Value condition);
   void store_contiguous(const Buffer& buffer, Value offset, Value value, DType dtype, Value mask);
   // Returns the lanes left active by the surrounding vector if_then_else and the access's predicate, or null for all.
@@ -111,6 +118,22 @@ class FunctionEmitter {
   Value builtin(const Call& call, const Expr& node);
   Value prefetch(const Call& call, const Expr& node);
   Value llvm_intrinsic(const Call& call, const Expr& node);
+  Value reinterpreted(const Expr& value, const Expr& node);
+  Value shuffled(const Call& call, const Expr& node);
+
+  // ---- emit_external.cc
+  Value extern_call(const Call& call, const Expr& node);
+  Value c_value(const Expr& e);
+  Value packed_call(const Call& call, const Expr& node);
+  struct PackedArgument {
+    uint32_t kind;  // a relaxc_value_kind
+    int64_t dtype;
+    Value value;
+    Value shape = nullptr;
+    uint64_t ndim = 0;
+  };
+  PackedArgument packed_argument(const Expr& e);
+  PackedArgument packed_tensor(Value data, const std::vector<Expr>& shape, DType dtype);
 
   KernelState& kernel_;
   llvm::Function* function_;
@@ -168,7 +191,7 @@ Value FunctionEmitter::guarded(Value condition, llvm::Type* type, F emit) {
 // function. Everything else that it adds for the kernel is internal.
 //
 // A lowered PrimFunc does not contain a Block or a thread-bound loop. Every buffer is dense (several dims are taken as
-// row-major), at most the last index of an access is a vector, and params are buffers and integer scalars. A violation
+// row-major), at most the last index of an access is a vector, and params are buffers and scalars. A violation
 // is a bug of the lowering passes and fails a check. Valid lowered code that is not supported throws a CompileError.
 void emit_kernel(llvm::Module& module, const std::string& symbol, const PrimFuncRef& function, const Target& target);
 

@@ -17,12 +17,12 @@ struct InterpretedKernels::Program {
   std::string name;
   PrimFuncRef function;
   std::unique_ptr<Interpreter> interpreter;
-  size_t num_inputs;  // the buffers after these are newly allocated when the kernel is called
+  std::vector<bool> is_new;  // for each buffer: it is newly allocated when the kernel is called
 };
 
-// Counts, for each program, the tensors of a call before the first newly allocated one.
-static std::map<std::string, size_t> count_inputs(const IRModule& module) {
-  std::map<std::string, size_t> result;
+// Finds, for each program, the tensors of a call that are newly allocated.
+static std::map<std::string, std::vector<bool>> find_new_tensors(const IRModule& module) {
+  std::map<std::string, std::vector<bool>> result;
   std::unordered_set<const NodeHeader*> fresh;
   for (const auto& [name, function] : module.functions) {
     auto graph = try_cast<Function>(function);
@@ -32,9 +32,9 @@ static std::map<std::string, size_t> count_inputs(const IRModule& module) {
           as_call(binding.value, ops::kBuiltinAllocTensor) || as_call(binding.value, ops::kMemoryAllocTensor);
       if (allocates) fresh.insert(binding.var.get());
       if (auto kernel = as_kernel_call(binding.value, module); kernel && kernel->callee.is<GlobalVar>()) {
-        const std::vector<Expr>& tensors = kernel->tensors;
-        auto first = std::ranges::find_if(tensors, [&](const Expr& tensor) { return fresh.contains(tensor.get()); });
-        result.emplace(kernel->name(), static_cast<size_t>(first - tensors.begin()));
+        std::vector<bool> is_new;
+        for (const Expr& tensor : kernel->tensors) is_new.push_back(fresh.contains(tensor.get()));
+        result.emplace(kernel->name(), std::move(is_new));
       }
       if (const Call* call = binding.value.as<Call>()) {
         for (const Expr& arg : call->args) fresh.erase(arg.get());
@@ -45,13 +45,13 @@ static std::map<std::string, size_t> count_inputs(const IRModule& module) {
 }
 
 InterpretedKernels::InterpretedKernels(const IRModule& module, const InterpretOptions& options) {
-  std::map<std::string, size_t> num_inputs = count_inputs(module);
+  std::map<std::string, std::vector<bool>> new_tensors = find_new_tensors(module);
   for (const auto& [name, program] : programs_of(module)) {
-    size_t inputs = num_inputs.try_emplace(name, program->params.size()).first->second;
+    const std::vector<bool>& is_new = new_tensors.try_emplace(name, program->params.size(), false).first->second;
     InterpretOptions copy = options;
     copy.check_unwritten = options.check_unwritten && !program->attrs.get_bool(attr_names::kIsScheduled, false);
     programs_.emplace(kernel_symbol(name),
-                      std::make_unique<Program>(name, program, std::make_unique<Interpreter>(program, copy), inputs));
+                      std::make_unique<Program>(name, program, std::make_unique<Interpreter>(program, copy), is_new));
   }
 }
 InterpretedKernels::~InterpretedKernels() = default;
@@ -104,7 +104,7 @@ void InterpretedKernels::call(Program& program, const relaxc_kernel_args& args) 
   std::vector<WrittenBytes*> written(tensors.size(), nullptr);
   for (size_t i = 0; i < tensors.size(); ++i) {
     const char* at = static_cast<const char*>(tensors[i].raw());
-    if (i < program.num_inputs) {
+    if (!program.is_new[i]) {
       Unwritten* known = find_value(memory, at);
       if (known && std::ssize(known->written) == tensors[i].bytes()) written[i] = &known->written;
       continue;
@@ -114,8 +114,13 @@ void InterpretedKernels::call(Program& program, const relaxc_kernel_args& args) 
     std::fill_n(static_cast<char*>(tensors[i].raw()), tensors[i].bytes(), '\xff');
     written[i] = &fresh[i];
   }
+  program.interpreter->set_packed_functions(
+      [context = args.context](const char* name, std::span<const relaxc_value> values, relaxc_value& result) {
+        return context->call_packed(context, name, values.data(), static_cast<int32_t>(values.size()), &result);
+      });
   program.interpreter->run(tensors, scalars, written);
-  for (size_t i = program.num_inputs; i < tensors.size(); ++i) {
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (!program.is_new[i]) continue;
     if (std::find(fresh[i].begin(), fresh[i].end(), 0) == fresh[i].end()) continue;
     std::string buffer = fmt::format("buffer '{}' of '{}'", buffers[i]->name, program.name);
     memory.insert_or_assign(static_cast<const char*>(tensors[i].raw()), Unwritten{std::move(fresh[i]), buffer});

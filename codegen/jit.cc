@@ -6,6 +6,7 @@
 #include "codegen/llvm_compile.h"
 #include "codegen/llvm_init.h"
 #include "support/diagnostic.h"
+#include "support/joined.h"
 #include "support/lists.h"
 
 namespace relaxc::codegen {
@@ -21,6 +22,13 @@ void expect(llvm::Error error, const char* what) {
   if (error) fail({}, "{}: {}", what, llvm::toString(std::move(error)));
 }
 
+std::string missing_functions(const llvm::orc::SymbolsNotFound& missing) {
+  std::vector<std::string> names = map_each(missing.getSymbols(), [](const llvm::orc::SymbolStringPtr& symbol) {
+    return fmt::format("'{}'", (*symbol).str());
+  });
+  return fmt::format("no library of this process has the external function {}", joined(names));
+}
+
 class JitLibrary final : public vm::KernelLibrary {
  public:
   explicit JitLibrary(const KernelObjects& kernels) {
@@ -31,16 +39,35 @@ class JitLibrary final : public vm::KernelLibrary {
     char prefix = jit_->getDataLayout().getGlobalPrefix();
     jit_->getMainJITDylib().addGenerator(
         expect(llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(prefix), "starting the JIT"));
+    for (const std::string& library : kernels.libraries) {
+      auto symbols = llvm::orc::DynamicLibrarySearchGenerator::Load(library.c_str(), prefix);
+      std::string what = fmt::format("loading '{}', whose functions kernels call", library);
+      jit_->getMainJITDylib().addGenerator(expect(std::move(symbols), what.c_str()));
+    }
     for (const std::vector<char>& object : kernels.objects) {
       auto buffer = llvm::MemoryBuffer::getMemBufferCopy(llvm::StringRef(object.data(), object.size()), "kernels");
       expect(jit_->addObjectFile(std::move(buffer)), "loading object code");
     }
+    // LLVM would print it. The error that follows says only that something failed.
+    std::string problem;
+    jit_->getExecutionSession().setErrorReporter([&](llvm::Error error) {
+      llvm::handleAllErrors(
+          std::move(error), [&](const llvm::orc::SymbolsNotFound& missing) { problem = missing_functions(missing); },
+          [&](const llvm::ErrorInfoBase& other) { problem = problem.empty() ? other.message() : problem; });
+    });
+    add_linked(kernels);
     // All symbols are resolved at once, so that find() only reads and is safe from any thread.
     for (const std::string& name : kernels.names) {
       std::string symbol = kernel_symbol(name);
-      auto address = expect(jit_->lookup(symbol), "loading object code");
+      auto found = jit_->lookup(symbol);
+      if (!found && !problem.empty()) {
+        llvm::consumeError(found.takeError());
+        fail({}, "tensor program '{}': {}", name, problem);
+      }
+      auto address = expect(std::move(found), "loading object code");
       functions_.emplace(symbol, address.toPtr<relaxc_kernel>());
     }
+    jit_->getExecutionSession().setErrorReporter([](llvm::Error error) { llvm::consumeError(std::move(error)); });
   }
 
   relaxc_kernel find(const std::string& symbol) const override {
@@ -48,6 +75,29 @@ class JitLibrary final : public vm::KernelLibrary {
   }
 
  private:
+  // Loads the user's object files, whose kernels are looked for in them alone and not in the process.
+  void add_linked(const KernelObjects& kernels) {
+    if (kernels.linked.empty()) return;
+    auto created = jit_->createJITDylib("linked");
+    if (!created) expect(created.takeError(), "starting the JIT");
+    llvm::orc::JITDylib& linked = *created;
+    for (const std::string& file : kernels.linked) {
+      std::string what = fmt::format("loading '{}'", file);
+      if (file.ends_with(".a")) {
+        linked.addGenerator(expect(
+            llvm::orc::StaticLibraryDefinitionGenerator::Load(jit_->getObjLinkingLayer(), file.c_str()), what.c_str()));
+        continue;
+      }
+      auto buffer = llvm::MemoryBuffer::getFile(file);
+      if (!buffer) fail({}, "{}: {}", what, buffer.getError().message());
+      expect(jit_->addObjectFile(linked, std::move(*buffer)), what.c_str());
+    }
+    linked.addToLinkOrder(jit_->getMainJITDylib());
+    jit_->getMainJITDylib().addToLinkOrder(linked);
+    for (const std::string& symbol : kernels.linked_kernels)
+      functions_.emplace(symbol, expect(jit_->lookup(linked, symbol), "linking").toPtr<relaxc_kernel>());
+  }
+
   std::unique_ptr<llvm::orc::LLJIT> jit_;
   std::unordered_map<std::string, relaxc_kernel> functions_;
 };

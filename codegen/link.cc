@@ -2,6 +2,8 @@
 #include <link.h>
 #include <lld/Common/Driver.h>
 #include <llvm/ADT/SmallString.h>
+#include <llvm/Object/Archive.h>
+#include <llvm/Object/ObjectFile.h>
 #include <llvm/Support/FileSystem.h>
 #include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Support/raw_ostream.h>
@@ -51,6 +53,41 @@ std::optional<std::string> loaded_library(const char* soname) {
 
 }  // namespace
 
+std::set<std::string> functions_of(const std::vector<std::string>& files) {
+  std::set<std::string> result;
+  auto add = [&](const llvm::object::ObjectFile& object) {
+    for (const llvm::object::SymbolRef& symbol : object.symbols()) {
+      auto flags = symbol.getFlags();
+      auto name = symbol.getName();
+      if (!flags || !name) {
+        llvm::consumeError(flags.takeError());
+        llvm::consumeError(name.takeError());
+        continue;
+      }
+      using llvm::object::SymbolRef;
+      if ((*flags & SymbolRef::SF_Global) && !(*flags & SymbolRef::SF_Undefined)) result.insert(name->str());
+    }
+  };
+  auto refuse = [](const std::string& file, llvm::Error error) {
+    fail({}, "'{}' is not an object file or an archive that can be linked: {}", file, llvm::toString(std::move(error)));
+  };
+  for (const std::string& file : files) {
+    auto binary = llvm::object::createBinary(file);
+    if (!binary) refuse(file, binary.takeError());
+    if (auto* object = llvm::dyn_cast<llvm::object::ObjectFile>(binary->getBinary())) add(*object);
+    auto* archive = llvm::dyn_cast<llvm::object::Archive>(binary->getBinary());
+    if (!archive) continue;
+    llvm::Error problem = llvm::Error::success();
+    for (const llvm::object::Archive::Child& child : archive->children(problem)) {
+      auto member = child.getAsBinary();
+      if (!member) refuse(file, member.takeError());
+      if (auto* object = llvm::dyn_cast<llvm::object::ObjectFile>(member->get())) add(*object);
+    }
+    if (problem) refuse(file, std::move(problem));
+  }
+  return result;
+}
+
 std::vector<char> link_shared_object(const KernelObjects& kernels) {
   if (!llvm::Triple(kernels.target.triple).isOSBinFormatELF())
     fail_unsupported({}, "shared objects of '{}' are not ELF files", kernels.target.triple);
@@ -63,6 +100,14 @@ std::vector<char> link_shared_object(const KernelObjects& kernels) {
     args.push_back(folder.file(fmt::format("{:04}.o", i)));
     vm::write_file(args.back(), {kernels.objects[i].data(), kernels.objects[i].size()});
   }
+  // The loader looks for them where they are now, and then as it does for any library.
+  for (const std::string& library : kernels.libraries) {
+    size_t folder_end = library.rfind('/');
+    if (folder_end != std::string::npos) args.insert(args.end(), {"-rpath", library.substr(0, folder_end)});
+    args.push_back(library);
+  }
+  for (const std::string& file : kernels.linked) args.push_back(file);
+  for (const std::string& symbol : kernels.linked_kernels) args.push_back("--undefined=" + symbol);
   // For another machine the symbols of libm stay undefined, and the library is not named.
   for (const char* soname : {"libm.so.6", "libc.so.6"}) {
     std::optional<std::string> path = loaded_library(soname);

@@ -23,6 +23,7 @@
 #include "codegen/function_emitter.h"
 #include "codegen/llvm_init.h"
 #include "ir/visit.h"
+#include "passes/tables.h"
 #include "support/diagnostic.h"
 #include "support/parallel.h"
 #include "support/recently_used.h"
@@ -256,7 +257,7 @@ bool has_code_generator(const Target& target) {
 
 KernelObjects compile_kernels(const KernelMap& kernels, const Target& target, const PassSettings& settings) {
   Compilation compilation(kernels, target, settings, llvm::CodeGenFileType::ObjectFile);
-  KernelObjects result{target, {}, compilation.run(), compilation.num_reused()};
+  KernelObjects result{target, {}, compilation.run(), compilation.num_reused(), tables_of(settings).libraries()};
   std::ranges::copy(std::views::keys(kernels), std::back_inserter(result.names));
   return result;
 }

@@ -11,7 +11,9 @@
 #include "support/diagnostic.h"
 #include "support/lists.h"
 #include "support/temporarily.h"
+#include "tir/analysis/annotations.h"
 #include "tir/analysis/conditions.h"
+#include "tir/analysis/pointers.h"
 #include "tir/lower/lower.h"
 #include "vm/kernel_abi.h"
 
@@ -127,6 +129,7 @@ void FunctionEmitter::for_stmt(const For& loop, const Span& span) {
       if (!in_parallel_) return parallel_loop(loop);
       break;
     case ForKind::kUnrolled:
+      if (loop.annotations.get_int(annotation<"pragma_unroll_explicit">(), 1) == 0) break;  // LLVM is asked
       if (extent && unroll_factor_ * *extent <= kMaxUnroll) return unrolled_loop(loop, *extent);
       break;
     case ForKind::kThreadBinding:
@@ -327,12 +330,14 @@ void emit_kernel(llvm::Module& module, const std::string& symbol, const PrimFunc
   check_scalable(function, target);
   std::vector<Buffer> buffers = buffer_params(function);
   Variables scalars = scalar_arguments(function);
-  KernelState kernel{module, target, symbol, function->attrs.get_bool(attr_names::kNoAlias, true), 0, {}};
+  // A view and its source may be two params of a parallel loop's body.
+  bool noalias = function->attrs.get_bool(attr_names::kNoAlias, true) && !uses_pointers(function);
+  KernelState kernel{module, target, symbol, noalias, 0, {}};
   for (const VarRef& var : scalars) {
     DType dtype = dtype_of(var);
-    if (dtype.lanes != 1 || (!dtype.is_integral() && !dtype.is_bool()))
-      fail_unsupported(var.span(), "{}: scalar parameter '{}' is {}; only integers and bool are passed", symbol,
-                       var->name, to_string(dtype));
+    if (dtype.lanes != 1 || dtype.is_handle())
+      fail_unsupported(var.span(), "{}: scalar parameter '{}' is {}; only numbers are passed", symbol, var->name,
+                       to_string(dtype));
   }
   for (const VarRef& dim : symbolic_dims(function)) kernel.non_negative_vars.insert(dim.get());
   Variables variables(buffers.begin(), buffers.end());
@@ -356,8 +361,9 @@ void emit_kernel(llvm::Module& module, const std::string& symbol, const PrimFunc
   for (size_t i = 0; i < buffers.size(); ++i)
     args.push_back(b.CreateLoad(b.getPtrTy(), b.CreateConstInBoundsGEP1_64(b.getPtrTy(), data, i)));
   for (size_t i = 0; i < scalars.size(); ++i) {
-    Value value = b.CreateLoad(b.getInt64Ty(), b.CreateConstInBoundsGEP1_64(b.getInt64Ty(), values, i));
-    args.push_back(ops.cast(value, kInt64, dtype_of(scalars[i])));
+    DType dtype = dtype_of(scalars[i]), given = dtype.is_float() ? kFloat64 : kInt64;
+    Value value = b.CreateLoad(ops.type(given), b.CreateConstInBoundsGEP1_64(b.getInt64Ty(), values, i));
+    args.push_back(ops.cast(value, given, dtype));
   }
   b.CreateRet(b.CreateCall(body.function(), args));
 }

@@ -184,18 +184,41 @@ Simplifier::Division Simplifier::opaque(const Poly& a, const Poly& b, DType dtyp
   return {Poly::atom(binary(BinaryOp::kFloorDiv, x, y)), Poly::atom(binary(BinaryOp::kFloorMod, x, y))};
 }
 
+// Returns x // c for x = y // d + rest in the form that (y + d * rest) // (c * d) has: where y is 16*z + w, the
+// quotient of y // 28 by 28 is z // 49.
+std::optional<Poly> Simplifier::quotient_of_quotient(const Expr& x, int64_t divisor) const {
+  Poly sum = stored(x);
+  for (const Term& term : sum.terms()) {
+    const Binary* inner = term.factor == 1 && term.atoms.size() == 1 ? term.atoms[0].as<Binary>() : nullptr;
+    auto by = inner && inner->op == BinaryOp::kFloorDiv ? as_int(inner->b) : std::nullopt;
+    auto product = by && *by > 0 ? checked_mul(*by, divisor) : std::nullopt;
+    if (!product) continue;
+    Poly whole = sum.plus(Poly::term(term.atoms, term.factor), -1).scaled(*by).plus(stored(inner->a));
+    if (whole.overflowed()) continue;
+    return division(whole, Poly::constant(*product), dtype_of(x)).quotient;
+  }
+  return std::nullopt;
+}
+
 // Applies c*(x // c) + x % c = x, for constant and symbolic c.
 Poly Simplifier::recombine(Poly sum) const {
-  sum = rewrite_terms(std::move(sum), [](const Poly& whole, const Term& term) -> std::optional<Poly> {
+  sum = rewrite_terms(std::move(sum), [this](const Poly& whole, const Term& term) -> std::optional<Poly> {
     for (size_t i = 0; i < term.atoms.size(); ++i) {
       const Binary* mod = term.atoms[i].as<Binary>();
       if (!mod || mod->op != BinaryOp::kFloorMod) continue;
-      Expr quotient = binary(BinaryOp::kFloorDiv, mod->a, mod->b);
       Poly rest = Poly::term(without(term.atoms, i), term.factor);
       // The quotient term that would match: rest * c * (x // c).
-      Poly wanted = rest.times(stored(mod->b)).times(Poly::atom(quotient));
-      if (wanted.terms().empty() || wanted.overflowed() || !has_terms(whole, wanted)) continue;
-      return whole.plus(Poly::term(term.atoms, term.factor), -1).plus(wanted, -1).plus(rest.times(stored(mod->a)));
+      auto with_quotient = [&](const Poly& quotient) -> std::optional<Poly> {
+        Poly wanted = rest.times(stored(mod->b)).times(quotient);
+        if (wanted.terms().empty() || wanted.overflowed() || !has_terms(whole, wanted)) return std::nullopt;
+        return whole.plus(Poly::term(term.atoms, term.factor), -1).plus(wanted, -1).plus(rest.times(stored(mod->a)));
+      };
+      auto result = with_quotient(Poly::atom(binary(BinaryOp::kFloorDiv, mod->a, mod->b)));
+      auto divisor = as_int(mod->b);
+      if (!result && divisor && *divisor > 0 && whole.terms().size() > 1) {
+        if (auto quotient = quotient_of_quotient(mod->a, *divisor)) result = with_quotient(*quotient);
+      }
+      if (result) return result;
     }
     return std::nullopt;
   });

@@ -122,6 +122,7 @@ class Simplifier {
   static Division opaque(const Poly& a, const Poly& b, DType dtype);
   Poly recombine(Poly sum) const;
   std::optional<Poly> rounded_up(const Poly& sum, const Term& term) const;
+  std::optional<Poly> quotient_of_quotient(const Expr& x, int64_t divisor) const;
   Poly ceil_division(const Poly& x, int64_t divisor, DType dtype) const;
 
   // ---- arith_proof.cc

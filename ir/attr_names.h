@@ -12,12 +12,20 @@ inline constexpr const char* kGlobalSymbol = "global_symbol";
 
 // ---- Of graph functions
 
+// A string: the name that callers from outside know the function by, where it is another one's in the module.
+// wrap_programs sets it, codegen/bytecode.cc reads it.
+inline constexpr const char* kEntryName = "entry_name";
 // A flag of a pure function: calls in its body count as pure. The verifier reads it.
 inline constexpr const char* kForcePure = "relax.force_pure";
+// A flag (True, or TVM's 1) of a private function: it becomes one tensor program where a rule of the user's names it
+// (passes/compose.cc).
+inline constexpr const char* kPrimitive = "Primitive";
 // Lists of strings: the model's names of the inputs and outputs. The importer sets them, codegen/bytecode.cc reads
 // them.
 inline constexpr const char* kInputNames = "input_names";
 inline constexpr const char* kOutputNames = "output_names";
+// A string: the backend outside of the compiler that makes the function's code. codegen/compile.cc refuses it.
+inline constexpr const char* kCodegen = "Codegen";
 // A string: the formula of the bytes of the planned arena. plan_memory sets it; the bytecode's metadata repeats it.
 inline constexpr const char* kArenaBytes = "arena_bytes";
 
@@ -25,6 +33,10 @@ inline constexpr const char* kArenaBytes = "arena_bytes";
 
 // A flag: the program has its schedule, which no rule and no fusion may change. Rules set it.
 inline constexpr const char* kIsScheduled = "tir.is_scheduled";
+// A string: the tensor program that a user's rule names, of which this one was fused; of a graph function that becomes
+// a tensor program (kPrimitive), the name by which rules know it. compose and fuse set it and the annotation of the
+// block of its result by that name; rules find the program by it, and it is gone when the program is scheduled.
+inline constexpr const char* kScheduledPart = "scheduled_part";
 // A flag, true when absent: no two buffer params overlap. merge_subexpressions and the emitter read it.
 inline constexpr const char* kNoAlias = "tir.noalias";
 // An int: that many last params are the symbolic dims. explicit_scalars sets it, symbolic_dims() reads it.
@@ -36,5 +48,11 @@ inline constexpr const char* kTensorIntrin = "tensor_intrin";
 
 // A list of ints: for each output the position of the argument that it is written over, or -1 for a new tensor.
 inline constexpr const char* kInplaceIndices = "inplace_indices";
+
+// ---- Of a module
+
+// A dictionary: the tensor programs that cannot be run from outside, each with the reason. wrap_programs sets it, the
+// bytecode's metadata repeats it.
+inline constexpr const char* kRefused = "refused";
 
 }  // namespace relaxc::attr_names

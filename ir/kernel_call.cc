@@ -1,6 +1,7 @@
 #include "ir/kernel_call.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "ir/attr_names.h"
 #include "ir/op_names.h"
@@ -59,10 +60,39 @@ std::optional<KernelCall> with_outputs(const Call& node) {
 KernelCall with_destinations(const Call& node) {
   KernelCall result{.callee = node.callee, .has_destinations = true, .tensors = node.args};
   const ShapeExpr* scalars = node.args.empty() ? nullptr : node.args.back().as<ShapeExpr>();
-  if (!scalars) return result;
+  if (!scalars) {
+    auto others = std::ranges::stable_partition(result.tensors, std::not_fn(is_scalar));
+    result.scalars.assign(others.begin(), others.end());
+    result.tensors.erase(others.begin(), others.end());
+    return result;
+  }
   result.tensors.pop_back();
   result.scalars = scalars->values;
   return result;
+}
+// Returns the value of a variable for a stride or offset of a param, in the program's terms; tensors are dense.
+std::optional<Expr> value_in_dense_param(const VarRef& var, const PrimFuncRef& program) {
+  for (const Buffer& buffer : buffer_params(program)) {
+    const BufferType& type = buffer_type(buffer);
+    if (type.elem_offset && same_node(*type.elem_offset, var)) return int_imm(0);
+    Expr dense = int_imm(1);
+    for (size_t d = type.strides.size(); d-- > 0; dense = dense * cast_to(type.shape[d], kInt64)) {
+      if (same_node(type.strides[d], var)) return dense;
+    }
+  }
+  return std::nullopt;
+}
+// Adds the values of dims where the call leaves them to the shapes of the tensors, as TVM's calls of programs do.
+void add_dims_of_tensors(KernelCall& call, const PrimFuncRef& program) {
+  std::vector<VarRef> vars = scalar_arguments(program);
+  KernelCall inputs{.callee = call.callee, .tensors = call.tensors, .scalars = call.scalars};
+  KernelMatch match = match_kernel(inputs, program);
+  for (size_t i = call.scalars.size(); i < vars.size(); ++i) {
+    const Expr* value = find_value(match.dims, vars[i].get());
+    std::optional<Expr> dense = value ? std::nullopt : value_in_dense_param(vars[i], program);
+    if (!value && !dense) return;
+    call.scalars.push_back(simplify(value ? *value : substitute(*dense, match.dims)));
+  }
 }
 
 // Raw handle parameters are not matched with arguments and may be any tensors.
@@ -180,8 +210,13 @@ std::optional<KernelCall> as_kernel_call(const Expr& value, const IRModule& modu
   if (node->callee.is<OpRef>()) return calls_kernel(op_name(value)) ? with_outputs(*node) : std::nullopt;
   const TupleType* type = value.type().as<TupleType>();
   bool has_no_value = type && type->items.empty() && !node->args.empty() && node->args.back().is<ShapeExpr>();
-  bool is_kernel = node->callee.is<ExternFunc>() ? has_no_value : called_program(node->callee, module).has_value();
-  return is_kernel ? std::optional(with_destinations(*node)) : std::nullopt;
+  // A program that is called for the scalar that it returns is an ordinary function (passes/inline_calls.cc).
+  if (value.type().is<PrimType>()) return std::nullopt;
+  std::optional<PrimFuncRef> program = called_program(node->callee, module);
+  if (!program && !(node->callee.is<ExternFunc>() && has_no_value)) return std::nullopt;
+  KernelCall result = with_destinations(*node);
+  if (program && (node->args.empty() || !node->args.back().is<ShapeExpr>())) add_dims_of_tensors(result, *program);
+  return result;
 }
 
 Expr with_tensors(const Expr& kernel_call, const std::vector<Expr>& tensors) {
@@ -193,7 +228,8 @@ Expr with_tensors(const Expr& kernel_call, const std::vector<Expr>& tensors) {
     for (Expr& item : items) item = is_scalar(item) ? item : tensors.at(next++);
     copy.args[1] = tuple(std::move(items));
   } else {
-    std::ranges::copy(tensors, copy.args.begin());
+    size_t next = 0;
+    for (Expr& arg : copy.args) arg = is_scalar(arg) || arg.is<ShapeExpr>() ? arg : tensors.at(next++);
   }
   return make(std::move(copy), kernel_call.type(), kernel_call.span());
 }

@@ -5,6 +5,7 @@
 //   new tensors, except those that R.call_tir_inplace writes over an input.
 //   f(inputs..., outputs..., R.shape([scalars])): the destinations are among the arguments and the call has no value.
 //   The scalars are the values of scalar_arguments(f). passes/destination_passing.cc turns the first form into this.
+//   Without the shape the scalar params are among the arguments, and the types of the tensors give the dims.
 //
 // The first is Relax's (Lai et al., "Relax: Composable Abstractions for End-to-End Dynamic Machine Learning", 2023),
 // the second destination-passing style.

@@ -9,6 +9,8 @@
 
 namespace relaxc {
 
+class Builder;
+
 // Says how fusion may treat the operator's kernel, ordered from freest to strictest.
 enum class OpPattern : uint8_t {
   kElementwise,  // output[i] depends on inputs[i] alone
@@ -124,8 +126,13 @@ struct OpRow {
   std::function<Type(const OpCall&)> infer_partial = {};
   // Returns a tensor program of the call: params are its tensor arguments in order (tuples flattened), then the
   // outputs. It may use the graph's symbolic dims freely; legalize replaces them by the program's. When empty, the
-  // operator is lowered elsewhere (builtins), or nothing lowers it yet and compiling it reports that.
+  // operator is decomposed, lowered elsewhere (builtins), or nothing lowers it and compiling it reports that.
   std::function<PrimFuncRef(const OpCall&)> legalize = {};
+  // Emits other operators through the builder and returns their value, for an operator that stands for several or whose
+  // result has a size that is computed when the model runs (passes/decompose.cc). They are not decomposed in turn.
+  std::function<Expr(const OpCall&, Builder&)> decompose = {};
+  // The reason why nothing lowers the operator, and what to do instead, for messages; empty where something does.
+  std::string why = {};
   // Fills in arguments and attributes that Relax derives from others, such as the step of arange; may be empty.
   std::function<void(Call&)> complete = {};
   // Returns the results in plain C++, for tests on small tensors: given where a wrong formula in `legalize` would pass

@@ -9,6 +9,8 @@
   X(kMultiply, "relax.multiply")                         \
   X(kDivide, "relax.divide")                             \
   X(kPower, "relax.power")                               \
+  X(kMaximum, "relax.maximum")                           \
+  X(kMinimum, "relax.minimum")                           \
   X(kAbs, "relax.abs")                                   \
   X(kFloor, "relax.floor")                               \
   X(kCeil, "relax.ceil")                                 \
@@ -51,7 +53,6 @@
   X(kTensorToShape, "relax.tensor_to_shape")             \
   X(kShapeOf, "relax.shape_of")                          \
   X(kTensorItem, "relax.inspect.tensor_item")            \
-  X(kPrint, "relax.print")                               \
   X(kHintOnDevice, "relax.hint_on_device")               \
   X(kCallTir, "relax.call_tir")                          \
   X(kCallTirWithGrad, "relax.call_tir_with_grad")        \
@@ -59,6 +60,10 @@
   X(kCallTirLocalView, "relax.dist.call_tir_local_view") \
   X(kCallDpsPacked, "relax.call_dps_packed")             \
   X(kCallPurePacked, "relax.call_pure_packed")           \
+  X(kCallInplacePacked, "relax.call_inplace_packed")     \
+  X(kMakeClosure, "relax.make_closure")                  \
+  X(kInvokeClosure, "relax.invoke_closure")              \
+  X(kInvokePureClosure, "relax.invoke_pure_closure")     \
   X(kBuiltinAllocTensor, "relax.builtin.alloc_tensor")   \
   X(kMemoryAllocStorage, "relax.memory.alloc_storage")   \
   X(kMemoryAllocTensor, "relax.memory.alloc_tensor")     \
@@ -80,6 +85,16 @@
   X(kReinterpret, "tir.reinterpret")                  \
   X(kCallLlvmIntrin, "tir.call_llvm_intrin")          \
   X(kCallLlvmPureIntrin, "tir.call_llvm_pure_intrin") \
+  X(kCallExtern, "tir.call_extern")                   \
+  X(kCallPureExtern, "tir.call_pure_extern")          \
+  X(kCallPacked, "tir.tvm_call_packed")               \
+  X(kCallCPacked, "tir.tvm_call_cpacked")             \
+  X(kStackMakeArray, "tir.tvm_stack_make_array")      \
+  X(kStackMakeShape, "tir.tvm_stack_make_shape")      \
+  X(kAddByteOffset, "tir.handle_add_byte_offset")     \
+  X(kAllocWorkspace, "tir.TVMBackendAllocWorkspace")  \
+  X(kFreeWorkspace, "tir.TVMBackendFreeWorkspace")    \
+  X(kIsNullPtr, "tir.isnullptr")                      \
   X(kFma, "tir.fma")                                  \
   X(kCommReducer, "tir.comm_reducer")                 \
   X(kIterVar, "tir.iter_var")                         \
@@ -125,7 +140,7 @@ inline bool is_tir_op(std::string_view name) { return name.starts_with("tir."); 
 inline bool is_distributed_op(std::string_view name) { return name.starts_with("relax.dist."); }
 // An operator whose value is a place in memory: two equal calls give two places.
 inline bool is_memory_op(std::string_view name) {
-  return name.starts_with("relax.builtin.") || name.starts_with("relax.memory.");
+  return name.starts_with("relax.builtin.") || name.starts_with("relax.memory.") || name.starts_with("relax.vm.");
 }
 // Returns the name of a graph operator with "relax." in front, which may be left out where operators are looked up.
 inline std::string full_name(std::string name) { return is_relax_op(name) ? name : "relax." + name; }

@@ -53,6 +53,8 @@ RELAXC_ATTRS(LeakyReluAttrs, (double, alpha, 0.01));
 RELAXC_ATTRS(SoftplusAttrs, (double, beta, 1), (double, threshold, 20));
 RELAXC_ATTRS(PReluAttrs, (int64_t, axis, 1));  // of an alpha of rank 1
 
+// ---- ops/quantize.cc
+
 RELAXC_ATTRS(QuantizeAttrs, (int64_t, axis, -1), (DType, out_dtype, DType::int_(8)));
 RELAXC_ATTRS(DequantizeAttrs, (int64_t, axis, -1), (DType, out_dtype, kFloat32));
 
@@ -177,7 +179,8 @@ RELAXC_ATTRS(ReverseSequenceAttrs, (int64_t, time_axis, 0), (int64_t, batch_axis
 RELAXC_ATTRS(SortAttrs, (int64_t, axis, -1), (bool, descending, false));
 RELAXC_ATTRS(ArgsortAttrs, (int64_t, axis, -1), (bool, descending, false), (DType, dtype, kInt32));
 RELAXC_ATTRS(TopKAttrs, (int64_t, k, 1), (int64_t, axis, -1), (std::string, ret_type, "both"), (bool, largest, true),
-             (DType, dtype, kInt32));  // dtype: of the indices
+             (DType, dtype, kInt32));               // dtype: of the indices
+RELAXC_ATTRS(DistinctAttrs, (bool, sorted, true));  // else by first position
 RELAXC_ATTRS(DynamicTopKAttrs, (int64_t, axis, -1), (bool, largest, true), (DType, dtype, kInt64));
 
 // ---- ops/create.cc

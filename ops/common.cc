@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "ir/op_names.h"
 #include "support/checked_math.h"
 #include "support/lists.h"
 
@@ -26,6 +27,14 @@ std::vector<Expr> broadcast_shapes(const std::vector<Expr>& a, const std::vector
   return result;
 }
 
+Expr call_builtin(const std::string& name, std::vector<Expr> args, const Type& type) {
+  args.insert(args.begin(), extern_func(name));
+  return call(op_ref(ops::kCallPurePacked), std::move(args), {}, type, {}, {type});
+}
+Expr call_impure_builtin(const std::string& name, std::vector<Expr> args) {
+  return call(extern_func(name), std::move(args), {}, tuple_type({}), {}, {tuple_type({})});
+}
+
 Expr load_broadcast(const Buffer& buffer, Axes axes) {
   const std::vector<Expr>& shape = buffer_type(buffer).shape;
   std::vector<Expr> indices;
@@ -36,6 +45,7 @@ Expr load_broadcast(const Buffer& buffer, Axes axes) {
   return load(buffer, indices);
 }
 
+Stmt when(const Expr& condition, const Stmt& body) { return make(IfThenElse{condition, body, std::nullopt}); }
 int64_t normalize_axis(const OpCall& op, int64_t axis, int64_t rank) {
   if (axis < -rank || axis >= rank) op.fail("axis {} is out of range for a tensor of rank {}", axis, rank);
   return axis < 0 ? axis + rank : axis;
@@ -90,6 +100,9 @@ std::vector<Buffer> inputs_of_tuple(ComputeBuilder& b, const OpCall& op) {
 void require_rank(const OpCall& op, size_t i, int64_t rank) {
   if (op.rank(i) != rank) op.fail("argument {} has rank {}, expected {}", i, op.rank(i), rank);
 }
+void require_ranks(const OpCall& op, const std::vector<int64_t>& ranks) {
+  for (size_t i = 0; i < ranks.size(); ++i) require_rank(op, i, ranks[i]);
+}
 void require_same_dtype(const OpCall& op, size_t i, size_t j) {
   if (op.dtype(i) != op.dtype(j))
     op.fail("arguments {} and {} have different dtypes: {} and {}", i, j, to_string(op.dtype(i)),
@@ -97,6 +110,9 @@ void require_same_dtype(const OpCall& op, size_t i, size_t j) {
 }
 void require_scalar(const OpCall& op, size_t i) {
   if (!op.arg(i).type().is<PrimType>()) op.fail("argument {} must be a scalar", i);
+}
+void require_tensor(const OpCall& op) {
+  if (!op.arg(0).type().is<TensorType>()) op.fail("expected a tensor");
 }
 DType product_dtype(const OpCall& op, std::optional<DType> out_dtype) {
   DType a = op.dtype(0), b = op.dtype(1);
@@ -115,6 +131,7 @@ Type infer_same_rank(const OpCall& op, size_t i, std::optional<DType> dtype) {
   return tensor_type_of_rank(known_rank(op.arg(i).type()), dtype);
 }
 Type infer_unknown(const OpCall&) { return object_type(); }
+Type infer_nothing(const OpCall&) { return tuple_type({}); }
 Type infer_stated(const OpCall& op) {
   const std::vector<Type>& types = op.call.type_args;
   if (types.empty()) op.fail("the output type is missing");
@@ -138,6 +155,10 @@ PrimFuncRef compute_program(const OpCall& op, const std::string& name, const Typ
 }
 
 std::string stage_name(const std::string& op) { return "T_" + op.substr(op.rfind('.') + 1); }
+OpRow impure(OpRow row) {
+  row.pure = false;
+  return row;
+}
 OpRow by_element(OpRow row, Element element, OpPattern pattern, std::string stage) {
   if (stage.empty()) stage = stage_name(row.name);
   row.pattern = pattern;
@@ -164,6 +185,14 @@ std::vector<OpAttr> with_extension(std::vector<OpAttr> attrs, std::string_view n
 std::vector<OpAttr> with_default_from(std::vector<OpAttr> attrs, std::string_view name, const char* other) {
   attr_of(attrs, name).default_from = other;
   return attrs;
+}
+
+Stmt loop_nest(const std::vector<Expr>& extents, const std::function<Stmt(Axes)>& body) {
+  std::vector<VarRef> vars;
+  while (vars.size() < extents.size()) vars.push_back(make_dim(fmt::format("i{}", vars.size())));
+  Stmt nest = body({vars.begin(), vars.end()});
+  for (size_t d = vars.size(); d-- > 0;) nest = loop(vars[d], extents[d], nest);
+  return nest;
 }
 
 Expr size_product(const OpCall& op, const Expr& a, const Expr& b) {

@@ -14,6 +14,10 @@ namespace relaxc {
 std::vector<Expr> broadcast_shapes(const OpCall& op, const std::vector<Expr>& a, const std::vector<Expr>& b);
 std::vector<Expr> broadcast_shapes(const std::vector<Expr>& a, const std::vector<Expr>& b,
                                    const std::function<void(const Expr&, const Expr&)>& require_equal);
+// Return calls of functions of the runtime (vm/builtins.cc): of one that has no effect but its result, and of one whose
+// effect is all that it has.
+Expr call_builtin(const std::string& name, std::vector<Expr> args, const Type& type);
+Expr call_impure_builtin(const std::string& name, std::vector<Expr> args);
 // Returns the element of `buffer` that is read for the element `axes` of the broadcast result.
 Expr load_broadcast(const Buffer& buffer, Axes axes);
 
@@ -23,6 +27,15 @@ struct OpProgram {
   ComputeBuilder builder = {};
   std::vector<Buffer> inputs;
 };
+// A scalar variable that the body of a block declares.
+struct LocalScalar {
+  LocalScalar(const char* name, DType dtype) : buffer(make_buffer(name, dtype, {int_imm(1)}, "local")) {}
+  Expr get() const { return load(buffer, {int_imm(0)}); }
+  Stmt set(const Expr& value) const { return store(buffer, value, {int_imm(0)}); }
+  Stmt declared() const { return make(AllocBuffer{buffer, {}}); }
+  Buffer buffer;
+};
+Stmt when(const Expr& condition, const Stmt& body);
 // Counts a negative axis from the end. An error names axis and rank.
 int64_t normalize_axis(const OpCall& op, int64_t axis, int64_t rank);
 std::vector<int64_t> normalize_axes(const OpCall& op, const std::vector<int64_t>& axes, int64_t rank);
@@ -34,10 +47,13 @@ std::vector<Type> tensor_list(const OpCall& op, size_t i);
 DType common_dtype(const OpCall& op, const std::vector<Type>& tensors);
 // Makes a param for each tensor of argument 0, which is a tuple.
 std::vector<Buffer> inputs_of_tuple(ComputeBuilder& b, const OpCall& op);
-// These fail for a tensor of another rank, for tensors of different dtypes, and for an argument that is not a scalar.
+// These fail for a tensor of another rank, for tensors of different dtypes, and for an argument that is not a scalar,
+// or not a tensor.
 void require_rank(const OpCall& op, size_t i, int64_t rank);
+void require_ranks(const OpCall& op, const std::vector<int64_t>& ranks);  // of the first arguments
 void require_same_dtype(const OpCall& op, size_t i, size_t j);
 void require_scalar(const OpCall& op, size_t i);
+void require_tensor(const OpCall& op);  // argument 0
 // Checks the dtypes of a product's operands and returns the result's: out_dtype if given; integers may then differ.
 DType product_dtype(const OpCall& op, std::optional<DType> out_dtype);
 // Requires two lists of one length to be equal, item by item: "dim 1 of bias: 3 and 4", where `what` is "of bias".
@@ -65,6 +81,7 @@ Type infer_stated(const OpCall& op);
 Type infer_unranked(std::optional<DType> dtype);
 Type infer_same_rank(const OpCall& op, size_t i, std::optional<DType> dtype);
 Type infer_unknown(const OpCall& op);
+Type infer_nothing(const OpCall& op);  // of a call without results
 // These are the `infer_partial` of an operator whose result has the dtype that its attribute dtype or out_dtype states,
 // else the first tensor's, and of one whose result also has the rank of argument 0.
 Type infer_stated_dtype(const OpCall& op);
@@ -78,6 +95,8 @@ PrimFuncRef compute_program(const OpCall& op, const std::string& name, const Typ
 using Element = std::function<Expr(const OpCall& op, Inputs x, Axes i)>;
 OpRow by_element(OpRow row, Element element, OpPattern pattern = OpPattern::kInjective, std::string stage = {});
 std::string stage_name(const std::string& op);
+// Completes the row of an operator that has an effect.
+OpRow impure(OpRow row);
 // Each of these completes the attribute of that name in a row's list: with_choices lists the values of a string,
 // with_extension says that Relax does not have it, with_default_from names the attribute whose value replaces None.
 OpAttr& attr_of(std::vector<OpAttr>& attrs, std::string_view name);
@@ -85,6 +104,9 @@ std::vector<OpAttr> with_choices(std::vector<OpAttr> attrs, std::string_view nam
                                  std::vector<std::string_view> choices);
 std::vector<OpAttr> with_extension(std::vector<OpAttr> attrs, std::string_view name);
 std::vector<OpAttr> with_default_from(std::vector<OpAttr> attrs, std::string_view name, const char* other);
+
+// Returns the loops over these extents around the statement that `body` makes from their variables.
+Stmt loop_nest(const std::vector<Expr>& extents, const std::function<Stmt(Axes)>& body);
 
 // These return a * b and a + b of sizes, simplified. An overflow is an error now, or at run time for symbolic sizes.
 Expr size_product(const OpCall& op, const Expr& a, const Expr& b);

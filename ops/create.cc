@@ -1,6 +1,7 @@
 // Operators that make tensors from scalars and shapes.
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "ops/attributes.h"
 #include "ops/common.h"
@@ -89,16 +90,16 @@ OpRow eye_like() {
 }
 
 // The operands of arange. A single one is the end.
-struct Range {
+struct Steps {
   Expr start, end, step;
   bool has_integers() const {
     return dtype_of(start).is_integral() && dtype_of(end).is_integral() && dtype_of(step).is_integral();
   }
 };
-Range range_of(const OpCall& op) {
+Steps range_of(const OpCall& op) {
   for (size_t i = 0; i < op.size(); ++i) require_scalar(op, i);
   Expr none = int_imm(0), step = op.size() > 2 ? op.arg(2) : int_imm(1);
-  return op.size() == 1 ? Range{none, op.arg(0), step} : Range{op.arg(0), op.arg(1), step};
+  return op.size() == 1 ? Steps{none, op.arg(0), step} : Steps{op.arg(0), op.arg(1), step};
 }
 std::optional<double> number_of(const Expr& e) {
   if (const FloatImm* imm = e.as<FloatImm>()) return imm->value;
@@ -106,7 +107,7 @@ std::optional<double> number_of(const Expr& e) {
   return known ? std::optional(static_cast<double>(*known)) : std::nullopt;
 }
 Expr arange_count(const OpCall& op) {
-  Range range = range_of(op);
+  Steps range = range_of(op);
   if (!range.has_integers()) {
     auto start = number_of(range.start), end = number_of(range.end), step = number_of(range.step);
     if (!start || !end || !step) op.unsupported("float bounds must be constants");
@@ -127,7 +128,7 @@ Expr arange_count(const OpCall& op) {
 }
 // The default dtype is that of the last operand that is a float, or that of the start when all are integers.
 DType arange_dtype(const OpCall& op) {
-  Range range = range_of(op);
+  Steps range = range_of(op);
   DType natural = dtype_of(range.start);
   for (const Expr& bound : {range.start, range.end, range.step})
     natural = dtype_of(bound).is_integral() ? natural : dtype_of(bound);
@@ -135,7 +136,7 @@ DType arange_dtype(const OpCall& op) {
 }
 Type infer_arange(const OpCall& op) { return tensor_type({arange_count(op)}, arange_dtype(op)); }
 Expr arange_element(const OpCall& op, Inputs, Axes i) {
-  Range range = range_of(op);
+  Steps range = range_of(op);
   DType wide = dtype_of(range.start).is_integral() && dtype_of(range.step).is_integral() ? kInt64 : kFloat64;
   Expr offset = binary(BinaryOp::kMul, cast_to(i[0], wide), cast_to(range.step, wide));
   return cast_to(binary(BinaryOp::kAdd, cast_to(range.start, wide), offset), arange_dtype(op));
@@ -206,6 +207,17 @@ Type infer_hamming_window(const OpCall& op) {
   return tensor_type({cast_to(op.arg(0), kInt64)}, filled_dtype(op));
 }
 
+// A window of one element is 1.
+Expr hamming_window_element(const OpCall& op, Inputs, Axes i) {
+  DType dtype = filled_dtype(op);
+  Expr size = cast_to(op.arg(0), kInt64);
+  Expr period = cast_to(select(op.arg(1), size, size - 1), kFloat64);
+  Expr angle = binary(BinaryOp::kDiv, cast_to(i[0], kFloat64) * float_imm(2 * std::numbers::pi, kFloat64), period);
+  auto parameter = [&](size_t k) { return cast_to(op.arg(k), kFloat64); };
+  Expr value = parameter(2) - parameter(3) * intrinsic("tir.cos", {angle}, kFloat64);
+  return cast_to(select(size > int_imm(1), value, float_imm(1, kFloat64)), dtype);
+}
+
 Type infer_shape_to_tensor(const OpCall& op) { return tensor_type({int_imm(op.rank(0))}, kInt64); }
 PrimFuncRef lower_shape_to_tensor(const OpCall& op) {
   ComputeBuilder b;
@@ -248,14 +260,15 @@ std::vector<OpRow> create_ops() {
       constant_like("relax.zeros_like", "every element is 0", 0),
       constant_like("relax.ones_like", "every element is 1", 1),
       eye_like(),
-      {.name = "relax.hamming_window",
-       .doc = "alpha - beta * cos(2 pi i / n), n one less unless periodic",
-       .inputs = {{"window_size", "int64 scalar"},
-                  {"periodic", "bool scalar"},
-                  {"alpha", "float scalar"},
-                  {"beta", "float scalar"}},
-       .attrs = op_attrs<FillAttrs>(),
-       .infer = infer_hamming_window},
+      by_element({.name = "relax.hamming_window",
+                  .doc = "alpha - beta * cos(2 pi i / n), n one less unless periodic",
+                  .inputs = {{"window_size", "int64 scalar"},
+                             {"periodic", "bool scalar"},
+                             {"alpha", "float scalar"},
+                             {"beta", "float scalar"}},
+                  .attrs = op_attrs<FillAttrs>(),
+                  .infer = infer_hamming_window},
+                 hamming_window_element),
       by_element({.name = "relax.arange",
                   .doc = "start, start + step, ... before end",
                   .inputs = {{"start", "scalar; the end when alone"},

@@ -46,52 +46,73 @@ Type infer_redistribute(const OpCall& op) {
   return make(DTensorType{spread->tensor, attrs.device_mesh, attrs.placement});
 }
 
+constexpr const char* kDistributed =
+    "tensors that are spread over devices have no run time; compile the module without R.DTensor";
+
+// This runtime is one worker. What several do with their parts is the tensor itself where one has all.
+Expr of_one_worker(const OpCall& op, Builder&) {
+  std::optional<int64_t> count = 1;
+  if (const AttrValue* workers = op.call.attrs.find("num_workers")) from_attr(*workers, count);
+  if (count.value_or(1) != 1) op.unsupported("num_workers is {}; this runtime is one worker", *count);
+  DeviceMesh mesh;
+  const AttrValue* placed = op.call.attrs.find("device_mesh");
+  if (placed && from_attr(*placed, mesh) && mesh.devices.size() != 1)
+    op.unsupported("a mesh of {} devices; this runtime is one device", mesh.devices.size());
+  return op.arg(0);
+}
+OpRow on_one_worker(OpRow row) {
+  row.decompose = of_one_worker;
+  return row;
+}
+
 }  // namespace
 
 std::vector<OpRow> distributed_ops() {
   const std::vector<OpInput> x = {{"x", "the tensor"}}, input = {{"input", "the tensor"}};
   const std::vector<OpAttr> plan = op_attrs<PlacementAttrs>();
   return {
-      {.name = "relax.ccl.allreduce",
-       .doc = "the tensors of all workers combined, for each worker",
-       .inputs = x,
-       .attrs = with_choices(op_attrs<AllReduceAttrs>(), "op_type", {"sum", "prod", "min", "max", "avg"}),
-       .infer = infer_like_first},
-      {.name = "relax.ccl.allgather",
-       .doc = "the tensors of all workers joined along axis 0, for each worker",
-       .inputs = x,
-       .attrs = op_attrs<AllGatherAttrs>(),
-       .infer = infer_allgather},
-      {.name = "relax.ccl.broadcast_from_worker0",
-       .doc = "worker 0's tensor, for each worker",
-       .inputs = x,
-       .infer = infer_like_first},
-      {.name = "relax.ccl.scatter_from_worker0",
-       .doc = "each worker's part of worker 0's tensor",
-       .inputs = x,
-       .attrs = op_attrs<PartAttrs>(),
-       .infer = infer_part},
-      {.name = "relax.dist.annotate_sharding",
-       .doc = "the tensor itself, with its placement on a mesh",
-       .inputs = input,
-       .attrs = plan,
-       .infer = infer_annotate},
+      on_one_worker({.name = "relax.ccl.allreduce",
+                     .doc = "the tensors of all workers combined, for each worker",
+                     .inputs = x,
+                     .attrs = with_choices(op_attrs<AllReduceAttrs>(), "op_type", {"sum", "prod", "min", "max", "avg"}),
+                     .infer = infer_like_first}),
+      on_one_worker({.name = "relax.ccl.allgather",
+                     .doc = "the tensors of all workers joined along axis 0, for each worker",
+                     .inputs = x,
+                     .attrs = op_attrs<AllGatherAttrs>(),
+                     .infer = infer_allgather}),
+      on_one_worker({.name = "relax.ccl.broadcast_from_worker0",
+                     .doc = "worker 0's tensor, for each worker",
+                     .inputs = x,
+                     .infer = infer_like_first}),
+      on_one_worker({.name = "relax.ccl.scatter_from_worker0",
+                     .doc = "each worker's part of worker 0's tensor",
+                     .inputs = x,
+                     .attrs = op_attrs<PartAttrs>(),
+                     .infer = infer_part}),
+      on_one_worker({.name = "relax.dist.annotate_sharding",
+                     .doc = "the tensor itself, with its placement on a mesh",
+                     .inputs = input,
+                     .attrs = plan,
+                     .infer = infer_annotate}),
       {.name = "relax.dist.redistribute",
        .doc = "the tensor spread over a mesh in another way",
        .inputs = input,
        .attrs = plan,
-       .infer = infer_redistribute},
-      {.name = "relax.dist.redistribute_replica_to_shard",
-       .doc = "each worker's part of a tensor that all have",
-       .inputs = input,
-       .attrs = op_attrs<PartAttrs>(),
-       .infer = infer_part},
+       .infer = infer_redistribute,
+       .why = kDistributed},
+      on_one_worker({.name = "relax.dist.redistribute_replica_to_shard",
+                     .doc = "each worker's part of a tensor that all have",
+                     .inputs = input,
+                     .attrs = op_attrs<PartAttrs>(),
+                     .infer = infer_part}),
       {.name = "relax.dist.call_tir_local_view",
        .doc = "a tensor program on each worker's part",
        .inputs = {{"gvar", "the program"},
                   {"args", "tuple of tensors"},
                   {"tir_vars", "shape: scalar arguments", OpInput::Arity::kOptional}},
-       .infer = infer_stated},
+       .infer = infer_stated,
+       .why = kDistributed},
   };
 }
 

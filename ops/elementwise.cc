@@ -94,6 +94,11 @@ OpRow binary_op(const char* name, const char* onnx, const char* doc, const Domai
 OpRow arithmetic(const char* name, const char* onnx, const char* doc, const Domain& domain, BinaryOp op) {
   return binary_op(name, onnx, doc, domain, [op](const Expr& a, const Expr& b) { return binary(op, a, b); });
 }
+// Of flags a sum is `or` and a product is `and`, as numpy and torch have them, whose graphs add masks.
+OpRow with_flags(const char* name, const char* onnx, const char* doc, BinaryOp op, BinaryOp on_flags) {
+  return binary_op(name, onnx, doc, kAnyDType,
+                   [=](const Expr& a, const Expr& b) { return binary(dtype_of(a).is_bool() ? on_flags : op, a, b); });
+}
 Expr imm_like(double value, const Expr& x) { return scalar_imm(value, dtype_of(x)); }
 Expr call1(const std::string& name, const Expr& x) { return intrinsic("tir." + name, {x}, dtype_of(x)); }
 
@@ -199,30 +204,6 @@ Expr prelu_element(const OpCall& op, Inputs x, Axes i) {
   return positive_or(value, value * load_broadcast(x[1], axis ? std::vector<Expr>{i[*axis]} : i));
 }
 
-template <class A>
-Type infer_quantization(const OpCall& op) {
-  A attrs = op.attrs<A>();
-  if (!op.dtype(1).is_float()) op.fail("a scale of {}, expected a float", to_string(op.dtype(1)));
-  for (size_t i : {1, 2}) {
-    if (op.rank(i) > 1) op.fail("argument {} has rank {}, expected 0 or 1", i, op.rank(i));
-    if (op.rank(i) == 0 || is_int(op.shape(i)[0], 1)) continue;
-    int64_t axis = normalize_axis(op, attrs.axis, op.rank(0));
-    op.require_equal(op.shape(i)[0], op.shape(0)[axis], fmt::format("size of argument {} and of axis {}", i, axis));
-  }
-  return tensor_type(op.shape(0), attrs.out_dtype);
-}
-template <class A>
-OpRow quantization(const char* name, const char* doc) {
-  return {.name = name,
-          .doc = doc,
-          .inputs = {{"data", "the tensor"},
-                     {"scale", "scalar, or one per element of the axis"},
-                     {"zero_point", "scalar, or one per element of the axis"}},
-          .attrs = op_attrs<A>(),
-          .infer = infer_quantization<A>,
-          .infer_partial = infer_stated_dtype_same_rank};
-}
-
 template <class Op>
 double of_bits(reference::Values x) {
   return static_cast<double>(Op()(static_cast<int64_t>(x[0]), static_cast<int64_t>(x[1])));
@@ -282,9 +263,9 @@ std::vector<OpRow> elementwise_ops() {
                    [](double x) { return 1.05070098735548 * (x > 0 ? x : 1.67326324235438 * (std::exp(x) - 1)); }),
       parametric("nn.softplus", "Softplus", "log(1 + exp(beta * x)) / beta", scaled_softplus),
       parametric("nn.leakyrelu", "", "x above 0, alpha * x below", leaky_relu),
-      arithmetic("add", "Add", "x1 + x2", kNumbers, BinaryOp::kAdd),
+      with_flags("add", "Add", "x1 + x2; of flags: or", BinaryOp::kAdd, BinaryOp::kOr),
       arithmetic("subtract", "Sub", "x1 - x2", kNumbers, BinaryOp::kSub),
-      arithmetic("multiply", "Mul", "x1 * x2", kNumbers, BinaryOp::kMul),
+      with_flags("multiply", "Mul", "x1 * x2; of flags: and", BinaryOp::kMul, BinaryOp::kAnd),
       arithmetic("divide", "Div", "x1 / x2; integers truncate toward zero", kNumbers, BinaryOp::kDiv),
       with_formula(arithmetic("floor_divide", "", "floor(x1 / x2)", kNumbers, BinaryOp::kFloorDiv),
                    [](Values x) { return std::floor(x[0] / x[1]); }),
@@ -343,14 +324,6 @@ std::vector<OpRow> elementwise_ops() {
                   .infer = infer_cast,
                   .infer_partial = infer_stated_dtype_same_rank},
                  cast_element, OpPattern::kElementwise, "T_cast"),
-      {.name = "relax.wrap_param",
-       .doc = "a parameter kept in another dtype, converted where it is used",
-       .inputs = {{"data", "the tensor"}},
-       .attrs = op_attrs<FillAttrs>(),
-       .infer = infer_cast,
-       .infer_partial = infer_stated_dtype_same_rank},
-      quantization<QuantizeAttrs>("relax.quantize", "clamp(round(data / scale) + zero_point)"),
-      quantization<DequantizeAttrs>("relax.dequantize", "(data - zero_point) * scale"),
   };
 }
 

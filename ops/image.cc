@@ -4,10 +4,13 @@
 // float64, so that rounding does not move a nearest neighbour; weights in the data's accumulation dtype.
 #include <algorithm>
 
+#include "ir/builder.h"
 #include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "ops/data_layout.h"
+#include "ops/fold.h"
 #include "ops/ops.h"
+#include "ops/reference.h"
 
 namespace relaxc {
 
@@ -78,7 +81,7 @@ Type infer_resize(const OpCall& op) {
                   "tf_half_pixel_for_nn", "tf_crop_and_resize"});
   if (mode == "tf_crop_and_resize" && attrs.roi.empty() && op.size() < 4) op.fail("tf_crop_and_resize needs a roi");
   require_one_of(op, "rounding_method", attrs.rounding_method,
-                 {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"});
+                 {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "round", "nearly_floor", "nearly_ceil"});
   std::vector<int64_t> axes = normalize_axes(op, attrs.axes, static_cast<int64_t>(rank));
   for (size_t d = 0; d < rank; ++d) {
     if (!contains(axes, static_cast<int64_t>(d)))
@@ -162,16 +165,23 @@ class Resize {
         continue;
       }
       Expr x = coordinate(axis, i[axis]);
-      const std::string& how = attrs_.rounding_method;
-      Expr whole = how == "round_prefer_floor"  ? rounded(ops::kScalarCeil, x - real(0.5))
-                   : how == "round_prefer_ceil" ? rounded(ops::kScalarFloor, x + real(0.5))
-                   : how == "floor"             ? rounded(ops::kScalarFloor, x)
-                                                : rounded(ops::kScalarCeil, x);
+      Expr whole = to_whole(attrs_.rounding_method, x);
       source[axis] = clamp_index(cast_to(whole, kInt64), op_.shape(0)[axis]);
     }
     return load(inputs_[0], source);
   }
 
+  // The modes of ONNX, and those of Relax: "round" has ties away from zero, and "nearly_floor" and "nearly_ceil" take a
+  // coordinate that rounding put just beside a whole number for that number.
+  static Expr to_whole(const std::string& how, const Expr& x) {
+    constexpr double kNear = 1e-5;
+    if (how == "round_prefer_floor") return rounded(ops::kScalarCeil, x - real(0.5));
+    if (how == "round_prefer_ceil") return rounded(ops::kScalarFloor, x + real(0.5));
+    if (how == "round") return rounded(ops::kScalarRound, x);
+    if (how == "nearly_floor") return rounded(ops::kScalarFloor, x + real(kNear));
+    if (how == "nearly_ceil") return rounded(ops::kScalarCeil, x - real(kNear));
+    return rounded(how == "floor" ? ops::kScalarFloor : ops::kScalarCeil, x);
+  }
   // Returns the sum over the taps of all axes. Weights are bound to variables, since each product of taps repeats them.
   Expr weighted(Axes i, DType dtype) const {
     std::vector<std::vector<Tap>> taps;
@@ -298,6 +308,72 @@ Type infer_resize_images(const OpCall& op) {
   std::copy(size.begin(), size.end(), shape.begin() + 2);
   return tensor_type(layout.from_plain(op, shape), attrs.out_dtype.value_or(op.dtype(0)));
 }
+// Brings images of any layout into the plain one, and back. Channels may be in blocks, as in "NCHW16c".
+class PlainImages {
+ public:
+  PlainImages(const OpCall& op, const std::string& layout, std::string_view plain)
+      : op_(op), layout_(op, layout, plain, "layout"), block_(block_of_layout(layout)) {
+    if (block_) return;
+    if (layout_.rank() != std::ssize(plain)) op.unsupported("layout '{}'; convert it with R.layout_transform", layout);
+    order_ = *as_ints(layout_.from_plain(op, int_imms(int_range(0, std::ssize(plain)))));
+  }
+  Expr to_plain(const Expr& x, Builder& b) const {
+    if (!block_) return permuted(x, inverse(), b);
+    std::vector<Expr> shape = layout_.to_plain(*known_shape(x.type()));
+    return b.op("reshape", {permuted(x, {0, 1, 4, 2, 3}, b), shape_expr(std::move(shape))});
+  }
+  Expr from_plain(const Expr& x, Builder& b) const {
+    if (!block_) return permuted(x, order_, b);
+    std::vector<Expr> shape = with_new_item(*known_shape(x.type()), 2, int_imm(*block_));
+    shape[1] = layout_.from_plain(op_, *known_shape(x.type()))[1];
+    return permuted(b.op("reshape", {x, shape_expr(std::move(shape))}), {0, 1, 3, 4, 2}, b);
+  }
+  const Layout& layout() const { return layout_; }
+
+ private:
+  static Expr permuted(const Expr& x, const std::vector<int64_t>& axes, Builder& b) {
+    return std::ranges::is_sorted(axes) ? x : b.op("permute_dims", {x}, AxesAttrs{axes});
+  }
+  std::vector<int64_t> inverse() const {
+    std::vector<int64_t> result(order_.size());
+    for (size_t d = 0; d < order_.size(); ++d) result[order_[d]] = static_cast<int64_t>(d);
+    return result;
+  }
+  const OpCall& op_;
+  Layout layout_;
+  std::optional<int64_t> block_;
+  std::vector<int64_t> order_;  // the plain axes in the layout's order
+};
+// The general form of resizing, on images in the plain layout.
+template <int N>
+Expr decompose_resize_images(const OpCall& op, Builder& b) {
+  auto attrs = op.attrs<ResizeImageAttrs<N>>();
+  const PlainImages images(op, attrs.layout, data_layout_of(N));
+  const std::string& mode = attrs.coordinate_transformation_mode;
+  std::string rounding = attrs.rounding_method;
+  if (rounding.empty()) rounding = mode == "align_corners" ? "round" : "floor";
+  if (rounding == "floor" || rounding == "ceil") rounding = "nearly_" + rounding;
+  ResizeAttrs general{.axes = int_range(2, N + 2),
+                      .method = attrs.method == "nearest_neighbor" ? "nearest" : attrs.method,
+                      .coordinate_transformation_mode = mode,
+                      .rounding_method = rounding,
+                      .cubic_alpha = attrs.cubic_alpha,
+                      .exclude_outside = attrs.cubic_exclude != 0,
+                      .extrapolation_value = attrs.extrapolation_value};
+  if (attrs.roi.size() != 2 * N) op.fail("roi has {} values, expected {}", attrs.roi.size(), 2 * N);
+  general.roi = {0, 0};
+  general.roi.insert(general.roi.end(), attrs.roi.begin(), attrs.roi.begin() + N);
+  general.roi.insert(general.roi.end(), {1, 1});
+  general.roi.insert(general.roi.end(), attrs.roi.begin() + N, attrs.roi.end());
+  DType dtype = attrs.out_dtype.value_or(op.dtype(0));
+  // Interpolated integers are rounded once, to the result's dtype.
+  bool is_early = dtype != op.dtype(0) && general.method != "nearest" && dtype.is_float() && !op.dtype(0).is_float();
+  Expr x = is_early ? b.op("astype", {op.arg(0)}, DTypeAttrs{dtype}) : op.arg(0);
+  std::vector<Expr> shape = images.layout().to_plain(*known_shape(infer_resize_images<N>(op)));
+  Expr result = b.op("image.resize", {images.to_plain(x, b), shape_expr(std::move(shape))}, general);
+  result = images.from_plain(result, b);
+  return tensor_dtype(result.type()) == dtype ? result : b.op("astype", {result}, DTypeAttrs{dtype});
+}
 template <int N>
 OpRow resize_images() {
   auto attrs = with_choices(op_attrs<ResizeImageAttrs<N>>(), "method", {"nearest_neighbor", "linear", "cubic"});
@@ -316,7 +392,8 @@ OpRow resize_images() {
           .inputs = {{"data", "the images"}, size},
           .attrs = std::move(attrs),
           .infer = infer_resize_images<N>,
-          .infer_partial = infer_unknown};
+          .infer_partial = infer_unknown,
+          .decompose = decompose_resize_images<N>};
 }
 
 Type infer_affine_grid(const OpCall& op) {
@@ -326,6 +403,21 @@ Type infer_affine_grid(const OpCall& op) {
   std::vector<Expr> size = scalar_list(op, 1);
   if (size.size() != 2) op.fail("{} sizes, expected 2", size.size());
   return tensor_type({op.shape(0)[0], int_imm(2), size[0], size[1]}, op.dtype(0));
+}
+
+// The grid's coordinates run from -1 to 1 over the centers of the first and last pixel, or over their borders.
+Expr affine_grid_element(const OpCall& op, Inputs x, Axes i) {
+  DType dtype = accumulation_dtype(op.dtype(0));
+  bool at_centers = op.attrs<AffineGridAttrs>().align_corners;
+  std::vector<Expr> size = scalar_list(op, 1);
+  auto coordinate = [&](size_t d) {
+    Expr length = cast_to(size[d], dtype), position = cast_to(i[d + 2], dtype), unit = one(dtype);
+    Expr twice = position * scalar_imm(2, dtype);
+    if (!at_centers) return divided(twice + unit, length) - unit;
+    return select(size[d] > int_imm(1), divided(twice, length - unit) - unit, zero(dtype));
+  };
+  auto factor = [&](int64_t k) { return cast_to(load(x[0], {i[0], i[1], int_imm(k)}), dtype); };
+  return cast_to(factor(0) * coordinate(1) + factor(1) * coordinate(0) + factor(2), op.dtype(0));
 }
 
 Type infer_pixel_shuffle(const OpCall& op) {
@@ -338,6 +430,30 @@ Type infer_pixel_shuffle(const OpCall& op) {
   shape[channel] = simplify(floor_div(shape[channel], factor * factor));
   for (size_t d = channel + 1; d < shape.size(); ++d) shape[d] = simplify(shape[d] * factor);
   return tensor_type(std::move(shape), op.dtype(0));
+}
+
+Expr pixel_shuffle_element(const OpCall& op, Inputs x, Axes i) {
+  int64_t factor = op.attrs<PixelShuffleAttrs>().upscale_factor;
+  size_t channel = i.size() - 3;
+  std::vector<Expr> source = i;
+  for (size_t d = channel + 1; d < i.size(); ++d) {
+    source[channel] = source[channel] * factor + floor_mod(i[d], factor);
+    source[d] = floor_div(i[d], factor);
+  }
+  return load(x[0], source);
+}
+reference::Tensors shuffled(const ReferenceCall& c) {
+  int64_t factor = c.attrs<PixelShuffleAttrs>().upscale_factor;
+  reference::Index shape = c.x[0].shape();
+  size_t channel = shape.size() - 3;
+  shape[channel] /= factor * factor;
+  for (size_t d : {channel + 1, channel + 2}) shape[d] *= factor;
+  return {reference::moved(c.x[0], shape, [&](reference::Index i) {
+    int64_t row = i[channel + 1] % factor, column = i[channel + 2] % factor;
+    i[channel] = i[channel] * factor * factor + row * factor + column;
+    for (size_t d : {channel + 1, channel + 2}) i[d] /= factor;
+    return i;
+  })};
 }
 
 }  // namespace
@@ -357,22 +473,25 @@ std::vector<OpRow> image_ops() {
        .legalize = [](const OpCall& op) { return Resize(op).lower(); }},
       resize_images<2>(),
       resize_images<3>(),
-      {.name = "relax.image.affine_grid",
-       .doc = "the sampling grid of an affine map",
-       .inputs = {{"data", "[N, 2, 3]"}, {"size", "h, w"}},
-       .attrs = op_attrs<AffineGridAttrs>(),
-       .infer = infer_affine_grid},
+      by_element({.name = "relax.image.affine_grid",
+                  .doc = "the sampling grid of an affine map",
+                  .inputs = {{"data", "[N, 2, 3]"}, {"size", "h, w"}},
+                  .attrs = op_attrs<AffineGridAttrs>(),
+                  .infer = infer_affine_grid},
+                 affine_grid_element),
       by_element({.name = "relax.image.grid_sample",
                   .doc = "an image sampled at the coordinates of a grid",
                   .inputs = {{"data", "[N, C, H, W]"}, {"grid", "[N, 2, h, w]: x and y in [-1, 1]"}},
                   .attrs = op_attrs<GridSampleAttrs>(),
                   .infer = infer_grid_sample},
                  grid_sample_element),
-      {.name = "relax.nn.pixel_shuffle",
-       .doc = "channels moved into the pixels: [C * r^2, h, w] to [C, h * r, w * r]",
-       .inputs = {{"data", "the tensor"}},
-       .attrs = op_attrs<PixelShuffleAttrs>(),
-       .infer = infer_pixel_shuffle},
+      by_element({.name = "relax.nn.pixel_shuffle",
+                  .doc = "channels moved into the pixels: [C * r^2, h, w] to [C, h * r, w * r]",
+                  .inputs = {{"data", "the tensor"}},
+                  .attrs = op_attrs<PixelShuffleAttrs>(),
+                  .infer = infer_pixel_shuffle,
+                  .reference = shuffled},
+                 pixel_shuffle_element),
   };
 }
 

@@ -2,6 +2,9 @@
 // tested before a gather or scatter runs, by check_indices, which passes/check_dims.cc inserts. Independently of that
 // test, the programs themselves clamp the out-of-range indices of a gather and assert for a scatter, so that no indices
 // make them touch memory outside of the tensor.
+#include <cmath>
+
+#include "ir/builder.h"
 #include "ops/attributes.h"
 #include "ops/common.h"
 #include "ops/ops.h"
@@ -56,6 +59,8 @@ Type infer_take(const OpCall& op) {
   TakeAttrs attrs = op.attrs<TakeAttrs>();
   std::vector<Expr> indices = takes_one(op) ? std::vector<Expr>() : op.shape(1);
   if (!attrs.axis && op.rank(0) != 1 && attrs.mode == "nan") op.fail("mode 'nan' needs an axis");
+  if (attrs.mode == "nan" && !op.dtype(0).is_float())
+    op.fail("mode 'nan' of {}, expected floats", to_string(op.dtype(0)));
   if (!attrs.axis) return tensor_type(indices, op.dtype(0));
   std::vector<Expr> shape = op.shape(0);
   int64_t axis = normalize_axis(op, *attrs.axis, op.rank(0));
@@ -67,20 +72,25 @@ Expr take_element(const OpCall& op, Inputs x, Axes i) {
   TakeAttrs attrs = op.attrs<TakeAttrs>();
   int64_t axis = attrs.axis ? normalize_axis(op, *attrs.axis, op.rank(0)) : 0;
   int64_t index_rank = takes_one(op) ? 0 : op.rank(1);
-  if (attrs.mode == "nan") op.unsupported("mode '{}'", attrs.mode);
+  // Where mode is "nan", the place of an index that is out of range has no element.
+  Expr is_there = bool_imm(true);
   auto in_range = [&](const Expr& index, const Expr& dim) {
     Expr position = cast_to(index, kInt64);
+    if (attrs.mode == "nan") is_there = position >= int_imm(0) && position < dim;
     if (attrs.mode == "wrap") return floor_mod(position, max(dim, int_imm(1)));
     return attrs.mode == "clip" ? max(min(position, dim - 1), int_imm(0)) : clamped(index, dim);
+  };
+  auto or_nan = [&](const Expr& element) {
+    return is_int(is_there, 1) ? element : if_then_else(is_there, element, scalar_imm(NAN, op.dtype(0)));
   };
   const std::vector<Expr>& shape = op.shape(0);
   auto begin = i.begin() + axis, end = begin + index_rank;
   Expr index = takes_one(op) ? op.arg(1) : load(x[1], {begin, end});
-  if (!attrs.axis) return load_clamped(x[0], unflatten_index(in_range(index, product(shape)), shape), shape);
+  if (!attrs.axis) return or_nan(load_clamped(x[0], unflatten_index(in_range(index, product(shape)), shape), shape));
   std::vector<Expr> source(i.begin(), begin);
   source.push_back(in_range(index, shape[axis]));
   source.insert(source.end(), end, i.end());
-  return load_clamped(x[0], source, {shape[axis]});
+  return or_nan(load_clamped(x[0], source, {shape[axis]}));
 }
 
 // Checks that the indices exceed the data along no axis but this one.
@@ -145,15 +155,6 @@ Expr gather_nd_element(const OpCall& op, Inputs x, Axes i) {
   auto first = op.shape(0).begin() + batch;
   std::vector<Expr> indexed(first, first + tuple_length(op, batch));
   return load_clamped(x[0], at_tuple(op, i, x[1], batch, clamped), indexed);
-}
-
-// Returns the loops over these extents around the statement that `body` makes from their variables.
-Stmt loop_nest(const std::vector<Expr>& extents, const std::function<Stmt(Axes)>& body) {
-  std::vector<VarRef> vars;
-  while (vars.size() < extents.size()) vars.push_back(make_dim(fmt::format("i{}", vars.size())));
-  Stmt nest = body({vars.begin(), vars.end()});
-  for (size_t d = vars.size(); d-- > 0;) nest = loop(vars[d], extents[d], nest);
-  return nest;
 }
 
 Expr reduced(const OpCall& op, const std::string& reduction, const Expr& old, const Expr& value) {
@@ -293,47 +294,31 @@ Type infer_index_put(const OpCall& op) {
   broadcast_shapes(op, indexed_shape(op), op.shape(2));
   return infer_like_first(op);
 }
-Type infer_slice_scatter(const OpCall& op) {
-  require_same_dtype(op, 0, 1);
-  require_rank(op, 1, op.rank(0));
-  int64_t axis = normalize_axis(op, op.attrs<AxisAttrs>().axis, op.rank(0));
-  for (size_t i = 2; i < 5; ++i) require_scalar(op, i);
-  if (auto step = as_int(op.arg(4)); step && *step < 1) op.fail("step is {}, expected at least 1", *step);
-  require_same_dims(op, with_item(op.shape(0), axis, op.shape(1)[axis]), op.shape(1), "of input and src");
-  return infer_like_first(op);
-}
-
-// The number of distinct elements is known at run time only.
-Type infer_unique(const OpCall& op) {
-  auto flag = [&](size_t i) {
-    auto known = i < op.size() ? as_int(op.arg(i)) : 0;
-    if (!known) op.fail("argument {} must be a constant", i);
-    return *known != 0;
-  };
-  bool whole_slices = op.size() > 5;
-  auto axis = whole_slices ? as_int(op.arg(5)) : std::nullopt;
-  if (whole_slices && !axis) op.fail("the axis must be a constant");
-  if (axis) normalize_axis(op, *axis, op.rank(0));
-  std::vector<Type> results = {tensor_type_of_rank(whole_slices ? op.rank(0) : 1, op.dtype(0))};
-  for (size_t i = 2; i < 5; ++i) {
-    if (flag(i)) results.push_back(tensor_type_of_rank(1, kInt64));
+// Returns the index tensors as tuples along a last axis, and sets the shape that they broadcast to.
+Expr index_tuples(const OpCall& op, Builder& b, std::vector<Expr>& shape) {
+  std::vector<Expr> result = indexed_shape(op), indices;
+  const std::vector<Expr>& items = op.arg(1).as<Tuple>()->items;
+  shape.assign(result.begin(), result.end() - (op.rank(0) - std::ssize(items)));
+  for (const Expr& item : items) {
+    Expr index = tensor_dtype(item.type()) == kInt64 ? item : b.op("astype", {item}, CastAttrs{kInt64});
+    indices.push_back(b.op("broadcast_to", {index, shape_expr(shape)}));
   }
-  return results.size() == 1 ? results[0] : tuple_type(std::move(results));
+  return b.op("stack", {tuple(std::move(indices))}, AxisAttrs{-1});
 }
-Type infer_bucketize(const OpCall& op) {
-  require_rank(op, 1, 1);
-  return tensor_type(op.shape(0), op.attrs<BucketizeAttrs>().out_int32 ? kInt32 : kInt64);
+Expr decompose_index_tensor(const OpCall& op, Builder& b) {
+  std::vector<Expr> shape;
+  return b.op("gather_nd", {op.arg(0), index_tuples(op, b, shape)});
 }
-// Each element of sample_indices is one draw, from the row of prob that it names.
-Type infer_multinomial(const OpCall& op) {
-  for (size_t i = 0; i < 3; ++i) require_rank(op, i, 2);
-  for (size_t i = 0; i < 2; ++i) {
-    if (!op.dtype(i).is_float()) op.fail("argument {} has {}, expected a float", i, to_string(op.dtype(i)));
-  }
-  check_index_dtype(op, 2);
-  op.require_equal(op.shape(1)[0], op.shape(2)[0], "samples and their indices");
-  for (size_t i = 1; i < 3; ++i) op.require_equal(op.shape(i)[1], int_imm(1), "columns of the samples");
-  return tensor_type(op.shape(2), op.attrs<MultinomialAttrs>().dtype);
+// One index tensor stands for a tuple of it.
+void complete_index_put(Call& call) {
+  if (call.args.size() > 1 && call.args[1].type().is<TensorType>()) call.args[1] = tuple({call.args[1]});
+}
+Expr decompose_index_put(const OpCall& op, Builder& b) {
+  std::vector<Expr> shape;
+  Expr tuples = index_tuples(op, b, shape);
+  Expr values = b.op("broadcast_to", {op.arg(2), shape_expr(indexed_shape(op))});
+  std::string reduction = op.attrs<IndexPutAttrs>().accumulate ? "add" : "update";
+  return b.op("scatter_nd", {op.arg(0), tuples, values}, ScatterNdAttrs{reduction});
 }
 
 // The result holds the positions of non-zero elements in row-major order; the caller counts them for an argument.
@@ -352,6 +337,14 @@ PrimFuncRef lower_nonzero(const OpCall& op) {
   });
   b.extern_block("scan", seq({store(count, int_imm(0), {int_imm(0)}), scan}));
   return b.finish({out});
+}
+// Counts the elements before it lists them.
+Expr decompose_nonzero(const OpCall& op, Builder& b) {
+  // A scalar is a vector of one element.
+  Expr x = op.rank(0) == 0 ? b.op("reshape", {op.arg(0), shape_expr({int_imm(1)})}) : op.arg(0);
+  Expr is_nonzero = op.dtype(0).is_bool() ? x : b.op("astype", {x}, DTypeAttrs{kBool});
+  Expr count = b.op("sum", {b.op("astype", {is_nonzero}, DTypeAttrs{kInt64})});
+  return b.op("dyn.nonzero", {is_nonzero, b.op("inspect.tensor_item", {count}, TensorItemAttrs{0})});
 }
 
 reference::Tensors one_hot_vectors(const ReferenceCall& c) {
@@ -445,51 +438,21 @@ std::vector<OpRow> index_ops() {
       {.name = "relax.index_tensor",
        .doc = "elements at the broadcast positions that the index tensors give",
        .inputs = {data, {"indices", "tuple of integer tensors"}},
-       .infer = infer_index_tensor},
+       .infer = infer_index_tensor,
+       .decompose = decompose_index_tensor},
       {.name = "relax.index_put",
        .doc = "data with values at the broadcast positions that the index tensors give",
        .inputs = {data, {"indices", "tuple of integer tensors"}, {"values", "broadcast to the positions"}},
        .attrs = op_attrs<IndexPutAttrs>(),
-       .infer = infer_index_put},
-      {.name = "relax.slice_scatter",
-       .doc = "input with src in place of a slice of an axis",
-       .inputs = {{"input_tensor", "the tensor"},
-                  {"src", "the slice"},
-                  {"start", "scalar"},
-                  {"end", "scalar"},
-                  {"step", "scalar"}},
-       .attrs = op_attrs<AxisAttrs>(),
-       .infer = infer_slice_scatter},
-      {.name = "relax.unique",
-       .doc = "the distinct elements, and on demand their first positions, each element's index among them, and counts",
-       .inputs = {{"x", "the tensor"},
-                  {"sorted", "bool scalar", OpInput::Arity::kOptional},
-                  {"return_index", "bool scalar", OpInput::Arity::kOptional},
-                  {"return_inverse", "bool scalar", OpInput::Arity::kOptional},
-                  {"return_counts", "bool scalar", OpInput::Arity::kOptional},
-                  {"axis", "of the slices that differ; the flattened tensor otherwise", OpInput::Arity::kOptional}},
-       .infer = infer_unique,
-       .infer_partial = infer_unknown},
+       .infer = infer_index_put,
+       .decompose = decompose_index_put,
+       .complete = complete_index_put},
       {.name = "relax.nonzero",
        .doc = "positions of the elements that are not zero, one column each",
        .inputs = {{"x", "the tensor"}},
        .infer = [](const OpCall& op) { return op.rank(0), tensor_type_of_rank(2, kInt64); },
-       .infer_partial = [](const OpCall&) { return tensor_type_of_rank(2, kInt64); }},
-      {.name = "relax.bucketize",
-       .doc = "the position in sorted boundaries where each element belongs",
-       .inputs = {{"input_tensor", "the tensor"}, {"boundaries", "sorted tensor of rank 1"}},
-       .attrs = op_attrs<BucketizeAttrs>(),
-       .infer = infer_bucketize,
-       .infer_partial =
-           [](const OpCall& op) { return infer_unranked(op.attrs<BucketizeAttrs>().out_int32 ? kInt32 : kInt64); }},
-      {.name = "relax.multinomial_from_uniform",
-       .doc = "draws from rows of probabilities, by uniform random numbers",
-       .inputs = {{"prob", "[batch, classes]"},
-                  {"uniform_sample", "[n, 1], numbers in [0, 1)"},
-                  {"sample_indices", "[n, 1], rows of prob"}},
-       .attrs = op_attrs<MultinomialAttrs>(),
-       .infer = infer_multinomial,
-       .infer_partial = infer_stated_dtype},
+       .infer_partial = [](const OpCall&) { return tensor_type_of_rank(2, kInt64); },
+       .decompose = decompose_nonzero},
       {.name = "relax.dyn.nonzero",
        .doc = "positions of the first count elements that are not zero, one column each",
        .inputs = {data, {"count", "int64 scalar: how many there are"}},

@@ -2,10 +2,13 @@
 // arguments (symbolic), and everything else is attributes. Slices and splits are in slice.cc, pads in pad.cc.
 #include <algorithm>
 
+#include "ir/builder.h"
 #include "ops/attributes.h"
 #include "ops/common.h"
 #include "ops/ops.h"
 #include "ops/reference.h"
+#include "tir/analysis/iter_map.h"
+#include "tir/index_map.h"
 
 namespace relaxc {
 
@@ -53,6 +56,10 @@ Type infer_batch_flatten(const OpCall& op) {
   return tensor_type({shape[0], simplify(product({shape.begin() + 1, shape.end()}))}, op.dtype(0));
 }
 
+Expr decompose_batch_flatten(const OpCall& op, Builder& b) {
+  return b.op("reshape", {op.arg(0), shape_expr(*known_shape(infer_batch_flatten(op)))});
+}
+
 // These convert between the items of a tensor's axes and those of a tensor that also has the axes `added`. The items of
 // added axes are dropped, or are `item`.
 std::vector<Expr> without_axes(const std::vector<Expr>& list, const std::vector<int64_t>& added) {
@@ -65,8 +72,13 @@ std::vector<Expr> with_axes(std::vector<Expr> list, std::vector<int64_t> added, 
   for (int64_t axis : added) list.insert(list.begin() + axis, int_imm(item));
   return list;
 }
+// A named axis of another size than 1 stays, as in torch, whose graphs name such axes.
 std::vector<int64_t> squeezed_axes(const OpCall& op) {
-  if (auto wanted = op.attrs<AxisListAttrs>().axis) return normalize_axes(op, *wanted, op.rank(0));
+  if (auto wanted = op.attrs<AxisListAttrs>().axis) {
+    std::vector<int64_t> axes = normalize_axes(op, *wanted, op.rank(0));
+    std::erase_if(axes, [&](int64_t axis) { return as_int(op.shape(0)[axis]).value_or(1) != 1; });
+    return axes;
+  }
   std::vector<int64_t> axes = int_range(0, op.rank(0));
   std::erase_if(axes, [&](int64_t axis) { return !is_int(op.shape(0)[axis], 1); });
   return axes;
@@ -181,6 +193,19 @@ Type infer_collapsed(const OpCall& op) {
   return tensor_type(shape, op.dtype(0));
 }
 
+// Sums over the dims that a broadcast added, and over those that it stretched.
+Expr decompose_collapsed(const OpCall& op, Builder& b) {
+  const std::vector<Expr>&from = op.shape(0), &to = op.shape(1);
+  size_t added = from.size() - to.size();
+  ReduceAttrs attrs{.axis = std::vector<int64_t>(), .keepdims = true};
+  for (size_t d = 0; d < from.size(); ++d) {
+    bool is_summed = d < added || (is_int(to[d - added], 1) && !is_int(from[d], 1));
+    if (is_summed) attrs.axis->push_back(static_cast<int64_t>(d));
+  }
+  Expr sum = attrs.axis->empty() ? op.arg(0) : b.op("sum", {op.arg(0)}, attrs);
+  return b.op("reshape", {sum, shape_expr(to)});
+}
+
 // Each tensor has rank 1 or 0; "xy" swaps the first two axes of the results.
 Type infer_meshgrid(const OpCall& op) {
   std::vector<Type> items = tensor_list(op, 0);
@@ -193,6 +218,20 @@ Type infer_meshgrid(const OpCall& op) {
   std::string indexing = op.attrs<MeshgridAttrs>().indexing;
   if (indexing == "xy" && shape.size() > 1) std::swap(shape[0], shape[1]);
   return tuple_type(std::vector<Type>(items.size(), tensor_type(shape, common_dtype(op, items))));
+}
+
+PrimFuncRef lower_meshgrid(const OpCall& op) {
+  ComputeBuilder b;
+  std::vector<Buffer> inputs = inputs_of_tuple(b, op), grids;
+  Type type = infer_meshgrid(op).as<TupleType>()->items[0];
+  bool is_swapped = op.attrs<MeshgridAttrs>().indexing == "xy" && inputs.size() > 1;
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    size_t axis = is_swapped && k < 2 ? 1 - k : k;
+    bool is_scalar = buffer_type(inputs[k]).shape.empty();
+    auto element = [&](Axes i) { return load(inputs[k], is_scalar ? std::vector<Expr>() : std::vector{i[axis]}); };
+    grids.push_back(b.compute(fmt::format("T_meshgrid_{}", k), *tensor_dtype(type), *known_shape(type), element));
+  }
+  return b.finish(grids);
 }
 
 // A dim of size 1 (known, or found at run time) is repeated; the others stay.
@@ -268,6 +307,54 @@ Type infer_flip(const OpCall& op) {
 Expr flip_element(const OpCall& op, Inputs x, Axes i) {
   int64_t axis = normalize_axis(op, op.attrs<AxisAttrs>().axis, op.rank(0));
   return load(x[0], with_item(i, axis, op.shape(0)[axis] - 1 - i[axis]));
+}
+
+// ---- layout_transform
+
+Ref<Lambda> index_map_of(const OpCall& op) {
+  auto map = read_index_map(op.attrs<LayoutTransformAttrs>().index_map, op.span);
+  if (!map) op.fail("argument 'index_map' is missing; write it as T.index_map(lambda i, j: (...))");
+  if (std::ssize((*map)->params) != op.rank(0))
+    op.fail("the index map takes {} positions, the tensor has rank {}", (*map)->params.size(), op.rank(0));
+  return *map;
+}
+Type infer_layout_transform(const OpCall& op) {
+  Ref<Lambda> map = index_map_of(op);
+  auto shape = mapped_shape(*map, op.shape(0));
+  if (!shape) op.unsupported("the index map gives positions of which the range is not known");
+  return tensor_type(*shape, op.dtype(0));
+}
+Expr pad_of(const OpCall& op) {
+  AttrValue value = op.attrs<LayoutTransformAttrs>().pad_value;
+  if (const Expr* number = value.as<Expr>()) return cast_to(*number, op.dtype(0));
+  double pad = 0;
+  if (!value.is_none() && !from_attr(value, pad)) op.fail("pad_value is {}, expected a number", to_string(value));
+  return scalar_imm(pad, op.dtype(0));
+}
+// Each element goes to its place. Places that no element goes to hold the pad value, so that the tensor is filled with
+// it before, unless there are as many places as elements.
+PrimFuncRef lower_layout_transform(const OpCall& op) {
+  Ref<Lambda> map = index_map_of(op);
+  const std::vector<Expr> shape = *known_shape(infer_layout_transform(op));
+  auto [b, inputs] = OpProgram(op);
+  const Buffer x = inputs[0];
+  std::vector<LoopRange> positions;
+  std::vector<Expr> vars;
+  for (const Expr& dim : op.shape(0)) {
+    positions.push_back({make_dim("i"), {int_imm(0), dim}});
+    vars.push_back(positions.back().var);
+  }
+  std::string why;
+  Analyzer facts;
+  facts.assume_dims(op.arg(0).type());
+  if (!find_injective_map(mapped(*map, vars), positions, {}, facts, &why))
+    op.unsupported("the index map is not known to be one to one: {}", why);
+  bool is_full = facts.can_prove_equal(product(shape), product(op.shape(0)));
+  Buffer out = is_full ? b.buffer("T_layout_transform", op.dtype(0), shape)
+                       : b.compute("T_layout_transform", op.dtype(0), shape, [&](Axes) { return pad_of(op); });
+  b.block("T_layout_transform_place", op.shape(0), {},
+          [&](Axes i, Axes) { return ComputeBuilder::Bodies{std::nullopt, store(out, at(x, i), mapped(*map, i))}; });
+  return b.finish({out});
 }
 
 // The result has the dims of argument 1, which is a shape, and the dtype of the first argument.
@@ -347,7 +434,8 @@ std::vector<OpRow> layout_ops() {
       {.name = "relax.nn.batch_flatten",
        .doc = "all axes but the first as one",
        .inputs = data,
-       .infer = infer_batch_flatten},
+       .infer = infer_batch_flatten,
+       .decompose = decompose_batch_flatten},
       by_element({.name = "relax.squeeze",
                   .doc = "the tensor without the given axes of size 1; without all of them by default",
                   .inputs = x,
@@ -380,21 +468,29 @@ std::vector<OpRow> layout_ops() {
        .doc = "the coordinates of a grid, one tensor for each of its axes",
        .inputs = {{"tensors", "tuple of tensors of rank 1"}},
        .attrs = with_choices(op_attrs<MeshgridAttrs>(), "indexing", {"ij", "xy"}),
+       .pattern = injective,
        .infer = infer_meshgrid,
-       .infer_partial = infer_unknown},
+       .infer_partial = infer_unknown,
+       .legalize = lower_meshgrid},
       {.name = "relax.collapse_sum_to",
        .doc = "sums that undo a broadcast from the shape",
        .inputs = {{"data", "the tensor"}, {"shape", "the result's dims"}},
-       .infer = infer_collapsed},
+       .infer = infer_collapsed,
+       .infer_partial = infer_partial_to_shape,
+       .decompose = decompose_collapsed},
       {.name = "relax.collapse_sum_like",
        .doc = "sums that undo a broadcast from the target's shape",
        .inputs = {{"data", "the tensor"}, {"collapse_target", "tensor of the result's shape"}},
-       .infer = infer_collapsed},
+       .infer = infer_collapsed,
+       .infer_partial = infer_partial_to_shape,
+       .decompose = decompose_collapsed},
       {.name = "relax.layout_transform",
-       .doc = "the elements at the positions that an index map gives",
+       .doc = "the elements at the positions that an index map gives; axis separators have no meaning in flat memory",
        .inputs = x,
        .attrs = op_attrs<LayoutTransformAttrs>(),
-       .infer = [](const OpCall& op) { return tensor_type_of_rank(-1, op.dtype(0)); }},
+       .infer = infer_layout_transform,
+       .infer_partial = [](const OpCall& op) { return infer_unranked(op.first_dtype()); },
+       .legalize = lower_layout_transform},
       by_element({.name = "relax.broadcast_to",
                   .doc = "sizes of 1 repeated to a shape",
                   .inputs = {{"x", "the tensor"}, {"shape", "the result's dims"}},

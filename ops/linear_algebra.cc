@@ -1,4 +1,5 @@
 // Matrix products and the determinant.
+#include "ir/builder.h"
 #include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "ops/fold.h"
@@ -82,7 +83,6 @@ PrimFuncRef lower_det(const OpCall& op) {
     auto cell = [&](const Expr& r, const Expr& c) { return followed_by(i, {r, c}); };
     auto get = [&](const Expr& r, const Expr& c) { return load(m, cell(r, c)); };
     auto magnitude = [&](const Expr& v) { return intrinsic(ops::kScalarAbs, {v}, dtype); };
-    auto when = [](const Expr& condition, const Stmt& body) { return make(IfThenElse{condition, body, std::nullopt}); };
     VarRef r0 = make_dim("r"), c0 = make_dim("c"), k = make_dim("k"), p = make_dim("r"), s = make_dim("c");
     VarRef r1 = make_dim("r"), c1 = make_dim("c");
     Stmt copy = loop(r0, n, loop(c0, n, store(m, cast_to(load(x[0], cell(r0, c0)), dtype), cell(r0, c0))));
@@ -117,6 +117,16 @@ Type infer_linear(const OpCall& op) {
   if (op.rank(1) == 2) shape.push_back(op.shape(1)[0]);
   if (op.size() > 2) shape = broadcast_shapes(op, shape, op.shape(2));
   return tensor_type(std::move(shape), dtype);
+}
+
+// A weight of rank 1 is one row, whose axis the result does not have.
+Expr decompose_linear(const OpCall& op, Builder& b) {
+  Expr weight = op.rank(1) == 1 ? op.arg(1) : b.op("permute_dims", {op.arg(1)});
+  Expr result = b.op("matmul", {op.arg(0), weight}, op.attrs<MatmulAttrs>());
+  if (op.size() == 2) return result;
+  DType dtype = matmul_dtype(op);
+  Expr bias = op.dtype(2) == dtype ? op.arg(2) : b.op("astype", {op.arg(2)}, CastAttrs{dtype});
+  return b.op("add", {result, bias});
 }
 
 reference::Tensors outer_products(const ReferenceCall& c) {
@@ -154,7 +164,8 @@ std::vector<OpRow> linear_algebra_ops() {
                       {"bias", "broadcasts to the result", OpInput::Arity::kOptional}},
            .attrs = op_attrs<MatmulAttrs>(),
            .infer = infer_linear,
-           .infer_partial = infer_stated_dtype}};
+           .infer_partial = infer_stated_dtype,
+           .decompose = decompose_linear}};
 }
 
 }  // namespace relaxc

@@ -200,26 +200,34 @@ Type infer_max_pool_with_indices(const OpCall& op) {
   std::vector<Expr> result = check_plain_pool<IndexedPoolAttrs>(op).result;
   return tuple_type({tensor_type(result, op.dtype(0)), tensor_type(result, kInt64)});
 }
-PrimFuncRef lower_max_pool_with_indices(const OpCall& op) {
-  bool is_column_major = op.attrs<IndexedPoolAttrs>().storage_order == 1;
-  Pool pool = check_plain_pool<IndexedPoolAttrs>(op);
-  DType dtype = op.dtype(0);
-  auto [b, x] = OpProgram(op);
+// Returns the position of an element of the data, whose indices are in the plain order, in the flattened data.
+Expr plain_position(const Pool& pool, Axes indices, bool is_column_major = false) {
+  std::vector<Expr> where(indices.begin() + 2, indices.end()), dims(pool.in.begin() + 2, pool.in.end());
+  if (is_column_major) {
+    std::ranges::reverse(where);
+    std::ranges::reverse(dims);
+  }
+  return (indices[0] * pool.in[1] + indices[1]) * product(dims) + flatten_index(where, dims);
+}
+// Makes the stage of the largest element of each window, the first one among equals, and of its position; -1 for a
+// window without elements. The windows are in the plain order.
+struct WindowMaxima {
+  Buffer best, index;
+};
+WindowMaxima window_maxima(ComputeBuilder& b, const Buffer& data, const Pool& pool, bool is_column_major) {
+  DType dtype = buffer_type(data).dtype;
   Buffer best = b.buffer("pool_max", dtype, pool.result), index = b.buffer("pool_index", kInt64, pool.result);
   b.block("pool_max_with_indices", pool.result, int_imms(pool.size), [&](Axes i, Axes r) {
-    std::vector<Expr> where, dims(pool.in.begin() + 2, pool.in.end());
+    std::vector<Expr> indices = {i[0], i[1]};
     Expr inside = bool_imm(true);
     for (size_t d = 0; d < pool.spatial; ++d) {
-      where.push_back(pool.position(d, i[d + 2], r[d]) - pool.padding.before[d]);
-      if (!pool.is_inside()) inside = inside && where[d] >= int_imm(0) && where[d] < dims[d];
+      indices.push_back(pool.position(d, i[d + 2], r[d]) - pool.padding.before[d]);
+      if (!pool.is_inside()) inside = inside && indices.back() >= int_imm(0) && indices.back() < pool.in[d + 2];
     }
-    std::vector<Expr> indices = followed_by({i[0], i[1]}, where);
-    if (is_column_major) {
-      std::ranges::reverse(where);
-      std::ranges::reverse(dims);
-    }
-    Expr position = (i[0] * pool.in[1] + i[1]) * product(dims) + flatten_index(where, dims);
-    Expr value = if_then_else(inside, load(x[0], indices), lowest(dtype)), old = at(best, i);
+    Expr position = plain_position(pool, indices, is_column_major);
+    Expr value = load(data, pool.layouts.data.from_plain_index(indices, facts_of_axes(i, pool.result)));
+    value = if_then_else(inside, value, lowest(dtype));
+    Expr old = at(best, i);
     VarRef replace = make_var("replace", prim_type(kBool)), element = make_var("element", prim_type(dtype));
     Expr wins = element > old || at(index, i) < int_imm(0);
     if (dtype.is_float()) wins = wins || (not_equal(element, element) && equal(old, old));
@@ -229,7 +237,66 @@ PrimFuncRef lower_max_pool_with_indices(const OpCall& op) {
              store(index, select(replace, position, at(index, i)), i), store(best, select(replace, element, old), i)});
     return ComputeBuilder::Bodies{seq({store(index, int_imm(-1), i), store(best, lowest(dtype), i)}), body};
   });
+  return {best, index};
+}
+PrimFuncRef lower_max_pool_with_indices(const OpCall& op) {
+  Pool pool = check_plain_pool<IndexedPoolAttrs>(op);
+  auto [b, x] = OpProgram(op);
+  auto [best, index] = window_maxima(b, x[0], pool, op.attrs<IndexedPoolAttrs>().storage_order == 1);
   return b.finish({best, index});
+}
+
+// ---- Gradients of the 2D pools. Argument 0 is the gradient of the result, argument 1 the data.
+
+Pool forward_pool(const OpCall& op) {
+  Call forward = op.call;
+  forward.args = {op.arg(1)};
+  return check_window_pool<2>(OpCall{forward, op.span, op.checks});
+}
+Type infer_pool_backward(const OpCall& op) {
+  Pool pool = forward_pool(op);
+  kFloats.check(op, op.dtype(1));
+  require_same_dtype(op, 0, 1);
+  std::vector<Expr> expected = pool.layouts.out.from_plain(op, pool.result);
+  require_rank(op, 0, std::ssize(expected));
+  require_same_dims(op, op.shape(0), expected, "of output_grad and of the pool's result");
+  return tensor_type(op.shape(1), op.dtype(1));
+}
+// Each element sums what the windows that it lies in give it: all of a window's gradient where it is the maximum, or
+// its part of the average. So the elements are computed independently.
+PrimFuncRef lower_pool_backward(const OpCall& op, bool is_max) {
+  Pool pool = forward_pool(op);
+  auto [b, x] = OpProgram(op);
+  const Buffer gradients = x[0];
+  DType dtype = accumulation_dtype(op.dtype(1));
+  std::optional<Buffer> maxima;
+  if (is_max) maxima = window_maxima(b, x[1], pool, false).index;
+  Buffer sum = b.reduce(
+      "T_pool_backward", dtype, op.shape(1), int_imms(pool.size), zero(dtype), combine_sum, [&](Axes axes, Axes r) {
+        std::vector<Expr> i = pool.layouts.data.to_plain_index(axes), window = {i[0], i[1]};
+        Expr is_window = bool_imm(true), count = int_imm(1);
+        for (size_t d = 0; d < pool.spatial; ++d) {
+          Expr distance = i[d + 2] + pool.padding.before[d] - r[d] * pool.dilation[d];
+          window.push_back(floor_div(distance, pool.strides[d]));
+          is_window = is_window && int_imm(0) <= distance && window.back() < pool.result[d + 2];
+          if (pool.strides[d] > 1) is_window = is_window && equal(floor_mod(distance, pool.strides[d]), int_imm(0));
+          count = count * counted_positions(pool, d, window.back());
+        }
+        Expr gradient = cast_to(load(gradients, pool.layouts.out.from_plain_index(window, Analyzer())), dtype);
+        Expr part = maxima ? if_then_else(equal(load(*maxima, window), plain_position(pool, i)), gradient, zero(dtype))
+                           : divide_by_count(gradient, max(count, int_imm(1)));
+        return if_then_else(is_window, part, zero(dtype));
+      });
+  return b.finish({as_dtype(b, sum, op.dtype(1), "T_pool_backward_cast")});
+}
+OpRow pool_gradient(const char* name, const char* doc, bool is_max) {
+  return {.name = fmt::format("relax.grad.{}_pool2d_backward", name),
+          .doc = doc,
+          .inputs = {{"output_grad", "gradient of the result"}, {"data", "the images"}},
+          .attrs = with_default_from(op_attrs<PoolAttrs<2>>(), "out_layout", "layout"),
+          .infer = infer_pool_backward,
+          .infer_partial = [](const OpCall& op) { return infer_same_rank(op, 1, tensor_dtype(op.arg(1).type())); },
+          .legalize = [=](const OpCall& op) { return lower_pool_backward(op, is_max); }};
 }
 
 // A checked call of an adaptive pool. Window o of a dim covers [o * in / out, ceil((o + 1) * in / out)).
@@ -323,6 +390,9 @@ std::vector<OpRow> pooling_ops() {
        .infer_partial =
            [](const OpCall& op) { return tuple_type({infer_unranked(op.first_dtype()), infer_unranked(kInt64)}); },
        .legalize = lower_max_pool_with_indices},
+      pool_gradient("max", "gradient of max_pool2d with respect to the data; of equal elements the first one gets it",
+                    true),
+      pool_gradient("avg", "gradient of avg_pool2d with respect to the data", false),
   };
   add_pools<1>(rows);
   add_pools<2>(rows);

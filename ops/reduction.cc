@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/builder.h"
 #include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "ops/fold.h"
@@ -152,6 +153,23 @@ Type infer_median(const OpCall& op) {
   return tuple_type({values, tensor_type(plan(op).result, kInt64)});
 }
 
+// Sorts, and takes the element in the middle: the lower one of two. A NaN is the largest value.
+Expr decompose_median(const OpCall& op, Builder& b) {
+  ReduceAttrs attrs = op.attrs<ReduceAttrs>();
+  int64_t axis = attrs.axis ? normalize_axis(op, attrs.axis->at(0), op.rank(0)) : 0;
+  Expr x = attrs.axis ? op.arg(0) : b.op("flatten", {op.arg(0)});
+  const Expr dim = known_shape(x.type())->at(static_cast<size_t>(axis));
+  op.require_at_most(int_imm(1), dim, "the reduced axis is empty");
+  Expr middle = simplify(floor_div(dim - 1, 2)), end = simplify(middle + 1);
+  auto at_middle = [&](const Expr& sorted) {
+    Expr one = b.op("strided_slice", {sorted, tuple({int_imm(axis)}), tuple({middle}), tuple({end})});
+    return b.op("reshape", {one, shape_expr(plan(op).result)});
+  };
+  Expr order = b.op("argsort", {x}, ArgsortAttrs{.axis = axis, .descending = false, .dtype = kInt64});
+  Expr value = at_middle(b.op("gather_elements", {x, order}, AxisAttrs{axis}));
+  return attrs.axis ? tuple({value, at_middle(order)}) : value;
+}
+
 AxisFold plan_arg_reduction(const OpCall& op) {
   ArgReduceAttrs attrs = op.attrs<ArgReduceAttrs>();
   std::optional<std::vector<int64_t>> axes;
@@ -290,7 +308,8 @@ std::vector<OpRow> reduction_ops() {
        .inputs = {{"data", "the tensor"}},
        .attrs = op_attrs<ReduceAttrs>(),
        .infer = infer_median,
-       .infer_partial = infer_unknown},
+       .infer_partial = infer_unknown,
+       .decompose = decompose_median},
       scan("cumsum", "running sum along the axis", combine_sum, zero),
       scan("cumprod", "running product along the axis", combine_prod, one),
       softmax("relax.nn.softmax", "exp(x) / sum of exp(x) along the axis", false),

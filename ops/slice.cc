@@ -1,6 +1,7 @@
 // Parts of tensors: strided slices and splits.
 #include <algorithm>
 
+#include "ir/builder.h"
 #include "ops/attributes.h"
 #include "ops/common.h"
 #include "ops/ops.h"
@@ -160,6 +161,53 @@ Type infer_dynamic_slice(const OpCall& op) {
   return tensor_type_of_rank(op.rank(0), op.dtype(0));
 }
 
+// The slice of one axis that src replaces. Its bounds are normalized as those of strided_slice.
+AxisSlice scattered_slice(const OpCall& op) {
+  Analyzer analyzer;
+  analyzer.assume_dims(op.arg(0).type());
+  int64_t axis = normalize_axis(op, op.attrs<AxisAttrs>().axis, op.rank(0));
+  const Expr &dim = op.shape(0)[axis], step = cast_to(op.arg(4), kInt64);
+  auto bound = [&](size_t i) { return clamped_bound(analyzer, cast_to(op.arg(i), kInt64), dim, step); };
+  return {axis, bound(2), bound(3), step};
+}
+Type infer_slice_scatter(const OpCall& op) {
+  require_same_dtype(op, 0, 1);
+  require_rank(op, 1, op.rank(0));
+  int64_t axis = normalize_axis(op, op.attrs<AxisAttrs>().axis, op.rank(0));
+  for (size_t i = 2; i < 5; ++i) require_scalar(op, i);
+  if (auto step = as_int(op.arg(4)); step && *step < 1) op.fail("step is {}, expected at least 1", *step);
+  op.require_at_most(int_imm(1), cast_to(op.arg(4), kInt64), "step is not positive");
+  AxisSlice slice = scattered_slice(op);
+  Analyzer analyzer;
+  analyzer.assume_dims(op.arg(0).type());
+  Expr extent = extent_of_slice(analyzer, slice.begin, slice.end, slice.stride);
+  require_same_dims(op, with_item(op.shape(0), axis, extent), op.shape(1), "of the slice and src");
+  return infer_like_first(op);
+}
+Expr slice_scatter_element(const OpCall& op, Inputs x, Axes i) {
+  AxisSlice slice = scattered_slice(op);
+  Expr distance = i[slice.axis] - slice.begin, extent = op.shape(1)[slice.axis];
+  Expr position = floor_div(distance, slice.stride);
+  Expr is_replaced = int_imm(0) <= distance && position < extent;
+  if (!is_int(slice.stride, 1)) is_replaced = is_replaced && equal(floor_mod(distance, slice.stride), int_imm(0));
+  return if_then_else(is_replaced, load(x[1], with_item(i, slice.axis, position)), at(x[0], i));
+}
+
+// Reads the bounds, and slices with them. Those of an axis whose bounds are constants are constants.
+Expr decompose_dynamic_slice(const OpCall& op, Builder& b) {
+  std::vector<Expr> axes = int_imms(int_range(0, op.rank(0))), args = {op.arg(0), tuple(axes)};
+  for (size_t i = 1; i < 4; ++i) {
+    std::vector<Expr> bounds;
+    for (int64_t axis = 0; axis < op.rank(0); ++axis) {
+      const Constant* known = op.arg(i).as<Constant>();
+      bounds.push_back(known ? int_imm(known->data.as_int(axis))
+                             : b.op("inspect.tensor_item", {op.arg(i)}, TensorItemAttrs{axis}));
+    }
+    args.push_back(tuple(std::move(bounds)));
+  }
+  return b.op("strided_slice", std::move(args));
+}
+
 // The parts of a number of sections have one size, but for the last ones.
 reference::Tensors split_parts(const ReferenceCall& c) {
   auto [indices_or_sections, axis] = c.attrs<SplitAttrs>();
@@ -180,6 +228,17 @@ reference::Tensors split_parts(const ReferenceCall& c) {
         x, shape, [&](const reference::Index& i) { return reference::with_position(i, axis, i[axis] + bounds[k]); }));
   }
   return parts;
+}
+
+// src replaces elements start, start + step, ..., whose bounds lie in the axis.
+reference::Tensors scattered(const ReferenceCall& c) {
+  int64_t axis = c.attrs<AxisAttrs>().axis, start = c.number(2), step = c.number(4), extent = c.x[1].shape()[axis];
+  return {reference::tensor_of(c.x[0].shape(), c.x[0].dtype(), [&](const reference::Index& i) {
+    int64_t distance = i[axis] - start;
+    bool is_replaced = distance >= 0 && distance % step == 0 && distance / step < extent;
+    return is_replaced ? reference::element(c.x[1], reference::with_position(i, axis, distance / step))
+                       : reference::element(c.x[0], i);
+  })};
 }
 
 }  // namespace
@@ -206,7 +265,8 @@ std::vector<OpRow> slice_ops() {
                   {"begin", "integer per axis"},
                   {"end", "integer per axis"},
                   {"strides", "integer per axis"}},
-       .infer = infer_dynamic_slice},
+       .infer = infer_dynamic_slice,
+       .decompose = decompose_dynamic_slice},
       {.name = "relax.split",
        .doc = "parts along an axis: a count of parts, equal but for the last ones, or the positions where parts begin",
        .inputs = {{"x", "the tensor"}},
@@ -215,6 +275,17 @@ std::vector<OpRow> slice_ops() {
        .infer_partial = infer_unknown,
        .legalize = lower_split,
        .reference = split_parts},
+      by_element({.name = "relax.slice_scatter",
+                  .doc = "input with src in place of a slice of an axis",
+                  .inputs = {{"input_tensor", "the tensor"},
+                             {"src", "the slice"},
+                             {"start", "scalar"},
+                             {"end", "scalar"},
+                             {"step", "scalar"}},
+                  .attrs = op_attrs<AxisAttrs>(),
+                  .infer = infer_slice_scatter,
+                  .reference = scattered},
+                 slice_scatter_element),
   };
 }
 

@@ -1,9 +1,11 @@
 // Sorts along an axis. A bottom-up merge sort of positions (stable; n log n; scratch of two int64 per element) gives
-// the positions from which sort, argsort and topk take their results. NaN sorts as the largest value, as in numpy.
+// the positions from which sort, argsort, topk and unique take their results. NaN sorts as the largest value, as in
+// numpy.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
+#include "ir/builder.h"
 #include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "ops/common.h"
@@ -22,9 +24,15 @@ Expr precedes(const Expr& b, const Expr& a, bool descending) {
   return result || (descending ? is_nan(b) && !is_nan(a) : !is_nan(b) && is_nan(a));
 }
 
-// Returns the positions along `axis` in sorted order, with the shape of x.
-Buffer sorted_positions(ComputeBuilder& b, const Buffer& x, int64_t axis, bool descending) {
-  const std::vector<Expr>& shape = buffer_type(x).shape;
+// Tells whether what stands at position b must come before what stands at a, and the statements that find it out.
+struct Comparison {
+  std::vector<Stmt> statements;
+  Expr comes_before;
+};
+using Compare = std::function<Comparison(const std::vector<Expr>& b, const std::vector<Expr>& a)>;
+
+// Returns the positions along `axis` in sorted order. The other axes of the shape are sorted independently.
+Buffer sorted_positions(ComputeBuilder& b, const std::vector<Expr>& shape, int64_t axis, const Compare& compare) {
   Expr n = shape[axis];
   Buffer order = b.buffer("order", kInt64, shape), merged = b.buffer("merged", kInt64, shape);
   b.block("merge_sort", without_item(shape, axis), {}, [&](Axes i, Axes) {
@@ -37,21 +45,20 @@ Buffer sorted_positions(ComputeBuilder& b, const Buffer& x, int64_t axis, bool d
     VarRef low = make_dim("low"), middle = make_dim("middle"), high = make_dim("high");
     VarRef a = make_dim("a"), c = make_dim("c"), from_right = make_var("from_right", prim_type(kBool));
     Expr last = n - 1;
-    Stmt merge_one = seq({
-        make(Bind{a, load(order, position(min(get(left), last)))}),
-        make(Bind{c, load(order, position(min(get(right), last)))}),
-        make(Bind{from_right, get(right) < high && (get(left) >= middle ||
-                                                    precedes(load(x, position(c)), load(x, position(a)), descending))}),
-        store(merged, select(from_right, c, a), position(low + k)),
-        make(IfThenElse{from_right, set(right, get(right) + 1), set(left, get(left) + 1)}),
-    });
+    Comparison right_first = compare(position(c), position(a));
+    std::vector<Stmt> merge_one = {make(Bind{a, load(order, position(min(get(left), last)))}),
+                                   make(Bind{c, load(order, position(min(get(right), last)))})};
+    merge_one.insert(merge_one.end(), right_first.statements.begin(), right_first.statements.end());
+    merge_one.push_back(make(Bind{from_right, get(right) < high && (get(left) >= middle || right_first.comes_before)}));
+    merge_one.push_back(store(merged, select(from_right, c, a), position(low + k)));
+    merge_one.push_back(make(IfThenElse{from_right, set(right, get(right) + 1), set(left, get(left) + 1)}));
     Stmt merge_run = seq({
         make(Bind{low, run * 2 * get(width)}),
         make(Bind{middle, min(low + get(width), n)}),
         make(Bind{high, min(low + get(width) * 2, n)}),
         set(left, low),
         set(right, middle),
-        loop(k, high - low, merge_one),
+        loop(k, high - low, seq(merge_one)),
     });
     Expr runs = floor_div(n + get(width) * 2 - 1, get(width) * 2);
     Stmt pass = seq({
@@ -71,6 +78,127 @@ Buffer sorted_positions(ComputeBuilder& b, const Buffer& x, int64_t axis, bool d
   });
   return order;
 }
+Buffer sorted_positions(ComputeBuilder& b, const Buffer& x, int64_t axis, bool descending) {
+  return sorted_positions(b, buffer_type(x).shape, axis, [&](const auto& second, const auto& first) {
+    return Comparison{{}, precedes(load(x, second), load(x, first), descending)};
+  });
+}
+
+// ---- Distinct rows
+
+// Compares two rows of a matrix from left to right: 1 where row b comes before row a, -1 where it comes after, else 0.
+Comparison compare_rows(const Buffer& x, const Expr& b, const Expr& a, const Buffer& outcome) {
+  const Expr& columns = buffer_type(x).shape[1];
+  if (is_int(columns, 1)) return {{}, precedes(load(x, {b, int_imm(0)}), load(x, {a, int_imm(0)}), false)};
+  VarRef k = make_dim("column");
+  Expr mine = load(x, {b, k}), other = load(x, {a, k}), found = load(outcome, {int_imm(0)});
+  Expr difference =
+      select(precedes(mine, other, false), int_imm(1), select(precedes(other, mine, false), int_imm(-1), int_imm(0)));
+  Stmt scan = loop(k, columns,
+                   make(IfThenElse{equal(found, int_imm(0)), store(outcome, difference, {int_imm(0)}), std::nullopt}));
+  return {{make(AllocBuffer{outcome, {}}), store(outcome, int_imm(0), {int_imm(0)}), scan}, found > int_imm(0)};
+}
+// dyn.unique of a matrix [n, m]: the first position of each distinct row, for each row its number among those, how
+// often each occurs, and how many there are. The first and third result have n elements, of which that many count.
+Type infer_dyn_unique(const OpCall& op) {
+  if (op.rank(0) != 2) op.fail("data has rank {}, expected 2", op.rank(0));
+  Type rows = tensor_type({op.shape(0)[0]}, kInt64);
+  return tuple_type({rows, rows, rows, tensor_type({int_imm(1)}, kInt64)});
+}
+// The order is that of the rows, or that of their first positions.
+PrimFuncRef lower_dyn_unique(const OpCall& op) {
+  auto [b, inputs] = OpProgram(op);
+  const Buffer x = inputs[0];
+  const Expr rows = op.shape(0)[0];
+  auto outcome = [] { return make_buffer("outcome", kInt64, {int_imm(1)}, "local"); };
+  Buffer order = sorted_positions(b, {rows}, 0, [&](const auto& second, const auto& first) {
+    return compare_rows(x, second[0], first[0], outcome());
+  });
+  std::vector<Buffer> results;
+  for (const char* name : {"T_first", "T_inverse", "T_counts"}) results.push_back(b.buffer(name, kInt64, {rows}));
+  results.push_back(b.buffer("T_number", kInt64, {int_imm(1)}));
+  const Buffer &first = results[0], &inverse = results[1], &counts = results[2], &number = results[3];
+  Expr count = load(number, {int_imm(0)}), last = count - 1;
+  // Equal rows follow each other, the first one in front, since the sort is stable.
+  VarRef k = make_dim("k"), row = make_dim("row"), before = make_dim("before");
+  Comparison is_larger = compare_rows(x, before, row, outcome());
+  std::vector<Stmt> step = {make(Bind{row, load(order, {k})}),
+                            make(Bind{before, load(order, {max(k - 1, int_imm(0))})})};
+  step.insert(step.end(), is_larger.statements.begin(), is_larger.statements.end());
+  Stmt start =
+      seq({store(first, row, {count}), store(counts, int_imm(0), {count}), store(number, count + 1, {int_imm(0)})});
+  step.push_back(make(IfThenElse{equal(k, int_imm(0)) || is_larger.comes_before, start, std::nullopt}));
+  step.push_back(store(counts, load(counts, {last}) + 1, {last}));
+  step.push_back(store(inverse, last, {row}));
+  b.extern_block("distinct", seq({store(number, int_imm(0), {int_imm(0)}), loop(k, rows, seq(step))}));
+  if (!op.attrs<DistinctAttrs>().sorted) {
+    // Each distinct row gets the next number where its first position is met.
+    Buffer place = b.buffer("place", kInt64, {rows}), by_place = b.buffer("by_place", kInt64, {rows});
+    Buffer ordered = b.buffer("ordered", kInt64, {rows}), next = b.buffer("next", kInt64, {int_imm(1)});
+    VarRef i = make_dim("i"), j = make_dim("j"), c = make_dim("c");
+    Expr mine = load(inverse, {i}), at_next = load(next, {int_imm(0)});
+    Stmt meet = seq({store(place, at_next, {mine}), store(by_place, i, {at_next}),
+                     store(ordered, load(counts, {mine}), {at_next}), store(next, at_next + 1, {int_imm(0)})});
+    Stmt number_rows = loop(i, rows, make(IfThenElse{equal(load(first, {mine}), i), meet, std::nullopt}));
+    Stmt rename = loop(j, rows, store(inverse, load(place, {load(inverse, {j})}), {j}));
+    Stmt copy = loop(c, count, seq({store(first, load(by_place, {c}), {c}), store(counts, load(ordered, {c}), {c})}));
+    b.extern_block("by_position", seq({store(next, int_imm(0), {int_imm(0)}), number_rows, rename, copy}));
+  }
+  return b.finish(results);
+}
+
+// The flags and the axis of unique are constants; without an axis the elements are compared.
+struct UniqueCall {
+  bool flags[4];  // sorted, and which of positions, numbers and counts are results
+  std::optional<int64_t> axis;
+};
+UniqueCall read_unique(const OpCall& op) {
+  auto constant = [&](size_t i) {
+    auto known = as_int(op.arg(i));
+    if (!known) op.fail("argument {} must be a constant", i);
+    return *known;
+  };
+  UniqueCall result{{true, false, false, false}, {}};
+  for (size_t i = 1; i < std::min<size_t>(op.size(), 5); ++i) result.flags[i - 1] = constant(i) != 0;
+  if (op.size() > 5) result.axis = normalize_axis(op, constant(5), op.rank(0));
+  return result;
+}
+// The number of distinct elements is known at run time only.
+Type infer_unique(const OpCall& op) {
+  UniqueCall call = read_unique(op);
+  std::vector<Type> results = {tensor_type_of_rank(call.axis ? op.rank(0) : 1, op.dtype(0))};
+  for (size_t i = 1; i < 4; ++i) {
+    if (call.flags[i]) results.push_back(tensor_type_of_rank(1, kInt64));
+  }
+  return results.size() == 1 ? results[0] : tuple_type(std::move(results));
+}
+Expr decompose_unique(const OpCall& op, Builder& b) {
+  UniqueCall call = read_unique(op);
+  int64_t axis = call.axis.value_or(0);
+  Expr x = call.axis ? op.arg(0) : b.op("flatten", {op.arg(0)});
+  std::vector<int64_t> axes = int_range(0, std::ssize(*known_shape(x.type())));
+  std::rotate(axes.begin(), axes.begin() + axis, axes.begin() + axis + 1);
+  Expr rows = axis == 0 ? x : b.op("permute_dims", {x}, AxesAttrs{axes});
+  const std::vector<Expr> shape = *known_shape(rows.type());
+  Expr columns = simplify(product({shape.begin() + 1, shape.end()}));
+  Expr found =
+      b.op("dyn.unique", {b.op("reshape", {rows, shape_expr({shape[0], columns})})}, DistinctAttrs{call.flags[0]});
+  auto item = [&](int64_t i) { return b.emit(tuple_get(found, i), "unique"); };
+  Expr number = b.op("inspect.tensor_item", {item(3)}, TensorItemAttrs{0}, "distinct");
+  auto counted = [&](int64_t i) {
+    return b.op("strided_slice", {item(i), tuple({int_imm(0)}), tuple({int_imm(0)}), tuple({number})},
+                SliceAttrs{true});
+  };
+  Expr first = counted(0);
+  std::vector<Expr> results = {b.op("take", {x, first}, TakeAttrs{.axis = axis, .mode = "clip"})};
+  if (call.flags[1]) results.push_back(first);
+  if (call.flags[2]) results.push_back(item(1));
+  if (call.flags[3]) results.push_back(counted(2));
+  return results.size() == 1 ? results[0] : tuple(std::move(results));
+}
+
+// ---- Sorts
+
 // sort, argsort and topk differ in how many elements they take and in which results they give. Each is a topk; a k
 // below 1 stands for all elements.
 TopKAttrs sort_attrs(const OpCall& op) {
@@ -189,6 +317,24 @@ std::vector<OpRow> sort_ops() {
        .infer = infer_sorted<topk_attrs>,
        .infer_partial = infer_unknown,
        .legalize = lower_sorted<topk_attrs>},
+      {.name = "relax.unique",
+       .doc = "the distinct elements, and on demand their first positions, each element's index among them, and counts",
+       .inputs = {{"x", "the tensor"},
+                  {"sorted", "bool scalar", OpInput::Arity::kOptional},
+                  {"return_index", "bool scalar", OpInput::Arity::kOptional},
+                  {"return_inverse", "bool scalar", OpInput::Arity::kOptional},
+                  {"return_counts", "bool scalar", OpInput::Arity::kOptional},
+                  {"axis", "of the slices that differ; the flattened tensor otherwise", OpInput::Arity::kOptional}},
+       .infer = infer_unique,
+       .infer_partial = infer_unknown,
+       .decompose = decompose_unique},
+      {.name = "relax.dyn.unique",
+       .doc = "the first positions of distinct rows, each row's number among them, counts, and how many there are",
+       .inputs = {{"data", "[n, m]"}},
+       .attrs = op_attrs<DistinctAttrs>(),
+       .infer = infer_dyn_unique,
+       .infer_partial = infer_unknown,
+       .legalize = lower_dyn_unique},
   };
 }
 

@@ -1,53 +1,13 @@
-// Detection: non-maximum suppression, box decoding, pooling of regions of interest.
+// Detection: decoding of boxes, pooling of regions of interest. Suppression of boxes is in suppression.cc.
+#include "ir/op_names.h"
 #include "ops/attributes.h"
+#include "ops/fold.h"
 #include "ops/ops.h"
 #include "ops/window.h"
 
 namespace relaxc {
 
 namespace {
-
-// Checks the ranks of the first arguments.
-void require_ranks(const OpCall& op, const std::vector<int64_t>& ranks) {
-  for (size_t i = 0; i < ranks.size(); ++i) require_rank(op, i, ranks[i]);
-}
-
-// Boxes of different classes or images do not suppress each other. "onnx" returns rows (batch, class, box) of all boxes
-// that are kept, and their number. "tensorflow" returns, for each image, rows (class, box), their scores, and how many
-// of them count.
-Type infer_all_class_nms(const OpCall& op) {
-  require_ranks(op, {3, 3});
-  op.require_equal(op.shape(0)[0], op.shape(1)[0], "batch sizes of boxes and scores");
-  op.require_equal(op.shape(0)[1], op.shape(1)[2], "numbers of boxes and scores");
-  op.require_equal(op.shape(0)[2], int_imm(4), "coordinates of a box");
-  const Expr& batch = op.shape(1)[0];
-  Expr candidates = simplify(op.shape(1)[1] * op.shape(1)[2]);
-  std::string format = op.attrs<AllClassNmsAttrs>().output_format;
-  if (format == "onnx") return tuple_type({tensor_type_of_rank(2, kInt64), tensor_type({int_imm(1)}, kInt64)});
-  return tuple_type({tensor_type({batch, candidates, int_imm(2)}, kInt64), tensor_type({batch, candidates}, kFloat32),
-                     tensor_type({batch}, kInt64)});
-}
-
-// Each data row holds a class, a score and four coordinates.
-Type infer_valid_counts(const OpCall& op) {
-  require_rank(op, 0, 3);
-  const std::vector<Expr>& shape = op.shape(0);
-  return tuple_type(
-      {tensor_type({shape[0]}, kInt32), tensor_type(shape, op.dtype(0)), tensor_type({shape[0], shape[1]}, kInt32)});
-}
-Type infer_nms(const OpCall& op) {
-  require_ranks(op, {3, 1, 2});
-  const std::vector<Expr>& shape = op.shape(0);
-  op.require_equal(shape[0], op.shape(1)[0], "batch sizes of data and valid_count");
-  op.require_equal(shape[0], op.shape(2)[0], "batch sizes of data and indices");
-  op.require_equal(shape[1], op.shape(2)[1], "numbers of boxes and indices");
-  Type data = tensor_type(shape, op.dtype(0));
-  NmsAttrs attrs = op.attrs<NmsAttrs>();
-  if (!attrs.return_indices) return data;
-  std::vector<Type> results = {tensor_type({shape[0], shape[1]}, kInt32), tensor_type({shape[0], int_imm(1)}, kInt32)};
-  if (attrs.soft_nms_sigma > 0) results.insert(results.begin(), data);
-  return tuple_type(std::move(results));
-}
 
 Type infer_multibox(const OpCall& op) {
   require_ranks(op, {3, 2, 3});
@@ -59,6 +19,47 @@ Type infer_multibox(const OpCall& op) {
   op.require_equal(op.shape(2)[1], scores[2], "numbers of anchors and scores");
   op.require_equal(op.shape(2)[2], int_imm(4), "coordinates of an anchor");
   return tuple_type({tensor_type({scores[0], scores[2], int_imm(4)}, op.dtype(0)), tensor_type(scores, op.dtype(0))});
+}
+
+// Decodes boxes as TFLite's detection does: their centers and sizes are relative to an anchor's. The scores are a
+// softmax over the classes, without those below the threshold; class 0 is the background.
+PrimFuncRef lower_multibox(const OpCall& op) {
+  MultiboxAttrs attrs = op.attrs<MultiboxAttrs>();
+  if (attrs.variances.size() != 4) op.fail("variances has {} values, expected 4", attrs.variances.size());
+  auto [b, x] = OpProgram(op);
+  const std::vector<Expr>& shape = op.shape(0);
+  DType dtype = accumulation_dtype(op.dtype(0));
+  auto number = [&](double value) { return scalar_imm(value, dtype); };
+  // Returns a border of the box along an axis: 0 is x, 1 is y; `side` is -1 or 1.
+  auto border = [&](Axes i, int64_t axis, double side) {
+    auto anchor = [&](int64_t k) { return cast_to(load(x[2], {int_imm(0), i[1], int_imm(k)}), dtype); };
+    auto code = [&](int64_t k) {
+      Expr value = cast_to(load(x[1], {i[0], i[1] * 4 + k}), dtype);
+      return value * number(attrs.variances[static_cast<size_t>(k)]);
+    };
+    Expr size = anchor(axis + 2) - anchor(axis), center = (anchor(axis) + anchor(axis + 2)) * number(0.5);
+    Expr half = intrinsic("tir.exp", {code(axis + 2)}, dtype) * size * number(0.5 * side);
+    Expr place = code(axis) * size + center + half;
+    return attrs.clip ? max(min(place, number(1)), number(0)) : place;
+  };
+  Buffer boxes = b.compute("T_boxes", op.dtype(0), {shape[0], shape[2], int_imm(4)}, [&](Axes i) {
+    auto is = [&](int64_t k) { return equal(i[2], int_imm(k)); };
+    Expr last = select(is(2), border(i, 1, 1), border(i, 0, 1));
+    return cast_to(select(is(0), border(i, 1, -1), select(is(1), border(i, 0, -1), last)), op.dtype(0));
+  });
+  AxisFold classes = over_axes(shape, {1});
+  auto score = [&](Axes i) { return cast_to(at(x[0], i), dtype); };
+  Buffer most =
+      fold(b, "T_largest", dtype, classes, lowest(dtype), combine_max, [&](Axes, Axes i) { return score(i); });
+  auto power = [&](Axes i) { return intrinsic("tir.exp", {score(i) - load(most, {i[0], i[2]})}, dtype); };
+  Buffer sum = fold(b, "T_sum", dtype, classes, zero(dtype), combine_sum, [&](Axes, Axes i) { return power(i); });
+  Buffer scores = b.compute("T_scores", op.dtype(0), shape, [&](Axes i) {
+    Expr value = attrs.apply_softmax ? binary(BinaryOp::kDiv, power(i), load(sum, {i[0], i[2]})) : score(i);
+    Expr counts = value >= number(attrs.threshold);
+    if (!attrs.keep_background) counts = counts && i[1] > int_imm(0);
+    return cast_to(select(counts, value, number(0)), op.dtype(0));
+  });
+  return b.finish({boxes, scores});
 }
 
 // rois are [k, 5]: the image, then four coordinates.
@@ -76,6 +77,137 @@ Type infer_roi(const OpCall& op) {
                      op.dtype(0));
 }
 
+// What both poolings know of a region: the images, its row, and where its corners are in the images.
+struct Region {
+  const OpCall& op;
+  Layout layout;
+  Buffer data, rois;
+  std::vector<Expr> shape;    // of the images, in the plain order
+  std::vector<int64_t> size;  // of the result
+  double scale;
+  DType dtype;  // in which coordinates and sums are
+
+  template <class A>
+  Region(const OpCall& call, Inputs x, const A& attrs)
+      : op(call),
+        layout(call, attrs.layout, A().layout, "layout"),
+        data(x[0]),
+        rois(x[1]),
+        shape(layout.to_plain(call.shape(0))),
+        size(per_dim(call, *attrs.pooled_size, 2, "pooled_size", 1)),
+        scale(attrs.spatial_scale),
+        dtype(accumulation_dtype(call.dtype(0))) {}
+  Expr number(double value) const { return scalar_imm(value, dtype); }
+  Expr image(const Expr& region) const { return cast_to(load(rois, {region, int_imm(0)}), kInt64); }
+  Stmt check(const Expr& region) const {
+    Expr index = image(region);
+    return make(Assert{int_imm(0) <= index && index < shape[0], {op.name() + ": a region's image is out of range"}});
+  }
+  // Returns where the region begins or ends along axis 0, y, or 1, x.
+  Expr corner(const Expr& region, size_t axis, bool is_end) const {
+    auto column = static_cast<int64_t>((axis == 0 ? 2 : 1) + (is_end ? 2 : 0));
+    return cast_to(load(rois, {region, int_imm(column)}), dtype) * number(scale);
+  }
+  Expr pixel(Axes i, const Expr& y, const Expr& x) const {
+    std::vector<Expr> plain = {image(i[0]), i[1], y, x};
+    return cast_to(load(data, layout.from_plain_index(plain, Analyzer())), dtype);
+  }
+  Expr whole(OpName how, const Expr& x) const { return cast_to(intrinsic(how, {x}, dtype), kInt64); }
+  // Makes the program of one block, whose body computes the result's element for its plain indices.
+  PrimFuncRef program(ComputeBuilder& b, const char* name, const Type& result,
+                      const std::function<Stmt(Axes i, const std::function<Stmt(const Expr&)>& give)>& body) const {
+    Buffer out = b.buffer(name, op.dtype(0), *known_shape(result));
+    b.block(name, *known_shape(result), {}, [&](Axes axes, Axes) {
+      std::vector<Expr> i = layout.to_plain_index(axes);
+      auto give = [&](const Expr& value) { return store(out, cast_to(value, op.dtype(0)), axes); };
+      return ComputeBuilder::Bodies{std::nullopt, seq({check(i[0]), body(i, give)})};
+    });
+    return b.finish({out});
+  }
+};
+
+// Averages (or takes the largest of) samples on a grid in each bin. A sample is interpolated between the four pixels
+// around it; one farther than a pixel outside of the image is 0. (Mask R-CNN, He et al., 2017)
+PrimFuncRef lower_roi_align(const OpCall& op) {
+  RoiAlignAttrs attrs = op.attrs<RoiAlignAttrs>();
+  auto [b, x] = OpProgram(op);
+  Region region(op, x, attrs);
+  bool is_max = attrs.mode == "max";
+  return region.program(b, "T_roi_align", infer_roi<RoiAlignAttrs>(op), [&](Axes i, const auto& give) {
+    LocalScalar sum("sum", region.dtype);
+    VarRef steps[] = {make_dim("steps_y"), make_dim("steps_x")}, k[] = {make_dim("y"), make_dim("x")};
+    std::vector<Stmt> body;
+    Expr is_outside = bool_imm(false);
+    std::vector<Expr> low, high, fraction;
+    for (size_t d : {0, 1}) {
+      Expr begin = region.corner(i[0], d, false), length = region.corner(i[0], d, true) - begin;
+      if (!attrs.aligned) length = max(length, region.number(1));
+      Expr bin = binary(BinaryOp::kDiv, length, region.number(static_cast<double>(region.size[d])));
+      Expr count = attrs.sample_ratio > 0 ? int_imm(attrs.sample_ratio) : region.whole(ops::kScalarCeil, bin);
+      body.push_back(make(Bind{steps[d], max(count, int_imm(0))}));
+      Expr inner = (cast_to(k[d], region.dtype) + region.number(0.5)) * bin;
+      Expr place = begin + cast_to(i[d + 2], region.dtype) * bin +
+                   binary(BinaryOp::kDiv, inner, cast_to(steps[d], region.dtype));
+      const Expr& dim = region.shape[d + 2];
+      is_outside = is_outside || place < region.number(-1) || place > cast_to(dim, region.dtype);
+      Expr inside = min(max(place, region.number(0)), cast_to(dim - 1, region.dtype));
+      low.push_back(max(region.whole(ops::kScalarFloor, inside), int_imm(0)));
+      high.push_back(min(low[d] + 1, dim - 1));
+      fraction.push_back(inside - cast_to(low[d], region.dtype));
+    }
+    auto row = [&](const Expr& y) {
+      Expr left = region.pixel(i, y, low[1]), right = region.pixel(i, y, high[1]);
+      return left * (region.number(1) - fraction[1]) + right * fraction[1];
+    };
+    Expr value = row(low[0]) * (region.number(1) - fraction[0]) + row(high[0]) * fraction[0];
+    Expr is_empty = is_outside || !has_elements({region.shape[2], region.shape[3]});
+    Expr sample = if_then_else(is_empty, region.number(0), value);
+    Stmt step = sum.set(is_max ? max(sum.get(), sample) : sum.get() + sample);
+    Expr count = cast_to(steps[0] * steps[1], region.dtype);
+    for (const Stmt& stmt : std::vector<Stmt>{
+             sum.declared(), sum.set(is_max ? lowest(region.dtype) : region.number(0)),
+             loop(k[0], steps[0], loop(k[1], steps[1], step)),
+             give(if_then_else(count > region.number(0), is_max ? sum.get() : binary(BinaryOp::kDiv, sum.get(), count),
+                               region.number(0)))})
+      body.push_back(stmt);
+    return seq(body);
+  });
+}
+// Takes the largest pixel of each bin, whose borders are rounded outward; 0 for a bin outside of the image. (Fast
+// R-CNN, Girshick, 2015)
+PrimFuncRef lower_roi_pool(const OpCall& op) {
+  auto [b, x] = OpProgram(op);
+  Region region(op, x, op.attrs<RoiPoolAttrs>());
+  return region.program(b, "T_roi_pool", infer_roi<RoiPoolAttrs>(op), [&](Axes i, const auto& give) {
+    LocalScalar best("best", region.dtype);
+    VarRef from[] = {make_dim("y_begin"), make_dim("x_begin")}, to[] = {make_dim("y_end"), make_dim("x_end")};
+    VarRef k[] = {make_dim("y"), make_dim("x")};
+    std::vector<Stmt> body;
+    for (size_t d : {0, 1}) {
+      auto rounded_corner = [&](bool is_end) {
+        return region.whole(ops::kScalarFloor, region.corner(i[0], d, is_end) + region.number(0.5));
+      };
+      Expr begin = rounded_corner(false), length = max(rounded_corner(true) - begin + 1, int_imm(1));
+      Expr bin =
+          binary(BinaryOp::kDiv, cast_to(length, region.dtype), region.number(static_cast<double>(region.size[d])));
+      auto inside = [&](OpName how, const Expr& at) {
+        Expr place = region.whole(how, cast_to(at, region.dtype) * bin) + begin;
+        return min(max(place, int_imm(0)), region.shape[d + 2]);
+      };
+      body.push_back(make(Bind{from[d], inside(ops::kScalarFloor, i[d + 2])}));
+      body.push_back(make(Bind{to[d], inside(ops::kScalarCeil, i[d + 2] + 1)}));
+    }
+    Stmt step = best.set(max(best.get(), region.pixel(i, from[0] + k[0], from[1] + k[1])));
+    Expr is_empty = to[0] <= from[0] || to[1] <= from[1];
+    for (const Stmt& stmt : std::vector<Stmt>{
+             best.declared(), best.set(lowest(region.dtype)),
+             loop(k[0], max(to[0] - from[0], int_imm(0)), loop(k[1], max(to[1] - from[1], int_imm(0)), step)),
+             give(if_then_else(is_empty, region.number(0), best.get()))})
+      body.push_back(stmt);
+    return seq(body);
+  });
+}
+
 }  // namespace
 
 std::vector<OpRow> vision_ops() {
@@ -84,28 +216,6 @@ std::vector<OpRow> vision_ops() {
   for (auto* attrs : {&align, &pool}) attr_of(*attrs, "pooled_size").items = 2;
   const std::vector<OpInput> regions = {{"data", "images"}, {"rois", "[k, 5]: image and corners of each region"}};
   return {
-      {.name = "relax.vision.all_class_non_max_suppression",
-       .doc = "the boxes that no box of a higher score covers, class by class",
-       .inputs = {{"boxes", "[batch, boxes, 4]"},
-                  {"scores", "[batch, classes, boxes]"},
-                  {"max_output_boxes_per_class", "scalar tensor"},
-                  {"iou_threshold", "scalar tensor"},
-                  {"score_threshold", "scalar tensor"}},
-       .attrs = with_choices(op_attrs<AllClassNmsAttrs>(), "output_format", {"onnx", "tensorflow"}),
-       .infer = infer_all_class_nms,
-       .infer_partial = infer_unknown},
-      {.name = "relax.vision.get_valid_counts",
-       .doc = "boxes whose score is above a threshold, moved to the front",
-       .inputs = {{"data", "[batch, boxes, 6]"}},
-       .attrs = op_attrs<ValidCountsAttrs>(),
-       .infer = infer_valid_counts,
-       .infer_partial = infer_unknown},
-      {.name = "relax.vision.non_max_suppression",
-       .doc = "the boxes that no box of a higher score covers",
-       .inputs = {{"data", "[batch, boxes, 6]"}, {"valid_count", "[batch]"}, {"indices", "[batch, boxes]"}},
-       .attrs = op_attrs<NmsAttrs>(),
-       .infer = infer_nms,
-       .infer_partial = infer_unknown},
       {.name = "relax.vision.multibox_transform_loc",
        .doc = "boxes from their encodings relative to anchors, and class scores",
        .inputs = {{"cls_pred", "[batch, classes, anchors]"},
@@ -113,17 +223,20 @@ std::vector<OpRow> vision_ops() {
                   {"anchor", "[1, anchors, 4]"}},
        .attrs = op_attrs<MultiboxAttrs>(),
        .infer = infer_multibox,
-       .infer_partial = infer_unknown},
+       .infer_partial = infer_unknown,
+       .legalize = lower_multibox},
       {.name = "relax.vision.roi_align",
        .doc = "regions sampled to a fixed size by bilinear interpolation",
        .inputs = regions,
        .attrs = align,
-       .infer = infer_roi<RoiAlignAttrs>},
+       .infer = infer_roi<RoiAlignAttrs>,
+       .legalize = lower_roi_align},
       {.name = "relax.vision.roi_pool",
        .doc = "regions reduced to a fixed size by their maxima",
        .inputs = regions,
        .attrs = pool,
-       .infer = infer_roi<RoiPoolAttrs>},
+       .infer = infer_roi<RoiPoolAttrs>,
+       .legalize = lower_roi_pool},
   };
 }
 

@@ -5,8 +5,11 @@
 #include <algorithm>
 
 #include "passes/graph_decisions.h"
+#include "passes/tables.h"
 #include "support/diagnostic.h"
+#include "support/joined.h"
 #include "tir/analysis/nests.h"
+#include "tir/lower/lower.h"
 #include "tir/rules/builtin_rules.h"
 #include "tir/rules/choose.h"
 
@@ -15,31 +18,57 @@ namespace relaxc {
 // A rule for an operator that neither the table nor a program knows was meant for another. S.use names a rule, and so
 // an operator, for the programs of this module.
 static void warn_of_unused_rules(const IRModule& module, const PassContext& context) {
+  const MoreRules& more = tables_of(context).rules();
   for (const ScheduleRule& rule : context.schedules) {
-    const ScheduleRule* used = rule.uses.empty() ? &rule : find_builtin_rule(rule.uses);
+    const ScheduleRule* used = rule.uses.empty() ? &rule : find_rule(rule.uses, more.rules);
     if (!used) continue;  // a decision about the graph
     const std::string& op = rule.op.empty() ? used->op : rule.op;
     bool is_known = rule.op.empty() || context.ops.find("relax." + op);
     if (op.empty() || (is_known && rule.uses.empty())) continue;
-    bool concerns_any = std::ranges::any_of(programs_of(module), [&](const auto& entry) {
-      return concerns(rule, entry.first, operators_of(entry.second));
-    });
+    bool concerns_any = std::ranges::any_of(
+        programs_of(module), [&](const auto& entry) { return concerns(rule, entry.first, entry.second, more); });
     const char* unknown = is_known ? "" : ", and --list-ops knows none";
     if (!concerns_any)
       warn_of_unused(rule, context, fmt::format("no tensor program holds an operator '{}'{}", op, unknown));
   }
 }
 
+// Fails, with a list of the programs that there are, where none has the name that the rule gives or holds what had it.
+static void expect_program(const IRModule& module, const ScheduleRule& rule) {
+  ProgramMap programs = programs_of(module);
+  if (std::ranges::any_of(programs, [&](const auto& entry) { return concerns(rule, entry.first, entry.second); }))
+    return;
+  const Expr* other = module.find(rule.function);
+  if (other && other->is<Function>())
+    fail(rule.span,
+         "'{}' is a graph function; it becomes one tensor program, to which a schedule applies, if it is private "
+         "(@R.function(private=True)) and says R.func_attr({{\"Primitive\": True}})",
+         rule.function);
+  std::string names = joined(programs, [](const auto& entry) { return entry.first; });
+  fail(rule.span,
+       "the module has no tensor program '{}' to schedule; it has: {}. A program that nothing calls is removed before, "
+       "and so is one whose result is a constant or not used",
+       rule.function, names.empty() ? "none" : names);
+}
+
 void expect_rules(const IRModule& module, const PassContext& context) {
   for (const ScheduleRule& rule : context.schedules) {
     if (!rule.apply && rule.uses.empty()) fail(rule.span, "rule '{}' has nothing to apply", rule.name);
-    if (!rule.function.empty()) module.prim_func(rule.function, rule.span);  // or an error that lists what there is
+    if (!rule.function.empty()) expect_program(module, rule);
   }
   if (context.report) warn_of_unused_rules(module, context);
 }
 
 PrimFuncRef apply_rules(const std::string& name, const PrimFuncRef& program, const PassContext& context) {
-  return schedule_by_rules(name, program, context.schedules, context.target, context.report, context.scheduled);
+  PrimFuncRef result = schedule_by_rules(name, program, context.schedules, context.target, context.report,
+                                         context.scheduled, tables_of(context).rules());
+  if (!context.report) return result;
+  std::vector<Diagnostic> known = unread_annotations(program);  // of the program's text, reported when it was read
+  for (const Diagnostic& warning : unread_annotations(result)) {
+    if (std::ranges::none_of(known, [&](const auto& one) { return one.message == warning.message; }))
+      context.report(to_string(warning));
+  }
+  return result;
 }
 
 }  // namespace relaxc

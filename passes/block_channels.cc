@@ -1,8 +1,8 @@
 // Expects: operators on leaves, weights folded to constants. Guarantees: float32 convolutions over images with constant
-// weights have their channels in blocks of a vector: [N, C / b, H, W, b], layout "NCHW16c" where vectors have 16 lanes.
-// Images stay so from one convolution to the next, through elementwise operators, pools, concatenations, resampling
-// and global means; other operators read them in the plain order. An image of few channels (a picture) is read as it
-// is.
+// weights, or with enough pixels to pack others, have their channels in blocks of a vector: [N, C / b, H, W, b], layout
+// "NCHW16c" where vectors have 16 lanes. Images stay so from one convolution to the next, through elementwise
+// operators, pools, concatenations, resampling and global means; other operators read them in the plain order. An image
+// of few channels (a picture) is read as it is.
 //
 // Channels that do not fill the last block are padded where little is wasted. The padding may hold anything:
 // convolutions do not read it, and everything else works on each channel separately.
@@ -11,6 +11,7 @@
 #include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "ops/data_layout.h"
+#include "passes/compose.h"
 #include "passes/graph_decisions.h"
 #include "passes/graph_rewriter.h"
 #include "support/lists.h"
@@ -65,6 +66,13 @@ class ChannelBlocker final : public GraphRewriter {
   int64_t padded(int64_t channels) const { return (channels + block_ - 1) / block_ * block_; }
   // Returns whether so many channels fill enough of their blocks.
   bool fills_blocks(int64_t channels) const { return 2 * channels >= padded(channels); }
+  // Returns whether enough pixels use weights that are packed at run time.
+  static bool gains_by_packing(const VarRef& image) {
+    const std::vector<Expr>* dims = known_shape(image.type());
+    if (!dims || dims->size() != 4) return false;
+    auto pixels = as_int(simplify((*dims)[0] * (*dims)[2] * (*dims)[3]));
+    return !pixels || *pixels >= cost_model::kFewestPixelsToPack;
+  }
   // Returns the decision about the image that a convolution makes.
   bool is_blocked(int64_t filters, const VarRef& var) const {
     return decide("image_layout", "block", var, context_, {0, block_}, fills_blocks(filters) ? block_ : 0) !=
@@ -118,13 +126,14 @@ class ChannelBlocker final : public GraphRewriter {
   }
 
   std::optional<Blocked> convolution(const Call& node, const VarRef& var, Builder& b) {
-    const Constant* weight = node.args[1].as<Constant>();
+    std::optional<std::vector<int64_t>> weight = constant_shape(node.args[1].type());
     auto attrs = read_attrs<ConvAttrs<2>>(node.attrs);
-    bool floats = weight && weight->data.dtype() == kFloat32 && tensor_dtype(node.args[0].type()) == kFloat32;
+    bool floats =
+        weight && tensor_dtype(node.args[1].type()) == kFloat32 && tensor_dtype(node.args[0].type()) == kFloat32;
     bool is_plain = attrs.data_layout == data_layout_of(2) && attrs.kernel_layout == kernel_layout_of(2) &&
                     attrs.out_layout.value_or(attrs.data_layout) == attrs.data_layout;
-    if (!floats || !is_plain) return std::nullopt;
-    int64_t filters = weight->data.shape()[0], depth = weight->data.shape()[1], groups = attrs.groups;
+    if (!floats || !is_plain || !(node.args[1].is<Constant>() || gains_by_packing(var))) return std::nullopt;
+    int64_t filters = (*weight)[0], depth = (*weight)[1], groups = attrs.groups;
     bool depthwise = groups > 1 && groups == filters && depth == 1;
     if ((groups > 1 && !depthwise) || !is_blocked(filters, var)) return std::nullopt;
     Expr w = pad_axis(node.args[1], 0, padded(filters) - filters, b);
@@ -249,8 +258,9 @@ IRModule block_channels(IRModule module, PassContext& context) {
   check_places(module, context);
   int64_t block = context.target.vector_lanes(32);
   if (block < cost_model::kFewestLanes) return module;
-  return map_functions(std::move(module),
-                       [&](const FunctionRef& function) { return ChannelBlocker(context, block).run(function); });
+  return map_functions(std::move(module), [&](const FunctionRef& function) {
+    return is_primitive(*function) ? function : ChannelBlocker(context, block).run(function);
+  });
 }
 
 }  // namespace relaxc

@@ -133,7 +133,7 @@ class DimChecker final : public GraphRewriter {
     facts_.assign(1, Analyzer());
     params_ = function->params;
     for (const VarRef& param : function->params) facts_.back().assume_dims(param.type());
-    return run(function);
+    return run(with_checked_result(function));
   }
 
  protected:
@@ -162,6 +162,16 @@ class DimChecker final : public GraphRewriter {
   void leave_scope() override { facts_.pop_back(); }
 
  private:
+  // Adds a cast of the returned value where the declared result says more.
+  FunctionRef with_checked_result(const FunctionRef& function) const {
+    SeqExpr seq = *cast<SeqExpr>(function->body);
+    if (!claims_more(function->result, seq.body.type())) return function;
+    VarRef returned = make_var("returned", function->result, seq.body.span());
+    seq.blocks.push_back({false, {{seq.body, function->result, returned}}, {}});
+    Function copy = *function;
+    copy.body = seq_expr(std::move(seq.blocks), returned, function->body.span());
+    return make_function(std::move(copy), function.span());
+  }
   void require(const DimCheck& check, Builder& builder) {
     if (equal_dims(check.a, check.b, facts_.back()) == Verdict::kProven) return;
     const Expr a = facts_.back().simplify(check.a), b = facts_.back().simplify(check.b);

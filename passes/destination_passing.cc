@@ -19,23 +19,38 @@ class DestinationPasser final : public GraphRewriter {
 
   std::optional<Expr> visit(const Binding& binding, Builder& builder) override {
     std::optional<KernelCall> kernel = as_spread_kernel_call(binding.value, module_);
-    if (!kernel || kernel->has_destinations) return std::nullopt;
+    if (!kernel) return std::nullopt;
     const Span& span = binding.value.span() ? binding.value.span() : binding.var.span();
-    if (!kernel->in_place.empty())
-      fail_unsupported(span, "relax.call_tir_inplace cannot be compiled yet; call_tir with a new output can");
+    if (kernel->has_destinations) {
+      const std::vector<Expr>& args = binding.value.as<Call>()->args;
+      bool is_explicit = kernel->scalars.empty() || args.back().is<ShapeExpr>();
+      if (is_explicit) return std::nullopt;
+      return call_with_destinations(kernel->callee, kernel->tensors, kernel->scalars, span);
+    }
     for (const Expr& tensor : kernel->tensors) {
       if (!tensor.type().is<TensorType>())
         fail_unsupported(span, "an argument of type {} cannot be passed to a kernel yet", print_type(tensor.type()));
     }
     builder.set_span(span);
-    std::vector<Expr> scalars = scalars_of(*kernel, span), results;
+    std::vector<Expr> scalars = scalars_of(*kernel, span), results, made;
+    std::vector<Expr> tensors = kernel->tensors;
     for (size_t i = 0; i < kernel->outputs.size(); ++i) {
       const std::string& name = binding.var->name;
-      results.push_back(
-          allocate(kernel->outputs[i], kernel->outputs.size() == 1 ? name : fmt::format("{}_{}", name, i), builder));
+      std::string hint = kernel->outputs.size() == 1 ? name : fmt::format("{}_{}", name, i);
+      int64_t input = kernel->in_place.empty() ? -1 : kernel->in_place[i];
+      if (input < 0) {
+        results.push_back(made.emplace_back(allocate(kernel->outputs[i], hint, builder)));
+      } else {
+        // The program overwrites a copy: the tensor itself may be the caller's, a constant, or used again.
+        Expr& tensor = tensors[static_cast<size_t>(input)];
+        std::vector<Expr> args = {extern_func("vm.builtin.copy"), tensor};
+        tensor = builder.emit(
+            call(op_ref(ops::kCallPurePacked), std::move(args), {}, kernel->outputs[i], span, {kernel->outputs[i]}),
+            hint);
+        results.push_back(tensor);
+      }
     }
-    std::vector<Expr> tensors = kernel->tensors;
-    tensors.insert(tensors.end(), results.begin(), results.end());
+    tensors.insert(tensors.end(), made.begin(), made.end());
     builder.emit(call_with_destinations(kernel->callee, std::move(tensors), std::move(scalars), span), "_");
     return results.size() == 1 ? results[0] : tuple(results);
   }

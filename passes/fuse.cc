@@ -3,25 +3,68 @@
 // first: a producer joins the group of all its users when every user can take it
 //   elementwise, broadcast, injective -> elementwise of the same shape, injective, a plain reduction
 //   reduction, contraction, window    -> elementwise or broadcast of the same shape; one of them in a group
+// A program that a rule of the user's names is the one of its group that others follow, so that its schedule meets
+// nothing that it does not know but an epilogue. Its name stays with its result (annotation `program`), its blocks keep
+// their names, and those of others in the group differ from them.
+// An elementwise node that finishes a reduction, contraction or window stays with it, also before a concatenation.
 #include <algorithm>
 
 #include "ir/attr_names.h"
 #include "ir/op_names.h"
-#include "passes/graph_rewriter.h"
+#include "ir/text/names.h"
+#include "passes/compose.h"
 #include "support/lists.h"
+#include "tir/analysis/annotations.h"
+#include "tir/analysis/conditions.h"
 #include "tir/analysis/nests.h"
+#include "tir/analysis/pointers.h"
 #include "tir/compute.h"
 #include "tir/lower/lower.h"
+#include "tir/program.h"
 
 namespace relaxc {
 
 namespace {
 
+// Returns whether a rule names the program or, if it was fused before, one in it (name_programs).
+bool is_named(const PrimFuncRef& program) { return program->attrs.has(attr_names::kScheduledPart); }
+
+// Marks the programs that rules name, copies of the user's kernels by the kernel's name. A rule for an operator may
+// have the name of the operator's program.
+void name_programs(IRModule& module, const PassContext& context) {
+  for (auto& [name, function] : module.functions) {
+    auto program = try_cast<PrimFunc>(function);
+    if (!program || is_named(*program)) continue;
+    const UserKernel* kernel = kernel_of(name, context);
+    for (const ScheduleRule& rule : context.schedules) {
+      for (const std::string& wanted : {rule.function, rule.op}) {
+        bool is_operator = wanted == rule.op && context.ops.find(ops::full_name(wanted));
+        if (wanted.empty() || (wanted != name && !(kernel && wanted == kernel->name))) continue;
+        if (!is_operator || operators_of(*program).empty()) function = with_program_name(*program, wanted);
+      }
+    }
+  }
+}
+
+// Returns a member's body in a program whose blocks have the names `taken`, beside one that a rule names.
+Stmt beside(const Stmt& body, text::NameTable& taken) {
+  return rewrite(body, [&](const Ref<Block>& block) -> std::optional<Stmt> {
+    return edited<Block>(block, [&](Block& copy) {
+      copy.name = taken.reserve(copy.name);
+      copy.annotations.set(annotation<"fused_beside">(), true);
+    });
+  });
+}
+
 // Classifies what the program computes by its blocks.
 OpPattern classify(const PrimFuncRef& program) {
   auto blocks = find_nests(program);
-  if (!blocks || program->attrs.get_bool(attr_names::kIsScheduled, false)) return OpPattern::kOpaque;
+  bool is_scheduled = program->attrs.get_bool(attr_names::kIsScheduled, false);
+  if (!blocks || is_scheduled || uses_pointers(program)) return OpPattern::kOpaque;
   OpPattern result = OpPattern::kElementwise;
+  auto stores_of = [&](const Buffer& buffer) {
+    return std::ranges::count_if(*blocks, [&](const Ref<Block>& block) { return stores_to(block, buffer); });
+  };
   for (const Ref<Block>& block : *blocks) {
     const BufferStore* store = single_store(*block);
     if (!store) return OpPattern::kOpaque;
@@ -30,8 +73,9 @@ OpPattern classify(const PrimFuncRef& program) {
       result = std::max(result, is_contraction(*block) ? OpPattern::kAnchor : OpPattern::kReduction);
       continue;
     }
-    if (!is_at(store->indices, axes)) return OpPattern::kOpaque;
-    OpPattern pattern = OpPattern::kElementwise;
+    bool is_part = !is_at(store->indices, axes);
+    if (is_part && !(is_at_offset(store->indices, axes) && stores_of(store->buffer) > 1)) return OpPattern::kOpaque;
+    OpPattern pattern = is_part ? OpPattern::kInjective : OpPattern::kElementwise;
     walk(block->body, [&](const BufferLoad& load) {
       bool identity = load.indices.size() == axes.size(), aligned = load.indices.size() <= axes.size();
       for (size_t d = 0; d < load.indices.size() && aligned; ++d) {
@@ -46,7 +90,7 @@ OpPattern classify(const PrimFuncRef& program) {
   }
   // Several blocks with intermediates stay together but take no more than an epilogue.
   if (blocks->size() > 1 && result <= OpPattern::kBroadcast) result = OpPattern::kInjective;
-  return result;
+  return is_named(program) ? OpPattern::kAnchor : result;
 }
 
 struct Node {
@@ -120,9 +164,9 @@ class BlockFuser {
     bool same = same_shape(producer.binding.var, user.binding.var);
     if (producer.pattern >= OpPattern::kReduction) return user.pattern <= OpPattern::kBroadcast && same;
     if (user.pattern <= OpPattern::kBroadcast) return same;
-    if (user.pattern == OpPattern::kReduction)
-      return producer.pattern <= OpPattern::kBroadcast && !finishes_heavy(producer);
-    return true;
+    bool is_plain = producer.pattern <= OpPattern::kBroadcast;
+    if (is_plain && finishes_heavy(producer)) return false;
+    return is_plain || user.pattern == OpPattern::kInjective;
   }
 
   static bool same_shape(const Expr& a, const Expr& b) { return equal_shapes(a.type(), b.type()) == Verdict::kProven; }
@@ -153,47 +197,27 @@ class BlockFuser {
     const std::vector<size_t>& members = members_.at(last);
     const Node& result = nodes_[last];
     if (members.size() == 1) return result.binding;
-    std::vector<VarRef> params;
-    std::vector<Expr> tensors;
-    std::vector<Buffer> intermediates, outputs;
-    std::vector<Stmt> stages;
-    std::unordered_map<const NodeHeader*, Buffer> buffer_of;  // graph variable or constant -> buffer
+    ProgramComposer composer;
     std::string name = "fused";
-    auto buffer_for = [&](const Expr& tensor, const std::string& hint) {
-      if (const Buffer* known = find_value(buffer_of, tensor.get())) return *known;
-      Buffer buffer = make_buffer(hint, *tensor_dtype(tensor.type()), *known_shape(tensor.type()));
-      buffer_of.emplace(tensor.get(), buffer);
-      params.push_back(buffer);
-      tensors.push_back(tensor);
-      return buffer;
-    };
+    auto named = std::ranges::find_if(members, [&](size_t i) { return is_named(nodes_[i].program); });
+    text::NameTable names;  // of blocks
+    if (named != members.end())
+      walk(nodes_[*named].program->body, [&](const Block& block) { names.reserve(block.name); });
     for (size_t i : members) {
       const Node& node = nodes_[i];
-      PrimFuncRef program = with_fresh_variables(node.program);
-      KernelMatch match = match_kernel(node.call, program);
-      VarMap map = match.dims;
-      for (const KernelOperand& operand : match.operands) {
-        const Buffer& param = operand.param;
-        if (!operand.is_output) {
-          map.emplace(param.get(), buffer_for(node.call.tensors[operand.number], param->name));
-          continue;
-        }
-        const Type& type = node.binding.var.type();
-        Buffer buffer = make_buffer(param->name, *tensor_dtype(type), *known_shape(type));
-        buffer_of.emplace(node.binding.var.get(), buffer);
-        map.emplace(param.get(), buffer);
-        (i == last ? outputs : intermediates).push_back(buffer);
-      }
-      stages.push_back(take_root(substitute(program->body, map), intermediates));
+      bool is_beside = named != members.end() && i != *named;
+      composer.add(node.call, node.program, {node.binding.var},
+                   [&](const Stmt& body) { return is_beside ? beside(body, names) : body; });
       add_name(name, node.call.name());
     }
-    params.push_back(outputs.at(0));
-    Stmt body = root_block(std::move(intermediates), seq(std::move(stages)));
     // A profile names the node of the heaviest member, which takes most of the time.
     size_t main = *std::ranges::max_element(members, {}, [&](size_t i) { return nodes_[i].pattern; });
     const Span& span = nodes_[main].binding.var.span();
-    PrimFuncRef program = make_prim_func({std::move(params), body, {}}, span);
-    Expr call = make_call_tir(module_, name, program, std::move(tensors), {result.binding.var.type()}, span);
+    Attrs attrs;
+    if (named != members.end())
+      attrs.set(attr_names::kScheduledPart, *nodes_[*named].program->attrs.find(attr_names::kScheduledPart));
+    PrimFuncRef program = composer.finish({result.binding.var}, span, attrs);
+    Expr call = make_call_tir(module_, name, program, composer.inputs(), {result.binding.var.type()}, span);
     return {call, std::nullopt, result.binding.var};
   }
 
@@ -219,7 +243,8 @@ Expr fuse_sequence(const Expr& seq, IRModule& module) {
 
 }  // namespace
 
-IRModule fuse(IRModule module, PassContext&) {
+IRModule fuse(IRModule module, PassContext& context) {
+  name_programs(module, context);
   return map_functions(std::move(module), [](const FunctionRef& function, IRModule& result) {
     return cast<Function>(map_sequences(function, [&](const Expr& body) { return fuse_sequence(body, result); }));
   });

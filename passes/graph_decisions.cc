@@ -8,6 +8,7 @@
 #include "support/joined.h"
 #include "support/lists.h"
 #include "tir/rules/builtin_rules.h"
+#include "tir/rules/choose.h"
 #include "tir/rules/cost_model.h"
 
 namespace relaxc {
@@ -76,21 +77,22 @@ void warn_of_unused(const ScheduleRule& rule, const PassContext& context, const 
     context.report(to_string(Diagnostics().warning(rule.span, "{}; rule '{}' is not used", why, rule.name)));
 }
 
-void check_rules(const std::vector<ScheduleRule>& rules) {
+void check_rules(const std::vector<ScheduleRule>& rules, const std::vector<ScheduleRule>& added) {
   for (const ScheduleRule& rule : rules) {
     if (rule.uses.empty()) continue;
     const GraphRule* graph = find_graph_rule(rule.uses);
-    const ScheduleRule* built_in = find_builtin_rule(rule.uses);
-    if (!graph && !built_in) {
+    const ScheduleRule* of_programs = find_rule(rule.uses, added);
+    if (!graph && !of_programs) {
       std::vector<std::string> names = map_each(builtin_schedule_rules(), &ScheduleRule::name);
+      for (const ScheduleRule& known : added) names.push_back(known.name);
       for (const GraphRule& known : graph_rules()) names.push_back(known.name);
       fail(rule.span, "there is no rule '{}'; there are: {}", rule.uses, joined(names));
     }
-    if (built_in ? !rule.at.empty() : !rule.function.empty() || !rule.op.empty())
+    if (of_programs ? !rule.at.empty() : !rule.function.empty() || !rule.op.empty())
       fail(rule.span, "rule '{}' is chosen with {}", rule.uses,
-           built_in ? "op= or function=, a tensor program; at= is for decisions about the graph"
-                    : "at=, an operator's name in the graph; op= and function= are for tensor programs");
-    auto known = map_each(built_in ? built_in->decisions : graph->decisions,
+           of_programs ? "op= or function=, a tensor program; at= is for decisions about the graph"
+                       : "at=, an operator's name in the graph; op= and function= are for tensor programs");
+    auto known = map_each(of_programs ? of_programs->decisions : graph->decisions,
                           [](const DecisionRow& row) { return row.name.substr(row.name.starts_with("*.") ? 2 : 0); });
     for (const auto& [name, value] : rule.given) {
       if (!std::ranges::count(known, name.substr(name.rfind('.') + 1)))

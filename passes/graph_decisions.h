@@ -21,7 +21,8 @@ AttrValue decide(std::string_view rule, const std::string& decision, const VarRe
                  const AttrList& candidates, const AttrValue& formula, const std::optional<AttrValue>& preferred = {});
 
 // Throws a CompileError, which lists the known ones, where a rule of the user's names an unknown rule or decision.
-void check_rules(const std::vector<ScheduleRule>& rules);
+// `added`: the rules of plug-ins.
+void check_rules(const std::vector<ScheduleRule>& rules, const std::vector<ScheduleRule>& added = {});
 
 // Throws a CompileError, which lists those that there are, where `at` of such a rule names no operator of the graph.
 // Reports a rule about an operator that the graph does not hold.

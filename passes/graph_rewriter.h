@@ -1,5 +1,8 @@
-// The rewriter of graph functions, from which most graph passes derive, and calls of new tensor programs.
+// <relaxc/graph_rewriter.h>: the rewriter of graph functions, from which most graph passes derive, and calls of new
+// tensor programs.
 #pragma once
+#include <set>
+
 #include "ir/builder.h"
 #include "ir/kernel_call.h"
 #include "ir/sequence.h"
@@ -48,10 +51,16 @@ VarSet used_outside(const FunctionRef& function, const std::function<bool(const 
 IRModule map_functions(IRModule module, const std::function<FunctionRef(const FunctionRef&)>& fn);
 IRModule map_functions(IRModule module, const std::function<FunctionRef(const FunctionRef&, IRModule& module)>& fn);
 
+// Removes the functions that none of these reach.
+void keep_reached(IRModule& module, std::vector<std::string> roots);
+
 // Replaces reshape and permute_dims of constants, and chains of them (reshape of permute_dims of reshape ...), by
 // constants: one copy in C++ for a whole chain, without intermediate results, code, or a weight that has to be in
 // memory as a whole. Equal chains on one constant give one constant. (passes/fold_layout.cc)
 FunctionRef fold_layout(const FunctionRef& function, const OpTable& ops);
+
+// Writes the operators that have OpRow::decompose with others, except those in `kept`. (passes/decompose.cc)
+IRModule decompose_operators(const IRModule& module, const OpTable& ops, const std::set<std::string>& kept);
 
 struct NamedDims {
   PrimFuncRef program;

@@ -10,7 +10,7 @@
 
 #include "ir/attr_names.h"
 #include "ir/visit.h"
-#include "passes/pass.h"
+#include "passes/tables.h"
 #include "support/lists.h"
 #include "tir/analysis/annotations.h"
 
@@ -63,18 +63,20 @@ ProgramKey program_keys(const std::string& circumstances) {
 
 ProgramKey keys_in(const PassContext& context, const std::string& passes) {
   // A setting that is added has to be named here, and in the text if passes over programs read it. The graph's passes
-  // have applied `winograd` and `gather`, and the code generator has `opt_level` in a key of its own.
-  const auto& [jobs, opt_level, reuse, schedules, report, decided, scheduled, winograd, gather, check_bounds] =
-      static_cast<const PassSettings&>(context);
+  // have applied `kernels`, `winograd`, `gather` and `function`, and the code generator has `opt_level` in a key of its
+  // own.
+  const auto& [jobs, opt_level, reuse, schedules, report, decided, scheduled, kernels, claimed, winograd, gather,
+               check_bounds, function, tables] = static_cast<const PassSettings&>(context);
   // The text is the same for all programs, and long: the target has many figures.
-  std::string text = fmt::format("{} {} {}", print_target(context.target), check_bounds, passes);
+  std::string plugins = tables ? tables->identity().value_or("") : "";
+  std::string text = fmt::format("{} {} {} {}", print_target(context.target), check_bounds, passes, plugins);
   std::set<std::string> named;  // by a user's rule
   for (const ScheduleRule& rule : schedules) {
     named.insert(rule.function);
     if (rule.function.empty())
       text += fmt::format(" {} {} {} {}", rule.name, rule.op, rule.uses, to_string(AttrValue(rule.given)));
   }
-  bool has_rules = !schedules.empty();
+  bool has_rules = !schedules.empty() || (tables && !tables->rules().rules.empty());
   return [key = program_keys(text), named, has_rules](const std::string& name,
                                                       const PrimFuncRef& program) -> std::optional<uint64_t> {
     if (named.contains(name)) return std::nullopt;

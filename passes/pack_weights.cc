@@ -12,6 +12,7 @@
 #include "ops/attributes.h"
 #include "ops/data_layout.h"
 #include "ops/fold.h"
+#include "passes/compose.h"
 #include "passes/graph_decisions.h"
 #include "passes/winograd.h"
 #include "tir/compute.h"
@@ -175,7 +176,7 @@ class WeightPacker final : public GraphRewriter {
 
 IRModule pack_weights(IRModule module, PassContext& context) {
   return map_functions(std::move(module), [&](const FunctionRef& function, IRModule& result) {
-    return WeightPacker(context, result).run(function);
+    return is_primitive(*function) ? function : WeightPacker(context, result).run(function);
   });
 }
 

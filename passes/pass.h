@@ -3,16 +3,20 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 
-#include "ir/op.h"
+#include "ops/user_kernel.h"
 #include "tir/schedule/rule.h"
 #include "tir/target.h"
 #include "vm/tensor.h"
 
 namespace relaxc {
+
+struct KernelRule;
+class Tables;  // passes/tables.h
 
 // Computes the results of a closed graph function ("main", without params). Without one nothing is folded.
 using EvaluateModule = std::function<std::vector<Tensor>(const IRModule&)>;
@@ -34,12 +38,21 @@ struct PassSettings {
   // Called with each decision about an operator of the graph: rule, operator, decision (passes/graph_decisions.h).
   std::function<void(const std::string&, const std::string&, const Decision&)> decided = nullptr;
   OnScheduled scheduled = nullptr;  // is called for users' rules and for built-in ones
-  bool winograd = true;  // for 3x3 convolutions where it is faster, with the error that passes/winograd.h states
+  // The user's kernels, tried in order (passes/kernel_rules.h); null: none.
+  std::shared_ptr<const std::vector<KernelRule>> kernels = nullptr;
+  OnClaim claimed = nullptr;  // is called for each node that a kernel implements, or claims without fitting
+  bool winograd = true;       // for 3x3 convolutions where it is faster, with the error that passes/winograd.h states
   // A gather treats an index out of range like this; a scatter always refuses it.
   OutOfRange gather = OutOfRange::kError;
   // Every access whose index is not provably in range, and every axis not provably in its domain, is tested by the
   // machine code; a kernel that fails such a test ends the run with an error (docs/relaxc.md says what it costs).
   bool check_bounds = false;
+  // The one function that is to be run, public or not: a graph function, or a tensor program (passes/wrap_programs.cc).
+  // Functions that it does not call are left out. Empty: every public one.
+  std::string function = {};
+  // Operators, passes, pipelines, rules, intrinsics and converters; null: the built-in ones. load_plugins() returns
+  // those and the rows that plug-ins add.
+  std::shared_ptr<const Tables> tables = nullptr;
 };
 
 struct PassContext : PassSettings {
@@ -50,35 +63,39 @@ struct PassContext : PassSettings {
   EvaluateModule evaluate = nullptr;
 };
 
-using ModulePass = IRModule (*)(IRModule module, PassContext& context);
+using ModulePass = std::function<IRModule(IRModule module, PassContext& context)>;
 // Programs of one module are handed to such a pass in any order and by several threads. The result depends on the
 // arguments only: a program that equals an earlier one may get a copy of that one's result.
-using ProgramPass = PrimFuncRef (*)(const std::string& name, const PrimFuncRef& program, const PassContext& context);
+using ProgramPass =
+    std::function<PrimFuncRef(const std::string& name, const PrimFuncRef& program, const PassContext& context)>;
 
 struct Pass {
-  const char* name;  // on the command line; function, file (<name>.cc) and test have the same name
-  const char* doc;   // one line
+  std::string name;  // on the command line; function, file (<name>.cc) and test have the same name
+  std::string doc;   // one line
   ModulePass on_module = nullptr;
   ProgramPass on_program = nullptr;  // one of the two is set
   // Throws a CompileError for modules that the pass cannot take.
-  void (*expects)(const IRModule& module, const PassContext& context) = nullptr;
+  std::function<void(const IRModule& module, const PassContext& context)> expects = nullptr;
   bool PassSettings::* setting = nullptr;  // pipelines leave the pass out where this setting is off
 };
-std::span<const Pass> passes();  // passes over modules come first
-const Pass* find_pass(std::string_view name);
 
 // A named list of passes and pipelines, so that every pipeline can be typed: relaxc opt --passes=a,b,c.
 struct Pipeline {
-  const char* name;
-  const char* doc;
-  std::vector<const char*> passes;
+  std::string name;
+  std::string doc;
+  std::vector<std::string> passes;
 };
-std::span<const Pipeline> pipelines();
+
+// The built-in ones (table.cc); passes over modules come first.
+const std::vector<Pass>& passes();
+const std::vector<Pipeline>& pipelines();
+const Pass* find_pass(std::string_view name);
 
 // The pipeline that lowers tensor programs for CPUs. Other kinds of targets have other pipelines.
 inline constexpr std::string_view kLowerKernels = "lower_kernels";
-// Returns the passes of "default", "a,b,c" or a mix of both; unknown names are a CompileError that lists the known
-// ones. `lowering` is the pipeline that replaces lower_kernels inside of others.
+// Returns the passes of "default", "a,b,c" or a mix of both, from the settings' tables, which must outlive them;
+// unknown names are a CompileError that lists the known ones. `lowering` is the pipeline that replaces lower_kernels
+// inside of others.
 std::vector<const Pass*> parse_passes(std::string_view text, const PassSettings& settings = {},
                                       std::string_view lowering = kLowerKernels);
 

@@ -39,29 +39,32 @@ Expr prune(const Expr& value, const IRModule& module, const OpTable& ops, VarSet
 
 }  // namespace
 
+void keep_reached(IRModule& module, std::vector<std::string> roots) {
+  std::unordered_set<std::string> reached;
+  while (!roots.empty()) {
+    std::string name = std::move(roots.back());
+    roots.pop_back();
+    const Expr* function = module.find(name);
+    if (!function || !reached.insert(name).second) continue;
+    walk(*function, [&](const GlobalVar& global) { roots.push_back(global.name); });
+  }
+  std::erase_if(module.functions, [&](const auto& entry) { return !reached.contains(entry.first); });
+}
+
 IRModule remove_dead_code(IRModule module, PassContext& context) {
   module = map_functions(module, [&](const FunctionRef& function) {
     VarSet dims;
     return cast<Function>(prune(function, module, context.ops, dims));
   });
   // Only functions that public ones reach are kept.
-  std::unordered_set<std::string> reached;
-  std::vector<std::string> todo;
-  auto reach = [&](const std::string& name) {
-    if (reached.insert(name).second) todo.push_back(name);
-  };
+  std::vector<std::string> roots;
   bool has_graph =
       std::ranges::any_of(std::views::values(module.functions), [](const Expr& f) { return f.is<Function>(); });
   for (const auto& [name, function] : module.functions) {
     const Function* graph = function.as<Function>();
-    if (graph ? graph->attrs.has(attr_names::kGlobalSymbol) || name == "main" : !has_graph) reach(name);
+    if (graph ? graph->attrs.has(attr_names::kGlobalSymbol) || name == "main" : !has_graph) roots.push_back(name);
   }
-  while (!todo.empty()) {
-    const Expr* function = module.find(todo.back());
-    todo.pop_back();
-    if (function) walk(*function, [&](const GlobalVar& global) { reach(global.name); });
-  }
-  std::erase_if(module.functions, [&](const auto& entry) { return !reached.contains(entry.first); });
+  keep_reached(module, std::move(roots));
   return module;
 }
 

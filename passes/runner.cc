@@ -11,6 +11,7 @@
 #include "ir/text/printer.h"
 #include "ir/verify/verify.h"
 #include "ir/visit.h"
+#include "passes/tables.h"
 #include "support/guard.h"
 #include "support/joined.h"
 #include "support/parallel.h"
@@ -34,10 +35,17 @@ IRModule only_program(const IRModule& module, const std::string& program) {
   return program.empty() ? module : IRModule{{{program, module.prim_func(program)}}, {}, {}};
 }
 
-std::string advice(const std::string& folder, const Pass& pass, const IRModule& before, const std::string& program) {
+// Returns "pass 'fuse'", and for that of a plug-in which one.
+std::string name_of(const Pass& pass, const PassContext& context) {
+  std::string origin = tables_of(context).origin(Tables::Kind::kPass, pass.name);
+  return fmt::format("pass '{}'{}{}", pass.name, origin.empty() ? "" : " of ", origin);
+}
+
+std::string advice(const std::string& folder, const Pass& pass, const PassContext& context, const IRModule& before,
+                   const std::string& program) {
   try {
     std::string path = write_reproducer(folder, pass, before, program);
-    return fmt::format("reproduce with: relaxc opt {} --passes={}", path, pass.name);
+    return fmt::format("reproduce with: relaxc opt {} --passes={}{}", path, pass.name, tables_of(context).flags());
   } catch (const std::exception&) {
     return "no reproducer could be written";
   }
@@ -100,8 +108,9 @@ class GroupRun {
     return module;
   }
 
-  // The rules and callbacks of a user may do anything for each program.
+  // The rules and callbacks of a user, and rows that a host program added, may do anything for each program.
   bool may_reuse() const {
+    if (!tables_of(context_).identity()) return false;
     return context_.reuse && context_.schedules.empty() && !context_.report && !context_.decided &&
            !context_.scheduled && !context_.check_bounds;
   }
@@ -130,7 +139,7 @@ class GroupRun {
   Before with_reproducer(const Pass& pass, const Before& before, const std::string& program, double& milliseconds,
                          const Work& work) const {
     auto where = [&] {
-      return fmt::format("pass '{}'{}", pass.name, program.empty() ? "" : fmt::format(" on '{}'", program));
+      return fmt::format("{}{}", name_of(pass, context_), program.empty() ? "" : fmt::format(" on '{}'", program));
     };
     Clock::time_point start = Clock::now();
     try {
@@ -139,7 +148,7 @@ class GroupRun {
       return result;
     } catch (const InternalError& error) {
       if (!folder_) throw;
-      std::string text = advice(*folder_, pass, module_of(before, program), program);
+      std::string text = advice(*folder_, pass, context_, module_of(before, program), program);
       throw InternalError(fmt::format("{}\n  {}", error.what(), text));
     }
   }
@@ -246,8 +255,8 @@ class Runner {
         names, [&](const std::string& name) { return !problem_of(only_program(after, name), {}).empty(); });
     std::string culprit = found == names.end() ? "" : *found;
     std::string of_program = culprit.empty() ? "" : fmt::format(" in '{}'", culprit);
-    throw InternalError(fmt::format("internal error: pass '{}' left an invalid module{}\n{}\n  {}", pass.name,
-                                    of_program, problem, advice(options_.dump_dir, pass, before, culprit)));
+    throw InternalError(fmt::format("internal error: {} left an invalid module{}\n{}\n  {}", name_of(pass, context_),
+                                    of_program, problem, advice(options_.dump_dir, pass, context_, before, culprit)));
   }
 
   void show(const IRModule& before, const IRModule& module, size_t i) const {
@@ -267,7 +276,7 @@ class Runner {
     auto print = [&](double time, const char* name) {
       vm::print_to(stderr, fmt::format("{:9.2f} ms  {}\n", time, name));
     };
-    for (size_t i = 0; i < times_.size(); ++i) print(times_[i], passes_[i]->name);
+    for (size_t i = 0; i < times_.size(); ++i) print(times_[i], passes_[i]->name.c_str());
     print(std::accumulate(times_.begin(), times_.end(), 0.0), "all passes");
   }
 

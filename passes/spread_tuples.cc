@@ -1,6 +1,7 @@
-// Expects: any module. Guarantees: operators that become tensor programs, and calls of such programs, get the items of
-// a tuple one by one: where a tuple value (a parameter, or what a call or a branch gives) stands among the arguments, a
-// written tuple of its items replaces it. Operators that the virtual machine runs keep the value.
+// Expects: any module. Guarantees: operators that become tensor programs or other operators, and calls of such
+// programs, get the items of a tuple one by one: where a tuple value (a parameter, or what a call or a branch gives)
+// stands among the arguments, a written tuple of its items replaces it. Operators that the virtual machine runs keep
+// the value.
 #include "passes/graph_rewriter.h"
 
 namespace relaxc {
@@ -14,7 +15,7 @@ class Spreader final : public GraphRewriter {
  protected:
   std::optional<Expr> visit(const Binding& binding, Builder& builder) override {
     const OpRow* row = ops_.find(op_name(binding.value));
-    if (!row || !(row->legalize || calls_kernel(row->name))) return std::nullopt;
+    if (!row || !(row->legalize || row->decompose || calls_kernel(row->name))) return std::nullopt;
     Call spread = *binding.value.as<Call>();
     bool changed = false;
     for (Expr& arg : spread.args) {

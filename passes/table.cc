@@ -1,24 +1,29 @@
 // The passes, each with one row, and the pipelines that they form.
 #include "passes/pass.h"
-#include "support/diagnostic.h"
-#include "support/joined.h"
-#include "support/lists.h"
 #include "tir/lower/lower.h"
 
 namespace relaxc {
 
 // Passes over modules: passes/<name>.cc.
 #define RELAXC_MODULE_PASSES(X)                                                                                   \
+  X(lambda_lift, "make functions inside of functions functions of the module, which get what they capture")       \
+  X(wrap_programs, "give tensor programs that are run by themselves a graph function that calls them")            \
+  X(inline_calls, "write out calls of tensor programs by others, and store the values that programs return")      \
   X(spread_tuples, "write out the items of tuple values that operators and tensor programs take")                 \
+  X(decompose, "write operators that stand for several others, or whose size the run decides, as those")          \
+  X(decompose_rest, "do that for operators that the user's kernels name and did not take")                        \
   X(check_dims, "test at run time what operators and kernels demand of dims and types and nothing proves")        \
+  X(recognize, "turn tensor programs that compute convolutions, products or pools into these operators")          \
   X(canonicalize, "apply the table of algebraic and structural rules to the graph until none applies")            \
   X(fold_batch_norm, "turn inference batch norms into a scale and shift, and those into the convolution before")  \
   X(block_channels, "lay images out with their channels in blocks of a vector, from one convolution to the next") \
   X(pack_weights, "store constant weights of convolutions and products in the order that kernels read them")      \
+  X(apply_kernels, "call the user's kernels (--kernels) for the operators and patterns that they implement")      \
   X(fold_constants, "compute what depends on constants only")                                                     \
   X(merge_common_subexpressions, "compute equal pure values once")                                                \
   X(remove_dead_code, "drop bindings and functions that nothing uses")                                            \
   X(legalize, "turn each operator into a call_tir of its tensor program")                                         \
+  X(compose, "make one tensor program of each Primitive function that a rule names")                              \
   X(fuse, "group call_tirs (elementwise chains, epilogues of reductions) into one tensor program each")           \
   X(merge_kernels, "keep one of several equal tensor programs")                                                   \
   X(destination_passing, "allocate each call_tir's outputs explicitly and pass them to the kernel")               \
@@ -26,6 +31,11 @@ namespace relaxc {
 
 // Passes over one tensor program each, the lowering steps: tir/lower/<name>.cc. Those in Y read figures of the target.
 #define RELAXC_LOWERING_STEPS(X, Y)                                                                                \
+  X(dense_params, "give strides and offsets of params the values that dense tensors have")                         \
+  X(lower_jumps, "turn break, continue and return into conditions")                                                \
+  X(expand_builtins, "write builtins that stand for arithmetic as such")                                           \
+  X(resolve_views, "access views of whole buffers by the buffers' names")                                          \
+  X(run_threads, "turn loops over GPU threads into plain and parallel loops")                                      \
   X(normalize_loops, "let loops count iterations, and drop hints that change nothing")                             \
   X(promote_indices, "compute indices in int64")                                                                   \
   X(check_lowerable, "refuse programs with constructs that no later step knows")                                   \
@@ -41,7 +51,11 @@ namespace relaxc {
   X(hoist_conditions, "move conditions that all iterations agree on out of serial loops")                          \
   Y(prefetch, "prefetch where loops ask for it")                                                                   \
   X(flatten_buffers, "make every buffer one-dimensional and dense", .expects = expect_destinations)                \
+  Y(find_vectors, "vectorize serial loops whose iterations are independent and store neighbouring elements")       \
+  X(unroll_loops, "unroll loops that pragma_auto_unroll_max_step leaves few enough steps")                         \
+  Y(whole_registers, "split vectorized loops into as many lanes as a register has, and a rest")                    \
   X(vectorize_loops, "turn vectorized loops into vector statements")                                               \
+  Y(promote_accumulators, "keep the results of a loop's reduction in registers while it runs")                     \
   X(narrow_indices, "compute indices in int32 where that is exact and faster")                                     \
   X(share_storage, "let buffers that are not alive at the same time share memory")                                 \
   X(merge_subexpressions, "compute subexpressions that occur several times once, where that shortens the program")
@@ -69,40 +83,47 @@ PrimFuncRef lowering_step(const std::string&, const PrimFuncRef& program, const 
   return step(program, context.target);
 }
 
-constexpr Pass kPasses[] = {
-#define X(pass, text) {.name = #pass, .doc = text, .on_module = pass},
-    RELAXC_MODULE_PASSES(X)
-#undef X
-        {.name = "apply_rules",
-         .doc = "give every unscheduled tensor program parallel, vectorized, register-tiled loops",
-         .on_program = apply_rules,
-         .expects = expect_rules},
-#define X(pass, text, ...) {.name = #pass, .doc = text, .on_program = lowering_step<pass>, __VA_ARGS__},
-    RELAXC_LOWERING_STEPS(X, X)
-#undef X
-};
+using Step = PrimFuncRef (*)(const std::string&, const PrimFuncRef&, const PassContext&);
 
 }  // namespace
 
-std::span<const Pass> passes() { return kPasses; }
+const std::vector<Pass>& passes() {
+  static const std::vector<Pass> kPasses = {
+#define X(pass, text) {.name = #pass, .doc = text, .on_module = pass},
+      RELAXC_MODULE_PASSES(X)
+#undef X
+          {.name = "apply_rules",
+           .doc = "give every unscheduled tensor program parallel, vectorized, register-tiled loops",
+           .on_program = apply_rules,
+           .expects = expect_rules},
+#define X(pass, text, ...) {.name = #pass, .doc = text, .on_program = Step(lowering_step<pass>), __VA_ARGS__},
+      RELAXC_LOWERING_STEPS(X, X)
+#undef X
+  };
+  return kPasses;
+}
 
-const Pass* find_pass(std::string_view name) { return find_item(kPasses, name, &Pass::name); }
-
-std::span<const Pipeline> pipelines() {
+const std::vector<Pipeline>& pipelines() {
   static const std::vector<Pipeline> kPipelines = {
       {"default", "from operators to kernels and planned memory", {"simplify", "kernels", "lower"}},
+      // A compilation runs these before all others.
+      {"entries",
+       "a graph function for each program that is run by itself, and none inside of another",
+       {"inline_calls", "wrap_programs", "lambda_lift"}},
       {"simplify",
        "the graph made small, still operators",
-       {"spread_tuples", "check_dims", "canonicalize", "fold_batch_norm", "fold_constants", "block_channels",
-        "remove_dead_code", "pack_weights", "fold_constants", "canonicalize", "merge_common_subexpressions",
-        "remove_dead_code"}},
+       {"lambda_lift", "inline_calls", "spread_tuples", "decompose", "check_dims", "recognize", "canonicalize",
+        "fold_batch_norm", "fold_constants", "apply_kernels", "decompose_rest", "block_channels", "remove_dead_code",
+        "pack_weights", "fold_constants", "canonicalize", "merge_common_subexpressions", "remove_dead_code"}},
       // Equal programs are merged before they are scheduled: the work is done once for equal layers.
       {"kernels",
        "operators to scheduled tensor programs",
-       {"spread_tuples", "legalize", "fuse", "remove_dead_code", "merge_kernels", "schedule"}},
+       {"inline_calls", "spread_tuples", "legalize", "compose", "fuse", "remove_dead_code", "merge_kernels",
+        "schedule"}},
       {"schedule",
        "tensor programs in normal form, scheduled",
-       {"normalize_loops", "promote_indices", "check_lowerable", "apply_rules"}},
+       {"dense_params", "lower_jumps", "expand_builtins", "resolve_views", "run_threads", "normalize_loops",
+        "promote_indices", "check_lowerable", "apply_rules"}},
       {"lower",
        "call_tir to kernels and planned memory",
        {"destination_passing", "plan_memory", "lower_kernels", "remove_dead_code"}},
@@ -111,53 +132,16 @@ std::span<const Pipeline> pipelines() {
       // clang-format off
       {"lower_kernels",
        "tensor programs to flat buffers, plain loops and vectors, for CPUs",
-       {"normalize_loops", "promote_indices", "check_lowerable", "explicit_scalars",
+       {"dense_params", "lower_jumps", "expand_builtins", "resolve_views", "run_threads",
+        "normalize_loops", "promote_indices", "check_lowerable", "explicit_scalars",
         "initialize_empty_reductions", "align_storage", "check_bounds", "lower_blocks",
         "simplify_program", "compact_buffers", "double_buffer", "partition_loops",
         "hoist_conditions", "prefetch", "flatten_buffers", "simplify_program",
-        "vectorize_loops", "narrow_indices", "share_storage", "merge_subexpressions"}},
+        "find_vectors", "unroll_loops", "whole_registers", "vectorize_loops", "promote_accumulators",
+        "narrow_indices", "share_storage", "merge_subexpressions"}},
       // clang-format on
   };
   return kPipelines;
-}
-
-namespace {
-
-const Pipeline* find_pipeline(std::string_view name) { return find_item(pipelines(), name, &Pipeline::name); }
-
-[[noreturn]] void fail_unknown(std::string_view name) {
-  std::vector<const char*> names = map_each(pipelines(), &Pipeline::name);
-  for (const Pass& pass : passes()) names.push_back(pass.name);
-  fail({}, "unknown pass '{}'; there are: {}", name, joined(names));
-}
-
-// A pass that is named is taken; one that a pipeline holds, where its setting is on.
-void add_passes(const Pipeline& pipeline, const PassSettings& settings, std::string_view lowering,
-                std::vector<const Pass*>& result) {
-  for (std::string_view name : pipeline.passes) {
-    const Pass* pass = find_pass(name);
-    if (!pass) {
-      add_passes(*find_pipeline(name == kLowerKernels ? lowering : name), settings, lowering, result);
-    } else if (!pass->setting || settings.*pass->setting) {
-      result.push_back(pass);
-    }
-  }
-}
-
-}  // namespace
-
-std::vector<const Pass*> parse_passes(std::string_view text, const PassSettings& settings, std::string_view lowering) {
-  std::vector<const Pass*> result;
-  for (std::string_view name : parts_of(text, ',')) {
-    if (const Pass* pass = find_pass(name)) {
-      result.push_back(pass);
-    } else if (const Pipeline* pipeline = find_pipeline(name)) {
-      add_passes(*pipeline, settings, lowering, result);
-    } else {
-      fail_unknown(name);
-    }
-  }
-  return result;
 }
 
 }  // namespace relaxc

@@ -218,6 +218,8 @@ TEST_CASE("files and folders include each other without a cycle", "[layering]") 
   std::map<std::string, std::set<std::string>> files, folders;
   for (const Include& include : read_includes(read_all_folders())) {
     if (!include.quoted) continue;
+    // Examples are projects of their own, and include their own headers and generated files.
+    if (include.file.starts_with("examples/") && include.target.find('/') == std::string::npos) continue;
     INFO(place(include) << ": give the path from the root");
     CHECK(fs::exists(kTree / include.target));
     files[include.file].insert(include.target);

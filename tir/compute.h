@@ -1,5 +1,5 @@
-// Builds tensor programs from index expressions, in the manner of Halide and TVM's te: each stage is one block in its
-// loop nest. Every operator's lowering uses it.
+// <relaxc/compute.h>: builds tensor programs from index expressions, in the manner of Halide and TVM's te: each stage
+// is one block in its loop nest. Every operator's lowering uses it.
 //
 //   ComputeBuilder b;
 //   Buffer x = b.input("x", kFloat32, {n, m});

@@ -26,16 +26,18 @@ double now_ms() {
 int run(const BenchOptions& options) {
   check_output(options.json, options.model);
   double start = now_ms();
-  Program program = load_program(options.model, options.compiler.get(options.model));
+  CompileSettings settings = options.compiler.get(options.model);
+  Program program = load_program(options.model, settings);
   double compile_s = (now_ms() - start) / 1000;
   Session session(program, {.threads = options.threads});
-  std::vector<Tensor> inputs = options.inputs.make(program);
-  for (int i = 0; i < options.warmup; ++i) session.run(inputs);
+  const vm::Function& function = program.function(settings.function);
+  std::vector<vm::Value> inputs = options.inputs.make(function.inputs);
+  for (int i = 0; i < options.warmup; ++i) session.run_values(inputs, function.name);
   std::vector<double> times;
   double begin = now_ms();
   for (int i = 0; i < options.runs && (i < 3 || now_ms() - begin < options.seconds * 1000); ++i) {
     double t = now_ms();
-    session.run(inputs);
+    session.run_values(inputs, function.name);
     times.push_back(now_ms() - t);
   }
   std::sort(times.begin(), times.end());
@@ -45,14 +47,14 @@ int run(const BenchOptions& options) {
       median, times.front(), times.back(), times.size(), compile_s);
   if (!options.json.empty()) write_text(options.json, json);
   if (options.json != "-") {
-    for (const Tensor& input : inputs) print_message("input {}\n", describe(input));
+    for (const vm::Value& input : inputs) print_message("input {}\n", describe(input));
     print_message("load or compile {:.2f} s\nmedian {:.3f} ms, minimum {:.3f} ms, maximum {:.3f} ms over {} runs\n",
                   compile_s, median, times.front(), times.back(), times.size());
   }
   if (options.profile) {
     vm::TableProfiler profiler;
     session.set_profiler(&profiler);
-    for (int i = 0; i < 10; ++i) session.run(inputs);
+    for (int i = 0; i < 10; ++i) session.run_values(inputs, function.name);
     print_message("{}", profiler.text());
   }
   return kRight;

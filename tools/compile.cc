@@ -1,8 +1,12 @@
 // relaxc compile: compiles to an artifact, or to the text of any level.
+#include <algorithm>
+#include <filesystem>
 #include <map>
 #include <memory>
 
 #include "codegen/bytecode.h"
+#include "codegen/target.h"
+#include "ir/attr_names.h"
 #include "ir/text/printer.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
@@ -10,6 +14,7 @@
 #include "tir/schedule/draw.h"
 #include "tir/schedule/schedule.h"
 #include "tir/schedule/script.h"
+#include "tir/schedule/tuning_database.h"
 #include "tools/tool.h"
 #include "vm/disassembler.h"
 
@@ -22,11 +27,24 @@ struct CompileCommand {
   CompilerOptions compiler;
 };
 
-// Prints the steps that the rule took, as a schedule for the program that it took them on.
+// The program that a schedule works on: its name, and that of the program in it that a rule names, if it is another.
+struct ScheduledProgram {
+  std::string name, part;
+  explicit ScheduledProgram(const Schedule& schedule)
+      : name(schedule.module().functions.begin()->first),
+        part(schedule.function()->attrs.get_string(attr_names::kScheduledPart, "")) {
+    if (part == name) part.clear();
+  }
+};
+
+// Prints the steps that the rule took, as a schedule for the program that it took them on. That fusion makes the same
+// program again, the schedule has to say which one in it a rule named.
 std::string definition(const std::string& rule, const Schedule& schedule) {
   std::string text = schedule.trace().text();
   auto indented = [](std::string_view line) { return fmt::format("    {}\n", line); };
-  return fmt::format("@S.schedule(\"{}\")\ndef {}(sch):\n{}", schedule.module().functions.begin()->first, rule,
+  ScheduledProgram program(schedule);
+  return fmt::format("@S.schedule(\"{}\")\n{}def {}(sch):\n{}", program.name,
+                     program.part.empty() ? "" : fmt::format("@S.rule(\"{}\")\n", program.part), rule,
                      text.empty() ? indented("pass") : joined(parts_of(text, '\n'), indented, ""));
 }
 
@@ -34,7 +52,9 @@ std::string definition(const std::string& rule, const Schedule& schedule) {
 std::string use_of(const std::string& rule, const Schedule& schedule, const Decisions& decisions) {
   Attrs values;
   for (const Decision& decision : decisions.all()) values.set(decision.name, decision.value);
-  return fmt::format("S.use(\"{}\", function=\"{}\", decisions={})\n", rule, schedule.module().functions.begin()->first,
+  ScheduledProgram program(schedule);
+  return fmt::format("S.use(\"{}\", function=\"{}\"{}, decisions={})\n", rule, program.name,
+                     program.part.empty() ? "" : fmt::format(", op=\"{}\"", program.part),
                      to_string(AttrValue(values)));
 }
 
@@ -75,8 +95,30 @@ std::string traces(IRModule module, CompileSettings settings) {
   return joined(parts, "\n");
 }
 
+// Writes the steps of all rules as tuning records, with the programs as they were before.
+void write_database(const std::string& model, const std::string& folder, CompileSettings settings) {
+  if (settings.passes == "default") settings.passes = "simplify,kernels";
+  CompileSettings before = settings;
+  before.runner.stop_after = "check_lowerable";
+  before.report = nullptr;
+  std::map<std::string, PrimFuncRef> programs;
+  IRModule module = read_module(model, settings);
+  for (const auto& [name, program] : programs_of(run_pipeline(module, before))) programs.emplace(name, program);
+  std::vector<TunedProgram> tuned;
+  settings.scheduled = [&](const ScheduleRule&, const Schedule& schedule, const Decisions&) {
+    std::string name = schedule.module().functions.begin()->first;
+    if (auto it = programs.find(name); it != programs.end()) tuned.push_back({name, it->second, schedule.trace()});
+  };
+  run_pipeline(std::move(module), settings);
+  std::ranges::sort(tuned, {}, &TunedProgram::name);
+  std::filesystem::create_directories(folder);
+  std::filesystem::path path = folder;
+  write_text((path / kWorkloads).string(), print_workloads(tuned));
+  write_text((path / kTuningRecords).string(), print_tuning_records(tuned, codegen::parse_target(settings.target)));
+}
+
 std::string emit(const CompileCommand& options, const CompileSettings& settings) {
-  IRModule module = read_module(options.model, settings);
+  IRModule module = read_scheduled_module(options.model, settings);
   if (options.emit == "graph") return print_module(module);
   if (options.emit == "tir" || options.emit == "loops" || options.emit == "trace") {
     CompileSettings kernels = settings;
@@ -97,6 +139,12 @@ std::string emit(const CompileCommand& options, const CompileSettings& settings)
 int run(const CompileCommand& options) {
   check_output(options.output, options.model);
   CompileSettings settings = options.compiler.get(options.model);
+  if (options.emit == "database") {
+    if (options.output.empty() || options.output == "-")
+      throw CLI::ValidationError("tuning records are two files: give their folder, -o FOLDER");
+    write_database(options.model, options.output, settings);
+    return kRight;
+  }
   if (!options.emit.empty()) {
     std::string text = emit(options, settings);
     write_text(options.output.empty() ? "-" : options.output, text);
@@ -121,7 +169,7 @@ void add_compile(CLI::App& app, int& exit_code) {
   command->add_option("model", options->model, "the file")->required();
   command->add_option("-o,--output", options->output,
                       "the artifact (.so), or the text file with --emit (-: standard output)");
-  std::vector<std::string> levels{"graph", "tir", "loops", "trace", "bytecode"};
+  std::vector<std::string> levels{"graph", "tir", "loops", "trace", "database", "bytecode"};
   for (const codegen::Backend& backend : codegen::backends()) {
     for (const codegen::Backend::Text& text : backend.texts) levels.push_back(text.level);
   }

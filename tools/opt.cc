@@ -6,8 +6,10 @@
 #include "codegen/bisect.h"
 #include "ir/text/printer.h"
 #include "passes/graph_decisions.h"
+#include "passes/tables.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
+#include "support/lists.h"
 #include "tir/analysis/annotations.h"
 #include "tir/primitives/primitive.h"
 #include "tir/rules/builtin_rules.h"
@@ -21,37 +23,54 @@ namespace {
 struct OptOptions {
   std::string model;
   CompilerOptions compiler;
-  std::vector<void (*)(const OptOptions&)> lists;  // the lists to print
+  std::vector<void (*)(const OptOptions&, const Tables&)> lists;  // the lists to print
   bool bisect = false;
   std::string reference;  // a folder
   InputOptions inputs;
   double rtol = 1e-3, atol = 1e-5;
 };
 
-void list_passes(const OptOptions&) {
-  print_message("passes over modules:\n");
-  bool over_modules = true;
-  for (const Pass& pass : passes()) {
-    if (over_modules && pass.on_program) print_message("\npasses over one tensor program each:\n");
-    over_modules = pass.on_module;
-    print_message("{:28} {}\n", pass.name, pass.doc);
-  }
-  print_message("\npipelines:\n");
-  for (const Pipeline& pipeline : pipelines())
-    print_message("{:28} {}\n{:28} = {}\n", pipeline.name, pipeline.doc, "", joined(pipeline.passes, ","));
+using Kind = Tables::Kind;
+
+// Returns " [libmine.so]" for a row of a plug-in.
+std::string origin(const Tables& tables, Kind kind, const std::string& name) {
+  std::string plugin = tables.origin(kind, name);
+  return plugin.empty() ? "" : fmt::format(" [{}]", plugin);
 }
 
-void list_ops(const OptOptions&) {
-  for (const OpRow& row : op_table().rows()) {
+void list_passes(const OptOptions&, const Tables& tables) {
+  for (bool over_modules : {true, false}) {
+    print_message("{}", over_modules ? "passes over modules:\n" : "\npasses over one tensor program each:\n");
+    for (const Pass& pass : tables.passes()) {
+      if (over_modules == (pass.on_module != nullptr))
+        print_message("{:28} {}{}\n", pass.name, pass.doc, origin(tables, Kind::kPass, pass.name));
+    }
+  }
+  print_message("\npipelines:\n");
+  for (const Pipeline& pipeline : tables.pipelines())
+    print_message("{:28} {}{}\n{:28} = {}\n", pipeline.name, pipeline.doc,
+                  origin(tables, Kind::kPipeline, pipeline.name), "", joined(pipeline.passes, ","));
+}
+
+void list_ops(const OptOptions&, const Tables& tables) {
+  for (const OpRow& row : tables.ops().rows()) {
     std::vector<std::string> arguments = map_each(row.inputs, [](const OpInput& input) {
       if (input.arity == OpInput::Arity::kOptional) return fmt::format("[{}]", input.name);
       return (input.arity == OpInput::Arity::kVariadic ? "*" : "") + std::string(input.name);
     });
     for (const OpAttr& attr : row.attrs)
       arguments.push_back(fmt::format("{}={}", attr.name, to_string(attr.otherwise)));
-    print_message("R.{}({})\n    {}{}{}\n", row.name.substr(6), joined(arguments), row.doc,
-                  row.pure ? "" : " (side effects)", has_lowering(row) ? "" : " (types only: does not compile yet)");
+    print_message("R.{}({})\n    {}{}{}{}\n", row.name.substr(6), joined(arguments), row.doc,
+                  row.pure ? "" : " (side effects)", has_lowering(row) ? "" : " (types only)",
+                  origin(tables, Kind::kOperator, row.name));
+    if (!row.why.empty()) print_message("    does not run here: {}\n", row.why);
   }
+}
+
+void list_all_ops(const OptOptions& options, const Tables& tables) {
+  list_ops(options, tables);
+  for (const OnnxConverter& row : tables.converters())
+    print_message("ONNX operator {}{}\n", row.name, origin(tables, Kind::kConverter, row.name));
 }
 
 void list_decisions(const std::string& name, const std::string& op, const std::string& doc,
@@ -63,53 +82,67 @@ void list_decisions(const std::string& name, const std::string& op, const std::s
     print_message("    {:{}} {}\n{:{}} = {}\n", row.name, width, row.doc, "", width + 4, row.formula);
 }
 
-void list_rules(const OptOptions&) {
+void list_rules(const OptOptions&, const Tables& tables) {
   print_message("rules of tensor programs, in the order in which they are tried:\n");
-  for (const ScheduleRule& rule : builtin_schedule_rules())
-    list_decisions(rule.name, rule.op, rule.doc, rule.decisions);
+  for (const std::vector<ScheduleRule>* rules : {&tables.rules().rules, &builtin_schedule_rules()}) {
+    for (const ScheduleRule& rule : *rules)
+      list_decisions(rule.name, rule.op, rule.doc + origin(tables, Kind::kRule, rule.name), rule.decisions);
+  }
   print_message("\ndecisions about operators of the graph:\n");
   for (const GraphRule& rule : graph_rules()) list_decisions(rule.name, rule.op, rule.doc, rule.decisions);
 }
 
-void list_intrins(const OptOptions& options) {
-  print_message("{}", describe_intrins(builtin_tensor_intrins()));
+void list_intrins(const OptOptions& options, const Tables& tables) {
+  print_message("{}", describe_intrins(tables.rules().intrins));
   const std::string& file = options.compiler.schedules;
   if (!file.empty()) print_message("\nin {}:\n{}", file, describe_intrins(read_tensor_intrins(read_text(file), file)));
 }
 
 struct List {
   const char *flag, *doc;
-  void (*print)(const OptOptions&);
+  void (*print)(const OptOptions&, const Tables&);
 };
 constexpr List kLists[] = {
     {"--list-passes", "the passes and pipelines", list_passes},
-    {"--list-ops", "the operators", list_ops},
+    {"--list-ops", "the operators", list_all_ops},
     {"--list-primitives", "the primitives of schedules and their arguments",
-     [](const OptOptions&) { print_message("{}", scheduling::describe_primitives()); }},
+     [](const OptOptions&, const Tables&) { print_message("{}", scheduling::describe_primitives()); }},
     {"--list-annotations", "the annotations of loops, blocks and allocations",
-     [](const OptOptions&) { print_message("{}", describe_annotations()); }},
+     [](const OptOptions&, const Tables&) { print_message("{}", describe_annotations()); }},
     {"--list-rules", "rules, their decisions and formulas", list_rules},
     {"--list-intrins", "tensor intrinsics, built in and of --schedules, and the features that they need", list_intrins},
 };
 
+std::vector<Tensor> tensors_of(const std::vector<NamedValue>& results) {
+  return map_each(results, [](const NamedValue& result) {
+    std::optional<Tensor> tensor = as_tensor(result);
+    if (!tensor) fail({}, "{} cannot be compared", summary(result));
+    return *tensor;
+  });
+}
+
 int bisect(const OptOptions& options, const CompileSettings& settings) {
-  std::vector<Tensor> inputs, expected;
+  std::vector<vm::Value> inputs;
+  std::vector<Tensor> expected;
   // Compares the runs of one program after the other with reference results: those of the first program, the module as
   // it was read, in the interpreter, or the files of a folder.
   auto difference = [&](const Program& program) -> std::string {
     bool is_first = inputs.empty() && expected.empty(), has_files = !options.reference.empty();
-    if (is_first) inputs = has_files ? read_inputs(options.reference, program) : options.inputs.make(program);
-    std::vector<Tensor> results = Session(program, {.threads = 1}).run(inputs);
-    if (is_first) expected = has_files ? read_outputs(options.reference, results) : results;
+    const vm::Function& function = program.function(settings.function);
+    if (is_first)
+      inputs = has_files ? read_inputs(options.reference, function.inputs) : options.inputs.make(function.inputs);
+    vm::Value result = Session(program, {.threads = 1}).run_values(inputs, function.name);
+    std::vector<NamedValue> results = flat_results(result, function.outputs);
+    if (is_first) expected = has_files ? read_outputs(options.reference, results) : tensors_of(results);
     if (results.size() != expected.size())
       return fmt::format("{} results, expected {}", results.size(), expected.size());
-    std::vector<std::string> wrong = differences(program, results, expected, options.rtol, options.atol);
+    std::vector<std::string> wrong = differences(results, expected, options.rtol, options.atol);
     return wrong.empty() ? "" : wrong.front();
   };
   PassContext context = pass_context(settings);
   std::optional<Culprit> culprit =
-      find_culprit(read_module(options.model, settings), passes_of(settings, context.target), settings, difference,
-                   [](const std::string& line) { print_error("{}\n", line); });
+      find_culprit(read_scheduled_module(options.model, settings), passes_of(settings, context.target), settings,
+                   difference, [](const std::string& line) { print_error("{}\n", line); });
   if (!culprit) {
     print_message("no pass changes the results, nor does code generation\n");
     return kRight;
@@ -118,17 +151,21 @@ int bisect(const OptOptions& options, const CompileSettings& settings) {
   if (!culprit->program.empty()) print_message("tensor program: {}\n", culprit->program);
   print_message("difference: {}\n", culprit->difference);
   if (!culprit->reproducer.empty())
-    print_message("reproducer: relaxc opt {} --passes={}\n", culprit->reproducer, culprit->pass);
+    print_message("reproducer: relaxc opt {} --passes={}{}\n", culprit->reproducer, culprit->pass,
+                  tables_of(settings).flags());
   return kWrong;
 }
 
 int run(const OptOptions& options) {
-  for (auto* print : options.lists) print(options);
-  if (!options.lists.empty()) return kRight;
+  if (!options.lists.empty()) {
+    std::shared_ptr<const Tables> added = options.compiler.get(options.model).tables;
+    for (auto* print : options.lists) print(options, added ? *added : builtin_tables());
+    return kRight;
+  }
   if (options.model.empty()) throw CLI::ValidationError("give a file, or one of " + joined(kLists, &List::flag));
   CompileSettings settings = options.compiler.get(options.model);
   if (options.bisect) return bisect(options, settings);
-  print_text(print_module(run_pipeline(read_module(options.model, settings), settings)));
+  print_text(print_module(run_pipeline(read_scheduled_module(options.model, settings), settings)));
   return kRight;
 }
 

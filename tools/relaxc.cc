@@ -28,7 +28,8 @@ void print_unsupported(const relaxc::CompileError& error) {
 }
 
 void print_bug(const std::string& text, int argc, char** argv) {
-  print_error("{}\n  note: this is a bug of relaxc; the command was:", text);
+  bool has_plugins = std::any_of(argv, argv + argc, [](std::string_view arg) { return arg.starts_with("--plugin"); });
+  print_error("{}\n  note: this is a bug of relaxc{}; the command was:", text, has_plugins ? " or of a plug-in" : "");
   for (int i = 0; i < argc; ++i) print_error(" {}", argv[i]);
   print_error("\n");
 }
@@ -78,6 +79,7 @@ int run(int argc, char** argv) {
   add_compile(app, exit_code);
   add_opt(app, exit_code);
   add_bench(app, exit_code);
+  add_explain(app, exit_code);
   add_text(app, exit_code);
   try {
     app.parse(argc, argv);

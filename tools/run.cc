@@ -20,6 +20,14 @@ struct RunOptions {
   bool profile = false, interpret = false, has_passes = false;
 };
 
+// Writes the tensor to a file, or text to one that ends in .txt; other values have no file.
+void write_result(const std::string& path, const NamedValue& result, const RunOptions& options) {
+  if (const auto* text = result.value.get_if<std::string>()) return vm::write_file(path + ".txt", *text);
+  std::optional<Tensor> tensor = as_tensor(result);
+  if (!tensor) return print_error("{} is not written to a file\n", summary(result));
+  options.format == "pb" ? write_tensor_pb(path + ".pb", *tensor, result.name) : write_npy(path + ".npy", *tensor);
+}
+
 int run(const RunOptions& options) {
   CompileSettings settings = options.compiler.get(options.model);
   if (options.interpret) {
@@ -31,24 +39,23 @@ int run(const RunOptions& options) {
   }
   Program program = load_program(options.model, settings);
   Session session(program, {.threads = options.threads});
-  const std::vector<vm::ValueInfo>& outputs = program.outputs();
-  std::vector<Tensor> inputs =
-      options.test_data.empty() ? options.inputs.make(program) : read_inputs(options.test_data, program);
+  const vm::Function& function = program.function(settings.function);
+  std::vector<vm::Value> inputs = options.test_data.empty() ? options.inputs.make(function.inputs)
+                                                            : read_inputs(options.test_data, function.inputs);
   vm::TableProfiler profiler;
   if (options.profile) session.set_profiler(&profiler);
-  std::vector<Tensor> results = session.run(inputs);
+  std::vector<NamedValue> results = flat_results(session.run_values(inputs, function.name), function.outputs);
   if (options.profile) print_message("{}", profiler.text());
   if (!options.output_dir.empty()) vm::make_folder(options.output_dir);
+  if (results.empty()) print_message("{} has no results\n", function.name);
   for (size_t i = 0; i < results.size(); ++i) {
-    std::string name = i < outputs.size() ? outputs[i].name : fmt::format("output_{}", i);
-    print_message("{}\n", summary(name, results[i]));
-    if (options.output_dir.empty()) continue;
-    std::string path = fmt::format("{}/output_{}.{}", options.output_dir, i, options.format);
-    options.format == "pb" ? write_tensor_pb(path, results[i], name) : write_npy(path, results[i]);
+    print_message("{}\n", summary(results[i]));
+    if (!options.output_dir.empty())
+      write_result(fmt::format("{}/output_{}", options.output_dir, i), results[i], options);
   }
   if (options.test_data.empty()) return kRight;
   std::vector<Tensor> expected = read_outputs(options.test_data, results);
-  std::vector<std::string> wrong = differences(program, results, expected, options.rtol, options.atol);
+  std::vector<std::string> wrong = differences(results, expected, options.rtol, options.atol);
   for (const std::string& line : wrong) print_error("wrong result: {}\n", printable(line, std::string::npos));
   print_message("{} of {} outputs agree with {} (rtol {}, atol {})\n", results.size() - wrong.size(), results.size(),
                 options.test_data, options.rtol, options.atol);

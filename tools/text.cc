@@ -5,9 +5,10 @@
 #include "ir/text/printer.h"
 #include "ir/verify/verify.h"
 #include "ir/visit.h"
-#include "passes/pass.h"
+#include "passes/tables.h"
 #include "support/diagnostic.h"
 #include "tir/lower/lower.h"
+#include "tir/schedule/script.h"
 #include "tools/tool.h"
 
 namespace relaxc::tools {
@@ -18,6 +19,12 @@ struct TextOptions {
   std::string file, other, constants, dialect = "0.23";
   bool in_place = false;
   std::optional<int64_t> inline_elements;
+  std::vector<std::string> plugins;
+  CompileSettings settings() const {
+    CompileSettings result;
+    result.tables = load_plugins(plugins);
+    return result;
+  }
 };
 
 std::string canonical(const TextOptions& options) {
@@ -34,12 +41,13 @@ std::string canonical(const TextOptions& options) {
   if (options.inline_elements && !is_model && options.constants.empty())
     throw CLI::ValidationError("--inline of a text needs --constants FILE for the larger constants");
   if (is_model && options.in_place) throw CLI::ValidationError("-i writes text; '" + options.file + "' is a model");
-  if (holds_schedules(options.file)) {
+  bool has_steps = !is_model && read_module_schedule(read_text(split_text_path(options.file).file), options.file);
+  if (has_steps || holds_schedules(options.file)) {
     if (options.in_place)
       fail({}, "'{}' holds schedules, which would be lost: keep them in a file of their own", options.file);
     print_error("warning: the schedules in '{}' are not printed\n", options.file);
   }
-  return print_module(read_module(options.file), print);
+  return print_module(read_module(options.file, options.settings()), print);
 }
 
 int format(const TextOptions& options) {
@@ -51,8 +59,9 @@ int format(const TextOptions& options) {
 int check(const TextOptions& options) {
   // The functions that could be read are verified too, in spite of errors elsewhere.
   Diagnostics problems;
-  IRModule module = read_module(options.file, {}, problems);
-  verify(module, op_table(), problems);
+  const CompileSettings settings = options.settings();
+  IRModule module = read_module(options.file, settings, problems);
+  verify(module, tables_of(settings).ops(), problems);
   for (Ranges wanted : {Ranges::kAxes, Ranges::kIndices}) {
     if (!problems.has_errors()) verify_ranges(module, wanted, problems);
   }
@@ -71,7 +80,8 @@ int check(const TextOptions& options) {
 }
 
 int diff(const TextOptions& options) {
-  IRModule a = read_module(options.file), b = read_module(options.other);
+  const CompileSettings settings = options.settings();
+  IRModule a = read_module(options.file, settings), b = read_module(options.other, settings);
   Difference difference;
   if (structural_equal(a, b, {.difference = &difference, .print = print_node})) {
     print_message("equal\n");
@@ -99,17 +109,20 @@ void add_text(CLI::App& app, int& exit_code) {
                    "print constants of at most this many elements in full (16; without --constants all of a text)")
       ->check(CLI::NonNegativeNumber);
   formatter->add_flag("-i,--in-place", options->in_place, "write the text back to the file");
+  add_plugins(*formatter, options->plugins);
   formatter->footer("Example: relaxc fmt model.onnx --constants model.safetensors > model.py");
   formatter->callback([options, &exit_code] { exit_code = format(*options); });
 
   CLI::App* checker = app.add_subcommand("check", "read and verify a module, and report every error");
   checker->add_option("file", options->file, "the file")->required();
+  add_plugins(*checker, options->plugins);
   checker->footer("Example: relaxc check module.py");
   checker->callback([options, &exit_code] { exit_code = check(*options); });
 
   CLI::App* differ = app.add_subcommand("diff", "show the first difference of two modules");
   differ->add_option("a", options->file, "a file")->required();
   differ->add_option("b", options->other, "another file")->required();
+  add_plugins(*differ, options->plugins);
   differ->footer("Example: relaxc diff before.py after.py");
   differ->callback([options, &exit_code] { exit_code = diff(*options); });
 }

@@ -1,18 +1,19 @@
 #include "tools/tool.h"
 
 #include <algorithm>
-#include <cmath>
+#include <cctype>
 #include <filesystem>
-#include <random>
 
 #include "codegen/target.h"
 #include "frontend/onnx/test_data.h"
 #include "ir/text/lexer.h"
+#include "passes/kernel_rules.h"
+#include "passes/tables.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
 #include "support/lists.h"
+#include "tir/schedule/tuning_database.h"
 #include "tools/compare.h"
-#include "vm/npy.h"
 
 namespace relaxc::tools {
 
@@ -45,19 +46,51 @@ std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts)
   return result;
 }
 
+void add_plugins(CLI::App& app, std::vector<std::string>& plugins) {
+  app.add_option("--plugin", plugins, "FILE.so ..., each adds operators, passes, rules (docs/plugins.md)")
+      ->allow_extra_args(false);
+}
+
+// Loads plug-ins, the last of which are compilers for parts of the graph.
+static std::shared_ptr<const Tables> load_all(const std::vector<std::string>& plugins,
+                                              const std::vector<std::string>& backends) {
+  std::shared_ptr<Tables> tables = load_plugins(plugins);
+  if (!tables && !backends.empty()) tables = std::make_shared<Tables>();
+  for (const std::string& path : backends) {
+    size_t before = tables->external_compilers().size();
+    tables->load_plugin(path);
+    if (tables->external_compilers().size() == before)
+      fail({}, "'{}' is not a backend: it adds no ExternalCompiler (docs/plugins.md); load it with --plugin", path);
+  }
+  return tables;
+}
+
 void CompilerOptions::add_to(CLI::App& app) {
   app.add_option("--target", settings.target, codegen::target_forms())->capture_default_str();
   app.add_flag("--strict", settings.strict, "make contradictions in a model errors, not warnings");
+  app.add_option("--function", settings.function, "the function that is run or compiled: also a tensor program");
   app.add_option("--passes", settings.passes, "passes and pipelines by name")->capture_default_str();
   app.add_option("--jobs", settings.jobs, "threads that compile (0: all cores)");
   app.add_option("-O", settings.opt_level, "LLVM's effort")->check(CLI::Range(0, 3))->capture_default_str();
-  app.add_option("--schedules", schedules, "a file of schedules and rules (docs/schedules.md)")
+  app.add_option("--schedules", schedules,
+                 "a file of schedules and rules, or MetaSchedule's tuning records (docs/schedules.md)")
+      ->check(CLI::ExistingPath);
+  app.add_option("--kernels", kernels,
+                 "a file of kernels and schedules for them, or a library of C kernels (.so), repeatable "
+                 "(docs/own-kernels.md)")
+      ->check(CLI::ExistingFile);
+  add_plugins(app, plugins);
+  app.add_option("--backend", backends, "FILE.so ..., a plug-in that compiles parts of the graph (docs/plugins.md)")
+      ->allow_extra_args(false);
+  app.add_option("--link", settings.linked,
+                 "object files and archives (.o, .a) with C kernels, which become part of it")
       ->check(CLI::ExistingFile);
   app.add_flag("--check-bounds", settings.check_bounds,
                "machine code tests every index that is not proven to be in range (docs/relaxc.md)");
   app.add_flag("!--no-winograd", settings.winograd, "compute all convolutions directly (docs/relaxc.md)");
   app.add_option("--gather", gather, "indices out of range: error, or clamp to the nearest element")
-      ->check(CLI::IsMember({"error", "clamp"}))
+      ->type_name("WHAT")
+      ->check(CLI::IsMember({"error", "clamp"}).description(""))
       ->capture_default_str();
   app.add_option("--print-after", print_after, "print the module after these passes or pipelines (or: all)");
   app.add_option("--dump-dir", settings.runner.dump_dir, "write what each pass changed to numbered files there");
@@ -71,92 +104,121 @@ void CompilerOptions::add_to(CLI::App& app) {
       ->capture_default_str();
 }
 
-bool holds_schedules(const std::string& file) {
+bool holds_schedules(const std::string& path) {
+  const std::string file = split_text_path(path).file;
   if (!file.ends_with(".py")) return false;
   std::string text = "\n" + read_text(file);
-  return text.find("\n@S.") != std::string::npos || text.find("\nS.") != std::string::npos;
+  return text.find("\n@S.") != std::string::npos || text.find("\nS.") != std::string::npos ||
+         text.find("\n@R.rewriter") != std::string::npos;
+}
+
+// Returns the rule of a folder that a tuner wrote, or of its file of records; nullopt for another file.
+static std::optional<ScheduleRule> tuning_records_in(const std::string& path) {
+  std::filesystem::path records = path;
+  if (std::filesystem::is_directory(records)) records /= kTuningRecords;
+  if (records.extension() != ".json") return std::nullopt;
+  std::string name = records.filename().string();
+  if (size_t at = name.find("tuning_record"); at != std::string::npos) name.replace(at, 13, "workload");
+  std::filesystem::path workloads = records.parent_path() / name;
+  bool has_workloads = workloads != records && std::filesystem::exists(workloads);
+  return tuned_rule({records.string(), read_text(records.string())},
+                    {workloads.string(), has_workloads ? read_text(workloads.string()) : ""});
 }
 
 CompileSettings CompilerOptions::get(const std::string& model) const {
   CompileSettings result = settings;
   result.dims = parse_dims(fixed_dims);
+  result.tables = load_all(plugins, backends);
   result.gather = gather == "clamp" ? OutOfRange::kClamp : OutOfRange::kError;
   result.runner.verify_each = verify_each == "pass"    ? VerifyEach::kPass
                               : verify_each == "never" ? VerifyEach::kNever
                                                        : VerifyEach::kGroup;
   for (std::string_view name : parts_of(print_after, ',')) result.runner.print_after.emplace_back(name);
   for (const std::string& name : result.runner.print_after) {
-    if (name != "all") parse_passes(name);
+    if (name != "all") parse_passes(name, result);
   }
-  for (const std::string& file : {schedules, holds_schedules(model) && model != schedules ? model : ""}) {
-    if (file.empty()) continue;
-    std::vector<ScheduleRule> rules = read_schedule_rules(read_text(file), file);
-    result.schedules.insert(result.schedules.end(), rules.begin(), rules.end());
+  std::vector<std::string> files = kernels;
+  if (!schedules.empty()) files.push_back(schedules);
+  const std::string model_file = split_text_path(model).file;
+  if (holds_schedules(model) && !std::ranges::count(files, model_file)) files.push_back(model_file);
+  std::vector<KernelRule> rules;
+  for (const std::string& file : files) {
+    if (file.ends_with(".so")) {
+      const auto& library = result.libraries.emplace_back(vm::UserLibrary::open(std::filesystem::absolute(file)));
+      for (const relaxc_kernel_row& row : library->rows()) {
+        if (!row.implements) continue;
+        std::string place = fmt::format("{}: {}", file, row.name);
+        std::ranges::move(read_kernel_rules(row.implements, place, tables_of(result).ops()), std::back_inserter(rules));
+      }
+      continue;
+    }
+    if (auto records = tuning_records_in(file)) {
+      result.schedules.push_back(*records);
+      continue;
+    }
+    const std::string text = read_text(file);
+    std::ranges::move(read_schedule_rules(text, file), std::back_inserter(result.schedules));
+    std::ranges::move(read_kernel_rules(text, file, tables_of(result).ops()), std::back_inserter(rules));
   }
+  if (!rules.empty()) result.kernels = std::make_shared<const std::vector<KernelRule>>(std::move(rules));
   if (!result.schedules.empty()) result.report = [](const std::string& line) { print_error("{}\n", line); };
   result.warn = [](const Diagnostic& warning) { print_error("{}", to_string(warning)); };
-  if (!result.runner.stop_after.empty()) parse_passes(result.runner.stop_after);
+  if (!result.runner.stop_after.empty()) parse_passes(result.runner.stop_after, result);
   return result;
 }
 
+// Returns whether the name is that of a scalar input, or occurs in a dim of the input.
+static bool has_dim(const vm::ValueInfo& info, const std::string& name) {
+  if (info.kind == vm::ValueKind::kInt && info.name == name) return true;
+  auto mentions = [&](const vm::DimInfo& dim) { return names_in_dim(dim.text).contains(name); };
+  return (info.dims && std::ranges::any_of(*info.dims, mentions)) ||
+         std::ranges::any_of(info.fields, [&](const vm::ValueInfo& field) { return has_dim(field, name); });
+}
+
 void InputOptions::add_to(CLI::App& app) {
-  app.add_option("--input", named, "NAME=FILE.npy, for each input");
+  app.add_option("--input", named, "NAME=FILE.npy or NAME=VALUE: 3, [1, n], (x.npy, 3), _ for random (docs/relaxc.md)");
   // Scripts give `--input-pb` without files for a model without inputs, and CLI11 then takes one empty text.
   app.add_option("--input-pb", positional, "FILE.pb ..., inputs by position (ONNX TensorProto)")->expected(0, -1);
-  app.add_option("--dim", dims, "NAME=VALUE, a symbolic dim of random inputs (else 1)");
+  app.add_option("--dim", dims, "NAME=VALUE, a symbolic dim of random inputs");
   app.add_option("--seed", seed, "the seed of random inputs")->capture_default_str();
 }
 
-static Tensor random_tensor(const vm::ValueInfo& info, const std::map<std::string, int64_t>& dims,
-                            std::mt19937_64& random) {
-  std::vector<int64_t> shape;
-  for (const vm::DimInfo& dim : info.dims.value_or(std::vector<vm::DimInfo>{}))
-    shape.push_back(dim.value >= 0 ? dim.value : copy_value(dims, dim.text).value_or(1));
-  if (!info.dims) fail({}, "input '{0}' has no declared rank; give it with --input {0}=FILE.npy", printable(info.name));
-  DType dtype = info.dtype.value_or(kFloat32);
-  Tensor tensor = Tensor::empty(shape, dtype);
-  std::uniform_real_distribution<double> real(-1, 1);
-  std::uniform_int_distribution<int64_t> integer(0, 1);  // right as flags, masks, and indices of short axes
-  for (int64_t i = 0; i < tensor.size(); ++i)
-    dtype.is_float() ? tensor.set_double(i, real(random)) : tensor.set_int(i, integer(random));
-  return tensor;
+// Returns the input of that name. A buffer that a tensor program gets by a handle goes by the handle's name, too, where
+// that is formed as usual: `a` or `var_A` for A.
+static const vm::ValueInfo* find_input(const std::vector<vm::ValueInfo>& inputs, std::string_view name) {
+  if (const vm::ValueInfo* exact = find_item(inputs, name, &vm::ValueInfo::name)) return exact;
+  if (name.starts_with("var_")) name.remove_prefix(4);
+  auto is_similar = [&](const vm::ValueInfo& info) {
+    return std::ranges::equal(info.name, name,
+                              [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); });
+  };
+  auto first = std::ranges::find_if(inputs, is_similar);
+  bool is_only = first != inputs.end() && std::none_of(first + 1, inputs.end(), is_similar);
+  return is_only ? &*first : nullptr;
 }
 
-std::vector<Tensor> InputOptions::make(const Program& program) const {
-  const std::vector<vm::ValueInfo>& inputs = program.inputs();
+std::vector<vm::Value> InputOptions::make(const std::vector<vm::ValueInfo>& inputs) const {
   std::vector<std::string> files = positional;
   if (files.size() == 1 && files[0].empty()) files.clear();
   std::map<std::string, int64_t> dim_values = parse_dims(dims);
   for (const auto& [name, value] : dim_values) {
-    auto has_dim = [&, wanted = name](const vm::ValueInfo& info) {
-      return info.dims && find_item(*info.dims, wanted, &vm::DimInfo::text);
-    };
-    if (std::ranges::any_of(inputs, has_dim)) continue;
+    if (std::ranges::any_of(inputs, [&, wanted = name](const vm::ValueInfo& info) { return has_dim(info, wanted); }))
+      continue;
     fail({}, "no input has a dim '{}'; the inputs are {}", name,
          joined(inputs, [](const vm::ValueInfo& info) { return to_string(info); }));
   }
   if (files.size() > inputs.size()) fail({}, "{} input files for {} inputs", files.size(), inputs.size());
-  std::map<std::string, Tensor> by_name;
+  std::vector<WrittenValue> given(inputs.size(), parse_value("_"));
+  for (size_t i = 0; i < files.size(); ++i) given[i] = written_tensor(read_tensor_pb(files[i], inputs[i].dtype));
   for (const std::string& text : named) {
-    auto [name, path] = split_at_equals(text, "an input such as x=x.npy");
-    const vm::ValueInfo* known = find_item(inputs, name, &vm::ValueInfo::name);
+    auto [name, value] = split_at_equals(text, "an input such as x=x.npy");
+    const vm::ValueInfo* known = find_input(inputs, name);
     if (!known)
       fail({}, "no input is called '{}'; there are {}", printable(name),
            joined(inputs, [](const vm::ValueInfo& info) { return fmt::format("'{}'", printable(info.name)); }));
-    by_name.emplace(name, path.ends_with(".pb") ? read_tensor_pb(path, known->dtype) : read_npy(path));
+    given[static_cast<size_t>(known - inputs.data())] = parse_value(value);
   }
-  std::mt19937_64 random(seed);
-  std::vector<Tensor> result;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (const Tensor* named_input = find_value(by_name, inputs[i].name)) {
-      result.push_back(*named_input);
-    } else if (i < files.size()) {
-      result.push_back(read_tensor_pb(files[i], inputs[i].dtype));
-    } else {
-      result.push_back(random_tensor(inputs[i], dim_values, random));
-    }
-  }
-  return result;
+  return InputMaker(std::move(dim_values), seed).make(inputs, std::move(given));
 }
 
 namespace {
@@ -179,46 +241,32 @@ std::vector<Tensor> read_numbered(const std::string& folder, const char* prefix,
 
 }  // namespace
 
-std::vector<Tensor> read_inputs(const std::string& folder, const Program& program) {
-  return read_numbered(folder, "input", program.inputs(), &vm::ValueInfo::dtype);
+std::vector<vm::Value> read_inputs(const std::string& folder, const std::vector<vm::ValueInfo>& inputs) {
+  std::vector<Tensor> tensors = read_numbered(folder, "input", inputs, &vm::ValueInfo::dtype);
+  return {tensors.begin(), tensors.end()};
 }
 
-std::vector<Tensor> read_outputs(const std::string& folder, const std::vector<Tensor>& results) {
-  std::vector<Tensor> expected = read_numbered(folder, "output", results, &Tensor::dtype);
+std::vector<Tensor> read_outputs(const std::string& folder, const std::vector<NamedValue>& results) {
+  auto dtype_of = [](const NamedValue& result) -> std::optional<DType> {
+    std::optional<Tensor> tensor = as_tensor(result);
+    return tensor ? std::optional(tensor->dtype()) : std::nullopt;
+  };
+  std::vector<Tensor> expected = read_numbered(folder, "output", results, dtype_of);
   if (expected.size() != results.size())
     fail({}, "{} has {} outputs, the model {}", folder, expected.size(), results.size());
   return expected;
 }
 
-std::vector<std::string> differences(const Program& program, const std::vector<Tensor>& results,
-                                     const std::vector<Tensor>& expected, double rtol, double atol) {
+std::vector<std::string> differences(const std::vector<NamedValue>& results, const std::vector<Tensor>& expected,
+                                     double rtol, double atol) {
   std::vector<std::string> lines;
   for (size_t i = 0; i < results.size(); ++i) {
-    std::string name = i < program.outputs().size() ? program.outputs()[i].name : std::to_string(i);
-    std::string line = compare(name, results[i], expected[i], rtol, atol);
+    std::optional<Tensor> tensor = as_tensor(results[i]);
+    std::string line = tensor ? compare(results[i].name, *tensor, expected[i], rtol, atol)
+                              : fmt::format("{} cannot be compared with a tensor", summary(results[i]));
     if (!line.empty()) lines.push_back(std::move(line));
   }
   return lines;
-}
-
-std::string summary(const std::string& name, const Tensor& tensor) {
-  std::string text = fmt::format("{}: {}", printable(name), describe(tensor));
-  if (tensor.size() == 0) return text + "  empty";
-  double min = INFINITY, max = -INFINITY, sum = 0, count = 0;
-  for (int64_t i = 0; i < tensor.size(); ++i) {
-    double value = tensor.as_double(i);
-    if (std::isnan(value)) continue;
-    min = std::min(min, value);
-    max = std::max(max, value);
-    sum += value;
-    ++count;
-  }
-  if (count > 0) text += fmt::format("  min {:.6g}  max {:.6g}  mean {:.6g}", min, max, sum / count);
-  if (int64_t nans = tensor.size() - static_cast<int64_t>(count)) text += fmt::format("  {} NaN", nans);
-  text += "  [";
-  for (int64_t i = 0; i < std::min<int64_t>(tensor.size(), 6); ++i)
-    text += fmt::format("{}{:.6g}", i ? ", " : "", tensor.as_double(i));
-  return text + (tensor.size() > 6 ? ", ...]" : "]");
 }
 
 }  // namespace relaxc::tools

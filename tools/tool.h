@@ -11,6 +11,7 @@
 
 #include "codegen/compile.h"
 #include "support/printable.h"
+#include "tools/values.h"
 #include "vm/output_file.h"
 
 namespace relaxc::tools {
@@ -36,6 +37,9 @@ void print_error(fmt::format_string<Args...> format, Args&&... args) {
   std::fputs(printable_lines(fmt::format(format, std::forward<Args>(args)...)).c_str(), stderr);
 }
 
+// The files of a folder that MetaSchedule's tuners write.
+inline constexpr const char *kTuningRecords = "database_tuning_record.json", *kWorkloads = "database_workload.json";
+
 // The options of the compiler, for every subcommand that compiles.
 struct CompilerOptions {
   CompileSettings settings;
@@ -43,13 +47,18 @@ struct CompilerOptions {
   std::string verify_each = "group";
   std::string print_after;
   std::string gather = "error";
-  std::string schedules;  // a file
+  std::string schedules;                       // a file, or a folder of tuning records
+  std::vector<std::string> kernels;            // files
+  std::vector<std::string> plugins, backends;  // files
   void add_to(CLI::App& app);
   // Returns the settings with the texts parsed. Schedules come also from the model's file, beside its programs.
   CompileSettings get(const std::string& model) const;
 };
 // Returns whether the file is a text that holds schedules (@S.schedule, @S.rule).
 bool holds_schedules(const std::string& file);
+
+// Adds --plugin, which all subcommands have.
+void add_plugins(CLI::App& app, std::vector<std::string>& plugins);
 
 // The sources of inputs: .npy files by name, .pb files by position, else random values in declared shapes.
 struct InputOptions {
@@ -58,29 +67,27 @@ struct InputOptions {
   std::vector<std::string> dims;        // batch=4, for random inputs
   uint64_t seed = 0;
   void add_to(CLI::App& app);
-  std::vector<Tensor> make(const Program& program) const;
+  std::vector<vm::Value> make(const std::vector<vm::ValueInfo>& inputs) const;
 };
 
-// Reads input_0.pb ... for the program's inputs.
-std::vector<Tensor> read_inputs(const std::string& folder, const Program& program);
+// Reads input_0.pb ... for the inputs.
+std::vector<vm::Value> read_inputs(const std::string& folder, const std::vector<vm::ValueInfo>& inputs);
 // Reads output_0.pb ... for these results.
-std::vector<Tensor> read_outputs(const std::string& folder, const std::vector<Tensor>& results);
+std::vector<Tensor> read_outputs(const std::string& folder, const std::vector<NamedValue>& results);
 
 // Parses "batch=4" to {"batch", 4}. Throws CLI::ValidationError for other forms.
 std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts);
 
 // Returns a line for each result that differs from the expected one by more than these tolerances (tools/compare.h).
-std::vector<std::string> differences(const Program& program, const std::vector<Tensor>& results,
-                                     const std::vector<Tensor>& expected, double rtol, double atol);
-
-// Returns "name  float32[1, 10]  min ... max ... mean ...  [0.1, 0.2, ...]".
-std::string summary(const std::string& name, const Tensor& tensor);
+std::vector<std::string> differences(const std::vector<NamedValue>& results, const std::vector<Tensor>& expected,
+                                     double rtol, double atol);
 
 // Each of these adds its subcommand to the app. The subcommand's callback returns its result through `exit_code`.
 void add_run(CLI::App& app, int& exit_code);
 void add_compile(CLI::App& app, int& exit_code);
 void add_opt(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);
+void add_explain(CLI::App& app, int& exit_code);
 void add_text(CLI::App& app, int& exit_code);  // fmt, check, diff
 
 }  // namespace relaxc::tools

@@ -169,7 +169,13 @@ class SharedObject final : public KernelLibrary {
   explicit SharedObject(std::shared_ptr<const MappedFile> file, const ArtifactReader& reader) : file_(std::move(file)) {
     std::string name = fmt::format("/proc/{}/fd/{}", getpid(), file_->descriptor());
     handle_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (handle_ == nullptr) reader.damaged("the machine code does not load: {}", dlerror());
+    if (handle_ != nullptr) return;
+    std::string problem = dlerror();
+    constexpr std::string_view kMissing = "undefined symbol: ";
+    if (size_t at = problem.find(kMissing); at != std::string::npos)
+      fail(reader.place(), "no library of this process has the external function '{}'; load the one that has it before",
+           printable(problem.substr(at + kMissing.size())));
+    reader.damaged("the machine code does not load: {}", problem);
   }
   ~SharedObject() override { dlclose(handle_); }
   SharedObject(const SharedObject&) = delete;

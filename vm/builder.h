@@ -47,6 +47,7 @@ class FunctionBuilder {
   // Must be called before the first new_register.
   Reg add_input(ValueInfo info);
   void add_output(ValueInfo info);
+  void make_private() { function_.is_public = false; }
   Reg new_register();
   Slot new_slot(std::string name = {});
   Label new_label();

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 
 #include "support/joined.h"
 #include "support/lists.h"
 #include "support/printable.h"
+#include "vm/dlpack.h"
 #include "vm/error.h"
+#include "vm/lowered_modules.h"
 #include "vm/output_file.h"
 
 namespace relaxc::vm {
@@ -66,12 +69,72 @@ Value copy(BuiltinContext& context, Arguments arguments) {
   return result;
 }
 
+// Returns the bytes of the tensor from an offset on as a tensor of this shape and dtype. It shares the memory.
+Value view(BuiltinContext&, Arguments arguments) {
+  const Tensor& source = arguments[0].tensor();
+  const Shape& shape = arguments[1].shape();
+  auto dtype = parse_dtype(arguments[2].string());
+  if (!dtype || dtype->lanes != 1) throw_runtime_error("'{}' is not a dtype", arguments[2].string());
+  int64_t offset = arguments[3].integer(), bytes = checked_tensor_bytes(shape, *dtype);
+  if (offset < 0 || offset > source.bytes() || bytes > source.bytes() - offset)
+    throw_runtime_error("a view of {} bytes at offset {} ends behind {}, which has {} bytes", bytes, offset,
+                        describe(source), source.bytes());
+  return Tensor::view(shape, *dtype, static_cast<char*>(source.raw()) + offset, source.owner());
+}
+
+// ---- Properties of tensors. They are dense and begin where their memory does.
+
+Value dtype_code(BuiltinContext&, Arguments arguments) { return dlpack_code(arguments[0].tensor().dtype()); }
+Value dtype_bits(BuiltinContext&, Arguments arguments) { return int64_t{arguments[0].tensor().dtype().bits}; }
+Value dtype_lanes(BuiltinContext&, Arguments arguments) { return int64_t{arguments[0].tensor().dtype().lanes}; }
+Value no_offset(BuiltinContext&, Arguments arguments) { return arguments[0].tensor().size() * 0; }
+std::span<const int64_t> dims_from(Arguments arguments) {
+  const Tensor& tensor = arguments[0].tensor();
+  int64_t axis = arguments[1].integer();
+  if (axis < 0 || axis >= tensor.ndim()) throw_runtime_error("{} has no axis {}", describe(tensor), axis);
+  return std::span(tensor.shape()).subspan(static_cast<size_t>(axis));
+}
+Value tensor_dim(BuiltinContext&, Arguments arguments) { return dims_from(arguments).front(); }
+Value tensor_stride(BuiltinContext&, Arguments arguments) {
+  return element_count(dims_from(arguments).subspan(1)).value_or(0);
+}
+
 Value reshape(BuiltinContext&, Arguments arguments) { return arguments[0].tensor().reshaped(arguments[1].shape()); }
 Value alloc_tensor(BuiltinContext& context, Arguments arguments) {
   auto dtype = parse_dtype(arguments[1].string());
   if (!dtype || dtype->lanes != 1) throw_runtime_error("'{}' is not a dtype", arguments[1].string());
   return context.empty(arguments[0].shape(), *dtype);
 }
+
+Value zeros(BuiltinContext& context, Arguments arguments) {
+  Value result = alloc_tensor(context, arguments);
+  const Tensor& tensor = result.tensor();
+  if (tensor.bytes() > 0) std::memset(tensor.raw(), 0, static_cast<size_t>(tensor.bytes()));
+  return result;
+}
+Value value(BuiltinContext&, Arguments arguments) { return arguments[0]; }
+Value check_scalar(BuiltinContext&, Arguments arguments) {
+  const auto* tensor = arguments[0].get_if<Tensor>();
+  bool is_scalar = tensor != nullptr && tensor->size() == 1 && is_integer(*tensor);
+  int64_t number = is_scalar ? tensor->as_int(0) : arguments[0].integer();
+  auto dtype = parse_dtype(arguments[1].string());
+  if (!dtype || dtype->lanes != 1) throw_runtime_error("'{}' is not a dtype", arguments[1].string());
+  Tensor rounded = Tensor::empty({}, *dtype);
+  rounded.set_int(0, number);
+  if (rounded.as_int(0) != number)
+    throw_runtime_error("{}: {} is not a value of {}", arguments[2].string(), number, arguments[1].string());
+  return number;
+}
+Value float_bits(BuiltinContext&, Arguments arguments) {
+  const auto* integer = arguments[0].get_if<int64_t>();
+  const auto* tensor = arguments[0].get_if<Tensor>();
+  if (tensor != nullptr && tensor->size() != 1) throw_runtime_error("expected a scalar, got {}", describe(*tensor));
+  double number = integer != nullptr  ? static_cast<double>(*integer)
+                  : tensor != nullptr ? tensor->as_double(0)
+                                      : arguments[0].number();
+  return std::bit_cast<int64_t>(number);
+}
+Value float_from_bits(BuiltinContext&, Arguments arguments) { return std::bit_cast<double>(arguments[0].integer()); }
 
 Value make_tuple(BuiltinContext&, Arguments arguments) {
   return Tuple(std::vector<Value>(arguments.begin(), arguments.end()));
@@ -87,16 +150,30 @@ std::string elements(const Tensor& tensor) {
   return fmt::format("[{}{}]", joined(texts), tensor.size() > kShown ? ", ..." : "");
 }
 
-Value print(BuiltinContext& context, Arguments arguments) {
-  auto text_of = [](const Value& argument) {
+// The texts may be names from a model.
+std::string text_of(Arguments arguments, const char* separator) {
+  auto text_of_one = [](const Value& argument) {
     if (const auto* text = argument.get_if<std::string>()) return *text;
     const auto* tensor = argument.get_if<Tensor>();
     return tensor ? fmt::format("{} {}", describe(*tensor), elements(*tensor)) : describe(argument);
   };
-  // The texts may be names from a model.
-  std::string line = printable_lines(joined(arguments, text_of, " "));
+  return printable_lines(joined(arguments, text_of_one, separator));
+}
+Value print_line(BuiltinContext& context, const std::string& line) {
   print_to(context.output != nullptr ? context.output : stdout, line + "\n");
   return {};
+}
+Value print(BuiltinContext& context, Arguments arguments) { return print_line(context, text_of(arguments, " ")); }
+Value print_parts(BuiltinContext& context, Arguments arguments) { return print_line(context, text_of(arguments, "")); }
+
+Value check(BuiltinContext&, Arguments arguments) {
+  if (arguments.empty()) throw_runtime_error("got no condition");
+  const auto* tensor = arguments[0].get_if<Tensor>();
+  if (tensor && (!is_integer(*tensor) || tensor->size() != 1))
+    throw_runtime_error("the condition is {}, expected one bool", describe(*tensor));
+  if ((tensor ? tensor->as_int(0) : arguments[0].integer()) != 0) return {};
+  std::string message = text_of(arguments.subspan(1), "");
+  throw_runtime_error("assertion failed{}{}", message.empty() ? "" : ": ", message);
 }
 
 constexpr auto kBuiltins = std::array{
@@ -110,9 +187,42 @@ constexpr auto kBuiltins = std::array{
     Builtin{"vm.builtin.copy", counted<1, copy>, "(tensor) -> tensor with elements of its own"},
     Builtin{"vm.builtin.reshape", counted<2, reshape>, "(tensor, shape) -> the same elements under another shape"},
     Builtin{"vm.builtin.alloc_tensor", counted<2, alloc_tensor>, "(shape, dtype name) -> uninitialised tensor"},
+    Builtin{"vm.builtin.view", counted<4, view>, "(tensor, shape, dtype name, offset in bytes) -> view of its memory"},
+    Builtin{"vm.builtin.tensor_dtype_code", counted<1, dtype_code>, "(tensor) -> DLPack's code of its dtype"},
+    Builtin{"vm.builtin.tensor_dtype_bits", counted<1, dtype_bits>, "(tensor) -> bits of an element"},
+    Builtin{"vm.builtin.tensor_dtype_lanes", counted<1, dtype_lanes>, "(tensor) -> lanes of an element"},
+    Builtin{"vm.builtin.tensor_shape_i", counted<2, tensor_dim>, "(tensor, axis) -> dim"},
+    Builtin{"vm.builtin.tensor_stride_i", counted<2, tensor_stride>, "(tensor, axis) -> elements to the next index"},
+    Builtin{"vm.builtin.tensor_byte_offset", counted<1, no_offset>, "(tensor) -> 0"},
+    Builtin{"vm.builtin.tensor_elem_offset", counted<1, no_offset>, "(tensor) -> 0"},
+    Builtin{"vm.builtin.zeros", counted<2, zeros>, "(shape, dtype name) -> tensor of zeros", false},
+    Builtin{"vm.builtin.value", counted<1, value>, "(value) -> the value"},
+    Builtin{"vm.builtin.check_scalar", counted<3, check_scalar>, "(int, dtype name, context) -> the int"},
+    Builtin{"vm.builtin.float_bits", counted<1, float_bits>, "(number) -> the bits of the double, as an int"},
+    Builtin{"vm.builtin.float_from_bits", counted<1, float_from_bits>, "(int) -> the double with these bits"},
     Builtin{"vm.builtin.make_tuple", make_tuple, "(values...) -> tuple"},
     Builtin{"vm.builtin.tuple_size", counted<1, tuple_size>, "(tuple) -> number of fields"},
+    // Those of modules that TVM has lowered. They read the shape heap, so that none is pure.
+    Builtin{"vm.builtin.alloc_shape_heap", lowered::alloc_shape_heap, "(size) -> int64 vector for dims", false},
+    Builtin{"vm.builtin.match_shape", lowered::match_shape,
+            "(value, heap, n, n times code and number, context): 0 equal to the number, 1 store, 2 nothing, 3 equal to "
+            "the one stored",
+            false},
+    Builtin{"vm.builtin.make_shape", lowered::make_shape,
+            "(heap, n, n times code and number) -> shape; 0 the number, 1 the one stored", false},
+    Builtin{"vm.builtin.match_prim_value", lowered::match_prim_value, "(int, heap, code, number, context)", false},
+    Builtin{"vm.builtin.make_prim_value", lowered::make_prim_value, "(heap, code, number) -> int", false},
+    Builtin{"vm.builtin.check_tensor_info", lowered::check_tensor_info, "(value, ndim or -1, dtype, context)", false},
+    Builtin{"vm.builtin.check_shape_info", lowered::check_shape_info, "(value, ndim or -1, context)", false},
+    Builtin{"vm.builtin.check_prim_value_info", lowered::check_prim_value_info, "(value, dtype, context)", false},
+    Builtin{"vm.builtin.check_tuple_info", lowered::check_tuple_info, "(value, number of items, context)", false},
+    Builtin{"vm.builtin.check_func_info", lowered::check_func_info, "(value, context)", false},
+    Builtin{"vm.builtin.tuple_getitem", lowered::tuple_getitem, "(tuple, index) -> item", false},
+    Builtin{"vm.builtin.read_if_cond", lowered::read_if_cond, "(int or tensor) -> 0 or 1", false},
     Builtin{"vm.builtin.print", print, "(values...) -> none; a line with the values, tensors abridged", false},
+    Builtin{"vm.builtin.print_parts", print_parts, "(values...) -> none; the same without spaces between them", false},
+    Builtin{"vm.builtin.assert", check, "(condition, values...) -> none; an error with the values where it is 0",
+            false},
 };
 
 }  // namespace
@@ -133,6 +243,47 @@ Registry& Registry::add_kernel(std::string name, relaxc_kernel kernel) {
   return *this;
 }
 
+namespace {
+
+struct DLPackDeleter {
+  void operator()(DLManagedTensor* tensor) const { tensor->deleter(tensor); }
+};
+
+// Calls the function on tensors of DLPack; `result` is null where none is asked for.
+int32_t call_on_dlpack(relaxc_packed_function function, std::span<const Tensor* const> tensors,
+                       DLManagedTensor** result, relaxc_kernel_context* context) {
+  std::vector<std::unique_ptr<DLManagedTensor, DLPackDeleter>> exported;
+  std::vector<const DLTensor*> pointers;
+  for (const Tensor* tensor : tensors) pointers.push_back(&exported.emplace_back(tensor->to_dlpack())->dl_tensor);
+  context->error = nullptr;
+  return function(pointers.data(), static_cast<int32_t>(pointers.size()), result, context);
+}
+
+}  // namespace
+
+Registry& Registry::add_packed(std::string name, relaxc_packed_function function) {
+  if (function == nullptr) throw_runtime_error("function '{}' is null", name);
+  tensor_kernels_[name] = [function](std::span<const Tensor* const> tensors, relaxc_kernel_context* context) {
+    return call_on_dlpack(function, tensors, nullptr, context);
+  };
+  return add_function(std::move(name), [function](BuiltinContext& context, std::span<const Value> arguments) -> Value {
+    std::vector<const Tensor*> tensors = map_each(arguments, [](const Value& value) { return &value.tensor(); });
+    DLManagedTensor* result = nullptr;
+    int32_t status = call_on_dlpack(function, tensors, &result, context.kernels);
+    if (status != 0) {
+      const char* error = context.kernels->error;
+      throw_runtime_error("failed with status {}{}", status, error ? fmt::format(": {}", error) : "");
+    }
+    return result ? Value(Tensor::from_dlpack(result)) : Value();
+  });
+}
+
+const TensorKernel* Registry::find_tensor_kernel(std::string_view name) const {
+  return find_value(tensor_kernels_, name);
+}
+bool Registry::has(std::string_view name) const {
+  return find_kernel(name) || find_tensor_kernel(name) || find_function(name);
+}
 const BuiltinFunction* Registry::find_function(std::string_view name) const { return find_value(functions_, name); }
 relaxc_kernel Registry::find_kernel(std::string_view name) const {
   return copy_value(kernels_, name).value_or(nullptr);

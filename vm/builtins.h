@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <map>
 
-#include "vm/kernel_abi.h"
+#include "vm/kernel_table.h"
 #include "vm/memory.h"
 #include "vm/value.h"
 
@@ -31,17 +31,25 @@ struct Builtin {
 std::span<const Builtin> builtins();
 const Builtin* find_builtin(std::string_view name);  // null when there is none
 
+// A kernel on tensors with their shapes; returns a status as C kernels do.
+using TensorKernel = std::function<int32_t(std::span<const Tensor* const> tensors, relaxc_kernel_context* context)>;
+
 // The host's functions (R.call_packed) and C kernels (R.call_dps_packed), for Program; the built-in names are reserved.
 class Registry {
  public:
   Registry& add_function(std::string name, BuiltinFunction function);
   Registry& add_kernel(std::string name, relaxc_kernel kernel);
+  // Adds a function of DLPack tensors, for R.call_packed and R.call_dps_packed.
+  Registry& add_packed(std::string name, relaxc_packed_function function);
   const BuiltinFunction* find_function(std::string_view name) const;
   relaxc_kernel find_kernel(std::string_view name) const;  // nullptr when there is none
+  const TensorKernel* find_tensor_kernel(std::string_view name) const;
+  bool has(std::string_view name) const;
 
  private:
   std::map<std::string, BuiltinFunction, std::less<>> functions_;
   std::map<std::string, relaxc_kernel, std::less<>> kernels_;
+  std::map<std::string, TensorKernel, std::less<>> tensor_kernels_;
 };
 
 }  // namespace relaxc::vm

@@ -133,6 +133,10 @@ struct OperandInfo {
     {"dst", kDst}, {"builtin", kBuiltin}, {"arguments", kArguments}) \
   X(kCall, "call", "dst = result of another function of this executable", \
     {"dst", kDst}, {"function", kFunction}, {"arguments", kRegs}) \
+  X(kMakeClosure, "make_closure", "dst = a function of this executable, with the values of its last parameters", \
+    {"dst", kDst}, {"function", kFunction}, {"captured", kRegs}) \
+  X(kInvoke, "invoke", "dst = result of a closure on these arguments, then the captured ones", \
+    {"dst", kDst}, {"closure", kReg}, {"arguments", kRegs}) \
   X(kMakeTuple, "make_tuple", "dst = a tuple", {"dst", kDst}, {"fields", kRegs}) \
   X(kTupleGet, "tuple_get", "dst = field of a tuple", {"dst", kDst}, {"tuple", kReg}, {"index", kImm}) \
   X(kJump, "jump", "continue at target", {"target", kTarget}) \

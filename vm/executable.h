@@ -18,9 +18,11 @@ struct DimInfo {
 // The declared type of a parameter or a result, for inspection and for the checks of Session::run.
 struct ValueInfo {
   std::string name;
-  ValueKind kind = ValueKind::kTensor;
-  std::optional<DType> dtype;                // nullopt: any
-  std::optional<std::vector<DimInfo>> dims;  // nullopt: any rank. Also for shapes
+  ValueKind kind = ValueKind::kTensor;  // kNone: any
+  std::optional<DType> dtype;           // of a tensor or scalar; nullopt: any
+  std::optional<std::vector<DimInfo>>
+      dims;                            // of a tensor or shape, nullopt: any rank. The value of a scalar, if stated
+  std::vector<ValueInfo> fields = {};  // of a tuple; their names are empty
   friend bool operator==(const ValueInfo&, const ValueInfo&) = default;
 };
 // Returns "x: float32[n, 4 * m]".
@@ -29,6 +31,7 @@ std::string to_string(const ValueInfo& info);
 // Parameters are in registers 0, 1, ... at entry; slots start unwritten.
 struct Function {
   std::string name;
+  bool is_public = true;  // the host may run any function; one that is private is not the default
   std::vector<ValueInfo> inputs;
   std::vector<ValueInfo> outputs;  // flat: a tuple result has one entry per tensor
   int64_t num_registers = 0;
@@ -55,16 +58,20 @@ struct KernelInfo {
   friend bool operator==(const KernelInfo&, const KernelInfo&) = default;
 };
 
+inline constexpr std::string_view kRefusedKey = "refused.";
+
 struct Executable {
   std::vector<Function> functions;
   std::vector<Word> code;
   std::vector<KernelInfo> kernels;
   std::vector<std::string> builtins;
   std::vector<std::string> strings;
-  std::vector<Tensor> constants;  // read-only; may be views of a mapped file
-  std::map<std::string, std::string> metadata;
+  std::vector<Tensor> constants;                // read-only; may be views of a mapped file
+  std::map<std::string, std::string> metadata;  // kRefusedKey + NAME: why the module's NAME cannot be run
 
   const Function* find_function(std::string_view name) const;  // null when there is none
+  // Returns "main", or the only public function; null when there is neither.
+  const Function* default_function() const;
   std::span<const Word> code_of(const Function& function) const {
     return std::span(code).subspan(static_cast<size_t>(function.code_begin),
                                    static_cast<size_t>(function.code_end - function.code_begin));

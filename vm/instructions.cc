@@ -2,6 +2,7 @@
 // verifier has accepted the code, so operands are read without checks. A `run` without a result continues at the next
 // instruction; one that jumps returns the target, and null leaves the function.
 
+#include <algorithm>
 #include <bit>
 #include <chrono>
 #include <utility>
@@ -263,7 +264,10 @@ struct Interpreter::Instructions {
     for (size_t i = 0; i < scalars.size; ++i) vm.kernel_scalars_[i] = frame.scalar(scalars.element(i));
 
     int64_t start = vm.profiler_ != nullptr ? now_ns() : 0;
-    int32_t status = vm.kernels_.call(vm.image_->kernels[kernel], vm.kernel_data_.data(), vm.kernel_scalars_.data());
+    const Kernel& function = vm.image_->kernels[kernel];
+    int32_t status = function ? vm.kernels_.call(function, vm.kernel_data_.data(), vm.kernel_scalars_.data())
+                              : vm.image_->on_tensors[kernel](std::span(vm.kernel_tensors_.data(), tensors.size),
+                                                              vm.kernels_.context());
     if (status == 0 && vm.profiler_ == nullptr) [[likely]]
       return;
 
@@ -317,6 +321,33 @@ struct Interpreter::Instructions {
     std::unique_ptr<Frame> callee = vm.enter(vm.image_->executable.functions[function]);
     ListWords arguments = in.list<"arguments">();
     for (size_t i = 0; i < arguments.size; ++i) callee->reg(static_cast<Word>(i)) = in.frame().reg(arguments.value(i));
+    in.reg<"dst">() = vm.execute(std::move(callee));
+  }
+
+  void run(In<Opcode::kMakeClosure> in) {
+    ListWords regs = in.list<"captured">();
+    std::vector<Value> captured;
+    captured.reserve(regs.size);
+    for (size_t i = 0; i < regs.size; ++i) captured.push_back(in.frame().reg(regs.value(i)));
+    const Function& function = vm.image_->executable.functions[static_cast<size_t>(in.word<"function">())];
+    in.reg<"dst">() = Closure{{vm.image_, &function}, Tuple(std::move(captured))};
+  }
+
+  void run(In<Opcode::kInvoke> in) {
+    vm.count_step();
+    const Closure closure = in.reg<"closure">().closure();  // a copy: dst may hold the closure itself
+    const Function& function = *closure.function;
+    auto functions = std::span(vm.image_->executable.functions);
+    if (std::less<>()(&function, functions.data()) || !std::less<>()(&function, functions.data() + functions.size()))
+      throw_runtime_error("function '{}' is of another program and cannot be called here", function.name);
+    ListWords arguments = in.list<"arguments">();
+    std::span<const Value> captured = closure.captured.fields();
+    if (arguments.size + captured.size() != function.inputs.size())
+      throw_runtime_error("function '{}' takes {} arguments, got {}", function.name,
+                          std::ssize(function.inputs) - std::ssize(captured), arguments.size);
+    std::unique_ptr<Frame> callee = vm.enter(function);
+    for (size_t i = 0; i < arguments.size; ++i) callee->reg(static_cast<Word>(i)) = in.frame().reg(arguments.value(i));
+    std::ranges::copy(captured, callee->registers.begin() + static_cast<ptrdiff_t>(arguments.size));
     in.reg<"dst">() = vm.execute(std::move(callee));
   }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "support/temporarily.h"
+#include "vm/bytecode.h"
 #include "vm/error.h"
 #include "vm/frame.h"
 
@@ -13,6 +14,43 @@ namespace {
 
 // A frame of the VM uses a frame of the C++ stack, so the depth is limited.
 constexpr int kMaxDepth = 512;
+
+// Returns an argument of a kernel's call of a host function.
+Value value_of(const relaxc_value& given) {
+  switch (static_cast<relaxc_value_kind>(given.kind)) {
+    case relaxc_none:
+      return {};
+    case relaxc_int:
+      return given.integer;
+    case relaxc_float:
+      return given.real;
+    case relaxc_string:
+      return std::string(static_cast<const char*>(given.pointer));
+    case relaxc_tensor: {
+      auto dtype = unpack_dtype(given.dtype);
+      if (!dtype) throw_runtime_error("an argument is a tensor of an unknown dtype");
+      Shape shape(given.shape, given.shape + given.ndim);
+      return Tensor::view(std::move(shape), *dtype, given.pointer, nullptr);
+    }
+    case relaxc_pointer:
+      return static_cast<int64_t>(reinterpret_cast<intptr_t>(given.pointer));
+  }
+  throw_runtime_error("an argument is of kind {}", given.kind);
+}
+relaxc_value result_of(const Value& value) {
+  relaxc_value result{};
+  if (const int64_t* integer = value.get_if<int64_t>()) {
+    result.kind = relaxc_int;
+    result.integer = *integer;
+    result.real = static_cast<double>(*integer);
+  } else if (const double* real = value.get_if<double>()) {
+    result.kind = relaxc_float;
+    result.real = *real;
+  } else if (!value.is_none()) {
+    throw_runtime_error("returns {} to a kernel, which takes numbers", describe(value));
+  }
+  return result;
+}
 
 // An error whose message already names its place.
 struct PlacedError : RuntimeError {
@@ -61,6 +99,15 @@ Interpreter::Interpreter(std::shared_ptr<const Image> image, SessionOptions opti
   kernel_data_.resize(tensors);
   kernel_tensors_.resize(tensors);
   kernel_scalars_.resize(scalars);
+  kernels_.set_packed_call([this](std::string_view name, std::span<const relaxc_value> args) {
+    const std::vector<std::string>& names = image_->executable.builtins;
+    auto found = std::ranges::find(names, name);
+    if (found == names.end()) throw_runtime_error("the program does not list this function");
+    std::vector<Value> values;
+    for (const relaxc_value& arg : args) values.push_back(value_of(arg));
+    BuiltinContext context{memory_, kernels_.context(), nullptr};
+    return result_of(image_->builtins[static_cast<size_t>(found - names.begin())](context, values));
+  });
 }
 
 Interpreter::~Interpreter() = default;

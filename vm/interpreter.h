@@ -11,6 +11,7 @@ enum class Opcode : uint8_t;  // bytecode.h
 struct Image {
   Executable executable;
   std::vector<Kernel> kernels;             // per KernelInfo
+  std::vector<TensorKernel> on_tensors;    // per KernelInfo; one of the two is set
   std::vector<BuiltinFunction> builtins;   // per builtin name
   std::shared_ptr<const void> keep_alive;  // owns the machine code
   MappedFiles files;                       // they hold constants and machine code

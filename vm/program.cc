@@ -11,6 +11,7 @@
 #include "vm/artifact.h"
 #include "vm/error.h"
 #include "vm/interpreter.h"
+#include "vm/user_library.h"
 #include "vm/verifier.h"
 
 namespace relaxc {
@@ -23,13 +24,22 @@ std::shared_ptr<const vm::Image> link(vm::Executable executable, const Program::
                                       vm::MappedFiles files, const Span& span) {
   auto image = std::make_shared<vm::Image>();
   Diagnostics diagnostics;
+  const std::string linked = copy_value(executable.metadata, vm::kLinkedKernelsKey).value_or("");
+  std::vector<std::string_view> linked_kernels = parts_of(linked, '\n');
   for (const vm::KernelInfo& kernel : executable.kernels) {
     bool is_generated = kernel.source == vm::KernelSource::kArtifact;
     vm::Kernel function;
     if (!is_generated) function = options.registry.find_kernel(kernel.symbol);
-    if (is_generated && resolver) function = resolver(kernel.symbol);
-    const char* remedy = is_generated ? vm::kRecompile : "add it to the registry with Registry::add_kernel";
-    if (!function) diagnostics.error(span, "kernel '{}' is missing; {}", printable(kernel.symbol), remedy);
+    const vm::TensorKernel* on_tensors =
+        is_generated || function ? nullptr : options.registry.find_tensor_kernel(kernel.symbol);
+    bool is_inside = is_generated || std::ranges::count(linked_kernels, kernel.symbol);
+    if (is_inside && !function && !on_tensors && resolver) function = resolver(kernel.symbol);
+    image->on_tensors.push_back(on_tensors ? *on_tensors : nullptr);
+    const char* remedy = is_generated ? vm::kRecompile
+                                      : "give the library that has it (--kernels LIBRARY.so), link it in (--link), or "
+                                        "add it to the registry with Registry::add_kernel";
+    if (!function && !on_tensors)
+      diagnostics.error(span, "kernel '{}' is missing; {}", printable(kernel.symbol), remedy);
     image->kernels.push_back(std::move(function));
   }
   for (const std::string& name : executable.builtins) {
@@ -50,11 +60,25 @@ std::shared_ptr<const vm::Image> link(vm::Executable executable, const Program::
   return image;
 }
 
-const vm::Function& find_function(const vm::Executable& executable, std::string_view name) {
-  if (const vm::Function* function = executable.find_function(name)) return *function;
-  auto quoted = [](const vm::Function& function) { return fmt::format("'{}'", function.name); };
+// Names the functions of the executable and those that it had to leave out.
+std::string known_functions(const vm::Executable& executable) {
+  auto quoted = [](const vm::Function& function) { return fmt::format("'{}'", printable(function.name)); };
   std::string known = joined(executable.functions, quoted, " ");
-  throw_runtime_error("function '{}' does not exist, there are {}", name, known.empty() ? "none" : known);
+  std::string text = fmt::format("there are {}", known.empty() ? "none" : known);
+  for (const auto& [key, reason] : executable.metadata) {
+    if (key.starts_with(vm::kRefusedKey))
+      text += fmt::format("; '{}' cannot be run: {}", printable(key.substr(vm::kRefusedKey.size())), printable(reason));
+  }
+  return text;
+}
+
+const vm::Function& find_function(const vm::Executable& executable, std::string_view name) {
+  if (const vm::Function* function = name.empty() ? executable.default_function() : executable.find_function(name))
+    return *function;
+  std::string known = known_functions(executable);
+  if (!name.empty()) throw_runtime_error("function '{}' does not exist, {}", name, known);
+  throw_runtime_error("name the function to run: {} is 'main' or the only public one, {}",
+                      executable.functions.empty() ? "none" : "not one", known);
 }
 
 }  // namespace
@@ -63,8 +87,14 @@ Program Program::load(const std::string& path, LoadOptions options) {
   vm::Artifact artifact = guarded([&] { return fmt::format("loading '{}'", path); },
                                   [&] { return vm::load_artifact(path, {options.verify_hash}); });
   std::shared_ptr<const vm::KernelLibrary> library = artifact.library;
+  const std::string* needed = find_value(artifact.executable.metadata, vm::kNeededLibrariesKey);
+  vm::UserLibraries libraries = needed ? vm::open_needed_libraries(*needed, path) : vm::UserLibraries();
+  vm::add_libraries(libraries, options.registry);
   auto resolver = [&](const std::string& symbol) { return library ? library->find(symbol) : nullptr; };
-  return Program(link(std::move(artifact.executable), resolver, options, library, {artifact.file}, span_of_file(path)));
+  auto keep_alive =
+      std::make_shared<std::pair<std::shared_ptr<const void>, vm::UserLibraries>>(library, std::move(libraries));
+  return Program(
+      link(std::move(artifact.executable), resolver, options, keep_alive, {artifact.file}, span_of_file(path)));
 }
 
 Program Program::from(vm::Executable executable, const KernelResolver& resolver, std::shared_ptr<const void> keep_alive,
@@ -81,12 +111,14 @@ std::vector<std::string> Program::functions() const {
   return map_each(image_->executable.functions, &vm::Function::name);
 }
 
+const vm::Function& Program::function(std::string_view name) const { return find_function(image_->executable, name); }
+
 const std::vector<vm::ValueInfo>& Program::inputs(std::string_view function) const {
-  return find_function(image_->executable, function).inputs;
+  return this->function(function).inputs;
 }
 
 const std::vector<vm::ValueInfo>& Program::outputs(std::string_view function) const {
-  return find_function(image_->executable, function).outputs;
+  return this->function(function).outputs;
 }
 
 Session::Session(Program program, SessionOptions options) : program_(std::move(program)) {
@@ -100,7 +132,7 @@ Session& Session::operator=(Session&&) noexcept = default;
 namespace {
 
 void check_input(const Tensor& tensor, const vm::ValueInfo& info) {
-  if (info.kind != vm::ValueKind::kTensor)
+  if (info.kind != vm::ValueKind::kTensor && info.kind != vm::ValueKind::kNone)
     throw_runtime_error("input '{}': is {}, expected a value of kind {}; use run_values", info.name, describe(tensor),
                         vm::to_string(info.kind));
   if (info.dtype && tensor.dtype() != *info.dtype)
@@ -135,11 +167,11 @@ vm::Value run_checked(vm::Interpreter& interpreter, const vm::Executable& execut
                       std::span<const vm::Value> inputs, std::span<const Tensor* const> outputs) {
   const vm::Function& function = find_function(executable, name);
   if (inputs.size() != function.inputs.size())
-    throw_runtime_error("function '{}' takes {} inputs, got {}", name, function.inputs.size(), inputs.size());
+    throw_runtime_error("function '{}' takes {} inputs, got {}", function.name, function.inputs.size(), inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (const Tensor* tensor = inputs[i].get_if<Tensor>()) check_input(*tensor, function.inputs[i]);
   }
-  return guarded([&] { return fmt::format("a run of '{}'", name); },
+  return guarded([&] { return fmt::format("a run of '{}'", function.name); },
                  [&] { return interpreter.run(function, inputs, outputs); });
 }
 
@@ -175,8 +207,8 @@ void Session::run_into(std::span<const Tensor> inputs, std::span<const Tensor> o
   }
   std::vector<Tensor> results = run_tensors(*interpreter_, program_.executable(), function, inputs, bound);
   if (results.size() != outputs.size())
-    throw_runtime_error("function '{}' has {} results, got {} output tensors", function, results.size(),
-                        outputs.size());
+    throw_runtime_error("function '{}' has {} results, got {} output tensors", program_.function(function).name,
+                        results.size(), outputs.size());
   for (size_t i = 0; i < results.size(); ++i) {
     if (results[i].dtype() != outputs[i].dtype() || results[i].shape() != outputs[i].shape())
       throw_runtime_error("output {}: the tensor is {}, the result {}", i, describe(outputs[i]), describe(results[i]));

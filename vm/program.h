@@ -42,9 +42,11 @@ class Program {
 
   const vm::Executable& executable() const;
   std::vector<std::string> functions() const;
-  // Throw RuntimeError for an unknown function.
-  const std::vector<vm::ValueInfo>& inputs(std::string_view function = "main") const;
-  const std::vector<vm::ValueInfo>& outputs(std::string_view function = "main") const;
+  // Here and in Session, no name stands for "main", or for the only public function where there is no "main". These
+  // throw a RuntimeError that lists the functions when the name is unknown or there are several.
+  const vm::Function& function(std::string_view name = {}) const;
+  const std::vector<vm::ValueInfo>& inputs(std::string_view function = {}) const;
+  const std::vector<vm::ValueInfo>& outputs(std::string_view function = {}) const;
 
  private:
   friend class Session;
@@ -69,15 +71,15 @@ class Session {
 
   // Runs a function. A tuple result is returned as its tensors in order, with nested tuples flattened. Checks the
   // count, dtype and rank of the inputs here, the dims in the bytecode. Results keep their memory alive and stay valid.
-  std::vector<Tensor> run(std::span<const Tensor> inputs, std::string_view function = "main");
-  std::vector<Tensor> run(std::initializer_list<Tensor> inputs, std::string_view function = "main") {
+  std::vector<Tensor> run(std::span<const Tensor> inputs, std::string_view function = {});
+  std::vector<Tensor> run(std::initializer_list<Tensor> inputs, std::string_view function = {}) {
     return run(std::span(inputs.begin(), inputs.size()), function);
   }
   // Writes the results to the host's tensors: kernels write there directly when dtype and shape fit and no input
   // overlaps, else the result is copied. Throws RuntimeError when dtype or shape of a result differ from its tensor.
-  void run_into(std::span<const Tensor> inputs, std::span<const Tensor> outputs, std::string_view function = "main");
+  void run_into(std::span<const Tensor> inputs, std::span<const Tensor> outputs, std::string_view function = {});
   // Runs functions on values other than tensors.
-  vm::Value run_values(std::span<const vm::Value> inputs, std::string_view function = "main");
+  vm::Value run_values(std::span<const vm::Value> inputs, std::string_view function = {});
 
   // The session does not own the profiler; null turns profiling off.
   void set_profiler(vm::Profiler* profiler);

@@ -118,10 +118,11 @@ void transfer_texts(Archive& archive, auto& texts) {
 }
 
 template <class Archive>
-void transfer_values(Archive& archive, auto& infos) {
-  archive.list(infos, 11, [&](auto& info) {
+void transfer_values(Archive& archive, auto& infos, int depth = 0) {
+  if (depth > kMaxTupleDepth) damaged(fmt::format("a tuple type is nested more than {} deep", kMaxTupleDepth));
+  archive.list(infos, 19, [&](auto& info) {
     archive.sized(info.name);
-    archive.enumerator(info.kind, static_cast<int>(ValueKind::kStorage) + 1, "value kind");
+    archive.enumerator(info.kind, kNumValueKinds, "value kind");
     archive.optional(info.dtype, [&](auto& dtype) { transfer(archive, dtype); });
     archive.optional(info.dims, [&](auto& dims) {
       archive.list(dims, 16, [&](auto& dim) {
@@ -129,6 +130,7 @@ void transfer_values(Archive& archive, auto& infos) {
         archive.sized(dim.text);
       });
     });
+    transfer_values(archive, info.fields, depth + 1);
   });
 }
 
@@ -136,8 +138,9 @@ void transfer_values(Archive& archive, auto& infos) {
 template <class Archive>
 void transfer_code(Archive& archive, auto& executable) {
   archive.sized(executable.code);
-  archive.list(executable.functions, 64, [&](auto& function) {
+  archive.list(executable.functions, 65, [&](auto& function) {
     archive.sized(function.name);
+    archive.enumerator(function.is_public, 2, "flag");
     transfer_values(archive, function.inputs);
     transfer_values(archive, function.outputs);
     archive.integer(function.num_registers);
@@ -192,9 +195,10 @@ void write_tables(ByteWriter& out, const Executable& executable) {
 // Returns the version with which the program section begins. It follows from the instruction set and from the bytes of
 // an executable with entries in all tables. Their values differ, so that exchanging two fields changes it, too.
 int64_t program_version() {
-  ValueInfo value{"x", ValueKind::kShape, kInt64, std::vector<DimInfo>{{1, "n"}}};
+  ValueInfo field{"y", ValueKind::kInt, kInt32, std::vector<DimInfo>{{15, "m"}}};
+  ValueInfo value{"x", ValueKind::kShape, kInt64, std::vector<DimInfo>{{1, "n"}}, {field}};
   Executable one;
-  one.functions = {{"main", {value}, {value, value}, 2, {"a", "b", "c"}, 3, 4, {5, 6, 7, 8}}};
+  one.functions = {{"main", true, {value}, {value, value}, 2, {"a", "b", "c"}, 3, 4, {5, 6, 7, 8}}};
   one.code = {9};
   one.kernels = {{"symbol", "display name", KernelSource::kRegistry, 10, 11}};
   one.builtins = {"builtin"};

@@ -201,6 +201,13 @@ Tensor Tensor::from_dlpack(DLManagedTensor* managed) {
   return view(std::move(shape), dtype, data, std::move(owner));
 }
 
+int64_t dlpack_code(DType dtype) {
+  for (auto [ours, theirs] : kDLCodes) {
+    if (ours == dtype.code) return theirs;
+  }
+  return 0;
+}
+
 DLManagedTensor* Tensor::to_dlpack() const {
   auto exported = std::make_unique<ExportedTensor>(ExportedTensor{*this, shape(), {}, {}});
   exported->strides.resize(shape().size());
@@ -213,9 +220,7 @@ DLManagedTensor* Tensor::to_dlpack() const {
   managed.dl_tensor.data = data_;
   managed.dl_tensor.device = {kDLCPU, 0};
   managed.dl_tensor.ndim = ndim();
-  for (auto [ours, theirs] : kDLCodes) {
-    if (ours == dtype_.code) managed.dl_tensor.dtype = {static_cast<uint8_t>(theirs), dtype_.bits, dtype_.lanes};
-  }
+  managed.dl_tensor.dtype = {static_cast<uint8_t>(dlpack_code(dtype_)), dtype_.bits, dtype_.lanes};
   managed.dl_tensor.shape = exported->shape.data();
   managed.dl_tensor.strides = exported->strides.data();
   managed.deleter = [](DLManagedTensor* self) { delete static_cast<ExportedTensor*>(self->manager_ctx); };

@@ -79,6 +79,8 @@ class Tensor {
   std::shared_ptr<const void> owner_;
 };
 
+// Returns the number that DLPack has for the kind of the dtype.
+int64_t dlpack_code(DType dtype);
 // Compares dtype, shape and bytes, bit for bit.
 bool same_contents(const Tensor& a, const Tensor& b);
 // Returns the indices of an element that has this position in row-major order.

@@ -259,6 +259,26 @@ KernelRuntime::KernelRuntime(std::shared_ptr<TaskPool> pool)
   context_.report = [](relaxc_kernel_context* context, const char* message, const int64_t* values, int32_t num_values) {
     static_cast<KernelRuntime*>(context->pool)->report(message, std::span(values, static_cast<size_t>(num_values)));
   };
+  context_.call_packed = [](relaxc_kernel_context* context, const char* name, const relaxc_value* args,
+                            int32_t num_args, relaxc_value* result) {
+    return static_cast<KernelRuntime*>(context->pool)
+        ->call_packed(name, {args, static_cast<size_t>(num_args)}, *result);
+  };
+}
+
+int32_t KernelRuntime::call_packed(std::string_view name, std::span<const relaxc_value> args,
+                                   relaxc_value& result) noexcept {
+  try {
+    std::lock_guard lock(packed_mutex_);
+    if (!packed_call_) throw_runtime_error("this host has no functions");
+    result = packed_call_(name, args);
+    return 0;
+  } catch (const std::exception& error) {
+    report(fmt::format("{}: {}", name, error.what()), {});
+  } catch (...) {  // of the host's own kind
+    report(fmt::format("{}: failed", name), {});
+  }
+  return 1;
 }
 
 int32_t KernelRuntime::call(const Kernel& kernel, void* const* data, const int64_t* scalars) {

@@ -119,6 +119,10 @@ class KernelRuntime {
   // Implements relaxc_kernel_context::report.
   void report(std::string_view message, std::span<const int64_t> values) noexcept;
 
+  // Implements relaxc_kernel_context::call_packed; it may throw, and is not called by two threads at once.
+  using PackedCall = std::function<relaxc_value(std::string_view name, std::span<const relaxc_value> args)>;
+  void set_packed_call(PackedCall call) { packed_call_ = std::move(call); }
+
   // The next chunk of a worker's share of a loop, in a cache line of its own: workers count without false sharing.
   struct alignas(kAlignment) Share {
     std::atomic<int64_t> next{0};
@@ -129,6 +133,10 @@ class KernelRuntime {
   std::shared_ptr<TaskPool> pool_;
   std::vector<ScratchArena> arenas_;
   std::vector<Share> shares_;
+  int32_t call_packed(std::string_view name, std::span<const relaxc_value> args, relaxc_value& result) noexcept;
+
+  PackedCall packed_call_;
+  std::mutex packed_mutex_;
   std::mutex error_mutex_;
   std::string error_text_;  // the text that context_.error points to after report()
 };

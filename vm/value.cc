@@ -5,6 +5,7 @@
 
 #include "support/joined.h"
 #include "vm/error.h"
+#include "vm/executable.h"
 
 namespace relaxc::vm {
 
@@ -16,17 +17,20 @@ struct Tuple::Box {
 Tuple::Tuple(std::vector<Value> fields) {
   int depth = 1;
   for (const Value& field : fields) {
-    if (const Tuple* tuple = field.get_if<Tuple>()) depth = std::max(depth, tuple->box_->depth + 1);
+    const Tuple* tuple = field.get_if<Tuple>();
+    if (const Closure* closure = field.get_if<Closure>()) tuple = &closure->captured;
+    if (tuple) depth = std::max(depth, tuple->box_->depth + 1);
   }
-  if (depth > kMaxTupleDepth) throw_runtime_error("tuple is nested {} deep, the limit is {}", depth, kMaxTupleDepth);
+  if (depth > kMaxTupleDepth)
+    throw_runtime_error("tuples and closures are nested {} deep, the limit is {}", depth, kMaxTupleDepth);
   box_ = std::make_shared<const Box>(Box{std::move(fields), depth});
 }
 
 std::span<const Value> Tuple::fields() const { return box_->fields; }
 
 std::string_view to_string(ValueKind kind) {
-  constexpr std::array<std::string_view, 8> kNames = {"none",  "tensor", "shape", "int",
-                                                      "float", "string", "tuple", "storage"};
+  constexpr std::array<std::string_view, kNumValueKinds> kNames = {"none",   "tensor", "shape",   "int",     "float",
+                                                                   "string", "tuple",  "storage", "function"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -50,6 +54,8 @@ std::string describe(const Value& value) {
       return fmt::format("'{}'", value.string());
     case ValueKind::kStorage:
       return fmt::format("storage of {} bytes", value.storage().bytes);
+    case ValueKind::kClosure:
+      return fmt::format("function '{}'", value.closure().function->name);
     case ValueKind::kTuple:
       return fmt::format("({})", joined(value.tuple().fields(), [](const Value& field) { return describe(field); }));
   }

@@ -31,8 +31,17 @@ class Tuple {
 };
 inline constexpr int kMaxTupleDepth = 64;
 
+struct Function;  // executable.h
+
+// A function of a program together with the values of its last parameters. Shares the ownership of the program.
+struct Closure {
+  std::shared_ptr<const Function> function;
+  Tuple captured;
+};
+
 // The order equals that of the alternatives of Value.
-enum class ValueKind : uint8_t { kNone, kTensor, kShape, kInt, kDouble, kString, kTuple, kStorage };
+enum class ValueKind : uint8_t { kNone, kTensor, kShape, kInt, kDouble, kString, kTuple, kStorage, kClosure };
+inline constexpr int kNumValueKinds = 9;
 std::string_view to_string(ValueKind kind);
 
 // Booleans are ints 0 and 1.
@@ -46,6 +55,7 @@ class Value {
   Value(std::string text) : data_(std::move(text)) {}
   Value(Tuple tuple) : data_(std::move(tuple)) {}
   Value(Storage storage) : data_(std::move(storage)) {}
+  Value(Closure closure) : data_(std::move(closure)) {}
 
   ValueKind kind() const { return static_cast<ValueKind>(data_.index()); }
   bool is_none() const { return data_.index() == 0; }
@@ -62,6 +72,7 @@ class Value {
   const std::string& string() const { return get<std::string>(ValueKind::kString); }
   const Tuple& tuple() const { return get<Tuple>(ValueKind::kTuple); }
   const Storage& storage() const { return get<Storage>(ValueKind::kStorage); }
+  const Closure& closure() const { return get<Closure>(ValueKind::kClosure); }
 
  private:
   template <class T>
@@ -72,10 +83,10 @@ class Value {
   }
   [[noreturn]] void wrong_kind(ValueKind expected) const;
 
-  std::variant<std::monostate, Tensor, Shape, int64_t, double, std::string, Tuple, Storage> data_;
+  std::variant<std::monostate, Tensor, Shape, int64_t, double, std::string, Tuple, Storage, Closure> data_;
 };
 
-// Returns "float32[2, 3]", "shape[4, 5]", "7", "'text'" or "(a, b)"; never the elements of a tensor.
+// Returns "float32[2, 3]", "shape[4, 5]", "7", "'text'", "(a, b)" or "function 'f'"; never the elements of a tensor.
 std::string describe(const Value& value);
 
 }  // namespace relaxc::vm

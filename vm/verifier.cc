@@ -136,6 +136,7 @@ class FunctionVerifier {
     Opcode op = static_cast<Opcode>(*at);
     if (op == Opcode::kCallKernel) check_kernel_call(Operands<Opcode::kCallKernel>(at));
     if (op == Opcode::kCall) check_call(Operands<Opcode::kCall>(at));
+    if (op == Opcode::kMakeClosure) check_closure(Operands<Opcode::kMakeClosure>(at));
     if (op == Opcode::kNewTensor) check_output(Operands<Opcode::kNewTensor>(at).word<"output">());
   }
   void check_kernel_call(Operands<Opcode::kCallKernel> call) {
@@ -151,6 +152,13 @@ class FunctionVerifier {
     size_t arguments = call.list<"arguments">().size;
     if (arguments != callee.inputs.size())
       report("function '{}' is called with {} arguments, expected {}", callee.name, arguments, callee.inputs.size());
+  }
+  void check_closure(Operands<Opcode::kMakeClosure> closure) {
+    const Function& function = executable_.functions[static_cast<size_t>(closure.word<"function">())];
+    size_t captured = closure.list<"captured">().size;
+    if (captured > function.inputs.size())
+      report("a closure of '{}' captures {} values, expected at most {}", function.name, captured,
+             function.inputs.size());
   }
   void check_output(Word output) {
     if (output < -1 || output >= static_cast<Word>(function_.outputs.size()))

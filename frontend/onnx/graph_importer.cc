@@ -284,6 +284,23 @@ static void check_inputs(const onnx::NodeProto& node, const ConverterRow& row, c
   }
 }
 
+[[noreturn]] static void fail_unknown(const std::string& domain, const std::string& type, int64_t version,
+                                      const std::string& refused, const Span& span) {
+  std::string remedy = refused;
+  if (refused.empty() && !domain.empty())
+    remedy = fmt::format("; give a kernel for it: --kernels FILE with @S.implements(\"{}::{}\")", printable(domain),
+                         printable(type));
+  fail_unsupported(span, "operator {} of opset {} is not supported{}", span.origin->op_type, version, remedy);
+}
+
+// Returns the built-in converter, or that of a plug-in as a row in `custom`.
+static const ConverterRow* find_row(const ImportOptions& options, const std::string& domain, const std::string& type,
+                                    int64_t version, std::optional<ConverterRow>& custom) {
+  if (const ConverterRow* row = find_converter(domain, type, version)) return row;
+  const OnnxConverter* found = find_custom(options.converters, domain, type, version);
+  return found ? &custom.emplace(row_of(*found)) : nullptr;
+}
+
 void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
   Span span = span_of(node, index);
   Span outer = builder_.span();
@@ -302,13 +319,20 @@ void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
     std::string domain = domain_of(node.domain());
     const auto& opsets = function_opsets ? *function_opsets : context_.opsets;
     int64_t version = copy_value(opsets, domain).value_or(0);
+    std::string refused;
+    if (std::optional<Outputs> outputs = poisoned ? std::nullopt : call_kernel(node, inputs, span, refused)) {
+      bind_outputs(node, *outputs, span);
+      builder_.set_span(outer);
+      return;
+    }
     if (context_.functions.contains(domain + "." + node.op_type())) {
       if (!poisoned) call_function(node, inputs, span);
       builder_.set_span(outer);
       return;
     }
-    const ConverterRow* row = find_converter(domain, node.op_type(), version);
-    if (!row) fail_unsupported(span, "operator {} of opset {} is not supported", span.origin->op_type, version);
+    std::optional<ConverterRow> custom;
+    const ConverterRow* row = find_row(context_.options, domain, node.op_type(), version, custom);
+    if (!row) fail_unknown(domain, node.op_type(), version, refused, span);
     if (!poisoned) {
       check_inputs(node, *row, inputs, span);
       Node view(*this, node, *row, version, inputs, span);

@@ -17,6 +17,7 @@ struct ModelContext {
   std::unordered_map<std::string, VarRef> dims = {};                           // by dim_param
   Analyzer analyzer = {};                                                      // facts about dims
   EvaluatedPrograms programs = {};
+  IRModule kernels = {};                                                         // the user's that were called
   std::tuple<DType, std::vector<int64_t>, std::optional<Type>> last_known = {};  // the type of the last stand-in
   int64_t node_count = 0;
   std::vector<std::string> nested = {};   // the functions and graphs that are being expanded; "" for a graph
@@ -85,6 +86,9 @@ class GraphImporter {
 
  private:
   void add_node(const onnx::NodeProto& node, int64_t index);
+  // Returns the outputs of the user's kernel for the node; nullopt where none fits, with the reasons in `refused`.
+  std::optional<Outputs> call_kernel(const onnx::NodeProto& node, const std::vector<Value>& inputs, const Span& span,
+                                     std::string& refused);
   void call_function(const onnx::NodeProto& node, const std::vector<Value>& inputs, const Span& span);
   std::vector<int> order(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes);
   void bind_outputs(const onnx::NodeProto& node, const Outputs& outputs, const Span& span);

@@ -1,5 +1,6 @@
 #include "frontend/onnx/import.h"
 
+#include <algorithm>
 #include <set>
 
 #include "frontend/onnx/graph_importer.h"
@@ -89,6 +90,13 @@ IRModule import_model(std::shared_ptr<const ModelFile> file, const OpTable& ops,
   if (empty_message) fail(place(context), "not an ONNX model");
   if (!model.has_graph()) fail(place(context), "the model has no graph");
   read_opsets(context);
+  for (const OnnxConverter& converter : options.converters) {
+    auto is_known = [&](const OnnxOperator& op) {
+      return converter.name == (op.domain.empty() ? op.name : op.domain + "::" + op.name);
+    };
+    if (std::ranges::any_of(onnx_operators(), is_known))
+      fail({}, "converter '{}' of a plug-in: this operator has a built-in one", converter.name);
+  }
   const onnx::GraphProto& graph = model.graph();
   if (graph.output_size() == 0) fail(place(context), "the graph has no outputs");
 
@@ -117,7 +125,7 @@ IRModule import_model(std::shared_ptr<const ModelFile> file, const OpTable& ops,
               {attr_names::kInputNames, params.names},
               {attr_names::kOutputNames, outputs}};
   Function function{std::move(params.vars), body, result, true, std::move(attrs)};
-  IRModule module;
+  IRModule module = std::move(context.kernels);
   module.functions.emplace("main", make_function(std::move(function), place(context)));
   return module;
 }

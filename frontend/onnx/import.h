@@ -6,7 +6,8 @@
 #pragma once
 #include <cstddef>
 
-#include "ir/op.h"
+#include "ops/onnx_converter.h"
+#include "ops/user_kernel.h"
 #include "support/diagnostic.h"
 #include "vm/file_memory.h"
 
@@ -25,7 +26,10 @@ struct ImportOptions {
   // Is called for each contradiction in a model that can be compiled nevertheless. An attribute that its operator does
   // not have is ignored, inferred types take precedence over declared ones, and nodes in a wrong order are sorted.
   std::function<void(const Diagnostic&)> warn = nullptr;
-  bool strict = false;  // these are errors
+  bool strict = false;                             // these are errors
+  std::vector<NodeKernel> kernels = {};            // the user's, tried in order before the built-in converters
+  std::span<const OnnxConverter> converters = {};  // plug-ins', for operators without a built-in one
+  OnClaim claimed = nullptr;  // is called for each node that one of them claims, and with "" for each other
   // Gets the files in which constants lie: the model's and those of its external data.
   vm::MappedFiles* files = nullptr;
 };

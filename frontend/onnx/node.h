@@ -7,6 +7,7 @@
 #include "ops/attributes.h"
 #include "ops/common.h"
 #include "ops/evaluate.h"
+#include "ops/onnx_converter.h"
 
 namespace relaxc::onnx_import {
 
@@ -43,6 +44,7 @@ class Node {
 
   const std::string& op_type() const { return proto_.op_type(); }
   const ConverterRow& row() const { return row_; }
+  const onnx::NodeProto& proto() const { return proto_; }
   const Span& span() const { return span_; }
   int64_t opset() const { return opset_; }
   template <class... Args>
@@ -181,14 +183,19 @@ class Node {
   Span span_;
 };
 
+// Converts a node as a plug-in's row says.
+Outputs convert_custom(Node& n, const OnnxConverter& converter);
+
 inline constexpr int kAny = 1 << 20;
 // Converts a node to its outputs. A function that returns an expression gives the only output; its second parameter, if
 // it has one, is the node's first input, and its third one is `op`: {arg_reduce, "argmax"}.
 struct Converter : std::variant<Outputs (*)(Node&), Expr (*)(Node&), Expr (*)(Node&, const Expr& x),
-                                Expr (*)(Node&, const Expr& x, const char* op)> {
+                                Expr (*)(Node&, const Expr& x, const char* op), const OnnxConverter*> {
   using variant::variant;
   Converter(Expr (*function)(Node&, const Expr&, const char*), const char* op) : variant(function), op(op) {}
+  Converter(const OnnxConverter& custom) : variant(&custom) {}
   Outputs operator()(Node& n) const {
+    if (auto* custom = std::get_if<const OnnxConverter*>(this)) return convert_custom(n, **custom);
     if (auto* outputs = std::get_if<0>(this)) return (*outputs)(n);
     if (auto* output = std::get_if<1>(this)) return {n.of((*output)(n))};
     auto* of_input = std::get_if<2>(this);
@@ -227,6 +234,11 @@ RELAXC_CONVERTER_GROUPS(RELAXC_ROW)
 
 // Returns the converter for an operator at that opset, or null.
 const ConverterRow* find_converter(const std::string& domain, const std::string& op_type, int64_t opset);
+
+// Returns the same of a plug-in's rows, and such a row as one of the table.
+const OnnxConverter* find_custom(std::span<const OnnxConverter> converters, const std::string& domain,
+                                 const std::string& op_type, int64_t opset);
+ConverterRow row_of(const OnnxConverter& converter);
 
 // Returns a float32 tensor of rank 1.
 Tensor float_list(const std::vector<double>& values);

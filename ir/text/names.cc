@@ -105,6 +105,11 @@ std::map<std::string, Entity> Scopes::here() const {
   return result;
 }
 
+const Entity* Scopes::find_here(std::string_view name) const {
+  const std::vector<Definition>* stack = find_value(stacks_, name);
+  return stack && !stack->empty() && stack->back().depth == scopes_.size() ? &stack->back().entity : nullptr;
+}
+
 const Entity* Scopes::find(std::string_view name) const {
   const std::vector<Definition>* stack = find_value(stacks_, name);
   return stack && !stack->empty() ? &stack->back().entity : nullptr;

@@ -60,6 +60,8 @@ class Scopes {
   // it must not have a meaning anywhere.
   void define(std::string_view name, Entity entity, size_t depth = SIZE_MAX);
   std::map<std::string, Entity> here() const;
+  // Returns what the innermost scope itself says about the name; null when it says nothing.
+  const Entity* find_here(std::string_view name) const;
   // Searches all scopes.
   const Entity* find(std::string_view name) const;
   // Returns every name that has a meaning, with the innermost one.

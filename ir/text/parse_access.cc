@@ -45,10 +45,15 @@ std::optional<Value> Parser::buffer_property(const Syntax& at) {
 // Reads x.ndim, x.shape[i], x.strides[i], x.dtype.bits of a tensor: their values are known when the program runs.
 std::optional<Value> Parser::tensor_property(const Syntax& at) {
   constexpr std::pair<std::string_view, std::string_view> kProperties[] = {
-      {"dtype.bits", "relax.inspect.tensor_dtype_bits"},   {"dtype.code", "relax.inspect.tensor_dtype_code"},
-      {"dtype.lanes", "relax.inspect.tensor_dtype_lanes"}, {"ndim", "relax.inspect.tensor_ndim"},
-      {"shape", "relax.inspect.tensor_shape_i"},           {"strides", "relax.inspect.tensor_stride_i"},
-      {"byte_offset", "relax.inspect.tensor_byte_offset"}, {"elem_offset", "relax.inspect.tensor_elem_offset"}};
+      {"dtype.bits", "relax.inspect.tensor_dtype_bits"},
+      {"dtype.code", "relax.inspect.tensor_dtype_code"},
+      {"dtype.type_code", "relax.inspect.tensor_dtype_code"},
+      {"dtype.lanes", "relax.inspect.tensor_dtype_lanes"},
+      {"ndim", "relax.inspect.tensor_ndim"},
+      {"shape", "relax.inspect.tensor_shape_i"},
+      {"strides", "relax.inspect.tensor_stride_i"},
+      {"byte_offset", "relax.inspect.tensor_byte_offset"},
+      {"elem_offset", "relax.inspect.tensor_elem_offset"}};
   bool indexed = at.kind == SyntaxKind::kSubscript;
   const Syntax& access = head_of(at);
   if (!in_graph_ || access.kind != SyntaxKind::kAttribute) return std::nullopt;
@@ -99,18 +104,30 @@ Range Parser::slice(const Syntax& at) {
   return {min.expr, extent_of(min.expr, end.expr, at)};
 }
 
+// Returns the value of a name that means several: of `i` in `for i in T.grid(m, n)`, also as *i; null for other syntax.
+const Tuple* Parser::named_tuple(const Syntax& at) const {
+  const Syntax& named = at.kind == SyntaxKind::kStarred ? *at.children[0] : at;
+  const Entity* entity = is_name(named) ? lookup(named.text) : nullptr;
+  return entity && entity->expr ? entity->expr->as<Tuple>() : nullptr;
+}
+
 // Returns the items between the brackets, one per dim; A[()] has none, A[(i, j)] has two. `what`: "ranges".
 std::vector<const Syntax*> Parser::index_items(const Buffer& buffer, const Syntax& at, const char* what) {
   std::vector<const Syntax*> result(at.operands().begin(), at.operands().end());
   if (result.size() == 1 && result[0]->kind == SyntaxKind::kTuple) result = items(*result[0]);
-  size_t rank = buffer_type(buffer).shape.size();
-  if (result.size() != rank) fail(at, "buffer '{}' has {} dims, got {} {}", buffer->name, rank, result.size(), what);
+  size_t rank = buffer_type(buffer).shape.size(), count = 0;
+  for (const Syntax* item : result) count += named_tuple(*item) ? named_tuple(*item)->items.size() : 1;
+  if (count != rank) fail(at, "buffer '{}' has {} dims, got {} {}", buffer->name, rank, count, what);
   return result;
 }
 
 std::vector<Range> Parser::ranges(const Buffer& buffer, const Syntax& at) {
   std::vector<Range> result;
   for (const Syntax* item : index_items(buffer, at, "ranges")) {
+    if (const Tuple* several = named_tuple(*item)) {
+      for (const Expr& index : several->items) result.push_back({index, int_imm(1, dtype_of(index))});
+      continue;
+    }
     const Expr& dim = buffer_type(buffer).shape[result.size()];
     bool whole = item->kind == SyntaxKind::kSlice && !item->children[0] && !item->children[1];
     result.push_back(whole ? whole_range(dim) : slice(*item));
@@ -139,6 +156,10 @@ std::vector<Expr> Parser::indices(const Buffer& buffer, const Syntax& at) {
   std::vector<Expr> result;
   std::vector<const Syntax*> items = index_items(buffer, at, "indices");
   for (const Syntax* item : items) {
+    if (const Tuple* several = named_tuple(*item)) {
+      result.insert(result.end(), several->items.begin(), several->items.end());
+      continue;
+    }
     Expr index = item->kind == SyntaxKind::kSlice ? slice_index(*item) : scalar(*item);
     if (!dtype_of(index).is_integral()) fail(*item, "expected an integer index, got {}", to_string(dtype_of(index)));
     if (dtype_of(index).lanes > 1 && item != items.back()) fail(*item, "only the last index may be a vector");

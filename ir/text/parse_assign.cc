@@ -1,7 +1,7 @@
 // Reads assignments of a tensor program: to variables, axes, buffers, elements of buffers, scalars.
 #include <algorithm>
 
-#include "ir/text/parsing.h"
+#include "ir/text/parse_te.h"
 
 namespace relaxc::text {
 
@@ -13,6 +13,7 @@ std::optional<Type> Parser::free_var_type(const Syntax& at, bool annotated) {
   size_t stated = path == "T.var" ? 1 : path == "T.Var" || path == "T.SizeVar" ? 2 : 0;
   if (stated > 0)
     return positional(at) == stated ? std::optional(prim_type(dtype(*at.children[stated]))) : std::nullopt;
+  if (path.ends_with(".sym_var") && positional(at) == 0) return prim_type(kInt64);
   if (annotated || !path.starts_with("T.")) return std::nullopt;
   if (path == "T.handle") return type(at);
   std::optional<DType> scalar = positional(at) == 0 ? parse_dtype(std::string_view(path).substr(2)) : std::nullopt;
@@ -23,19 +24,22 @@ std::optional<Type> Parser::free_var_type(const Syntax& at, bool annotated) {
 bool Parser::define_free_vars(const Line& line) {
   if (!line.value) return false;
   std::vector<const Syntax*> targets = items(*line.target), values = items(*line.value);
-  std::vector<Type> types;
-  for (const Syntax* value : values) {
-    std::optional<Type> made = free_var_type(*value, line.annotation != nullptr);
-    if (!made) return false;
-    types.push_back(*made);
-  }
-  if (values.empty()) return false;
+  std::vector<std::optional<Type>> types =
+      map_each(values, [&](const Syntax* value) { return free_var_type(*value, line.annotation != nullptr); });
+  if (std::ranges::none_of(types, [](const std::optional<Type>& made) { return made.has_value(); })) return false;
   if (targets.size() != values.size()) fail(line, "{} names for {} values", targets.size(), values.size());
   for (size_t i = 0; i < targets.size(); ++i) {
+    if (!types[i]) {  // 16 in n, c = T.int64(), T.int64(16)
+      Expr number = scalar(*values[i]);
+      if (!as_int(number)) fail(*values[i], "expected a variable such as T.int64(), or a number");
+      define(name_of_target(*targets[i]), number);
+      continue;
+    }
     const Entity* known = lookup(name_of_target(*targets[i]));
     if (!known || !known->is_dim || !known->expr) {
-      undefined_.insert(define_var(*targets[i], types[i]).get());
-    } else if (DType stated = dtype_of(*known->expr); stated != types[i].as<PrimType>()->dtype) {
+      undefined_.insert(define_var(*targets[i], *types[i]).get());
+    } else if (DType stated = dtype_of(*known->expr);
+               stated != types[i]->as<PrimType>()->dtype && !callee_path(*values[i]).ends_with(".sym_var")) {
       fail(*targets[i], "'{}' is {} in the signature", targets[i]->text, to_string(stated));
     }
   }
@@ -66,14 +70,16 @@ bool Parser::define_axis(const Line& line) {
   return true;
 }
 
-void Parser::add_axis(const Syntax& target, Range domain, std::optional<DType> dtype, IterKind kind, Expr value) {
+void Parser::add_axis(const Syntax& target, Range domain, std::optional<DType> dtype, IterKind kind, Expr value,
+                      const std::string& suffix) {
   std::vector<IterVar>& axes = blocks_.back()->block.iter_vars;
-  std::string name = name_of_target(target);
+  std::string name = name_of_target(target) + suffix;
   bool known = std::ranges::any_of(axes, [&](const IterVar& other) { return other.var->name == name; });
   if (known && name != "_") fail(target, "axis '{}' is given twice", name);
   if (dtype) domain.extent = cast_to(domain.extent, *dtype);
   domain.min = cast_to(domain.min, dtype_of(domain.extent));
-  VarRef var = define_var(target, prim_type(dtype_of(domain.extent)));
+  VarRef var = make_var(name, prim_type(dtype_of(domain.extent)), span(target));
+  if (suffix.empty()) define(name, var);
   axes.push_back({var, std::move(domain), kind, std::move(value)});
 }
 
@@ -82,19 +88,28 @@ void Parser::remap_axes(const std::vector<const Syntax*>& targets, const Syntax&
   const Syntax& kinds = required(call, 0, "kinds");
   std::string letters = string(kinds);
   std::vector<const Syntax*> bindings = items(required(call, 1, "bindings"));
-  if (letters.size() != bindings.size())
-    fail(call, "{} letters for {} loop variables", letters.size(), bindings.size());
-  if (targets.size() != bindings.size()) fail(call, "{} names for {} axes", targets.size(), bindings.size());
+  std::vector<Expr> values;
+  for (const Syntax* binding : bindings) {
+    const Tuple* several = named_tuple(*binding);
+    if (!several) values.push_back(scalar(*binding));
+    if (several) values.insert(values.end(), several->items.begin(), several->items.end());
+  }
+  if (letters.size() != values.size()) fail(call, "{} letters for {} loop variables", letters.size(), values.size());
+  bool together = targets.size() == 1 && values.size() > 1;  // v = T.axis.remap("SS", [i, j])
+  if (!together && targets.size() != values.size()) fail(call, "{} names for {} axes", targets.size(), values.size());
   auto row_of = [](char letter) { return std::ranges::find(kIterKinds, letter, &IterKindRow::letter); };
   for (char letter : letters)
     if (row_of(letter) == std::end(kIterKinds))
       fail(kinds, "unknown axis kind '{}'; expected S (spatial) or R (reduce)", letter);
+  std::vector<Expr> axes;
   for (size_t i = 0; i < letters.size(); ++i) {
-    Expr value = scalar(*bindings[i]);
-    auto loop = loops_.find(value.get());
-    if (loop == loops_.end()) fail(*bindings[i], "expected a loop variable");
-    add_axis(*targets[i], loop->second, dtype, row_of(letters[i])->kind, value);
+    auto loop = loops_.find(values[i].get());
+    if (loop == loops_.end()) fail(*bindings[std::min(i, bindings.size() - 1)], "expected a loop variable");
+    add_axis(*targets[together ? 0 : i], loop->second, dtype, row_of(letters[i])->kind, values[i],
+             together ? fmt::format("_{}", i) : "");
+    axes.push_back(blocks_.back()->block.iter_vars.back().var);
   }
+  if (together) define(name_of_target(*targets[0]), tuple(std::move(axes), span(*targets[0])));
 }
 
 // Reads an extent, (min, max) or T.Range(min, max). A bare number takes the dtype of the axis's value.
@@ -139,6 +154,11 @@ void Parser::window(const Syntax& target, const Syntax& call, const Syntax& sour
     fail(call, "the window is of {}, but '{}' holds {}", to_string(type.dtype), matched.buffer->name,
          to_string(from.dtype));
   size_t rank = type.shape.size(), ranges = matched.ranges.size();
+  if (rank > ranges) fail(call, "the window has {} dims, its region has {}", rank, ranges);
+  for (size_t d = 0; d < ranges - rank; ++d) {
+    auto of = as_int(matched.ranges[d].extent);
+    if (of && *of != 1) fail(call, "the window has {} dims, and dim {} of its region has {} elements", rank, d, *of);
+  }
   for (size_t d = 0; d < rank && d < ranges; ++d) {
     auto has = as_int(type.shape[rank - 1 - d]), of = as_int(matched.ranges[ranges - 1 - d].extent);
     if (has && of && *has != *of) fail(call, "the window has {} elements where its region has {}", *has, *of);
@@ -193,6 +213,9 @@ bool Parser::define_buffer(const Syntax& target, const Syntax& call) {
   if (form->scope) buffer_type.scope = form->scope;
   if (const Syntax* scope = form->is_cell ? arg(call, 1, "scope") : nullptr) buffer_type.scope = string(*scope);
   bool is_view = buffer_type.data.has_value();
+  const Entity* known = is_name(target) ? scopes_.find_here(target.text) : nullptr;
+  if (known && known->expr && known->expr->type().is<BufferType>())
+    fail(target, "'{}' is a buffer already; give this one another name", target.text);
   Attrs annotations = optional_attrs(keyword(call, "annotations"));
   VarRef var = define_var(target, make(std::move(buffer_type), span(call)),
                           form->is_cell ? Entity::Form::kCell : Entity::Form::kValue);
@@ -243,7 +266,8 @@ void Parser::tir_assign(const Line& line) {
     return declare_cell(*line.target, scalar_type(*line.annotation).as<PrimType>()->dtype);
   }
   if (!line.value) fail(line, "expected a value");
-  if (names_module(line) || define_free_vars(line) || define_axis(line) || define_buffer(*line.target, *line.value))
+  if (names_module(line) || define_free_vars(line) || define_axis(line) || define_buffer(*line.target, *line.value) ||
+      te_->in_program(line))
     return;
   body_starts();
   if (line.target->kind == SyntaxKind::kSubscript) return store(*line.target, *line.value, std::nullopt);

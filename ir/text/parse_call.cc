@@ -4,7 +4,7 @@
 #include "ir/arith.h"
 #include "ir/attr_names.h"
 #include "ir/op_names.h"
-#include "ir/text/parsing.h"
+#include "ir/text/parse_te.h"
 #include "support/joined.h"
 
 namespace relaxc::text {
@@ -74,7 +74,8 @@ Value Parser::typed_call(Call call, const Syntax& at) {
   bool kernel = target && target->is<PrimFunc>();  // it writes to its arguments
   const OpRef* op = call.callee.as<OpRef>();
   if (const OpRow* row = op ? ops_.find(op->name) : nullptr) call = normalize_call(*row, std::move(call));
-  Type result = kernel ? tuple_type({}) : infer_call_type(call, span(at), ops_);
+  std::optional<DType> returned = kernel ? target->as<PrimFunc>()->result : std::nullopt;
+  Type result = returned ? prim_type(*returned) : kernel ? tuple_type({}) : infer_call_type(call, span(at), ops_);
   if (call.type_args.empty()) result = with_dim_facts(result);
   if (wanted && result.is<ObjectType>()) result = *wanted;
   return {make(std::move(call), result, span(at))};
@@ -99,8 +100,13 @@ Expr Parser::callee(const Syntax& at) {
 // Reads R.call_packed("symbol", args..., sinfo_args=(...)) and its variants, whose further keywords are attributes.
 Value Parser::packed_form(const std::string& form, const Syntax& at) {
   Expr function = callee(required(at, 0, "func"));
-  bool wrapped = form != "R.call_packed";
-  Call call{wrapped ? op_ref("relax." + form.substr(2)) : function, {}, {}, {}};
+  // Before 2023 a call in a dataflow block is pure because it stands there.
+  const ExternFunc* named = function.as<ExternFunc>();
+  bool pure_by_place =
+      early_ && body_->in_dataflow && form == "R.call_packed" && named && !named->symbol.starts_with("vm.builtin.");
+  bool wrapped = form != "R.call_packed" || pure_by_place;
+  Call call{
+      wrapped ? op_ref(pure_by_place ? "relax.call_pure_packed" : "relax." + form.substr(2)) : function, {}, {}, {}};
   if (wrapped) call.args.push_back(function);
   for (size_t i = 2; i < at.children.size(); ++i) call.args.push_back(as_argument(*at.children[i]));
   for (const Keyword& keyword : at.keywords) {
@@ -165,6 +171,11 @@ static std::vector<Expr> take_scalars(Expr& inputs) {
 // Reads the form of 2022, which gives shapes and dtypes: (m, k), dtype="float32", or lists of both.
 std::vector<Type> Parser::early_outputs(const Syntax& shapes, const Syntax& dtypes) {
   std::vector<const Syntax*> several = {&shapes}, of = items(dtypes);
+  const Entity* known = is_name(shapes) ? lookup(shapes.text) : nullptr;
+  if (known && known->expr && known->expr->type().is<ShapeType>() && of.size() == 1) {
+    TensorType result{*known->expr, dtype(dtypes), known_rank(known->expr->type()), {}};
+    return {make(std::move(result), span(shapes))};
+  }
   bool nested = !shapes.children.empty() && is_list(*shapes.children[0]);
   if (nested) several = items(shapes);
   if (of.size() != 1 && of.size() != several.size()) fail(dtypes, "{} dtypes for {} shapes", of.size(), several.size());
@@ -183,8 +194,10 @@ Value Parser::call_tir_form(const std::string& path, const Syntax& at) {
   bool sound = fits_signature(path, at);
   const Syntax& function = required(at, 0, "func");
   const Syntax* dtypes = keyword(at, "dtype");
-  bool early = dtypes && path == "R.call_tir";
-  bool packed = path == "R.call_dps_packed" || (early && function.kind == SyntaxKind::kString);
+  bool early = dtypes && (path == "R.call_tir" || path == "R.call_dps_packed");
+  // Until 2023 R.call_tir called kernels by their names, too.
+  bool names_kernel = function.kind == SyntaxKind::kString && !declared_.contains(string(function));
+  bool packed = path == "R.call_dps_packed" || (path == "R.call_tir" && names_kernel);
   Call call{packed ? op_ref(ops::kCallDpsPacked) : op_ref("relax." + path.substr(2)), {}, {}, {}};
   call.args.push_back(called_program(function, packed, early));
   const Syntax& inputs = required(at, 1, "args");
@@ -272,9 +285,14 @@ Value Parser::value_form(const std::string& form, const Syntax& at) {
   if (form == "R.dtype") return {make(DTypeImm{dtype(at)}, object_type(), span(at))};
   if (form == "R.ExternFunc") return {external_function(at)};
   if (form == "I.Op") return {op_ref(string(required(at, 0, "name")))};
-  if (form == "R.emit_te") fail(at, "R.emit_te needs a Python interpreter; call a tensor program with R.call_tir");
+  if (form == "R.emit_te") return te_->emit(at);
   if (form == "R.match_cast") fail(at, "{} stands alone on the right of '='", form);
   const Syntax& given = required(at, 0, "value");
+  if (form == "R.shape" && positional(at) > 1) {  // shape(n, 4) in papers
+    Syntax dims(SyntaxKind::kTuple, at);
+    dims.children.assign(at.operands().begin(), at.operands().end());
+    return {shape_expr(graph_dims(dims), span(at))};
+  }
   if (form == "R.shape") return {shape_expr(graph_dims(given), span(at))};
   if (form == "R.str") return {string_imm(string(given), span(at))};
   if (form == "R.emit" || form == "T.meta_var") return eval(given);  // Python computes the latter before the program
@@ -326,8 +344,11 @@ Expr Parser::operator_input(const OpInput* input, const Syntax& at) {
       fail(item, "expected an integer dim, got {}", to_string(scalar->dtype));
     return integer;
   };
-  if (form != OpInput::Form::kAny && callee_path(at) == "R.shape")
-    return operator_input(input, required(at, 0, "value"));
+  if (form != OpInput::Form::kAny && callee_path(at) == "R.shape" && positional(at) < 2) {
+    const Syntax& dims = required(at, 0, "value");
+    bool is_empty = is_list(dims) && dims.children.empty() && form == OpInput::Form::kShape;
+    return is_empty ? shape_expr({}, span(at)) : operator_input(input, dims);
+  }
   if (!is_list(at) || at.children.empty()) {
     Expr value = as_argument(at);
     return form == OpInput::Form::kShape && is_dim(value, at) ? shape_expr({graph_dim(value, at)}, span(at)) : value;
@@ -387,6 +408,35 @@ std::vector<const Syntax*> Parser::operator_arguments(const OpRow& row, const Sy
   return result;
 }
 
+// Returns the argument that TVM's function puts where one is left out before another is given.
+static std::optional<Expr> left_out(const OpRow& row, std::string_view input, std::vector<Expr>& before) {
+  enum class Filler : uint8_t { kTrue, kFalse, kNone, kFirst, kRange };
+  constexpr std::tuple<std::string_view, std::string_view, Filler> kFillers[] = {
+      {"relax.arange", "end", Filler::kRange},
+      {"relax.eye", "m", Filler::kFirst},
+      {"relax.memory.view", "shape", Filler::kNone},
+      {"relax.memory.view", "dtype", Filler::kNone},
+      {"relax.unique", "sorted", Filler::kTrue},
+      {"relax.unique", "return_index", Filler::kFalse},
+      {"relax.unique", "return_inverse", Filler::kFalse},
+      {"relax.unique", "return_counts", Filler::kFalse}};
+  auto found = std::ranges::find_if(
+      kFillers, [&](const auto& each) { return std::get<0>(each) == row.name && std::get<1>(each) == input; });
+  if (found == std::end(kFillers)) return std::nullopt;
+  switch (std::get<2>(*found)) {
+    case Filler::kTrue:
+    case Filler::kFalse:
+      return bool_imm(std::get<2>(*found) == Filler::kTrue);
+    case Filler::kNone:
+      return tuple({});
+    case Filler::kFirst:
+      return before.at(0);
+    case Filler::kRange:  // R.arange(n, step=2) begins at 0
+      return std::exchange(before.at(0), int_imm(0, dtype_of(before.at(0))));
+  }
+  return std::nullopt;
+}
+
 Value Parser::operator_call(const OpRow& row, const Syntax& at) {
   Call call{op_ref(row.name), {}, {}, {}};
   bool sound = true;
@@ -399,8 +449,12 @@ Value Parser::operator_call(const OpRow& row, const Syntax& at) {
         for (const Syntax* item : value.children) call.args.push_back(as_argument(*item));
         return;
       }
-      if (input && sound && call.args.size() < static_cast<size_t>(input - row.inputs.data()))
-        fail(value, "argument '{}' before it is missing", row.inputs[call.args.size()].name);
+      size_t position = input ? static_cast<size_t>(input - row.inputs.data()) : 0;
+      while (sound && call.args.size() < position) {
+        std::optional<Expr> filler = left_out(row, row.inputs[call.args.size()].name, call.args);
+        if (!filler) fail(value, "argument '{}' before it is missing", row.inputs[call.args.size()].name);
+        call.args.push_back(*filler);
+      }
       call.args.push_back(operator_input(input, value));
     });
   };

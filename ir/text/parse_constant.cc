@@ -7,6 +7,7 @@
 
 #include "ir/text/parsing.h"
 #include "ir/text/safetensors.h"
+#include "support/base64.h"
 
 namespace relaxc::text {
 
@@ -75,25 +76,6 @@ struct MetadataGraph {
     return list_item(tensors, number_of(entry(attributes, "data")));
   }
 };
-
-std::optional<std::string> decode_base64(std::string_view text) {
-  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string bytes;
-  uint32_t bits = 0;
-  int count = 0;
-  for (char c : text) {
-    if (c == '=' || c == '\n') continue;
-    size_t value = kDigits.find(c);
-    if (value == std::string_view::npos) return std::nullopt;
-    bits = bits << 6 | static_cast<uint32_t>(value);
-    count += 6;
-    if (count >= 8) {
-      count -= 8;
-      bytes += static_cast<char>(bits >> count & 0xff);
-    }
-  }
-  return bytes;
-}
 
 // The head of a tensor in TVM's file format. The dims, the number of bytes, and the bytes follow it.
 struct TensorHead {
@@ -251,7 +233,7 @@ Value Parser::metadata_constant(const Syntax& at) {
   if (kind != "relax.expr.Constant") fail(unsupported(at), "metadata of kind '{}' is not supported yet", kind);
   const Syntax* encoded = graph.bytes(object);
   bool is_string = encoded && encoded->kind == SyntaxKind::kString;
-  std::optional<std::string> bytes = is_string ? decode_base64(string(*encoded)) : std::nullopt;
+  std::optional<std::string> bytes = is_string ? from_base64(string(*encoded)) : std::nullopt;
   std::optional<Tensor> tensor = bytes ? decode_tensor(*bytes) : std::nullopt;
   if (!tensor) missing("the metadata's tensor cannot be decoded");
   return {relaxc::constant(*tensor, span(at))};

@@ -16,6 +16,18 @@ namespace {
 
 bool is_scalar(const Expr& expr) { return expr.type().is<PrimType>(); }
 
+// Returns the number of items in a type, including those of nested tuples; stops counting above `most`.
+int64_t count_items(const Type& type, int64_t most) {
+  const TupleType* several = type.as<TupleType>();
+  if (!several) return 1;
+  int64_t count = 0;
+  for (size_t i = 0; i < several->items.size() && count <= most; ++i)
+    count += count_items(several->items[i], most - count);
+  return count;
+}
+
+}  // namespace
+
 // Python's integers have no limit, so a result beyond 64 bits has no value here.
 std::optional<int64_t> fold_whole(std::string_view op, int64_t a, int64_t b) {
   if (op == "+") return checked_add(a, b);
@@ -40,18 +52,6 @@ std::optional<double> fold_real(std::string_view op, double a, double b) {
   if (op == "**") return std::pow(a, b);
   return std::nullopt;
 }
-
-// Returns the number of items in a type, including those of nested tuples; stops counting above `most`.
-int64_t count_items(const Type& type, int64_t most) {
-  const TupleType* several = type.as<TupleType>();
-  if (!several) return 1;
-  int64_t count = 0;
-  for (size_t i = 0; i < several->items.size() && count <= most; ++i)
-    count += count_items(several->items[i], most - count);
-  return count;
-}
-
-}  // namespace
 
 bool fits(int64_t value, DType dtype) { return wrap_int(value, dtype) == value; }
 
@@ -298,6 +298,11 @@ Value Parser::binary(const Syntax& at) {
 
 Value Parser::call(const Syntax& at) {
   const Syntax& callee = *at.children[0];
+  if (std::optional<Buffer> tensor = in_te_ ? named_buffer(callee) : std::nullopt) {
+    Syntax element(SyntaxKind::kSubscript, at);
+    element.children.assign(at.children.begin(), at.children.end());
+    return load(*tensor, element);
+  }
   for (const Syntax* argument : at.operands()) {
     if (argument->kind == SyntaxKind::kStarred) fail(*argument, "starred arguments have no meaning here");
   }

@@ -4,6 +4,8 @@
 #include "ir/attr_names.h"
 #include "ir/text/names.h"
 #include "ir/text/parsing.h"
+#include "ir/text/printer.h"
+#include "ir/type_relation.h"
 #include "ir/visit.h"
 
 namespace relaxc::text {
@@ -101,7 +103,18 @@ FunctionRef Parser::graph_function(const Pending& pending, Signature signature, 
   bool calls_out = early_ && std::ranges::any_of(body.blocks, [&](const BindingBlock& block) {
                      return std::ranges::any_of(block.bindings, calls_function);
                    });
-  Type result = signature.result ? *signature.result : without_unbound_dims(body.result->type(), visible);
+  Type known = without_unbound_dims(body.result->type(), visible), result = signature.result.value_or(known);
+  // TVM reads such a function, too. Its callers would rely on the declared type (check_declared_results).
+  if (!nested && fits(result, known) == Verdict::kContradicted) {
+    wrong_results_.emplace(pending.name,
+                           Diagnostic{Severity::kWarning,
+                                      ErrorKind::kInvalid,
+                                      span(line),
+                                      fmt::format("the function returns {}, but its declared result is {}",
+                                                  print_type(known), print_type(result)),
+                                      {}});
+    result = known;
+  }
   return make_function({std::move(signature.params), seq_expr(std::move(body.blocks), *body.result, span(line)), result,
                         pending.pure && !body.impure && !calls_out, std::move(attributes)},
                        span(line));
@@ -222,16 +235,18 @@ void Parser::relax_assign(const Line& line) {
   const Syntax& at = *line.value;
   std::string var_name = name_of_target(*line.target);
   std::optional<Type> annotated;
-  if (line.annotation) annotated = type(*line.annotation);
+  bool defines_dims = callee_path(at) == "R.match_shape";  // which its annotation may name
+  if (line.annotation && !defines_dims) annotated = type(*line.annotation);
   if (std::optional<Binding> match = match_binding(at, var_name, annotated)) {
     bind(*match);
     define(var_name, match->var);
     return;
   }
-  Value value = eval_as(annotated, at);
+  bool is_shape = annotated && annotated->is<ShapeType>() && is_list(at);  // s: R.Shape = (n, 4)
+  Value value = is_shape ? Value{shape_expr(graph_dims(at), span(at))} : eval_as(annotated, at);
   const PrimType* prim = annotated ? annotated->as<PrimType>() : nullptr;
   if (value.literal && prim) value.expr = adapt(value, prim->dtype, at);
-  bind_to(*line.target, value.expr, annotated.value_or(value.expr.type()));
+  bind_to(*line.target, value.expr, is_shape ? value.expr.type() : annotated.value_or(value.expr.type()));
 }
 
 void Parser::bind_to(const Syntax& target, Expr value, Type type) {
@@ -275,7 +290,6 @@ void Parser::output(const Line& line) {
 
 void Parser::relax_call_line(const Line& line) {
   const Syntax& at = *line.value;
-  if (at.kind == SyntaxKind::kConstant && at.text == "...") return;
   if (!is_call(at)) fail(line, "this expression does nothing; bind it to a name");
   std::string path = called(at);
   if (path == "R.output") return output(line);

@@ -93,12 +93,27 @@ DType Parser::dtype(const Syntax& at) {
   bool is_property = at.kind == SyntaxKind::kAttribute && at.text == "dtype";
   if (auto owner = is_property ? named_buffer(*at.children[0]) : std::nullopt) return buffer_type(*owner).dtype;
   std::string path = callee_path(at), name = dotted(at);
+  if (at.kind == SyntaxKind::kAttribute && name.empty()) {
+    std::optional<AttrValue> of_library = python_value(at);  // np.float32
+    if (of_library && of_library->as<std::string>()) return *parse_dtype(*of_library->as<std::string>());
+  }
   bool called = path == "R.dtype" || path == "T.dtype";
   const Syntax& stated = called ? required(at, 0, "dtype") : at;
   bool is_name = !called && name.starts_with("T.");
   if (!is_name && stated.kind != SyntaxKind::kString) fail(at, "expected a dtype, such as \"float32\"");
   std::string text = is_name ? name.substr(2) : string(stated);
   if (auto parsed = parse_dtype(text)) return *parsed;
+  constexpr std::pair<std::string_view, DType> kNatural[] = {
+      {"float", kFloat32}, {"int", kInt32}, {"uint", {DTypeCode::kUInt, 32, 1}}};
+  if (const DType* natural = row_of(kNatural, text)) return *natural;
+  // Papers write "f32".
+  bool is_short = bare_forms_ && text.size() > 1 && std::string_view("fiu").find(text[0]) != std::string_view::npos;
+  auto parsed = is_short ? parse_dtype((text[0] == 'f'   ? "float"
+                                        : text[0] == 'i' ? "int"
+                                                         : "uint") +
+                                       text.substr(1))
+                         : std::nullopt;
+  if (parsed) return *parsed;
   std::string near = nearest(text, {"float32", "float16", "float64", "bfloat16", "int8", "int16", "int32", "int64",
                                     "uint8", "uint16", "uint32", "uint64", "bool", "handle"});
   fail({at, near.empty() ? "" : string_literal(near)}, "unknown dtype '{}'", text);
@@ -153,6 +168,8 @@ std::optional<AttrValue> Parser::called_attr(const Syntax& at, bool keep) {
   if (name == "T.target") return Attrs{{name, attr_value(required(at, 0, "target_config"))}};
   if (name == "T.index_map") return index_map(at);
   if (name == "float") return number_attr(required(at, 0, "value"), kFloat64);
+  if (name == "T.FloatImm" || name == "T.IntImm")
+    return number_attr(required(at, 1, "value"), dtype(required(at, 0, "dtype")));
   std::optional<DType> scalar = name.starts_with("T.") ? parse_dtype(name.substr(2)) : std::nullopt;
   if (!scalar) return std::nullopt;
   bool plain = *scalar == kInt32 || *scalar == kFloat32 || scalar->is_bool();

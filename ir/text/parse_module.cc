@@ -13,6 +13,10 @@ void Parser::imports(const Line& line) {
   for (const auto& [path, local] : line.imports) {
     std::string_view last = std::string_view(path).substr(path.rfind('.') + 1);
     mutable_scalars_ = mutable_scalars_ || last == "tirx";
+    size_t script = path.find("script.");
+    bool from_forms = script != std::string::npos && (path.find(".tir.", script) != std::string::npos ||
+                                                      path.find(".relax.", script) != std::string::npos);
+    bare_forms_ = bare_forms_ || from_forms;
     if (auto known = copy_value(prefixes_, last)) prefixes_.insert_or_assign(local, *known);
   }
 }
@@ -24,25 +28,37 @@ bool Parser::is_docstring(const Line& line) const {
 void Parser::class_head(const Line& line) {
   class_name_ = std::string(line.text);
   in_class_ = true;
+  decorated_class_ = !line.decorators.empty() && early_decorator(head_of(*line.decorators.front())).empty();
   for (const Syntax* decorator : line.decorators) {
     const Syntax& callee = head_of(*decorator);
-    bool known = callee.text == "ir_module" || dotted(callee) == "I.ir_module";
+    bool known = callee.text == "ir_module" || callee.text == "py_module" || !early_decorator(callee).empty();
     if (!known) fail({*decorator, "@I.ir_module"}, "unknown decorator of a class");
     check_keywords(*decorator, {"check_well_formed", "s_tir"});
     if (const Syntax* flag = keyword(*decorator, "s_tir")) mutable_scalars_ = mutable_scalars_ || constant_bool(*flag);
   }
 }
 
-// Reads n = TypeVar("n"), a dim that signatures may name without quotes.
+// Reads n = TypeVar("n"), and tir.Var("n", "int64") or te.var("n"): a dim that signatures may name without quotes.
 bool Parser::type_variables(const Line& line) {
   if (line.kind != LineKind::kAssign || !line.value) return false;
   std::vector<const Syntax*> targets = items(*line.target), values = items(*line.value);
+  std::vector<DType> dtypes;
   for (const Syntax* value : values) {
-    if (!is_call(*value) || positional(*value) == 0) return false;
-    if (value->children[0]->text != "TypeVar" && callee_path(*value) != "I.dynamic") return false;
+    if (!is_call(*value)) return false;
+    std::string path = callee_path(*value);
+    bool any_dtype = value->children[0]->text == "TypeVar" || path == "I.dynamic";
+    if (path == "T.int64" && positional(*value) == 0) {  // of a BlockBuilder's dims
+      dtypes.push_back(kInt64);
+      continue;
+    }
+    bool is_var = path == "T.Var" || path == "T.SizeVar" || path == "T.var" || path == "T.size_var";
+    if (positional(*value) == 0 || !(any_dtype || is_var)) return false;
+    const Syntax* stated = is_var ? arg(*value, 1, "dtype") : nullptr;
+    dtypes.push_back(stated ? dtype(*stated) : any_dtype ? DType::void_() : kInt32);
   }
+  if (values.empty()) return false;
   if (targets.size() != values.size()) fail(line, "{} names for {} values", targets.size(), values.size());
-  for (const Syntax* target : targets) type_variables_.insert(name_of_target(*target));
+  for (size_t i = 0; i < targets.size(); ++i) type_variables_.insert_or_assign(name_of_target(*targets[i]), dtypes[i]);
   return true;
 }
 
@@ -74,7 +90,6 @@ namespace {
 // Decorators whose functions cannot be read, and why.
 constexpr const char* kNeedsPython = "macros need a Python interpreter; write out their expansion";
 constexpr std::pair<std::string_view, const char*> kRefused[] = {
-    {"I.pyfunc", "functions of Python cannot be compiled"},
     {"R.macro", kNeedsPython},
     {"R.rewriter", "rewriters are not functions of a module"},
     {"T.inline", kNeedsPython},
@@ -89,11 +104,35 @@ std::string target_kind(const VDevice& device) {
 
 }  // namespace
 
+// Returns the canonical form of a decorator of 2020 to 2022; "" for others.
+std::string Parser::early_decorator(const Syntax& at) const {
+  constexpr std::pair<std::string_view, const char*> kEarly[] = {
+      {"tvm.hybrid.script", "T.prim_func"}, {"hybrid.script", "T.prim_func"},   {"tvm.script.tir", "T.prim_func"},
+      {"script.tir", "T.prim_func"},        {"tvm.script.relax", "R.function"}, {"relax.script", "R.function"},
+      {"rx.script", "R.function"},          {"tvm.relax.script", "R.function"}, {"tensorir_function", "T.prim_func"},
+      {"prim_func", "T.prim_func"},         {"relax_function", "R.function"},   {"function", "R.function"}};
+  const char* const* canonical = row_of(kEarly, spelling(at));
+  return canonical ? *canonical : "";
+}
+
 Parser::Pending Parser::read_decorators(const Line& line) {
   Pending pending{std::string(line.text), &line};
-  if (line.decorators.empty()) fail({line, "@R.function or @T.prim_func"}, "function '{}' has no decorator", line.text);
+  if (line.decorators.empty()) {
+    // In the classes of 2020 the types of the parameters say what the function is.
+    auto has_types_of = [&](std::string_view prefix) {
+      return !line.params.empty() && std::ranges::all_of(line.params, [&](const Param& param) {
+        return param.annotation && type_name(*param.annotation).starts_with(prefix);
+      });
+    };
+    pending.is_program = has_types_of("T.");
+    bare_forms_ = bare_forms_ || early_;
+    if (decorated_class_ || (!pending.is_program && !has_types_of("R.")))
+      fail({line, "@R.function or @T.prim_func"}, "function '{}' has no decorator", line.text);
+  }
   for (const Syntax* decorator : line.decorators) {
-    std::string name = dotted(head_of(*decorator));
+    std::string name = early_decorator(head_of(*decorator));
+    bare_forms_ = bare_forms_ || (is_name(head_of(*decorator)) && !name.empty());
+    if (name.empty()) name = dotted(head_of(*decorator));
     if (const char* const* why = row_of(kRefused, name)) fail(*decorator, "{}", *why);
     pending.is_program = name == "T.prim_func";
     if (!pending.is_program && name != "R.function")

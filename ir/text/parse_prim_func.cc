@@ -202,6 +202,7 @@ std::vector<BufferRegion> Parser::regions(const Syntax& call) {
 }
 
 void Parser::tir_call_line(const Line& line) {
+  if (line.value->kind == SyntaxKind::kConstant && line.value->text == "...") return;
   if (!is_call(*line.value)) fail(line, "this expression does nothing; expected a statement");
   const Syntax& call = *line.value;
   const Syntax& callee = *call.children[0];
@@ -211,9 +212,16 @@ void Parser::tir_call_line(const Line& line) {
   if (path == "T.preflattened_buffer")
     return;  // a form of 2022, which states the shape of a param before it was flattened
   if (path == "T.store") return pointer_store(call);
+  if (path == "T.buffer_store") {
+    Syntax target = element_at(call, required(call, 0, "buffer"), required(call, 2, "indices"));
+    return store(target, required(call, 1, "value"), std::nullopt, arg(call, 3, "predicate"));
+  }
   if (callee.kind == SyntaxKind::kAttribute && callee.text == "vstore") return vector_store(call);
   bool evaluates = path == "T.evaluate";
-  out_->push_back(evaluate(evaluates ? call_argument(required(call, 0, "value")) : scalar(call), span(line)));
+  Expr value = evaluates ? call_argument(required(call, 0, "value")) : scalar(call);
+  if (value.type().is<BufferType>())
+    fail(call, "T.evaluate takes a value, got a buffer; index it, or give its pointer: {}.data", value.as<Var>()->name);
+  out_->push_back(evaluate(value, span(line)));
 }
 
 // Reads the forms that precede the statements of a function or block; each may occur once.
@@ -225,15 +233,26 @@ bool Parser::head_form(const std::string& path, const Syntax& call, const Line& 
     add_attrs(call, func_attrs_);
     return true;
   }
+  if (path == "T.bind" && positional(call) == 2) {
+    bind_axis(call);
+    return true;
+  }
   bool is_init = path == "T.init" && line.kind == LineKind::kWith;
   if (!is_init && path != "T.where" && path != "T.reads" && path != "T.writes" && path != "T.block_attr") return false;
   if (!in_block) fail(line, "{} belongs in a block", path);
   if (!state.at_head) fail(line, "{} stands before the statements of a block", path);
-  if (!state.given.insert(path).second) fail(line, "{} is given twice", path);
+  if (!state.given.insert(path).second && path != "T.block_attr") fail(line, "{} is given twice", path);
   if (path == "T.where") state.block.predicate = condition(required(call, 0, "predicate"));
   if (path == "T.reads") state.block.reads = regions(call);
   if (path == "T.writes") state.block.writes = regions(call);
-  if (path == "T.block_attr") state.block.annotations = attrs(required(call, 0, "attrs"));
+  if (path == "T.block_attr") {
+    for (const auto& [key, value] : attrs(required(call, 0, "attrs"))) {
+      const AttrValue* before = state.block.annotations.find(key);
+      if (before && *before != value)
+        fail(line, "key '{}' is given twice, as {} and {}", key, to_string(*before), to_string(value));
+      state.block.annotations.set(key, value);
+    }
+  }
   if (is_init) {
     state.block.init = body(line.body);
     state.at_head = true;
@@ -258,12 +277,77 @@ void Parser::pointer_store(const Syntax& call) {
   store(target, required(call, 2, "value"), std::nullopt, mask && mask->text == "True" ? nullptr : mask);
 }
 
-Stmt Parser::block(const Line& line, const Syntax& call) {
+// Reads the axes of 2020: with T.block([16, 16, T.reduce_axis(0, 16)], "update") as [vi, vj, vk].
+void Parser::early_axes(const Syntax& domains, const Syntax& targets) {
+  constexpr std::pair<std::string_view, IterKind> kForms[] = {{"T.range", IterKind::kSpatial},
+                                                              {"T.reduce_axis", IterKind::kReduce},
+                                                              {"T.scan_axis", IterKind::kScan},
+                                                              {"T.opaque_axis", IterKind::kOpaque}};
+  std::vector<const Syntax*> names = items(targets);
+  if (names.size() != domains.children.size())
+    fail(targets, "{} names for {} axes", names.size(), domains.children.size());
+  for (size_t i = 0; i < names.size(); ++i) {
+    const Syntax& at = *domains.children[i];
+    const IterKind* kind = row_of(kForms, callee_path(at));
+    if (kind && positional(at) == 0) fail(at, "expected the domain of the axis: {}(0, 16)", callee_path(at));
+    Range domain = !kind                ? axis_domain(at, default_int_)
+                   : positional(at) > 1 ? loop_range(at.children[1], *at.children[2], at)
+                                        : axis_domain(*at.children[1], default_int_);
+    Expr unbound = domain.min;
+    add_axis(*names[i], std::move(domain), std::nullopt, kind ? *kind : IterKind::kSpatial, unbound);
+  }
+}
+
+// Reads T.bind(vi, i * 4 + j) in a block of 2020.
+void Parser::bind_axis(const Syntax& call) {
+  BlockState& state = *blocks_.back();
+  const Syntax& target = *call.children[1];
+  if (!state.early || !state.at_head)
+    fail(call, "T.bind(axis, value) stands at the head of a block `with T.block([n, m]) as [i, j]`");
+  Expr axis = name(target);
+  auto it = std::ranges::find_if(state.block.iter_vars, [&](const IterVar& each) { return same_node(each.var, axis); });
+  if (it == state.block.iter_vars.end()) fail(target, "'{}' is not an axis of this block", target.text);
+  if (!state.bound.insert(axis.get()).second) fail(target, "axis '{}' is bound twice", target.text);
+  it->value = adapt(scalar_value(*call.children[2]), dtype_of(it->var), *call.children[2]);
+}
+
+std::vector<Parser::LoopHead> Parser::complete_axes(BlockState& state, const Syntax& at) {
+  std::vector<IterVar>& axes = state.block.iter_vars;
+  const std::vector<VarRef>& loops = blocks_.back()->loops;
+  std::vector<LoopHead> made;
+  if (!state.early || axes.empty()) return made;
+  if (!state.bound.empty()) {
+    for (const IterVar& axis : axes)
+      if (!state.bound.contains(axis.var.get())) fail(at, "T.bind gives axis '{}' no value", axis.var->name);
+    return made;
+  }
+  if (!loops.empty() && loops.size() != axes.size())
+    fail(at, "{} axes in {} loops: T.bind(axis, value) says which value each axis has", axes.size(), loops.size());
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (loops.empty()) {
+      VarRef var = make_var(fmt::format("i{}", i), axes[i].var.type(), span(at));
+      made.push_back({var, axes[i].domain, &at});
+    }
+    axes[i].value = loops.empty() ? Expr(made.back().var) : Expr(loops[i]);
+  }
+  return made;
+}
+
+Stmt Parser::block(const Line& line, const Syntax& call, const Syntax* target) {
   NameScope scope(scopes_);
-  BlockState state(positional(call) > 0 ? string(*call.children[1]) : "");
+  bool early = positional(call) > 0 && is_list(*call.children[1]);
+  if (target && !early) fail(*target, "a block has no value: write `with T.block(\"name\"):`");
+  const Syntax* name = early ? arg(call, 1, "name") : arg(call, 0, keyword(call, "name") ? "name" : "name_hint");
+  BlockState state(name ? string(*name) : "");
+  state.early = early;
   blocks_.push_back(&state);
+  static const Syntax kNoNames(SyntaxKind::kList, {});
+  bool sound = !early || guarded([&] { early_axes(*call.children[1], target ? *target : kNoNames); });
+  if (!sound) poison(target);
   std::vector<Stmt> stmts = this->stmts(line.body);
   blocks_.pop_back();
+  if (!sound) throw Failed();
+  std::vector<LoopHead> loops = complete_axes(state, call);
   Block result = std::move(state.block);
   result.body = seq(std::move(stmts), span(line));
   if (!state.given.contains("T.reads") || !state.given.contains("T.writes")) {
@@ -282,7 +366,10 @@ Stmt Parser::block(const Line& line, const Syntax& call) {
     if (!state.given.contains("T.reads")) result.reads = std::move(found.reads);
     if (!state.given.contains("T.writes")) result.writes = std::move(found.writes);
   }
-  return make(std::move(result), span(call));
+  Stmt stmt = make(std::move(result), span(call));
+  for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop)
+    stmt = make(For{.var = loop->var, .min = loop->range.min, .extent = loop->range.extent, .body = stmt}, span(call));
+  return stmt;
 }
 
 }  // namespace relaxc::text

@@ -11,8 +11,11 @@ namespace relaxc::text {
 Parser::LoopHeads Parser::loop_heads(const Line& line) {
   std::string path = callee_path(*line.value);
   std::optional<ForKind> kind;
-  if (path == "range") kind = ForKind::kSerial;
-  if (path.starts_with("T.")) kind = kind_named(kForKinds, std::string_view(path).substr(2));
+  if (path == "range" || path == "T.range") {
+    kind = ForKind::kSerial;
+  } else if (path.starts_with("T.")) {
+    kind = kind_named(kForKinds, std::string_view(path).substr(2));
+  }
   if (kind == ForKind::kLaunchThread) kind.reset();  // it is a statement, not a loop
   if (!kind && path != "T.grid")
     fail({head_of(*line.value), near_form(path)}, "expected a loop: range(n), T.grid(m, n), T.parallel(n)");
@@ -37,27 +40,41 @@ Range Parser::loop_range(const Syntax* start, const Syntax& stop, const Syntax& 
 }
 
 // Reads for i, j in T.grid(m, (1, n)). A starred name takes the remaining loops.
+// Returns whether a target of a loop names all loops that are left: *i, and i in `for i in T.grid(m, n)`.
+bool Parser::takes_several(const Syntax& target, const Line& line) const {
+  if (target.kind == SyntaxKind::kStarred) return true;
+  const Syntax& call = *line.value;
+  bool one_extent = positional(call) == 1 && call.children[1]->kind != SyntaxKind::kStarred;
+  return is_name(*line.target) && callee_path(call) == "T.grid" && !one_extent;
+}
+
 Parser::LoopHeads Parser::grid_heads(const Line& line) {
   const Syntax& call = *line.value;
   std::vector<const Syntax*> targets = items(*line.target);
   check_keywords(call, {});
-  size_t count = positional(call);
+  std::vector<Range> extents;
+  for (const Syntax* extent : call.operands()) {
+    bool pair = extent->kind == SyntaxKind::kTuple && extent->children.size() == 2;
+    if (extent->kind == SyntaxKind::kStarred) {  // T.grid(*A.shape)
+      for (const Expr& dim : dims(*extent->children[0], default_int_)) extents.push_back(whole_range(dim));
+    } else {
+      extents.push_back(
+          loop_range(pair ? extent->children[0] : nullptr, pair ? *extent->children[1] : *extent, *extent));
+    }
+  }
+  size_t count = extents.size();
   if (count == 0) fail(call, "T.grid without extents");
-  auto is_starred = [](const Syntax* target) { return target->kind == SyntaxKind::kStarred; };
+  auto is_starred = [&](const Syntax* target) { return takes_several(*target, line); };
   bool starred = std::ranges::any_of(targets, is_starred);
   if (starred ? targets.size() > count + 1 : targets.size() != count)
     fail(*line.target, "{} loop variables for {} extents", targets.size(), count);
-  size_t left_over = starred ? count + 1 - targets.size() : 0, next = 1;
+  size_t left_over = starred ? count + 1 - targets.size() : 0, next = 0;
   LoopHeads result;
   for (const Syntax* target : targets) {
     bool many = is_starred(target);
-    std::string name = name_of_target(many ? *target->children[0] : *target);
-    for (size_t i = 0; i < (many ? left_over : 1); ++i) {
-      const Syntax& extent = *call.children[next++];
-      bool pair = extent.kind == SyntaxKind::kTuple && extent.children.size() == 2;
-      Range range = loop_range(pair ? extent.children[0] : nullptr, pair ? *extent.children[1] : extent, extent);
-      result.add(*target, many ? fmt::format("{}_{}", name, i) : name, std::move(range), span(*target));
-    }
+    std::string name = name_of_target(target->kind == SyntaxKind::kStarred ? *target->children[0] : *target);
+    for (size_t i = 0; i < (many ? left_over : 1); ++i)
+      result.add(*target, many ? fmt::format("{}_{}", name, i) : name, std::move(extents[next++]), span(*target));
   }
   return result;
 }
@@ -70,9 +87,16 @@ Parser::LoopHeads Parser::range_head(const Line& line, ForKind kind) {
   LoopHeads result;
   const Syntax* unroll = keyword(call, "unroll");
   result.kind = unroll && constant_bool(*unroll) ? ForKind::kUnrolled : kind;
+  // T.range(0, 32, "parallel") is a spelling of 2020.
+  bool names_kind = callee_path(call) == "T.range" && positional(call) == 3;
+  if (names_kind) {
+    std::optional<ForKind> named = kind_named(kForKinds, string(*call.children[3]));
+    if (!named) fail(*call.children[3], "unknown kind of loop; expected \"parallel\", \"vectorized\" or \"unroll\"");
+    result.kind = *named;
+  }
   if (targets.size() != 1)
     fail(*line.target, "{} loop variables for one range; T.grid makes several loops", targets.size());
-  std::vector<const Syntax*> bounds(call.operands().begin(), call.operands().end());
+  std::vector<const Syntax*> bounds(call.operands().begin(), call.operands().end() - names_kind);
   const Syntax* axis = keyword(call, "thread");
   bool ends_in_axis =
       result.kind == ForKind::kThreadBinding && bounds.size() > 1 && bounds.back()->kind == SyntaxKind::kString;
@@ -120,15 +144,19 @@ void Parser::tir_for(const Line& line) {
   for (const auto& [var, range, target] : loops.heads) {
     if (!loops.step) loops_.insert_or_assign(var.get(), range);
     define(var->name, var);
-    if (target->kind == SyntaxKind::kStarred) starred[target].push_back(var);
+    blocks_.back()->loops.push_back(var);
+    if (takes_several(*target, line)) starred[target].push_back(var);
   }
   for (const Syntax* target : items(*line.target)) {
-    if (sound && target->kind == SyntaxKind::kStarred)
-      define(name_of_target(*target->children[0]), tuple(starred[target], span(*target)));
+    if (sound && takes_several(*target, line))
+      define(name_of_target(target->kind == SyntaxKind::kStarred ? *target->children[0] : *target),
+             tuple(starred[target], span(*target)));
   }
   if (!sound) poison(line.target);
   Temporarily depth(statement_depth_, statement_depth_ + static_cast<int>(loops.heads.size()));
   Stmt inner = body(line.body);
+  std::vector<VarRef>& open = blocks_.back()->loops;
+  open.erase(open.end() - std::ssize(loops.heads), open.end());
   if (!sound) throw Failed();
   for (auto head = loops.heads.rbegin(); head != loops.heads.rend(); ++head) {
     const auto& [var, range, target] = *head;
@@ -321,8 +349,16 @@ void Parser::with_items(const Line& line, size_t first) {
   std::string path = called(*item);
   if (path == "T.block") {
     if (line.items.size() != 1) fail(line, "a block stands alone after 'with'");
-    out_->push_back(block(line, *item));
+    out_->push_back(block(line, *item, target));
     return;
+  }
+  if (path == "T.grid" && target && line.items.size() == 1) {  // with T.grid(n) as i: is of 2022
+    Line loop = line;
+    loop.kind = LineKind::kFor;
+    loop.value = item;
+    loop.target = target;
+    loop.items.clear();
+    return tir_for(loop);
   }
   NameScope scope(scopes_);
   bool read = false;

@@ -253,7 +253,15 @@ Value Parser::program_call(const std::string& callee, const Syntax& at) {
 
 // Reads T.Cast(dtype, value), which stays even where it changes nothing, and T.cast(value, dtype).
 Value Parser::cast_form(const std::string& form, const Syntax& at) {
-  bool upper = form == "T.Cast";
+  // T.cast("float32", x) is of 2020.
+  bool early = form == "T.cast" && positional(at) == 2 && at.children[1]->kind == SyntaxKind::kString;
+  bool upper = form == "T.Cast" || early;
+  if (form == "T.const") {
+    const Syntax& number = required(at, 0, "value");
+    const Syntax* stated = arg(at, 1, "dtype");
+    if (stated) return {adapt(scalar_value(number), dtype(*stated), number)};
+    return {scalar(number)};
+  }
   DType wanted = dtype(required(at, upper ? 0 : 1, "dtype"));
   Expr value = scalar(required(at, upper ? 1 : 0, "value"));
   DType from = dtype_of(value);
@@ -349,16 +357,19 @@ static double largest_float(DType dtype) {
 
 // Reads T.min_value(dtype), T.max_value(dtype), T.infinity(dtype)
 Value Parser::limit_form(const std::string& form, const Syntax& at) {
-  DType wanted = dtype(required(at, 0, "dtype"));
-  bool low = form == "T.min_value", infinite = form == "T.infinity";
+  return {limit(dtype(required(at, 0, "dtype")), form == "T.min_value", form == "T.infinity", at)};
+}
+
+Expr Parser::limit(DType wanted, bool low, bool infinite, const Syntax& at) {
   if (wanted.is_float()) {
     double most = infinite ? std::numeric_limits<double>::infinity() : largest_float(wanted);
-    return {float_imm(low ? -most : most, wanted.element(), span(at))};
+    return float_imm(low ? -most : most, wanted.element(), span(at));
   }
-  if (!wanted.is_integral() || infinite) fail(at, "{} of {}", form.substr(2), to_string(wanted));
+  if (!wanted.is_integral() || infinite)
+    fail(at, "{} has no {} value", to_string(wanted), infinite ? "infinite" : low ? "least" : "largest");
   uint64_t most = (wanted.bits == 64 ? ~uint64_t{0} : (uint64_t{1} << wanted.bits) - 1) >> (wanted.is_int() ? 1 : 0);
   int64_t least = wanted.is_int() ? -static_cast<int64_t>(most) - 1 : 0;
-  return {int_imm(low ? least : static_cast<int64_t>(most), wanted.element(), span(at))};
+  return int_imm(low ? least : static_cast<int64_t>(most), wanted.element(), span(at));
 }
 
 // ---- Names and other terms
@@ -411,6 +422,10 @@ Value Parser::load_form(const std::string&, const Syntax& at) {
   Buffer source = buffer(required(at, 1, "var"));
   if (buffer_type(source).shape.size() != 1) fail(at, "expected the pointer of a buffer of one dim");
   return {relaxc::load(source, {scalar(required(at, 2, "index"))}, span(at))};
+}
+
+Value Parser::reduction_form(const std::string& form, const Syntax& at) {
+  fail(at, "{} stands alone as the value of te.compute; give other parts of the value a te.compute of their own", form);
 }
 
 // Reads T.comm_reducer(lambda x, y: x + y, [T.float32(0)]): a left and a right operand for each identity.

@@ -46,8 +46,10 @@ VarRef Parser::define_dim(std::string_view name, DType dtype, const Place& at) {
 Expr Parser::dim(const Syntax& at, DType otherwise) {
   bool quoted = at.kind == SyntaxKind::kString;
   bool is_new = is_name(at) && !lookup(at.text);
-  if (is_new && (type_variables_.contains(at.text) || (early_ && quoted_))) {
-    define_dim(at.text, otherwise, at);
+  const DType* variable = is_new ? find_value(type_variables_, at.text) : nullptr;
+  if (variable || (is_new && early_ && quoted_)) {
+    bool has_dtype = variable && *variable != DType::void_() && !in_graph_;
+    define_dim(at.text, has_dtype ? *variable : otherwise, at);
   } else if (is_new && quoted_) {
     fail({at, fmt::format("\"{}\"", at.text)}, "undefined dim '{}'; in a signature a new dim stands in quotes",
          at.text);
@@ -65,6 +67,7 @@ std::vector<Expr> Parser::dims(const Syntax& at, DType otherwise) {
   bool is_shape = at.kind == SyntaxKind::kAttribute && at.text == "shape";
   if (auto owner = is_shape ? named_buffer(*at.children[0]) : std::nullopt)
     return buffer_type(*owner).shape;  // A.shape
+  if (const Tuple* several = named_tuple(at)) return several->items;
   if (!is_list(at) && at.kind != SyntaxKind::kInt && !is_name(at) && at.kind != SyntaxKind::kBinary && !is_call(at))
     fail(at, "expected a tuple of dims");
   return map_each(items(at), [&](const Syntax* item) { return dim(*item, otherwise); });
@@ -97,13 +100,21 @@ BufferType Parser::buffer_type_of(const Syntax& call, size_t first) {
     type.data = scalar(*data);
     if (!dtype_of(*type.data).is_handle()) fail(*data, "expected a pointer, got {}", to_string(dtype_of(*type.data)));
   }
+  // T.int32() in the place of a number is a new variable without a name.
+  auto number = [&](const Syntax& item, const char* name) -> Expr {
+    std::optional<Type> made = is_call(item) ? free_var_type(item, false) : std::nullopt;
+    if (!made || !made->as<PrimType>()->dtype.is_integral()) return dim(item, kInt32);
+    VarRef var = make_var(name, *made, span(item));
+    undefined_.insert(var.get());
+    return var;
+  };
   if (const Syntax* strides = arg(call, first + 3, "strides"); !is_none(strides)) {
-    for (const Syntax* item : items(*strides)) type.strides.push_back(dim(*item, kInt32));
+    for (const Syntax* item : items(*strides)) type.strides.push_back(number(*item, "stride"));
     if (!type.strides.empty() && type.strides.size() != type.shape.size())
       fail(*strides, "{} strides for {} dims", type.strides.size(), type.shape.size());
   }
   if (const Syntax* offset = arg(call, first + 4, "elem_offset"); !is_none(offset))
-    type.elem_offset = dim(*offset, kInt32);
+    type.elem_offset = number(*offset, "offset");
   if (const Syntax* scope = arg(call, first + 5, "scope")) type.scope = string(*scope);
   if (const Syntax* align = arg(call, first + 6, "align")) {
     int64_t bytes = constant_int(*align);
@@ -215,8 +226,12 @@ Type Parser::callable_type(const Syntax& at) {
 std::string Parser::type_name(const Syntax& at) {
   const Syntax& named = head_of(at);
   constexpr std::string_view kEarly[] = {"Callable", "Object", "Shape", "Tensor", "Tuple"};
-  bool early = is_name(named) && !lookup(named.text) && std::ranges::find(kEarly, named.text) != std::end(kEarly);
-  if (!early) return dotted(named);
+  if (!is_name(named) || lookup(named.text)) return dotted(named);
+  if (named.text == "Buffer" || named.text == "handle") {
+    bare_forms_ = true;
+    return fmt::format("T.{}", named.text);
+  }
+  if (std::ranges::find(kEarly, named.text) == std::end(kEarly)) return dotted(named);
   early_ = true;
   return fmt::format("R.{}", named.text);
 }

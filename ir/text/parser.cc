@@ -4,39 +4,64 @@
 #include <algorithm>
 #include <ranges>
 
+#include "ir/attr_names.h"
+#include "ir/text/block_builder.h"
 #include "ir/text/names.h"
-#include "ir/text/parsing.h"
+#include "ir/text/parse_te.h"
+#include "support/joined.h"
 
 namespace relaxc {
 
-IRModule parse_module(std::string_view text, std::string filename, const OpTable& ops, Diagnostics& diagnostics) {
+IRModule parse_module(std::string_view text, std::string filename, const OpTable& ops, Diagnostics& diagnostics,
+                      const std::string& module_name) {
   auto origin = std::make_shared<Origin>();
   origin->file = std::move(filename);
   origin->text = std::make_shared<const std::string>(text);
-  return text::Parser(std::move(origin), ops, diagnostics).run();
+  return text::Parser(std::move(origin), ops, diagnostics, module_name).run();
 }
 
 namespace text {
 
 // Returns whether the line is @S.schedule("f"), @S.rule("op") or S.intrin(...), which tir/schedule/script.h reads.
 static bool is_schedule(const Line& line) {
-  auto is_ours = [](const Syntax& call) {
-    if (!is_call(call) || call.children[0]->kind != SyntaxKind::kAttribute) return false;
-    const Syntax& object = *call.children[0]->children[0];
-    return is_name(object) && object.text == "S";
+  auto is_ours = [](const Syntax& at) {
+    const Syntax& callee = head_of(at);
+    return callee.kind == SyntaxKind::kAttribute && is_name(*callee.children[0]) && callee.children[0]->text == "S";
   };
-  if (line.kind == LineKind::kExpression) return is_ours(*line.value);
+  if (line.kind == LineKind::kExpression) return is_call(*line.value) && is_ours(*line.value);
   return line.kind == LineKind::kFunction &&
          std::ranges::any_of(line.decorators, [&](const Syntax* each) { return is_ours(*each); });
 }
 
-Parser::Parser(std::shared_ptr<const Origin> origin, const OpTable& ops, Diagnostics& diagnostics)
-    : origin_(std::move(origin)), ops_(ops), diagnostics_(diagnostics) {
-  prefixes_ = {{"I", "I"}, {"T", "T"}, {"R", "R"}, {"ir", "I"}, {"tir", "T"}, {"tirx", "T"}, {"relax", "R"}};
-  scopes_.enter();
+// Returns whether the line is a function of Python in a module, @I.pyfunc, whose syntax need not be known.
+static bool is_pyfunc(const Line& line) {
+  if (line.kind == LineKind::kBroken)
+    return line.text.starts_with("@") && line.text.find(".pyfunc") < line.text.find("def ");
+  return line.kind == LineKind::kFunction && std::ranges::any_of(line.decorators, [](const Syntax* decorator) {
+           return head_of(*decorator).text == "pyfunc";
+         });
 }
 
+static bool is_rewriter(const Line& line) {
+  return line.kind == LineKind::kClass && std::ranges::any_of(line.decorators, [](const Syntax* decorator) {
+           return decorator->kind == SyntaxKind::kAttribute && decorator->text == "rewriter";
+         });
+}
+
+Parser::Parser(std::shared_ptr<const Origin> origin, const OpTable& ops, Diagnostics& diagnostics, std::string wanted)
+    : origin_(std::move(origin)), ops_(ops), diagnostics_(diagnostics), wanted_module_(std::move(wanted)) {
+  prefixes_ = {{"I", "I"},     {"T", "T"},  {"R", "R"},  {"ir", "I"}, {"tir", "T"},       {"tirx", "T"},
+               {"relax", "R"}, {"rx", "R"}, {"ty", "T"}, {"te", "T"}, {kRelaxPrefix, "R"}};
+  scopes_.enter();
+  te_ = std::make_unique<TeReader>(*this);
+  builder_ = std::make_unique<BuilderReader>(*this);
+}
+Parser::~Parser() = default;
+
 IRModule Parser::run() {
+  // Texts of 2022 name new dims without quotes.
+  early_ =
+      origin_->text->find("match_shape(") != std::string::npos || origin_->text->find("Tensor[") != std::string::npos;
   constexpr size_t kMostBytes = size_t{1} << 30;
   if (origin_->text->size() > kMostBytes) {
     diagnostics_.error({origin_}, "the text has {} bytes; at most {} are read", origin_->text->size(), kMostBytes);
@@ -65,7 +90,14 @@ IRModule Parser::run() {
     });
     if (!sound || errors() > before) failed_.insert(function.name);
   }
+  check_declared_results();
   drop_failed();
+  if (!others_.empty() && module_.functions.empty() && !diagnostics_.has_errors())
+    diagnostics_.error({origin_}, "the text has no module '{}'; it has: {}", wanted_module_, joined(others_));
+  drop_intrin_parts();
+  if (!in_class_) name_lone_functions();
+  guarded([&] { te_->finish(); });
+  report_python();
   return std::move(module_);
 }
 
@@ -74,18 +106,32 @@ void Parser::read_definitions() {
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
   std::string_view text = *origin_->text;
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-  SyntaxReader reader(Source{origin_, text}, diagnostics_);
+  Diagnostics in_syntax;
+  SyntaxReader reader(Source{origin_, text}, in_syntax);
   tree_ = &trees_.emplace_back();
   bool ignored = false;  // members of a class that is not the module
   Lines lines;
-  size_t before = diagnostics_.all().size();
-  for (; reader.next(*tree_, lines); before = diagnostics_.all().size()) {
-    lines_sound_ = diagnostics_.all().size() == before;
-    if (!reader.in_class()) ignored = false;
+  size_t before = 0;
+  for (; reader.next(*tree_, lines); before = in_syntax.all().size()) {
+    lines_sound_ = in_syntax.all().size() == before;
+    bool top = !reader.in_class();
+    if (top) ignored = false;
+    // Python that is not run need not be of the part of it that this reader knows.
+    bool python = !lines.empty() && std::ranges::all_of(lines, [&](const Line* line) {
+      return top ? is_python(*line) : is_pyfunc(*line);
+    });
+    for (size_t i = before; i < in_syntax.all().size() && !python && !ignored; ++i)
+      diagnostics_.add(in_syntax.all()[i]);
     bool keep = false;
     for (const Line* line : lines) {
       if (ignored) continue;
-      bool top = !reader.in_class();
+      if (top && is_rewriter(*line)) {  // its functions are not the module's (passes/kernel_rules.h)
+        ignored = true;
+        continue;
+      }
+      if (!top && python && line->kind == LineKind::kBroken) continue;
+      ignored = top && line->kind == LineKind::kClass && (python || is_other_module(*line));
+      if (ignored && !python) continue;
       if (!guarded([&] { definition(*line, top, keep); })) ignored = top && line->kind == LineKind::kClass;
     }
     dotted_at_ = nullptr;
@@ -98,10 +144,20 @@ void Parser::read_definitions() {
 }
 
 // Sets `keep` when its syntax is needed later.
-void Parser::definition(const Line& line, bool top, bool& keep) {
-  if (line.kind == LineKind::kImport) return imports(line);
-  if (top && is_schedule(line)) return;
-  if (is_docstring(line) || line.kind == LineKind::kPass || type_variables(line)) return;
+void Parser::definition(const Line& read, bool top, bool& keep) {
+  if (read.kind == LineKind::kImport) return imports(read);
+  if (top && is_schedule(read)) return;
+  const Line& line = with_constants(read);
+  if (is_docstring(line) || line.kind == LineKind::kPass) return;
+  bool is_kept = top && (te_->defines(line) || te_->function(line) || builder_->defines(line));
+  keep |= is_kept;
+  if (const Line* built = top ? builder_->function(line) : nullptr) {
+    keep = true;
+    return definition(*built, top, keep);
+  }
+  if (type_variables(line) || is_kept || (top && te_->creates(line))) return;
+  bool is_metadata = line.kind == LineKind::kAssign && line.target->text == "metadata";
+  if (top && !is_metadata && is_python(line)) return python_line(line);
   if (line.kind == LineKind::kBroken) {
     for (std::string_view name : line.names) unknown_.emplace(name);
     if (line.names.empty()) broken_infos_.insert("");
@@ -112,15 +168,7 @@ void Parser::definition(const Line& line, bool top, bool& keep) {
     return;
   }
   if (line.kind == LineKind::kFunction) {
-    Pending pending{std::string(line.text), &line};
-    if (!guarded([&] { pending = declare(line); })) {
-      if (!declared_.contains(pending.name)) unknown_.insert(pending.name);
-      return;
-    }
-    pending.sound = lines_sound_;
-    if (pending.is_program && !tree_->names_module) return define_program(pending);
-    pending_.push_back(std::move(pending));
-    keep = true;
+    if (!top || !is_other_module(line)) function_definition(line, keep);
     return;
   }
   if (top && line.kind == LineKind::kAssign && line.target->text == "metadata") {
@@ -130,16 +178,39 @@ void Parser::definition(const Line& line, bool top, bool& keep) {
   }
   if (line.kind == LineKind::kClass) {
     if (!top) fail(line, "a class cannot stand inside of a class");
-    if (in_class_) fail(line, "a text has one module, and this is a second one");
+    if (in_class_)
+      fail({line, {}, "name one behind the file: file.py::Module"}, "a text has one module; '{}' stands after '{}'",
+           line.text, class_name_);
     class_head(line);
     for (const Line* member : line.body) guarded([&] { definition(*member, false, keep); });
     return;
   }
-  if (top)
-    fail({line, {}, "computations around a module are not run; write out their values, and remove the rest"},
-         "expected a class or a function here");
   if (guarded([&] { module_line(line); })) return;
   if (line.kind == LineKind::kAssign && is_name(*line.target)) unknown_.emplace(line.target->text);
+}
+
+void Parser::function_definition(const Line& line, bool& keep) {
+  if (is_pyfunc(line)) {
+    computed_.insert_or_assign(std::string(line.text), line.line);
+    diagnostics_.warning(span(line), "'{}' is a function of Python, which is left out", line.text);
+    return;
+  }
+  Pending pending{std::string(line.text), &line};
+  if (!guarded([&] { pending = declare(line); })) {
+    if (!declared_.contains(pending.name)) unknown_.insert(pending.name);
+    return;
+  }
+  pending.sound = lines_sound_;
+  if (pending.is_program && !tree_->names_module) return define_program(pending);
+  pending_.push_back(std::move(pending));
+  keep = true;
+}
+
+// Returns whether the definition is left out because another module of the text is wanted.
+bool Parser::is_other_module(const Line& line) {
+  if (wanted_module_.empty() || line.text == wanted_module_) return false;
+  others_.emplace_back(line.text);
+  return true;
 }
 
 void Parser::define_program(const Pending& pending) {
@@ -177,7 +248,7 @@ std::string spelling(const Syntax& at) {
 void Parser::poison(const Syntax* target) {
   if (!target) return;
   if (is_name(*target)) poison(target->text);
-  if (target->kind == SyntaxKind::kTuple || target->kind == SyntaxKind::kStarred) {
+  if (is_list(*target) || target->kind == SyntaxKind::kStarred) {
     for (const Syntax* item : target->children) poison(item);
   }
 }
@@ -202,6 +273,23 @@ void Parser::poison_line(const Line& line) {
   }
 }
 
+// A declared result that differs from what the function returns is a warning where nothing relies on it.
+void Parser::check_declared_results() {
+  if (wrong_results_.empty()) return;
+  for (const auto& [name, function] : module_.functions) {
+    walk(function, [&](const GlobalVar& callee) {
+      auto wrong = wrong_results_.find(callee.name);
+      if (wrong == wrong_results_.end()) return;
+      wrong->second.severity = Severity::kError;
+      wrong->second.notes = {"other functions of the module call it and rely on the declared type"};
+    });
+  }
+  for (auto& [name, diagnostic] : wrong_results_) {
+    if (diagnostic.severity == Severity::kWarning) diagnostic.notes = {"the type of what it returns counts"};
+    diagnostics_.add(diagnostic);
+  }
+}
+
 // Keeps the functions that were read and depend only on functions that were read, so that they can be verified.
 void Parser::drop_failed() {
   std::set<std::string> gone = failed_;
@@ -221,6 +309,38 @@ void Parser::drop_failed() {
   std::erase_if(module_.functions, [&](const auto& entry) { return gone.contains(entry.first); });
 }
 
+// Drops the parts of tensor intrinsics, which schedules read: in TVM they are not part of the module.
+void Parser::drop_intrin_parts() {
+  std::set<std::string> called;
+  for (const auto& [name, function] : module_.functions)
+    walk(function, [&](const GlobalVar& callee) { called.insert(callee.name); });
+  for (const std::string& name : intrin_parts_) {
+    if (!called.contains(name)) module_.functions.erase(name);
+  }
+}
+
+// Renames functions outside of a class as their global_symbol says, which is the name that TVM gives them.
+void Parser::name_lone_functions() {
+  std::map<std::string, std::string> names;
+  for (const auto& [name, function] : module_.functions) {
+    const PrimFunc* program = function.as<PrimFunc>();
+    const Function* graph = function.as<Function>();
+    const Attrs* attrs = program ? &program->attrs : graph ? &graph->attrs : nullptr;
+    std::string symbol = attrs ? attrs->get_string(attr_names::kGlobalSymbol, name) : name;
+    if (symbol != name && !module_.find(symbol)) names.emplace(name, symbol);
+  }
+  for (const auto& [name, symbol] : names) {
+    if (std::ranges::count(std::views::values(names), symbol) > 1) continue;
+    auto entry = module_.functions.extract(name);
+    entry.key() = symbol;
+    module_.functions.insert(std::move(entry));
+    for (auto& [other, function] : module_.functions)
+      function = rewrite(function, [&](const Ref<GlobalVar>& callee) -> std::optional<Expr> {
+        return callee->name == name ? std::optional(global_var(symbol, callee.type())) : std::nullopt;
+      });
+  }
+}
+
 // ---- Names
 
 Expr Parser::name(const Syntax& at) {
@@ -230,10 +350,13 @@ Expr Parser::name(const Syntax& at) {
     fail(at, "'{}' is a thread axis that is not launched here; T.launch_thread gives it a value", at.text);
   if (entity && !entity->expr) throw Failed();  // reported where it was defined
   if (entity) return *entity->expr;
-  if (const std::string* function = early_ && in_graph_ ? function_named(at.text) : nullptr)
+  if (const std::string* function = in_graph_ ? function_named(at.text) : nullptr)
     return global_var(*function, declared_.at(*function));
   std::string text(at.text);
   if (unknown_.contains(text)) throw Failed();
+  if (auto computed = computed_.find(text); computed != computed_.end())
+    fail({at, {}, "write out its value"}, "'{}' is computed by Python in line {}, which is not run", text,
+         computed->second);
   auto hidden = hidden_.find(text);
   std::string hint = hidden == hidden_.end() && declared_.contains(text) ? "cls." + text : "";
   std::vector<std::string> names;
@@ -256,6 +379,7 @@ std::string Parser::dotted(const Syntax& at) const {
   // `range` is Python's loop helper.
   bool is_builtin = is_name(at) && (at.text == "range" || at.text == "float") && !lookup(at.text);
   if (is_builtin) return std::string(at.text);
+  if (is_name(at)) return bare_form(at);
   if (at.kind != SyntaxKind::kAttribute) return {};
   // The callee of one call is requested several times per statement, so the last answer is kept.
   if (&at != dotted_at_) {
@@ -277,13 +401,16 @@ std::string Parser::resolve(const Syntax& at) const {
     if (parts.back() == "script" && parts.size() > 1) parts.pop_back();
   }
   auto prefix = prefixes_.find(parts.back());
-  if (prefix == prefixes_.end()) return {};
-  std::string path = prefix->second;
+  bool is_bare = bare_forms_ && prefix == prefixes_.end() && (parts.back() == "axis" || parts.back() == "nn");
+  if (is_bare) parts.push_back("");
+  if (prefix == prefixes_.end() && !is_bare) return {};
+  std::string path = is_bare ? (in_graph_ ? "R" : "T") : prefix->second;
   for (size_t i = parts.size() - 1; i-- > 0;) {
     path += '.';
     path += parts[i];
   }
   if (path.starts_with("T.tir.")) path.erase(2, 4);
+  if (path.starts_with("R.op.")) path.erase(2, 3);
   return canonical_form(std::move(path));
 }
 

@@ -9,6 +9,7 @@
 
 namespace relaxc {
 
-IRModule parse_module(std::string_view text, std::string filename, const OpTable& ops, Diagnostics& diagnostics);
+IRModule parse_module(std::string_view text, std::string filename, const OpTable& ops, Diagnostics& diagnostics,
+                      const std::string& module_name = "");
 
 }  // namespace relaxc

@@ -42,6 +42,9 @@ Expr elem_offset(const Buffer& buffer, const Span& span);
 // Finds an operator by its symbol, or by the name of its call form.
 std::optional<BinaryOp> operator_of(std::string_view text, const char* BinaryOpInfo::* column = &BinaryOpInfo::symbol);
 bool fits(int64_t value, DType dtype);
+// Return the result of arithmetic that Python does on numbers; nullopt when 64 bits do not hold it.
+std::optional<int64_t> fold_whole(std::string_view op, int64_t a, int64_t b);
+std::optional<double> fold_real(std::string_view op, double a, double b);
 // Returns -4 for `4 * vscale`: the lanes of a scalable vector in Ramp's encoding.
 std::optional<int64_t> scalable_lanes(const Expr& count);
 
@@ -58,7 +61,8 @@ Attrs read_dictionary(const Source& source);
 
 class Parser {
  public:
-  Parser(std::shared_ptr<const Origin> origin, const OpTable& ops, Diagnostics& diagnostics);
+  Parser(std::shared_ptr<const Origin> origin, const OpTable& ops, Diagnostics& diagnostics, std::string wanted = "");
+  ~Parser();
   IRModule run();
 
  private:
@@ -82,7 +86,9 @@ class Parser {
   };
   void read_definitions();
   void definition(const Line& line, bool top, bool& keep);
+  void function_definition(const Line& line, bool& keep);
   void define_program(const Pending& pending);
+  bool is_other_module(const Line& line);
   Span span(const Place& at) const { return {origin_, at.line, at.column, at.length}; }
   // Reports an error. fail() also ends the reading of the statement.
   Diagnostic& report_text(const ErrorPlace& at, std::string message);
@@ -121,11 +127,15 @@ class Parser {
   void poison(std::string_view name);
   void poison_line(const Line& line);
   void drop_failed();
+  void check_declared_results();
+  void name_lone_functions();
+  void drop_intrin_parts();
   Expr name(const Syntax& at);
 
   // Returns the canonical form, "T.axis.spatial" or "R.nn.relu", of names with dots; empty for other syntax.
   std::string dotted(const Syntax& at) const;
   std::string resolve(const Syntax& at) const;
+  std::string bare_form(const Syntax& at) const;
   // Returns the name of the module's function to which `cls.f` or `Module.f` refers; null when it is something else.
   const std::string* function_name(const Syntax& at);
   // Returns the form, function or operator whose name is closest to the path, for a hint; "" when none is close.
@@ -179,12 +189,29 @@ class Parser {
     return map_each(items, [&](const Syntax* item) { return (this->*read)(*item); });
   }
 
+  // ---- python.cc: the Python around a module
+  using PythonReader = std::optional<AttrValue>(const Syntax& at);
+  PythonReader python_value, python_literal, python_text, python_collection, python_call;
+  using Meaning = std::function<const Syntax*(const Syntax& name)>;
+  const Syntax* syntax_of(const AttrValue& value, const Place& at);
+  const Syntax* replaced(const Syntax* at, const Meaning& meaning);
+  const Line& replaced_line(const Line& line, const Meaning& meaning);
+  const Line& with_constants(const Line& line);
+  bool is_python(const Line& line) const;
+  bool is_schedule_step(const Line& line);
+  bool assign_constant(const Syntax& target, const AttrValue& value);
+  void report_python();
+  // ---- parse_te.cc: tensor programs from index expressions
+  struct TeReader;
+  struct BuilderReader;  // block_builder.cc
+
   // ---- parse_module.cc
   using LineReader = void(const Line& line);
   using LineTest = bool(const Line& line);  // returns whether it has read the line
-  LineReader class_head, module_line, imports;
+  LineReader class_head, module_line, imports, python_line;
   LineTest type_variables;
   Pending read_decorators(const Line& line);
+  std::string early_decorator(const Syntax& at) const;
   Pending declare(const Line& line);
   void global_infos(const Syntax& at);
   GlobalInfo global_info(const Syntax& at);
@@ -218,6 +245,7 @@ class Parser {
   Syntax element_at(const Syntax& call, const Syntax& pointer, const Syntax& indices) const;
   // Turns the last index into a vector of consecutive positions, when it is a scalar.
   void widen_last(std::vector<Expr>& indices, int lanes, const Span& span);
+  const Tuple* named_tuple(const Syntax& at) const;
   std::vector<const Syntax*> index_items(const Buffer& buffer, const Syntax& at, const char* what);
   Expr slice_index(const Syntax& at);
   std::vector<Range> ranges(const Buffer& buffer, const Syntax& at);
@@ -232,6 +260,8 @@ class Parser {
   Expr lambda(const Syntax& at, const std::vector<DType>& dtypes);
   Value builtin_call(const Builtin& row, const Syntax& at);
   Value access_ptr(const Buffer& buffer, const Syntax& at);
+  // Returns the largest number of a dtype (infinite: infinity), or the least.
+  Expr limit(DType wanted, bool low, bool infinite, const Syntax& at);
   // Returns the buffer that an expression names; for the name of an allocation, its memory.
   std::optional<Buffer> named_buffer(const Syntax& at);
   std::optional<Value> buffer_property(const Syntax& at);
@@ -239,7 +269,7 @@ class Parser {
   Buffer buffer(const Syntax& at);
 
   Form broadcast_form, cast_form, ceildiv_form, iter_var_form, let_form, limit_form, load_form, logical_form, ramp_form,
-      reducer_form, select_form, shuffle_form, string_form, target_form;
+      reducer_form, reduction_form, select_form, shuffle_form, string_form, target_form;
   int64_t lanes(const Syntax& at);
 
   // ---- parse_type.cc
@@ -261,6 +291,11 @@ class Parser {
 
   // ---- parse_prim_func.cc
   struct BlockState;
+  struct LoopHead {
+    VarRef var;
+    Range range;
+    const Syntax* target;
+  };
   PrimFuncRef prim_func(const Pending& pending);
   void program_params(const Line& line);
   Stmt below_root(std::vector<Stmt> body, Block root, const Line& line);
@@ -274,14 +309,19 @@ class Parser {
   bool head_form(const std::string& path, const Syntax& call, const Line& line);
   void vector_store(const Syntax& call);
   void pointer_store(const Syntax& call);
-  Stmt block(const Line& line, const Syntax& call);
+  Stmt block(const Line& line, const Syntax& call, const Syntax* target);
+  void early_axes(const Syntax& domains, const Syntax& targets);
+  void bind_axis(const Syntax& call);
+  // Gives a value to each axis of a block of 2020 that binds none, and returns the loops that this needs.
+  std::vector<LoopHead> complete_axes(BlockState& state, const Syntax& at);
   std::vector<BufferRegion> regions(const Syntax& call);
   BufferRegion region(const Syntax& at);
 
   // ---- parse_assign.cc
   std::optional<Type> free_var_type(const Syntax& at, bool annotated);
   LineTest define_free_vars, define_axis, names_module;
-  void add_axis(const Syntax& target, Range domain, std::optional<DType> dtype, IterKind kind, Expr value);
+  void add_axis(const Syntax& target, Range domain, std::optional<DType> dtype, IterKind kind, Expr value,
+                const std::string& suffix = {});
   void remap_axes(const std::vector<const Syntax*>& targets, const Syntax& call, std::optional<DType> dtype);
   Range axis_domain(const Syntax& at, DType wanted);
   bool define_buffer(const Syntax& target, const Syntax& call);
@@ -295,11 +335,6 @@ class Parser {
 
   // ---- parse_scoped.cc
   // The loops of a `for`: all loops of a grid, else one.
-  struct LoopHead {
-    VarRef var;
-    Range range;
-    const Syntax* target;
-  };
   struct LoopHeads {
     std::vector<LoopHead> heads;
     ForKind kind = ForKind::kSerial;
@@ -314,6 +349,7 @@ class Parser {
   };
   LoopHeads loop_heads(const Line& line);
   LoopHeads grid_heads(const Line& line);
+  bool takes_several(const Syntax& target, const Line& line) const;
   LoopHeads range_head(const Line& line, ForKind kind);
   Range loop_range(const Syntax* start, const Syntax& stop, const Syntax& at);
   std::optional<Expr> loop_step(const Syntax& at, DType dtype);
@@ -389,6 +425,7 @@ class Parser {
   std::vector<Pending> pending_;
   size_t failures_ = 0;
   bool lines_sound_ = true;                            // those of the definition being read
+  std::map<std::string, Diagnostic> wrong_results_;    // functions that do not return what they declare
   std::set<std::string> failed_;                       // functions with errors
   std::set<std::string, std::less<>> unknown_;         // the failed functions whose types are not known
   std::set<std::string> broken_infos_;                 // keys of global infos with errors; "": all of them
@@ -396,7 +433,20 @@ class Parser {
   std::map<std::string, DType> program_results_;       // by the name of a tensor program that returns a value
   std::string class_name_ = "Module";
   bool in_class_ = false;
-  std::set<std::string, std::less<>> type_variables_;
+  bool decorated_class_ = false;        // its functions have decorators, too
+  std::string wanted_module_;           // the class to read; "": the only one
+  std::set<std::string> intrin_parts_;  // programs that TensorIntrin.register names
+  std::vector<std::string> others_;     // the definitions that were left out for it
+  std::map<std::string, DType, std::less<>> type_variables_;
+  // Of the Python around the module: values by name, names that it computes and the lines, and statements left out.
+  std::map<std::string, AttrValue, std::less<>> constants_;
+  std::map<std::string, uint32_t, std::less<>> computed_;
+  std::optional<Place> python_from_;
+  std::set<std::string, std::less<>> schedules_;  // names of tvm.tir.Schedule objects
+  std::vector<int64_t> python_lines_;
+  std::set<std::string> made_texts_;  // of syntax that the text does not have
+  std::unique_ptr<TeReader> te_;
+  std::unique_ptr<BuilderReader> builder_;
   std::string metadata_text_;
   const Syntax* metadata_ = nullptr;
   std::optional<std::map<std::string, Tensor>> side_tensors_;
@@ -407,8 +457,10 @@ class Parser {
   // ---- State of the function being read
   bool in_graph_ = false;
   DType default_int_ = kInt64;
-  bool early_ = false;   // types without prefix: dims need no quotes, and functions no `cls.`
-  bool quoted_ = false;  // inside of a quoted dim: unknown names become dims
+  bool bare_forms_ = false;  // forms stand without prefix: grid(16, 16) in place of T.grid(16, 16)
+  bool in_te_ = false;       // in te.compute, where a tensor may be called: A(i, j)
+  bool early_ = false;       // types without prefix: dims need no quotes, and functions no `cls.`
+  bool quoted_ = false;      // inside of a quoted dim: unknown names become dims
   // Tensor programs.
   std::vector<std::optional<VarRef>> params_;
   std::map<std::string, size_t, std::less<>> handles_;  // param name to position
@@ -430,8 +482,11 @@ class Parser {
 struct Parser::BlockState {
   explicit BlockState(std::string name) : block{.name = std::move(name), .body = no_op()} {}
   Block block;
-  std::set<std::string> given;  // the forms at its head that occurred: "T.reads"
-  bool at_head = true;          // nothing but axes, annotations and allocations so far
+  std::set<std::string> given;             // the forms at its head that occurred: "T.reads"
+  bool at_head = true;                     // nothing but axes, annotations and allocations so far
+  bool early = false;                      // its axes stand in T.block([16, T.reduce_axis(0, 16)])
+  std::set<const NodeHeader*> bound = {};  // the axes of these that T.bind gave a value
+  std::vector<VarRef> loops = {};          // those that are being read, outermost first
 };
 
 }  // namespace relaxc::text

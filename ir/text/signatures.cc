@@ -13,24 +13,42 @@ namespace {
 // Spellings of later and earlier versions, by the name after the prefix is resolved.
 const std::unordered_map<std::string_view, std::string_view> kAliases = {
     {"R.Any", "R.Object"},
+    {"R.alloc_tensor", "R.builtin.alloc_tensor"},
     {"R.const_value", "R.const"},
+    {"R.ObjectStructInfo", "R.Object"},
+    {"R.PrimStructInfo", "R.Prim"},
+    {"R.PrimValue", "R.prim_value"},
     {"R.ShapeExpr", "R.shape"},
+    {"R.ShapeStructInfo", "R.Shape"},
+    {"R.StringImm", "R.str"},
+    {"R.TensorStructInfo", "R.Tensor"},
+    {"R.TensorType", "R.Tensor"},
+    {"R.TupleStructInfo", "R.Tuple"},
     {"R.dist.call_tir", "R.call_tir"},
+    {"R.dot", "R.matmul"},
+    {"R.outputs", "R.output"},
     {"R.vdevice", "I.vdevice"},
     {"T.Max", "T.max"},
+    {"T.Ptr", "T.handle"},
     {"T.Min", "T.min"},
     {"T.axis.R", "T.axis.reduce"},
     {"T.axis.S", "T.axis.spatial"},
     {"T.block_alloc_buffer", "T.sblock_alloc_buffer"},
+    {"T.boolean", "T.bool"},
     {"T.broadcast", "T.Broadcast"},
+    {"T.buffer_allocate", "T.alloc_buffer"},
+    {"T.buffer_bind", "T.match_buffer"},
     {"T.buffer_decl", "T.decl_buffer"},
     {"T.div", "T.Div"},
+    {"T.fabs", "T.abs"},
     {"T.floordiv", "T.FloorDiv"},
     {"T.floormod", "T.FloorMod"},
     {"T.fmod", "T.Mod"},
     {"T.indexdiv", "T.FloorDiv"},
     {"T.indexmod", "T.FloorMod"},
+    {"T.match_buffer_region", "T.match_buffer"},
     {"T.power", "T.pow"},
+    {"T.ptr", "T.handle"},
     {"T.let", "T.Let"},
     {"T.ramp", "T.Ramp"},
     {"T.sblock", "T.block"},
@@ -44,8 +62,8 @@ const std::unordered_map<std::string_view, std::string_view> kAliases = {
     {"T.tvm_call_packed", "T.call_packed"},
     {"T.unrolled", "T.unroll"}};
 constexpr std::pair<std::string_view, std::string_view> kKeywordAliases[] = {
-    {"gvar", "func"},      {"out_ty", "out_sinfo"},   {"sinfo", "struct_info"},
-    {"ty", "struct_info"}, {"ty_args", "sinfo_args"}, {"type_args", "sinfo_args"}};
+    {"gvar", "func"},         {"out_ty", "out_sinfo"}, {"output_dtype", "dtype"}, {"output_shape", "shape"},
+    {"sinfo", "struct_info"}, {"ty", "struct_info"},   {"ty_args", "sinfo_args"}, {"type_args", "sinfo_args"}};
 
 // Names of the positional arguments, in order; names after `|` are keywords only. `*` allows any number of further
 // arguments, or (after `|`) keywords that are not close to a known name; the reader of such a form checks them.
@@ -119,7 +137,8 @@ const std::unordered_map<std::string_view, Parser::FormEntry>& Parser::forms() {
       {"R.device_mesh", "shape device_ids"},
       {"R.dist.const", kAny, &Parser::distributed_form},
       {"R.dtype", "dtype | value", &Parser::value_form},
-      {"R.emit R.prim_value R.shape R.str", "value", &Parser::value_form},
+      {"R.emit R.prim_value R.str", "value", &Parser::value_form},
+      {"R.shape", "value *", &Parser::value_form},
       {"R.emit_te", kAny, &Parser::value_form},
       {"R.function", "| pure private check_well_formed"},
       {"R.hint_on_device", kAny, &Parser::device_form},
@@ -145,12 +164,17 @@ const std::unordered_map<std::string_view, Parser::FormEntry>& Parser::forms() {
       {"T.attr", "node attr_key value"},
       {"T.axis.opaque T.axis.reduce T.axis.scan T.axis.spatial", "dom binding dtype"},
       {"T.axis.remap", "kinds bindings dtype"},
-      {"T.bind T.evaluate", "value"},
+      {"T.bind", "value binding"},
       {"T.block", "name_hint no_realize | name exec_scope"},
       {"T.cast", "value dtype", &Parser::cast_form},
+      {"T.buffer_store", "buffer value indices predicate"},
       {"T.ceildiv", "lhs rhs", &Parser::ceildiv_form},
-      {"T.comm_reducer", "combiner identity", &Parser::reducer_form},
+      {"T.comm_reducer", "combiner identity name", &Parser::reducer_form},
+      {"T.compute", "shape fcompute name tag attrs varargs_names"},
+      {"T.const", "value dtype", &Parser::cast_form},
+      {"T.create_prim_func", "ops index_dtype_override"},
       {"T.env_thread", "thread_tag dtype"},
+      {"T.evaluate", "value"},
       {"T.handle", "dtype storage_scope | is_size_var"},
       {"T.if_then_else", "cond t f dtype", &Parser::select_form},
       {"T.index_map", "mapping | inverse_index_map index_dtype"},
@@ -161,8 +185,11 @@ const std::unordered_map<std::string_view, Parser::FormEntry>& Parser::forms() {
       {"T.load", "dtype var index predicate", &Parser::load_form},
       {"T.match_buffer", kMatched},
       {"T.meta_var", "value", &Parser::value_form},
+      {"T.opaque_axis T.reduce_axis T.scan_axis", "dom name thread_tag span"},
+      {"T.placeholder", "shape dtype name"},
       {"T.prim_func", "| private check_well_formed s_tir persistent"},
       {"T.store", "var index value predicate"},
+      {"T.sum", kAny, &Parser::reduction_form},
       {"T.target", "target_config host", &Parser::target_form},
       {"T.where", "predicate"},
   };
@@ -174,6 +201,18 @@ const std::unordered_map<std::string_view, Parser::FormEntry>& Parser::forms() {
     return result;
   }();
   return entries;
+}
+
+// Returns the form that a name without a prefix means in texts that leave prefixes out, as those of papers do.
+std::string Parser::bare_form(const Syntax& at) const {
+  if (!bare_forms_ || lookup(at.text) || declared_.contains(at.text)) return {};
+  std::string path = canonical_form(fmt::format("{}.{}", in_graph_ ? "R" : "T", at.text));
+  bool known = forms().contains(path) || path.ends_with(".sym_var");
+  if (in_graph_) known = known || ops_.find("relax." + path.substr(2));
+  if (!in_graph_)
+    known = known || find_intrinsic("tir." + path.substr(2)) || kind_named(kForKinds, path.substr(2)) ||
+            operator_of(path.substr(2), &BinaryOpInfo::name) || parse_dtype(path.substr(2));
+  return known ? path : "";
 }
 
 std::string Parser::near_form(std::string_view path) const {

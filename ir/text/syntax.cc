@@ -69,6 +69,11 @@ void SyntaxReader::recover(size_t start, Lines& out) {
   skip_line();
   // A decorator precedes a definition; `elif`, `else` and similar words continue an `if` or a `try`.
   while (first.is("@") && (peek().is("@") || peek().is("def") || peek().is("class"))) skip_line();
+  size_t last = next_ - 1;
+  while (last > start && tokens_[last].kind >= TokenKind::kNewline) --last;
+  const char *from = first.text.data(), *to = tokens_[last].text.data() + tokens_[last].text.size();
+  bool is_text = first.kind < TokenKind::kNewline && from < to;  // other tokens have no text
+  if (is_text) line.text = {from, static_cast<size_t>(to - from)};
   line.names = names_assigned(start, next_);
   broken_block(line.body);
   while (peek().is("elif") || peek().is("else") || peek().is("except") || peek().is("finally")) {
@@ -178,13 +183,17 @@ void SyntaxReader::simple_statement(Lines& out) {
     return;
   }
   const Syntax* head = expression_list();
-  Line& line = add_line(out, LineKind::kExpression, first);
+  bool is_ellipsis = head->kind == SyntaxKind::kConstant && head->text == "...";
+  Line& line = add_line(out, is_ellipsis ? LineKind::kPass : LineKind::kExpression, first);
+  if (is_ellipsis) return;
   if (peek().is(":") || peek().is("=")) {
     line.kind = LineKind::kAssign;
     line.target = head;
     if (accept(":")) line.annotation = expression();
     if (accept("=")) line.value = expression_list();
-    if (!line.annotation && peek().is("=")) fail(peek(), "an assignment has one target");
+    bool in_definition = statement_depth_ > 0;
+    if (!line.annotation && in_definition && peek().is("=")) fail(peek(), "an assignment has one target");
+    if (!line.annotation && accept("=")) chain(out, line);
     return;
   }
   for (std::string_view op : {"+=", "-=", "*=", "/=", "//=", "%=", "&=", "|=", "^=", ">>=", "<<="}) {
@@ -198,6 +207,20 @@ void SyntaxReader::simple_statement(Lines& out) {
   line.value = head;
 }
 
+// Reads the rest of a = b = value as two assignments.
+void SyntaxReader::chain(Lines& out, Line& first) {
+  std::vector<const Syntax*> targets = {first.target, first.value};
+  const Syntax* value = expression_list();
+  while (accept("=")) targets.push_back(std::exchange(value, expression_list()));
+  first.value = value;
+  for (size_t i = 1; i < targets.size(); ++i) {
+    Line& next = add_line(out, LineKind::kAssign, tokens_[next_ - 1]);
+    static_cast<Place&>(next) = *targets[i];
+    next.target = targets[i];
+    next.value = value;
+  }
+}
+
 void SyntaxReader::import(Lines& out) {
   Line& line = add_line(out, LineKind::kImport, peek());
   auto dotted = [&] {
@@ -209,14 +232,22 @@ void SyntaxReader::import(Lines& out) {
   };
   std::string package;
   if (take().is("from")) {
-    package = dotted() + ".";
+    while (accept(".") || accept("...")) continue;  // of this package
+    if (!peek().is("import")) package = dotted() + ".";
     expect("import", "after the package");
+    if (accept("*")) {
+      line.imports.emplace_back(package + "*", "*");
+      return;
+    }
   }
+  bool bracket = accept("(");
   do {
+    if (bracket && accept(")")) return;
     std::string path = package + dotted(), local = path.substr(path.rfind('.') + 1);
     if (accept("as")) local = std::string(take().text);
     line.imports.emplace_back(path, local);
   } while (accept(","));
+  if (bracket) expect(")", "after the names");
 }
 
 void SyntaxReader::block(Lines& out, const Token& head, std::string_view what) {
@@ -272,7 +303,11 @@ void SyntaxReader::class_definition(Lines& out, std::vector<const Syntax*> decor
   Line& line = add_line(out, LineKind::kClass, name);
   line.text = name.text;
   line.decorators = std::move(decorators);
-  if (accept("(")) read_until(")", "the base classes", [&] { expression(); });
+  if (accept("("))
+    read_until(")", "the base classes", [&] {
+      line.extra = expression();
+      if (accept("=")) expression();  // metaclass=
+    });
   if (outermost) class_name_ = line.text;
   bool body_follows =
       outermost && peek().is(":") && peek(1).kind == TokenKind::kNewline && peek(2).kind == TokenKind::kIndent;

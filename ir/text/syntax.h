@@ -89,7 +89,7 @@ enum class LineKind : uint8_t {
   kFunction,
   kClass,
   kImport,
-  kBroken,  // reported; names: those that it may define; body: the lines below it
+  kBroken,  // reported; names: those that it may define; body: the lines below it; text: from its first line
 };
 
 struct Line;
@@ -106,7 +106,7 @@ struct Line : Place {
   const Syntax* target = nullptr;  // assignments and loops: a name, subscript, attribute or tuple
   const Syntax* annotation = nullptr;
   const Syntax* value = nullptr;
-  const Syntax* extra = nullptr;
+  const Syntax* extra = nullptr;  // a message; the last base of a class
   Lines body, otherwise;
   std::vector<std::pair<const Syntax*, const Syntax*>> items;  // with: expression, name or null
   std::vector<const Syntax*> decorators;
@@ -228,6 +228,7 @@ class SyntaxReader {
   void simple_statements(Lines& out);
   void simple_statement(Lines& out);
   void import(Lines& out);
+  void chain(Lines& out, Line& first);
   void block(Lines& out, const Token& head, std::string_view what);
   void decorated(Lines& out, bool outermost);
   void function(Lines& out, std::vector<const Syntax*> decorators);

@@ -236,6 +236,7 @@ class GraphVerifier : ScopedVerifier {
       if (kernel->has_destinations && kernel->callee.is<GlobalVar>()) return;  // the call has no value
     }
     if (node.callee.is<GlobalVar>() && !module_.find(node.callee.as<GlobalVar>()->name)) return;  // reported
+    if (auto program = called_program(node.callee, module_)) return scalar_call(node, **program, b.value.type(), span);
     if (const FuncType* type = node.callee.type().as<FuncType>(); type && type->params) arguments(*type, node, span);
     const OpRow* row = op.empty() ? nullptr : ops_.find(op);
     if (row && !is_normal(*row, node)) error(span, "the call of {} is not in normal form [G10]", op);
@@ -248,6 +249,23 @@ class GraphVerifier : ScopedVerifier {
         diagnostic.message += " [G10]";
         diagnostics_.add(std::move(diagnostic));
       }
+    }
+  }
+
+  // Checks the call of a tensor program for the scalar that it returns.
+  void scalar_call(const Call& node, const PrimFunc& program, const Type& type, const Span& span) {
+    const std::string& name = node.callee.as<GlobalVar>()->name;
+    const PrimType* result = type.as<PrimType>();
+    if (!program.result || !result || result->dtype != *program.result)
+      return error(span, "'{}' returns {}, used as {} [G9]", name,
+                   program.result ? to_string(*program.result) : "nothing", print_type(type));
+    if (node.args.size() != program.params.size())
+      return error(span, "'{}' takes {} arguments, got {} [G9]", name, program.params.size(), node.args.size());
+    for (size_t i = 0; i < node.args.size(); ++i) {
+      bool is_buffer = program.params[i].type().is<BufferType>(), is_scalar = node.args[i].type().is<PrimType>();
+      if (is_buffer == is_scalar)
+        error(span, "argument {} of '{}' is {}, expected a {} [G9]", i, name, print_type(node.args[i].type()),
+              is_buffer ? "tensor" : "scalar");
     }
   }
 

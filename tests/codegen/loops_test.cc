@@ -209,8 +209,6 @@ TEST_CASE("what is not lowered or not supported is refused", "[codegen]") {
   CHECK_THROWS_AS(compile(prim_func({b}, {bound})), CompileError);
   CHECK_THROWS_AS(compile(prim_func({b}, {store(b, intrinsic("tir.no_such", {f32(1)}, kFloat32), {imm(0)})})),
                   CompileError);
-  VarRef scalar = make_var("alpha", prim_type(kFloat32));
-  CHECK_THROWS_AS(compile(prim_func({b, scalar}, {store(b, scalar, {imm(0)})})), CompileError);
 }
 
 }  // namespace relaxc::codegen

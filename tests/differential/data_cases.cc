@@ -109,7 +109,42 @@ void add_splits_and_pads(std::vector<Case>& cases) {
   }));
 }
 
+// Operators with a part of the elements of another tensor, a mask, or parameters for each channel.
+static void add_parts(std::vector<Case>& cases) {
+  auto quantized = [&](const char* name, const char* scale, DType dtype) {
+    cases.push_back(op_case(name, std::string("by ") + scale, [=](Graph& g) -> std::vector<Expr> {
+      return {g.input("n,m", dtype), g.input(scale, kFloat32, kPositive), g.input(scale, kInt8)};
+    }));
+  };
+  for (const char* scale : {"", "m"}) {
+    quantized("quantize", scale, kFloat32);
+    quantized("dequantize", scale, kInt8);
+  }
+  cases.push_back(op_case("slice_scatter", "",
+                          [](Graph& g) -> std::vector<Expr> {
+                            return {g.input("n,m"), g.input("3,m"), int_imm(1), int_imm(7), int_imm(2)};
+                          },
+                          {{"axis", 0}}, {{"n", 7}}));
+  cases.push_back(op_case("masked_fill", "",
+                          [](Graph& g) -> std::vector<Expr> { return {g.input("n,m"), g.input("n,1", kBool)}; },
+                          {{"value", 2.5}}));
+  cases.push_back(op_case("nn.pixel_shuffle", "",
+                          [](Graph& g) -> std::vector<Expr> {
+                            g.input("k");
+                            return {g.input("n,4*k,m,3")};
+                          },
+                          {{"upscale_factor", 2}}));
+  for (const char* reduction : {"none", "sum", "mean"})
+    cases.push_back(op_case(
+        "nn.nll_loss", reduction,
+        [](Graph& g) -> std::vector<Expr> {
+          return {g.input("n,4,m"), g.input("n,m", kInt64, {.low = 0, .high = 3}), g.input("4", kFloat32, kPositive)};
+        },
+        {{"reduction", reduction}, {"ignore_index", 2}}, {}, 1e-4));
+}
+
 void add_indexing(std::vector<Case>& cases) {
+  add_parts(cases);
   cases.push_back(op_case("take", "wrap",
                           [](Graph& g) -> std::vector<Expr> { return {g.input("n,m"), g.input("k", kInt64, {-9, 9})}; },
                           {{"axis", 0}, {"mode", "wrap"}}, {{"n", 1}}));

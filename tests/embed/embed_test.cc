@@ -53,6 +53,24 @@ TEST_CASE("an installed relaxc is found, linked and runs in another project", "[
   for (const char* name : {"LLVM", "protobuf", "onnx"}) CHECK_FALSE(contains(libraries, name));
 }
 
+TEST_CASE("plug-ins are built against an installed relaxc, and its command loads them", "[embed]") {
+  std::string build = RELAXC_BINARY_DIR, prefix = build + "/prefix";
+  must_run({RELAXC_CMAKE, "--install", build, "--prefix", prefix});
+  for (const char* name : {"plugin", "accelerator"}) {
+    std::string project = build + "/embedded_" + name;
+    fs::remove_all(project);
+    must_run({RELAXC_CMAKE, "-S", fmt::format("{}/examples/{}", RELAXC_SOURCE_DIR, name), "-B", project, "-G", "Ninja",
+              "-DCMAKE_PREFIX_PATH=" + prefix, "-DCMAKE_CXX_FLAGS=" RELAXC_CXX_FLAGS});
+    must_run({RELAXC_CMAKE, "--build", project});
+  }
+  std::string tool = prefix + "/bin/relaxc", example = build + "/embedded_plugin/libexample.so";
+  CHECK(contains(must_run({tool, "opt", "--list-passes", "--plugin", example}), "[" + example + "]"));
+  std::string accelerator = build + "/embedded_accelerator";
+  must_run({accelerator + "/accelerator_demo", accelerator + "/libmxu_plugin.so",
+            RELAXC_SOURCE_DIR "/examples/accelerator/digits_int8.onnx",
+            RELAXC_SOURCE_DIR "/examples/digits/samples.npy"});
+}
+
 // The compiler gets macros of the host and the installed headers only.
 TEST_CASE("each public header compiles alone and leaves the host's macros alone", "[embed]") {
   std::string include = std::string(RELAXC_BINARY_DIR) + "/headers", source = include + "/host.cc";

@@ -35,7 +35,9 @@ void run_import_cases(TextTest& test) {
       FAIL_CHECK("expected a section 'import', found '" << section.header << "'");
       continue;
     }
-    IRModule module = import_onnx_text(test.input(), test.name(), parse_dims(*dims));
+    ImportOptions options;
+    options.dims = parse_dims(*dims);
+    IRModule module = import_onnx_text(test.input(), test.name(), options);
     check_verified(module);
     check_round_trip(module);
     section.body = print_body(module);

@@ -55,11 +55,8 @@ bool is_onnx_text(const std::string& text) {
   return false;
 }
 
-IRModule import_onnx_text(const std::string& text, const std::string& name,
-                          const std::map<std::string, int64_t>& dims) {
+IRModule import_onnx_text(const std::string& text, const std::string& name, const ImportOptions& options) {
   std::string bytes = read_model(text, name).SerializeAsString();
-  ImportOptions options;
-  options.dims = dims;
   try {
     return import_onnx_bytes(std::as_bytes(std::span(bytes)), name, op_table(), options);
   } catch (const CompileError& error) {

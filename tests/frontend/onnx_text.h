@@ -6,17 +6,15 @@
 //     y = Add (x, w)
 //   }
 #pragma once
-#include <map>
 #include <string>
 
-#include "ir/module.h"
+#include "frontend/onnx/import.h"
 
 namespace relaxc::test {
 
 // Returns whether a text is a model: its first character behind comments is "<".
 bool is_onnx_text(const std::string& text);
 // Throws CompileError. A node is called like its first output, and errors of a node have the line on which it begins.
-IRModule import_onnx_text(const std::string& text, const std::string& name,
-                          const std::map<std::string, int64_t>& dims = {});
+IRModule import_onnx_text(const std::string& text, const std::string& name, const ImportOptions& options = {});
 
 }  // namespace relaxc::test

@@ -141,13 +141,16 @@ void mutate_code(Executable& executable, Random& random) {
 void mutate_info(ValueInfo& info, Random& random) {
   switch (random() % 5) {
     case 0:
-      info.kind = static_cast<ValueKind>(random() % (static_cast<int>(ValueKind::kStorage) + 1));
+      info.kind = static_cast<ValueKind>(random() % kNumValueKinds);
       return;
     case 1:
       info.dtype = random() % 2 == 0 ? std::optional<DType>() : DType::int_(static_cast<int>(8 << random() % 4));
       return;
     case 2:
       mutate_text(info.name, random);
+      return;
+    case 3:
+      if (ValueInfo copy = info; info.fields.size() < 4) info.fields.push_back(std::move(copy));
       return;
     default:
       if (!info.dims || random() % 4 == 0) info.dims.emplace(random() % 5);

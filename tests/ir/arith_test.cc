@@ -213,6 +213,23 @@ TEST_CASE("a size and what it lacks to a multiple are one quotient", "[arith]") 
   }
 }
 
+// The position in a buffer of an element that a fused and split loop reaches: neighbours stay neighbours.
+TEST_CASE("quotients and remainders of a fused loop become its position", "[arith]") {
+  Expr a = make_dim("a"), b = make_dim("b"), c = make_dim("c");
+  auto mod = [](const Expr& e, int64_t by) { return floor_mod(e, int_imm(by)); };
+  auto over = [](const Expr& e, int64_t by) { return floor_div(e, int_imm(by)); };
+  Analyzer facts;
+  facts.bind(cast<Var>(c), Interval{.min = 0, .max = 15});
+  Expr fused = a * 2048 + b * 16 + c;
+  Expr first = facts.simplify(over(fused, 28 * 28)), second = mod(over(fused, 28), 28), third = mod(fused, 28);
+  CHECK(print_expr(first) == "(a * 128 + b) // 49");
+  CHECK(print_expr(facts.simplify((first * 28 + second) * 28 + third)) == "a * 2048 + b * 16 + c");
+  // Here a part divides two axes: the remainder is that of a sum with a quotient.
+  fused = a * 1792 + b * 16 + c;
+  first = over(fused, 28 * 28), second = mod(over(fused, 28), 28), third = mod(fused, 28);
+  CHECK(print_expr(facts.simplify((first * 28 + second) * 28 + third)) == "a * 1792 + b * 16 + c");
+}
+
 TEST_CASE("division by a sum", "[arith]") {
   std::vector<Variable> vars = {{make_dim("i"), 0, 6}, {make_dim("j"), 0, 5}, {make_dim("h"), 0, 4}};
   const Expr &i = vars[0].var, &j = vars[1].var, &h = vars[2].var;

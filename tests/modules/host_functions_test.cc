@@ -1,5 +1,7 @@
 // Modules that call what the host brings: C-ABI kernels (R.call_dps_packed) and functions (R.call_packed).
 #include "codegen/compile.h"
+#include "ir/text/parser.h"
+#include "vm/error.h"
 
 #include "tests/catch.h"
 
@@ -17,6 +19,27 @@ int32_t shift_down(const relaxc_kernel_args* args) {
 int32_t refuse(const relaxc_kernel_args* args) {
   args->context->error = "not today";
   return 7;
+}
+
+// Functions that tests/modules/packed_calls.py calls.
+LoadOptions packed_host(std::string* seen) {
+  using Arguments = std::span<const vm::Value>;
+  LoadOptions options;
+  options.registry.add_function("host_double", [](vm::BuiltinContext&, Arguments arguments) -> vm::Value {
+    const Tensor& tensor = arguments[0].tensor();
+    for (int64_t i = 0; i < tensor.size(); ++i) static_cast<float*>(tensor.raw())[i] *= 2;
+    return {};
+  });
+  options.registry.add_function("host_count", [seen](vm::BuiltinContext&, Arguments arguments) -> vm::Value {
+    *seen = fmt::format("{} {} {} {}", describe(arguments[0]), arguments[1].integer(), arguments[2].number(),
+                        arguments[3].string());
+    return arguments[0].tensor().size();
+  });
+  options.registry.add_function("host_half", [](vm::BuiltinContext&, Arguments arguments) -> vm::Value {
+    if (arguments[0].number() < 0) throw RuntimeError("no halves of less than nothing");
+    return arguments[0].number() / 2;
+  });
+  return options;
 }
 
 LoadOptions host(relaxc_kernel kernel, std::string* seen) {
@@ -67,4 +90,46 @@ TEST_CASE("a module whose host functions are missing does not load", "[modules]"
   CompiledModule module = compile_file(RELAXC_SOURCE_DIR "/tests/modules/host_functions.py");
   std::string message = message_of([&] { module.load(); });
   CHECK(message.find("my_") != std::string::npos);
+}
+
+TEST_CASE("tensor programs call functions of the host", "[modules]") {
+  bool interprets = GENERATE(false, true);
+  CompileSettings settings;
+  if (interprets) {
+    settings.passes = "legalize";
+    settings.interpret.emplace();
+  }
+  CompiledModule module = compile_file(RELAXC_SOURCE_DIR "/tests/modules/packed_calls.py", settings);
+  std::string seen;
+  Session session(module.load(packed_host(&seen)), {.threads = 1});
+  std::vector<Tensor> results = session.run({Tensor::of<float>({2, 2}, kFloat32, {1, 2, 3, 4})});
+  REQUIRE(results.size() == 2);
+  CHECK(same_contents(results[0], Tensor::of<float>({2, 2}, kFloat32, {4, 8, 12, 16})));
+  CHECK(same_contents(results[1], Tensor::of<float>({2}, kFloat32, {4, 1})));
+  CHECK(seen == "float32[2, 2] 3 0.5 text");
+  std::string message = message_of([&] { session.run({Tensor::of<float>({1, 2}, kFloat32, {1, -2})}); });
+  CHECK(message.find("host_half: no halves of less than nothing") != std::string::npos);
+  // All that are missing are named when the program is loaded.
+  std::string missing = message_of([&] { module.load(); });
+  for (const char* name : {"host_double", "host_count", "host_half"}) CHECK(missing.find(name) != std::string::npos);
+}
+
+TEST_CASE("an external function that no library has is named", "[modules]") {
+  const char* text = R"(
+@I.ir_module
+class Module:
+    @T.prim_func(private=True)
+    def f(A: T.Buffer((4,), "float32")):
+        for i in range(4):
+            A[i] = T.call_extern("float32", "relaxc_has_no_such_function", T.float32(1))
+
+    @R.function
+    def main() -> R.Tensor((4,), "float32"):
+        y = R.call_tir(Module.f, (), out_sinfo=R.Tensor((4,), "float32"))
+        return y
+)";
+  Diagnostics diagnostics;
+  CompiledModule module = compile(parse_module(text, "text", op_table(), diagnostics));
+  std::string message = message_of([&] { module.load(); });
+  CHECK(message.find("external function 'relaxc_has_no_such_function'") != std::string::npos);
 }

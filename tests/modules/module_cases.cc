@@ -7,11 +7,17 @@
 //   # ---- run: three elements        an input for each line
 //   x = [1.5, -2, inf]
 //   n = numbers()                     numbers(2, 3): 0.5, -1, 1.5, ... of that shape
+//   s = [2, 3]                        values of other kinds as the command line has them (tools/values.h)
 //   # ---- result                     what ./dev update writes
 //   y: float32[3] = [3, -4, inf]
 //   # ---- run: no elements           a run that fails, without a result
 //   x = []
 //   # error: 'x'
+//   # ---- run: another function      the default one is that of Program::function()
+//   @scale
+//   x = [1]
+//
+// A section `kernels` behind the module has the user's kernels for it (passes/kernel_rules.h).
 //
 // Choose inputs whose results are exact: they are the same on every machine. A module that does not compile has its
 // errors in the text and no sections.
@@ -21,10 +27,12 @@
 #include <sstream>
 
 #include "codegen/compile.h"
+#include "passes/kernel_rules.h"
 #include "support/joined.h"
 #include "tests/frontend/onnx_model.h"
 #include "tests/frontend/onnx_text.h"
 #include "tests/text/harness.h"
+#include "tools/values.h"
 #include "vm/error.h"
 
 #include "tests/catch.h"
@@ -112,17 +120,31 @@ Tensor read_value(std::string_view text, DType dtype) {
   return numbers(shape, dtype);
 }
 
-std::vector<Tensor> read_inputs(const std::string& body, const std::vector<vm::ValueInfo>& params) {
-  std::vector<Tensor> inputs;
+// The function that a line names, such as `@scale`.
+std::string function_of(const std::string& body) {
   std::stringstream lines(body);
   for (std::string line; std::getline(lines, line);) {
-    if (line.empty() || line[0] == '#') continue;
+    if (line.starts_with("@")) return line.substr(1);
+  }
+  return "";
+}
+
+vm::Value read_input(std::string_view text, const vm::ValueInfo& param) {
+  if (param.kind == vm::ValueKind::kTensor && param.dtype) return read_value(text, *param.dtype);
+  return tools::InputMaker({}, 0).make({param}, {tools::parse_value(text)}).front();
+}
+
+std::vector<vm::Value> read_inputs(const std::string& body, const std::vector<vm::ValueInfo>& params) {
+  std::vector<vm::Value> inputs;
+  std::stringstream lines(body);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.empty() || line[0] == '#' || line[0] == '@') continue;
     size_t equals = line.find(" = ");
     if (equals == std::string::npos || inputs.size() >= params.size())
       FAIL("expected an input, found '" << line << "'");
     const vm::ValueInfo& param = params[inputs.size()];
     if (line.substr(0, equals) != param.name) FAIL("expected input '" << param.name << "', found '" << line << "'");
-    inputs.push_back(read_value(std::string_view(line).substr(equals + 3), param.dtype.value()));
+    inputs.push_back(read_input(std::string_view(line).substr(equals + 3), param));
   }
   return inputs;
 }
@@ -145,13 +167,19 @@ std::string value_text(const Tensor& tensor, size_t dim, int64_t first) {
   return fmt::format("[{}]", joined(items));
 }
 
+std::string result_text(const tools::NamedValue& result) {
+  const auto* tensor = result.value.get_if<Tensor>();
+  if (!tensor) return tools::summary(result) + "\n";
+  return fmt::format("{}: {} = {}\n", result.name, describe(*tensor), value_text(*tensor, 0, 0));
+}
+
 struct Outcome {
-  std::vector<Tensor> results;
+  std::vector<tools::NamedValue> results;
   std::string error;  // empty: it ran
 };
-Outcome run(Session& session, const std::vector<Tensor>& inputs) {
+Outcome run(Session& session, const std::vector<vm::Value>& inputs, const vm::Function& function) {
   try {
-    return {session.run(inputs), ""};
+    return {tools::flat_results(session.run_values(inputs, function.name), function.outputs), ""};
   } catch (const RuntimeError& error) {
     return {{}, error.what()};
   }
@@ -160,8 +188,9 @@ Outcome run(Session& session, const std::vector<Tensor>& inputs) {
 // The results as text; nullopt: the run failed as expected.
 std::optional<std::string> run_case(const Section& section, Session& compiled, Session& interpreted,
                                     const Program& program) {
-  std::vector<Tensor> inputs = read_inputs(section.body, program.inputs());
-  Outcome machine = run(compiled, inputs), reference = run(interpreted, inputs);
+  const vm::Function& function = program.function(function_of(section.body));
+  std::vector<vm::Value> inputs = read_inputs(section.body, function.inputs);
+  Outcome machine = run(compiled, inputs, function), reference = run(interpreted, inputs, function);
   if (!machine.error.empty() || !reference.error.empty()) {
     check_message(section.body, machine.error);
     check_message(section.body, reference.error);
@@ -169,13 +198,15 @@ std::optional<std::string> run_case(const Section& section, Session& compiled, S
   }
   if (expects_errors(section.body)) FAIL_CHECK("expected an error, the run has results");
   REQUIRE(machine.results.size() == reference.results.size());
-  REQUIRE(machine.results.size() == program.outputs().size());
+  CHECK(machine.results.size() >= function.outputs.size());
   std::string text;
   for (size_t i = 0; i < machine.results.size(); ++i) {
-    const Tensor& result = machine.results[i];
-    text += fmt::format("{}: {} = {}\n", program.outputs()[i].name, describe(result), value_text(result, 0, 0));
+    text += result_text(machine.results[i]);
     INFO(text);
-    CHECK(same_contents(result, reference.results[i]));
+    std::optional<Tensor> result = tools::as_tensor(machine.results[i]);
+    std::optional<Tensor> other = tools::as_tensor(reference.results[i]);
+    REQUIRE(result.has_value() == other.has_value());
+    if (result) CHECK(same_contents(*result, *other));
   }
   return text;
 }
@@ -186,19 +217,29 @@ void run_module_cases(TextTest& test) {
   std::string input = test.input();
   std::optional<Program> compiled, interpreted;
   try {
-    IRModule module = is_onnx_text(input) ? import_onnx_text(input, test.name()) : parse_text(input, test.name());
     CompileSettings settings;
+    if (test.sections.size() > 1 && test.sections[1].header == "kernels") {
+      std::string text = test.sections[1].in_place();
+      settings.kernels =
+          std::make_shared<const std::vector<KernelRule>>(read_kernel_rules(text, test.name(), op_table()));
+      settings.schedules = read_schedule_rules(text, test.name());
+    }
+    ImportOptions options;
+    if (settings.kernels) options.kernels = node_kernels(*settings.kernels);
+    IRModule module =
+        is_onnx_text(input) ? import_onnx_text(input, test.name(), options) : parse_text(input, test.name());
     compiled = compile(module, settings).load();
     settings.interpret = InterpretOptions{};
     interpreted = compile(module, settings).load();
   } catch (const CompileError& error) {
-    CHECK(test.sections.size() == 1);
+    CHECK(test.sections.size() == (test.sections.back().header == "kernels" ? 2 : 1));
     return check_errors(input, error.diagnostics());
   }
   if (expects_errors(input)) FAIL("expected an error, the module compiles");
   REQUIRE(test.sections.size() > 1);
   Session machine(*compiled, {.threads = 2}), reference(*interpreted, {.threads = 1});
   for (size_t i = 1; i < test.sections.size(); ++i) {
+    if (test.sections[i].header == "kernels") continue;
     INFO(fmt::format("{}:{}: {}", test.name(), test.sections[i].line - 1, test.sections[i].header));
     if (!test.sections[i].words_of("run")) {
       FAIL_CHECK("expected a section 'run', found '" << test.sections[i].header << "'");

@@ -23,7 +23,7 @@ namespace {
 //   3 1.5 true                  scalar
 //   @program 'extern 'f:str d:float32 q:global o   function of the module, external function, dtype, string, object
 // type= gives the output type of calls that state it.
-const DeviceMesh kMesh = {{2}, {0, 1}};
+const DeviceMesh kMesh = {{1}, {0}};
 struct Recipe {
   const char* name;
   const char* args;
@@ -97,7 +97,7 @@ const std::vector<Recipe>& recipes() {
       {"split", "f[n,8]", {{"indices_or_sections", 2}, {"axis", 1}}},
       {"tile", "f[n,8]", {{"repeats", Ints{2, 1}}}},
       {"dyn.tile", "f[n,8] s[n,2]"},
-      {"layout_transform", "f[n,8]"},
+      {"layout_transform", "f[n,8]", {{"index_map", Attrs{{"T.index_map", "lambda i, j: (i, j // 4, j % 4)"}}}}},
       {"strided_slice", "f[n,8] p(1) p(2) p(6) p(2)"},
       {"dynamic_strided_slice", "f[n,8] i[2] i[2] i[2]"},
       {"nn.pad", "f[n,8]", {{"pad_width", Ints{1, 2, 0, 3}}}},
@@ -142,6 +142,8 @@ const std::vector<Recipe>& recipes() {
       {"image.grid_sample", "f[n,4,16,16] f[n,2,8,m]"},
       {"image.affine_grid", "f[n,2,3] s[16,16]"},
       {"vision.all_class_non_max_suppression", "f[n,m,4] f[n,3,m] i[] f[] f[]"},
+      {"dyn.all_class_non_max_suppression", "f[n,m,4] f[n,3,m] i[] f[] f[] i[n,3,m]"},
+      {"dyn.non_max_suppression", "f[n,m,6] k[n] k[n,m] i[n,m]"},
       {"vision.get_valid_counts", "f[n,m,6]"},
       {"vision.non_max_suppression", "f[n,m,6] k[n] k[n,m]"},
       {"vision.multibox_transform_loc", "f[n,3,8] f[n,32] f[1,8,4]"},
@@ -161,9 +163,9 @@ const std::vector<Recipe>& recipes() {
       {"grad.avg_pool2d_backward", "f[n,4,16,16] f[n,4,16,16]"},
       {"grad.take_backward", "f[m,8] f[n,8] i[m]", {{"axis", 0}}},
       // Workers
-      {"ccl.allgather", "f[n,8]", {{"num_workers", 2}}},
-      {"ccl.scatter_from_worker0", "f[8,n]", {{"num_workers", 2}}},
-      {"dist.redistribute_replica_to_shard", "f[8,n]", {{"num_workers", 2}}},
+      {"ccl.allgather", "f[n,8]", {{"num_workers", 1}}},
+      {"ccl.scatter_from_worker0", "f[8,n]", {{"num_workers", 1}}},
+      {"dist.redistribute_replica_to_shard", "f[8,n]", {{"num_workers", 1}}},
       {"dist.annotate_sharding", "f[8,n]", {{"device_mesh", to_attr(kMesh)}, {"placement", "S[0]"}}},
       {"dist.redistribute", "D", {{"device_mesh", to_attr(kMesh)}, {"placement", "S[0]"}}},
       {"dist.call_tir_local_view", "@program t(f[n,8])", {}, "f[n,8]"},
@@ -179,7 +181,7 @@ const std::vector<Recipe>& recipes() {
       {"make_closure", "@graph t(f[n,8])"},
       {"invoke_closure", "o t(f[n,8])", {}, "f[n,8]"},
       {"invoke_pure_closure", "o t(f[n,8])", {}, "f[n,8]"},
-      {"vm.call_tir_dyn", "@program t(f[n,8],s[n])"},
+      {"vm.call_tir_dyn", "@program t(f[n,8],f[n,8])"},
       {"assert_op", "b[] f[n,8]", {{"format", "{}"}}},
       {"print", "f[n,8]", {{"format", "{}"}}},
       {"null_value", ""},

@@ -83,11 +83,11 @@ PrimFuncRef crash(const std::string& name, const PrimFuncRef& program, const Pas
 }
 PrimFuncRef keep(const std::string&, const PrimFuncRef& program, const PassContext&) { return program; }
 
-constexpr Pass kMiscompile{.name = "miscompile", .doc = "a wrong pass", .on_program = miscompile};
-constexpr Pass kMiscompileModule{.name = "miscompile_module", .doc = "a wrong pass", .on_module = miscompile_module};
-constexpr Pass kInvalidate{.name = "invalidate", .doc = "a wrong pass", .on_program = invalidate};
-constexpr Pass kCrash{.name = "crash", .doc = "a wrong pass", .on_program = crash};
-constexpr Pass kKeep{.name = "keep", .doc = "a pass that changes nothing", .on_program = keep};
+const Pass kMiscompile{.name = "miscompile", .doc = "a wrong pass", .on_program = miscompile};
+const Pass kMiscompileModule{.name = "miscompile_module", .doc = "a wrong pass", .on_module = miscompile_module};
+const Pass kInvalidate{.name = "invalidate", .doc = "a wrong pass", .on_program = invalidate};
+const Pass kCrash{.name = "crash", .doc = "a wrong pass", .on_program = crash};
+const Pass kKeep{.name = "keep", .doc = "a pass that changes nothing", .on_program = keep};
 
 struct Folder {
   std::string path = (std::filesystem::temp_directory_path() / fmt::format("relaxc_runner_{}", getpid())).string();
@@ -187,15 +187,14 @@ TEST_CASE("passes run once for public programs that are equal but for their name
   module.functions.insert_or_assign("mine", with_fresh_variables(make_prim_func(std::move(copy))));
   static std::vector<std::string> seen;
   seen.clear();
-  static constexpr Pass kMark{
-      .name = "mark",
-      .doc = "leaves a mark",
-      .on_program = [](const std::string& name, const PrimFuncRef& program, const PassContext&) {
-        seen.push_back(name);
-        PrimFunc marked = *program;
-        marked.attrs.set("marked_as", name);
-        return make_prim_func(std::move(marked), program.span());
-      }};
+  static const Pass kMark{.name = "mark",
+                          .doc = "leaves a mark",
+                          .on_program = [](const std::string& name, const PrimFuncRef& program, const PassContext&) {
+                            seen.push_back(name);
+                            PrimFunc marked = *program;
+                            marked.attrs.set("marked_as", name);
+                            return make_prim_func(std::move(marked), program.span());
+                          }};
   PassContext context = pass_context();
   context.jobs = 1;
   context.schedules.push_back({.name = "rule", .function = "mine", .op = "", .span = {}, .apply = nullptr});
@@ -219,13 +218,13 @@ TEST_CASE("passes run once for public programs that are equal but for their name
 TEST_CASE("a program that an earlier compilation lowered is not lowered again, whatever its name", "[runner]") {
   static std::atomic<int> runs;
   runs = 0;
-  static constexpr Pass kCount{.name = "count",
-                               .doc = "leaves the number of runs",
-                               .on_program = [](const std::string&, const PrimFuncRef& program, const PassContext&) {
-                                 PrimFunc counted = *program;
-                                 counted.attrs.set("runs", ++runs);
-                                 return make_prim_func(std::move(counted), program.span());
-                               }};
+  static const Pass kCount{.name = "count",
+                           .doc = "leaves the number of runs",
+                           .on_program = [](const std::string&, const PrimFuncRef& program, const PassContext&) {
+                             PrimFunc counted = *program;
+                             counted.attrs.set("runs", ++runs);
+                             return make_prim_func(std::move(counted), program.span());
+                           }};
   auto run = [&](const IRModule& module, const CompileSettings& settings = {}) {
     PassContext context = pass_context(settings);
     return run_pass(kCount, module, context);

@@ -46,6 +46,7 @@ constexpr Found kFound[] = {{"stencil_symbolic", 400467},
                             {"dot_symbolic", 2008049},
                             {"strided_windows", 2009812},
                             {"strided_windows", 2015380},
+                            {"upsample_symbolic", 203521},
                             {"scatter_last", 2020944},
                             {"first_of_largest", 7101308},
                             {"avg_pool_overlapping_symbolic", 8111783}};

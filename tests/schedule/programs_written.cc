@@ -1,6 +1,6 @@
 // Programs that no operator of networks is lowered to, as a user may write them: blocks that meet at elements, that
-// write what others read before, that see windows of buffers, that store vectors, that divide and shift beneath the
-// guard which makes this legal.
+// write what others read before or one buffer in parts, that see windows of buffers, that store vectors, that divide
+// and shift beneath the guard which makes this legal.
 #include "codegen/compile.h"
 #include "ir/text/parser.h"
 #include "support/diagnostic.h"
@@ -321,6 +321,131 @@ def quotients_of_concatenated(x: T.handle, y: T.handle, d: T.handle, z: T.handle
         with T.block("Z"):
             vi = T.axis.spatial(n + m, i)
             Z[vi] = T.if_then_else(vi < n, Q[vi], R[vi - n])
+
+@T.prim_func(private=True)
+def relu_of_parts(x: T.handle, y: T.handle, w: T.handle, z: T.handle):
+    n = T.int64()
+    m = T.int64()
+    X = T.match_buffer(x, (n,))
+    Y = T.match_buffer(y, (m,))
+    W = T.match_buffer(w, (n + m,))
+    Z = T.match_buffer(z, (n + m,))
+    Y2 = T.alloc_buffer((m,))
+    C = T.alloc_buffer((n + m,))
+    for i in range(m):
+        with T.block("Y2"):
+            vi = T.axis.spatial(m, i)
+            Y2[vi] = Y[vi] * T.float32(2)
+    for i in range(n):
+        with T.block("C0"):
+            vi = T.axis.spatial(n, i)
+            C[vi] = X[vi] + T.float32(1)
+    for i in range(m):
+        with T.block("C1"):
+            vi = T.axis.spatial(m, i)
+            C[vi + n] = Y2[vi]
+    for i in range(n + m):
+        with T.block("Z"):
+            vi = T.axis.spatial(n + m, i)
+            Z[vi] = T.max(C[vi] + W[vi], T.float32(0))
+
+@T.prim_func(private=True)
+def windows_of_parts(x: T.handle, y: T.handle, z: T.handle):
+    n = T.int64()
+    m = T.int64()
+    X = T.match_buffer(x, (n, m))
+    Y = T.match_buffer(y, (n, T.int64(3)))
+    Z = T.match_buffer(z, (n, m + 4))
+    C = T.alloc_buffer((n, m + 6))
+    for i, j in T.grid(n, T.int64(3)):
+        with T.block("left"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = T.float32(0)
+    for i, j in T.grid(n, T.int64(3)):
+        with T.block("right"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, m + vj + 3] = Y[vi, vj]
+    for i, j in T.grid(n, m):
+        with T.block("middle"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj + 3] = X[vi, vj] * T.float32(2)
+    for i, j, k in T.grid(n, m + 4, T.int64(3)):
+        with T.block("Z"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                Z[vi, vj] = T.float32(0)
+            Z[vi, vj] = Z[vi, vj] + C[vi, vj + vk]
+
+@T.prim_func(private=True)
+def quarters(x: T.handle, y: T.handle, z: T.handle):
+    n = T.int64()
+    m = T.int64()
+    X = T.match_buffer(x, (n, m))
+    Y = T.match_buffer(y, (m, n))
+    Z = T.match_buffer(z, (n + m, n + m))
+    C = T.alloc_buffer((n + m, n + m))
+    for i, j in T.grid(m, m):
+        with T.block("lower_right"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi + n, vj + n] = T.Select(vi == vj, T.float32(1), T.float32(0))
+    for i, j in T.grid(n, n):
+        with T.block("upper_left"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = T.Select(vi == vj, T.float32(2), T.float32(0))
+    for i, j in T.grid(n, m):
+        with T.block("upper_right"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj + n] = X[vi, vj]
+    for i, j in T.grid(m, n):
+        with T.block("lower_left"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[n + vi, vj] = Y[vi, vj]
+    for i, j in T.grid(n + m, n + m):
+        with T.block("Z"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            Z[vj, vi] = C[vi, vj] * T.float32(0.5)
+
+@T.prim_func(private=True)
+def sums_in_pairs(x: T.handle, y: T.handle, z: T.handle):
+    n = T.int64()
+    m = T.int64()
+    X = T.match_buffer(x, (n, m))
+    Y = T.match_buffer(y, (n,))
+    Z = T.match_buffer(z, (n * 2,))
+    C = T.alloc_buffer((n, T.int64(2)))
+    for i, j in T.grid(n, m):
+        with T.block("first"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            with T.init():
+                C[vi, T.int64(0)] = T.float32(0)
+            C[vi, T.int64(0)] = C[vi, T.int64(0)] + X[vi, vj]
+    for i in range(n):
+        with T.block("second"):
+            vi = T.axis.spatial(n, i)
+            C[vi, T.int64(1)] = Y[vi]
+    for i in range(n * 2):
+        with T.block("Z"):
+            vi = T.axis.spatial(n * 2, i)
+            Z[vi] = C[vi // 2, vi % 2] + T.float32(1)
+
+@T.prim_func(private=True)
+def stacked(x: T.handle, y: T.handle, z: T.handle):
+    n = T.int64()
+    X = T.match_buffer(x, (n,))
+    Y = T.match_buffer(y, (n,))
+    Z = T.match_buffer(z, (T.int64(2), n))
+    C = T.alloc_buffer((T.int64(2), n))
+    for i in range(n):
+        with T.block("C0"):
+            vi = T.axis.spatial(n, i)
+            C[T.int64(0), vi] = X[vi] + T.float32(1)
+        with T.block("C1"):
+            vi = T.axis.spatial(n, i)
+            C[T.int64(1), vi] = Y[n - 1 - vi]
+    for i, j in T.grid(T.int64(2), n):
+        with T.block("Z"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            Z[vi, vj] = C[vi, vj] * T.float32(0.5)
 
 @T.prim_func(private=True)
 def beside_the_axes(x: T.handle, w: T.handle, z: T.handle):

@@ -4,9 +4,10 @@
 //   # test: dialect=0.26     the same in the spelling of that version
 //   # test: verify           it parses, and the verifier reports what `# error:` lines say
 //   # test: parse-error      the reader reports what `# error:` lines say
-//   # test: passes=a,b       it verifies, the passes run, and the result prints as the text after `# ----`; or they
-//                            report what `# error:` lines say
+//   # test: passes=a,b       it verifies, the passes run, with the schedules beside it, and the result prints as the
+//                            text after `# ----`; or they report what `# error:` lines say
 //   # test: schedule         steps of schedules on a program, and what comes out (schedule/schedule_cases.h)
+//   # test: loops            the drawings of its tensor programs, with what each loop allows
 //   # test: run              runs of a module on given inputs, and their results (modules/module_cases.cc)
 //   # test: import           the module that an ONNX model becomes (frontend/import_cases.cc)
 // `# error: substring` or `# error: substring note: substring of a note` stands at the end of the offending line;
@@ -18,8 +19,10 @@
 #include "ir/text/parser.h"
 #include "ir/verify/verify.h"
 #include "ir/visit.h"
+#include "passes/kernel_rules.h"
 #include "passes/runner.h"
 #include "tests/text/harness.h"
+#include "tir/schedule/draw.h"
 
 #include "tests/catch.h"
 
@@ -70,6 +73,14 @@ void run_passes(TextTest& test, std::string_view names) {
   check_verified(module);
   CompileSettings settings;
   settings.target = "x86-64";
+  bool has_kernels = test.input().find("\n@S.") != std::string::npos ||
+                     test.input().find("\nS.use(") != std::string::npos ||
+                     test.input().find("\n@R.rewriter") != std::string::npos;
+  if (has_kernels) {
+    std::vector<KernelRule> rules = read_kernel_rules(test.input(), test.name(), op_table());
+    settings.kernels = std::make_shared<const std::vector<KernelRule>>(std::move(rules));
+    settings.schedules = read_schedule_rules(test.input(), test.name());
+  }
   PassContext context = pass_context(settings);
   for (const Pass* pass : parse_passes(names)) {
     try {
@@ -84,6 +95,16 @@ void run_passes(TextTest& test, std::string_view names) {
   test.set_output(print_body(module));
 }
 
+void run_loops(TextTest& test, std::string_view) {
+  IRModule module = parse_text(test.input(), test.name());
+  check_verified(module);
+  std::string drawn;
+  for (const auto& [name, function] : module.functions) {
+    if (function.is<PrimFunc>()) drawn += draw_loops(name, cast<PrimFunc>(function)) + "\n";
+  }
+  test.set_output(drawn);
+}
+
 struct Command {
   std::string_view name;
   void (*run)(TextTest&, std::string_view argument);
@@ -95,6 +116,7 @@ constexpr Command kCommands[] = {
     {"parse-error", run_parse_error},
     {"passes", run_passes},
     {"schedule", [](TextTest& test, std::string_view) { run_schedule_cases(test); }},
+    {"loops", run_loops},
     {"run", [](TextTest& test, std::string_view) { run_module_cases(test); }},
     {"import", [](TextTest& test, std::string_view) { run_import_cases(test); }},
 };

@@ -104,4 +104,17 @@ TEST_CASE("a compiled program may have notes of TVM's and of users, but no other
   CHECK_THROWS_WITH(check_lowerable(program("{\"auto_copy\": \"x\"}")), Catch::Contains("takes a whole number"));
 }
 
+TEST_CASE("a warning names an annotation that asks for something which nothing does", "[annotations]") {
+  auto warnings = [](const char* notes) {
+    std::string text;
+    for (const Diagnostic& warning : unread_annotations(program(notes))) text += to_string(warning);
+    return text;
+  };
+  CHECK(warnings("{\"pragma_auto_unroll_max_step\": 16, \"meta_schedule.tiling_structure\": \"SSR\", \"user.x\": 1}")
+            .empty());
+  CHECK_THAT(warnings("{\"pragma_tensor_core\": 1}"),
+             Catch::Contains("warning: 'pragma_tensor_core' of loop 'i' has no effect: TVM uses tensor cores"));
+  CHECK_THAT(warnings("{\"meta_schedule.vectorize\": 64}"), Catch::Contains("has no effect: the postprocessors"));
+}
+
 }  // namespace relaxc::test

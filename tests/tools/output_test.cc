@@ -43,7 +43,7 @@ std::string read_file(const std::string& path) {
 void write_file(const std::string& path, const std::string& content) {
   std::ofstream(path, std::ios::binary) << content;
 }
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool holds_text(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 // Every way in which a subcommand writes one file; {} is where to.
 const std::vector<std::vector<std::string>> kWriters = {
@@ -133,7 +133,7 @@ TEST_CASE("no output replaces what it is made from", "[tools]") {
     for (const std::string& output : {model, link}) {
       Outcome outcome = run_with(writer, output);
       CHECK(outcome.exit_code == 2);
-      CHECK(has(outcome.err, "is the input"));
+      CHECK(holds_text(outcome.err, "is the input"));
       CHECK((read_file(model) == read_file(kModel)));  // not printed
     }
   }
@@ -144,7 +144,7 @@ TEST_CASE("no output replaces what it is made from", "[tools]") {
   fs::copy(models / "weights.bin", folder.path);
   Outcome outcome = run_with({"compile", folder.file("external_ok.onnx"), "-o", "{}"}, weights);
   CHECK(outcome.exit_code == 1);
-  CHECK(has(outcome.err, "holds weights of the model"));
+  CHECK(holds_text(outcome.err, "holds weights of the model"));
   CHECK((read_file(weights) == read_file((models / "weights.bin").string())));
 }
 
@@ -156,7 +156,7 @@ TEST_CASE("a write that fails is an error, and the old file stays", "[tools]") {
       Outcome outcome = run_with(writer, output);
       INFO(output << ": " << outcome.how_it_ended() << outcome.err);
       CHECK(outcome.exit_code == 1);
-      CHECK(has(outcome.err, "error: cannot write '" + output + "'"));
+      CHECK(holds_text(outcome.err, "error: cannot write '" + output + "'"));
     };
     if (std::string full = folder.file("full"); make_device(full, kFull)) {
       fails(full);
@@ -205,7 +205,7 @@ TEST_CASE("standard output that cannot be written is an error of every subcomman
       Outcome outcome = run_program({"/bin/sh", "-c", fmt::format("'{}' {} {}", RELAXC_TOOL, command, closed)}, 300);
       INFO(command << " " << closed << ": " << outcome.how_it_ended() << outcome.err);
       CHECK(outcome.exit_code == 1);
-      CHECK(has(outcome.err, "error: cannot write standard output"));
+      CHECK(holds_text(outcome.err, "error: cannot write standard output"));
     }
   }
 }

@@ -225,7 +225,7 @@ class Module:
         d: R.Tensor((2, 3), "float32" = R.exp(x)  # '(' was never closed
         return R.add(c, d)
     @R.function
-    def wrong_result(x: R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float16"):  # G14
+    def wrong_result(x: R.Tensor((2, 3), "float32")):
         y: R.Tensor((2, 4), "float32") = R.exp(x)  # G11
         return y
     @R.function
@@ -317,11 +317,43 @@ def main(x: R.Tensor((6, 10), "float32"), w: R.Tensor((10, 16), "float32"), b: R
         R.output(y)
     return y
 )");
+  // A program of the module's is scheduled where it stands alone and where something is fused to it.
+  const std::string own = folder.write("own.py", R"(@I.ir_module
+class Module:
+    @T.prim_func(private=True)
+    def own(x: T.Buffer((8, 64), "float32"), y: T.Buffer((8, 64), "float32")):
+        for i, j in T.grid(8, 64):
+            with T.block("T_add"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                y[vi, vj] = x[vi, vj] * T.float32(2)
+    @R.function
+    def main(x: R.Tensor((8, 64), "float32"), b: R.Tensor((64,), "float32")):
+        with R.dataflow():
+            a = R.exp(x)
+            c = R.call_tir(Module.own, (a,), out_sinfo=R.Tensor((8, 64), "float32"))
+            d = R.tanh(R.add(c, b))
+            e = R.call_tir(Module.own, (d,), out_sinfo=R.Tensor((8, 64), "float32"))
+            R.output(e)
+        return e
+)");
+  const std::string own_schedule = folder.write("own_schedule.py", R"(@S.schedule("own")
+def rows(sch):
+    sch.work_on("own")
+    behind = sch.merge_epilogue("T_add")
+    i, j = sch.get_loops("own")
+    sch.parallel(i)
+)");
   struct Row {
     std::string program, schedules;
     std::vector<const char*> parts;
   };
   const Row kRows[] = {
+      {own,
+       own_schedule,
+       {"@S.schedule(\"own\")\ndef rows(sch):\n", "@S.schedule(\"fused_own_add_tanh\")\n@S.rule(\"own\")\ndef rows("}},
+      {own,
+       folder.write("own_use.py", "S.use(\"default\", function=\"own\")\n"),
+       {"S.use(\"default\", function=\"own\", ", "S.use(\"default\", function=\"fused_own_add_tanh\", op=\"own\", "}},
       {examples + "matmul.py",
        examples + "step5.py",
        {"@S.schedule(\"matmul\")\ndef blocked(sch):\n    block = sch.get_block(\"C\")\n"}},

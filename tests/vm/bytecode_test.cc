@@ -162,6 +162,8 @@ TEST_CASE("the verifier rejects what leaves the frame or its tables", "[vm]") {
   rejects(make(Opcode::kCallBuiltin, {Reg{1}, BuiltinIndex{0}, std::vector<Argument>{StringIndex{5}}}), "string 5");
   rejects(make(Opcode::kCall, {Reg{1}, FunctionIndex{1}, std::vector<Reg>{}}), "function 1");
   rejects(make(Opcode::kCall, {Reg{1}, FunctionIndex{0}, std::vector<Reg>{}}), "0 arguments, expected 1");
+  rejects(make(Opcode::kMakeClosure, {Reg{1}, FunctionIndex{1}, std::vector<Reg>{}}), "function 1");
+  rejects(make(Opcode::kMakeClosure, {Reg{1}, FunctionIndex{0}, std::vector{Reg{0}, Reg{0}}}), "captures 2 values");
   rejects(make(Opcode::kCallKernel, {KernelIndex{1}, std::vector<Reg>{}, std::vector<Scalar>{}, -1}), "kernel 1");
   rejects(make(Opcode::kCallKernel, {KernelIndex{0}, std::vector{Reg{0}}, std::vector<Scalar>{}, -1}),
           "1 tensors and 0 scalars, expected 1 and 1");

@@ -83,8 +83,10 @@ TEST_CASE("a host's kernels and functions are found by name", "[vm]") {
   options.registry.add_kernel("host.add", add_kernel);
   Session session(Program::from(add_program(KernelSource::kRegistry), {}, nullptr, options), {.threads = 1});
   CHECK(session.run({ramp({2, 4}), ramp({2, 4})})[0].as_double(1) == 3);
-  CHECK(error_of([] { Program::from(add_program(KernelSource::kRegistry), {}); }) ==
-        "error: kernel 'host.add' is missing; add it to the registry with Registry::add_kernel");
+  CHECK(
+      error_of([] { Program::from(add_program(KernelSource::kRegistry), {}); }) ==
+      "error: kernel 'host.add' is missing; give the library that has it (--kernels LIBRARY.so), link it in (--link), "
+      "or add it to the registry with Registry::add_kernel");
   LoadOptions functions;
   functions.registry.add_function("host.twice", [](BuiltinContext&, std::span<const Value> arguments) -> Value {
     return arguments[0].integer() * 2;
@@ -203,6 +205,42 @@ TEST_CASE("values, tuples and builtins", "[vm]") {
   CHECK(describe(results[0]) == "float32[6]");
   CHECK(results[1].as_int(1) == 3);
   CHECK(same_contents(results[0], results[2]));
+}
+
+TEST_CASE("closures call functions with what they captured", "[vm]") {
+  auto program = [](size_t captured, size_t arguments) {
+    ExecutableBuilder builder;
+    FunctionBuilder main(builder, "main"), pair(builder, "pair");
+    Reg x = main.add_input({"x", ValueKind::kInt, {}, {}});
+    Reg closure = main.new_register();
+    main.emit(Opcode::kMakeClosure, {closure, builder.function("pair"), std::vector<Reg>(captured, x)});
+    main.emit(Opcode::kInvoke, {closure, closure, std::vector<Reg>(arguments, x)});
+    main.emit(Opcode::kRet, {closure});
+    main.finish();
+    pair.make_private();
+    Reg a = pair.add_input({"a", ValueKind::kInt, {}, {}}), b = pair.add_input({"b", ValueKind::kInt, {}, {}});
+    Reg both = pair.new_register();
+    pair.emit(Opcode::kMakeTuple, {both, std::vector{a, b}});
+    pair.emit(Opcode::kRet, {both});
+    pair.finish();
+    return Program::from(builder.finish(), nullptr);
+  };
+  auto result = [&](size_t captured, size_t arguments) {
+    return Session(program(captured, arguments), {.threads = 1}).run_values(std::vector<Value>{int64_t{7}});
+  };
+  CHECK(describe(result(0, 2)) == "(7, 7)");
+  CHECK(describe(result(2, 0)) == "(7, 7)");
+  CHECK(error_of([&] { result(1, 2); }) == "function 'pair' takes 1 arguments, got 2");
+  CHECK(program(1, 1).function().name == "main");
+
+  Program calls = one_function([](ExecutableBuilder&, FunctionBuilder& main) {
+    Reg x = main.add_input({"x", ValueKind::kClosure, {}, {}});
+    main.emit(Opcode::kInvoke, {x, x, std::vector<Reg>{}});
+    main.emit(Opcode::kRet, {x});
+  });
+  Session session(calls, {.threads = 1});
+  CHECK(error_of([&] { session.run_values(std::vector<Value>{int64_t{7}}); }) ==
+        "expected a value of kind function, got 7");
 }
 
 TEST_CASE("a failing kernel is named, a profiler sees the calls", "[vm]") {

@@ -19,6 +19,10 @@ using enum AnnotationValue;
 #define RELAXC_ANNOTATIONS(X) \
   X("op", kBlock, kString, "tir/schedule/rule.cc", \
     "the operator whose result the block computes; legalization sets it") \
+  X("program", kBlock, kString, "tir/schedule/rule.cc", \
+    "the tensor program whose result the block computed before fusion, where a schedule names it") \
+  X("fused_beside", kBlock, kFlag, "tir/rules/default.cc", \
+    "fusion put the block beside such a program: the default rule schedules it where the program's schedule does not") \
   X("prefetch", kLoop, kStrings, "tir/lower/prefetch.cc", \
     "buffers: the elements that the next iteration reads and this one does not are prefetched into the L2 cache") \
   X("prefetch_current", kLoop, kStrings, "tir/lower/prefetch.cc", \
@@ -29,6 +33,10 @@ using enum AnnotationValue;
     "the tail of the loop is a copy of its body for each number of rows that may be left") \
   X("keep_whole", kLoop, kFlag, "tir/lower/partition_loops.cc", \
     "the loop is not cut where its conditions change") \
+  X("pragma_auto_unroll_max_step", kAnywhere, kInt, "tir/lower/unroll_loops.cc", \
+    "this loop and those inside are unrolled where their copies have at most that many stores, as in TVM") \
+  X("pragma_unroll_explicit", kAnywhere, kSwitch, "tir/lower/unroll_loops.cc", \
+    "whether loops that pragma_auto_unroll_max_step finds are written out; 0: LLVM is asked to unroll them") \
   X("double_buffer_scope", kBlock, kInt, "tir/lower/lower_blocks.cc", \
     "the position among the block's writes of a buffer to double: iterations alternate between the two copies") \
   X("double_buffer", kAllocation, kFlag, "tir/lower/double_buffer.cc", \
@@ -47,24 +55,30 @@ using enum AnnotationValue;
 constexpr Annotation ignored(const char* name, AnnotatedPlace place, const char* doc) {
   return {name, place, kAny, "", doc};
 }
+// The same for one that asks for something which nothing here does: a program that has it gets a warning.
+constexpr Annotation not_done(const char* name, AnnotatedPlace place, const char* doc) {
+  return {name, place, kAny, "", doc, true};
+}
 
 constexpr Annotation kRows[] = {
 #define X(...) {__VA_ARGS__},
     RELAXC_ANNOTATIONS(X)
 #undef X
-    ignored("pragma_auto_unroll_max_step", kLoop, "the most steps of a loop that TVM unrolls"),
-    ignored("pragma_unroll_explicit", kLoop, "whether TVM unrolls the loop, or leaves it to LLVM"),
-    ignored("pragma_unroll", kLoop, "TVM unrolls the loop"),
-    ignored("pragma_vectorize", kLoop, "TVM vectorizes the loop"),
-    ignored("pragma_loop_partition_hint", kLoop, "TVM cuts the loop where conditions change"),
-    ignored("pragma_parallel_*", kLoop, "where TVM starts threads, how it divides work among them, and their barriers"),
-    ignored("parallel_stride_pattern", kLoop, "TVM gives each thread iterations that are a stride apart"),
-    ignored("pragma_tensor_core", kLoop, "TVM uses tensor cores for the loop"),
-    ignored("pragma_debug_skip_region", kLoop, "TVM leaves the loop out"),
-    ignored("pragma_import_*", kAnywhere, "C source or LLVM IR that the program calls"),
-    ignored("pragma_aarch64_pstate_*", kBlock, "the function uses streaming mode or the ZA array of AArch64's SME"),
+    not_done("pragma_unroll", kLoop, "TVM unrolls the loop"),
+    not_done("pragma_vectorize", kLoop, "TVM vectorizes the loop"),
+    not_done("pragma_loop_partition_hint", kLoop, "TVM cuts the loop where conditions change"),
+    not_done("pragma_parallel_*", kLoop, "where TVM starts threads, how it divides work among them, and their barriers"),
+    not_done("parallel_stride_pattern", kLoop, "TVM gives each thread iterations that are a stride apart"),
+    not_done("pragma_tensor_core", kLoop, "TVM uses tensor cores for the loop"),
+    not_done("pragma_debug_skip_region", kLoop, "TVM leaves the loop out"),
+    not_done("pragma_import_*", kAnywhere, "C source or LLVM IR that the program calls"),
+    not_done("pragma_aarch64_pstate_*", kBlock, "the function uses streaming mode or the ZA array of AArch64's SME"),
+    ignored("sparse", kBlock, "the block runs over the elements of a sparse axis"),
     ignored("irregular_loop_mark", kLoop, "the loop has break or continue"),
-    ignored("software_pipeline_*", kLoop, "stages, order and asynchronous parts of TVM's software pipelines"),
+    not_done("software_pipeline_*", kLoop, "stages, order and asynchronous parts of TVM's software pipelines"),
+    not_done("meta_schedule.parallel", kAnywhere, "the postprocessors, whose steps a whole trace holds, parallelize"),
+    not_done("meta_schedule.vectorize", kAnywhere, "the postprocessors, whose steps a whole trace holds, vectorize"),
+    not_done("meta_schedule.unroll_*", kAnywhere, "the postprocessors, whose steps a whole trace holds, unroll"),
     ignored("meta_schedule.*", kAnywhere, "notes of TVM's MetaSchedule"),
     ignored("schedule_rule", kBlock, "the rule by which TVM's MetaSchedule schedules the block"),
     ignored("layout_free_placeholders", kBlock, "buffers whose layout TVM may choose"),
@@ -79,17 +93,17 @@ constexpr Annotation kRows[] = {
     ignored("dst_layout", kBlock, "the layout into which the block transforms a tensor"),
     ignored("input_shape", kBlock, "the shape of the tensor whose layout the block transforms"),
     ignored("FLOP", kBlock, "the number of operations, for TVM's search"),
-    ignored("require_bound_predicate", kBlock, "TVM guards the block's axes by a condition"),
-    ignored("warp_execution", kAnywhere, "the statement runs on all threads of a warp"),
-    ignored("vector_bytes", kBlock, "the bytes that a vector copies to shared memory at once"),
-    ignored("local_stage", kBlock, "the block's copy to shared memory goes through registers"),
-    ignored("permuted_layout", kBlock, "the block uses a layout of shared memory without bank conflicts"),
-    ignored("thread_extent", kBlock, "the number of threads that run the block"),
-    ignored("virtual_thread", kLoop, "the loop's iterations are TVM's virtual threads"),
-    ignored("hand_threaded", kAnywhere, "threads are bound by hand"),
-    ignored("volatile_scope", kAnywhere, "accesses are volatile"),
-    ignored("disable_lower_builtin", kAllocation, "TVM allocates the buffer on the stack"),
-    ignored("candidate_memory_pools", kAllocation, "the pools from which TVM's memory planner may take the buffer"),
+    not_done("require_bound_predicate", kBlock, "TVM guards the block's axes by a condition"),
+    not_done("warp_execution", kAnywhere, "the statement runs on all threads of a warp"),
+    not_done("vector_bytes", kBlock, "the bytes that a vector copies to shared memory at once"),
+    not_done("local_stage", kBlock, "the block's copy to shared memory goes through registers"),
+    not_done("permuted_layout", kBlock, "the block uses a layout of shared memory without bank conflicts"),
+    not_done("thread_extent", kBlock, "the number of threads that run the block"),
+    not_done("virtual_thread", kLoop, "the loop's iterations are TVM's virtual threads"),
+    not_done("hand_threaded", kAnywhere, "threads are bound by hand"),
+    not_done("volatile_scope", kAnywhere, "accesses are volatile"),
+    not_done("disable_lower_builtin", kAllocation, "TVM allocates the buffer on the stack"),
+    not_done("candidate_memory_pools", kAllocation, "the pools from which TVM's memory planner may take the buffer"),
     ignored("user.*", kAnywhere, "a note of a user's; the prefix is free for them"),
 };
 // clang-format on
@@ -128,6 +142,11 @@ constexpr ValueRow kValues[] = {
          return row && row->size() == 4 && *(*row)[2].as<int64_t>() > 0 && *(*row)[3].as<int64_t>() >= 0;
        };
        return is<AttrList>(value) && std::ranges::all_of(*value.as<AttrList>(), is_row);
+     }},
+    {"True, False, 1 or 0",
+     [](const AttrValue& value) {
+       const int64_t* number = value.as<int64_t>();
+       return is<bool>(value) || (number && (*number == 0 || *number == 1));
      }},
     {"any value", [](const AttrValue&) { return true; }},
 };
@@ -172,7 +191,9 @@ std::string_view to_string(AnnotatedPlace place) {
 std::string describe_annotations() {
   std::string out;
   for (const Annotation& row : kRows) {
-    std::string reader = *row.reader ? fmt::format("read by {}", row.reader) : "ignored";
+    std::string reader = *row.reader      ? fmt::format("read by {}", row.reader)
+                         : row.is_request ? "not done, with a warning"
+                                          : "ignored";
     out += fmt::format("{:<34} of {}: {}; {}\n    {}\n", row.name, to_string(row.place), to_string(row.value), reader,
                        row.doc);
   }

@@ -9,7 +9,7 @@
 namespace relaxc {
 
 enum class AnnotatedPlace : uint8_t { kLoop, kBlock, kAllocation, kAnywhere };
-enum class AnnotationValue : uint8_t { kFlag, kInt, kString, kStrings, kStringAndInt, kInts, kLists, kAny };
+enum class AnnotationValue : uint8_t { kFlag, kInt, kString, kStrings, kStringAndInt, kInts, kLists, kSwitch, kAny };
 
 struct Annotation {
   const char* name;  // a trailing '*' matches any suffix
@@ -17,6 +17,7 @@ struct Annotation {
   AnnotationValue value;
   const char* reader;  // the file that reads it; empty if none does: it is kept and printed
   const char* doc;
+  bool is_request = false;  // asks for something that nothing here does
   // Returns whether a value is of this row's kind.
   bool takes(const AttrValue& given) const;
 };

@@ -1,6 +1,7 @@
 #include "tir/analysis/iter_map.h"
 
 #include <algorithm>
+#include <ranges>
 #include <span>
 
 #include "ir/text/printer.h"
@@ -286,6 +287,69 @@ const IterSource* incomplete_source(const IterMap& map, const Analyzer& facts) {
   return nullptr;
 }
 
+// The values (number // lower) % extent of one number, which all loops count together; extent 0: all of the quotient.
+struct NumberPart {
+  int64_t lower, extent;
+};
+
+// Returns the part of the number that a digit is, given those of the sources.
+std::optional<NumberPart> part_of(const IterDigit& digit, const std::vector<std::optional<NumberPart>>& sources) {
+  const std::optional<NumberPart>& source = sources[digit.source];
+  auto lower = as_int(digit.lower), extent = as_int(digit.extent);
+  if (!source || !lower || *lower < 1 || digit.reversed) return std::nullopt;
+  if (digit.highest) extent = source->extent % *lower == 0 ? std::optional(source->extent / *lower) : std::nullopt;
+  auto product = extent ? checked_mul(*lower, *extent) : std::nullopt, from = checked_mul(source->lower, *lower);
+  if (!product || !from || (*product == 0 ? source->extent != 0 : source->extent % *product != 0)) return std::nullopt;
+  return NumberPart{*from, *extent};
+}
+
+// Writes all digits as those of one number, whose digits the loops are, outermost first. Simplification hides that
+// (128 * a + b) // 49 is ((128 * a + b) * 16 + c) // 784, and that 64 * a + (16 * b + c) // 28 is a quotient, too.
+std::optional<IterMap> in_one_number(IterMap map, size_t num_loops) {
+  if (num_loops == 0) return std::nullopt;
+  std::vector<std::optional<NumberPart>> parts(map.sources.size());
+  DType dtype = dtype_of(map.sources[0].value);
+  IterSource number{int_imm(0, dtype), int_imm(1, dtype), {}};
+  for (int64_t lower = 1; size_t s : std::views::iota(size_t{0}, num_loops) | std::views::reverse) {
+    const IterSource& loop = map.sources[s];
+    auto extent = as_int(loop.extent);
+    auto next = extent && *extent > 0 ? checked_mul(lower, *extent) : std::nullopt;
+    if (dtype_of(loop.value) != dtype || (!next && s > 0)) return std::nullopt;
+    parts[s] = NumberPart{lower, next && s > 0 ? *extent : 0};
+    Expr scale = int_imm(lower, dtype), one = int_imm(1, dtype);
+    number.value = loop.value * scale + number.value;
+    number.extent = loop.extent * scale;
+    number.parts.insert(number.parts.begin(), {s, one, loop.extent, scale, loop.value});
+    lower = next.value_or(0);
+  }
+  for (size_t s = num_loops; s < map.sources.size(); ++s) {
+    std::optional<NumberPart> whole;
+    for (const IterDigit& digit : map.sources[s].parts | std::views::reverse) {
+      if (is_int(digit.extent, 1)) continue;
+      std::optional<NumberPart> part = part_of(digit, parts);
+      auto end = whole ? checked_mul(whole->lower, whole->extent) : std::nullopt;
+      if (!part || (whole && (whole->extent == 0 || end != part->lower))) return std::nullopt;
+      auto extent = whole ? checked_mul(whole->extent, part->extent) : std::optional(part->extent);
+      if (!extent) return std::nullopt;
+      whole = NumberPart{whole ? whole->lower : part->lower, *extent};
+    }
+    parts[s] = whole;
+  }
+  size_t source = map.sources.size();
+  for (IterSum& sum : map.sums) {
+    for (IterDigit& digit : sum.digits) {
+      if (is_int(digit.extent, 1)) continue;
+      std::optional<NumberPart> part = part_of(digit, parts);
+      if (!part) return std::nullopt;
+      digit.source = source;
+      digit.lower = int_imm(part->lower, dtype_of(digit.lower));
+      digit.highest = part->extent == 0;
+    }
+  }
+  map.sources.push_back(std::move(number));
+  return map;
+}
+
 }  // namespace
 
 std::optional<IterMap> find_injective_map(const std::vector<Expr>& values, const std::vector<LoopRange>& loops,
@@ -301,6 +365,8 @@ std::optional<IterMap> find_injective_map(const std::vector<Expr>& values, const
   }
   const IterSource* source = incomplete_source(*map, facts);
   if (!source) return map;
+  std::optional<IterMap> joined = in_one_number(*map, loops.size());
+  if (joined && !incomplete_source(*joined, facts)) return joined;
   if (why) *why = fmt::format("iterations of '{}' repeat the same axis values", print_expr(source->value));
   return std::nullopt;
 }

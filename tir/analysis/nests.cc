@@ -76,6 +76,14 @@ std::optional<std::vector<Ref<Block>>> find_nests(const PrimFuncRef& function) {
   return all_or_none(nests_of(function), find_nest);
 }
 
+std::vector<Ref<Block>> plain_nests(const PrimFuncRef& function) {
+  std::vector<Ref<Block>> result;
+  for (const Stmt& nest : nests_of(function)) {
+    if (auto block = find_nest(nest)) result.push_back(*block);
+  }
+  return result;
+}
+
 PrimFuncRef without_empty_nests(const PrimFuncRef& function) {
   std::optional<std::vector<Ref<Block>>> blocks = find_nests(function);
   if (!blocks || std::ranges::none_of(*blocks, [](const Ref<Block>& block) { return has_empty(*block); }))
@@ -111,6 +119,23 @@ std::vector<Ref<BufferLoad>> loads_of(const NodeRef& node) {
   return result;
 }
 
+std::optional<Expr> access_stride(const Buffer& buffer, const std::vector<Expr>& indices, const VarRef& axis,
+                                  const Analyzer& facts) {
+  Expr position = int_imm(0), steps = int_imm(0);
+  bool is_sum = true;
+  for (size_t d = 0; d < indices.size(); ++d) {
+    if (holds<BufferLoad>(indices[d]) || dtype_of(indices[d]).lanes != 1) return std::nullopt;
+    Expr dim = cast_to(buffer_type(buffer).shape[d], kInt64);
+    position = position * dim + cast_to(indices[d], kInt64);
+    Expr step = facts.simplify(stepped(indices[d], axis) - indices[d]);
+    is_sum = is_sum && !uses_var(step, axis);
+    steps = steps * dim + cast_to(step, kInt64);
+  }
+  // A step in each dim is found beneath casts, one over quotients and remainders in the position alone.
+  Expr stride = facts.simplify(is_sum ? steps : stepped(position, axis) - position);
+  return uses_var(stride, axis) ? std::nullopt : std::optional(stride);
+}
+
 bool is_element(const std::vector<Expr>& indices) {
   return std::ranges::all_of(indices, [](const Expr& index) { return dtype_of(index).lanes == 1; });
 }
@@ -130,6 +155,15 @@ bool is_zero(const Expr& value) {
 bool is_at(const std::vector<Expr>& indices, const std::vector<IterVar>& axes) {
   return std::equal(indices.begin(), indices.end(), axes.begin(), axes.end(),
                     [](const Expr& index, const IterVar& axis) { return same_node(index, axis.var); });
+}
+
+bool is_at_offset(const std::vector<Expr>& indices, const std::vector<IterVar>& axes) {
+  return std::equal(indices.begin(), indices.end(), axes.begin(), axes.end(),
+                    [&](const Expr& index, const IterVar& axis) {
+                      return std::ranges::all_of(axes, [&](const IterVar& each) {
+                        return coefficient(index, each.var, {}) == (same_node(each.var, axis.var) ? 1 : 0);
+                      });
+                    });
 }
 
 std::optional<Reduction> match_reduction(const Block& block) {

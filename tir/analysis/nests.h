@@ -1,5 +1,6 @@
 // Tensor programs before scheduling: a sequence of blocks, each alone in a perfect nest whose loops are its axes.
 #pragma once
+#include "ir/arith.h"
 #include "ir/module.h"
 
 namespace relaxc {
@@ -8,6 +9,9 @@ namespace relaxc {
 // loop, from 0, no predicates, and no memory allocated in blocks. Returns nullopt for any other program, such as one
 // that is scheduled already or has statements beside the blocks.
 std::optional<std::vector<Ref<Block>>> find_nests(const PrimFuncRef& function);
+
+// Returns the blocks of a program of any form that stand in such a nest.
+std::vector<Ref<Block>> plain_nests(const PrimFuncRef& function);
 
 // Returns the program of such blocks without those that have an extent of 0. They do nothing, except that an empty
 // reduction still initializes its result; the initialization stays as a separate block. Formulas over extents then
@@ -24,8 +28,13 @@ bool is_element(const std::vector<Expr>& indices);
 // Returns the body when it is a single unmasked store of a scalar that is computed from scalar loads, else null.
 const BufferStore* single_store(const Block& block);
 std::vector<Ref<BufferLoad>> loads_of(const NodeRef& node);
+// Returns the change of an access's row-major position per step of the variable; nullopt if it varies, or for vectors.
+std::optional<Expr> access_stride(const Buffer& buffer, const std::vector<Expr>& indices, const VarRef& axis,
+                                  const Analyzer& facts);
 // Returns whether the indices are the axes themselves, in order.
 bool is_at(const std::vector<Expr>& indices, const std::vector<IterVar>& axes);
+// Returns whether each is an axis, in order, plus an offset that does not depend on axes.
+bool is_at_offset(const std::vector<Expr>& indices, const std::vector<IterVar>& axes);
 
 bool is_zero(const Expr& value);  // a literal 0, integer or floating-point
 

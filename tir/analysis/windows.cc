@@ -21,9 +21,6 @@ std::vector<Expr> strides_of(const BufferType& type) {
   return strides;
 }
 
-namespace {
-
-// Returns the position of the window's first element in its source's memory, as int64.
 Expr window_start(const MatchBuffer& window) {
   std::vector<Expr> strides = strides_of(buffer_type(window.source.buffer));
   const std::optional<Expr>& offset = buffer_type(window.source.buffer).elem_offset;
@@ -32,6 +29,8 @@ Expr window_start(const MatchBuffer& window) {
     start = start + index_in_dtype(window.source.ranges[d].min, kInt64) * strides[d];
   return start;
 }
+
+namespace {
 
 // Returns whether all lanes of the index are within the dim.
 bool stays_within(const Expr& index, const Expr& dim, const Analyzer& facts) {
@@ -58,7 +57,8 @@ bool relies_on_memory(const Stmt& body, const Buffer& buffer, const Analyzer& fa
       [&](const Ref<Call>& call) {
         const Call* address = as_call(call, ops::kAddressOf);
         const BufferLoad* load = address && !address->args.empty() ? address->args[0].as<BufferLoad>() : nullptr;
-        found = found || (load && same_node(load->buffer, buffer));
+        const Call* pointer = as_call(call, ops::kBufferData);
+        found = found || (load && same_node(load->buffer, buffer)) || (pointer && same_node(pointer->args[0], buffer));
       });
   return found;
 }

@@ -8,6 +8,9 @@
 
 namespace relaxc {
 
+// Returns the position of the window's first element in its source's memory, as int64.
+Expr window_start(const MatchBuffer& window);
+
 // Returns the strides of the buffer's memory, in elements, as int64; they are row-major where the type has none.
 std::vector<Expr> strides_of(const BufferType& type);
 // Returns whether a window must begin at a multiple of some number of elements or bytes.

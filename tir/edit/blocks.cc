@@ -183,17 +183,24 @@ Refusal not_one_to_one(TreeNode* block, const TreeNode* outermost) {
 
 }  // namespace
 
-Refusal not_complete(const TreeNode* block) {
+Refusal not_spatial(const TreeNode* block) {
   for (const IterVar& axis : block->axes()) {
     if (axis.kind != IterKind::kSpatial) return message("axis '{}' of block '{}' is not spatial", axis.var, block);
   }
   for (const BufferRegion& write : block->block->writes) {
     if (read_of(block, write.buffer)) return message("block '{}' reads '{}', which it writes", block, write.buffer);
   }
+  return std::nullopt;
+}
+
+Refusal not_complete(const TreeNode* block) {
+  if (Refusal refusal = not_spatial(block)) return refusal;
   return has_other_writers(block);
 }
 
-Refusal not_reduction_within(const TreeNode* loop, const TreeNode* block) {
+namespace {
+
+Refusal not_reduction_by_itself(const TreeNode* block) {
   if (!block->block->init) return message("block '{}' has no init", block);
   if (Refusal refusal = has_other_axes(block)) return refusal;
   for (const IterVar& axis : block->axes()) {
@@ -204,13 +211,25 @@ Refusal not_reduction_within(const TreeNode* loop, const TreeNode* block) {
                        axis.var);
     }
   }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Refusal not_reduction_within(const TreeNode* loop, const TreeNode* block) {
+  if (Refusal refusal = not_reduction_by_itself(block)) return refusal;
   return has_other_writers(block, loop);
 }
 
-Refusal not_complete_or_reduction(const TreeNode* block) {
+Refusal not_spatial_or_reduction(const TreeNode* block) {
   auto is_reduce = [](const IterVar& axis) { return axis.kind == IterKind::kReduce; };
   bool reduces = block->block->init || std::ranges::any_of(block->axes(), is_reduce);
-  return reduces ? not_reduction(block) : not_complete(block);
+  return reduces ? not_reduction_by_itself(block) : not_spatial(block);
+}
+
+Refusal not_complete_or_reduction(const TreeNode* block) {
+  if (Refusal refusal = not_spatial_or_reduction(block)) return refusal;
+  return has_other_writers(block);
 }
 
 Refusal not_parallel(const TreeNode* loop) {

@@ -71,14 +71,16 @@ bool comes_in_order(const TreeNode* block, const std::vector<Expr>& axis_values,
 
 // Each of these functions returns the condition that failed, or nullopt when all of them hold.
 using Refusal = std::optional<std::string>;
-// The axes must be spatial, and the block must not read the buffers that it writes and be their only writer in the
-// scope, so that each element always has the value that the block gave it.
+// The axes must be spatial, and the block must not read the buffers that it writes.
+Refusal not_spatial(const TreeNode* block);
+// The block must be their only writer in the scope, too, so that each element always has the value that it gave it.
 Refusal not_complete(const TreeNode* block);
 // The block must have an init, spatial or reduce axes only, and writes that do not depend on reduce axes. No other
 // block may write its buffers (within the loop).
 Refusal not_reduction_within(const TreeNode* loop, const TreeNode* block);
 inline Refusal not_reduction(const TreeNode* block) { return not_reduction_within(nullptr, block); }
 Refusal not_complete_or_reduction(const TreeNode* block);
+Refusal not_spatial_or_reduction(const TreeNode* block);  // whoever else writes its buffers
 // The loop may run in any order, or in parallel: it binds spatial axes only and its iterations do not share results.
 Refusal not_parallel(const TreeNode* loop);
 // The loops around the block must be free to change places: its axes are spatial or reduce, their values are one to one

@@ -21,10 +21,11 @@ static std::vector<Expr> find_origins(const IterMap& map, const std::vector<VarR
         bool again = std::ranges::any_of(seen, [&](const Expr& e) { return structural_equal(e, digit.lower); });
         if (digit.source != s || again || is_int(digit.extent, 1)) continue;
         seen.push_back(digit.lower);
-        Expr value = floor_div(cast_to(from, dtype), digit.scale);
-        if (i > 0) value = floor_mod(value, digit.extent);
-        if (digit.reversed) value = digit.extent - 1 - value;
-        total = total + value * digit.lower;
+        Expr extent = cast_to(digit.extent, dtype);
+        Expr value = floor_div(cast_to(from, dtype), cast_to(digit.scale, dtype));
+        if (i > 0) value = floor_mod(value, extent);
+        if (digit.reversed) value = extent - 1 - value;
+        total = total + value * cast_to(digit.lower, dtype);
       }
     };
     for (size_t d = 0; d < map.sums.size(); ++d) take(map.sums[d].digits, vars[d]);

@@ -248,6 +248,12 @@ Refusal inputs_change(const TreeNode* block) {
     for (const TreeNode* writer : writers(scope_of(block), read.buffer)) {
       if (writer != block && !precedes(writer, block))
         return message("block '{}' writes '{}' after block '{}' has read it", writer, read.buffer, block);
+      TreeNode* shared =
+          writer == block ? nullptr : common_ancestor({const_cast<TreeNode*>(block), const_cast<TreeNode*>(writer)});
+      if (shared && shared->is_loop() && writer->meets_itself)
+        return message(
+            "block '{}' writes elements of '{}' again in later iterations of loop '{}', in which '{}' reads them",
+            writer, read.buffer, shared, block);
     }
   }
   return std::nullopt;

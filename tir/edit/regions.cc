@@ -162,9 +162,10 @@ std::optional<Range> filled_by_digits(const IterSum& sum, const Expr& extent, co
   for (size_t i = sum.digits.size(); i-- > 0;) {
     const IterDigit& digit = sum.digits[i];
     if (is_int(digit.extent, 1)) continue;
-    if (!facts.can_prove(digit.scale <= reach)) return std::nullopt;
-    reach = facts.simplify((digit.extent - 1) * digit.scale + reach);
-    lower = lower + substitute(digit.value, digits.back) * digit.scale;
+    if (!facts.can_prove(cast_to(digit.scale, dtype) <= reach)) return std::nullopt;
+    Expr scale = cast_to(digit.scale, dtype);
+    reach = facts.simplify((cast_to(digit.extent, dtype) - 1) * scale + reach);
+    lower = lower + cast_to(substitute(digit.value, digits.back), dtype) * scale;
     if (!is_int(extent, 1)) continue;
     std::erase_if(conditions, [&](const Expr& condition) {
       const Binary* compare = condition.as<Binary>();
@@ -172,7 +173,7 @@ std::optional<Range> filled_by_digits(const IterSum& sum, const Expr& extent, co
       Expr limit = facts.simplify(compare->b - compare->a + lower);
       if (mentions_counter(limit, counters)) return false;
       // The end is written as base + limit, the form in which users of regions look for it.
-      reach = cut({base, reach}, base + limit, facts).extent;
+      reach = cast_to(cut({base, reach}, base + limit, facts).extent, dtype);
       return true;
     });
   }
@@ -253,6 +254,8 @@ std::optional<Box> joined(const Box& a, const Box& b, const Analyzer& facts) {
 }
 
 class Writes {
+  static constexpr size_t kMostBoxes = 64;  // that wait for one between them
+
  public:
   Writes(const Buffer& buffer, const Analyzer& facts) : buffer_(buffer), facts_(facts) {}
 
@@ -270,15 +273,31 @@ class Writes {
     std::optional<Box> inner = written_at(blocks_inside(block), buffer_, nullptr);
     return inner && add(*inner, axes);
   }
-  const std::optional<Box>& box() const { return box_; }
+  // Returns the union of what was added, if it is known to be a box.
+  std::optional<Box> box() {
+    for (size_t i = 0; i < boxes_.size();) i = merge_with_others(i) ? 0 : i + 1;
+    return boxes_.size() == 1 ? std::optional(boxes_[0]) : std::nullopt;
+  }
 
  private:
   bool add(const Box& at, const std::vector<Counter>& counters) {
     std::vector<Expr> always;
     std::optional<Box> box = filled(at, counters, facts_, always);
     if (!box) return false;
-    box_ = box_ ? joined(*box_, *box, facts_) : box;
-    return box_.has_value();
+    std::optional<Box> both = boxes_.empty() ? std::nullopt : joined(boxes_.back(), *box, facts_);
+    if (both) boxes_.back() = *both;
+    if (!both) boxes_.push_back(*box);
+    return boxes_.size() <= kMostBoxes;
+  }
+  bool merge_with_others(size_t at) {
+    for (size_t other = at + 1; other < boxes_.size(); ++other) {
+      std::optional<Box> both = joined(boxes_[at], boxes_[other], facts_);
+      if (!both) continue;
+      boxes_[at] = *both;
+      boxes_.erase(boxes_.begin() + static_cast<long>(other));
+      return true;
+    }
+    return false;
   }
   bool add_stores(const Stmt& s, std::vector<Counter> counters) {
     if (!uses_var(s, buffer_)) return true;
@@ -303,7 +322,7 @@ class Writes {
 
   const Buffer& buffer_;
   const Analyzer& facts_;
-  std::optional<Box> box_;
+  std::vector<Box> boxes_;
 };
 
 }  // namespace

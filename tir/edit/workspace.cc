@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/attr_names.h"
 #include "support/diagnostic.h"
 #include "tir/edit/blocks.h"
 
@@ -117,8 +118,10 @@ Workspace::Workspace(IRModule module, uint64_t seed) : module_(std::move(module)
 }
 
 const std::string& Workspace::resolve(const std::string& function) const {
-  // TVM calls the only function main.
-  bool is_only = function == "main" && module_.functions.size() == 1;
+  // TVM calls the only function main, and a schedule may name it as it was called before fusion.
+  bool is_only = module_.functions.size() == 1 && !module_.find(function) && !working_on_.empty() &&
+                 (function == "main" ||
+                  module_.prim_func(working_on_)->attrs.get_string(attr_names::kScheduledPart, "") == function);
   return function.empty() || is_only ? working_on_ : function;
 }
 

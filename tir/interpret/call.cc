@@ -49,7 +49,9 @@ T dot(const DotIntrinsic& row, Frame& frame, const CodePtr& accumulator, const C
 CodePtr Compiler::reinterpret(const Expr& value, DType dtype) {
   DType from = dtype_of(value);
   if (from == dtype) return expr(value);
-  if (from.bytes() != dtype.bytes()) fail(value.span(), "{} cannot be read as {}", to_string(from), to_string(dtype));
+  auto bytes = [](DType d) { return d.is_handle() ? int64_t{8} : d.bytes(); };
+  if (bytes(from) != bytes(dtype)) fail(value.span(), "{} cannot be read as {}", to_string(from), to_string(dtype));
+  if (from.is_handle() || dtype.is_handle()) return expr(value);  // the address is an integer
   return code(Reinterpretation{expr(value), from.element(), dtype.element()});
 }
 
@@ -77,10 +79,38 @@ CodePtr Compiler::llvm_code(const Call& node, const Expr& whole) {
   });
 }
 
+// T.Shuffle([vectors], [numbers of lanes, counted through all vectors])
+CodePtr Compiler::shuffle(const Call& node, const Span& span) {
+  const Tuple *vectors = node.args[0].as<Tuple>(), *numbers = node.args[1].as<Tuple>();
+  if (!vectors || !numbers) fail(span, "T.Shuffle takes a list of vectors and a list of numbers");
+  std::vector<std::pair<size_t, int64_t>> lanes;  // vector and lane
+  for (size_t v = 0; v < vectors->items.size(); ++v) {
+    for (int lane = 0; lane < dtype_of(vectors->items[v]).lanes; ++lane) lanes.emplace_back(v, lane);
+  }
+  std::vector<std::pair<size_t, int64_t>> chosen;
+  for (const Expr& number : numbers->items) {
+    int64_t at = as_int(number).value_or(-1);
+    if (at < 0 || at >= std::ssize(lanes))
+      fail(span, "T.Shuffle: {} is not the number of one of {} lanes", debug_print(number), lanes.size());
+    chosen.push_back(lanes[static_cast<size_t>(at)]);
+  }
+  return code([vectors = exprs(vectors->items), chosen](Frame& frame) {
+    auto [vector, lane] = chosen[static_cast<size_t>(frame.lane)];
+    Temporarily in_vector(frame.lane, lane);
+    return vectors[vector]->word(frame);
+  });
+}
+
 CodePtr Compiler::call_code(const Call& node, const Expr& whole) {
   const std::string& name = op_name(whole);
   if (name == ops::kReinterpret) return reinterpret(node.args[0], dtype_of(whole));
   if (name == ops::kCallLlvmIntrin || name == ops::kCallLlvmPureIntrin) return llvm_code(node, whole);
+  if (name == ops::kShuffle) return shuffle(node, whole.span());
+  if (name == ops::kCallExtern || name == ops::kCallPureExtern) return extern_code(node, whole);
+  if (name == ops::kCallPacked || name == ops::kCallCPacked) return packed_code(node, whole);
+  bool is_address =
+      name == ops::kBufferData || name == kBufferElemOffset || name == ops::kAddressOf || name == ops::kAddByteOffset;
+  if (is_address || name == ops::kIsNullPtr) return address_code(node, whole.span());
   if ((name == ops::kLikely || name == ops::kAssume) && node.args.size() == 1) return expr(node.args[0]);
   if (name == ops::kIfThenElse && node.args.size() == 3) {
     return code([condition = expr(node.args[0]), a = expr(node.args[1]), b = expr(node.args[2])](Frame& frame) {

@@ -53,10 +53,11 @@ struct Frame {
   std::vector<Word> slots;
   std::vector<BufferState> buffers;
   const InterpretOptions* options = nullptr;
+  const PackedFunctions* packed = nullptr;
   int64_t steps_left = 0, alloc_bytes_left = 0;
   int64_t lane = 0;
-  // Set by break and continue until the innermost loop has read it; the statements in between stop.
-  enum class Leave : uint8_t { kNo, kBreak, kContinue } leave = Leave::kNo;
+  // Set by break and continue until the innermost loop has read it, and by a return; the statements in between stop.
+  enum class Leave : uint8_t { kNo, kBreak, kContinue, kReturn } leave = Leave::kNo;
   bool result_unused = false;             // the side of a select that is not taken may read what was never written
   int64_t depth = 0;                      // of running blocks
   const RunningBlock* running = nullptr;  // only with check_regions; null in blocks that declare nothing
@@ -126,6 +127,18 @@ struct BufferNumber {
   int64_t of(const BufferState& state) const;
 };
 
+// Pointers are words that hold addresses.
+inline char* pointer_of(Word word) { return reinterpret_cast<char*>(static_cast<intptr_t>(word.i)); }
+inline Word word_of(const void* pointer) { return reinterpret_cast<intptr_t>(pointer); }
+
+// The memory at an address up to the end of the buffer that holds it; null where it belongs to no buffer in scope.
+struct MemoryAt {
+  int64_t bytes = 0;
+  uint8_t* written = nullptr;
+  bool is_known = false;
+};
+MemoryAt memory_at(const Frame& frame, const char* at);
+
 // Where an element is, and the flags of its bytes (BufferState::written).
 struct Place {
   char* at;
@@ -184,7 +197,12 @@ class Compiler {
   CodePtr reinterpret(const Expr& value, DType dtype);
   CodePtr llvm_code(const Call& node, const Expr& whole);
   CodePtr call_code(const Call& node, const Expr& whole);
+  CodePtr shuffle(const Call& node, const Span& span);
+  // ---- external.cc
+  CodePtr extern_code(const Call& node, const Expr& whole);
+  CodePtr packed_code(const Call& node, const Expr& whole);
   // ---- memory.cc
+  CodePtr address_code(const Call& node, const Span& span);
   template <class Node>  // BufferLoad or BufferStore
   Access access(const Node& node, const Span& span);
   StepPtr alloc_step(const AllocBuffer& node, const Span& span);

@@ -19,6 +19,7 @@ struct Interpreter::State {
 
   PrimFuncRef function;
   InterpretOptions options;
+  PackedFunctions packed = {};
   std::vector<std::pair<VarRef, int>> scalars = {};
   std::vector<Param> params = {};
   StepPtr body = nullptr;
@@ -38,7 +39,7 @@ void Interpreter::State::compile() {
     return Param{buffer, compiler.define_buffer(buffer), compiler.numbers_of(buffer_type(buffer))};
   });
   for (Param& param : params) compiler.set_expected(param.numbers);  // a dim may use what a later buffer binds
-  body = compiler.stmt(initialize_empty_reductions(function)->body);
+  body = compiler.stmt(initialize_empty_reductions(expand_builtins(function))->body);
   frame = compiler.frame();
 }
 
@@ -48,6 +49,7 @@ void Interpreter::State::begin(std::span<const int64_t> values) {
   frame = {.slots = std::move(frame.slots),
            .buffers = std::move(frame.buffers),
            .options = &options,
+           .packed = &packed,
            .steps_left = options.max_steps,
            .alloc_bytes_left = options.max_alloc_bytes};
   for (size_t i = 0; i < values.size(); ++i) {
@@ -79,6 +81,7 @@ Interpreter::Interpreter(PrimFuncRef function, InterpretOptions options)
   state_->compile();
 }
 Interpreter::~Interpreter() = default;
+void Interpreter::set_packed_functions(PackedFunctions functions) { state_->packed = std::move(functions); }
 
 void Interpreter::run(std::span<const Tensor> buffers, std::span<const int64_t> scalars,
                       std::span<WrittenBytes* const> written) {

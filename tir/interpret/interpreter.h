@@ -7,11 +7,13 @@
 // output) that the program never wrote. Fresh memory is filled with 0xff (NaN for floats), so that what is left
 // unwritten shows.
 #pragma once
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "ir/module.h"
+#include "vm/kernel_abi.h"
 
 namespace relaxc {
 
@@ -25,6 +27,10 @@ struct InterpretOptions {
   // and vectors of which they store a part, so that what they read beyond it does not matter.
   bool check_unwritten = true;
 };
+
+// Calls a function of the host (T.call_packed) as relaxc_kernel_context::call_packed does.
+using PackedFunctions =
+    std::function<int32_t(const char* name, std::span<const relaxc_value> args, relaxc_value& result)>;
 
 // One flag per byte of a buffer: 1 where something has been written.
 using WrittenBytes = std::vector<uint8_t>;
@@ -41,6 +47,8 @@ class Interpreter {
   // has the flags of buffers whose contents are not all known, null for the others; they are kept up to date.
   void run(std::span<const Tensor> buffers, std::span<const int64_t> scalars = {},
            std::span<WrittenBytes* const> written = {});
+  // Without this a call of a function of the host is an error.
+  void set_packed_functions(PackedFunctions functions);
 
  private:
   struct State;

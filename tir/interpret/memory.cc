@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstring>
 
+#include "ir/intrinsics.h"
 #include "ir/op_names.h"
 #include "support/checked_math.h"
 #include "support/joined.h"
@@ -110,6 +111,41 @@ Place Access::place(Frame& frame) const {
   return {state.data + at, state.written ? state.written + at : nullptr};
 }
 
+MemoryAt memory_at(const Frame& frame, const char* at) {
+  for (const BufferState& state : frame.buffers) {
+    const char* end = state.data + state.capacity * state.element_bytes;
+    bool holds = state.data && std::less_equal<>()(static_cast<const char*>(state.data), at) && std::less<>()(at, end);
+    if (holds) return {end - at, state.written ? state.written + (at - state.data) : nullptr, true};
+  }
+  return {};
+}
+
+CodePtr Compiler::address_code(const Call& node, const Span& span) {
+  const std::string& name = node.callee.as<OpRef>()->name;
+  if (name == ops::kBufferData || name == kBufferElemOffset) {
+    Buffer buffer = cast<Var>(node.args[0]);
+    const BufferType& type = buffer_type(buffer);
+    // The pointer to a window that says nothing about its offset is where the window begins.
+    bool has_offset = type.elem_offset || type.offset_factor > 0, asks_offset = name == kBufferElemOffset;
+    return code([slot = static_cast<size_t>(buffer_slot(buffer, span)), has_offset, asks_offset](Frame& frame) -> Word {
+      const BufferState& state = frame.buffers[slot];
+      if (asks_offset) return state.offset;
+      return word_of(state.data + (has_offset ? 0 : state.offset * state.element_bytes));
+    });
+  }
+  if (name == ops::kAddressOf) {
+    const BufferLoad* element = node.args[0].as<BufferLoad>();
+    if (!element) fail(span, "T.address_of takes an element of a buffer");
+    return code([at = access(*element, span)](Frame& frame) { return word_of(at.place(frame).at); });
+  }
+  CodePtr pointer = expr(node.args[0]);
+  if (name == ops::kIsNullPtr)
+    return code([pointer = std::move(pointer)](Frame& frame) -> Word { return pointer->as_int(frame) == 0; });
+  return code([pointer = std::move(pointer), bytes = expr(node.args[1])](Frame& frame) -> Word {
+    return pointer->as_int(frame) + bytes->as_int(frame);
+  });
+}
+
 Word Access::read(Frame& frame) const {
   Place from = place(frame);
   bool checked = from.written && frame.options->check_unwritten && !frame.result_unused;
@@ -169,7 +205,7 @@ struct Allocation {
   int slot;
   std::vector<CodePtr> shape, strides;  // dense where there are no strides
   CodePtr offset;                       // null: 0
-  int source = -1;                      // a view: the buffer whose memory it is
+  CodePtr pointer = nullptr;            // of a view: where its memory is
   std::optional<Tensor> contents = {};  // what the memory holds at first
 
   // Sets shape, strides and memory.
@@ -196,11 +232,14 @@ struct Allocation {
     if (count && *count > 0) count = checked_add(*count, state.offset);
     state.depth = frame.depth;  // accesses of a view are not traced to its source
     state.element_bytes = buffer_type(buffer).dtype.bytes();
-    if (source >= 0) {
-      const BufferState& from = frame.buffers[source];
-      state.data = from.data;
-      state.written = from.written;
-      state.capacity = from.capacity * from.element_bytes / state.element_bytes;
+    if (pointer) {
+      char* at = pointer_of(pointer->word(frame));
+      state.data = nullptr;  // an earlier view under this name does not count
+      MemoryAt memory = memory_at(frame, at);
+      state.data = at;
+      state.written = memory.written;
+      // Memory that no buffer has, such as what an external function returned, is taken to be large enough.
+      state.capacity = memory.is_known ? memory.bytes / state.element_bytes : count.value_or(0);
     } else {
       take_memory(frame, state, count);
     }
@@ -229,16 +268,14 @@ struct Allocation {
 
 StepPtr Compiler::alloc_step(const AllocBuffer& node, const Span& span) {
   const BufferType& type = buffer_type(node.buffer);
-  const Call* pointer = type.data ? as_call(*type.data, ops::kBufferData) : nullptr;
-  if (type.data && !pointer) fail_unsupported(span, "interpreter: buffer '{}' over a pointer", node.buffer->name);
-  int source = pointer ? buffer_slot(cast<Var>(pointer->args[0]), span) : -1;
+  CodePtr pointer = type.data ? expr(*type.data) : nullptr;
   bool has_offset = type.elem_offset && !type.elem_offset->is<Var>();
   Allocation allocation{node.buffer,
                         define_buffer(node.buffer),
                         exprs(type.shape),
                         exprs(type.strides),
                         has_offset ? expr(*type.elem_offset) : nullptr,
-                        source};
+                        std::move(pointer)};
   if (node.contents) allocation.contents = node.contents->as<Constant>()->data;
   return counted(span, std::move(allocation));
 }

@@ -22,7 +22,10 @@ StepPtr leave_step(Frame::Leave leave) {
   return step([leave](Frame& frame) { frame.leave = leave; });
 }
 // Returns after an iteration whether the loop ends.
-bool ends(Frame& frame) { return std::exchange(frame.leave, Frame::Leave::kNo) == Frame::Leave::kBreak; }
+bool ends(Frame& frame) {
+  if (frame.leave == Frame::Leave::kReturn) return true;
+  return std::exchange(frame.leave, Frame::Leave::kNo) == Frame::Leave::kBreak;
+}
 
 // Runs fn with each lane of a vector as the frame's.
 template <class F>
@@ -127,6 +130,13 @@ StepPtr Compiler::for_step(const For& node, const Span& span) {
 StepPtr Compiler::evaluate_step(const Evaluate& node, const Span& span) {
   if (as_call(node.value, ops::kBreakLoop)) return leave_step(Frame::Leave::kBreak);
   if (as_call(node.value, ops::kContinueLoop)) return leave_step(Frame::Leave::kContinue);
+  if (const Call* call = as_call(node.value, ops::kRet)) {  // the value is of use to callers in C only
+    CodePtr value = call->args.empty() ? nullptr : expr(call->args[0]);
+    return counted(span, [value = std::move(value)](Frame& frame) {
+      if (value) value->word(frame);
+      frame.leave = Frame::Leave::kReturn;
+    });
+  }
   if (as_call(node.value, ops::kPrefetch)) return sequence({});
   return counted(span, [lanes = dtype_of(node.value).lanes, value = expr(node.value)](Frame& frame) {
     for_each_lane(frame, lanes, [&] { value->word(frame); });

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <unordered_set>
 
@@ -42,7 +43,8 @@ PrimFuncRef align_storage(const PrimFuncRef& function) {
   for (const auto& [key, request] : requests) {
     BufferType type = buffer_type(request.buffer);
     if (!type.strides.empty() || type.shape.empty()) continue;
-    Expr stride = int_imm(1, dtype_of(type.shape.back()));
+    auto is_wide = [](const Expr& dim) { return dtype_of(dim) == kInt64; };
+    Expr stride = int_imm(1, std::ranges::any_of(type.shape, is_wide) ? kInt64 : dtype_of(type.shape.back()));
     for (size_t d = type.shape.size(); d-- > 0;) {
       if (auto it = request.dims.find(d); it != request.dims.end()) {
         auto [factor, offset] = it->second;
@@ -50,7 +52,7 @@ PrimFuncRef align_storage(const PrimFuncRef& function) {
         stride = simplify(stride + floor_mod(missing + factor, factor));
       }
       type.strides.insert(type.strides.begin(), stride);
-      stride = stride * type.shape[d];
+      stride = stride * cast_to(type.shape[d], dtype_of(stride));
     }
     strided.emplace(key, make_var(request.buffer->name, make(std::move(type)), request.buffer.span()));
   }

@@ -11,10 +11,44 @@ namespace relaxc {
 
 namespace {
 
-// The builtins that the code generator knows. An address is supported only as the argument of a prefetch.
-constexpr OpName kCompiledBuiltins[] = {
-    ops::kAddressOf,   ops::kCallLlvmIntrin, ops::kCallLlvmPureIntrin, ops::kGetActiveLaneMask, ops::kPrefetch,
-    ops::kReinterpret, ops::kVscale};
+// The builtins that the code generator knows.
+constexpr OpName kCompiledBuiltins[] = {ops::kAddByteOffset,      ops::kAddressOf,  ops::kBufferData,
+                                        ops::kCallCPacked,        ops::kCallExtern, ops::kCallLlvmIntrin,
+                                        ops::kCallLlvmPureIntrin, ops::kCallPacked, ops::kCallPureExtern,
+                                        ops::kGetActiveLaneMask,  ops::kIsNullPtr,  ops::kPrefetch,
+                                        ops::kReinterpret,        ops::kShuffle,    ops::kStackMakeArray,
+                                        ops::kStackMakeShape,     ops::kVscale};
+
+// Families of builtins that have no meaning here, by a part of their names, and why.
+constexpr std::pair<std::string_view, const char*> kForeignBuiltins[] = {
+    {"ptx_", "is an instruction of NVIDIA's GPUs"},
+    {"mma_", "is an instruction of NVIDIA's GPUs"},
+    {"_sync", "is for threads of a GPU, which a CPU runs as loops"},
+    {"fragment", "is an instruction of NVIDIA's GPUs"},
+    {"barrier", "is for threads of a GPU, which a CPU runs as loops"},
+    {"warp", "is for threads of a GPU, which a CPU runs as loops"},
+    {"comm_reducer", "combines values of the threads of a GPU; give the program as blocks, before it is lowered"},
+    {"tvm_thread", "is for threads of a GPU, which a CPU runs as loops"},
+    {"thread_return", "is for threads of a GPU, which a CPU runs as loops"},
+    {"simdgroup", "is an instruction of Apple's GPUs"},
+    {"texture2d", "is an instruction of GPUs"},
+    {"spirv", "is an instruction of GPUs"},
+    {"dma_", "is for the DMA engine of an accelerator"},
+    {"lookup_param", "names a param of TVM's AOT executor; make it a buffer param of the program"},
+    {"anylist",
+     "belongs to TVM's own virtual machine; give the module as it is before VMShapeLower and code generation"},
+    {"tvm_struct", "belongs to TVM's calling convention; give the module as it is before MakePackedAPI"},
+    {"tvm_stack_alloca", "belongs to TVM's calling convention; give the module as it is before LowerTVMBuiltin"},
+    {"_lowered", "belongs to TVM's calling convention; give the module as it is before LowerTVMBuiltin"},
+    {"trace_packed", "belongs to TVM's calling convention; T.call_packed is supported"},
+    {"throw_last_error", "belongs to TVM's calling convention; give the module as it is before MakePackedAPI"},
+};
+[[noreturn]] void refuse(const std::string& name, const Span& span) {
+  for (const auto& [part, why] : kForeignBuiltins) {
+    if (name.find(part) != std::string::npos) fail_unsupported(span, "T.{} {}", name.substr(4), why);
+  }
+  fail_unsupported(span, "{} in a kernel cannot be compiled yet", name);
+}
 
 // Limits the copies that nested unrolled loops make. LLVM would take minutes for more than that.
 void check_copies(const Stmt& s, int64_t copies) {
@@ -96,29 +130,56 @@ void check_annotations(const PrimFuncRef& function) {
   });
 }
 
+std::vector<Diagnostic> unread_annotations(const PrimFuncRef& function) {
+  Diagnostics result;
+  std::set<std::string> found;
+  auto look = [&](const NodeRef& node, const std::string& name, const char* what, const std::string& of) {
+    const Annotation* row = find_annotation(name);
+    if ((row && !row->is_request) || !found.insert(name).second) return;
+    const char* meaning = row ? row->doc : "it is not known; relaxc opt --list-annotations shows those that are";
+    result.warning(node.span(), "'{}' of {} '{}' has no effect: {}", name, what, of, meaning);
+  };
+  walk_nodes(function->body, [&](const NodeRef& node) {
+    auto look_at = [&](const Attrs& annotations, const char* what, const std::string& of) {
+      for (const auto& [name, value] : annotations) {
+        if (find_annotation(name)) look(node, name, what, of);  // others are errors
+      }
+    };
+    if (const For* loop = node.as<For>()) look_at(loop->annotations, "loop", loop->var->name);
+    if (const Block* block = node.as<Block>()) look_at(block->annotations, "block", block->name);
+    if (const AllocBuffer* alloc = node.as<AllocBuffer>()) look_at(alloc->annotations, "buffer", alloc->buffer->name);
+    if (const AttrStmt* attr = node.as<AttrStmt>()) look(node, attr->key, "T.attr", attr->key);
+    return true;
+  });
+  return result.all();
+}
+
 PrimFuncRef check_lowerable(const PrimFuncRef& function) {
   check_copies(function->body, 1);
   Span place = function.span();
   auto check_dtype = [&](DType dtype, const Span& span) {
-    if (dtype.is_small_float() || dtype.is_handle())
+    if (dtype.is_small_float())
       fail_unsupported(span ? span : place, "kernels do not compute with {} yet", to_string(dtype));
   };
   auto check_buffer = [&](const Buffer& buffer) {
     const BufferType& type = buffer_type(buffer);
     check_dtype(type.dtype, buffer.span());
-    if (type.data) fail_unsupported(buffer.span(), "buffer '{}' over a pointer cannot be compiled yet", buffer->name);
+    if (type.dtype.is_handle()) fail_unsupported(buffer.span(), "a buffer of pointers cannot be compiled yet");
   };
   for (const VarRef& param : function->params) {
-    if (param.type().is<BufferType>()) check_buffer(param);
+    if (param.type().is<BufferType>()) {
+      check_buffer(param);
+    } else if (dtype_of(param).is_handle()) {
+      fail_unsupported(
+          param.span(),
+          "param '{}' is a pointer of which nothing says what it points to; write `{} = T.match_buffer({}, "
+          "shape, dtype)` or `T.decl_buffer(shape, dtype, data={})`",
+          param->name, param->name, param->name, param->name);
+    }
   }
-  if (function->result) fail_unsupported(place, "a tensor program that returns a value cannot be compiled yet");
   check_annotations(function);
   walk_nodes(function->body, [&](const NodeRef& node) {
-    if (const AllocBuffer* alloc = node.as<AllocBuffer>()) {
-      check_buffer(alloc->buffer);
-      if (alloc->contents)
-        fail_unsupported(node.span(), "constant '{}' in a kernel cannot be compiled yet", alloc->buffer->name);
-    }
+    if (const AllocBuffer* alloc = node.as<AllocBuffer>()) check_buffer(alloc->buffer);
     if (const For* loop = node.as<For>(); loop && binds_thread(loop->kind))
       fail_unsupported(node.span(), "loop '{}' is bound to the thread axis '{}'; CPUs have none", loop->var->name,
                        loop->thread);
@@ -129,12 +190,13 @@ PrimFuncRef check_lowerable(const PrimFuncRef& function) {
       if (const GlobalVar* callee = call->callee.as<GlobalVar>())
         fail_unsupported(span, "the call of '{}' in a kernel cannot be compiled yet", callee->name);
       const std::string& name = op_name(expr);
-      if (find_builtin(name) && std::ranges::count(kCompiledBuiltins, std::string_view(name), &OpName::text) == 0)
-        fail_unsupported(span, "{} in a kernel cannot be compiled yet", name);
+      bool is_known = name == kBufferElemOffset;  // lower_blocks knows it
+      if (!is_known && find_builtin(name) &&
+          std::ranges::count(kCompiledBuiltins, std::string_view(name), &OpName::text) == 0)
+        refuse(name, span);
     }
     const PrimType* type = expr.type().as<PrimType>();
-    bool is_nothing = as_call(expr, ops::kAddressOf) || (type && type->dtype.is_void());
-    if (type && !is_nothing) check_dtype(type->dtype, span);
+    if (type && !type->dtype.is_void()) check_dtype(type->dtype, span);
     return true;
   });
   return function;

@@ -88,6 +88,7 @@ class Collector {
       index_.emplace(node->buffer.get(), memories.size());
       bool is_plain = !type.elem_offset && !type.data && !node->contents;
       memories.push_back({.alloc = cast<AllocBuffer>(s), .depth = path_.size(), .opaque = !is_plain});
+      if (type.data) read(*type.data);
     }
     if (const Evaluate* node = s.as<Evaluate>()) {
       const std::string& name = op_name(node->value);

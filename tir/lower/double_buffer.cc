@@ -2,6 +2,7 @@
 // computes, so that the loads of the copy overlap with the arithmetic.
 #include "tir/analysis/annotations.h"
 #include "tir/analysis/conditions.h"
+#include "tir/analysis/pointers.h"
 #include "tir/lower/lower.h"
 #include "tir/lower/rewriting.h"
 #include "tir/program.h"
@@ -116,6 +117,7 @@ class DoubleBufferer final : public Rewriter {
 // in a serial loop at this point: the contents for the next iteration are written before those of the current one are
 // used. A buffer stays single if several statements fill it, or if the loop writes the data that it is filled from.
 PrimFuncRef double_buffer(const PrimFuncRef& function) {
+  if (uses_pointers(function)) return function;
   bool wanted = false;
   walk(function->body, [&](const AllocBuffer& alloc) {
     wanted = wanted || alloc.annotations.get_bool(annotation<"double_buffer">(), false);

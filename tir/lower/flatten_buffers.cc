@@ -1,3 +1,5 @@
+#include "ir/intrinsics.h"
+#include "ir/op_names.h"
 #include "tir/lower/lower.h"
 
 namespace relaxc {
@@ -23,12 +25,17 @@ class Flattener final : public Rewriter {
     flat.shape = {size};
     flat.strides.clear();
     flat.elem_offset.reset();
+    if (flat.data) flat.data = expr(*flat.data);
     VarRef result = make_var(node->name, make(std::move(flat)), node.span());
     renamed_.emplace(node.get(), result);
     return result;
   }
   Expr expr(const Expr& node) override {
     const BufferLoad* load = node.as<BufferLoad>();
+    if (const Call* call = as_call(node, ops::kBufferData)) {
+      // A pointer keeps its type, whatever dims the buffer has.
+      return buffer_data(var(cast<Var>(call->args[0])), node.span());
+    }
     if (!load || is_flat(buffer_type(load->buffer))) return Rewriter::expr(node);
     return make(flat(*load), node.type(), node.span());
   }

@@ -5,22 +5,33 @@
 #pragma once
 #include "ir/arith.h"
 #include "ir/module.h"
+#include "support/diagnostic.h"
 #include "tir/program.h"
 
 namespace relaxc {
 
+// Turns break, continue and T.ret in a body into conditions on flags; the value of T.ret is stored in `result`.
+Stmt without_jumps(const Stmt& body, const std::optional<Buffer>& result);
+// Makes params with strides or an offset dense, which tensors are, and raw pointers buffers where a view says of which
+// shape.
+PrimFuncRef dense_params(const PrimFuncRef& function);
+// Writes builtins that stand for arithmetic or for a function of libm as such.
+PrimFuncRef expand_builtins(const PrimFuncRef& function);
 // Turns loops with a step into loops that count iterations. Removes tir.likely and tir.assume, which change no results.
 PrimFuncRef normalize_loops(const PrimFuncRef& function);
 // Makes scalar params, loop variables, axes and symbolic dims of any integer type int64, as a graph's dims are,
 // together with the index arithmetic over them. Stored values keep their dtype. A pass that puts dims of a graph into a
 // program calls this first.
 PrimFuncRef promote_indices(const PrimFuncRef& function);
-// Throws a CompileError (kUnsupported) with the place of a construct that later steps do not know: pointers, calls that
-// are not scalar intrinsics, thread axes, floats of 8 bits and less. Otherwise returns the program unchanged.
+// Throws a CompileError (kUnsupported) with the place of a construct that later steps do not know: raw pointers as
+// params, builtins of GPUs and of TVM's runtime, thread axes, floats of 8 bits and less. Otherwise returns the program
+// unchanged.
 PrimFuncRef check_lowerable(const PrimFuncRef& function);
 // Throws a CompileError for an annotation that is not known, or whose place or value is wrong
 // (tir/analysis/annotations.h).
 void check_annotations(const PrimFuncRef& function);
+// Returns a warning for each annotation, and key of T.attr, that asks for something which nothing here does.
+std::vector<Diagnostic> unread_annotations(const PrimFuncRef& function);
 // Gives a reduction whose domain is empty at run time its result: init runs once for each spatial point. Loops over
 // reduce axes whose extent may be 0 get a branch for that case.
 PrimFuncRef initialize_empty_reductions(const PrimFuncRef& function);

@@ -1,3 +1,5 @@
+#include "ir/intrinsics.h"
+#include "ir/op_names.h"
 #include "support/diagnostic.h"
 #include "tir/analysis/annotations.h"
 #include "tir/analysis/windows.h"
@@ -7,6 +9,22 @@
 namespace relaxc {
 
 namespace {
+
+// Replaces the pointer to a window, and its offset, by those of the source. A window that leaves its offset open begins
+// at it; the pointer to another one is where it begins.
+Stmt with_pointers_of_source(const Stmt& body, const MatchBuffer& window) {
+  const BufferType& type = buffer_type(window.buffer);
+  bool has_offset = type.elem_offset || type.offset_factor > 0;
+  return rewrite(body, [&](const Ref<Call>& call) -> std::optional<Expr> {
+    if (call->args.empty() || !same_node(call->args[0], window.buffer)) return std::nullopt;
+    if (op_name(call) == kBufferElemOffset) return cast_to(simplify(window_start(window)), dtype_of(call));
+    if (op_name(call) != ops::kBufferData) return std::nullopt;
+    Expr data = buffer_data(window.source.buffer, call.span());
+    if (has_offset) return data;
+    Expr bytes = simplify(window_start(window) * type.dtype.bytes());
+    return relaxc::call(op_ref(ops::kAddByteOffset), {data, bytes}, {}, data.type(), call.span());
+  });
+}
 
 // Replaces accesses to a window by accesses to its source, offset by the window's start.
 Stmt inline_window(const Stmt& body, const MatchBuffer& window) {
@@ -40,7 +58,21 @@ Stmt inline_window(const Stmt& body, const MatchBuffer& window) {
   for (const VarRef& var : window.defines) {
     if (auto it = numbers.find(var.get()); it != numbers.end()) it->second = cast_to(it->second, dtype_of(var));
   }
-  return substitute(result, numbers);
+  // Before the numbers are put in: they make another variable of a buffer whose strides name them.
+  return substitute(with_pointers_of_source(result, window), numbers);
+}
+
+// Returns the statement with the block's pragmas on its outermost loops, as far as these have none.
+Stmt with_pragmas(const Stmt& s, const Attrs& annotations) {
+  if (s.is<For>()) {
+    return edited<For>(s, [&](For& loop) {
+      for (const char* name : {annotation<"pragma_auto_unroll_max_step">(), annotation<"pragma_unroll_explicit">()}) {
+        const AttrValue* value = annotations.find(name);
+        if (value && !loop.annotations.has(name)) loop.annotations.set(name, *value);
+      }
+    });
+  }
+  return map_stmts(s, [&](const Stmt& inner) { return with_pragmas(inner, annotations); });
 }
 
 Stmt lower_block(const Ref<Block>& block, const std::unordered_set<const NodeHeader*>& doubled,
@@ -54,7 +86,7 @@ Stmt lower_block(const Ref<Block>& block, const std::unordered_set<const NodeHea
     Expr at_start = equal(axis.value, axis.domain.min);
     first = first ? *first && at_start : at_start;
   }
-  Stmt body = block->body;
+  Stmt body = block->annotations.empty() ? block->body : with_pragmas(block->body, block->annotations);
   if (block->init) body = seq({first ? make(IfThenElse{*first, *block->init, std::nullopt}) : *block->init, body});
   VarMap numbers = window_numbers(block->match_buffers);
   // Innermost windows come first: the source of a window may be an outer window.
@@ -87,8 +119,13 @@ PrimFuncRef lower_blocks(const PrimFuncRef& function) {
       doubled.insert(block.writes[static_cast<size_t>(position)].buffer.get());
   });
   Analyzer facts = facts_of_params(function);
-  return with_body(function, rewrite(function->body, [&](const Ref<Block>& block) -> std::optional<Stmt> {
-                     return lower_block(block, doubled, function, facts);
+  Stmt body = rewrite(function->body, [&](const Ref<Block>& block) -> std::optional<Stmt> {
+    return lower_block(block, doubled, function, facts);
+  });
+  // Memory that is not a window's begins at its pointer.
+  return with_body(function, rewrite(body, [&](const Ref<Call>& call) -> std::optional<Expr> {
+                     bool asks = op_name(call) == kBufferElemOffset;
+                     return asks ? std::optional(int_imm(0, dtype_of(call))) : std::nullopt;
                    }));
 }
 

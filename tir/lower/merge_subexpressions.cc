@@ -22,6 +22,7 @@
 #include "ir/undefined.h"
 #include "support/temporarily.h"
 #include "tir/analysis/nests.h"
+#include "tir/analysis/pointers.h"
 #include "tir/lower/lower.h"
 #include "tir/program.h"
 
@@ -387,6 +388,7 @@ class Merger {
 
 // Binds subexpressions that occur several times to a variable where that shortens the program.
 PrimFuncRef merge_subexpressions(const PrimFuncRef& function) {
+  if (uses_pointers(function)) return function;
   Merger merge(facts_of_params(function), memory_of(function), Merger::Sides::kMerge);
   // The Lets of a side occur several times where an expression with that side does.
   return with_distinct_lets(with_body(function, merge(function->body)));

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tir/analysis/conditions.h"
+#include "tir/analysis/pointers.h"
 #include "tir/lower/lower.h"
 
 namespace relaxc {
@@ -135,6 +136,7 @@ class Sharer final : public Rewriter {
 
 // Lets flat buffers of one statement list that are not alive at the same time share memory. Sizes may be symbolic.
 PrimFuncRef share_storage(const PrimFuncRef& function) {
+  if (uses_pointers(function)) return function;
   return with_body(function, Sharer(facts_of_params(function)).stmt(function->body));
 }
 

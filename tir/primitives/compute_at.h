@@ -10,7 +10,8 @@ struct ComputeAt {
   int64_t index = -1;
 
   static constexpr PrimitiveInfo kInfo{
-      "compute_at", "moves a producer into its consumers' loop, where it makes the part that one iteration reads"};
+      "compute_at",
+      "moves a producer, all parts of it, into its consumers' loop, where it makes what one iteration reads"};
   static constexpr auto fields() {
     return list(required<&ComputeAt::block>("the producer"), required<&ComputeAt::loop>("around all of its consumers"),
                 defaulted<&ComputeAt::preserve_unit_loops>("its loops of one iteration stay"),

@@ -8,10 +8,12 @@ struct GetBlock {
   std::string name;
   std::optional<std::string> func_name = {};
 
-  static constexpr PrimitiveInfo kInfo{
-      "get_block", "finds the block of that name, or of that operator, in the program worked on or named"};
+  static constexpr PrimitiveInfo kInfo{"get_block",
+                                       "finds the block of that name, of that operator, or of that tensor program "
+                                       "before fusion, in the program worked on "
+                                       "or named"};
   static constexpr auto fields() {
-    return list(required<&GetBlock::name>("the block's name, or an operator such as nn.conv2d"),
+    return list(required<&GetBlock::name>("the block's name, an operator such as nn.conv2d, or a tensor program"),
                 defaulted<&GetBlock::func_name>("the tensor program; None: the one worked on"));
   }
   BlockRV apply(scheduling::Step& step) const {
@@ -22,7 +24,8 @@ struct GetBlock {
     for (auto* block : tree.blocks()) {
       names += ", " + block->name();
       if (block->name() == name) of_that_name.push_back(block);
-      if (block->block->annotations.get_string(annotation<"op">(), "") == name) of_that_op.push_back(block);
+      auto is = [&](const char* mark) { return block->block->annotations.get_string(mark, "") == name; };
+      if (is(annotation<"op">()) || is(annotation<"program">())) of_that_op.push_back(block);
     }
     scheduling::Nodes& found = of_that_name.empty() ? of_that_op : of_that_name;
     if (found.size() == 1) return step.block_result(found[0]);

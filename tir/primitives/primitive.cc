@@ -15,6 +15,7 @@ std::string_view to_string(ResultKind kind) {
 
 const Primitive* find_primitive(std::string_view name) {
   if (name == "get_sblock") name = "get_block";
+  if (name == "get_axes") name = "get_loops";
   auto row = std::ranges::find(primitives(), name, &Primitive::name);
   return row == primitives().end() ? nullptr : &*row;
 }

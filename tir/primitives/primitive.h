@@ -84,7 +84,7 @@ struct Primitive : PrimitiveInfo {
 };
 
 std::span<const Primitive> primitives();
-// Returns the row of that name (also in TVM's later spelling, get_sblock), or null.
+// Returns the row of that name (also in a later or earlier spelling of TVM: get_sblock, get_axes), or null.
 const Primitive* find_primitive(std::string_view name);
 // Returns the message for a name that no primitive has.
 std::string unknown_primitive(std::string_view name);

@@ -48,7 +48,7 @@ Refusal reduces_otherwise(const TreeNode* block, Nodes before, Nodes after) {
 
 }  // namespace
 
-void Reorder::apply(Step& step) const {
+Reorder::Orders Reorder::orders(Step& step) const {
   Nodes loops = step.loops(this->loops);
   if (loops.empty()) step.refuse({}, "there are no loops");
   for (TreeNode* loop : loops) {
@@ -61,8 +61,13 @@ void Reorder::apply(Step& step) const {
   Nodes order = map_each(chain, [&](TreeNode* at) { return contains(loops, at) ? *next++ : at; });
   require_independent_ranges(step, order);
   for (const TreeNode* block : blocks_below(outer)) step.require(reduces_otherwise(block, chain, order), outer);
+  return {std::move(chain), std::move(order)};
+}
 
+void Reorder::apply(Step& step) const {
   // The loops change places; the body of the innermost one stays in the innermost place.
+  auto [chain, order] = orders(step);
+  TreeNode* outer = chain.front();
   Tree& tree = *outer->tree;
   TreeNode* parent = outer->parent;
   size_t position = outer->position();

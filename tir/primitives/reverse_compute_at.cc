@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tir/edit/move.h"
+#include "tir/edit/parts.h"
 #include "tir/primitives/reverse_compute_inline.h"
 
 namespace relaxc {
@@ -157,7 +158,8 @@ void ReverseComputeAt::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
   TreeNode* loop = destination<ReverseComputeInline>(step, this->block, this->loop);
   if (!loop) return;
-  step.require_all(block, not_movable, not_complete_or_reduction);
+  step.require_all(block, not_movable, not_spatial_or_reduction);
+  step.require(not_apart_from_others(block), block);
   step.require(not_a_destination(loop, block), {block, loop});
   require_behind(step, block, loop);
   Nodes producers = producers_inside(step, block, loop);

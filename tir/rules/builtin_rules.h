@@ -9,4 +9,8 @@ namespace relaxc {
 const std::vector<ScheduleRule>& builtin_schedule_rules();
 const ScheduleRule* find_builtin_rule(std::string_view name);
 
+// Schedules the blocks that fusion put beside a program and that the program's schedule has left as they were
+// (annotation `fused_beside`), as the default rule does.
+void schedule_blocks_beside(Schedule& schedule, const Target& target);  // default.cc
+
 }  // namespace relaxc

@@ -4,7 +4,10 @@
 
 #include "ir/attr_names.h"
 #include "support/diagnostic.h"
+#include "support/lists.h"
+#include "tir/analysis/annotations.h"
 #include "tir/analysis/nests.h"
+#include "tir/analysis/pointers.h"
 #include "tir/compute.h"
 #include "tir/program.h"
 #include "tir/rules/builtin_rules.h"
@@ -12,7 +15,24 @@
 
 namespace relaxc {
 
+const ScheduleRule* find_rule(std::string_view name, const std::vector<ScheduleRule>& added) {
+  const ScheduleRule* built_in = find_builtin_rule(name);
+  return built_in ? built_in : find_item(added, name, &ScheduleRule::name);
+}
+
 namespace {
+
+// Returns the name of the program in this one that a rule names; empty if there is none.
+std::string part_of(const PrimFuncRef& program) { return program->attrs.get_string(attr_names::kScheduledPart, ""); }
+
+// Returns the body with the operator's name on the block of the part, if it has none.
+Stmt with_part_as(const std::string& op, const Stmt& body) {
+  return rewrite(body, [&](const Ref<Block>& block) -> std::optional<Stmt> {
+    if (!block->annotations.has(annotation<"program">()) || block->annotations.has(annotation<"op">()))
+      return std::nullopt;
+    return edited<Block>(block, [&](Block& named) { named.annotations.set(annotation<"op">(), op); });
+  });
+}
 
 // Applies one rule to one program, and to its versions for certain values of a dim.
 struct Application {
@@ -21,10 +41,14 @@ struct Application {
   const Target& target;
   bool show_program;
   const OnScheduled& on_scheduled;
-  const ScheduleRule& actual = rule.uses.empty() ? rule : *find_builtin_rule(rule.uses);
+  const MoreRules& more;
+  const ScheduleRule& actual = rule.uses.empty() ? rule : *find_rule(rule.uses, more.rules);
 
   RuleResult run(const PrimFuncRef& given) const {
     PrimFuncRef program = find_builtin_rule(actual.name) == &actual ? without_empty_nests(given) : given;
+    // A user who names a program of their own says that it is the rule's operator.
+    bool is_named = !rule.uses.empty() && !(rule.function.empty() && rule.op.empty());
+    if (is_named && !actual.op.empty()) program = with_body(program, with_part_as(actual.op, program->body));
     Decisions decisions = decisions_with(rule.given);
     std::optional<Versions> versions;
     std::optional<Schedule> schedule;
@@ -44,11 +68,15 @@ struct Application {
     if (auto why = actual.fits ? actual.fits(program, target, decisions) : std::nullopt) return {std::nullopt, *why};
     std::optional<Versions> found = actual.space ? actual.space(program, target, decisions) : std::nullopt;
     if (versions) *versions = found;
-    schedule.emplace(IRModule{{{name, program}}, {}, {}}, ScheduleOptions{.show_program = show_program});
-    if (auto refusal = apply_rule(actual, *schedule, target, decisions)) {
+    schedule.emplace(IRModule{{{name, program}}, {}, {}},
+                     ScheduleOptions{.show_program = show_program, .intrins = &more.intrins});
+    std::optional<Diagnostic> refusal = apply_rule(actual, *schedule, target, decisions);
+    // A schedule for this very program leaves blocks as they are on purpose.
+    if (!refusal && rule.uses.empty() && rule.function != name) schedule_blocks_beside(*schedule, target);
+    if (refusal) {
       // A refusal is an error for a rule that names its function, and for values from the user without which it fits.
       bool fits_otherwise =
-          !rule.given.empty() && Application{actual, name, target, false, nullptr}.run(program).program;
+          !rule.given.empty() && Application{actual, name, target, false, nullptr, more}.run(program).program;
       if (fits_otherwise || !rule.function.empty()) throw CompileError({*refusal});
       return {std::nullopt, to_string(*refusal)};
     }
@@ -89,31 +117,50 @@ struct Application {
   }
 };
 
+// Removes the annotations by which rules found their programs after fusion: code does not depend on them.
+Stmt without_marks(const Stmt& body) {
+  const char* kMarks[] = {annotation<"program">(), annotation<"fused_beside">()};
+  return rewrite(body, [&](const Ref<Block>& block) -> std::optional<Stmt> {
+    if (std::ranges::none_of(kMarks, [&](const char* mark) { return block->annotations.has(mark); }))
+      return std::nullopt;
+    Block copy = *block;
+    for (const char* mark : kMarks) copy.annotations = copy.annotations.without(mark);
+    copy.body = without_marks(block->body);
+    return make(std::move(copy), block.span());
+  });
+}
+
 }  // namespace
 
-bool concerns(const ScheduleRule& rule, const std::string& name, const std::vector<std::string>& ops) {
-  if (!rule.function.empty()) return rule.function == name;
-  const ScheduleRule* used = rule.uses.empty() ? nullptr : find_builtin_rule(rule.uses);
+bool concerns(const ScheduleRule& rule, const std::string& name, const PrimFuncRef& program, const MoreRules& more) {
+  const std::string part = part_of(program);
+  if (!rule.function.empty()) return rule.function == name || rule.function == part;
+  const ScheduleRule* used = rule.uses.empty() ? nullptr : find_rule(rule.uses, more.rules);
   if (!rule.uses.empty() && !used) return false;  // a decision about the graph
   const std::string& op = used && rule.op.empty() ? used->op : rule.op;
-  return op.empty() || std::ranges::find(ops, op) != ops.end();
+  return op.empty() || op == part || find_anchor(program, op);
 }
 
 RuleResult schedule_by_rule(const ScheduleRule& rule, const std::string& name, const PrimFuncRef& program,
-                            const Target& target, bool show_program, const OnScheduled& scheduled) {
-  return Application{rule, name, target, show_program, scheduled}.run(program);
+                            const Target& target, bool show_program, const OnScheduled& scheduled,
+                            const MoreRules& more) {
+  return Application{rule, name, target, show_program, scheduled, more}.run(program);
 }
 
 PrimFuncRef schedule_by_rules(const std::string& name, const PrimFuncRef& program,
                               const std::vector<ScheduleRule>& users, const Target& target, const RuleReport& report,
-                              const OnScheduled& scheduled) {
+                              const OnScheduled& scheduled, const MoreRules& more) {
   if (program->attrs.get_bool(attr_names::kIsScheduled, false)) return program;
-  std::vector<std::string> ops = operators_of(program);
-  for (const std::vector<ScheduleRule>* rules : {&users, &builtin_schedule_rules()}) {
+  const std::string part = part_of(program) == name ? "" : part_of(program);
+  for (const std::vector<ScheduleRule>* rules : {&users, &more.rules, &builtin_schedule_rules()}) {
+    if (rules != &users && uses_pointers(program)) break;  // the built-in rules see accesses to buffers only
     const RuleReport& report_here = rules == &users ? report : nullptr;
     for (const ScheduleRule& rule : *rules) {
-      if (!concerns(rule, name, ops)) continue;
-      RuleResult result = schedule_by_rule(rule, name, program, target, report_here != nullptr, scheduled);
+      if (!concerns(rule, name, program, more)) continue;
+      // A rule for a program in this one leaves it to a rule for this very one.
+      bool is_for_part = !part.empty() && (rule.function.empty() ? rule.op : rule.function) == part;
+      if (is_for_part && std::ranges::count(users, name, &ScheduleRule::function) > 0) continue;
+      RuleResult result = schedule_by_rule(rule, name, program, target, report_here != nullptr, scheduled, more);
       if (!result.program) {
         std::string text = fmt::format("schedule rule '{}' does not fit '{}':\n{}", rule.name, name, result.refusal);
         if (!rule.function.empty()) fail_to_fit(rule.span, "{}", text);
@@ -123,6 +170,8 @@ PrimFuncRef schedule_by_rules(const std::string& name, const PrimFuncRef& progra
       if (report_here) report_here(fmt::format("schedule rule '{}' is applied to '{}'", rule.name, name));
       PrimFunc function = **result.program;
       function.attrs.set(attr_names::kIsScheduled, true);
+      function.body = without_marks(function.body);
+      function.attrs = function.attrs.without(attr_names::kScheduledPart);
       return make_prim_func(std::move(function), program.span());
     }
   }

@@ -10,6 +10,7 @@
 #include <map>
 
 #include "ir/op_names.h"
+#include "tir/analysis/annotations.h"
 #include "tir/analysis/conditions.h"
 #include "tir/rules/blocks.h"
 #include "tir/rules/builtin_rules.h"
@@ -68,26 +69,78 @@ bool is_worth_inlining(Schedule& sch, const BlockRV& rv) {
 // right with the loops that it has by then. No rule comes after this one that could do better.
 void apply_while_they_fit(Schedule& sch, const std::function<void()>& steps) { (void)sch.try_steps(steps); }
 
-void schedule_program(Schedule& sch, const Target& target, Decisions& decisions) {
-  BlockRV root = sch.apply(GetBlock{"root"});
+// A block that is not inlined, so far, and what its decisions begin with.
+struct KeptBlock {
+  BlockRV block;
+  std::string prefix;
+  std::optional<Buffer> part_of;  // an internal buffer of which it is one of several blocks that write parts
+};
+
+// Returns the internal buffers that several blocks write.
+std::vector<Buffer> buffers_in_parts(Schedule& sch, const Blocks& blocks) {
+  std::vector<Buffer> written, result;
+  for (const BlockRV& rv : blocks) {
+    const BufferStore* store = single_store(*cast<Block>(sch.get(rv)));
+    if (!store || sch.tree("").is_param(store->buffer)) continue;
+    if (contains(written, store->buffer) && !contains(result, store->buffer)) result.push_back(store->buffer);
+    written.push_back(store->buffer);
+  }
+  return result;
+}
+
+// Inlines parts of a buffer into the block, which selects one by the index, where that repeats no work; else an
+// elementwise block into the parts. Returns whether the block is gone. One loop over all parts is faster than one for
+// each: 24 us and 37 us for two parts of 0.7 MB on two cores.
+bool inline_parts(Schedule& sch, const BlockRV& rv, const std::vector<Buffer>& in_parts, std::vector<KeptBlock>& kept,
+                  Decisions& decisions) {
+  for (const Buffer& buffer : in_parts) {
+    const BufferStore* store = single_store(*cast<Block>(sch.get(rv)));
+    if (!uses_var(sch.get(rv), buffer) || (store && same_node(store->buffer, buffer))) continue;
+    auto is_part = [&](const KeptBlock& each) { return each.part_of && same_node(*each.part_of, buffer); };
+    auto part = std::ranges::find_if(kept, is_part);
+    if (part == kept.end()) continue;
+    bool repeats_nothing = std::ranges::all_of(
+        kept, [&](const KeptBlock& each) { return !is_part(each) || is_worth_inlining(sch, each.block); });
+    decisions.set_prefix(part->prefix);
+    if (decisions.flag("inline", repeats_nothing) && sch.try_apply(ComputeInline{part->block})) {
+      std::erase_if(kept, is_part);
+    } else if (sch.try_apply(ReverseComputeInline{rv})) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Inlines blocks where that saves memory traffic. Returns the others.
+std::vector<KeptBlock> inline_blocks(Schedule& sch, const Blocks& given, Decisions& decisions) {
   std::map<std::string, int> blocks_of_name;  // several blocks may have one name, and each has its own decisions
-  std::vector<std::string> prefixes;          // of the blocks that are not inlined
+  std::vector<KeptBlock> kept;
+  std::vector<Buffer> in_parts = buffers_in_parts(sch, given);
   // A block whose inlining is refused stays, and the others are still tried.
-  for (const BlockRV& rv : sch.apply(GetChildBlocks{root})) {
+  for (const BlockRV& rv : given) {
     Ref<Block> block = cast<Block>(sch.get(rv));
     int number = ++blocks_of_name[block->name];
     std::string prefix = number == 1 ? block->name + "." : fmt::format("{}#{}.", block->name, number);
+    if (inline_parts(sch, rv, in_parts, kept, decisions)) continue;
+    block = cast<Block>(sch.get(rv));
     decisions.set_prefix(prefix);
-    bool is_inlined = can_be_inlined(sch, *block) && decisions.flag("inline", is_worth_inlining(sch, rv)) &&
+    const BufferStore* store = single_store(*block);
+    bool is_part = store && contains(in_parts, store->buffer);
+    bool is_inlined = !is_part && can_be_inlined(sch, *block) && decisions.flag("inline", is_worth_inlining(sch, rv)) &&
                       sch.try_apply(ComputeInline{rv});
-    if (!is_inlined) prefixes.push_back(std::move(prefix));
+    if (!is_inlined) kept.push_back({rv, prefix, is_part ? std::optional(store->buffer) : std::nullopt});
   }
-  Blocks blocks = sch.apply(GetChildBlocks{root});
-  RELAXC_CHECK(blocks.size() == prefixes.size(), "expected {} blocks, got {}", prefixes.size(), blocks.size());
+  return kept;
+}
+
+// Schedules blocks in plain nests, in their order.
+void schedule_blocks(Schedule& sch, const Blocks& given, const Target& target, Decisions& decisions) {
+  std::vector<KeptBlock> kept = inline_blocks(sch, given, decisions);
+  Blocks blocks = map_each(kept, &KeptBlock::block);
   for (size_t i = 0; i < blocks.size(); ++i) {
     Ref<Block> block = cast<Block>(sch.get(blocks[i]));
     const Analyzer& facts = sch.tree("").facts;
-    decisions.set_prefix(prefixes[i]);
+    decisions.set_prefix(kept[i].prefix);
     if (!reduces(*block)) {
       ElementwisePlan plan = choose_elementwise(block, facts, target, decisions);
       apply_while_they_fit(sch, [&] { schedule_elementwise(sch, blocks[i], plan); });
@@ -112,6 +165,10 @@ void schedule_program(Schedule& sch, const Target& target, Decisions& decisions)
   decisions.set_prefix("");
 }
 
+void schedule_program(Schedule& sch, const Target& target, Decisions& decisions) {
+  schedule_blocks(sch, sch.apply(GetChildBlocks{sch.apply(GetBlock{"root"})}), target, decisions);
+}
+
 }  // namespace
 
 ScheduleRule default_rule() {
@@ -131,6 +188,17 @@ ScheduleRule default_rule() {
           },
           .doc = "any list of plain nests, decided block by block; products in panels as 'contraction' does",
           .decisions = std::move(decisions)};
+}
+
+void schedule_blocks_beside(Schedule& sch, const Target& target) {
+  Blocks left;
+  for (const Ref<Block>& block : plain_nests(sch.function())) {
+    if (!block->annotations.get_bool(annotation<"fused_beside">(), false)) continue;
+    if (auto found = sch.try_apply(GetBlock{block->name})) left.push_back(*found);
+  }
+  ScheduleRule rule = default_rule();
+  Decisions decisions(rule.name, rule.decisions);
+  if (!left.empty()) schedule_blocks(sch, left, target, decisions);
 }
 
 }  // namespace relaxc

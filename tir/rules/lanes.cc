@@ -98,18 +98,6 @@ int lanes_of(const Block& block, const Target& target) {
   return vectorizable ? std::max(target.vector_lanes(widest), 2) : 1;
 }
 
-std::optional<Expr> access_stride(const Buffer& buffer, const std::vector<Expr>& indices, const VarRef& axis,
-                                  const Analyzer& facts) {
-  Expr position = int_imm(0);
-  for (size_t d = 0; d < indices.size(); ++d) {
-    if (holds<BufferLoad>(indices[d]) || dtype_of(indices[d]).lanes != 1) return std::nullopt;
-    position = position * cast_to(buffer_type(buffer).shape[d], kInt64) + cast_to(indices[d], kInt64);
-  }
-  Expr stride = facts.simplify(stepped(position, axis) - position);
-  if (uses_var(stride, axis)) return std::nullopt;
-  return stride;
-}
-
 bool is_lane_stride(const std::optional<Expr>& stride) { return stride && (is_int(*stride, 1) || is_int(*stride, 0)); }
 
 std::vector<Expr> Nest::spatial_extents() const {

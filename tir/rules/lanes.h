@@ -65,9 +65,6 @@ std::vector<Ref<BufferLoad>> operands_of(const Block& block);
 // Returns the number of elements in a full vector of the widest dtype of the block; 1 if the block has a construct that
 // cannot be vectorized, or vectors already.
 int lanes_of(const Block& block, const Target& target);
-// Returns the change of an access's row-major position per step of the variable; nullopt if it varies, or for vectors.
-std::optional<Expr> access_stride(const Buffer& buffer, const std::vector<Expr>& indices, const VarRef& axis,
-                                  const Analyzer& facts);
 // Returns whether the stride is 1 or 0: neighbouring lanes access neighbouring elements, or all the same one.
 bool is_lane_stride(const std::optional<Expr>& stride);
 

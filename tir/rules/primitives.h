@@ -18,6 +18,7 @@
 #include "tir/primitives/reindex_cache_read.h"
 #include "tir/primitives/reorder.h"
 #include "tir/primitives/reverse_compute_at.h"
+#include "tir/primitives/reverse_compute_inline.h"
 #include "tir/primitives/rfactor.h"
 #include "tir/primitives/set_scope.h"
 #include "tir/primitives/split.h"

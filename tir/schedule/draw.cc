@@ -1,12 +1,14 @@
 #include "tir/schedule/draw.h"
 
 #include <algorithm>
+#include <array>
 
 #include "ir/text/printer.h"
 #include "support/joined.h"
 #include "support/printable.h"
 #include "tir/edit/blocks.h"
 #include "tir/program.h"
+#include "tir/schedule/freedom.h"
 
 namespace relaxc {
 
@@ -20,9 +22,84 @@ std::string bytes_text(int64_t bytes) {
   return fmt::format("{} MiB", (bytes + (512 << 10)) >> 20);
 }
 
+std::string number_text(const Expr& e) {
+  auto number = as_int(e);
+  return number ? fmt::format("{}", *number) : print_expr(e);
+}
+
 // Display columns of text in UTF-8.
 size_t width(std::string_view text) {
   return static_cast<size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+// Names a reduction's kind and buffers: "sum into C, in any order".
+std::string text_of(const LoopReduction& reduction) {
+  std::string into =
+      joined(reduction.block->block->writes, [](const BufferRegion& write) { return write.buffer->name; });
+  return fmt::format("{} into {}, in {}", reduction.kind, into, reduction.in_order ? "this order" : "any order");
+}
+
+std::string text_of(const CarriedAccess& carried) {
+  std::string access = print_expr(load(carried.buffer, carried.indices));
+  if (!carried.distance) return fmt::format("{} of another iteration", access);
+  if (*carried.distance == 0) return fmt::format("{} of this iteration", access);
+  int64_t apart = std::abs(*carried.distance);
+  return fmt::format("{} of {} iteration{} {}", access, apart, apart == 1 ? "" : "s",
+                     *carried.distance > 0 ? "before" : "later");
+}
+
+// Says what stands against iterations in any order.
+std::string dependence_text(const LoopFreedom& freedom) {
+  if (!freedom.dependence) return "independent";
+  std::vector<std::string> parts;
+  auto add = [&](const std::string& part) {
+    if (std::ranges::count(parts, part) == 0) parts.push_back(part);
+  };
+  for (const LoopReduction& reduction : freedom.reductions) add(text_of(reduction));
+  for (const CarriedAccess& carried : freedom.carried) add("carried: " + text_of(carried));
+  return parts.empty() ? *freedom.dependence : joined(parts, "; ");
+}
+
+std::string padded(const std::string& text, size_t columns) { return text + std::string(columns - width(text), ' '); }
+
+// A row of the table, and a sentence below it.
+struct FreedomRow {
+  std::array<std::string, 5> cells;
+  std::string note = {};
+};
+FreedomRow row_of(const LoopFreedom& freedom) {
+  auto stride_text = [](const AccessStride& access) {
+    return fmt::format("{} {}", access.buffer->name, access.stride ? number_text(*access.stride) : "varies");
+  };
+  auto name_of = [](const TreeNode* loop) { return loop->name(); };
+  std::string others = joined(freedom.exchanged, name_of), iterations = dependence_text(freedom);
+  bool is_explained = freedom.dependence && iterations == *freedom.dependence;
+  return {{freedom.loop->name(), is_explained ? "dependent" : iterations, freedom.dependence ? "no" : "yes",
+           joined(freedom.strides, stride_text), others.empty() ? "-" : others},
+          is_explained ? iterations : ""};
+}
+
+// Returns a row for each loop with what a schedule may do to it.
+std::string freedom_table(const std::string& name, const PrimFuncRef& function) {
+  Workspace workspace(IRModule{{{name, function}}, {}, {}});
+  std::vector<FreedomRow> rows = {{{"loop", "iterations", "vectorize", "strides", "reorder with"}}};
+  for (const LoopFreedom& freedom : find_freedoms(workspace)) rows.push_back(row_of(freedom));
+  if (rows.size() == 1) return "";
+  std::array<size_t, 5> columns = {};
+  for (FreedomRow& row : rows) {
+    for (size_t c = 0; c < columns.size(); ++c) {
+      row.cells[c] = printable(row.cells[c], std::string::npos);
+      columns[c] = std::max(columns[c], width(row.cells[c]));
+    }
+  }
+  std::string out;
+  for (const FreedomRow& row : rows) {
+    std::string line = "  ";
+    for (size_t c = 0; c + 1 < columns.size(); ++c) line += padded(row.cells[c], columns[c] + 2);
+    out += line + row.cells.back() + '\n';
+    if (!row.note.empty()) out += "    " + printable(row.note, std::string::npos) + '\n';
+  }
+  return out;
 }
 
 class Drawer {
@@ -47,7 +124,7 @@ class Drawer {
       if (!line.note.empty()) out += std::string(column + 3 - width(line.text), ' ') + line.note;
       out += '\n';
     }
-    return out;
+    return out + freedom_table(name, function);
   }
 
  private:
@@ -79,7 +156,7 @@ class Drawer {
       std::string notes;
       for (const auto& [key, value] : loop.annotations) notes += fmt::format(" {{{}: {}}}", key, to_string(value));
       lines_.push_back(
-          {fmt::format("{}{}{} {}{}{}", head, kind, loop.var->name, print_expr(loop.extent), thread, notes),
+          {fmt::format("{}{}{} {}{}{}", head, kind, loop.var->name, number_text(loop.extent), thread, notes),
            footprint(node)});
       return children(node->children, inner);
     }

@@ -1,5 +1,6 @@
 #include "tir/schedule/rule.h"
 
+#include "ir/attr_names.h"
 #include "ir/visit.h"
 #include "support/diagnostic.h"
 #include "tir/analysis/annotations.h"
@@ -9,7 +10,7 @@
 
 namespace relaxc {
 
-PrimFuncRef with_op_name(const PrimFuncRef& program, const std::string& op) {
+static PrimFuncRef with_anchor_marked(const PrimFuncRef& program, const char* mark, const std::string& value) {
   std::optional<Ref<Block>> anchor;
   walk(program->body, [&](const Ref<Block>& block) {
     auto reduces = [](const Block& b) { return !axes_of(b, IterKind::kReduce).empty(); };
@@ -20,9 +21,16 @@ PrimFuncRef with_op_name(const PrimFuncRef& program, const std::string& op) {
   if (!anchor) return program;
   return with_body(program, rewrite(program->body, [&](const Ref<Block>& block) -> std::optional<Stmt> {
                      if (!same_node(block, *anchor)) return std::nullopt;
-                     return edited<Block>(block,
-                                          [&](Block& marked) { marked.annotations.set(annotation<"op">(), op); });
+                     return edited<Block>(block, [&](Block& marked) { marked.annotations.set(mark, value); });
                    }));
+}
+PrimFuncRef with_op_name(const PrimFuncRef& program, const std::string& op) {
+  return with_anchor_marked(program, annotation<"op">(), op);
+}
+PrimFuncRef with_program_name(const PrimFuncRef& program, const std::string& name) {
+  PrimFunc copy = *with_anchor_marked(program, annotation<"program">(), name);
+  copy.attrs.set(attr_names::kScheduledPart, name);
+  return make_prim_func(std::move(copy), program.span());
 }
 
 static std::string operator_of(const Block& block) { return block.annotations.get_string(annotation<"op">(), ""); }

@@ -23,8 +23,9 @@ struct Versions {
 
 struct ScheduleRule {
   std::string name = {};
-  std::string function = {};  // the tensor program that it is for; empty: any that holds `op`
-  std::string op = {};        // the operator that it is for, "nn.conv2d"; empty: any
+  // The tensor program that it is for, wherever fusion has put it; empty: any that holds `op`.
+  std::string function = {};
+  std::string op = {};  // the operator that it is for, "nn.conv2d", or a tensor program; empty: any
   Span span = {};
   // Schedules the program worked on. Reads the decisions: asked again, they have the values that `space` took. A step
   // that does not fit ends it.
@@ -52,6 +53,9 @@ std::optional<Diagnostic> apply_rule(const ScheduleRule& rule, Schedule& schedul
 
 // Returns the program with the operator's name on the block of its result: the last that reduces, else the last.
 PrimFuncRef with_op_name(const PrimFuncRef& program, const std::string& op);
+// Returns the program with its name as an attribute and on that block (annotation `program`), by which schedules find
+// them after fusion.
+PrimFuncRef with_program_name(const PrimFuncRef& program, const std::string& name);
 // Returns the operators of the program's blocks, in order.
 std::vector<std::string> operators_of(const PrimFuncRef& function);
 // Returns the block that computes the operator's result.

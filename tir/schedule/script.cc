@@ -42,8 +42,7 @@ class Interpreter {
         return;
       case LineKind::kAssign:
         // sch = tvm.tir.Schedule(Module)
-        if (line.value->kind == SyntaxKind::kCall && line.value->children[0]->kind == SyntaxKind::kAttribute &&
-            line.value->children[0]->text == "Schedule") {
+        if (line.value->kind == SyntaxKind::kCall && line.value->children[0]->text == "Schedule") {
           schedule_name_ = std::string(line.target->text);
           return;
         }
@@ -158,6 +157,7 @@ class Interpreter {
       case SyntaxKind::kLambda:
         return lambda(at);
       case SyntaxKind::kCall:
+        if (const Syntax& map = map_in(at); &map != &at) return value(map, {});
         return call(at, targets);
       case SyntaxKind::kSubscript:
         return subscript(at);
@@ -330,6 +330,32 @@ class Interpreter {
     return Expr(make(std::move(result), object_type(), span(at)));
   }
 
+  // Returns the lambda in tvm.tir.IndexMap.from_func(lambda ..., inverse_index_map=lambda ...) or T.index_map(lambda
+  // ...), else the expression. The inverse is derived, so a given one is only read.
+  const Syntax& map_in(const Syntax& at) {
+    static constexpr std::string_view kMaps[] = {"from_func", "from_func_with_separators", "index_map"};
+    bool is_map = at.kind == SyntaxKind::kCall && at.children[0]->kind == SyntaxKind::kAttribute &&
+                  std::ranges::count(kMaps, at.children[0]->text) > 0;
+    if (!is_map) return at;
+    const Syntax* map = at.children.size() > 1 ? at.children[1] : nullptr;
+    const Syntax* inverse = at.children.size() > 3 ? at.children[3] : nullptr;
+    for (const Syntax::Keyword& keyword : at.keywords) {
+      if (keyword.name == "mapping_function") map = keyword.value;
+      if (keyword.name == "inverse_index_map") inverse = keyword.value;
+    }
+    if (!map || map->kind != SyntaxKind::kLambda) fail(span(at), "{} takes a lambda", at.children[0]->text);
+    if (!inverse || (inverse->kind == SyntaxKind::kConstant && inverse->text == "None")) return *map;
+    if (inverse->kind != SyntaxKind::kLambda) fail(span(*inverse), "expected a lambda, the inverse of the map");
+    if (takes_all(*map) || takes_all(*inverse)) return *map;
+    size_t given = inverse->children.size() - 1, results = num_results(*map);
+    if (given != results) fail(span(*inverse), "the inverse takes {} positions; the map gives {}", given, results);
+    if (num_results(*inverse) != map->children.size() - 1)
+      fail(span(*inverse), "the inverse gives {} positions; the map takes {}", num_results(*inverse),
+           map->children.size() - 1);
+    return *map;
+  }
+  size_t num_results(const Syntax& map) { return value(map, {}).as<Expr>()->as<Lambda>()->results.size(); }
+
   // Maps a param to its `lambda *index`, whose number of positions follows from the other arguments.
   using StarredMaps = std::map<size_t, const Syntax*>;
 
@@ -338,12 +364,13 @@ class Interpreter {
     AttrList positional;
     StarredMaps maps;
     for (size_t i = 1; i < at.children.size(); ++i) {
-      if (takes_all(*at.children[i])) {
-        maps.emplace(positional.size(), at.children[i]);
+      const Syntax& argument = map_in(*at.children[i]);
+      if (takes_all(argument)) {
+        maps.emplace(positional.size(), &argument);
         positional.emplace_back();
         continue;
       }
-      append(positional, *at.children[i]);
+      append(positional, argument);
     }
     bool on_schedule = callee.kind == SyntaxKind::kAttribute && callee.children[0]->kind == SyntaxKind::kName &&
                        callee.children[0]->text == schedule_name_;
@@ -360,6 +387,9 @@ class Interpreter {
     }
     const scheduling::Primitive* primitive = scheduling::find_primitive(callee.text);
     if (!primitive) fail(span(callee), "{}", scheduling::unknown_primitive(callee.text));
+    // split(loop, 32) is of 2020: the number is the inner extent.
+    if (callee.text == "split" && positional.size() == 2 && positional[1].as<int64_t>())
+      positional[1] = AttrList{AttrValue(), positional[1]};
     AttrValue decision;
     AttrList arguments = arguments_of(at, *primitive, positional, maps, decision);
     std::vector<VarRef> results;
@@ -396,8 +426,9 @@ class Interpreter {
       const AttrList* loops = primitive.params[position].kind.is_variadic ? given[position]->as<AttrList>() : nullptr;
       if (loops ? !loops->empty() : given[position].has_value())
         fail(span(*keyword.value), "{}: argument '{}' is given twice", primitive.name, keyword.name);
-      if (takes_all(*keyword.value)) maps.emplace(position, keyword.value);
-      given[position] = takes_all(*keyword.value) ? AttrValue() : value(*keyword.value, {});
+      const Syntax& argument = map_in(*keyword.value);
+      if (takes_all(argument)) maps.emplace(position, &argument);
+      given[position] = takes_all(argument) ? AttrValue() : value(argument, {});
     }
     AttrList arguments;
     for (size_t i = 0; i < given.size(); ++i) {

@@ -21,6 +21,7 @@
 #pragma once
 #include <map>
 
+#include "tir/schedule/rule.h"
 #include "tir/schedule/schedule.h"
 
 namespace relaxc {
@@ -28,6 +29,11 @@ namespace relaxc {
 // Runs the definitions of a text on the schedule, and the statements outside of them, which call it `sch` (or as they
 // name it by `x = tvm.tir.Schedule(...)`). Throws a CompileError at the first line that fails, and at an S.use.
 void run_schedule_text(Schedule& schedule, std::string_view text, const std::string& filename);
+
+// Returns the steps on `sch = tvm.tir.Schedule(Module)` that stand beside the module in its text, without the Python
+// around them; nullopt when there are none. Of several modules in the text, only those on the named one count.
+std::optional<ScheduleRule> read_module_schedule(std::string_view text, const std::string& filename,
+                                                 const std::string& module_name = "");
 
 // Returns the value of one expression that calls no primitive: "lambda i, j: (j, i)", "[1, 2]", "v0 * 4".
 using ScheduleNames = std::map<std::string, AttrValue, std::less<>>;

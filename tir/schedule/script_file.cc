@@ -14,14 +14,44 @@ namespace relaxc {
 
 using text::Line, text::LineKind, text::Lines, text::Syntax, text::SyntaxKind;
 
+const Syntax* find_decorator(const Line& line, std::string_view name, std::string_view object) {
+  for (const Syntax* decorator : line.decorators) {
+    const Syntax& head = head_of(*decorator);
+    if (head.kind != SyntaxKind::kAttribute || head.text != name) continue;
+    if (object.empty() || head.children[0]->text == object) return decorator;
+  }
+  return nullptr;
+}
+
+bool is_of_kernels(const Line& line) {
+  auto has = [&](std::string_view name) { return find_decorator(line, name, "S") != nullptr; };
+  return has("implements") || has("pattern") || has("extern") || has("shape");
+}
+
+uint32_t first_line(const Line& line) {
+  uint32_t result = line.line;
+  for (const Syntax* decorator : line.decorators) result = std::min(result, decorator->line);
+  return result;
+}
+
+ScriptFile read_script_file(std::string_view text, const std::string& filename, Diagnostics& diagnostics) {
+  ScriptFile file{origin_of(text, filename), {}};
+  text::SyntaxReader reader({file.origin, *file.origin->text}, diagnostics);
+  for (Lines lines; reader.next(*file.trees.emplace_back(std::make_shared<text::SyntaxTree>()), lines); lines.clear()) {
+    for (const Line* line : lines) {
+      if (line->kind == LineKind::kClass) {
+        file.classes.emplace_back(line, Lines());
+      } else {
+        (reader.in_class() && !file.classes.empty() ? file.classes.back().second : file.lines).push_back(line);
+      }
+    }
+  }
+  return file;
+}
+
 namespace {
 
-bool has_decorator(const Line& line, std::string_view text) {
-  return std::ranges::any_of(line.decorators, [&](const Syntax* decorator) {
-    const Syntax* name = decorator->kind == SyntaxKind::kCall ? decorator->children[0] : decorator;
-    return name->kind == SyntaxKind::kAttribute && name->text == text;
-  });
-}
+bool has_decorator(const Line& line, std::string_view text) { return find_decorator(line, text); }
 bool is_prim_func(const Line& line) { return line.kind == LineKind::kFunction && has_decorator(line, "prim_func"); }
 // Returns "use" for S.use(...), "" for a line that is not a call of that form, of this object unless that is empty.
 std::string_view called(const Line& line, std::string_view object = {}) {
@@ -32,12 +62,6 @@ std::string_view called(const Line& line, std::string_view object = {}) {
 }
 // Returns whether the line is S.intrin("name", description, implementation) or TensorIntrin.register(...).
 bool is_intrin(const Line& line) { return called(line) == "intrin" || called(line) == "register"; }
-uint32_t first_line(const Line& line) {
-  uint32_t result = line.line;
-  for (const Syntax* decorator : line.decorators) result = std::min(result, decorator->line);
-  return result;
-}
-
 // Returns the text with nothing but its tensor programs, at their lines.
 std::string only_programs(std::string_view text, const Lines& lines) {
   std::string result;
@@ -56,63 +80,6 @@ std::string only_programs(std::string_view text, const Lines& lines) {
 // Returns whether the line belongs to a module that the schedules stand beside.
 bool is_of_module(const Line& line) {
   return has_decorator(line, "ir_module") || (line.kind == LineKind::kFunction && has_decorator(line, "function"));
-}
-
-std::shared_ptr<const TensorIntrins> read_intrins(const std::shared_ptr<const Origin>& origin, const Lines& lines,
-                                                  const std::string& filename, Diagnostics& diagnostics) {
-  auto table = std::make_shared<TensorIntrins>();
-  if (std::ranges::none_of(lines, [](const Line* line) { return is_intrin(*line); })) return table;
-  OpTable no_operators({});
-  Diagnostics in_programs;
-  IRModule module = parse_module(only_programs(*origin->text, lines), filename, no_operators, in_programs);
-  for (const Diagnostic& diagnostic : in_programs.all()) diagnostics.add(diagnostic);
-  if (in_programs.has_errors()) return table;
-  for (const Line* line : lines) {
-    if (!is_intrin(*line)) continue;
-    const Syntax& call = *line->value;
-    Span span{origin, call.line, call.column, call.length};
-    std::string error, name;
-    bool fits = call.children.size() == 4 && call.children[1]->kind == SyntaxKind::kString;
-    if (fits) name = text::unquote(call.children[1]->text, error);
-    std::vector<PrimFuncRef> programs;
-    for (size_t i = 2; fits && i < 4; ++i) {
-      const Expr* found = module.find(call.children[i]->text);
-      if (call.children[i]->kind == SyntaxKind::kName && found && found->is<PrimFunc>())
-        programs.push_back(cast<PrimFunc>(*found));
-    }
-    if (programs.size() != 2 || !error.empty()) {
-      diagnostics.error(
-          span, "expected S.intrin(\"name\", description, implementation), the last two @T.prim_func of this file");
-      continue;
-    }
-    if (table->find(name) || builtin_tensor_intrins().find(name)) {
-      diagnostics.error(span, "intrinsic '{}' is {}; give this one another name", name,
-                        table->find(name) ? "declared above" : "built in");
-      continue;
-    }
-    try {
-      table->add({name, programs[0], programs[1]});
-    } catch (const CompileError& problem) {
-      for (const Diagnostic& diagnostic : problem.diagnostics()) diagnostics.add(diagnostic);
-    }
-  }
-  return table;
-}
-
-// The lines of a file of schedules, without those of a module beside them, which parse_module reads.
-struct ScriptFile {
-  std::shared_ptr<const Origin> origin;
-  Lines lines;
-  std::vector<std::shared_ptr<text::SyntaxTree>> trees = {};
-};
-
-ScriptFile read_file(std::string_view text, const std::string& filename, Diagnostics& diagnostics) {
-  ScriptFile file{origin_of(text, filename), {}};
-  text::SyntaxReader reader({file.origin, *file.origin->text}, diagnostics);
-  for (Lines lines; reader.next(*file.trees.emplace_back(std::make_shared<text::SyntaxTree>()), lines); lines.clear()) {
-    if (!reader.in_class()) file.lines.insert(file.lines.end(), lines.begin(), lines.end());
-  }
-  return file;
 }
 
 ScheduleRule read_use(const Line& line, const std::shared_ptr<const Origin>& origin, const Span& span) {
@@ -162,7 +129,7 @@ void read_decorator(const Syntax& decorator, const Span& span, ScheduleRule& rul
 
 // Returns the definitions and uses of a text. Statements outside of definitions are a rule for no program.
 std::vector<ScheduleRule> parse_rules(std::string_view text, const std::string& filename, Diagnostics& diagnostics) {
-  ScriptFile file = read_file(text, filename, diagnostics);
+  ScriptFile file = read_script_file(text, filename, diagnostics);
   auto place = [&](const auto& at) { return Span{file.origin, at.line, at.column, at.length}; };
   std::vector<ScheduleRule> result;
   std::shared_ptr<const TensorIntrins> intrins = read_intrins(file.origin, file.lines, filename, diagnostics);
@@ -172,6 +139,7 @@ std::vector<ScheduleRule> parse_rules(std::string_view text, const std::string& 
   Lines loose;
   for (const Line* line : file.lines) {
     if (line->kind == LineKind::kImport || is_prim_func(*line) || is_intrin(*line) || is_of_module(*line)) continue;
+    if (is_of_kernels(*line)) continue;
     if (called(*line) == "use") {
       result.push_back(read_use(*line, file.origin, place(*line)));
     } else if (line->kind != LineKind::kFunction) {
@@ -193,6 +161,47 @@ std::vector<ScheduleRule> parse_rules(std::string_view text, const std::string& 
 }
 
 }  // namespace
+
+std::shared_ptr<const TensorIntrins> read_intrins(const std::shared_ptr<const Origin>& origin, const Lines& lines,
+                                                  const std::string& filename, Diagnostics& diagnostics) {
+  auto table = std::make_shared<TensorIntrins>();
+  if (std::ranges::none_of(lines, [](const Line* line) { return is_intrin(*line); })) return table;
+  OpTable no_operators({});
+  Diagnostics in_programs;
+  IRModule module = parse_module(only_programs(*origin->text, lines), filename, no_operators, in_programs);
+  for (const Diagnostic& diagnostic : in_programs.all()) diagnostics.add(diagnostic);
+  if (in_programs.has_errors()) return table;
+  for (const Line* line : lines) {
+    if (!is_intrin(*line)) continue;
+    const Syntax& call = *line->value;
+    Span span{origin, call.line, call.column, call.length};
+    std::string error, name;
+    bool fits = call.children.size() == 4 && call.children[1]->kind == SyntaxKind::kString;
+    if (fits) name = text::unquote(call.children[1]->text, error);
+    std::vector<PrimFuncRef> programs;
+    for (size_t i = 2; fits && i < 4; ++i) {
+      const Expr* found = module.find(call.children[i]->text);
+      if (call.children[i]->kind == SyntaxKind::kName && found && found->is<PrimFunc>())
+        programs.push_back(cast<PrimFunc>(*found));
+    }
+    if (programs.size() != 2 || !error.empty()) {
+      diagnostics.error(
+          span, "expected S.intrin(\"name\", description, implementation), the last two @T.prim_func of this file");
+      continue;
+    }
+    if (table->find(name) || builtin_tensor_intrins().find(name)) {
+      diagnostics.error(span, "intrinsic '{}' is {}; give this one another name", name,
+                        table->find(name) ? "declared above" : "built in");
+      continue;
+    }
+    try {
+      table->add({name, programs[0], programs[1]});
+    } catch (const CompileError& problem) {
+      for (const Diagnostic& diagnostic : problem.diagnostics()) diagnostics.add(diagnostic);
+    }
+  }
+  return table;
+}
 
 std::vector<ScheduleRule> read_schedule_rules(std::string_view text, const std::string& filename) {
   Diagnostics diagnostics;
@@ -232,7 +241,7 @@ void run_schedule_text(Schedule& schedule, std::string_view text, const std::str
 
 TensorIntrins read_tensor_intrins(std::string_view text, const std::string& filename) {
   Diagnostics diagnostics;
-  ScriptFile file = read_file(text, filename, diagnostics);
+  ScriptFile file = read_script_file(text, filename, diagnostics);
   auto table = read_intrins(file.origin, file.lines, filename, diagnostics);
   diagnostics.throw_if_errors();
   return *table;

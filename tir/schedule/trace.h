@@ -27,10 +27,17 @@ struct Trace {
   std::string json() const;
   // Throws a CompileError when the text is not a trace.
   static Trace from_json(std::string_view json);
+  // Reads the lists and dictionaries that the JSON stands for.
+  static Trace from_value(const AttrValue& value);
   // Applies the steps to the schedule, those after enter_postproc only `with_postproc`.
   void replay(Schedule& schedule, const Decide& decide = nullptr, bool with_postproc = true) const;
   // Returns the trace without steps that change nothing and whose results nothing uses.
   Trace simplified() const;
 };
+
+// Returns the lists, dictionaries, numbers and texts of JSON.
+AttrValue read_json(std::string_view json);
+// Returns the text in quotes, as JSON has it.
+std::string json_string(std::string_view text);
 
 }  // namespace relaxc

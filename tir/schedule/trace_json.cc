@@ -29,14 +29,7 @@ std::string instruction_name(std::string_view primitive) {
 
 // ---- Writing
 
-std::string quoted(std::string_view text) {
-  std::string result = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    result += static_cast<unsigned char>(c) < 0x20 ? fmt::format("\\u{:04x}", static_cast<int>(c)) : std::string(1, c);
-  }
-  return result + "\"";
-}
+std::string quoted(std::string_view text) { return json_string(text); }
 
 std::string json_of(const AttrValue& value, RVNames& names, bool among_inputs) {
   if (value.is_none()) return "null";
@@ -66,6 +59,15 @@ std::string json_of(const AttrValue& value, RVNames& names, bool among_inputs) {
 
 }  // namespace
 
+std::string json_string(std::string_view text) {
+  std::string result = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    result += static_cast<unsigned char>(c) < 0x20 ? fmt::format("\\u{:04x}", static_cast<int>(c)) : std::string(1, c);
+  }
+  return result + "\"";
+}
+
 std::string Trace::json() const {
   RVNames names;
   std::vector<std::string> instructions, decisions;
@@ -92,8 +94,6 @@ std::string Trace::json() const {
 
 // ---- Reading
 
-namespace {
-
 // JSON is Python with other names for constants.
 AttrValue read_json(std::string_view json) {
   return schedule_value(json, {{"null", {}},
@@ -102,6 +102,8 @@ AttrValue read_json(std::string_view json) {
                                {"NaN", std::numeric_limits<double>::quiet_NaN()},
                                {"Infinity", std::numeric_limits<double>::infinity()}});
 }
+
+namespace {
 
 const AttrList& list_at(const AttrList& list, size_t i) {
   const AttrList* result = i < list.size() ? list[i].as<AttrList>() : nullptr;
@@ -174,8 +176,9 @@ AttrList arguments_of(const Primitive& primitive, const AttrList& inputs, const 
 
 }  // namespace
 
-Trace Trace::from_json(std::string_view json) {
-  AttrValue all = read_json(json);
+Trace Trace::from_json(std::string_view json) { return from_value(read_json(json)); }
+
+Trace Trace::from_value(const AttrValue& all) {
   const AttrList empty;
   const AttrList& top = all.as<AttrList>() ? *all.as<AttrList>() : empty;
   Trace trace;

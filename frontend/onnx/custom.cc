@@ -1,0 +1,64 @@
+// Nodes that a plug-in's converter takes (ops/onnx_converter.h).
+#include "frontend/onnx/graph_importer.h"
+#include "frontend/onnx/import.h"
+#include "frontend/onnx/node.h"
+#include "support/joined.h"
+
+namespace relaxc::onnx_import {
+
+namespace {
+
+AttrValue value_of(Node& n, const ModelContext& context, const onnx::AttributeProto& a) {
+  using onnx::AttributeProto;
+  switch (a.type()) {
+    case AttributeProto::INT:
+      return a.i();
+    case AttributeProto::FLOAT:
+      return static_cast<double>(a.f());
+    case AttributeProto::STRING:
+      return a.s();
+    case AttributeProto::TENSOR:
+      return AttrValue(constant(ModelFile::tensor(context.file, a.t(), n.span()), n.span()));
+    case AttributeProto::INTS:
+      return AttrList(a.ints().begin(), a.ints().end());
+    case AttributeProto::FLOATS:
+      return AttrList(a.floats().begin(), a.floats().end());
+    case AttributeProto::STRINGS:
+      return AttrList(a.strings().begin(), a.strings().end());
+    default:
+      n.unsupported("attribute '{}': only numbers, texts, tensors and lists of numbers and texts can be read",
+                    printable(a.name()));
+  }
+}
+
+}  // namespace
+
+Outputs convert_custom(Node& n, const OnnxConverter& converter) {
+  std::vector<std::optional<Expr>> inputs;
+  for (size_t i = 0; i < n.inputs(); ++i)
+    inputs.push_back(n.has(i) ? std::optional(n.bound(n.tensor(i))) : std::nullopt);
+  Attrs attrs;
+  for (const onnx::AttributeProto& attribute : n.proto().attribute()) {
+    if (n.row().has_attribute(attribute.name()))
+      attrs.set(attribute.name(), value_of(n, n.graph().context(), attribute));
+  }
+  OnnxNode node{converter.name, n.opset(), n.outputs(), inputs, attrs, n.builder()};
+  return map_each(converter.convert(node), [&](const Expr& result) { return n.of(n.builder().leaf(result)); });
+}
+
+const OnnxConverter* find_custom(std::span<const OnnxConverter> converters, const std::string& domain,
+                                 const std::string& op_type, int64_t opset) {
+  std::string name = domain.empty() ? op_type : domain + "::" + op_type;
+  const OnnxConverter* best = nullptr;
+  for (const OnnxConverter& row : converters) {
+    if (row.name == name && row.since <= opset && (!best || row.since > best->since)) best = &row;
+  }
+  return best;
+}
+
+ConverterRow row_of(const OnnxConverter& converter) {
+  return {converter.name,        converter.since, converter.least_inputs,
+          converter.most_inputs, converter,       converter.attributes.c_str()};
+}
+
+}  // namespace relaxc::onnx_import

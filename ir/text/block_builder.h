@@ -1,0 +1,36 @@
+// The reader of statements on relax.BlockBuilder. Internal to ir/text/.
+#pragma once
+#include "ir/text/parsing.h"
+
+namespace relaxc::text {
+
+inline constexpr const char* kRelaxPrefix = "$R";  // of syntax that the reader makes
+
+struct Parser::BuilderReader {
+  explicit BuilderReader(Parser& parser) : in(parser) {}
+  // Returns whether the statement was read, whose syntax the caller keeps.
+  bool defines(const Line& line);
+  const Line* function(const Line& line);
+
+ private:
+  struct Var {
+    std::string name;
+    const Syntax* type;
+  };
+  std::string_view method(const Syntax* at) const;
+  const Syntax* early_type(const Syntax& shape, const Syntax& type);
+  Syntax& made(SyntaxKind kind, const Place& at);
+  Syntax& form(const char* name, const Place& at);
+  Lines body(const Lines& lines);
+  const Line& statement(const Line& line, std::vector<const Syntax*>& outputs);
+  const Syntax* value_of(const Syntax* at);
+  const Syntax* replaced(const Syntax* at);
+
+  Parser& in;
+  std::set<std::string, std::less<>> builders_;
+  std::map<std::string, Var, std::less<>> vars_;                 // by their names in Python
+  std::map<std::string, const Syntax*, std::less<>> functions_;  // what bb.add_func returns
+  std::map<std::string, std::string, std::less<>> own_;          // params of the function being read
+};
+
+}  // namespace relaxc::text

@@ -1,0 +1,455 @@
+// Reads tensor programs from index expressions, as TVM's te has them:
+//
+//   A = te.placeholder((n, k), name="A")
+//   kk = te.reduce_axis((0, k), "kk")
+//   C = te.compute((n,), lambda i: te.sum(A[i, kk], axis=kk), name="C")
+//   mod = tvm.IRModule({"row_sums": te.create_prim_func([A, C])})
+//
+// The definitions are kept as syntax. Each te.create_prim_func evaluates those that it needs, so that programs share no
+// variables.
+#include <algorithm>
+#include <ranges>
+
+#include "ir/attr_names.h"
+#include "ir/op_names.h"
+#include "ir/regions.h"
+#include "ir/text/parse_te.h"
+#include "support/joined.h"
+
+namespace relaxc::text {
+
+namespace {
+
+constexpr std::pair<std::string_view, const char*> kTeRefused[] = {
+    {"T.extern", "te.extern runs a function of Python; write the statements as @T.prim_func"},
+    {"T.scan", "te.scan is not supported; write the loop as @T.prim_func"},
+    {"T.hybrid", "te.hybrid needs a Python interpreter; write the loops as @T.prim_func"}};
+
+void add_mentioned(const Syntax* at, std::set<std::string_view>& names) {
+  if (!at) return;
+  if (is_name(*at)) names.insert(at->text);
+  for (const Syntax* child : at->children) add_mentioned(child, names);
+  for (const Syntax::Keyword& keyword : at->keywords) add_mentioned(keyword.value, names);
+}
+
+std::vector<const Syntax*> targets_of(const Syntax& target) {
+  if (is_list(target)) return {target.children.begin(), target.children.end()};
+  return {&target};
+}
+
+}  // namespace
+
+// ---- Definitions
+
+// Returns whether the statement defines something for te, or computes with it.
+bool Parser::TeReader::defines(const Line& line) {
+  if (line.kind != LineKind::kAssign || !line.value || line.annotation) return false;
+  std::vector<const Syntax*> values = in.items(*line.value);
+  if (values.empty()) values = {line.value};
+  auto makes = [&](const Syntax* value) {
+    std::string path = in.callee_path(*value);
+    if (const char* const* why = row_of(kTeRefused, path)) in.fail(*value, "{}", *why);
+    return path == "T.placeholder" || path == "T.compute" || path == "T.reduce_axis" || path == "T.var" ||
+           path == "T.size_var" || path == "T.Var" || path == "T.SizeVar" || path == "T.comm_reducer";
+  };
+  const Line* const* called = called_function(*line.value);
+  bool is_definition = called || std::ranges::all_of(values, makes);
+  // n = A.shape[0] and m, n = A.shape
+  const Syntax* owner = line.value->kind == SyntaxKind::kSubscript ? line.value->children[0] : line.value;
+  bool is_shape = owner->kind == SyntaxKind::kAttribute && owner->text == "shape" && is_name(*owner->children[0]) &&
+                  latest_.contains(owner->children[0]->text);
+  if (!is_definition && !is_shape) return false;
+  std::set<std::string_view> names;
+  add_mentioned(line.value, names);
+  Definition definition{&line, {}};
+  for (std::string_view name : names) {
+    if (auto known = latest_.find(name); known != latest_.end()) definition.needs.push_back(known->second);
+  }
+  definitions_.push_back(std::move(definition));
+  for (const Syntax* target : targets_of(*line.target))
+    latest_.insert_or_assign(in.name_of_target(*target), definitions_.size() - 1);
+  return true;
+}
+
+// Returns the call of te.create_prim_func in an expression, or of tvm.build(s, [A, B]); null when there is none.
+const Syntax* Parser::TeReader::creation(const Syntax* at) {
+  if (!at) return nullptr;
+  if (is_call(*at)) {
+    if (in.callee_path(*at) == "T.create_prim_func") return at;
+    std::string name = spelling(*at->children[0]);
+    bool builds =
+        name == "tvm.build" || name == "tvm.lower" || name == "tvm.driver.build" || name == "tvm.driver.lower";
+    bool has_tensors = builds && in.positional(*at) > 1 && is_list(*at->children[2]) && !latest_.empty();
+    if (has_tensors) return at;
+  }
+  for (const Syntax* child : at->children) {
+    if (const Syntax* found = creation(child)) return found;
+  }
+  for (const Keyword& keyword : at->keywords) {
+    if (const Syntax* found = creation(keyword.value)) return found;
+  }
+  return nullptr;
+}
+
+// Reads f = te.create_prim_func([A, B]), tvm.IRModule({"f": f}), mod["f"] = f, and the like.
+bool Parser::TeReader::creates(const Line& line) {
+  if (line.kind != LineKind::kAssign && line.kind != LineKind::kExpression) return false;
+  if (names_programs(line.value)) return true;
+  const Syntax* call = creation(line.value);
+  bool is_item = line.kind == LineKind::kAssign && line.target->kind == SyntaxKind::kSubscript;
+  if (!call && is_item && is_name(*line.value) && programs_.contains(line.value->text)) {  // mod["f"] = f
+    rename(programs_.find(line.value->text)->second, in.string(*line.target->children[1]));
+    return true;
+  }
+  if (!call) return false;
+  size_t program = create(*call);
+  // te.create_prim_func([A, B]).show() only prints it.
+  if (line.kind == LineKind::kExpression) created_[program].again = true;
+  if (const Syntax* symbol = global_symbol(*line.value)) created_[program].symbol = in.string(*symbol);
+  if (is_item && line.target->children[1]->kind == SyntaxKind::kString)
+    rename(program, in.string(*line.target->children[1]));
+  if (line.kind == LineKind::kAssign && is_name(*line.target))
+    programs_.insert_or_assign(std::string(line.target->text), program);
+  return true;
+}
+
+// Returns the name that .with_attr("global_symbol", "f") or .with_attr({"global_symbol": "f"}) gives; null without one.
+const Syntax* Parser::TeReader::global_symbol(const Syntax& at) const {
+  if (!is_call(at) || at.children[0]->kind != SyntaxKind::kAttribute) return nullptr;
+  const Syntax& method = *at.children[0];
+  auto is_key = [](const Syntax* key) { return key->text == "\"global_symbol\"" || key->text == "'global_symbol'"; };
+  if (method.text == "with_attr" || method.text == "with_attrs") {
+    for (const Syntax* given : at.operands()) {
+      for (size_t i = 0; given->kind == SyntaxKind::kDict && i + 1 < given->children.size(); i += 2)
+        if (is_key(given->children[i])) return given->children[i + 1];
+    }
+    if (in.positional(at) == 2 && is_key(at.children[1])) return at.children[2];
+  }
+  const Syntax* named = in.keyword(at, "name");
+  bool builds = named && (method.text == "build" || method.text == "lower");
+  return builds ? named : global_symbol(*method.children[0]);
+}
+
+// Reads tvm.IRModule({"f": f, "g": te.create_prim_func([...])}).
+bool Parser::TeReader::names_programs(const Syntax* at) {
+  if (!at || !is_call(*at) || !spelling(*at->children[0]).ends_with("IRModule") || in.positional(*at) != 1)
+    return false;
+  const Syntax& entries = *at->children[1];
+  if (entries.kind != SyntaxKind::kDict) return false;
+  bool any = false;
+  for (size_t i = 0; i + 1 < entries.children.size(); i += 2) {
+    const Syntax& value = *entries.children[i + 1];
+    const Syntax* call = creation(&value);
+    bool known = is_name(value) && programs_.contains(value.text);
+    if (!call && !known) continue;
+    rename(call ? create(*call) : programs_.find(value.text)->second, in.string(*entries.children[i]));
+    any = true;
+  }
+  return any;
+}
+
+void Parser::TeReader::rename(size_t program, std::string name) { created_[program].symbol = std::move(name); }
+
+void Parser::TeReader::finish() {
+  if (created_.empty() && !definitions_.empty() && in.module_.functions.empty() && !in.in_class_)
+    in.report(
+        {*definitions_.back().line, {}, "te.create_prim_func([A, B, C]) makes a program of them: inputs, then outputs"},
+        "these definitions are not used by a tensor program");
+  std::map<std::string, size_t> last;
+  for (size_t i = 0; i < created_.size(); ++i) last.insert_or_assign(created_[i].symbol, i);
+  for (const Created& each : created_) {
+    auto [entry, is_new] = in.module_.functions.try_emplace(each.symbol, each.program);
+    if (is_new) {
+      PrimFunc named = *each.program;
+      named.attrs.set(attr_names::kGlobalSymbol, each.symbol);
+      entry->second = make_prim_func(std::move(named), each.program.span());
+    } else if (!each.again) {
+      in.report({each.at, {}, "name each: te.create_prim_func([...]).with_attr(\"global_symbol\", \"f\")"},
+                "there are two tensor programs '{}'", each.symbol);
+    }
+  }
+}
+
+// ---- Programs
+
+// Evaluates what the program needs, and returns its number.
+size_t Parser::TeReader::create(const Syntax& call) {
+  bool builds = in.callee_path(call) != "T.create_prim_func";
+  const Syntax& list = builds ? *call.children[2] : in.required(call, 0, "ops");
+  if (builds)
+    in.diagnostics_.warning(in.span(call), "the te schedule is not applied; it does not change what is computed")
+        .notes.push_back("te.create_prim_func([...]) makes a program, and tvm.tir.Schedule schedules it");
+  std::vector<const Syntax*> names = in.items(list);
+  std::set<size_t> needed;
+  std::vector<size_t> work;
+  for (const Syntax* name : names) {
+    auto known = is_name(*name) ? latest_.find(name->text) : latest_.end();
+    if (known == latest_.end()) in.fail(*name, "'{}' is not a tensor of te.placeholder or te.compute", spelling(*name));
+    work.push_back(known->second);
+  }
+  while (!work.empty()) {
+    size_t next = work.back();
+    work.pop_back();
+    if (!needed.insert(next).second) continue;
+    constexpr size_t kMost = 4096;
+    if (needed.size() > kMost) in.fail(call, "a program has at most {} definitions", kMost);
+    work.insert(work.end(), definitions_[next].needs.begin(), definitions_[next].needs.end());
+  }
+  std::string key;
+  for (size_t each : needed) key += fmt::format("{} ", each);
+  in.in_graph_ = false;
+  in.default_int_ = kInt32;
+  in.undefined_.clear();
+  in.loops_.clear();
+  in.hidden_.clear();
+  NameScope scope(in.scopes_);
+  begin_program();
+  reducers_.clear();
+  for (size_t each : needed) evaluate(*definitions_[each].line);
+  std::vector<VarRef> params;
+  for (const Syntax* name : names) {
+    Expr value = in.expr(*name);
+    if (!value.is<Var>()) in.fail(*name, "'{}' is not a tensor or variable", name->text);
+    params.push_back(cast<Var>(value));
+    if (std::ranges::count_if(params, [&](const VarRef& param) { return same_node(param, value); }) > 1)
+      in.fail(*name, "'{}' is given twice", name->text);
+  }
+  bool again = std::ranges::any_of(created_, [&](const Created& each) { return builds && each.key == key; });
+  created_.push_back({program(params, call), "main", call, key, again});
+  return created_.size() - 1;
+}
+
+void Parser::TeReader::begin_program() {
+  stages_.clear();
+  axes_.clear();
+  block_names_.clear();
+}
+
+PrimFuncRef Parser::TeReader::program(const std::vector<VarRef>& params, const Syntax& call) {
+  auto is_param = [&](const Buffer& buffer) {
+    return std::ranges::any_of(params, [&](const VarRef& param) { return same_node(param, buffer); });
+  };
+  std::unordered_set<const NodeHeader*> needed;
+  for (const VarRef& param : params) needed.insert(param.get());
+  std::vector<Buffer> kept;
+  std::vector<Stmt> stmts;
+  for (const Stage& stage : stages_ | std::views::reverse) {
+    bool is_needed =
+        std::ranges::any_of(stage.buffers, [&](const Buffer& each) { return needed.contains(each.get()); });
+    if (!is_needed) continue;
+    if (!stage.stmt && !is_param(stage.buffers[0]))
+      in.fail(call, "the program reads '{}', which is not among its tensors", stage.buffers[0]->name);
+    if (!stage.stmt) continue;
+    walk(*stage.stmt, [&](const BufferLoad& load) { needed.insert(load.buffer.get()); });
+    std::ranges::copy_if(stage.buffers, std::back_inserter(kept), [&](const Buffer& each) { return !is_param(each); });
+    stmts.push_back(*stage.stmt);
+  }
+  std::ranges::reverse(kept);
+  std::ranges::reverse(stmts);
+  if (stmts.empty()) in.fail(call, "the program computes nothing: none of its tensors is of te.compute");
+  Block root{.name = kRootBlock, .alloc_buffers = std::move(kept), .body = seq(std::move(stmts), in.span(call))};
+  return make_prim_func({params, make(std::move(root), in.span(call)), {{"tir.noalias", true}}}, in.span(call));
+}
+
+// Defines the names of one statement.
+void Parser::TeReader::evaluate(const Line& line) {
+  std::vector<const Syntax*> targets = targets_of(*line.target);
+  if (callee(*line.value) == "T.comm_reducer") {
+    in.check_signature("T.comm_reducer", *line.value);
+    reducers_.insert_or_assign(in.name_of_target(*targets[0]), line.value);
+    return;
+  }
+  std::vector<Expr> values = values_of(*line.value, is_name(*line.target) ? line.target->text : "");
+  if (targets.size() == 1 && values.size() > 1) values = {tuple(values, in.span(line))};  // shape = A.shape
+  if (targets.size() != values.size()) in.fail(line, "{} names for {} values", targets.size(), values.size());
+  for (size_t i = 0; i < targets.size(); ++i) in.define(in.name_of_target(*targets[i]), values[i]);
+}
+
+// Returns the values of an expression: tensors, axes, scalars. A variable without a name gets that of the target.
+std::vector<Expr> Parser::TeReader::values_of(const Syntax& at, std::string_view target) {
+  std::string path = callee(at);
+  in.check_signature(path, at);
+  auto named = [&](const Syntax* name, const char* otherwise) {
+    return name ? in.string(*name) : std::string(target.empty() ? otherwise : target);
+  };
+  if (path == "T.compute") return map_each(compute(at).buffers, [](const Buffer& buffer) -> Expr { return buffer; });
+  if (path == "T.placeholder") {
+    const Syntax *stated = in.arg(at, 1, "dtype"), *name = in.arg(at, 2, "name");
+    return {placeholder(name ? in.string(*name) : "placeholder", is_none(stated) ? kFloat32 : in.dtype(*stated),
+                        in.dims(in.required(at, 0, "shape"), kInt32), in.span(at))};
+  }
+  if (path == "T.reduce_axis") {
+    Range domain = in.axis_domain(in.required(at, 0, "dom"), kInt32);
+    VarRef axis = make_var(named(in.arg(at, 1, "name"), "k"), prim_type(dtype_of(domain.extent)), in.span(at));
+    axes_.insert_or_assign(axis.get(), Axis{axis, domain});
+    return {axis};
+  }
+  if (path == "T.var" || path == "T.size_var" || path == "T.Var" || path == "T.SizeVar") {
+    const Syntax* stated = in.arg(at, 1, "dtype");
+    Type type = prim_type(stated ? in.dtype(*stated) : kInt32);
+    return {make_var(named(in.arg(at, 0, "name"), "n"), type, in.span(at))};
+  }
+  const Line* const* function = called_function(at);
+  if (function) return run(**function, at);
+  if (at.kind == SyntaxKind::kAttribute && at.text == "shape") return in.dims(at, kInt32);
+  if (at.kind != SyntaxKind::kTuple) return {is_name(at) ? in.name(at) : in.scalar(at)};
+  std::vector<Expr> result;
+  for (const Syntax* item : at.children) {
+    for (const Expr& value : values_of(*item, "")) result.push_back(value);
+  }
+  return result;
+}
+
+Buffer Parser::TeReader::placeholder(std::string name, DType dtype, std::vector<Expr> shape, const Span& at) {
+  Buffer buffer = make_buffer(std::move(name), dtype, std::move(shape), "global", at);
+  stages_.push_back({{buffer}, std::nullopt});
+  return buffer;
+}
+
+// ---- Functions of Python that compute with te
+
+// Keeps def f(A: te.Tensor): ... return te.compute(...), so that calls of it are evaluated.
+bool Parser::TeReader::function(const Line& line) {
+  if (line.kind != LineKind::kFunction || !line.decorators.empty() || !in.is_python(line)) return false;
+  std::set<std::string_view> names;
+  for (const Line* inner : line.body) add_mentioned(inner->value, names);
+  bool calls_other = std::ranges::any_of(names, [&](std::string_view name) { return functions_.contains(name); });
+  if (!names.contains("te") && !calls_other) return false;
+  functions_.insert_or_assign(std::string(line.text), &line);
+  return true;
+}
+
+const Line* const* Parser::TeReader::called_function(const Syntax& at) const {
+  return is_call(at) && is_name(*at.children[0]) ? find_value(functions_, at.children[0]->text) : nullptr;
+}
+
+std::vector<Expr> Parser::TeReader::run(const Line& function, const Syntax& call) {
+  std::vector<Expr> args;
+  for (size_t i = 0; i < function.params.size(); ++i) {
+    std::vector<Expr> values = values_of(in.required(call, i, function.params[i].name), "");
+    if (values.size() != 1) in.fail(call, "{} values for parameter '{}'", values.size(), function.params[i].name);
+    args.push_back(values[0]);
+  }
+  if (in.positional(call) > args.size())
+    in.fail(call, "'{}' takes {} arguments, got {}", function.text, args.size(), in.positional(call));
+  return run(function, args, call);
+}
+
+std::vector<Expr> Parser::TeReader::run(const Line& function, const std::vector<Expr>& args, const Syntax& at) {
+  constexpr int kDeepest = 64;
+  if (depth_ >= kDeepest) in.fail(at, "functions of te call each other deeper than {} levels", kDeepest);
+  Temporarily depth(depth_, depth_ + 1);
+  NameScope scope(in.scopes_);
+  for (size_t i = 0; i < args.size(); ++i) in.define(function.params[i].name, args[i]);
+  for (const Line* line : function.body) {
+    bool is_silent = line->kind == LineKind::kAssert || line->kind == LineKind::kPass || in.is_docstring(*line);
+    if (line->kind == LineKind::kReturn && line->value) return values_of(*line->value, "");
+    if (line->kind == LineKind::kAssign && line->value) {
+      evaluate(*line);
+    } else if (!is_silent) {
+      in.fail(*line, "a function of te is made of assignments and a return; this needs a Python interpreter");
+    }
+  }
+  in.fail(at, "'{}' returns nothing", function.text);
+}
+
+// Reads R.emit_te(f, x, y): a call of the tensor program that f makes of tensors like these.
+Value Parser::TeReader::emit(const Syntax& at) {
+  const Syntax& callee_at = in.required(at, 0, "func");
+  const Line* const* function = is_name(callee_at) ? find_value(functions_, callee_at.text) : nullptr;
+  if (!function)
+    in.fail({at, {}, "define a function of te.compute above the module, or call a tensor program with R.call_tir"},
+            "R.emit_te needs a Python interpreter for '{}'", spelling(callee_at));
+  in.check_keywords(at, {"primfunc_name_hint"});
+  std::vector<Expr> args;
+  for (const Syntax* operand : at.operands().subspan(1)) args.push_back(in.as_argument(*operand));
+  if (args.size() != (*function)->params.size())
+    in.fail(at, "'{}' takes {} arguments, got {}", callee_at.text, (*function)->params.size(), args.size());
+  std::vector<std::pair<Expr, VarRef>> dims;  // each symbolic dim of the arguments, and the program's name for it
+  std::vector<VarRef> params;
+  std::vector<Expr> outputs;
+  std::optional<PrimFuncRef> made;
+  {
+    Temporarily graph(in.in_graph_, false);
+    Temporarily ints(in.default_int_, kInt32);
+    NameScope scope(in.scopes_);
+    begin_program();
+    std::vector<Expr> tensors;
+    for (size_t i = 0; i < args.size(); ++i) {
+      bool is_number = args[i].is<IntImm>() || args[i].is<FloatImm>();  // part of the program
+      if (!is_number) params.push_back(placeholder_like(args[i], (*function)->params[i], dims));
+      tensors.push_back(is_number ? args[i] : Expr(params.back()));
+    }
+    std::erase_if(args, [](const Expr& arg) { return arg.is<IntImm>() || arg.is<FloatImm>(); });
+    outputs = run(**function, tensors, at);
+    for (const Expr& output : outputs) {
+      if (!output.is<Var>() || !output.type().is<BufferType>()) in.fail(at, "expected a tensor of te.compute");
+      params.push_back(cast<Var>(output));
+    }
+    made = program(params, at);
+  }
+  VarMap outside;
+  for (const auto& [dim, var] : dims) outside.emplace(var.get(), dim);
+  Call call{op_ref(ops::kCallTir), {}, {}, {}};
+  const Syntax* hint = in.keyword(at, "primfunc_name_hint");
+  std::string name = add_program(hint ? in.string(*hint) : std::string(callee_at.text), *made);
+  call.args = {global_var(name, made->type()), tuple(args, in.span(at))};
+  for (const Expr& output : outputs) {
+    const BufferType& type = buffer_type(cast<Var>(output));
+    call.type_args.push_back(tensor_type(
+        map_each(type.shape, [&](const Expr& dim) { return cast_to(substitute(dim, outside), kInt64); }), type.dtype));
+  }
+  return in.typed_call(std::move(call), at);
+}
+
+VarRef Parser::TeReader::placeholder_like(const Expr& arg, const Param& param,
+                                          std::vector<std::pair<Expr, VarRef>>& dims) {
+  const std::vector<Expr>* shape = known_shape(arg.type());
+  std::optional<DType> dtype = tensor_dtype(arg.type());
+  if (!shape || !dtype) in.fail(param, "the shape and dtype of argument '{}' are not known", param.name);
+  auto inside = [&](const Expr& dim) -> Expr {
+    if (dim.is<IntImm>()) return dim;
+    auto known = std::ranges::find_if(dims, [&](const auto& each) { return structural_equal(each.first, dim); });
+    if (known != dims.end()) return known->second;
+    const Var* var = dim.as<Var>();
+    return dims.emplace_back(dim, make_dim(var ? var->name : fmt::format("d{}", dims.size()))).second;
+  };
+  return placeholder(std::string(param.name), *dtype, map_each(*shape, inside), in.span(param));
+}
+
+// Adds the program to the module, unless it has an equal one, and returns its name.
+std::string Parser::TeReader::add_program(const std::string& wanted, const PrimFuncRef& program) {
+  for (const auto& [name, known] : emitted_) {
+    if (structural_equal(known, program)) return name;
+  }
+  std::string name = wanted;
+  for (int64_t i = 1; in.declared_.contains(name) || in.unknown_.contains(name); ++i)
+    name = fmt::format("{}{}", wanted, i);
+  in.declared_.emplace(name, program.type());
+  in.module_.functions.emplace(name, program);
+  emitted_.emplace_back(name, program);
+  return name;
+}
+
+std::string Parser::TeReader::callee(const Syntax& at) const { return in.callee_path(at); }
+
+bool Parser::TeReader::in_program(const Line& line) {
+  std::string path = callee(*line.value);
+  if (path != "T.reduce_axis" && path != "T.compute") return false;
+  if (path != "T.compute") {
+    evaluate(line);
+    return true;
+  }
+  in.body_starts();
+  evaluate(line);
+  BlockState& block = *in.blocks_.back();
+  for (const Buffer& buffer : stages_.back().buffers) {
+    Stmt allocation = make(AllocBuffer{buffer, {}}, in.span(line));
+    in.blocks_.size() == 1 ? in.root_allocations_.push_back(allocation) : block.block.alloc_buffers.push_back(buffer);
+  }
+  in.out_->push_back(*stages_.back().stmt);
+  stages_.pop_back();
+  return true;
+}
+
+}  // namespace relaxc::text

@@ -1,0 +1,93 @@
+// The reader of te definitions outside of a module, and of the programs made of them. Internal to ir/text/.
+#pragma once
+#include "ir/text/parsing.h"
+
+namespace relaxc::text {
+
+struct Parser::TeReader {
+  explicit TeReader(Parser& parser) : in(parser) {}
+  // Return whether the statement was read. `defines`: the caller keeps its syntax.
+  bool defines(const Line& line);
+  bool creates(const Line& line);
+  // Reads C = T.compute((n, m), lambda i, j: ...) and k = T.reduce_axis((0, n)) in a tensor program.
+  bool in_program(const Line& line);
+  // Keeps a function of Python that computes with te; the caller keeps its syntax.
+  bool function(const Line& line);
+  Value emit(const Syntax& at);
+  // Adds the programs to the module.
+  void finish();
+
+ private:
+  struct Definition {
+    const Line* line;
+    std::vector<size_t> needs;  // earlier definitions whose names it uses
+  };
+  struct Created {
+    PrimFuncRef program;
+    std::string symbol;
+    Place at;
+    std::string key;     // which definitions it is made of
+    bool again = false;  // tvm.lower(s, [A]) before tvm.build(s, [A])
+  };
+  struct Axis {
+    VarRef var;
+    Range domain;
+  };
+  // A stage of the program: its buffers, and the loops that compute them; absent for placeholders.
+  struct Stage {
+    std::vector<Buffer> buffers;
+    std::optional<Stmt> stmt;
+  };
+  struct Loop {
+    VarRef var;
+    IterVar axis;
+  };
+  // The values of a stage at one point; of a reduction, what they are combined with.
+  struct Pieces {
+    std::vector<Expr> values, identity;
+    std::function<std::vector<Expr>(const std::vector<Expr>& before, const std::vector<Expr>& value)> combine;
+  };
+
+  const Syntax* creation(const Syntax* at);
+  const Syntax* global_symbol(const Syntax& at) const;
+  bool names_programs(const Syntax* at);
+  void rename(size_t program, std::string name);
+  size_t create(const Syntax& call);
+  PrimFuncRef program(const std::vector<VarRef>& params, const Syntax& call);
+  void begin_program();
+  void evaluate(const Line& line);
+  std::vector<Expr> values_of(const Syntax& at, std::string_view target);
+  Buffer placeholder(std::string name, DType dtype, std::vector<Expr> shape, const Span& at);
+  const Line* const* called_function(const Syntax& at) const;
+  std::vector<Expr> run(const Line& function, const Syntax& call);
+  std::vector<Expr> run(const Line& function, const std::vector<Expr>& args, const Syntax& at);
+  VarRef placeholder_like(const Expr& arg, const Param& param, std::vector<std::pair<Expr, VarRef>>& dims);
+  std::string add_program(const std::string& wanted, const PrimFuncRef& program);
+  std::string callee(const Syntax& at) const;
+  Loop loop(const std::string& name, const Range& domain, IterKind kind, const Syntax& at);
+  const Stage& compute(const Syntax& call);
+  Stage stage_of(const Syntax& function, const std::string& name, const std::vector<Expr>& shape);
+  Stmt stores(const std::vector<Buffer>& buffers, std::vector<Expr> values, const std::vector<Expr>& indices,
+              const Span& place);
+  const Syntax* indices_of(const Syntax& function, const std::vector<Expr>& shape, std::vector<Loop>& loops,
+                           std::vector<Expr>& indices);
+  Pieces pieces_of(const Syntax& at, std::vector<Loop>& loops);
+  void own_reducer(const Syntax& reducer, const Syntax& at, Pieces& pieces);
+  std::string unique(const std::string& name);
+
+  Parser& in;
+  std::vector<Definition> definitions_;
+  std::map<std::string, size_t, std::less<>> latest_;    // by name, the definition that it means now
+  std::map<std::string, size_t, std::less<>> programs_;  // by name, a program
+  std::vector<Created> created_;
+  std::map<std::string, const Line*, std::less<>> functions_;  // those of Python that compute with te
+  std::vector<std::pair<std::string, PrimFuncRef>> emitted_;   // the programs of R.emit_te
+  int depth_ = 0;
+  // Of the program that is being made.
+  std::vector<Stage> stages_;
+  std::unordered_map<const NodeHeader*, Axis> axes_;
+  std::map<std::string, const Syntax*, std::less<>> reducers_;
+  std::vector<std::string> block_names_;
+};
+
+}  // namespace relaxc::text

@@ -1,0 +1,516 @@
+// Reads the Python around a module: constants, which definitions name, and statements that are not run.
+#include <algorithm>
+#include <cmath>
+#include <ranges>
+
+#include "ir/text/names.h"
+#include "ir/text/parsing.h"
+#include "support/joined.h"
+
+namespace relaxc::text {
+
+namespace {
+
+using PythonValue = std::optional<AttrValue>;
+constexpr size_t kMostItems = 4096;  // of a constant, so that repeated doubling ends
+
+size_t count_items_of(const AttrValue& value) {
+  size_t count = 1;
+  if (const AttrList* list = value.as<AttrList>()) {
+    for (const AttrValue& item : *list) count += count_items_of(item);
+  }
+  if (const Attrs* entries = value.as<Attrs>()) {
+    for (const auto& [key, item] : *entries) count += count_items_of(item);
+  }
+  if (const std::string* text = value.as<std::string>()) count += text->size() / 64;
+  return count;
+}
+
+std::optional<double> real_of(const AttrValue& value) {
+  if (const int64_t* whole = value.as<int64_t>()) return static_cast<double>(*whole);
+  return value.as<double>() ? std::optional(*value.as<double>()) : std::nullopt;
+}
+
+bool is_plain_number(std::string_view text) {
+  return text.size() <= 18 && text.find_first_not_of("0123456789_") == std::string_view::npos;
+}
+
+PythonValue arithmetic(std::string_view op, const AttrValue& a, const AttrValue& b) {
+  const int64_t *x = a.as<int64_t>(), *y = b.as<int64_t>();
+  const AttrList *p = a.as<AttrList>(), *q = b.as<AttrList>();
+  if (op == "+" && p && q) {
+    AttrList sum = *p;
+    sum.insert(sum.end(), q->begin(), q->end());
+    return sum;
+  }
+  if (op == "*" && (p || q) && (x || y)) {
+    AttrList product;
+    const AttrList& part = p ? *p : *q;
+    for (int64_t i = 0, count = x ? *x : *y; i < count && product.size() + part.size() <= kMostItems && !part.empty();
+         ++i)
+      product.insert(product.end(), part.begin(), part.end());
+    return product.size() == part.size() * static_cast<size_t>(std::max<int64_t>(x ? *x : *y, 0)) ? PythonValue(product)
+                                                                                                  : std::nullopt;
+  }
+  const std::string *s = a.as<std::string>(), *t = b.as<std::string>();
+  if (op == "+" && s && t) return *s + *t;
+  if ((op == "==" || op == "!=") && !(real_of(a) && real_of(b))) return (a == b) == (op == "==");
+  std::optional<double> u = real_of(a), v = real_of(b);
+  bool divides_by_zero = (op == "/" || op == "//" || op == "%") && v == 0;
+  if (!u || !v || divides_by_zero) return std::nullopt;
+  std::optional<BinaryOp> operation = operator_of(op);
+  bool whole = x && y && op != "/" && (op != "**" || *y >= 0);
+  if (operation && info(*operation).compares) {
+    if (whole) return *fold_int(*operation, *x, *y, kInt64) != 0;
+    return fold_comparison(*operation, *u, *v);
+  }
+  if (whole) {
+    std::optional<int64_t> result = operation || op == "**" ? fold_whole(op, *x, *y) : std::nullopt;
+    return result ? PythonValue(*result) : std::nullopt;
+  }
+  std::optional<double> result = fold_real(op, *u, *v);
+  return result ? PythonValue(*result) : std::nullopt;
+}
+
+// Computes the builtin functions of Python, and those of its module math, that appear beside modules.
+PythonValue called_function(std::string_view name, const AttrList& args) {
+  const AttrValue* first = args.empty() ? nullptr : &args[0];
+  const AttrList* list = first ? first->as<AttrList>() : nullptr;
+  std::optional<double> real = first ? real_of(*first) : std::nullopt;
+  bool one = args.size() == 1;
+  if (name == "len" && one && list) return static_cast<int64_t>(list->size());
+  if ((name == "tuple" || name == "list") && one && list) return *list;
+  if (name == "float" && one && real) return *real;
+  bool in_range = real && std::abs(*real) < 1e18;
+  if (name == "int" && one && in_range)
+    return first->as<int64_t>() ? *first : AttrValue(static_cast<int64_t>(std::trunc(*real)));
+  if (name == "abs" && one && in_range)
+    return first->as<int64_t>() ? AttrValue(std::abs(*first->as<int64_t>())) : AttrValue(std::abs(*real));
+  if (name == "sqrt" && one && real && *real >= 0) return std::sqrt(*real);
+  if (name == "log2" && one && real && *real > 0) return std::log2(*real);
+  if ((name == "ceil" || name == "floor") && one && in_range)
+    return static_cast<int64_t>(name == "ceil" ? std::ceil(*real) : std::floor(*real));
+  const AttrList& numbers = one && list ? *list : args;
+  bool all_whole = !numbers.empty() && std::ranges::all_of(numbers, [](const AttrValue& n) { return n.as<int64_t>(); });
+  if (!all_whole || (name != "min" && name != "max" && name != "prod" && name != "sum")) return std::nullopt;
+  PythonValue result = numbers[0];
+  for (const AttrValue& number : numbers | std::views::drop(1)) {
+    bool less = result && *number.as<int64_t>() < *result->as<int64_t>();
+    if (name == "min" || name == "max") {
+      if (less == (name == "min")) result = number;
+    } else if (result) {
+      result = arithmetic(name == "sum" ? "+" : "*", *result, number);
+    }
+  }
+  return result;
+}
+
+PythonValue item_of(const AttrValue& object, const AttrValue& index) {
+  const AttrList* list = object.as<AttrList>();
+  const Attrs* entries = object.as<Attrs>();
+  const int64_t* number = index.as<int64_t>();
+  const std::string* key = index.as<std::string>();
+  if (entries && key && entries->has(*key)) return *entries->find(*key);
+  if (!list || !number) return std::nullopt;
+  int64_t size = std::ssize(*list), position = *number < 0 ? *number + size : *number;
+  return position >= 0 && position < size ? PythonValue((*list)[static_cast<size_t>(position)]) : std::nullopt;
+}
+
+}  // namespace
+
+// ---- Values of constants
+
+std::optional<AttrValue> Parser::python_value(const Syntax& at) {
+  if (is_name(at)) return copy_value(constants_, at.text);
+  if (at.kind <= SyntaxKind::kConstant) return python_literal(at);
+  if (is_list(at) || at.kind == SyntaxKind::kDict) return python_collection(at);
+  if (is_call(at) || at.kind == SyntaxKind::kAttribute) return python_call(at);
+  auto child = [&](size_t i) { return at.children[i] ? python_value(*at.children[i]) : std::nullopt; };
+  PythonValue result;
+  if (at.kind == SyntaxKind::kUnary) {
+    PythonValue value = child(0);
+    if (value && at.text == "-" && value->as<int64_t>()) result = arithmetic("-", AttrValue(int64_t{0}), *value);
+    if (value && at.text == "-" && value->as<double>()) result = -*value->as<double>();
+    if (value && at.text == "not" && value->as<bool>()) result = !*value->as<bool>();
+  } else if (at.kind == SyntaxKind::kBinary || at.kind == SyntaxKind::kCompare) {
+    PythonValue a = child(0), b = child(1);
+    if (a && b) result = arithmetic(at.text, *a, *b);
+  } else if (at.kind == SyntaxKind::kConditional) {
+    PythonValue test = child(1);
+    if (test && test->as<bool>()) result = child(*test->as<bool>() ? 0 : 2);
+  } else if (at.kind == SyntaxKind::kSubscript && at.children.size() == 2) {
+    PythonValue object = child(0), index = child(1);
+    if (object && index) result = item_of(*object, *index);
+  }
+  return result && count_items_of(*result) <= kMostItems ? result : std::nullopt;
+}
+
+std::optional<AttrValue> Parser::python_literal(const Syntax& at) {
+  if (at.kind == SyntaxKind::kString) return python_text(at);
+  if (at.kind == SyntaxKind::kFloat) return literal_attr(at, false);
+  if (at.kind == SyntaxKind::kInt) return is_plain_number(at.text) ? PythonValue(*int_literal(at)) : std::nullopt;
+  if (at.text == "...") return std::nullopt;
+  return at.text == "None" ? AttrValue() : AttrValue(at.text == "True");
+}
+
+std::optional<AttrValue> Parser::python_collection(const Syntax& at) {
+  AttrList items;
+  for (const Syntax* child : at.children) {
+    PythonValue item = python_value(*child);
+    if (!item || items.size() > kMostItems) return std::nullopt;
+    items.push_back(*item);
+  }
+  if (at.kind != SyntaxKind::kDict) return AttrValue(std::move(items));
+  Attrs entries;
+  for (size_t i = 0; i + 1 < items.size(); i += 2) {
+    if (!items[i].as<std::string>()) return std::nullopt;
+    entries.set(*items[i].as<std::string>(), items[i + 1]);
+  }
+  return AttrValue(std::move(entries));
+}
+
+// Reads calls such as len(shape) and math.sqrt(64), and names of modules: np.float32 is the name of a dtype.
+std::optional<AttrValue> Parser::python_call(const Syntax& at) {
+  const Syntax& named = head_of(at);
+  bool dotted = named.kind == SyntaxKind::kAttribute && is_name(*named.children[0]);
+  std::string_view library = dotted ? named.children[0]->text : "";
+  bool is_array_library = library == "np" || library == "numpy" || library == "torch";
+  if (!is_call(at)) {
+    if (is_array_library && parse_dtype(at.text)) return std::string(at.text);
+    return library == "math" && at.text == "pi" ? PythonValue(3.141592653589793) : std::nullopt;
+  }
+  if (!(is_name(named) || library == "math" || library == "np") || !at.keywords.empty()) return std::nullopt;
+  AttrList args;
+  for (const Syntax* operand : at.operands()) {
+    PythonValue value = python_value(*operand);
+    if (!value) return std::nullopt;
+    args.push_back(*value);
+  }
+  return called_function(named.text, args);
+}
+
+// Returns the value of a string, also of f"x_{n}", whose names are constants.
+std::optional<AttrValue> Parser::python_text(const Syntax& at) {
+  size_t quote = std::min(at.text.find_first_of("\"'"), at.text.size());
+  std::string_view prefix = at.text.substr(0, quote);
+  std::string error, text = unquote(at.text, error);
+  if (!error.empty()) return std::nullopt;
+  if (prefix.find_first_of("fF") == std::string_view::npos) return text;
+  std::string result;
+  for (size_t i = 0; i < text.size();) {
+    if (text[i] != '{') {
+      result += text[i++];
+      continue;
+    }
+    size_t end = text.find('}', i);
+    if (end == std::string::npos) return std::nullopt;
+    std::optional<AttrValue> value = copy_value(constants_, std::string_view(text).substr(i + 1, end - i - 1));
+    const std::string* words = value ? value->as<std::string>() : nullptr;
+    if (!value || (!words && !value->as<int64_t>())) return std::nullopt;
+    result += words ? *words : to_string(*value);
+    i = end + 1;
+  }
+  return result;
+}
+
+// ---- Constants in definitions
+
+// Returns the syntax of a value, as if it stood at this place.
+const Syntax* Parser::syntax_of(const AttrValue& value, const Place& at) {
+  auto leaf = [&](SyntaxKind kind, std::string text) {
+    Syntax& result = tree_->node();
+    static_cast<Place&>(result) = at;
+    result.kind = kind;
+    result.text = *made_texts_.insert(std::move(text)).first;
+    return &result;
+  };
+  auto parent = [&](SyntaxKind kind, std::string text, const std::vector<const Syntax*>& children) {
+    Syntax* result = leaf(kind, std::move(text));
+    for (const Syntax* item : children) {
+      result->children.push_back(item);
+      result->depth = std::max(result->depth, item->depth + 1);
+    }
+    return result;
+  };
+  if (value.is_none()) return leaf(SyntaxKind::kConstant, "None");
+  if (const bool* flag = value.as<bool>()) return leaf(SyntaxKind::kConstant, *flag ? "True" : "False");
+  if (const std::string* text = value.as<std::string>()) return leaf(SyntaxKind::kString, string_literal(*text));
+  if (const int64_t* number = value.as<int64_t>()) {
+    if (*number >= 0) return leaf(SyntaxKind::kInt, fmt::format("{}", *number));
+    return parent(SyntaxKind::kUnary, "-",
+                  {leaf(SyntaxKind::kInt, fmt::format("{}", 0 - static_cast<uint64_t>(*number)))});
+  }
+  if (const double* number = value.as<double>()) {
+    std::string digits = fmt::format("{}", std::abs(*number));
+    const Syntax* result =
+        std::isfinite(*number)
+            ? leaf(SyntaxKind::kFloat, digits)
+            : parent(SyntaxKind::kCall, "",
+                     {leaf(SyntaxKind::kName, "float"), leaf(SyntaxKind::kString, string_literal(digits))});
+    return std::signbit(*number) ? parent(SyntaxKind::kUnary, "-", {result}) : result;
+  }
+  std::vector<const Syntax*> items;
+  if (const AttrList* list = value.as<AttrList>()) {
+    for (const AttrValue& item : *list) items.push_back(syntax_of(item, at));
+    return parent(SyntaxKind::kTuple, "", items);
+  }
+  for (const auto& [key, item] : *value.as<Attrs>()) {
+    items.push_back(syntax_of(key, at));
+    items.push_back(syntax_of(item, at));
+  }
+  return parent(SyntaxKind::kDict, "", items);
+}
+
+// Returns the syntax with names replaced as `meaning` says (null: the name stays), and with the arithmetic on them
+// done.
+const Syntax* Parser::replaced(const Syntax* at, const Meaning& meaning) {
+  if (!at) return at;
+  if (is_name(*at)) {
+    const Syntax* value = meaning(*at);
+    return value ? value : at;
+  }
+  std::string_view prefix = at->text.substr(0, at->text.find_first_of("\"'"));
+  bool is_format = at->kind == SyntaxKind::kString && prefix.find_first_of("fF") != std::string_view::npos;
+  if (is_format) {
+    std::optional<AttrValue> value = python_text(*at);
+    return value ? syntax_of(*value, *at) : at;
+  }
+  Meaning inner = meaning;
+  if (at->kind == SyntaxKind::kLambda) {
+    inner = [&](const Syntax& name) -> const Syntax* {
+      bool is_param =
+          std::ranges::any_of(at->children | std::views::take(at->children.size() - 1), [&](const Syntax* param) {
+            return (param->kind == SyntaxKind::kStarred ? param->children[0] : param)->text == name.text;
+          });
+      return is_param ? nullptr : meaning(name);
+    };
+  }
+  std::vector<const Syntax*> children;
+  bool changed = false;
+  for (const Syntax* child : at->children) {
+    const Syntax* now = replaced(child, inner);
+    changed |= now != child;
+    bool spreads = child && now != child && child->kind == SyntaxKind::kStarred && is_list(*now->children[0]);
+    if (!spreads) children.push_back(now);
+    if (spreads) children.insert(children.end(), now->children[0]->children.begin(), now->children[0]->children.end());
+  }
+  std::vector<Keyword> keywords(at->keywords.begin(), at->keywords.end());
+  for (Keyword& keyword : keywords) {
+    const Syntax* now = replaced(keyword.value, inner);
+    changed |= now != keyword.value;
+    keyword.value = now;
+  }
+  if (!changed) return at;
+  Syntax& result = tree_->node();
+  static_cast<Place&>(result) = *at;
+  result.kind = at->kind;
+  result.text = at->text;
+  result.depth = at->depth;
+  result.children.assign(children.begin(), children.end());
+  result.keywords.assign(keywords.begin(), keywords.end());
+  for (const Syntax* child : children) result.depth = std::max(result.depth, child ? child->depth + 1 : 1);
+  bool computes = result.kind == SyntaxKind::kBinary || result.kind == SyntaxKind::kUnary ||
+                  result.kind == SyntaxKind::kSubscript || result.kind == SyntaxKind::kCompare ||
+                  result.kind == SyntaxKind::kCall || result.kind == SyntaxKind::kConditional;
+  std::optional<AttrValue> value = computes ? python_value(result) : std::nullopt;
+  return value ? syntax_of(*value, *at) : &result;
+}
+
+namespace {
+
+void add_names(const Syntax* target, std::set<std::string_view>& names) {
+  if (!target) return;
+  if (is_name(*target)) names.insert(target->text);
+  if (is_list(*target) || target->kind == SyntaxKind::kStarred) {
+    for (const Syntax* item : target->children) add_names(item, names);
+  }
+}
+
+// Adds the names that the statement binds, in the statements below it too.
+void add_bound_names(const Line& line, std::set<std::string_view>& names) {
+  if (line.kind == LineKind::kAssign || line.kind == LineKind::kFor || line.kind == LineKind::kAugmented)
+    add_names(line.target, names);
+  if (line.kind == LineKind::kFunction || line.kind == LineKind::kClass) names.insert(line.text);
+  for (const Param& param : line.params) names.insert(param.name);
+  names.insert(line.type_params.begin(), line.type_params.end());
+  names.insert(line.names.begin(), line.names.end());
+  for (const auto& [item, target] : line.items) add_names(target, names);
+  for (const Lines* lines : {&line.body, &line.otherwise}) {
+    for (const Line* inner : *lines) add_bound_names(*inner, names);
+  }
+}
+
+}  // namespace
+
+const Line& Parser::replaced_line(const Line& line, const Meaning& meaning) {
+  Line& result = tree_->line();
+  result = line;
+  for (const Syntax** part : {&result.annotation, &result.value, &result.extra}) *part = replaced(*part, meaning);
+  bool is_element = result.target && result.target->kind == SyntaxKind::kSubscript;
+  if (is_element) result.target = replaced(result.target, meaning);
+  for (const Syntax*& decorator : result.decorators) decorator = replaced(decorator, meaning);
+  for (Param& param : result.params) param.annotation = replaced(param.annotation, meaning);
+  for (auto& [item, target] : result.items) item = replaced(item, meaning);
+  for (Lines* lines : {&result.body, &result.otherwise}) {
+    for (const Line*& inner : *lines) inner = &replaced_line(*inner, meaning);
+  }
+  return result;
+}
+
+// Returns the definition with the constants around it written out. Names that it binds are its own, as in Python.
+const Line& Parser::with_constants(const Line& line) {
+  if (constants_.empty()) return line;
+  std::set<std::string_view> own;
+  add_bound_names(line, own);
+  if (line.kind != LineKind::kFunction) own.clear();  // x = x + 1 reads the x before it
+  return replaced_line(line, [&](const Syntax& name) -> const Syntax* {
+    const AttrValue* value = own.contains(name.text) ? nullptr : find_value(constants_, name.text);
+    return value ? syntax_of(*value, name) : nullptr;
+  });
+}
+
+// ---- Statements
+
+namespace {
+
+constexpr std::string_view kScriptNames[] = {"hybrid.script",
+                                             "ir_module",
+                                             "prim_func",
+                                             "R.function",
+                                             "relax.function",
+                                             "rx.function",
+                                             "script.tir",
+                                             "script.relax",
+                                             "rx.script",
+                                             "S.",
+                                             "I.",
+                                             "T.",
+                                             "R."};
+bool names_script(std::string_view text) {
+  return std::ranges::any_of(kScriptNames, [&](std::string_view name) { return text.find(name) != text.npos; });
+}
+
+// Returns whether the type of a parameter says that the function is a program: T.Buffer(...), ty.handle, Tensor((n,)).
+bool is_script_type(const Syntax* at) {
+  if (!at) return false;
+  std::string text = spelling(head_of(*at));
+  size_t dot = text.rfind('.');
+  std::string owner = dot == std::string::npos ? "" : text.substr(0, dot);
+  std::string_view name = std::string_view(text).substr(dot + 1);
+  constexpr std::string_view kOwners[] = {"T", "R", "ty", "tir", "I", "relax", "rx", "tvm.tir", "tvm.relax"};
+  constexpr std::string_view kTypes[] = {"Buffer", "Ptr",   "ptr",      "Tensor",  "Shape", "Prim",
+                                         "Object", "Tuple", "Callable", "DTensor", "Any"};
+  bool is_type = std::ranges::find(kTypes, name) != std::end(kTypes) || parse_dtype(name);
+  if (!owner.empty()) return is_type && std::ranges::find(kOwners, owner) != std::end(kOwners);
+  return name == "handle" || (is_type && &head_of(*at) != at);  // torch has a Tensor, too
+}
+
+bool is_script_function(const Line& line) {
+  auto has_script_name = [](const Syntax* decorator) { return names_script(spelling(head_of(*decorator))); };
+  return line.kind == LineKind::kFunction &&
+         (std::ranges::any_of(line.decorators, has_script_name) ||
+          std::ranges::any_of(line.params, [](const Param& param) { return is_script_type(param.annotation); }));
+}
+
+bool holds_definition(const Line& line) {
+  bool is_module = line.kind == LineKind::kClass && !line.decorators.empty() &&
+                   names_script(spelling(head_of(*line.decorators.front())));
+  return is_module || is_script_function(line) ||
+         std::ranges::any_of(line.body, [](const Line* inner) { return holds_definition(*inner); });
+}
+
+}  // namespace
+
+// Returns whether a statement outside of the module is Python's: not a definition of a module, and not meant as one.
+bool Parser::is_python(const Line& line) const {
+  if (line.kind == LineKind::kFunction) return !is_script_function(line);
+  if (line.kind == LineKind::kClass) {
+    auto has_script_name = [](const Syntax* decorator) { return names_script(spelling(head_of(*decorator))); };
+    // A class without a decorator is a module where the text has none with one.
+    if (line.decorators.empty()) return line.extra || origin_->text->find("ir_module") != std::string::npos;
+    return std::ranges::none_of(line.decorators, has_script_name);
+  }
+  if (line.kind == LineKind::kBroken) {
+    if (std::ranges::any_of(line.body, [](const Line* inner) { return holds_definition(*inner); })) return false;
+    if (line.text.starts_with("@")) return !names_script(line.text);
+    if (line.text.starts_with("class")) return line.text.find('(') != std::string_view::npos;
+    if (line.text.starts_with("def"))
+      return !names_script(line.text) && line.text.find("ty.") == std::string_view::npos;
+    return !line.text.starts_with("metadata");
+  }
+  return line.kind != LineKind::kImport;
+}
+
+// Reads a statement of Python outside of the module: a constant, or a computation that is not run.
+void Parser::python_line(const Line& line) {
+  if (line.kind == LineKind::kAssign && line.value) {
+    std::optional<AttrValue> value = python_value(*line.value);
+    if (value && assign_constant(*line.target, *value)) return;
+  }
+  if (is_docstring(line) || line.kind == LineKind::kPass) return;
+  std::set<std::string_view> names;
+  bool is_scope = line.kind == LineKind::kFunction || line.kind == LineKind::kClass;
+  is_scope ? void(names.insert(line.text)) : add_bound_names(line, names);
+  bool is_step = is_schedule_step(line);
+  for (std::string_view name : names) {
+    if (auto known = constants_.find(name); known != constants_.end()) constants_.erase(known);
+    computed_.insert_or_assign(std::string(name), line.line);
+  }
+  if (is_step) return;
+  if (!python_from_) python_from_ = line;
+  std::vector<int64_t>& lines = python_lines_;
+  if (lines.empty() || lines.back() != line.line) lines.push_back(line.line);
+  if (holds_definition(line))
+    report_text({line, {}, "take the definition out of it"},
+                fmt::format("a definition inside of {} exists only when Python runs",
+                            line.kind == LineKind::kFunction ? fmt::format("the Python function '{}'", line.text)
+                                                             : "a statement of Python"));
+}
+
+// Returns whether the statement is a step on sch = tvm.tir.Schedule(Module), which tir/schedule/script.h reads.
+bool Parser::is_schedule_step(const Line& line) {
+  if (!line.value || !is_call(*line.value)) return false;
+  const Syntax& callee = *line.value->children[0];
+  if (spelling(callee).ends_with("TensorIntrin.register")) {
+    for (const Syntax* part : line.value->operands()) intrin_parts_.emplace(part->text);
+    return true;
+  }
+  bool is_new =
+      callee.text == "Schedule" || (callee.text == "create_schedule" && resolve(callee) == "T.create_schedule");
+  if (is_new && line.kind == LineKind::kAssign && is_name(*line.target)) schedules_.emplace(line.target->text);
+  return is_new || (callee.kind == SyntaxKind::kAttribute && is_name(*callee.children[0]) &&
+                    schedules_.contains(callee.children[0]->text));
+}
+
+bool Parser::assign_constant(const Syntax& target, const AttrValue& value) {
+  if (is_name(target)) {
+    constants_.insert_or_assign(std::string(target.text), value);
+    if (auto computed = computed_.find(target.text); computed != computed_.end()) computed_.erase(computed);
+    return true;
+  }
+  const AttrList* list = value.as<AttrList>();
+  if (!is_list(target) || !list || list->size() != target.children.size()) return false;
+  bool done = true;
+  for (size_t i = 0; i < list->size(); ++i) done = assign_constant(*target.children[i], (*list)[i]) && done;
+  return done;
+}
+
+// Says which lines of Python were left out: once, since a tutorial has many.
+void Parser::report_python() {
+  if (!python_from_) return;
+  constexpr size_t kShown = 8;
+  std::vector<int64_t> shown(python_lines_.begin(),
+                             python_lines_.begin() + static_cast<int64_t>(std::min(kShown, python_lines_.size())));
+  std::string places = joined(shown) + (python_lines_.size() > kShown ? ", ..." : "");
+  bool empty = module_.functions.empty() && !diagnostics_.has_errors() && failed_.empty() && !in_class_;
+  if (empty) {
+    report_text({*python_from_, {}, "a module that Python builds prints as such a text by mod.script()"},
+                "the text has no module: expected a class with @I.ir_module, @T.prim_func, @R.function or "
+                "te.create_prim_func([...])");
+    return;
+  }
+  diagnostics_.warning(span(*python_from_), "Python around the module is not run (line{} {})",
+                       python_lines_.size() == 1 ? "" : "s", places);
+}
+
+}  // namespace relaxc::text

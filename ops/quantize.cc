@@ -1,0 +1,102 @@
+// Quantization: integers, or floats of a small range, that stand for real numbers.
+#include <algorithm>
+#include <cmath>
+
+#include "ir/op_names.h"
+#include "ops/attributes.h"
+#include "ops/fold.h"
+#include "ops/ops.h"
+#include "ops/reference.h"
+
+namespace relaxc {
+
+namespace {
+
+// A scale and a zero point have one element, or are vectors along the axis.
+bool has_one_element(const std::vector<Expr>& shape) {
+  return std::ranges::all_of(shape, [](const Expr& dim) { return is_int(dim, 1); });
+}
+template <class A>
+Type infer_quantization(const OpCall& op) {
+  A attrs = op.attrs<A>();
+  if (!op.dtype(1).is_float()) op.fail("a scale of {}, expected a float", to_string(op.dtype(1)));
+  for (size_t i : {1, 2}) {
+    if (has_one_element(op.shape(i))) continue;
+    if (op.rank(i) > 1) op.fail("argument {} has rank {}, expected 0 or 1", i, op.rank(i));
+    int64_t axis = normalize_axis(op, attrs.axis, op.rank(0));
+    op.require_equal(op.shape(i)[0], op.shape(0)[axis], fmt::format("size of argument {} and of axis {}", i, axis));
+  }
+  return tensor_type(op.shape(0), attrs.out_dtype);
+}
+// Returns the element of a scale or zero point that belongs to element `i` of the data.
+Expr parameter_at(const OpCall& op, const Buffer& values, int64_t axis, Axes i) {
+  size_t rank = buffer_type(values).shape.size();
+  if (has_one_element(buffer_type(values).shape)) return load(values, std::vector<Expr>(rank, int_imm(0)));
+  return load(values, {i[normalize_axis(op, axis, op.rank(0))]});
+}
+// Returns the value as `dtype`. A conversion to integers saturates by itself; the narrow floats would overflow.
+Expr saturated(const Expr& value, DType dtype) {
+  if (!dtype.is_float() || dtype.bits >= 32) return cast_to(value, dtype);
+  Expr most = scalar_imm(dtype == DType::bfloat16() ? 3.3895313892515355e38 : 65504, dtype_of(value));
+  return cast_to(max(min(value, most), zero(dtype_of(value)) - most), dtype);
+}
+// Computes in float32 at least. The rounding is to even, as in ONNX and torch.
+Expr quantize_element(const OpCall& op, Inputs x, Axes i) {
+  QuantizeAttrs attrs = op.attrs<QuantizeAttrs>();
+  DType dtype = op.dtype(0) == kFloat64 ? kFloat64 : kFloat32;
+  auto parameter = [&](size_t k) { return cast_to(parameter_at(op, x[k], attrs.axis, i), dtype); };
+  Expr scaled = binary(BinaryOp::kDiv, cast_to(at(x[0], i), dtype), parameter(1));
+  if (!attrs.out_dtype.is_float()) scaled = intrinsic(ops::kNearbyint, {scaled}, dtype);
+  return saturated(scaled + parameter(2), attrs.out_dtype);
+}
+// The zero point is subtracted in int32 (int64 for wide data), so that nothing wraps and nothing is rounded.
+Expr dequantize_element(const OpCall& op, Inputs x, Axes i) {
+  DequantizeAttrs attrs = op.attrs<DequantizeAttrs>();
+  auto parameter = [&](size_t k) { return parameter_at(op, x[k], attrs.axis, i); };
+  DType exact = op.dtype(0).is_float() ? kFloat32 : op.dtype(0).bits > 16 ? kInt64 : kInt32;
+  Expr difference = cast_to(at(x[0], i), exact) - cast_to(parameter(2), exact);
+  return saturated(cast_to(difference, kFloat32) * cast_to(parameter(1), kFloat32), attrs.out_dtype);
+}
+template <class A>
+OpRow quantization(const char* name, const char* doc, const Element& element) {
+  return by_element({.name = name,
+                     .doc = doc,
+                     .inputs = {{"data", "the tensor"},
+                                {"scale", "scalar, or one per element of the axis"},
+                                {"zero_point", "scalar, or one per element of the axis"}},
+                     .attrs = op_attrs<A>(),
+                     .infer = infer_quantization<A>,
+                     .infer_partial = infer_stated_dtype_same_rank},
+                    element);
+}
+
+// The references take a scale and a zero point of the element at `i`.
+template <class A>
+Reference of_parameters(double (*value)(double x, double scale, double zero_point)) {
+  return [=](const ReferenceCall& c) -> reference::Tensors {
+    auto [axis, dtype] = c.attrs<A>();
+    size_t along = static_cast<size_t>(axis < 0 ? axis + c.x[0].ndim() : axis);
+    return {reference::tensor_of(c.x[0].shape(), dtype, [&](const reference::Index& i) {
+      auto parameter = [&](size_t k) { return c.x[k].as_double(c.x[k].size() == 1 ? 0 : i[along]); };
+      return value(reference::element(c.x[0], i), parameter(1), parameter(2));
+    })};
+  };
+}
+double quantized(double x, double scale, double zero_point) {
+  float ratio = static_cast<float>(x) / static_cast<float>(scale);
+  return std::clamp(static_cast<double>(std::nearbyint(ratio)) + zero_point, -128.0, 127.0);
+}
+double dequantized(double x, double scale, double zero_point) { return (x - zero_point) * scale; }
+
+}  // namespace
+
+std::vector<OpRow> quantize_ops() {
+  return {reference::with(quantization<QuantizeAttrs>("relax.quantize", "clamp(round(data / scale) + zero_point)",
+                                                      quantize_element),
+                          of_parameters<QuantizeAttrs>(quantized)),
+          reference::with(
+              quantization<DequantizeAttrs>("relax.dequantize", "(data - zero_point) * scale", dequantize_element),
+              of_parameters<DequantizeAttrs>(dequantized))};
+}
+
+}  // namespace relaxc

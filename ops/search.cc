@@ -1,0 +1,102 @@
+// Searches in sorted values, and draws by probabilities, which is a search in their running sums.
+#include <algorithm>
+
+#include "ops/attributes.h"
+#include "ops/common.h"
+#include "ops/ops.h"
+
+namespace relaxc {
+
+namespace {
+
+Type infer_bucketize(const OpCall& op) {
+  require_rank(op, 1, 1);
+  return tensor_type(op.shape(0), op.attrs<BucketizeAttrs>().out_int32 ? kInt32 : kInt64);
+}
+// Returns the dtype in which elements of both can be compared.
+DType compared_dtype(DType a, DType b) {
+  if (a == b) return a;
+  return a.is_float() || b.is_float() ? kFloat64 : kInt64;
+}
+// Searches by halves. A NaN is larger than all boundaries.
+PrimFuncRef lower_bucketize(const OpCall& op) {
+  auto [b, x] = OpProgram(op);
+  DType result = *tensor_dtype(infer_bucketize(op)), dtype = compared_dtype(op.dtype(0), op.dtype(1));
+  bool counts_equal = op.attrs<BucketizeAttrs>().right;
+  Buffer out = b.buffer("T_bucketize", result, op.shape(0));
+  b.block("T_bucketize", op.shape(0), {}, [&](Axes i, Axes) {
+    LocalScalar low("low", kInt64), high("high", kInt64);
+    VarRef middle = make_dim("middle");
+    Expr value = cast_to(at(x[0], i), dtype), boundary = cast_to(load(x[1], {middle}), dtype);
+    Expr is_before = counts_equal ? value < boundary : value <= boundary;
+    Stmt halve = seq({make(Bind{middle, floor_div(low.get() + high.get(), 2)}),
+                      make(IfThenElse{is_before, high.set(middle), low.set(middle + 1)})});
+    Stmt body = seq({low.declared(), high.declared(), low.set(int_imm(0)), high.set(op.shape(1)[0]),
+                     make(While{low.get() < high.get(), halve}), store(out, cast_to(low.get(), result), i)});
+    return ComputeBuilder::Bodies{std::nullopt, body};
+  });
+  return b.finish({out});
+}
+
+// Each element of sample_indices is one draw, from the row of prob that it names.
+Type infer_multinomial(const OpCall& op) {
+  for (size_t i = 0; i < 3; ++i) require_rank(op, i, 2);
+  for (size_t i = 0; i < 2; ++i) {
+    if (!op.dtype(i).is_float()) op.fail("argument {} has {}, expected a float", i, to_string(op.dtype(i)));
+  }
+  if (!op.dtype(2).is_integral()) op.fail("sample_indices have {}, expected integers", to_string(op.dtype(2)));
+  op.require_equal(op.shape(1)[0], op.shape(2)[0], "samples and their indices");
+  for (size_t i = 1; i < 3; ++i) op.require_equal(op.shape(i)[1], int_imm(1), "columns of the samples");
+  return tensor_type(op.shape(2), op.attrs<MultinomialAttrs>().dtype);
+}
+// Draws the first class at which the running sum of the probabilities exceeds the sample, and the last one where none
+// does, because of rounding.
+PrimFuncRef lower_multinomial(const OpCall& op) {
+  auto [b, x] = OpProgram(op);
+  DType dtype = op.attrs<MultinomialAttrs>().dtype;
+  const Expr &rows = op.shape(0)[0], &classes = op.shape(0)[1];
+  Buffer out = b.buffer("T_multinomial", dtype, op.shape(2));
+  b.block("T_multinomial", op.shape(2), {}, [&](Axes i, Axes) {
+    LocalScalar sum("sum", kFloat64), drawn("drawn", kInt64);
+    VarRef k = make_dim("k"), row = make_dim("row");
+    Expr index = cast_to(at(x[2], i), kInt64), sample = cast_to(at(x[1], i), kFloat64);
+    Expr position = max(min(select(index < int_imm(0), index + rows, index), rows - 1), int_imm(0));
+    Expr is_last = drawn.get() < int_imm(0) && (sample < sum.get() || equal(k + 1, classes));
+    Stmt add = seq({sum.set(sum.get() + cast_to(load(x[0], {row, k}), kFloat64)), when(is_last, drawn.set(k))});
+    Stmt body = seq({sum.declared(), drawn.declared(), sum.set(zero(kFloat64)), drawn.set(int_imm(-1)),
+                     make(Bind{row, position}), when(int_imm(0) < rows, loop(k, classes, add)),
+                     store(out, cast_to(drawn.get(), dtype), i)});
+    return ComputeBuilder::Bodies{std::nullopt, body};
+  });
+  return b.finish({out});
+}
+
+}  // namespace
+
+std::vector<OpRow> search_ops() {
+  return {
+      {.name = "relax.bucketize",
+       .doc = "the position in sorted boundaries where each element belongs",
+       .inputs = {{"input_tensor", "the tensor"}, {"boundaries", "sorted tensor of rank 1"}},
+       .attrs = op_attrs<BucketizeAttrs>(),
+       .infer = infer_bucketize,
+       .infer_partial =
+           [](const OpCall& op) { return infer_unranked(op.attrs<BucketizeAttrs>().out_int32 ? kInt32 : kInt64); },
+       .legalize = lower_bucketize},
+      {.name = "relax.multinomial_from_uniform",
+       .doc = "draws from rows of probabilities, by uniform random numbers",
+       .inputs = {{"prob", "[batch, classes]"},
+                  {"uniform_sample", "[n, 1], numbers in [0, 1)"},
+                  {"sample_indices", "[n, 1], rows of prob"}},
+       .attrs = op_attrs<MultinomialAttrs>(),
+       .infer = infer_multinomial,
+       .infer_partial = infer_stated_dtype,
+       .legalize = lower_multinomial,
+       .indexed = [](const OpCall& op) -> std::optional<IndexOperand> {
+         const std::vector<Expr>* prob = known_shape(op.arg(0).type());
+         return prob ? std::optional(IndexOperand{2, {(*prob)[0]}}) : std::nullopt;
+       }},
+  };
+}
+
+}  // namespace relaxc

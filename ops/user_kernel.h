@@ -1,0 +1,68 @@
+// Kernels that somebody brings for operators: a tensor program, or a C function that has the signature of one. The
+// importer calls them for nodes of a model, passes/apply_kernels.cc for operators and patterns of the graph.
+//
+//   @T.prim_func
+//   def scaled(x: T.Buffer(("n", 64), "float32"), scale: T.float32, y: T.Buffer(("n", 64), "float32")): ...
+//
+// The buffers are the tensor arguments in order, then the results. A scalar param is an attribute of its name ("pads_1"
+// is item 1 of the list `pads`), and its value becomes a constant of the program. Dims follow from the arguments; those
+// that are numbers are conditions.
+#pragma once
+#include <variant>
+
+#include "ir/builder.h"
+
+namespace relaxc {
+
+// Returns why a condition on dims and attributes, by name, does not hold; nullopt when it does.
+using DimValues = std::map<std::string, AttrValue, std::less<>>;
+using DimCondition = std::function<std::optional<std::string>(const DimValues& values)>;
+
+struct UserKernel {
+  std::string name;
+  PrimFuncRef program;                                   // has no body for a C function
+  std::string symbol = {};                               // of the C function; empty: `program` is the kernel
+  Attrs defaults = {};                                   // of attributes that a call leaves out
+  std::map<std::string, Expr, std::less<>> layout = {};  // by param: the index map of a constant operand's own layout
+  DimCondition where = nullptr;
+  std::optional<PrimFuncRef> shape = std::nullopt;  // computes the results' dims at run time, from the same arguments
+};
+
+// What a kernel is asked to compute.
+struct KernelRequest {
+  std::vector<Expr> tensors;
+  Attrs attrs;
+  size_t num_outputs = 1;
+  std::vector<Type> outputs = {};  // types of the results; empty where the kernel says them
+};
+
+// Returns a call of the kernel, with the kernel as a function of the module, or why it does not fit. Dims of which
+// nothing is known do not fit where the results' types are given, and else are tested when the model runs.
+std::variant<Expr, std::string> call_user_kernel(const UserKernel& kernel, const KernelRequest& request,
+                                                 IRModule& module, Builder& builder);
+
+// Returns a dim as messages print it.
+std::string text_of_dim(const Expr& dim);
+
+// Says who implements a node of the model or an operator of the graph, or why somebody who claims it does not.
+struct Claim {
+  Span node;            // of the model, or of the text
+  std::string what;     // the operator: "nn.conv2d", "com.me::FancyGelu"
+  std::string by;       // the kernel or backend
+  std::string refused;  // the condition that failed; empty: it implements the node
+};
+using OnClaim = std::function<void(const Claim&)>;
+
+// A kernel for nodes of a model: those of a type, "com.me::FancyGelu" ("ai.onnx" is ONNX's domain), or the one of a
+// name. A node must have the attributes.
+struct NodeKernel {
+  std::string type = {}, node = {};
+  Attrs attrs = {};
+  UserKernel kernel;
+};
+
+// Returns whether an attribute has the value that a condition asks for. Numbers are compared as float32 where the model
+// stores them so; an axis may be counted from the end of `rank` axes.
+bool attribute_is(std::string_view name, const AttrValue& value, const AttrValue& wanted, int64_t rank);
+
+}  // namespace relaxc

@@ -1,0 +1,201 @@
+// Expects: operators. Guarantees: what the user's kernels implement (--kernels, CompileSettings::kernels) calls them.
+// The rules are tried in order, each from the last binding of a block to the first, and a value belongs to one match.
+#include <algorithm>
+
+#include "ir/attr_names.h"
+#include "ir/op_names.h"
+#include "passes/graph_rewriter.h"
+#include "passes/kernel_rules.h"
+#include "support/joined.h"
+#include "support/lists.h"
+#include "tir/compute.h"
+
+namespace relaxc {
+
+namespace {
+
+class KernelApplier {
+ public:
+  KernelApplier(IRModule& module, PassContext& context) : module_(module), context_(context) {}
+
+  Expr sequence(const Expr& seq) {
+    return rewrite_blocks(seq, [&](const BindingBlock& block, const VarSet& used_after) {
+      std::vector<Binding> bindings = block.bindings;
+      for (Binding& binding : bindings)
+        binding.value = map_sequences(binding.value, [&](const Expr& inner) { return sequence(inner); });
+      return apply(bindings, used_after);
+    });
+  }
+
+ private:
+  std::vector<Binding> apply(const std::vector<Binding>& bindings, const VarSet& used_after) {
+    PatternScope scope(bindings, used_after, context_.ops);
+    std::vector<std::vector<Binding>> replaced(bindings.size());
+    for (const auto& rule : *context_.kernels) {
+      if (!rule.pattern) continue;
+      std::vector<std::string> operators = result_operators(*rule.pattern);
+      for (size_t i = bindings.size(); i-- > 0;) {
+        if (scope.is_replaced(i) || bindings[i].cast) continue;
+        bool is_candidate = operators.empty() || std::ranges::count(operators, op_name(bindings[i].value));
+        if (!is_candidate || (!rule.node.empty() && !is_node(bindings[i], rule.node))) continue;
+        std::string refused;
+        std::optional<PatternMatch> match = scope.match(*rule.pattern, i, refused);
+        std::optional<std::vector<Binding>> result;
+        if (match) result = replace(rule, *match, refused);
+        report(rule, bindings[i], operators.empty() && !result ? "" : refused, result.has_value());
+        if (!result) continue;
+        scope.replace(*match);
+        replaced[i] = std::move(*result);
+      }
+    }
+    std::vector<Binding> result;
+    for (size_t i = 0; i < bindings.size(); ++i) {
+      if (!scope.is_replaced(i)) result.push_back(bindings[i]);
+      std::ranges::move(replaced[i], std::back_inserter(result));
+    }
+    return result;
+  }
+
+  static bool is_node(const Binding& binding, const std::string& node) {
+    const Span& span = binding.var.span();
+    return binding.var->name == node || (span && span.origin->node == node);
+  }
+
+  void report(const KernelRule& rule, const Binding& binding, const std::string& refused, bool is_taken) {
+    if (!context_.claimed || (!is_taken && refused.empty())) return;
+    context_.claimed({binding.var.span(), ops::short_name(op_name(binding.value)), rule.name, is_taken ? "" : refused});
+  }
+
+  // Returns the bindings that stand for the match, or sets the reason why the rule cannot take it.
+  std::optional<std::vector<Binding>> replace(const KernelRule& rule, const PatternMatch& match, std::string& refused) {
+    if (rule.where) {
+      DimValues values;
+      for (const auto& [name, value] : match.attrs) values.insert_or_assign(name, value);
+      for (const VarRef& dim : rule.pattern->dims) {
+        Expr value = simplify(copy_value(match.dims, dim.get()).value_or(dim));
+        values.insert_or_assign(dim->name, as_int(value) ? AttrValue(*as_int(value)) : AttrValue(value));
+      }
+      if (std::optional<std::string> why = rule.where(values)) {
+        refused = *why;
+        return std::nullopt;
+      }
+    }
+    Builder builder(context_.ops);
+    const Span& span = match.results.back().span();
+    builder.set_span(span);
+    if (rule.kernel) {
+      std::vector<Type> outputs = types_of(match.results);
+      if (match.results.size() == 1 && outputs[0].is<TupleType>()) outputs = outputs[0].as<TupleType>()->items;
+      auto made =
+          call_user_kernel(*rule.kernel, {match.operands, match.attrs, outputs.size(), outputs}, module_, builder);
+      if (const std::string* why = std::get_if<std::string>(&made)) {
+        refused = *why;
+        return std::nullopt;
+      }
+      return bind(std::get<Expr>(made), match, builder);
+    }
+    std::optional<Expr> value = rule.replacement ? inlined(rule, match, builder) : composed(rule, match, refused);
+    return value ? std::optional(bind(*value, match, builder)) : std::nullopt;
+  }
+
+  static std::vector<Type> types_of(const std::vector<VarRef>& vars) {
+    return map_each(vars, [](const VarRef& var) { return var.type(); });
+  }
+
+  // Returns the builder's bindings, and then those of the results to the value.
+  static std::vector<Binding> bind(const Expr& value, const PatternMatch& match, Builder& builder) {
+    std::vector<Binding> last;
+    if (match.results.size() == 1) {
+      last.push_back({value, std::nullopt, match.results[0]});
+    } else {
+      Expr all = is_leaf(value) ? value : Expr(builder.emit(value));
+      for (size_t i = 0; i < match.results.size(); ++i) {
+        const Tuple* written = all.as<Tuple>();
+        last.push_back(
+            {written ? written->items[i] : tuple_get(all, static_cast<int64_t>(i)), std::nullopt, match.results[i]});
+      }
+    }
+    std::vector<Binding> result = bindings_of(builder.finish(tuple({})));
+    std::ranges::move(last, std::back_inserter(result));
+    return result;
+  }
+
+  // Returns the value of the rewriter's replacement on the operands.
+  Expr inlined(const KernelRule& rule, const PatternMatch& match, Builder& builder) {
+    const Function& function = **rule.replacement;
+    VarMap map;
+    for (size_t i = 0; i < function.params.size(); ++i) {
+      bind_dims(function.params[i].type(), match.operands[i].type(), map);
+      map.insert_or_assign(function.params[i].get(), match.operands[i]);
+    }
+    for (const auto& [name, callee] : rule.functions.functions) module_.functions.emplace(name, callee);
+    Substitution replaced(map);
+    for (const Binding& binding : bindings_of(function.body)) {
+      Expr value = replaced(binding.value);
+      Expr leaf = binding.cast ? Expr(builder.match_cast(value, replaced(*binding.cast), binding.var->name))
+                               : Expr(is_leaf(value) ? value : builder.emit(value, binding.var->name));
+      replaced.add(binding.var, leaf);
+    }
+    return replaced(function.body.as<SeqExpr>()->body);
+  }
+
+  // Returns a call of a private function of the match's operators, of which fusion makes one tensor program.
+  std::optional<Expr> composed(const KernelRule& rule, const PatternMatch& match, std::string& refused) {
+    std::vector<Expr> operands;
+    VarMap params;
+    Function function{.params = {},
+                      .body = match.results[0],
+                      .result = match.results[0].type(),
+                      .pure = true,
+                      .attrs = Attrs{{attr_names::kPrimitive, int64_t{1}}, {attr_names::kScheduledPart, rule.name}}};
+    VarSet made;
+    for (const Binding& binding : match.inside) made.insert(binding.var.get());
+    for (const Binding& binding : match.inside) {
+      for (const VarRef& var : free_vars(binding.value)) {
+        if (made.contains(var.get()) || params.contains(var.get())) continue;
+        // A function has dims of its own.
+        for (const VarRef& dim : free_vars(var.type())) params.try_emplace(dim.get(), make_dim(dim->name));
+        if (!var.type().is<TensorType>()) continue;
+        function.params.push_back(make_var(var->name, substitute(var.type(), params), var.span()));
+        params.emplace(var.get(), function.params.back());
+        operands.push_back(var);
+      }
+    }
+    Substitution replaced(params);
+    Builder builder(context_.ops);
+    builder.begin_dataflow();
+    for (const Binding& binding : match.inside) {
+      builder.set_span(binding.var.span());
+      replaced.add(binding.var, builder.emit(replaced(binding.value), binding.var->name));
+    }
+    std::vector<Expr> results = map_each(match.results, [&](const VarRef& var) { return replaced(Expr(var)); });
+    function.body = builder.finish(results.size() == 1 ? results[0] : tuple(results));
+    function.result = function.body.type();
+    FunctionRef made_function = make_function(std::move(function), rule.span);
+    std::vector<VarRef> open = free_vars(made_function);
+    if (!open.empty()) {
+      refused = fmt::format("it uses '{}', which no operand has as a dim", open[0]->name);
+      return std::nullopt;
+    }
+    std::string name = module_.fresh_name(rule.name);
+    module_.functions.emplace(name, made_function);
+    std::vector<Type> types = types_of(match.results);
+    return call(global_var(name, made_function.type()), operands, {}, types.size() == 1 ? types[0] : tuple_type(types),
+                match.results.back().span());
+  }
+
+  IRModule& module_;
+  PassContext& context_;
+};
+
+}  // namespace
+
+IRModule apply_kernels(IRModule module, PassContext& context) {
+  if (!context.kernels || context.kernels->empty()) return module;
+  return map_functions(std::move(module), [&](const FunctionRef& function, IRModule& result) {
+    return cast<Function>(
+        map_sequences(function, [&](const Expr& body) { return KernelApplier(result, context).sequence(body); }));
+  });
+}
+
+}  // namespace relaxc

@@ -1,0 +1,43 @@
+// Tensor programs made of several: what fuse and compose share.
+#pragma once
+#include "passes/graph_rewriter.h"
+#include "passes/kernel_rules.h"
+
+namespace relaxc {
+
+// Composes calls of tensor programs into one program, their blocks one after the other.
+class ProgramComposer {
+ public:
+  using Edit = std::function<Stmt(const Stmt&)>;
+  // Adds a call that computes these tensors of the graph. It has matching operands (match_kernel), and each output's
+  // shape and dtype are known. `edit` changes the body.
+  void add(const KernelCall& call, const PrimFuncRef& called, const std::vector<Expr>& outputs,
+           const Edit& edit = nullptr);
+  // Adds a program of one input and one output.
+  void add(const PrimFuncRef& program, const Expr& input, const Expr& output, const Edit& edit = nullptr);
+  // Returns whether a call that was added computes the tensor.
+  bool computes(const Expr& tensor) const;
+  // Returns the program with these outputs, which calls that were added compute, each once in the list.
+  PrimFuncRef finish(const std::vector<Expr>& outputs, const Span& span, Attrs attrs = {});
+  // The tensors that the program reads, in the order of its params.
+  const std::vector<Expr>& inputs() const { return inputs_; }
+
+ private:
+  Buffer buffer_of(const Expr& tensor, const std::string& hint);
+
+  std::vector<VarRef> params_;
+  std::vector<Expr> inputs_;
+  std::vector<Buffer> computed_;
+  std::vector<Stmt> stages_;
+  std::unordered_map<const NodeHeader*, Buffer> buffers_;  // by the graph's variable or constant
+};
+
+// Returns whether the graph function is to be one tensor program, if a rule names it (attribute Primitive). Passes that
+// choose layouts leave it as it is.
+bool is_primitive(const Function& function);
+
+// Returns the user's kernel (CompileSettings::kernels) of which the module's program is a copy, for some attributes;
+// null for other programs.
+const UserKernel* kernel_of(const std::string& program, const PassContext& context);
+
+}  // namespace relaxc

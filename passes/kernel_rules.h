@@ -1,0 +1,44 @@
+// <relaxc/kernels.h>: kernels for operators of a network that is imported, each with what it implements.
+//
+//   @S.implements("nn.softmax", axis=-1)             # an operator, with attributes that it must have
+//   @T.prim_func
+//   def my_softmax(x: T.Buffer(("n", "m"), "float32"), y: T.Buffer(("n", "m"), "float32")): ...
+//
+//   @S.pattern                                        # several operators, as the graph that they form
+//   def conv_relu(x, w: S.constant):
+//       return R.nn.relu(R.nn.conv2d(x, w, padding=[1, 1, 1, 1]))
+//   @S.implements(conv_relu)
+//   @S.extern("my_conv_relu")                         # a C function; its signature is that of a tensor program
+//   def my_conv_relu(x: ..., w: ..., y: ...): ...
+//
+// docs/own-kernels.md has all of it. passes/apply_kernels.cc applies the rules.
+#pragma once
+#include "ops/user_kernel.h"
+#include "passes/pattern.h"
+#include "tir/schedule/script.h"
+
+namespace relaxc {
+
+// Does one of three things with what it implements: calls a kernel, replaces it by a function's body (a rewriter), or,
+// with neither, makes one tensor program of it under the pattern's name, for a schedule.
+struct KernelRule {
+  std::string name;
+  Span span;
+  std::optional<Pattern> pattern = {};  // what it implements in the graph; without one: nodes of the model
+  std::string node = {};                // only the node of this name
+  std::string node_type = {};           // "com.me::FancyGelu"
+  Attrs attrs = {};                     // that the node must have
+  std::optional<UserKernel> kernel = {};
+  std::optional<FunctionRef> replacement = {};
+  IRModule functions = {};       // that the replacement calls
+  DimCondition where = nullptr;  // of the pattern; a kernel has its own
+};
+
+// Reads the kernels of a file, which may hold schedules as well (read_schedule_rules). Throws a CompileError with all
+// errors in them.
+std::vector<KernelRule> read_kernel_rules(std::string_view text, const std::string& filename, const OpTable& ops);
+
+// Returns those of them that implement nodes of a model, for the importer.
+std::vector<NodeKernel> node_kernels(const std::vector<KernelRule>& rules);
+
+}  // namespace relaxc

@@ -1,0 +1,78 @@
+#include <dlfcn.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "passes/tables.h"
+#include "support/diagnostic.h"
+
+namespace relaxc {
+
+namespace {
+
+std::string hash_of_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  if (!file) fail({}, "plug-in '{}' cannot be read", path);
+  return fmt::format("{:016x}", XXH3_64bits(bytes.data(), bytes.size()));
+}
+
+std::string version_text(const PluginVersion& version) {
+  return fmt::format("interface {}, C++ ABI {}, layout {:016x}", version.interface, version.compiler, version.layout);
+}
+
+void check_version(const std::string& path, void* library) {
+  const auto* made_for = static_cast<const PluginVersion*>(dlsym(library, "relaxc_plugin_version"));
+  if (!made_for)
+    fail({}, "'{}' is not a plug-in: it has no 'relaxc_plugin_version'; define its entry by RELAXC_PLUGIN(tables)",
+         path);
+  std::string theirs = version_text(*made_for), ours = version_text(kPluginVersion);
+  if (theirs != ours)
+    fail({}, "plug-in '{}' was built for another relaxc ({}; this one has {}); build it again with this one's headers",
+         path, theirs, ours);
+}
+
+}  // namespace
+
+void Tables::load_plugin(const std::string& path) {
+  if (std::ranges::count(plugins_, path)) fail({}, "plug-in '{}' is given twice", path);
+  std::string hash = hash_of_file(path);
+  // Rows point to its code, and so do results in caches of the process: it stays loaded.
+  void* library = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    const char* why = dlerror();
+    fail({}, "plug-in '{}' cannot be loaded: {}", path, why ? why : "unknown error");
+  }
+  check_version(path, library);
+  auto entry = reinterpret_cast<void (*)(Tables&)>(dlsym(library, "relaxc_plugin"));
+  if (!entry) fail({}, "plug-in '{}' has no entry 'relaxc_plugin'; define it by RELAXC_PLUGIN(tables)", path);
+  plugin_ = path;
+  plugins_.push_back(path);
+  identity_ += fmt::format("{} {}\n", path, hash);
+  auto fail_in_entry = [&](const char* what) { fail({}, "plug-in '{}' failed to add its rows: {}", path, what); };
+  try {
+    entry(*this);
+  } catch (const CompileError& error) {
+    std::vector<Diagnostic> diagnostics = error.diagnostics();
+    for (Diagnostic& diagnostic : diagnostics) diagnostic.notes.push_back(fmt::format("in plug-in '{}'", path));
+    throw CompileError(std::move(diagnostics));
+  } catch (const std::exception& error) {
+    fail_in_entry(error.what());
+  } catch (...) {
+    fail_in_entry("it threw an exception that is not a std::exception");
+  }
+  plugin_.clear();
+}
+
+std::shared_ptr<Tables> load_plugins(const std::vector<std::string>& paths) {
+  if (paths.empty()) return nullptr;
+  auto tables = std::make_shared<Tables>();
+  for (const std::string& path : paths) tables->load_plugin(path);
+  return tables;
+}
+
+}  // namespace relaxc

@@ -1,0 +1,80 @@
+// Patterns of graph operators, and finding them. A pattern is a graph of what it matches: operands (wildcards) and
+// calls of operators on them. The form is that of Relax's dataflow patterns (`tvm.relax.dpl`), which follow Chen et
+// al., "TVM: An Automated End-to-End Optimizing Compiler", 2018, and its pattern language.
+#pragma once
+#include "ir/op.h"
+#include "ir/visit.h"
+
+namespace relaxc {
+
+struct PatternNode;
+using PatternRef = std::shared_ptr<const PatternNode>;
+
+// What a value must be, by its kind:
+struct PatternNode {
+  enum class Kind : uint8_t {
+    kAny,       // any value
+    kConstant,  // a constant; with `number` one whose elements all have this value
+    kCall,      // a call of one of `ops` on `args` with `attrs`; of call_tir and the like: of the kernel `callee`
+    kTuple,     // a tuple of `args`
+    kItem,      // item `index` of args[0]
+    kEither,    // one of `args`; the first that matches counts
+    kIsnt,      // any value that args[0] does not match
+  };
+  Kind kind = Kind::kAny;
+  std::string name = {};  // in messages
+  std::vector<PatternRef> args = {};
+  std::vector<std::string> ops = {};  // full names
+  std::string callee = {};
+  Attrs attrs = {};           // the attributes that must have these values; others may have any
+  bool any_operands = false;  // a call on any operands: its tensors are the match's operands
+  int64_t index = 0;
+  std::optional<double> number = {};
+  std::optional<Expr> dim = {};  // the scalar that the value must be
+  // What the value's type must be; dims of one name in a pattern are equal.
+  std::optional<DType> dtype = {};
+  std::optional<std::vector<Expr>> shape = {};
+};
+
+struct Pattern {
+  std::vector<PatternRef> params;   // operands, in the order in which a kernel gets them
+  std::vector<PatternRef> results;  // in order
+  std::vector<VarRef> dims = {};    // named in types
+};
+
+// One place at which a pattern was found.
+struct PatternMatch {
+  std::vector<Expr> operands;   // one for each param
+  std::vector<Binding> inside;  // the bindings that it covers, in order
+  std::vector<VarRef> results;  // the variables of the results
+  size_t at = 0;                // the position of the last one
+  Attrs attrs = {};             // of all operators; those of the last result's count first
+  VarMap dims = {};             // the values of the pattern's dims
+};
+
+// The bindings of a block, as patterns are looked for in them.
+class PatternScope {
+ public:
+  PatternScope(const std::vector<Binding>& bindings, const VarSet& used_after, const OpTable& ops);
+
+  // Returns the match whose last result is bindings[at]. A value inside, other than a result, must not be used outside.
+  // Where there is none, and bindings[at] is the result's operator, `refused` gets the condition that failed.
+  std::optional<PatternMatch> match(const Pattern& pattern, size_t at, std::string& refused) const;
+  // Notes that the match was replaced by a value at its last result.
+  void replace(const PatternMatch& match);
+  bool is_replaced(size_t i) const { return replaced_[i]; }
+
+ private:
+  friend class PatternMatcher;
+  const std::vector<Binding>& bindings_;
+  const VarSet& used_after_;
+  const OpTable& ops_;
+  std::vector<bool> replaced_;
+  std::unordered_map<const NodeHeader*, size_t> position_;            // of a variable's binding
+  std::unordered_map<const NodeHeader*, std::vector<size_t>> users_;  // of a variable, by position
+};
+
+// Returns the operators of which one is the last result of a match; empty: any value may be.
+std::vector<std::string> result_operators(const Pattern& pattern);
+
+}  // namespace relaxc

@@ -1,0 +1,352 @@
+// Reads the kernels of a file: tensor programs and declarations of C functions, and what each implements.
+#include "ir/attr_names.h"
+#include "ir/op_names.h"
+#include "ir/text/parser.h"
+#include "passes/kernel_rules.h"
+#include "passes/read_pattern.h"
+#include "support/joined.h"
+#include "support/lists.h"
+#include "support/nearest.h"
+#include "tir/lower/lower.h"
+
+#include <algorithm>
+#include <set>
+
+namespace relaxc {
+
+using text::Line, text::LineKind, text::Lines, text::Syntax, text::SyntaxKind;
+
+namespace {
+
+// Returns the text with nothing but the lines from `first` to before `last`, at their lines.
+std::string only_lines(std::string_view text, uint32_t first, uint32_t last) {
+  std::string result;
+  size_t at = 0;
+  for (uint32_t number = 1; at < text.size() && number < last; ++number) {
+    size_t end = std::min(text.find('\n', at), text.size());
+    if (number >= first) result += text.substr(at, end - at);
+    result += '\n';
+    at = end + 1;
+  }
+  return result;
+}
+
+// Puts `with` in place of a whole line.
+void replace_line(std::string& text, uint32_t line, std::string_view with) {
+  size_t at = 0;
+  for (uint32_t number = 1; number < line; ++number) at = text.find('\n', at) + 1;
+  size_t begin = text.find_first_not_of(' ', at);
+  text.replace(begin, std::min(text.find('\n', begin), text.size()) - begin, with);
+}
+
+class KernelReader {
+ public:
+  KernelReader(std::string_view text, const std::string& filename, const OpTable& ops)
+      : ops_(ops), filename_(filename), file_(read_script_file(text, filename, diagnostics_)) {
+    for (const Line* line : file_.lines) starts_.push_back(first_line(*line));
+    for (const auto& [head, members] : file_.classes) starts_.push_back(first_line(*head));
+    starts_.push_back(UINT32_MAX);
+    std::ranges::sort(starts_);
+  }
+
+  std::vector<KernelRule> run() {
+    // A pattern stands before the kernels for it.
+    for (const Line* line : file_.lines) guarded([&] { definition(*line); });
+    for (const auto& [head, members] : file_.classes) {
+      if (find_decorator(*head, "rewriter", "R")) guarded([&] { rewriter(*head, members); });
+    }
+    guarded([&] { set_shapes(); });
+    // Patterns that have no kernel are composed for a schedule.
+    for (auto& [name, rule] : patterns_) {
+      if (!used_.contains(name)) rules_.push_back(std::move(rule));
+    }
+    std::ranges::stable_sort(rules_, {}, [](const KernelRule& rule) { return rule.span.line; });
+    diagnostics_.throw_if_errors();
+    return std::move(rules_);
+  }
+
+ private:
+  void guarded(const std::function<void()>& read) {
+    try {
+      read();
+    } catch (const CompileError& error) {
+      for (const Diagnostic& diagnostic : error.diagnostics()) diagnostics_.add(diagnostic);
+    }
+  }
+
+  void definition(const Line& line) {
+    if (line.kind != LineKind::kFunction) return;
+    check_decorators(line);
+    if (!is_of_kernels(line)) return;
+    if (find_decorator(line, "shape", "S")) {
+      shapes_.push_back(&line);
+    } else if (const Syntax* decorator = find_decorator(line, "pattern", "S")) {
+      KernelRule rule{.name = std::string(line.text), .span = file_.span(line)};
+      rule.pattern = read_pattern(line, file_, ops_);
+      if (text::is_call(*decorator)) {
+        if (decorator->children.size() > 1) fail(file_.span(*decorator), "S.pattern takes where=lambda ...: ... alone");
+        for (const Syntax::Keyword& keyword : decorator->keywords) pattern_keyword(keyword, rule);
+      }
+      if (!patterns_.emplace(rule.name, std::move(rule)).second)
+        fail(file_.span(line), "pattern '{}' is defined twice", line.text);
+    } else {
+      kernel(line);
+    }
+  }
+
+  void check_decorators(const Line& line) {
+    constexpr std::string_view kKnown[] = {"implements", "pattern", "extern", "shape", "schedule", "rule"};
+    for (const Syntax* decorator : line.decorators) {
+      const Syntax& head = text::head_of(*decorator);
+      bool is_ours = head.kind == SyntaxKind::kAttribute && head.children[0]->text == "S";
+      if (!is_ours || std::ranges::count(kKnown, head.text)) continue;
+      std::string near = nearest(head.text, {std::begin(kKnown), std::end(kKnown)});
+      fail(file_.span(*decorator), "'{}' has a decorator that a kernel does not have: {}{}", line.text, head.text,
+           near.empty() ? "" : fmt::format("; did you mean S.{}?", near));
+    }
+  }
+
+  void pattern_keyword(const Syntax::Keyword& keyword, KernelRule& rule) {
+    if (keyword.name == "where") {
+      rule.where = condition(*keyword.value);
+    } else if (keyword.name == "node") {
+      rule.node = text_of(*keyword.value);
+    } else {
+      fail(file_.span(keyword), "S.pattern takes where= and node=, not '{}'; attributes stand in its operators",
+           keyword.name);
+    }
+  }
+
+  std::string text_of(const Syntax& at) {
+    AttrValue value = evaluate(at, file_.origin);
+    if (!value.as<std::string>()) fail(file_.span(at), "expected a text in quotes, found {}", to_string(value));
+    return *value.as<std::string>();
+  }
+
+  // Reads a tensor program, or the signature of a C function.
+  PrimFuncRef program(const Line& line) {
+    uint32_t first = first_line(line);
+    std::string only = only_lines(*file_.origin->text, first, *std::ranges::upper_bound(starts_, first));
+    bool is_declared = find_decorator(line, "prim_func") == nullptr;
+    for (size_t i = 0; i < line.decorators.size(); ++i) {
+      const Syntax& decorator = *line.decorators[i];
+      if (text::head_of(decorator).children[0]->text != "S") continue;
+      uint32_t end = i + 1 < line.decorators.size() ? line.decorators[i + 1]->line : line.line;
+      for (uint32_t number = decorator.line; number < end; ++number)
+        replace_line(only, number, std::exchange(is_declared, false) ? "@T.prim_func" : "");
+    }
+    Diagnostics problems;
+    IRModule module = parse_module(only, filename_, ops_, problems);
+    problems.throw_if_errors();
+    if (module.functions.size() != 1 || !module.functions.begin()->second.is<PrimFunc>())
+      fail(file_.span(line), "expected one tensor program");
+    PrimFunc result = *module.functions.begin()->second.as<PrimFunc>();
+    result.attrs = result.attrs.without(attr_names::kGlobalSymbol);
+    return promote_indices(make_prim_func(std::move(result), file_.span(line)));  // the graph's dims are int64
+  }
+
+  void kernel(const Line& line) {
+    UserKernel kernel{.name = std::string(line.text), .program = program(line)};
+    if (const Syntax* declared = find_decorator(line, "extern", "S")) {
+      if (find_decorator(line, "prim_func"))
+        fail(file_.span(line), "a C function has no tensor program: leave out one of @S.extern and @T.prim_func");
+      kernel.symbol =
+          text::is_call(*declared) && declared->children.size() == 2 ? text_of(*declared->children[1]) : kernel.name;
+    } else if (!find_decorator(line, "prim_func")) {
+      fail(file_.span(line), "'{}' needs @T.prim_func, or @S.extern(\"symbol\") for a C function", line.text);
+    }
+    if (!names_.insert(kernel.name).second) fail(file_.span(line), "kernel '{}' is defined twice", kernel.name);
+    for (const Syntax* decorator : line.decorators) {
+      if (text::head_of(*decorator).text == "implements") implements(*decorator, kernel);
+    }
+    if (!find_decorator(line, "implements", "S"))
+      fail(file_.span(line), "'{}' implements nothing; add @S.implements(...)", line.text);
+  }
+
+  void implements(const Syntax& at, UserKernel kernel) {
+    KernelRule rule{.name = kernel.name, .span = file_.span(at)};
+    Attrs attrs;
+    for (const Syntax::Keyword& keyword : at.keywords) {
+      if (keyword.name == "where") {
+        kernel.where = condition(*keyword.value);
+      } else if (keyword.name == "node") {
+        rule.node = text_of(*keyword.value);
+      } else if (keyword.name == "defaults") {
+        AttrValue value = evaluate(*keyword.value, file_.origin);
+        if (!value.as<Attrs>()) fail(file_.span(keyword), "defaults is a dictionary, found {}", to_string(value));
+        kernel.defaults = *value.as<Attrs>();
+      } else if (keyword.name == "layout") {
+        layout(*keyword.value, kernel);
+      } else {
+        attrs.set(std::string(keyword.name), evaluate(*keyword.value, file_.origin));
+      }
+    }
+    if (!text::is_call(at) || at.children.size() > 2)
+      fail(file_.span(at),
+           "S.implements takes an operator (\"nn.softmax\"), a type of nodes (\"com.me::Gelu\"), a pattern, or "
+           "node=\"name\"");
+    set_target(at, std::move(attrs), kernel, rule);
+    rule.kernel = std::move(kernel);
+    rules_.push_back(std::move(rule));
+  }
+
+  // Sets what the kernel implements.
+  void set_target(const Syntax& at, Attrs attrs, const UserKernel& kernel, KernelRule& rule) {
+    const Syntax* what = at.children.size() == 2 ? at.children[1] : nullptr;
+    if (!what) {
+      if (rule.node.empty())
+        fail(file_.span(at), "S.implements needs an operator, a type of nodes, a pattern, or node=\"name\"");
+      rule.attrs = std::move(attrs);
+      return;
+    }
+    if (text::is_name(*what)) {
+      auto found = patterns_.find(what->text);
+      if (found == patterns_.end())
+        fail(file_.span(*what), "there is no pattern '{}' above; define it with @S.pattern", what->text);
+      if (!attrs.empty())
+        fail(file_.span(at), "attribute '{}' stands in the pattern's operators, not here", attrs.begin()->first);
+      used_.insert(found->first);
+      rule.pattern = found->second.pattern;
+      rule.where = found->second.where;
+      if (rule.node.empty()) rule.node = found->second.node;
+      size_t buffers = buffer_params(kernel.program).size(), operands = rule.pattern->params.size(),
+             results = rule.pattern->results.size();
+      if (buffers != operands + results)
+        fail(file_.span(at), "'{}' has {} buffers, and pattern '{}' has {} operands and {} results", kernel.name,
+             buffers, what->text, operands, results);
+      return;
+    }
+    std::string name = text_of(*what);
+    if (name.find("::") != std::string::npos) {
+      rule.node_type = name;
+      rule.attrs = std::move(attrs);
+      return;
+    }
+    rule.pattern = pattern_of_operator(name, attrs, ops_, file_.span(at));
+  }
+
+  void layout(const Syntax& at, UserKernel& kernel) {
+    AttrValue value = evaluate(at, file_.origin);
+    const Attrs* maps = value.as<Attrs>();
+    if (!maps) fail(file_.span(at), "layout is a dictionary from params to lambdas, found {}", to_string(value));
+    std::vector<std::string> names =
+        map_each(buffer_params(kernel.program), [](const Buffer& param) { return param->name; });
+    for (const auto& [name, map] : *maps) {
+      if (!std::ranges::count(names, name))
+        fail(file_.span(at), "'{}' has no buffer '{}'; it has: {}", kernel.name, name, joined(names));
+      if (!map.as<Expr>() || !map.as<Expr>()->is<Lambda>())
+        fail(file_.span(at), "the layout of '{}' is a lambda from the operand's axes to the kernel's", name);
+      kernel.layout.emplace(name, *map.as<Expr>());
+    }
+  }
+
+  // Reads where=lambda n, m: m % 16 == 0, whose params name dims and attributes.
+  DimCondition condition(const Syntax& at) {
+    if (at.kind != SyntaxKind::kLambda)
+      fail(file_.span(at), "where is a lambda of dims and attributes: where=lambda n, m: m % 16 == 0");
+    return [file = file_, body = at.children.back(), &at](const DimValues& values) -> std::optional<std::string> {
+      DimValues names;
+      for (const Syntax* param : std::span(at.children).first(at.children.size() - 1)) {
+        auto value = values.find(param->text);
+        if (value == values.end())
+          fail(file.span(*param), "'{}' is neither a dim of the signature nor an attribute; there are: {}", param->text,
+               joined(values, [](const auto& entry) { return entry.first; }));
+        names.insert(*value);
+      }
+      std::string text = "where= ";
+      try {
+        AttrValue result = evaluate(*body, file.origin, names);
+        if (const bool* holds = result.as<bool>())
+          return *holds ? std::nullopt : std::optional("its condition (where=) does not hold" + described(names));
+        text = "its condition (where=) is not known to hold" + described(names);
+      } catch (const CompileError&) {
+        text = "its condition (where=) cannot be decided" + described(names);
+      }
+      return text;
+    };
+  }
+  static std::string described(const DimValues& names) {
+    return names.empty() ? "" : " for " + joined(names, [](const auto& entry) {
+                                  return fmt::format("{} = {}", entry.first, to_string(entry.second));
+                                });
+  }
+
+  // Attaches @S.shape("kernel") programs.
+  void set_shapes() {
+    for (const Line* line : shapes_) {
+      const Syntax& at = *find_decorator(*line, "shape", "S");
+      if (!text::is_call(at) || at.children.size() != 2) fail(file_.span(at), "expected @S.shape(\"kernel\")");
+      std::string name = text::is_name(*at.children[1]) ? std::string(at.children[1]->text) : text_of(*at.children[1]);
+      PrimFuncRef shape = program(*line);
+      bool found = false;
+      for (KernelRule& rule : rules_) {
+        if (!rule.kernel || rule.kernel->name != name) continue;
+        rule.kernel->shape = shape;
+        found = true;
+      }
+      if (!found) fail(file_.span(at), "there is no kernel '{}'", name);
+    }
+  }
+
+  // Reads a class of TVM's form: @R.rewriter with the functions `pattern` and `replacement`.
+  void rewriter(const Line& head, const Lines& members) {
+    auto member = [&](std::string_view name) -> const Line& {
+      const Line* const* found = find_item(members, name, [](const Line* line) { return line->text; });
+      if (!found) fail(file_.span(head), "rewriter '{}' has no function '{}'", head.text, name);
+      return **found;
+    };
+    const Line &pattern = member("pattern"), &replacement = member("replacement");
+    KernelRule rule{.name = std::string(head.text), .span = file_.span(head)};
+    rule.pattern = read_pattern(pattern, file_, ops_);
+    uint32_t first = first_line(head);
+    std::string only = only_lines(*file_.origin->text, first, *std::ranges::upper_bound(starts_, first));
+    replace_line(only, find_decorator(head, "rewriter", "R")->line, "@I.ir_module");
+    uint32_t end = UINT32_MAX;
+    for (const Line* other : members) {
+      if (uint32_t line = first_line(*other); line > first_line(pattern)) end = std::min(end, line);
+    }
+    uint32_t last = std::min<uint32_t>(end, static_cast<uint32_t>(std::ranges::count(only, '\n')) + 1);
+    for (uint32_t line = first_line(pattern); line < last; ++line) blank_line(only, line);
+    Diagnostics problems;
+    rule.functions = parse_module(only, filename_, ops_, problems);
+    problems.throw_if_errors();
+    rule.replacement = rule.functions.graph_function("replacement");
+    rule.functions.functions.erase("replacement");
+    if ((*rule.replacement)->params.size() != rule.pattern->params.size())
+      fail(file_.span(replacement), "the replacement has {} params, and the pattern {}",
+           (*rule.replacement)->params.size(), rule.pattern->params.size());
+    rules_.push_back(std::move(rule));
+  }
+  static void blank_line(std::string& text, uint32_t line) {
+    size_t at = 0;
+    for (uint32_t number = 1; number < line && at != std::string::npos; ++number) at = text.find('\n', at) + 1;
+    text.erase(at, std::min(text.find('\n', at), text.size()) - at);
+  }
+
+  const OpTable& ops_;
+  const std::string& filename_;
+  Diagnostics diagnostics_;
+  ScriptFile file_;
+  std::vector<uint32_t> starts_;  // the first lines of all definitions
+  std::map<std::string, KernelRule, std::less<>> patterns_;
+  std::set<std::string> used_, names_;
+  std::vector<const Line*> shapes_;
+  std::vector<KernelRule> rules_;
+};
+
+}  // namespace
+
+std::vector<KernelRule> read_kernel_rules(std::string_view text, const std::string& filename, const OpTable& ops) {
+  return KernelReader(text, filename, ops).run();
+}
+
+std::vector<NodeKernel> node_kernels(const std::vector<KernelRule>& rules) {
+  std::vector<NodeKernel> result;
+  for (const KernelRule& rule : rules) {
+    if (rule.pattern || !rule.kernel) continue;
+    result.push_back({rule.node_type, rule.node, rule.attrs, *rule.kernel});
+  }
+  return result;
+}
+
+}  // namespace relaxc

@@ -1,0 +1,215 @@
+// C kernels of a shared library: for an ONNX operator, by name from a text, on DLPack tensors, in artifacts; and
+// libraries that are refused.
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "codegen/compile.h"
+#include "passes/kernel_rules.h"
+#include "support/diagnostic.h"
+#include "tests/frontend/onnx_text.h"
+#include "tests/process.h"
+#include "vm/error.h"
+
+#include "tests/catch.h"  // last
+
+namespace relaxc::test {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+void write(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
+
+// Compiles C source to a library of the folder, with the installed headers, and returns its path.
+std::string library_of(const std::string& folder, const std::string& name, const std::string& source) {
+  const std::string include = folder + "/include", file = folder + "/" + name + ".c";
+  if (!fs::exists(include))
+    REQUIRE(run_program({RELAXC_CMAKE, "-DSOURCE_DIR=" RELAXC_SOURCE_DIR, "-DDESTINATION=" + include, "-P",
+                         RELAXC_SOURCE_DIR "/cmake/install_headers.cmake"},
+                        60)
+                .exit_code == 0);
+  write(file, source);
+  std::string library = folder + "/lib" + name + ".so";
+  Outcome built = run_program({"/usr/bin/cc", "-shared", "-fPIC", "-I", include, file, "-o", library, "-lm"}, 60);
+  INFO(built.err);
+  REQUIRE(built.exit_code == 0);
+  return library;
+}
+
+std::string new_folder(const std::string& name) {
+  std::string folder = std::string(RELAXC_BINARY_DIR) + "/c_kernels/" + name;
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+  return folder;
+}
+
+std::string error_of(const std::function<void()>& fn) {
+  try {
+    fn();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+constexpr const char* kHead = "#include <relaxc/dlpack.h>\n#include <relaxc/kernel_table.h>\n";
+
+constexpr const char* kByName = R"(
+static int32_t twice(const relaxc_kernel_args* args) {
+  const float* x = args->data[0];
+  float* y = args->data[1];
+  for (int64_t i = 0; i < args->scalars[0]; ++i) y[i] = 2 * x[i];
+  return 0;
+}
+static int32_t sum(const struct DLTensor* const* tensors, int32_t count, struct DLManagedTensor** result,
+                   relaxc_kernel_context* context) {
+  if (count != 3 || tensors[0]->ndim != 1) {
+    context->error = "expected two lists";
+    return 7;
+  }
+  for (int64_t i = 0; i < tensors[0]->shape[0]; ++i)
+    ((float*)tensors[2]->data)[i] = ((float*)tensors[0]->data)[i] + ((float*)tensors[1]->data)[i];
+  return 0;
+}
+static const relaxc_kernel_row rows[] = {{"twice", twice, 0, 0}, {"sum", 0, sum, 0}};
+const relaxc_kernel_table relaxc_kernels = {RELAXC_KERNEL_TABLE_VERSION, 2, rows};
+)";
+
+constexpr const char* kModule = R"(
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("n",), "float32")) -> R.Tensor(("n",), "float32"):
+        n = T.int64()
+        with R.dataflow():
+            y = R.call_dps_packed("twice", (x,), out_sinfo=R.Tensor((n,), "float32"), tir_vars=R.shape([n]))
+            z = R.call_dps_packed("sum", (x, y), out_sinfo=R.Tensor((n,), "float32"))
+            R.output(z)
+        return z
+)";
+
+}  // namespace
+
+TEST_CASE("a text calls C kernels of a library by name, also from an artifact", "[modules]") {
+  std::string folder = new_folder("by_name"), library = library_of(folder, "mine", std::string(kHead) + kByName);
+  write(folder + "/module.py", kModule);
+  CompileSettings settings;
+  settings.libraries = {vm::UserLibrary::open(library)};
+  Tensor x = Tensor::of<float>({3}, kFloat32, {1, -2, 0.5});
+  std::vector<float> expected = {3, -6, 1.5};
+  auto result_of = [&](const Program& program) {
+    Tensor y = Session(program).run({x}).at(0);
+    return std::vector<float>(y.data<float>(), y.data<float>() + y.size());
+  };
+  CompiledModule compiled = compile_file(folder + "/module.py", settings);
+  CHECK(result_of(compiled.load()) == expected);
+  compiled.write(folder + "/module.so");
+  CHECK(result_of(Program::load(folder + "/module.so")) == expected);
+
+  // The artifact and the library move together.
+  fs::create_directories(folder + "/moved");
+  fs::rename(folder + "/module.so", folder + "/moved/module.so");
+  fs::rename(library, folder + "/moved/libmine.so");
+  CHECK(result_of(Program::load(folder + "/moved/module.so")) == expected);
+  fs::remove(folder + "/moved/libmine.so");
+  // This process still has the library.
+  Outcome elsewhere = run_program({RELAXC_TOOL, "run", folder + "/moved/module.so"}, 60);
+  CHECK(elsewhere.exit_code == 1);
+  CHECK(elsewhere.err.find("libmine.so: error: the library does not load") != std::string::npos);
+}
+
+constexpr const char* kNetwork = R"(<ir_version: 8, opset_import: ["" : 13, "com.me" : 1]>
+g (float[n, 16] x) => (float[n, 16] y) {
+  w = Constant <value = float[1, 16] {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}> ()
+  a = Mul (x, w)
+  b = com.me.FancyGelu <alpha = 0.25> (a)
+  y = Softmax <axis = 1> (b)
+})";
+
+// Runs the network with these kernels, and notes who implements what.
+std::vector<float> run_network(CompileSettings settings, std::vector<KernelRule> rules, std::string& claims) {
+  ImportOptions options;
+  options.kernels = node_kernels(rules);
+  settings.claimed = options.claimed = [&](const Claim& claim) {
+    if (!claim.by.empty() && claim.refused.empty()) claims += claim.by + " ";
+  };
+  settings.kernels = std::make_shared<const std::vector<KernelRule>>(std::move(rules));
+  Tensor x = Tensor::empty({3, 16}, kFloat32);
+  for (int64_t i = 0; i < x.size(); ++i) x.set_double(i, static_cast<double>(i % 7) / 8 - 0.375);
+  IRModule module = import_onnx_text(kNetwork, "network", options);
+  Tensor y = Session(compile(module, settings).load()).run({x}).at(0);
+  return {y.data<float>(), y.data<float>() + y.size()};
+}
+
+TEST_CASE("the examples' kernels implement operators of a network", "[modules]") {
+  auto text_of = [](const std::string& name) {
+    std::ifstream file(std::string(RELAXC_SOURCE_DIR "/examples/kernels/") + name);
+    return std::string{std::istreambuf_iterator<char>(file), {}};
+  };
+  auto rules_of = [&](const std::string& name) { return read_kernel_rules(text_of(name), name, op_table()); };
+  std::string claims;
+  std::vector<KernelRule> text = rules_of("fancy_gelu.py");
+  std::ranges::move(rules_of("softmax.py"), std::back_inserter(text));
+  std::vector<float> by_text = run_network({}, std::move(text), claims);
+  CHECK(claims == "fancy_gelu my_softmax ");
+
+  std::string folder = new_folder("example");
+  CompileSettings settings;
+  settings.libraries = {vm::UserLibrary::open(library_of(folder, "gelu", text_of("gelu.c")))};
+  claims.clear();
+  std::vector<float> by_c =
+      run_network(settings, read_kernel_rules(settings.libraries[0]->rows()[0].implements, "gelu", op_table()), claims);
+  CHECK(claims == "c_gelu ");
+  REQUIRE(by_c.size() == by_text.size());
+  for (size_t i = 0; i < by_c.size(); ++i) CHECK(std::abs(by_c[i] - by_text[i]) < 1e-6F);
+}
+
+TEST_CASE("C kernels are linked into the artifact", "[modules]") {
+  std::string folder = new_folder("linked");
+  library_of(folder, "mine", std::string(kHead) + "\n#define static\n" + kByName);  // installs the headers
+  std::string object = folder + "/mine.o", archive = folder + "/libmine.a";
+  REQUIRE(run_program({"/usr/bin/cc", "-c", "-fPIC", "-I", folder + "/include", folder + "/mine.c", "-o", object}, 60)
+              .exit_code == 0);
+  REQUIRE(run_program({"/usr/bin/ar", "rcs", archive, object}, 60).exit_code == 0);
+  write(folder + "/module.py", R"(
+@R.function
+def main(x: R.Tensor(("n",), "float32")) -> R.Tensor(("n",), "float32"):
+    n = T.int64()
+    y = R.call_dps_packed("twice", (x,), out_sinfo=R.Tensor((n,), "float32"), tir_vars=R.shape([n]))
+    return y
+)");
+  Tensor x = Tensor::of<float>({2}, kFloat32, {1, -2});
+  for (const std::string& file : {object, archive}) {
+    INFO(file);
+    CompileSettings settings;
+    settings.linked = {file};
+    CompiledModule compiled = compile_file(folder + "/module.py", settings);
+    CHECK(Session(compiled.load()).run({x})[0].as_double(1) == -4);
+    compiled.write(folder + "/module.so");
+    CHECK(Session(Program::load(folder + "/module.so")).run({x})[0].as_double(0) == 2);
+  }
+  CompileSettings wrong;
+  wrong.linked = {folder + "/mine.c"};
+  CHECK(error_of([&] { compile_file(folder + "/module.py", wrong); }).find("is not an object file") !=
+        std::string::npos);
+}
+
+TEST_CASE("libraries without a sound table of kernels are refused", "[modules]") {
+  std::string folder = new_folder("refused");
+  auto refusal = [&](const std::string& name, const std::string& source) {
+    std::string library = library_of(folder, name, kHead + source);
+    return error_of([&] { vm::UserLibrary::open(library); });
+  };
+  auto contains = [](const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; };
+  CHECK(contains(refusal("no_table", "int x;"), "exports no table of kernels"));
+  CHECK(contains(refusal("version", "const relaxc_kernel_table relaxc_kernels = {99, 0, 0};"), "has version 99"));
+  CHECK(contains(refusal("no_rows", "const relaxc_kernel_table relaxc_kernels = {1, 3, 0};"), "has no rows"));
+  CHECK(contains(refusal("no_function",
+                         "static const relaxc_kernel_row r[] = {{\"f\", 0, 0, 0}};"
+                         "const relaxc_kernel_table relaxc_kernels = {1, 1, r};"),
+                 "row 'f' of its table of kernels has no function"));
+  CHECK(contains(error_of([&] { vm::UserLibrary::open(folder + "/missing.so"); }), "does not load"));
+}
+
+}  // namespace relaxc::test

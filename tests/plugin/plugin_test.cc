@@ -1,0 +1,250 @@
+// Plug-ins: examples/plugin/ at work in the command line, rows that a host program adds, and what is refused.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include "ir/text/parser.h"
+#include "passes/tables.h"
+#include "support/diagnostic.h"
+#include "tests/frontend/onnx_model.h"
+#include "tests/patterns.h"
+#include "tests/process.h"
+#include "tir/compute.h"
+
+#include "tests/catch.h"  // last
+
+using namespace relaxc;
+using test::contains;
+using test::Outcome;
+
+namespace {
+
+namespace fs = std::filesystem;
+const std::string kExample = RELAXC_EXAMPLE_PLUGIN, kBad = RELAXC_BAD_PLUGIN;
+
+struct Folder {
+  fs::path path = fs::temp_directory_path() / fmt::format("relaxc_plugin_{}", getpid());
+  Folder() { fs::create_directories(path); }
+  ~Folder() { fs::remove_all(path); }
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(path / name, std::ios::binary) << text;
+    return (path / name).string();
+  }
+};
+
+Outcome relaxc_tool(std::vector<std::string> arguments, const std::string& mistake = "") {
+  arguments.insert(arguments.begin(), {"/usr/bin/env", "RELAXC_BAD_PLUGIN=" + mistake, RELAXC_TOOL});
+  return test::run_program(arguments, 120);
+}
+
+// y = FancyGelu(x), with another alpha than the default.
+std::string fancy_model(const std::string& attribute = "alpha") {
+  test::OnnxModel model;
+  auto* opset = model.proto().add_opset_import();
+  opset->set_domain("com.me");
+  opset->set_version(1);
+  model.input("x", kFloat32, "n,3").output("y");
+  onnx::NodeProto& node = model.node("FancyGelu", "x", "y");
+  node.set_domain("com.me");
+  onnx::AttributeProto& alpha = *node.add_attribute();
+  alpha.set_name(attribute);
+  alpha.set_type(onnx::AttributeProto::FLOAT);
+  alpha.set_f(2);
+  return model.proto().SerializeAsString();
+}
+
+const std::string kGelu =
+    "@I.ir_module\nclass Module:\n    @R.function\n"
+    "    def main(x: R.Tensor((\"n\", 3), \"float32\")) -> R.Tensor((\"n\", 3), \"float32\"):\n"
+    "        with R.dataflow():\n            y = R.nn.gelu(x)\n            z = R.exp(y)\n            R.output(z)\n"
+    "        return z\n";
+
+}  // namespace
+
+TEST_CASE("the example plug-in adds rows that the lists show with their origin", "[plugin]") {
+  std::string passes = relaxc_tool({"opt", "--list-passes", "--plugin", kExample}).out;
+  CHECK(contains(passes, fmt::format("compute nn.gelu as x * sigmoid(1.702 * x) [{}]", kExample)));
+  CHECK(contains(passes, "fast_gelu,spread_tuples,"));
+  CHECK(contains(passes, "simplify_program,exp_by_exp2,"));
+  std::string ops = relaxc_tool({"opt", "--list-ops", "--plugin", kExample}).out;
+  CHECK(contains(ops, "R.me.fancy_gelu(x, alpha=1.702)"));
+  CHECK(contains(ops, fmt::format("ONNX operator com.me::FancyGelu [{}]", kExample)));
+  CHECK(!contains(relaxc_tool({"opt", "--list-passes"}).out, "fast_gelu"));
+}
+
+TEST_CASE("an ONNX operator of a plug-in is imported, fused and compiled, also to an artifact", "[plugin]") {
+  Folder folder;
+  std::string model = folder.write("fancy.onnx", fancy_model()), artifact = (folder.path / "fancy.so").string();
+  Outcome without = relaxc_tool({"run", model});
+  CHECK(without.exit_code == 3);
+  CHECK(contains(without.err, "operator com.me.FancyGelu of opset 1 is not supported"));
+  Outcome graph = relaxc_tool({"compile", model, "--emit=graph", "--plugin", kExample});
+  INFO(graph.err);
+  CHECK(contains(graph.out, "R.me.fancy_gelu(x, alpha=2.0)"));
+  Outcome run = relaxc_tool({"run", model, "--plugin", kExample, "--dim", "n=4"});
+  REQUIRE(run.exit_code == 0);
+  REQUIRE(relaxc_tool({"compile", model, "--plugin", kExample, "-o", artifact}).exit_code == 0);
+  CHECK(relaxc_tool({"run", artifact, "--dim", "n=4"}).out == run.out);
+  CHECK(relaxc_tool({"run", model, "--interpret", "--plugin", kExample, "--dim", "n=4"}).out == run.out);
+  std::string text = folder.write("fancy.py", graph.out);
+  CHECK(relaxc_tool({"run", text, "--plugin", kExample, "--dim", "n=4"}).out == run.out);
+  CHECK(relaxc_tool({"check", text, "--plugin", kExample}).exit_code == 0);
+  CHECK(relaxc_tool({"fmt", text, "--plugin", kExample}).out == graph.out);
+  CHECK(relaxc_tool({"diff", text, model, "--plugin", kExample}).out == "equal\n");
+  CHECK(relaxc_tool({"check", text}).exit_code != 0);
+  CHECK(contains(relaxc_tool({"explain", model, "--plugin", kExample}).out,
+                 fmt::format("from {}, as me.fancy_gelu", kExample)));
+  Outcome other = relaxc_tool({"run", folder.write("other.onnx", fancy_model("beta")), "--plugin", kExample});
+  CHECK(contains(other.err, "attribute 'beta' is not known for com.me.FancyGelu"));
+}
+
+TEST_CASE("the passes of a plug-in run in pipelines and alone, and are timed, printed and bisected", "[plugin]") {
+  Folder folder;
+  std::string module = folder.write("gelu.py", kGelu);
+  Outcome whole = relaxc_tool({"run", module, "--plugin", kExample, "--time-passes", "--verify-each=pass"});
+  CHECK(whole.exit_code == 0);
+  CHECK(contains(whole.err, "ms  fast_gelu"));
+  CHECK(contains(whole.err, "ms  exp_by_exp2"));
+  CHECK(contains(relaxc_tool({"opt", module, "--plugin", kExample, "--passes=fast_gelu"}).out, "R.me.fancy_gelu(x"));
+  Outcome dumped = relaxc_tool({"run", module, "--plugin", kExample, "--print-after=exp_by_exp2"});
+  CHECK(contains(dumped.err, "T.exp2("));
+  Outcome bisected = relaxc_tool({"opt", module, "--plugin", kExample, "--bisect", "--dim", "n=8", "--rtol", "1e-5"});
+  CHECK(contains(bisected.out, "pass: fast_gelu\n"));  // GELU's sigmoid form is an approximation
+  CHECK(contains(bisected.out, "--passes=fast_gelu --plugin " + kExample));
+  Outcome unknown = relaxc_tool({"opt", module, "--passes=fast_gelu"});
+  CHECK(contains(unknown.err, "unknown pass 'fast_gelu'"));
+}
+
+TEST_CASE("plug-ins that cannot be loaded are errors that name them", "[plugin]") {
+  Folder folder;
+  std::string model = RELAXC_SOURCE_DIR "/examples/digits/digits.onnx";
+  auto error_of = [&](const std::string& plugin) {
+    Outcome outcome = relaxc_tool({"run", model, "--plugin", plugin});
+    CHECK(outcome.exit_code == 1);
+    CHECK(contains(outcome.err, plugin));
+    return outcome.err;
+  };
+  auto build = [&](const std::string& name, const std::string& source) {
+    std::string file = folder.write(name + ".c", source), library = (folder.path / (name + ".so")).string();
+    REQUIRE(test::run_program({"/usr/bin/cc", "-shared", "-fPIC", file, "-o", library}, 60).exit_code == 0);
+    return library;
+  };
+  CHECK(contains(error_of("no_such.so"), "cannot be read"));
+  CHECK(contains(error_of(folder.write("text.so", "text")), "cannot be loaded: "));
+  CHECK(contains(error_of(build("plain", "int f(void) { return 1; }")), "is not a plug-in"));
+  std::string version = "struct { unsigned a, b; unsigned long c; } relaxc_plugin_version = {7, 8, 9};";
+  CHECK(contains(error_of(build("old", version + "void relaxc_plugin(void* t) {}")),
+                 "was built for another relaxc (interface 7, C++ ABI 8, layout 0000000000000009; this one has "));
+  const auto& ours = kPluginVersion;
+  version = fmt::format("struct {{ unsigned a, b; unsigned long c; }} relaxc_plugin_version = {{{}, {}, {}ul}};",
+                        ours.interface, ours.compiler, ours.layout);
+  CHECK(contains(error_of(build("entry", version)), "has no entry 'relaxc_plugin'"));
+  CHECK(contains(relaxc_tool({"run", model, "--plugin", kExample, "--plugin", kExample}).err, "is given twice"));
+}
+
+TEST_CASE("rows that cannot be added are errors that name the plug-in", "[plugin]") {
+  const std::pair<const char*, const char*> kCases[] = {
+      {"throw", "failed to add its rows: no licence"},
+      {"throw number", "failed to add its rows: it threw an exception that is not a std::exception"},
+      {"pass", "pass 'fuse' exists already (built in)"},
+      {"pipeline", "pass 'simplify' exists already (built in)"},
+      {"twice", "pass 'mine' exists already (from "},
+      {"place", "pass 'mine': pipeline 'simplify' has no pass 'fuze'; it has: "},
+      {"no pipeline", "there is no pipeline 'simplest'; there are: default"},
+      {"both", "give one of them"},
+      {"no function", "pass 'mine' sets neither of on_module and on_program"},
+      {"list", "pipeline 'mine' names 'fuze', which is neither a pass nor a pipeline"},
+      {"cycle", "pipeline 'lower' would contain itself"},
+      {"operator", "operator 'relax.add' exists already (built in)"},
+      {"operator name", "the name begins with \"relax.\""},
+      {"operator infer", "operator 'relax.me.add' has no infer"},
+      {"onnx", "converter 'Abs' of a plug-in: this operator has a built-in one"},
+      {"converter", "converter 'com.me::Mine' has no function convert"},
+      {"rule", "rule 'default' exists already (built in)"},
+      {"rule of a function", "rule 'mine' is for the program 'f'; tables hold rules for operators"},
+      {"use", "S.use(\"contraction\") chooses for one compile"},
+  };
+  for (const auto& [mistake, message] : kCases) {
+    Outcome outcome = relaxc_tool({"run", RELAXC_SOURCE_DIR "/examples/digits/digits.onnx", "--plugin", kBad}, mistake);
+    INFO(mistake << ": " << outcome.err);
+    CHECK(outcome.exit_code == 1);
+    CHECK(contains(outcome.err, message));
+    if (std::string(mistake) != "onnx") CHECK(contains(outcome.err, kBad));
+  }
+}
+
+TEST_CASE("a pass of a plug-in that fails is named with its plug-in and a reproducer", "[plugin]") {
+  Folder folder;
+  std::string module = folder.write("gelu.py", kGelu);
+  for (const char* mistake : {"crash", "invalid"}) {
+    Outcome outcome = relaxc_tool({"run", module, "--plugin", kBad, "--dump-dir", folder.path.string()}, mistake);
+    INFO(outcome.err);
+    CHECK(outcome.exit_code == 1);
+    CHECK(contains(outcome.err, fmt::format("pass 'mine' of {}", kBad)));
+    CHECK(contains(outcome.err, fmt::format("relaxc opt {}/relaxc-mine.test --passes=mine --plugin {}",
+                                            folder.path.string(), kBad)));
+    CHECK(contains(outcome.err, "a bug of relaxc or of a plug-in"));
+    std::string reproducer = (folder.path / "relaxc-mine.test").string();
+    CHECK(relaxc_tool({"opt", reproducer, "--passes=mine", "--plugin", kBad}, mistake).exit_code == 1);
+  }
+}
+
+TEST_CASE("a host program adds rows, whose results are not mixed with those of other tables", "[plugin]") {
+  Diagnostics diagnostics;
+  IRModule module = parse_module(kGelu, "gelu.py", op_table(), diagnostics);
+  Tensor x = Tensor::empty({1, 3}, kFloat32);
+  for (int i = 0; i < 3; ++i) x.set_double(i, i);
+  auto first_with = [&](std::optional<double> number) {
+    CompileSettings settings;
+    if (number) {
+      auto tables = std::make_shared<Tables>();
+      auto pass = [=](const std::string&, const PrimFuncRef& program, const PassContext&) {
+        return cast<PrimFunc>(rewrite(static_cast<const Expr&>(program), [&](const Ref<Call>& call) {
+          bool is_exp = op_name(call) == "tir.exp";
+          return is_exp ? std::optional<Expr>(float_imm(*number, dtype_of(call))) : std::nullopt;
+        }));
+      };
+      tables->add(Pass{.name = "constant_exp", .doc = "exp is a number", .on_program = pass},
+                  {{.pipeline = "lower_kernels", .before = "lower_blocks"}});
+      CHECK(tables->origin(Tables::Kind::kPass, "constant_exp") == "this program");
+      settings.tables = tables;
+    }
+    return Session(compile(module, settings).load()).run({x})[0].as_double(0);
+  };
+  CHECK(first_with(std::nullopt) == 1);
+  CHECK(first_with(5) == 5);
+  CHECK(first_with(7) == 7);
+  CHECK(first_with(std::nullopt) == 1);
+}
+
+TEST_CASE("a rule and a pipeline of a host program take part; S.use finds the rule", "[plugin]") {
+  auto tables = std::make_shared<Tables>();
+  tables->add_schedules(
+      "@S.rule(\"exp\")\ndef mine(sch):\n    b = sch.get_block(\"exp\")\n"
+      "    sch.unroll(sch.get_loops(b)[-1])\n",
+      "rules.py");
+  tables->add(Pipeline{"mine_only", "graph to kernels", {"simplify", "kernels"}});
+  tables->replace("simplify", {"spread_tuples", "check_dims"});
+  CompileSettings settings;
+  settings.tables = tables;
+  settings.passes = "mine_only";
+  std::vector<const Pass*> passes = passes_of(settings, Target{});
+  CHECK(passes.at(0) == tables->find_pass("spread_tuples"));
+  CHECK(passes.at(1) == tables->find_pass("check_dims"));
+  CHECK(passes.at(2) == parse_passes("kernels", settings).at(0));
+  std::vector<std::string> rules;
+  settings.scheduled = [&](const ScheduleRule& rule, const Schedule&, const Decisions&) { rules.push_back(rule.name); };
+  Diagnostics diagnostics;
+  IRModule module = parse_module(kGelu, "gelu.py", tables->ops(), diagnostics);
+  CHECK_NOTHROW(run_pipeline(module, settings));
+  CHECK(std::ranges::count(rules, "mine") == 1);
+  settings.schedules = read_schedule_rules("S.use(\"mine\", op=\"exp\")\n", "use.py");
+  CHECK_NOTHROW(pass_context(settings));
+  settings.schedules = read_schedule_rules("S.use(\"other\", op=\"exp\")\n", "use.py");
+  CHECK_THROWS_WITH(pass_context(settings), Catch::Contains("there is no rule 'other'") && Catch::Contains("mine"));
+}

@@ -1,0 +1,104 @@
+// Steps on sch = tvm.tir.Schedule(Module) beside a module in its text, as TVM's tutorials have them.
+#include "codegen/compile.h"
+#include "ir/text/parser.h"
+#include "support/diagnostic.h"
+#include "tir/schedule/script.h"
+
+#include "tests/catch.h"
+
+namespace relaxc::test {
+
+namespace {
+
+const std::string kSums = R"(
+@I.ir_module
+class Sums:
+    @T.prim_func
+    def rows(A: T.Buffer((8, 16), "float32"), B: T.Buffer((8,), "float32")):
+        for i, k in T.grid(8, 16):
+            with T.block("B"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    B[vi] = T.float32(0)
+                B[vi] = B[vi] + A[vi, vk]
+)";
+
+// Returns the steps that are done, as text, or the error.
+std::string steps_of(const std::string& python, const std::string& module_name = "") {
+  std::string text = kSums + python;
+  try {
+    Diagnostics diagnostics;
+    IRModule module = parse_module(text, "sums.py", op_table(), diagnostics, module_name);
+    diagnostics.throw_if_errors();
+    std::optional<ScheduleRule> rule = read_module_schedule(text, "sums.py", module_name);
+    if (!rule) return "none";
+    Schedule schedule(module);
+    Decisions none("", {});
+    rule->apply(schedule, Target(), none);
+    return schedule.trace().text();
+  } catch (const CompileError& error) {
+    return error.what();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("steps beside a module are done, and Python between them is left out", "[schedule]") {
+  std::string steps = steps_of(R"(
+print(Sums)
+factor = 4
+data = np.random.rand(8, 16)
+sch = tvm.tir.Schedule(Sums)
+sch.vectorize("missing")
+sch = tvm.tir.Schedule(Sums)
+block = sch.get_block("B", func_name="rows")
+i, k = sch.get_loops(block)
+sch.mod.show()
+for loop in [i]:
+    outer, inner = sch.split(loop, factors=[None, factor])
+sch.parallel(outer)
+print(sch.mod.script(), [x for x in data])
+lib = tvm.build(sch.mod, target="llvm")
+lib["rows"](data)
+)");
+  INFO(steps);
+  CHECK(steps.find("sch.split(") != std::string::npos);
+  CHECK(steps.find("sch.parallel(") != std::string::npos);
+  CHECK(steps.find("vectorize") == std::string::npos);
+  CHECK(steps_of("print(Sums)\n") == "none");
+  CHECK(steps_of("s = te.create_schedule(C.op)\n") == "none");
+  CHECK(
+      steps_of("s = tir.create_schedule(Sums)\ni, k = s.get_axes(s.get_block(\"B\"))\ns.unroll(k)\n").find("unroll") !=
+      std::string::npos);
+}
+
+TEST_CASE("steps that only Python can do are errors", "[schedule]") {
+  auto error = [](const std::string& python, const std::string& what) {
+    std::string got = steps_of("sch = tvm.tir.Schedule(Sums)\n" + python);
+    INFO(got);
+    CHECK(got.find(what) != std::string::npos);
+  };
+  error("tile(sch)\n", "'sch' is given to Python, which is not run");
+  error("n = np.prod([2, 2])\nsch.split(sch.get_loops(\"B\")[0], [None, n])\n", "'n' is computed by Python");
+  error("other = tvm.tir.Schedule(Sums)\n", "a text has one schedule of its module");
+  error("sch.vectorize(sch.get_loops(\"B\")[1])\n", "vectorize");
+}
+
+TEST_CASE("of several modules the named one is read, with the steps on it", "[schedule]") {
+  const std::string others = R"(
+@I.ir_module
+class Other:
+    @T.prim_func
+    def rows(A: T.Buffer((8,), "float32")):
+        A[0] = 0.0
+sch = tvm.tir.Schedule(Sums)
+sch.unroll(sch.get_loops("B")[1])
+sch = tvm.tir.Schedule(Other)
+sch.get_block("missing")
+)";
+  CHECK(steps_of(others).find("a text has one module; 'Other' stands after 'Sums'") != std::string::npos);
+  CHECK(steps_of(others, "Other").find("there is no block 'missing'") != std::string::npos);
+  CHECK(steps_of(others, "None").find("the text has no module 'None'; it has: Sums, Other") != std::string::npos);
+}
+
+}  // namespace relaxc::test

@@ -1,0 +1,250 @@
+// relaxc run, compile and bench with functions and inputs that are not the one tensor function of a model.
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include "codegen/compile.h"
+#include "tests/process.h"
+#include "tools/values.h"
+#include "vm/error.h"
+#include "vm/npy.h"
+
+#include "tests/catch.h"  // last
+
+using namespace relaxc;
+
+namespace {
+
+namespace fs = std::filesystem;
+using test::Outcome;
+
+struct RunFolder {
+  fs::path path = fs::temp_directory_path() / ("relaxc_run_" + std::to_string(getpid()));
+  RunFolder() { fs::create_directories(path); }
+  ~RunFolder() { fs::remove_all(path); }
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(path / name, std::ios::binary) << text;
+    return (path / name).string();
+  }
+  std::string file(const std::string& name) const { return (path / name).string(); }
+};
+
+Outcome run_command(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), RELAXC_TOOL);
+  return test::run_program(arguments, 300);
+}
+bool run_has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+constexpr const char* kPrograms = R"(
+@I.ir_module
+class Module:
+    @T.prim_func
+    def twice(A: T.Buffer((3,), "float32"), B: T.Buffer((3,), "float32")):
+        for i in range(3):
+            B[i] = A[i] * T.float32(2)
+
+    @T.prim_func(private=True)
+    def increment(A: T.Buffer((2,), "int32"), by: T.int32):
+        for i in range(2):
+            A[i] = A[i] + by
+
+    @T.prim_func
+    def pointer(p: T.handle, A: T.Buffer((2,), "float32")):
+        for i in range(2):
+            A[i] = T.float32(0)
+)";
+
+constexpr const char* kValues = R"(
+@I.ir_module
+class Module:
+    @T.prim_func
+    def twice(A: T.Buffer((3,), "float32"), B: T.Buffer((3,), "float32")):
+        for i in range(3):
+            B[i] = A[i] * T.float32(2)
+
+    @R.function
+    def main(x: R.Tensor(("n * 3",), "float32"), s: R.Shape(["n", "n + 1"]), t: R.Tuple(R.Tensor(("n",), "int32"), R.Prim("bool"))):
+        n = T.int64()
+        flag = t[1]
+        return (R.shape([n]), t, flag, R.str("text"))
+
+    @R.function(private=True)
+    def hidden(x: R.Tensor((2,), "float32")) -> R.Tensor((2,), "float32"):
+        y = R.add(x, x)
+        return y
+)";
+
+}  // namespace
+
+TEST_CASE("run takes a tensor program by name", "[tools]") {
+  RunFolder folder;
+  std::string file = folder.write("programs.py", kPrograms);
+  Outcome twice = run_command({"run", file, "--function", "twice", "--input", "A=[1, 2, -3]"});
+  CHECK(twice.exit_code == 0);
+  CHECK(run_has(twice.out, "B: float32[3]"));
+  CHECK(run_has(twice.out, "[2, 4, -6]"));
+  write_npy(folder.file("a.npy"), Tensor::of<int32_t>({2}, kInt32, {5, 6}));
+  Outcome increment = run_command({"run", file, "--function", "increment", "--input", "A=" + folder.file("a.npy"),
+                                   "--input", "by=-6", "--output-dir", folder.file("out")});
+  CHECK(run_has(increment.out, "[-1, 0]"));
+  CHECK(read_npy(folder.file("out/output_0.npy")).as_int(0) == -1);
+  CHECK(read_npy(folder.file("a.npy")).as_int(0) == 5);
+
+  Outcome none = run_command({"run", file});
+  CHECK(none.exit_code == 1);
+  CHECK(run_has(none.err, "name the function to run"));
+  CHECK(run_has(none.err, "'increment' 'twice'"));
+  CHECK(run_has(none.err, "'pointer' cannot be run: its param 'p' is a pointer"));
+  Outcome pointer = run_command({"run", file, "--function", "pointer"});
+  CHECK(pointer.exit_code == 3);
+  CHECK(run_has(pointer.err, "its param 'p' is a pointer"));
+  CHECK(run_has(run_command({"run", file, "--function", "other"}).err, "other"));
+}
+
+TEST_CASE("an artifact has the tensor programs as functions, or the one that is asked for", "[tools]") {
+  RunFolder folder;
+  std::string file = folder.write("programs.py", kPrograms), all = folder.file("all.so"), one = folder.file("one.so");
+  REQUIRE(run_command({"compile", file, "-o", all}).exit_code == 0);
+  CHECK(run_command({"run", all, "--function", "twice"}).exit_code == 0);
+  REQUIRE(run_command({"compile", file, "--function", "increment", "-o", one}).exit_code == 0);
+  CHECK(run_has(run_command({"run", one, "--input", "a=[1, 2]", "--input", "by=1"}).out, "[2, 3]"));
+  CHECK(run_command({"bench", file, "--function", "twice", "--runs", "3"}).exit_code == 0);
+  Program program = Program::load(all);
+  CHECK(program.inputs("increment").size() == 2);
+  CHECK_THROWS_AS(program.function(), RuntimeError);
+}
+
+TEST_CASE("inputs of all kinds are written as their types say", "[tools]") {
+  RunFolder folder;
+  std::string file = folder.write("values.py", kValues), out = folder.file("out");
+  // The dims of x and s follow from the tuple, whose flag is random.
+  Outcome solved = run_command({"run", file, "--input", "t=([7, 8], _)", "--output-dir", out});
+  CHECK(solved.exit_code == 0);
+  CHECK(run_has(solved.out, "shape[2]"));
+  CHECK(run_has(solved.out, "'text'"));
+  CHECK(read_npy(out + "/output_0.npy").as_int(0) == 2);
+  CHECK(read_npy(out + "/output_2.npy").dtype() == kBool);
+  CHECK(fs::exists(out + "/output_4.txt"));
+  CHECK(run_has(run_command({"run", file, "--input", "x=[1, 2, 3, 4, 5, 6, 7, 8, 9]"}).out, "shape[3]"));
+  CHECK(run_has(run_command({"run", file, "--dim", "n=4", "--input", "s=[n, n + 1]"}).out, "shape[4]"));
+  CHECK(run_has(run_command({"run", file, "--dim", "n=2", "--input", "s=[n, n]"}).err, "n + 1"));
+  CHECK(run_has(run_command({"run", file, "--input", "t=(1, 2, 3)"}).err, "expected a tuple of 2 items"));
+  CHECK(run_has(run_command({"run", file, "--input", "t=([7, 8], maybe)"}).err, "expected an integer"));
+  CHECK(run_has(run_command({"run", file, "--input", "s=3"}).err, "expected a shape such as [1, n]"));
+  CHECK(run_has(run_command({"run", file, "--input", "x=[[1], 2]"}).err, "differ in length"));
+  CHECK(run_has(run_command({"run", file, "--input", "x=word"}).err, "expected a file"));
+  CHECK(
+      run_has(run_command({"run", file, "--input", "t=([3000000000], _)"}).err, "3000000000 is not a value of int32"));
+  CHECK(run_has(run_command({"run", file, "--dim", "k=2"}).err, "no input has a dim 'k'"));
+  CHECK(run_has(run_command({"run", file, "--function", "hidden", "--input", "x=[1, 2]"}).out, "[2, 4]"));
+  CHECK(run_has(run_command({"run", file, "--function", "twice", "--input", "A=[1, 2, 3]"}).out, "[2, 4, 6]"));
+}
+
+TEST_CASE("a random input of known rank has dims of 1", "[tools]") {
+  RunFolder folder;
+  std::string file = folder.write("rank.py", R"(
+@R.function
+def main(x: R.Tensor(ndim=2, dtype="float32"), s: R.Shape(ndim=1)):
+    return (x, s)
+)");
+  Outcome outcome = run_command({"run", file});
+  CHECK(run_has(outcome.out, "float32[1, 1]"));
+  CHECK(run_has(outcome.out, "shape[1]"));
+  CHECK(run_has(run_command({"run", file, "--input", "x=[1, 2]"}).err, "expected 2"));
+}
+
+TEST_CASE("a function for a backend outside of the compiler is refused, but printed", "[tools]") {
+  RunFolder folder;
+  std::string file = folder.write("codegen.py", R"(
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((2,), "float32")) -> R.Tensor((2,), "float32"):
+        y = Module.part(x)
+        return y
+
+    @R.function
+    def part(x: R.Tensor((2,), "float32")) -> R.Tensor((2,), "float32"):
+        R.func_attr({"Codegen": "dnnl"})
+        @R.function
+        def body(z: R.Tensor((2,), "float32")) -> R.Tensor((2,), "float32"):
+            R.func_attr({"Composite": "dnnl.relu"})
+            w = R.nn.relu(z)
+            return w
+        y = body(x)
+        return y
+)");
+  for (const char* command : {"run", "bench"}) {
+    Outcome refused = run_command({command, file});
+    CHECK(refused.exit_code == 3);
+    CHECK(run_has(refused.err, "'part' is for the backend 'dnnl', and there are no backends"));
+  }
+  CHECK(run_command({"compile", file, "-o", folder.file("a.so")}).exit_code == 3);
+  CHECK(run_command({"fmt", file}).exit_code == 0);
+  CHECK(run_command({"opt", file}).exit_code == 0);
+}
+
+TEST_CASE("expressions over dims are evaluated and solved", "[tools]") {
+  using tools::evaluate_dim;
+  CHECK(evaluate_dim("(n + 1) // 2 * 3 - m % 4", {{"n", 5}, {"m", 6}}) == 7);
+  CHECK(evaluate_dim("T.max(n, 2) + T.int64(1) - -1", {{"n", 1}}) == 4);
+  for (const char* wrong : {"n", "1 +", "(1", "1 // 0", "T.exp(1)", "9223372036854775807 + 1", ""})
+    CHECK(evaluate_dim(wrong, {}) == std::nullopt);
+  CHECK(evaluate_dim(std::string(100000, '('), {}) == std::nullopt);
+
+  tools::DimSolver solver({{"known", 3}});
+  solver.learn({-1, "n * 3 + known"}, 15);
+  solver.learn({-1, "n * m"}, 20);
+  solver.learn({-1, "(k + 1) // 2"}, 4);
+  solver.need({-1, "free - 4"});
+  solver.solve();
+  CHECK(solver.known().at("n") == 4);
+  CHECK(solver.known().at("m") == 5);
+  CHECK(solver.known().at("k") == 7);
+  CHECK(solver.value({-1, "free - 4"}) == 4);
+  CHECK_THROWS_AS(solver.value({-1, "unheard_of"}), CompileError);
+}
+
+TEST_CASE("a closure belongs to its program", "[tools]") {
+  const char* text = R"(
+@I.ir_module
+class Module:
+    @R.function(private=True)
+    def scaled(x: R.Tensor((2,), "float32"), by: R.Tensor((2,), "float32")) -> R.Tensor((2,), "float32"):
+        y = R.multiply(x, by)
+        return y
+
+    @R.function
+    def make(by: R.Tensor((2,), "float32")) -> R.Object:
+        f = R.make_closure(Module.scaled, (by,))
+        return f
+
+    @R.function
+    def use(f: R.Callable((R.Tensor((2,), "float32"),), R.Tensor((2,), "float32")), x: R.Tensor((2,), "float32")) -> R.Tensor((2,), "float32"):
+        y = f(x)
+        return y
+)";
+  RunFolder folder;
+  std::string file = folder.write("closure.py", text);
+  vm::Value closure;
+  Tensor two = Tensor::of<float>({2}, kFloat32, {2, 3});
+  {
+    Program program = compile_file(file).load();
+    Session session(program, {.threads = 1});
+    closure = session.run_values(std::vector<vm::Value>{two}, "make");
+    CHECK(session.run_values(std::vector<vm::Value>{closure, two}, "use").tensor().as_double(1) == 9);
+    CHECK_THROWS_AS(session.run_values(std::vector<vm::Value>{two, two}, "use"), RuntimeError);
+  }
+  // The closure keeps its program alive; another one refuses it.
+  Session other(compile_file(file).load(), {.threads = 1});
+  try {
+    other.run_values(std::vector<vm::Value>{closure, two}, "use");
+    FAIL("expected an error");
+  } catch (const RuntimeError& error) {
+    CHECK(run_has(error.what(), "of another program"));
+  }
+  CHECK(run_has(run_command({"run", file, "--function", "use"}).err, "cannot be random"));
+}

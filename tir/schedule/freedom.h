@@ -1,0 +1,41 @@
+// What the loops of a program allow: which steps of a schedule would fit, and what stands against the others. The
+// answers are those of the conditions that the primitives themselves ask.
+#pragma once
+#include "tir/edit/workspace.h"
+
+namespace relaxc {
+
+// An access of one iteration, and how far the next iteration is from it in memory (in elements, row by row).
+struct AccessStride {
+  Buffer buffer;
+  std::optional<Expr> stride;  // absent: it differs from iteration to iteration
+};
+
+// A load of a value that an iteration of a loop stored before.
+struct CarriedAccess {
+  Buffer buffer;
+  std::vector<Expr> indices;        // of the load
+  std::optional<int64_t> distance;  // in iterations; absent: it is not a constant
+};
+
+// A block that combines values of several iterations.
+struct LoopReduction {
+  scheduling::TreeNode* block;
+  std::string kind;  // "sum", "product", "max", "min"; "choice" as in argmax; "update"
+  bool in_order;     // in another order of the iterations the result would be another one
+};
+
+struct LoopFreedom {
+  scheduling::TreeNode* loop;
+  // Why `parallel` and `vectorize` refuse the loop; absent: its iterations are independent.
+  std::optional<std::string> dependence = {};
+  std::vector<LoopReduction> reductions = {};
+  std::vector<CarriedAccess> carried = {};
+  std::vector<AccessStride> strides = {};
+  scheduling::Nodes exchanged = {};  // the loops with which `reorder` would exchange it, outermost first
+};
+
+// Returns an entry for each loop around blocks, in program order, outer loops before inner ones.
+std::vector<LoopFreedom> find_freedoms(scheduling::Workspace& workspace);
+
+}  // namespace relaxc

@@ -1,0 +1,135 @@
+// relaxc explain: says who implements each node of a model, and why others that claim it do not.
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include "ir/kernel_call.h"
+#include "ir/op_names.h"
+#include "ir/sequence.h"
+#include "passes/runner.h"
+#include "passes/tables.h"
+#include "support/joined.h"
+#include "support/lists.h"
+#include "tools/tool.h"
+
+namespace relaxc::tools {
+
+namespace {
+
+struct ExplainCommand {
+  std::string model;
+  CompilerOptions compiler;
+  bool claims = false;
+};
+
+// What is known about one node of the model, or one operator of a text.
+struct NodeReport {
+  std::string place, op;
+  std::vector<std::string> operators;  // of the graph that come from it, after the kernels were applied
+  std::vector<Claim> claims;
+};
+
+class ClaimReport {
+ public:
+  explicit ClaimReport(const Tables& tables) : tables_(tables) {}
+  void add(const Claim& claim) {
+    NodeReport& node = at(claim.node, claim.what);
+    if (!claim.by.empty()) node.claims.push_back(claim);
+  }
+
+  // Notes the graph's operators, and the kernels that it calls.
+  void add(const IRModule& module) {
+    for (const auto& [_, function] : module.functions) {
+      const Function* graph = function.as<Function>();
+      if (!graph) continue;
+      for_each_binding(graph->body, [&](const Binding& binding) { add(binding, module); });
+    }
+  }
+
+  std::string text() const {
+    std::string result;
+    for (const NodeReport* node : order_) {
+      std::vector<std::string> lines = {fmt::format("{} ({}): {}", node->place, node->op, implementer(*node))};
+      std::vector<std::string> seen;
+      for (const Claim& claim : node->claims) {
+        if (claim.refused.empty()) continue;
+        std::string line = fmt::format("    kernel '{}' does not: {}", claim.by, claim.refused);
+        if (!std::ranges::count(seen, line)) seen.push_back(line);
+      }
+      result += lines[0] + "\n" + joined(seen, [](const std::string& line) { return line + "\n"; }, "");
+    }
+    return result;
+  }
+
+ private:
+  static std::string name_of(const Span& span, const std::string& otherwise) {
+    if (!span) return otherwise;
+    return span.origin->node.empty() ? fmt::format("line {}", span.line) : span.origin->node;
+  }
+
+  NodeReport& at(const Span& span, const std::string& op) {
+    std::string place = name_of(span, op);
+    auto [entry, is_new] = nodes_.try_emplace(place);
+    if (is_new) {
+      bool is_node = span && !span.origin->node.empty();
+      entry->second = {place, is_node ? span.origin->op_type : op, {}, {}};
+      order_.push_back(&entry->second);
+    }
+    return entry->second;
+  }
+
+  void add(const Binding& binding, const IRModule& module) {
+    if (binding.cast || is_leaf(binding.value) || !binding.value.is<Call>()) return;
+    std::string op = ops::short_name(op_name(binding.value));
+    if (std::optional<KernelCall> kernel = as_kernel_call(binding.value, module))
+      op = fmt::format("kernel '{}'", kernel->name());
+    if (op.empty()) op = "a call";
+    const Span& span = binding.var.span();
+    if (!span) return;
+    NodeReport& node = at(span, op);
+    if (!std::ranges::count(node.operators, op)) node.operators.push_back(op);
+  }
+
+  std::string implementer(const NodeReport& node) const {
+    std::vector<std::string> takers;
+    for (const Claim& claim : node.claims) {
+      if (claim.refused.empty()) takers.push_back(fmt::format("kernel '{}'", claim.by));
+    }
+    if (!takers.empty()) return joined(takers);
+    if (node.operators.empty()) return "computed while compiling, or part of another node";
+    std::string plugin;
+    for (const std::string& op : node.operators) {
+      if (plugin.empty()) plugin = tables_.origin(Tables::Kind::kOperator, ops::full_name(op));
+    }
+    return fmt::format("{}, as {}", plugin.empty() ? "built in" : "from " + plugin, joined(node.operators));
+  }
+
+  const Tables& tables_;
+  std::map<std::string, NodeReport> nodes_;
+  std::vector<const NodeReport*> order_;
+};
+
+int run(const ExplainCommand& command) {
+  CompileSettings settings = command.compiler.get(command.model);
+  ClaimReport report(tables_of(settings));
+  settings.claimed = [&](const Claim& claim) { report.add(claim); };
+  if (settings.runner.stop_after.empty()) settings.runner.stop_after = "apply_kernels";
+  IRModule module = run_pipeline(read_scheduled_module(command.model, settings), settings);
+  report.add(module);
+  print_message("{}", report.text());
+  return kRight;
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<ExplainCommand>();
+  CLI::App* command = app.add_subcommand("explain", "say who implements each node of a model, and why others do not");
+  command->add_option("model", options->model, "the file (.onnx or .py)")->required();
+  command->add_flag("--claims", options->claims, "the claims of --kernels on each node (the default)");
+  options->compiler.add_to(*command);
+  command->footer("Example: relaxc explain model.onnx --claims --kernels softmax.py");
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+}
+
+}  // namespace relaxc::tools

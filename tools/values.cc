@@ -1,0 +1,356 @@
+#include "tools/values.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "frontend/onnx/test_data.h"
+#include "support/diagnostic.h"
+#include "support/joined.h"
+#include "support/lists.h"
+#include "support/printable.h"
+#include "vm/npy.h"
+
+namespace relaxc::tools {
+
+namespace {
+
+constexpr int kDeepestValue = vm::kMaxTupleDepth;
+constexpr std::string_view kRandom = "_";
+
+class ValueParser {
+ public:
+  explicit ValueParser(std::string_view text) : text_(text), rest_(text) {}
+  WrittenValue parse() {
+    WrittenValue result = item(0, '(');
+    if (!rest_.empty()) fail({}, "'{}': expected the end of the value before '{}'", text_, rest_);
+    return result;
+  }
+
+ private:
+  void trim() { rest_.remove_prefix(std::min(rest_.find_first_not_of(' '), rest_.size())); }
+  bool skip(char c) {
+    trim();
+    if (rest_.empty() || rest_[0] != c) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
+  // Items of a list are numbers or lists, so that a parenthesis in it belongs to an expression.
+  WrittenValue item(int depth, char around) {  // NOLINT: bounded
+    if (depth > kDeepestValue)
+      fail({}, "'{}': brackets are nested more than {} deep", text_.substr(0, 40), kDeepestValue);
+    trim();
+    std::string dtype = dtype_before_list();
+    for (const char* pair : {"[]", "()"}) {
+      if ((around == '[' && pair[0] == '(') || !skip(pair[0])) continue;
+      WrittenValue result{pair[0], dtype};
+      while (!skip(pair[1])) {
+        if (!result.items.empty() && !skip(',')) fail({}, "'{}': expected ',' or '{}' at '{}'", text_, pair[1], rest_);
+        if (!result.items.empty() && skip(pair[1])) break;  // (1,)
+        result.items.push_back(item(depth + 1, pair[0]));
+      }
+      trim();
+      return result;
+    }
+    return {0, atom(depth)};
+  }
+  // Takes the name of a dtype in front of a bracket.
+  std::string dtype_before_list() {
+    std::string name(rest_.substr(0, std::min(rest_.find('['), rest_.size())));
+    if (name.size() == rest_.size() || !parse_dtype(name)) return "";
+    rest_.remove_prefix(name.size());
+    return name;
+  }
+  // An atom at the top is the whole text; inside of brackets it ends before the next comma or bracket of the list.
+  // Parentheses in it belong to an expression.
+  std::string atom(int depth) {
+    size_t end = 0;
+    int open = 0;
+    char quote = !rest_.empty() && (rest_[0] == '\'' || rest_[0] == '"') ? rest_[0] : 0;
+    if (quote) end = std::min(rest_.find(quote, 1), rest_.size() - 1) + 1;
+    for (; depth > 0 && end < rest_.size(); ++end) {
+      if (open == 0 && (rest_[end] == ',' || rest_[end] == ']' || rest_[end] == ')')) break;
+      open += (rest_[end] == '(') - (rest_[end] == ')');
+    }
+    if (depth == 0) end = rest_.size();
+    std::string_view result = rest_.substr(0, end);
+    rest_.remove_prefix(end);
+    while (result.ends_with(' ')) result.remove_suffix(1);
+    if (result.empty()) fail({}, "'{}': expected a value, found '{}'", text_, rest_.empty() ? "the end" : rest_);
+    return std::string(result);
+  }
+
+  std::string_view text_, rest_;
+};
+
+bool is_random(const WrittenValue& given) { return given.open == 0 && given.text == kRandom && !given.tensor; }
+bool is_file(const WrittenValue& given) {
+  return given.open == 0 && (given.text.ends_with(".npy") || given.text.ends_with(".pb"));
+}
+std::optional<int64_t> plain_integer(const WrittenValue& given) {
+  if (given.open != 0) return std::nullopt;
+  return evaluate_dim(given.text, {});
+}
+// Returns the shape that nested lists have; a list inside of one must be as long as its neighbours.
+bool find_shape(const WrittenValue& given, size_t depth, std::vector<int64_t>& shape) {  // NOLINT: bounded
+  if (given.open == 0) return shape.size() == depth;
+  if (shape.size() == depth) shape.push_back(std::ssize(given.items));
+  if (shape.size() < depth || shape[depth] != std::ssize(given.items)) return false;
+  bool is_first = true;
+  for (const WrittenValue& item : given.items) {
+    if (!is_first && item.open == 0 && shape.size() > depth + 1) return false;
+    if (!find_shape(item, depth + 1, shape)) return false;
+    is_first = false;
+  }
+  return true;
+}
+// Returns the nearest number of the scalar's dtype.
+double rounded(double number, const vm::ValueInfo& info) {
+  if (!info.dtype) return number;
+  Tensor tensor = Tensor::empty({}, *info.dtype);
+  tensor.set_double(0, number);
+  return tensor.as_double(0);
+}
+void collect_atoms(const WrittenValue& given, std::vector<const WrittenValue*>& atoms) {  // NOLINT: bounded
+  if (given.open == 0) return atoms.push_back(&given);
+  for (const WrittenValue& item : given.items) collect_atoms(item, atoms);
+}
+
+}  // namespace
+
+WrittenValue parse_value(std::string_view text) { return ValueParser(text).parse(); }
+WrittenValue written_tensor(Tensor tensor) { return {0, "", {}, std::move(tensor)}; }
+
+std::vector<vm::Value> InputMaker::make(const std::vector<vm::ValueInfo>& inputs, std::vector<WrittenValue> given) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    input_ = printable(inputs[i].name);
+    learn(given[i], inputs[i]);
+  }
+  dims_.solve();
+  std::vector<vm::Value> values;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    input_ = printable(inputs[i].name);
+    values.push_back(build(given[i], inputs[i]));
+  }
+  return values;
+}
+
+// Reads the files, and learns dims from what is given.
+void InputMaker::learn(WrittenValue& given, const vm::ValueInfo& info) {  // NOLINT: bounded
+  if (is_random(given)) return need(info);
+  if (is_file(given))
+    given.tensor = given.text.ends_with(".pb") ? read_tensor_pb(given.text, info.dtype) : read_npy(given.text);
+  std::vector<int64_t> shape;
+  if (given.tensor) shape = given.tensor->shape();
+  if (!given.tensor && info.kind == vm::ValueKind::kTensor) find_shape(given, 0, shape);
+  if (info.kind == vm::ValueKind::kTensor && info.dims && info.dims->size() == shape.size()) {
+    for (size_t d = 0; d < shape.size(); ++d) dims_.learn((*info.dims)[d], shape[d]);
+  }
+  if (info.kind == vm::ValueKind::kShape && info.dims && info.dims->size() == given.items.size()) {
+    for (size_t d = 0; d < given.items.size(); ++d) {
+      if (auto number = plain_integer(given.items[d])) dims_.learn((*info.dims)[d], *number);
+    }
+  }
+  auto number = plain_integer(given);
+  if (number && info.kind == vm::ValueKind::kInt && info.dims) dims_.learn(info.dims->front(), *number);
+  if (number && is_dim(info)) dims_.learn({-1, info.name}, *number);
+  if (info.kind == vm::ValueKind::kTuple && given.items.size() == info.fields.size()) {
+    for (size_t i = 0; i < given.items.size(); ++i) learn(given.items[i], info.fields[i]);
+  }
+  if (info.kind == vm::ValueKind::kNone) {
+    for (WrittenValue& item : given.items) learn(item, info);
+  }
+}
+
+void InputMaker::need(const vm::ValueInfo& info) {  // NOLINT: bounded
+  for (const vm::DimInfo& dim : info.dims.value_or(std::vector<vm::DimInfo>{})) dims_.need(dim);
+  if (is_dim(info) && !info.dims) dims_.need({-1, info.name});
+  for (const vm::ValueInfo& field : info.fields) need(field);
+}
+
+vm::Value InputMaker::build(const WrittenValue& given, const vm::ValueInfo& info) {  // NOLINT: bounded
+  if (is_random(given)) return random_value(info);
+  switch (info.kind) {
+    case vm::ValueKind::kTensor:
+      return given.tensor ? *given.tensor : listed_tensor(given, info);
+    case vm::ValueKind::kShape: {
+      if (given.open == 0) fail({}, "input '{}': expected a shape such as [1, n], got '{}'", input_, given.text);
+      return map_each(given.items, [&](const WrittenValue& item) { return integer(item); });
+    }
+    case vm::ValueKind::kInt:
+      return integer(given);
+    case vm::ValueKind::kDouble:
+      return rounded(number(given), info);
+    case vm::ValueKind::kTuple: {
+      if (given.open == 0 || given.items.size() != info.fields.size())
+        fail({}, "input '{}': expected a tuple of {} items such as (x.npy, 3), with _ for a random item", input_,
+             info.fields.size());
+      std::vector<vm::Value> fields;
+      for (size_t i = 0; i < info.fields.size(); ++i) fields.push_back(build(given.items[i], info.fields[i]));
+      return vm::Tuple(std::move(fields));
+    }
+    case vm::ValueKind::kClosure:
+      fail({}, "input '{}' is a function, which a command cannot give", input_);
+    case vm::ValueKind::kNone:
+    case vm::ValueKind::kString:
+    case vm::ValueKind::kStorage:
+      return untyped(given);
+  }
+  return {};
+}
+
+// Reads a value for an input of unknown type, as it looks.
+vm::Value InputMaker::untyped(const WrittenValue& given) {  // NOLINT: bounded
+  if (given.tensor) return *given.tensor;
+  if (given.open == '(')
+    return vm::Tuple(map_each(given.items, [&](const WrittenValue& item) { return untyped(item); }));
+  if (given.open == '[' && !given.text.empty()) return listed_tensor(given, {});
+  if (given.open == '[') return map_each(given.items, [&](const WrittenValue& item) { return integer(item); });
+  const std::string& text = given.text;
+  if (text == "None") return {};
+  if (text.size() > 1 && (text[0] == '\'' || text[0] == '"') && text.back() == text[0])
+    return text.substr(1, text.size() - 2);
+  std::optional<int64_t> integer = as_integer(given);
+  return integer ? vm::Value(*integer) : vm::Value(number(given));
+}
+
+vm::Value InputMaker::random_value(const vm::ValueInfo& info) {  // NOLINT: bounded
+  std::uniform_real_distribution<double> real(-1, 1);
+  std::uniform_int_distribution<int64_t> bit(0, 1);  // right as flags, masks, and indices of short axes
+  auto dims = [&] {
+    if (!info.dims) fail({}, "input '{0}' has no declared rank; give it with --input {0}=...", input_);
+    return map_each(*info.dims, [&](const vm::DimInfo& dim) { return dims_.value(dim); });
+  };
+  switch (info.kind) {
+    case vm::ValueKind::kTensor: {
+      DType dtype = info.dtype.value_or(kFloat32);
+      Tensor tensor = Tensor::empty(dims(), dtype);
+      for (int64_t i = 0; i < tensor.size(); ++i)
+        dtype.is_float() ? tensor.set_double(i, real(random_)) : tensor.set_int(i, bit(random_));
+      return tensor;
+    }
+    case vm::ValueKind::kShape:
+      return dims();
+    case vm::ValueKind::kInt:
+      if (info.dims) return dims().front();
+      if (info.dtype && info.dtype->is_bool()) return bit(random_);
+      return is_dim(info) ? dims_.value({-1, info.name}) : 1;
+    case vm::ValueKind::kDouble:
+      return rounded(real(random_), info);
+    case vm::ValueKind::kTuple:
+      return vm::Tuple(map_each(info.fields, [&](const vm::ValueInfo& field) { return random_value(field); }));
+    default:
+      fail({}, "input '{0}' ({1}) cannot be random; give it with --input {0}=VALUE", input_, to_string(info));
+  }
+}
+
+Tensor InputMaker::listed_tensor(const WrittenValue& given, const vm::ValueInfo& info) const {
+  std::vector<int64_t> shape;
+  std::vector<const WrittenValue*> atoms;
+  if (given.open == 0 && !as_number(given))
+    fail({}, "input '{}': expected a file (.npy, .pb) or elements such as [[1, 2], [3, 4]], got '{}'", input_,
+         given.text);
+  if (!find_shape(given, 0, shape)) fail({}, "input '{}': lists inside of a list differ in length", input_);
+  collect_atoms(given, atoms);
+  auto dtype = given.open != 0 && !given.text.empty() ? parse_dtype(given.text) : info.dtype;
+  Tensor tensor = Tensor::empty(std::move(shape), dtype.value_or(kFloat32));
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    const WrittenValue& atom = *atoms[static_cast<size_t>(i)];
+    if (tensor.dtype().is_float()) {
+      tensor.set_double(i, number(atom));
+      continue;
+    }
+    int64_t value = integer(atom);
+    tensor.set_int(i, value);
+    if (tensor.as_int(i) != value)
+      fail({}, "input '{}': {} is not a value of {}", input_, value, to_string(tensor.dtype()));
+  }
+  return tensor;
+}
+
+std::optional<int64_t> InputMaker::as_integer(const WrittenValue& given) const {
+  if (given.tensor)
+    return given.tensor->size() == 1 && !given.tensor->dtype().is_float() ? std::optional(given.tensor->as_int(0))
+                                                                          : std::nullopt;
+  if (given.open != 0) return std::nullopt;
+  if (given.text == "True" || given.text == "False") return given.text == "True";
+  return evaluate_dim(given.text, dims_.known());
+}
+std::optional<double> InputMaker::as_number(const WrittenValue& given) const {
+  if (given.tensor && given.tensor->size() == 1) return given.tensor->as_double(0);
+  char* end = nullptr;
+  double value = std::strtod(given.text.c_str(), &end);
+  if (given.open == 0 && !given.text.empty() && *end == 0) return value;
+  std::optional<int64_t> integer = as_integer(given);
+  return integer ? std::optional(static_cast<double>(*integer)) : std::nullopt;
+}
+
+int64_t InputMaker::integer(const WrittenValue& given) const {
+  auto value = as_integer(given);
+  if (!value) fail({}, "input '{}': expected an integer or a dim such as n + 1, got '{}'", input_, given.text);
+  return *value;
+}
+
+double InputMaker::number(const WrittenValue& given) const {
+  auto value = as_number(given);
+  if (!value) fail({}, "input '{}': expected a number, got '{}'", input_, given.text);
+  return *value;
+}
+
+std::vector<NamedValue> flat_results(const vm::Value& result, const std::vector<vm::ValueInfo>& outputs) {
+  std::vector<NamedValue> values;
+  auto flatten = [&](auto& self, const vm::Value& value) -> void {
+    if (const auto* tuple = value.get_if<vm::Tuple>()) {
+      for (const vm::Value& field : tuple->fields()) self(self, field);
+      return;
+    }
+    size_t i = values.size();
+    bool is_declared = i < outputs.size();
+    values.push_back({is_declared ? outputs[i].name : fmt::format("output_{}", i), value,
+                      is_declared ? outputs[i].dtype : std::nullopt});
+  };
+  flatten(flatten, result);
+  return values;
+}
+
+std::optional<Tensor> as_tensor(const NamedValue& named) {
+  const vm::Value& value = named.value;
+  if (const auto* tensor = value.get_if<Tensor>()) return *tensor;
+  if (const auto* shape = value.get_if<vm::Shape>())
+    return Tensor::copy_of({std::ssize(*shape)}, kInt64, shape->data());
+  bool is_integer = value.kind() == vm::ValueKind::kInt;
+  if (!is_integer && value.kind() != vm::ValueKind::kDouble) return std::nullopt;
+  Tensor tensor = Tensor::empty({}, named.dtype.value_or(is_integer ? kInt64 : kFloat64));
+  is_integer ? tensor.set_int(0, value.integer()) : tensor.set_double(0, value.number());
+  return tensor;
+}
+
+static std::string summary_of_tensor(const Tensor& tensor) {
+  std::string text = describe(tensor);
+  if (tensor.size() == 0) return text + "  empty";
+  double min = INFINITY, max = -INFINITY, sum = 0, count = 0;
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    double value = tensor.as_double(i);
+    if (std::isnan(value)) continue;
+    min = std::min(min, value);
+    max = std::max(max, value);
+    sum += value;
+    ++count;
+  }
+  if (count > 0) text += fmt::format("  min {:.6g}  max {:.6g}  mean {:.6g}", min, max, sum / count);
+  if (int64_t nans = tensor.size() - static_cast<int64_t>(count)) text += fmt::format("  {} NaN", nans);
+  text += "  [";
+  for (int64_t i = 0; i < std::min<int64_t>(tensor.size(), 6); ++i)
+    text += fmt::format("{}{:.6g}", i ? ", " : "", tensor.as_double(i));
+  return text + (tensor.size() > 6 ? ", ...]" : "]");
+}
+
+std::string summary(const NamedValue& named) {
+  std::string name = printable(named.name);
+  if (const auto* tensor = named.value.get_if<Tensor>()) return fmt::format("{}: {}", name, summary_of_tensor(*tensor));
+  const auto* number = named.value.get_if<int64_t>();
+  if (number && named.dtype && named.dtype->is_bool()) return fmt::format("{}: {}", name, *number ? "True" : "False");
+  return fmt::format("{}: {}", name, printable(describe(named.value)));
+}
+
+}  // namespace relaxc::tools

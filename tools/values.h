@@ -1,0 +1,61 @@
+// Values of all kinds on the command line: read from text and files, random, printed, and as tensors.
+#pragma once
+#include <random>
+
+#include "tools/dims.h"
+#include "vm/program.h"
+
+namespace relaxc::tools {
+
+// A value as it was written: an atom (a number, a file's name, 'text', True, _ for a random one), a list in brackets,
+// float32[[1, 2]] with its dtype, or a tuple in parentheses.
+struct WrittenValue {
+  char open = 0;     // '[', '(', or 0 for an atom
+  std::string text;  // of an atom; the dtype before a list, if any
+  std::vector<WrittenValue> items = {};
+  std::optional<Tensor> tensor = {};  // that of a file, once it is read
+};
+// Throws a CompileError where brackets do not match or are nested too deep.
+WrittenValue parse_value(std::string_view text);
+// Returns an atom that stands for the tensor.
+WrittenValue written_tensor(Tensor tensor);
+
+// Makes the inputs of a function from those that are given and, for the others, at random.
+class InputMaker {
+ public:
+  InputMaker(std::map<std::string, int64_t> dims, uint64_t seed) : dims_(std::move(dims)), random_(seed) {}
+  // There is one item per input; _ stands for a random one. Throws a CompileError that names the input.
+  std::vector<vm::Value> make(const std::vector<vm::ValueInfo>& inputs, std::vector<WrittenValue> given);
+
+ private:
+  void learn(WrittenValue& given, const vm::ValueInfo& info);
+  void need(const vm::ValueInfo& info);
+  vm::Value build(const WrittenValue& given, const vm::ValueInfo& info);
+  vm::Value random_value(const vm::ValueInfo& info);
+  vm::Value untyped(const WrittenValue& given);
+  Tensor listed_tensor(const WrittenValue& given, const vm::ValueInfo& info) const;
+  std::optional<int64_t> as_integer(const WrittenValue& given) const;
+  std::optional<double> as_number(const WrittenValue& given) const;
+  int64_t integer(const WrittenValue& given) const;
+  double number(const WrittenValue& given) const;
+  bool is_dim(const vm::ValueInfo& info) const { return info.kind == vm::ValueKind::kInt && !info.name.empty(); }
+
+  DimSolver dims_;
+  std::mt19937_64 random_;
+  std::string input_;  // what messages name
+};
+
+// Returns the parts of a result in order, where tuples are flattened, with the names that the function declares.
+struct NamedValue {
+  std::string name;
+  vm::Value value;
+  std::optional<DType> dtype;  // of a scalar, where it is declared
+};
+std::vector<NamedValue> flat_results(const vm::Value& result, const std::vector<vm::ValueInfo>& outputs);
+// Returns the tensor of the same numbers: a shape is an int64 vector, a scalar has rank 0. Returns nullopt for text,
+// functions and other values.
+std::optional<Tensor> as_tensor(const NamedValue& value);
+// Returns "name: float32[1, 10]  min ... max ... mean ...  [0.1, 0.2, ...]", or the value of another kind.
+std::string summary(const NamedValue& value);
+
+}  // namespace relaxc::tools
