@@ -218,9 +218,10 @@ TEST_CASE("lanes that a mask leaves out touch nothing", "[bounds]") {
 
 TEST_CASE("what the interpreter does not know is refused before anything runs", "[bounds]") {
   std::string body = replaced(kCopy, {{"loop", "T.serial"}, {"write", "vi"}, {"read", "vi"}});
-  std::string text = module_of(
-      test::with_matches_replaced(body, "A\\[vi\\]", R"(T.call_llvm_pure_intrin("float32", "llvm.x86.sse.rcp.ps", A[vi]))"),
-      "float32", true);
+  std::string text =
+      module_of(test::with_matches_replaced(body, "A\\[vi\\]",
+                                            R"(T.call_llvm_pure_intrin("float32", "llvm.x86.sse.rcp.ps", A[vi]))"),
+                "float32", true);
   try {
     run(text, Alarm::kInterpret, {counting(12, kFloat32)});
     FAIL("no error");
