@@ -37,7 +37,7 @@ class Bisection {
   Bisection(const IRModule& module, std::span<const Pass* const> passes, const CompileSettings& settings,
             const ResultCheck& check, const std::function<void(const std::string&)>& report)
       : passes_(passes), settings_(settings), check_(check), report_(report), context_(pass_context(settings)) {
-    // What the compiler always runs first is not under suspicion, since the first run needs it, too.
+    // The passes that the compiler always runs first are not suspects: the reference run needs them, too.
     IRModule entries = run_pass(*find_pass("wrap_programs"), module, context_);
     after_.push_back(run_pass(*find_pass("lambda_lift"), std::move(entries), context_));
     for (const Pass* pass : passes) after_.push_back(run_pass(*pass, after_.back(), context_));

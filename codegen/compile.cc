@@ -157,9 +157,9 @@ CompiledModule compile(IRModule module, const CompileSettings& settings) {
   CompiledModule result;
   PassContext context = pass_context(settings);
   result.target_ = context.target;
-  // Some passes always run: check_dims makes a run safe, decompose has the only lowering of some operators, legalize
-  // refuses tuple values that spread_tuples has left, there is no bytecode for local functions (lambda_lift), and
-  // programs by themselves have no entry (wrap_programs). inline_calls comes first, because it changes the params of
+  // Some passes always run. Without check_dims a run is not safe. Without decompose some operators have no lowering.
+  // Without spread_tuples legalize refuses tuple values. Without lambda_lift local functions have no bytecode. Without
+  // wrap_programs programs by themselves have no entry. inline_calls comes first, because it changes the params of
   // programs, and after wrap_programs, which calls programs for the scalars that they return.
   std::vector<const Pass*> passes = passes_of(settings, context.target);
   const Tables& tables = tables_of(settings);

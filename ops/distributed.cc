@@ -49,7 +49,7 @@ Type infer_redistribute(const OpCall& op) {
 constexpr const char* kDistributed =
     "tensors that are spread over devices have no run time; compile the module without R.DTensor";
 
-// This runtime is one worker. What several do with their parts is the tensor itself where one has all.
+// This runtime is one worker, which holds whole tensors, so that an exchange of parts gives the tensor itself.
 Expr of_one_worker(const OpCall& op, Builder&) {
   std::optional<int64_t> count = 1;
   if (const AttrValue* workers = op.call.attrs.find("num_workers")) from_attr(*workers, count);

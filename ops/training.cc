@@ -69,7 +69,7 @@ struct Loss {
                 [&](Axes, Axes element) { return value(element); });
   }
   const std::vector<Expr>& shape() const { return buffer_type(targets).shape; }
-  // Makes the stage that ends the run where a target is no class and is not ignored.
+  // Makes the stage that ends the run with an error for a target that is neither a class nor ignored.
   void check_targets(ComputeBuilder& b, const OpCall& op) const {
     b.extern_block(
         "check", loop_nest(shape(), [&](Axes i) {

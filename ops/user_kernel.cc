@@ -140,10 +140,10 @@ class KernelCaller {
       if (may_wait) continue;  // a pass tests it when the model runs
       std::string place = fmt::format("dim {} of {} {}", dim.dim, dim.operand->role, dim.operand->number);
       if (dim.verdict == Verdict::kContradicted)
-        return refuse(fmt::format("{} is {}, expected {}", place, print_dim(dim.given), print_dim(dim.wanted)));
+        return refuse(fmt::format("{} is {}, expected {}", place, text_of_dim(dim.given), text_of_dim(dim.wanted)));
       if (!request_.outputs.empty())
-        return refuse(
-            fmt::format("{} is {}, which is not known to be {}", place, print_dim(dim.given), print_dim(dim.wanted)));
+        return refuse(fmt::format("{} is {}, which is not known to be {}", place, text_of_dim(dim.given),
+                                  text_of_dim(dim.wanted)));
       builder_.match_cast(shape_expr({dim.given}), shape_type({dim.wanted}), name_of_check(place));
     }
     return true;
@@ -169,8 +169,6 @@ class KernelCaller {
     std::optional<std::string> why = kernel_.where(values);
     return !why || refuse(*why);
   }
-
-  static std::string print_dim(const Expr& dim) { return text_of_dim(dim); }
 
   // Completes the types of results that the request leaves open.
   bool infer_outputs(KernelMatch& match, std::vector<Type>& outputs) {
@@ -276,13 +274,16 @@ bool attribute_is(std::string_view name, const AttrValue& value, const AttrValue
   if (a && b)
     return std::ranges::equal(*a, *b,
                               [&](const AttrValue& x, const AttrValue& y) { return attribute_is(name, x, y, rank); });
-  if (a) return std::ranges::all_of(*a, [&](const AttrValue& x) { return attribute_is(name, x, wanted, rank); });
+  if (a)
+    return !a->empty() &&
+           std::ranges::all_of(*a, [&](const AttrValue& x) { return attribute_is(name, x, wanted, rank); });
   auto x = number(value), y = number(wanted);
   if (!x || !y) return false;
   bool is_axis = rank > 0 && (name == "axis" || name == "axes");
   auto from_start = [&](double axis) { return axis < 0 ? axis + static_cast<double>(rank) : axis; };
   if (is_axis) return from_start(*x) == from_start(*y);
-  return *x == *y || static_cast<float>(*x) == static_cast<float>(*y);
+  bool has_float = value.as<double>() || wanted.as<double>();
+  return *x == *y || (has_float && static_cast<float>(*x) == static_cast<float>(*y));
 }
 
 }  // namespace relaxc

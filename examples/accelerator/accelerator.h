@@ -1,4 +1,4 @@
-// What the plug-in for the matrix unit adds to the compiler, a file each.
+// The rows that the plug-in for the matrix unit adds to the compiler. Each function has a file.
 #pragma once
 #include <relaxc/plugin.h>
 

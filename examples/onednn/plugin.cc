@@ -1,5 +1,5 @@
 // oneDNN as a compiler for parts of a graph in float32: convolutions, products, pools and softmax, with the biases,
-// sums and ReLUs behind them. What it takes, and the program that the runtime (runtime.cc) gets.
+// sums and ReLUs behind them. This file says which calls it takes, and makes the program that runtime.cc reads.
 #include <relaxc/plugin.h>
 
 #include <algorithm>

@@ -52,7 +52,7 @@ std::optional<Outputs> GraphImporter::call_kernel(const onnx::NodeProto& node, c
   for (const NodeKernel& row : context_.options.kernels) {
     bool is_asked =
         row.node.empty() ? row.type == type : row.node == span.origin->node && (row.type.empty() || row.type == type);
-    if (!is_asked) continue;
+    if (!is_asked || node.output_size() == 0) continue;
     KernelRequest request{.tensors = {}, .attrs = {}, .num_outputs = static_cast<size_t>(node.output_size())};
     for (const auto& attribute : node.attribute()) request.attrs.set(attribute.name(), value_of_attribute(attribute));
     std::string why = failed_condition(row, request.attrs);
