@@ -114,6 +114,7 @@ IRModule read_scheduled_module(const std::string& path, const CompileSettings& s
   Schedule schedule(std::move(module));
   Decisions none("", {});
   steps->apply(schedule, Target(), none);
+  if (settings.scheduled) settings.scheduled(*steps, schedule, none);
   return schedule.module();
 }
 
