@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "codegen/bind_values.h"
 #include "codegen/bytecode.h"
 #include "codegen/interpret.h"
 #include "codegen/target.h"
@@ -74,31 +75,6 @@ TextPath split_text_path(const std::string& path) {
   return {path.substr(0, colons), path.substr(colons + 2)};
 }
 
-// Gives dims of the public graph functions, or of tensor programs that stand by themselves, these values, as TVM's
-// BindSymbolicVars does.
-static void bind_dims(IRModule& module, const std::map<std::string, int64_t>& dims) {
-  auto is_graph = [](const auto& entry) { return entry.second.template is<Function>(); };
-  bool has_graph = std::ranges::any_of(module.functions, is_graph);
-  std::set<std::string> known;
-  for (auto& [name, function] : module.functions) {
-    const Function* graph = function.as<Function>();
-    const Attrs& attrs = graph ? graph->attrs : function.as<PrimFunc>()->attrs;
-    if (!attrs.has(attr_names::kGlobalSymbol) || (has_graph && !graph)) continue;
-    VarMap values;
-    for (const VarRef& param : graph ? graph->params : function.as<PrimFunc>()->params) {
-      for (const VarRef& dim : free_vars(param.type())) {
-        known.insert(dim->name);
-        if (auto it = dims.find(dim->name); it != dims.end())
-          values.insert_or_assign(dim.get(), int_imm(it->second, dtype_of(dim)));
-      }
-    }
-    if (!values.empty()) function = substitute(function, values);
-  }
-  for (const auto& [name, value] : dims)
-    if (!known.contains(name))
-      fail({}, "the module has no symbolic dim '{}'{}", name, known.empty() ? "" : "; it has: " + joined(known));
-}
-
 IRModule read_module(const std::string& path, const CompileSettings& settings, Diagnostics& diagnostics,
                      vm::MappedFiles* files) {
   const Tables& tables = tables_of(settings);
@@ -106,8 +82,8 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, D
     const auto [file, name] = split_text_path(path);
     if (is_text(file)) {
       IRModule module = parse_module(read_text(file), file, tables.ops(), diagnostics, name);
-      if (!settings.dims.empty() && !diagnostics.has_errors()) bind_dims(module, settings.dims);
-      return module;
+      bool binds = !settings.dims.empty() && !diagnostics.has_errors();
+      return binds ? with_dims_bound(std::move(module), settings.dims) : module;
     }
     ImportOptions options;
     options.dims = settings.dims;
@@ -137,6 +113,7 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, v
 
 IRModule read_scheduled_module(const std::string& path, const CompileSettings& settings, vm::MappedFiles* files) {
   IRModule module = read_module(path, settings, files);
+  if (!settings.params.empty()) module = with_params_bound(std::move(module), settings.function, settings.params);
   const auto [file, name] = split_text_path(path);
   std::optional<ScheduleRule> steps = is_text(file) ? read_module_schedule(read_text(file), file, name) : std::nullopt;
   if (!steps) return module;
