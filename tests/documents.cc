@@ -35,7 +35,7 @@ std::string read_document(const fs::path& path) {
 
 namespace {
 
-std::vector<std::string> lines_of(const std::string& text) {
+std::vector<std::string> trimmed_lines(const std::string& text) {
   std::vector<std::string> result;
   std::istringstream in(text);
   for (std::string line; std::getline(in, line);) {
@@ -144,7 +144,7 @@ DocumentSteps steps_of(const std::string& document) {
 }
 
 bool is_as_shown(const std::string& output, const std::string& shown) {
-  std::vector<std::string> lines = lines_of(output), wanted = lines_of(shown);
+  std::vector<std::string> lines = trimmed_lines(output), wanted = trimmed_lines(shown);
   size_t line = 0, want = 0;
   std::optional<size_t> dots;  // the last line of dots, and the first line that it does not stand for
   size_t after_dots = 0;

@@ -353,25 +353,10 @@ std::vector<Expr> Parser::TeReader::run(const Line& function, const std::vector<
   in.fail(at, "'{}' returns nothing", function.text);
 }
 
-// Reads R.emit_te(topi.nn.relu, x) as R.nn.relu(x). An elementwise function of tensors alone has the same name and
-// meaning in topi and in Relax; those with attributes differ in how they take them.
-std::optional<Value> Parser::TeReader::of_topi(const Syntax& at, const std::string& name) {
-  if (!name.starts_with("topi.")) return std::nullopt;
-  const OpRow* row = in.ops_.find("relax." + name.substr(std::string_view("topi.").size()));
-  bool is_elementwise = row && row->attrs.empty() && row->inputs.size() + 1 == at.operands().size() &&
-                        (row->pattern == OpPattern::kElementwise || row->pattern == OpPattern::kBroadcast);
-  if (!is_elementwise) return std::nullopt;
-  in.check_keywords(at, {"primfunc_name_hint"});
-  std::vector<Expr> args;
-  for (const Syntax* operand : at.operands().subspan(1)) args.push_back(in.as_argument(*operand));
-  return in.typed_call(OpName{row->name}, std::move(args), at);
-}
-
 // Reads R.emit_te(f, x, y): a call of the tensor program that f makes of tensors like these.
 Value Parser::TeReader::emit(const Syntax& at) {
   const Syntax& callee_at = in.required(at, 0, "func");
   const Line* const* function = is_name(callee_at) ? find_value(functions_, callee_at.text) : nullptr;
-  if (std::optional<Value> value = of_topi(at, spelling(callee_at))) return *value;
   if (!function)
     in.fail({at, {}, "define a function of te.compute above the module, or call a tensor program with R.call_tir"},
             "R.emit_te needs a Python interpreter for '{}'", spelling(callee_at));

@@ -14,7 +14,6 @@ struct Parser::TeReader {
   // Keeps a function of Python that computes with te; the caller keeps its syntax.
   bool function(const Line& line);
   Value emit(const Syntax& at);
-  std::optional<Value> of_topi(const Syntax& at, const std::string& name);
   // Adds the programs to the module.
   void finish();
 
