@@ -71,8 +71,8 @@ TEST_CASE("files and folders that documents name exist", "[docs]") {
   std::string missing;
   for (const fs::path& document : documents()) {
     // `a/b`, `a/`, or a file name with an extension of ours; not `<name>` patterns, options or build outputs.
-    for (const std::string& name :
-         matches(test::read_document(document), "`([A-Za-z0-9_.*-]*/[A-Za-z0-9_./*-]*|[a-z0-9_*]+\\.(?:cc|h|py|md))`", 1)) {
+    for (const std::string& name : matches(test::read_document(document),
+                                           "`([A-Za-z0-9_.*-]*/[A-Za-z0-9_./*-]*|[a-z0-9_*]+\\.(?:cc|h|py|md))`", 1)) {
       if (name.starts_with("build") || name.starts_with("/") || name.starts_with("../")) continue;
       ++checked;
       std::string path = name.starts_with("./") ? name.substr(2) : name;

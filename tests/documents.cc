@@ -129,8 +129,8 @@ DocumentSteps steps_of(const std::string& document) {
     if (block.kind == "sh") {
       add_commands(block, result);
     } else if (!block.kind.empty() && file.empty()) {
-      result.problems.push_back(fmt::format(
-          "line {}: the block neither runs commands (```sh) nor names its file in a comment", block.line));
+      result.problems.push_back(
+          fmt::format("line {}: the block neither runs commands (```sh) nor names its file in a comment", block.line));
     } else if (!file.empty()) {
       result.steps.push_back({.line = block.line, .file = file, .text = text_of(block)});
     }

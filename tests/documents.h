@@ -15,9 +15,9 @@ std::string read_document(const std::filesystem::path& path);
 
 // A file that a document gives, or a command that it runs.
 struct DocumentStep {
-  size_t line = 0;                   // in the document
-  std::string file = {};             // its name; empty: a command
-  std::string text = {};             // the file's contents, or the command
+  size_t line = 0;                        // in the document
+  std::string file = {};                  // its name; empty: a command
+  std::string text = {};                  // the file's contents, or the command
   std::optional<std::string> shown = {};  // what the command prints, where the document says so
   int exit_code = 0;
 };
