@@ -110,6 +110,7 @@ void write_database(const std::string& model, const std::string& folder, Compile
     programs.emplace(name, program);
   std::vector<TunedProgram> tuned;
   settings.scheduled = [&](const ScheduleRule&, const Schedule& schedule, const Decisions&) {
+    if (schedule.module().functions.size() > 1) return;  // steps beside a module: a record is of one program
     std::string name = schedule.module().functions.begin()->first;
     if (auto it = programs.find(name); it != programs.end()) tuned.push_back({name, it->second, schedule.trace()});
   };
