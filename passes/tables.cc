@@ -142,8 +142,10 @@ void Tables::add(ScheduleRule rule) {
 }
 
 void Tables::add(TensorIntrin intrin) {
-  claim(Kind::kIntrinsic, intrin.name, rules_.intrins.find(intrin.name));
-  rules_.intrins.add(std::move(intrin));
+  auto all = std::make_shared<TensorIntrins>(intrins());
+  claim(Kind::kIntrinsic, intrin.name, all->find(intrin.name));
+  all->add(std::move(intrin));
+  rules_.intrins = std::move(all);
 }
 
 void Tables::add(OnnxConverter converter) {

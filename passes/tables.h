@@ -57,6 +57,7 @@ class Tables {
   const std::deque<Pass>& passes() const { return passes_; }
   const std::vector<Pipeline>& pipelines() const { return pipelines_; }
   const MoreRules& rules() const { return rules_; }
+  const TensorIntrins& intrins() const { return rules_.intrins ? *rules_.intrins : builtin_tensor_intrins(); }
   const std::vector<OnnxConverter>& converters() const { return converters_; }
   const std::vector<ExternalCompiler>& external_compilers() const { return external_compilers_; }
   const std::vector<std::string>& libraries() const { return libraries_; }
