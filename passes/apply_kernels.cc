@@ -131,7 +131,8 @@ class KernelApplier {
     for (const auto& [name, callee] : rule.functions.functions) module_.functions.emplace(name, callee);
     Substitution replaced(map);
     for (const Binding& binding : bindings_of(function.body)) {
-      Expr value = replaced(binding.value);
+      Expr value = replaced(binding.value);  // params may say less than the operands
+      value = with_better_type(value, value.type(), context_.ops).value_or(value);
       Expr leaf = binding.cast ? Expr(builder.match_cast(value, replaced(*binding.cast), binding.var->name))
                                : Expr(is_leaf(value) ? value : builder.emit(value, binding.var->name));
       replaced.add(binding.var, leaf);

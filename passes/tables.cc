@@ -195,7 +195,40 @@ std::shared_ptr<const Tables> Tables::operators_only() const {
 
 namespace {
 
+// What TVM's passes and pipelines are here, for those who type their names.
+constexpr std::pair<std::string_view, std::string_view> kNamesInTvm[] = {
+    {"zero", "the pipelines simplify,kernels"},
+    {"default_build", "the pipeline default"},
+    {"static_shape_tuning", "the pipeline default with --schedules FOLDER, the records of a tuner"},
+    {"LegalizeOps", "the pass legalize"},
+    {"AnnotateTIROpPattern", "a part of the pass fuse"},
+    {"FuseOps", "the pass fuse"},
+    {"FuseTIR", "the pass fuse"},
+    {"FoldConstant", "the pass fold_constants"},
+    {"CanonicalizeBindings", "the pass canonicalize"},
+    {"EliminateCommonSubexpr", "the pass merge_common_subexpressions"},
+    {"DeadCodeElimination", "the pass remove_dead_code"},
+    {"DecomposeOpsForInference", "the passes decompose,fold_batch_norm"},
+    {"FoldBatchnormToConv2D", "the pass fold_batch_norm"},
+    {"ConvertLayout", "the pass block_channels"},
+    {"LiftTransformParams", "the pass pack_weights"},
+    {"LambdaLift", "the pass lambda_lift"},
+    {"CallTIRRewrite", "the pass destination_passing"},
+    {"StaticPlanBlockMemory", "the pass plan_memory"},
+    {"ApplyDefaultSchedule", "the pipeline schedule"},
+    {"MetaScheduleApplyDatabase", "the pipeline schedule with --schedules FOLDER, the records of a tuner"},
+    {"MetaScheduleTuneTIR", "no pass: rules choose schedules by formulas (--list-rules), and nothing is tuned"},
+    {"MetaScheduleTuneIRMod", "no pass: rules choose schedules by formulas (--list-rules), and nothing is tuned"},
+    {"FuseOpsByPattern", "no pass: a @S.pattern in a file for --kernels, or a --backend"},
+    {"MergeCompositeFunctions", "a part of what --backend FILE.so does"},
+    {"RunCodegen", "a part of what --backend FILE.so does"},
+};
+
 [[noreturn]] void fail_unknown(std::string_view name, const Tables& tables) {
+  std::string_view last = name.substr(name.rfind('.') + 1);  // relax.transform.LegalizeOps()
+  last = last.substr(0, last.find('('));
+  for (const auto& [theirs, ours] : kNamesInTvm)
+    if (last == theirs) fail({}, "unknown pass '{}'; what TVM calls so is here {}", name, ours);
   std::vector<std::string> names = map_each(tables.pipelines(), &Pipeline::name);
   for (const Pass& pass : tables.passes()) names.push_back(pass.name);
   fail({}, "unknown pass '{}'; there are: {}", name, joined(names));
