@@ -61,10 +61,11 @@ struct OwnKernels {
     OnnxModel model;
     model.input("x", kFloat32, "1,16,9,9").output("y");
     model.constant("w", test::numbers({16, 16, 3, 3})).constant("b", test::numbers({16}));
-    for (const auto& [input, output] : {std::pair("x", "first"), std::pair("relu", "second")})
+    auto conv = [&](const char* input, const char* output) {
       test::set_ints(model.node("Conv", std::string(input) + " w b", output), "pads", {1, 1, 1, 1});
-    model.node("Relu", "first", "relu"), model.node("Add", "second x", "sum"), model.node("Relu", "sum", "y");
-    std::swap(*model.proto().mutable_graph()->mutable_node(1), *model.proto().mutable_graph()->mutable_node(2));
+    };
+    conv("x", "first"), model.node("Relu", "first", "relu");
+    conv("relu", "second"), model.node("Add", "second x", "sum"), model.node("Relu", "sum", "y");
     return write("residual.onnx", model);
   }
   std::string gelu() const {
