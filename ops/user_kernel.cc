@@ -6,6 +6,7 @@
 
 #include "ir/kernel_call.h"
 #include "ir/op_names.h"
+#include "ops/common.h"
 #include "support/joined.h"
 #include "support/lists.h"
 
@@ -119,17 +120,16 @@ class KernelCaller {
 
   // Gives constant operands the layouts that the kernel asks for.
   bool arrange_constants() {
-    for (size_t i = 0; i < tensors_.size(); ++i) {
-      auto map = kernel_.layout.find(params_[i]->name);
-      if (map == kernel_.layout.end()) continue;
+    for (const auto& [name, map] : kernel_.layout) {
+      size_t i = 0;
+      while (i < params_.size() && params_[i]->name != name) ++i;
+      if (i >= tensors_.size()) return refuse(fmt::format("'{}' is a result, and layout= is for operands", name));
       if (!tensors_[i].is<Constant>())
         return refuse(
-            fmt::format("operand '{}' is not constant, and the kernel reads it in a layout of its own", map->first));
-      size_t rank = map->second.as<Lambda>()->params.size();
-      if (known_rank(tensors_[i].type()) != static_cast<int64_t>(rank))
-        return refuse(fmt::format("operand '{}' has rank {}, and the kernel's layout is of {} axes", map->first,
-                                  known_rank(tensors_[i].type()), rank));
-      tensors_[i] = builder_.op("layout_transform", {tensors_[i]}, Attrs{{"index_map", map->second}});
+            fmt::format("operand '{}' is not constant, and the kernel reads it in a layout of its own", name));
+      std::string problem = problem_of_index_map(*map.as<Lambda>(), tensors_[i].type());
+      if (!problem.empty()) return refuse(fmt::format("the layout of operand '{}' {}", name, problem));
+      tensors_[i] = builder_.op("layout_transform", {tensors_[i]}, Attrs{{"index_map", map}});
     }
     return true;
   }

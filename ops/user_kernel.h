@@ -44,11 +44,12 @@ std::variant<Expr, std::string> call_user_kernel(const UserKernel& kernel, const
 // Returns a dim as messages print it.
 std::string text_of_dim(const Expr& dim);
 
-// Says who implements a node of the model or an operator of the graph, or why somebody who claims it does not.
+// Says who implements a node of the model or an operator of the graph, alone or as one of several, or why somebody who
+// claims it does not.
 struct Claim {
   Span node;            // of the model, or of the text
   std::string what;     // the operator: "nn.conv2d", "com.me::FancyGelu"
-  std::string by;       // the kernel or backend
+  std::string by;       // "kernel 'my_softmax'"
   std::string refused;  // the condition that failed; empty: it implements the node
 };
 using OnClaim = std::function<void(const Claim&)>;

@@ -16,7 +16,9 @@ namespace {
 
 class KernelApplier {
  public:
-  KernelApplier(IRModule& module, PassContext& context) : module_(module), context_(context) {}
+  // `only`: the name of the rules that are applied; empty: all are.
+  KernelApplier(IRModule& module, PassContext& context, std::string_view only = {})
+      : module_(module), context_(context), only_(only) {}
 
   Expr sequence(const Expr& seq) {
     return rewrite_blocks(seq, [&](const BindingBlock& block, const VarSet& used_after) {
@@ -30,20 +32,30 @@ class KernelApplier {
  private:
   std::vector<Binding> apply(const std::vector<Binding>& bindings, const VarSet& used_after) {
     PatternScope scope(bindings, used_after, context_.ops);
+    const PatternScope before = scope;
     std::vector<std::vector<Binding>> replaced(bindings.size());
+    std::vector<const KernelRule*> takers(bindings.size());
     for (const auto& rule : *context_.kernels) {
-      if (!rule.pattern) continue;
+      if (!rule.pattern || (!only_.empty() && rule.name != only_)) continue;
       std::vector<std::string> operators = result_operators(*rule.pattern);
       for (size_t i = bindings.size(); i-- > 0;) {
-        if (scope.is_replaced(i) || bindings[i].cast) continue;
+        if (bindings[i].cast) continue;
         bool is_candidate = operators.empty() || std::ranges::count(operators, op_name(bindings[i].value));
         if (!is_candidate || (!rule.node.empty() && !is_node(bindings[i], rule.node))) continue;
+        if (scope.is_replaced(i)) {
+          if (context_.claimed) report_late(rule, before, bindings[i], i, takers[i]);
+          continue;
+        }
         std::string refused;
         std::optional<PatternMatch> match = scope.match(*rule.pattern, i, refused);
         std::optional<std::vector<Binding>> result;
         if (match) result = replace(rule, *match, refused);
-        report(rule, bindings[i], operators.empty() && !result ? "" : refused, result.has_value());
+        if (!result && !operators.empty()) report(rule, bindings[i], refused);
         if (!result) continue;
+        for (const Binding& inside : match->inside) {
+          report(rule, inside, "");
+          takers[static_cast<size_t>(std::ranges::find(bindings, inside.var.get(), var_of) - bindings.begin())] = &rule;
+        }
         scope.replace(*match);
         replaced[i] = std::move(*result);
       }
@@ -61,9 +73,25 @@ class KernelApplier {
     return binding.var->name == node || (span && span.origin->node == node);
   }
 
-  void report(const KernelRule& rule, const Binding& binding, const std::string& refused, bool is_taken) {
-    if (!context_.claimed || (!is_taken && refused.empty())) return;
-    context_.claimed({binding.var.span(), ops::short_name(op_name(binding.value)), rule.name, is_taken ? "" : refused});
+  static const NodeHeader* var_of(const Binding& binding) { return binding.var.get(); }
+
+  // An empty reason: the rule takes the binding.
+  void report(const KernelRule& rule, const Binding& binding, const std::string& refused) const {
+    if (!context_.claimed) return;
+    const char* kind = rule.kernel ? "kernel" : rule.replacement ? "rewriter" : "pattern";
+    context_.claimed({binding.var.span(), ops::short_name(op_name(binding.value)),
+                      fmt::format("{} '{}'", kind, rule.name), refused});
+  }
+
+  // Reports for a binding that an earlier rule has whether this one could have it as well.
+  void report_late(const KernelRule& rule, const PatternScope& before, const Binding& binding, size_t at,
+                   const KernelRule* taker) const {
+    std::string refused;
+    IRModule scratch = module_;
+    std::optional<PatternMatch> match = before.match(*rule.pattern, at, refused);
+    if (match && KernelApplier(scratch, context_).replace(rule, *match, refused))
+      refused = fmt::format("it could, and '{}' comes first", taker ? taker->name : "another one");
+    report(rule, binding, refused);
   }
 
   // Returns the bindings that stand for the match, or sets the reason why the rule cannot take it.
@@ -187,16 +215,24 @@ class KernelApplier {
 
   IRModule& module_;
   PassContext& context_;
+  std::string_view only_;
 };
 
-}  // namespace
-
-IRModule apply_kernels(IRModule module, PassContext& context) {
+IRModule applied(IRModule module, PassContext& context, std::string_view only) {
   if (!context.kernels || context.kernels->empty()) return module;
   return map_functions(std::move(module), [&](const FunctionRef& function, IRModule& result) {
     return cast<Function>(
-        map_sequences(function, [&](const Expr& body) { return KernelApplier(result, context).sequence(body); }));
+        map_sequences(function, [&](const Expr& body) { return KernelApplier(result, context, only).sequence(body); }));
   });
+}
+
+}  // namespace
+
+IRModule apply_kernels(IRModule module, PassContext& context) { return applied(std::move(module), context, ""); }
+
+Pass pass_of_rules(const std::string& name) {
+  auto apply = [name](IRModule module, PassContext& context) { return applied(std::move(module), context, name); };
+  return {.name = name, .doc = "apply the rules of this name of --kernels", .on_module = apply};
 }
 
 }  // namespace relaxc

@@ -14,6 +14,7 @@
 // docs/own-kernels.md has all of it. passes/apply_kernels.cc applies the rules.
 #pragma once
 #include "ops/user_kernel.h"
+#include "passes/pass.h"
 #include "passes/pattern.h"
 #include "tir/schedule/script.h"
 
@@ -32,11 +33,16 @@ struct KernelRule {
   std::optional<FunctionRef> replacement = {};
   IRModule functions = {};       // that the replacement calls
   DimCondition where = nullptr;  // of the pattern; a kernel has its own
+  // Applies the rules of this name alone, where --passes names it; null for kernels of nodes.
+  std::shared_ptr<const Pass> pass = nullptr;
 };
 
 // Reads the kernels of a file, which may hold schedules as well (read_schedule_rules). Throws a CompileError with all
 // errors in them.
 std::vector<KernelRule> read_kernel_rules(std::string_view text, const std::string& filename, const OpTable& ops);
+
+// Returns the pass that applies the rules of the name, out of those of its context.
+Pass pass_of_rules(const std::string& name);
 
 // Returns those of them that implement nodes of a model, for the importer.
 std::vector<NodeKernel> node_kernels(const std::vector<KernelRule>& rules);

@@ -61,6 +61,9 @@ class KernelReader {
       if (!used_.contains(name)) rules_.push_back(std::move(rule));
     }
     std::ranges::stable_sort(rules_, {}, [](const KernelRule& rule) { return rule.span.line; });
+    for (KernelRule& rule : rules_) {
+      if (rule.pattern) rule.pass = std::make_shared<const Pass>(pass_of_rules(rule.name));
+    }
     diagnostics_.throw_if_errors();
     return std::move(rules_);
   }

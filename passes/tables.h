@@ -52,6 +52,8 @@ class Tables {
   // Loads a shared object and lets it add its rows. Throws a CompileError that names it where it cannot be loaded, is
   // made for another version of relaxc, or fails.
   void load_plugin(const std::string& path);
+  // Returns the absolute path of the plug-in whose entry runs, for add_library where it holds the functions itself.
+  std::string plugin() const;
 
   const OpTable& ops() const { return *ops_; }
   const std::deque<Pass>& passes() const { return passes_; }
