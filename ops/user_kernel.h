@@ -48,7 +48,7 @@ std::string text_of_dim(const Expr& dim);
 struct Claim {
   Span node;            // of the model, or of the text
   std::string what;     // the operator: "nn.conv2d", "com.me::FancyGelu"
-  std::string by;       // the kernel or backend
+  std::string by;       // "kernel 'my_softmax'"
   std::string refused;  // the condition that failed; empty: it implements the node
 };
 using OnClaim = std::function<void(const Claim&)>;

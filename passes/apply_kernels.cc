@@ -63,22 +63,15 @@ class KernelApplier {
 
   void report(const KernelRule& rule, const Binding& binding, const std::string& refused, bool is_taken) {
     if (!context_.claimed || (!is_taken && refused.empty())) return;
-    context_.claimed({binding.var.span(), ops::short_name(op_name(binding.value)), rule.name, is_taken ? "" : refused});
+    context_.claimed({binding.var.span(), ops::short_name(op_name(binding.value)), "kernel '" + rule.name + "'",
+                      is_taken ? "" : refused});
   }
 
   // Returns the bindings that stand for the match, or sets the reason why the rule cannot take it.
   std::optional<std::vector<Binding>> replace(const KernelRule& rule, const PatternMatch& match, std::string& refused) {
-    if (rule.where) {
-      DimValues values;
-      for (const auto& [name, value] : match.attrs) values.insert_or_assign(name, value);
-      for (const VarRef& dim : rule.pattern->dims) {
-        Expr value = simplify(copy_value(match.dims, dim.get()).value_or(dim));
-        values.insert_or_assign(dim->name, as_int(value) ? AttrValue(*as_int(value)) : AttrValue(value));
-      }
-      if (std::optional<std::string> why = rule.where(values)) {
-        refused = *why;
-        return std::nullopt;
-      }
+    if (std::optional<std::string> why = unmet_condition(rule, match)) {
+      refused = *why;
+      return std::nullopt;
     }
     Builder builder(context_.ops);
     const Span& span = match.results.back().span();
@@ -189,6 +182,17 @@ class KernelApplier {
 };
 
 }  // namespace
+
+std::optional<std::string> unmet_condition(const KernelRule& rule, const PatternMatch& match) {
+  if (!rule.where) return std::nullopt;
+  DimValues values;
+  for (const auto& [name, value] : match.attrs) values.insert_or_assign(name, value);
+  for (const VarRef& dim : rule.pattern->dims) {
+    Expr value = simplify(copy_value(match.dims, dim.get()).value_or(dim));
+    values.insert_or_assign(dim->name, as_int(value) ? AttrValue(*as_int(value)) : AttrValue(value));
+  }
+  return rule.where(values);
+}
 
 IRModule apply_kernels(IRModule module, PassContext& context) {
   if (!context.kernels || context.kernels->empty()) return module;

@@ -38,6 +38,9 @@ struct KernelRule {
 // errors in them.
 std::vector<KernelRule> read_kernel_rules(std::string_view text, const std::string& filename, const OpTable& ops);
 
+// Returns why the condition on the dims and attributes of the rule's pattern does not hold; nullopt where it does.
+std::optional<std::string> unmet_condition(const KernelRule& rule, const PatternMatch& match);
+
 // Returns those of them that implement nodes of a model, for the importer.
 std::vector<NodeKernel> node_kernels(const std::vector<KernelRule>& rules);
 

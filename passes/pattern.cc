@@ -252,6 +252,7 @@ class PatternMatcher {
     result.dims = state_.dims;
     for (const PatternRef& param : pattern_.params) {
       const Expr* value = find_value(state_.values, param.get());
+      if (!value && pattern_.is_loose) continue;
       if (!value) {
         refuse(1000, "'{}' is not part of the alternative that matches", param->name);
         return std::nullopt;
@@ -270,17 +271,31 @@ class PatternMatcher {
       if (const Call* call = binding.value.as<Call>()) {
         for (const auto& [name, value] : call->attrs) result.attrs.set(name, value);  // the last one counts
       }
-      bool is_output = is_result(binding.var);
-      for (size_t user : scope_.users_.at(binding.var.get())) {
-        bool stays = !state_.inside.contains(user);
-        if (stays && !is_output) refuse(1000, "'{}' is used outside of the pattern, too", binding.var->name);
-        if (stays && is_output && user < at)
+      auto stays = [&](size_t user) { return !state_.inside.contains(user); };
+      const std::vector<size_t>& users = scope_.users_.at(binding.var.get());
+      if (is_result(binding.var)) {
+        if (std::ranges::any_of(users, [&](size_t user) { return stays(user) && user < at; }))
           refuse(1000, "result '{}' is used before the last one is computed", binding.var->name);
+      } else if (std::ranges::any_of(users, stays) || scope_.used_after_.contains(binding.var.get())) {
+        if (!pattern_.is_loose || !is_cheap(binding))
+          refuse(1000, "'{}' is used outside of the pattern, too", binding.var->name);
+        result.shared.push_back(binding.var);
       }
-      if (!is_output && scope_.used_after_.contains(binding.var.get()))
-        refuse(1000, "'{}' is used outside of the pattern, too", binding.var->name);
+    }
+    for (const auto& [node, value] : state_.values) {
+      if (!node->name.empty()) result.values.insert_or_assign(node->name, value);
     }
     return state_.depth >= 1000 ? std::nullopt : std::optional(std::move(result));
+  }
+
+  // Returns whether elementwise operators alone lead from operands of the match to the value.
+  bool is_cheap(const Binding& binding) const {
+    const OpRow* row = scope_.ops_.find(op_name(binding.value));
+    if (!row || row->pattern > OpPattern::kBroadcast) return false;
+    return std::ranges::all_of(free_vars(binding.value), [&](const VarRef& var) {
+      const size_t* position = find_value(scope_.position_, var.get());
+      return !position || !state_.inside.contains(*position) || is_cheap(scope_.bindings_[*position]);
+    });
   }
 
   const PatternScope& scope_;
@@ -309,6 +324,7 @@ std::optional<PatternMatch> PatternScope::match(const Pattern& pattern, size_t a
 
 void PatternScope::replace(const PatternMatch& match) {
   for (const Binding& binding : match.inside) replaced_[position_.at(binding.var.get())] = true;
+  for (const VarRef& var : match.shared) replaced_[position_.at(var.get())] = false;
   for (const Expr& operand : match.operands) {
     if (auto* users = find_value(users_, operand.get())) users->push_back(match.at);
   }

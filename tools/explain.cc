@@ -50,10 +50,10 @@ class ClaimReport {
     std::string result;
     for (const NodeReport* node : order_) {
       std::vector<std::string> lines = {fmt::format("{} ({}): {}", node->place, node->op, implementer(*node))};
-      std::vector<std::string> seen;
+      std::vector<std::string> seen, takers = takers_of(*node);
       for (const Claim& claim : node->claims) {
-        if (claim.refused.empty()) continue;
-        std::string line = fmt::format("    kernel '{}' does not: {}", claim.by, claim.refused);
+        if (claim.refused.empty() || std::ranges::count(takers, claim.by)) continue;
+        std::string line = fmt::format("    {} does not: {}", claim.by, claim.refused);
         if (!std::ranges::count(seen, line)) seen.push_back(line);
       }
       result += lines[0] + "\n" + joined(seen, [](const std::string& line) { return line + "\n"; }, "");
@@ -90,11 +90,16 @@ class ClaimReport {
     if (!std::ranges::count(node.operators, op)) node.operators.push_back(op);
   }
 
-  std::string implementer(const NodeReport& node) const {
-    std::vector<std::string> takers;
+  static std::vector<std::string> takers_of(const NodeReport& node) {
+    std::vector<std::string> result;
     for (const Claim& claim : node.claims) {
-      if (claim.refused.empty()) takers.push_back(fmt::format("kernel '{}'", claim.by));
+      if (claim.refused.empty() && !std::ranges::count(result, claim.by)) result.push_back(claim.by);
     }
+    return result;
+  }
+
+  std::string implementer(const NodeReport& node) const {
+    std::vector<std::string> takers = takers_of(node);
     if (!takers.empty()) return joined(takers);
     if (node.operators.empty()) return "computed while compiling, or part of another node";
     std::string plugin;
@@ -113,7 +118,9 @@ int run(const ExplainCommand& command) {
   CompileSettings settings = command.compiler.get(command.model);
   ClaimReport report(tables_of(settings));
   settings.claimed = [&](const Claim& claim) { report.add(claim); };
-  if (settings.runner.stop_after.empty()) settings.runner.stop_after = "apply_kernels";
+  const std::vector<ExternalCompiler>& backends = tables_of(settings).external_compilers();
+  if (settings.runner.stop_after.empty())
+    settings.runner.stop_after = backends.empty() ? "apply_kernels" : "claim_" + backends.back().name;
   IRModule module = run_pipeline(read_scheduled_module(command.model, settings), settings);
   report.add(module);
   print_message("{}", report.text());
@@ -126,7 +133,7 @@ void add_explain(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<ExplainCommand>();
   CLI::App* command = app.add_subcommand("explain", "say who implements each node of a model, and why others do not");
   command->add_option("model", options->model, "the file (.onnx or .py)")->required();
-  command->add_flag("--claims", options->claims, "the claims of --kernels on each node (the default)");
+  command->add_flag("--claims", options->claims, "the claims of --kernels and --backend on each node (the default)");
   options->compiler.add_to(*command);
   command->footer("Example: relaxc explain model.onnx --claims --kernels softmax.py");
   command->callback([options, &exit_code] { exit_code = run(*options); });

@@ -55,6 +55,7 @@ std::optional<Outputs> GraphImporter::call_kernel(const onnx::NodeProto& node, c
     if (!is_asked || node.output_size() == 0) continue;
     KernelRequest request{.tensors = {}, .attrs = {}, .num_outputs = static_cast<size_t>(node.output_size())};
     for (const auto& attribute : node.attribute()) request.attrs.set(attribute.name(), value_of_attribute(attribute));
+    const std::string title = fmt::format("kernel '{}'", row.kernel.name);
     std::string why = failed_condition(row, request.attrs);
     if (why.empty()) {
       for (const Value& input : inputs) {
@@ -63,7 +64,7 @@ std::optional<Outputs> GraphImporter::call_kernel(const onnx::NodeProto& node, c
       auto made = call_user_kernel(row.kernel, request, context_.kernels, builder_);
       if (const std::string* reason = std::get_if<std::string>(&made)) why = *reason;
       if (why.empty()) {
-        if (context_.options.claimed) context_.options.claimed({span, type, row.kernel.name, ""});
+        if (context_.options.claimed) context_.options.claimed({span, type, title, ""});
         Expr result = builder_.emit(std::get<Expr>(made), node.output(0));
         Outputs outputs;
         for (size_t i = 0; i < request.num_outputs; ++i) {
@@ -74,8 +75,8 @@ std::optional<Outputs> GraphImporter::call_kernel(const onnx::NodeProto& node, c
         return outputs;
       }
     }
-    if (context_.options.claimed) context_.options.claimed({span, type, row.kernel.name, why});
-    refused += fmt::format("; kernel '{}' does not fit: {}", row.kernel.name, why);
+    if (context_.options.claimed) context_.options.claimed({span, type, title, why});
+    refused += fmt::format("; {} does not fit: {}", title, why);
   }
   if (context_.options.claimed) context_.options.claimed({span, type, "", ""});
   return std::nullopt;
