@@ -31,6 +31,7 @@ inline std::optional<Type> type_of(const Expr& value) {
   return std::nullopt;
 }
 
+bool same_shape(const Expr& a, const Expr& b);
 // Returns the elements of a constant that has one, or one per element of this axis of a tensor of this rank; nullopt
 // for others.
 std::optional<std::vector<float>> along(const Expr& value, size_t rank, size_t axis);

@@ -7,6 +7,11 @@
 
 namespace onednn {
 
+bool same_shape(const Expr& a, const Expr& b) {
+  return std::ranges::equal(*known_shape(a.type()), *known_shape(b.type()),
+                            [](const Expr& x, const Expr& y) { return Analyzer().can_prove_equal(x, y); });
+}
+
 std::optional<std::vector<float>> along(const Expr& value, size_t rank, size_t axis) {
   const Constant* constant = value.as<Constant>();
   if (!constant || constant->data.size() == 0) return std::nullopt;
@@ -58,11 +63,6 @@ const std::pair<const char*, Kind> kOperators[] = {{"nn.conv2d", Kind::kConv},  
 const Call& call_of(const PatternMatch& match) { return *match.inside.back().value.as<Call>(); }
 size_t rank_of(const Expr& value) { return known_shape(value.type())->size(); }
 
-bool same_shape(const Expr& a, const Expr& b) {
-  return std::ranges::equal(*known_shape(a.type()), *known_shape(b.type()),
-                            [](const Expr& x, const Expr& y) { return Analyzer().can_prove_equal(x, y); });
-}
-
 // Returns the constant's elements, one per channel (axis 1 of an image, the last axis of other tensors).
 std::optional<std::vector<float>> per_channel(const Expr& bias, const Expr& of) {
   size_t rank = rank_of(of), axis = rank == 4 ? 1 : rank - 1;
@@ -110,6 +110,8 @@ std::optional<std::string> why_not(Kind kind, const PatternMatch& match) {
     case Kind::kMultiply:
       return why_not_sum(call);
     case Kind::kSoftmax:
+    case Kind::kQuantize:
+    case Kind::kDequantize:
       return std::nullopt;
   }
   return std::nullopt;
@@ -130,15 +132,15 @@ class Compilation {
     for (const auto& [name, match] : part_.matches) {
       const VarRef& result = match.results[0];
       if (is_int8_pattern(name)) {
-        is_worthwhile = true;
         push(int8_step(match, data_, [&](const Expr& value) { return number_of(value); }), result);
+        is_worthwhile = is_worthwhile || steps_.back().kind <= Kind::kMatmul;
         continue;
       }
       Kind kind = kind_of(name);
       is_worthwhile = is_worthwhile || kind <= Kind::kSoftmax;
       if (!fused(kind, match, result)) push(step_of(kind, match), result);
     }
-    if (!is_worthwhile) return "sums and activations alone are not worth a call";
+    if (!is_worthwhile) return "sums, activations and conversions alone are not worth a call";
     return bytes();
   }
 

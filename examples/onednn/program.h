@@ -6,7 +6,18 @@
 
 namespace onednn {
 
-enum class Kind : int64_t { kConv, kMatmul, kMaxPool, kAvgPool, kSoftmax, kActivation, kAdd, kMultiply };
+enum class Kind : int64_t {
+  kConv,
+  kMatmul,
+  kMaxPool,
+  kAvgPool,
+  kSoftmax,
+  kActivation,
+  kAdd,
+  kMultiply,
+  kQuantize,
+  kDequantize
+};
 enum class Type : int64_t { kF32, kS8, kU8, kS32 };
 enum class Activation : int64_t { kNone, kRelu, kClip };
 
@@ -36,8 +47,9 @@ struct Step {
   int64_t axis = 0;         // of softmax
   int64_t counts_pads = 0;  // by average pools
 
-  // A product of integers: saturate(round(activation((sum + int_bias) * scale + bias) / out_scale) + out_zero), of
-  // which an int32 result has nothing and a float32 result has no rounding. The sum is of (a - zero) * weight.
+  // A quantization is saturate(round(a / out_scale) + out_zero), a dequantization (a - zero) * scale. A product of
+  // integers is saturate(round(activation((sum + int_bias) * scale + bias + added) / out_scale) + out_zero), of which
+  // an int32 result has nothing and a float32 result has no rounding. The sum is of (a - zero) * weight.
   int64_t int_bias = -1;                // int32, one per channel
   int64_t scales = -1, num_scales = 0;  // float32, one, or one per channel
   int64_t zero_value = -1;              // the number of a value that holds `zero`, an int32

@@ -144,6 +144,11 @@ class Instance {
       args[DNNL_ARG_ATTR_MULTIPLE_POST_OP(ops.len()) | DNNL_ARG_SRC_1] = operand;
       ops.append_binary(algorithm, operand.get_desc());
     }
+    // The zero point is added to the rounded number: the sum with an odd one rounds halves the other way.
+    void round_and_shift(int32_t zero) {
+      ops.append_eltwise(1, dnnl::algorithm::eltwise_round, 0, 0);
+      if (zero != 0) ops.append_eltwise(1, dnnl::algorithm::eltwise_linear, 1, static_cast<float>(zero));
+    }
   };
 
   // `channels` are the dims of one element per channel.
@@ -169,10 +174,7 @@ class Instance {
       result.ops.append_eltwise(1, dnnl::algorithm::eltwise_clip, step.low, step.high);
     if (step.out_scale != 0) {
       result.binary(dnnl::algorithm::binary_div, number(step.out_scale, rank));
-      // The zero point is added to the rounded number: the sum with an odd one rounds halves the other way.
-      result.ops.append_eltwise(1, dnnl::algorithm::eltwise_round, 0, 0);
-      if (step.out_zero != 0)
-        result.ops.append_eltwise(1, dnnl::algorithm::eltwise_linear, 1, static_cast<float>(step.out_zero));
+      result.round_and_shift(step.out_zero);
     }
     result.attributes.set_post_ops(result.ops);
     return result;
@@ -209,6 +211,9 @@ class Instance {
       case Kind::kAdd:
       case Kind::kMultiply:
         return add_sum(step, shape, source);
+      case Kind::kQuantize:
+      case Kind::kDequantize:
+        return add_conversion(step, shape, source);
     }
   }
 
@@ -222,6 +227,27 @@ class Instance {
     add_result(made.dst_desc(), shape);
     push(dnnl::binary(made),
          {{DNNL_ARG_SRC_0, value(step.a)}, {DNNL_ARG_SRC_1, second}, {DNNL_ARG_DST, values_.back()}});
+  }
+
+  void add_conversion(const Step& step, const Dims& shape, const memory::desc& source) {
+    const bool is_quantize = step.kind == Kind::kQuantize;
+    Epilogue end;
+    if (is_quantize) {
+      end.round_and_shift(step.out_zero);
+    } else {
+      end.binary(dnnl::algorithm::binary_mul, number(*program_.data<float>(step.scales), shape.size()));
+    }
+    end.attributes.set_post_ops(end.ops);
+    memory second = number(is_quantize ? step.out_scale : static_cast<float>(step.zero), shape.size());
+    auto algorithm = is_quantize ? dnnl::algorithm::binary_div : dnnl::algorithm::binary_sub;
+    dnnl::binary::primitive_desc made({algorithm, source, second.get_desc(), any(shape, step.type)}, end.attributes,
+                                      cpu());
+    Args args = std::move(end.args);
+    args[DNNL_ARG_SRC_0] = value(step.a);
+    args[DNNL_ARG_SRC_1] = second;
+    add_result(made.dst_desc(), shape);
+    args[DNNL_ARG_DST] = values_.back();
+    push(dnnl::binary(made), std::move(args));
   }
 
   void add_convolution(const Step& step, const Dims& shape) {
