@@ -17,8 +17,8 @@ namespace relaxc {
 
 namespace {
 
-constexpr const char* kWords = "external_words";  // the buffer with the dims of all tensors, then their addresses
-constexpr const char* kCompiler = "external";     // the program's attribute
+constexpr const char* kDims = "external_dims";  // the buffer with the dims of all tensors
+constexpr const char* kCompiler = "external";   // the program's attribute
 
 struct ExternalRule {
   KernelRule rule;  // a pattern alone
@@ -149,10 +149,15 @@ class BlockClaims {
       if (match == matches_.end() && (covered.contains(binding.var.get()) || is_dead)) continue;
       Node node{.match = match == matches_.end() ? nullptr : &match->second};
       node.bindings = node.match ? own_bindings(node.match->match) : std::vector{binding};
+      VarSet used;
       for (const Binding& inside : node.match ? node.match->match.inside : node.bindings) {
-        add_free_vars(inside.value, live);
-        if (inside.cast) add_free_vars(*inside.cast, live);
+        add_free_vars(inside.value, used);
+        if (inside.cast) add_free_vars(*inside.cast, used);
       }
+      if (node.match) {
+        for (const Binding& inside : node.match->match.inside) used.erase(inside.var.get());
+      }
+      live.insert(used.begin(), used.end());
       nodes.push_back(std::move(node));
     }
     std::ranges::reverse(nodes);
@@ -251,11 +256,12 @@ class BlockClaims {
         params.push_back(make_buffer(var->name, *tensor_dtype(var.type()), shape));
       }
     }
-    Buffer words = make_buffer(kWords, kInt64, {int_imm(std::ssize(dims) + std::ssize(params) - 1)});
+    if (dims.empty()) dims.push_back(int_imm(0));
+    Buffer all = make_buffer(kDims, kInt64, {int_imm(std::ssize(dims))});
     std::vector<Stmt> stores;
-    for (const Expr& dim : dims) stores.push_back(store(words, dim, {int_imm(std::ssize(stores))}));
+    for (const Expr& dim : dims) stores.push_back(store(all, dim, {int_imm(std::ssize(stores))}));
     Attrs attrs{{kCompiler, compiler_.name}, {attr_names::kIsScheduled, true}};
-    return make_prim_func({std::move(params), root_block({words}, seq(std::move(stores))), std::move(attrs)});
+    return make_prim_func({std::move(params), root_block({all}, seq(std::move(stores))), std::move(attrs)});
   }
 
   const std::vector<Binding>& bindings_;
@@ -290,26 +296,25 @@ class Claimer {
   const std::vector<ExternalRule>& rules_;
 };
 
-// Adds the addresses of the tensors behind the dims, and the call.
+// Adds the call behind the stores of dims.
 PrimFuncRef with_call(const PrimFuncRef& program, const ExternalCompiler& compiler) {
   if (program->attrs.get_string(kCompiler, "") != compiler.name) return program;
-  std::optional<Buffer> words;
+  std::optional<Buffer> dims;
   walk(program->body, [&](const AllocBuffer& alloc) {
-    if (alloc.buffer->name == kWords) words = alloc.buffer;
+    if (alloc.buffer->name == kDims) dims = alloc.buffer;
   });
-  std::vector<Buffer> buffers = buffer_params(program);
-  RELAXC_CHECK(words && buffers.size() >= 2, "the program of an external call has {} tensors", buffers.size());
-  auto address = [](const Buffer& buffer, int64_t at) {
-    return intrinsic("tir.address_of", {load(buffer, {int_imm(at)})}, DType::handle());
+  std::vector<Buffer> buffers = buffer_params(program);  // the compiler's bytes, then the tensors
+  RELAXC_CHECK(dims && buffers.size() >= 2, "the program of an external call has {} buffers", buffers.size());
+  auto address = [](const Buffer& buffer) {
+    return intrinsic("tir.address_of", {load(buffer, {int_imm(0)})}, DType::handle());
   };
-  int64_t num_dims = *as_int(buffer_type(*words).shape[0]) - std::ssize(buffers) + 1;
-  std::vector<Stmt> body = {program->body};
+  Buffer tensors = make_buffer("external_tensors", kInt64, {int_imm(std::ssize(buffers) - 1)});
+  std::vector<Stmt> body = {program->body, make(AllocBuffer{tensors, {}})};
   for (size_t i = 1; i < buffers.size(); ++i) {
-    Expr word = intrinsic("tir.reinterpret", {address(buffers[i], 0)}, kInt64);
-    body.push_back(store(*words, word, {int_imm(num_dims + static_cast<int64_t>(i) - 1)}));
+    Expr word = intrinsic("tir.reinterpret", {address(buffers[i])}, kInt64);
+    body.push_back(store(tensors, word, {int_imm(static_cast<int64_t>(i) - 1)}));
   }
-  std::vector<Expr> args = {string_imm(compiler.function), address(buffers[0], 0), address(*words, 0),
-                            address(*words, num_dims)};
+  std::vector<Expr> args = {string_imm(compiler.function), address(buffers[0]), address(*dims), address(tensors)};
   Expr status = intrinsic("tir.call_extern", std::move(args), kInt32, program.span());
   body.push_back(make(Assert{equal(status, int_imm(0, kInt32)), {compiler.name + " could not compute this kernel"}},
                       program.span()));

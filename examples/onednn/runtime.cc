@@ -337,12 +337,13 @@ std::shared_ptr<Instance> instance_of(const std::byte* bytes, const int64_t* dim
   std::vector<uint64_t> key = {program.header.hash[0], program.header.hash[1],
                                static_cast<uint64_t>(program.header.num_bytes)};
   int64_t full_outputs = 0;
+  const int64_t* at = dims;
   for (size_t i = 0; i < program.tensors().size(); ++i) {
-    std::span shape(dims, static_cast<size_t>(program.tensors()[i].rank));
+    std::span shape(at, static_cast<size_t>(program.tensors()[i].rank));
     bool is_output = static_cast<int64_t>(i) >= program.header.num_inputs;
     if (is_output && !std::ranges::count(shape, 0)) ++full_outputs;
     key.insert(key.end(), shape.begin(), shape.end());
-    dims += shape.size();
+    at += shape.size();
   }
   if (full_outputs == 0) return nullptr;
   std::lock_guard lock(mutex);
