@@ -96,17 +96,9 @@ class KernelApplier {
 
   // Returns the bindings that stand for the match, or sets the reason why the rule cannot take it.
   std::optional<std::vector<Binding>> replace(const KernelRule& rule, const PatternMatch& match, std::string& refused) {
-    if (rule.where) {
-      DimValues values;
-      for (const auto& [name, value] : match.attrs) values.insert_or_assign(name, value);
-      for (const VarRef& dim : rule.pattern->dims) {
-        Expr value = simplify(copy_value(match.dims, dim.get()).value_or(dim));
-        values.insert_or_assign(dim->name, as_int(value) ? AttrValue(*as_int(value)) : AttrValue(value));
-      }
-      if (std::optional<std::string> why = rule.where(values)) {
-        refused = *why;
-        return std::nullopt;
-      }
+    if (std::optional<std::string> why = unmet_condition(rule, match)) {
+      refused = *why;
+      return std::nullopt;
     }
     Builder builder(context_.ops);
     const Span& span = match.results.back().span();
@@ -217,6 +209,21 @@ class KernelApplier {
   PassContext& context_;
   std::string_view only_;
 };
+
+}  // namespace
+
+std::optional<std::string> unmet_condition(const KernelRule& rule, const PatternMatch& match) {
+  if (!rule.where) return std::nullopt;
+  DimValues values;
+  for (const auto& [name, value] : match.attrs) values.insert_or_assign(name, value);
+  for (const VarRef& dim : rule.pattern->dims) {
+    Expr value = simplify(copy_value(match.dims, dim.get()).value_or(dim));
+    values.insert_or_assign(dim->name, as_int(value) ? AttrValue(*as_int(value)) : AttrValue(value));
+  }
+  return rule.where(values);
+}
+
+namespace {
 
 IRModule applied(IRModule module, PassContext& context, std::string_view only) {
   if (!context.kernels || context.kernels->empty()) return module;

@@ -43,6 +43,8 @@ std::vector<KernelRule> read_kernel_rules(std::string_view text, const std::stri
 
 // Returns the pass that applies the rules of the name, out of those of its context.
 Pass pass_of_rules(const std::string& name);
+// Returns why the condition on the dims and attributes of the rule's pattern does not hold; nullopt where it does.
+std::optional<std::string> unmet_condition(const KernelRule& rule, const PatternMatch& match);
 
 // Returns those of them that implement nodes of a model, for the importer.
 std::vector<NodeKernel> node_kernels(const std::vector<KernelRule>& rules);

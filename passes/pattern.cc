@@ -1,6 +1,7 @@
 #include "passes/pattern.h"
 
 #include <algorithm>
+#include <ranges>
 #include <set>
 
 #include "ir/op_names.h"
@@ -252,6 +253,7 @@ class PatternMatcher {
     result.dims = state_.dims;
     for (const PatternRef& param : pattern_.params) {
       const Expr* value = find_value(state_.values, param.get());
+      if (!value && pattern_.is_loose) continue;
       if (!value) {
         refuse(1000, "'{}' is not part of the alternative that matches", param->name);
         return std::nullopt;
@@ -261,26 +263,48 @@ class PatternMatcher {
     const PatternNode& last = *pattern_.results.back();
     if (last.any_operands) result.operands = tensors_of(*bound_value(state_.values.at(&last))->as<Call>());
     for (const PatternRef& node : pattern_.results) result.results.push_back(cast<Var>(state_.values.at(node.get())));
-    auto is_result = [&](const VarRef& var) {
-      return std::ranges::any_of(result.results, [&](const VarRef& r) { return same_node(r, var); });
-    };
     for (size_t i : state_.inside) {
-      const Binding& binding = scope_.bindings_[i];
-      result.inside.push_back(binding);
-      if (const Call* call = binding.value.as<Call>()) {
+      result.inside.push_back(scope_.bindings_[i]);
+      if (const Call* call = scope_.bindings_[i].value.as<Call>()) {
         for (const auto& [name, value] : call->attrs) result.attrs.set(name, value);  // the last one counts
       }
-      bool is_output = is_result(binding.var);
-      for (size_t user : scope_.users_.at(binding.var.get())) {
-        bool stays = !state_.inside.contains(user);
-        if (stays && !is_output) refuse(1000, "'{}' is used outside of the pattern, too", binding.var->name);
-        if (stays && is_output && user < at)
-          refuse(1000, "result '{}' is used before the last one is computed", binding.var->name);
-      }
-      if (!is_output && scope_.used_after_.contains(binding.var.get()))
-        refuse(1000, "'{}' is used outside of the pattern, too", binding.var->name);
+    }
+    check_uses(result);
+    for (const auto& [node, value] : state_.values) {
+      if (!node->name.empty()) result.values.insert_or_assign(node->name, value);
     }
     return state_.depth >= 1000 ? std::nullopt : std::optional(std::move(result));
+  }
+
+  // Refuses a match of which a value inside is used elsewhere, or notes it as shared, with all that it is made of.
+  void check_uses(PatternMatch& result) {
+    VarSet outputs, shared;
+    for (const VarRef& var : result.results) outputs.insert(var.get());
+    for (size_t i : std::views::reverse(state_.inside)) {
+      const Binding& binding = scope_.bindings_[i];
+      bool is_used = scope_.used_after_.contains(binding.var.get());
+      for (size_t user : scope_.users_.at(binding.var.get())) {
+        bool is_inside = state_.inside.contains(user);
+        is_used = is_used || !is_inside || shared.contains(scope_.bindings_[user].var.get());
+        if (!is_inside && outputs.contains(binding.var.get()) && user < result.at)
+          refuse(1000, "result '{}' is used before the last one is computed", binding.var->name);
+      }
+      if (!is_used || outputs.contains(binding.var.get())) continue;
+      if (!pattern_.is_loose || !is_cheap(binding))
+        refuse(1000, "'{}' is used outside of the pattern, too", binding.var->name);
+      shared.insert(binding.var.get());
+      result.shared.push_back(binding.var);
+    }
+  }
+
+  // Returns whether elementwise operators alone lead from operands of the match to the value.
+  bool is_cheap(const Binding& binding) const {
+    const OpRow* row = scope_.ops_.find(op_name(binding.value));
+    if (!row || row->pattern > OpPattern::kBroadcast) return false;
+    return std::ranges::all_of(free_vars(binding.value), [&](const VarRef& var) {
+      const size_t* position = find_value(scope_.position_, var.get());
+      return !position || !state_.inside.contains(*position) || is_cheap(scope_.bindings_[*position]);
+    });
   }
 
   const PatternScope& scope_;
@@ -309,6 +333,7 @@ std::optional<PatternMatch> PatternScope::match(const Pattern& pattern, size_t a
 
 void PatternScope::replace(const PatternMatch& match) {
   for (const Binding& binding : match.inside) replaced_[position_.at(binding.var.get())] = true;
+  for (const VarRef& var : match.shared) replaced_[position_.at(var.get())] = false;
   for (const Expr& operand : match.operands) {
     if (auto* users = find_value(users_, operand.get())) users->push_back(match.at);
   }

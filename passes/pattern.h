@@ -40,16 +40,22 @@ struct Pattern {
   std::vector<PatternRef> params;   // operands, in the order in which a kernel gets them
   std::vector<PatternRef> results;  // in order
   std::vector<VarRef> dims = {};    // named in types
+  // For those who compute a match from its operands alone: a cheap value inside of it (made of elementwise operators)
+  // may be used elsewhere, too, and is computed in both places; an operand of an alternative that does not match is
+  // left out.
+  bool is_loose = false;
 };
 
 // One place at which a pattern was found.
 struct PatternMatch {
-  std::vector<Expr> operands;   // one for each param
-  std::vector<Binding> inside;  // the bindings that it covers, in order
-  std::vector<VarRef> results;  // the variables of the results
-  size_t at = 0;                // the position of the last one
-  Attrs attrs = {};             // of all operators; those of the last result's count first
-  VarMap dims = {};             // the values of the pattern's dims
+  std::vector<Expr> operands;                            // one for each param
+  std::vector<Binding> inside;                           // the bindings that it covers, in order
+  std::vector<VarRef> results;                           // the variables of the results
+  size_t at = 0;                                         // the position of the last one
+  Attrs attrs = {};                                      // of all operators; those of the last result's count first
+  VarMap dims = {};                                      // the values of the pattern's dims
+  std::map<std::string, Expr, std::less<>> values = {};  // by their names in the pattern, operands included
+  std::vector<VarRef> shared = {};                       // inside, used elsewhere, too
 };
 
 // The bindings of a block, as patterns are looked for in them.
@@ -60,7 +66,7 @@ class PatternScope {
   // Returns the match whose last result is bindings[at]. A value inside, other than a result, must not be used outside.
   // Where there is none, and bindings[at] is the result's operator, `refused` gets the condition that failed.
   std::optional<PatternMatch> match(const Pattern& pattern, size_t at, std::string& refused) const;
-  // Notes that the match was replaced by a value at its last result.
+  // Notes that the match was replaced by a value at its last result; what it shares stays.
   void replace(const PatternMatch& match);
   bool is_replaced(size_t i) const { return replaced_[i]; }
 

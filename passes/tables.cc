@@ -160,12 +160,18 @@ void Tables::add(OnnxConverter converter) {
 
 void Tables::add(ExternalCompiler compiler) {
   claim(Kind::kExternal, compiler.name, find_item(external_compilers_, compiler.name, &ExternalCompiler::name));
-  if (!compiler.takes || !compiler.compile || compiler.function.empty())
+  if (compiler.patterns.empty() || !compiler.compile || compiler.function.empty())
     fail({}, "compiler '{}' has no {}", compiler.name,
-         !compiler.takes     ? "takes"
-         : !compiler.compile ? "compile"
-                             : "function");
-  add(claim_pass(compiler), {{.pipeline = "simplify", .before = "block_channels"}});
+         compiler.patterns.empty() ? "patterns"
+         : !compiler.compile       ? "compile"
+                                   : "function");
+  if (external_compilers_.empty()) {
+    std::vector<std::string>& simplify = find_item(pipelines_, "simplify", &Pipeline::name)->passes;
+    std::ranges::replace(simplify.begin(), std::ranges::find(simplify, "apply_kernels"), "fold_constants",
+                         "fold_parameters");
+    place("fold_constants", {.pipeline = "simplify", .before = "block_channels"});
+  }
+  add(claim_pass(compiler, *ops_), {{.pipeline = "simplify", .before = "fold_constants"}});
   add(call_pass(compiler), {{.pipeline = "lower_kernels", .after = "simplify_program"}});
   external_compilers_.push_back(std::move(compiler));
 }

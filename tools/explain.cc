@@ -51,9 +51,9 @@ class ClaimReport {
     std::string result;
     for (const NodeReport* node : order_) {
       std::vector<std::string> lines = {fmt::format("{} ({}): {}", node->place, node->op, implementer(*node))};
-      std::vector<std::string> seen;
+      std::vector<std::string> seen, by = takers(*node);
       for (const Claim& claim : node->claims) {
-        if (claim.refused.empty()) continue;
+        if (claim.refused.empty() || std::ranges::count(by, claim.by)) continue;
         std::string line = fmt::format("    {} does not: {}", claim.by, claim.refused);
         if (!std::ranges::count(seen, line)) seen.push_back(line);
       }
@@ -122,7 +122,9 @@ int run(const ExplainCommand& command) {
   CompileSettings settings = command.compiler.get(command.model);
   ClaimReport report(tables_of(settings));
   settings.claimed = [&](const Claim& claim) { report.add(claim); };
-  if (settings.runner.stop_after.empty()) settings.runner.stop_after = "apply_kernels";
+  const std::vector<ExternalCompiler>& backends = tables_of(settings).external_compilers();
+  if (settings.runner.stop_after.empty())
+    settings.runner.stop_after = backends.empty() ? "apply_kernels" : "claim_" + backends.back().name;
   IRModule module = run_pipeline(read_scheduled_module(command.model, settings), settings);
   report.add(module);
   print_message("{}", report.text());
@@ -135,7 +137,7 @@ void add_explain(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<ExplainCommand>();
   CLI::App* command = app.add_subcommand("explain", "say who implements each node of a model, and why others do not");
   command->add_option("model", options->model, "the file (.onnx or .py)")->required();
-  command->add_flag("--claims", options->claims, "the claims of --kernels on each node (the default)");
+  command->add_flag("--claims", options->claims, "the claims of --kernels and --backend on each node (the default)");
   options->compiler.add_to(*command);
   command->footer("Example: relaxc explain model.onnx --claims --kernels softmax.py");
   command->callback([options, &exit_code] { exit_code = run(*options); });

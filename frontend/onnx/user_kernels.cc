@@ -68,6 +68,7 @@ std::optional<Outputs> GraphImporter::call_kernel(const onnx::NodeProto& node, c
     if (!is_asked || node.output_size() == 0 || (outputs && !claimed)) continue;
     KernelRequest request{.tensors = {}, .attrs = {}, .num_outputs = static_cast<size_t>(node.output_size())};
     for (const auto& attribute : node.attribute()) request.attrs.set(attribute.name(), value_of_attribute(attribute));
+    const std::string title = fmt::format("kernel '{}'", row.kernel.name);
     std::string why = failed_condition(row, request.attrs);
     // A kernel that does not fit leaves nothing behind.
     Builder trial(builder_.ops());
@@ -88,7 +89,6 @@ std::optional<Outputs> GraphImporter::call_kernel(const onnx::NodeProto& node, c
     } else if (result) {
       why = fmt::format("it could, and '{}' comes first", taker);
     }
-    const std::string title = fmt::format("kernel '{}'", row.kernel.name);
     if (claimed) claimed({span, type, title, why});
     if (!why.empty()) refused += fmt::format("; {} does not fit: {}", title, why);
   }
