@@ -222,6 +222,18 @@ def linked(x: T.Buffer(("n", "m"), "float32"), alpha: T.float32, y: T.Buffer(("n
   CHECK(contains(without.err, "--kernels FILE with @S.implements(\"com.me::FancyGelu\")"));
 }
 
+TEST_CASE("a rule does not fit where a list has fewer items than it takes", "[tools]") {
+  OwnKernels folder;
+  std::string rule = folder.write("rule.py",
+                                  "@S.rule(\"matmul\")\ndef first_behind(sch):\n"
+                                  "    behind = sch.get_consumers(sch.get_block(\"matmul\"))[0]\n");
+  std::string report = folder.run(folder.perceptron(), {"--kernels", rule, "--dim", "n=3"}).err;
+  INFO(report);
+  CHECK(contains(report, "schedule rule 'first_behind' is applied to 'fused_matmul_add_relu'"));
+  CHECK(contains(report, "schedule rule 'first_behind' does not fit 'matmul"));
+  CHECK(contains(report, "the list has 0 items"));
+}
+
 TEST_CASE("bench says which kernels a file changes, and whether that is faster", "[tools]") {
   OwnKernels folder;
   auto bench = [&](Words words) {
