@@ -40,7 +40,7 @@ bool Parser::BuilderReader::defines(const Line& line) {
     if (const Syntax* const* named = type && is_name(*type) ? find_value(named_types_, type->text) : nullptr)
       type = *named;
     if (!type) in.fail(call, "the variable has no type: relax.Var(\"x\", R.Tensor((n, 4), \"float32\"))");
-    if (is_list(*type) && rest.size() > 1) type = early_type(*type, *rest[1]);
+    if (is_list(*type)) type = early_type(*type, rest.size() > 1 ? *rest[1] : *type);
     vars_.insert_or_assign(std::string(line.target->text), Var{in.string(*call.children[1]), type});
     return true;
   }

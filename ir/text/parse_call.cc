@@ -323,7 +323,11 @@ Value Parser::value_form(const std::string& form, const Syntax& at) {
 Value Parser::tuple_form(const std::string& form, const Syntax& at) {
   if (form == "R.TupleGetItem")
     return tuple_item(as_argument(required(at, 0, "tuple_value")), required(at, 1, "index"), at);
-  return {bounded_tuple(read_each(at.operands(), &Parser::as_argument), at)};
+  // relax.Tuple([x, y]) takes a list, R.tuple(x, y) the items.
+  bool is_whole = form == "R.Tuple" && positional(at) == 1 && is_list(*at.children[1]);
+  std::vector<const Syntax*> parts =
+      is_whole ? items(*at.children[1]) : std::vector(at.operands().begin(), at.operands().end());
+  return {bounded_tuple(read_each(parts, &Parser::as_argument), at)};
 }
 
 // Reads R.dist.const(value, R.DTensor(...)).

@@ -342,7 +342,9 @@ std::vector<Expr> Parser::TeReader::run(const Line& function, const std::vector<
   NameScope scope(in.scopes_);
   for (size_t i = 0; i < args.size(); ++i) in.define(function.params[i].name, args[i]);
   for (const Line* line : function.body) {
-    bool is_silent = line->kind == LineKind::kAssert || line->kind == LineKind::kPass || in.is_docstring(*line);
+    bool prints = line->kind == LineKind::kExpression && head_of(*line->value).text == "print";
+    bool is_silent =
+        line->kind == LineKind::kAssert || line->kind == LineKind::kPass || in.is_docstring(*line) || prints;
     if (line->kind == LineKind::kReturn && line->value) return values_of(*line->value, "");
     if (line->kind == LineKind::kAssign && line->value) {
       evaluate(*line);
@@ -355,18 +357,18 @@ std::vector<Expr> Parser::TeReader::run(const Line& function, const std::vector<
 
 namespace {
 
-// Functions of topi whose operators have other names. Of the others with attributes, those have the same arguments.
-constexpr std::pair<std::string_view, std::string_view> kTopi[] = {
-    {"cast", "astype"},        {"concatenate", "concat"}, {"nn.dense", "linear"}, {"transpose", "permute_dims"},
-    {"true_divide", "divide"}, {"power", "power"}};
-constexpr std::string_view kSameInTopi[] = {"argmax",        "argmin",        "astype",         "broadcast_to",
-                                            "clip",          "concat",        "cumsum",         "expand_dims",
-                                            "flip",          "linear",        "matmul",         "max",
-                                            "min",           "nn.conv1d",     "nn.conv2d",      "nn.conv3d",
-                                            "nn.layer_norm", "nn.leaky_relu", "nn.log_softmax", "nn.softmax",
-                                            "permute_dims",  "prod",          "repeat",         "reshape",
-                                            "split",         "squeeze",       "stack",          "sum",
-                                            "take",          "tile",          "where"};
+// Functions of topi whose operators have other names. Of those with attributes, these have the same arguments.
+constexpr std::pair<std::string_view, std::string_view> kTopi[] = {{"cast", "astype"},
+                                                                   {"concatenate", "concat"},
+                                                                   {"nn.dense", "linear"},
+                                                                   {"nn.leaky_relu", "nn.leakyrelu"},
+                                                                   {"transpose", "permute_dims"},
+                                                                   {"true_divide", "divide"}};
+constexpr std::string_view kSameInTopi =
+    " astype broadcast_to clip concat cumsum expand_dims flip linear matmul max min nn.conv1d nn.conv2d nn.conv3d "
+    "nn.layer_norm nn.leakyrelu nn.log_softmax nn.softmax permute_dims prod repeat reshape split squeeze stack sum "
+    "take "
+    "tile where ";
 constexpr std::string_view kOfPrograms[] = {"primfunc_attrs", "primfunc_name_hint"};
 
 }  // namespace
@@ -380,8 +382,10 @@ std::optional<Value> Parser::TeReader::topi(const Syntax& at) {
   const std::string_view* other = row_of(kTopi, name);
   std::string own(other ? *other : name);
   const OpRow* row = in.ops_.find("relax." + own);
-  bool is_plain = row && row->attrs.empty() && row->inputs.size() <= 2;
-  if (!is_plain && std::ranges::find(kSameInTopi, own) == std::end(kSameInTopi)) return std::nullopt;
+  if (!row) return std::nullopt;
+  bool is_plain = row->attrs.empty() && row->inputs.size() <= 2;
+  bool is_conv = own.starts_with("nn.conv") && in.positional(at) > 6;  // there the groups follow the dilation
+  if (!is_plain && (is_conv || kSameInTopi.find(fmt::format(" {} ", own)) == kSameInTopi.npos)) return std::nullopt;
   Syntax call = at;
   call.children.erase(call.children.begin());
   std::erase_if(call.keywords, [](const Keyword& keyword) {
@@ -434,11 +438,17 @@ Value Parser::TeReader::emit(const Syntax& at) {
 }
 
 Value Parser::TeReader::emit(const Syntax& at, const Line& function, const std::string& function_name) {
-  in.check_keywords(at, {kOfPrograms[0].data(), kOfPrograms[1].data()});
-  std::vector<Expr> args;
-  for (const Syntax* operand : at.operands().subspan(1)) args.push_back(in.as_argument(*operand));
+  std::vector<Expr> args = in.read_each(at.operands().subspan(1), &Parser::as_argument);
+  std::vector<std::string> known(std::begin(kOfPrograms), std::end(kOfPrograms));
+  for (const Param& param : function.params) known.emplace_back(param.name);
+  in.check_keywords(at, known);
+  for (size_t i = args.size(); i < function.params.size(); ++i) {
+    if (const Syntax* value = in.keyword(at, function.params[i].name)) args.push_back(in.as_argument(*value));
+  }
   if (args.size() != function.params.size())
     in.fail(at, "'{}' takes {} arguments, got {}", function_name, function.params.size(), args.size());
+  // Numbers and texts are part of the program.
+  auto is_fixed = [](const Expr& arg) { return arg.is<IntImm>() || arg.is<FloatImm>() || arg.is<StringImm>(); };
   std::vector<std::pair<Expr, VarRef>> dims;  // each symbolic dim of the arguments, and the program's name for it
   std::vector<VarRef> params;
   std::vector<Expr> outputs;
@@ -450,11 +460,11 @@ Value Parser::TeReader::emit(const Syntax& at, const Line& function, const std::
     begin_program();
     std::vector<Expr> tensors;
     for (size_t i = 0; i < args.size(); ++i) {
-      bool is_number = args[i].is<IntImm>() || args[i].is<FloatImm>();  // part of the program
+      bool is_number = is_fixed(args[i]);
       if (!is_number) params.push_back(placeholder_like(args[i], function.params[i], dims));
       tensors.push_back(is_number ? args[i] : Expr(params.back()));
     }
-    std::erase_if(args, [](const Expr& arg) { return arg.is<IntImm>() || arg.is<FloatImm>(); });
+    std::erase_if(args, is_fixed);
     for (const auto& [dim, var] : dims) {  // a function of Python may name the dims around it
       if (dim.is<Var>()) in.define(dim.as<Var>()->name, var);
     }
