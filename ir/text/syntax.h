@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <memory_resource>
+#include <set>
 #include <span>
 
 #include "ir/text/lexer.h"
@@ -115,6 +116,9 @@ struct Line : Place {
   std::vector<std::string_view> names;
   std::vector<std::pair<std::string, std::string>> imports;  // module path, local name
 };
+
+// Returns the names of the objects that a statement of Python changes: x.append(1), x[0] = 1, x += y.
+std::set<std::string_view> changed_names(const Line& line);
 
 // Owns the nodes until it is cleared or destroyed. Clearing keeps memory for the next definition, which saves time.
 class SyntaxTree {
