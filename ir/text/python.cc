@@ -497,6 +497,10 @@ void Parser::refuse_definition(const Line& line) {
 
 // Returns whether the statement is a step on sch = tvm.tir.Schedule(Module), which tir/schedule/script.h reads.
 bool Parser::is_schedule_step(const Line& line) {
+  if (runs_body(line)) {
+    auto others = std::ranges::count_if(line.body, [&](const Line* inner) { return !is_schedule_step(*inner); });
+    return others == 0;
+  }
   if (!line.value || !is_call(*line.value)) return false;
   const Syntax& callee = *line.value->children[0];
   if (spelling(callee).ends_with("TensorIntrin.register")) {

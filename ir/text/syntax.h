@@ -119,6 +119,8 @@ struct Line : Place {
 
 // Returns the names of the objects that a statement of Python changes: x.append(1), x[0] = 1, x += y.
 std::set<std::string_view> changed_names(const Line& line);
+// Returns whether the statement is `with target:` or `if __name__ == "__main__":`, whose body always runs.
+bool runs_body(const Line& line);
 
 // Owns the nodes until it is cleared or destroyed. Clearing keeps memory for the next definition, which saves time.
 class SyntaxTree {

@@ -30,7 +30,7 @@ class Steps {
   void read(const Line& line) {
     if (line.kind == LineKind::kFunction || line.kind == LineKind::kClass || line.kind == LineKind::kImport) return;
     if (line.kind == LineKind::kBroken) return refuse_step(line);
-    if (runs_body(line)) {
+    if (text::runs_body(line)) {
       for (const auto& [item, target] : line.items)
         if (target) bound(target, computed_);
       for (const Line* inner : line.body) read(*inner);
@@ -64,12 +64,6 @@ class Steps {
     if (callee.kind != SyntaxKind::kAttribute) return callee.kind == SyntaxKind::kName && is_new;
     // tir.create_schedule is of 2020; te.create_schedule makes another kind.
     return is_new || (callee.text == "create_schedule" && callee.children[0]->text == "tir");
-  }
-
-  // Returns whether the statement is `with target:` or `if __name__ == "__main__":`.
-  static bool runs_body(const Line& line) {
-    return line.kind == LineKind::kWith || (line.kind == LineKind::kIf && line.value->kind == SyntaxKind::kCompare &&
-                                            line.otherwise.empty() && line.value->children[0]->text == "__name__");
   }
 
   // Refuses a statement on the schedule of which not even the syntax is known: [sch.unroll(x) for x in loops].
