@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "codegen/bind_values.h"
 #include "codegen/bytecode.h"
 #include "codegen/interpret.h"
 #include "codegen/target.h"
@@ -79,7 +80,11 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, D
   const Tables& tables = tables_of(settings);
   auto read = [&] {
     const auto [file, name] = split_text_path(path);
-    if (is_text(file)) return parse_module(read_text(file), file, tables.ops(), diagnostics, name);
+    if (is_text(file)) {
+      IRModule module = parse_module(read_text(file), file, tables.ops(), diagnostics, name);
+      bool binds = !settings.dims.empty() && !diagnostics.has_errors();
+      return binds ? with_dims_bound(std::move(module), settings.dims) : module;
+    }
     ImportOptions options;
     options.dims = settings.dims;
     options.strict = settings.strict;
@@ -108,12 +113,14 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, v
 
 IRModule read_scheduled_module(const std::string& path, const CompileSettings& settings, vm::MappedFiles* files) {
   IRModule module = read_module(path, settings, files);
+  if (!settings.params.empty()) module = with_params_bound(std::move(module), settings.function, settings.params);
   const auto [file, name] = split_text_path(path);
   std::optional<ScheduleRule> steps = is_text(file) ? read_module_schedule(read_text(file), file, name) : std::nullopt;
   if (!steps) return module;
   Schedule schedule(std::move(module));
   Decisions none("", {});
   steps->apply(schedule, Target(), none);
+  if (settings.scheduled) settings.scheduled(*steps, schedule, none);
   return schedule.module();
 }
 
@@ -181,7 +188,9 @@ CompiledModule compile(IRModule module, const CompileSettings& settings) {
 
 void CompiledModule::generate(const CompileSettings& settings) {
   executable_ = codegen::lower_to_bytecode(lowered_);
-  note_libraries(settings.libraries);
+  std::set<std::string> linked;
+  if (!settings.interpret) linked = codegen::functions_of(settings.linked);
+  note_libraries(settings.libraries, linked);
   codegen::KernelMap kernels = this->kernels();
   if (settings.interpret) return;
   if (!kernels.empty()) {  // the loader compares these with the CPU it runs on (vm/cpu.h)
@@ -190,7 +199,6 @@ void CompiledModule::generate(const CompileSettings& settings) {
   }
   objects_ = codegen::backend_of(target_).compile(kernels, target_, settings);
   objects_.linked = settings.linked;
-  std::set<std::string> linked = codegen::functions_of(settings.linked);
   for (const vm::KernelInfo& kernel : executable_.kernels) {
     bool is_linked = kernel.source == vm::KernelSource::kRegistry && linked.contains(kernel.symbol);
     if (is_linked) objects_.linked_kernels.push_back(kernel.symbol);
@@ -199,10 +207,11 @@ void CompiledModule::generate(const CompileSettings& settings) {
     executable_.metadata[vm::kLinkedKernelsKey] = joined(objects_.linked_kernels, "\n");
 }
 
-void CompiledModule::note_libraries(const vm::UserLibraries& libraries) {
+void CompiledModule::note_libraries(const vm::UserLibraries& libraries, const std::set<std::string>& linked) {
   auto is_called = [&](const relaxc_kernel_row& row) {
+    if (linked.contains(row.name)) return false;
     return find_item(executable_.kernels, std::string_view(row.name), &vm::KernelInfo::symbol) ||
-           std::ranges::count(executable_.builtins, row.name);
+           std::ranges::count(executable_.builtins, row.name) > 0;
   };
   std::string names;
   for (const auto& library : libraries) {

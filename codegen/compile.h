@@ -7,6 +7,7 @@
 // or model.write("model.so") and, elsewhere and without the compiler, relaxc::Program::load("model.so").
 #pragma once
 #include <map>
+#include <set>
 #include <string>
 
 #include "codegen/backend.h"
@@ -19,9 +20,10 @@
 namespace relaxc {
 
 struct CompileSettings : PassSettings {
-  std::string target = "host";          // codegen/target.h lists the forms
-  std::string passes = "default";       // names of passes and pipelines
-  std::map<std::string, int64_t> dims;  // symbolic dims of an ONNX model that get a fixed value
+  std::string target = "host";                // codegen/target.h lists the forms
+  std::string passes = "default";             // names of passes and pipelines
+  std::map<std::string, int64_t> dims;        // symbolic dims of the inputs that get a fixed value
+  std::map<std::string, Tensor> params = {};  // params of the function that become constants: weights
   // Called for each contradiction in an ONNX model that compiles all the same (frontend/onnx/import.h).
   std::function<void(const Diagnostic&)> warn = nullptr;
   bool strict = false;                   // these are errors
@@ -74,7 +76,8 @@ class CompiledModule {
   friend CompiledModule compile_file(const std::string& path, const CompileSettings& settings);
   CompiledModule() = default;
   void generate(const CompileSettings& settings);  // bytecode and machine code of lowered_
-  void note_libraries(const vm::UserLibraries& libraries);
+  // Notes the libraries whose kernels are called, but for those kernels that are linked in.
+  void note_libraries(const vm::UserLibraries& libraries, const std::set<std::string>& linked);
   IRModule lowered_;
   Target target_;
   vm::Executable executable_;

@@ -121,6 +121,12 @@ struct Line : Place {
 std::set<std::string_view> changed_names(const Line& line);
 // Returns whether the statement is `with target:` or `if __name__ == "__main__":`, whose body always runs.
 bool runs_body(const Line& line);
+// Returns whether the line is a class with @R.rewriter.
+inline bool is_rewriter(const Line& line) {
+  return line.kind == LineKind::kClass && std::ranges::any_of(line.decorators, [](const Syntax* decorator) {
+           return decorator->kind == SyntaxKind::kAttribute && decorator->text == "rewriter";
+         });
+}
 
 // Owns the nodes until it is cleared or destroyed. Clearing keeps memory for the next definition, which saves time.
 class SyntaxTree {
