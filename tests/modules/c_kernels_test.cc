@@ -193,6 +193,14 @@ def main(x: R.Tensor(("n",), "float32")) -> R.Tensor(("n",), "float32"):
   wrong.linked = {folder + "/mine.c"};
   CHECK(error_of([&] { compile_file(folder + "/module.py", wrong); }).find("is not an object file") !=
         std::string::npos);
+  // A function that nothing has is named.
+  write(folder + "/calls.c", "int nowhere(void); int twice(const void* args) { return args ? nowhere() : 0; }");
+  REQUIRE(run_program({"/usr/bin/cc", "-c", "-fPIC", folder + "/calls.c", "-o", object}, 60).exit_code == 0);
+  wrong.linked = {object};
+  std::string missing = error_of([&] { compile_file(folder + "/module.py", wrong).load(); });
+  INFO(missing);
+  CHECK(missing.find("linked kernel 'twice': no library of this process has the external function 'nowhere'") !=
+        std::string::npos);
 }
 
 TEST_CASE("libraries without a sound table of kernels are refused", "[modules]") {
