@@ -45,13 +45,6 @@ Expr as_argument(const Expr& scalar) {
   return number ? int_imm(std::bit_cast<int64_t>(number->value)) : cast_to(scalar, kInt64);
 }
 
-// Returns "float32(n, 16)".
-std::string text_of_tensor(const Type& type) {
-  std::optional<DType> dtype = tensor_dtype(type);
-  const std::vector<Expr>* shape = known_shape(type);
-  return fmt::format("{}({})", dtype ? to_string(*dtype) : "a tensor", shape ? joined(*shape, text_of_dim) : "...");
-}
-
 class KernelCaller {
  public:
   KernelCaller(const UserKernel& kernel, const KernelRequest& request, IRModule& module, Builder& builder)
@@ -208,11 +201,13 @@ class KernelCaller {
                   declared = text_of_dim(buffer_type(dim.operand->param).shape[dim.dim]),
                   place = fmt::format("dim {} of {}", dim.dim, text_of_param(*dim.operand));
       if (declared != wanted) wanted = fmt::format("{} = {}", declared, wanted);
-      if (dim.operand->is_output) place += " in the model", wanted = "as '" + kernel_.name + "' declares, " + wanted;
-      if (dim.verdict == Verdict::kContradicted)
-        return refuse(fmt::format("{} is {}, expected {}", place, given, wanted));
-      if (!request_.outputs.empty())
-        return refuse(fmt::format("{} is {}, which is not known to be {}", place, given, wanted));
+      const bool is_wrong = dim.verdict == Verdict::kContradicted;
+      if (dim.operand->is_output)
+        return refuse(fmt::format("{} is {} in the model, and '{}' declares {}{}", place, given, kernel_.name, wanted,
+                                  is_wrong ? "" : ", which is not known to be the same"));
+      if (is_wrong || !request_.outputs.empty())
+        return refuse(
+            fmt::format("{} is {}, {} {}", place, given, is_wrong ? "expected" : "which is not known to be", wanted));
       builder_.match_cast(shape_expr({dim.given}), shape_type({dim.wanted}),
                           name_of_check(fmt::format("{} of {} and {}", place, kernel_.name, declared)));
     }
@@ -359,6 +354,12 @@ std::string text_of_dim(const Expr& dim) {
   if (!op.symbol) return fmt::format("{}({}, {})", op.name, text_of_dim(node->a), text_of_dim(node->b));
   auto part = [](const Expr& e) { return e.is<Binary>() ? "(" + text_of_dim(e) + ")" : text_of_dim(e); };
   return fmt::format("{} {} {}", part(node->a), op.symbol, part(node->b));
+}
+
+std::string text_of_tensor(const Type& type) {
+  std::optional<DType> dtype = tensor_dtype(type);
+  const std::vector<Expr>* shape = known_shape(type);
+  return fmt::format("{}({})", dtype ? to_string(*dtype) : "a tensor", shape ? joined(*shape, text_of_dim) : "...");
 }
 
 std::string note_at(const Span& span, std::string_view message) {

@@ -214,7 +214,7 @@ class PatternMatcher {
     note_inside(value);
     if (node.any_operands) return true;
     std::vector<Expr> operands = operands_of(*call, is_kernel);
-    std::string_view name = ops::short_name(op);
+    const std::string name = ops::short_name(op);
     if (is_commutative(op) && operands.size() == 2 && node.args.size() == 2)
       return attempt([&] { return matches_all(node.args, operands, depth + 1, name, Order::kAny); }) ||
              matches_all(node.args, {operands[1], operands[0]}, depth + 1, name, Order::kAny);
@@ -358,7 +358,7 @@ class PatternMatcher {
     const OpRow* row = scope_.ops_.find(op);
     if (!row) return;
     int64_t rank = call.args.empty() ? -1 : known_rank(call.args[0].type());
-    const std::string title = is_alone ? "" : std::string(ops::short_name(op));
+    const std::string title = is_alone ? "" : ops::short_name(op);
     for (const OpAttr& attr : row->attrs) {
       const AttrValue* value = call.attrs.find(attr.name);
       if (value && !named.has(attr.name) && !is_default(attr, *value, call.attrs, rank))
