@@ -51,7 +51,7 @@ class KernelCaller {
       : kernel_(kernel), request_(request), module_(module), builder_(builder), tensors_(request.tensors) {}
 
   std::variant<Expr, std::string> run() {
-    if (!set_attributes() || !check_open_attributes() || !check_counts() || !arrange_constants()) return reason_;
+    if (!set_attributes() || !check_counts() || !arrange_constants()) return reason_;
     check_writes();
     std::vector<Type> outputs = request_.outputs;
     if (outputs.empty()) {
@@ -63,7 +63,9 @@ class KernelCaller {
     if (!check_types()) return reason_;
     KernelMatch match = match_kernel({.callee = callee, .tensors = tensors_, .outputs = outputs}, program_);
     if (!match.contradictions.empty()) return match.contradictions.front();
-    if (!check_dims(match) || !check_condition(match) || !infer_outputs(match, outputs)) return reason_;
+    if (!check_dims(match) || !check_open_attributes(match) || !check_condition(match) ||
+        !infer_outputs(match, outputs))
+      return reason_;
     if (kernel_.symbol.empty()) return call_program(outputs);
     std::optional<Expr> call = call_function(match, outputs);
     return call ? std::variant<Expr, std::string>(*call) : reason_;
@@ -106,21 +108,6 @@ class KernelCaller {
     std::string known = joined(request_.attrs, [](const auto& entry) { return entry.first; });
     return refuse(fmt::format("it takes '{}', and there is no attribute of that name{}", name,
                               known.empty() ? "" : "; there are " + known));
-  }
-
-  bool check_open_attributes() {
-    for (const OpenAttr& attr : request_.open) {
-      // Of two operators that have the attribute, the kernel reads that of the last.
-      const AttrValue* value = request_.attrs.find(attr.name);
-      if (reads_attribute(kernel_, attr.name) && value && *value == attr.value) continue;
-      std::string text = to_string(attr.value);
-      return refuse(fmt::format(
-          "attribute {}{} is {}, which '{}' neither reads nor names; {} {}={}{} if it is right for "
-          "it",
-          attr.name, attr.op.empty() ? "" : " of " + attr.op, text, kernel_.name, attr.op.empty() ? "add" : "write",
-          attr.name, text, attr.op.empty() ? " to @S.implements" : " in the pattern"));
-    }
-    return true;
   }
 
   bool check_counts() {
@@ -212,6 +199,33 @@ class KernelCaller {
                           name_of_check(fmt::format("{} of {} and {}", place, kernel_.name, declared)));
     }
     return true;
+  }
+
+  // Returns whether a dim of the signature has the attribute's name and value: the k of a top-k is that of its results.
+  bool is_dim(const KernelMatch& match, const OpenAttr& attr) const {
+    std::optional<Expr> value;
+    if (const int64_t* number = attr.value.as<int64_t>()) value = int_imm(*number);
+    if (const Expr* expr = attr.value.as<Expr>()) value = *expr;
+    return value && std::ranges::any_of(scalar_arguments(program_), [&](const VarRef& var) {
+             const Expr* dim = find_value(match.dims, var.get());
+             return dim && var->name == attr.name && equal_dims(*dim, *value) == Verdict::kProven;
+           });
+  }
+
+  bool check_open_attributes(const KernelMatch& match) {
+    std::vector<std::string> unread;
+    for (const OpenAttr& attr : request_.open) {
+      // Of two operators that have the attribute, the kernel reads that of the last.
+      const AttrValue* value = request_.attrs.find(attr.name);
+      bool is_read = reads_attribute(kernel_, attr.name) && value && *value == attr.value;
+      if (!is_read && !is_dim(match, attr)) unread.push_back(fmt::format("{}={}", attr.name, to_string(attr.value)));
+    }
+    if (unread.empty()) return true;
+    const std::string& op = request_.open[0].op;
+    return refuse(fmt::format("'{}' neither reads nor names {}, which {} not the default{}; {} if it is right for that",
+                              kernel_.name, joined(unread), unread.size() == 1 ? "is" : "are",
+                              op.empty() ? "" : " of " + op,
+                              op.empty() ? "add it to @S.implements" : "write it in the pattern"));
   }
 
   bool check_condition(const KernelMatch& match) {

@@ -257,6 +257,35 @@ g (float[n] x) => (float[k] v, int64[k] at) { v, at = com.me.Positives (x) })",
   }
 }
 
+TEST_CASE("the command names what a library's text and an artifact do not hold", "[modules]") {
+  std::string folder = new_folder("command"), library = library_of(folder, "other", std::string(kHead) + R"(
+static int32_t some(const relaxc_kernel_args* args) { return args->data[0] == 0; }
+static const relaxc_kernel_row rows[] = {{"c_some", some, 0,
+    "@S.implements('com.me::Some')\n@S.extern('c_other')\n"
+    "def own(x: T.Buffer(('n',), 'float32'), y: T.Buffer(('n',), 'float32')): ...\n"}};
+const relaxc_kernel_table relaxc_kernels = {RELAXC_KERNEL_TABLE_VERSION, 1, rows};
+)");
+  write(folder + "/module.py", R"(
+@R.function
+def main(x: R.Tensor((2,), "float32")) -> R.Tensor((2,), "float32"):
+    y = R.negative(x)
+    return y
+)");
+  write(folder + "/rules.py", "@S.rule('matmul')\ndef r(sch):\n    sch.get_block('x')\n");
+  auto says = [](std::vector<std::string> args, const std::string& part) {
+    args.insert(args.begin(), RELAXC_TOOL);
+    std::string text = run_program(args, 60).err;
+    UNSCOPED_INFO(text);
+    return text.find(part) != std::string::npos;
+  };
+  CHECK(says({"run", folder + "/module.py", "--kernels", library},
+             "has no row 'c_other', which this declares; it has: c_some"));
+  CHECK(says({"compile", folder + "/module.py", "-o", folder + "/module.so", "--kernels", folder + "/rules.py"},
+             "rule 'r' is used nowhere: no tensor program holds 'matmul'"));
+  CHECK(says({"run", folder + "/module.so", "--kernels", folder + "/rules.py"},
+             "is compiled already: --kernels and --schedules of rules change nothing"));
+}
+
 TEST_CASE("libraries without a sound table of kernels are refused", "[modules]") {
   std::string folder = new_folder("refused");
   auto refusal = [&](const std::string& name, const std::string& source) {

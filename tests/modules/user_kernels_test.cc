@@ -115,7 +115,7 @@ TEST_CASE("a kernel for a node of a known type keeps to its attributes and resul
   model.replace(model.find("axis = 1"), 8, "axis = 0");
   std::string text = fill_kernel("@S.implements('ai.onnx::Softmax')", "own", kUnary);
   CHECK(says(said_of(model, kTwice + text).claims,
-             "attribute axis is 0, which 'own' neither reads nor names; add axis=0 to @S.implements"));
+             "'own' neither reads nor names axis=0, which is not the default; add it to @S.implements"));
   text = fill_kernel("@S.implements('ai.onnx::Softmax', axis=0)", "own", kUnary);
   CHECK(says(said_of(model, kTwice + text).claims, "Softmax kernel 'own': \n"));
   // Nothing is known of a custom type; whoever names a node knows it.
