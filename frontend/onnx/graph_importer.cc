@@ -326,22 +326,16 @@ void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
     const auto& opsets = function_opsets ? *function_opsets : context_.opsets;
     int64_t version = copy_value(opsets, domain).value_or(0);
     std::string refused;
-    if (std::optional<Outputs> outputs = poisoned ? std::nullopt : call_kernel(node, inputs, span, refused)) {
-      bind_outputs(node, *outputs, span);
-      builder_.set_span(outer);
-      return;
-    }
-    if (context_.functions.contains(domain + "." + node.op_type())) {
-      if (!poisoned) call_function(node, inputs, span);
+    std::optional<Outputs> outputs = poisoned ? std::nullopt : call_kernel(node, inputs, span, refused);
+    const bool is_function = context_.functions.contains(domain + "." + node.op_type());
+    if (outputs) bind_outputs(node, *outputs, span);
+    if (!outputs && is_function && !poisoned) call_function(node, inputs, span);
+    if (outputs || is_function || (poisoned && has_kernel(node))) {
       builder_.set_span(outer);
       return;
     }
     std::optional<ConverterRow> custom;
     const ConverterRow* row = find_row(context_.options, domain, node.op_type(), version, custom);
-    if (!row && poisoned && has_kernel(node)) {
-      builder_.set_span(outer);
-      return;
-    }
     if (!row) fail_unknown(domain, node.op_type(), version, refused, context_, span);
     if (!poisoned) {
       check_inputs(node, *row, inputs, span);
