@@ -25,16 +25,34 @@ struct ExternalRule {
   decltype(ExternalPattern::check) check;
 };
 
+// Calls a function of the backend, whose exceptions become errors that name it.
+template <class F>
+auto call_backend(const ExternalCompiler& compiler, const Span& span, const F& fn) {
+  std::string what;
+  try {
+    return fn();
+  } catch (const CompileError&) {
+    throw;
+  } catch (const std::exception& error) {
+    what = error.what();
+  } catch (...) {
+    what = "it threw an exception that is not a std::exception";
+  }
+  fail(span, "backend '{}' failed: {}", compiler.name, what);
+}
+
+std::vector<KernelRule> rules_in(const ExternalPattern& pattern, const ExternalCompiler& compiler, const OpTable& ops) {
+  const std::string place = "the patterns of backend '" + compiler.name + "'";
+  if (pattern.text.find('@') != std::string::npos) return read_kernel_rules(pattern.text, place, ops);
+  if (!ops.find(ops::full_name(pattern.text)))
+    fail({}, "{}: '{}' is neither an operator nor a text with @S.pattern", place, pattern.text);
+  return {{.name = pattern.text, .span = {}, .pattern = pattern_of_operator(pattern.text, {}, ops, {})}};
+}
+
 std::vector<ExternalRule> rules_of(const ExternalCompiler& compiler, const OpTable& ops) {
   std::vector<ExternalRule> result;
-  const std::string place = "the patterns of backend '" + compiler.name + "'";
   for (const ExternalPattern& each : compiler.patterns) {
-    std::vector<KernelRule> rules;
-    if (each.text.find('@') != std::string::npos) {
-      rules = read_kernel_rules(each.text, place, ops);
-    } else {
-      rules.push_back({.name = each.text, .span = {}, .pattern = pattern_of_operator(each.text, {}, ops, {})});
-    }
+    std::vector<KernelRule> rules = rules_in(each, compiler, ops);
     for (KernelRule& rule : rules) {
       if (!rule.pattern || rule.kernel || rule.replacement)
         fail(rule.span, "'{}' is not a pattern alone; kernels stand in files of --kernels", rule.name);
@@ -103,7 +121,7 @@ class BlockClaims {
         if (scope.is_replaced(i) || bindings_[i].cast || !is_candidate) continue;
         std::string why;
         std::optional<PatternMatch> match = scope.match(*rule.pattern, i, why);
-        if (match) why = why_not(rule, check, *match);
+        if (match) why = call_backend(compiler_, bindings_[i].var.span(), [&] { return why_not(rule, check, *match); });
         if (!why.empty() && !operators.empty()) report(bindings_[i], rule.name + ": " + why);
         if (!match || !why.empty()) continue;
         scope.replace(*match);
@@ -217,7 +235,7 @@ class BlockClaims {
       part.matches.push_back(*node.match);
     }
     if (part.outputs.empty()) return {};
-    auto made = compiler_.compile(part);
+    auto made = call_backend(compiler_, part.outputs.back().span(), [&] { return compiler_.compile(part); });
     const std::string* why = std::get_if<1>(&made);
     for (size_t member : members) {
       for (const Binding& binding : nodes_[member].bindings) report(binding, why ? *why : "");
