@@ -122,10 +122,12 @@ class BlockClaims {
         std::string why;
         std::optional<PatternMatch> match = scope.match(*rule.pattern, i, why);
         if (match) why = call_backend(compiler_, bindings_[i].var.span(), [&] { return why_not(rule, check, *match); });
+        if (match && !match->late.empty()) why = "a result is read before the last one is computed";
         if (!why.empty() && !operators.empty()) report(bindings_[i], rule.name + ": " + why);
         if (!match || !why.empty()) continue;
-        scope.replace(*match);
-        matches_.emplace(i, ExternalMatch{rule.name, std::move(*match)});
+        scope.replace(*match, rule.name);
+        size_t at = match->at;
+        matches_.emplace(at, ExternalMatch{rule.name, std::move(*match)});
       }
     }
   }

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 
+#include "ir/attr_names.h"
 #include "ir/kernel_call.h"
 #include "ir/op_names.h"
 #include "ir/sequence.h"
@@ -41,7 +42,7 @@ class ClaimReport {
   void add(const IRModule& module) {
     for (const auto& [_, function] : module.functions) {
       const Function* graph = function.as<Function>();
-      if (!graph) continue;
+      if (!graph || graph->attrs.has(attr_names::kScheduledPart)) continue;  // a pattern has claimed all of these
       for_each_binding(graph->body, [&](const Binding& binding) { add(binding, module); });
     }
   }
@@ -50,9 +51,9 @@ class ClaimReport {
     std::string result;
     for (const NodeReport* node : order_) {
       std::vector<std::string> lines = {fmt::format("{} ({}): {}", node->place, node->op, implementer(*node))};
-      std::vector<std::string> seen, takers = takers_of(*node);
+      std::vector<std::string> seen, by = takers(*node);
       for (const Claim& claim : node->claims) {
-        if (claim.refused.empty() || std::ranges::count(takers, claim.by)) continue;
+        if (claim.refused.empty() || std::ranges::count(by, claim.by)) continue;
         std::string line = fmt::format("    {} does not: {}", claim.by, claim.refused);
         if (!std::ranges::count(seen, line)) seen.push_back(line);
       }
@@ -79,18 +80,21 @@ class ClaimReport {
   }
 
   void add(const Binding& binding, const IRModule& module) {
-    if (binding.cast || is_leaf(binding.value) || !binding.value.is<Call>()) return;
+    const Call* call = binding.value.as<Call>();
+    if (binding.cast || !call) return;
     std::string op = ops::short_name(op_name(binding.value));
-    if (std::optional<KernelCall> kernel = as_kernel_call(binding.value, module))
-      op = fmt::format("kernel '{}'", kernel->name());
+    std::optional<KernelCall> kernel = as_kernel_call(binding.value, module);
+    if (kernel) op = fmt::format("kernel '{}'", kernel->name());
     if (op.empty()) op = "a call";
     const Span& span = binding.var.span();
     if (!span) return;
     NodeReport& node = at(span, op);
-    if (!std::ranges::count(node.operators, op)) node.operators.push_back(op);
+    bool is_claimed = !takers(node).empty() && (kernel || call->callee.is<GlobalVar>());
+    if (!is_claimed && !std::ranges::count(node.operators, op)) node.operators.push_back(op);
   }
 
-  static std::vector<std::string> takers_of(const NodeReport& node) {
+  // Returns the kernels and patterns that compute the node, or parts of it.
+  static std::vector<std::string> takers(const NodeReport& node) {
     std::vector<std::string> result;
     for (const Claim& claim : node.claims) {
       if (claim.refused.empty() && !std::ranges::count(result, claim.by)) result.push_back(claim.by);
@@ -99,14 +103,14 @@ class ClaimReport {
   }
 
   std::string implementer(const NodeReport& node) const {
-    std::vector<std::string> takers = takers_of(node);
-    if (!takers.empty()) return joined(takers);
-    if (node.operators.empty()) return "computed while compiling, or part of another node";
+    const std::string claimed = joined(takers(node));
+    if (node.operators.empty()) return claimed.empty() ? "computed while compiling, or part of another node" : claimed;
     std::string plugin;
     for (const std::string& op : node.operators) {
       if (plugin.empty()) plugin = tables_.origin(Tables::Kind::kOperator, ops::full_name(op));
     }
-    return fmt::format("{}, as {}", plugin.empty() ? "built in" : "from " + plugin, joined(node.operators));
+    return fmt::format("{}{}{}, as {}", claimed, claimed.empty() ? "" : "; ",
+                       plugin.empty() ? "built in" : "from " + plugin, joined(node.operators));
   }
 
   const Tables& tables_;

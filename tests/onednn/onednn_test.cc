@@ -257,7 +257,7 @@ TEST_CASE("a function with the attribute Codegen is for a backend that is loaded
 #endif
 
 TEST_CASE("a backend that is not one is refused", "[onednn]") {
-  Outcome outcome = run_tool({"run", kDigits + "digits.onnx", "--backend", RELAXC_EXAMPLE_PLUGIN});
+  Outcome outcome = run_tool({"run", kDigits + "digits.onnx", "--backend", RELAXC_MY_PASS});
   CHECK(outcome.exit_code == 1);
   CHECK(contains(outcome.err, "is not a backend: it adds no ExternalCompiler"));
 }
