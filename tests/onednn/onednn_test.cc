@@ -176,6 +176,18 @@ TEST_CASE("quantized convolutions run in oneDNN and give the same integers", "[o
   }
 }
 
+TEST_CASE("convolutions of integers run in oneDNN with zero points that the data decide", "[onednn]") {
+  test::OnnxModel model;
+  model.input("x", kFloat32, "n,3,h,7").output("y", kInt32);
+  model.node("DynamicQuantizeLinear", "x", "d d_scale d_zero");
+  model.constant("w", integers(kInt8, {5, 3, 3, 3}, -127, 255)).constant("w_zero", scalar(kInt8, 0));
+  test::set_ints(model.node("ConvInteger", "d w d_zero w_zero", "y"), "pads", {1, 1, 1, 1});
+  ModelFile file(model);
+  std::string profile = profile_of_equal_run(file.path, {"--dim", "n=2", "--dim", "h=6"}, 0);
+  CHECK(contains(profile, "onednn_"));
+  CHECK(!leaves(profile, "conv2d"));
+}
+
 TEST_CASE("quantized products run in oneDNN and give the same integers", "[onednn]") {
   for (const char* dims : {"m,20", "2,m,20"}) {
     test::OnnxModel model;
