@@ -368,6 +368,8 @@ std::shared_ptr<Instance> instance_of(const std::byte* bytes, const int64_t* dim
   }
   if (full_outputs == 0) return nullptr;
   std::lock_guard lock(mutex);
+  constexpr size_t kMostInstances = 64;  // each has a copy of the weights
+  if (instances.size() >= kMostInstances && !instances.contains(key)) instances.clear();  // those that run live on
   std::shared_ptr<Instance>& found = instances[key];
   if (!found) found = std::make_shared<Instance>(bytes, dims);
   return found;

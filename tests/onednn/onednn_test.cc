@@ -248,6 +248,15 @@ TEST_CASE("quantized networks stay with relaxc where oneDNN's sums would saturat
   CHECK(contains(outcome.out, "backend 'onednn' does not: q_conv: this processor has no VNNI"));
   CHECK(contains(outcome.out, "probability (Softmax): backend 'onednn'"));
   CHECK(contains(explain("ALL").out, "conv1 (QLinearConv): backend 'onednn'"));
+  // An artifact that was compiled for another processor ends with an error.
+  std::string artifact =
+      (std::filesystem::temp_directory_path() / fmt::format("relaxc_onednn_{}.so", getpid())).string();
+  REQUIRE(run_tool({"compile", model, "--backend", kOneDnn, "-o", artifact}).exit_code == 0);
+  Outcome moved = test::run_program(
+      {"/usr/bin/env", "ONEDNN_MAX_CPU_ISA=AVX2", RELAXC_TOOL, "run", artifact, "--dim", "batch=1"}, 300);
+  CHECK(moved.exit_code != 0);
+  CHECK(contains(moved.err, "onednn could not compute this kernel"));
+  std::filesystem::remove(artifact);
 }
 
 TEST_CASE("a function with the attribute Codegen is for a backend that is loaded", "[onednn]") {
