@@ -125,6 +125,13 @@ TEST_CASE("products with a bias and softmax run in oneDNN for any number of rows
 
 namespace {
 
+// Without it the plug-in takes nothing in int8, and the results are relaxc's.
+bool has_vnni() {
+  std::ifstream file("/proc/cpuinfo");
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  return contains(text, "avx512_vnni") || contains(text, "avx_vnni");
+}
+
 Tensor integers(DType dtype, const std::vector<int64_t>& shape, int64_t low, int64_t count) {
   Tensor result = Tensor::empty(shape, dtype);
   for (int64_t i = 0; i < result.size(); ++i) result.set_int(i, low + i * 37 % count);
@@ -169,8 +176,8 @@ TEST_CASE("quantized convolutions run in oneDNN and give the same integers", "[o
       model.output("y", dtype);
       ModelFile file(model);
       std::string profile = profile_of_equal_run(file.path, {"--dim", "n=2", "--dim", "h=12"}, 0);
-      CHECK(contains(profile, "onednn_"));
-      CHECK(!leaves(profile, "conv2d"));
+      CHECK(contains(profile, "onednn_") >= has_vnni());
+      CHECK(leaves(profile, "conv2d") == !has_vnni());
       CHECK(!leaves(profile, "max_pool2d"));
     }
   }
@@ -184,8 +191,8 @@ TEST_CASE("convolutions of integers run in oneDNN with zero points that the data
   test::set_ints(model.node("ConvInteger", "d w d_zero w_zero", "y"), "pads", {1, 1, 1, 1});
   ModelFile file(model);
   std::string profile = profile_of_equal_run(file.path, {"--dim", "n=2", "--dim", "h=6"}, 0);
-  CHECK(contains(profile, "onednn_"));
-  CHECK(!leaves(profile, "conv2d"));
+  CHECK(contains(profile, "onednn_") >= has_vnni());
+  CHECK(leaves(profile, "conv2d") == !has_vnni());
 }
 
 TEST_CASE("quantized products run in oneDNN and give the same integers", "[onednn]") {
@@ -204,8 +211,8 @@ TEST_CASE("quantized products run in oneDNN and give the same integers", "[onedn
     ModelFile file(model);
     for (const char* rows : {"m=1", "m=33"}) {
       std::string profile = profile_of_equal_run(file.path, {"--dim", rows}, 0);
-      CHECK(contains(profile, "onednn_"));
-      CHECK(!leaves(profile, "matmul"));
+      CHECK(contains(profile, "onednn_") >= has_vnni());
+      CHECK(leaves(profile, "matmul") == !has_vnni());
     }
   }
 }
@@ -231,9 +238,9 @@ TEST_CASE("float operators between quantized tensors run as integers in oneDNN",
   model.output("e", kUInt8).output("h").output("i");
   ModelFile file(model);
   std::string profile = profile_of_equal_run(file.path, {"--dim", "n=3"}, 1e-4);
-  CHECK(contains(profile, "onednn_"));
-  CHECK(!leaves(profile, "conv2d"));
-  CHECK(!leaves(profile, "matmul"));
+  CHECK(contains(profile, "onednn_") >= has_vnni());
+  CHECK(leaves(profile, "conv2d") == !has_vnni());
+  CHECK(leaves(profile, "matmul") == !has_vnni());
 }
 
 TEST_CASE("quantized networks stay with relaxc where oneDNN's sums would saturate", "[onednn]") {
@@ -247,6 +254,7 @@ TEST_CASE("quantized networks stay with relaxc where oneDNN's sums would saturat
   INFO(outcome.out << outcome.err);
   CHECK(contains(outcome.out, "backend 'onednn' does not: q_conv: this processor has no VNNI"));
   CHECK(contains(outcome.out, "probability (Softmax): backend 'onednn'"));
+  if (!has_vnni()) return;
   CHECK(contains(explain("ALL").out, "conv1 (QLinearConv): backend 'onednn'"));
   // An artifact that was compiled for another processor ends with an error.
   std::string artifact =
