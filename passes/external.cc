@@ -90,15 +90,22 @@ class BlockClaims {
       }
     }
     std::vector<Binding> result;
+    VarSet computed;
     bool is_changed = false;
     for (const std::vector<size_t>& members : groups.in_order()) {
       std::vector<Binding> call;
       if (nodes_[members[0]].match) call = call_of(members, used, module);
-      is_changed = is_changed || !call.empty();
-      for (size_t node : members) {
-        if (call.empty()) std::ranges::copy(nodes_[node].bindings, std::back_inserter(result));
+      if (!call.empty()) {
+        is_changed = true;
+        std::ranges::move(call, std::back_inserter(result));
+        continue;
       }
-      std::ranges::move(call, std::back_inserter(result));
+      for (size_t node : members) {
+        // Those of a match that the compiler declined include what it shares, which may have no node.
+        for (const Binding& binding : nodes_[node].all()) {
+          if (computed.insert(binding.var.get()).second) result.push_back(binding);
+        }
+      }
     }
     return is_changed ? result : bindings_;
   }
@@ -107,7 +114,8 @@ class BlockClaims {
   // A match, or a binding that is in none.
   struct Node {
     const ExternalMatch* match = nullptr;
-    std::vector<Binding> bindings = {};                // that it alone computes
+    std::vector<Binding> bindings = {};  // that it alone computes
+    const std::vector<Binding>& all() const { return match ? match->match.inside : bindings; }
     std::vector<std::pair<VarRef, size_t>> uses = {};  // of values of other nodes
     std::vector<size_t> needs = {};                    // nodes that have to come before
   };
@@ -170,7 +178,7 @@ class BlockClaims {
       Node node{.match = match == matches_.end() ? nullptr : &match->second};
       node.bindings = node.match ? own_bindings(node.match->match) : std::vector{binding};
       VarSet used;
-      for (const Binding& inside : node.match ? node.match->match.inside : node.bindings) {
+      for (const Binding& inside : node.all()) {
         add_free_vars(inside.value, used);
         if (inside.cast) add_free_vars(*inside.cast, used);
       }
@@ -199,7 +207,7 @@ class BlockClaims {
 
   void connect(Node node) {
     VarSet inside;
-    for (const Binding& binding : node.match ? node.match->match.inside : node.bindings) {
+    for (const Binding& binding : node.all()) {
       for (const VarRef& var : free_vars(binding.value)) {
         const size_t* other = find_value(node_of_, var.get());
         if (other && !inside.contains(var.get())) node.uses.emplace_back(var, *other);
