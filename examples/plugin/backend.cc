@@ -7,25 +7,25 @@
 using namespace relaxc;
 
 // At run time: the bytes that compile() made, the dims of the input and of the result, and their elements.
-extern "C" int32_t me_run(const double* program, const int64_t* dims, const float* x, float* y) {
+extern "C" int32_t me_run(const double* program, const int64_t* dims, float* const* tensors) {
   auto rank = static_cast<int64_t>(program[0]), nodes = static_cast<int64_t>(program[1]), size = int64_t{1};
   for (int64_t d = 0; d < rank; ++d) size *= dims[d];
   for (int64_t i = 0; i < size; ++i) {
-    double value = x[i];
+    double value = tensors[0][i];
     for (int64_t n = 0; n < nodes; ++n) value *= program[2 + n] * (1 + std::erf(value * std::sqrt(0.5)));
-    y[i] = static_cast<float>(value);
+    tensors[1][i] = static_cast<float>(value);
   }
   return 0;
 }
 
-static bool takes(const OpCall& op) { return op.name() == "relax.me.fancy_gelu" && op.dtype(0) == kFloat32; }
-
-// A part is a chain of nodes, of which each reads the result of the one before.
-static std::optional<std::vector<std::byte>> compile(const ExternalPart& part) {
+// A part is nodes of which each reads the result of another one. Returns the program, or why there is none.
+static std::variant<std::vector<std::byte>, std::string> compile(const ExternalPart& part) {
+  if (part.outputs.size() > 1) return "it is not a chain";
+  if (tensor_dtype(part.inputs[0].type()) != kFloat32) return "the input is not float32";
   std::vector<double> program = {static_cast<double>(known_rank(part.inputs[0].type())),
-                                 static_cast<double>(part.bindings.size())};
-  for (const Binding& binding : part.bindings) {
-    const AttrValue* alpha = binding.value.as<Call>()->attrs.find("alpha");
+                                 static_cast<double>(part.matches.size())};
+  for (const ExternalMatch& node : part.matches) {
+    const AttrValue* alpha = node.match.attrs.find("alpha");
     program.push_back(alpha ? *alpha->as<double>() : 0.5);
   }
   auto bytes = std::as_bytes(std::span(program));
@@ -33,6 +33,7 @@ static std::optional<std::vector<std::byte>> compile(const ExternalPart& part) {
 }
 
 RELAXC_PLUGIN(tables) {
-  tables.add(ExternalCompiler{.name = "me", .doc = "by C", .takes = takes, .compile = compile, .function = "me_run"});
+  tables.add(ExternalCompiler{
+      .name = "me", .doc = "by C", .patterns = {{"me.fancy_gelu"}}, .compile = compile, .function = "me_run"});
   tables.add_library(tables.plugin());
 }

@@ -205,7 +205,6 @@ class Parser {
   void leave_python(const Line& line);
   bool is_schedule_step(const Line& line);
   bool assign_constant(const Syntax& target, const AttrValue& value);
-  void refuse_definition(const Line& line);
   void report_python();
   // ---- python_effects.cc
   void forget_constant(std::string_view name, const Line& line);

@@ -459,10 +459,7 @@ bool Parser::opens_scope(const Line& line) const {
 void Parser::python_scope(const Line& line, bool& keep) {
   const auto constants = constants_;
   const auto computed = computed_;
-  auto forget = [&](std::string_view name) {
-    if (auto known = constants_.find(name); known != constants_.end()) constants_.erase(known);
-    computed_.insert_or_assign(std::string(name), line.line);
-  };
+  auto forget = [&](std::string_view name) { forget_constant(name, line); };
   for (const Param& param : line.params) forget(param.name);
   std::optional<AttrValue> test = line.kind == LineKind::kIf ? python_value(*line.value) : std::nullopt;
   bool holds = !test || *test != AttrValue(false);
@@ -475,6 +472,7 @@ void Parser::python_scope(const Line& line, bool& keep) {
   if (line.kind == LineKind::kFunction) {
     constants_ = constants;
     computed_ = computed;
+    python_effects(line);
   } else if (!test) {
     std::set<std::string_view> names;
     add_bound_names(line, names);
@@ -533,23 +531,19 @@ void Parser::python_line(const Line& line) {
   python_effects(line);
   if (is_step) return;
   leave_python(line);
-  refuse_definition(line);
-}
-
-// Refuses definitions that only exist when Python runs.
-void Parser::refuse_definition(const Line& line) {
-  if (!holds_definition(line)) return;
-  if (is_script_function(line))
-    return void(report_text({line, {}, "a module is a class with @I.ir_module"},
-                            fmt::format("'{}' is defined inside of a class that is not a module", line.text)));
-  report_text({line, {}, "take the definition out of it"},
-              fmt::format("a definition inside of {} exists only when Python runs",
-                          line.kind == LineKind::kFunction ? fmt::format("the Python function '{}'", line.text)
-                                                           : "a statement of Python"));
+  if (holds_definition(line))
+    report_text({line, {}, "take the definition out of it"},
+                fmt::format("a definition inside of {} exists only when Python runs",
+                            line.kind == LineKind::kFunction ? fmt::format("the Python function '{}'", line.text)
+                                                             : "a statement of Python"));
 }
 
 // Returns whether the statement is a step on sch = tvm.tir.Schedule(Module), which tir/schedule/script.h reads.
 bool Parser::is_schedule_step(const Line& line) {
+  if (runs_body(line)) {
+    auto others = std::ranges::count_if(line.body, [&](const Line* inner) { return !is_schedule_step(*inner); });
+    return others == 0;
+  }
   if (!line.value || !is_call(*line.value)) return false;
   const Syntax& callee = *line.value->children[0];
   if (spelling(callee).ends_with("TensorIntrin.register")) {
