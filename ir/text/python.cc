@@ -533,9 +533,7 @@ void Parser::python_line(const Line& line) {
   leave_python(line);
   if (holds_definition(line))
     report_text({line, {}, "take the definition out of it"},
-                fmt::format("a definition inside of {} exists only when Python runs",
-                            line.kind == LineKind::kFunction ? fmt::format("the Python function '{}'", line.text)
-                                                             : "a statement of Python"));
+                "a definition inside of a loop or a class of Python exists only when Python runs");
 }
 
 // Returns whether the statement is a step on sch = tvm.tir.Schedule(Module), which tir/schedule/script.h reads.
