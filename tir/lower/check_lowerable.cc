@@ -95,7 +95,7 @@ class AnnotationCheck {
   // Prefetches mention buffers by name, annotations of blocks mention their accesses by position.
   void check_mentioned(const NodeRef& node, const std::string& name, const AttrValue& value) const {
     const Block* block = node.as<Block>();
-    bool is_position = block && value.as<int64_t>();  // double_buffer_scope
+    bool is_position = block && name == annotation<"double_buffer_scope">();
     const AttrList positions = is_position ? AttrList{value} : AttrList{};
     const AttrList* items = is_position ? &positions : value.as<AttrList>();
     if (!items) return;
@@ -120,6 +120,13 @@ class AnnotationCheck {
   std::set<std::string> buffers_;
 };
 
+// Returns where an annotation that something reads belongs, if nothing reads it at this node; else "".
+std::string place_of(const Annotation& row, const NodeRef& node) {
+  bool is_anywhere = row.place == AnnotatedPlace::kAnywhere;
+  if (node.is<AllocBuffer>()) return is_anywhere ? "a loop or a block" : "";  // other places are errors
+  return node.is<AttrStmt>() && !is_anywhere ? std::string(to_string(row.place)) : "";
+}
+
 }  // namespace
 
 void check_annotations(const PrimFuncRef& function) {
@@ -135,8 +142,11 @@ std::vector<Diagnostic> unread_annotations(const PrimFuncRef& function) {
   std::set<std::string> found;
   auto look = [&](const NodeRef& node, const std::string& name, const char* what, const std::string& of) {
     const Annotation* row = find_annotation(name);
-    if ((row && !row->is_request) || !found.insert(name).second) return;
-    const char* meaning = row ? row->doc : "it is not known; relaxc opt --list-annotations shows those that are";
+    std::string elsewhere = row && *row->reader ? place_of(*row, node) : "";
+    if ((row && !row->is_request && elsewhere.empty()) || !found.insert(name).second) return;
+    std::string meaning = !elsewhere.empty() ? "it belongs to " + elsewhere
+                          : row              ? row->doc
+                                             : "it is not known; relaxc opt --list-annotations shows those that are";
     result.warning(node.span(), "'{}' of {} '{}' has no effect: {}", name, what, of, meaning);
   };
   walk_nodes(function->body, [&](const NodeRef& node) {

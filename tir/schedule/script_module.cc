@@ -29,6 +29,13 @@ class Steps {
 
   void read(const Line& line) {
     if (line.kind == LineKind::kFunction || line.kind == LineKind::kClass || line.kind == LineKind::kImport) return;
+    if (line.kind == LineKind::kBroken) return refuse_step(line);
+    if (text::runs_body(line)) {
+      for (const auto& [item, target] : line.items)
+        if (target) bound(target, computed_);
+      for (const Line* inner : line.body) read(*inner);
+      return;
+    }
     if (line.kind == LineKind::kAssign && line.value && makes_schedule(*line.value)) return begin(line);
     if (name_.empty()) return constant(line);
     Mention found;
@@ -57,6 +64,16 @@ class Steps {
     if (callee.kind != SyntaxKind::kAttribute) return callee.kind == SyntaxKind::kName && is_new;
     // tir.create_schedule is of 2020; te.create_schedule makes another kind.
     return is_new || (callee.text == "create_schedule" && callee.children[0]->text == "tir");
+  }
+
+  // Refuses a statement on the schedule of which not even the syntax is known: [sch.unroll(x) for x in loops].
+  void refuse_step(const Line& line) const {
+    size_t at = name_.empty() ? std::string_view::npos : line.text.find(name_ + ".");
+    auto is_letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.'; };
+    bool is_name = at != std::string_view::npos && (at == 0 || !is_letter(line.text[at - 1]));
+    bool is_result = is_name && line.text.substr(at + name_.size()).starts_with(".mod");
+    if (is_name && !is_result && !line.text.starts_with("print"))
+      fail(span(line), "this statement on '{}' cannot be read, and Python is not run; write it as steps", name_);
   }
 
   // Returns whether the statement only shows something: print(type(sch)).
@@ -104,9 +121,15 @@ class Steps {
         return;
       }
     }
-    std::set<std::string_view> names;
-    if (line.kind == LineKind::kAssign || line.kind == LineKind::kFor) bound(line.target, names);
-    computed_.insert(names.begin(), names.end());
+    bound_below(line, computed_);
+    for (std::string_view name : text::changed_names(line)) computed_.insert(name);
+  }
+
+  static void bound_below(const Line& line, std::set<std::string_view>& names) {
+    if (line.target) bound(line.target, names);
+    for (const Lines* lines : {&line.body, &line.otherwise}) {
+      for (const Line* inner : *lines) bound_below(*inner, names);
+    }
   }
 
   static void bound(const Syntax* target, std::set<std::string_view>& names) {
@@ -166,8 +189,10 @@ std::optional<ScheduleRule> read_module_schedule(std::string_view text, const st
   for (Lines lines; reader.next(*trees.emplace_back(std::make_shared<text::SyntaxTree>()), lines); lines.clear()) {
     bool readable = ignored.all().size() == before;
     before = ignored.all().size();
-    if (reader.in_class() || !readable) continue;
-    for (const Line* line : lines) steps.read(*line);
+    if (reader.in_class()) continue;
+    for (const Line* line : lines) {
+      if (readable || line->kind == LineKind::kBroken) steps.read(*line);
+    }
     all.insert(all.end(), lines.begin(), lines.end());
   }
   if (steps.name().empty()) return std::nullopt;
