@@ -8,6 +8,7 @@
 #include "ir/text/block_builder.h"
 #include "ir/text/names.h"
 #include "ir/text/parse_te.h"
+#include "ir/text/unfold.h"
 #include "support/joined.h"
 
 namespace relaxc {
@@ -51,7 +52,8 @@ static bool is_rewriter(const Line& line) {
 Parser::Parser(std::shared_ptr<const Origin> origin, const OpTable& ops, Diagnostics& diagnostics, std::string wanted)
     : origin_(std::move(origin)), ops_(ops), diagnostics_(diagnostics), wanted_module_(std::move(wanted)) {
   prefixes_ = {{"I", "I"},     {"T", "T"},  {"R", "R"},  {"ir", "I"}, {"tir", "T"},       {"tirx", "T"},
-               {"relax", "R"}, {"rx", "R"}, {"ty", "T"}, {"te", "T"}, {kRelaxPrefix, "R"}};
+               {"relax", "R"}, {"rx", "R"}, {"ty", "T"}, {"te", "T"}, {"s_tir", "T"},
+               {"Ts", "T"},  {kRelaxPrefix, "R"}};
   scopes_.enter();
   te_ = std::make_unique<TeReader>(*this);
   builder_ = std::make_unique<BuilderReader>(*this);
@@ -107,7 +109,7 @@ void Parser::read_definitions() {
   std::string_view text = *origin_->text;
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   Diagnostics in_syntax;
-  SyntaxReader reader(Source{origin_, text}, in_syntax);
+  Unfolder reader(Source{origin_, text}, in_syntax);
   tree_ = &trees_.emplace_back();
   bool ignored = false;  // members of a class that is not the module
   Lines lines;
@@ -117,7 +119,7 @@ void Parser::read_definitions() {
     bool top = !reader.in_class();
     if (top) ignored = false;
     // Python that is not run need not be of the part of it that this reader knows.
-    bool python = !lines.empty() && std::ranges::all_of(lines, [&](const Line* line) {
+    bool python = (!lines.empty() || reader.withheld()) && std::ranges::all_of(lines, [&](const Line* line) {
       return top ? is_python(*line) : is_pyfunc(*line);
     });
     for (size_t i = before; i < in_syntax.all().size() && !python && !ignored; ++i)

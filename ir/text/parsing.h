@@ -199,6 +199,7 @@ class Parser {
   const Line& with_constants(const Line& line);
   bool is_python(const Line& line) const;
   bool is_schedule_step(const Line& line);
+  bool calls_schedule(const Syntax* at) const;
   bool assign_constant(const Syntax& target, const AttrValue& value);
   void report_python();
   // ---- parse_te.cc: tensor programs from index expressions
@@ -243,6 +244,7 @@ class Parser {
   std::vector<Expr> indices(const Buffer& buffer, const Syntax& at);
   // Returns the syntax of pointer[indices], which a call spells differently.
   Syntax element_at(const Syntax& call, const Syntax& pointer, const Syntax& indices) const;
+  Syntax subscript_of(const Syntax& call, const Syntax& object, std::span<const Syntax* const> indices) const;
   // Turns the last index into a vector of consecutive positions, when it is a scalar.
   void widen_last(std::vector<Expr>& indices, int lanes, const Span& span);
   const Tuple* named_tuple(const Syntax& at) const;
@@ -268,7 +270,8 @@ class Parser {
   std::optional<Value> tensor_property(const Syntax& at);
   Buffer buffer(const Syntax& at);
 
-  Form broadcast_form, cast_form, ceildiv_form, iter_var_form, let_form, limit_form, load_form, logical_form, ramp_form,
+  Form broadcast_form, cast_form, ceildiv_form, iter_var_form, let_form, limit_form, load_form, logical_form,
+      masked_load_form, ramp_form,
       reducer_form, reduction_form, select_form, shuffle_form, string_form, target_form;
   int64_t lanes(const Syntax& at);
 

@@ -5,6 +5,7 @@
 
 #include "ir/text/names.h"
 #include "ir/text/parsing.h"
+#include "ir/text/unfold.h"
 #include "support/joined.h"
 
 namespace relaxc::text {
@@ -79,7 +80,10 @@ PythonValue called_function(std::string_view name, const AttrList& args) {
   std::optional<double> real = first ? real_of(*first) : std::nullopt;
   bool one = args.size() == 1;
   if (name == "len" && one && list) return static_cast<int64_t>(list->size());
-  if ((name == "tuple" || name == "list") && one && list) return *list;
+  if (name == "tuple" || name == "list") {
+    if (args.empty()) return AttrList();
+    if (one && list) return *list;
+  }
   if (name == "float" && one && real) return *real;
   bool in_range = real && std::abs(*real) < 1e18;
   if (name == "int" && one && in_range)
@@ -309,38 +313,20 @@ const Syntax* Parser::replaced(const Syntax* at, const Meaning& meaning) {
   result.children.assign(children.begin(), children.end());
   result.keywords.assign(keywords.begin(), keywords.end());
   for (const Syntax* child : children) result.depth = std::max(result.depth, child ? child->depth + 1 : 1);
+  bool is_item = result.kind == SyntaxKind::kSubscript && is_list(*result.children[0]) && result.children.size() == 2 &&
+                 result.children[1]->kind == SyntaxKind::kInt;
+  if (is_item) {
+    std::optional<AttrValue> position = python_literal(*result.children[1]);
+    const SyntaxChildren& items = result.children[0]->children;
+    size_t at_item = position ? static_cast<size_t>(*position->as<int64_t>()) : items.size();
+    if (at_item < items.size() && items[at_item]->kind != SyntaxKind::kStarred) return items[at_item];
+  }
   bool computes = result.kind == SyntaxKind::kBinary || result.kind == SyntaxKind::kUnary ||
                   result.kind == SyntaxKind::kSubscript || result.kind == SyntaxKind::kCompare ||
                   result.kind == SyntaxKind::kCall || result.kind == SyntaxKind::kConditional;
   std::optional<AttrValue> value = computes ? python_value(result) : std::nullopt;
   return value ? syntax_of(*value, *at) : &result;
 }
-
-namespace {
-
-void add_names(const Syntax* target, std::set<std::string_view>& names) {
-  if (!target) return;
-  if (is_name(*target)) names.insert(target->text);
-  if (is_list(*target) || target->kind == SyntaxKind::kStarred) {
-    for (const Syntax* item : target->children) add_names(item, names);
-  }
-}
-
-// Adds the names that the statement binds, in the statements below it too.
-void add_bound_names(const Line& line, std::set<std::string_view>& names) {
-  if (line.kind == LineKind::kAssign || line.kind == LineKind::kFor || line.kind == LineKind::kAugmented)
-    add_names(line.target, names);
-  if (line.kind == LineKind::kFunction || line.kind == LineKind::kClass) names.insert(line.text);
-  for (const Param& param : line.params) names.insert(param.name);
-  names.insert(line.type_params.begin(), line.type_params.end());
-  names.insert(line.names.begin(), line.names.end());
-  for (const auto& [item, target] : line.items) add_names(target, names);
-  for (const Lines* lines : {&line.body, &line.otherwise}) {
-    for (const Line* inner : *lines) add_bound_names(*inner, names);
-  }
-}
-
-}  // namespace
 
 const Line& Parser::replaced_line(const Line& line, const Meaning& meaning) {
   Line& result = tree_->line();
@@ -405,6 +391,8 @@ bool is_script_type(const Syntax* at) {
   return name == "handle" || (is_type && &head_of(*at) != at);  // torch has a Tensor, too
 }
 
+}  // namespace
+
 bool is_script_function(const Line& line) {
   auto has_script_name = [](const Syntax* decorator) { return names_script(spelling(head_of(*decorator))); };
   return line.kind == LineKind::kFunction &&
@@ -418,8 +406,6 @@ bool holds_definition(const Line& line) {
   return is_module || is_script_function(line) ||
          std::ranges::any_of(line.body, [](const Line* inner) { return holds_definition(*inner); });
 }
-
-}  // namespace
 
 // Returns whether a statement outside of the module is Python's: not a definition of a module, and not meant as one.
 bool Parser::is_python(const Line& line) const {
@@ -460,15 +446,28 @@ void Parser::python_line(const Line& line) {
   if (!python_from_) python_from_ = line;
   std::vector<int64_t>& lines = python_lines_;
   if (lines.empty() || lines.back() != line.line) lines.push_back(line.line);
-  if (holds_definition(line))
-    report_text({line, {}, "take the definition out of it"},
-                fmt::format("a definition inside of {} exists only when Python runs",
-                            line.kind == LineKind::kFunction ? fmt::format("the Python function '{}'", line.text)
-                                                             : "a statement of Python"));
+  if (!holds_definition(line)) return;
+  bool is_function = line.kind == LineKind::kFunction;
+  std::string remedy = "take the definition out of it";
+  if (is_function) remedy = fmt::format("call it below with values, as in mod = {}(128), or {}", line.text, remedy);
+  report_text({line}, fmt::format("a definition inside of {} exists only when Python runs",
+                                  is_function ? fmt::format("the Python function '{}'", line.text)
+                                              : "a statement of Python"))
+      .notes.push_back(remedy);
+}
+
+// Returns whether the expression calls a primitive of a schedule.
+bool Parser::calls_schedule(const Syntax* at) const {
+  if (!at) return false;
+  const Syntax* callee = is_call(*at) ? at->children[0] : nullptr;
+  bool is_step = callee && callee->kind == SyntaxKind::kAttribute && is_name(*callee->children[0]) &&
+                 schedules_.contains(callee->children[0]->text);
+  return is_step || std::ranges::any_of(at->children, [&](const Syntax* child) { return calls_schedule(child); });
 }
 
 // Returns whether the statement is a step on sch = tvm.tir.Schedule(Module), which tir/schedule/script.h reads.
 bool Parser::is_schedule_step(const Line& line) {
+  if (calls_schedule(line.value)) return true;
   if (!line.value || !is_call(*line.value)) return false;
   const Syntax& callee = *line.value->children[0];
   if (spelling(callee).ends_with("TensorIntrin.register")) {
@@ -478,8 +477,7 @@ bool Parser::is_schedule_step(const Line& line) {
   bool is_new =
       callee.text == "Schedule" || (callee.text == "create_schedule" && resolve(callee) == "T.create_schedule");
   if (is_new && line.kind == LineKind::kAssign && is_name(*line.target)) schedules_.emplace(line.target->text);
-  return is_new || (callee.kind == SyntaxKind::kAttribute && is_name(*callee.children[0]) &&
-                    schedules_.contains(callee.children[0]->text));
+  return is_new;
 }
 
 bool Parser::assign_constant(const Syntax& target, const AttrValue& value) {
@@ -504,7 +502,15 @@ void Parser::report_python() {
   std::string places = joined(shown) + (python_lines_.size() > kShown ? ", ..." : "");
   bool empty = module_.functions.empty() && !diagnostics_.has_errors() && failed_.empty() && !in_class_;
   if (empty) {
-    report_text({*python_from_, {}, "a module that Python builds prints as such a text by mod.script()"},
+    constexpr std::pair<std::string_view, const char*> kHints[] = {
+        {"ir_builder", "tvm.tir.ir_builder builds statements in Python, which is not run; print them, or write @T.prim_func"},
+        {"T.block(", "statements of a tensor program stand in a function: @T.prim_func, def main(A: T.Buffer(...)):"},
+        {".get_loops(", "a schedule needs a module above it: @T.prim_func, then sch = tvm.tir.Schedule(main)"}};
+    const char* hint = "a module that Python builds prints as such a text by mod.script()";
+    for (const auto& [form, note] : kHints | std::views::reverse) {
+      if (origin_->text->find(form) != std::string::npos) hint = note;
+    }
+    report_text({*python_from_, {}, hint},
                 "the text has no module: expected a class with @I.ir_module, @T.prim_func, @R.function or "
                 "te.create_prim_func([...])");
     return;
