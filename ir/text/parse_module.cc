@@ -12,9 +12,9 @@ namespace relaxc::text {
 void Parser::imports(const Line& line) {
   for (const auto& [path, local] : line.imports) {
     std::string_view last = std::string_view(path).substr(path.rfind('.') + 1);
-    if (path == "tilelang.language")
+    if (path.starts_with("tilelang") && local == "T")
       report_text({line, {}, "paste its module as TVM prints it after lowering: mod.script()"},
-                  "tilelang.language is another language than TVM's tensor programs");
+                  "'T' of tilelang is another language than TVM's tensor programs");
     mutable_scalars_ = mutable_scalars_ || last == "tirx";
     size_t script = path.find("script.");
     bool from_forms = script != std::string::npos && (path.find(".tir.", script) != std::string::npos ||

@@ -180,7 +180,19 @@ size_t Parser::TeReader::create(const Syntax& call) {
   if (builds)
     in.diagnostics_.warning(in.span(call), "the te schedule is not applied; it does not change what is computed")
         .notes.push_back("te.create_prim_func([...]) makes a program, and tvm.tir.Schedule schedules it");
-  return create(in.items(list), call, builds);
+  if (!called_function(list)) return create(in.items(list), call, builds);
+  // te.create_prim_func(f(64)): of the tensors that f returns
+  Line& made = in.tree_->line();
+  static_cast<Place&>(made) = call;
+  made.kind = LineKind::kAssign;
+  Syntax& name = in.tree_->node();
+  static_cast<Place&>(name) = list;
+  name.kind = SyntaxKind::kName;
+  name.text = in.tree_->text(fmt::format("<tensors{}>", definitions_.size()));
+  made.target = &name;
+  made.value = &list;
+  defines(made);
+  return create({&name}, call, builds);
 }
 
 // Returns the definitions that the tensors need.
@@ -218,11 +230,14 @@ size_t Parser::TeReader::create(const std::vector<const Syntax*>& names, const S
   for (size_t each : needed) evaluate(*definitions_[each].line);
   std::vector<VarRef> params;
   for (const Syntax* name : names) {
-    Expr value = in.expr(*name);
-    if (!value.is<Var>()) in.fail(*name, "'{}' is not a tensor or variable", name->text);
-    params.push_back(cast<Var>(value));
-    if (std::ranges::count_if(params, [&](const VarRef& param) { return same_node(param, value); }) > 1)
-      in.fail(*name, "'{}' is given twice", name->text);
+    Expr given = in.expr(*name);
+    const Tuple* several = given.as<Tuple>();
+    for (const Expr& value : several ? several->items : std::vector{given}) {
+      if (!value.is<Var>()) in.fail(*name, "'{}' is not a tensor or variable", name->text);
+      params.push_back(cast<Var>(value));
+      if (std::ranges::count_if(params, [&](const VarRef& param) { return same_node(param, value); }) > 1)
+        in.fail(*name, "'{}' is given twice", name->text);
+    }
   }
   bool again = std::ranges::any_of(created_, [&](const Created& each) { return builds && each.key == key; });
   created_.push_back({program(params, call), "main", call, key, again});
@@ -304,7 +319,7 @@ std::vector<Expr> Parser::TeReader::values_of(const Syntax& at, std::string_view
   const Line* const* function = called_function(at);
   if (function) return run(**function, at);
   if (at.kind == SyntaxKind::kAttribute && at.text == "shape") return in.dims(at, kInt32);
-  if (at.kind != SyntaxKind::kTuple) return {is_name(at) ? in.name(at) : in.scalar(at)};
+  if (!is_list(at)) return {is_name(at) ? in.name(at) : in.scalar(at)};
   std::vector<Expr> result;
   for (const Syntax* item : at.children) {
     for (const Expr& value : values_of(*item, "")) result.push_back(value);

@@ -402,6 +402,12 @@ std::string Parser::resolve(const Syntax& at) const {
     parts.pop_back();
     if (parts.back() == "script" && parts.size() > 1) parts.pop_back();
   }
+  // Until 2020 the functions of te stood in tvm: tvm.compute.
+  constexpr std::string_view kEarly[] = {"all", "any", "comm_reducer", "compute", "const", "exp", "extern", "floor",
+                                         "if_then_else", "log", "max", "min", "placeholder", "power", "reduce_axis",
+                                         "scan", "select", "sigmoid", "size_var", "sqrt", "sum", "tanh", "var"};
+  if (node->text == "tvm" && parts.size() == 1 && std::ranges::find(kEarly, parts.back()) != std::end(kEarly))
+    return canonical_form(fmt::format("T.{}", parts.back()));
   auto prefix = prefixes_.find(parts.back());
   bool is_bare = bare_forms_ && prefix == prefixes_.end() && (parts.back() == "axis" || parts.back() == "nn");
   if (is_bare) parts.push_back("");

@@ -445,6 +445,12 @@ class Parser {
   std::map<std::string, AttrValue, std::less<>> constants_;
   std::map<std::string, uint32_t, std::less<>> computed_;
   std::optional<Place> python_from_;
+  struct Held {
+    Place at;
+    std::string name;
+    bool is_function = false;
+  };
+  std::optional<Held> held_;                             // Python that holds a definition, which is not read
   std::set<std::string, std::less<>> schedules_;  // names of tvm.tir.Schedule objects
   std::vector<int64_t> python_lines_;
   std::set<std::string> made_texts_;  // of syntax that the text does not have

@@ -80,6 +80,7 @@ PythonValue called_function(std::string_view name, const AttrList& args) {
   std::optional<double> real = first ? real_of(*first) : std::nullopt;
   bool one = args.size() == 1;
   if (name == "len" && one && list) return static_cast<int64_t>(list->size());
+  if (name == "convert" && one) return *first;  // tvm.convert
   if (name == "tuple" || name == "list") {
     if (args.empty()) return AttrList();
     if (one && list) return *list;
@@ -183,7 +184,8 @@ std::optional<AttrValue> Parser::python_call(const Syntax& at) {
     if (is_array_library && parse_dtype(at.text)) return std::string(at.text);
     return library == "math" && at.text == "pi" ? PythonValue(3.141592653589793) : std::nullopt;
   }
-  if (!(is_name(named) || library == "math" || library == "np") || !at.keywords.empty()) return std::nullopt;
+  bool converts = named.text == "convert" && spelling(named).starts_with("tvm.");
+  if (!(is_name(named) || library == "math" || library == "np" || converts) || !at.keywords.empty()) return std::nullopt;
   AttrList args;
   for (const Syntax* operand : at.operands()) {
     PythonValue value = python_value(*operand);
@@ -446,14 +448,7 @@ void Parser::python_line(const Line& line) {
   if (!python_from_) python_from_ = line;
   std::vector<int64_t>& lines = python_lines_;
   if (lines.empty() || lines.back() != line.line) lines.push_back(line.line);
-  if (!holds_definition(line)) return;
-  bool is_function = line.kind == LineKind::kFunction;
-  std::string remedy = "take the definition out of it";
-  if (is_function) remedy = fmt::format("call it below with values, as in mod = {}(128), or {}", line.text, remedy);
-  report_text({line}, fmt::format("a definition inside of {} exists only when Python runs",
-                                  is_function ? fmt::format("the Python function '{}'", line.text)
-                                              : "a statement of Python"))
-      .notes.push_back(remedy);
+  if (!held_ && holds_definition(line)) held_ = {line, std::string(line.text), line.kind == LineKind::kFunction};
 }
 
 // Returns whether the expression calls a primitive of a schedule.
@@ -501,6 +496,17 @@ void Parser::report_python() {
                              python_lines_.begin() + static_cast<int64_t>(std::min(kShown, python_lines_.size())));
   std::string places = joined(shown) + (python_lines_.size() > kShown ? ", ..." : "");
   bool empty = module_.functions.empty() && !diagnostics_.has_errors() && failed_.empty() && !in_class_;
+  if (held_) {
+    std::string remedy = "take the definition out of it";
+    if (held_->is_function) remedy = fmt::format("call it below with values, as in mod = {}(128), or {}", held_->name, remedy);
+    Severity severity = empty || diagnostics_.has_errors() ? Severity::kError : Severity::kWarning;
+    diagnostics_.add({severity, {}, span(held_->at),
+                      fmt::format("a definition inside of {} exists only when Python runs",
+                                  held_->is_function ? fmt::format("the Python function '{}'", held_->name)
+                                                     : "a statement of Python"),
+                      {remedy}});
+    if (empty) return;
+  }
   if (empty) {
     constexpr std::pair<std::string_view, const char*> kHints[] = {
         {"ir_builder", "tvm.tir.ir_builder builds statements in Python, which is not run; print them, or write @T.prim_func"},

@@ -274,6 +274,24 @@ const Syntax* Unfolder::as_lambda(const Line& function) {
   return &result;
 }
 
+// Returns the argument of each param; nullopt where they do not fit.
+std::optional<Replacements> Unfolder::arguments_of(const Syntax& lambda, const std::vector<const Syntax*>& call,
+                                                   const std::vector<Syntax::Keyword>& keywords) {
+  size_t count = lambda.children.size() - 1;
+  Replacements values;
+  for (size_t i = 0; i < count; ++i) {
+    const Syntax& param = *lambda.children[i];
+    if (!is_name(param)) return std::nullopt;
+    if (i + 1 < call.size()) values.emplace(param.text, call[i + 1]);
+    for (const Syntax::Keyword& keyword : keywords) {
+      if (keyword.name == param.text) values.emplace(param.text, keyword.value);
+    }
+  }
+  bool spreads = std::ranges::any_of(call, [](const Syntax* arg) { return arg->kind == SyntaxKind::kStarred; });
+  bool fits = !spreads && call.size() - 1 + keywords.size() == count && values.size() == count;
+  return fits ? std::optional(values) : std::nullopt;
+}
+
 // Returns the expression with functions as lambdas where a call takes them, te.compute(shape, f), and with calls of
 // them as their values.
 const Syntax* Unfolder::with_functions(const Syntax* at, bool in_lambda) {
@@ -296,15 +314,12 @@ const Syntax* Unfolder::with_functions(const Syntax* at, bool in_lambda) {
   for (Syntax::Keyword& keyword : keywords) keyword.value = part(keyword.value, takes);
   auto called = is_call(*at) && is_name(*at->children[0]) ? functions_.find(at->children[0]->text) : functions_.end();
   const Syntax* lambda = called == functions_.end() ? nullptr : called->second.lambda;
-  bool fits = lambda && (in_lambda || !called->second.of_te) && keywords.empty() &&
-              lambda->children.size() == children.size() && lambda->depth + at->depth < 200;
-  for (size_t i = 0; fits && i + 1 < children.size(); ++i)
-    fits = is_name(*lambda->children[i]) && children[i + 1]->kind != SyntaxKind::kStarred;
-  if (fits && ++produced_ < kMostLines) {
-    called->second.used = true;
-    Replacements values;
-    for (size_t i = 0; i + 1 < children.size(); ++i) values.emplace(lambda->children[i]->text, children[i + 1]);
-    return with_functions(with_names(lambda->children.back(), values, *tree_), in_lambda);
+  if (lambda && (in_lambda || !called->second.of_te) && lambda->depth + at->depth < 200 && produced_ < kMostLines) {
+    if (std::optional<Replacements> values = arguments_of(*lambda, children, keywords)) {
+      called->second.used = true;
+      ++produced_;
+      return with_functions(with_names(lambda->children.back(), *values, *tree_), in_lambda);
+    }
   }
   if (!changed) return at;
   Syntax& result = made(at->kind, *at, at->text);

@@ -55,6 +55,8 @@ class Unfolder {
   const Syntax* as_lambda(const Line& function);
   const Syntax* with_functions(const Syntax* at, bool in_lambda = false);
   const Line& with_functions(const Line& line);
+  static std::optional<Replacements> arguments_of(const Syntax& lambda, const std::vector<const Syntax*>& call,
+                                                  const std::vector<Syntax::Keyword>& keywords);
   const Syntax* find_call(const Syntax* at) const;
   bool unfold(const Line& line, const Syntax& call, Lines& out);
   bool bind_params(Function& function, const Syntax& call, Replacements& names, Lines& assigned);
