@@ -1,5 +1,5 @@
-#include <cmath>
 #include <algorithm>
+#include <cmath>
 #include <ranges>
 
 #include "ir/text/parsing.h"

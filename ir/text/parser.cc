@@ -51,9 +51,8 @@ static bool is_rewriter(const Line& line) {
 
 Parser::Parser(std::shared_ptr<const Origin> origin, const OpTable& ops, Diagnostics& diagnostics, std::string wanted)
     : origin_(std::move(origin)), ops_(ops), diagnostics_(diagnostics), wanted_module_(std::move(wanted)) {
-  prefixes_ = {{"I", "I"},     {"T", "T"},  {"R", "R"},  {"ir", "I"}, {"tir", "T"},       {"tirx", "T"},
-               {"relax", "R"}, {"rx", "R"}, {"ty", "T"}, {"te", "T"}, {"s_tir", "T"},
-               {"Ts", "T"},  {kRelaxPrefix, "R"}};
+  prefixes_ = {{"I", "I"},  {"T", "T"},  {"R", "R"},  {"ir", "I"},    {"tir", "T"}, {"tirx", "T"},      {"relax", "R"},
+               {"rx", "R"}, {"ty", "T"}, {"te", "T"}, {"s_tir", "T"}, {"Ts", "T"},  {kRelaxPrefix, "R"}};
   scopes_.enter();
   te_ = std::make_unique<TeReader>(*this);
   builder_ = std::make_unique<BuilderReader>(*this);
@@ -120,8 +119,8 @@ void Parser::read_definitions() {
     if (top) ignored = false;
     // Python that is not run need not be of the part of it that this reader knows.
     bool python = (!lines.empty() || reader.withheld()) && std::ranges::all_of(lines, [&](const Line* line) {
-      return top ? is_python(*line) : is_pyfunc(*line);
-    });
+                    return top ? is_python(*line) : is_pyfunc(*line);
+                  });
     for (size_t i = before; i < in_syntax.all().size() && !python && !ignored; ++i)
       diagnostics_.add(in_syntax.all()[i]);
     bool keep = false;
@@ -403,9 +402,10 @@ std::string Parser::resolve(const Syntax& at) const {
     if (parts.back() == "script" && parts.size() > 1) parts.pop_back();
   }
   // Until 2020 the functions of te stood in tvm: tvm.compute.
-  constexpr std::string_view kEarly[] = {"all", "any", "comm_reducer", "compute", "const", "exp", "extern", "floor",
-                                         "if_then_else", "log", "max", "min", "placeholder", "power", "reduce_axis",
-                                         "scan", "select", "sigmoid", "size_var", "sqrt", "sum", "tanh", "var"};
+  constexpr std::string_view kEarly[] = {"all",         "any",   "comm_reducer", "compute", "const",  "exp",
+                                         "extern",      "floor", "if_then_else", "log",     "max",    "min",
+                                         "placeholder", "power", "reduce_axis",  "scan",    "select", "sigmoid",
+                                         "size_var",    "sqrt",  "sum",          "tanh",    "var"};
   if (node->text == "tvm" && parts.size() == 1 && std::ranges::find(kEarly, parts.back()) != std::end(kEarly))
     return canonical_form(fmt::format("T.{}", parts.back()));
   auto prefix = prefixes_.find(parts.back());

@@ -271,8 +271,7 @@ class Parser {
   Buffer buffer(const Syntax& at);
 
   Form broadcast_form, cast_form, ceildiv_form, iter_var_form, let_form, limit_form, load_form, logical_form,
-      masked_load_form, ramp_form,
-      reducer_form, reduction_form, select_form, shuffle_form, string_form, target_form;
+      masked_load_form, ramp_form, reducer_form, reduction_form, select_form, shuffle_form, string_form, target_form;
   int64_t lanes(const Syntax& at);
 
   // ---- parse_type.cc
@@ -450,7 +449,7 @@ class Parser {
     std::string name;
     bool is_function = false;
   };
-  std::optional<Held> held_;                             // Python that holds a definition, which is not read
+  std::optional<Held> held_;                      // Python that holds a definition, which is not read
   std::set<std::string, std::less<>> schedules_;  // names of tvm.tir.Schedule objects
   std::vector<int64_t> python_lines_;
   std::set<std::string> made_texts_;  // of syntax that the text does not have

@@ -185,7 +185,8 @@ std::optional<AttrValue> Parser::python_call(const Syntax& at) {
     return library == "math" && at.text == "pi" ? PythonValue(3.141592653589793) : std::nullopt;
   }
   bool converts = named.text == "convert" && spelling(named).starts_with("tvm.");
-  if (!(is_name(named) || library == "math" || library == "np" || converts) || !at.keywords.empty()) return std::nullopt;
+  if (!(is_name(named) || library == "math" || library == "np" || converts) || !at.keywords.empty())
+    return std::nullopt;
   AttrList args;
   for (const Syntax* operand : at.operands()) {
     PythonValue value = python_value(*operand);
@@ -498,9 +499,12 @@ void Parser::report_python() {
   bool empty = module_.functions.empty() && !diagnostics_.has_errors() && failed_.empty() && !in_class_;
   if (held_) {
     std::string remedy = "take the definition out of it";
-    if (held_->is_function) remedy = fmt::format("call it below with values, as in mod = {}(128), or {}", held_->name, remedy);
+    if (held_->is_function)
+      remedy = fmt::format("call it below with values, as in mod = {}(128), or {}", held_->name, remedy);
     Severity severity = empty || diagnostics_.has_errors() ? Severity::kError : Severity::kWarning;
-    diagnostics_.add({severity, {}, span(held_->at),
+    diagnostics_.add({severity,
+                      {},
+                      span(held_->at),
                       fmt::format("a definition inside of {} exists only when Python runs",
                                   held_->is_function ? fmt::format("the Python function '{}'", held_->name)
                                                      : "a statement of Python"),
@@ -509,7 +513,8 @@ void Parser::report_python() {
   }
   if (empty) {
     constexpr std::pair<std::string_view, const char*> kHints[] = {
-        {"ir_builder", "tvm.tir.ir_builder builds statements in Python, which is not run; print them, or write @T.prim_func"},
+        {"ir_builder",
+         "tvm.tir.ir_builder builds statements in Python, which is not run; print them, or write @T.prim_func"},
         {"T.block(", "statements of a tensor program stand in a function: @T.prim_func, def main(A: T.Buffer(...)):"},
         {".get_loops(", "a schedule needs a module above it: @T.prim_func, then sch = tvm.tir.Schedule(main)"}};
     const char* hint = "a module that Python builds prints as such a text by mod.script()";

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <ranges>
 
-#include "ir/text/parse_te.h"
 #include "ir/arith.h"
+#include "ir/text/parse_te.h"
 #include "ir/visit.h"
 #include "support/joined.h"
 
@@ -41,7 +41,8 @@ std::vector<Expr> Parser::TeReader::scan(const Syntax& call) {
       return cast<Var>(value);
     });
   };
-  std::vector<VarRef> inits = tensors(0, "init"), updates = tensors(1, "update"), states = tensors(2, "state_placeholder");
+  std::vector<VarRef> inits = tensors(0, "init"), updates = tensors(1, "update"),
+                      states = tensors(2, "state_placeholder");
   if (inits.size() != updates.size() || inits.size() != states.size())
     in.fail(call, "te.scan takes as many initial values as updates and states");
   const Syntax* stated = in.arg(call, 4, "name");

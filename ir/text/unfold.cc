@@ -45,7 +45,9 @@ bool is_docstring(const Line& line) {
 }
 
 bool holds_errors(const Line& line) {
-  auto any = [](const Lines& lines) { return std::ranges::any_of(lines, [](const Line* l) { return holds_errors(*l); }); };
+  auto any = [](const Lines& lines) {
+    return std::ranges::any_of(lines, [](const Line* l) { return holds_errors(*l); });
+  };
   return line.kind == LineKind::kBroken || any(line.body) || any(line.otherwise);
 }
 
@@ -158,9 +160,8 @@ void Unfolder::statement(const Line& line, Lines& out) {
   };
   if (line.kind == LineKind::kFunction && keeps(line)) return;
   if (line.kind == LineKind::kTry) return all(line.body);
-  if (line.kind == LineKind::kIf && std::ranges::none_of(line.body, [](const Line* inner) {
-        return inner->kind == LineKind::kReturn;
-      })) {
+  if (line.kind == LineKind::kIf &&
+      std::ranges::none_of(line.body, [](const Line* inner) { return inner->kind == LineKind::kReturn; })) {
     if (std::optional<bool> test = truth(*line.value)) return all(*test ? line.body : line.otherwise);
   }
   if (line.kind == LineKind::kWith) {
@@ -217,10 +218,9 @@ bool Unfolder::calls_worth(const Syntax* at, const Line& function) const {
   auto known = is_name(callee) ? functions_.find(callee.text) : functions_.end();
   if (is_one_of(callee.text, "Schedule", "create_prim_func") || (known != functions_.end() && known->second.unfolds))
     return true;
-  bool of_param = callee.kind == SyntaxKind::kAttribute && is_name(*callee.children[0]) &&
-                  std::ranges::any_of(function.params, [&](const Param& param) {
-                    return param.name == callee.children[0]->text;
-                  });
+  bool of_param =
+      callee.kind == SyntaxKind::kAttribute && is_name(*callee.children[0]) &&
+      std::ranges::any_of(function.params, [&](const Param& param) { return param.name == callee.children[0]->text; });
   return of_param && is_one_of(callee.text, "get_loops", "get_block", "get_sblock", "get_child_blocks", "cache_read",
                                "cache_write", "compute_at", "reverse_compute_at", "compute_inline", "split", "fuse",
                                "reorder", "vectorize", "parallel", "unroll", "bind", "annotate", "tensorize",
@@ -238,7 +238,8 @@ const Syntax* Unfolder::as_lambda(const Line& function) {
     if (value || !line->value || (line->kind != LineKind::kReturn && line->kind != LineKind::kAssign)) return nullptr;
     bool defines = false;  // a variable that stands for one thing, wherever it is used
     for_each(line->value, [&](const Syntax& at) {
-      defines = defines || (is_call(at) && is_one_of(callee_name(at), "reduce_axis", "placeholder", "compute", "extern"));
+      defines =
+          defines || (is_call(at) && is_one_of(callee_name(at), "reduce_axis", "placeholder", "compute", "extern"));
     });
     const Syntax* now = with_names(line->value, values, kept_);
     if (defines || now->depth > 64) return nullptr;
@@ -386,7 +387,8 @@ bool Unfolder::unfold(const Line& line, const Syntax& call, Lines& out) {
   result = with_names(result, locals, *tree_);
   Line& last = tree_->line();
   last = line;
-  if (whole && (!result || (is_name(*result) && (!assigns || (is_name(*line.target) && line.target->text == result->text)))))
+  if (whole &&
+      (!result || (is_name(*result) && (!assigns || (is_name(*line.target) && line.target->text == result->text)))))
     return true;
   if (!result) result = &made(SyntaxKind::kConstant, call, "None");
   std::function<const Syntax*(const Syntax*)> put = [&](const Syntax* at) -> const Syntax* {
@@ -410,9 +412,8 @@ bool Unfolder::bind_params(Function& function, const Syntax& call, Replacements&
   std::set<std::string_view> rebound;
   for (const Line* line : function.line->body) add_bound_names(*line, rebound, false);
   auto args = call.operands();
-  if (args.size() > params.size() || std::ranges::any_of(args, [](const Syntax* arg) {
-        return arg->kind == SyntaxKind::kStarred;
-      }))
+  if (args.size() > params.size() ||
+      std::ranges::any_of(args, [](const Syntax* arg) { return arg->kind == SyntaxKind::kStarred; }))
     return false;
   for (size_t i = 0; i < params.size(); ++i) {
     if (!params[i].stars.empty()) return false;
@@ -439,7 +440,8 @@ bool Unfolder::flatten(const Lines& body, Lines& out, const Syntax*& result, boo
     auto any = [&](const Lines& lines) {
       return std::ranges::any_of(lines, [&](const Line* inner) { return self(self, *inner); });
     };
-    return line.kind == LineKind::kReturn || (line.kind != LineKind::kFunction && (any(line.body) || any(line.otherwise)));
+    return line.kind == LineKind::kReturn ||
+           (line.kind != LineKind::kFunction && (any(line.body) || any(line.otherwise)));
   };
   for (const Line* line : body) {
     if (returned) return true;

@@ -9,8 +9,8 @@
 //       sch = tile(MyModule, 8)
 //
 // Only functions that hold definitions, make programs or schedule are written out. A function of one expression is that
-// expression where it is called, and a lambda where te.compute or a schedule takes it. What cannot be done is left as it
-// is.
+// expression where it is called, and a lambda where te.compute or a schedule takes it. What cannot be done is left as
+// it is.
 #pragma once
 #include <functional>
 #include <map>
@@ -72,7 +72,7 @@ class Unfolder {
   SyntaxTree kept_;  // owns the functions
   SyntaxTree* tree_ = nullptr;
   std::map<std::string, Function, std::less<>> functions_;
-  std::vector<std::string> order_;                 // of the functions
+  std::vector<std::string> order_;  // of the functions
   std::map<std::string, const Syntax*, std::less<>> constants_;
   std::set<std::string> bound_;
   std::vector<Diagnostic> errors_;  // of the statement that was read

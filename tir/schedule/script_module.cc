@@ -137,11 +137,10 @@ class ModuleSteps {
   void take(const Line& line, std::string_view of) {
     auto known = given_.find(std::string(of));
     std::string name(of);
-    std::pair<std::string, Lines> state =
-        schedules_.contains(name) ? std::pair(name, schedules_[name]) : known->second;
+    std::pair<std::string, Lines> state = schedules_.contains(name) ? std::pair(name, schedules_[name]) : known->second;
     const Syntax& value = *line.value;
-    bool builds = value.kind == SyntaxKind::kCall &&
-                  (value.children[0]->text == "build" || value.children[0]->text == "compile");
+    bool builds =
+        value.kind == SyntaxKind::kCall && (value.children[0]->text == "build" || value.children[0]->text == "compile");
     if (builds) built_ = state;
     bool keeps = !builds && line.kind == LineKind::kAssign && line.target->kind == SyntaxKind::kName &&
                  root_of(value).kind != SyntaxKind::kCall;
