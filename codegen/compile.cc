@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "codegen/bind_values.h"
 #include "codegen/bytecode.h"
 #include "codegen/interpret.h"
 #include "codegen/target.h"
@@ -79,7 +80,11 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, D
   const Tables& tables = tables_of(settings);
   auto read = [&] {
     const auto [file, name] = split_text_path(path);
-    if (is_text(file)) return parse_module(read_text(file), file, tables.ops(), diagnostics, name);
+    if (is_text(file)) {
+      IRModule module = parse_module(read_text(file), file, tables.ops(), diagnostics, name);
+      bool binds = !settings.dims.empty() && !diagnostics.has_errors();
+      return binds ? with_dims_bound(std::move(module), settings.dims) : module;
+    }
     ImportOptions options;
     options.dims = settings.dims;
     options.strict = settings.strict;
@@ -108,12 +113,14 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, v
 
 IRModule read_scheduled_module(const std::string& path, const CompileSettings& settings, vm::MappedFiles* files) {
   IRModule module = read_module(path, settings, files);
+  if (!settings.params.empty()) module = with_params_bound(std::move(module), settings.function, settings.params);
   const auto [file, name] = split_text_path(path);
   std::optional<ScheduleRule> steps = is_text(file) ? read_module_schedule(read_text(file), file, name) : std::nullopt;
   if (!steps) return module;
   Schedule schedule(std::move(module));
   Decisions none("", {});
   steps->apply(schedule, Target(), none);
+  if (settings.scheduled) settings.scheduled(*steps, schedule, none);
   return schedule.module();
 }
 

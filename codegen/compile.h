@@ -19,9 +19,10 @@
 namespace relaxc {
 
 struct CompileSettings : PassSettings {
-  std::string target = "host";          // codegen/target.h lists the forms
-  std::string passes = "default";       // names of passes and pipelines
-  std::map<std::string, int64_t> dims;  // symbolic dims of an ONNX model that get a fixed value
+  std::string target = "host";                // codegen/target.h lists the forms
+  std::string passes = "default";             // names of passes and pipelines
+  std::map<std::string, int64_t> dims;        // symbolic dims of the inputs that get a fixed value
+  std::map<std::string, Tensor> params = {};  // params of the function that become constants: weights
   // Called for each contradiction in an ONNX model that compiles all the same (frontend/onnx/import.h).
   std::function<void(const Diagnostic&)> warn = nullptr;
   bool strict = false;                   // these are errors

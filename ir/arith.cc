@@ -17,7 +17,9 @@ bool is_index(const Expr& expr) {
 
 bool holds_data(const Expr& expr) {
   return any_node(expr, [](const NodeRef& node) {
-    bool is_data = node.is<BufferLoad>() || node.is<Call>() || node.is<Cast>();
+    const Cast* cast = node.as<Cast>();
+    bool widens = cast && is_index(cast->value) && dtype_of(cast_handle<Expr>(node)) == kInt64;
+    bool is_data = node.is<BufferLoad>() || node.is<Call>() || (cast && !widens);
     return is_data && !is_vscale(cast_handle<Expr>(node));
   });
 }

@@ -62,12 +62,24 @@ std::vector<int64_t> ReferenceCall::dims(size_t i) const {
 
 std::string name_of_check(std::string_view what) {
   std::string name;
-  for (char c : what) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  for (char c : what) {
+    bool is_kept = std::isalnum(static_cast<unsigned char>(c));
+    if (c == '_') {
+      name += "__";
+    } else if (is_kept || !name.ends_with('_')) {
+      name += is_kept ? c : '_';
+    }
+  }
   return name;
 }
 std::string what_of_check(std::string name) {
-  std::ranges::replace(name, '_', ' ');
-  return name;
+  std::string what;
+  for (size_t i = 0; i < name.size(); ++i) {
+    bool is_escaped = name[i] == '_' && i + 1 < name.size() && name[i + 1] == '_';
+    what += name[i] != '_' ? name[i] : is_escaped ? '_' : ' ';
+    i += is_escaped;
+  }
+  return what;
 }
 
 void OpCall::require_equal(const Expr& a, const Expr& b, std::string_view what) const {

@@ -40,6 +40,9 @@ Stmt when(const Expr& condition, const Stmt& body);
 int64_t normalize_axis(const OpCall& op, int64_t axis, int64_t rank);
 std::vector<int64_t> normalize_axes(const OpCall& op, const std::vector<int64_t>& axes, int64_t rank);
 
+// Returns why an index map does not give each element of a tensor of known shape a place of its own, as a text behind
+// "the index map"; "" if it does.
+std::string problem_of_index_map(const Lambda& map, const Type& tensor);
 // Returns the scalars of argument i, which is a shape or a tuple of scalars.
 std::vector<Expr> scalar_list(const OpCall& op, size_t i);
 // Returns the types of argument i, which is a tuple of tensors of known shape and dtype.

@@ -318,10 +318,11 @@ Ref<Lambda> index_map_of(const OpCall& op) {
     op.fail("the index map takes {} positions, the tensor has rank {}", (*map)->params.size(), op.rank(0));
   return *map;
 }
+constexpr const char* kUnknownRange = "gives positions of which the range is not known";
 Type infer_layout_transform(const OpCall& op) {
   Ref<Lambda> map = index_map_of(op);
   auto shape = mapped_shape(*map, op.shape(0));
-  if (!shape) op.unsupported("the index map gives positions of which the range is not known");
+  if (!shape) op.unsupported("the index map {}", kUnknownRange);
   return tensor_type(*shape, op.dtype(0));
 }
 Expr pad_of(const OpCall& op) {
@@ -338,17 +339,10 @@ PrimFuncRef lower_layout_transform(const OpCall& op) {
   const std::vector<Expr> shape = *known_shape(infer_layout_transform(op));
   auto [b, inputs] = OpProgram(op);
   const Buffer x = inputs[0];
-  std::vector<LoopRange> positions;
-  std::vector<Expr> vars;
-  for (const Expr& dim : op.shape(0)) {
-    positions.push_back({make_dim("i"), {int_imm(0), dim}});
-    vars.push_back(positions.back().var);
-  }
-  std::string why;
+  if (std::string problem = problem_of_index_map(*map, op.arg(0).type()); !problem.empty())
+    op.unsupported("the index map {}", problem);
   Analyzer facts;
   facts.assume_dims(op.arg(0).type());
-  if (!find_injective_map(mapped(*map, vars), positions, {}, facts, &why))
-    op.unsupported("the index map is not known to be one to one: {}", why);
   bool is_full = facts.can_prove_equal(product(shape), product(op.shape(0)));
   Buffer out = is_full ? b.buffer("T_layout_transform", op.dtype(0), shape)
                        : b.compute("T_layout_transform", op.dtype(0), shape, [&](Axes) { return pad_of(op); });
@@ -524,6 +518,28 @@ std::vector<OpRow> layout_ops() {
                   .reference = flipped},
                  flip_element),
   };
+}
+
+std::string problem_of_index_map(const Lambda& map, const Type& tensor) {
+  const std::vector<Expr>& dims = *known_shape(tensor);
+  if (map.params.size() != dims.size())
+    return fmt::format("takes {} positions, and the tensor has rank {}", map.params.size(), dims.size());
+  std::optional<std::vector<Expr>> shape = mapped_shape(map, dims);
+  if (!shape) return kUnknownRange;
+  double places = 1;
+  for (const Expr& dim : *shape) places *= static_cast<double>(as_int(dim).value_or(1));
+  if (places > 1e12) return fmt::format("spreads the elements over {} places", places);
+  std::vector<LoopRange> positions;
+  std::vector<Expr> vars;
+  for (const Expr& dim : dims) {
+    positions.push_back({make_dim("i"), {int_imm(0), dim}});
+    vars.push_back(positions.back().var);
+  }
+  std::string why;
+  Analyzer facts;
+  facts.assume_dims(tensor);
+  bool is_injective = find_injective_map(mapped(map, vars), positions, {}, facts, &why).has_value();
+  return is_injective ? "" : "is not known to be one to one: " + why;
 }
 
 }  // namespace relaxc

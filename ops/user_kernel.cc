@@ -6,6 +6,8 @@
 
 #include "ir/kernel_call.h"
 #include "ir/op_names.h"
+#include "ops/common.h"
+#include "support/diagnostic.h"
 #include "support/joined.h"
 #include "support/lists.h"
 
@@ -43,13 +45,21 @@ Expr as_argument(const Expr& scalar) {
   return number ? int_imm(std::bit_cast<int64_t>(number->value)) : cast_to(scalar, kInt64);
 }
 
+// Returns "float32(n, 16)".
+std::string text_of_tensor(const Type& type) {
+  std::optional<DType> dtype = tensor_dtype(type);
+  const std::vector<Expr>* shape = known_shape(type);
+  return fmt::format("{}({})", dtype ? to_string(*dtype) : "a tensor", shape ? joined(*shape, text_of_dim) : "...");
+}
+
 class KernelCaller {
  public:
   KernelCaller(const UserKernel& kernel, const KernelRequest& request, IRModule& module, Builder& builder)
       : kernel_(kernel), request_(request), module_(module), builder_(builder), tensors_(request.tensors) {}
 
   std::variant<Expr, std::string> run() {
-    if (!set_attributes() || !check_counts() || !arrange_constants()) return reason_;
+    if (!set_attributes() || !check_open_attributes() || !check_counts() || !arrange_constants()) return reason_;
+    check_writes();
     std::vector<Type> outputs = request_.outputs;
     if (outputs.empty()) {
       for (size_t i = tensors_.size(); i < params_.size(); ++i)
@@ -57,10 +67,13 @@ class KernelCaller {
     }
     const Expr callee =
         kernel_.symbol.empty() ? global_var(kernel_.name, program_.type()) : extern_func(kernel_.symbol);
+    if (!check_types()) return reason_;
     KernelMatch match = match_kernel({.callee = callee, .tensors = tensors_, .outputs = outputs}, program_);
     if (!match.contradictions.empty()) return match.contradictions.front();
     if (!check_dims(match) || !check_condition(match) || !infer_outputs(match, outputs)) return reason_;
-    return make_call(match, outputs);
+    if (kernel_.symbol.empty()) return call_program(outputs);
+    std::optional<Expr> call = call_function(match, outputs);
+    return call ? std::variant<Expr, std::string>(*call) : reason_;
   }
 
  private:
@@ -70,7 +83,8 @@ class KernelCaller {
   }
 
   // Puts attributes in place of the scalar params.
-  std::optional<PrimFuncRef> with_attributes(const PrimFuncRef& program, VarMap& values) {
+  bool set_attributes() {
+    const PrimFuncRef& program = kernel_.program;
     PrimFunc copy = *program;
     for (const VarRef& param : program->params) {
       const PrimType* scalar = param.type().as<PrimType>();
@@ -78,58 +92,110 @@ class KernelCaller {
       std::optional<AttrValue> value = attribute(request_.attrs, param->name);
       if (!value) value = attribute(kernel_.defaults, param->name);
       std::optional<Expr> number = value ? as_scalar(*value, scalar->dtype) : std::nullopt;
-      if (!number) {
-        refuse_attribute(param->name, value, scalar->dtype);
-        return std::nullopt;
-      }
-      values.emplace(param.get(), *number);
+      if (!number) return refuse_attribute(param->name, value, scalar->dtype);
+      attributes_.emplace(param.get(), *number);
       std::erase_if(copy.params, [&](const VarRef& other) { return same_node(other, param); });
     }
-    if (values.empty()) return program;
-    Substitution replaced(values);
-    for (VarRef& param : copy.params) param = replaced.var(param);
-    copy.body = replaced.stmt(copy.body);
-    return make_prim_func(std::move(copy), program.span());
-  }
-
-  void refuse_attribute(const std::string& name, const std::optional<AttrValue>& value, DType dtype) {
-    if (value) {
-      refuse(fmt::format("attribute '{}' is {}, and the kernel takes {}", name, to_string(*value), to_string(dtype)));
-      return;
+    if (!attributes_.empty()) {
+      Substitution replaced(attributes_);
+      for (VarRef& param : copy.params) param = replaced.var(param);
+      copy.body = replaced.stmt(copy.body);
+      program_ = make_prim_func(std::move(copy), program.span());
     }
-    std::string known = joined(request_.attrs, [](const auto& entry) { return entry.first; });
-    refuse(fmt::format("it takes '{}', and there is no attribute of that name{}", name,
-                       known.empty() ? "" : "; there are " + known));
+    params_ = buffer_params(program_);
+    return true;
   }
 
-  bool set_attributes() {
-    std::optional<PrimFuncRef> program = with_attributes(kernel_.program, attributes_);
-    if (!program) return false;
-    program_ = *program;
-    params_ = buffer_params(program_);
+  bool refuse_attribute(const std::string& name, const std::optional<AttrValue>& value, DType dtype) {
+    if (value)
+      return refuse(
+          fmt::format("attribute '{}' is {}, and the kernel takes {}", name, to_string(*value), to_string(dtype)));
+    std::string known = joined(request_.attrs, [](const auto& entry) { return entry.first; });
+    return refuse(fmt::format("it takes '{}', and there is no attribute of that name{}", name,
+                              known.empty() ? "" : "; there are " + known));
+  }
+
+  bool check_open_attributes() {
+    for (const OpenAttr& attr : request_.open) {
+      // Of two operators that have the attribute, the kernel reads that of the last.
+      const AttrValue* value = request_.attrs.find(attr.name);
+      if (reads_attribute(kernel_, attr.name) && value && *value == attr.value) continue;
+      std::string text = to_string(attr.value);
+      return refuse(fmt::format(
+          "attribute {}{} is {}, which '{}' neither reads nor names; {} {}={}{} if it is right for "
+          "it",
+          attr.name, attr.op.empty() ? "" : " of " + attr.op, text, kernel_.name, attr.op.empty() ? "add" : "write",
+          attr.name, text, attr.op.empty() ? " to @S.implements" : " in the pattern"));
+    }
     return true;
   }
 
   bool check_counts() {
     size_t inputs = tensors_.size(), outputs = request_.num_outputs;
     if (params_.size() == inputs + outputs) return true;
-    return refuse(
-        fmt::format("it has {} buffers, and there are {} inputs and {} results", params_.size(), inputs, outputs));
+    std::string names = joined(params_, [](const Buffer& param) { return param->name; });
+    std::string types = joined(tensors_, [](const Expr& tensor) { return text_of_tensor(tensor.type()); });
+    return refuse(fmt::format("it has {} buffers ({}), and there are {} inputs ({}) and {} results", params_.size(),
+                              names, inputs, types, outputs));
+  }
+
+  // An operand is a value that others may read as well, or a constant of the model.
+  void check_writes() const {
+    std::set<const NodeHeader*> operands;
+    for (size_t i = 0; i < tensors_.size(); ++i) operands.insert(params_[i].get());
+    auto check = [&](const Buffer& buffer) {
+      if (operands.contains(buffer.get()))
+        fail(program_.span(), "kernel '{}' writes its operand '{}', which others may read; write to a T.alloc_buffer",
+             kernel_.name, buffer->name);
+    };
+    walk(
+        program_->body, [&](const BufferStore& store) { check(store.buffer); },
+        [&](const Block& block) {
+          for (const BufferRegion& region : block.writes) check(region.buffer);
+        });
+  }
+
+  std::string text_of_param(const KernelOperand& operand) const {
+    return fmt::format("{} '{}'", operand.is_output ? "result" : "input", operand.param->name);
+  }
+
+  // Compares what match_kernel() would compare, too, in the terms of whoever wrote the kernel.
+  bool check_types() {
+    for (size_t i = 0; i < params_.size(); ++i) {
+      const Buffer& param = params_[i];
+      const BufferType& declared = buffer_type(param);
+      const bool is_output = i >= tensors_.size();
+      if (is_output && request_.outputs.empty()) break;
+      const Type type = is_output ? request_.outputs[i - tensors_.size()] : tensors_[i].type();
+      std::optional<DType> dtype = tensor_dtype(type);
+      int64_t rank = known_rank(type), dims = std::ssize(declared.shape);
+      if (is_output && dtype && *dtype != declared.dtype)
+        return refuse(fmt::format("result '{}' is {} in the model, and '{}' declares {}", param->name,
+                                  to_string(*dtype), kernel_.name, to_string(declared.dtype)));
+      if (rank < 0 || rank == dims) continue;
+      if (is_output)
+        return refuse(fmt::format("result '{}' has {} dims in the model, and '{}' declares {}", param->name, rank,
+                                  kernel_.name, dims));
+      if (kernel_.layout.contains(param->name))
+        return refuse(
+            fmt::format("after layout= '{}' has {} dims, and '{}' declares {}; declare '{}' in that shape, {}",
+                        param->name, rank, kernel_.name, dims, param->name, text_of_tensor(type)));
+    }
+    return true;
   }
 
   // Gives constant operands the layouts that the kernel asks for.
   bool arrange_constants() {
-    for (size_t i = 0; i < tensors_.size(); ++i) {
-      auto map = kernel_.layout.find(params_[i]->name);
-      if (map == kernel_.layout.end()) continue;
+    for (const auto& [name, map] : kernel_.layout) {
+      size_t i = 0;
+      while (i < params_.size() && params_[i]->name != name) ++i;
+      if (i >= tensors_.size()) return refuse(fmt::format("'{}' is a result, and layout= is for operands", name));
       if (!tensors_[i].is<Constant>())
         return refuse(
-            fmt::format("operand '{}' is not constant, and the kernel reads it in a layout of its own", map->first));
-      size_t rank = map->second.as<Lambda>()->params.size();
-      if (known_rank(tensors_[i].type()) != static_cast<int64_t>(rank))
-        return refuse(fmt::format("operand '{}' has rank {}, and the kernel's layout is of {} axes", map->first,
-                                  known_rank(tensors_[i].type()), rank));
-      tensors_[i] = builder_.op("layout_transform", {tensors_[i]}, Attrs{{"index_map", map->second}});
+            fmt::format("operand '{}' is not constant, and the kernel reads it in a layout of its own", name));
+      std::string problem = problem_of_index_map(*map.as<Lambda>(), tensors_[i].type());
+      if (!problem.empty()) return refuse(fmt::format("the layout of operand '{}' {}", name, problem));
+      tensors_[i] = builder_.op("layout_transform", {tensors_[i]}, Attrs{{"index_map", map}});
     }
     return true;
   }
@@ -138,13 +204,17 @@ class KernelCaller {
     for (const KernelDim& dim : unproven_dims(match)) {
       bool may_wait = request_.outputs.empty() && dim.verdict != Verdict::kContradicted && kernel_.symbol.empty();
       if (may_wait) continue;  // a pass tests it when the model runs
-      std::string place = fmt::format("dim {} of {} {}", dim.dim, dim.operand->role, dim.operand->number);
+      std::string given = text_of_dim(dim.given), wanted = text_of_dim(dim.wanted),
+                  declared = text_of_dim(buffer_type(dim.operand->param).shape[dim.dim]),
+                  place = fmt::format("dim {} of {}", dim.dim, text_of_param(*dim.operand));
+      if (declared != wanted) wanted = fmt::format("{} = {}", declared, wanted);
+      if (dim.operand->is_output) place += " in the model", wanted = "as '" + kernel_.name + "' declares, " + wanted;
       if (dim.verdict == Verdict::kContradicted)
-        return refuse(fmt::format("{} is {}, expected {}", place, text_of_dim(dim.given), text_of_dim(dim.wanted)));
+        return refuse(fmt::format("{} is {}, expected {}", place, given, wanted));
       if (!request_.outputs.empty())
-        return refuse(fmt::format("{} is {}, which is not known to be {}", place, text_of_dim(dim.given),
-                                  text_of_dim(dim.wanted)));
-      builder_.match_cast(shape_expr({dim.given}), shape_type({dim.wanted}), name_of_check(place));
+        return refuse(fmt::format("{} is {}, which is not known to be {}", place, given, wanted));
+      builder_.match_cast(shape_expr({dim.given}), shape_type({dim.wanted}),
+                          name_of_check(fmt::format("{} of {} and {}", place, kernel_.name, declared)));
     }
     return true;
   }
@@ -173,59 +243,75 @@ class KernelCaller {
   // Completes the types of results that the request leaves open.
   bool infer_outputs(KernelMatch& match, std::vector<Type>& outputs) {
     if (!request_.outputs.empty()) return true;
+    bool is_computed = false;
     for (const KernelOperand& operand : match.operands) {
       if (!operand.is_output) continue;
-      const DType dtype = buffer_type(operand.param).dtype;
+      const BufferType& declared = buffer_type(operand.param);
       std::vector<std::optional<Expr>> dims = dims_in_call(match, operand);
       auto open = std::ranges::find_if_not(dims, [](const auto& dim) { return dim.has_value(); });
-      if (open != dims.end() && (!kernel_.shape || operand.number > 0))
-        return refuse(
-            fmt::format("dim {} of result {} does not follow from the inputs; give a program that computes "
-                        "the shape of the first result, @S.shape(\"{}\")",
-                        open - dims.begin(), operand.number, kernel_.name));
       if (open != dims.end()) {
-        std::optional<std::vector<Expr>> computed = computed_dims(dims.size());
-        if (!computed) return false;
-        outputs[operand.number] = tensor_type(*computed, dtype);
-        bind_dims(operand.param.type(), outputs[operand.number], match.dims);
-        continue;
+        const std::string place = fmt::format("dim {} of {}", open - dims.begin(), text_of_param(operand));
+        if (is_computed)
+          return refuse(
+              fmt::format("{} follows neither from the inputs nor from the result of which @S.shape computes "
+                          "the dims",
+                          place));
+        if (!kernel_.shape)
+          return refuse(
+              fmt::format("{} does not follow from the inputs; give a program that computes the dims of this "
+                          "result, @S.shape(\"{}\")",
+                          place, kernel_.name));
+        is_computed = true;
+        if (!compute_dims(operand, dims)) return false;
       }
       auto in_graph = [](const std::optional<Expr>& dim) { return simplify(cast_to(*dim, kInt64)); };
-      outputs[operand.number] = tensor_type(map_each(dims, in_graph), dtype);
+      outputs[operand.number] = tensor_type(map_each(dims, in_graph), declared.dtype);
+      bind_dims(shape_type(declared.shape), outputs[operand.number], match.dims);
     }
     return true;
   }
 
-  // Calls the program of the shape, and returns the dims that it computes when the model runs.
-  std::optional<std::vector<Expr>> computed_dims(size_t rank) {
-    VarMap unused;
-    std::optional<PrimFuncRef> program = with_attributes(*kernel_.shape, unused);
-    if (!program) return std::nullopt;
-    Type list = tensor_type({int_imm(static_cast<int64_t>(rank))}, kInt64);
-    Expr callee = global_var(add_program(kernel_.name + "_shape", *program), program->type());
-    Expr dims =
-        builder_.emit(call(op_ref(ops::kCallTir), {callee, tuple(tensors_)}, {}, list, builder_.span(), {list}));
-    std::vector<Expr> result;
-    for (size_t i = 0; i < rank; ++i) result.push_back(make_dim(fmt::format("{}_dim{}", kernel_.name, i)));
-    builder_.match_cast(builder_.op("tensor_to_shape", {dims}), shape_type(result));
-    return result;
+  // Calls the program of the shape, and sets the dims that it computes when the model runs.
+  bool compute_dims(const KernelOperand& operand, std::vector<std::optional<Expr>>& dims) {
+    auto made = call_user_kernel(*kernel_.shape, {.tensors = tensors_, .attrs = request_.attrs}, module_, builder_);
+    if (const std::string* why = std::get_if<std::string>(&made)) return refuse("its @S.shape does not fit: " + *why);
+    const Expr& list = std::get<Expr>(made);
+    const int64_t rank = std::ssize(dims);
+    if (fits(tensor_type({int_imm(rank)}, kInt64), list.type()) != Verdict::kProven)
+      return refuse(fmt::format("its @S.shape gives {}, expected int64({}), the dims of {}",
+                                text_of_tensor(list.type()), rank, text_of_param(operand)));
+    Expr computed = builder_.op("tensor_to_shape", {builder_.emit(list)});
+    for (int64_t i = 0; i < rank; ++i) {
+      auto& dim = dims[static_cast<size_t>(i)];
+      if (!dim) dim = make_dim(fmt::format("{}_dim{}", kernel_.name, i));
+    }
+    builder_.match_cast(computed, shape_type(map_each(dims, [](const auto& dim) { return cast_to(*dim, kInt64); })));
+    return true;
   }
 
-  Expr make_call(const KernelMatch& match, const std::vector<Type>& outputs) {
-    Type type = outputs.size() == 1 ? outputs[0] : tuple_type(outputs);
-    const Span& span = builder_.span();
-    if (kernel_.symbol.empty()) {
-      Expr callee = global_var(add_program(kernel_.name, program_), program_.type());
-      return call(op_ref(ops::kCallTir), {callee, tuple(tensors_)}, {}, type, span, outputs);
-    }
+  static Type type_of(const std::vector<Type>& outputs) {
+    return outputs.size() == 1 ? outputs[0] : tuple_type(outputs);
+  }
+
+  Expr call_program(const std::vector<Type>& outputs) {
+    Expr callee = global_var(add_program(kernel_.name, program_), program_.type());
+    return call(op_ref(ops::kCallTir), {callee, tuple(tensors_)}, {}, type_of(outputs), builder_.span(), outputs);
+  }
+
+  std::optional<Expr> call_function(const KernelMatch& match, const std::vector<Type>& outputs) {
     std::vector<Expr> scalars;
     for (const VarRef& var : scalar_arguments(kernel_.program)) {
-      const Expr* attribute = find_value(attributes_, var.get());
-      scalars.push_back(attribute ? as_argument(*attribute) : simplify(cast_to(match.dims.at(var.get()), kInt64)));
+      const Expr *attribute = find_value(attributes_, var.get()), *dim = find_value(match.dims, var.get());
+      if (!attribute && !dim) {
+        refuse(fmt::format("'{}' does not follow from the dims of the inputs and results", var->name));
+        return std::nullopt;
+      }
+      scalars.push_back(attribute ? as_argument(*attribute) : simplify(cast_to(*dim, kInt64)));
     }
+    const Span& span = builder_.span();
     std::vector<Expr> args = {extern_func(kernel_.symbol, span), tuple(tensors_)};
     if (!scalars.empty()) args.push_back(shape_expr(std::move(scalars)));
-    return call(op_ref(ops::kCallDpsPacked), std::move(args), {}, type, span, outputs);
+    return call(op_ref(ops::kCallDpsPacked), std::move(args), {}, type_of(outputs), span, outputs);
   }
 
   // Returns the name under which the module has the program. Calls with equal attributes share it.
@@ -251,9 +337,34 @@ class KernelCaller {
 
 }  // namespace
 
+bool reads_attribute(const UserKernel& kernel, std::string_view name) {
+  auto is_read = [&](std::string_view text) {
+    if (!text.starts_with(name)) return false;
+    text.remove_prefix(name.size());
+    bool is_item = text.size() > 1 && text[0] == '_' && text.find_first_not_of("0123456789", 1) == text.npos;
+    return text.empty() || is_item;
+  };
+  return std::ranges::any_of(kernel.where.reads, is_read) ||
+         std::ranges::any_of(kernel.program->params,
+                             [&](const VarRef& param) { return param.type().is<PrimType>() && is_read(param->name); });
+}
+
 std::string text_of_dim(const Expr& dim) {
-  std::optional<int64_t> number = as_int(dim);
-  return number ? fmt::format("{}", *number) : debug_print(dim);
+  if (std::optional<int64_t> number = as_int(dim)) return fmt::format("{}", *number);
+  if (const Var* var = dim.as<Var>()) return var->name;
+  if (const Cast* cast = dim.as<Cast>()) return text_of_dim(cast->value);
+  const Binary* node = dim.as<Binary>();
+  if (!node) return debug_print(dim);
+  const BinaryOpInfo& op = info(node->op);
+  if (!op.symbol) return fmt::format("{}({}, {})", op.name, text_of_dim(node->a), text_of_dim(node->b));
+  auto part = [](const Expr& e) { return e.is<Binary>() ? "(" + text_of_dim(e) + ")" : text_of_dim(e); };
+  return fmt::format("{} {} {}", part(node->a), op.symbol, part(node->b));
+}
+
+std::string note_at(const Span& span, std::string_view message) {
+  std::string text = fmt::format("{}: note: {}\n{}", to_string(span), message, source_excerpt(span));
+  text.pop_back();
+  return text;
 }
 
 std::variant<Expr, std::string> call_user_kernel(const UserKernel& kernel, const KernelRequest& request,

@@ -8,15 +8,24 @@
 // is item 1 of the list `pads`), and its value becomes a constant of the program. Dims follow from the arguments; those
 // that are numbers are conditions.
 #pragma once
+#include <memory>
+#include <set>
 #include <variant>
 
 #include "ir/builder.h"
 
 namespace relaxc {
 
-// Returns why a condition on dims and attributes, by name, does not hold; nullopt when it does.
+// A condition on dims and attributes, by name.
 using DimValues = std::map<std::string, AttrValue, std::less<>>;
-using DimCondition = std::function<std::optional<std::string>(const DimValues& values)>;
+struct DimCondition {
+  std::vector<std::string> reads = {};  // the names
+  // Returns why it does not hold; nullopt when it does.
+  std::function<std::optional<std::string>(const DimValues& values)> failure = nullptr;
+
+  explicit operator bool() const { return failure != nullptr; }
+  std::optional<std::string> operator()(const DimValues& values) const { return failure(values); }
+};
 
 struct UserKernel {
   std::string name;
@@ -24,8 +33,16 @@ struct UserKernel {
   std::string symbol = {};                               // of the C function; empty: `program` is the kernel
   Attrs defaults = {};                                   // of attributes that a call leaves out
   std::map<std::string, Expr, std::less<>> layout = {};  // by param: the index map of a constant operand's own layout
-  DimCondition where = nullptr;
-  std::optional<PrimFuncRef> shape = std::nullopt;  // computes the results' dims at run time, from the same arguments
+  DimCondition where = {};
+  // Computes the dims of a result at run time, from the same arguments; null: all dims follow from theirs.
+  std::shared_ptr<const UserKernel> shape = nullptr;
+};
+
+// An attribute of the computation that whoever asks for the kernel neither names nor knows to be without effect.
+struct OpenAttr {
+  std::string name;
+  AttrValue value;
+  std::string op = {};  // the operator of a pattern that has it
 };
 
 // What a kernel is asked to compute.
@@ -33,7 +50,8 @@ struct KernelRequest {
   std::vector<Expr> tensors;
   Attrs attrs;
   size_t num_outputs = 1;
-  std::vector<Type> outputs = {};  // types of the results; empty where the kernel says them
+  std::vector<Type> outputs = {};   // types of the results; empty where the kernel says them
+  std::vector<OpenAttr> open = {};  // the kernel must read them
 };
 
 // Returns a call of the kernel, with the kernel as a function of the module, or why it does not fit. Dims of which
@@ -41,15 +59,20 @@ struct KernelRequest {
 std::variant<Expr, std::string> call_user_kernel(const UserKernel& kernel, const KernelRequest& request,
                                                  IRModule& module, Builder& builder);
 
-// Returns a dim as messages print it.
+// Returns whether a scalar param of the kernel, or its condition, reads the attribute or an item of it.
+bool reads_attribute(const UserKernel& kernel, std::string_view name);
+
+// Returns a dim as messages print it: "(h + 1) // 2".
 std::string text_of_dim(const Expr& dim);
 
-// Says who implements a node of the model or an operator of the graph, or why somebody who claims it does not.
+// Says who implements a node of the model or an operator of the graph, alone or as one of several, or why somebody who
+// claims it does not.
 struct Claim {
-  Span node;            // of the model, or of the text
-  std::string what;     // the operator: "nn.conv2d", "com.me::FancyGelu"
-  std::string by;       // the kernel or backend
-  std::string refused;  // the condition that failed; empty: it implements the node
+  Span node;              // of the model, or of the text
+  std::string what;       // the operator: "nn.conv2d", "com.me::FancyGelu"
+  std::string by;         // "kernel 'my_softmax'"
+  std::string refused;    // the condition that failed; empty: it implements the node
+  std::string note = {};  // what whoever reads of it should know
 };
 using OnClaim = std::function<void(const Claim&)>;
 
@@ -59,7 +82,20 @@ struct NodeKernel {
   std::string type = {}, node = {};
   Attrs attrs = {};
   UserKernel kernel;
+  std::set<int64_t> absent = {};  // the positions of optional inputs that the node must leave out; it has all others
+  Span span = {};                 // of the rule
 };
+
+// Notes where a rule of the user's was applied, or first was not, and why.
+struct RuleUse {
+  bool is_used = false;
+  std::string refused = {};
+  void refuse(const std::string& place, const std::string& why) {
+    if (refused.empty() && !why.empty()) refused = place.empty() ? why : fmt::format("at '{}': {}", place, why);
+  }
+};
+// Returns "file:1:2: note: message" with the line of the text.
+std::string note_at(const Span& span, std::string_view message);
 
 // Returns whether an attribute has the value that a condition asks for. Numbers are compared as float32 where the model
 // stores them so; an axis may be counted from the end of `rank` axes.

@@ -8,6 +8,7 @@
 #include "passes/kernel_rules.h"
 #include "support/joined.h"
 #include "support/lists.h"
+#include "support/nearest.h"
 #include "tir/compute.h"
 
 namespace relaxc {
@@ -16,7 +17,9 @@ namespace {
 
 class KernelApplier {
  public:
-  KernelApplier(IRModule& module, PassContext& context) : module_(module), context_(context) {}
+  // `only`: the name of the rules that are applied; empty: all are. `uses`: one of each rule.
+  KernelApplier(IRModule& module, PassContext& context, std::vector<RuleUse>& uses, std::string_view only = {})
+      : module_(module), context_(context), uses_(uses), only_(only) {}
 
   Expr sequence(const Expr& seq) {
     return rewrite_blocks(seq, [&](const BindingBlock& block, const VarSet& used_after) {
@@ -30,26 +33,43 @@ class KernelApplier {
  private:
   std::vector<Binding> apply(const std::vector<Binding>& bindings, const VarSet& used_after) {
     PatternScope scope(bindings, used_after, context_.ops);
+    const PatternScope before = scope;
     std::vector<std::vector<Binding>> replaced(bindings.size());
-    for (const auto& rule : *context_.kernels) {
-      if (!rule.pattern) continue;
+    std::vector<const KernelRule*> takers(bindings.size());
+    for (size_t number = 0; number < context_.kernels->size(); ++number) {
+      const KernelRule& rule = (*context_.kernels)[number];
+      RuleUse& use = uses_[number];
+      if (!rule.pattern || (!only_.empty() && rule.name != only_)) continue;
       std::vector<std::string> operators = result_operators(*rule.pattern);
       for (size_t i = bindings.size(); i-- > 0;) {
-        if (scope.is_replaced(i) || bindings[i].cast) continue;
+        if (bindings[i].cast) continue;
         bool is_candidate = operators.empty() || std::ranges::count(operators, op_name(bindings[i].value));
         if (!is_candidate || (!rule.node.empty() && !is_node(bindings[i], rule.node))) continue;
+        if (scope.is_replaced(i)) {
+          use.refuse(place_of(bindings[i]), fmt::format("'{}' comes first", takers[i] ? takers[i]->name : "another"));
+          if (context_.claimed) report_late(rule, before, bindings[i], i, takers[i]);
+          continue;
+        }
         std::string refused;
         std::optional<PatternMatch> match = scope.match(*rule.pattern, i, refused);
         std::optional<std::vector<Binding>> result;
         if (match) result = replace(rule, *match, refused);
-        report(rule, bindings[i], operators.empty() && !result ? "" : refused, result.has_value());
-        if (!result) continue;
-        scope.replace(*match);
-        replaced[i] = std::move(*result);
+        if (!result && !operators.empty()) report(rule, bindings[i], refused);
+        if (!result) {
+          if (!operators.empty()) use.refuse(place_of(bindings[i]), refused);
+          continue;
+        }
+        use.is_used = true;
+        for (const Binding& inside : match->inside) {
+          report(rule, inside, "");
+          takers[static_cast<size_t>(std::ranges::find(bindings, inside.var.get(), var_of) - bindings.begin())] = &rule;
+        }
+        scope.replace(*match, rule.name);
+        replaced[match->at] = std::move(*result);
       }
     }
     std::vector<Binding> result;
-    for (size_t i = 0; i < bindings.size(); ++i) {
+    for (size_t i : scope.order()) {
       if (!scope.is_replaced(i)) result.push_back(bindings[i]);
       std::ranges::move(replaced[i], std::back_inserter(result));
     }
@@ -61,33 +81,57 @@ class KernelApplier {
     return binding.var->name == node || (span && span.origin->node == node);
   }
 
-  void report(const KernelRule& rule, const Binding& binding, const std::string& refused, bool is_taken) {
-    if (!context_.claimed || (!is_taken && refused.empty())) return;
-    context_.claimed({binding.var.span(), ops::short_name(op_name(binding.value)), rule.name, is_taken ? "" : refused});
+  static std::string place_of(const Binding& binding) {
+    const Span& span = binding.var.span();
+    return span && !span.origin->node.empty() ? span.origin->node : binding.var->name;
+  }
+  static const NodeHeader* var_of(const Binding& binding) { return binding.var.get(); }
+
+  // An empty reason: the rule takes the binding.
+  void report(const KernelRule& rule, const Binding& binding, const std::string& refused) const {
+    if (!context_.claimed) return;
+    const char* kind = rule.kernel ? "kernel" : rule.replacement ? "rewriter" : "pattern";
+    context_.claimed({binding.var.span(), ops::short_name(op_name(binding.value)),
+                      fmt::format("{} '{}'", kind, rule.name), refused});
+  }
+
+  // Reports for a binding that an earlier rule has whether this one could have it as well.
+  void report_late(const KernelRule& rule, const PatternScope& before, const Binding& binding, size_t at,
+                   const KernelRule* taker) const {
+    std::string refused;
+    IRModule scratch = module_;
+    std::optional<PatternMatch> match = before.match(*rule.pattern, at, refused);
+    if (match && KernelApplier(scratch, context_, uses_).replace(rule, *match, refused))
+      refused = fmt::format("it could, and '{}' comes first", taker ? taker->name : "another one");
+    report(rule, binding, refused);
   }
 
   // Returns the bindings that stand for the match, or sets the reason why the rule cannot take it.
   std::optional<std::vector<Binding>> replace(const KernelRule& rule, const PatternMatch& match, std::string& refused) {
-    if (rule.where) {
-      DimValues values;
-      for (const auto& [name, value] : match.attrs) values.insert_or_assign(name, value);
-      for (const VarRef& dim : rule.pattern->dims) {
-        Expr value = simplify(copy_value(match.dims, dim.get()).value_or(dim));
-        values.insert_or_assign(dim->name, as_int(value) ? AttrValue(*as_int(value)) : AttrValue(value));
-      }
-      if (std::optional<std::string> why = rule.where(values)) {
-        refused = *why;
-        return std::nullopt;
-      }
+    if (std::optional<std::string> why = unmet_condition(rule, match)) {
+      refused = *why;
+      return std::nullopt;
     }
     Builder builder(context_.ops);
     const Span& span = match.results.back().span();
     builder.set_span(span);
+    std::vector<OpenAttr> open = match.open;
+    // Whoever names one node knows its attributes.
+    std::erase_if(open, [&](const OpenAttr& attr) {
+      return !rule.node.empty() || std::ranges::count(rule.where.reads, attr.name) > 0;
+    });
+    if (rule.replacement && !open.empty()) {
+      refused = fmt::format(
+          "attribute {} of {} is {}, which the pattern does not name; write {}={} there if the replacement "
+          "is right for it",
+          open[0].name, open[0].op, to_string(open[0].value), open[0].name, to_string(open[0].value));
+      return std::nullopt;
+    }
     if (rule.kernel) {
       std::vector<Type> outputs = types_of(match.results);
       if (match.results.size() == 1 && outputs[0].is<TupleType>()) outputs = outputs[0].as<TupleType>()->items;
-      auto made =
-          call_user_kernel(*rule.kernel, {match.operands, match.attrs, outputs.size(), outputs}, module_, builder);
+      auto made = call_user_kernel(
+          *rule.kernel, {match.operands, match.attrs, outputs.size(), outputs, std::move(open)}, module_, builder);
       if (const std::string* why = std::get_if<std::string>(&made)) {
         refused = *why;
         return std::nullopt;
@@ -131,7 +175,8 @@ class KernelApplier {
     for (const auto& [name, callee] : rule.functions.functions) module_.functions.emplace(name, callee);
     Substitution replaced(map);
     for (const Binding& binding : bindings_of(function.body)) {
-      Expr value = replaced(binding.value);
+      Expr value = replaced(binding.value);  // params may say less than the operands
+      value = with_better_type(value, value.type(), context_.ops).value_or(value);
       Expr leaf = binding.cast ? Expr(builder.match_cast(value, replaced(*binding.cast), binding.var->name))
                                : Expr(is_leaf(value) ? value : builder.emit(value, binding.var->name));
       replaced.add(binding.var, leaf);
@@ -186,16 +231,80 @@ class KernelApplier {
 
   IRModule& module_;
   PassContext& context_;
+  std::vector<RuleUse>& uses_;
+  std::string_view only_;
 };
 
 }  // namespace
 
-IRModule apply_kernels(IRModule module, PassContext& context) {
+std::optional<std::string> unmet_condition(const KernelRule& rule, const PatternMatch& match) {
+  if (!rule.where) return std::nullopt;
+  DimValues values;
+  for (const auto& [name, value] : match.attrs) values.insert_or_assign(name, value);
+  for (const VarRef& dim : rule.pattern->dims) {
+    Expr value = simplify(copy_value(match.dims, dim.get()).value_or(dim));
+    values.insert_or_assign(dim->name, as_int(value) ? AttrValue(*as_int(value)) : AttrValue(value));
+  }
+  return rule.where(values);
+}
+
+namespace {
+
+// Returns the names of the nodes and values that a rule may name by node=.
+std::vector<std::string> names_of_nodes(const IRModule& module) {
+  std::vector<std::string> result;
+  for (const auto& [_, function] : module.functions) {
+    const Function* graph = function.as<Function>();
+    if (!graph) continue;
+    for_each_binding(graph->body, [&](const Binding& binding) {
+      const Span& span = binding.var.span();
+      if (span && !span.origin->node.empty()) result.push_back(span.origin->node);
+    });
+  }
+  return result;
+}
+
+// Returns why the rule was used nowhere, where no place refused it.
+std::string why_nothing_fits(const KernelRule& rule, const IRModule& module) {
+  const std::string ops = joined(
+      result_operators(*rule.pattern), [](const std::string& op) { return std::string(ops::short_name(op)); }, " or ");
+  std::string what = ops.empty() ? "nothing that it matches" : "no " + ops;
+  if (rule.node.empty()) return "the model has " + what;
+  std::string near = nearest(rule.node, names_of_nodes(module));
+  return fmt::format("the model has {} at '{}'{}", what, rule.node,
+                     near.empty() || near == rule.node ? "" : fmt::format("; did you mean '{}'?", near));
+}
+
+void report_unused(const std::vector<RuleUse>& uses, const IRModule& module, std::string_view only,
+                   const PassContext& context) {
+  for (size_t i = 0; i < uses.size() && context.report; ++i) {
+    const KernelRule& rule = (*context.kernels)[i];
+    if (!rule.pattern || uses[i].is_used || (!only.empty() && rule.name != only)) continue;
+    const char* kind = rule.kernel ? "kernel" : rule.replacement ? "rewriter" : "pattern";
+    const std::string why = uses[i].refused.empty() ? why_nothing_fits(rule, module) : uses[i].refused;
+    context.report(note_at(rule.span, fmt::format("{} '{}' is used nowhere: {}", kind, rule.name, why)));
+  }
+}
+
+IRModule applied(IRModule module, PassContext& context, std::string_view only) {
   if (!context.kernels || context.kernels->empty()) return module;
-  return map_functions(std::move(module), [&](const FunctionRef& function, IRModule& result) {
-    return cast<Function>(
-        map_sequences(function, [&](const Expr& body) { return KernelApplier(result, context).sequence(body); }));
+  const IRModule before = module;
+  std::vector<RuleUse> uses(context.kernels->size());
+  module = map_functions(std::move(module), [&](const FunctionRef& function, IRModule& result) {
+    return cast<Function>(map_sequences(
+        function, [&](const Expr& body) { return KernelApplier(result, context, uses, only).sequence(body); }));
   });
+  report_unused(uses, before, only, context);
+  return module;
+}
+
+}  // namespace
+
+IRModule apply_kernels(IRModule module, PassContext& context) { return applied(std::move(module), context, ""); }
+
+Pass pass_of_rules(const std::string& name) {
+  auto apply = [name](IRModule module, PassContext& context) { return applied(std::move(module), context, name); };
+  return {.name = name, .doc = "apply the rules of this name of --kernels", .on_module = apply};
 }
 
 }  // namespace relaxc

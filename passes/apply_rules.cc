@@ -5,9 +5,11 @@
 #include <algorithm>
 
 #include "passes/graph_decisions.h"
+#include "passes/kernel_rules.h"
 #include "passes/tables.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
+#include "support/nearest.h"
 #include "tir/analysis/nests.h"
 #include "tir/lower/lower.h"
 #include "tir/rules/builtin_rules.h"
@@ -24,37 +26,57 @@ static void warn_of_unused_rules(const IRModule& module, const PassContext& cont
     if (!used) continue;  // a decision about the graph
     const std::string& op = rule.op.empty() ? used->op : rule.op;
     bool is_known = rule.op.empty() || context.ops.find("relax." + op);
-    if (op.empty() || (is_known && rule.uses.empty())) continue;
+    if (op.empty()) continue;
     bool concerns_any = std::ranges::any_of(
         programs_of(module), [&](const auto& entry) { return concerns(rule, entry.first, entry.second, more); });
+    if (concerns_any) continue;
+    if (is_known && rule.uses.empty()) {
+      context.report(
+          note_at(rule.span, fmt::format("rule '{}' is used nowhere: no tensor program holds '{}'", rule.name, op)));
+      continue;
+    }
     const char* unknown = is_known ? "" : ", and --list-ops knows none";
-    if (!concerns_any)
-      warn_of_unused(rule, context, fmt::format("no tensor program holds an operator '{}'{}", op, unknown));
+    warn_of_unused(rule, context, fmt::format("no tensor program holds an operator '{}'{}", op, unknown));
   }
 }
 
 // Fails, with a list of the programs that there are, where none has the name that the rule gives or holds what had it.
-static void expect_program(const IRModule& module, const ScheduleRule& rule) {
+// A kernel or pattern of that name which fits nothing in this module may fit another one.
+static void expect_program(const IRModule& module, const ScheduleRule& rule, const PassContext& context) {
   ProgramMap programs = programs_of(module);
   if (std::ranges::any_of(programs, [&](const auto& entry) { return concerns(rule, entry.first, entry.second); }))
     return;
+  auto declares = [&](const KernelRule& kernel) { return kernel.name == rule.function; };
+  if (context.kernels && std::ranges::any_of(*context.kernels, declares)) {
+    if (context.report)
+      context.report(note_at(
+          rule.span, fmt::format("schedule '{}' is used nowhere: no program holds '{}'", rule.name, rule.function)));
+    return;
+  }
   const Expr* other = module.find(rule.function);
   if (other && other->is<Function>())
     fail(rule.span,
          "'{}' is a graph function; it becomes one tensor program, to which a schedule applies, if it is private "
          "(@R.function(private=True)) and says R.func_attr({{\"Primitive\": True}})",
          rule.function);
-  std::string names = joined(programs, [](const auto& entry) { return entry.first; });
+  std::vector<std::string> known;
+  for (const auto& [name, _] : programs) known.push_back(name);
+  const std::string names = joined(known);
+  if (context.kernels) {
+    for (const KernelRule& kernel : *context.kernels) known.push_back(kernel.name);
+  }
+  const std::string near = nearest(rule.function, known);
   fail(rule.span,
-       "the module has no tensor program '{}' to schedule; it has: {}. A program that nothing calls is removed before, "
+       "the module has no tensor program '{}' to schedule{}; it has: {}. A program that nothing calls is removed "
+       "before, "
        "and so is one whose result is a constant or not used",
-       rule.function, names.empty() ? "none" : names);
+       rule.function, near.empty() ? "" : fmt::format("; did you mean '{}'?", near), names.empty() ? "none" : names);
 }
 
 void expect_rules(const IRModule& module, const PassContext& context) {
   for (const ScheduleRule& rule : context.schedules) {
     if (!rule.apply && rule.uses.empty()) fail(rule.span, "rule '{}' has nothing to apply", rule.name);
-    if (!rule.function.empty()) expect_program(module, rule);
+    if (!rule.function.empty()) expect_program(module, rule, context);
   }
   if (context.report) warn_of_unused_rules(module, context);
 }

@@ -224,7 +224,13 @@ class DimChecker final : public GraphRewriter {
     Expr result = cast_unknown(value, kernel.tensors, match, builder);
     if (!same_node(result, value)) match = match_kernel(*as_kernel_call(result, module_), program);
     for (const std::string& contradiction : match.contradictions) fail(builder.span(), "{}", contradiction);
-    for (const KernelDim& dim : unproven_dims(match)) checks.push_back({dim.given, dim.wanted});
+    for (const KernelDim& dim : unproven_dims(match)) {
+      const KernelOperand& operand = *dim.operand;
+      const Expr& declared = buffer_type(operand.param).shape[dim.dim];
+      checks.push_back({dim.given, dim.wanted,
+                        fmt::format("dim {} of {} and {} of kernel {}", dim.dim, operand.param->name,
+                                    declared.is<Var>() ? text_of_dim(declared) : "the size", kernel.name())});
+    }
     require_narrow(*called, program, match.dims, kernel.name(), builder);
     return result;
   }

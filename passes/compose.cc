@@ -254,12 +254,17 @@ class CallReplacer final : public GraphRewriter {
       map.emplace(kept.var.get(), var);
       builder.keep({substitute(kept.value, map), cast, var});
     }
-    Expr call = substitute(composed_.call, map);
+    // Profiles name the place of the call, where the function's operators were.
+    Expr substituted = substitute(composed_.call, map);
+    Expr call = make(Call(*substituted.as<Call>()), substituted.type(), node_span(binding));
     if (!composed_.is_tuple || call.type().is<TupleType>()) return call;
     return tuple({builder.emit(call, binding.var->name)});
   }
 
  private:
+  static const Span& node_span(const Binding& binding) {
+    return binding.value.span() ? binding.value.span() : binding.var.span();
+  }
   const std::string& name_;
   const ComposedFunction& composed_;
 };

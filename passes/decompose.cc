@@ -29,7 +29,7 @@ class Decomposer final : public GraphRewriter {
     if (!row->why.empty()) fail_unsupported(span, "{} does not run here: {}", row->name, row->why);
     const Call& node = *binding.value.as<Call>();
     if (row->decompose) return decomposed(*row, node, binding, builder);
-    return has_new_types_ ? with_inferred_type(node, binding) : std::nullopt;
+    return has_new_types_ ? with_better_type(binding.value, binding.var.type(), ops_) : std::nullopt;
   }
 
  private:
@@ -78,14 +78,6 @@ class Decomposer final : public GraphRewriter {
     bool is_cast = declared.is<TensorType>() || declared.is<ShapeType>();
     if (!is_cast || fits(declared, value.type()) == Verdict::kProven) return value;
     return builder.match_cast(value, declared, name);
-  }
-
-  std::optional<Expr> with_inferred_type(const Call& node, const Binding& binding) const {
-    const Type& declared = binding.var.type();
-    Type known = infer_call_type(node, binding.var.span(), ops_);
-    bool is_better = fits(declared, known) == Verdict::kProven && fits(known, declared) != Verdict::kProven;
-    if (!is_better) return std::nullopt;
-    return make(Call(node), known, binding.value.span());
   }
 
   const IRModule& module_;

@@ -1,10 +1,16 @@
 #include "passes/external.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "ir/attr_names.h"
+#include "ir/op_names.h"
 #include "passes/graph_rewriter.h"
+#include "passes/groups.h"
+#include "passes/kernel_rules.h"
+#include "passes/read_pattern.h"
 #include "support/diagnostic.h"
+#include "support/lists.h"
 #include "tir/compute.h"
 
 namespace relaxc {
@@ -12,160 +18,320 @@ namespace relaxc {
 namespace {
 
 constexpr const char* kDims = "external_dims";  // the buffer with the dims of all tensors
+constexpr const char* kCompiler = "external";   // the program's attribute
 
-bool has_known_rank(const Expr& value) { return known_shape(value.type()) && tensor_dtype(value.type()); }
+struct ExternalRule {
+  KernelRule rule;  // a pattern alone
+  decltype(ExternalPattern::check) check;
+};
 
-// Groups the bindings of a block: a value joins the group of its only use.
-class Partition {
+std::vector<ExternalRule> rules_of(const ExternalCompiler& compiler, const OpTable& ops) {
+  std::vector<ExternalRule> result;
+  const std::string place = "the patterns of backend '" + compiler.name + "'";
+  for (const ExternalPattern& each : compiler.patterns) {
+    std::vector<KernelRule> rules;
+    if (each.text.find('@') != std::string::npos) {
+      rules = read_kernel_rules(each.text, place, ops);
+    } else {
+      rules.push_back({.name = each.text, .span = {}, .pattern = pattern_of_operator(each.text, {}, ops, {})});
+    }
+    for (KernelRule& rule : rules) {
+      if (!rule.pattern || rule.kernel || rule.replacement)
+        fail(rule.span, "'{}' is not a pattern alone; kernels stand in files of --kernels", rule.name);
+      rule.pattern->is_loose = true;
+      result.push_back({std::move(rule), each.check});
+    }
+  }
+  return result;
+}
+
+std::vector<VarRef> tensors_used(const NodeRef& value) {
+  std::vector<VarRef> result = free_vars(value);
+  std::erase_if(result, [](const VarRef& var) { return var.type().is<PrimType>(); });
+  return result;
+}
+
+// What a backend takes of a block.
+class BlockClaims {
  public:
-  Partition(const BindingBlock& block, const VarSet& used_after, const ExternalCompiler& compiler)
-      : bindings_(block.bindings), group_(block.bindings.size()) {
-    std::unordered_map<const NodeHeader*, size_t> number;
-    std::vector<int> uses(bindings_.size());
-    for (size_t i = 0; i < bindings_.size(); ++i) {
-      group_[i] = is_taken(bindings_[i], compiler) ? std::optional(i) : std::nullopt;
-      number.emplace(bindings_[i].var.get(), i);
-      for (const VarRef& var : free_vars(bindings_[i].value)) {
-        if (auto found = number.find(var.get()); found != number.end()) ++uses[found->second];
-      }
-    }
-    // From the last binding to the first, so that a tree grows from its root.
-    for (size_t i = bindings_.size(); i-- > 0;) {
-      if (!group_[i]) continue;
-      for (const Expr& arg : bindings_[i].value.as<Call>()->args) {
-        auto found = number.find(arg.get());
-        if (found == number.end() || !group_[found->second]) continue;
-        bool is_inner = uses[found->second] == 1 && !used_after.contains(arg.get());
-        if (is_inner) group_[found->second] = group_[i];
-      }
-    }
+  BlockClaims(const BindingBlock& block, const VarSet& used_after, const ExternalCompiler& compiler,
+              const std::vector<ExternalRule>& rules, PassContext& context)
+      : bindings_(block.bindings), used_after_(used_after), compiler_(compiler), context_(context) {
+    find_matches(rules);
+    if (!matches_.empty()) make_nodes();
   }
 
-  // Returns the part whose last binding that is, if there is one.
-  std::optional<ExternalPart> part_of(size_t root) const {
-    if (group_[root] != root) return std::nullopt;
-    ExternalPart part;
-    VarSet inside, inputs;
-    for (size_t i = 0; i <= root; ++i) {
-      if (group_[i] != root) continue;
-      for (const Expr& arg : bindings_[i].value.as<Call>()->args) {
-        bool is_tensor = arg.is<Var>() && arg.type().is<TensorType>();
-        if (is_tensor && !inside.contains(arg.get()) && inputs.insert(arg.get()).second)
-          part.inputs.push_back(cast<Var>(arg));
+  std::vector<Binding> rewritten(IRModule& module) const {
+    if (matches_.empty()) return bindings_;
+    std::vector<bool> may_join = map_each(nodes_, [](const Node& node) { return node.match != nullptr; });
+    ConnectedGroups groups(map_each(nodes_, &Node::needs), may_join);
+    VarSet used = used_after_;
+    for (size_t user = 0; user < nodes_.size(); ++user) {
+      for (const auto& [var, node] : nodes_[user].uses) {
+        if (groups.group(user) != groups.group(node)) used.insert(var.get());
       }
-      inside.insert(bindings_[i].var.get());
-      part.bindings.push_back(bindings_[i]);
     }
-    if (part.inputs.size() + 1 > kMostExternalTensors) return std::nullopt;
-    return part;
+    std::vector<Binding> result;
+    bool is_changed = false;
+    for (const std::vector<size_t>& members : groups.in_order()) {
+      std::vector<Binding> call;
+      if (nodes_[members[0]].match) call = call_of(members, used, module);
+      is_changed = is_changed || !call.empty();
+      for (size_t node : members) {
+        if (call.empty()) std::ranges::copy(nodes_[node].bindings, std::back_inserter(result));
+      }
+      std::ranges::move(call, std::back_inserter(result));
+    }
+    return is_changed ? result : bindings_;
   }
-
-  std::optional<size_t> group(size_t i) const { return group_[i]; }
 
  private:
-  static bool is_taken(const Binding& binding, const ExternalCompiler& compiler) {
-    const Call* call = binding.value.as<Call>();
-    if (!call || binding.cast || !call->callee.is<OpRef>() || !has_known_rank(binding.var)) return false;
-    for (const Expr& arg : call->args) {
-      bool is_tensor = arg.type().is<TensorType>();
-      if (is_tensor ? !has_known_rank(arg) : !arg.type().is<ShapeType>() && !arg.type().is<PrimType>()) return false;
+  // A match, or a binding that is in none.
+  struct Node {
+    const ExternalMatch* match = nullptr;
+    std::vector<Binding> bindings = {};                // that it alone computes
+    std::vector<std::pair<VarRef, size_t>> uses = {};  // of values of other nodes
+    std::vector<size_t> needs = {};                    // nodes that have to come before
+  };
+
+  void find_matches(const std::vector<ExternalRule>& rules) {
+    PatternScope scope(bindings_, used_after_, context_.ops);
+    for (const auto& [rule, check] : rules) {
+      std::vector<std::string> operators = result_operators(*rule.pattern);
+      for (size_t i = bindings_.size(); i-- > 0;) {
+        bool is_candidate = operators.empty() || std::ranges::count(operators, op_name(bindings_[i].value));
+        if (scope.is_replaced(i) || bindings_[i].cast || !is_candidate) continue;
+        std::string why;
+        std::optional<PatternMatch> match = scope.match(*rule.pattern, i, why);
+        if (match) why = why_not(rule, check, *match);
+        if (match && !match->late.empty()) why = "a result is read before the last one is computed";
+        if (!why.empty() && !operators.empty()) report(bindings_[i], rule.name + ": " + why);
+        if (!match || !why.empty()) continue;
+        scope.replace(*match, rule.name);
+        size_t at = match->at;
+        matches_.emplace(at, ExternalMatch{rule.name, std::move(*match)});
+      }
     }
-    return compiler.takes({*call, binding.var.span()});
+  }
+
+  static std::string why_not(const KernelRule& rule, const decltype(ExternalPattern::check)& check,
+                             const PatternMatch& match) {
+    for (const Binding& binding : match.inside) {
+      for (const VarRef& var : tensors_used(binding.value)) {
+        bool is_inside = std::ranges::any_of(match.inside, [&](const Binding& b) { return same_node(b.var, var); });
+        if (!is_inside && !is_known(var)) return fmt::format("'{}' is not a tensor of known rank and dtype", var->name);
+      }
+    }
+    for (const VarRef& result : match.results) {
+      if (!is_known(result)) return fmt::format("'{}' is not a tensor of known rank and dtype", result->name);
+    }
+    std::optional<std::string> why = unmet_condition(rule, match);
+    if (!why && check) why = check(match);
+    return why.value_or("");
+  }
+  static bool is_known(const VarRef& var) { return known_shape(var.type()) && tensor_dtype(var.type()); }
+
+  void report(const Binding& binding, const std::string& refused) const {
+    if (!context_.claimed) return;
+    context_.claimed({binding.var.span(), ops::short_name(op_name(binding.value)),
+                      fmt::format("backend '{}'", compiler_.name), refused});
+  }
+
+  // A match stands where its last result is. Values that nothing uses any more are left out.
+  void make_nodes() {
+    VarSet covered, live = used_after_;
+    for (const auto& [at, each] : matches_) {
+      for (const Binding& binding : own_bindings(each.match)) covered.insert(binding.var.get());
+    }
+    std::vector<Node> nodes;
+    for (size_t i = bindings_.size(); i-- > 0;) {
+      const Binding& binding = bindings_[i];
+      auto match = matches_.find(i);
+      bool is_dead = !live.contains(binding.var.get()) && !binding.cast && is_pure(binding.value);
+      if (match == matches_.end() && (covered.contains(binding.var.get()) || is_dead)) continue;
+      Node node{.match = match == matches_.end() ? nullptr : &match->second};
+      node.bindings = node.match ? own_bindings(node.match->match) : std::vector{binding};
+      VarSet used;
+      for (const Binding& inside : node.match ? node.match->match.inside : node.bindings) {
+        add_free_vars(inside.value, used);
+        if (inside.cast) add_free_vars(*inside.cast, used);
+      }
+      if (node.match) {
+        for (const Binding& inside : node.match->match.inside) used.erase(inside.var.get());
+      }
+      live.insert(used.begin(), used.end());
+      nodes.push_back(std::move(node));
+    }
+    std::ranges::reverse(nodes);
+    for (Node& node : nodes) connect(std::move(node));
+  }
+
+  static std::vector<Binding> own_bindings(const PatternMatch& match) {
+    std::vector<Binding> result = match.inside;
+    std::erase_if(result, [&](const Binding& binding) {
+      return std::ranges::any_of(match.shared, [&](const VarRef& var) { return same_node(var, binding.var); });
+    });
+    return result;
+  }
+
+  bool is_pure(const Expr& value) const {
+    const Call* call = value.as<Call>();
+    return is_leaf(value) || value.is<TupleGetItem>() || (call && relaxc::is_pure(*call, context_.ops));
+  }
+
+  void connect(Node node) {
+    VarSet inside;
+    for (const Binding& binding : node.match ? node.match->match.inside : node.bindings) {
+      for (const VarRef& var : free_vars(binding.value)) {
+        const size_t* other = find_value(node_of_, var.get());
+        if (other && !inside.contains(var.get())) node.uses.emplace_back(var, *other);
+      }
+      inside.insert(binding.var.get());
+    }
+    node.needs = map_each(node.uses, [](const auto& use) { return use.second; });
+    // Effects keep their order, and dims are there only behind the casts that define them.
+    bool is_fixed = !node.match && (node.bindings[0].cast || !is_pure(node.bindings[0].value));
+    if (last_cast_) node.needs.push_back(*last_cast_);
+    if (is_fixed && last_fixed_) node.needs.push_back(*last_fixed_);
+    if (is_fixed) last_fixed_ = nodes_.size();
+    if (is_fixed && node.bindings[0].cast) last_cast_ = nodes_.size();
+    for (const Binding& binding : node.bindings) node_of_.insert_or_assign(binding.var.get(), nodes_.size());
+    nodes_.push_back(std::move(node));
+  }
+
+  // Returns the bindings of a call that computes the nodes; none where the compiler leaves them to relaxc.
+  std::vector<Binding> call_of(const std::vector<size_t>& members, const VarSet& used, IRModule& module) const {
+    ExternalPart part;
+    VarSet known;  // inputs and results
+    for (size_t member : members) {
+      const Node& node = nodes_[member];
+      VarSet inside;
+      for (const Binding& binding : node.match->match.inside) {
+        for (const VarRef& var : tensors_used(binding.value)) {
+          if (!inside.contains(var.get()) && known.insert(var.get()).second) part.inputs.push_back(var);
+        }
+        inside.insert(binding.var.get());
+      }
+      for (const Binding& binding : node.bindings) {
+        known.insert(binding.var.get());
+        if (used.contains(binding.var.get())) part.outputs.push_back(binding.var);
+      }
+      part.matches.push_back(*node.match);
+    }
+    if (part.outputs.empty()) return {};
+    auto made = compiler_.compile(part);
+    const std::string* why = std::get_if<1>(&made);
+    for (size_t member : members) {
+      for (const Binding& binding : nodes_[member].bindings) report(binding, why ? *why : "");
+    }
+    return why ? std::vector<Binding>() : call_of(part, std::get<0>(made), module);
+  }
+
+  std::vector<Binding> call_of(const ExternalPart& part, const std::vector<std::byte>& bytes, IRModule& module) const {
+    const VarRef& last = part.outputs.back();
+    if (bytes.empty())
+      fail(last.span(), "backend '{}' compiled the part of '{}' to no bytes; it returns at least one, or why it cannot",
+           compiler_.name, last->name);
+    Tensor program = Tensor::empty({(std::ssize(bytes) + 63) / 64 * 64}, DType::uint(8));
+    std::memset(program.raw(), 0, static_cast<size_t>(program.bytes()));
+    std::memcpy(program.raw(), bytes.data(), bytes.size());
+    std::vector<Expr> tensors = {constant(program)};
+    tensors.insert(tensors.end(), part.inputs.begin(), part.inputs.end());
+    std::vector<Type> types = map_each(part.outputs, [](const VarRef& var) { return var.type(); });
+    Expr call = make_call_tir(module, compiler_.name + "_" + last->name, program_of(part, program.size()), tensors,
+                              types, last.span());
+    if (types.size() == 1) return {{call, std::nullopt, last}};
+    std::vector<Binding> result = {{call, std::nullopt, make_var(compiler_.name, call.type(), last.span())}};
+    for (size_t i = 0; i < types.size(); ++i)
+      result.push_back({tuple_get(result[0].var, static_cast<int64_t>(i)), std::nullopt, part.outputs[i]});
+    return result;
+  }
+
+  // Returns a program that stores the dims of all tensors; call_pass() adds the call when buffers are flat.
+  PrimFuncRef program_of(const ExternalPart& part, int64_t num_bytes) const {
+    std::vector<VarRef> params = {make_buffer("program", DType::uint(8), {int_imm(num_bytes)})};
+    std::vector<Expr> dims;
+    for (const std::vector<VarRef>& vars : {part.inputs, part.outputs}) {
+      for (const VarRef& var : vars) {
+        const std::vector<Expr>& shape = *known_shape(var.type());
+        dims.insert(dims.end(), shape.begin(), shape.end());
+        params.push_back(make_buffer(var->name, *tensor_dtype(var.type()), shape));
+      }
+    }
+    if (dims.empty()) dims.push_back(int_imm(0));
+    Buffer all = make_buffer(kDims, kInt64, {int_imm(std::ssize(dims))});
+    std::vector<Stmt> stores;
+    for (const Expr& dim : dims) stores.push_back(store(all, dim, {int_imm(std::ssize(stores))}));
+    Attrs attrs{{kCompiler, compiler_.name}, {attr_names::kIsScheduled, true}};
+    return make_prim_func({std::move(params), root_block({all}, seq(std::move(stores))), std::move(attrs)});
   }
 
   const std::vector<Binding>& bindings_;
-  std::vector<std::optional<size_t>> group_;  // the root of each binding that the compiler takes
+  const VarSet& used_after_;
+  const ExternalCompiler& compiler_;
+  PassContext& context_;
+  std::map<size_t, ExternalMatch> matches_;  // by the position of the last result
+  std::vector<Node> nodes_;
+  std::unordered_map<const NodeHeader*, size_t> node_of_;  // of a value
+  std::optional<size_t> last_fixed_, last_cast_;
 };
 
-// Returns a program that stores the dims of all tensors; call_pass() adds the call when buffers are flat.
-PrimFuncRef program_of(const ExternalPart& part, const ExternalCompiler& compiler, int64_t num_bytes) {
-  std::vector<VarRef> params;
-  std::vector<Expr> dims;
-  auto add = [&](const VarRef& var) {
-    const std::vector<Expr>& shape = *known_shape(var.type());
-    dims.insert(dims.end(), shape.begin(), shape.end());
-    params.push_back(make_buffer(var->name, *tensor_dtype(var.type()), shape));
-  };
-  for (const VarRef& input : part.inputs) add(input);
-  add(part.bindings.back().var);
-  params.insert(params.end() - 1, make_buffer("program", DType::uint(8), {int_imm(num_bytes)}));
-  Buffer all = make_buffer(kDims, kInt64, {int_imm(std::max<int64_t>(std::ssize(dims), 1))});
-  std::vector<Stmt> stores;
-  for (size_t i = 0; i < dims.size(); ++i) stores.push_back(store(all, dims[i], {int_imm(static_cast<int64_t>(i))}));
-  Attrs attrs{{"external", compiler.name}, {attr_names::kIsScheduled, true}};
-  return make_prim_func({std::move(params), root_block({all}, seq(std::move(stores))), std::move(attrs)});
-}
+class Claimer {
+ public:
+  Claimer(IRModule& module, PassContext& context, const ExternalCompiler& compiler,
+          const std::vector<ExternalRule>& rules)
+      : module_(module), context_(context), compiler_(compiler), rules_(rules) {}
 
-FunctionRef claimed(const FunctionRef& function, IRModule& module, const ExternalCompiler& compiler) {
-  Expr body = rewrite_blocks(function->body, [&](const BindingBlock& block, const VarSet& used_after) {
-    Partition partition(block, used_after, compiler);
-    std::map<size_t, std::optional<Binding>> calls;  // by root
-    for (size_t i = block.bindings.size(); i-- > 0;) {
-      std::optional<ExternalPart> part = partition.part_of(i);
-      std::optional<std::vector<std::byte>> bytes = part ? compiler.compile(*part) : std::nullopt;
-      if (!bytes) continue;
-      Tensor program = Tensor::empty({std::ssize(*bytes)}, DType::uint(8));
-      std::memcpy(program.raw(), bytes->data(), bytes->size());
-      std::vector<Expr> tensors(part->inputs.begin(), part->inputs.end());
-      tensors.push_back(constant(std::move(program)));
-      const VarRef& var = block.bindings[i].var;
-      Expr call =
-          make_call_tir(module, compiler.name + "_" + var->name, program_of(*part, compiler, std::ssize(*bytes)),
-                        std::move(tensors), {var.type()}, var.span());
-      Binding binding = block.bindings[i];
-      binding.value = call;
-      calls.emplace(i, std::move(binding));
-    }
-    std::vector<Binding> result;
-    for (size_t i = 0; i < block.bindings.size(); ++i) {
-      std::optional<size_t> root = partition.group(i);
-      if (!root || !calls.contains(*root)) {
-        result.push_back(block.bindings[i]);
-      } else if (*root == i) {
-        result.push_back(*calls.at(i));
-      }
-    }
-    return result;
-  });
-  if (same_node(body, function->body)) return function;
-  Function copy = *function;
-  copy.body = body;
-  return make_function(std::move(copy), function.span());
-}
+  Expr sequence(const Expr& seq) {
+    return rewrite_blocks(seq, [&](const BindingBlock& block, const VarSet& used_after) {
+      BindingBlock copy = block;
+      for (Binding& binding : copy.bindings)
+        binding.value = map_sequences(binding.value, [&](const Expr& inner) { return sequence(inner); });
+      return BlockClaims(copy, used_after, compiler_, rules_, context_).rewritten(module_);
+    });
+  }
+
+ private:
+  IRModule& module_;
+  PassContext& context_;
+  const ExternalCompiler& compiler_;
+  const std::vector<ExternalRule>& rules_;
+};
 
 // Adds the call behind the stores of dims.
 PrimFuncRef with_call(const PrimFuncRef& program, const ExternalCompiler& compiler) {
-  if (program->attrs.get_string("external", "") != compiler.name) return program;
+  if (program->attrs.get_string(kCompiler, "") != compiler.name) return program;
   std::optional<Buffer> dims;
   walk(program->body, [&](const AllocBuffer& alloc) {
     if (alloc.buffer->name == kDims) dims = alloc.buffer;
   });
+  std::vector<Buffer> buffers = buffer_params(program);  // the compiler's bytes, then the tensors
+  RELAXC_CHECK(dims && buffers.size() >= 2, "the program of an external call has {} buffers", buffers.size());
   auto address = [](const Buffer& buffer) {
     return intrinsic("tir.address_of", {load(buffer, {int_imm(0)})}, DType::handle());
   };
-  std::vector<Expr> tensors;
-  for (const VarRef& param : program->params) {
-    if (param.type().is<BufferType>()) tensors.push_back(address(param));
+  Buffer tensors = make_buffer("external_tensors", kInt64, {int_imm(std::ssize(buffers) - 1)});
+  std::vector<Stmt> body = {program->body, make(AllocBuffer{tensors, {}})};
+  for (size_t i = 1; i < buffers.size(); ++i) {
+    Expr word = intrinsic("tir.reinterpret", {address(buffers[i])}, kInt64);
+    body.push_back(store(tensors, word, {int_imm(static_cast<int64_t>(i) - 1)}));
   }
-  RELAXC_CHECK(dims && tensors.size() >= 2, "the program of an external call has {} tensors", tensors.size());
-  std::vector<Expr> args = {string_imm(compiler.function), tensors[tensors.size() - 2], address(*dims)};
-  tensors.erase(tensors.end() - 2);
-  args.insert(args.end(), tensors.begin(), tensors.end());
-  while (args.size() < 3 + kMostExternalTensors) args.push_back(int_imm(0));
+  std::vector<Expr> args = {string_imm(compiler.function), address(buffers[0]), address(*dims), address(tensors)};
   Expr status = intrinsic("tir.call_extern", std::move(args), kInt32, program.span());
-  Stmt call = make(Assert{equal(status, int_imm(0, kInt32)), {compiler.name + " could not compute this kernel"}},
-                   program.span());
+  body.push_back(make(Assert{equal(status, int_imm(0, kInt32)), {compiler.name + " could not compute this kernel"}},
+                      program.span()));
   PrimFunc result = *program;
-  result.body = seq({program->body, call});
+  result.body = seq(std::move(body));
   return make_prim_func(std::move(result), program.span());
 }
 
 }  // namespace
 
-Pass claim_pass(const ExternalCompiler& compiler) {
-  auto claim = [compiler](IRModule module, PassContext&) {
+Pass claim_pass(const ExternalCompiler& compiler, const OpTable& ops) {
+  auto claim = [compiler, rules = rules_of(compiler, ops)](IRModule module, PassContext& context) {
     return map_functions(std::move(module), [&](const FunctionRef& function, IRModule& result) {
-      return claimed(function, result, compiler);
+      Claimer claimer(result, context, compiler, rules);
+      return cast<Function>(map_sequences(function, [&](const Expr& body) { return claimer.sequence(body); }));
     });
   };
   return {.name = "claim_" + compiler.name, .doc = "leave to " + compiler.name + " what it takes", .on_module = claim};

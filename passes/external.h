@@ -1,37 +1,53 @@
-// Other compilers for parts of a graph, as plug-ins bring them (TVM: "bring your own codegen"). Operators that a
-// compiler takes form parts: trees whose inner values nothing else uses. Each part becomes one kernel, which calls the
-// compiler's run-time function with the bytes that the compiler made of the part.
+// Other compilers for parts of a graph, as plug-ins bring them (TVM: "bring your own codegen"). A compiler lists the
+// operators and patterns that it takes. Their matches that are connected form a part, which becomes one kernel: it
+// calls the compiler's run-time function with the bytes that the compiler made of the part.
 #pragma once
+#include <variant>
+
 #include "passes/pass.h"
+#include "passes/pattern.h"
 
 namespace relaxc {
 
-// Bindings of variables to calls of operators, in order. Their operands are inputs, variables bound before, constants
-// and shapes; the result is the last variable.
+struct ExternalPattern {
+  // An operator, "nn.relu", or definitions under @S.pattern as in files of --kernels (docs/own-kernels.md). An operand
+  // of an alternative that does not match (R.add(y, bias) | y) is left out of the match, and cheap values inside may be
+  // used elsewhere, too.
+  std::string text;
+  // Returns why the compiler cannot compute the match ("the weight is not constant"), for `relaxc explain`; nullopt
+  // where it can.
+  std::function<std::optional<std::string>(const PatternMatch& match)> check = nullptr;
+};
+
+struct ExternalMatch {
+  std::string pattern;  // the pattern's name, or the operator's
+  PatternMatch match;
+};
+
+// Matches that one call computes. Operands are inputs, results of matches before, and constants.
 struct ExternalPart {
-  std::vector<VarRef> inputs;  // tensors of known rank and dtype
-  std::vector<Binding> bindings;
+  std::vector<VarRef> inputs, outputs;  // tensors of known rank and dtype; outputs are the results that others use
+  std::vector<ExternalMatch> matches;   // in order
 };
 
 struct ExternalCompiler {
-  std::string name = {};  // "onednn"; its passes are claim_onednn and call_onednn
-  std::string doc = {};   // one line
-  // Returns whether it can compute the call of an operator, whose operands and result have known ranks and dtypes.
-  std::function<bool(const OpCall& call)> takes = {};
-  // Returns what the run-time function needs to compute the part, constants included; nullopt leaves the part to
-  // relaxc.
-  std::function<std::optional<std::vector<std::byte>>(const ExternalPart& part)> compile = {};
+  std::string name = {};                       // "onednn"; its passes are claim_onednn and call_onednn
+  std::string doc = {};                        // one line
+  std::vector<ExternalPattern> patterns = {};  // tried in order; a value belongs to the first match
+  // Returns what the run-time function needs to compute the part, constants included (at least one byte), or why it
+  // leaves the part to relaxc.
+  std::function<std::variant<std::vector<std::byte>, std::string>(const ExternalPart& part)> compile = {};
   // A C function of a library (Tables::add_library):
-  //   int32_t function(const void* bytes, const int64_t* dims, void* tensor_0, ... void* tensor_7)
+  //   int32_t function(const void* bytes, const int64_t* dims, void* const* tensors)
   // The bytes are 64-byte aligned and stay at one address, so that what is made of them once can be kept under it. The
-  // tensors are the inputs, then the result, dense and row-major, then nulls; `dims` has the dims of each in turn. It
-  // returns 0; another value ends the run with an error. Several threads may call it at once.
+  // tensors are the inputs, then the outputs, dense and row-major; `dims` has the dims of each in turn. It returns 0;
+  // another value ends the run with an error. Several threads may call it at once.
   std::string function = {};
 };
-inline constexpr size_t kMostExternalTensors = 8;  // of a part: inputs and result
 
-// Returns the pass over graphs that makes kernels of parts, and the lowering step that makes their calls.
-Pass claim_pass(const ExternalCompiler& compiler);
+// Returns the pass over graphs that makes kernels of parts, and the lowering step that makes their calls. Patterns that
+// do not parse are a CompileError.
+Pass claim_pass(const ExternalCompiler& compiler, const OpTable& ops);
 Pass call_pass(const ExternalCompiler& compiler);
 
 }  // namespace relaxc

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ir/attr_names.h"
+#include "ir/op_names.h"
 #include "passes/graph_rewriter.h"
 #include "support/lists.h"
 #include "vm/file_memory.h"
@@ -40,7 +41,7 @@ int64_t constant_bytes(const Expr& arg) {
 // The first run collects the bindings that can be folded, and the second one replaces them by their results.
 class Folder final : public GraphRewriter {
  public:
-  using GraphRewriter::GraphRewriter;
+  Folder(const OpTable& ops, bool keeps_weights) : GraphRewriter(ops), keeps_weights_(keeps_weights) {}
   std::vector<Binding> todo;  // in order, closed
   VarMap results;             // variable -> constant
 
@@ -51,7 +52,7 @@ class Folder final : public GraphRewriter {
     const Call* node = binding.value.as<Call>();
     const OpRow* row = ops_.find(op_name(binding.value));
     bool runs = row && (row->legalize || row->view);
-    if (!node || !runs || !row->pure) return std::nullopt;
+    if (!node || !runs || !row->pure || (keeps_weights_ && is_wide_weight(*node))) return std::nullopt;
     int64_t operand_bytes = 0;
     for (const Expr& arg : node->args) {
       if (!is_constant(arg) && !known(arg)) return std::nullopt;
@@ -67,12 +68,20 @@ class Folder final : public GraphRewriter {
 
  private:
   static constexpr int64_t kMostGrowth = int64_t{64} << 20;  // by how many bytes a constant may exceed its operands
+  // Returns whether the call converts a weight of 8 bits: a constant with more than one axis, unlike scales.
+  static bool is_wide_weight(const Call& call) {
+    const Constant* weight = call.args.empty() ? nullptr : call.args[0].as<Constant>();
+    bool is_cast = call.callee.is<OpRef>() && call.callee.as<OpRef>()->name == ops::kAstype;
+    return is_cast && weight && weight->data.dtype().is_integral() && weight->data.dtype().bits == 8 &&
+           std::ranges::count_if(weight->data.shape(), [](int64_t dim) { return dim != 1; }) > 1;
+  }
   bool known(const Expr& arg) const {
     if (arg.is<Var>()) return computed_.contains(arg.get());
     const Tuple* items = arg.as<Tuple>();
     auto is_known = [&](const Expr& item) { return is_constant(item) || known(item); };
     return items && std::ranges::all_of(items->items, is_known);
   }
+  bool keeps_weights_;
   std::unordered_map<const NodeHeader*, int64_t> computed_;  // bytes
 };
 
@@ -152,13 +161,11 @@ void compute(const std::vector<Binding>& batch, const VarSet& wanted, PassContex
   }
 }
 
-}  // namespace
-
-IRModule fold_constants(IRModule module, PassContext& context) {
+IRModule folded(IRModule module, PassContext& context, bool keeps_weights) {
   if (!context.evaluate) return module;
   return map_functions(std::move(module), [&](const FunctionRef& original) {
     FunctionRef function = fold_layout(original, context.ops);
-    Folder folder(context.ops);
+    Folder folder(context.ops, keeps_weights);
     folder.run(function);
     if (folder.todo.empty()) return function;
     VarSet folded;
@@ -170,5 +177,10 @@ IRModule fold_constants(IRModule module, PassContext& context) {
     return folder.results.empty() ? function : folder.run(function);
   });
 }
+
+}  // namespace
+
+IRModule fold_constants(IRModule module, PassContext& context) { return folded(std::move(module), context, false); }
+IRModule fold_parameters(IRModule module, PassContext& context) { return folded(std::move(module), context, true); }
 
 }  // namespace relaxc

@@ -1,6 +1,7 @@
 #include "passes/graph_rewriter.h"
 
 #include "ir/op_names.h"
+#include "ir/type_relation.h"
 #include "support/diagnostic.h"
 #include "support/lists.h"
 
@@ -93,6 +94,15 @@ Expr reshape(const Expr& x, std::vector<Expr> dims, Builder& builder, std::strin
 Expr permute_dims(const Expr& x, std::vector<int64_t> axes, Builder& builder) {
   return builder.op("permute_dims", {x}, Attrs{{"axes", to_attr(axes)}});
 }
+
+std::optional<Expr> with_better_type(const Expr& call, const Type& declared, const OpTable& ops) {
+  if (!ops.find(op_name(call))) return std::nullopt;
+  const Call& node = *call.as<Call>();
+  Type known = infer_call_type(node, call.span(), ops);
+  bool is_better = fits(declared, known) == Verdict::kProven && fits(known, declared) != Verdict::kProven;
+  return is_better ? std::optional<Expr>(make(Call(node), known, call.span())) : std::nullopt;
+}
+
 void add_free_vars(const NodeRef& node, VarSet& to) {
   for (const VarRef& var : free_vars(node)) to.insert(var.get());
 }

@@ -42,6 +42,9 @@ class GraphRewriter {
 Expr reshape(const Expr& x, std::vector<Expr> dims, Builder& builder, std::string hint = {});
 Expr permute_dims(const Expr& x, std::vector<int64_t> axes, Builder& builder);
 
+// Returns the call of an operator with the type that it has on its operands, where that says more than `declared`.
+std::optional<Expr> with_better_type(const Expr& call, const Type& declared, const OpTable& ops);
+
 // Adds the variables that the node uses.
 void add_free_vars(const NodeRef& node, VarSet& to);
 // Returns the variables that the function uses elsewhere than in the values of the bindings of which `is_inside` holds.

@@ -14,6 +14,7 @@
 // docs/own-kernels.md has all of it. passes/apply_kernels.cc applies the rules.
 #pragma once
 #include "ops/user_kernel.h"
+#include "passes/pass.h"
 #include "passes/pattern.h"
 #include "tir/schedule/script.h"
 
@@ -30,13 +31,22 @@ struct KernelRule {
   Attrs attrs = {};                     // that the node must have
   std::optional<UserKernel> kernel = {};
   std::optional<FunctionRef> replacement = {};
-  IRModule functions = {};       // that the replacement calls
-  DimCondition where = nullptr;  // of the pattern; a kernel has its own
+  IRModule functions = {};        // that the replacement calls
+  DimCondition where = {};        // of the pattern; a kernel has its own
+  std::set<int64_t> absent = {};  // inputs that the node must leave out (NodeKernel)
+  // Applies the rules of this name alone, where --passes names it; null for kernels of nodes.
+  std::shared_ptr<const Pass> pass = nullptr;
 };
 
 // Reads the kernels of a file, which may hold schedules as well (read_schedule_rules). Throws a CompileError with all
-// errors in them.
-std::vector<KernelRule> read_kernel_rules(std::string_view text, const std::string& filename, const OpTable& ops);
+// errors in them. `notes` gets a line for each tensor program that implements nothing.
+std::vector<KernelRule> read_kernel_rules(std::string_view text, const std::string& filename, const OpTable& ops,
+                                          std::vector<std::string>* notes = nullptr);
+
+// Returns the pass that applies the rules of the name, out of those of its context.
+Pass pass_of_rules(const std::string& name);
+// Returns why the condition on the dims and attributes of the rule's pattern does not hold; nullopt where it does.
+std::optional<std::string> unmet_condition(const KernelRule& rule, const PatternMatch& match);
 
 // Returns those of them that implement nodes of a model, for the importer.
 std::vector<NodeKernel> node_kernels(const std::vector<KernelRule>& rules);

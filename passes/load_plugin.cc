@@ -68,6 +68,11 @@ void Tables::load_plugin(const std::string& path) {
   plugin_.clear();
 }
 
+std::string Tables::plugin() const {
+  if (plugin_.empty()) fail({}, "no plug-in is being loaded");
+  return std::filesystem::absolute(plugin_).string();
+}
+
 std::shared_ptr<Tables> load_plugins(const std::vector<std::string>& paths) {
   if (paths.empty()) return nullptr;
   auto tables = std::make_shared<Tables>();

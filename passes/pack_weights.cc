@@ -58,7 +58,7 @@ class WeightPacker final : public GraphRewriter {
  protected:
   std::optional<Expr> visit(const Binding& binding, Builder& b) override {
     if (const Call* conv = as_call(binding.value, ops::kConv2d)) {
-      if (uses_winograd(*conv, binding)) return winograd_conv2d(*conv, binding, module_, target_);
+      if (uses_winograd(*conv, binding)) return winograd_conv2d(*conv, binding, module_, target_, b);
       return pack_conv2d(*conv, binding, b);
     }
     if (const Call* matmul = as_call(binding.value, ops::kMatmul)) return pack_matmul(*matmul, binding, b);
@@ -68,8 +68,9 @@ class WeightPacker final : public GraphRewriter {
  private:
   bool uses_winograd(const Call& conv, const Binding& binding) const {
     if (!can_be_winograd(conv, binding, target_)) return false;
-    const auto& filters = conv.args[1].as<Constant>()->data.shape();
-    bool gains = winograd_gains(filters[1], filters[0], *known_shape(binding.value.type()), target_);
+    const std::vector<int64_t> filters = *constant_shape(conv.args[1].type());
+    bool gains = winograd_gains(filters[1], filters[0], conv.args[1].is<Constant>(), *known_shape(binding.value.type()),
+                                target_);
     std::optional<AttrValue> preferred;
     if (users_rule_fits(conv, binding)) preferred = "direct";
     return decide("convolution_algorithm", "algorithm", binding.var, context_, {"direct", "winograd"},

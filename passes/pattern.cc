@@ -1,6 +1,8 @@
 #include "passes/pattern.h"
 
 #include <algorithm>
+#include <numeric>
+#include <ranges>
 #include <set>
 
 #include "ir/op_names.h"
@@ -33,6 +35,33 @@ std::string callee_of(const Expr& callee) {
   return external ? external->symbol : "";
 }
 
+// Returns the operands that are not tensors, under the names of the operator's inputs: min and max of clip.
+Attrs scalar_operands(const Call& call, const OpRow& row) {
+  auto value_of = [](const Expr& e) -> AttrValue {
+    if (std::optional<int64_t> number = as_int(e)) return *number;
+    const FloatImm* number = e.as<FloatImm>();
+    return number ? AttrValue(number->value) : AttrValue(e);
+  };
+  Attrs result;
+  for (size_t i = 0; i < call.args.size() && i < row.inputs.size(); ++i) {
+    const Expr& arg = call.args[i];
+    const Tuple* items = arg.as<Tuple>();
+    const ShapeExpr* shape = arg.as<ShapeExpr>();
+    bool is_list = shape || (items && std::ranges::all_of(items->items,
+                                                          [](const Expr& item) { return item.type().is<PrimType>(); }));
+    if (arg.type().is<PrimType>()) result.set(row.inputs[i].name, value_of(arg));
+    if (is_list) result.set(row.inputs[i].name, map_each(shape ? shape->values : items->items, value_of));
+  }
+  return result;
+}
+
+// Returns whether the attribute does not change what the call computes on operands and results of these types.
+bool is_default(const OpAttr& attr, const AttrValue& value, const Attrs& all, int64_t rank) {
+  if (attr.kind == AttrKind::kDType) return true;  // the results' dtypes are conditions
+  const AttrValue* same = attr.default_from ? all.find(attr.default_from) : nullptr;
+  return value == attr.otherwise || attribute_is(attr.name, value, attr.otherwise, rank) || (same && value == *same);
+}
+
 }  // namespace
 
 // The state of one attempt, which is copied where there are alternatives.
@@ -46,7 +75,7 @@ class PatternMatcher {
       refused = state_.refused;
       return std::nullopt;
     }
-    std::optional<PatternMatch> result = collect(at);
+    std::optional<PatternMatch> result = collect();
     if (!result) refused = state_.refused;
     return result;
   }
@@ -91,9 +120,21 @@ class PatternMatcher {
     return true;
   }
 
-  static std::string title(const PatternNode& node) {
+  std::string title(const PatternNode& node) const {
     if (!node.name.empty()) return fmt::format("'{}'", node.name);
-    return node.ops.empty() ? "an operand" : fmt::format("the operands of {}", ops::short_name(node.ops[0]));
+    if (path_.empty()) return "the result";
+    return path_.back();
+  }
+
+  // Says what the value is where it is not the call that is asked for.
+  std::string text_of_value(const Expr& value) const {
+    if (value.is<Constant>()) return "a constant";
+    const size_t* position = find_value(scope_.position_, value.get());
+    if (!position) return "an input of the graph";
+    if (scope_.replaced_[*position]) return fmt::format("part of '{}'", scope_.replaced_by_[*position]);
+    const Expr& bound = scope_.bindings_[*position].value;
+    std::string op = op_name(bound);
+    return bound.is<Constant>() ? "a constant" : op.empty() ? "not made by an operator" : ops::short_name(op);
   }
 
   bool matches_kind(const PatternNode& node, const Expr& value, int depth) {
@@ -109,7 +150,8 @@ class PatternMatcher {
         const Tuple* tuple = bound && !value.is<Tuple>() ? bound->as<Tuple>() : value.as<Tuple>();
         const ShapeExpr* shape = value.as<ShapeExpr>();
         const std::vector<Expr>* items = tuple ? &tuple->items : shape ? &shape->values : nullptr;
-        return items ? matches_all(node.args, *items, depth + 1) : refuse(depth, "{} is not a tuple", title(node));
+        return items ? matches_all(node.args, *items, depth + 1, "the tuple")
+                     : refuse(depth, "{} is not a tuple", title(node));
       }
       case PatternNode::Kind::kItem: {
         const Expr* bound = bound_value(value);
@@ -160,8 +202,8 @@ class PatternMatcher {
     if (!call || !std::ranges::count(node.ops, op)) {
       std::string wanted =
           joined(node.ops, [](const std::string& name) { return std::string(ops::short_name(name)); }, " or ");
-      return refuse(depth, "{} is {}, expected {}", node.name.empty() ? "an operand" : fmt::format("'{}'", node.name),
-                    op.empty() ? "not made by an operator of this block" : ops::short_name(op), wanted);
+      return refuse(depth, "{} is {}, expected {}{}", title(node), text_of_value(value), wanted,
+                    node.span ? fmt::format(" (line {})", node.span.line) : "");
     }
     const bool is_kernel = !node.callee.empty();
     if (is_kernel && (call->args.empty() || callee_of(call->args[0]) != node.callee))
@@ -172,16 +214,22 @@ class PatternMatcher {
     note_inside(value);
     if (node.any_operands) return true;
     std::vector<Expr> operands = operands_of(*call, is_kernel);
+    std::string_view name = ops::short_name(op);
     if (is_commutative(op) && operands.size() == 2 && node.args.size() == 2)
-      return attempt([&] { return matches_all(node.args, operands, depth + 1); }) ||
-             matches_all(node.args, {operands[1], operands[0]}, depth + 1);
-    return matches_all(node.args, operands, depth + 1);
+      return attempt([&] { return matches_all(node.args, operands, depth + 1, name, Order::kAny); }) ||
+             matches_all(node.args, {operands[1], operands[0]}, depth + 1, name, Order::kAny);
+    return matches_all(node.args, operands, depth + 1, name);
   }
 
   bool matches_attrs(const PatternNode& node, const Call& call, int depth) {
     int64_t rank = call.args.empty() ? -1 : known_rank(call.args[0].type());
+    Attrs attrs = call.attrs;
+    const OpRow* row = scope_.ops_.find(op_name_of(call));
+    if (node.any_operands && row) {
+      for (const auto& [name, value] : scalar_operands(call, *row)) attrs.set(name, value);
+    }
     for (const auto& [name, wanted] : node.attrs) {
-      const AttrValue* value = call.attrs.find(name);
+      const AttrValue* value = attrs.find(name);
       if (!value || !attribute_is(name, *value, wanted, rank))
         return refuse(depth, "attribute {} of {} is {}, expected {}", name, ops::short_name(op_name_of(call)),
                       value ? to_string(*value) : "absent", to_string(wanted));
@@ -190,11 +238,18 @@ class PatternMatcher {
   }
   static const std::string& op_name_of(const Call& call) { return call.callee.as<OpRef>()->name; }
 
-  bool matches_all(const std::vector<PatternRef>& nodes, const std::vector<Expr>& values, int depth) {
+  enum class Order : uint8_t { kGiven, kAny };
+  // `of`: what the values are operands of.
+  bool matches_all(const std::vector<PatternRef>& nodes, const std::vector<Expr>& values, int depth,
+                   std::string_view of, Order order = Order::kGiven) {
     if (nodes.size() != values.size())
-      return refuse(depth, "there are {} operands, expected {}", values.size(), nodes.size());
+      return refuse(depth, "{} has {} operands, expected {}", of, values.size(), nodes.size());
     for (size_t i = 0; i < nodes.size(); ++i) {
-      if (!matches(*nodes[i], values[i], depth)) return false;
+      path_.push_back(order == Order::kAny ? fmt::format("an operand of {}", of)
+                                           : fmt::format("operand {} of {}", i, of));
+      bool fits = matches(*nodes[i], values[i], depth);
+      path_.pop_back();
+      if (!fits) return false;
     }
     return true;
   }
@@ -239,19 +294,23 @@ class PatternMatcher {
       const PatternNode& node = *pattern_.results[r];
       if (state_.values.contains(&node)) continue;
       bool found = false;
-      for (size_t i = at; i-- > 0 && !found;)
-        found = !state_.inside.contains(i) && attempt([&] { return matches(node, scope_.bindings_[i].var, 0); });
-      if (!found) return refuse(1000, "result {} is not there", r);
+      auto try_at = [&](size_t i) {
+        found = !state_.inside.contains(i) && !scope_.replaced_[i] &&
+                attempt([&] { return matches(node, scope_.bindings_[i].var, 0); });
+      };
+      for (size_t i = at; i-- > 0 && !found;) try_at(i);
+      for (size_t i = at + 1; i < scope_.bindings_.size() && !found; ++i) try_at(i);
+      if (!found) return refuse(1000, "no value fits result {} of the pattern", r);
     }
     return true;
   }
 
-  std::optional<PatternMatch> collect(size_t at) {
+  std::optional<PatternMatch> collect() {
     PatternMatch result;
-    result.at = at;
     result.dims = state_.dims;
     for (const PatternRef& param : pattern_.params) {
       const Expr* value = find_value(state_.values, param.get());
+      if (!value && pattern_.is_loose) continue;
       if (!value) {
         refuse(1000, "'{}' is not part of the alternative that matches", param->name);
         return std::nullopt;
@@ -261,36 +320,117 @@ class PatternMatcher {
     const PatternNode& last = *pattern_.results.back();
     if (last.any_operands) result.operands = tensors_of(*bound_value(state_.values.at(&last))->as<Call>());
     for (const PatternRef& node : pattern_.results) result.results.push_back(cast<Var>(state_.values.at(node.get())));
-    auto is_result = [&](const VarRef& var) {
-      return std::ranges::any_of(result.results, [&](const VarRef& r) { return same_node(r, var); });
-    };
-    for (size_t i : state_.inside) {
-      const Binding& binding = scope_.bindings_[i];
-      result.inside.push_back(binding);
-      if (const Call* call = binding.value.as<Call>()) {
-        for (const auto& [name, value] : call->attrs) result.attrs.set(name, value);  // the last one counts
-      }
-      bool is_output = is_result(binding.var);
-      for (size_t user : scope_.users_.at(binding.var.get())) {
-        bool stays = !state_.inside.contains(user);
-        if (stays && !is_output) refuse(1000, "'{}' is used outside of the pattern, too", binding.var->name);
-        if (stays && is_output && user < at)
-          refuse(1000, "result '{}' is used before the last one is computed", binding.var->name);
-      }
-      if (!is_output && scope_.used_after_.contains(binding.var.get()))
-        refuse(1000, "'{}' is used outside of the pattern, too", binding.var->name);
+    std::vector<size_t> inside(state_.inside.begin(), state_.inside.end());
+    std::ranges::sort(inside, {}, [&](size_t i) { return scope_.rank_[i]; });
+    result.at = inside.back();
+    for (size_t i : inside) {
+      result.inside.push_back(scope_.bindings_[i]);
+      if (scope_.bindings_[i].value.is<Call>()) add_attrs(scope_.bindings_[i], result);
     }
-    return state_.depth >= 1000 ? std::nullopt : std::optional(std::move(result));
+    for (const auto& [node, value] : state_.values) {
+      if (!node->name.empty()) result.values.insert_or_assign(node->name, value);
+    }
+    std::set<size_t> replaced = check_uses(inside, result);
+    if (state_.depth >= 1000) return std::nullopt;
+    std::string why;
+    std::optional<std::vector<size_t>> late = scope_.late_users(replaced, result.at, why);
+    if (!late) {
+      refuse(1000, "{}", why);
+      return std::nullopt;
+    }
+    result.late = std::move(*late);
+    return result;
+  }
+
+  // Adds the attributes of a call; of two operators that have one, the last counts. Those that the pattern does not
+  // name, and that are not defaults, are open.
+  void add_attrs(const Binding& binding, PatternMatch& result) const {
+    const Call& call = *binding.value.as<Call>();
+    const std::string op = op_name(binding.value);
+    Attrs named;
+    bool is_alone = false;  // an operator on any operands, without a pattern around it
+    for (const auto& [node, value] : state_.values) {
+      if (node->kind != PatternNode::Kind::kCall || !same_node(value, binding.var)) continue;
+      is_alone = is_alone || node->any_operands;
+      for (const auto& [name, wanted] : node->attrs) named.set(name, wanted);
+    }
+    for (const auto& [name, value] : call.attrs) result.attrs.set(name, value);
+    const OpRow* row = scope_.ops_.find(op);
+    if (!row) return;
+    int64_t rank = call.args.empty() ? -1 : known_rank(call.args[0].type());
+    const std::string title = is_alone ? "" : std::string(ops::short_name(op));
+    for (const OpAttr& attr : row->attrs) {
+      const AttrValue* value = call.attrs.find(attr.name);
+      if (value && !named.has(attr.name) && !is_default(attr, *value, call.attrs, rank))
+        result.open.push_back({attr.name, *value, title});
+    }
+    if (!is_alone) return;
+    const std::vector<Expr>* shape = known_shape(binding.value.type());
+    for (const auto& [name, value] : scalar_operands(call, *row)) {
+      result.attrs.set(name, value);
+      if (!named.has(name) && !is_shape(value, shape)) result.open.push_back({name, value, title});
+    }
+  }
+
+  // Returns whether the list is the shape of the result, which the kernel's buffer declares.
+  static bool is_shape(const AttrValue& value, const std::vector<Expr>* shape) {
+    const AttrList* list = value.as<AttrList>();
+    return list && shape && std::ranges::equal(*list, *shape, [](const AttrValue& item, const Expr& dim) {
+             std::optional<Expr> given;
+             if (const int64_t* number = item.as<int64_t>()) given = int_imm(*number);
+             if (const Expr* expr = item.as<Expr>()) given = *expr;
+             return given && equal_dims(*given, dim) == Verdict::kProven;
+           });
+  }
+
+  // Refuses a match of which a value inside is used elsewhere, or notes it as shared, with all that it is made of.
+  // Returns the positions of the others.
+  std::set<size_t> check_uses(const std::vector<size_t>& inside, PatternMatch& result) {
+    std::set<size_t> replaced = state_.inside;
+    VarSet outputs;
+    for (const VarRef& var : result.results) outputs.insert(var.get());
+    for (size_t i : std::views::reverse(inside)) {
+      const Binding& binding = scope_.bindings_[i];
+      auto stays = [&](size_t user) { return !replaced.contains(user); };
+      bool is_used = scope_.used_after_.contains(binding.var.get()) ||
+                     std::ranges::any_of(scope_.users_.at(binding.var.get()), stays);
+      if (!is_used || outputs.contains(binding.var.get())) continue;
+      if (!pattern_.is_loose || !is_cheap(binding))
+        refuse(1000, "'{}' is used outside of the pattern, too", binding.var->name);
+      result.shared.push_back(binding.var);
+      replaced.erase(i);
+    }
+    return replaced;
+  }
+
+  // Returns whether elementwise operators alone lead from operands of the match to the value.
+  bool is_cheap(const Binding& binding) const {
+    const OpRow* row = scope_.ops_.find(op_name(binding.value));
+    if (!row || row->pattern > OpPattern::kBroadcast) return false;
+    return std::ranges::all_of(free_vars(binding.value), [&](const VarRef& var) {
+      const size_t* position = find_value(scope_.position_, var.get());
+      return !position || !state_.inside.contains(*position) || is_cheap(scope_.bindings_[*position]);
+    });
   }
 
   const PatternScope& scope_;
   const Pattern& pattern_;
   State state_ = {};
+  std::vector<std::string> path_ = {};  // how messages call the operand that is looked at
 };
 
 PatternScope::PatternScope(const std::vector<Binding>& bindings, const VarSet& used_after, const OpTable& ops)
-    : bindings_(bindings), used_after_(used_after), ops_(ops), replaced_(bindings.size()) {
+    : bindings_(bindings),
+      used_after_(used_after),
+      ops_(ops),
+      replaced_(bindings.size()),
+      replaced_by_(bindings.size()),
+      rank_(bindings.size()),
+      unit_(bindings.size()) {
+  std::iota(rank_.begin(), rank_.end(), size_t{0});
+  std::iota(unit_.begin(), unit_.end(), size_t{0});
   for (size_t i = 0; i < bindings.size(); ++i) {
+    members_.push_back({i});
     position_.emplace(bindings[i].var.get(), i);
     users_.try_emplace(bindings[i].var.get());
     auto note = [&](const NodeRef& value) {
@@ -307,11 +447,73 @@ std::optional<PatternMatch> PatternScope::match(const Pattern& pattern, size_t a
   return PatternMatcher(*this, pattern).run(at, refused);
 }
 
-void PatternScope::replace(const PatternMatch& match) {
-  for (const Binding& binding : match.inside) replaced_[position_.at(binding.var.get())] = true;
+void PatternScope::replace(const PatternMatch& match, const std::string& by) {
+  members_[match.at].clear();
+  for (const Binding& binding : match.inside) {
+    if (std::ranges::any_of(match.shared, [&](const VarRef& var) { return same_node(var, binding.var); })) continue;
+    size_t i = position_.at(binding.var.get());
+    replaced_[i] = true;
+    replaced_by_[i] = by;
+    unit_[i] = match.at;
+    members_[match.at].push_back(i);
+  }
   for (const Expr& operand : match.operands) {
     if (auto* users = find_value(users_, operand.get())) users->push_back(match.at);
   }
+  if (match.late.empty()) return;
+  std::vector<size_t> before = order(), after;
+  auto is_late = [&](size_t i) { return std::ranges::count(match.late, i) > 0; };
+  for (size_t i : before) {
+    if (!is_late(i)) after.push_back(i);
+    if (i == match.at) std::ranges::copy_if(before, std::back_inserter(after), is_late);
+  }
+  for (size_t rank = 0; rank < after.size(); ++rank) rank_[after[rank]] = rank;
+}
+
+std::vector<size_t> PatternScope::order() const {
+  std::vector<size_t> result(rank_.size());
+  for (size_t i = 0; i < rank_.size(); ++i) result[rank_[i]] = i;
+  return result;
+}
+
+// Others keep their order: the effects and casts among them.
+bool PatternScope::may_move(size_t i) const {
+  const Expr& value = bindings_[i].value;
+  if (replaced_[i]) return true;
+  if (bindings_[i].cast) return false;
+  const Call* call = value.as<Call>();
+  return call ? is_pure(*call, ops_) : value.is<Tuple>() || value.is<TupleGetItem>() || value.is<Var>();
+}
+
+std::optional<std::vector<size_t>> PatternScope::late_users(const std::set<size_t>& inside, size_t at,
+                                                            std::string& refused) const {
+  std::set<size_t> late;
+  std::vector<size_t> work(inside.begin(), inside.end());
+  while (!work.empty()) {
+    const size_t i = work.back();
+    work.pop_back();
+    for (size_t member : members_[i]) {
+      const VarRef& var = bindings_[member].var;
+      for (size_t user : users_.at(var.get())) {
+        const size_t unit = unit_[user];
+        if (inside.contains(user)) {
+          if (!late.contains(i)) continue;
+          refused = fmt::format("'{}' is computed from a result of the pattern, and the pattern reads it", var->name);
+          return std::nullopt;
+        }
+        if (unit == i || rank_[unit] > rank_[at] || late.contains(unit)) continue;
+        if (!may_move(unit)) {
+          refused =
+              fmt::format("'{}' reads '{}' before the pattern's last result is computed, and cannot move behind it",
+                          bindings_[unit].var->name, var->name);
+          return std::nullopt;
+        }
+        late.insert(unit);
+        work.push_back(unit);
+      }
+    }
+  }
+  return std::vector<size_t>(late.begin(), late.end());
 }
 
 std::vector<std::string> result_operators(const Pattern& pattern) {

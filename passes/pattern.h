@@ -2,8 +2,10 @@
 // calls of operators on them. The form is that of Relax's dataflow patterns (`tvm.relax.dpl`), which follow Chen et
 // al., "TVM: An Automated End-to-End Optimizing Compiler", 2018, and its pattern language.
 #pragma once
-#include "ir/op.h"
+#include <set>
+
 #include "ir/visit.h"
+#include "ops/user_kernel.h"
 
 namespace relaxc {
 
@@ -23,6 +25,7 @@ struct PatternNode {
   };
   Kind kind = Kind::kAny;
   std::string name = {};  // in messages
+  Span span = {};
   std::vector<PatternRef> args = {};
   std::vector<std::string> ops = {};  // full names
   std::string callee = {};
@@ -40,16 +43,24 @@ struct Pattern {
   std::vector<PatternRef> params;   // operands, in the order in which a kernel gets them
   std::vector<PatternRef> results;  // in order
   std::vector<VarRef> dims = {};    // named in types
+  // For those who compute a match from its operands alone: a cheap value inside of it (made of elementwise operators)
+  // may be used elsewhere, too, and is computed in both places; an operand of an alternative that does not match is
+  // left out.
+  bool is_loose = false;
 };
 
 // One place at which a pattern was found.
 struct PatternMatch {
-  std::vector<Expr> operands;   // one for each param
-  std::vector<Binding> inside;  // the bindings that it covers, in order
-  std::vector<VarRef> results;  // the variables of the results
-  size_t at = 0;                // the position of the last one
-  Attrs attrs = {};             // of all operators; those of the last result's count first
-  VarMap dims = {};             // the values of the pattern's dims
+  std::vector<Expr> operands;       // one for each param
+  std::vector<Binding> inside;      // the bindings that it covers, in order
+  std::vector<VarRef> results;      // the variables of the results
+  size_t at = 0;                    // the position of the one that is computed last
+  std::vector<size_t> late = {};    // positions of bindings that read results before that, and so move behind it
+  std::vector<OpenAttr> open = {};  // attributes that the pattern leaves open and that are not the operators' defaults
+  Attrs attrs = {};                 // of all operators; those of the last result's count first
+  VarMap dims = {};                 // the values of the pattern's dims
+  std::map<std::string, Expr, std::less<>> values = {};  // by their names in the pattern, operands included
+  std::vector<VarRef> shared = {};                       // inside, used elsewhere, too
 };
 
 // The bindings of a block, as patterns are looked for in them.
@@ -57,19 +68,28 @@ class PatternScope {
  public:
   PatternScope(const std::vector<Binding>& bindings, const VarSet& used_after, const OpTable& ops);
 
-  // Returns the match whose last result is bindings[at]. A value inside, other than a result, must not be used outside.
-  // Where there is none, and bindings[at] is the result's operator, `refused` gets the condition that failed.
+  // Returns the match whose last result is bindings[at]; the others may be computed before or after it. A value inside,
+  // other than a result, must not be used outside. Where there is none, and bindings[at] is the result's operator,
+  // `refused` gets the condition that failed.
   std::optional<PatternMatch> match(const Pattern& pattern, size_t at, std::string& refused) const;
-  // Notes that the match was replaced by a value at its last result.
-  void replace(const PatternMatch& match);
+  // Notes that `by` replaced the match by a value at its last result; what it shares stays.
+  void replace(const PatternMatch& match, const std::string& by);
   bool is_replaced(size_t i) const { return replaced_[i]; }
+  // Returns all positions, in the order in which their bindings, and what replaced them, compute values.
+  std::vector<size_t> order() const;
 
  private:
   friend class PatternMatcher;
+  // Returns what has to move behind the binding `at`, which takes the place of those inside.
+  std::optional<std::vector<size_t>> late_users(const std::set<size_t>& inside, size_t at, std::string& refused) const;
+  bool may_move(size_t i) const;
   const std::vector<Binding>& bindings_;
   const VarSet& used_after_;
   const OpTable& ops_;
   std::vector<bool> replaced_;
+  std::vector<std::string> replaced_by_;      // names
+  std::vector<size_t> rank_, unit_;           // by position: its place in the order, and that of what replaced it
+  std::vector<std::vector<size_t>> members_;  // of what replaced several bindings, at its position; else the position
   std::unordered_map<const NodeHeader*, size_t> position_;            // of a variable's binding
   std::unordered_map<const NodeHeader*, std::vector<size_t>> users_;  // of a variable, by position
 };

@@ -56,14 +56,20 @@ class KernelReader {
       if (find_decorator(*head, "rewriter", "R")) guarded([&] { rewriter(*head, members); });
     }
     guarded([&] { set_shapes(); });
+    find_unused();
     // Patterns that have no kernel are composed for a schedule.
     for (auto& [name, rule] : patterns_) {
       if (!used_.contains(name)) rules_.push_back(std::move(rule));
     }
     std::ranges::stable_sort(rules_, {}, [](const KernelRule& rule) { return rule.span.line; });
+    for (KernelRule& rule : rules_) {
+      if (rule.pattern) rule.pass = std::make_shared<const Pass>(pass_of_rules(rule.name));
+    }
     diagnostics_.throw_if_errors();
     return std::move(rules_);
   }
+  // Of tensor programs that implement nothing, and that no call among the file's statements names.
+  std::vector<std::string> notes;
 
  private:
   void guarded(const std::function<void()>& read) {
@@ -123,6 +129,24 @@ class KernelReader {
     return *value.as<std::string>();
   }
 
+  // A file with graph functions is a module, whose programs they call.
+  void find_unused() {
+    auto is_graph = [](const Line* line) { return find_decorator(*line, "function", "R") != nullptr; };
+    if (std::ranges::any_of(file_.lines, is_graph)) return;
+    for (const Line* line : file_.lines) {
+      if (line->kind != LineKind::kFunction || is_of_kernels(*line) || !find_decorator(*line, "prim_func")) continue;
+      bool is_named = std::ranges::any_of(file_.lines, [&](const Line* other) {
+        return other->kind == LineKind::kExpression && text::is_call(*other->value) &&
+               std::ranges::any_of(other->value->children, [&](const Syntax* at) { return at->text == line->text; });
+      });
+      if (!is_named)
+        notes.push_back(note_at(file_.span(*line),
+                                fmt::format("'{}' is used nowhere: it implements nothing; add @S.implements(...) "
+                                            "(docs/own-kernels.md)",
+                                            line->text)));
+    }
+  }
+
   // Reads a tensor program, or the signature of a C function.
   PrimFuncRef program(const Line& line) {
     uint32_t first = first_line(line);
@@ -145,16 +169,21 @@ class KernelReader {
     return promote_indices(make_prim_func(std::move(result), file_.span(line)));  // the graph's dims are int64
   }
 
-  void kernel(const Line& line) {
-    UserKernel kernel{.name = std::string(line.text), .program = program(line)};
+  UserKernel program_or_function(const Line& line, const std::string& name) {
+    UserKernel kernel{.name = name, .program = program(line)};
     if (const Syntax* declared = find_decorator(line, "extern", "S")) {
       if (find_decorator(line, "prim_func"))
         fail(file_.span(line), "a C function has no tensor program: leave out one of @S.extern and @T.prim_func");
-      kernel.symbol =
-          text::is_call(*declared) && declared->children.size() == 2 ? text_of(*declared->children[1]) : kernel.name;
+      bool has_symbol = text::is_call(*declared) && declared->children.size() == 2;
+      kernel.symbol = has_symbol ? text_of(*declared->children[1]) : std::string(line.text);
     } else if (!find_decorator(line, "prim_func")) {
       fail(file_.span(line), "'{}' needs @T.prim_func, or @S.extern(\"symbol\") for a C function", line.text);
     }
+    return kernel;
+  }
+
+  void kernel(const Line& line) {
+    UserKernel kernel = program_or_function(line, std::string(line.text));
     if (!names_.insert(kernel.name).second) fail(file_.span(line), "kernel '{}' is defined twice", kernel.name);
     for (const Syntax* decorator : line.decorators) {
       if (text::head_of(*decorator).text == "implements") implements(*decorator, kernel);
@@ -177,7 +206,16 @@ class KernelReader {
         kernel.defaults = *value.as<Attrs>();
       } else if (keyword.name == "layout") {
         layout(*keyword.value, kernel);
+      } else if (keyword.name == "absent") {
+        rule.absent = positions(*keyword.value);
       } else {
+        constexpr std::string_view kKnown[] = {"where", "node", "defaults", "layout", "absent"};
+        // No attribute of an operator is a function or a dictionary.
+        std::string near = nearest(keyword.name, {std::begin(kKnown), std::end(kKnown)});
+        if (keyword.value->kind == SyntaxKind::kLambda || keyword.value->kind == SyntaxKind::kDict)
+          fail(file_.span(keyword), "S.implements has no '{}'{}", keyword.name,
+               near.empty() ? "; it takes attributes of the operator, and " + joined(kKnown)
+                            : fmt::format("; did you mean {}=?", near));
         attrs.set(std::string(keyword.name), evaluate(*keyword.value, file_.origin));
       }
     }
@@ -190,6 +228,17 @@ class KernelReader {
     rules_.push_back(std::move(rule));
   }
 
+  // Reads absent=[1], the positions of inputs.
+  std::set<int64_t> positions(const Syntax& at) {
+    AttrValue value = evaluate(at, file_.origin);
+    std::vector<int64_t> list;
+    if (!from_attr(value, list) || list.empty() || *std::ranges::min_element(list) < 0)
+      fail(file_.span(at),
+           "absent= lists the positions of inputs that the node leaves out, from 0: absent=[1], found {}",
+           to_string(value));
+    return {list.begin(), list.end()};
+  }
+
   // Sets what the kernel implements.
   void set_target(const Syntax& at, Attrs attrs, const UserKernel& kernel, KernelRule& rule) {
     const Syntax* what = at.children.size() == 2 ? at.children[1] : nullptr;
@@ -199,6 +248,9 @@ class KernelReader {
       rule.attrs = std::move(attrs);
       return;
     }
+    bool is_of_nodes = what->kind == SyntaxKind::kString && what->text.find("::") != std::string_view::npos;
+    if (!rule.absent.empty() && !is_of_nodes)
+      fail(file_.span(at), "absent= is for nodes of the model, S.implements(\"domain::Type\") or node=\"name\"");
     if (text::is_name(*what)) {
       auto found = patterns_.find(what->text);
       if (found == patterns_.end())
@@ -212,8 +264,10 @@ class KernelReader {
       size_t buffers = buffer_params(kernel.program).size(), operands = rule.pattern->params.size(),
              results = rule.pattern->results.size();
       if (buffers != operands + results)
-        fail(file_.span(at), "'{}' has {} buffers, and pattern '{}' has {} operands and {} results", kernel.name,
-             buffers, what->text, operands, results);
+        fail(file_.span(at), "'{}' has {} buffers ({}), and pattern '{}' has {} operands ({}) and {} results",
+             kernel.name, buffers,
+             joined(buffer_params(kernel.program), [](const Buffer& param) { return param->name; }), what->text,
+             operands, joined(rule.pattern->params, [](const PatternRef& param) { return param->name; }), results);
       return;
     }
     std::string name = text_of(*what);
@@ -244,7 +298,11 @@ class KernelReader {
   DimCondition condition(const Syntax& at) {
     if (at.kind != SyntaxKind::kLambda)
       fail(file_.span(at), "where is a lambda of dims and attributes: where=lambda n, m: m % 16 == 0");
-    return [file = file_, body = at.children.back(), &at](const DimValues& values) -> std::optional<std::string> {
+    DimCondition result;
+    for (const Syntax* param : std::span(at.children).first(at.children.size() - 1))
+      result.reads.emplace_back(param->text);
+    result.failure = [file = file_, body = at.children.back(),
+                      &at](const DimValues& values) -> std::optional<std::string> {
       DimValues names;
       for (const Syntax* param : std::span(at.children).first(at.children.size() - 1)) {
         auto value = values.find(param->text);
@@ -264,6 +322,7 @@ class KernelReader {
       }
       return text;
     };
+    return result;
   }
   static std::string described(const DimValues& names) {
     return names.empty() ? "" : " for " + joined(names, [](const auto& entry) {
@@ -277,11 +336,12 @@ class KernelReader {
       const Syntax& at = *find_decorator(*line, "shape", "S");
       if (!text::is_call(at) || at.children.size() != 2) fail(file_.span(at), "expected @S.shape(\"kernel\")");
       std::string name = text::is_name(*at.children[1]) ? std::string(at.children[1]->text) : text_of(*at.children[1]);
-      PrimFuncRef shape = program(*line);
+      UserKernel shape = program_or_function(*line, name + "_shape");
       bool found = false;
       for (KernelRule& rule : rules_) {
         if (!rule.kernel || rule.kernel->name != name) continue;
-        rule.kernel->shape = shape;
+        shape.defaults = rule.kernel->defaults;
+        rule.kernel->shape = std::make_shared<const UserKernel>(shape);
         found = true;
       }
       if (!found) fail(file_.span(at), "there is no kernel '{}'", name);
@@ -336,15 +396,19 @@ class KernelReader {
 
 }  // namespace
 
-std::vector<KernelRule> read_kernel_rules(std::string_view text, const std::string& filename, const OpTable& ops) {
-  return KernelReader(text, filename, ops).run();
+std::vector<KernelRule> read_kernel_rules(std::string_view text, const std::string& filename, const OpTable& ops,
+                                          std::vector<std::string>* notes) {
+  KernelReader reader(text, filename, ops);
+  std::vector<KernelRule> rules = reader.run();
+  if (notes) std::ranges::move(reader.notes, std::back_inserter(*notes));
+  return rules;
 }
 
 std::vector<NodeKernel> node_kernels(const std::vector<KernelRule>& rules) {
   std::vector<NodeKernel> result;
   for (const KernelRule& rule : rules) {
     if (rule.pattern || !rule.kernel) continue;
-    result.push_back({rule.node_type, rule.node, rule.attrs, *rule.kernel});
+    result.push_back({rule.node_type, rule.node, rule.attrs, *rule.kernel, rule.absent, rule.span});
   }
   return result;
 }

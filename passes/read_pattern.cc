@@ -123,7 +123,8 @@ class PatternReader {
         constexpr std::pair<std::string_view, const char*> kOperators[] = {
             {"+", "add"}, {"-", "subtract"}, {"*", "multiply"}, {"/", "divide"}, {"@", "matmul"}};
         if (const char* const* op = text::row_of(kOperators, at.text))
-          return make({.kind = Kind::kCall, .args = values(at.children), .ops = {ops::full_name(*op)}});
+          return make(
+              {.kind = Kind::kCall, .span = file_.span(at), .args = values(at.children), .ops = {ops::full_name(*op)}});
         break;
       }
       case SyntaxKind::kCall:
@@ -158,7 +159,7 @@ class PatternReader {
     const std::string op = ops::full_name(name.substr(2));
     const OpRow* row = ops_.find(op);
     if (!row) fail(file_.span(at), "there is no operator '{}'{}", name, suggestion(name.substr(2)));
-    PatternNode node{.kind = Kind::kCall, .ops = {op}};
+    PatternNode node{.kind = Kind::kCall, .span = file_.span(at), .ops = {op}};
     size_t next = 1;
     if (op == ops::kCallTir || op == ops::kCallDpsPacked || op == ops::kCallPurePacked) {
       const Syntax& callee = *at.children.at(next++);
@@ -311,7 +312,9 @@ Pattern pattern_of_operator(const std::string& name, const Attrs& attrs, const O
          near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near));
   }
   for (const auto& [key, value] : attrs) {
-    if (!find_item(row->attrs, key, [](const OpAttr& attr) { return std::string_view(attr.name); }))
+    // An input that is not a tensor is named like an attribute: min and max of clip.
+    if (!find_item(row->attrs, key, [](const OpAttr& attr) { return std::string_view(attr.name); }) &&
+        !find_item(row->inputs, key, [](const OpInput& input) { return std::string_view(input.name); }))
       fail(span, "{} has no attribute '{}'; it has: {}", name, key,
            row->attrs.empty() ? "none" : joined(row->attrs, &OpAttr::name));
   }

@@ -81,6 +81,7 @@ class BlockRecognizer {
     if (!result || equal_shapes(result->value.type(), shape_type(buffer_type(store->buffer).shape)) != Verdict::kProven)
       return false;
     values_.insert_or_assign(store->buffer.get(), *result);
+    sums_.erase(store->buffer.get());
     return true;
   }
 
@@ -290,8 +291,10 @@ class BlockRecognizer {
   bool note_window_sum(const Block& block, const Reduction& reduction) {
     bool is_sum = reduction.op == BinaryOp::kAdd && is_zero(reduction.init);
     std::optional<Fold> fold = is_sum ? fold_of_windows(block, reduction) : std::nullopt;
-    if (fold) sums_.insert_or_assign(reduction.out.get(), *fold);
-    return fold.has_value();
+    if (!fold) return false;
+    sums_.insert_or_assign(reduction.out.get(), *fold);
+    values_.erase(reduction.out.get());
+    return true;
   }
 
   // mean[i] = sum[i] / count(i), if the count is that of an average over these windows.

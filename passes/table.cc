@@ -20,6 +20,7 @@ namespace relaxc {
   X(pack_weights, "store constant weights of convolutions and products in the order that kernels read them")      \
   X(apply_kernels, "call the user's kernels (--kernels) for the operators and patterns that they implement")      \
   X(fold_constants, "compute what depends on constants only")                                                     \
+  X(fold_parameters, "do that, but leave weights in 8 bits for backends, which compute with them")                \
   X(merge_common_subexpressions, "compute equal pure values once")                                                \
   X(remove_dead_code, "drop bindings and functions that nothing uses")                                            \
   X(legalize, "turn each operator into a call_tir of its tensor program")                                         \

@@ -2,6 +2,7 @@
 
 #include "ops/ops.h"
 #include "passes/graph_decisions.h"
+#include "passes/kernel_rules.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
 #include "support/lists.h"
@@ -142,8 +143,10 @@ void Tables::add(ScheduleRule rule) {
 }
 
 void Tables::add(TensorIntrin intrin) {
-  claim(Kind::kIntrinsic, intrin.name, rules_.intrins.find(intrin.name));
-  rules_.intrins.add(std::move(intrin));
+  auto all = std::make_shared<TensorIntrins>(intrins());
+  claim(Kind::kIntrinsic, intrin.name, all->find(intrin.name));
+  all->add(std::move(intrin));
+  rules_.intrins = std::move(all);
 }
 
 void Tables::add(OnnxConverter converter) {
@@ -157,12 +160,18 @@ void Tables::add(OnnxConverter converter) {
 
 void Tables::add(ExternalCompiler compiler) {
   claim(Kind::kExternal, compiler.name, find_item(external_compilers_, compiler.name, &ExternalCompiler::name));
-  if (!compiler.takes || !compiler.compile || compiler.function.empty())
+  if (compiler.patterns.empty() || !compiler.compile || compiler.function.empty())
     fail({}, "compiler '{}' has no {}", compiler.name,
-         !compiler.takes     ? "takes"
-         : !compiler.compile ? "compile"
-                             : "function");
-  add(claim_pass(compiler), {{.pipeline = "simplify", .before = "block_channels"}});
+         compiler.patterns.empty() ? "patterns"
+         : !compiler.compile       ? "compile"
+                                   : "function");
+  if (external_compilers_.empty()) {
+    std::vector<std::string>& simplify = find_item(pipelines_, "simplify", &Pipeline::name)->passes;
+    std::ranges::replace(simplify.begin(), std::ranges::find(simplify, "apply_kernels"), "fold_constants",
+                         "fold_parameters");
+    place("fold_constants", {.pipeline = "simplify", .before = "block_channels"});
+  }
+  add(claim_pass(compiler, *ops_), {{.pipeline = "simplify", .before = "fold_constants"}});
   add(call_pass(compiler), {{.pipeline = "lower_kernels", .after = "simplify_program"}});
   external_compilers_.push_back(std::move(compiler));
 }
@@ -193,9 +202,54 @@ std::shared_ptr<const Tables> Tables::operators_only() const {
 
 namespace {
 
-[[noreturn]] void fail_unknown(std::string_view name, const Tables& tables) {
+// What TVM's passes and pipelines are here, for those who type their names.
+constexpr std::pair<std::string_view, std::string_view> kNamesInTvm[] = {
+    {"zero", "the pipelines simplify,kernels"},
+    {"default_build", "the pipeline default"},
+    {"static_shape_tuning", "the pipeline default with --schedules FOLDER, the records of a tuner"},
+    {"LegalizeOps", "the pass legalize"},
+    {"AnnotateTIROpPattern", "a part of the pass fuse"},
+    {"FuseOps", "the pass fuse"},
+    {"FuseTIR", "the pass fuse"},
+    {"FoldConstant", "the pass fold_constants"},
+    {"CanonicalizeBindings", "the pass canonicalize"},
+    {"EliminateCommonSubexpr", "the pass merge_common_subexpressions"},
+    {"DeadCodeElimination", "the pass remove_dead_code"},
+    {"DecomposeOpsForInference", "the passes decompose,fold_batch_norm"},
+    {"FoldBatchnormToConv2D", "the pass fold_batch_norm"},
+    {"ConvertLayout", "the pass block_channels"},
+    {"LiftTransformParams", "the pass pack_weights"},
+    {"LambdaLift", "the pass lambda_lift"},
+    {"CallTIRRewrite", "the pass destination_passing"},
+    {"StaticPlanBlockMemory", "the pass plan_memory"},
+    {"ApplyDefaultSchedule", "the pipeline schedule"},
+    {"MetaScheduleApplyDatabase", "the pipeline schedule with --schedules FOLDER, the records of a tuner"},
+    {"MetaScheduleTuneTIR", "no pass: rules choose schedules by formulas (--list-rules), and nothing is tuned"},
+    {"MetaScheduleTuneIRMod", "no pass: rules choose schedules by formulas (--list-rules), and nothing is tuned"},
+    {"FuseOpsByPattern", "no pass: a @S.pattern in a file for --kernels, or a --backend"},
+    {"MergeCompositeFunctions", "a part of what --backend FILE.so does"},
+    {"RunCodegen", "a part of what --backend FILE.so does"},
+};
+
+// Returns the user's rules that --passes may name.
+std::vector<const KernelRule*> named_rules(const PassSettings& settings) {
+  std::vector<const KernelRule*> result;
+  if (!settings.kernels) return result;
+  for (const KernelRule& rule : *settings.kernels) {
+    if (rule.pass) result.push_back(&rule);
+  }
+  return result;
+}
+
+[[noreturn]] void fail_unknown(std::string_view name, const PassSettings& settings) {
+  std::string_view last = name.substr(name.rfind('.') + 1);  // relax.transform.LegalizeOps()
+  last = last.substr(0, last.find('('));
+  for (const auto& [theirs, ours] : kNamesInTvm)
+    if (last == theirs) fail({}, "unknown pass '{}'; what TVM calls so is here {}", name, ours);
+  const Tables& tables = tables_of(settings);
   std::vector<std::string> names = map_each(tables.pipelines(), &Pipeline::name);
   for (const Pass& pass : tables.passes()) names.push_back(pass.name);
+  for (const KernelRule* rule : named_rules(settings)) names.push_back(rule->name);
   fail({}, "unknown pass '{}'; there are: {}", name, joined(names));
 }
 
@@ -218,13 +272,22 @@ void add_passes(const Pipeline& pipeline, const PassSettings& settings, std::str
 std::vector<const Pass*> parse_passes(std::string_view text, const PassSettings& settings, std::string_view lowering) {
   const Tables& tables = tables_of(settings);
   std::vector<const Pass*> result;
+  const std::vector<const KernelRule*> rules = named_rules(settings);
   for (std::string_view name : parts_of(text, ',')) {
-    if (const Pass* pass = tables.find_pass(name)) {
+    auto rule = std::ranges::find(rules, name, &KernelRule::name);
+    const Pass* pass = tables.find_pass(name);
+    const Pipeline* pipeline = tables.find_pipeline(name);
+    if (rule != rules.end() && (pass || pipeline))
+      fail((*rule)->span, "'{}' is a rule of --kernels and a {}; give the rule another name", name,
+           pass ? "pass" : "pipeline");
+    if (rule != rules.end()) {
+      result.push_back((*rule)->pass.get());
+    } else if (pass) {
       result.push_back(pass);
-    } else if (const Pipeline* pipeline = tables.find_pipeline(name)) {
+    } else if (pipeline) {
       add_passes(*pipeline, settings, lowering, result);
     } else {
-      fail_unknown(name, tables);
+      fail_unknown(name, settings);
     }
   }
   return result;

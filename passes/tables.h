@@ -52,11 +52,14 @@ class Tables {
   // Loads a shared object and lets it add its rows. Throws a CompileError that names it where it cannot be loaded, is
   // made for another version of relaxc, or fails.
   void load_plugin(const std::string& path);
+  // Returns the absolute path of the plug-in whose entry runs, for add_library where it holds the functions itself.
+  std::string plugin() const;
 
   const OpTable& ops() const { return *ops_; }
   const std::deque<Pass>& passes() const { return passes_; }
   const std::vector<Pipeline>& pipelines() const { return pipelines_; }
   const MoreRules& rules() const { return rules_; }
+  const TensorIntrins& intrins() const { return rules_.intrins ? *rules_.intrins : builtin_tensor_intrins(); }
   const std::vector<OnnxConverter>& converters() const { return converters_; }
   const std::vector<ExternalCompiler>& external_compilers() const { return external_compilers_; }
   const std::vector<std::string>& libraries() const { return libraries_; }

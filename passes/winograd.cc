@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
+#include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "ops/data_layout.h"
 #include "ops/window.h"
+#include "passes/compose.h"
 #include "tir/compute.h"
 #include "tir/rules/cost_model.h"
 #include "tir/rules/lanes.h"
@@ -44,15 +46,16 @@ std::vector<Expr> result_transform(const std::vector<Expr>& m) {
   return {m[0] + times(2, sum_a) + times(0.5, sum_b), times(kB, odd_a + times(0.5, odd_b)), sum_a + sum_b,
           m[5] + times(kB, odd_b + times(0.5, odd_a))};
 }
+constexpr double kG[6][3] = {{1, 0, 0},
+                             {-1.0 / 3, -kA / 3, -1.0 / 6},
+                             {-1.0 / 3, kA / 3, -1.0 / 6},
+                             {1.0 / 3, kB / 3, 2.0 / 3},
+                             {1.0 / 3, -kB / 3, 2.0 / 3},
+                             {0, 0, 1}};
+
 // Returns G g G^T for each 3x3 window g of a weight [F, C, 3, 3], as [6, 6, F / columns, C, columns]. In double: the
 // transform then adds one rounding. (Operators that fold_constants runs would take five times as long.)
 Tensor transform_weight(const Tensor& weight, int64_t columns) {
-  constexpr double kG[6][3] = {{1, 0, 0},
-                               {-1.0 / 3, -kA / 3, -1.0 / 6},
-                               {-1.0 / 3, kA / 3, -1.0 / 6},
-                               {1.0 / 3, kB / 3, 2.0 / 3},
-                               {1.0 / 3, -kB / 3, 2.0 / 3},
-                               {0, 0, 1}};
   int64_t filters = weight.shape()[0], channels = weight.shape()[1], windows = filters * channels;
   Tensor result = vm::tensor_in_file({kPatch, kPatch, filters / columns, channels, columns}, kFloat32);
   const float* from = weight.data<float>();
@@ -72,6 +75,21 @@ Tensor transform_weight(const Tensor& weight, int64_t columns) {
   vm::release_pages(weight);
   vm::release_pages(result);
   return result;
+}
+
+// Emits the same for a weight that only run time knows: as one product, of a matrix [36, 9] with all windows.
+Expr transform_weight(const Expr& weight, int64_t filters, int64_t channels, int64_t columns, Builder& b) {
+  constexpr int64_t kWindow = 3;
+  Tensor both = Tensor::empty({kPatch * kPatch, kWindow * kWindow}, kFloat32);
+  for (int64_t i = 0; i < both.size(); ++i) {
+    int64_t patch = i / (kWindow * kWindow), window = i % (kWindow * kWindow);
+    both.data<float>()[i] =
+        static_cast<float>(kG[patch / kPatch][window / kWindow] * kG[patch % kPatch][window % kWindow]);
+  }
+  Expr windows = reshape(weight, int_imms({filters / columns, columns, channels, kWindow * kWindow}), b);
+  windows = reshape(permute_dims(windows, {3, 0, 2, 1}, b), int_imms({kWindow * kWindow, filters * channels}), b);
+  Expr product = b.op(ops::short_name(ops::kMatmul), {constant(both), windows}, {}, "transformed");
+  return reshape(product, int_imms({kPatch, kPatch, filters / columns, channels, columns}), b);
 }
 
 struct Winograd {
@@ -135,7 +153,8 @@ struct Winograd {
 
 }  // namespace
 
-bool winograd_gains(int64_t in_channels, int64_t out_channels, const std::vector<Expr>& out, const Target& target) {
+bool winograd_gains(int64_t in_channels, int64_t out_channels, bool constant_weight, const std::vector<Expr>& out,
+                    const Target& target) {
   // Transforms take time in the sum of channels and filters, products in their product (section 4 of the paper).
   using namespace cost_model;
   // Fewer patches than a register tile make reading the weights take longer than the arithmetic, unless the weights are
@@ -144,7 +163,7 @@ bool winograd_gains(int64_t in_channels, int64_t out_channels, const std::vector
           small_weight_bytes = kSmallWeightsInL2 * target.l2_of_core();
   auto images = as_int(out[0]), height = as_int(out[2]), width = as_int(out[3]);
   if (std::ranges::any_of(out, [](const Expr& dim) { return is_int(dim, 0); })) return false;
-  int64_t patches = many_patches;
+  int64_t patches = std::max(many_patches, kFewestPatchesOfNewWeight);
   if (height && width) {
     int64_t of_image = ((*height + kTile - 1) / kTile) * ((*width + kTile - 1) / kTile);
     // Less than half of the patches' pixels are in the image, so little is saved.
@@ -153,6 +172,7 @@ bool winograd_gains(int64_t in_channels, int64_t out_channels, const std::vector
   }
   int64_t weight_bytes = kPatch * kPatch * in_channels * out_channels * kFloat32.bytes();
   if (std::min(in_channels, out_channels) < kFewestWinogradChannels || weight_bytes > kMostWinogradBytes) return false;
+  if (!constant_weight) return patches >= kFewestPatchesOfNewWeight;
   return patches >= many_patches || weight_bytes <= small_weight_bytes;
 }
 
@@ -164,22 +184,22 @@ bool can_be_winograd(const Call& conv, const Binding& binding, const Target& tar
                  attrs.kernel_layout == ConvAttrs<2>().kernel_layout;
   const PerDim ones = {1, 1};
   bool dense = attrs.strides == ones && attrs.dilation == ones && attrs.groups == 1;
-  const Constant* weight = conv.args[1].as<Constant>();
+  std::optional<std::vector<int64_t>> weight = constant_shape(conv.args[1].type());
   bool is_known = known_shape(conv.args[0].type()) && known_shape(binding.value.type()) && !binding.cast;
   if (!blocked || !dense || attrs.padding.size() != 4 || !weight || !is_known) return false;
-  if (weight->data.dtype() != kFloat32 || tensor_dtype(binding.value.type()) != kFloat32) return false;
-  const auto& shape = weight->data.shape();
-  return shape[2] == 3 && shape[3] == 3 && shape[0] % lanes == 0 && shape[1] % lanes == 0;
+  if (tensor_dtype(conv.args[1].type()) != kFloat32 || tensor_dtype(binding.value.type()) != kFloat32) return false;
+  return weight->at(2) == 3 && weight->at(3) == 3 && weight->at(0) % lanes == 0 && weight->at(1) % lanes == 0;
 }
 
-Expr winograd_conv2d(const Call& conv, const Binding& binding, IRModule& module, const Target& target) {
+Expr winograd_conv2d(const Call& conv, const Binding& binding, IRModule& module, const Target& target, Builder& b) {
   const PerDim padding = read_attrs<ConvAttrs<2>>(conv.attrs).padding;
   const Constant* weight = conv.args[1].as<Constant>();
-  const auto& shape = weight->data.shape();
+  const std::vector<int64_t> shape = *constant_shape(conv.args[1].type());
   int64_t columns = choose_column_tile(shape[0], target.vector_lanes(32)).columns();
   const std::vector<Expr>&data = *known_shape(conv.args[0].type()), &out = *known_shape(binding.value.type());
   Winograd winograd{data, out, padding[0], padding[1], shape[1], shape[0], columns};
-  Expr transformed = constant(transform_weight(weight->data, columns));
+  Expr transformed = weight ? constant(transform_weight(weight->data, columns))
+                            : transform_weight(conv.args[1], shape[0], shape[1], columns, b);
   return make_call_tir(module, "conv2d_winograd", winograd.program(), {conv.args[0], transformed},
                        {binding.value.type()}, binding.var.span());
 }

@@ -1,13 +1,12 @@
 // The documents name files, folders, flags, commands and passes that exist, and list tables as they are.
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <set>
 
 #include "passes/pass.h"
 #include "support/joined.h"
+#include "tests/documents.h"
 #include "tests/patterns.h"
 #include "tests/process.h"
 #include "tir/intrin/tensor_intrin.h"
@@ -24,26 +23,7 @@ namespace {
 
 const fs::path kRoot = RELAXC_SOURCE_DIR;
 
-std::string read_file(const fs::path& path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-bool is_hidden_or_built(const fs::path& path) {
-  std::string name = path.filename().string();
-  return name.starts_with('.') || name.starts_with("build") || name == "node_modules";
-}
-
-// Every *.md of the tree.
-std::vector<fs::path> documents() {
-  std::vector<fs::path> result;
-  for (auto it = fs::recursive_directory_iterator(kRoot); it != fs::recursive_directory_iterator(); ++it) {
-    if (it->is_directory() && is_hidden_or_built(it->path())) it.disable_recursion_pending();
-    if (it->path().extension() == ".md") result.push_back(it->path());
-  }
-  std::sort(result.begin(), result.end());
-  return result;
-}
+using test::documents, test::is_hidden_or_built;
 
 std::vector<std::string> matches(const std::string& text, const std::string& pattern, size_t group) {
   std::vector<std::string> result;
@@ -91,8 +71,8 @@ TEST_CASE("files and folders that documents name exist", "[docs]") {
   std::string missing;
   for (const fs::path& document : documents()) {
     // `a/b`, `a/`, or a file name with an extension of ours; not `<name>` patterns, options or build outputs.
-    for (const std::string& name :
-         matches(read_file(document), "`([A-Za-z0-9_.*-]*/[A-Za-z0-9_./*-]*|[a-z0-9_*]+\\.(?:cc|h|py|md))`", 1)) {
+    for (const std::string& name : matches(test::read_document(document),
+                                           "`([A-Za-z0-9_.*-]*/[A-Za-z0-9_./*-]*|[a-z0-9_*]+\\.(?:cc|h|py|md))`", 1)) {
       if (name.starts_with("build") || name.starts_with("/") || name.starts_with("../")) continue;
       ++checked;
       std::string path = name.starts_with("./") ? name.substr(2) : name;
@@ -114,7 +94,7 @@ TEST_CASE("flags and commands that documents name exist", "[docs]") {
   size_t checked = 0;
   std::string missing;
   for (const fs::path& document : documents()) {
-    std::string text = read_file(document), where = "\n  " + fs::relative(document, kRoot).string() + ": ";
+    std::string text = test::read_document(document), where = "\n  " + fs::relative(document, kRoot).string() + ": ";
     for (const std::string& command : matches(text, "\\./dev ([a-z]+)", 1)) {
       ++checked;
       bool known = command == "help" || !test::matches(dev_help, "\n  " + command + "\\b").empty();
@@ -134,7 +114,7 @@ TEST_CASE("flags and commands that documents name exist", "[docs]") {
 }
 
 TEST_CASE("every flag of relaxc is in docs/relaxc.md", "[docs]") {
-  std::string reference = read_file(kRoot / "docs/relaxc.md");
+  std::string reference = test::read_document(kRoot / "docs/relaxc.md");
   for (const std::string& command : kCommands) {
     for (const std::string& flag : matches(help_of({command}), "\n  (?:-[a-zA-Z],)?(--[a-z-]+)", 1)) {
       INFO("relaxc " << command << " " << flag);
@@ -162,18 +142,18 @@ TEST_CASE("every folder has a README of five to twenty-odd lines", "[docs]") {
   }
   for (const fs::path& folder : folders) {
     INFO(folder.filename().string());
-    std::string text = read_file(folder / "README.md");
+    std::string text = test::read_document(folder / "README.md");
     auto lines = std::count(text.begin(), text.end(), '\n');
     CHECK(lines >= 5);
     CHECK(lines <= 35);
   }
-  std::string architecture = read_file(kRoot / "ARCHITECTURE.md");
+  std::string architecture = test::read_document(kRoot / "ARCHITECTURE.md");
   CHECK(std::count(architecture.begin(), architecture.end(), '\n') <= 150);
 }
 
 TEST_CASE("documents name no machine of ours", "[docs]") {
   for (const fs::path& document : documents()) {
-    std::string text = read_file(document);
+    std::string text = test::read_document(document);
     INFO(document.string());
     for (const char* place : {"/work/", "/home/", "/root/", "/tmp/"}) CHECK_FALSE(test::contains(text, place));
   }
@@ -190,7 +170,7 @@ struct Table {
 
 // Returns what the rows of a table lack, and files that belong to no row.
 std::string problems_of(const Table& table) {
-  std::string result, readme = read_file(kRoot / table.folder / "README.md");
+  std::string result, readme = test::read_document(kRoot / table.folder / "README.md");
   for (const std::string& name : table.rows) {
     std::string file = table.folder + "/" + name, text = table.tests + "/" + name + ".test";
     if (!fs::exists(kRoot / (file + ".cc")) && !fs::exists(kRoot / (file + ".h")))
@@ -202,7 +182,7 @@ std::string problems_of(const Table& table) {
     if (entry.path().extension() != ".cc" || std::ranges::count(table.rows, name) > 0) continue;
     bool is_named = test::contains(readme, "`" + name + ".cc`") || test::contains(readme, "`" + name + ".h`");
     std::string own_function = "\n(?:(?:IRModule|PrimFuncRef) " + name + "|ScheduleRule " + name + "_rule)\\(";
-    if (!is_named || !matches(read_file(entry.path()), own_function, 0).empty())
+    if (!is_named || !matches(test::read_document(entry.path()), own_function, 0).empty())
       result += "\n  " + table.folder + "/" + name + ".cc: add a row, or name it as a helper in the folder's README";
   }
   return result;
@@ -250,7 +230,7 @@ TEST_CASE("every pass has a line of doc and a pipeline, and its text runs it", "
     CHECK(std::string(pass.doc).find('\n') == std::string::npos);
     CHECK(in_pipelines.contains(name));
     bool is_pass = fs::exists(kRoot / "passes" / (name + ".cc"));
-    std::string text = read_file(kRoot / (is_pass ? "tests/passes" : "tests/lower") / (name + ".test"));
+    std::string text = test::read_document(kRoot / (is_pass ? "tests/passes" : "tests/lower") / (name + ".test"));
     CHECK(!test::matches(text.substr(0, text.find('\n')), "[=,]" + name + "\\b").empty());
   }
 }
@@ -286,7 +266,7 @@ std::pair<std::string, std::string> cells_of(const std::vector<std::string>& nam
 
 // The tables are for readers and may leave some out, so that an instruction is one row. --list-intrins has all.
 TEST_CASE("the tables of intrinsics in docs/schedules.md say what --list-intrins says", "[docs]") {
-  std::string text = read_file(kRoot / "docs/schedules.md");
+  std::string text = test::read_document(kRoot / "docs/schedules.md");
   size_t listed = 0;
   for (const auto& row : test::matches(text, "\n\\| (`(?:dot|fma)_[^|]*) \\| ([^|]*) \\| ([^|]*) \\|")) {
     std::vector<std::string> names = matches(row[1], "`([a-z0-9_]+)`", 1);

@@ -1,9 +1,10 @@
 // relaxc bench: measures the time of a run.
 #include <algorithm>
-#include <chrono>
 #include <memory>
 
 #include "support/diagnostic.h"
+#include "support/joined.h"
+#include "tools/in_turn.h"
 #include "tools/tool.h"
 
 namespace relaxc::tools {
@@ -19,42 +20,91 @@ struct BenchOptions {
   bool profile = false;
 };
 
-double now_ms() {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+// Returns "--kernels mine.py", the flags whose effect is measured; "" without such flags.
+std::string flags_to_compare(const BenchOptions& options) {
+  const CompilerOptions& compiler = options.compiler;
+  std::vector<std::string> flags;
+  for (const std::string& file : compiler.kernels) flags.push_back("--kernels " + file);
+  for (const std::string& file : compiler.backends) flags.push_back("--backend " + file);
+  if (!compiler.schedules.empty()) flags.push_back("--schedules " + compiler.schedules);
+  return options.model.ends_with(".so") ? "" : joined(flags, " ");
+}
+
+Measured measured(const CompiledModule& compiled, std::shared_ptr<vm::TaskPool> pool, const std::string& function) {
+  Program program = compiled.load();
+  std::string name = program.function(function).name;
+  return {compiled.kernels(), Session(program, {.pool = std::move(pool)}), name};
+}
+
+std::string json_of(const std::vector<double>& sorted, double compile_s, const std::optional<InTurn>& in_turn) {
+  std::string compared;
+  if (in_turn)
+    compared = fmt::format(", \"without_median_ms\": {:.4f}, \"with_median_ms\": {:.4f}, \"ratio\": {:.4f}",
+                           in_turn->without_ms, in_turn->with_ms, in_turn->ratio);
+  return fmt::format(
+      "{{\"median_ms\": {:.4f}, \"min_ms\": {:.4f}, \"max_ms\": {:.4f}, \"runs\": {}, \"compile_s\": {:.3f}{}}}\n",
+      median_of(sorted), sorted.front(), sorted.back(), sorted.size(), compile_s, compared);
+}
+
+// Returns the file, compiled without what the flags add to it. Throws a CompileError where it needs them.
+Measured measured_without_flags(const BenchOptions& options, std::shared_ptr<vm::TaskPool> pool) {
+  CompilerOptions plain = options.compiler;
+  plain.kernels.clear(), plain.backends.clear(), plain.schedules.clear(), plain.settings.linked.clear();
+  CompileSettings settings = plain.get(options.model);
+  settings.report = nullptr, settings.warn = nullptr;
+  return measured(compile_file(options.model, settings), std::move(pool), settings.function);
+}
+
+// Measures what the flags do, and prints it unless the figures alone go to standard output.
+std::optional<InTurn> compare(const BenchOptions& options, const CompiledModule& compiled, Measured& with,
+                              const std::vector<vm::Value>& inputs, const std::shared_ptr<vm::TaskPool>& pool) {
+  bool prints = options.json != "-";
+  std::optional<Measured> without;
+  try {
+    without = measured_without_flags(options, pool);
+  } catch (const CompileError& error) {
+    if (prints)
+      print_message("there is nothing to compare with: without {} the model does not compile: {}\n",
+                    flags_to_compare(options), error.diagnostics().front().message);
+    return std::nullopt;
+  }
+  with.programs = compiled.kernels();
+  for (int i = 0; i < options.warmup; ++i) without->run(inputs);
+  InTurn result = measure_in_turn(with, *without, inputs, {options.runs, options.seconds});
+  if (prints) print_message("with and without {}\n{}", flags_to_compare(options), result.text);
+  return result;
 }
 
 int run(const BenchOptions& options) {
   check_output(options.json, options.model);
   double start = now_ms();
   CompileSettings settings = options.compiler.get(options.model);
-  Program program = load_program(options.model, settings);
+  std::optional<CompiledModule> compiled;
+  if (!options.model.ends_with(".so")) compiled = compile_file(options.model, settings);
+  Program program = compiled ? compiled->load() : Program::load(options.model);
   double compile_s = (now_ms() - start) / 1000;
-  Session session(program, {.threads = options.threads});
+  auto pool = std::make_shared<vm::ThreadPool>(options.threads);
   const vm::Function& function = program.function(settings.function);
+  Measured session{{}, Session(program, {.pool = pool}), function.name};
   std::vector<vm::Value> inputs = options.inputs.make(function.inputs);
-  for (int i = 0; i < options.warmup; ++i) session.run_values(inputs, function.name);
+  for (int i = 0; i < options.warmup; ++i) session.run(inputs);
   std::vector<double> times;
   double begin = now_ms();
-  for (int i = 0; i < options.runs && (i < 3 || now_ms() - begin < options.seconds * 1000); ++i) {
-    double t = now_ms();
-    session.run_values(inputs, function.name);
-    times.push_back(now_ms() - t);
-  }
-  std::sort(times.begin(), times.end());
-  double median = times[times.size() / 2];
-  std::string json = fmt::format(
-      "{{\"median_ms\": {:.4f}, \"min_ms\": {:.4f}, \"max_ms\": {:.4f}, \"runs\": {}, \"compile_s\": {:.3f}}}\n",
-      median, times.front(), times.back(), times.size(), compile_s);
-  if (!options.json.empty()) write_text(options.json, json);
+  for (int i = 0; i < options.runs && (i < 3 || now_ms() - begin < options.seconds * 1000); ++i)
+    times.push_back(session.run(inputs));
+  std::ranges::sort(times);
   if (options.json != "-") {
     for (const vm::Value& input : inputs) print_message("input {}\n", describe(input));
     print_message("load or compile {:.2f} s\nmedian {:.3f} ms, minimum {:.3f} ms, maximum {:.3f} ms over {} runs\n",
-                  compile_s, median, times.front(), times.back(), times.size());
+                  compile_s, median_of(times), times.front(), times.back(), times.size());
   }
+  std::optional<InTurn> in_turn;
+  if (!flags_to_compare(options).empty()) in_turn = compare(options, *compiled, session, inputs, pool);
+  if (!options.json.empty()) write_text(options.json, json_of(times, compile_s, in_turn));
   if (options.profile) {
     vm::TableProfiler profiler;
-    session.set_profiler(&profiler);
-    for (int i = 0; i < 10; ++i) session.run_values(inputs, function.name);
+    session.session.set_profiler(&profiler);
+    for (int i = 0; i < 10; ++i) session.run(inputs);
     print_message("{}", profiler.text());
   }
   return kRight;

@@ -38,9 +38,12 @@ struct ScheduledProgram {
 };
 
 // Prints the steps that the rule took, as a schedule for the program that it took them on. That fusion makes the same
-// program again, the schedule has to say which one in it a rule named.
+// program again, the schedule has to say which one in it a rule named. Steps on a module with several functions print
+// as steps beside it.
 std::string definition(const std::string& rule, const Schedule& schedule) {
   std::string text = schedule.trace().text();
+  if (schedule.module().functions.size() > 1)
+    return "# steps beside the module, in its file\nsch = tvm.tir.Schedule(Module)\n" + text;
   auto indented = [](std::string_view line) { return fmt::format("    {}\n", line); };
   ScheduledProgram program(schedule);
   return fmt::format("@S.schedule(\"{}\")\n{}def {}(sch):\n{}", program.name,
@@ -70,7 +73,7 @@ void add_used_intrins(const Schedule& schedule, TensorIntrins& to) {
 
 // Prints steps and decisions as a file of schedules that repeats them: the steps of the user's rules, and the decisions
 // of built-in ones. The steps that follow from these are comments.
-std::string traces(IRModule module, CompileSettings settings) {
+std::string traces(const std::string& model, CompileSettings settings) {
   std::vector<std::string> parts;
   std::map<std::string, std::string> decided;  // by rule and operator
   TensorIntrins intrins;
@@ -87,7 +90,7 @@ std::string traces(IRModule module, CompileSettings settings) {
     decided[fmt::format("S.use({}, at={}", to_string(AttrValue(rule)), to_string(AttrValue(op)))] +=
         fmt::format(", {}={}", decision.name, to_string(decision.value));
   };
-  run_pipeline(std::move(module), settings);
+  run_pipeline(read_scheduled_module(model, settings), settings);
   auto use = [](const auto& entry) { return fmt::format("{}{})\n", entry.first, entry.second); };
   std::string uses = joined(decided, use, "");
   if (!uses.empty()) parts.insert(parts.begin(), uses);
@@ -101,15 +104,17 @@ void write_database(const std::string& model, const std::string& folder, Compile
   CompileSettings before = settings;
   before.runner.stop_after = "check_lowerable";
   before.report = nullptr;
+  before.warn = nullptr;
   std::map<std::string, PrimFuncRef> programs;
-  IRModule module = read_module(model, settings);
-  for (const auto& [name, program] : programs_of(run_pipeline(module, before))) programs.emplace(name, program);
+  for (const auto& [name, program] : programs_of(run_pipeline(read_module(model, before), before)))
+    programs.emplace(name, program);
   std::vector<TunedProgram> tuned;
   settings.scheduled = [&](const ScheduleRule&, const Schedule& schedule, const Decisions&) {
+    if (schedule.module().functions.size() > 1) return;  // steps beside a module: a record is of one program
     std::string name = schedule.module().functions.begin()->first;
     if (auto it = programs.find(name); it != programs.end()) tuned.push_back({name, it->second, schedule.trace()});
   };
-  run_pipeline(std::move(module), settings);
+  run_pipeline(read_scheduled_module(model, settings), settings);
   std::ranges::sort(tuned, {}, &TunedProgram::name);
   std::filesystem::create_directories(folder);
   std::filesystem::path path = folder;
@@ -118,18 +123,18 @@ void write_database(const std::string& model, const std::string& folder, Compile
 }
 
 std::string emit(const CompileCommand& options, const CompileSettings& settings) {
-  IRModule module = read_scheduled_module(options.model, settings);
-  if (options.emit == "graph") return print_module(module);
-  if (options.emit == "tir" || options.emit == "loops" || options.emit == "trace") {
-    CompileSettings kernels = settings;
-    if (settings.passes == "default") kernels.passes = "simplify,kernels";
-    if (options.emit == "trace") return traces(std::move(module), kernels);
-    module = run_pipeline(std::move(module), kernels);
-    if (options.emit == "tir") return print_module(module);
+  const std::string& level = options.emit;
+  bool is_graph = level == "graph";
+  if (is_graph || level == "tir" || level == "loops" || level == "trace") {
+    CompileSettings shorter = settings;
+    if (settings.passes == "default") shorter.passes = is_graph ? "simplify" : "simplify,kernels";
+    if (level == "trace") return traces(options.model, shorter);
+    IRModule module = run_pipeline(read_scheduled_module(options.model, settings), shorter);
+    if (is_graph || level == "tir") return print_module(module);
     auto drawing_of = [](const auto& entry) { return draw_loops(entry.first, entry.second); };
     return joined(programs_of(module), drawing_of, "\n");
   }
-  CompiledModule compiled = compile(std::move(module), settings);
+  CompiledModule compiled = compile(read_scheduled_module(options.model, settings), settings);
   for (const codegen::Backend::Text& text : codegen::backend_of(compiled.target()).texts) {
     if (options.emit == text.level) return text.print(compiled.kernels(), compiled.target(), settings);
   }

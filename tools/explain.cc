@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 
+#include "ir/attr_names.h"
 #include "ir/kernel_call.h"
 #include "ir/op_names.h"
 #include "ir/sequence.h"
@@ -41,7 +42,7 @@ class ClaimReport {
   void add(const IRModule& module) {
     for (const auto& [_, function] : module.functions) {
       const Function* graph = function.as<Function>();
-      if (!graph) continue;
+      if (!graph || graph->attrs.has(attr_names::kScheduledPart)) continue;  // a pattern has claimed all of these
       for_each_binding(graph->body, [&](const Binding& binding) { add(binding, module); });
     }
   }
@@ -50,10 +51,10 @@ class ClaimReport {
     std::string result;
     for (const NodeReport* node : order_) {
       std::vector<std::string> lines = {fmt::format("{} ({}): {}", node->place, node->op, implementer(*node))};
-      std::vector<std::string> seen;
+      std::vector<std::string> seen, by = takers(*node);
       for (const Claim& claim : node->claims) {
-        if (claim.refused.empty()) continue;
-        std::string line = fmt::format("    kernel '{}' does not: {}", claim.by, claim.refused);
+        if (claim.refused.empty() || std::ranges::count(by, claim.by)) continue;
+        std::string line = fmt::format("    {} does not: {}", claim.by, claim.refused);
         if (!std::ranges::count(seen, line)) seen.push_back(line);
       }
       result += lines[0] + "\n" + joined(seen, [](const std::string& line) { return line + "\n"; }, "");
@@ -79,29 +80,37 @@ class ClaimReport {
   }
 
   void add(const Binding& binding, const IRModule& module) {
-    if (binding.cast || is_leaf(binding.value) || !binding.value.is<Call>()) return;
+    const Call* call = binding.value.as<Call>();
+    if (binding.cast || !call) return;
     std::string op = ops::short_name(op_name(binding.value));
-    if (std::optional<KernelCall> kernel = as_kernel_call(binding.value, module))
-      op = fmt::format("kernel '{}'", kernel->name());
+    std::optional<KernelCall> kernel = as_kernel_call(binding.value, module);
+    if (kernel) op = fmt::format("kernel '{}'", kernel->name());
     if (op.empty()) op = "a call";
     const Span& span = binding.var.span();
     if (!span) return;
     NodeReport& node = at(span, op);
-    if (!std::ranges::count(node.operators, op)) node.operators.push_back(op);
+    bool is_claimed = !takers(node).empty() && (kernel || call->callee.is<GlobalVar>());
+    if (!is_claimed && !std::ranges::count(node.operators, op)) node.operators.push_back(op);
+  }
+
+  // Returns the kernels and patterns that compute the node, or parts of it.
+  static std::vector<std::string> takers(const NodeReport& node) {
+    std::vector<std::string> result;
+    for (const Claim& claim : node.claims) {
+      if (claim.refused.empty() && !std::ranges::count(result, claim.by)) result.push_back(claim.by);
+    }
+    return result;
   }
 
   std::string implementer(const NodeReport& node) const {
-    std::vector<std::string> takers;
-    for (const Claim& claim : node.claims) {
-      if (claim.refused.empty()) takers.push_back(fmt::format("kernel '{}'", claim.by));
-    }
-    if (!takers.empty()) return joined(takers);
-    if (node.operators.empty()) return "computed while compiling, or part of another node";
+    const std::string claimed = joined(takers(node));
+    if (node.operators.empty()) return claimed.empty() ? "computed while compiling, or part of another node" : claimed;
     std::string plugin;
     for (const std::string& op : node.operators) {
       if (plugin.empty()) plugin = tables_.origin(Tables::Kind::kOperator, ops::full_name(op));
     }
-    return fmt::format("{}, as {}", plugin.empty() ? "built in" : "from " + plugin, joined(node.operators));
+    return fmt::format("{}{}{}, as {}", claimed, claimed.empty() ? "" : "; ",
+                       plugin.empty() ? "built in" : "from " + plugin, joined(node.operators));
   }
 
   const Tables& tables_;
@@ -113,7 +122,9 @@ int run(const ExplainCommand& command) {
   CompileSettings settings = command.compiler.get(command.model);
   ClaimReport report(tables_of(settings));
   settings.claimed = [&](const Claim& claim) { report.add(claim); };
-  if (settings.runner.stop_after.empty()) settings.runner.stop_after = "apply_kernels";
+  const std::vector<ExternalCompiler>& backends = tables_of(settings).external_compilers();
+  if (settings.runner.stop_after.empty())
+    settings.runner.stop_after = backends.empty() ? "apply_kernels" : "claim_" + backends.back().name;
   IRModule module = run_pipeline(read_scheduled_module(command.model, settings), settings);
   report.add(module);
   print_message("{}", report.text());
@@ -126,7 +137,7 @@ void add_explain(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<ExplainCommand>();
   CLI::App* command = app.add_subcommand("explain", "say who implements each node of a model, and why others do not");
   command->add_option("model", options->model, "the file (.onnx or .py)")->required();
-  command->add_flag("--claims", options->claims, "the claims of --kernels on each node (the default)");
+  command->add_flag("--claims", options->claims, "the claims of --kernels and --backend on each node (the default)");
   options->compiler.add_to(*command);
   command->footer("Example: relaxc explain model.onnx --claims --kernels softmax.py");
   command->callback([options, &exit_code] { exit_code = run(*options); });

@@ -93,7 +93,7 @@ void list_rules(const OptOptions&, const Tables& tables) {
 }
 
 void list_intrins(const OptOptions& options, const Tables& tables) {
-  print_message("{}", describe_intrins(tables.rules().intrins));
+  print_message("{}", describe_intrins(tables.intrins()));
   const std::string& file = options.compiler.schedules;
   if (!file.empty()) print_message("\nin {}:\n{}", file, describe_intrins(read_tensor_intrins(read_text(file), file)));
 }

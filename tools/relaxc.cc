@@ -51,6 +51,33 @@ extern "C" void on_bus_error(int) {
   _exit(kWrong);
 }
 
+// A sanitizer reports more, and has a handler of its own.
+#ifndef __SANITIZE_ADDRESS__
+extern "C" void on_segmentation_fault(int) {
+  constexpr char kText[] =
+      "error: segmentation fault: memory was used that the program does not have\n"
+      "  note: if the model runs kernels that you wrote, an index in them may be out of range; --check-bounds names "
+      "the "
+      "kernel and the line\n"
+      "  note: otherwise this is a bug of relaxc\n";
+  [[maybe_unused]] ssize_t written = write(STDERR_FILENO, kText, sizeof kText - 1);
+  _exit(kWrong);
+}
+void handle_segmentation_faults() {
+  static char stack[size_t{1} << 16];  // the handler's, as the thread's may be used up
+  stack_t alternative{};
+  alternative.ss_sp = stack;
+  alternative.ss_size = sizeof stack;
+  sigaltstack(&alternative, nullptr);
+  struct sigaction action{};
+  action.sa_handler = on_segmentation_fault;
+  action.sa_flags = SA_ONSTACK;
+  sigaction(SIGSEGV, &action, nullptr);
+}
+#else
+void handle_segmentation_faults() {}
+#endif
+
 // Returns the exit code of --help and of wrong usage.
 int exit_of_parser(const CLI::App& app, const CLI::ParseError& error) {
   std::ostringstream out, err;
@@ -100,6 +127,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   reserve_standard_streams();
   std::signal(SIGBUS, on_bus_error);
+  handle_segmentation_faults();
   try {
     return run(argc, argv);
   } catch (const relaxc::CompileError& error) {

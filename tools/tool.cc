@@ -14,6 +14,7 @@
 #include "support/lists.h"
 #include "tir/schedule/tuning_database.h"
 #include "tools/compare.h"
+#include "vm/npy.h"
 
 namespace relaxc::tools {
 
@@ -69,6 +70,8 @@ void CompilerOptions::add_to(CLI::App& app) {
   app.add_option("--target", settings.target, codegen::target_forms())->capture_default_str();
   app.add_flag("--strict", settings.strict, "make contradictions in a model errors, not warnings");
   app.add_option("--function", settings.function, "the function that is run or compiled: also a tensor program");
+  app.add_option("--bind", bound, "NAME=FILE.npy, a param of the function that becomes a constant, repeatable")
+      ->allow_extra_args(false);
   app.add_option("--passes", settings.passes, "passes and pipelines by name")->capture_default_str();
   app.add_option("--jobs", settings.jobs, "threads that compile (0: all cores)");
   app.add_option("-O", settings.opt_level, "LLVM's effort")->check(CLI::Range(0, 3))->capture_default_str();
@@ -128,6 +131,11 @@ static std::optional<ScheduleRule> tuning_records_in(const std::string& path) {
 CompileSettings CompilerOptions::get(const std::string& model) const {
   CompileSettings result = settings;
   result.dims = parse_dims(fixed_dims);
+  for (const std::string& text : bound) {
+    auto [name, file] = split_at_equals(text, "a param such as w=w.npy");
+    Tensor tensor = file.ends_with(".pb") ? read_tensor_pb(file) : read_npy(file);
+    result.params.insert_or_assign(std::string(name), std::move(tensor));
+  }
   result.tables = load_all(plugins, backends);
   result.gather = gather == "clamp" ? OutOfRange::kClamp : OutOfRange::kError;
   result.runner.verify_each = verify_each == "pass"    ? VerifyEach::kPass

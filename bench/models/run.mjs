@@ -1,8 +1,9 @@
-// ./dev bench models: relaxc beside ONNX Runtime on the exported models, both measured in this one run.
+// ./dev bench models: relaxc beside ONNX Runtime on the exported models, both measured in this one run, and relaxc with a
+// backend beside the two where one is given.
 //
-// usage: node run.mjs --relaxc BINARY --models DIR [--json FILE] [--rounds N]
+// usage: node run.mjs --relaxc BINARY --models DIR [--backend LIBRARY] [--json FILE] [--rounds N]
 //
-// Machines drift, so the two take turns, several rounds of them, and the table shows medians over the rounds. Every
+// Machines drift, so they take turns, several rounds of them, and the table shows medians over the rounds. Every
 // round is a fresh process. Compile seconds and peak memory are of `relaxc compile`, once per model.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync, existsSync, statSync } from 'node:fs';
@@ -15,6 +16,7 @@ const kModels = [
   { name: 'resnet18', dims: ['batch=1'] },
   { name: 'mobilenet_v2', dims: ['batch=1'] },
   { name: 'bert', dims: ['batch=1', 'sequence=128'] },
+  { name: 'resnet18_int8', dims: ['batch=1'] },
 ];
 const kThreads = [1, 2];
 const kPollMs = 5;
@@ -25,13 +27,14 @@ const { values: options } = parseArgs({
   options: {
     relaxc: { type: 'string' },
     models: { type: 'string' },
+    backend: { type: 'string' },
     json: { type: 'string' },
     rounds: { type: 'string', default: '3' },
   },
 });
 const rounds = Number(options.rounds);
 if (!options.relaxc || !options.models || !Number.isInteger(rounds) || rounds < 1) {
-  console.error('usage: node run.mjs --relaxc BINARY --models DIR [--json FILE] [--rounds N]');
+  console.error('usage: node run.mjs --relaxc BINARY --models DIR [--backend LIBRARY] [--json FILE] [--rounds N]');
   process.exit(2);
 }
 
@@ -46,10 +49,10 @@ function peakBytes(pid) {
 
 // Runs a command to its end: { stdout, seconds, peak_bytes }. The mark only grows, so the last look before the end
 // misses at most what was allocated in the last few milliseconds.
-function run(command, args) {
+function run(command, args, env = {}) {
   return new Promise((resolve, reject) => {
     const begin = performance.now();
-    const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } });
     let stdout = '';
     let stderr = '';
     let peak_bytes = 0;
@@ -81,13 +84,18 @@ async function measureCompile(model, scratch) {
   return { compile_s: seconds, compile_peak_mb: peak_bytes / 1e6, model_mb: statSync(model).size / 1e6 };
 }
 
-async function measureBoth(model, dims, threads) {
+async function measureAll(model, dims, threads) {
   const ours = [];
   const theirs = [];
+  const backend = [];
   let onnxruntime = '';
   for (let round = 0; round < rounds; ++round) {
     const common = [model, ...dimArguments(dims), '--threads', String(threads)];
     ours.push(lastLine((await run(options.relaxc, ['bench', ...common, '--json', '-'])).stdout).median_ms);
+    if (options.backend) {
+      const bench = ['bench', ...common, '--backend', options.backend, '--json', '-'];
+      backend.push(lastLine((await run(options.relaxc, bench, { OMP_NUM_THREADS: String(threads) })).stdout).median_ms);
+    }
     const peer = lastLine((await run(process.execPath, [kOrtScript, ...common])).stdout);
     theirs.push(peer.median_ms);
     onnxruntime = peer.onnxruntime;
@@ -95,13 +103,18 @@ async function measureBoth(model, dims, threads) {
   const ours_ms = median(ours);
   const ort_ms = median(theirs);
   const ratio = ours_ms / ort_ms;
-  return { threads, ours_ms, ort_ms, ratio, ours_rounds_ms: ours, ort_rounds_ms: theirs, onnxruntime };
+  const backend_ms = options.backend ? median(backend) : null;
+  return {
+    threads, ours_ms, backend_ms, ort_ms, ratio, ours_rounds_ms: ours, backend_rounds_ms: backend,
+    ort_rounds_ms: theirs, onnxruntime,
+  };
 }
 
 const kColumns = [
   ['model', 14, (row) => row.model],
   ['threads', 8, (row) => row.threads],
   ['ours_ms', 9, (row) => row.ours_ms.toFixed(3)],
+  ...(options.backend ? [['backend_ms', 11, (row) => row.backend_ms.toFixed(3)]] : []),
   ['ort_ms', 9, (row) => row.ort_ms.toFixed(3)],
   ['ratio', 7, (row) => row.ratio.toFixed(2)],
   ['compile_s', 10, (row) => row.compile_s.toFixed(2)],
@@ -126,7 +139,7 @@ try {
       if (!existsSync(model)) throw new Error(`${model}: not there; ./dev models makes it`);
       const compile = await measureCompile(model, scratch);
       for (const threads of kThreads) {
-        const row = { model: name, dims, ...await measureBoth(model, dims, threads), ...compile };
+        const row = { model: name, dims, ...await measureAll(model, dims, threads), ...compile };
         results.push(row);
         console.log(line((column) => column[2](row)));
       }

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <relaxc/kernel_table.h>
 
-static int32_t gelu(const relaxc_kernel_args* args) {
+int32_t c_gelu(const relaxc_kernel_args* args) {
   const float* x = args->data[0];
   float* y = args->data[1];
   double alpha = relaxc_float_scalar(args, 0);
@@ -18,7 +18,7 @@ static int32_t gelu(const relaxc_kernel_args* args) {
 
 static const relaxc_kernel_row rows[] = {
     {.name = "c_gelu",
-     .kernel = gelu,
+     .kernel = c_gelu,
      .implements = "@S.implements('com.me::FancyGelu', defaults={'alpha': 0.5})\n"
                    "@S.extern\n"
                    "def c_gelu(x: T.Buffer(('n', 'm'), 'float32'), alpha: T.float32,\n"

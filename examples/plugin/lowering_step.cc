@@ -3,8 +3,6 @@
 
 #include <numbers>
 
-#include "example.h"
-
 using namespace relaxc;
 
 // It may run on several programs at once, and its result is reused for equal programs.
@@ -17,7 +15,7 @@ static PrimFuncRef exp_by_exp2(const std::string&, const PrimFuncRef& program, c
   }));
 }
 
-void add_lowering_step(Tables& tables) {
+RELAXC_PLUGIN(tables) {
   tables.add(Pass{.name = "exp_by_exp2", .doc = "compute exp(x) as exp2(x * log2(e))", .on_program = exp_by_exp2},
              {{.pipeline = "lower_kernels", .after = "simplify_program"}});
 }

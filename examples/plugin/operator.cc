@@ -1,13 +1,13 @@
-// An operator of its own: R.me.fancy_gelu(x, alpha) = x * sigmoid(alpha * x), and com.me::FancyGelu of ONNX models.
+// The operator R.me.fancy_gelu(x, alpha) = alpha * x * (1 + erf(x / sqrt(2))), which com.me::FancyGelu of ONNX becomes.
 #include <relaxc/compute.h>
 #include <relaxc/plugin.h>
 
-#include "example.h"
+#include <numbers>
 
 using namespace relaxc;
 
 struct FancyGeluAttrs {
-  double alpha = 1.702;
+  double alpha = 0.5;
   RELAXC_FIELDS(FancyGeluAttrs, alpha);
 };
 
@@ -21,19 +21,17 @@ static Type infer(const OpCall& op) {
 static PrimFuncRef legalize(const OpCall& op) {
   ComputeBuilder b;
   Buffer x = b.inputs_of(op)[0];
-  Expr alpha = scalar_imm(op.attrs<FancyGeluAttrs>().alpha, op.dtype(0));
-  Buffer y = b.compute("fancy_gelu", op.dtype(0), op.shape(0),
-                       [&](Axes i) { return at(x, i) * intrinsic("tir.sigmoid", {alpha * at(x, i)}, op.dtype(0)); });
+  auto number = [&](double value) { return scalar_imm(value, op.dtype(0)); };
+  Buffer y = b.compute("fancy_gelu", op.dtype(0), op.shape(0), [&](Axes i) {
+    Expr erf = intrinsic("tir.erf", {at(x, i) * number(std::numbers::sqrt2 / 2)}, op.dtype(0));
+    return number(op.attrs<FancyGeluAttrs>().alpha) * at(x, i) * (number(1) + erf);
+  });
   return b.finish({y});
 }
 
-void add_operator(Tables& tables) {
-  tables.add(OpRow{.name = "relax.me.fancy_gelu",
-                   .doc = "x * sigmoid(alpha * x)",
-                   .onnx = "com.me::FancyGelu",
-                   .inputs = {{"x", "the tensor"}},
-                   .attrs = op_attrs<FancyGeluAttrs>(),
-                   .pattern = OpPattern::kElementwise,
-                   .infer = infer,
-                   .legalize = legalize});
+RELAXC_PLUGIN(tables) {
+  OpRow row{.name = "relax.me.fancy_gelu", .doc = "alpha * x * (1 + erf(x / sqrt(2)))", .onnx = "com.me::FancyGelu"};
+  row.inputs = {{"x", "the tensor"}}, row.attrs = op_attrs<FancyGeluAttrs>();
+  row.pattern = OpPattern::kElementwise, row.infer = infer, row.legalize = legalize;
+  tables.add(row);
 }

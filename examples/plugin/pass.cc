@@ -1,7 +1,5 @@
-// A pass over modules: computes GELU as R.me.fancy_gelu does, within 0.021 of it.
+// A pass over modules: computes GELU in its tanh form, which is faster and within 0.0005 of it.
 #include <relaxc/plugin.h>
-
-#include "example.h"
 
 using namespace relaxc;
 
@@ -11,16 +9,15 @@ static IRModule fast_gelu(IRModule module, PassContext&) {
       const OpRef* op = call->callee.as<OpRef>();
       if (!op || op->name != "relax.nn.gelu") return std::nullopt;
       Call result = *call;
-      result.callee = op_ref("relax.me.fancy_gelu");
-      result.attrs = Attrs{{"alpha", 1.702}};
+      result.callee = op_ref("relax.nn.gelu_tanh");
       return make(std::move(result), call.type(), call.span());
     });
   }
   return module;
 }
 
-void add_pass(Tables& tables) {
+RELAXC_PLUGIN(tables) {
   // The pipeline "simplify" runs it first.
-  tables.add(Pass{.name = "fast_gelu", .doc = "compute nn.gelu as x * sigmoid(1.702 * x)", .on_module = fast_gelu},
+  tables.add(Pass{.name = "fast_gelu", .doc = "compute nn.gelu by nn.gelu_tanh", .on_module = fast_gelu},
              {{.pipeline = "simplify", .before = "spread_tuples"}});
 }

@@ -89,6 +89,8 @@ class GraphImporter {
   // Returns the outputs of the user's kernel for the node; nullopt where none fits, with the reasons in `refused`.
   std::optional<Outputs> call_kernel(const onnx::NodeProto& node, const std::vector<Value>& inputs, const Span& span,
                                      std::string& refused);
+  std::vector<Expr> tensors_of(const std::vector<Value>& inputs, const Span& span);
+  Outputs outputs_of(const Expr& value, size_t count);
   void call_function(const onnx::NodeProto& node, const std::vector<Value>& inputs, const Span& span);
   std::vector<int> order(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes);
   void bind_outputs(const onnx::NodeProto& node, const Outputs& outputs, const Span& span);

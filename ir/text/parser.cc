@@ -91,6 +91,10 @@ IRModule Parser::run() {
     });
     if (!sound || errors() > before) failed_.insert(function.name);
   }
+  // A function may be wrong for an error in what was taken for Python.
+  if (!failed_.empty() && !diagnostics_.has_errors()) {
+    for (const Diagnostic& error : python_errors_) diagnostics_.add(error);
+  }
   check_declared_results();
   drop_failed();
   if (!others_.empty() && module_.functions.empty() && !diagnostics_.has_errors())
@@ -121,17 +125,20 @@ void Parser::read_definitions() {
     bool python = (!lines.empty() || reader.withheld()) && std::ranges::all_of(lines, [&](const Line* line) {
                     return top ? is_python(*line) : is_pyfunc(*line);
                   });
-    for (size_t i = before; i < in_syntax.all().size() && !python && !ignored; ++i)
-      diagnostics_.add(in_syntax.all()[i]);
+    for (size_t i = before; i < in_syntax.all().size() && !ignored; ++i)
+      python ? python_errors_.push_back(in_syntax.all()[i]) : void(diagnostics_.add(in_syntax.all()[i]));
     bool keep = false;
     for (const Line* line : lines) {
+      if (ignored && python_class_) refuse_definition(*line);
       if (ignored) continue;
       if (top && is_rewriter(*line)) {  // its functions are not the module's (passes/kernel_rules.h)
         ignored = true;
+        python_class_ = false;
         continue;
       }
       if (!top && python && line->kind == LineKind::kBroken) continue;
       ignored = top && line->kind == LineKind::kClass && (python || is_other_module(*line));
+      python_class_ = ignored && python;
       if (ignored && !python) continue;
       if (!guarded([&] { definition(*line, top, keep); })) ignored = top && line->kind == LineKind::kClass;
     }
@@ -158,7 +165,7 @@ void Parser::definition(const Line& read, bool top, bool& keep) {
   }
   if (type_variables(line) || is_kept || (top && te_->creates(line))) return;
   bool is_metadata = line.kind == LineKind::kAssign && line.target->text == "metadata";
-  if (top && !is_metadata && is_python(line)) return python_line(line);
+  if (top && !is_metadata && is_python(line)) return python_line(read);
   if (line.kind == LineKind::kBroken) {
     for (std::string_view name : line.names) unknown_.emplace(name);
     if (line.names.empty()) broken_infos_.insert("");

@@ -201,7 +201,12 @@ class Parser {
   bool is_schedule_step(const Line& line);
   bool calls_schedule(const Syntax* at) const;
   bool assign_constant(const Syntax& target, const AttrValue& value);
+  void refuse_definition(const Line& line);
   void report_python();
+  // ---- python_effects.cc
+  void forget_constant(std::string_view name, const Line& line);
+  void python_effects(const Line& line);
+  void import_constant(const std::string& path, const std::string& local, const Line& line);
   // ---- parse_te.cc: tensor programs from index expressions
   struct TeReader;
   struct BuilderReader;  // block_builder.cc
@@ -443,16 +448,19 @@ class Parser {
   // Of the Python around the module: values by name, names that it computes and the lines, and statements left out.
   std::map<std::string, AttrValue, std::less<>> constants_;
   std::map<std::string, uint32_t, std::less<>> computed_;
+  std::set<std::string, std::less<>> objects_;  // of the constants those that Python can change: lists and dictionaries
+  std::map<std::string, std::set<std::string, std::less<>>, std::less<>> function_changes_;  // by Python's functions
   std::optional<Place> python_from_;
   struct Held {
     Place at;
-    std::string name;
-    bool is_function = false;
+    std::string message, remedy;
   };
   std::optional<Held> held_;                      // Python that holds a definition, which is not read
   std::set<std::string, std::less<>> schedules_;  // names of tvm.tir.Schedule objects
   std::vector<int64_t> python_lines_;
-  std::set<std::string> made_texts_;  // of syntax that the text does not have
+  std::vector<Diagnostic> python_errors_;  // of syntax in what is Python
+  bool python_class_ = false;              // the members that are read belong to a class of Python
+  std::set<std::string> made_texts_;       // of syntax that the text does not have
   std::unique_ptr<TeReader> te_;
   std::unique_ptr<BuilderReader> builder_;
   std::string metadata_text_;

@@ -55,7 +55,8 @@ PythonValue arithmetic(std::string_view op, const AttrValue& a, const AttrValue&
   }
   const std::string *s = a.as<std::string>(), *t = b.as<std::string>();
   if (op == "+" && s && t) return *s + *t;
-  if ((op == "==" || op == "!=") && !(real_of(a) && real_of(b))) return (a == b) == (op == "==");
+  bool compares = op == "==" || op == "!=";
+  if (compares && ((s && t) || (a.as<bool>() && b.as<bool>()))) return (a == b) == (op == "==");
   std::optional<double> u = real_of(a), v = real_of(b);
   bool divides_by_zero = (op == "/" || op == "//" || op == "%") && v == 0;
   if (!u || !v || divides_by_zero) return std::nullopt;
@@ -184,8 +185,10 @@ std::optional<AttrValue> Parser::python_call(const Syntax& at) {
     if (is_array_library && parse_dtype(at.text)) return std::string(at.text);
     return library == "math" && at.text == "pi" ? PythonValue(3.141592653589793) : std::nullopt;
   }
+  const std::string root(library.empty() ? named.text : library);
+  bool is_other = computed_.contains(root) || constants_.contains(root);
   bool converts = named.text == "convert" && spelling(named).starts_with("tvm.");
-  if (!(is_name(named) || library == "math" || library == "np" || converts) || !at.keywords.empty())
+  if (!(is_name(named) || library == "math" || library == "np" || converts) || !at.keywords.empty() || is_other)
     return std::nullopt;
   AttrList args;
   for (const Syntax* operand : at.operands()) {
@@ -331,6 +334,18 @@ const Syntax* Parser::replaced(const Syntax* at, const Meaning& meaning) {
   return value ? syntax_of(*value, *at) : &result;
 }
 
+namespace {
+
+// Returns whether the value is, or may be, an object that Python can change: a list or a dictionary.
+bool makes_object(const Syntax& at, const std::set<std::string, std::less<>>& objects) {
+  bool is_object = at.kind == SyntaxKind::kList || at.kind == SyntaxKind::kDict ||
+                   (is_name(at) && (at.text == "list" || objects.contains(at.text)));
+  return is_object ||
+         std::ranges::any_of(at.children, [&](const Syntax* child) { return child && makes_object(*child, objects); });
+}
+
+}  // namespace
+
 const Line& Parser::replaced_line(const Line& line, const Meaning& meaning) {
   Line& result = tree_->line();
   result = line;
@@ -433,23 +448,49 @@ bool Parser::is_python(const Line& line) const {
 // Reads a statement of Python outside of the module: a constant, or a computation that is not run.
 void Parser::python_line(const Line& line) {
   if (line.kind == LineKind::kAssign && line.value) {
-    std::optional<AttrValue> value = python_value(*line.value);
-    if (value && assign_constant(*line.target, *value)) return;
+    std::optional<AttrValue> value = python_value(*with_constants(line).value);
+    bool is_object = makes_object(*line.value, objects_);
+    if (value && assign_constant(*line.target, *value)) {
+      std::set<std::string_view> names;
+      add_names(line.target, names);
+      for (std::string_view name : names) {
+        objects_.erase(std::string(name));
+        const AttrValue& now = constants_.find(name)->second;
+        if (is_object && (now.as<AttrList>() || now.as<Attrs>())) objects_.emplace(name);
+      }
+      return;
+    }
   }
   if (is_docstring(line) || line.kind == LineKind::kPass) return;
   std::set<std::string_view> names;
   bool is_scope = line.kind == LineKind::kFunction || line.kind == LineKind::kClass;
   is_scope ? void(names.insert(line.text)) : add_bound_names(line, names);
   bool is_step = is_schedule_step(line);
-  for (std::string_view name : names) {
-    if (auto known = constants_.find(name); known != constants_.end()) constants_.erase(known);
-    computed_.insert_or_assign(std::string(name), line.line);
-  }
+  for (std::string_view name : names) forget_constant(name, line);
+  python_effects(line);
   if (is_step) return;
   if (!python_from_) python_from_ = line;
   std::vector<int64_t>& lines = python_lines_;
   if (lines.empty() || lines.back() != line.line) lines.push_back(line.line);
-  if (!held_ && holds_definition(line)) held_ = {line, std::string(line.text), line.kind == LineKind::kFunction};
+  refuse_definition(line);
+}
+
+// Keeps the first definition that only exists when Python runs, to be reported.
+void Parser::refuse_definition(const Line& line) {
+  if (held_ || !holds_definition(line)) return;
+  held_ = {line, {}, {}};
+  if (is_script_function(line)) {
+    held_->message = fmt::format("'{}' is defined inside of a class that is not a module", line.text);
+    held_->remedy = "a module is a class with @I.ir_module";
+    return;
+  }
+  bool is_function = line.kind == LineKind::kFunction;
+  held_->message =
+      fmt::format("a definition inside of {} exists only when Python runs",
+                  is_function ? fmt::format("the Python function '{}'", line.text) : "a statement of Python");
+  held_->remedy = "take the definition out of it";
+  if (is_function)
+    held_->remedy = fmt::format("call it below with values, as in mod = {}(128), or {}", line.text, held_->remedy);
 }
 
 // Returns whether the expression calls a primitive of a schedule.
@@ -498,17 +539,11 @@ void Parser::report_python() {
   std::string places = joined(shown) + (python_lines_.size() > kShown ? ", ..." : "");
   bool empty = module_.functions.empty() && !diagnostics_.has_errors() && failed_.empty() && !in_class_;
   if (held_) {
-    std::string remedy = "take the definition out of it";
-    if (held_->is_function)
-      remedy = fmt::format("call it below with values, as in mod = {}(128), or {}", held_->name, remedy);
-    Severity severity = empty || diagnostics_.has_errors() ? Severity::kError : Severity::kWarning;
-    diagnostics_.add({severity,
-                      {},
-                      span(held_->at),
-                      fmt::format("a definition inside of {} exists only when Python runs",
-                                  held_->is_function ? fmt::format("the Python function '{}'", held_->name)
-                                                     : "a statement of Python"),
-                      {remedy}});
+    bool is_error = empty || diagnostics_.has_errors();
+    diagnostics_.add({.severity = is_error ? Severity::kError : Severity::kWarning,
+                      .span = span(held_->at),
+                      .message = held_->message,
+                      .notes = {held_->remedy}});
     if (empty) return;
   }
   if (empty) {

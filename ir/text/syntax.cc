@@ -101,7 +101,8 @@ void SyntaxReader::broken_block(Lines& out) {
   }
 }
 
-// Returns the names that the tokens may define: at the beginnings of lines, and after `for`, `as` and `def`.
+// Returns the names that the tokens may define: at the beginnings of lines, before `:=`, and after words such as `for`,
+// `as` and `def`.
 std::vector<std::string_view> SyntaxReader::names_assigned(size_t from, size_t to) const {
   std::vector<std::string_view> names;
   bool target = true;
@@ -109,7 +110,9 @@ std::vector<std::string_view> SyntaxReader::names_assigned(size_t from, size_t t
     const Token& token = tokens_[i];
     if (i > from && token.line != tokens_[i - 1].line) target = true;
     bool is_def = token.is("def") || token.is("class");
-    if (is_def && i + 1 < to) names.push_back(tokens_[i + 1].text);
+    bool is_scope = token.is("global") || token.is("nonlocal") || token.is("del");
+    if ((is_def || is_scope) && i + 1 < to) names.push_back(tokens_[i + 1].text);
+    if (i + 2 < to && tokens_[i + 1].is(":") && tokens_[i + 2].is("=")) names.push_back(token.text);  // (n := 4)
     if (token.is("for") || token.is("as")) {
       target = true;
     } else if (!token.is(",") && !token.is("(")) {

@@ -32,14 +32,6 @@ void for_each(const Line& line, const std::function<void(const Syntax&)>& visit)
   }
 }
 
-void add_names(const Syntax* target, std::set<std::string_view>& names) {
-  if (!target) return;
-  if (is_name(*target)) names.insert(target->text);
-  if (is_list(*target) || target->kind == SyntaxKind::kStarred) {
-    for (const Syntax* item : target->children) add_names(item, names);
-  }
-}
-
 bool is_docstring(const Line& line) {
   return line.kind == LineKind::kExpression && line.value->kind == SyntaxKind::kString;
 }
@@ -58,6 +50,14 @@ Replacements without(const Replacements& names, const std::set<std::string_view>
 }
 
 }  // namespace
+
+void add_names(const Syntax* target, std::set<std::string_view>& names) {
+  if (!target) return;
+  if (is_name(*target)) names.insert(target->text);
+  if (is_list(*target) || target->kind == SyntaxKind::kStarred) {
+    for (const Syntax* item : target->children) add_names(item, names);
+  }
+}
 
 void add_bound_names(const Line& line, std::set<std::string_view>& names, bool within) {
   if (line.kind == LineKind::kAssign || line.kind == LineKind::kFor || line.kind == LineKind::kAugmented)
@@ -138,8 +138,8 @@ bool Unfolder::next(SyntaxTree& tree, Lines& out) {
     out.clear();
     // Functions that nothing calls are Python that is not run.
     for (const std::string& name : order_) {
-      const Function& function = functions_.find(name)->second;
-      if (!function.used) out.push_back(function.line);
+      auto function = functions_.find(name);
+      if (function != functions_.end() && !function->second.used) out.push_back(function->second.line);
     }
     return !out.empty();
   }
@@ -179,6 +179,7 @@ void Unfolder::statement(const Line& line, Lines& out) {
   for (std::string_view name : names) {
     bound_.emplace(name);
     constants_.erase(std::string(name));
+    if (now->kind != LineKind::kFunction) functions_.erase(std::string(name));  // it means something else now
   }
   bool is_constant = now->kind == LineKind::kAssign && now->value && is_name(*now->target) &&
                      now->value->kind > SyntaxKind::kName && now->value->kind <= SyntaxKind::kConstant;
@@ -188,6 +189,7 @@ void Unfolder::statement(const Line& line, Lines& out) {
 
 // Keeps a function of Python that is to be written out where it is called. Others stay where they stand.
 bool Unfolder::keeps(const Line& line) {
+  add_globals(line);
   if (is_script_function(line) || !line.decorators.empty()) return false;
   Function function{&line, errors_};
   function.unfolds = std::ranges::any_of(line.body, [&](const Line* inner) { return unfolds(*inner, line); });
@@ -202,6 +204,16 @@ bool Unfolder::keeps(const Line& line) {
   if (!functions_.contains(name)) order_.push_back(name);
   functions_.insert_or_assign(name, std::move(function));
   return !stays;
+}
+
+// Names that a function may change are not constants.
+void Unfolder::add_globals(const Line& line) {
+  if (line.kind == LineKind::kBroken && line.text.starts_with("global")) {
+    for (std::string_view name : line.names) changed_.emplace(name);
+  }
+  for (const Lines* lines : {&line.body, &line.otherwise}) {
+    for (const Line* inner : *lines) add_globals(*inner);
+  }
 }
 
 // Returns whether the statement of the function is one for which the function is written out.
@@ -496,7 +508,7 @@ void Unfolder::rename_locals(const Lines& body, const Syntax* result, const Synt
 const Syntax* Unfolder::known(const Syntax& at) const {
   if (!is_name(at)) return &at;
   auto found = constants_.find(at.text);
-  return found == constants_.end() ? nullptr : found->second;
+  return found == constants_.end() || changed_.contains(found->first) ? nullptr : found->second;
 }
 
 std::optional<bool> Unfolder::truth(const Syntax& at) const {

@@ -27,6 +27,8 @@ const Syntax* with_names(const Syntax* at, const Replacements& names, SyntaxTree
 const Line& with_names(const Line& line, const Replacements& names, SyntaxTree& tree);
 // Adds the names that the statement binds, in the statements below it too; those of definitions in it only `within`.
 void add_bound_names(const Line& line, std::set<std::string_view>& names, bool within = true);
+// Adds the names of a target: of an assignment, a loop.
+void add_names(const Syntax* target, std::set<std::string_view>& names);
 // Returns whether the statement is a definition of a module, or holds one.
 bool is_script_function(const Line& line);
 bool holds_definition(const Line& line);
@@ -50,6 +52,7 @@ class Unfolder {
   };
   void statement(const Line& line, Lines& out);
   bool keeps(const Line& line);
+  void add_globals(const Line& line);
   bool unfolds(const Line& line, const Line& function) const;
   bool calls_worth(const Syntax* at, const Line& function) const;
   const Syntax* as_lambda(const Line& function);
@@ -74,7 +77,7 @@ class Unfolder {
   std::map<std::string, Function, std::less<>> functions_;
   std::vector<std::string> order_;  // of the functions
   std::map<std::string, const Syntax*, std::less<>> constants_;
-  std::set<std::string> bound_;
+  std::set<std::string> bound_, changed_;
   std::vector<Diagnostic> errors_;  // of the statement that was read
   int depth_ = 0;
   size_t produced_ = 0;

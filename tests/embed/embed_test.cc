@@ -63,7 +63,7 @@ TEST_CASE("plug-ins are built against an installed relaxc, and its command loads
               "-DCMAKE_PREFIX_PATH=" + prefix, "-DCMAKE_CXX_FLAGS=" RELAXC_CXX_FLAGS});
     must_run({RELAXC_CMAKE, "--build", project});
   }
-  std::string tool = prefix + "/bin/relaxc", example = build + "/embedded_plugin/libexample.so";
+  std::string tool = prefix + "/bin/relaxc", example = build + "/embedded_plugin/libmy_pass.so";
   CHECK(contains(must_run({tool, "opt", "--list-passes", "--plugin", example}), "[" + example + "]"));
   std::string accelerator = build + "/embedded_accelerator";
   must_run({accelerator + "/accelerator_demo", accelerator + "/libmxu_plugin.so",

@@ -8,6 +8,8 @@
 
 #include "codegen/compile.h"
 #include "frontend/onnx/test_data.h"
+#include "tests/patterns.h"
+#include "tests/process.h"
 #include "tests/report.h"
 
 #include "tests/catch.h"
@@ -114,4 +116,30 @@ TEST_CASE("exported models agree with torch at three sizes from one compile", "[
     return;
   }
   for (const char* name : kNames) check_model(name);
+}
+
+TEST_CASE("an own rule for residual blocks changes these kernels of ResNet-18 alone", "[models]") {
+  const fs::path model = models_folder() / "resnet18";
+  if (!fs::exists(model)) {
+    test::skip(fmt::format("no folder {}; run ./dev models", model.string()));
+    return;
+  }
+  auto run = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {RELAXC_TOOL});
+    words.insert(words.end(), {"--kernels", RELAXC_SOURCE_DIR "/examples/kernels/residual.py"});
+    return test::run_program(words, 300);
+  };
+  const std::string file = (model / "model.onnx").string();
+  test::Outcome right = run({"run", file, "--test-data", (model / "test_data_set_0").string(), "--atol", "1e-4"});
+  INFO(right.err);
+  CHECK(right.exit_code == 0);
+  CHECK(test::contains(right.err, "schedule rule 'tile_residual' is applied to 'fused_conv2d_add_add_relu'"));
+  std::string compared = run({"bench", file, "--dim", "batch=1", "--runs", "3", "--warmup", "1"}).out;
+  INFO(compared);
+  auto changed = test::matches(compared, " {2}(/[^:\n]*): ([^\n]*)\n");
+  CHECK(changed.size() >= 3);
+  for (const auto& row : changed) CHECK(!test::matches(row[2], "^fused_\\w*conv2d_add_add_relu\\w*$").empty());
+  auto count = test::matches(compared, "(\\d+) kernels with the same code\n");
+  REQUIRE(count.size() == 1);
+  CHECK(std::stoi(count[0][1]) > 10);
 }

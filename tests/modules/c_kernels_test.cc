@@ -152,7 +152,7 @@ TEST_CASE("the examples' kernels implement operators of a network", "[modules]")
   std::vector<KernelRule> text = rules_of("fancy_gelu.py");
   std::ranges::move(rules_of("softmax.py"), std::back_inserter(text));
   std::vector<float> by_text = run_network({}, std::move(text), claims);
-  CHECK(claims == "fancy_gelu my_softmax ");
+  CHECK(claims == "kernel 'fancy_gelu' kernel 'my_softmax' ");
 
   std::string folder = new_folder("example");
   CompileSettings settings;
@@ -160,7 +160,7 @@ TEST_CASE("the examples' kernels implement operators of a network", "[modules]")
   claims.clear();
   std::vector<float> by_c =
       run_network(settings, read_kernel_rules(settings.libraries[0]->rows()[0].implements, "gelu", op_table()), claims);
-  CHECK(claims == "c_gelu ");
+  CHECK(claims == "kernel 'c_gelu' ");
   REQUIRE(by_c.size() == by_text.size());
   for (size_t i = 0; i < by_c.size(); ++i) CHECK(std::abs(by_c[i] - by_text[i]) < 1e-6F);
 }

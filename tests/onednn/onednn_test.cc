@@ -44,7 +44,8 @@ namespace {
 const std::string kOneDnn = RELAXC_ONEDNN_PLUGIN;
 
 // Runs the model in both ways and compares the results. Returns the profile of the run with oneDNN.
-std::string profile_of_equal_run(const std::string& model, const std::vector<std::string>& dims) {
+std::string profile_of_equal_run(const std::string& model, const std::vector<std::string>& dims,
+                                 double tolerance = 1e-5) {
   std::string folder = model + ".out", profile;
   std::vector<Tensor> results;
   for (bool external : {false, true}) {
@@ -57,7 +58,7 @@ std::string profile_of_equal_run(const std::string& model, const std::vector<std
     results.push_back(read_npy(folder + "/output_0.npy"));
     profile = outcome.out;
   }
-  CHECK(tools::compare("y", results[1], results[0], 1e-5, 1e-5) == "");
+  CHECK(tools::compare("y", results[1], results[0], tolerance, tolerance) == "");
   std::filesystem::remove_all(folder);
   return profile;
 }
@@ -114,6 +115,121 @@ TEST_CASE("products with a bias and softmax run in oneDNN for any number of rows
   for (const char* rows : {"m=1", "m=33"}) CHECK(contains(profile_of_equal_run(file.path, {"--dim", rows}), "onednn_"));
 }
 
+namespace {
+
+Tensor integers(DType dtype, const std::vector<int64_t>& shape, int64_t low, int64_t count) {
+  Tensor result = Tensor::empty(shape, dtype);
+  for (int64_t i = 0; i < result.size(); ++i) result.set_int(i, low + i * 37 % count);
+  return result;
+}
+Tensor scalar(DType dtype, double value) {
+  Tensor result = Tensor::empty({}, dtype);
+  result.set_double(0, value);
+  return result;
+}
+Tensor scales(int64_t count) {
+  Tensor result = Tensor::empty({count}, kFloat32);
+  for (int64_t i = 0; i < count; ++i) result.set_double(i, 0.01 + 0.003 * static_cast<double>(i));
+  return result;
+}
+const DType kInt8 = DType::int_(8), kUInt8 = DType::uint(8);
+
+// Quantizes the input x of the model to `q`, with scale x_scale and zero point x_zero.
+void quantize_input(test::OnnxModel& model, DType dtype, const std::string& dims, int64_t zero) {
+  model.input("x", kFloat32, dims);
+  model.constant("x_scale", scalar(kFloat32, 0.0078125)).constant("x_zero", scalar(dtype, static_cast<double>(zero)));
+  model.node("QuantizeLinear", "x x_scale x_zero", "q");
+}
+
+}  // namespace
+
+TEST_CASE("quantized convolutions run in oneDNN and give the same integers", "[onednn]") {
+  for (DType dtype : {kInt8, kUInt8}) {
+    for (bool has_bias : {false, true}) {
+      test::OnnxModel model;
+      quantize_input(model, dtype, "n,4,h,9", dtype == kInt8 ? -3 : 119);
+      model.constant("w", integers(kInt8, {6, 2, 3, 3}, -127, 255)).constant("w_scale", scales(6));
+      model.constant("w_zero", integers(kInt8, {6}, 0, 1)).constant("b", integers(kInt32, {6}, -900, 2000));
+      // Halves are common with these scales, and the zero point is odd.
+      model.constant("y_scale", scalar(kFloat32, 0.125)).constant("y_zero", scalar(dtype, dtype == kInt8 ? 7 : 101));
+      onnx::NodeProto& conv = model.node(
+          "QLinearConv", std::string("q x_scale x_zero w w_scale w_zero y_scale y_zero") + (has_bias ? " b" : ""), "c");
+      test::set_int(conv, "group", 2), test::set_ints(conv, "pads", {1, 0, 2, 1});
+      test::set_ints(conv, "strides", {2, 1}), test::set_ints(conv, "dilations", {1, 2});
+      onnx::NodeProto& pool = model.node("MaxPool", "c", "y");
+      test::set_ints(pool, "kernel_shape", {2, 2});
+      model.output("y", dtype);
+      ModelFile file(model);
+      std::string profile = profile_of_equal_run(file.path, {"--dim", "n=2", "--dim", "h=12"}, 0);
+      CHECK(contains(profile, "onednn_"));
+      CHECK(!contains(profile, "conv2d"));
+      CHECK(!contains(profile, "pool"));
+    }
+  }
+}
+
+TEST_CASE("quantized products run in oneDNN and give the same integers", "[onednn]") {
+  for (const char* dims : {"m,20", "2,m,20"}) {
+    test::OnnxModel model;
+    quantize_input(model, kUInt8, dims, 131);
+    model.constant("w", integers(kUInt8, {20, 7}, 60, 120)).constant("w_scale", scales(7));
+    model.constant("w_zero", integers(kUInt8, {7}, 117, 3));
+    model.constant("y_scale", scalar(kFloat32, 0.25)).constant("y_zero", scalar(kInt8, 5));
+    model.node("QLinearMatMul", "q x_scale x_zero w w_scale w_zero y_scale y_zero", "y");
+    // With scales and zero points that the data decide.
+    model.node("DynamicQuantizeLinear", "x", "d d_scale d_zero");
+    model.constant("v", integers(kInt8, {20, 7}, -127, 255)).constant("v_zero", scalar(kInt8, 0));
+    model.node("MatMulInteger", "d v d_zero v_zero", "z");
+    model.output("y", kInt8).output("z", kInt32);
+    ModelFile file(model);
+    for (const char* rows : {"m=1", "m=33"}) {
+      std::string profile = profile_of_equal_run(file.path, {"--dim", rows}, 0);
+      CHECK(contains(profile, "onednn_"));
+      CHECK(!contains(profile, "matmul"));
+    }
+  }
+}
+
+TEST_CASE("float operators between quantized tensors run as integers in oneDNN", "[onednn]") {
+  test::OnnxModel model;
+  quantize_input(model, kUInt8, "n,3,8,8", 128);
+  model.node("DequantizeLinear", "q x_scale x_zero", "r");
+  model.constant("w8", integers(kInt8, {5, 3, 3, 3}, -127, 255)).constant("w_scale", scales(5));
+  model.constant("w_zero", integers(kInt8, {5}, 0, 1)).constant("b", small_floats({5}));
+  test::set_int(model.node("DequantizeLinear", "w8 w_scale w_zero", "w"), "axis", 0);
+  model.node("Conv", "r w b", "c"), model.node("Relu", "c", "d");
+  model.constant("y_scale", scalar(kFloat32, 0.0625)).constant("y_zero", scalar(kUInt8, 3));
+  model.node("QuantizeLinear", "d y_scale y_zero", "e"), model.node("DequantizeLinear", "e y_scale y_zero", "f");
+  // Two products of one dequantized value, as the branches of a network have it; one with a transposed weight.
+  model.node("Flatten", "f", "g");
+  model.constant("v8", integers(kInt8, {4, 180}, -127, 255)).constant("v_scale", scales(4));
+  test::set_int(model.node("DequantizeLinear", "v8 v_scale", "v"), "axis", 0);
+  model.constant("u8", integers(kInt8, {180, 4}, -100, 201));
+  model.node("DequantizeLinear", "u8 x_scale", "u");
+  test::set_int(model.node("Gemm", "g v", "h"), "transB", 1);
+  model.node("MatMul", "g u", "i");
+  model.output("e", kUInt8).output("h").output("i");
+  ModelFile file(model);
+  std::string profile = profile_of_equal_run(file.path, {"--dim", "n=3"}, 1e-4);
+  CHECK(contains(profile, "onednn_"));
+  CHECK(!contains(profile, "conv2d"));
+  CHECK(!contains(profile, "matmul"));
+}
+
+TEST_CASE("quantized networks stay with relaxc where oneDNN's sums would saturate", "[onednn]") {
+  const std::string model = RELAXC_SOURCE_DIR "/examples/accelerator/digits_int8.onnx";
+  CHECK(contains(profile_of_equal_run(model, {"--dim", "batch=5"}, 0), "onednn_"));
+  auto explain = [&](const std::string& isa) {
+    return test::run_program(
+        {"/usr/bin/env", "ONEDNN_MAX_CPU_ISA=" + isa, RELAXC_TOOL, "explain", model, "--backend", kOneDnn}, 300);
+  };
+  Outcome outcome = explain("AVX2");
+  INFO(outcome.out << outcome.err);
+  CHECK(contains(outcome.out, "backend 'onednn' does not: q_conv: this processor has no VNNI"));
+  CHECK(contains(outcome.out, "probability (Softmax): backend 'onednn'"));
+  CHECK(contains(explain("ALL").out, "conv1 (QLinearConv): backend 'onednn'"));
+}
+
 TEST_CASE("a function with the attribute Codegen is for a backend that is loaded", "[onednn]") {
   std::string path = (std::filesystem::temp_directory_path() / fmt::format("relaxc_codegen_{}.py", getpid())).string();
   auto run_for = [&](const std::string& backend) {
@@ -133,7 +249,7 @@ TEST_CASE("a function with the attribute Codegen is for a backend that is loaded
 #endif
 
 TEST_CASE("a backend that is not one is refused", "[onednn]") {
-  Outcome outcome = run_tool({"run", kDigits + "digits.onnx", "--backend", RELAXC_EXAMPLE_PLUGIN});
+  Outcome outcome = run_tool({"run", kDigits + "digits.onnx", "--backend", RELAXC_MY_PASS});
   CHECK(outcome.exit_code == 1);
   CHECK(contains(outcome.err, "is not a backend: it adds no ExternalCompiler"));
 }

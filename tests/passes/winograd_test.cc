@@ -24,6 +24,7 @@ struct Problem {
   std::vector<int64_t> padding = {1, 1, 1, 1};
   std::string dims = "n,h,w";  // of the images; names are symbolic
   bool epilogue = true;        // bias, residual, relu
+  bool constant_weight = true;
 };
 
 Expr build(Graph& g, const Problem& p, const Tensor& weight, const Tensor& bias) {
@@ -32,7 +33,8 @@ Expr build(Graph& g, const Problem& p, const Tensor& weight, const Tensor& bias)
     return g.input(dims.insert(dims.find(','), "," + std::to_string(channels)));
   };
   Expr x = image(p.channels);
-  Expr y = g.op("nn.conv2d", {x, constant(weight)}, {{"padding", AttrValue(p.padding)}});
+  Expr w = p.constant_weight ? Expr(constant(weight)) : g.input(fmt::format("{},{},3,3", p.filters, p.channels));
+  Expr y = g.op("nn.conv2d", {x, w}, {{"padding", AttrValue(p.padding)}});
   if (!p.epilogue) return y;
   Expr b = g.op("reshape", {constant(bias), g.shape("1," + std::to_string(p.filters) + ",1,1")});
   return g.op("nn.relu", {g.op("add", {g.op("add", {y, b}), image(p.filters)})});
@@ -61,7 +63,7 @@ Tensor reference(const Problem& p, const std::vector<Tensor>& inputs, const Tens
       if (sy < 0 || sy >= in[2] || sx < 0 || sx >= in[3]) continue;
       sum += double{data[((n * in[1] + k / 9) * in[2] + sy) * in[3] + sx]} * filter[f * p.channels * 9 + k];
     }
-    if (p.epilogue) sum = std::max(0.0, sum + bias.data<float>()[f] + inputs[1].data<float>()[i]);
+    if (p.epilogue) sum = std::max(0.0, sum + bias.data<float>()[f] + inputs.back().data<float>()[i]);
     result.data<float>()[i] = static_cast<float>(sum);
   }
   return result;
@@ -114,6 +116,7 @@ void check(const Problem& p, const std::vector<ImageSizes>& images, const std::s
     inputs.push_back(random({image.images, p.channels, image.height, image.width}, 3));
     int64_t height = image.height + p.padding[0] + p.padding[2] - 2;
     int64_t width = image.width + p.padding[1] + p.padding[3] - 2;
+    if (!p.constant_weight) inputs.push_back(weight);
     if (p.epilogue) inputs.push_back(random({image.images, p.filters, height, width}, 4));
     Tensor expected = reference(p, inputs, weight, bias);
     Tensor result = one.run(inputs)[0];
@@ -149,17 +152,24 @@ TEST_CASE("winograd: known sizes", "[passes]") {
   check({32, 32, {0, 0, 0, 0}, "2,11,14", false}, {{2, 11, 14}}, "x86-64-v2");
 }
 
+TEST_CASE("winograd: weights that only run time knows", "[passes]") {
+  check({32, 48, {1, 1, 1, 1}, "n,h,w", true, false}, {{1, 7, 7}, {2, 9, 13}, {0, 5, 5}}, "host");
+  check({64, 32, {1, 1, 1, 1}, "1,28,28", false, false}, {{1, 28, 28}}, "x86-64-v3");
+}
+
 TEST_CASE("winograd: the error of many channels", "[passes]") {
   for (int64_t channels : {64, 256, 320})
     check({channels, 64, {1, 1, 1, 1}, "1,12,12", false}, {{1, 12, 12}}, "host", false);
 }
 
 TEST_CASE("winograd: where it is used", "[passes]") {
-  auto is_used = [&](int64_t channels, const std::string& image, int64_t stride, const CompileSettings& settings) {
+  auto is_used = [&](int64_t channels, const std::string& image, int64_t stride, const CompileSettings& settings,
+                     bool constant_weight = true) {
     Graph g({}, 1);
     Expr x = g.input(fmt::format("n,{},{}", channels, image));
-    Tensor weight = random({channels, channels, 3, 3}, 1);
-    IRModule module = g.finish(g.op("nn.conv2d", {x, constant(weight)}, {{"padding", 1}, {"strides", stride}}));
+    std::string dims = fmt::format("{},{},3,3", channels, channels);
+    Expr weight = constant_weight ? g.weights(dims) : g.input(dims);
+    IRModule module = g.finish(g.op("nn.conv2d", {x, weight}, {{"padding", 1}, {"strides", stride}}));
     CompileSettings passes = settings;
     passes.passes = "block_channels,pack_weights";
     return !winograd_programs(run_pipeline(module, passes)).empty();
@@ -170,6 +180,8 @@ TEST_CASE("winograd: where it is used", "[passes]") {
   CHECK_FALSE(is_used(32, "5,5", 1, {}));   // patches that stand half outside
   CHECK_FALSE(is_used(256, "7,7", 1, {}));  // many weights for few patches
   CHECK(is_used(256, "14,14", 1, {}));
+  CHECK(is_used(32, "h,w", 1, {}, false));
+  CHECK_FALSE(is_used(32, "14,14", 1, {}, false));  // the transform of the weight takes longer than is saved
   CompileSettings direct, ruled;
   direct.winograd = false;
   CHECK_FALSE(is_used(32, "h,w", 1, direct));

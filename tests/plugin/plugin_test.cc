@@ -25,7 +25,8 @@ using test::Outcome;
 namespace {
 
 namespace fs = std::filesystem;
-const std::string kExample = RELAXC_EXAMPLE_PLUGIN, kBad = RELAXC_BAD_PLUGIN;
+const std::string kOperator = RELAXC_MY_OPERATOR, kPass = RELAXC_MY_PASS, kStep = RELAXC_MY_LOWERING_STEP,
+                  kBad = RELAXC_BAD_PLUGIN;
 
 struct Folder {
   fs::path path = fs::temp_directory_path() / fmt::format("relaxc_plugin_{}", getpid());
@@ -66,14 +67,15 @@ const std::string kGelu =
 
 }  // namespace
 
-TEST_CASE("the example plug-in adds rows that the lists show with their origin", "[plugin]") {
-  std::string passes = relaxc_tool({"opt", "--list-passes", "--plugin", kExample}).out;
-  CHECK(contains(passes, fmt::format("compute nn.gelu as x * sigmoid(1.702 * x) [{}]", kExample)));
+TEST_CASE("the example plug-ins add rows that the lists show with their origin", "[plugin]") {
+  std::string passes = relaxc_tool({"opt", "--list-passes", "--plugin", kPass, "--plugin", kStep}).out;
+  CHECK(contains(passes, fmt::format("compute nn.gelu by nn.gelu_tanh [{}]", kPass)));
   CHECK(contains(passes, "fast_gelu,spread_tuples,"));
+  CHECK(contains(passes, fmt::format("compute exp(x) as exp2(x * log2(e)) [{}]", kStep)));
   CHECK(contains(passes, "simplify_program,exp_by_exp2,"));
-  std::string ops = relaxc_tool({"opt", "--list-ops", "--plugin", kExample}).out;
-  CHECK(contains(ops, "R.me.fancy_gelu(x, alpha=1.702)"));
-  CHECK(contains(ops, fmt::format("ONNX operator com.me::FancyGelu [{}]", kExample)));
+  std::string ops = relaxc_tool({"opt", "--list-ops", "--plugin", kOperator}).out;
+  CHECK(contains(ops, "R.me.fancy_gelu(x, alpha=0.5)"));
+  CHECK(contains(ops, fmt::format("ONNX operator com.me::FancyGelu [{}]", kOperator)));
   CHECK(!contains(relaxc_tool({"opt", "--list-passes"}).out, "fast_gelu"));
 }
 
@@ -83,39 +85,40 @@ TEST_CASE("an ONNX operator of a plug-in is imported, fused and compiled, also t
   Outcome without = relaxc_tool({"run", model});
   CHECK(without.exit_code == 3);
   CHECK(contains(without.err, "operator com.me.FancyGelu of opset 1 is not supported"));
-  Outcome graph = relaxc_tool({"compile", model, "--emit=graph", "--plugin", kExample});
+  Outcome graph = relaxc_tool({"compile", model, "--emit=graph", "--plugin", kOperator});
   INFO(graph.err);
   CHECK(contains(graph.out, "R.me.fancy_gelu(x, alpha=2.0)"));
-  Outcome run = relaxc_tool({"run", model, "--plugin", kExample, "--dim", "n=4"});
+  Outcome run = relaxc_tool({"run", model, "--plugin", kOperator, "--dim", "n=4"});
   REQUIRE(run.exit_code == 0);
-  REQUIRE(relaxc_tool({"compile", model, "--plugin", kExample, "-o", artifact}).exit_code == 0);
+  REQUIRE(relaxc_tool({"compile", model, "--plugin", kOperator, "-o", artifact}).exit_code == 0);
   CHECK(relaxc_tool({"run", artifact, "--dim", "n=4"}).out == run.out);
-  CHECK(relaxc_tool({"run", model, "--interpret", "--plugin", kExample, "--dim", "n=4"}).out == run.out);
+  CHECK(relaxc_tool({"run", model, "--interpret", "--plugin", kOperator, "--dim", "n=4"}).out == run.out);
   std::string text = folder.write("fancy.py", graph.out);
-  CHECK(relaxc_tool({"run", text, "--plugin", kExample, "--dim", "n=4"}).out == run.out);
-  CHECK(relaxc_tool({"check", text, "--plugin", kExample}).exit_code == 0);
-  CHECK(relaxc_tool({"fmt", text, "--plugin", kExample}).out == graph.out);
-  CHECK(relaxc_tool({"diff", text, model, "--plugin", kExample}).out == "equal\n");
+  CHECK(relaxc_tool({"run", text, "--plugin", kOperator, "--dim", "n=4"}).out == run.out);
+  CHECK(relaxc_tool({"check", text, "--plugin", kOperator}).exit_code == 0);
+  CHECK(relaxc_tool({"fmt", text, "--plugin", kOperator}).out == graph.out);
+  CHECK(relaxc_tool({"diff", text, model, "--plugin", kOperator}).out == "equal\n");
   CHECK(relaxc_tool({"check", text}).exit_code != 0);
-  CHECK(contains(relaxc_tool({"explain", model, "--plugin", kExample}).out,
-                 fmt::format("from {}, as me.fancy_gelu", kExample)));
-  Outcome other = relaxc_tool({"run", folder.write("other.onnx", fancy_model("beta")), "--plugin", kExample});
+  CHECK(contains(relaxc_tool({"explain", model, "--plugin", kOperator}).out,
+                 fmt::format("from {}, as me.fancy_gelu", kOperator)));
+  Outcome other = relaxc_tool({"run", folder.write("other.onnx", fancy_model("beta")), "--plugin", kOperator});
   CHECK(contains(other.err, "attribute 'beta' is not known for com.me.FancyGelu"));
 }
 
 TEST_CASE("the passes of a plug-in run in pipelines and alone, and are timed, printed and bisected", "[plugin]") {
   Folder folder;
   std::string module = folder.write("gelu.py", kGelu);
-  Outcome whole = relaxc_tool({"run", module, "--plugin", kExample, "--time-passes", "--verify-each=pass"});
+  Outcome whole =
+      relaxc_tool({"run", module, "--plugin", kPass, "--plugin", kStep, "--time-passes", "--verify-each=pass"});
   CHECK(whole.exit_code == 0);
   CHECK(contains(whole.err, "ms  fast_gelu"));
   CHECK(contains(whole.err, "ms  exp_by_exp2"));
-  CHECK(contains(relaxc_tool({"opt", module, "--plugin", kExample, "--passes=fast_gelu"}).out, "R.me.fancy_gelu(x"));
-  Outcome dumped = relaxc_tool({"run", module, "--plugin", kExample, "--print-after=exp_by_exp2"});
+  CHECK(contains(relaxc_tool({"opt", module, "--plugin", kPass, "--passes=fast_gelu"}).out, "R.nn.gelu_tanh(x"));
+  Outcome dumped = relaxc_tool({"run", module, "--plugin", kStep, "--print-after=exp_by_exp2"});
   CHECK(contains(dumped.err, "T.exp2("));
-  Outcome bisected = relaxc_tool({"opt", module, "--plugin", kExample, "--bisect", "--dim", "n=8", "--rtol", "1e-5"});
-  CHECK(contains(bisected.out, "pass: fast_gelu\n"));  // GELU's sigmoid form is an approximation
-  CHECK(contains(bisected.out, "--passes=fast_gelu --plugin " + kExample));
+  Outcome bisected = relaxc_tool({"opt", module, "--plugin", kPass, "--bisect", "--dim", "n=8", "--rtol", "1e-5"});
+  CHECK(contains(bisected.out, "pass: fast_gelu\n"));  // GELU's tanh form is an approximation
+  CHECK(contains(bisected.out, "--passes=fast_gelu --plugin " + kPass));
   Outcome unknown = relaxc_tool({"opt", module, "--passes=fast_gelu"});
   CHECK(contains(unknown.err, "unknown pass 'fast_gelu'"));
 }
@@ -144,7 +147,7 @@ TEST_CASE("plug-ins that cannot be loaded are errors that name them", "[plugin]"
   version = fmt::format("struct {{ unsigned a, b; unsigned long c; }} relaxc_plugin_version = {{{}, {}, {}ul}};",
                         ours.interface, ours.compiler, ours.layout);
   CHECK(contains(error_of(build("entry", version)), "has no entry 'relaxc_plugin'"));
-  CHECK(contains(relaxc_tool({"run", model, "--plugin", kExample, "--plugin", kExample}).err, "is given twice"));
+  CHECK(contains(relaxc_tool({"run", model, "--plugin", kPass, "--plugin", kPass}).err, "is given twice"));
 }
 
 TEST_CASE("rows that cannot be added are errors that name the plug-in", "[plugin]") {

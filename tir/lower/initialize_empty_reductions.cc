@@ -16,6 +16,16 @@ Expr is_empty(const Block& block, IterKind kind) {
   return result;
 }
 
+// Returns the condition, or true where it would divide by 0: the loops of such an axis have no iterations anywhere.
+Expr unless_dividing_by_zero(const Expr& condition) {
+  Expr result = condition;
+  walk(condition, [&](const Binary& node) {
+    if (!is_division(node.op) || as_int(node.b)) return;
+    result = if_then_else(equal(node.b, int_imm(0, dtype_of(node.b))), bool_imm(true), result);
+  });
+  return result;
+}
+
 // Builds the initialisation of the blocks below a reduce loop for the case that the loop does not run: the spatial
 // loops are kept and the reduce loops dropped.
 class InitNest {
@@ -132,7 +142,8 @@ class InitNest {
     for (const Expr& condition : conjuncts(block.predicate)) {
       if (!uses_var(condition, dropped_)) conditions.push_back(condition);
     }
-    for (const Expr& condition : conditions) init = make(IfThenElse{condition, init, std::nullopt});
+    for (const Expr& condition : conditions)
+      init = make(IfThenElse{unless_dividing_by_zero(condition), init, std::nullopt});
     return init;
   }
 

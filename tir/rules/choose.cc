@@ -69,7 +69,7 @@ struct Application {
     std::optional<Versions> found = actual.space ? actual.space(program, target, decisions) : std::nullopt;
     if (versions) *versions = found;
     schedule.emplace(IRModule{{{name, program}}, {}, {}},
-                     ScheduleOptions{.show_program = show_program, .intrins = &more.intrins});
+                     ScheduleOptions{.show_program = show_program, .intrins = more.intrins.get()});
     std::optional<Diagnostic> refusal = apply_rule(actual, *schedule, target, decisions);
     // A schedule for this very program leaves blocks as they are on purpose.
     if (!refusal && rule.uses.empty() && rule.function != name) schedule_blocks_beside(*schedule, target);

@@ -9,7 +9,7 @@ namespace relaxc {
 // name.
 struct MoreRules {
   std::vector<ScheduleRule> rules = {};
-  TensorIntrins intrins = builtin_tensor_intrins();
+  std::shared_ptr<const TensorIntrins> intrins = {};  // with the built-in ones; null: only those
 };
 // Returns the rule that S.use names, built in or added; null when there is none.
 const ScheduleRule* find_rule(std::string_view name, const std::vector<ScheduleRule>& added);

@@ -45,6 +45,7 @@ constexpr int64_t kGroupSlack = 4;              // times the patches of a group 
 constexpr int64_t kSmallWeightsInL2 = 4;        // times L2: Winograd's weights that few patches may read from cache
 constexpr int64_t kMostWinogradBytes = int64_t{256} << 20;  // of weights, 4 times as many as the direct form has
 constexpr int64_t kFewestWinogradChannels = 16;             // for fewer, transforms take longer than products save
+constexpr int64_t kFewestPatchesOfNewWeight = 32;           // for fewer, transforming a weight in each run takes longer
 constexpr int64_t kFewestPixelsToPack = 16;  // of an image: for fewer, weights that are not constant stay as they are
 constexpr int64_t kTypicalChannels = 64;     // in and out of a Winograd convolution, for the size of its groups
 constexpr int64_t kGuessedPixels = 56;       // of a symbolic extent of an image: ResNet's first stage

@@ -200,7 +200,7 @@ class Interpreter {
     }
     int64_t position = integer(index);
     if (position < 0) position += size;
-    if (position < 0 || position >= size) fail(span(index), "the list has {} items", size);
+    if (position < 0 || position >= size) fail_to_fit(span(index), "the list has {} items", size);
     return (*list)[static_cast<size_t>(position)];
   }
 

@@ -1,0 +1,100 @@
+#include "codegen/bind_values.h"
+
+#include <algorithm>
+#include <set>
+
+#include "ir/attr_names.h"
+#include "ir/text/printer.h"
+#include "ir/type_relation.h"
+#include "ir/visit.h"
+#include "support/diagnostic.h"
+#include "support/joined.h"
+#include "support/lists.h"
+
+namespace relaxc {
+
+static bool is_public(const FunctionRef& function) { return function->attrs.has(attr_names::kGlobalSymbol); }
+
+IRModule with_dims_bound(IRModule module, const std::map<std::string, int64_t>& dims) {
+  auto is_graph = [](const auto& entry) { return entry.second.template is<Function>(); };
+  bool has_graph = std::ranges::any_of(module.functions, is_graph);
+  std::set<std::string> known;
+  for (auto& [name, function] : module.functions) {
+    const Function* graph = function.as<Function>();
+    if (graph ? !is_public(cast<Function>(function)) : has_graph) continue;
+    VarMap values;
+    for (const VarRef& param : graph ? graph->params : function.as<PrimFunc>()->params) {
+      for (const VarRef& dim : free_vars(param.type())) {
+        known.insert(dim->name);
+        if (auto it = dims.find(dim->name); it != dims.end())
+          values.insert_or_assign(dim.get(), int_imm(it->second, dtype_of(dim)));
+      }
+    }
+    if (!values.empty()) function = substitute(function, values);
+  }
+  for (const auto& [name, value] : dims)
+    if (!known.contains(name))
+      fail({}, "the module has no symbolic dim '{}'{}", name, known.empty() ? "" : "; it has: " + joined(known));
+  return module;
+}
+
+namespace {
+
+// Returns the name of the function whose params are meant.
+std::string function_with_params(const IRModule& module, const std::string& wanted) {
+  std::vector<std::string> names;
+  for (const auto& [name, function] : module.functions)
+    if (function.is<Function>() && is_public(cast<Function>(function))) names.push_back(name);
+  const std::string name = !wanted.empty() ? wanted : names.size() == 1 ? names[0] : "main";
+  const Expr* found = module.find(name);
+  if (!found || !found->is<Function>())
+    fail({}, "there is no graph function '{}' whose params could be bound; there are: {}", name, joined(names));
+  return name;
+}
+
+// Binds the param, and dims that are known by it.
+void bind(const VarRef& param, const Tensor& tensor, VarMap& to) {
+  Expr value = constant(tensor, param.span());
+  VarMap dims;
+  bind_dims(param.type(), value.type(), dims);
+  if (fits(substitute(param.type(), dims), value.type()) != Verdict::kProven)
+    fail(param.span(), "param '{}' is {}, and the tensor bound to it is {}", param->name, print_type(param.type()),
+         print_type(value.type()));
+  for (const auto& [dim, known] : dims) {
+    auto [it, is_new] = to.emplace(dim, known);
+    if (!is_new && !structural_equal(it->second, known))
+      fail(param.span(), "param '{}' has a dim of {}, which another bound param has as {}", param->name,
+           print_expr(known), print_expr(it->second));
+  }
+  to.insert_or_assign(param.get(), value);
+}
+
+}  // namespace
+
+IRModule with_params_bound(IRModule module, const std::string& function, const std::map<std::string, Tensor>& values) {
+  const std::string name = function_with_params(module, function);
+  Expr& found = module.functions.at(name);
+  Function copy = *found.as<Function>();
+  std::vector<std::string> names = map_each(copy.params, [](const VarRef& param) { return param->name; });
+  const AttrValue* shown = copy.attrs.find(attr_names::kInputNames);  // those of an imported model
+  if (shown) from_attr(*shown, names);
+  VarMap bound;
+  std::vector<VarRef> params;
+  std::vector<std::string> open;
+  for (size_t i = 0; i < copy.params.size(); ++i) {
+    if (auto it = values.find(names.at(i)); it != values.end()) {
+      bind(copy.params[i], it->second, bound);
+    } else {
+      params.push_back(copy.params[i]);
+      open.push_back(names[i]);
+    }
+  }
+  for (const auto& [param, tensor] : values)
+    if (!std::ranges::count(names, param)) fail({}, "'{}' has no param '{}'; it has: {}", name, param, joined(names));
+  copy.params = std::move(params);
+  if (shown) copy.attrs.set(attr_names::kInputNames, to_attr(open));
+  found = substitute(make_function(std::move(copy), found.span()), bound);
+  return module;
+}
+
+}  // namespace relaxc

@@ -1,0 +1,168 @@
+#include "tests/documents.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "tests/patterns.h"
+
+namespace relaxc::test {
+
+namespace fs = std::filesystem;
+
+bool is_hidden_or_built(const fs::path& path) {
+  std::string name = path.filename().string();
+  return name.starts_with('.') || name.starts_with("build") || name == "node_modules";
+}
+
+std::vector<fs::path> documents() {
+  std::vector<fs::path> result;
+  for (auto it = fs::recursive_directory_iterator(RELAXC_SOURCE_DIR); it != fs::recursive_directory_iterator(); ++it) {
+    if (it->is_directory() && is_hidden_or_built(it->path())) it.disable_recursion_pending();
+    if (it->path().extension() == ".md") result.push_back(it->path());
+  }
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+std::string read_document(const fs::path& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+namespace {
+
+std::vector<std::string> trimmed_lines(const std::string& text) {
+  std::vector<std::string> result;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    line.erase(line.find_last_not_of(" \t\r") + 1);
+    result.push_back(line);
+  }
+  while (!result.empty() && result.back().empty()) result.pop_back();
+  return result;
+}
+
+// A fenced block of a document.
+struct Block {
+  size_t line = 0;  // of its first line
+  std::string kind;
+  std::vector<std::string> lines = {};
+};
+
+std::vector<Block> blocks_of(const std::string& document) {
+  std::vector<Block> result;
+  std::istringstream in(document);
+  bool is_inside = false;
+  size_t number = 0;
+  for (std::string line; std::getline(in, line);) {
+    ++number;
+    if (line.starts_with("```")) {
+      is_inside = !is_inside;
+      if (is_inside) result.push_back({number + 1, line.substr(3)});
+    } else if (is_inside) {
+      result.back().lines.push_back(line);
+    }
+  }
+  return result;
+}
+
+std::string name_of_file(const Block& block) {
+  if (block.lines.empty()) return "";
+  std::vector<std::string> name = whole_match(block.lines[0], "(?:#|//|/\\*) ([A-Za-z0-9_./-]+\\.[a-z]+)(?: \\*/)?");
+  return name.empty() ? "" : name[1];
+}
+
+std::string text_of(const Block& block) {
+  std::string result;
+  for (const std::string& line : block.lines) result += line + "\n";
+  return result;
+}
+
+void add_commands(const Block& block, DocumentSteps& to) {
+  bool continues = false;
+  for (size_t i = 0; i < block.lines.size(); ++i) {
+    std::string line = block.lines[i];
+    bool begins = line.starts_with("$ ");
+    if (!begins && i == 0) to.problems.push_back(fmt::format("line {}: expected a command, $ ...", block.line));
+    if (!begins && i == 0) return;
+    DocumentStep step{.line = block.line + i};
+    if (begins) to.steps.push_back(step);
+    DocumentStep& command = to.steps.back();
+    if (!begins && !continues) {
+      command.shown = command.shown.value_or("") + line + "\n";
+      continue;
+    }
+    std::vector<std::string> code = whole_match(line, "(.*\\S) +# exit code (\\d+)");
+    if (!code.empty()) command.exit_code = std::stoi(code[2]), line = code[1];
+    continues = line.ends_with('\\');
+    command.text += line.substr(begins ? 2 : 0) + (continues ? "\n" : "");
+  }
+}
+
+// Whether the line is as shown, where "..." stands for any characters.
+bool is_line_as_shown(const std::string& line, const std::string& shown) {
+  size_t at = 0, from = 0;
+  for (bool is_first = true;; is_first = false) {
+    size_t dots = shown.find("...", from);
+    std::string part = shown.substr(from, dots == std::string::npos ? dots : dots - from);
+    if (dots == std::string::npos && !is_first) return line.size() >= at + part.size() && line.ends_with(part);
+    if (dots == std::string::npos) return line == part;
+    size_t found = line.find(part, at);
+    if (found == std::string::npos || (is_first && found != 0)) return false;
+    at = found + part.size();
+    from = dots + 3;
+  }
+}
+
+}  // namespace
+
+DocumentSteps steps_of(const std::string& document) {
+  DocumentSteps result;
+  std::vector<Block> blocks = blocks_of(document);
+  if (std::ranges::count(blocks, "sh", &Block::kind) == 0) return result;
+  for (const Block& block : blocks) {
+    std::string file = name_of_file(block);
+    if (block.kind == "sh") {
+      add_commands(block, result);
+    } else if (!block.kind.empty() && file.empty()) {
+      result.problems.push_back(
+          fmt::format("line {}: the block neither runs commands (```sh) nor names its file in a comment", block.line));
+    } else if (!file.empty()) {
+      result.steps.push_back({.line = block.line, .file = file, .text = text_of(block)});
+    }
+  }
+  for (const DocumentStep& step : result.steps) {
+    auto names_it = [&](const DocumentStep& other) { return other.file.empty() && contains(other.text, step.file); };
+    if (!step.file.empty() && std::ranges::none_of(result.steps, names_it))
+      result.problems.push_back(fmt::format("line {}: no command names the file {}", step.line, step.file));
+  }
+  return result;
+}
+
+bool is_as_shown(const std::string& output, const std::string& shown) {
+  std::vector<std::string> lines = trimmed_lines(output), wanted = trimmed_lines(shown);
+  size_t line = 0, want = 0;
+  std::optional<size_t> dots;  // the last line of dots, and the first line that it does not stand for
+  size_t after_dots = 0;
+  while (line < lines.size()) {
+    if (want < wanted.size() && wanted[want] == "...") {
+      dots = want++;
+      after_dots = line;
+    } else if (want < wanted.size() && is_line_as_shown(lines[line], wanted[want])) {
+      ++line, ++want;
+    } else if (dots) {
+      want = *dots + 1;
+      line = ++after_dots;
+    } else {
+      return false;
+    }
+  }
+  return std::all_of(wanted.begin() + static_cast<std::ptrdiff_t>(want), wanted.end(),
+                     [](const std::string& rest) { return rest == "..."; });
+}
+
+}  // namespace relaxc::test

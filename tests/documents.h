@@ -1,0 +1,50 @@
+// The documents of the tree, and the examples in them that run.
+#pragma once
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace relaxc::test {
+
+// Returns whether the folder is not of the sources.
+bool is_hidden_or_built(const std::filesystem::path& path);
+// Returns every *.md of the tree.
+std::vector<std::filesystem::path> documents();
+std::string read_document(const std::filesystem::path& path);
+
+// A file that a document gives, or a command that it runs.
+struct DocumentStep {
+  size_t line = 0;                        // in the document
+  std::string file = {};                  // its name; empty: a command
+  std::string text = {};                  // the file's contents, or the command
+  std::optional<std::string> shown = {};  // what the command prints, where the document says so
+  int exit_code = 0;
+};
+
+// What a document runs, in order, and what is wrong with its blocks.
+struct DocumentSteps {
+  std::vector<DocumentStep> steps;
+  std::vector<std::string> problems;
+};
+
+// Reads the examples of a document. It has some if there is a block in it that begins with ```sh:
+//
+//   ```python
+//   # relu.py                       a comment that names the file, which is the whole block
+//   ...
+//   ```
+//   ```sh
+//   $ relaxc check relu.py          a command; a backslash at the end continues it
+//   $ relaxc diff a.py b.py         # exit code 1
+//   main: binding ...               its output, standard error included, as far as it is shown
+//   ...                             any lines; within a line: any characters
+//   ```
+//
+// Every block with a language must then be one of these, and a command must name each file.
+DocumentSteps steps_of(const std::string& document);
+
+// Returns whether the output is as shown, without regard to blanks at the ends of lines.
+bool is_as_shown(const std::string& output, const std::string& shown);
+
+}  // namespace relaxc::test

@@ -1,0 +1,179 @@
+#include "tools/in_turn.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "ir/visit.h"
+#include "support/joined.h"
+#include "support/lists.h"
+
+namespace relaxc::tools {
+
+namespace {
+
+using Key = std::pair<std::string, std::string>;  // the model's node, and the kernel
+
+// Notes the time of each kernel in each run.
+class RunProfiler final : public vm::Profiler {
+ public:
+  void on_kernel(const vm::KernelEvent& event) override {
+    run_[{std::string(event.label), std::string(event.kernel)}] += static_cast<double>(event.duration_ns) / 1e3;
+  }
+  void end_run() {
+    for (const auto& [key, us] : run_) {
+      times_[key].resize(static_cast<size_t>(num_runs_));
+      times_[key].push_back(us);
+    }
+    run_.clear();
+    ++num_runs_;
+  }
+  std::vector<Key> kernels() const {
+    return map_each(times_, [](const auto& entry) { return entry.first; });
+  }
+  // Returns the time of these kernels in each run, in microseconds.
+  std::vector<double> times(const std::vector<Key>& kernels) const {
+    std::vector<double> sums(static_cast<size_t>(num_runs_));
+    for (const Key& key : kernels) {
+      const std::vector<double>& of_kernel = times_.at(key);
+      for (size_t i = 0; i < of_kernel.size(); ++i) sums[i] += of_kernel[i];
+    }
+    return sums;
+  }
+
+ private:
+  std::map<Key, double> run_;
+  std::map<Key, std::vector<double>> times_;
+  int64_t num_runs_ = 0;
+};
+
+// Says what the ratios of neighbouring runs tell: three of four are on one side.
+const char* verdict(std::vector<double> ratios) {
+  std::ranges::sort(ratios);
+  if (ratios[ratios.size() * 3 / 4] < 1) return "faster";
+  return ratios[ratios.size() / 4] > 1 ? "slower" : "no clear difference";
+}
+
+std::string line_of(double without_us, double with_us, double ratio, const std::string& what) {
+  auto number = [](double us) { return us > 0 ? fmt::format("{:.1f}", us) : std::string("-"); };
+  return fmt::format("{:>12} {:>12} {:>8}  {}\n", number(without_us), number(with_us),
+                     ratio > 0 ? fmt::format("{:.3f}", ratio) : "", what);
+}
+// Returns a line about two lists of times, run by run; `has_verdict`: it says whether the second is faster.
+std::string line_of(const std::vector<double>& without_us, const std::vector<double>& with_us, const std::string& what,
+                    bool has_verdict) {
+  std::vector<double> ratios;
+  for (size_t i = 0; i < with_us.size() && with_us[i] > 0 && without_us[i] > 0; ++i)
+    ratios.push_back(with_us[i] / without_us[i]);
+  std::string told = has_verdict && !ratios.empty() ? fmt::format("{}: {}", what, verdict(ratios)) : what;
+  return line_of(median_of(without_us), median_of(with_us), ratios.empty() ? 0 : median_of(ratios), told);
+}
+
+// The kernels of one node of the model.
+struct Row {
+  std::vector<Key> without, with;
+};
+
+bool same_code(const Measured& a, const std::string& kernel_a, const Measured& b, const std::string& kernel_b) {
+  auto x = a.programs.find(kernel_a), y = b.programs.find(kernel_b);
+  bool is_code = x != a.programs.end() && y != b.programs.end();
+  if (is_code) return structural_equal(without_symbol(x->second), without_symbol(y->second));
+  return x == a.programs.end() && y == b.programs.end() && kernel_a == kernel_b;  // C functions
+}
+
+std::string describe(const std::string& node, const Row& row) {
+  auto names_of = [](const std::vector<Key>& keys) { return joined(keys, &Key::second); };
+  std::string before = names_of(row.without), after = names_of(row.with);
+  std::string names =
+      before == after ? after : (before.empty() ? "-" : before) + " -> " + (after.empty() ? "-" : after);
+  return node.empty() ? names : fmt::format("{}: {}", node, names);
+}
+
+// Returns a line for each node whose kernels differ, longest first, one for all of these, and one for the others.
+std::string table_of(const Measured& with, const RunProfiler& with_us, const Measured& without,
+                     const RunProfiler& without_us) {
+  std::map<std::string, Row> rows;
+  Row equal, different;
+  std::vector<Key> left = without_us.kernels();
+  for (const Key& key : with_us.kernels()) {
+    auto other = std::ranges::find_if(left, [&](const Key& candidate) {
+      return candidate.first == key.first && same_code(without, candidate.second, with, key.second);
+    });
+    if (other == left.end()) {
+      rows[key.first].with.push_back(key), different.with.push_back(key);
+      continue;
+    }
+    equal.with.push_back(key), equal.without.push_back(*other);
+    left.erase(other);
+  }
+  for (const Key& key : left) rows[key.first].without.push_back(key), different.without.push_back(key);
+  std::vector<std::pair<double, std::string>> lines;
+  for (const auto& [node, row] : rows) {
+    std::vector<double> a = without_us.times(row.without), b = with_us.times(row.with);
+    lines.emplace_back(std::max(median_of(a), median_of(b)), line_of(a, b, describe(node, row), false));
+  }
+  std::ranges::stable_sort(lines, std::greater(), &std::pair<double, std::string>::first);
+  std::string text = joined(lines, &std::pair<double, std::string>::second, "");
+  auto add = [&](const Row& all, const char* what, bool has_verdict) {
+    std::string kernels = fmt::format("{} kernel{} {}", all.with.size(), all.with.size() == 1 ? "" : "s", what);
+    if (!all.with.empty() || !all.without.empty())
+      text += line_of(without_us.times(all.without), with_us.times(all.with), kernels, has_verdict);
+  };
+  add(different, "that differ", true);
+  add(equal, "with the same code", false);
+  return text;
+}
+
+}  // namespace
+
+double now_ms() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double median_of(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+double Measured::run(const std::vector<vm::Value>& inputs) {
+  double start = now_ms();
+  session.run_values(inputs, function);
+  return now_ms() - start;
+}
+
+InTurn measure_in_turn(Measured& with, Measured& without, const std::vector<vm::Value>& inputs,
+                       const InTurnOptions& options) {
+  std::vector<double> with_us, without_us;
+  RunProfiler with_kernels, without_kernels;
+  // Times a run of each. Each is the first one in every other pair.
+  auto pair = [&](size_t i) {
+    double a = 0, b = 0;
+    if (i % 2 == 0) a = with.run(inputs);
+    b = without.run(inputs);
+    if (i % 2 == 1) a = with.run(inputs);
+    return std::pair(a, b);
+  };
+  double begin = now_ms();
+  auto goes_on = [&](size_t count) { return count < 3 || now_ms() - begin < options.seconds * 1000; };
+  while (std::ssize(with_us) < options.runs && goes_on(with_us.size())) {
+    auto [a, b] = pair(with_us.size());
+    with_us.push_back(a * 1000), without_us.push_back(b * 1000);
+  }
+  with.session.set_profiler(&with_kernels), without.session.set_profiler(&without_kernels);
+  constexpr size_t kProfiledRuns = 21;
+  begin = now_ms();
+  for (size_t i = 0; i < kProfiledRuns && goes_on(i); ++i) {
+    pair(i);
+    with_kernels.end_run(), without_kernels.end_run();
+  }
+  with.session.set_profiler(nullptr), without.session.set_profiler(nullptr);
+  InTurn result{median_of(without_us) / 1000, median_of(with_us) / 1000, 0, {}};
+  std::vector<double> ratios;
+  for (size_t i = 0; i < with_us.size(); ++i) ratios.push_back(with_us[i] / without_us[i]);
+  result.ratio = median_of(ratios);
+  result.text = fmt::format("{:>12} {:>12} {:>8}  in turn, medians\n", "without us", "with us", "ratio") +
+                table_of(with, with_kernels, without, without_kernels) +
+                line_of(without_us, with_us, fmt::format("whole run ({} of each)", ratios.size()), true);
+  return result;
+}
+
+}  // namespace relaxc::tools

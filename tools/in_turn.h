@@ -1,0 +1,33 @@
+// Measures a model with and without somebody's kernels, in turn, so that both find the machine in the same state.
+#pragma once
+#include "codegen/compile.h"
+
+namespace relaxc::tools {
+
+// A compiled model and a session of it.
+struct Measured {
+  codegen::KernelMap programs;  // of its kernels, lowered
+  Session session;
+  std::string function;
+
+  // Runs the function and returns the time in milliseconds.
+  double run(const std::vector<vm::Value>& inputs);
+};
+
+struct InTurnOptions {
+  int runs = 50;        // at most, of each
+  double seconds = 10;  // for all
+};
+struct InTurn {
+  double without_ms = 0, with_ms = 0;  // medians
+  double ratio = 0;                    // with / without: the median over pairs of neighbouring runs
+  std::string text;                    // which kernels differ, and what that costs or gains; `ratio` in words
+};
+InTurn measure_in_turn(Measured& with, Measured& without, const std::vector<vm::Value>& inputs,
+                       const InTurnOptions& options);
+
+double now_ms();
+// Returns the value in the middle.
+double median_of(std::vector<double> values);
+
+}  // namespace relaxc::tools
