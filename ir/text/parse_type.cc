@@ -58,7 +58,7 @@ Expr Parser::dim(const Syntax& at, DType otherwise) {
   Value value = quoted ? Value{quoted_dim(at, otherwise)} : eval(at);
   if (!value.expr.type().is<PrimType>()) fail(at, "expected a dim");
   // te of Python divides: (N / 32, K).
-  const FloatImm* real = value.literal && !in_graph_ ? value.expr.as<FloatImm>() : nullptr;
+  const FloatImm* real = value.literal && in_te_ ? value.expr.as<FloatImm>() : nullptr;
   if (real && real->value == std::floor(real->value) && std::abs(real->value) < 1e9)
     value.expr = int_imm(static_cast<int64_t>(real->value), otherwise);
   Expr dim = value.literal ? adapt(value, otherwise, at) : value.expr;

@@ -113,6 +113,7 @@ void Parser::read_definitions() {
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   Diagnostics in_syntax;
   Unfolder reader(Source{origin_, text}, in_syntax);
+  python_tree_ = reader.kept();
   tree_ = &trees_.emplace_back();
   bool ignored = false;  // members of a class that is not the module
   Lines lines;

@@ -451,6 +451,7 @@ class Parser {
   std::set<std::string, std::less<>> objects_;  // of the constants those that Python can change: lists and dictionaries
   std::map<std::string, std::set<std::string, std::less<>>, std::less<>> function_changes_;  // by Python's functions
   std::optional<Place> python_from_;
+  std::shared_ptr<SyntaxTree> python_tree_;  // the functions of Python that are written out
   struct Held {
     Place at;
     std::string message, remedy;

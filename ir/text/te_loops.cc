@@ -45,6 +45,17 @@ std::vector<Expr> Parser::TeReader::scan(const Syntax& call) {
                       states = tensors(2, "state_placeholder");
   if (inits.size() != updates.size() || inits.size() != states.size())
     in.fail(call, "te.scan takes as many initial values as updates and states");
+  auto same = [](const Expr& a, const Expr& b) { return structural_equal(a, b); };
+  for (size_t i = 0; i < states.size(); ++i) {
+    const std::vector<Expr>&of_init = buffer_type(inits[i]).shape, &of_update = buffer_type(updates[i]).shape;
+    const std::vector<Expr>& of_state = buffer_type(states[i]).shape;
+    bool fits = !of_state.empty() && of_init.size() == of_state.size() &&
+                std::ranges::equal(of_update, of_state, same) &&
+                std::ranges::equal(of_init | std::views::drop(1), of_state | std::views::drop(1), same);
+    if (!fits)
+      in.fail(call,
+              "the state of te.scan has the shape of its update, and that of its initial value behind the first dim");
+  }
   const Syntax* stated = in.arg(call, 4, "name");
   std::string name = stated ? in.string(*stated) : "scan";
   std::unordered_set<const NodeHeader*> of_state;
@@ -78,9 +89,10 @@ std::vector<Expr> Parser::TeReader::scan(const Syntax& call) {
     }
     for (const Buffer& buffer : stage.buffers) of_state.insert(buffer.get());
     if (!is_update) scan.buffers.insert(scan.buffers.end(), stage.buffers.begin(), stage.buffers.end());
-    const For& own = *stmt.as<For>();
-    if (!loop) loop = own;
-    steps.push_back(substitute(in_order(own.body), {{own.var.get(), loop->var}}));
+    const For* own = stmt.as<For>();
+    if (!own) in.fail(call, "te.scan takes stages of te.compute as initial values and updates");
+    if (!loop) loop = *own;
+    steps.push_back(substitute(in_order(own->body), {{own->var.get(), loop->var}}));
   }
   if (stmts.size() != inits.size() || !loop)
     in.fail(call, "te.scan takes stages of te.compute as initial values and updates");
@@ -113,6 +125,8 @@ std::vector<Expr> Parser::TeReader::external(const Syntax& call) {
     if (!value.is<Var>() || !value.type().is<BufferType>()) in.fail(*input, "expected a tensor");
     block.reads.push_back({cast<Var>(value), map_each(buffer_type(cast<Var>(value)).shape, whole_range)});
   }
+  bool fits = is_none(stated) || !is_list(*stated) || stated->children.size() == shapes.size();
+  if (!fits) in.fail(*stated, "{} dtypes for {} outputs", stated->children.size(), shapes.size());
   if (is_none(stated) && inputs.empty()) in.fail(call, "argument 'dtype' is missing");
   NameScope scope(in.scopes_);
   Syntax &ins = in.tree_->node(), &outs = in.tree_->node();
@@ -123,7 +137,7 @@ std::vector<Expr> Parser::TeReader::external(const Syntax& call) {
   ins.children.assign(inputs.begin(), inputs.end());
   for (size_t i = 0; i < shapes.size(); ++i) {
     DType dtype = is_none(stated) ? buffer_type(block.reads[0].buffer).dtype
-                                  : in.dtype(is_list(*stated) ? *in.items(*stated).at(i) : *stated);
+                                  : in.dtype(is_list(*stated) ? *stated->children[i] : *stated);
     std::string own = many ? fmt::format("{}_v{}", name, i) : name;
     stage.buffers.push_back(make_buffer(own, dtype, in.dims(*shapes[i], kInt32), "global", in.span(call)));
     block.writes.push_back({stage.buffers[i], map_each(buffer_type(stage.buffers[i]).shape, whole_range)});

@@ -9,6 +9,8 @@ namespace {
 
 constexpr int kDeepest = 16;           // calls in calls
 constexpr size_t kMostLines = 20'000;  // that calls are written out as
+constexpr int kDeepestValue = 200;     // of an expression that calls are written out as
+constexpr size_t kMostNodes = 10'000;  // of such an expression
 
 template <class... Names>
 bool is_one_of(std::string_view name, const Names&... names) {
@@ -31,6 +33,18 @@ void for_each(const Line& line, const std::function<void(const Syntax&)>& visit)
     for (const Line* inner : *lines) for_each(*inner, visit);
   }
 }
+
+// Returns the number of nodes, or one beyond the limit. A node that stands twice counts twice.
+size_t size_of(const Syntax& at, size_t limit = kMostNodes) {
+  size_t size = 1;
+  auto add = [&](const Syntax* part) {
+    if (part && size <= limit) size += size_of(*part, limit - size);
+  };
+  for (const Syntax* child : at.children) add(child);
+  for (const Syntax::Keyword& keyword : at.keywords) add(keyword.value);
+  return size;
+}
+bool is_small(const Syntax& at) { return at.depth <= kDeepestValue && size_of(at) <= kMostNodes; }
 
 bool is_docstring(const Line& line) {
   return line.kind == LineKind::kExpression && line.value->kind == SyntaxKind::kString;
@@ -76,10 +90,8 @@ void add_bound_names(const Line& line, std::set<std::string_view>& names, bool w
 
 const Syntax* with_names(const Syntax* at, const Replacements& names, SyntaxTree& tree) {
   if (!at) return at;
-  if (is_name(*at)) {
-    auto found = names.find(at->text);
-    return found == names.end() ? at : found->second;
-  }
+  auto found = is_name(*at) ? names.find(at->text) : names.end();
+  if (found != names.end()) return found->second;
   Replacements inner;
   if (at->kind == SyntaxKind::kLambda) {
     std::set<std::string_view> own;
@@ -183,7 +195,7 @@ void Unfolder::statement(const Line& line, Lines& out) {
   }
   bool is_constant = now->kind == LineKind::kAssign && now->value && is_name(*now->target) &&
                      now->value->kind > SyntaxKind::kName && now->value->kind <= SyntaxKind::kConstant;
-  if (is_constant) constants_.insert_or_assign(std::string(now->target->text), with_names(now->value, {}, kept_));
+  if (is_constant) constants_.insert_or_assign(std::string(now->target->text), with_names(now->value, {}, *kept_));
   out.push_back(now);
 }
 
@@ -197,7 +209,7 @@ bool Unfolder::keeps(const Line& line) {
   if (!function.unfolds && !function.lambda) return false;
   for_each(line, [&](const Syntax& at) { function.of_te = function.of_te || (is_name(at) && at.text == "te"); });
   bool stays = function.lambda && function.of_te;
-  function.line = &with_names(line, {}, kept_);
+  function.line = &with_names(line, {}, *kept_);
   if (function.lambda) function.lambda = as_lambda(*function.line);
   function.used = stays;
   std::string name(line.text);
@@ -253,8 +265,8 @@ const Syntax* Unfolder::as_lambda(const Line& function) {
       defines =
           defines || (is_call(at) && is_one_of(callee_name(at), "reduce_axis", "placeholder", "compute", "extern"));
     });
-    const Syntax* now = with_names(line->value, values, kept_);
-    if (defines || now->depth > 64) return nullptr;
+    const Syntax* now = with_names(line->value, values, *kept_);
+    if (defines || !is_small(*now)) return nullptr;
     if (line->kind == LineKind::kReturn) {
       value = now;
     } else if (is_name(*line->target)) {
@@ -264,18 +276,18 @@ const Syntax* Unfolder::as_lambda(const Line& function) {
     }
   }
   if (!value) return nullptr;
-  Syntax& result = kept_.node();
+  Syntax& result = kept_->node();
   static_cast<Place&>(result) = function;
   result.kind = SyntaxKind::kLambda;
   for (const Param& param : function.params) {
-    Syntax& name = kept_.node();
+    Syntax& name = kept_->node();
     static_cast<Place&>(name) = param;
     name.kind = SyntaxKind::kName;
     name.text = param.name;
     Syntax* child = &name;
     if (param.stars.size() > 1 || param.otherwise) return nullptr;
     if (!param.stars.empty()) {
-      child = &kept_.node();
+      child = &kept_->node();
       static_cast<Place&>(*child) = param;
       child->kind = SyntaxKind::kStarred;
       child->children.push_back(&name);
@@ -327,12 +339,14 @@ const Syntax* Unfolder::with_functions(const Syntax* at, bool in_lambda) {
   for (Syntax::Keyword& keyword : keywords) keyword.value = part(keyword.value, takes);
   auto called = is_call(*at) && is_name(*at->children[0]) ? functions_.find(at->children[0]->text) : functions_.end();
   const Syntax* lambda = called == functions_.end() ? nullptr : called->second.lambda;
-  if (lambda && (in_lambda || !called->second.of_te) && lambda->depth + at->depth < 200 && produced_ < kMostLines) {
-    if (std::optional<Replacements> values = arguments_of(*lambda, children, keywords)) {
-      called->second.used = true;
-      ++produced_;
-      return with_functions(with_names(lambda->children.back(), *values, *tree_), in_lambda);
-    }
+  bool applies = lambda && (in_lambda || !called->second.of_te) && !called->second.active && produced_ < kMostLines;
+  if (std::optional<Replacements> values = applies ? arguments_of(*lambda, children, keywords) : std::nullopt) {
+    Temporarily active(called->second.active, true);
+    const Syntax* body = with_functions(lambda->children.back(), in_lambda);
+    const Syntax* value = with_names(body, *values, *tree_);
+    ++produced_;
+    called->second.used = true;
+    if (is_small(*value)) return value;
   }
   if (!changed) return at;
   Syntax& result = made(at->kind, *at, at->text);
@@ -499,7 +513,7 @@ void Unfolder::rename_locals(const Lines& body, const Syntax* result, const Synt
     std::string fresh(local);
     for (int i = 1; taken.contains(fresh) || locals.contains(fresh); ++i) fresh = fmt::format("{}_{}", local, i);
     taken.insert(fresh);
-    names.emplace(local, &made(SyntaxKind::kName, *body.front(), tree_->text(fresh)));
+    names.emplace(local, &made(SyntaxKind::kName, *body.front(), kept_->text(fresh)));
   }
 }
 

@@ -14,6 +14,7 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 
 #include "ir/text/syntax.h"
@@ -40,6 +41,8 @@ class Unfolder {
   bool next(SyntaxTree& tree, Lines& out);
   bool in_class() const { return !ended_ && reader_.in_class(); }
   bool withheld() const { return withheld_; }
+  // Owns the functions, of which statements that come later have parts.
+  const std::shared_ptr<SyntaxTree>& kept() const { return kept_; }
 
  private:
   struct Function {
@@ -72,7 +75,7 @@ class Unfolder {
 
   SyntaxReader reader_;
   Diagnostics& diagnostics_;
-  SyntaxTree kept_;  // owns the functions
+  std::shared_ptr<SyntaxTree> kept_ = std::make_shared<SyntaxTree>();
   SyntaxTree* tree_ = nullptr;
   std::map<std::string, Function, std::less<>> functions_;
   std::vector<std::string> order_;  // of the functions

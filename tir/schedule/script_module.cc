@@ -235,7 +235,7 @@ std::optional<ScheduleRule> read_module_schedule(std::string_view text, const st
   text::Unfolder reader({origin, *origin->text}, ignored);
   ModuleSteps steps(origin, module_name);
   Lines all;
-  std::vector<std::shared_ptr<text::SyntaxTree>> trees = {steps.tree()};
+  std::vector<std::shared_ptr<text::SyntaxTree>> trees = {steps.tree(), reader.kept()};
   size_t before = 0;
   for (Lines lines; reader.next(*trees.emplace_back(std::make_shared<text::SyntaxTree>()), lines); lines.clear()) {
     bool readable = ignored.all().size() == before;
