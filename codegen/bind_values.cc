@@ -53,7 +53,7 @@ std::string function_with_params(const IRModule& module, const std::string& want
 }
 
 // Binds the param, and dims that are known by it.
-void bind(const VarRef& param, const Tensor& tensor, VarMap& to) {
+void bind_param(const VarRef& param, const Tensor& tensor, VarMap& to) {
   Expr value = constant(tensor, param.span());
   VarMap dims;
   bind_dims(param.type(), value.type(), dims);
@@ -83,7 +83,7 @@ IRModule with_params_bound(IRModule module, const std::string& function, const s
   std::vector<std::string> open;
   for (size_t i = 0; i < copy.params.size(); ++i) {
     if (auto it = values.find(names.at(i)); it != values.end()) {
-      bind(copy.params[i], it->second, bound);
+      bind_param(copy.params[i], it->second, bound);
     } else {
       params.push_back(copy.params[i]);
       open.push_back(names[i]);

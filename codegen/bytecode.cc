@@ -152,7 +152,10 @@ class FunctionLowering {
   static void check_supported(const VarRef& var) {
     walk_nodes(var.type(), [&](const NodeRef& node) {
       if (node.is<DTensorType>())
-        fail_unsupported(var.span(), "'{}' is a distributed tensor, which cannot be compiled yet", var->name);
+        fail_unsupported(
+            var.span(),
+            "'{}' is an R.DTensor, which lies on the devices of a mesh, and this runtime is one device; write R.Tensor",
+            var->name);
       const TensorType* tensor = node.as<TensorType>();
       if (tensor && !tensor->vdevice.empty() && !tensor->vdevice.starts_with("llvm:"))
         fail_unsupported(var.span(), "'{}' is on device '{}'; only the CPU is supported", var->name, tensor->vdevice);

@@ -188,7 +188,9 @@ CompiledModule compile(IRModule module, const CompileSettings& settings) {
 
 void CompiledModule::generate(const CompileSettings& settings) {
   executable_ = codegen::lower_to_bytecode(lowered_);
-  note_libraries(settings.libraries);
+  std::set<std::string> linked;
+  if (!settings.interpret) linked = codegen::functions_of(settings.linked);
+  note_libraries(settings.libraries, linked);
   codegen::KernelMap kernels = this->kernels();
   if (settings.interpret) return;
   if (!kernels.empty()) {  // the loader compares these with the CPU it runs on (vm/cpu.h)
@@ -197,7 +199,6 @@ void CompiledModule::generate(const CompileSettings& settings) {
   }
   objects_ = codegen::backend_of(target_).compile(kernels, target_, settings);
   objects_.linked = settings.linked;
-  std::set<std::string> linked = codegen::functions_of(settings.linked);
   for (const vm::KernelInfo& kernel : executable_.kernels) {
     bool is_linked = kernel.source == vm::KernelSource::kRegistry && linked.contains(kernel.symbol);
     if (is_linked) objects_.linked_kernels.push_back(kernel.symbol);
@@ -206,10 +207,11 @@ void CompiledModule::generate(const CompileSettings& settings) {
     executable_.metadata[vm::kLinkedKernelsKey] = joined(objects_.linked_kernels, "\n");
 }
 
-void CompiledModule::note_libraries(const vm::UserLibraries& libraries) {
+void CompiledModule::note_libraries(const vm::UserLibraries& libraries, const std::set<std::string>& linked) {
   auto is_called = [&](const relaxc_kernel_row& row) {
+    if (linked.contains(row.name)) return false;
     return find_item(executable_.kernels, std::string_view(row.name), &vm::KernelInfo::symbol) ||
-           std::ranges::count(executable_.builtins, row.name);
+           std::ranges::count(executable_.builtins, row.name) > 0;
   };
   std::string names;
   for (const auto& library : libraries) {

@@ -7,6 +7,7 @@
 // or model.write("model.so") and, elsewhere and without the compiler, relaxc::Program::load("model.so").
 #pragma once
 #include <map>
+#include <set>
 #include <string>
 
 #include "codegen/backend.h"
@@ -75,7 +76,8 @@ class CompiledModule {
   friend CompiledModule compile_file(const std::string& path, const CompileSettings& settings);
   CompiledModule() = default;
   void generate(const CompileSettings& settings);  // bytecode and machine code of lowered_
-  void note_libraries(const vm::UserLibraries& libraries);
+  // Notes the libraries whose kernels are called, but for those kernels that are linked in.
+  void note_libraries(const vm::UserLibraries& libraries, const std::set<std::string>& linked);
   IRModule lowered_;
   Target target_;
   vm::Executable executable_;

@@ -110,6 +110,15 @@ Expr decompose_call_inplace(const OpCall& op, Builder& b) {
   }
   return call(op_ref(ops::kCallPurePacked), std::move(args), {}, infer_stated(op), op.span, op.call.type_args);
 }
+Expr decompose_call_py_func(const OpCall& op, Builder&) {
+  const Tuple* args = op.arg(1).as<Tuple>();
+  const StringImm* name = op.arg(0).as<StringImm>();
+  Expr function = name ? extern_func(name->value) : op.arg(0);
+  if (!args || !function.is<ExternFunc>()) op.fail("expected a function by name and a tuple of its arguments");
+  std::vector<Expr> all = {function};
+  all.insert(all.end(), args->items.begin(), args->items.end());
+  return call(op_ref(ops::kCallPurePacked), std::move(all), {}, infer_stated(op), op.span, op.call.type_args);
+}
 // The device must be the only one, and the memory plain.
 Expr plain_memory(const OpCall& op, Builder& b, std::string name, size_t used, size_t device, size_t scope) {
   auto number = device < op.size() ? as_int(op.arg(device)) : 0;
@@ -122,10 +131,6 @@ Expr nothing(const OpCall&, Builder&) { return tuple({}); }
 
 OpRow decomposed(OpRow row, Expr (*decompose)(const OpCall&, Builder&)) {
   row.decompose = decompose;
-  return row;
-}
-OpRow with_why(OpRow row, const char* why) {
-  row.why = why;
   return row;
 }
 // Makes the row of a call whose type does not depend on the operands.
@@ -175,9 +180,9 @@ std::vector<OpRow> graph_ops() {
                           "an external function that overwrites arguments, of which it gets copies",
                           {function, arguments}, infer_call_inplace_packed, op_attrs<InplaceAttrs>()),
                  decompose_call_inplace),
-      with_why(impure(call_row("relax.call_py_func", "a Python function", {{"func_name", "its name"}, inputs},
-                               infer_stated)),
-               "there is no Python interpreter; register a C++ function and call it by R.call_packed"),
+      decomposed(call_row("relax.call_py_func", "a Python function, for which the host registers one of its name",
+                          {{"func_name", "its name"}, inputs}, infer_stated),
+                 decompose_call_py_func),
       decomposed(impure(call_row("relax.call_builtin_with_ctx", "a function of the virtual machine", {function, inputs},
                                  infer_stated_or<infer_nothing>)),
                  decompose_call_builtin),
@@ -218,11 +223,11 @@ std::vector<OpRow> graph_ops() {
        .inputs = {storage, {"offset", "in bytes"}, {"shape", "its dims"}, {"dtype", "of its elements"}, device},
        .infer = infer_alloc_tensor,
        .infer_partial = infer_unknown},
-      decomposed(impure(call_row("relax.memory.kill_storage", "the end of a storage's life, which is found without it",
-                                 {storage}, infer_nothing)),
+      decomposed(call_row("relax.memory.kill_storage", "the end of a storage's life, which is found without it",
+                          {storage}, infer_nothing),
                  nothing),
-      decomposed(impure(call_row("relax.memory.kill_tensor", "the end of a tensor's life, which is found without it",
-                                 {{"tensor", "the tensor"}}, infer_nothing)),
+      decomposed(call_row("relax.memory.kill_tensor", "the end of a tensor's life, which is found without it",
+                          {{"tensor", "the tensor"}}, infer_nothing),
                  nothing),
       {.name = "relax.vm.alloc_storage",
        .doc = "a block of memory on a device",
@@ -235,8 +240,8 @@ std::vector<OpRow> graph_ops() {
        .infer = infer_alloc_tensor,
        .infer_partial = infer_unknown,
        .decompose = [](const OpCall& op, Builder& b) { return plain_memory(op, b, "memory.alloc_tensor", 4, 4, 9); }},
-      decomposed(impure(call_row("relax.vm.kill_object", "the end of an object's life, which is found without it",
-                                 {{"obj", "the object"}}, infer_nothing)),
+      decomposed(call_row("relax.vm.kill_object", "the end of an object's life, which is found without it",
+                          {{"obj", "the object"}}, infer_nothing),
                  nothing),
   };
 }

@@ -1,6 +1,8 @@
 // Expects: call_tir and call_dps_packed on tensors of known shape. Guarantees: none is left. Each output is allocated
 // by relax.builtin.alloc_tensor and the kernel is called as callee(inputs..., outputs..., R.shape([scalars])), where
 // the scalars are the values of scalar_arguments(callee) in order; the bindings are in plain blocks, not dataflow.
+#include <algorithm>
+
 #include "ir/op_names.h"
 #include "ir/text/printer.h"
 #include "passes/graph_rewriter.h"
@@ -27,6 +29,9 @@ class DestinationPasser final : public GraphRewriter {
       if (is_explicit) return std::nullopt;
       return call_with_destinations(kernel->callee, kernel->tensors, kernel->scalars, span);
     }
+    auto is_tensor = [](const Expr& e) { return e.type().is<TensorType>(); };
+    if (kernel->callee.is<ExternFunc>() && !std::ranges::all_of(kernel->tensors, is_tensor))
+      return call_host(*kernel, binding, builder);
     for (const Expr& tensor : kernel->tensors) {
       if (!tensor.type().is<TensorType>())
         fail_unsupported(span, "an argument of type {} cannot be passed to a kernel yet", print_type(tensor.type()));
@@ -56,6 +61,18 @@ class DestinationPasser final : public GraphRewriter {
   }
 
  private:
+  // A kernel of the host that takes more than tensors and integers is called as functions of R.call_packed are.
+  static Expr call_host(const KernelCall& kernel, const Binding& binding, Builder& builder) {
+    const Span& span = binding.value.span() ? binding.value.span() : binding.var.span();
+    builder.set_span(span);
+    const Tuple* written = binding.value.as<Call>()->args[1].as<Tuple>();
+    std::vector<Expr> args = written ? written->items : kernel.tensors, results;
+    for (const Type& output : kernel.outputs) results.push_back(allocate(output, binding.var->name, builder));
+    args.insert(args.end(), results.begin(), results.end());
+    builder.emit(call(kernel.callee, std::move(args), {}, tuple_type({}), span, {tuple_type({})}), "_");
+    return results.size() == 1 ? results[0] : tuple(results);
+  }
+
   static Expr allocate(const Type& type, std::string name, Builder& builder) {
     const std::vector<Expr>* shape = known_shape(type);
     std::optional<DType> dtype = tensor_dtype(type);

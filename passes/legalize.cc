@@ -21,7 +21,8 @@ class Legalizer final : public GraphRewriter {
     const Span& span = binding.var.span();
     OpCall op{node, span};
     for (const Expr& arg : node.args) {
-      if (arg.type().is<DTensorType>()) op.unsupported("distributed tensors cannot be compiled yet");
+      if (arg.type().is<DTensorType>())
+        op.unsupported("an R.DTensor lies on the devices of a mesh, and this runtime is one device; write R.Tensor");
       if (arg.type().is<TupleType>() && !arg.is<Tuple>())
         op.fail("a tuple value as an argument; run spread_tuples before");
     }

@@ -27,6 +27,7 @@ namespace relaxc {
   X(compose, "make one tensor program of each Primitive function that a rule names")                              \
   X(fuse, "group call_tirs (elementwise chains, epilogues of reductions) into one tensor program each")           \
   X(merge_kernels, "keep one of several equal tensor programs")                                                   \
+  X(rewrite_weights, "compute what schedules make of constant weights alone (layout_rewrite_preproc)")            \
   X(destination_passing, "allocate each call_tir's outputs explicitly and pass them to the kernel")               \
   X(plan_memory, "place all temporaries in one arena by their lifetimes, with symbolic offsets")
 
@@ -53,7 +54,7 @@ namespace relaxc {
   Y(prefetch, "prefetch where loops ask for it")                                                                   \
   X(flatten_buffers, "make every buffer one-dimensional and dense", .expects = expect_destinations)                \
   Y(find_vectors, "vectorize serial loops whose iterations are independent and store neighbouring elements")       \
-  X(unroll_loops, "unroll loops that pragma_auto_unroll_max_step leaves few enough steps")                         \
+  Y(unroll_loops, "unroll loops that pragma_auto_unroll_max_step leaves few enough steps")                         \
   Y(whole_registers, "split vectorized loops into as many lanes as a register has, and a rest")                    \
   X(vectorize_loops, "turn vectorized loops into vector statements")                                               \
   Y(promote_accumulators, "keep the results of a loop's reduction in registers while it runs")                     \
@@ -120,7 +121,7 @@ const std::vector<Pipeline>& pipelines() {
       {"kernels",
        "operators to scheduled tensor programs",
        {"inline_calls", "spread_tuples", "legalize", "compose", "fuse", "remove_dead_code", "merge_kernels",
-        "schedule"}},
+        "schedule", "rewrite_weights"}},
       {"schedule",
        "tensor programs in normal form, scheduled",
        {"dense_params", "lower_jumps", "expand_builtins", "resolve_views", "run_threads", "normalize_loops",

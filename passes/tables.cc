@@ -6,6 +6,7 @@
 #include "support/diagnostic.h"
 #include "support/joined.h"
 #include "support/lists.h"
+#include "support/nearest.h"
 #include "tir/rules/builtin_rules.h"
 #include "tir/schedule/script.h"
 
@@ -250,7 +251,9 @@ std::vector<const KernelRule*> named_rules(const PassSettings& settings) {
   std::vector<std::string> names = map_each(tables.pipelines(), &Pipeline::name);
   for (const Pass& pass : tables.passes()) names.push_back(pass.name);
   for (const KernelRule* rule : named_rules(settings)) names.push_back(rule->name);
-  fail({}, "unknown pass '{}'; there are: {}", name, joined(names));
+  std::string near = nearest(name, names);
+  fail({}, "unknown pass '{}'{}; there are: {}", name, near.empty() ? "" : fmt::format("; did you mean '{}'?", near),
+       joined(names));
 }
 
 // A pass that is named is taken; one that a pipeline holds, where its setting is on.

@@ -30,7 +30,10 @@ std::vector<Buffer> ComputeBuilder::inputs_of(const OpCall& op) {
   for (const Expr& arg : tensors_of(op.call)) {
     const std::vector<Expr>* shape = known_shape(arg.type());
     std::optional<DType> dtype = tensor_dtype(arg.type());
-    if (!shape || !dtype) op.fail("cannot be lowered: the shape or dtype of an argument is not known");
+    if (!shape || !dtype)
+      op.fail(
+          "cannot be lowered: the shape or dtype of an argument is not known; give it: "
+          "y = R.match_cast(x, R.Tensor((n, m), \"float32\"))");
     const Var* var = arg.as<Var>();
     result.push_back(input(var ? var->name : fmt::format("input{}", params_.size()), *dtype, *shape));
   }

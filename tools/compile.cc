@@ -37,13 +37,25 @@ struct ScheduledProgram {
   }
 };
 
+// Returns the steps on one program, which do not name it: those of a schedule beside the module may.
+Trace steps_on_program(const Schedule& schedule) {
+  Trace trace = schedule.trace();
+  for (TraceStep& step : trace.steps) {
+    for (size_t i = 0; i < step.arguments.size(); ++i) {
+      const scheduling::Param& param = step.primitive->params[i];
+      if (param.name == "func_name") step.arguments[i] = *param.otherwise;
+    }
+  }
+  return trace;
+}
+
 // Prints the steps that the rule took, as a schedule for the program that it took them on. That fusion makes the same
 // program again, the schedule has to say which one in it a rule named. Steps on a module with several functions print
 // as steps beside it.
 std::string definition(const std::string& rule, const Schedule& schedule) {
-  std::string text = schedule.trace().text();
   if (schedule.module().functions.size() > 1)
-    return "# steps beside the module, in its file\nsch = tvm.tir.Schedule(Module)\n" + text;
+    return "# steps beside the module, in its file\nsch = tvm.tir.Schedule(Module)\n" + schedule.trace().text();
+  std::string text = steps_on_program(schedule).text();
   auto indented = [](std::string_view line) { return fmt::format("    {}\n", line); };
   ScheduledProgram program(schedule);
   return fmt::format("@S.schedule(\"{}\")\n{}def {}(sch):\n{}", program.name,
@@ -112,7 +124,8 @@ void write_database(const std::string& model, const std::string& folder, Compile
   settings.scheduled = [&](const ScheduleRule&, const Schedule& schedule, const Decisions&) {
     if (schedule.module().functions.size() > 1) return;  // steps beside a module: a record is of one program
     std::string name = schedule.module().functions.begin()->first;
-    if (auto it = programs.find(name); it != programs.end()) tuned.push_back({name, it->second, schedule.trace()});
+    if (auto it = programs.find(name); it != programs.end())
+      tuned.push_back({name, it->second, steps_on_program(schedule)});
   };
   run_pipeline(read_scheduled_module(model, settings), settings);
   std::ranges::sort(tuned, {}, &TunedProgram::name);

@@ -26,6 +26,7 @@ struct ExplainCommand {
 // What is known about one node of the model, or one operator of a text.
 struct NodeReport {
   std::string place, op;
+  uint32_t line;                       // of a text
   std::vector<std::string> operators;  // of the graph that come from it, after the kernels were applied
   std::vector<Claim> claims;
 };
@@ -49,7 +50,9 @@ class ClaimReport {
 
   std::string text() const {
     std::string result;
-    for (const NodeReport* node : order_) {
+    std::vector<const NodeReport*> sorted = order_;
+    std::ranges::stable_sort(sorted, {}, &NodeReport::line);
+    for (const NodeReport* node : sorted) {
       std::vector<std::string> lines = {fmt::format("{} ({}): {}", node->place, node->op, implementer(*node))};
       std::vector<std::string> seen, by = takers(*node);
       for (const Claim& claim : node->claims) {
@@ -73,7 +76,7 @@ class ClaimReport {
     auto [entry, is_new] = nodes_.try_emplace(place);
     if (is_new) {
       bool is_node = span && !span.origin->node.empty();
-      entry->second = {place, is_node ? span.origin->op_type : op, {}, {}};
+      entry->second = {place, is_node ? span.origin->op_type : op, is_node || !span ? 0 : span.line, {}, {}};
       order_.push_back(&entry->second);
     }
     return entry->second;

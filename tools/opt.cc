@@ -6,6 +6,7 @@
 #include "codegen/bisect.h"
 #include "ir/text/printer.h"
 #include "passes/graph_decisions.h"
+#include "passes/kernel_rules.h"
 #include "passes/tables.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
@@ -38,7 +39,16 @@ std::string origin(const Tables& tables, Kind kind, const std::string& name) {
   return plugin.empty() ? "" : fmt::format(" [{}]", plugin);
 }
 
-void list_passes(const OptOptions&, const Tables& tables) {
+// Prints the rules of --kernels that --passes may name.
+void list_rules_of_kernels(const CompileSettings& settings) {
+  std::string text;
+  for (const KernelRule& rule : settings.kernels ? *settings.kernels : std::vector<KernelRule>()) {
+    if (rule.pass) text += fmt::format("{:28} {} [{}]\n", rule.name, rule.pass->doc, to_string(rule.span));
+  }
+  if (!text.empty()) print_message("\nrules of --kernels:\n{}", text);
+}
+
+void list_passes(const OptOptions& options, const Tables& tables) {
   for (bool over_modules : {true, false}) {
     print_message("{}", over_modules ? "passes over modules:\n" : "\npasses over one tensor program each:\n");
     for (const Pass& pass : tables.passes()) {
@@ -50,6 +60,7 @@ void list_passes(const OptOptions&, const Tables& tables) {
   for (const Pipeline& pipeline : tables.pipelines())
     print_message("{:28} {}{}\n{:28} = {}\n", pipeline.name, pipeline.doc,
                   origin(tables, Kind::kPipeline, pipeline.name), "", joined(pipeline.passes, ","));
+  list_rules_of_kernels(options.compiler.get(options.model));
 }
 
 void list_ops(const OptOptions&, const Tables& tables) {

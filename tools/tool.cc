@@ -142,9 +142,6 @@ CompileSettings CompilerOptions::get(const std::string& model) const {
                               : verify_each == "never" ? VerifyEach::kNever
                                                        : VerifyEach::kGroup;
   for (std::string_view name : parts_of(print_after, ',')) result.runner.print_after.emplace_back(name);
-  for (const std::string& name : result.runner.print_after) {
-    if (name != "all") parse_passes(name, result);
-  }
   std::vector<std::string> files = kernels;
   if (!schedules.empty()) files.push_back(schedules);
   const std::string model_file = split_text_path(model).file;
@@ -171,6 +168,9 @@ CompileSettings CompilerOptions::get(const std::string& model) const {
   if (!rules.empty()) result.kernels = std::make_shared<const std::vector<KernelRule>>(std::move(rules));
   if (!result.schedules.empty()) result.report = [](const std::string& line) { print_error("{}\n", line); };
   result.warn = [](const Diagnostic& warning) { print_error("{}", to_string(warning)); };
+  for (const std::string& name : result.runner.print_after) {
+    if (name != "all") parse_passes(name, result);
+  }
   if (!result.runner.stop_after.empty()) parse_passes(result.runner.stop_after, result);
   return result;
 }

@@ -1,5 +1,5 @@
-# A rule for one kind of kernel in a ResNet: a convolution with its bias, the residual and a relu behind it. Where one of
-# these is missing the rule does not fit, and the kernel stays as it was.
+# A rule for one kind of kernel in a ResNet: a convolution with its bias, the residual and a relu behind it. Where one
+# of these is missing the rule does not fit, and the kernel stays as it was.
 #
 #   relaxc bench resnet18.onnx --dim batch=1 --kernels examples/kernels/residual.py
 

@@ -30,11 +30,17 @@ bool Parser::BuilderReader::defines(const Line& line) {
     builders_.emplace(line.target->text);
     return true;
   }
+  if (path == "R.DynTensorType" || is_type_name(path)) {
+    named_types_.insert_or_assign(std::string(line.target->text), line.value);
+    return true;
+  }
   if ((path == "R.Var" || path == "R.DataflowVar") && in.positional(call) >= 1) {
     std::vector<const Syntax*> rest(call.operands().begin() + 1, call.operands().end());
     const Syntax* type = rest.empty() ? in.keyword(call, "struct_info") : rest[0];
+    if (const Syntax* const* named = type && is_name(*type) ? find_value(named_types_, type->text) : nullptr)
+      type = *named;
     if (!type) in.fail(call, "the variable has no type: relax.Var(\"x\", R.Tensor((n, 4), \"float32\"))");
-    if (is_list(*type) && rest.size() > 1) type = early_type(*type, *rest[1]);
+    if (is_list(*type)) type = early_type(*type, rest.size() > 1 ? *rest[1] : *type);
     vars_.insert_or_assign(std::string(line.target->text), Var{in.string(*call.children[1]), type});
     return true;
   }
@@ -51,7 +57,9 @@ bool Parser::BuilderReader::defines(const Line& line) {
 const Syntax* Parser::BuilderReader::early_type(const Syntax& shape, const Syntax& type) {
   Syntax& result = made(SyntaxKind::kCall, shape);
   result.children = {&form("Tensor", shape), &shape};
-  const Syntax* dtype = is_call(type) ? in.arg(type, 1, "dtype") : nullptr;
+  const Syntax* const* named = is_name(type) ? find_value(named_types_, type.text) : nullptr;
+  const Syntax& stated = named ? **named : type;
+  const Syntax* dtype = is_call(stated) ? in.arg(stated, 1, "dtype") : nullptr;
   if (dtype) result.children.push_back(dtype);
   return &result;
 }

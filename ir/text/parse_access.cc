@@ -64,6 +64,7 @@ std::optional<Value> Parser::tensor_property(const Syntax& at) {
   const std::string_view* op = row_of(kProperties, name);
   const Entity* entity = is_name(*owner) ? lookup(owner->text) : nullptr;
   bool is_tensor = entity && entity->expr && entity->expr->type().is<TensorType>();
+  if (name == "shape" && is_tensor && !indexed) return typed_call(OpName{"relax.shape_of"}, {*entity->expr}, at);
   bool takes_axis = name == "shape" || name == "strides";
   if (!op || !is_tensor || takes_axis != indexed) return std::nullopt;
   std::vector<Expr> args = {*entity->expr};

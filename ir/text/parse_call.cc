@@ -24,22 +24,27 @@ Value Parser::tensor_operator(std::string_view op, Value a, Value b, const Synta
       {"//", "relax.floor_divide"}, {"%", "relax.mod"},         {"**", "relax.power"},   {"@", "relax.matmul"},
       {"<", "relax.less"},          {"<=", "relax.less_equal"}, {">", "relax.greater"},  {">=", "relax.greater_equal"},
       {"==", "relax.equal"},        {"!=", "relax.not_equal"}};
-  // A number beside a tensor is a constant of the tensor's dtype.
-  auto lift = [&](Value& value, const Value& other) {
-    if (!value.expr.type().is<PrimType>()) return;
-    std::optional<DType> dtype = tensor_dtype(other.expr.type());
-    if (!value.literal || !dtype) fail(at, "expected tensors on both sides of '{}'", op);
-    Expr scalar = adapt(value, *dtype, at);
-    Tensor data = Tensor::empty({}, *dtype);
-    if (const IntImm* imm = scalar.as<IntImm>()) data.set_int(0, imm->value);
-    if (const FloatImm* imm = scalar.as<FloatImm>()) data.set_double(0, imm->value);
-    value = {relaxc::constant(data, span(at))};
-  };
-  lift(a, b);
-  lift(b, a);
+  lift_number(a, b, op, at);
+  lift_number(b, a, op, at);
   const char* const* name = row_of(kSugar, op);
   if (!name) fail(at, "'{}' cannot take tensors", op);
   return typed_call(OpName{*name}, {leaf(a, at), leaf(b, at)}, at);
+}
+
+void Parser::lift_number(Value& value, const Value& tensor, std::string_view op, const Syntax& at) {
+  if (!value.expr.type().is<PrimType>()) return;
+  std::optional<DType> dtype = tensor_dtype(tensor.expr.type());
+  if (value.literal && !dtype && tensor.expr.type().is<TensorType>())
+    fail({at,
+          {},
+          "write the number as R.const(2, \"float32\"), or give the tensor's dtype: R.Tensor((n, 4), \"float32\")"},
+         "a number beside a tensor of unknown dtype");
+  if (!value.literal || !dtype) fail(at, "expected tensors on both sides of '{}'", op);
+  Expr scalar = adapt(value, *dtype, at);
+  Tensor data = Tensor::empty({}, *dtype);
+  if (const IntImm* imm = scalar.as<IntImm>()) data.set_int(0, imm->value);
+  if (const FloatImm* imm = scalar.as<FloatImm>()) data.set_double(0, imm->value);
+  value = {relaxc::constant(data, span(at))};
 }
 
 void Parser::set_type_args(const Syntax* types, Call& call) {
@@ -169,21 +174,29 @@ static std::vector<Expr> take_scalars(Expr& inputs) {
 }
 
 // Reads the form of 2022, which gives shapes and dtypes: (m, k), dtype="float32", or lists of both.
-std::vector<Type> Parser::early_outputs(const Syntax& shapes, const Syntax& dtypes) {
-  std::vector<const Syntax*> several = {&shapes}, of = items(dtypes);
+std::vector<Type> Parser::early_outputs(const Syntax& shapes, const Syntax* dtypes, std::optional<DType> otherwise) {
+  std::vector<const Syntax*> several = {&shapes}, of = dtypes ? items(*dtypes) : std::vector<const Syntax*>();
+  if (!dtypes && !otherwise) fail(shapes, "the dtype of the output is missing: dtype=\"float32\"");
+  auto dtype_of_output = [&](size_t i) { return of.empty() ? *otherwise : dtype(*of[of.size() == 1 ? 0 : i]); };
   const Entity* known = is_name(shapes) ? lookup(shapes.text) : nullptr;
-  if (known && known->expr && known->expr->type().is<ShapeType>() && of.size() == 1) {
-    TensorType result{*known->expr, dtype(dtypes), known_rank(known->expr->type()), {}};
+  if (known && known->expr && known->expr->type().is<ShapeType>() && of.size() <= 1) {
+    TensorType result{*known->expr, dtype_of_output(0), known_rank(known->expr->type()), {}};
     return {make(std::move(result), span(shapes))};
   }
   bool nested = !shapes.children.empty() && is_list(*shapes.children[0]);
   if (nested) several = items(shapes);
-  if (of.size() != 1 && of.size() != several.size()) fail(dtypes, "{} dtypes for {} shapes", of.size(), several.size());
+  if (of.size() > 1 && of.size() != several.size()) fail(*dtypes, "{} dtypes for {} shapes", of.size(), several.size());
   std::vector<Type> result;
   for (size_t i = 0; i < several.size(); ++i)
-    result.push_back(
-        relaxc::tensor_type(graph_dims(*several[i]), dtype(*of[of.size() == 1 ? 0 : i]), span(*several[i])));
+    result.push_back(relaxc::tensor_type(graph_dims(*several[i]), dtype_of_output(i), span(*several[i])));
   return result;
+}
+
+// Reads the form of 2021, R.call_dps((n, 4), f, (x,)): the shape stands first, and the dtype is that of the input.
+Value Parser::shape_first(const std::string& path, const Syntax& at) {
+  Syntax call = at;
+  call.children = {at.children[0], at.children[2], at.children[3], at.children[1]};
+  return call_tir_form(path, call);
 }
 
 Value Parser::call_tir_form(const std::string& path, const Syntax& at) {
@@ -193,8 +206,13 @@ Value Parser::call_tir_form(const std::string& path, const Syntax& at) {
   };
   bool sound = fits_signature(path, at);
   const Syntax& function = required(at, 0, "func");
+  bool makes_outputs = path == "R.call_tir" || path == "R.call_dps_packed";
+  if (makes_outputs && is_list(function) && positional(at) == 3) return shape_first(path, at);
   const Syntax* dtypes = keyword(at, "dtype");
-  bool early = dtypes && (path == "R.call_tir" || path == "R.call_dps_packed");
+  const Syntax* third = arg(at, 2, "shape");
+  bool bare_shape =
+      early_ && third && is_list(*third) && !third->children.empty() && type_name(*third->children[0]).empty();
+  bool early = (dtypes || bare_shape) && makes_outputs;
   // Until 2023 R.call_tir called kernels by their names, too.
   bool names_kernel = function.kind == SyntaxKind::kString && !declared_.contains(string(function));
   bool packed = path == "R.call_dps_packed" || (path == "R.call_tir" && names_kernel);
@@ -209,7 +227,10 @@ Value Parser::call_tir_form(const std::string& path, const Syntax& at) {
   call.args.push_back(given);
   const Syntax* outputs = arg(at, position("out_sinfo"), early ? "shape" : "out_sinfo");
   if (!outputs) fail(at, "the output type is missing: out_sinfo=R.Tensor((n, 4), dtype=\"float32\")");
-  call.type_args = early ? early_outputs(*outputs, *dtypes) : read_each(items(*outputs), &Parser::type);
+  const Tuple* written = given.as<Tuple>();
+  std::optional<DType> of_input =
+      written && !written->items.empty() ? tensor_dtype(written->items[0].type()) : std::nullopt;
+  call.type_args = early ? early_outputs(*outputs, dtypes, of_input) : read_each(items(*outputs), &Parser::type);
   if (const Syntax* more = arg(at, position("tir_vars"), "tir_vars"); !is_none(more)) {
     call.args.push_back(tir_vars(*more));
     if (!scalars.empty()) fail(*more, "scalar arguments stand both in args and in tir_vars");
@@ -302,7 +323,11 @@ Value Parser::value_form(const std::string& form, const Syntax& at) {
 Value Parser::tuple_form(const std::string& form, const Syntax& at) {
   if (form == "R.TupleGetItem")
     return tuple_item(as_argument(required(at, 0, "tuple_value")), required(at, 1, "index"), at);
-  return {bounded_tuple(read_each(at.operands(), &Parser::as_argument), at)};
+  // relax.Tuple([x, y]) takes a list, R.tuple(x, y) the items.
+  bool is_whole = form == "R.Tuple" && positional(at) == 1 && is_list(*at.children[1]);
+  std::vector<const Syntax*> parts =
+      is_whole ? items(*at.children[1]) : std::vector(at.operands().begin(), at.operands().end());
+  return {bounded_tuple(read_each(parts, &Parser::as_argument), at)};
 }
 
 // Reads R.dist.const(value, R.DTensor(...)).
@@ -398,6 +423,7 @@ std::vector<const Syntax*> Parser::operator_arguments(const OpRow& row, const Sy
       result[i] = keyword.value;
       continue;
     }
+    if (i == names.size() && early_ && is_none(keyword.value)) continue;  // relay's nn.matmul(x, y, units=None)
     sound = false;
     if (i < names.size()) {
       report(*keyword.value, "argument '{}' is given twice", keyword.name);
@@ -437,6 +463,15 @@ static std::optional<Expr> left_out(const OpRow& row, std::string_view input, st
   return std::nullopt;
 }
 
+// TVM's function of attention_var_len takes the longest query before the starts of the keys, which may be left out
+// together with the longest key. Its printer writes the starts first.
+static void order_sequences(Call& call) {
+  std::vector<Expr>& args = call.args;
+  if (args.size() < 5 || known_rank(args[4].type()) != 0) return;
+  if (args.size() == 5) args.insert(args.end(), {args[3], args[4]});
+  std::swap(args[4], args[5]);
+}
+
 Value Parser::operator_call(const OpRow& row, const Syntax& at) {
   Call call{op_ref(row.name), {}, {}, {}};
   bool sound = true;
@@ -469,6 +504,7 @@ Value Parser::operator_call(const OpRow& row, const Syntax& at) {
     if (arguments[i]) sound &= guarded([&] { call.attrs.set(attr.name, attribute(attr, *arguments[i])); });
   }
   if (!sound) throw Failed();
+  if (row.name == ops::kAttentionVarLen) order_sequences(call);
   if (row.name == ops::kReshape && call.args.size() > 1) complete_reshape(call, at);
   return typed_call(std::move(call), at);
 }

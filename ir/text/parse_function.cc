@@ -3,7 +3,7 @@
 
 #include "ir/attr_names.h"
 #include "ir/text/names.h"
-#include "ir/text/parsing.h"
+#include "ir/text/parse_te.h"
 #include "ir/text/printer.h"
 #include "ir/type_relation.h"
 #include "ir/visit.h"
@@ -86,6 +86,7 @@ FunctionRef Parser::graph_function(const Pending& pending, Signature signature, 
     Temporarily outer(body_, &body);
     relax_lines(line.body);
   }
+  if (!body.result && !body.blocks.empty() && body.blocks.back().dataflow) body.result = body.block_result;
   if (!body.result) {
     if (pending.sound && errors() == errors_before) fail(line, "function '{}' does not return a value", line.text);
     throw Failed();
@@ -168,17 +169,36 @@ void Parser::relax_line(const Line& line) {
 }
 
 void Parser::relax_return(const Line& line) {
-  if (body_->in_dataflow) fail(line, "'return' cannot stand inside of a dataflow block");
+  if (body_->in_dataflow) return dataflow_return(line);
   if (body_->result) fail(line, "a function returns once, at its end");
   body_->result = line.value ? leaf({as_argument(*line.value)}, *line.value) : tuple({}, span(line));
 }
 
+// Reads `return y, z` at the end of a dataflow block: its outputs, and the function's result if the block is its last.
+void Parser::dataflow_return(const Line& line) {
+  if (!line.value) fail(line, "expected the outputs of the dataflow block");
+  std::vector<Expr> results;
+  for (const Syntax* item : items(*line.value)) {
+    Expr result = as_argument(*item);
+    auto binds = [&](const Binding& binding) { return same_node(binding.var, result); };
+    BindingBlock& block = body_->blocks.back();
+    if (std::ranges::none_of(block.bindings, binds)) {
+      VarRef var = make_var("gv", result.type(), span(*item));
+      bind({result, std::nullopt, var});
+      result = var;
+    }
+    body_->blocks.back().outputs.push_back(cast<Var>(result));
+    results.push_back(result);
+  }
+  body_->outputs_given = true;
+  body_->block_result = is_list(*line.value) ? tuple(results, span(line)) : results[0];
+}
+
 // A function in a body is a binding; it may call itself.
 void Parser::nested_function(const Line& line) {
-  if (line.decorators.empty()) fail(line, "expected @R.function before a nested function");
+  if (line.decorators.empty() && !early_) fail(line, "expected @R.function before a nested function");
   Pending pending = read_decorators(line);
-  if (pending.is_program)
-    fail(*line.decorators.back(), "a tensor program cannot stand inside of a graph function; define it in the module");
+  if (pending.is_program) return nested_program(pending);
   Signature signature = read_signature(line);
   bool stated = signature.result.has_value();
   VarRef self = make_var(pending.name, signature.type(pending.pure), span(line));
@@ -195,13 +215,28 @@ void Parser::nested_function(const Line& line) {
   define(line.text, self);
 }
 
+// A tensor program in a body becomes one of the module.
+void Parser::nested_program(const Pending& pending) {
+  std::optional<PrimFuncRef> program;
+  {
+    Temporarily graph(in_graph_, true);
+    Temporarily ints(default_int_, default_int_);
+    Temporarily names(hidden_, hidden_);
+    Temporarily dims(undefined_, undefined_);
+    program = prim_func(pending);
+  }
+  std::string name = te_->add_program(pending.name, *program);
+  define(pending.name, global_var(name, (*program).type()));
+}
+
 // Reads R.match_cast(value, type) and the form of 2022, R.match_shape(value, (n, 4)); nullopt for other syntax.
 std::optional<Binding> Parser::match_binding(const Syntax& at, const std::string& name, std::optional<Type> annotated) {
   std::string path = called(at);
   if (path != "R.match_cast" && path != "R.match_shape") return std::nullopt;
   bool early = path == "R.match_shape";
-  const Syntax& value_at = required(at, 0, "value");
-  const Syntax& wanted = required(at, 1, early ? "shape" : "struct_info");
+  const Syntax *first = &required(at, 0, "value"), *second = &required(at, 1, early ? "shape" : "struct_info");
+  if (early && is_list(*first)) std::swap(first, second);  // the order of 2021
+  const Syntax &value_at = *first, &wanted = *second;
   Expr value = as_argument(value_at);
   std::optional<Type> cast;
   if (early) {
@@ -218,7 +253,25 @@ std::optional<Binding> Parser::match_binding(const Syntax& at, const std::string
     if (is_new) return Binding{value, std::nullopt, cast_handle<VarRef>(var)};
   }
   if (!cast) cast = type(wanted);
+  refine_measured(value_at, *cast, at);
   return Binding{value, cast, make_var(name, annotated.value_or(*cast), span(at))};
+}
+
+// Where the dims of x.shape or R.shape_of(x) are matched, and x is of no known shape, x has these dims from here on.
+void Parser::refine_measured(const Syntax& measured, const Type& cast, const Syntax& at) {
+  bool is_property = measured.kind == SyntaxKind::kAttribute && measured.text == "shape";
+  bool is_call_of = callee_path(measured) == "R.shape_of" && positional(measured) == 1;
+  const Syntax* owner = is_property ? measured.children[0] : is_call_of ? measured.children[1] : nullptr;
+  const Entity* named = owner && is_name(*owner) ? lookup(owner->text) : nullptr;
+  const std::vector<Expr>* dims = known_shape(cast);
+  bool refines =
+      dims && named && named->expr && named->expr->type().is<TensorType>() && !known_shape(named->expr->type());
+  if (!refines) return;
+  Expr tensor = *named->expr;
+  Type type = tensor_type(*dims, tensor_dtype(tensor.type()));
+  VarRef var = make_var(std::string(owner->text), type, span(at));
+  bind({tensor, type, var});
+  define(owner->text, var);
 }
 
 // Reads cls = Module
@@ -236,8 +289,19 @@ void Parser::relax_assign(const Line& line) {
   const Syntax& at = *line.value;
   std::string var_name = name_of_target(*line.target);
   std::optional<Type> annotated;
-  bool defines_dims = callee_path(at) == "R.match_shape";  // which its annotation may name
-  if (line.annotation && !defines_dims) annotated = type(*line.annotation);
+  std::string path = callee_path(at);
+  bool defines_dims = path == "R.match_shape";  // which its annotation may name
+  // Until 2022 the annotation of what a packed function returns names new dims.
+  bool matches = early_ && path == "R.call_packed" && line.annotation && names_new_dim(*line.annotation);
+  if (line.annotation && !defines_dims) {
+    Temporarily quoted(quoted_, quoted_ || matches);
+    annotated = type(*line.annotation);
+  }
+  if (matches) {
+    VarRef var = make_var(var_name, *annotated, span(at));
+    bind({as_argument(at), annotated, var});
+    return define(var_name, var);
+  }
   if (std::optional<Binding> match = match_binding(at, var_name, annotated)) {
     bind(*match);
     define(var_name, match->var);
@@ -248,6 +312,13 @@ void Parser::relax_assign(const Line& line) {
   const PrimType* prim = annotated ? annotated->as<PrimType>() : nullptr;
   if (value.literal && prim) value.expr = adapt(value, prim->dtype, at);
   bind_to(*line.target, value.expr, is_shape ? value.expr.type() : annotated.value_or(value.expr.type()));
+}
+
+bool Parser::names_new_dim(const Syntax& annotation) const {
+  const Syntax* shape = &head_of(annotation) == &annotation ? nullptr : arg(annotation, 0, "shape");
+  return shape && is_list(*shape) && std::ranges::any_of(shape->children, [&](const Syntax* item) {
+           return is_name(*item) && !lookup(item->text);
+         });
 }
 
 void Parser::bind_to(const Syntax& target, Expr value, Type type) {

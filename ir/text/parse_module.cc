@@ -42,7 +42,8 @@ void Parser::class_head(const Line& line) {
   }
 }
 
-// Reads n = TypeVar("n"), and tir.Var("n", "int64") or te.var("n"): a dim that signatures may name without quotes.
+// Reads n = TypeVar("n"), T.dynamic("n"), tir.Var("n", "int64") or te.var("n"): a dim that signatures may name without
+// quotes.
 bool Parser::type_variables(const Line& line) {
   if (line.kind != LineKind::kAssign || !line.value) return false;
   std::vector<const Syntax*> targets = items(*line.target), values = items(*line.value);
@@ -50,14 +51,14 @@ bool Parser::type_variables(const Line& line) {
   for (const Syntax* value : values) {
     if (!is_call(*value)) return false;
     std::string path = callee_path(*value);
-    bool any_dtype = value->children[0]->text == "TypeVar" || path == "I.dynamic";
+    bool any_dtype = value->children[0]->text == "TypeVar" || path == "I.dynamic" || path == "T.dynamic";
     if (path == "T.int64" && positional(*value) == 0) {  // of a BlockBuilder's dims
       dtypes.push_back(kInt64);
       continue;
     }
     bool is_var = path == "T.Var" || path == "T.SizeVar" || path == "T.var" || path == "T.size_var";
     if (positional(*value) == 0 || !(any_dtype || is_var)) return false;
-    const Syntax* stated = is_var ? arg(*value, 1, "dtype") : nullptr;
+    const Syntax* stated = arg(*value, 1, "dtype");
     dtypes.push_back(stated ? dtype(*stated) : any_dtype ? DType::void_() : kInt32);
   }
   if (values.empty()) return false;
@@ -147,7 +148,8 @@ Parser::Pending Parser::read_decorators(const Line& line) {
       const Syntax* at = keyword(*decorator, keyword_name);
       return at ? constant_bool(*at) : otherwise;
     };
-    mutable_scalars_ = flag("s_tir", false) || mutable_scalars_;
+    bool of_s_tir = spelling(head_of(*decorator)).starts_with("Ts.");
+    mutable_scalars_ = flag("s_tir", of_s_tir) || mutable_scalars_;
     pending.is_private = flag("private", pending.is_private);
     pending.pure = flag("pure", pending.pure);
   }

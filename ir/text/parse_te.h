@@ -14,6 +14,8 @@ struct Parser::TeReader {
   // Keeps a function of Python that computes with te; the caller keeps its syntax.
   bool function(const Line& line);
   Value emit(const Syntax& at);
+  // Adds the program to the module, unless it has an equal one, and returns its name.
+  std::string add_program(const std::string& wanted, const PrimFuncRef& program);
   // Adds the programs to the module.
   void finish();
 
@@ -67,7 +69,9 @@ struct Parser::TeReader {
   std::vector<Expr> run(const Line& function, const Syntax& call);
   std::vector<Expr> run(const Line& function, const std::vector<Expr>& args, const Syntax& at);
   VarRef placeholder_like(const Expr& arg, const Param& param, std::vector<std::pair<Expr, VarRef>>& dims);
-  std::string add_program(const std::string& wanted, const PrimFuncRef& program);
+  Value emit(const Syntax& at, const Line& function, const std::string& function_name);
+  Value emit_lambda(const Syntax& at);
+  std::optional<Value> topi(const Syntax& at);
   std::string callee(const Syntax& at) const;
   Loop loop(const std::string& name, const Range& domain, IterKind kind, const Syntax& at);
   const Stage& compute(const Syntax& call);

@@ -72,6 +72,9 @@ std::vector<Expr> Parser::dims(const Syntax& at, DType otherwise) {
   bool is_shape = at.kind == SyntaxKind::kAttribute && at.text == "shape";
   if (auto owner = is_shape ? named_buffer(*at.children[0]) : std::nullopt)
     return buffer_type(*owner).shape;  // A.shape
+  const Entity* named = is_shape && is_name(*at.children[0]) ? lookup(at.children[0]->text) : nullptr;
+  const std::vector<Expr>* known = named && named->expr ? known_shape(named->expr->type()) : nullptr;
+  if (known) return *known;  // x.shape of a tensor
   if (const Tuple* several = named_tuple(at)) return several->items;
   if (!is_list(at) && at.kind != SyntaxKind::kInt && !is_name(at) && at.kind != SyntaxKind::kBinary && !is_call(at))
     fail(at, "expected a tuple of dims");
@@ -159,14 +162,15 @@ Type Parser::tensor_type_of(const Syntax* call, const Syntax& at) {
       result.shape = *known->expr;
       result.ndim = known_rank(known->expr->type());
     } else {
-      if (!is_list(*shape)) fail(*shape, "expected a tuple of dims: R.Tensor((n, 4), dtype=...)");
+      if (!is_list(*shape) && shape->kind != SyntaxKind::kAttribute)
+        fail(*shape, "expected a tuple of dims: R.Tensor((n, 4), dtype=...)");
       std::vector<Expr> values = graph_dims(*shape);
       result.ndim = std::ssize(values);
       result.shape = shape_expr(std::move(values), span(*shape));
     }
   }
-  if (!is_none(stated) && !(stated->kind == SyntaxKind::kString && string(*stated).empty()))
-    result.dtype = dtype(*stated);
+  bool is_stated = !is_none(stated) && stated->text != "_";
+  if (is_stated && !(stated->kind == SyntaxKind::kString && string(*stated).empty())) result.dtype = dtype(*stated);
   if (const Syntax* rank = keyword(*call, "ndim")) {
     int64_t ndim = constant_int(*rank);
     if (ndim < -1) fail(*rank, "expected a rank from -1, got {}", ndim);

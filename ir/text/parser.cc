@@ -43,16 +43,10 @@ static bool is_pyfunc(const Line& line) {
          });
 }
 
-static bool is_rewriter(const Line& line) {
-  return line.kind == LineKind::kClass && std::ranges::any_of(line.decorators, [](const Syntax* decorator) {
-           return decorator->kind == SyntaxKind::kAttribute && decorator->text == "rewriter";
-         });
-}
-
 Parser::Parser(std::shared_ptr<const Origin> origin, const OpTable& ops, Diagnostics& diagnostics, std::string wanted)
     : origin_(std::move(origin)), ops_(ops), diagnostics_(diagnostics), wanted_module_(std::move(wanted)) {
-  prefixes_ = {{"I", "I"},  {"T", "T"},  {"R", "R"},  {"ir", "I"},    {"tir", "T"}, {"tirx", "T"},      {"relax", "R"},
-               {"rx", "R"}, {"ty", "T"}, {"te", "T"}, {"s_tir", "T"}, {"Ts", "T"},  {kRelaxPrefix, "R"}};
+  prefixes_ = {{"I", "I"},  {"T", "T"},  {"R", "R"},  {"ir", "I"},         {"tir", "T"}, {"tirx", "T"}, {"relax", "R"},
+               {"rx", "R"}, {"ty", "T"}, {"te", "T"}, {kRelaxPrefix, "R"}, {"Ts", "T"},  {"s_tir", "T"}};
   scopes_.enter();
   te_ = std::make_unique<TeReader>(*this);
   builder_ = std::make_unique<BuilderReader>(*this);
@@ -115,7 +109,8 @@ void Parser::read_definitions() {
   Unfolder reader(Source{origin_, text}, in_syntax);
   python_tree_ = reader.kept();
   tree_ = &trees_.emplace_back();
-  bool ignored = false;  // members of a class that is not the module
+  bool ignored = false;    // members of a class that is not the module
+  bool of_python = false;  // it is a class of Python, such as one of tests, which may hold modules
   Lines lines;
   size_t before = 0;
   for (; reader.next(*tree_, lines); before = in_syntax.all().size()) {
@@ -130,16 +125,16 @@ void Parser::read_definitions() {
       python ? python_errors_.push_back(in_syntax.all()[i]) : void(diagnostics_.add(in_syntax.all()[i]));
     bool keep = false;
     for (const Line* line : lines) {
-      if (ignored && python_class_) refuse_definition(*line);
+      if (ignored && of_python && holds_definition(*line) && !is_other_module(*line))
+        guarded([&] { definition(*line, true, keep); });
       if (ignored) continue;
       if (top && is_rewriter(*line)) {  // its functions are not the module's (passes/kernel_rules.h)
         ignored = true;
-        python_class_ = false;
         continue;
       }
       if (!top && python && line->kind == LineKind::kBroken) continue;
       ignored = top && line->kind == LineKind::kClass && (python || is_other_module(*line));
-      python_class_ = ignored && python;
+      of_python = python;
       if (ignored && !python) continue;
       if (!guarded([&] { definition(*line, top, keep); })) ignored = top && line->kind == LineKind::kClass;
     }
@@ -156,6 +151,7 @@ void Parser::read_definitions() {
 void Parser::definition(const Line& read, bool top, bool& keep) {
   if (read.kind == LineKind::kImport) return imports(read);
   if (top && is_schedule(read)) return;
+  if (top && opens_scope(read)) return python_scope(read, keep);
   const Line& line = with_constants(read);
   if (is_docstring(line) || line.kind == LineKind::kPass) return;
   bool is_kept = top && (te_->defines(line) || te_->function(line) || builder_->defines(line));
@@ -417,7 +413,7 @@ std::string Parser::resolve(const Syntax& at) const {
   if (node->text == "tvm" && parts.size() == 1 && std::ranges::find(kEarly, parts.back()) != std::end(kEarly))
     return canonical_form(fmt::format("T.{}", parts.back()));
   auto prefix = prefixes_.find(parts.back());
-  bool is_bare = bare_forms_ && prefix == prefixes_.end() && (parts.back() == "axis" || parts.back() == "nn");
+  bool is_bare = leaves_out_prefixes() && prefix == prefixes_.end() && (parts.back() == "axis" || parts.back() == "nn");
   if (is_bare) parts.push_back("");
   if (prefix == prefixes_.end() && !is_bare) return {};
   std::string path = is_bare ? (in_graph_ ? "R" : "T") : prefix->second;

@@ -55,6 +55,7 @@ std::string_view canonical_keyword(std::string_view name);
 bool is_type_name(std::string_view path);
 // Describes the syntax for messages: "math.inf", "R.device(...)", "a lambda".
 std::string spelling(const Syntax& at);
+bool holds_definition(const Line& line);                     // of a module or of a part of one
 std::optional<double> special_float(std::string_view text);  // "inf", "-inf", "nan"
 // Reads one dictionary of constants, such as a JSON object; throws CompileErrors.
 Attrs read_dictionary(const Source& source);
@@ -136,6 +137,7 @@ class Parser {
   std::string dotted(const Syntax& at) const;
   std::string resolve(const Syntax& at) const;
   std::string bare_form(const Syntax& at) const;
+  bool leaves_out_prefixes() const { return bare_forms_ || (early_ && in_graph_); }
   // Returns the name of the module's function to which `cls.f` or `Module.f` refers; null when it is something else.
   const std::string* function_name(const Syntax& at);
   // Returns the form, function or operator whose name is closest to the path, for a hint; "" when none is close.
@@ -198,6 +200,9 @@ class Parser {
   const Line& replaced_line(const Line& line, const Meaning& meaning);
   const Line& with_constants(const Line& line);
   bool is_python(const Line& line) const;
+  bool opens_scope(const Line& line) const;
+  void python_scope(const Line& line, bool& keep);
+  void leave_python(const Line& line);
   bool is_schedule_step(const Line& line);
   bool calls_schedule(const Syntax* at) const;
   bool assign_constant(const Syntax& target, const AttrValue& value);
@@ -386,12 +391,16 @@ class Parser {
     bool outputs_given = false;  // R.output of the current dataflow block was read
     bool outputs_sound = true;
     std::optional<Expr> result;
+    std::optional<Expr> block_result;  // what a return inside of the last dataflow block gave
     Attrs attrs;
     bool impure = false;
   };
   void relax_lines(const Lines& lines);
-  LineReader relax_line, relax_assign, relax_call_line, relax_if, relax_return, dataflow, nested_function, output,
-      unpack;
+  LineReader relax_line, relax_assign, relax_call_line, relax_if, relax_return, dataflow, dataflow_return,
+      nested_function, output, unpack;
+  void nested_program(const Pending& pending);
+  void refine_measured(const Syntax& measured, const Type& cast, const Syntax& at);
+  bool names_new_dim(const Syntax& annotation) const;
   std::optional<Binding> match_binding(const Syntax& at, const std::string& name, std::optional<Type> annotated);
   void bind_to(const Syntax& target, Expr value, Type type);
   Expr relax_branch(const Lines& lines, const Line& line, std::string& target, std::optional<Type>& annotation);
@@ -405,6 +414,8 @@ class Parser {
   Value operator_call(const OpRow& row, const Syntax& at);
   void complete_reshape(Call& call, const Syntax& at);
   Value tensor_operator(std::string_view op, Value a, Value b, const Syntax& at);
+  // Makes a number beside a tensor a constant of the tensor's dtype.
+  void lift_number(Value& value, const Value& tensor, std::string_view op, const Syntax& at);
   AttrValue attribute(const OpAttr& attr, const Syntax& at);
   Expr operator_input(const OpInput* input, const Syntax& at);
   Value function_call(Expr callee, const Syntax& at);
@@ -414,7 +425,8 @@ class Parser {
   Value typed_call(OpName op, std::vector<Expr> args, const Syntax& at, Attrs attrs = {});
   Expr called_program(const Syntax& at, bool packed, bool early);
   void call_tir_attributes(const std::string& path, const Syntax& at, Call& call);
-  std::vector<Type> early_outputs(const Syntax& shapes, const Syntax& dtypes);
+  std::vector<Type> early_outputs(const Syntax& shapes, const Syntax* dtypes, std::optional<DType> otherwise);
+  Value shape_first(const std::string& path, const Syntax& at);
   // ---- parse_constant.cc
   Tensor hex_tensor(const Syntax& at, const std::vector<int64_t>& shape, DType dtype);
   std::vector<AttrValue> elements_of(const Syntax& at, std::vector<int64_t>& shape);
@@ -460,7 +472,6 @@ class Parser {
   std::set<std::string, std::less<>> schedules_;  // names of tvm.tir.Schedule objects
   std::vector<int64_t> python_lines_;
   std::vector<Diagnostic> python_errors_;  // of syntax in what is Python
-  bool python_class_ = false;              // the members that are read belong to a class of Python
   std::set<std::string> made_texts_;       // of syntax that the text does not have
   std::unique_ptr<TeReader> te_;
   std::unique_ptr<BuilderReader> builder_;

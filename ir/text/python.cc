@@ -418,11 +418,72 @@ bool is_script_function(const Line& line) {
           std::ranges::any_of(line.params, [](const Param& param) { return is_script_type(param.annotation); }));
 }
 
+// Returns whether the statement makes a relax.BlockBuilder, itself or below it.
+static bool makes_builder(const Line& line) {
+  return (line.kind == LineKind::kAssign && line.value && head_of(*line.value).text == "BlockBuilder") ||
+         std::ranges::any_of(line.body, [](const Line* inner) { return makes_builder(*inner); });
+}
+
+// Returns whether the statement is a definition of a module, or has one below it.
 bool holds_definition(const Line& line) {
   bool is_module = line.kind == LineKind::kClass && !line.decorators.empty() &&
                    names_script(spelling(head_of(*line.decorators.front())));
   return is_module || is_script_function(line) ||
          std::ranges::any_of(line.body, [](const Line* inner) { return holds_definition(*inner); });
+}
+
+// Returns whether definitions stand inside of the statement: an `if`, a `with`, a `try`, or a function of Python.
+bool Parser::opens_scope(const Line& line) const {
+  bool is_function = line.kind == LineKind::kFunction;
+  // Of a function with params that this reader does not know, or with decorators, the text tells.
+  bool is_broken = line.kind == LineKind::kBroken && !names_script(line.text.substr(0, line.text.find('\n'))) &&
+                   (line.text.starts_with("try") || line.text.starts_with("def ") || line.text.starts_with("@"));
+  bool is_scope =
+      line.kind == LineKind::kIf || line.kind == LineKind::kWith || line.kind == LineKind::kTry || is_broken;
+  if (is_function ? is_script_function(line) : !is_scope) return false;
+  if (std::ranges::any_of(line.body, [](const Line* inner) { return holds_definition(*inner); })) return true;
+  // A function that builds a module is read where the text has no other.
+  bool is_only = line.params.empty() && origin_->text->find("ir_module") == std::string::npos;
+  return makes_builder(line) && (!is_function || is_only);
+}
+
+// Reads the definitions in a scope of Python as they are when Python runs it: an `if` whose condition is not known is
+// taken to hold, and a function's params have no value.
+void Parser::python_scope(const Line& line, bool& keep) {
+  const auto constants = constants_;
+  const auto computed = computed_;
+  auto forget = [&](std::string_view name) {
+    if (auto known = constants_.find(name); known != constants_.end()) constants_.erase(known);
+    computed_.insert_or_assign(std::string(name), line.line);
+  };
+  for (const Param& param : line.params) {
+    forget(param.name);
+    std::optional<AttrValue> value = param.otherwise ? python_value(*param.otherwise) : std::nullopt;
+    if (value) constants_.insert_or_assign(std::string(param.name), *value);
+    if (value) computed_.erase(std::string(param.name));
+  }
+  std::optional<AttrValue> test = line.kind == LineKind::kIf ? python_value(*line.value) : std::nullopt;
+  bool holds = !test || *test != AttrValue(false);
+  for (const Line* inner : holds ? line.body : line.otherwise) {
+    bool is_module = inner->kind == LineKind::kClass && !is_python(*inner);
+    bool is_left_out = is_rewriter(*inner) || (is_module && is_other_module(*inner));
+    if (!is_left_out) guarded([&] { definition(*inner, true, keep); });
+  }
+  leave_python(line);
+  if (line.kind == LineKind::kFunction) {
+    constants_ = constants;
+    computed_ = computed;
+  } else if (!test) {
+    std::set<std::string_view> names;
+    add_bound_names(line, names);
+    std::ranges::for_each(names, forget);
+  }
+}
+
+// Remembers that the statement is not run.
+void Parser::leave_python(const Line& line) {
+  if (!python_from_) python_from_ = line;
+  if (python_lines_.empty() || python_lines_.back() != line.line) python_lines_.push_back(line.line);
 }
 
 // Returns whether a statement outside of the module is Python's: not a definition of a module, and not meant as one.
@@ -469,9 +530,7 @@ void Parser::python_line(const Line& line) {
   for (std::string_view name : names) forget_constant(name, line);
   python_effects(line);
   if (is_step) return;
-  if (!python_from_) python_from_ = line;
-  std::vector<int64_t>& lines = python_lines_;
-  if (lines.empty() || lines.back() != line.line) lines.push_back(line.line);
+  leave_python(line);
   refuse_definition(line);
 }
 

@@ -14,6 +14,8 @@ namespace {
 const std::unordered_map<std::string_view, std::string_view> kAliases = {
     {"R.Any", "R.Object"},
     {"R.alloc_tensor", "R.builtin.alloc_tensor"},
+    {"R.call_dps", "R.call_tir"},
+    {"R.concatenate", "R.concat"},
     {"R.const_value", "R.const"},
     {"R.ObjectStructInfo", "R.Object"},
     {"R.PrimStructInfo", "R.Prim"},
@@ -26,6 +28,9 @@ const std::unordered_map<std::string_view, std::string_view> kAliases = {
     {"R.TupleStructInfo", "R.Tuple"},
     {"R.dist.call_tir", "R.call_tir"},
     {"R.dot", "R.matmul"},
+    {"R.nn.dense", "R.linear"},
+    {"R.nn.matmul", "R.matmul"},
+    {"R.transpose", "R.permute_dims"},
     {"R.outputs", "R.output"},
     {"R.vdevice", "I.vdevice"},
     {"T.Max", "T.max"},
@@ -36,6 +41,7 @@ const std::unordered_map<std::string_view, std::string_view> kAliases = {
     {"T.block_alloc_buffer", "T.sblock_alloc_buffer"},
     {"T.boolean", "T.bool"},
     {"T.broadcast", "T.Broadcast"},
+    {"T.buffer", "T.Buffer"},
     {"T.buffer_allocate", "T.alloc_buffer"},
     {"T.buffer_bind", "T.match_buffer"},
     {"T.buffer_decl", "T.decl_buffer"},
@@ -62,8 +68,9 @@ const std::unordered_map<std::string_view, std::string_view> kAliases = {
     {"T.tvm_call_packed", "T.call_packed"},
     {"T.unrolled", "T.unroll"}};
 constexpr std::pair<std::string_view, std::string_view> kKeywordAliases[] = {
-    {"gvar", "func"},         {"out_ty", "out_sinfo"}, {"output_dtype", "dtype"}, {"output_shape", "shape"},
-    {"sinfo", "struct_info"}, {"ty", "struct_info"},   {"ty_args", "sinfo_args"}, {"type_args", "sinfo_args"}};
+    {"gvar", "func"},          {"out_ty", "out_sinfo"},   {"output_dtype", "dtype"},
+    {"output_shape", "shape"}, {"rank", "ndim"},          {"sinfo", "struct_info"},
+    {"ty", "struct_info"},     {"ty_args", "sinfo_args"}, {"type_args", "sinfo_args"}};
 
 // Names of the positional arguments, in order; names after `|` are keywords only. `*` allows any number of further
 // arguments, or (after `|`) keywords that are not close to a known name; the reader of such a form checks them.
@@ -206,9 +213,10 @@ const std::unordered_map<std::string_view, Parser::FormEntry>& Parser::forms() {
   return entries;
 }
 
-// Returns the form that a name without a prefix means in texts that leave prefixes out, as those of papers do.
+// Returns the form that a name without a prefix means in texts that leave prefixes out, as those of papers and graph
+// functions of 2021 do.
 std::string Parser::bare_form(const Syntax& at) const {
-  if (!bare_forms_ || lookup(at.text) || declared_.contains(at.text)) return {};
+  if (!leaves_out_prefixes() || lookup(at.text) || declared_.contains(at.text)) return {};
   std::string path = canonical_form(fmt::format("{}.{}", in_graph_ ? "R" : "T", at.text));
   bool known = forms().contains(path) || path.ends_with(".sym_var");
   if (in_graph_) known = known || ops_.find("relax." + path.substr(2));

@@ -119,6 +119,13 @@ struct Line : Place {
   std::vector<std::pair<std::string, std::string>> imports;  // module path, local name
 };
 
+// Returns whether the line is a class with @R.rewriter.
+inline bool is_rewriter(const Line& line) {
+  return line.kind == LineKind::kClass && std::ranges::any_of(line.decorators, [](const Syntax* decorator) {
+           return decorator->kind == SyntaxKind::kAttribute && decorator->text == "rewriter";
+         });
+}
+
 // Owns the nodes until it is cleared or destroyed. Clearing keeps memory for the next definition, which saves time.
 class SyntaxTree {
  public:

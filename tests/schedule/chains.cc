@@ -14,6 +14,7 @@
 #include "tests/lowering.h"
 #include "tests/narrow_dims.h"
 #include "tir/primitives/add_unit_loop.h"
+#include "tir/primitives/annotate.h"
 #include "tir/primitives/blockize.h"
 #include "tir/primitives/cache_index.h"
 #include "tir/primitives/cache_inplace.h"
@@ -99,6 +100,15 @@ class Chain {
     apply(RollingBuffer{block, 0});
   }
   size_t below(size_t end) { return std::uniform_int_distribution<size_t>(0, end - 1)(random_); }
+  // The pragmas that TVM's traces end with, on the outermost loops.
+  void unroll_some() {
+    for (const BlockRV& block : all_blocks()) {
+      Loops around = apply(GetLoops{block});
+      if (around.empty() || below(2)) continue;
+      apply(Annotate{around[0], annotation<"pragma_auto_unroll_max_step">(), below(2) ? 16 : 64});
+      apply(Annotate{around[0], annotation<"pragma_unroll_explicit">(), static_cast<int>(below(2))});
+    }
+  }
   template <class T>
   const T& pick(const std::vector<T>& items) {
     return items[below(items.size())];
@@ -429,6 +439,7 @@ void apply_random_chain(Schedule& schedule, int length, uint32_t seed) {
     } catch (const CompileError&) {
     }
   }
+  chain.unroll_some();
 }
 
 bool runs_here(const PrimFuncRef& function) {
@@ -445,12 +456,16 @@ std::string compare_programs(const PrimFuncRef& original, const PrimFuncRef& sch
                              const std::vector<std::map<std::string, int64_t>>& sizes, uint32_t seed,
                              const ChainOptions& options) {
   // Some with checks, which find nothing in a right program and change none of its results.
-  PrimFuncRef lowered = lower_program(scheduled, {.check_bounds = seed % 4 == 0});
+  Target target = codegen::parse_target(options.target);
+  PrimFuncRef lowered = lower_program(scheduled, {.check_bounds = seed % 4 == 0}, target);
   bool is_scalable = !same_node(with_vscale(lowered, 1), lowered);
   InterpretOptions machine{.max_steps = options.max_steps, .reverse_parallel_loops = true, .vscale = 1 << seed % 3};
   std::optional<codegen::CompiledKernel> kernel;
   // LLVM's passes take most of the time; the product's own run for every fifth chain.
-  if (options.compile && !is_scalable) kernel.emplace(lowered, "host", seed % 5 == 1 ? 2 : kLightest);
+  std::vector<std::string> here = codegen::runnable_targets();
+  if (options.compile && !is_scalable)
+    kernel.emplace(lowered, std::ranges::count(here, options.target) ? options.target : "host",
+                   seed % 5 == 1 ? 2 : kLightest);
   for (const std::map<std::string, int64_t>& dims : sizes) {
     std::string problem = compare_for(original, scheduled, lowered, kernel, dims, seed, machine);
     if (!problem.empty()) {

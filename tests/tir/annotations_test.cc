@@ -115,6 +115,7 @@ TEST_CASE("a warning names an annotation that asks for something which nothing d
   CHECK_THAT(warnings("{\"pragma_tensor_core\": 1}"),
              Catch::Contains("warning: 'pragma_tensor_core' of loop 'i' has no effect: TVM uses tensor cores"));
   CHECK_THAT(warnings("{\"meta_schedule.vectorize\": 64}"), Catch::Contains("has no effect: the postprocessors"));
+  CHECK_THAT(warnings("{\"meta_schedule.auto_tensorize_init\": \"x\"}"), Catch::Contains("whole trace holds, tensorize"));
 }
 
 }  // namespace relaxc::test

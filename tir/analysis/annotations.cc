@@ -37,6 +37,8 @@ using enum AnnotationValue;
     "this loop and those inside are unrolled where their copies have at most that many stores, as in TVM") \
   X("pragma_unroll_explicit", kAnywhere, kSwitch, "tir/lower/unroll_loops.cc", \
     "whether loops that pragma_auto_unroll_max_step finds are written out; 0: LLVM is asked to unroll them") \
+  X("meta_schedule.layout_rewrite_preproc", kBlock, kSwitch, "passes/rewrite_weights.cc", \
+    "the block copies an operand into another layout: where that is a constant, once, when the program is compiled") \
   X("double_buffer_scope", kBlock, kInt, "tir/lower/lower_blocks.cc", \
     "the position among the block's writes of a buffer to double: iterations alternate between the two copies") \
   X("double_buffer", kAllocation, kFlag, "tir/lower/double_buffer.cc", \
@@ -79,11 +81,16 @@ constexpr Annotation kRows[] = {
     not_done("meta_schedule.parallel", kAnywhere, "the postprocessors, whose steps a whole trace holds, parallelize"),
     not_done("meta_schedule.vectorize", kAnywhere, "the postprocessors, whose steps a whole trace holds, vectorize"),
     not_done("meta_schedule.unroll_*", kAnywhere, "the postprocessors, whose steps a whole trace holds, unroll"),
+    not_done("meta_schedule.auto_tensorize*", kAnywhere, "the postprocessors, whose steps a whole trace holds, tensorize"),
+    not_done("meta_schedule.cooperative_fetch", kAnywhere, "the threads of a GPU's block copy together"),
+    not_done("meta_schedule.thread_extent_*", kAnywhere, "the fewest and the most threads of a GPU's block"),
+    not_done("meta_schedule.tensor_core_enabled", kAnywhere, "TVM uses tensor cores for the block"),
     ignored("meta_schedule.*", kAnywhere, "notes of TVM's MetaSchedule"),
     ignored("schedule_rule", kBlock, "the rule by which TVM's MetaSchedule schedules the block"),
     ignored("layout_free_placeholders", kBlock, "buffers whose layout TVM may choose"),
     ignored("layout_free_buffers", kBlock, "buffers whose layout TVM may choose"),
     ignored("auto_scheduler_*", kBlock, "notes of TVM's former search"),
+    not_done("tir.manifest_shared_memory_local_stage", kBlock, "a GPU's block copies to shared memory through registers"),
     ignored("tir.*", kAnywhere, "notes of TVM's parser and lowering"),
     ignored("tirx.*", kAnywhere, "notes of TVM's parser and lowering, by their name since 2026"),
     ignored("workload", kBlock, "the operator that the block computes, for TVM's tuning records"),

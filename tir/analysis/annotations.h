@@ -24,7 +24,7 @@ struct Annotation {
 
 // A row's name as a template argument.
 struct AnnotationName {
-  char text[32] = {};
+  char text[48] = {};
   template <size_t kSize>
   consteval AnnotationName(const char (&name)[kSize]) {
     std::copy_n(name, kSize, text);

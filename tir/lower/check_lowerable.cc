@@ -95,7 +95,7 @@ class AnnotationCheck {
   // Prefetches mention buffers by name, annotations of blocks mention their accesses by position.
   void check_mentioned(const NodeRef& node, const std::string& name, const AttrValue& value) const {
     const Block* block = node.as<Block>();
-    bool is_position = block && value.as<int64_t>();  // double_buffer_scope
+    bool is_position = block && name == annotation<"double_buffer_scope">();
     const AttrList positions = is_position ? AttrList{value} : AttrList{};
     const AttrList* items = is_position ? &positions : value.as<AttrList>();
     if (!items) return;
@@ -135,8 +135,11 @@ std::vector<Diagnostic> unread_annotations(const PrimFuncRef& function) {
   std::set<std::string> found;
   auto look = [&](const NodeRef& node, const std::string& name, const char* what, const std::string& of) {
     const Annotation* row = find_annotation(name);
-    if ((row && !row->is_request) || !found.insert(name).second) return;
-    const char* meaning = row ? row->doc : "it is not known; relaxc opt --list-annotations shows those that are";
+    bool is_elsewhere = row && *row->reader && row->place != AnnotatedPlace::kAnywhere && node.is<AttrStmt>();
+    if ((row && !row->is_request && !is_elsewhere) || !found.insert(name).second) return;
+    std::string meaning = is_elsewhere ? fmt::format("it belongs to {}", to_string(row->place))
+                          : row        ? row->doc
+                                       : "it is not known; relaxc opt --list-annotations shows those that are";
     result.warning(node.span(), "'{}' of {} '{}' has no effect: {}", name, what, of, meaning);
   };
   walk_nodes(function->body, [&](const NodeRef& node) {

@@ -49,22 +49,22 @@ RunningVars running(const std::vector<Loop>& loops) {
   return result;
 }
 
-struct Access {
+struct RegionAccess {
   bool writes;
   std::vector<Expr> indices;
   Path path;
 };
 struct Memory {
   Ref<AllocBuffer> alloc;
-  size_t depth;                       // length of the path at the allocation
-  std::vector<Access> accesses = {};  // in program order
-  bool opaque = false;                // whether it is used other than by elements, too
+  size_t depth;                             // length of the path at the allocation
+  std::vector<RegionAccess> accesses = {};  // in program order
+  bool opaque = false;                      // whether it is used other than by elements, too
 
   const BufferType& type() const { return buffer_type(alloc->buffer); }
   // Returns the length of the path that all accesses share.
   size_t shared_depth() const {
     size_t depth = accesses.empty() ? 0 : accesses[0].path.size();
-    for (const Access& access : accesses) depth = std::min(depth, common_prefix(accesses[0].path, access.path));
+    for (const RegionAccess& access : accesses) depth = std::min(depth, common_prefix(accesses[0].path, access.path));
     return depth;
   }
 };
@@ -155,7 +155,7 @@ class Collector {
     if (it == index_.end()) return;
     Memory& memory = memories[it->second];
     memory.opaque = memory.opaque || node.predicate;
-    Access access{writes, node.indices, path_};
+    RegionAccess access{writes, node.indices, path_};
     for (Expr& index : access.indices) {
       if (dtype_of(index).lanes == 1) continue;
       const Ramp* lanes = index.as<Ramp>();
@@ -180,7 +180,8 @@ class Collector {
 // Decides whether the write stored the element that is read, in this or an earlier iteration of loops from `outer` on.
 class Coverage {
  public:
-  Coverage(const Access& write, const Access& read, size_t outer, const std::vector<Expr>& shape, const Analyzer& facts)
+  Coverage(const RegionAccess& write, const RegionAccess& read, size_t outer, const std::vector<Expr>& shape,
+           const Analyzer& facts)
       : write_(write),
         shared_(common_prefix(write.path, read.path)),
         outer_(outer),
@@ -384,7 +385,7 @@ class Coverage {
     });
   }
 
-  const Access& write_;
+  const RegionAccess& write_;
   size_t shared_, outer_;
   std::vector<Loop> around_;  // the loops around both accesses, inside of path[0, outer)
   Analyzer facts_;
@@ -476,7 +477,7 @@ class Compactor final : public Rewriter {
   bool is_private(const Memory& memory, size_t outer) const {
     const auto begin = memory.accesses.begin();
     for (auto read = begin; read != memory.accesses.end(); ++read) {
-      bool is_covered = read->writes || std::any_of(begin, read, [&](const Access& write) {
+      bool is_covered = read->writes || std::any_of(begin, read, [&](const RegionAccess& write) {
                           return write.writes && Coverage(write, *read, outer, memory.type().shape, facts_).holds();
                         });
       if (!is_covered) return false;
@@ -503,7 +504,7 @@ class Compactor final : public Rewriter {
     DType dtype = dtype_of(dim);
     Range all{int_imm(0, dtype), dim};
     if (!memory.type().strides.empty()) return all;  // strides are those of the whole buffer
-    auto index = [&](const Access& access) { return cast_to(access.indices[d], dtype); };
+    auto index = [&](const RegionAccess& access) { return cast_to(access.indices[d], dtype); };
     Range region = *range_of(memory, outer, d, map_each(memory.accesses, index));
     Expr extent = facts_.simplify(region.extent);
     if (!as_int(extent)) {
@@ -541,7 +542,7 @@ class Compactor final : public Rewriter {
       DType dtype = dtype_of(memory.type().shape[d]);
       std::optional<int64_t> step;
       std::vector<Expr> offsets;
-      for (const Access& access : memory.accesses) {
+      for (const RegionAccess& access : memory.accesses) {
         Expr index = cast_to(access.indices[d], dtype);
         auto scale = coefficient(index, var, facts_);
         if (!scale || *scale <= 0 || (step && *step != *scale)) break;

@@ -137,7 +137,10 @@ std::vector<ScheduleRule> parse_rules(std::string_view text, const std::string& 
     return ScheduleBody{file.origin, intrins, lines, std::string(schedule_name), file.trees};
   };
   Lines loose;
+  // Beside rewriters other statements are Python's.
+  bool has_rewriters = std::ranges::any_of(file.lines, [](const Line* line) { return text::is_rewriter(*line); });
   for (const Line* line : file.lines) {
+    if (has_rewriters && line->kind != LineKind::kFunction && called(*line, "S").empty()) continue;
     if (line->kind == LineKind::kImport || is_prim_func(*line) || is_intrin(*line) || is_of_module(*line)) continue;
     if (is_of_kernels(*line)) continue;
     if (called(*line) == "use") {
