@@ -59,6 +59,8 @@ struct Parser::TeReader {
   std::set<size_t> needs_of(const std::vector<const Syntax*>& names, const Syntax& call);
   void create_default();
   std::vector<Expr> scan(const Syntax& call);
+  void check_scan(const std::vector<VarRef>& inits, const std::vector<VarRef>& updates,
+                  const std::vector<VarRef>& states, const Syntax& call);
   std::vector<Expr> external(const Syntax& call);
   PrimFuncRef program(const std::vector<VarRef>& params, const Syntax& call);
   void begin_program();

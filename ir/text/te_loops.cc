@@ -31,18 +31,8 @@ Stmt in_order(const Stmt& stmt) {
 
 }  // namespace
 
-// Reads tvm.te.scan(init, update, state): the rows of the state from the first one that init does not give are those of
-// update, one after the other. The stages between the state and update are computed in the same loop.
-std::vector<Expr> Parser::TeReader::scan(const Syntax& call) {
-  auto tensors = [&](size_t i, const char* name) {
-    return map_each(in.items(in.required(call, i, name)), [&](const Syntax* item) {
-      Expr value = in.expr(*item);
-      if (!value.is<Var>() || !value.type().is<BufferType>()) in.fail(*item, "expected a tensor");
-      return cast<Var>(value);
-    });
-  };
-  std::vector<VarRef> inits = tensors(0, "init"), updates = tensors(1, "update"),
-                      states = tensors(2, "state_placeholder");
+void Parser::TeReader::check_scan(const std::vector<VarRef>& inits, const std::vector<VarRef>& updates,
+                                  const std::vector<VarRef>& states, const Syntax& call) {
   if (inits.size() != updates.size() || inits.size() != states.size())
     in.fail(call, "te.scan takes as many initial values as updates and states");
   auto same = [](const Expr& a, const Expr& b) { return structural_equal(a, b); };
@@ -56,6 +46,21 @@ std::vector<Expr> Parser::TeReader::scan(const Syntax& call) {
       in.fail(call,
               "the state of te.scan has the shape of its update, and that of its initial value behind the first dim");
   }
+}
+
+// Reads tvm.te.scan(init, update, state): the rows of the state from the first one that init does not give are those of
+// update, one after the other. The stages between the state and update are computed in the same loop.
+std::vector<Expr> Parser::TeReader::scan(const Syntax& call) {
+  auto tensors = [&](size_t i, const char* name) {
+    return map_each(in.items(in.required(call, i, name)), [&](const Syntax* item) {
+      Expr value = in.expr(*item);
+      if (!value.is<Var>() || !value.type().is<BufferType>()) in.fail(*item, "expected a tensor");
+      return cast<Var>(value);
+    });
+  };
+  std::vector<VarRef> inits = tensors(0, "init"), updates = tensors(1, "update"),
+                      states = tensors(2, "state_placeholder");
+  check_scan(inits, updates, states, call);
   const Syntax* stated = in.arg(call, 4, "name");
   std::string name = stated ? in.string(*stated) : "scan";
   std::unordered_set<const NodeHeader*> of_state;
@@ -77,6 +82,7 @@ std::vector<Expr> Parser::TeReader::scan(const Syntax& call) {
   for (Stage& stage : stages_) {
     bool is_update = is_one_of(stage, updates), is_init = is_one_of(stage, inits);
     if (is_one_of(stage, states)) continue;
+    if (is_init && !stage.stmt) in.fail(call, "te.scan takes a stage of te.compute as initial value");
     bool in_loop = stage.stmt && !is_init && (is_update || reads(*stage.stmt, of_state));
     if (!in_loop && !is_init) {
       others.push_back(std::move(stage));
@@ -90,8 +96,10 @@ std::vector<Expr> Parser::TeReader::scan(const Syntax& call) {
     for (const Buffer& buffer : stage.buffers) of_state.insert(buffer.get());
     if (!is_update) scan.buffers.insert(scan.buffers.end(), stage.buffers.begin(), stage.buffers.end());
     const For* own = stmt.as<For>();
-    if (!own) in.fail(call, "te.scan takes stages of te.compute as initial values and updates");
+    if (!own) in.fail(call, "te.scan takes stages of te.compute as updates");
     if (!loop) loop = *own;
+    if (!structural_equal(own->extent, loop->extent))
+      in.fail(call, "'{}' reads the state of te.scan, and has another first dim", stage.buffers[0]->name);
     steps.push_back(substitute(in_order(own->body), {{own->var.get(), loop->var}}));
   }
   if (stmts.size() != inits.size() || !loop)

@@ -191,7 +191,9 @@ void Unfolder::statement(const Line& line, Lines& out) {
   for (std::string_view name : names) {
     bound_.emplace(name);
     constants_.erase(std::string(name));
-    if (now->kind != LineKind::kFunction) functions_.erase(std::string(name));  // it means something else now
+    auto other = now->kind == LineKind::kFunction ? functions_.end() : functions_.find(name);
+    if (other != functions_.end() && !other->second.active)
+      functions_.erase(other);  // the name means something else now
   }
   bool is_constant = now->kind == LineKind::kAssign && now->value && is_name(*now->target) &&
                      now->value->kind > SyntaxKind::kName && now->value->kind <= SyntaxKind::kConstant;
@@ -441,6 +443,9 @@ bool Unfolder::bind_params(Function& function, const Syntax& call, Replacements&
   if (args.size() > params.size() ||
       std::ranges::any_of(args, [](const Syntax* arg) { return arg->kind == SyntaxKind::kStarred; }))
     return false;
+  for (const Syntax::Keyword& keyword : call.keywords) {
+    if (std::ranges::find(params, keyword.name, &Param::name) == params.end()) return false;
+  }
   for (size_t i = 0; i < params.size(); ++i) {
     if (!params[i].stars.empty()) return false;
     const Syntax* value = i < args.size() ? args[i] : nullptr;
