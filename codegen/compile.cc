@@ -75,12 +75,25 @@ TextPath split_text_path(const std::string& path) {
   return {path.substr(0, colons), path.substr(colons + 2)};
 }
 
+// A text has no nodes of ONNX.
+static void report_kernels_for_nodes(const CompileSettings& settings) {
+  if (!settings.kernels || !settings.report) return;
+  for (const KernelRule& rule : *settings.kernels) {
+    if (!rule.pattern && rule.kernel)
+      settings.report(
+          note_at(rule.span, fmt::format("kernel '{}' is used nowhere: it is for nodes of an ONNX model, and "
+                                         "this is a text",
+                                         rule.name)));
+  }
+}
+
 IRModule read_module(const std::string& path, const CompileSettings& settings, Diagnostics& diagnostics,
                      vm::MappedFiles* files) {
   const Tables& tables = tables_of(settings);
   auto read = [&] {
     const auto [file, name] = split_text_path(path);
     if (is_text(file)) {
+      report_kernels_for_nodes(settings);
       IRModule module = parse_module(read_text(file), file, tables.ops(), diagnostics, name);
       bool binds = !settings.dims.empty() && !diagnostics.has_errors();
       return binds ? with_dims_bound(std::move(module), settings.dims) : module;
@@ -93,6 +106,7 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, D
     options.converters = tables.converters();
     if (settings.kernels) options.kernels = node_kernels(*settings.kernels);
     options.claimed = settings.claimed;
+    options.report = settings.report;
     return import_onnx(path, tables.ops(), options);
   };
   return guarded([&] { return fmt::format("reading '{}'", path); }, read);
@@ -258,7 +272,13 @@ void CompiledModule::write(const std::string& path) const {
 }
 
 Program load_program(const std::string& path, const CompileSettings& settings, LoadOptions options) {
-  if (path.ends_with(".so")) return Program::load(path, std::move(options));
+  if (path.ends_with(".so")) {
+    bool has_rules = settings.kernels || !settings.schedules.empty();
+    if (has_rules && settings.report)
+      settings.report(
+          fmt::format("note: '{}' is compiled already: --kernels and --schedules of rules change nothing", path));
+    return Program::load(path, std::move(options));
+  }
   return compile_file(path, settings).load(std::move(options));
 }
 

@@ -55,7 +55,7 @@ class JitLibrary final : public vm::KernelLibrary {
           std::move(error), [&](const llvm::orc::SymbolsNotFound& missing) { problem = missing_functions(missing); },
           [&](const llvm::ErrorInfoBase& other) { problem = problem.empty() ? other.message() : problem; });
     });
-    add_linked(kernels);
+    add_linked(kernels, problem);
     // All symbols are resolved at once, so that find() only reads and is safe from any thread.
     for (const std::string& name : kernels.names) {
       std::string symbol = kernel_symbol(name);
@@ -76,7 +76,8 @@ class JitLibrary final : public vm::KernelLibrary {
 
  private:
   // Loads the user's object files, whose kernels are looked for in them alone and not in the process.
-  void add_linked(const KernelObjects& kernels) {
+  // `problem` is what LLVM reports.
+  void add_linked(const KernelObjects& kernels, const std::string& problem) {
     if (kernels.linked.empty()) return;
     auto created = jit_->createJITDylib("linked");
     if (!created) expect(created.takeError(), "starting the JIT");
@@ -94,8 +95,14 @@ class JitLibrary final : public vm::KernelLibrary {
     }
     linked.addToLinkOrder(jit_->getMainJITDylib());
     jit_->getMainJITDylib().addToLinkOrder(linked);
-    for (const std::string& symbol : kernels.linked_kernels)
-      functions_.emplace(symbol, expect(jit_->lookup(linked, symbol), "linking").toPtr<relaxc_kernel>());
+    for (const std::string& symbol : kernels.linked_kernels) {
+      auto found = jit_->lookup(linked, symbol);
+      if (!found && !problem.empty()) {
+        llvm::consumeError(found.takeError());
+        fail({}, "linked kernel '{}': {}", symbol, problem);
+      }
+      functions_.emplace(symbol, expect(std::move(found), "linking").toPtr<relaxc_kernel>());
+    }
   }
 
   std::unique_ptr<llvm::orc::LLJIT> jit_;

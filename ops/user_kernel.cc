@@ -45,20 +45,13 @@ Expr as_argument(const Expr& scalar) {
   return number ? int_imm(std::bit_cast<int64_t>(number->value)) : cast_to(scalar, kInt64);
 }
 
-// Returns "float32(n, 16)".
-std::string text_of_tensor(const Type& type) {
-  std::optional<DType> dtype = tensor_dtype(type);
-  const std::vector<Expr>* shape = known_shape(type);
-  return fmt::format("{}({})", dtype ? to_string(*dtype) : "a tensor", shape ? joined(*shape, text_of_dim) : "...");
-}
-
 class KernelCaller {
  public:
   KernelCaller(const UserKernel& kernel, const KernelRequest& request, IRModule& module, Builder& builder)
       : kernel_(kernel), request_(request), module_(module), builder_(builder), tensors_(request.tensors) {}
 
   std::variant<Expr, std::string> run() {
-    if (!set_attributes() || !check_open_attributes() || !check_counts() || !arrange_constants()) return reason_;
+    if (!set_attributes() || !check_counts() || !arrange_constants()) return reason_;
     check_writes();
     std::vector<Type> outputs = request_.outputs;
     if (outputs.empty()) {
@@ -70,7 +63,9 @@ class KernelCaller {
     if (!check_types()) return reason_;
     KernelMatch match = match_kernel({.callee = callee, .tensors = tensors_, .outputs = outputs}, program_);
     if (!match.contradictions.empty()) return match.contradictions.front();
-    if (!check_dims(match) || !check_condition(match) || !infer_outputs(match, outputs)) return reason_;
+    if (!check_dims(match) || !check_open_attributes(match) || !check_condition(match) ||
+        !infer_outputs(match, outputs))
+      return reason_;
     if (kernel_.symbol.empty()) return call_program(outputs);
     std::optional<Expr> call = call_function(match, outputs);
     return call ? std::variant<Expr, std::string>(*call) : reason_;
@@ -113,21 +108,6 @@ class KernelCaller {
     std::string known = joined(request_.attrs, [](const auto& entry) { return entry.first; });
     return refuse(fmt::format("it takes '{}', and there is no attribute of that name{}", name,
                               known.empty() ? "" : "; there are " + known));
-  }
-
-  bool check_open_attributes() {
-    for (const OpenAttr& attr : request_.open) {
-      // Of two operators that have the attribute, the kernel reads that of the last.
-      const AttrValue* value = request_.attrs.find(attr.name);
-      if (reads_attribute(kernel_, attr.name) && value && *value == attr.value) continue;
-      std::string text = to_string(attr.value);
-      return refuse(fmt::format(
-          "attribute {}{} is {}, which '{}' neither reads nor names; {} {}={}{} if it is right for "
-          "it",
-          attr.name, attr.op.empty() ? "" : " of " + attr.op, text, kernel_.name, attr.op.empty() ? "add" : "write",
-          attr.name, text, attr.op.empty() ? " to @S.implements" : " in the pattern"));
-    }
-    return true;
   }
 
   bool check_counts() {
@@ -208,15 +188,44 @@ class KernelCaller {
                   declared = text_of_dim(buffer_type(dim.operand->param).shape[dim.dim]),
                   place = fmt::format("dim {} of {}", dim.dim, text_of_param(*dim.operand));
       if (declared != wanted) wanted = fmt::format("{} = {}", declared, wanted);
-      if (dim.operand->is_output) place += " in the model", wanted = "as '" + kernel_.name + "' declares, " + wanted;
-      if (dim.verdict == Verdict::kContradicted)
-        return refuse(fmt::format("{} is {}, expected {}", place, given, wanted));
-      if (!request_.outputs.empty())
-        return refuse(fmt::format("{} is {}, which is not known to be {}", place, given, wanted));
+      const bool is_wrong = dim.verdict == Verdict::kContradicted;
+      if (dim.operand->is_output)
+        return refuse(fmt::format("{} is {} in the model, and '{}' declares {}{}", place, given, kernel_.name, wanted,
+                                  is_wrong ? "" : ", which is not known to be the same"));
+      if (is_wrong || !request_.outputs.empty())
+        return refuse(
+            fmt::format("{} is {}, {} {}", place, given, is_wrong ? "expected" : "which is not known to be", wanted));
       builder_.match_cast(shape_expr({dim.given}), shape_type({dim.wanted}),
                           name_of_check(fmt::format("{} of {} and {}", place, kernel_.name, declared)));
     }
     return true;
+  }
+
+  // Returns whether a dim of the signature has the attribute's name and value: the k of a top-k is that of its results.
+  bool is_dim(const KernelMatch& match, const OpenAttr& attr) const {
+    std::optional<Expr> value;
+    if (const int64_t* number = attr.value.as<int64_t>()) value = int_imm(*number);
+    if (const Expr* expr = attr.value.as<Expr>()) value = *expr;
+    return value && std::ranges::any_of(scalar_arguments(program_), [&](const VarRef& var) {
+             const Expr* dim = find_value(match.dims, var.get());
+             return dim && var->name == attr.name && equal_dims(*dim, *value) == Verdict::kProven;
+           });
+  }
+
+  bool check_open_attributes(const KernelMatch& match) {
+    std::vector<std::string> unread;
+    for (const OpenAttr& attr : request_.open) {
+      // Of two operators that have the attribute, the kernel reads that of the last.
+      const AttrValue* value = request_.attrs.find(attr.name);
+      bool is_read = reads_attribute(kernel_, attr.name) && value && *value == attr.value;
+      if (!is_read && !is_dim(match, attr)) unread.push_back(fmt::format("{}={}", attr.name, to_string(attr.value)));
+    }
+    if (unread.empty()) return true;
+    const std::string& op = request_.open[0].op;
+    return refuse(fmt::format("'{}' neither reads nor names {}, which {} not the default{}; {} if it is right for that",
+                              kernel_.name, joined(unread), unread.size() == 1 ? "is" : "are",
+                              op.empty() ? "" : " of " + op,
+                              op.empty() ? "add it to @S.implements" : "write it in the pattern"));
   }
 
   bool check_condition(const KernelMatch& match) {
@@ -359,6 +368,12 @@ std::string text_of_dim(const Expr& dim) {
   if (!op.symbol) return fmt::format("{}({}, {})", op.name, text_of_dim(node->a), text_of_dim(node->b));
   auto part = [](const Expr& e) { return e.is<Binary>() ? "(" + text_of_dim(e) + ")" : text_of_dim(e); };
   return fmt::format("{} {} {}", part(node->a), op.symbol, part(node->b));
+}
+
+std::string text_of_tensor(const Type& type) {
+  std::optional<DType> dtype = tensor_dtype(type);
+  const std::vector<Expr>* shape = known_shape(type);
+  return fmt::format("{}({})", dtype ? to_string(*dtype) : "a tensor", shape ? joined(*shape, text_of_dim) : "...");
 }
 
 std::string note_at(const Span& span, std::string_view message) {

@@ -65,6 +65,9 @@ bool reads_attribute(const UserKernel& kernel, std::string_view name);
 // Returns a dim as messages print it: "(h + 1) // 2".
 std::string text_of_dim(const Expr& dim);
 
+// Returns "float32(n, 16)".
+std::string text_of_tensor(const Type& type);
+
 // Says who implements a node of the model or an operator of the graph, alone or as one of several, or why somebody who
 // claims it does not.
 struct Claim {
@@ -73,6 +76,7 @@ struct Claim {
   std::string by;         // "kernel 'my_softmax'"
   std::string refused;    // the condition that failed; empty: it implements the node
   std::string note = {};  // what whoever reads of it should know
+  std::string at = {};    // the node whose value `by` computes, of which this one is a part
 };
 using OnClaim = std::function<void(const Claim&)>;
 

@@ -45,6 +45,7 @@ class KernelApplier {
         if (bindings[i].cast) continue;
         bool is_candidate = operators.empty() || std::ranges::count(operators, op_name(bindings[i].value));
         if (!is_candidate || (!rule.node.empty() && !is_node(bindings[i], rule.node))) continue;
+        if (takers[i] == &rule) continue;
         if (scope.is_replaced(i)) {
           use.refuse(place_of(bindings[i]), fmt::format("'{}' comes first", takers[i] ? takers[i]->name : "another"));
           if (context_.claimed) report_late(rule, before, bindings[i], i, takers[i]);
@@ -61,7 +62,8 @@ class KernelApplier {
         }
         use.is_used = true;
         for (const Binding& inside : match->inside) {
-          report(rule, inside, "");
+          report(rule, inside, "",
+                 inside.var.get() == bindings[match->at].var.get() ? "" : place_of(bindings[match->at]));
           takers[static_cast<size_t>(std::ranges::find(bindings, inside.var.get(), var_of) - bindings.begin())] = &rule;
         }
         scope.replace(*match, rule.name);
@@ -87,12 +89,13 @@ class KernelApplier {
   }
   static const NodeHeader* var_of(const Binding& binding) { return binding.var.get(); }
 
-  // An empty reason: the rule takes the binding.
-  void report(const KernelRule& rule, const Binding& binding, const std::string& refused) const {
+  // An empty reason: the rule takes the binding; `at` is where its result is computed, if that is another.
+  void report(const KernelRule& rule, const Binding& binding, const std::string& refused,
+              const std::string& at = {}) const {
     if (!context_.claimed) return;
     const char* kind = rule.kernel ? "kernel" : rule.replacement ? "rewriter" : "pattern";
     context_.claimed({binding.var.span(), ops::short_name(op_name(binding.value)),
-                      fmt::format("{} '{}'", kind, rule.name), refused});
+                      fmt::format("{} '{}'", kind, rule.name), refused, "", at});
   }
 
   // Reports for a binding that an earlier rule has whether this one could have it as well.

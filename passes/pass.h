@@ -33,7 +33,8 @@ struct PassSettings {
   // It has no effect together with schedules, callbacks or check_bounds.
   bool reuse = true;
   std::vector<ScheduleRule> schedules = {};  // the user's, tried in order before the built-in ones
-  // Called with a line for each of them that was applied, and with the reason where one was not.
+  // Called with a line for each of them that was applied, and with the reason where one was not; with a line for each
+  // of the user's kernels that was used nowhere, too.
   std::function<void(const std::string&)> report = nullptr;
   // Called with each decision about an operator of the graph: rule, operator, decision (passes/graph_decisions.h).
   std::function<void(const std::string&, const std::string&, const Decision&)> decided = nullptr;

@@ -55,9 +55,8 @@ Attrs scalar_operands(const Call& call, const OpRow& row) {
   return result;
 }
 
-// Returns whether the attribute does not change what the call computes on operands and results of these types.
+// Returns whether the attribute does not change what the call computes.
 bool is_default(const OpAttr& attr, const AttrValue& value, const Attrs& all, int64_t rank) {
-  if (attr.kind == AttrKind::kDType) return true;  // the results' dtypes are conditions
   const AttrValue* same = attr.default_from ? all.find(attr.default_from) : nullptr;
   return value == attr.otherwise || attribute_is(attr.name, value, attr.otherwise, rank) || (same && value == *same);
 }
@@ -214,7 +213,7 @@ class PatternMatcher {
     note_inside(value);
     if (node.any_operands) return true;
     std::vector<Expr> operands = operands_of(*call, is_kernel);
-    std::string_view name = ops::short_name(op);
+    const std::string name = ops::short_name(op);
     if (is_commutative(op) && operands.size() == 2 && node.args.size() == 2)
       return attempt([&] { return matches_all(node.args, operands, depth + 1, name, Order::kAny); }) ||
              matches_all(node.args, {operands[1], operands[0]}, depth + 1, name, Order::kAny);
@@ -348,6 +347,8 @@ class PatternMatcher {
     const Call& call = *binding.value.as<Call>();
     const std::string op = op_name(binding.value);
     Attrs named;
+    bool is_result =
+        std::ranges::any_of(result.results, [&](const VarRef& var) { return same_node(var, binding.var); });
     bool is_alone = false;  // an operator on any operands, without a pattern around it
     for (const auto& [node, value] : state_.values) {
       if (node->kind != PatternNode::Kind::kCall || !same_node(value, binding.var)) continue;
@@ -358,9 +359,10 @@ class PatternMatcher {
     const OpRow* row = scope_.ops_.find(op);
     if (!row) return;
     int64_t rank = call.args.empty() ? -1 : known_rank(call.args[0].type());
-    const std::string title = is_alone ? "" : std::string(ops::short_name(op));
+    const std::string title = is_alone ? "" : ops::short_name(op);
     for (const OpAttr& attr : row->attrs) {
       const AttrValue* value = call.attrs.find(attr.name);
+      if (is_result && attr.kind == AttrKind::kDType) continue;  // the kernel's buffer has the dtype
       if (value && !named.has(attr.name) && !is_default(attr, *value, call.attrs, rank))
         result.open.push_back({attr.name, *value, title});
     }

@@ -344,7 +344,10 @@ class KernelReader {
         rule.kernel->shape = std::make_shared<const UserKernel>(shape);
         found = true;
       }
-      if (!found) fail(file_.span(at), "there is no kernel '{}'", name);
+      std::string near = nearest(name, map_each(rules_, &KernelRule::name));
+      if (!found)
+        fail(file_.span(at), "there is no kernel '{}'{}", name,
+             near.empty() ? "" : fmt::format("; did you mean '{}'?", near));
     }
   }
 

@@ -47,14 +47,14 @@ std::vector<std::string> trimmed_lines(const std::string& text) {
 }
 
 // A fenced block of a document.
-struct Block {
+struct CodeBlock {
   size_t line = 0;  // of its first line
   std::string kind;
   std::vector<std::string> lines = {};
 };
 
-std::vector<Block> blocks_of(const std::string& document) {
-  std::vector<Block> result;
+std::vector<CodeBlock> blocks_of(const std::string& document) {
+  std::vector<CodeBlock> result;
   std::istringstream in(document);
   bool is_inside = false;
   size_t number = 0;
@@ -70,19 +70,19 @@ std::vector<Block> blocks_of(const std::string& document) {
   return result;
 }
 
-std::string name_of_file(const Block& block) {
+std::string name_of_file(const CodeBlock& block) {
   if (block.lines.empty()) return "";
   std::vector<std::string> name = whole_match(block.lines[0], "(?:#|//|/\\*) ([A-Za-z0-9_./-]+\\.[a-z]+)(?: \\*/)?");
   return name.empty() ? "" : name[1];
 }
 
-std::string text_of(const Block& block) {
+std::string text_of(const CodeBlock& block) {
   std::string result;
   for (const std::string& line : block.lines) result += line + "\n";
   return result;
 }
 
-void add_commands(const Block& block, DocumentSteps& to) {
+void add_commands(const CodeBlock& block, DocumentSteps& to) {
   bool continues = false;
   for (size_t i = 0; i < block.lines.size(); ++i) {
     std::string line = block.lines[i];
@@ -122,9 +122,9 @@ bool is_line_as_shown(const std::string& line, const std::string& shown) {
 
 DocumentSteps steps_of(const std::string& document) {
   DocumentSteps result;
-  std::vector<Block> blocks = blocks_of(document);
-  if (std::ranges::count(blocks, "sh", &Block::kind) == 0) return result;
-  for (const Block& block : blocks) {
+  std::vector<CodeBlock> blocks = blocks_of(document);
+  if (std::ranges::count(blocks, "sh", &CodeBlock::kind) == 0) return result;
+  for (const CodeBlock& block : blocks) {
     std::string file = name_of_file(block);
     if (block.kind == "sh") {
       add_commands(block, result);

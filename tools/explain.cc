@@ -54,10 +54,11 @@ class ClaimReport {
     std::ranges::stable_sort(sorted, {}, &NodeReport::line);
     for (const NodeReport* node : sorted) {
       std::vector<std::string> lines = {fmt::format("{} ({}): {}", node->place, node->op, implementer(*node))};
-      std::vector<std::string> seen, by = takers(*node);
+      std::vector<std::string> seen;
       for (const Claim& claim : node->claims) {
-        if (claim.refused.empty() || std::ranges::count(by, claim.by)) continue;
-        std::string line = fmt::format("    {} does not: {}", claim.by, claim.refused);
+        if (claim.refused.empty() ? claim.note.empty() : is_taker(*node, claim.by)) continue;
+        std::string line = claim.refused.empty() ? fmt::format("    {}: {}", claim.by, claim.note)
+                                                 : fmt::format("    {} does not: {}", claim.by, claim.refused);
         if (!std::ranges::count(seen, line)) seen.push_back(line);
       }
       result += lines[0] + "\n" + joined(seen, [](const std::string& line) { return line + "\n"; }, "");
@@ -96,11 +97,17 @@ class ClaimReport {
     if (!is_claimed && !std::ranges::count(node.operators, op)) node.operators.push_back(op);
   }
 
+  static bool is_taker(const NodeReport& node, const std::string& name) {
+    return std::ranges::any_of(node.claims,
+                               [&](const Claim& claim) { return claim.refused.empty() && claim.by == name; });
+  }
+
   // Returns the kernels and patterns that compute the node, or parts of it.
   static std::vector<std::string> takers(const NodeReport& node) {
     std::vector<std::string> result;
     for (const Claim& claim : node.claims) {
-      if (claim.refused.empty() && !std::ranges::count(result, claim.by)) result.push_back(claim.by);
+      std::string text = claim.at.empty() ? claim.by : fmt::format("part of {} (at {})", claim.by, claim.at);
+      if (claim.refused.empty() && !std::ranges::count(result, text)) result.push_back(text);
     }
     return result;
   }

@@ -128,6 +128,29 @@ static std::optional<ScheduleRule> tuning_records_in(const std::string& path) {
                     {workloads.string(), has_workloads ? read_text(workloads.string()) : ""});
 }
 
+// Opens a library of C kernels, and returns what its rows implement.
+static std::vector<KernelRule> rules_of_library(const std::string& file, CompileSettings& settings) {
+  const auto& library = settings.libraries.emplace_back(vm::UserLibrary::open(std::filesystem::absolute(file)));
+  std::vector<std::string> names =
+      map_each(library->rows(), [](const relaxc_kernel_row& row) { return std::string(row.name); });
+  std::vector<KernelRule> result;
+  for (const relaxc_kernel_row& row : library->rows()) {
+    if (!row.implements) continue;
+    std::string place = fmt::format("{}: {}", file, row.name);
+    std::ranges::move(read_kernel_rules(row.implements, place, tables_of(settings).ops()), std::back_inserter(result));
+  }
+  auto check = [&](const UserKernel& kernel) {
+    if (!kernel.symbol.empty() && !std::ranges::count(names, kernel.symbol))
+      fail(kernel.program.span(), "the library's table of kernels has no row '{}', which this declares; it has: {}",
+           kernel.symbol, printable(joined(names)));
+  };
+  for (const KernelRule& rule : result) {
+    if (rule.kernel) check(*rule.kernel);
+    if (rule.kernel && rule.kernel->shape) check(*rule.kernel->shape);
+  }
+  return result;
+}
+
 CompileSettings CompilerOptions::get(const std::string& model) const {
   CompileSettings result = settings;
   result.dims = parse_dims(fixed_dims);
@@ -147,14 +170,10 @@ CompileSettings CompilerOptions::get(const std::string& model) const {
   const std::string model_file = split_text_path(model).file;
   if (holds_schedules(model) && !std::ranges::count(files, model_file)) files.push_back(model_file);
   std::vector<KernelRule> rules;
+  std::vector<std::string> notes;
   for (const std::string& file : files) {
     if (file.ends_with(".so")) {
-      const auto& library = result.libraries.emplace_back(vm::UserLibrary::open(std::filesystem::absolute(file)));
-      for (const relaxc_kernel_row& row : library->rows()) {
-        if (!row.implements) continue;
-        std::string place = fmt::format("{}: {}", file, row.name);
-        std::ranges::move(read_kernel_rules(row.implements, place, tables_of(result).ops()), std::back_inserter(rules));
-      }
+      std::ranges::move(rules_of_library(file, result), std::back_inserter(rules));
       continue;
     }
     if (auto records = tuning_records_in(file)) {
@@ -163,10 +182,13 @@ CompileSettings CompilerOptions::get(const std::string& model) const {
     }
     const std::string text = read_text(file);
     std::ranges::move(read_schedule_rules(text, file), std::back_inserter(result.schedules));
-    std::ranges::move(read_kernel_rules(text, file, tables_of(result).ops()), std::back_inserter(rules));
+    std::vector<std::string>* unused = file == model_file ? nullptr : &notes;  // programs are what a model is made of
+    std::ranges::move(read_kernel_rules(text, file, tables_of(result).ops(), unused), std::back_inserter(rules));
   }
+  for (const std::string& note : notes) print_error("{}\n", note);
   if (!rules.empty()) result.kernels = std::make_shared<const std::vector<KernelRule>>(std::move(rules));
-  if (!result.schedules.empty()) result.report = [](const std::string& line) { print_error("{}\n", line); };
+  if (!result.schedules.empty() || result.kernels)
+    result.report = [](const std::string& line) { print_error("{}\n", line); };
   result.warn = [](const Diagnostic& warning) { print_error("{}", to_string(warning)); };
   for (const std::string& name : result.runner.print_after) {
     if (name != "all") parse_passes(name, result);

@@ -175,6 +175,12 @@ class SharedObject final : public KernelLibrary {
     if (size_t at = problem.find(kMissing); at != std::string::npos)
       fail(reader.place(), "no library of this process has the external function '{}'; load the one that has it before",
            printable(problem.substr(at + kMissing.size())));
+    constexpr std::string_view kNoFile = ": cannot open shared object file";
+    if (size_t at = problem.find(kNoFile); at != std::string::npos)
+      fail(reader.place(),
+           "library '{}' is not found; it is looked for where it was when the model was compiled, then in "
+           "LD_LIBRARY_PATH and the system's folders",
+           printable(problem.substr(0, at)));
     reader.damaged("the machine code does not load: {}", problem);
   }
   ~SharedObject() override { dlclose(handle_); }

@@ -9,6 +9,7 @@
 #include "support/diagnostic.h"
 #include "support/guard.h"
 #include "support/joined.h"
+#include "support/nearest.h"
 #include "support/printable.h"
 #include "support/temporarily.h"
 
@@ -285,11 +286,16 @@ static void check_inputs(const onnx::NodeProto& node, const ConverterRow& row, c
 }
 
 [[noreturn]] static void fail_unknown(const std::string& domain, const std::string& type, int64_t version,
-                                      const std::string& refused, const Span& span) {
+                                      const std::string& refused, const ModelContext& context, const Span& span) {
   std::string remedy = refused;
-  if (refused.empty() && !domain.empty())
-    remedy = fmt::format("; give a kernel for it: --kernels FILE with @S.implements(\"{}::{}\")", printable(domain),
-                         printable(type));
+  if (refused.empty() && !domain.empty()) {
+    const std::string name = printable(domain) + "::" + printable(type);
+    remedy = fmt::format("; give a kernel for it: --kernels FILE with @S.implements(\"{}\")", name);
+    const auto& kernels = context.options.kernels;
+    const std::string near = nearest(name, map_each(kernels, &NodeKernel::type));
+    if (const NodeKernel* row = find_item(kernels, near, &NodeKernel::type); row && !near.empty())
+      remedy += fmt::format("; kernel '{}' is for \"{}\"", row->kernel.name, near);
+  }
   fail_unsupported(span, "operator {} of opset {} is not supported{}", span.origin->op_type, version, remedy);
 }
 
@@ -320,19 +326,17 @@ void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
     const auto& opsets = function_opsets ? *function_opsets : context_.opsets;
     int64_t version = copy_value(opsets, domain).value_or(0);
     std::string refused;
-    if (std::optional<Outputs> outputs = poisoned ? std::nullopt : call_kernel(node, inputs, span, refused)) {
-      bind_outputs(node, *outputs, span);
-      builder_.set_span(outer);
-      return;
-    }
-    if (context_.functions.contains(domain + "." + node.op_type())) {
-      if (!poisoned) call_function(node, inputs, span);
+    std::optional<Outputs> outputs = poisoned ? std::nullopt : call_kernel(node, inputs, span, refused);
+    const bool is_function = context_.functions.contains(domain + "." + node.op_type());
+    if (outputs) bind_outputs(node, *outputs, span);
+    if (!outputs && is_function && !poisoned) call_function(node, inputs, span);
+    if (outputs || is_function || (poisoned && has_kernel(node))) {
       builder_.set_span(outer);
       return;
     }
     std::optional<ConverterRow> custom;
     const ConverterRow* row = find_row(context_.options, domain, node.op_type(), version, custom);
-    if (!row) fail_unknown(domain, node.op_type(), version, refused, span);
+    if (!row) fail_unknown(domain, node.op_type(), version, refused, context_, span);
     if (!poisoned) {
       check_inputs(node, *row, inputs, span);
       Node view(*this, node, *row, version, inputs, span);
@@ -346,8 +350,13 @@ void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
                     "it is ignored");
     }
   } catch (const CompileError& error) {
-    for (Diagnostic& diagnostic : with_place(error.diagnostics(), span))
+    for (Diagnostic& diagnostic : with_place(error.diagnostics(), span)) {
+      for (const std::string& name : node.input()) {
+        if (const std::string* kernel = find_value(context_.made_by, name))
+          diagnostic.notes.push_back(fmt::format("kernel '{}' makes its input '{}'", *kernel, printable(name)));
+      }
       context_.diagnostics.add(std::move(diagnostic));
+    }
     poison_outputs(node);
     if (context_.diagnostics.all().size() > 1000) throw;
   }

@@ -17,7 +17,9 @@ struct ModelContext {
   std::unordered_map<std::string, VarRef> dims = {};                           // by dim_param
   Analyzer analyzer = {};                                                      // facts about dims
   EvaluatedPrograms programs = {};
-  IRModule kernels = {};                                                         // the user's that were called
+  IRModule kernels = {};  // the user's that were called
+  std::vector<RuleUse> kernel_uses = std::vector<RuleUse>(options.kernels.size());
+  std::unordered_map<std::string, std::string> made_by = {};  // the user's kernel, by the name of the value
   std::tuple<DType, std::vector<int64_t>, std::optional<Type>> last_known = {};  // the type of the last stand-in
   int64_t node_count = 0;
   std::vector<std::string> nested = {};   // the functions and graphs that are being expanded; "" for a graph
@@ -89,6 +91,12 @@ class GraphImporter {
   // Returns the outputs of the user's kernel for the node; nullopt where none fits, with the reasons in `refused`.
   std::optional<Outputs> call_kernel(const onnx::NodeProto& node, const std::vector<Value>& inputs, const Span& span,
                                      std::string& refused);
+  // Returns whether one of them is for nodes of this type.
+  bool has_kernel(const onnx::NodeProto& node) const;
+  // Calls one of them in `builder`, or returns why it does not fit. `note` gets what a report should say of it.
+  std::variant<Expr, std::string> try_kernel(const NodeKernel& row, const onnx::NodeProto& node,
+                                             const std::vector<Value>& inputs, const Span& span, IRModule& kernels,
+                                             Builder& builder, std::string& note);
   std::vector<Expr> tensors_of(const std::vector<Value>& inputs, const Span& span);
   Outputs outputs_of(const Expr& value, size_t count);
   void call_function(const onnx::NodeProto& node, const std::vector<Value>& inputs, const Span& span);
@@ -102,6 +110,9 @@ class GraphImporter {
   Scope scope_;
   std::vector<std::pair<Expr, Expr>> required_equal_;
 };
+
+// Reports the user's kernels that no node of the model got, and why.
+void report_unused_kernels(const ModelContext& context);
 
 // Returns the contents of a small list or scalar.
 std::optional<KnownTensor> contents_of(const Tensor& tensor);

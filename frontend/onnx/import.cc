@@ -111,6 +111,7 @@ IRModule import_model(std::shared_ptr<const ModelFile> file, const OpTable& ops,
   check_values(importer, graph);
   std::vector<Expr> results = read_outputs(context, importer, graph);
   context.diagnostics.throw_if_errors();
+  report_unused_kernels(context);
   for (const Diagnostic& warning : context.diagnostics.all()) {
     if (options.warn) options.warn(warning);
   }

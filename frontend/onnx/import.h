@@ -30,6 +30,7 @@ struct ImportOptions {
   std::vector<NodeKernel> kernels = {};            // the user's, tried in order before the built-in converters
   std::span<const OnnxConverter> converters = {};  // plug-ins', for operators without a built-in one
   OnClaim claimed = nullptr;  // is called for each node that one of them claims, and with "" for each other
+  std::function<void(const std::string&)> report = nullptr;  // is called with a line for each of them that none claims
   // Gets the files in which constants lie: the model's and those of its external data.
   vm::MappedFiles* files = nullptr;
 };

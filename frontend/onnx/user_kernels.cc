@@ -1,7 +1,10 @@
 // Calls the user's kernels for nodes: those of custom operators, and of others in place of the built-in conversion.
 #include "frontend/onnx/graph_importer.h"
 #include "ir/sequence.h"
+#include "ir/type_relation.h"
+#include "support/joined.h"
 #include "support/lists.h"
+#include "support/nearest.h"
 
 namespace relaxc::onnx_import {
 
@@ -33,14 +36,90 @@ std::string type_of_node(const onnx::NodeProto& node) {
   return fmt::format("{}::{}", domain.empty() ? "ai.onnx" : domain, node.op_type());
 }
 
-// Returns the condition on attributes that does not hold, or "".
-std::string failed_condition(const NodeKernel& row, const Attrs& attrs) {
+// Returns the condition on attributes and on absent inputs that does not hold, or "".
+std::string failed_condition(const NodeKernel& row, const Attrs& attrs, const std::vector<Value>& inputs) {
   for (const auto& [name, wanted] : row.attrs) {
     const AttrValue* value = attrs.find(name);
     if (!value) value = row.kernel.defaults.find(name);
     if (!value || !attribute_is(name, *value, wanted, -1))
       return fmt::format("attribute {} is {}, expected {}", name, value ? to_string(*value) : "absent",
                          to_string(wanted));
+  }
+  std::vector<int64_t> gaps;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    auto position = static_cast<int64_t>(i);
+    if (!inputs[i]) gaps.push_back(position);
+    if (inputs[i] && row.absent.contains(position))
+      return fmt::format("input {} is given, and the kernel is for nodes without it, absent=[{}]", i,
+                         joined(std::vector(row.absent.begin(), row.absent.end())));
+  }
+  if (std::ranges::all_of(gaps, [&](int64_t i) { return row.absent.contains(i); })) return "";
+  return fmt::format("input {} is absent; add absent=[{}] to @S.implements if the kernel is for nodes without it",
+                     joined(gaps), joined(gaps));
+}
+
+// What the built-in converter makes of a node, apart from the model.
+struct Converted {
+  Expr graph;
+  std::vector<Type> outputs;
+};
+std::optional<Converted> convert_alone(const ModelContext& model, const onnx::NodeProto& node, int64_t opset,
+                                       const std::vector<Value>& inputs, const Span& span) {
+  const ConverterRow* row = find_converter(domain_of(node.domain()), node.op_type(), opset);
+  if (!row) return std::nullopt;
+  try {
+    ImportOptions options{.dims = model.options.dims, .limits = model.options.limits};
+    ModelContext context{.file = model.file, .ops = model.ops, .options = options, .opsets = model.opsets};
+    Builder builder(model.ops);
+    builder.set_span(span);
+    GraphImporter importer(context, builder);
+    std::vector<Value> copies = map_each(inputs, [](const Value& input) -> Value {
+      if (!input) return nullptr;
+      return make_value({.tensor = input->tensor,
+                         .contents = input->contents,
+                         .is_sequence = input->is_sequence,
+                         .items = input->items,
+                         .is_none = input->is_none});
+    });
+    Node view(importer, node, *row, opset, copies, span);
+    std::vector<Expr> outputs;
+    for (const Value& output : row->convert(view)) {
+      if (!output) break;
+      outputs.push_back(importer.tensor_of(output, span));
+    }
+    std::vector<Type> types = map_each(outputs, [](const Expr& output) { return output.type(); });
+    return Converted{builder.finish(tuple(std::move(outputs))), std::move(types)};
+  } catch (const CompileError&) {
+    return std::nullopt;  // the kernel may do what the converter cannot
+  }
+}
+
+// Returns the attributes of the node that the rule does not name and the kernel does not read. One without which the
+// built-in converter makes the same of the node has its default.
+std::vector<OpenAttr> unread_attributes(
+    const NodeKernel& row, const onnx::NodeProto& node, const Attrs& attrs, const std::optional<Converted>& whole,
+    const std::function<std::optional<Converted>(const onnx::NodeProto&)>& convert) {
+  std::vector<OpenAttr> result;
+  for (int i = 0; i < node.attribute_size(); ++i) {
+    const std::string& name = node.attribute(i).name();
+    if (row.attrs.has(name) || reads_attribute(row.kernel, name)) continue;
+    onnx::NodeProto without = node;
+    without.mutable_attribute()->DeleteSubrange(i, 1);
+    std::optional<Converted> other = whole ? convert(without) : std::nullopt;
+    if (!other || !structural_equal(whole->graph, other->graph)) result.push_back({name, *attrs.find(name)});
+  }
+  return result;
+}
+
+// Returns in which result the kernel contradicts the operator, or "".
+std::string wrong_result(const Expr& made, size_t count, const std::optional<Converted>& whole,
+                         const std::string& type) {
+  const TupleType* items = count == 1 ? nullptr : made.type().as<TupleType>();
+  for (size_t i = 0; whole && i < std::min(count, whole->outputs.size()); ++i) {
+    const Type &given = items ? items->items[i] : made.type(), &wanted = whole->outputs[i];
+    if (fits(wanted, given) == Verdict::kContradicted)
+      return fmt::format("its result {} is {}, and that of {} is {}", i, text_of_tensor(given), type,
+                         text_of_tensor(wanted));
   }
   return "";
 }
@@ -56,40 +135,74 @@ std::vector<Expr> GraphImporter::tensors_of(const std::vector<Value>& inputs, co
   return result;
 }
 
+bool GraphImporter::has_kernel(const onnx::NodeProto& node) const {
+  const std::string type = type_of_node(node);
+  return std::ranges::any_of(context_.options.kernels, [&](const NodeKernel& row) { return row.type == type; });
+}
+
+std::variant<Expr, std::string> GraphImporter::try_kernel(const NodeKernel& row, const onnx::NodeProto& node,
+                                                          const std::vector<Value>& inputs, const Span& span,
+                                                          IRModule& kernels, Builder& builder, std::string& note) {
+  KernelRequest request{.tensors = {}, .attrs = {}, .num_outputs = static_cast<size_t>(node.output_size())};
+  for (const auto& attribute : node.attribute()) request.attrs.set(attribute.name(), value_of_attribute(attribute));
+  if (std::string why = failed_condition(row, request.attrs, inputs); !why.empty()) return why;
+  const auto& opsets = function_opsets ? *function_opsets : context_.opsets;
+  const int64_t opset = copy_value(opsets, domain_of(node.domain())).value_or(0);
+  auto convert = [&](const onnx::NodeProto& proto) { return convert_alone(context_, proto, opset, inputs, span); };
+  const std::optional<Converted> whole = convert(node);
+  std::vector<OpenAttr> unread = unread_attributes(row, node, request.attrs, whole, convert);
+  // Only of operators that are known the defaults are; whoever names one node knows its attributes.
+  if (whole && row.node.empty()) {
+    request.open = std::move(unread);
+  } else if (!unread.empty()) {
+    note = fmt::format("it neither reads nor names: {}", joined(unread, [](const OpenAttr& attr) {
+                         return fmt::format("{}={}", attr.name, to_string(attr.value));
+                       }));
+  }
+  request.tensors = tensors_of(inputs, span);
+  auto made = call_user_kernel(row.kernel, request, kernels, builder);
+  if (const Expr* call = std::get_if<Expr>(&made)) {
+    if (std::string why = wrong_result(*call, request.num_outputs, whole, type_of_node(node)); !why.empty()) return why;
+  }
+  return made;
+}
+
 std::optional<Outputs> GraphImporter::call_kernel(const onnx::NodeProto& node, const std::vector<Value>& inputs,
                                                   const Span& span, std::string& refused) {
   const std::string type = type_of_node(node);
   const auto& claimed = context_.options.claimed;
   std::optional<Outputs> outputs;
   std::string taker;
-  for (const NodeKernel& row : context_.options.kernels) {
+  for (size_t i = 0; i < context_.options.kernels.size(); ++i) {
+    const NodeKernel& row = context_.options.kernels[i];
     bool is_asked =
         row.node.empty() ? row.type == type : row.node == span.origin->node && (row.type.empty() || row.type == type);
-    if (!is_asked || node.output_size() == 0 || (outputs && !claimed)) continue;
-    KernelRequest request{.tensors = {}, .attrs = {}, .num_outputs = static_cast<size_t>(node.output_size())};
-    for (const auto& attribute : node.attribute()) request.attrs.set(attribute.name(), value_of_attribute(attribute));
-    const std::string title = fmt::format("kernel '{}'", row.kernel.name);
-    std::string why = failed_condition(row, request.attrs);
+    if (!is_asked || node.output_size() == 0) continue;
+    RuleUse& use = context_.kernel_uses[i];
+    if (outputs) use.refuse(span.origin->node, fmt::format("'{}' comes first", taker));
+    if (outputs && !claimed) continue;
     // A kernel that does not fit leaves nothing behind.
     Builder trial(builder_.ops());
     trial.set_span(builder_.span());
     IRModule kernels = context_.kernels;
-    std::optional<Expr> result;
-    if (why.empty()) {
-      request.tensors = tensors_of(inputs, span);
-      auto made = call_user_kernel(row.kernel, request, kernels, trial);
-      if (const std::string* reason = std::get_if<std::string>(&made)) why = *reason;
-      if (why.empty()) result = std::get<Expr>(made);
-    }
-    if (result && !outputs) {
+    std::string note, why;
+    auto made = try_kernel(row, node, inputs, span, kernels, trial, note);
+    const Expr* result = std::get_if<Expr>(&made);
+    if (!result) {
+      why = std::get<std::string>(made);
+    } else if (outputs) {
+      why = fmt::format("it could, and '{}' comes first", taker);
+    } else {
       for (const Binding& binding : bindings_of(trial.finish(tuple({})))) builder_.keep(binding);
       context_.kernels = std::move(kernels);
-      outputs = outputs_of(builder_.emit(*result, node.output(0)), request.num_outputs);
+      outputs = outputs_of(builder_.emit(*result, node.output(0)), static_cast<size_t>(node.output_size()));
+      for (const std::string& output : node.output()) context_.made_by.insert_or_assign(output, row.kernel.name);
       taker = row.kernel.name;
-    } else if (result) {
-      why = fmt::format("it could, and '{}' comes first", taker);
+      use.is_used = true;
     }
-    if (claimed) claimed({span, type, title, why});
+    use.refuse(span.origin->node, why);
+    const std::string title = fmt::format("kernel '{}'", row.kernel.name);
+    if (claimed) claimed({span, type, title, why, result ? note : ""});
     if (!why.empty()) refused += fmt::format("; {} does not fit: {}", title, why);
   }
   if (claimed && !outputs) claimed({span, type, "", ""});
@@ -105,6 +218,34 @@ Outputs GraphImporter::outputs_of(const Expr& value, size_t count) {
     outputs.push_back(make_value({.tensor = item, .home = &builder_}));
   }
   return outputs;
+}
+
+void report_unused_kernels(const ModelContext& context) {
+  std::set<std::string> types, names;
+  std::function<void(const onnx::GraphProto&)> collect = [&](const onnx::GraphProto& graph) {
+    for (const onnx::NodeProto& node : graph.node()) {
+      types.insert(type_of_node(node));
+      if (!node.name().empty()) names.insert(node.name());
+      for (const auto& attribute : node.attribute()) {
+        if (attribute.has_g()) collect(attribute.g());
+      }
+    }
+  };
+  collect(context.file->proto().graph());
+  for (size_t i = 0; i < context.kernel_uses.size() && context.options.report; ++i) {
+    const RuleUse& use = context.kernel_uses[i];
+    const NodeKernel& row = context.options.kernels[i];
+    if (use.is_used) continue;
+    std::string why = use.refused;
+    if (why.empty()) {
+      const auto& known = row.node.empty() ? types : names;
+      const std::string& wanted = row.node.empty() ? row.type : row.node;
+      const std::string near = nearest(wanted, {known.begin(), known.end()});
+      why = fmt::format("the model has no {}{}", row.node.empty() ? wanted : fmt::format("node '{}'", wanted),
+                        near.empty() || near == wanted ? "" : fmt::format("; did you mean '{}'?", near));
+    }
+    context.options.report(note_at(row.span, fmt::format("kernel '{}' is used nowhere: {}", row.kernel.name, why)));
+  }
 }
 
 }  // namespace relaxc::onnx_import

@@ -130,6 +130,7 @@ void Parser::read_definitions() {
       if (ignored) continue;
       if (top && is_rewriter(*line)) {  // its functions are not the module's (passes/kernel_rules.h)
         ignored = true;
+        of_python = false;
         continue;
       }
       if (!top && python && line->kind == LineKind::kBroken) continue;

@@ -206,7 +206,6 @@ class Parser {
   bool is_schedule_step(const Line& line);
   bool calls_schedule(const Syntax* at) const;
   bool assign_constant(const Syntax& target, const AttrValue& value);
-  void refuse_definition(const Line& line);
   void report_python();
   // ---- python_effects.cc
   void forget_constant(std::string_view name, const Line& line);
@@ -463,12 +462,7 @@ class Parser {
   std::set<std::string, std::less<>> objects_;  // of the constants those that Python can change: lists and dictionaries
   std::map<std::string, std::set<std::string, std::less<>>, std::less<>> function_changes_;  // by Python's functions
   std::optional<Place> python_from_;
-  std::shared_ptr<SyntaxTree> python_tree_;  // the functions of Python that are written out
-  struct Held {
-    Place at;
-    std::string message, remedy;
-  };
-  std::optional<Held> held_;                      // Python that holds a definition, which is not read
+  std::shared_ptr<SyntaxTree> python_tree_;       // the functions of Python that are written out
   std::set<std::string, std::less<>> schedules_;  // names of tvm.tir.Schedule objects
   std::vector<int64_t> python_lines_;
   std::vector<Diagnostic> python_errors_;  // of syntax in what is Python

@@ -239,10 +239,7 @@ bool Parser::opens_scope(const Line& line) const {
 void Parser::python_scope(const Line& line, bool& keep) {
   const auto constants = constants_;
   const auto computed = computed_;
-  auto forget = [&](std::string_view name) {
-    if (auto known = constants_.find(name); known != constants_.end()) constants_.erase(known);
-    computed_.insert_or_assign(std::string(name), line.line);
-  };
+  auto forget = [&](std::string_view name) { forget_constant(name, line); };
   for (const Param& param : line.params) {
     forget(param.name);
     std::optional<AttrValue> value = param.otherwise ? python_value(*param.otherwise) : std::nullopt;
@@ -260,6 +257,7 @@ void Parser::python_scope(const Line& line, bool& keep) {
   if (line.kind == LineKind::kFunction) {
     constants_ = constants;
     computed_ = computed;
+    python_effects(line);
   } else if (!test) {
     std::set<std::string_view> names;
     add_bound_names(line, names);
@@ -320,25 +318,11 @@ void Parser::python_line(const Line& line) {
                   (declared_.contains(line.value->text) || line.value->text == class_name_);
   if (is_step || is_alias) return;
   leave_python(line);
-  refuse_definition(line);
-}
-
-// Keeps the first definition that only exists when Python runs, to be reported.
-void Parser::refuse_definition(const Line& line) {
-  if (held_ || !holds_definition(line)) return;
-  held_ = {line, {}, {}};
-  if (is_script_function(line)) {
-    held_->message = fmt::format("'{}' is defined inside of a class that is not a module", line.text);
-    held_->remedy = "a module is a class with @I.ir_module";
-    return;
-  }
-  bool is_function = line.kind == LineKind::kFunction;
-  held_->message =
-      fmt::format("a definition inside of {} exists only when Python runs",
-                  is_function ? fmt::format("the Python function '{}'", line.text) : "a statement of Python");
-  held_->remedy = "take the definition out of it";
-  if (is_function)
-    held_->remedy = fmt::format("call it below with values, as in mod = {}(128), or {}", line.text, held_->remedy);
+  if (holds_definition(line))
+    report_text({line, {}, "take the definition out of it"},
+                fmt::format("a definition inside of {} exists only when Python runs",
+                            line.kind == LineKind::kFunction ? fmt::format("the Python function '{}'", line.text)
+                                                             : "a statement of Python"));
 }
 
 // Returns whether the expression calls a primitive of a schedule.
@@ -352,6 +336,10 @@ bool Parser::calls_schedule(const Syntax* at) const {
 
 // Returns whether the statement is a step on sch = tvm.tir.Schedule(Module), which tir/schedule/script.h reads.
 bool Parser::is_schedule_step(const Line& line) {
+  if (runs_body(line)) {
+    auto others = std::ranges::count_if(line.body, [&](const Line* inner) { return !is_schedule_step(*inner); });
+    return others == 0;
+  }
   if (calls_schedule(line.value)) return true;
   if (!line.value || !is_call(*line.value)) return false;
   const Syntax& callee = *line.value->children[0];
@@ -387,14 +375,6 @@ void Parser::report_python() {
                              python_lines_.begin() + static_cast<int64_t>(std::min(kShown, python_lines_.size())));
   std::string places = joined(shown) + (python_lines_.size() > kShown ? ", ..." : "");
   bool empty = module_.functions.empty() && !diagnostics_.has_errors() && failed_.empty() && !in_class_;
-  if (held_) {
-    bool is_error = empty || diagnostics_.has_errors();
-    diagnostics_.add({.severity = is_error ? Severity::kError : Severity::kWarning,
-                      .span = span(held_->at),
-                      .message = held_->message,
-                      .notes = {held_->remedy}});
-    if (empty) return;
-  }
   if (empty) {
     constexpr std::pair<std::string_view, const char*> kHints[] = {
         {"ir_builder",

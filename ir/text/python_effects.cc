@@ -71,6 +71,18 @@ struct PythonEffects {
 
 }  // namespace
 
+std::set<std::string_view> changed_names(const Line& line) {
+  PythonEffects effects;
+  effects.add(line);
+  return std::move(effects.changes);
+}
+
+bool runs_body(const Line& line) {
+  bool is_main = line.kind == LineKind::kIf && line.value->kind == SyntaxKind::kCompare && line.otherwise.empty() &&
+                 line.value->children[0]->text == "__name__";
+  return is_main || line.kind == LineKind::kWith;
+}
+
 void Parser::forget_constant(std::string_view name, const Line& line) {
   if (auto known = constants_.find(name); known != constants_.end()) constants_.erase(known);
   computed_.insert_or_assign(std::string(name), line.line);

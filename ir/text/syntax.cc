@@ -112,7 +112,7 @@ std::vector<std::string_view> SyntaxReader::names_assigned(size_t from, size_t t
     bool is_def = token.is("def") || token.is("class");
     bool is_scope = token.is("global") || token.is("nonlocal") || token.is("del");
     if ((is_def || is_scope) && i + 1 < to) names.push_back(tokens_[i + 1].text);
-    if (i + 2 < to && tokens_[i + 1].is(":") && tokens_[i + 2].is("=")) names.push_back(token.text);  // (n := 4)
+    if (i + 1 < to && tokens_[i + 1].is(":=")) names.push_back(token.text);
     if (token.is("for") || token.is("as")) {
       target = true;
     } else if (!token.is(",") && !token.is("(")) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <memory_resource>
+#include <set>
 #include <span>
 
 #include "ir/text/lexer.h"
@@ -119,6 +120,10 @@ struct Line : Place {
   std::vector<std::pair<std::string, std::string>> imports;  // module path, local name
 };
 
+// Returns the names of the objects that a statement of Python changes: x.append(1), x[0] = 1, x += y.
+std::set<std::string_view> changed_names(const Line& line);
+// Returns whether the statement is `with target:` or `if __name__ == "__main__":`, whose body always runs.
+bool runs_body(const Line& line);
 // Returns whether the line is a class with @R.rewriter.
 inline bool is_rewriter(const Line& line) {
   return line.kind == LineKind::kClass && std::ranges::any_of(line.decorators, [](const Syntax* decorator) {

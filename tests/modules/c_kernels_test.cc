@@ -193,6 +193,105 @@ def main(x: R.Tensor(("n",), "float32")) -> R.Tensor(("n",), "float32"):
   wrong.linked = {folder + "/mine.c"};
   CHECK(error_of([&] { compile_file(folder + "/module.py", wrong); }).find("is not an object file") !=
         std::string::npos);
+  // A function that nothing has is named.
+  write(folder + "/calls.c", "int nowhere(void); int twice(const void* args) { return args ? nowhere() : 0; }");
+  REQUIRE(run_program({"/usr/bin/cc", "-c", "-fPIC", folder + "/calls.c", "-o", object}, 60).exit_code == 0);
+  wrong.linked = {object};
+  std::string missing = error_of([&] { compile_file(folder + "/module.py", wrong).load(); });
+  INFO(missing);
+  CHECK(missing.find("linked kernel 'twice': no library of this process has the external function 'nowhere'") !=
+        std::string::npos);
+}
+
+TEST_CASE("C functions compute a result and its shape, each also beside a tensor program", "[modules]") {
+  std::string folder = new_folder("shape"), library = library_of(folder, "shape", std::string(kHead) + R"(
+static int32_t positives(const relaxc_kernel_args* args) {
+  const float* x = args->data[0];
+  float* v = args->data[1];
+  int64_t* at = args->data[2];
+  for (int64_t i = 0, k = 0; i < args->scalars[0]; ++i) {
+    if (x[i] <= 0) continue;
+    at[k] = i;
+    v[k++] = x[i] * (float)args->scalars[1];  /* k, which the other one has counted */
+  }
+  return 0;
+}
+static int32_t count(const relaxc_kernel_args* args) {
+  const float* x = args->data[0];
+  int64_t* dims = args->data[1];
+  dims[0] = 0;
+  for (int64_t i = 0; i < args->scalars[0]; ++i) dims[0] += x[i] > 0;
+  return 0;
+}
+static const relaxc_kernel_row rows[] = {{"c_positives", positives, 0, 0}, {"c_count", count, 0, 0}};
+const relaxc_kernel_table relaxc_kernels = {RELAXC_KERNEL_TABLE_VERSION, 2, rows};
+)");
+  const std::string
+      params = R"((x: T.Buffer(("n",), "float32"), v: T.Buffer(("k",), "float32"), at: T.Buffer(("k",), "int64")):)",
+      of_c = "@S.implements('com.me::Positives')\n@S.extern('c_positives')\ndef positives" + params + " ...\n",
+      of_text = "@S.implements('com.me::Positives')\n@T.prim_func\ndef positives" + params + R"(
+    end = T.alloc_buffer((1,), "int64")
+    with T.block("scan"):
+        end[0] = T.int64(0)
+        for i in range(n):
+            if x[i] > T.float32(0):
+                v[end[0]] = x[i] * T.float32(2)
+                at[end[0]] = i
+                end[0] = end[0] + T.int64(1)
+)",
+      shape = R"((x: T.Buffer(("n",), "float32"), dims: T.Buffer((1,), "int64")):)",
+      shape_of_c = "@S.shape('positives')\n@S.extern('c_count')\ndef count" + shape + " ...\n",
+      shape_of_text = "@S.shape('positives')\n@T.prim_func\ndef count" + shape + R"(
+    with T.block("count"):
+        dims[0] = T.int64(0)
+        for i in range(n):
+            if x[i] > T.float32(0):
+                dims[0] = dims[0] + T.int64(1)
+)";
+  for (const std::string& text : {of_c + shape_of_c, of_c + shape_of_text, of_text + shape_of_c}) {
+    INFO(text);
+    ImportOptions options;
+    options.kernels = node_kernels(read_kernel_rules(text, "positives", op_table()));
+    IRModule module = import_onnx_text(R"(<ir_version: 8, opset_import: ["com.me" : 1]>
+g (float[n] x) => (float[k] v, int64[k] at) { v, at = com.me.Positives (x) })",
+                                       "model", options);
+    CompileSettings settings;
+    settings.libraries = {vm::UserLibrary::open(library)};
+    std::vector<Tensor> results =
+        Session(compile(module, settings).load()).run({Tensor::of<float>({4}, kFloat32, {1, -2, 3, 0})});
+    REQUIRE(results[0].size() == 2);
+    CHECK(results[0].as_double(1) == 6);
+    CHECK(results[1].as_double(1) == 2);
+  }
+}
+
+TEST_CASE("the command names what a library's text and an artifact do not hold", "[modules]") {
+  std::string folder = new_folder("command"), library = library_of(folder, "other", std::string(kHead) + R"(
+static int32_t some(const relaxc_kernel_args* args) { return args->data[0] == 0; }
+static const relaxc_kernel_row rows[] = {{"c_some", some, 0,
+    "@S.implements('com.me::Some')\n@S.extern('c_other')\n"
+    "def own(x: T.Buffer(('n',), 'float32'), y: T.Buffer(('n',), 'float32')): ...\n"}};
+const relaxc_kernel_table relaxc_kernels = {RELAXC_KERNEL_TABLE_VERSION, 1, rows};
+)");
+  write(folder + "/module.py", R"(
+@R.function
+def main(x: R.Tensor((2,), "float32")) -> R.Tensor((2,), "float32"):
+    y = R.negative(x)
+    return y
+)");
+  write(folder + "/rules.py", "@S.rule('matmul')\ndef r(sch):\n    sch.get_block('x')\n");
+  auto says = [](std::vector<std::string> args, const std::string& part) {
+    args.insert(args.begin(), RELAXC_TOOL);
+    std::string text = run_program(args, 60).err;
+    UNSCOPED_INFO(text);
+    return text.find(part) != std::string::npos;
+  };
+  CHECK(says({"run", folder + "/module.py", "--kernels", library},
+             "has no row 'c_other', which this declares; it has: c_some"));
+  CHECK(says({"compile", folder + "/module.py", "-o", folder + "/module.so", "--kernels", folder + "/rules.py"},
+             "rule 'r' is used nowhere: no tensor program holds 'matmul'"));
+  CHECK(says({"run", folder + "/module.so", "--kernels", folder + "/rules.py"},
+             "is compiled already: --kernels and --schedules of rules change nothing"));
 }
 
 TEST_CASE("libraries without a sound table of kernels are refused", "[modules]") {

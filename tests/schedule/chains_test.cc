@@ -50,7 +50,8 @@ constexpr Found kFound[] = {{"stencil_symbolic", 400467},
                             {"upsample_symbolic", 203521},
                             {"scatter_last", 2020944},
                             {"first_of_largest", 7101308},
-                            {"avg_pool_overlapping_symbolic", 8111783}};
+                            {"avg_pool_overlapping_symbolic", 8111783},
+                            {"group_norm_symbolic", 99565}};
 
 constexpr const char* kChainTargets[] = {"x86-64", "x86-64-v3", "x86-64-v4",
                                          "triple=aarch64-linux-gnu,cpu=neoverse-n1"};

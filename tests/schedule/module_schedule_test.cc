@@ -68,6 +68,12 @@ lib["rows"](data)
   CHECK(steps_of("print(Sums)\n") == "none");
   CHECK(steps_of("s = te.create_schedule(C.op)\n") == "none");
   CHECK(
+      steps_of("with tvm.target.Target(\"llvm\"):\n    s = tvm.tir.Schedule(Sums)\n    i, k = s.get_loops(\"B\")\n    "
+               "s.unroll(k)\n")
+          .find("unroll") != std::string::npos);
+  CHECK(steps_of("s = tvm.tir.Schedule(Sums)\nif __name__ == \"__main__\":\n    s.unroll(s.get_loops(\"B\")[1])\n")
+            .find("unroll") != std::string::npos);
+  CHECK(
       steps_of("s = tir.create_schedule(Sums)\ni, k = s.get_axes(s.get_block(\"B\"))\ns.unroll(k)\n").find("unroll") !=
       std::string::npos);
 }
@@ -123,6 +129,10 @@ TEST_CASE("steps that only Python can do are errors", "[schedule]") {
   };
   error("tile(sch)\n", "'sch' is given to Python, which is not run");
   error("n = np.prod([2, 2])\nsch.split(sch.get_loops(\"B\")[0], [None, n])\n", "'n' is computed by Python");
+  error("[sch.unroll(x) for x in sch.get_loops(\"B\")]\n", "this statement on 'sch' cannot be read");
+  error("n = [2, 2]\nn.reverse()\nsch.split(sch.get_loops(\"B\")[0], n)\n", "'n' is computed by Python");
+  error("n = 2\nn += 2\nsch.split(sch.get_loops(\"B\")[0], [None, n])\n", "'n' is computed by Python");
+  error("n = 2\nif flag:\n    n = 4\nsch.split(sch.get_loops(\"B\")[0], [None, n])\n", "'n' is computed by Python");
   error("sch.vectorize(sch.get_loops(\"B\")[1])\n", "vectorize");
 }
 

@@ -308,7 +308,8 @@ TEST_CASE("explain names the patterns, rewriters and kernels that hold a node, a
   std::string rules = folder.write("rules.py", kRules), model = folder.perceptron();
   std::string claims = own_kernels_tool({"explain", model, "--kernels", rules}).out;
   INFO(claims);
-  CHECK(contains(claims, "first (MatMul): pattern 'product_bias'\nbias (Add): pattern 'product_bias'\n"));
+  CHECK(contains(claims,
+                 "first (MatMul): part of pattern 'product_bias' (at bias)\nbias (Add): pattern 'product_bias'\n"));
   CHECK(contains(claims, "relu (Relu): rewriter 'RootOfSquare'; built in, as maximum\n"));
   CHECK(contains(claims, "second (MatMul): built in, as matmul\n"));
   CHECK(contains(claims,

@@ -34,6 +34,13 @@ class ModuleSteps {
 
   void read(const Line& line) {
     if (line.kind == LineKind::kFunction || line.kind == LineKind::kClass || line.kind == LineKind::kImport) return;
+    if (line.kind == LineKind::kBroken) return refuse_step(line);
+    if (text::runs_body(line)) {
+      for (const auto& [item, target] : line.items)
+        if (target) bound(target, computed_);
+      for (const Line* inner : line.body) read(*inner);
+      return;
+    }
     bool assigns = line.kind == LineKind::kAssign && line.value;
     if (assigns && makes_schedule(*line.value)) return begin(line);
     if (assigns && line.target->kind == SyntaxKind::kName && line.value->kind == SyntaxKind::kName)
@@ -73,6 +80,19 @@ class ModuleSteps {
     if (callee.kind != SyntaxKind::kAttribute) return callee.kind == SyntaxKind::kName && is_new;
     // tir.create_schedule is of 2020; te.create_schedule makes another kind.
     return is_new || (callee.text == "create_schedule" && callee.children[0]->text == "tir");
+  }
+
+  // Refuses a statement on the schedule of which not even the syntax is known: [sch.unroll(x) for x in loops].
+  void refuse_step(const Line& line) const {
+    for (const auto& [name, steps] : schedules_) refuse_step(line, name);
+  }
+  void refuse_step(const Line& line, const std::string& name) const {
+    size_t at = line.text.find(name + ".");
+    auto is_letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.'; };
+    bool is_name = at != std::string_view::npos && (at == 0 || !is_letter(line.text[at - 1]));
+    bool is_result = is_name && line.text.substr(at + name.size()).starts_with(".mod");
+    if (is_name && !is_result && !line.text.starts_with("print"))
+      fail(span(line), "this statement on '{}' cannot be read, and Python is not run; write it as steps", name);
   }
 
   // Returns whether the statement only shows something: print(type(sch)), or asserts what is not a primitive's result.
@@ -169,9 +189,15 @@ class ModuleSteps {
         return;
       }
     }
-    std::set<std::string_view> names;
-    if (line.kind == LineKind::kAssign || line.kind == LineKind::kFor) bound(line.target, names);
-    computed_.insert(names.begin(), names.end());
+    bound_below(line, computed_);
+    for (std::string_view name : text::changed_names(line)) computed_.insert(name);
+  }
+
+  static void bound_below(const Line& line, std::set<std::string_view>& names) {
+    if (line.target) bound(line.target, names);
+    for (const Lines* lines : {&line.body, &line.otherwise}) {
+      for (const Line* inner : *lines) bound_below(*inner, names);
+    }
   }
 
   static void bound(const Syntax* target, std::set<std::string_view>& names) {
@@ -240,8 +266,10 @@ std::optional<ScheduleRule> read_module_schedule(std::string_view text, const st
   for (Lines lines; reader.next(*trees.emplace_back(std::make_shared<text::SyntaxTree>()), lines); lines.clear()) {
     bool readable = ignored.all().size() == before;
     before = ignored.all().size();
-    if (reader.in_class() || !readable) continue;
-    for (const Line* line : lines) steps.read(*line);
+    if (reader.in_class()) continue;
+    for (const Line* line : lines) {
+      if (readable || line->kind == LineKind::kBroken) steps.read(*line);
+    }
     all.insert(all.end(), lines.begin(), lines.end());
   }
   auto chosen = steps.result();

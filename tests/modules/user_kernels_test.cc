@@ -1,0 +1,218 @@
+// What is said about the user's kernels: why one does not fit, which are used nowhere, and what is wrong in their
+// files.
+#include "codegen/compile.h"
+#include "passes/kernel_rules.h"
+#include "support/diagnostic.h"
+#include "support/joined.h"
+#include "tests/frontend/onnx_text.h"
+#include "tests/text/harness.h"
+
+#include "tests/catch.h"  // last
+
+namespace relaxc::test {
+
+namespace {
+
+struct Said {
+  std::string error, notes, claims;  // a line each
+};
+
+// Compiles the model with the kernels and schedules.
+Said said_of(const std::string& model, const std::string& kernels) {
+  Said said;
+  try {
+    CompileSettings settings;
+    std::vector<std::string> unused;
+    auto rules = read_kernel_rules(kernels, "k.py", op_table(), &unused);
+    said.notes = joined(unused, "\n");
+    settings.kernels = std::make_shared<const std::vector<KernelRule>>(std::move(rules));
+    settings.schedules = read_schedule_rules(kernels, "k.py");
+    settings.report = [&](const std::string& line) { said.notes += line + "\n"; };
+    settings.claimed = [&](const Claim& claim) {
+      if (!claim.by.empty())
+        said.claims += fmt::format("{} {}: {}{}\n", claim.what, claim.by, claim.refused, claim.note);
+    };
+    ImportOptions options;
+    options.kernels = node_kernels(*settings.kernels);
+    options.report = settings.report;
+    options.claimed = settings.claimed;
+    compile(is_onnx_text(model) ? import_onnx_text(model, "model", options) : parse_text(model, "model"), settings);
+  } catch (const std::exception& error) {
+    said.error = error.what();
+  }
+  return said;
+}
+
+bool says(const std::string& text, const std::string& part) {
+  UNSCOPED_INFO(text << "\n  lacks\n" << part);
+  return text.find(part) != std::string::npos;
+}
+
+// Returns the text of a kernel on float32 matrices, with a body that fills the result.
+std::string fill_kernel(const std::string& decorator, const std::string& name, const std::string& params) {
+  return decorator + "\n@T.prim_func\ndef " + name + "(" + params + R"():
+    for i, j in T.grid(n, m):
+        with T.block("y"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            y[vi, vj] = T.float32(1)
+
+)";
+}
+const std::string kX = R"(x: T.Buffer(("n", "m"), "float32"))", kY = R"(y: T.Buffer(("n", "m"), "float32"))",
+                  kUnary = kX + ", " + kY;
+
+constexpr const char* kTwoNodes = R"(<ir_version: 8, opset_import: ["" : 13, "com.me" : 1]>
+g (float[n, 4] x, float[n, 4] w) => (float[n, 4] y, float[n, 4] z) {
+  y = Softmax <axis = 1> (x)
+  z = com.me.Twice <mode = "slow"> (w)
+}
+)";
+const std::string kTwice = fill_kernel("@S.implements('com.me::Twice')", "twice", kUnary);
+
+}  // namespace
+
+TEST_CASE("kernels, patterns and schedules that are used nowhere say why", "[modules]") {
+  auto notes = [&](const std::string& kernels) { return said_of(kTwoNodes, kTwice + kernels).notes; };
+  CHECK(notes("").empty());
+  CHECK(says(notes(fill_kernel("@S.implements('nn.layer_norm')", "my_ln", kUnary)),
+             "note: kernel 'my_ln' is used nowhere: the model has no nn.layer_norm"));
+  CHECK(says(notes(fill_kernel("@S.implements('nn.softmax', axis=0)", "my_softmax", kUnary)),
+             "kernel 'my_softmax' is used nowhere: at 'y': attribute axis of nn.softmax is 1, expected 0"));
+  CHECK(says(notes(fill_kernel("@S.implements('nn.softmax', node='yy')", "my_softmax", kUnary)),
+             "kernel 'my_softmax' is used nowhere: the model has no nn.softmax at 'yy'"));
+  CHECK(
+      says(notes(fill_kernel("@S.implements('ai.onx::Softmax')", "my_softmax", kUnary)),
+           "kernel 'my_softmax' is used nowhere: the model has no ai.onx::Softmax; did you mean 'ai.onnx::Softmax'?"));
+  CHECK(says(notes("@S.pattern\ndef two(x):\n    return R.nn.relu(R.nn.softmax(x))\n"),
+             "pattern 'two' is used nowhere: the model has no nn.relu"));
+  CHECK(says(notes(fill_kernel("", "helper", kUnary)), "'helper' is used nowhere: it implements nothing"));
+  std::string two = fill_kernel("@S.implements('com.me::Twice')", "second", kUnary);
+  CHECK(says(notes(two), "kernel 'second' is used nowhere: at 'z': 'twice' comes first"));
+  CHECK(says(notes("@S.rule('nn.conv2d')\ndef r(sch):\n    sch.get_block('x')\n"),
+             "rule 'r' is used nowhere: no tensor program holds 'nn.conv2d'"));
+}
+
+TEST_CASE("a schedule of a kernel that fits nothing is no error, one of an unknown name is", "[modules]") {
+  std::string text = kTwice + fill_kernel("@S.implements('nn.layer_norm')", "my_ln", kUnary);
+  Said said = said_of(kTwoNodes, text + "@S.schedule('my_ln')\ndef s(sch):\n    sch.get_block('y')\n");
+  CHECK(said.error.empty());
+  CHECK(says(said.notes, "schedule 's' is used nowhere: no program holds 'my_ln'"));
+  said = said_of(kTwoNodes, text + "@S.schedule('twise')\ndef s(sch):\n    sch.get_block('y')\n");
+  CHECK(says(said.error, "no tensor program 'twise' to schedule; did you mean 'twice'?"));
+}
+
+TEST_CASE("a kernel must not write its operands", "[modules]") {
+  std::string text = fill_kernel("@S.implements('nn.softmax')", "own", kUnary);
+  text.replace(text.find("y[vi, vj]"), 1, "x");
+  CHECK(says(said_of(kTwoNodes, kTwice + text).error, "kernel 'own' writes its operand 'x'"));
+}
+
+TEST_CASE("a kernel for a node of a known type keeps to its attributes and results", "[modules]") {
+  auto claims = [&](const std::string& kernels) { return said_of(kTwoNodes, kTwice + kernels).claims; };
+  // Opset 13 takes the last axis by default, and the node's axis 1 is the last.
+  CHECK(says(claims(fill_kernel("@S.implements('ai.onnx::Softmax')", "own", kUnary)), "Softmax kernel 'own': \n"));
+  std::string model = kTwoNodes;
+  model.replace(model.find("axis = 1"), 8, "axis = 0");
+  std::string text = fill_kernel("@S.implements('ai.onnx::Softmax')", "own", kUnary);
+  CHECK(says(said_of(model, kTwice + text).claims,
+             "'own' neither reads nor names axis=0, which is not the default; add it to @S.implements"));
+  text = fill_kernel("@S.implements('ai.onnx::Softmax', axis=0)", "own", kUnary);
+  CHECK(says(said_of(model, kTwice + text).claims, "Softmax kernel 'own': \n"));
+  // Nothing is known of a custom type; whoever names a node knows it.
+  CHECK(says(claims(""), "Twice kernel 'twice': it neither reads nor names: mode=\"slow\""));
+  text = fill_kernel("@S.implements(node='y')", "own", kUnary);
+  CHECK(says(said_of(model, kTwice + text).claims, "Softmax kernel 'own': it neither reads nor names: axis=0"));
+
+  std::string wide = kX + R"(, y: T.Buffer(("n", "m + 1"), "float32"))";
+  CHECK(says(claims(fill_kernel("@S.implements(node='y')", "own", wide)),
+             "its result 0 is float32(n, 5), and that of ai.onnx::Softmax is float32(n, 4)"));
+}
+
+TEST_CASE("an error behind a kernel's result names the kernel", "[modules]") {
+  constexpr const char* kSum = R"(<ir_version: 8, opset_import: ["" : 13, "com.me" : 1]>
+g (float[3, 4] x) => (float[3, 4] y) {
+  a = com.me.Widen (x)
+  y = Add (a, x)
+}
+)";
+  std::string wide = kX + R"(, y: T.Buffer(("n", "m + 1"), "float32"))";
+  std::string error = said_of(kSum, fill_kernel("@S.implements('com.me::Widen')", "widen", wide)).error;
+  CHECK(says(error, "5 and 4"));
+  CHECK(says(error, "kernel 'widen' makes its input 'a'"));
+}
+
+// Returns the claims of a kernel that reads its weights in panels and declares them as a matrix.
+static std::string error_of_layout() {
+  const std::string params = R"(x: T.Buffer(("n", "k"), "float32"), w: T.Buffer(("k", "m"), "float32"), )" + kY;
+  return said_of(R"(
+@R.function
+def main(x: R.Tensor((2, 4), "float32")):
+    y = R.matmul(x, R.ones((4, 8), "float32"))
+    return y
+)",
+                 fill_kernel("@S.implements('matmul', layout={'w': lambda k, j: (j // 8, k, j % 8)})", "own", params))
+      .claims;
+}
+
+TEST_CASE("a kernel that does not fit says so in its own terms", "[modules]") {
+  auto why = [&](const std::string& decorator, const std::string& params) {
+    return said_of(kTwoNodes, kTwice + fill_kernel(decorator, "own", params)).claims;
+  };
+  CHECK(says(why("@S.implements('nn.softmax')", kX + R"(, y: T.Buffer(("n", "m"), "float16"))"),
+             "result 'y' is float32 in the model, and 'own' declares float16"));
+  CHECK(says(why("@S.implements('nn.softmax')", kX + R"(, y: T.Buffer(("n", "m", 1), "float32"))"),
+             "result 'y' has 2 dims in the model, and 'own' declares 3"));
+  CHECK(says(why("@S.implements('nn.softmax')", kX + R"(, y: T.Buffer(("n", "(m + 1) // 2"), "float32"))"),
+             "dim 1 of result 'y' is 4 in the model, and 'own' declares (m + 1) // 2 = 2"));
+  CHECK(says(why("@S.implements('nn.softmax')", R"(x: T.Buffer(("n", 5), "float32"), )" + kY),
+             "dim 1 of input 'x' is 4, expected 5"));
+  CHECK(says(why("@S.implements('nn.softmax')", kX + R"(, b: T.Buffer(("m",), "float32"), )" + kY),
+             "it has 3 buffers (x, b, y), and there are 1 inputs (float32(n, 4)) and 1 results"));
+  CHECK(says(error_of_layout(),
+             "after layout= 'w' has 3 dims, and 'own' declares 2; declare 'w' in that shape, float32(1, 4, 8)"));
+  CHECK(says(said_of(kTwoNodes, fill_kernel("@S.implements('com.me::Twic')", "own", kUnary)).error,
+             "@S.implements(\"com.me::Twice\"); kernel 'own' is for \"com.me::Twic\""));
+  auto error = [&](const std::string& decorator) {
+    return said_of(kTwoNodes, fill_kernel(decorator, "own", kUnary)).error;
+  };
+  CHECK(says(error("@S.implements('nn.softmax', wher=lambda n: n > 3)"), "no 'wher'; did you mean where=?"));
+  CHECK(says(error("@S.implements('nn.softmax', absent=[1])"), "absent= is for nodes of the model"));
+  CHECK(says(error("@S.implements('com.me::Twice', absent=['w'])"), "absent= lists the positions of inputs"));
+}
+
+TEST_CASE("a pattern that does not fit names the operand and the line", "[modules]") {
+  std::string pattern = "@S.pattern\ndef two(x, w):\n    return R.multiply(R.nn.relu(x), w)\n";
+  Said said = said_of(R"(
+@R.function
+def main(x: R.Tensor((2, 2), "float32")):
+    a = R.negative(x)
+    b = R.multiply(a, a)
+    return b
+)",
+                      pattern);
+  CHECK(says(said.claims, "an operand of multiply is negative, expected nn.relu (line 3)"));
+  CHECK(says(said.notes, "pattern 'two' is used nowhere: at 'b': an operand of multiply is negative"));
+}
+
+TEST_CASE("a dim that only the run decides is named where it is wrong", "[modules]") {
+  CompileSettings settings;
+  std::string bad = R"(<ir_version: 8, opset_import: ["com.me" : 1]>
+g (float[n, 4] x, float[k] w) => (float[n, 4] y) {
+  y = com.me.Rows (x, w)
+}
+)";
+  auto rules = read_kernel_rules(
+      fill_kernel("@S.implements('com.me::Rows')", "my_rows", kX + R"(, w: T.Buffer(("n",), "float32"), )" + kY),
+      "k.py", op_table());
+  ImportOptions options;
+  options.kernels = node_kernels(rules);
+  Program program = compile(import_onnx_text(bad, "model", options), settings).load();
+  try {
+    Session(program).run({Tensor::empty({2, 4}, kFloat32), Tensor::empty({3}, kFloat32)});
+    FAIL("expected an error");
+  } catch (const std::exception& error) {
+    CHECK(says(error.what(), "dim 0 of w and n of kernel my_rows: 3 and 2"));
+  }
+}
+
+}  // namespace relaxc::test
