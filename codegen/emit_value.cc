@@ -162,7 +162,8 @@ Value ValueEmitter::float_binary(BinaryOp op, Value x, Value y) {
 
 // A comparison with a constant (relu) is x86's minps, which gives its second operand when either is NaN. Otherwise
 // LLVM's intrinsic is one instruction (AArch64's fmin), or blends a NaN of its first operand in by one comparison more,
-// which is of y: a chain of `result = T.max(result, value)` does not wait for it. Of zeros of both signs either is right.
+// which is of y: a chain of `result = T.max(result, value)` does not wait for it. Of zeros of both signs either is
+// right.
 Value ValueEmitter::float_extremum(bool minimum, Value x, Value y) {
   if (is_constant_number(y)) std::swap(x, y);
   if (is_constant_number(x)) return b_.CreateSelect(minimum ? b_.CreateFCmpOLT(x, y) : b_.CreateFCmpOGT(x, y), x, y);

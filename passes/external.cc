@@ -25,16 +25,34 @@ struct ExternalRule {
   decltype(ExternalPattern::check) check;
 };
 
+// Calls a function of the backend, whose exceptions become errors that name it.
+template <class F>
+auto call_backend(const ExternalCompiler& compiler, const Span& span, const F& fn) {
+  std::string what;
+  try {
+    return fn();
+  } catch (const CompileError&) {
+    throw;
+  } catch (const std::exception& error) {
+    what = error.what();
+  } catch (...) {
+    what = "it threw an exception that is not a std::exception";
+  }
+  fail(span, "backend '{}' failed: {}", compiler.name, what);
+}
+
+std::vector<KernelRule> rules_in(const ExternalPattern& pattern, const ExternalCompiler& compiler, const OpTable& ops) {
+  const std::string place = "the patterns of backend '" + compiler.name + "'";
+  if (pattern.text.find('@') != std::string::npos) return read_kernel_rules(pattern.text, place, ops);
+  if (!ops.find(ops::full_name(pattern.text)))
+    fail({}, "{}: '{}' is neither an operator nor a text with @S.pattern", place, pattern.text);
+  return {{.name = pattern.text, .span = {}, .pattern = pattern_of_operator(pattern.text, {}, ops, {})}};
+}
+
 std::vector<ExternalRule> rules_of(const ExternalCompiler& compiler, const OpTable& ops) {
   std::vector<ExternalRule> result;
-  const std::string place = "the patterns of backend '" + compiler.name + "'";
   for (const ExternalPattern& each : compiler.patterns) {
-    std::vector<KernelRule> rules;
-    if (each.text.find('@') != std::string::npos) {
-      rules = read_kernel_rules(each.text, place, ops);
-    } else {
-      rules.push_back({.name = each.text, .span = {}, .pattern = pattern_of_operator(each.text, {}, ops, {})});
-    }
+    std::vector<KernelRule> rules = rules_in(each, compiler, ops);
     for (KernelRule& rule : rules) {
       if (!rule.pattern || rule.kernel || rule.replacement)
         fail(rule.span, "'{}' is not a pattern alone; kernels stand in files of --kernels", rule.name);
@@ -72,15 +90,22 @@ class BlockClaims {
       }
     }
     std::vector<Binding> result;
+    VarSet computed;
     bool is_changed = false;
     for (const std::vector<size_t>& members : groups.in_order()) {
       std::vector<Binding> call;
       if (nodes_[members[0]].match) call = call_of(members, used, module);
-      is_changed = is_changed || !call.empty();
-      for (size_t node : members) {
-        if (call.empty()) std::ranges::copy(nodes_[node].bindings, std::back_inserter(result));
+      if (!call.empty()) {
+        is_changed = true;
+        std::ranges::move(call, std::back_inserter(result));
+        continue;
       }
-      std::ranges::move(call, std::back_inserter(result));
+      for (size_t node : members) {
+        // Those of a match that the compiler declined include what it shares, which may have no node.
+        for (const Binding& binding : nodes_[node].all()) {
+          if (computed.insert(binding.var.get()).second) result.push_back(binding);
+        }
+      }
     }
     return is_changed ? result : bindings_;
   }
@@ -89,7 +114,8 @@ class BlockClaims {
   // A match, or a binding that is in none.
   struct Node {
     const ExternalMatch* match = nullptr;
-    std::vector<Binding> bindings = {};                // that it alone computes
+    std::vector<Binding> bindings = {};  // that it alone computes
+    const std::vector<Binding>& all() const { return match ? match->match.inside : bindings; }
     std::vector<std::pair<VarRef, size_t>> uses = {};  // of values of other nodes
     std::vector<size_t> needs = {};                    // nodes that have to come before
   };
@@ -103,7 +129,7 @@ class BlockClaims {
         if (scope.is_replaced(i) || bindings_[i].cast || !is_candidate) continue;
         std::string why;
         std::optional<PatternMatch> match = scope.match(*rule.pattern, i, why);
-        if (match) why = why_not(rule, check, *match);
+        if (match) why = call_backend(compiler_, bindings_[i].var.span(), [&] { return why_not(rule, check, *match); });
         if (match && !match->late.empty()) why = "a result is read before the last one is computed";
         if (!why.empty() && !operators.empty()) report(bindings_[i], rule.name + ": " + why);
         if (!match || !why.empty()) continue;
@@ -152,7 +178,7 @@ class BlockClaims {
       Node node{.match = match == matches_.end() ? nullptr : &match->second};
       node.bindings = node.match ? own_bindings(node.match->match) : std::vector{binding};
       VarSet used;
-      for (const Binding& inside : node.match ? node.match->match.inside : node.bindings) {
+      for (const Binding& inside : node.all()) {
         add_free_vars(inside.value, used);
         if (inside.cast) add_free_vars(*inside.cast, used);
       }
@@ -181,7 +207,7 @@ class BlockClaims {
 
   void connect(Node node) {
     VarSet inside;
-    for (const Binding& binding : node.match ? node.match->match.inside : node.bindings) {
+    for (const Binding& binding : node.all()) {
       for (const VarRef& var : free_vars(binding.value)) {
         const size_t* other = find_value(node_of_, var.get());
         if (other && !inside.contains(var.get())) node.uses.emplace_back(var, *other);
@@ -219,7 +245,7 @@ class BlockClaims {
       part.matches.push_back(*node.match);
     }
     if (part.outputs.empty()) return {};
-    auto made = compiler_.compile(part);
+    auto made = call_backend(compiler_, part.outputs.back().span(), [&] { return compiler_.compile(part); });
     const std::string* why = std::get_if<1>(&made);
     for (size_t member : members) {
       for (const Binding& binding : nodes_[member].bindings) report(binding, why ? *why : "");

@@ -120,8 +120,8 @@ const std::vector<Pipeline>& pipelines() {
       // Equal programs are merged before they are scheduled: the work is done once for equal layers.
       {"kernels",
        "operators to scheduled tensor programs",
-       {"inline_calls", "spread_tuples", "legalize", "compose", "fuse", "remove_dead_code", "merge_kernels",
-        "schedule", "rewrite_weights"}},
+       {"inline_calls", "spread_tuples", "legalize", "compose", "fuse", "remove_dead_code", "merge_kernels", "schedule",
+        "rewrite_weights"}},
       {"schedule",
        "tensor programs in normal form, scheduled",
        {"dense_params", "lower_jumps", "expand_builtins", "resolve_views", "run_threads", "normalize_loops",

@@ -117,9 +117,10 @@ inline constexpr PluginVersion kPluginVersion = [] {
                       sizeof(PassSettings), sizeof(Target), sizeof(ScheduleRule), sizeof(OnnxConverter),
                       sizeof(TensorIntrin), sizeof(IRModule), sizeof(Function), sizeof(PrimFunc), sizeof(Call),
                       sizeof(Var), sizeof(For), sizeof(Block), sizeof(BufferStore), sizeof(BufferLoad),
-                      sizeof(BufferType), sizeof(TensorType), sizeof(Attrs), sizeof(AttrValue), sizeof(Tensor)})
+                      sizeof(BufferType), sizeof(TensorType), sizeof(Attrs), sizeof(AttrValue), sizeof(Tensor),
+                      sizeof(ExternalCompiler), sizeof(ExternalPart), sizeof(PatternMatch)})
     layout = (layout ^ size) * 0x100000001b3;
-  return PluginVersion{1, __GXX_ABI_VERSION, layout};
+  return PluginVersion{2, __GXX_ABI_VERSION, layout};
 }();
 // clang-format on
 

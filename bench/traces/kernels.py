@@ -387,8 +387,8 @@ def matmul(k, batch, m, n, reduced, tiles, unroll=64, layout=False):
     if layout:
         width = tiles["x"][-1] * tiles["x"][-2]
         r, = k.fresh("b")
-        k.add(f'{r} = sch.cache_read(block={b}, read_buffer_index=1, storage_scope="global")')
-        k.add(f'sch.transform_layout(block={b}, buffer=("read", 1), index_map=lambda i0, i1: '
+        k.add(f'{r} = sch.cache_read(block={b}, read_buffer_index=2, storage_scope="global")')
+        k.add(f'sch.transform_layout(block={b}, buffer=("read", 2), index_map=lambda i0, i1: '
               f"(i1 // {width}, i0, i1 % {width}), pad_value=None, assume_injective_transform=True)")
         k.add(f'sch.annotate(block_or_loop={r}, ann_key="meta_schedule.layout_rewrite_preproc", ann_val=True)')
 

@@ -77,6 +77,7 @@ class Int8Match {
     for (const char* name : {"x_scale", "out_scale", "out_zero", "low", "high", "lowest", "highest"}) {
       if (has(name) && !scalar(name)) return std::string(name) + " is not a constant scalar";
     }
+    if (has("out_scale") && !(*scalar("out_scale") > 0)) return "out_scale is not positive";
     if (has("zero") && !(at("zero").is<Var>() ? has("w") && is_one_int32(at("zero")) : scalar("zero").has_value()))
       return "the operand's zero point is not one int32";
     double lowest = out == Type::kS8 ? -128 : 0, highest = lowest + 255;

@@ -151,6 +151,11 @@ class Instance {
     }
   };
 
+  // Convolutions in float32 are slow unless what they add is in the place of the result.
+  bool is_sum(const Step& step) {
+    return step.kind == Kind::kConv && value(step.a).get_desc().data_type() == DataType::f32;
+  }
+
   // `channels` are the dims of one element per channel.
   Epilogue epilogue(const Step& step, const Dims& channels, bool has_own_bias) {
     Epilogue result;
@@ -168,7 +173,8 @@ class Instance {
       result.attributes.set_zero_points(DNNL_ARG_SRC, 0, {step.zero});
     }
     if (step.bias >= 0 && !has_own_bias) result.binary(dnnl::algorithm::binary_add, floats(step.bias, channels));
-    if (step.added >= 0) result.binary(dnnl::algorithm::binary_add, value(step.added));
+    if (step.added >= 0 && is_sum(step)) result.ops.append_sum(1);
+    if (step.added >= 0 && !is_sum(step)) result.binary(dnnl::algorithm::binary_add, value(step.added));
     if (step.activation == Activation::kRelu) result.ops.append_eltwise(1, dnnl::algorithm::eltwise_relu, 0, 0);
     if (step.activation == Activation::kClip)
       result.ops.append_eltwise(1, dnnl::algorithm::eltwise_clip, step.low, step.high);
@@ -230,24 +236,35 @@ class Instance {
   }
 
   void add_conversion(const Step& step, const Dims& shape, const memory::desc& source) {
-    const bool is_quantize = step.kind == Kind::kQuantize;
-    Epilogue end;
-    if (is_quantize) {
+    memory::desc result(source);
+    result.data.data_type = dnnl::memory::convert_to_c(data_type(step.type));
+    if (step.kind == Kind::kQuantize) {
+      Epilogue end;
       end.round_and_shift(step.out_zero);
-    } else {
-      end.binary(dnnl::algorithm::binary_mul, number(*program_.data<float>(step.scales), shape.size()));
+      end.attributes.set_post_ops(end.ops);
+      memory scale = number(step.out_scale, shape.size());
+      dnnl::binary::primitive_desc made({dnnl::algorithm::binary_div, source, scale.get_desc(), result}, end.attributes,
+                                        cpu());
+      add_result(result, shape);
+      return push(dnnl::binary(made),
+                  {{DNNL_ARG_SRC_0, value(step.a)}, {DNNL_ARG_SRC_1, scale}, {DNNL_ARG_DST, values_.back()}});
     }
+    dnnl::primitive_attr attributes;
+    const float scale = *program_.data<float>(step.scales);
+    if (step.zero == 0) attributes.set_output_scales(0, {scale});
+    add_result(result, shape);
+    memory& real = values_.back();
+    push(dnnl::reorder({cpu(), source, cpu(), result, attributes}),
+         {{DNNL_ARG_FROM, value(step.a)}, {DNNL_ARG_TO, real}});
+    if (step.zero == 0) return;
+    Epilogue end;
+    end.binary(dnnl::algorithm::binary_mul, number(scale, shape.size()));
     end.attributes.set_post_ops(end.ops);
-    memory second = number(is_quantize ? step.out_scale : static_cast<float>(step.zero), shape.size());
-    auto algorithm = is_quantize ? dnnl::algorithm::binary_div : dnnl::algorithm::binary_sub;
-    dnnl::binary::primitive_desc made({algorithm, source, second.get_desc(), any(shape, step.type)}, end.attributes,
+    memory zero = number(static_cast<float>(step.zero), shape.size());
+    dnnl::binary::primitive_desc made({dnnl::algorithm::binary_sub, result, zero.get_desc(), result}, end.attributes,
                                       cpu());
-    Args args = std::move(end.args);
-    args[DNNL_ARG_SRC_0] = value(step.a);
-    args[DNNL_ARG_SRC_1] = second;
-    add_result(made.dst_desc(), shape);
-    args[DNNL_ARG_DST] = values_.back();
-    push(dnnl::binary(made), std::move(args));
+    end.args.insert({{DNNL_ARG_SRC_0, real}, {DNNL_ARG_SRC_1, zero}, {DNNL_ARG_DST, real}});
+    push(dnnl::binary(made), std::move(end.args));
   }
 
   void add_convolution(const Step& step, const Dims& shape) {
@@ -276,6 +293,10 @@ class Instance {
     if (bias >= 0) args[DNNL_ARG_BIAS] = constant(bias, {filters}, biases, made.bias_desc());
     add_result(made.dst_desc(), result);
     args[DNNL_ARG_DST] = values_.back();
+    if (step.added >= 0 && is_sum(step)) {
+      memory& added = value(step.added);
+      push(dnnl::reorder(added, values_.back()), {{DNNL_ARG_FROM, added}, {DNNL_ARG_TO, values_.back()}});
+    }
     push(dnnl::convolution_forward(made), std::move(args));
   }
 
@@ -347,6 +368,8 @@ std::shared_ptr<Instance> instance_of(const std::byte* bytes, const int64_t* dim
   }
   if (full_outputs == 0) return nullptr;
   std::lock_guard lock(mutex);
+  constexpr size_t kMostInstances = 64;  // each has a copy of the weights
+  if (instances.size() >= kMostInstances && !instances.contains(key)) instances.clear();  // those that run live on
   std::shared_ptr<Instance>& found = instances[key];
   if (!found) found = std::make_shared<Instance>(bytes, dims);
   return found;

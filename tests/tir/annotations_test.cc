@@ -104,6 +104,30 @@ TEST_CASE("a compiled program may have notes of TVM's and of users, but no other
   CHECK_THROWS_WITH(check_lowerable(program("{\"auto_copy\": \"x\"}")), Catch::Contains("takes a whole number"));
 }
 
+TEST_CASE("a warning names an annotation that nothing reads in its place", "[annotations]") {
+  auto warnings = [](const char* statement) {
+    Diagnostics diagnostics;
+    IRModule module = parse_module(fmt::format(R"(
+@T.prim_func
+def main(B: T.Buffer((8,), "float32")):
+    {}
+    B[0] = T.float32(1)
+)",
+                                               statement),
+                                   "notes.py", op_table(), diagnostics);
+    diagnostics.throw_if_errors();
+    std::string text;
+    for (const Diagnostic& warning : unread_annotations(module.prim_func("main"))) text += to_string(warning);
+    return text;
+  };
+  CHECK_THAT(warnings("T.attr(0, \"double_buffer_scope\", 1)"),
+             Catch::Contains("has no effect: it belongs to a block"));
+  CHECK_THAT(warnings("C = T.decl_buffer((8,), \"float32\")\n    "
+                      "D = T.allocate([8], \"float32\", \"global\", annotations={\"pragma_unroll_explicit\": 1})"),
+             Catch::Contains("has no effect: it belongs to a loop or a block"));
+  CHECK(warnings("T.attr(0, \"pragma_auto_unroll_max_step\", 16)").empty());
+}
+
 TEST_CASE("a warning names an annotation that asks for something which nothing does", "[annotations]") {
   auto warnings = [](const char* notes) {
     std::string text;
@@ -115,7 +139,8 @@ TEST_CASE("a warning names an annotation that asks for something which nothing d
   CHECK_THAT(warnings("{\"pragma_tensor_core\": 1}"),
              Catch::Contains("warning: 'pragma_tensor_core' of loop 'i' has no effect: TVM uses tensor cores"));
   CHECK_THAT(warnings("{\"meta_schedule.vectorize\": 64}"), Catch::Contains("has no effect: the postprocessors"));
-  CHECK_THAT(warnings("{\"meta_schedule.auto_tensorize_init\": \"x\"}"), Catch::Contains("whole trace holds, tensorize"));
+  CHECK_THAT(warnings("{\"meta_schedule.auto_tensorize_init\": \"x\"}"),
+             Catch::Contains("whole trace holds, tensorize"));
 }
 
 }  // namespace relaxc::test

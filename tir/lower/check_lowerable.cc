@@ -120,6 +120,13 @@ class AnnotationCheck {
   std::set<std::string> buffers_;
 };
 
+// Returns where an annotation that something reads belongs, if nothing reads it at this node; else "".
+std::string place_of(const Annotation& row, const NodeRef& node) {
+  bool is_anywhere = row.place == AnnotatedPlace::kAnywhere;
+  if (node.is<AllocBuffer>()) return is_anywhere ? "a loop or a block" : "";  // other places are errors
+  return node.is<AttrStmt>() && !is_anywhere ? std::string(to_string(row.place)) : "";
+}
+
 }  // namespace
 
 void check_annotations(const PrimFuncRef& function) {
@@ -135,11 +142,11 @@ std::vector<Diagnostic> unread_annotations(const PrimFuncRef& function) {
   std::set<std::string> found;
   auto look = [&](const NodeRef& node, const std::string& name, const char* what, const std::string& of) {
     const Annotation* row = find_annotation(name);
-    bool is_elsewhere = row && *row->reader && row->place != AnnotatedPlace::kAnywhere && node.is<AttrStmt>();
-    if ((row && !row->is_request && !is_elsewhere) || !found.insert(name).second) return;
-    std::string meaning = is_elsewhere ? fmt::format("it belongs to {}", to_string(row->place))
-                          : row        ? row->doc
-                                       : "it is not known; relaxc opt --list-annotations shows those that are";
+    std::string elsewhere = row && *row->reader ? place_of(*row, node) : "";
+    if ((row && !row->is_request && elsewhere.empty()) || !found.insert(name).second) return;
+    std::string meaning = !elsewhere.empty() ? "it belongs to " + elsewhere
+                          : row              ? row->doc
+                                             : "it is not known; relaxc opt --list-annotations shows those that are";
     result.warning(node.span(), "'{}' of {} '{}' has no effect: {}", name, what, of, meaning);
   };
   walk_nodes(function->body, [&](const NodeRef& node) {

@@ -1,7 +1,9 @@
 // The unroll pragmas of TVM's schedules, by the counts of its UnrollLoop: a loop is unrolled when the stores of its
 // copies are at most pragma_auto_unroll_max_step, and no loop inside of it stays.
+#include <limits>
 #include <utility>
 
+#include "support/checked_math.h"
 #include "support/temporarily.h"
 #include "tir/analysis/annotations.h"
 #include "tir/lower/loop_accesses.h"
@@ -23,9 +25,12 @@ struct UnrollPragmas {
   bool is_explicit = true;
 };
 
-// Returns how many elements, or vectors, the copies of a loop's body load that no iteration of the loop around stores
-// or moves: LLVM loads them before that loop.
-int64_t loads_that_stay(const For& loop, const For& around) {
+int64_t times(int64_t a, int64_t b) { return checked_mul(a, b).value_or(std::numeric_limits<int64_t>::max()); }
+int64_t sum(int64_t a, int64_t b) { return checked_add(a, b).value_or(std::numeric_limits<int64_t>::max()); }
+
+// Returns whether the copies of a loop's body load more than `most` elements, or vectors, that no iteration of the loop
+// around stores or moves: LLVM loads them before that loop.
+bool many_loads_stay(const For& loop, const For& around, int64_t most) {
   NodeSet stored;
   walk(
       around.body, [&](const BufferStore& store) { stored.insert(store.buffer.get()); },
@@ -34,18 +39,21 @@ int64_t loads_that_stay(const For& loop, const For& around) {
   walk(loop.body, [&](const For& inner) {
     if (inner.kind != ForKind::kVectorized) copied.push_back(inner);
   });
-  std::vector<Expr> seen;
-  int64_t count = 0;
+  std::vector<BufferLoad> seen;
+  int64_t left = most;
   walk(loop.body, [&](const BufferLoad& load) {
     const Expr& index = load.indices[0];
-    auto is_it = [&](const Expr& one) { return structural_equal(one, index); };
-    if (stored.contains(load.buffer.get()) || uses_var(index, around.var) || std::ranges::any_of(seen, is_it)) return;
-    seen.push_back(index);
+    bool may_move = left < 0 || stored.contains(load.buffer.get()) || uses_var(index, around.var);
+    auto is_it = [&](const BufferLoad& one) {
+      return same_node(one.buffer, load.buffer) && structural_equal(one.indices[0], index);
+    };
+    if (may_move || std::ranges::any_of(seen, is_it)) return;
+    seen.push_back(load);
     int64_t copies = 1;
-    for (const For& one : copied) copies *= uses_var(index, one.var) ? as_int(one.extent).value_or(1) : 1;
-    count += copies;
+    for (const For& one : copied) copies = times(copies, uses_var(index, one.var) ? as_int(one.extent).value_or(1) : 1);
+    left -= std::max<int64_t>(copies, 1);
   });
-  return count;
+  return left < 0;
 }
 
 class Unroller final : public Rewriter {
@@ -73,22 +81,22 @@ class Unroller final : public Rewriter {
       return Rewriter::stmt(s);
     }();
     if (loop->kind == ForKind::kVectorized) {  // its stores are vectors
-      count_.registers *= registers_of(*loop);
+      count_.registers = times(count_.registers, registers_of(*loop));
       return rewritten;
     }
     constexpr int kMostNestedLoops = 8;
     std::optional<int64_t> extent = as_int(loop->extent);
     bool fits = loop->kind == ForKind::kSerial && extent && count_.serial_loops == 0 &&
-                count_.unrolled_loops <= kMostNestedLoops && *extent * count_.steps <= pragmas_.max_step;
+                count_.unrolled_loops <= kMostNestedLoops && times(*extent, count_.steps) <= pragmas_.max_step;
     // Memory on the stack would take what registers cannot.
-    fits = fits && *extent * count_.registers <= kMostRegisters &&
-           (!around || loads_that_stay(*rewritten.as<For>(), *around) <= target_.num_vector_registers);
+    fits = fits && times(*extent, count_.registers) <= kMostRegisters &&
+           !(around && many_loads_stay(*rewritten.as<For>(), *around, target_.num_vector_registers));
     if (!fits && loop->kind != ForKind::kUnrolled) {
       ++count_.serial_loops;
       return rewritten;
     }
-    count_.steps *= extent.value_or(1);
-    count_.registers *= extent.value_or(1);
+    count_.steps = times(count_.steps, extent.value_or(1));
+    count_.registers = times(count_.registers, extent.value_or(1));
     ++count_.unrolled_loops;
     if (!fits) return rewritten;
     return edited<For>(rewritten, [&](For& copy) {
@@ -104,13 +112,13 @@ class Unroller final : public Rewriter {
     return {annotations.get_int(annotation<"pragma_auto_unroll_max_step">(), pragmas_.max_step), is_explicit};
   }
   int64_t registers_of(const For& loop) const {
-    int64_t bits = as_int(loop.extent).value_or(1) * widest_bits(loop.body);
-    return (bits + target_.vector_bits - 1) / target_.vector_bits;
+    int64_t bits = times(as_int(loop.extent).value_or(1), widest_bits(loop.body));
+    return bits / target_.vector_bits + (bits % target_.vector_bits > 0);
   }
   Stmt with_own_count(const Stmt& s) {
     Count before = std::exchange(count_, {});
     Stmt result = stmt(s);
-    count_ = {before.steps + count_.steps, before.registers + count_.registers,
+    count_ = {sum(before.steps, count_.steps), sum(before.registers, count_.registers),
               std::max(before.serial_loops, count_.serial_loops),
               std::max(before.unrolled_loops, count_.unrolled_loops)};
     return result;
