@@ -445,7 +445,7 @@ TEST_CASE("schedules that nothing would use are told of", "[tools]") {
     Outcome known = check(fmt::format("@S.rule(\"{}\")\ndef tile(sch):\n    pass\n", op), kOnnxFile);
     CHECK(known.exit_code == 0);
     CHECK(!contains(known.err, "warning"));
-    CHECK(contains(known.err, "rule 'tile' is applied to 'fused_conv2d") == !contains(op, "3d"));
+    CHECK(contains(known.err, "rule 'tile' is applied to 'fused_conv2d") == !contains(std::string(op), "3d"));
   }
   // S.use names a rule for the model at hand.
   struct Row {
