@@ -456,16 +456,16 @@ std::string compare_programs(const PrimFuncRef& original, const PrimFuncRef& sch
                              const std::vector<std::map<std::string, int64_t>>& sizes, uint32_t seed,
                              const ChainOptions& options) {
   // Some with checks, which find nothing in a right program and change none of its results.
-  Target target = codegen::parse_target(options.target);
+  Target target = options.target ? codegen::parse_target(options.target) : Target{};
   PrimFuncRef lowered = lower_program(scheduled, {.check_bounds = seed % 4 == 0}, target);
   bool is_scalable = !same_node(with_vscale(lowered, 1), lowered);
   InterpretOptions machine{.max_steps = options.max_steps, .reverse_parallel_loops = true, .vscale = 1 << seed % 3};
   std::optional<codegen::CompiledKernel> kernel;
   // LLVM's passes take most of the time; the product's own run for every fifth chain.
   std::vector<std::string> here = codegen::runnable_targets();
+  bool runs = options.target && std::ranges::count(here, std::string_view(options.target));
   if (options.compile && !is_scalable)
-    kernel.emplace(lowered, std::ranges::count(here, options.target) ? options.target : "host",
-                   seed % 5 == 1 ? 2 : kLightest);
+    kernel.emplace(lowered, runs ? options.target : "host", seed % 5 == 1 ? 2 : kLightest);
   for (const std::map<std::string, int64_t>& dims : sizes) {
     std::string problem = compare_for(original, scheduled, lowered, kernel, dims, seed, machine);
     if (!problem.empty()) {

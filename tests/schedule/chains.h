@@ -12,7 +12,7 @@ struct ChainOptions {
   int length = 20;
   bool compile = false;            // run machine code, too
   bool int32 = false;              // the program counts in int32
-  const char* target = "x86-64";   // whose vectors and registers the lowering uses
+  const char* target = nullptr;    // whose vectors the lowering uses; absent: those of plain x86-64
   int64_t max_steps = 20'000'000;  // of the interpreter per run: splits of splits have iterations that do nothing
 };
 // Returns whether machine code of the program can be made for this processor.
