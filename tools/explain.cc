@@ -93,7 +93,9 @@ class ClaimReport {
     const Span& span = binding.var.span();
     if (!span) return;
     NodeReport& node = at(span, op);
-    bool is_claimed = !takers(node).empty() && (kernel || call->callee.is<GlobalVar>());
+    // Layouts and shapes that a kernel asks for are its own.
+    bool is_part = kernel || call->callee.is<GlobalVar>() || op == "layout_transform" || op == "tensor_to_shape";
+    bool is_claimed = is_part && !takers(node).empty();
     if (!is_claimed && !std::ranges::count(node.operators, op)) node.operators.push_back(op);
   }
 

@@ -172,9 +172,12 @@ std::vector<Expr> Parser::indices(const Buffer& buffer, const Syntax& at) {
 int index_lanes(const std::vector<Expr>& indices) { return indices.empty() ? 1 : dtype_of(indices.back()).lanes; }
 
 Syntax Parser::element_at(const Syntax& call, const Syntax& pointer, const Syntax& indices) const {
+  return subscript_of(call, pointer, items(indices));
+}
+Syntax Parser::subscript_of(const Syntax& call, const Syntax& object, std::span<const Syntax* const> indices) const {
   Syntax result(SyntaxKind::kSubscript, call);
-  result.children.push_back(&pointer);
-  for (const Syntax* item : items(indices)) result.children.push_back(item);
+  result.children.push_back(&object);
+  result.children.insert(result.children.end(), indices.begin(), indices.end());
   return result;
 }
 

@@ -205,8 +205,10 @@ Value Parser::eval(const Syntax& at) {
       return call(at);
     case SyntaxKind::kUnary:
       return unary(at);
-    case SyntaxKind::kBinary:
     case SyntaxKind::kCompare:
+      if (at.text.starts_with("is")) fail(at, "'{}' has no meaning in a module", at.text);
+      return binary(at);
+    case SyntaxKind::kBinary:
     case SyntaxKind::kBool:
       return binary(at);
     case SyntaxKind::kConditional: {

@@ -163,6 +163,7 @@ void Parser::relax_line(const Line& line) {
       {LineKind::kFunction, &Parser::nested_function},
       {LineKind::kImport, &Parser::imports}};
   if (auto* read = row_of(kReaders, line.kind)) return (this->**read)(line);
+  if (line.kind == LineKind::kTry) fail(line, "'try' has no meaning in a module");
   fail(line,
        "this statement has no meaning in a graph function; expected a binding, 'if', 'with R.dataflow()' or 'return'");
 }

@@ -12,6 +12,9 @@ namespace relaxc::text {
 void Parser::imports(const Line& line) {
   for (const auto& [path, local] : line.imports) {
     std::string_view last = std::string_view(path).substr(path.rfind('.') + 1);
+    if (path.starts_with("tilelang") && local == "T")
+      report_text({line, {}, "paste its module as TVM prints it after lowering: mod.script()"},
+                  "'T' of tilelang is another language than TVM's tensor programs");
     mutable_scalars_ = mutable_scalars_ || last == "tirx";
     size_t script = path.find("script.");
     bool from_forms = script != std::string::npos && (path.find(".tir.", script) != std::string::npos ||
@@ -154,6 +157,10 @@ Parser::Pending Parser::read_decorators(const Line& line) {
 }
 
 Parser::Pending Parser::declare(const Line& line) {
+  for (const Param& param : line.params) {
+    if (param.otherwise) fail(*param.otherwise, "parameters have no defaults");
+    if (!param.stars.empty()) fail(param, "parameters have no '{}'", param.stars);
+  }
   Pending pending = read_decorators(line);
   if (declared_.contains(pending.name)) fail(line, "function '{}' is defined twice", pending.name);
   declared_.emplace(pending.name, object_type());

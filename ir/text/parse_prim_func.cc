@@ -124,6 +124,7 @@ void Parser::tir_line(const Lines& lines, size_t& index) {
       {LineKind::kImport, &Parser::imports}};
   if (auto* read = row_of(kReaders, line.kind)) return (this->**read)(line);
   if (line.kind == LineKind::kBroken) throw Failed();
+  if (line.kind == LineKind::kTry) fail(line, "'try' has no meaning in a module");
   fail(line, "a definition cannot stand inside of a tensor program");
 }
 
@@ -217,6 +218,15 @@ void Parser::tir_call_line(const Line& line) {
     return store(target, required(call, 1, "value"), std::nullopt, arg(call, 3, "predicate"));
   }
   if (callee.kind == SyntaxKind::kAttribute && callee.text == "vstore") return vector_store(call);
+  if (path == "T.print_buffer") {
+    diagnostics_.warning(span(line), "T.print_buffer prints from a GPU; it is left out");
+    return;
+  }
+  if (path == "T.masked_store" && positional(call) >= 4) {  // of a buffer, a value, indices and a mask
+    std::span<const Syntax* const> args = call.operands();
+    Syntax target = subscript_of(call, *args[0], args.subspan(2, args.size() - 3));
+    return store(target, *args[1], std::nullopt, args.back());
+  }
   bool evaluates = path == "T.evaluate";
   Expr value = evaluates ? call_argument(required(call, 0, "value")) : scalar(call);
   if (value.type().is<BufferType>())

@@ -21,8 +21,6 @@ namespace relaxc::text {
 namespace {
 
 constexpr std::pair<std::string_view, const char*> kTeRefused[] = {
-    {"T.extern", "te.extern runs a function of Python; write the statements as @T.prim_func"},
-    {"T.scan", "te.scan is not supported; write the loop as @T.prim_func"},
     {"T.hybrid", "te.hybrid needs a Python interpreter; write the loops as @T.prim_func"}};
 
 void add_mentioned(const Syntax* at, std::set<std::string_view>& names) {
@@ -50,7 +48,8 @@ bool Parser::TeReader::defines(const Line& line) {
     std::string path = in.callee_path(*value);
     if (const char* const* why = row_of(kTeRefused, path)) in.fail(*value, "{}", *why);
     return path == "T.placeholder" || path == "T.compute" || path == "T.reduce_axis" || path == "T.var" ||
-           path == "T.size_var" || path == "T.Var" || path == "T.SizeVar" || path == "T.comm_reducer";
+           path == "T.size_var" || path == "T.Var" || path == "T.SizeVar" || path == "T.comm_reducer" ||
+           path == "T.scan" || path == "T.extern";
   };
   const Line* const* called = called_function(*line.value);
   bool is_definition = called || std::ranges::all_of(values, makes);
@@ -151,6 +150,8 @@ bool Parser::TeReader::names_programs(const Syntax* at) {
 void Parser::TeReader::rename(size_t program, std::string name) { created_[program].symbol = std::move(name); }
 
 void Parser::TeReader::finish() {
+  bool is_alone = created_.empty() && in.module_.functions.empty() && !in.in_class_ && !in.diagnostics_.has_errors();
+  if (is_alone) create_default();
   if (created_.empty() && !definitions_.empty() && in.module_.functions.empty() && !in.in_class_)
     in.report(
         {*definitions_.back().line, {}, "te.create_prim_func([A, B, C]) makes a program of them: inputs, then outputs"},
@@ -179,7 +180,23 @@ size_t Parser::TeReader::create(const Syntax& call) {
   if (builds)
     in.diagnostics_.warning(in.span(call), "the te schedule is not applied; it does not change what is computed")
         .notes.push_back("te.create_prim_func([...]) makes a program, and tvm.tir.Schedule schedules it");
-  std::vector<const Syntax*> names = in.items(list);
+  if (!called_function(list)) return create(in.items(list), call, builds);
+  // te.create_prim_func(f(64)): of the tensors that f returns
+  Line& made = in.tree_->line();
+  static_cast<Place&>(made) = call;
+  made.kind = LineKind::kAssign;
+  Syntax& name = in.tree_->node();
+  static_cast<Place&>(name) = list;
+  name.kind = SyntaxKind::kName;
+  name.text = in.tree_->text(fmt::format("<tensors{}>", definitions_.size()));
+  made.target = &name;
+  made.value = &list;
+  defines(made);
+  return create({&name}, call, builds);
+}
+
+// Returns the definitions that the tensors need.
+std::set<size_t> Parser::TeReader::needs_of(const std::vector<const Syntax*>& names, const Syntax& call) {
   std::set<size_t> needed;
   std::vector<size_t> work;
   for (const Syntax* name : names) {
@@ -195,6 +212,11 @@ size_t Parser::TeReader::create(const Syntax& call) {
     if (needed.size() > kMost) in.fail(call, "a program has at most {} definitions", kMost);
     work.insert(work.end(), definitions_[next].needs.begin(), definitions_[next].needs.end());
   }
+  return needed;
+}
+
+size_t Parser::TeReader::create(const std::vector<const Syntax*>& names, const Syntax& call, bool builds) {
+  std::set<size_t> needed = needs_of(names, call);
   std::string key;
   for (size_t each : needed) key += fmt::format("{} ", each);
   in.in_graph_ = false;
@@ -208,11 +230,14 @@ size_t Parser::TeReader::create(const Syntax& call) {
   for (size_t each : needed) evaluate(*definitions_[each].line);
   std::vector<VarRef> params;
   for (const Syntax* name : names) {
-    Expr value = in.expr(*name);
-    if (!value.is<Var>()) in.fail(*name, "'{}' is not a tensor or variable", name->text);
-    params.push_back(cast<Var>(value));
-    if (std::ranges::count_if(params, [&](const VarRef& param) { return same_node(param, value); }) > 1)
-      in.fail(*name, "'{}' is given twice", name->text);
+    Expr given = in.expr(*name);
+    const Tuple* several = given.as<Tuple>();
+    for (const Expr& value : several ? several->items : std::vector{given}) {
+      if (!value.is<Var>()) in.fail(*name, "'{}' is not a tensor or variable", name->text);
+      params.push_back(cast<Var>(value));
+      if (std::ranges::count_if(params, [&](const VarRef& param) { return same_node(param, value); }) > 1)
+        in.fail(*name, "'{}' is given twice", name->text);
+    }
   }
   bool again = std::ranges::any_of(created_, [&](const Created& each) { return builds && each.key == key; });
   created_.push_back({program(params, call), "main", call, key, again});
@@ -273,6 +298,8 @@ std::vector<Expr> Parser::TeReader::values_of(const Syntax& at, std::string_view
     return name ? in.string(*name) : std::string(target.empty() ? otherwise : target);
   };
   if (path == "T.compute") return map_each(compute(at).buffers, [](const Buffer& buffer) -> Expr { return buffer; });
+  if (path == "T.scan") return scan(at);
+  if (path == "T.extern") return external(at);
   if (path == "T.placeholder") {
     const Syntax *stated = in.arg(at, 1, "dtype"), *name = in.arg(at, 2, "name");
     return {placeholder(name ? in.string(*name) : "placeholder", is_none(stated) ? kFloat32 : in.dtype(*stated),
@@ -292,7 +319,7 @@ std::vector<Expr> Parser::TeReader::values_of(const Syntax& at, std::string_view
   const Line* const* function = called_function(at);
   if (function) return run(**function, at);
   if (at.kind == SyntaxKind::kAttribute && at.text == "shape") return in.dims(at, kInt32);
-  if (at.kind != SyntaxKind::kTuple) return {is_name(at) ? in.name(at) : in.scalar(at)};
+  if (!is_list(at)) return {is_name(at) ? in.name(at) : in.scalar(at)};
   std::vector<Expr> result;
   for (const Syntax* item : at.children) {
     for (const Expr& value : values_of(*item, "")) result.push_back(value);

@@ -55,6 +55,13 @@ struct Parser::TeReader {
   bool names_programs(const Syntax* at);
   void rename(size_t program, std::string name);
   size_t create(const Syntax& call);
+  size_t create(const std::vector<const Syntax*>& names, const Syntax& call, bool builds);
+  std::set<size_t> needs_of(const std::vector<const Syntax*>& names, const Syntax& call);
+  void create_default();
+  std::vector<Expr> scan(const Syntax& call);
+  void check_scan(const std::vector<VarRef>& inits, const std::vector<VarRef>& updates,
+                  const std::vector<VarRef>& states, const Syntax& call);
+  std::vector<Expr> external(const Syntax& call);
   PrimFuncRef program(const std::vector<VarRef>& params, const Syntax& call);
   void begin_program();
   void evaluate(const Line& line);

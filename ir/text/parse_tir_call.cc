@@ -424,6 +424,20 @@ Value Parser::load_form(const std::string&, const Syntax& at) {
   return {relaxc::load(source, {scalar(required(at, 2, "index"))}, span(at))};
 }
 
+// Reads T.masked_load("float32x4", A, i, T.Ramp(0, 1, 4), mask): the dtype, the buffer, its indices and the mask.
+Value Parser::masked_load_form(const std::string& form, const Syntax& at) {
+  std::span<const Syntax* const> args = at.operands();
+  if (args.size() < 4) fail(at, "{} takes a dtype, a buffer, indices and a mask", form);
+  Buffer source = buffer(*args[1]);
+  BufferLoad payload{source, indices(source, subscript_of(at, *args[1], args.subspan(2, args.size() - 3))),
+                     condition(*args.back())};
+  DType element = buffer_type(source).dtype;
+  DType result = element.with_lanes(element.lanes * index_lanes(payload.indices));
+  if (dtype(*args[0]) != result)
+    fail(*args[0], "the load gives {}, not {}", to_string(result), to_string(dtype(*args[0])));
+  return {make(std::move(payload), prim_type(result), span(at))};
+}
+
 Value Parser::reduction_form(const std::string& form, const Syntax& at) {
   fail(at, "{} stands alone as the value of te.compute; give other parts of the value a te.compute of their own", form);
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <ranges>
 
 #include "ir/text/parsing.h"
@@ -56,6 +57,10 @@ Expr Parser::dim(const Syntax& at, DType otherwise) {
   }
   Value value = quoted ? Value{quoted_dim(at, otherwise)} : eval(at);
   if (!value.expr.type().is<PrimType>()) fail(at, "expected a dim");
+  // te of Python divides: (N / 32, K).
+  const FloatImm* real = value.literal && in_te_ ? value.expr.as<FloatImm>() : nullptr;
+  if (real && real->value == std::floor(real->value) && std::abs(real->value) < 1e9)
+    value.expr = int_imm(static_cast<int64_t>(real->value), otherwise);
   Expr dim = value.literal ? adapt(value, otherwise, at) : value.expr;
   DType got = dtype_of(dim);
   if (!got.is_integral() || got.lanes != 1) fail(at, "expected an integer dim, got {}", to_string(got));

@@ -8,6 +8,7 @@
 #include "ir/text/block_builder.h"
 #include "ir/text/names.h"
 #include "ir/text/parse_te.h"
+#include "ir/text/unfold.h"
 #include "support/joined.h"
 
 namespace relaxc {
@@ -105,7 +106,8 @@ void Parser::read_definitions() {
   std::string_view text = *origin_->text;
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   Diagnostics in_syntax;
-  SyntaxReader reader(Source{origin_, text}, in_syntax);
+  Unfolder reader(Source{origin_, text}, in_syntax);
+  python_tree_ = reader.kept();
   tree_ = &trees_.emplace_back();
   bool ignored = false;    // members of a class that is not the module
   bool of_python = false;  // it is a class of Python, such as one of tests, which may hold modules
@@ -116,9 +118,9 @@ void Parser::read_definitions() {
     bool top = !reader.in_class();
     if (top) ignored = false;
     // Python that is not run need not be of the part of it that this reader knows.
-    bool python = !lines.empty() && std::ranges::all_of(lines, [&](const Line* line) {
-      return top ? is_python(*line) : is_pyfunc(*line);
-    });
+    bool python = (!lines.empty() || reader.withheld()) && std::ranges::all_of(lines, [&](const Line* line) {
+                    return top ? is_python(*line) : is_pyfunc(*line);
+                  });
     for (size_t i = before; i < in_syntax.all().size() && !ignored; ++i) {
       const Diagnostic& error = in_syntax.all()[i];
       bool of_scope = top && std::ranges::any_of(lines, [&](const Line* line) {
@@ -409,6 +411,13 @@ std::string Parser::resolve(const Syntax& at) const {
     parts.pop_back();
     if (parts.back() == "script" && parts.size() > 1) parts.pop_back();
   }
+  // Until 2020 the functions of te stood in tvm: tvm.compute.
+  constexpr std::string_view kEarly[] = {"all",         "any",   "comm_reducer", "compute", "const",  "exp",
+                                         "extern",      "floor", "if_then_else", "log",     "max",    "min",
+                                         "placeholder", "power", "reduce_axis",  "scan",    "select", "sigmoid",
+                                         "size_var",    "sqrt",  "sum",          "tanh",    "var"};
+  if (node->text == "tvm" && parts.size() == 1 && std::ranges::find(kEarly, parts.back()) != std::end(kEarly))
+    return canonical_form(fmt::format("T.{}", parts.back()));
   auto prefix = prefixes_.find(parts.back());
   bool is_bare = leaves_out_prefixes() && prefix == prefixes_.end() && (parts.back() == "axis" || parts.back() == "nn");
   if (is_bare) parts.push_back("");

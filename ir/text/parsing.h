@@ -204,6 +204,7 @@ class Parser {
   void python_scope(const Line& line, bool& keep);
   void leave_python(const Line& line);
   bool is_schedule_step(const Line& line);
+  bool calls_schedule(const Syntax* at) const;
   bool assign_constant(const Syntax& target, const AttrValue& value);
   void report_python();
   // ---- python_effects.cc
@@ -252,6 +253,7 @@ class Parser {
   std::vector<Expr> indices(const Buffer& buffer, const Syntax& at);
   // Returns the syntax of pointer[indices], which a call spells differently.
   Syntax element_at(const Syntax& call, const Syntax& pointer, const Syntax& indices) const;
+  Syntax subscript_of(const Syntax& call, const Syntax& object, std::span<const Syntax* const> indices) const;
   // Turns the last index into a vector of consecutive positions, when it is a scalar.
   void widen_last(std::vector<Expr>& indices, int lanes, const Span& span);
   const Tuple* named_tuple(const Syntax& at) const;
@@ -277,8 +279,8 @@ class Parser {
   std::optional<Value> tensor_property(const Syntax& at);
   Buffer buffer(const Syntax& at);
 
-  Form broadcast_form, cast_form, ceildiv_form, iter_var_form, let_form, limit_form, load_form, logical_form, ramp_form,
-      reducer_form, reduction_form, select_form, shuffle_form, string_form, target_form;
+  Form broadcast_form, cast_form, ceildiv_form, iter_var_form, let_form, limit_form, load_form, logical_form,
+      masked_load_form, ramp_form, reducer_form, reduction_form, select_form, shuffle_form, string_form, target_form;
   int64_t lanes(const Syntax& at);
 
   // ---- parse_type.cc
@@ -460,6 +462,7 @@ class Parser {
   std::set<std::string, std::less<>> objects_;  // of the constants those that Python can change: lists and dictionaries
   std::map<std::string, std::set<std::string, std::less<>>, std::less<>> function_changes_;  // by Python's functions
   std::optional<Place> python_from_;
+  std::shared_ptr<SyntaxTree> python_tree_;       // the functions of Python that are written out
   std::set<std::string, std::less<>> schedules_;  // names of tvm.tir.Schedule objects
   std::vector<int64_t> python_lines_;
   std::vector<Diagnostic> python_errors_;  // of syntax in what is Python

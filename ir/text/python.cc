@@ -5,217 +5,10 @@
 
 #include "ir/text/names.h"
 #include "ir/text/parsing.h"
+#include "ir/text/unfold.h"
 #include "support/joined.h"
 
 namespace relaxc::text {
-
-namespace {
-
-using PythonValue = std::optional<AttrValue>;
-constexpr size_t kMostItems = 4096;  // of a constant, so that repeated doubling ends
-
-size_t count_items_of(const AttrValue& value) {
-  size_t count = 1;
-  if (const AttrList* list = value.as<AttrList>()) {
-    for (const AttrValue& item : *list) count += count_items_of(item);
-  }
-  if (const Attrs* entries = value.as<Attrs>()) {
-    for (const auto& [key, item] : *entries) count += count_items_of(item);
-  }
-  if (const std::string* text = value.as<std::string>()) count += text->size() / 64;
-  return count;
-}
-
-std::optional<double> real_of(const AttrValue& value) {
-  if (const int64_t* whole = value.as<int64_t>()) return static_cast<double>(*whole);
-  return value.as<double>() ? std::optional(*value.as<double>()) : std::nullopt;
-}
-
-bool is_plain_number(std::string_view text) {
-  return text.size() <= 18 && text.find_first_not_of("0123456789_") == std::string_view::npos;
-}
-
-PythonValue arithmetic(std::string_view op, const AttrValue& a, const AttrValue& b) {
-  const int64_t *x = a.as<int64_t>(), *y = b.as<int64_t>();
-  const AttrList *p = a.as<AttrList>(), *q = b.as<AttrList>();
-  if (op == "+" && p && q) {
-    AttrList sum = *p;
-    sum.insert(sum.end(), q->begin(), q->end());
-    return sum;
-  }
-  if (op == "*" && (p || q) && (x || y)) {
-    AttrList product;
-    const AttrList& part = p ? *p : *q;
-    for (int64_t i = 0, count = x ? *x : *y; i < count && product.size() + part.size() <= kMostItems && !part.empty();
-         ++i)
-      product.insert(product.end(), part.begin(), part.end());
-    return product.size() == part.size() * static_cast<size_t>(std::max<int64_t>(x ? *x : *y, 0)) ? PythonValue(product)
-                                                                                                  : std::nullopt;
-  }
-  const std::string *s = a.as<std::string>(), *t = b.as<std::string>();
-  if (op == "+" && s && t) return *s + *t;
-  bool compares = op == "==" || op == "!=";
-  if (compares && ((s && t) || (a.as<bool>() && b.as<bool>()))) return (a == b) == (op == "==");
-  std::optional<double> u = real_of(a), v = real_of(b);
-  bool divides_by_zero = (op == "/" || op == "//" || op == "%") && v == 0;
-  if (!u || !v || divides_by_zero) return std::nullopt;
-  std::optional<BinaryOp> operation = operator_of(op);
-  bool whole = x && y && op != "/" && (op != "**" || *y >= 0);
-  if (operation && info(*operation).compares) {
-    if (whole) return *fold_int(*operation, *x, *y, kInt64) != 0;
-    return fold_comparison(*operation, *u, *v);
-  }
-  if (whole) {
-    std::optional<int64_t> result = operation || op == "**" ? fold_whole(op, *x, *y) : std::nullopt;
-    return result ? PythonValue(*result) : std::nullopt;
-  }
-  std::optional<double> result = fold_real(op, *u, *v);
-  return result ? PythonValue(*result) : std::nullopt;
-}
-
-// Computes the builtin functions of Python, and those of its module math, that appear beside modules.
-PythonValue called_function(std::string_view name, const AttrList& args) {
-  const AttrValue* first = args.empty() ? nullptr : &args[0];
-  const AttrList* list = first ? first->as<AttrList>() : nullptr;
-  std::optional<double> real = first ? real_of(*first) : std::nullopt;
-  bool one = args.size() == 1;
-  if (name == "len" && one && list) return static_cast<int64_t>(list->size());
-  if ((name == "tuple" || name == "list") && one && list) return *list;
-  if (name == "float" && one && real) return *real;
-  bool in_range = real && std::abs(*real) < 1e18;
-  if (name == "int" && one && in_range)
-    return first->as<int64_t>() ? *first : AttrValue(static_cast<int64_t>(std::trunc(*real)));
-  if (name == "abs" && one && in_range)
-    return first->as<int64_t>() ? AttrValue(std::abs(*first->as<int64_t>())) : AttrValue(std::abs(*real));
-  if (name == "sqrt" && one && real && *real >= 0) return std::sqrt(*real);
-  if (name == "log2" && one && real && *real > 0) return std::log2(*real);
-  if ((name == "ceil" || name == "floor") && one && in_range)
-    return static_cast<int64_t>(name == "ceil" ? std::ceil(*real) : std::floor(*real));
-  const AttrList& numbers = one && list ? *list : args;
-  bool all_whole = !numbers.empty() && std::ranges::all_of(numbers, [](const AttrValue& n) { return n.as<int64_t>(); });
-  if (!all_whole || (name != "min" && name != "max" && name != "prod" && name != "sum")) return std::nullopt;
-  PythonValue result = numbers[0];
-  for (const AttrValue& number : numbers | std::views::drop(1)) {
-    bool less = result && *number.as<int64_t>() < *result->as<int64_t>();
-    if (name == "min" || name == "max") {
-      if (less == (name == "min")) result = number;
-    } else if (result) {
-      result = arithmetic(name == "sum" ? "+" : "*", *result, number);
-    }
-  }
-  return result;
-}
-
-PythonValue item_of(const AttrValue& object, const AttrValue& index) {
-  const AttrList* list = object.as<AttrList>();
-  const Attrs* entries = object.as<Attrs>();
-  const int64_t* number = index.as<int64_t>();
-  const std::string* key = index.as<std::string>();
-  if (entries && key && entries->has(*key)) return *entries->find(*key);
-  if (!list || !number) return std::nullopt;
-  int64_t size = std::ssize(*list), position = *number < 0 ? *number + size : *number;
-  return position >= 0 && position < size ? PythonValue((*list)[static_cast<size_t>(position)]) : std::nullopt;
-}
-
-}  // namespace
-
-// ---- Values of constants
-
-std::optional<AttrValue> Parser::python_value(const Syntax& at) {
-  if (is_name(at)) return copy_value(constants_, at.text);
-  if (at.kind <= SyntaxKind::kConstant) return python_literal(at);
-  if (is_list(at) || at.kind == SyntaxKind::kDict) return python_collection(at);
-  if (is_call(at) || at.kind == SyntaxKind::kAttribute) return python_call(at);
-  auto child = [&](size_t i) { return at.children[i] ? python_value(*at.children[i]) : std::nullopt; };
-  PythonValue result;
-  if (at.kind == SyntaxKind::kUnary) {
-    PythonValue value = child(0);
-    if (value && at.text == "-" && value->as<int64_t>()) result = arithmetic("-", AttrValue(int64_t{0}), *value);
-    if (value && at.text == "-" && value->as<double>()) result = -*value->as<double>();
-    if (value && at.text == "not" && value->as<bool>()) result = !*value->as<bool>();
-  } else if (at.kind == SyntaxKind::kBinary || at.kind == SyntaxKind::kCompare) {
-    PythonValue a = child(0), b = child(1);
-    if (a && b) result = arithmetic(at.text, *a, *b);
-  } else if (at.kind == SyntaxKind::kConditional) {
-    PythonValue test = child(1);
-    if (test && test->as<bool>()) result = child(*test->as<bool>() ? 0 : 2);
-  } else if (at.kind == SyntaxKind::kSubscript && at.children.size() == 2) {
-    PythonValue object = child(0), index = child(1);
-    if (object && index) result = item_of(*object, *index);
-  }
-  return result && count_items_of(*result) <= kMostItems ? result : std::nullopt;
-}
-
-std::optional<AttrValue> Parser::python_literal(const Syntax& at) {
-  if (at.kind == SyntaxKind::kString) return python_text(at);
-  if (at.kind == SyntaxKind::kFloat) return literal_attr(at, false);
-  if (at.kind == SyntaxKind::kInt) return is_plain_number(at.text) ? PythonValue(*int_literal(at)) : std::nullopt;
-  if (at.text == "...") return std::nullopt;
-  return at.text == "None" ? AttrValue() : AttrValue(at.text == "True");
-}
-
-std::optional<AttrValue> Parser::python_collection(const Syntax& at) {
-  AttrList items;
-  for (const Syntax* child : at.children) {
-    PythonValue item = python_value(*child);
-    if (!item || items.size() > kMostItems) return std::nullopt;
-    items.push_back(*item);
-  }
-  if (at.kind != SyntaxKind::kDict) return AttrValue(std::move(items));
-  Attrs entries;
-  for (size_t i = 0; i + 1 < items.size(); i += 2) {
-    if (!items[i].as<std::string>()) return std::nullopt;
-    entries.set(*items[i].as<std::string>(), items[i + 1]);
-  }
-  return AttrValue(std::move(entries));
-}
-
-// Reads calls such as len(shape) and math.sqrt(64), and names of modules: np.float32 is the name of a dtype.
-std::optional<AttrValue> Parser::python_call(const Syntax& at) {
-  const Syntax& named = head_of(at);
-  bool dotted = named.kind == SyntaxKind::kAttribute && is_name(*named.children[0]);
-  std::string_view library = dotted ? named.children[0]->text : "";
-  bool is_array_library = library == "np" || library == "numpy" || library == "torch";
-  if (!is_call(at)) {
-    if (is_array_library && parse_dtype(at.text)) return std::string(at.text);
-    return library == "math" && at.text == "pi" ? PythonValue(3.141592653589793) : std::nullopt;
-  }
-  const std::string root(library.empty() ? named.text : library);
-  bool is_other = computed_.contains(root) || constants_.contains(root);
-  if (!(is_name(named) || library == "math" || library == "np") || !at.keywords.empty() || is_other)
-    return std::nullopt;
-  AttrList args;
-  for (const Syntax* operand : at.operands()) {
-    PythonValue value = python_value(*operand);
-    if (!value) return std::nullopt;
-    args.push_back(*value);
-  }
-  return called_function(named.text, args);
-}
-
-// Returns the value of a string, also of f"x_{n}", whose names are constants.
-std::optional<AttrValue> Parser::python_text(const Syntax& at) {
-  size_t quote = std::min(at.text.find_first_of("\"'"), at.text.size());
-  std::string_view prefix = at.text.substr(0, quote);
-  std::string error, text = unquote(at.text, error);
-  if (!error.empty()) return std::nullopt;
-  if (prefix.find_first_of("fF") == std::string_view::npos) return text;
-  std::string result;
-  for (size_t i = 0; i < text.size();) {
-    if (text[i] != '{') {
-      result += text[i++];
-      continue;
-    }
-    size_t end = text.find('}', i);
-    if (end == std::string::npos) return std::nullopt;
-    std::optional<AttrValue> value = copy_value(constants_, std::string_view(text).substr(i + 1, end - i - 1));
-    const std::string* words = value ? value->as<std::string>() : nullptr;
-    if (!value || (!words && !value->as<int64_t>())) return std::nullopt;
-    result += words ? *words : to_string(*value);
-    i = end + 1;
-  }
-  return result;
-}
 
 // ---- Constants in definitions
 
@@ -313,6 +106,14 @@ const Syntax* Parser::replaced(const Syntax* at, const Meaning& meaning) {
   result.children.assign(children.begin(), children.end());
   result.keywords.assign(keywords.begin(), keywords.end());
   for (const Syntax* child : children) result.depth = std::max(result.depth, child ? child->depth + 1 : 1);
+  bool is_item = result.kind == SyntaxKind::kSubscript && is_list(*result.children[0]) && result.children.size() == 2 &&
+                 result.children[1]->kind == SyntaxKind::kInt;
+  if (is_item) {
+    std::optional<AttrValue> position = python_literal(*result.children[1]);
+    const SyntaxChildren& items = result.children[0]->children;
+    size_t at_item = position ? static_cast<size_t>(*position->as<int64_t>()) : items.size();
+    if (at_item < items.size() && items[at_item]->kind != SyntaxKind::kStarred) return items[at_item];
+  }
   bool computes = result.kind == SyntaxKind::kBinary || result.kind == SyntaxKind::kUnary ||
                   result.kind == SyntaxKind::kSubscript || result.kind == SyntaxKind::kCompare ||
                   result.kind == SyntaxKind::kCall || result.kind == SyntaxKind::kConditional;
@@ -321,28 +122,6 @@ const Syntax* Parser::replaced(const Syntax* at, const Meaning& meaning) {
 }
 
 namespace {
-
-void add_names(const Syntax* target, std::set<std::string_view>& names) {
-  if (!target) return;
-  if (is_name(*target)) names.insert(target->text);
-  if (is_list(*target) || target->kind == SyntaxKind::kStarred) {
-    for (const Syntax* item : target->children) add_names(item, names);
-  }
-}
-
-// Adds the names that the statement binds, in the statements below it too.
-void add_bound_names(const Line& line, std::set<std::string_view>& names) {
-  if (line.kind == LineKind::kAssign || line.kind == LineKind::kFor || line.kind == LineKind::kAugmented)
-    add_names(line.target, names);
-  if (line.kind == LineKind::kFunction || line.kind == LineKind::kClass) names.insert(line.text);
-  for (const Param& param : line.params) names.insert(param.name);
-  names.insert(line.type_params.begin(), line.type_params.end());
-  names.insert(line.names.begin(), line.names.end());
-  for (const auto& [item, target] : line.items) add_names(target, names);
-  for (const Lines* lines : {&line.body, &line.otherwise}) {
-    for (const Line* inner : *lines) add_bound_names(*inner, names);
-  }
-}
 
 // Returns whether the value is, or may be, an object that Python can change: a list or a dictionary.
 bool makes_object(const Syntax& at, const std::set<std::string, std::less<>>& objects) {
@@ -417,6 +196,8 @@ bool is_script_type(const Syntax* at) {
   return name == "handle" || (is_type && &head_of(*at) != at);  // torch has a Tensor, too
 }
 
+}  // namespace
+
 bool is_script_function(const Line& line) {
   auto has_script_name = [](const Syntax* decorator) { return names_script(spelling(head_of(*decorator))); };
   return line.kind == LineKind::kFunction &&
@@ -425,12 +206,10 @@ bool is_script_function(const Line& line) {
 }
 
 // Returns whether the statement makes a relax.BlockBuilder, itself or below it.
-bool makes_builder(const Line& line) {
+static bool makes_builder(const Line& line) {
   return (line.kind == LineKind::kAssign && line.value && head_of(*line.value).text == "BlockBuilder") ||
          std::ranges::any_of(line.body, [](const Line* inner) { return makes_builder(*inner); });
 }
-
-}  // namespace
 
 // Returns whether the statement is a definition of a module, or has one below it.
 bool holds_definition(const Line& line) {
@@ -446,7 +225,8 @@ bool Parser::opens_scope(const Line& line) const {
   // Of a function with params that this reader does not know, or with decorators, the text tells.
   bool is_broken = line.kind == LineKind::kBroken && !names_script(line.text.substr(0, line.text.find('\n'))) &&
                    (line.text.starts_with("try") || line.text.starts_with("def ") || line.text.starts_with("@"));
-  bool is_scope = line.kind == LineKind::kIf || line.kind == LineKind::kWith || is_broken;
+  bool is_scope =
+      line.kind == LineKind::kIf || line.kind == LineKind::kWith || line.kind == LineKind::kTry || is_broken;
   if (is_function ? is_script_function(line) : !is_scope) return false;
   if (std::ranges::any_of(line.body, [](const Line* inner) { return holds_definition(*inner); })) return true;
   // A function that builds a module is read where the text has no other.
@@ -460,7 +240,12 @@ void Parser::python_scope(const Line& line, bool& keep) {
   const auto constants = constants_;
   const auto computed = computed_;
   auto forget = [&](std::string_view name) { forget_constant(name, line); };
-  for (const Param& param : line.params) forget(param.name);
+  for (const Param& param : line.params) {
+    forget(param.name);
+    std::optional<AttrValue> value = param.otherwise ? python_value(*param.otherwise) : std::nullopt;
+    if (value) constants_.insert_or_assign(std::string(param.name), *value);
+    if (value) computed_.erase(std::string(param.name));
+  }
   std::optional<AttrValue> test = line.kind == LineKind::kIf ? python_value(*line.value) : std::nullopt;
   bool holds = !test || *test != AttrValue(false);
   for (const Line* inner : holds ? line.body : line.otherwise) {
@@ -529,13 +314,22 @@ void Parser::python_line(const Line& line) {
   bool is_step = is_schedule_step(line);
   for (std::string_view name : names) forget_constant(name, line);
   python_effects(line);
-  if (is_step) return;
+  bool is_alias = line.kind == LineKind::kAssign && line.value && is_name(*line.value) &&
+                  (declared_.contains(line.value->text) || line.value->text == class_name_);
+  if (is_step || is_alias) return;
   leave_python(line);
   if (holds_definition(line))
     report_text({line, {}, "take the definition out of it"},
-                fmt::format("a definition inside of {} exists only when Python runs",
-                            line.kind == LineKind::kFunction ? fmt::format("the Python function '{}'", line.text)
-                                                             : "a statement of Python"));
+                "a definition inside of a loop or a class of Python exists only when Python runs");
+}
+
+// Returns whether the expression calls a primitive of a schedule.
+bool Parser::calls_schedule(const Syntax* at) const {
+  if (!at) return false;
+  const Syntax* callee = is_call(*at) ? at->children[0] : nullptr;
+  bool is_step = callee && callee->kind == SyntaxKind::kAttribute && is_name(*callee->children[0]) &&
+                 schedules_.contains(callee->children[0]->text);
+  return is_step || std::ranges::any_of(at->children, [&](const Syntax* child) { return calls_schedule(child); });
 }
 
 // Returns whether the statement is a step on sch = tvm.tir.Schedule(Module), which tir/schedule/script.h reads.
@@ -544,6 +338,7 @@ bool Parser::is_schedule_step(const Line& line) {
     auto others = std::ranges::count_if(line.body, [&](const Line* inner) { return !is_schedule_step(*inner); });
     return others == 0;
   }
+  if (calls_schedule(line.value)) return true;
   if (!line.value || !is_call(*line.value)) return false;
   const Syntax& callee = *line.value->children[0];
   if (spelling(callee).ends_with("TensorIntrin.register")) {
@@ -553,8 +348,7 @@ bool Parser::is_schedule_step(const Line& line) {
   bool is_new =
       callee.text == "Schedule" || (callee.text == "create_schedule" && resolve(callee) == "T.create_schedule");
   if (is_new && line.kind == LineKind::kAssign && is_name(*line.target)) schedules_.emplace(line.target->text);
-  return is_new || (callee.kind == SyntaxKind::kAttribute && is_name(*callee.children[0]) &&
-                    schedules_.contains(callee.children[0]->text));
+  return is_new;
 }
 
 bool Parser::assign_constant(const Syntax& target, const AttrValue& value) {
@@ -574,12 +368,22 @@ bool Parser::assign_constant(const Syntax& target, const AttrValue& value) {
 void Parser::report_python() {
   if (!python_from_) return;
   constexpr size_t kShown = 8;
+  std::ranges::sort(python_lines_);  // functions that nothing calls come last
   std::vector<int64_t> shown(python_lines_.begin(),
                              python_lines_.begin() + static_cast<int64_t>(std::min(kShown, python_lines_.size())));
   std::string places = joined(shown) + (python_lines_.size() > kShown ? ", ..." : "");
   bool empty = module_.functions.empty() && !diagnostics_.has_errors() && failed_.empty() && !in_class_;
   if (empty) {
-    report_text({*python_from_, {}, "a module that Python builds prints as such a text by mod.script()"},
+    constexpr std::pair<std::string_view, const char*> kHints[] = {
+        {"ir_builder",
+         "tvm.tir.ir_builder builds statements in Python, which is not run; print them, or write @T.prim_func"},
+        {"T.block(", "statements of a tensor program stand in a function: @T.prim_func, def main(A: T.Buffer(...)):"},
+        {".get_loops(", "a schedule needs a module above it: @T.prim_func, then sch = tvm.tir.Schedule(main)"}};
+    const char* hint = "a module that Python builds prints as such a text by mod.script()";
+    for (const auto& [form, note] : kHints | std::views::reverse) {
+      if (origin_->text->find(form) != std::string::npos) hint = note;
+    }
+    report_text({*python_from_, {}, hint},
                 "the text has no module: expected a class with @I.ir_module, @T.prim_func, @R.function or "
                 "te.create_prim_func([...])");
     return;

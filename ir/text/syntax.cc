@@ -143,8 +143,9 @@ void SyntaxReader::statement_or_throw(Lines& out) {
   if (first.is("for") || first.is("while")) return loop(out);
   if (first.is("if")) return if_statement(out);
   if (first.is("with")) return with_statement(out);
+  if (first.is("try")) return try_statement(out);
   if (first.is("elif") || first.is("else")) fail(first, "'{}' without an 'if' before it", first.text);
-  for (std::string_view word : {"try", "async", "del", "global", "nonlocal", "raise", "yield"})
+  for (std::string_view word : {"async", "del", "global", "nonlocal", "raise", "yield"})
     if (first.is(word)) fail(first, "'{}' has no meaning in a module", word);
   simple_statements(out);
 }
@@ -293,9 +294,11 @@ void SyntaxReader::function(Lines& out, std::vector<const Syntax*> decorators) {
     });
   expect("(", "after the function's name");
   read_until(")", "the parameters", [&] {
+    std::string_view stars = peek().is("*") || peek().is("**") ? take().text : "";
+    if (!stars.empty() && peek().is(",")) return;  // those behind it need names
     Token param = expect_name("a parameter");
-    line.params.push_back({param.place(), param.text, accept(":") ? expression() : nullptr});
-    if (peek().is("=")) fail(peek(), "parameters have no defaults");
+    line.params.push_back({param.place(), param.text, accept(":") ? expression() : nullptr, nullptr, stars});
+    if (accept("=")) line.params.back().otherwise = expression();
   });
   if (accept("->")) line.annotation = expression();
   block(line.body, head, "function");
@@ -342,6 +345,18 @@ void SyntaxReader::if_statement(Lines& out) {
     return if_statement(line.otherwise);
   }
   if (accept("else")) block(line.otherwise, otherwise, "branch");
+}
+
+// Reads what is tried. What else may happen has no meaning where Python does not run.
+void SyntaxReader::try_statement(Lines& out) {
+  Token head = take();
+  Line& line = add_line(out, LineKind::kTry, head);
+  block(line.body, head, "try statement");
+  Lines dropped;
+  for (Token next = peek(); next.is("except") || next.is("finally") || next.is("else"); next = peek()) {
+    skip_line();
+    broken_block(dropped);
+  }
 }
 
 void SyntaxReader::with_statement(Lines& out) {

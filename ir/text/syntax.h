@@ -90,6 +90,7 @@ enum class LineKind : uint8_t {
   kFunction,
   kClass,
   kImport,
+  kTry,     // body: without the handlers, which are read and dropped
   kBroken,  // reported; names: those that it may define; body: the lines below it; text: from its first line
 };
 
@@ -99,6 +100,8 @@ using Lines = std::vector<const Line*>;
 struct Param : Place {
   std::string_view name;
   const Syntax* annotation = nullptr;
+  const Syntax* otherwise = nullptr;  // the default, of functions of Python
+  std::string_view stars = {};        // of *args and **kwargs, of functions of Python
 };
 
 struct Line : Place {
@@ -133,6 +136,11 @@ class SyntaxTree {
  public:
   Syntax& node() { return *new (memory_.allocate(sizeof(Syntax), alignof(Syntax))) Syntax(&memory_); }
   Line& line() { return lines_.emplace_back(); }
+  // Keeps a text that the source does not have.
+  std::string_view text(std::string_view made) {
+    char* copy = static_cast<char*>(memory_.allocate(made.size(), 1));
+    return {copy, made.copy(copy, made.size())};
+  }
   void clear() {
     lines_.clear();
     memory_.release();
@@ -248,6 +256,7 @@ class SyntaxReader {
   void loop(Lines& out);
   void if_statement(Lines& out);
   void with_statement(Lines& out);
+  void try_statement(Lines& out);
 
   // ---- syntax_expr.cc: expressions
   Syntax& node(const Place& begin, SyntaxKind kind, std::string_view text = {});

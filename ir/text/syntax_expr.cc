@@ -108,11 +108,13 @@ const Syntax* SyntaxReader::comparison() {
   const Syntax* chain = nullptr;
   while (true) {
     Token op = peek();
-    if (op.is("in") || op.is("is")) fail(op, "'{}' has no meaning in a module", op.text);
-    if (precedence(op.text) != kCompareLevel) return chain ? chain : left;
+    if (op.is("in")) fail(op, "'{}' has no meaning in a module", op.text);
+    bool is_same = op.is("is");
+    if (precedence(op.text) != kCompareLevel && !is_same) return chain ? chain : left;
     ++next_;
+    std::string_view text = is_same && accept("not") ? "is not" : op.text;
     const Syntax* right = binary(kBitOrLevel);
-    const Syntax* pair = joined(*left, SyntaxKind::kCompare, op.text, {left, right});
+    const Syntax* pair = joined(*left, SyntaxKind::kCompare, text, {left, right});
     chain = chain ? joined(*chain, SyntaxKind::kBool, "and", {chain, pair}) : pair;
     left = right;
   }

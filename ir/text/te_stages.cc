@@ -32,7 +32,11 @@ Parser::TeReader::Loop Parser::TeReader::loop(const std::string& name, const Ran
 // Reads te.compute((n, m), lambda i, j: ..., name="C").
 const Parser::TeReader::Stage& Parser::TeReader::compute(const Syntax& call) {
   in.check_signature("T.compute", call);
-  std::vector<Expr> shape = in.dims(in.required(call, 0, "shape"), kInt32);
+  std::vector<Expr> shape;
+  {
+    Temporarily te(in.in_te_, true);
+    shape = in.dims(in.required(call, 0, "shape"), kInt32);
+  }
   const Syntax& function = in.required(call, 1, "fcompute");
   if (function.kind != SyntaxKind::kLambda) in.fail(function, "expected a lambda from the indices to a value");
   const Syntax* stated = in.arg(call, 2, "name");

@@ -294,9 +294,10 @@ class Interpreter {
   }
 
   static bool takes_all(const Syntax& at) {
-    return at.kind == SyntaxKind::kLambda && at.children.size() == 2 && at.children[0]->kind == SyntaxKind::kStarred;
+    return at.kind == SyntaxKind::kLambda &&
+           std::ranges::count(at.children.begin(), at.children.end() - 1, SyntaxKind::kStarred, &Syntax::kind) == 1;
   }
-  // Reads lambda i, j: (i // 4, j, i % 4). For lambda *index, `rank` params are made.
+  // Reads lambda i, j: (i // 4, j, i % 4). Of lambda *index, k, so many params are made that there are `rank`.
   AttrValue lambda(const Syntax& at, size_t rank = 0) {
     Lambda result;
     Temporarily outer(names_, names_);
@@ -305,7 +306,8 @@ class Interpreter {
       if (takes_all(at) && rank > 0) {
         AttrList all;
         std::string name(param.children[0]->text);
-        for (size_t k = 0; k < rank; ++k) {
+        size_t others = at.children.size() - 2;
+        for (size_t k = 0; k + others < rank; ++k) {
           result.params.push_back(make_dim(fmt::format("{}{}", name, k), span(param)));
           all.emplace_back(Expr(result.params.back()));
         }

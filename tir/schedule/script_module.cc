@@ -4,8 +4,11 @@
 //   i, j = sch.get_loops(sch.get_block("C"))
 //   print(sch.mod)                                # Python, which is left out
 #include <algorithm>
+#include <map>
 #include <set>
 
+#include "ir/text/unfold.h"
+#include "tir/primitives/table.h"
 #include "tir/schedule/script_body.h"
 
 namespace relaxc {
@@ -14,17 +17,19 @@ using text::Line, text::LineKind, text::Lines, text::Syntax, text::SyntaxKind;
 
 namespace {
 
-// What the names of an expression are: of the schedule, of its results, of others.
+// What the names of an expression are: of a schedule, of its results, of others.
 struct Mention {
-  bool schedule = false;  // a primitive is called
-  bool module = false;    // sch.mod, sch.trace: what the steps gave
-  bool passed = false;    // the schedule itself is given to Python
+  std::set<std::string_view> schedules = {};  // of which a primitive is called
+  std::set<std::string_view> results = {};    // sch.mod, sch.trace: what the steps gave
+  std::set<std::string_view> passed = {};     // given to Python
   std::set<std::string_view> others = {};
+  bool asks = false;  // a method is called that is not a primitive
 };
 
-class Steps {
+// The steps on each schedule of the text. One of them is for the module: the last that is built, or else the last.
+class ModuleSteps {
  public:
-  Steps(std::shared_ptr<const Origin> origin, std::string_view module_name)
+  ModuleSteps(std::shared_ptr<const Origin> origin, std::string_view module_name)
       : origin_(std::move(origin)), module_(module_name) {}
 
   void read(const Line& line) {
@@ -36,29 +41,40 @@ class Steps {
       for (const Line* inner : line.body) read(*inner);
       return;
     }
-    if (line.kind == LineKind::kAssign && line.value && makes_schedule(*line.value)) return begin(line);
-    if (name_.empty()) return constant(line);
+    bool assigns = line.kind == LineKind::kAssign && line.value;
+    if (assigns && makes_schedule(*line.value)) return begin(line);
+    if (assigns && line.target->kind == SyntaxKind::kName && line.value->kind == SyntaxKind::kName)
+      aliases_.insert_or_assign(line.target->text, line.value->text);
+    if (schedules_.empty()) return constant(line);
     Mention found;
     mention(line, found);
-    bool is_step = found.schedule && !found.module;
-    if (prints(line)) return;
-    if (found.passed)
-      fail(span(line), "'{}' is given to Python, which is not run; write the steps on '{}' in its place", name_, name_);
+    if (std::string_view built = result_of(line, found); !built.empty()) take(line, built);
+    bool is_step = !found.schedules.empty() && found.results.empty();
+    if (shows(line, found)) return;
+    if (!found.passed.empty()) {
+      std::string_view name = *found.passed.begin();
+      fail(span(line), "'{}' is given to Python, which is not run; write the steps on '{}' in its place", name, name);
+    }
     if (!is_step) return constant(line);
     for (std::string_view other : found.others)
       if (computed_.contains(other)) fail(span(line), "'{}' is computed by Python, which is not run", other);
-    lines_.push_back(&line);
+    for (std::string_view name : found.schedules) schedules_[std::string(name)].push_back(&line);
     bind(line);
   }
 
-  const Lines& lines() const { return lines_; }
-  const std::string& name() const { return name_; }
+  // The schedule that counts: its name, and its steps.
+  std::optional<std::pair<std::string, Lines>> result() const {
+    if (built_) return built_;
+    auto last = schedules_.find(last_);
+    return last == schedules_.end() ? std::nullopt : std::optional(std::pair(last->first, last->second));
+  }
+  const std::shared_ptr<text::SyntaxTree>& tree() const { return tree_; }
 
  private:
   Span span(const text::Place& at) const { return {origin_, at.line, at.column, at.length}; }
 
   static bool makes_schedule(const Syntax& value) {
-    if (value.kind != SyntaxKind::kCall || value.children.size() < 2) return false;
+    if (value.kind != SyntaxKind::kCall || (value.children.size() < 2 && value.keywords.empty())) return false;
     const Syntax& callee = *value.children[0];
     bool is_new = callee.text == "Schedule";
     if (callee.kind != SyntaxKind::kAttribute) return callee.kind == SyntaxKind::kName && is_new;
@@ -68,36 +84,87 @@ class Steps {
 
   // Refuses a statement on the schedule of which not even the syntax is known: [sch.unroll(x) for x in loops].
   void refuse_step(const Line& line) const {
-    size_t at = name_.empty() ? std::string_view::npos : line.text.find(name_ + ".");
+    for (const auto& [name, steps] : schedules_) refuse_step(line, name);
+  }
+  void refuse_step(const Line& line, const std::string& name) const {
+    size_t at = line.text.find(name + ".");
     auto is_letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.'; };
     bool is_name = at != std::string_view::npos && (at == 0 || !is_letter(line.text[at - 1]));
-    bool is_result = is_name && line.text.substr(at + name_.size()).starts_with(".mod");
+    bool is_result = is_name && line.text.substr(at + name.size()).starts_with(".mod");
     if (is_name && !is_result && !line.text.starts_with("print"))
-      fail(span(line), "this statement on '{}' cannot be read, and Python is not run; write it as steps", name_);
+      fail(span(line), "this statement on '{}' cannot be read, and Python is not run; write it as steps", name);
   }
 
-  // Returns whether the statement only shows something: print(type(sch)).
-  static bool prints(const Line& line) {
+  // Returns whether the statement only shows something: print(type(sch)), or asserts what is not a primitive's result.
+  static bool shows(const Line& line, const Mention& found) {
+    if (line.kind == LineKind::kAssert && found.asks) return true;
     constexpr std::string_view kShow[] = {"print", "type", "display", "help", "dir", "repr", "isinstance", "Code"};
     return line.kind == LineKind::kExpression && line.value->kind == SyntaxKind::kCall &&
            std::ranges::find(kShow, line.value->children[0]->text) != std::end(kShow);
   }
 
-  // A schedule that is made again begins from the module again.
+  // A schedule that is made of the module begins anew. One of what another gave goes on from there.
   void begin(const Line& line) {
     if (line.target->kind != SyntaxKind::kName) fail(span(line), "expected a name for the schedule");
-    const Syntax& of = *line.value->children[1];
-    bool is_other = !module_.empty() && of.kind == SyntaxKind::kName && of.text != module_;
-    if (is_other && (name_.empty() || line.target->text == name_)) {
-      name_.clear();
-      lines_.clear();
+    const Syntax& of = line.value->children.size() > 1 ? *line.value->children[1] : *line.value->keywords[0].value;
+    std::string name(line.target->text);
+    Mention found;
+    mention(&of, found);
+    std::optional<std::pair<std::string, Lines>> before;
+    if (!found.results.empty()) {
+      std::string earlier(*found.results.begin());
+      before.emplace(earlier, schedules_[earlier]);
+    } else if (auto known = given_.find(std::string(root_of(of).text)); known != given_.end()) {
+      before = known->second;
     }
-    if (is_other) return;
-    if (!name_.empty() && line.target->text != name_)
-      fail(span(line), "a text has one schedule of its module, and '{}' is another than '{}'; remove one",
-           line.target->text, name_);
-    name_ = std::string(line.target->text);
-    std::erase_if(lines_, [](const Line* each) { return each->kind != LineKind::kAssign || calls(*each->value); });
+    if (!before) {
+      std::string_view module = root_of(of).text;
+      for (auto known = aliases_.find(module); known != aliases_.end() && module != known->second;
+           known = aliases_.find(module))
+        module = known->second;
+      bool is_other = !module_.empty() && root_of(of).kind == SyntaxKind::kName && module != module_;
+      if (is_other) {
+        schedules_.erase(name);
+        others_.insert(name);
+        return;
+      }
+      before.emplace(name, constants_);
+    }
+    others_.erase(name);
+    last_ = name;
+    if (before->first == name) {
+      schedules_.insert_or_assign(name, before->second);
+      return;
+    }
+    const text::Replacements renamed = {{before->first, line.target}};
+    for (const Line*& step : before->second) step = &with_names(*step, renamed, *tree_);
+    schedules_.insert_or_assign(name, std::move(before->second));
+  }
+  // Returns the object of an expression: f of f["main"].
+  static const Syntax& root_of(const Syntax& at) {
+    return at.kind == SyntaxKind::kSubscript ? root_of(*at.children[0]) : at;
+  }
+
+  // Returns the schedule whose module the statement keeps or builds: func = sch.mod, tvm.build(sch.mod).
+  std::string_view result_of(const Line& line, const Mention& found) const {
+    if (line.kind != LineKind::kAssign && line.kind != LineKind::kExpression) return {};
+    if (found.results.size() == 1) return *found.results.begin();
+    for (std::string_view other : found.others) {
+      if (auto known = given_.find(std::string(other)); known != given_.end()) return known->first;
+    }
+    return {};
+  }
+  void take(const Line& line, std::string_view of) {
+    auto known = given_.find(std::string(of));
+    std::string name(of);
+    std::pair<std::string, Lines> state = schedules_.contains(name) ? std::pair(name, schedules_[name]) : known->second;
+    const Syntax& value = *line.value;
+    bool builds =
+        value.kind == SyntaxKind::kCall && (value.children[0]->text == "build" || value.children[0]->text == "compile");
+    if (builds) built_ = state;
+    bool keeps = !builds && line.kind == LineKind::kAssign && line.target->kind == SyntaxKind::kName &&
+                 root_of(value).kind != SyntaxKind::kCall;
+    if (keeps) given_.insert_or_assign(std::string(line.target->text), std::move(state));
   }
 
   static bool calls(const Syntax& at) {
@@ -110,10 +177,11 @@ class Steps {
     if (line.kind == LineKind::kAssign && line.value && !calls(*line.value)) {
       Mention found;
       mention(line.value, found);
-      bool known = !found.schedule && !found.module &&
+      bool known = found.schedules.empty() && found.results.empty() && found.passed.empty() &&
                    std::ranges::none_of(found.others, [&](std::string_view other) { return !values_.contains(other); });
       if (known) {
-        lines_.push_back(&line);
+        constants_.push_back(&line);
+        for (auto& [name, lines] : schedules_) lines.push_back(&line);
         std::set<std::string_view> names;
         bound(line.target, names);
         values_.insert(names.begin(), names.end());
@@ -154,23 +222,32 @@ class Steps {
   }
   void mention(const Syntax* at, Mention& found) const {
     if (!at) return;
-    bool of_schedule = at->kind == SyntaxKind::kAttribute && at->children[0]->kind == SyntaxKind::kName &&
-                       at->children[0]->text == name_;
-    if (of_schedule) {
+    bool is_member = at->kind == SyntaxKind::kAttribute && at->children[0]->kind == SyntaxKind::kName;
+    auto known = is_member ? schedules_.find(std::string(at->children[0]->text)) : schedules_.end();
+    if (known != schedules_.end()) {
       bool is_result = at->text == "mod" || at->text == "trace" || at->text == "show" || at->text == "func";
-      (is_result ? found.module : found.schedule) = true;
+      (is_result ? found.results : found.schedules).insert(known->first);
+      bool is_step = scheduling::find_primitive(at->text) || at->text == "get" || at->text == "work_on";
+      found.asks = found.asks || (!is_result && !is_step);
       return;
     }
-    if (at->kind == SyntaxKind::kName) at->text == name_ ? found.passed = true : (found.others.insert(at->text), true);
+    if (at->kind == SyntaxKind::kName)
+      (schedules_.contains(std::string(at->text)) ? found.passed : found.others).insert(at->text);
     for (const Syntax* child : at->children) mention(child, found);
     for (const Syntax::Keyword& keyword : at->keywords) mention(keyword.value, found);
   }
 
   std::shared_ptr<const Origin> origin_;
   std::string_view module_;
-  std::string name_;
-  Lines lines_;
+  std::map<std::string, Lines> schedules_;
+  std::map<std::string, std::pair<std::string, Lines>> given_;  // by name, the module that a schedule gave
+  std::optional<std::pair<std::string, Lines>> built_;
+  std::string last_;
+  Lines constants_;
+  std::map<std::string_view, std::string_view> aliases_;
+  std::set<std::string, std::less<>> others_;  // schedules of other modules
   std::set<std::string_view> values_, computed_;
+  std::shared_ptr<text::SyntaxTree> tree_ = std::make_shared<text::SyntaxTree>();
 };
 
 }  // namespace
@@ -181,10 +258,10 @@ std::optional<ScheduleRule> read_module_schedule(std::string_view text, const st
     return std::nullopt;
   std::shared_ptr<const Origin> origin = origin_of(text, filename);
   Diagnostics ignored;  // Python that is not run need not be readable
-  text::SyntaxReader reader({origin, *origin->text}, ignored);
-  Steps steps(origin, module_name);
+  text::Unfolder reader({origin, *origin->text}, ignored);
+  ModuleSteps steps(origin, module_name);
   Lines all;
-  std::vector<std::shared_ptr<text::SyntaxTree>> trees;
+  std::vector<std::shared_ptr<text::SyntaxTree>> trees = {steps.tree(), reader.kept()};
   size_t before = 0;
   for (Lines lines; reader.next(*trees.emplace_back(std::make_shared<text::SyntaxTree>()), lines); lines.clear()) {
     bool readable = ignored.all().size() == before;
@@ -195,14 +272,15 @@ std::optional<ScheduleRule> read_module_schedule(std::string_view text, const st
     }
     all.insert(all.end(), lines.begin(), lines.end());
   }
-  if (steps.name().empty()) return std::nullopt;
-  const text::Lines& lines = steps.lines();
+  auto chosen = steps.result();
+  if (!chosen) return std::nullopt;
+  const auto& [name, lines] = *chosen;
   Span span = lines.empty() ? Span{origin} : Span{origin, lines[0]->line, lines[0]->column, lines[0]->length};
-  ScheduleRule rule{.name = steps.name(), .span = span};
+  ScheduleRule rule{.name = name, .span = span};
   Diagnostics in_intrins;
   std::shared_ptr<const TensorIntrins> intrins = read_intrins(origin, all, filename, in_intrins);
   in_intrins.throw_if_errors();
-  rule.apply = ScheduleBody{origin, std::move(intrins), lines, steps.name(), std::move(trees)};
+  rule.apply = ScheduleBody{origin, std::move(intrins), lines, name, std::move(trees)};
   return rule;
 }
 
