@@ -66,10 +66,12 @@ class DestinationPasser final : public GraphRewriter {
     const Span& span = binding.value.span() ? binding.value.span() : binding.var.span();
     builder.set_span(span);
     const Tuple* written = binding.value.as<Call>()->args[1].as<Tuple>();
-    std::vector<Expr> args = written ? written->items : kernel.tensors, results;
+    std::vector<Expr> args = {kernel.callee}, results;
+    const std::vector<Expr>& inputs = written ? written->items : kernel.tensors;
+    args.insert(args.end(), inputs.begin(), inputs.end());
     for (const Type& output : kernel.outputs) results.push_back(allocate(output, binding.var->name, builder));
     args.insert(args.end(), results.begin(), results.end());
-    builder.emit(call(kernel.callee, std::move(args), {}, tuple_type({}), span, {tuple_type({})}), "_");
+    builder.emit(call(op_ref(ops::kCallPurePacked), std::move(args), {}, tuple_type({}), span, {tuple_type({})}), "_");
     return results.size() == 1 ? results[0] : tuple(results);
   }
 

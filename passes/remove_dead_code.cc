@@ -13,6 +13,8 @@ bool is_needless(const Expr& value, const IRModule& module, const OpTable& ops) 
   const Call* node = value.as<Call>();
   if (!node) return !value.is<If>();
   if (!is_pure(*node, ops)) return false;
+  const TupleType* results = value.type().as<TupleType>();
+  if (results && results->items.empty()) return false;  // a function of the host that writes its destinations
   std::optional<KernelCall> kernel = as_kernel_call(value, module);
   return !kernel || !kernel->has_destinations;  // a kernel writes its destinations
 }

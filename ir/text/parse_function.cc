@@ -311,6 +311,12 @@ void Parser::relax_assign(const Line& line) {
   Value value = is_shape ? Value{shape_expr(graph_dims(at), span(at))} : eval_as(annotated, at);
   const PrimType* prim = annotated ? annotated->as<PrimType>() : nullptr;
   if (value.literal && prim) value.expr = adapt(value, prim->dtype, at);
+  const TensorType* stated = annotated ? annotated->as<TensorType>() : nullptr;
+  if (stated && stated->shape && !stated->dtype) {  // what is known of the value stays known
+    TensorType known = *stated;
+    known.dtype = tensor_dtype(value.expr.type());
+    annotated = make(std::move(known), annotated->span());
+  }
   bind_to(*line.target, value.expr, is_shape ? value.expr.type() : annotated.value_or(value.expr.type()));
 }
 

@@ -121,8 +121,13 @@ void Parser::read_definitions() {
     bool python = (!lines.empty() || reader.withheld()) && std::ranges::all_of(lines, [&](const Line* line) {
                     return top ? is_python(*line) : is_pyfunc(*line);
                   });
-    for (size_t i = before; i < in_syntax.all().size() && !ignored; ++i)
-      python ? python_errors_.push_back(in_syntax.all()[i]) : void(diagnostics_.add(in_syntax.all()[i]));
+    for (size_t i = before; i < in_syntax.all().size() && !ignored; ++i) {
+      const Diagnostic& error = in_syntax.all()[i];
+      bool of_scope = top && std::ranges::any_of(lines, [&](const Line* line) {
+                        return span(*line).line == error.span.line && opens_scope(*line);
+                      });
+      python || of_scope ? python_errors_.push_back(error) : void(diagnostics_.add(error));
+    }
     bool keep = false;
     for (const Line* line : lines) {
       if (ignored && of_python && holds_definition(*line) && !is_other_module(*line))

@@ -133,3 +133,33 @@ class Module:
   std::string message = message_of([&] { module.load(); });
   CHECK(message.find("external function 'relaxc_has_no_such_function'") != std::string::npos);
 }
+
+TEST_CASE("a function of the host that takes texts writes the tensors that it is given", "[modules]") {
+  constexpr std::string_view kText = R"(
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("n",), "float32")) -> R.Tensor(("n",), "float32"):
+        n = T.int64()
+        with R.dataflow():
+            y = R.call_dps_packed("host.scale", (R.str("by"), R.prim_value(3), x), out_sinfo=R.Tensor((n,), "float32"))
+            z: R.Tensor((n,)) = R.add(y, y)
+            R.output(z)
+        return z
+)";
+  LoadOptions options;
+  options.registry.add_function("host.scale",
+                                [](vm::BuiltinContext&, std::span<const vm::Value> arguments) -> vm::Value {
+                                  CHECK(arguments[0].string() == "by");
+                                  const Tensor &from = arguments[2].tensor(), &to = arguments[3].tensor();
+                                  for (int64_t i = 0; i < from.size(); ++i)
+                                    static_cast<float*>(to.raw())[i] =
+                                        static_cast<float*>(from.raw())[i] * static_cast<float>(arguments[1].integer());
+                                  return {};
+                                });
+  Diagnostics diagnostics;
+  CompiledModule module = compile(parse_module(kText, "text", op_table(), diagnostics));
+  Session session(module.load(options), {.threads = 1});
+  std::vector<Tensor> results = session.run({Tensor::of<float>({3}, kFloat32, {1, -2, 0.5})});
+  CHECK(same_contents(results[0], Tensor::of<float>({3}, kFloat32, {6, -12, 3})));
+}
