@@ -1,5 +1,7 @@
 // Expects: operators on leaves. Guarantees: a pure operator whose arguments are all constants is a constant, unless its
 // result is much larger than they are (a broadcast or fill stays code).
+#include "passes/fold_constants.h"
+
 #include <algorithm>
 #include <functional>
 #include <ranges>
@@ -161,7 +163,9 @@ void compute(const std::vector<Binding>& batch, const VarSet& wanted, PassContex
   }
 }
 
-IRModule folded(IRModule module, PassContext& context, bool keeps_weights) {
+}  // namespace
+
+IRModule fold(IRModule module, PassContext& context, bool keeps_weights) {
   if (!context.evaluate) return module;
   return map_functions(std::move(module), [&](const FunctionRef& original) {
     FunctionRef function = fold_layout(original, context.ops);
@@ -178,9 +182,6 @@ IRModule folded(IRModule module, PassContext& context, bool keeps_weights) {
   });
 }
 
-}  // namespace
-
-IRModule fold_constants(IRModule module, PassContext& context) { return folded(std::move(module), context, false); }
-IRModule fold_parameters(IRModule module, PassContext& context) { return folded(std::move(module), context, true); }
+IRModule fold_constants(IRModule module, PassContext& context) { return fold(std::move(module), context, false); }
 
 }  // namespace relaxc

@@ -320,7 +320,7 @@ void Parser::python_line(const Line& line) {
   leave_python(line);
   if (holds_definition(line))
     report_text({line, {}, "take the definition out of it"},
-                "a definition inside of a loop or a class of Python exists only when Python runs");
+                "a definition inside of a statement of Python exists only when Python runs");
 }
 
 // Returns whether the expression calls a primitive of a schedule.

@@ -48,6 +48,14 @@ void Parser::TeReader::check_scan(const std::vector<VarRef>& inits, const std::v
   }
 }
 
+// Returns the loop over the rows behind the first ones.
+static Stmt rows_behind(For loop, const Expr& first, std::vector<Stmt> steps, const Span& span) {
+  loop.min = cast_to(first, dtype_of(loop.extent));
+  loop.extent = simplify(loop.extent - loop.min);
+  loop.body = seq(std::move(steps), span);
+  return make(std::move(loop), span);
+}
+
 // Reads tvm.te.scan(init, update, state): the rows of the state from the first one that init does not give are those of
 // update, one after the other. The stages between the state and update are computed in the same loop.
 std::vector<Expr> Parser::TeReader::scan(const Syntax& call) {
@@ -104,11 +112,7 @@ std::vector<Expr> Parser::TeReader::scan(const Syntax& call) {
   }
   if (stmts.size() != inits.size() || !loop)
     in.fail(call, "te.scan takes stages of te.compute as initial values and updates");
-  Expr first = buffer_type(inits[0]).shape[0];
-  loop->min = cast_to(first, dtype_of(loop->extent));
-  loop->extent = simplify(loop->extent - loop->min);
-  loop->body = seq(std::move(steps), in.span(call));
-  stmts.push_back(make(*std::move(loop), in.span(call)));
+  stmts.push_back(rows_behind(*loop, buffer_type(inits[0]).shape[0], std::move(steps), in.span(call)));
   scan.stmt = seq(std::move(stmts), in.span(call));
   stages_ = std::move(others);
   stages_.push_back(std::move(scan));

@@ -303,7 +303,7 @@ class Interpreter {
     Temporarily outer(names_, names_);
     for (size_t i = 0; i + 1 < at.children.size(); ++i) {
       const Syntax& param = *at.children[i];
-      if (takes_all(at) && rank > 0) {
+      if (param.kind == SyntaxKind::kStarred && takes_all(at) && rank > 0) {
         AttrList all;
         std::string name(param.children[0]->text);
         size_t others = at.children.size() - 2;
