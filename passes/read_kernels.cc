@@ -2,6 +2,7 @@
 #include "ir/attr_names.h"
 #include "ir/op_names.h"
 #include "ir/text/parser.h"
+#include "ir/verify/verify.h"
 #include "passes/kernel_rules.h"
 #include "passes/read_pattern.h"
 #include "support/joined.h"
@@ -161,6 +162,7 @@ class KernelReader {
     }
     Diagnostics problems;
     IRModule module = parse_module(only, filename_, ops_, problems);
+    if (!problems.has_errors()) verify_ranges(module, Ranges::kAxes, problems);
     problems.throw_if_errors();
     if (module.functions.size() != 1 || !module.functions.begin()->second.is<PrimFunc>())
       fail(file_.span(line), "expected one tensor program");

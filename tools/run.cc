@@ -34,8 +34,11 @@ int run(const RunOptions& options) {
     if (options.model.ends_with(".so"))
       throw CLI::ValidationError("--interpret needs a model or module; '" + options.model + "' is machine code");
     settings.interpret.emplace();
-    // The default is the program as it is written, neither fused nor scheduled.
-    if (!options.has_passes) settings.passes = "legalize";
+    // The default is the program as it is written, neither fused nor scheduled; kernels are for simplified operators.
+    bool has_kernels = settings.kernels && !settings.kernels->empty();
+    if (!options.has_passes)
+      settings.passes =
+          has_kernels ? "canonicalize,fold_batch_norm,fold_constants,apply_kernels,legalize,compose" : "legalize";
   }
   Program program = load_program(options.model, settings);
   Session session(program, {.threads = options.threads});

@@ -5,6 +5,7 @@
 #include "ir/text/printer.h"
 #include "ir/verify/verify.h"
 #include "ir/visit.h"
+#include "passes/kernel_rules.h"
 #include "passes/tables.h"
 #include "support/diagnostic.h"
 #include "tir/lower/lower.h"
@@ -65,6 +66,15 @@ int check(const TextOptions& options) {
   for (Ranges wanted : {Ranges::kAxes, Ranges::kIndices}) {
     if (!problems.has_errors()) verify_ranges(module, wanted, problems);
   }
+  std::string rules;
+  try {
+    size_t count = 0;
+    if (!problems.has_errors() && options.file.ends_with(".py"))
+      count = read_kernel_rules(read_text(options.file), options.file, tables_of(settings).ops()).size();
+    if (count > 0) rules = fmt::format(", {} kernels and patterns", count);
+  } catch (const CompileError& error) {
+    for (const Diagnostic& diagnostic : error.diagnostics()) problems.add(diagnostic);
+  }
   for (const auto& [name, program] : programs_of(module)) {
     try {
       check_annotations(program);
@@ -75,7 +85,7 @@ int check(const TextOptions& options) {
   problems.throw_if_errors();
   for (const Diagnostic& warning : problems.all()) print_error("{}", to_string(warning));
   std::string warnings = problems.all().empty() ? "" : fmt::format(", {} warnings", problems.all().size());
-  print_message("{}: {} functions, no errors{}\n", options.file, module.functions.size(), warnings);
+  print_message("{}: {} functions{}, no errors{}\n", options.file, module.functions.size(), rules, warnings);
   return kRight;
 }
 

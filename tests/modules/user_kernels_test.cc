@@ -107,6 +107,20 @@ TEST_CASE("a kernel must not write its operands", "[modules]") {
   CHECK(says(said_of(kTwoNodes, kTwice + text).error, "kernel 'own' writes its operand 'x'"));
 }
 
+TEST_CASE("the axes of a kernel are checked as those of a module are", "[modules]") {
+  const std::string kernel = R"(@S.implements("nn.relu")
+@T.prim_func
+def mine(x: T.Buffer(("n", 9), "float32"), y: T.Buffer(("n", 9), "float32")):
+    for i, j in T.grid(n, 9):
+        with T.block("y"):
+            vi = T.axis.spatial(n, i)
+            vj = T.axis.spatial(9, j + 3)
+            y[vi, vj] = x[vi, vj]
+)";
+  Said said = said_of("@R.function\ndef main(x: R.Tensor((2, 9), \"float32\")):\n    return R.nn.relu(x)\n", kernel);
+  CHECK(says(said.error, "k.py:7:13: error: block 'y': axis 'vj' is 11 where j = 8 of [0, 9)"));
+}
+
 TEST_CASE("a kernel for a node of a known type keeps to its attributes and results", "[modules]") {
   auto claims = [&](const std::string& kernels) { return said_of(kTwoNodes, kTwice + kernels).claims; };
   // Opset 13 takes the last axis by default, and the node's axis 1 is the last.

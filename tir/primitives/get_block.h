@@ -1,4 +1,5 @@
 #pragma once
+#include "support/joined.h"
 #include "tir/analysis/annotations.h"
 #include "tir/primitives/primitive.h"
 
@@ -30,6 +31,9 @@ struct GetBlock {
     scheduling::Nodes& found = of_that_name.empty() ? of_that_op : of_that_name;
     if (found.size() == 1) return step.block_result(found[0]);
     if (found.empty()) step.refuse({}, "there is no block '{}'; there are: {}", name, names);
+    if (of_that_name.empty())
+      step.refuse(found, "{} blocks are of '{}': {}; give the name of one", found.size(), name,
+                  joined(found, [](const auto* block) { return block->name(); }));
     step.refuse(found, "{} blocks have the name '{}'", found.size(), name);
   }
   // In a module of several programs a trace says which one.
