@@ -1,4 +1,4 @@
-// What the files of the plug-in share: steps, and the constants that they point to.
+// Shared by the files of the plug-in: steps, and the constants that they point to.
 #pragma once
 #include <relaxc/plugin.h>
 

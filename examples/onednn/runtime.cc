@@ -135,7 +135,7 @@ class Instance {
     shapes_.push_back(shape);
   }
 
-  // What a product does with its sums.
+  // The operations on the sums of a product.
   struct Epilogue {
     dnnl::primitive_attr attributes;
     dnnl::post_ops ops;

@@ -58,7 +58,7 @@ std::string failed_condition(const NodeKernel& row, const Attrs& attrs, const st
                      joined(gaps), joined(gaps));
 }
 
-// What the built-in converter makes of a node, apart from the model.
+// The result of the built-in converter for a node, apart from the model.
 struct Converted {
   Expr graph;
   std::vector<Type> outputs;

@@ -21,8 +21,8 @@ std::string_view root_name(const Syntax& at) {
   return is_part ? root_name(*at.children[0]) : is_name(at) ? at.text : "";
 }
 
-// What a statement of Python that is not run may do to constants: `uses` are all names in it, `changes` those of
-// objects that it changes (x.append(1), x[0] = 1, x += y).
+// The effects that a statement of Python may have on constants when it is not run: `uses` are all names in it,
+// `changes` those of objects that it changes (x.append(1), x[0] = 1, x += y).
 struct PythonEffects {
   std::set<std::string_view> uses, changes;
 
@@ -103,7 +103,7 @@ void Parser::python_effects(const Line& line) {
     for (const auto& [name, value] : constants_) changed.insert(name);
   }
   if (line.kind == LineKind::kFunction) {
-    // What a function changes may be called otherwise outside: its params are any objects.
+    // A function may change objects that have other names outside: its params may be any of them.
     bool any = std::ranges::any_of(line.params, [&](const Param& param) { return changed.contains(param.name); });
     if (any) changed.emplace(kAnyObject);
     function_changes_.insert_or_assign(std::string(line.text), changed);

@@ -347,7 +347,7 @@ void SyntaxReader::if_statement(Lines& out) {
   if (accept("else")) block(line.otherwise, otherwise, "branch");
 }
 
-// Reads what is tried. What else may happen has no meaning where Python does not run.
+// Reads the statements of a `try`. Its handlers are left out, since Python does not run.
 void SyntaxReader::try_statement(Lines& out) {
   Token head = take();
   Line& line = add_line(out, LineKind::kTry, head);

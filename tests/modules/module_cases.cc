@@ -27,6 +27,7 @@
 #include <sstream>
 
 #include "codegen/compile.h"
+#include "ir/text/parser.h"
 #include "passes/kernel_rules.h"
 #include "support/joined.h"
 #include "tests/frontend/onnx_model.h"
@@ -226,8 +227,15 @@ void run_module_cases(TextTest& test) {
     }
     ImportOptions options;
     if (settings.kernels) options.kernels = node_kernels(*settings.kernels);
-    IRModule module =
-        is_onnx_text(input) ? import_onnx_text(input, test.name(), options) : parse_text(input, test.name());
+    Diagnostics warnings;
+    IRModule module = is_onnx_text(input) ? import_onnx_text(input, test.name(), options)
+                                          : parse_module(input, test.name(), op_table(), warnings);
+    if (!expects_failure(input)) {
+      check_errors(input, warnings.all());  // each warning is expected
+    } else {
+      for (const Diagnostic& diagnostic : warnings.all()) FAIL_CHECK(to_string(diagnostic));
+    }
+    warnings.throw_if_errors();
     compiled = compile(module, settings).load();
     settings.interpret = InterpretOptions{};
     interpreted = compile(module, settings).load();
@@ -235,7 +243,7 @@ void run_module_cases(TextTest& test) {
     CHECK(test.sections.size() == (test.sections.back().header == "kernels" ? 2 : 1));
     return check_errors(input, error.diagnostics());
   }
-  if (expects_errors(input)) FAIL("expected an error, the module compiles");
+  if (expects_failure(input)) FAIL("expected an error, the module compiles");
   REQUIRE(test.sections.size() > 1);
   Session machine(*compiled, {.threads = 2}), reference(*interpreted, {.threads = 1});
   for (size_t i = 1; i < test.sections.size(); ++i) {

@@ -47,7 +47,8 @@ void check_file(const TextTest& test);
 std::string diff(const std::string& expected, const std::string& actual);
 
 // ---- `# error:` and `# warning:`
-bool expects_errors(const std::string& input);
+bool expects_errors(const std::string& input);   // or warnings
+bool expects_failure(const std::string& input);  // errors
 // Every diagnostic is expected on its line of the input, and every expectation is met.
 void check_errors(const std::string& input, const std::vector<Diagnostic>& diagnostics);
 // The same for errors without lines: the expectations stand anywhere in the input, and all are in the message.
