@@ -36,6 +36,10 @@ class ProgramComposer {
 // choose layouts leave it as it is.
 bool is_primitive(const Function& function);
 
+// Gives the tensor programs that are called on tensors with constant dims these constants for their own dims: calls with
+// the same ones share a program, and the program itself stays for other calls. (passes/constant_dims.cc)
+IRModule with_constant_dims(IRModule module);
+
 // Returns the user's kernel (CompileSettings::kernels) of which the module's program is a copy, for some attributes;
 // null for other programs.
 const UserKernel* kernel_of(const std::string& program, const PassContext& context);

@@ -1,5 +1,6 @@
 // Expects: call_tirs (legalize). Guarantees: each group of call_tirs that can share a kernel is one call_tir of one
-// tensor program, the blocks in order; scheduling then inlines and tiles them. Grouping, from the last binding to the
+// tensor program, the blocks in order; scheduling then inlines and tiles them. Dims that are constants where a program
+// is called are constants in it, also where it stays alone (constant_dims.cc). Grouping, from the last binding to the
 // first: a producer joins the group of all its users when every user can take it
 //   elementwise, broadcast, injective -> elementwise of the same shape, injective, a plain reduction
 //   reduction, contraction, window    -> elementwise or broadcast of the same shape; one of them in a group
@@ -245,7 +246,7 @@ Expr fuse_sequence(const Expr& seq, IRModule& module) {
 
 IRModule fuse(IRModule module, PassContext& context) {
   name_programs(module, context);
-  return map_functions(std::move(module), [](const FunctionRef& function, IRModule& result) {
+  return map_functions(with_constant_dims(std::move(module)), [](const FunctionRef& function, IRModule& result) {
     return cast<Function>(map_sequences(function, [&](const Expr& body) { return fuse_sequence(body, result); }));
   });
 }
