@@ -294,6 +294,13 @@ TEST_CASE("a rule in C++, and one that does not fit", "[schedule]") {
   CHECK(same_contents(expected.result, got.result));
 }
 
+TEST_CASE("an intrinsic that nothing declares is an error in a rule", "[schedule]") {
+  std::string text = "@S.rule(\"nn.conv2d\")\ndef tile(sch):\n    sch.tensorize(\"nn.conv2d\", \"fma_8_f32_avx\")\n";
+  CHECK_THROWS_WITH(run_with(read_schedule_rules(text, "rules.py")),
+                    Catch::Contains("rules.py:3:5: error: tensorize: there is no intrinsic 'fma_8_f32_avx'; "
+                                    "did you mean 'fma_8_f32_avx2'?"));
+}
+
 TEST_CASE("a wrong value of an annotation is an error in a rule", "[schedule]") {
   auto rule = [](const std::string& step) {
     return read_schedule_rules("@S.rule(\"nn.conv2d\")\ndef tile(sch):\n    " + step + "\n", "tile.py");

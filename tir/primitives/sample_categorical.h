@@ -17,7 +17,7 @@ struct SampleCategorical {
   // The decision is the position of the number.
   Expr apply(scheduling::Step& step) const {
     if (candidates.empty() || candidates.size() != probs.size())
-      step.refuse({}, "there are {} candidates and {} probabilities", candidates.size(), probs.size());
+      fail({}, "sample_categorical: there are {} candidates and {} probabilities", candidates.size(), probs.size());
     double total = 0;
     bool positive = true;
     for (double p : probs) {
@@ -25,7 +25,7 @@ struct SampleCategorical {
       positive = positive && p >= 0;
     }
     if (!positive || std::abs(total - 1) > 1e-4)
-      step.refuse({}, "the probabilities are not from 0 on, or their sum, {}, is not 1", total);
+      fail({}, "sample_categorical: the probabilities are not from 0 on, or their sum, {}, is not 1", total);
     int64_t chosen = 0;
     if (!step.decision().is_none()) {
       if (!from_attr(step.decision(), chosen) || chosen < 0 || chosen >= static_cast<int64_t>(candidates.size()))

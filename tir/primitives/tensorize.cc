@@ -1,6 +1,7 @@
 #include "tir/primitives/tensorize.h"
 
 #include "support/joined.h"
+#include "support/nearest.h"
 #include "tir/analysis/windows.h"
 #include "tir/edit/move.h"
 #include "tir/intrin/match_intrin.h"
@@ -65,6 +66,13 @@ std::string misfit_text(const std::string& intrin, const std::string& why) {
   return message("the program does not match intrinsic '{}': {}", intrin, why);
 }
 
+// A mistake in the schedule, whatever the program is.
+std::string unknown_intrin(const std::string& name, const TensorIntrins& intrins) {
+  const std::string near = nearest(name, intrins.names());
+  return fmt::format("there is no intrinsic '{}'; {}there are: {}", name,
+                     near.empty() ? "" : fmt::format("did you mean '{}'? ", near), joined(intrins.names()));
+}
+
 // Makes the loop a block on a copy of the program first, so that a failure leaves the program as it was.
 void require_match_of_loop(Step& step, const Tensorize& given, TreeNode* loop, const TensorIntrin& intrin) {
   Workspace trial(IRModule{{{"main", loop->tree->function()}}, {}, {}});
@@ -83,13 +91,11 @@ void require_match_of_loop(Step& step, const Tensorize& given, TreeNode* loop, c
 }  // namespace
 
 void Tensorize::apply(Step& step) const {
-  TreeNode* node = step.place(block_or_loop);
   const TensorIntrins* given = step.workspace().intrins;
   const TensorIntrins& intrins = given ? *given : builtin_tensor_intrins();
   const TensorIntrin* intrin = intrins.find(tensor_intrin);
-  if (!intrin)
-    step.refuse({node},
-                fmt::format("there is no intrinsic '{}'; there are: {}", tensor_intrin, joined(intrins.names())));
+  if (!intrin) fail({}, "tensorize: {}", unknown_intrin(tensor_intrin, intrins));
+  TreeNode* node = step.place(block_or_loop);
   TreeNode* block = node;
   if (node->is_loop()) {
     require_match_of_loop(step, *this, node, *intrin);
