@@ -36,6 +36,13 @@ class ProgramComposer {
 // choose layouts leave it as it is.
 bool is_primitive(const Function& function);
 
+// Returns the program with the bindings in its blocks as parts of the stores behind them, where that makes it a list of
+// plain nests (find_nests). (passes/single_stores.cc)
+PrimFuncRef with_single_stores(const PrimFuncRef& program);
+
+// Returns why fusion leaves the program alone; nullopt where it takes part. (passes/fuse.cc)
+std::optional<std::string> why_not_fused(const PrimFuncRef& program);
+
 // Gives the tensor programs that are called on tensors with constant dims these constants for their own dims: calls with
 // the same ones share a program, and the program itself stays for other calls. (passes/constant_dims.cc)
 IRModule with_constant_dims(IRModule module);

@@ -57,26 +57,26 @@ Stmt beside(const Stmt& body, text::NameTable& taken) {
   });
 }
 
+// Returns whether the block stores a part of what several write: its axes plus offsets.
+bool is_part(const Ref<Block>& block, const std::vector<Ref<Block>>& blocks) {
+  const BufferStore& store = *single_store(*block);
+  std::vector<IterVar> axes = axes_of(*block, IterKind::kSpatial);
+  auto stores = [&](const Ref<Block>& other) { return stores_to(other, store.buffer); };
+  return !is_at(store.indices, axes) && is_at_offset(store.indices, axes) && std::ranges::count_if(blocks, stores) > 1;
+}
+
 // Classifies what the program computes by its blocks.
 OpPattern classify(const PrimFuncRef& program) {
+  if (why_not_fused(program)) return OpPattern::kOpaque;
   auto blocks = find_nests(program);
-  bool is_scheduled = program->attrs.get_bool(attr_names::kIsScheduled, false);
-  if (!blocks || is_scheduled || uses_pointers(program)) return OpPattern::kOpaque;
   OpPattern result = OpPattern::kElementwise;
-  auto stores_of = [&](const Buffer& buffer) {
-    return std::ranges::count_if(*blocks, [&](const Ref<Block>& block) { return stores_to(block, buffer); });
-  };
   for (const Ref<Block>& block : *blocks) {
-    const BufferStore* store = single_store(*block);
-    if (!store) return OpPattern::kOpaque;
     std::vector<IterVar> axes = axes_of(*block, IterKind::kSpatial);
     if (axes.size() < block->iter_vars.size()) {
       result = std::max(result, is_contraction(*block) ? OpPattern::kAnchor : OpPattern::kReduction);
       continue;
     }
-    bool is_part = !is_at(store->indices, axes);
-    if (is_part && !(is_at_offset(store->indices, axes) && stores_of(store->buffer) > 1)) return OpPattern::kOpaque;
-    OpPattern pattern = is_part ? OpPattern::kInjective : OpPattern::kElementwise;
+    OpPattern pattern = is_part(block, *blocks) ? OpPattern::kInjective : OpPattern::kElementwise;
     walk(block->body, [&](const BufferLoad& load) {
       bool identity = load.indices.size() == axes.size(), aligned = load.indices.size() <= axes.size();
       for (size_t d = 0; d < load.indices.size() && aligned; ++d) {
@@ -244,7 +244,30 @@ Expr fuse_sequence(const Expr& seq, IRModule& module) {
 
 }  // namespace
 
+std::optional<std::string> why_not_fused(const PrimFuncRef& program) {
+  if (program->attrs.get_bool(attr_names::kIsScheduled, false)) return "it is scheduled already";
+  if (uses_pointers(program)) return "it uses pointers";
+  auto blocks = find_nests(program);
+  if (!blocks) {
+    return "it is not a list of blocks, each in plain loops `for i in range(n)` that are its axes, without other "
+           "statements";
+  }
+  for (const Ref<Block>& block : *blocks) {
+    const BufferStore* store = single_store(*block);
+    if (!store) return fmt::format("block '{}' does more than one store of an element", block->name);
+    std::vector<IterVar> axes = axes_of(*block, IterKind::kSpatial);
+    bool is_elementwise = axes.size() == block->iter_vars.size();
+    if (is_elementwise && !is_at(store->indices, axes) && !is_part(block, *blocks))
+      return fmt::format("block '{}' stores elements of '{}' in another order than its axes", block->name,
+                         store->buffer->name);
+  }
+  return std::nullopt;
+}
+
 IRModule fuse(IRModule module, PassContext& context) {
+  for (auto& [_, function] : module.functions) {
+    if (auto program = try_cast<PrimFunc>(function)) function = with_single_stores(*program);
+  }
   name_programs(module, context);
   return map_functions(with_constant_dims(std::move(module)), [](const FunctionRef& function, IRModule& result) {
     return cast<Function>(map_sequences(function, [&](const Expr& body) { return fuse_sequence(body, result); }));

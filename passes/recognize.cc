@@ -511,7 +511,7 @@ class ProgramRecognizer final : public GraphRewriter {
     if (!called || call->outputs.size() != 1 || (*called)->attrs.get_bool(attr_names::kIsScheduled, false) ||
         is_named(call->name()))
       return std::nullopt;
-    PrimFuncRef program = promote_indices(normalize_loops(*called));
+    PrimFuncRef program = with_single_stores(promote_indices(normalize_loops(*called)));
     KernelMatch match = match_kernel(*call, program);
     if (match.operands.empty() || !match.contradictions.empty() || !call->in_place.empty() ||
         !unproven_dims(match).empty())

@@ -7,10 +7,12 @@
 #include "ir/kernel_call.h"
 #include "ir/op_names.h"
 #include "ir/sequence.h"
+#include "passes/compose.h"
 #include "passes/runner.h"
 #include "passes/tables.h"
 #include "support/joined.h"
 #include "support/lists.h"
+#include "tir/lower/lower.h"
 #include "tools/tool.h"
 
 namespace relaxc::tools {
@@ -29,6 +31,7 @@ struct NodeReport {
   uint32_t line;                       // of a text
   std::vector<std::string> operators;  // of the graph that come from it, after the kernels were applied
   std::vector<Claim> claims;
+  std::vector<std::string> alone = {};  // why kernels of it are not fused
 };
 
 class ClaimReport {
@@ -61,6 +64,7 @@ class ClaimReport {
                                                  : fmt::format("    {} does not: {}", claim.by, claim.refused);
         if (!std::ranges::count(seen, line)) seen.push_back(line);
       }
+      for (const std::string& line : node->alone) seen.push_back("    " + line);
       result += lines[0] + "\n" + joined(seen, [](const std::string& line) { return line + "\n"; }, "");
     }
     return result;
@@ -93,10 +97,19 @@ class ClaimReport {
     const Span& span = binding.var.span();
     if (!span) return;
     NodeReport& node = at(span, op);
+    if (kernel) add_reason(node, *kernel, module);
     // Layouts and shapes that a kernel asks for are its own.
     bool is_part = kernel || call->callee.is<GlobalVar>() || op == "layout_transform" || op == "tensor_to_shape";
     bool is_claimed = is_part && !takers(node).empty();
     if (!is_claimed && !std::ranges::count(node.operators, op)) node.operators.push_back(op);
+  }
+
+  static void add_reason(NodeReport& node, const KernelCall& kernel, const IRModule& module) {
+    std::optional<PrimFuncRef> program = called_program(kernel.callee, module);
+    if (!program) return;
+    std::optional<std::string> why = "it has several results";
+    if (kernel.outputs.size() == 1) why = why_not_fused(with_single_stores(promote_indices(*program)));
+    if (why) node.alone.push_back(fmt::format("kernel '{}' is not fused with its neighbours: {}", kernel.name(), *why));
   }
 
   static bool is_taker(const NodeReport& node, const std::string& name) {
