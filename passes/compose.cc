@@ -76,12 +76,12 @@ bool is_primitive(const Function& function) {
   return flag && (*flag == AttrValue(true) || *flag == AttrValue(1));
 }
 
-const UserKernel* kernel_of(const std::string& program, const PassContext& context) {
+const KernelRule* kernel_of(const std::string& program, const PassContext& context) {
   if (!context.kernels) return nullptr;
   // Copies have numbers: "softmax_1".
   std::string base = program.substr(0, program.find_last_not_of("0123456789") + 1);
   for (const KernelRule& rule : *context.kernels) {
-    if (rule.kernel && (rule.kernel->name == program || rule.kernel->name + "_" == base)) return &*rule.kernel;
+    if (rule.kernel && (rule.kernel->name == program || rule.kernel->name + "_" == base)) return &rule;
   }
   return nullptr;
 }

@@ -43,12 +43,12 @@ PrimFuncRef with_single_stores(const PrimFuncRef& program);
 // Returns why fusion leaves the program alone; nullopt where it takes part. (passes/fuse.cc)
 std::optional<std::string> why_not_fused(const PrimFuncRef& program);
 
-// Gives the tensor programs that are called on tensors with constant dims these constants for their own dims: calls with
-// the same ones share a program, and the program itself stays for other calls. (passes/constant_dims.cc)
+// Gives the tensor programs that are called on tensors with constant dims these constants for their own dims: calls
+// with the same ones share a program, and the program itself stays for other calls. (passes/constant_dims.cc)
 IRModule with_constant_dims(IRModule module);
 
-// Returns the user's kernel (CompileSettings::kernels) of which the module's program is a copy, for some attributes;
-// null for other programs.
-const UserKernel* kernel_of(const std::string& program, const PassContext& context);
+// Returns the rule of the user's kernel (CompileSettings::kernels) of which the module's program is a copy, for some
+// attributes; null for other programs.
+const KernelRule* kernel_of(const std::string& program, const PassContext& context);
 
 }  // namespace relaxc

@@ -30,20 +30,42 @@ namespace {
 // Returns whether a rule names the program or, if it was fused before, one in it (name_programs).
 bool is_named(const PrimFuncRef& program) { return program->attrs.has(attr_names::kScheduledPart); }
 
-// Marks the programs that rules name, copies of the user's kernels by the kernel's name. A rule for an operator may
-// have the name of the operator's program.
+// Returns whether the kernel is for this operator alone.
+bool implements(const KernelRule& kernel, const std::string& op) {
+  if (!kernel.pattern || kernel.pattern->results.size() != 1) return false;
+  const PatternNode& result = *kernel.pattern->results[0];
+  auto is_inside = [](const PatternRef& arg) {
+    using enum PatternNode::Kind;
+    return arg->kind != kAny && arg->kind != kConstant && arg->kind != kIsnt;
+  };
+  return result.ops == std::vector{ops::full_name(op)} && std::ranges::none_of(result.args, is_inside);
+}
+
+// Returns the name of the program, or of the user's kernel of which it is a copy, if a rule has it; else the operator
+// that the kernel implements, if a rule is for that. A rule for an operator may have the name of the operator's
+// program.
+std::optional<std::string> name_in_rules(const std::string& name, const PrimFuncRef& program,
+                                         const PassContext& context) {
+  const KernelRule* kernel = kernel_of(name, context);
+  std::optional<std::string> result, op;
+  for (const ScheduleRule& rule : context.schedules) {
+    for (const std::string& wanted : {rule.function, rule.op}) {
+      bool is_operator = wanted == rule.op && context.ops.find(ops::full_name(wanted));
+      if (kernel && is_operator && rule.uses.empty() && implements(*kernel, wanted)) op = wanted;
+      if (wanted.empty() || (wanted != name && !(kernel && wanted == kernel->kernel->name))) continue;
+      if (!is_operator || operators_of(program).empty()) result = wanted;
+    }
+  }
+  return result ? result : op;
+}
+
+// Marks the programs that rules name.
 void name_programs(IRModule& module, const PassContext& context) {
   for (auto& [name, function] : module.functions) {
     auto program = try_cast<PrimFunc>(function);
     if (!program || is_named(*program)) continue;
-    const UserKernel* kernel = kernel_of(name, context);
-    for (const ScheduleRule& rule : context.schedules) {
-      for (const std::string& wanted : {rule.function, rule.op}) {
-        bool is_operator = wanted == rule.op && context.ops.find(ops::full_name(wanted));
-        if (wanted.empty() || (wanted != name && !(kernel && wanted == kernel->name))) continue;
-        if (!is_operator || operators_of(*program).empty()) function = with_program_name(*program, wanted);
-      }
-    }
+    std::optional<std::string> known_as = name_in_rules(name, *program, context);
+    if (known_as) function = with_program_name(*program, *known_as);
   }
 }
 
