@@ -99,7 +99,10 @@ class JitLibrary final : public vm::KernelLibrary {
       auto found = jit_->lookup(linked, symbol);
       if (!found && !problem.empty()) {
         llvm::consumeError(found.takeError());
-        fail({}, "linked kernel '{}': {}", symbol, problem);
+        // The code may lie anywhere. A shared object cannot have such a reference either.
+        bool is_relocation = problem.find("out of range") != std::string::npos;
+        fail({}, "linked kernel '{}': {}{}", symbol, problem,
+             is_relocation ? "; recompile the object file with -fPIC" : "");
       }
       functions_.emplace(symbol, expect(std::move(found), "linking").toPtr<relaxc_kernel>());
     }

@@ -53,9 +53,20 @@ std::optional<std::string> loaded_library(const char* soname) {
 
 }  // namespace
 
+// The intermediate code of clang -flto; gcc's is an object file with a symbol that says so.
+static bool is_bitcode(const llvm::MemoryBufferRef& file) {
+  return file.getBuffer().starts_with("BC\xC0\xDE") || file.getBuffer().starts_with("\xDE\xC0\x17\x0B");
+}
+[[noreturn]] static void refuse_lto(const std::string& file) {
+  fail({},
+       "'{}' holds intermediate code for link-time optimization, which this linker does not compile; compile it "
+       "without -flto",
+       file);
+}
+
 std::set<std::string> functions_of(const std::vector<std::string>& files) {
   std::set<std::string> result;
-  auto add = [&](const llvm::object::ObjectFile& object) {
+  auto add = [&](const std::string& file, const llvm::object::ObjectFile& object) {
     for (const llvm::object::SymbolRef& symbol : object.symbols()) {
       auto flags = symbol.getFlags();
       auto name = symbol.getName();
@@ -64,6 +75,7 @@ std::set<std::string> functions_of(const std::vector<std::string>& files) {
         llvm::consumeError(name.takeError());
         continue;
       }
+      if (*name == "__gnu_lto_slim") refuse_lto(file);
       using llvm::object::SymbolRef;
       if ((*flags & SymbolRef::SF_Global) && !(*flags & SymbolRef::SF_Undefined)) result.insert(name->str());
     }
@@ -72,16 +84,24 @@ std::set<std::string> functions_of(const std::vector<std::string>& files) {
     fail({}, "'{}' is not an object file or an archive that can be linked: {}", file, llvm::toString(std::move(error)));
   };
   for (const std::string& file : files) {
+    auto buffer = llvm::MemoryBuffer::getFile(file);
+    if (!buffer) refuse(file, llvm::errorCodeToError(buffer.getError()));
+    if (is_bitcode(**buffer)) refuse_lto(file);
     auto binary = llvm::object::createBinary(file);
     if (!binary) refuse(file, binary.takeError());
-    if (auto* object = llvm::dyn_cast<llvm::object::ObjectFile>(binary->getBinary())) add(*object);
+    if (auto* object = llvm::dyn_cast<llvm::object::ObjectFile>(binary->getBinary())) add(file, *object);
     auto* archive = llvm::dyn_cast<llvm::object::Archive>(binary->getBinary());
     if (!archive) continue;
     llvm::Error problem = llvm::Error::success();
     for (const llvm::object::Archive::Child& child : archive->children(problem)) {
+      if (auto content = child.getMemoryBufferRef()) {
+        if (is_bitcode(*content)) refuse_lto(file);
+      } else {
+        refuse(file, content.takeError());
+      }
       auto member = child.getAsBinary();
       if (!member) refuse(file, member.takeError());
-      if (auto* object = llvm::dyn_cast<llvm::object::ObjectFile>(member->get())) add(*object);
+      if (auto* object = llvm::dyn_cast<llvm::object::ObjectFile>(member->get())) add(file, *object);
     }
     if (problem) refuse(file, std::move(problem));
   }
