@@ -34,6 +34,12 @@ Stmt with_part_as(const std::string& op, const Stmt& body) {
   });
 }
 
+// Returns the place and the message.
+std::string line_of(const Diagnostic& diagnostic) {
+  const std::string place = diagnostic.span ? to_string(diagnostic.span) + ": " : "";
+  return place + diagnostic.message;
+}
+
 // Applies one rule to one program, and to its versions for certain values of a dim.
 struct Application {
   const ScheduleRule& rule;
@@ -78,7 +84,7 @@ struct Application {
       bool fits_otherwise =
           !rule.given.empty() && Application{actual, name, target, false, nullptr, more}.run(program).program;
       if (fits_otherwise || !rule.function.empty()) throw CompileError({*refusal});
-      return {std::nullopt, to_string(*refusal)};
+      return {std::nullopt, line_of(*refusal)};
     }
     if (versions) decisions.check_all_asked();
     return {schedule->function(), ""};
@@ -160,11 +166,13 @@ PrimFuncRef schedule_by_rules(const std::string& name, const PrimFuncRef& progra
       // A rule for a program in this one leaves it to a rule for this very one.
       bool is_for_part = !part.empty() && (rule.function.empty() ? rule.op : rule.function) == part;
       if (is_for_part && std::ranges::count(users, name, &ScheduleRule::function) > 0) continue;
-      RuleResult result = schedule_by_rule(rule, name, program, target, report_here != nullptr, scheduled, more);
+      // An error shows the program. One line is enough for a rule that is tried on many.
+      bool shows_program = report_here && (!rule.function.empty() || !rule.given.empty());
+      RuleResult result = schedule_by_rule(rule, name, program, target, shows_program, scheduled, more);
       if (!result.program) {
-        std::string text = fmt::format("schedule rule '{}' does not fit '{}':\n{}", rule.name, name, result.refusal);
+        std::string text = fmt::format("schedule rule '{}' does not fit '{}': {}", rule.name, name, result.refusal);
         if (!rule.function.empty()) fail_to_fit(rule.span, "{}", text);
-        if (report_here) report_here(text);
+        if (report_here) report_here(text + " (--emit=graph --stop-after=merge_kernels shows the program)");
         continue;
       }
       if (report_here) report_here(fmt::format("schedule rule '{}' is applied to '{}'", rule.name, name));
