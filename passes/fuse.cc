@@ -208,11 +208,14 @@ class BlockFuser {
     return false;
   }
 
-  // Appends a member's name to that of the fused program, unless it is long already.
-  static void add_name(std::string& name, const std::string& callee) {
-    std::string_view base = std::string_view(callee).substr(0, callee.find_last_not_of("0123456789") + 1);
-    base = base.substr(0, base.find_last_not_of('_') + 1);
-    if (base.starts_with("fused_")) base.remove_prefix(6);
+  // Appends a member's name to that of the fused program, unless it is long already. The number of a copy is left out:
+  // "conv_1" beside "conv", and not the digits of a name of the user's.
+  void add_name(std::string& name, const std::string& callee) const {
+    std::string base = callee;
+    size_t end = callee.find_last_not_of("0123456789");
+    bool has_number = end != std::string::npos && end > 0 && end + 1 < callee.size() && callee[end] == '_';
+    if (has_number && module_.find(callee.substr(0, end))) base.resize(end);
+    if (base.starts_with("fused_")) base.erase(0, 6);
     if (name.size() < 80) name += fmt::format("_{}", base);
   }
 
