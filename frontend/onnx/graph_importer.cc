@@ -85,6 +85,7 @@ std::vector<Expr> dims_of(ModelContext& context, const onnx::TensorShapeProto& s
     std::string dim_name = dim.dim_param().empty() ? fmt::format("{}_d{}", name, d) : dim.dim_param();
     if (auto it = context.options.dims.find(dim_name); it != context.options.dims.end()) {
       dims.push_back(int_imm(it->second));
+      context.fixed_dims.insert(dim_name);
       continue;
     }
     auto [it, inserted] = context.dims.emplace(dim_name, make_dim(dim_name));

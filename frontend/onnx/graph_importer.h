@@ -1,5 +1,7 @@
 // Walks a graph and its subgraphs and builds the graph function.
 #pragma once
+#include <set>
+
 #include "frontend/onnx/model_file.h"
 #include "frontend/onnx/node.h"
 #include "support/printable.h"
@@ -15,6 +17,7 @@ struct ModelContext {
   std::unordered_map<std::string, int64_t> opsets = {};
   std::unordered_map<std::string, const onnx::FunctionProto*> functions = {};  // "domain.name"
   std::unordered_map<std::string, VarRef> dims = {};                           // by dim_param
+  std::set<std::string> fixed_dims = {};                                       // of the options, those that occur
   Analyzer analyzer = {};                                                      // facts about dims
   EvaluatedPrograms programs = {};
   IRModule kernels = {};  // the user's that were called

@@ -83,6 +83,16 @@ std::vector<Expr> read_outputs(ModelContext& context, GraphImporter& importer, c
 
 }  // namespace
 
+static void check_fixed_dims(const ModelContext& context) {
+  std::set<std::string> known = context.fixed_dims;
+  for (const auto& [name, _] : context.dims) known.insert(name);
+  for (const auto& [name, _] : context.options.dims) {
+    if (!known.contains(name))
+      fail(place(context), "the model has no symbolic dim '{}'{}", printable(name),
+           known.empty() ? "" : "; it has: " + printable(joined(known)));
+  }
+}
+
 IRModule import_model(std::shared_ptr<const ModelFile> file, const OpTable& ops, const ImportOptions& options) {
   ModelContext context{.file = file, .ops = ops, .options = options};
   const onnx::ModelProto& model = file->proto();
@@ -111,6 +121,7 @@ IRModule import_model(std::shared_ptr<const ModelFile> file, const OpTable& ops,
   check_values(importer, graph);
   std::vector<Expr> results = read_outputs(context, importer, graph);
   context.diagnostics.throw_if_errors();
+  check_fixed_dims(context);
   report_unused_kernels(context);
   for (const Diagnostic& warning : context.diagnostics.all()) {
     if (options.warn) options.warn(warning);
