@@ -39,6 +39,9 @@ inline constexpr const char* kIsScheduled = "tir.is_scheduled";
 inline constexpr const char* kScheduledPart = "scheduled_part";
 // A flag, true when absent: no two buffer params overlap. merge_subexpressions and the emitter read it.
 inline constexpr const char* kNoAlias = "tir.noalias";
+// A list of strings: buffer params of which the program reads only what it has written, where that is known without
+// looking at the indices. The reader sets it for te.scan, buffer_uses() reads it.
+inline constexpr const char* kOutputBuffers = "output_buffers";
 // An int: that many last params are the symbolic dims. explicit_scalars sets it, symbolic_dims() reads it.
 inline constexpr const char* kNumDims = "num_dims";
 // A string: the tensor intrinsic that the program describes or implements. parse_tensor_intrin() reads it.

@@ -258,6 +258,7 @@ PrimFuncRef Parser::TeReader::program(const std::vector<VarRef>& params, const S
   for (const VarRef& param : params) needed.insert(param.get());
   std::vector<Buffer> kept;
   std::vector<Stmt> stmts;
+  AttrList states;  // the rows that a step of a scan reads are those of steps before it
   for (const Stage& stage : stages_ | std::views::reverse) {
     bool is_needed =
         std::ranges::any_of(stage.buffers, [&](const Buffer& each) { return needed.contains(each.get()); });
@@ -267,13 +268,18 @@ PrimFuncRef Parser::TeReader::program(const std::vector<VarRef>& params, const S
     if (!stage.stmt) continue;
     walk(*stage.stmt, [&](const BufferLoad& load) { needed.insert(load.buffer.get()); });
     std::ranges::copy_if(stage.buffers, std::back_inserter(kept), [&](const Buffer& each) { return !is_param(each); });
+    for (const Buffer& each : stage.buffers) {
+      if (stage.is_scan && is_param(each)) states.emplace_back(each->name);
+    }
     stmts.push_back(*stage.stmt);
   }
   std::ranges::reverse(kept);
   std::ranges::reverse(stmts);
   if (stmts.empty()) in.fail(call, "the program computes nothing: none of its tensors is of te.compute");
   Block root{.name = kRootBlock, .alloc_buffers = std::move(kept), .body = seq(std::move(stmts), in.span(call))};
-  return make_prim_func({params, make(std::move(root), in.span(call)), {{"tir.noalias", true}}}, in.span(call));
+  Attrs attrs{{attr_names::kNoAlias, true}};
+  if (!states.empty()) attrs.set(attr_names::kOutputBuffers, std::move(states));
+  return make_prim_func({params, make(std::move(root), in.span(call)), std::move(attrs)}, in.span(call));
 }
 
 // Defines the names of one statement.

@@ -39,6 +39,7 @@ struct Parser::TeReader {
   struct Stage {
     std::vector<Buffer> buffers;
     std::optional<Stmt> stmt;
+    bool is_scan = false;
   };
   struct Loop {
     VarRef var;

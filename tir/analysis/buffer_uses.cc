@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/attr_names.h"
 #include "ir/op_names.h"
 #include "support/temporarily.h"
 #include "tir/analysis/conditions.h"
@@ -247,6 +248,14 @@ class UseFinder {
 
 }  // namespace
 
-std::vector<BufferUse> buffer_uses(const PrimFuncRef& program) { return UseFinder(program).take(); }
+std::vector<BufferUse> buffer_uses(const PrimFuncRef& program) {
+  std::vector<BufferUse> result = UseFinder(program).take();
+  const AttrValue* names = program->attrs.find(attr_names::kOutputBuffers);
+  const AttrList* outputs = names ? names->as<AttrList>() : nullptr;
+  for (BufferUse& use : result) {
+    if (outputs && use.is_written && std::ranges::count(*outputs, AttrValue(use.buffer->name))) use.is_read = false;
+  }
+  return result;
+}
 
 }  // namespace relaxc
