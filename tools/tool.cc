@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <set>
 
 #include "codegen/target.h"
 #include "frontend/onnx/test_data.h"
@@ -42,7 +43,9 @@ std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts)
     auto [name, number] = split_at_equals(text, "a dim such as batch=4");
     std::optional<int64_t> value = text::whole_number(number);
     if (!value) throw CLI::ValidationError(fmt::format("'{}': a dim is a number from 0", text));
-    result[name] = *value;
+    auto [known, is_new] = result.emplace(name, *value);
+    if (!is_new && known->second != *value)
+      throw CLI::ValidationError(fmt::format("'{}': the dim is {} already", text, known->second));
   }
   return result;
 }
@@ -240,12 +243,14 @@ std::vector<vm::Value> InputOptions::make(const std::vector<vm::ValueInfo>& inpu
   if (files.size() > inputs.size()) fail({}, "{} input files for {} inputs", files.size(), inputs.size());
   std::vector<WrittenValue> given(inputs.size(), parse_value("_"));
   for (size_t i = 0; i < files.size(); ++i) given[i] = written_tensor(read_tensor_pb(files[i], inputs[i].dtype));
+  std::set<const vm::ValueInfo*> seen;
   for (const std::string& text : named) {
     auto [name, value] = split_at_equals(text, "an input such as x=x.npy");
     const vm::ValueInfo* known = find_input(inputs, name);
     if (!known)
       fail({}, "no input is called '{}'; there are {}", printable(name),
            joined(inputs, [](const vm::ValueInfo& info) { return fmt::format("'{}'", printable(info.name)); }));
+    if (!seen.insert(known).second) fail({}, "input '{}' is given twice by --input", printable(known->name));
     given[static_cast<size_t>(known - inputs.data())] = parse_value(value);
   }
   return InputMaker(std::move(dim_values), seed).make(inputs, std::move(given));
