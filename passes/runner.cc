@@ -41,11 +41,11 @@ std::string name_of(const Pass& pass, const PassContext& context) {
   return fmt::format("pass '{}'{}{}", pass.name, origin.empty() ? "" : " of ", origin);
 }
 
-std::string advice(const std::string& folder, const Pass& pass, const PassContext& context, const IRModule& before,
+std::string advice(const RunnerOptions& options, const Pass& pass, const PassContext& context, const IRModule& before,
                    const std::string& program) {
   try {
-    std::string path = write_reproducer(folder, pass, before, program);
-    return fmt::format("reproduce with: relaxc opt {} --passes={}{}", path, pass.name, tables_of(context).flags());
+    std::string path = write_reproducer(options.dump_dir, pass, before, program);
+    return "reproduce with: " + reproducing_command(path, pass.name, context, options);
   } catch (const std::exception&) {
     return "no reproducer could be written";
   }
@@ -64,11 +64,11 @@ RecentlyUsed<LoweredProgram>& lowered_programs() {
 using Passes = std::span<const Pass* const>;
 
 // Runs one pass over the module, or several over programs: each program goes through all of them at once, while it is
-// in the cache. An InternalError names the reproducer, which is written to `folder` unless that is null.
+// in the cache. An InternalError names the reproducer, unless `options` is null.
 class GroupRun {
  public:
-  GroupRun(Passes passes, PassContext& context, const std::string* folder)
-      : passes_(passes), context_(context), folder_(folder), milliseconds_(passes.size()) {}
+  GroupRun(Passes passes, PassContext& context, const RunnerOptions* options)
+      : passes_(passes), context_(context), options_(options), milliseconds_(passes.size()) {}
 
   IRModule operator()(IRModule module) {
     if (passes_[0]->on_program) return on_programs(std::move(module));
@@ -147,15 +147,15 @@ class GroupRun {
       milliseconds = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
       return result;
     } catch (const InternalError& error) {
-      if (!folder_) throw;
-      std::string text = advice(*folder_, pass, context_, module_of(before, program), program);
+      if (!options_) throw;
+      std::string text = advice(*options_, pass, context_, module_of(before, program), program);
       throw InternalError(fmt::format("{}\n  {}", error.what(), text));
     }
   }
 
   Passes passes_;
   PassContext& context_;
-  const std::string* folder_;
+  const RunnerOptions* options_;
   std::vector<double> milliseconds_;
   ProgramKey key_;  // null where results are not reused
 };
@@ -174,7 +174,7 @@ class Runner {
     begin(module);
     for (size_t i = 0, end; i < end_; i = end) {
       end = end_of_group(i);
-      GroupRun run(passes_.subspan(i, end - i), context_, &options_.dump_dir);
+      GroupRun run(passes_.subspan(i, end - i), context_, &options_);
       IRModule before = std::exchange(module, run(module));
       times_.insert(times_.end(), run.milliseconds().begin(), run.milliseconds().end());
       bool goes_on = end < end_ && passes_[end - 1]->on_program && passes_[end]->on_program;
@@ -256,7 +256,7 @@ class Runner {
     std::string culprit = found == names.end() ? "" : *found;
     std::string of_program = culprit.empty() ? "" : fmt::format(" in '{}'", culprit);
     throw InternalError(fmt::format("internal error: {} left an invalid module{}\n{}\n  {}", name_of(pass, context_),
-                                    of_program, problem, advice(options_.dump_dir, pass, context_, before, culprit)));
+                                    of_program, problem, advice(options_, pass, context_, before, culprit)));
   }
 
   void show(const IRModule& before, const IRModule& module, size_t i) const {
@@ -309,6 +309,11 @@ std::vector<std::string> changed_programs(const IRModule& before, const IRModule
     if (function.is<PrimFunc>() && !(old && same_node(*old, function))) names.push_back(name);
   }
   return names;
+}
+
+std::string reproducing_command(const std::string& path, const std::string& pass, const PassSettings& settings,
+                                const RunnerOptions& options) {
+  return fmt::format("relaxc opt {} --passes={}{}{}", path, pass, tables_of(settings).flags(), options.flags);
 }
 
 std::string write_reproducer(const std::string& folder, const Pass& pass, const IRModule& before,

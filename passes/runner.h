@@ -15,7 +15,8 @@ struct RunnerOptions {
   std::string dump_dir = {};                  // numbered files of what each pass changed; empty: none
   std::string stop_after = {};                // the last pass or pipeline to run; empty: all
   int bisect_limit = -1;                      // run only that many passes; -1: all
-  bool time_passes = false;                   // print times; a pass over programs has the sum over all programs
+  std::string flags = {};    // of relaxc, each with a space before it, that reproducers of these settings need
+  bool time_passes = false;  // print times; a pass over programs has the sum over all programs
   // For passes that the compiler runs by itself: nothing is printed, dumped, timed or left out.
   RunnerOptions verification_only() const { return {.verify_each = verify_each}; }
 };
@@ -31,6 +32,9 @@ IRModule run_pass(const Pass& pass, IRModule module, PassContext& context);
 // Returns the names of the tensor programs that differ between two modules.
 std::vector<std::string> changed_programs(const IRModule& before, const IRModule& after);
 
+// Returns the command that runs the pass on a reproducer.
+std::string reproducing_command(const std::string& path, const std::string& pass, const PassSettings& settings,
+                                const RunnerOptions& options);
 // Writes a text test that runs the pass on the module, or on one program of it, and returns its path. An empty folder
 // stands for that of temporary files.
 std::string write_reproducer(const std::string& folder, const Pass& pass, const IRModule& before,

@@ -162,8 +162,8 @@ int bisect(const OptOptions& options, const CompileSettings& settings) {
   if (!culprit->program.empty()) print_message("tensor program: {}\n", culprit->program);
   print_message("difference: {}\n", culprit->difference);
   if (!culprit->reproducer.empty())
-    print_message("reproducer: relaxc opt {} --passes={}{}\n", culprit->reproducer, culprit->pass,
-                  tables_of(settings).flags());
+    print_message("reproducer: {}\n",
+                  reproducing_command(culprit->reproducer, culprit->pass, settings, settings.runner));
   return kWrong;
 }
 

@@ -154,6 +154,32 @@ static std::vector<KernelRule> rules_of_library(const std::string& file, Compile
   return result;
 }
 
+// Returns a word as a shell takes it.
+static std::string shell_word(const std::string& word) {
+  bool is_plain = std::ranges::all_of(word, [](unsigned char c) {
+    return std::isalnum(c) || std::string_view("_./=-+,:@%").find(c) != std::string::npos;
+  });
+  if (is_plain && !word.empty()) return word;
+  std::string quoted;
+  for (char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return "'" + quoted + "'";
+}
+
+// Returns the flags that a pass by itself needs in order to do the same; `files` are those with kernels and schedules.
+// Dims and params that were bound are part of the module.
+std::string CompilerOptions::flags_of_passes(const std::vector<std::string>& files) const {
+  const CompileSettings defaults;
+  std::string result;
+  auto add = [&](const std::string& flag, const std::string& value) { result += " " + flag + " " + shell_word(value); };
+  for (const std::string& file : files) add(file == schedules ? "--schedules" : "--kernels", file);
+  if (settings.target != defaults.target) add("--target", settings.target);
+  if (!settings.function.empty()) add("--function", settings.function);
+  if (gather != "error") add("--gather", gather);
+  if (!settings.winograd) result += " --no-winograd";
+  if (settings.check_bounds) result += " --check-bounds";
+  return result;
+}
+
 CompileSettings CompilerOptions::get(const std::string& model) const {
   CompileSettings result = settings;
   result.dims = parse_dims(fixed_dims);
@@ -172,8 +198,10 @@ CompileSettings CompilerOptions::get(const std::string& model) const {
   if (!schedules.empty()) files.push_back(schedules);
   const std::string model_file = split_text_path(model).file;
   if (holds_schedules(model) && !std::ranges::count(files, model_file)) files.push_back(model_file);
+  result.runner.flags = flags_of_passes(files);
   std::vector<KernelRule> rules;
   std::vector<std::string> notes;
+  Diagnostics warnings;
   for (const std::string& file : files) {
     if (file.ends_with(".so")) {
       std::ranges::move(rules_of_library(file, result), std::back_inserter(rules));

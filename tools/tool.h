@@ -53,6 +53,9 @@ struct CompilerOptions {
   void add_to(CLI::App& app);
   // Returns the settings with the texts parsed. Schedules come also from the model's file, beside its programs.
   CompileSettings get(const std::string& model) const;
+
+ private:
+  std::string flags_of_passes(const std::vector<std::string>& files) const;
 };
 // Returns whether the file is a text that holds schedules (@S.schedule, @S.rule).
 bool holds_schedules(const std::string& file);
