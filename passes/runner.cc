@@ -320,7 +320,10 @@ std::string write_reproducer(const std::string& folder, const Pass& pass, const 
                              const std::string& program) {
   std::string parent = folder.empty() ? std::filesystem::temp_directory_path().string() : folder;
   std::string path = fmt::format("{}/relaxc-{}{}{}.test", parent, pass.name, program.empty() ? "" : "-", program);
-  vm::write_file(path, fmt::format("# test: passes={}\n{}", pass.name, print_module(only_program(before, program))));
+  if (!folder.empty()) vm::make_folder(folder);
+  PrintOptions print{.constants_file = path.substr(0, path.rfind('.')) + ".safetensors"};  // if there are large ones
+  vm::write_file(path,
+                 fmt::format("# test: passes={}\n{}", pass.name, print_module(only_program(before, program), print)));
   return path;
 }
 
