@@ -54,10 +54,9 @@ PrimFuncRef with_constants(const PrimFuncRef& program, const DimConstants& const
 
 IRModule with_constant_dims(IRModule module) {
   std::map<std::string, std::map<DimConstants, std::string>> versions;  // by the program's name; each with its name
-  std::map<std::string, size_t> open;                                   // uses of programs beside calls of versions
+  std::map<std::string, int64_t> open;                                  // uses of programs beside calls of versions
   const IRModule before = module;
   for (const auto& [_, function] : before.functions) {
-    walk(function, [&](const GlobalVar& used) { ++open[used.name]; });
     if (!function.is<Function>()) continue;
     walk(function, [&](const Ref<Call>& call) {
       std::optional<DimConstants> constants = constants_of(call, before);
@@ -68,6 +67,7 @@ IRModule with_constant_dims(IRModule module) {
     });
   }
   if (versions.empty()) return module;
+  for (const auto& [_, function] : before.functions) walk(function, [&](const GlobalVar& used) { ++open[used.name]; });
   for (auto& [name, of_program] : versions) {
     PrimFuncRef program = before.prim_func(name);
     // The only form in which a private program is used keeps its name.

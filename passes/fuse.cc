@@ -294,9 +294,10 @@ IRModule fuse(IRModule module, PassContext& context) {
     if (auto program = try_cast<PrimFunc>(function)) function = with_single_stores(*program);
   }
   name_programs(module, context);
-  return map_functions(with_constant_dims(std::move(module)), [](const FunctionRef& function, IRModule& result) {
+  module = map_functions(std::move(module), [](const FunctionRef& function, IRModule& result) {
     return cast<Function>(map_sequences(function, [&](const Expr& body) { return fuse_sequence(body, result); }));
   });
+  return with_constant_dims(std::move(module));
 }
 
 }  // namespace relaxc

@@ -172,7 +172,7 @@ PrimFuncRef schedule_by_rules(const std::string& name, const PrimFuncRef& progra
       if (!result.program) {
         std::string text = fmt::format("schedule rule '{}' does not fit '{}': {}", rule.name, name, result.refusal);
         if (!rule.function.empty()) fail_to_fit(rule.span, "{}", text);
-        if (report_here) report_here(text + " (--emit=graph --stop-after=merge_kernels shows the program)");
+        if (report_here) report_here(text + " (--emit=loops --stop-after=merge_kernels shows it)");
         continue;
       }
       if (report_here) report_here(fmt::format("schedule rule '{}' is applied to '{}'", rule.name, name));
