@@ -18,6 +18,7 @@
 #include "passes/tables.h"
 #include "support/guard.h"
 #include "support/joined.h"
+#include "tir/analysis/races.h"
 #include "tir/lower/lower.h"
 #include "tir/schedule/script.h"
 #include "vm/artifact.h"
@@ -87,6 +88,16 @@ static void report_kernels_for_nodes(const CompileSettings& settings) {
   }
 }
 
+// Warns of what somebody wrote in tensor programs and may not mean.
+static void add_warnings(const IRModule& module, Diagnostics& diagnostics) {
+  std::vector<PrimFuncRef> programs;
+  for (const auto& [_, program] : programs_of(module)) programs.push_back(program);
+  for (const Diagnostic& warning : unread_annotations(programs)) diagnostics.add(warning);
+  for (const PrimFuncRef& program : programs) {
+    for (const Diagnostic& warning : racing_loops(program)) diagnostics.add(warning);
+  }
+}
+
 IRModule read_module(const std::string& path, const CompileSettings& settings, Diagnostics& diagnostics,
                      vm::MappedFiles* files) {
   const Tables& tables = tables_of(settings);
@@ -109,16 +120,15 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, D
     options.report = settings.report;
     return import_onnx(path, tables.ops(), options);
   };
-  return guarded([&] { return fmt::format("reading '{}'", path); }, read);
+  IRModule module = guarded([&] { return fmt::format("reading '{}'", path); }, read);
+  add_warnings(module, diagnostics);
+  return module;
 }
 
 IRModule read_module(const std::string& path, const CompileSettings& settings, vm::MappedFiles* files) {
   Diagnostics diagnostics;
   IRModule module = read_module(path, settings, diagnostics, files);
   diagnostics.throw_if_errors();
-  for (const auto& [name, program] : programs_of(module)) {
-    for (const Diagnostic& warning : unread_annotations(program)) diagnostics.add(warning);
-  }
   for (const Diagnostic& warning : diagnostics.all()) {
     if (settings.warn) settings.warn(warning);
   }

@@ -85,8 +85,8 @@ PrimFuncRef apply_rules(const std::string& name, const PrimFuncRef& program, con
   PrimFuncRef result = schedule_by_rules(name, program, context.schedules, context.target, context.report,
                                          context.scheduled, tables_of(context).rules());
   if (!context.report) return result;
-  std::vector<Diagnostic> known = unread_annotations(program);  // of the program's text, reported when it was read
-  for (const Diagnostic& warning : unread_annotations(result)) {
+  std::vector<Diagnostic> known = unread_annotations({program});  // of the program's text, reported when it was read
+  for (const Diagnostic& warning : unread_annotations({result})) {
     if (std::ranges::none_of(known, [&](const auto& one) { return one.message == warning.message; }))
       context.report(to_string(warning));
   }

@@ -39,9 +39,10 @@ struct KernelRule {
 };
 
 // Reads the kernels of a file, which may hold schedules as well (read_schedule_rules). Throws a CompileError with all
-// errors in them. `notes` gets a line for each tensor program that implements nothing.
+// errors in them. `notes` gets a line for each tensor program that implements nothing, `warnings` what is said of
+// others.
 std::vector<KernelRule> read_kernel_rules(std::string_view text, const std::string& filename, const OpTable& ops,
-                                          std::vector<std::string>* notes = nullptr);
+                                          std::vector<std::string>* notes = nullptr, Diagnostics* warnings = nullptr);
 
 // Returns the pass that applies the rules of the name, out of those of its context.
 Pass pass_of_rules(const std::string& name);

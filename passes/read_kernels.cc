@@ -8,6 +8,7 @@
 #include "support/joined.h"
 #include "support/lists.h"
 #include "support/nearest.h"
+#include "tir/analysis/races.h"
 #include "tir/lower/lower.h"
 
 #include <algorithm>
@@ -71,6 +72,7 @@ class KernelReader {
   }
   // Of tensor programs that implement nothing, and that no call among the file's statements names.
   std::vector<std::string> notes;
+  std::vector<PrimFuncRef> programs;  // of kernels
 
  private:
   void guarded(const std::function<void()>& read) {
@@ -168,7 +170,8 @@ class KernelReader {
       fail(file_.span(line), "expected one tensor program");
     PrimFunc result = *module.functions.begin()->second.as<PrimFunc>();
     result.attrs = result.attrs.without(attr_names::kGlobalSymbol);
-    return promote_indices(make_prim_func(std::move(result), file_.span(line)));  // the graph's dims are int64
+    programs.push_back(promote_indices(make_prim_func(std::move(result), file_.span(line))));
+    return programs.back();  // its dims are int64, as the graph's are
   }
 
   UserKernel program_or_function(const Line& line, const std::string& name) {
@@ -402,9 +405,15 @@ class KernelReader {
 }  // namespace
 
 std::vector<KernelRule> read_kernel_rules(std::string_view text, const std::string& filename, const OpTable& ops,
-                                          std::vector<std::string>* notes) {
+                                          std::vector<std::string>* notes, Diagnostics* warnings) {
   KernelReader reader(text, filename, ops);
   std::vector<KernelRule> rules = reader.run();
+  if (warnings) {
+    for (const Diagnostic& warning : unread_annotations(reader.programs)) warnings->add(warning);
+    for (const PrimFuncRef& program : reader.programs) {
+      for (const Diagnostic& warning : racing_loops(program)) warnings->add(warning);
+    }
+  }
   if (notes) std::ranges::move(reader.notes, std::back_inserter(*notes));
   return rules;
 }

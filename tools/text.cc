@@ -70,7 +70,8 @@ int check(const TextOptions& options) {
   try {
     size_t count = 0;
     if (!problems.has_errors() && options.file.ends_with(".py"))
-      count = read_kernel_rules(read_text(options.file), options.file, tables_of(settings).ops()).size();
+      count = read_kernel_rules(read_text(options.file), options.file, tables_of(settings).ops(), nullptr, &problems)
+                  .size();
     if (count > 0) rules = fmt::format(", {} kernels and patterns", count);
   } catch (const CompileError& error) {
     for (const Diagnostic& diagnostic : error.diagnostics()) problems.add(diagnostic);

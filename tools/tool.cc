@@ -214,9 +214,11 @@ CompileSettings CompilerOptions::get(const std::string& model) const {
     const std::string text = read_text(file);
     std::ranges::move(read_schedule_rules(text, file), std::back_inserter(result.schedules));
     std::vector<std::string>* unused = file == model_file ? nullptr : &notes;  // programs are what a model is made of
-    std::ranges::move(read_kernel_rules(text, file, tables_of(result).ops(), unused), std::back_inserter(rules));
+    std::ranges::move(read_kernel_rules(text, file, tables_of(result).ops(), unused, &warnings),
+                      std::back_inserter(rules));
   }
   for (const std::string& note : notes) print_error("{}\n", note);
+  for (const Diagnostic& warning : warnings.all()) print_error("{}", to_string(warning));
   if (!rules.empty()) result.kernels = std::make_shared<const std::vector<KernelRule>>(std::move(rules));
   if (!result.schedules.empty() || result.kernels)
     result.report = [](const std::string& line) { print_error("{}\n", line); };

@@ -117,28 +117,28 @@ def main(B: T.Buffer((8,), "float32")):
                                    "notes.py", op_table(), diagnostics);
     diagnostics.throw_if_errors();
     std::string text;
-    for (const Diagnostic& warning : unread_annotations(module.prim_func("main"))) text += to_string(warning);
+    for (const Diagnostic& warning : unread_annotations({module.prim_func("main")})) text += to_string(warning);
     return text;
   };
   CHECK_THAT(warnings("T.attr(0, \"double_buffer_scope\", 1)"),
-             Catch::Contains("has no effect: it belongs to a block"));
+             Catch::Contains("has no effect here: it belongs to a block"));
   CHECK_THAT(warnings("C = T.decl_buffer((8,), \"float32\")\n    "
                       "D = T.allocate([8], \"float32\", \"global\", annotations={\"pragma_unroll_explicit\": 1})"),
-             Catch::Contains("has no effect: it belongs to a loop or a block"));
+             Catch::Contains("has no effect here: it belongs to a loop or a block"));
   CHECK(warnings("T.attr(0, \"pragma_auto_unroll_max_step\", 16)").empty());
 }
 
 TEST_CASE("a warning names an annotation that asks for something which nothing does", "[annotations]") {
   auto warnings = [](const char* notes) {
     std::string text;
-    for (const Diagnostic& warning : unread_annotations(program(notes))) text += to_string(warning);
+    for (const Diagnostic& warning : unread_annotations({program(notes)})) text += to_string(warning);
     return text;
   };
   CHECK(warnings("{\"pragma_auto_unroll_max_step\": 16, \"meta_schedule.tiling_structure\": \"SSR\", \"user.x\": 1}")
             .empty());
   CHECK_THAT(warnings("{\"pragma_tensor_core\": 1}"),
-             Catch::Contains("warning: 'pragma_tensor_core' of loop 'i' has no effect: TVM uses tensor cores"));
-  CHECK_THAT(warnings("{\"meta_schedule.vectorize\": 64}"), Catch::Contains("has no effect: the postprocessors"));
+             Catch::Contains("warning: 'pragma_tensor_core' of loop 'i' has no effect here: TVM uses tensor cores"));
+  CHECK_THAT(warnings("{\"meta_schedule.vectorize\": 64}"), Catch::Contains("has no effect here: the postprocessors"));
   CHECK_THAT(warnings("{\"meta_schedule.auto_tensorize_init\": \"x\"}"),
              Catch::Contains("whole trace holds, tensorize"));
 }

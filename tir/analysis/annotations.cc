@@ -53,12 +53,12 @@ using enum AnnotationValue;
     "the block copies; read_at and write_at set it, as in TVM")
 
 // An annotation of TVM's (namespace attr of its tir/stmt.h, pragmas of its tests, attributes of its operator library)
-// for other machines or for its search.
-constexpr Annotation ignored(const char* name, AnnotatedPlace place, const char* doc) {
+// of which nothing is left to do here, for the reason in `doc`.
+constexpr Annotation fulfilled(const char* name, AnnotatedPlace place, const char* doc) {
   return {name, place, kAny, "", doc};
 }
-// The same for one that asks for something which nothing here does: a program that has it gets a warning.
-constexpr Annotation not_done(const char* name, AnnotatedPlace place, const char* doc) {
+// One for other machines or for TVM's search.
+constexpr Annotation unused(const char* name, AnnotatedPlace place, const char* doc) {
   return {name, place, kAny, "", doc, true};
 }
 
@@ -66,52 +66,54 @@ constexpr Annotation kRows[] = {
 #define X(...) {__VA_ARGS__},
     RELAXC_ANNOTATIONS(X)
 #undef X
-    not_done("pragma_unroll", kLoop, "TVM unrolls the loop"),
-    not_done("pragma_vectorize", kLoop, "TVM vectorizes the loop"),
-    not_done("pragma_loop_partition_hint", kLoop, "TVM cuts the loop where conditions change"),
-    not_done("pragma_parallel_*", kLoop, "where TVM starts threads, how it divides work among them, and their barriers"),
-    not_done("parallel_stride_pattern", kLoop, "TVM gives each thread iterations that are a stride apart"),
-    not_done("pragma_tensor_core", kLoop, "TVM uses tensor cores for the loop"),
-    not_done("pragma_debug_skip_region", kLoop, "TVM leaves the loop out"),
-    not_done("pragma_import_*", kAnywhere, "C source or LLVM IR that the program calls"),
-    not_done("pragma_aarch64_pstate_*", kBlock, "the function uses streaming mode or the ZA array of AArch64's SME"),
-    ignored("sparse", kBlock, "the block runs over the elements of a sparse axis"),
-    ignored("irregular_loop_mark", kLoop, "the loop has break or continue"),
-    not_done("software_pipeline_*", kLoop, "stages, order and asynchronous parts of TVM's software pipelines"),
-    not_done("meta_schedule.parallel", kAnywhere, "the postprocessors, whose steps a whole trace holds, parallelize"),
-    not_done("meta_schedule.vectorize", kAnywhere, "the postprocessors, whose steps a whole trace holds, vectorize"),
-    not_done("meta_schedule.unroll_*", kAnywhere, "the postprocessors, whose steps a whole trace holds, unroll"),
-    not_done("meta_schedule.auto_tensorize*", kAnywhere, "the postprocessors, whose steps a whole trace holds, tensorize"),
-    not_done("meta_schedule.cooperative_fetch", kAnywhere, "the threads of a GPU's block copy together"),
-    not_done("meta_schedule.thread_extent_*", kAnywhere, "the fewest and the most threads of a GPU's block"),
-    not_done("meta_schedule.tensor_core_enabled", kAnywhere, "TVM uses tensor cores for the block"),
-    ignored("meta_schedule.*", kAnywhere, "notes of TVM's MetaSchedule"),
-    ignored("schedule_rule", kBlock, "the rule by which TVM's MetaSchedule schedules the block"),
-    ignored("layout_free_placeholders", kBlock, "buffers whose layout TVM may choose"),
-    ignored("layout_free_buffers", kBlock, "buffers whose layout TVM may choose"),
-    ignored("auto_scheduler_*", kBlock, "notes of TVM's former search"),
-    not_done("tir.manifest_shared_memory_local_stage", kBlock, "a GPU's block copies to shared memory through registers"),
-    ignored("tir.*", kAnywhere, "notes of TVM's parser and lowering"),
-    ignored("tirx.*", kAnywhere, "notes of TVM's parser and lowering, by their name since 2026"),
-    ignored("workload", kBlock, "the operator that the block computes, for TVM's tuning records"),
-    ignored("const_matrix", kBlock, "the block computes a matrix of constants, such as one of Winograd's"),
-    ignored("axis", kBlock, "the axis along which the block computes a softmax"),
-    ignored("src_layout", kBlock, "the layout from which the block transforms a tensor"),
-    ignored("dst_layout", kBlock, "the layout into which the block transforms a tensor"),
-    ignored("input_shape", kBlock, "the shape of the tensor whose layout the block transforms"),
-    ignored("FLOP", kBlock, "the number of operations, for TVM's search"),
-    not_done("require_bound_predicate", kBlock, "TVM guards the block's axes by a condition"),
-    not_done("warp_execution", kAnywhere, "the statement runs on all threads of a warp"),
-    not_done("vector_bytes", kBlock, "the bytes that a vector copies to shared memory at once"),
-    not_done("local_stage", kBlock, "the block's copy to shared memory goes through registers"),
-    not_done("permuted_layout", kBlock, "the block uses a layout of shared memory without bank conflicts"),
-    not_done("thread_extent", kBlock, "the number of threads that run the block"),
-    not_done("virtual_thread", kLoop, "the loop's iterations are TVM's virtual threads"),
-    not_done("hand_threaded", kAnywhere, "threads are bound by hand"),
-    not_done("volatile_scope", kAnywhere, "accesses are volatile"),
-    not_done("disable_lower_builtin", kAllocation, "TVM allocates the buffer on the stack"),
-    not_done("candidate_memory_pools", kAllocation, "the pools from which TVM's memory planner may take the buffer"),
-    ignored("user.*", kAnywhere, "a note of a user's; the prefix is free for them"),
+    unused("pragma_unroll", kLoop, "TVM unrolls the loop"),
+    unused("pragma_vectorize", kLoop, "TVM vectorizes the loop"),
+    unused("pragma_loop_partition_hint", kLoop, "TVM cuts the loop where conditions change"),
+    unused("pragma_parallel_*", kLoop, "where TVM starts threads, how it divides work among them, and their barriers"),
+    unused("parallel_stride_pattern", kLoop, "TVM gives each thread iterations that are a stride apart"),
+    unused("pragma_tensor_core", kLoop, "TVM uses tensor cores for the loop"),
+    unused("pragma_debug_skip_region", kLoop, "TVM leaves the loop out"),
+    unused("pragma_import_*", kAnywhere, "C source or LLVM IR that the program calls"),
+    unused("pragma_aarch64_pstate_*", kBlock, "the function uses streaming mode or the ZA array of AArch64's SME"),
+    unused("sparse", kBlock, "the block runs over the elements of a sparse axis"),
+    fulfilled("irregular_loop_mark", kLoop, "the loop has break or continue, which are seen without it"),
+    unused("software_pipeline_*", kLoop, "stages, order and asynchronous parts of TVM's software pipelines"),
+    unused("meta_schedule.parallel", kAnywhere, "the postprocessors, whose steps a whole trace holds, parallelize"),
+    unused("meta_schedule.vectorize", kAnywhere, "the postprocessors, whose steps a whole trace holds, vectorize"),
+    unused("meta_schedule.unroll_*", kAnywhere, "the postprocessors, whose steps a whole trace holds, unroll"),
+    unused("meta_schedule.auto_tensorize*", kAnywhere, "the postprocessors, whose steps a whole trace holds, tensorize"),
+    unused("meta_schedule.cooperative_fetch", kAnywhere, "the threads of a GPU's block copy together"),
+    unused("meta_schedule.thread_extent_*", kAnywhere, "the fewest and the most threads of a GPU's block"),
+    unused("meta_schedule.tensor_core_enabled", kAnywhere, "TVM uses tensor cores for the block"),
+    fulfilled("meta_schedule.tiling_structure", kBlock, "how a trace tiles the block; its steps have done so"),
+    unused("meta_schedule.*", kAnywhere, "notes of TVM's MetaSchedule"),
+    unused("schedule_rule", kBlock, "the rule by which TVM's MetaSchedule schedules the block"),
+    fulfilled("layout_free_placeholders", kBlock, "buffers whose layout TVM may choose; those of constants are chosen without it"),
+    fulfilled("layout_free_buffers", kBlock, "buffers whose layout TVM may choose; those of constants are chosen without it"),
+    unused("auto_scheduler_*", kBlock, "notes of TVM's former search"),
+    unused("tir.manifest_shared_memory_local_stage", kBlock, "a GPU's block copies to shared memory through registers"),
+    fulfilled("tir.script_parsing_detect_access", kBlock, "which regions TVM's parser finds; they are found without it"),
+    unused("tir.*", kAnywhere, "notes of TVM's parser and lowering"),
+    unused("tirx.*", kAnywhere, "notes of TVM's parser and lowering, by their name since 2026"),
+    fulfilled("workload", kBlock, "the operator that the block computes, for TVM's tuning records; its loops say the same"),
+    fulfilled("const_matrix", kBlock, "the block computes a matrix of constants, such as one of Winograd's; its loops say the same"),
+    fulfilled("axis", kBlock, "the axis along which the block computes a softmax; its loops say the same"),
+    fulfilled("src_layout", kBlock, "the layout from which the block transforms a tensor; its loops say the same"),
+    fulfilled("dst_layout", kBlock, "the layout into which the block transforms a tensor; its loops say the same"),
+    fulfilled("input_shape", kBlock, "the shape of the tensor whose layout the block transforms; its buffers say the same"),
+    fulfilled("FLOP", kBlock, "the number of operations, for TVM's search; the loops say the same"),
+    unused("require_bound_predicate", kBlock, "TVM guards the block's axes by a condition"),
+    unused("warp_execution", kAnywhere, "the statement runs on all threads of a warp"),
+    unused("vector_bytes", kBlock, "the bytes that a vector copies to shared memory at once"),
+    unused("local_stage", kBlock, "the block's copy to shared memory goes through registers"),
+    unused("permuted_layout", kBlock, "the block uses a layout of shared memory without bank conflicts"),
+    unused("thread_extent", kBlock, "the number of threads that run the block"),
+    unused("virtual_thread", kLoop, "the loop's iterations are TVM's virtual threads"),
+    unused("hand_threaded", kAnywhere, "threads are bound by hand"),
+    unused("volatile_scope", kAnywhere, "accesses are volatile"),
+    unused("disable_lower_builtin", kAllocation, "TVM allocates the buffer on the stack"),
+    unused("candidate_memory_pools", kAllocation, "the pools from which TVM's memory planner may take the buffer"),
+    fulfilled("user.*", kAnywhere, "a note of a user's, which is kept and printed; the prefix is free for them"),
 };
 // clang-format on
 
@@ -198,9 +200,9 @@ std::string_view to_string(AnnotatedPlace place) {
 std::string describe_annotations() {
   std::string out;
   for (const Annotation& row : kRows) {
-    std::string reader = *row.reader      ? fmt::format("read by {}", row.reader)
-                         : row.is_request ? "not done, with a warning"
-                                          : "ignored";
+    std::string reader = *row.reader     ? fmt::format("read by {}", row.reader)
+                         : row.is_unused ? "no effect here, with a warning"
+                                         : "nothing left to do";
     out += fmt::format("{:<34} of {}: {}; {}\n    {}\n", row.name, to_string(row.place), to_string(row.value), reader,
                        row.doc);
   }

@@ -17,7 +17,9 @@ struct Annotation {
   AnnotationValue value;
   const char* reader;  // the file that reads it; empty if none does: it is kept and printed
   const char* doc;
-  bool is_request = false;  // asks for something that nothing here does
+  // It asks for, or says, something that has no effect here: a program that has it gets a warning. Other rows without a
+  // reader say in `doc` what does their work.
+  bool is_unused = false;
   // Returns whether a value is of this row's kind.
   bool takes(const AttrValue& given) const;
 };

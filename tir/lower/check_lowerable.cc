@@ -137,19 +137,19 @@ void check_annotations(const PrimFuncRef& function) {
   });
 }
 
-std::vector<Diagnostic> unread_annotations(const PrimFuncRef& function) {
+std::vector<Diagnostic> unread_annotations(const std::vector<PrimFuncRef>& programs) {
   Diagnostics result;
   std::set<std::string> found;
   auto look = [&](const NodeRef& node, const std::string& name, const char* what, const std::string& of) {
     const Annotation* row = find_annotation(name);
     std::string elsewhere = row && *row->reader ? place_of(*row, node) : "";
-    if ((row && !row->is_request && elsewhere.empty()) || !found.insert(name).second) return;
+    if ((row && !row->is_unused && elsewhere.empty()) || !found.insert(name).second) return;
     std::string meaning = !elsewhere.empty() ? "it belongs to " + elsewhere
                           : row              ? row->doc
                                              : "it is not known; relaxc opt --list-annotations shows those that are";
-    result.warning(node.span(), "'{}' of {} '{}' has no effect: {}", name, what, of, meaning);
+    result.warning(node.span(), "'{}' of {} '{}' has no effect here: {}", name, what, of, meaning);
   };
-  walk_nodes(function->body, [&](const NodeRef& node) {
+  auto look_in = [&](const NodeRef& node) {
     auto look_at = [&](const Attrs& annotations, const char* what, const std::string& of) {
       for (const auto& [name, value] : annotations) {
         if (find_annotation(name)) look(node, name, what, of);  // others are errors
@@ -160,7 +160,8 @@ std::vector<Diagnostic> unread_annotations(const PrimFuncRef& function) {
     if (const AllocBuffer* alloc = node.as<AllocBuffer>()) look_at(alloc->annotations, "buffer", alloc->buffer->name);
     if (const AttrStmt* attr = node.as<AttrStmt>()) look(node, attr->key, "T.attr", attr->key);
     return true;
-  });
+  };
+  for (const PrimFuncRef& program : programs) walk_nodes(program->body, look_in);
   return result.all();
 }
 

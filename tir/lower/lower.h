@@ -30,8 +30,8 @@ PrimFuncRef check_lowerable(const PrimFuncRef& function);
 // Throws a CompileError for an annotation that is not known, or whose place or value is wrong
 // (tir/analysis/annotations.h).
 void check_annotations(const PrimFuncRef& function);
-// Returns a warning for each annotation, and key of T.attr, that asks for something which nothing here does.
-std::vector<Diagnostic> unread_annotations(const PrimFuncRef& function);
+// Returns a warning for each annotation, and key of T.attr, that has no effect: one for each name, at its first place.
+std::vector<Diagnostic> unread_annotations(const std::vector<PrimFuncRef>& programs);
 // Gives a reduction whose domain is empty at run time its result: init runs once for each spatial point. Loops over
 // reduce axes whose extent may be 0 get a branch for that case.
 PrimFuncRef initialize_empty_reductions(const PrimFuncRef& function);

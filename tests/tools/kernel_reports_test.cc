@@ -1,0 +1,217 @@
+// What relaxc says about kernels and rules of a file: why a kernel is not fused, which rules reach it, how to reproduce
+// a failure, and what is wrong with object files.
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/frontend/onnx_model.h"
+#include "tests/patterns.h"
+#include "tests/process.h"
+
+#include "tests/catch.h"  // last
+
+using namespace relaxc;
+using test::contains;
+using test::OnnxModel;
+using test::Outcome;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Reports {
+  fs::path path = fs::temp_directory_path() / fmt::format("relaxc_kernel_reports_{}", getpid());
+  Reports() { fs::create_directories(path); }
+  ~Reports() { fs::remove_all(path); }
+  std::string at(const std::string& name) const { return (path / name).string(); }
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(at(name), std::ios::binary) << text;
+    return at(name);
+  }
+  // Products with constants, the first with a bias behind it.
+  std::string products() const {
+    OnnxModel model;
+    model.input("x", kFloat32, "n,24").output("y");
+    model.constant("w", test::numbers({24, 40})).constant("b", test::numbers({40}));
+    model.constant("v", test::numbers({40, 16}));
+    model.node("MatMul", "x w", "first"), model.node("Add", "first b", "bias");
+    model.node("MatMul", "bias v", "y");
+    return write("products.onnx", model.proto().SerializeAsString());
+  }
+  static Outcome tool(std::vector<std::string> words) {
+    words.insert(words.begin(), RELAXC_TOOL);
+    return test::run_program(words, 300);
+  }
+};
+
+// A product; `stored` stands for what its block stores, `behind` for more statements of its loops.
+std::string product(const std::string& stored, const std::string& behind = "") {
+  return R"(@S.implements("matmul")
+@T.prim_func
+def mm(a: T.Buffer(("m", "k"), "float32"), b: T.Buffer(("k", "n"), "float32"), c: T.Buffer(("m", "n"), "float32")):
+    for i, j, l in T.grid(m, n, k):
+        with T.block("mm"):
+            vi, vj, vl = T.axis.remap("SSR", [i, j, l])
+            with T.init():
+                c[vi, vj] = T.float32(0)
+            )" +
+         stored + "\n" + behind + "\n";
+}
+constexpr const char* kProduct = "c[vi, vj] = c[vi, vj] + a[vi, vl] * b[vl, vj]";
+constexpr const char* kTile = R"(
+def tile(sch):
+    i, j, k = sch.get_loops("mm")
+    j0, j1 = sch.split(j, [None, 8], disable_predication=True)
+    sch.vectorize(j1)
+)";
+
+}  // namespace
+
+TEST_CASE("explain says why a kernel is not fused", "[tools]") {
+  Reports folder;
+  std::string model = folder.products();
+  auto explained = [&](const std::string& text) {
+    Outcome outcome = Reports::tool({"explain", model, "--kernels", folder.write("k.py", text)});
+    INFO(outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+    return outcome.out;
+  };
+  CHECK(!contains(explained(product(kProduct)), "is not fused"));
+  CHECK(!contains(explained(product("value = a[vi, vl] * b[vl, vj]\n            c[vi, vj] = c[vi, vj] + value")),
+                  "is not fused"));
+  CHECK(contains(explained(product(kProduct, "    T.evaluate(0)")),
+                 "    kernel 'mm' is not fused with its neighbours: it is not a list of blocks"));
+  CHECK(contains(explained(product("c[vi, vj] = c[vi, vj] + a[vi, vl] * b[vl, vj]\n            c[vi, vj] += 0.0")),
+                 "is not fused with its neighbours: block 'mm' does more than one store"));
+}
+
+TEST_CASE("a rule for an operator reaches a kernel that implements it", "[tools]") {
+  Reports folder;
+  std::string model = folder.products();
+  auto report = [&](const std::string& schedules) {
+    std::string file = folder.write("k.py", product(kProduct) + schedules);
+    Outcome outcome = Reports::tool({"run", model, "--dim", "n=3", "--kernels", file});
+    INFO(outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+    return outcome.err;
+  };
+  // Both products have constant columns, alone and fused, without which the split would be refused.
+  std::string of_rule = report(std::string("\n@S.rule(\"matmul\")") + kTile);
+  CHECK(contains(of_rule, "schedule rule 'tile' is applied to 'fused_mm_add'"));
+  CHECK(contains(of_rule, "schedule rule 'tile' is applied to 'mm"));
+  CHECK(!contains(report(std::string("\n@S.rule(\"nn.conv2d\")") + kTile), "is applied"));
+  // A schedule for the kernel comes first.
+  std::string own = std::string("\n@S.rule(\"matmul\")") + kTile +
+                    "\n@S.schedule(\"mm\")\ndef mine(sch):\n    sch.merge_epilogue(\"mm\")\n";
+  std::string of_both = report(own);
+  CHECK(contains(of_both, "schedule rule 'mine' is applied to 'fused_mm_add'"));
+  CHECK(!contains(of_both, "'tile' is applied"));
+}
+
+TEST_CASE("a rule that is tried on many programs says in one line why it does not fit", "[tools]") {
+  Reports folder;
+  std::string rule = "@S.rule(\"matmul\")\ndef narrow(sch):\n    sch.vectorize(sch.get_loops(\"matmul\")[7])\n";
+  Outcome outcome = Reports::tool({"run", folder.products(), "--dim", "n=3", "--kernels", folder.write("r.py", rule)});
+  INFO(outcome.err);
+  CHECK(outcome.exit_code == 0);
+  CHECK(contains(outcome.err, "schedule rule 'narrow' does not fit 'fused_matmul_add': "));
+  CHECK(contains(outcome.err, "r.py:3:"));
+  CHECK(contains(outcome.err, "(--emit=loops --stop-after=merge_kernels shows it)\n"));
+  CHECK(std::ranges::count(outcome.err, '\n') == 2);
+}
+
+TEST_CASE("a reproducer names the files that its pass reads", "[tools]") {
+  Reports folder;
+  std::string wrong = product("c[vi, vj] = c[vi, vj] - a[vi, vl] * b[vl, vj]");
+  fs::create_directories(folder.path / "own kernels");
+  std::string file = folder.write("own kernels/k.py", wrong);
+  Outcome outcome = Reports::tool({"opt", folder.products(), "--dim", "n=3", "--bisect", "--kernels", file,
+                                   "--dump-dir", folder.at("dump"), "--target", "x86-64-v3"});
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 1);
+  CHECK(contains(outcome.out, "pass: apply_kernels"));
+  std::string reproducer = outcome.out.substr(outcome.out.find("reproducer: ") + 12);
+  CHECK(contains(reproducer, "--passes=apply_kernels --kernels '" + file + "' --target x86-64-v3\n"));
+  // The same flags as words.
+  std::string test = reproducer.substr(11, reproducer.find(" --passes") - 11);
+  Outcome again = Reports::tool({"opt", test, "--passes=apply_kernels", "--kernels", file});
+  INFO(again.err);
+  CHECK(contains(again.out, "def mm("));
+}
+
+TEST_CASE("object files that cannot be linked get advice", "[tools]") {
+  Reports folder;
+  std::string source = folder.write("k.c",
+                                    "#include <relaxc/kernel_abi.h>\nstatic volatile int32_t places[64];\n"
+                                    "int32_t c_mm(const relaxc_kernel_args* a) { return places[a->scalars[0]]; }\n");
+  std::string kernels = folder.write("k.py", R"(@S.implements("matmul")
+@S.extern("c_mm")
+def mm(a: T.Buffer(("m", "k"), "float32"), b: T.Buffer(("k", "n"), "float32"), c: T.Buffer(("m", "n"), "float32")): ...
+)");
+  std::string model = folder.products();
+  auto error = [&](const char* command, const char* compiler, std::vector<std::string> flags) {
+    std::vector<std::string> words = {
+        compiler,         "-O1", "-c", source, "-o", folder.at("k.o"), "-I", RELAXC_BINARY_DIR "/public", "-I",
+        RELAXC_SOURCE_DIR};
+    words.insert(words.end(), flags.begin(), flags.end());
+    Outcome built = test::run_program(words, 60);
+    INFO(built.err);
+    REQUIRE(built.exit_code == 0);
+    words = {command, model, "--kernels", kernels, "--link", folder.at("k.o")};
+    if (std::string(command) == "compile") words.insert(words.end(), {"-o", folder.at("k.so")});
+    Outcome outcome = Reports::tool(words);
+    CHECK(outcome.exit_code == 1);
+    return outcome.err;
+  };
+  for (const char* command : {"run", "compile"}) {
+    CHECK(contains(error(command, "/usr/bin/gcc", {"-fno-pic", "-mcmodel=small"}), "recompile"));
+    CHECK(contains(error(command, "/usr/bin/gcc", {"-fno-pic"}), "with -fPIC"));
+    CHECK(contains(error(command, "/usr/bin/gcc", {"-fPIC", "-flto", "-fno-fat-lto-objects"}),
+                   "compile it without -flto"));
+    if (fs::exists("/usr/bin/clang"))
+      CHECK(contains(error(command, "/usr/bin/clang", {"-fPIC", "-flto"}), "compile it without -flto"));
+  }
+}
+
+TEST_CASE("names of fused programs keep the digits of the user's names", "[tools]") {
+  Reports folder;
+  std::string kernels = product(kProduct);
+  kernels.replace(kernels.find("def mm("), 7, "def mm16(");
+  Outcome outcome = Reports::tool(
+      {"run", folder.products(), "--dim", "n=3", "--kernels", folder.write("k.py", kernels), "--profile"});
+  INFO(outcome.out << outcome.err);
+  CHECK(contains(outcome.out, "fused_mm16_add / "));
+}
+
+TEST_CASE("inputs and dims that are given twice, or that are not there, are errors", "[tools]") {
+  Reports folder;
+  std::string model = folder.products();
+  auto error = [&](std::vector<std::string> words) {
+    words.insert(words.begin() + 1, model);
+    Outcome outcome = Reports::tool(words);
+    CHECK(outcome.exit_code != 0);
+    return outcome.err;
+  };
+  CHECK(contains(error({"run", "--dim", "n=3", "--input", "x=_", "--input", "x=_"}), "input 'x' is given twice"));
+  CHECK(contains(error({"run", "--dim", "n=3", "--dim", "n=4"}), "'n=4': the dim is 3 already"));
+  CHECK(contains(error({"compile", "--dim", "typo=3", "-o", folder.at("m.so")}),
+                 "the model has no symbolic dim 'typo'; it has: n"));
+}
+
+TEST_CASE("a parallel loop whose iterations overwrite each other gets a warning", "[tools]") {
+  Reports folder;
+  std::string sums = R"(@S.implements("matmul")
+@T.prim_func
+def mm(a: T.Buffer(("m", "k"), "float32"), b: T.Buffer(("k", "n"), "float32"), c: T.Buffer(("m", "n"), "float32")):
+    for i, j in T.grid(m, n):
+        c[i, j] = T.float32(0)
+    for l in T.parallel(k):
+        for i, j in T.grid(m, n):
+            c[i, j] = c[i, j] + a[i, l] * b[l, j]
+)";
+  const char* expected = "k.py:8:13: warning: iterations of T.parallel loop 'l' write c[i, j] again";
+  std::string file = folder.write("k.py", sums), model = folder.products();
+  CHECK(contains(Reports::tool({"check", file}).err, expected));
+  CHECK(contains(Reports::tool({"compile", model, "--kernels", file, "-o", folder.at("m.so")}).err, expected));
+  CHECK(contains(Reports::tool({"run", model, "--dim", "n=3", "--kernels", file, "--threads", "1"}).err, expected));
+}
