@@ -208,6 +208,16 @@ Expr decompose_dynamic_slice(const OpCall& op, Builder& b) {
   return b.op("strided_slice", std::move(args));
 }
 
+// The number of parts is known, whatever the operand is.
+Type infer_partial_split(const OpCall& op) {
+  const AttrValue parts = op.attrs<SplitAttrs>().indices_or_sections;
+  const AttrList* positions = parts.as<AttrList>();
+  const int64_t* sections = parts.as<int64_t>();
+  if (!positions && (!sections || *sections < 1 || *sections > 1024)) return infer_unknown(op);
+  const size_t count = positions ? positions->size() + 1 : static_cast<size_t>(*sections);
+  return tuple_type(std::vector<Type>(count, infer_same_rank(op, 0, op.first_dtype())));
+}
+
 // The parts of a number of sections have one size, but for the last ones.
 reference::Tensors split_parts(const ReferenceCall& c) {
   auto [indices_or_sections, axis] = c.attrs<SplitAttrs>();
@@ -272,7 +282,7 @@ std::vector<OpRow> slice_ops() {
        .inputs = {{"x", "the tensor"}},
        .attrs = op_attrs<SplitAttrs>(),
        .infer = infer_split,
-       .infer_partial = infer_unknown,
+       .infer_partial = infer_partial_split,
        .legalize = lower_split,
        .reference = split_parts},
       by_element({.name = "relax.slice_scatter",

@@ -6,6 +6,7 @@
 #include "ir/op_names.h"
 #include "passes/graph_rewriter.h"
 #include "passes/kernel_rules.h"
+#include "passes/replacement.h"
 #include "support/joined.h"
 #include "support/lists.h"
 #include "support/nearest.h"
@@ -47,8 +48,8 @@ class KernelApplier {
         if (!is_candidate || (!rule.node.empty() && !is_node(bindings[i], rule.node))) continue;
         if (takers[i] == &rule) continue;
         if (scope.is_replaced(i)) {
-          use.refuse(place_of(bindings[i]), fmt::format("'{}' comes first", takers[i] ? takers[i]->name : "another"));
-          if (context_.claimed) report_late(rule, before, bindings[i], i, takers[i]);
+          if (context_.claimed || (!use.is_used && use.refused.empty()))
+            use.refuse(place_of(bindings[i]), why_late(rule, before, bindings[i], i, takers[i]));
           continue;
         }
         std::string refused;
@@ -98,15 +99,19 @@ class KernelApplier {
                       fmt::format("{} '{}'", kind, rule.name), refused, "", at});
   }
 
-  // Reports for a binding that an earlier rule has whether this one could have it as well.
-  void report_late(const KernelRule& rule, const PatternScope& before, const Binding& binding, size_t at,
-                   const KernelRule* taker) const {
+  // Reports and returns why the rule does not have a binding that an earlier one has: it could, or it does not fit.
+  std::string why_late(const KernelRule& rule, const PatternScope& before, const Binding& binding, size_t at,
+                       const KernelRule* taker) const {
     std::string refused;
     IRModule scratch = module_;
     std::optional<PatternMatch> match = before.match(*rule.pattern, at, refused);
-    if (match && KernelApplier(scratch, context_, uses_).replace(rule, *match, refused))
-      refused = fmt::format("it could, and '{}' comes first", taker ? taker->name : "another one");
-    report(rule, binding, refused);
+    if (!match || !KernelApplier(scratch, context_, uses_).replace(rule, *match, refused)) {
+      report(rule, binding, refused);
+      return refused;
+    }
+    const std::string first = fmt::format("'{}' comes first", taker ? taker->name : "another one");
+    report(rule, binding, "it could, and " + first);
+    return first;
   }
 
   // Returns the bindings that stand for the match, or sets the reason why the rule cannot take it.
@@ -130,19 +135,20 @@ class KernelApplier {
           open[0].name, open[0].op, to_string(open[0].value), open[0].name, to_string(open[0].value));
       return std::nullopt;
     }
+    std::variant<Expr, std::string> made = std::string();
     if (rule.kernel) {
       std::vector<Type> outputs = types_of(match.results);
       if (match.results.size() == 1 && outputs[0].is<TupleType>()) outputs = outputs[0].as<TupleType>()->items;
-      auto made = call_user_kernel(
-          *rule.kernel, {match.operands, match.attrs, outputs.size(), outputs, std::move(open)}, module_, builder);
-      if (const std::string* why = std::get_if<std::string>(&made)) {
-        refused = *why;
-        return std::nullopt;
-      }
-      return bind(std::get<Expr>(made), match, builder);
+      made = call_user_kernel(*rule.kernel, {match.operands, match.attrs, outputs.size(), outputs, std::move(open)},
+                              module_, builder);
+    } else {
+      made = rule.replacement ? replacement_of(rule, match, module_, builder) : composed(rule, match);
     }
-    std::optional<Expr> value = rule.replacement ? inlined(rule, match, builder) : composed(rule, match, refused);
-    return value ? std::optional(bind(*value, match, builder)) : std::nullopt;
+    if (const std::string* why = std::get_if<std::string>(&made)) {
+      refused = *why;
+      return std::nullopt;
+    }
+    return bind(std::get<Expr>(made), match, builder);
   }
 
   static std::vector<Type> types_of(const std::vector<VarRef>& vars) {
@@ -167,28 +173,8 @@ class KernelApplier {
     return result;
   }
 
-  // Returns the value of the rewriter's replacement on the operands.
-  Expr inlined(const KernelRule& rule, const PatternMatch& match, Builder& builder) {
-    const Function& function = **rule.replacement;
-    VarMap map;
-    for (size_t i = 0; i < function.params.size(); ++i) {
-      bind_dims(function.params[i].type(), match.operands[i].type(), map);
-      map.insert_or_assign(function.params[i].get(), match.operands[i]);
-    }
-    for (const auto& [name, callee] : rule.functions.functions) module_.functions.emplace(name, callee);
-    Substitution replaced(map);
-    for (const Binding& binding : bindings_of(function.body)) {
-      Expr value = replaced(binding.value);  // params may say less than the operands
-      value = with_better_type(value, value.type(), context_.ops).value_or(value);
-      Expr leaf = binding.cast ? Expr(builder.match_cast(value, replaced(*binding.cast), binding.var->name))
-                               : Expr(is_leaf(value) ? value : builder.emit(value, binding.var->name));
-      replaced.add(binding.var, leaf);
-    }
-    return replaced(function.body.as<SeqExpr>()->body);
-  }
-
   // Returns a call of a private function of the match's operators, of which fusion makes one tensor program.
-  std::optional<Expr> composed(const KernelRule& rule, const PatternMatch& match, std::string& refused) {
+  std::variant<Expr, std::string> composed(const KernelRule& rule, const PatternMatch& match) {
     std::vector<Expr> operands;
     VarMap params;
     Function function{.params = {},
@@ -221,10 +207,7 @@ class KernelApplier {
     function.result = function.body.type();
     FunctionRef made_function = make_function(std::move(function), rule.span);
     std::vector<VarRef> open = free_vars(made_function);
-    if (!open.empty()) {
-      refused = fmt::format("it uses '{}', which no operand has as a dim", open[0]->name);
-      return std::nullopt;
-    }
+    if (!open.empty()) return fmt::format("it uses '{}', which no operand has as a dim", open[0]->name);
     std::string name = module_.fresh_name(rule.name);
     module_.functions.emplace(name, made_function);
     std::vector<Type> types = types_of(match.results);

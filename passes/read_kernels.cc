@@ -1,6 +1,7 @@
 // Reads the kernels of a file: tensor programs and declarations of C functions, and what each implements.
 #include "ir/attr_names.h"
 #include "ir/op_names.h"
+#include "ir/sequence.h"
 #include "ir/text/parser.h"
 #include "ir/verify/verify.h"
 #include "passes/kernel_rules.h"
@@ -170,7 +171,13 @@ class KernelReader {
       fail(file_.span(line), "expected one tensor program");
     PrimFunc result = *module.functions.begin()->second.as<PrimFunc>();
     result.attrs = result.attrs.without(attr_names::kGlobalSymbol);
-    programs.push_back(promote_indices(make_prim_func(std::move(result), file_.span(line))));
+    PrimFuncRef made = make_prim_func(std::move(result), file_.span(line));
+    if (std::vector<VarRef> open = free_vars(made); !open.empty())
+      fail(file_.span(line),
+           "'{0}' uses '{1}', and no buffer has it as a dim by itself, so that its value is not known; name the dim "
+           "\"{1}\" and what depends on it by expressions of it",
+           line.text, open[0]->name);
+    programs.push_back(promote_indices(made));
     return programs.back();  // its dims are int64, as the graph's are
   }
 
@@ -378,12 +385,38 @@ class KernelReader {
     Diagnostics problems;
     rule.functions = parse_module(only, filename_, ops_, problems);
     problems.throw_if_errors();
+    check_replacement(rule.functions, file_.span(replacement), problems);
+    for (auto& [name, function] : rule.functions.functions) function = without_symbol(function);
     rule.replacement = rule.functions.graph_function("replacement");
     rule.functions.functions.erase("replacement");
     if ((*rule.replacement)->params.size() != rule.pattern->params.size())
       fail(file_.span(replacement), "the replacement has {} params, and the pattern {}",
            (*rule.replacement)->params.size(), rule.pattern->params.size());
     rules_.push_back(std::move(rule));
+  }
+  void check_replacement(const IRModule& module, const Span& span, Diagnostics& problems) const {
+    for_each_binding(module.graph_function("replacement")->body, [&](const Binding& binding) {
+      const Call* call = binding.value.as<Call>();
+      const GlobalVar* callee = call ? call->callee.as<GlobalVar>() : nullptr;
+      if (callee && callee->name == "replacement") fail(span, "the replacement of a rewriter calls itself");
+      if (call && !is_pure(*call, ops_))
+        fail(binding.value.span(),
+             "the replacement of a rewriter must not have side effects; R.call_pure_packed "
+             "promises that a function has none");
+    });
+    verify(module, ops_, problems);
+    if (!problems.has_errors()) verify_ranges(module, Ranges::kAxes, problems);
+    problems.throw_if_errors();
+  }
+  static Expr without_symbol(const Expr& function) {
+    auto stripped = [&](auto ref) -> Expr {
+      auto copy = *ref;
+      copy.attrs = copy.attrs.without(attr_names::kGlobalSymbol);
+      return make(std::move(copy), function.type(), function.span());
+    };
+    if (auto graph = try_cast<Function>(function)) return stripped(*graph);
+    auto program = try_cast<PrimFunc>(function);
+    return program ? stripped(*program) : function;
   }
   static void blank_line(std::string& text, uint32_t line) {
     size_t at = 0;
