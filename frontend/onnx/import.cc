@@ -95,6 +95,7 @@ static void check_fixed_dims(const ModelContext& context) {
 
 IRModule import_model(std::shared_ptr<const ModelFile> file, const OpTable& ops, const ImportOptions& options) {
   ModelContext context{.file = file, .ops = ops, .options = options};
+  context.kernels.functions.emplace("main", tuple({}));  // keeps the name for the graph
   const onnx::ModelProto& model = file->proto();
   bool empty_message = model.ir_version() == 0 && !model.has_graph() && model.opset_import_size() == 0;
   if (empty_message) fail(place(context), "not an ONNX model");
@@ -138,7 +139,7 @@ IRModule import_model(std::shared_ptr<const ModelFile> file, const OpTable& ops,
               {attr_names::kOutputNames, outputs}};
   Function function{std::move(params.vars), body, result, true, std::move(attrs)};
   IRModule module = std::move(context.kernels);
-  module.functions.emplace("main", make_function(std::move(function), place(context)));
+  module.functions.insert_or_assign("main", make_function(std::move(function), place(context)));
   return module;
 }
 
