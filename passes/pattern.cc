@@ -55,9 +55,14 @@ Attrs scalar_operands(const Call& call, const OpRow& row) {
   return result;
 }
 
-// Returns whether the attribute does not change what the call computes.
-bool is_default(const OpAttr& attr, const AttrValue& value, const Attrs& all, int64_t rank) {
+// Returns whether the attribute does not change what the call computes. An optional dtype that is not set is "void",
+// and then the result has that of the operands.
+bool is_default(const OpAttr& attr, const AttrValue& value, const Attrs& all, const std::vector<Expr>& args) {
+  const int64_t rank = args.empty() ? -1 : known_rank(args[0].type());
   const AttrValue* same = attr.default_from ? all.find(attr.default_from) : nullptr;
+  std::optional<DType> dtype;
+  if (attr.kind == AttrKind::kDType && attr.otherwise.is_none() && from_attr(value, dtype))
+    return !dtype || (!args.empty() && dtype == tensor_dtype(args[0].type()));
   return value == attr.otherwise || attribute_is(attr.name, value, attr.otherwise, rank) || (same && value == *same);
 }
 
@@ -100,6 +105,7 @@ class PatternMatcher {
   // Tries one way; undoes all but the reason when it does not match.
   template <class F>
   bool attempt(F&& fn) {
+    if (steps_ > kMostSteps) return false;
     State before = state_;
     if (fn()) return true;
     before.refused = state_.refused;
@@ -108,7 +114,12 @@ class PatternMatcher {
     return false;
   }
 
+  // Alternatives inside of alternatives may take a number of steps that doubles with each operator of the pattern.
+  static constexpr int64_t kMostSteps = 20000;
+
   bool matches(const PatternNode& node, const Expr& value, int depth) {
+    if (++steps_ > kMostSteps)
+      return refuse(1001, "there are too many ways to try, more than {} steps; use fewer alternatives", kMostSteps);
     if (const Expr* known = find_value(state_.values, &node)) {
       if (same_node(*known, value)) return true;
       const Constant *a = known->as<Constant>(), *b = value.as<Constant>();
@@ -214,10 +225,11 @@ class PatternMatcher {
     if (node.any_operands) return true;
     std::vector<Expr> operands = operands_of(*call, is_kernel);
     const std::string name = ops::short_name(op);
-    if (is_commutative(op) && operands.size() == 2 && node.args.size() == 2)
-      return attempt([&] { return matches_all(node.args, operands, depth + 1, name, Order::kAny); }) ||
-             matches_all(node.args, {operands[1], operands[0]}, depth + 1, name, Order::kAny);
-    return matches_all(node.args, operands, depth + 1, name);
+    if (!is_commutative(op) || operands.size() != 2 || node.args.size() != 2)
+      return matches_all(node.args, operands, depth + 1, name);
+    auto in_order = [&] { return matches_all(node.args, operands, depth + 1, name, Order::kAny); };
+    if (node.args[0] == node.args[1] || same_node(operands[0], operands[1])) return in_order();
+    return attempt(in_order) || matches_all(node.args, {operands[1], operands[0]}, depth + 1, name, Order::kAny);
   }
 
   bool matches_attrs(const PatternNode& node, const Call& call, int depth) {
@@ -330,6 +342,7 @@ class PatternMatcher {
       if (!node->name.empty()) result.values.insert_or_assign(node->name, value);
     }
     std::set<size_t> replaced = check_uses(inside, result);
+    check_operands(replaced);
     if (state_.depth >= 1000) return std::nullopt;
     std::string why;
     std::optional<std::vector<size_t>> late = scope_.late_users(replaced, result.at, why);
@@ -358,12 +371,11 @@ class PatternMatcher {
     for (const auto& [name, value] : call.attrs) result.attrs.set(name, value);
     const OpRow* row = scope_.ops_.find(op);
     if (!row) return;
-    int64_t rank = call.args.empty() ? -1 : known_rank(call.args[0].type());
     const std::string title = is_alone ? "" : ops::short_name(op);
     for (const OpAttr& attr : row->attrs) {
       const AttrValue* value = call.attrs.find(attr.name);
       if (is_result && attr.kind == AttrKind::kDType) continue;  // the kernel's buffer has the dtype
-      if (value && !named.has(attr.name) && !is_default(attr, *value, call.attrs, rank))
+      if (value && !named.has(attr.name) && !is_default(attr, *value, call.attrs, call.args))
         result.open.push_back({attr.name, *value, title});
     }
     if (!is_alone) return;
@@ -405,6 +417,16 @@ class PatternMatcher {
     return replaced;
   }
 
+  // Refuses a match of which an operand is computed inside, as where the pattern's result is its operand, too.
+  void check_operands(const std::set<size_t>& replaced) {
+    for (const PatternRef& param : pattern_.params) {
+      const Expr* value = find_value(state_.values, param.get());
+      const size_t* position = value ? find_value(scope_.position_, value->get()) : nullptr;
+      if (position && replaced.contains(*position))
+        refuse(1000, "operand '{}' is computed by the pattern itself", param->name);
+    }
+  }
+
   // Returns whether elementwise operators alone lead from operands of the match to the value.
   bool is_cheap(const Binding& binding) const {
     const OpRow* row = scope_.ops_.find(op_name(binding.value));
@@ -419,6 +441,7 @@ class PatternMatcher {
   const Pattern& pattern_;
   State state_ = {};
   std::vector<std::string> path_ = {};  // how messages call the operand that is looked at
+  int64_t steps_ = 0;
 };
 
 PatternScope::PatternScope(const std::vector<Binding>& bindings, const VarSet& used_after, const OpTable& ops)

@@ -23,16 +23,32 @@ class PatternReader {
       pattern_.params.push_back(define(std::move(node)));
     }
     lines(definition.body);
+    // R.output(y); return y, where y is a tuple
+    if (pattern_.results.size() == 1 && pattern_.results[0]->kind == Kind::kTuple)
+      pattern_.results = std::vector(pattern_.results[0]->args);
     if (pattern_.results.empty()) fail(file_.span(definition), "pattern '{}' returns nothing", definition.text);
+    std::set<const PatternNode*> used;
+    for (const PatternRef& result : pattern_.results) add_reachable(result, used);
+    for (const PatternRef& param : pattern_.params) {
+      if (!used.contains(param.get()))
+        fail(file_.span(definition), "param '{}' of pattern '{}' is not used", param->name, definition.text);
+    }
     for (const PatternRef& result : pattern_.results) {
       bool is_param = std::ranges::count(pattern_.params, result) > 0;
       if (is_param)
         fail(file_.span(definition), "pattern '{}' returns its operand '{}'", definition.text, result->name);
+      if (std::ranges::count(pattern_.results, result) > 1)
+        fail(file_.span(definition), "pattern '{}' returns '{}' twice", definition.text, result->name);
     }
     return std::move(pattern_);
   }
 
  private:
+  static void add_reachable(const PatternRef& node, std::set<const PatternNode*>& seen) {
+    if (!seen.insert(node.get()).second) return;
+    for (const PatternRef& arg : node->args) add_reachable(arg, seen);
+  }
+
   PatternRef define(PatternNode node) {
     auto result = std::make_shared<const PatternNode>(std::move(node));
     values_.insert_or_assign(result->name, result);
