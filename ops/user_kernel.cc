@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <ranges>
 
 #include "ir/kernel_call.h"
 #include "ir/op_names.h"
@@ -15,9 +16,25 @@ namespace relaxc {
 
 namespace {
 
-// Returns the attribute of the name, or the item of a list that "pads_1" names.
+// Returns the tensor that an attribute of a node is; null for others.
+const Constant* tensor_of(const AttrValue* value) {
+  const Expr* expr = value ? value->as<Expr>() : nullptr;
+  return expr ? expr->as<Constant>() : nullptr;
+}
+
+// Returns element i of the tensor, in row-major order.
+std::optional<AttrValue> element_of(const Tensor& tensor, size_t i) {
+  const auto at = static_cast<int64_t>(i);
+  if (at >= tensor.size()) return std::nullopt;
+  return tensor.dtype().is_float() ? AttrValue(tensor.as_double(at)) : AttrValue(tensor.as_int(at));
+}
+
+// Returns the attribute of the name, or the item of a list or tensor that "pads_1" names.
 std::optional<AttrValue> attribute(const Attrs& attrs, const std::string& name) {
-  if (const AttrValue* whole = attrs.find(name)) return *whole;
+  if (const AttrValue* whole = attrs.find(name)) {
+    const Constant* tensor = tensor_of(whole);
+    return tensor && tensor->data.size() == 1 ? element_of(tensor->data, 0) : *whole;
+  }
   size_t underscore = name.rfind('_');
   if (underscore == std::string::npos || underscore + 1 == name.size()) return std::nullopt;
   size_t index = 0;
@@ -26,6 +43,7 @@ std::optional<AttrValue> attribute(const Attrs& attrs, const std::string& name) 
     index = index * 10 + static_cast<size_t>(c - '0');
   }
   const AttrValue* whole = attrs.find(name.substr(0, underscore));
+  if (const Constant* tensor = tensor_of(whole)) return element_of(tensor->data, index);
   const AttrList* list = whole ? whole->as<AttrList>() : nullptr;
   return list && index < list->size() ? std::optional((*list)[index]) : std::nullopt;
 }
@@ -51,7 +69,10 @@ class KernelCaller {
       : kernel_(kernel), request_(request), module_(module), builder_(builder), tensors_(request.tensors) {}
 
   std::variant<Expr, std::string> run() {
-    if (!set_attributes() || !check_counts() || !arrange_constants()) return reason_;
+    if (!set_attributes()) return reason_;
+    find_written();
+    add_tensor_attributes();
+    if (!check_counts() || !arrange_constants()) return reason_;
     check_writes();
     std::vector<Type> outputs = request_.outputs;
     if (outputs.empty()) {
@@ -101,10 +122,20 @@ class KernelCaller {
     return true;
   }
 
+  // A buffer that is neither an input nor a result is the tensor attribute of its name.
+  void add_tensor_attributes() {
+    for (size_t i = 0; i < params_.size() && params_.size() > tensors_.size() + request_.num_outputs; ++i) {
+      const AttrValue* value = request_.attrs.find(params_[i]->name);
+      if (!tensor_of(value) || i > tensors_.size() || written_.contains(params_[i].get())) continue;
+      tensors_.insert(tensors_.begin() + static_cast<std::ptrdiff_t>(i), *value->as<Expr>());
+      from_attributes_.push_back(i);
+    }
+  }
+
   bool refuse_attribute(const std::string& name, const std::optional<AttrValue>& value, DType dtype) {
     if (value)
-      return refuse(
-          fmt::format("attribute '{}' is {}, and the kernel takes {}", name, to_string(*value), to_string(dtype)));
+      return refuse(fmt::format("attribute '{}' is {}, and the kernel takes {}", name, text_of_attribute(*value),
+                                to_string(dtype)));
     std::string known = joined(request_.attrs, [](const auto& entry) { return entry.first; });
     return refuse(fmt::format("it takes '{}', and there is no attribute of that name{}", name,
                               known.empty() ? "" : "; there are " + known));
@@ -113,26 +144,33 @@ class KernelCaller {
   bool check_counts() {
     size_t inputs = tensors_.size(), outputs = request_.num_outputs;
     if (params_.size() == inputs + outputs) return true;
+    // A node may leave out its last results; the kernel computes them all the same. A C function does not say which
+    // of its buffers are results.
+    auto is_result = [&](const Buffer& param) { return written_.contains(param.get()); };
+    bool has_more = request_.outputs.empty() && params_.size() > inputs + outputs &&
+                    std::all_of(params_.begin() + static_cast<std::ptrdiff_t>(inputs), params_.end(), is_result);
+    if (has_more) return true;
     std::string names = joined(params_, [](const Buffer& param) { return param->name; });
     std::string types = joined(tensors_, [](const Expr& tensor) { return text_of_tensor(tensor.type()); });
     return refuse(fmt::format("it has {} buffers ({}), and there are {} inputs ({}) and {} results", params_.size(),
                               names, inputs, types, outputs));
   }
 
+  void find_written() {
+    walk(
+        program_->body, [&](const BufferStore& store) { written_.insert(store.buffer.get()); },
+        [&](const Block& block) {
+          for (const BufferRegion& region : block.writes) written_.insert(region.buffer.get());
+        });
+  }
+
   // An operand is a value that others may read as well, or a constant of the model.
   void check_writes() const {
-    std::set<const NodeHeader*> operands;
-    for (size_t i = 0; i < tensors_.size(); ++i) operands.insert(params_[i].get());
-    auto check = [&](const Buffer& buffer) {
-      if (operands.contains(buffer.get()))
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      if (written_.contains(params_[i].get()))
         fail(program_.span(), "kernel '{}' writes its operand '{}', which others may read; write to a T.alloc_buffer",
-             kernel_.name, buffer->name);
-    };
-    walk(
-        program_->body, [&](const BufferStore& store) { check(store.buffer); },
-        [&](const Block& block) {
-          for (const BufferRegion& region : block.writes) check(region.buffer);
-        });
+             kernel_.name, params_[i]->name);
+    }
   }
 
   std::string text_of_param(const KernelOperand& operand) const {
@@ -218,25 +256,33 @@ class KernelCaller {
       // Of two operators that have the attribute, the kernel reads that of the last.
       const AttrValue* value = request_.attrs.find(attr.name);
       bool is_read = reads_attribute(kernel_, attr.name) && value && *value == attr.value;
-      if (!is_read && !is_dim(match, attr)) unread.push_back(fmt::format("{}={}", attr.name, to_string(attr.value)));
+      if (is_read || is_dim(match, attr)) continue;
+      unread.push_back(fmt::format("{}={}", attr.name, text_of_attribute(attr.value)));
+      if (!attr.op.empty()) unread.back() += " of " + attr.op;
     }
     if (unread.empty()) return true;
-    const std::string& op = request_.open[0].op;
-    return refuse(fmt::format("'{}' neither reads nor names {}, which {} not the default{}; {} if it is right for that",
-                              kernel_.name, joined(unread), unread.size() == 1 ? "is" : "are",
-                              op.empty() ? "" : " of " + op,
-                              op.empty() ? "add it to @S.implements" : "write it in the pattern"));
+    const bool is_one = unread.size() == 1, is_pattern = !request_.open[0].op.empty();
+    const char* them = is_one ? "it" : "them";
+    return refuse(fmt::format(
+        "'{}' neither reads nor names {}, which {}; {} if it is right for that", kernel_.name, joined(unread),
+        is_one ? "is not the default" : "are not the defaults",
+        is_pattern ? fmt::format("write {} in the pattern", them) : fmt::format("add {} to @S.implements", them)));
   }
 
+  static constexpr size_t kMostItems = 64;  // of a tensor, that a condition may name
   bool check_condition(const KernelMatch& match) {
     if (!kernel_.where) return true;
     DimValues values;
     for (const auto& [name, value] : kernel_.defaults) values.insert_or_assign(name, value);
     for (const auto& [name, value] : request_.attrs) {
-      values.insert_or_assign(name, value);
       const AttrList* list = value.as<AttrList>();
-      for (size_t i = 0; list && i < list->size(); ++i)
-        values.insert_or_assign(fmt::format("{}_{}", name, i), (*list)[i]);
+      const Constant* tensor = tensor_of(&value);
+      const size_t items = list ? list->size() : tensor ? std::min<size_t>(tensor->data.size(), kMostItems) : 0;
+      if (!tensor || items == 1) values.insert_or_assign(name, *attribute(request_.attrs, name));
+      for (size_t i = 0; i < items; ++i) {
+        const std::string item = fmt::format("{}_{}", name, i);
+        values.insert_or_assign(item, *attribute(request_.attrs, item));
+      }
     }
     for (const VarRef& var : scalar_arguments(program_)) {
       const Expr* dim = find_value(match.dims, var.get());
@@ -249,6 +295,21 @@ class KernelCaller {
     return !why || refuse(*why);
   }
 
+  // Sets the dims that do not follow from the kernel's signature to those of the node's own result.
+  void complete(std::vector<std::optional<Expr>>& dims, const Type& known) const {
+    const std::vector<Expr>* shape = known_shape(known);
+    if (!shape || shape->size() != dims.size()) return;
+    VarSet given;
+    for (const Expr& tensor : request_.tensors) {
+      for (const VarRef& var : free_vars(tensor.type())) given.insert(var.get());
+    }
+    for (size_t i = 0; i < dims.size(); ++i) {
+      bool is_given =
+          std::ranges::all_of(free_vars((*shape)[i]), [&](const VarRef& v) { return given.contains(v.get()); });
+      if (!dims[i] && is_given) dims[i] = (*shape)[i];
+    }
+  }
+
   // Completes the types of results that the request leaves open.
   bool infer_outputs(KernelMatch& match, std::vector<Type>& outputs) {
     if (!request_.outputs.empty()) return true;
@@ -257,6 +318,7 @@ class KernelCaller {
       if (!operand.is_output) continue;
       const BufferType& declared = buffer_type(operand.param);
       std::vector<std::optional<Expr>> dims = dims_in_call(match, operand);
+      if (operand.number < request_.known.size()) complete(dims, request_.known[operand.number]);
       auto open = std::ranges::find_if_not(dims, [](const auto& dim) { return dim.has_value(); });
       if (open != dims.end()) {
         const std::string place = fmt::format("dim {} of {}", open - dims.begin(), text_of_param(operand));
@@ -282,7 +344,10 @@ class KernelCaller {
 
   // Calls the program of the shape, and sets the dims that it computes when the model runs.
   bool compute_dims(const KernelOperand& operand, std::vector<std::optional<Expr>>& dims) {
-    auto made = call_user_kernel(*kernel_.shape, {.tensors = tensors_, .attrs = request_.attrs}, module_, builder_);
+    std::vector<Expr> tensors = tensors_;  // it may have buffers of its own for attributes
+    for (size_t i : std::views::reverse(from_attributes_))
+      tensors.erase(tensors.begin() + static_cast<std::ptrdiff_t>(i));
+    auto made = call_user_kernel(*kernel_.shape, {.tensors = tensors, .attrs = request_.attrs}, module_, builder_);
     if (const std::string* why = std::get_if<std::string>(&made)) return refuse("its @S.shape does not fit: " + *why);
     const Expr& list = std::get<Expr>(made);
     const int64_t rank = std::ssize(dims);
@@ -338,8 +403,10 @@ class KernelCaller {
   IRModule& module_;
   Builder& builder_;
   std::vector<Expr> tensors_;
+  std::vector<size_t> from_attributes_ = {};  // the positions of those tensors
   PrimFuncRef program_ = kernel_.program;
   std::vector<Buffer> params_ = {};
+  std::set<const NodeHeader*> written_ = {};  // the buffers that the program writes
   VarMap attributes_ = {};
   std::string reason_ = {};
 };
@@ -368,6 +435,11 @@ std::string text_of_dim(const Expr& dim) {
   if (!op.symbol) return fmt::format("{}({}, {})", op.name, text_of_dim(node->a), text_of_dim(node->b));
   auto part = [](const Expr& e) { return e.is<Binary>() ? "(" + text_of_dim(e) + ")" : text_of_dim(e); };
   return fmt::format("{} {} {}", part(node->a), op.symbol, part(node->b));
+}
+
+std::string text_of_attribute(const AttrValue& value) {
+  const Constant* tensor = tensor_of(&value);
+  return tensor ? text_of_tensor(value.as<Expr>()->type()) : to_string(value);
 }
 
 std::string text_of_tensor(const Type& type) {

@@ -4,9 +4,9 @@
 //   @T.prim_func
 //   def scaled(x: T.Buffer(("n", 64), "float32"), scale: T.float32, y: T.Buffer(("n", 64), "float32")): ...
 //
-// The buffers are the tensor arguments in order, then the results. A scalar param is an attribute of its name ("pads_1"
-// is item 1 of the list `pads`), and its value becomes a constant of the program. Dims follow from the arguments; those
-// that are numbers are conditions.
+// The buffers are the tensor arguments in order, then the results; one more is the tensor attribute of its name. A
+// scalar param is an attribute of its name ("pads_1" is item 1 of the list or tensor `pads`), and its value becomes a
+// constant of the program. Dims follow from the arguments; those that are numbers are conditions.
 #pragma once
 #include <memory>
 #include <set>
@@ -52,9 +52,11 @@ struct KernelRequest {
   size_t num_outputs = 1;
   std::vector<Type> outputs = {};   // types of the results; empty where the kernel says them
   std::vector<OpenAttr> open = {};  // the kernel must read them
+  std::vector<Type> known = {};  // of results, where `outputs` is empty: dims that the kernel does not say are theirs
 };
 
-// Returns a call of the kernel, with the kernel as a function of the module, or why it does not fit. Dims of which
+// Returns a call of the kernel, a tuple where it has several results (more than asked for, if the last ones are left
+// out), with the kernel as a function of the module, or why it does not fit. Dims of which
 // nothing is known do not fit where the results' types are given, and else are tested when the model runs.
 std::variant<Expr, std::string> call_user_kernel(const UserKernel& kernel, const KernelRequest& request,
                                                  IRModule& module, Builder& builder);
@@ -67,6 +69,8 @@ std::string text_of_dim(const Expr& dim);
 
 // Returns "float32(n, 16)".
 std::string text_of_tensor(const Type& type);
+// Returns an attribute's value as messages print it: of a tensor its type.
+std::string text_of_attribute(const AttrValue& value);
 
 // Says who implements a node of the model or an operator of the graph, alone or as one of several, or why somebody who
 // claims it does not.

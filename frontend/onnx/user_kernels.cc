@@ -10,9 +10,12 @@ namespace relaxc::onnx_import {
 
 namespace {
 
-// Returns the value of an attribute; none for tensors and graphs, which kernels cannot ask for.
-AttrValue value_of_attribute(const onnx::AttributeProto& a) {
+// Returns the value of an attribute, a constant for a tensor; none for graphs, which kernels cannot ask for.
+AttrValue value_of_attribute(const ModelContext& model, const onnx::AttributeProto& a, const Span& span) {
   switch (a.type()) {
+    case onnx::AttributeProto::TENSOR:
+      if (a.t().data_type() == onnx::TensorProto::STRING) return {};
+      return Expr(constant(ModelFile::tensor(model.file, a.t(), span)));
     case onnx::AttributeProto::FLOAT:
       return static_cast<double>(a.f());
     case onnx::AttributeProto::INT:
@@ -42,7 +45,7 @@ std::string failed_condition(const NodeKernel& row, const Attrs& attrs, const st
     const AttrValue* value = attrs.find(name);
     if (!value) value = row.kernel.defaults.find(name);
     if (!value || !attribute_is(name, *value, wanted, -1))
-      return fmt::format("attribute {} is {}, expected {}", name, value ? to_string(*value) : "absent",
+      return fmt::format("attribute {} is {}, expected {}", name, value ? text_of_attribute(*value) : "absent",
                          to_string(wanted));
   }
   std::vector<int64_t> gaps;
@@ -94,6 +97,14 @@ std::optional<Converted> convert_alone(const ModelContext& model, const onnx::No
   }
 }
 
+// Returns whether the kernel has a buffer for the tensor attribute, beside those of inputs and results.
+bool reads_tensor(const UserKernel& kernel, const onnx::NodeProto& node, const onnx::AttributeProto& attribute) {
+  const std::vector<Buffer> buffers = buffer_params(kernel.program);
+  const auto operands = std::ranges::count_if(node.input(), [](const std::string& name) { return !name.empty(); });
+  return attribute.type() == onnx::AttributeProto::TENSOR && std::ssize(buffers) > operands + node.output_size() &&
+         std::ranges::any_of(buffers, [&](const Buffer& buffer) { return buffer->name == attribute.name(); });
+}
+
 // Returns the attributes of the node that the rule does not name and the kernel does not read. One without which the
 // built-in converter makes the same of the node has its default.
 std::vector<OpenAttr> unread_attributes(
@@ -102,7 +113,8 @@ std::vector<OpenAttr> unread_attributes(
   std::vector<OpenAttr> result;
   for (int i = 0; i < node.attribute_size(); ++i) {
     const std::string& name = node.attribute(i).name();
-    if (row.attrs.has(name) || reads_attribute(row.kernel, name)) continue;
+    if (row.attrs.has(name) || reads_attribute(row.kernel, name) || reads_tensor(row.kernel, node, node.attribute(i)))
+      continue;
     onnx::NodeProto without = node;
     without.mutable_attribute()->DeleteSubrange(i, 1);
     std::optional<Converted> other = whole ? convert(without) : std::nullopt;
@@ -114,7 +126,7 @@ std::vector<OpenAttr> unread_attributes(
 // Returns in which result the kernel contradicts the operator, or "".
 std::string wrong_result(const Expr& made, size_t count, const std::optional<Converted>& whole,
                          const std::string& type) {
-  const TupleType* items = count == 1 ? nullptr : made.type().as<TupleType>();
+  const TupleType* items = made.type().as<TupleType>();
   for (size_t i = 0; whole && i < std::min(count, whole->outputs.size()); ++i) {
     const Type &given = items ? items->items[i] : made.type(), &wanted = whole->outputs[i];
     if (fits(wanted, given) == Verdict::kContradicted)
@@ -144,7 +156,8 @@ std::variant<Expr, std::string> GraphImporter::try_kernel(const NodeKernel& row,
                                                           const std::vector<Value>& inputs, const Span& span,
                                                           IRModule& kernels, Builder& builder, std::string& note) {
   KernelRequest request{.tensors = {}, .attrs = {}, .num_outputs = static_cast<size_t>(node.output_size())};
-  for (const auto& attribute : node.attribute()) request.attrs.set(attribute.name(), value_of_attribute(attribute));
+  for (const auto& attribute : node.attribute())
+    request.attrs.set(attribute.name(), value_of_attribute(context_, attribute, span));
   if (std::string why = failed_condition(row, request.attrs, inputs); !why.empty()) return why;
   const auto& opsets = function_opsets ? *function_opsets : context_.opsets;
   const int64_t opset = copy_value(opsets, domain_of(node.domain())).value_or(0);
@@ -156,10 +169,11 @@ std::variant<Expr, std::string> GraphImporter::try_kernel(const NodeKernel& row,
     request.open = std::move(unread);
   } else if (!unread.empty()) {
     note = fmt::format("it neither reads nor names: {}", joined(unread, [](const OpenAttr& attr) {
-                         return fmt::format("{}={}", attr.name, to_string(attr.value));
+                         return fmt::format("{}={}", attr.name, text_of_attribute(attr.value));
                        }));
   }
   request.tensors = tensors_of(inputs, span);
+  if (whole) request.known = whole->outputs;
   auto made = call_user_kernel(row.kernel, request, kernels, builder);
   if (const Expr* call = std::get_if<Expr>(&made)) {
     if (std::string why = wrong_result(*call, request.num_outputs, whole, type_of_node(node)); !why.empty()) return why;
@@ -179,8 +193,8 @@ std::optional<Outputs> GraphImporter::call_kernel(const onnx::NodeProto& node, c
         row.node.empty() ? row.type == type : row.node == span.origin->node && (row.type.empty() || row.type == type);
     if (!is_asked || node.output_size() == 0) continue;
     RuleUse& use = context_.kernel_uses[i];
-    if (outputs) use.refuse(span.origin->node, fmt::format("'{}' comes first", taker));
-    if (outputs && !claimed) continue;
+    const bool is_known = use.is_used || !use.refused.empty();
+    if (outputs && !claimed && is_known) continue;
     // A kernel that does not fit leaves nothing behind.
     Builder trial(builder_.ops());
     trial.set_span(builder_.span());
@@ -200,7 +214,7 @@ std::optional<Outputs> GraphImporter::call_kernel(const onnx::NodeProto& node, c
       taker = row.kernel.name;
       use.is_used = true;
     }
-    use.refuse(span.origin->node, why);
+    use.refuse(span.origin->node, result && !why.empty() ? fmt::format("'{}' comes first", taker) : why);
     const std::string title = fmt::format("kernel '{}'", row.kernel.name);
     if (claimed) claimed({span, type, title, why, result ? note : ""});
     if (!why.empty()) refused += fmt::format("; {} does not fit: {}", title, why);
@@ -209,9 +223,9 @@ std::optional<Outputs> GraphImporter::call_kernel(const onnx::NodeProto& node, c
   return outputs;
 }
 
-// Returns the value, or the items of the tuple that it is, as outputs of a node.
+// Returns the value, or the first items of the tuple that it is, as outputs of a node.
 Outputs GraphImporter::outputs_of(const Expr& value, size_t count) {
-  if (count == 1) return {make_value({.tensor = value, .home = &builder_})};
+  if (!value.type().is<TupleType>()) return {make_value({.tensor = value, .home = &builder_})};
   Outputs outputs;
   for (size_t i = 0; i < count; ++i) {
     Expr item = builder_.emit(tuple_get(value, static_cast<int64_t>(i)));

@@ -231,4 +231,94 @@ g (float[n, 4] x, float[k] w) => (float[n, 4] y) {
   }
 }
 
+namespace {
+
+// Returns the text of a rewriter of sigmoid.
+std::string rewriter(const std::string& params, const std::string& replacement,
+                     const std::string& pattern = "R.sigmoid(x)") {
+  return "@R.rewriter\nclass Mine:\n    @R.function\n    def pattern(" + params + "):\n        return " + pattern +
+         "\n    @R.function\n    def replacement(" + params + "):\n        " + replacement + "\n";
+}
+
+constexpr const char* kSigmoid = R"(
+@R.function
+def main(x: R.Tensor(("n", 8), "float32")):
+    with R.dataflow():
+        v = R.sigmoid(x)
+        w = R.multiply(v, x)
+        R.output(w)
+    return w
+)";
+
+}  // namespace
+
+TEST_CASE("a rewriter whose replacement is of another type does not fit", "[modules]") {
+  auto why = [&](const std::string& params, const std::string& replacement) {
+    Said said = said_of(kSigmoid, rewriter(params, replacement));
+    return said.error + said.claims;
+  };
+  const std::string typed = "x: R.Tensor(('n', 8), 'float32')", open = "x: R.Tensor";
+  CHECK(says(why(typed, "return R.sum(x, axis=[1])"),
+             "rewriter 'Mine': the replacement gives R.Tensor((n,), dtype=\"float32\"), and the pattern "
+             "R.Tensor((n, 8), dtype=\"float32\")"));
+  CHECK(says(why(open, "return R.astype(x, 'float16')"), "the replacement gives R.Tensor((n, 8), dtype=\"float16\")"));
+  CHECK(says(why(open, "return R.reshape(x, R.shape([3, 3, 3]))"), "the replacement gives R.Tensor((3, 3, 3)"));
+  CHECK(says(why(open, "return R.split(x, 2)[0]"), "which are not known to be the same"));
+  CHECK(says(why(open, "return R.matmul(x, R.const([1, 2, 3], 'float32'))"), "the replacement cannot be used: "));
+  CHECK(says(why(open, "return R.call_packed('f', x, sinfo_args=(R.Tensor,))"),
+             "k.py:8:16: error: the replacement of a rewriter must not have side effects"));
+  // What is not known of the replacement's type is tested when the model runs.
+  CHECK(says(why(open, "return R.call_pure_packed('f', x, sinfo_args=(R.Tensor,))"), "rewriter 'Mine': \n"));
+  CHECK(says(said_of(kSigmoid, rewriter("x: R.Tensor(('n', 9), 'float32')", "return x")).claims,
+             "dim 1 of 'x' is 8, expected 9"));
+}
+
+TEST_CASE("a pattern must not read what it computes, and its ways are numbered", "[modules]") {
+  const std::string own_result =
+      "@S.pattern\ndef own(a, b, c):\n    t = R.sigmoid(a)\n    return R.multiply(b, c), t\n";
+  CHECK(says(said_of(kSigmoid, own_result).claims, "operand 'b' is computed by the pattern itself"));
+  std::string chain = "@S.pattern\ndef chain(x, y):\n    v0 = R.nn.relu(x)\n", model = kSigmoid;
+  std::string lines = "        u0 = R.tan(v)\n";
+  for (int i = 1; i <= 24; ++i) {
+    chain += fmt::format("    v{} = R.add(v{}, R.add(v{}, y))\n", i, i - 1, i - 1);
+    lines += fmt::format("        t{0} = R.add(u{1}, x)\n        u{0} = R.add(u{1}, t{0})\n", i, i - 1);
+  }
+  model.replace(model.find("        w = "), 0, lines);
+  model.replace(model.find("multiply(v, x)"), 14, "multiply(u24, x)");
+  CHECK(says(said_of(model, chain + "    return v24\n").claims, "there are too many ways to try"));
+  CHECK(says(said_of(kSigmoid, "@S.pattern\ndef two(x):\n    y = R.sigmoid(x)\n    return y, y\n").error,
+             "pattern 'two' returns 'y' twice"));
+}
+
+TEST_CASE("attributes that are defaults need no reader, and others are named with their operator", "[modules]") {
+  const std::string model = R"(
+@R.function
+def main(x: R.Tensor((4, 8), "float32"), w: R.Tensor((6, 8), "float32")):
+    with R.dataflow():
+        t = R.permute_dims(w, axes=[1, 0])
+        y = R.matmul(x, t, out_dtype="float32")
+        z = R.nn.relu(y)
+        R.output(z)
+    return z
+)";
+  const std::string params = kX + R"(, w: T.Buffer(("k", "m"), "float32"), y: T.Buffer(("n", "k"), "float32"))";
+  auto claims = [&](const std::string& transposed) {
+    std::string pattern = "@S.pattern\ndef product(x, w):\n    return R.nn.relu(R.matmul(x, " + transposed + "))\n";
+    std::string kernel = fill_kernel("@S.implements(product)", "own", params);
+    kernel.replace(kernel.find("T.grid(n, m)"), 12, "T.grid(n, k)");
+    Said said = said_of(model, pattern + kernel);
+    return said.error + said.claims;
+  };
+  CHECK(says(claims("R.permute_dims(w, axes=[1, 0])"), "nn.relu kernel 'own': \n"));
+  CHECK(says(claims("R.permute_dims(w)"),
+             "'own' neither reads nor names axes=[1, 0] of permute_dims, which is not the "
+             "default; write it in the pattern if it is right for that"));
+}
+
+TEST_CASE("a dim of a kernel that occurs in expressions alone is refused", "[modules]") {
+  const std::string params = R"(x: T.Buffer(("n + 1", "m"), "float32"), y: T.Buffer(("n + 1", "m"), "float32"))";
+  CHECK(says(said_of(kTwoNodes, fill_kernel("@S.implements('nn.softmax')", "own", params)).error,
+             "'own' uses 'n', and no buffer has it as a dim by itself"));
+}
+
 }  // namespace relaxc::test
