@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <filesystem>
+#include <map>
 
 #include "support/diagnostic.h"
 #include "support/joined.h"
@@ -31,6 +32,10 @@ std::shared_ptr<const UserLibrary> UserLibrary::open(const std::string& path) {
   for (size_t i = 0; i < library->rows_.size(); ++i) {
     const relaxc_kernel_row& row = library->rows_[i];
     if (!row.name) fail(span, "row {} of its table of kernels has no name", i);
+    for (size_t other = 0; other < i; ++other) {
+      if (std::string_view(library->rows_[other].name) == row.name)
+        fail(span, "its table of kernels has two rows '{}'; give each a name of its own", printable(row.name));
+    }
     if ((row.kernel == nullptr) == (row.packed == nullptr))
       fail(span, "row '{}' of its table of kernels has {}; set one of kernel and packed", printable(row.name),
            row.kernel ? "two functions" : "no function");
@@ -44,7 +49,21 @@ UserLibrary::~UserLibrary() {
 
 void* UserLibrary::find_symbol(const std::string& name) const { return dlsym(handle_, name.c_str()); }
 
+void check_names(const UserLibraries& libraries) {
+  std::map<std::string_view, std::pair<const relaxc_kernel_row*, const UserLibrary*>> known;
+  for (const auto& library : libraries) {
+    for (const relaxc_kernel_row& row : library->rows()) {
+      const auto [entry, is_new] = known.try_emplace(row.name, &row, library.get());
+      const auto& [other, its_library] = entry->second;
+      if (!is_new && (other->kernel != row.kernel || other->packed != row.packed))
+        fail({}, "'{}' and '{}' both have a kernel '{}'; give one of them another name", printable(its_library->path()),
+             printable(library->path()), printable(row.name));
+    }
+  }
+}
+
 void add_libraries(const UserLibraries& libraries, Registry& registry) {
+  check_names(libraries);
   for (const auto& library : libraries) {
     for (const relaxc_kernel_row& row : library->rows()) {
       if (registry.has(row.name)) continue;

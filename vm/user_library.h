@@ -30,6 +30,8 @@ class UserLibrary {
 };
 using UserLibraries = std::vector<std::shared_ptr<const UserLibrary>>;
 
+// Throws a CompileError where two libraries have different kernels of one name.
+void check_names(const UserLibraries& libraries);
 // Adds the rows of the libraries, which have to live as long as the registry. What the registry has already stays.
 void add_libraries(const UserLibraries& libraries, Registry& registry);
 
