@@ -94,7 +94,9 @@ class Bisection {
   Machine try_compile(const IRModule& lowered) const {
     const codegen::Backend& backend = codegen::backend_of(context_.target);
     try {
-      return backend.load(backend.compile(programs_of(lowered), context_.target, settings_));
+      codegen::KernelObjects objects = backend.compile(programs_of(lowered), context_.target, settings_);
+      objects.linked = settings_.linked;
+      return backend.load(objects);
     } catch (const CompileError&) {
       return nullptr;
     }
@@ -110,8 +112,12 @@ class Bisection {
           return entry.second.template is<PrimFunc>() && !std::ranges::count(interpreted, entry.first);
         });
       }
-      auto slow = std::make_shared<codegen::InterpretedKernels>(some, InterpretOptions{.check_unwritten = !machine});
+      codegen::LinkedFunctions linked = codegen::load_linked(runnable, settings_.linked, context_.target);
       LoadOptions options;
+      linked.add_to(options.registry);
+      vm::add_libraries(settings_.libraries, options.registry);
+      auto slow = std::make_shared<codegen::InterpretedKernels>(some, InterpretOptions{.check_unwritten = !machine},
+                                                                std::move(linked));
       if (!machine) options.watcher = slow;
       auto find = [machine, slow](const std::string& symbol) -> vm::Kernel {
         vm::Kernel kernel = slow->find(symbol);

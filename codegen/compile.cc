@@ -212,8 +212,8 @@ CompiledModule compile(IRModule module, const CompileSettings& settings) {
 
 void CompiledModule::generate(const CompileSettings& settings) {
   executable_ = codegen::lower_to_bytecode(lowered_);
-  std::set<std::string> linked;
-  if (!settings.interpret) linked = codegen::functions_of(settings.linked);
+  const std::set<std::string> linked = codegen::functions_of(settings.linked);
+  objects_.linked = settings.linked;
   note_libraries(settings.libraries, linked);
   codegen::KernelMap kernels = this->kernels();
   if (settings.interpret) return;
@@ -232,6 +232,7 @@ void CompiledModule::generate(const CompileSettings& settings) {
 }
 
 void CompiledModule::note_libraries(const vm::UserLibraries& libraries, const std::set<std::string>& linked) {
+  vm::check_names(libraries);
   auto is_called = [&](const relaxc_kernel_row& row) {
     if (linked.contains(row.name)) return false;
     return find_item(executable_.kernels, std::string_view(row.name), &vm::KernelInfo::symbol) ||
@@ -263,7 +264,9 @@ Program CompiledModule::load(LoadOptions options) const {
     return Program::from(executable_, find, keep_alive, std::move(options));
   };
   if (interpret_) {
-    auto kernels = std::make_shared<codegen::InterpretedKernels>(lowered_, *interpret_);
+    codegen::LinkedFunctions linked = codegen::load_linked(lowered_, objects_.linked, target_);
+    linked.add_to(options.registry);
+    auto kernels = std::make_shared<codegen::InterpretedKernels>(lowered_, *interpret_, std::move(linked));
     options.watcher = kernels;
     return program(kernels);
   }
@@ -281,8 +284,27 @@ void CompiledModule::write(const std::string& path) const {
   guarded([&] { return fmt::format("writing '{}'", path); }, link_and_write);
 }
 
+// Reports settings that only a compilation can follow.
+static void check_settings_of_artifact(const std::string& path, const CompileSettings& settings) {
+  const CompileSettings defaults;
+  const std::pair<const char*, bool> kCompilers[] = {
+      {"--link", !settings.linked.empty()},
+      {"--bind", !settings.params.empty()},
+      {"--passes", settings.passes != defaults.passes},
+      {"--target", settings.target != defaults.target},
+      {"--gather", settings.gather != defaults.gather},
+      {"--no-winograd", settings.winograd != defaults.winograd},
+      {"--check-bounds", settings.check_bounds},
+  };
+  for (const auto& [flag, is_given] : kCompilers) {
+    if (is_given) fail({}, "'{}' is compiled already; give {} when it is compiled (relaxc compile)", path, flag);
+  }
+}
+
 Program load_program(const std::string& path, const CompileSettings& settings, LoadOptions options) {
   if (path.ends_with(".so")) {
+    check_settings_of_artifact(path, settings);
+    options.libraries.insert(options.libraries.end(), settings.libraries.begin(), settings.libraries.end());
     bool has_rules = settings.kernels || !settings.schedules.empty();
     if (has_rules && settings.report)
       settings.report(

@@ -84,7 +84,7 @@ class CompiledModule {
   codegen::KernelObjects objects_;
   vm::UserLibraries libraries_;                // that the kernels need
   vm::MappedFiles sources_;                    // in which constants lie
-  std::optional<InterpretOptions> interpret_;  // then objects_ is empty
+  std::optional<InterpretOptions> interpret_;  // then objects_ has only what is linked
 };
 
 // Returns the context of passes under these settings: operators, target, and a constant folder that runs code.

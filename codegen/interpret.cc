@@ -44,11 +44,46 @@ static std::map<std::string, std::vector<bool>> find_new_tensors(const IRModule&
   return result;
 }
 
-InterpretedKernels::InterpretedKernels(const IRModule& module, const InterpretOptions& options) {
+// Returns the C functions that graph functions and tensor programs call.
+static std::set<std::string> called_functions(const IRModule& module) {
+  std::set<std::string> result;
+  for (const auto& [_, function] : module.functions)
+    walk(
+        function, [&](const ExternFunc& callee) { result.insert(callee.symbol); },
+        [&](const Ref<Call>& call) {
+          const std::string& name = op_name(call);
+          bool is_extern = name == ops::kCallExtern || name == ops::kCallPureExtern;
+          const StringImm* symbol = is_extern ? call->args.at(0).as<StringImm>() : nullptr;
+          if (symbol) result.insert(symbol->value);
+        });
+  return result;
+}
+
+LinkedFunctions load_linked(const IRModule& module, const std::vector<std::string>& files, const Target& target) {
+  if (files.empty()) return {};
+  const std::set<std::string> called = called_functions(module), defined = functions_of(files);
+  KernelObjects objects{.target = target, .names = {}, .objects = {}, .linked = files};
+  std::ranges::set_intersection(called, defined, std::back_inserter(objects.linked_kernels));
+  if (objects.linked_kernels.empty()) return {};
+  return {objects.linked_kernels, backend_of(target).load(objects)};
+}
+
+void LinkedFunctions::add_to(vm::Registry& registry) const {
+  for (const std::string& name : names) {
+    if (!registry.has(name)) registry.add_kernel(name, code->find(name));
+  }
+}
+
+InterpretedKernels::InterpretedKernels(const IRModule& module, const InterpretOptions& options, LinkedFunctions linked)
+    : linked_(std::move(linked)) {
   std::map<std::string, std::vector<bool>> new_tensors = find_new_tensors(module);
   for (const auto& [name, program] : programs_of(module)) {
     const std::vector<bool>& is_new = new_tensors.try_emplace(name, program->params.size(), false).first->second;
     InterpretOptions copy = options;
+    if (linked_.code)
+      copy.find_function = [code = linked_.code](const std::string& name) {
+        return reinterpret_cast<void*>(code->find(name));
+      };
     copy.check_unwritten = options.check_unwritten && !program->attrs.get_bool(attr_names::kIsScheduled, false);
     programs_.emplace(kernel_symbol(name),
                       std::make_unique<Program>(name, program, std::make_unique<Interpreter>(program, copy), is_new));

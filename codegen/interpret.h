@@ -13,11 +13,21 @@
 
 namespace relaxc::codegen {
 
+// The functions of the user's object files and archives (--link) that a module calls, loaded into this process.
+struct LinkedFunctions {
+  std::vector<std::string> names = {};
+  std::shared_ptr<const vm::KernelLibrary> code = nullptr;  // null: there are none
+
+  // Registers those that kernels of the module are.
+  void add_to(vm::Registry& registry) const;
+};
+LinkedFunctions load_linked(const IRModule& module, const std::vector<std::string>& files, const Target& target);
+
 class InterpretedKernels final : public vm::RunWatcher {
  public:
   // Takes the module as lower_to_bytecode() does, but with tensor programs of any form. A node that the interpreter
-  // does not know is a CompileError (kUnsupported).
-  InterpretedKernels(const IRModule& module, const InterpretOptions& options);
+  // does not know is a CompileError (kUnsupported). Programs may call the linked functions.
+  InterpretedKernels(const IRModule& module, const InterpretOptions& options, LinkedFunctions linked = {});
   ~InterpretedKernels() override;
 
   // Finds a kernel by its symbol; empty when there is none. The result lives as long as this object. Thread-safe.
@@ -41,6 +51,7 @@ class InterpretedKernels final : public vm::RunWatcher {
   void check_result(const Memory& memory, const vm::Value& result, const std::string& name) const;
   static void forget(Memory& memory, const char* begin, int64_t bytes);
 
+  LinkedFunctions linked_;
   std::mutex mutex_;
   std::map<std::string, std::unique_ptr<Program>> programs_;  // by symbol
   std::map<std::thread::id, Memory> memory_;                  // of the current runs, one per thread

@@ -26,7 +26,8 @@ std::string missing_functions(const llvm::orc::SymbolsNotFound& missing) {
   std::vector<std::string> names = map_each(missing.getSymbols(), [](const llvm::orc::SymbolStringPtr& symbol) {
     return fmt::format("'{}'", (*symbol).str());
   });
-  return fmt::format("no library of this process has the external function {}", joined(names));
+  return fmt::format("no library of this process has the external function {}; link the file that has it in (--link)",
+                     joined(names));
 }
 
 class JitLibrary final : public vm::KernelLibrary {

@@ -89,6 +89,7 @@ Program Program::load(const std::string& path, LoadOptions options) {
   std::shared_ptr<const vm::KernelLibrary> library = artifact.library;
   const std::string* needed = find_value(artifact.executable.metadata, vm::kNeededLibrariesKey);
   vm::UserLibraries libraries = needed ? vm::open_needed_libraries(*needed, path) : vm::UserLibraries();
+  libraries.insert(libraries.begin(), options.libraries.begin(), options.libraries.end());
   vm::add_libraries(libraries, options.registry);
   auto resolver = [&](const std::string& symbol) { return library ? library->find(symbol) : nullptr; };
   auto keep_alive =

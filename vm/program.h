@@ -17,6 +17,7 @@ namespace relaxc {
 
 namespace vm {
 struct Image;
+class UserLibrary;
 class Interpreter;
 }  // namespace vm
 
@@ -24,6 +25,8 @@ struct LoadOptions {
   vm::Registry registry = {};  // the host's functions and kernels
   vm::MappedFiles files = {};  // hold the constants of Program::from; a run fails when one has changed
   bool verify_hash = true;     // false: trust the file's content and do not read all of it before the first run
+  // Libraries of kernels, for load(), beside those that the artifact names.
+  std::vector<std::shared_ptr<const vm::UserLibrary>> libraries = {};
   std::shared_ptr<vm::RunWatcher> watcher = {};  // is notified of every run of the program's sessions
 };
 

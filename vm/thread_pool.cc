@@ -287,7 +287,14 @@ int32_t KernelRuntime::call(const Kernel& kernel, void* const* data, const int64
   context_.error = nullptr;
   relaxc_kernel_args args{data, scalars, &context_};
   ScratchArena::Mark mark = arena.mark();
-  int32_t status = kernel(&args);
+  int32_t status = 1;
+  try {
+    status = kernel(&args);
+  } catch (const std::exception& error) {  // a kernel of the user's may be C++
+    report(error.what(), {});
+  } catch (...) {
+    report("it threw an exception of its own kind", {});
+  }
   arena.release(mark);
   return status;
 }

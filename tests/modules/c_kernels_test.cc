@@ -188,6 +188,11 @@ def main(x: R.Tensor(("n",), "float32")) -> R.Tensor(("n",), "float32"):
     CHECK(Session(compiled.load()).run({x})[0].as_double(1) == -4);
     compiled.write(folder + "/module.so");
     CHECK(Session(Program::load(folder + "/module.so")).run({x})[0].as_double(0) == 2);
+    settings.interpret.emplace();
+    CHECK(Session(compile_file(folder + "/module.py", settings).load()).run({x})[0].as_double(1) == -4);
+    settings.interpret.reset();
+    std::string late = error_of([&] { load_program(folder + "/module.so", settings); });
+    CHECK(late.find("is compiled already; give --link when it is compiled") != std::string::npos);
   }
   CompileSettings wrong;
   wrong.linked = {folder + "/mine.c"};
@@ -201,6 +206,59 @@ def main(x: R.Tensor(("n",), "float32")) -> R.Tensor(("n",), "float32"):
   INFO(missing);
   CHECK(missing.find("linked kernel 'twice': no library of this process has the external function 'nowhere'") !=
         std::string::npos);
+}
+
+TEST_CASE("a program that calls a linked C function runs in the interpreter and is bisected", "[modules]") {
+  std::string folder = new_folder("called"), object = folder + "/add.o";
+  write(folder + "/add.c", "int add_one(const float* x, float* y) { return *y = *x + 1, 0; }\n");
+  REQUIRE(run_program({"/usr/bin/cc", "-c", "-fPIC", folder + "/add.c", "-o", object}, 60).exit_code == 0);
+  const std::string module = folder + "/module.py";
+  write(module, R"(
+@T.prim_func
+def main(x: T.Buffer((3,), "float32"), y: T.Buffer((3,), "float32")):
+    for i in range(3):
+        with T.block("y"):
+            vi = T.axis.spatial(3, i)
+            T.reads(x[vi])
+            T.writes(y[vi])
+            T.evaluate(T.call_extern("int32", "add_one", T.address_of(x[vi]), T.address_of(y[vi])))
+)");
+  auto said = [&](std::vector<std::string> args) {
+    args.insert(args.begin(), RELAXC_TOOL);
+    Outcome outcome = run_program(args, 60);
+    return outcome.out + outcome.err;
+  };
+  for (const char* how : {"--profile", "--interpret"})
+    CHECK(said({"run", module, "--link", object, "--input", "x=[1,2,3]", how}).find("[2, 3, 4]") != std::string::npos);
+  CHECK(said({"opt", module, "--link", object, "--bisect"}).find("no pass changes the results") != std::string::npos);
+  for (const char* how : {"--profile", "--interpret"})
+    CHECK(said({"run", module, how}).find("link the file that has it in (--link)") != std::string::npos);
+}
+
+TEST_CASE("a C++ kernel that throws is named with its node", "[modules]") {
+  std::string folder = new_folder("throws"), object = folder + "/k.o";
+  library_of(folder, "none", std::string(kHead) + "int none;\n");  // installs the headers
+  write(folder + "/k.cc",
+        "#include <relaxc/kernel_abi.h>\n#include <stdexcept>\n"
+        "extern \"C\" int32_t c_relu(const relaxc_kernel_args*) { throw std::runtime_error(\"no paper\"); }\n");
+  REQUIRE(run_program({"/usr/bin/c++", "-c", "-fPIC", "-I", folder + "/include", folder + "/k.cc", "-o", object}, 60)
+              .exit_code == 0);
+  write(folder + "/k.py", R"(@S.implements("nn.relu")
+@S.extern("c_relu")
+def mine(x: T.Buffer(("n",), "float32"), y: T.Buffer(("n",), "float32")): ...
+)");
+  write(folder + "/module.py", R"(
+@R.function
+def main(x: R.Tensor((2,), "float32")) -> R.Tensor((2,), "float32"):
+    y = R.nn.relu(x)
+    return y
+)");
+  Outcome outcome =
+      run_program({RELAXC_TOOL, "run", folder + "/module.py", "--kernels", folder + "/k.py", "--link", object}, 60);
+  INFO(outcome.err);
+  CHECK(outcome.exit_code == 1);
+  CHECK(outcome.err.find("kernel 'c_relu'") != std::string::npos);
+  CHECK(outcome.err.find("failed with status 1: no paper") != std::string::npos);
 }
 
 TEST_CASE("C functions compute a result and its shape, each also beside a tensor program", "[modules]") {
@@ -308,7 +366,20 @@ TEST_CASE("libraries without a sound table of kernels are refused", "[modules]")
                          "static const relaxc_kernel_row r[] = {{\"f\", 0, 0, 0}};"
                          "const relaxc_kernel_table relaxc_kernels = {1, 1, r};"),
                  "row 'f' of its table of kernels has no function"));
+  const std::string rows = std::string(kHead) +
+                           "static int32_t k(const relaxc_kernel_args* a) { return a == 0; }\n"
+                           "static const relaxc_kernel_row r[] = {{\"k\", k, 0, 0}, {\"k\", k, 0, 0}};";
+  CHECK(contains(refusal("twice", rows + "const relaxc_kernel_table relaxc_kernels = {1, 2, r};"), "two rows 'k'"));
   CHECK(contains(error_of([&] { vm::UserLibrary::open(folder + "/missing.so"); }), "does not load"));
+  vm::UserLibraries libraries;
+  for (const char* name : {"first", "second"})
+    libraries.push_back(vm::UserLibrary::open(
+        library_of(folder, name, rows + "const relaxc_kernel_table relaxc_kernels = {1, 1, r};")));
+  vm::Registry registry;
+  CHECK(contains(error_of([&] { vm::add_libraries(libraries, registry); }), "both have a kernel 'k'"));
+  libraries[1] = vm::UserLibrary::open(libraries[0]->path());  // the same one, twice
+  vm::add_libraries(libraries, registry);
+  CHECK(registry.has("k"));
 }
 
 }  // namespace relaxc::test

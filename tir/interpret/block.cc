@@ -115,7 +115,7 @@ StepPtr Compiler::block_step(const Block& block, const Span& span) {
     for (const BufferRegion& region : regions)
       run.regions.push_back({buffer_slot(region.buffer, span), is_write, map_each(region.ranges, code_of)});
   };
-  if (checks_regions_) {
+  if (options_.check_regions) {  // blocks evaluate what they declare to access
     declare(block.reads, false);
     declare(block.writes, true);
   }

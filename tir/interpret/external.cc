@@ -80,8 +80,12 @@ struct ExternCall {
 CodePtr Compiler::extern_code(const Call& node, const Expr& whole) {
   const StringImm* symbol = node.args[0].as<StringImm>();
   if (!symbol) fail(whole.span(), "{} takes the name of a C function", op_name(whole));
-  ExternCall call{dlsym(RTLD_DEFAULT, symbol->value.c_str()), dtype_of(whole), {}, {}, {}};
-  if (!call.function) fail(whole.span(), "the external function '{}' is not in this process", symbol->value);
+  ExternCall call{nullptr, dtype_of(whole), {}, {}, {}};
+  if (options_.find_function) call.function = options_.find_function(symbol->value);
+  if (!call.function) call.function = dlsym(RTLD_DEFAULT, symbol->value.c_str());
+  if (!call.function)
+    fail(whole.span(), "the external function '{}' is not in this process; link the file that has it in (--link)",
+         symbol->value);
   size_t num_floats = 0;
   for (size_t i = 1; i < node.args.size(); ++i) {
     const Expr& arg = node.args[i];

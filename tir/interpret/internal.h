@@ -171,8 +171,7 @@ struct Access {
 
 class Compiler {
  public:
-  // checks_regions: blocks evaluate what they declare to access.
-  explicit Compiler(bool checks_regions) : checks_regions_(checks_regions) {}
+  explicit Compiler(const InterpretOptions& options) : options_(options) {}
   CodePtr expr(const Expr& expr);
   StepPtr stmt(const Stmt& stmt);
 
@@ -214,7 +213,7 @@ class Compiler {
   StepPtr block_step(const Block& block, const Span& span);
   StepPtr window_step(const MatchBuffer& match, const Span& span);
 
-  bool checks_regions_;
+  const InterpretOptions& options_;
   std::unordered_map<const NodeHeader*, int> slots_, buffer_slots_;
   int slot_count_ = 0, buffer_count_ = 0;
 };

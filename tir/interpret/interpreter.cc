@@ -31,7 +31,7 @@ struct Interpreter::State {
 };
 
 void Interpreter::State::compile() {
-  Compiler compiler(options.check_regions);
+  Compiler compiler(options);
   for (const VarRef& param : function->params) {
     if (param.type().is<PrimType>()) scalars.emplace_back(param, compiler.define(param));
   }

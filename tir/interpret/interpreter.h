@@ -26,6 +26,8 @@ struct InterpretOptions {
   // A read of an element that was never written is an error. Not for scheduled programs: they may compute whole tiles
   // and vectors of which they store a part, so that what they read beyond it does not matter.
   bool check_unwritten = true;
+  // Finds a C function that the process does not have; returns null where there is none.
+  std::function<void*(const std::string& name)> find_function = nullptr;
 };
 
 // Calls a function of the host (T.call_packed) as relaxc_kernel_context::call_packed does.
