@@ -16,6 +16,7 @@
 #include "support/joined.h"
 #include "support/parallel.h"
 #include "support/recently_used.h"
+#include "vm/error.h"
 #include "vm/output_file.h"
 
 namespace relaxc {
@@ -135,6 +136,26 @@ class GroupRun {
 
   static IRModule module_of(const IRModule& module, const std::string&) { return module; }
   static IRModule module_of(const PrimFuncRef& program, const std::string& name) { return {{{name, program}}, {}, {}}; }
+  // A pass of a plug-in may throw anything. Its errors of the user's input say whose they are.
+  template <class Work>
+  auto of_plugin(const Pass& pass, const Work& work) const -> decltype(work()) {
+    if (tables_of(context_).origin(Tables::Kind::kPass, pass.name).empty()) return work();
+    try {
+      return work();
+    } catch (const CompileError& error) {
+      std::vector<Diagnostic> diagnostics = error.diagnostics();
+      diagnostics.back().notes.push_back("this is an error of " + name_of(pass, context_));
+      throw CompileError(std::move(diagnostics));
+    } catch (const RuntimeError&) {
+      throw;
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const std::exception& error) {
+      throw InternalError(fmt::format("internal error: {}", error.what()));
+    } catch (...) {
+      throw InternalError("internal error: an exception that is not a std::exception");
+    }
+  }
   template <class Before, class Work>
   Before with_reproducer(const Pass& pass, const Before& before, const std::string& program, double& milliseconds,
                          const Work& work) const {
@@ -143,7 +164,7 @@ class GroupRun {
     };
     Clock::time_point start = Clock::now();
     try {
-      Before result = guarded(where, work);
+      Before result = guarded(where, [&] { return of_plugin(pass, work); });
       milliseconds = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
       return result;
     } catch (const InternalError& error) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "passes/tables.h"
+#include "support/diagnostic.h"
 
 using namespace relaxc;
 
@@ -11,6 +12,12 @@ namespace {
 
 IRModule keep(IRModule module, PassContext&) { return module; }
 IRModule crash(IRModule, PassContext&) { return throw std::out_of_range("the pass lost its way"), IRModule(); }
+struct Odd {};
+IRModule crash_at_run_time(IRModule, PassContext&) {
+  return throw std::runtime_error("the pass lost its way"), IRModule();
+}
+IRModule crash_oddly(IRModule, PassContext&) { return throw Odd(), IRModule(); }
+IRModule refuse(IRModule, PassContext&) { fail({}, "no good"); }
 IRModule break_it(IRModule module, PassContext&) {
   for (auto& [name, function] : module.functions) {
     if (auto graph = try_cast<Function>(function)) {
@@ -53,6 +60,18 @@ const Mistake kMistakes[] = {
     {"crash",
      [](Tables& tables) {
        tables.add(Pass{.name = "mine", .doc = "crashes", .on_module = crash}, {{.pipeline = "simplify"}});
+     }},
+    {"crash at run time",
+     [](Tables& tables) {
+       tables.add(Pass{.name = "mine", .doc = "crashes", .on_module = crash_at_run_time}, {{.pipeline = "simplify"}});
+     }},
+    {"crash oddly",
+     [](Tables& tables) {
+       tables.add(Pass{.name = "mine", .doc = "crashes", .on_module = crash_oddly}, {{.pipeline = "simplify"}});
+     }},
+    {"refuse",
+     [](Tables& tables) {
+       tables.add(Pass{.name = "mine", .doc = "refuses", .on_module = refuse}, {{.pipeline = "simplify"}});
      }},
     {"invalid",
      [](Tables& tables) {

@@ -184,7 +184,9 @@ TEST_CASE("rows that cannot be added are errors that name the plug-in", "[plugin
 TEST_CASE("a pass of a plug-in that fails is named with its plug-in and a reproducer", "[plugin]") {
   Folder folder;
   std::string module = folder.write("gelu.py", kGelu);
-  for (const char* mistake : {"crash", "invalid"}) {
+  Outcome refused = relaxc_tool({"run", module, "--plugin", kBad}, "refuse");
+  CHECK(contains(refused.err, fmt::format("error: no good\n  note: this is an error of pass 'mine' of {}", kBad)));
+  for (const char* mistake : {"crash", "crash at run time", "crash oddly", "invalid"}) {
     Outcome outcome = relaxc_tool({"run", module, "--plugin", kBad, "--dump-dir", folder.path.string()}, mistake);
     INFO(outcome.err);
     CHECK(outcome.exit_code == 1);
