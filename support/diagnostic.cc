@@ -20,6 +20,21 @@ std::string to_string(const Span& span) {
   return fmt::format("{}:{}:{}", origin.file, span.line, span.column);
 }
 
+// Returns the part of a long line around [begin, begin + length), which is moved to the part, in whole characters.
+static std::string window(const std::string& line, size_t& begin, size_t& length) {
+  constexpr size_t kMostBytes = 160, kBefore = 60;
+  if (line.size() <= kMostBytes) return line;
+  auto is_inside = [&](size_t i) { return i < line.size() && (static_cast<unsigned char>(line[i]) & 0xc0) == 0x80; };
+  size_t first = begin > kBefore ? begin - kBefore : 0;
+  while (is_inside(first)) ++first;
+  size_t last = std::min(first + kMostBytes, line.size());
+  while (is_inside(last)) --last;
+  const std::string dots = first > 0 ? "... " : "";
+  begin = begin - first + dots.size();
+  length = std::min(length, last - first + dots.size() - begin);
+  return dots + line.substr(first, last - first) + (last < line.size() ? " ..." : "");
+}
+
 std::string source_excerpt(const Span& span) {
   if (!span || !span.origin->text || span.line == 0) return {};
   const std::string& text = *span.origin->text;
@@ -31,9 +46,11 @@ std::string source_excerpt(const Span& span) {
   size_t end = std::min(text.find('\n', begin), text.size());
   std::string source = text.substr(begin, end - begin);
   size_t column = std::min<size_t>(span.column > 0 ? span.column - 1 : 0, source.size());
+  size_t length = std::min<size_t>(span.length, source.size() - column);
+  source = window(source, column, length);
   std::string caret;
   for (size_t i = 0; i < column; ++i) caret += source[i] == '\t' ? '\t' : ' ';
-  caret.append(std::max<size_t>(1, std::min<size_t>(span.length, source.size() - column)), '^');
+  caret.append(std::max<size_t>(1, length), '^');
   return fmt::format("  {}\n  {}\n", source, caret);
 }
 
@@ -50,7 +67,10 @@ std::string to_string(const Diagnostic& diagnostic) {
 }
 
 CompileError::CompileError(std::vector<Diagnostic> diagnostics) : diagnostics_(std::move(diagnostics)) {
-  for (const Diagnostic& diagnostic : diagnostics_) text_ += to_string(diagnostic);
+  constexpr size_t kMostShown = 50;
+  const size_t shown = std::min(diagnostics_.size(), kMostShown);
+  for (size_t i = 0; i < shown; ++i) text_ += to_string(diagnostics_[i]);
+  if (shown < diagnostics_.size()) text_ += fmt::format("... and {} more\n", diagnostics_.size() - shown);
   while (!text_.empty() && text_.back() == '\n') text_.pop_back();
 }
 
