@@ -81,7 +81,7 @@ int run(const BenchOptions& options) {
   CompileSettings settings = options.compiler.get(options.model);
   std::optional<CompiledModule> compiled;
   if (!options.model.ends_with(".so")) compiled = compile_file(options.model, settings);
-  Program program = compiled ? compiled->load() : Program::load(options.model);
+  Program program = compiled ? compiled->load() : load_program(options.model, settings);
   double compile_s = (now_ms() - start) / 1000;
   auto pool = std::make_shared<vm::ThreadPool>(options.threads);
   const vm::Function& function = program.function(settings.function);

@@ -118,7 +118,7 @@ std::string table_of(const Measured& with, const RunProfiler& with_us, const Mea
     if (!all.with.empty() || !all.without.empty())
       text += line_of(without_us.times(all.without), with_us.times(all.with), kernels, has_verdict);
   };
-  add(different, "that differ", true);
+  add(different, different.with.size() == 1 ? "that differs" : "that differ", true);
   add(equal, "with the same code", false);
   return text;
 }

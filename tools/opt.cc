@@ -140,8 +140,10 @@ int bisect(const OptOptions& options, const CompileSettings& settings) {
   auto difference = [&](const Program& program) -> std::string {
     bool is_first = inputs.empty() && expected.empty(), has_files = !options.reference.empty();
     const vm::Function& function = program.function(settings.function);
-    if (is_first)
+    if (is_first) {
       inputs = has_files ? read_inputs(options.reference, function.inputs) : options.inputs.make(function.inputs);
+      if (has_files) options.inputs.check(function.inputs, inputs);
+    }
     vm::Value result = Session(program, {.threads = 1}).run_values(inputs, function.name);
     std::vector<NamedValue> results = flat_results(result, function.outputs);
     if (is_first) expected = has_files ? read_outputs(options.reference, results) : tensors_of(results);

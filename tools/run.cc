@@ -45,6 +45,7 @@ int run(const RunOptions& options) {
   const vm::Function& function = program.function(settings.function);
   std::vector<vm::Value> inputs = options.test_data.empty() ? options.inputs.make(function.inputs)
                                                             : read_inputs(options.test_data, function.inputs);
+  if (!options.test_data.empty()) options.inputs.check(function.inputs, inputs);
   vm::TableProfiler profiler;
   if (options.profile) session.set_profiler(&profiler);
   std::vector<NamedValue> results = flat_results(session.run_values(inputs, function.name), function.outputs);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <fstream>
 #include <set>
 
 #include "codegen/target.h"
@@ -131,6 +132,15 @@ static std::optional<ScheduleRule> tuning_records_in(const std::string& path) {
                     {workloads.string(), has_workloads ? read_text(workloads.string()) : ""});
 }
 
+// Returns whether the file is a library, under whatever name: libmine.so.1.
+static bool is_library(const std::string& file) {
+  char magic[4] = {};
+  std::ifstream(file, std::ios::binary).read(magic, sizeof magic);
+  return file.ends_with(".so") || std::string_view(magic, sizeof magic) ==
+                                      "\x7f"
+                                      "ELF";
+}
+
 // Opens a library of C kernels, and returns what its rows implement.
 static std::vector<KernelRule> rules_of_library(const std::string& file, CompileSettings& settings) {
   const auto& library = settings.libraries.emplace_back(vm::UserLibrary::open(std::filesystem::absolute(file)));
@@ -203,7 +213,7 @@ CompileSettings CompilerOptions::get(const std::string& model) const {
   std::vector<std::string> notes;
   Diagnostics warnings;
   for (const std::string& file : files) {
-    if (file.ends_with(".so")) {
+    if (is_library(file)) {
       std::ranges::move(rules_of_library(file, result), std::back_inserter(rules));
       continue;
     }
@@ -238,12 +248,39 @@ static bool has_dim(const vm::ValueInfo& info, const std::string& name) {
          std::ranges::any_of(info.fields, [&](const vm::ValueInfo& field) { return has_dim(field, name); });
 }
 
+// Reports a name of --dim that no input has.
+static void check_names(const std::map<std::string, int64_t>& dims, const std::vector<vm::ValueInfo>& inputs) {
+  for (const auto& [name, value] : dims) {
+    if (std::ranges::any_of(inputs, [&, wanted = name](const vm::ValueInfo& info) { return has_dim(info, wanted); }))
+      continue;
+    fail({}, "no input has a dim '{}'; the inputs are {}", name,
+         joined(inputs, [](const vm::ValueInfo& info) { return to_string(info); }));
+  }
+}
+
 void InputOptions::add_to(CLI::App& app) {
   app.add_option("--input", named, "NAME=FILE.npy or NAME=VALUE: 3, [1, n], (x.npy, 3), _ for random (docs/relaxc.md)");
   // Scripts give `--input-pb` without files for a model without inputs, and CLI11 then takes one empty text.
   app.add_option("--input-pb", positional, "FILE.pb ..., inputs by position (ONNX TensorProto)")->expected(0, -1);
   app.add_option("--dim", dims, "NAME=VALUE, a symbolic dim of random inputs");
   app.add_option("--seed", seed, "the seed of random inputs")->capture_default_str();
+}
+
+void InputOptions::check(const std::vector<vm::ValueInfo>& inputs, const std::vector<vm::Value>& given) const {
+  if (!named.empty() || !positional.empty())
+    throw CLI::ValidationError("the folder of reference data has the inputs; leave out --input and --input-pb");
+  const std::map<std::string, int64_t> dim_values = parse_dims(dims);
+  check_names(dim_values, inputs);
+  for (size_t i = 0; i < std::min(inputs.size(), given.size()); ++i) {
+    const Tensor* tensor = given[i].get_if<Tensor>();
+    if (!tensor || !inputs[i].dims || inputs[i].dims->size() != tensor->shape().size()) continue;
+    for (size_t d = 0; d < tensor->shape().size(); ++d) {
+      const int64_t* wanted = find_value(dim_values, (*inputs[i].dims)[d].text);
+      if (wanted && *wanted != tensor->shape()[d])
+        fail({}, "--dim {}={} contradicts the reference data: dim {} of input '{}' is {}", (*inputs[i].dims)[d].text,
+             *wanted, d, printable(inputs[i].name), tensor->shape()[d]);
+    }
+  }
 }
 
 // Returns the input of that name. A buffer that a tensor program gets by a handle goes by the handle's name, too, where
@@ -264,12 +301,7 @@ std::vector<vm::Value> InputOptions::make(const std::vector<vm::ValueInfo>& inpu
   std::vector<std::string> files = positional;
   if (files.size() == 1 && files[0].empty()) files.clear();
   std::map<std::string, int64_t> dim_values = parse_dims(dims);
-  for (const auto& [name, value] : dim_values) {
-    if (std::ranges::any_of(inputs, [&, wanted = name](const vm::ValueInfo& info) { return has_dim(info, wanted); }))
-      continue;
-    fail({}, "no input has a dim '{}'; the inputs are {}", name,
-         joined(inputs, [](const vm::ValueInfo& info) { return to_string(info); }));
-  }
+  check_names(dim_values, inputs);
   if (files.size() > inputs.size()) fail({}, "{} input files for {} inputs", files.size(), inputs.size());
   std::vector<WrittenValue> given(inputs.size(), parse_value("_"));
   for (size_t i = 0; i < files.size(); ++i) given[i] = written_tensor(read_tensor_pb(files[i], inputs[i].dtype));

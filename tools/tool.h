@@ -71,6 +71,8 @@ struct InputOptions {
   uint64_t seed = 0;
   void add_to(CLI::App& app);
   std::vector<vm::Value> make(const std::vector<vm::ValueInfo>& inputs) const;
+  // Reports options that contradict the inputs of a folder of reference data.
+  void check(const std::vector<vm::ValueInfo>& inputs, const std::vector<vm::Value>& given) const;
 };
 
 // Reads input_0.pb ... for the inputs.

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "frontend/onnx/test_data.h"
 #include "tests/frontend/onnx_model.h"
 #include "tests/patterns.h"
 #include "tests/process.h"
@@ -214,4 +215,65 @@ def mm(a: T.Buffer(("m", "k"), "float32"), b: T.Buffer(("k", "n"), "float32"), c
   CHECK(contains(Reports::tool({"check", file}).err, expected));
   CHECK(contains(Reports::tool({"compile", model, "--kernels", file, "-o", folder.at("m.so")}).err, expected));
   CHECK(contains(Reports::tool({"run", model, "--dim", "n=3", "--kernels", file, "--threads", "1"}).err, expected));
+}
+
+TEST_CASE("flags that reference data or a compiled file leave no room for are errors", "[tools]") {
+  Reports folder;
+  std::string module = folder.write("m.py", R"(
+@R.function
+def main(x: R.Tensor(("n",), "float32")):
+    y = R.negative(x)
+    return y
+)"),
+              artifact = folder.at("m.so"), data = folder.at("data");
+  fs::create_directories(data);
+  Tensor x = Tensor::of<float>({2}, kFloat32, {1, -2}), y = Tensor::of<float>({2}, kFloat32, {-1, 2});
+  write_tensor_pb(data + "/input_0.pb", x, "x"), write_tensor_pb(data + "/output_0.pb", y, "y");
+  auto says = [&](std::vector<std::string> words, int exit_code, const std::string& part) {
+    words.insert(words.begin(), {"run", module, "--test-data", data});
+    Outcome outcome = Reports::tool(words);
+    INFO(outcome.out << outcome.err);
+    CHECK(outcome.exit_code == exit_code);
+    CHECK(contains(outcome.out + outcome.err, part));
+  };
+  says({"--dim", "n=2"}, 0, "1 of 1 outputs agree");
+  says({"--dim", "nope=2"}, 1, "no input has a dim 'nope'");
+  says({"--dim", "n=3"}, 1, "--dim n=3 contradicts the reference data: dim 0 of input 'x' is 2");
+  says({"--input", "x=[1,2]"}, 2, "the folder of reference data has the inputs");
+  REQUIRE(Reports::tool({"compile", module, "-o", artifact}).exit_code == 0);
+  Outcome late = Reports::tool({"run", artifact, "--passes=simplify"});
+  CHECK(contains(late.err, "is compiled already; give --passes when it is compiled"));
+}
+
+TEST_CASE("a long line of a file is quoted around the error, and a library may have any name", "[tools]") {
+  Reports folder;
+  std::string text = "@T.prim_func\ndef main(x: T.Buffer((4,), \"float32\")):\n    x[0] = ";
+  for (int i = 0; i < 400; ++i) text += "x[0] + ";
+  text += "missing + ";
+  for (int i = 0; i < 400; ++i) text += "x[0] + ";
+  std::string error = Reports::tool({"run", folder.write("long.py", text + "x[0]\n")}).err;
+  INFO(error);
+  CHECK(contains(error, "... "));
+  CHECK(contains(error, " + missing + "));
+  CHECK(error.size() < 1000);
+  std::string module = folder.write("m.py", "@R.function\ndef main(x: R.Tensor((2,), \"float32\")):\n    return x\n");
+  fs::copy_file(RELAXC_MY_PASS, folder.at("lib.so.6"));
+  error = Reports::tool({"run", module, "--kernels", folder.at("lib.so.6")}).err;
+  CHECK(error.size() < 1000);
+  CHECK(contains(error, "librar"));
+}
+
+TEST_CASE("a kernel that does not fit says so even where another comes first", "[tools]") {
+  Reports folder;
+  std::string second = product(kProduct);
+  second.replace(second.find("def mm"), 6, "def wide").replace(second.find("\"k\")"), 4, "25)");
+  std::string error = Reports::tool({"run", folder.products(), "--dim", "n=2", "--kernels",
+                                     folder.write("k.py", product(kProduct) + second)})
+                          .err;
+  INFO(error);
+  CHECK(contains(error, "kernel 'wide' is used nowhere: at 'y': dim 1 of input 'a' is 40, expected 25"));
+  CHECK(contains(Reports::tool({"run", folder.products(), "--kernels",
+                                folder.write("p.py", "@S.pattern\ndef two(x, w):\n    return R.nn.relu(x)\n")})
+                     .err,
+                 "param 'w' of pattern 'two' is not used"));
 }
