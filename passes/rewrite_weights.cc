@@ -8,6 +8,7 @@
 #include "ir/op_names.h"
 #include "passes/graph_rewriter.h"
 #include "tir/analysis/annotations.h"
+#include "tir/analysis/conditions.h"
 #include "vm/file_memory.h"
 
 namespace relaxc {
@@ -47,7 +48,7 @@ class Splitter {
     std::vector<Stmt> others;
     for (const Stmt& part : parts_) {
       if (&part == &*reader) continue;
-      if (uses_var(part, operand)) return std::nullopt;
+      if (uses_var(part, operand) || writes(part, *result)) return std::nullopt;  // its padding, or in place
       others.push_back(part);
     }
     rest.body = seq(std::move(others), root_.body.span());
@@ -61,6 +62,14 @@ class Splitter {
   static std::vector<Stmt> parts_of(const Block& root) {
     const Seq* all = root.body.as<Seq>();
     return all ? all->stmts : std::vector<Stmt>{root.body};
+  }
+  static bool writes(const Stmt& part, const Buffer& buffer) {
+    return stores_to(part, buffer) || any_node(part, [&](const NodeRef& node) {
+             const Block* block = node.as<Block>();
+             return block && std::ranges::any_of(block->writes, [&](const BufferRegion& region) {
+                      return same_node(region.buffer, buffer);
+                    });
+           });
   }
   std::optional<Buffer> rewritten_by(const Stmt& part, const VarRef& operand) const {
     std::optional<Ref<Block>> block = only_block(part);
