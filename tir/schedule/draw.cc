@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "ir/text/names.h"
 #include "ir/text/printer.h"
 #include "support/joined.h"
 #include "support/printable.h"
@@ -227,6 +228,30 @@ class Drawer {
 
 }  // namespace
 
-std::string draw_loops(const std::string& name, const PrimFuncRef& function) { return Drawer().draw(name, function); }
+// Gives buffers of one name numbers, as the program's text does.
+static PrimFuncRef with_unique_buffers(const PrimFuncRef& function) {
+  text::NameTable names;
+  VarMap renamed;
+  auto add = [&](const Buffer& buffer) {
+    if (!buffer.type().is<BufferType>()) return;
+    const std::string name = names.define(buffer);
+    if (name != text::identifier(buffer->name))
+      renamed.emplace(buffer.get(), make_var(name, buffer.type(), buffer.span()));
+  };
+  std::ranges::for_each(function->params, add);
+  walk(
+      function->body, [&](const Block& block) { std::ranges::for_each(block.alloc_buffers, add); },
+      [&](const AllocBuffer& allocated) { add(allocated.buffer); });
+  if (renamed.empty()) return function;
+  Substitution replaced(std::move(renamed));
+  PrimFunc copy = *function;
+  for (VarRef& param : copy.params) param = replaced.var(param);
+  copy.body = replaced.stmt(copy.body);
+  return make_prim_func(std::move(copy), function.span());
+}
+
+std::string draw_loops(const std::string& name, const PrimFuncRef& function) {
+  return Drawer().draw(name, with_unique_buffers(function));
+}
 
 }  // namespace relaxc

@@ -126,6 +126,7 @@ class Interpreter {
     switch (at.kind) {
       case SyntaxKind::kName:
         if (const AttrValue* known = find_value(names_, at.text)) return *known;
+        if (std::optional<Expr> dim = dim_named(at.text)) return *dim;
         fail(span(at), "'{}' is not defined", at.text);
       case SyntaxKind::kInt:
         if (auto number = text::whole_number(at.text)) return *number;
@@ -161,6 +162,8 @@ class Interpreter {
         return call(at, targets);
       case SyntaxKind::kSubscript:
         return subscript(at);
+      case SyntaxKind::kAttribute:
+        return of_loop(at);
       case SyntaxKind::kUnary:
       case SyntaxKind::kBinary:
       case SyntaxKind::kCompare:
@@ -171,6 +174,36 @@ class Interpreter {
       default:
         fail(span(at), "expected a value that a schedule can compute: a number, text, list, lambda or call");
     }
+  }
+
+  // Returns sch.get(loop).extent, or min: a number, or an expression of the program's dims.
+  AttrValue of_loop(const Syntax& at) {
+    const Syntax& got = *at.children[0];
+    bool is_get = got.kind == SyntaxKind::kCall && is_on_schedule(*got.children[0]) && got.children[0]->text == "get" &&
+                  got.children.size() == 2;
+    if (!is_get || (at.text != "extent" && at.text != "min"))
+      fail(span(at), "of objects a schedule knows sch.get(loop).extent and sch.get(loop).min");
+    const AttrValue object = value(*got.children[1], {});
+    const Expr* variable = object.as<Expr>();
+    if (!variable || !variable->is<Var>()) fail(span(at), "expected a loop, got {}", to_string(object));
+    std::optional<Stmt> loop;
+    at_line(at, [&] { loop = schedule_.get(LoopRV{cast<Var>(*variable)}); });
+    const For* content = loop->as<For>();
+    if (!content) fail(span(at), "'{}' is not a loop", cast<Var>(*variable)->name);
+    const Expr& result = at.text == "extent" ? content->extent : content->min;
+    return known_number(result);
+  }
+
+  // Returns the symbolic dim, or scalar param, of the function that is scheduled.
+  std::optional<Expr> dim_named(std::string_view name) {
+    if (schedule_name_.empty()) return std::nullopt;  // a value by itself
+    try {
+      for (const VarRef& var : scalar_arguments(schedule_.function())) {
+        if (var->name == name) return var;
+      }
+    } catch (const CompileError&) {  // a module of several functions
+    }
+    return std::nullopt;
   }
 
   void append(AttrList& list, const Syntax& item) {
@@ -361,6 +394,11 @@ class Interpreter {
   // Maps a param to its `lambda *index`, whose number of positions follows from the other arguments.
   using StarredMaps = std::map<size_t, const Syntax*>;
 
+  bool is_on_schedule(const Syntax& callee) const {
+    return callee.kind == SyntaxKind::kAttribute && callee.children[0]->kind == SyntaxKind::kName &&
+           callee.children[0]->text == schedule_name_;
+  }
+
   AttrValue call(const Syntax& at, const std::vector<std::string>& targets) {
     const Syntax& callee = *at.children[0];
     AttrList positional;
@@ -374,9 +412,7 @@ class Interpreter {
       }
       append(positional, argument);
     }
-    bool on_schedule = callee.kind == SyntaxKind::kAttribute && callee.children[0]->kind == SyntaxKind::kName &&
-                       callee.children[0]->text == schedule_name_;
-    if (!on_schedule) return function(at, callee, positional);
+    if (!is_on_schedule(callee)) return function(at, callee, positional);
     if (callee.text == "work_on") {
       const std::string* name = positional.empty() ? nullptr : positional[0].as<std::string>();
       if (!name) fail(span(at), "work_on takes a function's name");
