@@ -80,6 +80,18 @@ std::optional<std::string> why_not_sum(const Call& call) {
   return rank_of(a) == rank_of(b) && same_shape(a, b) ? std::nullopt : std::optional("the shapes differ");
 }
 
+// oneDNN does not compute a window that is padding alone.
+std::optional<std::string> why_not_window(const Attrs& attrs) {
+  Step step{};
+  set_window(attrs, step);
+  for (size_t i = 0; i < 4; ++i) {
+    if (step.padding[i] == 0) continue;
+    if (step.dilation[i % 2] > 1) return "the pool has padding and a dilation";
+    if (step.padding[i] >= step.window[i % 2]) return "the padding is not smaller than the window";
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> why_not(Kind kind, const PatternMatch& match) {
   const Call& call = call_of(match);
   for (const Expr& operand : match.operands) {
@@ -102,10 +114,13 @@ std::optional<std::string> why_not(Kind kind, const PatternMatch& match) {
       return rank == 2 || rank == 3 ? std::nullopt : std::optional("the first operand's rank is not 2 or 3");
     case Kind::kMaxPool:
     case Kind::kAvgPool:
-      return call.attrs.get_bool("ceil_mode", false) ? std::optional("ceil_mode is set") : std::nullopt;
-    case Kind::kActivation:
-      if (call.args.size() == 1 || (call.args[1].is<FloatImm>() && call.args[2].is<FloatImm>())) return std::nullopt;
-      return "the bounds are not constant";
+      return call.attrs.get_bool("ceil_mode", false) ? std::optional("ceil_mode is set") : why_not_window(call.attrs);
+    case Kind::kActivation: {
+      if (call.args.size() == 1) return std::nullopt;
+      const FloatImm *low = call.args[1].as<FloatImm>(), *high = call.args[2].as<FloatImm>();
+      if (!low || !high) return "the bounds are not constant";
+      return low->value <= high->value ? std::nullopt : std::optional("the lower bound is above the upper one");
+    }
     case Kind::kAdd:
     case Kind::kMultiply:
       return why_not_sum(call);
