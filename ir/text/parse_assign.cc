@@ -40,7 +40,9 @@ bool Parser::define_free_vars(const Line& line) {
       undefined_.insert(define_var(*targets[i], *types[i]).get());
     } else if (DType stated = dtype_of(*known->expr);
                stated != types[i]->as<PrimType>()->dtype && !callee_path(*values[i]).ends_with(".sym_var")) {
-      fail(*targets[i], "'{}' is {} in the signature", targets[i]->text, to_string(stated));
+      fail(*targets[i],
+           "'{}' is {} in the signature; leave this line out, or declare the buffer by T.handle and T.match_buffer",
+           targets[i]->text, to_string(stated));
     }
   }
   return true;
