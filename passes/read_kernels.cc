@@ -443,6 +443,11 @@ std::vector<KernelRule> read_kernel_rules(std::string_view text, const std::stri
   std::vector<KernelRule> rules = reader.run();
   if (warnings) {
     for (const Diagnostic& warning : unread_annotations(reader.programs)) warnings->add(warning);
+    for (const KernelRule& rule : rules) {
+      for (const std::string& param : rule.pattern ? unused_params(*rule.pattern) : std::vector<std::string>())
+        warnings->warning(rule.span, "param '{}' of the pattern is not used, so that '{}' matches nothing", param,
+                          rule.name);
+    }
     for (const PrimFuncRef& program : reader.programs) {
       for (const Diagnostic& warning : racing_loops(program)) warnings->add(warning);
     }

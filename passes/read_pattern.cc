@@ -27,12 +27,6 @@ class PatternReader {
     if (pattern_.results.size() == 1 && pattern_.results[0]->kind == Kind::kTuple)
       pattern_.results = std::vector(pattern_.results[0]->args);
     if (pattern_.results.empty()) fail(file_.span(definition), "pattern '{}' returns nothing", definition.text);
-    std::set<const PatternNode*> used;
-    for (const PatternRef& result : pattern_.results) add_reachable(result, used);
-    for (const PatternRef& param : pattern_.params) {
-      if (!used.contains(param.get()))
-        fail(file_.span(definition), "param '{}' of pattern '{}' is not used", param->name, definition.text);
-    }
     for (const PatternRef& result : pattern_.results) {
       bool is_param = std::ranges::count(pattern_.params, result) > 0;
       if (is_param)
@@ -44,11 +38,6 @@ class PatternReader {
   }
 
  private:
-  static void add_reachable(const PatternRef& node, std::set<const PatternNode*>& seen) {
-    if (!seen.insert(node.get()).second) return;
-    for (const PatternRef& arg : node->args) add_reachable(arg, seen);
-  }
-
   PatternRef define(PatternNode node) {
     auto result = std::make_shared<const PatternNode>(std::move(node));
     values_.insert_or_assign(result->name, result);
@@ -314,6 +303,21 @@ class PatternReader {
 };
 
 }  // namespace
+
+std::vector<std::string> unused_params(const Pattern& pattern) {
+  std::set<const PatternNode*> used;
+  std::vector<PatternRef> work = pattern.results;
+  while (!work.empty()) {
+    PatternRef node = work.back();
+    work.pop_back();
+    if (used.insert(node.get()).second) work.insert(work.end(), node->args.begin(), node->args.end());
+  }
+  std::vector<std::string> result;
+  for (const PatternRef& param : pattern.params) {
+    if (!used.contains(param.get()) && !pattern.results.back()->any_operands) result.push_back(param->name);
+  }
+  return result;
+}
 
 Pattern read_pattern(const Line& definition, const ScriptFile& file, const OpTable& ops) {
   return PatternReader(file, ops).run(definition);

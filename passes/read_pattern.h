@@ -7,6 +7,8 @@ namespace relaxc {
 
 // Reads a definition whose body is the graph to find: assignments of operators, and a return. Throws CompileErrors.
 Pattern read_pattern(const text::Line& definition, const ScriptFile& file, const OpTable& ops);
+// Returns the params that its body does not use. A kernel's pattern then matches nothing.
+std::vector<std::string> unused_params(const Pattern& pattern);
 // Returns the pattern of one operator on any operands.
 Pattern pattern_of_operator(const std::string& name, const Attrs& attrs, const OpTable& ops, const Span& span);
 

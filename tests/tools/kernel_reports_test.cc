@@ -275,5 +275,5 @@ TEST_CASE("a kernel that does not fit says so even where another comes first", "
   CHECK(contains(Reports::tool({"run", folder.products(), "--kernels",
                                 folder.write("p.py", "@S.pattern\ndef two(x, w):\n    return R.nn.relu(x)\n")})
                      .err,
-                 "param 'w' of pattern 'two' is not used"));
+                 "p.py:2:5: warning: param 'w' of the pattern is not used, so that 'two' matches nothing"));
 }
