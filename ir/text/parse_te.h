@@ -37,8 +37,8 @@ struct Parser::TeReader {
   };
   // A stage of the program: its buffers, and the loops that compute them; absent for placeholders.
   struct Stage {
-    std::vector<Buffer> buffers;
-    std::optional<Stmt> stmt;
+    std::vector<Buffer> buffers = {};
+    std::optional<Stmt> stmt = {};
     bool is_scan = false;
   };
   struct Loop {

@@ -73,7 +73,7 @@ std::vector<Expr> Parser::TeReader::scan(const Syntax& call) {
   std::string name = stated ? in.string(*stated) : "scan";
   std::unordered_set<const NodeHeader*> of_state;
   VarMap results;
-  Stage scan;
+  Stage scan{.is_scan = true};
   for (size_t i = 0; i < states.size(); ++i) {
     const BufferType& type = buffer_type(states[i]);
     std::string own = states.size() == 1 ? name : fmt::format("{}_v{}", name, i);
@@ -113,7 +113,6 @@ std::vector<Expr> Parser::TeReader::scan(const Syntax& call) {
   if (stmts.size() != inits.size() || !loop)
     in.fail(call, "te.scan takes stages of te.compute as initial values and updates");
   stmts.push_back(rows_behind(*loop, buffer_type(inits[0]).shape[0], std::move(steps), in.span(call)));
-  scan.is_scan = true;
   scan.stmt = seq(std::move(stmts), in.span(call));
   stages_ = std::move(others);
   stages_.push_back(std::move(scan));

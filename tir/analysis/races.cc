@@ -81,11 +81,12 @@ class RaceFinder {
     if (!used_outside_.contains(buffer.get()) || buffer_type(buffer).data || differs(store->predicate)) return;
     std::vector<Expr> indices = map_each(store->indices, [&](const Expr& e) { return substitute(e, values_); });
     bool is_certain = std::ranges::none_of(indices, [](const Expr& e) { return holds<BufferLoad, Call>(e); });
-    if (is_certain && differs(substitute(store->value, values_)) && meet(indices)) found_ = store;
+    Expr value = substitute(store->value, values_);
+    if (is_certain && differs(value) && meet(indices, value)) found_ = store;
   }
 
-  // Returns whether the first iteration and one of the next ones store the same elements.
-  bool meet(const std::vector<Expr>& indices) const {
+  // Returns whether the first iteration and one of the next ones store different values in the same elements.
+  bool meet(const std::vector<Expr>& indices, const Expr& value) const {
     bool may_wrap = std::ranges::any_of(indices, [](const Expr& e) {
       return any_node(e, [](const NodeRef& node) {
         const Binary* binary = node.as<Binary>();
@@ -94,14 +95,19 @@ class RaceFinder {
     });
     constexpr int64_t kFarthest = 64;
     int64_t last = may_wrap ? std::min(as_int(loop_->extent).value_or(2) - 1, kFarthest) : 1;
-    auto at = [&](const Expr& index, int64_t count) {
-      return substitute(index, {{loop_->var.get(), simplify(loop_->min + int_imm(count, dtype_of(loop_->var)))}});
+    auto at = [&](const Expr& e, int64_t count) {
+      return substitute(e, {{loop_->var.get(), simplify(loop_->min + int_imm(count, dtype_of(loop_->var)))}});
     };
     auto is_same = [&](int64_t count) {
       return std::ranges::all_of(indices, [&](const Expr& e) { return is_int(simplify(at(e, count) - at(e, 0)), 0); });
     };
+    bool reads_stored = any_node(value, [&](const NodeRef& node) {
+      const BufferLoad* load = node.as<BufferLoad>();
+      return load && stored_.contains(load->buffer.get());
+    });
     for (int64_t count = 1; count <= last; ++count) {
-      if (is_same(count)) return true;
+      if (is_same(count) && (reads_stored || !structural_equal(simplify(at(value, count)), simplify(at(value, 0)))))
+        return true;
     }
     return false;
   }
@@ -139,7 +145,7 @@ std::vector<Diagnostic> racing_loops(const PrimFuncRef& program) {
     std::optional<Ref<BufferStore>> store = RaceFinder(loop, buffers_outside(program, loop)).run();
     if (!store) return;
     result.warning(store->span(),
-                   "iterations of T.parallel loop '{}' write {} again: the result depends on the number of threads; "
+                   "several iterations of T.parallel loop '{}' write {}: the result depends on the number of threads; "
                    "make it a reduction (a block with T.init and a reduce axis), or use a serial loop",
                    loop->var->name, element_text(**store));
   });
