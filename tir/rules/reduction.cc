@@ -330,8 +330,10 @@ std::vector<DecisionRow> reduction_decisions() {
   return {{"vectors", "vectors of columns in a register tile",
            fmt::format("{}; 3 or 1 where they divide the columns", kSideBySide)},
           {"rows", "rows of a register tile",
-           fmt::format("(vector registers - vectors - {}) / vectors, at most {}; of symbolic rows {}",
-                       kElementRegisters, kMostRows, kMostSymbolicRows)}};
+           fmt::format(
+               "(vector registers - vectors - {}) / vectors, at most {}; of symbolic rows {}; {} / window, at most {}, "
+               "where a window slides along them",
+               kElementRegisters, kMostRows, kMostSymbolicRows, kMostWindowSteps, kMostWindowRows)}};
 }
 
 }  // namespace relaxc
