@@ -186,7 +186,7 @@ size_t enough_for_threads(const Schedule& sch, const Loops& loops) {
 }
 
 // Orders the loops, from the outside: other axes, column tiles and row tiles, which are distributed over threads; the
-// reduction; the tile. Neighbouring row tiles reuse columns.
+// reduction; the tile. Neighbouring row tiles reuse columns; windows go through the image in its order.
 void schedule_tile(Schedule& sch, const Nest& nest, const BlockRV& rv, const std::optional<BlockRV>& epilogue,
                    const ReductionPlan& tile) {
   Loops shared, rows, columns, inside,
