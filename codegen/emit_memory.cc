@@ -218,7 +218,7 @@ Value FunctionEmitter::load_scalar(const Buffer& buffer, Value offset, DType dty
   return condition ? guarded(condition, ops_.type(dtype.element()), read) : read();
 }
 
-Value FunctionEmitter::load_strided(const Buffer& buffer, const Place& place, DType dtype) {
+Value FunctionEmitter::load_strided(const Buffer& buffer, const Place& place, DType dtype, Value active) {
   constexpr int64_t kMostVectors = 4;  // that hold the lanes of one
   constexpr int kLeastBits = 32;
   int full = kernel_.target.vector_lanes(dtype.bits);
@@ -234,16 +234,20 @@ Value FunctionEmitter::load_strided(const Buffer& buffer, const Place& place, DT
     Value begin = lane_offset(place, first), part = llvm::PoisonValue::get(ops_.type(dtype.with_lanes(full)));
     for (int64_t at = 0; at < span; at += full) {
       // The last vector ends with the last lane: what is behind that may not be in the buffer.
-      int64_t from = span < full ? 0 : std::min(at, span - full);
-      int loaded = static_cast<int>(std::min<int64_t>(full, span));
-      Value offset = b_.CreateAdd(begin, b_.getInt64(static_cast<uint64_t>(from)));
-      Value source = resized(b_, load_contiguous(buffer, offset, dtype.with_lanes(loaded), nullptr), full);
+      int64_t from = span < full || active ? at : std::min(at, span - full);
+      int loaded = static_cast<int>(active ? full : std::min<int64_t>(full, span));
       llvm::SmallVector<int> mask;
+      llvm::SmallVector<int> lane_of(static_cast<size_t>(loaded), dtype.lanes);  // without one: an inactive lane
       for (int lane = 0; lane < full; ++lane) {
         int64_t position = lane * place.stride;
         bool is_here = lane < count && position >= at && position < at + full;
         mask.push_back(is_here ? full + static_cast<int>(position - from) : lane);
+        if (is_here) lane_of[static_cast<size_t>(position - from)] = first + lane;
       }
+      Value offset = b_.CreateAdd(begin, b_.getInt64(static_cast<uint64_t>(from)));
+      Value some =
+          active ? b_.CreateShuffleVector(active, llvm::Constant::getNullValue(active->getType()), lane_of) : nullptr;
+      Value source = resized(b_, load_contiguous(buffer, offset, dtype.with_lanes(loaded), some), full);
       part = b_.CreateShuffleVector(part, source, mask);
     }
     parts.push_back(part);
@@ -270,7 +274,7 @@ Value FunctionEmitter::load(const BufferLoad& load, DType dtype) {
                                       llvm::Constant::getNullValue(type));
     return ops_.from_memory(all, dtype);
   }
-  if (Value vectors = active ? nullptr : load_strided(load.buffer, where, dtype)) return vectors;
+  if (Value vectors = load_strided(load.buffer, where, dtype, active)) return vectors;
   Value result = llvm::PoisonValue::get(ops_.type(dtype));
   for (int lane = 0; lane < where.lanes; ++lane) {
     Value condition = active ? b_.CreateExtractElement(active, static_cast<uint64_t>(lane)) : nullptr;

@@ -166,7 +166,16 @@ Value ValueEmitter::float_binary(BinaryOp op, Value x, Value y) {
 // right.
 Value ValueEmitter::float_extremum(bool minimum, Value x, Value y) {
   if (is_constant_number(y)) std::swap(x, y);
-  if (is_constant_number(x)) return b_.CreateSelect(minimum ? b_.CreateFCmpOLT(x, y) : b_.CreateFCmpOGT(x, y), x, y);
+  auto first_if_better = [&](Value a, Value b) {
+    return b_.CreateSelect(minimum ? b_.CreateFCmpOLT(a, b) : b_.CreateFCmpOGT(a, b), a, b);
+  };
+  if (is_constant_number(x)) return first_if_better(x, y);
+  // With masks a NaN of y stays where it is: two instructions, where LLVM has three for its intrinsic.
+  constexpr int kMaskedBits = 512;
+  const llvm::Type* element = x->getType()->getScalarType();
+  bool has_masks = target_.vector_bits >= kMaskedBits && llvm::StringRef(target_.triple).starts_with("x86_64");
+  if (has_masks && x->getType()->isVectorTy() && (element->isFloatTy() || element->isDoubleTy()))
+    return b_.CreateSelect(b_.CreateFCmpORD(y, y), first_if_better(y, x), y);
   llvm::IRBuilder<>::FastMathFlagGuard guard(b_);
   llvm::FastMathFlags flags = b_.getFastMathFlags();
   flags.setNoSignedZeros();

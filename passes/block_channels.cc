@@ -4,6 +4,7 @@
 // operators, pools, concatenations, resampling and global means; other operators read them in the plain order. An image
 // of few channels (a picture) is read as it is.
 //
+// A depthwise convolution of a plain image stays in the plain order.
 // Channels that do not fill the last block are padded where little is wasted. The padding may hold anything:
 // convolutions do not read it, and everything else works on each channel separately.
 #include <algorithm>
@@ -73,10 +74,9 @@ class ChannelBlocker final : public GraphRewriter {
     auto pixels = as_int(simplify((*dims)[0] * (*dims)[2] * (*dims)[3]));
     return !pixels || *pixels >= cost_model::kFewestPixelsToPack;
   }
-  // Returns the decision about the image that a convolution makes.
-  bool is_blocked(int64_t filters, const VarRef& var) const {
-    return decide("image_layout", "block", var, context_, {0, block_}, fills_blocks(filters) ? block_ : 0) !=
-           AttrValue(0);
+  // Returns the decision about the image that a convolution makes, by whether blocks pay.
+  bool is_blocked(bool pays, const VarRef& var) const {
+    return decide("image_layout", "block", var, context_, {0, block_}, pays ? block_ : 0) != AttrValue(0);
   }
   std::string layout() const { return blocked_layout(block_); }
 
@@ -135,7 +135,9 @@ class ChannelBlocker final : public GraphRewriter {
     if (!floats || !is_plain || !(node.args[1].is<Constant>() || gains_by_packing(var))) return std::nullopt;
     int64_t filters = (*weight)[0], depth = (*weight)[1], groups = attrs.groups;
     bool depthwise = groups > 1 && groups == filters && depth == 1;
-    if ((groups > 1 && !depthwise) || !is_blocked(filters, var)) return std::nullopt;
+    // A depthwise convolution is as fast on the plain image: it goes on in the layout of its data.
+    bool pays = fills_blocks(filters) && (!depthwise || find(node.args[0]));
+    if ((groups > 1 && !depthwise) || !is_blocked(pays, var)) return std::nullopt;
     Expr w = pad_axis(node.args[1], 0, padded(filters) - filters, b);
     attrs.out_layout = layout();
     if (groups == 1 && depth <= kPictureChannels && !find(node.args[0]))

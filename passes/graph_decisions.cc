@@ -19,7 +19,7 @@ std::span<const GraphRule> graph_rules() {
        "nn.conv2d",
        "float32 convolutions with constant weights",
        {{"block", "channels in a block of the image that it makes; 0: a plain image",
-         "a vector, where half of the last block is filled"}}},
+         "a vector, where half of the last block is filled; 0 for a depthwise one of a plain image"}}},
       {"convolution_algorithm",
        "nn.conv2d",
        "3x3 convolutions of stride 1 over images in channel blocks",

@@ -26,7 +26,10 @@ Expr GraphRewriter::sequence(const Expr& seq) {
     bool dataflow = block.dataflow && keeps_dataflow();
     changed = changed || dataflow != block.dataflow;
     if (dataflow) builder.begin_dataflow();
-    for (const Binding& original : block.bindings) changed = binding(original, builder) || changed;
+    for (const Binding& original : block.bindings) {
+      in_dataflow_ = dataflow;
+      changed = binding(original, builder) || changed;
+    }
     if (dataflow) builder.end_dataflow({});
   }
   Expr body = replaced_(node->body);

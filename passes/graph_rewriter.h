@@ -28,6 +28,7 @@ class GraphRewriter {
   // Returns whether dataflow blocks stay; else their bindings become plain ones.
   virtual bool keeps_dataflow() const { return true; }
   const OpTable& ops_;
+  bool in_dataflow_ = false;  // whether the binding that is visited stands in a dataflow block
 
  private:
   Expr sequence(const Expr& seq);

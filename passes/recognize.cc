@@ -561,7 +561,10 @@ class ProgramRecognizer final : public GraphRewriter {
     const Recognized* result = find_value(values, output->get());
     if (!result || (!recognizer.has_anchor && !takes_elementwise_ && !result->border)) return std::nullopt;
     found = found || recognizer.has_anchor;
+    // The operators are pure. They were one kernel and may become one again.
+    if (!in_dataflow_) builder.begin_dataflow();
     for (Binding& each : bindings_of(emitted.finish(result->value))) builder.keep(std::move(each));
+    if (!in_dataflow_) builder.end_dataflow({});
     known_.insert_or_assign(result->value.get(), *result);
     return result->value;
   }

@@ -60,10 +60,36 @@ class VectorFinder final : public Rewriter {
     if (loop.kind != ForKind::kSerial) return rewritten;
     if (auto reduction = reduction_of(loop)) return in_partial_results(rewritten, *reduction);
     int64_t lanes = lanes_of(loop);
-    return lanes == 0 ? rewritten : in_vectors(rewritten, lanes, ForKind::kSerial, facts_);
+    return lanes == 0 ? in_blocks(rewritten) : in_vectors(rewritten, lanes, ForKind::kSerial, facts_);
   }
 
  private:
+  // Returns a loop over i that has the digits i // n and i % n as one over blocks of n iterations, if these are
+  // vectors then: a copy to another layout stores neighbouring elements only within a block.
+  Stmt in_blocks(const Stmt& s) {
+    const For& loop = *s.as<For>();
+    std::optional<int64_t> extent = as_int(loop.extent), block;
+    walk(loop.body, [&](const Ref<Binary>& node) {
+      bool is_digit = node->op == BinaryOp::kFloorDiv || node->op == BinaryOp::kFloorMod;
+      if (is_digit && same_node(node->a, loop.var))
+        block = std::min(block.value_or(INT64_MAX), as_int(node->b).value_or(1));
+    });
+    if (!extent || !is_int(loop.min, 0) || block.value_or(1) < 2 || *extent <= *block || *extent % *block != 0)
+      return s;
+    DType counts = dtype_of(loop.var);
+    VarRef outer = make_var(loop.var->name + "_block", loop.var.type(), loop.var.span());
+    VarRef inner = make_var(loop.var->name, loop.var.type(), loop.var.span());
+    Expr zero = int_imm(0, counts), size = int_imm(*block, counts), blocks = int_imm(*extent / *block, counts);
+    facts_.bind(outer, zero, blocks);
+    facts_.bind(inner, zero, size);
+    Stmt body = simplify(substitute(loop.body, {{loop.var.get(), outer * size + inner}}), facts_);
+    Stmt each = make(For{inner, zero, size, ForKind::kSerial, "", {}, body}, s.span());
+    int64_t lanes = lanes_of(*each.as<For>());
+    if (lanes == 0) return s;
+    Stmt vectors = in_vectors(each, lanes, ForKind::kSerial, facts_);
+    return make(For{outer, zero, blocks, ForKind::kSerial, "", loop.annotations, vectors}, s.span());
+  }
+
   // Returns the lanes of a vector of the loop's iterations, or 0 if they depend on each other, or their data are apart.
   int64_t lanes_of(const For& loop) const {
     std::optional<int64_t> extent = as_int(loop.extent);

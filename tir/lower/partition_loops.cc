@@ -281,9 +281,10 @@ class Partitioner {
     Part all{loop.min, facts_.simplify(loop.min + loop.extent)};
     if (loop.kind == ForKind::kParallel) return branch(s, all, interior, cuts);
     Part head{all.first, interior.first}, tail{interior.end, live_end(loop, interior, all.end, cuts)};
-    std::vector<Stmt> parts = {recut(part(s, head, loop.body)), recut(part(s, interior, with(true, cuts, loop.body))),
-                               recut(part(s, tail, loop.body))};
-    return seq(std::move(parts), s.span());
+    // The interior comes first: what is left for cuts inside of it is best spent there.
+    Stmt most = recut(part(s, interior, with(true, cuts, loop.body)));
+    Stmt before = recut(part(s, head, loop.body));
+    return seq({before, most, recut(part(s, tail, loop.body))}, s.span());
   }
   // Accounts for two more copies of the body. Returns false where the function would grow too much.
   bool take_budget(const For& loop) {
@@ -314,7 +315,7 @@ class Partitioner {
     std::vector<Cut> kept;
     int symbolic = 0;
     for (Cut& cut : cuts) {
-      bool known = as_int(cut.first) && as_int(cut.end);
+      bool known = as_int(cut.scale > 0 ? cut.first : cut.end).has_value();
       if (loop.kind == ForKind::kParallel && !cut.in_inner_loop) continue;
       if (count && *count < kFewIterations && !known) continue;
       if (facts_.can_prove(cut.end <= loop.min) || facts_.can_prove(cut.first >= end)) continue;

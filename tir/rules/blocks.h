@@ -21,9 +21,12 @@ void schedule_elementwise(Schedule& schedule, const BlockRV& block, const Elemen
 std::vector<DecisionRow> elementwise_decisions();
 
 // The schedule of a reduction, as its operands allow:
-//   tiles:   lanes along a spatial axis in which every operand has stride 0 or 1; a register tile of columns, and of
-//            rows along an axis that an operand with lanes does not have, so that all rows reuse its vectors. For
-//            products, and sums over outer axes.
+//   tiles:   lanes along a spatial axis in which every operand has stride 0 or 1, or a few elements; a register tile of
+//            columns, and of rows along an axis that an operand with lanes does not have, so that all rows reuse its
+//            vectors. For products, and sums over outer axes.
+//   windows: tiles whose rows lie along an axis on which a window slides, so that they share what they read (pooling,
+//            depthwise convolutions). A small window is unrolled, and the padding becomes conditions that lowering
+//            removes except in the tiles at the border.
 //   lanes:   the innermost reduce axis is contiguous: a vector of partial results, whose halves are combined.
 //   scalar:  one element after the other.
 // Results do not depend on the number of threads: these share elements of the result, not parts of a sum.
@@ -33,13 +36,17 @@ struct ReductionPlan {
   bool has_combiner = true;                               // else its spatial loops stay as they are
   std::optional<size_t> row_axis = {}, column_axis = {};  // positions among the spatial axes
   int64_t rows = 1, vectors = 1;
-  int64_t lanes = 1;  // of a vector of columns; without a column axis, of partial results
+  int64_t lanes = 1;    // of a vector of columns; without a column axis, of partial results
+  size_t window = 0;    // the innermost reduce axes that are a window's
+  size_t unrolled = 0;  // how many of these are unrolled
 };
 ReductionPlan choose_reduction(const Ref<Block>& block, const Analyzer& facts, const Target& target,
                                Decisions& decisions);
 void schedule_reduction(Schedule& schedule, const BlockRV& block, const std::optional<BlockRV>& epilogue,
                         const ReductionPlan& plan);
 std::vector<DecisionRow> reduction_decisions();
+// Returns whether each result of the reduction is computed from a window of an operand of its own.
+bool reads_windows(const Ref<Block>& block);
 bool fits_as_epilogue(Schedule& schedule, const BlockRV& reduction, const BlockRV& epilogue);
 
 }  // namespace relaxc

@@ -34,6 +34,13 @@ constexpr int64_t kLongSum = 2048;     // iterations that make kMostStep worth i
 constexpr int64_t kMostParts = 64;     // of a sum, of a row of patches
 constexpr int64_t kMostRowTiles = 64;  // in a block of rows, that users and tuners may choose
 
+// ---- Windows, of pooling and depthwise convolutions
+
+constexpr int64_t kMostWindowSteps = 64;    // instructions of an unrolled window
+constexpr int64_t kMostWindowRows = 4;      // that share what their windows read
+constexpr int64_t kMostLaneStride = 4;      // between the lanes of a vector, which is picked from whole vectors
+constexpr int64_t kFewestStridedBits = 32;  // of their elements
+
 // ---- Caches
 
 constexpr int64_t kBlockEighthsOfL2 = 5;        // for a block of rows; panels and results take the rest

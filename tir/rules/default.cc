@@ -58,8 +58,9 @@ bool is_worth_inlining(Schedule& sch, const BlockRV& rv) {
       for (const Expr& index : load.indices) axis_by_axis = axis_by_axis && (index.is<Var>() || index.is<IntImm>());
     });
     // Loops inside of the reader may read an element any number of times; a product reads each many times and needs
-    // its operands in the layout that they have; a window (pooling) reads an element for several outputs.
-    if (holds<For, While>(reader->body) || is_contraction(*reader)) return false;
+    // its operands in the layout that they have; a window (pooling) reads an element for several outputs, but the
+    // conditions of its border hold in most tiles.
+    if (holds<For, While>(reader->body) || (is_contraction(*reader) && !reads_windows(reader))) return false;
     return cheap || (readers.size() == 1 && loads == 1 && (axis_by_axis || !reduces(*reader)));
   });
 }

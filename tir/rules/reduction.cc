@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <span>
 #include <tuple>
 
 #include "tir/analysis/conditions.h"
@@ -34,6 +35,55 @@ int64_t fewest_rows_beyond(int64_t extent, int64_t most) {
   return best;
 }
 
+// Returns whether an operand is read at a sum of these axes.
+template <class Axes>
+bool slides(const std::vector<Ref<BufferLoad>>& loads, const IterVar& axis, const Axes& others) {
+  return std::ranges::any_of(loads, [&](const Ref<BufferLoad>& load) {
+    return std::ranges::any_of(load->indices, [&](const Expr& index) {
+      return uses_var(index, axis.var) &&
+             std::ranges::any_of(others, [&](const IterVar& other) { return uses_var(index, other.var); });
+    });
+  });
+}
+
+// Counts the innermost reduce axes over which a window slides along a spatial axis; 0 where several results read the
+// same window, as in a convolution with several filters, since reusing that is better.
+size_t axes_of_window(const Nest& nest, const std::vector<Ref<BufferLoad>>& loads) {
+  std::span axes(nest.axes), spatial = axes.first(nest.num_spatial);
+  auto is_own = [&](const Ref<BufferLoad>& load) {
+    return std::ranges::all_of(spatial, [&](const IterVar& axis) {
+      return is_int(axis.domain.extent, 1) || uses_var(load->indices, axis.var);
+    });
+  };
+  std::vector<Ref<BufferLoad>> windows;
+  std::ranges::copy_if(loads, std::back_inserter(windows), is_own);
+  size_t count = 0;
+  while (count < nest.num_reduced() && slides(windows, axes[axes.size() - 1 - count], spatial)) ++count;
+  return count;
+}
+
+// Takes the last axis on which the window slides for rows, as many as an unrolled window leaves instructions for.
+void choose_window(ReductionPlan& tile, const Nest& nest, const std::vector<Ref<BufferLoad>>& loads,
+                   const Target& target, Decisions& decisions) {
+  std::span axes(nest.axes);
+  int64_t steps = tile.vectors;
+  for (; tile.unrolled < tile.window; ++tile.unrolled) {
+    auto extent = as_int(axes[axes.size() - 1 - tile.unrolled].domain.extent);
+    if (!extent || *extent * steps > cost_model::kMostWindowSteps) break;
+    steps *= *extent;
+  }
+  for (size_t d = nest.num_spatial; d-- > 0 && !tile.row_axis;) {
+    if (d == *tile.column_axis || is_int(axes[d].domain.extent, 1)) continue;
+    if (slides(loads, axes[d], axes.last(tile.window))) tile.row_axis = d;
+  }
+  if (!tile.row_axis) return;
+  int64_t fit = rows_in_registers(tile.vectors, cost_model::kElementRegisters, target);
+  int64_t most = std::clamp(cost_model::kMostWindowSteps / steps, int64_t{1}, cost_model::kMostWindowRows);
+  auto extent = as_int(axes[*tile.row_axis].domain.extent);
+  int64_t rows = fewest_rows_beyond(extent.value_or(0), std::min({most, fit, extent.value_or(most)}));
+  tile.rows = decisions.number("rows", numbers_between(1, fit), rows);
+}
+
 void choose_rows(ReductionPlan& tile, const Nest& nest, const std::vector<Ref<BufferLoad>>& loads, const Target& target,
                  Decisions& decisions) {
   for (size_t d = nest.num_spatial; d-- > 0 && !tile.row_axis;) {
@@ -51,29 +101,45 @@ void choose_rows(ReductionPlan& tile, const Nest& nest, const std::vector<Ref<Bu
   tile.rows = decisions.number("rows", numbers_between(1, fit), rows);
 }
 
+// Returns whether a vector can be gathered from a few vectors that hold all of its elements.
+bool is_short_stride(const std::optional<Expr>& stride, const Ref<BufferLoad>& load) {
+  auto known = stride ? as_int(*stride) : std::nullopt;
+  return known && *known > 1 && *known <= cost_model::kMostLaneStride &&
+         buffer_type(load->buffer).dtype.bits >= cost_model::kFewestStridedBits;
+}
+
 bool has_lane_strides(const std::vector<Ref<BufferLoad>>& loads, const VarRef& axis, const Analyzer& facts) {
   return std::ranges::all_of(loads, [&](const Ref<BufferLoad>& load) {
     return is_lane_stride(access_stride(load->buffer, load->indices, axis, facts));
   });
 }
 
+// Returns the columns of a tile along an axis on which a window slides: one vector, whose last one may be partial.
+ColumnTile row_of_window(std::optional<int64_t> extent, int lanes) {
+  while (extent && lanes > cost_model::kFewestLanes && *extent <= lanes / 2) lanes /= 2;
+  return {lanes, 1};
+}
+
 // Takes the spatial axis with the best columns, if there is one, and decides their width.
 void choose_columns(ReductionPlan& tile, const Nest& nest, const std::vector<Ref<BufferLoad>>& loads, int lanes,
                     const Analyzer& facts, Decisions& decisions) {
-  std::tuple best_score{0, 0, false};
+  std::tuple best_score{false, 0, 0, false};
   for (size_t d = 0; d < nest.num_spatial; ++d) {
     auto known = as_int(nest.axes[d].domain.extent);
     if (known && *known < cost_model::kFewestLanes) continue;
-    ColumnTile columns = choose_column_tile(known, lanes);
-    bool contiguous = true, reads_vectors = false;
+    bool is_last = d + 1 == nest.num_spatial;
+    bool is_row = slides(loads, nest.axes[d], std::span(nest.axes).last(tile.window));
+    ColumnTile columns = is_row ? row_of_window(known, lanes) : choose_column_tile(known, lanes);
+    bool fits = true, contiguous = true, reads_vectors = false;
     for (const Ref<BufferLoad>& load : loads) {
       auto stride = lane_stride(load, nest.axes[d].var, columns.columns(), facts);
       contiguous = contiguous && is_lane_stride(stride);
-      reads_vectors = reads_vectors || (stride && is_int(*stride, 1));
+      fits = fits && (is_lane_stride(stride) || (is_last && is_short_stride(stride, load)));
+      reads_vectors = reads_vectors || (stride && !is_int(*stride, 0));
     }
-    if (!contiguous || !reads_vectors) continue;
-    // Full vectors are preferred, then several vectors, then the axis in which the output is contiguous.
-    std::tuple score{columns.lanes, columns.vectors, d + 1 == nest.num_spatial};
+    if (!fits || !reads_vectors) continue;
+    // Contiguous vectors are preferred, then full ones, several ones, and the axis in which the output is contiguous.
+    std::tuple score{contiguous, columns.lanes, columns.vectors, is_last};
     if (score <= best_score) continue;
     best_score = score;
     tile.column_axis = d;
@@ -110,8 +176,17 @@ bool is_parallel(const Nest& nest, const Target& target) {
   return !is_small(nest.spatial_extents(), target, work);
 }
 
+// Returns how many of the loops, from the outside, have enough iterations for all threads. The others stay loops of
+// their own, whose border is cut off.
+size_t enough_for_threads(const Schedule& sch, const Loops& loops) {
+  size_t count = 0;
+  for (int64_t shares = 1; count < loops.size() && shares < cost_model::kFewestCores; ++count)
+    shares *= extent_of(sch, loops[count]).value_or(1);
+  return count;
+}
+
 // Orders the loops, from the outside: other axes, column tiles and row tiles, which are distributed over threads; the
-// reduction; the tile. Neighbouring row tiles reuse columns.
+// reduction; the tile. Neighbouring row tiles reuse columns; windows go through the image in its order.
 void schedule_tile(Schedule& sch, const Nest& nest, const BlockRV& rv, const std::optional<BlockRV>& epilogue,
                    const ReductionPlan& tile) {
   Loops shared, rows, columns, inside,
@@ -120,6 +195,7 @@ void schedule_tile(Schedule& sch, const Nest& nest, const BlockRV& rv, const std
     LoopRV loop = nest.loops[d];
     if (d == tile.row_axis) {
       rows = sch.apply(Split{loop, {std::nullopt, tile.rows}});
+      if (tile.window > 0) shared.push_back(rows[0]);
       continue;
     }
     if (d == tile.column_axis) {
@@ -130,7 +206,7 @@ void schedule_tile(Schedule& sch, const Nest& nest, const BlockRV& rv, const std
   }
   if (nest.num_spatial == 0) shared = {sch.apply(AddUnitLoop{reduce[0]})};
   if (!rows.empty()) {
-    shared.push_back(rows[0]);
+    if (tile.window == 0) shared.push_back(rows[0]);
     inside.push_back(rows[1]);
   }
   if (!columns.empty()) inside.insert(inside.end(), {columns[1], columns[2]});
@@ -149,7 +225,9 @@ void schedule_tile(Schedule& sch, const Nest& nest, const BlockRV& rv, const std
   if (order.size() > 1) sch.apply(Reorder{order});
   if (tile.row_axis) unroll(sch, {rows[1], last_loops[*tile.row_axis]});
   if (tile.column_axis) keep_in_registers(sch, {columns[1], tail[0]}, {columns[2], tail[1]});
+  unroll(sch, Loops(reduce.end() - static_cast<long>(tile.unrolled), reduce.end()));
   sch.apply(DecomposeReduction{rv, reduce[0]});
+  if (tile.window > 0) shared.resize(enough_for_threads(sch, shared));
   fuse_parallel(sch, shared, tile.parallel);
 }
 
@@ -186,6 +264,11 @@ void schedule_lanes(Schedule& sch, const Nest& nest, const BlockRV& rv, const st
 
 }  // namespace
 
+bool reads_windows(const Ref<Block>& block) {
+  std::optional<Reduction> reduction = match_reduction(*block);
+  return reduction && axes_of_window(nest_of(block), loads_of(reduction->value)) > 0;
+}
+
 bool fits_as_epilogue(Schedule& sch, const BlockRV& rv, const BlockRV& epilogue_rv) {
   Ref<Block> block = cast<Block>(sch.get(rv)), epilogue = cast<Block>(sch.get(epilogue_rv));
   std::optional<Reduction> reduction = match_reduction(*block);
@@ -200,7 +283,12 @@ bool fits_as_epilogue(Schedule& sch, const BlockRV& rv, const BlockRV& epilogue_
     if (same_node(load.buffer, store->buffer)) fits = false;
     if (!same_node(load.buffer, reduction->out)) return;
     reads = true;
-    fits = fits && is_at(load.indices, epilogue->iter_vars);
+    // The index in a dim of 1 may be the literal 0.
+    fits = fits && load.indices.size() == axes.size();
+    for (size_t d = 0; fits && d < axes.size(); ++d) {
+      const IterVar& axis = epilogue->iter_vars[d];
+      fits = same_node(load.indices[d], axis.var) || (is_int(load.indices[d], 0) && is_int(axis.domain.extent, 1));
+    }
   });
   return reads && fits;
 }
@@ -214,8 +302,10 @@ ReductionPlan choose_reduction(const Ref<Block>& block, const Analyzer& facts, c
   if (!reduction) return plan;
   std::vector<Ref<BufferLoad>> loads = loads_of(reduction->value);
   int lanes = lanes_of(*block, target);
+  plan.window = axes_of_window(nest, loads);
   if (lanes > 1) choose_columns(plan, nest, loads, lanes, facts, decisions);
   if (plan.column_axis) {
+    if (plan.window > 0) choose_window(plan, nest, loads, target, decisions);
     choose_rows(plan, nest, loads, target, decisions);
   } else {
     choose_partial_lanes(plan, nest, loads, lanes, facts, decisions);
@@ -240,8 +330,10 @@ std::vector<DecisionRow> reduction_decisions() {
   return {{"vectors", "vectors of columns in a register tile",
            fmt::format("{}; 3 or 1 where they divide the columns", kSideBySide)},
           {"rows", "rows of a register tile",
-           fmt::format("(vector registers - vectors - {}) / vectors, at most {}; of symbolic rows {}",
-                       kElementRegisters, kMostRows, kMostSymbolicRows)}};
+           fmt::format(
+               "(vector registers - vectors - {}) / vectors, at most {}; of symbolic rows {}; {} / window, at most {}, "
+               "where a window slides along them",
+               kElementRegisters, kMostRows, kMostSymbolicRows, kMostWindowSteps, kMostWindowRows)}};
 }
 
 }  // namespace relaxc
