@@ -194,6 +194,7 @@ Value Parser::eval(const Syntax& at) {
     case SyntaxKind::kDict:
     case SyntaxKind::kSlice:
     case SyntaxKind::kStarred:
+    case SyntaxKind::kComprehension:
       break;
     case SyntaxKind::kLambda:
       fail(at, "a lambda stands in T.comm_reducer and T.index_map only");
@@ -206,7 +207,7 @@ Value Parser::eval(const Syntax& at) {
     case SyntaxKind::kUnary:
       return unary(at);
     case SyntaxKind::kCompare:
-      if (at.text.starts_with("is")) fail(at, "'{}' has no meaning in a module", at.text);
+      if (at.text.starts_with("i") || at.text.starts_with("n")) fail(at, "'{}' has no meaning in a module", at.text);
       return binary(at);
     case SyntaxKind::kBinary:
     case SyntaxKind::kBool:

@@ -93,10 +93,10 @@ DType Parser::dtype(const Syntax& at) {
   bool is_property = at.kind == SyntaxKind::kAttribute && at.text == "dtype";
   if (auto owner = is_property ? named_buffer(*at.children[0]) : std::nullopt) return buffer_type(*owner).dtype;
   std::string path = callee_path(at), name = dotted(at);
-  if (at.kind == SyntaxKind::kAttribute && name.empty()) {
-    std::optional<AttrValue> of_library = python_value(at);  // np.float32
-    if (of_library && of_library->as<std::string>()) return *parse_dtype(*of_library->as<std::string>());
-  }
+  if (at.computed != 0) refuse_computed(at);
+  std::string_view owner = at.kind == SyntaxKind::kAttribute ? at.children[0]->text : "";
+  bool of_library = owner == "np" || owner == "numpy" || owner == "torch";  // np.float32
+  if (auto parsed = of_library ? parse_dtype(at.text) : std::nullopt) return *parsed;
   bool called = path == "R.dtype" || path == "T.dtype";
   const Syntax& stated = called ? required(at, 0, "dtype") : at;
   bool is_name = !called && name.starts_with("T.");

@@ -21,7 +21,6 @@ void Parser::imports(const Line& line) {
                                                       path.find(".relax.", script) != std::string::npos);
     bare_forms_ = bare_forms_ || from_forms;
     if (auto known = copy_value(prefixes_, last)) prefixes_.insert_or_assign(local, *known);
-    import_constant(path, local, line);
   }
 }
 

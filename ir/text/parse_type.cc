@@ -46,6 +46,7 @@ VarRef Parser::define_dim(std::string_view name, DType dtype, const Place& at) {
 
 Expr Parser::dim(const Syntax& at, DType otherwise) {
   bool quoted = at.kind == SyntaxKind::kString;
+  if (at.computed != 0) refuse_computed(at);
   bool is_new = is_name(at) && !lookup(at.text);
   const DType* variable = is_new ? find_value(type_variables_, at.text) : nullptr;
   if (variable || (is_new && early_ && quoted_)) {

@@ -8,7 +8,7 @@
 #include "ir/text/block_builder.h"
 #include "ir/text/names.h"
 #include "ir/text/parse_te.h"
-#include "ir/text/unfold.h"
+#include "ir/text/python_run.h"
 #include "support/joined.h"
 
 namespace relaxc {
@@ -106,7 +106,7 @@ void Parser::read_definitions() {
   std::string_view text = *origin_->text;
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   Diagnostics in_syntax;
-  Unfolder reader(Source{origin_, text}, in_syntax);
+  Python reader(Source{origin_, text}, in_syntax);
   python_tree_ = reader.kept();
   tree_ = &trees_.emplace_back();
   bool ignored = false;    // members of a class that is not the module
@@ -123,12 +123,12 @@ void Parser::read_definitions() {
                   });
     for (size_t i = before; i < in_syntax.all().size() && !ignored; ++i) {
       const Diagnostic& error = in_syntax.all()[i];
-      bool of_scope = top && std::ranges::any_of(lines, [&](const Line* line) {
-                        return span(*line).line == error.span.line && opens_scope(*line);
-                      });
-      python || of_scope ? python_errors_.push_back(error) : void(diagnostics_.add(error));
+      python ? python_errors_.push_back(error) : void(diagnostics_.add(error));
     }
     bool keep = false;
+    for (const Line* function : reader.take_functions()) {
+      if (!te_->function(*function)) python_line(*function);
+    }
     for (const Line* line : lines) {
       if (ignored && of_python && holds_definition(*line) && !is_other_module(*line))
         guarded([&] { definition(*line, true, keep); });
@@ -154,11 +154,9 @@ void Parser::read_definitions() {
 }
 
 // Sets `keep` when its syntax is needed later.
-void Parser::definition(const Line& read, bool top, bool& keep) {
-  if (read.kind == LineKind::kImport) return imports(read);
-  if (top && is_schedule(read)) return;
-  if (top && opens_scope(read)) return python_scope(read, keep);
-  const Line& line = with_constants(read);
+void Parser::definition(const Line& line, bool top, bool& keep) {
+  if (line.kind == LineKind::kImport) return imports(line);
+  if (top && is_schedule(line)) return;
   if (is_docstring(line) || line.kind == LineKind::kPass) return;
   bool is_kept = top && (te_->defines(line) || te_->function(line) || builder_->defines(line));
   keep |= is_kept;
@@ -168,7 +166,7 @@ void Parser::definition(const Line& read, bool top, bool& keep) {
   }
   if (type_variables(line) || is_kept || (top && te_->creates(line))) return;
   bool is_metadata = line.kind == LineKind::kAssign && line.target->text == "metadata";
-  if (top && !is_metadata && is_python(line)) return python_line(read);
+  if (top && !is_metadata && is_python(line)) return python_line(line);
   if (line.kind == LineKind::kBroken) {
     for (std::string_view name : line.names) unknown_.emplace(name);
     if (line.names.empty()) broken_infos_.insert("");
@@ -354,7 +352,12 @@ void Parser::name_lone_functions() {
 
 // ---- Names
 
+void Parser::refuse_computed(const Syntax& at) {
+  fail({at, {}, "write out its value"}, "'{}' is computed by Python in line {}, which is not run", at.text, at.computed);
+}
+
 Expr Parser::name(const Syntax& at) {
+  if (at.computed != 0) refuse_computed(at);
   const Entity* entity = lookup(at.text);
   if (entity && entity->is_module) fail(at, "'{}' is the module; name one of its functions: {}.f", at.text, at.text);
   if (entity && entity->form == Entity::Form::kThread)
@@ -390,7 +393,7 @@ std::string Parser::dotted(const Syntax& at) const {
   // `range` is Python's loop helper.
   bool is_builtin = is_name(at) && (at.text == "range" || at.text == "float") && !lookup(at.text);
   if (is_builtin) return std::string(at.text);
-  if (is_name(at)) return bare_form(at);
+  if (is_name(at)) return at.computed != 0 ? "" : bare_form(at);
   if (at.kind != SyntaxKind::kAttribute) return {};
   // The callee of one call is requested several times per statement, so the last answer is kept.
   if (&at != dotted_at_) {
@@ -404,7 +407,7 @@ std::string Parser::resolve(const Syntax& at) const {
   std::vector<std::string_view> parts;
   const Syntax* node = &at;
   for (; node->kind == SyntaxKind::kAttribute; node = node->children[0]) parts.push_back(node->text);
-  if (!is_name(*node) || lookup(node->text)) return {};
+  if (!is_name(*node) || node->computed != 0 || lookup(node->text)) return {};
   parts.push_back(node->text);
   // The prefixes are tvm.script.tir.x and tvm.tir.x.
   if (node->text == "tvm") {

@@ -192,25 +192,15 @@ class Parser {
   }
 
   // ---- python.cc: the Python around a module
-  using PythonReader = std::optional<AttrValue>(const Syntax& at);
-  PythonReader python_value, python_literal, python_text, python_collection, python_call;
   using Meaning = std::function<const Syntax*(const Syntax& name)>;
-  const Syntax* syntax_of(const AttrValue& value, const Place& at);
+  const Syntax* syntax_of(const std::string& text, const Place& at);
   const Syntax* replaced(const Syntax* at, const Meaning& meaning);
-  const Line& replaced_line(const Line& line, const Meaning& meaning);
-  const Line& with_constants(const Line& line);
   bool is_python(const Line& line) const;
-  bool opens_scope(const Line& line) const;
-  void python_scope(const Line& line, bool& keep);
   void leave_python(const Line& line);
   bool is_schedule_step(const Line& line);
   bool calls_schedule(const Syntax* at) const;
-  bool assign_constant(const Syntax& target, const AttrValue& value);
   void report_python();
-  // ---- python_effects.cc
-  void forget_constant(std::string_view name, const Line& line);
-  void python_effects(const Line& line);
-  void import_constant(const std::string& path, const std::string& local, const Line& line);
+  [[noreturn]] void refuse_computed(const Syntax& at);
   // ---- parse_te.cc: tensor programs from index expressions
   struct TeReader;
   struct BuilderReader;  // block_builder.cc
@@ -456,11 +446,8 @@ class Parser {
   std::set<std::string> intrin_parts_;  // programs that TensorIntrin.register names
   std::vector<std::string> others_;     // the definitions that were left out for it
   std::map<std::string, DType, std::less<>> type_variables_;
-  // Of the Python around the module: values by name, names that it computes and the lines, and statements left out.
-  std::map<std::string, AttrValue, std::less<>> constants_;
+  // Of the Python around the module: names that it computes and the lines, and statements left out.
   std::map<std::string, uint32_t, std::less<>> computed_;
-  std::set<std::string, std::less<>> objects_;  // of the constants those that Python can change: lists and dictionaries
-  std::map<std::string, std::set<std::string, std::less<>>, std::less<>> function_changes_;  // by Python's functions
   std::optional<Place> python_from_;
   std::shared_ptr<SyntaxTree> python_tree_;       // the functions of Python that are written out
   std::set<std::string, std::less<>> schedules_;  // names of tvm.tir.Schedule objects
