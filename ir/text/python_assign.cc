@@ -135,8 +135,7 @@ bool Python::is_tensor_library(std::string_view root) const {
   auto library = libraries_.find(root);
   std::string_view path = library == libraries_.end() ? root : library->second;
   std::string_view first = path.substr(0, path.find('.'));
-  return first == "tvm" || first == "te" || first == "T" || first == "topi" || first == "relax" || first == "R" ||
-         first == "tir";
+  return is_one_of(first, {"tvm", "te", "T", "topi", "relax", "rx", "R", "tir", "s_tir", "I"});
 }
 
 // Writes the assignment of syntax, whose names are then those that are written.

@@ -302,8 +302,8 @@ PythonValue Python::called(const Syntax& at) {
     PythonResult result =
         args.complete && args.named.empty() ? call_method(object, callee.text, args.positional, heap_) : std::nullopt;
     if (result) return *result;
-    forget_value(object, at);
     function = attribute(callee, object);
+    forget_value(object, at);
   }
   bool is_run = writes_ || !binders_.empty();  // not in a branch that may not be taken
   if (function.is(Kind::kFunction) && args.complete && is_run) {
@@ -314,13 +314,7 @@ PythonValue Python::called(const Syntax& at) {
       out_->resize(before);
     }
   }
-  if (function.is(Kind::kFunction)) {
-    forget_effects(*function.function, at, 0);
-    for (const PythonValue& arg : args.positional) forget_value(arg, at);
-    for (const auto& [name, arg] : args.named) forget_value(arg, at);
-  }
   if (PythonResult result = builtin(function, args)) return *result;
-  forget_call(function, args, at);
   std::vector<const Syntax*> children = {lift(function, callee)};
   bool takes = takes_lambda(callee);
   for (size_t i = 0; i < args.positional.size(); ++i)
@@ -333,6 +327,7 @@ PythonValue Python::called(const Syntax& at) {
     Syntax::Keyword keyword{place, name, lift(value, of_value, takes)};
     keywords.push_back(keyword);
   }
+  forget_call(function, args, at);
   return node_like(at, children, heap_, keywords);
 }
 

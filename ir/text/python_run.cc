@@ -198,8 +198,14 @@ Python::Flow Python::run_known(const Line& line) {
       returned_ = line.value ? eval(*line.value) : PythonValue();
       return Flow::kReturn;
     case LineKind::kAssert: {
-      std::optional<bool> test = truth_of(eval(*line.value));
-      if (!test) throw PythonUnknown();
+      PythonValue value = eval(*line.value);
+      std::optional<bool> test = truth_of(value);
+      if (!test) {
+        Line& result = kept_->line();
+        result = line;
+        result.value = lift(value, *line.value);
+        return write(result), Flow::kNext;
+      }
       return *test ? Flow::kNext : throw PythonRaised{"AssertionError"};
     }
     case LineKind::kDelete:
@@ -425,20 +431,20 @@ void Python::define(const Line& line) {
 void Python::write_definition(const Line& line) {
   if (!writes_) throw PythonUnknown();
   bool again = taken_.contains(line.text) && (calls_ > 0 || loops_ > 0);
+  std::string_view name = again ? fresh(line.text) : line.text;
+  taken_.insert(name);
+  definitions_.insert(name);
+  bool hides = again || scope_->parent || module_scope().values.contains(name);
+  if (hides) bind(line.text, name_value(name, line));
   const Line* result = &written(line);
-  std::string_view name = line.text;
   if (again) {
     Line& renamed = kept_->line();
     renamed = *result;
-    name = renamed.text = fresh(line.text);
+    renamed.text = name;
     result = &renamed;
   }
   if (running_ && holds_errors(line))
     for (const Diagnostic& error : std::exchange(running_->errors, {})) diagnostics_.add(error);
-  taken_.insert(name);
-  definitions_.insert(name);
-  bool hides = name != line.text || scope_->parent || module_scope().values.contains(name);
-  if (hides) bind(line.text, name_value(name, line));
   write(*result);
 }
 
@@ -502,7 +508,12 @@ Python::Flow Python::left_as_it_is(const Line& line) {
   }
   if (line.kind != LineKind::kFunction) forget_effects(effects, scope_, line);
   if (line.kind == LineKind::kExpression || line.kind == LineKind::kAssign) forget_arguments(line);
-  write(written(line));
+  Line& result = kept_->line();
+  result = written(line);
+  bool calls = false;  // without calls it does nothing but bind names
+  for_each(line, [&](const Syntax& at) { calls = calls || is_call(at); });
+  if (!calls && !holds_errors(line)) result.body = result.otherwise = {};
+  write(result);
   for (std::string_view name : names) {
     if (!is_step) forget(name, line);
   }

@@ -317,6 +317,7 @@ void Python::forget_everything(const Place& at) {
 
 // Forgets what a function that is not run may change: of libraries nothing.
 void Python::forget_call(const PythonValue& function, const Args& args, const Place& at) {
+  if (function.is(Kind::kFunction)) forget_effects(*function.function, at, 0);
   const Syntax* root = function.syntax;
   while (root && !is_name(*root) && !root->children.empty()) root = root->children[0];
   std::string_view name = root && is_name(*root) ? root->text : "";
