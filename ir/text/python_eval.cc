@@ -476,6 +476,7 @@ bool Python::mentions_values(const Syntax* at) {
   return found;
 }
 
+// Returns the syntax with the values of its names. Where they cannot be computed with, it stays for the reader's error.
 const Syntax* Python::written(const Syntax* at) {
   if (!at || !mentions_values(at)) return at;
   Temporarily unwritten(writes_, false);
@@ -484,7 +485,15 @@ const Syntax* Python::written(const Syntax* at) {
   } catch (const PythonUnknown&) {
   } catch (const PythonRaised&) {
   }
-  return heap_.computed(kept_->text(spelling(*at)), *at, at->line).syntax;
+  heap_.spend(1);
+  bool has_parts = is_call(*at) || is_list(*at) || at->kind == SyntaxKind::kSubscript ||
+                   at->kind == SyntaxKind::kBinary || at->kind == SyntaxKind::kAttribute;
+  if (!has_parts) return heap_.computed(kept_->text(spelling(*at)), *at, at->line).syntax;
+  std::vector<const Syntax*> parts;
+  for (const Syntax* child : at->children) parts.push_back(written(child));
+  std::vector<Syntax::Keyword> keywords(at->keywords.begin(), at->keywords.end());
+  for (Syntax::Keyword& keyword : keywords) keyword.value = written(keyword.value);
+  return node_like(*at, parts, heap_, keywords).syntax;
 }
 
 // Returns the statement with values in place of the names that it does not bind itself.

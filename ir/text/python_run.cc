@@ -472,7 +472,9 @@ void Python::imports(const Line& line) {
       continue;
     }
     PythonScope& scope = scope_of(name);
-    if (scope.parent) {
+    if (!is_known && package != "torch" && scope.values.contains(name)) {
+      forget(name, line);
+    } else if (scope.parent) {
       PythonValue value = name_value(name, line);
       value.text = whole;
       scope.values.insert_or_assign(name, value);
