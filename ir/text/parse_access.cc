@@ -198,6 +198,15 @@ Value Parser::subscript(const Syntax& at) {
   if (auto property = buffer_property(at)) return *property;
   if (auto property = tensor_property(at)) return *property;
   if (auto named = named_buffer(*at.children[0])) return load(*named, at);
+  if (in_te_ && at.children[0]->kind == SyntaxKind::kSubscript) {  // A[i][j]
+    const Syntax& inner = *at.children[0];
+    auto tensor = named_buffer(*inner.children[0]);
+    bool is_slice = tensor && positional(inner) < buffer_type(*tensor).shape.size();
+    Syntax element(SyntaxKind::kSubscript, at);
+    element.children.assign(inner.children.begin(), inner.children.end());
+    element.children.insert(element.children.end(), at.children.begin() + 1, at.children.end());
+    if (is_slice || inner.children[0]->kind == SyntaxKind::kSubscript) return subscript(element);
+  }
   Value object = eval(*at.children[0]);
   if (object.expr.type().is<BufferType>()) return load(cast<Var>(object.expr), at);
   if (const TupleType* type = object.expr.type().as<TupleType>(); type || in_graph_) {

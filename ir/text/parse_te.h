@@ -65,6 +65,8 @@ struct Parser::TeReader {
   PrimFuncRef program(const std::vector<VarRef>& params, const Syntax& call);
   void begin_program();
   void evaluate(const Line& line);
+  bool is_scalar(const Syntax& at) const;
+  std::vector<Expr> slice_of(std::vector<Expr> dims, const Syntax& slice);
   std::vector<Expr> values_of(const Syntax& at, std::string_view target);
   Buffer placeholder(std::string name, DType dtype, std::vector<Expr> shape, const Span& at);
   const Line* const* called_function(const Syntax& at) const;
@@ -77,7 +79,8 @@ struct Parser::TeReader {
   std::string callee(const Syntax& at) const;
   Loop loop(const std::string& name, const Range& domain, IterKind kind, const Syntax& at);
   const Stage& compute(const Syntax& call);
-  Stage stage_of(const Syntax& function, const std::string& name, const std::vector<Expr>& shape);
+  Stage stage_of(const Syntax& function, const Lines& before, const std::string& name, const std::vector<Expr>& shape);
+  const Syntax& as_lambda(const Line& function, Lines& before);
   Stmt stores(const std::vector<Buffer>& buffers, std::vector<Expr> values, const std::vector<Expr>& indices,
               const Span& place);
   const Syntax* indices_of(const Syntax& function, const std::vector<Expr>& shape, std::vector<Loop>& loops,

@@ -76,6 +76,8 @@ std::vector<Expr> Parser::dims(const Syntax& at, DType otherwise) {
   const std::vector<Expr>* known = named && named->expr ? known_shape(named->expr->type()) : nullptr;
   if (known) return *known;  // x.shape of a tensor
   if (const Tuple* several = named_tuple(at)) return several->items;
+  std::optional<AttrValue> made = is_call(at) && is_name(*at.children[0]) ? python_value(at) : std::nullopt;
+  if (made && made->as<AttrList>()) return dims(*syntax_of(*made, at), otherwise);  // tuple()
   if (!is_list(at) && at.kind != SyntaxKind::kInt && !is_name(at) && at.kind != SyntaxKind::kBinary && !is_call(at))
     fail(at, "expected a tuple of dims");
   return map_each(items(at), [&](const Syntax* item) { return dim(*item, otherwise); });
@@ -162,6 +164,7 @@ Type Parser::tensor_type_of(const Syntax* call, const Syntax& at) {
       result.shape = *known->expr;
       result.ndim = known_rank(known->expr->type());
     } else {
+      if (is_name(*shape)) require_defined(*shape);
       if (!is_list(*shape) && shape->kind != SyntaxKind::kAttribute)
         fail(*shape, "expected a tuple of dims: R.Tensor((n, 4), dtype=...)");
       std::vector<Expr> values = graph_dims(*shape);

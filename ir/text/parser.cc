@@ -164,6 +164,11 @@ void Parser::definition(const Line& read, bool top, bool& keep) {
   keep |= is_kept;
   if (const Line* built = top ? builder_->function(line) : nullptr) {
     keep = true;
+    if (declared_.contains(built->text) && wanted_module_.empty()) {  // the builder's module is another one
+      diagnostics_.warning(span(line), "'{}' of relax.BlockBuilder is left out: the text has another '{}' above",
+                           built->text, built->text);
+      return;
+    }
     return definition(*built, top, keep);
   }
   if (type_variables(line) || is_kept || (top && te_->creates(line))) return;
@@ -179,6 +184,11 @@ void Parser::definition(const Line& read, bool top, bool& keep) {
     return;
   }
   if (line.kind == LineKind::kFunction) {
+    if (!top) members_.emplace(line.text);
+    if (top && !in_class_ && declared_.contains(line.text) && is_script_function(line)) {
+      diagnostics_.warning(span(line), "'{}' is defined twice; as in Python the later definition counts", line.text);
+      forget_function(std::string(line.text));
+    }
     if (!top || !is_other_module(line)) function_definition(line, keep);
     return;
   }
@@ -189,6 +199,7 @@ void Parser::definition(const Line& read, bool top, bool& keep) {
   }
   if (line.kind == LineKind::kClass) {
     if (!top) fail(line, "a class cannot stand inside of a class");
+    if (in_class_ && line.text == wanted_module_) forget_module();  // Python's later definition replaces it
     if (in_class_)
       fail({line, {}, "name one behind the file: file.py::Module"}, "a text has one module; '{}' stands after '{}'",
            line.text, class_name_);
@@ -215,6 +226,23 @@ void Parser::function_definition(const Line& line, bool& keep) {
   if (pending.is_program && !tree_->names_module) return define_program(pending);
   pending_.push_back(std::move(pending));
   keep = true;
+}
+
+void Parser::forget_module() {
+  in_class_ = false;
+  module_.attrs = {};
+  module_.global_infos.clear();
+  for (const std::string& name : std::exchange(members_, {})) forget_function(name);
+}
+
+void Parser::forget_function(const std::string& name) {
+  module_.functions.erase(name);
+  declared_.erase(name);
+  program_results_.erase(name);
+  unknown_.erase(name);
+  failed_.erase(name);
+  wrong_results_.erase(name);
+  std::erase_if(pending_, [&](const Pending& pending) { return pending.name == name; });
 }
 
 // Returns whether the definition is left out because another module of the text is wanted.
@@ -363,11 +391,22 @@ Expr Parser::name(const Syntax& at) {
   if (entity) return *entity->expr;
   if (const std::string* function = in_graph_ ? function_named(at.text) : nullptr)
     return global_var(*function, declared_.at(*function));
+  fail_undefined(at);
+}
+
+// Says of a name that nothing here defines why that is so.
+void Parser::fail_undefined(const Syntax& at) {
   std::string text(at.text);
   if (unknown_.contains(text)) throw Failed();
-  if (auto computed = computed_.find(text); computed != computed_.end())
+  auto computed = computed_.find(text), inner = inner_computed_.find(text);
+  if (computed == computed_.end() && inner != inner_computed_.end()) computed = inner;
+  if (computed != computed_.end() && computed != inner_computed_.end()) {
+    if (const std::string_view* function = find_value(python_functions_, computed->second))
+      fail({at, {}, "call it below with values: mod = f(128, \"float32\")"},
+           "'{}' gets its value when Python calls '{}', which the text does not do", text, *function);
     fail({at, {}, "write out its value"}, "'{}' is computed by Python in line {}, which is not run", text,
          computed->second);
+  }
   auto hidden = hidden_.find(text);
   std::string hint = hidden == hidden_.end() && declared_.contains(text) ? "cls." + text : "";
   std::vector<std::string> names;
@@ -381,9 +420,18 @@ Expr Parser::name(const Syntax& at) {
   }
   Diagnostic& diagnostic = report({at, hint}, "undefined name '{}'", text);
   if (hidden != hidden_.end()) diagnostic.notes.push_back(hidden->second);
+  if (hidden == hidden_.end() && hint.empty() && python_from_)
+    diagnostic.notes.push_back(fmt::format(
+        "TVM's script takes such a name from the Python around: write `{} = ...` above, or make it a parameter", text));
   // A name is reported once per function.
   scopes_.define(text, Entity{}, Scopes::kOfFunction);
   throw Failed();
+}
+
+void Parser::require_defined(const Syntax& at) {
+  const Syntax& owner = at.kind == SyntaxKind::kSubscript || at.kind == SyntaxKind::kAttribute ? *at.children[0] : at;
+  bool is_form = is_name(owner) && (prefixes_.contains(owner.text) || !bare_form(owner).empty());
+  if (is_name(owner) && !lookup(owner.text) && !is_form && !constants_.contains(owner.text)) name(owner);
 }
 
 std::string Parser::dotted(const Syntax& at) const {

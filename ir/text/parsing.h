@@ -53,6 +53,9 @@ std::string canonical_form(std::string path);
 std::string_view canonical_keyword(std::string_view name);
 // Returns whether the path names a type, such as "R.Tensor". A type is not a value.
 bool is_type_name(std::string_view path);
+bool is_array_of_numpy(const Syntax& at);
+// Returns the elements as another dtype.
+Tensor converted(const Tensor& data, DType dtype);
 // Describes the syntax for messages: "math.inf", "R.device(...)", "a lambda".
 std::string spelling(const Syntax& at);
 bool holds_definition(const Line& line);                     // of a module or of a part of one
@@ -90,6 +93,8 @@ class Parser {
   void function_definition(const Line& line, bool& keep);
   void define_program(const Pending& pending);
   bool is_other_module(const Line& line);
+  void forget_module();
+  void forget_function(const std::string& name);
   Span span(const Place& at) const { return {origin_, at.line, at.column, at.length}; }
   // Reports an error. fail() also ends the reading of the statement.
   Diagnostic& report_text(const ErrorPlace& at, std::string message);
@@ -132,6 +137,9 @@ class Parser {
   void name_lone_functions();
   void drop_intrin_parts();
   Expr name(const Syntax& at);
+  [[noreturn]] void fail_undefined(const Syntax& at);
+  // Reports a name without meaning, also that of which the syntax is an attribute or item.
+  void require_defined(const Syntax& at);
 
   // Returns the canonical form, "T.axis.spatial" or "R.nn.relu", of names with dots; empty for other syntax.
   std::string dotted(const Syntax& at) const;
@@ -175,6 +183,7 @@ class Parser {
   int64_t constant_int(const Syntax& at);
   bool constant_bool(const Syntax& at);
   DType dtype(const Syntax& at);
+  std::optional<DType> dtype_of_value(const Syntax& at);
   AttrValue attr_value(const Syntax& at, bool keep = false);
   std::optional<AttrValue> literal_attr(const Syntax& at, bool keep);
   std::optional<AttrValue> called_attr(const Syntax& at, bool keep);
@@ -194,6 +203,14 @@ class Parser {
   // ---- python.cc: the Python around a module
   using PythonReader = std::optional<AttrValue>(const Syntax& at);
   PythonReader python_value, python_literal, python_text, python_collection, python_call;
+  // python_arrays.cc: arrays of numpy
+  using ArrayReader = std::optional<Tensor>(const Syntax& at);
+  ArrayReader array_range, listed_array, python_array, python_number;
+  using NamedArrayReader = std::optional<Tensor>(const std::string& name, const Syntax& at);
+  NamedArrayReader made_array, random_array;
+  std::optional<DType> array_dtype(const Syntax* at, DType otherwise);
+  std::optional<std::vector<int64_t>> array_shape(std::span<const Syntax* const> args);
+  std::optional<Tensor> reshaped(const Tensor& array, std::span<const Syntax* const> dims);
   using Meaning = std::function<const Syntax*(const Syntax& name)>;
   const Syntax* syntax_of(const AttrValue& value, const Place& at);
   const Syntax* replaced(const Syntax* at, const Meaning& meaning);
@@ -277,10 +294,11 @@ class Parser {
   std::optional<Buffer> named_buffer(const Syntax& at);
   std::optional<Value> buffer_property(const Syntax& at);
   std::optional<Value> tensor_property(const Syntax& at);
+  std::optional<Value> dtype_test(const Syntax& at);
   Buffer buffer(const Syntax& at);
 
   Form broadcast_form, cast_form, ceildiv_form, iter_var_form, let_form, limit_form, load_form, logical_form,
-      masked_load_form, ramp_form, reducer_form, reduction_form, select_form, shuffle_form, string_form, target_form;
+      masked_load_form, producer_form, ramp_form, reducer_form, reduction_form, select_form, shuffle_form, string_form, target_form;
   int64_t lanes(const Syntax& at);
 
   // ---- parse_type.cc
@@ -320,6 +338,7 @@ class Parser {
   bool head_form(const std::string& path, const Syntax& call, const Line& line);
   void vector_store(const Syntax& call);
   void pointer_store(const Syntax& call);
+  void reduction_step(const Syntax& reducer, const Syntax& call);
   Stmt block(const Line& line, const Syntax& call, const Syntax* target);
   void early_axes(const Syntax& domains, const Syntax& targets);
   void bind_axis(const Syntax& call);
@@ -449,6 +468,7 @@ class Parser {
   std::set<std::string> broken_infos_;                 // keys of global infos with errors; "": all of them
   std::map<std::string, Type, std::less<>> declared_;  // functions of the module and their types
   std::map<std::string, DType> program_results_;       // by the name of a tensor program that returns a value
+  std::set<std::string> members_;                        // the functions of the class
   std::string class_name_ = "Module";
   bool in_class_ = false;
   bool decorated_class_ = false;        // its functions have decorators, too
@@ -458,7 +478,16 @@ class Parser {
   std::map<std::string, DType, std::less<>> type_variables_;
   // Of the Python around the module: values by name, names that it computes and the lines, and statements left out.
   std::map<std::string, AttrValue, std::less<>> constants_;
+  // By name, the array that it means now: the name under which definitions have it.
+  std::map<std::string, std::string, std::less<>> array_names_;
+  struct PythonArray {
+    const Syntax* value;
+    int64_t line;
+  };
+  std::map<std::string, PythonArray, std::less<>> arrays_;
   std::map<std::string, uint32_t, std::less<>> computed_;
+  std::map<std::string, uint32_t, std::less<>> inner_computed_;   // the same, in functions of Python
+  std::map<uint32_t, std::string_view, std::less<>> python_functions_;  // those whose params have no values, by line
   std::set<std::string, std::less<>> objects_;  // of the constants those that Python can change: lists and dictionaries
   std::map<std::string, std::set<std::string, std::less<>>, std::less<>> function_changes_;  // by Python's functions
   std::optional<Place> python_from_;
@@ -487,6 +516,7 @@ class Parser {
   std::vector<std::optional<VarRef>> params_;
   std::map<std::string, size_t, std::less<>> handles_;  // param name to position
   Attrs func_attrs_;
+  std::map<std::string, const Syntax*, std::less<>> reducers_;  // by name, T.comm_reducer(...)
   bool mutable_scalars_ = false;              // the dialect in which `x = e` assigns
   std::set<std::string, std::less<>> cells_;  // names that are assigned more than once in it
   std::vector<BlockState*> blocks_;

@@ -150,17 +150,32 @@ const Line& Parser::replaced_line(const Line& line, const Meaning& meaning) {
 
 // Returns the definition with the constants around it written out. Names that it binds are its own, as in Python.
 const Line& Parser::with_constants(const Line& line) {
-  if (constants_.empty()) return line;
+  if (constants_.empty() && array_names_.empty()) return line;
   std::set<std::string_view> own;
   add_bound_names(line, own);
   if (line.kind != LineKind::kFunction) own.clear();  // x = x + 1 reads the x before it
   return replaced_line(line, [&](const Syntax& name) -> const Syntax* {
-    const AttrValue* value = own.contains(name.text) ? nullptr : find_value(constants_, name.text);
-    return value ? syntax_of(*value, name) : nullptr;
+    if (own.contains(name.text)) return nullptr;
+    const AttrValue* value = find_value(constants_, name.text);
+    if (value) return syntax_of(*value, name);
+    const std::string* array = find_value(array_names_, name.text);
+    if (!array) return nullptr;
+    Syntax& made = tree_->node();
+    static_cast<Place&>(made) = name;
+    made.kind = SyntaxKind::kName;
+    made.text = arrays_.find(*array)->first;
+    return &made;
   });
 }
 
 // ---- Statements
+
+static void for_each_name(const Syntax* at, const std::function<void(const Syntax&)>& visit) {
+  if (!at) return;
+  if (is_name(*at)) visit(*at);
+  for (const Syntax* child : at->children) for_each_name(child, visit);
+  for (const Syntax::Keyword& keyword : at->keywords) for_each_name(keyword.value, visit);
+}
 
 namespace {
 
@@ -242,6 +257,7 @@ void Parser::python_scope(const Line& line, bool& keep) {
   auto forget = [&](std::string_view name) { forget_constant(name, line); };
   for (const Param& param : line.params) {
     forget(param.name);
+    python_functions_.insert_or_assign(line.line, line.text);
     std::optional<AttrValue> value = param.otherwise ? python_value(*param.otherwise) : std::nullopt;
     if (value) constants_.insert_or_assign(std::string(param.name), *value);
     if (value) computed_.erase(std::string(param.name));
@@ -255,6 +271,7 @@ void Parser::python_scope(const Line& line, bool& keep) {
   }
   leave_python(line);
   if (line.kind == LineKind::kFunction) {
+    inner_computed_.insert(computed_.begin(), computed_.end());
     constants_ = constants;
     computed_ = computed;
     python_effects(line);
@@ -312,12 +329,31 @@ void Parser::python_line(const Line& line) {
   bool is_scope = line.kind == LineKind::kFunction || line.kind == LineKind::kClass;
   is_scope ? void(names.insert(line.text)) : add_bound_names(line, names);
   bool is_step = is_schedule_step(line);
-  for (std::string_view name : names) forget_constant(name, line);
+  // What is computed of a function's params is known when that is called.
+  const Line* origin = &line;
+  Line of_function = line;
+  for_each_name(line.value, [&](const Syntax& used) {
+    auto known = computed_.find(used.text);
+    if (known == computed_.end() || !python_functions_.contains(known->second)) return;
+    of_function.line = known->second;
+    origin = &of_function;
+  });
+  for (std::string_view name : names) forget_constant(name, *origin);
   python_effects(line);
   bool is_alias = line.kind == LineKind::kAssign && line.value && is_name(*line.value) &&
                   (declared_.contains(line.value->text) || line.value->text == class_name_);
   if (is_step || is_alias) return;
   leave_python(line);
+  if (line.kind == LineKind::kAssign && line.value && is_name(*line.target)) {
+    const Syntax& value = *with_constants(line).value;
+    bool of_arrays = is_array_of_numpy(value);
+    for_each_name(&value, [&](const Syntax& name) { of_arrays = of_arrays || arrays_.contains(name.text); });
+    if (!of_arrays) return;
+    std::string key = fmt::format("{}<{}>", line.target->text, arrays_.size());
+    arrays_.emplace(key, PythonArray{with_names(&value, {}, *python_tree_), line.line});
+    array_names_.insert_or_assign(std::string(line.target->text), std::move(key));
+    return;
+  }
   if (holds_definition(line))
     report_text({line, {}, "take the definition out of it"},
                 "a definition inside of a statement of Python exists only when Python runs");

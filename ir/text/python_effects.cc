@@ -85,6 +85,7 @@ bool runs_body(const Line& line) {
 
 void Parser::forget_constant(std::string_view name, const Line& line) {
   if (auto known = constants_.find(name); known != constants_.end()) constants_.erase(known);
+  if (auto known = array_names_.find(name); known != array_names_.end()) array_names_.erase(known);
   computed_.insert_or_assign(std::string(name), line.line);
 }
 
@@ -114,8 +115,9 @@ void Parser::python_effects(const Line& line) {
       changed, [&](const std::string& name) { return name == kAnyObject || objects_.contains(name); });
   if (changes_object) changed.insert(objects_.begin(), objects_.end());
   for (const std::string& name : changed) {
-    if (constants_.contains(name)) forget_constant(name, line);
+    if (constants_.contains(name) || array_names_.contains(name)) forget_constant(name, line);
   }
+  if (changed.contains(kAnyObject)) array_names_.clear();
 }
 
 // An import gives a name another meaning, which is not known unless it is of these libraries.

@@ -178,7 +178,7 @@ std::optional<AttrValue> Parser::python_call(const Syntax& at) {
   const Syntax& named = head_of(at);
   bool dotted = named.kind == SyntaxKind::kAttribute && is_name(*named.children[0]);
   std::string_view library = dotted ? named.children[0]->text : "";
-  bool is_array_library = library == "np" || library == "numpy" || library == "torch";
+  bool is_array_library = library == "np" || library == "numpy" || library == "torch" || library == "tvm";
   if (!is_call(at)) {
     if (is_array_library && parse_dtype(at.text)) return std::string(at.text);
     return library == "math" && at.text == "pi" ? PythonValue(3.141592653589793) : std::nullopt;

@@ -314,7 +314,7 @@ void SyntaxReader::class_definition(Lines& out, std::vector<const Syntax*> decor
       line.extra = expression();
       if (accept("=")) expression();  // metaclass=
     });
-  if (outermost) class_name_ = line.text;
+  class_name_ = line.text;
   bool body_follows =
       outermost && peek().is(":") && peek(1).kind == TokenKind::kNewline && peek(2).kind == TokenKind::kIndent;
   if (!body_follows) return block(line.body, head, "class");

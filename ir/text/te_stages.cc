@@ -37,14 +37,54 @@ const Parser::TeReader::Stage& Parser::TeReader::compute(const Syntax& call) {
     Temporarily te(in.in_te_, true);
     shape = in.dims(in.required(call, 0, "shape"), kInt32);
   }
-  const Syntax& function = in.required(call, 1, "fcompute");
+  const Syntax& given = in.required(call, 1, "fcompute");
+  const Line* const* named = is_name(given) ? find_value(functions_, given.text) : nullptr;
+  Lines before;
+  const Syntax& function = named ? as_lambda(**named, before) : given;
+  if (function.kind != SyntaxKind::kLambda) in.require_defined(function);
   if (function.kind != SyntaxKind::kLambda) in.fail(function, "expected a lambda from the indices to a value");
   const Syntax* stated = in.arg(call, 2, "name");
-  Stage stage = stage_of(function, stated ? in.string(*stated) : "compute", shape);
+  Stage stage = stage_of(function, before, stated ? in.string(*stated) : "compute", shape);
   return stages_.emplace_back(std::move(stage));
 }
 
-Parser::TeReader::Stage Parser::TeReader::stage_of(const Syntax& function, const std::string& name,
+// Returns def f(i, j): ... return value as a lambda, and the statements before its value.
+const Syntax& Parser::TeReader::as_lambda(const Line& function, Lines& before) {
+  Syntax& result = in.tree_->node();
+  static_cast<Place&>(result) = function;
+  result.kind = SyntaxKind::kLambda;
+  auto named = [&](const Param& param) {
+    Syntax& name = in.tree_->node();
+    static_cast<Place&>(name) = param;
+    name.kind = SyntaxKind::kName;
+    name.text = param.name;
+    return &name;
+  };
+  for (const Param& param : function.params) {
+    const Syntax* child = named(param);
+    if (param.stars == "*") {
+      Syntax& starred = in.tree_->node();
+      static_cast<Place&>(starred) = param;
+      starred.kind = SyntaxKind::kStarred;
+      starred.children.push_back(child);
+      child = &starred;
+    }
+    result.children.push_back(child);
+  }
+  for (const Line* line : function.body) {
+    if (in.is_docstring(*line)) continue;
+    if (line->kind == LineKind::kReturn && line->value) {
+      result.children.push_back(line->value);
+      return result;
+    }
+    if (line->kind != LineKind::kAssign || !line->value)
+      in.fail(*line, "a function of te is made of assignments and a return; this needs a Python interpreter");
+    before.push_back(line);
+  }
+  in.fail(function, "'{}' returns nothing", function.text);
+}
+
+Parser::TeReader::Stage Parser::TeReader::stage_of(const Syntax& function, const Lines& before, const std::string& name,
                                                    const std::vector<Expr>& shape) {
   NameScope scope(in.scopes_);
   Temporarily te(in.in_te_, true);
@@ -52,6 +92,7 @@ Parser::TeReader::Stage Parser::TeReader::stage_of(const Syntax& function, const
   std::vector<Loop> loops;
   std::vector<Expr> indices;
   const Syntax& body = *indices_of(function, shape, loops, indices);
+  for (const Line* line : before) evaluate(*line);
   Pieces pieces = pieces_of(body, loops);
   Span place = in.span(body);
   for (const Expr& value : pieces.values) {

@@ -7,31 +7,12 @@ namespace relaxc::text {
 
 namespace {
 
-constexpr int kDeepest = 16;           // calls in calls
-constexpr size_t kMostLines = 20'000;  // that calls are written out as
 constexpr int kDeepestValue = 200;     // of an expression that calls are written out as
 constexpr size_t kMostNodes = 10'000;  // of such an expression
 
 template <class... Names>
 bool is_one_of(std::string_view name, const Names&... names) {
   return ((name == names) || ...);
-}
-
-// Returns what is called: "Schedule" of tvm.tir.Schedule(f).
-std::string_view callee_name(const Syntax& call) { return call.children[0]->text; }
-
-void for_each(const Syntax* at, const std::function<void(const Syntax&)>& visit) {
-  if (!at) return;
-  visit(*at);
-  for (const Syntax* child : at->children) for_each(child, visit);
-  for (const Syntax::Keyword& keyword : at->keywords) for_each(keyword.value, visit);
-}
-void for_each(const Line& line, const std::function<void(const Syntax&)>& visit) {
-  for (const Syntax* part : {line.target, line.value, line.extra}) for_each(part, visit);
-  for (const auto& [item, target] : line.items) for_each(item, visit);
-  for (const Lines* lines : {&line.body, &line.otherwise}) {
-    for (const Line* inner : *lines) for_each(*inner, visit);
-  }
 }
 
 // Returns the number of nodes, or one beyond the limit. A node that stands twice counts twice.
@@ -46,17 +27,6 @@ size_t size_of(const Syntax& at, size_t limit = kMostNodes) {
 }
 bool is_small(const Syntax& at) { return at.depth <= kDeepestValue && size_of(at) <= kMostNodes; }
 
-bool is_docstring(const Line& line) {
-  return line.kind == LineKind::kExpression && line.value->kind == SyntaxKind::kString;
-}
-
-bool holds_errors(const Line& line) {
-  auto any = [](const Lines& lines) {
-    return std::ranges::any_of(lines, [](const Line* l) { return holds_errors(*l); });
-  };
-  return line.kind == LineKind::kBroken || any(line.body) || any(line.otherwise);
-}
-
 Replacements without(const Replacements& names, const std::set<std::string_view>& hidden) {
   Replacements result = names;
   for (std::string_view name : hidden) result.erase(name);
@@ -64,6 +34,20 @@ Replacements without(const Replacements& names, const std::set<std::string_view>
 }
 
 }  // namespace
+
+void for_each(const Syntax* at, const std::function<void(const Syntax&)>& visit) {
+  if (!at) return;
+  visit(*at);
+  for (const Syntax* child : at->children) for_each(child, visit);
+  for (const Syntax::Keyword& keyword : at->keywords) for_each(keyword.value, visit);
+}
+void for_each(const Line& line, const std::function<void(const Syntax&)>& visit) {
+  for (const Syntax* part : {line.target, line.value, line.extra}) for_each(part, visit);
+  for (const auto& [item, target] : line.items) for_each(item, visit);
+  for (const Lines* lines : {&line.body, &line.otherwise}) {
+    for (const Line* inner : *lines) for_each(*inner, visit);
+  }
+}
 
 void add_names(const Syntax* target, std::set<std::string_view>& names) {
   if (!target) return;
@@ -86,6 +70,16 @@ void add_bound_names(const Line& line, std::set<std::string_view>& names, bool w
   for (const Lines* lines : {&line.body, &line.otherwise}) {
     for (const Line* inner : *lines) add_bound_names(*inner, names, within);
   }
+}
+
+bool computes_with_te(const Line& line) {
+  bool result = false;
+  for_each(line, [&](const Syntax& at) {
+    bool of_tvm = at.kind == SyntaxKind::kAttribute && at.children[0]->text == "tvm" &&
+                  is_one_of(at.text, "te", "compute", "placeholder", "reduce_axis", "extern", "scan");
+    result = result || of_tvm || (is_name(at) && at.text == "te");
+  });
+  return result;
 }
 
 const Syntax* with_names(const Syntax* at, const Replacements& names, SyntaxTree& tree) {
@@ -148,6 +142,7 @@ bool Unfolder::next(SyntaxTree& tree, Lines& out) {
   if (!reader_.next(tree, out)) {
     if (std::exchange(ended_, true)) return false;
     out.clear();
+    call_only_function(out);
     // Functions that nothing calls are Python that is not run.
     for (const std::string& name : order_) {
       auto function = functions_.find(name);
@@ -155,6 +150,7 @@ bool Unfolder::next(SyntaxTree& tree, Lines& out) {
     }
     return !out.empty();
   }
+  has_module_ = has_module_ || reader_.in_class();
   if (reader_.in_class()) {
     for (const Line*& line : out) line = &with_functions(*line);
     return true;
@@ -170,6 +166,7 @@ void Unfolder::statement(const Line& line, Lines& out) {
   auto all = [&](const Lines& lines) {
     for (const Line* inner : lines) statement(*inner, out);
   };
+  has_module_ = has_module_ || holds_definition(line);
   if (line.kind == LineKind::kFunction && keeps(line)) return;
   if (line.kind == LineKind::kTry) return all(line.body);
   if (line.kind == LineKind::kIf &&
@@ -183,7 +180,7 @@ void Unfolder::statement(const Line& line, Lines& out) {
     });
     if (is_context) return all(line.body);
   }
-  const Line* now = &with_functions(line);
+  const Line* now = &with_functions(with_workload(line));
   const Syntax* call = now->kind == LineKind::kFunction ? nullptr : find_call(now->value);
   if (call && unfold(*now, *call, out)) return;
   std::set<std::string_view> names;
@@ -195,22 +192,80 @@ void Unfolder::statement(const Line& line, Lines& out) {
     if (other != functions_.end() && !other->second.active)
       functions_.erase(other);  // the name means something else now
   }
+  bool is_lambda = now->kind == LineKind::kAssign && now->value && is_name(*now->target) &&
+                   now->value->kind == SyntaxKind::kLambda;
+  if (is_lambda) {  // as def f(i): return value
+    Function function{nullptr, {}};
+    function.lambda = with_names(now->value, {}, *kept_);
+    function.used = true;
+    functions_.insert_or_assign(std::string(now->target->text), std::move(function));
+  }
   bool is_constant = now->kind == LineKind::kAssign && now->value && is_name(*now->target) &&
                      now->value->kind > SyntaxKind::kName && now->value->kind <= SyntaxKind::kConstant;
   if (is_constant) constants_.insert_or_assign(std::string(now->target->text), with_names(now->value, {}, *kept_));
   out.push_back(now);
 }
 
+// Where nothing of the text is a program, the one function that computes with te and takes no values is called, as a
+// test would be.
+void Unfolder::call_only_function(Lines& out) {
+  const Line* only = nullptr;
+  for (const auto& [name, function] : functions_) {
+    has_module_ = has_module_ || function.used;
+    if (!function.of_te || !function.unfolds || function.used) continue;
+    auto is_open = [](const Param& param) { return !param.otherwise; };
+    if (only || std::ranges::any_of(function.line->params, is_open)) return;
+    only = function.line;
+  }
+  if (!only || has_module_) return;
+  Syntax &call = made(SyntaxKind::kCall, *only), &callee = made(SyntaxKind::kName, *only, only->text);
+  call.children.push_back(&callee);
+  Line& line = tree_->line();
+  static_cast<Place&>(line) = *only;
+  line.kind = LineKind::kExpression;
+  line.value = &call;
+  statement(line, out);
+}
+
+// Returns task = f(512, 512) for task = auto_scheduler.SearchTask(func=f, args=(512, 512), target="llvm").
+const Line& Unfolder::with_workload(const Line& line) {
+  bool makes_task = line.value && is_call(*line.value) && is_one_of(callee_name(*line.value), "SearchTask", "create_task");
+  if (!makes_task) return line;
+  const Syntax *function = nullptr, *args = nullptr;
+  for (const Syntax::Keyword& keyword : line.value->keywords) {
+    if (keyword.name == "func") function = keyword.value;
+    if (keyword.name == "args") args = keyword.value;
+  }
+  auto operands = line.value->operands();
+  if (!function && !operands.empty()) function = operands[0];
+  if (!args && operands.size() > 1) args = operands[1];
+  if (!function || !args || !is_name(*function) || !is_list(*args) || !functions_.contains(function->text)) return line;
+  Syntax& call = made(SyntaxKind::kCall, *line.value);
+  call.children.push_back(function);
+  call.children.insert(call.children.end(), args->children.begin(), args->children.end());
+  call.depth = line.value->depth;
+  Line& result = tree_->line();
+  result = line;
+  result.value = &call;
+  return result;
+}
+
 // Keeps a function of Python that is to be written out where it is called. Others stay where they stand.
 bool Unfolder::keeps(const Line& line) {
   add_globals(line);
-  if (is_script_function(line) || !line.decorators.empty()) return false;
+  auto is_plain = [](const Syntax* decorator) {  // of tuners and tests
+    const Syntax& head = head_of(*decorator);
+    return is_one_of(head.text, "register_workload", "template") || head.text.starts_with("requires_");
+  };
+  if (is_script_function(line) || !std::ranges::all_of(line.decorators, is_plain)) return false;
   Function function{&line, errors_};
+  function.of_te = computes_with_te(line);
   function.unfolds = std::ranges::any_of(line.body, [&](const Line* inner) { return unfolds(*inner, line); });
+  bool makes_programs = function.unfolds;
   if (!function.unfolds) function.lambda = as_lambda(line);
+  if (!function.unfolds && !function.lambda) function.unfolds = function.of_te;
   if (!function.unfolds && !function.lambda) return false;
-  for_each(line, [&](const Syntax& at) { function.of_te = function.of_te || (is_name(at) && at.text == "te"); });
-  bool stays = function.lambda && function.of_te;
+  bool stays = function.of_te && !makes_programs && line.decorators.empty();
   function.line = &with_names(line, {}, *kept_);
   if (function.lambda) function.lambda = as_lambda(*function.line);
   function.used = stays;
@@ -242,7 +297,7 @@ bool Unfolder::calls_worth(const Syntax* at, const Line& function) const {
   if (!is_call(*at)) return false;
   const Syntax& callee = *at->children[0];
   auto known = is_name(callee) ? functions_.find(callee.text) : functions_.end();
-  if (is_one_of(callee.text, "Schedule", "create_prim_func") || (known != functions_.end() && known->second.unfolds))
+  if (is_one_of(callee.text, "Schedule", "create_prim_func", "BlockBuilder") || (known != functions_.end() && known->second.unfolds))
     return true;
   bool of_param =
       callee.kind == SyntaxKind::kAttribute && is_name(*callee.children[0]) &&
@@ -373,196 +428,6 @@ const Line& Unfolder::with_functions(const Line& line) {
     for (const Line*& inner : *lines) inner = &with_functions(*inner);
   }
   return result;
-}
-
-// ---- Calls
-
-// Returns the first call of a function that is written out; those in arguments come first.
-const Syntax* Unfolder::find_call(const Syntax* at) const {
-  if (!at || at->kind == SyntaxKind::kLambda) return nullptr;
-  for (const Syntax* child : at->children) {
-    if (const Syntax* found = find_call(child)) return found;
-  }
-  for (const Syntax::Keyword& keyword : at->keywords) {
-    if (const Syntax* found = find_call(keyword.value)) return found;
-  }
-  auto known = is_call(*at) && is_name(*at->children[0]) ? functions_.find(at->children[0]->text) : functions_.end();
-  return known != functions_.end() && known->second.unfolds && !known->second.active ? at : nullptr;
-}
-
-// Writes out the call in the statement, and the statement with the call's result. Returns whether it could.
-bool Unfolder::unfold(const Line& line, const Syntax& call, Lines& out) {
-  Function& function = functions_.find(callee_name(call))->second;
-  if (depth_ >= kDeepest || produced_ > kMostLines) return false;
-  Replacements params;
-  Lines body, flat;
-  if (!bind_params(function, call, params, body)) return false;
-  for (const Line* inner : function.line->body) body.push_back(&with_names(*inner, params, *tree_));
-  const Syntax* result = nullptr;
-  bool returned = false;
-  if (!flatten(body, flat, result, returned)) return false;
-  if (std::ranges::any_of(flat, [](const Line* each) { return holds_definition(*each) && holds_errors(*each); }))
-    for (const Diagnostic& error : std::exchange(function.errors, {})) diagnostics_.add(error);
-  produced_ += flat.size();
-  bool whole = line.value == &call;
-  bool assigns = whole && line.kind == LineKind::kAssign;
-  Replacements locals;
-  rename_locals(flat, result, assigns ? line.target : nullptr, locals);
-  Temporarily deeper(depth_, depth_ + 1);
-  Temporarily active(function.active, true);
-  function.used = true;
-  for (const Line* each : flat) statement(with_names(*each, locals, *tree_), out);
-  result = with_names(result, locals, *tree_);
-  Line& last = tree_->line();
-  last = line;
-  if (whole &&
-      (!result || (is_name(*result) && (!assigns || (is_name(*line.target) && line.target->text == result->text)))))
-    return true;
-  if (!result) result = &made(SyntaxKind::kConstant, call, "None");
-  std::function<const Syntax*(const Syntax*)> put = [&](const Syntax* at) -> const Syntax* {
-    if (!at || at == &call) return at ? result : at;
-    Syntax& copy = made(at->kind, *at, at->text);
-    for (const Syntax* child : at->children) copy.children.push_back(put(child));
-    copy.keywords.assign(at->keywords.begin(), at->keywords.end());
-    for (Syntax::Keyword& keyword : copy.keywords) keyword.value = put(keyword.value);
-    for (const Syntax* child : copy.children) copy.depth = std::max(copy.depth, child ? child->depth + 1 : 1);
-    for (const Syntax::Keyword& keyword : copy.keywords) copy.depth = std::max(copy.depth, keyword.value->depth + 1);
-    return &copy;
-  };
-  last.value = put(line.value);
-  statement(last, out);
-  return true;
-}
-
-// Gives each param its argument: names and constants in place of it, others by an assignment.
-bool Unfolder::bind_params(Function& function, const Syntax& call, Replacements& names, Lines& assigned) {
-  const std::vector<Param>& params = function.line->params;
-  std::set<std::string_view> rebound;
-  for (const Line* line : function.line->body) add_bound_names(*line, rebound, false);
-  auto args = call.operands();
-  if (args.size() > params.size() ||
-      std::ranges::any_of(args, [](const Syntax* arg) { return arg->kind == SyntaxKind::kStarred; }))
-    return false;
-  for (const Syntax::Keyword& keyword : call.keywords) {
-    if (std::ranges::find(params, keyword.name, &Param::name) == params.end()) return false;
-  }
-  for (size_t i = 0; i < params.size(); ++i) {
-    if (!params[i].stars.empty()) return false;
-    const Syntax* value = i < args.size() ? args[i] : nullptr;
-    for (const Syntax::Keyword& keyword : call.keywords) {
-      if (keyword.name == params[i].name) value = keyword.value;
-    }
-    if (!value) value = params[i].otherwise;
-    if (!value) return false;
-    bool computes = false;
-    for_each(value, [&](const Syntax& at) { computes = computes || is_call(at); });
-    if (!computes && !rebound.contains(params[i].name)) {
-      names.emplace(params[i].name, value);
-    } else {
-      assigned.push_back(assignment(call, &made(SyntaxKind::kName, call, params[i].name), value));
-    }
-  }
-  return true;
-}
-
-// Appends the statements that run, up to the return. Returns false where that depends on what Python computes.
-bool Unfolder::flatten(const Lines& body, Lines& out, const Syntax*& result, bool& returned) const {
-  auto returns = [](const auto& self, const Line& line) -> bool {
-    auto any = [&](const Lines& lines) {
-      return std::ranges::any_of(lines, [&](const Line* inner) { return self(self, *inner); });
-    };
-    return line.kind == LineKind::kReturn ||
-           (line.kind != LineKind::kFunction && (any(line.body) || any(line.otherwise)));
-  };
-  for (const Line* line : body) {
-    if (returned) return true;
-    std::optional<bool> test = line->kind == LineKind::kIf ? truth(*line->value) : std::nullopt;
-    if (line->kind == LineKind::kReturn) {
-      result = line->value;
-      returned = true;
-    } else if (test) {
-      if (!flatten(*test ? line->body : line->otherwise, out, result, returned)) return false;
-    } else if (line->kind == LineKind::kTry) {
-      if (!flatten(line->body, out, result, returned)) return false;
-    } else if (line->kind == LineKind::kWith && returns(returns, *line)) {
-      if (!flatten(line->body, out, result, returned)) return false;
-    } else if (returns(returns, *line)) {
-      return false;
-    } else if (!is_docstring(*line)) {
-      out.push_back(line);
-    }
-  }
-  return true;
-}
-
-// Names of the function that stand for others outside get new ones; what it returns gets the name of the target.
-void Unfolder::rename_locals(const Lines& body, const Syntax* result, const Syntax* target, Replacements& names) {
-  std::set<std::string_view> locals, definitions;
-  for (const Line* line : body) {
-    bool defines = line->kind == LineKind::kFunction || line->kind == LineKind::kClass;
-    add_bound_names(*line, defines ? definitions : locals, false);
-  }
-  auto give = [&](const Syntax& local, const Syntax& outer) {
-    if (is_name(local) && is_name(outer) && locals.contains(local.text)) names.emplace(local.text, &outer);
-  };
-  if (result && target) {
-    give(*result, *target);
-    if (is_list(*result) && is_list(*target) && result->children.size() == target->children.size()) {
-      for (size_t i = 0; i < result->children.size(); ++i) give(*result->children[i], *target->children[i]);
-    }
-  }
-  std::set<std::string> taken = bound_;
-  for (const auto& [local, outer] : names) taken.emplace(outer->text);
-  for (std::string_view local : locals) {
-    if (names.contains(local) || definitions.contains(local) || !taken.contains(std::string(local))) continue;
-    std::string fresh(local);
-    for (int i = 1; taken.contains(fresh) || locals.contains(fresh); ++i) fresh = fmt::format("{}_{}", local, i);
-    taken.insert(fresh);
-    names.emplace(local, &made(SyntaxKind::kName, *body.front(), kept_->text(fresh)));
-  }
-}
-
-// ---- Values
-
-const Syntax* Unfolder::known(const Syntax& at) const {
-  if (!is_name(at)) return &at;
-  auto found = constants_.find(at.text);
-  return found == constants_.end() || changed_.contains(found->first) ? nullptr : found->second;
-}
-
-std::optional<bool> Unfolder::truth(const Syntax& at) const {
-  if (at.kind == SyntaxKind::kUnary && at.text == "not") {
-    std::optional<bool> value = truth(*at.children[0]);
-    return value ? std::optional(!*value) : std::nullopt;
-  }
-  if (at.kind == SyntaxKind::kBool) {
-    std::optional<bool> a = truth(*at.children[0]), b = truth(*at.children[1]);
-    bool decides = at.text == "or";
-    if (a == decides || b == decides) return decides;
-    return a && b ? std::optional(!decides) : std::nullopt;
-  }
-  auto is_literal = [](const Syntax* value) {
-    return value && value->kind > SyntaxKind::kName && value->kind <= SyntaxKind::kConstant;
-  };
-  if (at.kind == SyntaxKind::kCompare) {
-    bool is_main = is_name(*at.children[0]) && at.children[0]->text == "__name__" && at.text == "==";
-    if (is_main) return at.children[1]->text == "\"__main__\"" || at.children[1]->text == "'__main__'";
-    const Syntax *a = known(*at.children[0]), *b = known(*at.children[1]);
-    bool same = at.text == "==" || at.text == "is", differ = at.text == "!=" || at.text == "is not";
-    if (!is_literal(b) || !a || !(same || differ)) return std::nullopt;
-    bool is_value = is_literal(a) || is_list(*a) || a->kind == SyntaxKind::kDict || a->kind == SyntaxKind::kLambda;
-    if (!is_value) return std::nullopt;
-    auto text_of = [](const Syntax& value) {
-      std::string error;
-      return value.kind == SyntaxKind::kString ? "'" + unquote(value.text, error) : std::string(value.text);
-    };
-    return (a->kind == b->kind && text_of(*a) == text_of(*b)) == same;
-  }
-  const Syntax* value = known(at);
-  if (!is_literal(value)) return std::nullopt;
-  if (value->kind == SyntaxKind::kConstant && value->text != "...") return value->text == "True";
-  if (value->kind == SyntaxKind::kInt) return value->text != "0";
-  return std::nullopt;
 }
 
 const Line* Unfolder::assignment(const Place& at, const Syntax* target, const Syntax* value) {

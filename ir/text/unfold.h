@@ -26,6 +26,14 @@ namespace relaxc::text {
 using Replacements = std::map<std::string_view, const Syntax*>;
 const Syntax* with_names(const Syntax* at, const Replacements& names, SyntaxTree& tree);
 const Line& with_names(const Line& line, const Replacements& names, SyntaxTree& tree);
+// Visits the nodes of an expression, or of a statement and those below it.
+void for_each(const Syntax* at, const std::function<void(const Syntax&)>& visit);
+void for_each(const Line& line, const std::function<void(const Syntax&)>& visit);
+// Returns what is called: "Schedule" of tvm.tir.Schedule(f).
+inline std::string_view callee_name(const Syntax& call) { return call.children[0]->text; }
+inline bool is_docstring(const Line& line) {
+  return line.kind == LineKind::kExpression && line.value->kind == SyntaxKind::kString;
+}
 // Adds the names that the statement binds, in the statements below it too; those of definitions in it only `within`.
 void add_bound_names(const Line& line, std::set<std::string_view>& names, bool within = true);
 // Adds the names of a target: of an assignment, a loop.
@@ -33,6 +41,8 @@ void add_names(const Syntax* target, std::set<std::string_view>& names);
 // Returns whether the statement is a definition of a module, or holds one.
 bool is_script_function(const Line& line);
 bool holds_definition(const Line& line);
+// Returns whether the statement computes with te: te.compute(...), or tvm.compute(...) as until 2020.
+bool computes_with_te(const Line& line);
 
 class Unfolder {
  public:
@@ -53,8 +63,12 @@ class Unfolder {
     bool of_te = false;              // its body names te, so ir/text/parse_te.cc keeps it, too
     bool used = false, active = false;
   };
+  static constexpr int kDeepest = 16;           // calls in calls
+  static constexpr size_t kMostLines = 20'000;  // that calls are written out as
   void statement(const Line& line, Lines& out);
   bool keeps(const Line& line);
+  const Line& with_workload(const Line& line);
+  void call_only_function(Lines& out);
   void add_globals(const Line& line);
   bool unfolds(const Line& line, const Line& function) const;
   bool calls_worth(const Syntax* at, const Line& function) const;
@@ -85,6 +99,7 @@ class Unfolder {
   int depth_ = 0;
   size_t produced_ = 0;
   bool withheld_ = false, ended_ = false;
+  bool has_module_ = false;  // or what may be one
 };
 
 }  // namespace relaxc::text
