@@ -110,12 +110,18 @@ void CompilerOptions::add_to(CLI::App& app) {
       ->capture_default_str();
 }
 
+static bool has_schedule_rules(const std::string& text) {
+  auto begins_line = [&](const char* form) {
+    return text.starts_with(form) || text.find(std::string("\n") + form) != std::string::npos;
+  };
+  return begins_line("@S.") || begins_line("S.");
+}
+
 bool holds_schedules(const std::string& path) {
   const std::string file = split_text_path(path).file;
   if (!file.ends_with(".py")) return false;
   std::string text = "\n" + read_text(file);
-  return text.find("\n@S.") != std::string::npos || text.find("\nS.") != std::string::npos ||
-         text.find("\n@R.rewriter") != std::string::npos;
+  return has_schedule_rules(text) || text.find("\n@R.rewriter") != std::string::npos;
 }
 
 // Returns the rule of a folder that a tuner wrote, or of its file of records; nullopt for another file.
@@ -189,7 +195,8 @@ CompileSettings CompilerOptions::get(const std::string& model) const {
       continue;
     }
     const std::string text = read_text(file);
-    std::ranges::move(read_schedule_rules(text, file), std::back_inserter(result.schedules));
+    bool has_schedules = file != model_file || has_schedule_rules(text);
+    if (has_schedules) std::ranges::move(read_schedule_rules(text, file), std::back_inserter(result.schedules));
     std::vector<std::string>* unused = file == model_file ? nullptr : &notes;  // programs are what a model is made of
     std::ranges::move(read_kernel_rules(text, file, tables_of(result).ops(), unused), std::back_inserter(rules));
   }

@@ -106,8 +106,21 @@ Range Parser::slice(const Syntax& at) {
 }
 
 // Returns the value of a name that means several: of `i` in `for i in T.grid(m, n)`, also as *i; null for other syntax.
-const Tuple* Parser::named_tuple(const Syntax& at) const {
+const Tuple* Parser::named_tuple(const Syntax& at) {
   const Syntax& named = at.kind == SyntaxKind::kStarred ? *at.children[0] : at;
+  bool is_slice = named.kind == SyntaxKind::kSubscript && named.children.size() == 2 &&
+                  named.children[1]->kind == SyntaxKind::kSlice && !named.children[1]->children[2];
+  if (const Tuple* whole = is_slice ? named_tuple(*named.children[0]) : nullptr) {  // i[:-1]
+    int64_t size = std::ssize(whole->items);
+    auto end = [&](size_t i, int64_t otherwise) {
+      const Syntax* stated = named.children[1]->children[i];
+      int64_t position = stated ? constant_int(*stated) : otherwise;
+      return std::clamp<int64_t>(position < 0 ? position + size : position, 0, size);
+    };
+    int64_t first = end(0, 0), last = std::max(first, end(1, size));
+    slices_.push_back(tuple({whole->items.begin() + first, whole->items.begin() + last}));
+    return slices_.back().as<Tuple>();
+  }
   const Entity* entity = is_name(named) ? lookup(named.text) : nullptr;
   return entity && entity->expr ? entity->expr->as<Tuple>() : nullptr;
 }

@@ -297,7 +297,7 @@ Tensor converted(const Tensor& data, DType dtype) {
 
 Value Parser::relax_call(const std::string& form, const Syntax& at) {
   if (auto value = form_value(form, at)) return *value;
-  if (early_ && form == "R.builtin.alloc_tensor" && positional(at) == 1) {  // of float32 in 2021
+  if (early_ && form == "R.builtin.alloc_tensor" && positional(at) == 1 && at.keywords.empty()) {  // of float32 in 2021
     Syntax call = at;
     call.children.push_back(syntax_of(std::string("float32"), at));
     return relax_call(form, call);

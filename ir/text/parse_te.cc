@@ -42,18 +42,18 @@ std::vector<const Syntax*> targets_of(const Syntax& target) {
 
 // Returns whether the statement defines something for te, or computes with it.
 bool Parser::TeReader::defines(const Line& line) {
-  if (line.kind != LineKind::kAssign || !line.value || line.annotation) return false;
+  if (line.kind != LineKind::kAssign || !line.value) return false;
   std::vector<const Syntax*> values = in.items(*line.value);
   if (values.empty()) values = {line.value};
   auto makes = [&](const Syntax* value) {
     std::string path = in.callee_path(*value);
     if (const char* const* why = row_of(kTeRefused, path)) in.fail(*value, "{}", *why);
-    return path == "T.placeholder" || path == "T.compute" || path == "T.reduce_axis" || path == "T.var" ||
+    return calls_topi(*value) || path == "T.placeholder" || path == "T.compute" || path == "T.reduce_axis" || path == "T.var" ||
            path == "T.size_var" || path == "T.Var" || path == "T.SizeVar" || path == "T.comm_reducer" ||
            path == "T.scan" || path == "T.extern";
   };
   const Line* const* called = called_function(*line.value);
-  bool is_definition = called || std::ranges::all_of(values, makes);
+  bool is_definition = called || std::ranges::all_of(values, makes) || lists_tensors(*line.value);
   // n = A.shape[0] and m, n = A.shape
   const Syntax* owner = line.value->kind == SyntaxKind::kSubscript ? line.value->children[0] : line.value;
   bool is_shape = owner->kind == SyntaxKind::kAttribute && owner->text == "shape" && is_name(*owner->children[0]) &&
@@ -69,6 +69,13 @@ bool Parser::TeReader::defines(const Line& line) {
   for (const Syntax* target : targets_of(*line.target))
     latest_.insert_or_assign(in.name_of_target(*target), definitions_.size() - 1);
   return true;
+}
+
+// Returns whether the expression is a list of tensors, as in args = [A, B, C].
+bool Parser::TeReader::lists_tensors(const Syntax& at) const {
+  return is_list(at) && !at.children.empty() && std::ranges::all_of(at.children, [&](const Syntax* item) {
+    return is_name(*item) && latest_.contains(item->text);
+  });
 }
 
 // Returns whether the expression computes a scalar of te's variables and axes, as in cond = te.floormod(k, 2) == 0.
@@ -188,16 +195,23 @@ void Parser::TeReader::finish() {
         {*definitions_.back().line, {}, "te.create_prim_func([A, B, C]) makes a program of them: inputs, then outputs"},
         "these definitions are not used by a tensor program");
   std::map<std::string, size_t> last;
-  for (size_t i = 0; i < created_.size(); ++i) last.insert_or_assign(created_[i].symbol, i);
-  for (const Created& each : created_) {
-    auto [entry, is_new] = in.module_.functions.try_emplace(each.symbol, each.program);
-    if (is_new) {
+  for (size_t i = 0; i < created_.size(); ++i) {
+    if (!created_[i].again || !last.contains(created_[i].symbol)) last.insert_or_assign(created_[i].symbol, i);
+  }
+  for (size_t i = 0; i < created_.size(); ++i) {
+    const Created& each = created_[i];
+    const Created& later = created_[last.at(each.symbol)];
+    if (&each == &later) {
       PrimFunc named = *each.program;
       named.attrs.set(attr_names::kGlobalSymbol, each.symbol);
-      entry->second = make_prim_func(std::move(named), each.program.span());
-    } else if (!each.again) {
-      in.report({each.at, {}, "name each: te.create_prim_func([...]).with_attr(\"global_symbol\", \"f\")"},
-                "there are two tensor programs '{}'", each.symbol);
+      PrimFuncRef program = make_prim_func(std::move(named), each.program.span());
+      if (!in.module_.functions.try_emplace(each.symbol, program).second)
+        in.report({each.at, {}, "name it: te.create_prim_func([...]).with_attr(\"global_symbol\", \"f\")"},
+                  "there are two tensor programs '{}'", each.symbol);
+    } else if (!each.again && !structural_equal(each.program, later.program)) {
+      in.diagnostics_
+          .warning(in.span(later.at), "there are two tensor programs '{}'; the later one counts", each.symbol)
+          .notes.push_back("name each: te.create_prim_func([...]).with_attr(\"global_symbol\", \"f\")");
     }
   }
 }
@@ -349,6 +363,7 @@ std::vector<Expr> Parser::TeReader::values_of(const Syntax& at, std::string_view
   }
   const Line* const* function = called_function(at);
   if (function) return run(**function, at);
+  if (calls_topi(at)) return topi_stages(at);
   if (at.kind == SyntaxKind::kAttribute && at.text == "shape") return in.dims(at, kInt32);
   if (at.kind == SyntaxKind::kSubscript && at.children.size() == 2 && at.children[1]->kind == SyntaxKind::kSlice)
     return slice_of(in.dims(*at.children[0], kInt32), *at.children[1]);
@@ -389,6 +404,11 @@ bool Parser::TeReader::function(const Line& line) {
   if (!computes_with_te(line) && !calls_other) return false;
   functions_.insert_or_assign(std::string(line.text), &line);
   return true;
+}
+
+bool Parser::TeReader::calls_topi(const Syntax& at) {
+  std::string path = is_call(at) ? spelling(*at.children[0]) : "";
+  return path.starts_with("topi.") || path.starts_with("tvm.topi.");
 }
 
 const Line* const* Parser::TeReader::called_function(const Syntax& at) const {

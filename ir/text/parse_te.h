@@ -65,7 +65,9 @@ struct Parser::TeReader {
   PrimFuncRef program(const std::vector<VarRef>& params, const Syntax& call);
   void begin_program();
   void evaluate(const Line& line);
+  static bool calls_topi(const Syntax& at);
   bool is_scalar(const Syntax& at) const;
+  bool lists_tensors(const Syntax& at) const;
   std::vector<Expr> slice_of(std::vector<Expr> dims, const Syntax& slice);
   std::vector<Expr> values_of(const Syntax& at, std::string_view target);
   Buffer placeholder(std::string name, DType dtype, std::vector<Expr> shape, const Span& at);
@@ -76,6 +78,10 @@ struct Parser::TeReader {
   Value emit(const Syntax& at, const Line& function, const std::string& function_name);
   Value emit_lambda(const Syntax& at);
   std::optional<Value> topi(const Syntax& at);
+  std::vector<Expr> topi_stages(const Syntax& at);
+  std::vector<Expr> add_stages(const PrimFuncRef& program, const Call& call, const VarMap& of_tensors,
+                               const Span& place);
+  std::vector<Expr> inner_values(const Syntax& at);
   std::string callee(const Syntax& at) const;
   Loop loop(const std::string& name, const Range& domain, IterKind kind, const Syntax& at);
   const Stage& compute(const Syntax& call);
@@ -99,6 +105,8 @@ struct Parser::TeReader {
   int depth_ = 0;
   // Of the program that is being made.
   std::vector<Stage> stages_;
+  std::unordered_map<const NodeHeader*, double> numbers_;  // by param of an operator's program, what it stands for
+  std::vector<Expr> kept_;                                 // keeps keys of maps alive
   std::unordered_map<const NodeHeader*, Axis> axes_;
   std::map<std::string, const Syntax*, std::less<>> reducers_;
   std::vector<std::string> block_names_;

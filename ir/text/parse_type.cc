@@ -78,8 +78,9 @@ std::vector<Expr> Parser::dims(const Syntax& at, DType otherwise) {
   if (const Tuple* several = named_tuple(at)) return several->items;
   std::optional<AttrValue> made = is_call(at) && is_name(*at.children[0]) ? python_value(at) : std::nullopt;
   if (made && made->as<AttrList>()) return dims(*syntax_of(*made, at), otherwise);  // tuple()
-  if (!is_list(at) && at.kind != SyntaxKind::kInt && !is_name(at) && at.kind != SyntaxKind::kBinary && !is_call(at))
-    fail(at, "expected a tuple of dims");
+  bool is_dims = is_list(at) || at.kind == SyntaxKind::kInt || is_name(at) || at.kind == SyntaxKind::kBinary || is_call(at);
+  if (!is_dims) require_defined(at);
+  if (!is_dims) fail(at, "expected a tuple of dims");
   return map_each(items(at), [&](const Syntax* item) { return dim(*item, otherwise); });
 }
 
@@ -311,7 +312,9 @@ Type Parser::scalar_type_of(const Syntax& call) {
 Type Parser::type(const Syntax& at) {
   if (auto result = try_type(at)) return *result;
   std::string path = type_name(at);
+  if (path.empty()) require_defined(at);
   if (path.empty()) fail(at, "expected a type");
+  if (path == "T.Buffer") fail({at, {}, "write T.Buffer((n, 4), \"float32\")"}, "T.Buffer needs a shape");
   fail({head_of(at), near_form(path)}, "unknown type '{}'", path);
 }
 

@@ -389,6 +389,11 @@ Expr Parser::name(const Syntax& at) {
     fail(at, "'{}' is a thread axis that is not launched here; T.launch_thread gives it a value", at.text);
   if (entity && !entity->expr) throw Failed();  // reported where it was defined
   if (entity) return *entity->expr;
+  const PythonArray* made = in_graph_ ? find_value(arrays_, at.text) : nullptr;
+  if (made && callee_path(*made->value) == "R.const") {  // w = relax.const(np.ones(4)) above
+    std::erase(python_lines_, made->line);
+    return constant(*made->value).expr;
+  }
   if (const std::string* function = in_graph_ ? function_named(at.text) : nullptr)
     return global_var(*function, declared_.at(*function));
   fail_undefined(at);
@@ -396,6 +401,8 @@ Expr Parser::name(const Syntax& at) {
 
 // Says of a name that nothing here defines why that is so.
 void Parser::fail_undefined(const Syntax& at) {
+  if (arrays_.contains(at.text))
+    fail(at, "'{}' is an array of numpy; R.const makes a constant of it", at.text.substr(0, at.text.find('<')));
   std::string text(at.text);
   if (unknown_.contains(text)) throw Failed();
   auto computed = computed_.find(text), inner = inner_computed_.find(text);

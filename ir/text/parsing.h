@@ -121,7 +121,11 @@ class Parser {
     return false;
   }
   // Returns a count that grows when an error is reported, and when a statement is skipped because of an earlier error.
-  size_t errors() const { return failures_ + diagnostics_.all().size(); }
+  size_t errors() const {
+    for (const std::vector<Diagnostic>& all = diagnostics_.all(); counted_ < all.size(); ++counted_)
+      reported_ += all[counted_].severity == Severity::kError;
+    return failures_ + reported_;
+  }
 
   const Entity* lookup(std::string_view name) const { return scopes_.find(name); }
   void define(std::string_view name, Expr value) { scopes_.define(name, Entity{std::move(value)}); }
@@ -273,7 +277,7 @@ class Parser {
   Syntax subscript_of(const Syntax& call, const Syntax& object, std::span<const Syntax* const> indices) const;
   // Turns the last index into a vector of consecutive positions, when it is a scalar.
   void widen_last(std::vector<Expr>& indices, int lanes, const Span& span);
-  const Tuple* named_tuple(const Syntax& at) const;
+  const Tuple* named_tuple(const Syntax& at);
   std::vector<const Syntax*> index_items(const Buffer& buffer, const Syntax& at, const char* what);
   Expr slice_index(const Syntax& at);
   std::vector<Range> ranges(const Buffer& buffer, const Syntax& at);
@@ -461,6 +465,7 @@ class Parser {
   IRModule module_;
   std::vector<Pending> pending_;
   size_t failures_ = 0;
+  mutable size_t counted_ = 0, reported_ = 0;  // of the diagnostics: those looked at, and the errors among them
   bool lines_sound_ = true;                            // those of the definition being read
   std::map<std::string, Diagnostic> wrong_results_;    // functions that do not return what they declare
   std::set<std::string> failed_;                       // functions with errors
@@ -517,6 +522,7 @@ class Parser {
   std::map<std::string, size_t, std::less<>> handles_;  // param name to position
   Attrs func_attrs_;
   std::map<std::string, const Syntax*, std::less<>> reducers_;  // by name, T.comm_reducer(...)
+  std::deque<Expr> slices_;  // of tuples of te's indices: i[:-1]
   bool mutable_scalars_ = false;              // the dialect in which `x = e` assigns
   std::set<std::string, std::less<>> cells_;  // names that are assigned more than once in it
   std::vector<BlockState*> blocks_;

@@ -346,7 +346,7 @@ void Parser::python_line(const Line& line) {
   leave_python(line);
   if (line.kind == LineKind::kAssign && line.value && is_name(*line.target)) {
     const Syntax& value = *with_constants(line).value;
-    bool of_arrays = is_array_of_numpy(value);
+    bool of_arrays = is_array_of_numpy(value) || callee_path(value) == "R.const";
     for_each_name(&value, [&](const Syntax& name) { of_arrays = of_arrays || arrays_.contains(name.text); });
     if (!of_arrays) return;
     std::string key = fmt::format("{}<{}>", line.target->text, arrays_.size());
@@ -400,6 +400,25 @@ bool Parser::assign_constant(const Syntax& target, const AttrValue& value) {
   return done;
 }
 
+// What a text without a module has instead, and what to do about it. The first row that fits counts.
+constexpr std::pair<std::string_view, const char*> kNoModuleHints[] = {
+    {"@R.rewriter", "the text has a rewriter, which changes a module: relaxc compile MODEL -o MODEL.so --kernels FILE"},
+    {"relax.dpl", "patterns of relax.dpl are Python; write pattern and replacement as a class with @R.rewriter"},
+    {"rewrite_call(", "patterns of relax.dpl are Python; write pattern and replacement as a class with @R.rewriter"},
+    {"(nn.Module)", "nn.Module is built by Python: print what mod, params = Model().export_tvm(...) gives by mod.script()"},
+    {"ScheduleRule", "a rule of dlight is Python; write it as @S.rule(\"operator\") (docs/schedules.md)"},
+    {"ir_builder",
+     "tvm.tir.ir_builder builds statements in Python, which is not run; print them, or write @T.prim_func"},
+    {"relay.", "relay is the graph language before Relax, which is not read; export the model to ONNX"},
+    {"T.block(", "statements of a tensor program stand in a function: @T.prim_func, def main(A: T.Buffer(...)):"},
+    {"te.compute(", "te's definitions stand in a function that the text does not call: call it below, f(128, 128)"},
+    {"tvm.compute(", "te's definitions stand in a function that the text does not call: call it below, f(128, 128)"},
+    {"relax.Function(", "write the graph as @R.function, or by bb.emit(...) of a relax.BlockBuilder"},
+    {"BlockBuilder", "the builder is used in a function that the text does not call: call it below with values"},
+    {".get_loops(", "a schedule needs a module above it: @T.prim_func, then sch = tvm.tir.Schedule(main)"},
+    {".split(", "a schedule needs a module above it: @T.prim_func, then sch = tvm.tir.Schedule(main)"},
+    {"R.", "operators of a graph stand in a function: @R.function, def main(x: R.Tensor((n, 4), \"float32\")):"}};
+
 // Says which lines of Python were left out: once, since a tutorial has many.
 void Parser::report_python() {
   if (!python_from_) return;
@@ -410,13 +429,8 @@ void Parser::report_python() {
   std::string places = joined(shown) + (python_lines_.size() > kShown ? ", ..." : "");
   bool empty = module_.functions.empty() && !diagnostics_.has_errors() && failed_.empty() && !in_class_;
   if (empty) {
-    constexpr std::pair<std::string_view, const char*> kHints[] = {
-        {"ir_builder",
-         "tvm.tir.ir_builder builds statements in Python, which is not run; print them, or write @T.prim_func"},
-        {"T.block(", "statements of a tensor program stand in a function: @T.prim_func, def main(A: T.Buffer(...)):"},
-        {".get_loops(", "a schedule needs a module above it: @T.prim_func, then sch = tvm.tir.Schedule(main)"}};
     const char* hint = "a module that Python builds prints as such a text by mod.script()";
-    for (const auto& [form, note] : kHints | std::views::reverse) {
+    for (const auto& [form, note] : kNoModuleHints | std::views::reverse) {
       if (origin_->text->find(form) != std::string::npos) hint = note;
     }
     report_text({*python_from_, {}, hint},

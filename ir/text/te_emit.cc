@@ -13,6 +13,8 @@ constexpr std::pair<std::string_view, std::string_view> kTopi[] = {{"cast", "ast
                                                                    {"concatenate", "concat"},
                                                                    {"nn.dense", "linear"},
                                                                    {"nn.leaky_relu", "nn.leakyrelu"},
+                                                                   {"nn.matmul", "matmul"},
+                                                                   {"nn.sigmoid", "sigmoid"},
                                                                    {"transpose", "permute_dims"},
                                                                    {"true_divide", "divide"}};
 constexpr std::string_view kSameInTopi =
@@ -47,6 +49,108 @@ std::optional<Value> Parser::TeReader::topi(const Syntax& at) {
   in.lift_number(a, b, path, at);
   in.lift_number(b, a, path, at);
   return in.typed_call(OpName{row->name}, {in.leaf(a, at), in.leaf(b, at)}, at);
+}
+
+// Reads C = topi.nn.relu(A) in te: a stage with the loops that the operator R.nn.relu becomes.
+std::vector<Expr> Parser::TeReader::topi_stages(const Syntax& at) {
+  std::string path = spelling(*at.children[0]);
+  auto refuse = [&](const char* why) {
+    in.fail({at, {}, "write it with te.compute, or as R.nn.relu(x) or a similar operator of a @R.function"}, "{} {}", path,
+            why);
+  };
+  VarMap of_tensors;                        // the graph's variable of each tensor, and the tensor
+  Parser::Body none;
+  Temporarily body(in.body_, &none);
+  Temporarily graph(in.in_graph_, true);
+  Temporarily ints(in.default_int_, kInt64);
+  std::optional<Value> value;
+  {
+    NameScope scope(in.scopes_);
+    Syntax call = at;
+    for (size_t i = 1; i < call.children.size(); ++i) {
+      const Syntax& given = *call.children[i];
+      bool is_tensor = is_name(given) || is_call(given);
+      std::vector<Expr> tensors = is_tensor ? inner_values(given) : std::vector<Expr>();
+      if (tensors.size() != 1 || !tensors[0].is<Var>() || !tensors[0].type().is<BufferType>()) continue;
+      const BufferType& type = buffer_type(cast<Var>(tensors[0]));
+      Syntax& name = in.tree_->node();
+      static_cast<Place&>(name) = given;
+      name.kind = SyntaxKind::kName;
+      name.text = in.tree_->text(fmt::format("<tensor{}>", kept_.size()));
+      VarRef var = make_var(tensors[0].as<Var>()->name,
+                            tensor_type(map_each(type.shape, [](const Expr& dim) { return cast_to(dim, kInt64); }), type.dtype));
+      of_tensors.emplace(var.get(), tensors[0]);
+      in.define(name.text, var);
+      kept_.push_back(var);
+      call.children.begin()[static_cast<std::ptrdiff_t>(i)] = &name;
+    }
+    call.children.insert(call.children.begin(), at.children[0]);
+    value = topi(call);
+  }
+  const OpRow* row = value ? in.ops_.find(op_name(value->expr)) : nullptr;
+  if (!row || !row->legalize || !none.blocks.empty()) refuse("is not known in te programs here");
+  const Call& node = *value->expr.as<Call>();
+  Span place = in.span(at);
+  PrimFuncRef program = row->legalize(OpCall{node, place});
+  return add_stages(program, node, of_tensors, place);
+}
+
+// Adds the blocks of the operator's program, whose first params are the tensors of the call.
+std::vector<Expr> Parser::TeReader::add_stages(const PrimFuncRef& program, const Call& call, const VarMap& of_tensors,
+                                               const Span& place) {
+  std::vector<Expr> tensors;
+  for (const Expr& arg : call.args) {
+    const Tuple* several = arg.as<Tuple>();
+    for (const Expr& item : several ? several->items : std::vector{arg}) {
+      if (item.type().is<TensorType>()) tensors.push_back(item);
+    }
+  }
+  const Block* root = program->body.as<Block>();
+  RELAXC_CHECK(root, "the program of {} has a root block", op_name(call.callee));
+  VarMap renamed;
+  Stage stage;
+  size_t read = 0;
+  for (const VarRef& param : program->params) {
+    if (!param.type().is<BufferType>()) relaxc::fail(place, "operators with symbolic dims are not known in te programs");
+    if (read == tensors.size()) {
+      stage.buffers.push_back(param);
+      continue;
+    }
+    const Expr& tensor = tensors[read++];
+    const Expr* buffer = find_value(of_tensors, tensor.get());
+    const Constant* number = tensor.as<Constant>();
+    bool is_known = buffer || (number && number->data.size() == 1);
+    if (!is_known) relaxc::fail(place, "only numbers and tensors are arguments in te programs");
+    if (buffer) renamed.emplace(param.get(), *buffer);
+    if (!buffer) numbers_.emplace(param.get(), number->data.as_double(0));
+  }
+  size_t outputs = stage.buffers.size();
+  stage.buffers.insert(stage.buffers.end(), root->alloc_buffers.begin(), root->alloc_buffers.end());
+  Stmt stmt = rewrite(root->body, [&](const Ref<BufferLoad>& load) -> std::optional<Expr> {
+    const double* number = find_value(numbers_, load->buffer.get());
+    if (!number) return std::nullopt;
+    DType dtype = dtype_of(load);
+    return dtype.is_float() ? float_imm(*number, dtype) : int_imm(static_cast<int64_t>(*number), dtype);
+  });
+  stmt = rewrite(stmt, [&](const Ref<Block>& block) -> std::optional<Stmt> {
+    Block copy = *block;
+    std::erase_if(copy.reads, [&](const BufferRegion& region) { return numbers_.contains(region.buffer.get()); });
+    copy.name = unique(block->name);
+    return make(std::move(copy), block.span());
+  });
+  stage.stmt = substitute(stmt, renamed);
+  stages_.push_back(std::move(stage));
+  const std::vector<Buffer>& made = stages_.back().buffers;
+  return {made.begin(), made.begin() + static_cast<std::ptrdiff_t>(outputs)};
+}
+
+// Returns the values of an argument of topi, which te computes.
+std::vector<Expr> Parser::TeReader::inner_values(const Syntax& at) {
+  Temporarily graph(in.in_graph_, false);
+  Temporarily ints(in.default_int_, kInt32);
+  if (is_name(at) && !in.lookup(at.text)) return {};
+  bool is_tensor = is_name(at) || spelling(*at.children[0]).find("topi.") != std::string::npos;
+  return is_tensor ? values_of(at, "") : std::vector<Expr>();
 }
 
 // Reads R.emit_te(lambda x: x + 1, y): what the lambda says of the tensors.

@@ -167,12 +167,12 @@ Parser::TeReader::Pieces Parser::TeReader::pieces_of(const Syntax& at, std::vect
   if (!reduces && own != reducers_.end()) in.fail(at, "expected axis=k, of k = te.reduce_axis((0, n))");
   if (!reduces) return {parts_of(at), {}, nullptr};
   in.check_keywords(at, {"expr", "axis", "where", "init"});
-  if (const Syntax* init = in.arg(at, 3, "init"); !is_none(init))
-    in.fail(unsupported(*init), "a reduction with init= is not supported");
+  VarMap of_axes;  // a value that was computed before names the axis itself
   for (const Syntax* item : in.items(*over)) {
     const Axis& axis = axes_.at(in.lookup(item->text)->expr->get());
     loops.push_back(loop(axis.var->name, axis.domain, IterKind::kReduce, *item));
     in.define(item->text, loops.back().axis.var);
+    of_axes.emplace(axis.var.get(), loops.back().axis.var);
   }
   Pieces result{parts_of(in.required(at, 0, "expr")), {}, nullptr};
   if (row && result.values.size() != 1) in.fail(at, "{} takes one value", path);
@@ -189,6 +189,13 @@ Parser::TeReader::Pieces Parser::TeReader::pieces_of(const Syntax& at, std::vect
     Expr test = in.condition(*where);
     for (size_t i = 0; i < result.values.size(); ++i)
       result.values[i] = if_then_else(test, result.values[i], result.identity[i]);
+  }
+  for (Expr& value : result.values) value = substitute(value, of_axes);
+  if (const Syntax* init = in.arg(at, 3, "init"); !is_none(init)) {
+    std::vector<const Syntax*> firsts = init->kind == SyntaxKind::kTuple ? in.items(*init) : std::vector{init};
+    if (firsts.size() != result.identity.size()) in.fail(*init, "{} initial values for {}", firsts.size(), result.identity.size());
+    for (size_t i = 0; i < firsts.size(); ++i)
+      result.identity[i] = in.adapt(in.scalar_value(*firsts[i]), dtype_of(result.values[i]), *firsts[i]);
   }
   return result;
 }
