@@ -53,9 +53,16 @@ class Refiner final : public GraphRewriter {
     if (binding.cast && !says_more(*binding.cast, binding.var.type())) return std::nullopt;
     if (binding.cast) return builder.match_cast(binding.value, *binding.cast, binding.var->name);
     const TupleGetItem* item = binding.value.as<TupleGetItem>();
-    Expr value = item ? tuple_get(item->tuple, item->index, binding.value.span())
-                      : with_better_type(binding.value, binding.value.type(), ops_).value_or(binding.value);
-    return says_more(value.type(), binding.var.type()) ? std::optional(value) : std::nullopt;
+    const Tuple* several = binding.value.as<Tuple>();
+    if (item || several) {
+      Expr value = item ? tuple_get(item->tuple, item->index, binding.value.span())
+                        : tuple(several->items, binding.value.span());
+      return says_more(value.type(), binding.var.type()) ? std::optional(value) : std::nullopt;
+    }
+    // The type of the call counts, too: legalize gives it to the kernel's result.
+    std::optional<Expr> better = with_better_type(binding.value, binding.value.type(), ops_);
+    if (better && fits(binding.var.type(), better->type()) == Verdict::kProven) return better;
+    return says_more(binding.value.type(), binding.var.type()) ? std::optional(binding.value) : std::nullopt;
   }
 };
 

@@ -41,8 +41,10 @@ class Decomposer final : public GraphRewriter {
   Expr decomposed(const OpRow& row, const Call& node, const Binding& binding, Builder& builder) {
     std::vector<DimCheck> checks;
     infer_call_type(node, builder.span(), ops_, &checks);
-    auto is_open = [](const Expr& arg) { return arg.type().is<TensorType>() && !known_shape(arg.type()); };
-    if (std::ranges::any_of(node.args, is_open)) row.infer(OpCall{node, builder.span()});  // fails with the place
+    OpCall op{node, builder.span()};
+    for (size_t i = 0; i < op.size(); ++i) {
+      if (op.arg(i).type().is<TensorType>()) op.shape(i);  // an error where it is not known
+    }
     for (const DimCheck& check : checks)
       builder.match_cast(shape_expr({check.a}), shape_type({check.b}), name_of_check(check.what));
     Expr result = with_all_scalars(row.decompose(OpCall{node, builder.span()}, builder), builder.span());

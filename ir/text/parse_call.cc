@@ -243,9 +243,11 @@ Value Parser::call_tir_form(const std::string& path, const Syntax& at) {
 
 // Reads a tensor program of the module, or (packed) the name of a kernel. Early texts name both without a prefix.
 Expr Parser::called_program(const Syntax& at, bool packed, bool early) {
-  const std::string* bare = at.kind == SyntaxKind::kString && !packed ? function_named(string(at))
-                            : early && is_name(at)                    ? function_named(at.text)
-                                                                      : nullptr;
+  // Until 2023 a text in quotes named a program of the module, too.
+  const Expr* named = at.kind == SyntaxKind::kString && !packed ? module_.find(string(at)) : nullptr;
+  const std::string* bare = named && named->is<PrimFunc>() ? function_named(string(at))
+                            : early && is_name(at)         ? function_named(at.text)
+                                                           : nullptr;
   bool quoted = packed && at.kind == SyntaxKind::kString;
   Expr program = bare ? global_var(*bare, declared_.at(*bare)) : quoted ? callee(at) : expr(at);
   // A variable may be bound to an external function.

@@ -205,7 +205,7 @@ void Parser::TeReader::finish() {
       PrimFunc named = *each.program;
       named.attrs.set(attr_names::kGlobalSymbol, each.symbol);
       PrimFuncRef program = make_prim_func(std::move(named), each.program.span());
-      if (!in.module_.functions.try_emplace(each.symbol, program).second)
+      if (!in.module_.functions.try_emplace(each.symbol, program).second && !each.again)
         in.report({each.at, {}, "name it: te.create_prim_func([...]).with_attr(\"global_symbol\", \"f\")"},
                   "there are two tensor programs '{}'", each.symbol);
     } else if (!each.again && !structural_equal(each.program, later.program)) {

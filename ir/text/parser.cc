@@ -401,8 +401,9 @@ Expr Parser::name(const Syntax& at) {
 
 // Says of a name that nothing here defines why that is so.
 void Parser::fail_undefined(const Syntax& at) {
-  if (arrays_.contains(at.text))
-    fail(at, "'{}' is an array of numpy; R.const makes a constant of it", at.text.substr(0, at.text.find('<')));
+  if (const PythonArray* array = find_value(arrays_, at.text))
+    fail({at, {}, "write out its value"}, "'{}' is computed by Python in line {}, which is not run",
+         at.text.substr(0, at.text.find('<')), array->line);
   std::string text(at.text);
   if (unknown_.contains(text)) throw Failed();
   auto computed = computed_.find(text), inner = inner_computed_.find(text);

@@ -95,9 +95,10 @@ std::optional<Tensor> Parser::python_array(const Syntax& at) {
   std::string path = spelling(callee);
   if ((path == "tvm.nd.array" || path == "tvm.runtime.tensor") && positional(at) > 0)
     return python_array(*at.children[1]);
-  for (std::string_view library : {"np.", "numpy."}) {
-    if (path.starts_with(library)) return made_array(path.substr(library.size()), at);
-  }
+  const Syntax& named = *callee.children[0];
+  const Syntax& library = named.kind == SyntaxKind::kAttribute ? *named.children[0] : named;  // np.random.rand
+  if (is_name(library) && (library.text == "np" || library.text == "numpy"))
+    return made_array(path.substr(library.text.size() + 1), at);
   Array owner = python_array(*callee.children[0]);
   if (!owner || callee.text == "copy" || callee.text == "numpy") return owner;
   if (callee.text == "reshape") return reshaped(*owner, at.operands());

@@ -107,14 +107,23 @@ Parser::TeReader::Stage Parser::TeReader::stage_of(const Syntax& function, const
     pieces.values = pieces.combine(before, pieces.values);
   }
   block.body = stores(stage.buffers, pieces.values, indices, place);
-  for (const Loop& each : loops) block.iter_vars.push_back(each.axis);
+  VarMap of_loops;  // the domain of a reduction may depend on an element: that of the loop around it
+  for (const Loop& each : loops) {
+    block.iter_vars.push_back(each.axis);
+    Range& domain = block.iter_vars.back().domain;
+    domain = {substitute(domain.min, of_loops), substitute(domain.extent, of_loops)};
+    of_loops.emplace(each.axis.var.get(), each.var);
+  }
   Accesses found = find_accesses(block.body, block.init);
   block.reads = std::move(found.reads);
   block.writes = std::move(found.writes);
   Stmt stmt = make(std::move(block), place);
   for (const Loop& each : loops | std::views::reverse)
-    stmt =
-        make(For{.var = each.var, .min = each.axis.domain.min, .extent = each.axis.domain.extent, .body = stmt}, place);
+    stmt = make(For{.var = each.var,
+                    .min = substitute(each.axis.domain.min, of_loops),
+                    .extent = substitute(each.axis.domain.extent, of_loops),
+                    .body = stmt},
+                place);
   stage.stmt = stmt;
   return stage;
 }

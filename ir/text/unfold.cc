@@ -106,6 +106,10 @@ const Syntax* with_names(const Syntax* at, const Replacements& names, SyntaxTree
     keyword.value = with_names(keyword.value, used, tree);
     result.depth = std::max(result.depth, keyword.value->depth + 1);
   }
+  if (at->kind == SyntaxKind::kConditional && result.children[1]->kind == SyntaxKind::kConstant) {  // a if True else b
+    if (result.children[1]->text == "True") return result.children[0];
+    if (result.children[1]->text == "False") return result.children[2];
+  }
   return &result;
 }
 
@@ -142,6 +146,7 @@ bool Unfolder::next(SyntaxTree& tree, Lines& out) {
   if (!reader_.next(tree, out)) {
     if (std::exchange(ended_, true)) return false;
     out.clear();
+    tree.names_module = true;  // statements of functions may name what stands further down
     call_only_function(out);
     // Functions that nothing calls are Python that is not run.
     for (const std::string& name : order_) {
@@ -175,8 +180,10 @@ void Unfolder::statement(const Line& line, Lines& out) {
   }
   if (line.kind == LineKind::kWith) {
     bool is_context = std::ranges::all_of(line.items, [](const auto& item) {
-      std::string_view name = head_of(*item.first).text;
-      return is_one_of(name, "PassContext", "Target", "target", "tgt", "TemporaryDirectory", "cuda", "llvm");
+      const Syntax& head = head_of(*item.first);
+      std::string_view name = head.text;
+      bool is_target = name == "create" && head.kind == SyntaxKind::kAttribute && head.children[0]->text == "target";
+      return is_target || is_one_of(name, "PassContext", "Target", "target", "tgt", "TemporaryDirectory", "cuda", "llvm");
     });
     if (is_context) return all(line.body);
   }

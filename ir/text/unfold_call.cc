@@ -39,6 +39,7 @@ bool Unfolder::unfold(const Line& line, const Syntax& call, Lines& out) {
   if (std::ranges::any_of(flat, [](const Line* each) { return holds_definition(*each) && holds_errors(*each); }))
     for (const Diagnostic& error : std::exchange(function.errors, {})) diagnostics_.add(error);
   produced_ += flat.size();
+  tree_->names_module = true;  // the definitions may name what stands further down
   bool whole = line.value == &call;
   bool assigns = whole && line.kind == LineKind::kAssign;
   Replacements locals;
