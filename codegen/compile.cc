@@ -86,7 +86,8 @@ static std::string module_of(const std::string& text, const std::string& file, c
   auto origin = std::make_shared<Origin>();
   origin->file = file;
   diagnostics->warning({origin}, "the text has the modules {}; '{}' is compiled", joined(modules), chosen)
-      .notes.push_back(fmt::format("{}::{} names another", file, modules.front() == chosen ? modules[1] : modules.front()));
+      .notes.push_back(
+          fmt::format("{}::{} names another", file, modules.front() == chosen ? modules[1] : modules.front()));
   return chosen;
 }
 

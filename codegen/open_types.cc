@@ -31,7 +31,8 @@ bool says_more(const Type& type, const Type& than) {
 bool lacks_types(const Expr& value, const Type& type, const OpTable& ops) {
   const OpRow* row = ops.find(op_name(value));
   if (!row || !row->legalize) return false;
-  return is_open(type) || std::ranges::any_of(value.as<Call>()->args, [](const Expr& arg) { return is_open(arg.type()); });
+  return is_open(type) ||
+         std::ranges::any_of(value.as<Call>()->args, [](const Expr& arg) { return is_open(arg.type()); });
 }
 
 bool lacks_types(const FunctionRef& function, const OpTable& ops) {
@@ -184,7 +185,8 @@ FunctionRef with_open_types(const std::string& name, const FunctionRef& original
     } catch (const CompileError&) {  // the operators do not take such shapes
     }
   }
-  const VarRef& param = *std::ranges::find_if(original->params, [](const VarRef& each) { return is_open(each.type()); });
+  const VarRef& param =
+      *std::ranges::find_if(original->params, [](const VarRef& each) { return is_open(each.type()); });
   Diagnostics error;
   error
       .error(param.span(), "the shape or dtype of '{}' is not known, and '{}' has to be compiled for one", param->name,

@@ -16,8 +16,8 @@ bool has_module_decorator(std::string_view text, size_t line_start) {
     std::string_view line = text.substr(start, end - start);
     line.remove_prefix(std::min(line.find_first_not_of(" \t\r"), line.size()));
     if (!line.starts_with("@")) return false;
-    bool is_module = line.find("ir_module") != line.npos || line.find("py_module") != line.npos ||
-                     line.find(".script") != line.npos;
+    bool is_module =
+        line.find("ir_module") != line.npos || line.find("py_module") != line.npos || line.find(".script") != line.npos;
     if (is_module) return true;
     line_start = start;
   }

@@ -106,19 +106,24 @@ Range Parser::slice(const Syntax& at) {
 }
 
 // Returns the value of a name that means several: of `i` in `for i in T.grid(m, n)`, also as *i; null for other syntax.
+// Returns the items that a slice such as [:-1] takes.
+std::vector<Expr> Parser::sliced(const std::vector<Expr>& items, const Syntax& slice) {
+  int64_t size = std::ssize(items);
+  if (slice.children[2]) fail(slice, "a slice has no step here");
+  auto end = [&](size_t i, int64_t otherwise) {
+    int64_t position = slice.children[i] ? constant_int(*slice.children[i]) : otherwise;
+    return std::clamp<int64_t>(position < 0 ? position + size : position, 0, size);
+  };
+  int64_t first = end(0, 0), last = std::max(first, end(1, size));
+  return {items.begin() + first, items.begin() + last};
+}
+
 const Tuple* Parser::named_tuple(const Syntax& at) {
   const Syntax& named = at.kind == SyntaxKind::kStarred ? *at.children[0] : at;
   bool is_slice = named.kind == SyntaxKind::kSubscript && named.children.size() == 2 &&
                   named.children[1]->kind == SyntaxKind::kSlice && !named.children[1]->children[2];
   if (const Tuple* whole = is_slice ? named_tuple(*named.children[0]) : nullptr) {  // i[:-1]
-    int64_t size = std::ssize(whole->items);
-    auto end = [&](size_t i, int64_t otherwise) {
-      const Syntax* stated = named.children[1]->children[i];
-      int64_t position = stated ? constant_int(*stated) : otherwise;
-      return std::clamp<int64_t>(position < 0 ? position + size : position, 0, size);
-    };
-    int64_t first = end(0, 0), last = std::max(first, end(1, size));
-    slices_.push_back(tuple({whole->items.begin() + first, whole->items.begin() + last}));
+    slices_.push_back(tuple(sliced(whole->items, *named.children[1])));
     return slices_.back().as<Tuple>();
   }
   const Entity* entity = is_name(named) ? lookup(named.text) : nullptr;

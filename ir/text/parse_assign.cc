@@ -274,6 +274,7 @@ void Parser::tir_assign(const Line& line) {
     return declare_cell(*line.target, scalar_type(*line.annotation).as<PrimType>()->dtype);
   }
   if (!line.value) fail(line, "expected a value");
+  if (!line.text.empty()) fail(line, "an assignment has one target");
   if (names_module(line) || define_free_vars(line) || define_axis(line) || define_buffer(*line.target, *line.value) ||
       te_->in_program(line))
     return;

@@ -219,7 +219,9 @@ void Parser::reduction_step(const Syntax& reducer, const Syntax& call) {
   }
   blocks_.back()->block.init = seq(std::move(first), span(call));
   const Syntax& combined = *replaced(combiner.children[2], [&](const Syntax& name) -> const Syntax* {
-    return name.text == combiner.children[0]->text ? &target : name.text == combiner.children[1]->text ? &value : nullptr;
+    return name.text == combiner.children[0]->text   ? &target
+           : name.text == combiner.children[1]->text ? &value
+                                                     : nullptr;
   });
   store(target, combined, std::nullopt);
 }

@@ -48,9 +48,9 @@ bool Parser::TeReader::defines(const Line& line) {
   auto makes = [&](const Syntax* value) {
     std::string path = in.callee_path(*value);
     if (const char* const* why = row_of(kTeRefused, path)) in.fail(*value, "{}", *why);
-    return calls_topi(*value) || path == "T.placeholder" || path == "T.compute" || path == "T.reduce_axis" || path == "T.var" ||
-           path == "T.size_var" || path == "T.Var" || path == "T.SizeVar" || path == "T.comm_reducer" ||
-           path == "T.scan" || path == "T.extern";
+    return calls_topi(*value) || path == "T.placeholder" || path == "T.compute" || path == "T.reduce_axis" ||
+           path == "T.var" || path == "T.size_var" || path == "T.Var" || path == "T.SizeVar" ||
+           path == "T.comm_reducer" || path == "T.scan" || path == "T.extern";
   };
   const Line* const* called = called_function(*line.value);
   bool is_definition = called || std::ranges::all_of(values, makes) || lists_tensors(*line.value);
@@ -74,8 +74,8 @@ bool Parser::TeReader::defines(const Line& line) {
 // Returns whether the expression is a list of tensors, as in args = [A, B, C].
 bool Parser::TeReader::lists_tensors(const Syntax& at) const {
   return is_list(at) && !at.children.empty() && std::ranges::all_of(at.children, [&](const Syntax* item) {
-    return is_name(*item) && latest_.contains(item->text);
-  });
+           return is_name(*item) && latest_.contains(item->text);
+         });
 }
 
 // Returns whether the expression computes a scalar of te's variables and axes, as in cond = te.floormod(k, 2) == 0.
@@ -85,7 +85,9 @@ bool Parser::TeReader::is_scalar(const Syntax& at) const {
   bool is_of_te = std::ranges::any_of(names, [&](std::string_view name) { return latest_.contains(name); });
   if (!is_of_te || is_name(at)) return false;
   std::function<bool(const Syntax&)> computes = [&](const Syntax& part) {
-    auto all = [&](auto&& parts) { return std::ranges::all_of(parts, [&](const Syntax* each) { return each && computes(*each); }); };
+    auto all = [&](auto&& parts) {
+      return std::ranges::all_of(parts, [&](const Syntax* each) { return each && computes(*each); });
+    };
     if (is_name(part)) return latest_.contains(part.text);
     if (is_call(part)) {
       std::string path = callee(part);
@@ -99,9 +101,17 @@ bool Parser::TeReader::is_scalar(const Syntax& at) const {
     bool is_arithmetic = part.kind == SyntaxKind::kUnary || part.kind == SyntaxKind::kBinary ||
                          part.kind == SyntaxKind::kCompare || part.kind == SyntaxKind::kBool ||
                          part.kind == SyntaxKind::kSubscript;
-    return part.kind == SyntaxKind::kInt || part.kind == SyntaxKind::kFloat || (is_arithmetic && all(part.children));
+    bool is_literal =
+        part.kind == SyntaxKind::kInt || part.kind == SyntaxKind::kFloat || part.kind == SyntaxKind::kString;
+    return is_literal || (is_arithmetic && all(part.children));
   };
   return computes(at);
+}
+
+const Syntax* Parser::TeReader::scalar_named(std::string_view name) const {
+  auto known = latest_.find(name);
+  const Line* line = known == latest_.end() ? nullptr : definitions_[known->second].line;
+  return line && is_name(*line->target) && is_scalar(*line->value) ? line->value : nullptr;
 }
 
 // Returns the call of te.create_prim_func in an expression, or of tvm.build(s, [A, B]); null when there is none.
@@ -366,25 +376,13 @@ std::vector<Expr> Parser::TeReader::values_of(const Syntax& at, std::string_view
   if (calls_topi(at)) return topi_stages(at);
   if (at.kind == SyntaxKind::kAttribute && at.text == "shape") return in.dims(at, kInt32);
   if (at.kind == SyntaxKind::kSubscript && at.children.size() == 2 && at.children[1]->kind == SyntaxKind::kSlice)
-    return slice_of(in.dims(*at.children[0], kInt32), *at.children[1]);
+    return in.dims(at, kInt32);
   if (!is_list(at)) return {is_name(at) ? in.name(at) : in.scalar(at)};
   std::vector<Expr> result;
   for (const Syntax* item : at.children) {
     for (const Expr& value : values_of(*item, "")) result.push_back(value);
   }
   return result;
-}
-
-// Reads A.shape[:-1].
-std::vector<Expr> Parser::TeReader::slice_of(std::vector<Expr> dims, const Syntax& slice) {
-  int64_t size = std::ssize(dims);
-  auto end = [&](size_t i, int64_t otherwise) {
-    int64_t at = slice.children[i] ? in.constant_int(*slice.children[i]) : otherwise;
-    return std::clamp<int64_t>(at < 0 ? at + size : at, 0, size);
-  };
-  if (slice.children[2]) in.fail(slice, "a slice of a shape has no step");
-  int64_t first = end(0, 0), last = std::max(first, end(1, size));
-  return {dims.begin() + first, dims.begin() + last};
 }
 
 Buffer Parser::TeReader::placeholder(std::string name, DType dtype, std::vector<Expr> shape, const Span& at) {
@@ -407,8 +405,7 @@ bool Parser::TeReader::function(const Line& line) {
 }
 
 bool Parser::TeReader::calls_topi(const Syntax& at) {
-  std::string path = is_call(at) ? spelling(*at.children[0]) : "";
-  return path.starts_with("topi.") || path.starts_with("tvm.topi.");
+  return is_call(at) && !name_in_topi(spelling(*at.children[0])).empty();
 }
 
 const Line* const* Parser::TeReader::called_function(const Syntax& at) const {

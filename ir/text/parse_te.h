@@ -14,6 +14,8 @@ struct Parser::TeReader {
   // Keeps a function of Python that computes with te; the caller keeps its syntax.
   bool function(const Line& line);
   Value emit(const Syntax& at);
+  // Returns the expression of te's variables that the name stands for, as in top = tir.floordiv(h, 2); null for others.
+  const Syntax* scalar_named(std::string_view name) const;
   // Adds the program to the module, unless it has an equal one, and returns its name.
   std::string add_program(const std::string& wanted, const PrimFuncRef& program);
   // Adds the programs to the module.
@@ -66,9 +68,9 @@ struct Parser::TeReader {
   void begin_program();
   void evaluate(const Line& line);
   static bool calls_topi(const Syntax& at);
+  static std::string_view name_in_topi(std::string_view path);
   bool is_scalar(const Syntax& at) const;
   bool lists_tensors(const Syntax& at) const;
-  std::vector<Expr> slice_of(std::vector<Expr> dims, const Syntax& slice);
   std::vector<Expr> values_of(const Syntax& at, std::string_view target);
   Buffer placeholder(std::string name, DType dtype, std::vector<Expr> shape, const Span& at);
   const Line* const* called_function(const Syntax& at) const;

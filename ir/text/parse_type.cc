@@ -76,9 +76,13 @@ std::vector<Expr> Parser::dims(const Syntax& at, DType otherwise) {
   const std::vector<Expr>* known = named && named->expr ? known_shape(named->expr->type()) : nullptr;
   if (known) return *known;  // x.shape of a tensor
   if (const Tuple* several = named_tuple(at)) return several->items;
+  bool is_slice =
+      at.kind == SyntaxKind::kSubscript && at.children.size() == 2 && at.children[1]->kind == SyntaxKind::kSlice;
+  if (is_slice) return sliced(dims(*at.children[0], otherwise), *at.children[1]);  // A.shape[:-1]
   std::optional<AttrValue> made = is_call(at) && is_name(*at.children[0]) ? python_value(at) : std::nullopt;
   if (made && made->as<AttrList>()) return dims(*syntax_of(*made, at), otherwise);  // tuple()
-  bool is_dims = is_list(at) || at.kind == SyntaxKind::kInt || is_name(at) || at.kind == SyntaxKind::kBinary || is_call(at);
+  bool is_dims =
+      is_list(at) || at.kind == SyntaxKind::kInt || is_name(at) || at.kind == SyntaxKind::kBinary || is_call(at);
   if (!is_dims) require_defined(at);
   if (!is_dims) fail(at, "expected a tuple of dims");
   return map_each(items(at), [&](const Syntax* item) { return dim(*item, otherwise); });

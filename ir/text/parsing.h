@@ -278,6 +278,7 @@ class Parser {
   // Turns the last index into a vector of consecutive positions, when it is a scalar.
   void widen_last(std::vector<Expr>& indices, int lanes, const Span& span);
   const Tuple* named_tuple(const Syntax& at);
+  std::vector<Expr> sliced(const std::vector<Expr>& items, const Syntax& slice);
   std::vector<const Syntax*> index_items(const Buffer& buffer, const Syntax& at, const char* what);
   Expr slice_index(const Syntax& at);
   std::vector<Range> ranges(const Buffer& buffer, const Syntax& at);
@@ -302,7 +303,8 @@ class Parser {
   Buffer buffer(const Syntax& at);
 
   Form broadcast_form, cast_form, ceildiv_form, iter_var_form, let_form, limit_form, load_form, logical_form,
-      masked_load_form, producer_form, ramp_form, reducer_form, reduction_form, select_form, shuffle_form, string_form, target_form;
+      masked_load_form, producer_form, ramp_form, reducer_form, reduction_form, select_form, shuffle_form, string_form,
+      target_form;
   int64_t lanes(const Syntax& at);
 
   // ---- parse_type.cc
@@ -465,7 +467,7 @@ class Parser {
   IRModule module_;
   std::vector<Pending> pending_;
   size_t failures_ = 0;
-  mutable size_t counted_ = 0, reported_ = 0;  // of the diagnostics: those looked at, and the errors among them
+  mutable size_t counted_ = 0, reported_ = 0;          // of the diagnostics: those looked at, and the errors among them
   bool lines_sound_ = true;                            // those of the definition being read
   std::map<std::string, Diagnostic> wrong_results_;    // functions that do not return what they declare
   std::set<std::string> failed_;                       // functions with errors
@@ -473,7 +475,7 @@ class Parser {
   std::set<std::string> broken_infos_;                 // keys of global infos with errors; "": all of them
   std::map<std::string, Type, std::less<>> declared_;  // functions of the module and their types
   std::map<std::string, DType> program_results_;       // by the name of a tensor program that returns a value
-  std::set<std::string> members_;                        // the functions of the class
+  std::set<std::string> members_;                      // the functions of the class
   std::string class_name_ = "Module";
   bool in_class_ = false;
   bool decorated_class_ = false;        // its functions have decorators, too
@@ -491,7 +493,7 @@ class Parser {
   };
   std::map<std::string, PythonArray, std::less<>> arrays_;
   std::map<std::string, uint32_t, std::less<>> computed_;
-  std::map<std::string, uint32_t, std::less<>> inner_computed_;   // the same, in functions of Python
+  std::map<std::string, uint32_t, std::less<>> inner_computed_;         // the same, in functions of Python
   std::map<uint32_t, std::string_view, std::less<>> python_functions_;  // those whose params have no values, by line
   std::set<std::string, std::less<>> objects_;  // of the constants those that Python can change: lists and dictionaries
   std::map<std::string, std::set<std::string, std::less<>>, std::less<>> function_changes_;  // by Python's functions
@@ -522,9 +524,9 @@ class Parser {
   std::map<std::string, size_t, std::less<>> handles_;  // param name to position
   Attrs func_attrs_;
   std::map<std::string, const Syntax*, std::less<>> reducers_;  // by name, T.comm_reducer(...)
-  std::deque<Expr> slices_;  // of tuples of te's indices: i[:-1]
-  bool mutable_scalars_ = false;              // the dialect in which `x = e` assigns
-  std::set<std::string, std::less<>> cells_;  // names that are assigned more than once in it
+  std::deque<Expr> slices_;                                     // of tuples of te's indices: i[:-1]
+  bool mutable_scalars_ = false;                                // the dialect in which `x = e` assigns
+  std::set<std::string, std::less<>> cells_;                    // names that are assigned more than once in it
   std::vector<BlockState*> blocks_;
   std::vector<Stmt>* out_ = nullptr;  // the statements that are being read are appended here
   std::vector<Stmt> root_allocations_;

@@ -342,7 +342,8 @@ void Parser::python_line(const Line& line) {
   python_effects(line);
   bool is_alias = line.kind == LineKind::kAssign && line.value && is_name(*line.value) &&
                   (declared_.contains(line.value->text) || line.value->text == class_name_);
-  if (is_step || is_alias) return;
+  bool is_lambda = line.kind == LineKind::kAssign && line.value && line.value->kind == SyntaxKind::kLambda;
+  if (is_step || is_alias || is_lambda) return;  // a lambda is written out where it is used
   leave_python(line);
   if (line.kind == LineKind::kAssign && line.value && is_name(*line.target)) {
     const Syntax& value = *with_constants(line).value;
@@ -405,7 +406,8 @@ constexpr std::pair<std::string_view, const char*> kNoModuleHints[] = {
     {"@R.rewriter", "the text has a rewriter, which changes a module: relaxc compile MODEL -o MODEL.so --kernels FILE"},
     {"relax.dpl", "patterns of relax.dpl are Python; write pattern and replacement as a class with @R.rewriter"},
     {"rewrite_call(", "patterns of relax.dpl are Python; write pattern and replacement as a class with @R.rewriter"},
-    {"(nn.Module)", "nn.Module is built by Python: print what mod, params = Model().export_tvm(...) gives by mod.script()"},
+    {"(nn.Module)",
+     "nn.Module is built by Python: print what mod, params = Model().export_tvm(...) gives by mod.script()"},
     {"ScheduleRule", "a rule of dlight is Python; write it as @S.rule(\"operator\") (docs/schedules.md)"},
     {"ir_builder",
      "tvm.tir.ir_builder builds statements in Python, which is not run; print them, or write @T.prim_func"},
@@ -438,6 +440,7 @@ void Parser::report_python() {
                 "te.create_prim_func([...])");
     return;
   }
+  if (python_lines_.empty()) return;  // all of it is read where it is used
   diagnostics_.warning(span(*python_from_), "Python around the module is not run (line{} {})",
                        python_lines_.size() == 1 ? "" : "s", places);
 }

@@ -28,7 +28,8 @@ Array as_dtype(const Tensor& array, DType dtype) {
   bool whole = !dtype.is_float() && !array.dtype().is_float();
   if (!whole) return filled(array.shape(), dtype, [&](int64_t i) { return array.as_double(i); });
   Tensor result = Tensor::empty(array.shape(), dtype);
-  for (int64_t i = 0; i < array.size(); ++i) result.set_int(i, dtype.is_bool() ? array.as_int(i) != 0 : array.as_int(i));
+  for (int64_t i = 0; i < array.size(); ++i)
+    result.set_int(i, dtype.is_bool() ? array.as_int(i) != 0 : array.as_int(i));
   return result;
 }
 
@@ -38,10 +39,7 @@ Array arithmetic_of(std::string_view op, const Tensor& a, const Tensor& b) {
   const Tensor& larger = a.size() == 1 && b.ndim() > 0 ? b : a;
   bool floats = a.dtype().is_float() || b.dtype().is_float();
   // A number of Python, which has no dims here, takes the array's dtype.
-  DType dtype = a.dtype() == b.dtype() ? a.dtype()
-                : a.ndim() == 0        ? b.dtype()
-                : b.ndim() == 0        ? a.dtype()
-                                       : kFloat64;
+  DType dtype = a.dtype() == b.dtype() ? a.dtype() : a.ndim() == 0 ? b.dtype() : b.ndim() == 0 ? a.dtype() : kFloat64;
   if (op == "/" || floats) dtype = dtype.is_float() ? dtype : kFloat64;
   if (dtype.is_float()) {
     auto value = [&](int64_t i) {
@@ -81,7 +79,8 @@ std::optional<Tensor> Parser::python_array(const Syntax& at) {
   }
   if (at.kind == SyntaxKind::kUnary && at.text == "-") {
     Array operand = python_array(*at.children[0]);
-    return operand ? arithmetic_of("*", *operand, *filled({}, operand->dtype(), [](int64_t) { return -1.0; })) : operand;
+    return operand ? arithmetic_of("*", *operand, *filled({}, operand->dtype(), [](int64_t) { return -1.0; }))
+                   : operand;
   }
   if (at.kind == SyntaxKind::kBinary) {
     Array a = python_array(*at.children[0]), b = python_array(*at.children[1]);
@@ -200,10 +199,9 @@ std::optional<Tensor> Parser::made_array(const std::string& name, const Syntax& 
     std::optional<std::vector<int64_t>> shape = of ? of->shape() : array_shape(std::array{first});
     const Syntax* stated = has_value ? arg(at, 1, "fill_value") : nullptr;
     Array value = stated ? python_number(*stated) : std::nullopt;
-    std::optional<DType> dtype = array_dtype(arg(at, has_value ? 2 : 1, "dtype"),
-                                             of      ? of->dtype()
-                                             : value ? value->dtype()
-                                                     : kFloat64);
+    std::optional<DType> dtype = array_dtype(arg(at, has_value ? 2 : 1, "dtype"), of      ? of->dtype()
+                                                                                  : value ? value->dtype()
+                                                                                          : kFloat64);
     if (!shape || !dtype || like != of.has_value() || has_value != value.has_value()) return std::nullopt;
     double number = value ? value->as_double(0) : name.starts_with("ones") ? 1 : 0;
     return filled(*shape, *dtype, [&](int64_t) { return number; });
@@ -233,8 +231,7 @@ std::optional<Tensor> Parser::array_range(const Syntax& at) {
 
 // Draws numbers as numpy's functions do, though not the same ones: each is one that Python might have drawn.
 std::optional<Tensor> Parser::random_array(const std::string& name, const Syntax& at) {
-  constexpr std::string_view kNames[] = {"rand",   "randn",   "normal",         "uniform",
-                                         "random", "randint", "standard_normal"};
+  constexpr std::string_view kNames[] = {"rand", "randn", "normal", "uniform", "random", "randint", "standard_normal"};
   if (std::ranges::find(kNames, name) == std::end(kNames)) return std::nullopt;
   bool by_dims = name.starts_with("rand") && name.size() <= 5, has_range = !by_dims && name.find("rand") == name.npos;
   has_range = (has_range || name == "randint") && name != "standard_normal";
@@ -242,8 +239,8 @@ std::optional<Tensor> Parser::random_array(const std::string& name, const Syntax
   std::optional<std::vector<int64_t>> shape = by_dims ? array_shape(at.operands())
                                               : size  ? array_shape(std::array{size})
                                                       : std::vector<int64_t>();
-  std::optional<DType> dtype = array_dtype(name == "randint" ? arg(at, 3, "dtype") : nullptr,
-                                           name == "randint" ? kInt64 : kFloat64);
+  std::optional<DType> dtype =
+      array_dtype(name == "randint" ? arg(at, 3, "dtype") : nullptr, name == "randint" ? kInt64 : kFloat64);
   auto number = [&](size_t i, const char* key, double otherwise) {
     const Syntax* given = has_range ? arg(at, i, key) : nullptr;
     Array value = given ? python_number(*given) : std::nullopt;

@@ -195,8 +195,6 @@ void SyntaxReader::simple_statement(Lines& out) {
     line.target = head;
     if (accept(":")) line.annotation = expression();
     if (accept("=")) line.value = expression_list();
-    bool in_definition = statement_depth_ > 0;
-    if (!line.annotation && in_definition && peek().is("=")) fail(peek(), "an assignment has one target");
     if (!line.annotation && accept("=")) chain(out, line);
     return;
   }
@@ -222,6 +220,7 @@ void SyntaxReader::chain(Lines& out, Line& first) {
     static_cast<Place&>(next) = *targets[i];
     next.target = targets[i];
     next.value = value;
+    next.text = "=";
   }
 }
 

@@ -26,12 +26,22 @@ constexpr std::string_view kOfPrograms[] = {"primfunc_attrs", "primfunc_name_hin
 
 }  // namespace
 
+// Returns the name behind the prefix of topi or of a library that TVM calls for the same: "nn.relu", "matmul".
+std::string_view Parser::TeReader::name_in_topi(std::string_view path) {
+  for (std::string_view prefix : {"tvm.topi.", "topi."}) {
+    if (path.starts_with(prefix)) return path.substr(prefix.size());
+  }
+  for (std::string_view library : {"cblas.matmul", "mkl.matmul"}) {
+    if (path == library || (path.starts_with("tvm.contrib.") && path.substr(12) == library)) return "matmul";
+  }
+  return {};
+}
+
 // Reads R.emit_te(topi.nn.relu, x) as the operator R.nn.relu; nullopt where topi's function has none like it.
 std::optional<Value> Parser::TeReader::topi(const Syntax& at) {
   std::string path = spelling(in.required(at, 0, "func"));
-  size_t prefix = path.starts_with("tvm.topi.") ? 9 : path.starts_with("topi.") ? 5 : 0;
-  if (prefix == 0) return std::nullopt;
-  std::string_view name = std::string_view(path).substr(prefix);
+  std::string_view name = name_in_topi(path);
+  if (name.empty()) return std::nullopt;
   const std::string_view* other = row_of(kTopi, name);
   std::string own(other ? *other : name);
   const OpRow* row = in.ops_.find("relax." + own);
@@ -42,7 +52,8 @@ std::optional<Value> Parser::TeReader::topi(const Syntax& at) {
   Syntax call = at;
   call.children.erase(call.children.begin());
   std::erase_if(call.keywords, [](const Keyword& keyword) {
-    return std::ranges::find(kOfPrograms, keyword.name) != std::end(kOfPrograms);
+    bool is_default = keyword.name.starts_with("trans") && keyword.value->text == "False";  // of cblas.matmul
+    return is_default || std::ranges::find(kOfPrograms, keyword.name) != std::end(kOfPrograms);
   });
   if (!is_plain || in.positional(call) != 2) return in.operator_call(*row, call);
   Value a = in.eval(*call.children[1]), b = in.eval(*call.children[2]);
@@ -55,10 +66,10 @@ std::optional<Value> Parser::TeReader::topi(const Syntax& at) {
 std::vector<Expr> Parser::TeReader::topi_stages(const Syntax& at) {
   std::string path = spelling(*at.children[0]);
   auto refuse = [&](const char* why) {
-    in.fail({at, {}, "write it with te.compute, or as R.nn.relu(x) or a similar operator of a @R.function"}, "{} {}", path,
-            why);
+    in.fail({at, {}, "write it with te.compute, or as R.nn.relu(x) or a similar operator of a @R.function"}, "{} {}",
+            path, why);
   };
-  VarMap of_tensors;                        // the graph's variable of each tensor, and the tensor
+  VarMap of_tensors;  // the graph's variable of each tensor, and the tensor
   Parser::Body none;
   Temporarily body(in.body_, &none);
   Temporarily graph(in.in_graph_, true);
@@ -77,8 +88,9 @@ std::vector<Expr> Parser::TeReader::topi_stages(const Syntax& at) {
       static_cast<Place&>(name) = given;
       name.kind = SyntaxKind::kName;
       name.text = in.tree_->text(fmt::format("<tensor{}>", kept_.size()));
-      VarRef var = make_var(tensors[0].as<Var>()->name,
-                            tensor_type(map_each(type.shape, [](const Expr& dim) { return cast_to(dim, kInt64); }), type.dtype));
+      VarRef var =
+          make_var(tensors[0].as<Var>()->name,
+                   tensor_type(map_each(type.shape, [](const Expr& dim) { return cast_to(dim, kInt64); }), type.dtype));
       of_tensors.emplace(var.get(), tensors[0]);
       in.define(name.text, var);
       kept_.push_back(var);
@@ -111,7 +123,8 @@ std::vector<Expr> Parser::TeReader::add_stages(const PrimFuncRef& program, const
   Stage stage;
   size_t read = 0;
   for (const VarRef& param : program->params) {
-    if (!param.type().is<BufferType>()) relaxc::fail(place, "operators with symbolic dims are not known in te programs");
+    if (!param.type().is<BufferType>())
+      relaxc::fail(place, "operators with symbolic dims are not known in te programs");
     if (read == tensors.size()) {
       stage.buffers.push_back(param);
       continue;
@@ -149,8 +162,7 @@ std::vector<Expr> Parser::TeReader::inner_values(const Syntax& at) {
   Temporarily graph(in.in_graph_, false);
   Temporarily ints(in.default_int_, kInt32);
   if (is_name(at) && !in.lookup(at.text)) return {};
-  bool is_tensor = is_name(at) || spelling(*at.children[0]).find("topi.") != std::string::npos;
-  return is_tensor ? values_of(at, "") : std::vector<Expr>();
+  return is_name(at) || calls_topi(at) ? values_of(at, "") : std::vector<Expr>();
 }
 
 // Reads R.emit_te(lambda x: x + 1, y): what the lambda says of the tensors.

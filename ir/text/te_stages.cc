@@ -202,7 +202,8 @@ Parser::TeReader::Pieces Parser::TeReader::pieces_of(const Syntax& at, std::vect
   for (Expr& value : result.values) value = substitute(value, of_axes);
   if (const Syntax* init = in.arg(at, 3, "init"); !is_none(init)) {
     std::vector<const Syntax*> firsts = init->kind == SyntaxKind::kTuple ? in.items(*init) : std::vector{init};
-    if (firsts.size() != result.identity.size()) in.fail(*init, "{} initial values for {}", firsts.size(), result.identity.size());
+    if (firsts.size() != result.identity.size())
+      in.fail(*init, "{} initial values for {}", firsts.size(), result.identity.size());
     for (size_t i = 0; i < firsts.size(); ++i)
       result.identity[i] = in.adapt(in.scalar_value(*firsts[i]), dtype_of(result.values[i]), *firsts[i]);
   }

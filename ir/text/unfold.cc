@@ -171,7 +171,7 @@ void Unfolder::statement(const Line& line, Lines& out) {
   auto all = [&](const Lines& lines) {
     for (const Line* inner : lines) statement(*inner, out);
   };
-  has_module_ = has_module_ || holds_definition(line);
+  has_module_ = has_module_ || holds_definition(line) || (line.kind != LineKind::kFunction && computes_with_te(line));
   if (line.kind == LineKind::kFunction && keeps(line)) return;
   if (line.kind == LineKind::kTry) return all(line.body);
   if (line.kind == LineKind::kIf &&
@@ -183,7 +183,8 @@ void Unfolder::statement(const Line& line, Lines& out) {
       const Syntax& head = head_of(*item.first);
       std::string_view name = head.text;
       bool is_target = name == "create" && head.kind == SyntaxKind::kAttribute && head.children[0]->text == "target";
-      return is_target || is_one_of(name, "PassContext", "Target", "target", "tgt", "TemporaryDirectory", "cuda", "llvm");
+      return is_target ||
+             is_one_of(name, "PassContext", "Target", "target", "tgt", "TemporaryDirectory", "cuda", "llvm");
     });
     if (is_context) return all(line.body);
   }
@@ -199,8 +200,8 @@ void Unfolder::statement(const Line& line, Lines& out) {
     if (other != functions_.end() && !other->second.active)
       functions_.erase(other);  // the name means something else now
   }
-  bool is_lambda = now->kind == LineKind::kAssign && now->value && is_name(*now->target) &&
-                   now->value->kind == SyntaxKind::kLambda;
+  bool is_lambda =
+      now->kind == LineKind::kAssign && now->value && is_name(*now->target) && now->value->kind == SyntaxKind::kLambda;
   if (is_lambda) {  // as def f(i): return value
     Function function{nullptr, {}};
     function.lambda = with_names(now->value, {}, *kept_);
@@ -218,13 +219,13 @@ void Unfolder::statement(const Line& line, Lines& out) {
 void Unfolder::call_only_function(Lines& out) {
   const Line* only = nullptr;
   for (const auto& [name, function] : functions_) {
-    has_module_ = has_module_ || function.used;
-    if (!function.of_te || !function.unfolds || function.used) continue;
+    if (!function.of_te || !function.unfolds || function.called) continue;
     auto is_open = [](const Param& param) { return !param.otherwise; };
     if (only || std::ranges::any_of(function.line->params, is_open)) return;
     only = function.line;
   }
   if (!only || has_module_) return;
+  has_module_ = true;
   Syntax &call = made(SyntaxKind::kCall, *only), &callee = made(SyntaxKind::kName, *only, only->text);
   call.children.push_back(&callee);
   Line& line = tree_->line();
@@ -236,7 +237,8 @@ void Unfolder::call_only_function(Lines& out) {
 
 // Returns task = f(512, 512) for task = auto_scheduler.SearchTask(func=f, args=(512, 512), target="llvm").
 const Line& Unfolder::with_workload(const Line& line) {
-  bool makes_task = line.value && is_call(*line.value) && is_one_of(callee_name(*line.value), "SearchTask", "create_task");
+  bool makes_task =
+      line.value && is_call(*line.value) && is_one_of(callee_name(*line.value), "SearchTask", "create_task");
   if (!makes_task) return line;
   const Syntax *function = nullptr, *args = nullptr;
   for (const Syntax::Keyword& keyword : line.value->keywords) {
@@ -304,7 +306,8 @@ bool Unfolder::calls_worth(const Syntax* at, const Line& function) const {
   if (!is_call(*at)) return false;
   const Syntax& callee = *at->children[0];
   auto known = is_name(callee) ? functions_.find(callee.text) : functions_.end();
-  if (is_one_of(callee.text, "Schedule", "create_prim_func", "BlockBuilder") || (known != functions_.end() && known->second.unfolds))
+  if (is_one_of(callee.text, "Schedule", "create_prim_func", "BlockBuilder") ||
+      (known != functions_.end() && known->second.unfolds))
     return true;
   bool of_param =
       callee.kind == SyntaxKind::kAttribute && is_name(*callee.children[0]) &&

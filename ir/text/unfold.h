@@ -62,6 +62,7 @@ class Unfolder {
     const Syntax* lambda = nullptr;  // if it is one expression
     bool of_te = false;              // its body names te, so ir/text/parse_te.cc keeps it, too
     bool used = false, active = false;
+    bool called = false;  // and written out
   };
   static constexpr int kDeepest = 16;           // calls in calls
   static constexpr size_t kMostLines = 20'000;  // that calls are written out as

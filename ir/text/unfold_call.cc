@@ -46,7 +46,7 @@ bool Unfolder::unfold(const Line& line, const Syntax& call, Lines& out) {
   rename_locals(flat, result, assigns ? line.target : nullptr, locals);
   Temporarily deeper(depth_, depth_ + 1);
   Temporarily active(function.active, true);
-  function.used = true;
+  function.used = function.called = true;
   for (const Line* each : flat) statement(with_names(*each, locals, *tree_), out);
   result = with_names(result, locals, *tree_);
   Line& last = tree_->line();

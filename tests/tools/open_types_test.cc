@@ -55,7 +55,8 @@ class Second:
 TEST_CASE("params of open types are compiled for a type that a warning names, or for the given one", "[tools]") {
   test::Outcome assumed = relaxc_on(kOpen, {"compile", "FILE", "--emit=graph"});
   CHECK(assumed.exit_code == 0);
-  CHECK(holds(assumed.err, "'x' of 'main' is R.Tensor(ndim=2); it is compiled as R.Tensor((x0, x1), dtype=\"float32\")"));
+  CHECK(
+      holds(assumed.err, "'x' of 'main' is R.Tensor(ndim=2); it is compiled as R.Tensor((x0, x1), dtype=\"float32\")"));
   CHECK(holds(assumed.err, "--type 'y=float32[n, 4]' gives another type"));
   test::Outcome given =
       relaxc_on(kOpen, {"compile", "FILE", "--emit=graph", "--type", "x=int32[n, 4]", "--type", "y=int32[n, 4]"});
@@ -67,9 +68,9 @@ TEST_CASE("params of open types are compiled for a type that a warning names, or
   CHECK(holds(wrong.err, "no function has a param 'z'; there are x, y"));
   wrong = relaxc_on(kOpen, {"compile", "FILE", "--emit=graph", "--type", "x=int32"});
   CHECK(holds(wrong.err, "'int32': expected a type such as float32[n, 4]"));
-  test::Outcome impossible =
-      relaxc_on("@R.function\ndef main(x: R.Tensor, w: R.Tensor((3, 4), \"int8\")):\n    y = R.nn.conv2d(x, w)\n    return y\n",
-                {"compile", "FILE", "--emit=graph"});
+  test::Outcome impossible = relaxc_on(
+      "@R.function\ndef main(x: R.Tensor, w: R.Tensor((3, 4), \"int8\")):\n    y = R.nn.conv2d(x, w)\n    return y\n",
+      {"compile", "FILE", "--emit=graph"});
   CHECK(impossible.exit_code == 1);
 }
 
@@ -77,7 +78,8 @@ TEST_CASE("of several modules the last is compiled, or the one that the text bui
   test::Outcome last = relaxc_on(kTwo, {"run", "FILE", "--input", "x=[3, 5]"});
   CHECK(holds(last.err, "the text has the modules First, Second; 'Second' is compiled"));
   CHECK(holds(last.out, "[9, 25]"));
-  test::Outcome built = relaxc_on(std::string(kTwo) + "\nex = relax.build(First, \"llvm\")\n", {"run", "FILE", "--input", "x=[3, 5]"});
+  test::Outcome built =
+      relaxc_on(std::string(kTwo) + "\nex = relax.build(First, \"llvm\")\n", {"run", "FILE", "--input", "x=[3, 5]"});
   CHECK(holds(built.out, "[6, 10]"));
   test::Outcome named = relaxc_on(kTwo, {"run", "FILE::First", "--input", "x=[3, 5]"});
   CHECK(named.err.empty());
@@ -89,5 +91,6 @@ TEST_CASE("a text without a module says what it has instead", "[tools]") {
   CHECK(holds(note_of("class Net(nn.Module):\n    pass\n"), "export_tvm"));
   CHECK(holds(note_of("@R.rewriter\nclass Rewrite:\n    pass\nRewrite(mod)\n"), "--kernels FILE"));
   CHECK(holds(note_of("lv0 = R.add(x, y)\n"), "operators of a graph stand in a function"));
-  CHECK(holds(note_of("def f(n):\n    A = te.placeholder((n,))\n    return te.compute((n,), lambda i: A[i])\n"), "call it below"));
+  CHECK(holds(note_of("def f(n):\n    A = te.placeholder((n,))\n    return te.compute((n,), lambda i: A[i])\n"),
+              "call it below"));
 }

@@ -64,8 +64,8 @@ void check_copies(const Stmt& s, int64_t copies) {
   });
 }
 
-// Refuses an annotation whose name is nearly one that is known, whose value is of the wrong kind or mentions a buffer or an access
-// that is not there, or whose place is another, since it would be ignored silently.
+// Refuses an annotation whose name is nearly one that is known, whose value is of the wrong kind or mentions a buffer
+// or an access that is not there, or whose place is another, since it would be ignored silently.
 class AnnotationCheck {
  public:
   explicit AnnotationCheck(const PrimFuncRef& function) {
