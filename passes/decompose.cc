@@ -41,11 +41,6 @@ class Decomposer final : public GraphRewriter {
   Expr decomposed(const OpRow& row, const Call& node, const Binding& binding, Builder& builder) {
     std::vector<DimCheck> checks;
     infer_call_type(node, builder.span(), ops_, &checks);
-    OpCall op{node, builder.span()};
-    bool asks = row.name.starts_with("relax.inspect.");  // for what is not known
-    for (size_t i = 0; i < op.size() && !asks; ++i) {
-      if (op.arg(i).type().is<TensorType>()) op.shape(i);  // an error where it is not known
-    }
     for (const DimCheck& check : checks)
       builder.match_cast(shape_expr({check.a}), shape_type({check.b}), name_of_check(check.what));
     Expr result = with_all_scalars(row.decompose(OpCall{node, builder.span()}, builder), builder.span());

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "tests/process.h"
+#include "vm/npy.h"
 
 #include "tests/catch.h"  // last
 
@@ -72,6 +73,18 @@ TEST_CASE("params of open types are compiled for a type that a warning names, or
       "@R.function\ndef main(x: R.Tensor, w: R.Tensor((3, 4), \"int8\")):\n    y = R.nn.conv2d(x, w)\n    return y\n",
       {"compile", "FILE", "--emit=graph"});
   CHECK(impossible.exit_code == 1);
+}
+
+TEST_CASE("run takes open types from the files of inputs", "[tools]") {
+  std::string file = (fs::temp_directory_path() / ("relaxc_open_" + std::to_string(getpid()) + ".npy")).string();
+  write_npy(file, Tensor::of<int32_t>({3}, parse_dtype("int32").value(), {1, 2, 3}));
+  test::Outcome outcome = relaxc_on("@R.function\ndef main(x: R.Tensor):\n    y = R.add(x, x)\n    return y\n",
+                                    {"run", "FILE", "--input", "x=" + file});
+  fs::remove(file);
+  INFO(outcome.err);
+  CHECK(outcome.exit_code == 0);
+  CHECK(holds(outcome.out, "int32[3]"));
+  CHECK(holds(outcome.out, "[2, 4, 6]"));
 }
 
 TEST_CASE("of several modules the last is compiled, or the one that the text builds", "[tools]") {
