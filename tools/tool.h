@@ -43,7 +43,7 @@ inline constexpr const char *kTuningRecords = "database_tuning_record.json", *kW
 // The options of the compiler, for every subcommand that compiles.
 struct CompilerOptions {
   CompileSettings settings;
-  std::vector<std::string> fixed_dims, bound;
+  std::vector<std::string> fixed_dims, bound, types;
   std::string verify_each = "group";
   std::string print_after;
   std::string gather = "error";
@@ -68,6 +68,8 @@ struct InputOptions {
   uint64_t seed = 0;
   void add_to(CLI::App& app);
   std::vector<vm::Value> make(const std::vector<vm::ValueInfo>& inputs) const;
+  // Returns the types of the inputs that are files (.npy).
+  std::map<std::string, Type> types() const;
 };
 
 // Reads input_0.pb ... for the inputs.

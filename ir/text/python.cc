@@ -74,6 +74,13 @@ const Syntax* Parser::replaced(const Syntax* at, const Meaning& meaning) {
 
 // ---- Statements
 
+static void for_each_name(const Syntax* at, const std::function<void(const Syntax&)>& visit) {
+  if (!at) return;
+  if (is_name(*at)) visit(*at);
+  for (const Syntax* child : at->children) for_each_name(child, visit);
+  for (const Syntax::Keyword& keyword : at->keywords) for_each_name(keyword.value, visit);
+}
+
 namespace {
 
 constexpr std::string_view kScriptNames[] = {"hybrid.script",
@@ -158,12 +165,14 @@ void Parser::python_line(const Line& line) {
   std::set<std::string_view> names;
   bool is_scope = line.kind == LineKind::kFunction || line.kind == LineKind::kClass;
   is_scope ? void(names.insert(line.text)) : add_bound_names(line, names);
-  bool is_step = is_schedule_step(line);
+  bool is_step = is_schedule_step(line), is_array = array_line(line);
   for (std::string_view name : names) computed_.insert_or_assign(std::string(name), line.line);
   bool is_alias = line.kind == LineKind::kAssign && line.value && is_name(*line.value) &&
                   (declared_.contains(line.value->text) || line.value->text == class_name_);
   if (is_step || is_alias) return;
   leave_python(line);
+  if (is_array) return;
+  forget_arrays(line);
   if (holds_definition(line))
     report_text({line, {}, "take the definition out of it"},
                 "a definition inside of a statement of Python exists only when Python runs");
@@ -197,6 +206,26 @@ bool Parser::is_schedule_step(const Line& line) {
   return is_new;
 }
 
+// What a text without a module has instead, and what to do about it. The first row that fits counts.
+constexpr std::pair<std::string_view, const char*> kNoModuleHints[] = {
+    {"@R.rewriter", "the text has a rewriter, which changes a module: relaxc compile MODEL -o MODEL.so --kernels FILE"},
+    {"relax.dpl", "patterns of relax.dpl are Python; write pattern and replacement as a class with @R.rewriter"},
+    {"rewrite_call(", "patterns of relax.dpl are Python; write pattern and replacement as a class with @R.rewriter"},
+    {"(nn.Module)",
+     "nn.Module is built by Python: print what mod, params = Model().export_tvm(...) gives by mod.script()"},
+    {"ScheduleRule", "a rule of dlight is Python; write it as @S.rule(\"operator\") (docs/schedules.md)"},
+    {"ir_builder",
+     "tvm.tir.ir_builder builds statements in Python, which is not run; print them, or write @T.prim_func"},
+    {"relay.", "relay is the graph language before Relax, which is not read; export the model to ONNX"},
+    {"T.block(", "statements of a tensor program stand in a function: @T.prim_func, def main(A: T.Buffer(...)):"},
+    {"te.compute(", "te's definitions stand in a function that the text does not call: call it below, f(128, 128)"},
+    {"tvm.compute(", "te's definitions stand in a function that the text does not call: call it below, f(128, 128)"},
+    {"relax.Function(", "write the graph as @R.function, or by bb.emit(...) of a relax.BlockBuilder"},
+    {"BlockBuilder", "the builder is used in a function that the text does not call: call it below with values"},
+    {".get_loops(", "a schedule needs a module above it: @T.prim_func, then sch = tvm.tir.Schedule(main)"},
+    {".split(", "a schedule needs a module above it: @T.prim_func, then sch = tvm.tir.Schedule(main)"},
+    {"R.", "operators of a graph stand in a function: @R.function, def main(x: R.Tensor((n, 4), \"float32\")):"}};
+
 // Says which lines of Python were left out: once, since a tutorial has many.
 void Parser::report_python() {
   if (!python_from_) return;
@@ -207,13 +236,8 @@ void Parser::report_python() {
   std::string places = joined(shown) + (python_lines_.size() > kShown ? ", ..." : "");
   bool empty = module_.functions.empty() && !diagnostics_.has_errors() && failed_.empty() && !in_class_;
   if (empty) {
-    constexpr std::pair<std::string_view, const char*> kHints[] = {
-        {"ir_builder",
-         "tvm.tir.ir_builder builds statements in Python, which is not run; print them, or write @T.prim_func"},
-        {"T.block(", "statements of a tensor program stand in a function: @T.prim_func, def main(A: T.Buffer(...)):"},
-        {".get_loops(", "a schedule needs a module above it: @T.prim_func, then sch = tvm.tir.Schedule(main)"}};
     const char* hint = "a module that Python builds prints as such a text by mod.script()";
-    for (const auto& [form, note] : kHints | std::views::reverse) {
+    for (const auto& [form, note] : kNoModuleHints | std::views::reverse) {
       if (origin_->text->find(form) != std::string::npos) hint = note;
     }
     report_text({*python_from_, {}, hint},
@@ -221,6 +245,7 @@ void Parser::report_python() {
                 "te.create_prim_func([...])");
     return;
   }
+  if (python_lines_.empty()) return;  // all of it is read where it is used
   diagnostics_.warning(span(*python_from_), "Python around the module is not run (line{} {})",
                        python_lines_.size() == 1 ? "" : "s", places);
 }

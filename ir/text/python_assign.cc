@@ -40,7 +40,10 @@ Python::Flow Python::assign(const Line& line) {
     targets.assign(line.target->children.begin(), line.target->children.end());
     values.assign(line.value->children.begin(), line.value->children.end());
   }
-  PythonValue value = eval(*line.value);
+  bool is_further = line.text == "=";  // of a = b = value
+  PythonValue before = assigned_;
+  assigned_ = heap_.computed("the value", line, line.line);
+  PythonValue value = is_further ? before : eval(*line.value);
   if (is_metadata) write(line);
   bool pairs = targets.size() == values.size() && targets.size() > 1 && value.items && writes_ &&
                std::ranges::all_of(targets, [](const Syntax* each) { return is_name(*each); }) &&
@@ -48,6 +51,11 @@ Python::Flow Python::assign(const Line& line) {
                                    [](const PythonValue& each) { return each.is(Kind::kSyntax) && !is_plain(each); });
   if (pairs) value = {.kind = Kind::kSyntax, .syntax = lift(value, *line.value)};  // n, m = te.var("n"), te.var("m")
   assign_to(*line.target, value, line, line.annotation);
+  if (is_name(*line.target)) {
+    assigned_ = eval(*line.target);
+  } else if (!value.is(Kind::kSyntax)) {
+    assigned_ = value;
+  }
   return Flow::kNext;
 }
 
@@ -56,6 +64,12 @@ void Python::assign_to(const Syntax& target, const PythonValue& value, const Pla
   if (is_name(target)) {
     if (is_syntax && !is_plain(value) && writes_) return write_assignment(target, value, at, annotation);
     PythonValue now = named(value, target.text, at);
+    const Syntax* computed = nullptr;
+    if (now.is(Kind::kSyntax))
+      for_each(now.syntax, [&](const Syntax& part) {
+        if (part.computed != 0) computed = &part;
+      });
+    if (computed) now = heap_.computed(target.text, at, computed->computed);
     add_aliases(now);
     return bind(target.text, now);
   }
@@ -164,6 +178,7 @@ void Python::write_assignment(const Syntax& target, const PythonValue& value, co
   line.target = renamed(target);
   write(line);
   for (const auto& [name, now] : names) {
+    written_at_[now] = written_definitions_;
     if (value.is(Kind::kSyntax)) note_library(value, now);
     bind(name, name_value(now, at));
   }

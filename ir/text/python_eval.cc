@@ -224,12 +224,13 @@ void Python::clauses(const Syntax& at, size_t clause, std::vector<PythonValue>& 
   }
 }
 
-PythonValue Python::attribute(const Syntax& at, const PythonValue& object) {
+PythonValue Python::attribute(const Syntax& at, const PythonValue& object, Use use) {
+  bool is_called = use == Use::kCalled;
   if (object.is(Kind::kSyntax) && !object.text.empty()) {
     std::string_view path = kept_->text(fmt::format("{}.{}", object.text, at.text));
     if (path == "math.pi") return python_float(3.141592653589793);
-    if ((object.text == "numpy" || object.text == "np" || object.text == "torch") && parse_dtype(at.text))
-      return heap_.string(at.text);
+    bool is_dtype = is_one_of(object.text, {"numpy", "torch", "tvm"}) && parse_dtype(at.text);
+    if (is_dtype && !is_called) return heap_.string(at.text);
     PythonValue result = node_like(at, {object.syntax}, heap_);
     result.text = path;
     return result;
@@ -296,8 +297,9 @@ PythonValue Python::called(const Syntax& at) {
   bool is_method = callee.kind == SyntaxKind::kAttribute;
   PythonValue object = is_method ? eval(*callee.children[0]) : PythonValue();
   bool of_value = is_method && !object.is(Kind::kSyntax);
-  PythonValue function = of_value ? PythonValue() : is_method ? attribute(callee, object) : eval(callee);
+  PythonValue function = of_value ? PythonValue() : is_method ? attribute(callee, object, Use::kCalled) : eval(callee);
   Args args = arguments(at);
+  if (is_one_of(callee.text, {"SearchTask", "create_task"})) as_workload(function, args);
   if (of_value) {
     PythonResult result =
         args.complete && args.named.empty() ? call_method(object, callee.text, args.positional, heap_) : std::nullopt;
@@ -329,6 +331,20 @@ PythonValue Python::called(const Syntax& at) {
   }
   forget_call(function, args, at);
   return node_like(at, children, heap_, keywords);
+}
+
+// Makes f(512, 512) of auto_scheduler.SearchTask(func=f, args=(512, 512), target="llvm").
+void Python::as_workload(PythonValue& function, Args& args) {
+  PythonResult workload, values;
+  for (const auto& [name, value] : args.named) {
+    if (name == "func") workload = value;
+    if (name == "args") values = value;
+  }
+  if (!workload && !args.positional.empty()) workload = args.positional[0];
+  if (!values && args.positional.size() > 1) values = args.positional[1];
+  if (!workload || !workload->is(Kind::kFunction) || !values || !values->is_list()) return;
+  function = *workload;
+  args = Args{.positional = values->items->values, .places = std::vector<Place>(values->items->values.size())};
 }
 
 PythonResult Python::builtin(const PythonValue& function, const Args& args) {

@@ -117,6 +117,17 @@ const Line& with_names(const Line& line, const Replacements& outer, SyntaxTree& 
   return result;
 }
 
+bool computes_with_te(const Line& line) {
+  bool result = false;
+  for_each(line, [&](const Syntax& at) {
+    constexpr std::string_view kForms[] = {"te", "compute", "placeholder", "reduce_axis", "extern", "scan"};
+    bool of_tvm = at.kind == SyntaxKind::kAttribute && at.children[0]->text == "tvm" &&
+                  std::ranges::find(kForms, at.text) != std::end(kForms);
+    result = result || of_tvm || (is_name(at) && at.text == "te");
+  });
+  return result;
+}
+
 // ---- Effects
 
 std::string_view root_name(const Syntax& at) {

@@ -20,6 +20,8 @@ void add_names(const Syntax* target, std::set<std::string_view>& names);
 // Returns whether the statement is a definition of a module, or holds one.
 bool is_script_function(const Line& line);
 bool holds_definition(const Line& line);
+// Returns whether the statement computes with te: te.compute(...), or tvm.compute(...) as until 2020.
+bool computes_with_te(const Line& line);
 // Returns whether the text of a decorator is one of definitions of a module.
 bool names_script(std::string_view text);
 // Calls `visit` for each node of the statement, of the statements below it, and of its decorators and params.

@@ -47,6 +47,15 @@ bool is_script_class(const Line& line) {
                              [](const Syntax* each) { return names_script(spelling(head_of(*each))); });
 }
 
+// Returns whether the statement leaves a test where a device is missing: if not tvm.runtime.enabled("llvm"): return
+bool is_device_guard(const Line& line) {
+  bool asks = false;
+  for_each(line.value, [&](const Syntax& at) {
+    asks = asks || (is_call(at) && is_one_of(at.children[0]->text, {"enabled", "device_enabled", "exist"}));
+  });
+  return asks && line.otherwise.empty() && line.body.back()->kind == LineKind::kReturn && !line.body.back()->value;
+}
+
 // Returns whether the exception is of the class, or of one below it.
 bool is_exception(std::string_view type, std::string_view wanted) {
   constexpr std::pair<std::string_view, std::string_view> kParents[] = {{"ZeroDivisionError", "ArithmeticError"},
@@ -77,12 +86,16 @@ bool Python::next(SyntaxTree& tree, Lines& out) {
   if (!more) {
     if (std::exchange(ended_, true)) return false;
     out.clear();
+    tree.names_module = true;  // statements of functions may name what stands further down
+    run_only();
     run_unused();
     return !out.empty();
   }
   errors_.assign(diagnostics_.all().begin() + static_cast<long>(before), diagnostics_.all().end());
   Lines read = std::exchange(out, {});
   for (const Line* line : read) {
+    has_module_ = has_module_ || reader_.in_class() || holds_definition(*line) ||
+                  (line->kind != LineKind::kFunction && computes_with_te(*line));
     if (reader_.in_class()) {
       member(*line);
     } else {
@@ -95,6 +108,7 @@ bool Python::next(SyntaxTree& tree, Lines& out) {
 
 // A function in a class of Python may change names of the module at any time.
 void Python::member(const Line& line) {
+  ++written_definitions_;
   if (!is_script_function(line)) add_volatile(line);
   try {
     out_->push_back(&written(line));
@@ -285,6 +299,7 @@ Python::Flow Python::loop(const Line& line) {
 Python::Flow Python::branch(const Line& line) {
   PythonValue condition = eval(*line.value);
   if (std::optional<bool> test = truth_of(condition)) return run(*test ? line.body : line.otherwise);
+  if (is_device_guard(line)) return Flow::kNext;
   if (!holds_definition(line) || calls_ > 0 || loops_ > 0) throw PythonUnknown();
   std::set<std::string_view> names, definitions;
   add_bound_names(line, names, false);
@@ -309,8 +324,10 @@ Python::Flow Python::branch(const Line& line) {
 
 Python::Flow Python::with(const Line& line) {
   bool is_context = std::ranges::all_of(line.items, [](const auto& item) {
-    return is_one_of(head_of(*item.first).text,
-                     {"PassContext", "Target", "target", "tgt", "TemporaryDirectory", "cuda", "llvm"});
+    const Syntax& head = head_of(*item.first);
+    bool is_target = head.text == "create" && head.kind == SyntaxKind::kAttribute && head.children[0]->text == "target";
+    return is_target ||
+           is_one_of(head.text, {"PassContext", "Target", "target", "tgt", "TemporaryDirectory", "cuda", "llvm"});
   });
   Line& result = kept_->line();
   result = line;
@@ -414,7 +431,8 @@ const Line* Python::clause_for(const Line& line, std::string_view type) {
 void Python::define(const Line& line) {
   if (is_script_function(line)) return write_definition(line);
   bool is_plain = std::ranges::all_of(line.decorators, [](const Syntax* decorator) {
-    return is_one_of(head_of(*decorator).text, {"register_workload", "template", "register_func"});
+    std::string_view name = head_of(*decorator).text;
+    return is_one_of(name, {"register_workload", "template", "register_func"}) || name.starts_with("requires_");
   });
   if (!is_plain) {
     add_volatile(line);
@@ -434,6 +452,7 @@ void Python::write_definition(const Line& line) {
   std::string_view name = again ? fresh(line.text) : line.text;
   taken_.insert(name);
   definitions_.insert(name);
+  ++written_definitions_;
   bool hides = again || scope_->parent || module_scope().values.contains(name);
   if (hides) bind(line.text, name_value(name, line));
   const Line* result = &written(line);
@@ -504,7 +523,8 @@ Python::Flow Python::left_as_it_is(const Line& line) {
   for (std::string_view name : names) {
     Found found = find(name);
     bool is_value = is_step && found.value && !found.value->is(Kind::kSyntax) && !found.value->is(Kind::kFunction);
-    std::string_view now = is_step ? written_name(name) : name;
+    bool is_written = found.value && found.value->is(Kind::kSyntax) && is_name(*found.value->syntax);
+    std::string_view now = is_step ? written_name(name) : is_written ? found.value->syntax->text : name;
     if (is_value) write(assignment(line, now, *found.value));
     bind(name, name_value(now, line));
   }
@@ -547,7 +567,28 @@ const Line& Python::assignment(const Place& at, std::string_view name, const Pyt
   return line;
 }
 
-// Calls that nothing has called are Python that is not run, but the definitions in them are read.
+// Where nothing of the text is a program, the one function that computes with te and takes no values is called, as a
+// test would be.
+void Python::run_only() {
+  PythonFunction* only = nullptr;
+  for (PythonFunction* function : order_) {
+    if (function->used || !computes_with_te(*function->line)) continue;
+    auto is_open = [](const Param& param) { return !param.otherwise; };
+    if (only || std::ranges::any_of(function->line->params, is_open)) return;
+    only = function;
+  }
+  if (!only || has_module_) return;
+  try {
+    PythonValue result = call(*only, {});
+    if (result.is(Kind::kSyntax) || result.items) named(result, "result", *only->line);
+  } catch (const PythonUnknown&) {
+    only->used = false;
+  } catch (const PythonRaised&) {
+    only->used = false;
+  }
+}
+
+// Functions that nothing has called are Python that is not run, but the definitions in them are read.
 void Python::run_unused() {
   std::vector<PythonFunction*> unused;
   std::ranges::copy_if(order_, std::back_inserter(unused), [](const PythonFunction* each) { return !each->used; });
@@ -558,6 +599,7 @@ void Python::run_unused() {
         makes_builder(line) && line.params.empty() && source_.text.find("ir_module") == std::string_view::npos;
     try {
       if (holds_definition(line) || is_only) {
+        uncalled_.insert_or_assign(line.line, line.text);
         run_unused(*function);
         Line& head = kept_->line();
         head = line;

@@ -50,6 +50,8 @@ class Python {
   bool withheld() const { return withheld_; }
   // Returns functions of Python that the last statements name, such as those of R.emit_te.
   Lines take_functions() { return std::exchange(functions_out_, {}); }
+  // Returns the functions that nothing calls, by their lines: their params have no values.
+  const std::map<uint32_t, std::string_view>& uncalled() const { return uncalled_; }
   // Owns what the statements are made of.
   const std::shared_ptr<SyntaxTree>& kept() const { return kept_; }
 
@@ -93,6 +95,7 @@ class Python {
   void forget_arguments(const Line& line);
   void write(const Line& line);
   const Line& assignment(const Place& at, std::string_view name, const PythonValue& value);
+  void run_only();
   void run_unused();
   void run_unused(PythonFunction& function);
   void run_broken(const Line& line);
@@ -136,10 +139,12 @@ class Python {
   PythonValue collection(const Syntax& at);
   PythonValue comprehension(const Syntax& at);
   void clauses(const Syntax& at, size_t clause, std::vector<PythonValue>& out);
-  PythonValue attribute(const Syntax& at, const PythonValue& object);
+  enum class Use : uint8_t { kValue, kCalled };
+  PythonValue attribute(const Syntax& at, const PythonValue& object, Use use = Use::kValue);
   PythonValue subscript(const Syntax& at);
   Args arguments(const Syntax& at);
   PythonValue called(const Syntax& at);
+  static void as_workload(PythonValue& function, Args& args);
   PythonResult builtin(const PythonValue& function, const Args& args);
   const Syntax* lift(const PythonValue& value, const Place& at, bool as_lambda = false);
   const Syntax* lift_function(PythonFunction& function, const Place& at, bool as_lambda);
@@ -167,6 +172,11 @@ class Python {
   std::map<std::string_view, uint32_t> volatile_;  // names that what is not modelled may change at any time
   std::vector<PythonScope*> binders_;              // the definitions and lambdas that are being written
   std::vector<PythonFunction*> order_;             // the functions of the module
+  std::map<uint32_t, std::string_view> uncalled_;
+  // The number of definitions so far, and that at which a name was written: a definition that is read later names it.
+  size_t written_definitions_ = 0;
+  std::map<std::string_view, size_t> written_at_;
+  PythonValue assigned_;  // by the last assignment
   PythonFunction* running_ = nullptr;
   Lines* out_ = nullptr;
   Lines functions_out_;
@@ -174,9 +184,10 @@ class Python {
   PythonResult returned_;
   std::string* captured_ = nullptr;  // the values in what is being written
   int64_t versions_ = 0;
-  bool worth_ = false;      // some name means something else than itself
-  bool writes_ = true;      // statements can be written: not inside of an expression
-  bool may_raise_ = false;  // something that is not modelled was run
+  bool has_module_ = false;  // the text has a program, or te's definitions
+  bool worth_ = false;       // some name means something else than itself
+  bool writes_ = true;       // statements can be written: not inside of an expression
+  bool may_raise_ = false;   // something that is not modelled was run
   int calls_ = 0, depth_ = 0, loops_ = 0;
   bool withheld_ = false, ended_ = false;
 };

@@ -153,8 +153,8 @@ std::string_view Python::written_name(std::string_view name) {
   PythonScope& scope = scope_of(name);
   auto known = scope.values.find(name);
   const Syntax* now = known == scope.values.end() ? nullptr : known->second.syntax;
-  bool keeps =
-      now && is_name(*now) && now->computed == 0 && taken_.contains(now->text) && !aliased_.contains(now->text);
+  bool keeps = now && is_name(*now) && now->computed == 0 && taken_.contains(now->text) &&
+               !aliased_.contains(now->text) && written_at_[now->text] == written_definitions_;
   if (keeps) return now->text;
   bool is_module = !scope.parent;
   bool is_free =

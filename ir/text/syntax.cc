@@ -197,8 +197,6 @@ void SyntaxReader::simple_statement(Lines& out) {
     line.target = head;
     if (accept(":")) line.annotation = expression();
     if (accept("=")) line.value = expression_list();
-    bool in_definition = statement_depth_ > 0 && in_script();
-    if (!line.annotation && in_definition && peek().is("=")) fail(peek(), "an assignment has one target");
     if (!line.annotation && accept("=")) chain(out, line);
     return;
   }
@@ -224,6 +222,7 @@ void SyntaxReader::chain(Lines& out, Line& first) {
     static_cast<Place&>(next) = *targets[i];
     next.target = targets[i];
     next.value = value;
+    next.text = "=";
   }
 }
 
@@ -318,7 +317,7 @@ void SyntaxReader::class_definition(Lines& out, std::vector<const Syntax*> decor
       line.extra = expression();
       if (accept("=")) expression();  // metaclass=
     });
-  if (outermost) class_name_ = line.text;
+  class_name_ = line.text;
   bool body_follows =
       outermost && peek().is(":") && peek(1).kind == TokenKind::kNewline && peek(2).kind == TokenKind::kIndent;
   if (!body_follows) return block(line.body, head, "class");

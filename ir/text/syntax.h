@@ -114,7 +114,7 @@ struct Param : Place {
 
 struct Line : Place {
   LineKind kind;
-  std::string_view text;           // operator, or the name of a function or class
+  std::string_view text;           // operator, "=" for a further target, or the name of a function or class
   const Syntax* target = nullptr;  // assignments and loops: a name, subscript, attribute or tuple
   const Syntax* annotation = nullptr;
   const Syntax* value = nullptr;

@@ -103,8 +103,12 @@ class ModuleSteps {
   static bool shows(const Line& line, const Mention& found) {
     if (line.kind == LineKind::kAssert && found.asks) return true;
     constexpr std::string_view kShow[] = {"print", "type", "display", "help", "dir", "repr", "isinstance", "Code"};
-    return line.kind == LineKind::kExpression && line.value->kind == SyntaxKind::kCall &&
-           std::ranges::find(kShow, line.value->children[0]->text) != std::end(kShow);
+    if (line.kind != LineKind::kExpression || line.value->kind != SyntaxKind::kCall) return false;
+    std::string_view called = line.value->children[0]->text;
+    // Helpers of courses: write_sch(sch, "log"), save_code(sch).
+    constexpr std::string_view kHelpers[] = {"dump_", "log_", "print_", "save_", "show_", "write_"};
+    return std::ranges::find(kShow, called) != std::end(kShow) ||
+           std::ranges::any_of(kHelpers, [&](std::string_view prefix) { return called.starts_with(prefix); });
   }
 
   // A schedule that is made of the module begins anew. One of what another gave goes on from there.
