@@ -128,6 +128,16 @@ bool computes_with_te(const Line& line) {
   return result;
 }
 
+bool holds(const Line& line, const std::function<bool(const Line&)>& test) {
+  auto any = [&](const Lines& lines) {
+    return std::ranges::any_of(lines, [&](const Line* inner) { return holds(*inner, test); });
+  };
+  return test(line) || any(line.body) || any(line.otherwise);
+}
+bool holds_errors(const Line& line) {
+  return holds(line, [](const Line& each) { return each.kind == LineKind::kBroken; });
+}
+
 // ---- Effects
 
 std::string_view root_name(const Syntax& at) {

@@ -28,6 +28,10 @@ bool names_script(std::string_view text);
 void for_each(const Syntax* at, const std::function<void(const Syntax&)>& visit);
 void for_each(const Line& line, const std::function<void(const Syntax&)>& visit);
 
+// Returns whether the test holds for the statement or one below it.
+bool holds(const Line& line, const std::function<bool(const Line&)>& test);
+bool holds_errors(const Line& line);
+
 // What a statement may do to values that it does not bind, whether it is run now or later.
 struct PythonEffects {
   std::set<std::string_view> uses;     // all names in it

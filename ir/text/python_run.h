@@ -87,14 +87,16 @@ class Python {
   Flow attempt(const Line& line);
   static bool holds_clause(const Line& line, std::string_view text);
   static const Line* clause_for(const Line& line, std::string_view type);
-  void define(const Line& line);
-  void write_definition(const Line& line);
-  void define_class(const Line& line);
-  void imports(const Line& line);
   Flow left_as_it_is(const Line& line);
   void forget_arguments(const Line& line);
   void write(const Line& line);
   const Line& assignment(const Place& at, std::string_view name, const PythonValue& value);
+
+  // ---- python_define.cc: definitions, imports, and functions that nothing calls
+  void define(const Line& line);
+  void write_definition(const Line& line);
+  void define_class(const Line& line);
+  void imports(const Line& line);
   void run_only();
   void run_unused();
   void run_unused(PythonFunction& function);
