@@ -146,9 +146,9 @@ void SyntaxReader::statement_or_throw(Lines& out) {
   if (first.is("with")) return with_statement(out);
   if (first.is("try")) return try_statement(out);
   if (first.is("elif") || first.is("else")) fail(first, "'{}' without an 'if' before it", first.text);
-  if (!in_script() && python_statement(out)) return;
   for (std::string_view word : {"async", "del", "global", "nonlocal", "raise", "yield"})
-    if (first.is(word)) fail(first, "'{}' has no meaning in a module", word);
+    if (first.is(word) && (in_script() || word == "async" || word == "yield"))
+      fail(first, "'{}' has no meaning in a module", word);
   simple_statements(out);
 }
 
@@ -174,6 +174,7 @@ void SyntaxReader::simple_statements(Lines& out) {
 void SyntaxReader::simple_statement(Lines& out) {
   Token first = peek();
   if (first.is("import") || first.is("from")) return import(out);
+  if (!in_script() && python_statement(out)) return;
   constexpr std::pair<std::string_view, LineKind> kWords[] = {{"pass", LineKind::kPass},
                                                               {"break", LineKind::kBreak},
                                                               {"continue", LineKind::kContinue},
@@ -387,8 +388,6 @@ bool SyntaxReader::python_statement(Lines& out) {
       line.names.push_back(expect_name("a name").text);
     } while (accept(","));
   }
-  expect_line_end("the statement");
-  accept(TokenKind::kNewline);
   return true;
 }
 
