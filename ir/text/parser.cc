@@ -154,6 +154,7 @@ void Parser::read_definitions() {
       tree_->clear();
     }
   }
+  if (reader.exceeded()) report_text(*reader.exceeded(), "Python around the module runs longer than it is followed");
 }
 
 // Sets `keep` when its syntax is needed later.

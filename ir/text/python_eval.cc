@@ -457,6 +457,9 @@ const Syntax* Python::lambda_of(PythonFunction& function, const Place& at) {
 // Writes the function for te, which reads its statements, with the values that its names have now.
 std::string_view Python::function_for_te(PythonFunction& function) {
   if (function.active) return function.name;
+  constexpr int kDeepestNames = 30;  // of functions in functions
+  if (te_functions_ >= kDeepestNames) throw PythonUnknown();
+  Temporarily deeper(te_functions_, te_functions_ + 1);
   std::string captured;
   std::string_view before = function.name;
   function.name =

@@ -108,23 +108,26 @@ void Python::add_volatile(const Line& line) {
 }
 
 void Python::report_limit(const Place& at) {
-  diagnostics_.error(source_.span(at), "Python around the module runs longer than it is followed");
+  if (!exceeded_) exceeded_ = at;
 }
 
+// A statement that takes too long leaves half of the steps for those after it.
 void Python::statement(const Line& line) {
   size_t before = out_->size();
+  const size_t rest = heap_.hold_back();
   try {
-    try {
-      run(line);
-    } catch (const PythonRaised&) {
-      out_->resize(before);
-      left_as_it_is(line);
-    }
+    run(line);
+    return heap_.allow(rest);
+  } catch (const PythonRaised&) {
   } catch (const PythonUnknown&) {
-    out_->resize(before);
+  }
+  heap_.allow(rest);
+  out_->resize(before);
+  try {
+    left_as_it_is(line);
+  } catch (const PythonUnknown&) {
     report_limit(line);
   } catch (const PythonRaised&) {
-    out_->resize(before);
     report_limit(line);
   }
 }

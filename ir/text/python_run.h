@@ -52,6 +52,8 @@ class Python {
   Lines take_functions() { return std::exchange(functions_out_, {}); }
   // Returns the functions that nothing calls, by their lines: their params have no values.
   const std::map<uint32_t, std::string_view>& uncalled() const { return uncalled_; }
+  // Returns the first statement that is left out since Python runs too long; what follows may be incomplete.
+  const std::optional<Place>& exceeded() const { return exceeded_; }
   // Owns what the statements are made of.
   const std::shared_ptr<SyntaxTree>& kept() const { return kept_; }
 
@@ -175,6 +177,7 @@ class Python {
   std::vector<PythonScope*> binders_;              // the definitions and lambdas that are being written
   std::vector<PythonFunction*> order_;             // the functions of the module
   std::map<uint32_t, std::string_view> uncalled_;
+  std::optional<Place> exceeded_;
   // The number of definitions so far, and that at which a name was written: a definition that is read later names it.
   size_t written_definitions_ = 0;
   std::map<std::string_view, size_t> written_at_;
@@ -190,7 +193,7 @@ class Python {
   bool worth_ = false;       // some name means something else than itself
   bool writes_ = true;       // statements can be written: not inside of an expression
   bool may_raise_ = false;   // something that is not modelled was run
-  int calls_ = 0, depth_ = 0, loops_ = 0;
+  int calls_ = 0, depth_ = 0, loops_ = 0, te_functions_ = 0;
   bool withheld_ = false, ended_ = false;
 };
 

@@ -309,7 +309,11 @@ void Python::forget_defaults(const PythonFunction& function, const Place& at) {
 
 void Python::forget_everything(const Place& at) {
   for (PythonScope& scope : scopes_) {
-    for (auto& [name, value] : scope.values) value = heap_.computed(name, at, at.line);
+    heap_.spend(scope.values.size() + 1);
+    for (auto& [name, value] : scope.values) {
+      bool is_forgotten = value.is(Kind::kSyntax) && value.syntax->computed != 0;
+      if (!is_forgotten) value = heap_.computed(name, at, at.line);
+    }
   }
   heap_.forget_all(at.line);
   worth_ = true;

@@ -95,9 +95,10 @@ std::optional<bool> truth_of(const PythonValue& value) {
   return value.is(Kind::kFunction) || size_of(value) > 0;
 }
 
-std::optional<bool> equal_values(const PythonValue& a, const PythonValue& b, PythonHeap& heap) {
+std::optional<bool> equal_values(const PythonValue& a, const PythonValue& b, PythonHeap& heap, int depth) {
+  constexpr int kDeepest = 50;
   heap.spend(1);
-  if (!is_known(a) || !is_known(b)) return std::nullopt;
+  if (depth > kDeepest || !is_known(a) || !is_known(b)) return std::nullopt;
   if (a.is_whole() && b.is_whole()) return a.whole == b.whole;
   if (a.is_number() && b.is_number()) {
     auto exact = [](const PythonValue& v) {
@@ -114,7 +115,7 @@ std::optional<bool> equal_values(const PythonValue& a, const PythonValue& b, Pyt
   if (x.size() != y.size()) return false;
   bool known = true;
   for (size_t i = 0; i < x.size(); ++i) {
-    std::optional<bool> same = equal_values(x[i], y[i], heap);
+    std::optional<bool> same = equal_values(x[i], y[i], heap, depth + 1);
     if (same == false) return false;
     known = known && same;
   }

@@ -54,6 +54,11 @@ class PythonHeap {
     left_ -= count;
   }
   void allow(size_t count) { left_ += count; }
+  size_t hold_back() {
+    size_t held = left_ / 2;
+    left_ -= held;
+    return held;
+  }
   PythonValue list(PythonValue::Kind kind, std::vector<PythonValue> values);
   PythonValue string(std::string_view text);
   PythonValue computed(std::string_view name, const Place& at, uint32_t line);
@@ -74,7 +79,7 @@ inline PythonValue python_float(double value) { return {.kind = PythonValue::kFl
 // These return nullopt where the result is not known, and throw PythonRaised where Python does.
 using PythonResult = std::optional<PythonValue>;
 std::optional<bool> truth_of(const PythonValue& value);
-std::optional<bool> equal_values(const PythonValue& a, const PythonValue& b, PythonHeap& heap);
+std::optional<bool> equal_values(const PythonValue& a, const PythonValue& b, PythonHeap& heap, int depth = 0);
 PythonResult literal_value(const Syntax& at, PythonHeap& heap);
 PythonResult arithmetic(std::string_view op, const PythonValue& a, const PythonValue& b, PythonHeap& heap);
 PythonResult unary_value(std::string_view op, const PythonValue& a);
