@@ -8,6 +8,7 @@
 #include "codegen/bind_values.h"
 #include "codegen/bytecode.h"
 #include "codegen/interpret.h"
+#include "codegen/open_types.h"
 #include "codegen/target.h"
 #include "frontend/onnx/import.h"
 #include "ir/attr_names.h"
@@ -76,6 +77,21 @@ TextPath split_text_path(const std::string& path) {
   return {path.substr(0, colons), path.substr(colons + 2)};
 }
 
+// Returns the module of the text that is read: the one that the path names, or the choice among several.
+static std::string module_of(const std::string& text, const std::string& file, const std::string& named,
+                             Diagnostics* diagnostics) {
+  std::vector<std::string> modules = named.empty() ? several_modules(text) : std::vector<std::string>();
+  if (modules.empty()) return named;
+  const std::string chosen = chosen_module(text, modules);
+  if (!diagnostics) return chosen;
+  auto origin = std::make_shared<Origin>();
+  origin->file = file;
+  diagnostics->warning({origin}, "the text has the modules {}; '{}' is compiled", joined(modules), chosen)
+      .notes.push_back(
+          fmt::format("{}::{} names another", file, modules.front() == chosen ? modules[1] : modules.front()));
+  return chosen;
+}
+
 // A text has no nodes of ONNX.
 static void report_kernels_for_nodes(const CompileSettings& settings) {
   if (!settings.kernels || !settings.report) return;
@@ -105,7 +121,8 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, D
     const auto [file, name] = split_text_path(path);
     if (is_text(file)) {
       report_kernels_for_nodes(settings);
-      IRModule module = parse_module(read_text(file), file, tables.ops(), diagnostics, name);
+      const std::string text = read_text(file);
+      IRModule module = parse_module(text, file, tables.ops(), diagnostics, module_of(text, file, name, &diagnostics));
       bool binds = !settings.dims.empty() && !diagnostics.has_errors();
       return binds ? with_dims_bound(std::move(module), settings.dims) : module;
     }
@@ -139,7 +156,21 @@ IRModule read_scheduled_module(const std::string& path, const CompileSettings& s
   IRModule module = read_module(path, settings, files);
   if (!settings.params.empty()) module = with_params_bound(std::move(module), settings.function, settings.params);
   const auto [file, name] = split_text_path(path);
-  std::optional<ScheduleRule> steps = is_text(file) ? read_module_schedule(read_text(file), file, name) : std::nullopt;
+  if (is_text(file)) {
+    Diagnostics warnings;
+    check_params(module, settings.types);
+    std::map<std::string, Type> types = settings.types;
+    types.insert(settings.input_types.begin(), settings.input_types.end());
+    module = with_open_types(std::move(module), types, tables_of(settings).ops(), warnings);
+    for (const Diagnostic& warning : warnings.all()) {
+      if (settings.warn) settings.warn(warning);
+    }
+  }
+  std::optional<ScheduleRule> steps;
+  if (is_text(file)) {
+    const std::string text = read_text(file);
+    steps = read_module_schedule(text, file, module_of(text, file, name, nullptr));
+  }
   if (!steps) return module;
   Schedule schedule(std::move(module));
   Decisions none("", {});

@@ -173,6 +173,7 @@ Type infer_unique(const OpCall& op) {
   return results.size() == 1 ? results[0] : tuple_type(std::move(results));
 }
 Expr decompose_unique(const OpCall& op, Builder& b) {
+  op.shape(0);  // an error where it is not known
   UniqueCall call = read_unique(op);
   int64_t axis = call.axis.value_or(0);
   Expr x = call.axis ? op.arg(0) : b.op("flatten", {op.arg(0)});

@@ -78,6 +78,11 @@ class DestinationPasser final : public GraphRewriter {
   static Expr allocate(const Type& type, std::string name, Builder& builder) {
     const std::vector<Expr>* shape = known_shape(type);
     std::optional<DType> dtype = tensor_dtype(type);
+    if (type.is<DTensorType>())
+      fail_unsupported(
+          builder.span(),
+          "an output of call_tir is an R.DTensor, which lies on the devices of a mesh, and this runtime is "
+          "one device; write R.Tensor");
     if (!shape || !dtype)
       fail(builder.span(), "the shape or dtype of an output of call_tir is not known; give both in out_sinfo");
     std::vector<Expr> args = {shape_expr(*shape), make(DTypeImm{*dtype}, object_type())};

@@ -40,6 +40,7 @@ int run(const RunOptions& options) {
       settings.passes =
           has_kernels ? "canonicalize,fold_batch_norm,fold_constants,apply_kernels,legalize,compose" : "legalize";
   }
+  settings.input_types = options.inputs.types();
   Program program = load_program(options.model, settings);
   Session session(program, {.threads = options.threads});
   const vm::Function& function = program.function(settings.function);

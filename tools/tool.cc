@@ -6,6 +6,7 @@
 #include <fstream>
 #include <set>
 
+#include "codegen/open_types.h"
 #include "codegen/target.h"
 #include "frontend/onnx/test_data.h"
 #include "ir/text/lexer.h"
@@ -76,6 +77,8 @@ void CompilerOptions::add_to(CLI::App& app) {
   app.add_option("--function", settings.function, "the function that is run or compiled: also a tensor program");
   app.add_option("--bind", bound, "NAME=FILE.npy, a param of the function that becomes a constant, repeatable")
       ->allow_extra_args(false);
+  app.add_option("--type", types, "NAME=float32[n, 4], the type of a param of which the text says less, repeatable")
+      ->allow_extra_args(false);
   app.add_option("--passes", settings.passes, "passes and pipelines by name")->capture_default_str();
   app.add_option("--jobs", settings.jobs, "threads that compile (0: all cores)");
   app.add_option("-O", settings.opt_level, "LLVM's effort")->check(CLI::Range(0, 3))->capture_default_str();
@@ -111,12 +114,18 @@ void CompilerOptions::add_to(CLI::App& app) {
       ->capture_default_str();
 }
 
+static bool has_schedule_rules(const std::string& text) {
+  auto begins_line = [&](const char* form) {
+    return text.starts_with(form) || text.find(std::string("\n") + form) != std::string::npos;
+  };
+  return begins_line("@S.") || begins_line("S.");
+}
+
 bool holds_schedules(const std::string& path) {
   const std::string file = split_text_path(path).file;
   if (!file.ends_with(".py")) return false;
   std::string text = "\n" + read_text(file);
-  return text.find("\n@S.") != std::string::npos || text.find("\nS.") != std::string::npos ||
-         text.find("\n@R.rewriter") != std::string::npos;
+  return has_schedule_rules(text) || text.find("\n@R.rewriter") != std::string::npos;
 }
 
 // Returns the rule of a folder that a tuner wrote, or of its file of records; nullopt for another file.
@@ -198,6 +207,11 @@ CompileSettings CompilerOptions::get(const std::string& model) const {
     Tensor tensor = file.ends_with(".pb") ? read_tensor_pb(file) : read_npy(file);
     result.params.insert_or_assign(std::string(name), std::move(tensor));
   }
+  std::map<std::string, Expr> type_dims;
+  for (const std::string& text : types) {
+    auto [name, type] = split_at_equals(text, "a type such as x=float32[n, 4]");
+    result.types.insert_or_assign(std::string(name), parse_tensor_type(type, type_dims));
+  }
   result.tables = load_all(plugins, backends);
   result.gather = gather == "clamp" ? OutOfRange::kClamp : OutOfRange::kError;
   result.runner.verify_each = verify_each == "pass"    ? VerifyEach::kPass
@@ -222,7 +236,8 @@ CompileSettings CompilerOptions::get(const std::string& model) const {
       continue;
     }
     const std::string text = read_text(file);
-    std::ranges::move(read_schedule_rules(text, file), std::back_inserter(result.schedules));
+    bool has_schedules = file != model_file || has_schedule_rules(text);
+    if (has_schedules) std::ranges::move(read_schedule_rules(text, file), std::back_inserter(result.schedules));
     std::vector<std::string>* unused = file == model_file ? nullptr : &notes;  // programs are what a model is made of
     std::ranges::move(read_kernel_rules(text, file, tables_of(result).ops(), unused, &warnings),
                       std::back_inserter(rules));
@@ -295,6 +310,18 @@ static const vm::ValueInfo* find_input(const std::vector<vm::ValueInfo>& inputs,
   auto first = std::ranges::find_if(inputs, is_similar);
   bool is_only = first != inputs.end() && std::none_of(first + 1, inputs.end(), is_similar);
   return is_only ? &*first : nullptr;
+}
+
+std::map<std::string, Type> InputOptions::types() const {
+  std::map<std::string, Type> result;
+  for (const std::string& text : named) {
+    auto [name, value] = split_at_equals(text, "an input such as x=x.npy");
+    if (!value.ends_with(".npy")) continue;
+    Tensor tensor = read_npy(value);
+    std::vector<Expr> dims = map_each(tensor.shape(), [](int64_t dim) -> Expr { return int_imm(dim); });
+    result.insert_or_assign(name, tensor_type(std::move(dims), tensor.dtype()));
+  }
+  return result;
 }
 
 std::vector<vm::Value> InputOptions::make(const std::vector<vm::ValueInfo>& inputs) const {

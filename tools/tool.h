@@ -43,7 +43,7 @@ inline constexpr const char *kTuningRecords = "database_tuning_record.json", *kW
 // The options of the compiler, for every subcommand that compiles.
 struct CompilerOptions {
   CompileSettings settings;
-  std::vector<std::string> fixed_dims, bound;
+  std::vector<std::string> fixed_dims, bound, types;
   std::string verify_each = "group";
   std::string print_after;
   std::string gather = "error";
@@ -73,6 +73,8 @@ struct InputOptions {
   std::vector<vm::Value> make(const std::vector<vm::ValueInfo>& inputs) const;
   // Reports options that contradict the inputs of a folder of reference data.
   void check(const std::vector<vm::ValueInfo>& inputs, const std::vector<vm::Value>& given) const;
+  // Returns the types of the inputs that are files (.npy).
+  std::map<std::string, Type> types() const;
 };
 
 // Reads input_0.pb ... for the inputs.

@@ -8,6 +8,7 @@
 //           gv = bb.emit_output(y)                   #         gv = y; R.output(gv)
 //       bb.emit_func_output(gv)                      #     return gv
 #include "ir/text/block_builder.h"
+#include "ir/text/parse_te.h"
 
 #include <algorithm>
 
@@ -177,6 +178,7 @@ const Syntax* Parser::BuilderReader::value_of(const Syntax* at) {
 const Syntax* Parser::BuilderReader::replaced(const Syntax* at) {
   return in.replaced(at, [&](const Syntax& name) -> const Syntax* {
     if (const Syntax* const* function = find_value(functions_, name.text)) return *function;
+    if (const Syntax* scalar = in.te_->scalar_named(name.text)) return replaced(scalar);
     const std::string* param = find_value(own_, name.text);
     if (!param || *param == name.text) return nullptr;
     Syntax& result = made(SyntaxKind::kName, name);

@@ -106,8 +106,26 @@ Range Parser::slice(const Syntax& at) {
 }
 
 // Returns the value of a name that means several: of `i` in `for i in T.grid(m, n)`, also as *i; null for other syntax.
-const Tuple* Parser::named_tuple(const Syntax& at) const {
+// Returns the items that a slice such as [:-1] takes.
+std::vector<Expr> Parser::sliced(const std::vector<Expr>& items, const Syntax& slice) {
+  int64_t size = std::ssize(items);
+  if (slice.children[2]) fail(slice, "a slice has no step here");
+  auto end = [&](size_t i, int64_t otherwise) {
+    int64_t position = slice.children[i] ? constant_int(*slice.children[i]) : otherwise;
+    return std::clamp<int64_t>(position < 0 ? position + size : position, 0, size);
+  };
+  int64_t first = end(0, 0), last = std::max(first, end(1, size));
+  return {items.begin() + first, items.begin() + last};
+}
+
+const Tuple* Parser::named_tuple(const Syntax& at) {
   const Syntax& named = at.kind == SyntaxKind::kStarred ? *at.children[0] : at;
+  bool is_slice = named.kind == SyntaxKind::kSubscript && named.children.size() == 2 &&
+                  named.children[1]->kind == SyntaxKind::kSlice && !named.children[1]->children[2];
+  if (const Tuple* whole = is_slice ? named_tuple(*named.children[0]) : nullptr) {  // i[:-1]
+    slices_.push_back(tuple(sliced(whole->items, *named.children[1])));
+    return slices_.back().as<Tuple>();
+  }
   const Entity* entity = is_name(named) ? lookup(named.text) : nullptr;
   return entity && entity->expr ? entity->expr->as<Tuple>() : nullptr;
 }
@@ -198,6 +216,15 @@ Value Parser::subscript(const Syntax& at) {
   if (auto property = buffer_property(at)) return *property;
   if (auto property = tensor_property(at)) return *property;
   if (auto named = named_buffer(*at.children[0])) return load(*named, at);
+  if (in_te_ && at.children[0]->kind == SyntaxKind::kSubscript) {  // A[i][j]
+    const Syntax& inner = *at.children[0];
+    auto tensor = named_buffer(*inner.children[0]);
+    bool is_slice = tensor && positional(inner) < buffer_type(*tensor).shape.size();
+    Syntax element(SyntaxKind::kSubscript, at);
+    element.children.assign(inner.children.begin(), inner.children.end());
+    element.children.insert(element.children.end(), at.children.begin() + 1, at.children.end());
+    if (is_slice || inner.children[0]->kind == SyntaxKind::kSubscript) return subscript(element);
+  }
   Value object = eval(*at.children[0]);
   if (object.expr.type().is<BufferType>()) return load(cast<Var>(object.expr), at);
   if (const TupleType* type = object.expr.type().as<TupleType>(); type || in_graph_) {

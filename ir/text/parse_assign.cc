@@ -136,6 +136,7 @@ Range Parser::axis_domain(const Syntax& at, DType wanted) {
 void Parser::match_param(const Syntax& target, const Syntax& call) {
   const Syntax& handle = required(call, 0, "param");
   auto it = is_name(handle) ? handles_.find(handle.text) : handles_.end();
+  if (it == handles_.end()) require_defined(handle);
   if (it == handles_.end()) fail(handle, "expected a parameter of type T.handle, or a region of a buffer");
   VarRef& param = *params_[it->second];
   if (param.type().is<BufferType>()) fail(handle, "'{}' is matched twice", handle.text);
@@ -210,7 +211,14 @@ bool Parser::define_buffer(const Syntax& target, const Syntax& call) {
     buffer_type.dtype = dtype(required(call, 0, "dtype"));
     buffer_type.shape = {int_imm(1, kInt32)};
   } else {
-    buffer_type = buffer_type_of(call, 0);
+    // RFC 70 has the pointer first: T.decl_buffer(A.data, (256,), "float32").
+    const Syntax* first = positional(call) > 1 ? call.children[1] : nullptr;
+    bool is_early = first && first->kind == SyntaxKind::kAttribute && first->text == "data";
+    Syntax ordered = call;
+    if (is_early && positional(call) == 2) ordered.keywords.push_back({*first, "data", first});
+    if (is_early) std::rotate(ordered.children.begin() + 1, ordered.children.begin() + 2, ordered.children.end());
+    if (is_early && positional(call) == 2) ordered.children.pop_back();
+    buffer_type = buffer_type_of(ordered, 0);
   }
   if (form->scope) buffer_type.scope = form->scope;
   if (const Syntax* scope = form->is_cell ? arg(call, 1, "scope") : nullptr) buffer_type.scope = string(*scope);
@@ -268,6 +276,7 @@ void Parser::tir_assign(const Line& line) {
     return declare_cell(*line.target, scalar_type(*line.annotation).as<PrimType>()->dtype);
   }
   if (!line.value) fail(line, "expected a value");
+  if (!line.text.empty()) fail(line, "an assignment has one target");
   if (names_module(line) || define_free_vars(line) || define_axis(line) || define_buffer(*line.target, *line.value) ||
       te_->in_program(line))
     return;
@@ -278,6 +287,10 @@ void Parser::tir_assign(const Line& line) {
   const Syntax& source = *line.value;
   std::string path = callee_path(source);
   Value value = eval(path == "T.bind" ? required(source, 0, "value") : source);
+  if (path == "T.comm_reducer") {  // of reducer.step(C[i], A[i, k])
+    reducers_.insert_or_assign(var_name, &source);
+    return define(var_name, value.expr);
+  }
   if (value.expr.type().is<BufferType>() || (path == "T.meta_var" && value.expr.type().is<PrimType>()))
     return define(var_name, value.expr);  // another name for a buffer, or for a value that Python computed
   if (!value.expr.type().is<PrimType>()) fail(source, "expected a scalar");

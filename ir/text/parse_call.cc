@@ -243,7 +243,11 @@ Value Parser::call_tir_form(const std::string& path, const Syntax& at) {
 
 // Reads a tensor program of the module, or (packed) the name of a kernel. Early texts name both without a prefix.
 Expr Parser::called_program(const Syntax& at, bool packed, bool early) {
-  const std::string* bare = early && is_name(at) ? function_named(at.text) : nullptr;
+  // Until 2023 a text in quotes named a program of the module, too.
+  const Expr* named = at.kind == SyntaxKind::kString && !packed ? module_.find(string(at)) : nullptr;
+  const std::string* bare = named && named->is<PrimFunc>() ? function_named(string(at))
+                            : early && is_name(at)         ? function_named(at.text)
+                                                           : nullptr;
   bool quoted = packed && at.kind == SyntaxKind::kString;
   Expr program = bare ? global_var(*bare, declared_.at(*bare)) : quoted ? callee(at) : expr(at);
   // A variable may be bound to an external function.
@@ -284,7 +288,7 @@ void Parser::call_tir_attributes(const std::string& path, const Syntax& at, Call
 
 // ---- Operators and other forms
 
-static Tensor converted(const Tensor& data, DType dtype) {
+Tensor converted(const Tensor& data, DType dtype) {
   if (data.dtype() == dtype) return data;
   Tensor result = Tensor::empty(data.shape(), dtype);
   bool has_float = dtype.is_float() || data.dtype().is_float();
@@ -295,8 +299,14 @@ static Tensor converted(const Tensor& data, DType dtype) {
 
 Value Parser::relax_call(const std::string& form, const Syntax& at) {
   if (auto value = form_value(form, at)) return *value;
+  if (early_ && form == "R.builtin.alloc_tensor" && positional(at) == 1 && at.keywords.empty()) {  // of float32 in 2021
+    Syntax call = at;
+    call.children.push_back(syntax_of(std::string("float32"), at));
+    return relax_call(form, call);
+  }
   if (const OpRow* row = ops_.find("relax." + form.substr(2))) return operator_call(*row, at);
   if (is_type_name(form)) fail(*at.children[0], "'{}' is a type; expected a value", form);
+  if (form == "R.Call" && positional(at) > 0) require_defined(*at.children[1]);
   fail({*at.children[0], near_form(form)}, "unknown operator '{}'", form);
 }
 

@@ -121,6 +121,8 @@ Value Parser::constant(const Syntax& at) {
     std::vector<int64_t> shape = read_each(items(*stated_shape), &Parser::constant_int);
     return {relaxc::constant(hex_tensor(value, shape, *wanted), span(at))};
   }
+  if (std::optional<Tensor> array = python_array(value))
+    return {relaxc::constant(wanted ? converted(*array, *wanted) : *array, span(at))};
   std::vector<int64_t> shape;
   std::vector<AttrValue> elements = elements_of(value, shape);
   if (stated_shape) shape = read_each(items(*stated_shape), &Parser::constant_int);

@@ -194,6 +194,7 @@ Value Parser::eval(const Syntax& at) {
     case SyntaxKind::kDict:
     case SyntaxKind::kSlice:
     case SyntaxKind::kStarred:
+    case SyntaxKind::kComprehension:
       break;
     case SyntaxKind::kLambda:
       fail(at, "a lambda stands in T.comm_reducer and T.index_map only");
@@ -206,7 +207,7 @@ Value Parser::eval(const Syntax& at) {
     case SyntaxKind::kUnary:
       return unary(at);
     case SyntaxKind::kCompare:
-      if (at.text.starts_with("is")) fail(at, "'{}' has no meaning in a module", at.text);
+      if (at.text.starts_with("i") || at.text.starts_with("n")) fail(at, "'{}' has no meaning in a module", at.text);
       return binary(at);
     case SyntaxKind::kBinary:
     case SyntaxKind::kBool:
@@ -283,7 +284,17 @@ Value Parser::binary(BinaryOp op, Value a, Value b, const Syntax& at, bool fold)
   return {relaxc::binary(op, a.expr, b.expr, span(at)), a.literal && b.literal};
 }
 
+// Reads A[0].dtype == "float32", which Python computes while it builds the program.
+std::optional<Value> Parser::dtype_test(const Syntax& at) {
+  const Syntax &a = *at.children[0], &b = *at.children[1];
+  auto is_dtype = [](const Syntax& side) { return side.kind == SyntaxKind::kAttribute && side.text == "dtype"; };
+  bool compares = at.text == "==" || at.text == "!=";
+  if (!compares || !(is_dtype(a) || is_dtype(b))) return std::nullopt;
+  return Value{int_imm((dtype(a) == dtype(b)) == (at.text == "=="), kBool, span(at))};
+}
+
 Value Parser::binary(const Syntax& at) {
+  if (std::optional<Value> test = at.kind == SyntaxKind::kCompare ? dtype_test(at) : std::nullopt) return *test;
   Value a = eval(*at.children[0]), b = eval(*at.children[1]);
   if (auto folded = fold_literals(at.text, a, b, at)) return *folded;
   bool scalars = is_scalar(a.expr) && is_scalar(b.expr);

@@ -284,6 +284,7 @@ bool Parser::names_module(const Line& line) {
 
 void Parser::relax_assign(const Line& line) {
   if (!line.value) fail(line, "expected a value");
+  if (!line.text.empty()) fail(line, "an assignment has one target");
   if (define_free_vars(line) || names_module(line)) return;
   if (is_list(*line.target)) return unpack(line);
   const Syntax& at = *line.value;

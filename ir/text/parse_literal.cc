@@ -89,17 +89,32 @@ bool Parser::constant_bool(const Syntax& at) {
   return result;
 }
 
+// Returns the dtype of an element, scalar or tensor: of `A[i].dtype`, x.struct_info.dtype. nullopt for other syntax.
+std::optional<DType> Parser::dtype_of_value(const Syntax& at) {
+  const Syntax* root = &at;
+  while (root->kind == SyntaxKind::kSubscript || root->kind == SyntaxKind::kAttribute) root = root->children[0];
+  bool is_value = is_name(*root) ? lookup(root->text) != nullptr : is_call(*root) || root->kind == SyntaxKind::kBinary;
+  if (!is_value) return std::nullopt;
+  if (std::optional<Buffer> buffer = named_buffer(at)) return buffer_type(*buffer).dtype;
+  bool is_type = at.kind == SyntaxKind::kAttribute && (at.text == "struct_info" || at.text == "ty");
+  Type type = eval(is_type ? *at.children[0] : at).expr.type();
+  const PrimType* scalar = type.as<PrimType>();
+  return scalar ? std::optional(scalar->dtype) : tensor_dtype(type);
+}
+
 DType Parser::dtype(const Syntax& at) {
   bool is_property = at.kind == SyntaxKind::kAttribute && at.text == "dtype";
   if (auto owner = is_property ? named_buffer(*at.children[0]) : std::nullopt) return buffer_type(*owner).dtype;
+  if (std::optional<DType> of_value = is_property ? dtype_of_value(*at.children[0]) : std::nullopt) return *of_value;
   std::string path = callee_path(at), name = dotted(at);
-  if (at.kind == SyntaxKind::kAttribute && name.empty()) {
-    std::optional<AttrValue> of_library = python_value(at);  // np.float32
-    if (of_library && of_library->as<std::string>()) return *parse_dtype(*of_library->as<std::string>());
-  }
+  if (at.computed != 0) refuse_computed(at, at.computed);
+  std::string_view owner = at.kind == SyntaxKind::kAttribute ? at.children[0]->text : "";
+  bool of_library = owner == "np" || owner == "numpy" || owner == "torch";  // np.float32
+  if (auto parsed = of_library ? parse_dtype(at.text) : std::nullopt) return *parsed;
   bool called = path == "R.dtype" || path == "T.dtype";
   const Syntax& stated = called ? required(at, 0, "dtype") : at;
   bool is_name = !called && name.starts_with("T.");
+  if (!is_name && stated.kind != SyntaxKind::kString) require_defined(stated);
   if (!is_name && stated.kind != SyntaxKind::kString) fail(at, "expected a dtype, such as \"float32\"");
   std::string text = is_name ? name.substr(2) : string(stated);
   if (auto parsed = parse_dtype(text)) return *parsed;
@@ -133,6 +148,7 @@ AttrValue Parser::attr_value(const Syntax& at, bool keep) {
   std::string path = spelling(at);
   if (path == "math.inf" || path == "math.nan")
     fail({at, fmt::format("float(\"{}\")", path.substr(5))}, "expected a constant value, got {}", path);
+  require_defined(at);
   fail(at, "expected a constant value, got {}", path);
 }
 

@@ -21,7 +21,6 @@ void Parser::imports(const Line& line) {
                                                       path.find(".relax.", script) != std::string::npos);
     bare_forms_ = bare_forms_ || from_forms;
     if (auto known = copy_value(prefixes_, last)) prefixes_.insert_or_assign(local, *known);
-    import_constant(path, local, line);
   }
 }
 
@@ -96,6 +95,7 @@ namespace {
 constexpr const char* kNeedsPython = "macros need a Python interpreter; write out their expansion";
 constexpr std::pair<std::string_view, const char*> kRefused[] = {
     {"R.macro", kNeedsPython},
+    {"T.hybrid.script", "hybrid script is no longer part of TVM; write the loops as @T.prim_func"},
     {"R.rewriter", "rewriters are not functions of a module"},
     {"T.inline", kNeedsPython},
     {"T.jit", "templates need a Python interpreter; write out their expansion"},

@@ -26,6 +26,7 @@ PrimFuncRef Parser::prim_func(const Pending& pending) {
   if (!is_none(line.annotation))
     result_type = scalar_type(*line.annotation, "a scalar type or None").as<PrimType>()->dtype;
   cells_.clear();
+  reducers_.clear();
   if (mutable_scalars_) find_cells(line.body, {});
 
   BlockState root(kRootBlock);
@@ -202,6 +203,29 @@ std::vector<BufferRegion> Parser::regions(const Syntax& call) {
   return result;
 }
 
+// Reads reducer.step(C[vi], A[vi, vk]), the form of 2020: the block's first step gives C[vi] the reducer's identity.
+void Parser::reduction_step(const Syntax& reducer, const Syntax& call) {
+  if (positional(call) != 2 || call.children[1]->kind != SyntaxKind::kSubscript)
+    fail(call, "expected an element of a buffer and a value: reducer.step(C[vi], A[vi, vk])");
+  const Syntax &target = *call.children[1], &value = *call.children[2];
+  const Syntax& combiner = required(reducer, 0, "combiner");
+  std::vector<const Syntax*> identity = items(required(reducer, 1, "identity"));
+  if (combiner.kind != SyntaxKind::kLambda || combiner.children.size() != 3 || identity.size() != 1)
+    fail(combiner, "a step takes a reducer of one value: T.comm_reducer(lambda x, y: x + y, [T.float32(0)])");
+  std::vector<Stmt> first;
+  {
+    Temporarily init(out_, &first);
+    store(target, *identity[0], std::nullopt);
+  }
+  blocks_.back()->block.init = seq(std::move(first), span(call));
+  const Syntax& combined = *replaced(combiner.children[2], [&](const Syntax& name) -> const Syntax* {
+    return name.text == combiner.children[0]->text   ? &target
+           : name.text == combiner.children[1]->text ? &value
+                                                     : nullptr;
+  });
+  store(target, combined, std::nullopt);
+}
+
 void Parser::tir_call_line(const Line& line) {
   if (line.value->kind == SyntaxKind::kConstant && line.value->text == "...") return;
   if (!is_call(*line.value)) fail(line, "this expression does nothing; expected a statement");
@@ -218,6 +242,9 @@ void Parser::tir_call_line(const Line& line) {
     return store(target, required(call, 1, "value"), std::nullopt, arg(call, 3, "predicate"));
   }
   if (callee.kind == SyntaxKind::kAttribute && callee.text == "vstore") return vector_store(call);
+  bool is_step = callee.kind == SyntaxKind::kAttribute && callee.text == "step" && is_name(*callee.children[0]);
+  if (const Syntax* const* reducer = is_step ? find_value(reducers_, callee.children[0]->text) : nullptr)
+    return reduction_step(**reducer, call);
   if (path == "T.print_buffer") {
     diagnostics_.warning(span(line), "T.print_buffer prints from a GPU; it is left out");
     return;

@@ -14,6 +14,7 @@
 #include "ir/op_names.h"
 #include "ir/regions.h"
 #include "ir/text/parse_te.h"
+#include "ir/text/python_lines.h"
 #include "support/joined.h"
 
 namespace relaxc::text {
@@ -41,23 +42,23 @@ std::vector<const Syntax*> targets_of(const Syntax& target) {
 
 // Returns whether the statement defines something for te, or computes with it.
 bool Parser::TeReader::defines(const Line& line) {
-  if (line.kind != LineKind::kAssign || !line.value || line.annotation) return false;
+  if (line.kind != LineKind::kAssign || !line.value) return false;
   std::vector<const Syntax*> values = in.items(*line.value);
   if (values.empty()) values = {line.value};
   auto makes = [&](const Syntax* value) {
     std::string path = in.callee_path(*value);
     if (const char* const* why = row_of(kTeRefused, path)) in.fail(*value, "{}", *why);
-    return path == "T.placeholder" || path == "T.compute" || path == "T.reduce_axis" || path == "T.var" ||
-           path == "T.size_var" || path == "T.Var" || path == "T.SizeVar" || path == "T.comm_reducer" ||
-           path == "T.scan" || path == "T.extern";
+    return calls_topi(*value) || path == "T.placeholder" || path == "T.compute" || path == "T.reduce_axis" ||
+           path == "T.var" || path == "T.size_var" || path == "T.Var" || path == "T.SizeVar" ||
+           path == "T.comm_reducer" || path == "T.scan" || path == "T.extern";
   };
   const Line* const* called = called_function(*line.value);
-  bool is_definition = called || std::ranges::all_of(values, makes);
+  bool is_definition = called || std::ranges::all_of(values, makes) || lists_tensors(*line.value);
   // n = A.shape[0] and m, n = A.shape
   const Syntax* owner = line.value->kind == SyntaxKind::kSubscript ? line.value->children[0] : line.value;
   bool is_shape = owner->kind == SyntaxKind::kAttribute && owner->text == "shape" && is_name(*owner->children[0]) &&
                   latest_.contains(owner->children[0]->text);
-  if (!is_definition && !is_shape) return false;
+  if (!is_definition && !is_shape && !is_scalar(*line.value)) return false;
   std::set<std::string_view> names;
   add_mentioned(line.value, names);
   Definition definition{&line, {}};
@@ -68,6 +69,49 @@ bool Parser::TeReader::defines(const Line& line) {
   for (const Syntax* target : targets_of(*line.target))
     latest_.insert_or_assign(in.name_of_target(*target), definitions_.size() - 1);
   return true;
+}
+
+// Returns whether the expression is a list of tensors, as in args = [A, B, C].
+bool Parser::TeReader::lists_tensors(const Syntax& at) const {
+  return is_list(at) && !at.children.empty() && std::ranges::all_of(at.children, [&](const Syntax* item) {
+           return is_name(*item) && latest_.contains(item->text);
+         });
+}
+
+// Returns whether the expression computes a scalar of te's variables and axes, as in cond = te.floormod(k, 2) == 0.
+bool Parser::TeReader::is_scalar(const Syntax& at) const {
+  std::set<std::string_view> names;
+  add_mentioned(&at, names);
+  bool is_of_te = std::ranges::any_of(names, [&](std::string_view name) { return latest_.contains(name); });
+  if (!is_of_te || is_name(at)) return false;
+  std::function<bool(const Syntax&)> computes = [&](const Syntax& part) {
+    auto all = [&](auto&& parts) {
+      return std::ranges::all_of(parts, [&](const Syntax* each) { return each && computes(*each); });
+    };
+    if (is_name(part)) return latest_.contains(part.text);
+    if (is_call(part)) {
+      std::string path = callee(part);
+      constexpr std::string_view kForms[] = {"T.if_then_else", "T.Select", "T.all", "T.any", "T.ceildiv", "T.const"};
+      bool is_function = std::ranges::find(kForms, path) != std::end(kForms) || path == "T.Cast" ||
+                         (path.starts_with("T.") && (find_intrinsic("tir." + path.substr(2)) ||
+                                                     operator_of(path.substr(2), &BinaryOpInfo::name)));
+      return is_function && part.keywords.empty() && all(part.operands());
+    }
+    if (part.kind == SyntaxKind::kAttribute) return part.text == "shape" && computes(*part.children[0]);
+    bool is_arithmetic = part.kind == SyntaxKind::kUnary || part.kind == SyntaxKind::kBinary ||
+                         part.kind == SyntaxKind::kCompare || part.kind == SyntaxKind::kBool ||
+                         part.kind == SyntaxKind::kSubscript;
+    bool is_literal =
+        part.kind == SyntaxKind::kInt || part.kind == SyntaxKind::kFloat || part.kind == SyntaxKind::kString;
+    return is_literal || (is_arithmetic && all(part.children));
+  };
+  return computes(at);
+}
+
+const Syntax* Parser::TeReader::scalar_named(std::string_view name) const {
+  auto known = latest_.find(name);
+  const Line* line = known == latest_.end() ? nullptr : definitions_[known->second].line;
+  return line && is_name(*line->target) && is_scalar(*line->value) ? line->value : nullptr;
 }
 
 // Returns the call of te.create_prim_func in an expression, or of tvm.build(s, [A, B]); null when there is none.
@@ -152,21 +196,32 @@ void Parser::TeReader::rename(size_t program, std::string name) { created_[progr
 void Parser::TeReader::finish() {
   bool is_alone = created_.empty() && in.module_.functions.empty() && !in.in_class_ && !in.diagnostics_.has_errors();
   if (is_alone) create_default();
-  if (created_.empty() && !definitions_.empty() && in.module_.functions.empty() && !in.in_class_)
+  bool computes = std::ranges::any_of(definitions_, [&](const Definition& each) {
+    std::string path = callee(*each.line->value);
+    return path == "T.placeholder" || path == "T.compute" || path == "T.extern" || called_function(*each.line->value);
+  });
+  if (created_.empty() && computes && in.module_.functions.empty() && !in.in_class_)
     in.report(
         {*definitions_.back().line, {}, "te.create_prim_func([A, B, C]) makes a program of them: inputs, then outputs"},
         "these definitions are not used by a tensor program");
   std::map<std::string, size_t> last;
-  for (size_t i = 0; i < created_.size(); ++i) last.insert_or_assign(created_[i].symbol, i);
-  for (const Created& each : created_) {
-    auto [entry, is_new] = in.module_.functions.try_emplace(each.symbol, each.program);
-    if (is_new) {
+  for (size_t i = 0; i < created_.size(); ++i) {
+    if (!created_[i].again || !last.contains(created_[i].symbol)) last.insert_or_assign(created_[i].symbol, i);
+  }
+  for (size_t i = 0; i < created_.size(); ++i) {
+    const Created& each = created_[i];
+    const Created& later = created_[last.at(each.symbol)];
+    if (&each == &later) {
       PrimFunc named = *each.program;
       named.attrs.set(attr_names::kGlobalSymbol, each.symbol);
-      entry->second = make_prim_func(std::move(named), each.program.span());
-    } else if (!each.again) {
-      in.report({each.at, {}, "name each: te.create_prim_func([...]).with_attr(\"global_symbol\", \"f\")"},
-                "there are two tensor programs '{}'", each.symbol);
+      PrimFuncRef program = make_prim_func(std::move(named), each.program.span());
+      if (!in.module_.functions.try_emplace(each.symbol, program).second && !each.again)
+        in.report({each.at, {}, "name it: te.create_prim_func([...]).with_attr(\"global_symbol\", \"f\")"},
+                  "there are two tensor programs '{}'", each.symbol);
+    } else if (!each.again && !structural_equal(each.program, later.program)) {
+      in.diagnostics_
+          .warning(in.span(later.at), "there are two tensor programs '{}'; the later one counts", each.symbol)
+          .notes.push_back("name each: te.create_prim_func([...]).with_attr(\"global_symbol\", \"f\")");
     }
   }
 }
@@ -324,7 +379,10 @@ std::vector<Expr> Parser::TeReader::values_of(const Syntax& at, std::string_view
   }
   const Line* const* function = called_function(at);
   if (function) return run(**function, at);
+  if (calls_topi(at)) return topi_stages(at);
   if (at.kind == SyntaxKind::kAttribute && at.text == "shape") return in.dims(at, kInt32);
+  if (at.kind == SyntaxKind::kSubscript && at.children.size() == 2 && at.children[1]->kind == SyntaxKind::kSlice)
+    return in.dims(at, kInt32);
   if (!is_list(at)) return {is_name(at) ? in.name(at) : in.scalar(at)};
   std::vector<Expr> result;
   for (const Syntax* item : at.children) {
@@ -347,9 +405,13 @@ bool Parser::TeReader::function(const Line& line) {
   std::set<std::string_view> names;
   for (const Line* inner : line.body) add_mentioned(inner->value, names);
   bool calls_other = std::ranges::any_of(names, [&](std::string_view name) { return functions_.contains(name); });
-  if (!names.contains("te") && !calls_other) return false;
+  if (!computes_with_te(line) && !calls_other) return false;
   functions_.insert_or_assign(std::string(line.text), &line);
   return true;
+}
+
+bool Parser::TeReader::calls_topi(const Syntax& at) {
+  return is_call(at) && !name_in_topi(spelling(*at.children[0])).empty();
 }
 
 const Line* const* Parser::TeReader::called_function(const Syntax& at) const {
@@ -359,7 +421,9 @@ const Line* const* Parser::TeReader::called_function(const Syntax& at) const {
 std::vector<Expr> Parser::TeReader::run(const Line& function, const Syntax& call) {
   std::vector<Expr> args;
   for (size_t i = 0; i < function.params.size(); ++i) {
-    std::vector<Expr> values = values_of(in.required(call, i, function.params[i].name), "");
+    const Syntax* given = in.arg(call, i, function.params[i].name);
+    if (!given) given = function.params[i].otherwise;
+    std::vector<Expr> values = values_of(given ? *given : in.required(call, i, function.params[i].name), "");
     if (values.size() != 1) in.fail(call, "{} values for parameter '{}'", values.size(), function.params[i].name);
     args.push_back(values[0]);
   }
@@ -386,173 +450,6 @@ std::vector<Expr> Parser::TeReader::run(const Line& function, const std::vector<
     }
   }
   in.fail(at, "'{}' returns nothing", function.text);
-}
-
-namespace {
-
-// Functions of topi whose operators have other names. Of those with attributes, these have the same arguments.
-constexpr std::pair<std::string_view, std::string_view> kTopi[] = {{"cast", "astype"},
-                                                                   {"concatenate", "concat"},
-                                                                   {"nn.dense", "linear"},
-                                                                   {"nn.leaky_relu", "nn.leakyrelu"},
-                                                                   {"transpose", "permute_dims"},
-                                                                   {"true_divide", "divide"}};
-constexpr std::string_view kSameInTopi =
-    " astype broadcast_to clip concat cumsum expand_dims flip linear matmul max min nn.conv1d nn.conv2d nn.conv3d "
-    "nn.layer_norm nn.leakyrelu nn.log_softmax nn.softmax permute_dims prod repeat reshape split squeeze stack sum "
-    "take "
-    "tile where ";
-constexpr std::string_view kOfPrograms[] = {"primfunc_attrs", "primfunc_name_hint"};
-
-}  // namespace
-
-// Reads R.emit_te(topi.nn.relu, x) as the operator R.nn.relu; nullopt where topi's function has none like it.
-std::optional<Value> Parser::TeReader::topi(const Syntax& at) {
-  std::string path = spelling(in.required(at, 0, "func"));
-  size_t prefix = path.starts_with("tvm.topi.") ? 9 : path.starts_with("topi.") ? 5 : 0;
-  if (prefix == 0) return std::nullopt;
-  std::string_view name = std::string_view(path).substr(prefix);
-  const std::string_view* other = row_of(kTopi, name);
-  std::string own(other ? *other : name);
-  const OpRow* row = in.ops_.find("relax." + own);
-  if (!row) return std::nullopt;
-  bool is_plain = row->attrs.empty() && row->inputs.size() <= 2;
-  bool is_conv = own.starts_with("nn.conv") && in.positional(at) > 6;  // there the groups follow the dilation
-  if (!is_plain && (is_conv || kSameInTopi.find(fmt::format(" {} ", own)) == kSameInTopi.npos)) return std::nullopt;
-  Syntax call = at;
-  call.children.erase(call.children.begin());
-  std::erase_if(call.keywords, [](const Keyword& keyword) {
-    return std::ranges::find(kOfPrograms, keyword.name) != std::end(kOfPrograms);
-  });
-  if (!is_plain || in.positional(call) != 2) return in.operator_call(*row, call);
-  Value a = in.eval(*call.children[1]), b = in.eval(*call.children[2]);
-  in.lift_number(a, b, path, at);
-  in.lift_number(b, a, path, at);
-  return in.typed_call(OpName{row->name}, {in.leaf(a, at), in.leaf(b, at)}, at);
-}
-
-// Reads R.emit_te(lambda x: x + 1, y): what the lambda says of the tensors.
-Value Parser::TeReader::emit_lambda(const Syntax& at) {
-  const Syntax& lambda = *at.children[1];
-  size_t count = lambda.children.size() - 1;
-  if (count != in.positional(at) - 1)
-    in.fail(at, "the lambda takes {} arguments, got {}", count, in.positional(at) - 1);
-  const Syntax& body = *lambda.children.back();
-  bool of_topi = is_call(body) && spelling(*body.children[0]).find("topi.") != std::string::npos;
-  if (callee(body) == "T.compute") {
-    Line &function = in.tree_->line(), &result = in.tree_->line();
-    static_cast<Place&>(function) = static_cast<Place&>(result) = lambda;
-    result.kind = LineKind::kReturn;
-    result.value = &body;
-    for (size_t i = 0; i < count; ++i)
-      function.params.push_back({*lambda.children[i], lambda.children[i]->text, nullptr});
-    function.body.push_back(&result);
-    return emit(at, function, "te_compute");
-  }
-  std::vector<Expr> args = in.read_each(at.operands().subspan(1), &Parser::as_argument);
-  NameScope scope(in.scopes_);
-  for (size_t i = 0; i < count; ++i) in.define(lambda.children[i]->text, args[i]);
-  if (!of_topi) return in.eval(body);
-  Syntax inner = body;
-  inner.children.insert(inner.children.begin(), at.children[0]);
-  return emit(inner);
-}
-
-// Reads R.emit_te(f, x, y): a call of the tensor program that f makes of tensors like these.
-Value Parser::TeReader::emit(const Syntax& at) {
-  const Syntax& callee_at = in.required(at, 0, "func");
-  if (callee_at.kind == SyntaxKind::kLambda && in.positional(at) > 0) return emit_lambda(at);
-  const Line* const* function = is_name(callee_at) ? find_value(functions_, callee_at.text) : nullptr;
-  if (auto value = function ? std::nullopt : topi(at)) return *value;
-  if (!function)
-    in.fail({at, {}, "define a function of te.compute above the module, or call a tensor program with R.call_tir"},
-            "R.emit_te needs a Python interpreter for '{}'", spelling(callee_at));
-  return emit(at, **function, std::string(callee_at.text));
-}
-
-Value Parser::TeReader::emit(const Syntax& at, const Line& function, const std::string& function_name) {
-  std::vector<Expr> args = in.read_each(at.operands().subspan(1), &Parser::as_argument);
-  std::vector<std::string> known(std::begin(kOfPrograms), std::end(kOfPrograms));
-  for (const Param& param : function.params) known.emplace_back(param.name);
-  in.check_keywords(at, known);
-  for (size_t i = args.size(); i < function.params.size(); ++i) {
-    if (const Syntax* value = in.keyword(at, function.params[i].name)) args.push_back(in.as_argument(*value));
-  }
-  if (args.size() != function.params.size())
-    in.fail(at, "'{}' takes {} arguments, got {}", function_name, function.params.size(), args.size());
-  // Numbers and texts are part of the program.
-  auto is_fixed = [](const Expr& arg) { return arg.is<IntImm>() || arg.is<FloatImm>() || arg.is<StringImm>(); };
-  std::vector<std::pair<Expr, VarRef>> dims;  // each symbolic dim of the arguments, and the program's name for it
-  std::vector<VarRef> params;
-  std::vector<Expr> outputs;
-  std::optional<PrimFuncRef> made;
-  {
-    Temporarily graph(in.in_graph_, false);
-    Temporarily ints(in.default_int_, kInt32);
-    NameScope scope(in.scopes_);
-    begin_program();
-    std::vector<Expr> tensors;
-    for (size_t i = 0; i < args.size(); ++i) {
-      bool is_number = is_fixed(args[i]);
-      if (!is_number) params.push_back(placeholder_like(args[i], function.params[i], dims));
-      tensors.push_back(is_number ? args[i] : Expr(params.back()));
-    }
-    std::erase_if(args, is_fixed);
-    for (const auto& [dim, var] : dims) {  // a function of Python may name the dims around it
-      if (dim.is<Var>()) in.define(dim.as<Var>()->name, var);
-    }
-    outputs = run(function, tensors, at);
-    for (const Expr& output : outputs) {
-      if (!output.is<Var>() || !output.type().is<BufferType>()) in.fail(at, "expected a tensor of te.compute");
-      params.push_back(cast<Var>(output));
-    }
-    made = program(params, at);
-  }
-  VarMap outside;
-  for (const auto& [dim, var] : dims) outside.emplace(var.get(), dim);
-  Call call{op_ref(ops::kCallTir), {}, {}, {}};
-  const Syntax* hint = in.keyword(at, "primfunc_name_hint");
-  if (const Syntax* given = in.keyword(at, "primfunc_attrs")) {
-    PrimFunc with_attrs = **made;
-    for (const auto& [key, value] : in.attrs(*given)) with_attrs.attrs.set(key, value);
-    made = make_prim_func(std::move(with_attrs), made->span());
-  }
-  std::string name = add_program(hint ? in.string(*hint) : function_name, *made);
-  call.args = {global_var(name, made->type()), tuple(args, in.span(at))};
-  for (const Expr& output : outputs) {
-    const BufferType& type = buffer_type(cast<Var>(output));
-    call.type_args.push_back(tensor_type(
-        map_each(type.shape, [&](const Expr& dim) { return cast_to(substitute(dim, outside), kInt64); }), type.dtype));
-  }
-  return in.typed_call(std::move(call), at);
-}
-
-VarRef Parser::TeReader::placeholder_like(const Expr& arg, const Param& param,
-                                          std::vector<std::pair<Expr, VarRef>>& dims) {
-  const std::vector<Expr>* shape = known_shape(arg.type());
-  std::optional<DType> dtype = tensor_dtype(arg.type());
-  if (!shape || !dtype) in.fail(param, "the shape and dtype of argument '{}' are not known", param.name);
-  auto inside = [&](const Expr& dim) -> Expr {
-    if (dim.is<IntImm>()) return dim;
-    auto known = std::ranges::find_if(dims, [&](const auto& each) { return structural_equal(each.first, dim); });
-    if (known != dims.end()) return known->second;
-    const Var* var = dim.as<Var>();
-    return dims.emplace_back(dim, make_dim(var ? var->name : fmt::format("d{}", dims.size()))).second;
-  };
-  return placeholder(std::string(param.name), *dtype, map_each(*shape, inside), in.span(param));
-}
-
-std::string Parser::TeReader::add_program(const std::string& wanted, const PrimFuncRef& program) {
-  for (const auto& [name, known] : emitted_) {
-    if (structural_equal(known, program)) return name;
-  }
-  std::string name = wanted;
-  for (int64_t i = 1; in.declared_.contains(name) || in.unknown_.contains(name); ++i)
-    name = fmt::format("{}{}", wanted, i);
-  in.declared_.emplace(name, program.type());
-  in.module_.functions.emplace(name, program);
-  emitted_.emplace_back(name, program);
-  return name;
 }
 
 std::string Parser::TeReader::callee(const Syntax& at) const { return in.callee_path(at); }

@@ -14,6 +14,8 @@ struct Parser::TeReader {
   // Keeps a function of Python that computes with te; the caller keeps its syntax.
   bool function(const Line& line);
   Value emit(const Syntax& at);
+  // Returns the expression of te's variables that the name stands for, as in top = tir.floordiv(h, 2); null for others.
+  const Syntax* scalar_named(std::string_view name) const;
   // Adds the program to the module, unless it has an equal one, and returns its name.
   std::string add_program(const std::string& wanted, const PrimFuncRef& program);
   // Adds the programs to the module.
@@ -66,6 +68,10 @@ struct Parser::TeReader {
   PrimFuncRef program(const std::vector<VarRef>& params, const Syntax& call);
   void begin_program();
   void evaluate(const Line& line);
+  static bool calls_topi(const Syntax& at);
+  static std::string_view name_in_topi(std::string_view path);
+  bool is_scalar(const Syntax& at) const;
+  bool lists_tensors(const Syntax& at) const;
   std::vector<Expr> values_of(const Syntax& at, std::string_view target);
   Buffer placeholder(std::string name, DType dtype, std::vector<Expr> shape, const Span& at);
   const Line* const* called_function(const Syntax& at) const;
@@ -75,10 +81,15 @@ struct Parser::TeReader {
   Value emit(const Syntax& at, const Line& function, const std::string& function_name);
   Value emit_lambda(const Syntax& at);
   std::optional<Value> topi(const Syntax& at);
+  std::vector<Expr> topi_stages(const Syntax& at);
+  std::vector<Expr> add_stages(const PrimFuncRef& program, const Call& call, const VarMap& of_tensors,
+                               const Span& place);
+  std::vector<Expr> inner_values(const Syntax& at);
   std::string callee(const Syntax& at) const;
   Loop loop(const std::string& name, const Range& domain, IterKind kind, const Syntax& at);
   const Stage& compute(const Syntax& call);
-  Stage stage_of(const Syntax& function, const std::string& name, const std::vector<Expr>& shape);
+  Stage stage_of(const Syntax& function, const Lines& before, const std::string& name, const std::vector<Expr>& shape);
+  const Syntax& as_lambda(const Line& function, Lines& before);
   Stmt stores(const std::vector<Buffer>& buffers, std::vector<Expr> values, const std::vector<Expr>& indices,
               const Span& place);
   const Syntax* indices_of(const Syntax& function, const std::vector<Expr>& shape, std::vector<Loop>& loops,
@@ -97,6 +108,8 @@ struct Parser::TeReader {
   int depth_ = 0;
   // Of the program that is being made.
   std::vector<Stage> stages_;
+  std::unordered_map<const NodeHeader*, double> numbers_;  // by param of an operator's program, what it stands for
+  std::vector<Expr> kept_;                                 // keeps keys of maps alive
   std::unordered_map<const NodeHeader*, Axis> axes_;
   std::map<std::string, const Syntax*, std::less<>> reducers_;
   std::vector<std::string> block_names_;

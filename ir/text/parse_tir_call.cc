@@ -141,6 +141,10 @@ std::vector<const Syntax*> Parser::arguments(const Syntax& at) {
   return result;
 }
 
+// Functions without a meaning on a CPU.
+constexpr std::pair<std::string_view, const char*> kOfGpus[] = {
+    {"call_kernel", "runs a Triton or CUDA kernel, which takes a GPU; write the kernel as a @T.prim_func"}};
+
 Value Parser::intrinsic_call(const std::string& form, const Syntax& at) {
   if (form == "call_intrin") return op_call(at, at.operands().subspan(std::min<size_t>(2, positional(at))));
   if (form == "Call") {
@@ -153,6 +157,7 @@ Value Parser::intrinsic_call(const std::string& form, const Syntax& at) {
   if (const Builtin* builtin = find_builtin("tir." + form)) return builtin_call(*builtin, at);
   const Intrinsic* row = find_intrinsic("tir." + form);
   if (form == "Buffer") fail(*at.children[0], "'T.Buffer' is a type; expected a value");
+  if (const char* const* why = row_of(kOfGpus, form)) fail(unsupported(at), "T.{} {}", form, *why);
   if (!row) fail({*at.children[0], near_form("T." + form)}, "unknown function 'T.{}'", form);
   std::vector<const Syntax*> operands = arguments(at);
   if (operands.size() != static_cast<size_t>(row->arity))
@@ -422,6 +427,12 @@ Value Parser::load_form(const std::string&, const Syntax& at) {
   Buffer source = buffer(required(at, 1, "var"));
   if (buffer_type(source).shape.size() != 1) fail(at, "expected the pointer of a buffer of one dim");
   return {relaxc::load(source, {scalar(required(at, 2, "index"))}, span(at))};
+}
+
+// Reads tvm.tir.ProducerLoad(B, [i]), an element of a tensor of te.
+Value Parser::producer_form(const std::string&, const Syntax& at) {
+  const Syntax& producer = required(at, 0, "producer");
+  return load(buffer(producer), element_at(at, producer, required(at, 1, "indices")));
 }
 
 // Reads T.masked_load("float32x4", A, i, T.Ramp(0, 1, 4), mask): the dtype, the buffer, its indices and the mask.

@@ -46,6 +46,7 @@ VarRef Parser::define_dim(std::string_view name, DType dtype, const Place& at) {
 
 Expr Parser::dim(const Syntax& at, DType otherwise) {
   bool quoted = at.kind == SyntaxKind::kString;
+  if (at.computed != 0) refuse_computed(at, at.computed);
   bool is_new = is_name(at) && !lookup(at.text);
   const DType* variable = is_new ? find_value(type_variables_, at.text) : nullptr;
   if (variable || (is_new && early_ && quoted_)) {
@@ -76,8 +77,14 @@ std::vector<Expr> Parser::dims(const Syntax& at, DType otherwise) {
   const std::vector<Expr>* known = named && named->expr ? known_shape(named->expr->type()) : nullptr;
   if (known) return *known;  // x.shape of a tensor
   if (const Tuple* several = named_tuple(at)) return several->items;
-  if (!is_list(at) && at.kind != SyntaxKind::kInt && !is_name(at) && at.kind != SyntaxKind::kBinary && !is_call(at))
-    fail(at, "expected a tuple of dims");
+  bool is_slice =
+      at.kind == SyntaxKind::kSubscript && at.children.size() == 2 && at.children[1]->kind == SyntaxKind::kSlice;
+  if (is_slice) return sliced(dims(*at.children[0], otherwise), *at.children[1]);  // A.shape[:-1]
+  if (is_call(at) && at.children[0]->text == "tuple" && positional(at) == 0) return {};
+  bool is_dims =
+      is_list(at) || at.kind == SyntaxKind::kInt || is_name(at) || at.kind == SyntaxKind::kBinary || is_call(at);
+  if (!is_dims) require_defined(at);
+  if (!is_dims) fail(at, "expected a tuple of dims");
   return map_each(items(at), [&](const Syntax* item) { return dim(*item, otherwise); });
 }
 
@@ -162,6 +169,7 @@ Type Parser::tensor_type_of(const Syntax* call, const Syntax& at) {
       result.shape = *known->expr;
       result.ndim = known_rank(known->expr->type());
     } else {
+      if (is_name(*shape)) require_defined(*shape);
       if (!is_list(*shape) && shape->kind != SyntaxKind::kAttribute)
         fail(*shape, "expected a tuple of dims: R.Tensor((n, 4), dtype=...)");
       std::vector<Expr> values = graph_dims(*shape);
@@ -308,7 +316,9 @@ Type Parser::scalar_type_of(const Syntax& call) {
 Type Parser::type(const Syntax& at) {
   if (auto result = try_type(at)) return *result;
   std::string path = type_name(at);
+  if (path.empty()) require_defined(at);
   if (path.empty()) fail(at, "expected a type");
+  if (path == "T.Buffer") fail({at, {}, "write T.Buffer((n, 4), \"float32\")"}, "T.Buffer needs a shape");
   fail({head_of(at), near_form(path)}, "unknown type '{}'", path);
 }
 

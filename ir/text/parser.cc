@@ -8,7 +8,7 @@
 #include "ir/text/block_builder.h"
 #include "ir/text/names.h"
 #include "ir/text/parse_te.h"
-#include "ir/text/unfold.h"
+#include "ir/text/python_run.h"
 #include "support/joined.h"
 
 namespace relaxc {
@@ -106,7 +106,7 @@ void Parser::read_definitions() {
   std::string_view text = *origin_->text;
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   Diagnostics in_syntax;
-  Unfolder reader(Source{origin_, text}, in_syntax);
+  Python reader(Source{origin_, text}, in_syntax);
   python_tree_ = reader.kept();
   tree_ = &trees_.emplace_back();
   bool ignored = false;    // members of a class that is not the module
@@ -123,26 +123,29 @@ void Parser::read_definitions() {
                   });
     for (size_t i = before; i < in_syntax.all().size() && !ignored; ++i) {
       const Diagnostic& error = in_syntax.all()[i];
-      bool of_scope = top && std::ranges::any_of(lines, [&](const Line* line) {
-                        return span(*line).line == error.span.line && opens_scope(*line);
-                      });
-      python || of_scope ? python_errors_.push_back(error) : void(diagnostics_.add(error));
+      python ? python_errors_.push_back(error) : void(diagnostics_.add(error));
     }
     bool keep = false;
+    python_functions_ = reader.uncalled();
+    for (const Line* function : reader.take_functions()) {
+      if (!te_->function(*function)) python_line(*function);
+    }
     for (const Line* line : lines) {
       if (ignored && of_python && holds_definition(*line) && !is_other_module(*line))
         guarded([&] { definition(*line, true, keep); });
       if (ignored) continue;
-      if (top && is_rewriter(*line)) {  // its functions are not the module's (passes/kernel_rules.h)
-        ignored = true;
+      bool is_head = line->body.empty();  // its body follows
+      if (top && is_rewriter(*line)) {    // its functions are not the module's (passes/kernel_rules.h)
+        ignored = is_head;
         of_python = false;
         continue;
       }
       if (!top && python && line->kind == LineKind::kBroken) continue;
-      ignored = top && line->kind == LineKind::kClass && (python || is_other_module(*line));
+      if (top && line->kind == LineKind::kClass && !is_head && !is_python(*line) && is_other_module(*line)) continue;
+      ignored = top && line->kind == LineKind::kClass && is_head && (python || is_other_module(*line));
       of_python = python;
       if (ignored && !python) continue;
-      if (!guarded([&] { definition(*line, top, keep); })) ignored = top && line->kind == LineKind::kClass;
+      if (!guarded([&] { definition(*line, top, keep); })) ignored = top && is_head && line->kind == LineKind::kClass;
     }
     dotted_at_ = nullptr;
     if (keep) {
@@ -151,24 +154,29 @@ void Parser::read_definitions() {
       tree_->clear();
     }
   }
+  if (reader.exceeded()) report_text(*reader.exceeded(), "Python around the module runs longer than it is followed");
 }
 
 // Sets `keep` when its syntax is needed later.
 void Parser::definition(const Line& read, bool top, bool& keep) {
-  if (read.kind == LineKind::kImport) return imports(read);
-  if (top && is_schedule(read)) return;
-  if (top && opens_scope(read)) return python_scope(read, keep);
-  const Line& line = with_constants(read);
+  const Line& line = with_arrays(read);
+  if (line.kind == LineKind::kImport) return imports(line);
+  if (top && is_schedule(line)) return;
   if (is_docstring(line) || line.kind == LineKind::kPass) return;
   bool is_kept = top && (te_->defines(line) || te_->function(line) || builder_->defines(line));
   keep |= is_kept;
   if (const Line* built = top ? builder_->function(line) : nullptr) {
     keep = true;
+    if (declared_.contains(built->text) && wanted_module_.empty()) {  // the builder's module is another one
+      diagnostics_.warning(span(line), "'{}' of relax.BlockBuilder is left out: the text has another '{}' above",
+                           built->text, built->text);
+      return;
+    }
     return definition(*built, top, keep);
   }
   if (type_variables(line) || is_kept || (top && te_->creates(line))) return;
   bool is_metadata = line.kind == LineKind::kAssign && line.target->text == "metadata";
-  if (top && !is_metadata && is_python(line)) return python_line(read);
+  if (top && !is_metadata && is_python(line)) return python_line(line);
   if (line.kind == LineKind::kBroken) {
     for (std::string_view name : line.names) unknown_.emplace(name);
     if (line.names.empty()) broken_infos_.insert("");
@@ -179,6 +187,11 @@ void Parser::definition(const Line& read, bool top, bool& keep) {
     return;
   }
   if (line.kind == LineKind::kFunction) {
+    if (!top) members_.emplace(line.text);
+    if (top && !in_class_ && declared_.contains(line.text) && is_script_function(line)) {
+      diagnostics_.warning(span(line), "'{}' is defined twice; as in Python the later definition counts", line.text);
+      forget_function(std::string(line.text));
+    }
     if (!top || !is_other_module(line)) function_definition(line, keep);
     return;
   }
@@ -189,6 +202,7 @@ void Parser::definition(const Line& read, bool top, bool& keep) {
   }
   if (line.kind == LineKind::kClass) {
     if (!top) fail(line, "a class cannot stand inside of a class");
+    if (in_class_ && line.text == wanted_module_) forget_module();  // Python's later definition replaces it
     if (in_class_)
       fail({line, {}, "name one behind the file: file.py::Module"}, "a text has one module; '{}' stands after '{}'",
            line.text, class_name_);
@@ -215,6 +229,23 @@ void Parser::function_definition(const Line& line, bool& keep) {
   if (pending.is_program && !tree_->names_module) return define_program(pending);
   pending_.push_back(std::move(pending));
   keep = true;
+}
+
+void Parser::forget_module() {
+  in_class_ = false;
+  module_.attrs = {};
+  module_.global_infos.clear();
+  for (const std::string& name : std::exchange(members_, {})) forget_function(name);
+}
+
+void Parser::forget_function(const std::string& name) {
+  module_.functions.erase(name);
+  declared_.erase(name);
+  program_results_.erase(name);
+  unknown_.erase(name);
+  failed_.erase(name);
+  wrong_results_.erase(name);
+  std::erase_if(pending_, [&](const Pending& pending) { return pending.name == name; });
 }
 
 // Returns whether the definition is left out because another module of the text is wanted.
@@ -354,20 +385,39 @@ void Parser::name_lone_functions() {
 
 // ---- Names
 
+void Parser::refuse_computed(const Syntax& at, uint32_t line) {
+  if (const std::string_view* function = find_value(python_functions_, line))
+    fail({at, {}, "call it below with values: mod = f(128, \"float32\")"},
+         "'{}' gets its value when Python calls '{}', which the text does not do", at.text, *function);
+  fail({at, {}, "write out its value"}, "'{}' is computed by Python in line {}, which is not run", at.text, line);
+}
+
 Expr Parser::name(const Syntax& at) {
+  if (at.computed != 0) refuse_computed(at, at.computed);
   const Entity* entity = lookup(at.text);
   if (entity && entity->is_module) fail(at, "'{}' is the module; name one of its functions: {}.f", at.text, at.text);
   if (entity && entity->form == Entity::Form::kThread)
     fail(at, "'{}' is a thread axis that is not launched here; T.launch_thread gives it a value", at.text);
   if (entity && !entity->expr) throw Failed();  // reported where it was defined
   if (entity) return *entity->expr;
+  const PythonArray* made = in_graph_ ? find_value(arrays_, at.text) : nullptr;
+  if (made && callee_path(*made->value) == "R.const") {  // w = relax.const(np.ones(4)) above
+    std::erase(python_lines_, made->line);
+    return constant(*made->value).expr;
+  }
   if (const std::string* function = in_graph_ ? function_named(at.text) : nullptr)
     return global_var(*function, declared_.at(*function));
+  fail_undefined(at);
+}
+
+// Says of a name that nothing here defines why that is so.
+void Parser::fail_undefined(const Syntax& at) {
+  if (const PythonArray* array = find_value(arrays_, at.text))
+    fail({at, {}, "write out its value"}, "'{}' is computed by Python in line {}, which is not run",
+         at.text.substr(0, at.text.find('<')), array->line);
   std::string text(at.text);
   if (unknown_.contains(text)) throw Failed();
-  if (auto computed = computed_.find(text); computed != computed_.end())
-    fail({at, {}, "write out its value"}, "'{}' is computed by Python in line {}, which is not run", text,
-         computed->second);
+  if (auto computed = computed_.find(text); computed != computed_.end()) refuse_computed(at, computed->second);
   auto hidden = hidden_.find(text);
   std::string hint = hidden == hidden_.end() && declared_.contains(text) ? "cls." + text : "";
   std::vector<std::string> names;
@@ -381,16 +431,25 @@ Expr Parser::name(const Syntax& at) {
   }
   Diagnostic& diagnostic = report({at, hint}, "undefined name '{}'", text);
   if (hidden != hidden_.end()) diagnostic.notes.push_back(hidden->second);
+  if (hidden == hidden_.end() && hint.empty() && python_from_)
+    diagnostic.notes.push_back(fmt::format(
+        "TVM's script takes such a name from the Python around: write `{} = ...` above, or make it a parameter", text));
   // A name is reported once per function.
   scopes_.define(text, Entity{}, Scopes::kOfFunction);
   throw Failed();
+}
+
+void Parser::require_defined(const Syntax& at) {
+  const Syntax& owner = at.kind == SyntaxKind::kSubscript || at.kind == SyntaxKind::kAttribute ? *at.children[0] : at;
+  bool is_form = is_name(owner) && (prefixes_.contains(owner.text) || !bare_form(owner).empty());
+  if (is_name(owner) && !lookup(owner.text) && !is_form) name(owner);
 }
 
 std::string Parser::dotted(const Syntax& at) const {
   // `range` is Python's loop helper.
   bool is_builtin = is_name(at) && (at.text == "range" || at.text == "float") && !lookup(at.text);
   if (is_builtin) return std::string(at.text);
-  if (is_name(at)) return bare_form(at);
+  if (is_name(at)) return at.computed != 0 ? "" : bare_form(at);
   if (at.kind != SyntaxKind::kAttribute) return {};
   // The callee of one call is requested several times per statement, so the last answer is kept.
   if (&at != dotted_at_) {
@@ -404,7 +463,7 @@ std::string Parser::resolve(const Syntax& at) const {
   std::vector<std::string_view> parts;
   const Syntax* node = &at;
   for (; node->kind == SyntaxKind::kAttribute; node = node->children[0]) parts.push_back(node->text);
-  if (!is_name(*node) || lookup(node->text)) return {};
+  if (!is_name(*node) || node->computed != 0 || lookup(node->text)) return {};
   parts.push_back(node->text);
   // The prefixes are tvm.script.tir.x and tvm.tir.x.
   if (node->text == "tvm") {

@@ -9,6 +9,12 @@
 
 namespace relaxc {
 
+// Returns the names of the classes that are modules, in order, when there are several; else nothing.
+std::vector<std::string> several_modules(std::string_view text);
+// Returns the one of them that is compiled where nobody says which: the last that a statement builds or schedules, as
+// in tvm.build(Module), else the last.
+std::string chosen_module(std::string_view text, const std::vector<std::string>& modules);
+
 IRModule parse_module(std::string_view text, std::string filename, const OpTable& ops, Diagnostics& diagnostics,
                       const std::string& module_name = "");
 

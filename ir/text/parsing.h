@@ -53,6 +53,9 @@ std::string canonical_form(std::string path);
 std::string_view canonical_keyword(std::string_view name);
 // Returns whether the path names a type, such as "R.Tensor". A type is not a value.
 bool is_type_name(std::string_view path);
+bool is_array_of_numpy(const Syntax& at);
+// Returns the elements as another dtype.
+Tensor converted(const Tensor& data, DType dtype);
 // Describes the syntax for messages: "math.inf", "R.device(...)", "a lambda".
 std::string spelling(const Syntax& at);
 bool holds_definition(const Line& line);                     // of a module or of a part of one
@@ -90,6 +93,8 @@ class Parser {
   void function_definition(const Line& line, bool& keep);
   void define_program(const Pending& pending);
   bool is_other_module(const Line& line);
+  void forget_module();
+  void forget_function(const std::string& name);
   Span span(const Place& at) const { return {origin_, at.line, at.column, at.length}; }
   // Reports an error. fail() also ends the reading of the statement.
   Diagnostic& report_text(const ErrorPlace& at, std::string message);
@@ -116,7 +121,11 @@ class Parser {
     return false;
   }
   // Returns a count that grows when an error is reported, and when a statement is skipped because of an earlier error.
-  size_t errors() const { return failures_ + diagnostics_.all().size(); }
+  size_t errors() const {
+    for (const std::vector<Diagnostic>& all = diagnostics_.all(); counted_ < all.size(); ++counted_)
+      reported_ += all[counted_].severity == Severity::kError;
+    return failures_ + reported_;
+  }
 
   const Entity* lookup(std::string_view name) const { return scopes_.find(name); }
   void define(std::string_view name, Expr value) { scopes_.define(name, Entity{std::move(value)}); }
@@ -132,6 +141,9 @@ class Parser {
   void name_lone_functions();
   void drop_intrin_parts();
   Expr name(const Syntax& at);
+  [[noreturn]] void fail_undefined(const Syntax& at);
+  // Reports a name without meaning, also that of which the syntax is an attribute or item.
+  void require_defined(const Syntax& at);
 
   // Returns the canonical form, "T.axis.spatial" or "R.nn.relu", of names with dots; empty for other syntax.
   std::string dotted(const Syntax& at) const;
@@ -175,6 +187,7 @@ class Parser {
   int64_t constant_int(const Syntax& at);
   bool constant_bool(const Syntax& at);
   DType dtype(const Syntax& at);
+  std::optional<DType> dtype_of_value(const Syntax& at);
   AttrValue attr_value(const Syntax& at, bool keep = false);
   std::optional<AttrValue> literal_attr(const Syntax& at, bool keep);
   std::optional<AttrValue> called_attr(const Syntax& at, bool keep);
@@ -193,24 +206,28 @@ class Parser {
 
   // ---- python.cc: the Python around a module
   using PythonReader = std::optional<AttrValue>(const Syntax& at);
-  PythonReader python_value, python_literal, python_text, python_collection, python_call;
+  PythonReader python_value;
+  // python_arrays.cc: arrays of numpy
+  using ArrayReader = std::optional<Tensor>(const Syntax& at);
+  ArrayReader array_range, listed_array, python_array, python_number;
+  using NamedArrayReader = std::optional<Tensor>(const std::string& name, const Syntax& at);
+  NamedArrayReader made_array, random_array;
+  std::optional<DType> array_dtype(const Syntax* at, DType otherwise);
+  std::optional<std::vector<int64_t>> array_shape(std::span<const Syntax* const> args);
+  std::optional<Tensor> reshaped(const Tensor& array, std::span<const Syntax* const> dims);
   using Meaning = std::function<const Syntax*(const Syntax& name)>;
-  const Syntax* syntax_of(const AttrValue& value, const Place& at);
+  const Syntax* syntax_of(const std::string& text, const Place& at);
   const Syntax* replaced(const Syntax* at, const Meaning& meaning);
-  const Line& replaced_line(const Line& line, const Meaning& meaning);
-  const Line& with_constants(const Line& line);
   bool is_python(const Line& line) const;
-  bool opens_scope(const Line& line) const;
-  void python_scope(const Line& line, bool& keep);
   void leave_python(const Line& line);
   bool is_schedule_step(const Line& line);
   bool calls_schedule(const Syntax* at) const;
-  bool assign_constant(const Syntax& target, const AttrValue& value);
   void report_python();
-  // ---- python_effects.cc
-  void forget_constant(std::string_view name, const Line& line);
-  void python_effects(const Line& line);
-  void import_constant(const std::string& path, const std::string& local, const Line& line);
+  [[noreturn]] void refuse_computed(const Syntax& at, uint32_t line);
+  const Line& replaced_line(const Line& line, const Meaning& meaning);
+  const Line& with_arrays(const Line& line);
+  bool array_line(const Line& line);
+  void forget_arrays(const Line& line);
   // ---- parse_te.cc: tensor programs from index expressions
   struct TeReader;
   struct BuilderReader;  // block_builder.cc
@@ -256,7 +273,8 @@ class Parser {
   Syntax subscript_of(const Syntax& call, const Syntax& object, std::span<const Syntax* const> indices) const;
   // Turns the last index into a vector of consecutive positions, when it is a scalar.
   void widen_last(std::vector<Expr>& indices, int lanes, const Span& span);
-  const Tuple* named_tuple(const Syntax& at) const;
+  const Tuple* named_tuple(const Syntax& at);
+  std::vector<Expr> sliced(const std::vector<Expr>& items, const Syntax& slice);
   std::vector<const Syntax*> index_items(const Buffer& buffer, const Syntax& at, const char* what);
   Expr slice_index(const Syntax& at);
   std::vector<Range> ranges(const Buffer& buffer, const Syntax& at);
@@ -277,10 +295,12 @@ class Parser {
   std::optional<Buffer> named_buffer(const Syntax& at);
   std::optional<Value> buffer_property(const Syntax& at);
   std::optional<Value> tensor_property(const Syntax& at);
+  std::optional<Value> dtype_test(const Syntax& at);
   Buffer buffer(const Syntax& at);
 
   Form broadcast_form, cast_form, ceildiv_form, iter_var_form, let_form, limit_form, load_form, logical_form,
-      masked_load_form, ramp_form, reducer_form, reduction_form, select_form, shuffle_form, string_form, target_form;
+      masked_load_form, producer_form, ramp_form, reducer_form, reduction_form, select_form, shuffle_form, string_form,
+      target_form;
   int64_t lanes(const Syntax& at);
 
   // ---- parse_type.cc
@@ -320,6 +340,7 @@ class Parser {
   bool head_form(const std::string& path, const Syntax& call, const Line& line);
   void vector_store(const Syntax& call);
   void pointer_store(const Syntax& call);
+  void reduction_step(const Syntax& reducer, const Syntax& call);
   Stmt block(const Line& line, const Syntax& call, const Syntax* target);
   void early_axes(const Syntax& domains, const Syntax& targets);
   void bind_axis(const Syntax& call);
@@ -442,6 +463,7 @@ class Parser {
   IRModule module_;
   std::vector<Pending> pending_;
   size_t failures_ = 0;
+  mutable size_t counted_ = 0, reported_ = 0;          // of the diagnostics: those looked at, and the errors among them
   bool lines_sound_ = true;                            // those of the definition being read
   std::map<std::string, Diagnostic> wrong_results_;    // functions that do not return what they declare
   std::set<std::string> failed_;                       // functions with errors
@@ -449,6 +471,7 @@ class Parser {
   std::set<std::string> broken_infos_;                 // keys of global infos with errors; "": all of them
   std::map<std::string, Type, std::less<>> declared_;  // functions of the module and their types
   std::map<std::string, DType> program_results_;       // by the name of a tensor program that returns a value
+  std::set<std::string> members_;                      // the functions of the class
   std::string class_name_ = "Module";
   bool in_class_ = false;
   bool decorated_class_ = false;        // its functions have decorators, too
@@ -456,11 +479,16 @@ class Parser {
   std::set<std::string> intrin_parts_;  // programs that TensorIntrin.register names
   std::vector<std::string> others_;     // the definitions that were left out for it
   std::map<std::string, DType, std::less<>> type_variables_;
-  // Of the Python around the module: values by name, names that it computes and the lines, and statements left out.
-  std::map<std::string, AttrValue, std::less<>> constants_;
+  // Of the Python around the module: names that it computes and the lines, and statements left out.
+  // By name, the array that it means now: the name under which definitions have it.
+  std::map<std::string, std::string, std::less<>> array_names_;
+  struct PythonArray {
+    const Syntax* value;
+    int64_t line;
+  };
+  std::map<std::string, PythonArray, std::less<>> arrays_;
   std::map<std::string, uint32_t, std::less<>> computed_;
-  std::set<std::string, std::less<>> objects_;  // of the constants those that Python can change: lists and dictionaries
-  std::map<std::string, std::set<std::string, std::less<>>, std::less<>> function_changes_;  // by Python's functions
+  std::map<uint32_t, std::string_view> python_functions_;  // those that nothing calls, by line
   std::optional<Place> python_from_;
   std::shared_ptr<SyntaxTree> python_tree_;       // the functions of Python that are written out
   std::set<std::string, std::less<>> schedules_;  // names of tvm.tir.Schedule objects
@@ -487,8 +515,10 @@ class Parser {
   std::vector<std::optional<VarRef>> params_;
   std::map<std::string, size_t, std::less<>> handles_;  // param name to position
   Attrs func_attrs_;
-  bool mutable_scalars_ = false;              // the dialect in which `x = e` assigns
-  std::set<std::string, std::less<>> cells_;  // names that are assigned more than once in it
+  std::map<std::string, const Syntax*, std::less<>> reducers_;  // by name, T.comm_reducer(...)
+  std::deque<Expr> slices_;                                     // of tuples of te's indices: i[:-1]
+  bool mutable_scalars_ = false;                                // the dialect in which `x = e` assigns
+  std::set<std::string, std::less<>> cells_;                    // names that are assigned more than once in it
   std::vector<BlockState*> blocks_;
   std::vector<Stmt>* out_ = nullptr;  // the statements that are being read are appended here
   std::vector<Stmt> root_allocations_;

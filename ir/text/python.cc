@@ -1,76 +1,32 @@
-// Reads the Python around a module: constants, which definitions name, and statements that are not run.
+// Reads what Python around a module leaves (python_run.h): statements that are not run.
 #include <algorithm>
 #include <cmath>
 #include <ranges>
 
 #include "ir/text/names.h"
 #include "ir/text/parsing.h"
-#include "ir/text/unfold.h"
+#include "ir/text/python_lines.h"
 #include "support/joined.h"
 
 namespace relaxc::text {
 
-// ---- Constants in definitions
+// ---- Syntax that the reader makes
 
-// Returns the syntax of a value, as if it stood at this place.
-const Syntax* Parser::syntax_of(const AttrValue& value, const Place& at) {
-  auto leaf = [&](SyntaxKind kind, std::string text) {
-    Syntax& result = tree_->node();
-    static_cast<Place&>(result) = at;
-    result.kind = kind;
-    result.text = *made_texts_.insert(std::move(text)).first;
-    return &result;
-  };
-  auto parent = [&](SyntaxKind kind, std::string text, const std::vector<const Syntax*>& children) {
-    Syntax* result = leaf(kind, std::move(text));
-    for (const Syntax* item : children) {
-      result->children.push_back(item);
-      result->depth = std::max(result->depth, item->depth + 1);
-    }
-    return result;
-  };
-  if (value.is_none()) return leaf(SyntaxKind::kConstant, "None");
-  if (const bool* flag = value.as<bool>()) return leaf(SyntaxKind::kConstant, *flag ? "True" : "False");
-  if (const std::string* text = value.as<std::string>()) return leaf(SyntaxKind::kString, string_literal(*text));
-  if (const int64_t* number = value.as<int64_t>()) {
-    if (*number >= 0) return leaf(SyntaxKind::kInt, fmt::format("{}", *number));
-    return parent(SyntaxKind::kUnary, "-",
-                  {leaf(SyntaxKind::kInt, fmt::format("{}", 0 - static_cast<uint64_t>(*number)))});
-  }
-  if (const double* number = value.as<double>()) {
-    std::string digits = fmt::format("{}", std::abs(*number));
-    const Syntax* result =
-        std::isfinite(*number)
-            ? leaf(SyntaxKind::kFloat, digits)
-            : parent(SyntaxKind::kCall, "",
-                     {leaf(SyntaxKind::kName, "float"), leaf(SyntaxKind::kString, string_literal(digits))});
-    return std::signbit(*number) ? parent(SyntaxKind::kUnary, "-", {result}) : result;
-  }
-  std::vector<const Syntax*> items;
-  if (const AttrList* list = value.as<AttrList>()) {
-    for (const AttrValue& item : *list) items.push_back(syntax_of(item, at));
-    return parent(SyntaxKind::kTuple, "", items);
-  }
-  for (const auto& [key, item] : *value.as<Attrs>()) {
-    items.push_back(syntax_of(key, at));
-    items.push_back(syntax_of(item, at));
-  }
-  return parent(SyntaxKind::kDict, "", items);
+// Returns the syntax of a string, as if it stood at this place.
+const Syntax* Parser::syntax_of(const std::string& text, const Place& at) {
+  Syntax& result = tree_->node();
+  static_cast<Place&>(result) = at;
+  result.kind = SyntaxKind::kString;
+  result.text = *made_texts_.insert(string_literal(text)).first;
+  return &result;
 }
 
-// Returns the syntax with names replaced as `meaning` says (null: the name stays), and with the arithmetic on them
-// done.
+// Returns the syntax with names replaced as `meaning` says; null: the name stays.
 const Syntax* Parser::replaced(const Syntax* at, const Meaning& meaning) {
   if (!at) return at;
   if (is_name(*at)) {
     const Syntax* value = meaning(*at);
     return value ? value : at;
-  }
-  std::string_view prefix = at->text.substr(0, at->text.find_first_of("\"'"));
-  bool is_format = at->kind == SyntaxKind::kString && prefix.find_first_of("fF") != std::string_view::npos;
-  if (is_format) {
-    std::optional<AttrValue> value = python_text(*at);
-    return value ? syntax_of(*value, *at) : at;
   }
   Meaning inner = meaning;
   if (at->kind == SyntaxKind::kLambda) {
@@ -109,58 +65,21 @@ const Syntax* Parser::replaced(const Syntax* at, const Meaning& meaning) {
   bool is_item = result.kind == SyntaxKind::kSubscript && is_list(*result.children[0]) && result.children.size() == 2 &&
                  result.children[1]->kind == SyntaxKind::kInt;
   if (is_item) {
-    std::optional<AttrValue> position = python_literal(*result.children[1]);
     const SyntaxChildren& items = result.children[0]->children;
-    size_t at_item = position ? static_cast<size_t>(*position->as<int64_t>()) : items.size();
-    if (at_item < items.size() && items[at_item]->kind != SyntaxKind::kStarred) return items[at_item];
+    auto position = static_cast<size_t>(*int_literal(*result.children[1]));
+    if (position < items.size() && items[position]->kind != SyntaxKind::kStarred) return items[position];
   }
-  bool computes = result.kind == SyntaxKind::kBinary || result.kind == SyntaxKind::kUnary ||
-                  result.kind == SyntaxKind::kSubscript || result.kind == SyntaxKind::kCompare ||
-                  result.kind == SyntaxKind::kCall || result.kind == SyntaxKind::kConditional;
-  std::optional<AttrValue> value = computes ? python_value(result) : std::nullopt;
-  return value ? syntax_of(*value, *at) : &result;
-}
-
-namespace {
-
-// Returns whether the value is, or may be, an object that Python can change: a list or a dictionary.
-bool makes_object(const Syntax& at, const std::set<std::string, std::less<>>& objects) {
-  bool is_object = at.kind == SyntaxKind::kList || at.kind == SyntaxKind::kDict ||
-                   (is_name(at) && (at.text == "list" || objects.contains(at.text)));
-  return is_object ||
-         std::ranges::any_of(at.children, [&](const Syntax* child) { return child && makes_object(*child, objects); });
-}
-
-}  // namespace
-
-const Line& Parser::replaced_line(const Line& line, const Meaning& meaning) {
-  Line& result = tree_->line();
-  result = line;
-  for (const Syntax** part : {&result.annotation, &result.value, &result.extra}) *part = replaced(*part, meaning);
-  bool is_element = result.target && result.target->kind == SyntaxKind::kSubscript;
-  if (is_element) result.target = replaced(result.target, meaning);
-  for (const Syntax*& decorator : result.decorators) decorator = replaced(decorator, meaning);
-  for (Param& param : result.params) param.annotation = replaced(param.annotation, meaning);
-  for (auto& [item, target] : result.items) item = replaced(item, meaning);
-  for (Lines* lines : {&result.body, &result.otherwise}) {
-    for (const Line*& inner : *lines) inner = &replaced_line(*inner, meaning);
-  }
-  return result;
-}
-
-// Returns the definition with the constants around it written out. Names that it binds are its own, as in Python.
-const Line& Parser::with_constants(const Line& line) {
-  if (constants_.empty()) return line;
-  std::set<std::string_view> own;
-  add_bound_names(line, own);
-  if (line.kind != LineKind::kFunction) own.clear();  // x = x + 1 reads the x before it
-  return replaced_line(line, [&](const Syntax& name) -> const Syntax* {
-    const AttrValue* value = own.contains(name.text) ? nullptr : find_value(constants_, name.text);
-    return value ? syntax_of(*value, name) : nullptr;
-  });
+  return &result;
 }
 
 // ---- Statements
+
+static void for_each_name(const Syntax* at, const std::function<void(const Syntax&)>& visit) {
+  if (!at) return;
+  if (is_name(*at)) visit(*at);
+  for (const Syntax* child : at->children) for_each_name(child, visit);
+  for (const Syntax::Keyword& keyword : at->keywords) for_each_name(keyword.value, visit);
+}
 
 namespace {
 
@@ -177,9 +96,6 @@ constexpr std::string_view kScriptNames[] = {"hybrid.script",
                                              "I.",
                                              "T.",
                                              "R."};
-bool names_script(std::string_view text) {
-  return std::ranges::any_of(kScriptNames, [&](std::string_view name) { return text.find(name) != text.npos; });
-}
 
 // Returns whether the type of a parameter says that the function is a program: T.Buffer(...), ty.handle, Tensor((n,)).
 bool is_script_type(const Syntax* at) {
@@ -198,17 +114,15 @@ bool is_script_type(const Syntax* at) {
 
 }  // namespace
 
+bool names_script(std::string_view text) {
+  return std::ranges::any_of(kScriptNames, [&](std::string_view name) { return text.find(name) != text.npos; });
+}
+
 bool is_script_function(const Line& line) {
   auto has_script_name = [](const Syntax* decorator) { return names_script(spelling(head_of(*decorator))); };
   return line.kind == LineKind::kFunction &&
          (std::ranges::any_of(line.decorators, has_script_name) ||
           std::ranges::any_of(line.params, [](const Param& param) { return is_script_type(param.annotation); }));
-}
-
-// Returns whether the statement makes a relax.BlockBuilder, itself or below it.
-static bool makes_builder(const Line& line) {
-  return (line.kind == LineKind::kAssign && line.value && head_of(*line.value).text == "BlockBuilder") ||
-         std::ranges::any_of(line.body, [](const Line* inner) { return makes_builder(*inner); });
 }
 
 // Returns whether the statement is a definition of a module, or has one below it.
@@ -217,52 +131,6 @@ bool holds_definition(const Line& line) {
                    names_script(spelling(head_of(*line.decorators.front())));
   return is_module || is_script_function(line) ||
          std::ranges::any_of(line.body, [](const Line* inner) { return holds_definition(*inner); });
-}
-
-// Returns whether definitions stand inside of the statement: an `if`, a `with`, a `try`, or a function of Python.
-bool Parser::opens_scope(const Line& line) const {
-  bool is_function = line.kind == LineKind::kFunction;
-  // Of a function with params that this reader does not know, or with decorators, the text tells.
-  bool is_broken = line.kind == LineKind::kBroken && !names_script(line.text.substr(0, line.text.find('\n'))) &&
-                   (line.text.starts_with("try") || line.text.starts_with("def ") || line.text.starts_with("@"));
-  bool is_scope =
-      line.kind == LineKind::kIf || line.kind == LineKind::kWith || line.kind == LineKind::kTry || is_broken;
-  if (is_function ? is_script_function(line) : !is_scope) return false;
-  if (std::ranges::any_of(line.body, [](const Line* inner) { return holds_definition(*inner); })) return true;
-  // A function that builds a module is read where the text has no other.
-  bool is_only = line.params.empty() && origin_->text->find("ir_module") == std::string::npos;
-  return makes_builder(line) && (!is_function || is_only);
-}
-
-// Reads the definitions in a scope of Python as they are when Python runs it: an `if` whose condition is not known is
-// taken to hold, and a function's params have no value.
-void Parser::python_scope(const Line& line, bool& keep) {
-  const auto constants = constants_;
-  const auto computed = computed_;
-  auto forget = [&](std::string_view name) { forget_constant(name, line); };
-  for (const Param& param : line.params) {
-    forget(param.name);
-    std::optional<AttrValue> value = param.otherwise ? python_value(*param.otherwise) : std::nullopt;
-    if (value) constants_.insert_or_assign(std::string(param.name), *value);
-    if (value) computed_.erase(std::string(param.name));
-  }
-  std::optional<AttrValue> test = line.kind == LineKind::kIf ? python_value(*line.value) : std::nullopt;
-  bool holds = !test || *test != AttrValue(false);
-  for (const Line* inner : holds ? line.body : line.otherwise) {
-    bool is_module = inner->kind == LineKind::kClass && !is_python(*inner);
-    bool is_left_out = is_rewriter(*inner) || (is_module && is_other_module(*inner));
-    if (!is_left_out) guarded([&] { definition(*inner, true, keep); });
-  }
-  leave_python(line);
-  if (line.kind == LineKind::kFunction) {
-    constants_ = constants;
-    computed_ = computed;
-    python_effects(line);
-  } else if (!test) {
-    std::set<std::string_view> names;
-    add_bound_names(line, names);
-    std::ranges::for_each(names, forget);
-  }
 }
 
 // Remembers that the statement is not run.
@@ -291,33 +159,20 @@ bool Parser::is_python(const Line& line) const {
   return line.kind != LineKind::kImport;
 }
 
-// Reads a statement of Python outside of the module: a constant, or a computation that is not run.
+// Leaves out a statement of Python outside of the module.
 void Parser::python_line(const Line& line) {
-  if (line.kind == LineKind::kAssign && line.value) {
-    std::optional<AttrValue> value = python_value(*with_constants(line).value);
-    bool is_object = makes_object(*line.value, objects_);
-    if (value && assign_constant(*line.target, *value)) {
-      std::set<std::string_view> names;
-      add_names(line.target, names);
-      for (std::string_view name : names) {
-        objects_.erase(std::string(name));
-        const AttrValue& now = constants_.find(name)->second;
-        if (is_object && (now.as<AttrList>() || now.as<Attrs>())) objects_.emplace(name);
-      }
-      return;
-    }
-  }
   if (is_docstring(line) || line.kind == LineKind::kPass) return;
   std::set<std::string_view> names;
   bool is_scope = line.kind == LineKind::kFunction || line.kind == LineKind::kClass;
   is_scope ? void(names.insert(line.text)) : add_bound_names(line, names);
-  bool is_step = is_schedule_step(line);
-  for (std::string_view name : names) forget_constant(name, line);
-  python_effects(line);
+  bool is_step = is_schedule_step(line), is_array = array_line(line);
+  for (std::string_view name : names) computed_.insert_or_assign(std::string(name), line.line);
   bool is_alias = line.kind == LineKind::kAssign && line.value && is_name(*line.value) &&
                   (declared_.contains(line.value->text) || line.value->text == class_name_);
   if (is_step || is_alias) return;
   leave_python(line);
+  if (is_array) return;
+  forget_arrays(line);
   if (holds_definition(line))
     report_text({line, {}, "take the definition out of it"},
                 "a definition inside of a statement of Python exists only when Python runs");
@@ -351,18 +206,25 @@ bool Parser::is_schedule_step(const Line& line) {
   return is_new;
 }
 
-bool Parser::assign_constant(const Syntax& target, const AttrValue& value) {
-  if (is_name(target)) {
-    constants_.insert_or_assign(std::string(target.text), value);
-    if (auto computed = computed_.find(target.text); computed != computed_.end()) computed_.erase(computed);
-    return true;
-  }
-  const AttrList* list = value.as<AttrList>();
-  if (!is_list(target) || !list || list->size() != target.children.size()) return false;
-  bool done = true;
-  for (size_t i = 0; i < list->size(); ++i) done = assign_constant(*target.children[i], (*list)[i]) && done;
-  return done;
-}
+// What a text without a module has instead, and what to do about it. The first row that fits counts.
+constexpr std::pair<std::string_view, const char*> kNoModuleHints[] = {
+    {"@R.rewriter", "the text has a rewriter, which changes a module: relaxc compile MODEL -o MODEL.so --kernels FILE"},
+    {"relax.dpl", "patterns of relax.dpl are Python; write pattern and replacement as a class with @R.rewriter"},
+    {"rewrite_call(", "patterns of relax.dpl are Python; write pattern and replacement as a class with @R.rewriter"},
+    {"(nn.Module)",
+     "nn.Module is built by Python: print what mod, params = Model().export_tvm(...) gives by mod.script()"},
+    {"ScheduleRule", "a rule of dlight is Python; write it as @S.rule(\"operator\") (docs/schedules.md)"},
+    {"ir_builder",
+     "tvm.tir.ir_builder builds statements in Python, which is not run; print them, or write @T.prim_func"},
+    {"relay.", "relay is the graph language before Relax, which is not read; export the model to ONNX"},
+    {"T.block(", "statements of a tensor program stand in a function: @T.prim_func, def main(A: T.Buffer(...)):"},
+    {"te.compute(", "te's definitions stand in a function that the text does not call: call it below, f(128, 128)"},
+    {"tvm.compute(", "te's definitions stand in a function that the text does not call: call it below, f(128, 128)"},
+    {"relax.Function(", "write the graph as @R.function, or by bb.emit(...) of a relax.BlockBuilder"},
+    {"BlockBuilder", "the builder is used in a function that the text does not call: call it below with values"},
+    {".get_loops(", "a schedule needs a module above it: @T.prim_func, then sch = tvm.tir.Schedule(main)"},
+    {".split(", "a schedule needs a module above it: @T.prim_func, then sch = tvm.tir.Schedule(main)"},
+    {"R.", "operators of a graph stand in a function: @R.function, def main(x: R.Tensor((n, 4), \"float32\")):"}};
 
 // Says which lines of Python were left out: once, since a tutorial has many.
 void Parser::report_python() {
@@ -374,13 +236,8 @@ void Parser::report_python() {
   std::string places = joined(shown) + (python_lines_.size() > kShown ? ", ..." : "");
   bool empty = module_.functions.empty() && !diagnostics_.has_errors() && failed_.empty() && !in_class_;
   if (empty) {
-    constexpr std::pair<std::string_view, const char*> kHints[] = {
-        {"ir_builder",
-         "tvm.tir.ir_builder builds statements in Python, which is not run; print them, or write @T.prim_func"},
-        {"T.block(", "statements of a tensor program stand in a function: @T.prim_func, def main(A: T.Buffer(...)):"},
-        {".get_loops(", "a schedule needs a module above it: @T.prim_func, then sch = tvm.tir.Schedule(main)"}};
     const char* hint = "a module that Python builds prints as such a text by mod.script()";
-    for (const auto& [form, note] : kHints | std::views::reverse) {
+    for (const auto& [form, note] : kNoModuleHints | std::views::reverse) {
       if (origin_->text->find(form) != std::string::npos) hint = note;
     }
     report_text({*python_from_, {}, hint},
@@ -388,6 +245,7 @@ void Parser::report_python() {
                 "te.create_prim_func([...])");
     return;
   }
+  if (python_lines_.empty()) return;  // all of it is read where it is used
   diagnostics_.warning(span(*python_from_), "Python around the module is not run (line{} {})",
                        python_lines_.size() == 1 ? "" : "s", places);
 }

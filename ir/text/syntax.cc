@@ -1,6 +1,7 @@
 // Reads statements of the Python subset that TVMScript uses, and recovers after an error.
 #include "ir/text/syntax.h"
 #include "ir/text/names.h"
+#include "ir/text/python_lines.h"
 
 namespace relaxc::text {
 
@@ -146,7 +147,8 @@ void SyntaxReader::statement_or_throw(Lines& out) {
   if (first.is("try")) return try_statement(out);
   if (first.is("elif") || first.is("else")) fail(first, "'{}' without an 'if' before it", first.text);
   for (std::string_view word : {"async", "del", "global", "nonlocal", "raise", "yield"})
-    if (first.is(word)) fail(first, "'{}' has no meaning in a module", word);
+    if (first.is(word) && (in_script() || word == "async" || word == "yield"))
+      fail(first, "'{}' has no meaning in a module", word);
   simple_statements(out);
 }
 
@@ -172,6 +174,7 @@ void SyntaxReader::simple_statements(Lines& out) {
 void SyntaxReader::simple_statement(Lines& out) {
   Token first = peek();
   if (first.is("import") || first.is("from")) return import(out);
+  if (!in_script() && python_statement(out)) return;
   constexpr std::pair<std::string_view, LineKind> kWords[] = {{"pass", LineKind::kPass},
                                                               {"break", LineKind::kBreak},
                                                               {"continue", LineKind::kContinue},
@@ -195,8 +198,6 @@ void SyntaxReader::simple_statement(Lines& out) {
     line.target = head;
     if (accept(":")) line.annotation = expression();
     if (accept("=")) line.value = expression_list();
-    bool in_definition = statement_depth_ > 0;
-    if (!line.annotation && in_definition && peek().is("=")) fail(peek(), "an assignment has one target");
     if (!line.annotation && accept("=")) chain(out, line);
     return;
   }
@@ -222,6 +223,7 @@ void SyntaxReader::chain(Lines& out, Line& first) {
     static_cast<Place&>(next) = *targets[i];
     next.target = targets[i];
     next.value = value;
+    next.text = "=";
   }
 }
 
@@ -296,11 +298,13 @@ void SyntaxReader::function(Lines& out, std::vector<const Syntax*> decorators) {
   read_until(")", "the parameters", [&] {
     std::string_view stars = peek().is("*") || peek().is("**") ? take().text : "";
     if (!stars.empty() && peek().is(",")) return;  // those behind it need names
+    if (!in_script() && accept("/")) return;       // those before it have none
     Token param = expect_name("a parameter");
     line.params.push_back({param.place(), param.text, accept(":") ? expression() : nullptr, nullptr, stars});
     if (accept("=")) line.params.back().otherwise = expression();
   });
   if (accept("->")) line.annotation = expression();
+  Temporarily script(in_script_, in_script_ || is_script_function(line));
   block(line.body, head, "function");
 }
 
@@ -314,7 +318,7 @@ void SyntaxReader::class_definition(Lines& out, std::vector<const Syntax*> decor
       line.extra = expression();
       if (accept("=")) expression();  // metaclass=
     });
-  if (outermost) class_name_ = line.text;
+  class_name_ = line.text;
   bool body_follows =
       outermost && peek().is(":") && peek(1).kind == TokenKind::kNewline && peek(2).kind == TokenKind::kIndent;
   if (!body_follows) return block(line.body, head, "class");
@@ -331,7 +335,11 @@ void SyntaxReader::loop(Lines& out) {
   }
   line.value = head.is("for") ? expression_list() : expression();
   block(line.body, head, "loop");
-  if (peek().is("else")) fail(peek(), "loops have no 'else'");
+  Token otherwise = peek();
+  if (!otherwise.is("else")) return;
+  if (in_script()) fail(otherwise, "loops have no 'else'");
+  ++next_;
+  block(line.otherwise, otherwise, "loop");
 }
 
 void SyntaxReader::if_statement(Lines& out) {
@@ -347,16 +355,40 @@ void SyntaxReader::if_statement(Lines& out) {
   if (accept("else")) block(line.otherwise, otherwise, "branch");
 }
 
-// Reads the statements of a `try`. Its handlers are left out, since Python does not run.
 void SyntaxReader::try_statement(Lines& out) {
   Token head = take();
   Line& line = add_line(out, LineKind::kTry, head);
   block(line.body, head, "try statement");
-  Lines dropped;
   for (Token next = peek(); next.is("except") || next.is("finally") || next.is("else"); next = peek()) {
-    skip_line();
-    broken_block(dropped);
+    Line& clause = add_line(line.otherwise, LineKind::kClause, take());
+    clause.text = next.text;
+    if (next.is("except") && !peek().is(":")) clause.value = expression();
+    if (clause.value && accept("as")) clause.target = target();
+    block(clause.body, next, "try statement");
   }
+}
+
+// Reads the statements that only Python around a module has; returns whether the next one is such a statement.
+bool SyntaxReader::python_statement(Lines& out) {
+  constexpr std::pair<std::string_view, LineKind> kWords[] = {{"global", LineKind::kGlobal},
+                                                              {"nonlocal", LineKind::kGlobal},
+                                                              {"raise", LineKind::kRaise},
+                                                              {"del", LineKind::kDelete}};
+  Token first = peek();
+  const LineKind* kind = row_of(kWords, first.text);
+  if (!kind) return false;
+  ++next_;
+  Line& line = add_line(out, *kind, first);
+  if (line.kind == LineKind::kDelete) line.target = bare_tuple(&SyntaxReader::target);
+  if (line.kind == LineKind::kRaise && starts_expression()) line.value = expression();
+  if (line.kind == LineKind::kRaise && accept("from")) expression();
+  if (line.kind == LineKind::kGlobal) {
+    line.text = first.text;
+    do {
+      line.names.push_back(expect_name("a name").text);
+    } while (accept(","));
+  }
+  return true;
 }
 
 void SyntaxReader::with_statement(Lines& out) {

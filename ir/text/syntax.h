@@ -27,11 +27,14 @@ enum class SyntaxKind : uint8_t {
   kCall,         // children: callee, then the positional arguments; keywords
   kUnary,        // text: - + ~ not
   kBinary,       // text: + - * / // % ** << >> & | ^ @
-  kCompare,      // text: the operator; children: two
+  kCompare,      // text: the operator, also `in` and `is not`; children: two
   kBool,         // text: and, or; children: two
   kConditional,  // children: value, condition, otherwise
   kStarred,
   kLambda,  // children: params (names, starred names), then the body
+  // Of Python around a module. Children: the item, the value of a dictionary's item or null, and for each `for` its
+  // target, its iterable and its condition or null; text: the bracket.
+  kComprehension,
 };
 
 struct Syntax;
@@ -51,7 +54,8 @@ struct Syntax : Place {
   // Makes a node that the text does not have, such as the subscript that A.vload(i) means.
   Syntax(SyntaxKind k, const Place& at) : Place(at), kind(k) {}
   SyntaxKind kind{};
-  int32_t depth = 1;  // the height of the tree; its limit bounds recursion
+  int32_t depth = 1;      // the height of the tree; its limit bounds recursion
+  uint32_t computed = 0;  // of a name that only Python knows: the line that gives it its value
   std::string_view text;
   SyntaxChildren children;
   struct Keyword : Place {
@@ -90,7 +94,11 @@ enum class LineKind : uint8_t {
   kFunction,
   kClass,
   kImport,
-  kTry,     // body: without the handlers, which are read and dropped
+  kTry,     // otherwise: its clauses
+  kClause,  // of `try`, text: except, else or finally; value: the exceptions; target: the name of the exception
+  kGlobal,  // text: global or nonlocal; names
+  kRaise,   // value: the exception, if any
+  kDelete,  // target
   kBroken,  // reported; names: those that it may define; body: the lines below it; text: from its first line
 };
 
@@ -106,7 +114,7 @@ struct Param : Place {
 
 struct Line : Place {
   LineKind kind;
-  std::string_view text;           // operator, or the name of a function or class
+  std::string_view text;           // operator, "=" for a further target, or the name of a function or class
   const Syntax* target = nullptr;  // assignments and loops: a name, subscript, attribute or tuple
   const Syntax* annotation = nullptr;
   const Syntax* value = nullptr;
@@ -257,6 +265,8 @@ class SyntaxReader {
   void if_statement(Lines& out);
   void with_statement(Lines& out);
   void try_statement(Lines& out);
+  bool python_statement(Lines& out);
+  bool in_script() const { return in_class_ || in_script_; }
 
   // ---- syntax_expr.cc: expressions
   Syntax& node(const Place& begin, SyntaxKind kind, std::string_view text = {});
@@ -298,6 +308,7 @@ class SyntaxReader {
   const Syntax* parenthesized();
   const Syntax* list();
   const Syntax* dictionary();
+  const Syntax* comprehension(Syntax& result, const Syntax* item, const Syntax* value = nullptr);
 
   const Source source_;
   SyntaxTree* tree_ = nullptr;
@@ -307,6 +318,7 @@ class SyntaxReader {
   size_t next_ = 0;
   int statement_depth_ = 0, expression_depth_ = 0;
   bool at_definition_ = false, in_class_ = false, was_in_class_ = false;
+  bool in_script_ = false;  // in a program or a module, where less of Python has a meaning
   std::string_view class_name_;
 };
 

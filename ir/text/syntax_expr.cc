@@ -108,11 +108,12 @@ const Syntax* SyntaxReader::comparison() {
   const Syntax* chain = nullptr;
   while (true) {
     Token op = peek();
-    if (op.is("in")) fail(op, "'{}' has no meaning in a module", op.text);
+    bool is_outside = op.is("not") && peek(1).is("in"), is_member = op.is("in") || is_outside;
+    if (is_member && in_script()) fail(op, "'{}' has no meaning in a module", op.text);
     bool is_same = op.is("is");
-    if (precedence(op.text) != kCompareLevel && !is_same) return chain ? chain : left;
-    ++next_;
-    std::string_view text = is_same && accept("not") ? "is not" : op.text;
+    if (precedence(op.text) != kCompareLevel && !is_same && !is_member) return chain ? chain : left;
+    next_ += is_outside ? 2 : 1;
+    std::string_view text = is_outside ? "not in" : is_same && accept("not") ? "is not" : op.text;
     const Syntax* right = binary(kBitOrLevel);
     const Syntax* pair = joined(*left, SyntaxKind::kCompare, text, {left, right});
     chain = chain ? joined(*chain, SyntaxKind::kBool, "and", {chain, pair}) : pair;
@@ -175,8 +176,15 @@ const Syntax* SyntaxReader::call(const Syntax* callee) {
       result.keywords.push_back({first.place(), first.text, value});
       return;
     }
-    if (first.is("**")) fail(first, "'**' arguments have no meaning in a module");
+    if (first.is("**") && in_script()) fail(first, "'**' arguments have no meaning in a module");
+    if (accept("**")) {
+      const Syntax* value = expression();
+      result.depth = std::max(result.depth, value->depth + 1);
+      result.keywords.push_back({first.place(), "**", value});
+      return;
+    }
     const Syntax* value = starred_or_expression();
+    if (peek().is("for")) value = comprehension(node(*value, SyntaxKind::kComprehension, "("), value);
     if (!result.keywords.empty()) fail(first, "a positional argument after a keyword argument");
     adopt(result, value);
   });
@@ -232,7 +240,11 @@ const Syntax* SyntaxReader::parenthesized() {
   if (accept(")")) return close(node(open.place(), SyntaxKind::kTuple));
   const Syntax* first = starred_or_expression();
   if (accept(")")) return first;
-  if (peek().is("for")) fail(peek(), "comprehensions have no meaning in a module");
+  if (peek().is("for")) {
+    const Syntax* result = comprehension(node(open.place(), SyntaxKind::kComprehension, "("), first);
+    expect(")", "after a comprehension");
+    return result;
+  }
   Syntax& result = node(open.place(), SyntaxKind::kTuple);
   adopt(result, first);
   while (accept(",") && !peek().is(")")) adopt(result, starred_or_expression());
@@ -242,20 +254,47 @@ const Syntax* SyntaxReader::parenthesized() {
 
 const Syntax* SyntaxReader::list() {
   Syntax& result = node(take().place(), SyntaxKind::kList);
+  const Syntax* made = nullptr;
   read_until("]", "a list", [&] {
-    adopt(result, starred_or_expression());
-    if (peek().is("for")) fail(peek(), "comprehensions have no meaning in a module");
+    const Syntax* item = starred_or_expression();
+    if (peek().is("for") && result.children.empty())
+      made = comprehension(node(result, SyntaxKind::kComprehension, "["), item);
+    adopt(result, item);
   });
-  return close(result);
+  return made ? made : close(result);
 }
 
 const Syntax* SyntaxReader::dictionary() {
   Syntax& result = node(take().place(), SyntaxKind::kDict);
+  const Syntax* made = nullptr;
   read_until("}", "a dictionary", [&] {
-    adopt(result, expression());
+    const Syntax* key = expression();
     expect(":", "after a key");
-    adopt(result, expression());
+    const Syntax* value = expression();
+    if (peek().is("for") && result.children.empty())
+      made = comprehension(node(result, SyntaxKind::kComprehension, "{"), key, value);
+    adopt(result, key);
+    adopt(result, value);
   });
+  return made ? made : close(result);
+}
+
+// Reads the clauses of a comprehension, up to its bracket.
+const Syntax* SyntaxReader::comprehension(Syntax& result, const Syntax* item, const Syntax* value) {
+  if (in_script()) fail(peek(), "comprehensions have no meaning in a module");
+  adopt(result, item);
+  adopt(result, value);
+  while (accept("for")) {
+    adopt(result, bare_tuple(&SyntaxReader::target));
+    expect("in", "after the variables of a comprehension");
+    adopt(result, bool_chain("or"));
+    const Syntax* condition = nullptr;
+    while (accept("if")) {
+      const Syntax* next = bool_chain("or");
+      condition = condition ? joined(*condition, SyntaxKind::kBool, "and", {condition, next}) : next;
+    }
+    adopt(result, condition);
+  }
   return close(result);
 }
 

@@ -176,13 +176,16 @@ std::vector<Expr> Parser::TeReader::external(const Syntax& call) {
 // The text has definitions, but nothing says of which tensors a program is to be made: of those that no other uses.
 void Parser::TeReader::create_default() {
   std::set<size_t> used;
-  for (const Definition& each : definitions_) used.insert(each.needs.begin(), each.needs.end());
+  for (const Definition& each : definitions_) {
+    if (!lists_tensors(*each.line->value)) used.insert(each.needs.begin(), each.needs.end());
+  }
   std::vector<const Syntax*> inputs, outputs;
   for (size_t i = 0; i < definitions_.size(); ++i) {
     const Line& line = *definitions_[i].line;
     std::string path = callee(*line.value);
     bool is_input = path == "T.placeholder";
-    bool computes = path == "T.compute" || path == "T.scan" || path == "T.extern" || called_function(*line.value);
+    bool computes = path == "T.compute" || path == "T.scan" || path == "T.extern" || called_function(*line.value) ||
+                    calls_topi(*line.value);
     for (const Syntax* target : is_input || computes ? in.items(*line.target) : std::vector<const Syntax*>()) {
       auto latest = is_name(*target) ? latest_.find(target->text) : latest_.end();
       if (latest == latest_.end() || latest->second != i) continue;

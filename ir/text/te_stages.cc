@@ -37,14 +37,54 @@ const Parser::TeReader::Stage& Parser::TeReader::compute(const Syntax& call) {
     Temporarily te(in.in_te_, true);
     shape = in.dims(in.required(call, 0, "shape"), kInt32);
   }
-  const Syntax& function = in.required(call, 1, "fcompute");
+  const Syntax& given = in.required(call, 1, "fcompute");
+  const Line* const* named = is_name(given) ? find_value(functions_, given.text) : nullptr;
+  Lines before;
+  const Syntax& function = named ? as_lambda(**named, before) : given;
+  if (function.kind != SyntaxKind::kLambda) in.require_defined(function);
   if (function.kind != SyntaxKind::kLambda) in.fail(function, "expected a lambda from the indices to a value");
   const Syntax* stated = in.arg(call, 2, "name");
-  Stage stage = stage_of(function, stated ? in.string(*stated) : "compute", shape);
+  Stage stage = stage_of(function, before, stated ? in.string(*stated) : "compute", shape);
   return stages_.emplace_back(std::move(stage));
 }
 
-Parser::TeReader::Stage Parser::TeReader::stage_of(const Syntax& function, const std::string& name,
+// Returns def f(i, j): ... return value as a lambda, and the statements before its value.
+const Syntax& Parser::TeReader::as_lambda(const Line& function, Lines& before) {
+  Syntax& result = in.tree_->node();
+  static_cast<Place&>(result) = function;
+  result.kind = SyntaxKind::kLambda;
+  auto named = [&](const Param& param) {
+    Syntax& name = in.tree_->node();
+    static_cast<Place&>(name) = param;
+    name.kind = SyntaxKind::kName;
+    name.text = param.name;
+    return &name;
+  };
+  for (const Param& param : function.params) {
+    const Syntax* child = named(param);
+    if (param.stars == "*") {
+      Syntax& starred = in.tree_->node();
+      static_cast<Place&>(starred) = param;
+      starred.kind = SyntaxKind::kStarred;
+      starred.children.push_back(child);
+      child = &starred;
+    }
+    result.children.push_back(child);
+  }
+  for (const Line* line : function.body) {
+    if (in.is_docstring(*line)) continue;
+    if (line->kind == LineKind::kReturn && line->value) {
+      result.children.push_back(line->value);
+      return result;
+    }
+    if (line->kind != LineKind::kAssign || !line->value)
+      in.fail(*line, "a function of te is made of assignments and a return; this needs a Python interpreter");
+    before.push_back(line);
+  }
+  in.fail(function, "'{}' returns nothing", function.text);
+}
+
+Parser::TeReader::Stage Parser::TeReader::stage_of(const Syntax& function, const Lines& before, const std::string& name,
                                                    const std::vector<Expr>& shape) {
   NameScope scope(in.scopes_);
   Temporarily te(in.in_te_, true);
@@ -52,6 +92,7 @@ Parser::TeReader::Stage Parser::TeReader::stage_of(const Syntax& function, const
   std::vector<Loop> loops;
   std::vector<Expr> indices;
   const Syntax& body = *indices_of(function, shape, loops, indices);
+  for (const Line* line : before) evaluate(*line);
   Pieces pieces = pieces_of(body, loops);
   Span place = in.span(body);
   for (const Expr& value : pieces.values) {
@@ -66,14 +107,23 @@ Parser::TeReader::Stage Parser::TeReader::stage_of(const Syntax& function, const
     pieces.values = pieces.combine(before, pieces.values);
   }
   block.body = stores(stage.buffers, pieces.values, indices, place);
-  for (const Loop& each : loops) block.iter_vars.push_back(each.axis);
+  VarMap of_loops;  // the domain of a reduction may depend on an element: that of the loop around it
+  for (const Loop& each : loops) {
+    block.iter_vars.push_back(each.axis);
+    Range& domain = block.iter_vars.back().domain;
+    domain = {substitute(domain.min, of_loops), substitute(domain.extent, of_loops)};
+    of_loops.emplace(each.axis.var.get(), each.var);
+  }
   Accesses found = find_accesses(block.body, block.init);
   block.reads = std::move(found.reads);
   block.writes = std::move(found.writes);
   Stmt stmt = make(std::move(block), place);
   for (const Loop& each : loops | std::views::reverse)
-    stmt =
-        make(For{.var = each.var, .min = each.axis.domain.min, .extent = each.axis.domain.extent, .body = stmt}, place);
+    stmt = make(For{.var = each.var,
+                    .min = substitute(each.axis.domain.min, of_loops),
+                    .extent = substitute(each.axis.domain.extent, of_loops),
+                    .body = stmt},
+                place);
   stage.stmt = stmt;
   return stage;
 }
@@ -126,12 +176,12 @@ Parser::TeReader::Pieces Parser::TeReader::pieces_of(const Syntax& at, std::vect
   if (!reduces && own != reducers_.end()) in.fail(at, "expected axis=k, of k = te.reduce_axis((0, n))");
   if (!reduces) return {parts_of(at), {}, nullptr};
   in.check_keywords(at, {"expr", "axis", "where", "init"});
-  if (const Syntax* init = in.arg(at, 3, "init"); !is_none(init))
-    in.fail(unsupported(*init), "a reduction with init= is not supported");
+  VarMap of_axes;  // a value that was computed before names the axis itself
   for (const Syntax* item : in.items(*over)) {
     const Axis& axis = axes_.at(in.lookup(item->text)->expr->get());
     loops.push_back(loop(axis.var->name, axis.domain, IterKind::kReduce, *item));
     in.define(item->text, loops.back().axis.var);
+    of_axes.emplace(axis.var.get(), loops.back().axis.var);
   }
   Pieces result{parts_of(in.required(at, 0, "expr")), {}, nullptr};
   if (row && result.values.size() != 1) in.fail(at, "{} takes one value", path);
@@ -148,6 +198,14 @@ Parser::TeReader::Pieces Parser::TeReader::pieces_of(const Syntax& at, std::vect
     Expr test = in.condition(*where);
     for (size_t i = 0; i < result.values.size(); ++i)
       result.values[i] = if_then_else(test, result.values[i], result.identity[i]);
+  }
+  for (Expr& value : result.values) value = substitute(value, of_axes);
+  if (const Syntax* init = in.arg(at, 3, "init"); !is_none(init)) {
+    std::vector<const Syntax*> firsts = init->kind == SyntaxKind::kTuple ? in.items(*init) : std::vector{init};
+    if (firsts.size() != result.identity.size())
+      in.fail(*init, "{} initial values for {}", firsts.size(), result.identity.size());
+    for (size_t i = 0; i < firsts.size(); ++i)
+      result.identity[i] = in.adapt(in.scalar_value(*firsts[i]), dtype_of(result.values[i]), *firsts[i]);
   }
   return result;
 }

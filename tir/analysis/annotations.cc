@@ -182,9 +182,14 @@ const Annotation* find_annotation(std::string_view name) {
   return nullptr;
 }
 
+static std::string nearest_annotation(std::string_view name) {
+  return nearest(name, map_each(kRows, [](const Annotation& row) -> std::string { return row.name; }));
+}
+
+bool is_misspelt(std::string_view name) { return !nearest_annotation(name).empty(); }
+
 std::string unknown_annotation(std::string_view name) {
-  std::vector<std::string> names = map_each(kRows, [](const Annotation& row) -> std::string { return row.name; });
-  std::string near = nearest(name, names);
+  std::string near = nearest_annotation(name);
   return fmt::format("there is no annotation '{}'; ", name) +
          (near.empty() ? "relaxc opt --list-annotations shows them, and a note of your own begins with 'user.'"
                        : fmt::format("did you mean '{}'?", near));

@@ -1,5 +1,5 @@
 // The annotations of loops, blocks and allocations: the name of each, its value, and its reader. `annotate` refuses a
-// name that is not in the table (annotations.cc), and so does lowering.
+// name that is not in the table (annotations.cc); lowering refuses one that is close to a name there.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -41,6 +41,8 @@ const char* annotation();
 const Annotation* find_annotation(std::string_view name);
 // Returns all of them as --list-annotations shows them.
 std::string describe_annotations();
+// Returns whether the name, which no annotation has, is close to a known one.
+bool is_misspelt(std::string_view name);
 // Returns the message for a name that no annotation has.
 std::string unknown_annotation(std::string_view name);
 // Returns a text such as "True or False".

@@ -64,8 +64,8 @@ void check_copies(const Stmt& s, int64_t copies) {
   });
 }
 
-// Refuses an annotation whose name is not known, whose value is of the wrong kind or mentions a buffer or an access
-// that is not there, or whose place is another, since it would be ignored silently.
+// Refuses an annotation whose name is nearly one that is known, whose value is of the wrong kind or mentions a buffer
+// or an access that is not there, or whose place is another, since it would be ignored silently.
 class AnnotationCheck {
  public:
   explicit AnnotationCheck(const PrimFuncRef& function) {
@@ -83,7 +83,8 @@ class AnnotationCheck {
   void check(const NodeRef& node, const Attrs& annotations, AnnotatedPlace place) const {
     for (const auto& [name, value] : annotations) {
       const Annotation* row = find_annotation(name);
-      if (!row) fail(node.span(), "{}", unknown_annotation(name));
+      if (!row && is_misspelt(name)) fail(node.span(), "{}", unknown_annotation(name));
+      if (!row) continue;  // TVM keeps any; unread_annotations() says that it has no effect
       if (!row->takes(value))
         fail(node.span(), "annotation '{}' takes {}, not {}", name, to_string(row->value), to_string(value));
       if (!*row->reader) continue;
@@ -152,7 +153,7 @@ std::vector<Diagnostic> unread_annotations(const std::vector<PrimFuncRef>& progr
   auto look_in = [&](const NodeRef& node) {
     auto look_at = [&](const Attrs& annotations, const char* what, const std::string& of) {
       for (const auto& [name, value] : annotations) {
-        if (find_annotation(name)) look(node, name, what, of);  // others are errors
+        if (find_annotation(name) || !is_misspelt(name)) look(node, name, what, of);
       }
     };
     if (const For* loop = node.as<For>()) look_at(loop->annotations, "loop", loop->var->name);

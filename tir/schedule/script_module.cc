@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "ir/text/unfold.h"
+#include "ir/text/python_run.h"
 #include "tir/primitives/table.h"
 #include "tir/schedule/script_body.h"
 
@@ -23,6 +23,7 @@ struct Mention {
   std::set<std::string_view> results = {};    // sch.mod, sch.trace: what the steps gave
   std::set<std::string_view> passed = {};     // given to Python
   std::set<std::string_view> others = {};
+  const Syntax* computed = nullptr;  // a name that only Python knows
   bool asks = false;  // a method is called that is not a primitive
 };
 
@@ -56,6 +57,9 @@ class ModuleSteps {
       fail(span(line), "'{}' is given to Python, which is not run; write the steps on '{}' in its place", name, name);
     }
     if (!is_step) return constant(line);
+    if (found.computed)
+      fail(span(*found.computed), "'{}' is computed by Python in line {}, which is not run", found.computed->text,
+           found.computed->computed);
     for (std::string_view other : found.others)
       if (computed_.contains(other)) fail(span(line), "'{}' is computed by Python, which is not run", other);
     for (std::string_view name : found.schedules) schedules_[std::string(name)].push_back(&line);
@@ -99,8 +103,12 @@ class ModuleSteps {
   static bool shows(const Line& line, const Mention& found) {
     if (line.kind == LineKind::kAssert && found.asks) return true;
     constexpr std::string_view kShow[] = {"print", "type", "display", "help", "dir", "repr", "isinstance", "Code"};
-    return line.kind == LineKind::kExpression && line.value->kind == SyntaxKind::kCall &&
-           std::ranges::find(kShow, line.value->children[0]->text) != std::end(kShow);
+    if (line.kind != LineKind::kExpression || line.value->kind != SyntaxKind::kCall) return false;
+    std::string_view called = line.value->children[0]->text;
+    // Helpers of courses: write_sch(sch, "log"), save_code(sch).
+    constexpr std::string_view kHelpers[] = {"dump_", "log_", "print_", "save_", "show_", "write_"};
+    return std::ranges::find(kShow, called) != std::end(kShow) ||
+           std::ranges::any_of(kHelpers, [&](std::string_view prefix) { return called.starts_with(prefix); });
   }
 
   // A schedule that is made of the module begins anew. One of what another gave goes on from there.
@@ -177,7 +185,7 @@ class ModuleSteps {
     if (line.kind == LineKind::kAssign && line.value && !calls(*line.value)) {
       Mention found;
       mention(line.value, found);
-      bool known = found.schedules.empty() && found.results.empty() && found.passed.empty() &&
+      bool known = !found.computed && found.schedules.empty() && found.results.empty() && found.passed.empty() &&
                    std::ranges::none_of(found.others, [&](std::string_view other) { return !values_.contains(other); });
       if (known) {
         constants_.push_back(&line);
@@ -231,6 +239,7 @@ class ModuleSteps {
       found.asks = found.asks || (!is_result && !is_step);
       return;
     }
+    if (at->computed != 0) found.computed = at;
     if (at->kind == SyntaxKind::kName)
       (schedules_.contains(std::string(at->text)) ? found.passed : found.others).insert(at->text);
     for (const Syntax* child : at->children) mention(child, found);
@@ -258,7 +267,7 @@ std::optional<ScheduleRule> read_module_schedule(std::string_view text, const st
     return std::nullopt;
   std::shared_ptr<const Origin> origin = origin_of(text, filename);
   Diagnostics ignored;  // Python that is not run need not be readable
-  text::Unfolder reader({origin, *origin->text}, ignored);
+  text::Python reader({origin, *origin->text}, ignored);
   ModuleSteps steps(origin, module_name);
   Lines all;
   std::vector<std::shared_ptr<text::SyntaxTree>> trees = {steps.tree(), reader.kept()};

@@ -1,0 +1,186 @@
+// Definitions, imports and functions of Python around a module.
+#include <algorithm>
+
+#include "ir/text/parsing.h"
+#include "ir/text/python_run.h"
+
+namespace relaxc::text {
+
+namespace {
+
+// Returns whether the statement makes a relax.BlockBuilder, itself or below it.
+bool makes_builder(const Line& line) {
+  return holds(line, [](const Line& each) {
+    return each.kind == LineKind::kAssign && each.value && head_of(*each.value).text == "BlockBuilder";
+  });
+}
+
+bool is_script_class(const Line& line) {
+  return std::ranges::any_of(line.decorators,
+                             [](const Syntax* each) { return names_script(spelling(head_of(*each))); });
+}
+
+}  // namespace
+
+void Python::define(const Line& line) {
+  if (is_script_function(line)) return write_definition(line);
+  bool is_plain = std::ranges::all_of(line.decorators, [](const Syntax* decorator) {
+    std::string_view name = head_of(*decorator).text;
+    return is_one_of(name, {"register_workload", "template", "register_func"}) || name.starts_with("requires_");
+  });
+  if (!is_plain) {
+    add_volatile(line);
+    throw PythonUnknown();
+  }
+  const Line* kept = calls_ == 0 ? &with_names(line, {}, *kept_) : &line;
+  PythonValue value = function_value(kept, nullptr);
+  value.function->errors = errors_;
+  if (!scope_->parent) order_.push_back(value.function);
+  bind(line.text, value);
+}
+
+// A function that is called twice has two definitions.
+void Python::write_definition(const Line& line) {
+  if (!writes_) throw PythonUnknown();
+  bool again = taken_.contains(line.text) && (calls_ > 0 || loops_ > 0);
+  std::string_view name = again ? fresh(line.text) : line.text;
+  taken_.insert(name);
+  definitions_.insert(name);
+  ++written_definitions_;
+  bool hides = again || scope_->parent || module_scope().values.contains(name);
+  if (hides) bind(line.text, name_value(name, line));
+  const Line* result = &written(line);
+  if (again) {
+    Line& renamed = kept_->line();
+    renamed = *result;
+    renamed.text = name;
+    result = &renamed;
+  }
+  if (running_ && holds_errors(line))
+    for (const Diagnostic& error : std::exchange(running_->errors, {})) diagnostics_.add(error);
+  write(*result);
+}
+
+void Python::define_class(const Line& line) {
+  bool is_module = is_script_class(line) || (line.decorators.empty() && !line.extra);
+  if (is_module) return write_definition(line);
+  add_volatile(line);
+  throw PythonUnknown();
+}
+
+void Python::imports(const Line& line) {
+  write(line);
+  for (const auto& [path, local] : line.imports) {
+    std::string_view package = std::string_view(path).substr(0, path.find('.'));
+    bool is_known = is_one_of(package, {"tvm",       "numpy",      "math",   "os",       "sys",        "time",
+                                        "typing",    "functools",  "re",     "random",   "copy",       "collections",
+                                        "itertools", "contextlib", "json",   "pathlib",  "logging",    "dataclasses",
+                                        "abc",       "enum",       "string", "operator", "__future__", "tempfile"});
+    may_raise_ = may_raise_ || !is_known;
+    std::string_view name = kept_->text(local), whole = kept_->text(path);
+    if (local == "*") {
+      for (auto& [bound, value] : module_scope().values) {
+        if (package != "tvm") value = heap_.computed(bound, line, line.line);
+      }
+      continue;
+    }
+    PythonScope& scope = scope_of(name);
+    if (!is_known && package != "torch" && scope.values.contains(name)) {
+      forget(name, line);
+    } else if (scope.parent) {
+      PythonValue value = name_value(name, line);
+      value.text = whole;
+      scope.values.insert_or_assign(name, value);
+    } else {
+      scope.values.erase(name);
+      libraries_.insert_or_assign(name, whole);
+    }
+  }
+}
+
+// Where nothing of the text is a program, the one function that computes with te and takes no values is called, as a
+// test would be.
+void Python::run_only() {
+  PythonFunction* only = nullptr;
+  for (PythonFunction* function : order_) {
+    if (function->used || !computes_with_te(*function->line)) continue;
+    auto is_open = [](const Param& param) { return !param.otherwise; };
+    if (only || std::ranges::any_of(function->line->params, is_open)) return;
+    only = function;
+  }
+  if (!only || has_module_) return;
+  try {
+    PythonValue result = call(*only, {});
+    if (result.is(Kind::kSyntax) || result.items) named(result, "result", *only->line);
+  } catch (const PythonUnknown&) {
+    only->used = false;
+  } catch (const PythonRaised&) {
+    only->used = false;
+  }
+}
+
+// Functions that nothing has called are Python that is not run, but the definitions in them are read.
+void Python::run_unused() {
+  std::vector<PythonFunction*> unused;
+  std::ranges::copy_if(order_, std::back_inserter(unused), [](const PythonFunction* each) { return !each->used; });
+  for (PythonFunction* function : unused) {
+    if (function->used) continue;
+    const Line& line = *function->line;
+    bool is_only =
+        makes_builder(line) && line.params.empty() && source_.text.find("ir_module") == std::string_view::npos;
+    try {
+      if (holds_definition(line) || is_only) {
+        uncalled_.insert_or_assign(line.line, line.text);
+        run_unused(*function);
+        Line& head = kept_->line();
+        head = line;
+        head.body.clear();
+        write(head);
+      } else {
+        write(written(line));
+      }
+    } catch (const PythonUnknown&) {
+      report_limit(line);
+    } catch (const PythonRaised&) {
+      report_limit(line);
+    }
+  }
+}
+
+void Python::run_unused(PythonFunction& function) {
+  Args args;
+  for (size_t i = 0; i < function.line->params.size(); ++i) {
+    const Param& param = function.line->params[i];
+    PythonValue unknown = heap_.computed(param.name, param, function.line->line);
+    args.by_name.emplace(param.name, function.defaults[i] ? *function.defaults[i] : unknown);
+  }
+  try {
+    call(function, args);
+  } catch (const PythonRaised&) {
+  }
+}
+
+// Runs the statements below a head that cannot be read, such as that of a function: its words have no values.
+void Python::run_broken(const Line& line) {
+  PythonScope& scope = scopes_.emplace_back(PythonScope{.parent = scope_});
+  std::string_view head = line.text.substr(0, line.text.find(":\n"));
+  for (size_t i = 0; i < head.size();) {
+    size_t end = i;
+    while (end < head.size() && (std::isalnum(static_cast<unsigned char>(head[end])) != 0 || head[end] == '_')) ++end;
+    std::string_view word = head.substr(i, end - i);
+    if (!word.empty()) scope.values.insert_or_assign(word, heap_.computed(word, line, line.line));
+    i = std::max(end, i + 1);
+  }
+  worth_ = true;
+  {
+    Temporarily inside(scope_, &scope);
+    run(line.body);
+  }
+  Line& rest = kept_->line();
+  rest = line;
+  rest.body.clear();
+  write(rest);
+  for (std::string_view name : line.names) forget(name, line);
+}
+
+}  // namespace relaxc::text

@@ -1,0 +1,559 @@
+// Expressions of Python around a module: their values, and their syntax with the values of names in it.
+#include <algorithm>
+#include <cmath>
+
+#include "ir/text/parsing.h"
+#include "ir/text/python_run.h"
+
+namespace relaxc::text {
+
+namespace {
+
+// Adds a definition or a lambda to those that are being written, until the end of the scope.
+struct Binder {
+  Binder(std::vector<PythonScope*>& all, PythonScope* scope) : binders(all) { binders.push_back(scope); }
+  ~Binder() { binders.pop_back(); }
+  Binder(const Binder&) = delete;
+  Binder& operator=(const Binder&) = delete;
+  std::vector<PythonScope*>& binders;
+};
+
+constexpr int kDeepestEval = 1000, kDeepestSyntax = 300;
+
+bool takes_lambda(const Syntax& callee) {
+  constexpr std::string_view kTakes[] = {"compute",   "extern",   "comm_reducer",           "transform_layout",
+                                         "from_func", "IndexMap", "transform_block_layout", "index_map"};
+  return std::ranges::find(kTakes, callee.text) != std::end(kTakes);
+}
+
+}  // namespace
+
+bool makes_tensor(const Syntax& at) {
+  constexpr std::string_view kMakes[] = {"reduce_axis", "placeholder", "compute", "extern"};
+  bool found = false;
+  for_each(&at, [&](const Syntax& each) {
+    found = found || (is_call(each) && std::ranges::find(kMakes, each.children[0]->text) != std::end(kMakes));
+  });
+  return found;
+}
+
+// Returns the node with other children; its places stay.
+static PythonValue node_like(const Syntax& at, const std::vector<const Syntax*>& children, PythonHeap& heap,
+                             const std::vector<Syntax::Keyword>& keywords = {}) {
+  heap.spend(1 + children.size());
+  Syntax& result = heap.node(at.kind, at, at.text);
+  result.children.assign(children.begin(), children.end());
+  result.keywords.assign(keywords.begin(), keywords.end());
+  for (const Syntax* child : children) result.depth = std::max(result.depth, child ? child->depth + 1 : 1);
+  for (const Syntax::Keyword& each : keywords) result.depth = std::max(result.depth, each.value->depth + 1);
+  if (result.depth > kDeepestSyntax) throw PythonUnknown();
+  return {.kind = PythonValue::kSyntax, .syntax = &result};
+}
+
+PythonValue Python::eval(const Syntax& at) {
+  heap_.spend(1);
+  if (depth_ >= kDeepestEval) throw PythonUnknown();
+  Temporarily deeper(depth_, depth_ + 1);
+  auto rebuilt = [&](const std::vector<PythonValue>& parts) {
+    std::vector<const Syntax*> children;
+    for (size_t i = 0; i < parts.size(); ++i) children.push_back(lift(parts[i], *at.children[i]));
+    return node_like(at, children, heap_);
+  };
+  switch (at.kind) {
+    case SyntaxKind::kName:
+      return value_of(at);
+    case SyntaxKind::kString:
+    case SyntaxKind::kInt:
+    case SyntaxKind::kFloat:
+    case SyntaxKind::kConstant:
+      return literal(at);
+    case SyntaxKind::kTuple:
+    case SyntaxKind::kList:
+    case SyntaxKind::kDict:
+      return collection(at);
+    case SyntaxKind::kAttribute:
+      return attribute(at, eval(*at.children[0]));
+    case SyntaxKind::kSubscript:
+      return subscript(at);
+    case SyntaxKind::kCall:
+      return called(at);
+    case SyntaxKind::kComprehension:
+      return comprehension(at);
+    case SyntaxKind::kConditional:
+      return conditional(at);
+    case SyntaxKind::kBool:
+      return bool_value(at);
+    case SyntaxKind::kLambda:
+      return function_value(nullptr, static_cast<const Syntax*>(with_names(&at, {}, *kept_)));
+    case SyntaxKind::kStarred:
+      return rebuilt({eval(*at.children[0])});
+    case SyntaxKind::kUnary: {
+      PythonValue operand = eval(*at.children[0]);
+      PythonResult result = unary_value(at.text, operand);
+      return result ? *result : rebuilt({operand});
+    }
+    case SyntaxKind::kBinary: {
+      PythonValue a = eval(*at.children[0]), b = eval(*at.children[1]);
+      PythonResult result = arithmetic(at.text, a, b, heap_);
+      return result ? *result : rebuilt({a, b});
+    }
+    case SyntaxKind::kCompare: {
+      PythonValue a = eval(*at.children[0]), b = eval(*at.children[1]);
+      bool is_tensor = a.is(Kind::kSyntax) && is_name(*a.syntax) && libraries_made_.contains(a.syntax->text);
+      if (is_tensor && b.is(Kind::kNone) && at.text.starts_with("is")) return python_bool(at.text == "is not");
+      std::optional<bool> result = compare(at.text, a, b, heap_);
+      return result ? python_bool(*result) : rebuilt({a, b});
+    }
+    case SyntaxKind::kSlice: {
+      std::vector<const Syntax*> parts;
+      for (const Syntax* part : at.children) parts.push_back(part ? lift(eval(*part), *part) : nullptr);
+      return node_like(at, parts, heap_);
+    }
+  }
+  throw PythonUnknown();
+}
+
+PythonValue Python::literal(const Syntax& at) {
+  std::string_view prefix = at.text.substr(0, at.text.find_first_of("\"'"));
+  bool is_format = at.kind == SyntaxKind::kString && prefix.find_first_of("fF") != prefix.npos;
+  PythonResult value = literal_value(at, heap_);
+  if (!value) return node_like(at, {}, heap_);
+  if (!is_format) return *value;
+  std::string result;
+  for (size_t i = 0; i < value->text.size();) {
+    if (value->text[i] != '{' && value->text[i] != '}') {
+      result += value->text[i++];
+      continue;
+    }
+    size_t end = value->text.find('}', i);
+    if (end == value->text.npos) throw PythonUnknown();
+    Syntax& name = heap_.node(SyntaxKind::kName, at, value->text.substr(i + 1, end - i - 1));
+    bool is_plain = !name.text.empty() && name.text == identifier(name.text);
+    std::optional<std::string> text = is_plain ? text_of(value_of(name)) : std::nullopt;
+    if (!text) return heap_.computed("the text", at, at.line);
+    result += *text;
+    i = end + 1;
+  }
+  return heap_.string(result);
+}
+
+// Only the branch that is taken is evaluated. Where both may be, nothing in them is run.
+PythonValue Python::conditional(const Syntax& at) {
+  PythonValue condition = eval(*at.children[1]);
+  if (std::optional<bool> test = truth_of(condition)) return eval(*at.children[*test ? 0 : 2]);
+  Temporarily unsure(writes_, false);
+  const Syntax* test = lift(condition, *at.children[1]);
+  return node_like(
+      at, {lift(eval(*at.children[0]), *at.children[0]), test, lift(eval(*at.children[2]), *at.children[2])}, heap_);
+}
+
+PythonValue Python::bool_value(const Syntax& at) {
+  PythonValue first = eval(*at.children[0]);
+  if (std::optional<bool> test = truth_of(first)) return *test == (at.text == "or") ? first : eval(*at.children[1]);
+  Temporarily unsure(writes_, false);
+  return node_like(at, {lift(first, *at.children[0]), lift(eval(*at.children[1]), *at.children[1])}, heap_);
+}
+
+PythonValue Python::collection(const Syntax& at) {
+  std::vector<PythonValue> items;
+  for (const Syntax* child : at.children) {
+    PythonValue item = eval(child->kind == SyntaxKind::kStarred ? *child->children[0] : *child);
+    if (child->kind != SyntaxKind::kStarred) {
+      items.push_back(item);
+      continue;
+    }
+    auto spread = iterate(item, heap_);
+    if (!spread) item = node_like(*child, {lift(item, *child)}, heap_);
+    spread ? void(items.insert(items.end(), spread->begin(), spread->end())) : items.push_back(item);
+  }
+  if (at.kind != SyntaxKind::kDict)
+    return heap_.list(at.kind == SyntaxKind::kTuple ? Kind::kTuple : Kind::kList, std::move(items));
+  PythonValue result = heap_.list(Kind::kDict, {});
+  for (size_t i = 0; i + 1 < items.size(); i += 2) {
+    if (!set_item(result, items[i], items[i + 1], heap_)) throw PythonUnknown();
+  }
+  return result;
+}
+
+// A comprehension over what is not known stays as it is; its variables are its own.
+PythonValue Python::comprehension(const Syntax& at) {
+  PythonScope& inner = scopes_.emplace_back(PythonScope{.parent = scope_});
+  for (size_t i = 2; i < at.children.size(); i += 3) add_names(at.children[i], inner.own);
+  Temporarily scope(scope_, &inner);
+  std::vector<PythonValue> items;
+  bool is_dict = at.children[1] != nullptr;
+  size_t before = out_->size();
+  try {
+    clauses(at, 2, items);
+    if (!is_dict) return heap_.list(Kind::kList, std::move(items));
+    PythonValue result = heap_.list(Kind::kDict, {});
+    for (size_t i = 0; i + 1 < items.size(); i += 2) {
+      if (!set_item(result, items[i], items[i + 1], heap_)) throw PythonUnknown();
+    }
+    return result;
+  } catch (const PythonUnknown&) {
+    out_->resize(before);
+  }
+  PythonEffects effects;
+  effects.add(&at);
+  forget_effects(effects, scope_, at);
+  inner.values.clear();
+  inner.writes = true;
+  Temporarily unsure(writes_, false);
+  std::vector<const Syntax*> parts;
+  for (const Syntax* part : at.children) parts.push_back(part ? lift(eval(*part), *part) : nullptr);
+  return node_like(at, parts, heap_);
+}
+
+void Python::clauses(const Syntax& at, size_t clause, std::vector<PythonValue>& out) {
+  if (clause >= at.children.size()) {
+    for (const Syntax* part : {at.children[0], at.children[1]}) {
+      if (part) out.push_back(named(eval(*part), "item", *part));
+    }
+    return;
+  }
+  auto values = iterate(eval(*at.children[clause + 1]), heap_);
+  if (!values) throw PythonUnknown();
+  for (const PythonValue& value : *values) {
+    heap_.spend(10);
+    assign_to(*at.children[clause], value, *at.children[clause]);
+    const Syntax* condition = at.children[clause + 2];
+    std::optional<bool> test = condition ? truth_of(eval(*condition)) : true;
+    if (!test) throw PythonUnknown();
+    if (*test) clauses(at, clause + 3, out);
+  }
+}
+
+PythonValue Python::attribute(const Syntax& at, const PythonValue& object, Use use) {
+  bool is_called = use == Use::kCalled;
+  if (object.is(Kind::kSyntax) && !object.text.empty()) {
+    std::string_view path = kept_->text(fmt::format("{}.{}", object.text, at.text));
+    if (path == "math.pi") return python_float(3.141592653589793);
+    bool is_dtype = is_one_of(object.text, {"numpy", "torch", "tvm"}) && parse_dtype(at.text);
+    if (is_dtype && !is_called) return heap_.string(at.text);
+    PythonValue result = node_like(at, {object.syntax}, heap_);
+    result.text = path;
+    return result;
+  }
+  return node_like(at, {lift(object, *at.children[0])}, heap_);
+}
+
+PythonValue Python::subscript(const Syntax& at) {
+  PythonValue object = eval(*at.children[0]);
+  const Syntax& only = *at.children[1];
+  if (!object.is(Kind::kSyntax) && at.children.size() == 2) {
+    PythonResult result;
+    if (only.kind == SyntaxKind::kSlice) {
+      std::vector<PythonValue> bounds;
+      for (const Syntax* part : only.children) bounds.push_back(part ? eval(*part) : PythonValue());
+      result = slice_of(object, bounds, heap_);
+    } else {
+      result = item_of(object, eval(only));
+    }
+    if (result) return *result;
+  }
+  std::vector<const Syntax*> parts = {lift(object, *at.children[0])};
+  for (const Syntax* index : at.operands()) {
+    bool spreads = index->kind == SyntaxKind::kStarred;
+    PythonValue value = eval(spreads ? *index->children[0] : *index);
+    auto items = spreads ? iterate(value, heap_) : std::nullopt;
+    for (const PythonValue& item : items ? *items : std::vector<PythonValue>()) parts.push_back(lift(item, *index));
+    if (spreads && !items) value = node_like(*index, {lift(value, *index)}, heap_);
+    if (!items) parts.push_back(lift(value, *index));
+  }
+  return node_like(at, parts, heap_);
+}
+
+// ---- Calls
+
+Python::Args Python::arguments(const Syntax& at) {
+  Args args;
+  auto add = [&](const PythonValue& value, const Place& place) {
+    args.positional.push_back(value);
+    args.places.push_back(place);
+  };
+  for (const Syntax* operand : at.operands()) {
+    bool spreads = operand->kind == SyntaxKind::kStarred;
+    PythonValue value = eval(spreads ? *operand->children[0] : *operand);
+    auto items = spreads ? iterate(value, heap_) : std::nullopt;
+    for (const PythonValue& item : items ? *items : std::vector<PythonValue>()) add(item, *operand);
+    args.complete = args.complete && (!spreads || items);
+    if (!items) add(spreads ? node_like(*operand, {lift(value, *operand)}, heap_) : value, *operand);
+  }
+  for (const Syntax::Keyword& keyword : at.keywords) {
+    PythonValue value = eval(*keyword.value);
+    bool spreads = keyword.name == "**";
+    bool known = spreads && value.is(Kind::kDict) && value.items->computed == 0;
+    for (size_t i = 0; known && i + 1 < value.items->values.size(); i += 2)
+      args.named.emplace_back(value.items->values[i].text, value.items->values[i + 1]);
+    args.complete = args.complete && (!spreads || known);
+    if (!known) args.named.emplace_back(keyword.name, value);
+  }
+  return args;
+}
+
+PythonValue Python::called(const Syntax& at) {
+  const Syntax& callee = *at.children[0];
+  bool is_method = callee.kind == SyntaxKind::kAttribute;
+  PythonValue object = is_method ? eval(*callee.children[0]) : PythonValue();
+  bool of_value = is_method && !object.is(Kind::kSyntax);
+  PythonValue function = of_value ? PythonValue() : is_method ? attribute(callee, object, Use::kCalled) : eval(callee);
+  Args args = arguments(at);
+  if (is_one_of(callee.text, {"SearchTask", "create_task"})) as_workload(function, args);
+  if (of_value) {
+    PythonResult result =
+        args.complete && args.named.empty() ? call_method(object, callee.text, args.positional, heap_) : std::nullopt;
+    if (result) return *result;
+    function = attribute(callee, object);
+    forget_value(object, at);
+  }
+  bool is_run = writes_ || !binders_.empty();  // not in a branch that may not be taken
+  if (function.is(Kind::kFunction) && args.complete && is_run) {
+    size_t before = out_->size();
+    try {
+      return call(*function.function, args);
+    } catch (const PythonUnknown&) {
+      out_->resize(before);
+    }
+  }
+  if (PythonResult result = builtin(function, args)) return *result;
+  std::vector<const Syntax*> children = {lift(function, callee)};
+  bool takes = takes_lambda(callee);
+  for (size_t i = 0; i < args.positional.size(); ++i)
+    children.push_back(lift(args.positional[i], args.places[i], takes));
+  std::vector<Syntax::Keyword> keywords;
+  for (const auto& [name, value] : args.named) {
+    auto same = std::ranges::find(at.keywords, name, &Syntax::Keyword::name);
+    bool spread = same == at.keywords.end();  // from **arguments
+    const Place place = spread ? Place(at) : Place(*same), of_value = spread ? Place(at) : Place(*same->value);
+    Syntax::Keyword keyword{place, name, lift(value, of_value, takes)};
+    keywords.push_back(keyword);
+  }
+  forget_call(function, args, at);
+  return node_like(at, children, heap_, keywords);
+}
+
+// Makes f(512, 512) of auto_scheduler.SearchTask(func=f, args=(512, 512), target="llvm").
+void Python::as_workload(PythonValue& function, Args& args) {
+  PythonResult workload, values;
+  for (const auto& [name, value] : args.named) {
+    if (name == "func") workload = value;
+    if (name == "args") values = value;
+  }
+  if (!workload && !args.positional.empty()) workload = args.positional[0];
+  if (!values && args.positional.size() > 1) values = args.positional[1];
+  if (!workload || !workload->is(Kind::kFunction) || !values || !values->is_list()) return;
+  function = *workload;
+  args = Args{.positional = values->items->values, .places = std::vector<Place>(values->items->values.size())};
+}
+
+PythonResult Python::builtin(const PythonValue& function, const Args& args) {
+  if (!function.is(Kind::kSyntax) || function.text.empty() || !args.complete) return std::nullopt;
+  if (function.text == "dict" && args.positional.empty()) {
+    PythonValue result = heap_.list(Kind::kDict, {});
+    for (const auto& [name, value] : args.named) set_item(result, heap_.string(name), value, heap_);
+    return result;
+  }
+  if (function.text == "isinstance" && args.positional.size() == 2 && args.positional[1].is(Kind::kSyntax)) {
+    constexpr std::pair<std::string_view, Kind> kTypes[] = {{"int", Kind::kInt},     {"float", Kind::kFloat},
+                                                            {"str", Kind::kString},  {"list", Kind::kList},
+                                                            {"tuple", Kind::kTuple}, {"dict", Kind::kDict}};
+    const Kind* wanted = row_of(kTypes, args.positional[1].text);
+    const PythonValue& value = args.positional[0];
+    if (wanted && !value.is(Kind::kSyntax))
+      return python_bool(value.kind == *wanted || (*wanted == Kind::kInt && value.is(Kind::kBool)));
+  }
+  return args.named.empty() ? call_builtin(function.text, args.positional, heap_) : std::nullopt;
+}
+
+// ---- Values as syntax
+
+const Syntax* Python::lift(const PythonValue& value, const Place& at, bool as_lambda) {
+  heap_.spend(1);
+  auto leaf = [&](SyntaxKind kind, std::string_view text) -> Syntax& {
+    return heap_.node(kind, at, kept_->text(text));
+  };
+  auto parent = [&](SyntaxKind kind, std::string_view text, const std::vector<const Syntax*>& children) {
+    Syntax& model = heap_.node(kind, at, text);
+    return node_like(model, children, heap_).syntax;
+  };
+  if (value.items && value.items->computed != 0) return heap_.computed("the list", at, value.items->computed).syntax;
+  switch (value.kind) {
+    case Kind::kNone:
+      return &leaf(SyntaxKind::kConstant, "None");
+    case Kind::kBool:
+      return &leaf(SyntaxKind::kConstant, value.whole != 0 ? "True" : "False");
+    case Kind::kString:
+      return &leaf(SyntaxKind::kString, string_literal(value.text));
+    case Kind::kSyntax:
+      return value.syntax;
+    case Kind::kFunction:
+      return lift_function(*value.function, at, as_lambda);
+    case Kind::kInt: {
+      uint64_t size = static_cast<uint64_t>(value.whole);
+      const Syntax& digits = leaf(SyntaxKind::kInt, fmt::format("{}", value.whole < 0 ? 0 - size : size));
+      return value.whole < 0 ? parent(SyntaxKind::kUnary, "-", {&digits}) : &digits;
+    }
+    case Kind::kFloat: {
+      std::string digits = fmt::format("{}", std::abs(value.real));
+      const Syntax* number = &leaf(SyntaxKind::kFloat, digits);
+      if (!std::isfinite(value.real))
+        number = parent(SyntaxKind::kCall, "",
+                        {&leaf(SyntaxKind::kName, "float"), &leaf(SyntaxKind::kString, string_literal(digits))});
+      return std::signbit(value.real) ? parent(SyntaxKind::kUnary, "-", {number}) : number;
+    }
+    case Kind::kTuple:
+    case Kind::kList:
+    case Kind::kDict:
+    case Kind::kRange:
+      break;
+  }
+  if (depth_ >= kDeepestEval) throw PythonUnknown();
+  Temporarily deeper(depth_, depth_ + 1);
+  std::vector<const Syntax*> items;
+  if (value.is(Kind::kRange)) items.push_back(&leaf(SyntaxKind::kName, "range"));
+  for (const PythonValue& item : value.items->values) items.push_back(lift(item, at, as_lambda));
+  return parent(value.is(Kind::kRange)  ? SyntaxKind::kCall
+                : value.is(Kind::kDict) ? SyntaxKind::kDict
+                : value.is(Kind::kList) ? SyntaxKind::kList
+                                        : SyntaxKind::kTuple,
+                "", items);
+}
+
+// A function of one expression is a lambda where te or a schedule takes it; others are read by te under their names.
+const Syntax* Python::lift_function(PythonFunction& function, const Place& at, bool as_lambda) {
+  if (function.lambda) return lambda_of(function, at);
+  if (as_lambda) {
+    try {
+      return lambda_of(function, at);
+    } catch (const PythonUnknown&) {
+    } catch (const PythonRaised&) {
+    }
+  }
+  return &heap_.node(SyntaxKind::kName, at, function_for_te(function));
+}
+
+const Syntax* Python::lambda_of(PythonFunction& function, const Place& at) {
+  Syntax& result = heap_.node(SyntaxKind::kLambda, at);
+  PythonScope& params = scopes_.emplace_back(PythonScope{.writes = true});
+  Temporarily unwritten(writes_, false);
+  Binder binder(binders_, &params);
+  Args args;
+  for (const Param& param : params_of(function)) {
+    const Syntax* name = name_value(param.name, param).syntax;
+    if (param.stars.size() > 1) break;
+    params.own.insert(param.name);
+    args.by_name.emplace(param.name, PythonValue{.kind = Kind::kSyntax, .syntax = name, .binders = binders_.size()});
+    result.children.push_back(
+        param.stars.empty() ? name : node_like(heap_.node(SyntaxKind::kStarred, param), {name}, heap_).syntax);
+  }
+  const Syntax* body = lift(call(function, args), at);
+  if (function.line && makes_tensor(*body)) throw PythonUnknown();
+  result.children.push_back(body);
+  result.depth = body->depth + 1;
+  return &result;
+}
+
+// Writes the function for te, which reads its statements, with the values that its names have now.
+std::string_view Python::function_for_te(PythonFunction& function) {
+  if (function.active) return function.name;
+  constexpr int kDeepestNames = 30;  // of functions in functions
+  if (te_functions_ >= kDeepestNames) throw PythonUnknown();
+  Temporarily deeper(te_functions_, te_functions_ + 1);
+  std::string captured;
+  std::string_view before = function.name;
+  function.name =
+      before.empty() && !taken_.contains(function.line->text) ? function.line->text : fresh(function.line->text);
+  Temporarily active(function.active, true);
+  Temporarily capture(captured_, &captured);
+  Temporarily scope(scope_, function.scope);
+  Temporarily alone(binders_, {});
+  Line& line = kept_->line();
+  line = written(*function.line);
+  line.text = function.name;
+  function.used = true;
+  if (!before.empty() && captured == function.captured) return function.name = before;
+  function.captured = captured;
+  line.decorators.clear();
+  taken_.insert(function.name);
+  functions_out_.push_back(&line);
+  return function.name;
+}
+
+// ---- Syntax with the values of names
+
+// Returns whether a name in the syntax means something else than itself.
+bool Python::mentions_values(const Syntax* at) {
+  bool found = false;
+  for_each(at, [&](const Syntax& each) {
+    if (found || !is_name(each)) return;
+    Found known = find(each.text);
+    bool is_itself = known.value && known.value->is(Kind::kSyntax) && known.value->syntax->text == each.text &&
+                     is_name(*known.value->syntax) && known.value->syntax->computed == 0;
+    found = !known.own && (known.unbound || volatile_.contains(each.text) || (known.value && !is_itself));
+  });
+  return found;
+}
+
+// Returns the syntax with the values of its names. Where they cannot be computed with, it stays for the reader's error.
+const Syntax* Python::written(const Syntax* at) {
+  if (!at || !mentions_values(at)) return at;
+  Temporarily unwritten(writes_, false);
+  try {
+    return lift(eval(*at), *at);
+  } catch (const PythonUnknown&) {
+  } catch (const PythonRaised&) {
+  }
+  heap_.spend(1);
+  bool has_parts = is_call(*at) || is_list(*at) || at->kind == SyntaxKind::kSubscript ||
+                   at->kind == SyntaxKind::kBinary || at->kind == SyntaxKind::kAttribute;
+  if (!has_parts) return heap_.computed(kept_->text(spelling(*at)), *at, at->line).syntax;
+  std::vector<const Syntax*> parts;
+  for (const Syntax* child : at->children) parts.push_back(written(child));
+  std::vector<Syntax::Keyword> keywords(at->keywords.begin(), at->keywords.end());
+  for (Syntax::Keyword& keyword : keywords) keyword.value = written(keyword.value);
+  return node_like(*at, parts, heap_, keywords).syntax;
+}
+
+// Returns the statement with values in place of the names that it does not bind itself.
+const Line& Python::written(const Line& line) {
+  if (!worth_ && volatile_.empty()) return line;
+  heap_.spend(1);
+  bool mentions = false;
+  for_each(line, [&](const Syntax& each) { mentions = mentions || (is_name(each) && mentions_values(&each)); });
+  if (!mentions) return line;
+  Line& result = kept_->line();
+  result = line;
+  for (const Syntax*& decorator : result.decorators) decorator = written(decorator);
+  PythonScope& params = scopes_.emplace_back(PythonScope{.parent = scope_, .writes = true});
+  PythonScope& body = scopes_.emplace_back(PythonScope{.parent = scope_, .writes = true});
+  bool is_function = line.kind == LineKind::kFunction;
+  if (is_function) {
+    add_bound_names(line, body.own);
+    body.own.erase(line.text);
+    for (const Param& param : line.params) params.own.insert(param.name);
+    params.own.insert(line.type_params.begin(), line.type_params.end());
+  }
+  {
+    Temporarily scope(scope_, is_function ? &params : scope_);
+    for (Param& param : result.params) param.annotation = written(param.annotation);
+    result.annotation = written(result.annotation);
+  }
+  for (Param& param : result.params) param.otherwise = written(param.otherwise);
+  Temporarily scope(scope_, is_function ? &body : scope_);
+  std::optional<Binder> binder;
+  if (is_function) binder.emplace(binders_, &body);
+  for (const Syntax** part : {&result.value, &result.extra}) *part = written(*part);
+  const Syntax* target = written(result.target);
+  if (target && (!is_name(*result.target) || is_name(*target))) result.target = target;
+  for (auto& [item, target] : result.items) {
+    item = written(item);
+    target = written(target);
+  }
+  for (Lines* lines : {&result.body, &result.otherwise}) {
+    for (const Line*& inner : *lines) inner = &written(*inner);
+  }
+  return result;
+}
+
+}  // namespace relaxc::text

@@ -1,0 +1,203 @@
+// Runs the Python around the definitions of a text, as far as it can be known without Python, and returns the
+// statements that are left, in which every name of Python has its value:
+//
+//   def make(n):                                    # run where it is called
+//       @T.prim_func                                # @T.prim_func
+//       def p(A: T.Buffer((n,), "float32"), ...)    # def p(A: T.Buffer((8,), "float32"), ...)
+//   rows = 4
+//   make(rows * 2)
+//   sch = tvm.tir.Schedule(Module)                  # as it stands
+//
+// Statements are run in order, in scopes as Python has them. Names mean values: numbers, texts, lists, functions with
+// the scope of their definition, or syntax, for what the reader makes later (a program, a tensor of te, a schedule). A
+// statement whose effect is not known is left as it is, and what it may change is "computed by Python" from then on:
+// a definition that names it gets an error, never an old value.
+#pragma once
+#include <memory>
+
+#include "ir/text/python_lines.h"
+#include "ir/text/python_value.h"
+
+namespace relaxc::text {
+
+// A scope of Python: the module, the call of a function, a comprehension. That of a definition or a lambda which is
+// written out (`writes`) has no values: its names stand for themselves.
+struct PythonScope {
+  PythonScope* parent = nullptr;
+  bool writes = false;
+  std::set<std::string_view> own = {};          // the names that are bound in it
+  std::map<std::string_view, bool> outer = {};  // declared: global (true) or nonlocal
+  std::map<std::string_view, PythonValue> values = {};
+};
+
+struct PythonFunction {
+  const Line* line = nullptr;  // of a lambda: null
+  const Syntax* lambda = nullptr;
+  PythonScope* scope = nullptr;
+  std::vector<PythonResult> defaults = {};  // by param
+  std::vector<Diagnostic> errors = {};      // of its syntax
+  bool used = false, active = false;
+  std::string_view name = {};  // under which te knows it, with the values in `captured`
+  std::string captured = {};
+};
+
+class Python {
+ public:
+  Python(const Source& source, Diagnostics& diagnostics);
+  // As SyntaxReader::next. `withheld`: the statement that was read comes later, or not at all.
+  bool next(SyntaxTree& tree, Lines& out);
+  bool in_class() const { return !ended_ && reader_.in_class(); }
+  bool withheld() const { return withheld_; }
+  // Returns functions of Python that the last statements name, such as those of R.emit_te.
+  Lines take_functions() { return std::exchange(functions_out_, {}); }
+  // Returns the functions that nothing calls, by their lines: their params have no values.
+  const std::map<uint32_t, std::string_view>& uncalled() const { return uncalled_; }
+  // Returns the first statement that is left out since Python runs too long; what follows may be incomplete.
+  const std::optional<Place>& exceeded() const { return exceeded_; }
+  // Owns what the statements are made of.
+  const std::shared_ptr<SyntaxTree>& kept() const { return kept_; }
+
+ private:
+  enum class Flow : uint8_t { kNext, kBreak, kContinue, kReturn };
+  struct Args {
+    std::vector<PythonValue> positional = {};
+    std::vector<Place> places = {};
+    std::vector<std::pair<std::string_view, PythonValue>> named = {};
+    std::map<std::string_view, PythonValue> by_name = {};  // params that the reader gives their values
+    bool complete = true;                                  // nothing is spread that is not known
+  };
+  // What a name means: a value, the name itself where it is written out, a local name that has no value yet, or none.
+  struct Found {
+    const PythonValue* value = nullptr;
+    bool own = false, unbound = false, of_module = false;
+  };
+  using Kind = PythonValue::Kind;
+
+  // ---- python_run.cc: statements
+  void statement(const Line& line);
+  void member(const Line& line);
+  void add_volatile(const Line& line);
+  void report_limit(const Place& at);
+  Flow run(const Lines& lines);
+  Flow run(const Line& line);
+  Flow run_known(const Line& line);
+  Flow expression(const Line& line);
+  Flow augmented(const Line& line);
+  Flow loop(const Line& line);
+  Flow branch(const Line& line);
+  Flow with(const Line& line);
+  Flow attempt(const Line& line);
+  static bool holds_clause(const Line& line, std::string_view text);
+  static const Line* clause_for(const Line& line, std::string_view type);
+  Flow left_as_it_is(const Line& line);
+  void forget_arguments(const Line& line);
+  void write(const Line& line);
+  const Line& assignment(const Place& at, std::string_view name, const PythonValue& value);
+
+  // ---- python_define.cc: definitions, imports, and functions that nothing calls
+  void define(const Line& line);
+  void write_definition(const Line& line);
+  void define_class(const Line& line);
+  void imports(const Line& line);
+  void run_only();
+  void run_unused();
+  void run_unused(PythonFunction& function);
+  void run_broken(const Line& line);
+
+  // ---- python_assign.cc: assignments
+  Flow assign(const Line& line);
+  void assign_to(const Syntax& target, const PythonValue& value, const Place& at, const Syntax* annotation = nullptr);
+  void write_assignment(const Syntax& target, const PythonValue& value, const Place& at, const Syntax* annotation);
+  PythonValue named(const PythonValue& value, std::string_view hint, const Place& at);
+  void note_library(const PythonValue& value, std::string_view name);
+  bool is_tensor_library(std::string_view root) const;
+
+  // ---- python_scope.cc: names, functions, effects
+  PythonScope& module_scope() { return scopes_.front(); }
+  Found find(std::string_view name);
+  PythonScope& scope_of(std::string_view name);
+  PythonValue value_of(const Syntax& at);
+  PythonValue name_value(std::string_view name, const Place& at);
+  bool is_captured(const PythonValue& value) const;
+  void bind(std::string_view name, PythonValue value);
+  void add_aliases(const PythonValue& value);
+  std::string_view fresh(std::string_view name);
+  std::string_view written_name(std::string_view name);
+  PythonValue function_value(const Line* line, const Syntax* lambda);
+  static std::vector<Param> params_of(const PythonFunction& function);
+  void bind_params(const PythonFunction& function, const Args& args, PythonScope& scope);
+  PythonValue call(PythonFunction& function, const Args& args);
+  void forget(std::string_view name, const Place& at);
+  void forget_value(const PythonValue& value, const Place& at);
+  void forget_effects(const PythonEffects& effects, PythonScope* scope, const Place& at, int depth = 0);
+  void forget_effects(PythonFunction& function, const Place& at, int depth);
+  void forget_defaults(const PythonFunction& function, const Place& at);
+  void forget_everything(const Place& at);
+  void forget_call(const PythonValue& function, const Args& args, const Place& at);
+
+  // ---- python_eval.cc: expressions, and syntax with the values of its names
+  PythonValue eval(const Syntax& at);
+  PythonValue literal(const Syntax& at);
+  PythonValue conditional(const Syntax& at);
+  PythonValue bool_value(const Syntax& at);
+  PythonValue collection(const Syntax& at);
+  PythonValue comprehension(const Syntax& at);
+  void clauses(const Syntax& at, size_t clause, std::vector<PythonValue>& out);
+  enum class Use : uint8_t { kValue, kCalled };
+  PythonValue attribute(const Syntax& at, const PythonValue& object, Use use = Use::kValue);
+  PythonValue subscript(const Syntax& at);
+  Args arguments(const Syntax& at);
+  PythonValue called(const Syntax& at);
+  static void as_workload(PythonValue& function, Args& args);
+  PythonResult builtin(const PythonValue& function, const Args& args);
+  const Syntax* lift(const PythonValue& value, const Place& at, bool as_lambda = false);
+  const Syntax* lift_function(PythonFunction& function, const Place& at, bool as_lambda);
+  const Syntax* lambda_of(PythonFunction& function, const Place& at);
+  std::string_view function_for_te(PythonFunction& function);
+  bool mentions_values(const Syntax* at);
+  const Syntax* written(const Syntax* at);
+  const Line& written(const Line& line);
+
+  Source source_;
+  SyntaxReader reader_;
+  Diagnostics& diagnostics_;
+  std::shared_ptr<SyntaxTree> kept_ = std::make_shared<SyntaxTree>();
+  PythonHeap heap_{*kept_};
+  std::deque<PythonScope> scopes_ = std::deque<PythonScope>(1);
+  std::deque<PythonFunction> functions_;
+  PythonScope* scope_ = &scopes_.front();
+  std::map<std::string_view, std::string_view> libraries_;  // of imports: the path of a name
+  std::set<std::string_view> taken_;                        // names that written statements bind
+  std::set<std::string_view> definitions_;                  // of those the ones of definitions
+  std::set<std::string_view> aliased_;                      // of those the ones that other names of Python mean, too
+  std::set<std::string_view> libraries_made_;  // of those the ones that tvm made: it changes no list, and is not None
+  std::set<std::string_view> schedules_;
+  std::map<std::string_view, int64_t> numbers_;    // of fresh names
+  std::map<std::string_view, uint32_t> volatile_;  // names that what is not modelled may change at any time
+  std::vector<PythonScope*> binders_;              // the definitions and lambdas that are being written
+  std::vector<PythonFunction*> order_;             // the functions of the module
+  std::map<uint32_t, std::string_view> uncalled_;
+  std::optional<Place> exceeded_;
+  // The number of definitions so far, and that at which a name was written: a definition that is read later names it.
+  size_t written_definitions_ = 0;
+  std::map<std::string_view, size_t> written_at_;
+  PythonValue assigned_;  // by the last assignment
+  PythonFunction* running_ = nullptr;
+  Lines* out_ = nullptr;
+  Lines functions_out_;
+  std::vector<Diagnostic> errors_;  // of the statement that was read
+  PythonResult returned_;
+  std::string* captured_ = nullptr;  // the values in what is being written
+  int64_t versions_ = 0;
+  bool has_module_ = false;  // the text has a program, or te's definitions
+  bool worth_ = false;       // some name means something else than itself
+  bool writes_ = true;       // statements can be written: not inside of an expression
+  bool may_raise_ = false;   // something that is not modelled was run
+  int calls_ = 0, depth_ = 0, loops_ = 0, te_functions_ = 0;
+  bool withheld_ = false, ended_ = false;
+};
+
+// Returns whether the expression makes something that must be made once: an axis, a tensor.
+bool makes_tensor(const Syntax& at);
+
+}  // namespace relaxc::text
