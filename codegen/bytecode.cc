@@ -132,6 +132,7 @@ class FunctionLowering {
         {ops::kMakeClosure, nullptr, &This::make_closure},
         {ops::kInvokeClosure, nullptr, &This::invoke},
         {ops::kInvokePureClosure, nullptr, &This::invoke},
+        {ops::kLoop, nullptr, &This::loop},
         {ops::kBuiltinAllocTensor, nullptr, &This::new_tensor},
         {ops::kMemoryAllocStorage, nullptr, &This::alloc_storage},
         {ops::kMemoryAllocTensor, nullptr, &This::alloc_tensor},
@@ -442,6 +443,20 @@ class FunctionLowering {
     Reg closure = reg(node.args[0]);
     std::vector<Reg> arguments = items(node.args[1]);
     code_.emit(Opcode::kInvoke, {new_value(binding), closure, arguments});
+  }
+  void loop(const Binding& binding, const Call& node) {
+    Scalar condition = node.args.size() > 3 ? condition_of(node.args[3]) : Scalar(1);
+    std::vector<Reg> carried = items(node.args[2]), rows;
+    const std::vector<Type>& types = binding.value.type().as<TupleType>()->items;
+    for (const Type& type : std::span(types).subspan(carried.size())) {
+      const std::vector<Expr>* shape = known_shape(type);
+      std::vector<Scalar> unknown(static_cast<size_t>(known_rank(type)), Scalar(0));
+      rows.push_back(code_.new_register());
+      code_.emit(Opcode::kNewTensor,
+                 {rows.back(), *tensor_dtype(type), shape ? dims_.scalars(*shape) : unknown, int64_t{-1}});
+    }
+    code_.emit(Opcode::kLoop,
+               {new_value(binding), reg(node.args[0]), dims_.scalar(node.args[1]), condition, carried, rows});
   }
   // The function overwrites copies: a tensor may be the caller's, a constant, or used again.
   void call_inplace_packed(const Binding& binding, const Call& node) {
