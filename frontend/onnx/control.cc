@@ -13,6 +13,7 @@ constexpr int64_t kMostIterations = 1024;
 Expr branch(Node& n, const onnx::GraphProto& graph) {
   Builder builder(n.graph().context().ops);
   builder.set_span(n.span());
+  builder.begin_dataflow();
   GraphImporter body(n.graph(), builder);
   std::vector<Expr> results;
   for (const Value& value : body.import_subgraph(graph)) {
@@ -52,10 +53,9 @@ Outputs if_node(Node& n) {
   Expr then_branch = branch(n, then_graph), else_branch = branch(n, else_graph);
   Type type = common_type(n, then_branch.type(), else_branch.type());
   Builder& b = n.builder();
-  bool main = &b == n.graph().context().main_builder;
-  if (main) b.end_dataflow({});
+  b.end_dataflow({});  // a block has no branches
   Expr result = b.emit(make(If{condition, then_branch, else_branch}, type, n.span()));
-  if (main) b.begin_dataflow();
+  b.begin_dataflow();
   if (then_graph.output_size() == 1) return {n.of(with_measured_dims(n, result))};
   Outputs outputs;
   for (int i = 0; i < then_graph.output_size(); ++i)

@@ -88,6 +88,7 @@ struct BuiltStep {
 BuiltStep build_step(Node& n, const std::vector<Type>& types, const LoopBody& body) {
   Builder builder(n.graph().context().ops);
   builder.set_span(n.span());
+  builder.begin_dataflow();
   GraphImporter graph(n.graph(), builder);
   Node inner(graph, n.proto(), n.row(), n.opset(), {}, n.span());
   std::vector<VarRef> params = {make_var("i", prim_type(kInt64), n.span())};

@@ -162,17 +162,23 @@ class Recurrent {
     n.unsupported("activation '{}'", name);
   }
 
-  // The gates are in the order z, r, h.
+  // The gates are in the order z, r, h. Those that need the same product of the hidden state share it.
   Expr gru_step(Node& n, int64_t d, const Expr& from_input, const Expr& hidden, const Expr& r,
                 const std::optional<Expr>& bias) {
-    auto from_hidden = [&](int64_t g, const Expr& state) {
-      Expr sum = n.op("matmul", {state, gate(n, r, g, 1)});
-      return bias ? n.add(sum, gate(n, *bias, g, 0)) : sum;
+    auto gates = [&](const Expr& x, int64_t first, int64_t last, int64_t axis) {
+      return n.slice(x, axis, int_imm(first * hidden_), int_imm(last * hidden_));
     };
-    Expr z = activate(n, d, 0, n.add(gate(n, from_input, 0, 1), from_hidden(0, hidden)));
-    Expr reset = activate(n, d, 0, n.add(gate(n, from_input, 1, 1), from_hidden(1, hidden)));
-    Expr recurrent = linear_before_reset_ ? n.mul(reset, from_hidden(2, hidden)) : from_hidden(2, n.mul(reset, hidden));
-    Expr candidate = activate(n, d, 1, n.add(gate(n, from_input, 2, 1), recurrent));
+    auto from_hidden = [&](int64_t first, int64_t last, const Expr& state) {
+      Expr sum = n.op("matmul", {state, gates(r, first, last, 1)});
+      return bias ? n.add(sum, gates(*bias, first, last, 0)) : sum;
+    };
+    Expr all = from_hidden(0, linear_before_reset_ ? 3 : 2, hidden);
+    auto gate = [&](int64_t g) {
+      return activate(n, d, 0, n.add(gates(from_input, g, g + 1, 1), gates(all, g, g + 1, 1)));
+    };
+    Expr z = gate(0), reset = gate(1);
+    Expr recurrent = linear_before_reset_ ? n.mul(reset, gates(all, 2, 3, 1)) : from_hidden(2, 3, n.mul(reset, hidden));
+    Expr candidate = activate(n, d, 1, n.add(gates(from_input, 2, 3, 1), recurrent));
     return n.add(n.mul(n.sub(n.scalar_like(1, z), z), candidate), n.mul(z, hidden));
   }
   // The gates are in the order i, o, f, c, and the peepholes in the order i, o, f. Returns the hidden state and the
