@@ -132,6 +132,7 @@ class FunctionLowering {
         {ops::kMakeClosure, nullptr, &This::make_closure},
         {ops::kInvokeClosure, nullptr, &This::invoke},
         {ops::kInvokePureClosure, nullptr, &This::invoke},
+        {ops::kLoop, nullptr, &This::loop},
         {ops::kBuiltinAllocTensor, nullptr, &This::new_tensor},
         {ops::kMemoryAllocStorage, nullptr, &This::alloc_storage},
         {ops::kMemoryAllocTensor, nullptr, &This::alloc_tensor},
@@ -442,6 +443,27 @@ class FunctionLowering {
     Reg closure = reg(node.args[0]);
     std::vector<Reg> arguments = items(node.args[1]);
     code_.emit(Opcode::kInvoke, {new_value(binding), closure, arguments});
+  }
+  void loop(const Binding& binding, const Call& node) {
+    Scalar trips = dims_.scalar(node.args[1]);
+    bool conditional = node.args.size() > 3;
+    Scalar condition = conditional ? condition_of(node.args[3]) : Scalar(1);
+    std::vector<Reg> carried = items(node.args[2]), rows;
+    const std::vector<Type>& given = node.args[0].type().as<FuncType>()->result.as<TupleType>()->items;
+    for (const Type& row : std::span(given).subspan(carried.size() + (conditional ? 1 : 0))) {
+      // The tensor that gets the rows; with dims of 0 where only the rows tell them.
+      std::vector<Expr> dims(static_cast<size_t>(known_rank(row)), int_imm(0));
+      const std::vector<Expr>* known = known_shape(row);
+      auto defines = [&](const Expr& dim) {
+        return std::ranges::all_of(free_vars(dim), [&](const VarRef& var) { return dims_.defines(var); });
+      };
+      if (known && std::ranges::all_of(*known, defines)) dims = *known;
+      std::vector<Scalar> shape = dims_.scalars(dims);
+      shape.insert(shape.begin(), conditional ? Scalar(0) : trips);
+      rows.push_back(code_.new_register());
+      code_.emit(Opcode::kNewTensor, {rows.back(), *tensor_dtype(row), shape, int64_t{-1}});
+    }
+    code_.emit(Opcode::kLoop, {new_value(binding), reg(node.args[0]), trips, condition, carried, rows});
   }
   // The function overwrites copies: a tensor may be the caller's, a constant, or used again.
   void call_inplace_packed(const Binding& binding, const Call& node) {

@@ -64,6 +64,7 @@
   X(kMakeClosure, "relax.make_closure")                  \
   X(kInvokeClosure, "relax.invoke_closure")              \
   X(kInvokePureClosure, "relax.invoke_pure_closure")     \
+  X(kLoop, "relax.loop")                                 \
   X(kBuiltinAllocTensor, "relax.builtin.alloc_tensor")   \
   X(kMemoryAllocStorage, "relax.memory.alloc_storage")   \
   X(kMemoryAllocTensor, "relax.memory.alloc_tensor")     \

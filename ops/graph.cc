@@ -83,6 +83,55 @@ Type infer_alloc_tensor(const OpCall& op) {
   return tensor_of_shape(op, 2, dtype_argument(op, 3));
 }
 
+// Returns the type of the rows that a loop stacks; a condition leaves open how many they are.
+Type rows_of(const OpCall& op, const Type& row, bool conditional) {
+  int64_t rank = known_rank(row);
+  if (rank < 0 || !tensor_dtype(row)) op.fail("rows must be tensors of known rank and dtype");
+  const std::vector<Expr>* shape = known_shape(row);
+  return shape && !conditional ? tensor_type(with_new_item(*shape, 0, op.arg(1)), tensor_dtype(row))
+                               : tensor_type_of_rank(rank + 1, tensor_dtype(row));
+}
+// The result has the carried values, then the rows of all iterations.
+Type infer_loop(const OpCall& op) {
+  const FuncType* body = op.arg(0).type().as<FuncType>();
+  const TupleType* carried = op.arg(2).type().as<TupleType>();
+  if (!body || !body->params) op.fail("body must be a function whose params are known");
+  if (!body->pure) op.fail("the body must be pure");
+  const PrimType* trips = op.arg(1).type().as<PrimType>();
+  if (!trips || trips->dtype != kInt64) op.fail("trips must be an int64 scalar");
+  if (!carried) op.fail("the carried values must be a tuple");
+  const std::vector<Type>& params = *body->params;
+  const TupleType* given = body->result.as<TupleType>();
+  size_t count = carried->items.size(), first = op.size() > 3 ? 1 : 0;
+  if (params.size() != count + 1)
+    op.fail("the body has {} params, expected the iteration's number and {} carried values", params.size(), count);
+  if (!given || given->items.size() < first + count)
+    op.fail("the body must give a tuple of {}{} carried values, then rows", first ? "the condition, " : "", count);
+  if (fits(params[0], prim_type(kInt64)) == Verdict::kContradicted)
+    op.fail("the body's param 0 must be an int64 scalar");
+  VarMap dims;  // of the body's params, which stay when the types of all carried values do
+  bool stay = true;
+  for (size_t i = 0; i < count; ++i) {
+    bind_dims(params[i + 1], carried->items[i], dims);
+    stay = stay && structural_equal(params[i + 1], given->items[first + i]);
+  }
+  auto without_own = [&](const Type& type) {
+    return without_dims(type, [&](const VarRef& dim) { return dims.contains(dim.get()); });
+  };
+  for (size_t i = 0; i < count; ++i) {
+    for (const Type& type : {carried->items[i], without_own(given->items[first + i])}) {
+      if (fits(params[i + 1], type) == Verdict::kContradicted)
+        op.fail("carried value {} does not fit the body's param {}, at first or after an iteration", i, i + 1);
+    }
+  }
+  std::vector<Type> types;
+  for (const Type& item : std::span(given->items).subspan(first)) {
+    Type type = stay ? substitute(item, dims) : without_own(item);
+    types.push_back(types.size() < count ? type : rows_of(op, type, first > 0));
+  }
+  return tuple_type(std::move(types));
+}
+
 // ---- Calls that lowered modules of TVM have
 
 // A tensor program of which all arguments are given, destinations included, and its scalar params last as a shape.
@@ -191,6 +240,13 @@ std::vector<OpRow> graph_ops() {
           call_row("relax.invoke_closure", "a call of a closure", {closure, inputs}, infer_stated_or<infer_unknown>)),
       call_row("relax.invoke_pure_closure", "a call of a closure without side effects", {closure, inputs},
                infer_stated_or<infer_unknown>),
+      call_row("relax.loop",
+               "values after `trips` calls of body(i, *carried) -> ([condition,] *carried, *rows); rows are stacked",
+               {{"body", "a pure function"},
+                {"trips", "the most iterations, at least 0"},
+                {"carried", "tuple: the values before the first iteration"},
+                {"condition", "whether there is a first one; the body then gives that for the next", Arity::kOptional}},
+               infer_loop),
       {.name = "relax.shape_of",
        .doc = "the dims of a tensor as a shape",
        .inputs = {{"expr", "the tensor"}},

@@ -1,7 +1,8 @@
 // Expects: any module. Guarantees: no function is defined inside of another. A local function becomes a private
 // function of the module, named after both, with the values that it captures as further params at the end: those that
 // are not dims, then one shape of the dims that no other param binds. Its calls pass them; where it is used as a value,
-// a closure (R.make_closure) holds them. (Johnsson, "Lambda Lifting", 1985; TVM's LambdaLift.)
+// a closure (R.make_closure) holds them. What depends on constants alone is computed in the function again, where it is
+// folded, so that weights of a loop's body are constants of it. (Johnsson, "Lambda Lifting", 1985; TVM's LambdaLift.)
 #include <algorithm>
 
 #include "ir/attr_names.h"
@@ -59,8 +60,9 @@ class Lifter final : public GraphRewriter {
 
  protected:
   std::optional<Expr> visit(const Binding& binding, Builder& builder) override {
+    note_constant(binding);
     if (auto function = try_cast<Function>(binding.value)) {
-      Lifted lifted = lift(binding.var, *function);
+      Lifted lifted = lift(binding.var, with_constants(*function));
       Expr value = value_of(lifted, binding.var.type(), binding.var.span());
       if (!is_leaf(value)) value = builder.emit(value, binding.var->name);
       lifted_.emplace(value.get(), std::move(lifted));
@@ -75,6 +77,41 @@ class Lifter final : public GraphRewriter {
   }
 
  private:
+  // Notes what an operator makes of constants.
+  void note_constant(const Binding& binding) {
+    const Call* node = binding.value.as<Call>();
+    if (!node || !node->callee.is<OpRef>() || binding.cast || !is_pure(*node, ops_)) return;
+    bool has_constant = false;
+    walk_nodes(binding.value, [&](const NodeRef& part) {
+      const Constant* constant = part.as<Constant>();
+      return has_constant = has_constant || (constant && constant->data.ndim() > 0), !part.is<Constant>();
+    });
+    std::vector<VarRef> used = free_vars(binding.value);
+    bool is_known = std::ranges::all_of(used, [&](const VarRef& var) { return constants_.contains(var.get()); });
+    if (is_known && (has_constant || !used.empty())) constants_.emplace(binding.var.get(), binding);
+  }
+  // Returns the function with bindings of its own for the constants that it captures.
+  FunctionRef with_constants(const FunctionRef& function) const {
+    BindingBlock block;
+    VarMap own;
+    std::function<void(const VarRef&)> add = [&](const VarRef& var) {
+      const Binding* binding = find_value(constants_, var.get());
+      if (!binding || own.contains(var.get())) return;
+      for (const VarRef& used : free_vars(binding->value)) add(used);
+      VarRef copy = make_var(var->name, var.type(), var.span());
+      block.bindings.push_back({substitute(binding->value, own), std::nullopt, copy});
+      own.emplace(var.get(), copy);
+    };
+    for (const VarRef& captured : free_vars(function)) add(captured);
+    if (own.empty()) return function;
+    FunctionRef renamed = cast<Function>(substitute(function, own));
+    Function result = *renamed;
+    SeqExpr seq = *result.body.as<SeqExpr>();
+    seq.blocks.insert(seq.blocks.begin(), std::move(block));
+    result.body = with_type(seq_expr(std::move(seq.blocks), seq.body, result.body.span()), result.body.type());
+    return make_function(std::move(result), function.span());
+  }
+
   void note_scalars(const Function& function) {
     for (const VarRef& param : function.params) scalars_.insert(param.get());
   }
@@ -185,8 +222,9 @@ class Lifter final : public GraphRewriter {
   IRModule& module_;
   VarSet outer_dims_;  // bound by the params of the function around
   VarSet scalars_;     // variables that have values of their own, which may be negative
-  std::unordered_map<const NodeHeader*, Lifted> lifted_;  // by the leaf that stands for the function
-  std::vector<Expr> kept_;                                // keeps the keys of lifted_ alive
+  std::unordered_map<const NodeHeader*, Lifted> lifted_;      // by the leaf that stands for the function
+  std::vector<Expr> kept_;                                    // keeps the keys of lifted_ alive
+  std::unordered_map<const NodeHeader*, Binding> constants_;  // by variable: those that depend on constants alone
 };
 
 }  // namespace

@@ -154,11 +154,14 @@ class Planner {
     const std::string& op = op_name(binding.value);
     return op == ops::kReshape || op == ops::kCheckIndices || !binding.value.is<Call>() || binding.cast;
   }
-  // Returns whether the result may hold arguments: that of a packed function, a graph function or a branch.
+  // Returns whether the result may hold arguments: that of a packed function, a graph function, a loop or a branch.
   bool returns_arguments(const Binding& binding) const {
     const Call* node = binding.value.as<Call>();
     if (!node) return binding.value.is<If>();
-    if (node->callee.is<OpRef>()) return op_name(binding.value) == ops::kCallPurePacked;
+    constexpr OpName kCalls[] = {ops::kCallPurePacked, ops::kMakeClosure, ops::kInvokeClosure, ops::kInvokePureClosure,
+                                 ops::kLoop};
+    if (node->callee.is<OpRef>())
+      return std::ranges::any_of(kCalls, [&](OpName op) { return op_name(binding.value) == op; });
     return !as_kernel_call(binding.value, module_);
   }
 

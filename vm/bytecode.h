@@ -137,6 +137,10 @@ struct OperandInfo {
     {"dst", kDst}, {"function", kFunction}, {"captured", kRegs}) \
   X(kInvoke, "invoke", "dst = result of a closure on these arguments, then the captured ones", \
     {"dst", kDst}, {"closure", kReg}, {"arguments", kRegs}) \
+  X(kLoop, "loop", \
+    "dst = (carried values, rows) after at most `trips` calls of a closure on (i, carried values), which gives " \
+    "([condition,] carried values, a row of each tensor of rows); it ends when the condition is 0", \
+    {"dst", kDst}, {"closure", kReg}, {"trips", kScalar}, {"condition", kScalar}, {"carried", kRegs}, {"rows", kRegs}) \
   X(kMakeTuple, "make_tuple", "dst = a tuple", {"dst", kDst}, {"fields", kRegs}) \
   X(kTupleGet, "tuple_get", "dst = field of a tuple", {"dst", kDst}, {"tuple", kReg}, {"index", kImm}) \
   X(kJump, "jump", "continue at target", {"target", kTarget}) \

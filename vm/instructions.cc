@@ -11,6 +11,7 @@
 #include "vm/error.h"
 #include "vm/frame.h"
 #include "vm/index_check.h"
+#include "vm/row_stack.h"
 
 namespace relaxc::vm {
 
@@ -333,22 +334,57 @@ struct Interpreter::Instructions {
     in.reg<"dst">() = Closure{{vm.image_, &function}, Tuple(std::move(captured))};
   }
 
-  void run(In<Opcode::kInvoke> in) {
+  // Returns the result of a closure on the arguments that `argument(i)` gives.
+  template <class Argument>
+  Value invoke(const Closure& closure, size_t count, Argument argument) {
     vm.count_step();
-    const Closure closure = in.reg<"closure">().closure();  // a copy: dst may hold the closure itself
     const Function& function = *closure.function;
     auto functions = std::span(vm.image_->executable.functions);
     if (std::less<>()(&function, functions.data()) || !std::less<>()(&function, functions.data() + functions.size()))
       throw_runtime_error("function '{}' is of another program and cannot be called here", function.name);
-    ListWords arguments = in.list<"arguments">();
     std::span<const Value> captured = closure.captured.fields();
-    if (arguments.size + captured.size() != function.inputs.size())
+    if (count + captured.size() != function.inputs.size())
       throw_runtime_error("function '{}' takes {} arguments, got {}", function.name,
-                          std::ssize(function.inputs) - std::ssize(captured), arguments.size);
+                          std::ssize(function.inputs) - std::ssize(captured), count);
     std::unique_ptr<Frame> callee = vm.enter(function);
-    for (size_t i = 0; i < arguments.size; ++i) callee->reg(static_cast<Word>(i)) = in.frame().reg(arguments.value(i));
-    std::ranges::copy(captured, callee->registers.begin() + static_cast<ptrdiff_t>(arguments.size));
-    in.reg<"dst">() = vm.execute(std::move(callee));
+    for (size_t i = 0; i < count; ++i) callee->registers[i] = argument(i);
+    std::ranges::copy(captured, callee->registers.begin() + static_cast<ptrdiff_t>(count));
+    return vm.execute(std::move(callee));
+  }
+  void run(In<Opcode::kInvoke> in) {
+    const Closure closure = in.reg<"closure">().closure();  // a copy: dst may hold the closure itself
+    ListWords arguments = in.list<"arguments">();
+    in.reg<"dst">() = invoke(closure, arguments.size, [&](size_t i) { return in.frame().reg(arguments.value(i)); });
+  }
+
+  void run(In<Opcode::kLoop> in) {
+    const Closure closure = in.reg<"closure">().closure();
+    ListWords carried = in.list<"carried">(), given = in.list<"rows">();
+    std::vector<Value> values;  // carried ones, then rows
+    std::vector<RowStack> rows;
+    for (size_t i = 0; i < carried.size; ++i) values.push_back(in.frame().reg(carried.value(i)));
+    for (size_t i = 0; i < given.size; ++i) rows.emplace_back(in.frame().reg(given.value(i)).tensor());
+    int64_t trips = in.scalar<"trips">(), i = 0;
+    for (bool goes_on = in.scalar<"condition">() != 0; goes_on && i < trips; ++i) {
+      Value result =
+          invoke(closure, carried.size + 1, [&](size_t k) { return k == 0 ? Value(i) : std::move(values[k - 1]); });
+      std::span<const Value> fields = result.tuple().fields();
+      size_t expected = carried.size + rows.size(), first = fields.size() - expected;  // 1 with a condition
+      if (first > 1)
+        throw_runtime_error("function '{}' gives {} values to a loop, expected {} or {}", closure.function->name,
+                            fields.size(), expected, expected + 1);
+      if (first == 1) goes_on = truth(fields[0]);
+      std::ranges::copy(fields.subspan(first, carried.size), values.begin());
+      for (size_t k = 0; k < rows.size(); ++k) rows[k].push(fields[first + carried.size + k].tensor(), vm.memory_);
+    }
+    for (RowStack& stack : rows) values.emplace_back(stack.finish());
+    in.reg<"dst">() = Tuple(std::move(values));
+  }
+  static bool truth(const Value& condition) {
+    const Tensor* tensor = condition.get_if<Tensor>();
+    if (tensor != nullptr && tensor->size() != 1)
+      throw_runtime_error("a loop's condition is {}, expected one bool", describe(*tensor));
+    return (tensor != nullptr ? integer_element("condition", *tensor, 0) : condition.integer()) != 0;
   }
 
   // ---- Control

@@ -1,7 +1,7 @@
-// Control flow. If becomes a branch of the graph (or one of its sides, when the condition is known). Loop and Scan are
-// unrolled when their trip count is known.
+// Control flow. If becomes a branch of the graph (or one of its sides, when the condition is known). Loop and Scan
+// become loops of the graph, or are written out where they carry sequences.
 #include "frontend/onnx/graph_importer.h"
-#include "frontend/onnx/node.h"
+#include "frontend/onnx/loop.h"
 
 namespace relaxc::onnx_import {
 
@@ -13,6 +13,7 @@ constexpr int64_t kMostIterations = 1024;
 Expr branch(Node& n, const onnx::GraphProto& graph) {
   Builder builder(n.graph().context().ops);
   builder.set_span(n.span());
+  builder.begin_dataflow();
   GraphImporter body(n.graph(), builder);
   std::vector<Expr> results;
   for (const Value& value : body.import_subgraph(graph)) {
@@ -37,18 +38,6 @@ Type common_type(Node& n, const Type& a, const Type& b) {
   if (rank < 0 || rank != known_rank(b)) n.unsupported("branches of different ranks, {} and {}", rank, known_rank(b));
   return tensor_type_of_rank(rank, tensor_dtype(a));
 }
-// Gives a tensor with unknown dims new variables for them, which are measured when the model runs.
-Expr with_measured_dims(Node& n, const Expr& x) {
-  if (known_shape(x.type()) || known_rank(x.type()) < 0) return x;
-  std::vector<Expr> dims;
-  for (int64_t d = 0; d < known_rank(x.type()); ++d) {
-    VarRef dim = make_dim(fmt::format("d{}", d));
-    n.graph().context().analyzer.bind(dim, Interval{0, std::numeric_limits<int64_t>::max()});
-    dims.push_back(dim);
-  }
-  return n.match_cast(x, tensor_type(std::move(dims), tensor_dtype(x.type())));
-}
-
 // Returns the flag, when it is known.
 std::optional<int64_t> known_flag(const Value& value) {
   return value->contents ? value->contents->only_int() : std::nullopt;
@@ -64,10 +53,9 @@ Outputs if_node(Node& n) {
   Expr then_branch = branch(n, then_graph), else_branch = branch(n, else_graph);
   Type type = common_type(n, then_branch.type(), else_branch.type());
   Builder& b = n.builder();
-  bool main = &b == n.graph().context().main_builder;
-  if (main) b.end_dataflow({});
+  b.end_dataflow({});  // a block has no branches
   Expr result = b.emit(make(If{condition, then_branch, else_branch}, type, n.span()));
-  if (main) b.begin_dataflow();
+  b.begin_dataflow();
   if (then_graph.output_size() == 1) return {n.of(with_measured_dims(n, result))};
   Outputs outputs;
   for (int i = 0; i < then_graph.output_size(); ++i)
@@ -86,48 +74,94 @@ Value stacked(Node& n, const std::vector<Value>& slices, int64_t axis) {
 }
 
 // Inlines one iteration. An error in it has been reported where it is.
-std::vector<Value> run_body(Node& n, const onnx::GraphProto& body, const std::vector<Value>& arguments) {
-  std::vector<Value> results = GraphImporter(n.graph(), n.builder()).import_subgraph(body, arguments);
+std::vector<Value> run_body(GraphImporter& graph, const onnx::GraphProto& body, const std::vector<Value>& arguments) {
+  std::vector<Value> results = GraphImporter(graph, graph.builder()).import_subgraph(body, arguments);
   for (const Value& value : results) {
     if (value->poisoned) throw CompileError({});
   }
   return results;
 }
-Outputs loop_node(Node& n) {
-  const onnx::GraphProto& body = n.attr_graph("body");
-  std::optional<int64_t> trips;
-  if (n.has(0)) {
-    auto known = n.constant_ints(0);
-    if (!known) n.unsupported("a trip count that is known at run time only");
-    if (known->size() != 1) n.fail("the trip count has {} elements, expected 1", known->size());
-    trips = (*known)[0];
+
+// A loop as ONNX has it: the body maps (i, condition, carried values) to (condition, carried values, rows).
+class Loop {
+ public:
+  explicit Loop(Node& n) : n_(n), body_(n.attr_graph("body")) {
+    carried_ = n.inputs() > 2 ? n.inputs() - 2 : 0;
+    if (body_.input_size() != static_cast<int>(carried_) + 2) n.fail("the body has {} inputs", body_.input_size());
+    int rows = body_.output_size() - 1 - static_cast<int>(carried_);
+    if (rows < 0) n.fail("the body has {} outputs", body_.output_size());
+    rows_ = static_cast<size_t>(rows);
+    for (size_t i = 0; i < carried_; ++i) state_.push_back(n.value(i + 2));
+    first_ = n.has(1) ? known_flag(n.value(1)) : 1;
+    if (!n.has(0)) return;
+    if (auto known = n.constant_ints(0); known && known->size() != 1)
+      n.fail("the trip count has {} elements, expected 1", known->size());
+    trips_ = n.scalar_int(0);
   }
-  std::optional<int64_t> condition = n.has(1) ? known_flag(n.value(1)) : 1;
-  size_t carried = n.inputs() > 2 ? n.inputs() - 2 : 0;
-  if (body.input_size() != static_cast<int>(carried) + 2) n.fail("the body has {} inputs", body.input_size());
-  int scans = body.output_size() - 1 - static_cast<int>(carried);
-  if (scans < 0) n.fail("the body has {} outputs", body.output_size());
-  Outputs state;
-  for (size_t i = 0; i < carried; ++i) state.push_back(n.value(i + 2));
-  std::vector<std::vector<Value>> slices(static_cast<size_t>(scans));
-  for (int64_t i = 0; !trips || i < *trips; ++i) {
-    if (!condition) n.unsupported("a loop condition that is known at run time only");
-    if (!*condition) break;
-    if (i >= kMostIterations) n.unsupported("a loop of more than {} iterations", kMostIterations);
-    std::vector<Value> arguments = {n.of(KnownTensor{kInt64, {}, {int_imm(i)}}),
-                                    n.of(KnownTensor{kBool, {}, {bool_imm(true)}})};
+
+  Outputs convert() {
+    auto known = trips_ ? as_int(*trips_) : std::nullopt;
+    bool carries_lists = std::ranges::any_of(state_, [](const Value& value) { return value->is_sequence; });
+    bool is_short = known && *known <= kUnrolled && first_;
+    return carries_lists || is_short || first_ == 0 ? written_out(known) : as_loop();
+  }
+
+ private:
+  static constexpr int64_t kUnrolled = 1;
+  // Runs the body on the state before an iteration, which is one that happens.
+  std::vector<Value> run(GraphImporter& graph, Value i, const std::vector<Value>& state) const {
+    std::vector<Value> arguments = {std::move(i), n_.of(KnownTensor{kBool, {}, {bool_imm(true)}})};
     arguments.insert(arguments.end(), state.begin(), state.end());
-    std::vector<Value> results = run_body(n, body, arguments);
-    condition = known_flag(results[0]);
-    for (size_t k = 0; k < carried; ++k) state[k] = results[k + 1];
-    for (size_t k = 0; k < slices.size(); ++k) slices[k].push_back(results[carried + 1 + k]);
+    return run_body(graph, body_, arguments);
   }
-  for (const auto& list : slices) {
-    if (list.empty()) n.unsupported("scan outputs of a loop that runs no iteration");
-    state.push_back(stacked(n, list, 0));
+
+  Outputs as_loop() {
+    std::vector<Expr> carried = map_each(state_, [&](const Value& value) { return n_.bound(n_.tensor(value)); });
+    Expr trips = trips_ ? named_if_long(n_, n_.simplify(max(*trips_, int_imm(0))), "trips")
+                        : int_imm(std::numeric_limits<int64_t>::max());
+    auto body = [&](Node& inner, const Expr& i, const std::vector<Expr>& values) {
+      std::vector<Value> state = map_each(values, [&](const Expr& value) { return inner.of(value); });
+      std::vector<Value> results = run(inner.graph(), inner.of(KnownTensor{kInt64, {}, {i}}), state);
+      LoopStep step;
+      if (first_ != 1 || known_flag(results[0]) != 1) step.condition = inner.reshape(inner.tensor(results[0]), {});
+      auto tensor = [&](const Value& value) { return inner.bound(inner.tensor(value)); };
+      for (size_t k = 0; k < carried_; ++k) step.carried.push_back(tensor(results[k + 1]));
+      for (size_t k = 0; k < rows_; ++k) step.rows.push_back(tensor(results[carried_ + 1 + k]));
+      return step;
+    };
+    auto first = [&] { return n_.bound(n_.has(1) ? n_.reshape(n_.tensor(1), {}) : n_.scalar(1, kBool)); };
+    return map_each(emit_loop(n_, trips, carried, body, first), [&](const Expr& value) { return n_.of(value); });
   }
-  return state;
-}
+
+  // Imports the body once for each iteration, as many as constants tell.
+  Outputs written_out(std::optional<int64_t> trips) {
+    if (trips_ && !trips) n_.unsupported("a trip count that is known at run time only, in a loop over sequences");
+    std::vector<std::vector<Value>> slices(rows_);
+    std::optional<int64_t> condition = first_;
+    for (int64_t i = 0; !trips || i < *trips; ++i) {
+      if (!condition) n_.unsupported("a condition that is known at run time only, in a loop over sequences");
+      if (!*condition) break;
+      if (i >= kMostIterations) n_.unsupported("a loop over sequences of more than {} iterations", kMostIterations);
+      std::vector<Value> results = run(n_.graph(), n_.of(KnownTensor{kInt64, {}, {int_imm(i)}}), state_);
+      condition = known_flag(results[0]);
+      for (size_t k = 0; k < carried_; ++k) state_[k] = results[k + 1];
+      for (size_t k = 0; k < rows_; ++k) slices[k].push_back(results[carried_ + 1 + k]);
+    }
+    for (const auto& list : slices) {
+      if (list.empty()) n_.unsupported("scan outputs of a loop that runs no iteration");
+      state_.push_back(stacked(n_, list, 0));
+    }
+    return state_;
+  }
+
+  Node& n_;
+  const onnx::GraphProto& body_;
+  size_t carried_ = 0, rows_ = 0;
+  std::vector<Value> state_;
+  std::optional<Expr> trips_;     // absent: any number
+  std::optional<int64_t> first_;  // the condition of the first iteration, if it is known
+};
+Outputs loop_node(Node& n) { return Loop(n).convert(); }
 
 // Imports a Scan. Sequences are cut along an axis, and each step's slices and the carried state go through the body.
 class Scan {
@@ -135,7 +169,7 @@ class Scan {
   explicit Scan(Node& n) : n_(n), body_(n.attr_graph("body")), batched_(n.opset() < 9) {
     size_t first = batched_ ? 1 : 0;
     scanned_ = static_cast<size_t>(n.required_int("num_scan_inputs"));
-    if (n.inputs() < first + scanned_) n.fail("{} inputs for {} scan inputs", n.inputs(), scanned_);
+    if (scanned_ < 1 || n.inputs() < first + scanned_) n.fail("{} inputs for {} scan inputs", n.inputs(), scanned_);
     carried_ = n.inputs() - first - scanned_;
     if (body_.output_size() < static_cast<int>(carried_)) n.fail("the body has {} outputs", body_.output_size());
     scan_outputs_ = static_cast<size_t>(body_.output_size()) - carried_;
@@ -147,22 +181,21 @@ class Scan {
     in_reversed_ = n.attr_ints(batched_ ? "directions" : "scan_input_directions", scanned_, 0);
     out_axes_ = later("scan_output_axes", scan_outputs_);
     out_reversed_ = later("scan_output_directions", scan_outputs_);
-    for (size_t k = 0; k < carried_; ++k) state_.push_back(n.value(first + k));
-    for (size_t k = 0; k < scanned_; ++k) sequences_.push_back(n.tensor(first + carried_ + k));
+    for (size_t k = 0; k < carried_; ++k) state_.push_back(n.bound(n.tensor(first + k)));
+    for (size_t k = 0; k < scanned_; ++k) sequences_.push_back(n.bound(n.tensor(first + carried_ + k)));
   }
 
   Outputs convert() {
-    if (!batched_) return run(state_, sequences_);
+    auto value = [&](const Expr& x) { return n_.of(x); };
+    if (!batched_) return map_each(run(state_, sequences_), value);
     auto batch = as_int(n_.shape_of(sequences_.at(0)).at(0));
     if (!batch || *batch < 1 || *batch > 64) n_.unsupported("a scan over a batch that is symbolic or large");
     std::vector<std::vector<Value>> results;
     for (int64_t b = 0; b < *batch; ++b) {
-      auto state = [&](const Value& value) { return n_.of(n_.pick(n_.tensor(value), 0, b)); };
-      auto part = [&](const Expr& sequence) { return n_.pick(sequence, 0, b); };
-      std::vector<Value> states = map_each(state_, state);
-      std::vector<Value> one = run(std::move(states), map_each(sequences_, part));
+      auto part = [&](const Expr& x) { return n_.pick(x, 0, b); };
+      std::vector<Expr> one = run(map_each(state_, part), map_each(sequences_, part));
       results.resize(one.size());
-      for (size_t k = 0; k < one.size(); ++k) results[k].push_back(one[k]);
+      for (size_t k = 0; k < one.size(); ++k) results[k].push_back(n_.of(one[k]));
     }
     return map_each(results, [&](const std::vector<Value>& list) { return stacked(n_, list, 0); });
   }
@@ -170,36 +203,43 @@ class Scan {
  private:
   using Ints = std::vector<int64_t>;
 
-  int64_t length_of(const std::vector<Expr>& sequences) {
-    std::optional<int64_t> length;
+  Expr length_of(const std::vector<Expr>& sequences) {
+    std::optional<Expr> length;
     for (size_t k = 0; k < scanned_; ++k) {
-      std::vector<Expr> shape = n_.shape_of(sequences[k]);
+      const std::vector<Expr>& shape = n_.shape_of(sequences[k]);
       in_axes_[k] = n_.axis(in_axes_[k], std::ssize(shape));
-      auto size = as_int(shape[in_axes_[k]]);
-      if (!size) n_.unsupported("a scan over a symbolic dim; make it constant with --dim");
-      if (length && *length != *size) n_.fail("scan inputs of length {} and {}", *length, *size);
-      length = size;
+      const Expr& size = shape[in_axes_[k]];
+      if (length) n_.require_equal(*length, size, "the lengths of scan inputs");
+      if (!length) length = size;
     }
-    if (!length || *length > kMostIterations || *length == 0) n_.unsupported("a scan of {} steps", length.value_or(0));
     return *length;
   }
   // Runs the steps for one batch element, or for the only one. Returns the last state, then the stacked outputs.
-  std::vector<Value> run(std::vector<Value> state, const std::vector<Expr>& sequences) {
-    int64_t length = length_of(sequences);
-    std::vector<std::vector<Value>> slices(scan_outputs_);
-    for (int64_t i = 0; i < length; ++i) {
-      std::vector<Value> arguments = state;
-      for (size_t k = 0; k < scanned_; ++k)
-        arguments.push_back(n_.of(n_.pick(sequences[k], in_axes_[k], in_reversed_[k] ? length - 1 - i : i)));
-      std::vector<Value> results = run_body(n_, body_, arguments);
-      for (size_t k = 0; k < carried_; ++k) state[k] = results[k];
-      for (size_t k = 0; k < scan_outputs_; ++k) {
-        auto& list = slices[k];
-        list.insert(out_reversed_[k] ? list.begin() : list.end(), results[carried_ + k]);
+  std::vector<Expr> run(const std::vector<Expr>& state, const std::vector<Expr>& sequences) {
+    Expr length = length_of(sequences);
+    auto body = [&](Node& inner, const Expr& i, const std::vector<Expr>& carried) {
+      std::vector<Value> arguments = map_each(carried, [&](const Expr& value) { return inner.of(value); });
+      for (size_t k = 0; k < scanned_; ++k) {
+        Expr at = in_reversed_[k] ? inner.simplify(length - 1 - i) : i;
+        arguments.push_back(inner.of(inner.pick(sequences[k], in_axes_[k], at)));
       }
+      std::vector<Value> results = run_body(inner.graph(), body_, arguments);
+      auto tensors = [&](size_t from, size_t count) {
+        return map_each(std::span(results).subspan(from, count),
+                        [&](const Value& value) { return inner.bound(inner.tensor(value)); });
+      };
+      return LoopStep{.carried = tensors(0, carried_), .rows = tensors(carried_, scan_outputs_)};
+    };
+    std::vector<Expr> results = emit_loop(n_, length, state, body);
+    for (size_t k = 0; k < scan_outputs_; ++k) {
+      Expr& rows = results[carried_ + k];
+      if (out_reversed_[k]) rows = n_.op("flip", {rows}, AxisAttrs{.axis = 0});
+      int64_t rank = std::ssize(n_.shape_of(rows)), axis = n_.axis(out_axes_[k], rank);
+      std::vector<int64_t> axes = int_range(1, rank);
+      axes.insert(axes.begin() + axis, 0);
+      rows = n_.transpose(rows, axes);
     }
-    for (size_t k = 0; k < scan_outputs_; ++k) state.push_back(stacked(n_, slices[k], out_axes_[k]));
-    return state;
+    return results;
   }
 
   Node& n_;
@@ -207,8 +247,7 @@ class Scan {
   bool batched_;  // before opset 9: a leading axis of independent sequences, after the optional lengths
   size_t scanned_, carried_, scan_outputs_;
   Ints in_axes_, in_reversed_, out_axes_, out_reversed_;
-  std::vector<Value> state_;
-  std::vector<Expr> sequences_;
+  std::vector<Expr> state_, sequences_;
 };
 Outputs scan_node(Node& n) { return Scan(n).convert(); }
 

@@ -25,8 +25,7 @@ struct ModelContext {
   std::unordered_map<std::string, std::string> made_by = {};  // the user's kernel, by the name of the value
   std::tuple<DType, std::vector<int64_t>, std::optional<Type>> last_known = {};  // the type of the last stand-in
   int64_t node_count = 0;
-  std::vector<std::string> nested = {};   // the functions and graphs that are being expanded; "" for a graph
-  const Builder* main_builder = nullptr;  // the one with a dataflow block
+  std::vector<std::string> nested = {};  // the functions and graphs that are being expanded; "" for a graph
   std::unordered_map<const NodeHeader*, Value> known = {};  // by operand of this node; the value keeps it alive
 
   // Returns the place of a named part of the model: "model.onnx: initializer 'w'".

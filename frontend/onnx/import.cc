@@ -113,7 +113,6 @@ IRModule import_model(std::shared_ptr<const ModelFile> file, const OpTable& ops,
 
   Builder builder(ops);
   builder.set_span(place(context));
-  context.main_builder = &builder;
   GraphImporter importer(context, builder);
   Parameters params = define_inputs(context, importer, graph);
   builder.begin_dataflow();

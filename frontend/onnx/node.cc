@@ -297,8 +297,8 @@ Expr Node::slice(const Expr& x, int64_t axis, const Expr& begin, const Expr& end
             {x, shape_expr({int_imm(axis)}), shape_expr({begin}), shape_expr({end}), shape_expr({int_imm(1)})},
             SliceAttrs{.assume_inbound = true});
 }
-Expr Node::pick(const Expr& x, int64_t axis, int64_t index) {
-  Expr slice = this->slice(x, axis, int_imm(index), int_imm(index + 1));
+Expr Node::pick(const Expr& x, int64_t axis, const Expr& index) {
+  Expr slice = this->slice(x, axis, index, simplify(index + 1));
   return reshape(slice, without_item(shape_of(slice), axis));
 }
 Expr Node::with_new_axis(const Expr& x, int64_t axis) {

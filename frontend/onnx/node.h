@@ -158,7 +158,8 @@ class Node {
   // Returns x[begin:end] along an axis, with 0 <= begin <= end <= dim.
   Expr slice(const Expr& x, int64_t axis, const Expr& begin, const Expr& end);
   // Returns x[..., index, ...] without that axis, and x with a new axis of size 1.
-  Expr pick(const Expr& x, int64_t axis, int64_t index);
+  Expr pick(const Expr& x, int64_t axis, const Expr& index);
+  Expr pick(const Expr& x, int64_t axis, int64_t index) { return pick(x, axis, int_imm(index)); }
   Expr with_new_axis(const Expr& x, int64_t axis);
   Expr reduce(const char* name, const Expr& x, const std::vector<int64_t>& axes, bool keepdims);
   // Returns the first items of an operator's several results.

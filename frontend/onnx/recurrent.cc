@@ -1,12 +1,16 @@
-// RNN, GRU and LSTM, unrolled over a sequence of known length.
+// RNN, GRU and LSTM: one product for the inputs of all steps, then a loop over the steps.
 #include "frontend/onnx/graph_importer.h"
-#include "frontend/onnx/node.h"
+#include "frontend/onnx/loop.h"
 
 namespace relaxc::onnx_import {
 
 namespace {
 
-constexpr int64_t kMostSteps = 512, kManySteps = 32;
+// The activation functions of recurrent operators, by ONNX's names in lower case. Absent parameters have ONNX's values.
+struct Activation {
+  std::string name;
+  std::optional<double> alpha, beta;
+};
 
 class Recurrent {
  public:
@@ -18,158 +22,191 @@ class Recurrent {
     if (direction_ != "forward" && direction_ != "reverse" && direction_ != "bidirectional")
       n.fail("direction is '{}'", direction_);
     directions_ = direction_ == "bidirectional" ? 2 : 1;
-    x_ = n.tensor(0);
+    x_ = n.bound(n.tensor(0));
     if (n.shape_of(x_).size() != 3) n.fail("input has rank {}, expected 3", n.shape_of(x_).size());
     if (batch_first_) x_ = n.transpose(x_, {1, 0, 2});
-    auto steps = as_int(n.shape_of(x_)[0]);
-    if (!steps || *steps < 1 || *steps > kMostSteps)
-      n.unsupported("a sequence of symbolic length or more than {} steps; make it constant with --dim", kMostSteps);
-    steps_ = *steps;
-    if (steps_ > kManySteps) {
-      n.graph().context().diagnostics.warning(n.span(),
-                                              "{} steps are unrolled: time and size of the compiled model grow with "
-                                              "their number; a shorter sequence, called several times with the states "
-                                              "carried on, compiles faster",
-                                              steps_);
-    }
+    steps_ = n.shape_of(x_)[0];
     batch_ = n.shape_of(x_)[1];
     auto hidden = as_int(n.dim(2, std::max<size_t>(n.shape(2).size(), 1) - 1));
     if (!hidden) n.unsupported("recurrent weights with symbolic dims");
     hidden_ = n.attr_int("hidden_size", *hidden);
     if (hidden_ != *hidden) n.fail("hidden_size is {}, but the weights have {}", hidden_, *hidden);
     dtype_ = n.dtype(0);
-    activations_ = n.attr_strings("activations");
-    if (!n.attr_floats("activation_alpha").empty() || !n.attr_floats("activation_beta").empty())
-      n.unsupported("attributes 'activation_alpha' and 'activation_beta'");
-    const std::vector<std::string> defaults = {"Sigmoid", "Tanh", "Tanh"};
-    auto first = defaults.begin() + (kind_ == "RNN" ? 1 : 0), last = first + activations_per_direction();
-    for (int64_t d = 0; d < directions_ && n.attr_strings("activations").empty(); ++d)
-      activations_.insert(activations_.end(), first, last);
+    read_activations();
     clip_ = n.has_attr("clip") ? std::optional(n.attr_float("clip", 0)) : std::nullopt;
     if (kind_ == "GRU") linear_before_reset_ = n.attr_int("linear_before_reset", 0) != 0;
-    if (kind_ == "LSTM" && n.attr_int("input_forget", 0)) n.unsupported("attribute 'input_forget'");
-    if (n.has(4)) lengths_ = n.cast(n.tensor(4), kInt64);
+    if (kind_ == "LSTM") input_forget_ = n.attr_int("input_forget", 0) != 0;
+    if (n.has(4)) lengths_ = n.reshape(n.cast(n.tensor(4), kInt64), {batch_, int_imm(1)});
   }
 
   Outputs convert() {
-    std::vector<Expr> rows, last_hidden, last_cell;
-    std::vector<std::vector<Expr>> states(static_cast<size_t>(steps_));  // by time, of each direction
-    for (int64_t d = 0; d < directions_; ++d) {
-      bool reverse = direction_ == "reverse" || d == 1;
-      run(d, reverse, states, last_hidden, last_cell);
-    }
-    for (std::vector<Expr>& sides : states) {
-      for (Expr& side : sides) side = n_.reshape(side, {int_imm(1), int_imm(1), batch_, int_imm(hidden_)});
-      rows.push_back(join(n_, sides, 1));
-    }
-    Expr y = join(n_, rows, 0);  // [steps, directions, batch, hidden]
-    Outputs outputs = {n_.of(batch_first_ ? n_.transpose(y, {2, 0, 1, 3}) : y), n_.of(final_state(last_hidden))};
-    if (kind_ == "LSTM") outputs.push_back(n_.of(final_state(last_cell)));
+    std::vector<std::vector<Expr>> results;  // by direction: hidden state, cell, rows
+    for (int64_t d = 0; d < directions_; ++d) results.push_back(run(d));
+    auto of_all = [&](size_t k, int64_t axis) {
+      return join(n_, map_each(results, [&](const auto& list) { return n_.with_new_axis(list[k], axis); }), axis);
+    };
+    Expr rows = of_all(results[0].size() - 1, 1);  // [steps, directions, batch, hidden]
+    auto final_state = [&](size_t k) {
+      Expr all = of_all(k, 0);
+      return n_.of(batch_first_ ? n_.transpose(all, {1, 0, 2}) : all);
+    };
+    Outputs outputs = {n_.of(batch_first_ ? n_.transpose(rows, {2, 0, 1, 3}) : rows), final_state(0)};
+    if (kind_ == "LSTM") outputs.push_back(final_state(1));
     return outputs;
   }
 
  private:
-  int64_t activations_per_direction() const { return kind_ == "RNN" ? 1 : kind_ == "GRU" ? 2 : 3; }
-  Expr final_state(const std::vector<Expr>& sides) {
-    auto row = [&](const Expr& side) { return n_.reshape(side, {int_imm(1), batch_, int_imm(hidden_)}); };
-    Expr all = join(n_, map_each(sides, row), 0);
-    return batch_first_ ? n_.transpose(all, {1, 0, 2}) : all;
+  size_t activations_per_direction() const { return kind_ == "RNN" ? 1 : kind_ == "GRU" ? 2 : 3; }
+
+  void read_activations() {
+    const std::vector<std::string> defaults = {"Sigmoid", "Tanh", "Tanh"};
+    std::vector<std::string> names = n_.attr_strings("activations");
+    std::vector<double> alphas = n_.attr_floats("activation_alpha"), betas = n_.attr_floats("activation_beta");
+    size_t count = activations_per_direction() * static_cast<size_t>(directions_);
+    for (size_t i = 0; names.size() < count; ++i)
+      names.push_back(defaults[(kind_ == "RNN" ? 1 : 0) + i % activations_per_direction()]);
+    // Parameters are listed for the functions that take them.
+    size_t alpha = 0, beta = 0;
+    for (size_t i = 0; i < count; ++i) {
+      std::string name = lower_case(names[i]);
+      bool has_beta = name == "affine" || name == "scaledtanh" || name == "hardsigmoid";
+      bool has_alpha = has_beta || name == "leakyrelu" || name == "thresholdedrelu" || name == "elu";
+      Activation& row = activations_.emplace_back(Activation{name, {}, {}});
+      if (has_alpha && alpha < alphas.size()) row.alpha = alphas[alpha++];
+      if (has_beta && beta < betas.size()) row.beta = betas[beta++];
+    }
   }
-  Expr gate(const Expr& x, int64_t g, int64_t axis) {
-    return n_.slice(x, axis, int_imm(g * hidden_), int_imm((g + 1) * hidden_));
+  static std::string lower_case(std::string text) {
+    for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    return text;
   }
-  Expr activate(int64_t d, int64_t which, Expr x) {
-    const std::string& name = activations_.at(static_cast<size_t>(d * activations_per_direction() + which));
-    if (clip_) x = n_.clip(x, -*clip_, *clip_);
-    if (name == "Tanh") return n_.op("tanh", {x});
-    if (name == "Sigmoid") return n_.op("sigmoid", {x});
-    if (name == "Relu") return n_.op("nn.relu", {x});
-    n_.unsupported("activation '{}'", name);
+
+  // One direction. Returns the last hidden state, the last cell of an LSTM, and the states of all steps.
+  std::vector<Expr> run(int64_t d) {
+    bool reverse = direction_ == "reverse" || d == 1;
+    Expr w = n_.transpose(n_.pick(n_.tensor(1), 0, d), {1, 0});
+    Expr flat = n_.reshape(x_, {n_.simplify(steps_ * batch_), n_.shape_of(x_)[2]});
+    Expr from_inputs = n_.op("matmul", {flat, w});
+    if (n_.has(3)) from_inputs = n_.add(from_inputs, bias(n_, d, 0));
+    from_inputs = n_.bound(n_.reshape(from_inputs, {steps_, batch_, int_imm(gates_ * hidden_)}));
+    std::vector<Expr> first = {initial(5, d)};
+    if (kind_ == "LSTM") first.push_back(initial(6, d));
+    auto body = [&](Node& step, const Expr& i, const std::vector<Expr>& state) {
+      Expr t = reverse ? step.simplify(steps_ - 1 - i) : i;
+      std::vector<Expr> next = next_state(step, d, step.pick(from_inputs, 0, t), state);
+      Expr row = next[0];
+      if (lengths_) {  // beyond a sequence's length the state stays and the output is 0
+        Expr at = step.bound(step.tensor(step.of(KnownTensor{kInt64, {}, {t}})));
+        Expr active = step.op("greater", {*lengths_, at});
+        row = step.op("where", {active, row, step.scalar(0, dtype_)});
+        for (size_t k = 0; k < next.size(); ++k) next[k] = step.op("where", {active, next[k], state[k]});
+      }
+      return LoopStep{.carried = next, .rows = {row}};
+    };
+    if (is_int(steps_, 1)) {  // a step of a model that is called once for each
+      LoopStep only = body(n_, int_imm(0), first);
+      only.carried.push_back(n_.with_new_axis(only.rows[0], 0));
+      return only.carried;
+    }
+    std::vector<Expr> results = emit_loop(n_, steps_, first, body);
+    if (reverse) results.back() = n_.op("flip", {results.back()}, AxisAttrs{.axis = 0});
+    return results;
+  }
+
+  // Returns the bias of the inputs (0) or of the hidden state (1).
+  Expr bias(Node& n, int64_t d, int64_t part) {
+    Expr all = n.pick(n_.tensor(3), 0, d);
+    return n.slice(all, 0, int_imm(part * gates_ * hidden_), int_imm((part + 1) * gates_ * hidden_));
   }
   Expr initial(size_t input, int64_t d) {
-    if (!n_.has(input)) return n_.broadcast_to(n_.scalar(0, dtype_), {batch_, int_imm(hidden_)});
+    if (!n_.has(input)) return n_.bound(n_.broadcast_to(n_.scalar(0, dtype_), {batch_, int_imm(hidden_)}));
     Expr state = n_.tensor(input);
     if (batch_first_) state = n_.transpose(state, {1, 0, 2});
-    return n_.pick(state, 0, d);
+    return n_.bound(n_.pick(state, 0, d));
   }
 
-  void run(int64_t d, bool reverse, std::vector<std::vector<Expr>>& states, std::vector<Expr>& last_hidden,
-           std::vector<Expr>& last_cell) {
-    Expr w = n_.transpose(n_.pick(n_.tensor(1), 0, d), {1, 0}), r = n_.transpose(n_.pick(n_.tensor(2), 0, d), {1, 0});
-    std::optional<Expr> w_bias, r_bias, peepholes, cell;
-    if (n_.has(3)) {
-      Expr bias = n_.pick(n_.tensor(3), 0, d);
-      w_bias = n_.slice(bias, 0, int_imm(0), int_imm(gates_ * hidden_));
-      r_bias = n_.slice(bias, 0, int_imm(gates_ * hidden_), int_imm(2 * gates_ * hidden_));
-    }
-    if (kind_ == "LSTM" && n_.has(7)) peepholes = n_.pick(n_.tensor(7), 0, d);
-    Expr hidden = initial(5, d);
-    if (kind_ == "LSTM") cell = initial(6, d);
-    for (int64_t i = 0; i < steps_; ++i) {
-      int64_t t = reverse ? steps_ - 1 - i : i;
-      Expr from_input = n_.op("matmul", {n_.pick(x_, 0, t), w});
-      if (w_bias) from_input = n_.add(from_input, *w_bias);
-      Expr next = hidden;
-      std::optional<Expr> next_cell = cell;
-      if (kind_ == "GRU") {
-        next = gru_step(d, from_input, hidden, r, r_bias);
-      } else {
-        Expr sum = n_.add(from_input, n_.op("matmul", {hidden, r}));
-        if (r_bias) sum = n_.add(sum, *r_bias);
-        if (kind_ == "RNN") next = activate(d, 0, sum);
-        if (kind_ == "LSTM") next = lstm_step(d, sum, next_cell, peepholes);
-      }
-      Expr output = next;
-      if (lengths_) {  // beyond a sequence's length the state stays and the output is 0
-        Expr column = n_.reshape(*lengths_, {batch_, int_imm(1)});
-        Expr active = n_.op("greater", {column, n_.scalar(static_cast<double>(t), kInt64)});
-        output = n_.op("where", {active, next, n_.scalar(0, dtype_)});
-        next = n_.op("where", {active, next, hidden});
-        if (cell) next_cell = n_.op("where", {active, *next_cell, *cell});
-      }
-      states[t].push_back(output);
-      hidden = next;
-      cell = next_cell;
-    }
-    last_hidden.push_back(hidden);
-    if (cell) last_cell.push_back(*cell);
+  std::vector<Expr> next_state(Node& step, int64_t d, const Expr& from_input, const std::vector<Expr>& state) {
+    // Weights are read inside of the loop, where they are constants.
+    Expr r = step.transpose(step.pick(n_.tensor(2), 0, d), {1, 0});
+    std::optional<Expr> r_bias;
+    if (n_.has(3)) r_bias = bias(step, d, 1);
+    if (kind_ == "GRU") return {gru_step(step, d, from_input, state[0], r, r_bias)};
+    Expr sum = step.add(from_input, step.op("matmul", {state[0], r}));
+    if (r_bias) sum = step.add(sum, *r_bias);
+    if (kind_ == "RNN") return {activate(step, d, 0, sum)};
+    return lstm_step(step, d, sum, state[1]);
   }
 
-  // The gates are in the order z, r, h.
-  Expr gru_step(int64_t d, const Expr& from_input, const Expr& hidden, const Expr& r, const std::optional<Expr>& bias) {
-    auto from_hidden = [&](int64_t g, const Expr& state) {
-      Expr sum = n_.op("matmul", {state, gate(r, g, 1)});
-      return bias ? n_.add(sum, gate(*bias, g, 0)) : sum;
+  Expr gate(Node& step, const Expr& x, int64_t g, int64_t axis) {
+    return step.slice(x, axis, int_imm(g * hidden_), int_imm((g + 1) * hidden_));
+  }
+  Expr activate(Node& n, int64_t d, size_t which, Expr x) {
+    const auto& [name, alpha, beta] = activations_.at(static_cast<size_t>(d) * activations_per_direction() + which);
+    if (clip_) x = n.clip(x, -*clip_, *clip_);
+    auto apply = [&](const char* op, const Expr& e) { return n.op(op, {e}); };
+    auto scaled = [&](double factor, const Expr& e) { return n.scaled(e, factor); };
+    auto plus = [&](const Expr& e, double number) { return n.add(e, n.scalar_like(number, e)); };
+    if (name == "tanh") return apply("tanh", x);
+    if (name == "sigmoid") return apply("sigmoid", x);
+    if (name == "relu") return apply("nn.relu", x);
+    if (name == "affine") return plus(scaled(alpha.value_or(1), x), beta.value_or(0));
+    if (name == "scaledtanh") return scaled(alpha.value_or(1), apply("tanh", scaled(beta.value_or(1), x)));
+    if (name == "hardsigmoid") return n.clip(plus(scaled(alpha.value_or(0.2), x), beta.value_or(0.5)), 0, 1);
+    if (name == "softsign") return n.div(x, plus(apply("abs", x), 1));
+    if (name == "softplus") return n.op("log_add_exp", {x, n.scalar_like(0, x)});
+    Expr zero = n.scalar_like(0, x), is_positive = n.op("greater", {x, zero});
+    if (name == "leakyrelu") return n.op("where", {is_positive, x, scaled(alpha.value_or(0.01), x)});
+    if (name == "thresholdedrelu")
+      return n.op("where", {n.op("greater_equal", {x, n.scalar_like(alpha.value_or(1), x)}), x, zero});
+    if (name == "elu") return n.op("where", {is_positive, x, scaled(alpha.value_or(1), plus(apply("exp", x), -1))});
+    n.unsupported("activation '{}'", name);
+  }
+
+  // The gates are in the order z, r, h. Those that need the same product of the hidden state share it.
+  Expr gru_step(Node& n, int64_t d, const Expr& from_input, const Expr& hidden, const Expr& r,
+                const std::optional<Expr>& bias) {
+    auto gates = [&](const Expr& x, int64_t first, int64_t last, int64_t axis) {
+      return n.slice(x, axis, int_imm(first * hidden_), int_imm(last * hidden_));
     };
-    Expr z = activate(d, 0, n_.add(gate(from_input, 0, 1), from_hidden(0, hidden)));
-    Expr reset = activate(d, 0, n_.add(gate(from_input, 1, 1), from_hidden(1, hidden)));
-    Expr recurrent =
-        linear_before_reset_ ? n_.mul(reset, from_hidden(2, hidden)) : from_hidden(2, n_.mul(reset, hidden));
-    Expr candidate = activate(d, 1, n_.add(gate(from_input, 2, 1), recurrent));
-    return n_.add(n_.mul(n_.sub(n_.scalar_like(1, z), z), candidate), n_.mul(z, hidden));
+    auto from_hidden = [&](int64_t first, int64_t last, const Expr& state) {
+      Expr sum = n.op("matmul", {state, gates(r, first, last, 1)});
+      return bias ? n.add(sum, gates(*bias, first, last, 0)) : sum;
+    };
+    Expr all = from_hidden(0, linear_before_reset_ ? 3 : 2, hidden);
+    auto gate = [&](int64_t g) {
+      return activate(n, d, 0, n.add(gates(from_input, g, g + 1, 1), gates(all, g, g + 1, 1)));
+    };
+    Expr z = gate(0), reset = gate(1);
+    Expr recurrent = linear_before_reset_ ? n.mul(reset, gates(all, 2, 3, 1)) : from_hidden(2, 3, n.mul(reset, hidden));
+    Expr candidate = activate(n, d, 1, n.add(gates(from_input, 2, 3, 1), recurrent));
+    return n.add(n.mul(n.sub(n.scalar_like(1, z), z), candidate), n.mul(z, hidden));
   }
-  // The gates are in the order i, o, f, c, and the peepholes in the order i, o, f.
-  Expr lstm_step(int64_t d, const Expr& sum, std::optional<Expr>& cell, const std::optional<Expr>& peepholes) {
+  // The gates are in the order i, o, f, c, and the peepholes in the order i, o, f. Returns the hidden state and the
+  // cell.
+  std::vector<Expr> lstm_step(Node& n, int64_t d, const Expr& sum, const Expr& cell) {
+    std::optional<Expr> peepholes;
+    if (n_.has(7)) peepholes = n.pick(n_.tensor(7), 0, d);
     auto with_peephole = [&](int64_t g, const Expr& state) {
-      Expr x = gate(sum, g, 1);
-      return peepholes ? n_.add(x, n_.mul(gate(*peepholes, g, 0), state)) : x;
+      Expr x = gate(n, sum, g, 1);
+      return peepholes ? n.add(x, n.mul(gate(n, *peepholes, g, 0), state)) : x;
     };
-    Expr in = activate(d, 0, with_peephole(0, *cell)), forget = activate(d, 0, with_peephole(2, *cell));
-    Expr candidate = activate(d, 1, gate(sum, 3, 1));
-    cell = n_.add(n_.mul(forget, *cell), n_.mul(in, candidate));
-    Expr out = activate(d, 0, with_peephole(1, *cell));
-    return n_.mul(out, activate(d, 2, *cell));
+    Expr in = activate(n, d, 0, with_peephole(0, cell));
+    Expr forget = input_forget_ ? n.sub(n.scalar_like(1, in), in) : activate(n, d, 0, with_peephole(2, cell));
+    Expr candidate = activate(n, d, 1, gate(n, sum, 3, 1));
+    Expr next = n.add(n.mul(forget, cell), n.mul(in, candidate));
+    Expr out = activate(n, d, 0, with_peephole(1, next));
+    return {n.mul(out, activate(n, d, 2, next)), next};
   }
 
   Node& n_;
   std::string kind_, direction_;
-  int64_t gates_ = 1, directions_ = 1, steps_ = 0, hidden_ = 0;
-  bool batch_first_ = false, linear_before_reset_ = false;
+  int64_t gates_ = 1, directions_ = 1, hidden_ = 0;
+  bool batch_first_ = false, linear_before_reset_ = false, input_forget_ = false;
   DType dtype_;
-  Expr x_ = int_imm(0), batch_ = int_imm(0);
-  std::vector<std::string> activations_;
+  Expr x_ = int_imm(0), steps_ = int_imm(0), batch_ = int_imm(0);
+  std::vector<Activation> activations_;
   std::optional<double> clip_;
-  std::optional<Expr> lengths_;
+  std::optional<Expr> lengths_;  // [batch, 1]
 };
 
 Outputs recurrent(Node& n) {

@@ -207,6 +207,48 @@ TEST_CASE("values, tuples and builtins", "[vm]") {
   CHECK(same_contents(results[0], results[2]));
 }
 
+TEST_CASE("a loop carries values, stacks rows and ends", "[vm]") {
+  // The body gives (condition, the number it carries twice, the tensor that it captured); `first` rows are there.
+  auto run = [](int64_t trips, int64_t condition, int64_t next, std::vector<int64_t> first, int64_t fields = 3) {
+    ExecutableBuilder builder;
+    FunctionBuilder main(builder, "main"), body(builder, "body");
+    Reg x = main.add_input({"x", ValueKind::kTensor, kFloat32, {}}), closure = main.new_register();
+    Reg rows = main.new_register(), number = main.new_register(), result = main.new_register();
+    main.emit(Opcode::kMakeClosure, {closure, builder.function("body"), std::vector{x}});
+    main.emit(Opcode::kValueFromSlot, {number, 1});
+    main.emit(Opcode::kNewTensor, {rows, kFloat32, std::vector<Scalar>(first.begin(), first.end()), -1});
+    main.emit(Opcode::kLoop, {result, closure, trips, condition, std::vector{number}, std::vector{rows}});
+    main.emit(Opcode::kRet, {result});
+    main.finish();
+    body.make_private();
+    body.add_input({"i", ValueKind::kInt, {}, {}});
+    Reg carried = body.add_input({"carried", ValueKind::kInt, {}, {}});
+    Reg row = body.add_input({"x", ValueKind::kTensor, kFloat32, {}}), both = body.new_register();
+    Reg goes_on = body.new_register();
+    vm::Slot twice = body.new_slot("twice");
+    body.emit(Opcode::kSlotFromValue, {twice, carried});
+    body.emit(Opcode::kSlotOp, {twice, SlotOp::kMul, twice, 2});
+    body.emit(Opcode::kValueFromSlot, {carried, twice});
+    body.emit(Opcode::kValueFromSlot, {goes_on, next});
+    std::vector<Reg> results = {goes_on, carried, row};
+    results.resize(static_cast<size_t>(fields), row);
+    body.emit(Opcode::kMakeTuple, {both, results});
+    body.emit(Opcode::kRet, {both});
+    body.finish();
+    Session session(Program::from(builder.finish(), nullptr), {.threads = 1});
+    return describe(session.run_values(std::vector<Value>{ramp({2})}));
+  };
+  CHECK(run(5, 1, 1, {5, 2}) == "(32, float32[5, 2])");
+  CHECK(run(5, 1, 1, {0, 0}) == "(32, float32[5, 2])");  // the tensor grows
+  CHECK(run(5, 1, 0, {5, 2}) == "(2, float32[1, 2])");
+  CHECK(run(5, 0, 1, {0, 2}) == "(1, float32[0, 2])");
+  CHECK(run(0, 1, 1, {0, 2}) == "(1, float32[0, 2])");
+  CHECK(error_of([&] { run(1, 1, 1, {1, 2, 2}); }) ==
+        "row 0 of a loop's result is float32[2], behind rows of float32[1, 2, 2]");
+  CHECK(error_of([&] { run(1, 1, 1, {1, 2}, 1); }) == "function 'body' gives 1 values to a loop, expected 2 or 3");
+  CHECK(error_of([&] { run(1, 1, 1, {1, 2}, 4); }) == "function 'body' gives 4 values to a loop, expected 2 or 3");
+}
+
 TEST_CASE("closures call functions with what they captured", "[vm]") {
   auto program = [](size_t captured, size_t arguments) {
     ExecutableBuilder builder;

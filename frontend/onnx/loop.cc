@@ -1,0 +1,133 @@
+#include "frontend/onnx/loop.h"
+
+#include "frontend/onnx/graph_importer.h"
+#include "ir/sequence.h"
+#include "support/lists.h"
+
+namespace relaxc::onnx_import {
+
+namespace {
+
+// Returns a new dim about which nothing is known but that it is one.
+VarRef unknown_dim(Node& n, std::string name) {
+  VarRef dim = make_dim(std::move(name));
+  n.graph().context().analyzer.bind(dim, Interval{0, std::numeric_limits<int64_t>::max()});
+  return dim;
+}
+
+// The types that values have at the beginning of each iteration.
+class CarriedTypes {
+ public:
+  CarriedTypes(Node& n, const std::vector<Expr>& first) : n_(n) {
+    for (const Expr& value : first) add(value.type());
+  }
+  const std::vector<Type>& types() const { return types_; }
+
+  // Returns whether the values after an iteration have these types. If not, the dims that change become variables.
+  bool hold_for(const std::vector<Expr>& after) {
+    RELAXC_CHECK(after.size() == types_.size(), "a step has {} carried values of {}", after.size(), types_.size());
+    bool hold = true;
+    for (size_t i = 0; i < after.size(); ++i) hold = widen(i, after[i].type()) && hold;
+    return hold;
+  }
+
+ private:
+  void add(const Type& type) {
+    if (known_rank(type) < 0 || !tensor_dtype(type)) n_.unsupported("a carried value of unknown rank or dtype");
+    std::vector<Expr> dims;
+    const std::vector<Expr>* known = known_shape(type);
+    for (int64_t d = 0; d < known_rank(type); ++d) dims.push_back(known ? (*known)[d] : own_dim(d));
+    types_.push_back(tensor_type(std::move(dims), tensor_dtype(type)));
+  }
+  Expr own_dim(int64_t d) {
+    VarRef dim = unknown_dim(n_, fmt::format("d{}", d));
+    own_.insert(dim.get());
+    return dim;
+  }
+  bool widen(size_t i, const Type& after) {
+    std::vector<Expr> dims = *known_shape(types_[i]);
+    if (tensor_dtype(after) != tensor_dtype(types_[i])) n_.fail("carried value {} changes its dtype", i);
+    if (known_rank(after) != std::ssize(dims))
+      n_.unsupported("carried value {} has rank {} first and {} after an iteration", i, dims.size(), known_rank(after));
+    const std::vector<Expr>* known = known_shape(after);
+    bool holds = true;
+    for (size_t d = 0; d < dims.size(); ++d) {
+      if (own_.contains(dims[d].get()) || (known && n_.provably_equal(dims[d], (*known)[d]))) continue;
+      dims[d] = own_dim(static_cast<int64_t>(d));
+      holds = false;
+    }
+    if (!holds) types_[i] = tensor_type(std::move(dims), tensor_dtype(after));
+    return holds;
+  }
+
+  Node& n_;
+  std::vector<Type> types_;
+  std::unordered_set<const NodeHeader*> own_;  // the dims that differ from one iteration to the next
+};
+
+// Returns the type without the dims that only an iteration knows.
+Type seen_from_outside(const Type& type, const std::vector<VarRef>& params, const Expr& seq) {
+  VarSet outside, inside;
+  auto add_dims = [](const Type& of, VarSet& to) { walk(of, [&](const Ref<Var>& dim) { to.insert(dim.get()); }); };
+  for (const VarRef& param : params) add_dims(param.type(), outside);
+  for (const VarRef& captured : free_vars(seq)) add_dims(captured.type(), outside);
+  inside.insert(params[0].get());
+  for_each_binding(seq, [&](const Binding& binding) {
+    inside.insert(binding.var.get());
+    if (binding.cast) add_dims(*binding.cast, inside);
+  });
+  return without_dims(type,
+                      [&](const VarRef& dim) { return inside.contains(dim.get()) && !outside.contains(dim.get()); });
+}
+
+// Builds the function of one iteration.
+struct BuiltStep {
+  FunctionRef function;
+  LoopStep step;
+};
+BuiltStep build_step(Node& n, const std::vector<Type>& types, const LoopBody& body) {
+  Builder builder(n.graph().context().ops);
+  builder.set_span(n.span());
+  builder.begin_dataflow();
+  GraphImporter graph(n.graph(), builder);
+  Node inner(graph, n.proto(), n.row(), n.opset(), {}, n.span());
+  std::vector<VarRef> params = {make_var("i", prim_type(kInt64), n.span())};
+  for (const Type& type : types) params.push_back(make_var(fmt::format("c{}", params.size() - 1), type, n.span()));
+  LoopStep step = body(inner, params[0], {params.begin() + 1, params.end()});
+  std::vector<Expr> results;
+  if (step.condition) results.push_back(*step.condition);
+  std::ranges::copy(step.carried, std::back_inserter(results));
+  std::ranges::copy(step.rows, std::back_inserter(results));
+  for (Expr& result : results) result = builder.leaf(result);
+  Expr whole = tuple(results);
+  Expr seq = builder.finish(whole);
+  Type type = seen_from_outside(whole.type(), params, seq);
+  return {make_function({std::move(params), seq, type, true, {}}, n.span()), std::move(step)};
+}
+
+}  // namespace
+
+std::vector<Expr> emit_loop(Node& n, const Expr& trips, const std::vector<Expr>& carried, const LoopBody& body,
+                            const std::function<Expr()>& first) {
+  CarriedTypes types(n, carried);
+  BuiltStep built = build_step(n, types.types(), body);
+  while (!types.hold_for(built.step.carried)) built = build_step(n, types.types(), body);
+  Builder& b = n.builder();
+  std::vector<Expr> args = {b.emit(built.function, "body"), trips,
+                            tuple(map_each(carried, [&](const Expr& value) { return n.bound(value); }))};
+  if (built.step.condition) args.push_back(first());
+  Expr all = b.op("loop", std::move(args));
+  std::vector<Expr> results;
+  for (size_t i = 0; i < built.step.carried.size() + built.step.rows.size(); ++i)
+    results.push_back(with_measured_dims(n, b.emit(tuple_get(all, static_cast<int64_t>(i)))));
+  return results;
+}
+
+Expr with_measured_dims(Node& n, const Expr& x) {
+  if (known_shape(x.type()) || known_rank(x.type()) < 0) return x;
+  std::vector<Expr> dims;
+  for (int64_t d = 0; d < known_rank(x.type()); ++d) dims.push_back(unknown_dim(n, fmt::format("d{}", d)));
+  return n.match_cast(x, tensor_type(std::move(dims), tensor_dtype(x.type())));
+}
+
+}  // namespace relaxc::onnx_import
