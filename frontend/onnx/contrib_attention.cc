@@ -259,11 +259,13 @@ class GroupQueryAttention {
     call_.query = rotate(n_, call_.query, cos, sin, interleaved);
     call_.key = rotate(n_, call_.key, cos, sin, interleaved);
   }
-  // Returns the cache with the new rows behind what each batch element has of it.
+  // Returns the cache with the new rows behind what each batch element has of it, and zeros behind these.
   Expr with_past(size_t i, const Expr& rows) {
     if (!n_.has(i)) return rows;
     Expr cache = n_.tensor(i);
     const Expr have = n_.shape_of(cache)[2];
+    Expr at = n_.reshape(positions_from(n_, int_imm(0), have), {have, int_imm(1)});
+    cache = n_.op("where", {n_.op("less", {at, as_column(n_, past_)}), cache, n_.scalar_like(0, rows)});
     std::vector<Expr> more = n_.shape_of(rows);
     more[2] = named_if_long(n_, n_.simplify(max(total_ - have, int_imm(0))), "more");
     if (!is_int(more[2], 0)) cache = join(n_, {cache, n_.broadcast_to(n_.scalar_like(0, rows), more)}, 2);

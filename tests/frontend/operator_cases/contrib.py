@@ -191,6 +191,8 @@ def nbits():
     case(4, 40, 16, 4, "packed", bias=True, batch=(2, 3))
     case(4, 32, 16, 4, "float", bias=True)
     case(4, 32, 16, 4, "packed", g_idx=True)
+    case(4, 32, 16, 4, g_idx=True)
+    case(4, 32, 16, 4, "float", g_idx=True)
     case(4, 32, 16, 4, "packed", flat=True)
     case(5, 32, 16, 8)
     case(5, 40, 16, 8, "packed", bias=True)
@@ -219,7 +221,7 @@ def quantized():
         z = lambda x: np.array(x + low, dtype)
         real = lambda x, scale, zero: (x.astype(np.float64) - float(zero)) * float(scale)
         a, b = q(2, 3, 4), q(3, 4)
-        xs = [s(0.05), z(120), s(0.03), z(90), s(0.11), z(133)]
+        xs = [s(0.0503), z(120), s(0.0297), z(90), s(0.1131), z(133)]
         d = {"a": "n 3 4"}
         ra, rb = real(a, xs[0], xs[1]), real(b, xs[2], xs[3])
         binary = {"a": a, "as": xs[0], "az": xs[1], "b": b, "bs": xs[2], "bz": xs[3], "cs": xs[4], "cz": xs[5]}
@@ -252,16 +254,16 @@ def quantized():
         wz = z(128) if dtype == np.uint8 else np.array(0, dtype)
         acc = conv(image.astype(np.float64) - float(xs[1]), w.astype(np.float64) - float(wz))
         bias = ints(-500, 500, 3).astype(np.int32)
-        y = quantize((acc + bias[None, :, None, None]) * 0.05 * 0.01, 0.3, int(z(100)), dtype)
+        y = quantize((acc + bias[None, :, None, None]) * 0.0503 * 0.01, 0.3, int(z(100)), dtype)
         g.case("QLinearConv", {"a": nhwc(image), "as": xs[0], "az": xs[1], "w": w, "ws": s(0.01), "wz": wz, "ys": s(0.3), "yz": z(100), "b": bias}, [nhwc(y)], {"a": "n h w 2"}, channels_last=1)
         m, k = q(3, 4), q(4, 5)
         acc = (m.astype(np.int64) - int(xs[1])) @ (k.astype(np.int64) - int(wz))
         cc = ints(-500, 500, (3, 5)).astype(np.int32)
         gemm = {"a": m, "as": xs[0], "az": xs[1], "b": k, "bs": s(0.01), "bz": wz}
-        g.case("QGemm", {**gemm, "c": cc}, [f32((acc + cc) * 0.05 * 0.01)], {"a": "n 4"})
-        g.case("QGemm", {**gemm, "a": m.T.copy(), "c": None, "ys": s(0.02), "yz": z(50)}, [quantize(acc * 0.05 * 0.01 * 0.5, 0.02, int(z(50)), dtype)], {"a": "4 n"}, alpha=0.5, transA=1)
+        g.case("QGemm", {**gemm, "c": cc}, [f32((acc + cc) * 0.0503 * 0.01)], {"a": "n 4"})
+        g.case("QGemm", {**gemm, "a": m.T.copy(), "c": None, "ys": s(0.02), "yz": z(50)}, [quantize(acc * 0.0503 * 0.01 * 0.5, 0.02, int(z(50)), dtype)], {"a": "4 n"}, alpha=0.5, transA=1)
         perc = np.array([0.01, 0.02, 0.03, 0.04, 0.05], np.float32)
-        g.case("QGemm", {**gemm, "b": k.T.copy(), "bs": perc, "bz": np.full(5, wz, dtype), "c": cc[0]}, [f32((acc + cc[0]) * 0.05 * perc)], {"a": "n 4"}, transB=1)
+        g.case("QGemm", {**gemm, "b": k.T.copy(), "bs": perc, "bz": np.full(5, wz, dtype), "c": cc[0]}, [f32((acc + cc[0]) * 0.0503 * perc)], {"a": "n 4"}, transB=1)
         x, fb = f(2, 3, 4), f(5)
         top, bottom = max(x.max(), 0), min(x.min(), 0)
         scale = np.float32((np.float64(top) - bottom) / 255)
@@ -269,8 +271,8 @@ def quantized():
         xq = np.clip(np.rint(x / scale) + zero, 0, 255) - zero
         g.case("DynamicQuantizeMatMul", {"x": x, "b": k, "bs": s(0.01), "bz": wz, "bias": fb}, [f32(xq @ (k.astype(np.float64) - float(wz)) * scale * 0.01 + fb)], {"x": "n m 4"})
         g.case("DynamicQuantizeMatMul", {"x": x, "b": k, "bs": perc}, [f32(xq @ k.astype(np.float64) * scale * perc)], {"x": "n m 4"})
-        g.case("MatMulIntegerToFloat", {"a": m, "b": k, "as": xs[0], "bs": s(0.01), "az": xs[1], "bz": wz, "bias": fb}, [f32(((m.astype(np.float64) - float(xs[1])) @ (k.astype(np.float64) - float(wz))) * 0.05 * 0.01 + fb)], {"a": "n 4"})
-        g.case("MatMulIntegerToFloat", {"a": m, "b": k, "as": xs[0], "bs": perc}, [f32((m.astype(np.float64) @ k.astype(np.float64)) * 0.05 * perc)], {"a": "n 4"})
+        g.case("MatMulIntegerToFloat", {"a": m, "b": k, "as": xs[0], "bs": s(0.01), "az": xs[1], "bz": wz, "bias": fb}, [f32(((m.astype(np.float64) - float(xs[1])) @ (k.astype(np.float64) - float(wz))) * 0.0503 * 0.01 + fb)], {"a": "n 4"})
+        g.case("MatMulIntegerToFloat", {"a": m, "b": k, "as": xs[0], "bs": perc}, [f32((m.astype(np.float64) @ k.astype(np.float64)) * 0.0503 * perc)], {"a": "n 4"})
         g.case("MulInteger", {"a": a, "az": xs[1], "b": b, "bz": xs[3]}, [((a.astype(np.int32) - int(xs[1])) * (b.astype(np.int32) - int(xs[3]))).astype(np.int32)], d)
         out = np.uint32 if dtype == np.uint8 else np.int32
         g.case("ReduceSumInteger", {"a": a}, [a.astype(np.int64).sum(1).astype(out)], d, axes=[1], keepdims=0)
