@@ -62,6 +62,26 @@ void resolve_references(google::protobuf::RepeatedPtrField<onnx::AttributeProto>
   }
 }
 
+// Leaves out the inputs of nodes, and of those in their subgraphs, that a call of their function leaves out.
+void clear_absent(google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,
+                  const std::unordered_set<std::string>& absent) {
+  if (absent.empty()) return;
+  for (onnx::NodeProto& node : nodes) {
+    for (std::string& name : *node.mutable_input()) {
+      if (absent.contains(name)) name.clear();
+    }
+    for (auto& attribute : *node.mutable_attribute()) {
+      if (!attribute.has_g()) continue;
+      std::unordered_set<std::string> outer = absent;  // but for names that the graph gives to its own values
+      for (const auto& input : attribute.g().input()) outer.erase(input.name());
+      for (const auto& inner : attribute.g().node()) {
+        for (const std::string& name : inner.output()) outer.erase(name);
+      }
+      clear_absent(*attribute.mutable_g()->mutable_node(), outer);
+    }
+  }
+}
+
 }  // namespace
 
 bool is_too_large(const Type& type, const ImportLimits& limits) {
@@ -413,12 +433,8 @@ void GraphImporter::call_function(const onnx::NodeProto& node, const std::vector
     }
   }
   google::protobuf::RepeatedPtrField<onnx::NodeProto> nodes = function.node();
-  for (onnx::NodeProto& child : nodes) {
-    resolve_references(*child.mutable_attribute(), given);
-    for (std::string& name : *child.mutable_input()) {
-      if (absent.contains(name)) name.clear();
-    }
-  }
+  for (onnx::NodeProto& child : nodes) resolve_references(*child.mutable_attribute(), given);
+  clear_absent(nodes, absent);
   body.add_nodes(nodes);
   Outputs outputs;
   for (const std::string& name : function.output()) {

@@ -1,7 +1,7 @@
 """com.microsoft: Attention, QAttention, MultiHeadAttention, GroupQueryAttention, RotaryEmbedding."""
 import numpy as np
 from attention import heads_of, rotary, softmax
-from make_operators import Group
+from make_composed import Group
 
 MS = "com.microsoft"
 FILTER = -10000.0

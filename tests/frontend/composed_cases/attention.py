@@ -1,6 +1,6 @@
 """Attention, rotary positions, caches, linear attention of ai.onnx."""
 import numpy as np
-from make_operators import Group
+from make_composed import Group
 
 INF = np.float32(np.inf)
 

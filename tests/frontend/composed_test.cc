@@ -1,5 +1,5 @@
-// Operators that consist of others, against results that NumPy computes by the specification's formulas: operators/ has
-// a model with many cases for each group, which make_operators.py writes.
+// Operators that consist of others, against results that NumPy computes by the specification's formulas: composed/ has
+// a model with many cases for each group, which make_composed.py writes.
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
@@ -41,7 +41,7 @@ struct Cases {
 
 // The tolerance of ONNX's backend tests, and what rounding of a sum of numbers around 1 adds.
 std::string difference(const std::string& name, const Tensor& actual, const Tensor& expected) {
-  const bool is_half = expected.dtype() == kFloat16;
+  const bool is_half = expected.dtype() == DType::float_(16);
   return tools::compare(name, actual, expected, is_half ? 2e-3 : 1e-3, is_half ? 2e-3 : 1e-5);
 }
 
@@ -49,7 +49,7 @@ std::string difference(const std::string& name, const Tensor& actual, const Tens
 
 TEST_CASE("operators that consist of others give what their formulas give", "[frontend]") {
   size_t groups = 0;
-  for (const auto& entry : fs::directory_iterator(RELAXC_SOURCE_DIR "/tests/frontend/operators")) {
+  for (const auto& entry : fs::directory_iterator(RELAXC_SOURCE_DIR "/tests/frontend/composed")) {
     Cases cases(entry.path());
     INFO(entry.path().filename().string());
     std::string bytes = cases.model.SerializeAsString();

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes operators/*.onnx: operators that consist of others, with inputs and results by the specification's formulas.
+"""Writes composed/*.onnx: operators that consist of others, with inputs and results by the specification's formulas.
 
-Run it with Debian's python3-onnx: make_operators.py [FOLDER] also writes each case to FOLDER/<group>/<case>/ in the form
+Run it with Debian's python3-onnx: make_composed.py [FOLDER] also writes each case to FOLDER/<group>/<case>/ in the form
 of ONNX's backend tests. Each file is a model with a node for each case. Its initializers "input NAME" and "expected
-NAME" are what operators_test.cc feeds and compares. The formulas here are NumPy code of their own; the dims that a case
-names by letters are symbolic in the model. The groups are in operator_cases/, a file each.
+NAME" are what composed_test.cc feeds and compares. The formulas here are NumPy code of their own; the dims that a case
+names by letters are symbolic in the model. The groups are in composed_cases/, a file each.
 """
 import importlib
 import sys
@@ -35,7 +35,7 @@ class Group:
         joined = [sum((part[i] for part in parts), []) for i in range(4)]
         nodes, inputs, outputs, weights = joined
         data = [tensor for k, part in enumerate(parts) for tensor in self.data(k)]
-        onnx.save(self.model(nodes, inputs, outputs, weights + data), HERE / "operators" / (self.name + ".onnx"))
+        onnx.save(self.model(nodes, inputs, outputs, weights + data), HERE / "composed" / (self.name + ".onnx"))
         for k in range(len(self.cases) if folder else 0):
             self.write_case(k, Path(folder) / self.name / f"{k}_{self.cases[k][0]}")
 
@@ -93,9 +93,9 @@ def type_of(value):
 
 def main():
     folder = sys.argv[1] if len(sys.argv) > 1 else None
-    sys.path.insert(0, str(HERE / "operator_cases"))
-    sys.modules["make_operators"] = sys.modules["__main__"]
-    for path in sorted((HERE / "operator_cases").glob("*.py")):
+    sys.path.insert(0, str(HERE / "composed_cases"))
+    sys.modules["make_composed"] = sys.modules["__main__"]
+    for path in sorted((HERE / "composed_cases").glob("*.py")):
         for group in importlib.import_module(path.stem).groups():
             group.write(folder)
 

@@ -2,7 +2,7 @@
 import math
 
 import numpy as np
-from make_operators import Group
+from make_composed import Group
 
 MS = "com.microsoft"
 erf = np.vectorize(math.erf)
