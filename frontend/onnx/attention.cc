@@ -111,6 +111,8 @@ Expr split_heads(Node& n, const Expr& x, int64_t heads) {
   const std::vector<Expr> dims = n.shape_of(x);
   if (dims.size() != 3) n.fail("an operand has rank {}, expected 3", dims.size());
   if (heads < 1) n.fail("{} heads, expected at least 1", heads);
+  if (auto size = as_int(dims[2]); size && *size % heads != 0)
+    n.fail("{} columns do not divide by {} heads", *size, heads);
   Expr rows = n.reshape(x, {dims[0], dims[1], int_imm(heads), n.simplify(floor_div(dims[2], heads))});
   return n.transpose(rows, {0, 2, 1, 3});
 }

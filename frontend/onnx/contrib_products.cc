@@ -84,6 +84,36 @@ Expr matmul_nbits(Node& n) {
   return n.has(5) ? n.add(result, n.tensor(5)) : result;
 }
 
+// Gathers rows of numbers in blocks along an axis, and makes them real. Bytes hold numbers of fewer bits along the last
+// axis.
+Expr gather_block_quantized(Node& n) {
+  const int64_t block = n.attr_int("block_size", 128), rank = n.rank(0);
+  const int64_t gathered = n.axis(n.attr_int("gather_axis", 0), rank, "gather_axis");
+  int64_t blocked = n.axis(n.attr_int("quantize_axis", 1), rank, "quantize_axis");
+  const bool is_bytes = n.dtype(0) == DType::uint(8);
+  const int64_t bits = is_bytes ? n.attr_int("bits", 4) : n.dtype(0).bits;
+  if (block < 1) n.fail("block_size is {}, expected at least 1", block);
+  if (is_bytes && (gathered != 0 || blocked != rank - 1 || (bits != 2 && bits != 4 && bits != 8)))
+    n.unsupported("bytes with gather_axis {}, quantize_axis {} and bits {}; expected 0, the last one, and 2, 4 or 8",
+                  gathered, blocked, bits);
+  if (gathered == blocked) n.unsupported("blocks along gather_axis");
+  const DType dtype = n.dtype(2);
+  // The rows that are gathered, as integers.
+  auto rows = [&](size_t i) {
+    Expr x = n.op("take", {n.tensor(i), n.tensor(1)}, TakeAttrs{.axis = gathered});
+    return n.dtype(i) == DType::uint(8) ? unpacked(n, x, bits) : x;
+  };
+  if (blocked > gathered) blocked += n.rank(1) - 1;
+  Expr numbers = rows(0), scale = n.op("take", {n.tensor(2), n.tensor(1)}, TakeAttrs{.axis = gathered});
+  Expr zero = n.scalar(is_bytes ? static_cast<double>(int64_t{1} << (bits - 1)) : 0, dtype);
+  const Expr size = n.shape_of(numbers)[blocked], blocks = n.shape_of(scale)[blocked];
+  Expr group = n.op("floor_divide", {n.op("arange", {int_imm(0), size, int_imm(1)}, DTypeAttrs{kInt64}),
+                                     n.scalar(static_cast<double>(block), kInt64)});
+  auto spread = [&](const Expr& x) { return n.op("take", {x, group}, TakeAttrs{.axis = blocked}); };
+  if (n.has(3)) zero = spread(n.cast(n.slice(rows(3), blocked, int_imm(0), blocks), dtype));
+  return n.mul(n.sub(n.cast(numbers, dtype), zero), spread(scale));
+}
+
 // The 16 numbers of bitsandbytes' types FP4 and NF4 (Dettmers et al., "QLoRA", 2023), at most 1.
 constexpr double kFp4[] = {0,  0.005208333333,  0.66666667,  1,  0.33333333,  0.5,  0.16666667,  0.25,
                            -0, -0.005208333333, -0.66666667, -1, -0.33333333, -0.5, -0.16666667, -0.25};
@@ -183,6 +213,7 @@ std::vector<ConverterRow> contrib_products_converters() {
        "activation activation_alpha activation_axis activation_beta activation_gamma alpha beta transA transB", kMs},
       {"GemmFastGelu", 1, 2, 3, gemm_fast_gelu, "", kMs},
       {"MatMulNBits", 1, 3, 6, matmul_nbits, "K N accuracy_level bits block_size weight_prepacked", kMs},
+      {"GatherBlockQuantized", 1, 3, 4, gather_block_quantized, "bits block_size gather_axis quantize_axis", kMs},
       {"MatMulBnb4", 1, 3, 3, matmul_bnb4, kBnb4, kMs},
       {"MatMulIntegerToFloat", 1, 4, 7, matmul_integer_to_float, "", kMs},
       {"DynamicQuantizeMatMul", 1, 3, 5, dynamic_quantize_matmul, "", kMs},

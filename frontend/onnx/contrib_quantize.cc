@@ -48,6 +48,25 @@ Expr contrib_qlinear_conv(Node& n) {
   Expr result = n.standard("QLinearConv", inputs);
   return is_last ? channels_last(n, result) : result;
 }
+// Weights are [directions, inputs, gates], with a scale for all, each direction, or each gate. The inputs and states
+// stay real numbers, which ONNX Runtime quantizes in each step.
+Outputs dynamic_quantize_lstm(Node& n) {
+  auto weights = [&](size_t i, size_t scale) {
+    auto aligned = [&](size_t k) {
+      std::vector<Expr> dims = n.shape(k);
+      if (dims.size() == 1) dims.push_back(int_imm(1));
+      if (dims.size() != 2) n.fail("input {} has rank {}, expected 1 or 2", k, dims.size());
+      return n.reshape(n.tensor(k), {dims[0], int_imm(1), dims[1]});
+    };
+    Expr x = n.sub(n.cast(n.tensor(i), kInt32), n.cast(aligned(scale + 1), kInt32));
+    return n.transpose(n.mul(n.cast(x, kFloat32), aligned(scale)), {0, 2, 1});
+  };
+  std::vector<std::optional<Expr>> inputs = optional_tensors(n);
+  inputs.resize(8);
+  inputs[1] = weights(1, 8);
+  inputs[2] = weights(2, 10);
+  return n.standard_outputs("LSTM", inputs);
+}
 // C is int32 in units of the product's scale.
 Expr qgemm(Node& n) {
   auto operand = [&](size_t i, const char* swaps) {
@@ -90,6 +109,8 @@ std::vector<ConverterRow> contrib_quantize_converters() {
       {"QLinearConcat", 1, 3, kAny, qlinear_concat, "axis", kMs},
       {"QLinearConv", 1, 8, 9, contrib_qlinear_conv, "auto_pad channels_last dilations group kernel_shape pads strides",
        kMs},
+      {"DynamicQuantizeLSTM", 1, 12, 12, dynamic_quantize_lstm,
+       "activation_alpha activation_beta activations clip direction hidden_size input_forget", kMs, 0b11111000},
       {"QGemm", 1, 6, 9, qgemm, "alpha transA transB", kMs},
   };
 }

@@ -197,12 +197,50 @@ def nbits():
     case(5, 32, 16, 8)
     case(5, 40, 16, 8, "packed", bias=True)
     case(3, 64, 32, 2, "packed")
+    for bits, zeros, block in ((4, True, 16), (4, False, 32), (8, True, 16), (8, False, 16)):
+        q, scale = g.random.integers(0, 1 << bits, (6, 64)), f(6, 64 // block)
+        zp = g.random.integers(0, 1 << bits, scale.shape) if zeros else np.full(scale.shape, 1 << (bits - 1))
+        ids = np.array([[5, 0, 3], [2, 2, 1]], np.int64)
+        inputs = {"data": pack(q, bits), "ids": ids, "scale": scale} | ({"zp": pack(zp, bits)} if zeros else {})
+        y = (q - np.repeat(zp, block, 1)) * np.repeat(scale, block, 1)
+        g.case("GatherBlockQuantized", inputs, [f32(y[ids])], {"ids": "b s"}, ("data", "scale", "zp"), bits=bits, block_size=block, gather_axis=0, quantize_axis=1)
     fp4 = np.array([0, 0.005208333333, 2 / 3, 1, 1 / 3, 0.5, 1 / 6, 0.25])
     fp4 = np.concatenate([fp4, -fp4])
     n, k, block = 4, 32, 16
     q, absmax, x = g.random.integers(0, 16, n * k), np.abs(f(n * k // block)), f(3, k)
     w = (fp4[q] * np.repeat(absmax, block)).reshape(n, k)
     g.case("MatMulBnb4", {"x": x, "b": (q[0::2] << 4 | q[1::2]).astype(np.uint8), "absmax": absmax}, [f32(x @ w.T)], {"x": "m 32"}, ("b", "absmax"), K=k, N=n, block_size=block, quant_type=0)
+    return g
+
+
+def lstm(x, w, r, bias, reverse=False):
+    """w [inputs, gates], r [hidden, gates], gates in the order i, o, f, c."""
+    hidden = r.shape[0]
+    h, c, rows = np.zeros((x.shape[1], hidden)), np.zeros((x.shape[1], hidden)), []
+    for row in x[::-1] if reverse else x:
+        i, o, forget, cell = np.split(row @ w + h @ r + bias[:4 * hidden] + bias[4 * hidden:], 4, -1)
+        c = sigmoid(forget) * c + sigmoid(i) * np.tanh(cell)
+        h = sigmoid(o) * np.tanh(c)
+        rows.append(h)
+    return np.stack(rows[::-1] if reverse else rows), h, c
+
+
+def lstms():
+    g = Group("contrib_lstm", 1, MS)
+    f = g.floats
+    for dtype, directions, per_gate in ((np.int8, 1, False), (np.uint8, 1, True), (np.int8, 2, True), (np.uint8, 2, False)):
+        low, hidden, size, steps = np.iinfo(dtype).min, 3, 4, 5
+        q = lambda *shape: (g.random.integers(0, 256, shape) + low).astype(dtype)
+        count = (directions, 4 * hidden) if per_gate else (directions,)
+        scale = lambda: np.abs(f(*count)).astype(np.float32) / 128
+        x, w, r, b = f(steps, 2, size), q(directions, size, 4 * hidden), q(directions, hidden, 4 * hidden), f(directions, 8 * hidden)
+        ws, rs, z = scale(), scale(), np.full(count, 128 + low, dtype)
+        wide = lambda t: t[:, None] if per_gate else t[:, None, None]
+        real_w, real_r = (w.astype(np.float64) - wide(z)) * wide(ws), (r.astype(np.float64) - wide(z)) * wide(rs)
+        runs = [lstm(x.astype(np.float64), real_w[d], real_r[d], b[d], d == 1) for d in range(directions)]
+        y = [f32(np.stack([run[0] for run in runs], 1)), f32(np.stack([run[1] for run in runs])), f32(np.stack([run[2] for run in runs]))]
+        inputs = {"x": x, "w": w, "r": r, "b": b, "lens": None, "h": None, "c": None, "p": None, "ws": ws, "wz": z, "rs": rs, "rz": z}
+        g.case("DynamicQuantizeLSTM", inputs, y, {"x": "t n 4"}, ("w", "r", "b", "ws", "wz", "rs", "rz"), hidden_size=hidden, direction="bidirectional" if directions == 2 else "forward")
     return g
 
 
@@ -328,4 +366,4 @@ def tensors():
 
 
 def groups():
-    return [activations(), normalizations(), products(), nbits(), quantized(), tensors()]
+    return [activations(), normalizations(), products(), nbits(), quantized(), lstms(), tensors()]
