@@ -241,7 +241,7 @@ Expr Node::op(const std::string& name, std::vector<Expr> args, Attrs attrs) {
 Outputs Node::standard_outputs(const char* op_type, const std::vector<std::optional<Expr>>& inputs,
                                const std::vector<OnnxAttribute>& attributes, int64_t opset) {
   const ConverterRow* row = find_converter("", op_type, opset);
-  RELAXC_CHECK(row, "no converter for {} of opset {}", op_type, opset);
+  if (!row) unsupported("operator {} of ai.onnx, which it consists of", op_type);
   onnx::NodeProto proto;
   proto.set_op_type(op_type);
   *proto.mutable_output() = proto_.output();
