@@ -62,6 +62,26 @@ void resolve_references(google::protobuf::RepeatedPtrField<onnx::AttributeProto>
   }
 }
 
+// Leaves out the inputs of nodes, and of those in their subgraphs, that a call of their function leaves out.
+void clear_absent(google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,
+                  const std::unordered_set<std::string>& absent) {
+  if (absent.empty()) return;
+  for (onnx::NodeProto& node : nodes) {
+    for (std::string& name : *node.mutable_input()) {
+      if (absent.contains(name)) name.clear();
+    }
+    for (auto& attribute : *node.mutable_attribute()) {
+      if (!attribute.has_g()) continue;
+      std::unordered_set<std::string> outer = absent;  // but for names that the graph gives to its own values
+      for (const auto& input : attribute.g().input()) outer.erase(input.name());
+      for (const auto& inner : attribute.g().node()) {
+        for (const std::string& name : inner.output()) outer.erase(name);
+      }
+      clear_absent(*attribute.mutable_g()->mutable_node(), outer);
+    }
+  }
+}
+
 }  // namespace
 
 bool is_too_large(const Type& type, const ImportLimits& limits) {
@@ -328,7 +348,7 @@ void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
     int64_t version = copy_value(opsets, domain).value_or(0);
     std::string refused;
     std::optional<Outputs> outputs = poisoned ? std::nullopt : call_kernel(node, inputs, span, refused);
-    const bool is_function = context_.functions.contains(domain + "." + node.op_type());
+    const bool is_function = context_.functions.contains(name_of_function(node));
     if (outputs) bind_outputs(node, *outputs, span);
     if (!outputs && is_function && !poisoned) call_function(node, inputs, span);
     if (outputs || is_function || (poisoned && has_kernel(node))) {
@@ -376,21 +396,18 @@ static std::vector<std::string> entered(const ModelContext& context, const Span&
   return result;
 }
 
-// Returns the values of attributes that a call leaves out. Field 11, which holds them, is newer than our schema.
+// Returns the values of attributes that a call leaves out.
 static std::vector<onnx::AttributeProto> default_attributes(const onnx::FunctionProto& function) {
   std::vector<onnx::AttributeProto> defaults;
-  const auto& unknown = function.unknown_fields();
-  for (int i = 0; i < unknown.field_count(); ++i) {
-    const auto& field = unknown.field(i);
-    if (field.number() != 11 || field.type() != google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED) continue;
+  for (const std::string& bytes : field_values(function, 11)) {
     onnx::AttributeProto attribute;
-    if (attribute.ParseFromString(field.length_delimited())) defaults.push_back(std::move(attribute));
+    if (attribute.ParseFromString(bytes)) defaults.push_back(std::move(attribute));
   }
   return defaults;
 }
 
 void GraphImporter::call_function(const onnx::NodeProto& node, const std::vector<Value>& inputs, const Span& span) {
-  std::string key = domain_of(node.domain()) + "." + node.op_type();
+  std::string key = name_of_function(node);
   const onnx::FunctionProto& function = *context_.functions.at(key);
   Temporarily nested(context_.nested, entered(context_, span, key));
   if (static_cast<int>(inputs.size()) > function.input_size())
@@ -416,12 +433,8 @@ void GraphImporter::call_function(const onnx::NodeProto& node, const std::vector
     }
   }
   google::protobuf::RepeatedPtrField<onnx::NodeProto> nodes = function.node();
-  for (onnx::NodeProto& child : nodes) {
-    resolve_references(*child.mutable_attribute(), given);
-    for (std::string& name : *child.mutable_input()) {
-      if (absent.contains(name)) name.clear();
-    }
-  }
+  for (onnx::NodeProto& child : nodes) resolve_references(*child.mutable_attribute(), given);
+  clear_absent(nodes, absent);
   body.add_nodes(nodes);
   Outputs outputs;
   for (const std::string& name : function.output()) {

@@ -15,7 +15,7 @@ struct ModelContext {
   const ImportOptions& options;
   Diagnostics diagnostics = {};
   std::unordered_map<std::string, int64_t> opsets = {};
-  std::unordered_map<std::string, const onnx::FunctionProto*> functions = {};  // "domain.name"
+  std::unordered_map<std::string, const onnx::FunctionProto*> functions = {};  // by name_of_function()
   std::unordered_map<std::string, VarRef> dims = {};                           // by dim_param
   std::set<std::string> fixed_dims = {};                                       // of the options, those that occur
   Analyzer analyzer = {};                                                      // facts about dims

@@ -19,8 +19,7 @@ void read_opsets(ModelContext& context) {
   for (const auto& import : model.opset_import()) context.opsets[domain_of(import.domain())] = import.version();
   if (context.opsets.empty() && model.ir_version() < 3) context.opsets[""] = 1;
   if (context.opsets.empty()) fail(place(context), "the model imports no opset");
-  for (const auto& function : model.functions())
-    context.functions[domain_of(function.domain()) + "." + function.name()] = &function;
+  for (const auto& function : model.functions()) context.functions[name_of_function(function)] = &function;
 }
 
 Type input_type(ModelContext& context, const onnx::ValueInfoProto& input, const Span& span) {

@@ -297,6 +297,35 @@ static constexpr std::pair<int, DType> kElementTypes[] = {
     {10, DType::float_(16)}, {11, kFloat64},      {12, DType::uint(32)}, {13, DType::uint(64)},
     {16, DType::bfloat16()}};
 
+std::vector<std::string> field_values(const google::protobuf::Message& message, int number) {
+  std::vector<std::string> values;
+  const auto* reflection = message.GetReflection();
+  if (const auto* field = message.GetDescriptor()->FindFieldByNumber(number)) {
+    const int count = field->is_repeated() ? reflection->FieldSize(message, field) : 0;
+    for (int i = 0; i < count; ++i)
+      values.push_back(reflection->GetRepeatedMessage(message, field, i).SerializeAsString());
+    if (!field->is_repeated()) values.push_back(reflection->GetString(message, field));
+    return values;
+  }
+  const auto& unknown = reflection->GetUnknownFields(message);
+  for (int i = 0; i < unknown.field_count(); ++i) {
+    const auto& field = unknown.field(i);
+    if (field.number() == number && field.type() == google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED)
+      values.push_back(field.length_delimited());
+  }
+  return values;
+}
+static std::string joined_name(const std::string& domain, const std::string& name,
+                               const std::vector<std::string>& overload) {
+  return domain_of(domain) + "." + name + (overload.empty() || overload[0].empty() ? "" : ":" + overload[0]);
+}
+std::string name_of_function(const onnx::FunctionProto& function) {
+  return joined_name(function.domain(), function.name(), field_values(function, 13));
+}
+std::string name_of_function(const onnx::NodeProto& call) {
+  return joined_name(call.domain(), call.op_type(), field_values(call, 8));
+}
+
 DType dtype_of_element_type(int element_type, const Span& span) {
   if (const DType* dtype = relaxc::text::row_of(kElementTypes, element_type)) return *dtype;
   if (element_type == 8) fail_unsupported(span, "element type string");

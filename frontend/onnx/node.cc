@@ -209,6 +209,24 @@ int64_t Node::axis(int64_t value, int64_t rank, const char* what) const {
 
 // ---- Building -------------------------------------------------------------------------------------------------------
 
+static AttributeProto proto_of(const OnnxAttribute& attribute) {
+  AttributeProto proto;
+  proto.set_name(attribute.name);
+  if (auto* i = std::get_if<int64_t>(&attribute.value)) {
+    proto.set_type(AttributeProto::INT);
+    proto.set_i(*i);
+  } else if (auto* f = std::get_if<double>(&attribute.value)) {
+    proto.set_type(AttributeProto::FLOAT);
+    proto.set_f(static_cast<float>(*f));
+  } else if (auto* s = std::get_if<std::string>(&attribute.value)) {
+    proto.set_type(AttributeProto::STRING);
+    proto.set_s(*s);
+  } else {
+    proto.set_type(AttributeProto::INTS);
+    for (int64_t number : std::get<std::vector<int64_t>>(attribute.value)) proto.add_ints(number);
+  }
+  return proto;
+}
 Builder& Node::builder() { return graph_.builder(); }
 Expr Node::op(const std::string& name, std::vector<Expr> args, Attrs attrs) {
   if (auto known = graph_.evaluate_op(name, args, attrs, span_)) {
@@ -219,6 +237,26 @@ Expr Node::op(const std::string& name, std::vector<Expr> args, Attrs attrs) {
   }
   for (Expr& arg : args) arg = bound(arg);
   return builder().op(name, std::move(args), std::move(attrs));
+}
+Outputs Node::standard_outputs(const char* op_type, const std::vector<std::optional<Expr>>& inputs,
+                               const std::vector<OnnxAttribute>& attributes, int64_t opset) {
+  const ConverterRow* row = find_converter("", op_type, opset);
+  if (!row) unsupported("operator {} of ai.onnx, which it consists of", op_type);
+  onnx::NodeProto proto;
+  proto.set_op_type(op_type);
+  *proto.mutable_output() = proto_.output();
+  auto is_given = [&](const AttributeProto& a) {
+    return std::ranges::any_of(attributes, [&](const OnnxAttribute& given) { return a.name() == given.name; });
+  };
+  for (const AttributeProto& a : proto_.attribute()) {
+    if (row->has_attribute(a.name()) && !is_given(a)) *proto.add_attribute() = a;
+  }
+  for (const OnnxAttribute& attribute : attributes) *proto.add_attribute() = proto_of(attribute);
+  std::vector<Value> values;
+  for (const std::optional<Expr>& input : inputs) values.push_back(input ? of(*input) : nullptr);
+  while (!values.empty() && !values.back()) values.pop_back();
+  Node node(graph_, proto, *row, opset, std::move(values), span_);
+  return row->convert(node);
 }
 Expr Node::match_cast(const Expr& x, Type type, const char* hint) {
   return builder().match_cast(bound(x), std::move(type), hint);

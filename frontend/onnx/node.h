@@ -37,6 +37,13 @@ struct ValueData {
 inline Value make_value(ValueData data) { return std::make_shared<ValueData>(std::move(data)); }
 using Outputs = std::vector<Value>;
 
+// An attribute for Node::standard().
+struct OnnxAttribute {
+  const char* name;
+  std::variant<int64_t, double, std::string, std::vector<int64_t>> value;
+};
+inline constexpr int64_t kNewestOpset = 1000;
+
 class Node {
  public:
   Node(GraphImporter& graph, const onnx::NodeProto& proto, const ConverterRow& row, int64_t opset,
@@ -119,6 +126,14 @@ class Node {
   template <HasFields T>
   Expr op(const std::string& name, std::vector<Expr> args, const T& attrs) {
     return op(name, std::move(args), write_attrs(attrs));
+  }
+  // Returns the outputs of an operator of ai.onnx on these inputs, nullopt for an absent one. Its attributes are this
+  // node's, as far as the operator has them, and `attributes`, which win.
+  Outputs standard_outputs(const char* op_type, const std::vector<std::optional<Expr>>& inputs,
+                           const std::vector<OnnxAttribute>& attributes = {}, int64_t opset = kNewestOpset);
+  Expr standard(const char* op_type, const std::vector<std::optional<Expr>>& inputs,
+                const std::vector<OnnxAttribute>& attributes = {}, int64_t opset = kNewestOpset) {
+    return tensor(standard_outputs(op_type, inputs, attributes, opset).at(0));
   }
   // Gives the tensor a type that says more about it.
   Expr match_cast(const Expr& x, Type type, const char* hint = "");
@@ -227,7 +242,8 @@ Expr convolve(Node& n, const Expr& x, const Expr& weight);
 // clang-format off
 #define RELAXC_CONVERTER_GROUPS(X) \
   X(elementwise) X(layout) X(slice) X(index) X(create) X(image) X(linear_algebra) X(convolution) X(normalization) \
-  X(training) X(reduction) X(quantize) X(sequence) X(control) X(recurrent)
+  X(training) X(reduction) X(quantize) X(sequence) X(control) X(recurrent) X(attention) X(linear_attention) \
+  X(contrib) X(contrib_products) X(contrib_quantize) X(contrib_attention)
 // clang-format on
 #define RELAXC_ROW(group) std::vector<ConverterRow> group##_converters();
 RELAXC_CONVERTER_GROUPS(RELAXC_ROW)
