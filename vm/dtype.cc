@@ -7,6 +7,7 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 #include "support/check.h"
 #include "support/lists.h"
@@ -122,33 +123,57 @@ static double small_float_to_double(uint8_t bits, DType dtype) {
 
 static uint8_t double_to_small_float(double value, DType dtype) {
   const SmallFloat& format = small_float(dtype);
-  int count = 1 << format.bits, best = -1, nan = -1;
-  // Finds the nearest finite value, and an even code where two are equally near. The formats have 256 values at most.
-  double distance = 0, largest = 0;
-  for (int code = 0; code < count; ++code) {
-    double candidate = small_float_to_double(static_cast<uint8_t>(code), dtype);
-    if (std::isnan(candidate)) nan = nan < 0 ? code : nan;
-    if (!std::isfinite(candidate)) continue;
-    largest = std::max(largest, candidate);
-    bool same_sign = std::signbit(candidate) == std::signbit(value) || candidate == 0;
-    if (!same_sign) continue;
-    double error = std::fabs(candidate - value);
-    bool exact_zero = error == 0 && std::signbit(candidate) == std::signbit(value);
-    if (best < 0 || error < distance || exact_zero || (error == distance && error != 0 && code % 2 == 0)) {
-      best = code;
-      distance = error;
-    }
+  bool has_sign = format.code != DTypeCode::kFloat8E8M0FNU;
+  int sign = has_sign ? 1 << (format.bits - 1) : 0, all = (1 << (format.bits - (has_sign ? 1 : 0))) - 1;
+  int exponents = all & ~((1 << format.mantissa) - 1);
+  // The code of infinity or, without one, of NaN or, without that, of the largest value.
+  int beyond = format.nan == NaN::kIeee ? exponents : format.nan == NaN::kNegativeZero ? sign : all;
+  int nan = format.nan == NaN::kIeee           ? exponents | 1 << (format.mantissa - 1)
+            : format.nan == NaN::kNone         ? sign
+            : format.nan == NaN::kNegativeZero ? sign
+                                               : all;
+  bool negative = std::signbit(value);
+  if (std::isnan(value) || (negative && !has_sign && value != 0)) return static_cast<uint8_t>(nan);
+  int kept_sign = negative && format.nan != NaN::kNegativeZero ? sign : 0;
+  double magnitude = std::fabs(value);
+  if (magnitude > largest_of(dtype) * 2) return static_cast<uint8_t>(beyond | kept_sign);
+  // In units of the last place of its binade, which nearbyint rounds to even, the code is the rounded number plus a
+  // multiple of the binade. A carry leads to the next binade by itself.
+  int least = format.mantissa > 0 ? 1 - format.bias : -format.bias;
+  int binade = magnitude > 0 ? std::max(std::ilogb(magnitude), least) : least;
+  int units = static_cast<int>(std::nearbyint(std::ldexp(magnitude, format.mantissa - binade)));
+  int code = units + (binade - least) * (1 << format.mantissa);
+  if (!has_sign) {  // the code has no bits of a mantissa: it is the exponent, and the even one of two
+    double fraction = std::ldexp(magnitude, -binade);
+    code = binade - least;
+    code += fraction > 1.5 || (fraction == 1.5 && code % 2 != 0);
   }
-  if (std::isnan(value)) return static_cast<uint8_t>(nan < 0 ? 0 : nan);
-  if (best < 0) return static_cast<uint8_t>(nan);  // negative, in a format without sign
-  double half_step = std::ldexp(1.0, std::ilogb(largest) - format.mantissa - 1);
-  bool odd = format.nan != NaN::kAllOnes || format.mantissa == 0;  // the code of the largest value
-  double beyond = std::fabs(value) - largest;
-  bool too_large = beyond > half_step || (beyond == half_step && odd);
-  if (!too_large || format.nan == NaN::kNone) return static_cast<uint8_t>(best);
-  if (format.nan != NaN::kIeee) return static_cast<uint8_t>(nan);
-  int sign = std::signbit(value) ? 1 << (format.bits - 1) : 0;
-  return static_cast<uint8_t>(sign | (((1 << (format.bits - 1)) - 1) & ~((1 << format.mantissa) - 1)));
+  if (format.nan == NaN::kIeee ? code >= exponents : format.nan == NaN::kAllOnes ? code >= all : code > all)
+    return static_cast<uint8_t>(beyond | kept_sign);
+  bool is_zero = code == 0 && format.nan == NaN::kNegativeZero;
+  return static_cast<uint8_t>(is_zero ? 0 : code | (negative ? sign : 0));
+}
+
+double largest_of(DType dtype) {
+  if (dtype.bits == 64) return std::numeric_limits<double>::max();
+  if (dtype.bits == 32) return std::numeric_limits<float>::max();
+  if (!dtype.is_small_float()) return dtype.code == DTypeCode::kBFloat ? bfloat16_to_float(0x7f7f) : 65504.0;
+  const SmallFloat& format = small_float(dtype);
+  int all = (1 << (format.bits - (format.code == DTypeCode::kFloat8E8M0FNU ? 0 : 1))) - 1;
+  int most = format.nan == NaN::kIeee ? all - (1 << format.mantissa) : format.nan == NaN::kAllOnes ? all - 1 : all;
+  return small_float_to_double(static_cast<uint8_t>(most), dtype.element());
+}
+
+uint8_t packed_bits(const void* elements, int64_t i, DType dtype) {
+  int64_t per_byte = dtype.per_byte();
+  int byte = static_cast<const uint8_t*>(elements)[i / per_byte];
+  return static_cast<uint8_t>(byte >> (i % per_byte * dtype.bits) & ((1 << dtype.bits) - 1));
+}
+void set_packed_bits(void* elements, int64_t i, DType dtype, uint8_t bits) {
+  int64_t per_byte = dtype.per_byte();
+  int mask = (1 << dtype.bits) - 1, shift = static_cast<int>(i % per_byte) * dtype.bits;
+  uint8_t& byte = static_cast<uint8_t*>(elements)[i / per_byte];
+  byte = static_cast<uint8_t>((byte & ~(mask << shift)) | (bits & mask) << shift);
 }
 
 uint16_t float_bits(double value, DType dtype) {
