@@ -16,14 +16,7 @@ namespace relaxc {
 
 namespace {
 
-// The layout of a small float's bits below the sign. `nan` tells which codes are NaN in formats without infinity.
-enum class NaN : uint8_t { kIeee, kAllOnes, kNegativeZero, kNone };
-struct SmallFloat {
-  DTypeCode code;
-  std::string_view name;
-  int bits, mantissa, bias;
-  NaN nan;
-};
+using NaN = SmallFloat::NaN;
 constexpr SmallFloat kSmallFloats[] = {
     {DTypeCode::kFloat8E3M4, "float8_e3m4", 8, 4, 3, NaN::kIeee},
     {DTypeCode::kFloat8E4M3B11FNUZ, "float8_e4m3b11fnuz", 8, 3, 11, NaN::kNegativeZero},
@@ -32,16 +25,11 @@ constexpr SmallFloat kSmallFloats[] = {
     {DTypeCode::kFloat8E4M3, "float8_e4m3", 8, 3, 7, NaN::kIeee},
     {DTypeCode::kFloat8E5M2FNUZ, "float8_e5m2fnuz", 8, 2, 16, NaN::kNegativeZero},
     {DTypeCode::kFloat8E5M2, "float8_e5m2", 8, 2, 15, NaN::kIeee},
-    {DTypeCode::kFloat8E8M0FNU, "float8_e8m0fnu", 8, 0, 127, NaN::kAllOnes},  // no sign
+    {DTypeCode::kFloat8E8M0FNU, "float8_e8m0fnu", 8, 0, 127, NaN::kAllOnes, false},
     {DTypeCode::kFloat6E2M3FN, "float6_e2m3fn", 6, 3, 1, NaN::kNone},
     {DTypeCode::kFloat6E3M2FN, "float6_e3m2fn", 6, 2, 3, NaN::kNone},
     {DTypeCode::kFloat4E2M1FN, "float4_e2m1fn", 4, 1, 1, NaN::kNone},
 };
-const SmallFloat& small_float(DType dtype) {
-  const SmallFloat* row = find_item(kSmallFloats, dtype.code, &SmallFloat::code);
-  RELAXC_CHECK(row, "code {} is not a float of 8 bits or less", static_cast<int>(dtype.code));
-  return *row;
-}
 
 struct CodeName {
   DTypeCode code;
@@ -63,6 +51,12 @@ std::optional<int> parse_number(std::string_view text) {
 }
 
 }  // namespace
+
+const SmallFloat& small_float(DType dtype) {
+  const SmallFloat* row = find_item(kSmallFloats, dtype.code, &SmallFloat::code);
+  RELAXC_CHECK(row, "code {} is not a float of 8 bits or less", static_cast<int>(dtype.code));
+  return *row;
+}
 
 std::string to_string(DType dtype) {
   if (dtype.is_void()) return "void";
@@ -107,14 +101,12 @@ std::optional<DType> parse_dtype(std::string_view text) {
 
 static double small_float_to_double(uint8_t bits, DType dtype) {
   const SmallFloat& format = small_float(dtype);
-  bool has_sign = format.code != DTypeCode::kFloat8E8M0FNU;
-  int all = (1 << (format.bits - (has_sign ? 1 : 0))) - 1, magnitude = bits & all;
-  bool negative = has_sign && (bits >> (format.bits - 1) & 1);
+  int magnitude = bits & format.all();
+  bool negative = (bits & format.sign()) != 0;
   int mantissa = magnitude & ((1 << format.mantissa) - 1), exponent = magnitude >> format.mantissa;
-  int most = all >> format.mantissa;
   double sign = negative ? -1 : 1;
-  if (format.nan == NaN::kIeee && exponent == most) return mantissa ? NAN : sign * HUGE_VAL;
-  if (format.nan == NaN::kAllOnes && magnitude == all) return NAN;
+  if (format.nan == NaN::kIeee && magnitude >= format.infinity()) return mantissa ? NAN : sign * HUGE_VAL;
+  if (format.nan == NaN::kAllOnes && magnitude == format.all()) return NAN;
   if (format.nan == NaN::kNegativeZero && negative && magnitude == 0) return NAN;
   bool subnormal = exponent == 0 && format.mantissa > 0;
   double fraction = subnormal ? mantissa : mantissa + (1 << format.mantissa);
@@ -123,45 +115,32 @@ static double small_float_to_double(uint8_t bits, DType dtype) {
 
 static uint8_t double_to_small_float(double value, DType dtype) {
   const SmallFloat& format = small_float(dtype);
-  bool has_sign = format.code != DTypeCode::kFloat8E8M0FNU;
-  int sign = has_sign ? 1 << (format.bits - 1) : 0, all = (1 << (format.bits - (has_sign ? 1 : 0))) - 1;
-  int exponents = all & ~((1 << format.mantissa) - 1);
-  // The code of infinity or, without one, of NaN or, without that, of the largest value.
-  int beyond = format.nan == NaN::kIeee ? exponents : format.nan == NaN::kNegativeZero ? sign : all;
-  int nan = format.nan == NaN::kIeee           ? exponents | 1 << (format.mantissa - 1)
-            : format.nan == NaN::kNone         ? sign
-            : format.nan == NaN::kNegativeZero ? sign
-                                               : all;
-  bool negative = std::signbit(value);
-  if (std::isnan(value) || (negative && !has_sign && value != 0)) return static_cast<uint8_t>(nan);
-  int kept_sign = negative && format.nan != NaN::kNegativeZero ? sign : 0;
+  bool negative = std::signbit(value), has_negative_zero = format.nan != NaN::kNegativeZero;
+  if (std::isnan(value) || (negative && !format.has_sign && value != 0))
+    return static_cast<uint8_t>(format.not_a_number());
+  int sign = negative ? format.sign() : 0;
   double magnitude = std::fabs(value);
-  if (magnitude > largest_of(dtype) * 2) return static_cast<uint8_t>(beyond | kept_sign);
+  if (magnitude > largest_of(dtype) * 2) return static_cast<uint8_t>(format.too_large() | sign);
   // In units of the last place of its binade, which nearbyint rounds to even, the code is the rounded number plus a
   // multiple of the binade. A carry leads to the next binade by itself.
   int least = format.mantissa > 0 ? 1 - format.bias : -format.bias;
   int binade = magnitude > 0 ? std::max(std::ilogb(magnitude), least) : least;
-  int units = static_cast<int>(std::nearbyint(std::ldexp(magnitude, format.mantissa - binade)));
-  int code = units + (binade - least) * (1 << format.mantissa);
-  if (!has_sign) {  // the code has no bits of a mantissa: it is the exponent, and the even one of two
+  int code = static_cast<int>(std::nearbyint(std::ldexp(magnitude, format.mantissa - binade))) +
+             (binade - least) * (1 << format.mantissa);
+  if (format.mantissa == 0) {  // the code is the exponent; of two that are equally near, the even one
     double fraction = std::ldexp(magnitude, -binade);
     code = binade - least;
     code += fraction > 1.5 || (fraction == 1.5 && code % 2 != 0);
   }
-  if (format.nan == NaN::kIeee ? code >= exponents : format.nan == NaN::kAllOnes ? code >= all : code > all)
-    return static_cast<uint8_t>(beyond | kept_sign);
-  bool is_zero = code == 0 && format.nan == NaN::kNegativeZero;
-  return static_cast<uint8_t>(is_zero ? 0 : code | (negative ? sign : 0));
+  if (code > format.most()) return static_cast<uint8_t>(format.too_large() | sign);
+  return static_cast<uint8_t>(code == 0 && !has_negative_zero ? 0 : code | sign);
 }
 
 double largest_of(DType dtype) {
   if (dtype.bits == 64) return std::numeric_limits<double>::max();
   if (dtype.bits == 32) return std::numeric_limits<float>::max();
   if (!dtype.is_small_float()) return dtype.code == DTypeCode::kBFloat ? bfloat16_to_float(0x7f7f) : 65504.0;
-  const SmallFloat& format = small_float(dtype);
-  int all = (1 << (format.bits - (format.code == DTypeCode::kFloat8E8M0FNU ? 0 : 1))) - 1;
-  int most = format.nan == NaN::kIeee ? all - (1 << format.mantissa) : format.nan == NaN::kAllOnes ? all - 1 : all;
-  return small_float_to_double(static_cast<uint8_t>(most), dtype.element());
+  return small_float_to_double(static_cast<uint8_t>(small_float(dtype).most()), dtype.element());
 }
 
 uint8_t packed_bits(const void* elements, int64_t i, DType dtype) {

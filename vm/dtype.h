@@ -92,6 +92,32 @@ uint16_t float_bits(double value, DType dtype);
 double float_from_bits(uint16_t bits, DType dtype);
 // Returns the largest finite value of a float dtype.
 double largest_of(DType dtype);
+
+// The layout of a float of 8 bits and less: sign, exponent and mantissa as in IEEE 754, but for the codes that are not
+// finite. `nan` tells which codes are NaN: those of IEEE, all ones below the sign, the one of -0, or none.
+struct SmallFloat {
+  enum class NaN : uint8_t { kIeee, kAllOnes, kNegativeZero, kNone };
+  DTypeCode code;
+  std::string_view name;
+  int bits, mantissa, bias;
+  NaN nan;
+  bool has_sign = true;
+
+  constexpr int sign() const { return has_sign ? 1 << (bits - 1) : 0; }
+  constexpr int all() const { return (1 << (bits - (has_sign ? 1 : 0))) - 1; }  // the bits below the sign
+  constexpr int infinity() const { return all() & ~((1 << mantissa) - 1); }     // in formats of IEEE
+  // Return the codes of the largest finite number, of what is too large for it, and of a NaN, which in a format without
+  // NaN is -0.
+  constexpr int most() const { return nan == NaN::kIeee ? infinity() - 1 : nan == NaN::kAllOnes ? all() - 1 : all(); }
+  constexpr int too_large() const {
+    return nan == NaN::kIeee ? infinity() : nan == NaN::kNegativeZero ? sign() : all();
+  }
+  constexpr int not_a_number() const {
+    return nan == NaN::kIeee ? infinity() | 1 << (mantissa - 1) : nan == NaN::kAllOnes ? all() : sign();
+  }
+};
+const SmallFloat& small_float(DType dtype);
+
 // Return and replace the bits of packed element i.
 uint8_t packed_bits(const void* elements, int64_t i, DType dtype);
 void set_packed_bits(void* elements, int64_t i, DType dtype, uint8_t bits);
