@@ -7,22 +7,21 @@ namespace {
 
 constexpr DType kE8M0{DTypeCode::kFloat8E8M0FNU, 8};
 
-// Returns the power of two that the mode chooses for the float32 x, as float32.
+// Returns x limited to the finite numbers of the dtype. NaN stays.
+Expr saturated(Node& n, const Expr& x, DType dtype) {
+  double most = largest_of(dtype);
+  return n.clip(x, -most, most);
+}
+// Returns the power of two that the mode chooses for the float32 x, as float32; infinity where it is too large.
 Expr power_of_two(Node& n, const Expr& x, const std::string& mode) {
-  Expr nearest = n.cast(n.cast(x, kE8M0), kFloat32);  // of two that are equally near, either
+  Expr nearest = n.cast(n.cast(saturated(n, x, kE8M0), kE8M0), kFloat32);  // of two that are equally near, either
   auto choose = [&](const char* compares, const Expr& a, const Expr& b, double factor) {
     return n.op("where", {n.binary(compares, a, b), n.scaled(nearest, factor), nearest});
   };
   if (mode == "up") return choose("less", nearest, x, 2);
   if (mode == "down") return choose("greater", nearest, x, 0.5);
-  if (mode == "nearest") return choose("equal", n.scaled(nearest, 1.5), x, 2);
+  if (mode == "nearest") return choose("less_equal", n.scaled(nearest, 1.5), x, 2);
   n.fail("round_mode is '{}', expected 'up', 'down' or 'nearest'", mode);
-}
-
-// Returns x in [low, high], also where it is infinite. NaN stays.
-Expr saturated(Node& n, const Expr& x, DType dtype) {
-  double most = largest_of(dtype);
-  return n.clip(x, dtype == kE8M0 ? 0 : -most, most);
 }
 
 }  // namespace
@@ -40,10 +39,10 @@ Expr convert(Node& n, const Expr& x, DType dtype) {
   Expr real = n.cast(x, is_wide && dtype != kE8M0 ? kFloat64 : kFloat32);
   bool saturates = n.attr_int("saturate", 1) != 0;
   if (dtype == kE8M0) {
+    // Infinity becomes NaN, but what rounding makes infinite is saturated.
     Expr power = power_of_two(n, real, n.attr_string("round_mode", "up"));
-    // Infinity becomes NaN, but what rounding made infinite is saturated.
-    Expr limited = saturates ? n.op("where", {n.op("isinf", {real}), power, saturated(n, power, dtype)}) : power;
-    return n.cast(limited, dtype);
+    if (saturates) power = saturated(n, power, dtype);
+    return n.cast(n.op("where", {n.op("isinf", {real}), real, power}), dtype);
   }
   return n.cast(saturates ? saturated(n, real, dtype) : real, dtype);
 }
@@ -60,9 +59,6 @@ Expr aligned(Node& n, const Expr& parameter, int64_t axis, int64_t rank) {
   std::vector<Expr> wide(static_cast<size_t>(rank), int_imm(1));
   wide[static_cast<size_t>(n.axis(axis, rank))] = shape[0];
   return n.reshape(parameter, wide);
-}
-std::optional<Expr> aligned(Node& n, const std::optional<Expr>& parameter, int64_t axis, int64_t rank) {
-  return parameter ? std::optional(aligned(n, *parameter, axis, rank)) : std::nullopt;
 }
 // Returns x - zero point as int32.
 Expr centered(Node& n, const Expr& x, const std::optional<Expr>& zero, int64_t axis) {
