@@ -22,9 +22,9 @@ class WholeBytes final : public Rewriter {
   }
 
  private:
-  // The positions at which iteration i stores: within [i * step + first, (i + 1) * step + first).
+  // Iteration i stores at positions within [i * step + first, i * step + last].
   struct Range {
-    int64_t step, first;
+    int64_t step, first, last;
   };
 
   bool keeps_bytes_apart(const For& loop) {
@@ -40,8 +40,9 @@ class WholeBytes final : public Rewriter {
       if (!dtype.is_packed() || own.contains(store.buffer.get()) || !result) return;
       std::optional<Range> range = range_of(store, loop.var, facts);
       if (range) {
-        auto [known, is_new] = ranges.emplace(store.buffer.get(), *range);
-        result = known->second.step == range->step && known->second.first == range->first;
+        Range& all = ranges.emplace(store.buffer.get(), *range).first->second;
+        all = {all.step, std::min(all.first, range->first), std::max(all.last, range->last)};
+        result = all.step == range->step && all.last < all.first / dtype.per_byte() * dtype.per_byte() + all.step;
       } else {
         result = false;
       }
@@ -58,8 +59,7 @@ class WholeBytes final : public Rewriter {
     if (!step || *step <= 0 || *step % per_byte != 0) return std::nullopt;
     Interval rest = facts.bounds(facts.simplify(substitute(position, {{var.get(), zero}})));
     if (rest.min < 0 || rest.max == Interval().max) return std::nullopt;
-    int64_t first = rest.min / per_byte * per_byte;
-    return rest.max < first + *step ? std::optional(Range{*step, first}) : std::nullopt;
+    return Range{*step, rest.min, rest.max};
   }
 
   Analyzer facts_;
