@@ -139,7 +139,8 @@ std::vector<vm::Value> InputMaker::make(const std::vector<vm::ValueInfo>& inputs
 void InputMaker::learn(WrittenValue& given, const vm::ValueInfo& info) {  // NOLINT: bounded
   if (is_random(given)) return need(info);
   if (is_file(given))
-    given.tensor = given.text.ends_with(".pb") ? read_tensor_pb(given.text, info.dtype) : read_npy(given.text);
+    given.tensor =
+        given.text.ends_with(".pb") ? read_tensor_pb(given.text, info.dtype) : read_npy(given.text, info.dtype);
   std::vector<int64_t> shape;
   if (given.tensor) shape = given.tensor->shape();
   if (!given.tensor && info.kind == vm::ValueKind::kTensor) find_shape(given, 0, shape);
@@ -225,6 +226,7 @@ vm::Value InputMaker::random_value(const vm::ValueInfo& info) {  // NOLINT: boun
     case vm::ValueKind::kTensor: {
       DType dtype = info.dtype.value_or(kFloat32);
       Tensor tensor = Tensor::empty(dims(), dtype);
+      if (dtype.is_int() && dtype.bits == 1) bit = std::uniform_int_distribution<int64_t>(-1, 0);
       for (int64_t i = 0; i < tensor.size(); ++i)
         dtype.is_float() ? tensor.set_double(i, real(random_)) : tensor.set_int(i, bit(random_));
       return tensor;

@@ -110,7 +110,37 @@ class HeaderParser {
   std::string_view text_;
 };
 
-DType dtype_of(const std::string& path, std::string_view descr) {
+bool is_stored_as_bytes(DType dtype) { return dtype.lanes == 1 && (dtype.is_packed() || dtype.is_small_float()); }
+
+// Returns the elements whose values or bits these bytes are.
+Tensor from_bytes(const std::string& path, const Tensor& bytes, DType dtype) {
+  Tensor tensor = Tensor::empty(bytes.shape(), dtype);
+  for (int64_t i = 0; i < bytes.size(); ++i) {
+    int64_t value = bytes.as_int(i);
+    bool fits = value < int64_t{1} << (dtype.is_int() && value >= 0 ? dtype.bits - 1 : dtype.bits) &&
+                (value >= 0 || (dtype.is_int() && value >= -(int64_t{1} << (dtype.bits - 1))));
+    if (dtype.is_int() && bytes.dtype().is_uint()) fits = value < int64_t{1} << dtype.bits;
+    if (!fits)
+      throw_runtime_error("{}: element {} is {}, which is not a value of {}", path, i, value, to_string(dtype));
+    auto bits = static_cast<uint8_t>(value);
+    dtype.is_packed() ? set_packed_bits(tensor.raw(), i, dtype, bits) : void(tensor.data<uint8_t>()[i] = bits);
+  }
+  return tensor;
+}
+// Does the reverse.
+Tensor to_bytes(const Tensor& tensor) {
+  DType dtype = tensor.dtype();
+  Tensor bytes = Tensor::empty(tensor.shape(), dtype.is_int() ? DType::int_(8) : DType::uint(8));
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    bytes.set_int(i, !dtype.is_float()   ? tensor.as_int(i)
+                     : dtype.is_packed() ? packed_bits(tensor.raw(), i, dtype)
+                                         : tensor.data<uint8_t>()[i]);
+  }
+  return bytes;
+}
+
+DType dtype_of(const std::string& path, std::string_view descr, std::optional<DType> expected) {
+  if (expected && is_stored_as_bytes(*expected) && descr.ends_with("V1")) return DType::uint(8);
   int bytes = descr.size() == 3 ? descr[2] - '0' : 0;
   bool is_ordered =
       bytes > 0 && (descr[0] == '<' || descr[0] == '=' || (bytes == 1 && (descr[0] == '|' || descr[0] == '>')));
@@ -124,7 +154,7 @@ DType dtype_of(const std::string& path, std::string_view descr) {
 
 }  // namespace
 
-Tensor read_npy(const std::string& path) {
+Tensor read_npy(const std::string& path, std::optional<DType> expected) {
   auto file = vm::MappedFile::open(path);
   std::string_view content(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
   auto number = [&](size_t offset) { return static_cast<size_t>(static_cast<unsigned char>(content[offset])); };
@@ -140,7 +170,7 @@ Tensor read_npy(const std::string& path) {
   if (header_size > kMaxHeader || header_size > content.size() - header_begin)
     throw_runtime_error("{}: the .npy header has {} bytes, the file {}", path, header_size, content.size());
   Header header = HeaderParser(path, content.substr(header_begin, header_size)).parse();
-  DType dtype = dtype_of(path, *header.descr);
+  DType dtype = dtype_of(path, *header.descr, expected);
   if (*header.fortran_order && header.shape->size() > 1)
     throw_runtime_error("{}: fortran order is not supported, save numpy.ascontiguousarray(x)", path);
   auto bytes = tensor_bytes(*header.shape, dtype);
@@ -148,11 +178,14 @@ Tensor read_npy(const std::string& path) {
   if (!bytes || static_cast<uint64_t>(*bytes) != data.size())
     throw_runtime_error("{}: {}[{}] does not fit the {} bytes of data", path, to_string(dtype), joined(*header.shape),
                         data.size());
-  return Tensor::copy_of(*header.shape, dtype, data.data());
+  Tensor tensor = Tensor::copy_of(*header.shape, dtype, data.data());
+  bool is_bytes = expected && is_stored_as_bytes(*expected) && dtype.is_integral() && dtype.bits == 8;
+  return is_bytes ? from_bytes(path, tensor, *expected) : tensor;
 }
 
 void write_npy(const std::string& path, const Tensor& tensor) {
   DType dtype = tensor.dtype();
+  if (is_stored_as_bytes(dtype)) return write_npy(path, to_bytes(tensor));
   const auto* found = find_item(kLetters, dtype.code, &std::pair<char, DTypeCode>::second);
   if (!found || dtype.bits < 8 || dtype.lanes != 1)
     throw_runtime_error("{}: .npy files have no dtype {}", path, to_string(dtype));

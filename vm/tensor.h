@@ -34,7 +34,7 @@ class Tensor {
   template <class T>
   static Tensor of(std::vector<int64_t> shape, DType dtype, const std::vector<T>& values) {
     Tensor tensor = empty(std::move(shape), dtype);
-    RELAXC_CHECK(std::ssize(values) == tensor.size() && dtype.bytes() == sizeof(T), "{} values for {} elements",
+    RELAXC_CHECK(std::ssize(values) * static_cast<int64_t>(sizeof(T)) == tensor.bytes(), "{} values for {} elements",
                  values.size(), tensor.size());
     std::copy(values.begin(), values.end(), tensor.data<T>());
     return tensor;
@@ -44,11 +44,12 @@ class Tensor {
   int ndim() const { return static_cast<int>(shape_->size()); }
   DType dtype() const { return dtype_; }
   int64_t size() const { return size_; }  // elements
-  int64_t bytes() const { return size_ * dtype_.bytes(); }
+  int64_t bytes() const { return dtype_.bytes_of(size_); }
   void* raw() const { return data_; }
   // The owner keeps the elements alive.
   const std::shared_ptr<const void>& owner() const { return owner_; }
-  // Returns the elements as T; sizeof(T) must be the element's size. Scalars of 16-bit floats are read as uint16_t.
+  // Returns the elements as T; sizeof(T) must be the element's size. Floats of 16 bits are read as
+  // uint16_t, and those of 8 bits and the bytes of packed elements as uint8_t.
   template <class T>
   T* data() const {
     RELAXC_CHECK(static_cast<int64_t>(sizeof(T)) == dtype_.bytes(), "element of {} read as {} bytes", to_string(dtype_),

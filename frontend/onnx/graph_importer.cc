@@ -85,10 +85,9 @@ void clear_absent(google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,
 }  // namespace
 
 bool is_too_large(const Type& type, const ImportLimits& limits) {
-  std::optional<int64_t> bytes = tensor_dtype(type).value_or(kFloat32).bytes();
-  for (const Expr& dim : *known_shape(type)) {
-    if (bytes) bytes = checked_mul(*bytes, std::max<int64_t>(as_int(dim).value_or(1), 1));
-  }
+  std::vector<int64_t> dims =
+      map_each(*known_shape(type), [](const Expr& dim) { return std::max<int64_t>(as_int(dim).value_or(1), 1); });
+  std::optional<int64_t> bytes = tensor_bytes(dims, tensor_dtype(type).value_or(kFloat32));
   return !bytes || *bytes > limits.tensor_bytes;
 }
 

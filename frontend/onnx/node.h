@@ -235,6 +235,10 @@ struct ConverterRow {
 // Converts the node to the operator of the same meaning.
 Expr convert_directly(Node& n, const Expr& x, const char* op);
 
+// Returns x as Cast converts it (frontend/onnx/quantize.cc): by the node's attributes 'saturate' and 'round_mode',
+// which matter for floats of 8 bits.
+Expr convert(Node& n, const Expr& x, DType dtype);
+
 // Returns the convolution of x by the node's window attributes. x replaces input 0 of the node and has its shape.
 Expr convolve(Node& n, const Expr& x, const Expr& weight);
 
