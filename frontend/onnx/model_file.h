@@ -10,7 +10,7 @@ namespace relaxc::onnx_import {
 // Returns "" for the domain "ai.onnx", which is another name of the default domain.
 inline std::string domain_of(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
 
-// Returns the dtype of an ONNX element type. Unsupported ones (strings, complex, 8-bit floats, 4 bits) and unknown ones
+// Returns the dtype of an ONNX element type. Unsupported ones (complex, 8-bit floats, 4 bits) and unknown ones
 // throw at the span.
 DType dtype_of_element_type(int element_type, const Span& span);
 // Returns 0 when ONNX does not have the dtype.
