@@ -34,13 +34,14 @@ constexpr SmallFloat kSmallFloats[] = {
 struct CodeName {
   DTypeCode code;
   std::string_view name;
-  std::array<int, 7> widths;  // bits, which the name ends in; 0: "bool" and "handle" have no width in their names
+  std::array<int, 7> widths;  // bits, which the name ends in; 0: "bool", "string" and "handle" have no width in their names
 };
 constexpr CodeName kCodeNames[] = {{DTypeCode::kInt, "int", {1, 2, 4, 8, 16, 32, 64}},
                                    {DTypeCode::kUInt, "uint", {1, 2, 4, 8, 16, 32, 64}},
                                    {DTypeCode::kFloat, "float", {16, 32, 64}},
                                    {DTypeCode::kBFloat, "bfloat", {16}},
                                    {DTypeCode::kBool, "bool", {}},
+                                   {DTypeCode::kString, "string", {}},
                                    {DTypeCode::kHandle, "handle", {}}};
 
 std::optional<int> parse_number(std::string_view text) {
@@ -90,7 +91,8 @@ std::optional<DType> parse_dtype(std::string_view text) {
     std::string_view rest = text.substr(row.name.size());
     if (row.widths[0] == 0) {
       if (!rest.empty()) return std::nullopt;
-      return (row.code == DTypeCode::kBool ? DType::bool_() : DType::handle()).with_lanes(lanes);
+      if (row.code == DTypeCode::kString && lanes != 1) return std::nullopt;
+      return DType{row.code, static_cast<uint8_t>(row.code == DTypeCode::kBool ? 8 : 64), static_cast<uint16_t>(lanes)};
     }
     auto bits = parse_number(rest);
     if (!bits || std::ranges::find(row.widths, *bits) == row.widths.end()) return std::nullopt;

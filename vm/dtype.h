@@ -14,6 +14,7 @@ enum class DTypeCode : uint8_t {
   kFloat,
   kBFloat,
   kBool,
+  kString,
   kHandle,
   kFloat8E3M4,
   kFloat8E4M3,
@@ -47,6 +48,7 @@ struct DType {
   bool is_float() const { return code == DTypeCode::kFloat || code == DTypeCode::kBFloat || is_small_float(); }
   bool is_small_float() const { return code > DTypeCode::kHandle; }
   bool is_bool() const { return code == DTypeCode::kBool; }
+  bool is_string() const { return code == DTypeCode::kString; }
   bool is_handle() const { return code == DTypeCode::kHandle; }
   bool is_void() const { return is_handle() && bits == 0; }
   bool is_packed() const { return lanes == 1 && (bits == 1 || bits == 2 || bits == 4); }
@@ -56,7 +58,8 @@ struct DType {
     return {code, bits, static_cast<uint16_t>(count < 0 ? kScalable - count : count)};
   }
   DType element() const { return with_lanes(1); }
-  // Returns the bytes of one element in memory; bool takes one byte, and so does a packed element by itself.
+  // Returns the bytes of one element in memory; bool takes one byte, a packed element by itself, too, and a string
+  // its offset (vm/tensor.h).
   int64_t bytes() const { return (bits * lanes + 7) / 8; }
   int64_t per_byte() const { return is_packed() ? 8 / bits : 1; }  // elements of a packed type
   // Returns the bytes of so many elements, which for packed ones cannot overflow.
@@ -69,6 +72,7 @@ struct DType {
   static constexpr DType float_(int bits) { return {DTypeCode::kFloat, static_cast<uint8_t>(bits), 1}; }
   static constexpr DType bfloat16() { return {DTypeCode::kBFloat, 16, 1}; }
   static constexpr DType bool_() { return {DTypeCode::kBool, 8, 1}; }
+  static constexpr DType string() { return {DTypeCode::kString, 64, 1}; }
   static constexpr DType handle() { return {DTypeCode::kHandle, 64, 1}; }
   static constexpr DType void_() { return {DTypeCode::kHandle, 0, 1}; }
 };
@@ -76,7 +80,7 @@ struct DType {
 inline constexpr DType kInt32 = DType::int_(32), kInt64 = DType::int_(64), kFloat32 = DType::float_(32),
                        kFloat64 = DType::float_(64), kBool = DType::bool_();
 
-// Returns "float32", "int8x4", "float16xvscalex8", "bool", "bfloat16", "float8_e4m3fn", "handle" or "void".
+// Returns "float32", "int8x4", "float16xvscalex8", "bool", "bfloat16", "float8_e4m3fn", "string", "handle" or "void".
 std::string to_string(DType dtype);
 std::optional<DType> parse_dtype(std::string_view text);
 

@@ -27,6 +27,7 @@ std::optional<int64_t> element_count(std::span<const int64_t> shape) {
 std::optional<int64_t> tensor_bytes(std::span<const int64_t> shape, DType dtype) {
   auto count = element_count(shape);
   if (count && dtype.is_packed()) return dtype.bytes_of(*count);
+  if (count && dtype.is_string()) count = checked_add(*count, 1);  // offsets
   return count ? checked_mul(*count, dtype.bytes()) : std::nullopt;
 }
 
@@ -43,11 +44,19 @@ Tensor Tensor::empty(std::vector<int64_t> shape, DType dtype) {
   std::shared_ptr<void> memory = vm::allocate_aligned(checked_tensor_bytes(shape, dtype));
   void* data = memory.get();
   Tensor tensor = view(std::move(shape), dtype, data, std::move(memory));
+  if (dtype.is_string()) std::memset(data, 0, static_cast<size_t>(checked_tensor_bytes(tensor.shape(), dtype)));
   if (tensor.bytes() > 0 && tensor.size() % dtype.per_byte() != 0) static_cast<char*>(data)[tensor.bytes() - 1] = 0;
   return tensor;
 }
 
 Tensor Tensor::copy_of(std::vector<int64_t> shape, DType dtype, const void* data) {
+  if (dtype.is_string()) {
+    Tensor given = view(std::move(shape), dtype, const_cast<void*>(data), nullptr);
+    std::shared_ptr<void> memory = vm::allocate_aligned(given.bytes());
+    std::memcpy(memory.get(), data, static_cast<size_t>(given.bytes()));
+    void* copy = memory.get();
+    return view(given.shape_, dtype, copy, std::move(memory));
+  }
   Tensor copy = empty(std::move(shape), dtype);
   if (copy.bytes() > 0) std::memcpy(copy.raw(), data, static_cast<size_t>(copy.bytes()));
   return copy;
@@ -71,8 +80,39 @@ Tensor Tensor::view(std::shared_ptr<const std::vector<int64_t>> shape, DType dty
     throw_runtime_error(
         "memory of a tensor {} is at an address that is not a multiple of {} bytes; copy it to aligned memory first",
         describe(tensor), alignment);
-  if (data == nullptr && tensor.size_ != 0) throw_runtime_error("memory of a tensor {} is null", describe(tensor));
+  if (data == nullptr && (tensor.size_ != 0 || dtype.is_string()))
+    throw_runtime_error("memory of a tensor {} is null", describe(tensor));
   return tensor;
+}
+
+Tensor Tensor::strings(std::vector<int64_t> shape, std::span<const std::string_view> values, const Allocate& allocate) {
+  int64_t offsets = checked_tensor_bytes(shape, DType::string()), bytes = offsets;
+  RELAXC_CHECK(offsets == (std::ssize(values) + 1) * 8, "{} strings for a shape of [{}]", values.size(), joined(shape));
+  for (std::string_view value : values) bytes += std::ssize(value);
+  std::shared_ptr<void> memory = allocate ? allocate(bytes) : vm::allocate_aligned(bytes);
+  auto* offset = static_cast<int64_t*>(memory.get());
+  char* text = static_cast<char*>(memory.get()) + offsets;
+  *offset = 0;
+  for (std::string_view value : values) {
+    if (!value.empty()) std::memcpy(text + *offset, value.data(), value.size());
+    offset[1] = offset[0] + std::ssize(value);
+    ++offset;
+  }
+  void* data = memory.get();
+  return view(std::move(shape), DType::string(), data, std::move(memory));
+}
+std::string_view Tensor::string(int64_t i) const {
+  RELAXC_CHECK(dtype_.is_string() && i >= 0 && i < size_, "string {} of {}", i, describe(*this));
+  const auto* offsets = static_cast<const int64_t*>(data_);
+  const char* texts = static_cast<const char*>(data_) + (size_ + 1) * 8;
+  return {texts + offsets[i], static_cast<size_t>(offsets[i + 1] - offsets[i])};
+}
+int64_t Tensor::bytes_of_strings() const { return (size_ + 1) * 8 + static_cast<const int64_t*>(data_)[size_]; }
+bool has_sound_strings(const Tensor& tensor, int64_t bytes) {
+  const auto* offsets = static_cast<const int64_t*>(tensor.raw());
+  int64_t count = tensor.size() + 1;
+  return count * 8 <= bytes && offsets[0] == 0 && std::is_sorted(offsets, offsets + count) &&
+         offsets[count - 1] <= bytes - count * 8;
 }
 
 Tensor Tensor::reshaped(std::vector<int64_t> shape) const {
@@ -102,7 +142,7 @@ auto with_element(const Tensor& tensor, int64_t i, Visit visit) {
   auto integer_at = [&]<class T>(std::type_identity<T> type) {
     return dtype.is_int() ? at(type) : at(std::type_identity<std::make_unsigned_t<T>>());
   };
-  bool is_integer = !dtype.is_float() || is_narrow_float(dtype);
+  bool is_integer = (!dtype.is_float() || is_narrow_float(dtype)) && !dtype.is_string();
   if (is_integer && bits == 8) return integer_at(std::type_identity<int8_t>());
   if (is_integer && bits == 16) return integer_at(std::type_identity<int16_t>());
   if (is_integer && bits == 32) return integer_at(std::type_identity<int32_t>());
@@ -247,6 +287,8 @@ int64_t dlpack_code(DType dtype) {
 }
 
 DLManagedTensor* Tensor::to_dlpack() const {
+  if (dtype_.is_string())
+    throw_runtime_error("{} cannot be shared through dlpack, which has no strings", describe(*this));
   auto exported = std::make_unique<ExportedTensor>(ExportedTensor{*this, shape(), {}, {}});
   exported->strides.resize(shape().size());
   int64_t stride = 1;

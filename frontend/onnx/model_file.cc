@@ -278,6 +278,7 @@ ExternalData read_external_data(const onnx::TensorProto& proto, const Span& span
 Tensor shared_tensor(const onnx::TensorProto& proto, std::span<const std::byte> bytes,
                      const std::shared_ptr<const void>& owner, const Span& span) {
   Header header = read_header(proto, span);
+  if (header.dtype.is_string()) fail(span, "strings stand in string_data, not in raw bytes");
   check_size(std::ssize(bytes), header, span);
   Tensor tensor = tensor_over(header.shape, header.dtype, bytes, owner);
   check_bools(tensor, span);
@@ -286,6 +287,7 @@ Tensor shared_tensor(const onnx::TensorProto& proto, std::span<const std::byte> 
 Tensor external_tensor(const std::shared_ptr<const vm::MappedFile>& file, const ExternalData& data,
                        const onnx::TensorProto& proto, const Span& span) {
   Header header = read_header(proto, span);
+  if (header.dtype.is_string()) fail(span, "strings stand in string_data, not in external data");
   const auto& [location, offset, length] = data;
   int64_t size = std::ssize(file->bytes());
   if (offset > size) fail(span, "external data offset {} is beyond the end of '{}' ({} bytes)", offset, location, size);
@@ -306,6 +308,7 @@ static constexpr std::pair<int, DType> kElementTypes[] = {{1, kFloat32},
                                                           {5, DType::int_(16)},
                                                           {6, kInt32},
                                                           {7, kInt64},
+                                                          {8, DType::string()},
                                                           {9, kBool},
                                                           {10, DType::float_(16)},
                                                           {11, kFloat64},
@@ -354,7 +357,6 @@ std::string name_of_function(const onnx::NodeProto& call) {
 
 DType dtype_of_element_type(int element_type, const Span& span) {
   if (const DType* dtype = relaxc::text::row_of(kElementTypes, element_type)) return *dtype;
-  if (element_type == 8) fail_unsupported(span, "element type string");
   if (element_type == 14 || element_type == 15) fail_unsupported(span, "element type complex");
   fail(span, "element type {} is unknown", element_type);
 }
@@ -363,8 +365,16 @@ int element_type_of_dtype(DType wanted) {
   return row == std::end(kElementTypes) ? 0 : row->first;
 }
 
+static Tensor decode_strings(const onnx::TensorProto& proto, const Header& header, const Span& span) {
+  if (proto.has_raw_data()) fail(span, "strings stand in string_data, not in raw_data");
+  if (proto.string_data_size() != header.elements)
+    fail(span, "{} strings, expected {}", proto.string_data_size(), header.elements);
+  return Tensor::strings(header.shape,
+                         std::vector<std::string_view>(proto.string_data().begin(), proto.string_data().end()));
+}
 Tensor decode_tensor(const onnx::TensorProto& proto, const Span& span) {
   Header header = read_header(proto, span);
+  if (header.dtype.is_string()) return decode_strings(proto, header, span);
   if (!proto.has_raw_data()) return decode_typed(proto, header, span);
   check_size(std::ssize(proto.raw_data()), header, span);
   Tensor tensor = Tensor::empty(header.shape, header.dtype);

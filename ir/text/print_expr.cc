@@ -509,6 +509,9 @@ std::string Printer::type(const Type& t) {
       [&](const TupleType& node) -> std::string {
         return node.items.empty() ? "R.Tuple" : fmt::format("R.Tuple({})", printed(node.items, &Printer::type));
       },
+      [&](const SequenceType& node) { return fmt::format("R.Sequence({})", type(node.item)); },
+      [&](const OptionalType& node) { return fmt::format("R.Optional({})", type(node.item)); },
+      [&](const MapType& node) { return fmt::format("R.Map({}, {})", dtype_literal(node.key), type(node.value)); },
       [&](const DTensorType& node) { return dtensor_type(node); },
       [&](const FuncType& node) { return func_type(node); });
 }
