@@ -235,7 +235,9 @@ PythonValue Python::attribute(const Syntax& at, const PythonValue& object, Use u
     result.text = path;
     return result;
   }
-  return node_like(at, {lift(object, *at.children[0])}, heap_);
+  PythonValue result = node_like(at, {lift(object, *at.children[0])}, heap_);
+  if (!is_called && object.can_change()) forget_value(object, at);  // f = rows.append: called at any time
+  return result;
 }
 
 PythonValue Python::subscript(const Syntax& at) {

@@ -95,6 +95,7 @@ class Python {
   const Line& assignment(const Place& at, std::string_view name, const PythonValue& value);
 
   // ---- python_define.cc: definitions, imports, and functions that nothing calls
+  void forget_decorated(const Line& line);
   void define(const Line& line);
   void write_definition(const Line& line);
   void define_class(const Line& line);
