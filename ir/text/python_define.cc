@@ -86,6 +86,7 @@ void Python::imports(const Line& line) {
                                         "itertools", "contextlib", "json",   "pathlib",  "logging",    "dataclasses",
                                         "abc",       "enum",       "string", "operator", "__future__", "tempfile"});
     may_raise_ = may_raise_ || !is_known;
+    worth_ = worth_ || is_one_of(package, {"math", "numpy"});
     std::string_view name = kept_->text(local), whole = kept_->text(path);
     if (local == "*") {
       for (auto& [bound, value] : module_scope().values) {

@@ -149,7 +149,7 @@ class Python {
   PythonValue subscript(const Syntax& at);
   Args arguments(const Syntax& at);
   PythonValue called(const Syntax& at);
-  static void as_workload(PythonValue& function, Args& args);
+  void as_workload(PythonValue& function, Args& args);
   PythonResult builtin(const PythonValue& function, const Args& args);
   const Syntax* lift(const PythonValue& value, const Place& at, bool as_lambda = false);
   const Syntax* lift_function(PythonFunction& function, const Place& at, bool as_lambda);
