@@ -276,6 +276,10 @@ Value Parser::cast_form(const std::string& form, const Syntax& at) {
     if (stated) return {adapt(scalar_value(number), dtype(*stated), number)};
     return {scalar(number)};
   }
+  if (form == "T.IntImm" || form == "T.FloatImm") {
+    const Syntax& number = required(at, 1, "value");
+    return {adapt(scalar_value(number), dtype(required(at, 0, "dtype")), number)};
+  }
   DType wanted = dtype(required(at, upper ? 0 : 1, "dtype"));
   Expr value = scalar(required(at, upper ? 1 : 0, "value"));
   DType from = dtype_of(value);

@@ -140,7 +140,7 @@ class ModuleSteps {
 
   // Returns whether the statement only shows something: print(type(sch)), or asserts what is not a primitive's result.
   static bool shows(const Line& line, const Mention& found) {
-    if (line.kind == LineKind::kAssert && found.asks) return true;
+    if (line.kind == LineKind::kAssert && (found.asks || found.schedules.empty())) return true;
     constexpr std::string_view kShow[] = {"print", "type", "display", "help", "dir", "repr", "isinstance", "Code"};
     if (line.kind != LineKind::kExpression || line.value->kind != SyntaxKind::kCall) return false;
     std::string_view called = line.value->children[0]->text;
