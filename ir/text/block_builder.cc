@@ -31,6 +31,10 @@ bool Parser::BuilderReader::defines(const Line& line) {
     builders_.emplace(line.target->text);
     return true;
   }
+  if (path == "R.shape" || path == "R.ExternFunc") {
+    values_.insert_or_assign(std::string(line.target->text), line.value);
+    return true;
+  }
   if (path == "R.DynTensorType" || is_type_name(path)) {
     named_types_.insert_or_assign(std::string(line.target->text), line.value);
     return true;
@@ -179,6 +183,7 @@ const Syntax* Parser::BuilderReader::replaced(const Syntax* at) {
   return in.replaced(at, [&](const Syntax& name) -> const Syntax* {
     if (const Syntax* const* function = find_value(functions_, name.text)) return *function;
     if (const Syntax* scalar = in.te_->scalar_named(name.text)) return replaced(scalar);
+    if (const Syntax* const* value = find_value(values_, name.text)) return replaced(*value);
     const std::string* param = find_value(own_, name.text);
     if (!param || *param == name.text) return nullptr;
     Syntax& result = made(SyntaxKind::kName, name);

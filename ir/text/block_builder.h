@@ -30,6 +30,7 @@ struct Parser::BuilderReader {
   std::set<std::string, std::less<>> builders_;
   std::map<std::string, Var, std::less<>> vars_;                   // by their names in Python
   std::map<std::string, const Syntax*, std::less<>> named_types_;  // types under a name of Python
+  std::map<std::string, const Syntax*, std::less<>> values_;       // shapes and external functions
   std::map<std::string, const Syntax*, std::less<>> functions_;    // what bb.add_func returns
   std::map<std::string, std::string, std::less<>> own_;            // params of the function being read
 };

@@ -187,6 +187,7 @@ constexpr AllocForm kAllocForms[] = {{"T.alloc_buffer"},
                                      {"T.Buffer"},
                                      {"T.alloc_local", false, "local"},
                                      {"T.alloc_shared", false, "shared"},
+                                     {"T.alloc_cell", true, "local"},
                                      {"T.alloc_scalar", true, "local"},
                                      {"T.local_scalar", true, "local"},
                                      {"T.shared_scalar", true, "shared"}};
@@ -221,7 +222,9 @@ bool Parser::define_buffer(const Syntax& target, const Syntax& call) {
     buffer_type = buffer_type_of(ordered, 0);
   }
   if (form->scope) buffer_type.scope = form->scope;
-  if (const Syntax* scope = form->is_cell ? arg(call, 1, "scope") : nullptr) buffer_type.scope = string(*scope);
+  bool has_first = path == "T.alloc_cell";  // with its first value, and a scope that is a thread's
+  if (const Syntax* scope = form->is_cell && !has_first ? arg(call, 1, "scope") : nullptr)
+    buffer_type.scope = string(*scope);
   bool is_view = buffer_type.data.has_value();
   const Entity* known = is_name(target) ? scopes_.find_here(target.text) : nullptr;
   if (known && known->expr && known->expr->type().is<BufferType>())
@@ -241,6 +244,8 @@ bool Parser::define_buffer(const Syntax& target, const Syntax& call) {
   } else {
     out_->push_back(allocation);
   }
+  const Syntax* first = has_first ? arg(call, 1, "init") : nullptr;
+  if (!is_none(first)) assign_scalar(target, eval(*first), prim_type(relaxc::buffer_type(var).dtype), *first);
   return true;
 }
 

@@ -148,8 +148,9 @@ Parser::Pending Parser::read_decorators(const Line& line) {
       const Syntax* at = keyword(*decorator, keyword_name);
       return at ? constant_bool(*at) : otherwise;
     };
-    bool of_s_tir = spelling(head_of(*decorator)).starts_with("Ts.");
-    mutable_scalars_ = flag("s_tir", of_s_tir) || mutable_scalars_;
+    std::string spelled = spelling(head_of(*decorator));  // T.function is of 2026, as Ts.prim_func is
+    bool is_late = spelled.starts_with("Ts.") || (pending.is_program && spelled.ends_with(".function"));
+    mutable_scalars_ = flag("s_tir", is_late) || mutable_scalars_;
     pending.is_private = flag("private", pending.is_private);
     pending.pure = flag("pure", pending.pure);
   }

@@ -21,6 +21,7 @@ PrimFuncRef Parser::prim_func(const Pending& pending) {
   loops_.clear();
   hidden_.clear();
   NameScope scope(scopes_);
+  for (std::string_view dim : line.type_params) define_dim(dim, kInt64, line);
   program_params(line);
   std::optional<DType> result_type;
   if (!is_none(line.annotation))

@@ -193,6 +193,21 @@ bool Parser::TeReader::names_programs(const Syntax* at) {
 
 void Parser::TeReader::rename(size_t program, std::string name) { created_[program].symbol = std::move(name); }
 
+// Adds a program whose name one of the text has, too. They stand in no module of TVM together, so both are kept.
+void Parser::TeReader::add_beside(const Created& created) {
+  if (created.symbol != "main") {
+    in.report({created.at, {}, "name it: te.create_prim_func([...]).with_attr(\"global_symbol\", \"f\")"},
+              "there are two tensor programs '{}'", created.symbol);
+    return;
+  }
+  std::string name;
+  for (int64_t i = 1; name.empty() || in.module_.functions.contains(name); ++i) name = fmt::format("main_{}", i);
+  PrimFunc named = *created.program;
+  named.attrs.set(attr_names::kGlobalSymbol, name);
+  in.module_.functions.emplace(name, make_prim_func(std::move(named), created.program.span()));
+  in.diagnostics_.warning(in.span(created.at), "this tensor program is '{}': the text has another 'main'", name);
+}
+
 void Parser::TeReader::finish() {
   bool is_alone = created_.empty() && in.module_.functions.empty() && !in.in_class_ && !in.diagnostics_.has_errors();
   if (is_alone) create_default();
@@ -217,9 +232,7 @@ void Parser::TeReader::finish() {
       PrimFunc named = *each.program;
       named.attrs.set(attr_names::kGlobalSymbol, each.symbol);
       PrimFuncRef program = make_prim_func(std::move(named), each.program.span());
-      if (!in.module_.functions.try_emplace(each.symbol, program).second && !each.again)
-        in.report({each.at, {}, "name it: te.create_prim_func([...]).with_attr(\"global_symbol\", \"f\")"},
-                  "there are two tensor programs '{}'", each.symbol);
+      if (!in.module_.functions.try_emplace(each.symbol, program).second && !each.again) add_beside(each);
     } else if (!each.again && !structural_equal(each.program, later.program)) {
       in.diagnostics_
           .warning(in.span(later.at), "there are two tensor programs '{}'; the later one counts", each.symbol)

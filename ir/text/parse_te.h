@@ -33,6 +33,7 @@ struct Parser::TeReader {
     std::string key;     // which definitions it is made of
     bool again = false;  // tvm.lower(s, [A]) before tvm.build(s, [A])
   };
+  void add_beside(const Created& created);
   struct Axis {
     VarRef var;
     Range domain;

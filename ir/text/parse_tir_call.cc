@@ -143,7 +143,14 @@ std::vector<const Syntax*> Parser::arguments(const Syntax& at) {
 
 // Functions without a meaning on a CPU.
 constexpr std::pair<std::string_view, const char*> kOfGpus[] = {
-    {"call_kernel", "runs a Triton or CUDA kernel, which takes a GPU; write the kernel as a @T.prim_func"}};
+    {"call_kernel", "runs a Triton or CUDA kernel, which takes a GPU; write the kernel as a @T.prim_func"},
+    {"device_entry", "starts the threads of a GPU; write the loops over them: for i in range(n)"},
+    {"Kernel", "is of tilelang, another language than TVM's tensor programs; print its module after lowering"},
+    {"Pipelined", "is of tilelang, another language than TVM's tensor programs; print its module after lowering"},
+    {"alloc_fragment", "is of tilelang, another language than TVM's tensor programs; print its module after lowering"}};
+// Families of functions that only GPUs have, by what their names begin with.
+constexpr std::string_view kGpuFamilies[] = {"cuda.",     "ptx.",    "ptx_",    "cta_id",
+                                             "thread_id", "warp_id", "lane_id", "cluster_id"};
 
 Value Parser::intrinsic_call(const std::string& form, const Syntax& at) {
   if (form == "call_intrin") return op_call(at, at.operands().subspan(std::min<size_t>(2, positional(at))));
@@ -158,6 +165,8 @@ Value Parser::intrinsic_call(const std::string& form, const Syntax& at) {
   const Intrinsic* row = find_intrinsic("tir." + form);
   if (form == "Buffer") fail(*at.children[0], "'T.Buffer' is a type; expected a value");
   if (const char* const* why = row_of(kOfGpus, form)) fail(unsupported(at), "T.{} {}", form, *why);
+  bool of_gpu = std::ranges::any_of(kGpuFamilies, [&](std::string_view family) { return form.starts_with(family); });
+  if (!row && of_gpu) fail(unsupported(at), "T.{} is a function of GPUs, and this runtime is of the CPU", form);
   if (!row) fail({*at.children[0], near_form("T." + form)}, "unknown function 'T.{}'", form);
   std::vector<const Syntax*> operands = arguments(at);
   if (operands.size() != static_cast<size_t>(row->arity))
@@ -266,6 +275,10 @@ Value Parser::cast_form(const std::string& form, const Syntax& at) {
     const Syntax* stated = arg(at, 1, "dtype");
     if (stated) return {adapt(scalar_value(number), dtype(*stated), number)};
     return {scalar(number)};
+  }
+  if (form == "T.IntImm" || form == "T.FloatImm") {
+    const Syntax& number = required(at, 1, "value");
+    return {adapt(scalar_value(number), dtype(required(at, 0, "dtype")), number)};
   }
   DType wanted = dtype(required(at, upper ? 0 : 1, "dtype"));
   Expr value = scalar(required(at, upper ? 1 : 0, "value"));

@@ -169,6 +169,7 @@ Type Parser::tensor_type_of(const Syntax* call, const Syntax& at) {
       result.shape = *known->expr;
       result.ndim = known_rank(known->expr->type());
     } else {
+      if (is_call(*shape) && callee_path(*shape) == "R.shape") shape = &required(*shape, 0, "value");
       if (is_name(*shape)) require_defined(*shape);
       if (!is_list(*shape) && shape->kind != SyntaxKind::kAttribute)
         fail(*shape, "expected a tuple of dims: R.Tensor((n, 4), dtype=...)");
@@ -248,6 +249,7 @@ std::string Parser::type_name(const Syntax& at) {
     bare_forms_ = true;
     return fmt::format("T.{}", named.text);
   }
+  if (named.text.ends_with("StructInfo")) return canonical_form(fmt::format("R.{}", named.text));
   if (std::ranges::find(kEarly, named.text) == std::end(kEarly)) return dotted(named);
   early_ = true;
   return fmt::format("R.{}", named.text);

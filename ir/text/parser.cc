@@ -431,7 +431,7 @@ void Parser::fail_undefined(const Syntax& at) {
   }
   Diagnostic& diagnostic = report({at, hint}, "undefined name '{}'", text);
   if (hidden != hidden_.end()) diagnostic.notes.push_back(hidden->second);
-  if (hidden == hidden_.end() && hint.empty() && python_from_)
+  if (hidden == hidden_.end() && hint.empty())
     diagnostic.notes.push_back(fmt::format(
         "TVM's script takes such a name from the Python around: write `{} = ...` above, or make it a parameter", text));
   // A name is reported once per function.

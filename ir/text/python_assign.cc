@@ -1,6 +1,7 @@
 // Assignments of Python around a module: to names, and to parts of values.
 #include <algorithm>
 
+#include "ir/text/parsing.h"
 #include "ir/text/python_run.h"
 
 namespace relaxc::text {
@@ -19,9 +20,22 @@ size_t size_of(const Syntax& at, size_t limit = kMostNodes) {
   return size;
 }
 
+// Returns whether the expression is a number of a stated dtype: tvm.tir.const(2, "float32"), T.int64(4).
+bool is_constant(const Syntax& at) {
+  if (!is_call(at) || at.children[0]->kind != SyntaxKind::kAttribute || at.children.size() < 2) return false;
+  std::string_view name = at.children[0]->text;
+  auto is_literal = [](const Syntax* part) {
+    if (part->kind == SyntaxKind::kUnary) part = part->children[0];
+    return part->kind == SyntaxKind::kInt || part->kind == SyntaxKind::kFloat || part->kind == SyntaxKind::kString;
+  };
+  return (is_one_of(name, {"const", "IntImm", "FloatImm"}) || parse_dtype(name)) && at.keywords.empty() &&
+         std::ranges::all_of(at.operands(), is_literal);
+}
+
 // Returns whether the expression may stand wherever its name stands: it calls nothing, and names no attributes.
 bool is_plain(const PythonValue& value) {
   bool plain = true;
+  if (value.syntax && is_constant(*value.syntax)) return true;
   if (value.text.empty()) {
     for_each(value.syntax, [&](const Syntax& at) {
       plain = plain && !is_call(at) && at.kind != SyntaxKind::kAttribute && at.kind != SyntaxKind::kComprehension;

@@ -22,7 +22,15 @@ bool is_script_class(const Line& line) {
 
 }  // namespace
 
+// Forgets what decorators may change: they are run with the definition.
+void Python::forget_decorated(const Line& line) {
+  PythonEffects effects;
+  for (const Syntax* decorator : line.decorators) effects.add(decorator);
+  forget_effects(effects, scope_, line);
+}
+
 void Python::define(const Line& line) {
+  forget_decorated(line);
   if (is_script_function(line)) return write_definition(line);
   bool is_plain = std::ranges::all_of(line.decorators, [](const Syntax* decorator) {
     std::string_view name = head_of(*decorator).text;
@@ -62,6 +70,7 @@ void Python::write_definition(const Line& line) {
 }
 
 void Python::define_class(const Line& line) {
+  forget_decorated(line);
   bool is_module = is_script_class(line) || (line.decorators.empty() && !line.extra);
   if (is_module) return write_definition(line);
   add_volatile(line);
@@ -77,6 +86,7 @@ void Python::imports(const Line& line) {
                                         "itertools", "contextlib", "json",   "pathlib",  "logging",    "dataclasses",
                                         "abc",       "enum",       "string", "operator", "__future__", "tempfile"});
     may_raise_ = may_raise_ || !is_known;
+    worth_ = worth_ || is_one_of(package, {"math", "numpy"});
     std::string_view name = kept_->text(local), whole = kept_->text(path);
     if (local == "*") {
       for (auto& [bound, value] : module_scope().values) {

@@ -240,7 +240,9 @@ PythonValue Python::attribute(const Syntax& at, const PythonValue& object, Use u
     result.text = path;
     return result;
   }
-  return node_like(at, {lift(object, *at.children[0])}, heap_);
+  PythonValue result = node_like(at, {lift(object, *at.children[0])}, heap_);
+  if (!is_called && object.can_change()) forget_value(object, at);  // f = rows.append: called at any time
+  return result;
 }
 
 PythonValue Python::subscript(const Syntax& at) {
@@ -304,7 +306,8 @@ PythonValue Python::called(const Syntax& at) {
   bool of_value = is_method && !object.is(Kind::kSyntax);
   PythonValue function = of_value ? PythonValue() : is_method ? attribute(callee, object, Use::kCalled) : eval(callee);
   Args args = arguments(at);
-  if (is_one_of(callee.text, {"SearchTask", "create_task"})) as_workload(function, args);
+  bool is_task = callee.text == "create" && is_method && callee.children[0]->text == "task";  // autotvm.task.create
+  if (is_task || is_one_of(callee.text, {"SearchTask", "create_task"})) as_workload(function, args);
   if (of_value) {
     PythonResult result =
         args.complete && args.named.empty() ? call_method(object, callee.text, args.positional, heap_) : std::nullopt;
@@ -347,6 +350,15 @@ void Python::as_workload(PythonValue& function, Args& args) {
   }
   if (!workload && !args.positional.empty()) workload = args.positional[0];
   if (!values && args.positional.size() > 1) values = args.positional[1];
+  // @autotvm.template("matmul") names its function.
+  for (PythonFunction* each : order_) {
+    bool is_named = workload && workload->is(Kind::kString) &&
+                    std::ranges::any_of(each->line->decorators, [&](const Syntax* decorator) {
+                      return is_call(*decorator) && decorator->children.size() > 1 &&
+                             decorator->children[1]->text.find(workload->text) != std::string_view::npos;
+                    });
+    if (is_named) workload = PythonValue{.kind = Kind::kFunction, .function = each};
+  }
   if (!workload || !workload->is(Kind::kFunction) || !values || !values->is_list()) return;
   function = *workload;
   args = Args{.positional = values->items->values, .places = std::vector<Place>(values->items->values.size())};
@@ -495,7 +507,9 @@ bool Python::mentions_values(const Syntax* at) {
     Found known = find(each.text);
     bool is_itself = known.value && known.value->is(Kind::kSyntax) && known.value->syntax->text == each.text &&
                      is_name(*known.value->syntax) && known.value->syntax->computed == 0;
-    found = !known.own && (known.unbound || volatile_.contains(each.text) || (known.value && !is_itself));
+    auto library = libraries_.find(each.text);
+    bool is_numbers = library != libraries_.end() && is_one_of(library->second, {"math", "numpy"}) && !known.value;
+    found = !known.own && (is_numbers || known.unbound || volatile_.contains(each.text) || (known.value && !is_itself));
   });
   return found;
 }

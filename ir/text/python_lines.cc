@@ -155,7 +155,10 @@ void PythonEffects::add(const Syntax* at) {
 
 void PythonEffects::add(const Line& line) {
   for (const Syntax* part : {line.target, line.value, line.extra}) add(part);
-  for (const auto& [item, target] : line.items) add(item);
+  for (const auto& [item, target] : line.items) {
+    add(item);
+    if (target) add_changed(*target, false);
+  }
   for (const Param& param : line.params) add(param.otherwise);
   for (const Syntax* decorator : line.decorators) add(decorator);
   if (line.target) add_changed(*line.target, line.kind == LineKind::kAugmented);

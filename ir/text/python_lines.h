@@ -40,10 +40,11 @@ struct PythonEffects {
 
   void add(const Syntax* at);
   void add(const Line& line);
+  // Adds what an assignment to the target changes.
+  void add_changed(const Syntax& target, bool in_place);
 
  private:
   void add_words(const Line& line);
-  void add_changed(const Syntax& target, bool in_place);
 };
 // Returns the name of which the expression is an item, attribute or slice; empty for others.
 std::string_view root_name(const Syntax& at);

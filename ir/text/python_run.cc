@@ -320,6 +320,9 @@ Python::Flow Python::with(const Line& line) {
       std::set<std::string_view> names;
       add_names(target, names);
       for (std::string_view name : names) is_context ? bind(name, value) : forget(name, line);
+      PythonEffects effects;
+      effects.add_changed(*target, false);
+      forget_effects(effects, scope_, line);
     } else {
       target = name_value(written_name(target->text), *target).syntax;
       bind(line.items[0].second->text, PythonValue{.kind = Kind::kSyntax, .syntax = target});

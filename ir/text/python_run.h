@@ -95,6 +95,7 @@ class Python {
   const Line& assignment(const Place& at, std::string_view name, const PythonValue& value);
 
   // ---- python_define.cc: definitions, imports, and functions that nothing calls
+  void forget_decorated(const Line& line);
   void define(const Line& line);
   void write_definition(const Line& line);
   void define_class(const Line& line);
@@ -149,7 +150,7 @@ class Python {
   PythonValue subscript(const Syntax& at);
   Args arguments(const Syntax& at);
   PythonValue called(const Syntax& at);
-  static void as_workload(PythonValue& function, Args& args);
+  void as_workload(PythonValue& function, Args& args);
   PythonResult builtin(const PythonValue& function, const Args& args);
   const Syntax* lift(const PythonValue& value, const Place& at, bool as_lambda = false);
   const Syntax* lift_function(PythonFunction& function, const Place& at, bool as_lambda);

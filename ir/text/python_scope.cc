@@ -327,7 +327,8 @@ void Python::forget_call(const PythonValue& function, const Args& args, const Pl
   std::string_view name = root && is_name(*root) ? root->text : "";
   auto library = libraries_.find(name);
   std::string_view path = library == libraries_.end() ? name : library->second;
-  if (libraries_made_.contains(name) || is_library(path.substr(0, path.find('.')))) return;
+  bool is_method = function.syntax == root ? false : is_one_of(path, {"list", "dict", "set"});  // list.append(rows, 1)
+  if (libraries_made_.contains(name) || (is_library(path.substr(0, path.find('.'))) && !is_method)) return;
   may_raise_ = true;
   for (const PythonValue& value : args.positional) forget_value(value, at);
   for (const auto& [keyword, value] : args.named) forget_value(value, at);

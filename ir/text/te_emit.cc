@@ -16,7 +16,8 @@ constexpr std::pair<std::string_view, std::string_view> kTopi[] = {{"cast", "ast
                                                                    {"nn.matmul", "matmul"},
                                                                    {"nn.sigmoid", "sigmoid"},
                                                                    {"transpose", "permute_dims"},
-                                                                   {"true_divide", "divide"}};
+                                                                   {"true_divide", "divide"},
+                                                                   {"x86.concatenate", "concat"}};
 constexpr std::string_view kSameInTopi =
     " astype broadcast_to clip concat cumsum expand_dims flip linear matmul max min nn.conv1d nn.conv2d nn.conv3d "
     "nn.layer_norm nn.leakyrelu nn.log_softmax nn.softmax permute_dims prod repeat reshape split squeeze stack sum "
@@ -55,7 +56,8 @@ std::optional<Value> Parser::TeReader::topi(const Syntax& at) {
     bool is_default = keyword.name.starts_with("trans") && keyword.value->text == "False";  // of cblas.matmul
     return is_default || std::ranges::find(kOfPrograms, keyword.name) != std::end(kOfPrograms);
   });
-  if (!is_plain || in.positional(call) != 2) return in.operator_call(*row, call);
+  bool same = kSameInTopi.find(fmt::format(" {} ", own)) != kSameInTopi.npos;
+  if (!is_plain || same || in.positional(call) != 2) return in.operator_call(*row, call);
   Value a = in.eval(*call.children[1]), b = in.eval(*call.children[2]);
   in.lift_number(a, b, path, at);
   in.lift_number(b, a, path, at);

@@ -24,7 +24,7 @@ struct Mention {
   std::set<std::string_view> passed = {};     // given to Python
   std::set<std::string_view> others = {};
   const Syntax* computed = nullptr;  // a name that only Python knows
-  bool asks = false;  // a method is called that is not a primitive
+  bool asks = false;                 // a method is called that is not a primitive
 };
 
 // The steps on each schedule of the text. One of them is for the module: the last that is built, or else the last.
@@ -34,6 +34,7 @@ class ModuleSteps {
       : origin_(std::move(origin)), module_(module_name) {}
 
   void read(const Line& line) {
+    if (text::is_script_function(line)) functions_.emplace(line.text);
     if (line.kind == LineKind::kFunction || line.kind == LineKind::kClass || line.kind == LineKind::kImport) return;
     if (line.kind == LineKind::kBroken) return refuse_step(line);
     if (text::runs_body(line)) {
@@ -66,15 +67,53 @@ class ModuleSteps {
     bind(line);
   }
 
-  // The schedule that counts: its name, and its steps.
-  std::optional<std::pair<std::string, Lines>> result() const {
-    if (built_) return built_;
+  // The schedule that counts: its name, and its steps. Where functions stand side by side, each has its schedule.
+  std::optional<std::pair<std::string, Lines>> result() {
     auto last = schedules_.find(last_);
-    return last == schedules_.end() ? std::nullopt : std::optional(std::pair(last->first, last->second));
+    if (!built_ && last == schedules_.end()) return std::nullopt;
+    std::pair<std::string, Lines> chosen = built_ ? *built_ : std::pair(last->first, last->second);
+    auto own = of_function_.find(chosen.first);
+    if (functions_.size() < 2 || own == of_function_.end()) return chosen;
+    for (const auto& [name, function] : of_function_) {
+      if (name != chosen.first && schedules_.contains(name))
+        earlier_.insert_or_assign(function, std::pair(name, schedules_[name]));
+    }
+    earlier_.erase(own->second);
+    Lines all;
+    for (const auto& [function, of] : earlier_) {
+      all.push_back(&work_on(chosen.first, function, of.second));
+      const text::Replacements renamed = {{of.first, all.back()->value->children[0]->children[0]}};
+      for (const Line* step : of.second) all.push_back(&with_names(*step, renamed, *tree_));
+    }
+    all.push_back(&work_on(chosen.first, own->second, chosen.second));
+    all.insert(all.end(), chosen.second.begin(), chosen.second.end());
+    chosen.second = std::move(all);
+    return chosen;
   }
   const std::shared_ptr<text::SyntaxTree>& tree() const { return tree_; }
 
  private:
+  // Makes sch.work_on("f").
+  const Line& work_on(const std::string& schedule, const std::string& function, const Lines& before) {
+    Line& line = tree_->line();
+    if (!before.empty()) static_cast<text::Place&>(line) = *before[0];
+    auto made = [&](SyntaxKind kind, std::string_view text) -> Syntax& {
+      Syntax& result = tree_->node();
+      static_cast<text::Place&>(result) = line;
+      result.kind = kind;
+      result.text = tree_->text(text);
+      return result;
+    };
+    Syntax &call = made(SyntaxKind::kCall, ""), &method = made(SyntaxKind::kAttribute, "work_on");
+    method.children.push_back(&made(SyntaxKind::kName, schedule));
+    call.children.push_back(&method);
+    call.children.push_back(&made(SyntaxKind::kString, '"' + function + '"'));
+    call.depth = 3;
+    line.kind = LineKind::kExpression;
+    line.value = &call;
+    return line;
+  }
+
   Span span(const text::Place& at) const { return {origin_, at.line, at.column, at.length}; }
 
   static bool makes_schedule(const Syntax& value) {
@@ -101,7 +140,7 @@ class ModuleSteps {
 
   // Returns whether the statement only shows something: print(type(sch)), or asserts what is not a primitive's result.
   static bool shows(const Line& line, const Mention& found) {
-    if (line.kind == LineKind::kAssert && found.asks) return true;
+    if (line.kind == LineKind::kAssert && (found.asks || found.schedules.empty())) return true;
     constexpr std::string_view kShow[] = {"print", "type", "display", "help", "dir", "repr", "isinstance", "Code"};
     if (line.kind != LineKind::kExpression || line.value->kind != SyntaxKind::kCall) return false;
     std::string_view called = line.value->children[0]->text;
@@ -140,6 +179,11 @@ class ModuleSteps {
     }
     others_.erase(name);
     last_ = name;
+    if (auto known = of_function_.find(name); known != of_function_.end() && schedules_.contains(name))
+      earlier_.insert_or_assign(known->second, std::pair(name, schedules_[name]));
+    of_function_.erase(name);
+    if (of.kind == SyntaxKind::kName && functions_.contains(std::string(of.text)))
+      of_function_.insert_or_assign(name, std::string(of.text));
     if (before->first == name) {
       schedules_.insert_or_assign(name, before->second);
       return;
@@ -251,6 +295,9 @@ class ModuleSteps {
   std::map<std::string, Lines> schedules_;
   std::map<std::string, std::pair<std::string, Lines>> given_;  // by name, the module that a schedule gave
   std::optional<std::pair<std::string, Lines>> built_;
+  std::set<std::string> functions_;                               // programs beside each other
+  std::map<std::string, std::string> of_function_;                // by schedule
+  std::map<std::string, std::pair<std::string, Lines>> earlier_;  // by function: the schedule that it had before
   std::string last_;
   Lines constants_;
   std::map<std::string_view, std::string_view> aliases_;
