@@ -67,13 +67,13 @@ bool has_lowering(const OpRow& row) {
   return row.legalize || row.decompose || codegen::is_lowered_to_bytecode(row.name);
 }
 
-static bool is_text(const std::string& path) {
+bool is_text_path(const std::string& path) {
   return path.ends_with(".py") || path.ends_with(".tvm") || path.ends_with(".test") || path.ends_with(".txt");
 }
 
 TextPath split_text_path(const std::string& path) {
   size_t colons = path.rfind("::");
-  if (colons == std::string::npos || !is_text(path.substr(0, colons))) return {path, ""};
+  if (colons == std::string::npos || !is_text_path(path.substr(0, colons))) return {path, ""};
   return {path.substr(0, colons), path.substr(colons + 2)};
 }
 
@@ -119,7 +119,7 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, D
   const Tables& tables = tables_of(settings);
   auto read = [&] {
     const auto [file, name] = split_text_path(path);
-    if (is_text(file)) {
+    if (is_text_path(file)) {
       report_kernels_for_nodes(settings);
       const std::string text = read_text(file);
       IRModule module = parse_module(text, file, tables.ops(), diagnostics, module_of(text, file, name, &diagnostics));
@@ -156,7 +156,7 @@ IRModule read_scheduled_module(const std::string& path, const CompileSettings& s
   IRModule module = read_module(path, settings, files);
   if (!settings.params.empty()) module = with_params_bound(std::move(module), settings.function, settings.params);
   const auto [file, name] = split_text_path(path);
-  if (is_text(file)) {
+  if (is_text_path(file)) {
     Diagnostics warnings;
     check_params(module, settings.types);
     std::map<std::string, Type> types = settings.types;
@@ -167,7 +167,7 @@ IRModule read_scheduled_module(const std::string& path, const CompileSettings& s
     }
   }
   std::optional<ScheduleRule> steps;
-  if (is_text(file)) {
+  if (is_text_path(file)) {
     const std::string text = read_text(file);
     steps = read_module_schedule(text, file, module_of(text, file, name, nullptr));
   }

@@ -43,6 +43,8 @@ struct TextPath {
   std::string file, module;
 };
 TextPath split_text_path(const std::string& path);
+// Returns whether the name is that of a text, and not of a model.
+bool is_text_path(const std::string& path);
 
 // Reads an .onnx model or TVMScript (.py, .tvm, .test, .txt). Errors are CompileErrors. `files`, unless it is null,
 // gets the files in which the module's constants lie.

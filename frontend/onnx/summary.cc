@@ -1,0 +1,151 @@
+#include "frontend/onnx/summary.h"
+
+#include <set>
+
+#include "frontend/onnx/model_file.h"
+#include "frontend/onnx/node.h"
+#include "support/checked_math.h"
+#include "support/joined.h"
+
+namespace relaxc {
+
+namespace onnx_import {
+
+namespace {
+
+std::string element_name(int element_type, const Span& span) {
+  try {
+    return to_string(dtype_of_element_type(element_type, span));
+  } catch (const CompileError&) {
+    std::string name = onnx::TensorProto::DataType_Name(element_type);
+    for (char& c : name) c = static_cast<char>(std::tolower(c));
+    return name.empty() ? fmt::format("element type {}", element_type) : name;
+  }
+}
+
+class Summary {
+ public:
+  explicit Summary(const ModelFile& file) : model_(file.proto()), span_(span_of_file(file.name())) {}
+
+  Attrs read(const ImportOptions& options) {
+    for (const auto& import : model_.opset_import()) opsets_[domain_of(import.domain())] = import.version();
+    for (const auto& function : model_.functions()) {
+      functions_.insert(key_of(function.domain(), function.name()));
+      add(function.node());
+    }
+    AttrList inputs = values(model_.graph().input(), true), outputs = values(model_.graph().output(), false);
+    add(model_.graph());
+    AttrList opsets, dims, operators;
+    for (const auto& [domain, version] : opsets_)
+      opsets.push_back(Attrs{{"domain", domain.empty() ? "ai.onnx" : domain}, {"version", version}});
+    for (const std::string& dim : dims_) dims.push_back(dim);
+    for (const auto& [name, count] : operators_) operators.push_back(operator_row(name, count, options));
+    Attrs result{{"ir_version", static_cast<int64_t>(model_.ir_version())},
+                 {"producer", joined(std::vector{model_.producer_name(), model_.producer_version()}, " ")},
+                 {"opsets", opsets},
+                 {"inputs", inputs},
+                 {"outputs", outputs},
+                 {"dims", dims},
+                 {"weights", Attrs{{"tensors", weights_}, {"bytes", weight_bytes_}}},
+                 {"operators", operators}};
+    result.order({"ir_version", "producer", "opsets", "inputs", "outputs", "dims", "weights", "operators"});
+    return result;
+  }
+
+ private:
+  using Name = std::pair<std::string, std::string>;  // domain and type
+  static Name key_of(const std::string& domain, const std::string& type) { return {domain_of(domain), type}; }
+
+  Attrs operator_row(const Name& name, int64_t count, const ImportOptions& options) const {
+    const auto& [domain, type] = name;
+    auto opset = opsets_.find(domain);
+    int64_t version = opset == opsets_.end() ? 1 : opset->second;
+    std::string full = (domain.empty() ? "ai.onnx" : domain) + "::" + type;
+    auto is_plugins = [&](const OnnxConverter& row) { return row.name == (domain.empty() ? type : full); };
+    const char* by = find_converter(domain, type, version)                 ? "built in"
+                     : functions_.contains(name)                           ? "a function of the model"
+                     : std::ranges::any_of(options.converters, is_plugins) ? "a plug-in"
+                                                                           : "unsupported";
+    Attrs row{{"operator", full}, {"opset", version}, {"nodes", count}, {"by", by}};
+    row.order({"operator", "opset", "nodes", "by"});
+    return row;
+  }
+
+  std::string type_name(const onnx::TypeProto& type) {
+    if (type.has_sequence_type()) return fmt::format("sequence({})", type_name(type.sequence_type().elem_type()));
+    if (type.has_optional_type()) return fmt::format("optional({})", type_name(type.optional_type().elem_type()));
+    if (type.has_map_type())
+      return fmt::format("map({}, {})", element_name(type.map_type().key_type(), span_),
+                         type_name(type.map_type().value_type()));
+    if (!type.has_tensor_type()) return "any";
+    std::string element = element_name(type.tensor_type().elem_type(), span_);
+    if (!type.tensor_type().has_shape()) return element + "[...]";
+    auto dim_of = [&](const auto& dim) {
+      if (dim.has_dim_value()) return std::to_string(dim.dim_value());
+      if (dim.has_dim_param() && !dim.dim_param().empty()) dims_.insert(dim.dim_param());
+      return dim.has_dim_param() ? dim.dim_param() : std::string("?");
+    };
+    return fmt::format("{}[{}]", element, joined(type.tensor_type().shape().dim(), dim_of));
+  }
+
+  template <class Values>
+  AttrList values(const Values& infos, bool are_inputs) {
+    std::set<std::string> initializers;
+    for (const auto& tensor : model_.graph().initializer()) initializers.insert(tensor.name());
+    AttrList result;
+    for (const auto& info : infos) {
+      if (are_inputs && initializers.contains(info.name())) continue;
+      Attrs row{{"name", info.name()}, {"type", type_name(info.type())}};
+      result.push_back(row);
+    }
+    return result;
+  }
+
+  void add(const onnx::GraphProto& graph) {
+    for (const auto& tensor : graph.initializer()) {
+      ++weights_;
+      int64_t bits = 0;
+      try {
+        DType dtype = dtype_of_element_type(tensor.data_type(), span_);
+        bits = int64_t{dtype.bits};
+      } catch (const CompileError&) {  // its size is not known
+      }
+      std::optional<int64_t> count = 1;
+      for (int64_t dim : tensor.dims()) count = count ? checked_mul(*count, dim) : count;
+      weight_bytes_ += (count.value_or(0) * bits + 7) / 8;
+    }
+    weights_ += graph.sparse_initializer_size();
+    add(graph.node());
+  }
+  template <class Nodes>
+    requires requires(const Nodes& nodes) { nodes.begin()->op_type(); }
+  void add(const Nodes& nodes) {
+    for (const auto& node : nodes) {
+      ++operators_[key_of(node.domain(), node.op_type())];
+      for (const auto& attribute : node.attribute()) {
+        if (attribute.has_g()) add(attribute.g());
+        for (const auto& graph : attribute.graphs()) add(graph);
+      }
+    }
+  }
+
+  const onnx::ModelProto& model_;
+  Span span_;
+  std::map<std::string, int64_t> opsets_;
+  std::set<Name> functions_;
+  std::map<Name, int64_t> operators_;
+  std::set<std::string> dims_;
+  int64_t weights_ = 0, weight_bytes_ = 0;
+};
+
+}  // namespace
+
+}  // namespace onnx_import
+
+Attrs summarize_onnx(const std::string& path, const ImportOptions& options) {
+  auto file = onnx_import::ModelFile::open(path, options.limits);
+  if (!file->proto().has_graph()) fail(span_of_file(path), "not an ONNX model: it has no graph");
+  return onnx_import::Summary(*file).read(options);
+}
+
+}  // namespace relaxc

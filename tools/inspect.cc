@@ -1,0 +1,266 @@
+// relaxc inspect: what a model, text or artifact holds. A model is described even where it cannot be compiled.
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <memory>
+
+#include "frontend/onnx/summary.h"
+#include "ir/kernel_call.h"
+#include "ir/op_names.h"
+#include "ir/sequence.h"
+#include "ir/text/printer.h"
+#include "passes/runner.h"
+#include "passes/tables.h"
+#include "support/diagnostic.h"
+#include "support/joined.h"
+#include "tir/schedule/trace.h"
+#include "tools/tool.h"
+#include "vm/artifact.h"
+
+namespace relaxc::tools {
+
+namespace {
+
+struct InspectCommand {
+  std::string file;
+  CompilerOptions compiler;
+  bool json = false;
+};
+
+std::string text_of_attr(const AttrValue& value) {
+  const auto* text = value.as<std::string>();
+  if (const AttrList* list = value.as<AttrList>()) return joined(*list, text_of_attr);
+  return text ? *text : to_string(value);
+}
+
+std::string json_of_attr(const AttrValue& value) {
+  if (const auto* text = value.as<std::string>()) return json_string(*text);
+  if (const AttrList* list = value.as<AttrList>()) return fmt::format("[{}]", joined(*list, json_of_attr));
+  const Attrs* members = value.as<Attrs>();
+  if (!members) return to_string(value);
+  auto member = [&](std::string_view key) {
+    return fmt::format("{}: {}", json_string(key), json_of_attr(*members->find(key)));
+  };
+  return fmt::format("{{{}}}", joined(members->ordered_keys(), member));
+}
+
+// Prints a list of records as a table without a head, whose columns are as wide as their widest field.
+std::string table_of(const AttrList& rows) {
+  std::vector<size_t> widths;
+  std::vector<std::vector<std::string>> lines;
+  for (const AttrValue& row : rows) {
+    const Attrs* fields = row.as<Attrs>();
+    std::vector<std::string>& line = lines.emplace_back();
+    if (!fields) line.push_back(text_of_attr(row));
+    for (std::string_view key : fields ? fields->ordered_keys() : std::vector<std::string_view>()) {
+      bool is_count = fields->find(key)->as<int64_t>() != nullptr;
+      line.push_back(is_count ? fmt::format("{} {}", key, text_of_attr(*fields->find(key)))
+                              : text_of_attr(*fields->find(key)));
+    }
+    widths.resize(std::max(widths.size(), line.size()));
+    for (size_t c = 0; c < line.size(); ++c) widths[c] = std::max(widths[c], line[c].size());
+  }
+  std::string result;
+  for (const std::vector<std::string>& line : lines) {
+    std::string text = " ";
+    for (size_t c = 0; c < line.size(); ++c) text += fmt::format(" {:<{}}", line[c], widths[c]);
+    result += text.substr(0, text.find_last_not_of(' ') + 1) + "\n";
+  }
+  return result;
+}
+
+bool has_texts(const Attrs& members) {
+  return std::ranges::any_of(members, [](const auto& entry) { return entry.second.template as<std::string>(); });
+}
+
+std::string report_text(const Attrs& report) {
+  std::string result;
+  for (std::string_view key : report.ordered_keys()) {
+    const AttrValue& value = *report.find(key);
+    const AttrList* list = value.as<AttrList>();
+    bool is_table = list && std::ranges::any_of(*list, [](const AttrValue& item) {
+                      const auto* text = item.as<std::string>();
+                      return item.as<Attrs>() || (text && text->size() > 40);
+                    });
+    if (list && list->empty()) continue;
+    if (is_table) {
+      result += fmt::format("{}:\n{}", key, table_of(*list));
+    } else if (const Attrs* members = value.as<Attrs>(); members && has_texts(*members)) {
+      AttrList rows;
+      for (std::string_view name : members->ordered_keys())
+        rows.push_back(Attrs{{"", std::string(name)}, {"value", *members->find(name)}});
+      result += fmt::format("{}:\n{}", key, table_of(rows));
+    } else if (members) {
+      auto member = [&](std::string_view name) {
+        return fmt::format("{} {}", text_of_attr(*members->find(name)), name);
+      };
+      result += fmt::format("{}: {}\n", key, joined(members->ordered_keys(), member));
+    } else {
+      result += fmt::format("{}: {}\n", key, text_of_attr(value));
+    }
+  }
+  return result;
+}
+
+AttrList described(const std::vector<vm::ValueInfo>& infos) {
+  return map_each(infos, [](const vm::ValueInfo& info) { return AttrValue(vm::to_string(info)); });
+}
+
+// Lists graph functions with their types, and tensor programs.
+void add_functions(Attrs& report, const IRModule& module) {
+  AttrList functions;
+  for (const auto& [name, function] : module.functions) {
+    const Function* graph = function.as<Function>();
+    std::vector<std::string> params;
+    for (const VarRef& param : graph ? graph->params : std::vector<VarRef>())
+      params.push_back(fmt::format("{}: {}", param->name, print_type(param.type())));
+    std::string type = graph ? fmt::format("({}) -> {}", joined(params), print_type(graph->result)) : "tensor program";
+    Attrs row{{"name", name}, {"type", type}};
+    row.order({"name", "type"});
+    functions.push_back(row);
+  }
+  report.set("functions", functions);
+}
+
+// The inputs and outputs of public functions; kernels, by where they come from; constants; what the compiler noted.
+Attrs report_of_artifact(const std::string& path) {
+  vm::Artifact artifact = vm::load_artifact(path);
+  const vm::Executable& executable = artifact.executable;
+  AttrList functions, kernels;
+  for (const vm::Function& function : executable.functions) {
+    if (!function.is_public) continue;
+    Attrs row{
+        {"name", function.name}, {"inputs", described(function.inputs)}, {"outputs", described(function.outputs)}};
+    row.order({"name", "inputs", "outputs"});
+    functions.push_back(row);
+  }
+  for (const vm::KernelInfo& kernel : executable.kernels) {
+    bool is_own = kernel.source == vm::KernelSource::kArtifact;
+    Attrs row{{"name", kernel.display_name},
+              {"by", is_own ? "machine code" : "function '" + kernel.symbol + "' of the host"}};
+    row.order({"name", "by"});
+    kernels.push_back(row);
+  }
+  int64_t constant_bytes = 0;
+  for (const Tensor& constant : executable.constants) constant_bytes += constant.bytes();
+  Attrs metadata;
+  for (const auto& [key, value] : executable.metadata) metadata.set(key, value);
+  Attrs report{
+      {"kind", "artifact"},
+      {"bytes", static_cast<int64_t>(artifact.file->bytes().size())},
+      {"functions", functions},
+      {"constants", Attrs{{"tensors", executable.constants.size()}, {"bytes", constant_bytes}}},
+      {"kernels", kernels},
+      {"runtime_functions", map_each(executable.builtins, [](const std::string& name) { return AttrValue(name); })},
+      {"metadata", metadata}};
+  report.order({"kind", "bytes", "functions", "constants", "kernels", "runtime_functions", "metadata"});
+  return report;
+}
+
+// Calls of one kernel or function: how often, and the nodes that they come from.
+struct Calls {
+  int64_t count = 0;
+  std::vector<std::string> nodes;
+};
+using CallsByName = std::map<std::string, Calls>;
+
+AttrList rows_of(const CallsByName& calls) {
+  constexpr size_t kShown = 3;
+  AttrList rows;
+  for (const auto& [name, call] : calls) {
+    std::vector<std::string> shown(call.nodes.begin(),
+                                   call.nodes.begin() + static_cast<long>(std::min(call.nodes.size(), kShown)));
+    Attrs row{
+        {"name", name}, {"calls", call.count}, {"nodes", joined(shown) + (call.nodes.size() > kShown ? ", ..." : "")}};
+    row.order({"name", "calls", "nodes"});
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+// Says what operators become: tensor programs, fused with their neighbours, or functions of the runtime.
+void add_kernels(Attrs& report, IRModule module, CompileSettings settings) {
+  // The graph as the pipeline "simplify" leaves it, but for the layouts of weights, which take time to compute.
+  settings.passes =
+      "lambda_lift,inline_calls,spread_tuples,decompose,recognize,canonicalize,fold_batch_norm,fold_constants,"
+      "apply_kernels,decompose_rest,legalize,compose,fuse,remove_dead_code,merge_kernels";
+  module = run_pipeline(std::move(module), settings);
+  CallsByName kernels, functions;
+  for (const auto& [_, function] : module.functions) {
+    const Function* graph = function.as<Function>();
+    if (!graph) continue;
+    for_each_binding(graph->body, [&](const Binding& binding) {
+      const Call* call = binding.value.as<Call>();
+      if (!call) return;
+      std::optional<KernelCall> kernel = as_kernel_call(binding.value, module);
+      bool is_program = kernel && called_program(kernel->callee, module);
+      const Expr& callee = kernel ? kernel->callee : call->callee;
+      bool is_packed = op_name(binding.value) == ops::kCallPurePacked && !call->args.empty();
+      const ExternFunc* external = (is_packed ? call->args[0] : callee).as<ExternFunc>();
+      if (!is_program && !external) return;
+      Calls& calls = is_program ? kernels[kernel->name()] : functions[external->symbol];
+      ++calls.count;
+      const Span& span = binding.var.span();
+      if (span && !span.origin->node.empty() && !std::ranges::count(calls.nodes, span.origin->node))
+        calls.nodes.push_back(span.origin->node);
+    });
+  }
+  report.set("kernels", rows_of(kernels));
+  report.set("runtime_functions", rows_of(functions));
+}
+
+Attrs report_of_model(const InspectCommand& command, bool is_text) {
+  CompileSettings settings = command.compiler.get(command.file);
+  ImportOptions options;
+  options.converters = tables_of(settings).converters();
+  Attrs report = is_text ? Attrs() : summarize_onnx(command.file, options);
+  AttrList problems;
+  try {
+    IRModule module = read_scheduled_module(command.file, settings);
+    if (is_text) add_functions(report, module);
+    add_kernels(report, std::move(module), settings);
+  } catch (const CompileError& error) {
+    for (const Diagnostic& diagnostic : error.diagnostics()) {
+      std::string text = to_string(diagnostic);
+      problems.push_back(text.substr(0, text.find_last_not_of('\n') + 1));
+    }
+  }
+  report.set("kind", is_text ? "text" : "ONNX model");
+  report.set("problems", problems);
+  report.order({"kind", "ir_version", "producer", "opsets", "functions", "inputs", "outputs", "dims", "weights",
+                "operators", "kernels", "runtime_functions", "problems"});
+  return report;
+}
+
+// Returns whether the file begins with these bytes.
+bool begins_with(const std::string& path, std::string_view bytes) {
+  std::ifstream file(path, std::ios::binary);
+  std::string head(bytes.size(), '\0');
+  file.read(head.data(), static_cast<std::streamsize>(head.size()));
+  return head == bytes;
+}
+
+int run(const InspectCommand& command) {
+  const std::string& file = command.file;
+  bool is_artifact = file.ends_with(".so") || begins_with(file,
+                                                          "\x7f"
+                                                          "ELF");
+  bool is_text = is_text_path(split_text_path(file).file);
+  Attrs report = is_artifact ? report_of_artifact(file) : report_of_model(command, is_text);
+  command.json ? print_text(json_of_attr(report) + "\n") : print_message("{}", report_text(report));
+  return kRight;
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<InspectCommand>();
+  CLI::App* command = app.add_subcommand("inspect", "say what a model, module or artifact holds");
+  command->add_option("file", options->file, "the file (.onnx, .py or .so)")->required();
+  command->add_flag("--json", options->json, "print it as JSON");
+  options->compiler.add_to(*command);
+  command->footer("Example: relaxc inspect model.onnx");
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+}
+
+}  // namespace relaxc::tools
