@@ -109,7 +109,8 @@ def losses():
         d = {"x": " ".join(names), "t": " ".join(names[:1] + names[2:])}
         log = x - np.log(np.exp(x.astype(np.float64)).sum(1, keepdims=True))
         for reduction in ("mean", "sum", "none"):
-            for weight, ignored in ((None, None), (w, None), (w, int(target.flat[0])), (None, -1)):
+            forms = ((None, None), (w, None), (w, int(target.flat[0])), (None, -1))
+            for weight, ignored in forms if len(shape) == 3 else forms[::2] if reduction == "mean" else forms[3:]:
                 t = target.copy()
                 if ignored == -1:
                     t.flat[1] = -1
