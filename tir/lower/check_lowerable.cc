@@ -170,6 +170,7 @@ PrimFuncRef check_lowerable(const PrimFuncRef& function) {
   check_copies(function->body, 1);
   Span place = function.span();
   auto check_dtype = [&](DType dtype, const Span& span) {
+    if (dtype.is_string()) fail_unsupported(span ? span : place, "kernels do not take strings");
     if (dtype.is_small_float())
       fail_unsupported(span ? span : place, "kernels do not compute with {} yet", to_string(dtype));
   };
