@@ -62,6 +62,7 @@ Type infer_call_inplace_packed(const OpCall& op) {
 DType dtype_argument(const OpCall& op, size_t i) {
   const DTypeImm* dtype = op.arg(i).as<DTypeImm>();
   if (!dtype) op.fail("argument {} must be an R.dtype", i);
+  if (dtype->value.is_string()) op.fail("strings are made by functions, not allocated");
   return dtype->value;
 }
 Type tensor_of_shape(const OpCall& op, size_t shape, DType dtype) {

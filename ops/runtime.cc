@@ -116,6 +116,8 @@ std::optional<DType> view_dtype(const OpCall& op) {
 Type infer_view(const OpCall& op) {
   require_tensor(op);
   std::optional<DType> dtype = view_dtype(op), from = tensor_dtype(op.arg(0).type());
+  bool has_strings = (dtype && dtype->is_string()) || (from && from->is_string());
+  if (has_strings) op.fail("strings have no views");
   if (dtype && (dtype->is_void() || dtype->is_handle()))
     op.fail("the dtype is {}, expected that of numbers", to_string(*dtype));
   if (is_given(op, 1) && !op.arg(1).type().is<ShapeType>()) op.fail("argument 1 must be a shape");

@@ -23,17 +23,26 @@ class Legalizer final : public GraphRewriter {
     for (const Expr& arg : node.args) {
       if (arg.type().is<DTensorType>())
         op.unsupported("an R.DTensor lies on the devices of a mesh, and this runtime is one device; write R.Tensor");
+      refuse_strings(op, arg.type());
       if (arg.type().is<TupleType>() && !arg.is<Tuple>())
         op.fail("a tuple value as an argument; run spread_tuples before");
     }
     row->infer(op);  // fails with the place of operands of which too little is known
     PrimFuncRef program = with_op_name(row->legalize(op), name.substr(name.find('.') + 1));
+    refuse_strings(op, binding.value.type());
     const TupleType* several = binding.value.type().as<TupleType>();
     return make_call_tir(module_, name.substr(name.rfind('.') + 1), program, tensors_of(node),
                          several ? several->items : std::vector{binding.value.type()}, span);
   }
 
  private:
+  static void refuse_strings(const OpCall& op, const Type& whole) {
+    map_items(whole, [&](const Type& type) {
+      if (tensor_dtype(type) == DType::string())
+        op.unsupported("no kernel takes strings; move positions in a pool of strings, and R.string.take at the end");
+      return type;
+    });
+  }
   IRModule& module_;
 };
 

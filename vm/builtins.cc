@@ -13,6 +13,7 @@
 #include "vm/error.h"
 #include "vm/lowered_modules.h"
 #include "vm/output_file.h"
+#include "vm/strings.h"
 
 namespace relaxc::vm {
 
@@ -150,7 +151,9 @@ std::string elements(const Tensor& tensor) {
   constexpr int64_t kShown = 16;
   std::vector<std::string> texts;
   for (int64_t i = 0; i < std::min(tensor.size(), kShown); ++i)
-    texts.push_back(tensor.dtype().is_string() ? fmt::format("'{}'", tensor.string(i)) : is_integer(tensor) ? std::to_string(tensor.as_int(i)) : fmt::format("{:g}", tensor.as_double(i)));
+    texts.push_back(tensor.dtype().is_string() ? fmt::format("'{}'", tensor.string(i))
+                    : is_integer(tensor)       ? std::to_string(tensor.as_int(i))
+                                               : fmt::format("{:g}", tensor.as_double(i)));
   return fmt::format("[{}{}]", joined(texts), tensor.size() > kShown ? ", ..." : "");
 }
 
@@ -206,7 +209,8 @@ constexpr auto kBuiltins = std::array{
     Builtin{"vm.builtin.float_from_bits", counted<1, float_from_bits>, "(int) -> the double with these bits"},
     Builtin{"vm.builtin.make_tuple", make_tuple, "(values...) -> tuple"},
     Builtin{"vm.builtin.tuple_size", counted<1, tuple_size>, "(tuple) -> number of fields"},
-    Builtin{"vm.builtin.check_form", containers::check_form, "(value, context, form, dims...) -> none, or an error", false},
+    Builtin{"vm.builtin.check_form", containers::check_form, "(value, context, form, dims...) -> none, or an error",
+            false},
     Builtin{"vm.builtin.sequence_make", containers::sequence_make, "(values...) -> sequence"},
     Builtin{"vm.builtin.sequence_length", counted<1, containers::sequence_length>, "(sequence) -> number of items"},
     Builtin{"vm.builtin.sequence_at", counted<2, containers::sequence_at>, "(sequence, position) -> item"},
@@ -223,6 +227,18 @@ constexpr auto kBuiltins = std::array{
     Builtin{"vm.builtin.map_make", counted<2, containers::map_make>, "(keys, values) -> map"},
     Builtin{"vm.builtin.map_keys", counted<1, containers::map_keys>, "(map) -> vector of keys"},
     Builtin{"vm.builtin.map_values", counted<1, containers::map_values>, "(map) -> tensor, a row for each key"},
+    Builtin{"vm.builtin.string_take", counted<2, strings::take>, "(pool, positions) -> strings"},
+    Builtin{"vm.builtin.string_join", strings::join, "(pools...) -> vector of their strings"},
+    Builtin{"vm.builtin.string_sort", counted<1, strings::sort>, "(pool) -> (different strings, sorted; places)"},
+    Builtin{"vm.builtin.string_find", counted<2, strings::find>, "(strings, keys) -> places among the keys, or -1"},
+    Builtin{"vm.builtin.string_concat", counted<2, strings::concat>, "(strings, strings) -> strings"},
+    Builtin{"vm.builtin.string_split", counted<3, strings::split>,
+            "(strings, delimiter, most splits or -1) -> (parts, numbers)"},
+    Builtin{"vm.builtin.string_full_match", counted<2, strings::full_match>, "(strings, pattern) -> bools"},
+    Builtin{"vm.builtin.string_normalize", counted<4, strings::normalize>,
+            "(strings, action, 1 for the same case, stop words) -> strings"},
+    Builtin{"vm.builtin.string_from_numbers", counted<1, strings::from_numbers>, "(tensor) -> strings"},
+    Builtin{"vm.builtin.string_to_numbers", counted<2, strings::to_numbers>, "(strings, dtype name) -> tensor"},
     // Those of modules that TVM has lowered. They read the shape heap, so that none is pure.
     Builtin{"vm.builtin.alloc_shape_heap", lowered::alloc_shape_heap, "(size) -> int64 vector for dims", false},
     Builtin{"vm.builtin.match_shape", lowered::match_shape,

@@ -9,6 +9,7 @@
 #include "vm/error.h"
 #include "vm/file_memory.h"
 #include "vm/output_file.h"
+#include "vm/text.h"
 
 namespace relaxc {
 
@@ -156,36 +157,11 @@ DType dtype_of(const std::string& path, std::string_view descr, std::optional<DT
 
 // ---- Strings: '<U5' has 5 code points of 4 bytes for each, '|S5' 5 bytes, both padded with zeros.
 
-void append_utf8(std::string& text, uint32_t code, const std::string& path) {
-  if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
-    throw_runtime_error("{}: {:#x} is not a character", path, code);
-  auto byte = [&](uint32_t bits) { text.push_back(static_cast<char>(bits)); };
-  if (code < 0x80) return byte(code);
-  if (code < 0x800) {
-    byte(0xc0 | code >> 6);
-  } else if (code < 0x10000) {
-    byte(0xe0 | code >> 12);
-    byte(0x80 | (code >> 6 & 0x3f));
-  } else {
-    byte(0xf0 | code >> 18);
-    byte(0x80 | (code >> 12 & 0x3f));
-    byte(0x80 | (code >> 6 & 0x3f));
-  }
-  byte(0x80 | (code & 0x3f));
-}
-// Returns the code points of a text in UTF-8; bytes that are not UTF-8 count as one each.
-std::vector<uint32_t> code_points(std::string_view text) {
-  std::vector<uint32_t> codes;
-  for (size_t i = 0; i < text.size();) {
-    auto first = static_cast<unsigned char>(text[i]);
-    size_t length = first < 0xc0 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-    uint32_t code = length == 1 ? first : first & (0x7fU >> length);
-    bool is_whole = i + length <= text.size();
-    for (size_t k = 1; k < length && is_whole; ++k) code = code << 6 | (static_cast<unsigned char>(text[i + k]) & 0x3f);
-    codes.push_back(is_whole ? code : first);
-    i += is_whole ? length : 1;
-  }
-  return codes;
+// Returns the characters of a text in UTF-8.
+std::vector<uint32_t> characters_of(std::string_view text) {
+  std::vector<uint32_t> result;
+  while (!text.empty()) result.push_back(vm::take_character(text));
+  return result;
 }
 // Returns nullopt where the dtype is not one of strings.
 std::optional<Tensor> read_strings(const std::string& path, const Header& header, std::string_view data) {
@@ -208,7 +184,8 @@ std::optional<Tensor> read_strings(const std::string& path, const Header& header
       for (size_t k = 0; k < width; ++k) {
         uint32_t code;
         std::memcpy(&code, cell.data() + 4 * k, 4);
-        append_utf8(texts[i], code, path);
+        if (code > 0x10ffff) throw_runtime_error("{}: {:#x} is not a character", path, code);
+        vm::append_character(texts[i], code);
       }
     } else {
       texts[i] = cell;
@@ -222,7 +199,7 @@ std::string wide_cells(const Tensor& strings, size_t& width) {
   std::vector<std::vector<uint32_t>> all;
   width = 1;
   for (int64_t i = 0; i < strings.size(); ++i) {
-    all.push_back(code_points(strings.string(i)));
+    all.push_back(characters_of(strings.string(i)));
     width = std::max(width, all.back().size());
   }
   std::string data(all.size() * width * 4, '\0');

@@ -392,8 +392,8 @@ void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
     if (!row) fail_unknown(domain, node.op_type(), version, refused, context_, span);
     if (!poisoned) {
       check_inputs(node, *row, inputs, span);
-      Node view(*this, node, *row, version, inputs, span);
-      bind_outputs(node, guarded([&] { return to_string(span); }, [&] { return row->convert(view); }), span);
+      auto convert = [&] { return convert_node(node, *row, version, inputs, span); };
+      bind_outputs(node, guarded([&] { return to_string(span); }, convert), span);
     }
     for (const auto& attribute : node.attribute()) {
       if (row->has_attribute(attribute.name())) continue;

@@ -83,6 +83,8 @@ class GraphImporter {
   // Returns the contents of the operator's result when the contents of its tensors are known.
   std::optional<KnownTensor> evaluate_op(const std::string& name, const std::vector<Expr>& args, const Attrs& attrs,
                                          const Span& span);
+  // Returns a tensor of strings as positions in a pool.
+  MovedStrings moved(const Value& value, const Span& span);
   // Requires a == b when the model runs; `what` names them in the message.
   void require_equal(const Expr& a, const Expr& b, std::string_view what);
 
@@ -94,6 +96,9 @@ class GraphImporter {
   // Returns the outputs of the user's kernel for the node; nullopt where none fits, with the reasons in `refused`.
   std::optional<Outputs> call_kernel(const onnx::NodeProto& node, const std::vector<Value>& inputs, const Span& span,
                                      std::string& refused);
+  // Calls the converter. Strings that the node moves or compares are positions to it (strings.cc).
+  Outputs convert_node(const onnx::NodeProto& node, const ConverterRow& row, int64_t version,
+                       std::vector<Value> inputs, const Span& span);
   // Returns whether one of them is for nodes of this type.
   bool has_kernel(const onnx::NodeProto& node) const;
   // Calls one of them in `builder`, or returns why it does not fit. `note` gets what a report should say of it.

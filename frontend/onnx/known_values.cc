@@ -44,6 +44,12 @@ Expr GraphImporter::leaf_of(const Value& value, const Span& span) {
 }
 
 Expr GraphImporter::tensor_of(const Value& value, const Span& span) {
+  if (value->strings && !value->tensor) {
+    Expr positions = tensor_of(value->strings->positions, span);
+    Expr whole = builder_.op("string.take", {value->strings->pool, positions});
+    if (value->home == &builder_) value->tensor = whole;
+    return whole;
+  }
   bool is_tensor = value->contents || (value->tensor && !is_container(value->tensor->type()));
   if (!is_tensor) fail(span, "expected a tensor, got {}", kind_text(*value));
   if (value->tensor) return *value->tensor;
@@ -57,8 +63,8 @@ Expr GraphImporter::tensor_of(const Value& value, const Span& span) {
 }
 
 Expr GraphImporter::operand_of(const Value& value, const Span& span) {
-  if (!value->contents || (!value->tensor && value->contents->as_tensor())) tensor_of(value, span);
-  if (!value->contents) return *value->tensor;
+  if (!value->contents) return tensor_of(value, span);
+  if (!value->tensor && value->contents->as_tensor()) tensor_of(value, span);
   if (!value->tensor && !value->stand_in) {
     const KnownTensor& contents = *value->contents;
     auto& [dtype, shape, type] = context_.last_known;

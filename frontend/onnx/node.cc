@@ -326,7 +326,11 @@ Expr Node::clip(const Expr& x, double low, double high) {
   return op("clip", {x, float_imm(low, dtype), float_imm(high, dtype)});
 }
 Expr Node::cast(const Expr& x, DType dtype) {
-  return dtype_of_tensor(x) == dtype ? x : op("astype", {x}, CastAttrs{dtype});
+  DType from = dtype_of_tensor(x);
+  if (from == dtype) return x;
+  if (dtype.is_string()) return builder().op("string.from_numbers", {bound(x)});
+  if (from.is_string()) return builder().op("string.to_numbers", {bound(x)}, CastAttrs{dtype});
+  return op("astype", {x}, CastAttrs{dtype});
 }
 Expr Node::reshape(const Expr& x, const std::vector<Expr>& shape) {
   const std::vector<Expr>& from = shape_of(x);
@@ -395,6 +399,11 @@ bool is_long(const Expr& scalar) {
 
 }  // namespace
 
+Type ValueData::type_of_moved(const MovedStrings& strings) {
+  Type positions = *strings.positions->type();
+  const std::vector<Expr>* shape = known_shape(positions);
+  return shape ? tensor_type(*shape, DType::string()) : tensor_type_of_rank(known_rank(positions), DType::string());
+}
 std::string kind_text(const ValueData& value) {
   if (value.is_sequence || (value.tensor && value.tensor->type().is<SequenceType>())) return "a sequence";
   if (value.is_none) return "an empty optional";

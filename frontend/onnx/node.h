@@ -19,10 +19,17 @@ struct ConverterRow;
 struct ValueData;
 using Value = std::shared_ptr<ValueData>;
 
+// Strings that are moved: positions in a pool, which is any tensor of strings.
+struct MovedStrings {
+  Value positions;
+  Expr pool;
+};
+
 struct ValueData {
   std::optional<Expr> tensor = {};  // a leaf; made from the contents when the first operator needs it
   std::optional<KnownTensor> contents = {};
-  std::optional<VarRef> stand_in = {};  // the operand for known contents until there is a tensor
+  std::optional<VarRef> stand_in = {};       // the operand for known contents until there is a tensor
+  std::optional<MovedStrings> strings = {};  // there is no tensor of them until an operator needs it
   bool is_sequence = false;
   std::vector<Value> items = {};       // of a sequence
   bool is_none = false;                // an optional without a value
@@ -33,8 +40,10 @@ struct ValueData {
   // Returns nullopt for a value that has no expression yet, and for a poisoned one.
   std::optional<Type> type() const {
     if (tensor) return tensor->type();
+    if (strings) return type_of_moved(*strings);
     return contents ? std::optional(contents->type()) : std::nullopt;
   }
+  static Type type_of_moved(const MovedStrings& strings);
 };
 // Returns "a tensor", "a sequence", "an empty optional".
 std::string kind_text(const ValueData& value);
@@ -257,7 +266,7 @@ Expr convolve(Node& n, const Expr& x, const Expr& weight);
 #define RELAXC_CONVERTER_GROUPS(X) \
   X(elementwise) X(layout) X(slice) X(index) X(create) X(image) X(linear_algebra) X(convolution) X(normalization) \
   X(training) X(reduction) X(quantize) X(sequence) X(control) X(recurrent) X(attention) X(linear_attention) \
-  X(contrib) X(contrib_products) X(contrib_quantize) X(contrib_attention)
+  X(contrib) X(contrib_products) X(contrib_quantize) X(contrib_attention) X(strings)
 // clang-format on
 #define RELAXC_ROW(group) std::vector<ConverterRow> group##_converters();
 RELAXC_CONVERTER_GROUPS(RELAXC_ROW)

@@ -83,7 +83,8 @@ Outputs split_to_sequence(Node& n) {
   if (n.has(1)) keepdims = true;
   auto known = n.has(1) ? n.constant_ints(1) : std::vector<int64_t>{1};
   constexpr int64_t kMostParts = 1000;
-  if (!known || known->empty() || std::ssize(*known) > kMostParts || (!dim && !listed))
+  bool is_text = n.dtype(0).is_string();
+  if (!known || known->empty() || is_text || std::ssize(*known) > kMostParts || (!dim && !listed))
     return {split_at_run_time(n, x, axis, keepdims)};
   std::vector<Expr> lengths = map_each(*known, [](int64_t length) { return int_imm(length); });
   if (!listed) {
@@ -120,7 +121,9 @@ Expr joined_items(Node& n, int64_t axis, bool new_axis) {
 Expr concat_from_sequence(Node& n) {
   const Value& sequence = sequence_in(n, 0);
   bool new_axis = n.attr_int("new_axis", 0) != 0;
-  if (!sequence->is_sequence) return joined_items(n, n.required_int("axis"), new_axis);
+  auto first = sequence->is_sequence && !sequence->items.empty() ? sequence->items[0]->type() : std::nullopt;
+  bool is_text = first && tensor_dtype(*first) == DType::string();
+  if (!sequence->is_sequence || is_text) return joined_items(n, n.required_int("axis"), new_axis);
   const std::vector<Value>& items = sequence->items;
   if (items.empty()) n.fail("the sequence is empty");
   std::vector<Expr> tensors;

@@ -80,6 +80,7 @@ std::optional<Converted> convert_alone(const ModelContext& model, const onnx::No
       if (!input) return nullptr;
       return make_value({.tensor = input->tensor,
                          .contents = input->contents,
+                         .strings = input->strings,
                          .is_sequence = input->is_sequence,
                          .items = input->items,
                          .is_none = input->is_none,

@@ -20,7 +20,9 @@ DType common_dtype(const std::vector<AttrValue>& elements) {
     real = real || element.as<double>();
     truth = truth && element.as<bool>();
   }
-  return truth ? kBool : real || elements.empty() ? kFloat32 : kInt32;
+  bool text =
+      !elements.empty() && elements.front().as<std::string>() && !special_float(*elements.front().as<std::string>());
+  return text ? DType::string() : truth ? kBool : real || elements.empty() ? kFloat32 : kInt32;
 }
 
 // Returns the text of a string, which has no escapes; empty for other syntax.
@@ -139,6 +141,7 @@ Tensor Parser::hex_tensor(const Syntax& at, const std::vector<int64_t>& shape, D
   std::optional<int64_t> bytes = tensor_bytes(shape, dtype);
   if (!bytes || static_cast<size_t>(*bytes) * 2 != hex.size())
     fail(at, "expected {} bytes, got {} hexadecimal digits", bytes.value_or(0), hex.size());
+  if (dtype.is_string()) fail(at, "strings are written as a list");
   Tensor data = Tensor::empty(shape, dtype);
   unsigned char* out = static_cast<unsigned char*>(data.raw());
   constexpr std::string_view kDigits = "0123456789abcdef";
@@ -169,6 +172,15 @@ std::vector<AttrValue> Parser::elements_of(const Syntax& at, std::vector<int64_t
 
 Tensor Parser::tensor_of(const std::vector<AttrValue>& elements, const std::vector<int64_t>& shape, DType dtype,
                          const Syntax& at) {
+  if (dtype.is_string()) {
+    std::vector<std::string> texts;
+    for (const AttrValue& element : elements) {
+      const std::string* text = element.as<std::string>();
+      if (!text) fail(at, "expected strings, got {}", to_string(element));
+      texts.push_back(*text);
+    }
+    return Tensor::strings(shape, texts);
+  }
   Tensor data = Tensor::empty(shape, dtype);
   for (int64_t i = 0; const AttrValue& element : elements) {
     int64_t whole = 0;

@@ -56,6 +56,7 @@ std::string float_text(double value, DType dtype) {
 
 std::string element_text(const Tensor& data, int64_t i) {
   DType dtype = data.dtype();
+  if (dtype.is_string()) return string_literal(std::string(data.string(i)));
   if (dtype.is_bool()) return data.as_int(i) ? "True" : "False";
   if (dtype.is_uint() || dtype.is_int()) return digits_of(data.as_int(i), dtype);
   std::string text = float_text(data.as_double(i), dtype);
@@ -211,7 +212,7 @@ std::string tensor_items(const Tensor& data) {
 }
 
 std::string Printer::constant(const Tensor& data) {
-  if (data.size() > options_.inline_elements) {
+  if (data.size() > options_.inline_elements && !data.dtype().is_string()) {  // no file of constants has strings
     elided_.push_back(data);
     return fmt::format("metadata[\"relax.expr.Constant\"][{}]", elided_.size() - 1);
   }

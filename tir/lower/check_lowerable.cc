@@ -171,6 +171,7 @@ PrimFuncRef check_lowerable(const PrimFuncRef& function) {
   Span place = function.span();
   auto check_buffer = [&](const Buffer& buffer) {
     const BufferType& type = buffer_type(buffer);
+    if (type.dtype.is_string()) fail_unsupported(buffer.span() ? buffer.span() : place, "kernels do not take strings");
     if (type.dtype.lanes > 1 && type.dtype.element().is_packed())
       fail_unsupported(buffer.span() ? buffer.span() : place, "a buffer of {}; write more elements of {}",
                        to_string(type.dtype), to_string(type.dtype.element()));

@@ -1,0 +1,145 @@
+// Operators of tensors of strings, which functions of the runtime do (vm/strings.cc). Those that move strings are
+// ordinary operators on positions: a tensor of strings is a pool of strings and a tensor of int64 positions in it,
+// which R.string.take makes one of again. Strings are compared by their places in a sorted pool.
+#include "ir/builder.h"
+#include "ops/attributes.h"
+#include "ops/common.h"
+#include "ops/ops.h"
+
+namespace relaxc {
+
+namespace {
+
+void require_strings(const OpCall& op, size_t i) {
+  auto dtype = tensor_dtype(op.type(i));
+  if (!dtype || !dtype->is_string()) op.fail("argument {} must be a tensor of strings", i);
+}
+// Returns the type of a tensor of the same shape.
+Type with_dtype(const Type& type, DType dtype) {
+  const std::vector<Expr>* shape = known_shape(type);
+  return shape ? tensor_type(*shape, dtype) : tensor_type_of_rank(known_rank(type), dtype);
+}
+
+Type infer_string_take(const OpCall& op) {
+  require_strings(op, 0);
+  auto dtype = tensor_dtype(op.type(1));
+  if (!dtype || !dtype->is_integral()) op.fail("the positions must be a tensor of integers");
+  return with_dtype(op.type(1), DType::string());
+}
+Type infer_string_join(const OpCall& op) {
+  Expr count = int_imm(0);
+  bool is_known = true;
+  for (size_t i = 0; i < op.size(); ++i) {
+    require_strings(op, i);
+    const std::vector<Expr>* shape = known_shape(op.type(i));
+    is_known = is_known && shape;
+    if (shape) count = count + product(*shape);
+  }
+  return is_known ? tensor_type({simplify(count)}, DType::string()) : tensor_type_of_rank(1, DType::string());
+}
+Type infer_string_sort(const OpCall& op) {
+  require_strings(op, 0);
+  const std::vector<Expr>* shape = known_shape(op.type(0));
+  return tuple_type({tensor_type_of_rank(1, DType::string()),
+                     shape ? tensor_type({simplify(product(*shape))}, kInt64) : tensor_type_of_rank(1, kInt64)});
+}
+Type infer_string_find(const OpCall& op) {
+  require_strings(op, 0);
+  require_strings(op, 1);
+  return with_dtype(op.type(0), kInt64);
+}
+Type infer_string_concat(const OpCall& op) {
+  require_strings(op, 0);
+  require_strings(op, 1);
+  const std::vector<Expr>*a = known_shape(op.type(0)), *b = known_shape(op.type(1));
+  if (a && b) require_same_dims(op, *a, *b, "of the second argument");
+  return op.type(0);
+}
+Type infer_string_split(const OpCall& op) {
+  require_strings(op, 0);
+  int64_t rank = known_rank(op.type(0));
+  return tuple_type({tensor_type_of_rank(rank < 0 ? -1 : rank + 1, DType::string()), with_dtype(op.type(0), kInt64)});
+}
+Type infer_full_match(const OpCall& op) {
+  require_strings(op, 0);
+  return with_dtype(op.type(0), kBool);
+}
+Type infer_string_normalize(const OpCall& op) {
+  require_strings(op, 0);
+  require_strings(op, 1);
+  std::string action = op.attrs<StringNormalizeAttrs>().case_change_action;
+  if (action != "NONE" && action != "LOWER" && action != "UPPER")
+    op.fail("case_change_action is '{}', expected NONE, LOWER or UPPER", action);
+  int64_t rank = known_rank(op.type(0));
+  if (rank == 0 || rank > 2) op.fail("expected a vector or a matrix of one row, got rank {}", rank);
+  return tensor_type_of_rank(rank, DType::string());
+}
+Type infer_from_numbers(const OpCall& op) {
+  require_tensor(op);
+  return with_dtype(op.type(0), DType::string());
+}
+Type infer_to_numbers(const OpCall& op) {
+  require_strings(op, 0);
+  DType dtype = op.attrs<CastAttrs>().dtype;
+  if (dtype.is_string() || dtype.is_handle()) op.fail("expected a dtype of numbers, got {}", to_string(dtype));
+  return with_dtype(op.type(0), dtype);
+}
+
+using Arguments = std::vector<Expr> (*)(const OpCall&);
+// Makes the row of "string.NAME", which is vm.builtin.string_NAME of these arguments, or of those of the operator.
+OpRow string_row(const char* name, const char* doc, std::vector<OpInput> inputs, Type (*infer)(const OpCall&),
+                 std::vector<OpAttr> attrs = {}, Arguments arguments = nullptr) {
+  std::string builtin = fmt::format("vm.builtin.string_{}", name);
+  return {.name = fmt::format("relax.string.{}", name),
+          .doc = doc,
+          .inputs = std::move(inputs),
+          .attrs = std::move(attrs),
+          .infer = infer,
+          .infer_partial = infer,
+          .decompose = [=](const OpCall& op, Builder&) {
+            return call_builtin(builtin, arguments ? arguments(op) : op.call.args, infer(op));
+          }};
+}
+
+}  // namespace
+
+std::vector<OpRow> strings_ops() {
+  using Arity = OpInput::Arity;
+  const OpInput x{"x", "strings"}, pool{"pool", "strings"};
+  return {
+      string_row("take", "the strings at positions of a pool, in row-major order",
+                 {pool, {"positions", "integers from 0 on"}}, infer_string_take),
+      string_row("join", "the strings of all pools in one vector", {{"pools", "strings", Arity::kVariadic}},
+                 infer_string_join),
+      string_row("sort", "a vector of the different strings by their bytes, and the place of each string in it", {pool},
+                 infer_string_sort),
+      string_row("find", "the place of each string among the keys, or -1", {x, {"keys", "strings"}}, infer_string_find),
+      string_row("concat", "each string behind the one before it", {x, {"y", "strings of the same shape"}},
+                 infer_string_concat),
+      string_row("split", "parts of strings along a new last axis, \"\" behind the last, and the number of each", {x},
+                 infer_string_split, op_attrs<StringSplitAttrs>(),
+                 [](const OpCall& op) -> std::vector<Expr> {
+                   auto [delimiter, maxsplit] = op.attrs<StringSplitAttrs>();
+                   return {op.arg(0), string_imm(delimiter), int_imm(maxsplit)};
+                 }),
+      string_row("full_match", "whether each string matches a regular expression as a whole", {x}, infer_full_match,
+                 op_attrs<PatternAttrs>(),
+                 [](const OpCall& op) -> std::vector<Expr> {
+                   return {op.arg(0), string_imm(op.attrs<PatternAttrs>().pattern)};
+                 }),
+      string_row("normalize", "the strings that are not stop words, in lower or upper case",
+                 {x, {"stop_words", "strings"}}, infer_string_normalize, op_attrs<StringNormalizeAttrs>(),
+                 [](const OpCall& op) -> std::vector<Expr> {
+                   auto [action, case_sensitive] = op.attrs<StringNormalizeAttrs>();
+                   return {op.arg(0), string_imm(action), int_imm(case_sensitive), op.arg(1)};
+                 }),
+      string_row("from_numbers", "numbers as texts, the shortest that read back", {{"x", "the numbers"}},
+                 infer_from_numbers),
+      string_row("to_numbers", "the numbers that strings show", {x}, infer_to_numbers, op_attrs<CastAttrs>(),
+                 [](const OpCall& op) -> std::vector<Expr> {
+                   return {op.arg(0), make(DTypeImm{op.attrs<CastAttrs>().dtype}, object_type())};
+                 }),
+  };
+}
+
+}  // namespace relaxc

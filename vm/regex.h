@@ -1,0 +1,38 @@
+// Regular expressions in the syntax of RE2, for full matches. Like RE2 it simulates the automaton (Thompson, "Regular
+// expression search algorithm", 1968), so that the time is a product of text and pattern, whatever they are.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace relaxc::vm {
+
+class Regex {
+ public:
+  // Throws RuntimeError that names the place in a pattern that is wrong, too large, or uses what is not supported:
+  // classes of Unicode (\pL), single bytes (\C).
+  explicit Regex(std::string_view pattern);
+  // Returns whether the whole text matches. Characters are those of UTF-8; other bytes are a character each.
+  bool matches(std::string_view text) const;
+
+  struct Range {
+    uint32_t first, last;
+  };
+  // A set of characters, or of all others.
+  struct Class {
+    std::vector<Range> ranges;
+    bool negated = false, any_case = false;
+  };
+  enum class Op : uint8_t { kClass, kSplit, kJump, kBegin, kEnd, kLineBegin, kLineEnd, kWordEdge, kNoWordEdge, kMatch };
+  struct Step {
+    Op op;
+    size_t a = 0, b = 0;  // the class; the next steps of a split or jump
+  };
+
+ private:
+  std::vector<Step> steps_;
+  std::vector<Class> classes_;
+};
+
+}  // namespace relaxc::vm
