@@ -88,21 +88,24 @@ Expr normal(const RandomNormalAttrs& attrs, Axes words, DType dtype) {
   return float_imm(attrs.mean, dtype) + standard * float_imm(attrs.scale, dtype);
 }
 
+Type infer_seed(const OpCall& op) {
+  require_scalar(op, 0);
+  return prim_type(kInt64);
+}
+
 }  // namespace
 
 std::vector<OpRow> random_ops() {
   return {
       random_row<RandomUniformAttrs>("relax.random.uniform", "random numbers in [low, high)", uniform),
       random_row<RandomNormalAttrs>("relax.random.normal", "random numbers of a normal distribution", normal),
-      impure({.name = "relax.random.seed",
-              .doc = "a seed, another one in each run",
-              .infer = [](const OpCall&) { return prim_type(kInt64); },
-              .infer_partial = [](const OpCall&) { return prim_type(kInt64); },
-              .decompose =
-                  [](const OpCall&, Builder&) {
-                    return call(extern_func("vm.builtin.random_seed"), {}, {}, prim_type(kInt64), {},
-                                {prim_type(kInt64)});
-                  }}),
+      {.name = "relax.random.seed",
+       .doc = "a seed, another one in each run; calls with one number may become one call",
+       .inputs = {{"number", "int64 scalar"}},
+       .infer = infer_seed,
+       .infer_partial = infer_seed,
+       .decompose = [](const OpCall& op,
+                       Builder&) { return call_builtin("vm.builtin.random_seed", op.call.args, infer_seed(op)); }},
   };
 }
 

@@ -210,7 +210,7 @@ constexpr auto kBuiltins = std::array{
     Builtin{"vm.builtin.check_scalar", counted<3, check_scalar>, "(int, dtype name, context) -> the int"},
     Builtin{"vm.builtin.float_bits", counted<1, float_bits>, "(number) -> the bits of the double, as an int"},
     Builtin{"vm.builtin.float_from_bits", counted<1, float_from_bits>, "(int) -> the double with these bits"},
-    Builtin{"vm.builtin.random_seed", counted<0, random_seed>, "() -> int, another one in each call", false},
+    Builtin{"vm.builtin.random_seed", counted<1, random_seed>, "(number) -> int, another one in each call"},
     Builtin{"vm.builtin.make_tuple", make_tuple, "(values...) -> tuple"},
     Builtin{"vm.builtin.tuple_size", counted<1, tuple_size>, "(tuple) -> number of fields"},
     // Those of modules that TVM has lowered. They read the shape heap, so that none is pure.

@@ -207,7 +207,8 @@ Expr deform_conv(Node& n) {
   int64_t groups = n.attr_int("group", 1), rank = n.rank(0);
   if (groups < 1) n.fail("group is {}, expected at least 1", groups);
   if (n.rank(2) != rank) n.fail("the offsets have rank {}, expected {}", n.rank(2), rank);
-  std::vector<Expr> args = {n.tensor(0), n.tensor(2)}, windows(n.shape(2).begin() + 2, n.shape(2).end());
+  std::vector<Expr> args = {n.tensor(0), n.tensor(2)}, windows = n.shape(2);
+  windows.erase(windows.begin(), windows.begin() + 2);
   if (n.has(4)) args.push_back(n.tensor(4));
   for (size_t d = 0; d < w.spatial; ++d) {
     Expr count = floor_div(shape[d + 2] + w.pads[d] + w.pads[w.spatial + d] - w.reach(d), w.strides[d]) + 1;

@@ -43,13 +43,14 @@ Expr roi_align(Node& n) {
   if (mode != "avg" && mode != "max") n.fail("mode is '{}', expected avg or max", mode);
   if (n.rank(2) != 1) n.fail("batch_indices have rank {}, expected 1", n.rank(2));
   RoiAlignAttrs attrs{.pooled_size = {{n.attr_int("output_height", 1), n.attr_int("output_width", 1)}},
-                      .spatial_scale = n.attr_float("spatial_scale", 1),
                       .sample_ratio = n.attr_int("sampling_ratio", 0),
                       .aligned = transformation == "half_pixel",
                       .mode = mode == "max" ? "corner_max" : "avg"};
   DType wide = wide_dtype(n);
   n.require_equal(n.dim(1, 0), n.dim(2, 0), "numbers of regions and of batch_indices");
-  Expr rows = join(n, {n.with_new_axis(n.cast(n.tensor(2), wide), 1), n.cast(n.tensor(1), wide)}, 1);
+  Expr places = n.scaled(n.cast(n.tensor(1), wide), n.attr_float("spatial_scale", 1));
+  if (attrs.aligned) places = n.sub(places, n.scalar(0.5, wide));
+  Expr rows = join(n, {n.with_new_axis(n.cast(n.tensor(2), wide), 1), places}, 1);
   return n.cast(n.op("vision.roi_align", {n.cast(n.tensor(0), wide), rows}, attrs), n.dtype(0));
 }
 Expr max_roi_pool(Node& n) {

@@ -1,20 +1,18 @@
 // Random numbers, and dropout in training.
 #include <bit>
 
-#include "frontend/onnx/node.h"
+#include "frontend/onnx/graph_importer.h"
 
 namespace relaxc::onnx_import {
 
 namespace {
 
-// Returns the attribute's bits, or a number that is another one in each run.
+// Returns the attribute's bits, or a number that is another one in each run and for each node.
 Expr seed_of(Node& n) {
+  if (n.has_attr("seed") && n.op_type() == "Dropout") return int_imm(n.attr_int("seed", 0));
   if (n.has_attr("seed")) return int_imm(std::bit_cast<int32_t>(static_cast<float>(n.attr_float("seed", 0))));
-  Builder& b = n.builder();
-  b.end_dataflow({});  // a block has no effects
-  Expr seed = b.op("random.seed", {}, {}, "seed");
-  b.begin_dataflow();
-  return seed;
+  int64_t number = (n.graph().context().node_count << 32) + static_cast<int64_t>(n.builder().size());
+  return n.builder().op("random.seed", {int_imm(number)}, {}, "seed");
 }
 Expr uniform(Node& n, const std::vector<Expr>& shape, DType dtype, double low, double high) {
   return n.op("random.uniform", {shape_expr(shape), seed_of(n)}, RandomUniformAttrs{low, high, dtype});
