@@ -2,7 +2,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "frontend/onnx/node.h"
+#include "frontend/onnx/run_time_axes.h"
 
 namespace relaxc::onnx_import {
 
@@ -61,56 +61,120 @@ struct Transform {
     return inverse ? factor / static_cast<double>(length) : factor;
   }
 };
+// Returns the largest divisor up to the square root.
+int64_t middle_divisor(int64_t length) {
+  auto divisor = static_cast<int64_t>(std::sqrt(static_cast<double>(length)));
+  while (length % divisor != 0) --divisor;
+  return divisor;
+}
+// Multiplies x [batch, rows, columns, 2] by the length-th roots of one to the power of row * column.
+Expr twisted(Node& n, const Expr& x, int64_t length, bool inverse) {
+  const std::vector<Expr> shape = n.shape_of(x);
+  int64_t rows = *as_int(shape[1]), columns = *as_int(shape[2]);
+  Tensor cosines = Tensor::empty({rows, columns, 1}, n.dtype_of_tensor(x)),
+         sines = Tensor::empty({rows, columns, 1}, cosines.dtype());
+  for (int64_t i = 0; i < rows * columns; ++i) {
+    double angle = 2 * kPi * static_cast<double>(i / columns * (i % columns)) / static_cast<double>(length);
+    cosines.set_double(i, std::cos(angle));
+    sines.set_double(i, inverse ? std::sin(angle) : -std::sin(angle));
+  }
+  Expr re = n.slice(x, 3, int_imm(0), int_imm(1)), im = n.slice(x, 3, int_imm(1), int_imm(2));
+  Expr cosine = constant(cosines), sine = constant(sines);
+  return join(n, {n.sub(n.mul(re, cosine), n.mul(im, sine)), n.add(n.mul(re, sine), n.mul(im, cosine))}, 3);
+}
+Expr transformed(Node& n, const Expr& x, const Expr& length, const DftAttrs& attrs);
+// Transforms a signal of length a * b as a matrix, along one axis and then along the other (Bailey, "FFTs in external
+// or hierarchical memory", 1990).
+Expr transformed_in_steps(Node& n, const Expr& x, int64_t a, int64_t b, const DftAttrs& attrs) {
+  const std::vector<Expr> shape = n.shape_of(x);
+  const Expr& batch = shape[0];
+  const DftAttrs whole{attrs.inverse, false};
+  int64_t length = a * b;
+  Expr rest = int_imm(length) - shape[1];
+  Expr fitted =
+      n.provably_equal(shape[1], int_imm(length))
+          ? x
+          : n.op("dyn.pad",
+                 {x, shape_expr({int_imm(0), int_imm(0), int_imm(0), n.simplify(rest), int_imm(0), int_imm(0)})},
+                 PadAttrs());
+  // The matrix has a rows; its columns are transformed first.
+  Expr columns = n.transpose(n.reshape(fitted, {batch, int_imm(a), int_imm(b), shape[2]}), {0, 2, 1, 3});
+  Expr inner = transformed(n, n.reshape(columns, {n.simplify(batch * b), int_imm(a), shape[2]}), int_imm(a), whole);
+  Expr turned = twisted(n, n.reshape(inner, {batch, int_imm(b), int_imm(a), int_imm(2)}), length, attrs.inverse);
+  Expr rows = n.reshape(n.transpose(turned, {0, 2, 1, 3}), {n.simplify(batch * a), int_imm(b), int_imm(2)});
+  Expr outer = n.reshape(transformed(n, rows, int_imm(b), whole), {batch, int_imm(a), int_imm(b), int_imm(2)});
+  Expr result = n.reshape(n.transpose(outer, {0, 2, 1, 3}), {batch, int_imm(length), int_imm(2)});
+  return attrs.onesided ? n.slice(result, 1, int_imm(0), int_imm(length / 2 + 1)) : result;
+}
 // Transforms x [batch, n, parts] along axis 1.
 Expr transformed(Node& n, const Expr& x, const Expr& length, const DftAttrs& attrs) {
   const std::vector<Expr> shape = n.shape_of(x);
   auto known = as_int(length), size = as_int(shape[1]), parts = as_int(shape[2]);
   DType dtype = n.dtype_of_tensor(x);
-  if (!known || !size || !parts || *known < 1 || *parts < 1 || *parts > 2 || dtype.bits < 32 ||
-      (attrs.onesided && (*parts == 2) != attrs.inverse))
-    return n.op("signal.dft", {x, length}, attrs);
-  int64_t half = *known / 2 + 1;
+  auto direct = [&] { return n.op("signal.dft", {x, length}, attrs); };
+  bool is_plain = known && *known >= 1 && *known < (int64_t{1} << 31) && parts && *parts >= 1 && *parts <= 2;
+  if (!is_plain || dtype.bits < 32 || (attrs.onesided && (*parts == 2) != attrs.inverse)) return direct();
+  int64_t half = *known / 2 + 1, used = size.value_or(*known);
   bool to_real = attrs.inverse && attrs.onesided;
   Transform transform{.length = *known,
-                      .used = std::min(*size, to_real ? half : *known),
+                      .used = std::min(used, to_real ? half : *known),
                       .parts = *parts,
                       .results = attrs.onesided && !to_real ? half : *known,
                       .result_parts = to_real ? 1 : 2,
                       .inverse = attrs.inverse,
                       .to_real = to_real};
-  auto matrix = transform.matrix(dtype);
-  if (!matrix) return n.op("signal.dft", {x, length}, attrs);
-  Expr used = transform.used == *size ? x : n.slice(x, 1, int_imm(0), int_imm(transform.used));
-  Expr rows = n.reshape(used, {shape[0], int_imm(transform.used * transform.parts)});
+  auto matrix = size ? transform.matrix(dtype) : std::nullopt;
+  if (!matrix) {
+    int64_t divisor = middle_divisor(*known);
+    constexpr int64_t kShort = 512;  // where steps do not pay
+    bool has_steps = divisor > 1 && *known > kShort && !to_real;
+    return has_steps ? transformed_in_steps(n, x, divisor, *known / divisor, attrs) : direct();
+  }
+  Expr kept = transform.used == *size ? x : n.slice(x, 1, int_imm(0), int_imm(transform.used));
+  Expr rows = n.reshape(kept, {shape[0], int_imm(transform.used * transform.parts)});
   return n.reshape(n.op("matmul", {rows, constant(*matrix)}),
                    {shape[0], int_imm(transform.results), int_imm(transform.result_parts)});
 }
-int64_t dft_axis(Node& n) {
-  int64_t rank = n.rank(0), axis = n.opset() < 20 ? n.attr_int("axis", 1) : -2;
-  if (n.opset() >= 20 && n.has(2)) {
-    auto known = n.constant_ints(2);
-    if (!known || known->size() != 1) n.unsupported("an axis that is only known at run time");
-    axis = known->front();
-  }
-  axis = n.axis(axis, rank);
-  if (axis == rank - 1) n.fail("axis is {}, the last one, which has the real and the imaginary parts", axis);
-  return axis;
+// Returns the axis of a DFT, which an operand may give, as a constant or when the model runs.
+Expr dft_axis(Node& n) {
+  int64_t rank = n.rank(0);
+  auto constant = [&](int64_t axis) { return int_imm(n.axis(axis, rank)); };
+  if (n.opset() < 20) return constant(n.attr_int("axis", 1));
+  if (!n.has(2)) return constant(-2);
+  auto known = n.constant_ints(2);
+  std::vector<Expr> axes = known ? map_each(*known, constant) : read_axes(n, 2, rank);
+  if (axes.size() != 1) n.fail("{} axes, expected 1", axes.size());
+  return axes[0];
 }
 Expr dft(Node& n) {
-  int64_t rank = n.rank(0), axis = dft_axis(n);
+  Expr axis = dft_axis(n);
   DftAttrs attrs{n.attr_int("inverse", 0) != 0, n.attr_int("onesided", 0) != 0};
-  std::vector<int64_t> order = int_range(0, rank);
-  std::swap(order[static_cast<size_t>(axis)], order[static_cast<size_t>(rank - 2)]);
-  Expr x = axis == rank - 2 ? n.tensor(0) : n.transpose(n.tensor(0), order);
-  std::vector<Expr> shape = n.shape_of(x);
-  Expr size = shape[shape.size() - 2];
+  std::vector<Expr> shape = n.shape(0), dims(shape.begin(), shape.end() - (shape.empty() ? 0 : 1));
+  n.require_at_most(axis, int_imm(std::ssize(dims) - 1), "the axis is the last one, of real and imaginary parts");
+  // The axes before it count as one, and so do those behind it.
+  Expr before = int_imm(1), size = int_imm(1), after = int_imm(1);
+  for (size_t d = 0; d < dims.size(); ++d) {
+    Expr at = int_imm(static_cast<int64_t>(d));
+    before = before * select(at < axis, dims[d], int_imm(1));
+    size = size * select(equal(at, axis), dims[d], int_imm(1));
+    after = after * select(axis < at, dims[d], int_imm(1));
+  }
+  for (Expr* extent : {&before, &size, &after})
+    *extent = as_int(axis) ? n.simplify(*extent) : bounded(n, *extent, "extent", {0});
   Expr natural = attrs.inverse && attrs.onesided ? n.simplify((size - 1) * 2) : size;
-  Expr length = n.has(1) ? n.scalar_int(1) : natural;
-  std::vector<Expr> batch(shape.begin(), shape.end() - 2);
-  Expr result = transformed(n, n.reshape(x, {n.simplify(product(batch)), size, shape.back()}), length, attrs);
-  const std::vector<Expr> dims = n.shape_of(result);
-  result = n.reshape(result, followed_by(batch, {dims[1], dims[2]}));
-  return axis == rank - 2 ? result : n.transpose(result, order);
+  Expr length = n.has(1) ? n.scalar_int(1) : natural, rows = n.simplify(before * after);
+  bool is_last = is_int(after, 1);
+  Expr x = n.tensor(0);
+  if (!is_last) x = n.transpose(n.reshape(x, {before, size, after, shape.back()}), {0, 2, 1, 3});
+  Expr result = transformed(n, n.reshape(x, {rows, size, shape.back()}), length, attrs);
+  const std::vector<Expr> found = n.shape_of(result);
+  if (!is_last) result = n.transpose(n.reshape(result, {before, after, found[1], found[2]}), {0, 2, 1, 3});
+  for (size_t d = 0; d < dims.size(); ++d) {
+    Expr dim = n.simplify(select(equal(axis, int_imm(static_cast<int64_t>(d))), found[1], dims[d]));
+    dims[d] = as_int(axis) ? dim : bounded(n, dim, "dim", {0});
+  }
+  dims.push_back(found[2]);
+  return n.reshape(result, dims);
 }
 // The signal is [batch, length], or has a last axis with the real and the imaginary parts.
 Expr stft(Node& n) {

@@ -97,7 +97,10 @@ def add(m):
         case(f"average_pool_{opset}", opset, "Averages with dilations, pads that count and pads that do not.",
              "float[n,c,h,8] x", pools, [pooled("AveragePool", "average", w) for w, _ in windows] + [
                  pooled("AveragePool", "average", {"kernel_shape": [2, 2], "dilations": [2, 2], "pads": [1, 1, 0, 2],
-                                                   "count_include_pad": 1})])
+                                                   "count_include_pad": 1})] + [
+                 # The last window would begin behind the image, on pads.
+                 pooled("AveragePool", "average", {"kernel_shape": [3, 3], "strides": [3, 3], "pads": [1, 1, 1, 1],
+                                                   "ceil_mode": 1, "count_include_pad": include}) for include in (0, 1)])
     for opset in (11, 18, 22):
         listed = [dict(w, p=p) for (w, _), p in zip(windows, (1, 2, 3, 2, 1, 4))]
         listed = [w for w in listed if opset >= 18 or not ({"dilations", "ceil_mode"} & set(w))]
@@ -105,7 +108,7 @@ def add(m):
         case(f"lp_pool_{opset}", opset, "Norms of windows.", "float[n,c,h,8] x", pools,
              [pooled("LpPool", "lp", w) for w in listed])
     for opset in (2, 22):
-        case(f"global_lp_pool_{opset}", max(opset, 7), "Norms of images.", "float[n,c,h,w] x; float[n,c,k] y",
+        case(f"global_lp_pool_{opset}", max(opset, 7), "Norms of images.", "float[n,c,h,w] x; float[m,d,k] y",
              [("some", [numbers(2, 3, 2, 3), numbers(1, 2, 4)]), ("one", [numbers(1, 1, 1, 1), numbers(2, 1, 2)])],
              [("GlobalLpPool", {} if p is None else {"p": p}, name, 1,
                lambda x, p=p or 2: (abs(x).astype(float) ** p).sum(tuple(range(2, x.ndim)), keepdims=True).astype(
@@ -140,8 +143,13 @@ def signals(m, i64, f32):
         if opset >= 20:
             nodes.append(("DFT", {}, "real", 1, lambda x: f.dft(x, -2)))
             nodes.append(("DFT", {}, "complex length", 1, lambda x, n: f.dft(x, -2, n)))
+            nodes += [("DFT", attributes, operands, 1,
+                       lambda x, n, a, more=more: f.dft(x, int(a), n, **more)) for attributes, operands, more in (
+                ({}, "real - axis", {}), ({"onesided": 1}, "real length axis", {"onesided": True}),
+                ({"inverse": 1}, "real length axis", {"inverse": True}))]
         case(f"dft_{opset}", opset, "Transforms and their inverses, of real and complex signals, cut and continued with zeros.",
-             "float[b,n,k,1] real; float[c,n2,2] complex; float[d,n3,2] half; int64 length", spectrum_runs, nodes,
+             "float[b,n,k,1] real; float[c,n2,2] complex; float[d,n3,2] half; int64 length" + ("; int64 axis" if opset >= 20 else ""),
+             [(title, arrays + ([np.int64(axis)] if opset >= 20 else [])) for (title, arrays), axis in zip(spectrum_runs, (1, -2))], nodes,
              {"axis_1": np.int64(1), "axis_m2": np.int64(-2), "axis_m3": np.int64(-3), "axis_0": np.int64(0)})
         case(f"dft_known_{opset}", opset, "Transforms of constant lengths are products with a matrix.",
              "float[b,6,1] real; double[b,5,2] complex",
@@ -276,10 +284,11 @@ def images(m, i64, f32):
            lambda t, s, align=align: f.affine_grid(t, s, align or 0))
           for operands, align in (("a size", None), ("a size", 1), ("b volume", 0), ("b volume", 1))])
     case("col2im_18", 18, "Columns of windows with strides, pads and dilations, in one to three dims.",
-         "float[n,8,k] x; float[n,12,l] y; int64[2] image; float[n,8,j] z",
-         [("one image", [numbers(1, 8, 6), numbers(1, 12, 15), i64(3, 4), numbers(1, 8, 2)]),
-          ("two images", [numbers(2, 8, 12), numbers(2, 12, 24), i64(4, 5), numbers(2, 8, 2)])],
+         "float[n,8,k] x; float[n,12,l] y; int64[2] image; float[n,8,j] z; int64[2] block2; float[n,8,q] w",
+         [("one image", [numbers(1, 8, 6), numbers(1, 12, 15), i64(3, 4), numbers(1, 8, 2), i64(2, 2), numbers(1, 8, 10)]),
+          ("two images", [numbers(2, 8, 12), numbers(2, 12, 24), i64(4, 5), numbers(2, 8, 2), i64(1, 4), numbers(2, 8, 16)])],
          [("Col2Im", {}, "x image square", 1, f.col2im),
+          ("Col2Im", {"pads": [0, 1, 0, 1], "strides": [1, 1]}, "w image block2", 1, lambda *a: f.col2im(*a, pads=[0, 1, 0, 1])),
           ("Col2Im", {"pads": [0, 1, 2, 1]}, "y image window", 1, lambda *a: f.col2im(*a, pads=[0, 1, 2, 1])),
           ("Col2Im", {"strides": [1, 1, 2], "dilations": [2, 1, 1]}, "z volume block", 1,
            lambda *a: f.col2im(*a, strides=[1, 1, 2], dilations=[2, 1, 1])),
@@ -371,6 +380,13 @@ def layouts(m, i64, f32):
                   [reduced(op, {"noop_with_empty_axes": 1}, "x none")]) +
                  [reduced(op, {"keepdims": 0}, "x none"), reduced(op, {"keepdims": 0}, "x middle")],
                  {"none": i64(), "middle": i64(1)})
+    empty = {"ReduceSum": 0, "ReduceProd": 1, "ReduceMax": -np.inf, "ReduceMin": np.inf, "ReduceL1": 0, "ReduceL2": 0,
+             "ReduceSumSquare": 0, "ReduceLogSum": -np.inf, "ReduceLogSumExp": -np.inf}
+    case("reduce_nothing_18", 20, "Reductions over no elements, where only the run knows that there are none.", "float[n,m,4] x",
+         [("no elements", [np.zeros((2, 0, 4), np.float32)]), ("nothing left", [np.zeros((0, 0, 4), np.float32)])],
+         [(op, {"keepdims": keep}, "x middle", 1,
+           lambda x, a, value=value, keep=keep: np.full((x.shape[0], 1, 4) if keep else (x.shape[0], 4), value, np.float32))
+          for op, value in empty.items() for keep in (0, 1)], {"middle": i64(1)})
     flags = np.array([[True, False, True], [False, False, True]])
     for op, function in (("ReduceMax", np.max), ("ReduceMin", np.min)):
         case(f"{op.lower()}_20", 20, "Of flags.", "bool[n,m] x; int64[1] axes; uint8[n,m] y",
