@@ -298,6 +298,7 @@ static void add_columns(std::vector<Case>& cases) {
   cases.push_back(op_case(
       "nn.col2im", "",
       [](Graph& g) -> std::vector<Expr> {
+        g.input("m");
         return {g.input("n,8,4*m"), g.shape("m,5"), shape_expr({int_imm(2), int_imm(2)})};
       },
       {{"padding", List{1, 0, 0, 0}}}, {{"m", 1}}, 1e-4));
