@@ -262,7 +262,12 @@ void Node::require_equal(const Expr& a, const Expr& b, const char* what) {
 }
 void Node::require_at_most(const Expr& a, const Expr& b, const char* what) { require_equal(min(a, b), a, what); }
 std::vector<Expr> Node::broadcast(const std::vector<Expr>& a, const std::vector<Expr>& b) {
-  return broadcast_shapes(a, b, [&](const Expr& x, const Expr& y) { require_equal(x, y, "shapes do not broadcast"); });
+  return broadcast_shapes(a, b, [&](const Expr& x, const Expr& y) {
+    require_equal(x, y,
+                  as_int(x) && as_int(y)
+                      ? "shapes do not broadcast"
+                      : "shapes do not broadcast (a dim stretches only if it is known to be 1 when compiling: --dim)");
+  });
 }
 bool Node::same_dims(const std::vector<Expr>& a, const std::vector<Expr>& b) const {
   return std::ranges::equal(a, b, [&](const Expr& x, const Expr& y) { return provably_equal(x, y); });

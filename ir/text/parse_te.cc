@@ -200,7 +200,9 @@ void Parser::TeReader::finish() {
     std::string path = callee(*each.line->value);
     return path == "T.placeholder" || path == "T.compute" || path == "T.extern" || called_function(*each.line->value);
   });
-  if (created_.empty() && computes && in.module_.functions.empty() && !in.in_class_)
+  const bool is_nothing = created_.empty() && in.module_.functions.empty() && !in.in_class_;
+  if (is_nothing && !functions_.empty()) in.leave_python(*functions_.begin()->second);
+  if (is_nothing && computes)
     in.report(
         {*definitions_.back().line, {}, "te.create_prim_func([A, B, C]) makes a program of them: inputs, then outputs"},
         "these definitions are not used by a tensor program");

@@ -50,6 +50,13 @@ static PythonValue node_like(const Syntax& at, const std::vector<const Syntax*>&
   return {.kind = PythonValue::kSyntax, .syntax = &result};
 }
 
+// Compares values; what a library made is a thing, of which no more is known than that it is not None.
+std::optional<bool> Python::compared(std::string_view op, const PythonValue& a, const PythonValue& b) {
+  bool is_made = a.is(Kind::kSyntax) && is_name(*a.syntax) && libraries_made_.contains(a.syntax->text);
+  if (is_made && b.is(Kind::kNone) && op.starts_with("is")) return op == "is not";
+  return compare(op, a, b, heap_);
+}
+
 PythonValue Python::eval(const Syntax& at) {
   heap_.spend(1);
   if (depth_ >= kDeepestEval) throw PythonUnknown();
@@ -99,9 +106,7 @@ PythonValue Python::eval(const Syntax& at) {
     }
     case SyntaxKind::kCompare: {
       PythonValue a = eval(*at.children[0]), b = eval(*at.children[1]);
-      bool is_tensor = a.is(Kind::kSyntax) && is_name(*a.syntax) && libraries_made_.contains(a.syntax->text);
-      if (is_tensor && b.is(Kind::kNone) && at.text.starts_with("is")) return python_bool(at.text == "is not");
-      std::optional<bool> result = compare(at.text, a, b, heap_);
+      std::optional<bool> result = compared(at.text, a, b);
       return result ? python_bool(*result) : rebuilt({a, b});
     }
     case SyntaxKind::kSlice: {

@@ -139,6 +139,7 @@ class Python {
   PythonValue eval(const Syntax& at);
   PythonValue literal(const Syntax& at);
   PythonValue conditional(const Syntax& at);
+  std::optional<bool> compared(std::string_view op, const PythonValue& a, const PythonValue& b);
   PythonValue bool_value(const Syntax& at);
   PythonValue collection(const Syntax& at);
   PythonValue comprehension(const Syntax& at);

@@ -102,7 +102,10 @@ TEST_CASE("of several modules the last is compiled, or the one that the text bui
 TEST_CASE("a text without a module says what it has instead", "[tools]") {
   auto note_of = [](const char* text) { return relaxc_on(text, {"compile", "FILE", "-o", "/dev/null"}).err; };
   CHECK(holds(note_of("class Net(nn.Module):\n    pass\n"), "export_tvm"));
-  CHECK(holds(note_of("@R.rewriter\nclass Rewrite:\n    pass\nRewrite(mod)\n"), "--kernels FILE"));
+  CHECK(holds(note_of("@R.rewriter\nclass Rewrite:\n    @R.function\n    def pattern(x: R.Tensor):\n        return "
+                      "R.nn.relu(R.nn.relu(x))\n    @R.function\n    def replacement(x: R.Tensor):\n        return "
+                      "R.nn.relu(x)\nRewrite(mod)\n"),
+              "--kernels FILE"));
   CHECK(holds(note_of("lv0 = R.add(x, y)\n"), "operators of a graph stand in a function"));
   CHECK(holds(note_of("def f(n):\n    A = te.placeholder((n,))\n    return te.compute((n,), lambda i: A[i])\n"),
               "call it below"));
