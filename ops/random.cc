@@ -73,10 +73,14 @@ OpRow random_row(const char* name, const char* doc, Expr (*value)(const A&, Axes
                    dtype);
   });
 }
-// Rounding may reach the upper end, which is not among the numbers.
+// Rounding may reach the upper end, which is not among the numbers; those of 16 bits have fewer digits, so that they
+// are not rounded.
 Expr uniform(const RandomUniformAttrs& attrs, Axes words, DType dtype) {
-  Expr low = float_imm(attrs.low, dtype), high = float_imm(attrs.high, dtype);
-  Expr value = low + fraction(words[0], words[1], dtype) * (high - low);
+  Expr low = float_imm(attrs.low, dtype), high = float_imm(attrs.high, dtype), first = words[0];
+  DType result = attrs.dtype.value_or(kFloat32);
+  if (result.bits == 16)
+    first = binary(BinaryOp::kBitAnd, first, word(result == DType::float_(16) ? 0xffe00000 : 0xff000000));
+  Expr value = low + fraction(first, words[1], dtype) * (high - low);
   return attrs.low < attrs.high ? select(value < high, value, low) : value;
 }
 // (Box and Muller, 1958)
