@@ -357,6 +357,14 @@ Expr max_unpool(Node& n) {
   Ints kernel = n.required_ints("kernel_shape"), strides = n.attr_ints("strides", spatial, 1);
   Ints pads = n.attr_ints("pads", 2 * spatial, 0);
   if (kernel.size() != spatial) n.fail("kernel_shape has {} numbers, expected {}", kernel.size(), spatial);
+  auto check = [&](const char* name, const Ints& values, int64_t least) {
+    constexpr int64_t kMost = int64_t{1} << 31;
+    if (std::ranges::any_of(values, [&](int64_t v) { return v < least || v > kMost; }))
+      n.fail("{} has [{}], expected numbers from {} on", name, joined(values), least);
+  };
+  check("kernel_shape", kernel, 1);
+  check("strides", strides, 1);
+  check("pads", pads, 0);
   std::vector<Expr> from = n.shape(0), to = from;
   for (size_t d = 0; d < spatial; ++d)
     to[d + 2] = n.simplify((from[d + 2] - 1) * strides[d] + (kernel[d] - pads[d] - pads[spatial + d]));

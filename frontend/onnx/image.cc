@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "frontend/onnx/node.h"
+#include "support/joined.h"
 
 namespace relaxc::onnx_import {
 
@@ -227,6 +228,10 @@ Expr col2im(Node& n) {
   Col2ImAttrs attrs{.strides = n.attr_ints("strides", spatial, 1),
                     .padding = n.attr_ints("pads", 2 * spatial, 0),
                     .dilation = n.attr_ints("dilations", spatial, 1)};
+  for (const auto& values : {attrs.strides, attrs.padding, attrs.dilation}) {
+    if (std::ranges::any_of(values, [](int64_t v) { return v < 0 || v > (int64_t{1} << 31); }))
+      n.fail("strides, pads and dilations have [{}], expected numbers from 0 on", joined(values));
+  }
   return n.op("nn.col2im", {n.tensor(0), shape_expr(image), shape_expr(window)}, attrs);
 }
 // Crops and pads on both sides; where the difference is odd, one element more at the end.

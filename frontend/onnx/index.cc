@@ -121,7 +121,7 @@ struct Pool {
     }
     if (count != std::ssize(columns)) n.fail("{} n-grams and {} ngram_indexes", count, columns.size());
     for (int64_t column : columns) {
-      if (column < 0 || column >= (int64_t{1} << 31)) n.fail("an ngram_index is {}", column);
+      if (column < 0 || column >= (int64_t{1} << 24)) n.fail("an ngram_index is {}, expected 0 to 2^24 - 1", column);
     }
   }
 };

@@ -126,8 +126,8 @@ Expr transformed(Node& n, const Expr& x, const Expr& length, const DftAttrs& att
   auto matrix = size ? transform.matrix(dtype) : std::nullopt;
   if (!matrix) {
     int64_t divisor = middle_divisor(*known);
-    constexpr int64_t kShort = 512;  // where steps do not pay
-    bool has_steps = divisor > 1 && *known > kShort && !to_real;
+    constexpr int64_t kShort = 512, kLong = int64_t{1} << 24;  // where steps do not pay, and where tables are too large
+    bool has_steps = divisor > 1 && *known > kShort && *known <= kLong && !to_real;
     return has_steps ? transformed_in_steps(n, x, divisor, *known / divisor, attrs) : direct();
   }
   Expr kept = transform.used == *size ? x : n.slice(x, 1, int_imm(0), int_imm(transform.used));
