@@ -178,8 +178,10 @@ Expr cast_element(const OpCall& op, Inputs x, Axes i) { return cast_to(at(x[0], 
 // A bool is a byte.
 Type infer_bitcast(const OpCall& op) {
   DType to = op.attrs<CastAttrs>().dtype, from = op.dtype(0);
-  if (to.is_void() || to.is_handle() || to.bytes() != from.bytes())
+  auto bits = [](DType dtype) { return dtype.is_bool() ? 8 : static_cast<int>(dtype.bits); };
+  if (to.is_void() || to.is_handle() || bits(to) != bits(from))
     op.fail("the bits of {} cannot be those of {}; the sizes differ", to_string(from), to_string(to));
+  if (bits(from) < 8 && from != to) op.unsupported("the bits of packed {}", to_string(from));
   return tensor_type(op.shape(0), to);
 }
 Expr bitcast_element(const OpCall& op, Inputs x, Axes i) {
