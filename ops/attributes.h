@@ -172,6 +172,7 @@ RELAXC_ATTRS(ScatterElementsAttrs, (int64_t, axis, 0), (std::string, reduction, 
 RELAXC_ATTRS(ScatterNdAttrs, (std::string, reduction, "update"));
 RELAXC_ATTRS(OneHotAttrs, (int64_t, depth, 1), (int64_t, axis, -1));
 RELAXC_ATTRS(MultinomialAttrs, (DType, dtype, kInt64));
+RELAXC_ATTRS(NgramAttrs, (int64_t, max_skip_count, 0));  // elements between those of an n-gram
 RELAXC_ATTRS(ReverseSequenceAttrs, (int64_t, time_axis, 0), (int64_t, batch_axis, 1));
 
 // ---- ops/sort.cc
@@ -189,24 +190,44 @@ RELAXC_ATTRS(FillAttrs, (std::optional<DType>, dtype, kFloat32));
 
 // ---- ops/image.cc
 
+RELAXC_ATTRS(PixelShuffleAttrs, (int64_t, upscale_factor, 1));
+
 // The axes that are resampled; the others keep their size. Per axis of the tensor: scales, which may be a tensor
 // argument instead, else are output / input; and for tf_crop_and_resize starts, then ends.
 RELAXC_ATTRS(ResizeAttrs, (std::vector<int64_t>, axes, {}), (std::vector<double>, scales, {}),
              (std::vector<double>, roi, {}), (std::string, method, "linear"),
              (std::string, coordinate_transformation_mode, "half_pixel"),
              (std::string, rounding_method, "round_prefer_floor"), (double, cubic_alpha, -0.75),
-             (bool, exclude_outside, false), (double, extrapolation_value, 0));
+             (bool, exclude_outside, false), (double, extrapolation_value, 0),
+             (bool, antialias, false));  // shrinking takes an average over all that a pixel covers
 template <int N>
 RELAXC_ATTRS(ResizeImageAttrs, (std::vector<double>, roi, std::vector<double>(2 * N)),
              (std::string, layout, data_layout_of(N)), (std::string, method, "linear"),
              (std::string, coordinate_transformation_mode, "half_pixel"), (std::string, rounding_method, "round"),
              (double, cubic_alpha, -0.75), (int64_t, cubic_exclude, 0), (double, extrapolation_value, 0),
              (std::optional<DType>, out_dtype, {}));
+
+// ---- ops/grid.cc
+
 RELAXC_ATTRS(AffineGridAttrs, (bool, align_corners, true));
 RELAXC_ATTRS(GridSampleAttrs, (std::string, method, "bilinear"), (std::string, layout, data_layout_of(2)),
              (std::string, padding_mode, "zeros"), (bool, align_corners, true));
 
-RELAXC_ATTRS(PixelShuffleAttrs, (int64_t, upscale_factor, 1));
+// ---- ops/columns.cc
+
+RELAXC_ATTRS(Col2ImAttrs, (PerDim, strides, {1}), (PerDim, padding, {0}), (PerDim, dilation, {1}));
+RELAXC_ATTRS(DeformColumnsAttrs, (PerDim, kernel_size, {1}), (PerDim, strides, {1}), (PerDim, padding, {0}),
+             (PerDim, dilation, {1}), (int64_t, offset_groups, 1));
+
+// ---- ops/signal.cc
+
+RELAXC_ATTRS(DftAttrs, (bool, inverse, false),
+             (bool, onesided, false));  // only the first half of the spectrum is there, since the signal is real
+
+// ---- ops/random.cc
+
+RELAXC_ATTRS(RandomUniformAttrs, (double, low, 0), (double, high, 1), (std::optional<DType>, dtype, kFloat32));
+RELAXC_ATTRS(RandomNormalAttrs, (double, mean, 0), (double, scale, 1), (std::optional<DType>, dtype, kFloat32));
 
 // ---- ops/attention.cc
 
@@ -223,7 +244,8 @@ RELAXC_ATTRS(MaskedFillAttrs, (double, value, 0));
 
 // ---- ops/vision.cc
 
-RELAXC_ATTRS(AllClassNmsAttrs, (std::string, output_format, "onnx"));
+// A box is dropped from the threshold on, or only above it.
+RELAXC_ATTRS(AllClassNmsAttrs, (std::string, output_format, "onnx"), (bool, above_threshold, false));
 RELAXC_ATTRS(ValidCountsAttrs, (double, score_threshold, 0), (int64_t, id_index, 0), (int64_t, score_index, 1));
 RELAXC_ATTRS(NmsAttrs, (int64_t, max_output_size, -1), (double, iou_threshold, 0.5), (bool, force_suppress, false),
              (int64_t, top_k, -1), (int64_t, coord_start, 2), (int64_t, score_index, 1), (int64_t, id_index, 0),

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "ops/common.h"
 #include "ops/ops.h"
@@ -174,6 +175,24 @@ OpRow parametric(const std::string& name, const char* onnx, const char* doc, Exp
 Type infer_cast(const OpCall& op) { return tensor_type(op.shape(0), op.attrs<CastAttrs>().dtype); }
 Expr cast_element(const OpCall& op, Inputs x, Axes i) { return cast_to(at(x[0], i), op.attrs<CastAttrs>().dtype); }
 
+// A bool is a byte.
+Type infer_bitcast(const OpCall& op) {
+  DType to = op.attrs<CastAttrs>().dtype, from = op.dtype(0);
+  auto bits = [](DType dtype) { return dtype.is_bool() ? 8 : static_cast<int>(dtype.bits); };
+  if (to.is_void() || to.is_handle() || bits(to) != bits(from))
+    op.fail("the bits of {} cannot be those of {}; the sizes differ", to_string(from), to_string(to));
+  if (bits(from) < 8 && from != to) op.unsupported("the bits of packed {}", to_string(from));
+  return tensor_type(op.shape(0), to);
+}
+Expr bitcast_element(const OpCall& op, Inputs x, Axes i) {
+  DType to = op.attrs<CastAttrs>().dtype, from = op.dtype(0), byte = DType::uint(8);
+  Expr value = at(x[0], i);
+  if (from.is_bool()) value = cast_to(value, byte);
+  if (to.is_bool() ? byte != dtype_of(value) : to != dtype_of(value))
+    value = intrinsic(ops::kReinterpret, {value}, to.is_bool() ? byte : to);
+  return cast_to(value, to);
+}
+
 Type infer_clip(const OpCall& op) {
   for (size_t i : {1, 2}) require_scalar(op, i);
   return infer_like_first(op);
@@ -324,6 +343,13 @@ std::vector<OpRow> elementwise_ops() {
                   .infer = infer_cast,
                   .infer_partial = infer_stated_dtype_same_rank},
                  cast_element, OpPattern::kElementwise, "T_cast"),
+      by_element({.name = "relax.bitcast",
+                  .doc = "the bits of the elements as those of another dtype of this size",
+                  .inputs = {{"x", "the tensor"}},
+                  .attrs = op_attrs<DTypeAttrs>(),
+                  .infer = infer_bitcast,
+                  .infer_partial = infer_stated_dtype_same_rank},
+                 bitcast_element, OpPattern::kElementwise),
   };
 }
 

@@ -1,4 +1,4 @@
-// Resampling: image.resize2d's general form for any rank (ONNX Resize), and grid_sample.
+// Resampling: image.resize2d's general form for any rank (ONNX Resize).
 //
 // A result element is a weighted sum of taps around a source coordinate, axis by axis. Coordinates are computed in
 // float64, so that rounding does not move a nearest neighbour; weights in the data's accumulation dtype.
@@ -11,53 +11,13 @@
 #include "ops/fold.h"
 #include "ops/ops.h"
 #include "ops/reference.h"
+#include "ops/taps.h"
 
 namespace relaxc {
 
 namespace {
 
-Expr real(double value) { return float_imm(value, kFloat64); }
-Expr as_real(const Expr& x) {
-  if (auto known = as_int(x)) return real(static_cast<double>(*known));
-  return cast_to(x, kFloat64);
-}
-Expr divided(const Expr& a, const Expr& b) { return binary(BinaryOp::kDiv, a, b); }
-Expr rounded(OpName how, const Expr& x) { return intrinsic(how, {x}, kFloat64); }
-Expr clamp_index(const Expr& index, const Expr& dim) { return max(min(index, dim - 1), int_imm(0)); }
-Expr is_inside(const Expr& index, const Expr& dim) { return index >= int_imm(0) && index < dim; }
-// Taps are clamped to elements, so the data must have one wherever there are results (`results` > 0).
-void require_elements(const OpCall& op, const Expr& dim, const Expr& results) {
-  op.require_at_most(simplify(min(results, int_imm(1))), dim, "an axis to sample has no elements");
-}
-
-// A source position along one axis, and the factor with which its element counts.
-struct Tap {
-  Expr position;  // int64, not clamped
-  Expr weight;    // float64
-};
-
-std::vector<Tap> linear_taps(const Expr& x) {
-  Expr floor = rounded(ops::kScalarFloor, x), t = x - floor, first = cast_to(floor, kInt64);
-  return {{first, real(1) - t}, {first + 1, t}};
-}
-// Returns the taps of Keys' cubic convolution ("Cubic convolution interpolation for digital image processing", 1981)
-// with parameter a.
-std::vector<Tap> cubic_taps(const Expr& x, double a) {
-  auto far = [&](const Expr& s) {  // |distance| in [1, 2]
-    return ((real(a) * s - real(5 * a)) * s + real(8 * a)) * s - real(4 * a);
-  };
-  auto near = [&](const Expr& s) {  // |distance| in [0, 1]
-    return (real(a + 2) * s - real(a + 3)) * s * s + real(1);
-  };
-  Expr floor = rounded(ops::kScalarFloor, x), t = x - floor, first = cast_to(floor, kInt64);
-  return {
-      {first - 1, far(t + real(1))}, {first, near(t)}, {first + 1, near(real(1) - t)}, {first + 2, far(real(2) - t)}};
-}
-
-void require_one_of(const OpCall& op, const char* name, const std::string& value,
-                    const std::vector<std::string>& choices) {
-  if (!contains(choices, value)) op.unsupported("{} '{}'", name, value);
-}
+using namespace taps;  // NOLINT: of this file
 
 Type infer_resize(const OpCall& op) {
   ResizeAttrs attrs = op.attrs<ResizeAttrs>();
@@ -100,6 +60,7 @@ class Resize {
     ComputeBuilder b;
     inputs_ = b.inputs_of(op_);
     DType dtype = op_.dtype(0), sum_dtype = dtype == kFloat64 ? kFloat64 : kFloat32;
+    if (attrs_.antialias && attrs_.method != "nearest") return lower_antialiased(b, sum_dtype);
     return b.finish({b.compute("T_resize", dtype, op_.shape(1), [&](Axes i) {
       return extrapolated(i, attrs_.method == "nearest" ? nearest(i) : cast_to(weighted(i, sum_dtype), dtype));
     })});
@@ -171,6 +132,46 @@ class Resize {
     return load(inputs_[0], source);
   }
 
+  // Takes averages along one axis after the other.
+  PrimFuncRef lower_antialiased(ComputeBuilder& b, DType dtype) const {
+    Buffer x = inputs_[0];
+    std::vector<Expr> shape = op_.shape(0);
+    for (int64_t axis : axes_) {
+      shape[axis] = op_.shape(1)[axis];
+      x = averaged(b, x, axis, shape, dtype);
+    }
+    return b.finish({b.compute("T_resize", op_.dtype(0), shape,
+                               [&](Axes i) { return extrapolated(i, cast_to(at(x, i), op_.dtype(0))); })});
+  }
+  // The filter's reach, 1 or 2 elements, grows by the factor by which the axis shrinks. As in ONNX's reference the
+  // taps are those around the left neighbour, which a coordinate on an element has too.
+  Buffer averaged(ComputeBuilder& b, const Buffer& x, int64_t axis, const std::vector<Expr>& shape, DType dtype) const {
+    Buffer out = b.buffer("T_averaged", dtype, shape);
+    bool is_linear = attrs_.method == "linear";
+    const Expr& dim = op_.shape(0)[axis];
+    b.block("T_averaged", shape, {}, [&](Axes i, Axes) {
+      LocalScalar sum("sum", dtype), total("total", kFloat64);
+      auto number = [](const char* name) { return make_var(name, prim_type(kFloat64)); };
+      VarRef factor = number("factor"), place = number("place"), left = number("left"), weight = number("weight");
+      VarRef first = make_dim("first"), k = make_dim("k"), position = make_dim("position");
+      Expr reach = rounded(ops::kScalarFloor, divided(real(is_linear ? -1 : -2), factor));
+      Expr distance = (as_real(first + k) - (place - left)) * factor;
+      Expr value = is_linear ? linear_weight(distance) : cubic_weight(distance, attrs_.cubic_alpha);
+      if (attrs_.exclude_outside) value = select(is_inside(position, dim), value, real(0));
+      Expr element = load(x, with_item(i, axis, clamp_index(position, dim)));
+      Stmt tap =
+          seq({make(Bind{position, cast_to(left, kInt64) + first + k}), make(Bind{weight, value}),
+               sum.set(sum.get() + cast_to(weight, dtype) * cast_to(element, dtype)), total.set(total.get() + weight)});
+      Stmt body = seq(
+          {sum.declared(), total.declared(), make(Bind{factor, min(scale(axis), real(1))}),
+           make(Bind{place, coordinate(axis, i[axis])}), make(Bind{left, rounded(ops::kScalarCeil, place) - real(1)}),
+           make(Bind{first, cast_to(reach, kInt64) + 1}), sum.set(zero(dtype)), total.set(real(0)),
+           loop(k, int_imm(2) - first * 2, tap), store(out, divided(sum.get(), cast_to(total.get(), dtype)), i)});
+      return ComputeBuilder::Bodies{std::nullopt, body};
+    });
+    return out;
+  }
+
   // The modes of ONNX, and those of Relax: "round" has ties away from zero, and "nearly_floor" and "nearly_ceil" take a
   // coordinate that rounding put just beside a whole number for that number.
   static Expr to_whole(const std::string& how, const Expr& x) {
@@ -225,76 +226,6 @@ class Resize {
   std::vector<int64_t> axes_;
   std::vector<Buffer> inputs_;
 };
-
-// data is [N, C, H, W]; grid is [N, 2, h, w] with (x, y) in [-1, 1].
-Type infer_grid_sample(const OpCall& op) {
-  GridSampleAttrs attrs = op.attrs<GridSampleAttrs>();
-  if (op.rank(0) != 4 || op.rank(1) != 4) op.unsupported("data of rank {}; only rank 4 is supported", op.rank(0));
-  if (!op.dtype(0).is_float()) op.unsupported("data of {}", to_string(op.dtype(0)));
-  op.require_equal(op.shape(0)[0], op.shape(1)[0], "batch sizes of data and grid");
-  op.require_equal(op.shape(1)[1], int_imm(2), "coordinates of the grid");
-  for (size_t d : {2, 3}) require_elements(op, op.shape(0)[d], op.shape(1)[d]);
-  require_one_of(op, "method", attrs.method, {"bilinear", "nearest", "bicubic"});
-  require_one_of(op, "padding_mode", attrs.padding_mode, {"zeros", "border", "reflection"});
-  require_layout(op, attrs.layout, "NCHW", "layout");
-  return tensor_type({op.shape(0)[0], op.shape(0)[1], op.shape(1)[2], op.shape(1)[3]}, op.dtype(0));
-}
-// Samples an image along one axis. The grid's coordinates run from -1 to 1 over the axis.
-class GridAxis {
- public:
-  GridAxis(const GridSampleAttrs& attrs, const Expr& dim) : attrs_(attrs), dim_(dim) {}
-
-  std::vector<Tap> taps(const Expr& grid) const {
-    Expr x = coordinate(grid);
-    if (attrs_.method == "nearest") return {{cast_to(rounded(ops::kNearbyint, x), kInt64), real(1)}};
-    return attrs_.method == "bilinear" ? linear_taps(x) : cubic_taps(x, -0.75);
-  }
-  Expr pixel(const Tap& tap) const {
-    if (attrs_.padding_mode != "reflection") return clamp_index(tap.position, dim_);
-    return clamp_index(cast_to(rounded(ops::kNearbyint, reflected(as_real(tap.position))), kInt64), dim_);
-  }
-  // Returns whether the tap counts. Beyond the borders lie zeros, or pixels that padding_mode repeats.
-  Expr counts(const Tap& tap) const {
-    return attrs_.padding_mode == "zeros" ? is_inside(tap.position, dim_) : bool_imm(true);
-  }
-
- private:
-  Expr coordinate(const Expr& grid) const {
-    Expr shifted = as_real(grid) + real(1), length = as_real(dim_);
-    Expr x = attrs_.align_corners ? divided(shifted, real(2)) * (length - real(1))
-                                  : divided(shifted * length - real(1), real(2));
-    if (attrs_.method == "nearest") x = rounded(ops::kNearbyint, x);
-    if (attrs_.padding_mode == "border") return max(min(x, length - real(1)), real(0));
-    return attrs_.padding_mode == "reflection" ? reflected(x) : x;
-  }
-  // Reflects x at the borders of the pixels (at their centers with align_corners).
-  Expr reflected(const Expr& x) const {
-    Expr low = real(attrs_.align_corners ? 0 : -0.5);
-    Expr range = attrs_.align_corners ? as_real(dim_) - real(1) : as_real(dim_);
-    Expr period = real(2) * range, offset = x - low;
-    Expr phase = offset - rounded(ops::kScalarFloor, divided(offset, period)) * period;
-    return low + select(phase <= range, phase, period - phase);
-  }
-  const GridSampleAttrs& attrs_;
-  Expr dim_;
-};
-Expr grid_sample_element(const OpCall& op, Inputs x, Axes i) {
-  GridSampleAttrs attrs = op.attrs<GridSampleAttrs>();
-  GridAxis vertical(attrs, op.shape(0)[2]), horizontal(attrs, op.shape(0)[3]);
-  auto grid = [&](int64_t c) { return load(x[1], {i[0], int_imm(c), i[2], i[3]}); };
-  std::vector<Tap> columns = horizontal.taps(grid(0)), rows = vertical.taps(grid(1));
-  std::optional<Expr> sum;
-  for (const Tap& row : rows) {
-    for (const Tap& column : columns) {
-      Expr value = cast_to(load(x[0], {i[0], i[1], vertical.pixel(row), horizontal.pixel(column)}), kFloat64);
-      Expr counts = vertical.counts(row) && horizontal.counts(column);
-      if (!is_int(counts, 1)) value = select(counts, value, real(0));
-      Expr term = row.weight * column.weight * value;
-      sum = sum ? *sum + term : term;
-    }
-  }
-  return cast_to(*sum, op.dtype(0));
-}
 
 // `size` has only the spatial dims. The data may have any layout.
 template <int N>
@@ -396,30 +327,6 @@ OpRow resize_images() {
           .decompose = decompose_resize_images<N>};
 }
 
-Type infer_affine_grid(const OpCall& op) {
-  require_rank(op, 0, 3);
-  op.require_equal(op.shape(0)[1], int_imm(2), "rows of the map");
-  op.require_equal(op.shape(0)[2], int_imm(3), "columns of the map");
-  std::vector<Expr> size = scalar_list(op, 1);
-  if (size.size() != 2) op.fail("{} sizes, expected 2", size.size());
-  return tensor_type({op.shape(0)[0], int_imm(2), size[0], size[1]}, op.dtype(0));
-}
-
-// The grid's coordinates run from -1 to 1 over the centers of the first and last pixel, or over their borders.
-Expr affine_grid_element(const OpCall& op, Inputs x, Axes i) {
-  DType dtype = accumulation_dtype(op.dtype(0));
-  bool at_centers = op.attrs<AffineGridAttrs>().align_corners;
-  std::vector<Expr> size = scalar_list(op, 1);
-  auto coordinate = [&](size_t d) {
-    Expr length = cast_to(size[d], dtype), position = cast_to(i[d + 2], dtype), unit = one(dtype);
-    Expr twice = position * scalar_imm(2, dtype);
-    if (!at_centers) return divided(twice + unit, length) - unit;
-    return select(size[d] > int_imm(1), divided(twice, length - unit) - unit, zero(dtype));
-  };
-  auto factor = [&](int64_t k) { return cast_to(load(x[0], {i[0], i[1], int_imm(k)}), dtype); };
-  return cast_to(factor(0) * coordinate(1) + factor(1) * coordinate(0) + factor(2), op.dtype(0));
-}
-
 Type infer_pixel_shuffle(const OpCall& op) {
   std::vector<Expr> shape = op.shape(0);
   int64_t factor = op.attrs<PixelShuffleAttrs>().upscale_factor;
@@ -473,18 +380,6 @@ std::vector<OpRow> image_ops() {
        .legalize = [](const OpCall& op) { return Resize(op).lower(); }},
       resize_images<2>(),
       resize_images<3>(),
-      by_element({.name = "relax.image.affine_grid",
-                  .doc = "the sampling grid of an affine map",
-                  .inputs = {{"data", "[N, 2, 3]"}, {"size", "h, w"}},
-                  .attrs = op_attrs<AffineGridAttrs>(),
-                  .infer = infer_affine_grid},
-                 affine_grid_element),
-      by_element({.name = "relax.image.grid_sample",
-                  .doc = "an image sampled at the coordinates of a grid",
-                  .inputs = {{"data", "[N, C, H, W]"}, {"grid", "[N, 2, h, w]: x and y in [-1, 1]"}},
-                  .attrs = op_attrs<GridSampleAttrs>(),
-                  .infer = infer_grid_sample},
-                 grid_sample_element),
       by_element({.name = "relax.nn.pixel_shuffle",
                   .doc = "channels moved into the pixels: [C * r^2, h, w] to [C, h * r, w * r]",
                   .inputs = {{"data", "the tensor"}},

@@ -1,4 +1,4 @@
-// Searches in sorted values, and draws by probabilities, which is a search in their running sums.
+// Searches in sorted values, draws by probabilities, which is a search in their running sums, and counts of patterns.
 #include <algorithm>
 
 #include "ops/attributes.h"
@@ -71,6 +71,34 @@ PrimFuncRef lower_multinomial(const OpCall& op) {
   return b.finish({out});
 }
 
+// Counts in each row the places where each n-gram begins. Up to max_skip_count elements, and always as many, may lie
+// between its elements.
+Type infer_count_ngrams(const OpCall& op) {
+  require_ranks(op, {2, 2});
+  require_same_dtype(op, 0, 1);
+  if (!op.dtype(0).is_integral()) op.fail("expected integers, got {}", to_string(op.dtype(0)));
+  if (!as_int(op.shape(1)[1])) op.unsupported("the length of the n-grams is not a constant");
+  if (op.attrs<NgramAttrs>().max_skip_count < 0) op.fail("max_skip_count is negative");
+  return tensor_type({op.shape(0)[0], op.shape(1)[0]}, kInt64);
+}
+PrimFuncRef lower_count_ngrams(const OpCall& op) {
+  auto [b, x] = OpProgram(op);
+  const Buffer data = x[0], ngrams = x[1];
+  const Expr& length = op.shape(0)[1];
+  int64_t items = *as_int(op.shape(1)[1]);
+  Expr steps = int_imm(items > 1 ? op.attrs<NgramAttrs>().max_skip_count + 1 : 1);
+  return b.finish({b.reduce("T_count_ngrams", kInt64, {op.shape(0)[0], op.shape(1)[0]}, {steps, length}, int_imm(0),
+                            combine_sum, [&](Axes i, Axes r) {
+                              Expr step = r[0] + 1, is_there = r[1] + step * (items - 1) < length;
+                              for (int64_t k = 0; k < items; ++k) {
+                                Expr position = min(r[1] + step * k, length - 1);
+                                is_there =
+                                    is_there && equal(load(data, {i[0], position}), load(ngrams, {i[1], int_imm(k)}));
+                              }
+                              return select(is_there, int_imm(1), int_imm(0));
+                            })});
+}
+
 }  // namespace
 
 std::vector<OpRow> search_ops() {
@@ -96,6 +124,14 @@ std::vector<OpRow> search_ops() {
          const std::vector<Expr>* prob = known_shape(op.arg(0).type());
          return prob ? std::optional(IndexOperand{2, {(*prob)[0]}}) : std::nullopt;
        }},
+      {.name = "relax.dyn.count_ngrams",
+       .doc = "how often each n-gram occurs in each row",
+       .inputs = {{"data", "[rows, n], integers"}, {"ngrams", "[m, length]"}},
+       .attrs = op_attrs<NgramAttrs>(),
+       .pattern = OpPattern::kReduction,
+       .infer = infer_count_ngrams,
+       .infer_partial = [](const OpCall&) { return tensor_type_of_rank(2, kInt64); },
+       .legalize = lower_count_ngrams},
   };
 }
 

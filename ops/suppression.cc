@@ -291,7 +291,9 @@ void select_boxes(const OpCall& op, ComputeBuilder& b, Inputs x, const Buffer& s
     };
     Expr score = load(x[1], place(box(start))), other = j + 1 + distance;
     Expr is_enough = cast_to(score, kFloat32) > cast_to(only_element(x[4]), kFloat32);
-    Expr covers = cast_to(part, kFloat32) >= cast_to(only_element(x[3]), kFloat32) && part > zero(op.dtype(0));
+    Expr overlap = cast_to(part, kFloat32), threshold = cast_to(only_element(x[3]), kFloat32);
+    bool is_above = op.attrs<AllClassNmsAttrs>().above_threshold;
+    Expr covers = (is_above ? overlap > threshold : overlap >= threshold) && part > zero(op.dtype(0));
     Stmt compare = when(load(alive, place(other)), seq({make(Bind{part, overlap_of(corner(j), corner(other))}),
                                                         when(covers, store(alive, bool_imm(false), place(other)))}));
     Stmt keep = seq({store(selected, box(j), place(found.get())), found.set(found.get() + 1),
@@ -355,17 +357,19 @@ OpRow behind_sort(OpRow row, PrimFuncRef (*lower)(const OpCall&)) {
 }  // namespace
 
 std::vector<OpRow> suppression_ops() {
-  const OpRow all_classes{.name = "relax.vision.all_class_non_max_suppression",
-                          .doc = "the boxes that no box of a higher score covers, class by class",
-                          .inputs = {{"boxes", "[batch, boxes, 4]"},
-                                     {"scores", "[batch, classes, boxes]"},
-                                     {"max_output_boxes_per_class", "scalar tensor"},
-                                     {"iou_threshold", "scalar tensor"},
-                                     {"score_threshold", "scalar tensor"}},
-                          .attrs = with_choices(op_attrs<AllClassNmsAttrs>(), "output_format", {"onnx", "tensorflow"}),
-                          .infer = [](const OpCall& op) { return infer_all_class_results(op, true); },
-                          .infer_partial = infer_unknown,
-                          .decompose = decompose_all_class_nms};
+  const OpRow all_classes{
+      .name = "relax.vision.all_class_non_max_suppression",
+      .doc = "the boxes that no box of a higher score covers, class by class",
+      .inputs = {{"boxes", "[batch, boxes, 4]"},
+                 {"scores", "[batch, classes, boxes]"},
+                 {"max_output_boxes_per_class", "scalar tensor"},
+                 {"iou_threshold", "scalar tensor"},
+                 {"score_threshold", "scalar tensor"}},
+      .attrs = with_extension(with_choices(op_attrs<AllClassNmsAttrs>(), "output_format", {"onnx", "tensorflow"}),
+                              "above_threshold"),
+      .infer = [](const OpCall& op) { return infer_all_class_results(op, true); },
+      .infer_partial = infer_unknown,
+      .decompose = decompose_all_class_nms};
   const OpRow one_list{
       .name = "relax.vision.non_max_suppression",
       .doc = "the boxes that no box of a higher score covers",

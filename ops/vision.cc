@@ -127,12 +127,13 @@ struct Region {
 };
 
 // Averages (or takes the largest of) samples on a grid in each bin. A sample is interpolated between the four pixels
-// around it; one farther than a pixel outside of the image is 0. (Mask R-CNN, He et al., 2017)
+// around it; one farther than a pixel outside of the image is 0. (Mask R-CNN, He et al., 2017) The mode "corner_max" is
+// ONNX's maximum: over the four pixels of all samples, each times its weight.
 PrimFuncRef lower_roi_align(const OpCall& op) {
   RoiAlignAttrs attrs = op.attrs<RoiAlignAttrs>();
   auto [b, x] = OpProgram(op);
   Region region(op, x, attrs);
-  bool is_max = attrs.mode == "max";
+  bool is_max = attrs.mode != "avg", of_corners = attrs.mode == "corner_max";
   return region.program(b, "T_roi_align", infer_roi<RoiAlignAttrs>(op), [&](Axes i, const auto& give) {
     LocalScalar sum("sum", region.dtype);
     VarRef steps[] = {make_dim("steps_y"), make_dim("steps_x")}, k[] = {make_dim("y"), make_dim("x")};
@@ -157,9 +158,13 @@ PrimFuncRef lower_roi_align(const OpCall& op) {
     }
     auto row = [&](const Expr& y) {
       Expr left = region.pixel(i, y, low[1]), right = region.pixel(i, y, high[1]);
-      return left * (region.number(1) - fraction[1]) + right * fraction[1];
+      return std::pair{left * (region.number(1) - fraction[1]), right * fraction[1]};
     };
-    Expr value = row(low[0]) * (region.number(1) - fraction[0]) + row(high[0]) * fraction[0];
+    auto [upper_left, upper_right] = row(low[0]);
+    auto [lower_left, lower_right] = row(high[0]);
+    Expr up = region.number(1) - fraction[0], down = fraction[0];
+    Expr value = of_corners ? max(max(upper_left * up, upper_right * up), max(lower_left * down, lower_right * down))
+                            : (upper_left + upper_right) * up + (lower_left + lower_right) * down;
     Expr is_empty = is_outside || !has_elements({region.shape[2], region.shape[3]});
     Expr sample = if_then_else(is_empty, region.number(0), value);
     Stmt step = sum.set(is_max ? max(sum.get(), sample) : sum.get() + sample);
@@ -211,7 +216,7 @@ PrimFuncRef lower_roi_pool(const OpCall& op) {
 }  // namespace
 
 std::vector<OpRow> vision_ops() {
-  std::vector<OpAttr> align = with_choices(op_attrs<RoiAlignAttrs>(), "mode", {"avg", "max"}),
+  std::vector<OpAttr> align = with_choices(op_attrs<RoiAlignAttrs>(), "mode", {"avg", "max", "corner_max"}),
                       pool = op_attrs<RoiPoolAttrs>();
   for (auto* attrs : {&align, &pool}) attr_of(*attrs, "pooled_size").items = 2;
   const std::vector<OpInput> regions = {{"data", "images"}, {"rois", "[k, 5]: image and corners of each region"}};

@@ -4,6 +4,8 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <mutex>
+#include <random>
 
 #include "support/joined.h"
 #include "support/lists.h"
@@ -146,6 +148,14 @@ Value make_tuple(BuiltinContext&, Arguments arguments) {
 }
 Value tuple_size(BuiltinContext&, Arguments arguments) { return std::ssize(arguments[0].tuple()); }
 
+// Each call gives another one, of what the system offers as chance.
+Value random_seed(BuiltinContext&, Arguments) {
+  static std::random_device device;
+  static std::mutex mutex;
+  std::scoped_lock lock(mutex);
+  return static_cast<int64_t>(uint64_t{device()} << 32 | device());
+}
+
 // Returns "[1, 2, 3, ...]" with only the first elements.
 std::string elements(const Tensor& tensor) {
   constexpr int64_t kShown = 16;
@@ -207,6 +217,7 @@ constexpr auto kBuiltins = std::array{
     Builtin{"vm.builtin.check_scalar", counted<3, check_scalar>, "(int, dtype name, context) -> the int"},
     Builtin{"vm.builtin.float_bits", counted<1, float_bits>, "(number) -> the bits of the double, as an int"},
     Builtin{"vm.builtin.float_from_bits", counted<1, float_from_bits>, "(int) -> the double with these bits"},
+    Builtin{"vm.builtin.random_seed", counted<1, random_seed>, "(number) -> int, another one in each call"},
     Builtin{"vm.builtin.make_tuple", make_tuple, "(values...) -> tuple"},
     Builtin{"vm.builtin.tuple_size", counted<1, tuple_size>, "(tuple) -> number of fields"},
     Builtin{"vm.builtin.check_form", containers::check_form, "(value, context, form, dims...) -> none, or an error",

@@ -191,6 +191,44 @@ namespace {
 
 Expr conv(Node& n) { return with_bias(n, convolve(n, n.tensor(0), n.tensor(1))); }
 
+// Samples the windows at places that the offsets move, and multiplies them by the weight as a matrix, group by group.
+Expr deform_conv(Node& n) {
+  Expr weight = weight_tensor(n, n.tensor(1));
+  std::vector<Expr> kernel = kernel_of(n, weight), shape = n.shape(0);
+  auto known = as_ints(kernel);
+  if (!known) n.unsupported("a kernel whose dims are only known at run time");
+  Window w = read_window(n, kernel);
+  DeformColumnsAttrs attrs{.kernel_size = *known,
+                           .strides = w.strides,
+                           .padding = as_pads(w.pads).value_or(Ints()),
+                           .dilation = w.dilations,
+                           .offset_groups = n.attr_int("offset_group", 1)};
+  if (attrs.padding.empty()) n.unsupported("pads that crop");
+  int64_t groups = n.attr_int("group", 1), rank = n.rank(0);
+  if (groups < 1) n.fail("group is {}, expected at least 1", groups);
+  if (n.rank(2) != rank) n.fail("the offsets have rank {}, expected {}", n.rank(2), rank);
+  std::vector<Expr> args = {n.tensor(0), n.tensor(2)}, windows = n.shape(2);
+  windows.erase(windows.begin(), windows.begin() + 2);
+  if (n.has(4)) args.push_back(n.tensor(4));
+  for (size_t d = 0; d < w.spatial; ++d) {
+    Expr count = floor_div(shape[d + 2] + w.pads[d] + w.pads[w.spatial + d] - w.reach(d), w.strides[d]) + 1;
+    n.require_equal(n.simplify(count), windows[d], "numbers of windows and of offsets");
+  }
+  Expr columns = n.op("nn.deform_columns", args, attrs), group = int_imm(groups);
+  Expr outputs = n.shape_of(weight)[0], rows = n.simplify(floor_div(n.shape_of(columns)[1], groups));
+  Expr places = n.simplify(product(windows)), per_group = n.simplify(floor_div(outputs, groups));
+  n.require_equal(n.simplify(per_group * groups), outputs, "output channels and groups");
+  n.require_equal(n.simplify(rows * groups), n.shape_of(columns)[1], "channels and groups");
+  n.require_equal(n.simplify(product(kernel) * n.shape_of(weight)[1]), rows, "channels of the weight and a group");
+  Expr data = n.reshape(columns, {shape[0], group, rows, places});
+  Expr result = n.op("matmul", {n.reshape(weight, {int_imm(1), group, per_group, rows}), data});
+  result = n.reshape(result, followed_by({shape[0], outputs}, windows));
+  if (!n.has(3)) return result;
+  std::vector<Expr> column(static_cast<size_t>(rank), int_imm(1));
+  column[1] = outputs;
+  return n.add(result, n.reshape(n.tensor(3), column));
+}
+
 // Computes pads that give a transposed convolution the requested size. Negative ones extend it beyond the windows.
 void resolve_output_pads(Node& n, Window& w, const Ints& extra, std::optional<Ints> output_shape) {
   if (output_shape && output_shape->size() == w.spatial + 2)
@@ -312,6 +350,48 @@ Expr lp_pool(Node& n) {
   attrs.p = n.attr_int("p", attrs.p);
   return with_same_dims(n, n.op("nn.lp_pool", {x}, attrs), w);
 }
+// Puts the elements to where MaxPool found them, in a tensor of zeros. The positions count in the tensor whose size
+// follows from the window; output_shape may be larger.
+Expr max_unpool(Node& n) {
+  size_t spatial = spatial_dims(n);
+  Ints kernel = n.required_ints("kernel_shape"), strides = n.attr_ints("strides", spatial, 1);
+  Ints pads = n.attr_ints("pads", 2 * spatial, 0);
+  if (kernel.size() != spatial) n.fail("kernel_shape has {} numbers, expected {}", kernel.size(), spatial);
+  auto check = [&](const char* name, const Ints& values, int64_t least) {
+    constexpr int64_t kMost = int64_t{1} << 31;
+    if (std::ranges::any_of(values, [&](int64_t v) { return v < least || v > kMost; }))
+      n.fail("{} has [{}], expected numbers from {} on", name, joined(values), least);
+  };
+  check("kernel_shape", kernel, 1);
+  check("strides", strides, 1);
+  check("pads", pads, 0);
+  std::vector<Expr> from = n.shape(0), to = from;
+  for (size_t d = 0; d < spatial; ++d)
+    to[d + 2] = n.simplify((from[d + 2] - 1) * strides[d] + (kernel[d] - pads[d] - pads[spatial + d]));
+  for (size_t d = 0; d < from.size(); ++d) n.require_equal(from[d], n.dim(1, d), "dims of the elements and positions");
+  Expr count = n.simplify(product(from)), total = n.simplify(product(to));
+  Expr zeros = n.op("zeros", {shape_expr({total})}, FillAttrs{n.dtype(0)});
+  Expr flat = n.op("scatter_elements", {zeros, n.reshape(n.tensor(1), {count}), n.reshape(n.tensor(0), {count})},
+                   ScatterElementsAttrs{.axis = 0});
+  Expr result = n.reshape(flat, to);
+  if (!n.has(2)) return result;
+  std::vector<Expr> wanted = n.ints(2), width;
+  if (wanted.size() != to.size()) n.fail("output_shape has {} numbers, expected {}", wanted.size(), to.size());
+  for (size_t d = 0; d < to.size(); ++d) {
+    width.push_back(int_imm(0));
+    width.push_back(n.simplify(wanted[d] - to[d]));
+  }
+  return n.op("dyn.pad", {result, shape_expr(width)}, PadAttrs());
+}
+Expr global_lp_pool(Node& n, const Expr& x) {
+  double p = n.opset() < 2 ? n.attr_float("p", 2) : static_cast<double>(n.attr_int("p", 2));
+  if (!(p > 0)) n.fail("p is {}, expected a number above 0", p);
+  Expr size = n.op("abs", {x});
+  if (p != 1) size = p == 2 ? n.op("square", {x}) : n.op("power", {size, n.scalar_like(p, x)});
+  Expr sum = n.reduce("sum", size, n.all_axes(2), true);
+  if (p == 1) return sum;
+  return p == 2 ? n.op("sqrt", {sum}) : n.op("power", {sum, n.scalar_like(1 / p, x)});
+}
 Expr global_pool(Node& n, const Expr& x, const char* op) { return n.reduce(op, x, n.all_axes(2), true); }
 
 }  // namespace
@@ -327,6 +407,9 @@ std::vector<ConverterRow> convolution_converters() {
       {"LpPool", 2, 1, 1, lp_pool, "auto_pad ceil_mode dilations kernel_shape p pads strides"},
       {"GlobalAveragePool", 1, 1, 1, {global_pool, "mean"}},
       {"GlobalMaxPool", 1, 1, 1, {global_pool, "max"}},
+      {"GlobalLpPool", 1, 1, 1, global_lp_pool, "p"},
+      {"MaxUnpool", 9, 2, 3, max_unpool, "kernel_shape pads strides"},
+      {"DeformConv", 19, 3, 5, deform_conv, "auto_pad dilations group kernel_shape offset_group pads strides"},
   };
 }
 

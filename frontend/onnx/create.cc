@@ -23,6 +23,7 @@ Outputs size(Node& n) { return {n.of(KnownTensor{kInt64, {}, {product(n.shape(0)
 
 Outputs constant_node(Node& n) {
   std::optional<Tensor> data = n.attr_tensor("value");
+  if (!data) data = n.attr_sparse_tensor("sparse_value");
   if (!data && n.has_attr("value_int")) data = Tensor::of<int64_t>({}, kInt64, {n.attr_int("value_int", 0)});
   if (!data && n.has_attr("value_float"))
     data = float_list({n.attr_float("value_float", 0)}).reshaped(std::vector<int64_t>{});
@@ -87,24 +88,6 @@ Expr eye_like(Node& n) {
   return n.op("eye", {n.dim(0, 0), n.dim(0, 1), int_imm(n.attr_int("k", 0))}, attrs);
 }
 
-// Returns a0 - a1 cos(2 pi i / N) + a2 cos(4 pi i / N), where N is size, or size - 1 for a symmetric window.
-Expr cosine_window(Node& n, double a0, double a1, double a2 = 0) {
-  DType dtype = n.attr_dtype("output_datatype", kFloat32);
-  bool periodic = n.attr_int("periodic", 1) != 0;
-  Expr size = n.scalar_int(0), i = n.cast(positions_up_to(n, size), kFloat32);
-  Expr length = n.op("scalar_to_tensor", {n.simplify(periodic ? size : max(size - 1, int_imm(1)))});
-  Expr angle = n.div(n.mul(i, n.scalar(2 * 3.14159265358979323846, kFloat32)), n.cast(length, kFloat32));
-  Expr result = n.sub(n.scalar(a0, kFloat32), n.mul(n.op("cos", {angle}), n.scalar(a1, kFloat32)));
-  if (a2 != 0) {
-    Expr twice = n.op("cos", {n.mul(angle, n.scalar(2, kFloat32))});
-    result = n.add(result, n.mul(twice, n.scalar(a2, kFloat32)));
-  }
-  return n.cast(result, dtype);
-}
-Expr hann_window(Node& n) { return cosine_window(n, 0.5, 0.5); }
-Expr hamming_window(Node& n) { return cosine_window(n, 25.0 / 46, 1 - 25.0 / 46); }
-Expr blackman_window(Node& n) { return cosine_window(n, 0.42, 0.5, 0.08); }
-
 Expr trilu(Node& n) {
   Expr k = n.has(1) ? n.scalar_int(1) : int_imm(0);
   return n.op(n.attr_int("upper", 1) ? "triu" : "tril", {n.tensor(0), k});
@@ -116,13 +99,10 @@ std::vector<ConverterRow> create_converters() {
   return {
       {"Shape", 1, 1, 1, shape, "end start"},
       {"Size", 1, 1, 1, size},
-      {"Constant", 1, 0, 0, constant_node, "value value_float value_floats value_int value_ints"},
+      {"Constant", 1, 0, 0, constant_node, "sparse_value value value_float value_floats value_int value_ints"},
       {"ConstantOfShape", 9, 1, 1, constant_of_shape, "value"},
       {"Range", 11, 3, 3, range},
       {"EyeLike", 9, 1, 1, eye_like, "dtype k"},
-      {"HannWindow", 17, 1, 1, hann_window, "output_datatype periodic"},
-      {"HammingWindow", 17, 1, 1, hamming_window, "output_datatype periodic"},
-      {"BlackmanWindow", 17, 1, 1, blackman_window, "output_datatype periodic"},
       {"Trilu", 14, 1, 2, trilu, "upper"},
   };
 }

@@ -67,6 +67,12 @@ Expr is_inf(Node& n) {
 Expr cast(Node& n) { return convert(n, n.tensor(0), n.attr_dtype("to", kFloat32)); }
 Expr cast_like(Node& n) { return convert(n, n.tensor(0), n.dtype(1)); }
 
+Expr bit_cast(Node& n) {
+  if (!n.has_attr("to")) n.fail("attribute 'to' is missing");
+  DType to = n.attr_dtype("to", kFloat32);
+  return n.op("bitcast", {n.tensor(0)}, DTypeAttrs{to});
+}
+
 Expr clip(Node& n) {
   Expr x = n.tensor(0);
   auto limit = [&](const char* name, size_t input) -> std::optional<Expr> {
@@ -180,6 +186,7 @@ std::vector<ConverterRow> elementwise_converters() {
       {"IsInf", 10, 1, 1, is_inf, "detect_negative detect_positive"},
       {"Cast", 6, 1, 1, cast, "round_mode saturate to"},
       {"CastLike", 15, 2, 2, cast_like, "round_mode saturate"},
+      {"BitCast", 26, 1, 1, bit_cast, "to"},
       {"Clip", 1, 1, 1, clip, "consumed_inputs max min"},
       {"Clip", 11, 1, 3, clip},
       {"LeakyRelu", 1, 1, 1, leaky_relu, "alpha consumed_inputs"},

@@ -173,14 +173,9 @@ void GraphImporter::add_initializers(const onnx::GraphProto& graph) {
   std::unordered_set<std::string> used;
   for (const auto& node : graph.node()) std::ranges::copy(inputs_of(node), std::inserter(used, used.end()));
   for (const auto& output : graph.output()) used.insert(output.name());
-  for (const auto& sparse : graph.sparse_initializer()) {
-    Span span = context_.place("sparse initializer", sparse.values().name());
-    context_.diagnostics.add({Severity::kError, ErrorKind::kUnsupported, span, "only dense tensors can be read"});
-    define(sparse.values().name(), make_value({.poisoned = true}));
-  }
-  for (const auto& tensor : graph.initializer()) {
-    if (!used.contains(tensor.name())) continue;
-    Span span = context_.place("initializer", tensor.name());
+  auto add = [&](const auto& tensor, const std::string& name, const char* kind) {
+    if (!used.contains(name)) return;
+    Span span = context_.place(kind, name);
     Value value = make_value({.poisoned = true});
     try {
       Tensor data = ModelFile::tensor(context_.file, tensor, span);
@@ -188,9 +183,10 @@ void GraphImporter::add_initializers(const onnx::GraphProto& graph) {
     } catch (const CompileError& error) {
       context_.add(error);
     }
-    if (!define(tensor.name(), value))
-      context_.diagnostics.error(span, "value '{}' is already defined", printable(tensor.name()));
-  }
+    if (!define(name, value)) context_.diagnostics.error(span, "value '{}' is already defined", printable(name));
+  };
+  for (const auto& tensor : graph.initializer()) add(tensor, tensor.name(), "initializer");
+  for (const auto& tensor : graph.sparse_initializer()) add(tensor, tensor.values().name(), "sparse initializer");
 }
 
 namespace {

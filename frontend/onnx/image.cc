@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "frontend/onnx/node.h"
+#include "support/joined.h"
 
 namespace relaxc::onnx_import {
 
@@ -37,14 +38,14 @@ std::optional<Expr> scaled_dim(Node& n, const Expr& dim, double scale) {
   return std::nullopt;
 }
 
-// Turns scales in the order of `axes` into one scale per axis of the tensor.
-Expr spread_scales(Node& n, const Expr& scales, const std::vector<size_t>& axes, size_t rank) {
-  std::vector<Expr> parts(rank, n.reshape(n.scalar(1, kFloat32), {int_imm(1)}));
+// Turns numbers in the order of `axes` into one per axis of the tensor, where the others have `otherwise`.
+Expr spread(Node& n, const Expr& values, const std::vector<size_t>& axes, size_t rank, double otherwise) {
+  std::vector<Expr> parts(rank, n.reshape(n.scalar_like(otherwise, values), {int_imm(1)}));
   for (size_t k = 0; k < axes.size(); ++k) {
     int64_t at = static_cast<int64_t>(k);
-    parts[axes[k]] = n.slice(scales, 0, int_imm(at), int_imm(at + 1));
+    parts[axes[k]] = n.slice(values, 0, int_imm(at), int_imm(at + 1));
   }
-  return n.op("concat", {tuple(parts)}, ConcatAttrs{0});
+  return join(n, parts, 0);
 }
 
 // Computes output sizes floor(size * scale). The run computes them where scale or size are known at run time only.
@@ -74,33 +75,51 @@ ResizePlan sizes_from_scales(Node& n, Expr scales) {
   Expr exact = n.mul(n.cast(n.op("shape_to_tensor", {shape_expr(lengths)}), kFloat32), scales);
   std::vector<Expr> sizes = n.ints_of(n.of(n.cast(n.op("floor", {exact}), kInt64)));
   for (size_t k : open) plan.sizes[axes[k]] = sizes[k];
-  if (!known) plan.scale_tensor = axes.size() == dims.size() ? scales : spread_scales(n, scales, axes, dims.size());
+  if (!known) plan.scale_tensor = spread(n, scales, axes, dims.size(), 1);
   return plan;
 }
 
-// Takes the sizes that the node states for these axes. The policies other than "stretch" scale all axes by one factor.
+// Takes the sizes that the node states for these axes. The policies other than "stretch" scale all axes by one factor,
+// and round the sizes to the nearest number, from a half on up.
 ResizePlan sizes_as_stated(Node& n, const std::vector<Expr>& sizes) {
   const std::vector<size_t> axes = resized_axes(n);
-  std::vector<Expr> dims = n.shape(0);
+  std::vector<Expr> dims = n.shape(0), lengths;
   ResizePlan plan{dims, {}, {}};
   std::string policy = n.attr_string("keep_aspect_ratio_policy", "stretch");
   if (sizes.size() != axes.size()) n.fail("{} sizes for {} axes", sizes.size(), axes.size());
-  double ratio = 0;
-  for (size_t k = 0; k < axes.size() && policy != "stretch"; ++k) {
-    auto from = as_int(dims[axes[k]]), to = as_int(sizes[k]);
-    if (!from || !to || *from == 0) n.unsupported("attribute 'keep_aspect_ratio_policy' with sizes not known");
-    double scale = static_cast<double>(*to) / static_cast<double>(*from);
-    ratio = k == 0 ? scale : policy == "not_larger" ? std::min(ratio, scale) : std::max(ratio, scale);
-  }
-  if (policy != "stretch") plan.scales.emplace(dims.size(), 1.0);
   for (size_t k = 0; k < axes.size(); ++k) {
     plan.sizes[axes[k]] = sizes[k];
-    if (!plan.scales) continue;
-    check_scale(n, ratio);
-    (*plan.scales)[axes[k]] = ratio;
-    double size = std::floor(static_cast<double>(*as_int(dims[axes[k]])) * ratio + 0.5);
-    plan.sizes[axes[k]] = int_imm(static_cast<int64_t>(size));
+    lengths.push_back(dims[axes[k]]);
   }
+  if (policy == "stretch" || axes.empty()) return plan;
+  if (policy != "not_larger" && policy != "not_smaller")
+    n.fail("keep_aspect_ratio_policy is '{}', expected stretch, not_larger or not_smaller", policy);
+  auto list = [&](const std::vector<Expr>& values) {
+    return n.bound(n.cast(n.op("shape_to_tensor", {shape_expr(values)}), kFloat64));
+  };
+  bool is_known = as_ints(lengths) && as_ints(sizes);
+  if (is_known) {
+    std::optional<double> ratio;
+    for (size_t k = 0; k < axes.size(); ++k) {
+      double scale = static_cast<double>(*as_int(sizes[k])) / static_cast<double>(*as_int(lengths[k]));
+      ratio = !ratio ? scale : policy == "not_larger" ? std::min(*ratio, scale) : std::max(*ratio, scale);
+    }
+    check_scale(n, *ratio);
+    plan.scales.emplace(dims.size(), 1.0);
+    for (size_t k = 0; k < axes.size(); ++k) {
+      (*plan.scales)[axes[k]] = *ratio;
+      double size = std::floor(static_cast<double>(*as_int(lengths[k])) * *ratio + 0.5);
+      plan.sizes[axes[k]] = int_imm(static_cast<int64_t>(size));
+    }
+    return plan;
+  }
+  Expr from = list(lengths), scales = n.div(list(sizes), from);
+  Expr ratio = n.reduce(policy == "not_larger" ? "min" : "max", scales, {0}, true);
+  Expr rounded = n.op("floor", {n.add(n.mul(from, ratio), n.scalar(0.5, kFloat64))});
+  std::vector<Expr> found = n.ints_of(n.of(n.cast(rounded, kInt64)));
+  for (size_t k = 0; k < axes.size(); ++k) plan.sizes[axes[k]] = found[k];
+  Expr all = n.broadcast_to(ratio, {int_imm(std::ssize(axes))});
+  plan.scale_tensor = spread(n, all, axes, dims.size(), 1);
   return plan;
 }
 // Upsample has the scales as attributes before opset 9.
@@ -122,22 +141,29 @@ ResizePlan sizes_from_input(Node& n, size_t scales_at) {
   if (!is_given(n, scales_at)) n.fail("neither scales nor sizes are given");
   return sizes_from_scales(n, n.tensor(scales_at));
 }
-// Gives the operator the region of tf_crop_and_resize: in attrs.roi where it is a constant for all axes, else as two
-// more operands, the scales and the region, which are returned.
-std::vector<Expr> region_operands(Node& n, const ResizePlan& plan, bool all_axes, ResizeAttrs& attrs) {
+// Gives the operator the region of tf_crop_and_resize: in attrs.roi where it is a constant, else as two more operands,
+// the scales and the region, which are returned. An axis that is not named is there as a whole.
+std::vector<Expr> region_operands(Node& n, const ResizePlan& plan, ResizeAttrs& attrs) {
   if (!n.has(1)) n.fail("tf_crop_and_resize needs a roi");
-  if (auto roi = n.constant(1); roi && all_axes) {
-    for (int64_t i = 0; i < roi->size(); ++i) attrs.roi.push_back(roi->as_double(i));
+  const std::vector<size_t> axes = resized_axes(n);
+  size_t rank = n.shape(0).size();
+  int64_t count = std::ssize(axes);
+  n.require_equal(n.length_of(n.shape(1)), int_imm(2 * count), "numbers of the roi, and two for each axis");
+  if (auto roi = n.constant(1); roi && !plan.scale_tensor) {
+    attrs.roi.assign(2 * rank, 0);
+    std::fill(attrs.roi.begin() + static_cast<int64_t>(rank), attrs.roi.end(), 1);
+    for (int64_t k = 0; k < 2 * count; ++k)
+      attrs.roi[axes[static_cast<size_t>(k % count)] + (k < count ? 0 : rank)] = roi->as_double(k);
     return {};
   }
-  if (!all_axes) n.unsupported("a roi together with axes");
-  Expr ones = constant(float_list(std::vector<double>(n.shape(0).size(), 1)));
-  return {plan.scale_tensor.value_or(ones), n.tensor(1)};
+  Expr roi = n.cast(n.tensor(1), kFloat32), ones = constant(float_list(std::vector<double>(rank, 1)));
+  Expr starts = spread(n, n.slice(roi, 0, int_imm(0), int_imm(count)), axes, rank, 0);
+  Expr ends = spread(n, n.slice(roi, 0, int_imm(count), int_imm(2 * count)), axes, rank, 1);
+  return {plan.scale_tensor.value_or(ones), join(n, {starts, ends}, 0)};
 }
 
 Expr resample(Node& n, const ResizePlan& plan, bool upsample) {
   std::vector<Expr> dims = n.shape(0);
-  if (n.attr_int("antialias", 0)) n.unsupported("attribute 'antialias'");
   std::string mode = n.attr_string("mode", "nearest");
   ResizeAttrs attrs{
       .axes = {},
@@ -150,6 +176,7 @@ Expr resample(Node& n, const ResizePlan& plan, bool upsample) {
       .cubic_alpha = n.attr_float("cubic_coeff_a", -0.75),
       .exclude_outside = n.attr_int("exclude_outside", 0) != 0,
       .extrapolation_value = n.attr_float("extrapolation_value", 0),
+      .antialias = n.attr_int("antialias", 0) != 0,
   };
   bool crops = attrs.coordinate_transformation_mode == "tf_crop_and_resize";
   for (size_t d = 0; d < dims.size(); ++d) {
@@ -157,7 +184,7 @@ Expr resample(Node& n, const ResizePlan& plan, bool upsample) {
     if (!unit || crops) attrs.axes.push_back(static_cast<int64_t>(d));
   }
   std::vector<Expr> args = {n.tensor(0), shape_expr(plan.sizes)}, more;
-  if (crops) more = region_operands(n, plan, resized_axes(n).size() == dims.size(), attrs);
+  if (crops) more = region_operands(n, plan, attrs);
   if (more.empty() && plan.scale_tensor) more = {*plan.scale_tensor};
   args.insert(args.end(), more.begin(), more.end());
   return n.op("image.resize", args, attrs);
@@ -175,8 +202,57 @@ Expr grid_sample(Node& n) {
                                                     : mode,
                         .padding_mode = n.attr_string("padding_mode", "zeros"),
                         .align_corners = n.attr_int("align_corners", 0) != 0};
-  if (n.rank(0) != 4) n.unsupported("input of rank {}; only rank 4 is supported", n.rank(0));
-  return n.op("image.grid_sample", {n.tensor(0), n.transpose(n.tensor(1), {0, 3, 1, 2})}, attrs);
+  // The coordinates move in front of the spatial dims.
+  std::vector<int64_t> order = int_range(-1, n.rank(1) - 1);
+  if (order.size() < 3) n.fail("the grid has rank {}, expected the input's", n.rank(1));
+  std::swap(order[0], order[1]);
+  order[1] = n.rank(1) - 1;
+  return n.op("image.grid_sample", {n.tensor(0), n.transpose(n.tensor(1), order)}, attrs);
+}
+// The size is [N, C, H, W] or [N, C, D, H, W].
+Expr affine_grid(Node& n) {
+  std::vector<Expr> size = n.ints(1);
+  if (size.size() != 4 && size.size() != 5) n.fail("the size has {} numbers, expected 4 or 5", size.size());
+  if (n.rank(0) != 3) n.fail("theta has rank {}, expected 3", n.rank(0));
+  n.require_equal(n.dim(0, 0), size[0], "batch sizes of theta and the size");
+  Expr grid = n.op("image.affine_grid", {n.tensor(0), shape_expr({size.begin() + 2, size.end()})},
+                   AffineGridAttrs{n.attr_int("align_corners", 0) != 0});
+  std::vector<int64_t> order = int_range(1, std::ssize(size));  // the coordinates move behind the spatial dims
+  order.push_back(1);
+  order[0] = 0;
+  return n.transpose(grid, order);
+}
+Expr col2im(Node& n) {
+  std::vector<Expr> image = n.ints(1), window = n.ints(2);
+  size_t spatial = image.size();
+  Col2ImAttrs attrs{.strides = n.attr_ints("strides", spatial, 1),
+                    .padding = n.attr_ints("pads", 2 * spatial, 0),
+                    .dilation = n.attr_ints("dilations", spatial, 1)};
+  for (const auto& values : {attrs.strides, attrs.padding, attrs.dilation}) {
+    if (std::ranges::any_of(values, [](int64_t v) { return v < 0 || v > (int64_t{1} << 31); }))
+      n.fail("strides, pads and dilations have [{}], expected numbers from 0 on", joined(values));
+  }
+  return n.op("nn.col2im", {n.tensor(0), shape_expr(image), shape_expr(window)}, attrs);
+}
+// Crops and pads on both sides; where the difference is odd, one element more at the end.
+Expr center_crop_pad(Node& n) {
+  auto named = n.attr_ints("axes").value_or(n.all_axes());
+  std::vector<Expr> wanted = n.ints(1), shape = n.shape(0), width(2 * shape.size(), int_imm(0));
+  if (wanted.size() != named.size()) n.fail("{} sizes for {} axes", wanted.size(), named.size());
+  for (size_t k = 0; k < named.size(); ++k) {
+    auto d = static_cast<size_t>(n.axis(named[k], n.rank(0), "axes"));
+    Expr more = n.simplify(wanted[k] - shape[d]);
+    Expr before = select(more < int_imm(0), int_imm(0) - floor_div(int_imm(0) - more, 2), floor_div(more, 2));
+    width[2 * d] = n.simplify(before);
+    width[2 * d + 1] = n.simplify(more - width[2 * d]);
+  }
+  return n.op("dyn.pad", {n.tensor(0), shape_expr(width)}, PadAttrs());
+}
+
+Expr image_decoder(Node& n) {
+  n.unsupported(
+      "ImageDecoder reads compressed images, for which relaxc has no codecs; give the model the pixels "
+      "instead, or a kernel of your own for the node (docs/own-kernels.md)");
 }
 
 // Returns the size of the blocks of an image whose dims are `s`.
@@ -236,6 +312,10 @@ std::vector<ConverterRow> image_converters() {
       {"Resize", 10, 2, 2, upsample, kResize},
       {"Resize", 11, 1, 4, resize, kResize},
       {"GridSample", 16, 2, 2, grid_sample, "align_corners mode padding_mode"},
+      {"ImageDecoder", 20, 1, 1, image_decoder, "pixel_format"},
+      {"AffineGrid", 20, 2, 2, affine_grid, "align_corners"},
+      {"Col2Im", 18, 3, 3, col2im, "dilations pads strides"},
+      {"CenterCropPad", 18, 2, 2, center_crop_pad, "axes"},
       {"DepthToSpace", 1, 1, 1, depth_to_space, "blocksize mode"},
       {"SpaceToDepth", 1, 1, 1, space_to_depth, "blocksize"},
       {"Crop", 1, 1, 1, crop, "border scale"},

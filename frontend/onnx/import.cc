@@ -43,6 +43,7 @@ struct Parameters {
 Parameters define_inputs(ModelContext& context, GraphImporter& importer, const onnx::GraphProto& graph) {
   std::set<std::string> initializers;
   for (const auto& tensor : graph.initializer()) initializers.insert(tensor.name());
+  for (const auto& tensor : graph.sparse_initializer()) initializers.insert(tensor.values().name());
   Parameters params;
   for (const auto& input : graph.input()) {
     if (initializers.contains(input.name())) continue;

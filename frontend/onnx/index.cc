@@ -1,4 +1,5 @@
 // Gathers, scatters, sorts and other operators on positions.
+#include "frontend/onnx/loop.h"
 #include "frontend/onnx/node.h"
 
 namespace relaxc::onnx_import {
@@ -71,6 +72,105 @@ Expr compress(Node& n) {
   return n.op("take", {x, n.reshape(found, {n.shape_of(found)[1]})}, TakeAttrs{.axis = axis});
 }
 
+// The outputs are the distinct elements, or slices along an axis, where each comes first, which of them each is, and
+// how often each occurs. How many there are is a dim that is measured.
+Outputs unique(Node& n) {
+  std::vector<Expr> shape = n.shape(0), args = {n.tensor(0), bool_imm(n.attr_int("sorted", 1) != 0)};
+  std::vector<size_t> wanted;  // the outputs besides the first
+  for (size_t i = 1; i < 4; ++i) {
+    args.push_back(bool_imm(n.has_output(i)));
+    if (n.has_output(i)) wanted.push_back(i);
+  }
+  bool has_axis = n.has_attr("axis");
+  if (has_axis) args.push_back(int_imm(axis_of(n)));
+  int64_t axis = has_axis ? axis_of(n) : 0;
+  if (!has_axis) shape = {n.simplify(product(shape))};
+  Expr found = n.op("unique", args), count = unknown_dim(n, "distinct");
+  auto item = [&](int64_t k) { return wanted.empty() ? found : n.builder().emit(tuple_get(found, k)); };
+  Outputs outputs = {n.of(n.match_cast(item(0), tensor_type(with_item(shape, axis, count), n.dtype(0))))};
+  outputs.resize(std::min<size_t>(n.outputs(), 4));
+  for (size_t k = 0; k < wanted.size(); ++k) {
+    Type type = tensor_type({wanted[k] == 2 ? shape[axis] : count}, kInt64);
+    outputs[wanted[k]] = n.of(n.match_cast(item(static_cast<int64_t>(k) + 1), type));
+  }
+  return outputs;
+}
+
+// ---- TfIdfVectorizer
+
+// The n-grams of a pool, by length, of which some count; and the column of each.
+struct Pool {
+  std::vector<int64_t> items, starts, columns;
+  int64_t least, most;
+  Pool(Node& n)
+      : items(n.attr_ints("pool_int64s").value_or(std::vector<int64_t>())),
+        starts(n.required_ints("ngram_counts")),
+        columns(n.required_ints("ngram_indexes")),
+        least(n.required_int("min_gram_length")),
+        most(n.required_int("max_gram_length")) {
+    if (n.has_attr("pool_strings")) n.unsupported("a pool of strings");
+    if (least < 1 || most < least || most > std::ssize(starts))
+      n.fail("min_gram_length is {}, max_gram_length {} and ngram_counts has {} numbers", least, most, starts.size());
+    starts.push_back(std::ssize(items));
+    int64_t count = 0;
+    for (int64_t length = 1; length < std::ssize(starts); ++length) {
+      int64_t begin = starts[static_cast<size_t>(length) - 1], size = starts[static_cast<size_t>(length)] - begin;
+      if (begin < 0 || size < 0 || size % length != 0)
+        n.fail("ngram_counts gives {} numbers to n-grams of length {}", size, length);
+      count += size / length;
+    }
+    if (count != std::ssize(columns)) n.fail("{} n-grams and {} ngram_indexes", count, columns.size());
+    for (int64_t column : columns) {
+      if (column < 0 || column >= (int64_t{1} << 24)) n.fail("an ngram_index is {}, expected 0 to 2^24 - 1", column);
+    }
+  }
+};
+// Returns how often each n-gram of the pool occurs in each row; those of a length that does not count have none.
+Expr ngram_counts(Node& n, const Expr& rows, const Pool& pool) {
+  const NgramAttrs attrs{n.required_int("max_skip_count")};
+  std::vector<Expr> parts;
+  for (int64_t length = 1; length < std::ssize(pool.starts); ++length) {
+    int64_t begin = pool.starts[static_cast<size_t>(length) - 1], end = pool.starts[static_cast<size_t>(length)];
+    if (begin == end) continue;
+    int64_t count = (end - begin) / length;
+    if (length < pool.least || length > pool.most) {
+      parts.push_back(n.op("zeros", {shape_expr({n.shape_of(rows)[0], int_imm(count)})}, FillAttrs{kInt64}));
+      continue;
+    }
+    Tensor table = Tensor::empty({count, length}, n.dtype_of_tensor(rows));
+    for (int64_t i = begin; i < end; ++i) table.set_int(i - begin, pool.items[static_cast<size_t>(i)]);
+    parts.push_back(n.op("dyn.count_ngrams", {rows, constant(table)}, attrs));
+  }
+  if (parts.empty()) n.fail("the pool is empty");
+  return join(n, parts, 1);
+}
+Expr tf_idf(Node& n) {
+  Pool pool(n);
+  std::vector<Expr> shape = n.shape(0);
+  if (shape.empty() || shape.size() > 2) n.fail("input has rank {}, expected 1 or 2", shape.size());
+  if (n.dtype(0) != kInt32 && n.dtype(0) != kInt64) n.unsupported("input of {}", to_string(n.dtype(0)));
+  Expr rows = shape.size() == 2 ? n.tensor(0) : n.reshape(n.tensor(0), {int_imm(1), shape[0]});
+  Expr counts = n.cast(ngram_counts(n, rows, pool), kFloat32);
+  std::string mode = n.attr_string("mode", "");
+  std::vector<double> weights = n.attr_floats("weights");
+  if (weights.empty()) weights.assign(pool.columns.size(), 1);
+  if (weights.size() != pool.columns.size()) n.fail("{} weights for {} n-grams", weights.size(), pool.columns.size());
+  if (mode == "IDF") counts = n.binary("minimum", counts, n.scalar(1, kFloat32));
+  if (mode == "IDF" || mode == "TFIDF") counts = n.mul(counts, constant(float_list(weights)));
+  if (mode != "TF" && mode != "IDF" && mode != "TFIDF") n.fail("mode is '{}', expected TF, IDF or TFIDF", mode);
+  // Each column of the result takes the n-gram that names it, or a column of zeros behind them.
+  int64_t columns = std::ranges::max(pool.columns) + 1, ngrams = std::ssize(pool.columns);
+  std::vector<int64_t> sources(static_cast<size_t>(columns), ngrams);
+  for (int64_t k = 0; k < ngrams; ++k) {
+    int64_t& source = sources[static_cast<size_t>(pool.columns[static_cast<size_t>(k)])];
+    if (source != ngrams) n.unsupported("ngram_indexes that name a column twice");
+    source = k;
+  }
+  Expr padded = n.op("dyn.pad", {counts, shape_expr(int_imms({0, 0, 0, 1}))}, PadAttrs());
+  Expr result = n.op("take", {padded, constant(Tensor::of<int64_t>({columns}, kInt64, sources))}, TakeAttrs{.axis = 1});
+  return shape.size() == 2 ? result : n.reshape(result, {int_imm(columns)});
+}
+
 }  // namespace
 
 std::vector<ConverterRow> index_converters() {
@@ -87,6 +187,10 @@ std::vector<ConverterRow> index_converters() {
       {"ReverseSequence", 10, 2, 2, reverse_sequence, "batch_axis time_axis"},
       {"NonZero", 9, 1, 1, nonzero},
       {"Compress", 9, 2, 2, compress, "axis"},
+      {"Unique", 11, 1, 1, unique, "axis sorted"},
+      {"TfIdfVectorizer", 9, 1, 1, tf_idf,
+       "max_gram_length max_skip_count min_gram_length mode ngram_counts ngram_indexes pool_int64s pool_strings "
+       "weights"},
   };
 }
 

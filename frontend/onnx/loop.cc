@@ -130,6 +130,11 @@ std::vector<Expr> emit_loop(Node& n, const Expr& trips, const std::vector<Expr>&
   return results;
 }
 
+VarRef unknown_dim(Node& n, std::string name) {
+  VarRef dim = make_dim(std::move(name));
+  n.graph().context().analyzer.bind(dim, Interval{0, std::numeric_limits<int64_t>::max()});
+  return dim;
+}
 Expr with_measured_dims(Node& n, const Expr& x) {
   if (known_shape(x.type()) || known_rank(x.type()) < 0) return x;
   std::vector<Expr> dims;

@@ -440,4 +440,37 @@ Tensor ModelFile::tensor(const std::shared_ptr<const ModelFile>& self, const onn
   return decode_tensor(proto, span);
 }
 
+// The indices are positions in the flat tensor, or rows of an index per dim.
+Tensor ModelFile::tensor(const std::shared_ptr<const ModelFile>& self, const onnx::SparseTensorProto& proto,
+                         const Span& span) {
+  constexpr int64_t kMostBytes = int64_t{1} << 32;
+  Tensor values = tensor(self, proto.values(), span), indices = tensor(self, proto.indices(), span);
+  const std::vector<int64_t> dims(proto.dims().begin(), proto.dims().end());
+  int64_t rank = std::ssize(dims), count = values.size();
+  auto bytes = tensor_bytes(dims, values.dtype());
+  if (!bytes || *bytes > std::min(kMostBytes, self->limits_.tensor_bytes))
+    fail(span, "a sparse tensor of shape [{}] is too large, or not one", joined(dims));
+  bool is_flat = indices.ndim() == 1 && indices.size() == count;
+  bool is_rows = indices.ndim() == 2 && indices.shape() == std::vector<int64_t>{count, rank};
+  if (values.ndim() != 1 || indices.dtype() != kInt64 || (!is_flat && !is_rows))
+    fail(span, "a sparse tensor of rank {} has {} values and indices {}", rank, count, describe(indices));
+  Tensor dense = Tensor::empty(dims, values.dtype());
+  if (dense.bytes() > 0) std::memset(dense.raw(), 0, static_cast<size_t>(dense.bytes()));
+  if (values.dtype().bits % 8 != 0 && !values.dtype().is_bool())
+    fail_unsupported(span, "a sparse tensor of packed numbers");
+  int64_t size = values.dtype().bytes();
+  for (int64_t k = 0; k < count; ++k) {
+    int64_t at = is_flat ? indices.as_int(k) : 0;
+    for (int64_t d = 0; is_rows && d < rank; ++d) {
+      int64_t index = indices.as_int(k * rank + d), dim = dims[static_cast<size_t>(d)];
+      if (index < 0 || index >= dim) fail(span, "index {} of a sparse tensor is out of range for dim {}", index, dim);
+      at = at * dim + index;
+    }
+    if (at < 0 || at >= dense.size()) fail(span, "position {} is outside of a sparse tensor", at);
+    std::memcpy(static_cast<char*>(dense.raw()) + at * size, static_cast<char*>(values.raw()) + k * size,
+                static_cast<size_t>(size));
+  }
+  return dense;
+}
+
 }  // namespace relaxc::onnx_import

@@ -35,6 +35,9 @@ class ModelFile {
   vm::MappedFiles files() const;
   // Returns the tensor, which shares memory with the file where alignment allows. `self` must own this file.
   static Tensor tensor(const std::shared_ptr<const ModelFile>& self, const onnx::TensorProto& proto, const Span& span);
+  // Returns a sparse tensor with its zeros.
+  static Tensor tensor(const std::shared_ptr<const ModelFile>& self, const onnx::SparseTensorProto& proto,
+                       const Span& span);
 
  private:
   void parse(std::span<const std::byte> bytes);

@@ -25,6 +25,7 @@ constexpr AttributeKind kAttributeKinds[] = {
     {AttributeProto::INT, "int", [](const AttributeProto& a) { return a.has_i(); }},
     {AttributeProto::STRING, "string", [](const AttributeProto& a) { return a.has_s(); }},
     {AttributeProto::TENSOR, "tensor", [](const AttributeProto& a) { return a.has_t(); }},
+    {AttributeProto::SPARSE_TENSOR, "sparse tensor", [](const AttributeProto& a) { return a.has_sparse_tensor(); }},
     {AttributeProto::TYPE_PROTO, "type", [](const AttributeProto& a) { return a.has_tp(); }},
     {AttributeProto::GRAPH, "graph", [](const AttributeProto& a) { return a.has_g(); }},
     {AttributeProto::FLOATS, "floats", [](const AttributeProto& a) { return a.floats_size() > 0; }},
@@ -200,6 +201,11 @@ std::vector<std::string> Node::attr_strings(const char* name) {
 std::optional<Tensor> Node::attr_tensor(const char* name) {
   if (!has_attr(name)) return std::nullopt;
   return ModelFile::tensor(graph_.context().file, required(name, AttributeProto::TENSOR).t(), span_);
+}
+std::optional<Tensor> Node::attr_sparse_tensor(const char* name) {
+  if (!has_attr(name)) return std::nullopt;
+  const AttributeProto& a = required(name, AttributeProto::SPARSE_TENSOR);
+  return ModelFile::tensor(graph_.context().file, a.sparse_tensor(), span_);
 }
 const onnx::GraphProto& Node::attr_graph(const char* name) { return required(name, AttributeProto::GRAPH).g(); }
 const onnx::TypeProto& Node::attr_type(const char* name) { return required(name, AttributeProto::TYPE_PROTO).tp(); }

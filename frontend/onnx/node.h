@@ -129,6 +129,7 @@ class Node {
   std::vector<double> attr_floats(const char* name);
   std::vector<std::string> attr_strings(const char* name);
   std::optional<Tensor> attr_tensor(const char* name);
+  std::optional<Tensor> attr_sparse_tensor(const char* name);  // with its zeros
   const onnx::GraphProto& attr_graph(const char* name);
   const onnx::TypeProto& attr_type(const char* name);
   DType attr_dtype(const char* name, DType otherwise);
@@ -264,9 +265,9 @@ Expr convolve(Node& n, const Expr& x, const Expr& weight);
 // The groups of converters: `slice` is frontend/onnx/slice.cc, whose slice_converters() returns the rows.
 // clang-format off
 #define RELAXC_CONVERTER_GROUPS(X) \
-  X(elementwise) X(layout) X(slice) X(index) X(create) X(image) X(linear_algebra) X(convolution) X(normalization) \
-  X(training) X(reduction) X(quantize) X(sequence) X(control) X(recurrent) X(attention) X(linear_attention) \
-  X(contrib) X(contrib_products) X(contrib_quantize) X(contrib_attention) X(strings)
+  X(elementwise) X(layout) X(slice) X(index) X(create) X(image) X(detection) X(signal) X(random) X(linear_algebra) \
+  X(convolution) X(normalization) X(training) X(reduction) X(quantize) X(sequence) X(control) X(recurrent) \
+  X(attention) X(linear_attention) X(contrib) X(contrib_products) X(contrib_quantize) X(contrib_attention) X(strings)
 // clang-format on
 #define RELAXC_ROW(group) std::vector<ConverterRow> group##_converters();
 RELAXC_CONVERTER_GROUPS(RELAXC_ROW)

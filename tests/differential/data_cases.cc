@@ -293,6 +293,50 @@ void add_creation(std::vector<Case>& cases) {
                           {{"dtype", kInt64}}));
 }
 
+// Columns of windows, signals, and random numbers.
+static void add_columns(std::vector<Case>& cases) {
+  cases.push_back(op_case(
+      "nn.col2im", "",
+      [](Graph& g) -> std::vector<Expr> {
+        g.input("m");
+        return {g.input("n,8,4*m"), g.shape("m,5"), shape_expr({int_imm(2), int_imm(2)})};
+      },
+      {{"padding", List{1, 0, 0, 0}}}, {{"m", 1}}, 1e-4));
+  cases.push_back(op_case(
+      "nn.deform_columns", "",
+      [](Graph& g) -> std::vector<Expr> { return {g.input("n,4,h,w"), g.input("n,24,m,k"), g.input("n,12,m,k")}; },
+      {{"kernel_size", List{3, 2}}, {"strides", List{2, 1}}, {"padding", List{1, 0}}, {"offset_groups", 2}}, {}, 1e-3));
+  cases.back().most = 1000;
+  for (const char* parts : {"1", "2"}) {
+    cases.push_back(op_case(
+        "signal.dft", parts,
+        [=](Graph& g) -> std::vector<Expr> {
+          g.input("k");
+          return {g.input(std::string("n,m,") + parts), g.dim("k")};
+        },
+        {{"inverse", *parts == '2'}, {"onesided", *parts == '1'}}, {{"k", 1}}, 1e-3));
+    cases.back().most = 300;
+  }
+  cases.push_back(op_case(
+      "dyn.count_ngrams", "",
+      [](Graph& g) -> std::vector<Expr> { return {g.input("n,m", kInt64, {0, 3}), g.input("k,2", kInt64, {0, 3})}; },
+      {{"max_skip_count", 2}}));
+  cases.back().most = 300;
+  for (const char* name : {"random.uniform", "random.normal"}) {
+    for (DType dtype : {kFloat32, kFloat64, kFloat16})
+      cases.push_back(op_case(
+          name, to_string(dtype),
+          [](Graph& g) -> std::vector<Expr> {
+            g.input("n,m");
+            return {g.shape("n,m"), g.dim("m")};
+          },
+          {{"dtype", dtype}}, {}, 1e-3));
+  }
+  for (DType dtype : {kInt32, kUInt32})
+    cases.push_back(op_case("bitcast", to_string(dtype), one("n,m"), {{"dtype", dtype}}));
+  cases.push_back(op_case("bitcast", "bool", one("n,m", kBool), {{"dtype", kInt8}}));
+}
+
 void add_images(std::vector<Case>& cases) {
   const Sizes least = {{"h", 2}, {"w", 2}};
   for (const char* method : {"nearest", "linear", "cubic"}) {
@@ -313,6 +357,26 @@ void add_images(std::vector<Case>& cases) {
       cases.back().most = 1500;
     }
   }
+  cases.push_back(op_case(
+      "image.grid_sample", "three dims",
+      [](Graph& g) -> std::vector<Expr> { return {g.input("n,2,3,h,w"), g.input("n,3,2,m,2", kFloat32, {-1.5, 1.5})}; },
+      {{"padding_mode", "border"}}, least, 1e-3));
+  cases.push_back(op_case("image.affine_grid", "three dims", [](Graph& g) -> std::vector<Expr> {
+    g.input("h,w");
+    return {g.input("n,3,4"), g.shape("h,2,w")};
+  }));
+  for (const char* method : {"linear", "cubic"}) {
+    cases.push_back(op_case(
+        "image.resize", std::string("antialias ") + method,
+        [](Graph& g) -> std::vector<Expr> {
+          g.input("m,k");
+          return {g.input("n,2,h,w"), g.shape("n,2,m,k")};
+        },
+        {{"axes", List{2, 3}}, {"method", method}, {"antialias", true}}, {{"h", 2}, {"w", 2}, {"m", 1}, {"k", 1}},
+        1e-4));
+    cases.back().most = 1000;
+  }
+  add_columns(cases);
 }
 
 }  // namespace relaxc::test::operator_cases

@@ -1,5 +1,5 @@
-// Each operator that computes has something to be compared with other than itself: a case of the ONNX backend tests
-// whose import has a call of it, a text with its results, a reference in C++, a test of its own in tests/ops, or a
+// Each operator that computes has something to be compared with other than itself: a case of the ONNX backend tests, or
+// of onnx/cases (by NumPy), whose import has a call of it, a text with its results, a reference in C++, a test of its own in tests/ops, or a
 // stated reason.
 #include <filesystem>
 #include <fstream>
@@ -9,7 +9,9 @@
 #include "frontend/onnx/import.h"
 #include "ir/visit.h"
 #include "tests/differential/references.h"
+#include "tests/frontend/onnx_text.h"
 #include "tests/report.h"
+#include "tests/text/harness.h"
 
 #include "tests/catch.h"  // last
 
@@ -56,14 +58,18 @@ const std::map<std::string, const char*> kReasons = {
 // The operators that the imports of the cases call which pass.
 std::set<std::string> ops_of_onnx_cases(const fs::path& root) {
   std::set<std::string> result;
+  auto add = [&](const IRModule& module) {
+    for (const auto& [function, body] : module.functions)
+      walk(body, [&](const OpRef& op) { result.insert(op.name); });
+  };
+  for (const auto& entry : fs::directory_iterator(RELAXC_SOURCE_DIR "/tests/onnx/cases"))
+    add(import_onnx_text(read_text_test(entry.path()).input(), entry.path().filename().string()));
   std::string failures = read_file(RELAXC_SOURCE_DIR "/tests/onnx/expected_failures.txt");
   for (const char* suite : {"node", "simple", "pytorch-converted", "pytorch-operator"}) {
     for (const auto& entry : fs::directory_iterator(root / suite)) {
       std::string name = fmt::format("\n{}/{}: ", suite, entry.path().filename().string());
       if (failures.find(name) != std::string::npos) continue;
-      IRModule module = import_onnx(entry.path() / "model.onnx", op_table());
-      for (const auto& [function, body] : module.functions)
-        walk(body, [&](const OpRef& op) { result.insert(op.name); });
+      add(import_onnx(entry.path() / "model.onnx", op_table()));
     }
   }
   return result;

@@ -10,6 +10,10 @@
 //   s = [2, 3]                        values of other kinds as the command line has them (tools/values.h)
 //   # ---- result                     what ./dev update writes
 //   y: float32[3] = [3, -4, inf]
+//   # ---- run: results from elsewhere
+//   x = [0.1]
+//   # ---- expected                   what another program computed (tests/onnx/make_cases.py); floats may differ a little
+//   y: float32[1] = [0.30000001]
 //   # ---- run: no elements           a run that fails, without a result
 //   x = []
 //   # error: 'x'
@@ -33,6 +37,7 @@
 #include "tests/frontend/onnx_model.h"
 #include "tests/frontend/onnx_text.h"
 #include "tests/text/harness.h"
+#include "tools/compare.h"
 #include "tools/values.h"
 #include "vm/error.h"
 
@@ -103,7 +108,8 @@ Tensor tensor_of(const Written& written, DType dtype) {
       tensor.set_int(i, element == "True");
       continue;
     } else {
-      tensor.set_int(i, std::strtoll(element.c_str(), &end, 10));
+      tensor.set_int(i, dtype.is_uint() ? static_cast<int64_t>(std::strtoull(element.c_str(), &end, 10))
+                                        : std::strtoll(element.c_str(), &end, 10));
     }
     if (*end) FAIL("'" << element << "' is not a value of " << to_string(dtype));
   }
@@ -179,9 +185,31 @@ Outcome run(Session& session, const std::vector<vm::Value>& inputs, const vm::Fu
   }
 }
 
+// Runs on both engines give the results that another program computed, but for the last digits of floats.
+void check_expected(const std::string& body, const std::vector<tools::NamedValue>& results) {
+  std::stringstream lines(body);
+  size_t next = 0;
+  for (std::string line; std::getline(lines, line); ++next) {
+    size_t colon = line.find(": "), equals = line.find(" = ");
+    if (colon == std::string::npos || equals == std::string::npos || next >= results.size())
+      FAIL("expected a result, found '" << line << "'");
+    std::optional<Tensor> actual = tools::as_tensor(results[next]);
+    REQUIRE(actual.has_value());
+    INFO(result_text(results[next]) << "expected " << line);
+    CHECK(results[next].name == line.substr(0, colon));
+    bool is_alike = describe(*actual) == line.substr(colon + 2, equals - colon - 2);
+    CHECK(is_alike);
+    if (!is_alike || actual->size() == 0) continue;
+    DType dtype = actual->dtype();
+    double limit = !dtype.is_float() ? 0 : dtype.bits == 16 ? 1e-2 : dtype == kFloat64 ? 1e-10 : 2e-5;
+    CHECK(tools::compare("it", *actual, read_value(line.substr(equals + 3), dtype), limit, limit).empty());
+  }
+  CHECK(next == results.size());
+}
+
 // The results as text; nullopt: the run failed as expected.
-std::optional<std::string> run_case(const Section& section, Session& compiled, Session& interpreted,
-                                    const Program& program) {
+std::optional<std::string> run_case(const Section& section, const Section* expected, Session& compiled,
+                                    Session& interpreted, const Program& program) {
   const vm::Function& function = program.function(function_of(section.body));
   std::vector<vm::Value> inputs = read_inputs(section.body, function.inputs);
   Outcome machine = run(compiled, inputs, function), reference = run(interpreted, inputs, function);
@@ -192,6 +220,11 @@ std::optional<std::string> run_case(const Section& section, Session& compiled, S
   }
   if (expects_errors(section.body)) FAIL_CHECK("expected an error, the run has results");
   REQUIRE(machine.results.size() == reference.results.size());
+  if (expected) {
+    check_expected(expected->body, machine.results);
+    check_expected(expected->body, reference.results);
+    return std::nullopt;
+  }
   CHECK(machine.results.size() >= function.outputs.size());
   std::string text;
   for (size_t i = 0; i < machine.results.size(); ++i) {
@@ -247,9 +280,13 @@ void run_module_cases(TextTest& test) {
       FAIL_CHECK("expected a section 'run', found '" << test.sections[i].header << "'");
       continue;
     }
-    std::optional<std::string> result = run_case(test.sections[i], machine, reference, *compiled);
-    bool has_result = i + 1 < test.sections.size() && test.sections[i + 1].header == "result";
-    if (result) {
+    const Section* next = i + 1 < test.sections.size() ? &test.sections[i + 1] : nullptr;
+    bool has_result = next && next->header == "result", is_expected = next && next->header == "expected";
+    std::optional<std::string> result =
+        run_case(test.sections[i], is_expected ? next : nullptr, machine, reference, *compiled);
+    if (is_expected) {
+      ++i;
+    } else if (result) {
       test.set_section_behind(i++, "result", *result);
     } else if (has_result) {
       test.sections.erase(test.sections.begin() + static_cast<ptrdiff_t>(i) + 1);

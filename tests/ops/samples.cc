@@ -36,6 +36,7 @@ using Ints = std::vector<int64_t>;
 const std::vector<Recipe>& recipes() {
   static const std::vector<Recipe> kRecipes = {
       {"astype", "f[n,8]", {{"dtype", DType::float_(16)}}},
+      {"bitcast", "f[n,8]", {{"dtype", kInt32}}},
       {"bitwise_and", "i[n,8] i[8]"},
       {"bitwise_not", "i[n,8]"},
       {"bitwise_or", "i[n,8] i[8]"},
@@ -120,6 +121,7 @@ const std::vector<Recipe>& recipes() {
       {"unique", "f[n,8] true true false"},
       {"bucketize", "f[n,8] f[m]"},
       {"multinomial_from_uniform", "f[n,8] f[m,1] i[m,1]"},
+      {"dyn.count_ngrams", "i[n,m] i[4,2]"},
       {"topk", "f[n,8]", {{"k", 3}}},
       {"dyn.topk", "f[n,8] 3"},
       // Creation
@@ -149,6 +151,13 @@ const std::vector<Recipe>& recipes() {
       {"vision.multibox_transform_loc", "f[n,3,8] f[n,32] f[1,8,4]"},
       {"vision.roi_align", "f[n,4,16,16] f[m,5]", {{"pooled_size", Ints{7, 7}}}},
       {"vision.roi_pool", "f[n,4,16,16] f[m,5]", {{"pooled_size", Ints{7, 7}}}},
+      {"nn.col2im", "f[n,8,m] s[m,3] s[2,2]", {{"padding", Ints{0, 0, 0, 0}}}},
+      {"nn.deform_columns", "f[n,4,16,16] f[n,8,m,8]", {{"kernel_size", Ints{2, 2}}}},
+      // Signals, random numbers
+      {"signal.dft", "f[n,m,2] 8"},
+      {"random.uniform", "s[n,8] n"},
+      {"random.normal", "s[n,8] n"},
+      {"random.seed", "3"},
       // Attention, quantization, training
       {"nn.attention", "f[n,m,4,8] f[n,m,4,8] f[n,m,4,8]"},
       {"nn.attention_bias", "f[n,m,4,8] f[n,m,4,8] f[n,m,4,8] f[n,4,m,m]"},

@@ -1,0 +1,152 @@
+// Grids of coordinates: images of any number of spatial dims sampled at them, and grids of affine maps.
+#include "ir/op_names.h"
+#include "ops/attributes.h"
+#include "ops/data_layout.h"
+#include "ops/fold.h"
+#include "ops/ops.h"
+#include "ops/taps.h"
+
+namespace relaxc {
+
+namespace {
+
+using namespace taps;  // NOLINT: of this file
+
+// data is [N, C, spatial...]; grid is [N, k, ...] with k coordinates in [-1, 1], that of the last spatial dim first.
+Type infer_grid_sample(const OpCall& op) {
+  GridSampleAttrs attrs = op.attrs<GridSampleAttrs>();
+  const std::vector<Expr>&data = op.shape(0), &grid = op.shape(1);
+  if (data.size() != grid.size()) op.fail("data has rank {} and the grid {}", data.size(), grid.size());
+  if (data.size() < 3 || data.size() > 5) op.unsupported("data of rank {}, expected 3 to 5", data.size());
+  if (!op.dtype(0).is_float()) op.unsupported("data of {}", to_string(op.dtype(0)));
+  int spatial = static_cast<int>(data.size()) - 2;
+  op.require_equal(data[0], grid[0], "batch sizes of data and grid");
+  op.require_equal(grid[1], int_imm(spatial), "coordinates of the grid");
+  for (size_t d = 2; d < data.size(); ++d) {
+    Expr results = product({grid.begin() + 2, grid.end()});
+    require_elements(op, data[d], results);
+  }
+  require_one_of(op, "method", attrs.method, {"bilinear", "nearest", "bicubic"});
+  require_one_of(op, "padding_mode", attrs.padding_mode, {"zeros", "border", "reflection"});
+  // The default layout stands for that of any rank.
+  if (attrs.layout != GridSampleAttrs().layout) require_layout(op, attrs.layout, data_layout_of(spatial), "layout");
+  return tensor_type(followed_by({data[0], data[1]}, {grid.begin() + 2, grid.end()}), op.dtype(0));
+}
+// Samples an image along one axis. The grid's coordinates run from -1 to 1 over the axis.
+class GridAxis {
+ public:
+  GridAxis(const GridSampleAttrs& attrs, const Expr& dim) : attrs_(attrs), dim_(dim) {}
+
+  std::vector<Tap> taps(const Expr& grid) const {
+    Expr x = coordinate(grid);
+    if (attrs_.method == "nearest") return {{cast_to(rounded(ops::kNearbyint, x), kInt64), real(1)}};
+    return attrs_.method == "bilinear" ? linear_taps(x) : cubic_taps(x, -0.75);
+  }
+  Expr pixel(const Tap& tap) const {
+    if (attrs_.padding_mode != "reflection") return clamp_index(tap.position, dim_);
+    return clamp_index(cast_to(rounded(ops::kNearbyint, reflected(as_real(tap.position))), kInt64), dim_);
+  }
+  // Returns whether the tap counts. Beyond the borders lie zeros, or pixels that padding_mode repeats.
+  Expr counts(const Tap& tap) const {
+    return attrs_.padding_mode == "zeros" ? is_inside(tap.position, dim_) : bool_imm(true);
+  }
+
+ private:
+  Expr coordinate(const Expr& grid) const {
+    Expr shifted = as_real(grid) + real(1), length = as_real(dim_);
+    Expr x = attrs_.align_corners ? divided(shifted, real(2)) * (length - real(1))
+                                  : divided(shifted * length - real(1), real(2));
+    if (attrs_.method == "nearest") x = rounded(ops::kNearbyint, x);
+    if (attrs_.padding_mode == "border") return max(min(x, length - real(1)), real(0));
+    return attrs_.padding_mode == "reflection" ? reflected(x) : x;
+  }
+  // Reflects x at the borders of the pixels (at their centers with align_corners).
+  Expr reflected(const Expr& x) const {
+    Expr low = real(attrs_.align_corners ? 0 : -0.5);
+    Expr range = attrs_.align_corners ? as_real(dim_) - real(1) : as_real(dim_);
+    Expr period = real(2) * range, offset = x - low;
+    Expr phase = offset - rounded(ops::kScalarFloor, divided(offset, period)) * period;
+    Expr inside = low + select(phase <= range, phase, period - phase);
+    return attrs_.align_corners ? select(range > real(0), inside, low) : inside;
+  }
+  const GridSampleAttrs& attrs_;
+  Expr dim_;
+};
+// Returns the sum over the taps of the spatial dims from `axis` on. `source` and `counts` have those before it.
+Expr sampled(const OpCall& op, const Buffer& data, const std::vector<std::pair<GridAxis, std::vector<Tap>>>& axes,
+             std::vector<Expr>& source, const Expr& counts, size_t axis) {
+  if (axis == axes.size()) {
+    Expr value = cast_to(load(data, source), kFloat64);
+    return is_int(counts, 1) ? value : select(counts, value, real(0));
+  }
+  std::optional<Expr> sum;
+  for (const Tap& tap : axes[axis].second) {
+    source[axis + 2] = axes[axis].first.pixel(tap);
+    Expr inside = axes[axis].first.counts(tap);
+    Expr both = is_int(inside, 1) ? counts : is_int(counts, 1) ? inside : counts && inside;
+    Expr term = tap.weight * sampled(op, data, axes, source, both, axis + 1);
+    sum = sum ? *sum + term : term;
+  }
+  return *sum;
+}
+Expr grid_sample_element(const OpCall& op, Inputs x, Axes i) {
+  GridSampleAttrs attrs = op.attrs<GridSampleAttrs>();
+  std::vector<std::pair<GridAxis, std::vector<Tap>>> axes;
+  int64_t spatial = op.rank(0) - 2;
+  for (int64_t d = 0; d < spatial; ++d) {
+    GridAxis axis(attrs, op.shape(0)[d + 2]);
+    std::vector<Expr> at = with_item(i, 1, int_imm(spatial - 1 - d));
+    axes.emplace_back(axis, axis.taps(load(x[1], at)));
+  }
+  std::vector<Expr> source = i;
+  return cast_to(sampled(op, x[0], axes, source, bool_imm(true), 0), op.dtype(0));
+}
+
+Type infer_affine_grid(const OpCall& op) {
+  require_rank(op, 0, 3);
+  std::vector<Expr> size = scalar_list(op, 1);
+  auto spatial = static_cast<int64_t>(size.size());
+  if (spatial != 2 && spatial != 3) op.fail("{} sizes, expected 2 or 3", spatial);
+  op.require_equal(op.shape(0)[1], int_imm(spatial), "rows of the map");
+  op.require_equal(op.shape(0)[2], int_imm(spatial + 1), "columns of the map");
+  return tensor_type(followed_by({op.shape(0)[0], int_imm(spatial)}, size), op.dtype(0));
+}
+// The grid's coordinates run from -1 to 1 over the centers of the first and last pixel, or over their borders.
+Expr affine_grid_element(const OpCall& op, Inputs x, Axes i) {
+  DType dtype = accumulation_dtype(op.dtype(0));
+  bool at_centers = op.attrs<AffineGridAttrs>().align_corners;
+  std::vector<Expr> size = scalar_list(op, 1);
+  auto coordinate = [&](size_t d) {
+    Expr length = cast_to(size[d], dtype), position = cast_to(i[d + 2], dtype), unit = one(dtype);
+    Expr twice = position * scalar_imm(2, dtype);
+    if (!at_centers) return divided(twice + unit, length) - unit;
+    return select(size[d] > int_imm(1), divided(twice, length - unit) - unit, zero(dtype));
+  };
+  auto factor = [&](size_t k) { return cast_to(load(x[0], {i[0], i[1], int_imm(static_cast<int64_t>(k))}), dtype); };
+  Expr sum = factor(0) * coordinate(size.size() - 1);
+  for (size_t k = 1; k < size.size(); ++k) sum = sum + factor(k) * coordinate(size.size() - 1 - k);
+  return cast_to(sum + factor(size.size()), op.dtype(0));
+}
+
+}  // namespace
+
+std::vector<OpRow> grid_ops() {
+  return {
+      by_element({.name = "relax.image.affine_grid",
+                  .doc = "the sampling grid of an affine map",
+                  .inputs = {{"data", "[N, 2, 3], or [N, 3, 4]"}, {"size", "h, w, or d, h, w"}},
+                  .attrs = op_attrs<AffineGridAttrs>(),
+                  .infer = infer_affine_grid},
+                 affine_grid_element),
+      by_element(
+          {.name = "relax.image.grid_sample",
+           .doc = "an image sampled at the coordinates of a grid",
+           .inputs = {{"data", "[N, C, H, W], one spatial dim or three"},
+                      {"grid", "[N, 2, h, w]: x and y in [-1, 1]; a coordinate per spatial dim, the last first"}},
+           .attrs = op_attrs<GridSampleAttrs>(),
+           .infer = infer_grid_sample},
+          grid_sample_element),
+  };
+}
+
+}  // namespace relaxc
