@@ -145,6 +145,8 @@ FunctionEmitter::PackedArgument FunctionEmitter::packed_argument(const Expr& e) 
       fail_unsupported(e.span(), "a tensor with strides as an argument of a packed function");
     DType dtype = dtype_of(array->args[4]);
     Value data = expr(array->args[0]);
+    if (dtype.is_packed() && !is_int(array->args[5], 0))
+      fail_unsupported(e.span(), "an offset of a tensor of {} as an argument of a packed function", to_string(dtype));
     if (!is_int(array->args[5], 0)) data = b_.CreateGEP(ops_.memory_type(dtype), data, int64(array->args[5]));
     return packed_tensor(data, shape->args, dtype);
   }

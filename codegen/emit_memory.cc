@@ -59,6 +59,19 @@ void FunctionEmitter::alloc_buffer(const AllocBuffer& alloc) {
   auto here = b_.saveIP();
   if (known_on_entry) b_.SetInsertPoint(setup_);
   emitted_.emplace_back();
+  auto [size, overflow] = bytes_at_run_time(type);
+  emitted_.pop_back();
+  return_if(overflow, b_.getInt32(1), "the size of a temporary buffer overflows");
+  variables_[buffer.get()] = scratch(buffer, size);
+  if (!known_on_entry) return;
+  setup_ = b_.GetInsertBlock();
+  b_.restoreIP(here);
+}
+
+// Returns the bytes of a buffer, and whether their number overflows.
+std::pair<Value, Value> FunctionEmitter::bytes_at_run_time(const BufferType& type) {
+  bool is_packed = type.dtype.is_packed();
+  int64_t element_bytes = type.dtype.lanes * type.dtype.element().bytes();
   Value size = b_.getInt64(static_cast<uint64_t>(element_bytes));
   Value overflow = b_.getFalse();
   for (const Expr& dim : type.shape) {
@@ -73,12 +86,7 @@ void FunctionEmitter::alloc_buffer(const AllocBuffer& alloc) {
     size = b_.CreateLShr(b_.CreateAdd(size, b_.getInt64(static_cast<uint64_t>(per_byte - 1))),
                          llvm::Log2_64(static_cast<uint64_t>(per_byte)));
   }
-  emitted_.pop_back();
-  return_if(overflow, b_.getInt32(1), "the size of a temporary buffer overflows");
-  variables_[buffer.get()] = scratch(buffer, size);
-  if (!known_on_entry) return;
-  setup_ = b_.GetInsertBlock();
-  b_.restoreIP(here);
+  return {size, overflow};
 }
 
 // Returns read-only memory that holds the tensor's elements.

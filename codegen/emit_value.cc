@@ -329,6 +329,19 @@ Lanes ValueEmitter::to_float16(Value value) {
   return select(magnitude > 0x7f800000, 0x7e00, result) | sign;
 }
 
+// Does what fptosi.sat and fptoui.sat do, which LLVM expands lane by lane: limits float32 lanes to the integers of up
+// to 32 bits, and makes NaN 0.
+Value ValueEmitter::saturated_lanes(Value value, DType to) {
+  double low = to.is_int() ? -std::ldexp(1, to.bits - 1) : 0, high = low + std::ldexp(1, to.bits) - 1;
+  bool is_exact = to.bits <= 24;  // float32 has the limits
+  Lanes x(b_, value), kept = select(Lanes(b_, b_.CreateFCmpORD(value, value)), x, 0);
+  Lanes limited = select(kept > low, kept, low);
+  limited = select(limited < (is_exact ? high : 0x7fffff80), limited, is_exact ? high : 0x7fffff80);
+  Value result = b_.CreateFPToSI(limited.value(), retyped(value, b_.getInt32Ty()));
+  if (!is_exact) result = select(kept > 0x7fffff80, 0x7fffffff, Lanes(b_, result)).value();
+  return to.bits == 32 ? result : b_.CreateTrunc(result, type(to));
+}
+
 Value ValueEmitter::cast(Value value, DType from, DType to) {
   if (from == to) return value;
   if (is_narrow_float(from)) {
@@ -346,6 +359,8 @@ Value ValueEmitter::cast(Value value, DType from, DType to) {
   }
   llvm::Type* result = type(to);
   if (from.is_float() && to.is_float()) return b_.CreateFPCast(value, result);
+  bool is_small = to.bits < 32 || to.is_int();
+  if (from.element() == kFloat32 && from.lanes > 1 && to.bits <= 32 && is_small) return saturated_lanes(value, to);
   if (from.is_float()) {  // saturates
     auto id = to.is_int() ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
     return b_.CreateIntrinsic(id, {result, value->getType()}, {value});

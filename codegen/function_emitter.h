@@ -63,6 +63,7 @@ class FunctionEmitter {
 
   // ---- emit_memory.cc
   void alloc_buffer(const AllocBuffer& alloc);
+  std::pair<Value, Value> bytes_at_run_time(const BufferType& type);
   Value scratch(const Buffer& buffer, Value bytes);
   Value constant_memory(const Tensor& tensor, const std::string& name);
   void store_stmt(const BufferStore& store);

@@ -142,7 +142,8 @@ Tensor to_bytes(const Tensor& tensor) {
 }
 
 DType dtype_of(const std::string& path, std::string_view descr, std::optional<DType> expected) {
-  if (expected && is_stored_as_bytes(*expected) && descr.ends_with("V1")) return DType::uint(8);
+  if (descr.ends_with("V1") && (!expected || is_stored_as_bytes(*expected)))
+    return expected && expected->is_int() ? DType::int_(8) : DType::uint(8);
   int bytes = descr.size() == 3 ? descr[2] - '0' : 0;
   bool is_ordered =
       bytes > 0 && (descr[0] == '<' || descr[0] == '=' || (bytes == 1 && (descr[0] == '|' || descr[0] == '>')));

@@ -64,7 +64,7 @@ TEST_CASE("narrow types of ONNX models are exact", "[frontend]") {
 }
 
 TEST_CASE("the interpreter computes the same of narrow types", "[frontend]") {
-  for (const char* name : {"move_int4", "move_uint2", "move_e8m0", "cast_integers_25", "quantize_e2m1_25"}) {
+  for (const char* name : {"move_int4", "move_uint2", "move_e8m0", "cast_integers_25", "quantize_e2m1_25", "cast_25"}) {
     TemporaryFolder folder;
     unpack(kNarrow / (std::string(name) + ".data"), folder.path);
     test::Outcome outcome = run(kNarrow / (std::string(name) + ".onnx"), folder.path, {"--interpret"});

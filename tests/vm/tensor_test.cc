@@ -120,6 +120,61 @@ TEST_CASE("npy files", "[vm]") {
             .find("does not fit") != std::string::npos);
 }
 
+TEST_CASE("packed elements share bytes", "[vm]") {
+  auto dtype = [](const char* name) { return *parse_dtype(name); };
+  for (const char* name : {"int4", "uint4", "int2", "uint2", "float4_e2m1fn"}) {
+    DType type = dtype(name);
+    CHECK(Tensor::empty({3, 3}, type).bytes() == (9 * type.bits + 7) / 8);
+    Tensor tensor = Tensor::empty({9}, type);
+    for (int64_t i = 9; i-- > 0;) tensor.set_int(i, type.is_uint() ? i % 3 : i % 3 - 1);
+    for (int64_t i = 0; i < 9; ++i) CHECK(tensor.as_int(i) == (type.is_uint() ? i % 3 : i % 3 - 1));
+    CHECK(tensor.data<uint8_t>()[tensor.bytes() - 1] >> (9 * type.bits % 8) == 0);  // unused bits
+    Tensor back = Tensor::from_dlpack(tensor.to_dlpack());
+    CHECK(back.raw() == tensor.raw());
+    CHECK(same_contents(back, tensor));
+  }
+  Tensor three = Tensor::of<uint8_t>({3}, dtype("int4"), {0x8f, 0x07});
+  CHECK((three.as_int(0) == -1 && three.as_int(1) == -8 && three.as_double(2) == 7));
+  three.set_double(1, 100.0);
+  three.set_double(0, -100.0);
+  CHECK(three.data<uint8_t>()[0] == 0x78);
+  CHECK(Tensor::of<uint8_t>({5}, dtype("uint2"), {0xe4, 0x02}).as_int(4) == 2);
+  CHECK(Tensor::empty({0}, dtype("int4")).bytes() == 0);
+  CHECK(tensor_bytes(std::vector<int64_t>{INT64_MAX}, dtype("int4")) == INT64_MAX / 2 + 1);
+  CHECK_THROWS_AS(three.as_int(3), std::logic_error);
+  for (auto [name, code, bits] : {std::tuple{"float8_e4m3fn", 10, 8},
+                                  {"float8_e4m3fnuz", 11, 8},
+                                  {"float8_e5m2", 12, 8},
+                                  {"float8_e5m2fnuz", 13, 8},
+                                  {"float8_e8m0fnu", 14, 8},
+                                  {"float4_e2m1fn", 17, 4},
+                                  {"uint2", 1, 2}}) {
+    DLManagedTensor* managed = Tensor::empty({2}, dtype(name)).to_dlpack();
+    CHECK(managed->dl_tensor.dtype.code == code);
+    CHECK(managed->dl_tensor.dtype.bits == bits);
+    managed->deleter(managed);
+  }
+}
+
+TEST_CASE("npy files of narrow types", "[vm]") {
+  TemporaryFolder folder;
+  std::string path = folder.file("x.npy");
+  for (const char* name : {"int4", "uint4", "int2", "uint2", "float4_e2m1fn", "float8_e4m3fn", "float8_e8m0fnu"}) {
+    DType dtype = *parse_dtype(name);
+    Tensor tensor = Tensor::empty({3, 5}, dtype);
+    for (int64_t i = 0; i < 15; ++i) tensor.set_double(i, dtype.is_int() ? i % 4 - 2.0 : i % 4);
+    write_npy(path, tensor);
+    CHECK(read_npy(path).dtype() == (dtype.is_int() ? DType::int_(8) : DType::uint(8)));
+    CHECK(same_contents(read_npy(path, dtype), tensor));
+  }
+  write_npy(path, Tensor::of<int8_t>({2}, DType::int_(8), {7, 8}));
+  CHECK(error_of([&] { read_npy(path, DType::int_(4)); }).find("element 1 is 8, which is not a value of int4") !=
+        std::string::npos);
+  write_npy(path, Tensor::of<uint8_t>({2}, DType::uint(8), {15, 16}));
+  CHECK(read_npy(path, DType::uint(16)).dtype() == DType::uint(8));
+  CHECK(error_of([&] { read_npy(path, DType::uint(4)); }).find("element 1 is 16") != std::string::npos);
+}
+
 TEST_CASE("the pool reuses memory and keeps its limit", "[vm]") {
   vm::MemoryPool pool(1 << 20);
   auto block = pool.allocate(1000);

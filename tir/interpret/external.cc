@@ -148,7 +148,7 @@ struct PackedCall {
     if (arg.kind != relaxc_tensor) return value;
     mark_written(frame, pointer_of(word));
     int64_t offset = arg.offset ? arg.offset->as_int(frame) : 0;
-    value.pointer = pointer_of(word) + offset * arg.dtype.bytes();
+    value.pointer = pointer_of(word) + offset / arg.dtype.per_byte() * arg.dtype.bytes();
     value.dtype = static_cast<int32_t>(vm::pack_dtype(arg.dtype));
     shapes.push_back(map_each(arg.shape, [&](const CodePtr& dim) { return dim->as_int(frame); }));
     value.shape = shapes.back().data();

@@ -201,6 +201,9 @@ PrimFuncRef check_lowerable(const PrimFuncRef& function) {
       if (const GlobalVar* callee = call->callee.as<GlobalVar>())
         fail_unsupported(span, "the call of '{}' in a kernel cannot be compiled yet", callee->name);
       const std::string& name = op_name(expr);
+      const BufferLoad* element = name == ops::kAddressOf ? call->args[0].as<BufferLoad>() : nullptr;
+      if (element && buffer_type(element->buffer).dtype.is_packed())
+        fail_unsupported(span, "a pointer to an element of '{}', which shares its byte", element->buffer->name);
       bool is_known = name == kBufferElemOffset;  // lower_blocks knows it
       if (!is_known && find_builtin(name) &&
           std::ranges::count(kCompiledBuiltins, std::string_view(name), &OpName::text) == 0)

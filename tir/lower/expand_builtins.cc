@@ -105,6 +105,8 @@ Expr some_value(const Call&, const Expr& whole) { return scalar_imm(0, dtype_of(
 Expr pointer_to_element(const Call& call, const Expr& whole) {
   DType element = dtype_of(call.args[0]);
   if (is_int(call.args[2], 0)) return call.args[1];
+  if (element.is_packed())
+    fail_unsupported(whole.span(), "a pointer to an element of {}, which shares its byte", to_string(element));
   Expr bytes = cast_to(call.args[2], kInt64) * element.bytes();
   return relaxc::call(op_ref(ops::kAddByteOffset), {call.args[1], bytes}, {}, call.args[1].type(), whole.span());
 }

@@ -21,7 +21,12 @@ Stmt with_pointers_of_source(const Stmt& body, const MatchBuffer& window) {
     if (op_name(call) != ops::kBufferData) return std::nullopt;
     Expr data = buffer_data(window.source.buffer, call.span());
     if (has_offset) return data;
-    Expr bytes = simplify(window_start(window) * type.dtype.bytes());
+    Expr start = simplify(window_start(window));
+    int64_t per_byte = type.dtype.per_byte();
+    if (Analyzer().known_divisor(start) % per_byte != 0)
+      fail_unsupported(call.span(), "a pointer to a window of {} that may begin inside of a byte",
+                       to_string(type.dtype));
+    Expr bytes = simplify(floor_div(start, per_byte) * type.dtype.bytes());
     return relaxc::call(op_ref(ops::kAddByteOffset), {data, bytes}, {}, data.type(), call.span());
   });
 }
