@@ -64,8 +64,8 @@ Expr is_inf(Node& n) {
   return n.op("logical_and", {inf, n.op(negative ? "less" : "greater", {x, zero_like(n, x)})});
 }
 
-Expr cast(Node& n) { return n.cast(n.tensor(0), n.attr_dtype("to", kFloat32)); }
-Expr cast_like(Node& n) { return n.cast(n.tensor(0), n.dtype(1)); }
+Expr cast(Node& n) { return convert(n, n.tensor(0), n.attr_dtype("to", kFloat32)); }
+Expr cast_like(Node& n) { return convert(n, n.tensor(0), n.dtype(1)); }
 
 Expr clip(Node& n) {
   Expr x = n.tensor(0);

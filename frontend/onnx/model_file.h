@@ -16,7 +16,7 @@ std::vector<std::string> field_values(const google::protobuf::Message& message, 
 std::string name_of_function(const onnx::FunctionProto& function);
 std::string name_of_function(const onnx::NodeProto& call);
 
-// Returns the dtype of an ONNX element type. Unsupported ones (strings, complex, 8-bit floats, 4 bits) and unknown ones
+// Returns the dtype of an ONNX element type. Unsupported ones (complex) and unknown ones
 // throw at the span.
 DType dtype_of_element_type(int element_type, const Span& span);
 // Returns 0 when ONNX does not have the dtype.
