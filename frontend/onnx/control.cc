@@ -1,5 +1,7 @@
 // Control flow. If becomes a branch of the graph (or one of its sides, when the condition is known). Loop and Scan
 // become loops of the graph, or are written out where they carry sequences.
+#include <map>
+
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/loop.h"
 #include "ir/text/printer.h"
@@ -201,13 +203,29 @@ class Loop {
     return run_body(graph, body_, arguments);
   }
 
+  // Rows of strings are not stacked: they are carried as a sequence, which is joined behind the loop.
+  struct RowOfStrings {
+    size_t row;
+    Type type;
+  };
   Outputs as_loop() {
     learn_item_types();
+    for (std::map<size_t, Type> listed;;) {
+      try {
+        return as_loop(listed);
+      } catch (const RowOfStrings& found) {
+        listed.emplace(found.row, without_dims(found.type, [](const VarRef&) { return true; }));
+      }
+    }
+  }
+  Outputs as_loop(const std::map<size_t, Type>& listed) {
     std::vector<Expr> carried = map_each(state_, [&](const Value& value) { return n_.leaf(value); });
+    for (const auto& [row, type] : listed) carried.push_back(n_.leaf(n_.sequence({}, type)));
     Expr trips = trips_ ? named_if_long(n_, n_.simplify(max(*trips_, int_imm(0))), "trips")
                         : int_imm(std::numeric_limits<int64_t>::max());
     auto body = [&](Node& inner, const Expr& i, const std::vector<Expr>& values) {
-      std::vector<Value> state = map_each(values, [&](const Expr& value) { return inner.of(value); });
+      std::vector<Value> state =
+          map_each(std::span(values).first(carried_), [&](const Expr& value) { return inner.of(value); });
       std::vector<Value> results = run(inner.graph(), inner.of(KnownTensor{kInt64, {}, {i}}), state);
       LoopStep step;
       if (first_ != 1 || known_flag(results[0]) != 1) step.condition = inner.reshape(inner.tensor(results[0]), {});
@@ -216,11 +234,25 @@ class Loop {
         learn_item_type(results[k + 1], *state[k]);
         step.carried.push_back(inner.leaf(results[k + 1]));
       }
-      for (size_t k = 0; k < rows_; ++k) step.rows.push_back(tensor(results[carried_ + 1 + k]));
+      for (size_t k = 0; k < rows_; ++k) {
+        Expr row = tensor(results[carried_ + 1 + k]);
+        bool is_text = tensor_dtype(row.type()) == DType::string();
+        if (is_text && !listed.contains(k)) throw RowOfStrings{k, row.type()};
+        if (!is_text) step.rows.push_back(row);
+        if (is_text) step.carried.push_back(inner.builder().op("sequence.insert", {values[step.carried.size()], row}));
+      }
       return step;
     };
     auto first = [&] { return n_.bound(n_.has(1) ? n_.reshape(n_.tensor(1), {}) : n_.scalar(1, kBool)); };
-    return map_each(emit_loop(n_, trips, carried, body, first), [&](const Expr& value) { return n_.of(value); });
+    std::vector<Expr> results = emit_loop(n_, trips, carried, body, first);
+    auto rows = results.begin() + std::ssize(carried), list = results.begin() + static_cast<ptrdiff_t>(carried_);
+    Outputs outputs = map_each(std::span(results).first(carried_), [&](const Expr& value) { return n_.of(value); });
+    for (size_t k = 0; k < rows_; ++k) {
+      outputs.push_back(listed.contains(k)
+                            ? n_.container_op("sequence.concat", {*list++}, write_attrs(SequenceConcatAttrs{0, true}))
+                            : n_.of(*rows++));
+    }
+    return outputs;
   }
 
   // A sequence that is empty before the first iteration has the items that an iteration inserts: a trial tells them.
