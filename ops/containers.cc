@@ -92,8 +92,11 @@ bool is_key(DType dtype) { return dtype.is_integral() || dtype.is_string(); }
 Type infer_map(const OpCall& op) {
   auto key = tensor_dtype(op.type(0)), value = tensor_dtype(op.type(1));
   int64_t rank = known_rank(op.type(1));
-  if (!key || !is_key(*key) || known_rank(op.type(0)) != 1) op.fail("the keys must be a vector of integers or strings");
-  if (!value || rank < 1) op.fail("the values must be a tensor of known rank and dtype, with a row for each key");
+  if ((key && !is_key(*key)) || (known_rank(op.type(0)) >= 0 && known_rank(op.type(0)) != 1))
+    op.fail("the keys must be a vector of integers or strings");
+  if (rank == 0) op.fail("the values must be a tensor with a row for each key");
+  if (!key) return object_type();
+  if (rank < 0) return map_type(*key, tensor_type_of_rank(-1, value));
   const std::vector<Expr>*keys = known_shape(op.type(0)), *rows = known_shape(op.type(1));
   if (keys && rows) op.require_equal(keys->front(), rows->front(), "the numbers of keys and values");
   if (!rows) return map_type(*key, tensor_type_of_rank(rank - 1, value));

@@ -193,33 +193,8 @@ Value check(BuiltinContext&, Arguments arguments) {
   throw_runtime_error("assertion failed{}{}", message.empty() ? "" : ": ", message);
 }
 
-constexpr auto kBuiltins = std::array{
-    Builtin{"vm.builtin.shape_of", counted<1, shape_of>, "(tensor) -> shape"},
-    Builtin{"vm.builtin.tensor_to_shape", counted<1, tensor_to_shape>, "(vector of integers) -> shape"},
-    Builtin{"vm.builtin.shape_to_tensor", counted<1, shape_to_tensor>, "(shape) -> int64 vector"},
-    Builtin{"vm.builtin.tensor_size", counted<1, tensor_size>, "(tensor) -> number of elements"},
-    Builtin{"vm.builtin.tensor_ndim", counted<1, tensor_ndim>, "(tensor) -> number of dims"},
-    Builtin{"vm.builtin.shape_size", counted<1, shape_size>, "(shape) -> number of dims"},
-    Builtin{"vm.builtin.shape_dim", counted<2, shape_dim>, "(shape, index) -> dim"},
-    Builtin{"vm.builtin.copy", counted<1, copy>, "(tensor) -> tensor with elements of its own"},
-    Builtin{"vm.builtin.reshape", counted<2, reshape>, "(tensor, shape) -> the same elements under another shape"},
-    Builtin{"vm.builtin.alloc_tensor", counted<2, alloc_tensor>, "(shape, dtype name) -> uninitialised tensor"},
-    Builtin{"vm.builtin.view", counted<4, view>, "(tensor, shape, dtype name, offset in bytes) -> view of its memory"},
-    Builtin{"vm.builtin.tensor_dtype_code", counted<1, dtype_code>, "(tensor) -> DLPack's code of its dtype"},
-    Builtin{"vm.builtin.tensor_dtype_bits", counted<1, dtype_bits>, "(tensor) -> bits of an element"},
-    Builtin{"vm.builtin.tensor_dtype_lanes", counted<1, dtype_lanes>, "(tensor) -> lanes of an element"},
-    Builtin{"vm.builtin.tensor_shape_i", counted<2, tensor_dim>, "(tensor, axis) -> dim"},
-    Builtin{"vm.builtin.tensor_stride_i", counted<2, tensor_stride>, "(tensor, axis) -> elements to the next index"},
-    Builtin{"vm.builtin.tensor_byte_offset", counted<1, no_offset>, "(tensor) -> 0"},
-    Builtin{"vm.builtin.tensor_elem_offset", counted<1, no_offset>, "(tensor) -> 0"},
-    Builtin{"vm.builtin.zeros", counted<2, zeros>, "(shape, dtype name) -> tensor of zeros", false},
-    Builtin{"vm.builtin.value", counted<1, value>, "(value) -> the value"},
-    Builtin{"vm.builtin.check_scalar", counted<3, check_scalar>, "(int, dtype name, context) -> the int"},
-    Builtin{"vm.builtin.float_bits", counted<1, float_bits>, "(number) -> the bits of the double, as an int"},
-    Builtin{"vm.builtin.float_from_bits", counted<1, float_from_bits>, "(int) -> the double with these bits"},
-    Builtin{"vm.builtin.random_seed", counted<1, random_seed>, "(number) -> int, another one in each call"},
-    Builtin{"vm.builtin.make_tuple", make_tuple, "(values...) -> tuple"},
-    Builtin{"vm.builtin.tuple_size", counted<1, tuple_size>, "(tuple) -> number of fields"},
+// Those of sequences, optionals, maps and strings.
+constexpr auto kContainerBuiltins = std::array{
     Builtin{"vm.builtin.check_form", containers::check_form, "(value, context, form, dims...) -> none, or an error",
             false},
     Builtin{"vm.builtin.sequence_make", containers::sequence_make, "(values...) -> sequence"},
@@ -250,6 +225,35 @@ constexpr auto kBuiltins = std::array{
             "(strings, action, 1 for the same case, stop words) -> strings"},
     Builtin{"vm.builtin.string_from_numbers", counted<1, strings::from_numbers>, "(tensor) -> strings"},
     Builtin{"vm.builtin.string_to_numbers", counted<2, strings::to_numbers>, "(strings, dtype name) -> tensor"},
+};
+
+constexpr auto kPlainBuiltins = std::array{
+    Builtin{"vm.builtin.shape_of", counted<1, shape_of>, "(tensor) -> shape"},
+    Builtin{"vm.builtin.tensor_to_shape", counted<1, tensor_to_shape>, "(vector of integers) -> shape"},
+    Builtin{"vm.builtin.shape_to_tensor", counted<1, shape_to_tensor>, "(shape) -> int64 vector"},
+    Builtin{"vm.builtin.tensor_size", counted<1, tensor_size>, "(tensor) -> number of elements"},
+    Builtin{"vm.builtin.tensor_ndim", counted<1, tensor_ndim>, "(tensor) -> number of dims"},
+    Builtin{"vm.builtin.shape_size", counted<1, shape_size>, "(shape) -> number of dims"},
+    Builtin{"vm.builtin.shape_dim", counted<2, shape_dim>, "(shape, index) -> dim"},
+    Builtin{"vm.builtin.copy", counted<1, copy>, "(tensor) -> tensor with elements of its own"},
+    Builtin{"vm.builtin.reshape", counted<2, reshape>, "(tensor, shape) -> the same elements under another shape"},
+    Builtin{"vm.builtin.alloc_tensor", counted<2, alloc_tensor>, "(shape, dtype name) -> uninitialised tensor"},
+    Builtin{"vm.builtin.view", counted<4, view>, "(tensor, shape, dtype name, offset in bytes) -> view of its memory"},
+    Builtin{"vm.builtin.tensor_dtype_code", counted<1, dtype_code>, "(tensor) -> DLPack's code of its dtype"},
+    Builtin{"vm.builtin.tensor_dtype_bits", counted<1, dtype_bits>, "(tensor) -> bits of an element"},
+    Builtin{"vm.builtin.tensor_dtype_lanes", counted<1, dtype_lanes>, "(tensor) -> lanes of an element"},
+    Builtin{"vm.builtin.tensor_shape_i", counted<2, tensor_dim>, "(tensor, axis) -> dim"},
+    Builtin{"vm.builtin.tensor_stride_i", counted<2, tensor_stride>, "(tensor, axis) -> elements to the next index"},
+    Builtin{"vm.builtin.tensor_byte_offset", counted<1, no_offset>, "(tensor) -> 0"},
+    Builtin{"vm.builtin.tensor_elem_offset", counted<1, no_offset>, "(tensor) -> 0"},
+    Builtin{"vm.builtin.zeros", counted<2, zeros>, "(shape, dtype name) -> tensor of zeros", false},
+    Builtin{"vm.builtin.value", counted<1, value>, "(value) -> the value"},
+    Builtin{"vm.builtin.check_scalar", counted<3, check_scalar>, "(int, dtype name, context) -> the int"},
+    Builtin{"vm.builtin.float_bits", counted<1, float_bits>, "(number) -> the bits of the double, as an int"},
+    Builtin{"vm.builtin.float_from_bits", counted<1, float_from_bits>, "(int) -> the double with these bits"},
+    Builtin{"vm.builtin.random_seed", counted<1, random_seed>, "(number) -> int, another one in each call"},
+    Builtin{"vm.builtin.make_tuple", make_tuple, "(values...) -> tuple"},
+    Builtin{"vm.builtin.tuple_size", counted<1, tuple_size>, "(tuple) -> number of fields"},
     // Those of modules that TVM has lowered. They read the shape heap, so that none is pure.
     Builtin{"vm.builtin.alloc_shape_heap", lowered::alloc_shape_heap, "(size) -> int64 vector for dims", false},
     Builtin{"vm.builtin.match_shape", lowered::match_shape,
@@ -272,6 +276,10 @@ constexpr auto kBuiltins = std::array{
     Builtin{"vm.builtin.assert", check, "(condition, values...) -> none; an error with the values where it is 0",
             false},
 };
+
+constexpr auto kBuiltins = []<size_t... I, size_t... J>(std::index_sequence<I...>, std::index_sequence<J...>) {
+  return std::array{kPlainBuiltins[I]..., kContainerBuiltins[J]...};
+}(std::make_index_sequence<kPlainBuiltins.size()>(), std::make_index_sequence<kContainerBuiltins.size()>());
 
 }  // namespace
 

@@ -75,6 +75,8 @@ class FunctionVerifier {
                     executable_.code.size());
     if (function_.num_registers < num_inputs || function_.num_registers > kMaxRegisters)
       return report("{} registers, expected {} to {}", function_.num_registers, num_inputs, kMaxRegisters);
+    for (const ValueInfo& info : function_.inputs) check_parts(info);
+    for (const ValueInfo& info : function_.outputs) check_parts(info);
     for (size_t i = 0; i < function_.places.size(); i += 2) {
       bool is_pair = i + 1 < function_.places.size();
       if (is_pair && function_.places[i + 1] != -1)
@@ -82,6 +84,15 @@ class FunctionVerifier {
       if (!is_pair) report("{} words of places, expected pairs", function_.places.size());
     }
     return num_slots() <= kMaxRegisters || report("{} slots, expected at most {}", num_slots(), kMaxRegisters);
+  }
+
+  // A sequence has the type of its items, and a map those of a key and a value. The reader bounds the depth.
+  void check_parts(const ValueInfo& info) {  // NOLINT: bounded
+    bool is_sequence = info.kind == ValueKind::kSequence, is_map = info.kind == ValueKind::kMap;
+    size_t expected = is_sequence ? 1 : is_map ? 2 : info.fields.size();
+    if (info.fields.size() != expected)
+      report("a {} has {} parts in its type, expected {}", to_string(info.kind), info.fields.size(), expected);
+    for (const ValueInfo& field : info.fields) check_parts(field);
   }
 
   bool decode_all() {
@@ -128,7 +139,8 @@ class FunctionVerifier {
   void check_dtype(Word word, Opcode op) {
     if (word == kAnyDType && op == Opcode::kCheckTensor) return;
     auto dtype = unpack_dtype(word);
-    if (dtype && dtype->is_string() && op != Opcode::kCheckTensor) report("strings are made by functions, not allocated");
+    if (dtype && dtype->is_string() && op != Opcode::kCheckTensor)
+      report("strings are made by functions, not allocated");
     if (!dtype || dtype->lanes != 1) report("dtype word {} is not an element type", word);
   }
 

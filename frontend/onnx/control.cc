@@ -1,5 +1,7 @@
 // Control flow. If becomes a branch of the graph (or one of its sides, when the condition is known). Loop and Scan
 // become loops of the graph, or are written out where they carry sequences.
+#include <map>
+
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/loop.h"
 #include "ir/text/printer.h"
@@ -43,6 +45,8 @@ void in_trial(Node& n, const std::function<void(Node& inner)>& build) {
   }
 }
 
+}  // namespace
+
 // One branch, whose values become expressions when those of the other one are known, too.
 class Branch {
  public:
@@ -53,10 +57,29 @@ class Branch {
       values_.push_back(value);
     }
   }
+  // Imports nodes behind the If, which see its outputs, and gives their results instead.
+  void go_on(GraphImporter& outer, const onnx::NodeProto& node, const GraphImporter::Nodes& nodes,
+             std::span<const int> order, const std::vector<std::string>& results) {
+    GraphImporter rest(outer, builder_);
+    rest.place = outer.place;
+    rest.splits_ = outer.splits_ + 1;
+    rest.outputs_ = results;
+    for (int i = 0; i < node.output_size(); ++i) {
+      if (!node.output(i).empty()) rest.define(node.output(i), values_.at(static_cast<size_t>(i)));
+    }
+    rest.add_in_order(nodes, order);
+    values_.clear();
+    for (const std::string& name : results) {
+      values_.push_back(rest.find(name));
+      if (!values_.back()) n_.fail("graph output '{}' is not defined", printable(name));
+      if (values_.back()->poisoned) throw CompileError({});  // reported where it failed
+    }
+  }
   // A value that is not there has the type of the one that the other branch has in its place.
   void learn_types(const Branch& other) {
     for (size_t i = 0; i < values_.size(); ++i) learn_item_type(values_[i], *other.values_[i]);
   }
+  size_t size() const { return values_.size(); }
   // Returns the branch as a SeqExpr of its outputs.
   Expr finish() {
     auto result = [&](const Value& value) { return body_.leaf_of(value, n_.span()); };
@@ -76,6 +99,15 @@ class Branch {
   std::vector<Value> values_;
 };
 
+namespace {
+
+// Returns whether tensors of both branches have ranks that are known and differ.
+bool ranks_differ(const Type& a, const Type& b) {
+  const TupleType *items = a.as<TupleType>(), *others = b.as<TupleType>();
+  if (!items || !others) return known_rank(a) >= 0 && known_rank(b) >= 0 && known_rank(a) != known_rank(b);
+  return !std::ranges::equal(items->items, others->items, std::not_fn(ranks_differ));
+}
+
 // Checks the type that values of both branches have. Dims and ranks that differ are left unknown.
 void check_branches(Node& n, const Type& common, const Type& a, const Type& b) {
   if (const TupleType* several = common.as<TupleType>()) {
@@ -91,28 +123,34 @@ std::optional<int64_t> known_flag(const Value& value) {
   return value->contents ? value->contents->only_int() : std::nullopt;
 }
 
-Outputs if_node(Node& n) {
-  const onnx::GraphProto &then_graph = n.attr_graph("then_branch"), &else_graph = n.attr_graph("else_branch");
-  if (then_graph.output_size() != else_graph.output_size())
-    n.fail("the branches have {} and {} outputs", then_graph.output_size(), else_graph.output_size());
-  if (auto known = known_flag(n.value(0)))
-    return GraphImporter(n.graph(), n.builder()).import_subgraph(*known ? then_graph : else_graph);
-  Expr condition = n.bound(n.reshape(n.tensor(0), {}));
-  Branch then_side(n, then_graph), else_side(n, else_graph);
+// Emits the branches and returns their outputs.
+Outputs joined_branches(Node& n, const Expr& condition, Branch& then_side, Branch& else_side, bool may_split) {
   then_side.learn_types(else_side);
   else_side.learn_types(then_side);
   Expr then_branch = then_side.finish(), else_branch = else_side.finish();
+  if (may_split && ranks_differ(then_branch.type(), else_branch.type())) throw RanksDiffer();
   Type type = common_type(then_branch.type(), else_branch.type());
   check_branches(n, type, then_branch.type(), else_branch.type());
   Builder& b = n.builder();
   b.end_dataflow({});  // a block has no branches
   Expr result = b.emit(make(If{condition, then_branch, else_branch}, type, n.span()));
   b.begin_dataflow();
-  if (then_graph.output_size() == 1) return {n.of(with_measured_dims(n, result))};
+  if (then_side.size() == 1) return {n.of(with_measured_dims(n, result))};
   Outputs outputs;
-  for (int i = 0; i < then_graph.output_size(); ++i)
-    outputs.push_back(n.of(with_measured_dims(n, b.emit(tuple_get(result, i)))));
+  for (size_t i = 0; i < then_side.size(); ++i)
+    outputs.push_back(n.of(with_measured_dims(n, b.emit(tuple_get(result, static_cast<int64_t>(i))))));
   return outputs;
+}
+
+Outputs if_node(Node& n) {
+  const onnx::GraphProto &then_graph = n.attr_graph("then_branch"), &else_graph = n.attr_graph("else_branch");
+  if (then_graph.output_size() != else_graph.output_size())
+    n.fail("the branches have {} and {} outputs", then_graph.output_size(), else_graph.output_size());
+  if (auto known = known_flag(n.value(0)))
+    return GraphImporter(n.graph(), n.builder()).import_subgraph(*known ? then_graph : else_graph);
+  Branch then_side(n, then_graph), else_side(n, else_graph);
+  Expr condition = n.bound(n.reshape(n.tensor(0), {}));
+  return joined_branches(n, condition, then_side, else_side, n.graph().may_split());
 }
 
 Value stacked(Node& n, const std::vector<Value>& slices, int64_t axis) {
@@ -165,13 +203,29 @@ class Loop {
     return run_body(graph, body_, arguments);
   }
 
+  // Rows of strings are not stacked: they are carried as a sequence, which is joined behind the loop.
+  struct RowOfStrings {
+    size_t row;
+    Type type;
+  };
   Outputs as_loop() {
     learn_item_types();
+    for (std::map<size_t, Type> listed;;) {
+      try {
+        return as_loop(listed);
+      } catch (const RowOfStrings& found) {
+        listed.emplace(found.row, without_dims(found.type, [](const VarRef&) { return true; }));
+      }
+    }
+  }
+  Outputs as_loop(const std::map<size_t, Type>& listed) {
     std::vector<Expr> carried = map_each(state_, [&](const Value& value) { return n_.leaf(value); });
+    for (const auto& [row, type] : listed) carried.push_back(n_.leaf(n_.sequence({}, type)));
     Expr trips = trips_ ? named_if_long(n_, n_.simplify(max(*trips_, int_imm(0))), "trips")
                         : int_imm(std::numeric_limits<int64_t>::max());
     auto body = [&](Node& inner, const Expr& i, const std::vector<Expr>& values) {
-      std::vector<Value> state = map_each(values, [&](const Expr& value) { return inner.of(value); });
+      std::vector<Value> state =
+          map_each(std::span(values).first(carried_), [&](const Expr& value) { return inner.of(value); });
       std::vector<Value> results = run(inner.graph(), inner.of(KnownTensor{kInt64, {}, {i}}), state);
       LoopStep step;
       if (first_ != 1 || known_flag(results[0]) != 1) step.condition = inner.reshape(inner.tensor(results[0]), {});
@@ -180,11 +234,25 @@ class Loop {
         learn_item_type(results[k + 1], *state[k]);
         step.carried.push_back(inner.leaf(results[k + 1]));
       }
-      for (size_t k = 0; k < rows_; ++k) step.rows.push_back(tensor(results[carried_ + 1 + k]));
+      for (size_t k = 0; k < rows_; ++k) {
+        Expr row = tensor(results[carried_ + 1 + k]);
+        bool is_text = tensor_dtype(row.type()) == DType::string();
+        if (is_text && !listed.contains(k)) throw RowOfStrings{k, row.type()};
+        if (!is_text) step.rows.push_back(row);
+        if (is_text) step.carried.push_back(inner.builder().op("sequence.insert", {values[step.carried.size()], row}));
+      }
       return step;
     };
     auto first = [&] { return n_.bound(n_.has(1) ? n_.reshape(n_.tensor(1), {}) : n_.scalar(1, kBool)); };
-    return map_each(emit_loop(n_, trips, carried, body, first), [&](const Expr& value) { return n_.of(value); });
+    std::vector<Expr> results = emit_loop(n_, trips, carried, body, first);
+    auto rows = results.begin() + std::ssize(carried), list = results.begin() + static_cast<ptrdiff_t>(carried_);
+    Outputs outputs = map_each(std::span(results).first(carried_), [&](const Expr& value) { return n_.of(value); });
+    for (size_t k = 0; k < rows_; ++k) {
+      outputs.push_back(listed.contains(k)
+                            ? n_.container_op("sequence.concat", {*list++}, write_attrs(SequenceConcatAttrs{0, true}))
+                            : n_.of(*rows++));
+    }
+    return outputs;
   }
 
   // A sequence that is empty before the first iteration has the items that an iteration inserts: a trial tells them.
@@ -372,6 +440,34 @@ class Scan {
 Outputs scan_node(Node& n) { return Scan(n).convert(); }
 
 }  // namespace
+
+void GraphImporter::split_at(const Nodes& nodes, std::span<const int> order) {
+  const onnx::NodeProto& node = nodes[order[0]];
+  const Span span = span_of(node, order[0]);
+  builder_.set_span(span);
+  // Results that are defined already stay as they are.
+  std::vector<std::string> results;
+  for (const std::string& name : outputs_) {
+    if (!scope_.contains(name) && !contains(results, name)) results.push_back(name);
+  }
+  if (results.empty()) return;
+  try {
+    const ConverterRow& row = *find_converter("", "If", 1);
+    Node n(*this, node, row, 1, {find(node.input(0))}, span);
+    std::vector<std::string> inside = context_.nested;
+    inside.emplace_back();
+    Temporarily nested(context_.nested, std::move(inside));
+    Branch then_side(n, n.attr_graph("then_branch")), else_side(n, n.attr_graph("else_branch"));
+    then_side.go_on(*this, node, nodes, order.subspan(1), results);
+    else_side.go_on(*this, node, nodes, order.subspan(1), results);
+    Expr condition = n.bound(n.reshape(n.tensor(0), {}));
+    Outputs outputs = joined_branches(n, condition, then_side, else_side, false);
+    for (size_t i = 0; i < results.size(); ++i) define(results[i], outputs.at(i));
+  } catch (const CompileError& error) {
+    context_.add(error);
+    for (const std::string& name : results) define(name, make_value({.poisoned = true}));
+  }
+}
 
 std::vector<ConverterRow> control_converters() {
   constexpr const char* kScan =

@@ -254,7 +254,7 @@ struct Dependencies {
 
 }  // namespace
 
-std::vector<int> GraphImporter::order(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
+std::vector<int> GraphImporter::order(const Nodes& nodes) {
   // A graph may define a name of the graph around it again. Before that definition the name means the outer value.
   Dependencies dependencies(nodes, [&](const std::string& name, int producer, int reader) {
     return scope_.contains(name) || (producer >= reader && find(name) != nullptr);
@@ -274,13 +274,26 @@ std::vector<int> GraphImporter::order(const google::protobuf::RepeatedPtrField<o
        joined(cycle | std::views::take(10), quoted, " -> "));
 }
 
-void GraphImporter::add_nodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
+void GraphImporter::add_nodes(const Nodes& nodes, std::vector<std::string> outputs) {
   context_.node_count += nodes.size();
   if (context_.node_count > context_.options.limits.nodes)
     fail(builder_.span(), "the model has more than {} nodes once its functions are expanded",
          context_.options.limits.nodes);
-  for (int index : order(nodes)) {
-    add_node(nodes[index], index);
+  outputs_ = std::move(outputs);
+  add_in_order(nodes, order(nodes));
+}
+
+void GraphImporter::add_in_order(const Nodes& nodes, std::span<const int> order) {
+  for (size_t k = 0; k < order.size(); ++k) {
+    nodes_left_ = order.size() - k - 1;
+    const Span outer = builder_.span();
+    try {
+      add_node(nodes[order[k]], order[k]);
+    } catch (const RanksDiffer&) {
+      split_at(nodes, order.subspan(k));
+      builder_.set_span(outer);
+      return;
+    }
     if (!context_.nested.empty()) continue;  // the node around these ones still has operands
     for (const auto& [operand, value] : context_.known) value->stand_in.reset();
     context_.known.clear();
@@ -463,7 +476,7 @@ void GraphImporter::call_function(const onnx::NodeProto& node, const std::vector
   google::protobuf::RepeatedPtrField<onnx::NodeProto> nodes = function.node();
   for (onnx::NodeProto& child : nodes) resolve_references(*child.mutable_attribute(), given);
   clear_absent(nodes, absent);
-  body.add_nodes(nodes);
+  body.add_nodes(nodes, {function.output().begin(), function.output().end()});
   Outputs outputs;
   for (const std::string& name : function.output()) {
     Value value = body.find(name);
@@ -471,6 +484,10 @@ void GraphImporter::call_function(const onnx::NodeProto& node, const std::vector
     outputs.push_back(value);
   }
   bind_outputs(node, outputs, span);
+}
+
+std::vector<std::string> names_of_outputs(const onnx::GraphProto& graph) {
+  return map_each(graph.output(), [](const onnx::ValueInfoProto& output) { return output.name(); });
 }
 
 // A tensor of unknown rank, such as an item of a sequence, has the rank that the body's input declares.
@@ -492,7 +509,7 @@ std::vector<Value> GraphImporter::import_subgraph(const onnx::GraphProto& graph,
     define(input.name(), with_declared_rank(arguments[i], input));
   }
   add_initializers(graph);
-  add_nodes(graph.node());
+  add_nodes(graph.node(), names_of_outputs(graph));
   check_values(*this, graph);
   std::vector<Value> result;
   for (const auto& output : graph.output()) {

@@ -43,6 +43,9 @@ struct ModelContext {
   }
 };
 
+// Is thrown by the converter of an If whose branches give tensors of different ranks, for add_nodes.
+struct RanksDiffer {};
+
 class GraphImporter {
  public:
   using Scope = std::unordered_map<std::string, Value>;
@@ -55,7 +58,8 @@ class GraphImporter {
         place(outer.place + builder.span().origin->node + "/"),
         context_(outer.context_),
         builder_(builder),
-        parent_(&outer) {}
+        parent_(&outer),
+        splits_(outer.splits_) {}
 
   ModelContext& context() { return context_; }
   Builder& builder() { return builder_; }
@@ -65,8 +69,9 @@ class GraphImporter {
   Value find(const std::string& name) const;
 
   void add_initializers(const onnx::GraphProto& graph);
-  // Imports all nodes in dependency order.
-  void add_nodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes);
+  using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
+  // Imports all nodes in dependency order. Only the outputs of these names need to be defined afterwards.
+  void add_nodes(const Nodes& nodes, std::vector<std::string> outputs);
   // Imports a subgraph with its inputs bound to the values, and returns its outputs.
   std::vector<Value> import_subgraph(const onnx::GraphProto& graph, const std::vector<Value>& arguments = {});
 
@@ -88,17 +93,25 @@ class GraphImporter {
   // Requires a == b when the model runs; `what` names them in the message.
   void require_equal(const Expr& a, const Expr& b, std::string_view what);
 
+  // Returns whether nodes behind this one may be imported into branches.
+  bool may_split() const { return nodes_left_ > 0 && splits_ < kMostSplits; }
+
   std::unordered_map<std::string, int64_t>* function_opsets = nullptr;  // those of the function whose body this is
   std::string place;                                                    // prefix of node names: "call/"
 
  private:
+  friend class Branch;
+  static constexpr int kMostSplits = 4;  // each doubles the nodes behind it
   void add_node(const onnx::NodeProto& node, int64_t index);
+  void add_in_order(const Nodes& nodes, std::span<const int> order);
+  // Imports an If whose branches differ in rank together with the nodes behind it, which each branch gets a copy of.
+  void split_at(const Nodes& nodes, std::span<const int> order);
   // Returns the outputs of the user's kernel for the node; nullopt where none fits, with the reasons in `refused`.
   std::optional<Outputs> call_kernel(const onnx::NodeProto& node, const std::vector<Value>& inputs, const Span& span,
                                      std::string& refused);
   // Calls the converter. Strings that the node moves or compares are positions to it (strings.cc).
-  Outputs convert_node(const onnx::NodeProto& node, const ConverterRow& row, int64_t version,
-                       std::vector<Value> inputs, const Span& span);
+  Outputs convert_node(const onnx::NodeProto& node, const ConverterRow& row, int64_t version, std::vector<Value> inputs,
+                       const Span& span);
   // Returns whether one of them is for nodes of this type.
   bool has_kernel(const onnx::NodeProto& node) const;
   // Calls one of them in `builder`, or returns why it does not fit. `note` gets what a report should say of it.
@@ -108,7 +121,7 @@ class GraphImporter {
   std::vector<Expr> tensors_of(const std::vector<Value>& inputs, const Span& span);
   Outputs outputs_of(const Expr& value, size_t count);
   void call_function(const onnx::NodeProto& node, const std::vector<Value>& inputs, const Span& span);
-  std::vector<int> order(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes);
+  std::vector<int> order(const Nodes& nodes);
   void bind_outputs(const onnx::NodeProto& node, const Outputs& outputs, const Span& span);
   void poison_outputs(const onnx::NodeProto& node);
   Value with_declared_rank(const Value& value, const onnx::ValueInfoProto& input);
@@ -118,7 +131,12 @@ class GraphImporter {
   GraphImporter* parent_ = nullptr;
   Scope scope_;
   std::vector<std::pair<Expr, Expr>> required_equal_;
+  std::vector<std::string> outputs_;  // the names that are needed behind the nodes
+  size_t nodes_left_ = 0;             // behind the one that is being imported
+  int splits_ = 0;                    // around this graph
 };
+
+std::vector<std::string> names_of_outputs(const onnx::GraphProto& graph);
 
 // Reports the user's kernels that no node of the model got, and why.
 void report_unused_kernels(const ModelContext& context);

@@ -118,7 +118,7 @@ IRModule import_model(std::shared_ptr<const ModelFile> file, const OpTable& ops,
   Parameters params = define_inputs(context, importer, graph);
   builder.begin_dataflow();
   importer.add_initializers(graph);
-  importer.add_nodes(graph.node());
+  importer.add_nodes(graph.node(), names_of_outputs(graph));
   check_values(importer, graph);
   std::vector<Expr> results = read_outputs(context, importer, graph);
   context.diagnostics.throw_if_errors();
