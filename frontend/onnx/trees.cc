@@ -1,0 +1,280 @@
+// TreeEnsemble, TreeEnsembleClassifier and TreeEnsembleRegressor: their attributes as a Forest.
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "frontend/onnx/forest.h"
+#include "frontend/onnx/labels.h"
+#include "support/nearest.h"
+
+namespace relaxc::onnx_import {
+
+namespace {
+
+constexpr const char* kModes[] = {"BRANCH_LEQ", "BRANCH_LT",  "BRANCH_GTE",    "BRANCH_GT",
+                                  "BRANCH_EQ",  "BRANCH_NEQ", "BRANCH_MEMBER", "LEAF"};
+
+TreeMode mode_of(Node& n, const std::string& name) {
+  auto mode = std::ranges::find(kModes, name, [](const char* text) { return std::string_view(text); });
+  if (mode == std::end(kModes) || name == "BRANCH_MEMBER") n.fail("nodes_modes has '{}', expected BRANCH_LEQ, ... or LEAF", name);
+  return static_cast<TreeMode>(mode - std::begin(kModes));
+}
+
+// Returns the numbers of a float attribute, or of a tensor that replaces it.
+std::vector<double> numbers(Node& n, const char* name, const char* as_tensor, Forest& forest) {
+  std::optional<Tensor> tensor = n.opset() >= 3 ? n.attr_tensor(as_tensor) : std::nullopt;
+  if (!tensor) return n.attr_floats(name);
+  if (n.has_attr(name)) n.fail("attributes '{}' and '{}' are both given", name, as_tensor);
+  if (!tensor->dtype().is_float()) n.fail("attribute '{}' has {}, expected floats", as_tensor, to_string(tensor->dtype()));
+  if (tensor->dtype() == kFloat64) forest.is_double = true;
+  std::vector<double> result;
+  for (int64_t i = 0; i < tensor->size(); ++i) result.push_back(tensor->as_double(i));
+  return result;
+}
+void require_length(Node& n, const char* name, size_t length, size_t expected) {
+  if (length != expected) n.fail("attribute '{}' has {} items, expected {}", name, length, expected);
+}
+
+// ---- Versions 1 and 3: nodes with names (tree, node), and leaves among them
+
+class NamedNodes {
+ public:
+  NamedNodes(Node& n, Forest& forest) : n_(n), forest_(forest), trees_(n.required_ints("nodes_treeids")) {
+    read();
+    std::vector<int64_t> order = by_name();
+    for (size_t i = 1; i < order.size(); ++i) {
+      if (name(order[i - 1]) == name(order[i])) n.fail("node {} of tree {} is there twice", ids_[order[i]], trees_[order[i]]);
+    }
+    sorted_ = std::move(order);
+    link();
+  }
+  void add_weights(const char* trees, const char* nodes, const char* ids, const char* weights, const char* as_tensor) {
+    std::vector<int64_t> tree = n_.required_ints(trees), node = n_.required_ints(nodes), id = n_.required_ints(ids);
+    std::vector<double> weight = numbers(n_, weights, as_tensor, forest_);
+    require_length(n_, nodes, node.size(), tree.size());
+    require_length(n_, ids, id.size(), tree.size());
+    require_length(n_, weights, weight.size(), tree.size());
+    for (size_t i = 0; i < tree.size(); ++i) {
+      auto at = find(tree[i], node[i]);
+      if (!at) n_.fail("{}: tree {} has no node {}", nodes, tree[i], node[i]);
+      if (id[i] < 0 || id[i] >= forest_.targets) n_.fail("attribute '{}' has {}, expected 0 to {}", ids, id[i], forest_.targets - 1);
+      if (leaf_[*at] >= 0) forest_.add_weight(leaf_[*at], id[i], weight[i]);
+    }
+  }
+
+ private:
+  std::pair<int64_t, int64_t> name(int64_t i) const { return {trees_[i], ids_[i]}; }
+  void read() {
+    size_t count = trees_.size();
+    auto ints = [&](const char* attribute) {
+      std::vector<int64_t> result = n_.required_ints(attribute);
+      require_length(n_, attribute, result.size(), count);
+      return result;
+    };
+    ids_ = ints("nodes_nodeids");
+    holds_ = ints("nodes_truenodeids");
+    fails_ = ints("nodes_falsenodeids");
+    std::vector<int64_t> features = ints("nodes_featureids");
+    std::vector<std::string> modes = n_.attr_strings("nodes_modes");
+    require_length(n_, "nodes_modes", modes.size(), count);
+    std::vector<double> values = numbers(n_, "nodes_values", "nodes_values_as_tensor", forest_);
+    require_length(n_, "nodes_values", values.size(), count);
+    std::vector<int64_t> missing = n_.attr_ints("nodes_missing_value_tracks_true").value_or(std::vector<int64_t>());
+    if (!missing.empty()) require_length(n_, "nodes_missing_value_tracks_true", missing.size(), count);
+    for (size_t i = 0; i < count; ++i) {
+      bool nan_holds = !missing.empty() && missing[i] != 0;
+      TreeMode mode = mode_of(n_, modes[i]);
+      leaf_.push_back(mode == TreeMode::kLeaf ? std::ssize(forest_.leaves) : -1);
+      if (mode == TreeMode::kLeaf) forest_.leaves.emplace_back();
+      forest_.nodes.push_back({mode, nan_holds, features[i], values[i]});
+    }
+  }
+  std::vector<int64_t> by_name() const {
+    std::vector<int64_t> order = int_range(0, std::ssize(trees_));
+    std::ranges::sort(order, {}, [&](int64_t i) { return name(i); });
+    return order;
+  }
+  std::optional<int64_t> find(int64_t tree, int64_t node) const {
+    auto it = std::ranges::lower_bound(sorted_, std::pair(tree, node), {}, [&](int64_t i) { return name(i); });
+    if (it == sorted_.end() || name(*it) != std::pair(tree, node)) return std::nullopt;
+    return *it;
+  }
+  // Resolves children, and finds the one node of each tree that has no parent.
+  void link() {
+    std::vector<bool> has_parent(trees_.size());
+    for (size_t i = 0; i < trees_.size(); ++i) {
+      if (leaf_[i] >= 0) continue;
+      auto child = [&](const char* kind, int64_t node) {
+        auto at = find(trees_[i], node);
+        if (!at) n_.fail("node {} of tree {} has the {} child {}, which the tree does not have", ids_[i], trees_[i], kind, node);
+        if (has_parent[*at]) n_.fail("node {} of tree {} has two parents", node, trees_[i]);
+        has_parent[*at] = true;
+        return leaf_[*at] >= 0 ? ~leaf_[*at] : *at;
+      };
+      forest_.nodes[i].holds = child("true", holds_[i]);
+      forest_.nodes[i].fails = child("false", fails_[i]);
+    }
+    std::set<int64_t> open(trees_.begin(), trees_.end()), rooted;
+    for (size_t i = 0; i < trees_.size(); ++i) {
+      if (has_parent[i]) continue;
+      if (!rooted.insert(trees_[i]).second) n_.fail("node {} is a second root of tree {}", ids_[i], trees_[i]);
+      forest_.roots.push_back(leaf_[i] >= 0 ? ~leaf_[i] : static_cast<int64_t>(i));
+    }
+    for (int64_t tree : open) {
+      if (!rooted.contains(tree)) n_.fail("tree {} has no root: its nodes form a cycle", tree);
+    }
+  }
+
+  Node& n_;
+  Forest& forest_;
+  std::vector<int64_t> trees_, ids_ = {}, holds_ = {}, fails_ = {}, leaf_ = {}, sorted_ = {};
+};
+
+DType score_dtype(Node& n, const Forest& forest) { return forest.is_double ? kFloat64 : n.dtype(0) == kFloat64 ? kFloat64 : kFloat32; }
+
+std::vector<double> base_values(Node& n, Forest& forest) { return numbers(n, "base_values", "base_values_as_tensor", forest); }
+
+std::string aggregate_of(Node& n, const std::string& name) {
+  for (const auto& [given, ours] : {std::pair("SUM", "sum"), {"AVERAGE", "sum"}, {"MIN", "min"}, {"MAX", "max"}}) {
+    if (name == given) return ours;
+  }
+  n.fail("aggregate_function is '{}', expected AVERAGE, SUM, MIN or MAX", name);
+}
+
+Expr regressed(Node& n, const Forest& forest, bool is_average) {
+  Expr scores = aggregate_trees(n, n.tensor(0), forest);
+  return is_average ? n.scaled(scores, 1.0 / static_cast<double>(forest.roots.size())) : scores;
+}
+
+Expr tree_regressor(Node& n) {
+  Forest forest;
+  std::string aggregate = n.attr_string("aggregate_function", "SUM");
+  forest.aggregate = aggregate_of(n, aggregate);
+  forest.targets = n.attr_int("n_targets", 1);
+  if (forest.targets < 1) n.fail("n_targets is {}, expected at least 1", forest.targets);
+  forest.is_double = n.dtype(0) == kFloat64;
+  NamedNodes nodes(n, forest);
+  nodes.add_weights("target_treeids", "target_nodeids", "target_ids", "target_weights", "target_weights_as_tensor");
+  std::vector<double> base = base_values(n, forest);
+  Expr scores = regressed(n, forest, aggregate == "AVERAGE");
+  if (!base.empty()) {
+    require_length(n, "base_values", base.size(), static_cast<size_t>(forest.targets));
+    scores = n.add(scores, row_of(n, base, n.dtype_of_tensor(scores)));
+  }
+  return n.cast(post_transform(n, scores, n.attr_string("post_transform", "NONE")), kFloat32);
+}
+
+Outputs tree_classifier(Node& n) {
+  Forest forest;
+  Labels labels(n, "classlabels_int64s", "classlabels_strings");
+  forest.targets = std::max<int64_t>(labels.size(), 1);
+  forest.is_double = n.dtype(0) == kFloat64;
+  NamedNodes nodes(n, forest);
+  nodes.add_weights("class_treeids", "class_nodeids", "class_ids", "class_weights", "class_weights_as_tensor");
+  std::vector<double> base = base_values(n, forest);
+  Expr scores = aggregate_trees(n, n.tensor(0), forest);
+  std::vector<bool> used(static_cast<size_t>(forest.targets));
+  bool all_positive = true;
+  for (const auto& leaf : forest.leaves) {
+    for (const auto& [target, weight] : leaf) {
+      used[static_cast<size_t>(target)] = true;
+      all_positive = all_positive && weight >= 0;
+    }
+  }
+  return classify_trees(n, labels, scores, {used, all_positive, base});
+}
+
+// ---- Version 5 of ai.onnx.ml: TreeEnsemble, whose leaves are lists of their own
+
+// Returns the sets of the member tests, which NaN ends.
+std::vector<std::vector<double>> member_sets(Node& n) {
+  std::vector<std::vector<double>> sets(1);
+  auto values = n.attr_tensor("membership_values");
+  for (int64_t i = 0; values && i < values->size(); ++i) {
+    double value = values->as_double(i);
+    if (std::isnan(value)) sets.emplace_back();
+    if (!std::isnan(value)) sets.back().push_back(value);
+  }
+  return sets;
+}
+
+Tensor required_tensor(Node& n, const char* name) {
+  auto tensor = n.attr_tensor(name);
+  if (!tensor) n.fail("attribute '{}' is missing", name);
+  return *tensor;
+}
+
+void read_nodes(Node& n, Forest& forest) {
+  std::vector<int64_t> features = n.required_ints("nodes_featureids"), holds = n.required_ints("nodes_truenodeids"),
+                       fails = n.required_ints("nodes_falsenodeids"), true_leafs = n.required_ints("nodes_trueleafs"),
+                       false_leafs = n.required_ints("nodes_falseleafs");
+  std::vector<int64_t> missing = n.attr_ints("nodes_missing_value_tracks_true").value_or(std::vector<int64_t>());
+  Tensor splits = required_tensor(n, "nodes_splits"), modes = required_tensor(n, "nodes_modes");
+  size_t count = features.size();
+  require_length(n, "nodes_splits", static_cast<size_t>(splits.size()), count);
+  require_length(n, "nodes_modes", static_cast<size_t>(modes.size()), count);
+  for (const auto& [name, list] : {std::pair("nodes_truenodeids", &holds), {"nodes_falsenodeids", &fails},
+                                   {"nodes_trueleafs", &true_leafs}, {"nodes_falseleafs", &false_leafs}})
+    require_length(n, name, list->size(), count);
+  if (!missing.empty()) require_length(n, "nodes_missing_value_tracks_true", missing.size(), count);
+  std::vector<std::vector<double>> sets = member_sets(n);
+  size_t next_set = 0;
+  for (size_t i = 0; i < count; ++i) {
+    auto child = [&](int64_t index, bool is_leaf) {
+      int64_t end = is_leaf ? std::ssize(forest.leaves) : static_cast<int64_t>(count);
+      if (index < 0 || index >= end) n.fail("node {} has the {} {}, expected 0 to {}", i, is_leaf ? "leaf" : "child", index, end - 1);
+      return is_leaf ? ~index : index;
+    };
+    auto at = static_cast<int64_t>(i);
+    int64_t mode = modes.as_int(at);
+    if (mode < 0 || mode > 6) n.fail("nodes_modes has {}, expected 0 to 6", mode);
+    forest.nodes.push_back({static_cast<TreeMode>(mode), !missing.empty() && missing[i] != 0, features[i], splits.as_double(at),
+                            child(holds[i], true_leafs[i] != 0), child(fails[i], false_leafs[i] != 0)});
+    if (forest.nodes.back().mode != TreeMode::kMember) continue;
+    if (next_set >= sets.size()) n.fail("membership_values has {} sets, fewer than there are BRANCH_MEMBER nodes", sets.size());
+    forest.nodes.back().members = sets[next_set++];
+  }
+}
+
+Expr tree_ensemble(Node& n) {
+  Forest forest;
+  static constexpr const char* kAggregates[] = {"AVERAGE", "SUM", "MIN", "MAX"};
+  static constexpr const char* kTransforms[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"};
+  auto choice = [&](const char* name, const auto& names, int64_t otherwise) -> std::string {
+    int64_t value = n.attr_int(name, otherwise);
+    if (value < 0 || value >= std::ssize(names)) n.fail("{} is {}, expected 0 to {}", name, value, std::ssize(names) - 1);
+    return names[value];
+  };
+  std::string aggregate = choice("aggregate_function", kAggregates, 1);
+  forest.aggregate = aggregate_of(n, aggregate);
+  DType dtype = n.dtype(0);
+  forest.is_double = dtype == kFloat64;
+  std::vector<int64_t> targets = n.required_ints("leaf_targetids");
+  Tensor weights = required_tensor(n, "leaf_weights");
+  require_length(n, "leaf_weights", static_cast<size_t>(weights.size()), targets.size());
+  forest.targets = n.has_attr("n_targets") ? n.attr_int("n_targets", 1) : 1;
+  for (size_t i = 0; i < targets.size(); ++i) {
+    if (targets[i] < 0 || targets[i] >= forest.targets)
+      n.fail("leaf_targetids has {}, expected 0 to {}", targets[i], forest.targets - 1);
+    forest.leaves.push_back({{targets[i], weights.as_double(static_cast<int64_t>(i))}});
+  }
+  read_nodes(n, forest);
+  forest.roots = n.required_ints("tree_roots");
+  for (int64_t root : forest.roots) {
+    if (root < 0 || root >= std::ssize(forest.nodes)) n.fail("tree_roots has {}, expected 0 to {}", root, std::ssize(forest.nodes) - 1);
+  }
+  Expr scores = regressed(n, forest, aggregate == "AVERAGE");
+  return n.cast(post_transform(n, scores, choice("post_transform", kTransforms, 0)), dtype);
+}
+
+constexpr const char* kNodes =
+    "nodes_falsenodeids nodes_featureids nodes_hitrates nodes_missing_value_tracks_true nodes_modes nodes_nodeids "
+    "nodes_treeids nodes_truenodeids nodes_values";
+
+}  // namespace
+
+std::vector<ConverterRow> trees_converters() {
+  return {};
+}
+
+}  // namespace relaxc::onnx_import
