@@ -1,5 +1,5 @@
-// Compiles decision trees: every test becomes `column <= threshold`, and the trees become the constants of trees.complete
-// (shallow ones) and trees.walk.
+// Compiles decision trees: every test becomes `column <= threshold`, and the trees become the constants of
+// trees.complete (shallow ones) and trees.walk.
 #include "frontend/onnx/forest.h"
 
 #include <algorithm>
@@ -14,10 +14,10 @@ namespace relaxc::onnx_import {
 
 namespace {
 
-constexpr int kMostCompleteDepth = 6;    // 2^depth tests take as long as a descent of that depth
-constexpr size_t kFewTrees = 16;         // which join deeper ones
-constexpr int64_t kChunkBytes = 1 << 18; // of nodes of trees.walk, which stay in the L2 cache
-constexpr int64_t kChunkTests = 10000;   // of one row in trees.complete: about as long as a thread takes to wake
+constexpr int kMostCompleteDepth = 6;     // 2^depth tests take as long as a descent of that depth
+constexpr size_t kFewTrees = 16;          // which join deeper ones
+constexpr int64_t kChunkBytes = 1 << 18;  // of nodes of trees.walk, which stay in the L2 cache
+constexpr int64_t kChunkTests = 10000;    // of one row in trees.complete: about as long as a thread takes to wake
 constexpr int64_t kMostWeights = int64_t{1} << 28;
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
@@ -37,7 +37,8 @@ struct Cuts {
 };
 
 double before(double value, bool is_double) {
-  return is_double ? std::nextafter(value, -kInf) : std::nextafter(static_cast<float>(value), -std::numeric_limits<float>::infinity());
+  return is_double ? std::nextafter(value, -kInf)
+                   : std::nextafter(static_cast<float>(value), -std::numeric_limits<float>::infinity());
 }
 
 // Returns the cuts around each of the values, which are sorted.
@@ -169,7 +170,11 @@ Expr constant_of(Node& n, std::vector<int64_t> shape, DType dtype, const std::ve
 class Emitter {
  public:
   Emitter(Node& n, const Expr& x, const Forest& forest, Compiler& compiler, std::vector<Record> roots)
-      : n_(n), x_(x), forest_(forest), compiler_(compiler), roots_(std::move(roots)),
+      : n_(n),
+        x_(x),
+        forest_(forest),
+        compiler_(compiler),
+        roots_(std::move(roots)),
         place_(compiler.pairs.size()),
         waiting_(compiler.pairs.size()),
         seen_in_(compiler.pairs.size()) {
@@ -225,11 +230,10 @@ class Emitter {
   }
   void require_room(int64_t leaves) const {
     if (leaves > kMostWeights / forest_.targets)
-      n_.unsupported("{} leaves with weights of {} targets; at most {} weights fit", leaves, forest_.targets, kMostWeights);
+      n_.unsupported("{} leaves with weights of {} targets; at most {} weights fit", leaves, forest_.targets,
+                     kMostWeights);
   }
-  Expr columns() const {
-    return constant_of(n_, {std::ssize(compiler_.columns)}, kInt32, compiler_.columns);
-  }
+  Expr columns() const { return constant_of(n_, {std::ssize(compiler_.columns)}, kInt32, compiler_.columns); }
   Expr call(const char* name, std::vector<Expr> args, int64_t chunks) {
     attrs_.chunks = chunks;
     args.insert(args.begin(), {n_.bound(x_), columns()});
@@ -248,7 +252,8 @@ class Emitter {
     bool is_leaf = record.leaf >= 0;  // a leaf is below both sides of a test
     tests_[tree * tests + at] = record.column;
     thresholds_[tree * tests + at] = is_leaf ? kInf : record.threshold;
-    for (int64_t side : {0, 1}) fill(is_leaf ? record : compiler_.pairs[record.pair][side], 2 * at + 1 + side, tests, tree);
+    for (int64_t side : {0, 1})
+      fill(is_leaf ? record : compiler_.pairs[record.pair][side], 2 * at + 1 + side, tests, tree);
   }
   Expr complete(int depth, int64_t count) {
     const int64_t tests = (1 << depth) - 1, targets = forest_.targets;
@@ -341,7 +346,9 @@ class Emitter {
 void Forest::add_weight(int64_t leaf, int64_t target, double weight) {
   for (auto& [known, value] : leaves[leaf]) {
     if (known != target) continue;
-    value = aggregate == "sum" ? value + weight : aggregate == "min" ? std::min(value, weight) : std::max(value, weight);
+    value = aggregate == "sum"   ? value + weight
+            : aggregate == "min" ? std::min(value, weight)
+                                 : std::max(value, weight);
     return;
   }
   leaves[leaf].emplace_back(target, weight);

@@ -17,7 +17,7 @@ struct TreeNode {
 };
 struct Forest {
   std::vector<TreeNode> nodes = {};
-  std::vector<int64_t> roots = {};  // one of each tree; ~leaf for a tree without tests
+  std::vector<int64_t> roots = {};                                   // one of each tree; ~leaf for a tree without tests
   std::vector<std::vector<std::pair<int64_t, double>>> leaves = {};  // the targets of each leaf, with their weights
   int64_t targets = 1;
   std::string aggregate = "sum";  // or "min", "max"

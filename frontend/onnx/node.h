@@ -227,7 +227,7 @@ Expr convolve(Node& n, const Expr& x, const Expr& weight);
 // clang-format off
 #define RELAXC_CONVERTER_GROUPS(X) \
   X(elementwise) X(layout) X(slice) X(index) X(create) X(image) X(linear_algebra) X(convolution) X(normalization) \
-  X(training) X(reduction) X(quantize) X(sequence) X(control) X(recurrent)
+  X(training) X(reduction) X(quantize) X(sequence) X(control) X(recurrent) X(trees) X(linear_models) X(features)
 // clang-format on
 #define RELAXC_ROW(group) std::vector<ConverterRow> group##_converters();
 RELAXC_CONVERTER_GROUPS(RELAXC_ROW)

@@ -1,11 +1,11 @@
 // TreeEnsemble, TreeEnsembleClassifier and TreeEnsembleRegressor: their attributes as a Forest.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <set>
 
 #include "frontend/onnx/forest.h"
 #include "frontend/onnx/labels.h"
-#include "support/nearest.h"
 
 namespace relaxc::onnx_import {
 
@@ -16,7 +16,8 @@ constexpr const char* kModes[] = {"BRANCH_LEQ", "BRANCH_LT",  "BRANCH_GTE",    "
 
 TreeMode mode_of(Node& n, const std::string& name) {
   auto mode = std::ranges::find(kModes, name, [](const char* text) { return std::string_view(text); });
-  if (mode == std::end(kModes) || name == "BRANCH_MEMBER") n.fail("nodes_modes has '{}', expected BRANCH_LEQ, ... or LEAF", name);
+  if (mode == std::end(kModes) || name == "BRANCH_MEMBER")
+    n.fail("nodes_modes has '{}', expected BRANCH_LEQ, ... or LEAF", name);
   return static_cast<TreeMode>(mode - std::begin(kModes));
 }
 
@@ -25,7 +26,8 @@ std::vector<double> numbers(Node& n, const char* name, const char* as_tensor, Fo
   std::optional<Tensor> tensor = n.opset() >= 3 ? n.attr_tensor(as_tensor) : std::nullopt;
   if (!tensor) return n.attr_floats(name);
   if (n.has_attr(name)) n.fail("attributes '{}' and '{}' are both given", name, as_tensor);
-  if (!tensor->dtype().is_float()) n.fail("attribute '{}' has {}, expected floats", as_tensor, to_string(tensor->dtype()));
+  if (!tensor->dtype().is_float())
+    n.fail("attribute '{}' has {}, expected floats", as_tensor, to_string(tensor->dtype()));
   if (tensor->dtype() == kFloat64) forest.is_double = true;
   std::vector<double> result;
   for (int64_t i = 0; i < tensor->size(); ++i) result.push_back(tensor->as_double(i));
@@ -43,7 +45,8 @@ class NamedNodes {
     read();
     std::vector<int64_t> order = by_name();
     for (size_t i = 1; i < order.size(); ++i) {
-      if (name(order[i - 1]) == name(order[i])) n.fail("node {} of tree {} is there twice", ids_[order[i]], trees_[order[i]]);
+      if (name(order[i - 1]) == name(order[i]))
+        n.fail("node {} of tree {} is there twice", ids_[order[i]], trees_[order[i]]);
     }
     sorted_ = std::move(order);
     link();
@@ -57,7 +60,8 @@ class NamedNodes {
     for (size_t i = 0; i < tree.size(); ++i) {
       auto at = find(tree[i], node[i]);
       if (!at) n_.fail("{}: tree {} has no node {}", nodes, tree[i], node[i]);
-      if (id[i] < 0 || id[i] >= forest_.targets) n_.fail("attribute '{}' has {}, expected 0 to {}", ids, id[i], forest_.targets - 1);
+      if (id[i] < 0 || id[i] >= forest_.targets)
+        n_.fail("attribute '{}' has {}, expected 0 to {}", ids, id[i], forest_.targets - 1);
       if (leaf_[*at] >= 0) forest_.add_weight(leaf_[*at], id[i], weight[i]);
     }
   }
@@ -106,7 +110,9 @@ class NamedNodes {
       if (leaf_[i] >= 0) continue;
       auto child = [&](const char* kind, int64_t node) {
         auto at = find(trees_[i], node);
-        if (!at) n_.fail("node {} of tree {} has the {} child {}, which the tree does not have", ids_[i], trees_[i], kind, node);
+        if (!at)
+          n_.fail("node {} of tree {} has the {} child {}, which the tree does not have", ids_[i], trees_[i], kind,
+                  node);
         if (has_parent[*at]) n_.fail("node {} of tree {} has two parents", node, trees_[i]);
         has_parent[*at] = true;
         return leaf_[*at] >= 0 ? ~leaf_[*at] : *at;
@@ -130,9 +136,9 @@ class NamedNodes {
   std::vector<int64_t> trees_, ids_ = {}, holds_ = {}, fails_ = {}, leaf_ = {}, sorted_ = {};
 };
 
-DType score_dtype(Node& n, const Forest& forest) { return forest.is_double ? kFloat64 : n.dtype(0) == kFloat64 ? kFloat64 : kFloat32; }
-
-std::vector<double> base_values(Node& n, Forest& forest) { return numbers(n, "base_values", "base_values_as_tensor", forest); }
+std::vector<double> base_values(Node& n, Forest& forest) {
+  return numbers(n, "base_values", "base_values_as_tensor", forest);
+}
 
 std::string aggregate_of(Node& n, const std::string& name) {
   for (const auto& [given, ours] : {std::pair("SUM", "sum"), {"AVERAGE", "sum"}, {"MIN", "min"}, {"MAX", "max"}}) {
@@ -164,24 +170,85 @@ Expr tree_regressor(Node& n) {
   return n.cast(post_transform(n, scores, n.attr_string("post_transform", "NONE")), kFloat32);
 }
 
+// What the weights of a classifier say about its classes.
+struct Votes {
+  std::vector<bool> used;  // whether a leaf has a weight for the class
+  bool all_positive = true;
+  std::vector<double> base;
+};
+
+Votes votes_of(Node& n, Forest& forest) {
+  Votes votes{std::vector<bool>(static_cast<size_t>(forest.targets)), true, base_values(n, forest)};
+  for (const auto& leaf : forest.leaves) {
+    for (const auto& [target, weight] : leaf) {
+      votes.used[static_cast<size_t>(target)] = true;
+      votes.all_positive = votes.all_positive && weight >= 0;
+    }
+  }
+  return votes;
+}
+
+// The specification leaves open what two classes with weights for one of them mean; this is ONNX Runtime's answer.
+// Returns the label and the scores [n, 2].
+std::pair<Expr, Expr> classify_two(Node& n, const Labels& labels, const Expr& sums, const Votes& votes,
+                                   const std::string& transform) {
+  Expr first = columns_of(n, sums, 0, 1), second = columns_of(n, sums, 1, 2);
+  auto plus = [&](const Expr& x, double value) { return n.add(x, n.scalar_like(value, x)); };
+  const std::vector<double>& base = votes.base;
+  bool has_second = votes.used[1];
+  if (base.size() == 2 && has_second) {  // base_values[0] is not used
+    second = plus(first, base[1]);
+    first = n.op("negative", {second});
+  } else if (base.size() == 2) {
+    first = plus(first, base[0]);
+    second = plus(second, base[1]);
+  } else if (base.size() == 1) {
+    first = plus(first, base[0]);
+  }
+  const bool one_score = base.size() < 2 && !has_second, is_binary = votes.used[0] != votes.used[1];
+  Expr weight = has_second ? second : first;
+  double least = is_binary && votes.all_positive ? 0.5 : 0;
+  Expr is_second = n.op("greater", {n.reshape(weight, {n.shape_of(weight)[0]}), n.scalar_like(least, weight)});
+  Expr label = labels.binary(is_second);
+  if (!one_score) return {label, post_transform(n, two_columns(n, first, second), transform)};
+  if (transform == "PROBIT") n.unsupported("post_transform PROBIT of two classes with weights for the first one alone");
+  if (votes.all_positive) return {label, two_columns(n, plus(n.op("negative", {first}), 1), first)};
+  Expr both = two_columns(n, n.op("negative", {first}), first);
+  return {label, transform == "LOGISTIC" ? post_transform(n, both, transform) : both};
+}
+
 Outputs tree_classifier(Node& n) {
   Forest forest;
   Labels labels(n, "classlabels_int64s", "classlabels_strings");
-  forest.targets = std::max<int64_t>(labels.size(), 1);
+  forest.targets = labels.size();
   forest.is_double = n.dtype(0) == kFloat64;
   NamedNodes nodes(n, forest);
   nodes.add_weights("class_treeids", "class_nodeids", "class_ids", "class_weights", "class_weights_as_tensor");
-  std::vector<double> base = base_values(n, forest);
-  Expr scores = aggregate_trees(n, n.tensor(0), forest);
-  std::vector<bool> used(static_cast<size_t>(forest.targets));
-  bool all_positive = true;
-  for (const auto& leaf : forest.leaves) {
-    for (const auto& [target, weight] : leaf) {
-      used[static_cast<size_t>(target)] = true;
-      all_positive = all_positive && weight >= 0;
-    }
+  Votes votes = votes_of(n, forest);
+  std::string transform = n.attr_string("post_transform", "NONE");
+  Expr sums = aggregate_trees(n, n.tensor(0), forest);
+  auto outputs = [&](const Expr& label, const Expr& scores) -> Outputs {
+    return {n.of(label), n.of(n.cast(scores, kFloat32))};
+  };
+  if (labels.size() == 2) {
+    if (votes.base.size() > 2) require_length(n, "base_values", votes.base.size(), 2);
+    auto [label, scores] = classify_two(n, labels, sums, votes, transform);
+    return outputs(label, scores);
   }
-  return classify_trees(n, labels, scores, {used, all_positive, base});
+  if (!votes.base.empty()) {
+    require_length(n, "base_values", votes.base.size(), votes.used.size());
+    sums = n.add(sums, row_of(n, votes.base, n.dtype_of_tensor(sums)));
+  }
+  if (labels.size() == 1) {
+    Expr is_positive = n.op("greater", {n.reshape(sums, {n.shape_of(sums)[0]}), n.scalar_like(0, sums)});
+    return outputs(labels.binary(is_positive), transform == "PROBIT" ? post_transform(n, sums, transform) : sums);
+  }
+  Expr compared = sums;  // a class without weights does not win
+  if (std::vector<double> absent; votes.base.empty() && std::ranges::count(votes.used, false) > 0) {
+    for (bool used : votes.used) absent.push_back(used ? 0 : -std::numeric_limits<double>::infinity());
+    compared = n.add(sums, row_of(n, absent, n.dtype_of_tensor(sums)));
+  }
+  return outputs(labels.of_highest(compared), post_transform(n, sums, transform));
 }
 
 // ---- Version 5 of ai.onnx.ml: TreeEnsemble, whose leaves are lists of their own
@@ -213,8 +280,10 @@ void read_nodes(Node& n, Forest& forest) {
   size_t count = features.size();
   require_length(n, "nodes_splits", static_cast<size_t>(splits.size()), count);
   require_length(n, "nodes_modes", static_cast<size_t>(modes.size()), count);
-  for (const auto& [name, list] : {std::pair("nodes_truenodeids", &holds), {"nodes_falsenodeids", &fails},
-                                   {"nodes_trueleafs", &true_leafs}, {"nodes_falseleafs", &false_leafs}})
+  for (const auto& [name, list] : {std::pair("nodes_truenodeids", &holds),
+                                   {"nodes_falsenodeids", &fails},
+                                   {"nodes_trueleafs", &true_leafs},
+                                   {"nodes_falseleafs", &false_leafs}})
     require_length(n, name, list->size(), count);
   if (!missing.empty()) require_length(n, "nodes_missing_value_tracks_true", missing.size(), count);
   std::vector<std::vector<double>> sets = member_sets(n);
@@ -222,16 +291,19 @@ void read_nodes(Node& n, Forest& forest) {
   for (size_t i = 0; i < count; ++i) {
     auto child = [&](int64_t index, bool is_leaf) {
       int64_t end = is_leaf ? std::ssize(forest.leaves) : static_cast<int64_t>(count);
-      if (index < 0 || index >= end) n.fail("node {} has the {} {}, expected 0 to {}", i, is_leaf ? "leaf" : "child", index, end - 1);
+      if (index < 0 || index >= end)
+        n.fail("node {} has the {} {}, expected 0 to {}", i, is_leaf ? "leaf" : "child", index, end - 1);
       return is_leaf ? ~index : index;
     };
     auto at = static_cast<int64_t>(i);
     int64_t mode = modes.as_int(at);
     if (mode < 0 || mode > 6) n.fail("nodes_modes has {}, expected 0 to 6", mode);
-    forest.nodes.push_back({static_cast<TreeMode>(mode), !missing.empty() && missing[i] != 0, features[i], splits.as_double(at),
-                            child(holds[i], true_leafs[i] != 0), child(fails[i], false_leafs[i] != 0)});
+    forest.nodes.push_back({static_cast<TreeMode>(mode), !missing.empty() && missing[i] != 0, features[i],
+                            splits.as_double(at), child(holds[i], true_leafs[i] != 0),
+                            child(fails[i], false_leafs[i] != 0)});
     if (forest.nodes.back().mode != TreeMode::kMember) continue;
-    if (next_set >= sets.size()) n.fail("membership_values has {} sets, fewer than there are BRANCH_MEMBER nodes", sets.size());
+    if (next_set >= sets.size())
+      n.fail("membership_values has {} sets, fewer than there are BRANCH_MEMBER nodes", sets.size());
     forest.nodes.back().members = sets[next_set++];
   }
 }
@@ -242,7 +314,8 @@ Expr tree_ensemble(Node& n) {
   static constexpr const char* kTransforms[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"};
   auto choice = [&](const char* name, const auto& names, int64_t otherwise) -> std::string {
     int64_t value = n.attr_int(name, otherwise);
-    if (value < 0 || value >= std::ssize(names)) n.fail("{} is {}, expected 0 to {}", name, value, std::ssize(names) - 1);
+    if (value < 0 || value >= std::ssize(names))
+      n.fail("{} is {}, expected 0 to {}", name, value, std::ssize(names) - 1);
     return names[value];
   };
   std::string aggregate = choice("aggregate_function", kAggregates, 1);
@@ -261,20 +334,37 @@ Expr tree_ensemble(Node& n) {
   read_nodes(n, forest);
   forest.roots = n.required_ints("tree_roots");
   for (int64_t root : forest.roots) {
-    if (root < 0 || root >= std::ssize(forest.nodes)) n.fail("tree_roots has {}, expected 0 to {}", root, std::ssize(forest.nodes) - 1);
+    if (root < 0 || root >= std::ssize(forest.nodes))
+      n.fail("tree_roots has {}, expected 0 to {}", root, std::ssize(forest.nodes) - 1);
   }
   Expr scores = regressed(n, forest, aggregate == "AVERAGE");
   return n.cast(post_transform(n, scores, choice("post_transform", kTransforms, 0)), dtype);
 }
 
-constexpr const char* kNodes =
-    "nodes_falsenodeids nodes_featureids nodes_hitrates nodes_missing_value_tracks_true nodes_modes nodes_nodeids "
-    "nodes_treeids nodes_truenodeids nodes_values";
+#define RELAXC_NODES                                                                                              \
+  "nodes_falsenodeids nodes_featureids nodes_hitrates nodes_missing_value_tracks_true nodes_modes nodes_nodeids " \
+  "nodes_treeids nodes_truenodeids nodes_values base_values post_transform "
+#define RELAXC_TENSORS "nodes_hitrates_as_tensor nodes_values_as_tensor base_values_as_tensor "
+#define RELAXC_CLASSES "class_ids class_nodeids class_treeids class_weights classlabels_int64s classlabels_strings "
+#define RELAXC_TARGETS "aggregate_function n_targets target_ids target_nodeids target_treeids target_weights "
+constexpr const char* kMl = "ai.onnx.ml";
 
 }  // namespace
 
 std::vector<ConverterRow> trees_converters() {
-  return {};
+  return {
+      {"TreeEnsembleClassifier", 1, 1, 1, tree_classifier, RELAXC_NODES RELAXC_CLASSES, kMl},
+      {"TreeEnsembleClassifier", 3, 1, 1, tree_classifier,
+       RELAXC_NODES RELAXC_CLASSES RELAXC_TENSORS "class_weights_as_tensor", kMl},
+      {"TreeEnsembleRegressor", 1, 1, 1, tree_regressor, RELAXC_NODES RELAXC_TARGETS, kMl},
+      {"TreeEnsembleRegressor", 3, 1, 1, tree_regressor,
+       RELAXC_NODES RELAXC_TARGETS RELAXC_TENSORS "target_weights_as_tensor", kMl},
+      {"TreeEnsemble", 5, 1, 1, tree_ensemble,
+       "aggregate_function leaf_targetids leaf_weights membership_values n_targets nodes_falseleafs nodes_falsenodeids "
+       "nodes_featureids nodes_hitrates nodes_missing_value_tracks_true nodes_modes nodes_splits nodes_trueleafs "
+       "nodes_truenodeids post_transform tree_roots",
+       kMl},
+  };
 }
 
 }  // namespace relaxc::onnx_import
