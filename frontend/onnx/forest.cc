@@ -426,4 +426,9 @@ Expr post_transform(Node& n, const Expr& scores, const std::string& name) {
   n.fail("post_transform is '{}', expected NONE, LOGISTIC, SOFTMAX, SOFTMAX_ZERO or PROBIT", name);
 }
 
+Expr post_transform_of_one(Node& n, const Expr& scores, const std::string& name) {
+  Expr result = post_transform(n, scores, name);
+  return name == "PROBIT" ? result : scores;
+}
+
 }  // namespace relaxc::onnx_import

@@ -32,6 +32,8 @@ Expr aggregate_trees(Node& n, const Expr& x, const Forest& forest);
 
 // Applies a post_transform attribute to scores [n, targets].
 Expr post_transform(Node& n, const Expr& scores, const std::string& name);
+// Does that to one score per row, to which ONNX Runtime applies PROBIT only.
+Expr post_transform_of_one(Node& n, const Expr& scores, const std::string& name);
 // Returns a constant row of numbers.
 Expr row_of(Node& n, const std::vector<double>& values, DType dtype);
 

@@ -22,22 +22,27 @@ Expr matrix(Node& n, int64_t rows, const std::vector<double>& values, const char
   return constant(float_list(values).reshaped({rows, std::ssize(values) / rows}), n.span());
 }
 // Returns x . matrix^T.
-Expr product(Node& n, const Expr& x, const Expr& matrix) {
+Expr times_transposed(Node& n, const Expr& x, const Expr& matrix) {
   n.require_equal(n.shape_of(x)[1], n.shape_of(matrix)[1], "features of the input and of the model");
   return n.op("matmul", {x, n.transpose(matrix, {1, 0})});
 }
 Expr as_list(Node& n, const Expr& column) { return n.reshape(column, {n.shape_of(column)[0]}); }
 Expr is_above(Node& n, const Expr& x, double value) { return n.op("greater", {x, n.scalar_like(value, x)}); }
-// ONNX Runtime applies no other transform to a single score.
 Expr transformed(Node& n, const Expr& scores, int64_t count) {
   std::string name = n.attr_string("post_transform", "NONE");
-  Expr result = post_transform(n, scores, name);
-  return count > 1 || name == "PROBIT" ? result : scores;
+  return count > 1 ? post_transform(n, scores, name) : post_transform_of_one(n, scores, name);
+}
+// Returns the probabilities of two classes by a score of the second one, as ONNX Runtime does.
+Expr both_classes(Node& n, const Expr& score, const std::string& transform) {
+  Expr second =
+      transform == "LOGISTIC" ? post_transform(n, score, transform) : post_transform_of_one(n, score, transform);
+  return two_columns(n, n.sub(n.scalar_like(1, second), second), second);
 }
 
 Expr linear_regressor(Node& n) {
   int64_t targets = n.attr_int("targets", 1);
-  Expr scores = product(n, rows_of_input(n), matrix(n, targets, n.attr_floats("coefficients"), "coefficients"));
+  Expr scores =
+      times_transposed(n, rows_of_input(n), matrix(n, targets, n.attr_floats("coefficients"), "coefficients"));
   std::vector<double> intercepts = n.attr_floats("intercepts");
   if (!intercepts.empty()) {
     if (std::ssize(intercepts) != targets) n.fail("there are {} intercepts, expected {}", intercepts.size(), targets);
@@ -59,12 +64,12 @@ Outputs linear_classifier(Node& n) {
     count = std::ssize(coefficients) / *features;
   }
   if (count > 1 && count != labels.size()) n.fail("there are {} classes and {} labels", count, labels.size());
-  Expr scores = product(n, x, matrix(n, count, coefficients, "coefficients"));
+  Expr scores = times_transposed(n, x, matrix(n, count, coefficients, "coefficients"));
   if (!intercepts.empty()) scores = n.add(scores, row_of(n, intercepts, kFloat32));
   if (count > 1) return {n.of(labels.of_highest(scores)), n.of(transformed(n, scores, count))};
   Expr label = labels.binary(is_above(n, as_list(n, scores), 0));
-  scores = transformed(n, scores, 1);
-  if (labels.size() == 2) scores = two_columns(n, n.sub(n.scalar_like(1, scores), scores), scores);
+  if (labels.size() == 2) scores = both_classes(n, scores, n.attr_string("post_transform", "NONE"));
+  if (labels.size() != 2) scores = transformed(n, scores, 1);
   return {n.of(label), n.of(scores)};
 }
 
@@ -82,7 +87,7 @@ Expr kernel(Node& n, const Expr& x, const Expr& vectors, std::string type, doubl
     Expr distance = n.reduce("sum", n.mul(difference, difference), {2}, false);
     return n.add(n.op("exp", {n.mul(distance, number(-gamma))}), number(plus));
   }
-  Expr dot = product(n, x, vectors);
+  Expr dot = times_transposed(n, x, vectors);
   if (type == "LINEAR") return n.add(dot, number(plus));
   if (type != "POLY" && type != "SIGMOID") n.fail("kernel_type is '{}', expected LINEAR, POLY, RBF or SIGMOID", type);
   Expr inner = n.add(n.mul(dot, number(gamma)), number(coef0));
@@ -106,7 +111,7 @@ Expr svm_regressor(Node& n) {
     if (std::ssize(coefficients) != supports)
       n.fail("there are {} coefficients for {} vectors", coefficients.size(), supports);
     Expr kernels = kernel(n, x, matrix(n, supports, n.attr_floats("support_vectors"), "support_vectors"), type, 0);
-    scores = n.add(product(n, kernels, weights), n.scalar(first_rho(n), kFloat32));
+    scores = n.add(times_transposed(n, kernels, weights), n.scalar(first_rho(n), kFloat32));
   } else {
     scores = kernel(n, x, weights, "LINEAR", first_rho(n));
   }
@@ -150,7 +155,8 @@ Expr pair_scores(Node& n, const Expr& x, const Pairs& pairs, const std::vector<i
   }
   Expr kernels = kernel(n, x, support, n.attr_string("kernel_type", "LINEAR"), 0);
   rho.resize(static_cast<size_t>(pairs.count()));
-  return n.add(product(n, kernels, matrix(n, pairs.count(), weights, "coefficients")), row_of(n, rho, kFloat32));
+  return n.add(times_transposed(n, kernels, matrix(n, pairs.count(), weights, "coefficients")),
+               row_of(n, rho, kFloat32));
 }
 // Returns how many pairs vote for each class, [n, classes].
 Expr votes(Node& n, const Expr& scores, const Pairs& pairs) {
@@ -160,8 +166,8 @@ Expr votes(Node& n, const Expr& scores, const Pairs& pairs) {
     to_second[pairs.of[pair].second * pairs.count() + pair] = 1;
   }
   Expr first = n.cast(is_above(n, scores, 0), kFloat32), second = n.sub(n.scalar(1, kFloat32), first);
-  return n.add(product(n, first, matrix(n, pairs.classes, to_first, "votes")),
-               product(n, second, matrix(n, pairs.classes, to_second, "votes")));
+  return n.add(times_transposed(n, first, matrix(n, pairs.classes, to_first, "votes")),
+               times_transposed(n, second, matrix(n, pairs.classes, to_second, "votes")));
 }
 // Returns the probabilities of the classes by the sigmoids of the pairs. (Platt)
 Expr probabilities(Node& n, const Expr& scores, const Pairs& pairs, const std::vector<double>& a,
@@ -217,8 +223,8 @@ Outputs svm_classifier(Node& n) {
   }
   if (labels.size() > 2) return {n.of(label), n.of(transformed(n, scores, pairs.count()))};
   if (transform == "PROBIT") n.unsupported("post_transform PROBIT of two classes without probabilities");
-  Expr other = transform == "NONE" ? n.op("negative", {scores}) : n.sub(n.scalar(1, kFloat32), scores);
-  return {n.of(label), n.of(two_columns(n, other, scores))};
+  if (transform == "NONE") return {n.of(label), n.of(two_columns(n, n.op("negative", {scores}), scores))};
+  return {n.of(label), n.of(both_classes(n, scores, transform))};
 }
 
 }  // namespace

@@ -167,7 +167,9 @@ Expr tree_regressor(Node& n) {
     require_length(n, "base_values", base.size(), static_cast<size_t>(forest.targets));
     scores = n.add(scores, row_of(n, base, n.dtype_of_tensor(scores)));
   }
-  return n.cast(post_transform(n, scores, n.attr_string("post_transform", "NONE")), kFloat32);
+  std::string transform = n.attr_string("post_transform", "NONE");
+  auto* transformed = forest.targets == 1 ? post_transform_of_one : post_transform;
+  return n.cast(transformed(n, scores, transform), kFloat32);
 }
 
 // What the weights of a classifier say about its classes.
@@ -188,29 +190,19 @@ Votes votes_of(Node& n, Forest& forest) {
   return votes;
 }
 
-// The specification leaves open what two classes with weights for one of them mean; this is ONNX Runtime's answer.
-// Returns the label and the scores [n, 2].
+// The label and the scores [n, 2] of two classes. Where all weights are for one of them, the specification leaves open
+// what the other one gets; this is the answer of ONNX's reference and of ONNX Runtime, whose bases this follows, too.
 std::pair<Expr, Expr> classify_two(Node& n, const Labels& labels, const Expr& sums, const Votes& votes,
                                    const std::string& transform) {
   Expr first = columns_of(n, sums, 0, 1), second = columns_of(n, sums, 1, 2);
+  const bool has_both = votes.used[0] && votes.used[1], has_second = votes.used[1];
   auto plus = [&](const Expr& x, double value) { return n.add(x, n.scalar_like(value, x)); };
-  const std::vector<double>& base = votes.base;
-  bool has_second = votes.used[1];
-  if (base.size() == 2 && has_second) {  // base_values[0] is not used
-    second = plus(first, base[1]);
-    first = n.op("negative", {second});
-  } else if (base.size() == 2) {
-    first = plus(first, base[0]);
-    second = plus(second, base[1]);
-  } else if (base.size() == 1) {
-    first = plus(first, base[0]);
-  }
-  const bool one_score = base.size() < 2 && !has_second, is_binary = votes.used[0] != votes.used[1];
-  Expr weight = has_second ? second : first;
-  double least = is_binary && votes.all_positive ? 0.5 : 0;
-  Expr is_second = n.op("greater", {n.reshape(weight, {n.shape_of(weight)[0]}), n.scalar_like(least, weight)});
-  Expr label = labels.binary(is_second);
-  if (!one_score) return {label, post_transform(n, two_columns(n, first, second), transform)};
+  auto is_above = [&](const Expr& x, const Expr& y) { return n.op("greater", {n.reshape(x, {n.shape_of(x)[0]}), y}); };
+  if (!votes.base.empty()) first = plus(first, votes.base[0]);
+  if (votes.base.size() == 2 && has_second) second = plus(second, votes.base[1]);
+  Expr other = has_both ? n.reshape(first, {n.shape_of(first)[0]}) : n.scalar_like(votes.all_positive ? 0.5 : 0, first);
+  Expr label = labels.binary(is_above(has_second ? second : first, other));
+  if (has_second || votes.base.size() == 2) return {label, post_transform(n, two_columns(n, first, second), transform)};
   if (transform == "PROBIT") n.unsupported("post_transform PROBIT of two classes with weights for the first one alone");
   if (votes.all_positive) return {label, two_columns(n, plus(n.op("negative", {first}), 1), first)};
   Expr both = two_columns(n, n.op("negative", {first}), first);
@@ -338,7 +330,8 @@ Expr tree_ensemble(Node& n) {
       n.fail("tree_roots has {}, expected 0 to {}", root, std::ssize(forest.nodes) - 1);
   }
   Expr scores = regressed(n, forest, aggregate == "AVERAGE");
-  return n.cast(post_transform(n, scores, choice("post_transform", kTransforms, 0)), dtype);
+  auto* transformed = forest.targets == 1 ? post_transform_of_one : post_transform;
+  return n.cast(transformed(n, scores, choice("post_transform", kTransforms, 0)), dtype);
 }
 
 #define RELAXC_NODES                                                                                              \
