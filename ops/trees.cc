@@ -30,6 +30,7 @@ constexpr int64_t kSideBySide = 16;      // rows or trees whose descents are int
 constexpr int64_t kVectorBytes = 64;     // of a column, that complete trees test at once
 constexpr int64_t kMostDepth = 10;       // of complete trees
 constexpr int64_t kMostBits = 24;        // of a column's number
+constexpr int64_t kLeastBlocks = 16;     // of many rows, for threads to share
 constexpr int64_t kCopyBytes = 1 << 15;  // of the columns of a block of rows, about
 
 // ---- What both forms share: tasks, the copy of the columns, and accumulators for a block of rows.
@@ -109,9 +110,10 @@ struct Forest {
                      const std::function<Stmt(const Expr& row, const Expr& first, const Expr& end)>& alone) {
     VarRef task = make_dim("task"), block = make_dim("block"), count = make_dim("rows"), row = make_dim("row");
     VarRef first = make_dim("first"), end = make_dim("end"), k = make_dim("k"), r = make_dim("r");
-    Expr blocks = ceil_div(n, rows), chunk = attrs.chunks == 1 ? int_imm(0) : floor_div(task, blocks);
+    VarRef stride = make_dim("stride");
+    Expr blocks = floor_div(n + stride - 1, stride), chunk = attrs.chunks == 1 ? int_imm(0) : floor_div(task, blocks);
     block_rows = count;
-    Expr base = block * rows, chunk_count = int_imm(attrs.chunks), tree_count = int_imm(trees);
+    Expr base = block * Expr(stride), chunk_count = int_imm(attrs.chunks), tree_count = int_imm(trees);
     auto place = [&](const Expr& i, const Expr& target) {
       return has_many() ? std::vector<Expr>{i, target} : std::vector<Expr>{target, i};
     };
@@ -120,14 +122,16 @@ struct Forest {
                       loop(j, buffer_type(kept_values).shape[1], store(kept_values, neutral(), {i, j})));
     Stmt write = loop(
         r, count, loop(k, int_imm(attrs.targets), store(result, load(kept_values, place(r, k)), {base + r, chunk, k})));
-    Stmt body = seq(
-        {make(Bind{block, attrs.chunks == 1 ? Expr(task) : floor_mod(task, blocks)}),
-         make(Bind{count, min(int_imm(rows), n - base)}), make(Bind{first, floor_div(chunk * tree_count, chunk_count)}),
-         make(Bind{end, floor_div((chunk + 1) * tree_count, chunk_count)}), make(AllocBuffer{columns, {}}),
-         make(AllocBuffer{kept_values, {}}), copy_columns(base, ceil_div(count, vector) * vector), start,
-         make(IfThenElse{count < int_imm(few), loop(row, count, alone(row, first, end)), together(first, end)}),
-         write});
-    program.builder.extern_block("trees", loop(task, blocks * attrs.chunks, body, ForKind::kParallel));
+    Stmt body =
+        seq({make(Bind{block, attrs.chunks == 1 ? Expr(task) : floor_mod(task, blocks)}),
+             make(Bind{count, min(stride, n - base)}), make(Bind{first, floor_div(chunk * tree_count, chunk_count)}),
+             make(Bind{end, floor_div((chunk + 1) * tree_count, chunk_count)}), make(AllocBuffer{columns, {}}),
+             make(AllocBuffer{kept_values, {}}), copy_columns(base, ceil_div(count, vector) * vector), start,
+             make(IfThenElse{count < int_imm(few), loop(row, count, alone(row, first, end)), together(first, end)}),
+             write});
+    Expr fair = ceil_div(ceil_div(n, kLeastBlocks), vector) * vector;
+    program.builder.extern_block("trees", seq({make(Bind{stride, max(int_imm(vector), min(int_imm(rows), fair))}),
+                                               loop(task, blocks * attrs.chunks, body, ForKind::kParallel)}));
     return program.builder.finish({result});
   }
 

@@ -129,6 +129,27 @@ class NamedNodes {
     for (int64_t tree : open) {
       if (!rooted.contains(tree)) n_.fail("tree {} has no root: its nodes form a cycle", tree);
     }
+    refuse_cycles();
+  }
+
+  // Each node has at most one parent, so that what no root leads to is a cycle, or below one.
+  void refuse_cycles() const {
+    std::vector<bool> reached(trees_.size());
+    std::vector<int64_t> open;
+    auto reach = [&](int64_t node) {
+      if (node >= 0) open.push_back(node);
+    };
+    std::ranges::for_each(forest_.roots, reach);
+    while (!open.empty()) {
+      int64_t at = open.back();
+      open.pop_back();
+      reached[at] = true;
+      reach(forest_.nodes[at].holds);
+      reach(forest_.nodes[at].fails);
+    }
+    for (size_t i = 0; i < trees_.size(); ++i) {
+      if (leaf_[i] < 0 && !reached[i]) n_.fail("nodes of tree {} form a cycle, such as node {}", trees_[i], ids_[i]);
+    }
   }
 
   Node& n_;
