@@ -219,7 +219,7 @@ std::pair<Expr, Expr> classify_two(Node& n, const Labels& labels, const Expr& su
   const bool has_both = votes.used[0] && votes.used[1], has_second = votes.used[1];
   auto plus = [&](const Expr& x, double value) { return n.add(x, n.scalar_like(value, x)); };
   auto is_above = [&](const Expr& x, const Expr& y) { return n.op("greater", {n.reshape(x, {n.shape_of(x)[0]}), y}); };
-  if (!votes.base.empty()) first = plus(first, votes.base[0]);
+  if (!votes.base.empty() && votes.used[0]) first = plus(first, votes.base[0]);
   if (votes.base.size() == 2 && has_second) second = plus(second, votes.base[1]);
   Expr other = has_both ? n.reshape(first, {n.shape_of(first)[0]}) : n.scalar_like(votes.all_positive ? 0.5 : 0, first);
   Expr label = labels.binary(is_above(has_second ? second : first, other));
