@@ -391,7 +391,7 @@ std::vector<OpRow> trees_ops() {
                   {"tests", "[trees, 2^depth - 1]: the column of each test, level by level"},
                   {"thresholds", "[trees, 2^depth - 1]"},
                   {"leaves", "[trees, 2^depth], or [trees, 2^depth, targets]"},
-                  {"targets", "the target of each tree, where leaves have one value", OpInput::Arity::kOptional}},
+                  {"target_of_tree", "where leaves have one value", OpInput::Arity::kOptional}},
        .attrs = attrs,
        .infer = infer_complete,
        .infer_partial = infer_unknown,
