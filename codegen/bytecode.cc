@@ -39,6 +39,18 @@ vm::ValueInfo value_info(std::string name, const Type& type) {
     info.dtype = scalar->dtype;
     if (scalar->value) info.dims = {dim_info(*scalar->value)};
   }
+  if (const OptionalType* optional = type.as<OptionalType>()) {
+    info = value_info(info.name, optional->item);
+    info.is_optional = true;
+  }
+  if (const SequenceType* sequence = type.as<SequenceType>()) {
+    info.kind = vm::ValueKind::kSequence;
+    info.fields = {value_info("", sequence->item)};
+  }
+  if (const MapType* map = type.as<MapType>()) {
+    info.kind = vm::ValueKind::kMap;
+    info.fields = {value_info("", tensor_type({}, map->key)), value_info("", map->value)};
+  }
   if (const TupleType* tuple = type.as<TupleType>()) {
     info.kind = vm::ValueKind::kTuple;
     info.fields = map_each(tuple->items, [](const Type& item) { return value_info("", item); });

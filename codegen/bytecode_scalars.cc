@@ -45,6 +45,31 @@ void ScalarLowering::match(const std::vector<Typed>& values) {
     match_shape(part, false);
   }
   for (const Typed& part : parts) match_shape(part, true);
+  for (const Typed& part : parts) {
+    if (is_container(part.type)) check_form(part);
+  }
+}
+
+// Returns the form that vm.builtin.check_form tests, and the dims of the tensors, if they are known.
+static std::string form_of_type(const Type& type, const std::vector<Expr>*& dims) {  // NOLINT: bounded
+  auto dtype_text = [](const Type& of) { return tensor_dtype(of) ? to_string(*tensor_dtype(of)) : "any"; };
+  if (const SequenceType* sequence = type.as<SequenceType>()) return "S" + form_of_type(sequence->item, dims);
+  if (const OptionalType* optional = type.as<OptionalType>()) return "O" + form_of_type(optional->item, dims);
+  if (const MapType* map = type.as<MapType>())
+    return fmt::format("map {} {} {}", to_string(map->key), dtype_text(map->value), known_rank(map->value));
+  if (!type.is<TensorType>()) return "any";
+  dims = known_shape(type);
+  return fmt::format("tensor {} {}", dtype_text(type), known_rank(type));
+}
+void ScalarLowering::check_form(const Typed& part) {
+  const std::vector<Expr>* dims = nullptr;
+  std::string form = form_of_type(part.type, dims);
+  std::vector<vm::Argument> arguments{part.value, executable_.string(part.context), executable_.string(form)};
+  for (const Expr& dim : dims ? *dims : std::vector<Expr>()) {
+    Scalar value = scalar(dim);
+    arguments.push_back(value.tag == vm::ScalarTag::kSlot ? vm::Argument(Slot{value.value}) : vm::Argument(value.value));
+  }
+  code_.emit(Opcode::kCallBuiltin, {code_.new_register(), executable_.builtin("vm.builtin.check_form"), arguments});
 }
 
 // Checks the dims that are numbers or variables, whose first occurrences bind them, or else those that are compound.

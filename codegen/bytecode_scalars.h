@@ -41,6 +41,7 @@ class ScalarLowering {
  private:
   void flatten(const Typed& whole, std::vector<Typed>& out);
   void match_shape(const Typed& part, bool compound);
+  void check_form(const Typed& part);
   vm::MatchDim match_dim(const Expr& dim);
   // Emits an instruction whose result is a new slot.
   vm::Slot emit_slot(vm::Opcode op, std::vector<vm::Operand> operands, const std::string& name = {});

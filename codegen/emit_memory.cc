@@ -29,14 +29,18 @@ void FunctionEmitter::alloc_buffer(const AllocBuffer& alloc) {
     return;
   }
   int64_t element_bytes = type.dtype.lanes * type.dtype.element().bytes();
-  std::optional<int64_t> bytes = element_bytes;
+  std::optional<int64_t> count = 1;
   bool known_on_entry = true;
   for (const Expr& dim : type.shape) {
     std::optional<int64_t> size = as_int(dim);
     RELAXC_CHECK(!size || *size >= 0, "buffer '{}' has a dim of {}", buffer->name, *size);
     for (const VarRef& var : free_vars(dim)) known_on_entry = known_on_entry && parameters_.contains(var.get());
-    bytes = bytes && size ? checked_mul(*bytes, *size) : std::nullopt;
+    count = count && size ? checked_mul(*count, *size) : std::nullopt;
   }
+  bool is_packed = type.dtype.is_packed();
+  std::optional<int64_t> bytes = count && is_packed ? type.dtype.bytes_of(*count)
+                                 : count            ? checked_mul(*count, element_bytes)
+                                                    : std::nullopt;
   // The next copy of an unrolled body takes the same memory, whose contents are undefined at first anyway.
   if (known_on_entry && variables_.contains(buffer.get())) return;
   const Target& target = kernel_.target;
@@ -63,6 +67,11 @@ void FunctionEmitter::alloc_buffer(const AllocBuffer& alloc) {
     overflow = b_.CreateOr(overflow, b_.CreateExtractValue(product, 1));
     overflow = b_.CreateOr(overflow, b_.CreateICmpSLT(extent, b_.getInt64(0)));
     size = b_.CreateExtractValue(product, 0);
+  }
+  if (is_packed) {
+    int64_t per_byte = type.dtype.per_byte();
+    size = b_.CreateLShr(b_.CreateAdd(size, b_.getInt64(static_cast<uint64_t>(per_byte - 1))),
+                         llvm::Log2_64(static_cast<uint64_t>(per_byte)));
   }
   emitted_.pop_back();
   return_if(overflow, b_.getInt32(1), "the size of a temporary buffer overflows");
@@ -153,6 +162,8 @@ llvm::Type* FunctionEmitter::element_type(const Buffer& buffer) {
 
 // Masked accesses may form addresses outside of the buffer.
 Value FunctionEmitter::pointer(const Buffer& buffer, Value offset, bool in_range) {
+  DType dtype = buffer_type(buffer).dtype;
+  if (dtype.is_packed()) offset = b_.CreateAShr(offset, llvm::Log2_64(static_cast<uint64_t>(dtype.per_byte())));
   return b_.CreateGEP(element_type(buffer), variable(buffer), offset, "", in_range);
 }
 
@@ -260,6 +271,7 @@ Value FunctionEmitter::load(const BufferLoad& load, DType dtype) {
   RELAXC_CHECK(where.lanes == dtype.lanes, "{}: a load of {} lanes from '{}' has type {}", kernel_.symbol, where.lanes,
                load.buffer->name, to_string(dtype));
   Value active = active_lanes(load.predicate, where.lanes);
+  if (buffer_type(load.buffer).dtype.is_packed()) return load_packed(load.buffer, where, dtype, active);
   if (where.lanes == 1) return load_scalar(load.buffer, where.offset, dtype, active);
   bool is_regular = !where.distances;
   if (is_regular && where.stride == 1) return load_contiguous(load.buffer, where.offset, dtype, active);
@@ -308,6 +320,7 @@ void FunctionEmitter::store_stmt(const BufferStore& store) {
   RELAXC_CHECK(where.lanes == dtype.lanes, "{}: a store of {} into {} lanes of '{}'", kernel_.symbol, to_string(dtype),
                where.lanes, store.buffer->name);
   Value active = active_lanes(store.predicate, where.lanes);
+  if (buffer_type(store.buffer).dtype.is_packed()) return store_packed(store.buffer, where, value, dtype, active);
   auto store_lane = [&](Value offset, Value element, Value condition) {
     auto write = [&]() -> Value {
       store_contiguous(store.buffer, offset, element, dtype.element(), nullptr);

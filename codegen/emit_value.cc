@@ -3,6 +3,8 @@
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/Module.h>
 
+#include <cmath>
+
 #include "codegen/lanes.h"
 #include "ir/intrinsics.h"
 #include "ir/op_names.h"
@@ -21,7 +23,7 @@ llvm::GlobalVariable* make_global(llvm::Module& module, llvm::Constant* contents
 
 namespace {
 
-bool is_16_bit_float(DType dtype) { return dtype.is_float() && dtype.bits == 16; }
+bool is_narrow_float(DType dtype) { return dtype.is_float() && dtype.bits <= 16; }
 
 // Converts DType's lane count to LLVM's.
 llvm::ElementCount element_count(int lanes) {
@@ -92,15 +94,15 @@ unsigned instruction_of(BinaryOp op, DType dtype) {
 
 llvm::Type* ValueEmitter::type(DType dtype) const {
   if (dtype.is_handle()) return b_.getPtrTy();
-  llvm::Type* element = dtype.is_bool()          ? b_.getInt1Ty()
-                        : is_16_bit_float(dtype) ? b_.getInt16Ty()
-                        : !dtype.is_float()      ? static_cast<llvm::Type*>(b_.getIntNTy(dtype.bits))
-                        : dtype.bits == 32       ? b_.getFloatTy()
-                                                 : b_.getDoubleTy();
+  bool is_integer = !dtype.is_float() || is_narrow_float(dtype);
+  llvm::Type* element = dtype.is_bool()    ? b_.getInt1Ty()
+                        : is_integer       ? static_cast<llvm::Type*>(b_.getIntNTy(dtype.bits))
+                        : dtype.bits == 32 ? b_.getFloatTy()
+                                           : b_.getDoubleTy();
   return with_lanes(element, dtype.lanes);
 }
 llvm::Type* ValueEmitter::memory_type(DType dtype) const {
-  bool is_byte = dtype.is_bool() || (dtype.is_integral() && dtype.bits < 8);
+  bool is_byte = dtype.is_bool() || (!dtype.is_handle() && dtype.bits < 8);
   return is_byte ? with_lanes(b_.getInt8Ty(), dtype.lanes) : type(dtype);
 }
 Value ValueEmitter::to_memory(Value value, DType dtype) {
@@ -121,7 +123,7 @@ Value ValueEmitter::int_constant(int64_t value, DType dtype) const {
       type(dtype), llvm::APInt(64, static_cast<uint64_t>(value)).trunc(type(dtype)->getScalarSizeInBits()));
 }
 Value ValueEmitter::float_constant(double value, DType dtype) const {
-  if (is_16_bit_float(dtype)) return llvm::ConstantInt::get(type(dtype), float_bits(value, dtype));
+  if (is_narrow_float(dtype)) return llvm::ConstantInt::get(type(dtype), float_bits(value, dtype));
   return llvm::ConstantFP::get(type(dtype), value);
 }
 Value ValueEmitter::splat(Value scalar, int lanes) { return b_.CreateVectorSplat(element_count(lanes), scalar); }
@@ -129,7 +131,7 @@ Value ValueEmitter::splat(Value scalar, int lanes) { return b_.CreateVectorSplat
 // ---- Binary
 
 Value ValueEmitter::binary(BinaryOp op, DType dtype, Value x, Value y, IndexFacts facts) {
-  if (is_16_bit_float(dtype)) {
+  if (is_narrow_float(dtype)) {
     // Processors with 16-bit arithmetic could contract it, but results must not depend on the processor.
     llvm::IRBuilderBase::FastMathFlagGuard guard(b_);
     b_.clearFastMathFlags();
@@ -242,7 +244,25 @@ Value ValueEmitter::shift(BinaryOp op, DType dtype, Value x, Value y) {
 
 // ---- Casts
 
+// As for float16 below: a multiplication corrects the exponent's bias.
+Lanes ValueEmitter::widen_small(const SmallFloat& format, const Lanes& bits) {
+  using NaN = SmallFloat::NaN;
+  Lanes magnitude = bits & format.all(), sign = (bits & format.sign()) << (32 - format.bits);
+  Lanes moved = magnitude << (23 - format.mantissa);
+  Lanes result = (moved.floats() * std::ldexp(1, 127 - format.bias)).bits();
+  if (format.mantissa == 0) result = select(magnitude == 0, 0x00400000, moved);  // 2^-127
+  constexpr int kInfinity = 0x7f800000, kNaN = 0x7fc00000;
+  if (format.nan == NaN::kIeee) result = select(magnitude > format.infinity() - 1, moved | kInfinity, result);
+  if (format.nan == NaN::kAllOnes) result = select(magnitude == format.all(), kNaN, result);
+  if (format.nan == NaN::kNegativeZero) result = select(bits == format.sign(), kNaN, result);
+  return (result | sign).floats();
+}
+
 Value ValueEmitter::widen(Value value, DType from) {
+  if (from.is_small_float()) {
+    Lanes bits(b_, b_.CreateZExt(value, retyped(value, b_.getInt32Ty())));
+    return widen_small(small_float(from), bits).value();
+  }
   bool is_bfloat = from.code == DTypeCode::kBFloat;
   if (!is_bfloat && target_.has_float16_conversion)
     return b_.CreateFPExt(b_.CreateBitCast(value, retyped(value, b_.getHalfTy())), retyped(value, b_.getFloatTy()));
@@ -266,8 +286,31 @@ Value ValueEmitter::round_to_odd(Value value) {
 
 Value ValueEmitter::narrow(Value value, DType to) {
   if (value->getType()->getScalarType()->isDoubleTy()) value = round_to_odd(value);
-  Lanes bits = to.code == DTypeCode::kBFloat ? to_bfloat16(Lanes(b_, value)) : to_float16(value);
-  return b_.CreateTrunc(bits.value(), retyped(value, b_.getInt16Ty()));
+  Lanes bits = to.is_small_float()             ? to_small_float(small_float(to), Lanes(b_, value))
+               : to.code == DTypeCode::kBFloat ? to_bfloat16(Lanes(b_, value))
+                                               : to_float16(value);
+  return b_.CreateTrunc(bits.value(), retyped(value, b_.getIntNTy(to.bits)));
+}
+
+// Rounds as to_float16 does, in int32 lanes.
+Lanes ValueEmitter::to_small_float(const SmallFloat& format, const Lanes& x) {
+  int dropped = 23 - format.mantissa;
+  Lanes bits = x.bits(), magnitude = bits & 0x7fffffff, sign = (bits >> (32 - format.bits)) & format.sign();
+  Lanes carry = ((magnitude >> dropped) & 1) + ((1 << (dropped - 1)) - 1);
+  Lanes result = ((magnitude - ((127 - format.bias) << 23)) + carry) >> dropped;
+  if (format.mantissa > 0) {
+    int one = 24 - format.bias - format.mantissa + 127;  // the exponent of the number whose last bit is the least one
+    Lanes subnormal = (magnitude.floats() + std::ldexp(1, one - 127)).bits() - (one << 23);
+    result = select(magnitude < (128 - format.bias) << 23, subnormal, result);
+  } else {  // 2^-127 is a subnormal float32, and the code 0 is even
+    result = select(magnitude < 0x00800000, (magnitude + 0x001fffff) >> 23, result);
+  }
+  result = select(result > format.most(), format.too_large(), result);
+  if (format.nan == SmallFloat::NaN::kNegativeZero) sign = select(result == 0, 0, sign);
+  result = result | sign;
+  Lanes is_nan = magnitude > 0x7f800000;
+  if (!format.has_sign) is_nan = is_nan | ((bits < 0) & (magnitude > 0));
+  return select(is_nan, format.not_a_number(), result);
 }
 
 // Returns int32 lanes whose low half holds the bits.
@@ -288,14 +331,14 @@ Lanes ValueEmitter::to_float16(Value value) {
 
 Value ValueEmitter::cast(Value value, DType from, DType to) {
   if (from == to) return value;
-  if (is_16_bit_float(from)) {
+  if (is_narrow_float(from)) {
     value = widen(value, from);
     from = kFloat32.with_lanes(from.lanes);
     if (from == to) return value;
   }
   Value zero = llvm::Constant::getNullValue(value->getType());
   if (to.is_bool()) return from.is_float() ? b_.CreateFCmpUNE(value, zero) : b_.CreateICmpNE(value, zero);
-  if (is_16_bit_float(to)) {
+  if (is_narrow_float(to)) {
     if (from.is_float()) return narrow(value, to);
     // float64 holds every integer up to 53 bits, so that the only rounding is the last one.
     DType through = from.is_bool() || from.bits <= 16 ? kFloat32 : kFloat64;
@@ -356,7 +399,7 @@ Value ValueEmitter::intrinsic(const std::string& name, const std::vector<Value>&
   RELAXC_CHECK(static_cast<int>(args.size()) == row->arity, "{} takes {} arguments, got {}", name, row->arity,
                args.size());
   if (!dtype.is_float()) return int_intrinsic(name, args[0], dtype, span);
-  if (!is_16_bit_float(dtype)) return float_intrinsic(*row, args, span);
+  if (!is_narrow_float(dtype)) return float_intrinsic(*row, args, span);
   std::vector<Value> wide = map_each(args, [&](Value arg) { return widen(arg, dtype); });
   Value result = float_intrinsic(*row, wide, span);
   return row->result == Intrinsic::Result::kBool ? result : narrow(result, dtype);

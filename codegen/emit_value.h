@@ -1,7 +1,8 @@
 // Internal to codegen/: emits arithmetic on LLVM values as ir/expr.h and ir/intrinsics.h define it. Includes LLVM.
 //
-// In registers, bool is i1; intN and uintN are iN; float16 and bfloat16 are i16 that hold the bits (each operation goes
-// through float32 and rounds once); vectors are <lanes x element>. In memory, types below 8 bits take a byte.
+// In registers, bool is i1; intN and uintN are iN; floats of 16 bits and less are integers that hold the bits (each
+// operation goes through float32 and rounds once); vectors are <lanes x element>. In memory, bool takes a byte, and so
+// do other types below 8 bits that are not packed (codegen/emit_packed.cc).
 #pragma once
 #include <llvm/IR/IRBuilder.h>
 
@@ -53,10 +54,12 @@ class ValueEmitter {
   Value int_intrinsic(const std::string& name, Value value, DType dtype, const Span& span);
   Value float_intrinsic(const Intrinsic& row, const std::vector<Value>& args, const Span& span);
 
-  Value widen(Value bits, DType from);  // float16 or bfloat16 bits to float32
-  Value narrow(Value value, DType to);  // float32 or float64 to float16 or bfloat16 bits
+  Value widen(Value bits, DType from);  // the bits of a float of 16 bits or less to float32
+  Value narrow(Value value, DType to);  // float32 or float64 to such bits
   Lanes to_float16(Value value);        // float32
-  Value round_to_odd(Value value);      // float64 to float32, so that rounding again is exact
+  Lanes widen_small(const SmallFloat& format, const Lanes& bits);
+  Lanes to_small_float(const SmallFloat& format, const Lanes& x);
+  Value round_to_odd(Value value);  // float64 to float32, so that rounding again is exact
   Value call_libm(const std::string& function, const std::vector<Value>& args);
 
   llvm::IRBuilder<>& b_;

@@ -1,6 +1,6 @@
 // Internal to codegen/: the emitter of one LLVM function, which is a kernel's body or the body of a parallel loop.
-// Statements are in llvm_emit.cc, expressions in emit_expr.cc, buffers in emit_memory.cc, calls of other functions in
-// emit_external.cc. Includes LLVM.
+// Statements are in llvm_emit.cc, expressions in emit_expr.cc, buffers in emit_memory.cc and emit_packed.cc, calls of
+// other functions in emit_external.cc. Includes LLVM.
 #pragma once
 #include <functional>
 #include <optional>
@@ -87,6 +87,15 @@ class FunctionEmitter {
   int padded_lanes(const Buffer& buffer, DType dtype);
   Value load_scalar(const Buffer& buffer, Value offset, DType dtype, Value condition);
   void store_contiguous(const Buffer& buffer, Value offset, Value value, DType dtype, Value mask);
+
+  // ---- emit_packed.cc
+  Value lane_positions(const Place& place);
+  Value packed_shift(Value position, DType dtype);
+  Value load_packed(const Buffer& buffer, const Place& place, DType dtype, Value active);
+  void store_packed(const Buffer& buffer, const Place& place, Value value, DType dtype, Value active);
+  void store_packed_element(const Buffer& buffer, Value position, Value bits);
+  void store_packed_in_turn(const Buffer& buffer, Value positions, Value bits, Value active, int lanes);
+
   // Returns the lanes left active by the surrounding vector if_then_else and the access's predicate, or null for all.
   Value active_lanes(const std::optional<Expr>& predicate, int lanes);
 

@@ -192,7 +192,7 @@ void InterpretedKernels::check_result(const Memory& memory, const vm::Value& res
   int64_t byte = std::find(written.begin(), written.end(), 0) - written.begin();
   if (byte >= tensor->bytes()) return;
   throw_runtime_error("{}, {}: element {} was never written; it comes from {}", name, describe(*tensor),
-                      byte / tensor->dtype().bytes(), known->buffer);
+                      byte / tensor->dtype().bytes() * tensor->dtype().per_byte(), known->buffer);
 }
 
 }  // namespace relaxc::codegen

@@ -21,7 +21,8 @@
 // The closed lists of node kinds. A new node: one struct, one entry here.
 // clang-format off
 #define RELAXC_TYPE_KINDS(X) \
-  X(ObjectType) X(PrimType) X(ShapeType) X(TensorType) X(BufferType) X(TupleType) X(DTensorType) X(FuncType)
+  X(ObjectType) X(PrimType) X(ShapeType) X(TensorType) X(BufferType) X(TupleType) X(SequenceType) \
+  X(OptionalType) X(MapType) X(DTensorType) X(FuncType)
 #define RELAXC_EXPR_KINDS(X) \
   X(IntImm) X(FloatImm) X(StringImm) X(DTypeImm) X(Var) X(GlobalVar) X(OpRef) X(ExternFunc) X(Constant) \
   X(Binary) X(Not) X(Cast) X(Select) X(Ramp) X(Broadcast) X(Let) X(Lambda) X(BufferLoad) \

@@ -68,6 +68,8 @@
   X(kBuiltinAllocTensor, "relax.builtin.alloc_tensor")   \
   X(kMemoryAllocStorage, "relax.memory.alloc_storage")   \
   X(kMemoryAllocTensor, "relax.memory.alloc_tensor")     \
+  X(kSequenceMake, "relax.sequence.make")                \
+  X(kOptionalNone, "relax.optional.none")                \
   X(kAttentionVarLen, "relax.nn.attention_var_len")
 
 // Those of tensor programs. `kScalar` tells a function of scalars from the operator of the same name.

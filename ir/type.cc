@@ -43,9 +43,28 @@ Type map_items(const Type& type, const std::function<Type(const Type&)>& fn) {
   return make(TupleType{map_each(tuple->items, [&](const Type& item) { return map_items(item, fn); })}, type.span());
 }
 
+Type sequence_type(Type item) { return make(SequenceType{std::move(item)}); }
+Type optional_type(Type item) { return item.is<OptionalType>() ? item : make(OptionalType{std::move(item)}); }
+Type map_type(DType key, Type value) { return make(MapType{key, std::move(value)}); }
+Type map_parts(const Type& type, const std::function<Type(const Type&)>& fn) {
+  if (const TupleType* tuple = type.as<TupleType>()) return make(TupleType{map_each(tuple->items, fn)}, type.span());
+  if (const SequenceType* sequence = type.as<SequenceType>()) return make(SequenceType{fn(sequence->item)}, type.span());
+  if (const OptionalType* optional = type.as<OptionalType>()) return make(OptionalType{fn(optional->item)}, type.span());
+  if (const MapType* map = type.as<MapType>()) return make(MapType{map->key, fn(map->value)}, type.span());
+  return type;
+}
+
 Type common_type(const Type& a, const Type& b) {
   if (structural_equal(a, b)) return a;
+  if (a.is<OptionalType>() || b.is<OptionalType>()) {
+    auto item = [](const Type& type) { return type.is<OptionalType>() ? type.as<OptionalType>()->item : type; };
+    return optional_type(common_type(item(a), item(b)));
+  }
   if (a.kind() != b.kind()) return object_type();
+  if (const SequenceType* x = a.as<SequenceType>())
+    return sequence_type(common_type(x->item, b.as<SequenceType>()->item));
+  if (const MapType *x = a.as<MapType>(), *y = b.as<MapType>(); x && x->key == y->key)
+    return map_type(x->key, common_type(x->value, y->value));
   if (const TensorType* x = a.as<TensorType>()) {
     TensorType result = *x;
     const TensorType& y = *b.as<TensorType>();

@@ -60,6 +60,26 @@ struct TupleType {
   RELAXC_FIELDS(TupleType, items);
 };
 
+// Any number of values of one type. Dims in it are those of all items; where items differ, their type leaves the dims
+// open. A type of items binds no dims.
+struct SequenceType {
+  Type item;
+  RELAXC_FIELDS(SequenceType, item);
+};
+
+// A value of the type, or none. A value of the type fits; an optional of an optional does not exist.
+struct OptionalType {
+  Type item;
+  RELAXC_FIELDS(OptionalType, item);
+};
+
+// Keys, of which no two are equal, and a value for each: a scalar as a tensor of rank 0, or a tensor.
+struct MapType {
+  DType key;
+  Type value;
+  RELAXC_FIELDS(MapType, key, value);
+};
+
 // A grid of devices, numbered row by row.
 struct DeviceMesh {
   std::vector<int64_t> shape;
@@ -95,8 +115,19 @@ Type shape_type_of_rank(int64_t ndim);
 Type tensor_type(std::vector<Expr> shape, std::optional<DType> dtype, const Span& span = {});
 Type tensor_type_of_rank(int64_t ndim, std::optional<DType> dtype);
 Type tuple_type(std::vector<Type> items);
+Type sequence_type(Type item);
+Type optional_type(Type item);  // the type itself when it is an optional
+Type map_type(DType key, Type value);
 // Returns a tuple type with fn applied to its items, nested ones included, or fn(type) for any other type.
 Type map_items(const Type& type, const std::function<Type(const Type&)>& fn);
+// Returns the type with fn applied to the types that it is made of: those of the items of a tuple or sequence, of an
+// optional's value, of a map's values. Any other type stays.
+Type map_parts(const Type& type, const std::function<Type(const Type&)>& fn);
+
+// Returns whether the type is of sequences, optionals or maps.
+inline bool is_container(const Type& type) {
+  return type.is<SequenceType>() || type.is<OptionalType>() || type.is<MapType>();
+}
 
 // Returns the most specific type that holds for values of either type, such as the two that an If may give.
 Type common_type(const Type& a, const Type& b);

@@ -67,6 +67,9 @@ Verdict equal_shapes(const Type& a, const Type& b, const Analyzer& facts) {
 Verdict fits(const Type& wanted, const Type& given, const Analyzer& facts) {
   if (wanted.is<ObjectType>() || same_node(wanted, given)) return Verdict::kProven;
   if (given.is<ObjectType>()) return Verdict::kPossible;
+  const OptionalType *maybe = wanted.as<OptionalType>(), *other = given.as<OptionalType>();
+  if (maybe) return fits(maybe->item, other ? other->item : given, facts);
+  if (other) return std::max(fits(wanted, other->item, facts), Verdict::kPossible);
   if (wanted.kind() != given.kind()) return Verdict::kContradicted;
   return match(
       wanted,
@@ -77,6 +80,12 @@ Verdict fits(const Type& wanted, const Type& given, const Analyzer& facts) {
         return other.value ? equal_dims(*type.value, *other.value, facts) : Verdict::kPossible;
       },
       [&](const TupleType& type) { return fits_tuple(type, *given.as<TupleType>(), facts); },
+      [&](const SequenceType& type) { return fits(type.item, given.as<SequenceType>()->item, facts); },
+      [&](const OptionalType&) { return Verdict::kProven; },
+      [&](const MapType& type) {
+        const MapType& map = *given.as<MapType>();
+        return type.key == map.key ? fits(type.value, map.value, facts) : Verdict::kContradicted;
+      },
       [&](const FuncType& type) { return fits_function(type, *given.as<FuncType>(), facts); },
       [&](const DTensorType& type) {
         const DTensorType& other = *given.as<DTensorType>();

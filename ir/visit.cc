@@ -223,6 +223,7 @@ Type without_unbound_dims(const Type& whole, const std::vector<VarRef>& params) 
 
 Type without_dims(const Type& whole, const std::function<bool(const VarRef&)>& is_unknown) {
   return map_items(whole, [&](const Type& type) {
+    if (is_container(type)) return map_parts(type, [&](const Type& part) { return without_dims(part, is_unknown); });
     const TensorType* tensor = type.as<TensorType>();
     if (tensor && tensor->shape && std::ranges::any_of(free_vars(*tensor->shape), is_unknown)) {
       TensorType copy = *tensor;

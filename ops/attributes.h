@@ -257,5 +257,7 @@ RELAXC_ATTRS(DeviceHintAttrs, (int64_t, device_type, 1), (int64_t, index, 0), (s
 RELAXC_ATTRS(GradientAttrs, (std::string, te_grad_name, {}), (AttrValue, te_grad_kwargs, Attrs()));
 RELAXC_ATTRS(TensorItemAttrs, (int64_t, index, 0));
 RELAXC_ATTRS(FormatAttrs, (std::string, format, {}));
+RELAXC_ATTRS(SequenceConcatAttrs, (int64_t, axis, 0), (bool, new_axis, false));
+RELAXC_ATTRS(SequenceSplitAttrs, (int64_t, axis, 0), (bool, keepdims, true));
 
 }  // namespace relaxc

@@ -2,7 +2,7 @@
 
 namespace relaxc {
 
-DType accumulation_dtype(DType dtype) { return dtype.is_float() && dtype.bits == 16 ? kFloat32 : dtype; }
+DType accumulation_dtype(DType dtype) { return dtype.is_float() && dtype.bits <= 16 ? kFloat32 : dtype; }
 
 Buffer as_dtype(ComputeBuilder& b, const Buffer& value, DType dtype, const std::string& name) {
   const BufferType& type = buffer_type(value);

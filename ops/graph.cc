@@ -87,6 +87,7 @@ Type infer_alloc_tensor(const OpCall& op) {
 Type rows_of(const OpCall& op, const Type& row, bool conditional) {
   int64_t rank = known_rank(row);
   if (rank < 0 || !tensor_dtype(row)) op.fail("rows must be tensors of known rank and dtype");
+  if (tensor_dtype(row)->is_string()) op.fail("strings are not stacked; carry a sequence, and join it behind the loop");
   const std::vector<Expr>* shape = known_shape(row);
   return shape && !conditional ? tensor_type(with_new_item(*shape, 0, op.arg(1)), tensor_dtype(row))
                                : tensor_type_of_rank(rank + 1, tensor_dtype(row));
@@ -127,7 +128,10 @@ Type infer_loop(const OpCall& op) {
   std::vector<Type> types;
   for (const Type& item : std::span(given->items).subspan(first)) {
     Type type = stay ? substitute(item, dims) : without_own(item);
-    types.push_back(types.size() < count ? type : rows_of(op, type, first > 0));
+    // Without an iteration the result is the value before it.
+    size_t i = types.size();
+    bool changes = i < count && !structural_equal(params[i + 1], given->items[first + i]);
+    types.push_back(changes ? common_type(carried->items[i], type) : i < count ? type : rows_of(op, type, first > 0));
   }
   return tuple_type(std::move(types));
 }

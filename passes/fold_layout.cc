@@ -154,7 +154,7 @@ Tensor copied(const View& view) {
 
 bool is_plain(DType dtype) {
   int64_t bytes = dtype.bytes();
-  return dtype.lanes == 1 && (bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8);
+  return dtype.lanes == 1 && !dtype.is_packed() && (bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8);
 }
 
 // Replaces bindings that are views of constants by constants, where other bindings than such ones use them.

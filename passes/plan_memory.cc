@@ -170,14 +170,17 @@ class Planner {
       const Binding& binding = bindings_[i];
       if (!as_call(binding.value, ops::kBuiltinAllocTensor) || escaped_.contains(binding.var.get())) continue;
       if (!known_shape(binding.var.type()) || !tensor_dtype(binding.var.type())) continue;
-      Expr bytes = int_imm(tensor_dtype(binding.var.type())->bytes());
+      DType dtype = *tensor_dtype(binding.var.type());
+      bool is_packed = dtype.is_packed();
+      Expr amount = int_imm(is_packed ? dtype.bits : dtype.bytes());  // in bits or bytes
       bool at_entry = true;
       for (const Expr& dim : *known_shape(binding.var.type())) {
-        bytes = bytes * dim;
+        amount = amount * dim;
         walk(dim, [&](const Ref<Var>& var) { at_entry = at_entry && known_dims_.contains(var.get()); });
       }
       if (!at_entry) continue;
-      size_t size = sizes_.number(facts_.simplify(ceil_div(bytes, vm::kAlignment) * vm::kAlignment));
+      size_t size =
+          sizes_.number(facts_.simplify(ceil_div(amount, vm::kAlignment * (is_packed ? 8 : 1)) * vm::kAlignment));
       temporaries_.push_back({size, i, last_use_.try_emplace(binding.var.get(), i).first->second});
     }
   }

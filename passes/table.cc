@@ -53,6 +53,7 @@ namespace relaxc {
   X(hoist_conditions, "move conditions that all iterations agree on out of serial loops")                          \
   Y(prefetch, "prefetch where loops ask for it")                                                                   \
   X(flatten_buffers, "make every buffer one-dimensional and dense", .expects = expect_destinations)                \
+  X(whole_bytes, "run parallel loops serially where two iterations would store in one byte of packed elements")    \
   Y(find_vectors, "vectorize serial loops whose iterations are independent and store neighbouring elements")       \
   Y(unroll_loops, "unroll loops that pragma_auto_unroll_max_step leaves few enough steps")                         \
   Y(whole_registers, "split vectorized loops into as many lanes as a register has, and a rest")                    \
@@ -138,7 +139,7 @@ const std::vector<Pipeline>& pipelines() {
         "normalize_loops", "promote_indices", "check_lowerable", "explicit_scalars",
         "initialize_empty_reductions", "align_storage", "check_bounds", "lower_blocks",
         "simplify_program", "compact_buffers", "double_buffer", "partition_loops",
-        "hoist_conditions", "prefetch", "flatten_buffers", "simplify_program",
+        "hoist_conditions", "prefetch", "flatten_buffers", "simplify_program", "whole_bytes",
         "find_vectors", "unroll_loops", "whole_registers", "vectorize_loops", "promote_accumulators",
         "narrow_indices", "share_storage", "merge_subexpressions"}},
       // clang-format on

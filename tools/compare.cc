@@ -8,6 +8,12 @@ namespace relaxc::tools {
 std::string compare(const std::string& name, const Tensor& actual, const Tensor& expected, double rtol, double atol) {
   if (actual.dtype() != expected.dtype() || actual.shape() != expected.shape())
     return fmt::format("{}: got {}, expected {}", name, describe(actual), describe(expected));
+  for (int64_t i = 0; actual.dtype().is_string() && i < actual.size(); ++i) {
+    if (actual.string(i) != expected.string(i))
+      return fmt::format("{}: element [{}] is '{}', expected '{}'", name, joined(indices_of(i, actual.shape())),
+                         actual.string(i), expected.string(i));
+  }
+  if (actual.dtype().is_string()) return {};
   int64_t worst = -1, count = 0;
   double worst_excess = 0;
   for (int64_t i = 0; i < actual.size(); ++i) {
@@ -29,6 +35,29 @@ std::string compare(const std::string& name, const Tensor& actual, const Tensor&
       "{}: {} of {} elements differ; worst at [{}]: got {:.9g}, expected {:.9g}, off by {:.3g} (allowed {:.3g})", name,
       count, actual.size(), joined(indices_of(worst, actual.shape())), a, e, std::abs(a - e),
       atol + rtol * std::abs(e));
+}
+
+std::string compare_values(const std::string& name, const vm::Value& actual, const vm::Value& expected, double rtol,
+                           double atol) {  // NOLINT: bounded
+  const auto *x = actual.get_if<Tensor>(), *y = expected.get_if<Tensor>();
+  if (x && y) return compare(name, *x, *y, rtol, atol);
+  const auto *items = actual.get_if<vm::Sequence>(), *others = expected.get_if<vm::Sequence>();
+  if (items && others && items->items.size() == others->items.size()) {
+    for (size_t i = 0; i < items->items.size(); ++i) {
+      std::string difference = compare_values(fmt::format("item {} of {}", i, name), items->items.fields()[i],
+                                              others->items.fields()[i], rtol, atol);
+      if (!difference.empty()) return difference;
+    }
+    return {};
+  }
+  const auto *map = actual.get_if<vm::Map>(), *wanted = expected.get_if<vm::Map>();
+  if (map && wanted) {
+    std::string keys = compare(fmt::format("the keys of {}", name), map->keys(), wanted->keys(), 0, 0);
+    return keys.empty() ? compare(fmt::format("the values of {}", name), map->values(), wanted->values(), rtol, atol)
+                        : keys;
+  }
+  if (actual.is_none() && expected.is_none()) return {};
+  return fmt::format("{}: got {}, expected {}", name, describe(actual), describe(expected));
 }
 
 }  // namespace relaxc::tools

@@ -124,17 +124,15 @@ constexpr List kLists[] = {
     {"--list-intrins", "tensor intrinsics, built in and of --schedules, and the features that they need", list_intrins},
 };
 
-std::vector<Tensor> tensors_of(const std::vector<NamedValue>& results) {
+std::vector<vm::Value> values_of(const std::vector<NamedValue>& results) {
   return map_each(results, [](const NamedValue& result) {
     std::optional<Tensor> tensor = as_tensor(result);
-    if (!tensor) fail({}, "{} cannot be compared", summary(result));
-    return *tensor;
+    return tensor ? vm::Value(*tensor) : result.value;
   });
 }
 
 int bisect(const OptOptions& options, const CompileSettings& settings) {
-  std::vector<vm::Value> inputs;
-  std::vector<Tensor> expected;
+  std::vector<vm::Value> inputs, expected;
   // Compares the runs of one program after the other with reference results: those of the first program, the module as
   // it was read, in the interpreter, or the files of a folder.
   auto difference = [&](const Program& program) -> std::string {
@@ -146,7 +144,7 @@ int bisect(const OptOptions& options, const CompileSettings& settings) {
     }
     vm::Value result = Session(program, {.threads = 1}).run_values(inputs, function.name);
     std::vector<NamedValue> results = flat_results(result, function.outputs);
-    if (is_first) expected = has_files ? read_outputs(options.reference, results) : tensors_of(results);
+    if (is_first) expected = has_files ? read_outputs(options.reference, results) : values_of(results);
     if (results.size() != expected.size())
       return fmt::format("{} results, expected {}", results.size(), expected.size());
     std::vector<std::string> wrong = differences(results, expected, options.rtol, options.atol);

@@ -20,8 +20,23 @@ struct RunOptions {
   bool profile = false, interpret = false, has_passes = false;
 };
 
-// Writes the tensor to a file, or text to one that ends in .txt; other values have no file.
-void write_result(const std::string& path, const NamedValue& result, const RunOptions& options) {
+// Writes the value to a file. Without messages of ONNX, an item of a sequence is a file of its own, and so are the keys
+// and values of a map; text is one that ends in .txt. Functions have no file.
+void write_result(const std::string& path, const NamedValue& result, const RunOptions& options) {  // NOLINT: bounded
+  const auto* sequence = result.value.get_if<vm::Sequence>();
+  const auto* map = result.value.get_if<vm::Map>();
+  if (options.format == "pb" && (sequence || map || result.is_optional))
+    return write_value_pb(path + ".pb", result.value, result.name, result.is_optional);
+  if (map) {
+    write_npy(path + "_keys.npy", map->keys());
+    return write_npy(path + "_values.npy", map->values());
+  }
+  if (sequence) {
+    int64_t i = 0;
+    for (const vm::Value& item : sequence->items.fields())
+      write_result(fmt::format("{}_{}", path, i++), {result.name, item, {}}, options);
+    return;
+  }
   if (const auto* text = result.value.get_if<std::string>()) return vm::write_file(path + ".txt", *text);
   std::optional<Tensor> tensor = as_tensor(result);
   if (!tensor) return print_error("{} is not written to a file\n", summary(result));
@@ -59,7 +74,7 @@ int run(const RunOptions& options) {
       write_result(fmt::format("{}/output_{}", options.output_dir, i), results[i], options);
   }
   if (options.test_data.empty()) return kRight;
-  std::vector<Tensor> expected = read_outputs(options.test_data, results);
+  std::vector<vm::Value> expected = read_outputs(options.test_data, results);
   std::vector<std::string> wrong = differences(results, expected, options.rtol, options.atol);
   for (const std::string& line : wrong) print_error("wrong result: {}\n", printable(line, std::string::npos));
   print_message("{} of {} outputs agree with {} (rtol {}, atol {})\n", results.size() - wrong.size(), results.size(),

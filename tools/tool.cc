@@ -331,7 +331,7 @@ std::vector<vm::Value> InputOptions::make(const std::vector<vm::ValueInfo>& inpu
   check_names(dim_values, inputs);
   if (files.size() > inputs.size()) fail({}, "{} input files for {} inputs", files.size(), inputs.size());
   std::vector<WrittenValue> given(inputs.size(), parse_value("_"));
-  for (size_t i = 0; i < files.size(); ++i) given[i] = written_tensor(read_tensor_pb(files[i], inputs[i].dtype));
+  for (size_t i = 0; i < files.size(); ++i) given[i] = written_value(read_value_pb(files[i], inputs[i]));
   std::set<const vm::ValueInfo*> seen;
   for (const std::string& text : named) {
     auto [name, value] = split_at_equals(text, "an input such as x=x.npy");
@@ -347,18 +347,16 @@ std::vector<vm::Value> InputOptions::make(const std::vector<vm::ValueInfo>& inpu
 
 namespace {
 
-// Reads PREFIX_0.pb, PREFIX_1.pb ... of a folder for values with these dtypes, and one more if there is one, so that
-// the counts can be compared.
-template <class Values, class DTypeOf>
-std::vector<Tensor> read_numbered(const std::string& folder, const char* prefix, const Values& values, DTypeOf dtype) {
+// Reads PREFIX_0.pb, PREFIX_1.pb ... of a folder for values of these types, and one more if there is one, so that the
+// counts can be compared.
+std::vector<vm::Value> read_numbered(const std::string& folder, const char* prefix,
+                                     const std::vector<vm::ValueInfo>& values) {
   if (!std::filesystem::is_directory(folder)) fail({}, "the folder '{}' does not exist", folder);
-  std::vector<Tensor> result;
+  std::vector<vm::Value> result;
   for (size_t i = 0; i <= values.size(); ++i) {
     std::string path = fmt::format("{}/{}_{}.pb", folder, prefix, i);
     if (!std::filesystem::exists(path)) break;
-    std::optional<DType> declared;
-    if (i < values.size()) declared = std::invoke(dtype, values[i]);
-    result.push_back(read_tensor_pb(path, declared));
+    result.push_back(read_value_pb(path, i < values.size() ? values[i] : vm::ValueInfo{}));
   }
   return result;
 }
@@ -366,28 +364,31 @@ std::vector<Tensor> read_numbered(const std::string& folder, const char* prefix,
 }  // namespace
 
 std::vector<vm::Value> read_inputs(const std::string& folder, const std::vector<vm::ValueInfo>& inputs) {
-  std::vector<Tensor> tensors = read_numbered(folder, "input", inputs, &vm::ValueInfo::dtype);
-  return {tensors.begin(), tensors.end()};
+  return read_numbered(folder, "input", inputs);
 }
 
-std::vector<Tensor> read_outputs(const std::string& folder, const std::vector<NamedValue>& results) {
-  auto dtype_of = [](const NamedValue& result) -> std::optional<DType> {
+// The files are of the kinds that the results have.
+std::vector<vm::Value> read_outputs(const std::string& folder, const std::vector<NamedValue>& results) {
+  std::vector<vm::ValueInfo> infos = map_each(results, [](const NamedValue& result) {
     std::optional<Tensor> tensor = as_tensor(result);
-    return tensor ? std::optional(tensor->dtype()) : std::nullopt;
-  };
-  std::vector<Tensor> expected = read_numbered(folder, "output", results, dtype_of);
+    vm::ValueInfo info{result.name, tensor ? vm::ValueKind::kTensor : result.value.kind(), {}, {}};
+    if (tensor) info.dtype = tensor->dtype();
+    info.is_optional = result.is_optional;
+    return info;
+  });
+  std::vector<vm::Value> expected = read_numbered(folder, "output", infos);
   if (expected.size() != results.size())
     fail({}, "{} has {} outputs, the model {}", folder, expected.size(), results.size());
   return expected;
 }
 
-std::vector<std::string> differences(const std::vector<NamedValue>& results, const std::vector<Tensor>& expected,
+std::vector<std::string> differences(const std::vector<NamedValue>& results, const std::vector<vm::Value>& expected,
                                      double rtol, double atol) {
   std::vector<std::string> lines;
   for (size_t i = 0; i < results.size(); ++i) {
     std::optional<Tensor> tensor = as_tensor(results[i]);
-    std::string line = tensor ? compare(results[i].name, *tensor, expected[i], rtol, atol)
-                              : fmt::format("{} cannot be compared with a tensor", summary(results[i]));
+    std::string line =
+        compare_values(results[i].name, tensor ? vm::Value(*tensor) : results[i].value, expected[i], rtol, atol);
     if (!line.empty()) lines.push_back(std::move(line));
   }
   return lines;

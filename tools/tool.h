@@ -80,13 +80,13 @@ struct InputOptions {
 // Reads input_0.pb ... for the inputs.
 std::vector<vm::Value> read_inputs(const std::string& folder, const std::vector<vm::ValueInfo>& inputs);
 // Reads output_0.pb ... for these results.
-std::vector<Tensor> read_outputs(const std::string& folder, const std::vector<NamedValue>& results);
+std::vector<vm::Value> read_outputs(const std::string& folder, const std::vector<NamedValue>& results);
 
 // Parses "batch=4" to {"batch", 4}. Throws CLI::ValidationError for other forms.
 std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts);
 
 // Returns a line for each result that differs from the expected one by more than these tolerances (tools/compare.h).
-std::vector<std::string> differences(const std::vector<NamedValue>& results, const std::vector<Tensor>& expected,
+std::vector<std::string> differences(const std::vector<NamedValue>& results, const std::vector<vm::Value>& expected,
                                      double rtol, double atol);
 
 // Each of these adds its subcommand to the app. The subcommand's callback returns its result through `exit_code`.

@@ -83,6 +83,25 @@ class ValueParser {
   std::string_view text_, rest_;
 };
 
+std::string unquoted(const std::string& text) {
+  bool is_quoted = text.size() > 1 && (text[0] == '\'' || text[0] == '"') && text.back() == text[0];
+  return is_quoted ? text.substr(1, text.size() - 2) : text;
+}
+// Returns the types of a map's keys and values, which have a row for each key.
+std::vector<vm::ValueInfo> entries_of(const vm::ValueInfo& map) {
+  std::vector<vm::ValueInfo> infos = map.fields;
+  for (vm::ValueInfo& info : infos) {
+    if (info.dims) info.dims->insert(info.dims->begin(), vm::DimInfo{-1, "?"});
+  }
+  return infos;
+}
+Tensor random_strings(std::vector<int64_t> shape, std::mt19937_64& random) {
+  constexpr std::string_view kWords[] = {"a", "b", "apple", "Banana", "", "42"};
+  std::vector<std::string_view> texts(static_cast<size_t>(element_count(shape).value_or(0)));
+  for (std::string_view& text : texts) text = kWords[random() % std::size(kWords)];
+  return Tensor::strings(std::move(shape), texts);
+}
+
 bool is_random(const WrittenValue& given) { return given.open == 0 && given.text == kRandom && !given.tensor; }
 bool is_file(const WrittenValue& given) {
   return given.open == 0 && (given.text.ends_with(".npy") || given.text.ends_with(".pb"));
@@ -119,7 +138,10 @@ void collect_atoms(const WrittenValue& given, std::vector<const WrittenValue*>& 
 }  // namespace
 
 WrittenValue parse_value(std::string_view text) { return ValueParser(text).parse(); }
-WrittenValue written_tensor(Tensor tensor) { return {0, "", {}, std::move(tensor)}; }
+WrittenValue written_value(vm::Value value) {
+  if (const auto* tensor = value.get_if<Tensor>()) return {0, "", {}, *tensor};
+  return {0, "", {}, {}, std::move(value)};
+}
 
 std::vector<vm::Value> InputMaker::make(const std::vector<vm::ValueInfo>& inputs, std::vector<WrittenValue> given) {
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -138,8 +160,14 @@ std::vector<vm::Value> InputMaker::make(const std::vector<vm::ValueInfo>& inputs
 // Reads the files, and learns dims from what is given.
 void InputMaker::learn(WrittenValue& given, const vm::ValueInfo& info) {  // NOLINT: bounded
   if (is_random(given)) return need(info);
+  bool is_container = info.is_optional || info.kind == vm::ValueKind::kSequence || info.kind == vm::ValueKind::kMap;
+  if (is_container && is_file(given) && given.text.ends_with(".pb")) {
+    given.value = read_value_pb(given.text, info);
+    return;
+  }
   if (is_file(given))
-    given.tensor = given.text.ends_with(".pb") ? read_tensor_pb(given.text, info.dtype) : read_npy(given.text);
+    given.tensor =
+        given.text.ends_with(".pb") ? read_tensor_pb(given.text, info.dtype) : read_npy(given.text, info.dtype);
   std::vector<int64_t> shape;
   if (given.tensor) shape = given.tensor->shape();
   if (!given.tensor && info.kind == vm::ValueKind::kTensor) find_shape(given, 0, shape);
@@ -157,6 +185,12 @@ void InputMaker::learn(WrittenValue& given, const vm::ValueInfo& info) {  // NOL
   if (info.kind == vm::ValueKind::kTuple && given.items.size() == info.fields.size()) {
     for (size_t i = 0; i < given.items.size(); ++i) learn(given.items[i], info.fields[i]);
   }
+  if (info.kind == vm::ValueKind::kSequence) {
+    for (WrittenValue& item : given.items) learn(item, info.fields[0]);
+  }
+  if (info.kind == vm::ValueKind::kMap && given.items.size() == 2) {
+    for (size_t i = 0; i < 2; ++i) learn(given.items[i], entries_of(info)[i]);
+  }
   if (info.kind == vm::ValueKind::kNone) {
     for (WrittenValue& item : given.items) learn(item, info);
   }
@@ -170,6 +204,8 @@ void InputMaker::need(const vm::ValueInfo& info) {  // NOLINT: bounded
 
 vm::Value InputMaker::build(const WrittenValue& given, const vm::ValueInfo& info) {  // NOLINT: bounded
   if (is_random(given)) return random_value(info);
+  if (given.value) return *given.value;
+  if (info.is_optional && given.open == 0 && given.text == "None") return {};
   switch (info.kind) {
     case vm::ValueKind::kTensor:
       return given.tensor ? *given.tensor : listed_tensor(given, info);
@@ -188,6 +224,18 @@ vm::Value InputMaker::build(const WrittenValue& given, const vm::ValueInfo& info
       std::vector<vm::Value> fields;
       for (size_t i = 0; i < info.fields.size(); ++i) fields.push_back(build(given.items[i], info.fields[i]));
       return vm::Tuple(std::move(fields));
+    }
+    case vm::ValueKind::kSequence: {
+      if (given.open != '[' || !given.text.empty())
+        fail({}, "input '{}': expected a sequence such as [x.npy, [1, 2]], or a file (.pb)", input_);
+      auto item = [&](const WrittenValue& part) { return build(part, info.fields[0]); };
+      return vm::Sequence{vm::Tuple(map_each(given.items, item))};
+    }
+    case vm::ValueKind::kMap: {
+      if (given.open != '(' || given.items.size() != 2)
+        fail({}, "input '{}': expected keys and values of a map such as ([1, 2], [0.5, 1]), or a file (.pb)", input_);
+      std::vector<vm::ValueInfo> infos = entries_of(info);
+      return vm::Map::of(build(given.items[0], infos[0]).tensor(), build(given.items[1], infos[1]).tensor());
     }
     case vm::ValueKind::kClosure:
       fail({}, "input '{}' is a function, which a command cannot give", input_);
@@ -208,8 +256,7 @@ vm::Value InputMaker::untyped(const WrittenValue& given) {  // NOLINT: bounded
   if (given.open == '[') return map_each(given.items, [&](const WrittenValue& item) { return integer(item); });
   const std::string& text = given.text;
   if (text == "None") return {};
-  if (text.size() > 1 && (text[0] == '\'' || text[0] == '"') && text.back() == text[0])
-    return text.substr(1, text.size() - 2);
+  if (unquoted(text) != text) return unquoted(text);
   std::optional<int64_t> integer = as_integer(given);
   return integer ? vm::Value(*integer) : vm::Value(number(given));
 }
@@ -224,7 +271,9 @@ vm::Value InputMaker::random_value(const vm::ValueInfo& info) {  // NOLINT: boun
   switch (info.kind) {
     case vm::ValueKind::kTensor: {
       DType dtype = info.dtype.value_or(kFloat32);
+      if (dtype.is_string()) return random_strings(dims(), random_);
       Tensor tensor = Tensor::empty(dims(), dtype);
+      if (dtype.is_int() && dtype.bits == 1) bit = std::uniform_int_distribution<int64_t>(-1, 0);
       for (int64_t i = 0; i < tensor.size(); ++i)
         dtype.is_float() ? tensor.set_double(i, real(random_)) : tensor.set_int(i, bit(random_));
       return tensor;
@@ -237,6 +286,8 @@ vm::Value InputMaker::random_value(const vm::ValueInfo& info) {  // NOLINT: boun
       return is_dim(info) ? dims_.value({-1, info.name}) : 1;
     case vm::ValueKind::kDouble:
       return rounded(real(random_), info);
+    case vm::ValueKind::kSequence:
+      return vm::Sequence{vm::Tuple({random_value(info.fields[0]), random_value(info.fields[0])})};
     case vm::ValueKind::kTuple:
       return vm::Tuple(map_each(info.fields, [&](const vm::ValueInfo& field) { return random_value(field); }));
     default:
@@ -247,13 +298,17 @@ vm::Value InputMaker::random_value(const vm::ValueInfo& info) {  // NOLINT: boun
 Tensor InputMaker::listed_tensor(const WrittenValue& given, const vm::ValueInfo& info) const {
   std::vector<int64_t> shape;
   std::vector<const WrittenValue*> atoms;
-  if (given.open == 0 && !as_number(given))
+  auto dtype = (given.open != 0 && !given.text.empty() ? parse_dtype(given.text) : info.dtype).value_or(kFloat32);
+  if (given.open == 0 && !dtype.is_string() && !as_number(given))
     fail({}, "input '{}': expected a file (.npy, .pb) or elements such as [[1, 2], [3, 4]], got '{}'", input_,
          given.text);
   if (!find_shape(given, 0, shape)) fail({}, "input '{}': lists inside of a list differ in length", input_);
   collect_atoms(given, atoms);
-  auto dtype = given.open != 0 && !given.text.empty() ? parse_dtype(given.text) : info.dtype;
-  Tensor tensor = Tensor::empty(std::move(shape), dtype.value_or(kFloat32));
+  if (dtype.is_string()) {
+    std::vector<std::string> texts = map_each(atoms, [](const WrittenValue* atom) { return unquoted(atom->text); });
+    return Tensor::strings(std::move(shape), texts);
+  }
+  Tensor tensor = Tensor::empty(std::move(shape), dtype);
   for (int64_t i = 0; i < tensor.size(); ++i) {
     const WrittenValue& atom = *atoms[static_cast<size_t>(i)];
     if (tensor.dtype().is_float()) {
@@ -307,7 +362,7 @@ std::vector<NamedValue> flat_results(const vm::Value& result, const std::vector<
     size_t i = values.size();
     bool is_declared = i < outputs.size();
     values.push_back({is_declared ? outputs[i].name : fmt::format("output_{}", i), value,
-                      is_declared ? outputs[i].dtype : std::nullopt});
+                      is_declared ? outputs[i].dtype : std::nullopt, is_declared && outputs[i].is_optional});
   };
   flatten(flatten, result);
   return values;
@@ -328,6 +383,12 @@ std::optional<Tensor> as_tensor(const NamedValue& named) {
 static std::string summary_of_tensor(const Tensor& tensor) {
   std::string text = describe(tensor);
   if (tensor.size() == 0) return text + "  empty";
+  if (tensor.dtype().is_string()) {
+    std::vector<std::string> shown;
+    for (int64_t i = 0; i < std::min<int64_t>(tensor.size(), 6); ++i)
+      shown.push_back(fmt::format("'{}'", printable(std::string(tensor.string(i)))));
+    return fmt::format("{}  [{}{}]", text, joined(shown), tensor.size() > 6 ? ", ..." : "");
+  }
   double min = INFINITY, max = -INFINITY, sum = 0, count = 0;
   for (int64_t i = 0; i < tensor.size(); ++i) {
     double value = tensor.as_double(i);
@@ -344,6 +405,24 @@ static std::string summary_of_tensor(const Tensor& tensor) {
     text += fmt::format("{}{:.6g}", i ? ", " : "", tensor.as_double(i));
   return text + (tensor.size() > 6 ? ", ...]" : "]");
 }
+
+static std::string element_text(const Tensor& tensor, int64_t i) {
+  DType dtype = tensor.dtype();
+  if (dtype.is_string()) return fmt::format("'{}'", printable(std::string(tensor.string(i)), std::string::npos));
+  if (dtype.is_bool()) return tensor.as_int(i) ? "True" : "False";
+  if (!dtype.is_float()) return fmt::format("{}", tensor.as_int(i));
+  return dtype == kFloat64 ? fmt::format("{}", tensor.as_double(i))
+                           : fmt::format("{}", static_cast<float>(tensor.as_double(i)));
+}
+// Returns the elements of the dims from `dim` on, the first of which is element `first`.
+static std::string elements_text(const Tensor& tensor, size_t dim, int64_t first) {  // NOLINT: bounded
+  if (dim == tensor.shape().size()) return element_text(tensor, first);
+  int64_t stride = element_count(std::span(tensor.shape()).subspan(dim + 1)).value_or(0);
+  std::vector<std::string> items;
+  for (int64_t i = 0; i < tensor.shape()[dim]; ++i) items.push_back(elements_text(tensor, dim + 1, first + i * stride));
+  return fmt::format("[{}]", joined(items));
+}
+std::string elements_text(const Tensor& tensor) { return elements_text(tensor, 0, 0); }
 
 std::string summary(const NamedValue& named) {
   std::string name = printable(named.name);

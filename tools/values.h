@@ -7,18 +7,20 @@
 
 namespace relaxc::tools {
 
-// A value as it was written: an atom (a number, a file's name, 'text', True, _ for a random one), a list in brackets,
-// float32[[1, 2]] with its dtype, or a tuple in parentheses.
+// A value as it was written: an atom (a number, a file's name, 'text', True, None, _ for a random one), a list in
+// brackets, float32[[1, 2]] with its dtype, or a tuple in parentheses. A sequence is a list of its items, and a map the
+// tuple of its keys and values.
 struct WrittenValue {
   char open = 0;     // '[', '(', or 0 for an atom
   std::string text;  // of an atom; the dtype before a list, if any
   std::vector<WrittenValue> items = {};
-  std::optional<Tensor> tensor = {};  // that of a file, once it is read
+  std::optional<Tensor> tensor = {};    // that of a file, once it is read
+  std::optional<vm::Value> value = {};  // of a file that holds another value
 };
 // Throws a CompileError where brackets do not match or are nested too deep.
 WrittenValue parse_value(std::string_view text);
-// Returns an atom that stands for the tensor.
-WrittenValue written_tensor(Tensor tensor);
+// Returns an atom that stands for the value of a file.
+WrittenValue written_value(vm::Value value);
 
 // Makes the inputs of a function from those that are given and, for the others, at random.
 class InputMaker {
@@ -45,11 +47,15 @@ class InputMaker {
   std::string input_;  // what messages name
 };
 
+// Returns "[[1, 2], ['a', 'b']]": all elements of a tensor.
+std::string elements_text(const Tensor& tensor);
+
 // Returns the parts of a result in order, where tuples are flattened, with the names that the function declares.
 struct NamedValue {
   std::string name;
   vm::Value value;
   std::optional<DType> dtype;  // of a scalar, where it is declared
+  bool is_optional = false;
 };
 std::vector<NamedValue> flat_results(const vm::Value& result, const std::vector<vm::ValueInfo>& outputs);
 // Returns the tensor of the same numbers: a shape is an int64 vector, a scalar has rank 0. Returns nullopt for text,

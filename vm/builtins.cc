@@ -8,6 +8,7 @@
 #include "support/joined.h"
 #include "support/lists.h"
 #include "support/printable.h"
+#include "vm/containers.h"
 #include "vm/dlpack.h"
 #include "vm/error.h"
 #include "vm/lowered_modules.h"
@@ -16,6 +17,7 @@
 namespace relaxc::vm {
 
 Tensor BuiltinContext::empty(std::vector<int64_t> shape, DType dtype) {
+  if (dtype.is_string()) throw_runtime_error("a tensor of strings is made of its strings");
   std::shared_ptr<void> block = memory.allocate(checked_tensor_bytes(shape, dtype));
   void* data = block.get();
   return Tensor::view(std::move(shape), dtype, data, std::move(block));
@@ -64,6 +66,7 @@ Value shape_dim(BuiltinContext&, Arguments arguments) {
 
 Value copy(BuiltinContext& context, Arguments arguments) {
   const Tensor& source = arguments[0].tensor();
+  if (source.dtype().is_string()) return Tensor::copy_of(source.shape(), source.dtype(), source.raw());
   Tensor result = context.empty(source.shape(), source.dtype());
   if (source.bytes() > 0) std::memcpy(result.raw(), source.raw(), static_cast<size_t>(source.bytes()));
   return result;
@@ -75,6 +78,7 @@ Value view(BuiltinContext&, Arguments arguments) {
   const Shape& shape = arguments[1].shape();
   auto dtype = parse_dtype(arguments[2].string());
   if (!dtype || dtype->lanes != 1) throw_runtime_error("'{}' is not a dtype", arguments[2].string());
+  if (dtype->is_string() || source.dtype().is_string()) throw_runtime_error("strings have no views");
   int64_t offset = arguments[3].integer(), bytes = checked_tensor_bytes(shape, *dtype);
   if (offset < 0 || offset > source.bytes() || bytes > source.bytes() - offset)
     throw_runtime_error("a view of {} bytes at offset {} ends behind {}, which has {} bytes", bytes, offset,
@@ -146,7 +150,7 @@ std::string elements(const Tensor& tensor) {
   constexpr int64_t kShown = 16;
   std::vector<std::string> texts;
   for (int64_t i = 0; i < std::min(tensor.size(), kShown); ++i)
-    texts.push_back(is_integer(tensor) ? std::to_string(tensor.as_int(i)) : fmt::format("{:g}", tensor.as_double(i)));
+    texts.push_back(tensor.dtype().is_string() ? fmt::format("'{}'", tensor.string(i)) : is_integer(tensor) ? std::to_string(tensor.as_int(i)) : fmt::format("{:g}", tensor.as_double(i)));
   return fmt::format("[{}{}]", joined(texts), tensor.size() > kShown ? ", ..." : "");
 }
 
@@ -202,6 +206,23 @@ constexpr auto kBuiltins = std::array{
     Builtin{"vm.builtin.float_from_bits", counted<1, float_from_bits>, "(int) -> the double with these bits"},
     Builtin{"vm.builtin.make_tuple", make_tuple, "(values...) -> tuple"},
     Builtin{"vm.builtin.tuple_size", counted<1, tuple_size>, "(tuple) -> number of fields"},
+    Builtin{"vm.builtin.check_form", containers::check_form, "(value, context, form, dims...) -> none, or an error", false},
+    Builtin{"vm.builtin.sequence_make", containers::sequence_make, "(values...) -> sequence"},
+    Builtin{"vm.builtin.sequence_length", counted<1, containers::sequence_length>, "(sequence) -> number of items"},
+    Builtin{"vm.builtin.sequence_at", counted<2, containers::sequence_at>, "(sequence, position) -> item"},
+    Builtin{"vm.builtin.sequence_insert", counted<3, containers::sequence_insert>,
+            "(sequence, item, position) -> sequence"},
+    Builtin{"vm.builtin.sequence_erase", counted<2, containers::sequence_erase>, "(sequence, position) -> sequence"},
+    Builtin{"vm.builtin.sequence_concat", counted<3, containers::sequence_concat>,
+            "(sequence, axis, 1 for a new axis) -> tensor"},
+    Builtin{"vm.builtin.sequence_split", counted<4, containers::sequence_split>,
+            "(tensor, length or vector of lengths, axis, 1 to keep it) -> sequence"},
+    Builtin{"vm.builtin.optional_none", counted<0, containers::optional_none>, "() -> none"},
+    Builtin{"vm.builtin.optional_has", counted<1, containers::optional_has>, "(value) -> 0 for none, else 1"},
+    Builtin{"vm.builtin.optional_get", counted<1, containers::optional_get>, "(value) -> the value, none is an error"},
+    Builtin{"vm.builtin.map_make", counted<2, containers::map_make>, "(keys, values) -> map"},
+    Builtin{"vm.builtin.map_keys", counted<1, containers::map_keys>, "(map) -> vector of keys"},
+    Builtin{"vm.builtin.map_values", counted<1, containers::map_values>, "(map) -> tensor, a row for each key"},
     // Those of modules that TVM has lowered. They read the shape heap, so that none is pure.
     Builtin{"vm.builtin.alloc_shape_heap", lowered::alloc_shape_heap, "(size) -> int64 vector for dims", false},
     Builtin{"vm.builtin.match_shape", lowered::match_shape,

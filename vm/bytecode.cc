@@ -36,7 +36,7 @@ std::optional<int64_t> evaluate(SlotOp op, int64_t a, int64_t b) {
 }
 
 std::optional<DType> unpack_dtype(Word word) {
-  if (word < 0 || word >> 32 != 0 || (word & 0xff) > static_cast<Word>(DTypeCode::kHandle)) return std::nullopt;
+  if (word < 0 || word >> 32 != 0 || (word & 0xff) > static_cast<Word>(DTypeCode::kFloat4E2M1FN)) return std::nullopt;
   DType dtype{static_cast<DTypeCode>(word & 0xff), static_cast<uint8_t>(word >> 8), static_cast<uint16_t>(word >> 16)};
   if (parse_dtype(to_string(dtype)) != dtype) return std::nullopt;
   return dtype;

@@ -1,5 +1,6 @@
-/* <relaxc/dlpack.h>: the DLPack ABI (version 0.8): the structs by which frameworks exchange tensors. Written from the
- * published layout; the include guard is the one of the public header, so that a host may include either. */
+/* <relaxc/dlpack.h>: the DLPack ABI (version 1.1, without its versioned struct): the structs by which frameworks
+ * exchange tensors. Written from the published layout; the include guard is the one of the public header, so that a
+ * host may include either. */
 #ifndef DLPACK_DLPACK_H_
 #define DLPACK_DLPACK_H_
 #include <stdint.h>
@@ -21,7 +22,18 @@ typedef enum {
   kDLOpaqueHandle = 3,
   kDLBfloat = 4,
   kDLComplex = 5,
-  kDLBool = 6
+  kDLBool = 6,
+  kDLFloat8_e3m4 = 7,
+  kDLFloat8_e4m3 = 8,
+  kDLFloat8_e4m3b11fnuz = 9,
+  kDLFloat8_e4m3fn = 10,
+  kDLFloat8_e4m3fnuz = 11,
+  kDLFloat8_e5m2 = 12,
+  kDLFloat8_e5m2fnuz = 13,
+  kDLFloat8_e8m0fnu = 14,
+  kDLFloat6_e2m3fn = 15,
+  kDLFloat6_e3m2fn = 16,
+  kDLFloat4_e2m1fn = 17
 } DLDataTypeCode;
 typedef struct {
   uint8_t code; /* DLDataTypeCode */

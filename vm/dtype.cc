@@ -7,6 +7,7 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 #include "support/check.h"
 #include "support/lists.h"
@@ -15,14 +16,7 @@ namespace relaxc {
 
 namespace {
 
-// The layout of a small float's bits below the sign. `nan` tells which codes are NaN in formats without infinity.
-enum class NaN : uint8_t { kIeee, kAllOnes, kNegativeZero, kNone };
-struct SmallFloat {
-  DTypeCode code;
-  std::string_view name;
-  int bits, mantissa, bias;
-  NaN nan;
-};
+using NaN = SmallFloat::NaN;
 constexpr SmallFloat kSmallFloats[] = {
     {DTypeCode::kFloat8E3M4, "float8_e3m4", 8, 4, 3, NaN::kIeee},
     {DTypeCode::kFloat8E4M3B11FNUZ, "float8_e4m3b11fnuz", 8, 3, 11, NaN::kNegativeZero},
@@ -31,27 +25,23 @@ constexpr SmallFloat kSmallFloats[] = {
     {DTypeCode::kFloat8E4M3, "float8_e4m3", 8, 3, 7, NaN::kIeee},
     {DTypeCode::kFloat8E5M2FNUZ, "float8_e5m2fnuz", 8, 2, 16, NaN::kNegativeZero},
     {DTypeCode::kFloat8E5M2, "float8_e5m2", 8, 2, 15, NaN::kIeee},
-    {DTypeCode::kFloat8E8M0FNU, "float8_e8m0fnu", 8, 0, 127, NaN::kAllOnes},  // no sign
+    {DTypeCode::kFloat8E8M0FNU, "float8_e8m0fnu", 8, 0, 127, NaN::kAllOnes, false},
     {DTypeCode::kFloat6E2M3FN, "float6_e2m3fn", 6, 3, 1, NaN::kNone},
     {DTypeCode::kFloat6E3M2FN, "float6_e3m2fn", 6, 2, 3, NaN::kNone},
     {DTypeCode::kFloat4E2M1FN, "float4_e2m1fn", 4, 1, 1, NaN::kNone},
 };
-const SmallFloat& small_float(DType dtype) {
-  const SmallFloat* row = find_item(kSmallFloats, dtype.code, &SmallFloat::code);
-  RELAXC_CHECK(row, "code {} is not a float of 8 bits or less", static_cast<int>(dtype.code));
-  return *row;
-}
 
 struct CodeName {
   DTypeCode code;
   std::string_view name;
-  std::array<int, 7> widths;  // bits, which the name ends in; 0: "bool" and "handle" have no width in their names
+  std::array<int, 7> widths;  // bits, which the name ends in; 0: "bool", "string" and "handle" have no width in their names
 };
 constexpr CodeName kCodeNames[] = {{DTypeCode::kInt, "int", {1, 2, 4, 8, 16, 32, 64}},
                                    {DTypeCode::kUInt, "uint", {1, 2, 4, 8, 16, 32, 64}},
                                    {DTypeCode::kFloat, "float", {16, 32, 64}},
                                    {DTypeCode::kBFloat, "bfloat", {16}},
                                    {DTypeCode::kBool, "bool", {}},
+                                   {DTypeCode::kString, "string", {}},
                                    {DTypeCode::kHandle, "handle", {}}};
 
 std::optional<int> parse_number(std::string_view text) {
@@ -62,6 +52,12 @@ std::optional<int> parse_number(std::string_view text) {
 }
 
 }  // namespace
+
+const SmallFloat& small_float(DType dtype) {
+  const SmallFloat* row = find_item(kSmallFloats, dtype.code, &SmallFloat::code);
+  RELAXC_CHECK(row, "code {} is not a float of 8 bits or less", static_cast<int>(dtype.code));
+  return *row;
+}
 
 std::string to_string(DType dtype) {
   if (dtype.is_void()) return "void";
@@ -95,7 +91,8 @@ std::optional<DType> parse_dtype(std::string_view text) {
     std::string_view rest = text.substr(row.name.size());
     if (row.widths[0] == 0) {
       if (!rest.empty()) return std::nullopt;
-      return (row.code == DTypeCode::kBool ? DType::bool_() : DType::handle()).with_lanes(lanes);
+      if (row.code == DTypeCode::kString && lanes != 1) return std::nullopt;
+      return DType{row.code, static_cast<uint8_t>(row.code == DTypeCode::kBool ? 8 : 64), static_cast<uint16_t>(lanes)};
     }
     auto bits = parse_number(rest);
     if (!bits || std::ranges::find(row.widths, *bits) == row.widths.end()) return std::nullopt;
@@ -106,14 +103,12 @@ std::optional<DType> parse_dtype(std::string_view text) {
 
 static double small_float_to_double(uint8_t bits, DType dtype) {
   const SmallFloat& format = small_float(dtype);
-  bool has_sign = format.code != DTypeCode::kFloat8E8M0FNU;
-  int all = (1 << (format.bits - (has_sign ? 1 : 0))) - 1, magnitude = bits & all;
-  bool negative = has_sign && (bits >> (format.bits - 1) & 1);
+  int magnitude = bits & format.all();
+  bool negative = (bits & format.sign()) != 0;
   int mantissa = magnitude & ((1 << format.mantissa) - 1), exponent = magnitude >> format.mantissa;
-  int most = all >> format.mantissa;
   double sign = negative ? -1 : 1;
-  if (format.nan == NaN::kIeee && exponent == most) return mantissa ? NAN : sign * HUGE_VAL;
-  if (format.nan == NaN::kAllOnes && magnitude == all) return NAN;
+  if (format.nan == NaN::kIeee && magnitude >= format.infinity()) return mantissa ? NAN : sign * HUGE_VAL;
+  if (format.nan == NaN::kAllOnes && magnitude == format.all()) return NAN;
   if (format.nan == NaN::kNegativeZero && negative && magnitude == 0) return NAN;
   bool subnormal = exponent == 0 && format.mantissa > 0;
   double fraction = subnormal ? mantissa : mantissa + (1 << format.mantissa);
@@ -122,33 +117,44 @@ static double small_float_to_double(uint8_t bits, DType dtype) {
 
 static uint8_t double_to_small_float(double value, DType dtype) {
   const SmallFloat& format = small_float(dtype);
-  int count = 1 << format.bits, best = -1, nan = -1;
-  // Finds the nearest finite value, and an even code where two are equally near. The formats have 256 values at most.
-  double distance = 0, largest = 0;
-  for (int code = 0; code < count; ++code) {
-    double candidate = small_float_to_double(static_cast<uint8_t>(code), dtype);
-    if (std::isnan(candidate)) nan = nan < 0 ? code : nan;
-    if (!std::isfinite(candidate)) continue;
-    largest = std::max(largest, candidate);
-    bool same_sign = std::signbit(candidate) == std::signbit(value) || candidate == 0;
-    if (!same_sign) continue;
-    double error = std::fabs(candidate - value);
-    bool exact_zero = error == 0 && std::signbit(candidate) == std::signbit(value);
-    if (best < 0 || error < distance || exact_zero || (error == distance && error != 0 && code % 2 == 0)) {
-      best = code;
-      distance = error;
-    }
+  bool negative = std::signbit(value), has_negative_zero = format.nan != NaN::kNegativeZero;
+  if (std::isnan(value) || (negative && !format.has_sign && value != 0))
+    return static_cast<uint8_t>(format.not_a_number());
+  int sign = negative ? format.sign() : 0;
+  double magnitude = std::fabs(value);
+  if (magnitude > largest_of(dtype) * 2) return static_cast<uint8_t>(format.too_large() | sign);
+  // In units of the last place of its binade, which nearbyint rounds to even, the code is the rounded number plus a
+  // multiple of the binade. A carry leads to the next binade by itself.
+  int least = format.mantissa > 0 ? 1 - format.bias : -format.bias;
+  int binade = magnitude > 0 ? std::max(std::ilogb(magnitude), least) : least;
+  int code = static_cast<int>(std::nearbyint(std::ldexp(magnitude, format.mantissa - binade))) +
+             (binade - least) * (1 << format.mantissa);
+  if (format.mantissa == 0) {  // the code is the exponent; of two that are equally near, the even one
+    double fraction = std::ldexp(magnitude, -binade);
+    code = binade - least;
+    code += fraction > 1.5 || (fraction == 1.5 && code % 2 != 0);
   }
-  if (std::isnan(value)) return static_cast<uint8_t>(nan < 0 ? 0 : nan);
-  if (best < 0) return static_cast<uint8_t>(nan);  // negative, in a format without sign
-  double half_step = std::ldexp(1.0, std::ilogb(largest) - format.mantissa - 1);
-  bool odd = format.nan != NaN::kAllOnes || format.mantissa == 0;  // the code of the largest value
-  double beyond = std::fabs(value) - largest;
-  bool too_large = beyond > half_step || (beyond == half_step && odd);
-  if (!too_large || format.nan == NaN::kNone) return static_cast<uint8_t>(best);
-  if (format.nan != NaN::kIeee) return static_cast<uint8_t>(nan);
-  int sign = std::signbit(value) ? 1 << (format.bits - 1) : 0;
-  return static_cast<uint8_t>(sign | (((1 << (format.bits - 1)) - 1) & ~((1 << format.mantissa) - 1)));
+  if (code > format.most()) return static_cast<uint8_t>(format.too_large() | sign);
+  return static_cast<uint8_t>(code == 0 && !has_negative_zero ? 0 : code | sign);
+}
+
+double largest_of(DType dtype) {
+  if (dtype.bits == 64) return std::numeric_limits<double>::max();
+  if (dtype.bits == 32) return std::numeric_limits<float>::max();
+  if (!dtype.is_small_float()) return dtype.code == DTypeCode::kBFloat ? bfloat16_to_float(0x7f7f) : 65504.0;
+  return small_float_to_double(static_cast<uint8_t>(small_float(dtype).most()), dtype.element());
+}
+
+uint8_t packed_bits(const void* elements, int64_t i, DType dtype) {
+  int64_t per_byte = dtype.per_byte();
+  int byte = static_cast<const uint8_t*>(elements)[i / per_byte];
+  return static_cast<uint8_t>(byte >> (i % per_byte * dtype.bits) & ((1 << dtype.bits) - 1));
+}
+void set_packed_bits(void* elements, int64_t i, DType dtype, uint8_t bits) {
+  int64_t per_byte = dtype.per_byte();
+  int mask = (1 << dtype.bits) - 1, shift = static_cast<int>(i % per_byte) * dtype.bits;
+  uint8_t& byte = static_cast<uint8_t*>(elements)[i / per_byte];
+  byte = static_cast<uint8_t>((byte & ~(mask << shift)) | (bits & mask) << shift);
 }
 
 uint16_t float_bits(double value, DType dtype) {

@@ -8,20 +8,37 @@
 
 namespace relaxc::vm {
 
-std::string to_string(const ValueInfo& info) {
-  std::string text = info.name.empty() ? "" : printable(info.name) + ": ";
+static std::string type_text(const ValueInfo& info) {  // NOLINT: bounded
   auto text_of = [](const DimInfo& dim) { return dim.text.empty() ? std::to_string(dim.value) : printable(dim.text); };
-  if (info.kind == ValueKind::kTuple)
-    return fmt::format("{}({})", text, joined(info.fields, [](const ValueInfo& field) { return to_string(field); }));
-  if (info.kind == ValueKind::kInt || info.kind == ValueKind::kDouble) {
-    text += info.dtype ? to_string(*info.dtype) : std::string(to_string(info.kind));
-    return info.dims ? fmt::format("{} = {}", text, joined(*info.dims, text_of)) : text;
+  std::string fields = joined(info.fields, type_text);
+  switch (info.kind) {
+    case ValueKind::kNone:
+      return "any value";
+    case ValueKind::kTuple:
+      return fmt::format("({})", fields);
+    case ValueKind::kSequence:
+    case ValueKind::kMap:
+      return fmt::format("{}({})", to_string(info.kind), fields);
+    case ValueKind::kInt:
+    case ValueKind::kDouble: {
+      std::string text = info.dtype ? to_string(*info.dtype) : std::string(to_string(info.kind));
+      return info.dims ? fmt::format("{} = {}", text, joined(*info.dims, text_of)) : text;
+    }
+    case ValueKind::kTensor:
+    case ValueKind::kShape: {
+      std::string text = info.kind == ValueKind::kShape ? "shape" : info.dtype ? to_string(*info.dtype) : "any";
+      return fmt::format("{}[{}]", text, info.dims ? joined(*info.dims, text_of) : "...");
+    }
+    case ValueKind::kString:
+    case ValueKind::kStorage:
+    case ValueKind::kClosure:
+      return std::string(to_string(info.kind));
   }
-  if (info.kind != ValueKind::kTensor && info.kind != ValueKind::kShape)
-    return text + (info.kind == ValueKind::kNone ? "any value" : std::string(to_string(info.kind)));
-  text += info.kind == ValueKind::kShape ? "shape" : info.dtype ? to_string(*info.dtype) : "any";
-  if (!info.dims) return text + "[...]";
-  return fmt::format("{}[{}]", text, joined(*info.dims, text_of));
+  return {};
+}
+std::string to_string(const ValueInfo& info) {
+  std::string name = info.name.empty() ? "" : printable(info.name) + ": ";
+  return name + (info.is_optional ? fmt::format("optional({})", type_text(info)) : type_text(info));
 }
 
 const Function* Executable::find_function(std::string_view name) const {

@@ -22,10 +22,11 @@ struct ValueInfo {
   std::optional<DType> dtype;           // of a tensor or scalar; nullopt: any
   std::optional<std::vector<DimInfo>>
       dims;                            // of a tensor or shape, nullopt: any rank. The value of a scalar, if stated
-  std::vector<ValueInfo> fields = {};  // of a tuple; their names are empty
+  std::vector<ValueInfo> fields = {};  // of a tuple; the item of a sequence; key and value of a map. Without names
+  bool is_optional = false;            // the value may be none instead
   friend bool operator==(const ValueInfo&, const ValueInfo&) = default;
 };
-// Returns "x: float32[n, 4 * m]".
+// Returns "x: float32[n, 4 * m]", "x: optional(sequence(string[...]))", "x: map(int64, float32[])".
 std::string to_string(const ValueInfo& info);
 
 // Parameters are in registers 0, 1, ... at entry; slots start unwritten.

@@ -1,6 +1,7 @@
 #include "vm/npy.h"
 
 #include <charconv>
+#include <cstring>
 #include <optional>
 
 #include "support/joined.h"
@@ -110,7 +111,37 @@ class HeaderParser {
   std::string_view text_;
 };
 
-DType dtype_of(const std::string& path, std::string_view descr) {
+bool is_stored_as_bytes(DType dtype) { return dtype.lanes == 1 && (dtype.is_packed() || dtype.is_small_float()); }
+
+// Returns the elements whose values or bits these bytes are.
+Tensor from_bytes(const std::string& path, const Tensor& bytes, DType dtype) {
+  Tensor tensor = Tensor::empty(bytes.shape(), dtype);
+  for (int64_t i = 0; i < bytes.size(); ++i) {
+    int64_t value = bytes.as_int(i);
+    bool fits = value < int64_t{1} << (dtype.is_int() && value >= 0 ? dtype.bits - 1 : dtype.bits) &&
+                (value >= 0 || (dtype.is_int() && value >= -(int64_t{1} << (dtype.bits - 1))));
+    if (dtype.is_int() && bytes.dtype().is_uint()) fits = value < int64_t{1} << dtype.bits;
+    if (!fits)
+      throw_runtime_error("{}: element {} is {}, which is not a value of {}", path, i, value, to_string(dtype));
+    auto bits = static_cast<uint8_t>(value);
+    dtype.is_packed() ? set_packed_bits(tensor.raw(), i, dtype, bits) : void(tensor.data<uint8_t>()[i] = bits);
+  }
+  return tensor;
+}
+// Does the reverse.
+Tensor to_bytes(const Tensor& tensor) {
+  DType dtype = tensor.dtype();
+  Tensor bytes = Tensor::empty(tensor.shape(), dtype.is_int() ? DType::int_(8) : DType::uint(8));
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    bytes.set_int(i, !dtype.is_float()   ? tensor.as_int(i)
+                     : dtype.is_packed() ? packed_bits(tensor.raw(), i, dtype)
+                                         : tensor.data<uint8_t>()[i]);
+  }
+  return bytes;
+}
+
+DType dtype_of(const std::string& path, std::string_view descr, std::optional<DType> expected) {
+  if (expected && is_stored_as_bytes(*expected) && descr.ends_with("V1")) return DType::uint(8);
   int bytes = descr.size() == 3 ? descr[2] - '0' : 0;
   bool is_ordered =
       bytes > 0 && (descr[0] == '<' || descr[0] == '=' || (bytes == 1 && (descr[0] == '|' || descr[0] == '>')));
@@ -118,13 +149,92 @@ DType dtype_of(const std::string& path, std::string_view descr) {
     DType dtype{code, static_cast<uint8_t>(8 * bytes)};
     if (is_ordered && bytes <= 8 && descr[1] == letter && parse_dtype(to_string(dtype)) == dtype) return dtype;
   }
-  throw_runtime_error("{}: dtype '{}' is not supported, expected bool, an integer or a float in little-endian order",
-                      path, descr);
+  throw_runtime_error(
+      "{}: dtype '{}' is not supported, expected bool, an integer, a float or text in little-endian order", path,
+      descr);
+}
+
+// ---- Strings: '<U5' has 5 code points of 4 bytes for each, '|S5' 5 bytes, both padded with zeros.
+
+void append_utf8(std::string& text, uint32_t code, const std::string& path) {
+  if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
+    throw_runtime_error("{}: {:#x} is not a character", path, code);
+  auto byte = [&](uint32_t bits) { text.push_back(static_cast<char>(bits)); };
+  if (code < 0x80) return byte(code);
+  if (code < 0x800) {
+    byte(0xc0 | code >> 6);
+  } else if (code < 0x10000) {
+    byte(0xe0 | code >> 12);
+    byte(0x80 | (code >> 6 & 0x3f));
+  } else {
+    byte(0xf0 | code >> 18);
+    byte(0x80 | (code >> 12 & 0x3f));
+    byte(0x80 | (code >> 6 & 0x3f));
+  }
+  byte(0x80 | (code & 0x3f));
+}
+// Returns the code points of a text in UTF-8; bytes that are not UTF-8 count as one each.
+std::vector<uint32_t> code_points(std::string_view text) {
+  std::vector<uint32_t> codes;
+  for (size_t i = 0; i < text.size();) {
+    auto first = static_cast<unsigned char>(text[i]);
+    size_t length = first < 0xc0 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    uint32_t code = length == 1 ? first : first & (0x7fU >> length);
+    bool is_whole = i + length <= text.size();
+    for (size_t k = 1; k < length && is_whole; ++k) code = code << 6 | (static_cast<unsigned char>(text[i + k]) & 0x3f);
+    codes.push_back(is_whole ? code : first);
+    i += is_whole ? length : 1;
+  }
+  return codes;
+}
+// Returns nullopt where the dtype is not one of strings.
+std::optional<Tensor> read_strings(const std::string& path, const Header& header, std::string_view data) {
+  std::string_view descr = *header.descr;
+  bool is_wide = descr.starts_with("<U") || descr.starts_with("=U");
+  if (!is_wide && !descr.starts_with("|S")) return std::nullopt;
+  size_t width = 0;
+  auto [end, error] = std::from_chars(descr.data() + 2, descr.data() + descr.size(), width);
+  auto count = element_count(*header.shape);
+  size_t bytes = is_wide ? 4 : 1;
+  bool is_sound = error == std::errc() && end == descr.data() + descr.size() && count && width < data.size() + 1;
+  if (!is_sound || static_cast<unsigned __int128>(*count) * width * bytes != data.size() ||
+      static_cast<uint64_t>(*count) > (width == 0 ? 1 << 20 : data.size()))
+    throw_runtime_error("{}: {}[{}] does not fit the {} bytes of data", path, descr, joined(*header.shape),
+                        data.size());
+  std::vector<std::string> texts(static_cast<size_t>(*count));
+  for (size_t i = 0; i < texts.size(); ++i) {
+    std::string_view cell = data.substr(i * width * bytes, width * bytes);
+    if (is_wide) {
+      for (size_t k = 0; k < width; ++k) {
+        uint32_t code;
+        std::memcpy(&code, cell.data() + 4 * k, 4);
+        append_utf8(texts[i], code, path);
+      }
+    } else {
+      texts[i] = cell;
+    }
+    texts[i].resize(texts[i].find_last_not_of('\0') + 1);
+  }
+  return Tensor::strings(*header.shape, texts);
+}
+// Returns the cells of '<Uwidth'.
+std::string wide_cells(const Tensor& strings, size_t& width) {
+  std::vector<std::vector<uint32_t>> all;
+  width = 1;
+  for (int64_t i = 0; i < strings.size(); ++i) {
+    all.push_back(code_points(strings.string(i)));
+    width = std::max(width, all.back().size());
+  }
+  std::string data(all.size() * width * 4, '\0');
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (!all[i].empty()) std::memcpy(data.data() + i * width * 4, all[i].data(), all[i].size() * 4);
+  }
+  return data;
 }
 
 }  // namespace
 
-Tensor read_npy(const std::string& path) {
+Tensor read_npy(const std::string& path, std::optional<DType> expected) {
   auto file = vm::MappedFile::open(path);
   std::string_view content(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
   auto number = [&](size_t offset) { return static_cast<size_t>(static_cast<unsigned char>(content[offset])); };
@@ -140,25 +250,33 @@ Tensor read_npy(const std::string& path) {
   if (header_size > kMaxHeader || header_size > content.size() - header_begin)
     throw_runtime_error("{}: the .npy header has {} bytes, the file {}", path, header_size, content.size());
   Header header = HeaderParser(path, content.substr(header_begin, header_size)).parse();
-  DType dtype = dtype_of(path, *header.descr);
   if (*header.fortran_order && header.shape->size() > 1)
     throw_runtime_error("{}: fortran order is not supported, save numpy.ascontiguousarray(x)", path);
-  auto bytes = tensor_bytes(*header.shape, dtype);
   std::string_view data = content.substr(header_begin + header_size);
+  if (auto strings = read_strings(path, header, data)) return *strings;
+  DType dtype = dtype_of(path, *header.descr, expected);
+  auto bytes = tensor_bytes(*header.shape, dtype);
   if (!bytes || static_cast<uint64_t>(*bytes) != data.size())
     throw_runtime_error("{}: {}[{}] does not fit the {} bytes of data", path, to_string(dtype), joined(*header.shape),
                         data.size());
-  return Tensor::copy_of(*header.shape, dtype, data.data());
+  Tensor tensor = Tensor::copy_of(*header.shape, dtype, data.data());
+  bool is_bytes = expected && is_stored_as_bytes(*expected) && dtype.is_integral() && dtype.bits == 8;
+  return is_bytes ? from_bytes(path, tensor, *expected) : tensor;
 }
 
 void write_npy(const std::string& path, const Tensor& tensor) {
   DType dtype = tensor.dtype();
+  if (is_stored_as_bytes(dtype)) return write_npy(path, to_bytes(tensor));
   const auto* found = find_item(kLetters, dtype.code, &std::pair<char, DTypeCode>::second);
-  if (!found || dtype.bits < 8 || dtype.lanes != 1)
+  if (!dtype.is_string() && (!found || dtype.bits < 8 || dtype.lanes != 1))
     throw_runtime_error("{}: .npy files have no dtype {}", path, to_string(dtype));
-  std::string dict =
-      fmt::format("{{'descr': '{}{}{}', 'fortran_order': False, 'shape': ({}{}), }}", dtype.bytes() == 1 ? '|' : '<',
-                  found->first, dtype.bytes(), joined(tensor.shape()), tensor.ndim() == 1 ? "," : "");
+  size_t width = 0;
+  std::string cells = dtype.is_string() ? wide_cells(tensor, width) : "";
+  std::string descr = dtype.is_string()
+                          ? fmt::format("<U{}", width)
+                          : fmt::format("{}{}{}", dtype.bytes() == 1 ? '|' : '<', found->first, dtype.bytes());
+  std::string dict = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", descr,
+                                 joined(tensor.shape()), tensor.ndim() == 1 ? "," : "");
   // The data begins at a multiple of 64, after a newline.
   size_t total = (10 + dict.size() + 1 + 63) / 64 * 64;
   dict.append(total - 10 - dict.size() - 1, ' ').push_back('\n');
@@ -167,7 +285,8 @@ void write_npy(const std::string& path, const Tensor& tensor) {
   prefix += {'\1', '\0', static_cast<char>(dict.size() & 0xff), static_cast<char>(dict.size() >> 8)};
   vm::OutputFile out(path);
   out.write(prefix + dict);
-  out.write(tensor.raw(), static_cast<size_t>(tensor.bytes()));
+  if (dtype.is_string()) out.write(cells);
+  if (!dtype.is_string()) out.write(tensor.raw(), static_cast<size_t>(tensor.bytes()));
   out.commit();
 }
 

@@ -20,11 +20,17 @@ void RowStack::push(const Tensor& row, MemoryPool& memory) {
     std::shared_ptr<void> block = memory.allocate(checked_tensor_bytes(shape, row.dtype()));
     void* data = block.get();
     Tensor larger = Tensor::view(std::move(shape), row.dtype(), data, std::move(block));
-    if (count_ > 0) std::memcpy(larger.raw(), rows_.raw(), static_cast<size_t>(count_ * row.bytes()));
+    if (count_ > 0)
+      std::memcpy(larger.raw(), rows_.raw(), static_cast<size_t>(row.dtype().bytes_of(count_ * row.size())));
     rows_ = std::move(larger);
   }
-  if (row.bytes() > 0)
+  DType dtype = row.dtype();
+  if (row.size() % dtype.per_byte() != 0) {  // rows do not begin at bytes
+    for (int64_t i = 0; i < row.size(); ++i)
+      set_packed_bits(rows_.raw(), count_ * row.size() + i, dtype, packed_bits(row.raw(), i, dtype));
+  } else if (row.bytes() > 0) {
     std::memcpy(static_cast<char*>(rows_.raw()) + count_ * row.bytes(), row.raw(), static_cast<size_t>(row.bytes()));
+  }
   ++count_;
 }
 
@@ -32,7 +38,10 @@ Tensor RowStack::finish() const {
   Shape shape = rows_.shape();
   if (shape[0] == count_) return rows_;
   shape[0] = count_;
-  return Tensor::view(std::move(shape), rows_.dtype(), rows_.raw(), rows_.owner());
+  Tensor result = Tensor::view(std::move(shape), rows_.dtype(), rows_.raw(), rows_.owner());
+  for (int64_t i = result.size(); i % result.dtype().per_byte() != 0; ++i)
+    set_packed_bits(result.raw(), i, result.dtype(), 0);
+  return result;
 }
 
 }  // namespace relaxc::vm

@@ -120,7 +120,7 @@ void transfer_texts(Archive& archive, auto& texts) {
 template <class Archive>
 void transfer_values(Archive& archive, auto& infos, int depth = 0) {
   if (depth > kMaxTupleDepth) damaged(fmt::format("a tuple type is nested more than {} deep", kMaxTupleDepth));
-  archive.list(infos, 19, [&](auto& info) {
+  archive.list(infos, 20, [&](auto& info) {
     archive.sized(info.name);
     archive.enumerator(info.kind, kNumValueKinds, "value kind");
     archive.optional(info.dtype, [&](auto& dtype) { transfer(archive, dtype); });
@@ -130,6 +130,7 @@ void transfer_values(Archive& archive, auto& infos, int depth = 0) {
         archive.sized(dim.text);
       });
     });
+    archive.enumerator(info.is_optional, 2, "flag");
     transfer_values(archive, info.fields, depth + 1);
   });
 }
@@ -173,7 +174,10 @@ Tensor read_constant(ByteReader& in, std::span<const std::byte> weights, const s
     damaged(fmt::format("a constant at offset {} does not fit the {} bytes of weights", offset, available));
   // Read-only by contract: no instruction writes to a constant.
   auto* data = const_cast<std::byte*>(weights.data() + offset);
-  return Tensor::view(std::move(shape), dtype, data, owner);
+  Tensor constant = Tensor::view(std::move(shape), dtype, data, owner);
+  if (dtype.is_string() && !has_sound_strings(constant, available - offset))
+    damaged(fmt::format("the strings of a constant at offset {} do not fit the {} bytes of weights", offset, available));
+  return constant;
 }
 
 void write_tables(ByteWriter& out, const Executable& executable) {
@@ -196,7 +200,7 @@ void write_tables(ByteWriter& out, const Executable& executable) {
 // an executable with entries in all tables. Their values differ, so that exchanging two fields changes it, too.
 int64_t program_version() {
   ValueInfo field{"y", ValueKind::kInt, kInt32, std::vector<DimInfo>{{15, "m"}}};
-  ValueInfo value{"x", ValueKind::kShape, kInt64, std::vector<DimInfo>{{1, "n"}}, {field}};
+  ValueInfo value{"x", ValueKind::kShape, kInt64, std::vector<DimInfo>{{1, "n"}}, {field}, true};
   Executable one;
   one.functions = {{"main", true, {value}, {value, value}, 2, {"a", "b", "c"}, 3, 4, {5, 6, 7, 8}}};
   one.code = {9};

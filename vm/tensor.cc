@@ -26,6 +26,8 @@ std::optional<int64_t> element_count(std::span<const int64_t> shape) {
 
 std::optional<int64_t> tensor_bytes(std::span<const int64_t> shape, DType dtype) {
   auto count = element_count(shape);
+  if (count && dtype.is_packed()) return dtype.bytes_of(*count);
+  if (count && dtype.is_string()) count = checked_add(*count, 1);  // offsets
   return count ? checked_mul(*count, dtype.bytes()) : std::nullopt;
 }
 
@@ -41,10 +43,20 @@ int64_t checked_tensor_bytes(std::span<const int64_t> shape, DType dtype) {
 Tensor Tensor::empty(std::vector<int64_t> shape, DType dtype) {
   std::shared_ptr<void> memory = vm::allocate_aligned(checked_tensor_bytes(shape, dtype));
   void* data = memory.get();
-  return view(std::move(shape), dtype, data, std::move(memory));
+  Tensor tensor = view(std::move(shape), dtype, data, std::move(memory));
+  if (dtype.is_string()) std::memset(data, 0, static_cast<size_t>(checked_tensor_bytes(tensor.shape(), dtype)));
+  if (tensor.bytes() > 0 && tensor.size() % dtype.per_byte() != 0) static_cast<char*>(data)[tensor.bytes() - 1] = 0;
+  return tensor;
 }
 
 Tensor Tensor::copy_of(std::vector<int64_t> shape, DType dtype, const void* data) {
+  if (dtype.is_string()) {
+    Tensor given = view(std::move(shape), dtype, const_cast<void*>(data), nullptr);
+    std::shared_ptr<void> memory = vm::allocate_aligned(given.bytes());
+    std::memcpy(memory.get(), data, static_cast<size_t>(given.bytes()));
+    void* copy = memory.get();
+    return view(given.shape_, dtype, copy, std::move(memory));
+  }
   Tensor copy = empty(std::move(shape), dtype);
   if (copy.bytes() > 0) std::memcpy(copy.raw(), data, static_cast<size_t>(copy.bytes()));
   return copy;
@@ -57,7 +69,8 @@ Tensor Tensor::view(std::vector<int64_t> shape, DType dtype, void* data, std::sh
 Tensor Tensor::view(std::shared_ptr<const std::vector<int64_t>> shape, DType dtype, void* data,
                     std::shared_ptr<const void> owner) {
   Tensor tensor;
-  tensor.size_ = checked_tensor_bytes(*shape, dtype) / dtype.bytes();
+  checked_tensor_bytes(*shape, dtype);
+  tensor.size_ = *element_count(*shape);
   tensor.shape_ = std::move(shape);
   tensor.dtype_ = dtype;
   tensor.data_ = data;
@@ -67,8 +80,39 @@ Tensor Tensor::view(std::shared_ptr<const std::vector<int64_t>> shape, DType dty
     throw_runtime_error(
         "memory of a tensor {} is at an address that is not a multiple of {} bytes; copy it to aligned memory first",
         describe(tensor), alignment);
-  if (data == nullptr && tensor.size_ != 0) throw_runtime_error("memory of a tensor {} is null", describe(tensor));
+  if (data == nullptr && (tensor.size_ != 0 || dtype.is_string()))
+    throw_runtime_error("memory of a tensor {} is null", describe(tensor));
   return tensor;
+}
+
+Tensor Tensor::strings(std::vector<int64_t> shape, std::span<const std::string_view> values, const Allocate& allocate) {
+  int64_t offsets = checked_tensor_bytes(shape, DType::string()), bytes = offsets;
+  RELAXC_CHECK(offsets == (std::ssize(values) + 1) * 8, "{} strings for a shape of [{}]", values.size(), joined(shape));
+  for (std::string_view value : values) bytes += std::ssize(value);
+  std::shared_ptr<void> memory = allocate ? allocate(bytes) : vm::allocate_aligned(bytes);
+  auto* offset = static_cast<int64_t*>(memory.get());
+  char* text = static_cast<char*>(memory.get()) + offsets;
+  *offset = 0;
+  for (std::string_view value : values) {
+    if (!value.empty()) std::memcpy(text + *offset, value.data(), value.size());
+    offset[1] = offset[0] + std::ssize(value);
+    ++offset;
+  }
+  void* data = memory.get();
+  return view(std::move(shape), DType::string(), data, std::move(memory));
+}
+std::string_view Tensor::string(int64_t i) const {
+  RELAXC_CHECK(dtype_.is_string() && i >= 0 && i < size_, "string {} of {}", i, describe(*this));
+  const auto* offsets = static_cast<const int64_t*>(data_);
+  const char* texts = static_cast<const char*>(data_) + (size_ + 1) * 8;
+  return {texts + offsets[i], static_cast<size_t>(offsets[i + 1] - offsets[i])};
+}
+int64_t Tensor::bytes_of_strings() const { return (size_ + 1) * 8 + static_cast<const int64_t*>(data_)[size_]; }
+bool has_sound_strings(const Tensor& tensor, int64_t bytes) {
+  const auto* offsets = static_cast<const int64_t*>(tensor.raw());
+  int64_t count = tensor.size() + 1;
+  return count * 8 <= bytes && offsets[0] == 0 && std::is_sorted(offsets, offsets + count) &&
+         offsets[count - 1] <= bytes - count * 8;
 }
 
 Tensor Tensor::reshaped(std::vector<int64_t> shape) const {
@@ -90,17 +134,15 @@ bool is_narrow_float(DType dtype) { return dtype.is_float() && dtype.bits <= 16;
 // Calls visit(pointer to element i with its C++ type).
 template <class Visit>
 auto with_element(const Tensor& tensor, int64_t i, Visit visit) {
-  RELAXC_CHECK(i >= 0 && i < tensor.size() && tensor.dtype().lanes == 1, "element {} of {}", i, describe(tensor));
   DType dtype = tensor.dtype();
   auto at = [&]<class T>(std::type_identity<T>) { return visit(static_cast<T*>(tensor.raw()) + i); };
-  // Integers narrower than a byte take one byte each, and so do floats of 8 bits and less.
   int bits = std::max<int>(dtype.bits, 8);
   if (dtype.code == DTypeCode::kFloat && bits == 32) return at(std::type_identity<float>());
   if (dtype.code == DTypeCode::kFloat && bits == 64) return at(std::type_identity<double>());
   auto integer_at = [&]<class T>(std::type_identity<T> type) {
     return dtype.is_int() ? at(type) : at(std::type_identity<std::make_unsigned_t<T>>());
   };
-  bool is_integer = !dtype.is_float() || is_narrow_float(dtype);
+  bool is_integer = (!dtype.is_float() || is_narrow_float(dtype)) && !dtype.is_string();
   if (is_integer && bits == 8) return integer_at(std::type_identity<int8_t>());
   if (is_integer && bits == 16) return integer_at(std::type_identity<int16_t>());
   if (is_integer && bits == 32) return integer_at(std::type_identity<int32_t>());
@@ -118,9 +160,16 @@ T converted(double value) {
   return static_cast<T>(value);
 }
 
+void check_element(const Tensor& tensor, int64_t i) {
+  RELAXC_CHECK(i >= 0 && i < tensor.size() && tensor.dtype().lanes == 1, "element {} of {}", i, describe(tensor));
+}
+
 }  // namespace
 
 double Tensor::as_double(int64_t i) const {
+  check_element(*this, i);
+  if (dtype_.is_packed())
+    return dtype_.is_float() ? float_from_bits(packed_bits(data_, i, dtype_), dtype_) : static_cast<double>(as_int(i));
   return with_element(*this, i, [this](const auto* element) {
     return is_narrow_float(dtype_) ? float_from_bits(static_cast<uint16_t>(*element), dtype_)
                                    : static_cast<double>(*element);
@@ -128,34 +177,63 @@ double Tensor::as_double(int64_t i) const {
 }
 
 int64_t Tensor::as_int(int64_t i) const {
+  check_element(*this, i);
   if (dtype_.is_float()) return converted<int64_t>(as_double(i));
+  if (dtype_.is_packed()) {
+    int64_t value = packed_bits(data_, i, dtype_), sign = int64_t{1} << (dtype_.bits - 1);
+    return dtype_.is_int() ? (value ^ sign) - sign : value;
+  }
   return with_element(*this, i, [](const auto* element) { return static_cast<int64_t>(*element); });
 }
 
 void Tensor::set_double(int64_t i, double value) const {
+  check_element(*this, i);
   if (dtype_.is_bool()) return set_int(i, value != 0);
+  if (dtype_.is_packed() && dtype_.is_float())
+    return set_packed_bits(data_, i, dtype_, static_cast<uint8_t>(float_bits(value, dtype_)));
+  if (dtype_.is_packed()) {
+    double low = dtype_.is_int() ? -std::ldexp(1, dtype_.bits - 1) : 0;
+    return set_int(i, std::clamp(converted<int64_t>(value), static_cast<int64_t>(low),
+                                 static_cast<int64_t>(low + std::ldexp(1, dtype_.bits) - 1)));
+  }
   if (is_narrow_float(dtype_)) value = float_bits(value, dtype_);
   with_element(*this, i, [value]<class T>(T* element) { *element = converted<T>(value); });
 }
 
 void Tensor::set_int(int64_t i, int64_t value) const {
+  check_element(*this, i);
   if (is_narrow_float(dtype_)) return set_double(i, static_cast<double>(value));
   if (dtype_.is_bool()) value = value != 0;
+  if (dtype_.is_packed()) return set_packed_bits(data_, i, dtype_, static_cast<uint8_t>(value));
   with_element(*this, i, [value]<class T>(T* element) { *element = static_cast<T>(value); });
 }
 
 namespace {
 
-constexpr std::pair<DTypeCode, DLDataTypeCode> kDLCodes[] = {
-    {DTypeCode::kInt, kDLInt},       {DTypeCode::kUInt, kDLUInt}, {DTypeCode::kFloat, kDLFloat},
-    {DTypeCode::kBFloat, kDLBfloat}, {DTypeCode::kBool, kDLBool}, {DTypeCode::kHandle, kDLOpaqueHandle}};
+constexpr std::pair<DTypeCode, DLDataTypeCode> kDLCodes[] = {{DTypeCode::kInt, kDLInt},
+                                                             {DTypeCode::kUInt, kDLUInt},
+                                                             {DTypeCode::kFloat, kDLFloat},
+                                                             {DTypeCode::kBFloat, kDLBfloat},
+                                                             {DTypeCode::kBool, kDLBool},
+                                                             {DTypeCode::kHandle, kDLOpaqueHandle},
+                                                             {DTypeCode::kFloat8E3M4, kDLFloat8_e3m4},
+                                                             {DTypeCode::kFloat8E4M3, kDLFloat8_e4m3},
+                                                             {DTypeCode::kFloat8E4M3B11FNUZ, kDLFloat8_e4m3b11fnuz},
+                                                             {DTypeCode::kFloat8E4M3FN, kDLFloat8_e4m3fn},
+                                                             {DTypeCode::kFloat8E4M3FNUZ, kDLFloat8_e4m3fnuz},
+                                                             {DTypeCode::kFloat8E5M2, kDLFloat8_e5m2},
+                                                             {DTypeCode::kFloat8E5M2FNUZ, kDLFloat8_e5m2fnuz},
+                                                             {DTypeCode::kFloat8E8M0FNU, kDLFloat8_e8m0fnu},
+                                                             {DTypeCode::kFloat6E2M3FN, kDLFloat6_e2m3fn},
+                                                             {DTypeCode::kFloat6E3M2FN, kDLFloat6_e3m2fn},
+                                                             {DTypeCode::kFloat4E2M1FN, kDLFloat4_e2m1fn}};
 
 DType dtype_from_dlpack(DLDataType dl) {
   for (auto [ours, theirs] : kDLCodes) {
     if (theirs != dl.code) continue;
     DType dtype{ours, dl.bits, dl.lanes};
-    // DLPack packs elements narrower than a byte; a relaxc tensor uses one byte for each.
-    if (dl.lanes == 1 && dl.bits >= 8 && parse_dtype(to_string(dtype)) == dtype) return dtype;
+    // DLPack packs elements of 4 bits and less as we do, and those of 6 bits, which take a byte here.
+    if (dl.lanes == 1 && dl.bits != 6 && parse_dtype(to_string(dtype)) == dtype) return dtype;
   }
   throw_runtime_error("dlpack tensor has element type (code {}, bits {}, lanes {}), which has no dtype", dl.code,
                       dl.bits, dl.lanes);
@@ -209,6 +287,8 @@ int64_t dlpack_code(DType dtype) {
 }
 
 DLManagedTensor* Tensor::to_dlpack() const {
+  if (dtype_.is_string())
+    throw_runtime_error("{} cannot be shared through dlpack, which has no strings", describe(*this));
   auto exported = std::make_unique<ExportedTensor>(ExportedTensor{*this, shape(), {}, {}});
   exported->strides.resize(shape().size());
   int64_t stride = 1;

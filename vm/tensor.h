@@ -15,13 +15,17 @@ namespace relaxc {
 
 // Returns the product of the dims; nullopt on overflow or a negative dim.
 std::optional<int64_t> element_count(std::span<const int64_t> shape);
-// Returns the bytes that such a tensor takes; nullopt like element_count. checked_tensor_bytes throws RuntimeError.
+// Returns the bytes that such a tensor takes, of strings those of the offsets; nullopt like element_count.
+// checked_tensor_bytes throws RuntimeError.
 std::optional<int64_t> tensor_bytes(std::span<const int64_t> shape, DType dtype);
 int64_t checked_tensor_bytes(std::span<const int64_t> shape, DType dtype);
 
+// The elements of a tensor of strings are size() + 1 int64 offsets, of which the first is 0, and behind them the bytes
+// of all strings in their order: string i ends at offset i + 1. Copies of bytes() bytes are copies of it.
 class Tensor {
  public:
-  // Allocates uninitialised memory, 64-byte aligned. Throws RuntimeError when the size overflows or memory is short.
+  // Allocates uninitialised memory, 64-byte aligned; strings are empty. Throws RuntimeError when the size overflows or
+  // memory is short.
   static Tensor empty(std::vector<int64_t> shape, DType dtype);
   // Returns a tensor with a copy of these bytes.
   static Tensor copy_of(std::vector<int64_t> shape, DType dtype, const void* data);
@@ -34,21 +38,30 @@ class Tensor {
   template <class T>
   static Tensor of(std::vector<int64_t> shape, DType dtype, const std::vector<T>& values) {
     Tensor tensor = empty(std::move(shape), dtype);
-    RELAXC_CHECK(std::ssize(values) == tensor.size() && dtype.bytes() == sizeof(T), "{} values for {} elements",
+    RELAXC_CHECK(std::ssize(values) * static_cast<int64_t>(sizeof(T)) == tensor.bytes(), "{} values for {} elements",
                  values.size(), tensor.size());
     std::copy(values.begin(), values.end(), tensor.data<T>());
     return tensor;
+  }
+
+  // Makes a tensor of strings, in memory that `allocate` gives for a number of bytes if it is not null.
+  using Allocate = std::function<std::shared_ptr<void>(int64_t bytes)>;
+  static Tensor strings(std::vector<int64_t> shape, std::span<const std::string_view> values,
+                        const Allocate& allocate = nullptr);
+  static Tensor strings(std::vector<int64_t> shape, const std::vector<std::string>& values) {
+    return strings(std::move(shape), std::vector<std::string_view>(values.begin(), values.end()));
   }
 
   const std::vector<int64_t>& shape() const { return *shape_; }
   int ndim() const { return static_cast<int>(shape_->size()); }
   DType dtype() const { return dtype_; }
   int64_t size() const { return size_; }  // elements
-  int64_t bytes() const { return size_ * dtype_.bytes(); }
+  int64_t bytes() const { return dtype_.is_string() ? bytes_of_strings() : dtype_.bytes_of(size_); }
   void* raw() const { return data_; }
   // The owner keeps the elements alive.
   const std::shared_ptr<const void>& owner() const { return owner_; }
-  // Returns the elements as T; sizeof(T) must be the element's size. Scalars of 16-bit floats are read as uint16_t.
+  // Returns the elements as T; sizeof(T) must be the element's size. Floats of 16 bits are read as
+  // uint16_t, and those of 8 bits and the bytes of packed elements as uint8_t.
   template <class T>
   T* data() const {
     RELAXC_CHECK(static_cast<int64_t>(sizeof(T)) == dtype_.bytes(), "element of {} read as {} bytes", to_string(dtype_),
@@ -61,6 +74,9 @@ class Tensor {
   void set_double(int64_t i, double value) const;
   void set_int(int64_t i, int64_t value) const;
 
+  // Returns string i, which this tensor's memory holds.
+  std::string_view string(int64_t i) const;
+
   // Returns a tensor with the same elements under another shape of equal size.
   Tensor reshaped(std::vector<int64_t> shape) const;
   Tensor reshaped(std::shared_ptr<const std::vector<int64_t>> shape) const;
@@ -72,6 +88,7 @@ class Tensor {
 
  private:
   Tensor() = default;
+  int64_t bytes_of_strings() const;
   std::shared_ptr<const std::vector<int64_t>> shape_;
   DType dtype_;
   int64_t size_ = 0;
@@ -81,6 +98,8 @@ class Tensor {
 
 // Returns the number that DLPack has for the kind of the dtype.
 int64_t dlpack_code(DType dtype);
+// Returns whether the offsets of a tensor of strings are sound and its strings end within so many bytes.
+bool has_sound_strings(const Tensor& tensor, int64_t bytes);
 // Compares dtype, shape and bytes, bit for bit.
 bool same_contents(const Tensor& a, const Tensor& b);
 // Returns the indices of an element that has this position in row-major order.

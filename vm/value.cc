@@ -19,18 +19,28 @@ Tuple::Tuple(std::vector<Value> fields) {
   for (const Value& field : fields) {
     const Tuple* tuple = field.get_if<Tuple>();
     if (const Closure* closure = field.get_if<Closure>()) tuple = &closure->captured;
+    if (const Sequence* sequence = field.get_if<Sequence>()) tuple = &sequence->items;
     if (tuple) depth = std::max(depth, tuple->box_->depth + 1);
   }
   if (depth > kMaxTupleDepth)
-    throw_runtime_error("tuples and closures are nested {} deep, the limit is {}", depth, kMaxTupleDepth);
+    throw_runtime_error("tuples, sequences and closures are nested {} deep, the limit is {}", depth, kMaxTupleDepth);
   box_ = std::make_shared<const Box>(Box{std::move(fields), depth});
 }
 
 std::span<const Value> Tuple::fields() const { return box_->fields; }
 
+const Tensor& Map::keys() const { return entries.fields()[0].tensor(); }
+const Tensor& Map::values() const { return entries.fields()[1].tensor(); }
+Map Map::of(Tensor keys, Tensor values) {
+  bool is_key = keys.dtype().is_integral() || keys.dtype().is_string();
+  if (keys.ndim() != 1 || values.ndim() < 1 || !is_key || keys.size() != values.shape()[0])
+    throw_runtime_error("the keys of a map are {} and its values {}", describe(keys), describe(values));
+  return {Tuple({std::move(keys), std::move(values)})};
+}
+
 std::string_view to_string(ValueKind kind) {
   constexpr std::array<std::string_view, kNumValueKinds> kNames = {"none",   "tensor", "shape",   "int",     "float",
-                                                                   "string", "tuple",  "storage", "function"};
+                                                                   "string", "tuple",  "storage", "function", "sequence", "map"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -56,6 +66,14 @@ std::string describe(const Value& value) {
       return fmt::format("storage of {} bytes", value.storage().bytes);
     case ValueKind::kClosure:
       return fmt::format("function '{}'", value.closure().function->name);
+    case ValueKind::kSequence: {
+      std::span<const Value> items = value.sequence().items.fields();
+      constexpr size_t kShown = 8;
+      std::string shown = joined(items.first(std::min(items.size(), kShown)), [](const Value& i) { return describe(i); });
+      return fmt::format("sequence of {}: [{}{}]", items.size(), shown, items.size() > kShown ? ", ..." : "");
+    }
+    case ValueKind::kMap:
+      return fmt::format("map from {} to {}", describe(value.map().keys()), describe(value.map().values()));
     case ValueKind::kTuple:
       return fmt::format("({})", joined(value.tuple().fields(), [](const Value& field) { return describe(field); }));
   }

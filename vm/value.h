@@ -33,6 +33,19 @@ inline constexpr int kMaxTupleDepth = 64;
 
 struct Function;  // executable.h
 
+// Values of a sequence type, any number of them. Nesting counts as that of tuples does.
+struct Sequence {
+  Tuple items;
+};
+// Keys (a vector of integers or strings) and the values, whose dim 0 counts the keys.
+struct Map {
+  Tuple entries;
+  const Tensor& keys() const;
+  const Tensor& values() const;
+  // Throws RuntimeError where the two do not belong together.
+  static Map of(Tensor keys, Tensor values);
+};
+
 // A function of a program together with the values of its last parameters. Shares the ownership of the program.
 struct Closure {
   std::shared_ptr<const Function> function;
@@ -40,11 +53,11 @@ struct Closure {
 };
 
 // The order equals that of the alternatives of Value.
-enum class ValueKind : uint8_t { kNone, kTensor, kShape, kInt, kDouble, kString, kTuple, kStorage, kClosure };
-inline constexpr int kNumValueKinds = 9;
+enum class ValueKind : uint8_t { kNone, kTensor, kShape, kInt, kDouble, kString, kTuple, kStorage, kClosure, kSequence, kMap };
+inline constexpr int kNumValueKinds = 11;
 std::string_view to_string(ValueKind kind);
 
-// Booleans are ints 0 and 1.
+// Booleans are ints 0 and 1. An optional is its value, or none.
 class Value {
  public:
   Value() = default;
@@ -56,6 +69,8 @@ class Value {
   Value(Tuple tuple) : data_(std::move(tuple)) {}
   Value(Storage storage) : data_(std::move(storage)) {}
   Value(Closure closure) : data_(std::move(closure)) {}
+  Value(Sequence sequence) : data_(std::move(sequence)) {}
+  Value(Map map) : data_(std::move(map)) {}
 
   ValueKind kind() const { return static_cast<ValueKind>(data_.index()); }
   bool is_none() const { return data_.index() == 0; }
@@ -72,6 +87,8 @@ class Value {
   const std::string& string() const { return get<std::string>(ValueKind::kString); }
   const Tuple& tuple() const { return get<Tuple>(ValueKind::kTuple); }
   const Storage& storage() const { return get<Storage>(ValueKind::kStorage); }
+  const Sequence& sequence() const { return get<Sequence>(ValueKind::kSequence); }
+  const Map& map() const { return get<Map>(ValueKind::kMap); }
   const Closure& closure() const { return get<Closure>(ValueKind::kClosure); }
 
  private:
@@ -83,10 +100,10 @@ class Value {
   }
   [[noreturn]] void wrong_kind(ValueKind expected) const;
 
-  std::variant<std::monostate, Tensor, Shape, int64_t, double, std::string, Tuple, Storage, Closure> data_;
+  std::variant<std::monostate, Tensor, Shape, int64_t, double, std::string, Tuple, Storage, Closure, Sequence, Map> data_;
 };
 
-// Returns "float32[2, 3]", "shape[4, 5]", "7", "'text'", "(a, b)" or "function 'f'"; never the elements of a tensor.
+// Returns "float32[2, 3]", "shape[4, 5]", "7", "'text'", "(a, b)", "sequence of 2: [a, b]" or "function 'f'"; never the elements of a tensor.
 std::string describe(const Value& value);
 
 }  // namespace relaxc::vm

@@ -128,6 +128,7 @@ class FunctionVerifier {
   void check_dtype(Word word, Opcode op) {
     if (word == kAnyDType && op == Opcode::kCheckTensor) return;
     auto dtype = unpack_dtype(word);
+    if (dtype && dtype->is_string() && op != Opcode::kCheckTensor) report("strings are made by functions, not allocated");
     if (!dtype || dtype->lanes != 1) report("dtype word {} is not an element type", word);
   }
 

@@ -2,41 +2,89 @@
 // become loops of the graph, or are written out where they carry sequences.
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/loop.h"
+#include "ir/text/printer.h"
+#include "support/temporarily.h"
 
 namespace relaxc::onnx_import {
 
 namespace {
 
-constexpr int64_t kMostIterations = 1024;
-
-// Makes one branch as a SeqExpr of its outputs.
-Expr branch(Node& n, const onnx::GraphProto& graph) {
-  Builder builder(n.graph().context().ops);
-  builder.set_span(n.span());
-  builder.begin_dataflow();
-  GraphImporter body(n.graph(), builder);
-  std::vector<Expr> results;
-  for (const Value& value : body.import_subgraph(graph)) {
-    if (value->poisoned) throw CompileError({});  // reported where it failed
-    if (value->is_sequence || value->is_none) n.unsupported("a branch that gives a sequence or an optional");
-    results.push_back(body.tensor_of(value, n.span()));
+// Gives a sequence or optional that is not there the type of the items of another value, whose dims stay open.
+void learn_item_type(const Value& value, const ValueData& other) {
+  if (!(value->is_sequence && value->items.empty()) && !value->is_none) return;
+  std::vector<Type> types;
+  if (other.is_sequence && value->is_sequence) {
+    for (const Value& item : other.items) {
+      if (auto type = item->type()) types.push_back(*type);
+    }
+    if (types.empty() && other.item_type) types.push_back(*other.item_type);
+  } else if (auto type = other.type()) {
+    if (const OptionalType* optional = type->as<OptionalType>()) type = optional->item;
+    const SequenceType* sequence = type->as<SequenceType>();
+    if (sequence || !value->is_sequence) types.push_back(value->is_sequence ? sequence->item : *type);
   }
-  return builder.finish(results.size() == 1 ? results[0] : tuple(results));
+  for (size_t i = 0; i < types.size(); ++i) {
+    Type type = without_dims(types[i], [](const VarRef&) { return true; });
+    value->item_type = i == 0 ? type : common_type(*value->item_type, type);
+  }
 }
 
-// Returns the type that the results of both branches have. Dims that differ are left unknown.
-Type common_type(Node& n, const Type& a, const Type& b) {
-  if (structural_equal(a, b)) return a;
-  if (const TupleType *x = a.as<TupleType>(), *y = b.as<TupleType>(); x && y && x->items.size() == y->items.size()) {
-    std::vector<Type> items;
-    for (size_t i = 0; i < x->items.size(); ++i) items.push_back(common_type(n, x->items[i], y->items[i]));
-    return tuple_type(std::move(items));
+// Builds what no graph keeps, to see the types of values. Errors end it; they are reported where the graph is built.
+void in_trial(Node& n, const std::function<void(Node& inner)>& build) {
+  ModelContext& context = n.graph().context();
+  Temporarily diagnostics(context.diagnostics, Diagnostics());
+  Builder builder(context.ops);
+  builder.set_span(n.span());
+  GraphImporter graph(n.graph(), builder);
+  Node inner(graph, n.proto(), n.row(), n.opset(), {}, n.span());
+  try {
+    build(inner);
+  } catch (const CompileError&) {
   }
-  if (!a.is<TensorType>() || !b.is<TensorType>() || tensor_dtype(a) != tensor_dtype(b))
-    n.fail("the branches have different types");
-  int64_t rank = known_rank(a);
-  if (rank < 0 || rank != known_rank(b)) n.unsupported("branches of different ranks, {} and {}", rank, known_rank(b));
-  return tensor_type_of_rank(rank, tensor_dtype(a));
+}
+
+// One branch, whose values become expressions when those of the other one are known, too.
+class Branch {
+ public:
+  Branch(Node& n, const onnx::GraphProto& graph)
+      : n_(n), builder_(n.graph().context().ops), body_(n.graph(), start(n, builder_)) {
+    for (const Value& value : body_.import_subgraph(graph)) {
+      if (value->poisoned) throw CompileError({});  // reported where it failed
+      values_.push_back(value);
+    }
+  }
+  // A value that is not there has the type of the one that the other branch has in its place.
+  void learn_types(const Branch& other) {
+    for (size_t i = 0; i < values_.size(); ++i) learn_item_type(values_[i], *other.values_[i]);
+  }
+  // Returns the branch as a SeqExpr of its outputs.
+  Expr finish() {
+    auto result = [&](const Value& value) { return body_.leaf_of(value, n_.span()); };
+    std::vector<Expr> results = map_each(values_, result);
+    return builder_.finish(results.size() == 1 ? results[0] : tuple(results));
+  }
+
+ private:
+  static Builder& start(Node& n, Builder& builder) {
+    builder.set_span(n.span());
+    builder.begin_dataflow();
+    return builder;
+  }
+  Node& n_;
+  Builder builder_;
+  GraphImporter body_;
+  std::vector<Value> values_;
+};
+
+// Checks the type that values of both branches have. Dims and ranks that differ are left unknown.
+void check_branches(Node& n, const Type& common, const Type& a, const Type& b) {
+  if (const TupleType* several = common.as<TupleType>()) {
+    for (size_t i = 0; i < several->items.size(); ++i)
+      check_branches(n, several->items[i], a.as<TupleType>()->items[i], b.as<TupleType>()->items[i]);
+    return;
+  }
+  bool is_open = common.is<ObjectType>() || (common.is<TensorType>() && !tensor_dtype(common));
+  if (is_open) n.fail("the branches have different types, {} and {}", print_type(a), print_type(b));
 }
 // Returns the flag, when it is known.
 std::optional<int64_t> known_flag(const Value& value) {
@@ -50,8 +98,12 @@ Outputs if_node(Node& n) {
   if (auto known = known_flag(n.value(0)))
     return GraphImporter(n.graph(), n.builder()).import_subgraph(*known ? then_graph : else_graph);
   Expr condition = n.bound(n.reshape(n.tensor(0), {}));
-  Expr then_branch = branch(n, then_graph), else_branch = branch(n, else_graph);
-  Type type = common_type(n, then_branch.type(), else_branch.type());
+  Branch then_side(n, then_graph), else_side(n, else_graph);
+  then_side.learn_types(else_side);
+  else_side.learn_types(then_side);
+  Expr then_branch = then_side.finish(), else_branch = else_side.finish();
+  Type type = common_type(then_branch.type(), else_branch.type());
+  check_branches(n, type, then_branch.type(), else_branch.type());
   Builder& b = n.builder();
   b.end_dataflow({});  // a block has no branches
   Expr result = b.emit(make(If{condition, then_branch, else_branch}, type, n.span()));
@@ -101,13 +153,11 @@ class Loop {
 
   Outputs convert() {
     auto known = trips_ ? as_int(*trips_) : std::nullopt;
-    bool carries_lists = std::ranges::any_of(state_, [](const Value& value) { return value->is_sequence; });
-    bool is_short = known && *known <= kUnrolled && first_;
-    return carries_lists || is_short || first_ == 0 ? written_out(known) : as_loop();
+    bool is_never = known == 0 || first_ == 0, is_once = known == 1 && first_;
+    return is_once || (is_never && rows_ == 0) ? written_out(known) : as_loop();
   }
 
  private:
-  static constexpr int64_t kUnrolled = 1;
   // Runs the body on the state before an iteration, which is one that happens.
   std::vector<Value> run(GraphImporter& graph, Value i, const std::vector<Value>& state) const {
     std::vector<Value> arguments = {std::move(i), n_.of(KnownTensor{kBool, {}, {bool_imm(true)}})};
@@ -116,7 +166,8 @@ class Loop {
   }
 
   Outputs as_loop() {
-    std::vector<Expr> carried = map_each(state_, [&](const Value& value) { return n_.bound(n_.tensor(value)); });
+    learn_item_types();
+    std::vector<Expr> carried = map_each(state_, [&](const Value& value) { return n_.leaf(value); });
     Expr trips = trips_ ? named_if_long(n_, n_.simplify(max(*trips_, int_imm(0))), "trips")
                         : int_imm(std::numeric_limits<int64_t>::max());
     auto body = [&](Node& inner, const Expr& i, const std::vector<Expr>& values) {
@@ -125,7 +176,10 @@ class Loop {
       LoopStep step;
       if (first_ != 1 || known_flag(results[0]) != 1) step.condition = inner.reshape(inner.tensor(results[0]), {});
       auto tensor = [&](const Value& value) { return inner.bound(inner.tensor(value)); };
-      for (size_t k = 0; k < carried_; ++k) step.carried.push_back(tensor(results[k + 1]));
+      for (size_t k = 0; k < carried_; ++k) {
+        learn_item_type(results[k + 1], *state[k]);
+        step.carried.push_back(inner.leaf(results[k + 1]));
+      }
       for (size_t k = 0; k < rows_; ++k) step.rows.push_back(tensor(results[carried_ + 1 + k]));
       return step;
     };
@@ -133,24 +187,29 @@ class Loop {
     return map_each(emit_loop(n_, trips, carried, body, first), [&](const Expr& value) { return n_.of(value); });
   }
 
-  // Imports the body once for each iteration, as many as constants tell.
+  // A sequence that is empty before the first iteration has the items that an iteration inserts: a trial tells them.
+  void learn_item_types() {
+    auto is_empty = [](const Value& value) { return value->is_sequence && value->items.empty(); };
+    if (std::ranges::none_of(state_, is_empty)) return;
+    in_trial(n_, [&](Node& inner) {
+      Value i = inner.of(KnownTensor{kInt64, {}, {make_var("i", prim_type(kInt64))}});
+      std::vector<Value> results = run(inner.graph(), i, state_);
+      for (size_t k = 0; k < carried_; ++k) learn_item_type(state_[k], *results[k + 1]);
+    });
+  }
+
+  // Imports the body in place of the one iteration, or of none.
   Outputs written_out(std::optional<int64_t> trips) {
-    if (trips_ && !trips) n_.unsupported("a trip count that is known at run time only, in a loop over sequences");
     std::vector<std::vector<Value>> slices(rows_);
     std::optional<int64_t> condition = first_;
     for (int64_t i = 0; !trips || i < *trips; ++i) {
-      if (!condition) n_.unsupported("a condition that is known at run time only, in a loop over sequences");
-      if (!*condition) break;
-      if (i >= kMostIterations) n_.unsupported("a loop over sequences of more than {} iterations", kMostIterations);
+      if (condition == 0) break;
       std::vector<Value> results = run(n_.graph(), n_.of(KnownTensor{kInt64, {}, {int_imm(i)}}), state_);
       condition = known_flag(results[0]);
       for (size_t k = 0; k < carried_; ++k) state_[k] = results[k + 1];
       for (size_t k = 0; k < rows_; ++k) slices[k].push_back(results[carried_ + 1 + k]);
     }
-    for (const auto& list : slices) {
-      if (list.empty()) n_.unsupported("scan outputs of a loop that runs no iteration");
-      state_.push_back(stacked(n_, list, 0));
-    }
+    for (const auto& list : slices) state_.push_back(stacked(n_, list, 0));
     return state_;
   }
 
@@ -162,6 +221,67 @@ class Loop {
   std::optional<int64_t> first_;  // the condition of the first iteration, if it is known
 };
 Outputs loop_node(Node& n) { return Loop(n).convert(); }
+
+// Maps sequences item by item; other inputs are the same for each item.
+class SequenceMap {
+ public:
+  explicit SequenceMap(Node& n) : n_(n), body_(n.attr_graph("body")) {
+    for (size_t i = 0; i < n.inputs(); ++i) inputs_.push_back(n.value(i));
+    if (!is_sequence(inputs_[0])) n.fail("input 0 is {}, expected a sequence", kind_text(*inputs_[0]));
+    if (body_.input_size() != static_cast<int>(n.inputs()))
+      n.fail("the body has {} inputs, expected {}", body_.input_size(), n.inputs());
+  }
+
+  Outputs convert() {
+    constexpr size_t kMostWritten = 16;  // items that are known, each with a body for its dims
+    size_t length = inputs_[0]->items.size();
+    auto is_known = [&](const Value& input) {
+      return !is_sequence(input) || (input->is_sequence && input->items.size() == length);
+    };
+    return length <= kMostWritten && std::ranges::all_of(inputs_, is_known) ? written_out(length) : as_loop();
+  }
+
+ private:
+  static bool is_sequence(const Value& value) { return kind_text(*value) == "a sequence"; }
+  Outputs written_out(size_t length) {
+    std::vector<std::vector<Value>> items(static_cast<size_t>(body_.output_size()));
+    for (size_t i = 0; i < length; ++i) {
+      auto argument = [&](const Value& input) { return is_sequence(input) ? input->items.at(i) : input; };
+      std::vector<Value> results = run_body(n_.graph(), body_, map_each(inputs_, argument));
+      for (size_t k = 0; k < items.size(); ++k) items[k].push_back(results.at(k));
+    }
+    return map_each(items, [&](const std::vector<Value>& list) { return n_.sequence(list); });
+  }
+  std::vector<Value> run(Node& inner, const Expr& i) {
+    auto argument = [&](const Value& input) {
+      return is_sequence(input) ? inner.container_op("sequence.at", {inner.leaf(input), i}) : input;
+    };
+    return run_body(inner.graph(), body_, map_each(inputs_, argument));
+  }
+  Outputs as_loop() {
+    std::vector<Value> results(static_cast<size_t>(body_.output_size()));
+    for (Value& value : results) value = n_.sequence({});
+    in_trial(n_, [&](Node& inner) {
+      std::vector<Value> items = run(inner, make_var("i", prim_type(kInt64)));
+      for (size_t k = 0; k < results.size(); ++k) learn_item_type(results[k], *inner.sequence({items.at(k)}));
+    });
+    Expr trips = n_.builder().op("sequence.length", {n_.leaf(inputs_[0])});
+    auto body = [&](Node& inner, const Expr& i, const std::vector<Expr>& carried) {
+      std::vector<Value> items = run(inner, i);
+      LoopStep step;
+      for (size_t k = 0; k < carried.size(); ++k)
+        step.carried.push_back(inner.builder().op("sequence.insert", {carried[k], inner.leaf(items.at(k))}));
+      return step;
+    };
+    auto empty = map_each(results, [&](const Value& value) { return n_.leaf(value); });
+    return map_each(emit_loop(n_, trips, empty, body), [&](const Expr& value) { return n_.of(value); });
+  }
+
+  Node& n_;
+  const onnx::GraphProto& body_;
+  std::vector<Value> inputs_;
+};
+Outputs sequence_map(Node& n) { return SequenceMap(n).convert(); }
 
 // Imports a Scan. Sequences are cut along an axis, and each step's slices and the carried state go through the body.
 class Scan {
@@ -259,6 +379,7 @@ std::vector<ConverterRow> control_converters() {
   return {
       {"If", 1, 1, 1, if_node, "else_branch then_branch"},
       {"Loop", 1, 2, kAny, loop_node, "body", "", 0b11},
+      {"SequenceMap", 17, 1, kAny, sequence_map, "body"},
       {"Scan", 8, 1, kAny, scan_node, kScan, "", 0b1},
       {"Scan", 9, 1, kAny, scan_node, kScan},
   };

@@ -64,8 +64,8 @@ Expr is_inf(Node& n) {
   return n.op("logical_and", {inf, n.op(negative ? "less" : "greater", {x, zero_like(n, x)})});
 }
 
-Expr cast(Node& n) { return n.cast(n.tensor(0), n.attr_dtype("to", kFloat32)); }
-Expr cast_like(Node& n) { return n.cast(n.tensor(0), n.dtype(1)); }
+Expr cast(Node& n) { return convert(n, n.tensor(0), n.attr_dtype("to", kFloat32)); }
+Expr cast_like(Node& n) { return convert(n, n.tensor(0), n.dtype(1)); }
 
 Expr clip(Node& n) {
   Expr x = n.tensor(0);
@@ -149,6 +149,12 @@ Expr swish(Node& n, const Expr& x) {
   if (alpha == 1) return n.op("nn.silu", {x});
   return n.mul(x, n.op("sigmoid", {n.scaled(x, alpha)}));
 }
+Expr swiglu(Node& n, const Expr& gate) {
+  if (!n.same_dims(n.shape(0), n.shape(1))) {
+    for (size_t d = 0; d < n.shape(0).size(); ++d) n.require_equal(n.dim(0, d), n.dim(1, d), "dims of gate and value");
+  }
+  return n.mul(swish(n, gate), n.tensor(1));
+}
 Expr affine(Node& n, const Expr& x) {
   return n.add(n.scaled(x, n.attr_float("alpha", 1)), n.scalar_like(n.attr_float("beta", 0), x));
 }
@@ -190,6 +196,7 @@ std::vector<ConverterRow> elementwise_converters() {
       {"Gelu", 1, 1, 1, gelu, "approximate", "com.microsoft"},
       {"Mish", 18, 1, 1, mish},
       {"Swish", 24, 1, 1, swish, "alpha"},
+      {"SwiGLU", 28, 2, 2, swiglu, "alpha"},
       {"Affine", 1, 1, 1, affine, "alpha beta"},
   };
 }

@@ -62,13 +62,32 @@ void resolve_references(google::protobuf::RepeatedPtrField<onnx::AttributeProto>
   }
 }
 
+// Leaves out the inputs of nodes, and of those in their subgraphs, that a call of their function leaves out.
+void clear_absent(google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,
+                  const std::unordered_set<std::string>& absent) {
+  if (absent.empty()) return;
+  for (onnx::NodeProto& node : nodes) {
+    for (std::string& name : *node.mutable_input()) {
+      if (absent.contains(name)) name.clear();
+    }
+    for (auto& attribute : *node.mutable_attribute()) {
+      if (!attribute.has_g()) continue;
+      std::unordered_set<std::string> outer = absent;  // but for names that the graph gives to its own values
+      for (const auto& input : attribute.g().input()) outer.erase(input.name());
+      for (const auto& inner : attribute.g().node()) {
+        for (const std::string& name : inner.output()) outer.erase(name);
+      }
+      clear_absent(*attribute.mutable_g()->mutable_node(), outer);
+    }
+  }
+}
+
 }  // namespace
 
 bool is_too_large(const Type& type, const ImportLimits& limits) {
-  std::optional<int64_t> bytes = tensor_dtype(type).value_or(kFloat32).bytes();
-  for (const Expr& dim : *known_shape(type)) {
-    if (bytes) bytes = checked_mul(*bytes, std::max<int64_t>(as_int(dim).value_or(1), 1));
-  }
+  std::vector<int64_t> dims =
+      map_each(*known_shape(type), [](const Expr& dim) { return std::max<int64_t>(as_int(dim).value_or(1), 1); });
+  std::optional<int64_t> bytes = tensor_bytes(dims, tensor_dtype(type).value_or(kFloat32));
   return !bytes || *bytes > limits.tensor_bytes;
 }
 
@@ -93,6 +112,39 @@ std::vector<Expr> dims_of(ModelContext& context, const onnx::TensorShapeProto& s
     dims.push_back(it->second);
   }
   return dims;
+}
+
+Type type_of_declared(ModelContext& context, const onnx::TypeProto& declared, const std::string& name,
+                      const Span& span) {  // NOLINT: protobuf bounds the depth
+  auto inner = [&](const onnx::TypeProto& type) { return type_of_declared(context, type, name, span); };
+  if (declared.has_sequence_type()) return sequence_type(inner(declared.sequence_type().elem_type()));
+  if (declared.has_optional_type()) {
+    Type item = inner(declared.optional_type().elem_type());
+    if (item.is<OptionalType>()) fail(span, "'{}' is an optional of an optional", printable(name));
+    return optional_type(item);
+  }
+  if (declared.has_map_type()) {
+    DType key = dtype_of_element_type(declared.map_type().key_type(), span);
+    if (!key.is_integral() && !key.is_string()) fail(span, "the keys of a map are {}", to_string(key));
+    Type value = inner(declared.map_type().value_type());
+    if (known_rank(value) < 0 && value.is<TensorType>()) value = tensor_type({}, tensor_dtype(value));
+    return map_type(key, value);
+  }
+  if (!declared.has_tensor_type()) fail_unsupported(span, "'{}' is not of tensors", printable(name));
+  const auto& tensor = declared.tensor_type();
+  DType dtype = dtype_of_element_type(tensor.elem_type(), span);
+  std::vector<Expr> dims;
+  for (const auto& dim : tensor.shape().dim()) {
+    if (!dim.has_dim_value() || dim.dim_value() < 0) return tensor_type_of_rank(tensor.shape().dim_size(), dtype);
+    dims.push_back(int_imm(dim.dim_value()));
+  }
+  return dims.empty() ? tensor_type_of_rank(-1, dtype) : tensor_type(std::move(dims), dtype);
+}
+
+VarRef unknown_dim(ModelContext& context, std::string name) {
+  VarRef dim = make_dim(std::move(name));
+  context.analyzer.bind(dim, Interval{0, std::numeric_limits<int64_t>::max()});
+  return dim;
 }
 
 Value GraphImporter::find(const std::string& name) const {
@@ -328,7 +380,7 @@ void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
     int64_t version = copy_value(opsets, domain).value_or(0);
     std::string refused;
     std::optional<Outputs> outputs = poisoned ? std::nullopt : call_kernel(node, inputs, span, refused);
-    const bool is_function = context_.functions.contains(domain + "." + node.op_type());
+    const bool is_function = context_.functions.contains(name_of_function(node));
     if (outputs) bind_outputs(node, *outputs, span);
     if (!outputs && is_function && !poisoned) call_function(node, inputs, span);
     if (outputs || is_function || (poisoned && has_kernel(node))) {
@@ -376,21 +428,18 @@ static std::vector<std::string> entered(const ModelContext& context, const Span&
   return result;
 }
 
-// Returns the values of attributes that a call leaves out. Field 11, which holds them, is newer than our schema.
+// Returns the values of attributes that a call leaves out.
 static std::vector<onnx::AttributeProto> default_attributes(const onnx::FunctionProto& function) {
   std::vector<onnx::AttributeProto> defaults;
-  const auto& unknown = function.unknown_fields();
-  for (int i = 0; i < unknown.field_count(); ++i) {
-    const auto& field = unknown.field(i);
-    if (field.number() != 11 || field.type() != google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED) continue;
+  for (const std::string& bytes : field_values(function, 11)) {
     onnx::AttributeProto attribute;
-    if (attribute.ParseFromString(field.length_delimited())) defaults.push_back(std::move(attribute));
+    if (attribute.ParseFromString(bytes)) defaults.push_back(std::move(attribute));
   }
   return defaults;
 }
 
 void GraphImporter::call_function(const onnx::NodeProto& node, const std::vector<Value>& inputs, const Span& span) {
-  std::string key = domain_of(node.domain()) + "." + node.op_type();
+  std::string key = name_of_function(node);
   const onnx::FunctionProto& function = *context_.functions.at(key);
   Temporarily nested(context_.nested, entered(context_, span, key));
   if (static_cast<int>(inputs.size()) > function.input_size())
@@ -416,12 +465,8 @@ void GraphImporter::call_function(const onnx::NodeProto& node, const std::vector
     }
   }
   google::protobuf::RepeatedPtrField<onnx::NodeProto> nodes = function.node();
-  for (onnx::NodeProto& child : nodes) {
-    resolve_references(*child.mutable_attribute(), given);
-    for (std::string& name : *child.mutable_input()) {
-      if (absent.contains(name)) name.clear();
-    }
-  }
+  for (onnx::NodeProto& child : nodes) resolve_references(*child.mutable_attribute(), given);
+  clear_absent(nodes, absent);
   body.add_nodes(nodes);
   Outputs outputs;
   for (const std::string& name : function.output()) {
@@ -432,10 +477,24 @@ void GraphImporter::call_function(const onnx::NodeProto& node, const std::vector
   bind_outputs(node, outputs, span);
 }
 
+// A tensor of unknown rank, such as an item of a sequence, has the rank that the body's input declares.
+Value GraphImporter::with_declared_rank(const Value& value, const onnx::ValueInfoProto& input) {
+  int rank = input.type().tensor_type().shape().dim_size();
+  bool is_open = value->tensor && value->tensor->type().is<TensorType>() && known_rank(value->tensor->type()) < 0;
+  if (!is_open || rank == 0) return value;
+  std::vector<Expr> dims;
+  for (int d = 0; d < rank; ++d) dims.push_back(unknown_dim(context_, fmt::format("d{}", d)));
+  Type type = tensor_type(std::move(dims), tensor_dtype(value->tensor->type()));
+  return make_value({.tensor = builder_.match_cast(*value->tensor, type), .home = &builder_});
+}
+
 std::vector<Value> GraphImporter::import_subgraph(const onnx::GraphProto& graph, const std::vector<Value>& arguments) {
   Temporarily nested(context_.nested, entered(context_, builder_.span(), ""));
   size_t given = std::min(arguments.size(), static_cast<size_t>(graph.input_size()));
-  for (size_t i = 0; i < given; ++i) define(graph.input(static_cast<int>(i)).name(), arguments[i]);
+  for (size_t i = 0; i < given; ++i) {
+    const onnx::ValueInfoProto& input = graph.input(static_cast<int>(i));
+    define(input.name(), with_declared_rank(arguments[i], input));
+  }
   add_initializers(graph);
   add_nodes(graph.node());
   check_values(*this, graph);

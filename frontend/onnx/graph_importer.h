@@ -15,7 +15,7 @@ struct ModelContext {
   const ImportOptions& options;
   Diagnostics diagnostics = {};
   std::unordered_map<std::string, int64_t> opsets = {};
-  std::unordered_map<std::string, const onnx::FunctionProto*> functions = {};  // "domain.name"
+  std::unordered_map<std::string, const onnx::FunctionProto*> functions = {};  // by name_of_function()
   std::unordered_map<std::string, VarRef> dims = {};                           // by dim_param
   std::set<std::string> fixed_dims = {};                                       // of the options, those that occur
   Analyzer analyzer = {};                                                      // facts about dims
@@ -71,7 +71,8 @@ class GraphImporter {
   std::vector<Value> import_subgraph(const onnx::GraphProto& graph, const std::vector<Value>& arguments = {});
 
   Span span_of(const onnx::NodeProto& node, int64_t index) const;
-  // Returns a leaf expression that is the value in this graph.
+  // Return a leaf expression that is the value in this graph. tensor_of() takes tensors only.
+  Expr leaf_of(const Value& value, const Span& span);
   Expr tensor_of(const Value& value, const Span& span);
   // Returns the value as an operand of Node::op(), which is a stand-in where its contents are known and suffice.
   Expr operand_of(const Value& value, const Span& span);
@@ -105,6 +106,7 @@ class GraphImporter {
   std::vector<int> order(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes);
   void bind_outputs(const onnx::NodeProto& node, const Outputs& outputs, const Span& span);
   void poison_outputs(const onnx::NodeProto& node);
+  Value with_declared_rank(const Value& value, const onnx::ValueInfoProto& input);
 
   ModelContext& context_;
   Builder& builder_;
@@ -119,8 +121,16 @@ void report_unused_kernels(const ModelContext& context);
 // Returns the contents of a small list or scalar.
 std::optional<KnownTensor> contents_of(const Tensor& tensor);
 
+// Returns a new dim about which nothing is known but that it is one.
+VarRef unknown_dim(ModelContext& context, std::string name);
+
 // Returns whether the dims that are constants, taken as at least 1, make a tensor beyond the limit.
 bool is_too_large(const Type& type, const ImportLimits& limits);
+
+// Returns the type of values of a declared type. Of what is in a sequence or an optional, dims that are not numbers
+// stay open, and so does the rank of a shape without dims, which exporters write for any.
+Type type_of_declared(ModelContext& context, const onnx::TypeProto& declared, const std::string& name,
+                      const Span& span);
 
 // Returns the dims of a declared type, with the model's symbolic names.
 std::vector<Expr> dims_of(ModelContext& context, const onnx::TensorShapeProto& shape, const std::string& name,

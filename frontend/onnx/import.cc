@@ -19,14 +19,13 @@ void read_opsets(ModelContext& context) {
   for (const auto& import : model.opset_import()) context.opsets[domain_of(import.domain())] = import.version();
   if (context.opsets.empty() && model.ir_version() < 3) context.opsets[""] = 1;
   if (context.opsets.empty()) fail(place(context), "the model imports no opset");
-  for (const auto& function : model.functions())
-    context.functions[domain_of(function.domain()) + "." + function.name()] = &function;
+  for (const auto& function : model.functions()) context.functions[name_of_function(function)] = &function;
 }
 
 Type input_type(ModelContext& context, const onnx::ValueInfoProto& input, const Span& span) {
   if (!input.has_type() || input.type().value_case() == onnx::TypeProto::VALUE_NOT_SET)
     fail(place(context), "graph input '{}' has no type", printable(input.name()));
-  if (!input.type().has_tensor_type()) fail_unsupported(span, "only tensors can be graph inputs");
+  if (!input.type().has_tensor_type()) return type_of_declared(context, input.type(), input.name(), span);
   const auto& tensor = input.type().tensor_type();
   DType dtype = dtype_of_element_type(tensor.elem_type(), span);
   if (!tensor.has_shape()) fail_unsupported(span, "the rank is not declared; set the input's shape in the model");
@@ -70,8 +69,9 @@ std::vector<Expr> read_outputs(ModelContext& context, GraphImporter& importer, c
     try {
       if (!value) fail(place(context), "graph output '{}' is not defined", printable(output.name()));
       if (value->poisoned) continue;
-      if (value->is_sequence || value->is_none) fail_unsupported(span, "only tensors can be graph outputs");
-      Expr result = importer.tensor_of(value, span);
+      Expr result = importer.leaf_of(value, span);
+      bool is_optional = output.type().has_optional_type() || output.type().value_case() == 0;
+      if (result.type().is<OptionalType>() && !is_optional) result = importer.builder().op("optional.get", {result});
       check_output(context, output, result.type(), span);
       results.push_back(result);
     } catch (const CompileError& error) {

@@ -30,10 +30,23 @@ std::optional<KnownTensor> contents_of(const Tensor& tensor) {
   return tensor.ndim() > 1 ? std::nullopt : known_tensor(tensor);
 }
 
-Expr GraphImporter::tensor_of(const Value& value, const Span& span) {
+Expr GraphImporter::leaf_of(const Value& value, const Span& span) {
+  if (!value->is_sequence && !value->is_none) return value->tensor ? *value->tensor : tensor_of(value, span);
   if (value->tensor) return *value->tensor;
-  if (!value->contents)
-    fail(span, "expected a tensor, got {}", value->is_sequence ? "a sequence" : "an empty optional");
+  std::vector<Type> stated;
+  if (value->items.empty()) stated.push_back(value->item_type.value_or(object_type()));
+  std::vector<Expr> items = map_each(value->items, [&](const Value& item) { return leaf_of(item, span); });
+  Call call{op_ref(value->is_none ? ops::kOptionalNone : ops::kSequenceMake), std::move(items), {}, stated};
+  Type type = infer_call_type(call, span, context_.ops);
+  Expr expr = builder_.emit(make(std::move(call), type, span), value->is_none ? "none" : "sequence");
+  if (value->home == &builder_) value->tensor = expr;
+  return expr;
+}
+
+Expr GraphImporter::tensor_of(const Value& value, const Span& span) {
+  bool is_tensor = value->contents || (value->tensor && !is_container(value->tensor->type()));
+  if (!is_tensor) fail(span, "expected a tensor, got {}", kind_text(*value));
+  if (value->tensor) return *value->tensor;
   const KnownTensor& contents = *value->contents;
   auto known = contents.as_tensor();
   Expr expr = known ? constant(*known, span) : list_of_scalars(builder_, contents);

@@ -2,18 +2,12 @@
 
 #include "frontend/onnx/graph_importer.h"
 #include "ir/sequence.h"
+#include "ir/type_relation.h"
 #include "support/lists.h"
 
 namespace relaxc::onnx_import {
 
 namespace {
-
-// Returns a new dim about which nothing is known but that it is one.
-VarRef unknown_dim(Node& n, std::string name) {
-  VarRef dim = make_dim(std::move(name));
-  n.graph().context().analyzer.bind(dim, Interval{0, std::numeric_limits<int64_t>::max()});
-  return dim;
-}
 
 // The types that values have at the beginning of each iteration.
 class CarriedTypes {
@@ -32,7 +26,12 @@ class CarriedTypes {
   }
 
  private:
+  // Dims of items are those of no iteration in particular.
+  static Type closed(const Type& type) {
+    return without_dims(type, [](const VarRef&) { return true; });
+  }
   void add(const Type& type) {
+    if (is_container(type)) return types_.push_back(closed(type));
     if (known_rank(type) < 0 || !tensor_dtype(type)) n_.unsupported("a carried value of unknown rank or dtype");
     std::vector<Expr> dims;
     const std::vector<Expr>* known = known_shape(type);
@@ -40,11 +39,19 @@ class CarriedTypes {
     types_.push_back(tensor_type(std::move(dims), tensor_dtype(type)));
   }
   Expr own_dim(int64_t d) {
-    VarRef dim = unknown_dim(n_, fmt::format("d{}", d));
+    VarRef dim = unknown_dim(n_.graph().context(), fmt::format("d{}", d));
     own_.insert(dim.get());
     return dim;
   }
+  bool widen_container(size_t i, const Type& after) {
+    if (fits(types_[i], closed(after)) == Verdict::kProven) return true;
+    Type common = common_type(types_[i], closed(after));
+    if (common.is<ObjectType>()) n_.fail("carried value {} changes its type", i);
+    types_[i] = common;
+    return false;
+  }
   bool widen(size_t i, const Type& after) {
+    if (is_container(types_[i]) || is_container(after)) return widen_container(i, after);
     std::vector<Expr> dims = *known_shape(types_[i]);
     if (tensor_dtype(after) != tensor_dtype(types_[i])) n_.fail("carried value {} changes its dtype", i);
     if (known_rank(after) != std::ssize(dims))
@@ -126,7 +133,8 @@ std::vector<Expr> emit_loop(Node& n, const Expr& trips, const std::vector<Expr>&
 Expr with_measured_dims(Node& n, const Expr& x) {
   if (known_shape(x.type()) || known_rank(x.type()) < 0) return x;
   std::vector<Expr> dims;
-  for (int64_t d = 0; d < known_rank(x.type()); ++d) dims.push_back(unknown_dim(n, fmt::format("d{}", d)));
+  for (int64_t d = 0; d < known_rank(x.type()); ++d)
+    dims.push_back(unknown_dim(n.graph().context(), fmt::format("d{}", d)));
   return n.match_cast(x, tensor_type(std::move(dims), tensor_dtype(x.type())));
 }
 

@@ -6,14 +6,15 @@ namespace relaxc::onnx_import {
 
 struct LoopStep {
   std::optional<Expr> condition = {};  // a bool tensor of rank 0: whether there is a next iteration
-  std::vector<Expr> carried, rows;     // tensors; rows are stacked along a new axis 0
+  std::vector<Expr> carried, rows;     // rows are tensors, which are stacked along a new axis 0
 };
 // Builds an iteration. `body` is a view of the node that builds inside of the loop, `i` the iteration's number. It is
 // called again where an iteration changes the dims of a carried value, which then has dims of its own.
 using LoopBody = std::function<LoopStep(Node& body, const Expr& i, const std::vector<Expr>& carried)>;
 
-// Returns the carried values after at most `trips` iterations, then the stacked rows. Values of known dtype and rank
-// can be carried. `first` gives the condition of the first iteration, where steps have one.
+// Returns the carried values after at most `trips` iterations, then the stacked rows. Tensors of
+// known dtype and rank can be carried, and sequences and optionals. `first` gives the condition of the first iteration,
+// where steps have one.
 std::vector<Expr> emit_loop(Node& n, const Expr& trips, const std::vector<Expr>& carried, const LoopBody& body,
                             const std::function<Expr()>& first = nullptr);
 

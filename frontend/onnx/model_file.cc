@@ -51,7 +51,7 @@ Header read_header(const onnx::TensorProto& proto, const Span& span) {
     if (header.shape[d] < 0) fail(span, "dim {} is {}, expected >= 0", d, header.shape[d]);
   }
   auto count = element_count(header.shape);
-  auto bytes = count ? checked_mul(*count, header.dtype.bytes()) : std::nullopt;
+  auto bytes = tensor_bytes(header.shape, header.dtype);
   if (!bytes) fail(span, "shape [{}] is too large", joined(header.shape));
   header.elements = *count;
   header.bytes = *bytes;
@@ -72,6 +72,13 @@ Tensor from_typed(const Header& header, const Values& values, const Span& span) 
   for (int i = 0; i < values.size(); ++i) out[i] = static_cast<Out>(values[i]);
   return tensor;
 }
+// Each number holds a byte, with several elements.
+Tensor from_packed(const Header& header, const google::protobuf::RepeatedField<int32_t>& bytes, const Span& span) {
+  check_size(bytes.size(), header, span);
+  Tensor tensor = Tensor::empty(header.shape, header.dtype);
+  for (int i = 0; i < bytes.size(); ++i) tensor.data<uint8_t>()[i] = static_cast<uint8_t>(bytes[i]);
+  return tensor;
+}
 Tensor decode_typed(const onnx::TensorProto& proto, const Header& header, const Span& span) {
   DType dtype = header.dtype;
   if (dtype == kFloat32) return from_typed<float>(header, proto.float_data(), span);
@@ -79,6 +86,7 @@ Tensor decode_typed(const onnx::TensorProto& proto, const Header& header, const 
   if (dtype == kInt64) return from_typed<int64_t>(header, proto.int64_data(), span);
   if (dtype == DType::uint(64)) return from_typed<uint64_t>(header, proto.uint64_data(), span);
   if (dtype == DType::uint(32)) return from_typed<uint32_t>(header, proto.uint64_data(), span);
+  if (dtype.is_packed()) return from_packed(header, proto.int32_data(), span);
   if (dtype.bytes() == 4) return from_typed<int32_t>(header, proto.int32_data(), span);
   if (dtype.bytes() == 2) return from_typed<uint16_t>(header, proto.int32_data(), span);
   Tensor tensor = from_typed<uint8_t>(header, proto.int32_data(), span);
@@ -270,6 +278,7 @@ ExternalData read_external_data(const onnx::TensorProto& proto, const Span& span
 Tensor shared_tensor(const onnx::TensorProto& proto, std::span<const std::byte> bytes,
                      const std::shared_ptr<const void>& owner, const Span& span) {
   Header header = read_header(proto, span);
+  if (header.dtype.is_string()) fail(span, "strings stand in string_data, not in raw bytes");
   check_size(std::ssize(bytes), header, span);
   Tensor tensor = tensor_over(header.shape, header.dtype, bytes, owner);
   check_bools(tensor, span);
@@ -278,6 +287,7 @@ Tensor shared_tensor(const onnx::TensorProto& proto, std::span<const std::byte> 
 Tensor external_tensor(const std::shared_ptr<const vm::MappedFile>& file, const ExternalData& data,
                        const onnx::TensorProto& proto, const Span& span) {
   Header header = read_header(proto, span);
+  if (header.dtype.is_string()) fail(span, "strings stand in string_data, not in external data");
   const auto& [location, offset, length] = data;
   int64_t size = std::ssize(file->bytes());
   if (offset > size) fail(span, "external data offset {} is beyond the end of '{}' ({} bytes)", offset, location, size);
@@ -291,18 +301,63 @@ Tensor external_tensor(const std::shared_ptr<const vm::MappedFile>& file, const 
 }  // namespace
 
 // The supported element types of onnx.proto.
-static constexpr std::pair<int, DType> kElementTypes[] = {
-    {1, kFloat32},           {2, DType::uint(8)}, {3, DType::int_(8)},   {4, DType::uint(16)},
-    {5, DType::int_(16)},    {6, kInt32},         {7, kInt64},           {9, kBool},
-    {10, DType::float_(16)}, {11, kFloat64},      {12, DType::uint(32)}, {13, DType::uint(64)},
-    {16, DType::bfloat16()}};
+static constexpr std::pair<int, DType> kElementTypes[] = {{1, kFloat32},
+                                                          {2, DType::uint(8)},
+                                                          {3, DType::int_(8)},
+                                                          {4, DType::uint(16)},
+                                                          {5, DType::int_(16)},
+                                                          {6, kInt32},
+                                                          {7, kInt64},
+                                                          {8, DType::string()},
+                                                          {9, kBool},
+                                                          {10, DType::float_(16)},
+                                                          {11, kFloat64},
+                                                          {12, DType::uint(32)},
+                                                          {13, DType::uint(64)},
+                                                          {16, DType::bfloat16()},
+                                                          {17, {DTypeCode::kFloat8E4M3FN, 8}},
+                                                          {18, {DTypeCode::kFloat8E4M3FNUZ, 8}},
+                                                          {19, {DTypeCode::kFloat8E5M2, 8}},
+                                                          {20, {DTypeCode::kFloat8E5M2FNUZ, 8}},
+                                                          {21, DType::uint(4)},
+                                                          {22, DType::int_(4)},
+                                                          {23, {DTypeCode::kFloat4E2M1FN, 4}},
+                                                          {24, {DTypeCode::kFloat8E8M0FNU, 8}},
+                                                          {25, DType::uint(2)},
+                                                          {26, DType::int_(2)}};
+
+std::vector<std::string> field_values(const google::protobuf::Message& message, int number) {
+  std::vector<std::string> values;
+  const auto* reflection = message.GetReflection();
+  if (const auto* field = message.GetDescriptor()->FindFieldByNumber(number)) {
+    const int count = field->is_repeated() ? reflection->FieldSize(message, field) : 0;
+    for (int i = 0; i < count; ++i)
+      values.push_back(reflection->GetRepeatedMessage(message, field, i).SerializeAsString());
+    if (!field->is_repeated()) values.push_back(reflection->GetString(message, field));
+    return values;
+  }
+  const auto& unknown = reflection->GetUnknownFields(message);
+  for (int i = 0; i < unknown.field_count(); ++i) {
+    const auto& field = unknown.field(i);
+    if (field.number() == number && field.type() == google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED)
+      values.push_back(field.length_delimited());
+  }
+  return values;
+}
+static std::string joined_name(const std::string& domain, const std::string& name,
+                               const std::vector<std::string>& overload) {
+  return domain_of(domain) + "." + name + (overload.empty() || overload[0].empty() ? "" : ":" + overload[0]);
+}
+std::string name_of_function(const onnx::FunctionProto& function) {
+  return joined_name(function.domain(), function.name(), field_values(function, 13));
+}
+std::string name_of_function(const onnx::NodeProto& call) {
+  return joined_name(call.domain(), call.op_type(), field_values(call, 8));
+}
 
 DType dtype_of_element_type(int element_type, const Span& span) {
   if (const DType* dtype = relaxc::text::row_of(kElementTypes, element_type)) return *dtype;
-  if (element_type == 8) fail_unsupported(span, "element type string");
   if (element_type == 14 || element_type == 15) fail_unsupported(span, "element type complex");
-  if (element_type >= 17 && element_type <= 26)
-    fail_unsupported(span, "element type {} (of 8 bits or less), expected 8-bit integers", element_type);
   fail(span, "element type {} is unknown", element_type);
 }
 int element_type_of_dtype(DType wanted) {
@@ -310,8 +365,16 @@ int element_type_of_dtype(DType wanted) {
   return row == std::end(kElementTypes) ? 0 : row->first;
 }
 
+static Tensor decode_strings(const onnx::TensorProto& proto, const Header& header, const Span& span) {
+  if (proto.has_raw_data()) fail(span, "strings stand in string_data, not in raw_data");
+  if (proto.string_data_size() != header.elements)
+    fail(span, "{} strings, expected {}", proto.string_data_size(), header.elements);
+  return Tensor::strings(header.shape,
+                         std::vector<std::string_view>(proto.string_data().begin(), proto.string_data().end()));
+}
 Tensor decode_tensor(const onnx::TensorProto& proto, const Span& span) {
   Header header = read_header(proto, span);
+  if (header.dtype.is_string()) return decode_strings(proto, header, span);
   if (!proto.has_raw_data()) return decode_typed(proto, header, span);
   check_size(std::ssize(proto.raw_data()), header, span);
   Tensor tensor = Tensor::empty(header.shape, header.dtype);

@@ -10,7 +10,13 @@ namespace relaxc::onnx_import {
 // Returns "" for the domain "ai.onnx", which is another name of the default domain.
 inline std::string domain_of(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
 
-// Returns the dtype of an ONNX element type. Unsupported ones (strings, complex, 8-bit floats, 4 bits) and unknown ones
+// Returns the texts, or the bytes of the messages, in a field, which our schema may be too old to know.
+std::vector<std::string> field_values(const google::protobuf::Message& message, int number);
+// Returns the name of a function for the calls of it: its domain, name and overload.
+std::string name_of_function(const onnx::FunctionProto& function);
+std::string name_of_function(const onnx::NodeProto& call);
+
+// Returns the dtype of an ONNX element type. Unsupported ones (complex) and unknown ones
 // throw at the span.
 DType dtype_of_element_type(int element_type, const Span& span);
 // Returns 0 when ONNX does not have the dtype.

@@ -4,6 +4,7 @@
 #include <ranges>
 
 #include "frontend/onnx/graph_importer.h"
+#include "frontend/onnx/loop.h"
 #include "frontend/onnx/run_time_axes.h"
 #include "ir/text/printer.h"
 #include "ir/type_relation.h"
@@ -24,6 +25,7 @@ constexpr AttributeKind kAttributeKinds[] = {
     {AttributeProto::INT, "int", [](const AttributeProto& a) { return a.has_i(); }},
     {AttributeProto::STRING, "string", [](const AttributeProto& a) { return a.has_s(); }},
     {AttributeProto::TENSOR, "tensor", [](const AttributeProto& a) { return a.has_t(); }},
+    {AttributeProto::TYPE_PROTO, "type", [](const AttributeProto& a) { return a.has_tp(); }},
     {AttributeProto::GRAPH, "graph", [](const AttributeProto& a) { return a.has_g(); }},
     {AttributeProto::FLOATS, "floats", [](const AttributeProto& a) { return a.floats_size() > 0; }},
     {AttributeProto::STRINGS, "strings", [](const AttributeProto& a) { return a.strings_size() > 0; }},
@@ -54,8 +56,9 @@ Expr Node::tensor(const Value& value) { return graph_.operand_of(value, span_); 
 Expr Node::tensor(size_t i) { return tensor(value(i)); }
 
 Type Node::type(size_t i) const {
-  if (std::optional<Type> type = value(i)->type()) return *type;
-  fail("expected a tensor, got {}", value(i)->is_sequence ? "a sequence" : "an empty optional");
+  std::optional<Type> type = value(i)->type();
+  if (type && !is_container(*type)) return *type;
+  fail("expected a tensor, got {}", kind_text(*value(i)));
 }
 std::vector<Expr> Node::shape(size_t i) const {
   Type known = type(i);
@@ -199,6 +202,7 @@ std::optional<Tensor> Node::attr_tensor(const char* name) {
   return ModelFile::tensor(graph_.context().file, required(name, AttributeProto::TENSOR).t(), span_);
 }
 const onnx::GraphProto& Node::attr_graph(const char* name) { return required(name, AttributeProto::GRAPH).g(); }
+const onnx::TypeProto& Node::attr_type(const char* name) { return required(name, AttributeProto::TYPE_PROTO).tp(); }
 DType Node::attr_dtype(const char* name, DType otherwise) {
   return has_attr(name) ? dtype_of_element_type(static_cast<int>(required_int(name)), span_) : otherwise;
 }
@@ -209,6 +213,24 @@ int64_t Node::axis(int64_t value, int64_t rank, const char* what) const {
 
 // ---- Building -------------------------------------------------------------------------------------------------------
 
+static AttributeProto proto_of(const OnnxAttribute& attribute) {
+  AttributeProto proto;
+  proto.set_name(attribute.name);
+  if (auto* i = std::get_if<int64_t>(&attribute.value)) {
+    proto.set_type(AttributeProto::INT);
+    proto.set_i(*i);
+  } else if (auto* f = std::get_if<double>(&attribute.value)) {
+    proto.set_type(AttributeProto::FLOAT);
+    proto.set_f(static_cast<float>(*f));
+  } else if (auto* s = std::get_if<std::string>(&attribute.value)) {
+    proto.set_type(AttributeProto::STRING);
+    proto.set_s(*s);
+  } else {
+    proto.set_type(AttributeProto::INTS);
+    for (int64_t number : std::get<std::vector<int64_t>>(attribute.value)) proto.add_ints(number);
+  }
+  return proto;
+}
 Builder& Node::builder() { return graph_.builder(); }
 Expr Node::op(const std::string& name, std::vector<Expr> args, Attrs attrs) {
   if (auto known = graph_.evaluate_op(name, args, attrs, span_)) {
@@ -219,6 +241,26 @@ Expr Node::op(const std::string& name, std::vector<Expr> args, Attrs attrs) {
   }
   for (Expr& arg : args) arg = bound(arg);
   return builder().op(name, std::move(args), std::move(attrs));
+}
+Outputs Node::standard_outputs(const char* op_type, const std::vector<std::optional<Expr>>& inputs,
+                               const std::vector<OnnxAttribute>& attributes, int64_t opset) {
+  const ConverterRow* row = find_converter("", op_type, opset);
+  if (!row) unsupported("operator {} of ai.onnx, which it consists of", op_type);
+  onnx::NodeProto proto;
+  proto.set_op_type(op_type);
+  *proto.mutable_output() = proto_.output();
+  auto is_given = [&](const AttributeProto& a) {
+    return std::ranges::any_of(attributes, [&](const OnnxAttribute& given) { return a.name() == given.name; });
+  };
+  for (const AttributeProto& a : proto_.attribute()) {
+    if (row->has_attribute(a.name()) && !is_given(a)) *proto.add_attribute() = a;
+  }
+  for (const OnnxAttribute& attribute : attributes) *proto.add_attribute() = proto_of(attribute);
+  std::vector<Value> values;
+  for (const std::optional<Expr>& input : inputs) values.push_back(input ? of(*input) : nullptr);
+  while (!values.empty() && !values.back()) values.pop_back();
+  Node node(graph_, proto, *row, opset, std::move(values), span_);
+  return row->convert(node);
 }
 Expr Node::match_cast(const Expr& x, Type type, const char* hint) {
   return builder().match_cast(bound(x), std::move(type), hint);
@@ -232,8 +274,14 @@ Value Node::of(KnownTensor contents) const {
   for (Expr& element : contents.elements) element = simplify(element);
   return make_value({.contents = std::move(contents), .home = &graph_.builder()});
 }
-Value Node::sequence(std::vector<Value> items) const {
-  return make_value({.is_sequence = true, .items = std::move(items), .home = &graph_.builder()});
+Value Node::sequence(std::vector<Value> items, std::optional<Type> item_type) const {
+  return make_value(
+      {.is_sequence = true, .items = std::move(items), .item_type = std::move(item_type), .home = &graph_.builder()});
+}
+Expr Node::leaf(const Value& value) { return graph_.leaf_of(value, span_); }
+Value Node::container_op(const std::string& name, std::vector<Expr> args, Attrs attrs) {
+  for (Expr& arg : args) arg = bound(arg);
+  return of(with_measured_dims(*this, builder().op(name, std::move(args), std::move(attrs))));
 }
 Expr Node::scalar(double value, DType dtype) const {
   Tensor tensor = Tensor::empty({}, dtype);
@@ -256,7 +304,12 @@ void Node::require_equal(const Expr& a, const Expr& b, const char* what) {
 }
 void Node::require_at_most(const Expr& a, const Expr& b, const char* what) { require_equal(min(a, b), a, what); }
 std::vector<Expr> Node::broadcast(const std::vector<Expr>& a, const std::vector<Expr>& b) {
-  return broadcast_shapes(a, b, [&](const Expr& x, const Expr& y) { require_equal(x, y, "shapes do not broadcast"); });
+  return broadcast_shapes(a, b, [&](const Expr& x, const Expr& y) {
+    require_equal(x, y,
+                  as_int(x) && as_int(y)
+                      ? "shapes do not broadcast"
+                      : "shapes do not broadcast (a dim stretches only if it is known to be 1 when compiling: --dim)");
+  });
 }
 bool Node::same_dims(const std::vector<Expr>& a, const std::vector<Expr>& b) const {
   return std::ranges::equal(a, b, [&](const Expr& x, const Expr& y) { return provably_equal(x, y); });
@@ -341,6 +394,13 @@ bool is_long(const Expr& scalar) {
 }
 
 }  // namespace
+
+std::string kind_text(const ValueData& value) {
+  if (value.is_sequence || (value.tensor && value.tensor->type().is<SequenceType>())) return "a sequence";
+  if (value.is_none) return "an empty optional";
+  if (value.tensor && value.tensor->type().is<OptionalType>()) return "an optional";
+  return value.tensor && value.tensor->type().is<MapType>() ? "a map" : "a tensor";
+}
 
 Tensor float_list(const std::vector<double>& values) {
   return Tensor::of<float>({std::ssize(values)}, kFloat32, {values.begin(), values.end()});

@@ -14,7 +14,8 @@ namespace relaxc::onnx_import {
 class GraphImporter;
 struct ConverterRow;
 
-// An ONNX value as the importer knows it: an expression, its contents if they are integers for shapes, or a sequence.
+// An ONNX value as the importer knows it: an expression (of a tensor, or of a sequence, optional or map that only the
+// run knows), its contents if they are integers for shapes, or a sequence whose items are known.
 struct ValueData;
 using Value = std::shared_ptr<ValueData>;
 
@@ -23,19 +24,29 @@ struct ValueData {
   std::optional<KnownTensor> contents = {};
   std::optional<VarRef> stand_in = {};  // the operand for known contents until there is a tensor
   bool is_sequence = false;
-  std::vector<Value> items = {};  // of a sequence
-  bool is_none = false;           // an optional without a value
-  bool poisoned = false;          // its node failed; the failure is reported already
-  const Builder* home = nullptr;  // the builder of the graph to which `tensor` belongs; others do not cache it
+  std::vector<Value> items = {};       // of a sequence
+  bool is_none = false;                // an optional without a value
+  std::optional<Type> item_type = {};  // of a value that is not there: an item of an empty sequence, or of an optional
+  bool poisoned = false;               // its node failed; the failure is reported already
+  const Builder* home = nullptr;       // the builder of the graph to which `tensor` belongs; others do not cache it
 
-  // Returns nullopt for a value that is not a tensor, and for a poisoned one.
+  // Returns nullopt for a value that has no expression yet, and for a poisoned one.
   std::optional<Type> type() const {
     if (tensor) return tensor->type();
     return contents ? std::optional(contents->type()) : std::nullopt;
   }
 };
+// Returns "a tensor", "a sequence", "an empty optional".
+std::string kind_text(const ValueData& value);
 inline Value make_value(ValueData data) { return std::make_shared<ValueData>(std::move(data)); }
 using Outputs = std::vector<Value>;
+
+// An attribute for Node::standard().
+struct OnnxAttribute {
+  const char* name;
+  std::variant<int64_t, double, std::string, std::vector<int64_t>> value;
+};
+inline constexpr int64_t kNewestOpset = 1000;
 
 class Node {
  public:
@@ -66,6 +77,11 @@ class Node {
     return map_each(int_range(0, std::ssize(inputs_)), [&](size_t i) { return tensor(i); });
   }
   Expr tensor(const Value& value);
+  // Returns an input of any kind as a leaf.
+  Expr leaf(const Value& value);
+  Expr leaf(size_t i) { return leaf(value(i)); }
+  // Returns the value of an operator that takes or gives other values than tensors. Dims of a tensor are measured.
+  Value container_op(const std::string& name, std::vector<Expr> args, Attrs attrs = {});
   std::optional<Expr> optional_tensor(size_t i);
   Type type(size_t i) const;
   std::vector<Expr> shape(size_t i) const;
@@ -105,6 +121,7 @@ class Node {
   std::vector<std::string> attr_strings(const char* name);
   std::optional<Tensor> attr_tensor(const char* name);
   const onnx::GraphProto& attr_graph(const char* name);
+  const onnx::TypeProto& attr_type(const char* name);
   DType attr_dtype(const char* name, DType otherwise);
   int64_t required_int(const char* name);
   std::vector<int64_t> required_ints(const char* name);
@@ -120,6 +137,14 @@ class Node {
   Expr op(const std::string& name, std::vector<Expr> args, const T& attrs) {
     return op(name, std::move(args), write_attrs(attrs));
   }
+  // Returns the outputs of an operator of ai.onnx on these inputs, nullopt for an absent one. Its attributes are this
+  // node's, as far as the operator has them, and `attributes`, which win.
+  Outputs standard_outputs(const char* op_type, const std::vector<std::optional<Expr>>& inputs,
+                           const std::vector<OnnxAttribute>& attributes = {}, int64_t opset = kNewestOpset);
+  Expr standard(const char* op_type, const std::vector<std::optional<Expr>>& inputs,
+                const std::vector<OnnxAttribute>& attributes = {}, int64_t opset = kNewestOpset) {
+    return tensor(standard_outputs(op_type, inputs, attributes, opset).at(0));
+  }
   // Gives the tensor a type that says more about it.
   Expr match_cast(const Expr& x, Type type, const char* hint = "");
   // Returns the expression, or the tensor for a stand-in of known contents. Only op() accepts stand-ins.
@@ -128,7 +153,7 @@ class Node {
   Expr named(const Expr& scalar, const char* hint);
   Value of(Expr expr) const;
   Value of(KnownTensor contents) const;
-  Value sequence(std::vector<Value> items) const;
+  Value sequence(std::vector<Value> items, std::optional<Type> item_type = {}) const;
   Expr scalar(double value, DType dtype) const;  // a constant tensor of rank 0
   Expr simplify(const Expr& expr) const;
   bool provably_equal(const Expr& a, const Expr& b) const;
@@ -220,6 +245,10 @@ struct ConverterRow {
 // Converts the node to the operator of the same meaning.
 Expr convert_directly(Node& n, const Expr& x, const char* op);
 
+// Returns x as Cast converts it (frontend/onnx/quantize.cc): by the node's attributes 'saturate' and 'round_mode',
+// which matter for floats of 8 bits.
+Expr convert(Node& n, const Expr& x, DType dtype);
+
 // Returns the convolution of x by the node's window attributes. x replaces input 0 of the node and has its shape.
 Expr convolve(Node& n, const Expr& x, const Expr& weight);
 
@@ -227,7 +256,9 @@ Expr convolve(Node& n, const Expr& x, const Expr& weight);
 // clang-format off
 #define RELAXC_CONVERTER_GROUPS(X) \
   X(elementwise) X(layout) X(slice) X(index) X(create) X(image) X(linear_algebra) X(convolution) X(normalization) \
-  X(training) X(reduction) X(quantize) X(sequence) X(control) X(recurrent) X(trees) X(linear_models) X(features)
+  X(training) X(reduction) X(quantize) X(sequence) X(control) X(recurrent) X(attention) X(linear_attention) \
+  X(contrib) X(contrib_products) X(contrib_quantize) X(contrib_attention) \
+  X(trees) X(linear_models) X(features)
 // clang-format on
 #define RELAXC_ROW(group) std::vector<ConverterRow> group##_converters();
 RELAXC_CONVERTER_GROUPS(RELAXC_ROW)

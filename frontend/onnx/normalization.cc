@@ -79,12 +79,19 @@ Outputs layer_norm(Node& n) {
   }
   return outputs;
 }
-Expr rms_norm(Node& n, const Expr& x) {
+// SimplifiedLayerNormalization also has 1 / root of the mean square.
+Outputs rms_norm(Node& n) {
+  Expr x = n.tensor(0);
   Normalized normalized = read_normalized(n);
   RmsNormAttrs attrs{.axes = normalized.axes, .epsilon = n.attr_float("epsilon", 1e-5)};
-  if (auto scale = over_normalized(n, 1, normalized)) return n.op("nn.rms_norm", {x, *scale}, attrs);
-  Expr plain = n.op("nn.rms_norm", {x, filled(n, 1, 1, normalized)}, attrs);
-  return broadcast_into(n, "multiply", plain, 1);
+  auto scale = over_normalized(n, 1, normalized);
+  Expr result = n.op("nn.rms_norm", {x, scale ? *scale : filled(n, 1, 1, normalized)}, attrs);
+  Outputs outputs = {n.of(scale ? result : broadcast_into(n, "multiply", result, 1))};
+  if (n.has_output(1)) {
+    Expr square = n.reduce("mean", n.op("square", {n.cast(x, kFloat32)}), normalized.axes, true);
+    outputs.push_back(n.of(n.op("rsqrt", {n.add(square, n.scalar_like(attrs.epsilon, square))})));
+  }
+  return outputs;
 }
 Expr instance_norm(Node& n) {
   InstanceNormAttrs attrs{.axes = n.all_axes(2), .epsilon = n.attr_float("epsilon", 1e-5)};

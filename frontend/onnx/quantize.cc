@@ -1,7 +1,51 @@
-// Quantization: values as scale * (integer - zero point).
+// Conversions to narrow types, and quantization: values as scale * (number - zero point).
 #include "frontend/onnx/node.h"
 
 namespace relaxc::onnx_import {
+
+namespace {
+
+constexpr DType kE8M0{DTypeCode::kFloat8E8M0FNU, 8};
+
+// Returns x limited to the finite numbers of the dtype. NaN stays.
+Expr saturated(Node& n, const Expr& x, DType dtype) {
+  double most = largest_of(dtype);
+  return n.clip(x, -most, most);
+}
+// Returns the power of two that the mode chooses for the float32 x, as float32; infinity where it is too large.
+Expr power_of_two(Node& n, const Expr& x, const std::string& mode) {
+  Expr nearest = n.cast(n.cast(saturated(n, x, kE8M0), kE8M0), kFloat32);  // of two that are equally near, either
+  auto choose = [&](const char* compares, const Expr& a, const Expr& b, double factor) {
+    return n.op("where", {n.binary(compares, a, b), n.scaled(nearest, factor), nearest});
+  };
+  if (mode == "up") return choose("less", nearest, x, 2);
+  if (mode == "down") return choose("greater", nearest, x, 0.5);
+  if (mode == "nearest") return choose("less_equal", n.scaled(nearest, 1.5), x, 2);
+  n.fail("round_mode is '{}', expected 'up', 'down' or 'nearest'", mode);
+}
+
+}  // namespace
+
+// Integers of less than 8 bits get the nearest value, as in ONNX's reference.
+Expr convert(Node& n, const Expr& x, DType dtype) {
+  DType from = n.dtype_of_tensor(x);
+  if (from == dtype) return x;
+  if (dtype.is_integral() && dtype.is_packed() && from.is_float()) {
+    Expr real = from.is_small_float() ? n.cast(x, kFloat32) : x;
+    return n.cast(n.op("round", {real}), dtype);
+  }
+  if (!dtype.is_small_float()) return n.cast(x, dtype);
+  bool is_wide = from == kFloat64 || (from.is_integral() && from.bits > 16);
+  Expr real = n.cast(x, is_wide && dtype != kE8M0 ? kFloat64 : kFloat32);
+  bool saturates = n.attr_int("saturate", 1) != 0;
+  if (dtype == kE8M0) {
+    // Infinity becomes NaN, but what rounding makes infinite is saturated.
+    Expr power = power_of_two(n, real, n.attr_string("round_mode", "up"));
+    if (saturates) power = saturated(n, power, dtype);
+    return n.cast(n.op("where", {n.op("isinf", {real}), real, power}), dtype);
+  }
+  return n.cast(saturates ? saturated(n, real, dtype) : real, dtype);
+}
 
 namespace {
 
@@ -10,14 +54,11 @@ namespace {
 Expr aligned(Node& n, const Expr& parameter, int64_t axis, int64_t rank) {
   std::vector<Expr> shape = n.shape_of(parameter);
   if (shape.empty()) return parameter;
-  if (shape.size() > 1) n.unsupported("scales in blocks");
+  if (shape.size() > 1) n.fail("a scale or zero point has rank {}, but there is no block_size", shape.size());
   if (is_int(shape[0], 1)) return n.reshape(parameter, {});
   std::vector<Expr> wide(static_cast<size_t>(rank), int_imm(1));
   wide[static_cast<size_t>(n.axis(axis, rank))] = shape[0];
   return n.reshape(parameter, wide);
-}
-std::optional<Expr> aligned(Node& n, const std::optional<Expr>& parameter, int64_t axis, int64_t rank) {
-  return parameter ? std::optional(aligned(n, *parameter, axis, rank)) : std::nullopt;
 }
 // Returns x - zero point as int32.
 Expr centered(Node& n, const Expr& x, const std::optional<Expr>& zero, int64_t axis) {
@@ -25,6 +66,32 @@ Expr centered(Node& n, const Expr& x, const std::optional<Expr>& zero, int64_t a
   int64_t rank = std::ssize(n.shape_of(x));
   return zero ? n.sub(wide, n.cast(aligned(n, *zero, axis, rank), kInt32)) : wide;
 }
+// Gives a scale or zero point in blocks the shape of x: each element stands for `size` along the axis.
+Expr spread(Node& n, const Expr& parameter, const std::vector<Expr>& shape, int64_t axis, int64_t size) {
+  const std::vector<Expr> blocks = n.shape_of(parameter);
+  int64_t rank = std::ssize(shape);
+  if (std::ssize(blocks) != rank) n.fail("a scale in blocks has rank {}, expected {}", blocks.size(), rank);
+  axis = n.axis(axis, rank);
+  for (int64_t d = 0; d < rank; ++d) {
+    size_t at = static_cast<size_t>(d);
+    Expr expected = d == axis ? ceil_div(shape[at], size) : shape[at];
+    n.require_equal(blocks[at], expected, "a dim of a scale in blocks");
+  }
+  Expr wide = n.op("repeat", {parameter}, RepeatAttrs{size, axis});
+  const Expr& dim = shape[static_cast<size_t>(axis)];
+  if (n.provably_equal(n.shape_of(wide)[static_cast<size_t>(axis)], dim)) return wide;
+  return n.slice(wide, axis, int_imm(0), dim);
+}
+// Gives the scale or zero point in input i a shape that broadcasts to input 0.
+Expr parameter(Node& n, size_t i) {
+  int64_t axis = n.attr_int("axis", 1), size = n.attr_int("block_size", 0);
+  if (size < 0) n.fail("block_size is {}, expected >= 0", size);
+  return size > 0 ? spread(n, n.tensor(i), n.shape(0), axis, size) : aligned(n, n.tensor(i), axis, n.rank(0));
+}
+DType output_dtype(Node& n, DType otherwise) {
+  return n.attr_int("output_dtype", 0) != 0 ? n.attr_dtype("output_dtype", otherwise) : otherwise;
+}
+
 // Returns round(x / scale) + zero, saturated to the dtype.
 Expr quantized(Node& n, const Expr& x, const Expr& scale, const std::optional<Expr>& zero, DType dtype) {
   Expr value = n.op("round", {n.div(x, n.cast(scale, n.dtype_of_tensor(x)))});
@@ -35,18 +102,33 @@ Expr quantized(Node& n, const Expr& x, const Expr& scale, const std::optional<Ex
   return n.cast(n.cast(n.clip(value, low, high), kInt32), dtype);
 }
 Expr quantize_linear(Node& n) {
-  Expr x = n.tensor(0);
-  int64_t rank = n.rank(0), axis = n.attr_int("axis", 1);
-  if (n.attr_int("block_size", 0) != 0) n.unsupported("attribute 'block_size'");
-  DType dtype = n.has(2) ? n.dtype(2) : n.attr_dtype("output_dtype", DType::uint(8));
-  if (n.dtype(0).is_integral()) x = n.cast(x, kFloat32);
-  return quantized(n, x, aligned(n, n.tensor(1), axis, rank), aligned(n, n.optional_tensor(2), axis, rank), dtype);
+  // The division is in the precision of the scale unless the node says otherwise.
+  DType precision = n.dtype(1);
+  if (!precision.is_float() || precision.is_small_float()) precision = kFloat32;
+  if (n.attr_int("precision", 0) != 0) precision = n.attr_dtype("precision", precision);
+  if (!precision.is_float() || precision.is_small_float())
+    n.fail("precision is {}, expected float16, bfloat16, float32 or float64", to_string(precision));
+  DType dtype = output_dtype(n, n.has(2) ? n.dtype(2) : DType::uint(8));
+  if (n.has(2) && n.dtype(2) != dtype)
+    n.fail("output_dtype is {}, but the zero point is {}", to_string(dtype), to_string(n.dtype(2)));
+  Expr x = n.cast(n.tensor(0), precision), scale = n.cast(parameter(n, 1), precision);
+  if (dtype == kE8M0) n.unsupported("a result of {}", to_string(dtype));
+  if (dtype.is_small_float()) return convert(n, n.div(x, scale), dtype);  // the zero point is 0
+  return quantized(n, x, scale, n.has(2) ? std::optional(parameter(n, 2)) : std::nullopt, dtype);
 }
 Expr dequantize_linear(Node& n) {
-  int64_t rank = n.rank(0), axis = n.attr_int("axis", 1);
-  if (n.attr_int("block_size", 0) != 0) n.unsupported("attribute 'block_size'");
-  Expr scale = aligned(n, n.tensor(1), axis, rank), x = centered(n, n.tensor(0), n.optional_tensor(2), axis);
-  return n.mul(n.cast(x, n.dtype_of_tensor(scale)), scale);
+  DType dtype = output_dtype(n, n.dtype(1));
+  if (!dtype.is_float() || dtype.is_small_float())
+    n.fail("the result is {}, expected float16, bfloat16, float32 or float64; set output_dtype", to_string(dtype));
+  Expr x = n.tensor(0), scale = n.cast(parameter(n, 1), kFloat32);
+  if (n.dtype(0).is_small_float()) {
+    x = n.cast(x, kFloat32);
+    if (n.has(2)) x = n.sub(x, n.cast(parameter(n, 2), kFloat32));
+  } else {
+    x = n.cast(x, kInt32);
+    if (n.has(2)) x = n.sub(x, n.cast(parameter(n, 2), kInt32));
+  }
+  return n.cast(n.mul(n.cast(x, kFloat32), scale), dtype);
 }
 Outputs dynamic_quantize_linear(Node& n) {
   Expr x = n.tensor(0);

@@ -1,19 +1,22 @@
-// Sequences and optionals as lists that exist at import time only: lengths and positions must be constants.
-#include "frontend/onnx/node.h"
+// Sequences and optionals. Those of which the import knows each item are lists, and operators on them leave no trace;
+// others are values of the run.
+#include "frontend/onnx/graph_importer.h"
+#include "frontend/onnx/loop.h"
 
 namespace relaxc::onnx_import {
 
 namespace {
 
-const std::vector<Value>& items_of(Node& n, size_t i) {
-  if (!n.value(i)->is_sequence) n.unsupported("a sequence that comes from outside of the graph");
-  return n.value(i)->items;
+// Returns the sequence in input i. One whose items are known is a list; another one is a value of the run.
+const Value& sequence_in(Node& n, size_t i) {
+  if (kind_text(*n.value(i)) != "a sequence") n.fail("input {} is {}, expected a sequence", i, kind_text(*n.value(i)));
+  return n.value(i);
 }
-// Returns the position in input i, from -length to `last`. A negative one counts from the end.
-int64_t position(Node& n, size_t i, int64_t length, int64_t last) {
+// Returns the position in input i, from -length to `last`, if both are known. A negative one counts from the end.
+std::optional<int64_t> position(Node& n, size_t i, const Value& sequence, int64_t last) {
   auto known = n.constant_ints(i);
-  if (!known || known->size() != 1) n.unsupported("a sequence position that is known at run time only");
-  int64_t at = (*known)[0];
+  if (!sequence->is_sequence || !known || known->size() != 1) return std::nullopt;
+  int64_t at = (*known)[0], length = std::ssize(sequence->items);
   if (at < -length || at > last) n.fail("position {} is out of range for a sequence of {}", at, length);
   return at < 0 ? at + length : at;
 }
@@ -23,28 +26,52 @@ Outputs construct(Node& n) {
   for (size_t i = 0; i < n.inputs(); ++i) items.push_back(n.value(i));
   return {n.sequence(std::move(items))};
 }
-Outputs empty(Node& n) { return {n.sequence({})}; }
+Outputs empty(Node& n) { return {n.sequence({}, tensor_type_of_rank(-1, n.attr_dtype("dtype", kFloat32)))}; }
 Outputs insert(Node& n) {
-  std::vector<Value> items = items_of(n, 0);
-  int64_t length = std::ssize(items);
-  int64_t at = n.has(2) ? position(n, 2, length, length) : length;
-  items.insert(items.begin() + at, n.value(1));
-  return {n.sequence(std::move(items))};
+  const Value& sequence = sequence_in(n, 0);
+  int64_t length = std::ssize(sequence->items);
+  auto at = n.has(2) ? position(n, 2, sequence, length) : sequence->is_sequence ? std::optional(length) : std::nullopt;
+  if (at) {
+    std::vector<Value> items = sequence->items;
+    items.insert(items.begin() + *at, n.value(1));
+    return {n.sequence(std::move(items))};
+  }
+  std::vector<Expr> args = {n.leaf(0), n.leaf(1)};
+  if (n.has(2)) args.push_back(n.scalar_int(2));
+  return {n.container_op("sequence.insert", std::move(args))};
 }
 Outputs erase(Node& n) {
-  std::vector<Value> items = items_of(n, 0);
-  int64_t length = std::ssize(items);
-  if (length == 0) n.fail("the sequence is empty");
-  items.erase(items.begin() + (n.has(1) ? position(n, 1, length, length - 1) : length - 1));
-  return {n.sequence(std::move(items))};
+  const Value& sequence = sequence_in(n, 0);
+  int64_t last = std::ssize(sequence->items) - 1;
+  if (sequence->is_sequence && last < 0) n.fail("the sequence is empty");
+  auto at = n.has(1) ? position(n, 1, sequence, last) : sequence->is_sequence ? std::optional(last) : std::nullopt;
+  if (at) {
+    std::vector<Value> items = sequence->items;
+    items.erase(items.begin() + *at);
+    return {n.sequence(std::move(items), n.value(0)->item_type)};
+  }
+  std::vector<Expr> args = {n.leaf(0)};
+  if (n.has(1)) args.push_back(n.scalar_int(1));
+  return {n.container_op("sequence.erase", std::move(args))};
 }
 Outputs at(Node& n) {
-  const std::vector<Value>& items = items_of(n, 0);
-  int64_t length = std::ssize(items);
-  return {items.at(static_cast<size_t>(position(n, 1, length, length - 1)))};
+  const Value& sequence = sequence_in(n, 0);
+  if (auto at = position(n, 1, sequence, std::ssize(sequence->items) - 1))
+    return {sequence->items.at(static_cast<size_t>(*at))};
+  return {n.container_op("sequence.at", {n.leaf(0), n.scalar_int(1)})};
 }
-Outputs length(Node& n) { return {n.of(KnownTensor{kInt64, {}, {int_imm(std::ssize(items_of(n, 0)))}})}; }
+Outputs length(Node& n) {
+  const Value& sequence = sequence_in(n, 0);
+  Expr count =
+      sequence->is_sequence ? int_imm(std::ssize(sequence->items)) : n.builder().op("sequence.length", {n.leaf(0)});
+  return {n.of(KnownTensor{kInt64, {}, {count}})};
+}
 
+// Splits as the run decides, into parts of one length or of listed lengths.
+Value split_at_run_time(Node& n, const Expr& x, int64_t axis, bool keepdims) {
+  Expr lengths = !n.has(1) ? int_imm(1) : n.rank(1) == 0 ? n.scalar_int(1) : n.cast(n.tensor(1), kInt64);
+  return n.container_op("sequence.split", {x, lengths}, write_attrs(SequenceSplitAttrs{axis, keepdims}));
+}
 // A scalar split is the length of each part, a list has the lengths of all parts, and without a split they are 1.
 Outputs split_to_sequence(Node& n) {
   Expr x = n.tensor(0);
@@ -53,20 +80,18 @@ Outputs split_to_sequence(Node& n) {
   auto dim = as_int(n.shape(0)[axis]);
   if (n.has(1) && n.rank(1) > 1) n.fail("the split has rank {}, expected 0 or 1", n.rank(1));
   bool listed = n.has(1) && n.rank(1) == 1;
-  if (!dim && !listed) n.unsupported("a split of a symbolic dim into a sequence; make it constant with --dim");
-  std::vector<Expr> lengths;
-  if (n.has(1)) {
-    keepdims = true;
-    lengths = n.ints(1);
-  }
+  if (n.has(1)) keepdims = true;
+  auto known = n.has(1) ? n.constant_ints(1) : std::vector<int64_t>{1};
+  constexpr int64_t kMostParts = 1000;
+  if (!known || known->empty() || std::ssize(*known) > kMostParts || (!dim && !listed))
+    return {split_at_run_time(n, x, axis, keepdims)};
+  std::vector<Expr> lengths = map_each(*known, [](int64_t length) { return int_imm(length); });
   if (!listed) {
-    auto part = n.has(1) ? as_int(lengths.at(0)) : 1;
-    if (!part) n.unsupported("a split length that is known at run time only");
-    if (*part < 1) n.fail("the split length is {}", *part);
-    int64_t count = (*dim - 1) / *part + 1;
-    if (count > 10000) n.unsupported("a sequence of {} tensors", count);
+    int64_t part = known->front();
+    if (part < 1) n.fail("the split length is {}", part);
+    if (*dim > part * kMostParts) return {split_at_run_time(n, x, axis, keepdims)};
     lengths.clear();
-    for (int64_t begin = 0; begin < *dim; begin += *part) lengths.push_back(int_imm(std::min(*part, *dim - begin)));
+    for (int64_t begin = 0; begin < *dim; begin += part) lengths.push_back(int_imm(std::min(part, *dim - begin)));
   }
   std::vector<Value> items;
   Expr begin = int_imm(0);
@@ -78,10 +103,26 @@ Outputs split_to_sequence(Node& n) {
   n.require_equal(begin, n.shape(0)[axis], "sum of the split lengths and size of the axis");
   return {n.sequence(std::move(items))};
 }
+// Joins the items of a sequence that the run knows. Dims that all items have stay known.
+Expr joined_items(Node& n, int64_t axis, bool new_axis) {
+  const Type type = n.leaf(0).type();
+  const Type& item = type.as<SequenceType>()->item;
+  if (known_rank(item) < 0) n.unsupported("the rank of the sequence's items is not known");
+  axis = n.axis(axis, known_rank(item) + (new_axis ? 1 : 0));
+  Expr whole = n.builder().op("sequence.concat", {n.leaf(0)}, SequenceConcatAttrs{axis, new_axis});
+  const std::vector<Expr>* known = known_shape(item);
+  if (!known) return with_measured_dims(n, whole);
+  std::vector<Expr> dims = *known;
+  if (new_axis) dims.insert(dims.begin() + axis, int_imm(0));
+  dims[axis] = unknown_dim(n.graph().context(), "joined");
+  return n.match_cast(whole, tensor_type(std::move(dims), tensor_dtype(item)));
+}
 Expr concat_from_sequence(Node& n) {
-  const std::vector<Value>& items = items_of(n, 0);
-  if (items.empty()) n.fail("the sequence is empty");
+  const Value& sequence = sequence_in(n, 0);
   bool new_axis = n.attr_int("new_axis", 0) != 0;
+  if (!sequence->is_sequence) return joined_items(n, n.required_int("axis"), new_axis);
+  const std::vector<Value>& items = sequence->items;
+  if (items.empty()) n.fail("the sequence is empty");
   std::vector<Expr> tensors;
   int64_t rank = std::ssize(n.shape_of(n.tensor(items[0]))) + (new_axis ? 1 : 0);
   int64_t axis = n.axis(n.required_int("axis"), rank);
@@ -92,14 +133,26 @@ Expr concat_from_sequence(Node& n) {
   return join(n, tensors, axis);
 }
 
+bool is_open_optional(const Value& value) {
+  auto type = value->type();
+  return !value->is_sequence && !value->is_none && type && type->is<OptionalType>();
+}
 Outputs optional(Node& n) {
   if (n.has(0)) return {n.value(0)};
-  return {make_value({.is_none = true})};
+  std::optional<Type> item;
+  if (n.has_attr("type")) item = type_of_declared(n.graph().context(), n.attr_type("type"), "type", n.span());
+  return {make_value({.is_none = true, .item_type = item, .home = &n.builder()})};
 }
-Outputs has_element(Node& n) { return {n.of(KnownTensor{kBool, {}, {bool_imm(n.has(0) && !n.value(0)->is_none)}})}; }
+Outputs has_element(Node& n) {
+  if (!n.has(0) || !is_open_optional(n.value(0)))
+    return {n.of(KnownTensor{kBool, {}, {bool_imm(n.has(0) && !n.value(0)->is_none)}})};
+  Builder& b = n.builder();
+  return {n.of(b.op("scalar_to_tensor", {b.op("optional.has", {n.leaf(0)})}, DTypeAttrs{kBool}))};
+}
 Outputs get_element(Node& n) {
   if (n.value(0)->is_none) n.fail("the optional is empty");
-  return {n.value(0)};
+  if (!is_open_optional(n.value(0))) return {n.value(0)};
+  return {n.container_op("optional.get", {n.leaf(0)})};
 }
 
 }  // namespace

@@ -82,7 +82,8 @@ std::optional<Converted> convert_alone(const ModelContext& model, const onnx::No
                          .contents = input->contents,
                          .is_sequence = input->is_sequence,
                          .items = input->items,
-                         .is_none = input->is_none});
+                         .is_none = input->is_none,
+                         .item_type = input->item_type});
     });
     Node view(importer, node, *row, opset, copies, span);
     std::vector<Expr> outputs;

@@ -427,7 +427,8 @@ std::vector<const Syntax*> Parser::operator_arguments(const OpRow& row, const Sy
     }
   }
   for (const Keyword& keyword : at.keywords) {
-    if (canonical_keyword(keyword.name) == "sinfo_args" && is_none(keyword.value)) continue;
+    bool may_state = row.name == ops::kSequenceMake || row.name == ops::kOptionalNone;
+    if (canonical_keyword(keyword.name) == "sinfo_args" && (may_state || is_none(keyword.value))) continue;
     size_t i = static_cast<size_t>(std::ranges::find(names, keyword.name) - names.begin());
     if (i < names.size() && !result[i]) {
       result[i] = keyword.value;
@@ -513,6 +514,7 @@ Value Parser::operator_call(const OpRow& row, const Syntax& at) {
     const OpAttr& attr = row.attrs[i - inputs];
     if (arguments[i]) sound &= guarded([&] { call.attrs.set(attr.name, attribute(attr, *arguments[i])); });
   }
+  set_type_args(keyword(at, "sinfo_args"), call);
   if (!sound) throw Failed();
   if (row.name == ops::kAttentionVarLen) order_sequences(call);
   if (row.name == ops::kReshape && call.args.size() > 1) complete_reshape(call, at);

@@ -347,19 +347,6 @@ Value Parser::logical_form(const std::string& form, const Syntax& at) {
   return result;
 }
 
-static double largest_float(DType dtype) {
-  if (dtype.code == DTypeCode::kBFloat) return bfloat16_to_float(0x7f7f);
-  if (dtype.bits == 16) return 65504.0;
-  if (dtype.bits == 32) return std::numeric_limits<float>::max();
-  if (!dtype.is_small_float()) return std::numeric_limits<double>::max();
-  double most = 0;
-  for (int bits = 0; bits < 1 << dtype.bits; ++bits) {
-    double value = float_from_bits(static_cast<uint16_t>(bits), dtype.element());
-    if (std::isfinite(value)) most = std::max(most, value);
-  }
-  return most;
-}
-
 // Reads T.min_value(dtype), T.max_value(dtype), T.infinity(dtype)
 Value Parser::limit_form(const std::string& form, const Syntax& at) {
   return {limit(dtype(required(at, 0, "dtype")), form == "T.min_value", form == "T.infinity", at)};
@@ -367,7 +354,7 @@ Value Parser::limit_form(const std::string& form, const Syntax& at) {
 
 Expr Parser::limit(DType wanted, bool low, bool infinite, const Syntax& at) {
   if (wanted.is_float()) {
-    double most = infinite ? std::numeric_limits<double>::infinity() : largest_float(wanted);
+    double most = infinite ? std::numeric_limits<double>::infinity() : largest_of(wanted);
     return float_imm(low ? -most : most, wanted.element(), span(at));
   }
   if (!wanted.is_integral() || infinite)

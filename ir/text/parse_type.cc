@@ -8,8 +8,8 @@
 namespace relaxc::text {
 
 bool is_type_name(std::string_view path) {
-  constexpr std::string_view kTypes[] = {"R.Callable", "R.DTensor", "R.Object", "R.PackedFunc", "R.Prim",
-                                         "R.Shape",    "R.Tensor",  "T.Buffer", "T.handle"};
+  constexpr std::string_view kTypes[] = {"R.Callable", "R.DTensor",  "R.Map",   "R.Object", "R.Optional", "R.PackedFunc", "R.Prim",
+                                         "R.Sequence", "R.Shape", "R.Tensor", "T.Buffer", "T.handle"};
   return std::ranges::find(kTypes, path) != std::end(kTypes);
 }
 
@@ -264,6 +264,7 @@ std::optional<Type> Parser::try_type(const Syntax& at) {
   if (path == "R.Tensor") return tensor_type_of(call, at);
   if (path == "R.Tuple") return tuple_type_of(call, at);
   if (path == "R.Shape") return shape_type_of(call, at);
+  if (path == "R.Sequence" || path == "R.Optional" || path == "R.Map") return container_type(path, at);
   if (path == "R.DTensor" && call) return dtensor_type(at);
   if (path == "R.Callable" && call) return callable_type(at);
   if (path == "R.Callable" || path == "R.PackedFunc")
@@ -288,6 +289,18 @@ Type Parser::tuple_type_of(const Syntax* call, const Syntax& at) {
   if (call) parts.assign(call->operands().begin(), call->operands().end());
   if (parts.size() == 1 && is_list(*parts[0])) parts = items(*parts[0]);
   return make(TupleType{read_each(parts, &Parser::type)}, span(at));
+}
+
+// Reads R.Sequence(item), R.Optional(item), R.Map("int64", value).
+Type Parser::container_type(std::string_view path, const Syntax& at) {
+  if (&head_of(at) == &at)
+    fail(at, "expected the type of what is in it: {}({}R.Tensor((n, 4), \"float32\"))", path,
+         path == "R.Map" ? "\"int64\", " : "");
+  if (path == "R.Map") return make(MapType{dtype(required(at, 0, "key")), type(required(at, 1, "value"))}, span(at));
+  Type item = type(required(at, 0, "item"));
+  if (path == "R.Sequence") return make(SequenceType{std::move(item)}, span(at));
+  if (item.is<OptionalType>()) fail(at, "an optional is not optional in turn");
+  return make(OptionalType{std::move(item)}, span(at));
 }
 
 // Reads R.Shape([n, 4]), R.Shape(ndim=2), R.Shape.

@@ -311,6 +311,7 @@ class Parser {
   // These read a type with or without arguments; `call` is null when there are none.
   using AppliedType = Type(const Syntax* call, const Syntax& at);
   AppliedType tuple_type_of, shape_type_of, tensor_type_of;
+  Type container_type(std::string_view path, const Syntax& at);
   std::vector<Expr> dims(const Syntax& at, DType otherwise);
   Expr graph_dim(const Expr& dim, const Syntax& at);
   std::vector<Expr> graph_dims(const Syntax& at);

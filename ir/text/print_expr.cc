@@ -72,7 +72,7 @@ std::string nested_list(const Tensor& data, size_t axis, int64_t& next) {
 // Returns whether a NaN has another payload than the one to which `nan` reads back; such tensors print as bytes.
 bool has_odd_nan(const Tensor& data) {
   DType dtype = data.dtype();
-  if (!dtype.is_float()) return false;
+  if (!dtype.is_float() || dtype.is_packed()) return false;
   Tensor probe = Tensor::empty({1}, dtype);
   probe.set_double(0, std::nan(""));
   const char* bytes = static_cast<const char*>(data.raw());
@@ -509,6 +509,9 @@ std::string Printer::type(const Type& t) {
       [&](const TupleType& node) -> std::string {
         return node.items.empty() ? "R.Tuple" : fmt::format("R.Tuple({})", printed(node.items, &Printer::type));
       },
+      [&](const SequenceType& node) { return fmt::format("R.Sequence({})", type(node.item)); },
+      [&](const OptionalType& node) { return fmt::format("R.Optional({})", type(node.item)); },
+      [&](const MapType& node) { return fmt::format("R.Map({}, {})", dtype_literal(node.key), type(node.value)); },
       [&](const DTensorType& node) { return dtensor_type(node); },
       [&](const FuncType& node) { return func_type(node); });
 }

@@ -21,10 +21,30 @@ static_assert(std::endian::native == std::endian::little);
 constexpr uint64_t kLongestHeader = uint64_t{100} << 20;  // the limit of the format
 
 constexpr std::pair<DType, std::string_view> kDTypes[] = {
-    {kFloat64, "F64"},        {kFloat32, "F32"},        {DType::float_(16), "F16"}, {DType::bfloat16(), "BF16"},
-    {kInt64, "I64"},          {kInt32, "I32"},          {DType::int_(16), "I16"},   {DType::int_(8), "I8"},
-    {DType::uint(64), "U64"}, {DType::uint(32), "U32"}, {DType::uint(16), "U16"},   {DType::uint(8), "U8"},
+    {kFloat64, "F64"},
+    {kFloat32, "F32"},
+    {DType::float_(16), "F16"},
+    {DType::bfloat16(), "BF16"},
+    {kInt64, "I64"},
+    {kInt32, "I32"},
+    {DType::int_(16), "I16"},
+    {DType::int_(8), "I8"},
+    {DType::uint(64), "U64"},
+    {DType::uint(32), "U32"},
+    {DType::uint(16), "U16"},
+    {DType::uint(8), "U8"},
     {kBool, "BOOL"},
+    {{DTypeCode::kFloat8E4M3FN, 8}, "F8_E4M3"},
+    {{DTypeCode::kFloat8E4M3FNUZ, 8}, "F8_E4M3FNUZ"},
+    {{DTypeCode::kFloat8E5M2, 8}, "F8_E5M2"},
+    {{DTypeCode::kFloat8E5M2FNUZ, 8}, "F8_E5M2FNUZ"},
+    {{DTypeCode::kFloat8E8M0FNU, 8}, "F8_E8M0"},
+    {{DTypeCode::kFloat4E2M1FN, 4}, "F4"},
+    // The format has no name for these.
+    {DType::int_(4), "I4"},
+    {DType::uint(4), "U4"},
+    {DType::int_(2), "I2"},
+    {DType::uint(2), "U2"},
 };
 
 // The description of a tensor in the header.
@@ -40,11 +60,8 @@ Tensor tensor_of(const std::string& name, const Entry& entry, std::span<const st
   auto row = std::ranges::find(kDTypes, entry.dtype, [](const auto& pair) { return pair.second; });
   if (row == std::end(kDTypes)) fail(span, "tensor '{}' has dtype {}, which is not supported", name, entry.dtype);
   DType dtype = row->first;
-  int64_t bytes = dtype.bytes(), size = static_cast<int64_t>(data.size());
-  for (int64_t dim : entry.shape) {
-    if (dim < 0 || (dim > 0 && bytes > size / dim)) fail(span, "tensor '{}' is larger than the file", name);
-    bytes *= dim;
-  }
+  int64_t size = static_cast<int64_t>(data.size()), bytes = tensor_bytes(entry.shape, dtype).value_or(-1);
+  if (bytes < 0 || bytes > size) fail(span, "tensor '{}' is larger than the file", name);
   if (entry.data_offsets.size() != 2) fail(span, "tensor '{}' does not have two offsets", name);
   int64_t begin = entry.data_offsets[0], end = entry.data_offsets[1];
   if (begin < 0 || end > size || begin > end || end - begin != bytes)

@@ -128,6 +128,8 @@ const std::unordered_map<std::string_view, Parser::FormEntry>& Parser::forms() {
       {"R.Callable", "params ret purity derive_func"},
       {"R.DTensor", "shape dtype device_mesh placement | ndim"},
       {"R.ExternFunc", "global_symbol struct_info | name", &Parser::value_form},
+      {"R.Map", "key value"},
+      {"R.Optional R.Sequence", "item"},
       {"R.Prim", "dtype value"},
       {"R.Shape", "values ndim"},
       {"R.Tensor", "shape dtype vdevice ndim"},

@@ -39,7 +39,8 @@ class GraphVerifier : ScopedVerifier {
   // Dims that stand bare in the type of a param or cast are bound by it.
   void bind_dims(const Type& type) {
     walk_nodes(type, [&](const NodeRef& node) {
-      if (node.is<FuncType>()) return false;
+      bool binds = !node.is<FuncType>() && !node.is<SequenceType>() && !node.is<OptionalType>() && !node.is<MapType>();
+      if (!binds) return false;
       visit_children(node, [&](const NodeRef& dim, Slot) {
         bool bare = dim.is<Var>() && (is_type_kind(node.kind()) || node.is<ShapeExpr>());
         if (bare && cast<Var>(dim).type().is<PrimType>() && !scope_.contains(dim.get())) define(cast<Var>(dim));

@@ -121,6 +121,53 @@ def loop_names_used_again():
     return made, [X], [4 * X]
 
 
+def function(name, inputs, outputs, nodes, domain="mine", overload=b""):
+    made = helper.make_function(domain, name, inputs, outputs, nodes, [helper.make_opsetid("", 18)])
+    if overload:
+        made.MergeFromString(bytes([13 << 3 | 2, len(overload)]) + overload)  # a field that is newer than our schema
+    return made
+
+
+def call(name, inputs, outputs, overload=b""):
+    made = node(name, inputs, outputs)
+    made.domain = "mine"
+    if overload:
+        made.MergeFromString(bytes([8 << 3 | 2, len(overload)]) + overload)
+    return made
+
+
+@odd
+def function_overloads():
+    """Two functions of one name (IR version 10), one that calls the other, and one without an overload's name."""
+    made = model([call("f", "x", "a", b"twice"), call("f", "a", "b", b"negative"), call("f", "b", "y")],
+                 [value("x", [2, 3])], [value("y", [2, 3])])
+    made.ir_version = 10
+    made.opset_import.append(helper.make_opsetid("mine", 1))
+    made.functions.extend([
+        function("f", ["x"], ["y"], [node("Add", "x x", "y")], overload=b"twice"),
+        function("f", ["x"], ["y"], [call("f", "x", "t", b"twice"), node("Neg", "t", "y")], overload=b"negative"),
+        function("f", ["x"], ["y"], [node("Relu", "x", "y")]),
+    ])
+    made.functions[1].opset_import.append(helper.make_opsetid("mine", 1))
+    return made, [X], [np.maximum(-4 * X, 0)]
+
+
+@odd
+def function_absent_input():
+    """An optional input that a call leaves out is absent in the body, and in a branch of the body, too; an output that
+    nobody reads; a value of the caller that a branch reads; IR version 13."""
+    clip = helper.make_graph([node("Clip", "x low high", "then_y")], "then", [], [value("then_y", [2, 3])])
+    other = helper.make_graph([node("Neg", "x", "else_y")], "else", [], [value("else_y", [2, 3])])
+    body = [node("Clip", "x low high", "t"), node("If", "flag", "y", then_branch=clip, else_branch=other), node("Neg", "t", "unused")]
+    made = model([call("g", "x flag  high", "y"), node("Identity", "x", "unused")],
+                 [value("x", [2, 3]), value("flag", [], TensorProto.BOOL)], [value("y", [2, 3])],
+                 [helper.make_tensor("high", FLOAT, [], [1.0])])
+    made.ir_version = 13
+    made.opset_import.append(helper.make_opsetid("mine", 1))
+    made.functions.append(function("g", ["x", "flag", "low", "high"], ["y", "unused"], body))
+    return made, [X, np.array(True)], [np.minimum(X, 1)]
+
+
 # Operators that are evaluated while importing where their operands are shapes: attributes, and further operands.
 FOLDED = [
     ("Cast", dict(to=FLOAT, saturate=1), []),

@@ -131,7 +131,9 @@ std::string function_of(const std::string& body) {
 }
 
 vm::Value read_input(std::string_view text, const vm::ValueInfo& param) {
-  if (param.kind == vm::ValueKind::kTensor && param.dtype) return read_value(text, *param.dtype);
+  bool is_plain =
+      param.kind == vm::ValueKind::kTensor && param.dtype && !param.dtype->is_string() && !param.is_optional;
+  if (is_plain) return read_value(text, *param.dtype);
   return tools::InputMaker({}, 0).make({param}, {tools::parse_value(text)}).front();
 }
 
@@ -150,28 +152,19 @@ std::vector<vm::Value> read_inputs(const std::string& body, const std::vector<vm
   return inputs;
 }
 
-std::string element_text(const Tensor& tensor, int64_t i) {
-  DType dtype = tensor.dtype();
-  if (dtype.is_bool()) return tensor.as_int(i) ? "True" : "False";
-  if (!dtype.is_float()) return fmt::format("{}", tensor.as_int(i));
-  return dtype == kFloat64 ? fmt::format("{}", tensor.as_double(i))
-                           : fmt::format("{}", static_cast<float>(tensor.as_double(i)));
+// Values that are tensors, or have tensors in them, are shown with all elements.
+std::string full_text(const vm::Value& value) {
+  if (const auto* tensor = value.get_if<Tensor>())
+    return fmt::format("{} = {}", describe(*tensor), tools::elements_text(*tensor));
+  if (const auto* sequence = value.get_if<vm::Sequence>())
+    return fmt::format("[{}]", joined(sequence->items.fields(), full_text));
+  if (const auto* map = value.get_if<vm::Map>())
+    return fmt::format("map from {} to {}", full_text(map->keys()), full_text(map->values()));
+  return "";
 }
-
-// The elements of the dims from `dim` on, the first of which is element `first`.
-std::string value_text(const Tensor& tensor, size_t dim, int64_t first) {
-  if (dim == tensor.shape().size()) return element_text(tensor, first);
-  int64_t stride = 1;
-  for (size_t i = dim + 1; i < tensor.shape().size(); ++i) stride *= tensor.shape()[i];
-  std::vector<std::string> items;
-  for (int64_t i = 0; i < tensor.shape()[dim]; ++i) items.push_back(value_text(tensor, dim + 1, first + i * stride));
-  return fmt::format("[{}]", joined(items));
-}
-
 std::string result_text(const tools::NamedValue& result) {
-  const auto* tensor = result.value.get_if<Tensor>();
-  if (!tensor) return tools::summary(result) + "\n";
-  return fmt::format("{}: {} = {}\n", result.name, describe(*tensor), value_text(*tensor, 0, 0));
+  std::string text = full_text(result.value);
+  return text.empty() ? tools::summary(result) + "\n" : fmt::format("{}: {}\n", result.name, text);
 }
 
 struct Outcome {
@@ -208,6 +201,7 @@ std::optional<std::string> run_case(const Section& section, Session& compiled, S
     std::optional<Tensor> other = tools::as_tensor(reference.results[i]);
     REQUIRE(result.has_value() == other.has_value());
     if (result) CHECK(same_contents(*result, *other));
+    if (!result) CHECK(full_text(machine.results[i].value) == full_text(reference.results[i].value));
   }
   return text;
 }

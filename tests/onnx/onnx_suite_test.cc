@@ -15,6 +15,7 @@
 #include "tests/process.h"
 #include "tests/report.h"
 #include "tools/compare.h"
+#include "tools/values.h"
 
 #include "tests/catch.h"
 
@@ -65,14 +66,14 @@ class ExpectedFailures {
   std::map<std::string, std::string> reasons_;
 };
 
-// prefix_0.pb, prefix_1.pb, ... as tensors of the declared dtypes.
-std::vector<Tensor> read_all(const fs::path& dir, const std::string& prefix, const std::vector<vm::ValueInfo>& infos) {
-  std::vector<Tensor> result;
+// prefix_0.pb, prefix_1.pb, ... as values of the declared types.
+std::vector<vm::Value> read_all(const fs::path& dir, const std::string& prefix,
+                                const std::vector<vm::ValueInfo>& infos) {
+  std::vector<vm::Value> result;
   for (size_t i = 0;; ++i) {
     std::string path = dir / fmt::format("{}_{}.pb", prefix, i);
     if (!fs::exists(path)) return result;
-    bool typed = i < infos.size() && infos[i].dtype;
-    result.push_back(typed ? read_tensor_pb(path, *infos[i].dtype) : read_tensor_pb(path));
+    result.push_back(read_value_pb(path, i < infos.size() ? infos[i] : vm::ValueInfo{}));
   }
 }
 
@@ -83,12 +84,13 @@ std::string run_case(const fs::path& dir) {
   settings.jobs = 1;
   Session session(compile_file(model, settings).load(), {.threads = 1});
   fs::path data = dir / "test_data_set_0";
-  std::vector<Tensor> inputs = read_all(data, "input", session.program().inputs());
-  std::vector<Tensor> expected = read_all(data, "output", session.program().outputs());
-  std::vector<Tensor> actual = session.run(inputs);
+  std::vector<vm::Value> inputs = read_all(data, "input", session.program().inputs());
+  std::vector<vm::Value> expected = read_all(data, "output", session.program().outputs());
+  std::vector<tools::NamedValue> actual = tools::flat_results(session.run_values(inputs), session.program().outputs());
   if (actual.size() != expected.size()) return fmt::format("{} outputs, expected {}", actual.size(), expected.size());
   for (size_t i = 0; i < actual.size(); ++i) {
-    std::string difference = tools::compare(fmt::format("output {}", i), actual[i], expected[i], 1e-3, 1e-7);
+    std::string difference =
+        tools::compare_values(fmt::format("output {}", i), actual[i].value, expected[i], 1e-3, 1e-7);
     if (!difference.empty()) return difference;
   }
   return {};

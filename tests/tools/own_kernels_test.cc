@@ -85,10 +85,10 @@ struct OwnKernels {
     REQUIRE(outcome.exit_code == 0);
     return {read_npy(at("out/output_0.npy")), outcome.out, outcome.err};
   }
-  // Compiles examples/kernels/gelu.c.
-  std::string compiled_gelu(const std::string& name, Words flags) const {
+  // Compiles a C file of the examples.
+  std::string compiled(const std::string& source, const std::string& name, Words flags) const {
     flags.insert(flags.begin(), "/usr/bin/cc");
-    Words rest = {"-O2", "-fPIC",  "-I", RELAXC_BINARY_DIR "/public", "-I", kRoot, kExamples + "kernels/gelu.c",
+    Words rest = {"-O2", "-fPIC",  "-I", RELAXC_BINARY_DIR "/public", "-I", kRoot, kExamples + source,
                   "-o",  at(name), "-lm"};
     flags.insert(flags.end(), rest.begin(), rest.end());
     Outcome built = test::run_program(flags, 60);
@@ -152,6 +152,11 @@ TEST_CASE("examples are used by an imported model, and its results stay", "[tool
       {folder.perceptron(),
        kernels("schedules/own_instruction.py"),
        {"schedule rule 'with_fma' is applied to 'fused_matmul_add_relu'"}},
+      {folder.perceptron(),
+       {"--kernels", kExamples + "schedules/own_unit.py", "--link",
+        folder.compiled("schedules/own_unit.c", "own_unit.o", {"-c"})},
+       {"schedule rule 'on_unit' is applied to 'fused_matmul_add_relu'",
+        "schedule rule 'on_unit' is applied to 'matmul"}},
       {folder.residual_block(),
        kernels("kernels/residual.py"),
        {"schedule rule 'tile_residual' is applied to 'fused_conv2d_add_add_relu'",
@@ -178,8 +183,8 @@ TEST_CASE("examples are used by an imported model, and its results stay", "[tool
 
 TEST_CASE("an operator that torch exported is a text kernel, a C function or a backend", "[tools]") {
   OwnKernels folder;
-  std::string library = folder.compiled_gelu("libgelu.so", {"-shared"}),
-              object = folder.compiled_gelu("gelu.o", {"-c"});
+  std::string library = folder.compiled("kernels/gelu.c", "libgelu.so", {"-shared"}),
+              object = folder.compiled("kernels/gelu.c", "gelu.o", {"-c"});
   std::string declaration = folder.write("declaration.py", R"(@S.implements("com.me::FancyGelu")
 @S.extern("c_gelu")
 def linked(x: T.Buffer(("n", "m"), "float32"), alpha: T.float32, y: T.Buffer(("n", "m"), "float32")): ...

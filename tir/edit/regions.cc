@@ -279,7 +279,39 @@ class Writes {
     return boxes_.size() == 1 ? std::optional(boxes_[0]) : std::nullopt;
   }
 
+  // Returns whether the union of what was added is known to contain the needed region.
+  bool contain(const Box& needed) {
+    std::optional<Box> all = box();
+    return all ? covers_dims(*all, needed, {}) : parts_contain(needed);
+  }
+
  private:
+  bool covers_dims(const Box& outer, const Box& inner, std::optional<size_t> except) const {
+    for (size_t d = 0; d < inner.size(); ++d) {
+      if (d != except && !covers(outer[d], inner[d], facts_)) return false;
+    }
+    return true;
+  }
+  // The boxes may be parts of a concatenation, clipped to a tile: [l1, u1), [l2, u2), ... in one dim, in this order,
+  // some of them empty or of negative extent. They contain [a, b) if l1 <= a, b <= the last u, and no element below b
+  // is between a part's end and the next one's begin: min(l2, b) <= max(a, u1).
+  bool parts_contain(const Box& needed) const {
+    auto in_order = [&](size_t d) {
+      const Expr& a = needed[d].min;
+      DType dtype = dtype_of(a);
+      Expr b = end_of(needed[d]), reached = a;
+      for (const Box& part : boxes_) {
+        Expr begin = cast_to(part[d].min, dtype);
+        if (!covers_dims(part, needed, d) || !facts_.can_prove(min(begin, b) <= max(a, reached))) return false;
+        reached = begin + cast_to(part[d].extent, dtype);
+      }
+      return facts_.can_prove(b <= reached);
+    };
+    for (size_t d = 0; d < needed.size(); ++d) {
+      if (in_order(d)) return true;
+    }
+    return false;
+  }
   bool add(const Box& at, const std::vector<Counter>& counters) {
     std::vector<Expr> always;
     std::optional<Box> box = filled(at, counters, facts_, always);
@@ -335,11 +367,10 @@ std::optional<std::vector<Range>> written_at(const Nodes& blocks, const Buffer& 
 }
 
 bool writes_all(const Nodes& blocks, const Buffer& buffer, const TreeNode* below, const std::vector<Range>& needed) {
-  auto made = written_at(blocks, buffer, below);
-  for (size_t d = 0; made && d < needed.size(); ++d) {
-    if (!covers((*made)[d], needed[d], blocks[0]->tree->facts)) return false;
-  }
-  return made.has_value();
+  if (blocks.empty()) return false;
+  Writes writes(buffer, blocks[0]->tree->facts);
+  bool is_known = std::ranges::all_of(blocks, [&](const TreeNode* block) { return writes.add(block, below); });
+  return is_known && writes.contain(needed);
 }
 
 }  // namespace relaxc::scheduling

@@ -45,13 +45,19 @@ void find_carried_between_blocks(Tree& tree) {
   for (TreeNode* reader : tree.blocks()) {
     TreeNode* scope = scope_of(reader);
     for (const BufferRegion& read : reader->block->reads) {
-      for (TreeNode* writer : writers(scope, read.buffer)) {
+      Nodes all = writers(scope, read.buffer);
+      for (TreeNode* writer : all) {
         if (writer == reader) continue;
         TreeNode* shared = common_ancestor({writer, reader});
         if (shared->is_block()) continue;
-        // The update of a sum reads the values of the init and its own earlier ones.
-        bool covered =
-            precedes(writer, reader) && writes_all({writer}, read.buffer, shared, region_at(reader, read, shared));
+        // The update of a sum reads the values of the init and its own earlier ones; several blocks may write parts.
+        Nodes before = all;
+        std::erase_if(before, [&](const TreeNode* other) {
+          return other == reader || !is_ancestor(shared, other) || !precedes(other, reader);
+        });
+        std::vector<Range> needed = region_at(reader, read, shared);
+        bool covered = precedes(writer, reader) && (writes_all({writer}, read.buffer, shared, needed) ||
+                                                    writes_all(before, read.buffer, shared, needed));
         if (!covered) writer->carried = reader->carried = true;
       }
     }

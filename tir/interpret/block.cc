@@ -31,7 +31,7 @@ struct Window {
     state.data = from.data;
     state.written = from.written;
     state.capacity = from.capacity;
-    state.element_bytes = from.element_bytes;
+    state.dtype = from.dtype;
     state.offset = from.offset;
     state.depth = frame.depth;
     state.shape.clear();

@@ -27,7 +27,7 @@ union Word {
 struct BufferState {
   char* data = nullptr;
   int64_t capacity = 0;  // elements at data
-  int64_t element_bytes = 1;
+  DType dtype;           // of an element
   int64_t offset = 0;
   std::vector<int64_t> shape, strides;
   std::vector<uint64_t> storage;  // of an allocation
@@ -35,6 +35,9 @@ struct BufferState {
   uint8_t* written = nullptr;
   std::vector<uint8_t> written_storage;  // of an allocation
   int64_t depth = 0;                     // of the block that made it; 0 for params
+
+  // Returns where an element is; several that are packed share a byte.
+  int64_t byte_of(int64_t element) const { return element / dtype.per_byte() * dtype.bytes(); }
 };
 
 // The elements that the innermost running block declares to access, evaluated.
@@ -143,6 +146,8 @@ MemoryAt memory_at(const Frame& frame, const char* at);
 struct Place {
   char* at;
   uint8_t* written;
+  int64_t part = 0;      // which of the elements in the byte, if they are packed
+  bool is_last = false;  // the bits behind it belong to no element
 };
 
 // An element access: index checks and address computation, shared by loads and stores.

@@ -69,7 +69,7 @@ void Interpreter::State::bind(const Param& param, const Tensor& tensor, uint8_t*
   state.written = written;
   state.data = static_cast<char*>(tensor.raw());
   state.capacity = tensor.size();
-  state.element_bytes = tensor.dtype().bytes();
+  state.dtype = tensor.dtype();
   state.offset = 0;
   state.shape = tensor.shape();
   state.strides = dense_strides(tensor.shape());

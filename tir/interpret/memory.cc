@@ -1,5 +1,6 @@
 // Buffers of the interpreter: elements in memory, index checks, allocation.
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -107,13 +108,14 @@ Place Access::place(Frame& frame) const {
   frame.lane = lane;
   if (flat < 0 || flat >= state.capacity)
     fail(span, "buffer '{}': element {} is outside of its memory of {} elements", buffer->name, flat, state.capacity);
-  int64_t at = flat * dtype.bytes() + part * dtype.element().bytes();
-  return {state.data + at, state.written ? state.written + at : nullptr};
+  int64_t at = state.byte_of(flat) + part * dtype.element().bytes();
+  return {state.data + at, state.written ? state.written + at : nullptr, flat % dtype.per_byte(),
+          flat + 1 == state.capacity};
 }
 
 MemoryAt memory_at(const Frame& frame, const char* at) {
   for (const BufferState& state : frame.buffers) {
-    const char* end = state.data + state.capacity * state.element_bytes;
+    const char* end = state.data + state.dtype.bytes_of(state.capacity);
     bool holds = state.data && std::less_equal<>()(static_cast<const char*>(state.data), at) && std::less<>()(at, end);
     if (holds) return {end - at, state.written ? state.written + (at - state.data) : nullptr, true};
   }
@@ -130,7 +132,7 @@ CodePtr Compiler::address_code(const Call& node, const Span& span) {
     return code([slot = static_cast<size_t>(buffer_slot(buffer, span)), has_offset, asks_offset](Frame& frame) -> Word {
       const BufferState& state = frame.buffers[slot];
       if (asks_offset) return state.offset;
-      return word_of(state.data + (has_offset ? 0 : state.offset * state.element_bytes));
+      return word_of(state.data + (has_offset ? 0 : state.byte_of(state.offset)));
     });
   }
   if (name == ops::kAddressOf) {
@@ -151,11 +153,19 @@ Word Access::read(Frame& frame) const {
   bool checked = from.written && frame.options->check_unwritten && !frame.result_unused;
   if (checked && std::memchr(from.written, 0, static_cast<size_t>(dtype.element().bytes())))
     fail(span, "buffer '{}': element {} is read but was never written", buffer->name, position(frame));
-  return read_element(from.at, dtype);
+  if (!dtype.is_packed()) return read_element(from.at, dtype);
+  char bits = static_cast<char>(packed_bits(from.at, from.part, dtype));
+  return read_element(&bits, dtype);
 }
 
 void Access::write(const Place& place, Word value) const {
-  write_element(place.at, dtype, value);
+  if (!dtype.is_packed()) write_element(place.at, dtype, value);
+  if (dtype.is_packed()) {
+    char bits = 0;
+    write_element(&bits, dtype, value);
+    set_packed_bits(place.at, place.part, dtype, static_cast<uint8_t>(bits));
+    for (int64_t i = place.part + 1; place.is_last && i < dtype.per_byte(); ++i) set_packed_bits(place.at, i, dtype, 0);
+  }
   if (place.written) std::memset(place.written, 1, static_cast<size_t>(dtype.element().bytes()));
 }
 
@@ -183,7 +193,7 @@ Access Compiler::access(const Node& node, const Span& span) {
   if (node.indices.size() != type.shape.size())
     fail(span, "buffer '{}' of rank {} is accessed with {} indices", node.buffer->name, type.shape.size(),
          node.indices.size());
-  if (type.dtype.is_handle() || (type.dtype.bits % 8 != 0 && !type.dtype.is_small_float()))
+  if (type.dtype.is_handle() || (type.dtype.lanes > 1 && type.dtype.element().is_packed()))
     fail_unsupported(span, "interpreter: buffer '{}' of {}", node.buffer->name, to_string(type.dtype));
   return {.buffer = node.buffer,
           .slot = buffer_slot(node.buffer, span),
@@ -231,7 +241,7 @@ struct Allocation {
     state.offset = offset ? offset->as_int(frame) : 0;
     if (count && *count > 0) count = checked_add(*count, state.offset);
     state.depth = frame.depth;  // accesses of a view are not traced to its source
-    state.element_bytes = buffer_type(buffer).dtype.bytes();
+    state.dtype = buffer_type(buffer).dtype;
     if (pointer) {
       char* at = pointer_of(pointer->word(frame));
       state.data = nullptr;  // an earlier view under this name does not count
@@ -239,13 +249,14 @@ struct Allocation {
       state.data = at;
       state.written = memory.written;
       // Memory that no buffer has, such as what an external function returned, is taken to be large enough.
-      state.capacity = memory.is_known ? memory.bytes / state.element_bytes : count.value_or(0);
+      state.capacity =
+          memory.is_known ? memory.bytes / state.dtype.bytes() * state.dtype.per_byte() : count.value_or(0);
     } else {
       take_memory(frame, state, count);
     }
   }
   void take_memory(Frame& frame, BufferState& state, std::optional<int64_t> count) const {
-    std::optional<int64_t> bytes = count ? checked_mul(*count, state.element_bytes) : std::nullopt;
+    std::optional<int64_t> bytes = count ? tensor_bytes(std::array{*count}, state.dtype) : std::nullopt;
     int64_t held = static_cast<int64_t>(state.storage.size() * sizeof(uint64_t));
     if (!bytes || *bytes < 0 || *bytes - held > frame.alloc_bytes_left)
       fail(buffer.span(), "buffer '{}': an allocation of {} bytes exceeds the limit", buffer->name,

@@ -169,13 +169,11 @@ std::vector<Diagnostic> unread_annotations(const std::vector<PrimFuncRef>& progr
 PrimFuncRef check_lowerable(const PrimFuncRef& function) {
   check_copies(function->body, 1);
   Span place = function.span();
-  auto check_dtype = [&](DType dtype, const Span& span) {
-    if (dtype.is_small_float())
-      fail_unsupported(span ? span : place, "kernels do not compute with {} yet", to_string(dtype));
-  };
   auto check_buffer = [&](const Buffer& buffer) {
     const BufferType& type = buffer_type(buffer);
-    check_dtype(type.dtype, buffer.span());
+    if (type.dtype.lanes > 1 && type.dtype.element().is_packed())
+      fail_unsupported(buffer.span() ? buffer.span() : place, "a buffer of {}; write more elements of {}",
+                       to_string(type.dtype), to_string(type.dtype.element()));
     if (type.dtype.is_handle()) fail_unsupported(buffer.span(), "a buffer of pointers cannot be compiled yet");
   };
   for (const VarRef& param : function->params) {
@@ -207,8 +205,6 @@ PrimFuncRef check_lowerable(const PrimFuncRef& function) {
           std::ranges::count(kCompiledBuiltins, std::string_view(name), &OpName::text) == 0)
         refuse(name, span);
     }
-    const PrimType* type = expr.type().as<PrimType>();
-    if (type && !type->dtype.is_void()) check_dtype(type->dtype, span);
     return true;
   });
   return function;

@@ -1,0 +1,16 @@
+// What the operators of com.microsoft have in common.
+#pragma once
+#include "frontend/onnx/node.h"
+
+namespace relaxc::onnx_import {
+
+// Converts a node to the operator of ai.onnx of the same meaning: {same_as_standard, "Trilu"}.
+Expr same_as_standard(Node& n, const Expr& x, const char* op);
+std::vector<std::optional<Expr>> optional_tensors(Node& n);
+// Returns x through an activation function of that name; "" is none. The params are its attributes in order.
+Expr activated(Node& n, const Expr& x, const std::string& name, const std::vector<double>& params);
+// These move the channels of an image from the last axis behind the batch, and back.
+Expr channels_first(Node& n, const Expr& x);
+Expr channels_last(Node& n, const Expr& x);
+
+}  // namespace relaxc::onnx_import

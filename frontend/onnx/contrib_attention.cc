@@ -1,0 +1,336 @@
+// Attention and rotary positions of com.microsoft.
+#include "frontend/onnx/attention.h"
+#include "frontend/onnx/contrib.h"
+#include "ir/text/printer.h"
+
+namespace relaxc::onnx_import {
+
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+void set_scale(Node& n, AttentionCall& call) {
+  if (double scale = n.attr_float("scale", 0); scale != 0) call.scale = scale;
+}
+void add_bias(Node& n, AttentionCall& call, const Expr& bias) {
+  call.bias = call.bias ? n.add(*call.bias, bias) : bias;
+}
+Expr as_column(Node& n, const Expr& list) {
+  return n.reshape(list, {n.shape_of(list)[0], int_imm(1), int_imm(1), int_imm(1)});
+}
+
+// Adds mask_filter_value to the scores of keys that input `mask` leaves out: it has a flag for each batch element and
+// key, or for each query, too; or where the keys of a batch element end, and perhaps where they begin.
+void add_key_mask(Node& n, AttentionCall& call, size_t mask, const Expr& past) {
+  if (!n.has(mask)) return;
+  const std::vector<Expr> dims = n.shape(mask), query = n.shape_of(call.query);
+  const Expr batch = query[0], queries = query[2], keys = n.shape_of(call.key)[2];
+  Expr x = n.tensor(mask), one = int_imm(1), allowed = x;
+  if (dims.size() == 1) {
+    Expr lengths = n.cast(x, kInt64), positions = positions_from(n, int_imm(0), keys);
+    const bool has_starts = n.provably_equal(dims[0], n.simplify(batch * 2));
+    if (!has_starts && !n.provably_equal(dims[0], batch))
+      n.unsupported("a mask of {} lengths for a batch of {}; expected as many, or twice as many", print_expr(dims[0]),
+                    print_expr(batch));
+    Expr ends = as_column(n, has_starts ? n.slice(lengths, 0, int_imm(0), batch) : lengths);
+    allowed = n.op("less", {positions, ends});
+    if (has_starts) {
+      Expr starts = as_column(n, n.slice(lengths, 0, batch, dims[0]));
+      allowed = n.op("logical_and", {allowed, n.op("greater_equal", {positions, starts})});
+    }
+  } else {
+    Expr wide = dims.size() == 2   ? n.reshape(x, {dims[0], one, one, dims[1]})
+                : dims.size() == 3 ? n.reshape(x, {dims[0], one, dims[1], dims[2]})
+                                   : x;
+    if (dims.size() == 4) wide = n.slice(n.slice(x, 2, past, n.simplify(past + queries)), 3, int_imm(0), keys);
+    allowed = n.op("greater", {wide, n.scalar_like(0, wide)});
+  }
+  const DType dtype = n.dtype_of_tensor(call.query);
+  Expr filter = n.scalar(n.attr_float("mask_filter_value", -10000), dtype);
+  add_bias(n, call, n.op("where", {allowed, n.scalar(0, dtype), filter}));
+}
+void set_causal(Node& n, AttentionCall& call, const Expr& past) {
+  if (n.attr_int("unidirectional", 0) == 0) return;
+  if (is_int(past, 0)) {
+    call.causal = true;
+    return;
+  }
+  Expr offset = n.op("scalar_to_tensor", {past});
+  call.allowed = causal_mask(n, n.shape_of(call.query)[2], n.shape_of(call.key)[2], offset);
+}
+
+// ---- Attention and QAttention
+
+struct SelfAttentionInputs {
+  size_t mask, past;
+  std::optional<size_t> bias = {};  // of the scores
+};
+// Attends to the rows of `projected`, which are query, key and value.
+Outputs self_attention(Node& n, const Expr& projected, const SelfAttentionInputs& at) {
+  for (const char* name : {"do_rotary", "past_present_share_buffer"}) {
+    if (n.attr_int(name, 0) != 0) n.unsupported("attribute '{}'", name);
+  }
+  const int64_t heads = n.required_int("num_heads");
+  const Expr total = n.shape_of(projected).back(), third = n.simplify(floor_div(total, 3));
+  std::vector<Expr> sizes = {third, third, third};
+  if (n.row().has_attribute("qkv_hidden_sizes") && n.has_attr("qkv_hidden_sizes"))
+    sizes = int_imms(n.attr_ints("qkv_hidden_sizes", 3, 0));
+  std::vector<Expr> parts;
+  Expr end = int_imm(0);
+  for (const Expr& size : sizes) {
+    Expr begin = end;
+    end = n.simplify(end + size);
+    parts.push_back(split_heads(n, n.slice(projected, 2, begin, end), heads));
+  }
+  n.require_equal(end, total, "sizes of query, key and value and columns of the weights");
+  AttentionCall call{parts[0], parts[1], parts[2]};
+  Expr past = int_imm(0);
+  if (n.has(at.past)) {
+    past = n.dim(at.past, 3);
+    call.key = join(n, {n.pick(n.tensor(at.past), 0, 0), call.key}, 2);
+    call.value = join(n, {n.pick(n.tensor(at.past), 0, 1), call.value}, 2);
+  }
+  set_scale(n, call);
+  set_causal(n, call, past);
+  if (at.bias && n.has(*at.bias)) add_bias(n, call, n.tensor(*at.bias));
+  add_key_mask(n, call, at.mask, past);
+  Outputs outputs = {n.of(join_heads(n, attend(n, call).output))};
+  if (n.has_output(1))
+    outputs.push_back(n.of(join(n, {n.with_new_axis(call.key, 0), n.with_new_axis(call.value, 0)}, 0)));
+  return outputs;
+}
+Outputs contrib_self_attention(Node& n) {
+  if (n.has(6)) n.unsupported("input past_sequence_length");
+  Expr projected = n.standard("MatMul", {n.tensor(0), n.tensor(1)});
+  if (n.has(2)) projected = n.add(projected, n.tensor(2));
+  return self_attention(n, projected, {.mask = 3, .past = 4, .bias = 5});
+}
+Outputs qattention(Node& n) {
+  Expr sum = n.standard("MatMulInteger", {n.tensor(0), n.tensor(1), n.optional_tensor(6), n.optional_tensor(7)});
+  Expr scale = n.mul(n.reshape(n.tensor(3), {}), n.tensor(4));
+  Expr projected = n.add(n.mul(n.cast(sum, n.dtype(3)), scale), n.tensor(2));
+  return self_attention(n, projected, {.mask = 5, .past = 8});
+}
+
+// ---- MultiHeadAttention
+
+// Returns x[..., index, ...] of packed [batch, length, heads, parts, size], as [batch, heads, length, size].
+Expr unpacked_heads(Node& n, const Expr& packed, int64_t index) {
+  return n.transpose(n.pick(packed, 3, index), {0, 2, 1, 3});
+}
+Outputs multi_head_attention(Node& n) {
+  for (size_t i : {8, 9}) {
+    if (n.has(i))
+      n.unsupported("input {}: past and present that share a buffer",
+                    i == 8 ? "past_sequence_length" : "cache_indirection");
+  }
+  const int64_t heads = n.required_int("num_heads");
+  Expr begin = int_imm(0);
+  // Returns the operand with its part of the bias, which lists those of query, key and value.
+  auto rows = [&](size_t i) {
+    Expr x = n.tensor(i);
+    if (!n.has(3)) return split_heads(n, x, heads);
+    Expr end = n.simplify(begin + n.dim(i, 2));
+    x = n.add(x, n.slice(n.tensor(3), 0, begin, end));
+    begin = end;
+    return split_heads(n, x, heads);
+  };
+  auto packed = [&](size_t i, int64_t index, int64_t part) {
+    Expr x = unpacked_heads(n, n.tensor(i), index);
+    if (!n.has(3)) return x;
+    const std::vector<Expr> dims = n.shape_of(x);
+    Expr size = n.simplify(dims[1] * dims[3]), from = n.simplify(size * part);
+    return n.add(x, n.reshape(n.slice(n.tensor(3), 0, from, n.simplify(from + size)), {dims[1], int_imm(1), dims[3]}));
+  };
+  AttentionCall call{int_imm(0), int_imm(0), int_imm(0)};
+  if (n.rank(0) == 5) {
+    call = {packed(0, 0, 0), packed(0, 1, 1), packed(0, 2, 2)};
+  } else {
+    if (!n.has(1)) n.fail("input 1 is missing: the query is not packed");
+    call.query = rows(0);
+    if (n.rank(1) == 5) {
+      call.key = packed(1, 0, 1);
+      call.value = packed(1, 1, 2);
+    } else if (n.rank(1) == 4) {  // those of another sequence, projected before
+      call.key = n.tensor(1);
+      call.value = n.tensor(2);
+    } else {
+      call.key = rows(1);
+      call.value = rows(2);
+    }
+  }
+  Expr past = int_imm(0);
+  if (n.has(6) != n.has(7)) n.fail("past_key and past_value: expected both or none");
+  if (n.has(6)) {
+    past = n.dim(6, 2);
+    call.key = join(n, {n.tensor(6), call.key}, 2);
+    call.value = join(n, {n.tensor(7), call.value}, 2);
+  }
+  set_scale(n, call);
+  set_causal(n, call, past);
+  if (n.has(5)) add_bias(n, call, n.tensor(5));
+  add_key_mask(n, call, 4, past);
+  call.shows_scores = n.has_output(3);
+  AttentionSteps steps = attend(n, call);
+  Outputs outputs = {n.of(join_heads(n, steps.output)), n.of(call.key), n.of(call.value)};
+  if (call.shows_scores) outputs.push_back(n.of(*steps.masked));
+  return outputs;
+}
+
+// ---- GroupQueryAttention
+
+// Returns cos or sin for the positions [batch, length], for all heads.
+Expr angles_at(Node& n, const Expr& cache, const Expr& positions) {
+  return n.with_new_axis(n.op("take", {cache, positions}, TakeAttrs{.axis = 0}), 1);
+}
+void refuse_options_of_gqa(Node& n) {
+  for (const char* name : {"k_quant_type", "v_quant_type"}) {
+    if (n.attr_string(name, "NONE") != "NONE") n.unsupported("attribute '{}': caches of few bits", name);
+  }
+  if (n.attr_int("sliding_window_cache", 0) != 0) n.unsupported("attribute 'sliding_window_cache'");
+}
+// The query, key and value of the new positions, as [batch, heads, length, size].
+AttentionCall new_rows_of_gqa(Node& n, int64_t heads, int64_t kv_heads) {
+  Expr q = n.tensor(0);
+  AttentionCall call{q, q, q};
+  if (n.has(1) != n.has(2)) n.fail("key and value: expected both or none");
+  if (n.has(1)) {
+    call = {split_heads(n, q, heads), split_heads(n, n.tensor(1), kv_heads), split_heads(n, n.tensor(2), kv_heads)};
+  } else {
+    Expr all = split_heads(n, q, heads + 2 * kv_heads);
+    auto part = [&](int64_t begin, int64_t count) { return n.slice(all, 1, int_imm(begin), int_imm(begin + count)); };
+    call = {part(0, heads), part(heads, kv_heads), part(heads + kv_heads, kv_heads)};
+  }
+  if (n.has(14) != n.has(15)) n.fail("q_norm_weight and k_norm_weight: expected both or none");
+  if (n.has(14)) {
+    const std::vector<OnnxAttribute> attrs = {{"axis", int64_t{-1}},
+                                              {"epsilon", n.attr_float("qk_norm_epsilon", 1e-6)}};
+    call.query = n.standard("RMSNormalization", {call.query, n.tensor(14)}, attrs);
+    call.key = n.standard("RMSNormalization", {call.key, n.tensor(15)}, attrs);
+  }
+  return call;
+}
+
+class GroupQueryAttention {
+ public:
+  explicit GroupQueryAttention(Node& n)
+      : n_(n), call_(new_rows_of_gqa(n, n.required_int("num_heads"), n.required_int("kv_num_heads"))) {
+    refuse_options_of_gqa(n);
+    if (n.has(3) != n.has(4)) n.fail("past_key and past_value: expected both or none");
+    length_ = n.shape_of(call_.query)[2];
+    total_ = n.has(6) ? n.scalar_int(6) : length_;
+    // A prompt begins at position 0, whatever its length without padding. Else the new rows are the last ones.
+    Expr lengths = n.cast(n.reshape(n.tensor(5), {n.simplify(product(n.shape(5)))}), kInt64);
+    Expr before = n.add(lengths, n.op("scalar_to_tensor", {n.simplify(int_imm(1) - length_)}));
+    Expr is_prompt = n.op("equal", {n.op("scalar_to_tensor", {total_}), n.op("scalar_to_tensor", {length_})});
+    past_ = n.bound(n.op("where", {is_prompt, n.scalar(0, kInt64), before}));
+  }
+
+  Outputs convert() {
+    if (n_.attr_int("do_rotary", 0) != 0) turn();
+    Expr key = with_past(3, call_.key), value = with_past(4, call_.value);
+    call_.key = n_.slice(key, 2, int_imm(0), total_);
+    call_.value = n_.slice(value, 2, int_imm(0), total_);
+    set_scale(n_, call_);
+    if (double softcap = n_.attr_float("softcap", 0); softcap > 0) call_.softcap = softcap;
+    if (n_.has(10)) call_.bias = n_.tensor(10);
+    if (n_.has(11)) call_.sink = n_.reshape(n_.tensor(11), {int_imm(1), n_.dim(11, 0), int_imm(1), int_imm(1)});
+    if (!n_.has(11) && n_.attr_int("smooth_softmax", 0) == 1)
+      call_.sink = n_.reshape(n_.scalar(0, n_.dtype(0)), int_imms({1, 1, 1, 1}));
+    call_.allowed = seen();
+    const int64_t shown = n_.attr_int("qk_output", 0);
+    call_.shows_scores = n_.has_output(3) && shown != 0;
+    AttentionSteps steps = attend(n_, call_);
+    Outputs outputs = {n_.of(join_heads(n_, steps.output)), n_.of(key), n_.of(value)};
+    if (call_.shows_scores) outputs.push_back(n_.of(shown == 1 ? *steps.masked : *steps.weights));
+    return outputs;
+  }
+
+ private:
+  // Positions of the new rows: [batch, length].
+  Expr positions() {
+    if (n_.has(9)) return n_.tensor(9);
+    return n_.add(n_.with_new_axis(past_, 1), positions_from(n_, int_imm(0), length_));
+  }
+  void turn() {
+    if (!n_.has(7) || !n_.has(8)) n_.fail("do_rotary needs cos_cache and sin_cache");
+    Expr at = positions(), cos = angles_at(n_, n_.tensor(7), at), sin = angles_at(n_, n_.tensor(8), at);
+    const bool interleaved = n_.attr_int("rotary_interleaved", 0) != 0;
+    call_.query = rotate(n_, call_.query, cos, sin, interleaved);
+    call_.key = rotate(n_, call_.key, cos, sin, interleaved);
+  }
+  // Returns the cache with the new rows behind what each batch element has of it, and zeros behind these.
+  Expr with_past(size_t i, const Expr& rows) {
+    if (!n_.has(i)) return rows;
+    Expr cache = n_.tensor(i);
+    const Expr have = n_.shape_of(cache)[2];
+    Expr at = n_.reshape(positions_from(n_, int_imm(0), have), {have, int_imm(1)});
+    cache = n_.op("where", {n_.op("less", {at, as_column(n_, past_)}), cache, n_.scalar_like(0, rows)});
+    std::vector<Expr> more = n_.shape_of(rows);
+    more[2] = named_if_long(n_, n_.simplify(max(total_ - have, int_imm(0))), "more");
+    if (!is_int(more[2], 0)) cache = join(n_, {cache, n_.broadcast_to(n_.scalar_like(0, rows), more)}, 2);
+    return n_.standard("TensorScatter", {cache, rows, past_}, {{"axis", int64_t{2}}});
+  }
+  // Returns where a query sees a key: not after it, and within the window before it.
+  Expr seen() {
+    Expr offset = n_.reshape(past_, {n_.shape_of(past_)[0], int_imm(1), int_imm(1), int_imm(1)});
+    const int64_t window = n_.attr_int("local_window_size", -1);
+    if (n_.attr_int("causal", 1) == 0) {
+      Expr ends = n_.add(offset, n_.op("scalar_to_tensor", {length_}));
+      return n_.op("less", {positions_from(n_, int_imm(0), total_), ends});
+    }
+    Expr mask = causal_mask(n_, length_, total_, offset);
+    if (window <= 0) return mask;
+    Expr before = causal_mask(n_, length_, total_, n_.sub(offset, n_.scalar(static_cast<double>(window), kInt64)));
+    return n_.op("logical_and", {mask, n_.op("logical_not", {before})});
+  }
+
+  Node& n_;
+  AttentionCall call_;
+  Expr length_ = int_imm(0), total_ = int_imm(0), past_ = int_imm(0);
+};
+Outputs group_query_attention(Node& n) { return GroupQueryAttention(n).convert(); }
+
+// ---- RotaryEmbedding
+
+// position_ids are those of each batch element, or the first one of all.
+Expr contrib_rotary_embedding(Node& n, const Expr& x) {
+  if (n.attr_int("is_packed_batching", 0) != 0) n.unsupported("attribute 'is_packed_batching'");
+  const bool is_4d = n.rank(0) == 4;
+  const Expr half = n.dim(2, 1), length = n.dim(0, is_4d ? 2 : 1);
+  int64_t heads = n.attr_int("num_heads", 0);
+  if (!is_4d && heads == 0) {
+    auto known = as_int(n.simplify(floor_div(n.dim(0, 2), half * 2)));
+    if (!known) n.unsupported("num_heads is missing, and the sizes are not constants");
+    heads = *known;
+  }
+  Expr at = n.tensor(1);
+  if (n.rank(1) == 1)
+    at = n.reshape(n.add(n.cast(at, kInt64), positions_from(n, int_imm(0), length)), {int_imm(1), length});
+  Expr result = rotate(n, is_4d ? x : split_heads(n, x, heads), angles_at(n, n.tensor(2), at),
+                       angles_at(n, n.tensor(3), at), n.attr_int("interleaved", 0) != 0);
+  return is_4d ? result : join_heads(n, result);
+}
+
+}  // namespace
+
+std::vector<ConverterRow> contrib_attention_converters() {
+  constexpr const char* kMs = "com.microsoft";
+  return {
+      {"Attention", 1, 2, 7, contrib_self_attention,
+       "do_rotary mask_filter_value num_heads past_present_share_buffer qkv_hidden_sizes rotary_embedding_dim scale "
+       "unidirectional",
+       kMs},
+      {"QAttention", 1, 5, 9, qattention,
+       "do_rotary mask_filter_value num_heads past_present_share_buffer scale unidirectional", kMs},
+      {"MultiHeadAttention", 1, 1, 10, multi_head_attention, "mask_filter_value num_heads scale unidirectional", kMs},
+      {"GroupQueryAttention", 1, 7, 16, group_query_attention,
+       "causal do_rotary k_quant_type kv_cache_bit_width kv_num_heads local_window_size num_heads qk_norm_epsilon "
+       "qk_output rotary_interleaved scale sliding_window_cache smooth_softmax softcap v_quant_type",
+       kMs, 0b0011110},
+      {"RotaryEmbedding", 1, 4, 4, contrib_rotary_embedding,
+       "interleaved is_packed_batching num_heads rotary_embedding_dim scale", kMs},
+  };
+}
+
+}  // namespace relaxc::onnx_import

@@ -1,0 +1,226 @@
+// Products of com.microsoft: fused ones, and those whose weights are numbers of few bits.
+#include "frontend/onnx/contrib.h"
+
+namespace relaxc::onnx_import {
+
+namespace {
+
+// Transposes the last two axes, and first moves axis 0 behind the other batch axes.
+Expr turned(Node& n, const Expr& x, const char* swaps_last, const char* moves_batch) {
+  const int64_t rank = std::ssize(n.shape_of(x));
+  const bool swaps = n.attr_int(swaps_last, 0) != 0, moves = moves_batch && n.attr_int(moves_batch, 0) != 0;
+  if (rank < 2 || (!swaps && !moves)) return x;
+  std::vector<int64_t> axes = int_range(0, rank);
+  if (moves) std::rotate(axes.begin(), axes.begin() + 1, axes.end() - 1);
+  if (swaps) std::swap(axes[rank - 2], axes[rank - 1]);
+  return n.transpose(x, axes);
+}
+Expr fused_matmul(Node& n) {
+  const bool has_batch = n.row().has_attribute("transBatchA");
+  Expr a = turned(n, n.tensor(0), "transA", has_batch ? "transBatchA" : nullptr);
+  Expr b = turned(n, n.tensor(1), "transB", has_batch ? "transBatchB" : nullptr);
+  return n.scaled(n.standard("MatMul", {a, b}), n.attr_float("alpha", 1));
+}
+// The activation's parameters as FusedGemm and FusedMatMulActivation have them.
+Expr with_activation(Node& n, const Expr& x) {
+  const std::string name = n.attr_string("activation", "");
+  if (name == "Softmax") return n.standard("Softmax", {x}, {{"axis", n.attr_int("activation_axis", -1)}});
+  std::vector<double> params;
+  for (const char* param : {"activation_alpha", "activation_beta", "activation_gamma"}) {
+    if (n.has_attr(param)) params.push_back(n.attr_float(param, 0));
+  }
+  return activated(n, x, name, params);
+}
+Expr fused_matmul_activation(Node& n) { return with_activation(n, fused_matmul(n)); }
+Expr fused_gemm(Node& n) { return with_activation(n, n.standard("Gemm", optional_tensors(n))); }
+Expr gemm_fast_gelu(Node& n) {
+  Expr product = n.standard("MatMul", {n.tensor(0), n.tensor(1)});
+  return n.op("nn.gelu_tanh", {n.has(2) ? n.add(product, n.tensor(2)) : product});
+}
+
+// ---- Weights of few bits
+
+// Returns the numbers of `bits` bits in the bytes of the last axis, which begin with the low ones.
+Expr unpacked(Node& n, const Expr& bytes, int64_t bits) {
+  if (bits == 8) return bytes;
+  const int64_t per_byte = 8 / bits, last = std::ssize(n.shape_of(bytes));
+  auto number = [&](int64_t value) { return n.scalar(static_cast<double>(value), DType::uint(8)); };
+  std::vector<Expr> parts;
+  for (int64_t i = 0; i < per_byte; ++i) {
+    Expr part = i == 0 ? bytes : n.op("right_shift", {bytes, number(i * bits)});
+    parts.push_back(n.with_new_axis(n.op("bitwise_and", {part, number((1 << bits) - 1)}), last));
+  }
+  std::vector<Expr> dims = n.shape_of(bytes);
+  dims.back() = n.simplify(dims.back() * per_byte);
+  return n.reshape(join(n, parts, last), dims);
+}
+// Returns weights [rows, K] from blocks of quantized numbers along K.
+Expr matmul_nbits(Node& n) {
+  const int64_t bits = n.attr_int("bits", 4), rows = n.required_int("N"), k = n.required_int("K");
+  const int64_t block = n.required_int("block_size");
+  if (bits != 2 && bits != 4 && bits != 8) n.unsupported("attribute 'bits' is {}, expected 2, 4 or 8", bits);
+  if (n.attr_int("weight_prepacked", 0) != 0) n.unsupported("attribute 'weight_prepacked'");
+  if (block < 1 || rows < 1 || k < 1) n.fail("N is {}, K {} and block_size {}, expected at least 1", rows, k, block);
+  const DType dtype = n.dtype(0);
+  const int64_t blocks = (k + block - 1) / block;
+  const std::vector<Expr> per_block = int_imms({rows, blocks});
+  Expr packed = n.reshape(n.tensor(1), int_imms({rows, blocks, block * bits / 8}));
+  Expr numbers = n.reshape(n.cast(unpacked(n, packed, bits), dtype), int_imms({rows, blocks * block}));
+  numbers = n.slice(numbers, 1, int_imm(0), int_imm(k));
+  Expr scale = n.reshape(n.tensor(2), per_block), zero = n.scalar(static_cast<double>(int64_t{1} << (bits - 1)), dtype);
+  const bool has_zeros = n.has(3);
+  if (has_zeros && n.dtype(3).is_float()) zero = n.cast(n.reshape(n.tensor(3), per_block), dtype);
+  if (has_zeros && !n.dtype(3).is_float()) {
+    Expr bytes = n.reshape(n.tensor(3), int_imms({rows, (blocks * bits + 7) / 8}));
+    zero = n.cast(n.slice(unpacked(n, bytes, bits), 1, int_imm(0), int_imm(blocks)), dtype);
+  }
+  // The block of each position along K.
+  Expr group = n.op("floor_divide", {n.op("arange", {int_imm(0), int_imm(k), int_imm(1)}, DTypeAttrs{kInt64}),
+                                     n.scalar(static_cast<double>(block), kInt64)});
+  if (n.has(4)) group = n.slice(n.tensor(4), 0, int_imm(0), int_imm(k));
+  auto of_groups = [&](const Expr& x) { return n.op("take", {x, group}, TakeAttrs{.axis = 1}); };
+  Expr weight = n.mul(n.sub(numbers, has_zeros ? of_groups(zero) : zero), of_groups(scale));
+  Expr result = n.standard("MatMul", {n.tensor(0), n.transpose(weight, {1, 0})});
+  return n.has(5) ? n.add(result, n.tensor(5)) : result;
+}
+
+// Gathers rows of numbers in blocks along an axis, and makes them real. Bytes hold numbers of fewer bits along the last
+// axis.
+Expr gather_block_quantized(Node& n) {
+  const int64_t block = n.attr_int("block_size", 128), rank = n.rank(0);
+  const int64_t gathered = n.axis(n.attr_int("gather_axis", 0), rank, "gather_axis");
+  int64_t blocked = n.axis(n.attr_int("quantize_axis", 1), rank, "quantize_axis");
+  const bool is_bytes = n.dtype(0) == DType::uint(8);
+  const int64_t bits = is_bytes ? n.attr_int("bits", 4) : n.dtype(0).bits;
+  if (block < 1) n.fail("block_size is {}, expected at least 1", block);
+  if (is_bytes && (gathered != 0 || blocked != rank - 1 || (bits != 2 && bits != 4 && bits != 8)))
+    n.unsupported("bytes with gather_axis {}, quantize_axis {} and bits {}; expected 0, the last one, and 2, 4 or 8",
+                  gathered, blocked, bits);
+  if (gathered == blocked) n.unsupported("blocks along gather_axis");
+  const DType dtype = n.dtype(2);
+  // The rows that are gathered, as integers.
+  auto rows = [&](size_t i) {
+    Expr x = n.op("take", {n.tensor(i), n.tensor(1)}, TakeAttrs{.axis = gathered});
+    return n.dtype(i) == DType::uint(8) ? unpacked(n, x, bits) : x;
+  };
+  if (blocked > gathered) blocked += n.rank(1) - 1;
+  Expr numbers = rows(0), scale = n.op("take", {n.tensor(2), n.tensor(1)}, TakeAttrs{.axis = gathered});
+  Expr zero = n.scalar(is_bytes ? static_cast<double>(int64_t{1} << (bits - 1)) : 0, dtype);
+  const Expr size = n.shape_of(numbers)[blocked], blocks = n.shape_of(scale)[blocked];
+  Expr group = n.op("floor_divide", {n.op("arange", {int_imm(0), size, int_imm(1)}, DTypeAttrs{kInt64}),
+                                     n.scalar(static_cast<double>(block), kInt64)});
+  auto spread = [&](const Expr& x) { return n.op("take", {x, group}, TakeAttrs{.axis = blocked}); };
+  if (n.has(3)) zero = spread(n.cast(n.slice(rows(3), blocked, int_imm(0), blocks), dtype));
+  return n.mul(n.sub(n.cast(numbers, dtype), zero), spread(scale));
+}
+
+// The 16 numbers of bitsandbytes' types FP4 and NF4 (Dettmers et al., "QLoRA", 2023), at most 1.
+constexpr double kFp4[] = {0,  0.005208333333,  0.66666667,  1,  0.33333333,  0.5,  0.16666667,  0.25,
+                           -0, -0.005208333333, -0.66666667, -1, -0.33333333, -0.5, -0.16666667, -0.25};
+constexpr double kNf4[] = {-1.0,
+                           -0.6961928009986877,
+                           -0.5250730514526367,
+                           -0.39491748809814453,
+                           -0.28444138169288635,
+                           -0.18477343022823334,
+                           -0.09105003625154495,
+                           0.0,
+                           0.07958029955625534,
+                           0.16093020141124725,
+                           0.24611230194568634,
+                           0.33791524171829224,
+                           0.44070982933044434,
+                           0.5626170039176941,
+                           0.7229568362236023,
+                           1.0};
+// A byte has the first of two numbers in its high bits; blocks go over the rows of [N, K].
+Expr matmul_bnb4(Node& n) {
+  const int64_t rows = n.required_int("N"), k = n.required_int("K"), block = n.required_int("block_size");
+  const int64_t type = n.required_int("quant_type");
+  if (type != 0 && type != 1) n.fail("quant_type is {}, expected 0 or 1", type);
+  if (block < 1 || rows < 1 || k < 1) n.fail("N is {}, K {} and block_size {}, expected at least 1", rows, k, block);
+  const DType dtype = n.dtype(0);
+  const auto& values = type == 0 ? kFp4 : kNf4;
+  Expr table = n.cast(constant(float_list({std::begin(values), std::end(values)}), n.span()), dtype);
+  const int64_t count = rows * k, blocks = (count + block - 1) / block;
+  Expr bytes = n.reshape(n.tensor(1), {int_imm((count + 1) / 2)});
+  auto number = [&](double value) { return n.scalar(value, DType::uint(8)); };
+  Expr high = n.op("right_shift", {bytes, number(4)}), low = n.op("bitwise_and", {bytes, number(15)});
+  Expr codes = join(n, {n.with_new_axis(high, 1), n.with_new_axis(low, 1)}, 1);
+  codes = n.slice(n.reshape(codes, {int_imm((count + 1) / 2 * 2)}), 0, int_imm(0), int_imm(count));
+  Expr numbers = n.op("take", {table, n.cast(codes, kInt64)}, TakeAttrs{.axis = 0});
+  Expr group = n.op("floor_divide", {n.op("arange", {int_imm(0), int_imm(count), int_imm(1)}, DTypeAttrs{kInt64}),
+                                     n.scalar(static_cast<double>(block), kInt64)});
+  Expr scale = n.op("take", {n.reshape(n.tensor(2), {int_imm(blocks)}), group}, TakeAttrs{.axis = 0});
+  Expr weight = n.reshape(n.mul(numbers, scale), int_imms({rows, k}));
+  if (n.attr_int("transB", 1) != 0) weight = n.transpose(weight, {1, 0});
+  return n.standard("MatMul", {n.tensor(0), weight});
+}
+
+// ---- Integers
+
+Expr plus_bias(Node& n, const Expr& x, size_t bias) { return n.has(bias) ? n.add(x, n.tensor(bias)) : x; }
+// Returns a scale per row of the left operand as a column.
+Expr row_scale(Node& n, size_t i) {
+  Expr scale = n.tensor(i);
+  std::vector<Expr> dims = n.shape(i);
+  if (dims.size() != 1 || is_int(dims[0], 1)) return scale;
+  dims.push_back(int_imm(1));
+  return n.reshape(scale, dims);
+}
+Expr matmul_integer_to_float(Node& n) {
+  Expr sum = n.standard("MatMulInteger", {n.tensor(0), n.tensor(1), n.optional_tensor(4), n.optional_tensor(5)});
+  Expr scale = n.mul(row_scale(n, 2), n.tensor(3));
+  return plus_bias(n, n.mul(n.cast(sum, n.dtype(2)), scale), 6);
+}
+Expr dynamic_quantize_matmul(Node& n) {
+  Outputs quantized = n.standard_outputs("DynamicQuantizeLinear", {n.tensor(0)});
+  Expr sum =
+      n.standard("MatMulInteger", {n.tensor(quantized[0]), n.tensor(1), n.tensor(quantized[2]), n.optional_tensor(3)});
+  return plus_bias(n, n.mul(n.cast(sum, kFloat32), n.mul(n.tensor(quantized[1]), n.tensor(2))), 4);
+}
+Expr matmul_integer_16(Node& n) {
+  const DType dtype = n.dtype(0).is_uint() && n.dtype(1).is_uint() ? DType::uint(32) : kInt32;
+  return n.standard("MatMul", {n.cast(n.tensor(0), dtype), n.cast(n.tensor(1), dtype)});
+}
+Expr mul_integer(Node& n) {
+  auto centered = [&](size_t i) {
+    Expr x = n.cast(n.tensor(i), kInt32);
+    return n.has(i + 1) ? n.sub(x, n.cast(n.tensor(i + 1), kInt32)) : x;
+  };
+  return n.mul(centered(0), centered(2));
+}
+Expr reduce_sum_integer(Node& n, const Expr& x) {
+  std::vector<int64_t> axes = n.required_ints("axes");
+  for (int64_t& axis : axes) axis = n.axis(axis, n.rank(0), "axes");
+  return n.reduce("sum", n.cast(x, n.dtype(0).is_uint() ? DType::uint(32) : kInt32), axes,
+                  n.attr_int("keepdims", 1) != 0);
+}
+
+}  // namespace
+
+std::vector<ConverterRow> contrib_products_converters() {
+  constexpr const char* kMs = "com.microsoft";
+  constexpr const char* kBnb4 = "K N block_size quant_type training_mode transB";
+  return {
+      {"FusedMatMul", 1, 2, 2, fused_matmul, "alpha transA transB transBatchA transBatchB", kMs},
+      {"TransposeMatMul", 1, 2, 2, fused_matmul, "alpha transA transB", kMs},
+      {"FusedMatMulActivation", 1, 2, 2, fused_matmul_activation,
+       "activation activation_alpha activation_axis activation_beta activation_gamma alpha transA transB transBatchA "
+       "transBatchB",
+       kMs},
+      {"FusedGemm", 1, 2, 3, fused_gemm,
+       "activation activation_alpha activation_axis activation_beta activation_gamma alpha beta transA transB", kMs},
+      {"GemmFastGelu", 1, 2, 3, gemm_fast_gelu, "", kMs},
+      {"MatMulNBits", 1, 3, 6, matmul_nbits, "K N accuracy_level bits block_size weight_prepacked", kMs},
+      {"GatherBlockQuantized", 1, 3, 4, gather_block_quantized, "bits block_size gather_axis quantize_axis", kMs},
+      {"MatMulBnb4", 1, 3, 3, matmul_bnb4, kBnb4, kMs},
+      {"MatMulIntegerToFloat", 1, 4, 7, matmul_integer_to_float, "", kMs},
+      {"DynamicQuantizeMatMul", 1, 3, 5, dynamic_quantize_matmul, "", kMs},
+      {"MatMulInteger16", 1, 2, 2, matmul_integer_16, "", kMs},
+      {"MulInteger", 1, 3, 4, mul_integer, "", kMs, 0b10},
+      {"ReduceSumInteger", 1, 1, 1, reduce_sum_integer, "axes keepdims", kMs},
+  };
+}
+
+}  // namespace relaxc::onnx_import
