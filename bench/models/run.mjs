@@ -1,7 +1,9 @@
 // ./dev bench models: relaxc beside ONNX Runtime on the exported models, both measured in this one run, and relaxc with a
 // backend beside the two where one is given.
 //
-// usage: node run.mjs --relaxc BINARY --models DIR [--backend LIBRARY] [--json FILE] [--rounds N]
+// usage: node run.mjs --relaxc BINARY --models DIR [--trees] [--backend LIBRARY] [--json FILE] [--rounds N]
+//
+// --trees: the forests of bench/trees/export.py, at three batch sizes each.
 //
 // Machines drift, so they take turns, several rounds of them, and the table shows medians over the rounds. Every
 // round is a fresh process. Compile seconds and peak memory are of `relaxc compile`, once per model.
@@ -18,6 +20,8 @@ const kModels = [
   { name: 'bert', dims: ['batch=1', 'sequence=128'] },
   { name: 'resnet18_int8', dims: ['batch=1'] },
 ];
+const kForests = ['boosted', 'boosted_classes', 'xgboost', 'leafwise', 'forest', 'forest_classes'];
+const kBatches = [1, 100, 10000];
 const kThreads = [1, 2];
 const kPollMs = 5;
 
@@ -27,6 +31,7 @@ const { values: options } = parseArgs({
   options: {
     relaxc: { type: 'string' },
     models: { type: 'string' },
+    trees: { type: 'boolean', default: false },
     backend: { type: 'string' },
     json: { type: 'string' },
     rounds: { type: 'string', default: '3' },
@@ -34,7 +39,7 @@ const { values: options } = parseArgs({
 });
 const rounds = Number(options.rounds);
 if (!options.relaxc || !options.models || !Number.isInteger(rounds) || rounds < 1) {
-  console.error('usage: node run.mjs --relaxc BINARY --models DIR [--backend LIBRARY] [--json FILE] [--rounds N]');
+  console.error('usage: node run.mjs --relaxc BINARY --models DIR [--trees] [--backend LIBRARY] [--json FILE] [--rounds N]');
   process.exit(2);
 }
 
@@ -114,8 +119,17 @@ async function measureAll(model, dims, threads) {
   };
 }
 
+// Returns the rows of the table: a model, and the dims of one measurement of it.
+function measurements() {
+  if (!options.trees) return kModels.map((model) => ({ ...model, label: model.name }));
+  // XGBoost need not be installed.
+  const names = kForests.filter((name) => name !== 'xgboost' || existsSync(join(options.models, name)));
+  return names.flatMap((name) => kBatches.map((batch) => (
+    { name, dims: [`batch=${batch}`], label: `${name}/${batch}` })));
+}
+
 const kColumns = [
-  ['model', 14, (row) => row.model],
+  ['model', options.trees ? 21 : 14, (row) => row.model],
   ['threads', 8, (row) => row.threads],
   ['ours_ms', 9, (row) => row.ours_ms.toFixed(3)],
   ...(options.backend ? [['backend_ms', 11, (row) => row.backend_ms.toFixed(3)]] : []),
@@ -137,19 +151,19 @@ const results = [];
 let failures = 0;
 try {
   console.log(line((column) => column[0]));
-  for (const { name, dims } of kModels) {
+  for (const { name, dims, label } of measurements()) {
     const model = join(options.models, name, 'model.onnx');
     try {
-      if (!existsSync(model)) throw new Error(`${model}: not there; ./dev models makes it`);
+      if (!existsSync(model)) throw new Error(`${model}: not there; ./dev ${options.trees ? 'bench trees' : 'models'} makes it`);
       const compile = await measureCompile(model, scratch);
       for (const threads of kThreads) {
-        const row = { model: name, dims, ...await measureAll(model, dims, threads), ...compile };
+        const row = { model: label, dims, ...await measureAll(model, dims, threads), ...compile };
         results.push(row);
         console.log(line((column) => column[2](row)));
       }
     } catch (error) {
       // One model that fails must not hide the numbers of the others.
-      console.error(`${name}: ${error.message}`);
+      console.error(`${label}: ${error.message}`);
       ++failures;
     }
   }
