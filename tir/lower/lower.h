@@ -24,8 +24,8 @@ PrimFuncRef normalize_loops(const PrimFuncRef& function);
 // program calls this first.
 PrimFuncRef promote_indices(const PrimFuncRef& function);
 // Throws a CompileError (kUnsupported) with the place of a construct that later steps do not know: raw pointers as
-// params, builtins of GPUs and of TVM's runtime, thread axes, pointers to packed elements. Otherwise returns the program
-// unchanged.
+// params, builtins of GPUs and of TVM's runtime, thread axes, pointers to packed elements. Otherwise returns the
+// program unchanged.
 PrimFuncRef check_lowerable(const PrimFuncRef& function);
 // Throws a CompileError for an annotation that is not known, or whose place or value is wrong
 // (tir/analysis/annotations.h).
