@@ -12,7 +12,8 @@ namespace {
 
 void require_strings(const OpCall& op, size_t i) {
   auto dtype = tensor_dtype(op.type(i));
-  if (!dtype || !dtype->is_string()) op.fail("argument {} must be a tensor of strings", i);
+  bool is_open = op.type(i).is<ObjectType>() || (op.type(i).is<TensorType>() && !dtype);
+  if (!is_open && dtype != DType::string()) op.fail("argument {} must be a tensor of strings", i);
 }
 // Returns the type of a tensor of the same shape.
 Type with_dtype(const Type& type, DType dtype) {

@@ -81,7 +81,8 @@ class Session {
   // Writes the results to the host's tensors: kernels write there directly when dtype and shape fit and no input
   // overlaps, else the result is copied. Throws RuntimeError when dtype or shape of a result differ from its tensor.
   void run_into(std::span<const Tensor> inputs, std::span<const Tensor> outputs, std::string_view function = {});
-  // Runs functions on values other than tensors.
+  // Runs functions on values other than tensors (vm/value.h), which run() refuses. A sequence is
+  // vm::Sequence{vm::Tuple({a, b})}, an optional its value or vm::Value() for none, a map vm::Map::of(keys, values).
   vm::Value run_values(std::span<const vm::Value> inputs, std::string_view function = {});
 
   // The session does not own the profiler; null turns profiling off.
