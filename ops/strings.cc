@@ -24,7 +24,7 @@ Type with_dtype(const Type& type, DType dtype) {
 Type infer_string_take(const OpCall& op) {
   require_strings(op, 0);
   auto dtype = tensor_dtype(op.type(1));
-  if (!dtype || !dtype->is_integral()) op.fail("the positions must be a tensor of integers");
+  if (dtype && !dtype->is_integral()) op.fail("the positions must be a tensor of integers");
   return with_dtype(op.type(1), DType::string());
 }
 Type infer_string_join(const OpCall& op) {
