@@ -34,7 +34,7 @@ Expr is_empty_row(Node& n, const Expr& added) {
 }
 // Gives a key or a value as many heads as the query, each for a group of neighbours.
 Expr per_query_head(Node& n, const Expr& x, const Expr& query) {
-  const Expr &wanted = n.shape_of(query)[1], &given = n.shape_of(x)[1];
+  const Expr &wanted = n.dim_of(query, 1), &given = n.dim_of(x, 1);
   if (n.provably_equal(wanted, given)) return x;
   auto all = as_int(wanted), shared = as_int(given);
   if (!all || !shared || *shared < 1 || *all % *shared != 0)
@@ -61,7 +61,7 @@ AttentionSteps step_by_step(Node& n, const AttentionCall& call, const std::optio
     scores = join(n, {scores, n.broadcast_to(n.cast(*call.sink, dtype), dims)}, 3);
   }
   Expr weights = n.op("nn.softmax", {scores}, LastAxisAttrs{-1});
-  if (call.sink) weights = n.slice(weights, 3, int_imm(0), n.shape_of(masked)[3]);
+  if (call.sink) weights = n.slice(weights, 3, int_imm(0), n.dim_of(masked, 3));
   if (call.empty_rows) weights = zero_where(n, is_empty_row(n, *added), weights);
   weights = n.cast(weights, outer);
   AttentionSteps steps{n.op("matmul", {weights, value})};
@@ -124,8 +124,8 @@ Expr join_heads(Node& n, const Expr& x) {
 Expr rotate(Node& n, const Expr& x, const Expr& cos, const Expr& sin, bool interleaved) {
   const std::vector<Expr> dims = n.shape_of(x);
   const int64_t last = std::ssize(dims) - 1;
-  const Expr half = n.shape_of(cos).back(), turned = n.simplify(half * 2);
-  n.require_equal(n.shape_of(sin).back(), half, "angles of sine and cosine");
+  const Expr half = n.dim_of(cos, -1), turned = n.simplify(half * 2);
+  n.require_equal(n.dim_of(sin, -1), half, "angles of sine and cosine");
   n.require_at_most(turned, dims[last], "rotated numbers and the head size");
   Expr part = n.slice(x, last, int_imm(0), turned);
   std::vector<Expr> pairs = dims;
@@ -249,8 +249,7 @@ Expr rotary_embedding(Node& n) {
   };
   const int64_t turned = n.attr_int("rotary_embedding_dim", 0);
   Expr cos = angles(1), sin = angles(2);
-  if (turned)
-    n.require_equal(n.simplify(n.shape_of(cos).back() * 2), int_imm(turned), "rotary_embedding_dim and the cache");
+  if (turned) n.require_equal(n.simplify(n.dim_of(cos, -1) * 2), int_imm(turned), "rotary_embedding_dim and the cache");
   Expr result = rotate(n, x, cos, sin, n.attr_int("interleaved", 0) != 0);
   return is_4d ? result : join_heads(n, result);
 }

@@ -23,11 +23,13 @@ Expr activated(Node& n, const Expr& x, const std::string& name, const std::vecto
   n.unsupported("activation '{}'", name);
 }
 Expr channels_first(Node& n, const Expr& x) {
+  n.dim_of(x, 1);  // the batch and the channels
   std::vector<int64_t> axes = int_range(0, std::ssize(n.shape_of(x)) - 1);
   axes.insert(axes.begin() + 1, std::ssize(axes));
   return n.transpose(x, axes);
 }
 Expr channels_last(Node& n, const Expr& x) {
+  n.dim_of(x, 1);
   std::vector<int64_t> axes = int_range(2, std::ssize(n.shape_of(x)));
   axes.insert(axes.begin(), 0);
   axes.push_back(1);
@@ -43,8 +45,9 @@ Expr fast_gelu(Node& n, const Expr& x) { return n.op("nn.gelu_tanh", {n.has(1) ?
 Expr quick_gelu(Node& n, const Expr& x) { return n.standard("Swish", {x}, {{"alpha", n.attr_float("alpha", 1.702)}}); }
 Expr bias_split_gelu(Node& n) {
   Expr x = n.add(n.tensor(0), n.tensor(1));
+  if (n.rank(0) == 0) n.fail("expected a tensor of at least one dim");
   const int64_t last = n.rank(0) - 1;
-  const Expr end = n.shape_of(x)[last], half = n.simplify(floor_div(end, 2));
+  const Expr end = n.dim_of(x, last), half = n.simplify(floor_div(end, 2));
   return n.mul(n.slice(x, last, int_imm(0), half), n.op("nn.gelu", {n.slice(x, last, half, end)}));
 }
 Expr bias_add(Node& n, const Expr& x) { return n.add(n.add(x, n.tensor(1)), n.tensor(2)); }
@@ -141,8 +144,7 @@ Expr contrib_expand_dims(Node& n, const Expr& x) {
   return n.standard("Unsqueeze", {x, n.cast(n.reshape(n.tensor(1), {int_imm(1)}), kInt64)});
 }
 Outputs contrib_unique(Node& n) {
-  Outputs all = n.standard_outputs("Unique", {n.tensor(0)}, {{"sorted", int64_t{0}}});
-  return {all.at(0), all.at(2), all.at(3)};
+  return n.standard_outputs("Unique", {n.tensor(0)}, {{"sorted", int64_t{0}}}, kNewestOpset, {0, 2, 3});
 }
 Expr torch_embedding(Node& n) { return n.op("take", {n.tensor(0), n.tensor(1)}, TakeAttrs{.axis = 0}); }
 // Returns all slices of a size along a dim, a step apart, as a new last axis.

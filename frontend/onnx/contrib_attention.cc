@@ -16,7 +16,7 @@ void add_bias(Node& n, AttentionCall& call, const Expr& bias) {
   call.bias = call.bias ? n.add(*call.bias, bias) : bias;
 }
 Expr as_column(Node& n, const Expr& list) {
-  return n.reshape(list, {n.shape_of(list)[0], int_imm(1), int_imm(1), int_imm(1)});
+  return n.reshape(list, {n.dim_of(list, 0), int_imm(1), int_imm(1), int_imm(1)});
 }
 
 // Adds mask_filter_value to the scores of keys that input `mask` leaves out: it has a flag for each batch element and
@@ -71,7 +71,7 @@ Outputs self_attention(Node& n, const Expr& projected, const SelfAttentionInputs
     if (n.attr_int(name, 0) != 0) n.unsupported("attribute '{}'", name);
   }
   const int64_t heads = n.required_int("num_heads");
-  const Expr total = n.shape_of(projected).back(), third = n.simplify(floor_div(total, 3));
+  const Expr total = n.dim_of(projected, -1), third = n.simplify(floor_div(total, 3));
   std::vector<Expr> sizes = {third, third, third};
   if (n.row().has_attribute("qkv_hidden_sizes") && n.has_attr("qkv_hidden_sizes"))
     sizes = int_imms(n.attr_ints("qkv_hidden_sizes", 3, 0));
@@ -263,7 +263,7 @@ class GroupQueryAttention {
   Expr with_past(size_t i, const Expr& rows) {
     if (!n_.has(i)) return rows;
     Expr cache = n_.tensor(i);
-    const Expr have = n_.shape_of(cache)[2];
+    const Expr have = n_.dim_of(cache, 2);
     Expr at = n_.reshape(positions_from(n_, int_imm(0), have), {have, int_imm(1)});
     cache = n_.op("where", {n_.op("less", {at, as_column(n_, past_)}), cache, n_.scalar_like(0, rows)});
     std::vector<Expr> more = n_.shape_of(rows);
@@ -273,7 +273,7 @@ class GroupQueryAttention {
   }
   // Returns where a query sees a key: not after it, and within the window before it.
   Expr seen() {
-    Expr offset = n_.reshape(past_, {n_.shape_of(past_)[0], int_imm(1), int_imm(1), int_imm(1)});
+    Expr offset = n_.reshape(past_, {n_.dim_of(past_, 0), int_imm(1), int_imm(1), int_imm(1)});
     const int64_t window = n_.attr_int("local_window_size", -1);
     if (n_.attr_int("causal", 1) == 0) {
       Expr ends = n_.add(offset, n_.op("scalar_to_tensor", {length_}));

@@ -106,7 +106,7 @@ Expr gather_block_quantized(Node& n) {
   if (blocked > gathered) blocked += n.rank(1) - 1;
   Expr numbers = rows(0), scale = n.op("take", {n.tensor(2), n.tensor(1)}, TakeAttrs{.axis = gathered});
   Expr zero = n.scalar(is_bytes ? static_cast<double>(int64_t{1} << (bits - 1)) : 0, dtype);
-  const Expr size = n.shape_of(numbers)[blocked], blocks = n.shape_of(scale)[blocked];
+  const Expr size = n.dim_of(numbers, blocked), blocks = n.dim_of(scale, blocked);
   Expr group = n.op("floor_divide", {n.op("arange", {int_imm(0), size, int_imm(1)}, DTypeAttrs{kInt64}),
                                      n.scalar(static_cast<double>(block), kInt64)});
   auto spread = [&](const Expr& x) { return n.op("take", {x, group}, TakeAttrs{.axis = blocked}); };

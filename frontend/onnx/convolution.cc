@@ -127,8 +127,8 @@ Expr with_bias(Node& n, const Expr& x) {
   if (!n.has(2)) return x;
   Expr bias = n.tensor(2);
   if (n.shape_of(bias).size() != 1) n.fail("bias has rank {}, expected 1", n.shape_of(bias).size());
-  std::vector<Expr> shape = {n.shape_of(bias)[0]};
-  n.require_equal(shape[0], n.shape_of(x)[1], "length of the bias and output channels");
+  std::vector<Expr> shape = {n.dim_of(bias, 0)};
+  n.require_equal(shape[0], n.dim_of(x, 1), "length of the bias and output channels");
   for (size_t d = 2; d < n.shape_of(x).size(); ++d) shape.push_back(int_imm(1));
   return n.add(x, n.reshape(bias, shape));
 }
@@ -215,11 +215,11 @@ Expr deform_conv(Node& n) {
     n.require_equal(n.simplify(count), windows[d], "numbers of windows and of offsets");
   }
   Expr columns = n.op("nn.deform_columns", args, attrs), group = int_imm(groups);
-  Expr outputs = n.shape_of(weight)[0], rows = n.simplify(floor_div(n.shape_of(columns)[1], groups));
+  Expr outputs = n.dim_of(weight, 0), rows = n.simplify(floor_div(n.dim_of(columns, 1), groups));
   Expr places = n.simplify(product(windows)), per_group = n.simplify(floor_div(outputs, groups));
   n.require_equal(n.simplify(per_group * groups), outputs, "output channels and groups");
-  n.require_equal(n.simplify(rows * groups), n.shape_of(columns)[1], "channels and groups");
-  n.require_equal(n.simplify(product(kernel) * n.shape_of(weight)[1]), rows, "channels of the weight and a group");
+  n.require_equal(n.simplify(rows * groups), n.dim_of(columns, 1), "channels and groups");
+  n.require_equal(n.simplify(product(kernel) * n.dim_of(weight, 1)), rows, "channels of the weight and a group");
   Expr data = n.reshape(columns, {shape[0], group, rows, places});
   Expr result = n.op("matmul", {n.reshape(weight, {int_imm(1), group, per_group, rows}), data});
   result = n.reshape(result, followed_by({shape[0], outputs}, windows));

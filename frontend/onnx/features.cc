@@ -61,8 +61,7 @@ Expr imputer(Node& n, const Expr& x) {
     replaced.set_int(0, n.attr_int("replaced_value_int64", 0));
     for (size_t i = 0; i < values.size(); ++i) list.set_int(static_cast<int64_t>(i), values[i]);
     if (values.empty()) n.fail("attribute 'imputed_value_int64s' is missing");
-    if (values.size() > 1)
-      n.require_equal(n.shape_of(x).back(), int_imm(std::ssize(values)), "features and imputed values");
+    if (values.size() > 1) n.require_equal(n.dim_of(x, -1), int_imm(std::ssize(values)), "features and imputed values");
     return n.op("where", {n.op("equal", {x, constant(replaced)}), constant(list), x});
   }
   Expr values = per_feature(n, n.attr_floats("imputed_value_floats"), "imputed_value_floats", dtype);

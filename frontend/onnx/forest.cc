@@ -239,7 +239,7 @@ class Emitter {
     args.insert(args.begin(), {n_.bound(x_), columns()});
     Expr parts = n_.builder().op(name, args, attrs_);
     if (chunks > 1) return n_.reduce(forest_.aggregate.c_str(), parts, {1}, false);
-    return n_.reshape(parts, {n_.shape_of(x_)[0], int_imm(forest_.targets)});
+    return n_.reshape(parts, {n_.dim_of(x_, 0), int_imm(forest_.targets)});
   }
 
   void fill(const Record& record, int64_t at, int64_t tests, int64_t tree) {
@@ -356,7 +356,7 @@ void Forest::add_weight(int64_t leaf, int64_t target, double weight) {
 
 Expr aggregate_trees(Node& n, const Expr& x, const Forest& forest) {
   if (n.shape_of(x).size() != 2) n.fail("the input has rank {}, expected 2: rows of features", n.shape_of(x).size());
-  auto features = as_int(n.simplify(n.shape_of(x)[1]));
+  auto features = as_int(n.simplify(n.dim_of(x, 1)));
   if (!features) n.unsupported("the number of features is not known; give the input's last dim a value");
   if (*features < 1 || *features > INT32_MAX) n.fail("the input has {} features", *features);
   if (forest.roots.empty()) n.fail("there are no trees");

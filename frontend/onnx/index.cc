@@ -69,7 +69,7 @@ Expr compress(Node& n) {
   int64_t axis = n.has_attr("axis") ? axis_of(n) : 0;
   if (!n.has_attr("axis")) x = n.reshape(x, {n.simplify(product(n.shape(0)))});
   Expr found = positions(n, condition);
-  return n.op("take", {x, n.reshape(found, {n.shape_of(found)[1]})}, TakeAttrs{.axis = axis});
+  return n.op("take", {x, n.reshape(found, {n.dim_of(found, 1)})}, TakeAttrs{.axis = axis});
 }
 
 // The outputs are the distinct elements, or slices along an axis, where each comes first, which of them each is, and
@@ -134,7 +134,7 @@ Expr ngram_counts(Node& n, const Expr& rows, const Pool& pool) {
     if (begin == end) continue;
     int64_t count = (end - begin) / length;
     if (length < pool.least || length > pool.most) {
-      parts.push_back(n.op("zeros", {shape_expr({n.shape_of(rows)[0], int_imm(count)})}, FillAttrs{kInt64}));
+      parts.push_back(n.op("zeros", {shape_expr({n.dim_of(rows, 0), int_imm(count)})}, FillAttrs{kInt64}));
       continue;
     }
     Tensor table = Tensor::empty({count, length}, n.dtype_of_tensor(rows));

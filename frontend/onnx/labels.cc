@@ -20,7 +20,7 @@ Expr Labels::binary(const Expr& condition) const {
 Expr Labels::of_highest(const Expr& scores) const { return at(n_.op("argmax", {scores}, ArgReduceAttrs{.axis = 1})); }
 
 Expr columns_of(Node& n, const Expr& x, int64_t first, int64_t end) {
-  if (first == 0 && is_int(n.shape_of(x)[1], end)) return x;
+  if (first == 0 && is_int(n.dim_of(x, 1), end)) return x;
   return n.slice(x, 1, int_imm(first), int_imm(end));
 }
 Expr two_columns(Node& n, const Expr& low, const Expr& high) {

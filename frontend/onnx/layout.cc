@@ -173,7 +173,7 @@ Expr concat(Node& n) {
     if (n.dtype(i) != n.dtype(0)) n.fail("inputs have dtypes {} and {}", to_string(n.dtype(0)), to_string(n.dtype(i)));
     if (n.rank(i) != n.rank(0)) n.fail("inputs have ranks {} and {}", n.rank(0), n.rank(i));
     for (int64_t d = 0; d < n.rank(0); ++d) {
-      if (d != axis) n.require_equal(n.shape(0)[d], n.shape_of(item)[d], "sizes of a dim that is not joined");
+      if (d != axis) n.require_equal(n.shape(0)[d], n.dim_of(item, d), "sizes of a dim that is not joined");
     }
     items.push_back(item);
   }

@@ -28,8 +28,8 @@ class LinearAttention {
     query_ = by_step(0, query_heads_);
     key_ = by_step(1, heads_);
     value_ = by_step(2, heads_);
-    size_ = n.shape_of(key_)[3];
-    n.require_equal(n.shape_of(query_)[3], size_, "head sizes of query and key");
+    size_ = n.dim_of(key_, 3);
+    n.require_equal(n.dim_of(query_, 3), size_, "head sizes of query and key");
     if (is_gated_) decay_ = n.bound(n.op("exp", {by_step(4, heads_)}));
     if (is_delta_) beta_ = by_step(5, is_int(n.dim(5, 2), 1) ? 1 : heads_);
     if (n.has(6)) erase_ = by_step(6, heads_);
@@ -111,12 +111,12 @@ Outputs causal_conv_with_state(Node& n) {
   if (!channels) n.unsupported("a number of channels that is not a constant");
   dims[2] = length;
   Expr past = n.has(3) ? n.tensor(3) : n.broadcast_to(n.scalar(0, n.dtype(0)), dims);
-  n.require_equal(n.shape_of(past).back(), length, "length of the state and (k - 1) * dilation");
+  n.require_equal(n.dim_of(past, -1), length, "length of the state and (k - 1) * dilation");
   Expr padded = join(n, {past, n.tensor(0)}, 2);
   Expr result = n.standard("Conv", {padded, n.tensor(1), n.optional_tensor(2)},
                            {{"group", *channels}, {"dilations", std::vector<int64_t>{dilation}}});
   if (activation != "none") result = n.op("nn.silu", {result});
-  const Expr end = n.shape_of(padded)[2];
+  const Expr end = n.dim_of(padded, 2);
   return {n.of(result), n.of(n.slice(padded, 2, n.simplify(end - length), end))};
 }
 

@@ -23,10 +23,10 @@ Expr matrix(Node& n, int64_t rows, const std::vector<double>& values, const char
 }
 // Returns x . matrix^T.
 Expr times_transposed(Node& n, const Expr& x, const Expr& matrix) {
-  n.require_equal(n.shape_of(x)[1], n.shape_of(matrix)[1], "features of the input and of the model");
+  n.require_equal(n.dim_of(x, 1), n.dim_of(matrix, 1), "features of the input and of the model");
   return n.op("matmul", {x, n.transpose(matrix, {1, 0})});
 }
-Expr as_list(Node& n, const Expr& column) { return n.reshape(column, {n.shape_of(column)[0]}); }
+Expr as_list(Node& n, const Expr& column) { return n.reshape(column, {n.dim_of(column, 0)}); }
 Expr is_above(Node& n, const Expr& x, double value) { return n.op("greater", {x, n.scalar_like(value, x)}); }
 Expr transformed(Node& n, const Expr& scores, int64_t count) {
   std::string name = n.attr_string("post_transform", "NONE");
@@ -58,7 +58,7 @@ Outputs linear_classifier(Node& n) {
   Expr x = rows_of_input(n);
   int64_t count = std::ssize(intercepts);
   if (count == 0) {
-    auto features = as_int(n.simplify(n.shape_of(x)[1]));
+    auto features = as_int(n.simplify(n.dim_of(x, 1)));
     if (!features || *features < 1)
       n.unsupported("a classifier without intercepts whose number of features is not known");
     count = std::ssize(coefficients) / *features;
@@ -82,7 +82,7 @@ Expr kernel(Node& n, const Expr& x, const Expr& vectors, std::string type, doubl
   const auto [gamma, coef0, degree] = std::tuple(params[0], params[1], params[2]);
   auto number = [&](double value) { return n.scalar(value, kFloat32); };
   if (type == "RBF") {
-    n.require_equal(n.shape_of(x)[1], n.shape_of(vectors)[1], "features of the input and of the model");
+    n.require_equal(n.dim_of(x, 1), n.dim_of(vectors, 1), "features of the input and of the model");
     Expr difference = n.sub(n.with_new_axis(x, 1), n.with_new_axis(vectors, 0));
     Expr distance = n.reduce("sum", n.mul(difference, difference), {2}, false);
     return n.add(n.op("exp", {n.mul(distance, number(-gamma))}), number(plus));
@@ -187,7 +187,7 @@ Expr probabilities(Node& n, const Expr& scores, const Pairs& pairs, const std::v
   Expr order = constant(Tensor::of<int64_t>({std::ssize(source)}, kInt64, source), n.span());
   Expr square = n.op("take", {both, order}, TakeAttrs{.axis = 1, .mode = "clip"});
   Expr classes = int_imm(pairs.classes);
-  return n.op("pairwise_probabilities", {n.reshape(square, {n.shape_of(square)[0], classes, classes})});
+  return n.op("pairwise_probabilities", {n.reshape(square, {n.dim_of(square, 0), classes, classes})});
 }
 
 // One score for each class, of the LIBLINEAR form.

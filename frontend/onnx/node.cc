@@ -77,6 +77,12 @@ const std::vector<Expr>& Node::shape_of(const Expr& x) const {
   if (!dims) unsupported("the rank of a tensor is not known");
   return *dims;
 }
+const Expr& Node::dim_of(const Expr& x, int64_t d) const {
+  const std::vector<Expr>& shape = shape_of(x);
+  const int64_t rank = std::ssize(shape), at = d < 0 ? d + rank : d;
+  if (at < 0 || at >= rank) fail("a tensor has rank {}, expected at least {}", rank, d < 0 ? -d : d + 1);
+  return shape[static_cast<size_t>(at)];
+}
 DType Node::dtype_of_tensor(const Expr& x) const { return tensor_dtype(x.type()).value_or(kFloat32); }
 
 // Returns whether the type is a list of integers that has no elements in any run.
@@ -249,12 +255,17 @@ Expr Node::op(const std::string& name, std::vector<Expr> args, Attrs attrs) {
   return builder().op(name, std::move(args), std::move(attrs));
 }
 Outputs Node::standard_outputs(const char* op_type, const std::vector<std::optional<Expr>>& inputs,
-                               const std::vector<OnnxAttribute>& attributes, int64_t opset) {
+                               const std::vector<OnnxAttribute>& attributes, int64_t opset,
+                               const std::vector<int>& places) {
   const ConverterRow* row = find_converter("", op_type, opset);
   if (!row) unsupported("operator {} of ai.onnx, which it consists of", op_type);
   onnx::NodeProto proto;
   proto.set_op_type(op_type);
-  *proto.mutable_output() = proto_.output();
+  if (places.empty()) *proto.mutable_output() = proto_.output();
+  for (size_t i = 0; i < std::min(places.size(), outputs()); ++i) {
+    while (proto.output_size() <= places[i]) proto.add_output();
+    proto.set_output(places[i], proto_.output(static_cast<int>(i)));
+  }
   auto is_given = [&](const AttributeProto& a) {
     return std::ranges::any_of(attributes, [&](const OnnxAttribute& given) { return a.name() == given.name; });
   };
@@ -266,7 +277,11 @@ Outputs Node::standard_outputs(const char* op_type, const std::vector<std::optio
   for (const std::optional<Expr>& input : inputs) values.push_back(input ? of(*input) : nullptr);
   while (!values.empty() && !values.back()) values.pop_back();
   Node node(graph_, proto, *row, opset, std::move(values), span_);
-  return row->convert(node);
+  Outputs all = row->convert(node), result;
+  if (places.empty()) return all;
+  for (size_t i = 0; i < std::min(places.size(), outputs()); ++i)
+    result.push_back(all.at(static_cast<size_t>(places[i])));
+  return result;
 }
 Expr Node::match_cast(const Expr& x, Type type, const char* hint) {
   return builder().match_cast(bound(x), std::move(type), hint);
@@ -365,6 +380,8 @@ Expr Node::pick(const Expr& x, int64_t axis, const Expr& index) {
   return reshape(slice, without_item(shape_of(slice), axis));
 }
 Expr Node::with_new_axis(const Expr& x, int64_t axis) {
+  const int64_t rank = std::ssize(shape_of(x));
+  if (axis < 0 || axis > rank) fail("a tensor has rank {}, expected at least {}", rank, axis);
   return reshape(x, with_new_item(shape_of(x), axis, int_imm(1)));
 }
 Expr Node::reduce(const char* name, const Expr& x, const std::vector<int64_t>& axes, bool keepdims) {

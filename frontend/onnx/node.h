@@ -148,9 +148,11 @@ class Node {
     return op(name, std::move(args), write_attrs(attrs));
   }
   // Returns the outputs of an operator of ai.onnx on these inputs, nullopt for an absent one. Its attributes are this
-  // node's, as far as the operator has them, and `attributes`, which win.
+  // node's, as far as the operator has them, and `attributes`, which win. Output i of this node is that of `places[i]`;
+  // none: they are the same.
   Outputs standard_outputs(const char* op_type, const std::vector<std::optional<Expr>>& inputs,
-                           const std::vector<OnnxAttribute>& attributes = {}, int64_t opset = kNewestOpset);
+                           const std::vector<OnnxAttribute>& attributes = {}, int64_t opset = kNewestOpset,
+                           const std::vector<int>& places = {});
   Expr standard(const char* op_type, const std::vector<std::optional<Expr>>& inputs,
                 const std::vector<OnnxAttribute>& attributes = {}, int64_t opset = kNewestOpset) {
     return tensor(standard_outputs(op_type, inputs, attributes, opset).at(0));
@@ -200,6 +202,8 @@ class Node {
   // Returns the first items of an operator's several results.
   Outputs items_of(const Expr& tuple, int64_t count);
   const std::vector<Expr>& shape_of(const Expr& x) const;
+  // Returns one dim, counted from the end if `d` is negative. A rank that lacks it is an error.
+  const Expr& dim_of(const Expr& x, int64_t d) const;
   DType dtype_of_tensor(const Expr& x) const;
 
   // ---- Outputs

@@ -79,7 +79,7 @@ Expr spread(Node& n, const Expr& parameter, const std::vector<Expr>& shape, int6
   }
   Expr wide = n.op("repeat", {parameter}, RepeatAttrs{size, axis});
   const Expr& dim = shape[static_cast<size_t>(axis)];
-  if (n.provably_equal(n.shape_of(wide)[static_cast<size_t>(axis)], dim)) return wide;
+  if (n.provably_equal(n.dim_of(wide, axis), dim)) return wide;
   return n.slice(wide, axis, int_imm(0), dim);
 }
 // Gives the scale or zero point in input i a shape that broadcasts to input 0.

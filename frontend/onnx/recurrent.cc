@@ -25,8 +25,8 @@ class Recurrent {
     x_ = n.bound(n.tensor(0));
     if (n.shape_of(x_).size() != 3) n.fail("input has rank {}, expected 3", n.shape_of(x_).size());
     if (batch_first_) x_ = n.transpose(x_, {1, 0, 2});
-    steps_ = n.shape_of(x_)[0];
-    batch_ = n.shape_of(x_)[1];
+    steps_ = n.dim_of(x_, 0);
+    batch_ = n.dim_of(x_, 1);
     auto hidden = as_int(n.dim(2, std::max<size_t>(n.shape(2).size(), 1) - 1));
     if (!hidden) n.unsupported("recurrent weights with symbolic dims");
     hidden_ = n.attr_int("hidden_size", *hidden);
@@ -85,7 +85,7 @@ class Recurrent {
   std::vector<Expr> run(int64_t d) {
     bool reverse = direction_ == "reverse" || d == 1;
     Expr w = n_.transpose(n_.pick(n_.tensor(1), 0, d), {1, 0});
-    Expr flat = n_.reshape(x_, {n_.simplify(steps_ * batch_), n_.shape_of(x_)[2]});
+    Expr flat = n_.reshape(x_, {n_.simplify(steps_ * batch_), n_.dim_of(x_, 2)});
     Expr from_inputs = n_.op("matmul", {flat, w});
     if (n_.has(3)) from_inputs = n_.add(from_inputs, bias(n_, d, 0));
     from_inputs = n_.bound(n_.reshape(from_inputs, {steps_, batch_, int_imm(gates_ * hidden_)}));

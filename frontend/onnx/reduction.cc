@@ -151,7 +151,7 @@ Expr softmax(Node& n, const Expr& input, const char* op) {
 }
 Expr hardmax(Node& n, const Expr& input) {
   return along_axis(n, input, [&](const Expr& x, int64_t axis) {
-    const Expr& depth = n.shape_of(x)[axis];
+    const Expr& depth = n.dim_of(x, axis);
     DType dtype = n.dtype(0);
     // An axis without elements does not have a largest one, so there is nothing to mark.
     if (is_int(depth, 0)) return x;

@@ -218,10 +218,10 @@ std::pair<Expr, Expr> classify_two(Node& n, const Labels& labels, const Expr& su
   Expr first = columns_of(n, sums, 0, 1), second = columns_of(n, sums, 1, 2);
   const bool has_both = votes.used[0] && votes.used[1], has_second = votes.used[1];
   auto plus = [&](const Expr& x, double value) { return n.add(x, n.scalar_like(value, x)); };
-  auto is_above = [&](const Expr& x, const Expr& y) { return n.op("greater", {n.reshape(x, {n.shape_of(x)[0]}), y}); };
+  auto is_above = [&](const Expr& x, const Expr& y) { return n.op("greater", {n.reshape(x, {n.dim_of(x, 0)}), y}); };
   if (!votes.base.empty() && votes.used[0]) first = plus(first, votes.base[0]);
   if (votes.base.size() == 2 && has_second) second = plus(second, votes.base[1]);
-  Expr other = has_both ? n.reshape(first, {n.shape_of(first)[0]}) : n.scalar_like(votes.all_positive ? 0.5 : 0, first);
+  Expr other = has_both ? n.reshape(first, {n.dim_of(first, 0)}) : n.scalar_like(votes.all_positive ? 0.5 : 0, first);
   Expr label = labels.binary(is_above(has_second ? second : first, other));
   if (has_second || votes.base.size() == 2) return {label, post_transform(n, two_columns(n, first, second), transform)};
   if (transform == "PROBIT") n.unsupported("post_transform PROBIT of two classes with weights for the first one alone");
@@ -253,7 +253,7 @@ Outputs tree_classifier(Node& n) {
     sums = n.add(sums, row_of(n, votes.base, n.dtype_of_tensor(sums)));
   }
   if (labels.size() == 1) {
-    Expr is_positive = n.op("greater", {n.reshape(sums, {n.shape_of(sums)[0]}), n.scalar_like(0, sums)});
+    Expr is_positive = n.op("greater", {n.reshape(sums, {n.dim_of(sums, 0)}), n.scalar_like(0, sums)});
     return outputs(labels.binary(is_positive), transform == "PROBIT" ? post_transform(n, sums, transform) : sums);
   }
   Expr compared = sums;  // a class without weights does not win
