@@ -67,7 +67,8 @@ void ScalarLowering::check_form(const Typed& part) {
   std::vector<vm::Argument> arguments{part.value, executable_.string(part.context), executable_.string(form)};
   for (const Expr& dim : dims ? *dims : std::vector<Expr>()) {
     Scalar value = scalar(dim);
-    arguments.push_back(value.tag == vm::ScalarTag::kSlot ? vm::Argument(Slot{value.value}) : vm::Argument(value.value));
+    arguments.push_back(value.tag == vm::ScalarTag::kSlot ? vm::Argument(Slot{value.value})
+                                                          : vm::Argument(value.value));
   }
   code_.emit(Opcode::kCallBuiltin, {code_.new_register(), executable_.builtin("vm.builtin.check_form"), arguments});
 }

@@ -48,8 +48,10 @@ Type optional_type(Type item) { return item.is<OptionalType>() ? item : make(Opt
 Type map_type(DType key, Type value) { return make(MapType{key, std::move(value)}); }
 Type map_parts(const Type& type, const std::function<Type(const Type&)>& fn) {
   if (const TupleType* tuple = type.as<TupleType>()) return make(TupleType{map_each(tuple->items, fn)}, type.span());
-  if (const SequenceType* sequence = type.as<SequenceType>()) return make(SequenceType{fn(sequence->item)}, type.span());
-  if (const OptionalType* optional = type.as<OptionalType>()) return make(OptionalType{fn(optional->item)}, type.span());
+  if (const SequenceType* sequence = type.as<SequenceType>())
+    return make(SequenceType{fn(sequence->item)}, type.span());
+  if (const OptionalType* optional = type.as<OptionalType>())
+    return make(OptionalType{fn(optional->item)}, type.span());
   if (const MapType* map = type.as<MapType>()) return make(MapType{map->key, fn(map->value)}, type.span());
   return type;
 }

@@ -34,7 +34,8 @@ constexpr SmallFloat kSmallFloats[] = {
 struct CodeName {
   DTypeCode code;
   std::string_view name;
-  std::array<int, 7> widths;  // bits, which the name ends in; 0: "bool", "string" and "handle" have no width in their names
+  std::array<int, 7>
+      widths;  // bits, which the name ends in; 0: "bool", "string" and "handle" have no width in their names
 };
 constexpr CodeName kCodeNames[] = {{DTypeCode::kInt, "int", {1, 2, 4, 8, 16, 32, 64}},
                                    {DTypeCode::kUInt, "uint", {1, 2, 4, 8, 16, 32, 64}},

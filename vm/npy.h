@@ -7,8 +7,8 @@ namespace relaxc {
 // Reads bool, int8..64, uint8..64 and float16/32/64, little-endian and in C order. Throws RuntimeError that names the
 // file for any other content, for damage, and for a file that is longer or shorter than its header says.
 // Types of 8 bits and less that .npy does not have are stored as bytes, one for each element: integers as int8 or uint8
-// with their values, floats as uint8 with their bits. Where such a type is expected, bytes are read as it. V1, which Python's
-// ml_dtypes writes, is bytes, too.
+// with their values, floats as uint8 with their bits. Where such a type is expected, bytes are read as it. V1, which
+// Python's ml_dtypes writes, is bytes, too.
 Tensor read_npy(const std::string& path, std::optional<DType> expected = {});
 // Throws RuntimeError for bfloat16, which has no .npy type.
 void write_npy(const std::string& path, const Tensor& tensor);

@@ -211,7 +211,8 @@ void Session::run_into(std::span<const Tensor> inputs, std::span<const Tensor> o
     throw_runtime_error("function '{}' has {} results, got {} output tensors", program_.function(function).name,
                         results.size(), outputs.size());
   for (size_t i = 0; i < results.size(); ++i) {
-    if (results[i].dtype().is_string()) throw_runtime_error("output {} is of strings, which have no fixed size; use run", i);
+    if (results[i].dtype().is_string())
+      throw_runtime_error("output {} is of strings, which have no fixed size; use run", i);
     if (results[i].dtype() != outputs[i].dtype() || results[i].shape() != outputs[i].shape())
       throw_runtime_error("output {}: the tensor is {}, the result {}", i, describe(outputs[i]), describe(results[i]));
   }

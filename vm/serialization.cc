@@ -176,7 +176,8 @@ Tensor read_constant(ByteReader& in, std::span<const std::byte> weights, const s
   auto* data = const_cast<std::byte*>(weights.data() + offset);
   Tensor constant = Tensor::view(std::move(shape), dtype, data, owner);
   if (dtype.is_string() && !has_sound_strings(constant, available - offset))
-    damaged(fmt::format("the strings of a constant at offset {} do not fit the {} bytes of weights", offset, available));
+    damaged(
+        fmt::format("the strings of a constant at offset {} do not fit the {} bytes of weights", offset, available));
   return constant;
 }
 

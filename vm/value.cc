@@ -39,8 +39,8 @@ Map Map::of(Tensor keys, Tensor values) {
 }
 
 std::string_view to_string(ValueKind kind) {
-  constexpr std::array<std::string_view, kNumValueKinds> kNames = {"none",   "tensor", "shape",   "int",     "float",
-                                                                   "string", "tuple",  "storage", "function", "sequence", "map"};
+  constexpr std::array<std::string_view, kNumValueKinds> kNames = {
+      "none", "tensor", "shape", "int", "float", "string", "tuple", "storage", "function", "sequence", "map"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -69,7 +69,8 @@ std::string describe(const Value& value) {
     case ValueKind::kSequence: {
       std::span<const Value> items = value.sequence().items.fields();
       constexpr size_t kShown = 8;
-      std::string shown = joined(items.first(std::min(items.size(), kShown)), [](const Value& i) { return describe(i); });
+      std::string shown =
+          joined(items.first(std::min(items.size(), kShown)), [](const Value& i) { return describe(i); });
       return fmt::format("sequence of {}: [{}{}]", items.size(), shown, items.size() > kShown ? ", ..." : "");
     }
     case ValueKind::kMap:

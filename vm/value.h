@@ -53,7 +53,19 @@ struct Closure {
 };
 
 // The order equals that of the alternatives of Value.
-enum class ValueKind : uint8_t { kNone, kTensor, kShape, kInt, kDouble, kString, kTuple, kStorage, kClosure, kSequence, kMap };
+enum class ValueKind : uint8_t {
+  kNone,
+  kTensor,
+  kShape,
+  kInt,
+  kDouble,
+  kString,
+  kTuple,
+  kStorage,
+  kClosure,
+  kSequence,
+  kMap
+};
 inline constexpr int kNumValueKinds = 11;
 std::string_view to_string(ValueKind kind);
 
@@ -100,10 +112,12 @@ class Value {
   }
   [[noreturn]] void wrong_kind(ValueKind expected) const;
 
-  std::variant<std::monostate, Tensor, Shape, int64_t, double, std::string, Tuple, Storage, Closure, Sequence, Map> data_;
+  std::variant<std::monostate, Tensor, Shape, int64_t, double, std::string, Tuple, Storage, Closure, Sequence, Map>
+      data_;
 };
 
-// Returns "float32[2, 3]", "shape[4, 5]", "7", "'text'", "(a, b)", "sequence of 2: [a, b]" or "function 'f'"; never the elements of a tensor.
+// Returns "float32[2, 3]", "shape[4, 5]", "7", "'text'", "(a, b)", "sequence of 2: [a, b]" or "function 'f'"; never the
+// elements of a tensor.
 std::string describe(const Value& value);
 
 }  // namespace relaxc::vm

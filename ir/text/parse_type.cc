@@ -8,8 +8,9 @@
 namespace relaxc::text {
 
 bool is_type_name(std::string_view path) {
-  constexpr std::string_view kTypes[] = {"R.Callable", "R.DTensor",  "R.Map",   "R.Object", "R.Optional", "R.PackedFunc", "R.Prim",
-                                         "R.Sequence", "R.Shape", "R.Tensor", "T.Buffer", "T.handle"};
+  constexpr std::string_view kTypes[] = {"R.Callable", "R.DTensor",    "R.Map",    "R.Object",
+                                         "R.Optional", "R.PackedFunc", "R.Prim",   "R.Sequence",
+                                         "R.Shape",    "R.Tensor",     "T.Buffer", "T.handle"};
   return std::ranges::find(kTypes, path) != std::end(kTypes);
 }
 

@@ -1,6 +1,6 @@
 // Each operator that computes has something to be compared with other than itself: a case of the ONNX backend tests, or
-// of onnx/cases (by NumPy), whose import has a call of it, a text with its results, a reference in C++, a test of its own in tests/ops, or a
-// stated reason.
+// of onnx/cases (by NumPy), whose import has a call of it, a text with its results, a reference in C++, a test of its
+// own in tests/ops, or a stated reason.
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -59,8 +59,7 @@ const std::map<std::string, const char*> kReasons = {
 std::set<std::string> ops_of_onnx_cases(const fs::path& root) {
   std::set<std::string> result;
   auto add = [&](const IRModule& module) {
-    for (const auto& [function, body] : module.functions)
-      walk(body, [&](const OpRef& op) { result.insert(op.name); });
+    for (const auto& [function, body] : module.functions) walk(body, [&](const OpRef& op) { result.insert(op.name); });
   };
   for (const auto& entry : fs::directory_iterator(RELAXC_SOURCE_DIR "/tests/onnx/cases"))
     add(import_onnx_text(read_text_test(entry.path()).input(), entry.path().filename().string()));

@@ -12,12 +12,9 @@
 //   y: float32[3] = [3, -4, inf]
 //   # ---- run: results from elsewhere
 //   x = [0.1]
-//   # ---- expected                   what another program computed (tests/onnx/make_cases.py); floats may differ a little
-//   y: float32[1] = [0.30000001]
-//   # ---- run: no elements           a run that fails, without a result
-//   x = []
-//   # error: 'x'
-//   # ---- run: another function      the default one is that of Program::function()
+//   # ---- expected                   what another program computed (tests/onnx/make_cases.py); floats may differ a
+//   little y: float32[1] = [0.30000001] # ---- run: no elements           a run that fails, without a result x = [] #
+//   error: 'x' # ---- run: another function      the default one is that of Program::function()
 //   @scale
 //   x = [1]
 //

@@ -12,7 +12,8 @@
 //   # test: import           the module that an ONNX model becomes (frontend/import_cases.cc)
 // `# error: substring` or `# error: substring note: substring of a note` stands at the end of the offending line;
 // several are separated by ` # error: `; warnings say `# warning: `. Every error must be expected and every expectation
-// met. RELAXC_UPDATE=1 rewrites the expected output, and RELAXC_TEXTS=TEXT runs only the files whose path contains TEXT.
+// met. RELAXC_UPDATE=1 rewrites the expected output, and RELAXC_TEXTS=TEXT runs only the files whose path contains
+// TEXT.
 #include <algorithm>
 #include <cstdlib>
 
