@@ -35,6 +35,21 @@ Expr call_impure_builtin(const std::string& name, std::vector<Expr> args) {
   return call(extern_func(name), std::move(args), {}, tuple_type({}), {}, {tuple_type({})});
 }
 
+OpRow runtime_row(const char* name, const char* doc, std::vector<OpInput> inputs, Type (*infer)(const OpCall&),
+                  std::vector<OpAttr> attrs, std::vector<Expr> (*arguments)(const OpCall&)) {
+  std::string builtin = fmt::format("vm.builtin.{}", name);
+  builtin[builtin.rfind('.')] = '_';
+  return {.name = fmt::format("relax.{}", name),
+          .doc = doc,
+          .inputs = std::move(inputs),
+          .attrs = std::move(attrs),
+          .infer = infer,
+          .infer_partial = infer,
+          .decompose = [=](const OpCall& op, Builder&) {
+            return call_builtin(builtin, arguments ? arguments(op) : op.call.args, infer(op));
+          }};
+}
+
 Expr load_broadcast(const Buffer& buffer, Axes axes) {
   const std::vector<Expr>& shape = buffer_type(buffer).shape;
   std::vector<Expr> indices;

@@ -113,24 +113,6 @@ Type infer_values(const OpCall& op) {
   return tensor_type_of_rank(known_rank(value) < 0 ? -1 : known_rank(value) + 1, tensor_dtype(value));
 }
 
-// Makes the row of an operator that a function of the runtime does: "sequence.at" is vm.builtin.sequence_at. `rest`
-// gives further arguments of the function.
-OpRow row(const char* name, const char* doc, std::vector<OpInput> inputs, Type (*infer)(const OpCall&),
-          std::vector<OpAttr> attrs = {}, std::vector<Expr> (*rest)(const OpCall&) = nullptr) {
-  std::string builtin = fmt::format("vm.builtin.{}", name);
-  builtin[builtin.rfind('.')] = '_';
-  return {.name = fmt::format("relax.{}", name),
-          .doc = doc,
-          .inputs = std::move(inputs),
-          .attrs = std::move(attrs),
-          .infer = infer,
-          .infer_partial = infer,
-          .decompose = [=](const OpCall& op, Builder&) {
-            std::vector<Expr> args = op.call.args, more = rest ? rest(op) : std::vector<Expr>();
-            args.insert(args.end(), more.begin(), more.end());
-            return call_builtin(builtin, std::move(args), infer(op));
-          }};
-}
 // The position that is left out is -1 counted from the end, that of the last item, or the one behind it.
 OpRow with_end(OpRow row, size_t most, int64_t behind) {
   row.decompose = [=, with_all = row.decompose](const OpCall& op, Builder& b) {
@@ -153,36 +135,37 @@ std::vector<OpRow> containers_ops() {
   OpInput last = position;
   last.arity = Arity::kOptional;
   return {
-      row("sequence.make", "a sequence of these values; sinfo_args states the type of items",
-          {{"items", "values of one type", Arity::kVariadic}}, infer_make),
-      row("sequence.length", "the number of items, as an int64 scalar", {sequence}, infer_length),
-      row("sequence.at", "an item", {sequence, position}, infer_at),
-      with_end(row("sequence.insert", "the sequence with an item before the one at the position, or at the end",
-                   {sequence, {"item", "the item"}, last}, infer_insert),
+      runtime_row("sequence.make", "a sequence of these values; sinfo_args states the type of items",
+                  {{"items", "values of one type", Arity::kVariadic}}, infer_make),
+      runtime_row("sequence.length", "the number of items, as an int64 scalar", {sequence}, infer_length),
+      runtime_row("sequence.at", "an item", {sequence, position}, infer_at),
+      with_end(runtime_row("sequence.insert", "the sequence with an item before the one at the position, or at the end",
+                           {sequence, {"item", "the item"}, last}, infer_insert),
                3, 1),
-      with_end(row("sequence.erase", "the sequence without the item at the position, or without the last",
-                   {sequence, last}, infer_erase),
+      with_end(runtime_row("sequence.erase", "the sequence without the item at the position, or without the last",
+                           {sequence, last}, infer_erase),
                2, 0),
-      row("sequence.concat", "the tensors of a sequence, joined along an axis", {sequence}, infer_joined_items,
-          op_attrs<SequenceConcatAttrs>(),
-          [](const OpCall& op) -> std::vector<Expr> {
-            auto [axis, new_axis] = op.attrs<SequenceConcatAttrs>();
-            return {int_imm(axis), int_imm(new_axis)};
-          }),
-      row("sequence.split", "the parts of a tensor as a sequence",
+      runtime_row("sequence.concat", "the tensors of a sequence, joined along an axis", {sequence}, infer_joined_items,
+                  op_attrs<SequenceConcatAttrs>(),
+                  [](const OpCall& op) -> std::vector<Expr> {
+                    auto [axis, new_axis] = op.attrs<SequenceConcatAttrs>();
+                    return {op.arg(0), int_imm(axis), int_imm(new_axis)};
+                  }),
+      runtime_row(
+          "sequence.split", "the parts of a tensor as a sequence",
           {{"x", "the tensor"}, {"lengths", "int64 scalar: that of each part but the last; or a list of all lengths"}},
           infer_parts, op_attrs<SequenceSplitAttrs>(),
           [](const OpCall& op) -> std::vector<Expr> {
             auto [axis, keepdims] = op.attrs<SequenceSplitAttrs>();
-            return {int_imm(axis), int_imm(keepdims)};
+            return {op.arg(0), op.arg(1), int_imm(axis), int_imm(keepdims)};
           }),
-      row("optional.none", "the empty optional; sinfo_args states the type of a value", {}, infer_none),
-      row("optional.has", "whether there is a value, as a bool scalar", {optional}, infer_has),
-      row("optional.get", "the value; an error when there is none", {optional}, infer_get),
-      row("map.make", "a map", {{"keys", "vector of integers or strings"}, {"values", "a row for each key"}},
-          infer_map),
-      row("map.keys", "the keys, as a vector", {map}, infer_keys),
-      row("map.values", "the values, a row for each key", {map}, infer_values),
+      runtime_row("optional.none", "the empty optional; sinfo_args states the type of a value", {}, infer_none),
+      runtime_row("optional.has", "whether there is a value, as a bool scalar", {optional}, infer_has),
+      runtime_row("optional.get", "the value; an error when there is none", {optional}, infer_get),
+      runtime_row("map.make", "a map", {{"keys", "vector of integers or strings"}, {"values", "a row for each key"}},
+                  infer_map),
+      runtime_row("map.keys", "the keys, as a vector", {map}, infer_keys),
+      runtime_row("map.values", "the values, a row for each key", {map}, infer_values),
   };
 }
 

@@ -86,60 +86,46 @@ Type infer_to_numbers(const OpCall& op) {
   return with_dtype(op.type(0), dtype);
 }
 
-using Arguments = std::vector<Expr> (*)(const OpCall&);
-// Makes the row of "string.NAME", which is vm.builtin.string_NAME of these arguments, or of those of the operator.
-OpRow string_row(const char* name, const char* doc, std::vector<OpInput> inputs, Type (*infer)(const OpCall&),
-                 std::vector<OpAttr> attrs = {}, Arguments arguments = nullptr) {
-  std::string builtin = fmt::format("vm.builtin.string_{}", name);
-  return {.name = fmt::format("relax.string.{}", name),
-          .doc = doc,
-          .inputs = std::move(inputs),
-          .attrs = std::move(attrs),
-          .infer = infer,
-          .infer_partial = infer,
-          .decompose = [=](const OpCall& op, Builder&) {
-            return call_builtin(builtin, arguments ? arguments(op) : op.call.args, infer(op));
-          }};
-}
-
 }  // namespace
 
 std::vector<OpRow> strings_ops() {
   using Arity = OpInput::Arity;
   const OpInput x{"x", "strings"}, pool{"pool", "strings"};
   return {
-      string_row("take", "the strings at positions of a pool, in row-major order",
-                 {pool, {"positions", "integers from 0 on"}}, infer_string_take),
-      string_row("join", "the strings of all pools in one vector", {{"pools", "strings", Arity::kVariadic}},
-                 infer_string_join),
-      string_row("sort", "a vector of the different strings by their bytes, and the place of each string in it", {pool},
-                 infer_string_sort),
-      string_row("find", "the place of each string among the keys, or -1", {x, {"keys", "strings"}}, infer_string_find),
-      string_row("concat", "each string behind the one before it", {x, {"y", "strings of the same shape"}},
-                 infer_string_concat),
-      string_row("split", "parts of strings along a new last axis, \"\" behind the last, and the number of each", {x},
-                 infer_string_split, op_attrs<StringSplitAttrs>(),
-                 [](const OpCall& op) -> std::vector<Expr> {
-                   auto [delimiter, maxsplit] = op.attrs<StringSplitAttrs>();
-                   return {op.arg(0), string_imm(delimiter), int_imm(maxsplit)};
-                 }),
-      string_row("full_match", "whether each string matches a regular expression as a whole", {x}, infer_full_match,
-                 op_attrs<PatternAttrs>(),
-                 [](const OpCall& op) -> std::vector<Expr> {
-                   return {op.arg(0), string_imm(op.attrs<PatternAttrs>().pattern)};
-                 }),
-      string_row("normalize", "the strings that are not stop words, in lower or upper case",
-                 {x, {"stop_words", "strings"}}, infer_string_normalize, op_attrs<StringNormalizeAttrs>(),
-                 [](const OpCall& op) -> std::vector<Expr> {
-                   auto [action, case_sensitive] = op.attrs<StringNormalizeAttrs>();
-                   return {op.arg(0), string_imm(action), int_imm(case_sensitive), op.arg(1)};
-                 }),
-      string_row("from_numbers", "numbers as texts, the shortest that read back", {{"x", "the numbers"}},
-                 infer_from_numbers),
-      string_row("to_numbers", "the numbers that strings show", {x}, infer_to_numbers, op_attrs<CastAttrs>(),
-                 [](const OpCall& op) -> std::vector<Expr> {
-                   return {op.arg(0), make(DTypeImm{op.attrs<CastAttrs>().dtype}, object_type())};
-                 }),
+      runtime_row("string.take", "the strings at positions of a pool, in row-major order",
+                  {pool, {"positions", "integers from 0 on"}}, infer_string_take),
+      runtime_row("string.join", "the strings of all pools in one vector", {{"pools", "strings", Arity::kVariadic}},
+                  infer_string_join),
+      runtime_row("string.sort", "a vector of the different strings by their bytes, and the place of each string in it",
+                  {pool}, infer_string_sort),
+      runtime_row("string.find", "the place of each string among the keys, or -1", {x, {"keys", "strings"}},
+                  infer_string_find),
+      runtime_row("string.concat", "each string behind the one before it", {x, {"y", "strings of the same shape"}},
+                  infer_string_concat),
+      runtime_row("string.split",
+                  "parts of strings along a new last axis, \"\" behind the last, and the number of each", {x},
+                  infer_string_split, op_attrs<StringSplitAttrs>(),
+                  [](const OpCall& op) -> std::vector<Expr> {
+                    auto [delimiter, maxsplit] = op.attrs<StringSplitAttrs>();
+                    return {op.arg(0), string_imm(delimiter), int_imm(maxsplit)};
+                  }),
+      runtime_row("string.full_match", "whether each string matches a regular expression as a whole", {x},
+                  infer_full_match, op_attrs<PatternAttrs>(),
+                  [](const OpCall& op) -> std::vector<Expr> {
+                    return {op.arg(0), string_imm(op.attrs<PatternAttrs>().pattern)};
+                  }),
+      runtime_row("string.normalize", "the strings that are not stop words, in lower or upper case",
+                  {x, {"stop_words", "strings"}}, infer_string_normalize, op_attrs<StringNormalizeAttrs>(),
+                  [](const OpCall& op) -> std::vector<Expr> {
+                    auto [action, case_sensitive] = op.attrs<StringNormalizeAttrs>();
+                    return {op.arg(0), string_imm(action), int_imm(case_sensitive), op.arg(1)};
+                  }),
+      runtime_row("string.from_numbers", "numbers as texts, the shortest that read back", {{"x", "the numbers"}},
+                  infer_from_numbers),
+      runtime_row("string.to_numbers", "the numbers that strings show", {x}, infer_to_numbers, op_attrs<CastAttrs>(),
+                  [](const OpCall& op) -> std::vector<Expr> {
+                    return {op.arg(0), make(DTypeImm{op.attrs<CastAttrs>().dtype}, object_type())};
+                  }),
   };
 }
 

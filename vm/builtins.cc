@@ -4,7 +4,6 @@
 #include <array>
 #include <bit>
 #include <cstring>
-#include <mutex>
 #include <random>
 
 #include "support/joined.h"
@@ -150,9 +149,7 @@ Value tuple_size(BuiltinContext&, Arguments arguments) { return std::ssize(argum
 
 // Each call gives another one, of what the system offers as chance.
 Value random_seed(BuiltinContext&, Arguments) {
-  static std::random_device device;
-  static std::mutex mutex;
-  std::scoped_lock lock(mutex);
+  std::random_device device;
   return static_cast<int64_t>(uint64_t{device()} << 32 | device());
 }
 
