@@ -34,6 +34,7 @@ class Builder {
   Expr finish(const Expr& body);
   const OpTable& ops() const { return ops_; }
   size_t size() const { return size_; }  // bindings made so far
+  const Binding& last() const { return blocks_.back().bindings.back(); }
 
  private:
   const OpTable& ops_;

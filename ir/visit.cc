@@ -194,6 +194,10 @@ std::vector<VarRef> free_vars(const NodeRef& root) {
   return used;
 }
 
+void add_free_vars(const NodeRef& node, VarSet& to) {
+  for (const VarRef& var : free_vars(node)) to.insert(var.get());
+}
+
 bool uses_var(const NodeRef& root, const VarRef& var) {
   return any_node(root, [&](const NodeRef& node) { return node.get() == var.get(); });
 }

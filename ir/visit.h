@@ -183,6 +183,7 @@ Stmt instantiate(const Stmt& stmt, const VarMap& replaced);
 
 // Returns the variables used but not bound in the node, in order of first use, in types of bound variables too.
 std::vector<VarRef> free_vars(const NodeRef& node);
+void add_free_vars(const NodeRef& node, VarSet& to);
 
 // Returns whether the variable, or one of the variables, occurs in the node, bound or free.
 bool uses_var(const NodeRef& node, const VarRef& var);

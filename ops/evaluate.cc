@@ -317,6 +317,12 @@ std::optional<Expr> integer_of(const Expr& element) {
   bool whole = value && std::abs(*value) < kMostExact && *value == std::trunc(*value);
   return whole ? Known(int_imm(static_cast<int64_t>(*value))) : std::nullopt;
 }
+bool may_be_known(const Type& type) {
+  auto dtype = tensor_dtype(type);
+  if (!dtype || !is_known_dtype(*dtype)) return false;
+  auto shape = constant_shape(type);
+  return shape && is_small(*shape);
+}
 Type KnownTensor::type() const { return tensor_type(int_imms(shape), dtype); }
 std::optional<Tensor> KnownTensor::as_tensor() const {
   if (!std::ranges::all_of(elements, [](const Expr& e) { return e.is<FloatImm>() || as_int(e); })) return std::nullopt;
@@ -342,25 +348,21 @@ std::optional<KnownTensor> known_tensor(const Tensor& tensor) {
   return result;
 }
 
-std::optional<KnownTensor> evaluate(const OpRow& row, const Call& call, std::vector<KnownTensor> tensors,
-                                    EvaluatedPrograms& programs, const Analyzer& facts, const Span& span) {
-  if (!row.pure || (!row.legalize && !row.view)) return std::nullopt;
+std::optional<KnownTensor> evaluate(const OpRow& row, const Expr& value, std::vector<KnownTensor> tensors,
+                                    EvaluatedPrograms& programs, const Analyzer& facts) {
+  const Call& call = *value.as<Call>();
   bool has_floats = std::ranges::any_of(tensors, &DType::is_float, &KnownTensor::dtype);
   if (has_floats && row.pattern >= OpPattern::kReduction) return std::nullopt;
   bool is_kept = follows_from_types(row, call);
   auto known = is_kept ? programs.last.find(&row) : programs.last.end();
   if (known != programs.last.end() && is_call_of(known->second, call, tensors))
     return run(known->second, std::move(tensors), facts);
-  Call normal = normalize_call(row, call);
-  OpCall op{normal, span};
-  Type type = row.infer(op);
-  const std::vector<Expr>* dims = type.is<TensorType>() ? known_shape(type) : nullptr;
-  auto shape = dims ? as_ints(*dims) : std::nullopt;
-  auto dtype = tensor_dtype(type);
-  bool fits = shape && is_small(*shape) && dtype && is_known_dtype(*dtype);
-  if (!fits || !has_valid_indices(row, op, tensors)) return std::nullopt;
-  if (row.view) return KnownTensor{*dtype, *shape, tensors.at(0).elements};
-  EvaluatedPrograms::Entry entry{call.attrs, {}, {*dtype, *shape, {}}, row.legalize(op)};
+  OpCall op{call, value.span()};
+  auto shape = constant_shape(value.type());
+  if (!shape || !has_valid_indices(row, op, tensors)) return std::nullopt;
+  const DType dtype = *tensor_dtype(value.type());
+  if (row.view) return KnownTensor{dtype, *shape, tensors.at(0).elements};
+  EvaluatedPrograms::Entry entry{call.attrs, {}, {dtype, *shape, {}}, row.legalize(op)};
   for (const KnownTensor& tensor : tensors) entry.operands.push_back({tensor.dtype, tensor.shape, {}});
   RELAXC_CHECK(entry.program->params.size() == tensors.size() + 1, "the program of {} has {} params for {} tensors",
                row.name, entry.program->params.size(), tensors.size());

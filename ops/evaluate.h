@@ -26,6 +26,8 @@ struct KnownTensor {
 };
 // Returns the int64 scalar that an element equals, or nullopt when it may have a fraction.
 std::optional<Expr> integer_of(const Expr& element);
+// Returns whether the type is that of a small tensor of these dtypes.
+bool may_be_known(const Type& type);
 // Returns nullopt for a large tensor, and for another dtype.
 std::optional<KnownTensor> known_tensor(const Tensor& tensor);
 
@@ -40,11 +42,10 @@ struct EvaluatedPrograms {
   std::unordered_map<const OpRow*, Entry> last = {};
 };
 
-// Returns the result of a call whose tensor arguments, tuples flattened, have these elements. Returns nullopt where the
-// call has several results or a large one, where the operator has no tensor program, and where an element is not such a
-// scalar. Sums of floats are computed when the model runs, because their rounding depends on the order that the
-// compiled code sums in. Throws the errors of the operator's infer.
-std::optional<KnownTensor> evaluate(const OpRow& row, const Call& call, std::vector<KnownTensor> tensors,
-                                    EvaluatedPrograms& programs, const Analyzer& facts, const Span& span);
+// Returns the result of a normal call of the operator whose tensor arguments, tuples flattened, have these elements.
+// may_be_known() holds for its type. Returns nullopt where an element is not such a scalar. Sums of floats are computed
+// when the model runs, because their rounding depends on the order that the compiled code sums in.
+std::optional<KnownTensor> evaluate(const OpRow& row, const Expr& value, std::vector<KnownTensor> tensors,
+                                    EvaluatedPrograms& programs, const Analyzer& facts);
 
 }  // namespace relaxc

@@ -106,10 +106,6 @@ std::optional<Expr> with_better_type(const Expr& call, const Type& declared, con
   return is_better ? std::optional<Expr>(make(Call(node), known, call.span())) : std::nullopt;
 }
 
-void add_free_vars(const NodeRef& node, VarSet& to) {
-  for (const VarRef& var : free_vars(node)) to.insert(var.get());
-}
-
 VarSet used_outside(const FunctionRef& function, const std::function<bool(const Binding&)>& is_inside) {
   VarSet used;
   auto add_result = [&](const Expr& seq) {

@@ -27,6 +27,8 @@ class GraphRewriter {
   virtual void leave_scope() {}
   // Returns whether dataflow blocks stay; else their bindings become plain ones.
   virtual bool keeps_dataflow() const { return true; }
+  // Replaces a variable in what follows, types included.
+  void replace(const VarRef& var, const Expr& by) { replaced_.add(var, by); }
   const OpTable& ops_;
   bool in_dataflow_ = false;  // whether the binding that is visited stands in a dataflow block
 
@@ -46,8 +48,6 @@ Expr permute_dims(const Expr& x, std::vector<int64_t> axes, Builder& builder);
 // Returns the call of an operator with the type that it has on its operands, where that says more than `declared`.
 std::optional<Expr> with_better_type(const Expr& call, const Type& declared, const OpTable& ops);
 
-// Adds the variables that the node uses.
-void add_free_vars(const NodeRef& node, VarSet& to);
 // Returns the variables that the function uses elsewhere than in the values of the bindings of which `is_inside` holds.
 VarSet used_outside(const FunctionRef& function, const std::function<bool(const Binding&)>& is_inside);
 

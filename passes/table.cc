@@ -5,30 +5,31 @@
 namespace relaxc {
 
 // Passes over modules: passes/<name>.cc.
-#define RELAXC_MODULE_PASSES(X)                                                                                   \
-  X(lambda_lift, "make functions inside of functions functions of the module, which get what they capture")       \
-  X(wrap_programs, "give tensor programs that are run by themselves a graph function that calls them")            \
-  X(inline_calls, "write out calls of tensor programs by others, and store the values that programs return")      \
-  X(spread_tuples, "write out the items of tuple values that operators and tensor programs take")                 \
-  X(decompose, "write operators that stand for several others, or whose size the run decides, as those")          \
-  X(decompose_rest, "do that for operators that the user's kernels name and did not take")                        \
-  X(check_dims, "test at run time what operators and kernels demand of dims and types and nothing proves")        \
-  X(recognize, "turn tensor programs that compute convolutions, products or pools into these operators")          \
-  X(canonicalize, "apply the table of algebraic and structural rules to the graph until none applies")            \
-  X(fold_batch_norm, "turn inference batch norms into a scale and shift, and those into the convolution before")  \
-  X(block_channels, "lay images out with their channels in blocks of a vector, from one convolution to the next") \
-  X(pack_weights, "store constant weights of convolutions and products in the order that kernels read them")      \
-  X(apply_kernels, "call the user's kernels (--kernels) for the operators and patterns that they implement")      \
-  X(fold_constants, "compute what depends on constants only")                                                     \
-  X(fold_parameters, "do that, but leave weights in 8 bits for backends, which compute with them")                \
-  X(merge_common_subexpressions, "compute equal pure values once")                                                \
-  X(remove_dead_code, "drop bindings and functions that nothing uses")                                            \
-  X(legalize, "turn each operator into a call_tir of its tensor program")                                         \
-  X(compose, "make one tensor program of each Primitive function that a rule names")                              \
-  X(fuse, "group call_tirs (elementwise chains, epilogues of reductions) into one tensor program each")           \
-  X(merge_kernels, "keep one of several equal tensor programs")                                                   \
-  X(rewrite_weights, "compute what schedules make of constant weights alone (layout_rewrite_preproc)")            \
-  X(destination_passing, "allocate each call_tir's outputs explicitly and pass them to the kernel")               \
+#define RELAXC_MODULE_PASSES(X)                                                                                    \
+  X(lambda_lift, "make functions inside of functions functions of the module, which get what they capture")        \
+  X(wrap_programs, "give tensor programs that are run by themselves a graph function that calls them")             \
+  X(inline_calls, "write out calls of tensor programs by others, and store the values that programs return")       \
+  X(spread_tuples, "write out the items of tuple values that operators and tensor programs take")                  \
+  X(decompose, "write operators that stand for several others, or whose size the run decides, as those")           \
+  X(decompose_rest, "do that for operators that the user's kernels name and did not take")                         \
+  X(fold_known_values, "compute small tensors of integers over dims, such as shapes, and the dims that they give") \
+  X(check_dims, "test at run time what operators and kernels demand of dims and types and nothing proves")         \
+  X(recognize, "turn tensor programs that compute convolutions, products or pools into these operators")           \
+  X(canonicalize, "apply the table of algebraic and structural rules to the graph until none applies")             \
+  X(fold_batch_norm, "turn inference batch norms into a scale and shift, and those into the convolution before")   \
+  X(block_channels, "lay images out with their channels in blocks of a vector, from one convolution to the next")  \
+  X(pack_weights, "store constant weights of convolutions and products in the order that kernels read them")       \
+  X(apply_kernels, "call the user's kernels (--kernels) for the operators and patterns that they implement")       \
+  X(fold_constants, "compute what depends on constants only")                                                      \
+  X(fold_parameters, "do that, but leave weights in 8 bits for backends, which compute with them")                 \
+  X(merge_common_subexpressions, "compute equal pure values once")                                                 \
+  X(remove_dead_code, "drop bindings and functions that nothing uses")                                             \
+  X(legalize, "turn each operator into a call_tir of its tensor program")                                          \
+  X(compose, "make one tensor program of each Primitive function that a rule names")                               \
+  X(fuse, "group call_tirs (elementwise chains, epilogues of reductions) into one tensor program each")            \
+  X(merge_kernels, "keep one of several equal tensor programs")                                                    \
+  X(rewrite_weights, "compute what schedules make of constant weights alone (layout_rewrite_preproc)")             \
+  X(destination_passing, "allocate each call_tir's outputs explicitly and pass them to the kernel")                \
   X(plan_memory, "place all temporaries in one arena by their lifetimes, with symbolic offsets")
 
 // Passes over one tensor program each, the lowering steps: tir/lower/<name>.cc. Those in Y read figures of the target.
@@ -115,9 +116,10 @@ const std::vector<Pipeline>& pipelines() {
        {"inline_calls", "wrap_programs", "lambda_lift"}},
       {"simplify",
        "the graph made small, still operators",
-       {"lambda_lift", "inline_calls", "spread_tuples", "decompose", "check_dims", "recognize", "canonicalize",
-        "fold_batch_norm", "fold_constants", "apply_kernels", "decompose_rest", "block_channels", "remove_dead_code",
-        "pack_weights", "fold_constants", "canonicalize", "merge_common_subexpressions", "remove_dead_code"}},
+       {"lambda_lift", "inline_calls", "spread_tuples", "decompose", "fold_known_values", "check_dims", "recognize",
+        "canonicalize", "fold_batch_norm", "fold_constants", "apply_kernels", "decompose_rest", "block_channels",
+        "remove_dead_code", "pack_weights", "fold_constants", "canonicalize", "merge_common_subexpressions",
+        "remove_dead_code"}},
       // Equal programs are merged before they are scheduled: the work is done once for equal layers.
       {"kernels",
        "operators to scheduled tensor programs",

@@ -190,7 +190,7 @@ Expr inverse(Node& n, const Expr& x) {
   Expr identity = n.op("eye", {size, size, int_imm(0)}, FillAttrs{dtype});
   Expr rows =
       join(n, {n.reshape(n.cast(x, dtype), {batch, size, size}), n.broadcast_to(identity, {batch, size, size})}, 2);
-  Expr numbers = n.bound(n.op("arange", {int_imm(0), size, int_imm(1)}, DTypeAttrs{kInt64}));
+  Expr numbers = n.op("arange", {int_imm(0), size, int_imm(1)}, DTypeAttrs{kInt64});
   auto body = [&](Node& step, const Expr& i, const std::vector<Expr>& carried) {
     const Expr& all = carried[0];
     Expr at = step.op("scalar_to_tensor", {i}), here = step.op("equal", {numbers, at});
@@ -208,7 +208,7 @@ Expr inverse(Node& n, const Expr& x) {
     Expr others = step.sub(sorted, step.mul(factors, pivot));
     return LoopStep{.carried = {step.op("where", {step.with_new_axis(here, 1), pivot, others})}, .rows = {}};
   };
-  Expr result = emit_loop(n, size, {n.bound(rows)}, body)[0];
+  Expr result = emit_loop(n, size, {rows}, body)[0];
   return n.cast(n.reshape(n.slice(result, 2, size, wide), dims), n.dtype(0));
 }
 

@@ -223,7 +223,7 @@ class GroupQueryAttention {
     Expr lengths = n.cast(n.reshape(n.tensor(5), {n.simplify(product(n.shape(5)))}), kInt64);
     Expr before = n.add(lengths, n.op("scalar_to_tensor", {n.simplify(int_imm(1) - length_)}));
     Expr is_prompt = n.op("equal", {n.op("scalar_to_tensor", {total_}), n.op("scalar_to_tensor", {length_})});
-    past_ = n.bound(n.op("where", {is_prompt, n.scalar(0, kInt64), before}));
+    past_ = n.op("where", {is_prompt, n.scalar(0, kInt64), before});
   }
 
   Outputs convert() {

@@ -39,6 +39,7 @@ void in_trial(Node& n, const std::function<void(Node& inner)>& build) {
   builder.set_span(n.span());
   GraphImporter graph(n.graph(), builder);
   Node inner(graph, n.proto(), n.row(), n.opset(), {}, n.span());
+  KnownInside known(context.known);
   try {
     build(inner);
   } catch (const CompileError&) {
@@ -52,6 +53,7 @@ class Branch {
  public:
   Branch(Node& n, const onnx::GraphProto& graph)
       : n_(n), builder_(n.graph().context().ops), body_(n.graph(), start(n, builder_)) {
+    KnownInside known(n.graph().context().known);
     for (const Value& value : body_.import_subgraph(graph)) {
       if (value->poisoned) throw CompileError({});  // reported where it failed
       values_.push_back(value);
@@ -60,6 +62,7 @@ class Branch {
   // Imports nodes behind the If, which see its outputs, and gives their results instead.
   void go_on(GraphImporter& outer, const onnx::NodeProto& node, const GraphImporter::Nodes& nodes,
              std::span<const int> order, const std::vector<std::string>& results) {
+    KnownInside known(outer.context().known);
     GraphImporter rest(outer, builder_);
     rest.place = outer.place;
     rest.splits_ = outer.splits_ + 1;
@@ -119,8 +122,9 @@ void check_branches(Node& n, const Type& common, const Type& a, const Type& b) {
   if (is_open) n.fail("the branches have different types, {} and {}", print_type(a), print_type(b));
 }
 // Returns the flag, when it is known.
-std::optional<int64_t> known_flag(const Value& value) {
-  return value->contents ? value->contents->only_int() : std::nullopt;
+std::optional<int64_t> known_flag(Node& n, const Value& value) {
+  const KnownTensor* contents = n.graph().known(value);
+  return contents ? contents->only_int() : std::nullopt;
 }
 
 // Emits the branches and returns their outputs.
@@ -146,10 +150,10 @@ Outputs if_node(Node& n) {
   const onnx::GraphProto &then_graph = n.attr_graph("then_branch"), &else_graph = n.attr_graph("else_branch");
   if (then_graph.output_size() != else_graph.output_size())
     n.fail("the branches have {} and {} outputs", then_graph.output_size(), else_graph.output_size());
-  if (auto known = known_flag(n.value(0)))
+  if (auto known = known_flag(n, n.value(0)))
     return GraphImporter(n.graph(), n.builder()).import_subgraph(*known ? then_graph : else_graph);
   Branch then_side(n, then_graph), else_side(n, else_graph);
-  Expr condition = n.bound(n.reshape(n.tensor(0), {}));
+  Expr condition = n.reshape(n.tensor(0), {});
   return joined_branches(n, condition, then_side, else_side, n.graph().may_split());
 }
 
@@ -182,7 +186,7 @@ class Loop {
     if (rows < 0) n.fail("the body has {} outputs", body_.output_size());
     rows_ = static_cast<size_t>(rows);
     for (size_t i = 0; i < carried_; ++i) state_.push_back(n.value(i + 2));
-    first_ = n.has(1) ? known_flag(n.value(1)) : 1;
+    first_ = n.has(1) ? known_flag(n, n.value(1)) : 1;
     if (!n.has(0)) return;
     if (auto known = n.constant_ints(0); known && known->size() != 1)
       n.fail("the trip count has {} elements, expected 1", known->size());
@@ -228,8 +232,9 @@ class Loop {
           map_each(std::span(values).first(carried_), [&](const Expr& value) { return inner.of(value); });
       std::vector<Value> results = run(inner.graph(), inner.of(KnownTensor{kInt64, {}, {i}}), state);
       LoopStep step;
-      if (first_ != 1 || known_flag(results[0]) != 1) step.condition = inner.reshape(inner.tensor(results[0]), {});
-      auto tensor = [&](const Value& value) { return inner.bound(inner.tensor(value)); };
+      if (first_ != 1 || known_flag(inner, results[0]) != 1)
+        step.condition = inner.reshape(inner.tensor(results[0]), {});
+      auto tensor = [&](const Value& value) { return inner.tensor(value); };
       for (size_t k = 0; k < carried_; ++k) {
         learn_item_type(results[k + 1], *state[k]);
         step.carried.push_back(inner.leaf(results[k + 1]));
@@ -243,7 +248,7 @@ class Loop {
       }
       return step;
     };
-    auto first = [&] { return n_.bound(n_.has(1) ? n_.reshape(n_.tensor(1), {}) : n_.scalar(1, kBool)); };
+    auto first = [&] { return n_.has(1) ? n_.reshape(n_.tensor(1), {}) : n_.scalar(1, kBool); };
     std::vector<Expr> results = emit_loop(n_, trips, carried, body, first);
     auto rows = results.begin() + std::ssize(carried), list = results.begin() + static_cast<ptrdiff_t>(carried_);
     Outputs outputs = map_each(std::span(results).first(carried_), [&](const Expr& value) { return n_.of(value); });
@@ -273,7 +278,7 @@ class Loop {
     for (int64_t i = 0; !trips || i < *trips; ++i) {
       if (condition == 0) break;
       std::vector<Value> results = run(n_.graph(), n_.of(KnownTensor{kInt64, {}, {int_imm(i)}}), state_);
-      condition = known_flag(results[0]);
+      condition = known_flag(n_, results[0]);
       for (size_t k = 0; k < carried_; ++k) state_[k] = results[k + 1];
       for (size_t k = 0; k < rows_; ++k) slices[k].push_back(results[carried_ + 1 + k]);
     }
@@ -369,8 +374,8 @@ class Scan {
     in_reversed_ = n.attr_ints(batched_ ? "directions" : "scan_input_directions", scanned_, 0);
     out_axes_ = later("scan_output_axes", scan_outputs_);
     out_reversed_ = later("scan_output_directions", scan_outputs_);
-    for (size_t k = 0; k < carried_; ++k) state_.push_back(n.bound(n.tensor(first + k)));
-    for (size_t k = 0; k < scanned_; ++k) sequences_.push_back(n.bound(n.tensor(first + carried_ + k)));
+    for (size_t k = 0; k < carried_; ++k) state_.push_back(n.tensor(first + k));
+    for (size_t k = 0; k < scanned_; ++k) sequences_.push_back(n.tensor(first + carried_ + k));
   }
 
   Outputs convert() {
@@ -414,7 +419,7 @@ class Scan {
       std::vector<Value> results = run_body(inner.graph(), body_, arguments);
       auto tensors = [&](size_t from, size_t count) {
         return map_each(std::span(results).subspan(from, count),
-                        [&](const Value& value) { return inner.bound(inner.tensor(value)); });
+                        [&](const Value& value) { return inner.tensor(value); });
       };
       return LoopStep{.carried = tensors(0, carried_), .rows = tensors(carried_, scan_outputs_)};
     };
@@ -460,7 +465,7 @@ void GraphImporter::split_at(const Nodes& nodes, std::span<const int> order) {
     Branch then_side(n, n.attr_graph("then_branch")), else_side(n, n.attr_graph("else_branch"));
     then_side.go_on(*this, node, nodes, order.subspan(1), results);
     else_side.go_on(*this, node, nodes, order.subspan(1), results);
-    Expr condition = n.bound(n.reshape(n.tensor(0), {}));
+    Expr condition = n.reshape(n.tensor(0), {});
     Outputs outputs = joined_branches(n, condition, then_side, else_side, false);
     for (size_t i = 0; i < results.size(); ++i) define(results[i], outputs.at(i));
   } catch (const CompileError& error) {

@@ -33,9 +33,7 @@ Outputs constant_node(Node& n) {
     data = Tensor::of<int64_t>({std::ssize(values)}, kInt64, values);
   }
   if (!data) n.unsupported("a constant that is neither a tensor nor numbers");
-  Value value = n.of(constant(*data, n.span()));
-  value->contents = contents_of(*data);
-  return {value};
+  return {n.of(constant(*data, n.span()))};
 }
 
 Expr constant_of_shape(Node& n) {

@@ -35,8 +35,7 @@ AttrValue value_of(Node& n, const ModelContext& context, const onnx::AttributePr
 
 Outputs convert_custom(Node& n, const OnnxConverter& converter) {
   std::vector<std::optional<Expr>> inputs;
-  for (size_t i = 0; i < n.inputs(); ++i)
-    inputs.push_back(n.has(i) ? std::optional(n.bound(n.tensor(i))) : std::nullopt);
+  for (size_t i = 0; i < n.inputs(); ++i) inputs.push_back(n.has(i) ? std::optional(n.tensor(i)) : std::nullopt);
   Attrs attrs;
   for (const onnx::AttributeProto& attribute : n.proto().attribute()) {
     if (n.row().has_attribute(attribute.name()))

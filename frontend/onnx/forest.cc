@@ -236,7 +236,7 @@ class Emitter {
   Expr columns() const { return constant_of(n_, {std::ssize(compiler_.columns)}, kInt32, compiler_.columns); }
   Expr call(const char* name, std::vector<Expr> args, int64_t chunks) {
     attrs_.chunks = chunks;
-    args.insert(args.begin(), {n_.bound(x_), columns()});
+    args.insert(args.begin(), {x_, columns()});
     Expr parts = n_.builder().op(name, args, attrs_);
     if (chunks > 1) return n_.reduce(forest_.aggregate.c_str(), parts, {1}, false);
     return n_.reshape(parts, {n_.dim_of(x_, 0), int_imm(forest_.targets)});

@@ -179,7 +179,7 @@ void GraphImporter::add_initializers(const onnx::GraphProto& graph) {
     Value value = make_value({.poisoned = true});
     try {
       Tensor data = ModelFile::tensor(context_.file, tensor, span);
-      value = make_value({.tensor = constant(data, span), .contents = contents_of(data), .home = &builder_});
+      value = make_value({.tensor = constant(data, span), .home = &builder_});
     } catch (const CompileError& error) {
       context_.add(error);
     }
@@ -294,9 +294,6 @@ void GraphImporter::add_in_order(const Nodes& nodes, std::span<const int> order)
       builder_.set_span(outer);
       return;
     }
-    if (!context_.nested.empty()) continue;  // the node around these ones still has operands
-    for (const auto& [operand, value] : context_.known) value->stand_in.reset();
-    context_.known.clear();
   }
 }
 

@@ -19,14 +19,12 @@ struct ModelContext {
   std::unordered_map<std::string, VarRef> dims = {};                           // by dim_param
   std::set<std::string> fixed_dims = {};                                       // of the options, those that occur
   Analyzer analyzer = {};                                                      // facts about dims
-  EvaluatedPrograms programs = {};
-  IRModule kernels = {};  // the user's that were called
+  KnownValues known = {};                                                      // contents of small tensors
+  IRModule kernels = {};                                                       // the user's that were called
   std::vector<RuleUse> kernel_uses = std::vector<RuleUse>(options.kernels.size());
   std::unordered_map<std::string, std::string> made_by = {};  // the user's kernel, by the name of the value
-  std::tuple<DType, std::vector<int64_t>, std::optional<Type>> last_known = {};  // the type of the last stand-in
   int64_t node_count = 0;
   std::vector<std::string> nested = {};  // the functions and graphs that are being expanded; "" for a graph
-  std::unordered_map<const NodeHeader*, Value> known = {};  // by operand of this node; the value keeps it alive
 
   // Returns the place of a named part of the model: "model.onnx: initializer 'w'".
   Span place(std::string_view kind, const std::string& name) const {
@@ -79,15 +77,8 @@ class GraphImporter {
   // Return a leaf expression that is the value in this graph. tensor_of() takes tensors only.
   Expr leaf_of(const Value& value, const Span& span);
   Expr tensor_of(const Value& value, const Span& span);
-  // Returns the value as an operand of Node::op(), which is a stand-in where its contents are known and suffice.
-  Expr operand_of(const Value& value, const Span& span);
-  // Returns the value for which an operand of known contents stands, else null.
-  Value value_of(const Expr& operand) const;
-  // Returns the operand, and the items of a tuple, without stand-ins.
-  Expr bound(const Expr& operand, const Span& span);
-  // Returns the contents of the operator's result when the contents of its tensors are known.
-  std::optional<KnownTensor> evaluate_op(const std::string& name, const std::vector<Expr>& args, const Attrs& attrs,
-                                         const Span& span);
+  // Returns the contents of a tensor, or null.
+  const KnownTensor* known(const Value& value) { return value->tensor ? context_.known.find(*value->tensor) : nullptr; }
   // Returns a tensor of strings as positions in a pool.
   MovedStrings moved(const Value& value, const Span& span);
   // Requires a == b when the model runs; `what` names them in the message.
@@ -140,9 +131,6 @@ std::vector<std::string> names_of_outputs(const onnx::GraphProto& graph);
 
 // Reports the user's kernels that no node of the model got, and why.
 void report_unused_kernels(const ModelContext& context);
-
-// Returns the contents of a small list or scalar.
-std::optional<KnownTensor> contents_of(const Tensor& tensor);
 
 // Returns a new dim about which nothing is known but that it is one.
 VarRef unknown_dim(ModelContext& context, std::string name);

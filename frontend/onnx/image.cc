@@ -95,7 +95,7 @@ ResizePlan sizes_as_stated(Node& n, const std::vector<Expr>& sizes) {
   if (policy != "not_larger" && policy != "not_smaller")
     n.fail("keep_aspect_ratio_policy is '{}', expected stretch, not_larger or not_smaller", policy);
   auto list = [&](const std::vector<Expr>& values) {
-    return n.bound(n.cast(n.op("shape_to_tensor", {shape_expr(values)}), kFloat64));
+    return n.cast(n.op("shape_to_tensor", {shape_expr(values)}), kFloat64);
   };
   bool is_known = as_ints(lengths) && as_ints(sizes);
   if (is_known) {

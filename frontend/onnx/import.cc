@@ -5,6 +5,7 @@
 
 #include "frontend/onnx/graph_importer.h"
 #include "ir/attr_names.h"
+#include "ir/unused.h"
 
 namespace relaxc {
 
@@ -139,7 +140,8 @@ IRModule import_model(std::shared_ptr<const ModelFile> file, const OpTable& ops,
               {attr_names::kOutputNames, outputs}};
   Function function{std::move(params.vars), body, result, true, std::move(attrs)};
   IRModule module = std::move(context.kernels);
-  module.functions.insert_or_assign("main", make_function(std::move(function), place(context)));
+  FunctionRef main = make_function(std::move(function), place(context));
+  module.functions.insert_or_assign("main", without_unused(main, module, ops));  // of shapes that are known by now
   return module;
 }
 

@@ -30,7 +30,7 @@ class LinearAttention {
     value_ = by_step(2, heads_);
     size_ = n.dim_of(key_, 3);
     n.require_equal(n.dim_of(query_, 3), size_, "head sizes of query and key");
-    if (is_gated_) decay_ = n.bound(n.op("exp", {by_step(4, heads_)}));
+    if (is_gated_) decay_ = n.op("exp", {by_step(4, heads_)});
     if (is_delta_) beta_ = by_step(5, is_int(n.dim(5, 2), 1) ? 1 : heads_);
     if (n.has(6)) erase_ = by_step(6, heads_);
   }
@@ -44,10 +44,10 @@ class LinearAttention {
     auto body = [&](Node& step, const Expr& t, const std::vector<Expr>& carried) { return next(step, t, carried[0]); };
     std::vector<Expr> results;
     if (is_int(steps, 1)) {  // decoding
-      LoopStep only = body(n_, int_imm(0), {n_.bound(state)});
+      LoopStep only = body(n_, int_imm(0), {state});
       results = {only.carried[0], n_.with_new_axis(only.rows[0], 0)};
     } else {
-      results = emit_loop(n_, steps, {n_.bound(state)}, body);
+      results = emit_loop(n_, steps, {state}, body);
     }
     Expr output = n_.transpose(results[1], {1, 0, 2, 3});  // [batch, steps, heads, size]
     output = n_.reshape(output, {values[1], steps, n_.simplify(values[3] * query_heads_)});
@@ -61,7 +61,7 @@ class LinearAttention {
     const std::vector<Expr> dims = n_.shape(i);
     Expr size = n_.simplify(floor_div(dims[2], heads));
     Expr x = n_.reshape(n_.cast(n_.tensor(i), kFloat32), {dims[0], dims[1], int_imm(heads), size});
-    return n_.bound(n_.transpose(x, {1, 0, 2, 3}));
+    return n_.transpose(x, {1, 0, 2, 3});
   }
   // These give a row per key dim, and a column per value dim.
   static Expr column(Node& n, const Expr& x) { return n.with_new_axis(x, 3); }

@@ -98,6 +98,7 @@ BuiltStep build_step(Node& n, const std::vector<Type>& types, const LoopBody& bo
   builder.begin_dataflow();
   GraphImporter graph(n.graph(), builder);
   Node inner(graph, n.proto(), n.row(), n.opset(), {}, n.span());
+  KnownInside known(n.graph().context().known);
   std::vector<VarRef> params = {make_var("i", prim_type(kInt64), n.span())};
   for (const Type& type : types) params.push_back(make_var(fmt::format("c{}", params.size() - 1), type, n.span()));
   LoopStep step = body(inner, params[0], {params.begin() + 1, params.end()});
@@ -120,8 +121,7 @@ std::vector<Expr> emit_loop(Node& n, const Expr& trips, const std::vector<Expr>&
   BuiltStep built = build_step(n, types.types(), body);
   while (!types.hold_for(built.step.carried)) built = build_step(n, types.types(), body);
   Builder& b = n.builder();
-  std::vector<Expr> args = {b.emit(built.function, "body"), trips,
-                            tuple(map_each(carried, [&](const Expr& value) { return n.bound(value); }))};
+  std::vector<Expr> args = {b.emit(built.function, "body"), trips, tuple(carried)};
   if (built.step.condition) args.push_back(first());
   Expr all = b.op("loop", std::move(args));
   std::vector<Expr> results;

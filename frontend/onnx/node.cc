@@ -53,7 +53,7 @@ const Value& Node::value(size_t i) const {
   if (!has(i)) fail("input {} is missing", i);
   return inputs_[i];
 }
-Expr Node::tensor(const Value& value) { return graph_.operand_of(value, span_); }
+Expr Node::tensor(const Value& value) { return graph_.tensor_of(value, span_); }
 Expr Node::tensor(size_t i) { return tensor(value(i)); }
 
 Type Node::type(size_t i) const {
@@ -93,7 +93,7 @@ static bool is_list_of_none(const Type& type) {
 }
 std::optional<std::vector<int64_t>> Node::constant_ints(size_t i) const {
   const Value& x = value(i);
-  if (x->contents) return as_ints(x->contents->elements);
+  if (const KnownTensor* known = graph_.known(x)) return as_ints(known->elements);
   const Constant* constant = x->tensor ? x->tensor->as<Constant>() : nullptr;
   if (x->tensor && !constant && is_list_of_none(x->tensor->type())) return std::vector<int64_t>{};
   if (!constant || constant->data.size() > 4096 || !constant->data.dtype().is_integral()) return std::nullopt;
@@ -103,19 +103,16 @@ std::optional<std::vector<int64_t>> Node::constant_ints(size_t i) const {
 }
 std::optional<Tensor> Node::constant(size_t i) {
   const Value& x = value(i);
-  if (x->tensor) {
-    const Constant* known = x->tensor->as<Constant>();
-    return known ? std::optional(known->data) : std::nullopt;
-  }
-  return x->contents ? x->contents->as_tensor() : std::nullopt;
+  const Constant* constant = x->tensor ? x->tensor->as<Constant>() : nullptr;
+  return constant ? std::optional(constant->data) : std::nullopt;
 }
 
 std::vector<Expr> Node::ints_of(const Value& x) {
-  if (x->contents) {
-    for (const Expr& element : x->contents->elements) {
-      if (!dtype_of(element).is_int()) fail("expected integers, got {}", to_string(x->contents->dtype));
+  if (const KnownTensor* known = graph_.known(x)) {
+    for (const Expr& element : known->elements) {
+      if (!dtype_of(element).is_int()) fail("expected integers, got {}", to_string(known->dtype));
     }
-    return x->contents->elements;
+    return known->elements;
   }
   Expr expr = tensor(x);
   const std::vector<Expr>& dims = shape_of(expr);
@@ -133,8 +130,8 @@ std::vector<Expr> Node::ints_of(const Value& x) {
     result.push_back(constant ? int_imm(constant->data.as_int(k))
                               : builder().op("inspect.tensor_item", {expr}, write_attrs(TensorItemAttrs{k}), "item"));
   }
-  if (x->home == &builder())
-    x->contents = KnownTensor{dtype, dims.empty() ? std::vector<int64_t>() : std::vector<int64_t>{*length}, result};
+  if (!constant)
+    graph_.context().known.set(expr, {dtype, dims.empty() ? std::vector<int64_t>() : std::vector{*length}, result});
   return result;
 }
 Expr Node::named(const Expr& scalar, const char* hint) {
@@ -245,14 +242,17 @@ static AttributeProto proto_of(const OnnxAttribute& attribute) {
 }
 Builder& Node::builder() { return graph_.builder(); }
 Expr Node::op(const std::string& name, std::vector<Expr> args, Attrs attrs) {
-  if (auto known = graph_.evaluate_op(name, args, attrs, span_)) {
-    for (Expr& element : known->elements) {
-      if (dtype_of(element).is_int()) element = named_if_long(*this, element, "dim");
-    }
-    return tensor(make_value({.contents = std::move(*known), .home = &graph_.builder()}));
+  Expr result = builder().op(name, std::move(args), std::move(attrs));
+  const auto& [call, cast, var] = builder().last();
+  const KnownTensor* found = graph_.context().known.learn(var, call, builder().ops(), graph_.context().analyzer);
+  if (!found) return result;
+  if (auto numbers = found->as_tensor()) return relaxc::constant(*numbers, span_);
+  KnownTensor contents = *found;
+  for (Expr& element : contents.elements) {
+    if (dtype_of(element).is_int()) element = named_if_long(*this, element, "dim");
   }
-  for (Expr& arg : args) arg = bound(arg);
-  return builder().op(name, std::move(args), std::move(attrs));
+  graph_.context().known.set(result, std::move(contents));
+  return result;
 }
 Outputs Node::standard_outputs(const char* op_type, const std::vector<std::optional<Expr>>& inputs,
                                const std::vector<OnnxAttribute>& attributes, int64_t opset,
@@ -284,16 +284,15 @@ Outputs Node::standard_outputs(const char* op_type, const std::vector<std::optio
   return result;
 }
 Expr Node::match_cast(const Expr& x, Type type, const char* hint) {
-  return builder().match_cast(bound(x), std::move(type), hint);
+  return builder().match_cast(x, std::move(type), hint);
 }
-Expr Node::bound(const Expr& x) { return graph_.bound(x, span_); }
-Value Node::of(Expr expr) const {
-  if (Value known = graph_.value_of(expr)) return known;
-  return make_value({.tensor = std::move(expr), .home = &graph_.builder()});
-}
-Value Node::of(KnownTensor contents) const {
-  for (Expr& element : contents.elements) element = simplify(element);
-  return make_value({.contents = std::move(contents), .home = &graph_.builder()});
+Value Node::of(Expr expr) const { return make_value({.tensor = std::move(expr), .home = &graph_.builder()}); }
+Value Node::of(const KnownTensor& contents) {
+  KnownTensor simple = contents;
+  for (Expr& element : simple.elements) element = simplify(element);
+  Expr tensor = relaxc::tensor_of(simple, builder());
+  if (!tensor.is<Constant>()) graph_.context().known.set(tensor, std::move(simple));
+  return of(tensor);
 }
 Value Node::sequence(std::vector<Value> items, std::optional<Type> item_type) const {
   return make_value(
@@ -301,7 +300,6 @@ Value Node::sequence(std::vector<Value> items, std::optional<Type> item_type) co
 }
 Expr Node::leaf(const Value& value) { return graph_.leaf_of(value, span_); }
 Value Node::container_op(const std::string& name, std::vector<Expr> args, Attrs attrs) {
-  for (Expr& arg : args) arg = bound(arg);
   return of(with_measured_dims(*this, builder().op(name, std::move(args), std::move(attrs))));
 }
 Expr Node::scalar(double value, DType dtype) const {
@@ -349,8 +347,8 @@ Expr Node::clip(const Expr& x, double low, double high) {
 Expr Node::cast(const Expr& x, DType dtype) {
   DType from = dtype_of_tensor(x);
   if (from == dtype) return x;
-  if (dtype.is_string()) return builder().op("string.from_numbers", {bound(x)});
-  if (from.is_string()) return builder().op("string.to_numbers", {bound(x)}, CastAttrs{dtype});
+  if (dtype.is_string()) return builder().op("string.from_numbers", {x});
+  if (from.is_string()) return builder().op("string.to_numbers", {x}, CastAttrs{dtype});
   return op("astype", {x}, CastAttrs{dtype});
 }
 Expr Node::reshape(const Expr& x, const std::vector<Expr>& shape) {

@@ -6,7 +6,7 @@
 #include "ir/builder.h"
 #include "ops/attributes.h"
 #include "ops/common.h"
-#include "ops/evaluate.h"
+#include "ops/known_values.h"
 #include "ops/onnx_converter.h"
 
 namespace relaxc::onnx_import {
@@ -15,7 +15,7 @@ class GraphImporter;
 struct ConverterRow;
 
 // An ONNX value as the importer knows it: an expression (of a tensor, or of a sequence, optional or map that only the
-// run knows), its contents if they are integers for shapes, or a sequence whose items are known.
+// run knows), or a sequence whose items are known.
 struct ValueData;
 using Value = std::shared_ptr<ValueData>;
 
@@ -26,9 +26,7 @@ struct MovedStrings {
 };
 
 struct ValueData {
-  std::optional<Expr> tensor = {};  // a leaf; made from the contents when the first operator needs it
-  std::optional<KnownTensor> contents = {};
-  std::optional<VarRef> stand_in = {};       // the operand for known contents until there is a tensor
+  std::optional<Expr> tensor = {};           // a leaf
   std::optional<MovedStrings> strings = {};  // there is no tensor of them until an operator needs it
   bool is_sequence = false;
   std::vector<Value> items = {};       // of a sequence
@@ -40,8 +38,7 @@ struct ValueData {
   // Returns nullopt for a value that has no expression yet, and for a poisoned one.
   std::optional<Type> type() const {
     if (tensor) return tensor->type();
-    if (strings) return type_of_moved(*strings);
-    return contents ? std::optional(contents->type()) : std::nullopt;
+    return strings ? std::optional(type_of_moved(*strings)) : std::nullopt;
   }
   static Type type_of_moved(const MovedStrings& strings);
 };
@@ -141,7 +138,7 @@ class Node {
   // ---- Building
   Builder& builder();
   GraphImporter& graph() { return graph_; }
-  // Returns the result: evaluated where the contents of all tensors are known (ops/evaluate.h), else a new binding.
+  // Returns the result, of which graph().known() tells the contents, as far as they are known.
   Expr op(const std::string& name, std::vector<Expr> args, Attrs attrs = {});
   template <HasFields T>
   Expr op(const std::string& name, std::vector<Expr> args, const T& attrs) {
@@ -159,12 +156,10 @@ class Node {
   }
   // Gives the tensor a type that says more about it.
   Expr match_cast(const Expr& x, Type type, const char* hint = "");
-  // Returns the expression, or the tensor for a stand-in of known contents. Only op() accepts stand-ins.
-  Expr bound(const Expr& x);
   // Binds a compound scalar to a variable, so that expressions over it stay short.
   Expr named(const Expr& scalar, const char* hint);
   Value of(Expr expr) const;
-  Value of(KnownTensor contents) const;
+  Value of(const KnownTensor& contents);
   Value sequence(std::vector<Value> items, std::optional<Type> item_type = {}) const;
   Expr scalar(double value, DType dtype) const;  // a constant tensor of rank 0
   Expr simplify(const Expr& expr) const;

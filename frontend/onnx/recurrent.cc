@@ -22,7 +22,7 @@ class Recurrent {
     if (direction_ != "forward" && direction_ != "reverse" && direction_ != "bidirectional")
       n.fail("direction is '{}'", direction_);
     directions_ = direction_ == "bidirectional" ? 2 : 1;
-    x_ = n.bound(n.tensor(0));
+    x_ = n.tensor(0);
     if (n.shape_of(x_).size() != 3) n.fail("input has rank {}, expected 3", n.shape_of(x_).size());
     if (batch_first_) x_ = n.transpose(x_, {1, 0, 2});
     steps_ = n.dim_of(x_, 0);
@@ -88,7 +88,7 @@ class Recurrent {
     Expr flat = n_.reshape(x_, {n_.simplify(steps_ * batch_), n_.dim_of(x_, 2)});
     Expr from_inputs = n_.op("matmul", {flat, w});
     if (n_.has(3)) from_inputs = n_.add(from_inputs, bias(n_, d, 0));
-    from_inputs = n_.bound(n_.reshape(from_inputs, {steps_, batch_, int_imm(gates_ * hidden_)}));
+    from_inputs = n_.reshape(from_inputs, {steps_, batch_, int_imm(gates_ * hidden_)});
     std::vector<Expr> first = {initial(5, d)};
     if (kind_ == "LSTM") first.push_back(initial(6, d));
     auto body = [&](Node& step, const Expr& i, const std::vector<Expr>& state) {
@@ -96,7 +96,7 @@ class Recurrent {
       std::vector<Expr> next = next_state(step, d, step.pick(from_inputs, 0, t), state);
       Expr row = next[0];
       if (lengths_) {  // beyond a sequence's length the state stays and the output is 0
-        Expr at = step.bound(step.tensor(step.of(KnownTensor{kInt64, {}, {t}})));
+        Expr at = step.tensor(step.of(KnownTensor{kInt64, {}, {t}}));
         Expr active = step.op("greater", {*lengths_, at});
         row = step.op("where", {active, row, step.scalar(0, dtype_)});
         for (size_t k = 0; k < next.size(); ++k) next[k] = step.op("where", {active, next[k], state[k]});
@@ -119,10 +119,10 @@ class Recurrent {
     return n.slice(all, 0, int_imm(part * gates_ * hidden_), int_imm((part + 1) * gates_ * hidden_));
   }
   Expr initial(size_t input, int64_t d) {
-    if (!n_.has(input)) return n_.bound(n_.broadcast_to(n_.scalar(0, dtype_), {batch_, int_imm(hidden_)}));
+    if (!n_.has(input)) return n_.broadcast_to(n_.scalar(0, dtype_), {batch_, int_imm(hidden_)});
     Expr state = n_.tensor(input);
     if (batch_first_) state = n_.transpose(state, {1, 0, 2});
-    return n_.bound(n_.pick(state, 0, d));
+    return n_.pick(state, 0, d);
   }
 
   std::vector<Expr> next_state(Node& step, int64_t d, const Expr& from_input, const std::vector<Expr>& state) {

@@ -2,6 +2,7 @@
 // others are values of the run.
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/loop.h"
+#include "ir/op_names.h"
 
 namespace relaxc::onnx_import {
 
@@ -159,6 +160,29 @@ Outputs get_element(Node& n) {
 }
 
 }  // namespace
+
+Expr GraphImporter::leaf_of(const Value& value, const Span& span) {
+  if (!value->is_sequence && !value->is_none) return value->tensor ? *value->tensor : tensor_of(value, span);
+  if (value->tensor) return *value->tensor;
+  std::vector<Type> stated;
+  if (value->items.empty()) stated.push_back(value->item_type.value_or(object_type()));
+  std::vector<Expr> items = map_each(value->items, [&](const Value& item) { return leaf_of(item, span); });
+  Call call{op_ref(value->is_none ? ops::kOptionalNone : ops::kSequenceMake), std::move(items), {}, stated};
+  Type type = infer_call_type(call, span, context_.ops);
+  Expr expr = builder_.emit(make(std::move(call), type, span), value->is_none ? "none" : "sequence");
+  if (value->home == &builder_) value->tensor = expr;
+  return expr;
+}
+
+Expr GraphImporter::tensor_of(const Value& value, const Span& span) {
+  if (value->strings && !value->tensor) {
+    Expr whole = builder_.op("string.take", {value->strings->pool, tensor_of(value->strings->positions, span)});
+    if (value->home == &builder_) value->tensor = whole;
+    return whole;
+  }
+  if (!value->tensor || is_container(value->tensor->type())) fail(span, "expected a tensor, got {}", kind_text(*value));
+  return *value->tensor;
+}
 
 std::vector<ConverterRow> sequence_converters() {
   return {

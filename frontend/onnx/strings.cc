@@ -119,7 +119,7 @@ Expr string_concat(Node& n) {
       continue;
     }
     MovedStrings strings = n.graph().moved(n.value(i), n.span());
-    Expr positions = n.bound(n.broadcast_to(n.tensor(strings.positions), shape));
+    Expr positions = n.broadcast_to(n.tensor(strings.positions), shape);
     operands.push_back(n.builder().op("string.take", {strings.pool, positions}));
   }
   return n.builder().op("string.concat", operands);
@@ -152,8 +152,7 @@ MovedStrings GraphImporter::moved(const Value& value, const Span& span) {
   if (auto dims = constant_shape(pool.type())) {
     Tensor positions = Tensor::empty(*dims, kInt64);
     for (int64_t i = 0; i < positions.size(); ++i) positions.set_int(i, i);
-    return {make_value({.tensor = constant(positions, span), .contents = contents_of(positions), .home = &builder_}),
-            pool};
+    return {make_value({.tensor = constant(positions, span), .home = &builder_}), pool};
   }
   Expr all = builder_.op("arange", {int_imm(0), simplify(product(*shape)), int_imm(1)}, DTypeAttrs{kInt64});
   if (shape->size() != 1) all = builder_.op("reshape", {all, shape_expr(*shape)});

@@ -73,13 +73,13 @@ std::optional<Converted> convert_alone(const ModelContext& model, const onnx::No
   try {
     ImportOptions options{.dims = model.options.dims, .limits = model.options.limits};
     ModelContext context{.file = model.file, .ops = model.ops, .options = options, .opsets = model.opsets};
+    context.known = model.known;
     Builder builder(model.ops);
     builder.set_span(span);
     GraphImporter importer(context, builder);
     std::vector<Value> copies = map_each(inputs, [](const Value& input) -> Value {
       if (!input) return nullptr;
       return make_value({.tensor = input->tensor,
-                         .contents = input->contents,
                          .strings = input->strings,
                          .is_sequence = input->is_sequence,
                          .items = input->items,

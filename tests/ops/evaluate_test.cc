@@ -1,5 +1,5 @@
 // Operators on small tensors of known scalars, by their own tensor programs.
-#include "ops/evaluate.h"
+#include "ops/known_values.h"
 
 #include "codegen/compile.h"
 #include "ir/visit.h"
@@ -16,18 +16,23 @@ const VarRef kN = make_dim("n"), kM = make_dim("m");
 KnownTensor list(std::vector<Expr> elements, DType dtype = kInt64) {
   return {dtype, {static_cast<int64_t>(elements.size())}, std::move(elements)};
 }
-std::optional<KnownTensor> run(const std::string& name, const std::vector<KnownTensor>& tensors, Attrs attrs = {},
-                               std::vector<Expr> more = {}) {
+std::optional<KnownTensor> run(const std::string& name, const std::vector<KnownTensor>& tensors,
+                               const Attrs& attrs = {}, std::vector<Expr> more = {}) {
+  KnownValues values;
   std::vector<Expr> args;
-  for (const KnownTensor& tensor : tensors) args.push_back(make_var("x", tensor.type()));
+  for (const KnownTensor& tensor : tensors) {
+    args.push_back(make_var("x", tensor.type()));
+    values.set(args.back(), tensor);
+  }
   if (name == "concat") args = {tuple(args)};
   args.insert(args.end(), more.begin(), more.end());
-  const OpRow* row = op_table().find("relax." + name);
-  REQUIRE(row);
-  EvaluatedPrograms programs;
-  Call call{op_ref(row->name), args, std::move(attrs), {}};
-  std::optional<KnownTensor> first = evaluate(*row, call, tensors, programs, Analyzer(), {});
-  std::optional<KnownTensor> again = evaluate(*row, call, tensors, programs, Analyzer(), {});  // by the kept program
+  Builder builder(op_table());
+  auto evaluated = [&]() -> std::optional<KnownTensor> {
+    builder.op(name, args, attrs);
+    const KnownTensor* known = values.learn(builder.last().var, builder.last().value, op_table(), Analyzer());
+    return known ? std::optional(*known) : std::nullopt;
+  };
+  std::optional<KnownTensor> first = evaluated(), again = evaluated();  // by the kept program
   CHECK(first.has_value() == again.has_value());
   if (first && again) {
     CHECK(std::ranges::equal(first->elements, again->elements,
