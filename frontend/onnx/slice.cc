@@ -30,6 +30,7 @@ Outputs split(Node& n) {
   std::vector<Expr> offsets;
   for (const Expr& length : lengths) {
     if (auto known = as_int(length); known && *known < 0) n.fail("a split length is {}", *known);
+    if (n.least_value(length) < 0) n.require_at_most(int_imm(0), length, "0 and a split length");
     offsets.push_back(begin);
     begin = named_if_long(n, n.simplify(begin + length), "offset");
   }
