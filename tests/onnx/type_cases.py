@@ -15,6 +15,8 @@ def add(m):
         for group in functions, gates, windows, recurrent, flags, ranges:
             group(m, dtype, rounded)
     integers(m)
+    real_results(m)
+    open_dims(m)
 
 
 def erf(x):
@@ -157,3 +159,45 @@ def ranges(m, dtype, rounded):
            [("up", [scalar(1), scalar(5), scalar(2)]), ("down", [scalar(3), scalar(-1.5), scalar(-0.75)]),
             ("none", [scalar(2), scalar(1), scalar(0.5)])],
            [("Range", {}, "start limit delta", 1, counted), ("Range", {}, "limit start delta", 1, counted)])
+
+
+def real_results(m):
+    """Integers of which an operator computes a real number, whose fraction is lost."""
+    whole = lambda y, x: np.trunc(y).astype(x.dtype)
+    real = lambda x: x.astype(np.float64)
+    for dtype in ("int32", "uint32", "int64", "uint64"):
+        kind = np.dtype(dtype)
+        x = m.integers(3, 4, seed=dtype, low=1, high=9, dtype=kind)
+        axes = lambda a: {"axis": tuple(int(i) for i in a), "keepdims": True}
+        m.case(f"real_results_{dtype}_18", 18, f"Roots and logarithms of {dtype}, rounded towards zero.", f"{dtype}[n,m] x; int64[1] axes",
+               [("rows", [x, np.array([1])]), ("columns", [x[:, :1], np.array([0])])],
+               [("ReduceL2", {}, "x axes", 1, lambda x, a: whole(np.sqrt((real(x) ** 2).sum(**axes(a))), x)),
+                ("ReduceLogSum", {}, "x axes", 1, lambda x, a: whole(np.log(real(x).sum(**axes(a))), x)),
+                ("ReduceLogSumExp", {}, "x axes", 1, lambda x, a: whole(np.log(np.exp(real(x)).sum(**axes(a))), x)),
+                ("Erf", {}, "x", 1, lambda x: whole(erf(real(x)), x))])
+    for dtype in ("uint8", "int32", "int64"):
+        x = m.integers(1, 2, 4, 5, seed=dtype, low=0, high=200, dtype=np.dtype(dtype))
+        grid = m.numbers(1, 3, 2, 2, seed="grid", low=-8, high=9)
+        m.case(f"grid_sample_{dtype}_20", 20, f"Samples of {dtype}, rounded towards zero.", f"{dtype}[n,c,h,w] x; float[n,p,q,2] grid",
+               [("some", [x, grid])],
+               [("GridSample", {"mode": mode, "padding_mode": pads, "align_corners": corners}, "x grid", 1,
+                 lambda x, g, mode=mode, pads=pads, corners=corners: whole(f.grid_sample(real(x), real(g), mode, pads, corners), x))
+                for mode, pads, corners in (("nearest", "border", 1), ("nearest", "zeros", 0), ("linear", "border", 0), ("linear", "zeros", 1))])
+
+
+def open_dims(m):
+    """Dims that are constants in most models, and symbolic here."""
+    x, w, r, b = m.numbers(3, 2, 3), m.numbers(1, 8, 3, seed="w") / 4, m.numbers(1, 8, 2, seed="r") / 4, m.numbers(1, 16, seed="b") / 4
+    p = m.numbers(1, 6, seed="p") / 4
+    m.case("recurrent_open_22", 22, "Weights of which only hidden_size says the dims.",
+           "float[t,n,i] x; float[d,g,i] w; float[d,g,h] r; float[d,a] b; float[d,e] p", [("three steps", [x, w, r, b, p]), ("one step", [x[:1], w, r, b, p])],
+           [("LSTM", {"hidden_size": 2}, "x w r", 3, lambda x, w, r: [y.astype(np.float32) for y in layers.recurrent("LSTM", x, w, r)]),
+            ("LSTM", {"hidden_size": 2}, "x w r b - - - p", 3,
+             lambda x, w, r, b, *rest: [y.astype(np.float32) for y in layers.recurrent("LSTM", x, w, r, b, None, None, rest[-1])])])
+    signal = m.numbers(2, 6, 2)
+    m.case("dft_open_20", 20, "Signals of which only the run knows whether they are complex.", "float[n,m,p] x; float[n,m,q] real",
+           [("complex numbers", [signal, signal[:, :, :1]]), ("real numbers", [signal[:, :, :1], signal[:, :, 1:]])],
+           [("DFT", {}, "x", 1, lambda x: f.dft(x, 1)), ("DFT", {"inverse": 1}, "x", 1, lambda x: f.dft(x, 1, None, True)),
+            ("DFT", {"onesided": 1}, "real", 1, lambda x: f.dft(x, 1, None, False, True)),
+            ("STFT", {"onesided": 1}, "real two - four", 1, lambda x, step, _, length: f.stft(x, int(step), None, int(length)))],
+           {"two": np.int64(2), "four": np.int64(4)})
