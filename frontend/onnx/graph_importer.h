@@ -94,6 +94,8 @@ class GraphImporter {
   friend class Branch;
   static constexpr int kMostSplits = 4;  // each doubles the nodes behind it
   void add_node(const onnx::NodeProto& node, int64_t index);
+  // Returns the version of a domain that the model, or the function whose body this is, imports.
+  std::optional<int64_t> imported_version(const std::string& domain) const;
   void add_in_order(const Nodes& nodes, std::span<const int> order);
   // Imports an If whose branches differ in rank together with the nodes behind it, which each branch gets a copy of.
   void split_at(const Nodes& nodes, std::span<const int> order);
