@@ -289,8 +289,8 @@ void GraphImporter::add_in_order(const Nodes& nodes, std::span<const int> order)
     const Span outer = builder_.span();
     try {
       add_node(nodes[order[k]], order[k]);
-    } catch (const RanksDiffer&) {
-      split_at(nodes, order.subspan(k));
+    } catch (const RanksDiffer& split) {
+      split_at(split, nodes, order.subspan(k));
       builder_.set_span(outer);
       return;
     }
