@@ -59,19 +59,18 @@ class Branch {
       values_.push_back(value);
     }
   }
-  // Imports nodes behind the If, which see its outputs, and gives their results instead.
-  void go_on(GraphImporter& outer, const onnx::NodeProto& node, const GraphImporter::Nodes& nodes,
+  explicit Branch(Node& n) : n_(n), builder_(n.graph().context().ops), body_(n.graph(), start(n, builder_)) {}
+  // Imports nodes and gives their results. The first one is the If at which they split, or has it in it; the If becomes
+  // this side of it.
+  void go_on(GraphImporter& outer, const RanksDiffer& split, bool side, const GraphImporter::Nodes& nodes,
              std::span<const int> order, const std::vector<std::string>& results) {
     KnownInside known(outer.context().known);
+    Temporarily chosen(outer.context().chosen_side, std::optional(std::pair(split.node, side)));
     GraphImporter rest(outer, builder_);
     rest.place = outer.place;
     rest.splits_ = outer.splits_ + 1;
     rest.outputs_ = results;
-    for (int i = 0; i < node.output_size(); ++i) {
-      if (!node.output(i).empty()) rest.define(node.output(i), values_.at(static_cast<size_t>(i)));
-    }
     rest.add_in_order(nodes, order);
-    values_.clear();
     for (const std::string& name : results) {
       values_.push_back(rest.find(name));
       if (!values_.back()) n_.fail("graph output '{}' is not defined", printable(name));
@@ -127,17 +126,17 @@ std::optional<int64_t> known_flag(Node& n, const Value& value) {
   return contents ? contents->only_int() : std::nullopt;
 }
 
-// Emits the branches and returns their outputs.
-Outputs joined_branches(Node& n, const Expr& condition, Branch& then_side, Branch& else_side, bool may_split) {
+// Emits the branches of the If and returns their outputs.
+Outputs joined_branches(Node& n, const RanksDiffer& split, Branch& then_side, Branch& else_side, bool may_split) {
   then_side.learn_types(else_side);
   else_side.learn_types(then_side);
   Expr then_branch = then_side.finish(), else_branch = else_side.finish();
-  if (may_split && ranks_differ(then_branch.type(), else_branch.type())) throw RanksDiffer();
+  if (may_split && ranks_differ(then_branch.type(), else_branch.type())) throw split;
   Type type = common_type(then_branch.type(), else_branch.type());
   check_branches(n, type, then_branch.type(), else_branch.type());
   Builder& b = n.builder();
   b.end_dataflow({});  // a block has no branches
-  Expr result = b.emit(make(If{condition, then_branch, else_branch}, type, n.span()));
+  Expr result = b.emit(make(If{split.condition, then_branch, else_branch}, type, n.span()));
   b.begin_dataflow();
   if (then_side.size() == 1) return {n.of(with_measured_dims(n, result))};
   Outputs outputs;
@@ -150,11 +149,20 @@ Outputs if_node(Node& n) {
   const onnx::GraphProto &then_graph = n.attr_graph("then_branch"), &else_graph = n.attr_graph("else_branch");
   if (then_graph.output_size() != else_graph.output_size())
     n.fail("the branches have {} and {} outputs", then_graph.output_size(), else_graph.output_size());
-  if (auto known = known_flag(n, n.value(0)))
-    return GraphImporter(n.graph(), n.builder()).import_subgraph(*known ? then_graph : else_graph);
+  auto known = known_flag(n, n.value(0));
+  auto& chosen = n.graph().context().chosen_side;
+  if (chosen && chosen->first == &n.proto()) {
+    known = chosen->second;
+    chosen.reset();  // the node may be imported again, as that of another call of a function
+  }
+  if (known) {
+    GraphImporter side(n.graph(), n.builder());
+    side.is_side = true;
+    return side.import_subgraph(*known ? then_graph : else_graph);
+  }
   Branch then_side(n, then_graph), else_side(n, else_graph);
   Expr condition = n.reshape(n.tensor(0), {});
-  return joined_branches(n, condition, then_side, else_side, n.graph().may_split());
+  return joined_branches(n, {&n.proto(), condition}, then_side, else_side, n.graph().may_split());
 }
 
 Value stacked(Node& n, const std::vector<Value>& slices, int64_t axis) {
@@ -446,7 +454,7 @@ Outputs scan_node(Node& n) { return Scan(n).convert(); }
 
 }  // namespace
 
-void GraphImporter::split_at(const Nodes& nodes, std::span<const int> order) {
+void GraphImporter::split_at(const RanksDiffer& split, const Nodes& nodes, std::span<const int> order) {
   const onnx::NodeProto& node = nodes[order[0]];
   const Span span = span_of(node, order[0]);
   builder_.set_span(span);
@@ -458,15 +466,14 @@ void GraphImporter::split_at(const Nodes& nodes, std::span<const int> order) {
   if (results.empty()) return;
   try {
     const ConverterRow& row = *find_converter("", "If", 1);
-    Node n(*this, node, row, 1, {find(node.input(0))}, span);
+    Node n(*this, node, row, 1, {}, span);
     std::vector<std::string> inside = context_.nested;
     inside.emplace_back();
     Temporarily nested(context_.nested, std::move(inside));
-    Branch then_side(n, n.attr_graph("then_branch")), else_side(n, n.attr_graph("else_branch"));
-    then_side.go_on(*this, node, nodes, order.subspan(1), results);
-    else_side.go_on(*this, node, nodes, order.subspan(1), results);
-    Expr condition = n.reshape(n.tensor(0), {});
-    Outputs outputs = joined_branches(n, condition, then_side, else_side, false);
+    Branch then_side(n), else_side(n);
+    then_side.go_on(*this, split, true, nodes, order, results);
+    else_side.go_on(*this, split, false, nodes, order, results);
+    Outputs outputs = joined_branches(n, split, then_side, else_side, may_pass_on());
     for (size_t i = 0; i < results.size(); ++i) define(results[i], outputs.at(i));
   } catch (const CompileError& error) {
     context_.add(error);

@@ -207,7 +207,9 @@ Expr grid_sample(Node& n) {
   if (order.size() < 3) n.fail("the grid has rank {}, expected the input's", n.rank(1));
   std::swap(order[0], order[1]);
   order[1] = n.rank(1) - 1;
-  return n.op("image.grid_sample", {n.tensor(0), n.transpose(n.tensor(1), order)}, attrs);
+  const DType dtype = n.dtype(0);
+  Expr x = dtype.is_float() ? n.tensor(0) : n.cast(n.tensor(0), kFloat64);  // integers lose their fractions
+  return n.cast(n.op("image.grid_sample", {x, n.transpose(n.tensor(1), order)}, attrs), dtype);
 }
 // The size is [N, C, H, W] or [N, C, D, H, W].
 Expr affine_grid(Node& n) {
