@@ -357,8 +357,10 @@ class Scan {
  public:
   explicit Scan(Node& n) : n_(n), body_(n.attr_graph("body")), batched_(n.opset() < 9) {
     size_t first = batched_ ? 1 : 0;
-    scanned_ = static_cast<size_t>(n.required_int("num_scan_inputs"));
-    if (scanned_ < 1 || n.inputs() < first + scanned_) n.fail("{} inputs for {} scan inputs", n.inputs(), scanned_);
+    const int64_t scanned = n.required_int("num_scan_inputs");
+    if (scanned < 1 || scanned > static_cast<int64_t>(n.inputs()) - static_cast<int64_t>(first))
+      n.fail("{} inputs, and num_scan_inputs is {}", n.inputs(), scanned);
+    scanned_ = static_cast<size_t>(scanned);
     carried_ = n.inputs() - first - scanned_;
     if (body_.output_size() < static_cast<int>(carried_)) n.fail("the body has {} outputs", body_.output_size());
     scan_outputs_ = static_cast<size_t>(body_.output_size()) - carried_;
