@@ -34,10 +34,10 @@ Outputs constant_node(Node& n) {
   }
   if (!data && n.has_attr("value_string")) data = Tensor::strings({}, {n.attr_string("value_string", "")});
   if (!data && n.has_attr("value_strings")) {
-    const std::vector<std::string> values = n.attr_strings("value_strings");
-    data = Tensor::strings({std::ssize(values)}, values);
+    std::vector<std::string> texts = n.attr_strings("value_strings");
+    data = Tensor::strings({std::ssize(texts)}, texts);
   }
-  if (!data) n.fail("a constant without a value");
+  if (!data) n.fail("expected a value in one of the attributes");
   return {n.of(constant(*data, n.span()))};
 }
 

@@ -17,30 +17,6 @@ namespace relaxc::onnx_import {
 
 namespace {
 
-// Returns the names that a node reads, including those that its subgraphs take from outside. A name that a subgraph
-// reads before it defines it comes from outside, even when it later gives that name to another value.
-std::vector<std::string> inputs_of(const onnx::NodeProto& node) {
-  std::vector<std::string> names;
-  for (const std::string& name : node.input()) {
-    if (!name.empty()) names.push_back(name);
-  }
-  for (const auto& attribute : node.attribute()) {
-    if (!attribute.has_g()) continue;
-    std::unordered_set<std::string> inner;
-    for (const auto& input : attribute.g().input()) inner.insert(input.name());
-    for (const auto& tensor : attribute.g().initializer()) inner.insert(tensor.name());
-    auto take = [&](const std::string& name) {
-      if (!inner.contains(name)) names.push_back(name);
-    };
-    for (const auto& child : attribute.g().node()) {
-      for (const std::string& name : inputs_of(child)) take(name);
-      inner.insert(child.output().begin(), child.output().end());
-    }
-    for (const auto& output : attribute.g().output()) take(output.name());
-  }
-  return names;
-}
-
 // Replaces attribute references of a function's node by the caller's attributes, or leaves out those that are absent.
 void resolve_references(google::protobuf::RepeatedPtrField<onnx::AttributeProto>& attributes,
                         const std::unordered_map<std::string, const onnx::AttributeProto*>& given) {
@@ -83,6 +59,28 @@ void clear_absent(google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,
 }
 
 }  // namespace
+
+std::vector<std::string> names_read(const onnx::NodeProto& node) {
+  std::vector<std::string> names;
+  for (const std::string& name : node.input()) {
+    if (!name.empty()) names.push_back(name);
+  }
+  for (const auto& attribute : node.attribute()) {
+    if (!attribute.has_g()) continue;
+    std::unordered_set<std::string> inner;
+    for (const auto& input : attribute.g().input()) inner.insert(input.name());
+    for (const auto& tensor : attribute.g().initializer()) inner.insert(tensor.name());
+    auto take = [&](const std::string& name) {
+      if (!inner.contains(name)) names.push_back(name);
+    };
+    for (const auto& child : attribute.g().node()) {
+      for (const std::string& name : names_read(child)) take(name);
+      inner.insert(child.output().begin(), child.output().end());
+    }
+    for (const auto& output : attribute.g().output()) take(output.name());
+  }
+  return names;
+}
 
 bool is_too_large(const Type& type, const ImportLimits& limits) {
   std::vector<int64_t> dims =
@@ -171,7 +169,7 @@ void GraphImporter::require_equal(const Expr& a, const Expr& b, std::string_view
 
 void GraphImporter::add_initializers(const onnx::GraphProto& graph) {
   std::unordered_set<std::string> used;
-  for (const auto& node : graph.node()) std::ranges::copy(inputs_of(node), std::inserter(used, used.end()));
+  for (const auto& node : graph.node()) std::ranges::copy(names_read(node), std::inserter(used, used.end()));
   for (const auto& output : graph.output()) used.insert(output.name());
   auto add = [&](const auto& tensor, const std::string& name, const char* kind) {
     if (!used.contains(name)) return;
@@ -205,7 +203,7 @@ struct Dependencies {
       }
     }
     for (int i = 0; i < nodes.size(); ++i) {
-      for (const std::string& name : inputs_of(nodes[i])) {
+      for (const std::string& name : names_read(nodes[i])) {
         auto producer = producer_of.find(name);
         if (producer == producer_of.end() || is_outer(name, producer->second, i)) continue;
         producers[i].push_back(producer->second);

@@ -50,6 +50,10 @@ struct RanksDiffer {
   Expr condition;
 };
 
+// Returns the names that a node reads, including those that its subgraphs take from outside. A name that a subgraph
+// reads before it defines it comes from outside, even when it later gives that name to another value.
+std::vector<std::string> names_read(const onnx::NodeProto& node);
+
 class GraphImporter {
  public:
   using Scope = std::unordered_map<std::string, Value>;

@@ -48,11 +48,12 @@ Expr plain(Node& n, const Expr& x, const Reducer& over, const char* op) {
 }
 Expr of_absolutes(Node& n, const Expr& x, const Reducer& over, const char* op) { return over(op, n.op("abs", {x})); }
 Expr of_squares(Node& n, const Expr& x, const Reducer& over, const char* op) { return over(op, n.op("square", {x})); }
-// Computes it of integers in float64; its result loses its fraction.
+// Computes what has no meaning on integers in float64, and rounds the result toward zero.
 template <Reduction kReduction>
 Expr in_floats(Node& n, const Expr& x, const Reducer& over, const char* op) {
   const DType dtype = n.dtype_of_tensor(x);
-  return n.cast(kReduction(n, dtype.is_float() ? x : n.cast(x, kFloat64), over, op), dtype);
+  if (!dtype.is_integral()) return kReduction(n, x, over, op);
+  return n.cast(kReduction(n, n.cast(x, kFloat64), over, op), dtype);
 }
 Expr root_of_squares(Node& n, const Expr& x, const Reducer& over, const char* op) {
   return n.op("sqrt", {of_squares(n, x, over, op)});
