@@ -1,4 +1,4 @@
-// The converters against ONNX's own schemas, as far as the library has them: each operator of ai.onnx has a row in each
+// The converters against ONNX's own schemas, as far as the library has them: each operator has a row in each
 // version from opset 7 on, and each row takes the inputs and attributes of the schema.
 #include <onnx/defs/schema.h>
 
@@ -35,7 +35,7 @@ TEST_CASE("each operator of ONNX's schemas has a row that takes its inputs and a
     INFO(name_of(schema));
     const int64_t opset = schema.domain().empty() ? std::max(schema.since_version(), 7) : schema.since_version();
     const onnx_import::ConverterRow* row = onnx_import::find_converter(schema.domain(), schema.Name(), opset);
-    CHECK((row || schema.domain() == "ai.onnx.ml"));
+    CHECK(row != nullptr);
     if (!row) continue;
     ++checked;
     CHECK(row->least_inputs <= std::max(schema.min_input(), 1));
