@@ -205,7 +205,10 @@ Tensor default_of(Node& n, DType dtype) {
 
 Expr label_encoder(Node& n, const Expr& x) {
   Side keys = side_of(n, "keys"), values = side_of(n, "values");
-  if (keys.has_strings || values.has_strings) n.unsupported("keys or values that are strings");
+  bool has_strings = keys.has_strings || values.has_strings;
+  for (const Side* side : {&keys, &values})
+    has_strings = has_strings || (side->list && side->list->dtype().is_string());
+  if (has_strings) n.unsupported("keys or values that are strings");
   if (keys.list->size() != values.list->size())
     n.fail("there are {} keys and {} values", keys.list->size(), values.list->size());
   DType dtype = keys.list->dtype();

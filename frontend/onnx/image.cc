@@ -249,12 +249,6 @@ Expr center_crop_pad(Node& n) {
   return n.op("dyn.pad", {n.tensor(0), shape_expr(width)}, PadAttrs());
 }
 
-Expr image_decoder(Node& n) {
-  n.unsupported(
-      "ImageDecoder reads compressed images, for which relaxc has no codecs; give the model the pixels "
-      "instead, or a kernel of your own for the node (docs/own-kernels.md)");
-}
-
 // Returns the size of the blocks of an image whose dims are `s`.
 int64_t block_size(Node& n, const std::vector<Expr>& s) {
   int64_t block = n.required_int("blocksize");
@@ -312,7 +306,8 @@ std::vector<ConverterRow> image_converters() {
       {"Resize", 10, 2, 2, upsample, kResize},
       {"Resize", 11, 1, 4, resize, kResize},
       {"GridSample", 16, 2, 2, grid_sample, "align_corners mode padding_mode"},
-      {"ImageDecoder", 20, 1, 1, image_decoder, "pixel_format"},
+      refused_row("ImageDecoder", 20,
+                  "reads compressed images, for which relaxc has no codecs; give the model the pixels instead"),
       {"AffineGrid", 20, 2, 2, affine_grid, "align_corners"},
       {"Col2Im", 18, 3, 3, col2im, "dilations pads strides"},
       {"CenterCropPad", 18, 2, 2, center_crop_pad, "axes"},
