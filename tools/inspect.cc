@@ -82,10 +82,11 @@ std::string report_text(const Attrs& report) {
                       const auto* text = item.as<std::string>();
                       return item.as<Attrs>() || (text && text->size() > 40);
                     });
-    if (list && list->empty()) continue;
+    const Attrs* members = value.as<Attrs>();
+    if ((list && list->empty()) || (members && members->ordered_keys().empty())) continue;
     if (is_table) {
       result += fmt::format("{}:\n{}", key, table_of(*list));
-    } else if (const Attrs* members = value.as<Attrs>(); members && has_texts(*members)) {
+    } else if (members && has_texts(*members)) {
       AttrList rows;
       for (std::string_view name : members->ordered_keys())
         rows.push_back(Attrs{{"", std::string(name)}, {"value", *members->find(name)}});
@@ -178,6 +179,16 @@ AttrList rows_of(const CallsByName& calls) {
   return rows;
 }
 
+// Returns why the function of the runtime is called; "" for a function of the host, or one without an operator.
+std::string why_called(const std::string& symbol, const OpTable& ops) {
+  for (const OpRow& row : ops.rows()) {
+    std::string builtin = "vm.builtin." + row.name.substr(row.name.find('.') + 1);
+    std::ranges::replace(builtin.begin() + std::ssize(std::string("vm.builtin.")), builtin.end(), '.', '_');
+    if (builtin == symbol) return row.why_runtime;
+  }
+  return "";
+}
+
 // Says what operators become: tensor programs, fused with their neighbours, or functions of the runtime.
 void add_kernels(Attrs& report, IRModule module, CompileSettings settings) {
   // The graph as the pipeline "simplify" leaves it, but for the layouts of weights, which take time to compute.
@@ -206,7 +217,53 @@ void add_kernels(Attrs& report, IRModule module, CompileSettings settings) {
     });
   }
   report.set("kernels", rows_of(kernels));
-  report.set("runtime_functions", rows_of(functions));
+  AttrList called = rows_of(functions);
+  for (AttrValue& row : called) {
+    Attrs fields = *row.as<Attrs>();
+    fields.set("why", why_called(*fields.find("name")->as<std::string>(), tables_of(settings).ops()));
+    fields.order({"name", "calls", "nodes", "why"});
+    row = fields;
+  }
+  report.set("runtime_functions", called);
+}
+
+// Says how the operators of a text's graph functions are lowered, and the size of its constants.
+void add_operators(Attrs& report, const IRModule& module, const OpTable& ops) {
+  std::map<std::string, int64_t> counts;
+  int64_t tensors = 0, bytes = 0;
+  for (const auto& [_, function] : module.functions) {
+    if (!function.is<Function>()) continue;
+    walk(
+        function, [&](const Call& call) { counts[call.callee.is<OpRef>() ? call.callee.as<OpRef>()->name : ""] += 1; },
+        [&](const Constant& constant) { ++tensors, bytes += constant.data.bytes(); });
+  }
+  AttrList rows;
+  for (const auto& [name, count] : counts) {
+    const OpRow* row = ops.find(name);
+    if (!row) continue;
+    std::string by = !row->why.empty()           ? "does not run here: " + row->why
+                     : !row->why_runtime.empty() ? "a function of the runtime"
+                     : row->legalize             ? "a tensor program"
+                     : row->decompose            ? "other operators"
+                     : has_lowering(*row)        ? "bytecode"
+                                                 : "unsupported";
+    Attrs fields{{"operator", "R." + name.substr(name.find('.') + 1)}, {"nodes", count}, {"by", by}};
+    fields.order({"operator", "nodes", "by"});
+    rows.push_back(fields);
+  }
+  report.set("operators", rows);
+  report.set("weights", Attrs{{"tensors", tensors}, {"bytes", bytes}});
+}
+
+// A node that cannot be compiled can get a kernel, whatever the reason is.
+std::string remedy_for(const Diagnostic& diagnostic) {
+  if (diagnostic.kind != ErrorKind::kUnsupported || !diagnostic.span || diagnostic.span.origin->op_type.empty())
+    return "";
+  if (diagnostic.message.find("@S.implements") != std::string::npos) return "";
+  std::string type = diagnostic.span.origin->op_type;  // "com.me.FancyGelu", or "Relu" of ai.onnx
+  size_t dot = type.rfind('.');
+  type = dot == std::string::npos ? "ai.onnx::" + type : type.substr(0, dot) + "::" + type.substr(dot + 1);
+  return fmt::format("\n  note: a kernel can be given for it: --kernels FILE with @S.implements(\"{}\")", type);
 }
 
 Attrs report_of_model(const InspectCommand& command, bool is_text) {
@@ -218,17 +275,18 @@ Attrs report_of_model(const InspectCommand& command, bool is_text) {
   try {
     IRModule module = read_scheduled_module(command.file, settings);
     if (is_text) add_functions(report, module);
+    if (is_text) add_operators(report, module, tables_of(settings).ops());
     add_kernels(report, std::move(module), settings);
   } catch (const CompileError& error) {
     for (const Diagnostic& diagnostic : error.diagnostics()) {
       std::string text = to_string(diagnostic);
-      problems.push_back(text.substr(0, text.find_last_not_of('\n') + 1));
+      problems.push_back(text.substr(0, text.find_last_not_of('\n') + 1) + remedy_for(diagnostic));
     }
   }
   report.set("kind", is_text ? "text" : "ONNX model");
   report.set("problems", problems);
   report.order({"kind", "ir_version", "producer", "opsets", "functions", "inputs", "outputs", "dims", "weights",
-                "operators", "kernels", "runtime_functions", "problems"});
+                "weight_dtypes", "operators", "kernels", "runtime_functions", "problems"});
   return report;
 }
 

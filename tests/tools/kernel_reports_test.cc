@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "frontend/onnx/test_data.h"
+#include "tests/folder.h"
 #include "tests/frontend/onnx_model.h"
 #include "tests/patterns.h"
 #include "tests/process.h"
@@ -20,15 +21,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-struct Reports {
-  fs::path path = fs::temp_directory_path() / fmt::format("relaxc_kernel_reports_{}", getpid());
-  Reports() { fs::create_directories(path); }
-  ~Reports() { fs::remove_all(path); }
-  std::string at(const std::string& name) const { return (path / name).string(); }
-  std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(at(name), std::ios::binary) << text;
-    return at(name);
-  }
+struct Reports : test::Folder {
+  Reports() : Folder("kernel_reports") {}
   // Products with constants, the first with a bias behind it.
   std::string products() const {
     OnnxModel model;

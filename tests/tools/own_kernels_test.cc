@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/folder.h"
 #include "tests/frontend/onnx_model.h"
 #include "tests/patterns.h"
 #include "tests/process.h"
@@ -33,15 +34,9 @@ Outcome own_kernels_tool(const Words& words) {
   return test::run_program(command, 300);
 }
 
-struct OwnKernels {
-  fs::path path = fs::temp_directory_path() / fmt::format("relaxc_own_kernels_{}", getpid());
-  OwnKernels() { fs::create_directories(path); }
-  ~OwnKernels() { fs::remove_all(path); }
-  std::string at(const std::string& name) const { return (path / name).string(); }
-  std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(at(name), std::ios::binary) << text;
-    return at(name);
-  }
+struct OwnKernels : test::Folder {
+  OwnKernels() : Folder("own_kernels") {}
+  using Folder::write;
   std::string write(const std::string& name, OnnxModel& model) const {
     return write(name, model.proto().SerializeAsString());
   }
