@@ -287,8 +287,8 @@ void GraphImporter::add_in_order(const Nodes& nodes, std::span<const int> order)
     const Span outer = builder_.span();
     try {
       add_node(nodes[order[k]], order[k]);
-    } catch (const RanksDiffer&) {
-      split_at(nodes, order.subspan(k));
+    } catch (const RanksDiffer& split) {
+      split_at(split, nodes, order.subspan(k));
       builder_.set_span(outer);
       return;
     }
@@ -353,7 +353,8 @@ static void check_inputs(const onnx::NodeProto& node, const ConverterRow& row, c
     if (const NodeKernel* row = find_item(kernels, near, &NodeKernel::type); row && !near.empty())
       remedy += fmt::format("; kernel '{}' is for \"{}\"", row->kernel.name, near);
   }
-  fail_unsupported(span, "operator {} of opset {} is not supported{}", span.origin->op_type, version, remedy);
+  const std::string opset = version == kNewestOpset ? "" : fmt::format(" of opset {}", version);
+  fail_unsupported(span, "operator {}{} is not supported{}", span.origin->op_type, opset, remedy);
 }
 
 // Returns the built-in converter, or that of a plug-in as a row in `custom`.
@@ -362,6 +363,10 @@ static const ConverterRow* find_row(const ImportOptions& options, const std::str
   if (const ConverterRow* row = find_converter(domain, type, version)) return row;
   const OnnxConverter* found = find_custom(options.converters, domain, type, version);
   return found ? &custom.emplace(row_of(*found)) : nullptr;
+}
+
+std::optional<int64_t> GraphImporter::imported_version(const std::string& domain) const {
+  return copy_value(function_opsets ? *function_opsets : context_.opsets, domain);
 }
 
 void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
@@ -379,9 +384,6 @@ void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
     }
     while (!inputs.empty() && !inputs.back()) inputs.pop_back();
     if (poisoned) poison_outputs(node);
-    std::string domain = domain_of(node.domain());
-    const auto& opsets = function_opsets ? *function_opsets : context_.opsets;
-    int64_t version = copy_value(opsets, domain).value_or(0);
     std::string refused;
     std::optional<Outputs> outputs = poisoned ? std::nullopt : call_kernel(node, inputs, span, refused);
     const bool is_function = context_.functions.contains(name_of_function(node));
@@ -391,9 +393,15 @@ void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
       builder_.set_span(outer);
       return;
     }
+    const std::string domain = domain_of(node.domain());
+    const std::optional<int64_t> imported = imported_version(domain);
+    const int64_t version = imported.value_or(kNewestOpset);
     std::optional<ConverterRow> custom;
     const ConverterRow* row = find_row(context_.options, domain, node.op_type(), version, custom);
     if (!row) fail_unknown(domain, node.op_type(), version, refused, context_, span);
+    if (!imported && context_.opsets.emplace(domain, kNewestOpset).second)
+      context_.warn(span, fmt::format("the model does not import the domain '{}'", printable(domain)),
+                    "its newest version is assumed");
     if (!poisoned) {
       check_inputs(node, *row, inputs, span);
       auto convert = [&] { return convert_node(node, *row, version, inputs, span); };
