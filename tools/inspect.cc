@@ -14,6 +14,7 @@
 #include "support/diagnostic.h"
 #include "support/joined.h"
 #include "tir/schedule/trace.h"
+#include "tools/kernel_calls.h"
 #include "tools/tool.h"
 #include "vm/artifact.h"
 
@@ -128,6 +129,8 @@ Attrs report_of_artifact(const std::string& path) {
   vm::Artifact artifact = vm::load_artifact(path);
   const vm::Executable& executable = artifact.executable;
   AttrList functions, kernels;
+  const std::string names = copy_value(executable.metadata, vm::kLinkedKernelsKey).value_or("");
+  const std::vector<std::string_view> linked = parts_of(names, '\n');
   for (const vm::Function& function : executable.functions) {
     if (!function.is_public) continue;
     Attrs row{
@@ -137,8 +140,11 @@ Attrs report_of_artifact(const std::string& path) {
   }
   for (const vm::KernelInfo& kernel : executable.kernels) {
     bool is_own = kernel.source == vm::KernelSource::kArtifact;
+    bool is_linked = std::ranges::count(linked, std::string_view(kernel.symbol)) > 0;
     Attrs row{{"name", kernel.display_name},
-              {"by", is_own ? "machine code" : "function '" + kernel.symbol + "' of the host"}};
+              {"by", is_own ? "machine code"
+                            : fmt::format("function '{}' {}", kernel.symbol,
+                                          is_linked ? "that is linked in" : "of a library or the host")}};
     row.order({"name", "by"});
     kernels.push_back(row);
   }
@@ -158,21 +164,11 @@ Attrs report_of_artifact(const std::string& path) {
   return report;
 }
 
-// Calls of one kernel or function: how often, and the nodes that they come from.
-struct Calls {
-  int64_t count = 0;
-  std::vector<std::string> nodes;
-};
-using CallsByName = std::map<std::string, Calls>;
-
 AttrList rows_of(const CallsByName& calls) {
   constexpr size_t kShown = 3;
   AttrList rows;
   for (const auto& [name, call] : calls) {
-    std::vector<std::string> shown(call.nodes.begin(),
-                                   call.nodes.begin() + static_cast<long>(std::min(call.nodes.size(), kShown)));
-    Attrs row{
-        {"name", name}, {"calls", call.count}, {"nodes", joined(shown) + (call.nodes.size() > kShown ? ", ..." : "")}};
+    Attrs row{{"name", name}, {"calls", call.count}, {"nodes", text_of_nodes(call, kShown)}};
     row.order({"name", "calls", "nodes"});
     rows.push_back(row);
   }
@@ -196,28 +192,9 @@ void add_kernels(Attrs& report, IRModule module, CompileSettings settings) {
       "lambda_lift,inline_calls,spread_tuples,decompose,recognize,canonicalize,fold_batch_norm,fold_constants,"
       "apply_kernels,decompose_rest,legalize,compose,fuse,remove_dead_code,merge_kernels";
   module = run_pipeline(std::move(module), settings);
-  CallsByName kernels, functions;
-  for (const auto& [_, function] : module.functions) {
-    const Function* graph = function.as<Function>();
-    if (!graph) continue;
-    for_each_binding(graph->body, [&](const Binding& binding) {
-      const Call* call = binding.value.as<Call>();
-      if (!call) return;
-      std::optional<KernelCall> kernel = as_kernel_call(binding.value, module);
-      bool is_program = kernel && called_program(kernel->callee, module);
-      const Expr& callee = kernel ? kernel->callee : call->callee;
-      bool is_packed = op_name(binding.value) == ops::kCallPurePacked && !call->args.empty();
-      const ExternFunc* external = (is_packed ? call->args[0] : callee).as<ExternFunc>();
-      if (!is_program && !external) return;
-      Calls& calls = is_program ? kernels[kernel->name()] : functions[external->symbol];
-      ++calls.count;
-      const Span& span = binding.var.span();
-      if (span && !span.origin->node.empty() && !std::ranges::count(calls.nodes, span.origin->node))
-        calls.nodes.push_back(span.origin->node);
-    });
-  }
-  report.set("kernels", rows_of(kernels));
-  AttrList called = rows_of(functions);
+  const ModuleCalls calls = calls_of(module);
+  report.set("kernels", rows_of(calls.programs));
+  AttrList called = rows_of(calls.functions);
   for (AttrValue& row : called) {
     Attrs fields = *row.as<Attrs>();
     fields.set("why", why_called(*fields.find("name")->as<std::string>(), tables_of(settings).ops()));

@@ -68,7 +68,7 @@ TEST_CASE("relaxc runs, compiles and interprets with the matrix unit", "[plugin]
   CHECK(relaxc_tool(interpreted).out == by_interpreter);
   REQUIRE(relaxc_tool({"compile", kNetwork, "--plugin", kPlugin, "-o", folder.at("digits.so")}).exit_code == 0);
   CHECK(relaxc_tool({"run", folder.at("digits.so"), "--dim", "batch=5"}).out == expected);
-  CHECK(contains(test::run_program({"/usr/bin/readelf", "-d", folder.at("digits.so")}, 60).out, "[libmxu.so]"));
+  CHECK(contains(relaxc_tool({"inspect", folder.at("digits.so")}).out, "libmxu.so\n"));
   std::string loops = relaxc_tool({"compile", kNetwork, "--plugin", kPlugin, "--emit=tir"}).out;
   CHECK(contains(loops, "annotations={\"user.mxu\": \"multiply\"}"));
   CHECK(contains(relaxc_tool({"opt", "--list-rules", "--plugin", kPlugin}).out, "on_tiles (mxu.matmul)"));
