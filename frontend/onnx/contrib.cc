@@ -85,13 +85,26 @@ Outputs skip_rms_norm(Node& n) {
   Expr sum = sum_with_skip(n, 3);
   return with_sum(n, {n.of(n.standard("RMSNormalization", {sum, n.tensor(2)}, last_axis_norm(n)))}, sum);
 }
+// QEmbedLayerNormalization has scales and zero points of its tables and of gamma and beta.
 Outputs embed_layer_norm(Node& n) {
-  auto rows = [&](size_t table, const Expr& ids) { return n.op("take", {n.tensor(table), ids}, TakeAttrs{.axis = 0}); };
-  Expr positions = n.has(8) ? n.tensor(8) : n.op("arange", {int_imm(0), n.dim(0, 1), int_imm(1)}, DTypeAttrs{kInt64});
+  const bool is_quantized = n.op_type() == "QEmbedLayerNormalization";
+  // Returns what the part x of input i stands for.
+  auto real = [&](size_t i, const Expr& x) {
+    if (!is_quantized) return x;
+    const DType dtype = n.dtype(i + 6);
+    auto scalar = [&](size_t at) { return n.reshape(n.cast(n.tensor(at), dtype), {}); };
+    return n.mul(n.sub(n.cast(x, dtype), scalar(i + 11)), scalar(i + 6));
+  };
+  auto rows = [&](size_t table, const Expr& ids) {
+    return real(table, n.op("take", {n.tensor(table), ids}, TakeAttrs{.axis = 0}));
+  };
+  const bool has_positions = !is_quantized && n.has(8);
+  Expr positions =
+      has_positions ? n.tensor(8) : n.op("arange", {int_imm(0), n.dim(0, 1), int_imm(1)}, DTypeAttrs{kInt64});
   Expr sum = n.add(rows(2, n.tensor(0)), rows(3, positions));
   if (n.has(1) != n.has(4)) n.fail("segment_ids and segment_embedding: expected both or none");
   if (n.has(1)) sum = n.add(sum, rows(4, n.tensor(1)));
-  Expr result = n.standard("LayerNormalization", {sum, n.tensor(5), n.tensor(6)}, last_axis_norm(n));
+  Expr result = n.standard("LayerNormalization", {sum, real(5, n.tensor(5)), real(6, n.tensor(6))}, last_axis_norm(n));
   Expr words = n.broadcast_to(n.scalar(0, kInt32), {n.dim(0, 0)});
   if (n.has(7))
     words = n.reduce("sum", n.cast(n.op("equal", {n.tensor(7), n.scalar_like(1, n.tensor(7))}), kInt32), {1}, false);
@@ -269,6 +282,7 @@ std::vector<ConverterRow> contrib_converters() {
       {"SkipLayerNormalization", 1, 3, 5, skip_layer_norm, "epsilon"},
       {"SkipSimplifiedLayerNormalization", 1, 3, 4, skip_rms_norm, "epsilon"},
       {"EmbedLayerNormalization", 1, 7, 9, embed_layer_norm, "epsilon mask_index_type", "", 0b10010},
+      {"QEmbedLayerNormalization", 1, 18, 18, embed_layer_norm, "epsilon", "", 0b1000'0100'1001'0010},
       {"GroupNorm", 1, 3, 3, nhwc_group_norm, "activation channels_last epsilon groups"},
       {"SkipGroupNorm", 1, 4, 5, skip_group_norm, "activation channels_last epsilon groups"},
       {"FusedConv", 1, 2, 4, fused_conv, kConv},

@@ -120,11 +120,6 @@ Expr unpacked_heads(Node& n, const Expr& packed, int64_t index) {
   return n.transpose(n.pick(packed, 3, index), {0, 2, 1, 3});
 }
 Outputs multi_head_attention(Node& n) {
-  for (size_t i : {8, 9}) {
-    if (n.has(i))
-      n.unsupported("input {}: past and present that share a buffer",
-                    i == 8 ? "past_sequence_length" : "cache_indirection");
-  }
   const int64_t heads = n.required_int("num_heads");
   Expr begin = int_imm(0);
   // Returns the operand with its part of the bias, which lists those of query, key and value.
@@ -160,20 +155,15 @@ Outputs multi_head_attention(Node& n) {
       call.value = rows(2);
     }
   }
-  Expr past = int_imm(0);
-  if (n.has(6) != n.has(7)) n.fail("past_key and past_value: expected both or none");
-  if (n.has(6)) {
-    past = n.dim(6, 2);
-    call.key = join(n, {n.tensor(6), call.key}, 2);
-    call.value = join(n, {n.tensor(7), call.value}, 2);
-  }
+  if (n.has(8) && !n.has(6)) n.fail("past_sequence_length without past_key and past_value");
+  const Caches caches = with_caches(n, call, 6, n.has(8) ? std::optional(n.scalar_int(8)) : std::nullopt, 9);
   set_scale(n, call);
-  set_causal(n, call, past);
+  set_causal(n, call, caches.past);
   if (n.has(5)) add_bias(n, call, n.tensor(5));
-  add_key_mask(n, call, 4, past);
+  add_key_mask(n, call, 4, caches.past);
   call.shows_scores = n.has_output(3);
   AttentionSteps steps = attend(n, call);
-  Outputs outputs = {n.of(join_heads(n, steps.output)), n.of(call.key), n.of(call.value)};
+  Outputs outputs = {n.of(join_heads(n, steps.output)), n.of(caches.key), n.of(caches.value)};
   if (call.shows_scores) outputs.push_back(n.of(*steps.masked));
   return outputs;
 }
