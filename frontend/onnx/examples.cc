@@ -192,6 +192,15 @@ constexpr ExampleRow kExamples[] = {
      "T[], int64[], T[2], T[2], T[2], alpha=0.9, beta=1.0, mode=\"standard\", norm_coefficient=0.0 -> 2"},
 
     {kMs, "Attention", "T[1, 4, 8], T[8, 24], T[24], num_heads=2"},
+    {kMs, "PackedAttention", "T[4, 8], T[8, 24], T[24], int32[2, 3], int32[3], num_heads=2"},
+    {kMs, "PackedMultiHeadAttention", "T[4, 8], T[4, 8], T[4, 8], -, int32[2, 3], int32[3], num_heads=2"},
+    {kMs, "DecoderMaskedMultiHeadAttention", "T[1, 1, 8], T[1, 1, 8], T[1, 1, 8], num_heads=2"},
+    {kMs, "RelativePositionBias", "T[32, 2], int64[1]{4}, int64[1]{4}, max_distance=16"},
+    {kMs, "GatedRelativePositionBias", "T[1, 4, 8], T[8], T[1, 2, 4, 4], T[4, 8], T[8], T[1, 2, 1, 1], num_heads=2"},
+    {kMs, "MoE", "T[3, 8], T[3, 4], T[4, 16, 8], -, T[4, 8, 16], k=1, activation_type=\"relu\""},
+    {kMs, "QMoE",
+     "T[3, 8], T[3, 4], uint8[4, 16, 4], T[4, 16], -, uint8[4, 8, 8], T[4, 8], k=1, activation_type=\"relu\", "
+     "expert_weight_bits=4"},
     {kMs, "CausalConvWithState", "T[1, 3, 8], T[3, 1, 4]"},
     {kMs, "DynamicQuantizeLSTM",
      "float32[5, 2, 3], T[1, 3, 16], T[1, 4, 16], -, -, -, -, -, float32[1], T[1], float32[1], T[1], hidden_size=4",
