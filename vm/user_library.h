@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "support/diagnostic.h"
 #include "vm/artifact.h"
 #include "vm/builtins.h"
 #include "vm/kernel_table.h"
