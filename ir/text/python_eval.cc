@@ -316,6 +316,7 @@ PythonValue Python::called(const Syntax& at) {
     forget_value(object, at);
   }
   bool is_run = writes_ || !binders_.empty();  // not in a branch that may not be taken
+  if (function.is(Kind::kFunction) && function.function->is_macro) throw PythonUnknown();
   if (function.is(Kind::kFunction) && args.complete && is_run) {
     size_t before = out_->size();
     try {
@@ -380,6 +381,9 @@ PythonResult Python::builtin(const PythonValue& function, const Args& args) {
     if (wanted && !value.is(Kind::kSyntax))
       return python_bool(value.kind == *wanted || (*wanted == Kind::kInt && value.is(Kind::kBool)));
   }
+  bool is_source = is_one_of(function.text, {"tvm.script.from_source", "tvm.script.parse", "tvm.script.parser.parse",
+                                             "tvm.script.parser.from_source"});
+  if (is_source && args.positional.size() == 1) return from_source(args.positional[0]);
   return args.named.empty() ? call_builtin(function.text, args.positional, heap_) : std::nullopt;
 }
 
@@ -439,6 +443,7 @@ const Syntax* Python::lift(const PythonValue& value, const Place& at, bool as_la
 
 // A function of one expression is a lambda where te or a schedule takes it; others are read by te under their names.
 const Syntax* Python::lift_function(PythonFunction& function, const Place& at, bool as_lambda) {
+  if (function.is_macro) return heap_.computed(function.line->text, at, function.line->line).syntax;
   if (function.lambda) return lambda_of(function, at);
   if (as_lambda) {
     try {
@@ -536,9 +541,9 @@ const Syntax* Python::written(const Syntax* at) {
 
 // Returns the statement with values in place of the names that it does not bind itself.
 const Line& Python::written(const Line& line) {
-  if (!worth_ && volatile_.empty()) return line;
+  bool mentions = line.kind == LineKind::kFunction && holds(line, is_macro);
+  if (!worth_ && volatile_.empty() && !mentions) return line;
   heap_.spend(1);
-  bool mentions = false;
   for_each(line, [&](const Syntax& each) { mentions = mentions || (is_name(each) && mentions_values(&each)); });
   if (!mentions) return line;
   Line& result = kept_->line();
@@ -570,7 +575,7 @@ const Line& Python::written(const Line& line) {
     target = written(target);
   }
   for (Lines* lines : {&result.body, &result.otherwise}) {
-    for (const Line*& inner : *lines) inner = &written(*inner);
+    *lines = written(*lines);
   }
   return result;
 }
