@@ -273,7 +273,7 @@ void Parser::store(const Syntax& target, const Syntax& value_at, std::optional<V
     throw Failed();
   }
   payload.value = cast_to(payload.value, wanted, span(value_at));
-  payload.predicate = lane_mask(mask);
+  if (!is_none(mask)) payload.predicate = condition(*mask);
   out_->push_back(make(std::move(payload), span(target)));
 }
 

@@ -231,6 +231,7 @@ Value Parser::property(const Syntax& at) {
   if (const std::string* callee = function_name(at)) return {global_var(*callee, declared_.at(*callee))};
   if (auto value = buffer_property(at)) return *value;
   if (auto value = tensor_property(at)) return *value;
+  if (in_te_ && at.text == "var" && is_name(*at.children[0])) return eval(*at.children[0]);  // k.var of an axis
   std::string path = dotted(at);
   if (is_type_name(path)) fail(at, "'{}' is a type; expected a value", path);
   if (!path.empty()) fail(at, "'{}' is not a value; call it", path);

@@ -315,7 +315,8 @@ void Parser::pointer_store(const Syntax& call) {
   const Syntax& pointer = required(call, 0, "var");
   if (!named_buffer(pointer)) fail(call, "expected the pointer of a buffer");
   Syntax target = element_at(call, pointer, required(call, 1, "index"));
-  store(target, required(call, 2, "value"), std::nullopt, arg(call, 3, "predicate"));
+  const Syntax* mask = arg(call, 3, "predicate");
+  store(target, required(call, 2, "value"), std::nullopt, lane_mask(mask) ? mask : nullptr);
 }
 
 // Reads the axes of 2020: with T.block([16, 16, T.reduce_axis(0, 16)], "update") as [vi, vj, vk].
