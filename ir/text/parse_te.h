@@ -84,6 +84,7 @@ struct Parser::TeReader {
   std::optional<Value> topi(const Syntax& at);
   std::optional<std::pair<std::string, Syntax>> renamed_topi(const Syntax& at);
   const Syntax* with_graph_names(const Syntax& at, VarMap& of_tensors);
+  Value full(const OpRow& row, const Syntax& at);
   std::vector<Expr> topi_stages(const Syntax& at);
   void add_graph_value(const VarRef& var, const Expr& value, VarMap& of_tensors, const Syntax& at);
   std::vector<Expr> graph_stages(const Expr& value, VarMap& of_tensors, const Syntax& at);
