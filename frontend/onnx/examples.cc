@@ -195,6 +195,7 @@ constexpr ExampleRow kExamples[] = {
     {kMs, "PackedAttention", "T[4, 8], T[8, 24], T[24], int32[2, 3], int32[3], num_heads=2"},
     {kMs, "PackedMultiHeadAttention", "T[4, 8], T[4, 8], T[4, 8], -, int32[2, 3], int32[3], num_heads=2"},
     {kMs, "DecoderMaskedMultiHeadAttention", "T[1, 1, 8], T[1, 1, 8], T[1, 1, 8], num_heads=2"},
+    {kMs, "Tokenizer", "T[3], mark=0, mincharnum=1, pad_value=\"#\", separators=[\" \"]"},
     {kMs, "RelativePositionBias", "T[32, 2], int64[]{4}, int64[]{4}, max_distance=128"},
     {kMs, "GatedRelativePositionBias", "T[1, 4, 8], T[8], T[1, 2, 4, 4], T[4, 8], T[8], T[1, 2, 1, 1], num_heads=2"},
     {kMs, "MoE", "T[3, 8], T[3, 4], T[4, 16, 8], -, T[4, 8, 16], k=1, activation_type=\"relu\""},
