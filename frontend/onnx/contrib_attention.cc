@@ -306,22 +306,23 @@ Expr contrib_rotary_embedding(Node& n, const Expr& x) {
 }  // namespace
 
 std::vector<ConverterRow> contrib_attention_converters() {
-  constexpr const char* kMs = "com.microsoft";
-  return {
-      {"Attention", 1, 2, 7, contrib_self_attention,
-       "do_rotary mask_filter_value num_heads past_present_share_buffer qkv_hidden_sizes rotary_embedding_dim scale "
-       "unidirectional",
-       kMs},
-      {"QAttention", 1, 5, 9, qattention,
-       "do_rotary mask_filter_value num_heads past_present_share_buffer scale unidirectional", kMs},
-      {"MultiHeadAttention", 1, 1, 10, multi_head_attention, "mask_filter_value num_heads scale unidirectional", kMs},
-      {"GroupQueryAttention", 1, 7, 16, group_query_attention,
-       "causal do_rotary k_quant_type kv_cache_bit_width kv_num_heads local_window_size num_heads qk_norm_epsilon "
-       "qk_output rotary_interleaved scale sliding_window_cache smooth_softmax softcap v_quant_type",
-       kMs, 0b0011110},
-      {"RotaryEmbedding", 1, 4, 4, contrib_rotary_embedding,
-       "interleaved is_packed_batching num_heads rotary_embedding_dim scale", kMs},
-  };
+  return in_domain(
+      "com.microsoft",
+      {
+          {"Attention", 1, 2, 7, contrib_self_attention,
+           "do_rotary mask_filter_value num_heads past_present_share_buffer qkv_hidden_sizes rotary_embedding_dim "
+           "scale "
+           "unidirectional"},
+          {"QAttention", 1, 5, 9, qattention,
+           "do_rotary mask_filter_value num_heads past_present_share_buffer scale unidirectional"},
+          {"MultiHeadAttention", 1, 1, 10, multi_head_attention, "mask_filter_value num_heads scale unidirectional"},
+          {"GroupQueryAttention", 1, 7, 16, group_query_attention,
+           "causal do_rotary k_quant_type kv_cache_bit_width kv_num_heads local_window_size num_heads qk_norm_epsilon "
+           "qk_output rotary_interleaved scale sliding_window_cache smooth_softmax softcap v_quant_type",
+           "", 0b0011110},
+          {"RotaryEmbedding", 1, 4, 4, contrib_rotary_embedding,
+           "interleaved is_packed_batching num_heads rotary_embedding_dim scale"},
+      });
 }
 
 }  // namespace relaxc::onnx_import

@@ -195,16 +195,16 @@ Expr gated_relative_position_bias(Node& n) {
 }  // namespace
 
 std::vector<ConverterRow> contrib_decoding_converters() {
-  constexpr const char* kMs = "com.microsoft";
-  return {
-      {"PackedAttention", 1, 5, 6, packed_attention, "num_heads qkv_hidden_sizes scale", kMs},
-      {"PackedMultiHeadAttention", 1, 6, 7, packed_multi_head_attention, "mask_filter_value num_heads scale", kMs,
-       0b1110},
-      {"DecoderMaskedMultiHeadAttention", 1, 1, 11, decoder_masked_attention,
-       "mask_filter_value num_heads output_qk past_present_share_buffer scale", kMs},
-      {"RelativePositionBias", 1, 3, 3, relative_position_bias, "is_bidirectional max_distance", kMs},
-      {"GatedRelativePositionBias", 1, 6, 7, gated_relative_position_bias, "num_heads", kMs},
-  };
+  return in_domain("com.microsoft",
+                   {
+                       {"PackedAttention", 1, 5, 6, packed_attention, "num_heads qkv_hidden_sizes scale"},
+                       {"PackedMultiHeadAttention", 1, 6, 7, packed_multi_head_attention,
+                        "mask_filter_value num_heads scale", "", 0b1110},
+                       {"DecoderMaskedMultiHeadAttention", 1, 1, 11, decoder_masked_attention,
+                        "mask_filter_value num_heads output_qk past_present_share_buffer scale"},
+                       {"RelativePositionBias", 1, 3, 3, relative_position_bias, "is_bidirectional max_distance"},
+                       {"GatedRelativePositionBias", 1, 6, 7, gated_relative_position_bias, "num_heads"},
+                   });
 }
 
 }  // namespace relaxc::onnx_import

@@ -12,9 +12,9 @@ namespace onnx_import {
 
 namespace {
 
-class Reducer {
+class ModelReducer {
  public:
-  Reducer(ReductionModel original, const ReductionJudge& judge) : best_(std::move(original)), judge_(judge) {}
+  ModelReducer(ReductionModel original, const ReductionJudge& judge) : best_(std::move(original)), judge_(judge) {}
 
   ModelCase run() {
     attempt("documentation and declared types", [](ReductionModel& model) { model.strip(); });
@@ -211,7 +211,7 @@ std::vector<std::string> outputs_of_onnx(const std::string& model) {
 std::string print_onnx(const ModelCase& model) { return onnx_import::ReductionModel(model).print(); }
 
 ModelCase reduce_onnx(ModelCase original, const ReductionJudge& judge) {
-  return onnx_import::Reducer(onnx_import::ReductionModel(std::move(original)), judge).run();
+  return onnx_import::ModelReducer(onnx_import::ReductionModel(std::move(original)), judge).run();
 }
 
 }  // namespace relaxc

@@ -5,7 +5,6 @@
 
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/model_file.h"
-#include "frontend/onnx/test_data.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
 

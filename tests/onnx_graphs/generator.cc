@@ -489,13 +489,16 @@ void finish(Graph& graph) {
 
 std::vector<Tensor> Graph::make_inputs(int binding) const {
   std::vector<Tensor> tensors;
-  for (const std::string& name : inputs) tensors.push_back(random_tensor(values.at(name), binding, seed));
+  for (const std::string& name : inputs) {
+    auto it = given.find(name);
+    tensors.push_back(it != given.end() ? it->second : random_tensor(values.at(name), binding, seed));
+  }
   return tensors;
 }
 
 void Graph::write(const std::string& folder) const {
   std::filesystem::remove_all(folder);
-  for (int binding = 0; binding < kBindings; ++binding) {
+  for (int binding = 0; binding < bindings(); ++binding) {
     std::string data = fmt::format("{}/test_data_set_{}", folder, binding);
     std::filesystem::create_directories(data);
     std::vector<Tensor> tensors = make_inputs(binding);

@@ -57,8 +57,10 @@ struct Graph {
   onnx::ModelProto model;
   std::map<std::string, Value> values;  // by name; inputs, constants and results
   std::vector<std::string> inputs, outputs;
+  std::map<std::string, Tensor> given;  // of a graph that was shrunk: its inputs, under a single binding
+  int bindings() const { return given.empty() ? kBindings : 1; }
 
-  // The contents depend on the seed, the input's name and the binding only.
+  // The contents depend on the seed, the input's name and the binding only, unless they are given.
   std::vector<Tensor> make_inputs(int binding) const;
   // Writes model.onnx and test_data_set_<binding>/input_<i>.pb.
   void write(const std::string& folder) const;

@@ -252,10 +252,19 @@ def tree_ensemble(g):
     g.node([x], domain=ML, tolerance=(1e-4, 1e-4), **attributes)
 
 
+def category_mapper(g):
+    words, numbers = ["a", "cat", "dog", ""], [0, 3, -2, 5]
+    attributes = {"cats_strings": words, "cats_int64s": numbers} | g.maybe(0.6, default_int64=-9, default_string="none")
+    shape = g.shape(1, 3)
+    kind = (lambda: g.integer(-3, 5)) if g.chance(0.5) else None
+    x = g.tensor("int64", shape, kind) if kind else g.tensor("string", shape)
+    g.node([x], domain=ML, **attributes)
+
+
 OPERATORS = {
     f"{ML}.{name}": ((17,), ml(build, version)) for name, build, version in [
         ("Scaler", scaler, 1), ("Normalizer", normalizer, 1), ("Binarizer", binarizer, 1), ("Imputer", imputer, 1),
         ("FeatureVectorizer", vectorizer, 1), ("ArrayFeatureExtractor", extractor, 1), ("OneHotEncoder", one_hot, 1),
-        ("LabelEncoder", label_encoder, 2), ("LinearRegressor", linear_regressor, 1), ("LinearClassifier", linear_classifier, 1),
+        ("LabelEncoder", label_encoder, 2), ("CategoryMapper", category_mapper, 1), ("LinearRegressor", linear_regressor, 1), ("LinearClassifier", linear_classifier, 1),
         ("SVMRegressor", svm_regressor, 1), ("SVMClassifier", svm_classifier, 1), ("TreeEnsembleRegressor", tree_regressor, 3),
         ("TreeEnsembleClassifier", tree_classifier, 3), ("TreeEnsemble", tree_ensemble, 5)]}

@@ -219,6 +219,17 @@ def resize(g):
         g.node([x, roi, "", g.ints([targets[a] for a in axes])], tolerance=LOOSE.get(dtype), **attributes)
 
 
+def upsample(g):
+    g.opset = min(g.opset, 9)
+    shape = [1, g.integer(1, 3), g.integer(1, 5), g.integer(1, 5)]
+    scales = [1.0, 1.0, float(g.integer(1, 3)), g.one_of([1.0, 1.5, 2.0])]
+    x = g.tensor("float32", shape)
+    attributes = {"mode": g.one_of(["nearest", "linear"])}
+    if g.opset < 9:
+        return g.node([x], scales=scales, **attributes)
+    g.node([x, g.given("float32", [4], scales, True)], tolerance=(1e-3, 1e-3), **attributes)
+
+
 def grid_sample(g):
     rank = g.one_of([2, 2, 3]) if g.opset >= 20 else 2
     shape = [g.integer(1, 2), g.integer(1, 3)] + [g.integer(1, 5) for _ in range(rank)]
@@ -454,7 +465,7 @@ OPERATORS = {
     "LpPool": ((7, 11, 18, 22), pool(ceil=18, dilations=18, dtypes=["float32"])),
     "GlobalAveragePool": ((7, 22), global_pool), "GlobalMaxPool": ((7, 22), global_pool),
     "GlobalLpPool": ((7, 22), global_pool), "MaxUnpool": ((9, 11, 22), max_unpool),
-    "Resize": ((10, 11, 13, 18, 19), resize), "GridSample": ((16, 20, 22), grid_sample), "AffineGrid": ((20,), affine_grid),
+    "Resize": ((10, 11, 13, 18, 19), resize), "Upsample": ((7, 9), upsample), "GridSample": ((16, 20, 22), grid_sample), "AffineGrid": ((20,), affine_grid),
     "RoiAlign": ((10, 16, 22), roi_align), "MaxRoiPool": ((7, 22), max_roi_pool), "DeformConv": ((19, 22), deform_conv),
     "Col2Im": ((18,), col2im), "Det": ((11, 22), det), "RNN": ((7, 14, 22), recurrent(1, 1)),
     "GRU": ((7, 14, 22), recurrent(3, 1)), "LSTM": ((7, 14, 22), recurrent(4, 2)), "DFT": ((17, 20), dft),

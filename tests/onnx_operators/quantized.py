@@ -198,6 +198,36 @@ def float_product(g):
     g.node(inputs, domain="com.microsoft", tolerance=(1e-2, 6e-1) if "Dynamic" in g.op else (1e-3, 1e-3))
 
 
+def quantized_gemm(g):
+    m, k, n = g.integer(1, 4), g.integer(1, 5), g.integer(1, 4)
+    flip = [g.integer(0, 1), g.integer(0, 1)]
+    a, b = g.one_of([("uint8", "uint8"), ("uint8", "int8"), ("int8", "int8")])
+    inputs = [g.tensor(a, [k, m] if flip[0] else [m, k])] + scale_and_point(g, a)
+    inputs += [g.tensor(b, [n, k] if flip[1] else [k, n])] + scale_and_point(g, b)
+    inputs.append(g.tensor("int32", [n]) if g.chance(0.5) else "")
+    if g.chance(0.6):
+        inputs += scale_and_point(g, a)
+    g.node(inputs, domain="com.microsoft", tolerance=(1e-4, 1), transA=flip[0], transB=flip[1], **g.maybe(0.4, alpha=0.5))
+
+
+def quantized_where(g):
+    dtype = g.one_of(BYTES)
+    shape = g.shape()
+    inputs = [g.tensor("bool", g.partner(shape)), g.tensor(dtype, shape)] + scale_and_point(g, dtype)
+    g.node(inputs + [g.tensor(dtype, g.partner(shape))] + scale_and_point(g, dtype) + scale_and_point(g, dtype),
+           domain="com.microsoft", tolerance=(0, 1))
+
+
+def quantized_attention(g):
+    batch, steps, heads, width = g.integer(1, 2), g.integer(1, 4), g.integer(1, 2), g.integer(1, 4)
+    hidden, inner = heads * width, g.integer(1, 5)
+    scale = lambda: g.given("float32", [], [0.03125], True)
+    inputs = [g.tensor("uint8", [batch, steps, inner]), g.tensor("int8", [inner, 3 * hidden], "any", True),
+              g.tensor("float32", [3 * hidden], "small"), scale(), scale(), ""]
+    inputs += [g.tensor("uint8", [], "small", True), g.tensor("int8", [], "small", True)] if g.chance(0.6) else []
+    g.node(inputs, domain="com.microsoft", num_heads=heads, tolerance=(1e-3, 1e-3), **g.maybe(0.3, unidirectional=1))
+
+
 OPERATORS = {
     "QuantizeLinear": ((10, 13, 19, 21), quantize), "DequantizeLinear": ((10, 13, 19, 21), dequantize),
     "DynamicQuantizeLinear": ((11,), dynamic_quantize), "MatMulInteger": ((10,), integer_matmul),
@@ -208,5 +238,7 @@ OPERATORS = {
     "com.microsoft.QLinearConcat": ((17,), contrib_concat), "com.microsoft.QLinearAveragePool": ((17,), contrib_pool),
     "com.microsoft.QLinearGlobalAveragePool": ((17,), contrib_pool), "com.microsoft.QLinearSoftmax": ((17,), contrib_softmax),
     "com.microsoft.QuantizeLinear": ((17,), contrib_quantize), "com.microsoft.DequantizeLinear": ((17,), contrib_quantize),
+    "com.microsoft.QGemm": ((17,), quantized_gemm), "com.microsoft.QLinearWhere": ((17,), quantized_where),
+    "com.microsoft.QAttention": ((17,), quantized_attention),
     "com.microsoft.MatMulIntegerToFloat": ((17,), float_product), "com.microsoft.DynamicQuantizeMatMul": ((17,), float_product),
 }

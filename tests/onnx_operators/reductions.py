@@ -168,7 +168,7 @@ OPERATORS = {
     "ReduceSumSquare": ((7, 11, 13, 18), reduce_(REDUCED, "small")),
     "ArgMax": ((7, 11, 12, 13), arg_reduce), "ArgMin": ((7, 11, 12, 13), arg_reduce),
     "Softmax": ((7, 11, 13), softmax), "LogSoftmax": ((7, 11, 13), softmax), "Hardmax": ((7, 11, 13), hardmax),
-    "CumSum": ((11, 14), cum_sum), "BatchNormalization": ((7, 9, 14, 15), batch_norm),
+    "CumSum": ((11, 14), cum_sum), "CumProd": ((26,), cum_sum), "BatchNormalization": ((7, 9, 14, 15), batch_norm),
     "InstanceNormalization": ((7, 22), instance_norm), "LayerNormalization": ((17,), layer_norm),
     "RMSNormalization": ((23,), rms_norm), "GroupNormalization": ((18, 21), group_norm),
     "MeanVarianceNormalization": ((9, 13), mean_variance), "LpNormalization": ((7, 22), lp_norm),
