@@ -20,8 +20,10 @@ class AccessCollector {
       if (const For* loop = node.as<For>()) {
         // Outer loops first.
         loops_.emplace_back(loop->var, Range{loop->min, loop->extent});
-        auto first = as_int(loop->min), count = as_int(loop->extent);
-        if (first && count && *count > 0) constant_loops_.bind(loop->var, loop->min, loop->extent);
+        bind_constant(loop->var, {loop->min, loop->extent});
+      }
+      if (const Block* block = node.as<Block>()) {
+        for (const IterVar& axis : block->iter_vars) add_axis(axis, block->predicate.has_value());
       }
       visit_children(node, [&](const NodeRef& child, Slot slot) {
         if (child.is<Var>() && slot.role != Role::kField) bound_.insert(child.get());
@@ -44,6 +46,16 @@ class AccessCollector {
   }
 
  private:
+  // An axis of a block inside is its value, or goes over its domain where a guard keeps some values from running.
+  void add_axis(const IterVar& axis, bool guarded) {
+    bool is_value = !guarded && dtype_of(axis.value) == dtype_of(axis.var);
+    loops_.emplace_back(axis.var, is_value ? Range{axis.value, int_imm(1, dtype_of(axis.var))} : axis.domain);
+    bind_constant(axis.var, axis.domain);
+  }
+  void bind_constant(const VarRef& var, const Range& range) {
+    auto first = as_int(range.min), count = as_int(range.extent);
+    if (first && count && *count > 0) constant_loops_.bind(var, range.min, range.extent);
+  }
   static Range whole(const Buffer& buffer, size_t d) { return whole_range(buffer_type(buffer).shape[d]); }
   // Returns the hull of two ranges when they are a constant distance from each other.
   static std::optional<Range> hull(const Range& a, const Range& b) {

@@ -89,6 +89,9 @@ std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts)
 std::vector<std::string> differences(const std::vector<NamedValue>& results, const std::vector<vm::Value>& expected,
                                      double rtol, double atol);
 
+// Describes the ONNX operators that can be imported: docs/operators.md (tools/operators.cc).
+std::string describe_onnx_operators(const CompileSettings& settings);
+
 // Each of these adds its subcommand to the app. The subcommand's callback returns its result through `exit_code`.
 void add_run(CLI::App& app, int& exit_code);
 void add_compile(CLI::App& app, int& exit_code);
@@ -96,6 +99,7 @@ void add_opt(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);
 void add_explain(CLI::App& app, int& exit_code);
 void add_inspect(CLI::App& app, int& exit_code);
+void add_reduce(CLI::App& app, int& exit_code);
 void add_text(CLI::App& app, int& exit_code);  // fmt, check, diff
 
 }  // namespace relaxc::tools

@@ -3,6 +3,20 @@
 
 namespace relaxc::onnx_import {
 
+Expr unpacked(Node& n, const Expr& bytes, int64_t bits) {
+  if (bits == 8) return bytes;
+  const int64_t per_byte = 8 / bits, last = std::ssize(n.shape_of(bytes));
+  auto number = [&](int64_t value) { return n.scalar(static_cast<double>(value), DType::uint(8)); };
+  std::vector<Expr> parts;
+  for (int64_t i = 0; i < per_byte; ++i) {
+    Expr part = i == 0 ? bytes : n.op("right_shift", {bytes, number(i * bits)});
+    parts.push_back(n.with_new_axis(n.op("bitwise_and", {part, number((1 << bits) - 1)}), last));
+  }
+  std::vector<Expr> dims = n.shape_of(bytes);
+  dims.back() = n.simplify(dims.back() * per_byte);
+  return n.reshape(join(n, parts, last), dims);
+}
+
 namespace {
 
 // Transposes the last two axes, and first moves axis 0 behind the other batch axes.
@@ -40,20 +54,6 @@ Expr gemm_fast_gelu(Node& n) {
 
 // ---- Weights of few bits
 
-// Returns the numbers of `bits` bits in the bytes of the last axis, which begin with the low ones.
-Expr unpacked(Node& n, const Expr& bytes, int64_t bits) {
-  if (bits == 8) return bytes;
-  const int64_t per_byte = 8 / bits, last = std::ssize(n.shape_of(bytes));
-  auto number = [&](int64_t value) { return n.scalar(static_cast<double>(value), DType::uint(8)); };
-  std::vector<Expr> parts;
-  for (int64_t i = 0; i < per_byte; ++i) {
-    Expr part = i == 0 ? bytes : n.op("right_shift", {bytes, number(i * bits)});
-    parts.push_back(n.with_new_axis(n.op("bitwise_and", {part, number((1 << bits) - 1)}), last));
-  }
-  std::vector<Expr> dims = n.shape_of(bytes);
-  dims.back() = n.simplify(dims.back() * per_byte);
-  return n.reshape(join(n, parts, last), dims);
-}
 // Returns weights [rows, K] from blocks of quantized numbers along K.
 Expr matmul_nbits(Node& n) {
   const int64_t bits = n.attr_int("bits", 4), rows = n.required_int("N"), k = n.required_int("K");
@@ -200,27 +200,28 @@ Expr reduce_sum_integer(Node& n, const Expr& x) {
 }  // namespace
 
 std::vector<ConverterRow> contrib_products_converters() {
-  constexpr const char* kMs = "com.microsoft";
   constexpr const char* kBnb4 = "K N block_size quant_type training_mode transB";
-  return {
-      {"FusedMatMul", 1, 2, 2, fused_matmul, "alpha transA transB transBatchA transBatchB", kMs},
-      {"TransposeMatMul", 1, 2, 2, fused_matmul, "alpha transA transB", kMs},
-      {"FusedMatMulActivation", 1, 2, 2, fused_matmul_activation,
-       "activation activation_alpha activation_axis activation_beta activation_gamma alpha transA transB transBatchA "
-       "transBatchB",
-       kMs},
-      {"FusedGemm", 1, 2, 3, fused_gemm,
-       "activation activation_alpha activation_axis activation_beta activation_gamma alpha beta transA transB", kMs},
-      {"GemmFastGelu", 1, 2, 3, gemm_fast_gelu, "", kMs},
-      {"MatMulNBits", 1, 3, 6, matmul_nbits, "K N accuracy_level bits block_size weight_prepacked", kMs},
-      {"GatherBlockQuantized", 1, 3, 4, gather_block_quantized, "bits block_size gather_axis quantize_axis", kMs},
-      {"MatMulBnb4", 1, 3, 3, matmul_bnb4, kBnb4, kMs},
-      {"MatMulIntegerToFloat", 1, 4, 7, matmul_integer_to_float, "", kMs},
-      {"DynamicQuantizeMatMul", 1, 3, 5, dynamic_quantize_matmul, "", kMs},
-      {"MatMulInteger16", 1, 2, 2, matmul_integer_16, "", kMs},
-      {"MulInteger", 1, 3, 4, mul_integer, "", kMs, 0b10},
-      {"ReduceSumInteger", 1, 1, 1, reduce_sum_integer, "axes keepdims", kMs},
-  };
+  return in_domain(
+      "com.microsoft",
+      {
+          {"FusedMatMul", 1, 2, 2, fused_matmul, "alpha transA transB transBatchA transBatchB"},
+          {"TransposeMatMul", 1, 2, 2, fused_matmul, "alpha transA transB"},
+          {"FusedMatMulActivation", 1, 2, 2, fused_matmul_activation,
+           "activation activation_alpha activation_axis activation_beta activation_gamma alpha transA transB "
+           "transBatchA "
+           "transBatchB"},
+          {"FusedGemm", 1, 2, 3, fused_gemm,
+           "activation activation_alpha activation_axis activation_beta activation_gamma alpha beta transA transB"},
+          {"GemmFastGelu", 1, 2, 3, gemm_fast_gelu},
+          {"MatMulNBits", 1, 3, 6, matmul_nbits, "K N accuracy_level bits block_size weight_prepacked"},
+          {"GatherBlockQuantized", 1, 3, 4, gather_block_quantized, "bits block_size gather_axis quantize_axis"},
+          {"MatMulBnb4", 1, 3, 3, matmul_bnb4, kBnb4},
+          {"MatMulIntegerToFloat", 1, 4, 7, matmul_integer_to_float},
+          {"DynamicQuantizeMatMul", 1, 3, 5, dynamic_quantize_matmul},
+          {"MatMulInteger16", 1, 2, 2, matmul_integer_16},
+          {"MulInteger", 1, 3, 4, mul_integer, "", "", 0b10},
+          {"ReduceSumInteger", 1, 1, 1, reduce_sum_integer, "axes keepdims"},
+      });
 }
 
 }  // namespace relaxc::onnx_import

@@ -45,6 +45,8 @@ struct ValueData {
 // Returns "a tensor", "a sequence", "an empty optional".
 std::string kind_text(const ValueData& value);
 inline Value make_value(ValueData data) { return std::make_shared<ValueData>(std::move(data)); }
+// Returns whether it is a tensor of strings.
+bool is_text(const Value& value);
 using Outputs = std::vector<Value>;
 
 // An attribute for Node::standard().
@@ -247,10 +249,16 @@ struct ConverterRow {
   Converter convert;
   const char* attributes = "";  // the names that a node may have, separated by spaces; some do not matter for inference
   const char* domain = "";
-  uint32_t may_be_empty = 0;  // bit i: input i, one of the least, may have an empty name
+  uint32_t may_be_empty = 0;     // bit i: input i, one of the least, may have an empty name
+  const char* why_refused = "";  // why no node of it can be compiled, and what to do; empty where one can
 
   bool has_attribute(std::string_view name) const;
 };
+// Returns the rows of a group with their domain.
+std::vector<ConverterRow> in_domain(const char* domain, std::vector<ConverterRow> rows);
+// Makes the row of an operator that is known and refused by name.
+ConverterRow refused_row(std::string_view op_type, int64_t since, const char* why);
+
 // Converts the node to the operator of the same meaning.
 Expr convert_directly(Node& n, const Expr& x, const char* op);
 
@@ -266,15 +274,19 @@ Expr convolve(Node& n, const Expr& x, const Expr& weight);
 #define RELAXC_CONVERTER_GROUPS(X) \
   X(elementwise) X(layout) X(slice) X(index) X(create) X(image) X(detection) X(signal) X(random) X(linear_algebra) \
   X(convolution) X(normalization) X(training) X(reduction) X(quantize) X(sequence) X(control) X(recurrent) \
-  X(attention) X(linear_attention) X(contrib) X(contrib_products) X(contrib_quantize) X(contrib_attention) X(strings) \
-  X(trees) X(linear_models) X(features)
+  X(attention) X(linear_attention) X(contrib) X(contrib_products) X(contrib_quantize) X(contrib_attention) \
+  X(contrib_decoding) X(contrib_experts) X(strings) X(trees) X(linear_models) X(features) X(encoders) X(maps)
 // clang-format on
 #define RELAXC_ROW(group) std::vector<ConverterRow> group##_converters();
 RELAXC_CONVERTER_GROUPS(RELAXC_ROW)
 #undef RELAXC_ROW
 
+// Returns all rows.
+std::vector<ConverterRow> all_converters();
 // Returns the converter for an operator at that opset, or null.
 const ConverterRow* find_converter(const std::string& domain, const std::string& op_type, int64_t opset);
+// Returns what a user can do about nodes that cannot be compiled: "give a kernel for it: ...".
+std::string kernel_remedy(const std::string& domain, const std::string& op_type);
 
 // Returns the same of a plug-in's rows, and such a row as one of the table.
 const OnnxConverter* find_custom(std::span<const OnnxConverter> converters, const std::string& domain,

@@ -80,6 +80,34 @@ std::optional<Value> Parser::tensor_property(const Syntax& at) {
   return typed_call(OpName{*op}, std::move(args), at);
 }
 
+// Returns the memory that A.data or the pointer of an allocation addresses: scalars in one dim. Where the buffer has
+// another form, as in texts of 2020 to 2022, it is a view, which the statement that is being read gets before it.
+Buffer Parser::addressed(const Syntax& at, size_t num_indices) {
+  Buffer whole = buffer(at);
+  const Entity* entity = is_name(at) ? lookup(at.text) : nullptr;
+  const BufferType& type = buffer_type(whole);
+  bool is_pointer = !entity || entity->form == Entity::Form::kPointer;
+  if (!is_pointer || !out_ || num_indices != 1 || (type.shape.size() == 1 && type.dtype.lanes == 1)) return whole;
+  BufferType flat{};
+  flat.dtype = type.dtype.with_lanes(1);
+  Expr count = int_imm(type.dtype.lanes, kInt32);
+  for (const Expr& dim : type.shape) count = count * cast_to(dim, kInt32);
+  flat.shape = {simplify(count)};
+  flat.scope = type.scope;
+  flat.data = type.data.value_or(buffer_data(whole, span(at)));
+  VarRef view = make_var(whole->name + "_flat", make(std::move(flat), span(at)), span(at));
+  out_->push_back(make(AllocBuffer{view, {}}, span(at)));
+  return view;
+}
+
+// Returns the condition under which lanes are accessed; nullopt for a mask that is True in all of them.
+std::optional<Expr> Parser::lane_mask(const Syntax* at) {
+  if (is_none(at) || at->text == "True") return std::nullopt;
+  Expr mask = condition(*at);
+  const Broadcast* same = mask.as<Broadcast>();
+  return is_int(same ? same->value : mask, 1) ? std::nullopt : std::optional(mask);
+}
+
 Buffer Parser::buffer(const Syntax& at) {
   if (auto named = named_buffer(at)) return *named;
   Expr value = expr(at);
@@ -187,6 +215,7 @@ std::vector<Expr> Parser::indices(const Buffer& buffer, const Syntax& at) {
       continue;
     }
     Expr index = item->kind == SyntaxKind::kSlice ? slice_index(*item) : scalar(*item);
+    if (in_te_ && dtype_of(index).is_bool()) index = cast_to(index, kInt32, span(*item));
     if (!dtype_of(index).is_integral()) fail(*item, "expected an integer index, got {}", to_string(dtype_of(index)));
     if (dtype_of(index).lanes > 1 && item != items.back()) fail(*item, "only the last index may be a vector");
     result.push_back(index);
@@ -222,7 +251,9 @@ Value Parser::subscript(const Syntax& at) {
   if (is_name(*root) && root->text == "metadata" && !lookup("metadata")) return metadata_constant(at);
   if (auto property = buffer_property(at)) return *property;
   if (auto property = tensor_property(at)) return *property;
-  if (auto named = named_buffer(*at.children[0])) return load(*named, at);
+  bool is_pointer = at.children[0]->kind == SyntaxKind::kAttribute;
+  if (auto named = named_buffer(*at.children[0]))
+    return load(is_pointer ? addressed(*at.children[0], positional(at)) : *named, at);
   if (in_te_ && at.children[0]->kind == SyntaxKind::kSubscript) {  // A[i][j]
     const Syntax& inner = *at.children[0];
     auto tensor = named_buffer(*inner.children[0]);

@@ -11,6 +11,9 @@ std::optional<Type> Parser::free_var_type(const Syntax& at, bool annotated) {
   if (std::ranges::any_of(at.keywords, [](const Keyword& each) { return each.name != "is_size_var"; }))
     return std::nullopt;
   size_t stated = path == "T.var" ? 1 : path == "T.Var" || path == "T.SizeVar" ? 2 : 0;
+  bool only_name = path == "T.var" && positional(at) == 1 && at.children[1]->kind == SyntaxKind::kString &&
+                   !parse_dtype(string(*at.children[1]));
+  if (only_name) return prim_type(kInt32);  // te.var("n")
   if (stated > 0)
     return positional(at) == stated ? std::optional(prim_type(dtype(*at.children[stated]))) : std::nullopt;
   if (path.ends_with(".sym_var") && positional(at) == 0) return prim_type(kInt64);
@@ -250,7 +253,7 @@ bool Parser::define_buffer(const Syntax& target, const Syntax& call) {
 }
 
 void Parser::store(const Syntax& target, const Syntax& value_at, std::optional<Value> value, const Syntax* mask) {
-  Buffer destination = buffer(*target.children[0]);
+  Buffer destination = addressed(*target.children[0], positional(target));
   DType element = buffer_type(destination).dtype;
   BufferStore payload{destination, int_imm(0), indices(destination, target), std::nullopt};
   if (!value) value = eval(value_at);
@@ -270,7 +273,7 @@ void Parser::store(const Syntax& target, const Syntax& value_at, std::optional<V
     throw Failed();
   }
   payload.value = cast_to(payload.value, wanted, span(value_at));
-  if (mask) payload.predicate = condition(*mask);
+  if (!is_none(mask)) payload.predicate = condition(*mask);
   out_->push_back(make(std::move(payload), span(target)));
 }
 
@@ -285,7 +288,7 @@ void Parser::tir_assign(const Line& line) {
   if (names_module(line) || define_free_vars(line) || define_axis(line) || define_buffer(*line.target, *line.value) ||
       te_->in_program(line))
     return;
-  body_starts();
+  if (callee_path(*line.value) != "T.meta_var") body_starts();
   if (line.target->kind == SyntaxKind::kSubscript) return store(*line.target, *line.value, std::nullopt);
   if (line.target->kind == SyntaxKind::kTuple) return unpack_scalars(line);
   std::string var_name = name_of_target(*line.target);
@@ -324,15 +327,19 @@ Type Parser::scalar_type(const Syntax& at, const char* wanted) {
 
 // Reads m, n = A.shape, which gives the dims other names, and x, y = a + 1, b.
 void Parser::unpack_scalars(const Line& line) {
-  std::vector<const Syntax*> targets = items(*line.target), values = items(*line.value);
-  if (line.value->kind == SyntaxKind::kAttribute && line.value->text == "shape") {
-    std::vector<Expr> shape = dims(*line.value, kInt32);
+  bool is_meta = callee_path(*line.value) == "T.meta_var";  // values that Python computes before the program
+  const Syntax& given = is_meta ? required(*line.value, 0, "value") : *line.value;
+  std::vector<const Syntax*> targets = items(*line.target), values = items(given);
+  if (given.kind == SyntaxKind::kAttribute && given.text == "shape") {
+    std::vector<Expr> shape = dims(given, kInt32);
     if (shape.size() != targets.size()) fail(line, "{} names for {} dims", targets.size(), shape.size());
     for (size_t i = 0; i < targets.size(); ++i) define(name_of_target(*targets[i]), shape[i]);
     return;
   }
   if (targets.size() != values.size()) fail(line, "{} names for {} values", targets.size(), values.size());
   std::vector<Value> read = read_each(values, &Parser::eval);
+  for (size_t i = 0; i < targets.size() && is_meta; ++i) define(name_of_target(*targets[i]), read[i].expr);
+  if (is_meta) return;
   for (size_t i = 0; i < targets.size(); ++i) assign_scalar(*targets[i], read[i], read[i].expr.type(), *targets[i]);
 }
 

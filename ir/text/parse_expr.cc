@@ -99,7 +99,11 @@ Value Parser::scalar_value(const Syntax& at) {
 }
 
 Expr Parser::condition(const Syntax& at) {
-  Expr value = scalar(at);
+  Value given = scalar_value(at);
+  const IntImm* number = given.literal ? given.expr.as<IntImm>() : nullptr;
+  if (number && (number->value == 0 || number->value == 1))  // T.where(1)
+    return int_imm(number->value, DType::bool_(), span(at));
+  Expr value = given.expr;
   if (!dtype_of(value).is_bool()) fail(at, "expected a condition, got {}", to_string(dtype_of(value)));
   return value;
 }
@@ -227,6 +231,7 @@ Value Parser::property(const Syntax& at) {
   if (const std::string* callee = function_name(at)) return {global_var(*callee, declared_.at(*callee))};
   if (auto value = buffer_property(at)) return *value;
   if (auto value = tensor_property(at)) return *value;
+  if (in_te_ && at.text == "var" && is_name(*at.children[0])) return eval(*at.children[0]);  // k.var of an axis
   std::string path = dotted(at);
   if (is_type_name(path)) fail(at, "'{}' is a type; expected a value", path);
   if (!path.empty()) fail(at, "'{}' is not a value; call it", path);
@@ -324,6 +329,10 @@ Value Parser::call(const Syntax& at) {
     return function_call(global_var(*function, declared_.at(*function)), at);
   }
   std::string path = called(at);
+  if (path.empty() && spelling(callee) == "len" && !lookup("len") && positional(at) == 1)  // len(A.shape)
+    return literal(std::ssize(is_list(*at.children[1]) ? items(*at.children[1]) : std::vector<const Syntax*>()) +
+                       (is_list(*at.children[1]) ? 0 : std::ssize(dims(*at.children[1], default_int_))),
+                   at);
   if (path == "float") return {float_imm(*attr_value(at).as<double>(), kFloat32, span(at)), true};
   if (path.starts_with("T.")) return tir_call(path, at);
   if (path.starts_with("R.") || path.starts_with("I.Op")) {

@@ -271,6 +271,11 @@ bool Parser::head_form(const std::string& path, const Syntax& call, const Line& 
     add_attrs(call, func_attrs_);
     return true;
   }
+  if (path == "T.bind" && keyword(call, "var")) {
+    body_starts();
+    let_statement(call, nullptr, required(call, 0, "value"), line);
+    return true;
+  }
   if (path == "T.bind" && positional(call) == 2) {
     bind_axis(call);
     return true;
@@ -308,11 +313,10 @@ void Parser::vector_store(const Syntax& call) {
 // Reads T.store(A.data, i, value, predicate), the store to flat memory of 2022.
 void Parser::pointer_store(const Syntax& call) {
   const Syntax& pointer = required(call, 0, "var");
-  std::optional<Buffer> buffer = named_buffer(pointer);
-  if (!buffer || buffer_type(*buffer).shape.size() != 1) fail(call, "expected the pointer of a buffer of one dim");
+  if (!named_buffer(pointer)) fail(call, "expected the pointer of a buffer");
   Syntax target = element_at(call, pointer, required(call, 1, "index"));
   const Syntax* mask = arg(call, 3, "predicate");
-  store(target, required(call, 2, "value"), std::nullopt, mask && mask->text == "True" ? nullptr : mask);
+  store(target, required(call, 2, "value"), std::nullopt, lane_mask(mask) ? mask : nullptr);
 }
 
 // Reads the axes of 2020: with T.block([16, 16, T.reduce_axis(0, 16)], "update") as [vi, vj, vk].

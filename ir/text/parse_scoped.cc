@@ -242,6 +242,19 @@ Stmt Parser::attr_stmt(const Syntax& call, const Line& line, const Rest& rest) {
 
 // ---- Memory and assertions
 
+// Reads T.realize(A[0:16, 0:16], "") of 2020: from here on, A has memory of its own. Its elements have the positions of
+// the whole buffer, which is given memory for all of them.
+void Parser::realize(const Syntax& call) {
+  const Syntax& at = required(call, 0, "bounds");
+  if (at.kind != SyntaxKind::kSubscript || !is_name(*at.children[0])) fail(at, "expected a region of a buffer: A[0:4]");
+  Buffer whole = region(at).buffer;
+  body_starts();
+  if (std::ranges::any_of(params_,
+                          [&](const std::optional<VarRef>& param) { return param && same_node(*param, whole); }))
+    return;
+  out_->push_back(make(AllocBuffer{define_var(*at.children[0], whole.type()), {}}, span(call)));
+}
+
 // Reads p = T.allocate([128], "float32", "global") and p = T.allocate_const([1, 2], "int32", [2]); p is a pointer.
 void Parser::allocate(const Syntax& call, const Syntax& target) {
   bool is_const = dotted(*call.children[0]) == "T.allocate_const";
@@ -298,7 +311,12 @@ Stmt Parser::assertion(const Syntax& test, const Syntax* message, const Line& li
 bool Parser::scoped_form(const Syntax& call, const Syntax* target, const Line& line, Style style, const Rest& rest) {
   std::string path = called(call);
   bool with = style == Style::kWith;
-  if (path == "T.realize" || path == "T.prefetch") fail(unsupported(call), "{} is not supported yet", path);
+  if (path == "T.prefetch") fail(unsupported(call), "{} is not supported yet", path);
+  if (path == "T.realize") {
+    realize(call);
+    if (with) append(rest());
+    return true;
+  }
   if (path == "T.env_thread" && target) {
     std::string thread = thread_tag(required(call, 0, "thread_tag"));
     scopes_.define(name_of_target(*target), Entity{.form = Entity::Form::kThread, .thread = thread});

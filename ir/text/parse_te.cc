@@ -123,7 +123,12 @@ const Syntax* Parser::TeReader::creation(const Syntax* at) {
     bool builds =
         name == "tvm.build" || name == "tvm.lower" || name == "tvm.driver.build" || name == "tvm.driver.lower";
     bool has_tensors = builds && in.positional(*at) > 1 && is_list(*at->children[2]) && !latest_.empty();
-    if (has_tensors) return at;
+    // tvm.lower(s, [A]) only prints what it makes of A: the schedule knows the tensors that are computed.
+    auto is_input = [&](const Syntax* item) {
+      auto known = is_name(*item) ? latest_.find(item->text) : latest_.end();
+      return known != latest_.end() && callee(*definitions_[known->second].line->value) == "T.placeholder";
+    };
+    if (has_tensors && !std::ranges::all_of(at->children[2]->children, is_input)) return at;
   }
   for (const Syntax* child : at->children) {
     if (const Syntax* found = creation(child)) return found;

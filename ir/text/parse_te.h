@@ -93,8 +93,13 @@ struct Parser::TeReader {
   Value emit(const Syntax& at, const Line& function, const std::string& function_name);
   Value emit_lambda(const Syntax& at);
   std::optional<Value> topi(const Syntax& at);
+  std::optional<std::pair<std::string, Syntax>> renamed_topi(const Syntax& at);
+  const Syntax* with_graph_names(const Syntax& at, VarMap& of_tensors);
   Value full(const OpRow& row, const Syntax& at);
   std::vector<Expr> topi_stages(const Syntax& at);
+  void add_graph_value(const VarRef& var, const Expr& value, VarMap& of_tensors, const Syntax& at);
+  std::vector<Expr> graph_stages(const Expr& value, VarMap& of_tensors, const Syntax& at);
+  Buffer reshaped(const Buffer& source, const std::vector<Expr>& shape, const Span& place);
   std::vector<Expr> add_stages(const PrimFuncRef& program, const Call& call, const VarMap& of_tensors,
                                const Span& place);
   std::vector<Expr> inner_values(const Syntax& at);

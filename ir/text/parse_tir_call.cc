@@ -424,9 +424,13 @@ Value Parser::iter_var_form(const std::string&, const Syntax& at) {
 
 // Reads the form of 2022: T.load("float32", A.data, i).
 Value Parser::load_form(const std::string&, const Syntax& at) {
-  Buffer source = buffer(required(at, 1, "var"));
+  Buffer source = addressed(required(at, 1, "var"), 1);
   if (buffer_type(source).shape.size() != 1) fail(at, "expected the pointer of a buffer of one dim");
-  return {relaxc::load(source, {scalar(required(at, 2, "index"))}, span(at))};
+  Expr index = scalar(required(at, 2, "index"));
+  std::optional<Expr> mask = lane_mask(arg(at, 3, "predicate"));
+  if (!mask) return {relaxc::load(source, {index}, span(at))};
+  DType element = buffer_type(source).dtype;
+  return {make(BufferLoad{source, {index}, mask}, prim_type(element.with_lanes(dtype_of(index).lanes)), span(at))};
 }
 
 // Reads tvm.tir.ProducerLoad(B, [i]), an element of a tensor of te.

@@ -266,6 +266,8 @@ class Parser {
   std::optional<Value> fold_literals(std::string_view op, const Value& a, const Value& b, const Syntax& at);
   Expr bounded_tuple(std::vector<Expr> items, const Syntax& at);
   Value binary(BinaryOp op, Value a, Value b, const Syntax& at, bool fold);
+  Buffer addressed(const Syntax& at, size_t num_indices);
+  std::optional<Expr> lane_mask(const Syntax* at);
   Value tuple_item(const Expr& whole, const Syntax& index_at, const Syntax& at);
   Value load(const Buffer& buffer, const Syntax& at);
   std::vector<Expr> indices(const Buffer& buffer, const Syntax& at);
@@ -395,6 +397,7 @@ class Parser {
   Stmt attr_stmt(const Syntax& call, const Line& line, const Rest& rest);
   Stmt launch_thread(const Syntax& call, const Syntax* target, const Rest& rest);
   Stmt thread_loop(std::string name, std::string thread, Expr extent, const Syntax& at, const Rest& rest);
+  void realize(const Syntax& call);
   void let_statement(const Syntax& call, const Syntax* target, const Syntax& value_at, const Line& line);
   void allocate(const Syntax& call, const Syntax& target);
   Tensor allocated_contents(const Syntax& call, const BufferType& type);

@@ -115,6 +115,7 @@ bool is_script_type(const Syntax* at) {
 }  // namespace
 
 bool names_script(std::string_view text) {
+  if (text.ends_with("_func_pass")) return false;  // @tvm.tir.transform.prim_func_pass
   return std::ranges::any_of(kScriptNames, [&](std::string_view name) { return text.find(name) != text.npos; });
 }
 

@@ -51,6 +51,7 @@ void Python::forget_decorated(const Line& line) {
 
 void Python::define(const Line& line) {
   forget_decorated(line);
+  if (is_macro(line)) return bind(line.text, macro_value(calls_ == 0 ? with_names(line, {}, *kept_) : line));
   if (is_script_function(line)) return write_definition(line);
   bool is_plain = std::ranges::all_of(line.decorators, [](const Syntax* decorator) {
     std::string_view name = head_of(*decorator).text;

@@ -327,6 +327,7 @@ PythonValue Python::called(const Syntax& at) {
     forget_value(object, at);
   }
   bool is_run = writes_ || !binders_.empty();  // not in a branch that may not be taken
+  if (function.is(Kind::kFunction) && function.function->is_macro) throw PythonUnknown();
   if (is_run) {
     if (PythonResult result = applied(function, args)) return *result;
   }
@@ -413,6 +414,9 @@ PythonResult Python::builtin(const PythonValue& function, const Args& args, cons
     if (wanted && !value.is(Kind::kSyntax))
       return python_bool(value.kind == *wanted || (*wanted == Kind::kInt && value.is(Kind::kBool)));
   }
+  bool is_source = is_one_of(function.text, {"tvm.script.from_source", "tvm.script.parse", "tvm.script.parser.parse",
+                                             "tvm.script.parser.from_source"});
+  if (is_source && args.positional.size() == 1) return from_source(args.positional[0]);
   return args.named.empty() ? call_builtin(function.text, args.positional, heap_) : std::nullopt;
 }
 

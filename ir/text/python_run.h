@@ -37,6 +37,8 @@ struct PythonFunction {
   std::vector<PythonResult> defaults = {};  // by param
   std::vector<Diagnostic> errors = {};      // of its syntax
   bool used = false, active = false;
+  bool is_macro = false;       // @T.macro: its statements are those of a program
+  bool captures = false;       // of a macro: its names mean what they mean where it is called
   std::string_view name = {};  // under which te knows it, with the values in `captured`
   std::string captured = {};
   PythonClass* owner = nullptr;  // of a method
@@ -204,6 +206,15 @@ class Python {
   const Syntax* written(const Syntax* at);
   const Line& written(const Line& line);
 
+  // ---- python_macro.cc: macros of programs, modules in strings
+  PythonValue macro_value(const Line& line);
+  PythonFunction* called_function(const Line& line);
+  Lines emitted(PythonFunction& function, const Syntax& at);
+  bool is_visible(std::string_view name);
+  Lines expanded(const PythonFunction& macro, const Syntax& call);
+  Lines written(const Lines& lines);
+  PythonResult from_source(const PythonValue& source);
+
   Source source_;
   SyntaxReader reader_;
   Diagnostics& diagnostics_;
@@ -250,10 +261,12 @@ class Python {
   bool worth_ = false;       // some name means something else than itself
   bool writes_ = true;       // statements can be written: not inside of an expression
   bool may_raise_ = false;   // something that is not modelled was run
-  int calls_ = 0, depth_ = 0, loops_ = 0, te_functions_ = 0;
+  int calls_ = 0, depth_ = 0, loops_ = 0, te_functions_ = 0, macros_ = 0;
   bool withheld_ = false, ended_ = false;
 };
 
+// Returns whether the statement defines a macro of programs.
+bool is_macro(const Line& line);
 // Returns the node with other children; its places stay.
 PythonValue node_like(const Syntax& at, const std::vector<const Syntax*>& children, PythonHeap& heap,
                       const std::vector<Syntax::Keyword>& keywords = {});

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ir/text/parsing.h"
+#include "ir/text/python_lines.h"
 #include "ir/text/python_run.h"
 
 namespace relaxc::text {
@@ -86,6 +87,7 @@ const Syntax* Python::lift(const PythonValue& value, const Place& at, bool as_la
 
 // A function of one expression is a lambda where te or a schedule takes it; others are read by te under their names.
 const Syntax* Python::lift_function(PythonFunction& function, const Place& at, bool as_lambda) {
+  if (function.is_macro) return heap_.computed(function.line->text, at, function.line->line).syntax;
   if (function.lambda) return lambda_of(function, at);
   if (as_lambda) {
     try {
@@ -183,9 +185,9 @@ const Syntax* Python::written(const Syntax* at) {
 
 // Returns the statement with values in place of the names that it does not bind itself.
 const Line& Python::written(const Line& line) {
-  if (!worth_ && volatile_.empty()) return line;
+  bool mentions = line.kind == LineKind::kFunction && holds(line, is_macro);
+  if (!worth_ && volatile_.empty() && !mentions) return line;
   heap_.spend(1);
-  bool mentions = false;
   for_each(line, [&](const Syntax& each) { mentions = mentions || (is_name(each) && mentions_values(&each)); });
   if (!mentions) return line;
   Line& result = kept_->line();
@@ -217,7 +219,7 @@ const Line& Python::written(const Line& line) {
     target = written(target);
   }
   for (Lines* lines : {&result.body, &result.otherwise}) {
-    for (const Line*& inner : *lines) inner = &written(*inner);
+    *lines = written(*lines);
   }
   return result;
 }

@@ -88,51 +88,6 @@ Value Parser::TeReader::full(const OpRow& row, const Syntax& at) {
   return in.typed_call(std::move(made), at);
 }
 
-// Reads C = topi.nn.relu(A) in te: a stage with the loops that the operator R.nn.relu becomes.
-std::vector<Expr> Parser::TeReader::topi_stages(const Syntax& at) {
-  std::string path = spelling(*at.children[0]);
-  auto refuse = [&](const char* why) {
-    in.fail({at, {}, "write it with te.compute, or as R.nn.relu(x) or a similar operator of a @R.function"}, "{} {}",
-            path, why);
-  };
-  VarMap of_tensors;  // the graph's variable of each tensor, and the tensor
-  Parser::Body none;
-  Temporarily body(in.body_, &none);
-  Temporarily graph(in.in_graph_, true);
-  Temporarily ints(in.default_int_, kInt64);
-  std::optional<Value> value;
-  {
-    NameScope scope(in.scopes_);
-    Syntax call = at;
-    for (size_t i = 1; i < call.children.size(); ++i) {
-      const Syntax& given = *call.children[i];
-      bool is_tensor = is_name(given) || is_call(given);
-      std::vector<Expr> tensors = is_tensor ? inner_values(given) : std::vector<Expr>();
-      if (tensors.size() != 1 || !tensors[0].is<Var>() || !tensors[0].type().is<BufferType>()) continue;
-      const BufferType& type = buffer_type(cast<Var>(tensors[0]));
-      Syntax& name = in.tree_->node();
-      static_cast<Place&>(name) = given;
-      name.kind = SyntaxKind::kName;
-      name.text = in.tree_->text(fmt::format("<tensor{}>", kept_.size()));
-      VarRef var =
-          make_var(tensors[0].as<Var>()->name,
-                   tensor_type(map_each(type.shape, [](const Expr& dim) { return cast_to(dim, kInt64); }), type.dtype));
-      of_tensors.emplace(var.get(), tensors[0]);
-      in.define(name.text, var);
-      kept_.push_back(var);
-      call.children.begin()[static_cast<std::ptrdiff_t>(i)] = &name;
-    }
-    call.children.insert(call.children.begin(), at.children[0]);
-    value = topi(call);
-  }
-  const OpRow* row = value ? in.ops_.find(op_name(value->expr)) : nullptr;
-  if (!row || !row->legalize || !none.blocks.empty()) refuse("is not known in te programs here");
-  const Call& node = *value->expr.as<Call>();
-  Span place = in.span(at);
-  PrimFuncRef program = row->legalize(OpCall{node, place});
-  return add_stages(program, node, of_tensors, place);
-}
-
 // Adds the blocks of the operator's program, whose first params are the tensors of the call.
 std::vector<Expr> Parser::TeReader::add_stages(const PrimFuncRef& program, const Call& call, const VarMap& of_tensors,
                                                const Span& place) {

@@ -165,7 +165,11 @@ Parser::TeReader::Pieces Parser::TeReader::pieces_of(const Syntax& at, std::vect
   std::string path = callee(at);
   const Reducer* row = find_item(kReducers, std::string_view(path), &Reducer::path);
   auto own = is_call(at) && is_name(*at.children[0]) ? reducers_.find(at.children[0]->text) : reducers_.end();
-  const Syntax* over = row || own != reducers_.end() ? in.arg(at, 1, "axis") : nullptr;
+  const Syntax* reducer = own != reducers_.end() ? own->second : nullptr;
+  bool is_written_here = is_call(at) && callee(*at.children[0]) == "T.comm_reducer";
+  if (is_written_here) in.check_signature("T.comm_reducer", *at.children[0]);
+  if (is_written_here) reducer = at.children[0];
+  const Syntax* over = row || reducer ? in.arg(at, 1, "axis") : nullptr;
   bool reduces = over && std::ranges::all_of(in.items(*over), [&](const Syntax* item) {
                    const Entity* entity = is_name(*item) ? in.lookup(item->text) : nullptr;
                    return entity && entity->expr && axes_.contains(entity->expr->get());
@@ -173,7 +177,7 @@ Parser::TeReader::Pieces Parser::TeReader::pieces_of(const Syntax& at, std::vect
   auto parts_of = [&](const Syntax& value) {
     return in.read_each(value.kind == SyntaxKind::kTuple ? in.items(value) : std::vector{&value}, &Parser::scalar);
   };
-  if (!reduces && own != reducers_.end()) in.fail(at, "expected axis=k, of k = te.reduce_axis((0, n))");
+  if (!reduces && reducer) in.fail(at, "expected axis=k, of k = te.reduce_axis((0, n))");
   if (!reduces) return {parts_of(at), {}, nullptr};
   in.check_keywords(at, {"expr", "axis", "where", "init"});
   VarMap of_axes;  // a value that was computed before names the axis itself
@@ -192,7 +196,7 @@ Parser::TeReader::Pieces Parser::TeReader::pieces_of(const Syntax& at, std::vect
       return std::vector{relaxc::binary(op, before[0], value[0])};
     };
   } else {
-    own_reducer(*own->second, at, result);
+    own_reducer(*reducer, at, result);
   }
   if (const Syntax* where = in.arg(at, 2, "where"); !is_none(where)) {
     Expr test = in.condition(*where);

@@ -8,10 +8,12 @@
 #include <sstream>
 
 #include "codegen/compile.h"
+#include "frontend/onnx/reduction_model.h"
 #include "frontend/onnx/test_data.h"
 #include "support/diagnostic.h"
 #include "tests/differential/differential.h"
 #include "tests/interpret_module.h"
+#include "tests/onnx_graphs/runtime.h"
 #include "tests/process.h"
 #include "vm/error.h"
 
@@ -87,7 +89,7 @@ struct Checker {
     IRModule legal = through(module, "legalize"), scheduled = through(module, "simplify,kernels");
     Program program = compile(module, settings).load();
     Session one(program, {.threads = 1}), two(program, {.threads = 2});
-    for (int binding = 0; binding < kBindings; ++binding) {
+    for (int binding = 0; binding < graph.bindings(); ++binding) {
       std::vector<Tensor> inputs = graph.make_inputs(binding);
       std::string wrong = binding_levels(binding, inputs, legal, scheduled, one, two);
       if (!wrong.empty()) return fmt::format("wrong: under binding {}, {}", binding, wrong);
@@ -122,7 +124,7 @@ struct Checker {
   // A third of the graphs also with the dims of one binding instead of symbols.
   std::string fixed_dims() {
     auto binding = static_cast<size_t>(graph.seed % 9);
-    if (binding >= kBindings) return {};
+    if (binding >= kBindings || !graph.given.empty()) return {};
     CompileSettings settings;
     settings.jobs = 1;
     std::vector<Tensor> inputs = graph.make_inputs(static_cast<int>(binding));
@@ -139,21 +141,6 @@ struct Checker {
     return wrong.empty() ? wrong : fmt::format("wrong: with the dims of binding {}: {}", binding, wrong);
   }
 };
-
-void run_ort(std::vector<std::string> folders, const std::string& runtime) {
-  while (!folders.empty()) {
-    std::vector<std::string> command = {"node", RELAXC_SOURCE_DIR "/tests/onnx_graphs/ort.mjs", runtime};
-    command.insert(command.end(), folders.begin(), folders.end());
-    Outcome outcome = run_program(command, kLimitSeconds);
-    if (outcome.exit_code == 127) return;
-    // If it crashed, it did so in the first folder without results.
-    size_t before = folders.size();
-    std::erase_if(folders, [](const std::string& folder) { return fs::exists(folder + "/ort_done"); });
-    if (!folders.empty() && folders.size() == before)
-      std::ofstream(folders[0] + "/ort_error.txt") << outcome.how_it_ended();
-    if (folders.size() == before) folders.erase(folders.begin());
-  }
-}
 
 std::string read_file(const std::string& path) {
   std::ifstream file(path);
@@ -189,7 +176,7 @@ std::vector<Verdict> check_graphs(const std::vector<Graph>& graphs, const std::s
     folders.push_back(fmt::format("{}/{}", folder, graph.seed));
     graph.write(folders.back());
   }
-  if (!runtime.empty()) run_ort(folders, runtime);
+  if (!runtime.empty()) run_onnx_runtime(folders, runtime, kLimitSeconds);
   op_table();  // made once here, not in each child
   std::vector<Verdict> verdicts(graphs.size());
   run_forked(
@@ -210,55 +197,65 @@ std::vector<Verdict> check_graphs(const std::vector<Graph>& graphs, const std::s
   return verdicts;
 }
 
-Graph shrink(const Graph& graph, const Verdict& verdict, const std::string& folder, const std::string& runtime) {
-  Graph best = graph;
-  auto try_graph = [&](Graph candidate) {
-    finish(candidate);
-    if (check_graphs({candidate}, folder, runtime)[0].kind != verdict.kind) return false;
-    best = std::move(candidate);
-    return true;
+namespace {
+
+// The graph with another model, whose values have the ranges of those of the same name.
+Graph with_model(const Graph& graph, const ModelCase& small) {
+  Graph result = graph;
+  result.model.ParseFromString(small.model);
+  result.inputs.clear();
+  result.given.clear();
+  for (const vm::ValueInfo& info : inputs_of_onnx(small.model)) {
+    result.inputs.push_back(info.name);
+    result.given.emplace(info.name, small.inputs.at(info.name).tensor());
+  }
+  result.outputs = outputs_of_onnx(small.model);
+  return result;
+}
+
+// The values of the outputs, by the interpreter.
+std::map<std::string, vm::Value> record(const Graph& graph, const std::string& folder) {
+  std::map<std::string, vm::Value> values;
+  try {
+    graph.write(folder);
+    std::vector<Tensor> results = interpret_module(read_module(folder + "/model.onnx"), graph.make_inputs(0));
+    for (size_t i = 0; i < results.size(); ++i) values[graph.outputs.at(i)] = results[i];
+  } catch (const std::exception&) {  // it does not run to its end
+    values.clear();
+  }
+  return values;
+}
+
+}  // namespace
+
+std::string shrink(const Graph& graph, const Verdict& verdict, const std::string& folder, const std::string& runtime) {
+  std::optional<ModelCase> failing;
+  const std::string place = fmt::format("{}/{}", folder, graph.seed);
+  auto fails = [&](const ModelCase& small) {
+    Graph candidate = with_model(graph, small);
+    // Results of unknown ranges have no tolerance: those within branches and of nodes that the generator adds.
+    if (std::ranges::any_of(candidate.outputs, [&](const std::string& name) { return !graph.values.contains(name); }))
+      return false;
+    return check_graphs({candidate}, folder, runtime)[0].kind == verdict.kind;
   };
-  // The first value that fails alone.
-  std::vector<std::string> results;
-  for (const onnx::NodeProto& node : graph.model.graph().node()) {
-    for (const std::string& output : node.output()) {
-      if (graph.values.contains(output)) results.push_back(output);
+  for (int binding = 0; binding < kBindings && !failing; ++binding) {
+    ModelCase whole{graph.model.SerializeAsString(), {}};
+    std::vector<Tensor> inputs = graph.make_inputs(binding);
+    for (size_t i = 0; i < inputs.size(); ++i) whole.inputs[graph.inputs[i]] = inputs[i];
+    for (bool fixed : {false, true}) {
+      onnx_import::ReductionModel model(whole);
+      if (fixed) model.fix_symbols();
+      if (!failing && !inputs.empty() && fails(model.to_case())) failing = model.to_case();
     }
   }
-  for (const std::string& result : results) {
-    Graph candidate = graph;
-    candidate.outputs = {result};
-    if (try_graph(std::move(candidate))) break;
-  }
-  // Inputs in place of what computes a value; later values first, since they take most away.
-  for (size_t i = results.size(); i-- > 0;) {
-    const Value& value = best.values.at(results[i]);
-    bool is_read = value.name != best.outputs[0] && value.range.exact();
-    if (!is_read) continue;
-    Graph candidate = best;
-    candidate.inputs.push_back(value.name);
-    onnx::GraphProto& proto = *candidate.model.mutable_graph();
-    for (onnx::NodeProto& node : *proto.mutable_node()) {
-      for (std::string& output : *node.mutable_output()) {
-        if (output == value.name) output += "_unused";
-      }
-    }
-    size_t nodes = static_cast<size_t>(best.model.graph().node_size());
-    finish(candidate);
-    if (static_cast<size_t>(proto.node_size()) < nodes) try_graph(std::move(candidate));
-  }
-  for (const char* symbol : {"n", "m", "k"}) {
-    Graph candidate = best;
-    for (auto& [name, value] : candidate.values) {
-      for (Dim& dim : value.shape) {
-        if (dim.symbol == symbol) dim = dim.sizes[0];
-      }
-    }
-    try_graph(std::move(candidate));
-  }
-  finish(best);
-  best.write(fmt::format("{}/{}", folder, best.seed));
-  return best;
+  if (!failing) return graph.print();  // it fails under several bindings only
+  ReductionJudge judge;
+  judge.fails = fails;
+  if (verdict.kind != Kind::kCrashed)  // the import runs in this process
+    judge.record = [&](const ModelCase& small) { return record(with_model(graph, small), place); };
+  ModelCase small = reduce_onnx(*failing, judge);
+  with_model(graph, small).write(place);
+  return print_onnx(small);
 }
 
 }  // namespace relaxc::test::onnx_graphs

@@ -22,8 +22,8 @@ struct Verdict {
 std::vector<Verdict> check_graphs(const std::vector<Graph>& graphs, const std::string& folder,
                                   const std::string& runtime);
 
-// A smaller graph with the same kind of verdict: one output, fewer nodes, values in place of what computes them, dims
-// in place of symbols.
-Graph shrink(const Graph& graph, const Verdict& verdict, const std::string& folder, const std::string& runtime);
+// Writes a smaller model with the same kind of verdict, and its inputs, to a folder below `folder`, as relaxc reduce
+// finds it (frontend/onnx/reduce.h), and returns it as text.
+std::string shrink(const Graph& graph, const Verdict& verdict, const std::string& folder, const std::string& runtime);
 
 }  // namespace relaxc::test::onnx_graphs

@@ -189,8 +189,8 @@ Range joined(const Range& a, const Range& b) {
 const std::vector<Operator>& operators() {
   static const std::vector<Operator> kOperators = [] {
     std::vector<Operator> all;
-    for (auto* group :
-         {elementwise_operators, reduction_operators, layout_operators, index_operators, network_operators}) {
+    for (auto* group : {elementwise_operators, reduction_operators, layout_operators, index_operators,
+                        network_operators, control_operators}) {
       for (Operator& row : group()) all.push_back(std::move(row));
     }
     return all;
@@ -200,7 +200,7 @@ const std::vector<Operator>& operators() {
 
 Generator::Generator(uint64_t seed) : random_(seed * 0x9e3779b97f4a7c15u + 1) {
   graph_.seed = seed;
-  opset_ = one_of<int>({13, 14, 17, 18, 20, 21});
+  opset_ = one_of<int>({13, 14, 17, 18, 20, 21, 23});
   graph_.model.set_ir_version(8);
   graph_.model.set_producer_name(fmt::format("relaxc random graph {}", seed));
   graph_.model.add_opset_import()->set_version(opset_);
@@ -489,13 +489,16 @@ void finish(Graph& graph) {
 
 std::vector<Tensor> Graph::make_inputs(int binding) const {
   std::vector<Tensor> tensors;
-  for (const std::string& name : inputs) tensors.push_back(random_tensor(values.at(name), binding, seed));
+  for (const std::string& name : inputs) {
+    auto it = given.find(name);
+    tensors.push_back(it != given.end() ? it->second : random_tensor(values.at(name), binding, seed));
+  }
   return tensors;
 }
 
 void Graph::write(const std::string& folder) const {
   std::filesystem::remove_all(folder);
-  for (int binding = 0; binding < kBindings; ++binding) {
+  for (int binding = 0; binding < bindings(); ++binding) {
     std::string data = fmt::format("{}/test_data_set_{}", folder, binding);
     std::filesystem::create_directories(data);
     std::vector<Tensor> tensors = make_inputs(binding);

@@ -1,4 +1,4 @@
-// Random ONNX graphs: 3 to 12 nodes over about 90 operators, three symbolic dims, and the inputs to run them with.
+// Random ONNX graphs: 3 to 12 nodes over about 105 operators, three symbolic dims, and the inputs to run them with.
 //
 // A dim is its size under each of three bindings of the symbolic dims, so the generator needs no symbolic arithmetic:
 // an operator's shape rule is applied three times. A value carries the interval that its elements lie in, the power of
@@ -57,8 +57,10 @@ struct Graph {
   onnx::ModelProto model;
   std::map<std::string, Value> values;  // by name; inputs, constants and results
   std::vector<std::string> inputs, outputs;
+  std::map<std::string, Tensor> given;  // of a graph that was shrunk: its inputs, under a single binding
+  int bindings() const { return given.empty() ? kBindings : 1; }
 
-  // The contents depend on the seed, the input's name and the binding only.
+  // The contents depend on the seed, the input's name and the binding only, unless they are given.
   std::vector<Tensor> make_inputs(int binding) const;
   // Writes model.onnx and test_data_set_<binding>/input_<i>.pb.
   void write(const std::string& folder) const;
@@ -170,6 +172,7 @@ std::vector<Operator> reduction_operators();
 std::vector<Operator> layout_operators();
 std::vector<Operator> index_operators();
 std::vector<Operator> network_operators();
+std::vector<Operator> control_operators();
 const std::vector<Operator>& operators();
 
 int64_t most_elements(const Shape& shape);

@@ -112,6 +112,40 @@ TEST_CASE("schedules are written as tuning records", "[schedule]") {
   CHECK_THAT(again.text, Catch::Contains("for j, i_1, i_0 in T.grid(8, 3, 4)"));
 }
 
+TEST_CASE("tuning records are for all sizes of a program with symbolic dims", "[schedule]") {
+  auto rows_of = [](const std::string& dim) {
+    Diagnostics diagnostics;
+    IRModule module = parse_module("@T.prim_func\ndef twice(a: T.handle, b: T.handle):\n    " + dim + R"( = T.int64()
+    A = T.match_buffer(a, ()" + dim + R"(, 8), "float32")
+    B = T.match_buffer(b, ()" + dim + R"(, 8), "float32")
+    for i, j in T.grid()" + dim + R"(, 8):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * T.float32(2)
+)",
+                                   "twice.py", op_table(), diagnostics);
+    diagnostics.throw_if_errors();
+    return module;
+  };
+  PrimFuncRef program = rows_of("rows").prim_func("twice");
+  Schedule sch(program);
+  run_schedule_text(sch, "i, j = sch.get_loops(\"B\")\na, b = sch.split(i, [None, 4])\nsch.reorder(b, j, a)\n",
+                    "mine.py");
+  std::vector<TunedProgram> tuned{{"twice", program, sch.trace()}};
+  std::string records = print_tuning_records(tuned, Target());
+  CHECK_THAT(records,
+             Catch::Contains("[[\"TENSOR\", \"float32\", [\"n0\", 8]], [\"TENSOR\", \"float32\", [\"n0\", 8]]]]]"));
+  PassContext context(op_table(), {});
+  std::string report;
+  context.report = [&](const std::string& line) { report += line + "\n"; };
+  context.schedules = {tuned_rule({"records.json", records}, {"workloads.json", print_workloads(tuned)})};
+  std::string text = print_module(run_pass(*find_pass("apply_rules"), rows_of("n"), context));
+  INFO(report);
+  CHECK_THAT(text, Catch::Contains("for i_1, j, i_0 in T.grid("));
+  // A program of 12 rows is another one.
+  CHECK_THAT(applied(records, "").report, Catch::Contains("no record is of params"));
+}
+
 TEST_CASE("a file that does not hold tuning records is refused with the line", "[schedule]") {
   auto error_of = [](const std::string& records, const std::string& workloads) -> std::string {
     try {

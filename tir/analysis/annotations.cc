@@ -87,6 +87,36 @@ constexpr Annotation kRows[] = {
     unused("meta_schedule.tensor_core_enabled", kAnywhere, "TVM uses tensor cores for the block"),
     fulfilled("meta_schedule.tiling_structure", kBlock, "how a trace tiles the block; its steps have done so"),
     unused("meta_schedule.*", kAnywhere, "notes of TVM's MetaSchedule"),
+    // Attributes of functions.
+    fulfilled("op_pattern", kFunction, "how TVM fuses the function; its loops say the same"),
+    fulfilled("operator_name", kFunction, "the operator that the function computes, for TVM's dispatch; its loops say the same"),
+    fulfilled("tir.is_entry_func", kFunction, "the function is called from outside: all functions that are not private are"),
+    fulfilled("tir.is_global_func", kFunction, "the function is called from outside: all functions that are not private are"),
+    fulfilled("calling_conv", kFunction, "how TVM's runtime calls the function; that of relaxc calls it in its own way"),
+    fulfilled("from_legacy_te_schedule", kFunction, "a te schedule made the function; its loops say the same"),
+    fulfilled("hash", kFunction, "the hash of TVM's Relay function"),
+    fulfilled("s_tir", kFunction, "the function has blocks, which are seen without it"),
+    unused("target", kFunction, "the processor for which TVM compiles the function; here --target names one for all"),
+    unused("tir.is_host_func", kFunction, "the function runs on the host of a GPU; here all do"),
+    unused("tir.ptx_*", kFunction, "instructions of NVIDIA's GPUs"),
+    unused("tir.use_*", kFunction, "TVM's choice of a way to lower the function"),
+    unused("tir.disable_cse_tir", kFunction, "TVM does not merge subexpressions in the function"),
+    unused("postproc", kFunction, "a step of TVM's search"),
+    unused("Composite", kFunction, "the pattern of an external compiler that TVM found; tensor programs are compiled here"),
+    unused("Codegen", kFunction, "an external compiler of graph functions; tensor programs are compiled here"),
+    // Keys of T.attr.
+    fulfilled("realize_scope", kAnywhere, "the memory of a buffer, in texts of 2020; on a CPU there is one"),
+    fulfilled("storage_scope", kAnywhere, "the memory of an allocation, in texts of 2020; on a CPU there is one"),
+    fulfilled("compute_scope", kAnywhere, "the name under which TVM splits the statement off; it stays in the function"),
+    fulfilled("buffer_bind_scope", kAnywhere, "a window of a buffer, in texts of 2020, whose accesses say the same"),
+    fulfilled("device_id", kAnywhere, "the number of the device; there is one CPU"),
+    fulfilled("device_type", kAnywhere, "the kind of the device: a CPU"),
+    unused("storage_alignment", kAnywhere, "the bytes to which memory is aligned; here all is to 64"),
+    unused("pragma_scope_prefix", kAnywhere, "a pragma of TVM's without a meaning"),
+    unused("extern_scope", kAnywhere, "TVM leaves the statement as it is for an external compiler"),
+    unused("coproc_*", kAnywhere, "the statement is for VTA's coprocessor"),
+    unused("async_*", kAnywhere, "the copies of the statement run beside others on a GPU; here they are done at once"),
+    unused("fragment_*", kAnywhere, "the shape or layout of a tensor core's fragment"),
     unused("schedule_rule", kBlock, "the rule by which TVM's MetaSchedule schedules the block"),
     fulfilled("layout_free_placeholders", kBlock, "buffers whose layout TVM may choose; those of constants are chosen without it"),
     fulfilled("layout_free_buffers", kBlock, "buffers whose layout TVM may choose; those of constants are chosen without it"),
@@ -198,7 +228,7 @@ std::string unknown_annotation(std::string_view name) {
 std::string_view to_string(AnnotationValue value) { return row_of(value).text; }
 
 std::string_view to_string(AnnotatedPlace place) {
-  constexpr std::string_view kTexts[] = {"a loop", "a block", "an allocation", "any place"};
+  constexpr std::string_view kTexts[] = {"a loop", "a block", "an allocation", "a function", "any place"};
   return kTexts[static_cast<size_t>(place)];
 }
 

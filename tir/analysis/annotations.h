@@ -1,5 +1,6 @@
-// The annotations of loops, blocks and allocations: the name of each, its value, and its reader. `annotate` refuses a
-// name that is not in the table (annotations.cc); lowering refuses one that is close to a name there.
+// The annotations of loops, blocks and allocations, TVM's attributes of tensor programs and keys of T.attr: the name of
+// each, its value, and its reader. `annotate` and lowering refuse a name that is close to one in the table
+// (annotations.cc); of one that is not known a warning says that it has no effect.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -8,7 +9,7 @@
 
 namespace relaxc {
 
-enum class AnnotatedPlace : uint8_t { kLoop, kBlock, kAllocation, kAnywhere };
+enum class AnnotatedPlace : uint8_t { kLoop, kBlock, kAllocation, kFunction, kAnywhere };
 enum class AnnotationValue : uint8_t { kFlag, kInt, kString, kStrings, kStringAndInt, kInts, kLists, kSwitch, kAny };
 
 struct Annotation {

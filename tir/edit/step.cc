@@ -46,6 +46,14 @@ Expr Step::number(const Expr& e) const {
   return known.empty() ? e : simplify(substitute(e, known));
 }
 
+IndexMap Step::with_numbers(const IndexMap& map) const {
+  VarMap known;
+  walk(Expr(map.map), [&](const Ref<Var>& var) {
+    if (auto number = workspace_.number(var)) known.emplace(var.get(), int_imm(*number, dtype_of(var)));
+  });
+  return known.empty() ? map : IndexMap(cast<Lambda>(substitute(Expr(map.map), known)));
+}
+
 Buffer Step::buffer(TreeNode* block, const BufferArg& which, AccessKind otherwise) {
   const Block& content = *block->block;
   const AttrValue& value = which.value;

@@ -102,6 +102,8 @@ class Step {
   BlockRV variable_of(TreeNode* block) { return {workspace_.name_node(block, false)}; }
   // Returns an expression over sampled numbers.
   Expr number(const Expr& e) const;
+  // Returns the map with the numbers of the schedule's random variables in their place: lambda i: (i // v0, i % v0).
+  IndexMap with_numbers(const IndexMap& map) const;
   // Returns the buffer among the block's accesses; `otherwise` says whether a bare position counts reads or writes.
   Buffer buffer(TreeNode* block, const BufferArg& which, AccessKind otherwise);
   // Returns that buffer, which the block must read (or write).

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/attr_names.h"
 #include "ir/intrinsics.h"
 #include "ir/op_names.h"
 #include "support/diagnostic.h"
@@ -121,6 +122,15 @@ class AnnotationCheck {
   std::set<std::string> buffers_;
 };
 
+// Returns whether code here sets or reads the attribute of a tensor program.
+bool is_own_attribute(std::string_view name) {
+  constexpr std::string_view kOwn[] = {
+      attr_names::kGlobalSymbol, attr_names::kIsScheduled,   attr_names::kScheduledPart,
+      attr_names::kNoAlias,      attr_names::kOutputBuffers, attr_names::kNumDims,
+      attr_names::kTensorIntrin, attr_names::kPrimitive,     attr_names::kEntryName};
+  return std::ranges::find(kOwn, name) != std::end(kOwn);
+}
+
 // Returns where an annotation that something reads belongs, if nothing reads it at this node; else "".
 std::string place_of(const Annotation& row, const NodeRef& node) {
   bool is_anywhere = row.place == AnnotatedPlace::kAnywhere;
@@ -162,7 +172,13 @@ std::vector<Diagnostic> unread_annotations(const std::vector<PrimFuncRef>& progr
     if (const AttrStmt* attr = node.as<AttrStmt>()) look(node, attr->key, "T.attr", attr->key);
     return true;
   };
-  for (const PrimFuncRef& program : programs) walk_nodes(program->body, look_in);
+  for (const PrimFuncRef& program : programs) {
+    for (const auto& [name, value] : program->attrs) {
+      if (!is_own_attribute(name))
+        look(program, name, "function", program->attrs.get_string(attr_names::kGlobalSymbol, ""));
+    }
+    walk_nodes(program->body, look_in);
+  }
   return result.all();
 }
 

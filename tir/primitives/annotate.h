@@ -44,11 +44,12 @@ struct Annotate {
     return std::nullopt;
   }
 
-  // Refuses another place than the annotation's. A name that is not known and a value of another kind are errors: they
-  // fit no program, so nobody who wrote them wants a built-in rule instead.
+  // Refuses another place than the annotation's. A name that is nearly a known one and a value of another kind are
+  // errors: they fit no program, so nobody who wrote them wants a built-in rule instead.
   void require_row(scheduling::Step& step, scheduling::TreeNode* node, const AttrValue& value) const {
     const Annotation* row = find_annotation(ann_key);
-    if (!row) fail({}, "annotate: {}", unknown_annotation(ann_key));
+    if (!row && is_misspelt(ann_key)) fail({}, "annotate: {}", unknown_annotation(ann_key));
+    if (!row) return;  // TVM keeps any; a warning says that it has no effect
     if (!row->takes(value)) fail({}, "annotate: {} takes {}, got {}", ann_key, to_string(row->value), to_string(value));
     AnnotatedPlace here = node->is_loop() ? AnnotatedPlace::kLoop : AnnotatedPlace::kBlock;
     if (row->place != AnnotatedPlace::kAnywhere && row->place != here)

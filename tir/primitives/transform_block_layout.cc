@@ -55,6 +55,7 @@ IterKind kind_of_image(Step& step, TreeNode* block, const Expr& image, size_t po
 void TransformBlockLayout::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
   Block& content = *block->block;
+  const IndexMap index_map = step.with_numbers(this->index_map);
   step.require_all(block, not_movable, not_reorderable, not_transformable);
   step.require_rank(index_map, block);
   require_exclusive_plain_loops(step, block);

@@ -153,6 +153,7 @@ void TransformLayout::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
   Tree& tree = *block->tree;
   const Buffer buffer = step.buffer(block, this->buffer, AccessKind::kRead);
+  const IndexMap index_map = step.with_numbers(this->index_map);
   require_transformable(step, block, buffer, index_map);
   if (const Expr* pad = pad_value.as<Expr>(); pad && !pad->is<Lambda>()) step.number(*pad);
 

@@ -207,6 +207,7 @@ class Interpreter {
   }
 
   void append(AttrList& list, const Syntax& item) {
+    if (item.text == "AXIS_SEPARATOR") return;  // te.AXIS_SEPARATOR: the memory of a CPU is flat
     if (item.kind != SyntaxKind::kStarred) {
       list.push_back(value(item, {}));
       return;
@@ -510,11 +511,14 @@ class Interpreter {
     if (callee.kind == SyntaxKind::kAttribute) {
       if (callee.text == "vscale" && arguments.empty()) return vscale(kInt64);
       // T.int64(0), T.Cast("int64", x): whole numbers that are known have no dtype here.
+      bool is_const = callee.text == "const" && arguments.size() == 2;  // tvm.tir.const(32, "int32")
       bool casts = callee.text == "Cast" && arguments.size() == 2;
       DType dtype;
-      if ((casts || arguments.size() == 1) &&
-          from_attr(casts ? arguments[0] : AttrValue(std::string(callee.text)), dtype)) {
-        const AttrValue& argument = arguments.back();
+      if ((casts || is_const || arguments.size() == 1) && from_attr(casts      ? arguments[0]
+                                                                    : is_const ? arguments[1]
+                                                                               : AttrValue(std::string(callee.text)),
+                                                                    dtype)) {
+        const AttrValue& argument = is_const ? arguments[0] : arguments.back();
         if (argument.as<bool>()) return argument;
         const double* real = argument.as<double>();
         auto whole = real ? std::nullopt : as_int(scalar(at, argument));

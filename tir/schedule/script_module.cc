@@ -144,8 +144,9 @@ class ModuleSteps {
     constexpr std::string_view kShow[] = {"print", "type", "display", "help", "dir", "repr", "isinstance", "Code"};
     if (line.kind != LineKind::kExpression || line.value->kind != SyntaxKind::kCall) return false;
     std::string_view called = line.value->children[0]->text;
-    // Helpers of courses: write_sch(sch, "log"), save_code(sch).
-    constexpr std::string_view kHelpers[] = {"dump_", "log_", "print_", "save_", "show_", "write_"};
+    // Helpers of courses and of TVM's tests: write_sch(sch, "log"), save_code(sch), verify_trace_roundtrip(sch, mod).
+    constexpr std::string_view kHelpers[] = {"assert_", "check_", "dump_",   "log_",  "print_",
+                                             "save_",   "show_",  "verify_", "write_"};
     return std::ranges::find(kShow, called) != std::end(kShow) ||
            std::ranges::any_of(kHelpers, [&](std::string_view prefix) { return called.starts_with(prefix); });
   }

@@ -28,46 +28,58 @@ struct Structure {
   std::optional<std::vector<BlockShape>> blocks;   // without the root
 };
 
-std::string axes_text(const std::vector<std::pair<char, int64_t>>& axes) {
-  return joined(axes, [](const auto& axis) { return fmt::format("{}{}", axis.first, axis.second); }, " ");
+std::string axes_text(const std::vector<std::pair<char, std::string>>& axes) {
+  return joined(axes, [](const auto& axis) { return axis.first + axis.second; }, " ");
 }
-std::string param_text(std::string_view dtype, const std::vector<int64_t>& shape) {
+std::string param_text(std::string_view dtype, const std::vector<std::string>& shape) {
   return fmt::format("{}[{}]", dtype, joined(shape));
 }
 
-// Returns nullopt for a program with symbolic dims.
-std::optional<std::vector<int64_t>> static_shape(const std::vector<Expr>& shape) {
-  std::vector<int64_t> result;
-  for (const Expr& dim : shape) {
-    auto number = as_int(dim);
-    if (!number) return std::nullopt;
-    result.push_back(*number);
+// Names symbolic dims in the order in which params have them: n0, n1. Programs that differ in these names only are
+// alike.
+class DimNames {
+ public:
+  std::string operator()(const Expr& dim) {
+    walk(dim, [&](const Ref<Var>& var) {
+      if (!names_.contains(var.get()))
+        names_.emplace(var.get(), make_var(fmt::format("n{}", names_.size()), var.type()));
+    });
+    Expr named = simplify(substitute(dim, names_));
+    auto number = as_int(named);
+    return number ? std::to_string(*number) : print_expr(cast_to(named, kInt64));
   }
-  return result;
-}
+
+ private:
+  VarMap names_;
+};
+
 struct ParamShape {
   std::string dtype;
-  std::vector<int64_t> shape;
+  std::vector<std::string> shape;
 };
-std::optional<std::vector<ParamShape>> param_shapes(const PrimFunc& program) {
+// Returns nullopt for a program with params that are not buffers.
+std::optional<std::vector<ParamShape>> param_shapes(const PrimFunc& program, DimNames& dims) {
   std::vector<ParamShape> result;
   for (const VarRef& param : program.params) {
     const BufferType* type = param.type().as<BufferType>();
-    auto shape = type ? static_shape(type->shape) : std::nullopt;
-    if (!shape) return std::nullopt;
-    result.push_back({to_string(type->dtype), *shape});
+    if (!type) return std::nullopt;
+    result.push_back({to_string(type->dtype), map_each(type->shape, [&](const Expr& dim) { return dims(dim); })});
   }
   return result;
 }
+std::optional<std::vector<ParamShape>> param_shapes(const PrimFunc& program) {
+  DimNames dims;
+  return param_shapes(program, dims);
+}
 
-std::vector<BlockShape> blocks_of(const PrimFunc& program) {
+std::vector<BlockShape> blocks_of(const PrimFunc& program, DimNames& dims) {
   std::vector<BlockShape> result;
   walk(program.body, [&](const Block& block) {
     if (is_root(block)) return;
-    std::vector<std::pair<char, int64_t>> axes;
+    std::vector<std::pair<char, std::string>> axes;
     for (const IterVar& axis : block.iter_vars) {
       char letter = info(axis.kind).letter;
-      axes.emplace_back(letter ? letter : 'O', as_int(axis.domain.extent).value_or(-1));
+      axes.emplace_back(letter ? letter : 'O', dims(axis.domain.extent));
     }
     result.push_back({block.name, axes_text(axes)});
   });
@@ -76,9 +88,10 @@ std::vector<BlockShape> blocks_of(const PrimFunc& program) {
 
 Structure structure_of(const PrimFunc& program) {
   Structure result;
-  if (auto shapes = param_shapes(program)) {
+  DimNames dims;
+  if (auto shapes = param_shapes(program, dims)) {
     result.params = map_each(*shapes, [](const ParamShape& param) { return param_text(param.dtype, param.shape); });
-    result.blocks = blocks_of(program);
+    result.blocks = blocks_of(program, dims);
   }
   return result;
 }
@@ -158,7 +171,7 @@ class NodeGraph {
     const std::string* name = (given.as<std::string>() ? given : entry(at(given), "data")).as<std::string>();
     is_known_ = is_known_ && name;
     if (!name || *name == kRootBlock) return;
-    std::vector<std::pair<char, int64_t>> axes;
+    std::vector<std::pair<char, std::string>> axes;
     for (const AttrValue& axis : items(member(block, "iter_vars"))) {
       // The kinds of TVM's IterVarType that blocks have.
       constexpr std::string_view kLetters = "SOROO";
@@ -166,7 +179,7 @@ class NodeGraph {
       auto extent = number(field(member(member(axis, "dom"), "extent"), "value"));
       is_known_ = is_known_ && type && extent && *type >= 0 && *type < std::ssize(kLetters);
       if (!is_known_) return;
-      axes.emplace_back(kLetters[static_cast<size_t>(*type)], *extent);
+      axes.emplace_back(kLetters[static_cast<size_t>(*type)], std::to_string(*extent));
     }
     result.push_back({*name, axes_text(axes)});
   }
@@ -232,15 +245,23 @@ double mean_seconds(const AttrValue& runs) {
   return std::accumulate(seconds.begin(), seconds.end(), 0.0) / static_cast<double>(seconds.size());
 }
 
-// Returns the params' texts for [["TENSOR", dtype, shape], ...], or nullopt for null and other kinds.
+// Returns the params' texts for [["TENSOR", dtype, shape], ...], or nullopt for null and other kinds. A symbolic dim is
+// a string.
 std::optional<std::vector<std::string>> params_of(const AttrValue& arguments) {
   const AttrList* list = arguments.as<AttrList>();
   std::vector<std::string> result;
   for (const AttrValue& argument : list ? *list : AttrList()) {
     const AttrList* parts = list_of(argument, 3);
     const std::string* dtype = parts ? (*parts)[1].as<std::string>() : nullptr;
-    std::vector<int64_t> shape;
-    if (!dtype || !from_attr((*parts)[2], shape)) return std::nullopt;
+    const AttrList* dims = parts ? (*parts)[2].as<AttrList>() : nullptr;
+    if (!dtype || !dims) return std::nullopt;
+    std::vector<std::string> shape;
+    for (const AttrValue& dim : *dims) {
+      const int64_t* number = dim.as<int64_t>();
+      const std::string* symbol = dim.as<std::string>();
+      if (!number && !symbol) return std::nullopt;
+      shape.push_back(number ? std::to_string(*number) : *symbol);
+    }
     result.push_back(param_text(*dtype, shape));
   }
   return list ? std::optional(result) : std::nullopt;
@@ -332,7 +353,7 @@ ScheduleRule tuned_rule(const TuningFile& records, const TuningFile& workloads) 
     Structure structure = structure_of(*program);
     if (std::ranges::any_of(*all, [&](const TuningRecord& one) { return matches(one.structure, structure); }))
       return std::nullopt;
-    if (!structure.params) return "it has symbolic dims";
+    if (!structure.params) return "it has params that are not buffers";
     return fmt::format("no record is of params {} and blocks {}", joined(*structure.params),
                        joined(*structure.blocks, [](const BlockShape& one) { return one.name + " " + one.axes; }));
   };
@@ -358,8 +379,9 @@ std::string print_tuning_records(const std::vector<TunedProgram>& programs, cons
   for (const TunedProgram& one : programs) {
     auto shapes = param_shapes(*one.program);
     if (!shapes) continue;
-    std::string arguments = joined(*shapes, [](const ParamShape& param) {
-      return fmt::format("[\"TENSOR\", {}, [{}]]", json_string(param.dtype), joined(param.shape));
+    auto dim_json = [](const std::string& dim) { return text::whole_number(dim) ? dim : json_string(dim); };
+    std::string arguments = joined(*shapes, [&](const ParamShape& param) {
+      return fmt::format("[\"TENSOR\", {}, [{}]]", json_string(param.dtype), joined(param.shape, dim_json));
     });
     result += fmt::format("[{}, [{}, null, {{\"kind\": \"llvm\", \"mcpu\": {}}}, [{}]]]\n", index++, one.trace.json(),
                           json_string(target.cpu), arguments);
