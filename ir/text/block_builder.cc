@@ -38,7 +38,7 @@ bool Parser::BuilderReader::defines(const Line& line) {
     values_.insert_or_assign(std::string(line.target->text), line.value);
     return true;
   }
-  if (path == "R.DynTensorType" || path == "R.Tuple" || is_type_name(path)) {
+  if (path == "R.DynTensorType" || (path == "R.Tuple" && !uses_graph(call)) || is_type_name(path)) {
     named_types_.insert_or_assign(std::string(line.target->text), line.value);
     return true;
   }
@@ -123,8 +123,12 @@ const Line* Parser::BuilderReader::function(const Line& line) {
   for (const Syntax* param : params ? in.items(*params) : std::vector<const Syntax*>()) {
     auto var = is_name(*param) ? vars_.find(param->text) : vars_.end();
     if (var == vars_.end()) in.fail(*param, "'{}' is not a variable of relax.Var", spelling(*param));
-    own_.emplace(var->first, var->second.name);
-    result.params.push_back({*param, *in.made_texts_.insert(var->second.name).first, var->second.type});
+    std::string given = var->second.name;  // parameters of layers may have the same one
+    auto is_given = [&](const Param& other) { return other.name == given; };
+    for (int i = 1; std::ranges::any_of(result.params, is_given); ++i)
+      given = fmt::format("{}_{}", var->second.name, i);
+    own_.emplace(var->first, given);
+    result.params.push_back({*param, *in.made_texts_.insert(given).first, var->second.type});
   }
   {
     Temporarily making(making_, static_cast<const Line*>(&result));
@@ -142,7 +146,11 @@ const Line* Parser::BuilderReader::function(const Line& line) {
 Lines Parser::BuilderReader::body(const Lines& lines) {
   Lines result;
   std::vector<const Syntax*> outputs;
-  for (const Line* line : lines) result.push_back(&statement(*line, outputs));
+  for (const Line* line : lines) {
+    if (line->value) add_expressions(*line->value, result);
+    result.push_back(&statement(*line, outputs));
+    if (line->target && is_name(*line->target)) expressions_.erase(std::string(line->target->text));
+  }
   if (outputs.empty()) return result;
   Line& output = in.tree_->line();
   static_cast<Place&>(output) = *lines.back();
@@ -244,18 +252,26 @@ bool Parser::BuilderReader::uses_graph(const Syntax& at) const {
 
 // Returns the function that f = relax.Function([x], body) is; null for other statements.
 const Line* Parser::BuilderReader::built_function(const Line& line) {
-  bool is_function = line.kind == LineKind::kAssign && line.value && in.callee_path(*line.value) == "R.Function";
+  const Syntax* made_by = line.kind == LineKind::kAssign ? line.value : nullptr;
+  std::string symbol;
+  while (made_by && is_call(*made_by) && made_by->children[0]->text == "with_attr" &&
+         is_call(*made_by->children[0]->children[0])) {
+    bool is_symbol = in.positional(*made_by) == 2 && spelling(*made_by->children[1]).find("global_symbol") == 1;
+    if (is_symbol) symbol = in.string(*made_by->children[2]);
+    made_by = made_by->children[0]->children[0];
+  }
+  bool is_function = made_by && in.callee_path(*made_by) == "R.Function";
   if (!is_function) return nullptr;
-  const Syntax& call = *line.value;
+  const Syntax& call = *made_by;
   Line& result = in.tree_->line();
   static_cast<Place&>(result) = line;
   result.kind = LineKind::kFunction;
   result.decorators.push_back(&form("function", line));
   const Syntax& target = *line.target;
   bool is_item = target.kind == SyntaxKind::kSubscript && target.children[1]->kind == SyntaxKind::kString;
-  result.text = is_name(target) ? target.text
-                : is_item       ? *in.made_texts_.insert(in.string(*target.children[1])).first
-                                : "main";
+  if (symbol.empty() && is_name(target)) symbol = target.text;
+  if (symbol.empty() && is_item) symbol = in.string(*target.children[1]);
+  result.text = *in.made_texts_.insert(symbol.empty() ? "main" : symbol).first;
   Temporarily own(own_, {});
   for (const Syntax* param : in.items(in.required(call, 0, "params"))) {
     auto var = is_name(*param) ? vars_.find(param->text) : vars_.end();

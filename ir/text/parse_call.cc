@@ -535,6 +535,9 @@ Value Parser::operator_call(const OpRow& row, const Syntax& at) {
   set_type_args(keyword(at, "sinfo_args"), call);
   if (!sound) throw Failed();
   if (row.name == ops::kAttentionVarLen) order_sequences(call);
+  // Until 2023 batch_norm was that of inference.
+  if (row.name == "relax.nn.batch_norm" && before_purity_ && !call.attrs.has("training"))
+    call.attrs.set("training", false);
   if (row.name == ops::kReshape && call.args.size() > 1) complete_reshape(call, at);
   return typed_call(std::move(call), at);
 }

@@ -99,8 +99,9 @@ FunctionRef Parser::graph_function(const Pending& pending, Signature signature, 
     attributes.set(attr_names::kGlobalSymbol, std::string(line.text));
   // Texts from before purity was introduced may call impure functions anywhere.
   auto calls_function = [](const Binding& binding) {
-    const Call* call = binding.value.as<Call>();
-    return call && !call->callee.is<OpRef>();
+    bool found = false;
+    walk(binding.value, [&](const Call& call) { found = found || !call.callee.is<OpRef>(); });
+    return found;
   };
   bool calls_out = before_purity_ && std::ranges::any_of(body.blocks, [&](const BindingBlock& block) {
                      return std::ranges::any_of(block.bindings, calls_function);

@@ -79,6 +79,17 @@ struct Parser::TeReader {
   std::vector<Expr> run(const Line& function, const Syntax& call);
   std::vector<Expr> run(const Line& function, const std::vector<Expr>& args, const Syntax& at);
   VarRef placeholder_like(const Expr& arg, const Param& param, std::vector<std::pair<Expr, VarRef>>& dims);
+  // A program that a function of te makes for a call: its params, the tensors and scalars that it is called with, with
+  // the params of the latter, and the names of symbolic dims of the tensors in it.
+  struct Emission {
+    std::vector<std::pair<Expr, VarRef>> dims, scalars;
+    std::vector<VarRef> params;
+    std::vector<Expr> tensors, outputs;
+  };
+  std::vector<Expr> arguments_of(const Syntax& at, const Line& function, const std::string& name);
+  std::vector<Expr> inner_arguments(const std::vector<Expr>& args, const Line& function, Emission& made);
+  std::vector<std::pair<Expr, VarRef>> define_dims(const Emission& made);
+  PrimFuncRef emitted(const std::vector<Expr>& args, const Line& function, const Syntax& at, Emission& made);
   Value emit(const Syntax& at, const Line& function, const std::string& function_name);
   Value emit_lambda(const Syntax& at);
   std::optional<Value> topi(const Syntax& at);

@@ -59,7 +59,8 @@ IRModule Parser::run() {
   // Texts of 2022 name new dims without quotes.
   early_ =
       origin_->text->find("match_shape(") != std::string::npos || origin_->text->find("Tensor[") != std::string::npos;
-  before_purity_ = early_ || origin_->text->find("type_args=") != std::string::npos ||
+  before_purity_ = early_ || origin_->text->find("DynTensorType") != std::string::npos ||
+                   origin_->text->find("type_args=") != std::string::npos ||
                    origin_->text->find("relax.vm.build(") != std::string::npos;
   constexpr size_t kMostBytes = size_t{1} << 30;
   if (origin_->text->size() > kMostBytes) {
@@ -86,6 +87,8 @@ IRModule Parser::run() {
     guarded([&] {
       FunctionRef result = graph_function(function, *function.signature, false);
       if (function.signature->sound) module_.functions.insert_or_assign(function.name, result);
+      // What a builder makes has the type of its value, which those that it makes later rely on.
+      if (built_.contains(function.name)) declared_.insert_or_assign(function.name, result.type());
     });
     if (!sound || errors() > before) failed_.insert(function.name);
   }
@@ -129,6 +132,7 @@ void Parser::read_definitions() {
       const Diagnostic& error = in_syntax.all()[i];
       python ? python_errors_.push_back(error) : void(diagnostics_.add(error));
     }
+    for (Diagnostic& error : reader.take_errors()) diagnostics_.add(std::move(error));
     bool keep = false;
     python_functions_ = reader.uncalled();
     for (const Line* function : reader.take_functions()) {
@@ -158,7 +162,32 @@ void Parser::read_definitions() {
       tree_->clear();
     }
   }
+  for (Diagnostic& error : reader.take_errors()) diagnostics_.add(std::move(error));
   if (reader.exceeded()) report_text(*reader.exceeded(), "Python around the module runs longer than it is followed");
+}
+
+// Reads a function that Python builds: by a builder, of nodes, or of a model. Returns false for other statements.
+bool Parser::built_definition(const Line& line, bool& keep) {
+  const Line* built = builder_->function(line);
+  if (!built) built = builder_->built_function(line);
+  bool is_exported = line.kind == LineKind::kFunction && !line.decorators.empty() &&
+                     root_name(head_of(*line.decorators[0])) == kRelaxPrefix;
+  if (is_exported && wanted_module_.empty() && !built) built = &line;
+  if (!built) return false;
+  keep = true;
+  for (const Line* inner : builder_->take_nested()) {
+    if (declared_.contains(inner->text)) continue;
+    built_.emplace(inner->text);
+    function_definition(*inner, keep);
+  }
+  if (declared_.contains(built->text) && wanted_module_.empty()) {  // what Python builds is another module
+    diagnostics_.warning(span(line), "'{}' that Python builds is left out: the text has another '{}' above",
+                         built->text, built->text);
+    return true;
+  }
+  built_.emplace(built->text);
+  function_definition(*built, keep);
+  return true;
 }
 
 // Sets `keep` when its syntax is needed later.
@@ -169,24 +198,7 @@ void Parser::definition(const Line& read, bool top, bool& keep) {
   if (is_docstring(line) || line.kind == LineKind::kPass) return;
   bool is_kept = top && (te_->defines(line) || te_->function(line) || builder_->defines(line));
   keep |= is_kept;
-  const Line* built = top ? builder_->function(line) : nullptr;
-  if (top && !built) built = builder_->built_function(line);
-  bool is_exported = top && line.kind == LineKind::kFunction && !line.decorators.empty() &&
-                     root_name(head_of(*line.decorators[0])) == kRelaxPrefix;
-  if (is_exported && wanted_module_.empty() && !built) built = &line;
-  if (built) {
-    keep = true;
-    for (const Line* inner : builder_->take_nested()) {
-      if (!declared_.contains(inner->text)) function_definition(*inner, keep);
-    }
-    if (declared_.contains(built->text) && wanted_module_.empty()) {  // the builder's module is another one
-      diagnostics_.warning(span(line), "'{}' that Python builds is left out: the text has another '{}' above",
-                           built->text, built->text);
-      return;
-    }
-    built_.emplace(built->text);
-    return function_definition(*built, keep);
-  }
+  if (top && built_definition(line, keep)) return;
   if (top && builder_->keeps_expression(line)) {
     keep = true;
     return;

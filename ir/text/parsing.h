@@ -90,6 +90,7 @@ class Parser {
   };
   void read_definitions();
   void definition(const Line& line, bool top, bool& keep);
+  bool built_definition(const Line& line, bool& keep);
   void function_definition(const Line& line, bool& keep);
   void define_program(const Pending& pending);
   bool is_other_module(const Line& line);
@@ -502,7 +503,7 @@ class Parser {
   std::unique_ptr<TeReader> te_;
   std::unique_ptr<BuilderReader> builder_;
   std::set<std::string> built_;  // functions that Python builds
-  bool before_purity_ = false;   // functions of the text may have effects without saying so
+  bool before_purity_ = false;   // the text is of 2022: its functions may have effects without saying so
   std::string metadata_text_;
   const Syntax* metadata_ = nullptr;
   std::optional<std::map<std::string, Tensor>> side_tensors_;

@@ -22,8 +22,11 @@ size_t size_of(const Syntax& at, size_t limit = kMostNodes) {
 
 // Returns whether the expression is a number of a stated dtype: tvm.tir.const(2, "float32"), T.int64(4).
 bool is_constant(const Syntax& at) {
-  if (!is_call(at) || at.children[0]->kind != SyntaxKind::kAttribute || at.children.size() < 2) return false;
+  if (!is_call(at) || at.children[0]->kind != SyntaxKind::kAttribute) return false;
   std::string_view name = at.children[0]->text;
+  bool by_name = at.children.size() == 1 && at.keywords.size() == 2;  // tir.IntImm(dtype="int64", value=1)
+  if (by_name && is_one_of(name, {"IntImm", "FloatImm"})) return true;
+  if (at.children.size() < 2) return false;
   auto is_literal = [](const Syntax* part) {
     if (part->kind == SyntaxKind::kUnary) part = part->children[0];
     return part->kind == SyntaxKind::kInt || part->kind == SyntaxKind::kFloat || part->kind == SyntaxKind::kString;
@@ -32,10 +35,17 @@ bool is_constant(const Syntax& at) {
          std::ranges::all_of(at.operands(), is_literal);
 }
 
+// Returns whether the expression is a type: R.Tensor((n, 4), "float32").
+bool is_type_of_graph(const Syntax& at) {
+  const Syntax& head = head_of(at);
+  return head.kind == SyntaxKind::kAttribute && is_one_of(head.text, {"Tensor", "Shape", "Object", "Prim"}) &&
+         is_one_of(head.children[0]->text, {"R", "$R"});
+}
+
 // Returns whether the expression may stand wherever its name stands: it calls nothing, and names no attributes.
 bool is_plain(const PythonValue& value) {
   bool plain = true;
-  if (value.syntax && is_constant(*value.syntax)) return true;
+  if (value.syntax && (is_constant(*value.syntax) || is_type_of_graph(*value.syntax))) return true;
   if (value.text.empty()) {
     for_each(value.syntax, [&](const Syntax& at) {
       bool is_dim = at.kind == SyntaxKind::kAttribute && at.text == "shape" && is_name(*at.children[0]);

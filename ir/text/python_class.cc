@@ -209,9 +209,12 @@ bool Python::report_stuck(const Place& at) {
   if (!exported_.empty() && !stuck_) stuck_ = at;
   if (!stuck_) return false;
   exported_.clear();
-  diagnostics_
-      .error(source_.span(*std::exchange(stuck_, std::nullopt)), "this statement of a model needs a Python interpreter")
-      .notes.push_back("print the exported module as a text: mod, params = model.export_tvm(...), print(mod.script())");
+  model_errors_.push_back(
+      {Severity::kError,
+       ErrorKind::kUnsupported,
+       source_.span(*std::exchange(stuck_, std::nullopt)),
+       "this statement of a model needs a Python interpreter",
+       {"print the exported module as a text: mod, params = model.export_tvm(...), print(mod.script())"}});
   return true;
 }
 

@@ -43,7 +43,8 @@ PythonValue node_like(const Syntax& at, const std::vector<const Syntax*>& childr
 
 // Compares values; what a library made is a thing, of which no more is known than that it is not None.
 std::optional<bool> Python::compared(std::string_view op, const PythonValue& a, const PythonValue& b) {
-  bool is_made = a.is(Kind::kSyntax) && is_name(*a.syntax) && libraries_made_.contains(a.syntax->text);
+  bool of_model = (heap_.of_call() || is_exporting()) && a.is(Kind::kSyntax) && a.syntax->computed == 0;
+  bool is_made = of_model || (a.is(Kind::kSyntax) && is_name(*a.syntax) && libraries_made_.contains(a.syntax->text));
   if (is_made && b.is(Kind::kNone) && op.starts_with("is")) return op == "is not";
   return compare(op, a, b, heap_);
 }

@@ -285,11 +285,27 @@ Python::Flow Python::loop(const Line& line) {
   return flow == Flow::kBreak ? Flow::kNext : flow;
 }
 
+// Returns whether the statement is `if x.dtype != "float32": x = x.astype("float32")`, where the cast does nothing if
+// the condition does not hold.
+static bool casts_unless_cast(const Line& line) {
+  const Syntax& test = *line.value;
+  bool compares = test.kind == SyntaxKind::kCompare && test.text == "!=" && line.otherwise.empty() &&
+                  test.children[0]->kind == SyntaxKind::kAttribute && test.children[0]->text == "dtype" &&
+                  test.children[1]->kind == SyntaxKind::kString && line.body.size() == 1;
+  if (!compares || line.body[0]->kind != LineKind::kAssign || !line.body[0]->value) return false;
+  const Syntax &value = *line.body[0]->value, &target = *line.body[0]->target, &tested = *test.children[0]->children[0];
+  bool casts = is_call(value) && value.children.size() == 2 && value.children[0]->text == "astype" &&
+               value.children[1]->text == test.children[1]->text;
+  return casts && is_name(target) && is_name(tested) && target.text == tested.text &&
+         root_name(*value.children[0]) == target.text;
+}
+
 // Where the condition is not known, definitions in the branch are read as they are when it holds.
 Python::Flow Python::branch(const Line& line) {
   PythonValue condition = eval(*line.value);
   if (std::optional<bool> test = truth_of(condition)) return run(*test ? line.body : line.otherwise);
   if (is_device_guard(line)) return Flow::kNext;
+  if (is_exporting() && casts_unless_cast(line)) return run(line.body);
   if (!holds_definition(line) || calls_ > 0 || loops_ > 0) throw PythonUnknown();
   std::set<std::string_view> names, definitions;
   add_bound_names(line, names, false);

@@ -56,6 +56,8 @@ class Python {
   Lines take_functions() { return std::exchange(functions_out_, {}); }
   // Returns the functions that nothing calls, by their lines: their params have no values.
   const std::map<uint32_t, std::string_view>& uncalled() const { return uncalled_; }
+  // Returns the errors of models that could not be exported.
+  std::vector<Diagnostic> take_errors() { return std::exchange(model_errors_, {}); }
   // Returns the first statement that is left out since Python runs too long; what follows may be incomplete.
   const std::optional<Place>& exceeded() const { return exceeded_; }
   // Owns what the statements are made of.
@@ -228,8 +230,9 @@ class Python {
     PythonResult dtype, rank;
   };
   std::map<std::string_view, Tensor> tensors_;  // of models, by their names
-  std::optional<Place> stuck_;                  // the innermost statement of a model that is not known
-  Place call_place_{};                          // of the innermost call
+  std::vector<Diagnostic> model_errors_;
+  std::optional<Place> stuck_;  // the innermost statement of a model that is not known
+  Place call_place_{};          // of the innermost call
   PythonScope* scope_ = &scopes_.front();
   std::map<std::string_view, std::string_view> libraries_;  // of imports: the path of a name
   std::set<std::string_view> taken_;                        // names that written statements bind

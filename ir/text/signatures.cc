@@ -39,6 +39,7 @@ const std::unordered_map<std::string_view, std::string_view> kAliases = {
     {"R.dot", "R.matmul"},
     {"R.dummy_global_info", "I.dummy_global_info"},
     {"R.extern", "R.ExternFunc"},
+    {"R.get_shape_of", "R.shape_of"},
     {"R.nn.dense", "R.linear"},
     {"R.nn.matmul", "R.matmul"},
     {"R.transpose", "R.permute_dims"},

@@ -322,6 +322,9 @@ void SyntaxReader::class_definition(Lines& out, std::vector<const Syntax*> decor
   bool body_follows =
       outermost && peek().is(":") && peek(1).kind == TokenKind::kNewline && peek(2).kind == TokenKind::kIndent;
   if (!body_follows) return block(line.body, head, "class");
+  bool is_data = std::ranges::any_of(line.decorators,
+                                     [](const Syntax* decorator) { return head_of(*decorator).text == "dataclass"; });
+  of_python_ = is_data || (line.extra && line.decorators.empty());
   next_ += 3;
   in_class_ = true;
 }

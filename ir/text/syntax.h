@@ -266,7 +266,7 @@ class SyntaxReader {
   void with_statement(Lines& out);
   void try_statement(Lines& out);
   bool python_statement(Lines& out);
-  bool in_script() const { return in_class_ || in_script_; }
+  bool in_script() const { return (in_class_ && !of_python_) || in_script_; }
 
   // ---- syntax_expr.cc: expressions
   Syntax& node(const Place& begin, SyntaxKind kind, std::string_view text = {});
@@ -320,6 +320,7 @@ class SyntaxReader {
   bool at_definition_ = false, in_class_ = false, was_in_class_ = false;
   bool in_script_ = false;  // in a program or a module, where less of Python has a meaning
   std::string_view class_name_;
+  bool of_python_ = false;  // the class has a base and no decorator of a module, or is a @dataclass
 };
 
 // Parses one expression (the content of a string); returns null after an error.

@@ -3,6 +3,7 @@
 
 #include "ir/op_names.h"
 #include "ir/text/parse_te.h"
+#include "ir/visit.h"
 
 namespace relaxc::text {
 
@@ -24,6 +25,9 @@ constexpr std::string_view kSameInTopi =
     "take "
     "tile where ";
 constexpr std::string_view kOfPrograms[] = {"primfunc_attrs", "primfunc_name_hint"};
+
+// Returns whether the argument of a function of te is part of the program: a number or a text.
+bool is_fixed(const Expr& arg) { return arg.is<IntImm>() || arg.is<FloatImm>() || arg.is<StringImm>(); }
 
 }  // namespace
 
@@ -181,7 +185,8 @@ Value Parser::TeReader::emit(const Syntax& at) {
   return emit(at, **function, std::string(callee_at.text));
 }
 
-Value Parser::TeReader::emit(const Syntax& at, const Line& function, const std::string& function_name) {
+// Returns the arguments of R.emit_te(f, x, y=z) in the order of the function's params.
+std::vector<Expr> Parser::TeReader::arguments_of(const Syntax& at, const Line& function, const std::string& name) {
   std::vector<Expr> args = in.read_each(at.operands().subspan(1), &Parser::as_argument);
   std::vector<std::string> known(std::begin(kOfPrograms), std::end(kOfPrograms));
   for (const Param& param : function.params) known.emplace_back(param.name);
@@ -190,62 +195,92 @@ Value Parser::TeReader::emit(const Syntax& at, const Line& function, const std::
     if (const Syntax* value = in.keyword(at, function.params[i].name)) args.push_back(in.as_argument(*value));
   }
   if (args.size() != function.params.size())
-    in.fail(at, "'{}' takes {} arguments, got {}", function_name, function.params.size(), args.size());
-  // Numbers and texts are part of the program.
-  auto is_fixed = [](const Expr& arg) { return arg.is<IntImm>() || arg.is<FloatImm>() || arg.is<StringImm>(); };
-  auto is_scalar = [&](const Expr& arg) { return !is_fixed(arg) && arg.type().is<PrimType>(); };
-  std::vector<Expr> scalars;  // of the call, and their params
-  std::vector<VarRef> of_scalars;
-  std::vector<std::pair<Expr, VarRef>> dims;  // each symbolic dim of the arguments, and the program's name for it
-  std::vector<VarRef> params;
-  std::vector<Expr> outputs;
-  std::optional<PrimFuncRef> made;
-  {
-    Temporarily graph(in.in_graph_, false);
-    Temporarily ints(in.default_int_, kInt32);
-    NameScope scope(in.scopes_);
-    begin_program();
-    std::vector<Expr> tensors;
-    for (size_t i = 0; i < args.size(); ++i) {
-      bool is_number = is_fixed(args[i]) || is_scalar(args[i]);
-      if (!is_number) params.push_back(placeholder_like(args[i], function.params[i], dims));
-      tensors.push_back(is_number ? args[i] : Expr(params.back()));
-    }
-    for (size_t i = 0; i < args.size(); ++i) {  // a dim of a tensor has a name there
-      if (!is_scalar(args[i])) continue;
-      auto known = std::ranges::find_if(dims, [&](const auto& dim) { return structural_equal(dim.first, args[i]); });
-      if (known == dims.end()) {
-        scalars.push_back(args[i]);
-        of_scalars.push_back(make_var(std::string(function.params[i].name), args[i].type(), in.span(at)));
-      }
-      tensors[i] = known == dims.end() ? Expr(of_scalars.back()) : Expr(known->second);
-    }
-    std::erase_if(args, [&](const Expr& arg) { return is_fixed(arg) || is_scalar(arg); });
-    for (const auto& [dim, var] : dims) {  // a function of Python may name the dims around it
+    in.fail(at, "'{}' takes {} arguments, got {}", name, function.params.size(), args.size());
+  return args;
+}
+
+// Returns what the function of te is called with: tensors like the arguments, numbers and texts as they are, and for
+// other numbers the name of the same dim of a tensor, or else a param.
+std::vector<Expr> Parser::TeReader::inner_arguments(const std::vector<Expr>& args, const Line& function,
+                                                    Emission& made) {
+  std::vector<Expr> result;
+  for (size_t i = 0; i < args.size(); ++i) {
+    result.push_back(args[i]);
+    if (is_fixed(args[i]) || args[i].type().is<PrimType>()) continue;
+    made.params.push_back(placeholder_like(args[i], function.params[i], made.dims));
+    made.tensors.push_back(args[i]);
+    result.back() = made.params.back();
+  }
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (is_fixed(args[i]) || !args[i].type().is<PrimType>()) continue;
+    auto known = std::ranges::find_if(made.dims, [&](const auto& dim) { return structural_equal(dim.first, args[i]); });
+    if (known == made.dims.end())
+      made.scalars.emplace_back(args[i],
+                                make_var(std::string(function.params[i].name), args[i].type(), args[i].span()));
+    result[i] = known == made.dims.end() ? Expr(made.scalars.back().second) : Expr(known->second);
+  }
+  return result;
+}
+
+// Gives the dims of the graph names in the program: a function of Python may name them, also those that its tensors do
+// not have. Returns the latter.
+std::vector<std::pair<Expr, VarRef>> Parser::TeReader::define_dims(const Emission& made) {
+  std::vector<std::pair<Expr, VarRef>> around;
+  for (const auto& [name, entity] : in.scopes_.visible()) {
+    if (!entity->is_dim || !entity->expr || !entity->expr->is<Var>()) continue;
+    auto is_it = [&](const auto& each) { return same_node(each.first, *entity->expr); };
+    if (std::ranges::none_of(made.dims, is_it)) around.emplace_back(*entity->expr, make_dim(name));
+  }
+  for (const auto* all : {&made.dims, &std::as_const(around)}) {
+    for (const auto& [dim, var] : *all) {
       if (dim.is<Var>()) in.define(dim.as<Var>()->name, var);
     }
-    outputs = run(function, tensors, at);
-    for (const Expr& output : outputs) {
-      if (!output.is<Var>() || !output.type().is<BufferType>()) in.fail(at, "expected a tensor of te.compute");
-      params.push_back(cast<Var>(output));
-    }
-    params.insert(params.end(), of_scalars.begin(), of_scalars.end());
-    made = program(params, at);
   }
+  return around;
+}
+
+PrimFuncRef Parser::TeReader::emitted(const std::vector<Expr>& args, const Line& function, const Syntax& at,
+                                      Emission& made) {
+  Temporarily graph(in.in_graph_, false);
+  Temporarily ints(in.default_int_, kInt32);
+  NameScope scope(in.scopes_);
+  begin_program();
+  std::vector<Expr> inner = inner_arguments(args, function, made);
+  std::vector<std::pair<Expr, VarRef>> around = define_dims(made);
+  made.outputs = run(function, inner, at);
+  for (const Expr& output : made.outputs) {
+    if (!output.is<Var>() || !output.type().is<BufferType>()) in.fail(at, "expected a tensor of te.compute");
+    made.params.push_back(cast<Var>(output));
+  }
+  VarSet used;
+  for (const Stage& stage : stages_) {
+    if (stage.stmt) add_free_vars(*stage.stmt, used);
+  }
+  std::ranges::copy_if(around, std::back_inserter(made.scalars),
+                       [&](const auto& each) { return used.contains(each.second.get()); });
+  for (const auto& [value, param] : made.scalars) made.params.push_back(param);
+  return program(made.params, at);
+}
+
+Value Parser::TeReader::emit(const Syntax& at, const Line& function, const std::string& function_name) {
+  Emission emission;
+  PrimFuncRef made = emitted(arguments_of(at, function, function_name), function, at, emission);
   VarMap outside;
-  for (size_t i = 0; i < scalars.size(); ++i) outside.emplace(of_scalars[i].get(), scalars[i]);
-  for (const auto& [dim, var] : dims) outside.emplace(var.get(), dim);
+  for (const auto* all : {&emission.scalars, &emission.dims}) {
+    for (const auto& [dim, var] : *all) outside.emplace(var.get(), dim);
+  }
   Call call{op_ref(ops::kCallTir), {}, {}, {}};
   const Syntax* hint = in.keyword(at, "primfunc_name_hint");
   if (const Syntax* given = in.keyword(at, "primfunc_attrs")) {
-    PrimFunc with_attrs = **made;
+    PrimFunc with_attrs = *made;
     for (const auto& [key, value] : in.attrs(*given)) with_attrs.attrs.set(key, value);
-    made = make_prim_func(std::move(with_attrs), made->span());
+    made = make_prim_func(std::move(with_attrs), made.span());
   }
-  std::string name = add_program(hint ? in.string(*hint) : function_name, *made);
-  call.args = {global_var(name, made->type()), tuple(args, in.span(at))};
-  if (!scalars.empty()) call.args.push_back(shape_expr(scalars, in.span(at)));
-  for (const Expr& output : outputs) {
+  std::string name = add_program(hint ? in.string(*hint) : function_name, made);
+  call.args = {global_var(name, made.type()), tuple(emission.tensors, in.span(at))};
+  std::vector<Expr> scalars = map_each(emission.scalars, [](const auto& each) { return each.first; });
+  if (!scalars.empty()) call.args.push_back(shape_expr(std::move(scalars), in.span(at)));
+  for (const Expr& output : emission.outputs) {
     const BufferType& type = buffer_type(cast<Var>(output));
     call.type_args.push_back(tensor_type(
         map_each(type.shape, [&](const Expr& dim) { return cast_to(substitute(dim, outside), kInt64); }), type.dtype));
