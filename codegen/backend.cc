@@ -32,4 +32,21 @@ const Backend& backend_of(const Target& target) {
   return *row;
 }
 
+void link_functions(KernelObjects& objects, const std::set<std::string>& called,
+                    const std::vector<std::string>& files) {
+  objects.linked = files;
+  const std::set<std::string> defined = functions_of(files);
+  for (const std::string& name : called)
+    (defined.contains(name) ? objects.linked_functions : objects.called).push_back(name);
+}
+
+std::shared_ptr<const vm::KernelLibrary> load_connected(const KernelObjects& objects,
+                                                        const vm::UserLibraries& libraries) {
+  std::shared_ptr<const vm::KernelLibrary> code = backend_of(objects.target).load(objects);
+  Diagnostics diagnostics;
+  vm::connect_functions(joined(objects.called, "\n"), *code, libraries, {}, diagnostics);
+  diagnostics.throw_if_errors();
+  return code;
+}
+
 }  // namespace relaxc::codegen

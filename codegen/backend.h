@@ -10,6 +10,7 @@
 
 #include "passes/pass.h"
 #include "vm/artifact.h"
+#include "vm/user_library.h"
 
 namespace relaxc::codegen {
 
@@ -17,16 +18,30 @@ using KernelMap = ProgramMap;  // lowered tensor programs by name
 
 struct KernelObjects {
   Target target;
-  std::vector<std::string> names;                // sorted; the symbols are kernel_symbol(name)
-  std::vector<std::vector<char>> objects;        // object files of the target
-  size_t num_reused = 0;                         // kernels whose code an earlier compilation made
-  std::vector<std::string> libraries = {};       // whose C functions kernels call (Tables::add_library)
-  std::vector<std::string> linked = {};          // object files and archives that become part of the artifact
-  std::vector<std::string> linked_kernels = {};  // the kernels among their functions, by symbol
+  std::vector<std::string> names;                  // sorted; the symbols are kernel_symbol(name)
+  std::vector<std::vector<char>> objects;          // object files of the target
+  size_t num_reused = 0;                           // kernels whose code an earlier compilation made
+  std::vector<std::string> called = {};            // C functions that they call, but those that are linked in
+  std::vector<std::string> linked = {};            // object files and archives that become part of the artifact
+  std::vector<std::string> linked_kernels = {};    // the kernels among their functions, by symbol
+  std::vector<std::string> linked_functions = {};  // those that other kernels call by name
 };
+
+// Returns the C functions that tensor programs call by name, but for those of libm and the like, which are called
+// directly. Others are reached through variables (vm::slot_symbol).
+std::set<std::string> called_functions(const KernelMap& kernels, const Target& target);
 
 // Returns the functions that object files and archives (.o, .a) define. Throws a CompileError for another file.
 std::set<std::string> functions_of(const std::vector<std::string>& files);
+// Returns the functions that a shared library exports.
+std::set<std::string> exported_functions(const std::string& library);
+
+// Notes of the functions that the objects call which ones the files define (KernelObjects::linked_functions, `called`).
+void link_functions(KernelObjects& objects, const std::set<std::string>& called, const std::vector<std::string>& files);
+// Loads the kernels into this process by the backend of their target, and gives them the functions that they call
+// (vm::connect_functions). Throws a CompileError that lists those that are missing.
+std::shared_ptr<const vm::KernelLibrary> load_connected(const KernelObjects& objects,
+                                                        const vm::UserLibraries& libraries = {});
 
 // Returns "relaxc_k_" + name.
 std::string kernel_symbol(std::string_view name);

@@ -6,6 +6,7 @@
 #include "codegen/bytecode.h"
 #include "codegen/interpret.h"
 #include "codegen/shipped.h"
+#include "passes/tables.h"
 #include "support/diagnostic.h"
 #include "vm/error.h"
 
@@ -39,6 +40,8 @@ class Bisection {
   Bisection(const IRModule& module, std::span<const Pass* const> passes, const CompileSettings& settings,
             const ResultCheck& check, const std::function<void(const std::string&)>& report)
       : passes_(passes), settings_(settings), check_(check), report_(report), context_(pass_context(settings)) {
+    for (const std::string& path : tables_of(settings).libraries())
+      libraries_.push_back(vm::UserLibrary::open(path, vm::UserLibrary::Table::kOptional));
     // The passes that the compiler always runs first are not suspects: the reference run needs them, too.
     IRModule entries = run_pass(*find_pass("wrap_programs"), module, context_);
     after_.push_back(run_pass(*find_pass("lambda_lift"), std::move(entries), context_));
@@ -95,10 +98,11 @@ class Bisection {
   // Returns null for a module that is not lowered.
   Machine try_compile(const IRModule& lowered) const {
     const codegen::Backend& backend = codegen::backend_of(context_.target);
+    const codegen::KernelMap kernels = programs_of(lowered);
     try {
-      codegen::KernelObjects objects = backend.compile(programs_of(lowered), context_.target, settings_);
-      objects.linked = settings_.linked;
-      return backend.load(objects);
+      codegen::KernelObjects objects = backend.compile(kernels, context_.target, settings_);
+      codegen::link_functions(objects, codegen::called_functions(kernels, context_.target), settings_.linked);
+      return codegen::load_connected(objects, libraries_);
     } catch (const CompileError&) {
       return nullptr;
     }
@@ -116,9 +120,10 @@ class Bisection {
       }
       codegen::LinkedFunctions linked = codegen::load_linked(runnable, settings_.linked, context_.target);
       vm::Executable executable = codegen::lower_to_bytecode(runnable);
-      vm::UserLibraries libraries = settings_.libraries;
+      vm::UserLibraries libraries = libraries_;
       std::ranges::move(codegen::shipped_libraries(executable, libraries), std::back_inserter(libraries));
       LoadOptions options;
+      linked.libraries = libraries;
       linked.add_to(options.registry);
       vm::add_libraries(libraries, options.registry);
       auto slow = std::make_shared<codegen::InterpretedKernels>(some, InterpretOptions{.check_unwritten = !machine},
@@ -212,6 +217,7 @@ class Bisection {
 
   std::span<const Pass* const> passes_;
   const CompileSettings& settings_;
+  vm::UserLibraries libraries_ = settings_.libraries;
   const ResultCheck& check_;
   const std::function<void(const std::string&)>& report_;
   PassContext context_;

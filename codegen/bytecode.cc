@@ -202,7 +202,7 @@ class FunctionLowering {
   }
 
   Operand label(const Span& span) {
-    return is_of_node(span) ? Operand(executable_.string(span.origin->node)) : Operand(-1);
+    return is_of_node(span) ? Operand(executable_.string(nodes_of(span))) : Operand(-1);
   }
 
   void bind(const Binding& binding, Reg value) { registers_.insert_or_assign(binding.var.get(), value); }

@@ -244,26 +244,29 @@ CompiledModule compile(IRModule module, const CompileSettings& settings) {
 
 void CompiledModule::generate(const CompileSettings& settings) {
   executable_ = codegen::lower_to_bytecode(lowered_);
-  const std::set<std::string> linked = codegen::functions_of(settings.linked);
-  objects_.linked = settings.linked;
-  note_libraries(settings.libraries, linked);
-  codegen::KernelMap kernels = this->kernels();
-  if (settings.interpret) return;
-  if (!kernels.empty()) {  // the loader compares these with the CPU it runs on (vm/cpu.h)
+  const codegen::KernelMap kernels = this->kernels();
+  if (!settings.interpret && !kernels.empty()) {  // the loader compares these with the CPU it runs on (vm/cpu.h)
     executable_.metadata[vm::kArchitectureKey] = codegen::architecture(target_);
     executable_.metadata[vm::kCpuFeaturesKey] = joined(codegen::loadable_features(target_), ",");
   }
-  objects_ = codegen::backend_of(target_).compile(kernels, target_, settings);
-  objects_.linked = settings.linked;
+  if (!settings.interpret) objects_ = codegen::backend_of(target_).compile(kernels, target_, settings);
+  codegen::link_functions(objects_, codegen::called_functions(kernels, target_), settings.linked);
+  const std::set<std::string> linked = codegen::functions_of(settings.linked);
+  note_libraries(settings, linked);
+  auto note = [&](const char* key, const std::vector<std::string>& names) {
+    if (!names.empty()) executable_.metadata[key] = joined(names, "\n");
+  };
+  note(vm::kCalledFunctionsKey, objects_.called);
+  if (settings.interpret) return;
   for (const vm::KernelInfo& kernel : executable_.kernels) {
     bool is_linked = kernel.source == vm::KernelSource::kRegistry && linked.contains(kernel.symbol);
     if (is_linked) objects_.linked_kernels.push_back(kernel.symbol);
   }
-  if (!objects_.linked_kernels.empty())
-    executable_.metadata[vm::kLinkedKernelsKey] = joined(objects_.linked_kernels, "\n");
+  note(vm::kLinkedKernelsKey, objects_.linked_kernels);
 }
 
-void CompiledModule::note_libraries(vm::UserLibraries libraries, const std::set<std::string>& linked) {
+void CompiledModule::note_libraries(const CompileSettings& settings, const std::set<std::string>& linked) {
+  vm::UserLibraries libraries = settings.libraries;
   std::ranges::move(codegen::shipped_libraries(executable_, libraries), std::back_inserter(libraries));
   vm::check_names(libraries);
   auto is_called = [&](const relaxc_kernel_row& row) {
@@ -271,13 +274,24 @@ void CompiledModule::note_libraries(vm::UserLibraries libraries, const std::set<
     return find_item(executable_.kernels, std::string_view(row.name), &vm::KernelInfo::symbol) ||
            std::ranges::count(executable_.builtins, row.name) > 0;
   };
-  std::string names;
+  auto has_called = [&](const std::string& path) {
+    if (objects_.called.empty()) return false;
+    const std::set<std::string> names = codegen::exported_functions(path);
+    return std::ranges::any_of(objects_.called, [&](const std::string& name) { return names.contains(name); });
+  };
+  std::vector<std::string> paths;
   for (const auto& library : libraries) {
-    if (std::ranges::none_of(library->rows(), is_called)) continue;
+    if (std::ranges::none_of(library->rows(), is_called) && !has_called(library->path())) continue;
     libraries_.push_back(library);
-    names += (names.empty() ? "" : "\n") + std::filesystem::absolute(library->path()).string();
+    paths.push_back(library->path());
   }
-  if (!names.empty()) executable_.metadata[vm::kNeededLibrariesKey] = names;
+  for (const std::string& path : tables_of(settings).libraries()) {
+    if (!has_called(path)) continue;
+    other_libraries_.push_back(path);
+    paths.push_back(path);
+  }
+  auto place = [](const std::string& path) { return std::filesystem::absolute(path).string(); };
+  if (!paths.empty()) executable_.metadata[vm::kNeededLibrariesKey] = joined(paths, place, "\n");
 }
 
 CompiledModule compile_file(const std::string& path, const CompileSettings& settings) {
@@ -290,14 +304,18 @@ CompiledModule compile_file(const std::string& path, const CompileSettings& sett
 
 Program CompiledModule::load(LoadOptions options) const {
   options.files.insert(options.files.end(), sources_.begin(), sources_.end());
-  vm::add_libraries(libraries_, options.registry);
+  vm::UserLibraries libraries = libraries_;
+  for (const std::string& path : other_libraries_)
+    libraries.push_back(vm::UserLibrary::open(path, vm::UserLibrary::Table::kOptional));
+  vm::add_libraries(libraries, options.registry);
   auto program = [&](const auto& kernels) {
     auto find = [kernels](const std::string& symbol) { return kernels->find(symbol); };
-    auto keep_alive = std::make_shared<std::pair<std::shared_ptr<const void>, vm::UserLibraries>>(kernels, libraries_);
+    auto keep_alive = std::make_shared<std::pair<std::shared_ptr<const void>, vm::UserLibraries>>(kernels, libraries);
     return Program::from(executable_, find, keep_alive, std::move(options));
   };
   if (interpret_) {
     codegen::LinkedFunctions linked = codegen::load_linked(lowered_, objects_.linked, target_);
+    linked.libraries = libraries;
     linked.add_to(options.registry);
     auto kernels = std::make_shared<codegen::InterpretedKernels>(lowered_, *interpret_, std::move(linked));
     options.watcher = kernels;
@@ -305,7 +323,7 @@ Program CompiledModule::load(LoadOptions options) const {
   }
   // This comes before LLVM sees objects of another architecture.
   if (std::string problem = vm::why_host_cannot_run(executable_); !problem.empty()) fail({}, "{}", problem);
-  return program(codegen::backend_of(target_).load(objects_));
+  return program(codegen::load_connected(objects_, libraries));
 }
 
 void CompiledModule::write(const std::string& path) const {

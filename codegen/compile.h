@@ -80,13 +80,14 @@ class CompiledModule {
   friend CompiledModule compile_file(const std::string& path, const CompileSettings& settings);
   CompiledModule() = default;
   void generate(const CompileSettings& settings);  // bytecode and machine code of lowered_
-  // Notes the libraries whose kernels are called, but for those kernels that are linked in.
-  void note_libraries(vm::UserLibraries libraries, const std::set<std::string>& linked);
+  // Notes the libraries whose kernels and functions are called, but for those that are linked in.
+  void note_libraries(const CompileSettings& settings, const std::set<std::string>& linked);
   IRModule lowered_;
   Target target_;
   vm::Executable executable_;
   codegen::KernelObjects objects_;
   vm::UserLibraries libraries_;                // that the kernels need
+  std::vector<std::string> other_libraries_;   // of plug-ins, which are opened when the module is loaded
   vm::MappedFiles sources_;                    // in which constants lie
   std::optional<InterpretOptions> interpret_;  // then objects_ has only what is linked
 };

@@ -1,6 +1,8 @@
 // Calls of functions outside of the kernel: C functions by name (T.call_extern), and functions of the host
 // (T.call_packed), which relaxc_kernel_context::call_packed reaches.
+#include <llvm/Analysis/TargetLibraryInfo.h>
 #include <llvm/IR/Module.h>
+#include <llvm/TargetParser/Triple.h>
 
 #include <algorithm>
 #include <cctype>
@@ -10,12 +12,23 @@
 #include "ir/op_names.h"
 #include "support/diagnostic.h"
 #include "support/lists.h"
+#include "vm/artifact.h"
 #include "vm/bytecode.h"
 #include "vm/kernel_abi.h"
 
 namespace relaxc::codegen {
 
 // ---- C functions
+
+bool is_extern_call(const Expr& e) {
+  const std::string& name = op_name(e);
+  return name == ops::kCallExtern || name == ops::kCallPureExtern;
+}
+
+bool is_known_function(const llvm::TargetLibraryInfoImpl& known, const std::string& name) {
+  llvm::LibFunc function;
+  return known.getLibFunc(name, function);
+}
 
 // LLVM gives names of other forms, such as llvm.trap, a meaning of their own.
 static bool is_c_name(std::string_view name) {
@@ -61,7 +74,7 @@ Value FunctionEmitter::extern_call(const Call& op, const Expr& node) {
     }
     std::vector<llvm::Type*> types = map_each(args, [](Value arg) -> llvm::Type* { return arg->getType(); });
     auto* signature = llvm::FunctionType::get(type, types, false);
-    llvm::CallInst* call = b_.CreateCall(kernel_.module.getOrInsertFunction(symbol->value, signature), args);
+    llvm::CallInst* call = b_.CreateCall(signature, c_function(symbol->value, signature), args);
     for (size_t i = 0; i < operands.size(); ++i) {
       const PrimType* scalar = operands[i].type().as<PrimType>();
       auto extension = scalar ? extension_of(scalar->dtype) : llvm::Attribute::None;
@@ -74,6 +87,22 @@ Value FunctionEmitter::extern_call(const Call& op, const Expr& node) {
   for (int lane = 0; lane < lanes; ++lane)
     all = b_.CreateInsertElement(all, call_lane(lane), static_cast<uint64_t>(lane));
   return all;
+}
+
+// Returns the address of a C function: of one that LLVM knows its name, of another the value of a variable that is set
+// when the code is loaded (vm::connect_functions).
+Value FunctionEmitter::c_function(const std::string& name, llvm::FunctionType* signature) {
+  llvm::Module& module = kernel_.module;
+  if (is_known_function(llvm::TargetLibraryInfoImpl(llvm::Triple(module.getTargetTriple())), name))
+    return module.getOrInsertFunction(name, signature).getCallee();
+  const std::string symbol = vm::slot_symbol(name);
+  llvm::GlobalVariable* slot = module.getNamedGlobal(symbol);
+  if (!slot)  // weak, since several kernels may have it, and the functions that are linked in another one
+    slot = new llvm::GlobalVariable(module, b_.getPtrTy(), false, llvm::GlobalValue::WeakAnyLinkage,
+                                    llvm::ConstantPointerNull::get(b_.getPtrTy()), symbol);
+  llvm::LoadInst* address = b_.CreateLoad(b_.getPtrTy(), slot);
+  address->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(b_.getContext(), {}));
+  return address;
 }
 
 // Returns an argument as C passes it.

@@ -12,6 +12,10 @@
 #include "codegen/emit_value.h"
 #include "ir/module.h"
 
+namespace llvm {
+class TargetLibraryInfoImpl;
+}
+
 namespace relaxc::codegen {
 
 // State that the functions of one kernel share.
@@ -23,6 +27,11 @@ struct KernelState {
   int num_bodies = 0;                                       // parallel bodies made so far, for their names
   std::unordered_set<const NodeHeader*> non_negative_vars;  // symbolic dims, loop variables that start at >= 0
 };
+
+// Returns whether it is a call of a C function by name.
+bool is_extern_call(const Expr& e);
+// Returns whether LLVM knows the function: libm's and the like, which are called directly.
+bool is_known_function(const llvm::TargetLibraryInfoImpl& known, const std::string& name);
 
 // The variables that a function has as parameters.
 using Variables = std::vector<VarRef>;
@@ -134,6 +143,7 @@ class FunctionEmitter {
   // ---- emit_external.cc
   Value extern_call(const Call& call, const Expr& node);
   Value c_value(const Expr& e);
+  Value c_function(const std::string& name, llvm::FunctionType* signature);
   Value packed_call(const Call& call, const Expr& node);
   struct PackedArgument {
     uint32_t kind;  // a relaxc_value_kind

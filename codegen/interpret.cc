@@ -80,10 +80,11 @@ InterpretedKernels::InterpretedKernels(const IRModule& module, const InterpretOp
   for (const auto& [name, program] : programs_of(module)) {
     const std::vector<bool>& is_new = new_tensors.try_emplace(name, program->params.size(), false).first->second;
     InterpretOptions copy = options;
-    if (linked_.code)
-      copy.find_function = [code = linked_.code](const std::string& name) {
-        return reinterpret_cast<void*>(code->find(name));
-      };
+    copy.find_function = [linked = linked_](const std::string& name) {
+      void* function = linked.code ? reinterpret_cast<void*>(linked.code->find(name)) : nullptr;
+      for (const auto& library : linked.libraries) function = function ? function : library->find_symbol(name);
+      return function;
+    };
     copy.check_unwritten = options.check_unwritten && !program->attrs.get_bool(attr_names::kIsScheduled, false);
     programs_.emplace(kernel_symbol(name),
                       std::make_unique<Program>(name, program, std::make_unique<Interpreter>(program, copy), is_new));

@@ -17,6 +17,7 @@ namespace relaxc::codegen {
 struct LinkedFunctions {
   std::vector<std::string> names = {};
   std::shared_ptr<const vm::KernelLibrary> code = nullptr;  // null: there are none
+  vm::UserLibraries libraries = {};                         // that programs may call, too
 
   // Registers those that kernels of the module are.
   void add_to(vm::Registry& registry) const;

@@ -40,15 +40,12 @@ class JitLibrary final : public vm::KernelLibrary {
     char prefix = jit_->getDataLayout().getGlobalPrefix();
     jit_->getMainJITDylib().addGenerator(
         expect(llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(prefix), "starting the JIT"));
-    for (const std::string& library : kernels.libraries) {
-      auto symbols = llvm::orc::DynamicLibrarySearchGenerator::Load(library.c_str(), prefix);
-      std::string what = fmt::format("loading '{}', whose functions kernels call", library);
-      jit_->getMainJITDylib().addGenerator(expect(std::move(symbols), what.c_str()));
-    }
-    for (const std::vector<char>& object : kernels.objects) {
+    auto add_object = [&](const std::vector<char>& object) {
       auto buffer = llvm::MemoryBuffer::getMemBufferCopy(llvm::StringRef(object.data(), object.size()), "kernels");
       expect(jit_->addObjectFile(std::move(buffer)), "loading object code");
-    }
+    };
+    if (!kernels.linked_functions.empty()) add_object(slots_of_linked(kernels));
+    for (const std::vector<char>& object : kernels.objects) add_object(object);
     // LLVM would print it. The error that follows says only that something failed.
     std::string problem;
     jit_->getExecutionSession().setErrorReporter([&](llvm::Error error) {
@@ -69,10 +66,19 @@ class JitLibrary final : public vm::KernelLibrary {
       functions_.emplace(symbol, address.toPtr<relaxc_kernel>());
     }
     jit_->getExecutionSession().setErrorReporter([](llvm::Error error) { llvm::consumeError(std::move(error)); });
+    for (const std::string& function : kernels.called) {
+      auto slot = jit_->lookup(vm::slot_symbol(function));
+      if (slot) slots_.emplace(function, slot->toPtr<void**>());
+      if (!slot) llvm::consumeError(slot.takeError());  // the code does not call it after all
+    }
   }
 
   relaxc_kernel find(const std::string& symbol) const override {
     return copy_value(functions_, symbol).value_or(nullptr);
+  }
+
+  void** find_slot(const std::string& function) const override {
+    return copy_value(slots_, function).value_or(nullptr);
   }
 
  private:
@@ -111,6 +117,7 @@ class JitLibrary final : public vm::KernelLibrary {
 
   std::unique_ptr<llvm::orc::LLJIT> jit_;
   std::unordered_map<std::string, relaxc_kernel> functions_;
+  std::unordered_map<std::string, void**> slots_;
 };
 
 }  // namespace

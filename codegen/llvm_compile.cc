@@ -1,5 +1,6 @@
 #include "codegen/llvm_compile.h"
 
+#include <llvm/Analysis/TargetLibraryInfo.h>
 #include <llvm/Analysis/TargetTransformInfo.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/LegacyPassManager.h>
@@ -94,12 +95,7 @@ class Worker {
                                      KernelMap::const_iterator end) {
     context_ = std::make_unique<llvm::LLVMContext>();
     auto module = std::make_unique<llvm::Module>("relaxc", *context_);
-#if LLVM_VERSION_MAJOR >= 21
-    module->setTargetTriple(llvm::Triple(target_.triple));
-#else
-    module->setTargetTriple(target_.triple);
-#endif
-    module->setDataLayout(machine_->createDataLayout());
+    set_target(*module);
     for (auto kernel = begin; kernel != end; ++kernel) {
       try {
         emit_kernel(*module, kernel_symbol(kernel->first), kernel->second, target_);
@@ -119,6 +115,15 @@ class Worker {
     loop_analyses_.clear();
     cgscc_analyses_.clear();
     return module;
+  }
+
+  void set_target(llvm::Module& module) const {
+#if LLVM_VERSION_MAJOR >= 21
+    module.setTargetTriple(llvm::Triple(target_.triple));
+#else
+    module.setTargetTriple(target_.triple);
+#endif
+    module.setDataLayout(machine_->createDataLayout());
   }
 
   std::vector<char> write(llvm::Module& module, llvm::CodeGenFileType type) {
@@ -257,9 +262,35 @@ bool has_code_generator(const Target& target) {
 
 KernelObjects compile_kernels(const KernelMap& kernels, const Target& target, const PassSettings& settings) {
   Compilation compilation(kernels, target, settings, llvm::CodeGenFileType::ObjectFile);
-  KernelObjects result{target, {}, compilation.run(), compilation.num_reused(), tables_of(settings).libraries()};
+  KernelObjects result{target, {}, compilation.run(), compilation.num_reused()};
   std::ranges::copy(std::views::keys(kernels), std::back_inserter(result.names));
   return result;
+}
+
+std::set<std::string> called_functions(const KernelMap& kernels, const Target& target) {
+  std::set<std::string> result;
+  const llvm::TargetLibraryInfoImpl known{llvm::Triple(target.triple)};
+  auto add = [&](const Ref<Call>& call) {
+    const StringImm* symbol = is_extern_call(call) ? call->args.at(0).as<StringImm>() : nullptr;
+    if (symbol && !is_known_function(known, symbol->value)) result.insert(symbol->value);
+  };
+  for (const auto& [_, program] : kernels) walk(program->body, add);
+  return result;
+}
+
+std::vector<char> slots_of_linked(const KernelObjects& kernels) {
+  llvm::LLVMContext context;
+  llvm::Module module("slots", context);
+  auto* pointer = llvm::PointerType::getUnqual(context);
+  auto* signature = llvm::FunctionType::get(llvm::Type::getVoidTy(context), false);
+  for (const std::string& name : kernels.linked_functions) {
+    auto* function = llvm::cast<llvm::Constant>(module.getOrInsertFunction(name, signature).getCallee());
+    new llvm::GlobalVariable(module, pointer, false, llvm::GlobalValue::ExternalLinkage, function,
+                             vm::slot_symbol(name));
+  }
+  Worker worker(kernels.target, 0);
+  worker.set_target(module);
+  return worker.write(module, llvm::CodeGenFileType::ObjectFile);
 }
 
 std::string to_assembly(const KernelMap& kernels, const Target& target, const PassSettings& settings) {

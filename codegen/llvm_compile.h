@@ -12,6 +12,9 @@ KernelObjects compile_kernels(const KernelMap& kernels, const Target& target, co
 std::string to_llvm_ir(const KernelMap& kernels, const Target& target, const PassSettings& settings = {});
 std::string to_assembly(const KernelMap& kernels, const Target& target, const PassSettings& settings = {});
 
+// Returns an object file whose variables hold the addresses of the functions that kernels call and that are linked in.
+std::vector<char> slots_of_linked(const KernelObjects& kernels);
+
 // This is Backend::load. The target must be able to run here. Functions of libm come from the process.
 std::shared_ptr<const vm::KernelLibrary> load_jit(const KernelObjects& kernels);
 // This is Backend::link. The shared object is an ELF file that needs libm and libc only. The same objects give the same

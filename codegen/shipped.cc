@@ -20,13 +20,13 @@ constexpr ShippedLibrary kShipped[] = {
      "libjpeg-dev libpng-dev libtiff-dev libwebp-dev libopenjp2-7-dev"},
 };
 
-// Returns the path of the file: beside the program, where the build or the installation has it, or found by its name.
+// Returns the path of the file in the first folder that has it, or else the name, for the dynamic linker.
 std::string path_of(const char* file) {
   std::error_code ignored;
-  std::vector<fs::path> folders = {fs::read_symlink("/proc/self/exe", ignored).parent_path()};
-  folders.insert(folders.end(), std::begin(kLibraryFolders), std::end(kLibraryFolders));
-  for (const fs::path& folder : folders) {
-    if (fs::exists(folder / file, ignored)) return (folder / file).string();
+  const fs::path program = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  for (const char* folder : kLibraryFolders) {
+    const fs::path path = (program / folder / file).lexically_normal();
+    if (fs::exists(path, ignored)) return path.string();
   }
   return file;
 }

@@ -133,6 +133,9 @@ struct OpRow {
   std::function<Expr(const OpCall&, Builder&)> decompose = {};
   // The reason why nothing lowers the operator, and what to do instead, for messages; empty where something does.
   std::string why = {};
+  // The reason why a function of the runtime (vm/builtins.cc) does the operator's work, which is not fused and runs on
+  // one thread; empty where tensor programs or bytecode do it.
+  std::string why_runtime = {};
   // Fills in arguments and attributes that Relax derives from others, such as the step of arange; may be empty.
   std::function<void(Call&)> complete = {};
   // Returns the results in plain C++, for tests on small tensors: given where a wrong formula in `legalize` would pass

@@ -50,6 +50,11 @@ OpRow runtime_row(const char* name, const char* doc, std::vector<OpInput> inputs
           }};
 }
 
+std::vector<OpRow> with_reason(const char* why_runtime, std::vector<OpRow> rows) {
+  for (OpRow& row : rows) row.why_runtime = why_runtime;
+  return rows;
+}
+
 Expr load_broadcast(const Buffer& buffer, Axes axes) {
   const std::vector<Expr>& shape = buffer_type(buffer).shape;
   std::vector<Expr> indices;

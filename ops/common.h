@@ -18,9 +18,10 @@ std::vector<Expr> broadcast_shapes(const std::vector<Expr>& a, const std::vector
 // effect is all that it has.
 Expr call_builtin(const std::string& name, std::vector<Expr> args, const Type& type);
 // Makes the row of an operator that a function of the runtime does: "sequence.at" is vm.builtin.sequence_at, which gets
-// `arguments`, or else the operator's.
+// `arguments`, or else the operator's. with_reason() gives such rows the reason that they share.
 OpRow runtime_row(const char* name, const char* doc, std::vector<OpInput> inputs, Type (*infer)(const OpCall&),
                   std::vector<OpAttr> attrs = {}, std::vector<Expr> (*arguments)(const OpCall&) = nullptr);
+std::vector<OpRow> with_reason(const char* why_runtime, std::vector<OpRow> rows);
 Expr call_impure_builtin(const std::string& name, std::vector<Expr> args);
 // Returns the element of `buffer` that is read for the element `axes` of the broadcast result.
 Expr load_broadcast(const Buffer& buffer, Axes axes);

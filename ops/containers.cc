@@ -146,7 +146,7 @@ std::vector<OpRow> containers_ops() {
       map{"map", "the map"};
   OpInput last = position;
   last.arity = Arity::kOptional;
-  return {
+  std::vector<OpRow> rows = {
       runtime_row("sequence.make", "a sequence of these values; sinfo_args states the type of items",
                   {{"items", "values of one type", Arity::kVariadic}}, infer_make),
       runtime_row("sequence.length", "the number of items, as an int64 scalar", {sequence}, infer_length),
@@ -181,6 +181,10 @@ std::vector<OpRow> containers_ops() {
                   {{"keys", "vector of integers or strings"}, {"values", "a row for each map"}}, infer_map_rows),
       runtime_row("map.values", "the values, a row for each key", {map}, infer_values),
   };
+  return with_reason(
+      "a tensor program has a fixed number of tensors, and the run decides how many a sequence, an optional or a map "
+      "has",
+      rows);
 }
 
 }  // namespace relaxc

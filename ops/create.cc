@@ -19,7 +19,12 @@ Type infer_full(const OpCall& op) {
 }
 Expr full_element(const OpCall& op, Inputs x, Axes) { return cast_to(load(x[0], {}), *tensor_dtype(infer_full(op))); }
 DType filled_dtype(const OpCall& op) { return op.attrs<FillAttrs>().dtype.value_or(*FillAttrs().dtype); }
-Type infer_filled(const OpCall& op) { return tensor_type(op.shape(0), filled_dtype(op)); }
+// A fill writes a number, so it has no strings.
+Type filled_tensor(const OpCall& op, std::vector<Expr> shape, DType dtype) {
+  if (dtype.is_string()) op.fail("the dtype is string, expected one of numbers");
+  return tensor_type(std::move(shape), dtype);
+}
+Type infer_filled(const OpCall& op) { return filled_tensor(op, op.shape(0), filled_dtype(op)); }
 // The references of operators that repeat a value, and of those that put 1 on diagonal k.
 reference::Tensors filled(const reference::Index& shape, DType dtype, double value) {
   return {reference::tensor_of(shape, dtype, [=](const reference::Index&) { return value; })};
@@ -41,7 +46,7 @@ OpRow constant_fill(const char* name, const char* doc, double value) {
 
 DType like_dtype(const OpCall& op) { return op.attrs<DTypeAttrs>().dtype.value_or(op.dtype(0)); }
 DType like_dtype(const ReferenceCall& c) { return c.attrs<DTypeAttrs>().dtype.value_or(c.x[0].dtype()); }
-Type infer_like(const OpCall& op) { return tensor_type(op.shape(0), like_dtype(op)); }
+Type infer_like(const OpCall& op) { return filled_tensor(op, op.shape(0), like_dtype(op)); }
 OpRow like_row(const char* name, const char* doc, const std::vector<OpInput>& more, const Element& element) {
   std::vector<OpInput> inputs = {{"x", "gives the shape, and the dtype unless stated"}};
   inputs.insert(inputs.end(), more.begin(), more.end());
@@ -195,7 +200,7 @@ Type infer_eye(const OpCall& op) {
     op.require_at_most(int_imm(0), cast_to(op.arg(i), kInt64), "a size is negative");
   }
   Expr rows = cast_to(op.arg(0), kInt64), columns = op.size() > 1 ? cast_to(op.arg(1), kInt64) : rows;
-  return tensor_type({rows, columns}, filled_dtype(op));
+  return filled_tensor(op, {rows, columns}, filled_dtype(op));
 }
 Expr eye_element(const OpCall& op, Inputs, Axes i) {
   return on_diagonal(i, op.size() > 2 ? near_diagonal(op.arg(2)) : int_imm(0), filled_dtype(op));

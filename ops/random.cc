@@ -109,7 +109,8 @@ std::vector<OpRow> random_ops() {
        .infer = infer_seed,
        .infer_partial = infer_seed,
        .decompose = [](const OpCall& op,
-                       Builder&) { return call_builtin("vm.builtin.random_seed", op.call.args, infer_seed(op)); }},
+                       Builder&) { return call_builtin("vm.builtin.random_seed", op.call.args, infer_seed(op)); },
+       .why_runtime = "its result differs from run to run, and a tensor program is a function of its operands"},
   };
 }
 

@@ -45,7 +45,8 @@ OpRow inspect(const char* name, const char* doc, DType result, bool takes_axis =
           .inputs = std::move(inputs),
           .infer = infer,
           .infer_partial = [=](const OpCall&) { return prim_type(result); },
-          .decompose = [=](const OpCall& op, Builder&) { return call_builtin(builtin, op.call.args, infer(op)); }};
+          .decompose = [=](const OpCall& op, Builder&) { return call_builtin(builtin, op.call.args, infer(op)); },
+          .why_runtime = "it reads what the runtime notes about a tensor, and no element"};
 }
 
 // ---- Texts
@@ -174,7 +175,8 @@ std::vector<OpRow> inspections() {
        .inputs = {{"expr", "the tensor"}},
        .infer = infer_size,
        .infer_partial = infer_size,
-       .decompose = decompose_size},
+       .decompose = decompose_size,
+       .why_runtime = "it reads what the runtime notes about a tensor, and no element"},
       inspect("tensor_dtype_code", "DLPack's code of the dtype", DType::uint(8)),
       inspect("tensor_dtype_bits", "bits of an element", DType::uint(8)),
       inspect("tensor_dtype_lanes", "lanes of an element", DType::uint(16)),
@@ -204,6 +206,7 @@ Expr decompose_decode_image(const OpCall& op, Builder&) {
 
 std::vector<OpRow> runtime_ops() {
   using Arity = OpInput::Arity;
+  constexpr const char* kHasEffect = "it has an effect outside of its results, and a tensor program has none";
   const std::vector<OpInput> data = {{"data", "the tensor"}};
   std::vector<OpRow> rows = {
       impure({.name = "relax.print",
@@ -212,7 +215,8 @@ std::vector<OpRow> runtime_ops() {
               .attrs = op_attrs<FormatAttrs>(),
               .infer = infer_nothing,
               .infer_partial = infer_nothing,
-              .decompose = decompose_print}),
+              .decompose = decompose_print,
+              .why_runtime = kHasEffect}),
       impure({.name = "relax.assert_op",
               .doc = "ends the run with an error when the condition is false",
               .inputs = {{"condition", "bool scalar or tensor of rank 0"},
@@ -220,7 +224,8 @@ std::vector<OpRow> runtime_ops() {
               .attrs = op_attrs<FormatAttrs>(),
               .infer = infer_assert,
               .infer_partial = infer_nothing,
-              .decompose = decompose_assert}),
+              .decompose = decompose_assert,
+              .why_runtime = kHasEffect}),
       {.name = "relax.image.decode",
        .doc =
            "the image in a file of BMP, JPEG, JPEG 2000, PNG, PNM, TIFF or WebP, uint8 [height, width, channels]; one "
@@ -229,7 +234,8 @@ std::vector<OpRow> runtime_ops() {
        .attrs = with_choices(op_attrs<DecodeImageAttrs>(), "pixel_format", {"RGB", "BGR", "Grayscale"}),
        .infer = infer_decode_image,
        .infer_partial = [](const OpCall&) { return tensor_type_of_rank(3, DType::uint(8)); },
-       .decompose = decompose_decode_image},
+       .decompose = decompose_decode_image,
+       .why_runtime = "a decoder's work depends on each bit before, and its size on the data"},
       {.name = "relax.memory.view",
        .doc = "the same memory under another shape, dtype or offset",
        .inputs = {{"data", "the tensor"},
@@ -238,7 +244,8 @@ std::vector<OpRow> runtime_ops() {
                   {"relative_byte_offset", "int64 scalar", Arity::kOptional}},
        .infer = infer_view,
        .infer_partial = infer_view,
-       .decompose = decompose_view},
+       .decompose = decompose_view,
+       .why_runtime = "it gives memory another shape or dtype, and computes no element"},
       {.name = "relax.memory.ensure_zero_offset",
        .doc = "the tensor, which always begins where its memory does",
        .inputs = data,

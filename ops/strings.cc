@@ -97,7 +97,7 @@ Type infer_to_numbers(const OpCall& op) {
 std::vector<OpRow> strings_ops() {
   using Arity = OpInput::Arity;
   const OpInput x{"x", "strings"}, pool{"pool", "strings"};
-  return {
+  std::vector<OpRow> rows = {
       runtime_row("string.take", "the strings at positions of a pool, in row-major order",
                   {pool, {"positions", "integers from 0 on"}}, infer_string_take),
       runtime_row("string.join", "the strings of all pools in one vector", {{"pools", "strings", Arity::kVariadic}},
@@ -140,6 +140,8 @@ std::vector<OpRow> strings_ops() {
                     return {op.arg(0), make(DTypeImm{op.attrs<CastAttrs>().dtype}, object_type())};
                   }),
   };
+  return with_reason(
+      "a tensor program computes on elements of one size, and each string has a length that the run decides", rows);
 }
 
 }  // namespace relaxc

@@ -144,16 +144,23 @@ class KernelCaller {
   bool check_counts() {
     size_t inputs = tensors_.size(), outputs = request_.num_outputs;
     if (params_.size() == inputs + outputs) return true;
-    // A node may leave out its last results; the kernel computes them all the same. A C function does not say which
-    // of its buffers are results.
+    // A node may leave out its last results; the kernel computes them all the same. Which buffers of a C function are
+    // results is known if it says so.
     auto is_result = [&](const Buffer& param) { return written_.contains(param.get()); };
     bool has_more = request_.outputs.empty() && params_.size() > inputs + outputs &&
                     std::all_of(params_.begin() + static_cast<std::ptrdiff_t>(inputs), params_.end(), is_result);
     if (has_more) return true;
     std::string names = joined(params_, [](const Buffer& param) { return param->name; });
     std::string types = joined(tensors_, [](const Expr& tensor) { return text_of_tensor(tensor.type()); });
-    return refuse(fmt::format("it has {} buffers ({}), and there are {} inputs ({}) and {} results", params_.size(),
-                              names, inputs, types, outputs));
+    bool may_say = !kernel_.symbol.empty() && kernel_.results == 0 && request_.outputs.empty() &&
+                   params_.size() > inputs + outputs;
+    return refuse(fmt::format("it has {} buffers ({}), and there are {} inputs ({}) and {} results{}", params_.size(),
+                              names, inputs, types, outputs,
+                              may_say
+                                  ? fmt::format("; if the node leaves out results, say how many the function computes: "
+                                                "@S.extern(\"{}\", results={})",
+                                                kernel_.symbol, params_.size() - inputs)
+                                  : ""));
   }
 
   void find_written() {
@@ -162,6 +169,8 @@ class KernelCaller {
         [&](const Block& block) {
           for (const BufferRegion& region : block.writes) written_.insert(region.buffer.get());
         });
+    for (size_t i = params_.size() - std::min(kernel_.results, params_.size()); i < params_.size(); ++i)
+      written_.insert(params_[i].get());
   }
 
   // An operand is a value that others may read as well, or a constant of the model.

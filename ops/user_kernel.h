@@ -29,8 +29,11 @@ struct DimCondition {
 
 struct UserKernel {
   std::string name;
-  PrimFuncRef program;                                   // has no body for a C function
-  std::string symbol = {};                               // of the C function; empty: `program` is the kernel
+  PrimFuncRef program;      // has no body for a C function
+  std::string symbol = {};  // of the C function; empty: `program` is the kernel
+  // Of a C function that says so: how many of its last buffers are results, of which a call may leave out the last
+  // ones.
+  size_t results = 0;
   Attrs defaults = {};                                   // of attributes that a call leaves out
   std::map<std::string, Expr, std::less<>> layout = {};  // by param: the index map of a constant operand's own layout
   DimCondition where = {};
@@ -94,12 +97,15 @@ struct NodeKernel {
   Span span = {};                 // of the rule
 };
 
-// Notes where a rule of the user's was applied, or first was not, and why.
+// Notes where a rule of the user's was applied, or where it came closest, and why it was not.
 struct RuleUse {
   bool is_used = false;
   std::string refused = {};
-  void refuse(const std::string& place, const std::string& why) {
-    if (refused.empty() && !why.empty()) refused = place.empty() ? why : fmt::format("at '{}': {}", place, why);
+  int depth = -1;  // how much of the pattern fits where that is
+  void refuse(const std::string& place, const std::string& why, int fits = 0) {
+    if (why.empty() || fits <= depth) return;
+    refused = place.empty() ? why : fmt::format("at '{}': {}", place, why);
+    depth = fits;
   }
 };
 // Returns "file:1:2: note: message" with the line of the text.

@@ -32,49 +32,66 @@ class KernelApplier {
   }
 
  private:
-  std::vector<Binding> apply(const std::vector<Binding>& bindings, const VarSet& used_after) {
-    PatternScope scope(bindings, used_after, context_.ops);
+  // The rules' way through one block.
+  struct BlockState {
+    const std::vector<Binding>& bindings;
+    PatternScope scope;
     const PatternScope before = scope;
-    std::vector<std::vector<Binding>> replaced(bindings.size());
-    std::vector<const KernelRule*> takers(bindings.size());
+    std::vector<std::vector<Binding>> replaced{bindings.size()};
+    std::vector<const KernelRule*> takers{bindings.size()};
+  };
+
+  // Puts what a rule implements in the place of its matches.
+  class Taker final : public PatternUser {
+   public:
+    Taker(KernelApplier& applier, const KernelRule& rule, RuleUse& use, BlockState& block)
+        : applier_(applier), rule_(rule), use_(use), block_(block) {}
+
+    bool wants(size_t i) const override {
+      return block_.takers[i] != &rule_ && (rule_.node.empty() || is_node(block_.bindings[i], rule_.node));
+    }
+    void is_taken(size_t i) override {
+      if (!applier_.context_.claimed && (use_.is_used || !use_.refused.empty())) return;
+      use_.refuse(place_of(block_.bindings[i]), applier_.why_late(rule_, block_, i));
+    }
+    std::optional<std::string> take(const PatternMatch& match) override {
+      std::string refused;
+      std::optional<std::vector<Binding>> made = applier_.replace(rule_, match, refused);
+      if (!made) return refused;
+      use_.is_used = true;
+      const Binding& last = block_.bindings[match.at];
+      for (const Binding& inside : match.inside) {
+        applier_.report(rule_, inside, "", inside.var.get() == last.var.get() ? "" : place_of(last));
+        auto at = std::ranges::find(block_.bindings, inside.var.get(), var_of) - block_.bindings.begin();
+        block_.takers[static_cast<size_t>(at)] = &rule_;
+      }
+      block_.replaced[match.at] = std::move(*made);
+      return std::nullopt;
+    }
+    void is_refused(size_t i, const PatternRefusal& refused) override {
+      applier_.report(rule_, block_.bindings[i], refused.why);
+      use_.refuse(place_of(block_.bindings[i]), refused.why, refused.depth);
+    }
+
+   private:
+    KernelApplier& applier_;
+    const KernelRule& rule_;
+    RuleUse& use_;
+    BlockState& block_;
+  };
+
+  std::vector<Binding> apply(const std::vector<Binding>& bindings, const VarSet& used_after) {
+    BlockState block{bindings, PatternScope(bindings, used_after, context_.ops)};
     for (size_t number = 0; number < context_.kernels->size(); ++number) {
       const KernelRule& rule = (*context_.kernels)[number];
-      RuleUse& use = uses_[number];
       if (!rule.pattern || (!only_.empty() && rule.name != only_)) continue;
-      std::vector<std::string> operators = result_operators(*rule.pattern);
-      for (size_t i = bindings.size(); i-- > 0;) {
-        if (bindings[i].cast) continue;
-        bool is_candidate = operators.empty() || std::ranges::count(operators, op_name(bindings[i].value));
-        if (!is_candidate || (!rule.node.empty() && !is_node(bindings[i], rule.node))) continue;
-        if (takers[i] == &rule) continue;
-        if (scope.is_replaced(i)) {
-          if (context_.claimed || (!use.is_used && use.refused.empty()))
-            use.refuse(place_of(bindings[i]), why_late(rule, before, bindings[i], i, takers[i]));
-          continue;
-        }
-        std::string refused;
-        std::optional<PatternMatch> match = scope.match(*rule.pattern, i, refused);
-        std::optional<std::vector<Binding>> result;
-        if (match) result = replace(rule, *match, refused);
-        if (!result && !operators.empty()) report(rule, bindings[i], refused);
-        if (!result) {
-          if (!operators.empty()) use.refuse(place_of(bindings[i]), refused);
-          continue;
-        }
-        use.is_used = true;
-        for (const Binding& inside : match->inside) {
-          report(rule, inside, "",
-                 inside.var.get() == bindings[match->at].var.get() ? "" : place_of(bindings[match->at]));
-          takers[static_cast<size_t>(std::ranges::find(bindings, inside.var.get(), var_of) - bindings.begin())] = &rule;
-        }
-        scope.replace(*match, rule.name);
-        replaced[match->at] = std::move(*result);
-      }
+      Taker taker(*this, rule, uses_[number], block);
+      block.scope.find_all(*rule.pattern, rule.name, taker);
     }
     std::vector<Binding> result;
-    for (size_t i : scope.order()) {
-      if (!scope.is_replaced(i)) result.push_back(bindings[i]);
-      std::ranges::move(replaced[i], std::back_inserter(result));
+    for (size_t i : block.scope.order()) {
+      if (!block.scope.is_replaced(i)) result.push_back(bindings[i]);
+      std::ranges::move(block.replaced[i], std::back_inserter(result));
     }
     return result;
   }
@@ -88,6 +105,11 @@ class KernelApplier {
     const Span& span = binding.var.span();
     return span && !span.origin->node.empty() ? span.origin->node : binding.var->name;
   }
+  // Returns the place of what stands for the match: that of its last result, with the nodes of all of it.
+  static Span place_of(const PatternMatch& match) {
+    return span_of_nodes(match.results.back().span(),
+                         map_each(match.inside, [](const Binding& binding) { return binding.var.span(); }));
+  }
   static const NodeHeader* var_of(const Binding& binding) { return binding.var.get(); }
 
   // An empty reason: the rule takes the binding; `at` is where its result is computed, if that is another.
@@ -100,15 +122,16 @@ class KernelApplier {
   }
 
   // Reports and returns why the rule does not have a binding that an earlier one has: it could, or it does not fit.
-  std::string why_late(const KernelRule& rule, const PatternScope& before, const Binding& binding, size_t at,
-                       const KernelRule* taker) const {
-    std::string refused;
+  std::string why_late(const KernelRule& rule, const BlockState& block, size_t at) const {
+    const Binding& binding = block.bindings[at];
+    PatternRefusal refused;
     IRModule scratch = module_;
-    std::optional<PatternMatch> match = before.match(*rule.pattern, at, refused);
-    if (!match || !KernelApplier(scratch, context_, uses_).replace(rule, *match, refused)) {
-      report(rule, binding, refused);
-      return refused;
+    std::optional<PatternMatch> match = block.before.match(*rule.pattern, at, refused);
+    if (!match || !KernelApplier(scratch, context_, uses_).replace(rule, *match, refused.why)) {
+      report(rule, binding, refused.why);
+      return refused.why;
     }
+    const KernelRule* taker = block.takers[at];
     const std::string first = fmt::format("'{}' comes first", taker ? taker->name : "another one");
     report(rule, binding, "it could, and " + first);
     return first;
@@ -121,8 +144,7 @@ class KernelApplier {
       return std::nullopt;
     }
     Builder builder(context_.ops);
-    const Span& span = match.results.back().span();
-    builder.set_span(span);
+    builder.set_span(place_of(match));
     std::vector<OpenAttr> open = match.open;
     // Whoever names one node knows its attributes.
     std::erase_if(open, [&](const OpenAttr& attr) {
@@ -212,7 +234,7 @@ class KernelApplier {
     module_.functions.emplace(name, made_function);
     std::vector<Type> types = types_of(match.results);
     return call(global_var(name, made_function.type()), operands, {}, types.size() == 1 ? types[0] : tuple_type(types),
-                match.results.back().span());
+                place_of(match));
   }
 
   IRModule& module_;

@@ -40,6 +40,31 @@ static void warn_of_unused_rules(const IRModule& module, const PassContext& cont
   }
 }
 
+// Of several S.use of one rule the first counts for a program. One that comes too late for all of them was meant
+// otherwise.
+static void warn_of_late_uses(const IRModule& module, const PassContext& context) {
+  const MoreRules& more = tables_of(context).rules();
+  const ProgramMap programs = programs_of(module);
+  for (size_t i = 0; i < context.schedules.size(); ++i) {
+    const ScheduleRule& rule = context.schedules[i];
+    if (!find_rule(rule.uses, more.rules)) continue;
+    const ScheduleRule* first = nullptr;
+    size_t num_concerned = 0, num_late = 0;
+    for (const auto& [name, program] : programs) {
+      if (!concerns(rule, name, program, more)) continue;
+      ++num_concerned;
+      for (size_t j = 0; j < i; ++j) {
+        const ScheduleRule& other = context.schedules[j];
+        if (other.uses != rule.uses || !concerns(other, name, program, more)) continue;
+        first = first ? first : &other;
+        ++num_late;
+        break;
+      }
+    }
+    if (first && num_late == num_concerned) warn_of_late_use(rule, *first, context);
+  }
+}
+
 // Fails, with a list of the programs that there are, where none has the name that the rule gives or holds what had it.
 // A kernel or pattern of that name which fits nothing in this module may fit another one.
 static void expect_program(const IRModule& module, const ScheduleRule& rule, const PassContext& context) {
@@ -78,7 +103,9 @@ void expect_rules(const IRModule& module, const PassContext& context) {
     if (!rule.apply && rule.uses.empty()) fail(rule.span, "rule '{}' has nothing to apply", rule.name);
     if (!rule.function.empty()) expect_program(module, rule, context);
   }
-  if (context.report) warn_of_unused_rules(module, context);
+  if (!context.report) return;
+  warn_of_unused_rules(module, context);
+  warn_of_late_uses(module, context);
 }
 
 PrimFuncRef apply_rules(const std::string& name, const PrimFuncRef& program, const PassContext& context) {

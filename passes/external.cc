@@ -8,7 +8,7 @@
 #include "passes/graph_rewriter.h"
 #include "passes/groups.h"
 #include "passes/kernel_rules.h"
-#include "passes/read_pattern.h"
+#include "passes/pattern_pass.h"
 #include "support/diagnostic.h"
 #include "support/lists.h"
 #include "tir/compute.h"
@@ -41,24 +41,11 @@ auto call_backend(const ExternalCompiler& compiler, const Span& span, const F& f
   fail(span, "backend '{}' failed: {}", compiler.name, what);
 }
 
-std::vector<KernelRule> rules_in(const ExternalPattern& pattern, const ExternalCompiler& compiler, const OpTable& ops) {
-  const std::string place = "the patterns of backend '" + compiler.name + "'";
-  if (pattern.text.find('@') != std::string::npos) return read_kernel_rules(pattern.text, place, ops);
-  if (!ops.find(ops::full_name(pattern.text)))
-    fail({}, "{}: '{}' is neither an operator nor a text with @S.pattern", place, pattern.text);
-  return {{.name = pattern.text, .span = {}, .pattern = pattern_of_operator(pattern.text, {}, ops, {})}};
-}
-
 std::vector<ExternalRule> rules_of(const ExternalCompiler& compiler, const OpTable& ops) {
   std::vector<ExternalRule> result;
+  const std::string place = "the patterns of backend '" + compiler.name + "'";
   for (const ExternalPattern& each : compiler.patterns) {
-    std::vector<KernelRule> rules = rules_in(each, compiler, ops);
-    for (KernelRule& rule : rules) {
-      if (!rule.pattern || rule.kernel || rule.replacement)
-        fail(rule.span, "'{}' is not a pattern alone; kernels stand in files of --kernels", rule.name);
-      rule.pattern->is_loose = true;
-      result.push_back({std::move(rule), each.check});
-    }
+    for (KernelRule& rule : read_loose_patterns(each.text, place, ops)) result.push_back({std::move(rule), each.check});
   }
   return result;
 }
@@ -120,23 +107,32 @@ class BlockClaims {
     std::vector<size_t> needs = {};                    // nodes that have to come before
   };
 
+  // Notes the matches of one of the backend's patterns.
+  class Taker final : public PatternUser {
+   public:
+    Taker(BlockClaims& claims, const ExternalRule& rule) : claims_(claims), rule_(rule) {}
+    std::optional<std::string> take(const PatternMatch& match) override {
+      const Span& span = match.results.back().span();
+      std::string why = call_backend(claims_.compiler_, span, [&] { return why_not(rule_.rule, rule_.check, match); });
+      if (!match.late.empty()) why = "a result is read before the last one is computed";
+      if (!why.empty()) return why;
+      claims_.matches_.emplace(match.at, ExternalMatch{rule_.rule.name, match});
+      return std::nullopt;
+    }
+    void is_refused(size_t i, const PatternRefusal& refused) override {
+      claims_.report(claims_.bindings_[i], rule_.rule.name + ": " + refused.why);
+    }
+
+   private:
+    BlockClaims& claims_;
+    const ExternalRule& rule_;
+  };
+
   void find_matches(const std::vector<ExternalRule>& rules) {
     PatternScope scope(bindings_, used_after_, context_.ops);
-    for (const auto& [rule, check] : rules) {
-      std::vector<std::string> operators = result_operators(*rule.pattern);
-      for (size_t i = bindings_.size(); i-- > 0;) {
-        bool is_candidate = operators.empty() || std::ranges::count(operators, op_name(bindings_[i].value));
-        if (scope.is_replaced(i) || bindings_[i].cast || !is_candidate) continue;
-        std::string why;
-        std::optional<PatternMatch> match = scope.match(*rule.pattern, i, why);
-        if (match) why = call_backend(compiler_, bindings_[i].var.span(), [&] { return why_not(rule, check, *match); });
-        if (match && !match->late.empty()) why = "a result is read before the last one is computed";
-        if (!why.empty() && !operators.empty()) report(bindings_[i], rule.name + ": " + why);
-        if (!match || !why.empty()) continue;
-        scope.replace(*match, rule.name);
-        size_t at = match->at;
-        matches_.emplace(at, ExternalMatch{rule.name, std::move(*match)});
-      }
+    for (const ExternalRule& rule : rules) {
+      Taker taker(*this, rule);
+      scope.find_all(*rule.rule.pattern, rule.rule.name, taker);
     }
   }
 
@@ -264,8 +260,12 @@ class BlockClaims {
     std::vector<Expr> tensors = {constant(program)};
     tensors.insert(tensors.end(), part.inputs.begin(), part.inputs.end());
     std::vector<Type> types = map_each(part.outputs, [](const VarRef& var) { return var.type(); });
+    std::vector<Span> places;
+    for (const ExternalMatch& each : part.matches) {
+      for (const Binding& binding : each.match.inside) places.push_back(binding.var.span());
+    }
     Expr call = make_call_tir(module, compiler_.name + "_" + last->name, program_of(part, program.size()), tensors,
-                              types, last.span());
+                              types, span_of_nodes(last.span(), places));
     if (types.size() == 1) return {{call, std::nullopt, last}};
     std::vector<Binding> result = {{call, std::nullopt, make_var(compiler_.name, call.type(), last.span())}};
     for (size_t i = 0; i < types.size(); ++i)

@@ -14,6 +14,7 @@
 #include "ir/op_names.h"
 #include "ir/text/names.h"
 #include "passes/compose.h"
+#include "passes/tables.h"
 #include "support/lists.h"
 #include "tir/analysis/annotations.h"
 #include "tir/analysis/conditions.h"
@@ -22,6 +23,7 @@
 #include "tir/compute.h"
 #include "tir/lower/lower.h"
 #include "tir/program.h"
+#include "tir/rules/choose.h"
 
 namespace relaxc {
 
@@ -41,6 +43,14 @@ bool implements(const KernelRule& kernel, const std::string& op) {
   return result.ops == std::vector{ops::full_name(op)} && std::ranges::none_of(result.args, is_inside);
 }
 
+// Returns the operator, or program, that the rule is for; of S.use the operator of the rule that it names, unless it
+// says another. Empty for one program, and for decisions about the graph.
+std::string operator_of(const ScheduleRule& rule, const PassContext& context) {
+  if (rule.uses.empty() || !rule.op.empty() || !rule.function.empty()) return rule.op;
+  const ScheduleRule* used = find_rule(rule.uses, tables_of(context).rules().rules);
+  return used ? used->op : "";
+}
+
 // Returns the name of the program, or of the user's kernel of which it is a copy, if a rule has it; else the operator
 // that the kernel implements, if a rule is for that. A rule for an operator may have the name of the operator's
 // program.
@@ -49,9 +59,10 @@ std::optional<std::string> name_in_rules(const std::string& name, const PrimFunc
   const KernelRule* kernel = kernel_of(name, context);
   std::optional<std::string> result, op;
   for (const ScheduleRule& rule : context.schedules) {
-    for (const std::string& wanted : {rule.function, rule.op}) {
-      bool is_operator = wanted == rule.op && context.ops.find(ops::full_name(wanted));
-      if (kernel && is_operator && rule.uses.empty() && implements(*kernel, wanted)) op = wanted;
+    const std::string rule_op = operator_of(rule, context);
+    for (const std::string& wanted : {rule.function, rule_op}) {
+      bool is_operator = wanted == rule_op && context.ops.find(ops::full_name(wanted));
+      if (kernel && is_operator && implements(*kernel, wanted)) op = wanted;
       if (wanted.empty() || (wanted != name && !(kernel && wanted == kernel->kernel->name))) continue;
       if (!is_operator || operators_of(program).empty()) result = wanted;
     }
@@ -236,15 +247,21 @@ class BlockFuser {
                    [&](const Stmt& body) { return is_beside ? beside(body, names) : body; });
       add_name(name, node.call.name());
     }
-    // A profile names the node of the heaviest member, which takes most of the time.
+    // A profile names the node of the heaviest member first, which takes most of the time.
     size_t main = *std::ranges::max_element(members, {}, [&](size_t i) { return nodes_[i].pattern; });
-    const Span& span = nodes_[main].binding.var.span();
+    const Span span = span_of_nodes(place_of(main), map_each(members, [&](size_t i) { return place_of(i); }));
     Attrs attrs;
     if (named != members.end())
       attrs.set(attr_names::kScheduledPart, *nodes_[*named].program->attrs.find(attr_names::kScheduledPart));
     PrimFuncRef program = composer.finish({result.binding.var}, span, attrs);
     Expr call = make_call_tir(module_, name, program, composer.inputs(), {result.binding.var.type()}, span);
     return {call, std::nullopt, result.binding.var};
+  }
+
+  // Returns the call's place, which names all nodes of a pattern that it stands for.
+  const Span& place_of(size_t node) const {
+    const Binding& binding = nodes_[node].binding;
+    return binding.value.span() ? binding.value.span() : binding.var.span();
   }
 
   IRModule& module_;

@@ -77,6 +77,15 @@ void warn_of_unused(const ScheduleRule& rule, const PassContext& context, const 
     context.report(to_string(Diagnostics().warning(rule.span, "{}; rule '{}' is not used", why, rule.name)));
 }
 
+void warn_of_late_use(const ScheduleRule& rule, const ScheduleRule& first, const PassContext& context) {
+  if (context.report)
+    context.report(to_string(Diagnostics().warning(
+        rule.span,
+        "S.use(\"{}\") of line {} comes first wherever this one could be used, so that this one is not; give all "
+        "decisions in one S.use, and those for one program or operator before those for all",
+        rule.uses, first.span.line)));
+}
+
 void check_rules(const std::vector<ScheduleRule>& rules, const std::vector<ScheduleRule>& added) {
   for (const ScheduleRule& rule : rules) {
     if (rule.uses.empty()) continue;
@@ -116,6 +125,13 @@ void check_places(const IRModule& module, const PassContext& context) {
     if (!rule.at.empty() && !std::ranges::count(names, rule.at))
       fail(rule.span, "no {} is called '{}'; there are: {}", known->op, rule.at,
            names.empty() ? "none" : joined(names));
+    auto comes_first = [&](const ScheduleRule& other) {
+      auto has = [&](const auto& given) { return other.given.has(given.first); };
+      return &other < &rule && other.uses == rule.uses && (other.at.empty() || other.at == rule.at) &&
+             std::ranges::all_of(rule.given, has);
+    };
+    auto first = std::ranges::find_if(context.schedules, comes_first);
+    if (first != context.schedules.end()) warn_of_late_use(rule, *first, context);
     if (names.empty()) warn_of_unused(rule, context, fmt::format("the graph holds no operator '{}'", known->op));
   }
 }

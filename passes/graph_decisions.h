@@ -28,6 +28,9 @@ void check_rules(const std::vector<ScheduleRule>& rules, const std::vector<Sched
 // Reports a rule about an operator that the graph does not hold.
 void check_places(const IRModule& module, const PassContext& context);
 
+// Reports that a use of a rule comes too late wherever it could be used: `first` stands before it.
+void warn_of_late_use(const ScheduleRule& rule, const ScheduleRule& first, const PassContext& context);
+
 // Reports that a rule of the user's concerns nothing.
 void warn_of_unused(const ScheduleRule& rule, const PassContext& context, const std::string& why);
 

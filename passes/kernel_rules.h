@@ -44,6 +44,9 @@ struct KernelRule {
 std::vector<KernelRule> read_kernel_rules(std::string_view text, const std::string& filename, const OpTable& ops,
                                           std::vector<std::string>* notes = nullptr, Diagnostics* warnings = nullptr);
 
+// Throws a CompileError where rules of two files have one name: schedules and --passes find them by it.
+void check_names(const std::vector<KernelRule>& rules);
+
 // Returns the pass that applies the rules of the name, out of those of its context.
 Pass pass_of_rules(const std::string& name);
 // Returns why the condition on the dims and attributes of the rule's pattern does not hold; nullopt where it does.

@@ -32,7 +32,8 @@ class Legalizer final : public GraphRewriter {
     refuse_strings(op, binding.value.type());
     const TupleType* several = binding.value.type().as<TupleType>();
     return make_call_tir(module_, name.substr(name.rfind('.') + 1), program, tensors_of(node),
-                         several ? several->items : std::vector{binding.value.type()}, span);
+                         several ? several->items : std::vector{binding.value.type()},
+                         span_of_nodes(span, {binding.value.span()}));
   }
 
  private:

@@ -16,6 +16,9 @@ namespace relaxc {
 
 namespace {
 
+// The depth of a reason against a match of the whole pattern.
+constexpr int kWholeDepth = 1000;
+
 // Operators whose operands may be given in either order.
 constexpr OpName kCommutative[] = {ops::kAdd, ops::kMultiply, ops::kMaximum, ops::kMinimum};
 bool is_commutative(const std::string& op) {
@@ -73,7 +76,7 @@ class PatternMatcher {
  public:
   PatternMatcher(const PatternScope& scope, const Pattern& pattern) : scope_(scope), pattern_(pattern) {}
 
-  std::optional<PatternMatch> run(size_t at, std::string& refused) {
+  std::optional<PatternMatch> run(size_t at, PatternRefusal& refused) {
     // The other results are found from the operands that they share with the last one, or as its operands.
     if (!matches(*pattern_.results.back(), scope_.bindings_[at].var, 0) || !find_other_results(at)) {
       refused = state_.refused;
@@ -89,16 +92,12 @@ class PatternMatcher {
     std::unordered_map<const PatternNode*, Expr> values;
     std::set<size_t> inside;
     VarMap dims;
-    std::string refused;
-    int depth = -1;  // of the condition that failed: the innermost one says most
+    PatternRefusal refused;
   };
 
   template <class... Args>
   bool refuse(int depth, fmt::format_string<Args...> format, Args&&... args) {
-    if (depth > state_.depth) {
-      state_.depth = depth;
-      state_.refused = fmt::format(format, std::forward<Args>(args)...);
-    }
+    if (depth > state_.refused.depth) state_.refused = {fmt::format(format, std::forward<Args>(args)...), depth};
     return false;
   }
 
@@ -109,7 +108,6 @@ class PatternMatcher {
     State before = state_;
     if (fn()) return true;
     before.refused = state_.refused;
-    before.depth = state_.depth;
     state_ = std::move(before);
     return false;
   }
@@ -119,7 +117,8 @@ class PatternMatcher {
 
   bool matches(const PatternNode& node, const Expr& value, int depth) {
     if (++steps_ > kMostSteps)
-      return refuse(1001, "there are too many ways to try, more than {} steps; use fewer alternatives", kMostSteps);
+      return refuse(kWholeDepth + 1, "there are too many ways to try, more than {} steps; use fewer alternatives",
+                    kMostSteps);
     if (const Expr* known = find_value(state_.values, &node)) {
       if (same_node(*known, value)) return true;
       const Constant *a = known->as<Constant>(), *b = value.as<Constant>();
@@ -185,15 +184,21 @@ class PatternMatcher {
     return false;
   }
 
+  // Returns the number that an operand which is not a tensor is, such as the bounds of clip.
+  static std::optional<double> number_of(const Expr& value) {
+    if (const FloatImm* real = value.as<FloatImm>()) return real->value;
+    std::optional<int64_t> whole = as_int(value);
+    return whole ? std::optional(static_cast<double>(*whole)) : std::nullopt;
+  }
+
   bool matches_constant(const PatternNode& node, const Expr& value, int depth) {
     const Constant* constant = value.as<Constant>();
     if (!constant) {
       const Expr* bound = bound_value(value);
       constant = bound ? bound->as<Constant>() : nullptr;
     }
-    auto scalar = as_int(value);
-    if (scalar && node.number)
-      return static_cast<double>(*scalar) == *node.number ||
+    if (std::optional<double> scalar = number_of(value); scalar && node.number)
+      return *scalar == *node.number || *scalar == static_cast<double>(static_cast<float>(*node.number)) ||
              refuse(depth, "{} is {}, expected {}", title(node), *scalar, *node.number);
     if (!constant) return refuse(depth, "{} is not constant", title(node));
     if (!node.number) return true;
@@ -311,7 +316,7 @@ class PatternMatcher {
       };
       for (size_t i = at; i-- > 0 && !found;) try_at(i);
       for (size_t i = at + 1; i < scope_.bindings_.size() && !found; ++i) try_at(i);
-      if (!found) return refuse(1000, "no value fits result {} of the pattern", r);
+      if (!found) return refuse(kWholeDepth, "no value fits result {} of the pattern", r);
     }
     return true;
   }
@@ -323,7 +328,7 @@ class PatternMatcher {
       const Expr* value = find_value(state_.values, param.get());
       if (!value && pattern_.is_loose) continue;
       if (!value) {
-        refuse(1000, "'{}' is not part of the alternative that matches", param->name);
+        refuse(kWholeDepth, "'{}' is not part of the alternative that matches", param->name);
         return std::nullopt;
       }
       result.operands.push_back(*value);
@@ -343,11 +348,11 @@ class PatternMatcher {
     }
     std::set<size_t> replaced = check_uses(inside, result);
     check_operands(replaced);
-    if (state_.depth >= 1000) return std::nullopt;
+    if (state_.refused.depth >= kWholeDepth) return std::nullopt;
     std::string why;
     std::optional<std::vector<size_t>> late = scope_.late_users(replaced, result.at, why);
     if (!late) {
-      refuse(1000, "{}", why);
+      refuse(kWholeDepth, "{}", why);
       return std::nullopt;
     }
     result.late = std::move(*late);
@@ -410,7 +415,7 @@ class PatternMatcher {
                      std::ranges::any_of(scope_.users_.at(binding.var.get()), stays);
       if (!is_used || outputs.contains(binding.var.get())) continue;
       if (!pattern_.is_loose || !is_cheap(binding))
-        refuse(1000, "'{}' is used outside of the pattern, too", binding.var->name);
+        refuse(kWholeDepth, "'{}' is used outside of the pattern, too", binding.var->name);
       result.shared.push_back(binding.var);
       replaced.erase(i);
     }
@@ -423,7 +428,7 @@ class PatternMatcher {
       const Expr* value = find_value(state_.values, param.get());
       const size_t* position = value ? find_value(scope_.position_, value->get()) : nullptr;
       if (position && replaced.contains(*position))
-        refuse(1000, "operand '{}' is computed by the pattern itself", param->name);
+        refuse(kWholeDepth, "operand '{}' is computed by the pattern itself", param->name);
     }
   }
 
@@ -468,8 +473,31 @@ PatternScope::PatternScope(const std::vector<Binding>& bindings, const VarSet& u
   }
 }
 
-std::optional<PatternMatch> PatternScope::match(const Pattern& pattern, size_t at, std::string& refused) const {
+std::optional<PatternMatch> PatternScope::match(const Pattern& pattern, size_t at, PatternRefusal& refused) const {
   return PatternMatcher(*this, pattern).run(at, refused);
+}
+
+void PatternScope::find_all(const Pattern& pattern, const std::string& by, PatternUser& user) {
+  const std::vector<std::string> operators = result_operators(pattern);
+  for (size_t i = bindings_.size(); i-- > 0;) {
+    bool is_candidate = operators.empty() || std::ranges::count(operators, op_name(bindings_[i].value));
+    if (bindings_[i].cast || !is_candidate || !user.wants(i)) continue;
+    if (replaced_[i]) {
+      user.is_taken(i);
+      continue;
+    }
+    PatternRefusal refused;
+    std::optional<PatternMatch> found = match(pattern, i, refused);
+    if (found) {
+      std::optional<std::string> why = user.take(*found);
+      if (!why) {
+        replace(*found, by);
+        continue;
+      }
+      refused = {*why, kWholeDepth};
+    }
+    if (!operators.empty()) user.is_refused(i, refused);
+  }
 }
 
 void PatternScope::replace(const PatternMatch& match, const std::string& by) {

@@ -63,6 +63,27 @@ struct PatternMatch {
   std::vector<VarRef> shared = {};                       // inside, used elsewhere, too
 };
 
+// Why a pattern does not match at a place, and how much of it does: of several reasons the one of the largest depth
+// says most.
+struct PatternRefusal {
+  std::string why = {};
+  int depth = -1;
+};
+
+// Decides about the matches of a pattern: whoever takes one replaces what it covers.
+class PatternUser {
+ public:
+  virtual ~PatternUser() = default;
+  // Returns whether the binding may hold the pattern's last result.
+  virtual bool wants(size_t) const { return true; }
+  // Is told that the binding, which is wanted, belongs to an earlier match.
+  virtual void is_taken(size_t) {}
+  // Takes the match, or returns why it does not.
+  virtual std::optional<std::string> take(const PatternMatch& match) = 0;
+  // Is told why a binding that holds the operator of the pattern's last result is not taken.
+  virtual void is_refused(size_t, const PatternRefusal&) {}
+};
+
 // The bindings of a block, as patterns are looked for in them.
 class PatternScope {
  public:
@@ -71,15 +92,17 @@ class PatternScope {
   // Returns the match whose last result is bindings[at]; the others may be computed before or after it. A value inside,
   // other than a result, must not be used outside. Where there is none, and bindings[at] is the result's operator,
   // `refused` gets the condition that failed.
-  std::optional<PatternMatch> match(const Pattern& pattern, size_t at, std::string& refused) const;
-  // Notes that `by` replaced the match by a value at its last result; what it shares stays.
-  void replace(const PatternMatch& match, const std::string& by);
+  std::optional<PatternMatch> match(const Pattern& pattern, size_t at, PatternRefusal& refused) const;
+  // Looks for the pattern from the last binding to the first, and notes that `by` replaced the matches that are taken
+  // by a value at their last results. What a match shares stays.
+  void find_all(const Pattern& pattern, const std::string& by, PatternUser& user);
   bool is_replaced(size_t i) const { return replaced_[i]; }
   // Returns all positions, in the order in which their bindings, and what replaced them, compute values.
   std::vector<size_t> order() const;
 
  private:
   friend class PatternMatcher;
+  void replace(const PatternMatch& match, const std::string& by);
   // Returns what has to move behind the binding `at`, which takes the place of those inside.
   std::optional<std::vector<size_t>> late_users(const std::set<size_t>& inside, size_t at, std::string& refused) const;
   bool may_move(size_t i) const;

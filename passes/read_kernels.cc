@@ -188,10 +188,27 @@ class KernelReader {
         fail(file_.span(line), "a C function has no tensor program: leave out one of @S.extern and @T.prim_func");
       bool has_symbol = text::is_call(*declared) && declared->children.size() == 2;
       kernel.symbol = has_symbol ? text_of(*declared->children[1]) : std::string(line.text);
+      if (text::is_call(*declared)) kernel.results = results_of(*declared, kernel);
     } else if (!find_decorator(line, "prim_func")) {
       fail(file_.span(line), "'{}' needs @T.prim_func, or @S.extern(\"symbol\") for a C function", line.text);
     }
     return kernel;
+  }
+
+  // Reads @S.extern("symbol", results=2).
+  size_t results_of(const Syntax& declared, const UserKernel& kernel) {
+    size_t results = 0, buffers = buffer_params(kernel.program).size();
+    for (const Syntax::Keyword& keyword : declared.keywords) {
+      if (keyword.name != "results")
+        fail(file_.span(keyword), "S.extern takes the symbol of a C function and results=, found {}=", keyword.name);
+      AttrValue value = evaluate(*keyword.value, file_.origin);
+      const int64_t* number = value.as<int64_t>();
+      if (!number || *number < 1 || *number > static_cast<int64_t>(buffers))
+        fail(file_.span(keyword), "results= is how many of the {} buffers are results, the last ones, found {}",
+             buffers, to_string(value));
+      results = static_cast<size_t>(*number);
+    }
+    return results;
   }
 
   void kernel(const Line& line) {
@@ -454,6 +471,15 @@ std::vector<KernelRule> read_kernel_rules(std::string_view text, const std::stri
   }
   if (notes) std::ranges::move(reader.notes, std::back_inserter(*notes));
   return rules;
+}
+
+void check_names(const std::vector<KernelRule>& rules) {
+  std::map<std::string_view, const KernelRule*> known;
+  for (const KernelRule& rule : rules) {
+    const KernelRule& first = *known.try_emplace(rule.name, &rule).first->second;
+    if (rule.span && first.span && first.span.origin->file != rule.span.origin->file)
+      fail(rule.span, "'{}' is defined in {}, too; give one of the two another name", rule.name, to_string(first.span));
+  }
 }
 
 std::vector<NodeKernel> node_kernels(const std::vector<KernelRule>& rules) {

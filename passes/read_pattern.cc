@@ -55,8 +55,8 @@ class PatternReader {
       case LineKind::kWith:  // with R.dataflow():
         return lines(line.body);
       case LineKind::kExpression: {
-        bool is_output = text::is_call(*line.value) && line.value->children[0]->text == "output";
-        if (is_output || line.value->kind == SyntaxKind::kString) return;
+        std::string called = text::is_call(*line.value) ? std::string(line.value->children[0]->text) : "";
+        if (called == "output" || called == "func_attr" || line.value->kind == SyntaxKind::kString) return;
         break;
       }
       case LineKind::kReturn:
@@ -111,7 +111,8 @@ class PatternReader {
       case SyntaxKind::kName:
         if (const PatternRef* known = find_value(values_, at.text)) return *known;
         if (dims_.contains(at.text)) return make({.name = std::string(at.text), .dim = dim(std::string(at.text))});
-        fail(file_.span(at), "'{}' is not defined; operands of a pattern are its params", at.text);
+        fail(file_.span(at), "'{}' is not defined; operands of a pattern are its params{}", at.text,
+             at.text == "metadata" ? ", such as w: S.constant for a constant of the model" : "");
       case SyntaxKind::kInt:
       case SyntaxKind::kFloat:
       case SyntaxKind::kUnary:
@@ -149,12 +150,17 @@ class PatternReader {
     AttrValue value = evaluate(at, file_.origin);
     if (const int64_t* whole = value.as<int64_t>()) return static_cast<double>(*whole);
     if (const double* real = value.as<double>()) return *real;
+    const Expr* scalar = value.as<Expr>();  // T.float32(0.5)
+    if (const FloatImm* real = scalar ? scalar->as<FloatImm>() : nullptr) return real->value;
+    if (std::optional<int64_t> whole = scalar ? as_int(*scalar) : std::nullopt) return static_cast<double>(*whole);
     fail(file_.span(at), "expected a number, found {}", to_string(value));
   }
 
   PatternRef call(const Syntax& at) {
     std::string name = path(*at.children[0]);
-    if (name == "R.shape" && at.children.size() == 2) return value(*at.children[1]);
+    bool is_scalar = name == "R.shape" || name == "R.prim_value";
+    if (is_scalar && at.children.size() == 2) return value(*at.children[1]);
+    if (name.starts_with("T.")) return make({.kind = Kind::kConstant, .number = number(at)});  // T.float32(6)
     if (name == "S.either") return make({.kind = Kind::kEither, .args = values(at.operands())});
     if (name == "S.isnt" || name == "S.constant")
       fail(file_.span(at), "{} says what an operand is: write it as the annotation of a param", name);

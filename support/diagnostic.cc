@@ -9,7 +9,34 @@
 namespace relaxc {
 
 Span span_of_file(std::string file) {
-  return {std::make_shared<const Origin>(Origin{.file = std::move(file), .node = {}, .op_type = {}, .text = {}})};
+  return {std::make_shared<const Origin>(
+      Origin{.file = std::move(file), .node = {}, .op_type = {}, .text = {}, .others = {}})};
+}
+
+Span span_of_nodes(const Span& main, const std::vector<Span>& all) {
+  auto is_of_node = [](const Span& span) { return span && !span.origin->node.empty(); };
+  auto first = std::ranges::find_if(all, is_of_node);
+  if (first == all.end()) return main;
+  Span result = is_of_node(main) ? main : *first;
+  Origin origin = *result.origin;
+  auto add = [&](const std::string& node) {
+    if (node != origin.node && !std::ranges::count(origin.others, node)) origin.others.push_back(node);
+  };
+  for (const Span& span : all) {
+    if (!is_of_node(span)) continue;
+    add(span.origin->node);
+    std::ranges::for_each(span.origin->others, add);
+  }
+  if (origin.others.size() > result.origin->others.size())
+    result.origin = std::make_shared<const Origin>(std::move(origin));
+  return result;
+}
+
+std::string nodes_of(const Span& span) {
+  if (!span) return {};
+  std::string result = span.origin->node;
+  for (const std::string& node : span.origin->others) result.append(", ").append(node);
+  return result;
 }
 
 std::string to_string(const Span& span) {

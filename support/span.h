@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace relaxc {
 
@@ -12,6 +13,7 @@ struct Origin {
   std::string node;                         // the ONNX node's name; empty for text
   std::string op_type;                      // the ONNX operator; empty for text
   std::shared_ptr<const std::string> text;  // the file's content, for the source line in messages; null for models
+  std::vector<std::string> others = {};  // nodes that the value comes from as well, where one kernel computes several
 };
 
 struct Span {
@@ -25,6 +27,11 @@ struct Span {
 
 // Returns the place of a whole file.
 Span span_of_file(std::string file);
+
+// Returns the place of a value that is computed together with others: that of `main`, with their nodes besides.
+Span span_of_nodes(const Span& main, const std::vector<Span>& all);
+// Returns the nodes of the model that the value comes from, "/conv1/Conv, /relu/Relu"; empty where there is none.
+std::string nodes_of(const Span& span);
 
 // Returns "file.py:3:7" or "model.onnx: node 'Conv_12' (Conv)"; empty for an unknown place.
 std::string to_string(const Span& span);

@@ -10,11 +10,13 @@
 #include "ir/text/printer.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
+#include "support/lists.h"
 #include "tir/rules/builtin_rules.h"
 #include "tir/schedule/draw.h"
 #include "tir/schedule/schedule.h"
 #include "tir/schedule/script.h"
 #include "tir/schedule/tuning_database.h"
+#include "tools/kernel_calls.h"
 #include "tools/tool.h"
 #include "vm/disassembler.h"
 
@@ -86,15 +88,16 @@ void add_used_intrins(const Schedule& schedule, TensorIntrins& to) {
 // Prints steps and decisions as a file of schedules that repeats them: the steps of the user's rules, and the decisions
 // of built-in ones. The steps that follow from these are comments.
 std::string traces(const std::string& model, CompileSettings settings) {
-  std::vector<std::string> parts;
-  std::map<std::string, std::string> decided;  // by rule and operator
+  std::vector<std::pair<std::string, std::string>> scheduled;  // the program, and what was done
+  std::map<std::string, std::string> decided;                  // by rule and operator
   TensorIntrins intrins;
   settings.scheduled = [&](const ScheduleRule& rule, const Schedule& schedule, const Decisions& decisions) {
     std::string steps = definition(rule.name, schedule);
     auto comment = [](std::string_view line) { return fmt::format("# {}\n", line); };
     bool is_built_in = find_builtin_rule(rule.name) == &rule;
-    parts.push_back(is_built_in ? use_of(rule.name, schedule, decisions) + joined(parts_of(steps, '\n'), comment, "")
-                                : steps);
+    if (is_built_in) steps = use_of(rule.name, schedule, decisions) + joined(parts_of(steps, '\n'), comment, "");
+    bool is_module = schedule.module().functions.size() > 1;
+    scheduled.emplace_back(is_module ? "" : ScheduledProgram(schedule).name, std::move(steps));
     add_used_intrins(schedule, intrins);
   };
   settings.decided = [&](const std::string& rule, const std::string& op, const Decision& decision) {
@@ -102,7 +105,10 @@ std::string traces(const std::string& model, CompileSettings settings) {
     decided[fmt::format("S.use({}, at={}", to_string(AttrValue(rule)), to_string(AttrValue(op)))] +=
         fmt::format(", {}={}", decision.name, to_string(decision.value));
   };
-  run_pipeline(read_scheduled_module(model, settings), settings);
+  const IRModule module = run_pipeline(read_scheduled_module(model, settings), settings);
+  const CallsByName calls = calls_of(module).programs;
+  std::vector<std::string> parts =
+      map_each(scheduled, [&](const auto& entry) { return nodes_comment(calls, entry.first) + entry.second; });
   auto use = [](const auto& entry) { return fmt::format("{}{})\n", entry.first, entry.second); };
   std::string uses = joined(decided, use, "");
   if (!uses.empty()) parts.insert(parts.begin(), uses);
@@ -144,7 +150,10 @@ std::string emit(const CompileCommand& options, const CompileSettings& settings)
     if (level == "trace") return traces(options.model, shorter);
     IRModule module = run_pipeline(read_scheduled_module(options.model, settings), shorter);
     if (is_graph || level == "tir") return print_module(module);
-    auto drawing_of = [](const auto& entry) { return draw_loops(entry.first, entry.second); };
+    const CallsByName calls = calls_of(module).programs;
+    auto drawing_of = [&](const auto& entry) {
+      return nodes_comment(calls, entry.first) + draw_loops(entry.first, entry.second);
+    };
     return joined(programs_of(module), drawing_of, "\n");
   }
   CompiledModule compiled = compile(read_scheduled_module(options.model, settings), settings);

@@ -109,6 +109,7 @@ class ClaimReport {
     if (!program) return;
     std::optional<std::string> why = "it has several results";
     if (kernel.outputs.size() == 1) why = why_not_fused(with_single_stores(promote_indices(*program)));
+    if ((*program)->attrs.get_bool(attr_names::kIsScheduled, false)) why.reset();  // a backend's
     if (why) node.alone.push_back(fmt::format("kernel '{}' is not fused with its neighbours: {}", kernel.name(), *why));
   }
 
@@ -121,7 +122,11 @@ class ClaimReport {
   static std::vector<std::string> takers(const NodeReport& node) {
     std::vector<std::string> result;
     for (const Claim& claim : node.claims) {
-      std::string text = claim.at.empty() ? claim.by : fmt::format("part of {} (at {})", claim.by, claim.at);
+      // A node that became several operators may be part of a match and its end.
+      bool is_end = std::ranges::any_of(node.claims, [&](const Claim& other) {
+        return other.refused.empty() && other.at.empty() && other.by == claim.by;
+      });
+      std::string text = is_end ? claim.by : fmt::format("part of {} (at {})", claim.by, claim.at);
       if (claim.refused.empty() && !std::ranges::count(result, text)) result.push_back(text);
     }
     return result;
@@ -129,7 +134,13 @@ class ClaimReport {
 
   std::string implementer(const NodeReport& node) const {
     const std::string claimed = joined(takers(node));
-    if (node.operators.empty()) return claimed.empty() ? "computed while compiling, or part of another node" : claimed;
+    if (node.operators.empty() && claimed.empty()) {
+      const std::string inside = node.place + "/";
+      auto holds = [&](const NodeReport* other) { return other->place.starts_with(inside); };
+      return std::ranges::any_of(order_, holds) ? "the nodes in it"
+                                                : "computed while compiling, or part of another node";
+    }
+    if (node.operators.empty()) return claimed;
     std::string plugin;
     for (const std::string& op : node.operators) {
       if (plugin.empty()) plugin = tables_.origin(Tables::Kind::kOperator, ops::full_name(op));
@@ -143,13 +154,23 @@ class ClaimReport {
   std::vector<const NodeReport*> order_;
 };
 
+// Returns the last pass of the pipeline "simplify" that may claim nodes: the user's kernels, and passes of plug-ins.
+std::string last_claiming_pass(const Tables& tables) {
+  if (!tables.external_compilers().empty()) return "claim_" + tables.external_compilers().back().name;
+  std::string last = "apply_kernels";
+  bool is_behind = false;
+  for (const std::string& name : tables.find_pipeline("simplify")->passes) {
+    is_behind = is_behind || name == "apply_kernels";
+    if (is_behind && !tables.origin(Tables::Kind::kPass, name).empty()) last = name;
+  }
+  return last;
+}
+
 int run(const ExplainCommand& command) {
   CompileSettings settings = command.compiler.get(command.model);
   ClaimReport report(tables_of(settings));
   settings.claimed = [&](const Claim& claim) { report.add(claim); };
-  const std::vector<ExternalCompiler>& backends = tables_of(settings).external_compilers();
-  if (settings.runner.stop_after.empty())
-    settings.runner.stop_after = backends.empty() ? "apply_kernels" : "claim_" + backends.back().name;
+  if (settings.runner.stop_after.empty()) settings.runner.stop_after = last_claiming_pass(tables_of(settings));
   IRModule module = run_pipeline(read_scheduled_module(command.model, settings), settings);
   report.add(module);
   print_message("{}", report.text());

@@ -68,9 +68,41 @@ std::string line_of(const std::vector<double>& without_us, const std::vector<dou
   return line_of(median_of(without_us), median_of(with_us), ratios.empty() ? 0 : median_of(ratios), told);
 }
 
-// The kernels of one node of the model.
+// Kernels of the same nodes of the model.
 struct Row {
+  std::vector<std::string> nodes;
   std::vector<Key> without, with;
+};
+
+// Kernels of which one computes a node that another one computes in the other compilation: they share a row.
+class Rows {
+ public:
+  Row& of(const Key& key) {
+    std::vector<std::string> nodes;
+    for (std::string_view node : parts_of(key.first, ','))
+      nodes.emplace_back(node.substr(node.starts_with(' ') ? 1 : 0));
+    if (nodes.empty()) nodes.emplace_back();  // kernels of a text have one row
+    Row row;
+    std::erase_if(rows_, [&](Row& other) {
+      bool is_shared = std::ranges::any_of(
+          other.nodes, [&](const std::string& node) { return std::ranges::count(nodes, node) > 0; });
+      if (is_shared) add(other, row);
+      return is_shared;
+    });
+    add({nodes, {}, {}}, row);
+    return rows_.emplace_back(std::move(row));
+  }
+  const std::vector<Row>& all() const { return rows_; }
+
+ private:
+  static void add(const Row& from, Row& to) {
+    for (const std::string& node : from.nodes) {
+      if (!std::ranges::count(to.nodes, node)) to.nodes.push_back(node);
+    }
+    to.without.insert(to.without.end(), from.without.begin(), from.without.end());
+    to.with.insert(to.with.end(), from.with.begin(), from.with.end());
+  }
+  std::vector<Row> rows_;
 };
 
 bool same_code(const Measured& a, const std::string& kernel_a, const Measured& b, const std::string& kernel_b) {
@@ -80,18 +112,19 @@ bool same_code(const Measured& a, const std::string& kernel_a, const Measured& b
   return x == a.programs.end() && y == b.programs.end() && kernel_a == kernel_b;  // C functions
 }
 
-std::string describe(const std::string& node, const Row& row) {
+std::string describe(const Row& row) {
   auto names_of = [](const std::vector<Key>& keys) { return joined(keys, &Key::second); };
   std::string before = names_of(row.without), after = names_of(row.with);
   std::string names =
       before == after ? after : (before.empty() ? "-" : before) + " -> " + (after.empty() ? "-" : after);
-  return node.empty() ? names : fmt::format("{}: {}", node, names);
+  std::string nodes = joined(row.nodes);
+  return nodes.empty() ? names : fmt::format("{}: {}", nodes, names);
 }
 
 // Returns a line for each node whose kernels differ, longest first, one for all of these, and one for the others.
 std::string table_of(const Measured& with, const RunProfiler& with_us, const Measured& without,
                      const RunProfiler& without_us) {
-  std::map<std::string, Row> rows;
+  Rows rows;
   Row equal, different;
   std::vector<Key> left = without_us.kernels();
   for (const Key& key : with_us.kernels()) {
@@ -99,17 +132,17 @@ std::string table_of(const Measured& with, const RunProfiler& with_us, const Mea
       return candidate.first == key.first && same_code(without, candidate.second, with, key.second);
     });
     if (other == left.end()) {
-      rows[key.first].with.push_back(key), different.with.push_back(key);
+      rows.of(key).with.push_back(key), different.with.push_back(key);
       continue;
     }
     equal.with.push_back(key), equal.without.push_back(*other);
     left.erase(other);
   }
-  for (const Key& key : left) rows[key.first].without.push_back(key), different.without.push_back(key);
+  for (const Key& key : left) rows.of(key).without.push_back(key), different.without.push_back(key);
   std::vector<std::pair<double, std::string>> lines;
-  for (const auto& [node, row] : rows) {
+  for (const Row& row : rows.all()) {
     std::vector<double> a = without_us.times(row.without), b = with_us.times(row.with);
-    lines.emplace_back(std::max(median_of(a), median_of(b)), line_of(a, b, describe(node, row), false));
+    lines.emplace_back(std::max(median_of(a), median_of(b)), line_of(a, b, describe(row), false));
   }
   std::ranges::stable_sort(lines, std::greater(), &std::pair<double, std::string>::first);
   std::string text = joined(lines, &std::pair<double, std::string>::second, "");

@@ -14,6 +14,7 @@
 #include "support/diagnostic.h"
 #include "support/joined.h"
 #include "tir/schedule/trace.h"
+#include "tools/kernel_calls.h"
 #include "tools/tool.h"
 #include "vm/artifact.h"
 
@@ -82,10 +83,11 @@ std::string report_text(const Attrs& report) {
                       const auto* text = item.as<std::string>();
                       return item.as<Attrs>() || (text && text->size() > 40);
                     });
-    if (list && list->empty()) continue;
+    const Attrs* members = value.as<Attrs>();
+    if ((list && list->empty()) || (members && members->ordered_keys().empty())) continue;
     if (is_table) {
       result += fmt::format("{}:\n{}", key, table_of(*list));
-    } else if (const Attrs* members = value.as<Attrs>(); members && has_texts(*members)) {
+    } else if (members && has_texts(*members)) {
       AttrList rows;
       for (std::string_view name : members->ordered_keys())
         rows.push_back(Attrs{{"", std::string(name)}, {"value", *members->find(name)}});
@@ -127,6 +129,8 @@ Attrs report_of_artifact(const std::string& path) {
   vm::Artifact artifact = vm::load_artifact(path);
   const vm::Executable& executable = artifact.executable;
   AttrList functions, kernels;
+  const std::string names = copy_value(executable.metadata, vm::kLinkedKernelsKey).value_or("");
+  const std::vector<std::string_view> linked = parts_of(names, '\n');
   for (const vm::Function& function : executable.functions) {
     if (!function.is_public) continue;
     Attrs row{
@@ -136,8 +140,11 @@ Attrs report_of_artifact(const std::string& path) {
   }
   for (const vm::KernelInfo& kernel : executable.kernels) {
     bool is_own = kernel.source == vm::KernelSource::kArtifact;
+    bool is_linked = std::ranges::count(linked, std::string_view(kernel.symbol)) > 0;
     Attrs row{{"name", kernel.display_name},
-              {"by", is_own ? "machine code" : "function '" + kernel.symbol + "' of the host"}};
+              {"by", is_own ? "machine code"
+                            : fmt::format("function '{}' {}", kernel.symbol,
+                                          is_linked ? "that is linked in" : "of a library or the host")}};
     row.order({"name", "by"});
     kernels.push_back(row);
   }
@@ -157,25 +164,25 @@ Attrs report_of_artifact(const std::string& path) {
   return report;
 }
 
-// Calls of one kernel or function: how often, and the nodes that they come from.
-struct Calls {
-  int64_t count = 0;
-  std::vector<std::string> nodes;
-};
-using CallsByName = std::map<std::string, Calls>;
-
 AttrList rows_of(const CallsByName& calls) {
   constexpr size_t kShown = 3;
   AttrList rows;
   for (const auto& [name, call] : calls) {
-    std::vector<std::string> shown(call.nodes.begin(),
-                                   call.nodes.begin() + static_cast<long>(std::min(call.nodes.size(), kShown)));
-    Attrs row{
-        {"name", name}, {"calls", call.count}, {"nodes", joined(shown) + (call.nodes.size() > kShown ? ", ..." : "")}};
+    Attrs row{{"name", name}, {"calls", call.count}, {"nodes", text_of_nodes(call, kShown)}};
     row.order({"name", "calls", "nodes"});
     rows.push_back(row);
   }
   return rows;
+}
+
+// Returns why the function of the runtime is called; "" for a function of the host, or one without an operator.
+std::string why_called(const std::string& symbol, const OpTable& ops) {
+  for (const OpRow& row : ops.rows()) {
+    std::string builtin = "vm.builtin." + row.name.substr(row.name.find('.') + 1);
+    std::ranges::replace(builtin.begin() + std::ssize(std::string("vm.builtin.")), builtin.end(), '.', '_');
+    if (builtin == symbol) return row.why_runtime;
+  }
+  return "";
 }
 
 // Says what operators become: tensor programs, fused with their neighbours, or functions of the runtime.
@@ -185,28 +192,55 @@ void add_kernels(Attrs& report, IRModule module, CompileSettings settings) {
       "lambda_lift,inline_calls,spread_tuples,decompose,recognize,canonicalize,fold_batch_norm,fold_constants,"
       "apply_kernels,decompose_rest,legalize,compose,fuse,remove_dead_code,merge_kernels";
   module = run_pipeline(std::move(module), settings);
-  CallsByName kernels, functions;
-  for (const auto& [_, function] : module.functions) {
-    const Function* graph = function.as<Function>();
-    if (!graph) continue;
-    for_each_binding(graph->body, [&](const Binding& binding) {
-      const Call* call = binding.value.as<Call>();
-      if (!call) return;
-      std::optional<KernelCall> kernel = as_kernel_call(binding.value, module);
-      bool is_program = kernel && called_program(kernel->callee, module);
-      const Expr& callee = kernel ? kernel->callee : call->callee;
-      bool is_packed = op_name(binding.value) == ops::kCallPurePacked && !call->args.empty();
-      const ExternFunc* external = (is_packed ? call->args[0] : callee).as<ExternFunc>();
-      if (!is_program && !external) return;
-      Calls& calls = is_program ? kernels[kernel->name()] : functions[external->symbol];
-      ++calls.count;
-      const Span& span = binding.var.span();
-      if (span && !span.origin->node.empty() && !std::ranges::count(calls.nodes, span.origin->node))
-        calls.nodes.push_back(span.origin->node);
-    });
+  const ModuleCalls calls = calls_of(module);
+  report.set("kernels", rows_of(calls.programs));
+  AttrList called = rows_of(calls.functions);
+  for (AttrValue& row : called) {
+    Attrs fields = *row.as<Attrs>();
+    fields.set("why", why_called(*fields.find("name")->as<std::string>(), tables_of(settings).ops()));
+    fields.order({"name", "calls", "nodes", "why"});
+    row = fields;
   }
-  report.set("kernels", rows_of(kernels));
-  report.set("runtime_functions", rows_of(functions));
+  report.set("runtime_functions", called);
+}
+
+// Says how the operators of a text's graph functions are lowered, and the size of its constants.
+void add_operators(Attrs& report, const IRModule& module, const OpTable& ops) {
+  std::map<std::string, int64_t> counts;
+  int64_t tensors = 0, bytes = 0;
+  for (const auto& [_, function] : module.functions) {
+    if (!function.is<Function>()) continue;
+    walk(
+        function, [&](const Call& call) { counts[call.callee.is<OpRef>() ? call.callee.as<OpRef>()->name : ""] += 1; },
+        [&](const Constant& constant) { ++tensors, bytes += constant.data.bytes(); });
+  }
+  AttrList rows;
+  for (const auto& [name, count] : counts) {
+    const OpRow* row = ops.find(name);
+    if (!row) continue;
+    std::string by = !row->why.empty()           ? "does not run here: " + row->why
+                     : !row->why_runtime.empty() ? "a function of the runtime"
+                     : row->legalize             ? "a tensor program"
+                     : row->decompose            ? "other operators"
+                     : has_lowering(*row)        ? "bytecode"
+                                                 : "unsupported";
+    Attrs fields{{"operator", "R." + name.substr(name.find('.') + 1)}, {"nodes", count}, {"by", by}};
+    fields.order({"operator", "nodes", "by"});
+    rows.push_back(fields);
+  }
+  report.set("operators", rows);
+  report.set("weights", Attrs{{"tensors", tensors}, {"bytes", bytes}});
+}
+
+// A node that cannot be compiled can get a kernel, whatever the reason is.
+std::string remedy_for(const Diagnostic& diagnostic) {
+  if (diagnostic.kind != ErrorKind::kUnsupported || !diagnostic.span || diagnostic.span.origin->op_type.empty())
+    return "";
+  if (diagnostic.message.find("@S.implements") != std::string::npos) return "";
+  std::string type = diagnostic.span.origin->op_type;  // "com.me.FancyGelu", or "Relu" of ai.onnx
+  size_t dot = type.rfind('.');
+  type = dot == std::string::npos ? "ai.onnx::" + type : type.substr(0, dot) + "::" + type.substr(dot + 1);
+  return fmt::format("\n  note: a kernel can be given for it: --kernels FILE with @S.implements(\"{}\")", type);
 }
 
 Attrs report_of_model(const InspectCommand& command, bool is_text) {
@@ -218,17 +252,18 @@ Attrs report_of_model(const InspectCommand& command, bool is_text) {
   try {
     IRModule module = read_scheduled_module(command.file, settings);
     if (is_text) add_functions(report, module);
+    if (is_text) add_operators(report, module, tables_of(settings).ops());
     add_kernels(report, std::move(module), settings);
   } catch (const CompileError& error) {
     for (const Diagnostic& diagnostic : error.diagnostics()) {
       std::string text = to_string(diagnostic);
-      problems.push_back(text.substr(0, text.find_last_not_of('\n') + 1));
+      problems.push_back(text.substr(0, text.find_last_not_of('\n') + 1) + remedy_for(diagnostic));
     }
   }
   report.set("kind", is_text ? "text" : "ONNX model");
   report.set("problems", problems);
   report.order({"kind", "ir_version", "producer", "opsets", "functions", "inputs", "outputs", "dims", "weights",
-                "operators", "kernels", "runtime_functions", "problems"});
+                "weight_dtypes", "operators", "kernels", "runtime_functions", "problems"});
   return report;
 }
 

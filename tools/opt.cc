@@ -75,6 +75,7 @@ void list_ops(const OptOptions&, const Tables& tables) {
                   row.pure ? "" : " (side effects)", has_lowering(row) ? "" : " (types only)",
                   origin(tables, Kind::kOperator, row.name));
     if (!row.why.empty()) print_message("    does not run here: {}\n", row.why);
+    if (!row.why_runtime.empty()) print_message("    a function of the runtime: {}\n", row.why_runtime);
   }
 }
 
@@ -116,6 +117,10 @@ struct List {
 constexpr List kLists[] = {
     {"--list-passes", "the passes and pipelines", list_passes},
     {"--list-ops", "the operators", list_all_ops},
+    {"--list-onnx-ops", "the ONNX operators with their dtypes and how they are lowered (docs/operators.md)",
+     [](const OptOptions& options, const Tables&) {
+       print_text(describe_onnx_operators(options.compiler.get(options.model)));
+     }},
     {"--list-primitives", "the primitives of schedules and their arguments",
      [](const OptOptions&, const Tables&) { print_message("{}", scheduling::describe_primitives()); }},
     {"--list-annotations", "the annotations of loops, blocks and allocations",

@@ -242,6 +242,7 @@ CompileSettings CompilerOptions::get(const std::string& model) const {
     std::ranges::move(read_kernel_rules(text, file, tables_of(result).ops(), unused, &warnings),
                       std::back_inserter(rules));
   }
+  check_names(rules);
   for (const std::string& note : notes) print_error("{}\n", note);
   for (const Diagnostic& warning : warnings.all()) print_error("{}", to_string(warning));
   if (!rules.empty()) result.kernels = std::make_shared<const std::vector<KernelRule>>(std::move(rules));

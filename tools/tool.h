@@ -89,6 +89,9 @@ std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts)
 std::vector<std::string> differences(const std::vector<NamedValue>& results, const std::vector<vm::Value>& expected,
                                      double rtol, double atol);
 
+// Describes the ONNX operators that can be imported: docs/operators.md (tools/operators.cc).
+std::string describe_onnx_operators(const CompileSettings& settings);
+
 // Each of these adds its subcommand to the app. The subcommand's callback returns its result through `exit_code`.
 void add_run(CLI::App& app, int& exit_code);
 void add_compile(CLI::App& app, int& exit_code);

@@ -27,9 +27,10 @@ namespace {
 // The alignment of program and weights in the file. The machine's pages may have another size.
 constexpr uint64_t kPage = 4096;
 constexpr std::array<char, 8> kMagic = {'R', 'E', 'L', 'A', 'X', 'C', '\r', '\n'};
-// The version of the footer, of the places below and of the weights' alignment; raise it when one of them changes. The
-// version of the program follows from its fields (vm/serialization.cc).
-constexpr uint64_t kFormatVersion = 2;
+// The version of the footer, of the places below, of the weights' alignment, and of the way in which machine code gets the
+// C functions that it calls; raise it when one of them changes. The version of the program follows from its fields
+// (vm/serialization.cc).
+constexpr uint64_t kFormatVersion = 3;
 
 struct Footer {
   std::array<char, 8> magic;
@@ -171,16 +172,6 @@ class SharedObject final : public KernelLibrary {
     handle_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle_ != nullptr) return;
     std::string problem = dlerror();
-    constexpr std::string_view kMissing = "undefined symbol: ";
-    if (size_t at = problem.find(kMissing); at != std::string::npos)
-      fail(reader.place(), "no library of this process has the external function '{}'; load the one that has it before",
-           printable(problem.substr(at + kMissing.size())));
-    constexpr std::string_view kNoFile = ": cannot open shared object file";
-    if (size_t at = problem.find(kNoFile); at != std::string::npos)
-      fail(reader.place(),
-           "library '{}' is not found; it is looked for where it was when the model was compiled, then in "
-           "LD_LIBRARY_PATH and the system's folders",
-           printable(problem.substr(0, at)));
     reader.damaged("the machine code does not load: {}", problem);
   }
   ~SharedObject() override { dlclose(handle_); }
@@ -189,6 +180,9 @@ class SharedObject final : public KernelLibrary {
 
   relaxc_kernel find(const std::string& symbol) const override {
     return reinterpret_cast<relaxc_kernel>(dlsym(handle_, symbol.c_str()));
+  }
+  void** find_slot(const std::string& function) const override {
+    return static_cast<void**>(dlsym(handle_, slot_symbol(function).c_str()));
   }
 
  private:

@@ -28,7 +28,12 @@ class KernelLibrary {
  public:
   virtual ~KernelLibrary() = default;
   virtual relaxc_kernel find(const std::string& symbol) const = 0;  // nullptr when there is none
+  // Returns where the machine code has the address of a C function that it calls; nullptr when it calls none of the
+  // name.
+  virtual void** find_slot(const std::string&) const { return nullptr; }
 };
+// Machine code calls C functions (T.call_extern) through variables, which are set when it is loaded (user_library.h).
+inline std::string slot_symbol(const std::string& function) { return "relaxc_f_" + function; }
 
 struct Artifact {
   Executable executable;                         // verified; constants point into the mapped file

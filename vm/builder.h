@@ -36,7 +36,8 @@ class ExecutableBuilder {
   Executable executable_;
   std::map<std::string, StringIndex> strings_;
   std::map<std::string, BuiltinIndex> builtins_;
-  std::map<std::pair<KernelSource, std::string>, KernelIndex> kernels_;
+  // A function of the host may be called with several numbers of arguments, each of which is a kernel.
+  std::map<std::tuple<KernelSource, std::string, int64_t, int64_t>, KernelIndex> kernels_;
   std::map<std::string, FunctionIndex> functions_;
 };
 

@@ -91,6 +91,10 @@ Program Program::load(const std::string& path, LoadOptions options) {
   vm::UserLibraries libraries = needed ? vm::open_needed_libraries(*needed, path) : vm::UserLibraries();
   libraries.insert(libraries.begin(), options.libraries.begin(), options.libraries.end());
   vm::add_libraries(libraries, options.registry);
+  const std::string* called = find_value(artifact.executable.metadata, vm::kCalledFunctionsKey);
+  Diagnostics diagnostics;
+  if (called && library) vm::connect_functions(*called, *library, libraries, span_of_file(path), diagnostics);
+  diagnostics.throw_if_errors();
   auto resolver = [&](const std::string& symbol) { return library ? library->find(symbol) : nullptr; };
   auto keep_alive =
       std::make_shared<std::pair<std::shared_ptr<const void>, vm::UserLibraries>>(library, std::move(libraries));

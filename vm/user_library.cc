@@ -12,13 +12,19 @@
 
 namespace relaxc::vm {
 
-std::shared_ptr<const UserLibrary> UserLibrary::open(const std::string& path) {
+std::shared_ptr<const UserLibrary> UserLibrary::open(const std::string& path, Table table) {
   std::shared_ptr<UserLibrary> library(new UserLibrary);
   library->path_ = path;
   library->handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  const Span span = span_of_file(path);
-  if (!library->handle_) fail(span, "the library does not load: {}", printable(dlerror()));
-  const auto* table = static_cast<const relaxc_kernel_table*>(dlsym(library->handle_, "relaxc_kernels"));
+  if (!library->handle_) fail(span_of_file(path), "the library does not load: {}", printable(dlerror()));
+  library->read_table(table);
+  return library;
+}
+
+void UserLibrary::read_table(Table expected) {
+  const Span span = span_of_file(path_);
+  const auto* table = static_cast<const relaxc_kernel_table*>(dlsym(handle_, "relaxc_kernels"));
+  if (!table && expected == Table::kOptional) return;
   if (!table)
     fail(span,
          "the library exports no table of kernels; define `const relaxc_kernel_table relaxc_kernels` in it "
@@ -28,19 +34,18 @@ std::shared_ptr<const UserLibrary> UserLibrary::open(const std::string& path) {
          "its table of kernels has version {}, this relaxc reads version {}; compile it with this relaxc's headers",
          table->version, RELAXC_KERNEL_TABLE_VERSION);
   if (table->num_rows < 0 || (table->num_rows > 0 && !table->rows)) fail(span, "its table of kernels has no rows");
-  library->rows_ = {table->rows, static_cast<size_t>(table->num_rows)};
-  for (size_t i = 0; i < library->rows_.size(); ++i) {
-    const relaxc_kernel_row& row = library->rows_[i];
+  rows_ = {table->rows, static_cast<size_t>(table->num_rows)};
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    const relaxc_kernel_row& row = rows_[i];
     if (!row.name) fail(span, "row {} of its table of kernels has no name", i);
     for (size_t other = 0; other < i; ++other) {
-      if (std::string_view(library->rows_[other].name) == row.name)
+      if (std::string_view(rows_[other].name) == row.name)
         fail(span, "its table of kernels has two rows '{}'; give each a name of its own", printable(row.name));
     }
     if ((row.kernel == nullptr) == (row.packed == nullptr))
       fail(span, "row '{}' of its table of kernels has {}; set one of kernel and packed", printable(row.name),
            row.kernel ? "two functions" : "no function");
   }
-  return library;
 }
 
 UserLibrary::~UserLibrary() {
@@ -73,16 +78,50 @@ void add_libraries(const UserLibraries& libraries, Registry& registry) {
   }
 }
 
+static std::shared_ptr<const UserLibrary> open_needed(const std::filesystem::path& path, const std::string& artifact) {
+  const std::filesystem::path folder = std::filesystem::absolute(artifact).parent_path(), name = path.filename();
+  std::error_code ignored;
+  for (const auto& place : {folder / name, path}) {
+    if (std::filesystem::exists(place, ignored)) return UserLibrary::open(place, UserLibrary::Table::kOptional);
+  }
+  try {
+    return UserLibrary::open(name, UserLibrary::Table::kOptional);
+  } catch (const CompileError&) {
+    fail(span_of_file(artifact),
+         "library '{}', whose functions the model calls, is not found; it is looked for beside the artifact, then as "
+         "'{}', where it was when the model was compiled, then in LD_LIBRARY_PATH and the system's folders; put it "
+         "into one of these places, or compile the model with its object files (--link)",
+         printable(name.string()), printable(path.string()));
+  }
+}
+
 UserLibraries open_needed_libraries(const std::string& names, const std::string& artifact) {
   UserLibraries result;
-  for (std::string_view name : parts_of(names, '\n')) {
-    std::filesystem::path path(name), folder = std::filesystem::absolute(artifact).parent_path();
-    std::error_code ignored;
-    const std::filesystem::path beside = folder / path.filename();
-    const bool is_beside = std::filesystem::exists(beside, ignored), is_there = std::filesystem::exists(path, ignored);
-    result.push_back(UserLibrary::open((is_beside ? beside : is_there ? path : path.filename()).string()));
-  }
+  for (std::string_view name : parts_of(names, '\n')) result.push_back(open_needed(name, artifact));
   return result;
+}
+
+void connect_functions(const std::string& names, const KernelLibrary& code, const UserLibraries& libraries,
+                       const Span& span, Diagnostics& diagnostics) {
+  for (std::string_view each : parts_of(names, '\n')) {
+    const std::string name(each);
+    void** slot = code.find_slot(name);
+    if (!slot) continue;  // nothing calls it after all
+    void* function = nullptr;
+    for (const auto& library : libraries) function = function ? function : library->find_symbol(name);
+    if (!function) function = dlsym(RTLD_DEFAULT, name.c_str());
+    if (!function) {
+      diagnostics.error(span,
+                        "no library of this process has the external function '{}'; link the file that has it in "
+                        "(--link), or give its library (--kernels, Tables::add_library)",
+                        printable(name));
+      continue;
+    }
+    // Programs of one artifact share its code, which other threads may be running.
+    void* known = __atomic_exchange_n(slot, function, __ATOMIC_RELAXED);
+    if (known && known != function)
+      diagnostics.error(span, "the artifact is loaded already, with '{}' of another library", printable(name));
+  }
 }
 
 }  // namespace relaxc::vm

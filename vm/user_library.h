@@ -1,8 +1,10 @@
-// Shared libraries with kernels of the user's (vm/kernel_table.h).
+// Shared libraries of the user's: with kernels, which a table lists (vm/kernel_table.h), and with other C functions,
+// which machine code calls by name (T.call_extern).
 #pragma once
 #include <memory>
 #include <string>
 
+#include "vm/artifact.h"
 #include "vm/builtins.h"
 #include "vm/kernel_table.h"
 
@@ -10,9 +12,11 @@ namespace relaxc::vm {
 
 class UserLibrary {
  public:
-  // Opens the library. Throws a CompileError when it does not load, exports no table, or has one of another version or
-  // with rows that are incomplete. A path without a slash is searched for as the dynamic linker does.
-  static std::shared_ptr<const UserLibrary> open(const std::string& path);
+  enum class Table : uint8_t { kExpected, kOptional };
+  // Opens the library. Throws a CompileError when it does not load, exports no table although it is expected to, or has
+  // one of another version or with rows that are incomplete. A path without a slash is searched for as the dynamic
+  // linker does.
+  static std::shared_ptr<const UserLibrary> open(const std::string& path, Table table = Table::kExpected);
   ~UserLibrary();
   UserLibrary(const UserLibrary&) = delete;
   UserLibrary& operator=(const UserLibrary&) = delete;
@@ -24,6 +28,7 @@ class UserLibrary {
 
  private:
   UserLibrary() = default;
+  void read_table(Table table);
   std::string path_;
   void* handle_ = nullptr;
   std::span<const relaxc_kernel_row> rows_;
@@ -35,12 +40,18 @@ void check_names(const UserLibraries& libraries);
 // Adds the rows of the libraries, which have to live as long as the registry. What the registry has already stays.
 void add_libraries(const UserLibraries& libraries, Registry& registry);
 
-// Key of Executable::metadata: the libraries that the kernels come from, one path a line.
+// Keys of Executable::metadata, each with one name a line: the libraries of the kernels and of other functions (paths),
+// the C kernels that are linked into the machine code, and the C functions that it calls and that are not linked in.
 inline constexpr const char* kNeededLibrariesKey = "needed_libraries";
-// Key of Executable::metadata: the C kernels that are linked into the machine code, one symbol a line.
 inline constexpr const char* kLinkedKernelsKey = "linked_kernels";
-// Opens the libraries that an artifact names: a file of the name beside the artifact, the path that it names, or what
-// the dynamic linker finds under the name.
+inline constexpr const char* kCalledFunctionsKey = "called_functions";
+
+// Opens the libraries that an artifact names. Each is looked for beside the artifact, where it was when the model was
+// compiled, and as the dynamic linker does. Throws a CompileError that names the library and the remedy.
 UserLibraries open_needed_libraries(const std::string& names, const std::string& artifact);
+// Gives machine code the addresses of the functions that it calls: of the first library that has one, else of the
+// process. Reports those that are missing.
+void connect_functions(const std::string& names, const KernelLibrary& code, const UserLibraries& libraries,
+                       const Span& span, Diagnostics& diagnostics);
 
 }  // namespace relaxc::vm

@@ -85,13 +85,26 @@ Outputs skip_rms_norm(Node& n) {
   Expr sum = sum_with_skip(n, 3);
   return with_sum(n, {n.of(n.standard("RMSNormalization", {sum, n.tensor(2)}, last_axis_norm(n)))}, sum);
 }
+// QEmbedLayerNormalization has scales and zero points of its tables and of gamma and beta.
 Outputs embed_layer_norm(Node& n) {
-  auto rows = [&](size_t table, const Expr& ids) { return n.op("take", {n.tensor(table), ids}, TakeAttrs{.axis = 0}); };
-  Expr positions = n.has(8) ? n.tensor(8) : n.op("arange", {int_imm(0), n.dim(0, 1), int_imm(1)}, DTypeAttrs{kInt64});
+  const bool is_quantized = n.op_type() == "QEmbedLayerNormalization";
+  // Returns what the part x of input i stands for.
+  auto real = [&](size_t i, const Expr& x) {
+    if (!is_quantized) return x;
+    const DType dtype = n.dtype(i + 6);
+    auto scalar = [&](size_t at) { return n.reshape(n.cast(n.tensor(at), dtype), {}); };
+    return n.mul(n.sub(n.cast(x, dtype), scalar(i + 11)), scalar(i + 6));
+  };
+  auto rows = [&](size_t table, const Expr& ids) {
+    return real(table, n.op("take", {n.tensor(table), ids}, TakeAttrs{.axis = 0}));
+  };
+  const bool has_positions = !is_quantized && n.has(8);
+  Expr positions =
+      has_positions ? n.tensor(8) : n.op("arange", {int_imm(0), n.dim(0, 1), int_imm(1)}, DTypeAttrs{kInt64});
   Expr sum = n.add(rows(2, n.tensor(0)), rows(3, positions));
   if (n.has(1) != n.has(4)) n.fail("segment_ids and segment_embedding: expected both or none");
   if (n.has(1)) sum = n.add(sum, rows(4, n.tensor(1)));
-  Expr result = n.standard("LayerNormalization", {sum, n.tensor(5), n.tensor(6)}, last_axis_norm(n));
+  Expr result = n.standard("LayerNormalization", {sum, real(5, n.tensor(5)), real(6, n.tensor(6))}, last_axis_norm(n));
   Expr words = n.broadcast_to(n.scalar(0, kInt32), {n.dim(0, 0)});
   if (n.has(7))
     words = n.reduce("sum", n.cast(n.op("equal", {n.tensor(7), n.scalar_like(1, n.tensor(7))}), kInt32), {1}, false);
@@ -252,63 +265,58 @@ Expr complex_mul(Node& n, const Expr& a, const char* op) {
   return join(n, {n.with_new_axis(real, rank), n.with_new_axis(imaginary, rank)}, rank);
 }
 
-[[noreturn]] Outputs refuse_search(Node& n) {
-  n.unsupported(
-      "{} generates text in a loop around the decoder; export the decoder as a model and call it for each "
-      "token from your program, or give a kernel for it: --kernels FILE with @S.implements(\"com.microsoft::{}\")",
-      n.op_type(), n.op_type());
-}
-
 }  // namespace
 
 std::vector<ConverterRow> contrib_converters() {
-  constexpr const char* kMs = "com.microsoft";
   constexpr const char* kConv = "activation activation_params auto_pad dilations group kernel_shape pads strides";
   constexpr const char* kPool = "auto_pad ceil_mode dilations kernel_shape pads strides";
   std::vector<ConverterRow> rows = {
-      {"BiasGelu", 1, 2, 2, bias_gelu, "", kMs},
-      {"FastGelu", 1, 1, 2, fast_gelu, "", kMs},
-      {"QuickGelu", 1, 1, 1, quick_gelu, "alpha", kMs},
-      {"BiasSplitGelu", 1, 2, 2, bias_split_gelu, "", kMs},
-      {"BiasAdd", 1, 3, 3, bias_add, "", kMs},
-      {"BiasSoftmax", 1, 2, 2, bias_softmax, "axis is_inner_broadcast", kMs},
-      {"BiasDropout", 1, 2, 5, bias_dropout, "seed", kMs},
-      {"SkipLayerNormalization", 1, 3, 5, skip_layer_norm, "epsilon", kMs},
-      {"SkipSimplifiedLayerNormalization", 1, 3, 4, skip_rms_norm, "epsilon", kMs},
-      {"EmbedLayerNormalization", 1, 7, 9, embed_layer_norm, "epsilon mask_index_type", kMs, 0b10010},
-      {"GroupNorm", 1, 3, 3, nhwc_group_norm, "activation channels_last epsilon groups", kMs},
-      {"SkipGroupNorm", 1, 4, 5, skip_group_norm, "activation channels_last epsilon groups", kMs},
-      {"FusedConv", 1, 2, 4, fused_conv, kConv, kMs},
-      {"NhwcConv", 1, 2, 3, nhwc_conv, kConv, kMs},
-      {"NhwcFusedConv", 1, 2, 4, nhwc_conv, kConv, kMs},
-      {"NhwcMaxPool", 1, 1, 1, nhwc_max_pool, kPool, kMs},
-      {"Range", 1, 2, 3, contrib_range, "", kMs},
-      {"Pad", 1, 2, 3, contrib_pad, "mode", kMs},
-      {"ExpandDims", 1, 2, 2, contrib_expand_dims, "", kMs},
-      {"Unique", 1, 1, 1, contrib_unique, "", kMs},
-      {"TorchEmbedding", 1, 2, 4, torch_embedding, "", kMs},
-      {"UnfoldTensor", 1, 1, 1, unfold_tensor, "dim size step", kMs},
-      {"CDist", 1, 2, 2, cdist, "metric", kMs},
-      {"IsAllFinite", 1, 1, kAny, is_all_finite, "isinf_only isnan_only", kMs},
-      {"Inverse", 1, 1, 1, inverse, "", kMs},
-      {"Rfft", 1, 1, 1, rfft, "normalized onesided signal_ndim", kMs},
-      {"Irfft", 1, 1, 1, irfft, "normalized onesided signal_ndim", kMs},
-      {"ComplexMul", 1, 2, 2, {complex_mul, ""}, "", kMs},
-      {"ComplexMulConj", 1, 2, 2, {complex_mul, "conj"}, "", kMs},
-      {"Trilu", 1, 1, 2, {same_as_standard, "Trilu"}, "upper", kMs},
-      {"GatherND", 1, 2, 2, {same_as_standard, "GatherND"}, "", kMs},
-      {"GridSample", 1, 2, 2, {same_as_standard, "GridSample"}, "align_corners mode padding_mode", kMs},
+      {"Gelu", 1, 1, 1, {same_as_standard, "Gelu"}, "approximate"},
+      {"BiasGelu", 1, 2, 2, bias_gelu},
+      {"FastGelu", 1, 1, 2, fast_gelu},
+      {"QuickGelu", 1, 1, 1, quick_gelu, "alpha"},
+      {"BiasSplitGelu", 1, 2, 2, bias_split_gelu},
+      {"BiasAdd", 1, 3, 3, bias_add},
+      {"BiasSoftmax", 1, 2, 2, bias_softmax, "axis is_inner_broadcast"},
+      {"BiasDropout", 1, 2, 5, bias_dropout, "seed"},
+      {"SkipLayerNormalization", 1, 3, 5, skip_layer_norm, "epsilon"},
+      {"SkipSimplifiedLayerNormalization", 1, 3, 4, skip_rms_norm, "epsilon"},
+      {"EmbedLayerNormalization", 1, 7, 9, embed_layer_norm, "epsilon mask_index_type", "", 0b10010},
+      {"QEmbedLayerNormalization", 1, 18, 18, embed_layer_norm, "epsilon", "", 0b1000'0100'1001'0010},
+      {"GroupNorm", 1, 3, 3, nhwc_group_norm, "activation channels_last epsilon groups"},
+      {"SkipGroupNorm", 1, 4, 5, skip_group_norm, "activation channels_last epsilon groups"},
+      {"FusedConv", 1, 2, 4, fused_conv, kConv},
+      {"NhwcConv", 1, 2, 3, nhwc_conv, kConv},
+      {"NhwcFusedConv", 1, 2, 4, nhwc_conv, kConv},
+      {"NhwcMaxPool", 1, 1, 1, nhwc_max_pool, kPool},
+      {"Range", 1, 2, 3, contrib_range},
+      {"Pad", 1, 2, 3, contrib_pad, "mode"},
+      {"ExpandDims", 1, 2, 2, contrib_expand_dims},
+      {"Unique", 1, 1, 1, contrib_unique},
+      {"TorchEmbedding", 1, 2, 4, torch_embedding},
+      {"UnfoldTensor", 1, 1, 1, unfold_tensor, "dim size step"},
+      {"CDist", 1, 2, 2, cdist, "metric"},
+      {"IsAllFinite", 1, 1, kAny, is_all_finite, "isinf_only isnan_only"},
+      {"Inverse", 1, 1, 1, inverse},
+      {"Rfft", 1, 1, 1, rfft, "normalized onesided signal_ndim"},
+      {"Irfft", 1, 1, 1, irfft, "normalized onesided signal_ndim"},
+      {"ComplexMul", 1, 2, 2, {complex_mul, ""}},
+      {"ComplexMulConj", 1, 2, 2, {complex_mul, "conj"}},
+      {"Trilu", 1, 1, 2, {same_as_standard, "Trilu"}, "upper"},
+      {"GatherND", 1, 2, 2, {same_as_standard, "GatherND"}},
+      {"GridSample", 1, 2, 2, {same_as_standard, "GridSample"}, "align_corners mode padding_mode"},
       {"SimplifiedLayerNormalization",
        1,
        2,
        2,
        {same_as_standard, "SimplifiedLayerNormalization"},
-       "axis epsilon stash_type",
-       kMs},
+       "axis epsilon stash_type"},
   };
   for (const char* name : {"BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch"})
-    rows.push_back({name, 1, 0, kAny, refuse_search, "", kMs});
-  return rows;
+    rows.push_back(refused_row(name, 1,
+                               "generates text in a loop around the decoder; export the decoder as a model and call it "
+                               "for each token from your program"));
+  return in_domain("com.microsoft", rows);
 }
 
 }  // namespace relaxc::onnx_import

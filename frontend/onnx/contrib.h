@@ -15,4 +15,14 @@ Expr channels_last(Node& n, const Expr& x);
 // Returns the numbers of `bits` bits in the bytes of the last axis, which begin with the low ones.
 Expr unpacked(Node& n, const Expr& bytes, int64_t bits);
 
+struct AttentionCall;
+// The caches with the new rows, and the number of rows before these.
+struct Caches {
+  Expr key, value, past = int_imm(0);
+};
+// Lets the call attend to the rows in inputs `first` and the next one, if they are there, before its own. With `shared`
+// past and present share a buffer, of which that many rows count. Input `indirection`, if it is there, says which beam
+// each row comes from: [b, w, j] for row j of beam w; the batch has those beams in order.
+Caches with_caches(Node& n, AttentionCall& call, size_t first, const std::optional<Expr>& shared, size_t indirection);
+
 }  // namespace relaxc::onnx_import

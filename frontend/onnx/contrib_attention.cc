@@ -120,11 +120,6 @@ Expr unpacked_heads(Node& n, const Expr& packed, int64_t index) {
   return n.transpose(n.pick(packed, 3, index), {0, 2, 1, 3});
 }
 Outputs multi_head_attention(Node& n) {
-  for (size_t i : {8, 9}) {
-    if (n.has(i))
-      n.unsupported("input {}: past and present that share a buffer",
-                    i == 8 ? "past_sequence_length" : "cache_indirection");
-  }
   const int64_t heads = n.required_int("num_heads");
   Expr begin = int_imm(0);
   // Returns the operand with its part of the bias, which lists those of query, key and value.
@@ -160,20 +155,15 @@ Outputs multi_head_attention(Node& n) {
       call.value = rows(2);
     }
   }
-  Expr past = int_imm(0);
-  if (n.has(6) != n.has(7)) n.fail("past_key and past_value: expected both or none");
-  if (n.has(6)) {
-    past = n.dim(6, 2);
-    call.key = join(n, {n.tensor(6), call.key}, 2);
-    call.value = join(n, {n.tensor(7), call.value}, 2);
-  }
+  if (n.has(8) && !n.has(6)) n.fail("past_sequence_length without past_key and past_value");
+  const Caches caches = with_caches(n, call, 6, n.has(8) ? std::optional(n.scalar_int(8)) : std::nullopt, 9);
   set_scale(n, call);
-  set_causal(n, call, past);
+  set_causal(n, call, caches.past);
   if (n.has(5)) add_bias(n, call, n.tensor(5));
-  add_key_mask(n, call, 4, past);
+  add_key_mask(n, call, 4, caches.past);
   call.shows_scores = n.has_output(3);
   AttentionSteps steps = attend(n, call);
-  Outputs outputs = {n.of(join_heads(n, steps.output)), n.of(call.key), n.of(call.value)};
+  Outputs outputs = {n.of(join_heads(n, steps.output)), n.of(caches.key), n.of(caches.value)};
   if (call.shows_scores) outputs.push_back(n.of(*steps.masked));
   return outputs;
 }
@@ -316,22 +306,23 @@ Expr contrib_rotary_embedding(Node& n, const Expr& x) {
 }  // namespace
 
 std::vector<ConverterRow> contrib_attention_converters() {
-  constexpr const char* kMs = "com.microsoft";
-  return {
-      {"Attention", 1, 2, 7, contrib_self_attention,
-       "do_rotary mask_filter_value num_heads past_present_share_buffer qkv_hidden_sizes rotary_embedding_dim scale "
-       "unidirectional",
-       kMs},
-      {"QAttention", 1, 5, 9, qattention,
-       "do_rotary mask_filter_value num_heads past_present_share_buffer scale unidirectional", kMs},
-      {"MultiHeadAttention", 1, 1, 10, multi_head_attention, "mask_filter_value num_heads scale unidirectional", kMs},
-      {"GroupQueryAttention", 1, 7, 16, group_query_attention,
-       "causal do_rotary k_quant_type kv_cache_bit_width kv_num_heads local_window_size num_heads qk_norm_epsilon "
-       "qk_output rotary_interleaved scale sliding_window_cache smooth_softmax softcap v_quant_type",
-       kMs, 0b0011110},
-      {"RotaryEmbedding", 1, 4, 4, contrib_rotary_embedding,
-       "interleaved is_packed_batching num_heads rotary_embedding_dim scale", kMs},
-  };
+  return in_domain(
+      "com.microsoft",
+      {
+          {"Attention", 1, 2, 7, contrib_self_attention,
+           "do_rotary mask_filter_value num_heads past_present_share_buffer qkv_hidden_sizes rotary_embedding_dim "
+           "scale "
+           "unidirectional"},
+          {"QAttention", 1, 5, 9, qattention,
+           "do_rotary mask_filter_value num_heads past_present_share_buffer scale unidirectional"},
+          {"MultiHeadAttention", 1, 1, 10, multi_head_attention, "mask_filter_value num_heads scale unidirectional"},
+          {"GroupQueryAttention", 1, 7, 16, group_query_attention,
+           "causal do_rotary k_quant_type kv_cache_bit_width kv_num_heads local_window_size num_heads qk_norm_epsilon "
+           "qk_output rotary_interleaved scale sliding_window_cache smooth_softmax softcap v_quant_type",
+           "", 0b0011110},
+          {"RotaryEmbedding", 1, 4, 4, contrib_rotary_embedding,
+           "interleaved is_packed_batching num_heads rotary_embedding_dim scale"},
+      });
 }
 
 }  // namespace relaxc::onnx_import

@@ -10,6 +10,44 @@ namespace relaxc::onnx_import {
 
 namespace {
 
+// Returns the cache [batch, heads, most rows, size] with the rows behind its first `past` ones.
+Expr with_new_rows(Node& n, const Expr& cache, const Expr& rows, const Expr& past) {
+  Expr at = n.broadcast_to(n.op("scalar_to_tensor", {past}), {n.dim_of(cache, 0)});
+  return n.standard("TensorScatter", {cache, rows, at}, {{"axis", int64_t{2}}});
+}
+// Returns the first `total` rows of the cache, each from the beam that the input says.
+Expr rows_of_beams(Node& n, const Expr& cache, const Expr& total, size_t indirection) {
+  Expr rows = n.slice(cache, 2, int_imm(0), total);
+  if (!n.has(indirection)) return rows;
+  const std::vector<Expr> dims = n.shape_of(rows);
+  const Expr one = int_imm(1);
+  Expr from = n.reshape(n.cast(n.tensor(indirection), kInt64), {dims[0], n.dim(indirection, 2)});
+  from = n.slice(from, 1, int_imm(0), dims[2]);
+  Expr numbers = positions_from(n, int_imm(0), dims[0]), beams = n.op("scalar_to_tensor", {n.dim(indirection, 1)});
+  Expr first = n.mul(n.op("floor_divide", {numbers, beams}), beams);
+  from = n.reshape(n.add(from, n.with_new_axis(first, 1)), {dims[0], one, dims[2], one});
+  return n.op("gather_elements", {rows, n.broadcast_to(from, dims)}, AxisAttrs{0});
+}
+
+}  // namespace
+
+Caches with_caches(Node& n, AttentionCall& call, size_t first, const std::optional<Expr>& shared, size_t indirection) {
+  if (n.has(first) != n.has(first + 1)) n.fail("past_key and past_value: expected both or none");
+  Caches caches{call.key, call.value};
+  if (!n.has(first)) return caches;
+  caches.past = shared ? *shared : n.dim(first, 2);
+  const Expr total = n.simplify(caches.past + n.dim_of(call.key, 2));
+  auto extend = [&](size_t i, Expr& present, Expr& rows) {
+    present = shared ? with_new_rows(n, n.tensor(i), rows, caches.past) : join(n, {n.tensor(i), rows}, 2);
+    rows = rows_of_beams(n, present, total, indirection);
+  };
+  extend(first, caches.key, call.key);
+  extend(first + 1, caches.value, call.value);
+  return caches;
+}
+
+namespace {
+
 void set_scale_of(Node& n, AttentionCall& call) {
   if (double scale = n.attr_float("scale", 0); scale != 0) call.scale = scale;
 }
@@ -70,19 +108,6 @@ Expr packed_multi_head_attention(Node& n, const Expr& query) {
 
 // ---- One new row behind a cache
 
-// Returns the cache of the keys or values that each row of the batch attends to. cache_indirection[b, w, j] is the beam
-// that position j of beam w comes from; rows of the batch are those beams in order.
-Expr reordered(Node& n, const Expr& cache, size_t indirection) {
-  if (!n.has(indirection)) return cache;
-  const std::vector<Expr> dims = n.shape_of(cache);
-  const Expr beams = n.dim(indirection, 1), one = int_imm(1);
-  Expr from = n.reshape(n.cast(n.tensor(indirection), kInt64), {dims[0], n.dim(indirection, 2)});
-  from = n.slice(from, 1, int_imm(0), dims[2]);
-  Expr rows = positions_from(n, int_imm(0), dims[0]), width = n.op("scalar_to_tensor", {beams});
-  Expr first = n.mul(n.op("floor_divide", {rows, width}), width);
-  from = n.reshape(n.add(from, n.with_new_axis(first, 1)), {dims[0], one, dims[2], one});
-  return n.op("gather_elements", {cache, n.broadcast_to(from, dims)}, AxisAttrs{0});
-}
 Outputs decoder_masked_attention(Node& n) {
   const int64_t heads = n.required_int("num_heads");
   Expr begin = int_imm(0);
@@ -99,24 +124,10 @@ Outputs decoder_masked_attention(Node& n) {
   AttentionCall call{with_bias(is_packed ? packed(0) : n.tensor(0)), int_imm(0), int_imm(0)};
   call.key = is_cross ? n.tensor(1) : with_bias(is_packed ? packed(1) : n.tensor(1));
   call.value = is_cross ? n.tensor(2) : with_bias(is_packed ? packed(2) : n.tensor(2));
-  if (n.has(5) != n.has(6)) n.fail("past_key and past_value: expected both or none");
-  Expr present_key = call.key, present_value = call.value;
-  if (n.has(5) && !is_cross) {
-    const bool shares = n.attr_int("past_present_share_buffer", 0) != 0;
-    if (shares && !n.has(7)) n.fail("past_present_share_buffer needs past_sequence_length");
-    const Expr past = shares ? n.scalar_int(7) : n.dim(5, 2);
-    // The row goes behind the part of the cache that counts.
-    auto extended = [&](size_t i, const Expr& row) {
-      if (!shares) return join(n, {n.tensor(i), row}, 2);
-      Expr at = n.broadcast_to(n.op("scalar_to_tensor", {past}), {n.dim(i, 0)});
-      return n.standard("TensorScatter", {n.tensor(i), row, at}, {{"axis", int64_t{2}}});
-    };
-    present_key = extended(5, call.key);
-    present_value = extended(6, call.value);
-    const Expr total = n.simplify(past + n.dim_of(call.key, 2));
-    call.key = reordered(n, n.slice(present_key, 2, int_imm(0), total), 9);
-    call.value = reordered(n, n.slice(present_value, 2, int_imm(0), total), 9);
-  }
+  const bool shares = n.attr_int("past_present_share_buffer", 0) != 0 && n.has(5) && !is_cross;
+  if (shares && !n.has(7)) n.fail("past_present_share_buffer needs past_sequence_length");
+  Caches caches{call.key, call.value};
+  if (!is_cross) caches = with_caches(n, call, 5, shares ? std::optional(n.scalar_int(7)) : std::nullopt, 9);
   set_scale_of(n, call);
   if (n.has(4)) call.bias = n.tensor(4);
   if (n.has(3)) {
@@ -129,7 +140,7 @@ Outputs decoder_masked_attention(Node& n) {
   }
   call.shows_scores = n.has_output(3);
   AttentionSteps steps = attend(n, call);
-  Outputs outputs = {n.of(join_heads(n, steps.output)), n.of(present_key), n.of(present_value)};
+  Outputs outputs = {n.of(join_heads(n, steps.output)), n.of(caches.key), n.of(caches.value)};
   if (call.shows_scores) outputs.push_back(n.of(*steps.products));
   return outputs;
 }
@@ -184,16 +195,16 @@ Expr gated_relative_position_bias(Node& n) {
 }  // namespace
 
 std::vector<ConverterRow> contrib_decoding_converters() {
-  constexpr const char* kMs = "com.microsoft";
-  return {
-      {"PackedAttention", 1, 5, 6, packed_attention, "num_heads qkv_hidden_sizes scale", kMs},
-      {"PackedMultiHeadAttention", 1, 6, 7, packed_multi_head_attention, "mask_filter_value num_heads scale", kMs,
-       0b1110},
-      {"DecoderMaskedMultiHeadAttention", 1, 1, 11, decoder_masked_attention,
-       "mask_filter_value num_heads output_qk past_present_share_buffer scale", kMs},
-      {"RelativePositionBias", 1, 3, 3, relative_position_bias, "is_bidirectional max_distance", kMs},
-      {"GatedRelativePositionBias", 1, 6, 7, gated_relative_position_bias, "num_heads", kMs},
-  };
+  return in_domain("com.microsoft",
+                   {
+                       {"PackedAttention", 1, 5, 6, packed_attention, "num_heads qkv_hidden_sizes scale"},
+                       {"PackedMultiHeadAttention", 1, 6, 7, packed_multi_head_attention,
+                        "mask_filter_value num_heads scale", "", 0b1110},
+                       {"DecoderMaskedMultiHeadAttention", 1, 1, 11, decoder_masked_attention,
+                        "mask_filter_value num_heads output_qk past_present_share_buffer scale"},
+                       {"RelativePositionBias", 1, 3, 3, relative_position_bias, "is_bidirectional max_distance"},
+                       {"GatedRelativePositionBias", 1, 6, 7, gated_relative_position_bias, "num_heads"},
+                   });
 }
 
 }  // namespace relaxc::onnx_import

@@ -146,17 +146,18 @@ Expr qmoe(Node& n) {
 }  // namespace
 
 std::vector<ConverterRow> contrib_experts_converters() {
-  constexpr const char* kMs = "com.microsoft";
-  return {
-      {"MoE", 1, 5, 8, moe,
-       "activation_alpha activation_beta activation_type k normalize_routing_weights swiglu_fusion swiglu_limit "
-       "use_sparse_mixer",
-       kMs, 0b1000},
-      {"QMoE", 1, 7, 15, qmoe,
-       "accuracy_level activation_alpha activation_beta activation_type block_size expert_weight_bits k "
-       "normalize_routing_weights quant_type swiglu_fusion swiglu_limit use_sparse_mixer weights_prepacked",
-       kMs, 0b10000},
-  };
+  return in_domain(
+      "com.microsoft",
+      {
+          {"MoE", 1, 5, 8, moe,
+           "activation_alpha activation_beta activation_type k normalize_routing_weights swiglu_fusion swiglu_limit "
+           "use_sparse_mixer",
+           "", 0b1000},
+          {"QMoE", 1, 7, 15, qmoe,
+           "accuracy_level activation_alpha activation_beta activation_type block_size expert_weight_bits k "
+           "normalize_routing_weights quant_type swiglu_fusion swiglu_limit use_sparse_mixer weights_prepacked",
+           "", 0b10000},
+      });
 }
 
 }  // namespace relaxc::onnx_import

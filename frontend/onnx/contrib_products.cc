@@ -200,27 +200,28 @@ Expr reduce_sum_integer(Node& n, const Expr& x) {
 }  // namespace
 
 std::vector<ConverterRow> contrib_products_converters() {
-  constexpr const char* kMs = "com.microsoft";
   constexpr const char* kBnb4 = "K N block_size quant_type training_mode transB";
-  return {
-      {"FusedMatMul", 1, 2, 2, fused_matmul, "alpha transA transB transBatchA transBatchB", kMs},
-      {"TransposeMatMul", 1, 2, 2, fused_matmul, "alpha transA transB", kMs},
-      {"FusedMatMulActivation", 1, 2, 2, fused_matmul_activation,
-       "activation activation_alpha activation_axis activation_beta activation_gamma alpha transA transB transBatchA "
-       "transBatchB",
-       kMs},
-      {"FusedGemm", 1, 2, 3, fused_gemm,
-       "activation activation_alpha activation_axis activation_beta activation_gamma alpha beta transA transB", kMs},
-      {"GemmFastGelu", 1, 2, 3, gemm_fast_gelu, "", kMs},
-      {"MatMulNBits", 1, 3, 6, matmul_nbits, "K N accuracy_level bits block_size weight_prepacked", kMs},
-      {"GatherBlockQuantized", 1, 3, 4, gather_block_quantized, "bits block_size gather_axis quantize_axis", kMs},
-      {"MatMulBnb4", 1, 3, 3, matmul_bnb4, kBnb4, kMs},
-      {"MatMulIntegerToFloat", 1, 4, 7, matmul_integer_to_float, "", kMs},
-      {"DynamicQuantizeMatMul", 1, 3, 5, dynamic_quantize_matmul, "", kMs},
-      {"MatMulInteger16", 1, 2, 2, matmul_integer_16, "", kMs},
-      {"MulInteger", 1, 3, 4, mul_integer, "", kMs, 0b10},
-      {"ReduceSumInteger", 1, 1, 1, reduce_sum_integer, "axes keepdims", kMs},
-  };
+  return in_domain(
+      "com.microsoft",
+      {
+          {"FusedMatMul", 1, 2, 2, fused_matmul, "alpha transA transB transBatchA transBatchB"},
+          {"TransposeMatMul", 1, 2, 2, fused_matmul, "alpha transA transB"},
+          {"FusedMatMulActivation", 1, 2, 2, fused_matmul_activation,
+           "activation activation_alpha activation_axis activation_beta activation_gamma alpha transA transB "
+           "transBatchA "
+           "transBatchB"},
+          {"FusedGemm", 1, 2, 3, fused_gemm,
+           "activation activation_alpha activation_axis activation_beta activation_gamma alpha beta transA transB"},
+          {"GemmFastGelu", 1, 2, 3, gemm_fast_gelu},
+          {"MatMulNBits", 1, 3, 6, matmul_nbits, "K N accuracy_level bits block_size weight_prepacked"},
+          {"GatherBlockQuantized", 1, 3, 4, gather_block_quantized, "bits block_size gather_axis quantize_axis"},
+          {"MatMulBnb4", 1, 3, 3, matmul_bnb4, kBnb4},
+          {"MatMulIntegerToFloat", 1, 4, 7, matmul_integer_to_float},
+          {"DynamicQuantizeMatMul", 1, 3, 5, dynamic_quantize_matmul},
+          {"MatMulInteger16", 1, 2, 2, matmul_integer_16},
+          {"MulInteger", 1, 3, 4, mul_integer, "", "", 0b10},
+          {"ReduceSumInteger", 1, 1, 1, reduce_sum_integer, "axes keepdims"},
+      });
 }
 
 }  // namespace relaxc::onnx_import

@@ -85,34 +85,35 @@ Expr qgemm(Node& n) {
 }  // namespace
 
 std::vector<ConverterRow> contrib_quantize_converters() {
-  constexpr const char* kMs = "com.microsoft";
   constexpr uint32_t kBinary = 0b100100, kUnary = 0b100;  // zero points
-  return {
-      {"QuantizeLinear", 1, 2, 3, {same_as_standard, "QuantizeLinear"}, "axis", kMs},
-      {"DequantizeLinear", 1, 2, 3, {same_as_standard, "DequantizeLinear"}, "axis", kMs},
-      {"QLinearAdd", 1, 7, 8, {qlinear_binary, "add"}, "", kMs, kBinary},
-      {"QLinearMul", 1, 7, 8, {qlinear_binary, "multiply"}, "", kMs, kBinary},
-      {"QLinearSigmoid", 1, 4, 5, {qlinear_unary, "Sigmoid"}, "", kMs, kUnary},
-      {"QLinearLeakyRelu", 1, 4, 5, {qlinear_unary, "LeakyRelu"}, "alpha", kMs, kUnary},
-      {"QLinearAveragePool",
-       1,
-       4,
-       5,
-       {qlinear_pool, "AveragePool"},
-       "auto_pad ceil_mode channels_last count_include_pad kernel_shape pads strides",
-       kMs,
-       kUnary},
-      {"QLinearGlobalAveragePool", 1, 5, 5, {qlinear_pool, "GlobalAveragePool"}, "channels_last", kMs, kUnary},
-      {"QLinearSoftmax", 1, 5, 5, qlinear_softmax, "axis opset", kMs, kUnary},
-      {"QLinearReduceMean", 1, 4, 5, qlinear_reduce_mean, "axes keepdims", kMs, kUnary},
-      {"QLinearWhere", 1, 9, 9, qlinear_where, "", kMs},
-      {"QLinearConcat", 1, 3, kAny, qlinear_concat, "axis", kMs},
-      {"QLinearConv", 1, 8, 9, contrib_qlinear_conv, "auto_pad channels_last dilations group kernel_shape pads strides",
-       kMs},
-      {"DynamicQuantizeLSTM", 1, 12, 12, dynamic_quantize_lstm,
-       "activation_alpha activation_beta activations clip direction hidden_size input_forget", kMs, 0b11111000},
-      {"QGemm", 1, 6, 9, qgemm, "alpha transA transB", kMs},
-  };
+  return in_domain(
+      "com.microsoft",
+      {
+          {"QuantizeLinear", 1, 2, 3, {same_as_standard, "QuantizeLinear"}, "axis"},
+          {"DequantizeLinear", 1, 2, 3, {same_as_standard, "DequantizeLinear"}, "axis"},
+          {"QLinearAdd", 1, 7, 8, {qlinear_binary, "add"}, "", "", kBinary},
+          {"QLinearMul", 1, 7, 8, {qlinear_binary, "multiply"}, "", "", kBinary},
+          {"QLinearSigmoid", 1, 4, 5, {qlinear_unary, "Sigmoid"}, "", "", kUnary},
+          {"QLinearLeakyRelu", 1, 4, 5, {qlinear_unary, "LeakyRelu"}, "alpha", "", kUnary},
+          {"QLinearAveragePool",
+           1,
+           4,
+           5,
+           {qlinear_pool, "AveragePool"},
+           "auto_pad ceil_mode channels_last count_include_pad kernel_shape pads strides",
+           "",
+           kUnary},
+          {"QLinearGlobalAveragePool", 1, 5, 5, {qlinear_pool, "GlobalAveragePool"}, "channels_last", "", kUnary},
+          {"QLinearSoftmax", 1, 5, 5, qlinear_softmax, "axis opset", "", kUnary},
+          {"QLinearReduceMean", 1, 4, 5, qlinear_reduce_mean, "axes keepdims", "", kUnary},
+          {"QLinearWhere", 1, 9, 9, qlinear_where},
+          {"QLinearConcat", 1, 3, kAny, qlinear_concat, "axis"},
+          {"QLinearConv", 1, 8, 9, contrib_qlinear_conv,
+           "auto_pad channels_last dilations group kernel_shape pads strides"},
+          {"DynamicQuantizeLSTM", 1, 12, 12, dynamic_quantize_lstm,
+           "activation_alpha activation_beta activations clip direction hidden_size input_forget", "", 0b11111000},
+          {"QGemm", 1, 6, 9, qgemm, "alpha transA transB"},
+      });
 }
 
 }  // namespace relaxc::onnx_import

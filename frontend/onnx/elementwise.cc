@@ -205,7 +205,6 @@ std::vector<ConverterRow> elementwise_converters() {
       {"Softsign", 1, 1, 1, softsign},
       {"Erf", 9, 1, 1, erf},
       {"Gelu", 20, 1, 1, gelu, "approximate"},
-      {"Gelu", 1, 1, 1, gelu, "approximate", "com.microsoft"},
       {"Mish", 18, 1, 1, mish},
       {"Swish", 24, 1, 1, swish, "alpha"},
       {"SwiGLU", 28, 2, 2, swiglu, "alpha"},

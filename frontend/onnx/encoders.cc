@@ -181,20 +181,20 @@ Expr one_hot_encoder(Node& n, const Expr& x) {
 }  // namespace
 
 std::vector<ConverterRow> encoders_converters() {
-  constexpr const char* kMl = "ai.onnx.ml";
-  return {
-      {"OneHotEncoder", 1, 1, 1, one_hot_encoder, "cats_int64s cats_strings zeros", kMl},
-      {"CategoryMapper", 1, 1, 1, category_mapper, "cats_int64s cats_strings default_int64 default_string", kMl},
-      {"LabelEncoder", 1, 1, 1, label_encoder_1, "classes_strings default_int64 default_string", kMl},
-      {"LabelEncoder", 2, 1, 1, label_encoder,
-       "default_float default_int64 default_string keys_floats keys_int64s keys_strings values_floats values_int64s "
-       "values_strings",
-       kMl},
-      {"LabelEncoder", 4, 1, 1, label_encoder,
-       "default_float default_int64 default_string default_tensor keys_floats keys_int64s keys_strings keys_tensor "
-       "values_floats values_int64s values_strings values_tensor",
-       kMl},
-  };
+  return in_domain(
+      "ai.onnx.ml",
+      {
+          {"OneHotEncoder", 1, 1, 1, one_hot_encoder, "cats_int64s cats_strings zeros"},
+          {"CategoryMapper", 1, 1, 1, category_mapper, "cats_int64s cats_strings default_int64 default_string"},
+          {"LabelEncoder", 1, 1, 1, label_encoder_1, "classes_strings default_int64 default_string"},
+          {"LabelEncoder", 2, 1, 1, label_encoder,
+           "default_float default_int64 default_string keys_floats keys_int64s keys_strings values_floats "
+           "values_int64s "
+           "values_strings"},
+          {"LabelEncoder", 4, 1, 1, label_encoder,
+           "default_float default_int64 default_string default_tensor keys_floats keys_int64s keys_strings keys_tensor "
+           "values_floats values_int64s values_strings values_tensor"},
+      });
 }
 
 }  // namespace relaxc::onnx_import

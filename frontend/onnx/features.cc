@@ -107,16 +107,16 @@ Expr array_feature_extractor(Node& n, const Expr& x) {
 }  // namespace
 
 std::vector<ConverterRow> features_converters() {
-  constexpr const char* kMl = "ai.onnx.ml";
-  return {
-      {"Scaler", 1, 1, 1, scaler, "offset scale", kMl},
-      {"Normalizer", 1, 1, 1, normalizer, "norm", kMl},
-      {"Binarizer", 1, 1, 1, binarizer, "threshold", kMl},
-      {"Imputer", 1, 1, 1, imputer,
-       "imputed_value_floats imputed_value_int64s replaced_value_float replaced_value_int64", kMl},
-      {"FeatureVectorizer", 1, 1, kAny, feature_vectorizer, "inputdimensions", kMl},
-      {"ArrayFeatureExtractor", 1, 2, 2, array_feature_extractor, "", kMl},
-  };
+  return in_domain("ai.onnx.ml",
+                   {
+                       {"Scaler", 1, 1, 1, scaler, "offset scale"},
+                       {"Normalizer", 1, 1, 1, normalizer, "norm"},
+                       {"Binarizer", 1, 1, 1, binarizer, "threshold"},
+                       {"Imputer", 1, 1, 1, imputer,
+                        "imputed_value_floats imputed_value_int64s replaced_value_float replaced_value_int64"},
+                       {"FeatureVectorizer", 1, 1, kAny, feature_vectorizer, "inputdimensions"},
+                       {"ArrayFeatureExtractor", 1, 2, 2, array_feature_extractor},
+                   });
 }
 
 }  // namespace relaxc::onnx_import

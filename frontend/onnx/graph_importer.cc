@@ -345,9 +345,11 @@ static void check_inputs(const onnx::NodeProto& node, const ConverterRow& row, c
 [[noreturn]] static void fail_unknown(const std::string& domain, const std::string& type, int64_t version,
                                       const std::string& refused, const ModelContext& context, const Span& span) {
   std::string remedy = refused;
-  if (refused.empty() && !domain.empty()) {
-    const std::string name = printable(domain) + "::" + printable(type);
-    remedy = fmt::format("; give a kernel for it: --kernels FILE with @S.implements(\"{}\")", name);
+  if (const ConverterRow* newer = find_converter(domain, type, kNewestOpset))
+    remedy = fmt::format("; it is one from opset {} on", newer->since) + remedy;
+  if (refused.empty()) {
+    const std::string name = (domain.empty() ? "ai.onnx" : printable(domain)) + "::" + printable(type);
+    remedy += "; " + kernel_remedy(domain, type);
     const auto& kernels = context.options.kernels;
     const std::string near = nearest(name, map_each(kernels, &NodeKernel::type));
     if (const NodeKernel* row = find_item(kernels, near, &NodeKernel::type); row && !near.empty())

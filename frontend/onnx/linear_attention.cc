@@ -128,7 +128,7 @@ std::vector<ConverterRow> linear_attention_converters() {
   return {
       {"LinearAttention", 27, 3, 7, linear_attention, kLinear},
       {"LinearAttention", 1, 3, 6, linear_attention, kLinear, "com.microsoft"},
-      {"CausalConvWithState", 27, 2, 4, causal_conv_with_state, kConv},
+      {"CausalConvWithState", 25, 2, 4, causal_conv_with_state, kConv},
       {"CausalConvWithState", 1, 2, 4, causal_conv_with_state, kConv, "com.microsoft"},
   };
 }

@@ -229,18 +229,19 @@ Outputs svm_classifier(Node& n) {
 }  // namespace
 
 std::vector<ConverterRow> linear_models_converters() {
-  constexpr const char* kMl = "ai.onnx.ml";
-  return {
-      {"LinearRegressor", 1, 1, 1, linear_regressor, "coefficients intercepts post_transform targets", kMl},
-      {"LinearClassifier", 1, 1, 1, linear_classifier,
-       "classlabels_ints classlabels_strings coefficients intercepts multi_class post_transform", kMl},
-      {"SVMRegressor", 1, 1, 1, svm_regressor,
-       "coefficients kernel_params kernel_type n_supports one_class post_transform rho support_vectors", kMl},
-      {"SVMClassifier", 1, 1, 1, svm_classifier,
-       "classlabels_ints classlabels_strings coefficients kernel_params kernel_type post_transform prob_a prob_b rho "
-       "support_vectors vectors_per_class",
-       kMl},
-  };
+  return in_domain(
+      "ai.onnx.ml",
+      {
+          {"LinearRegressor", 1, 1, 1, linear_regressor, "coefficients intercepts post_transform targets"},
+          {"LinearClassifier", 1, 1, 1, linear_classifier,
+           "classlabels_ints classlabels_strings coefficients intercepts multi_class post_transform"},
+          {"SVMRegressor", 1, 1, 1, svm_regressor,
+           "coefficients kernel_params kernel_type n_supports one_class post_transform rho support_vectors"},
+          {"SVMClassifier", 1, 1, 1, svm_classifier,
+           "classlabels_ints classlabels_strings coefficients kernel_params kernel_type post_transform prob_a prob_b "
+           "rho "
+           "support_vectors vectors_per_class"},
+      });
 }
 
 }  // namespace relaxc::onnx_import

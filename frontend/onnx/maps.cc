@@ -113,12 +113,11 @@ Outputs cast_map(Node& n) {
 }  // namespace
 
 std::vector<ConverterRow> maps_converters() {
-  constexpr const char* kMl = "ai.onnx.ml";
-  return {
-      {"ZipMap", 1, 1, 1, zip_map, "classlabels_int64s classlabels_strings", kMl},
-      {"DictVectorizer", 1, 1, 1, dict_vectorizer, "int64_vocabulary string_vocabulary", kMl},
-      {"CastMap", 1, 1, 1, cast_map, "cast_to map_form max_map", kMl},
-  };
+  return in_domain("ai.onnx.ml", {
+                                     {"ZipMap", 1, 1, 1, zip_map, "classlabels_int64s classlabels_strings"},
+                                     {"DictVectorizer", 1, 1, 1, dict_vectorizer, "int64_vocabulary string_vocabulary"},
+                                     {"CastMap", 1, 1, 1, cast_map, "cast_to map_form max_map"},
+                                 });
 }
 
 }  // namespace relaxc::onnx_import

@@ -19,27 +19,6 @@ namespace relaxc::onnx_import {
 
 namespace {
 
-// This marker in doc_string stands for raw_data left in the file: "\1relaxc:<index>".
-constexpr std::string_view kMarker = "\1relaxc:";
-
-// Returns the bytes as elements of that shape. Misaligned ones are copied piece by piece, so that neither the bytes nor
-// the copy must be in memory as a whole.
-Tensor tensor_over(std::vector<int64_t> shape, DType dtype, std::span<const std::byte> bytes,
-                   const std::shared_ptr<const void>& owner) {
-  constexpr size_t kPiece = size_t{16} << 20;
-  auto address = reinterpret_cast<uintptr_t>(bytes.data());
-  if (!bytes.empty() && address % static_cast<uintptr_t>(dtype.bytes()) == 0)
-    return Tensor::view(std::move(shape), dtype, const_cast<std::byte*>(bytes.data()), owner);
-  Tensor tensor = vm::tensor_in_file(std::move(shape), dtype);
-  for (size_t done = 0; done < bytes.size(); done += kPiece) {
-    std::span<const std::byte> piece = bytes.subspan(done, std::min(kPiece, bytes.size() - done));
-    std::memcpy(static_cast<std::byte*>(tensor.raw()) + done, piece.data(), piece.size());
-    vm::release_pages(Tensor::view({std::ssize(piece)}, DType::uint(8), const_cast<std::byte*>(piece.data()), owner));
-    vm::release_pages(tensor);
-  }
-  return tensor;
-}
-
 struct Header {
   std::vector<int64_t> shape;
   DType dtype;
@@ -100,117 +79,6 @@ void check_bools(const Tensor& tensor, const Span& span) {
   for (int64_t i = 0; i < tensor.size(); ++i) {
     if (bytes[i] > 1) fail(span, "bool element {} is {}, expected 0 or 1", i, bytes[i]);
   }
-}
-
-// ---- Weights left in the file. The protobuf wire format is rewritten so that the parsed message does not hold them.
-
-using Bytes = std::span<const std::byte>;
-constexpr size_t kLarge = 4096;  // raw_data from this size on stays in the file
-
-struct WireField {
-  uint64_t number = 0;
-  int wire_type = 0;
-  Bytes whole, payload;  // payload of length-delimited fields
-};
-
-class Reader {
- public:
-  explicit Reader(Bytes bytes) : bytes_(bytes) {}
-  bool at_end() const { return position_ == bytes_.size(); }
-  std::optional<WireField> next() {
-    size_t start = position_;
-    auto key = varint();
-    if (!key) return std::nullopt;
-    WireField field{*key >> 3, static_cast<int>(*key & 7), {}, {}};
-    std::optional<uint64_t> length;  // of the bytes that are left of the field
-    if (field.wire_type == 0 && varint()) length = 0;
-    if (field.wire_type == 1) length = 8;
-    if (field.wire_type == 5) length = 4;
-    if (field.wire_type == 2) length = varint();
-    if (!length || bytes_.size() - position_ < *length) return std::nullopt;
-    if (field.wire_type == 2) field.payload = bytes_.subspan(position_, *length);
-    position_ += *length;
-    field.whole = bytes_.subspan(start, position_ - start);
-    return field;
-  }
-
- private:
-  std::optional<uint64_t> varint() {
-    uint64_t value = 0;
-    for (int shift = 0; shift < 64; shift += 7) {
-      if (position_ == bytes_.size()) return std::nullopt;
-      auto byte = static_cast<uint64_t>(bytes_[position_++]);
-      value |= (byte & 0x7f) << shift;
-      if (byte < 0x80) return value;
-    }
-    return std::nullopt;
-  }
-  Bytes bytes_;
-  size_t position_ = 0;
-};
-
-void append(std::string& out, Bytes bytes) { out.append(reinterpret_cast<const char*>(bytes.data()), bytes.size()); }
-void append_varint(std::string& out, uint64_t value) {
-  while (value >= 0x80) {
-    out.push_back(static_cast<char>(value | 0x80));
-    value >>= 7;
-  }
-  out.push_back(static_cast<char>(value));
-}
-void append_field(std::string& out, uint64_t number, std::string_view payload) {
-  append_varint(out, number << 3 | 2);
-  append_varint(out, payload.size());
-  out.append(payload);
-}
-
-// Copies a message field by field: `copy` appends what each becomes, or returns false. Returns nullopt after that, and
-// for malformed bytes.
-template <class F>
-std::optional<std::string> copied(Bytes message, F copy) {
-  std::string out;
-  for (Reader reader(message); !reader.at_end();) {
-    auto field = reader.next();
-    if (!field || !copy(*field, out)) return std::nullopt;
-  }
-  return out;
-}
-// Copies a message, and replaces the payload of each field `number` by rewrite(payload).
-template <class F>
-std::optional<std::string> with_fields(Bytes message, uint64_t number, F rewrite) {
-  return copied(message, [&](const WireField& field, std::string& out) {
-    bool is_wanted = field.wire_type == 2 && field.number == number;
-    std::optional<std::string> inner = is_wanted ? rewrite(field.payload) : std::nullopt;
-    if (inner) append_field(out, number, *inner);
-    if (!is_wanted) append(out, field.whole);
-    return inner || !is_wanted;
-  });
-}
-std::optional<std::string> without_raw_data(Bytes tensor, std::vector<Bytes>& raw_data) {
-  std::optional<Bytes> large;
-  auto rest = copied(tensor, [&](const WireField& field, std::string& out) {
-    if (field.number == onnx::TensorProto::kRawDataFieldNumber && field.payload.size() >= kLarge) {
-      large = field.payload;
-    } else if (field.number != onnx::TensorProto::kDocStringFieldNumber) {
-      append(out, field.whole);
-    }
-    return true;
-  });
-  if (!rest || !large) return rest;
-  append_field(*rest, onnx::TensorProto::kDocStringFieldNumber, std::string(kMarker) + std::to_string(raw_data.size()));
-  raw_data.push_back(*large);
-  return rest;
-}
-
-// Returns a ModelProto in which the large raw_data of graph initializers is replaced by a doc_string of the marker and
-// an index into `raw_data`, whose elements point into `bytes`. `raw_data` stays empty when nothing was replaced or the
-// bytes are malformed; the caller then parses `bytes`.
-std::string without_weights(Bytes bytes, std::vector<Bytes>& raw_data) {
-  auto rest = with_fields(bytes, onnx::ModelProto::kGraphFieldNumber, [&](Bytes graph) {
-    return with_fields(graph, onnx::GraphProto::kInitializerFieldNumber,
-                       [&](Bytes tensor) { return without_raw_data(tensor, raw_data); });
-  });
-  if (!rest) raw_data.clear();
-  return rest.value_or("");
 }
 
 // ---- External data --------------------------------------------------------------------------------------------------
@@ -284,6 +152,26 @@ Tensor shared_tensor(const onnx::TensorProto& proto, std::span<const std::byte> 
   check_bools(tensor, span);
   return tensor;
 }
+// Returns the field that holds numbers of the dtype.
+int field_of(DType dtype) {
+  if (dtype == kFloat32) return onnx::TensorProto::kFloatDataFieldNumber;
+  if (dtype == kFloat64) return onnx::TensorProto::kDoubleDataFieldNumber;
+  if (dtype == kInt64) return onnx::TensorProto::kInt64DataFieldNumber;
+  bool is_wide = dtype == DType::uint(64) || dtype == DType::uint(32);
+  return is_wide ? onnx::TensorProto::kUint64DataFieldNumber : onnx::TensorProto::kInt32DataFieldNumber;
+}
+// Floats lie in their field as they do in raw_data; integers are varints there, of which a copy must be made.
+Tensor large_tensor(const onnx::TensorProto& proto, const LargeData& data, const std::shared_ptr<const void>& owner,
+                    const Span& span) {
+  Header header = read_header(proto, span);
+  const bool is_raw = data.field == onnx::TensorProto::kRawDataFieldNumber;
+  if (!is_raw && data.field != field_of(header.dtype))
+    fail(span, "the data is not in the field for elements of {}", to_string(header.dtype));
+  if (is_raw || header.dtype == kFloat32 || header.dtype == kFloat64)
+    return shared_tensor(proto, data.bytes, owner, span);
+  return tensor_of_varints(header.shape, header.dtype, data.bytes, owner, span);
+}
+
 Tensor external_tensor(const std::shared_ptr<const vm::MappedFile>& file, const ExternalData& data,
                        const onnx::TensorProto& proto, const Span& span) {
   Header header = read_header(proto, span);
@@ -388,9 +276,9 @@ void ModelFile::parse(std::span<const std::byte> bytes) {
   if (bytes.empty()) fail(span, "the file is empty");
   if (std::ssize(bytes) > limits_.model_bytes)
     fail(span, "the model has {} bytes, the limit is {}", bytes.size(), limits_.model_bytes);
-  std::string rest = without_weights(bytes, raw_data_);
-  const void* data = raw_data_.empty() ? static_cast<const void*>(bytes.data()) : rest.data();
-  size_t size = raw_data_.empty() ? bytes.size() : rest.size();
+  std::string rest = without_large_data(bytes, large_data_);
+  const void* data = large_data_.empty() ? static_cast<const void*>(bytes.data()) : rest.data();
+  size_t size = large_data_.empty() ? bytes.size() : rest.size();
   bool parsed = size < (size_t{1} << 31) && proto_.ParseFromArray(data, static_cast<int>(size));
   if (!parsed) fail(span, "not an ONNX model, or a truncated one");
 }
@@ -433,10 +321,9 @@ Tensor ModelFile::tensor(const std::shared_ptr<const ModelFile>& self, const onn
     if (!file) file = map_below(self->folder_, data.location, span);
     return external_tensor(file, data, proto, span);
   }
-  if (proto.doc_string().starts_with(kMarker)) {
-    size_t index = static_cast<size_t>(parse_number(proto.doc_string().substr(kMarker.size()), "index", span));
-    if (index < self->raw_data_.size()) return shared_tensor(proto, self->raw_data_[index], self->bytes_owner_, span);
-  }
+  std::optional<size_t> large = index_of_large_data(proto);
+  if (large && *large < self->large_data_.size())
+    return large_tensor(proto, self->large_data_[*large], self->bytes_owner_, span);
   return decode_tensor(proto, span);
 }
 

@@ -3,6 +3,7 @@
 #include <onnx/onnx_pb.h>
 
 #include "frontend/onnx/import.h"
+#include "frontend/onnx/large_data.h"
 #include "vm/tensor.h"
 
 namespace relaxc::onnx_import {
@@ -47,8 +48,7 @@ class ModelFile {
   // The files of external data by location; each is mapped once.
   mutable std::map<std::string, std::shared_ptr<const vm::MappedFile>> external_;
   onnx::ModelProto proto_;
-  // raw_data of the initializers that were left out of proto_. The marker in their place holds the index.
-  std::vector<std::span<const std::byte>> raw_data_;
+  std::vector<LargeData> large_data_;  // what was left out of proto_
 };
 
 // Copies the elements of a TensorProto whose data is inside of the message.

@@ -249,10 +249,16 @@ struct ConverterRow {
   Converter convert;
   const char* attributes = "";  // the names that a node may have, separated by spaces; some do not matter for inference
   const char* domain = "";
-  uint32_t may_be_empty = 0;  // bit i: input i, one of the least, may have an empty name
+  uint32_t may_be_empty = 0;     // bit i: input i, one of the least, may have an empty name
+  const char* why_refused = "";  // why no node of it can be compiled, and what to do; empty where one can
 
   bool has_attribute(std::string_view name) const;
 };
+// Returns the rows of a group with their domain.
+std::vector<ConverterRow> in_domain(const char* domain, std::vector<ConverterRow> rows);
+// Makes the row of an operator that is known and refused by name.
+ConverterRow refused_row(std::string_view op_type, int64_t since, const char* why);
+
 // Converts the node to the operator of the same meaning.
 Expr convert_directly(Node& n, const Expr& x, const char* op);
 
@@ -275,8 +281,12 @@ Expr convolve(Node& n, const Expr& x, const Expr& weight);
 RELAXC_CONVERTER_GROUPS(RELAXC_ROW)
 #undef RELAXC_ROW
 
+// Returns all rows.
+std::vector<ConverterRow> all_converters();
 // Returns the converter for an operator at that opset, or null.
 const ConverterRow* find_converter(const std::string& domain, const std::string& op_type, int64_t opset);
+// Returns what a user can do about nodes that cannot be compiled: "give a kernel for it: ...".
+std::string kernel_remedy(const std::string& domain, const std::string& op_type);
 
 // Returns the same of a plug-in's rows, and such a row as one of the table.
 const OnnxConverter* find_custom(std::span<const OnnxConverter> converters, const std::string& domain,

@@ -30,12 +30,16 @@ class Summary {
   Attrs read(const ImportOptions& options) {
     for (const auto& import : model_.opset_import()) opsets_[domain_of(import.domain())] = import.version();
     for (const auto& function : model_.functions()) {
-      functions_.insert(key_of(function.domain(), function.name()));
-      add(function.node());
+      functions_.insert({domain_of(function.domain()), function.name()});
+      Opsets opsets = opsets_;
+      for (const auto& import : function.opset_import()) opsets[domain_of(import.domain())] = import.version();
+      add(function.node(), opsets);
     }
     AttrList inputs = values(model_.graph().input(), true), outputs = values(model_.graph().output(), false);
-    add(model_.graph());
+    add(model_.graph(), opsets_);
     AttrList opsets, dims, operators;
+    Attrs dtypes;
+    for (const auto& [name, count] : dtypes_) dtypes.set(name, count);
     for (const auto& [domain, version] : opsets_)
       opsets.push_back(Attrs{{"domain", domain.empty() ? "ai.onnx" : domain}, {"version", version}});
     for (const std::string& dim : dims_) dims.push_back(dim);
@@ -47,23 +51,25 @@ class Summary {
                  {"outputs", outputs},
                  {"dims", dims},
                  {"weights", Attrs{{"tensors", weights_}, {"bytes", weight_bytes_}}},
+                 {"weight_dtypes", dtypes},
                  {"operators", operators}};
-    result.order({"ir_version", "producer", "opsets", "inputs", "outputs", "dims", "weights", "operators"});
+    result.order(
+        {"ir_version", "producer", "opsets", "inputs", "outputs", "dims", "weights", "weight_dtypes", "operators"});
     return result;
   }
 
  private:
-  using Name = std::pair<std::string, std::string>;  // domain and type
-  static Name key_of(const std::string& domain, const std::string& type) { return {domain_of(domain), type}; }
+  using Opsets = std::map<std::string, int64_t>;                   // by domain
+  using Operator = std::tuple<std::string, std::string, int64_t>;  // domain, type and opset
 
-  Attrs operator_row(const Name& name, int64_t count, const ImportOptions& options) const {
-    const auto& [domain, type] = name;
-    auto opset = opsets_.find(domain);
-    int64_t version = opset == opsets_.end() ? 1 : opset->second;
+  Attrs operator_row(const Operator& name, int64_t count, const ImportOptions& options) const {
+    const auto& [domain, type, version] = name;
     std::string full = (domain.empty() ? "ai.onnx" : domain) + "::" + type;
     auto is_plugins = [&](const OnnxConverter& row) { return row.name == (domain.empty() ? type : full); };
-    const char* by = find_converter(domain, type, version)                 ? "built in"
-                     : functions_.contains(name)                           ? "a function of the model"
+    const ConverterRow* row_of_table = find_converter(domain, type, version);
+    const char* by = functions_.contains({domain, type})                   ? "a function of the model"
+                     : row_of_table && *row_of_table->why_refused          ? "refused"
+                     : row_of_table                                        ? "built in"
                      : std::ranges::any_of(options.converters, is_plugins) ? "a plug-in"
                                                                            : "unsupported";
     Attrs row{{"operator", full}, {"opset", version}, {"nodes", count}, {"by", by}};
@@ -101,9 +107,10 @@ class Summary {
     return result;
   }
 
-  void add(const onnx::GraphProto& graph) {
+  void add(const onnx::GraphProto& graph, const Opsets& opsets) {
     for (const auto& tensor : graph.initializer()) {
       ++weights_;
+      ++dtypes_[element_name(tensor.data_type(), span_)];
       int64_t bits = 0;
       try {
         DType dtype = dtype_of_element_type(tensor.data_type(), span_);
@@ -115,25 +122,27 @@ class Summary {
       weight_bytes_ += (count.value_or(0) * bits + 7) / 8;
     }
     weights_ += graph.sparse_initializer_size();
-    add(graph.node());
+    add(graph.node(), opsets);
   }
   template <class Nodes>
     requires requires(const Nodes& nodes) { nodes.begin()->op_type(); }
-  void add(const Nodes& nodes) {
+  void add(const Nodes& nodes, const Opsets& opsets) {
     for (const auto& node : nodes) {
-      ++operators_[key_of(node.domain(), node.op_type())];
+      const std::string domain = domain_of(node.domain());
+      ++operators_[{domain, node.op_type(), copy_value(opsets, domain).value_or(1)}];
       for (const auto& attribute : node.attribute()) {
-        if (attribute.has_g()) add(attribute.g());
-        for (const auto& graph : attribute.graphs()) add(graph);
+        if (attribute.has_g()) add(attribute.g(), opsets);
+        for (const auto& graph : attribute.graphs()) add(graph, opsets);
       }
     }
   }
 
   const onnx::ModelProto& model_;
   Span span_;
-  std::map<std::string, int64_t> opsets_;
-  std::set<Name> functions_;
-  std::map<Name, int64_t> operators_;
+  Opsets opsets_;
+  std::set<std::pair<std::string, std::string>> functions_;  // domain and name
+  std::map<Operator, int64_t> operators_;
+  std::map<std::string, int64_t> dtypes_;  // of weights
   std::set<std::string> dims_;
   int64_t weights_ = 0, weight_bytes_ = 0;
 };

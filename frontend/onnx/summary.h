@@ -5,9 +5,10 @@
 
 namespace relaxc {
 
-// Returns ir_version, producer, opsets, inputs, outputs, dims, weights {tensors, bytes} and operators, each with its
-// domain, opset, how often it occurs (in branches, bodies and functions, too) and whether it is "built in", a "function
-// of the model", or "unsupported". Reads only the structure of the file. Throws a CompileError when it is no model.
+// Returns ir_version, producer, opsets, inputs, outputs, dims, weights {tensors, bytes}, the dtypes of weights with
+// their numbers, and operators, each with its domain, opset, how often it occurs (in branches, bodies and functions,
+// too) and whether it is "built in", a "function of the model", of "a plug-in", "refused" by name, or "unsupported".
+// Reads only the structure of the file. Throws a CompileError when it is not a model.
 Attrs summarize_onnx(const std::string& path, const ImportOptions& options = {});
 
 }  // namespace relaxc

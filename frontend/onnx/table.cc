@@ -6,10 +6,27 @@
 #include "frontend/onnx/import.h"
 #include "frontend/onnx/node.h"
 #include "ops/ops.h"
+#include "support/printable.h"
 
 namespace relaxc::onnx_import {
 
-static std::vector<ConverterRow> all_rows() {
+std::vector<ConverterRow> in_domain(const char* domain, std::vector<ConverterRow> rows) {
+  for (ConverterRow& row : rows) row.domain = domain;
+  return rows;
+}
+
+std::string kernel_remedy(const std::string& domain, const std::string& op_type) {
+  return fmt::format("give a kernel for it: --kernels FILE with @S.implements(\"{}::{}\")",
+                     domain.empty() ? "ai.onnx" : printable(domain), printable(op_type));
+}
+[[noreturn]] static Outputs refuse(Node& n) {
+  n.unsupported("{} {}; or {}", n.op_type(), n.row().why_refused, kernel_remedy(n.row().domain, n.op_type()));
+}
+ConverterRow refused_row(std::string_view op_type, int64_t since, const char* why) {
+  return {op_type, since, 0, kAny, refuse, "", "", 0, why};
+}
+
+std::vector<ConverterRow> all_converters() {
   // These ONNX operators are relax operators of the same meaning and do not need a converter.
   static const std::vector<OpRow> kElementwise = elementwise_ops();
   std::vector<ConverterRow> rows;
@@ -33,7 +50,7 @@ static std::vector<ConverterRow> all_rows() {
 const ConverterRow* find_converter(const std::string& domain, const std::string& op_type, int64_t opset) {
   static const auto kTable = [] {
     std::unordered_map<std::string, std::vector<ConverterRow>> table;
-    for (const ConverterRow& row : all_rows()) {
+    for (const ConverterRow& row : all_converters()) {
       std::vector<ConverterRow>& rows = table[fmt::format("{}.{}", row.domain, row.op_type)];
       RELAXC_CHECK(!std::ranges::count(rows, row.since, &ConverterRow::since),
                    "'{}' has two converters from opset {} on", row.op_type, row.since);
@@ -56,7 +73,7 @@ namespace relaxc {
 
 std::vector<OnnxOperator> onnx_operators() {
   std::map<std::pair<std::string, std::string>, onnx_import::ConverterRow> latest;
-  for (const onnx_import::ConverterRow& row : onnx_import::all_rows()) {
+  for (const onnx_import::ConverterRow& row : onnx_import::all_converters()) {
     auto [entry, is_new] = latest.try_emplace({row.domain, std::string(row.op_type)}, row);
     if (!is_new && row.since > entry->second.since) entry->second = row;
   }

@@ -108,24 +108,24 @@ std::vector<Expr> momentum_step(const Step& s) {
 Outputs adagrad(Node& n) { return for_each_variable(n, 3, adagrad_step); }
 Outputs adam(Node& n) { return for_each_variable(n, 4, adam_step); }
 Outputs momentum(Node& n) { return for_each_variable(n, 3, momentum_step); }
-Outputs gradient(Node& n) {
-  n.unsupported(
-      "Gradient differentiates a graph, and relaxc runs graphs that are differentiated already; export the "
-      "model with the gradients as nodes");
-}
 
 }  // namespace
 
 std::vector<ConverterRow> training_converters() {
-  constexpr const char* kTraining = "ai.onnx.preview.training";
-  return {
-      {"NegativeLogLikelihoodLoss", 12, 2, 3, negative_log_likelihood, "ignore_index reduction"},
-      {"SoftmaxCrossEntropyLoss", 12, 2, 3, softmax_cross_entropy, "ignore_index reduction"},
-      {"Adagrad", 1, 3, kAny, adagrad, "decay_factor epsilon norm_coefficient", kTraining},
-      {"Adam", 1, 3, kAny, adam, "alpha beta epsilon norm_coefficient norm_coefficient_post", kTraining},
-      {"Momentum", 1, 3, kAny, momentum, "alpha beta mode norm_coefficient", kTraining},
-      {"Gradient", 1, 1, kAny, gradient, "xs y zs", kTraining},
-  };
+  std::vector<ConverterRow> rows = in_domain(
+      "ai.onnx.preview.training",
+      {
+          {"Adagrad", 1, 3, kAny, adagrad, "decay_factor epsilon norm_coefficient"},
+          {"Adam", 1, 3, kAny, adam, "alpha beta epsilon norm_coefficient norm_coefficient_post"},
+          {"Momentum", 1, 3, kAny, momentum, "alpha beta mode norm_coefficient"},
+          refused_row(
+              "Gradient", 1,
+              "differentiates a graph, and relaxc runs graphs that are differentiated already; export the model "
+              "with the gradients as nodes"),
+      });
+  rows.push_back({"NegativeLogLikelihoodLoss", 12, 2, 3, negative_log_likelihood, "ignore_index reduction"});
+  rows.push_back({"SoftmaxCrossEntropyLoss", 12, 2, 3, softmax_cross_entropy, "ignore_index reduction"});
+  return rows;
 }
 
 }  // namespace relaxc::onnx_import

@@ -11,6 +11,7 @@
 #include "codegen/compile.h"
 #include "codegen/target.h"
 #include "support/diagnostic.h"
+#include "tests/folder.h"
 #include "tests/process.h"
 
 #include "tests/catch.h"  // last
@@ -21,12 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 const std::string kModel = RELAXC_SOURCE_DIR "/examples/digits/digits.onnx";
-
-struct Folder {
-  fs::path path = fs::temp_directory_path() / fmt::format("relaxc_cpu_{}", getpid());
-  Folder() { fs::create_directories(path); }
-  ~Folder() { fs::remove_all(path); }
-};
 
 CompiledModule compiled_for(const std::string& target) {
   CompileSettings settings;
@@ -46,7 +41,7 @@ std::string error_of(const std::function<void()>& call) {
 
 // Returns the errors of a program for the target, loaded in both ways.
 std::vector<std::string> load_errors(const std::string& target) {
-  Folder folder;
+  test::Folder folder("cpu");
   std::string path = (folder.path / "m.so").string();
   CompiledModule compiled = compiled_for(target);
   compiled.write(path);

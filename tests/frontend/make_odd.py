@@ -168,6 +168,114 @@ def function_absent_input():
     return made, [X, np.array(True)], [np.minimum(X, 1)]
 
 
+def graph(nodes, inputs, outputs, initializers=()):
+    return helper.make_graph(nodes, "inner", inputs, outputs, list(initializers))
+
+
+@odd
+def captures():
+    """A branch inside of a loop's body that reads an input and a weight of the main graph, and the loop's state."""
+    then_branch = graph([node("Add", "x state", "t")], [], [value("t", None)])
+    else_branch = graph([node("Sub", "state w", "e")], [], [value("e", None)])
+    body = graph(
+        [node("Identity", "go", "go_next"), node("ReduceSum", "state", "sum", keepdims=0),
+         node("Greater", "sum zero", "flag"), node("If", "flag", "next", then_branch=then_branch, else_branch=else_branch),
+         node("Identity", "next", "row")],
+        [value("i", [], INT64), value("go", [], TensorProto.BOOL), value("state", [2, 3])],
+        [value("go_next", [], TensorProto.BOOL), value("next", [2, 3]), value("row", [2, 3])])
+    w = np.array([-1, -2, -3], np.float32)
+    made = model([node("Loop", "trips  start", "y rows", body=body)], [value("x", [2, 3]), value("start", [2, 3])],
+                 [value("y", [2, 3]), value("rows", [3, 2, 3])],
+                 [numpy_helper.from_array(w, "w"), helper.make_tensor("trips", INT64, [], [3]),
+                  helper.make_tensor("zero", FLOAT, [], [0.0])])
+    state, rows = np.zeros((2, 3), np.float32), []
+    for _ in range(3):
+        state = X + state if state.sum() > 0 else state - w
+        rows.append(state)
+    return made, [X, np.zeros((2, 3), np.float32)], [state, np.stack(rows)]
+
+
+@odd
+def captured_result():
+    """Branches without nodes, whose results are a value of the graph around them and a weight of their own."""
+    outer, own = graph([], [], [value("x", None)]), graph([], [], [value("k", [2, 3])], [numpy_helper.from_array(RELU, "k")])
+    made = model([node("If", "c", "y", then_branch=outer, else_branch=own),
+                  node("If", "not_c", "z", then_branch=outer, else_branch=own)],
+                 [value("x", [2, 3]), value("c", [], TensorProto.BOOL), value("not_c", [], TensorProto.BOOL)],
+                 [value("y", [2, 3]), value("z", [2, 3])])
+    return made, [X, np.array(True), np.array(False)], [X, RELU]
+
+
+@odd
+def unused_parts():
+    """An input, nodes, weights, and value_info that nothing reads, one weight of a type that we do not have; two nodes
+    of one name; IR version 3, where weights are inputs, too."""
+    nodes = [helper.make_node("Relu", ["x"], ["a"], name="n"), helper.make_node("Add", ["a", "w"], ["y"], name="n"),
+             node("Neg", "x", "dead"), node("Mul", "dead dead", "deader")]
+    strange = TensorProto(name="strange", data_type=TensorProto.COMPLEX64, dims=[1], raw_data=bytes(8))
+    made = model(nodes, [value("x", [2, 3]), value("w", [3]), value("unused", [7])], [value("y", [2, 3])],
+                 [numpy_helper.from_array(np.ones(3, np.float32), "w"),
+                  numpy_helper.from_array(np.ones(5, np.float32), "unused_weight"), strange], opset=11)
+    made.ir_version = 3
+    made.graph.value_info.append(value("nothing", [3]))
+    return made, [X, np.zeros(7, np.float32)], [RELU + 1]
+
+
+@odd
+def results_without_nodes():
+    """A weight and an input as outputs, and one value as two; a node's first output that nobody takes."""
+    made = model([node("Relu", "x", "z"), helper.make_node("TopK", ["x", "k"], ["", "places"])], [value("x", [2, 3])],
+                 [value("w", [3]), value("x", [2, 3]), value("z", [2, 3]), value("z", [2, 3]), value("places", [2, 2], INT64)],
+                 [numpy_helper.from_array(np.ones(3, np.float32), "w"), ints("k", 2)])
+    return made, [X], [np.ones(3, np.float32), X, RELU, RELU, np.array([[2, 1], [2, 1]])]
+
+
+@odd
+def no_elements():
+    """A batch of nothing through a product, a convolution, sums and layouts."""
+    nodes = [node("MatMul", "x w", "a"), node("Softmax", "a", "p"), node("Concat", "p a", "c", axis=0),
+             node("Transpose", "c", "y", perm=[1, 0]), node("ReduceSum", "a axes", "sum", keepdims=0),
+             node("Conv", "image filter", "convolved", pads=[1, 1, 1, 1])]
+    made = model(nodes, [value("x", ["n", 3]), value("image", ["n", 3, 4, 4])],
+                 [value("y", [4, "m"]), value("sum", [4]), value("convolved", ["n", 2, 4, 4])],
+                 [numpy_helper.from_array(np.ones((3, 4), np.float32), "w"), ints("axes", 0),
+                  numpy_helper.from_array(np.ones((2, 3, 3, 3), np.float32), "filter")])
+    return made, [np.zeros((0, 3), np.float32), np.zeros((0, 3, 4, 4), np.float32)], [
+        np.zeros((4, 0), np.float32), np.zeros(4, np.float32), np.zeros((0, 2, 4, 4), np.float32)]
+
+
+@odd
+def rank_zero():
+    """Scalars through arithmetic, a list of two, a choice from it, and their shape and size."""
+    nodes = [node("Add", "x one", "a"), node("Unsqueeze", "a axes", "b"), node("Concat", "b b", "c", axis=0),
+             node("Gather", "c i", "y"), node("ReduceSum", "y", "z"), node("Shape", "y", "shape"), node("Size", "y", "size")]
+    made = model(nodes, [value("x", [])], [value("y", []), value("z", []), value("shape", [0], INT64), value("size", [], INT64)],
+                 [helper.make_tensor("one", FLOAT, [], [1.0]), ints("axes", 0), helper.make_tensor("i", INT64, [], [1])])
+    return made, [np.float32(2.5)], [np.float32(3.5), np.float32(3.5), np.zeros(0, np.int64), np.array(1)]
+
+
+@odd
+def function_captures():
+    """A function that calls another one, and a branch in it that reads what the call gave; one with an older opset than
+    the model, where axes are an attribute, which is the call's."""
+    scale = function("scale", ["a"], ["b"], [node("Constant", "", "k", value_float=2.0), node("Mul", "a k", "b")])
+    twice = function("twice", ["a", "c"], ["b"], [
+        call("scale", "a", "t"),
+        node("If", "c", "b", then_branch=graph([node("Neg", "t", "q")], [], [value("q", None)]),
+             else_branch=graph([node("Identity", "a", "q")], [], [value("q", None)]))])
+    total = node("ReduceSum", "a", "b", keepdims=0)
+    axes = total.attribute.add(name="axes", ref_attr_name="dims")
+    axes.type = 7  # INTS
+    old = helper.make_function("mine", "total", ["a"], ["b"], [total], [helper.make_opsetid("", 11)], ["dims"])
+    last = call("total", "h", "y")
+    last.attribute.append(helper.make_attribute("dims", [1]))
+    made = model([call("twice", "x c", "h"), last], [value("x", [2, 3]), value("c", [], TensorProto.BOOL)], [value("y", [2])])
+    twice.opset_import.append(helper.make_opsetid("mine", 1))
+    made.opset_import.append(helper.make_opsetid("mine", 1))
+    made.functions.extend([scale, twice, old])
+    return made, [X, np.array(True)], [(-2 * X).sum(1)]
+
+
 # Operators that are evaluated while importing where their operands are shapes: attributes, and further operands.
 FOLDED = [
     ("Cast", dict(to=FLOAT, saturate=1), []),

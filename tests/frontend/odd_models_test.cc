@@ -8,6 +8,7 @@
 
 #include "codegen/compile.h"
 #include "frontend/onnx/test_data.h"
+#include "tests/frontend/onnx_model.h"
 #include "tests/process.h"
 
 #include "tests/catch.h"  // last
@@ -104,4 +105,17 @@ TEST_CASE("--input-pb without a file takes nothing else for one", "[frontend]") 
   INFO(given.err);
   CHECK(given.exit_code == 0);
   CHECK(given.out.find("2.5]") != std::string::npos);
+}
+
+TEST_CASE("models of every IR version run", "[frontend]") {
+  for (int64_t version = 3; version <= 13; ++version) {
+    INFO("IR version " << version);
+    test::OnnxModel model(version < 4 ? 7 : 9);
+    model.input("x", kFloat32, "n,3").constant("w", test::numbers({3})).output("y");
+    if (version == 3) model.input("w", kFloat32, "3");  // where each weight is an input, too
+    model.node("Add", "x w", "y");
+    model.proto().set_ir_version(version);
+    Tensor w = test::numbers({3}), sum = model.compile().run({w.reshaped({1, 3})})[0];
+    for (int64_t i = 0; i < 3; ++i) CHECK(sum.as_double(i) == 2 * w.as_double(i));
+  }
 }

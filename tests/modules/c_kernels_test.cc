@@ -6,6 +6,7 @@
 
 #include "codegen/compile.h"
 #include "passes/kernel_rules.h"
+#include "passes/tables.h"
 #include "support/diagnostic.h"
 #include "tests/frontend/onnx_text.h"
 #include "tests/process.h"
@@ -116,7 +117,126 @@ TEST_CASE("a text calls C kernels of a library by name, also from an artifact", 
   // This process still has the library.
   Outcome elsewhere = run_program({RELAXC_TOOL, "run", folder + "/moved/module.so"}, 60);
   CHECK(elsewhere.exit_code == 1);
-  CHECK(elsewhere.err.find("libmine.so: error: the library does not load") != std::string::npos);
+  CHECK(elsewhere.err.find("module.so: error: library 'libmine.so', whose functions the model calls, is not found; it "
+                           "is looked for beside the artifact, then as '" +
+                           library + "'") != std::string::npos);
+}
+
+TEST_CASE("a packed function takes several numbers of tensors", "[modules]") {
+  std::string folder = new_folder("several"), library = library_of(folder, "mine", std::string(kHead) + R"(
+static int32_t sum(const struct DLTensor* const* tensors, int32_t count, struct DLManagedTensor** result,
+                   relaxc_kernel_context* context) {
+  float* y = tensors[count - 1]->data;
+  for (int64_t i = 0; i < tensors[0]->shape[0]; ++i) {
+    y[i] = 0;
+    for (int32_t t = 0; t + 1 < count; ++t) y[i] += ((float*)tensors[t]->data)[i];
+  }
+  return 0;
+}
+static const relaxc_kernel_row rows[] = {{"sum", 0, sum, 0}};
+const relaxc_kernel_table relaxc_kernels = {RELAXC_KERNEL_TABLE_VERSION, 1, rows};
+)");
+  write(folder + "/module.py", R"(
+@R.function
+def main(x: R.Tensor(("n",), "float32")) -> R.Tensor(("n",), "float32"):
+    n = T.int64()
+    y = R.call_dps_packed("sum", (x, x), out_sinfo=R.Tensor((n,), "float32"))
+    z = R.call_dps_packed("sum", (x, y, y), out_sinfo=R.Tensor((n,), "float32"))
+    return z
+)");
+  CompileSettings settings;
+  settings.libraries = {vm::UserLibrary::open(library)};
+  Tensor y = Session(compile_file(folder + "/module.py", settings).load())
+                 .run({Tensor::of<float>({2}, kFloat32, {1, -2})})
+                 .at(0);
+  CHECK(y.as_double(0) == 5);
+  CHECK(y.as_double(1) == -10);
+}
+
+TEST_CASE("a C function computes results that a node leaves out", "[modules]") {
+  std::string folder = new_folder("left_out");
+  constexpr const char* kModel = R"(<ir_version: 8, opset_import: ["" : 13, "com.me" : 1]>
+g (float[n] x) => (float[n] y) {
+  y = com.me.Two (x)
+})";
+  constexpr const char* kText = R"(@S.implements("com.me::Two")
+@S.extern("c_two"{})
+def two(x: T.Buffer(("n",), "float32"), y: T.Buffer(("n",), "float32"), z: T.Buffer(("n",), "float32")): ...
+)";
+  auto imported = [&](const std::string& declared) {
+    ImportOptions options;
+    std::string text = kText;
+    options.kernels = node_kernels(read_kernel_rules(text.replace(text.find("{}"), 2, declared), "two.py", op_table()));
+    return import_onnx_text(kModel, "two", options);
+  };
+  CHECK(error_of([&] { imported(""); }).find("say how many the function computes: @S.extern(\"c_two\", results=2)") !=
+        std::string::npos);
+  CHECK(error_of([&] { imported(", results=4"); }).find("results= is how many of the 3 buffers are results") !=
+        std::string::npos);
+  CompileSettings settings;
+  settings.libraries = {vm::UserLibrary::open(library_of(folder, "mine", std::string(kHead) + R"(
+static int32_t c_two(const relaxc_kernel_args* args) {
+  const float* x = args->data[0];
+  for (int64_t i = 0; i < args->scalars[0]; ++i) {
+    ((float*)args->data[1])[i] = x[i] + 1;
+    ((float*)args->data[2])[i] = x[i] + 2;
+  }
+  return 0;
+}
+static const relaxc_kernel_row rows[] = {{"c_two", c_two, 0, 0}};
+const relaxc_kernel_table relaxc_kernels = {RELAXC_KERNEL_TABLE_VERSION, 1, rows};
+)"))};
+  Tensor y =
+      Session(compile(imported(", results=2"), settings).load()).run({Tensor::of<float>({2}, kFloat32, {1, -2})}).at(0);
+  CHECK(y.as_double(0) == 2);
+  CHECK(y.as_double(1) == -1);
+}
+
+TEST_CASE("functions that programs call are found like kernels: in a library beside the artifact", "[modules]") {
+  std::string folder = new_folder("called"), library = library_of(folder, "called", std::string(kHead) + R"(
+#include <math.h>
+float relaxc_test_half(float x) { return x / 2; }
+)");
+  write(folder + "/module.py", R"(
+@I.ir_module
+class Module:
+    @T.prim_func
+    def half(a: T.Buffer(("n",), "float32"), b: T.Buffer(("n",), "float32")):
+        for i in range(n):
+            with T.block("b"):
+                vi = T.axis.spatial(n, i)
+                b[vi] = T.call_pure_extern("float32", "relaxc_test_half", T.call_pure_extern("float32", "sqrtf", a[vi]))
+    @R.function
+    def main(x: R.Tensor(("n",), "float32")) -> R.Tensor(("n",), "float32"):
+        n = T.int64()
+        y = R.call_tir(Module.half, (x,), out_sinfo=R.Tensor((n,), "float32"))
+        return y
+)");
+  auto tables = std::make_shared<Tables>();
+  tables->add_library(library);
+  CompileSettings settings;
+  settings.tables = tables;
+  Tensor x = Tensor::of<float>({2}, kFloat32, {16, 64});
+  auto second_of = [&](const Program& program) { return Session(program).run({x}).at(0).as_double(1); };
+  CompiledModule compiled = compile_file(folder + "/module.py", settings);
+  CHECK(second_of(compiled.load()) == 4);
+  CompileSettings slow = settings;
+  slow.interpret = InterpretOptions();
+  CHECK(second_of(compile_file(folder + "/module.py", slow).load()) == 4);
+  compiled.write(folder + "/module.so");
+  fs::create_directories(folder + "/moved");
+  fs::rename(folder + "/module.so", folder + "/moved/module.so");
+  fs::rename(library, folder + "/moved/libcalled.so");
+  const std::vector<std::string> run = {RELAXC_TOOL, "run", folder + "/moved/module.so", "--dim", "n=2"};
+  CHECK(run_program(run, 60).exit_code == 0);
+  fs::remove(folder + "/moved/libcalled.so");
+  Outcome missing = run_program(run, 60);
+  CHECK(missing.exit_code == 1);
+  CHECK(missing.err.find("library 'libcalled.so', whose functions the model calls, is not found") != std::string::npos);
+  CompileSettings without;
+  CHECK(error_of([&] {
+          compile_file(folder + "/module.py", without).load();
+        }).find("no library of this process has the external function 'relaxc_test_half'") != std::string::npos);
 }
 
 constexpr const char* kNetwork = R"(<ir_version: 8, opset_import: ["" : 13, "com.me" : 1]>

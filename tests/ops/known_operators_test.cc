@@ -50,6 +50,35 @@ TEST_CASE("operators that the importer takes over as they are have the ONNX name
   CHECK(count > 40);
 }
 
+TEST_CASE("an operator says why a function of the runtime does its work, and only such a one does", "[ops]") {
+  const std::set<std::string> kHosts = {"relax.call_builtin_with_ctx", "relax.call_inplace_packed",
+                                        "relax.call_py_func"};
+  int by_runtime = 0;
+  for (const OpRow& row : op_table().rows()) {
+    if (!row.decompose || kHosts.contains(row.name)) continue;  // those call what the module says
+    INFO(row.name);
+    bool calls_runtime = false;
+    for (uint64_t seed : {0, 1, 2}) {
+      std::optional<OpSample> sample = sample_call(op_table(), row, seed);
+      REQUIRE(sample.has_value());
+      CompileSettings settings;
+      settings.passes = "lambda_lift,inline_calls,spread_tuples,decompose";
+      try {
+        for (const auto& [_, function] : run_pipeline(sample_module(op_table(), row, *sample), settings).functions) {
+          walk(function, [&](const ExternFunc& callee) {
+            calls_runtime = calls_runtime || callee.symbol.starts_with("vm.builtin.");
+          });
+        }
+      } catch (const CompileError&) {  // an unknown rank or dtype may be refused
+      }
+    }
+    // The number of elements is an expression where the shape is known.
+    if (row.name != "relax.size") CHECK(calls_runtime == !row.why_runtime.empty());
+    by_runtime += calls_runtime;
+  }
+  CHECK(by_runtime > 20);
+}
+
 TEST_CASE("a type inferred from less is never at odds with that of the whole call", "[ops]") {
   for (const OpRow& row : op_table().rows()) {
     std::optional<OpSample> sample = sample_call(op_table(), row, 0);

@@ -11,6 +11,7 @@
 #include "ir/text/parser.h"
 #include "passes/tables.h"
 #include "support/diagnostic.h"
+#include "tests/folder.h"
 #include "tests/frontend/onnx_model.h"
 #include "tests/patterns.h"
 #include "tests/process.h"
@@ -27,16 +28,6 @@ namespace {
 namespace fs = std::filesystem;
 const std::string kOperator = RELAXC_MY_OPERATOR, kPass = RELAXC_MY_PASS, kStep = RELAXC_MY_LOWERING_STEP,
                   kBad = RELAXC_BAD_PLUGIN;
-
-struct Folder {
-  fs::path path = fs::temp_directory_path() / fmt::format("relaxc_plugin_{}", getpid());
-  Folder() { fs::create_directories(path); }
-  ~Folder() { fs::remove_all(path); }
-  std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(path / name, std::ios::binary) << text;
-    return (path / name).string();
-  }
-};
 
 Outcome relaxc_tool(std::vector<std::string> arguments, const std::string& mistake = "") {
   arguments.insert(arguments.begin(), {"/usr/bin/env", "RELAXC_BAD_PLUGIN=" + mistake, RELAXC_TOOL});
@@ -80,7 +71,7 @@ TEST_CASE("the example plug-ins add rows that the lists show with their origin",
 }
 
 TEST_CASE("an ONNX operator of a plug-in is imported, fused and compiled, also to an artifact", "[plugin]") {
-  Folder folder;
+  test::Folder folder("plugin");
   std::string model = folder.write("fancy.onnx", fancy_model()), artifact = (folder.path / "fancy.so").string();
   Outcome without = relaxc_tool({"run", model});
   CHECK(without.exit_code == 3);
@@ -106,7 +97,7 @@ TEST_CASE("an ONNX operator of a plug-in is imported, fused and compiled, also t
 }
 
 TEST_CASE("the passes of a plug-in run in pipelines and alone, and are timed, printed and bisected", "[plugin]") {
-  Folder folder;
+  test::Folder folder("plugin");
   std::string module = folder.write("gelu.py", kGelu);
   Outcome whole =
       relaxc_tool({"run", module, "--plugin", kPass, "--plugin", kStep, "--time-passes", "--verify-each=pass"});
@@ -124,7 +115,7 @@ TEST_CASE("the passes of a plug-in run in pipelines and alone, and are timed, pr
 }
 
 TEST_CASE("plug-ins that cannot be loaded are errors that name them", "[plugin]") {
-  Folder folder;
+  test::Folder folder("plugin");
   std::string model = RELAXC_SOURCE_DIR "/examples/digits/digits.onnx";
   auto error_of = [&](const std::string& plugin) {
     Outcome outcome = relaxc_tool({"run", model, "--plugin", plugin});
@@ -182,7 +173,7 @@ TEST_CASE("rows that cannot be added are errors that name the plug-in", "[plugin
 }
 
 TEST_CASE("a pass of a plug-in that fails is named with its plug-in and a reproducer", "[plugin]") {
-  Folder folder;
+  test::Folder folder("plugin");
   std::string module = folder.write("gelu.py", kGelu);
   Outcome refused = relaxc_tool({"run", module, "--plugin", kBad}, "refuse");
   CHECK(contains(refused.err, fmt::format("error: no good\n  note: this is an error of pass 'mine' of {}", kBad)));

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/folder.h"
 #include "tests/frontend/onnx_model.h"
 #include "tests/patterns.h"
 #include "tests/process.h"
@@ -16,16 +17,6 @@ using test::OnnxModel;
 namespace fs = std::filesystem;
 
 namespace {
-
-struct InspectFolder {
-  fs::path path = fs::temp_directory_path() / fmt::format("relaxc_inspect_{}", getpid());
-  InspectFolder() { fs::create_directories(path); }
-  ~InspectFolder() { fs::remove_all(path); }
-  std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(path / name, std::ios::binary) << text;
-    return (path / name).string();
-  }
-};
 
 test::Outcome inspected(std::vector<std::string> words) {
   words.insert(words.begin(), {RELAXC_TOOL, "inspect"});
@@ -48,7 +39,7 @@ std::string onnx_with(const char* type, const char* domain) {
 }  // namespace
 
 TEST_CASE("inspect says what a model holds and what is fused", "[tools]") {
-  InspectFolder folder;
+  test::Folder folder("inspect");
   std::string model = folder.write("model.onnx", onnx_with("NonZero", ""));
   test::Outcome outcome = inspected({model});
   INFO(outcome.out << outcome.err);
@@ -63,7 +54,7 @@ TEST_CASE("inspect says what a model holds and what is fused", "[tools]") {
 }
 
 TEST_CASE("inspect describes a model that cannot be compiled, and what would help", "[tools]") {
-  InspectFolder folder;
+  test::Folder folder("inspect");
   test::Outcome outcome = inspected({folder.write("model.onnx", onnx_with("FancyGelu", "com.me"))});
   INFO(outcome.out << outcome.err);
   CHECK(outcome.exit_code == 0);
@@ -73,8 +64,43 @@ TEST_CASE("inspect describes a model that cannot be compiled, and what would hel
   CHECK(!contains(outcome.out, "kernels:\n"));
 }
 
+TEST_CASE("inspect tells refused operators, opsets of functions and reasons of the runtime's functions", "[tools]") {
+  test::Folder folder("inspect");
+  OnnxModel model(17);
+  model.input("s", DType::string(), "n").input("x", kFloat32, "n,3").constant("w", test::numbers({3}));
+  model.constant("k", test::int64s({1})).output("y", DType::string()).output("z").output("g");
+  model.node("StringNormalizer", "s", "y"), model.node("BeamSearch", "x", "g").set_domain("com.microsoft");
+  model.node("total", "x", "z").set_domain("mine"), model.node("NotThere", "w k", "unused");
+  for (const char* domain : {"com.microsoft", "mine"}) {
+    auto* import = model.proto().add_opset_import();
+    import->set_domain(domain), import->set_version(1);
+  }
+  onnx::FunctionProto& function = *model.proto().add_functions();
+  function.set_domain("mine"), function.set_name("total"), function.add_input("a"), function.add_output("b");
+  auto* import = function.add_opset_import();
+  import->set_domain(""), import->set_version(11);
+  onnx::NodeProto& sum = *function.add_node();
+  sum.set_op_type("ReduceSum"), sum.add_input("a"), sum.add_output("b");
+  test::Outcome outcome = inspected({folder.write("model.onnx", model.proto().SerializeAsString())});
+  INFO(outcome.out << outcome.err);
+  for (const char* pattern :
+       {"com.microsoft::BeamSearch +opset 1 +nodes 1 +refused\n", "ai.onnx::ReduceSum +opset 11 +nodes 1 +built in\n",
+        "mine::total +opset 1 +nodes 1 +a function of the model\n",
+        "ai.onnx::NotThere +opset 17 +nodes 1 +unsupported\n", "weight_dtypes: 1 float32, 1 int64\n"})
+    CHECK(!test::matches(outcome.out, pattern).empty());
+  for (const char* type : {"ai.onnx::NotThere", "com.microsoft::BeamSearch"})
+    CHECK(contains(outcome.out, fmt::format("@S.implements(\"{}\")", type)));
+
+  OnnxModel strings(17);
+  strings.input("s", DType::string(), "n").output("y", DType::string()).node("StringNormalizer", "s", "y");
+  test::Outcome runs = inspected({folder.write("strings.onnx", strings.proto().SerializeAsString()), "--json"});
+  INFO(runs.out << runs.err);
+  CHECK(contains(runs.out, "\"vm.builtin.string_normalize\""));
+  CHECK(contains(runs.out, "\"why\": \"a tensor program computes on elements of one size"));
+}
+
 TEST_CASE("inspect describes texts and artifacts", "[tools]") {
-  InspectFolder folder;
+  test::Folder folder("inspect");
   std::string text = folder.write("twice.py", R"(
 @R.function
 def main(x: R.Tensor(("n", 4), "float32")):
@@ -87,6 +113,7 @@ def main(x: R.Tensor(("n", 4), "float32")):
   INFO(outcome.out << outcome.err);
   CHECK(contains(outcome.out, "main (x: R.Tensor((n, 4), dtype=\"float32\")) -> "));
   CHECK(contains(outcome.out, "fused_add_relu calls 1"));
+  CHECK(!test::matches(outcome.out, "R.nn.relu +nodes 1 +a tensor program\n").empty());
   std::string artifact = (folder.path / "twice.so").string();
   REQUIRE(test::run_program({RELAXC_TOOL, "compile", text, "-o", artifact}, 120).exit_code == 0);
   test::Outcome compiled = inspected({artifact});

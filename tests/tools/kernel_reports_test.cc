@@ -6,9 +6,11 @@
 #include <fstream>
 
 #include "frontend/onnx/test_data.h"
+#include "tests/folder.h"
 #include "tests/frontend/onnx_model.h"
 #include "tests/patterns.h"
 #include "tests/process.h"
+#include "vm/npy.h"
 
 #include "tests/catch.h"  // last
 
@@ -20,15 +22,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-struct Reports {
-  fs::path path = fs::temp_directory_path() / fmt::format("relaxc_kernel_reports_{}", getpid());
-  Reports() { fs::create_directories(path); }
-  ~Reports() { fs::remove_all(path); }
-  std::string at(const std::string& name) const { return (path / name).string(); }
-  std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(at(name), std::ios::binary) << text;
-    return at(name);
-  }
+struct Reports : test::Folder {
+  Reports() : Folder("kernel_reports") {}
   // Products with constants, the first with a bias behind it.
   std::string products() const {
     OnnxModel model;
@@ -38,6 +33,12 @@ struct Reports {
     model.node("MatMul", "x w", "first"), model.node("Add", "first b", "bias");
     model.node("MatMul", "bias v", "y");
     return write("products.onnx", model.proto().SerializeAsString());
+  }
+  // Writes an input of so many rows for products().
+  std::string write_x(int64_t rows) const {
+    std::string file = at(fmt::format("x{}.npy", rows));
+    write_npy(file, test::numbers({rows, 24}));
+    return file;
   }
   static Outcome tool(std::vector<std::string> words) {
     words.insert(words.begin(), RELAXC_TOOL);
@@ -276,4 +277,85 @@ TEST_CASE("a kernel that does not fit says so even where another comes first", "
                                 folder.write("p.py", "@S.pattern\ndef two(x, w):\n    return R.nn.relu(x)\n")})
                      .err,
                  "p.py:2:5: warning: param 'w' of the pattern is not used, so that 'two' matches nothing"));
+}
+
+TEST_CASE("decisions for an operator reach a kernel that implements it, weights in panels included", "[tools]") {
+  Reports folder;
+  std::string model = folder.products();
+  auto outcome = [&](const std::string& command, const std::string& uses, std::vector<std::string> more) {
+    std::vector<std::string> words = {command, model, "--kernels",
+                                      folder.write("k.py", product(kProduct) + "\n" + uses)};
+    words.insert(words.end(), more.begin(), more.end());
+    Outcome result = Reports::tool(words);
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+    return result;
+  };
+  const std::string tile = "S.use(\"contraction\", op=\"matmul\", rows=4, copy_operand=True, specialize=[])\n";
+  Outcome run = outcome("run", tile, {"--dim", "n=9", "--input", "x=" + folder.write_x(9)});
+  CHECK(contains(run.err, "schedule rule 'contraction' is applied to 'fused_mm_add'"));
+  Outcome plain = Reports::tool({"run", model, "--dim", "n=9", "--input", "x=" + folder.at("x9.npy")});
+  CHECK(run.out == plain.out);
+  // The constant operand is stored in panels of the rule's columns, not copied in each run.
+  std::string loops = outcome("compile", tile, {"--emit", "loops"}).out;
+  INFO(loops);
+  CHECK(!test::matches(loops, "fused_mm_add\\(a float32\\[n, 24\\], \\w+ float32\\[\\d+, 24, \\d+\\]").empty());
+  // Without op= the rule's operator counts.
+  CHECK(contains(outcome("run", "S.use(\"contraction\", rows=4, copy_operand=True)\n", {"--dim", "n=3"}).err,
+                 "schedule rule 'contraction' is applied to 'mm'"));
+}
+
+TEST_CASE("a use of a rule that comes too late gets a warning", "[tools]") {
+  Reports folder;
+  auto warned = [&](const std::string& uses) {
+    Outcome outcome =
+        Reports::tool({"run", folder.products(), "--dim", "n=3", "--kernels", folder.write("u.py", uses)});
+    INFO(outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+    return outcome.err;
+  };
+  const std::string late = "warning: S.use(\"contraction\") of line 1 comes first wherever this one could be used";
+  const std::string all = "S.use(\"contraction\", op=\"matmul\", rows=4)\n";
+  const std::string one = "S.use(\"contraction\", function=\"fused_matmul_add\", rows=3)\n";
+  CHECK(contains(warned(all + "S.use(\"contraction\", op=\"matmul\", step=2)\n"), "u.py:2:1: " + late));
+  CHECK(contains(warned(all + one), "u.py:2:1: " + late));
+  CHECK(!contains(warned(one + all), "comes first"));
+  const std::string layout = "S.use(\"constant_operand\", panel=0)\n";
+  CHECK(contains(warned(layout + layout), "S.use(\"constant_operand\") of line 1 comes first"));
+  CHECK(!contains(warned("S.use(\"constant_operand\", at=\"y\", panel=16)\n" + layout), "comes first"));
+}
+
+TEST_CASE("kernels of two files have names of their own", "[tools]") {
+  Reports folder;
+  std::string second = folder.write("b.py", product(kProduct));
+  Outcome outcome = Reports::tool({"run", folder.products(), "--dim", "n=3", "--kernels",
+                                   folder.write("a.py", product(kProduct)), "--kernels", second});
+  CHECK(outcome.exit_code == 1);
+  CHECK(contains(outcome.err, "b.py:1:2: error: 'mm' is defined in " + folder.at("a.py") +
+                                  ":1:2, too; give one of the two another name"));
+}
+
+TEST_CASE("a pattern that matches nowhere names the place where most of it does", "[tools]") {
+  Reports folder;
+  // The first product's result is used by the sum, and the second one has no sum behind it.
+  const std::string pattern =
+      "@S.pattern\ndef two(x, w: S.constant, b):\n    return R.matmul(x, w) + R.tanh(b)\n"
+      "\n@S.pattern\ndef sums(x, w: S.constant, v: S.constant):\n"
+      "    return R.matmul(R.nn.relu(R.matmul(x, w)), v)\n";
+  std::string error =
+      Reports::tool({"run", folder.products(), "--dim", "n=2", "--kernels", folder.write("p.py", pattern)}).err;
+  INFO(error);
+  CHECK(contains(error, "pattern 'sums' is used nowhere: at 'y': operand 0 of matmul is add, expected nn.relu"));
+}
+
+TEST_CASE("explain calls what a node holds by its name", "[tools]") {
+  Reports folder;
+  OnnxModel model;
+  model.input("x", kFloat32, "n,4").output("y");
+  model.constant("w", test::numbers({4, 4})).constant("b", test::numbers({4}));
+  model.node("Gemm", "x w b", "y");
+  const std::string pattern = "@S.pattern\ndef both(x, w: S.constant, b: S.constant):\n    return R.matmul(x, w) + b\n";
+  Outcome outcome = Reports::tool({"explain", folder.write("gemm.onnx", model.proto().SerializeAsString()), "--kernels",
+                                   folder.write("both.py", pattern)});
+  CHECK(outcome.out == "y (Gemm): pattern 'both'\n");
 }

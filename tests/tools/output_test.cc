@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "tests/folder.h"
 #include "tests/process.h"
 #include "vm/output_file.h"
 
@@ -24,17 +25,6 @@ using relaxc::test::run_program;
 
 const std::string kModel = RELAXC_SOURCE_DIR "/examples/digits/digits.onnx",
                   kModule = RELAXC_SOURCE_DIR "/tests/modules/matmul_relu.py";
-
-struct Folder {
-  fs::path path = fs::temp_directory_path() / fmt::format("relaxc_output_{}", getpid());
-  Folder() {
-    fs::remove_all(path);
-    fs::create_directories(path);
-  }
-  ~Folder() { fs::remove_all(path); }
-  std::string file(const std::string& name) const { return (path / name).string(); }
-  size_t count() const { return static_cast<size_t>(std::distance(fs::directory_iterator(path), {})); }
-};
 
 std::string read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -81,25 +71,25 @@ mode_t kind_of(const std::string& path) {
 }  // namespace
 
 TEST_CASE("pipes, devices and links stay what they are", "[tools]") {
-  Folder folder;
+  test::Folder folder("output");
   for (const auto& writer : kWriters) {
     INFO(writer[0] << " " << writer[2]);
-    std::string plain = folder.file("plain"), link = folder.file("link"), pipe = folder.file("pipe");
+    std::string plain = folder.at("plain"), link = folder.at("link"), pipe = folder.at("pipe");
     REQUIRE(run_with(writer, plain).exit_code == 0);
     std::string content = read_file(plain);
     REQUIRE(!content.empty());
 
-    write_file(folder.file("target"), "old");
+    write_file(folder.at("target"), "old");
     fs::create_symlink("target", link);
     CHECK(run_with(writer, link).exit_code == 0);
     CHECK(kind_of(link) == S_IFLNK);
-    if (is_deterministic(writer)) CHECK(read_file(folder.file("target")) == content);
-    CHECK(read_file(folder.file("target")) != "old");
+    if (is_deterministic(writer)) CHECK(read_file(folder.at("target")) == content);
+    CHECK(read_file(folder.at("target")) != "old");
 
-    fs::remove(folder.file("target"));  // the link leads nowhere now
+    fs::remove(folder.at("target"));  // the link leads nowhere now
     CHECK(run_with(writer, link).exit_code == 0);
     CHECK(kind_of(link) == S_IFLNK);
-    CHECK(kind_of(folder.file("target")) == S_IFREG);
+    CHECK(kind_of(folder.at("target")) == S_IFREG);
 
     REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
     std::string received;
@@ -111,21 +101,21 @@ TEST_CASE("pipes, devices and links stay what they are", "[tools]") {
     CHECK(!received.empty());
     if (is_deterministic(writer)) CHECK(received == content);
 
-    std::string device = folder.file("null");
+    std::string device = folder.at("null");
     if (make_device(device, kNull)) {
       CHECK(run_with(writer, device).exit_code == 0);
       CHECK(kind_of(device) == S_IFCHR);
     }
-    for (const char* name : {"plain", "link", "target", "pipe", "null"}) fs::remove(folder.file(name));
+    for (const char* name : {"plain", "link", "target", "pipe", "null"}) fs::remove(folder.at(name));
     CHECK(folder.count() == 0);
   }
 }
 
 TEST_CASE("no output replaces what it is made from", "[tools]") {
-  Folder folder;
+  test::Folder folder("output");
   for (std::vector<std::string> writer : kWriters) {
     INFO(writer[0] << " " << writer[2]);
-    std::string model = folder.file("model.onnx"), link = folder.file("link");
+    std::string model = folder.at("model.onnx"), link = folder.at("link");
     fs::copy_file(kModel, model, fs::copy_options::overwrite_existing);
     fs::remove(link);
     fs::create_symlink("model.onnx", link);
@@ -139,17 +129,17 @@ TEST_CASE("no output replaces what it is made from", "[tools]") {
   }
   // Nor a file beside it.
   fs::path models = RELAXC_SOURCE_DIR "/tests/hostile/models";
-  std::string weights = folder.file("weights.bin");
+  std::string weights = folder.at("weights.bin");
   fs::copy(models / "external_ok.onnx", folder.path);
   fs::copy(models / "weights.bin", folder.path);
-  Outcome outcome = run_with({"compile", folder.file("external_ok.onnx"), "-o", "{}"}, weights);
+  Outcome outcome = run_with({"compile", folder.at("external_ok.onnx"), "-o", "{}"}, weights);
   CHECK(outcome.exit_code == 1);
   CHECK(holds_text(outcome.err, "holds weights of the model"));
   CHECK((read_file(weights) == read_file((models / "weights.bin").string())));
 }
 
 TEST_CASE("a write that fails is an error, and the old file stays", "[tools]") {
-  Folder folder;
+  test::Folder folder("output");
   for (const auto& writer : kWriters) {
     INFO(writer[0] << " " << writer[2]);
     auto fails = [&](const std::string& output) {
@@ -158,25 +148,25 @@ TEST_CASE("a write that fails is an error, and the old file stays", "[tools]") {
       CHECK(outcome.exit_code == 1);
       CHECK(holds_text(outcome.err, "error: cannot write '" + output + "'"));
     };
-    if (std::string full = folder.file("full"); make_device(full, kFull)) {
+    if (std::string full = folder.at("full"); make_device(full, kFull)) {
       fails(full);
       CHECK(kind_of(full) == S_IFCHR);
       fs::remove(full);
     }
-    fails(folder.file("none/x"));
+    fails(folder.at("none/x"));
     fails(folder.path.string());
 
     // A limit on the size of files, in blocks of 512 or 1024 bytes, stands for a disk that is full.
-    write_file(folder.file("old"), "old");
+    write_file(folder.at("old"), "old");
     std::string command = fmt::format("trap '' XFSZ; ulimit -f 0; exec '{}'", RELAXC_TOOL);
     for (const std::string& argument : writer) {
-      command += fmt::format(" '{}'", argument == "{}" ? folder.file("old") : argument);
+      command += fmt::format(" '{}'", argument == "{}" ? folder.at("old") : argument);
     }
     Outcome outcome = run_program({"/bin/sh", "-c", "TMPDIR=/tmp; " + command}, 300);
     INFO(outcome.how_it_ended() << outcome.err);
     CHECK(outcome.exit_code == 1);
-    CHECK(read_file(folder.file("old")) == "old");
-    fs::remove(folder.file("old"));
+    CHECK(read_file(folder.at("old")) == "old");
+    fs::remove(folder.at("old"));
     CHECK(folder.count() == 0);
   }
 }
@@ -218,16 +208,16 @@ TEST_CASE("a minus is standard output", "[tools]") {
   CHECK(!fs::exists("-"));
   CHECK(run_program({RELAXC_TOOL, "compile", kModule, "-o", "-"}, 300).exit_code == 2);
   // By its path the artifact goes there alone.
-  Folder folder;
-  std::string artifact = folder.file("m.so");
+  test::Folder folder("output");
+  std::string artifact = folder.at("m.so");
   std::string command = fmt::format("'{}' compile '{}' -o /dev/stdout > '{}'", RELAXC_TOOL, kModel, artifact);
   CHECK(run_program({"/bin/sh", "-c", command}, 300).exit_code == 0);
   CHECK(run_program({RELAXC_TOOL, "run", artifact}, 300).exit_code == 0);
 }
 
 TEST_CASE("a file that is replaced keeps its permissions, and its readers the old content", "[tools]") {
-  Folder folder;
-  std::string path = folder.file("x");
+  test::Folder folder("output");
+  std::string path = folder.at("x");
   write_file(path, "old");
   fs::permissions(path, fs::perms::owner_read | fs::perms::owner_write);
   std::ifstream reader(path);

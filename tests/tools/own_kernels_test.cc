@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/folder.h"
 #include "tests/frontend/onnx_model.h"
 #include "tests/patterns.h"
 #include "tests/process.h"
@@ -33,15 +34,9 @@ Outcome own_kernels_tool(const Words& words) {
   return test::run_program(command, 300);
 }
 
-struct OwnKernels {
-  fs::path path = fs::temp_directory_path() / fmt::format("relaxc_own_kernels_{}", getpid());
-  OwnKernels() { fs::create_directories(path); }
-  ~OwnKernels() { fs::remove_all(path); }
-  std::string at(const std::string& name) const { return (path / name).string(); }
-  std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(at(name), std::ios::binary) << text;
-    return at(name);
-  }
+struct OwnKernels : test::Folder {
+  OwnKernels() : Folder("own_kernels") {}
+  using Folder::write;
   std::string write(const std::string& name, OnnxModel& model) const {
     return write(name, model.proto().SerializeAsString());
   }
@@ -254,7 +249,7 @@ TEST_CASE("bench says which kernels a file changes, and whether that is faster",
   std::string compared = bench({model, "--kernels", file, "--dim", "n=15"});
   INFO(compared);
   CHECK(contains(compared, "with and without --kernels " + file));
-  CHECK(contains(compared, "first: fused_matmul_add_relu -> fused_my_matmul_add_relu\n"));
+  CHECK(contains(compared, "first, bias, relu: fused_matmul_add_relu -> fused_my_matmul_add_relu\n"));
   CHECK(!test::matches(compared, "second: matmul\\w* -> my_matmul\n").empty());
   CHECK(!test::matches(compared, "2 kernels that differ: (faster|slower|no clear difference)\n").empty());
   CHECK(contains(compared, "1 kernel with the same code\n"));
@@ -321,8 +316,42 @@ TEST_CASE("explain names the patterns, rewriters and kernels that hold a node, a
   CHECK(contains(claims,
                  "y (Softmax): kernel 'first_softmax'\n"
                  "    kernel 'second_softmax' does not: it could, and 'first_softmax' comes first\n"));
-  // Profiles name the composed kernel's node.
-  CHECK(contains(folder.run(model, {"--kernels", rules}).out, "fused_product_bias_maximum / bias"));
+  // Profiles and drawings name all nodes of the composed kernel, and of what is fused with it.
+  CHECK(contains(folder.run(model, {"--kernels", rules}).out, "fused_product_bias_maximum / bias, first, relu\n"));
+  for (const char* level : {"loops", "trace"}) {
+    Outcome emitted = own_kernels_tool({"compile", model, "--kernels", rules, "--emit", level});
+    CHECK(contains(emitted.out, "# bias, first, relu\n"));
+  }
+}
+
+TEST_CASE("bench compares kernels that share nodes in one row", "[tools]") {
+  OwnKernels folder;
+  const std::string relu = R"(
+@S.implements(node="relu")
+@S.extern("c_relu")
+def c_relu(x: T.Buffer(("n", "m"), "float32"), y: T.Buffer(("n", "m"), "float32")): ...
+)";
+  std::string file = folder.write("relu.py", relu), code = folder.write("relu.c", R"(
+#include <relaxc/kernel_abi.h>
+int32_t c_relu(const relaxc_kernel_args* args) {
+  const float* x = args->data[0];
+  float* y = args->data[1];
+  for (int64_t i = 0; i < args->scalars[0] * args->scalars[1]; ++i) y[i] = x[i] > 0 ? x[i] : 0;
+  return 0;
+}
+)");
+  Outcome built = test::run_program({"/usr/bin/cc", "-O2", "-fPIC", "-c", "-I", RELAXC_BINARY_DIR "/public", "-I",
+                                     RELAXC_SOURCE_DIR, code, "-o", code + ".o"},
+                                    60);
+  INFO(built.err);
+  REQUIRE(built.exit_code == 0);
+  Outcome bench = own_kernels_tool({"bench", folder.perceptron(), "--kernels", file, "--link", code + ".o", "--dim",
+                                    "n=3", "--runs", "3", "--warmup", "1"});
+  INFO(bench.out << bench.err);
+  CHECK(!test::matches(bench.out,
+                       "first, bias, relu: fused_matmul_add_relu -> (fused_matmul_add, c_relu|c_relu, "
+                       "fused_matmul_add)\n")
+             .empty());
 }
 
 TEST_CASE("rules of a file are passes by name", "[tools]") {

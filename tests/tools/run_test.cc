@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "codegen/compile.h"
+#include "tests/folder.h"
 #include "tests/process.h"
 #include "tools/values.h"
 #include "vm/error.h"
@@ -20,17 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::Outcome;
-
-struct RunFolder {
-  fs::path path = fs::temp_directory_path() / ("relaxc_run_" + std::to_string(getpid()));
-  RunFolder() { fs::create_directories(path); }
-  ~RunFolder() { fs::remove_all(path); }
-  std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(path / name, std::ios::binary) << text;
-    return (path / name).string();
-  }
-  std::string file(const std::string& name) const { return (path / name).string(); }
-};
 
 Outcome run_command(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), RELAXC_TOOL);
@@ -80,18 +70,18 @@ class Module:
 }  // namespace
 
 TEST_CASE("run takes a tensor program by name", "[tools]") {
-  RunFolder folder;
+  test::Folder folder("run");
   std::string file = folder.write("programs.py", kPrograms);
   Outcome twice = run_command({"run", file, "--function", "twice", "--input", "A=[1, 2, -3]"});
   CHECK(twice.exit_code == 0);
   CHECK(run_has(twice.out, "B: float32[3]"));
   CHECK(run_has(twice.out, "[2, 4, -6]"));
-  write_npy(folder.file("a.npy"), Tensor::of<int32_t>({2}, kInt32, {5, 6}));
-  Outcome increment = run_command({"run", file, "--function", "increment", "--input", "A=" + folder.file("a.npy"),
-                                   "--input", "by=-6", "--output-dir", folder.file("out")});
+  write_npy(folder.at("a.npy"), Tensor::of<int32_t>({2}, kInt32, {5, 6}));
+  Outcome increment = run_command({"run", file, "--function", "increment", "--input", "A=" + folder.at("a.npy"),
+                                   "--input", "by=-6", "--output-dir", folder.at("out")});
   CHECK(run_has(increment.out, "[-1, 0]"));
-  CHECK(read_npy(folder.file("out/output_0.npy")).as_int(0) == -1);
-  CHECK(read_npy(folder.file("a.npy")).as_int(0) == 5);
+  CHECK(read_npy(folder.at("out/output_0.npy")).as_int(0) == -1);
+  CHECK(read_npy(folder.at("a.npy")).as_int(0) == 5);
 
   Outcome none = run_command({"run", file});
   CHECK(none.exit_code == 1);
@@ -105,8 +95,8 @@ TEST_CASE("run takes a tensor program by name", "[tools]") {
 }
 
 TEST_CASE("an artifact has the tensor programs as functions, or the one that is asked for", "[tools]") {
-  RunFolder folder;
-  std::string file = folder.write("programs.py", kPrograms), all = folder.file("all.so"), one = folder.file("one.so");
+  test::Folder folder("run");
+  std::string file = folder.write("programs.py", kPrograms), all = folder.at("all.so"), one = folder.at("one.so");
   REQUIRE(run_command({"compile", file, "-o", all}).exit_code == 0);
   CHECK(run_command({"run", all, "--function", "twice"}).exit_code == 0);
   REQUIRE(run_command({"compile", file, "--function", "increment", "-o", one}).exit_code == 0);
@@ -118,8 +108,8 @@ TEST_CASE("an artifact has the tensor programs as functions, or the one that is 
 }
 
 TEST_CASE("inputs of all kinds are written as their types say", "[tools]") {
-  RunFolder folder;
-  std::string file = folder.write("values.py", kValues), out = folder.file("out");
+  test::Folder folder("run");
+  std::string file = folder.write("values.py", kValues), out = folder.at("out");
   // The dims of x and s follow from the tuple, whose flag is random.
   Outcome solved = run_command({"run", file, "--input", "t=([7, 8], _)", "--output-dir", out});
   CHECK(solved.exit_code == 0);
@@ -144,7 +134,7 @@ TEST_CASE("inputs of all kinds are written as their types say", "[tools]") {
 }
 
 TEST_CASE("a random input of known rank has dims of 1", "[tools]") {
-  RunFolder folder;
+  test::Folder folder("run");
   std::string file = folder.write("rank.py", R"(
 @R.function
 def main(x: R.Tensor(ndim=2, dtype="float32"), s: R.Shape(ndim=1)):
@@ -157,7 +147,7 @@ def main(x: R.Tensor(ndim=2, dtype="float32"), s: R.Shape(ndim=1)):
 }
 
 TEST_CASE("a function for a backend outside of the compiler is refused, but printed", "[tools]") {
-  RunFolder folder;
+  test::Folder folder("run");
   std::string file = folder.write("codegen.py", R"(
 @I.ir_module
 class Module:
@@ -182,7 +172,7 @@ class Module:
     CHECK(refused.exit_code == 3);
     CHECK(run_has(refused.err, "'part' is for the backend 'dnnl', and there are no backends"));
   }
-  CHECK(run_command({"compile", file, "-o", folder.file("a.so")}).exit_code == 3);
+  CHECK(run_command({"compile", file, "-o", folder.at("a.so")}).exit_code == 3);
   CHECK(run_command({"fmt", file}).exit_code == 0);
   CHECK(run_command({"opt", file}).exit_code == 0);
 }
@@ -227,7 +217,7 @@ class Module:
         y = f(x)
         return y
 )";
-  RunFolder folder;
+  test::Folder folder("run");
   std::string file = folder.write("closure.py", text);
   vm::Value closure;
   Tensor two = Tensor::of<float>({2}, kFloat32, {2, 3});

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "tests/folder.h"
 #include "tests/process.h"
 
 #include "tests/catch.h"  // last
@@ -25,26 +26,12 @@ Outcome relaxc_command(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), RELAXC_TOOL);
   return relaxc::test::run_program(arguments, 300);
 }
-struct TextFolder {
-  fs::path path = fs::temp_directory_path() / ("relaxc_text_" + std::to_string(getpid()));
-  TextFolder() { fs::create_directories(path); }
-  ~TextFolder() { fs::remove_all(path); }
-  std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(path / name, std::ios::binary) << text;
-    return (path / name).string();
-  }
-  std::string read(const std::string& name) const {
-    std::ostringstream text;
-    text << std::ifstream(path / name, std::ios::binary).rdbuf();
-    return text.str();
-  }
-};
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
 TEST_CASE("fmt prints canonical text, and prints that as itself", "[tools]") {
-  TextFolder folder;
+  test::Folder folder("text");
   Outcome once = relaxc_command({"fmt", kProgramFile});
   REQUIRE(once.exit_code == 0);
   std::string file = folder.write("once.py", once.out);
@@ -59,7 +46,7 @@ TEST_CASE("fmt prints canonical text, and prints that as itself", "[tools]") {
 }
 
 TEST_CASE("large constants go to a file beside the text and come back", "[tools]") {
-  TextFolder folder;
+  test::Folder folder("text");
   std::string side = (folder.path / "digits.safetensors").string();
   Outcome printed = relaxc_command({"fmt", kOnnxFile, "--constants", side});
   REQUIRE(printed.exit_code == 0);
@@ -104,7 +91,7 @@ TEST_CASE("large constants go to a file beside the text and come back", "[tools]
 }
 
 TEST_CASE("check reports every error with its place", "[tools]") {
-  TextFolder folder;
+  test::Folder folder("text");
   CHECK(contains(relaxc_command({"check", kProgramFile}).out, "no errors"));
   std::string file = folder.write("wrong.py",
                                   "@R.function\n"
@@ -176,7 +163,7 @@ TEST_CASE("diff says in words where two modules differ first, and shows both lin
        "    I.module_attrs({\"version\": 3})\n    @T.prim_func",
        {"module, attribute version: nothing and 3\n"}},
   };
-  TextFolder folder;
+  test::Folder folder("text");
   std::string left = folder.write("left.py", kTwoFunctions);
   for (const Row& row : rows) {
     std::string text = kTwoFunctions;
@@ -238,7 +225,7 @@ class Module:
         y: R.Tensor((2, 4), "float32") = cls.main(x)
         return y
 )";
-  TextFolder folder;
+  test::Folder folder("text");
   Outcome outcome = relaxc_command({"check", folder.write("many.py", text)});
   INFO(outcome.err);
   CHECK(outcome.exit_code == 1);
@@ -268,7 +255,7 @@ class Module:
 }
 
 TEST_CASE("carets stand below what is meant", "[tools]") {
-  TextFolder folder;
+  test::Folder folder("text");
   Outcome outcome = relaxc_command({"check", folder.write("carets.py", R"(@R.function
 def f(x: R.Tensr((4,), "float32")):
     return x
@@ -292,7 +279,7 @@ def g(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
 }
 
 TEST_CASE("the list of operators is named only where an operator is not supported", "[tools]") {
-  TextFolder folder;
+  test::Folder folder("text");
   Outcome other = relaxc_command({"check", folder.write("other.py",
                                                         "@T.prim_func\n"
                                                         "def f(A: T.Buffer((4,), \"float32\")):\n"
@@ -308,7 +295,7 @@ TEST_CASE("bisecting by a folder that does not exist is wrong usage", "[tools]")
 }
 
 TEST_CASE("what a file of schedules did is printed as one that does it again", "[tools]") {
-  TextFolder folder;
+  test::Folder folder("text");
   const std::string examples = kSource + "/examples/schedules/";
   const std::string product = folder.write("product.py", R"(@R.function
 def main(x: R.Tensor((6, 10), "float32"), w: R.Tensor((10, 16), "float32"), b: R.Tensor((16,), "float32")):
@@ -394,7 +381,7 @@ def rows(sch):
 }
 
 TEST_CASE("the traces of built-in rules are printed without a file of schedules", "[tools]") {
-  TextFolder folder;
+  test::Folder folder("text");
   auto emit = [&](const std::string& level, const std::vector<std::string>& more = {}) {
     std::vector<std::string> words = {"compile", kOnnxFile, "--target", "x86-64-v3", "--emit=" + level};
     words.insert(words.end(), more.begin(), more.end());
@@ -420,7 +407,7 @@ TEST_CASE("the traces of built-in rules are printed without a file of schedules"
 }
 
 TEST_CASE("schedules after the class of a module's file are read, rules and built-in ones alike", "[tools]") {
-  TextFolder folder;
+  test::Folder folder("text");
   std::ostringstream program;
   program << std::ifstream(kSource + "/examples/schedules/matmul.py").rdbuf();
   for (const char* schedules : {"S.use(\"no_such_rule\")\n", "@S.rule(\"no_such_op\")\ndef f(sch):\n    pass\n"}) {
@@ -432,7 +419,7 @@ TEST_CASE("schedules after the class of a module's file are read, rules and buil
 }
 
 TEST_CASE("schedules that nothing would use are told of", "[tools]") {
-  TextFolder folder;
+  test::Folder folder("text");
   auto check = [&](const std::string& text, const std::string& model = kSource + "/examples/schedules/matmul.py") {
     return relaxc_command({"compile", model, "--schedules", folder.write("schedules.py", text), "--emit=loops"});
   };
@@ -479,7 +466,7 @@ TEST_CASE("schedules that nothing would use are told of", "[tools]") {
 }
 
 TEST_CASE("schedules beside the programs of a module", "[tools]") {
-  TextFolder folder;
+  test::Folder folder("text");
   auto read = [](const std::string& path) {
     std::ostringstream text;
     text << std::ifstream(path).rdbuf();

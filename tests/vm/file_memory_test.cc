@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "codegen/compile.h"
+#include "tests/folder.h"
 #include "tests/process.h"
 #include "vm/error.h"
 #include "vm/file_memory.h"
@@ -24,16 +25,6 @@ namespace {
 
 namespace fs = std::filesystem;
 const std::string kSource = RELAXC_SOURCE_DIR;
-
-struct Folder {
-  fs::path path = fs::temp_directory_path() / fmt::format("relaxc_mapped_{}", getpid());
-  Folder() {
-    fs::remove_all(path);
-    fs::create_directories(path);
-  }
-  ~Folder() { fs::remove_all(path); }
-  std::string file(const std::string& name) const { return (path / name).string(); }
-};
 
 std::string file_text(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -88,17 +79,17 @@ void check_changes(const std::string& path, const std::vector<int64_t>& shape, c
 }  // namespace
 
 TEST_CASE("a changed artifact is an error of the next run", "[vm]") {
-  Folder folder;
-  std::string path = folder.file("m.so");
+  relaxc::test::Folder folder("mapped");
+  std::string path = folder.at("m.so");
   compile_file(kSource + "/examples/digits/digits.onnx").write(path);
   check_changes(path, {1, 1, 8, 8}, [&] { return Program::load(path); });
 }
 
 TEST_CASE("a changed model and its changed weights are an error of the next run in this process", "[vm]") {
-  Folder folder;
+  relaxc::test::Folder folder("mapped");
   CompileSettings settings;
   settings.opt_level = 0;
-  std::string path = folder.file("m.onnx");
+  std::string path = folder.at("m.onnx");
   fs::copy(kSource + "/examples/digits/digits.onnx", path);
   check_changes(path, {1, 1, 8, 8}, [&] { return compile_file(path, settings).load(); });
 
@@ -106,13 +97,13 @@ TEST_CASE("a changed model and its changed weights are an error of the next run 
   std::string models = kSource + "/tests/hostile/models/";
   fs::copy(models + "external_ok.onnx", folder.path);
   fs::copy(models + "weights.bin", folder.path);
-  check_changes(folder.file("weights.bin"), {2, 3},
-                [&] { return compile_file(folder.file("external_ok.onnx"), settings).load(); });
+  check_changes(folder.at("weights.bin"), {2, 3},
+                [&] { return compile_file(folder.at("external_ok.onnx"), settings).load(); });
 }
 
 TEST_CASE("a file that is cut off under the command ends it with an error, not with a signal", "[vm]") {
-  Folder folder;
-  std::string path = folder.file("m.so");
+  relaxc::test::Folder folder("mapped");
+  std::string path = folder.at("m.so");
   compile_file(kSource + "/examples/digits/digits.onnx").write(path);
   relaxc::test::Outcome outcome;
   std::thread run([&] {

@@ -95,7 +95,16 @@ bool ranges_stand_still(const Box& at, const std::vector<Counter>& counters) {
   return std::ranges::none_of(at, [&](const Range& range) { return mentions_counter(range.extent, counters); });
 }
 
-// Returns the box when each position is a separate counter or is loop-invariant.
+// Returns what the position adds to the counter, if that is the same for all counters.
+std::optional<Expr> offset_from(const Counter& counter, const Expr& position, const std::vector<Counter>& counters,
+                                const Analyzer& facts) {
+  if (same_node(position, counter.var)) return int_imm(0, dtype_of(position));
+  if (!uses_var(position, counter.var)) return std::nullopt;
+  Expr offset = facts.simplify(position - cast_to(counter.var, dtype_of(position)));
+  return mentions_counter(offset, counters) ? std::nullopt : std::optional(offset);
+}
+
+// Returns the box when each position is a separate counter, perhaps moved, or is loop-invariant.
 std::optional<Box> filled_by_counters(const Box& at, const std::vector<Counter>& counters, const Analyzer& facts) {
   Box result;
   std::unordered_set<const NodeHeader*> seen;
@@ -104,11 +113,16 @@ std::optional<Box> filled_by_counters(const Box& at, const std::vector<Counter>&
       result.push_back(range);
       continue;
     }
-    auto counter = std::ranges::find_if(counters, [&](const Counter& each) { return same_node(range.min, each.var); });
+    std::optional<Expr> offset;
+    auto counter = std::ranges::find_if(counters, [&](const Counter& each) {
+      offset = offset_from(each, range.min, counters, facts);
+      return offset.has_value();
+    });
     if (counter == counters.end() || !seen.insert(counter->var.get()).second) return std::nullopt;
-    DType dtype = dtype_of(counter->var);
+    DType dtype = dtype_of(range.min);
     Expr count = cast_to(counter->range.extent, dtype) + cast_to(range.extent, dtype) - 1;
-    result.push_back({cast_to(counter->range.min, dtype), facts.simplify(count)});
+    Expr begin = cast_to(counter->range.min, dtype);
+    result.push_back({is_int(*offset, 0) ? begin : begin + *offset, facts.simplify(count)});
   }
   return result;
 }
@@ -253,6 +267,41 @@ std::optional<Box> joined(const Box& a, const Box& b, const Analyzer& facts) {
   return result;
 }
 
+bool is_choice(const NodeRef& node) {
+  const Binary* binary = node.as<Binary>();
+  return binary && (binary->op == BinaryOp::kMin || binary->op == BinaryOp::kMax);
+}
+
+// Returns the first min or max in the expression that has no other one in it.
+std::optional<Ref<Binary>> find_choice(const Expr& e) {
+  std::optional<Ref<Binary>> result;
+  walk(e, [&](const Ref<Binary>& node) {
+    bool is_inner = is_choice(node) && !any_node(node->a, is_choice) && !any_node(node->b, is_choice);
+    if (!result && is_inner) result = node;
+  });
+  return result;
+}
+
+// Proves a condition over ends of parts, which are minima and maxima, by taking each of them for one and for the other
+// of its operands.
+bool can_prove_by_cases(const Expr& condition, const Analyzer& facts, int most_cases = 6) {
+  if (facts.can_prove(condition)) return true;
+  std::optional<Ref<Binary>> choice = find_choice(condition);
+  if (!choice || most_cases == 0) return false;
+  const Expr &a = (*choice)->a, &b = (*choice)->b;
+  const bool is_min = (*choice)->op == BinaryOp::kMin;
+  auto holds = [&](const Expr& fact, const Expr& chosen, const Expr& opposite) {
+    if (facts.can_prove(opposite)) return true;
+    Analyzer more = facts;
+    more.assume(fact);
+    Expr simpler = rewrite(condition, [&](const Ref<Binary>& node) -> std::optional<Expr> {
+      return structural_equal(node, *choice) ? std::optional(chosen) : std::nullopt;
+    });
+    return can_prove_by_cases(simpler, more, most_cases - 1);
+  };
+  return holds(a <= b, is_min ? a : b, b < a) && holds(b <= a, is_min ? b : a, a < b);
+}
+
 class Writes {
   static constexpr size_t kMostBoxes = 64;  // that wait for one between them
 
@@ -302,10 +351,11 @@ class Writes {
       Expr b = end_of(needed[d]), reached = a;
       for (const Box& part : boxes_) {
         Expr begin = cast_to(part[d].min, dtype);
-        if (!covers_dims(part, needed, d) || !facts_.can_prove(min(begin, b) <= max(a, reached))) return false;
+        if (!covers_dims(part, needed, d) || !can_prove_by_cases(min(begin, b) <= max(a, reached), facts_))
+          return false;
         reached = begin + cast_to(part[d].extent, dtype);
       }
-      return facts_.can_prove(b <= reached);
+      return can_prove_by_cases(b <= reached, facts_);
     };
     for (size_t d = 0; d < needed.size(); ++d) {
       if (in_order(d)) return true;

@@ -24,6 +24,8 @@ void copy_into_panels(Schedule& sch, const BlockRV& anchor, const ContractionTil
   sch.apply(Reorder{{panels[0], loops[1 - column_dim], panels[1]}});
   sch.apply(Vectorize{panels[1]});
   sch.apply(Parallel{panels[0]});
+  // Of a constant operand this is done once, when the program is compiled (passes/rewrite_weights.cc).
+  sch.apply(Annotate{copy, annotation<"meta_schedule.layout_rewrite_preproc">(), true});
 }
 
 // Builds the schedule of a contraction. Its loops, from the outside: other axes, row blocks and column tiles, which are
@@ -237,7 +239,8 @@ void schedule_contraction(Schedule& sch, BlockRV anchor, const ContractionTile& 
 
 ScheduleRule contraction_rule() {
   std::vector<DecisionRow> decisions = contraction_decisions();
-  decisions.push_back({kSpecialize, "symbolic rows that have separate code", "1, and those just above a tile"});
+  decisions.push_back({kSpecialize, "symbolic rows that have separate code",
+                       "1, and those just above a tile; none where the operand is copied"});
   return anchored({.name = "contraction",
                    .op = "matmul",
                    .doc = "a product of matrices whose right operand lies in panels or is worth copying into them",

@@ -234,6 +234,7 @@ std::optional<Versions> choose_specialized_rows(const Stage& product, const Cont
   std::vector<int64_t> formula = {1};
   for (int64_t few : numbers_between(whole + 1, std::min<int64_t>(whole + 2, most_rows(tile.vectors, target))))
     formula.push_back(few);
+  if (tile.copies_operand) formula.clear();  // each version would copy the operand by itself
   decisions.list(kSpecialize, numbers_between(1, most_rows(1, target)), formula);
   return Versions{*rows, kSpecialize};
 }

@@ -190,6 +190,10 @@ def decoding():
     came_from[:, :, 5] = [0, 1]
     pick = lambda x: np.stack([np.stack([x[b // 2 * 2 + came_from[b // 2, b % 2, j], :, j] for j in range(6)], 1) for b in range(4)])
     case(q, k, v, None, None, full_k, full_v, i32(5), i32(2), came_from, expected=[decoded(q, pick(new_k), pick(new_v))[0], new_k, new_v], **shared)
+    # The same buffers, of MultiHeadAttention.
+    shared_inputs = {"q": q, "k": k, "v": v, "c": None, "mask": None, "bias": None, "pk": full_k, "pv": full_v, "length": i32(5)}
+    g.case("MultiHeadAttention", shared_inputs, [decoded(q, new_k[:, :, :6], new_v[:, :, :6])[0], new_k, new_v], {"q": "b s 8", "k": "b s 8", "v": "b s 8"}, num_heads=n)
+    g.case("MultiHeadAttention", {**shared_inputs, "indirection": came_from}, [decoded(q, pick(new_k), pick(new_v))[0], new_k, new_v], None, num_heads=n, unidirectional=1)
     c, qkv = f(24), np.concatenate([q, k, v], 2)
     bk, bv = np.concatenate([pk, rows(k + c[8:16])], 2), np.concatenate([pv, rows(v + c[16:])], 2)
     case(qkv, None, None, None, None, pk, pv, None, None, None, c, expected=[decoded(q + c[:8], bk, bv)[0], bk, bv])
@@ -237,6 +241,24 @@ def positions():
         d = {"x": "n m 8"} if len(shape) == 3 else None
         g.case("Rfft", {"x": x}, [pairs(z)], d, signal_ndim=count, normalized=0, onesided=1)
         g.case("Irfft", {"z": pairs(z)}, [x], {"z": "n m 5 2"} if d else None, signal_ndim=count, normalized=0, onesided=1)
+    # Embeddings whose tables are numbers of 8 bits.
+    def table(*shape):
+        numbers, scale, zero = g.random.integers(0, 256, shape).astype(np.uint8), f32(g.random.random() / 50 + 0.01), np.uint8(g.random.integers(100, 150))
+        return numbers, np.array(scale), np.array(zero), (numbers.astype(np.float64) - float(zero)) * float(scale)
+
+    parts = [table(11, 6), table(5, 6), table(2, 6), table(6), table(6)]
+    ids, segments, mask = g.random.integers(0, 11, (2, 4)).astype(np.int32), g.random.integers(0, 2, (2, 4)).astype(np.int32), np.array([[1, 1, 1, 0], [1, 0, 0, 0]], np.int32)
+    for with_segments in True, False:
+        names = ["word", "position", "segment", "gamma", "beta"]
+        inputs = {"ids": ids, "segments": segments if with_segments else None}
+        inputs |= {name: part[0] for name, part in zip(names, parts)} | {"mask": mask}
+        inputs |= {name + "_scale": part[1] for name, part in zip(names, parts)} | {name + "_zero": part[2] for name, part in zip(names, parts)}
+        total = parts[0][3][ids] + parts[1][3][:4] + (parts[2][3][segments] if with_segments else 0)
+        if not with_segments:
+            inputs.update({"segment": None, "segment_scale": None, "segment_zero": None})
+        normal = (total - total.mean(-1, keepdims=True)) / np.sqrt(total.var(-1, keepdims=True) + 1e-5)
+        g.case("QEmbedLayerNormalization", inputs, [f32(normal * parts[3][3] + parts[4][3]), np.array([3, 1], np.int32)],
+               {"ids": "b s", "mask": "b s"}, [k for k, v in inputs.items() if v is not None and k not in ("ids", "segments", "mask")], epsilon=1e-5)
     a, b = f(2, 3, 2), f(2, 3, 2)
     za, zb = a[..., 0] + 1j * a[..., 1], b[..., 0] + 1j * b[..., 1]
     g.case("ComplexMul", {"a": a, "b": b}, [pairs(za * zb)], {"a": "n 3 2", "b": "n 3 2"})
