@@ -7,9 +7,12 @@
 #include <map>
 #include <random>
 
+#include "codegen/compile.h"
 #include "support/diagnostic.h"
 #include "support/joined.h"
+#include "tests/frontend/onnx_text.h"
 #include "tests/process.h"
+#include "vm/error.h"
 #include "vm/program.h"
 
 #include "tests/catch.h"
@@ -279,5 +282,28 @@ TEST_CASE("a file that is not there has exit code 1", "[hostile]") {
     CHECK(outcome.exit_code == 1);
     CHECK(count_errors(outcome.err) == 1);
     CHECK(outcome.err.find(name) != std::string::npos);
+  }
+}
+
+TEST_CASE("a loop of endless length ends at the host's limit of steps", "[hostile]") {
+  const char* model = R"(<ir_version: 8, opset_import: ["": 18]>
+endless (float[n] x) => (float[n] y) {
+  always = Constant <value = bool {1}> ()
+  count = Constant <value = int64 {9223372036854775807}> ()
+  y = Loop (count, always, x) <
+    body = step (int64 i, bool going, float[n] state) => (bool again, float[n] next) {
+      again = Identity (going)
+      next = Add (state, x)
+    }
+  >
+}
+)";
+  Program program = compile(test::import_onnx_text(model, "endless.onnx"), {}).load();
+  Session session(program, {.threads = 1, .step_limit = 1000});
+  try {
+    session.run({Tensor::of<float>({2}, kFloat32, {1, 2})});
+    FAIL("it ended");
+  } catch (const RuntimeError& error) {
+    CHECK(std::string(error.what()).find("more than 1000 calls and backward jumps") != std::string::npos);
   }
 }

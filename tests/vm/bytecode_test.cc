@@ -222,6 +222,36 @@ TEST_CASE("the verifier finds reads before writes", "[vm]") {
   CHECK(first_message(hidden).find("reached by this jump only") != std::string::npos);
 }
 
+TEST_CASE("offsets of strings that do not fit the weights are refused", "[vm]") {
+  Executable executable = add_program();
+  executable.constants = {Tensor::strings({3}, {"one", "", "three"}), Tensor::strings({0}, std::vector<std::string>())};
+  std::vector<std::byte> program = serialize_program(executable), weights = serialize_weights(executable);
+  auto aligned = std::make_shared<Tensor>(Tensor::empty({static_cast<int64_t>(weights.size())}, DType::uint(8)));
+  std::copy(weights.begin(), weights.end(), static_cast<std::byte*>(aligned->raw()));
+  auto read = [&] {
+    return deserialize(program, {static_cast<std::byte*>(aligned->raw()), weights.size()}, aligned).constants;
+  };
+  CHECK(read()[0].string(2) == "three");
+  CHECK(read()[1].size() == 0);
+  auto* offsets = static_cast<int64_t*>(aligned->raw());
+  const std::vector<int64_t> sound(offsets, offsets + 4);
+  for (size_t i = 0; i < sound.size(); ++i) {
+    for (int64_t wrong : {int64_t{-1}, int64_t{1} << 62, INT64_MIN, INT64_MAX, std::ssize(weights) + 1}) {
+      offsets[i] = wrong;
+      INFO("offset " << i << " is " << wrong);
+      std::string message;
+      try {
+        read();
+      } catch (const CompileError& error) {
+        message = error.what();
+      }
+      CHECK(message.find("the strings of a constant at offset 0 do not fit the") != std::string::npos);
+    }
+    offsets[i] = sound[i];
+  }
+  CHECK(read()[0].string(0) == "one");
+}
+
 TEST_CASE("an executable survives serialization, its damage does not", "[vm]") {
   Executable executable = add_program();
   std::vector<std::byte> program = serialize_program(executable), weights = serialize_weights(executable);
