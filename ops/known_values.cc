@@ -20,8 +20,7 @@ void KnownValues::set(const Expr& tensor, KnownTensor contents) {
 const KnownTensor* KnownValues::find(const Expr& tensor) {
   if (const Entry* entry = find_value(entries_, tensor.get())) return &entry->contents;
   const Constant* constant = tensor.as<Constant>();
-  std::optional<KnownTensor> contents =
-      constant && constant->data.ndim() <= 1 ? known_tensor(constant->data) : std::nullopt;
+  std::optional<KnownTensor> contents = constant ? known_tensor(constant->data) : std::nullopt;
   if (!contents) return nullptr;
   set(tensor, std::move(*contents));
   return &entries_.at(tensor.get()).contents;
