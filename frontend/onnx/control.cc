@@ -176,6 +176,56 @@ std::vector<Value> run_body(GraphImporter& graph, const onnx::GraphProto& body, 
   return results;
 }
 
+// What an iteration gives, rows of strings among others.
+struct StepOfValues {
+  std::optional<Expr> condition;
+  std::vector<Expr> carried;
+  std::vector<Value> rows;
+};
+using BodyOfValues = std::function<StepOfValues(Node& inner, const Expr& i, const std::vector<Expr>& carried)>;
+
+// Rows of strings are not stacked: they are carried as a sequence, which is joined behind the loop.
+struct RowOfStrings {
+  size_t row;
+  Type type;
+};
+Outputs loop_of_values(Node& n, const Expr& trips, const std::vector<Expr>& carried, const BodyOfValues& body,
+                       const std::function<Expr()>& first, const std::map<size_t, Type>& listed) {
+  std::vector<Expr> all = carried;
+  for (const auto& [row, type] : listed) all.push_back(n.leaf(n.sequence({}, type)));
+  auto step_of = [&](Node& inner, const Expr& i, const std::vector<Expr>& values) {
+    StepOfValues of_values = body(inner, i, {values.begin(), values.begin() + std::ssize(carried)});
+    LoopStep step{.condition = of_values.condition, .carried = of_values.carried, .rows = {}};
+    for (size_t k = 0; k < of_values.rows.size(); ++k) {
+      Expr row = inner.tensor(of_values.rows[k]);
+      bool is_text = tensor_dtype(row.type()) == DType::string();
+      if (is_text && !listed.contains(k)) throw RowOfStrings{k, row.type()};
+      if (!is_text) step.rows.push_back(row);
+      if (is_text) step.carried.push_back(inner.builder().op("sequence.insert", {values[step.carried.size()], row}));
+    }
+    return step;
+  };
+  std::vector<Expr> results = emit_loop(n, trips, all, step_of, first);
+  auto list = results.begin() + std::ssize(carried), rows = results.begin() + std::ssize(all);
+  Outputs outputs = map_each(std::span(results).first(carried.size()), [&](const Expr& value) { return n.of(value); });
+  for (size_t k = 0; outputs.size() < results.size(); ++k) {
+    outputs.push_back(listed.contains(k)
+                          ? n.container_op("sequence.concat", {*list++}, write_attrs(SequenceConcatAttrs{0, true}))
+                          : n.of(*rows++));
+  }
+  return outputs;
+}
+Outputs loop_of_values(Node& n, const Expr& trips, const std::vector<Expr>& carried, const BodyOfValues& body,
+                       const std::function<Expr()>& first = {}) {
+  for (std::map<size_t, Type> listed;;) {
+    try {
+      return loop_of_values(n, trips, carried, body, first, listed);
+    } catch (const RowOfStrings& found) {
+      listed.emplace(found.row, without_dims(found.type, [](const VarRef&) { return true; }));
+    }
+  }
+}
+
 // A loop as ONNX has it: the body maps (i, condition, carried values) to (condition, carried values, rows).
 class Loop {
  public:
@@ -207,57 +257,26 @@ class Loop {
     return run_body(graph, body_, arguments);
   }
 
-  // Rows of strings are not stacked: they are carried as a sequence, which is joined behind the loop.
-  struct RowOfStrings {
-    size_t row;
-    Type type;
-  };
   Outputs as_loop() {
     learn_item_types();
-    for (std::map<size_t, Type> listed;;) {
-      try {
-        return as_loop(listed);
-      } catch (const RowOfStrings& found) {
-        listed.emplace(found.row, without_dims(found.type, [](const VarRef&) { return true; }));
-      }
-    }
-  }
-  Outputs as_loop(const std::map<size_t, Type>& listed) {
     std::vector<Expr> carried = map_each(state_, [&](const Value& value) { return n_.leaf(value); });
-    for (const auto& [row, type] : listed) carried.push_back(n_.leaf(n_.sequence({}, type)));
     Expr trips = trips_ ? named_if_long(n_, n_.simplify(max(*trips_, int_imm(0))), "trips")
                         : int_imm(std::numeric_limits<int64_t>::max());
     auto body = [&](Node& inner, const Expr& i, const std::vector<Expr>& values) {
-      std::vector<Value> state =
-          map_each(std::span(values).first(carried_), [&](const Expr& value) { return inner.of(value); });
+      std::vector<Value> state = map_each(values, [&](const Expr& value) { return inner.of(value); });
       std::vector<Value> results = run(inner.graph(), inner.of(KnownTensor{kInt64, {}, {i}}), state);
-      LoopStep step;
+      StepOfValues step;
       if (first_ != 1 || known_flag(inner, results[0]) != 1)
         step.condition = inner.reshape(inner.tensor(results[0]), {});
-      auto tensor = [&](const Value& value) { return inner.tensor(value); };
       for (size_t k = 0; k < carried_; ++k) {
         learn_item_type(results[k + 1], *state[k]);
         step.carried.push_back(inner.leaf(results[k + 1]));
       }
-      for (size_t k = 0; k < rows_; ++k) {
-        Expr row = tensor(results[carried_ + 1 + k]);
-        bool is_text = tensor_dtype(row.type()) == DType::string();
-        if (is_text && !listed.contains(k)) throw RowOfStrings{k, row.type()};
-        if (!is_text) step.rows.push_back(row);
-        if (is_text) step.carried.push_back(inner.builder().op("sequence.insert", {values[step.carried.size()], row}));
-      }
+      step.rows.assign(results.begin() + static_cast<ptrdiff_t>(carried_) + 1, results.end());
       return step;
     };
     auto first = [&] { return n_.has(1) ? n_.reshape(n_.tensor(1), {}) : n_.scalar(1, kBool); };
-    std::vector<Expr> results = emit_loop(n_, trips, carried, body, first);
-    auto rows = results.begin() + std::ssize(carried), list = results.begin() + static_cast<ptrdiff_t>(carried_);
-    Outputs outputs = map_each(std::span(results).first(carried_), [&](const Expr& value) { return n_.of(value); });
-    for (size_t k = 0; k < rows_; ++k) {
-      outputs.push_back(listed.contains(k)
-                            ? n_.container_op("sequence.concat", {*list++}, write_attrs(SequenceConcatAttrs{0, true}))
-                            : n_.of(*rows++));
-    }
-    return outputs;
+    return loop_of_values(n_, trips, carried, body, first);
   }
 
   // A sequence that is empty before the first iteration has the items that an iteration inserts: a trial tells them.
@@ -375,20 +394,24 @@ class Scan {
     out_axes_ = later("scan_output_axes", scan_outputs_);
     out_reversed_ = later("scan_output_directions", scan_outputs_);
     for (size_t k = 0; k < carried_; ++k) state_.push_back(n.tensor(first + k));
-    for (size_t k = 0; k < scanned_; ++k) sequences_.push_back(n.tensor(first + carried_ + k));
+    for (size_t k = 0; k < scanned_; ++k) {
+      const Value& sequence = n.value(first + carried_ + k);
+      bool is_text = sequence->type() && tensor_dtype(*sequence->type()) == DType::string();
+      pools_.push_back(is_text ? std::optional(n.graph().moved(sequence, n.span())) : std::nullopt);
+      sequences_.push_back(n.tensor(is_text ? pools_.back()->positions : sequence));
+    }
   }
 
   Outputs convert() {
-    auto value = [&](const Expr& x) { return n_.of(x); };
-    if (!batched_) return map_each(run(state_, sequences_), value);
+    if (!batched_) return run(state_, sequences_);
     auto batch = as_int(n_.shape_of(sequences_.at(0)).at(0));
     if (!batch || *batch < 1 || *batch > 64) n_.unsupported("a scan over a batch that is symbolic or large");
     std::vector<std::vector<Value>> results;
     for (int64_t b = 0; b < *batch; ++b) {
       auto part = [&](const Expr& x) { return n_.pick(x, 0, b); };
-      std::vector<Expr> one = run(map_each(state_, part), map_each(sequences_, part));
+      Outputs one = run(map_each(state_, part), map_each(sequences_, part));
       results.resize(one.size());
-      for (size_t k = 0; k < one.size(); ++k) results[k].push_back(n_.of(one[k]));
+      for (size_t k = 0; k < one.size(); ++k) results[k].push_back(one[k]);
     }
     return map_each(results, [&](const std::vector<Value>& list) { return stacked(n_, list, 0); });
   }
@@ -408,31 +431,39 @@ class Scan {
     return *length;
   }
   // Runs the steps for one batch element, or for the only one. Returns the last state, then the stacked outputs.
-  std::vector<Expr> run(const std::vector<Expr>& state, const std::vector<Expr>& sequences) {
+  Outputs run(const std::vector<Expr>& state, const std::vector<Expr>& sequences) {
     Expr length = length_of(sequences);
     auto body = [&](Node& inner, const Expr& i, const std::vector<Expr>& carried) {
       std::vector<Value> arguments = map_each(carried, [&](const Expr& value) { return inner.of(value); });
       for (size_t k = 0; k < scanned_; ++k) {
         Expr at = in_reversed_[k] ? inner.simplify(length - 1 - i) : i;
-        arguments.push_back(inner.of(inner.pick(sequences[k], in_axes_[k], at)));
+        arguments.push_back(moved_by(inner, inner.of(inner.pick(sequences[k], in_axes_[k], at)), pools_[k]));
       }
       std::vector<Value> results = run_body(inner.graph(), body_, arguments);
-      auto tensors = [&](size_t from, size_t count) {
-        return map_each(std::span(results).subspan(from, count),
-                        [&](const Value& value) { return inner.tensor(value); });
-      };
-      return LoopStep{.carried = tensors(0, carried_), .rows = tensors(carried_, scan_outputs_)};
+      auto rows = results.begin() + static_cast<ptrdiff_t>(carried_);
+      StepOfValues step{{}, {}, {rows, results.end()}};
+      for (size_t k = 0; k < carried_; ++k) step.carried.push_back(inner.tensor(results[k]));
+      return step;
     };
-    std::vector<Expr> results = emit_loop(n_, length, state, body);
-    for (size_t k = 0; k < scan_outputs_; ++k) {
-      Expr& rows = results[carried_ + k];
-      if (out_reversed_[k]) rows = n_.op("flip", {rows}, AxisAttrs{.axis = 0});
-      int64_t rank = std::ssize(n_.shape_of(rows)), axis = n_.axis(out_axes_[k], rank);
-      std::vector<int64_t> axes = int_range(1, rank);
-      axes.insert(axes.begin() + axis, 0);
-      rows = n_.transpose(rows, axes);
-    }
+    Outputs results = loop_of_values(n_, length, state, body);
+    for (size_t k = 0; k < scan_outputs_; ++k) results[carried_ + k] = placed(results[carried_ + k], k);
     return results;
+  }
+  // Returns positions as the strings that they stand for.
+  static Value moved_by(Node& n, const Value& positions, const std::optional<MovedStrings>& strings) {
+    if (!strings) return positions;
+    return make_value({.strings = MovedStrings{positions, strings->pool}, .home = &n.builder()});
+  }
+  // Turns the rows of a scan output, which are in the order of the steps, to its direction and axis.
+  Value placed(const Value& stacked_rows, size_t k) {
+    bool is_text = stacked_rows->type() && tensor_dtype(*stacked_rows->type()) == DType::string();
+    auto strings = is_text ? std::optional(n_.graph().moved(stacked_rows, n_.span())) : std::nullopt;
+    Expr rows = n_.tensor(strings ? strings->positions : stacked_rows);
+    if (out_reversed_[k]) rows = n_.op("flip", {rows}, AxisAttrs{.axis = 0});
+    int64_t rank = std::ssize(n_.shape_of(rows)), axis = n_.axis(out_axes_[k], rank);
+    std::vector<int64_t> axes = int_range(1, rank);
+    axes.insert(axes.begin() + axis, 0);
+    return moved_by(n_, n_.of(n_.transpose(rows, axes)), strings);
   }
 
   Node& n_;
@@ -441,6 +472,7 @@ class Scan {
   size_t scanned_, carried_, scan_outputs_;
   Ints in_axes_, in_reversed_, out_axes_, out_reversed_;
   std::vector<Expr> state_, sequences_;
+  std::vector<std::optional<MovedStrings>> pools_;  // of sequences that are strings: these are positions in it
 };
 Outputs scan_node(Node& n) { return Scan(n).convert(); }
 
