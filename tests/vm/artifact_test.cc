@@ -65,7 +65,7 @@ TEST_CASE("an artifact with kernels loads and runs", "[vm]") {
   Tensor x = Tensor::of<float>({1, 4}, kFloat32, {1, 2, 3, 4});
   Session session(program, {.threads = 1});
   CHECK(session.run({x, x})[0].as_double(3) == 12);
-  CHECK(reinterpret_cast<uintptr_t>(program.executable().constants[0].raw()) % 4096 == 0);
+  CHECK(reinterpret_cast<uintptr_t>(program.executable().constants[0].raw()) % kAlignment == 0);
   CHECK(session.run({}, "weights")[0].as_double(2) == 3);
 
   // A new file under the old name, while the old one is in use.
@@ -109,7 +109,7 @@ TEST_CASE("damaged artifacts are refused with one line", "[vm]") {
     changed[changed.size() - from_end] = value;
     return changed;
   };
-  CHECK(load(with_byte(48, 1)).find("format version is 1, this runtime reads 2") != std::string::npos);
+  CHECK(load(with_byte(48, 1)).find("format version is 1, this runtime reads 3") != std::string::npos);
   for (size_t last_byte_of_size : {33, 25, 17, 9}) {
     write_file(path, with_byte(last_byte_of_size, '\x7f'));
     std::string error = error_of([&] { load_artifact(path, {.verify_hash = false}); });
