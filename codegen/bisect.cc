@@ -1,9 +1,11 @@
 #include "codegen/bisect.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "codegen/bytecode.h"
 #include "codegen/interpret.h"
+#include "codegen/shipped.h"
 #include "support/diagnostic.h"
 #include "vm/error.h"
 
@@ -113,9 +115,12 @@ class Bisection {
         });
       }
       codegen::LinkedFunctions linked = codegen::load_linked(runnable, settings_.linked, context_.target);
+      vm::Executable executable = codegen::lower_to_bytecode(runnable);
+      vm::UserLibraries libraries = settings_.libraries;
+      std::ranges::move(codegen::shipped_libraries(executable, libraries), std::back_inserter(libraries));
       LoadOptions options;
       linked.add_to(options.registry);
-      vm::add_libraries(settings_.libraries, options.registry);
+      vm::add_libraries(libraries, options.registry);
       auto slow = std::make_shared<codegen::InterpretedKernels>(some, InterpretOptions{.check_unwritten = !machine},
                                                                 std::move(linked));
       if (!machine) options.watcher = slow;
@@ -123,8 +128,9 @@ class Bisection {
         vm::Kernel kernel = slow->find(symbol);
         return kernel || !machine ? kernel : vm::Kernel(machine->find(symbol));
       };
-      auto both = std::make_shared<std::pair<Machine, decltype(slow)>>(machine, slow);
-      return check_(Program::from(codegen::lower_to_bytecode(runnable), find, both, std::move(options)));
+      using Owned = std::tuple<Machine, decltype(slow), vm::UserLibraries>;
+      auto owned = std::make_shared<Owned>(machine, slow, std::move(libraries));
+      return check_(Program::from(std::move(executable), find, owned, std::move(options)));
     });
     if (report_) report_(fmt::format("{}: {}", what, difference.empty() ? "right" : "wrong"));
     return difference;

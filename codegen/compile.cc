@@ -9,6 +9,7 @@
 #include "codegen/bytecode.h"
 #include "codegen/interpret.h"
 #include "codegen/open_types.h"
+#include "codegen/shipped.h"
 #include "codegen/target.h"
 #include "frontend/onnx/import.h"
 #include "ir/attr_names.h"
@@ -262,7 +263,8 @@ void CompiledModule::generate(const CompileSettings& settings) {
     executable_.metadata[vm::kLinkedKernelsKey] = joined(objects_.linked_kernels, "\n");
 }
 
-void CompiledModule::note_libraries(const vm::UserLibraries& libraries, const std::set<std::string>& linked) {
+void CompiledModule::note_libraries(vm::UserLibraries libraries, const std::set<std::string>& linked) {
+  std::ranges::move(codegen::shipped_libraries(executable_, libraries), std::back_inserter(libraries));
   vm::check_names(libraries);
   auto is_called = [&](const relaxc_kernel_row& row) {
     if (linked.contains(row.name)) return false;

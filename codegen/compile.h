@@ -81,7 +81,7 @@ class CompiledModule {
   CompiledModule() = default;
   void generate(const CompileSettings& settings);  // bytecode and machine code of lowered_
   // Notes the libraries whose kernels are called, but for those kernels that are linked in.
-  void note_libraries(const vm::UserLibraries& libraries, const std::set<std::string>& linked);
+  void note_libraries(vm::UserLibraries libraries, const std::set<std::string>& linked);
   IRModule lowered_;
   Target target_;
   vm::Executable executable_;

@@ -13,9 +13,12 @@ namespace {
 
 using R = Intrinsic::Result;
 
-int64_t integer_abs(int64_t a) { return a < 0 ? static_cast<int64_t>(0 - static_cast<uint64_t>(a)) : a; }
-int64_t integer_not(int64_t a) { return ~a; }
-int64_t integer_popcount(int64_t a) { return std::popcount(static_cast<uint64_t>(a)); }
+// The bits of unsigned integers of 64 bits look negative.
+int64_t integer_abs(int64_t a, DType dtype) {
+  return a < 0 && dtype.is_int() ? static_cast<int64_t>(0 - static_cast<uint64_t>(a)) : a;
+}
+int64_t integer_not(int64_t a, DType) { return ~a; }
+int64_t integer_popcount(int64_t a, DType) { return std::popcount(static_cast<uint64_t>(a)); }
 
 // The value is an expression of the arguments a, b, c.
 #define ROW(name, arity, result, libm, value, doc)                                                                  \

@@ -11,7 +11,7 @@ struct Intrinsic {
   enum class Result : uint8_t { kSame, kBool } result;  // the first argument's dtype, or bool
   const char* libm;  // the C function that defines the value on float64 (and, with an f appended, on float32); or null
   double (*eval)(double a, double b, double c);  // the value on floats; integers where integer is set
-  int64_t (*integer)(int64_t a);                 // the value on integers; null: floats only
+  int64_t (*integer)(int64_t a, DType dtype);    // the value on integers; null: floats only
   const char* doc;
 };
 

@@ -89,11 +89,16 @@ Type infer_get(const OpCall& op) {
 }
 
 bool is_key(DType dtype) { return dtype.is_integral() || dtype.is_string(); }
-Type infer_map(const OpCall& op) {
-  auto key = tensor_dtype(op.type(0)), value = tensor_dtype(op.type(1));
-  int64_t rank = known_rank(op.type(1));
+// Returns the dtype of the keys, argument 0, if it is known.
+std::optional<DType> key_dtype(const OpCall& op) {
+  auto key = tensor_dtype(op.type(0));
   if ((key && !is_key(*key)) || (known_rank(op.type(0)) >= 0 && known_rank(op.type(0)) != 1))
     op.fail("the keys must be a vector of integers or strings");
+  return key;
+}
+Type infer_map(const OpCall& op) {
+  auto key = key_dtype(op), value = tensor_dtype(op.type(1));
+  int64_t rank = known_rank(op.type(1));
   if (rank == 0) op.fail("the values must be a tensor with a row for each key");
   if (!key) return object_type();
   if (rank < 0) return map_type(*key, tensor_type_of_rank(-1, value));
@@ -111,6 +116,13 @@ Type infer_keys(const OpCall& op) { return tensor_type_of_rank(1, map_of(op).key
 Type infer_values(const OpCall& op) {
   const Type& value = map_of(op).value;
   return tensor_type_of_rank(known_rank(value) < 0 ? -1 : known_rank(value) + 1, tensor_dtype(value));
+}
+Type infer_map_rows(const OpCall& op) {
+  auto key = key_dtype(op);
+  if (known_rank(op.type(1)) >= 0 && known_rank(op.type(1)) != 2) op.fail("the values must be a matrix");
+  const std::vector<Expr>*keys = known_shape(op.type(0)), *rows = known_shape(op.type(1));
+  if (keys && rows) op.require_equal(keys->front(), rows->back(), "the numbers of keys and of columns");
+  return sequence_type(key ? map_type(*key, tensor_type({}, tensor_dtype(op.type(1)))) : object_type());
 }
 
 // The position that is left out is -1 counted from the end, that of the last item, or the one behind it.
@@ -165,6 +177,8 @@ std::vector<OpRow> containers_ops() {
       runtime_row("map.make", "a map", {{"keys", "vector of integers or strings"}, {"values", "a row for each key"}},
                   infer_map),
       runtime_row("map.keys", "the keys, as a vector", {map}, infer_keys),
+      runtime_row("map.rows", "a sequence with a map for each row of a matrix; the run decides the number of maps",
+                  {{"keys", "vector of integers or strings"}, {"values", "a row for each map"}}, infer_map_rows),
       runtime_row("map.values", "the values, a row for each key", {map}, infer_values),
   };
 }

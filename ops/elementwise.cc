@@ -245,7 +245,7 @@ std::vector<OpRow> elementwise_ops() {
       rounding("ceil", "Ceil", "ceil", "least integer not below"),
       math("cos", "Cos", "cosine"),
       math("cosh", "Cosh", "hyperbolic cosine"),
-      math("erf", "Erf", "error function"),
+      math("erf", "", "error function"),
       math("exp", "Exp", "e to the power x"),
       rounding("floor", "Floor", "floor", "greatest integer not above"),
       math("log", "Log", "natural logarithm"),

@@ -20,7 +20,9 @@ void KnownValues::set(const Expr& tensor, KnownTensor contents) {
 const KnownTensor* KnownValues::find(const Expr& tensor) {
   if (const Entry* entry = find_value(entries_, tensor.get())) return &entry->contents;
   const Constant* constant = tensor.as<Constant>();
-  std::optional<KnownTensor> contents = constant ? known_tensor(constant->data) : std::nullopt;
+  // Small matrices of floats are weights; those of integers may be pads or axes.
+  bool is_candidate = constant && (constant->data.ndim() <= 1 || constant->data.dtype().is_integral());
+  std::optional<KnownTensor> contents = is_candidate ? known_tensor(constant->data) : std::nullopt;
   if (!contents) return nullptr;
   set(tensor, std::move(*contents));
   return &entries_.at(tensor.get()).contents;

@@ -1,6 +1,8 @@
-// Operators that functions of the runtime do (vm/builtins.cc): inspection, printing, assertions, views of memory; and
-// those that only say where a value lies or when it is computed, which are the value itself here.
+// Operators that functions of the runtime do (vm/builtins.cc): inspection, printing, assertions, views of memory;
+// images that a library decodes; and those that only say where a value lies or when it is computed, which are the value
+// itself here.
 #include <algorithm>
+#include <cctype>
 
 #include "ir/builder.h"
 #include "ir/op_names.h"
@@ -184,6 +186,20 @@ std::vector<OpRow> inspections() {
   };
 }
 
+// ---- Compressed images
+
+// Decoding is not a tensor program, and the bytes decide the size. A library of its own does it (images/library.cc).
+Type infer_decode_image(const OpCall& op) {
+  require_rank(op, 0, 1);
+  if (op.dtype(0) != DType::uint(8)) op.fail("the bytes are {}, expected uint8", to_string(op.dtype(0)));
+  return tensor_type_of_rank(3, DType::uint(8));
+}
+Expr decompose_decode_image(const OpCall& op, Builder&) {
+  std::string format = op.attrs<DecodeImageAttrs>().pixel_format;
+  std::ranges::transform(format, format.begin(), [](unsigned char c) { return std::tolower(c); });
+  return call_builtin("relaxc.image.decode_" + format, {op.arg(0)}, tensor_type_of_rank(3, DType::uint(8)));
+}
+
 }  // namespace
 
 std::vector<OpRow> runtime_ops() {
@@ -205,6 +221,15 @@ std::vector<OpRow> runtime_ops() {
               .infer = infer_assert,
               .infer_partial = infer_nothing,
               .decompose = decompose_assert}),
+      {.name = "relax.image.decode",
+       .doc =
+           "the image in a file of BMP, JPEG, JPEG 2000, PNG, PNM, TIFF or WebP, uint8 [height, width, channels]; one "
+           "without pixels where there is none",
+       .inputs = {{"bytes", "vector of uint8"}},
+       .attrs = with_choices(op_attrs<DecodeImageAttrs>(), "pixel_format", {"RGB", "BGR", "Grayscale"}),
+       .infer = infer_decode_image,
+       .infer_partial = [](const OpCall&) { return tensor_type_of_rank(3, DType::uint(8)); },
+       .decompose = decompose_decode_image},
       {.name = "relax.memory.view",
        .doc = "the same memory under another shape, dtype or offset",
        .inputs = {{"data", "the tensor"},

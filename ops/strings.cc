@@ -75,6 +75,12 @@ Type infer_string_normalize(const OpCall& op) {
   if (rank == 0 || rank > 2) op.fail("expected a vector or a matrix of one row, got rank {}", rank);
   return tensor_type_of_rank(rank, DType::string());
 }
+Type infer_tokenize(const OpCall& op) {
+  require_strings(op, 0);
+  require_strings(op, 1);
+  const int64_t rank = known_rank(op.type(0));
+  return tensor_type_of_rank(rank < 0 ? -1 : rank + 1, DType::string());
+}
 Type infer_from_numbers(const OpCall& op) {
   require_tensor(op);
   return with_dtype(op.type(0), DType::string());
@@ -119,6 +125,13 @@ std::vector<OpRow> strings_ops() {
                   [](const OpCall& op) -> std::vector<Expr> {
                     auto [action, case_sensitive] = op.attrs<StringNormalizeAttrs>();
                     return {op.arg(0), string_imm(action), int_imm(case_sensitive), op.arg(1)};
+                  }),
+      runtime_row("string.tokenize",
+                  "tokens of strings along a new last axis, which patterns match or part; pad behind the last",
+                  {x, {"patterns", "strings; none: characters are tokens"}}, infer_tokenize, op_attrs<TokenizeAttrs>(),
+                  [](const OpCall& op) -> std::vector<Expr> {
+                    auto [is_token, least, marks, pad] = op.attrs<TokenizeAttrs>();
+                    return {op.arg(0), op.arg(1), int_imm(is_token), int_imm(least), int_imm(marks), string_imm(pad)};
                   }),
       runtime_row("string.from_numbers", "numbers as texts, the shortest that read back", {{"x", "the numbers"}},
                   infer_from_numbers),

@@ -77,10 +77,12 @@ class Lifter final : public GraphRewriter {
   }
 
  private:
-  // Notes what an operator makes of constants.
+  // Notes what an operator makes of constants. A scalar may be a dim in the type of a captured value, of which there is
+  // one: it is captured.
   void note_constant(const Binding& binding) {
     const Call* node = binding.value.as<Call>();
-    if (!node || !node->callee.is<OpRef>() || binding.cast || !is_pure(*node, ops_)) return;
+    bool is_scalar = binding.var.type().is<PrimType>();
+    if (!node || !node->callee.is<OpRef>() || binding.cast || is_scalar || !is_pure(*node, ops_)) return;
     bool has_constant = false;
     walk_nodes(binding.value, [&](const NodeRef& part) {
       const Constant* constant = part.as<Constant>();

@@ -198,6 +198,11 @@ TEST_CASE("foreign headers stay in their room", "[layering]") {
                                                                   {"onnx/", "frontend/onnx/"},
                                                                   {"google/protobuf/", "frontend/onnx/"},
                                                                   {"CLI/", "tools/"},
+                                                                  {"jpeglib.h", "images/"},
+                                                                  {"openjpeg.h", "images/"},
+                                                                  {"png.h", "images/"},
+                                                                  {"tiffio.h", "images/"},
+                                                                  {"webp/", "images/"},
                                                                   {"catch2/", "tests/"}};
   std::string wrong;
   std::set<std::string> seen;
@@ -211,7 +216,8 @@ TEST_CASE("foreign headers stay in their room", "[layering]") {
   }
   INFO("foreign headers in the wrong room:" << wrong);
   CHECK(wrong.empty());
-  for (const char* prefix : {"llvm/", "onnx/", "CLI/"}) CHECK(seen.contains(prefix));  // the test still finds them
+  for (const char* prefix : {"llvm/", "onnx/", "CLI/", "png.h"})
+    CHECK(seen.contains(prefix));  // the test still finds them
 }
 
 TEST_CASE("files and folders include each other without a cycle", "[layering]") {

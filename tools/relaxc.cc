@@ -108,6 +108,7 @@ int run(int argc, char** argv) {
   add_bench(app, exit_code);
   add_explain(app, exit_code);
   add_inspect(app, exit_code);
+  add_reduce(app, exit_code);
   add_text(app, exit_code);
   try {
     app.parse(argc, argv);

@@ -286,8 +286,12 @@ vm::Value InputMaker::random_value(const vm::ValueInfo& info) {  // NOLINT: boun
       return is_dim(info) ? dims_.value({-1, info.name}) : 1;
     case vm::ValueKind::kDouble:
       return rounded(real(random_), info);
-    case vm::ValueKind::kSequence:
-      return vm::Sequence{vm::Tuple({random_value(info.fields[0]), random_value(info.fields[0])})};
+    case vm::ValueKind::kSequence: {
+      std::vector<vm::Value> items = {random_value(info.fields[0])};
+      // Two items of each level would be too many where sequences are nested deeply.
+      if (info.fields[0].kind != vm::ValueKind::kSequence) items.push_back(random_value(info.fields[0]));
+      return vm::Sequence{vm::Tuple(std::move(items))};
+    }
     case vm::ValueKind::kTuple:
       return vm::Tuple(map_each(info.fields, [&](const vm::ValueInfo& field) { return random_value(field); }));
     default:

@@ -210,6 +210,8 @@ constexpr auto kContainerBuiltins = std::array{
     Builtin{"vm.builtin.map_make", counted<2, containers::map_make>, "(keys, values) -> map"},
     Builtin{"vm.builtin.map_keys", counted<1, containers::map_keys>, "(map) -> vector of keys"},
     Builtin{"vm.builtin.map_values", counted<1, containers::map_values>, "(map) -> tensor, a row for each key"},
+    Builtin{"vm.builtin.map_rows", counted<2, containers::map_rows>,
+            "(keys, matrix) -> sequence of a map for each row"},
     Builtin{"vm.builtin.string_take", counted<2, strings::take>, "(pool, positions) -> strings"},
     Builtin{"vm.builtin.string_join", strings::join, "(pools...) -> vector of their strings"},
     Builtin{"vm.builtin.string_sort", counted<1, strings::sort>, "(pool) -> (different strings, sorted; places)"},
@@ -220,6 +222,8 @@ constexpr auto kContainerBuiltins = std::array{
     Builtin{"vm.builtin.string_full_match", counted<2, strings::full_match>, "(strings, pattern) -> bools"},
     Builtin{"vm.builtin.string_normalize", counted<4, strings::normalize>,
             "(strings, action, 1 for the same case, stop words) -> strings"},
+    Builtin{"vm.builtin.string_tokenize", counted<6, strings::tokenize>,
+            "(strings, patterns, 1 if of tokens, least characters, 1 for marks, padding) -> strings"},
     Builtin{"vm.builtin.string_from_numbers", counted<1, strings::from_numbers>, "(tensor) -> strings"},
     Builtin{"vm.builtin.string_to_numbers", counted<2, strings::to_numbers>, "(strings, dtype name) -> tensor"},
 };

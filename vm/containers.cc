@@ -229,4 +229,18 @@ Value map_make(BuiltinContext&, Arguments arguments) { return Map::of(arguments[
 Value map_keys(BuiltinContext&, Arguments arguments) { return arguments[0].map().keys(); }
 Value map_values(BuiltinContext&, Arguments arguments) { return arguments[0].map().values(); }
 
+// (keys, matrix): a map for each row, whose values are the row's.
+Value map_rows(BuiltinContext& context, Arguments arguments) {
+  const Tensor &keys = arguments[0].tensor(), &matrix = arguments[1].tensor();
+  if (matrix.ndim() != 2) throw_runtime_error("expected a matrix, got {}", describe(matrix));
+  int64_t columns = matrix.shape()[1];
+  std::vector<Value> maps;
+  for (int64_t row = 0; row < matrix.shape()[0]; ++row) {
+    RunCopier values(context, {columns}, matrix.dtype());
+    values.add(matrix, row * columns, columns);
+    maps.emplace_back(Map::of(keys, values.finish()));
+  }
+  return sequence_of(std::move(maps));
+}
+
 }  // namespace relaxc::vm::containers

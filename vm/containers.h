@@ -24,5 +24,6 @@ Value optional_get(BuiltinContext&, Arguments);
 Value map_make(BuiltinContext&, Arguments);
 Value map_keys(BuiltinContext&, Arguments);
 Value map_values(BuiltinContext&, Arguments);
+Value map_rows(BuiltinContext&, Arguments);
 
 }  // namespace relaxc::vm::containers

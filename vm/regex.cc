@@ -404,27 +404,51 @@ void follow(const std::vector<Regex::Step>& steps, size_t from, const Place& pla
   }
 }
 
+// Returns the character that ends at a position; -1 at the beginning.
+int64_t character_before(std::string_view text, size_t end) {
+  for (size_t length = 1; length <= std::min<size_t>(end, 4); ++length) {
+    std::string_view rest = text.substr(end - length, length);
+    uint32_t character = take_character(rest);
+    if (rest.empty()) return character;
+  }
+  return end == 0 ? -1 : static_cast<unsigned char>(text[end - 1]);
+}
+
 }  // namespace
 
 Regex::Regex(std::string_view pattern) { Compiler(pattern, steps_, classes_).compile(); }
 
-bool Regex::matches(std::string_view text) const {
+std::optional<size_t> Regex::longest(std::string_view text, size_t from) const {
   States now(steps_.size()), next(steps_.size());
-  Place place;
-  auto read = [&]() -> int64_t { return text.empty() ? -1 : int64_t{take_character(text)}; };
-  place.after = read();
+  std::string_view rest = text.substr(from);
+  auto read = [&]() -> int64_t { return rest.empty() ? -1 : int64_t{take_character(rest)}; };
+  std::optional<size_t> end;
+  auto note_end = [&](size_t at) {
+    if (now.known[steps_.size() - 1]) end = at;
+  };
+  Place place{character_before(text, from), read()};
   follow(steps_, 0, place, now);
-  while (place.after >= 0) {
+  note_end(from);
+  while (place.after >= 0 && !now.list.empty()) {
     auto c = static_cast<uint32_t>(place.after);
+    const size_t behind = text.size() - rest.size();
     place = {place.after, read()};
     next.clear();
     for (size_t at : now.list) {
       if (steps_[at].op == Op::kClass && holds(classes_[steps_[at].a], c)) follow(steps_, at + 1, place, next);
     }
     std::swap(now, next);
-    if (now.list.empty()) return false;
+    note_end(behind);
   }
-  return now.known[steps_.size() - 1];
+  return end;
+}
+
+std::optional<std::pair<size_t, size_t>> Regex::find(std::string_view text, size_t from) const {
+  for (std::string_view rest = text.substr(std::min(from, text.size()));; take_character(rest)) {
+    size_t begin = text.size() - rest.size();
+    if (auto end = longest(text, begin)) return std::pair(begin, *end);
+    if (rest.empty()) return std::nullopt;
+  }
 }
 
 }  // namespace relaxc::vm

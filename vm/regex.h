@@ -1,9 +1,12 @@
-// Regular expressions in the syntax of RE2, for full matches. Like RE2 it simulates the automaton (Thompson, "Regular
-// expression search algorithm", 1968), so that the time is a product of text and pattern, whatever they are.
+// Regular expressions in the syntax of RE2, for full and longest matches. Like RE2 it simulates the automaton
+// (Thompson, "Regular expression search algorithm", 1968), so that the time is a product of text and pattern, whatever
+// they are.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace relaxc::vm {
@@ -14,7 +17,10 @@ class Regex {
   // classes of Unicode (\pL), single bytes (\C).
   explicit Regex(std::string_view pattern);
   // Returns whether the whole text matches. Characters are those of UTF-8; other bytes are a character each.
-  bool matches(std::string_view text) const;
+  bool matches(std::string_view text) const { return longest(text, 0) == text.size(); }
+  // Returns begin and end, in bytes, of the first match that begins at `from` or behind it: the longest of those that
+  // begin there. Characters before `from` are seen by \b and ^. The time grows with the square of the text.
+  std::optional<std::pair<size_t, size_t>> find(std::string_view text, size_t from) const;
 
   struct Range {
     uint32_t first, last;
@@ -31,6 +37,8 @@ class Regex {
   };
 
  private:
+  // Returns the end of the longest match that begins at `from`.
+  std::optional<size_t> longest(std::string_view text, size_t from) const;
   std::vector<Step> steps_;
   std::vector<Class> classes_;
 };

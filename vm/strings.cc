@@ -14,25 +14,26 @@
 
 namespace relaxc::vm::strings {
 
-namespace {
-
 const Tensor& strings_in(const Value& value) {
   const Tensor& tensor = value.tensor();
   if (!tensor.dtype().is_string()) throw_runtime_error("expected strings, got {}", describe(tensor));
   return tensor;
 }
+Tensor make_strings(BuiltinContext& context, Shape shape, std::span<const std::string_view> texts) {
+  return Tensor::strings(std::move(shape), texts, [&](int64_t bytes) { return context.memory.allocate(bytes); });
+}
+
+Tensor make_strings(BuiltinContext& context, Shape shape, const std::vector<std::string>& texts) {
+  return make_strings(context, std::move(shape), std::vector<std::string_view>(texts.begin(), texts.end()));
+}
+
+namespace {
+
 std::vector<std::string_view> list_of(const Tensor& strings) {
   std::vector<std::string_view> result;
   result.reserve(static_cast<size_t>(strings.size()));
   for (int64_t i = 0; i < strings.size(); ++i) result.push_back(strings.string(i));
   return result;
-}
-// Texts may be those of an argument, which the result copies.
-Tensor make_strings(BuiltinContext& context, Shape shape, std::span<const std::string_view> texts) {
-  return Tensor::strings(std::move(shape), texts, [&](int64_t bytes) { return context.memory.allocate(bytes); });
-}
-Tensor make_strings(BuiltinContext& context, Shape shape, const std::vector<std::string>& texts) {
-  return make_strings(context, std::move(shape), std::vector<std::string_view>(texts.begin(), texts.end()));
 }
 std::string quoted(std::string_view text) { return fmt::format("'{}'", printable(std::string(text))); }
 

@@ -78,8 +78,9 @@ UserLibraries open_needed_libraries(const std::string& names, const std::string&
   for (std::string_view name : parts_of(names, '\n')) {
     std::filesystem::path path(name), folder = std::filesystem::absolute(artifact).parent_path();
     std::error_code ignored;
-    bool is_beside = std::filesystem::exists(folder / path.filename(), ignored);
-    result.push_back(UserLibrary::open(is_beside ? (folder / path.filename()).string() : path.string()));
+    const std::filesystem::path beside = folder / path.filename();
+    const bool is_beside = std::filesystem::exists(beside, ignored), is_there = std::filesystem::exists(path, ignored);
+    result.push_back(UserLibrary::open((is_beside ? beside : is_there ? path : path.filename()).string()));
   }
   return result;
 }

@@ -39,7 +39,8 @@ void add_libraries(const UserLibraries& libraries, Registry& registry);
 inline constexpr const char* kNeededLibrariesKey = "needed_libraries";
 // Key of Executable::metadata: the C kernels that are linked into the machine code, one symbol a line.
 inline constexpr const char* kLinkedKernelsKey = "linked_kernels";
-// Opens the libraries that an artifact names. A file of the name beside the artifact is taken first.
+// Opens the libraries that an artifact names: a file of the name beside the artifact, the path that it names, or what
+// the dynamic linker finds under the name.
 UserLibraries open_needed_libraries(const std::string& names, const std::string& artifact);
 
 }  // namespace relaxc::vm

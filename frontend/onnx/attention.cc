@@ -37,7 +37,10 @@ Expr per_query_head(Node& n, const Expr& x, const Expr& query) {
   const Expr &wanted = n.dim_of(query, 1), &given = n.dim_of(x, 1);
   if (n.provably_equal(wanted, given)) return x;
   auto all = as_int(wanted), shared = as_int(given);
-  if (!all || !shared || *shared < 1 || *all % *shared != 0)
+  if (!all || !shared)
+    n.unsupported("{} heads of the query and {} of key or value, which are not known when compiling", print_expr(wanted),
+                  print_expr(given));
+  if (*shared < 1 || *all % *shared != 0)
     n.fail("{} heads of the query and {} of key or value, expected a multiple", print_expr(wanted), print_expr(given));
   return n.op("repeat", {x}, RepeatAttrs{.repeats = *all / *shared, .axis = 1});
 }
@@ -149,11 +152,19 @@ Expr operand(Node& n, size_t i, const char* heads) {
   if (n.rank(i) != 3) n.fail("input {} has rank {}, expected 3 or 4", i, n.rank(i));
   return split_heads(n, n.tensor(i), n.required_int(heads));
 }
+// Returns a mask of rank 3 as one per head, or where that does not fit, per batch element.
+Expr with_heads_of_mask(Node& n, const Expr& mask, const Expr& query) {
+  const std::vector<Expr>& dims = n.shape_of(mask);
+  if (dims.size() != 3 || is_int(dims[0], 1) || n.provably_equal(dims[0], n.dim_of(query, 1)) ||
+      !n.provably_equal(dims[0], n.dim_of(query, 0)))
+    return mask;
+  return n.with_new_axis(mask, 1);
+}
 // A mask may have fewer columns than there are keys; the others are not seen.
 void add_mask(Node& n, AttentionCall& call) {
-  Expr mask = n.tensor(3);
-  const std::vector<Expr>& dims = n.shape_of(mask);
-  if (dims.empty()) n.fail("the mask has rank 0, expected at least 1");
+  if (n.rank(3) == 0) n.fail("the mask has rank 0, expected at least 1");
+  Expr mask = with_heads_of_mask(n, n.tensor(3), call.query);
+  const std::vector<Expr> dims = n.shape_of(mask);
   const Expr& keys = n.shape_of(call.key)[2];
   const bool is_bool = n.dtype(3).is_bool();
   if (!n.provably_equal(dims.back(), keys)) {
@@ -169,6 +180,26 @@ void add_mask(Node& n, AttentionCall& call) {
 }
 void also(Node& n, AttentionCall& call, const Expr& allowed) {
   call.allowed = call.allowed ? n.op("logical_and", {*call.allowed, allowed}) : allowed;
+}
+
+// Lets queries see the keys that count, not those after them and, with a window, only the last ones before them.
+void hide_keys(Node& n, AttentionCall& call, const Expr& past) {
+  const Expr queries = n.shape_of(call.query)[2], keys = n.shape_of(call.key)[2];
+  const int64_t window = n.row().has_attribute("local_window_size") ? n.attr_int("local_window_size", -1) : -1;
+  const bool is_causal = n.attr_int("is_causal", 0) != 0 || window > 0, has_past = n.has(4), has_lengths = n.has(6);
+  Expr offset = n.cast(n.op("scalar_to_tensor", {past}), kInt64);  // the position of the first query
+  if (has_lengths) {  // the keys of each batch element that count; the queries are the last ones of them
+    Expr lengths = n.reshape(n.cast(n.tensor(6), kInt64), {n.dim(6, 0), int_imm(1), int_imm(1), int_imm(1)});
+    also(n, call, n.op("less", {positions_from(n, int_imm(0), keys), lengths}));
+    if (!has_past) offset = n.sub(lengths, n.cast(n.op("scalar_to_tensor", {queries}), kInt64));
+    call.empty_rows = true;
+  }
+  call.causal = is_causal && !has_past && !has_lengths;
+  if (is_causal && !call.causal) also(n, call, causal_mask(n, queries, keys, offset));
+  if (window <= 0) return;
+  Expr before = causal_mask(n, queries, keys, n.sub(offset, n.scalar(static_cast<double>(window), kInt64)));
+  also(n, call, n.op("logical_not", {before}));
+  call.empty_rows = true;
 }
 
 Outputs attention(Node& n) {
@@ -188,18 +219,7 @@ Outputs attention(Node& n) {
   if (mode < 0 || mode > 3) n.fail("qk_matmul_output_mode is {}, expected 0 to 3", mode);
   call.shows_scores = n.has_output(3);
   if (n.has(3)) add_mask(n, call);
-  const Expr queries = n.shape_of(call.query)[2], keys = n.shape_of(call.key)[2];
-  const bool is_causal = n.attr_int("is_causal", 0) != 0;
-  if (n.has(6)) {  // the keys of each batch element that count; the queries are the last ones of them
-    Expr lengths = n.reshape(n.cast(n.tensor(6), kInt64), {n.dim(6, 0), int_imm(1), int_imm(1), int_imm(1)});
-    also(n, call, n.op("less", {positions_from(n, int_imm(0), keys), lengths}));
-    Expr count = n.cast(n.op("scalar_to_tensor", {queries}), kInt64);
-    if (is_causal && !n.has(4)) also(n, call, causal_mask(n, queries, keys, n.sub(lengths, count)));
-    call.empty_rows = true;
-  }
-  call.causal = is_causal && !n.has(4) && !n.has(6);
-  if (is_causal && n.has(4))
-    also(n, call, causal_mask(n, queries, keys, n.cast(n.op("scalar_to_tensor", {past}), kInt64)));
+  hide_keys(n, call, past);
   AttentionSteps steps = attend(n, call);
   Outputs outputs = {n.of(n.rank(0) == 3 ? join_heads(n, steps.output) : steps.output), n.of(caches.key),
                      n.of(caches.value)};
@@ -286,6 +306,8 @@ std::vector<ConverterRow> attention_converters() {
   return {
       {"Attention", 23, 3, 6, attention, kAttention},
       {"Attention", 24, 3, 7, attention, kAttention},
+      {"Attention", 25, 3, 7, attention,
+       "is_causal kv_num_heads local_window_size q_num_heads qk_matmul_output_mode scale softcap softmax_precision"},
       {"FlexAttention", 1, 3, 3, flex_attention, "prob_mod scale score_mod softmax_precision", "ai.onnx.preview"},
       {"RotaryEmbedding", 23, 3, 4, rotary_embedding, "interleaved num_heads rotary_embedding_dim"},
       {"TensorScatter", 24, 2, 3, tensor_scatter, "axis mode"},

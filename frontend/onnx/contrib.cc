@@ -212,6 +212,46 @@ Expr inverse(Node& n, const Expr& x) {
   return n.cast(n.reshape(n.slice(result, 2, size, wide), dims), n.dtype(0));
 }
 
+// ---- Fourier transforms
+
+// Returns the number of axes, at the end, that are transformed.
+int64_t transformed_axes(Node& n, int64_t rank) {
+  if (n.attr_int("normalized", 0) != 0 || n.attr_int("onesided", 1) == 0)
+    n.unsupported("attributes 'normalized' other than 0 and 'onesided' other than 1");
+  const int64_t count = n.attr_int("signal_ndim", 1);
+  if (count < 1 || count > rank) n.fail("signal_ndim is {}, expected 1 to {}", count, rank);
+  return count;
+}
+Expr transform(Node& n, const Expr& x, int64_t axis, int64_t onesided, int64_t inverse) {
+  Expr at = n.scalar(static_cast<double>(axis), kInt64);
+  return n.standard("DFT", {x, std::nullopt, at}, {{"onesided", onesided}, {"inverse", inverse}});
+}
+Expr rfft(Node& n, const Expr& x) {
+  const int64_t rank = n.rank(0), count = transformed_axes(n, rank);
+  Expr y = transform(n, n.with_new_axis(x, rank), rank - 1, 1, 0);
+  for (int64_t d = rank - count; d < rank - 1; ++d) y = transform(n, y, d, 0, 0);
+  return y;
+}
+Expr irfft(Node& n, const Expr& x) {
+  const int64_t rank = n.rank(0) - 1, count = transformed_axes(n, rank);
+  Expr y = x;
+  for (int64_t d = rank - count; d < rank - 1; ++d) y = transform(n, y, d, 0, 1);
+  return n.pick(transform(n, y, rank - 1, 1, 1), rank, 0);
+}
+// Multiplies complex numbers, whose parts are the last axis; with `op` "conj" by the conjugates of the second ones.
+Expr complex_mul(Node& n, const Expr& a, const char* op) {
+  const int64_t last = n.rank(0) - 1;
+  Expr b = n.tensor(1);
+  if (last < 0 || n.rank(1) < 1) n.fail("ranks are {} and {}, expected at least 1", n.rank(0), n.rank(1));
+  auto part = [&](const Expr& x, int64_t i) { return n.pick(x, std::ssize(n.shape_of(x)) - 1, i); };
+  Expr re = part(a, 0), im = part(a, 1), other_re = part(b, 0), other_im = part(b, 1);
+  if (*op) other_im = n.op("negative", {other_im});
+  Expr real = n.sub(n.mul(re, other_re), n.mul(im, other_im)),
+       imaginary = n.add(n.mul(re, other_im), n.mul(im, other_re));
+  const int64_t rank = std::ssize(n.shape_of(real));
+  return join(n, {n.with_new_axis(real, rank), n.with_new_axis(imaginary, rank)}, rank);
+}
+
 [[noreturn]] Outputs refuse_search(Node& n) {
   n.unsupported(
       "{} generates text in a loop around the decoder; export the decoder as a model and call it for each "
@@ -251,6 +291,10 @@ std::vector<ConverterRow> contrib_converters() {
       {"CDist", 1, 2, 2, cdist, "metric", kMs},
       {"IsAllFinite", 1, 1, kAny, is_all_finite, "isinf_only isnan_only", kMs},
       {"Inverse", 1, 1, 1, inverse, "", kMs},
+      {"Rfft", 1, 1, 1, rfft, "normalized onesided signal_ndim", kMs},
+      {"Irfft", 1, 1, 1, irfft, "normalized onesided signal_ndim", kMs},
+      {"ComplexMul", 1, 2, 2, {complex_mul, ""}, "", kMs},
+      {"ComplexMulConj", 1, 2, 2, {complex_mul, "conj"}, "", kMs},
       {"Trilu", 1, 1, 2, {same_as_standard, "Trilu"}, "upper", kMs},
       {"GatherND", 1, 2, 2, {same_as_standard, "GatherND"}, "", kMs},
       {"GridSample", 1, 2, 2, {same_as_standard, "GridSample"}, "align_corners mode padding_mode", kMs},

@@ -12,5 +12,7 @@ Expr activated(Node& n, const Expr& x, const std::string& name, const std::vecto
 // These move the channels of an image from the last axis behind the batch, and back.
 Expr channels_first(Node& n, const Expr& x);
 Expr channels_last(Node& n, const Expr& x);
+// Returns the numbers of `bits` bits in the bytes of the last axis, which begin with the low ones.
+Expr unpacked(Node& n, const Expr& bytes, int64_t bits);
 
 }  // namespace relaxc::onnx_import

@@ -3,6 +3,20 @@
 
 namespace relaxc::onnx_import {
 
+Expr unpacked(Node& n, const Expr& bytes, int64_t bits) {
+  if (bits == 8) return bytes;
+  const int64_t per_byte = 8 / bits, last = std::ssize(n.shape_of(bytes));
+  auto number = [&](int64_t value) { return n.scalar(static_cast<double>(value), DType::uint(8)); };
+  std::vector<Expr> parts;
+  for (int64_t i = 0; i < per_byte; ++i) {
+    Expr part = i == 0 ? bytes : n.op("right_shift", {bytes, number(i * bits)});
+    parts.push_back(n.with_new_axis(n.op("bitwise_and", {part, number((1 << bits) - 1)}), last));
+  }
+  std::vector<Expr> dims = n.shape_of(bytes);
+  dims.back() = n.simplify(dims.back() * per_byte);
+  return n.reshape(join(n, parts, last), dims);
+}
+
 namespace {
 
 // Transposes the last two axes, and first moves axis 0 behind the other batch axes.
@@ -40,20 +54,6 @@ Expr gemm_fast_gelu(Node& n) {
 
 // ---- Weights of few bits
 
-// Returns the numbers of `bits` bits in the bytes of the last axis, which begin with the low ones.
-Expr unpacked(Node& n, const Expr& bytes, int64_t bits) {
-  if (bits == 8) return bytes;
-  const int64_t per_byte = 8 / bits, last = std::ssize(n.shape_of(bytes));
-  auto number = [&](int64_t value) { return n.scalar(static_cast<double>(value), DType::uint(8)); };
-  std::vector<Expr> parts;
-  for (int64_t i = 0; i < per_byte; ++i) {
-    Expr part = i == 0 ? bytes : n.op("right_shift", {bytes, number(i * bits)});
-    parts.push_back(n.with_new_axis(n.op("bitwise_and", {part, number((1 << bits) - 1)}), last));
-  }
-  std::vector<Expr> dims = n.shape_of(bytes);
-  dims.back() = n.simplify(dims.back() * per_byte);
-  return n.reshape(join(n, parts, last), dims);
-}
 // Returns weights [rows, K] from blocks of quantized numbers along K.
 Expr matmul_nbits(Node& n) {
   const int64_t bits = n.attr_int("bits", 4), rows = n.required_int("N"), k = n.required_int("K");

@@ -59,19 +59,18 @@ class Branch {
       values_.push_back(value);
     }
   }
-  // Imports nodes behind the If, which see its outputs, and gives their results instead.
-  void go_on(GraphImporter& outer, const onnx::NodeProto& node, const GraphImporter::Nodes& nodes,
+  explicit Branch(Node& n) : n_(n), builder_(n.graph().context().ops), body_(n.graph(), start(n, builder_)) {}
+  // Imports nodes and gives their results. The first one is the If at which they split, or has it in it; the If becomes
+  // this side of it.
+  void go_on(GraphImporter& outer, const RanksDiffer& split, bool side, const GraphImporter::Nodes& nodes,
              std::span<const int> order, const std::vector<std::string>& results) {
     KnownInside known(outer.context().known);
+    Temporarily chosen(outer.context().chosen_side, std::optional(std::pair(split.node, side)));
     GraphImporter rest(outer, builder_);
     rest.place = outer.place;
     rest.splits_ = outer.splits_ + 1;
     rest.outputs_ = results;
-    for (int i = 0; i < node.output_size(); ++i) {
-      if (!node.output(i).empty()) rest.define(node.output(i), values_.at(static_cast<size_t>(i)));
-    }
     rest.add_in_order(nodes, order);
-    values_.clear();
     for (const std::string& name : results) {
       values_.push_back(rest.find(name));
       if (!values_.back()) n_.fail("graph output '{}' is not defined", printable(name));
@@ -127,17 +126,17 @@ std::optional<int64_t> known_flag(Node& n, const Value& value) {
   return contents ? contents->only_int() : std::nullopt;
 }
 
-// Emits the branches and returns their outputs.
-Outputs joined_branches(Node& n, const Expr& condition, Branch& then_side, Branch& else_side, bool may_split) {
+// Emits the branches of the If and returns their outputs.
+Outputs joined_branches(Node& n, const RanksDiffer& split, Branch& then_side, Branch& else_side, bool may_split) {
   then_side.learn_types(else_side);
   else_side.learn_types(then_side);
   Expr then_branch = then_side.finish(), else_branch = else_side.finish();
-  if (may_split && ranks_differ(then_branch.type(), else_branch.type())) throw RanksDiffer();
+  if (may_split && ranks_differ(then_branch.type(), else_branch.type())) throw split;
   Type type = common_type(then_branch.type(), else_branch.type());
   check_branches(n, type, then_branch.type(), else_branch.type());
   Builder& b = n.builder();
   b.end_dataflow({});  // a block has no branches
-  Expr result = b.emit(make(If{condition, then_branch, else_branch}, type, n.span()));
+  Expr result = b.emit(make(If{split.condition, then_branch, else_branch}, type, n.span()));
   b.begin_dataflow();
   if (then_side.size() == 1) return {n.of(with_measured_dims(n, result))};
   Outputs outputs;
@@ -150,14 +149,26 @@ Outputs if_node(Node& n) {
   const onnx::GraphProto &then_graph = n.attr_graph("then_branch"), &else_graph = n.attr_graph("else_branch");
   if (then_graph.output_size() != else_graph.output_size())
     n.fail("the branches have {} and {} outputs", then_graph.output_size(), else_graph.output_size());
-  if (auto known = known_flag(n, n.value(0)))
-    return GraphImporter(n.graph(), n.builder()).import_subgraph(*known ? then_graph : else_graph);
+  auto known = known_flag(n, n.value(0));
+  auto& chosen = n.graph().context().chosen_side;
+  if (chosen && chosen->first == &n.proto()) {
+    known = chosen->second;
+    chosen.reset();  // the node may be imported again, as that of another call of a function
+  }
+  if (known) {
+    GraphImporter side(n.graph(), n.builder());
+    side.is_side = true;
+    return side.import_subgraph(*known ? then_graph : else_graph);
+  }
   Branch then_side(n, then_graph), else_side(n, else_graph);
   Expr condition = n.reshape(n.tensor(0), {});
-  return joined_branches(n, condition, then_side, else_side, n.graph().may_split());
+  return joined_branches(n, {&n.proto(), condition}, then_side, else_side, n.graph().may_split());
 }
 
 Value stacked(Node& n, const std::vector<Value>& slices, int64_t axis) {
+  if (std::ranges::any_of(slices, is_text))
+    return n.container_op("sequence.concat", {n.leaf(n.sequence(slices))},
+                          write_attrs(SequenceConcatAttrs{axis, true}));
   std::vector<Expr> parts;
   for (const Value& slice : slices) {
     Expr x = n.tensor(slice);
@@ -174,56 +185,6 @@ std::vector<Value> run_body(GraphImporter& graph, const onnx::GraphProto& body, 
     if (value->poisoned) throw CompileError({});
   }
   return results;
-}
-
-// What an iteration gives, rows of strings among others.
-struct StepOfValues {
-  std::optional<Expr> condition;
-  std::vector<Expr> carried;
-  std::vector<Value> rows;
-};
-using BodyOfValues = std::function<StepOfValues(Node& inner, const Expr& i, const std::vector<Expr>& carried)>;
-
-// Rows of strings are not stacked: they are carried as a sequence, which is joined behind the loop.
-struct RowOfStrings {
-  size_t row;
-  Type type;
-};
-Outputs loop_of_values(Node& n, const Expr& trips, const std::vector<Expr>& carried, const BodyOfValues& body,
-                       const std::function<Expr()>& first, const std::map<size_t, Type>& listed) {
-  std::vector<Expr> all = carried;
-  for (const auto& [row, type] : listed) all.push_back(n.leaf(n.sequence({}, type)));
-  auto step_of = [&](Node& inner, const Expr& i, const std::vector<Expr>& values) {
-    StepOfValues of_values = body(inner, i, {values.begin(), values.begin() + std::ssize(carried)});
-    LoopStep step{.condition = of_values.condition, .carried = of_values.carried, .rows = {}};
-    for (size_t k = 0; k < of_values.rows.size(); ++k) {
-      Expr row = inner.tensor(of_values.rows[k]);
-      bool is_text = tensor_dtype(row.type()) == DType::string();
-      if (is_text && !listed.contains(k)) throw RowOfStrings{k, row.type()};
-      if (!is_text) step.rows.push_back(row);
-      if (is_text) step.carried.push_back(inner.builder().op("sequence.insert", {values[step.carried.size()], row}));
-    }
-    return step;
-  };
-  std::vector<Expr> results = emit_loop(n, trips, all, step_of, first);
-  auto list = results.begin() + std::ssize(carried), rows = results.begin() + std::ssize(all);
-  Outputs outputs = map_each(std::span(results).first(carried.size()), [&](const Expr& value) { return n.of(value); });
-  for (size_t k = 0; outputs.size() < results.size(); ++k) {
-    outputs.push_back(listed.contains(k)
-                          ? n.container_op("sequence.concat", {*list++}, write_attrs(SequenceConcatAttrs{0, true}))
-                          : n.of(*rows++));
-  }
-  return outputs;
-}
-Outputs loop_of_values(Node& n, const Expr& trips, const std::vector<Expr>& carried, const BodyOfValues& body,
-                       const std::function<Expr()>& first = {}) {
-  for (std::map<size_t, Type> listed;;) {
-    try {
-      return loop_of_values(n, trips, carried, body, first, listed);
-    } catch (const RowOfStrings& found) {
-      listed.emplace(found.row, without_dims(found.type, [](const VarRef&) { return true; }));
-    }
-  }
 }
 
 // A loop as ONNX has it: the body maps (i, condition, carried values) to (condition, carried values, rows).
@@ -265,18 +226,18 @@ class Loop {
     auto body = [&](Node& inner, const Expr& i, const std::vector<Expr>& values) {
       std::vector<Value> state = map_each(values, [&](const Expr& value) { return inner.of(value); });
       std::vector<Value> results = run(inner.graph(), inner.of(KnownTensor{kInt64, {}, {i}}), state);
-      StepOfValues step;
+      LoopStep step;
       if (first_ != 1 || known_flag(inner, results[0]) != 1)
         step.condition = inner.reshape(inner.tensor(results[0]), {});
       for (size_t k = 0; k < carried_; ++k) {
         learn_item_type(results[k + 1], *state[k]);
         step.carried.push_back(inner.leaf(results[k + 1]));
       }
-      step.rows.assign(results.begin() + static_cast<ptrdiff_t>(carried_) + 1, results.end());
+      for (size_t k = 0; k < rows_; ++k) step.rows.push_back(inner.tensor(results[carried_ + 1 + k]));
       return step;
     };
     auto first = [&] { return n_.has(1) ? n_.reshape(n_.tensor(1), {}) : n_.scalar(1, kBool); };
-    return loop_of_values(n_, trips, carried, body, first);
+    return map_each(emit_loop(n_, trips, carried, body, first), [&](const Expr& value) { return n_.of(value); });
   }
 
   // A sequence that is empty before the first iteration has the items that an iteration inserts: a trial tells them.
@@ -375,13 +336,31 @@ class SequenceMap {
 };
 Outputs sequence_map(Node& n) { return SequenceMap(n).convert(); }
 
+// Strings go through a Scan as positions in pools.
+Value as_moved(Node& n, const Value& strings) {
+  return make_value({.strings = n.graph().moved(strings, n.span()), .home = &n.builder()});
+}
+// Returns the strings with what `change` makes of their positions.
+Value with_positions(Node& n, const Value& strings, const std::function<Expr(const Expr&)>& change) {
+  MovedStrings moved = n.graph().moved(strings, n.span());
+  return make_value(
+      {.strings = MovedStrings{n.of(change(n.tensor(moved.positions))), moved.pool}, .home = &n.builder()});
+}
+// Returns x[..., at, ...] without that axis.
+Value slice_of(Node& n, const Value& x, int64_t axis, const Expr& at) {
+  if (!is_text(x)) return n.of(n.pick(n.tensor(x), axis, at));
+  return with_positions(n, x, [&](const Expr& positions) { return n.pick(positions, axis, at); });
+}
+
 // Imports a Scan. Sequences are cut along an axis, and each step's slices and the carried state go through the body.
 class Scan {
  public:
   explicit Scan(Node& n) : n_(n), body_(n.attr_graph("body")), batched_(n.opset() < 9) {
     size_t first = batched_ ? 1 : 0;
-    scanned_ = static_cast<size_t>(n.required_int("num_scan_inputs"));
-    if (scanned_ < 1 || n.inputs() < first + scanned_) n.fail("{} inputs for {} scan inputs", n.inputs(), scanned_);
+    const int64_t scanned = n.required_int("num_scan_inputs");
+    if (scanned < 1 || scanned > static_cast<int64_t>(n.inputs()) - static_cast<int64_t>(first))
+      n.fail("{} inputs, and num_scan_inputs is {}", n.inputs(), scanned);
+    scanned_ = static_cast<size_t>(scanned);
     carried_ = n.inputs() - first - scanned_;
     if (body_.output_size() < static_cast<int>(carried_)) n.fail("the body has {} outputs", body_.output_size());
     scan_outputs_ = static_cast<size_t>(body_.output_size()) - carried_;
@@ -393,23 +372,18 @@ class Scan {
     in_reversed_ = n.attr_ints(batched_ ? "directions" : "scan_input_directions", scanned_, 0);
     out_axes_ = later("scan_output_axes", scan_outputs_);
     out_reversed_ = later("scan_output_directions", scan_outputs_);
-    for (size_t k = 0; k < carried_; ++k) state_.push_back(n.tensor(first + k));
-    for (size_t k = 0; k < scanned_; ++k) {
-      const Value& sequence = n.value(first + carried_ + k);
-      bool is_text = sequence->type() && tensor_dtype(*sequence->type()) == DType::string();
-      pools_.push_back(is_text ? std::optional(n.graph().moved(sequence, n.span())) : std::nullopt);
-      sequences_.push_back(n.tensor(is_text ? pools_.back()->positions : sequence));
-    }
+    for (size_t k = 0; k < carried_; ++k) state_.push_back(n.value(first + k));
+    for (size_t k = 0; k < scanned_; ++k) sequences_.push_back(n.value(first + carried_ + k));
   }
 
   Outputs convert() {
     if (!batched_) return run(state_, sequences_);
-    auto batch = as_int(n_.shape_of(sequences_.at(0)).at(0));
+    auto batch = as_int(n_.shape(1 + carried_).at(0));
     if (!batch || *batch < 1 || *batch > 64) n_.unsupported("a scan over a batch that is symbolic or large");
     std::vector<std::vector<Value>> results;
     for (int64_t b = 0; b < *batch; ++b) {
-      auto part = [&](const Expr& x) { return n_.pick(x, 0, b); };
-      Outputs one = run(map_each(state_, part), map_each(sequences_, part));
+      auto part = [&](const Value& x) { return slice_of(n_, x, 0, int_imm(b)); };
+      std::vector<Value> one = run(map_each(state_, part), map_each(sequences_, part));
       results.resize(one.size());
       for (size_t k = 0; k < one.size(); ++k) results[k].push_back(one[k]);
     }
@@ -419,51 +393,56 @@ class Scan {
  private:
   using Ints = std::vector<int64_t>;
 
-  Expr length_of(const std::vector<Expr>& sequences) {
+  Expr length_of(const std::vector<Value>& sequences) {
     std::optional<Expr> length;
     for (size_t k = 0; k < scanned_; ++k) {
-      const std::vector<Expr>& shape = n_.shape_of(sequences[k]);
-      in_axes_[k] = n_.axis(in_axes_[k], std::ssize(shape));
-      const Expr& size = shape[in_axes_[k]];
+      const Type type = sequences[k]->type().value();
+      const std::vector<Expr>* shape = known_shape(type);
+      if (!shape) n_.unsupported("a scan input of unknown rank");
+      in_axes_[k] = n_.axis(in_axes_[k], std::ssize(*shape));
+      const Expr& size = (*shape)[in_axes_[k]];
       if (length) n_.require_equal(*length, size, "the lengths of scan inputs");
       if (!length) length = size;
     }
     return *length;
   }
   // Runs the steps for one batch element, or for the only one. Returns the last state, then the stacked outputs.
-  Outputs run(const std::vector<Expr>& state, const std::vector<Expr>& sequences) {
+  std::vector<Value> run(const std::vector<Value>& state, std::vector<Value> sequences) {
+    for (Value& sequence : sequences) {
+      if (is_text(sequence)) sequence = as_moved(n_, sequence);
+    }
     Expr length = length_of(sequences);
     auto body = [&](Node& inner, const Expr& i, const std::vector<Expr>& carried) {
       std::vector<Value> arguments = map_each(carried, [&](const Expr& value) { return inner.of(value); });
       for (size_t k = 0; k < scanned_; ++k) {
         Expr at = in_reversed_[k] ? inner.simplify(length - 1 - i) : i;
-        arguments.push_back(moved_by(inner, inner.of(inner.pick(sequences[k], in_axes_[k], at)), pools_[k]));
+        arguments.push_back(slice_of(inner, sequences[k], in_axes_[k], at));
       }
       std::vector<Value> results = run_body(inner.graph(), body_, arguments);
-      auto rows = results.begin() + static_cast<ptrdiff_t>(carried_);
-      StepOfValues step{{}, {}, {rows, results.end()}};
-      for (size_t k = 0; k < carried_; ++k) step.carried.push_back(inner.tensor(results[k]));
-      return step;
+      auto tensors = [&](size_t from, size_t count) {
+        return map_each(std::span(results).subspan(from, count),
+                        [&](const Value& value) { return inner.tensor(value); });
+      };
+      return LoopStep{.carried = tensors(0, carried_), .rows = tensors(carried_, scan_outputs_)};
     };
-    Outputs results = loop_of_values(n_, length, state, body);
-    for (size_t k = 0; k < scan_outputs_; ++k) results[carried_ + k] = placed(results[carried_ + k], k);
+    std::vector<Expr> first = map_each(state, [&](const Value& value) { return n_.tensor(value); });
+    std::vector<Value> results =
+        map_each(emit_loop(n_, length, first, body), [&](const Expr& result) { return n_.of(result); });
+    for (size_t k = 0; k < scan_outputs_; ++k) results[carried_ + k] = laid_out(results[carried_ + k], k);
     return results;
   }
-  // Returns positions as the strings that they stand for.
-  static Value moved_by(Node& n, const Value& positions, const std::optional<MovedStrings>& strings) {
-    if (!strings) return positions;
-    return make_value({.strings = MovedStrings{positions, strings->pool}, .home = &n.builder()});
-  }
-  // Turns the rows of a scan output, which are in the order of the steps, to its direction and axis.
-  Value placed(const Value& stacked_rows, size_t k) {
-    bool is_text = stacked_rows->type() && tensor_dtype(*stacked_rows->type()) == DType::string();
-    auto strings = is_text ? std::optional(n_.graph().moved(stacked_rows, n_.span())) : std::nullopt;
-    Expr rows = n_.tensor(strings ? strings->positions : stacked_rows);
-    if (out_reversed_[k]) rows = n_.op("flip", {rows}, AxisAttrs{.axis = 0});
-    int64_t rank = std::ssize(n_.shape_of(rows)), axis = n_.axis(out_axes_[k], rank);
-    std::vector<int64_t> axes = int_range(1, rank);
-    axes.insert(axes.begin() + axis, 0);
-    return moved_by(n_, n_.of(n_.transpose(rows, axes)), strings);
+  // Gives the rows of an output, which are stacked along axis 0, the order and the axis that the node says.
+  Value laid_out(const Value& rows, size_t output) {
+    auto lay_out = [&](Expr x) {
+      if (out_reversed_[output]) x = n_.op("flip", {x}, AxisAttrs{.axis = 0});
+      int64_t rank = std::ssize(n_.shape_of(x)), axis = n_.axis(out_axes_[output], rank);
+      std::vector<int64_t> axes = int_range(1, rank);
+      axes.insert(axes.begin() + axis, 0);
+      return n_.transpose(x, axes);
+    };
+    if (!is_text(rows)) return n_.of(lay_out(n_.tensor(rows)));
+    if (!out_reversed_[output] && out_axes_[output] == 0) return rows;
+    return with_positions(n_, rows, lay_out);
   }
 
   Node& n_;
@@ -471,14 +450,13 @@ class Scan {
   bool batched_;  // before opset 9: a leading axis of independent sequences, after the optional lengths
   size_t scanned_, carried_, scan_outputs_;
   Ints in_axes_, in_reversed_, out_axes_, out_reversed_;
-  std::vector<Expr> state_, sequences_;
-  std::vector<std::optional<MovedStrings>> pools_;  // of sequences that are strings: these are positions in it
+  std::vector<Value> state_, sequences_;
 };
 Outputs scan_node(Node& n) { return Scan(n).convert(); }
 
 }  // namespace
 
-void GraphImporter::split_at(const Nodes& nodes, std::span<const int> order) {
+void GraphImporter::split_at(const RanksDiffer& split, const Nodes& nodes, std::span<const int> order) {
   const onnx::NodeProto& node = nodes[order[0]];
   const Span span = span_of(node, order[0]);
   builder_.set_span(span);
@@ -490,15 +468,14 @@ void GraphImporter::split_at(const Nodes& nodes, std::span<const int> order) {
   if (results.empty()) return;
   try {
     const ConverterRow& row = *find_converter("", "If", 1);
-    Node n(*this, node, row, 1, {find(node.input(0))}, span);
+    Node n(*this, node, row, 1, {}, span);
     std::vector<std::string> inside = context_.nested;
     inside.emplace_back();
     Temporarily nested(context_.nested, std::move(inside));
-    Branch then_side(n, n.attr_graph("then_branch")), else_side(n, n.attr_graph("else_branch"));
-    then_side.go_on(*this, node, nodes, order.subspan(1), results);
-    else_side.go_on(*this, node, nodes, order.subspan(1), results);
-    Expr condition = n.reshape(n.tensor(0), {});
-    Outputs outputs = joined_branches(n, condition, then_side, else_side, false);
+    Branch then_side(n), else_side(n);
+    then_side.go_on(*this, split, true, nodes, order, results);
+    else_side.go_on(*this, split, false, nodes, order, results);
+    Outputs outputs = joined_branches(n, split, then_side, else_side, may_pass_on());
     for (size_t i = 0; i < results.size(); ++i) define(results[i], outputs.at(i));
   } catch (const CompileError& error) {
     context_.add(error);

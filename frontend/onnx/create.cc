@@ -32,7 +32,12 @@ Outputs constant_node(Node& n) {
     std::vector<int64_t> values = n.required_ints("value_ints");
     data = Tensor::of<int64_t>({std::ssize(values)}, kInt64, values);
   }
-  if (!data) n.unsupported("a constant that is neither a tensor nor numbers");
+  if (!data && n.has_attr("value_string")) data = Tensor::strings({}, {n.attr_string("value_string", "")});
+  if (!data && n.has_attr("value_strings")) {
+    std::vector<std::string> texts = n.attr_strings("value_strings");
+    data = Tensor::strings({std::ssize(texts)}, texts);
+  }
+  if (!data) n.fail("expected a value in one of the attributes");
   return {n.of(constant(*data, n.span()))};
 }
 
@@ -97,7 +102,8 @@ std::vector<ConverterRow> create_converters() {
   return {
       {"Shape", 1, 1, 1, shape, "end start"},
       {"Size", 1, 1, 1, size},
-      {"Constant", 1, 0, 0, constant_node, "sparse_value value value_float value_floats value_int value_ints"},
+      {"Constant", 1, 0, 0, constant_node,
+       "sparse_value value value_float value_floats value_int value_ints value_string value_strings"},
       {"ConstantOfShape", 9, 1, 1, constant_of_shape, "value"},
       {"Range", 11, 3, 3, range},
       {"EyeLike", 9, 1, 1, eye_like, "dtype k"},

@@ -144,6 +144,10 @@ Expr shrink(Node& n, const Expr& x) {
   return n.cast(result, dtype);
 }
 Expr softsign(Node& n, const Expr& x) { return n.div(x, n.add(n.op("abs", {x}), n.scalar_like(1, x))); }
+Expr erf(Node& n, const Expr& x) {
+  const DType dtype = n.dtype(0);
+  return n.cast(n.op("erf", {dtype.is_float() ? x : n.cast(x, kFloat64)}), dtype);
+}
 Expr gelu(Node& n) {
   std::string form = n.attr_string("approximate", "none");
   if (form != "none" && form != "tanh") n.unsupported("attribute 'approximate' is '{}'", form);
@@ -199,6 +203,7 @@ std::vector<ConverterRow> elementwise_converters() {
       {"ThresholdedRelu", 1, 1, 1, thresholded_relu, "alpha"},
       {"Shrink", 9, 1, 1, shrink, "bias lambd"},
       {"Softsign", 1, 1, 1, softsign},
+      {"Erf", 9, 1, 1, erf},
       {"Gelu", 20, 1, 1, gelu, "approximate"},
       {"Gelu", 1, 1, 1, gelu, "approximate", "com.microsoft"},
       {"Mish", 18, 1, 1, mish},

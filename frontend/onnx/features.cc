@@ -1,7 +1,6 @@
-// Operators that prepare the features of a model: scalers, encoders, imputers.
+// Operators that prepare the features of a model: scalers, imputers, joints. Encoders are in encoders.cc.
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "frontend/onnx/forest.h"
 #include "frontend/onnx/node.h"
@@ -105,125 +104,6 @@ Expr array_feature_extractor(Node& n, const Expr& x) {
   return n.op("take", {rows, indices}, TakeAttrs{.axis = std::max<int64_t>(std::ssize(shape), 2) - 1});
 }
 
-// A table from keys to values, which is searched by halves. NaN is a key, too. The first of equal keys counts.
-template <class T>
-class Table {
- public:
-  Table(Node& n, const std::vector<T>& keys) : n_(n) {
-    for (size_t i = 0; i < keys.size(); ++i) {
-      auto position = static_cast<int64_t>(i);
-      if (std::isnan(static_cast<double>(keys[i]))) {
-        nan_ = nan_.value_or(position);
-      } else {
-        position_.emplace(keys[i] + T(0), position);  // -0 is 0
-      }
-    }
-  }
-  // Returns the position of each element of x among the keys, or their number.
-  Expr find(const Expr& x, int64_t count) const {
-    DType dtype = n_.dtype_of_tensor(x);
-    Expr otherwise = n_.scalar(static_cast<double>(count), kInt64);
-    Expr result = n_.op("full_like", {x, otherwise}, DTypeAttrs{kInt64});
-    if (!position_.empty()) {
-      Tensor keys = Tensor::empty({std::ssize(position_)}, dtype), places = Tensor::empty(keys.shape(), kInt64);
-      int64_t at = 0;
-      for (const auto& [key, position] : position_) {
-        if constexpr (std::is_floating_point_v<T>) keys.set_double(at, key);
-        if constexpr (!std::is_floating_point_v<T>) keys.set_int(at, key);
-        places.set_int(at++, position);
-      }
-      Expr place = n_.op("bucketize", {x, constant(keys)}, BucketizeAttrs());
-      place = n_.op("minimum", {place, n_.scalar(static_cast<double>(at - 1), kInt64)});
-      auto taken = [&](const Tensor& from) {
-        return n_.op("take", {constant(from), place}, TakeAttrs{.axis = 0, .mode = "clip"});
-      };
-      result = n_.op("where", {n_.op("equal", {taken(keys), x}), taken(places), otherwise});
-    }
-    if (!nan_ || !dtype.is_float()) return result;
-    return n_.op("where", {n_.op("isnan", {x}), n_.scalar(static_cast<double>(*nan_), kInt64), result});
-  }
-
- private:
-  Node& n_;
-  std::map<T, int64_t> position_ = {};
-  std::optional<int64_t> nan_ = {};
-};
-
-Expr one_hot_encoder(Node& n, const Expr& x) {
-  if (n.has_attr("cats_strings")) n.unsupported("categories that are strings");
-  std::vector<int64_t> categories = n.attr_ints("cats_int64s").value_or(std::vector<int64_t>());
-  int64_t count = std::ssize(categories);
-  if (count == 0) n.fail("expected categories in one of the attributes 'cats_int64s' and 'cats_strings'");
-  Expr position = Table<int64_t>(n, categories).find(n.cast(x, kInt64), count);
-  Expr numbers = n.op("arange", {int_imm(0), int_imm(count), int_imm(1)}, DTypeAttrs{kInt64});
-  std::vector<Expr> shape = n.shape_of(position);
-  Expr result = n.cast(n.op("equal", {n.with_new_axis(position, std::ssize(shape)), numbers}), kFloat32);
-  if (n.attr_int("zeros", 1) != 0) return result;
-  // A gather beyond the categories is the error of the run.
-  Expr zeros = constant(float_list(std::vector<double>(static_cast<size_t>(count))));
-  Expr checked = n.op("take", {zeros, position}, TakeAttrs{.axis = 0});
-  return n.add(result, n.with_new_axis(checked, std::ssize(shape)));
-}
-
-// ---- LabelEncoder
-
-// Keys or values: one of several attributes, or from version 4 on also a tensor.
-struct Side {
-  std::optional<Tensor> list = {};
-  bool has_strings = false;
-};
-Side side_of(Node& n, const std::string& name) {
-  Side side;
-  auto take = [&](Tensor list) {
-    if (side.list || side.has_strings) n.fail("more than one of the attributes '{}_*' is given", name);
-    side.list = std::move(list);
-  };
-  if (n.has_attr((name + "_floats").c_str())) take(float_list(n.attr_floats((name + "_floats").c_str())));
-  if (auto ints = n.attr_ints((name + "_int64s").c_str()))
-    take(Tensor::of<int64_t>({std::ssize(*ints)}, kInt64, *ints));
-  if (n.has_attr((name + "_strings").c_str())) side.has_strings = true;
-  if (n.opset() >= 4) {
-    if (auto tensor = n.attr_tensor((name + "_tensor").c_str())) take(tensor->reshaped({tensor->size()}));
-  }
-  if (!side.list && !side.has_strings) n.fail("expected one of the attributes '{}_*'", name);
-  return side;
-}
-
-Tensor default_of(Node& n, DType dtype) {
-  Tensor result = Tensor::empty({1}, dtype);
-  if (n.opset() >= 4) {
-    if (auto tensor = n.attr_tensor("default_tensor")) {
-      if (tensor->size() != 1 || tensor->dtype() != dtype)
-        n.fail("default_tensor is {}, expected one {}", describe(*tensor), to_string(dtype));
-      return tensor->reshaped({1});
-    }
-  }
-  if (dtype.is_float()) result.set_double(0, n.attr_float("default_float", -0.0));
-  if (!dtype.is_float()) result.set_int(0, n.attr_int("default_int64", -1));
-  return result;
-}
-
-Expr label_encoder(Node& n, const Expr& x) {
-  Side keys = side_of(n, "keys"), values = side_of(n, "values");
-  if (keys.has_strings || values.has_strings) n.unsupported("keys or values that are strings");
-  if (keys.list->size() != values.list->size())
-    n.fail("there are {} keys and {} values", keys.list->size(), values.list->size());
-  DType dtype = keys.list->dtype();
-  if (dtype != n.dtype(0)) n.fail("keys have {} and the input {}", to_string(dtype), to_string(n.dtype(0)));
-  int64_t count = keys.list->size();
-  auto positions = [&]<class T>(T (*read)(const Tensor&, int64_t)) {
-    std::vector<T> list;
-    for (int64_t i = 0; i < count; ++i) list.push_back(read(*keys.list, i));
-    return Table<T>(n, list).find(x, count);
-  };
-  Expr position = dtype.is_float() ? positions(+[](const Tensor& t, int64_t i) { return t.as_double(i); })
-                                   : positions(+[](const Tensor& t, int64_t i) { return t.as_int(i); });
-  Tensor otherwise = default_of(n, values.list->dtype());
-  Expr all = constant(*values.list);
-  all = count == 0 ? constant(otherwise) : n.op("concat", {tuple({all, constant(otherwise)})}, ConcatAttrs{0});
-  return n.op("take", {all, position}, TakeAttrs{.axis = 0, .mode = "clip"});
-}
-
 }  // namespace
 
 std::vector<ConverterRow> features_converters() {
@@ -236,15 +116,6 @@ std::vector<ConverterRow> features_converters() {
        "imputed_value_floats imputed_value_int64s replaced_value_float replaced_value_int64", kMl},
       {"FeatureVectorizer", 1, 1, kAny, feature_vectorizer, "inputdimensions", kMl},
       {"ArrayFeatureExtractor", 1, 2, 2, array_feature_extractor, "", kMl},
-      {"OneHotEncoder", 1, 1, 1, one_hot_encoder, "cats_int64s cats_strings zeros", kMl},
-      {"LabelEncoder", 2, 1, 1, label_encoder,
-       "default_float default_int64 default_string keys_floats keys_int64s keys_strings values_floats values_int64s "
-       "values_strings",
-       kMl},
-      {"LabelEncoder", 4, 1, 1, label_encoder,
-       "default_float default_int64 default_string default_tensor keys_floats keys_int64s keys_strings keys_tensor "
-       "values_floats values_int64s values_strings values_tensor",
-       kMl},
   };
 }
 

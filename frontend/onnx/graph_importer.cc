@@ -17,30 +17,6 @@ namespace relaxc::onnx_import {
 
 namespace {
 
-// Returns the names that a node reads, including those that its subgraphs take from outside. A name that a subgraph
-// reads before it defines it comes from outside, even when it later gives that name to another value.
-std::vector<std::string> inputs_of(const onnx::NodeProto& node) {
-  std::vector<std::string> names;
-  for (const std::string& name : node.input()) {
-    if (!name.empty()) names.push_back(name);
-  }
-  for (const auto& attribute : node.attribute()) {
-    if (!attribute.has_g()) continue;
-    std::unordered_set<std::string> inner;
-    for (const auto& input : attribute.g().input()) inner.insert(input.name());
-    for (const auto& tensor : attribute.g().initializer()) inner.insert(tensor.name());
-    auto take = [&](const std::string& name) {
-      if (!inner.contains(name)) names.push_back(name);
-    };
-    for (const auto& child : attribute.g().node()) {
-      for (const std::string& name : inputs_of(child)) take(name);
-      inner.insert(child.output().begin(), child.output().end());
-    }
-    for (const auto& output : attribute.g().output()) take(output.name());
-  }
-  return names;
-}
-
 // Replaces attribute references of a function's node by the caller's attributes, or leaves out those that are absent.
 void resolve_references(google::protobuf::RepeatedPtrField<onnx::AttributeProto>& attributes,
                         const std::unordered_map<std::string, const onnx::AttributeProto*>& given) {
@@ -83,6 +59,28 @@ void clear_absent(google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,
 }
 
 }  // namespace
+
+std::vector<std::string> names_read(const onnx::NodeProto& node) {
+  std::vector<std::string> names;
+  for (const std::string& name : node.input()) {
+    if (!name.empty()) names.push_back(name);
+  }
+  for (const auto& attribute : node.attribute()) {
+    if (!attribute.has_g()) continue;
+    std::unordered_set<std::string> inner;
+    for (const auto& input : attribute.g().input()) inner.insert(input.name());
+    for (const auto& tensor : attribute.g().initializer()) inner.insert(tensor.name());
+    auto take = [&](const std::string& name) {
+      if (!inner.contains(name)) names.push_back(name);
+    };
+    for (const auto& child : attribute.g().node()) {
+      for (const std::string& name : names_read(child)) take(name);
+      inner.insert(child.output().begin(), child.output().end());
+    }
+    for (const auto& output : attribute.g().output()) take(output.name());
+  }
+  return names;
+}
 
 bool is_too_large(const Type& type, const ImportLimits& limits) {
   std::vector<int64_t> dims =
@@ -171,7 +169,7 @@ void GraphImporter::require_equal(const Expr& a, const Expr& b, std::string_view
 
 void GraphImporter::add_initializers(const onnx::GraphProto& graph) {
   std::unordered_set<std::string> used;
-  for (const auto& node : graph.node()) std::ranges::copy(inputs_of(node), std::inserter(used, used.end()));
+  for (const auto& node : graph.node()) std::ranges::copy(names_read(node), std::inserter(used, used.end()));
   for (const auto& output : graph.output()) used.insert(output.name());
   auto add = [&](const auto& tensor, const std::string& name, const char* kind) {
     if (!used.contains(name)) return;
@@ -205,7 +203,7 @@ struct Dependencies {
       }
     }
     for (int i = 0; i < nodes.size(); ++i) {
-      for (const std::string& name : inputs_of(nodes[i])) {
+      for (const std::string& name : names_read(nodes[i])) {
         auto producer = producer_of.find(name);
         if (producer == producer_of.end() || is_outer(name, producer->second, i)) continue;
         producers[i].push_back(producer->second);
@@ -289,8 +287,8 @@ void GraphImporter::add_in_order(const Nodes& nodes, std::span<const int> order)
     const Span outer = builder_.span();
     try {
       add_node(nodes[order[k]], order[k]);
-    } catch (const RanksDiffer&) {
-      split_at(nodes, order.subspan(k));
+    } catch (const RanksDiffer& split) {
+      split_at(split, nodes, order.subspan(k));
       builder_.set_span(outer);
       return;
     }
@@ -355,7 +353,8 @@ static void check_inputs(const onnx::NodeProto& node, const ConverterRow& row, c
     if (const NodeKernel* row = find_item(kernels, near, &NodeKernel::type); row && !near.empty())
       remedy += fmt::format("; kernel '{}' is for \"{}\"", row->kernel.name, near);
   }
-  fail_unsupported(span, "operator {} of opset {} is not supported{}", span.origin->op_type, version, remedy);
+  const std::string opset = version == kNewestOpset ? "" : fmt::format(" of opset {}", version);
+  fail_unsupported(span, "operator {}{} is not supported{}", span.origin->op_type, opset, remedy);
 }
 
 // Returns the built-in converter, or that of a plug-in as a row in `custom`.
@@ -364,6 +363,10 @@ static const ConverterRow* find_row(const ImportOptions& options, const std::str
   if (const ConverterRow* row = find_converter(domain, type, version)) return row;
   const OnnxConverter* found = find_custom(options.converters, domain, type, version);
   return found ? &custom.emplace(row_of(*found)) : nullptr;
+}
+
+std::optional<int64_t> GraphImporter::imported_version(const std::string& domain) const {
+  return copy_value(function_opsets ? *function_opsets : context_.opsets, domain);
 }
 
 void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
@@ -381,9 +384,6 @@ void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
     }
     while (!inputs.empty() && !inputs.back()) inputs.pop_back();
     if (poisoned) poison_outputs(node);
-    std::string domain = domain_of(node.domain());
-    const auto& opsets = function_opsets ? *function_opsets : context_.opsets;
-    int64_t version = copy_value(opsets, domain).value_or(0);
     std::string refused;
     std::optional<Outputs> outputs = poisoned ? std::nullopt : call_kernel(node, inputs, span, refused);
     const bool is_function = context_.functions.contains(name_of_function(node));
@@ -393,9 +393,15 @@ void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
       builder_.set_span(outer);
       return;
     }
+    const std::string domain = domain_of(node.domain());
+    const std::optional<int64_t> imported = imported_version(domain);
+    const int64_t version = imported.value_or(kNewestOpset);
     std::optional<ConverterRow> custom;
     const ConverterRow* row = find_row(context_.options, domain, node.op_type(), version, custom);
     if (!row) fail_unknown(domain, node.op_type(), version, refused, context_, span);
+    if (!imported && context_.opsets.emplace(domain, kNewestOpset).second)
+      context_.warn(span, fmt::format("the model does not import the domain '{}'", printable(domain)),
+                    "its newest version is assumed");
     if (!poisoned) {
       check_inputs(node, *row, inputs, span);
       auto convert = [&] { return convert_node(node, *row, version, inputs, span); };

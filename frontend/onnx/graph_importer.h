@@ -25,6 +25,8 @@ struct ModelContext {
   std::unordered_map<std::string, std::string> made_by = {};  // the user's kernel, by the name of the value
   int64_t node_count = 0;
   std::vector<std::string> nested = {};  // the functions and graphs that are being expanded; "" for a graph
+  std::optional<std::pair<const onnx::NodeProto*, bool>> chosen_side =
+      {};  // of an If that is imported next: then, else
 
   // Returns the place of a named part of the model: "model.onnx: initializer 'w'".
   Span place(std::string_view kind, const std::string& name) const {
@@ -41,8 +43,16 @@ struct ModelContext {
   }
 };
 
-// Is thrown by the converter of an If whose branches give tensors of different ranks, for add_nodes.
-struct RanksDiffer {};
+// Is thrown by the converter of an If whose branches give tensors of different ranks, for add_nodes. The condition is a
+// scalar of the graph.
+struct RanksDiffer {
+  const onnx::NodeProto* node;
+  Expr condition;
+};
+
+// Returns the names that a node reads, including those that its subgraphs take from outside. A name that a subgraph
+// reads before it defines it comes from outside, even when it later gives that name to another value.
+std::vector<std::string> names_read(const onnx::NodeProto& node);
 
 class GraphImporter {
  public:
@@ -85,18 +95,23 @@ class GraphImporter {
   void require_equal(const Expr& a, const Expr& b, std::string_view what);
 
   // Returns whether nodes behind this one may be imported into branches.
-  bool may_split() const { return nodes_left_ > 0 && splits_ < kMostSplits; }
+  bool may_split() const { return splits_ < kMostSplits && (nodes_left_ > 0 || may_pass_on()); }
+  // Returns whether the nodes of the graph around this one may be.
+  bool may_pass_on() const { return is_side && parent_->may_split(); }
 
   std::unordered_map<std::string, int64_t>* function_opsets = nullptr;  // those of the function whose body this is
   std::string place;                                                    // prefix of node names: "call/"
+  bool is_side = false;  // whether this is a side of an If, inlined into the graph around it
 
  private:
   friend class Branch;
   static constexpr int kMostSplits = 4;  // each doubles the nodes behind it
   void add_node(const onnx::NodeProto& node, int64_t index);
+  // Returns the version of a domain that the model, or the function whose body this is, imports.
+  std::optional<int64_t> imported_version(const std::string& domain) const;
   void add_in_order(const Nodes& nodes, std::span<const int> order);
-  // Imports an If whose branches differ in rank together with the nodes behind it, which each branch gets a copy of.
-  void split_at(const Nodes& nodes, std::span<const int> order);
+  // Imports nodes, the first of which is an If whose branches differ in rank or has it in it. Each branch gets a copy.
+  void split_at(const RanksDiffer& split, const Nodes& nodes, std::span<const int> order);
   // Returns the outputs of the user's kernel for the node; nullopt where none fits, with the reasons in `refused`.
   std::optional<Outputs> call_kernel(const onnx::NodeProto& node, const std::vector<Value>& inputs, const Span& span,
                                      std::string& refused);

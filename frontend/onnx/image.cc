@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "frontend/onnx/node.h"
+#include "frontend/onnx/graph_importer.h"
 #include "support/joined.h"
 
 namespace relaxc::onnx_import {
@@ -207,7 +207,9 @@ Expr grid_sample(Node& n) {
   if (order.size() < 3) n.fail("the grid has rank {}, expected the input's", n.rank(1));
   std::swap(order[0], order[1]);
   order[1] = n.rank(1) - 1;
-  return n.op("image.grid_sample", {n.tensor(0), n.transpose(n.tensor(1), order)}, attrs);
+  const DType dtype = n.dtype(0);
+  Expr x = dtype.is_float() ? n.tensor(0) : n.cast(n.tensor(0), kFloat64);  // integers lose their fractions
+  return n.cast(n.op("image.grid_sample", {x, n.transpose(n.tensor(1), order)}, attrs), dtype);
 }
 // The size is [N, C, H, W] or [N, C, D, H, W].
 Expr affine_grid(Node& n) {
@@ -249,10 +251,16 @@ Expr center_crop_pad(Node& n) {
   return n.op("dyn.pad", {n.tensor(0), shape_expr(width)}, PadAttrs());
 }
 
-Expr image_decoder(Node& n) {
-  n.unsupported(
-      "ImageDecoder reads compressed images, for which relaxc has no codecs; give the model the pixels "
-      "instead, or a kernel of your own for the node (docs/own-kernels.md)");
+Expr image_decoder(Node& n, const Expr& x) {
+  DecodeImageAttrs attrs{n.attr_string("pixel_format", "RGB")};
+  const std::string& format = attrs.pixel_format;
+  if (format != "RGB" && format != "BGR" && format != "Grayscale")
+    n.fail("pixel_format is '{}', expected RGB, BGR or Grayscale", format);
+  if (n.rank(0) != 1) n.fail("the input has rank {}, expected 1", n.rank(0));
+  ModelContext& context = n.graph().context();
+  std::vector<Expr> dims = {unknown_dim(context, "height"), unknown_dim(context, "width"),
+                            int_imm(format == "Grayscale" ? 1 : 3)};
+  return n.match_cast(n.builder().op("image.decode", {x}, attrs), tensor_type(std::move(dims), DType::uint(8)));
 }
 
 // Returns the size of the blocks of an image whose dims are `s`.

@@ -1,4 +1,6 @@
 // Gathers, scatters, sorts and other operators on positions.
+#include <map>
+
 #include "frontend/onnx/node.h"
 
 namespace relaxc::onnx_import {
@@ -83,13 +85,22 @@ Outputs unique(Node& n) {
 struct Pool {
   std::vector<int64_t> items, starts, columns;
   int64_t least, most;
+  std::vector<std::string> words = {};  // of a pool of strings, each once
+  std::map<std::string, int64_t> numbers = {};
   Pool(Node& n)
       : items(n.attr_ints("pool_int64s").value_or(std::vector<int64_t>())),
         starts(n.required_ints("ngram_counts")),
         columns(n.required_ints("ngram_indexes")),
         least(n.required_int("min_gram_length")),
         most(n.required_int("max_gram_length")) {
-    if (n.has_attr("pool_strings")) n.unsupported("a pool of strings");
+    std::vector<std::string> texts = n.attr_strings("pool_strings");
+    if (texts.empty() == items.empty())
+      n.fail("expected n-grams in one of the attributes 'pool_int64s' and 'pool_strings'");
+    for (const std::string& text : texts) {  // a string is the number of its first occurrence
+      auto [place, is_new] = numbers.try_emplace(text, std::ssize(words));
+      if (is_new) words.push_back(text);
+      items.push_back(place->second);
+    }
     if (least < 1 || most < least || most > std::ssize(starts))
       n.fail("min_gram_length is {}, max_gram_length {} and ngram_counts has {} numbers", least, most, starts.size());
     starts.push_back(std::ssize(items));
@@ -129,8 +140,15 @@ Expr tf_idf(Node& n) {
   Pool pool(n);
   std::vector<Expr> shape = n.shape(0);
   if (shape.empty() || shape.size() > 2) n.fail("input has rank {}, expected 1 or 2", shape.size());
-  if (n.dtype(0) != kInt32 && n.dtype(0) != kInt64) n.unsupported("input of {}", to_string(n.dtype(0)));
-  Expr rows = shape.size() == 2 ? n.tensor(0) : n.reshape(n.tensor(0), {int_imm(1), shape[0]});
+  if (n.dtype(0) != kInt32 && n.dtype(0) != kInt64 && !n.dtype(0).is_string())
+    n.fail("the input is {}, expected int32, int64 or strings", to_string(n.dtype(0)));
+  if (n.dtype(0).is_string() == pool.words.empty())
+    n.fail("the input is {}, the n-grams are {}", to_string(n.dtype(0)), pool.words.empty() ? "integers" : "strings");
+  Expr rows = n.tensor(0);
+  if (!pool.words.empty())  // words that are not in the pool are -1, which no n-gram has
+    rows = n.builder().op("string.find",
+                          {rows, constant(Tensor::strings({std::ssize(pool.words)}, pool.words), n.span())});
+  if (shape.size() == 1) rows = n.reshape(rows, {int_imm(1), shape[0]});
   Expr counts = n.cast(ngram_counts(n, rows, pool), kFloat32);
   std::string mode = n.attr_string("mode", "");
   std::vector<double> weights = n.attr_floats("weights");
@@ -139,16 +157,25 @@ Expr tf_idf(Node& n) {
   if (mode == "IDF") counts = n.binary("minimum", counts, n.scalar(1, kFloat32));
   if (mode == "IDF" || mode == "TFIDF") counts = n.mul(counts, constant(float_list(weights)));
   if (mode != "TF" && mode != "IDF" && mode != "TFIDF") n.fail("mode is '{}', expected TF, IDF or TFIDF", mode);
-  // Each column of the result takes the n-gram that names it, or a column of zeros behind them.
+  // Each column of the result takes the n-gram that names it, or a column of zeros behind them. Where several name it
+  // they are added: round k takes the k-th of each column.
   int64_t columns = std::ranges::max(pool.columns) + 1, ngrams = std::ssize(pool.columns);
-  std::vector<int64_t> sources(static_cast<size_t>(columns), ngrams);
+  std::vector<std::vector<int64_t>> rounds;
+  std::vector<size_t> taken(static_cast<size_t>(columns));
   for (int64_t k = 0; k < ngrams; ++k) {
-    int64_t& source = sources[static_cast<size_t>(pool.columns[static_cast<size_t>(k)])];
-    if (source != ngrams) n.unsupported("ngram_indexes that name a column twice");
-    source = k;
+    auto column = static_cast<size_t>(pool.columns[static_cast<size_t>(k)]);
+    const size_t round = taken[column]++;
+    constexpr size_t kMostRounds = 64;
+    if (round == kMostRounds) n.unsupported("ngram_indexes that name a column more than {} times", kMostRounds);
+    if (round == rounds.size()) rounds.emplace_back(static_cast<size_t>(columns), ngrams);
+    rounds[round][column] = k;
   }
-  Expr padded = n.op("dyn.pad", {counts, shape_expr(int_imms({0, 0, 0, 1}))}, PadAttrs());
-  Expr result = n.op("take", {padded, constant(Tensor::of<int64_t>({columns}, kInt64, sources))}, TakeAttrs{.axis = 1});
+  Expr padded = n.op("dyn.pad", {counts, shape_expr(int_imms({0, 0, 0, 1}))}, PadAttrs()), result = padded;
+  for (size_t round = 0; round < rounds.size(); ++round) {
+    Expr sources = constant(Tensor::of<int64_t>({columns}, kInt64, rounds[round]));
+    Expr part = n.op("take", {padded, sources}, TakeAttrs{.axis = 1});
+    result = round == 0 ? part : n.add(result, part);
+  }
   return shape.size() == 2 ? result : n.reshape(result, {int_imm(columns)});
 }
 

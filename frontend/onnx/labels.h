@@ -10,11 +10,11 @@ class Labels {
   Labels(Node& n, const char* ints, const char* strings);
   int64_t size() const { return std::max(std::ssize(ints_), std::ssize(strings_)); }
   // Returns the labels with these positions in the list.
-  Expr at(const Expr& positions) const;
+  Value at(const Expr& positions) const;
   // Returns label 1 where the condition [n] holds, else label 0; 1 and 0 where there are not two labels.
-  Expr binary(const Expr& condition) const;
+  Value binary(const Expr& condition) const;
   // Returns the labels of the highest scores in each row, the first one among equal ones.
-  Expr of_highest(const Expr& scores) const;
+  Value of_highest(const Expr& scores) const;
 
  private:
   Node& n_;
@@ -22,9 +22,14 @@ class Labels {
   std::vector<std::string> strings_;
 };
 
+// Returns the strings of a list at these positions, int64 from 0 on.
+Value strings_at(Node& n, const std::vector<std::string>& list, const Expr& positions);
 // Returns columns [first, end) of a matrix.
 Expr columns_of(Node& n, const Expr& x, int64_t first, int64_t end);
 // Returns the two columns (low, high) of a matrix.
 Expr two_columns(Node& n, const Expr& low, const Expr& high);
+// Returns PROBIT of both classes by the probability of the second one, [n, 1]: that of 1 - p is that of p with the
+// other sign. (ONNX Runtime leaves the second column unwritten.)
+Expr both_probits(Node& n, const Expr& probability);
 
 }  // namespace relaxc::onnx_import

@@ -34,8 +34,8 @@ Expr transformed(Node& n, const Expr& scores, int64_t count) {
 }
 // Returns the probabilities of two classes by a score of the second one, as ONNX Runtime does.
 Expr both_classes(Node& n, const Expr& score, const std::string& transform) {
-  Expr second =
-      transform == "LOGISTIC" ? post_transform(n, score, transform) : post_transform_of_one(n, score, transform);
+  if (transform == "PROBIT") return both_probits(n, score);
+  Expr second = transform == "LOGISTIC" ? post_transform(n, score, transform) : score;
   return two_columns(n, n.sub(n.scalar_like(1, second), second), second);
 }
 
@@ -66,11 +66,11 @@ Outputs linear_classifier(Node& n) {
   if (count > 1 && count != labels.size()) n.fail("there are {} classes and {} labels", count, labels.size());
   Expr scores = times_transposed(n, x, matrix(n, count, coefficients, "coefficients"));
   if (!intercepts.empty()) scores = n.add(scores, row_of(n, intercepts, kFloat32));
-  if (count > 1) return {n.of(labels.of_highest(scores)), n.of(transformed(n, scores, count))};
-  Expr label = labels.binary(is_above(n, as_list(n, scores), 0));
+  if (count > 1) return {labels.of_highest(scores), n.of(transformed(n, scores, count))};
+  Value label = labels.binary(is_above(n, as_list(n, scores), 0));
   if (labels.size() == 2) scores = both_classes(n, scores, n.attr_string("post_transform", "NONE"));
   if (labels.size() != 2) scores = transformed(n, scores, 1);
-  return {n.of(label), n.of(scores)};
+  return {label, n.of(scores)};
 }
 
 // ---- Support vector machines
@@ -194,7 +194,7 @@ Expr probabilities(Node& n, const Expr& scores, const Pairs& pairs, const std::v
 Outputs linear_svm(Node& n, const Labels& labels, const std::vector<double>& coefficients, bool has_probabilities) {
   Expr scores =
       kernel(n, rows_of_input(n), matrix(n, labels.size(), coefficients, "coefficients"), "LINEAR", first_rho(n));
-  Expr label = labels.of_highest(scores);
+  Value label = labels.of_highest(scores);
   if (labels.size() == 2 && !has_probabilities) {
     bool all_positive = std::ranges::all_of(coefficients, [](double c) { return c >= 0; });
     Expr most = n.reduce("max", scores, {1}, false);
@@ -202,7 +202,7 @@ Outputs linear_svm(Node& n, const Labels& labels, const std::vector<double>& coe
     Expr highest = n.op("argmax", {scores}, ArgReduceAttrs{.axis = 1});
     label = labels.at(n.op("where", {is_second, n.scalar(1, kInt64), highest}));
   }
-  return {n.of(label), n.of(transformed(n, scores, labels.size()))};
+  return {label, n.of(transformed(n, scores, labels.size()))};
 }
 
 Outputs svm_classifier(Node& n) {
@@ -216,15 +216,14 @@ Outputs svm_classifier(Node& n) {
   if (labels.size() < 2) n.fail("there is one label, expected at least two");
   Pairs pairs(labels.size());
   Expr scores = pair_scores(n, rows_of_input(n), pairs, vectors);
-  Expr label = labels.of_highest(votes(n, scores, pairs));
+  Value label = labels.of_highest(votes(n, scores, pairs));
   if (!a.empty() || !b.empty()) {
     Expr result = probabilities(n, scores, pairs, a, b);
-    return {n.of(label), n.of(post_transform(n, result, transform))};
+    return {label, n.of(post_transform(n, result, transform))};
   }
-  if (labels.size() > 2) return {n.of(label), n.of(transformed(n, scores, pairs.count()))};
-  if (transform == "PROBIT") n.unsupported("post_transform PROBIT of two classes without probabilities");
-  if (transform == "NONE") return {n.of(label), n.of(two_columns(n, n.op("negative", {scores}), scores))};
-  return {n.of(label), n.of(both_classes(n, scores, transform))};
+  if (labels.size() > 2) return {label, n.of(transformed(n, scores, pairs.count()))};
+  if (transform == "NONE") return {label, n.of(two_columns(n, n.op("negative", {scores}), scores))};
+  return {label, n.of(both_classes(n, scores, transform))};
 }
 
 }  // namespace

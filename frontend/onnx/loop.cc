@@ -1,5 +1,7 @@
 #include "frontend/onnx/loop.h"
 
+#include <map>
+
 #include "frontend/onnx/graph_importer.h"
 #include "ir/sequence.h"
 #include "ir/type_relation.h"
@@ -113,10 +115,8 @@ BuiltStep build_step(Node& n, const std::vector<Type>& types, const LoopBody& bo
   return {make_function({std::move(params), seq, type, true, {}}, n.span()), std::move(step)};
 }
 
-}  // namespace
-
-std::vector<Expr> emit_loop(Node& n, const Expr& trips, const std::vector<Expr>& carried, const LoopBody& body,
-                            const std::function<Expr()>& first) {
+std::vector<Expr> emit_numeric_loop(Node& n, const Expr& trips, const std::vector<Expr>& carried, const LoopBody& body,
+                                    const std::function<Expr()>& first) {
   CarriedTypes types(n, carried);
   BuiltStep built = build_step(n, types.types(), body);
   while (!types.hold_for(built.step.carried)) built = build_step(n, types.types(), body);
@@ -128,6 +128,74 @@ std::vector<Expr> emit_loop(Node& n, const Expr& trips, const std::vector<Expr>&
   for (size_t i = 0; i < built.step.carried.size() + built.step.rows.size(); ++i)
     results.push_back(with_measured_dims(n, b.emit(tuple_get(all, static_cast<int64_t>(i)))));
   return results;
+}
+
+// Rows of strings are not stacked: they are carried as sequences, which are joined behind the loop. The first attempt
+// to build an iteration tells which rows are strings.
+class LoopWithStrings {
+ public:
+  LoopWithStrings(Node& n, const std::vector<Expr>& carried, const LoopBody& body)
+      : n_(n), carried_(carried), body_(body) {}
+
+  std::vector<Expr> emit(const Expr& trips, const std::function<Expr()>& first) {
+    for (;;) {
+      try {
+        return attempt(trips, first);
+      } catch (const RowOfStrings& found) {
+        listed_.emplace(found.row, without_dims(found.type, [](const VarRef&) { return true; }));
+      }
+    }
+  }
+
+ private:
+  struct RowOfStrings {
+    size_t row;
+    Type type;
+  };
+  std::vector<Expr> attempt(const Expr& trips, const std::function<Expr()>& first) {
+    const size_t count = carried_.size();
+    std::vector<Expr> carried = carried_;
+    for (const auto& [row, type] : listed_) carried.push_back(n_.leaf(n_.sequence({}, type)));
+    size_t rows = 0;
+    auto body = [&](Node& inner, const Expr& i, const std::vector<Expr>& values) {
+      LoopStep step = body_(inner, i, {values.begin(), values.begin() + static_cast<ptrdiff_t>(count)});
+      rows = step.rows.size();
+      std::vector<Expr> numbers;
+      for (size_t k = 0; k < rows; ++k) {
+        const Expr& row = step.rows[k];
+        const bool is_text = tensor_dtype(row.type()) == DType::string();
+        if (is_text && !listed_.contains(k)) throw RowOfStrings{k, row.type()};
+        if (!is_text) numbers.push_back(row);
+        if (is_text) step.carried.push_back(inner.builder().op("sequence.insert", {values[step.carried.size()], row}));
+      }
+      step.rows = std::move(numbers);
+      return step;
+    };
+    std::vector<Expr> all = emit_numeric_loop(n_, trips, carried, body, first),
+                      results(all.begin(), all.begin() + static_cast<ptrdiff_t>(count));
+    size_t list = count, numbers = carried.size();
+    for (size_t k = 0; k < rows; ++k) {
+      if (!listed_.contains(k)) {
+        results.push_back(all[numbers++]);
+        continue;
+      }
+      const SequenceConcatAttrs attrs{0, true};
+      results.push_back(with_measured_dims(n_, n_.builder().op("sequence.concat", {all[list++]}, attrs)));
+    }
+    return results;
+  }
+
+  Node& n_;
+  const std::vector<Expr>& carried_;
+  const LoopBody& body_;
+  std::map<size_t, Type> listed_ = {};
+};
+
+}  // namespace
+
+std::vector<Expr> emit_loop(Node& n, const Expr& trips, const std::vector<Expr>& carried, const LoopBody& body,
+                            const std::function<Expr()>& first) {
+  return LoopWithStrings(n, carried, body).emit(trips, first);
 }
 
 VarRef unknown_dim(Node& n, std::string name) {

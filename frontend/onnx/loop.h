@@ -6,7 +6,7 @@ namespace relaxc::onnx_import {
 
 struct LoopStep {
   std::optional<Expr> condition = {};  // a bool tensor of rank 0: whether there is a next iteration
-  std::vector<Expr> carried, rows;     // rows are tensors, which are stacked along a new axis 0
+  std::vector<Expr> carried, rows;     // rows are tensors, also of strings, which are stacked along a new axis 0
 };
 // Builds an iteration. `body` is a view of the node that builds inside of the loop, `i` the iteration's number. It is
 // called again where an iteration changes the dims of a carried value, which then has dims of its own.

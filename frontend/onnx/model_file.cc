@@ -473,4 +473,20 @@ Tensor ModelFile::tensor(const std::shared_ptr<const ModelFile>& self, const onn
   return dense;
 }
 
+onnx::TensorProto proto_of_tensor(const Tensor& tensor, const Span& span) {
+  onnx::TensorProto proto;
+  int type = element_type_of_dtype(tensor.dtype());
+  if (type == 0) fail_unsupported(span, "{} has no ONNX element type", to_string(tensor.dtype()));
+  proto.set_data_type(type);
+  for (int64_t dim : tensor.shape()) proto.add_dims(dim);
+  if (tensor.bytes() >= int64_t{1} << 31)
+    fail_unsupported(span, "a tensor of {} bytes; the limit is 2 GB", tensor.bytes());
+  if (tensor.dtype().is_string()) {
+    for (int64_t i = 0; i < tensor.size(); ++i) proto.add_string_data(std::string(tensor.string(i)));
+  } else {
+    proto.set_raw_data(tensor.raw(), static_cast<size_t>(tensor.bytes()));
+  }
+  return proto;
+}
+
 }  // namespace relaxc::onnx_import

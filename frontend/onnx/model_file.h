@@ -53,5 +53,7 @@ class ModelFile {
 
 // Copies the elements of a TensorProto whose data is inside of the message.
 Tensor decode_tensor(const onnx::TensorProto& proto, const Span& span);
+// Returns the tensor as a message without a name. Throws at the span what does not fit into one.
+onnx::TensorProto proto_of_tensor(const Tensor& tensor, const Span& span);
 
 }  // namespace relaxc::onnx_import

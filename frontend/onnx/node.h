@@ -45,6 +45,8 @@ struct ValueData {
 // Returns "a tensor", "a sequence", "an empty optional".
 std::string kind_text(const ValueData& value);
 inline Value make_value(ValueData data) { return std::make_shared<ValueData>(std::move(data)); }
+// Returns whether it is a tensor of strings.
+bool is_text(const Value& value);
 using Outputs = std::vector<Value>;
 
 // An attribute for Node::standard().
@@ -267,8 +269,8 @@ Expr convolve(Node& n, const Expr& x, const Expr& weight);
 #define RELAXC_CONVERTER_GROUPS(X) \
   X(elementwise) X(layout) X(slice) X(index) X(create) X(image) X(detection) X(signal) X(random) X(linear_algebra) \
   X(convolution) X(normalization) X(training) X(reduction) X(quantize) X(sequence) X(control) X(recurrent) \
-  X(attention) X(linear_attention) X(contrib) X(contrib_products) X(contrib_quantize) X(contrib_attention) X(strings) \
-  X(trees) X(linear_models) X(features)
+  X(attention) X(linear_attention) X(contrib) X(contrib_products) X(contrib_quantize) X(contrib_attention) \
+  X(contrib_decoding) X(contrib_experts) X(strings) X(trees) X(linear_models) X(features) X(encoders) X(maps)
 // clang-format on
 #define RELAXC_ROW(group) std::vector<ConverterRow> group##_converters();
 RELAXC_CONVERTER_GROUPS(RELAXC_ROW)

@@ -26,13 +26,14 @@ Expr power_of_two(Node& n, const Expr& x, const std::string& mode) {
 
 }  // namespace
 
-// Integers of less than 8 bits get the nearest value, as in ONNX's reference.
+// Integers of less than 8 bits get the low bits of the whole part, as in ONNX's reference, which leaves open what
+// becomes of values out of range.
 Expr convert(Node& n, const Expr& x, DType dtype) {
   DType from = n.dtype_of_tensor(x);
   if (from == dtype) return x;
   if (dtype.is_integral() && dtype.is_packed() && from.is_float()) {
     Expr real = from.is_small_float() ? n.cast(x, kFloat32) : x;
-    return n.cast(n.op("round", {real}), dtype);
+    return n.cast(n.cast(real, kInt32), dtype);
   }
   if (!dtype.is_small_float()) return n.cast(x, dtype);
   bool is_wide = from == kFloat64 || (from.is_integral() && from.bits > 16);

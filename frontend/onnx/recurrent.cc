@@ -1,4 +1,6 @@
 // RNN, GRU and LSTM: one product for the inputs of all steps, then a loop over the steps.
+#include <algorithm>
+
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/loop.h"
 
@@ -28,14 +30,19 @@ class Recurrent {
     steps_ = n.dim_of(x_, 0);
     batch_ = n.dim_of(x_, 1);
     auto hidden = as_int(n.dim(2, std::max<size_t>(n.shape(2).size(), 1) - 1));
-    if (!hidden) n.unsupported("recurrent weights with symbolic dims");
-    hidden_ = n.attr_int("hidden_size", *hidden);
-    if (hidden_ != *hidden) n.fail("hidden_size is {}, but the weights have {}", hidden_, *hidden);
+    if (!hidden && !n.has_attr("hidden_size")) n.unsupported("recurrent weights with symbolic dims and no hidden_size");
+    hidden_ = n.attr_int("hidden_size", hidden.value_or(0));
+    if (hidden && hidden_ != *hidden) n.fail("hidden_size is {}, but the weights have {}", hidden_, *hidden);
     dtype_ = n.dtype(0);
     read_activations();
     clip_ = n.has_attr("clip") ? std::optional(n.attr_float("clip", 0)) : std::nullopt;
     if (kind_ == "GRU") linear_before_reset_ = n.attr_int("linear_before_reset", 0) != 0;
     if (kind_ == "LSTM") input_forget_ = n.attr_int("input_forget", 0) != 0;
+    const int64_t rows = gates_ * hidden_;
+    w_ = weights(1, {int_imm(directions_), int_imm(rows), n.dim(1, 2)});
+    r_ = weights(2, int_imms({directions_, rows, hidden_}));
+    if (n.has(3)) bias_ = weights(3, int_imms({directions_, 2 * rows}));
+    if (n.has(7)) peepholes_ = weights(7, int_imms({directions_, 3 * hidden_}));
     if (n.has(4)) lengths_ = n.reshape(n.cast(n.tensor(4), kInt64), {batch_, int_imm(1)});
   }
 
@@ -56,6 +63,13 @@ class Recurrent {
   }
 
  private:
+  // Returns weights with these dims, which symbolic ones must be when the model runs.
+  Expr weights(size_t i, const std::vector<Expr>& dims) {
+    Expr x = n_.tensor(i);
+    const std::vector<Expr>& given = n_.shape_of(x);
+    const bool is_known = std::ranges::all_of(given, [](const Expr& dim) { return as_int(dim).has_value(); });
+    return is_known || given.size() != dims.size() ? x : n_.match_cast(x, tensor_type(dims, n_.dtype(i)));
+  }
   size_t activations_per_direction() const { return kind_ == "RNN" ? 1 : kind_ == "GRU" ? 2 : 3; }
 
   void read_activations() {
@@ -84,10 +98,10 @@ class Recurrent {
   // One direction. Returns the last hidden state, the last cell of an LSTM, and the states of all steps.
   std::vector<Expr> run(int64_t d) {
     bool reverse = direction_ == "reverse" || d == 1;
-    Expr w = n_.transpose(n_.pick(n_.tensor(1), 0, d), {1, 0});
+    Expr w = n_.transpose(n_.pick(w_, 0, d), {1, 0});
     Expr flat = n_.reshape(x_, {n_.simplify(steps_ * batch_), n_.dim_of(x_, 2)});
     Expr from_inputs = n_.op("matmul", {flat, w});
-    if (n_.has(3)) from_inputs = n_.add(from_inputs, bias_of_inputs(d));
+    if (bias_) from_inputs = n_.add(from_inputs, bias_of_inputs(d));
     from_inputs = n_.reshape(from_inputs, {steps_, batch_, int_imm(gates_ * hidden_)});
     std::vector<Expr> first = {initial(5, d)};
     if (kind_ == "LSTM") first.push_back(initial(6, d));
@@ -115,11 +129,11 @@ class Recurrent {
 
   // Returns the bias of the inputs (0) or of the hidden state (1).
   Expr bias(Node& n, int64_t d, int64_t part) {
-    Expr all = n.pick(n_.tensor(3), 0, d);
+    Expr all = n.pick(*bias_, 0, d);
     return n.slice(all, 0, int_imm(part * gates_ * hidden_), int_imm((part + 1) * gates_ * hidden_));
   }
   // A GRU may multiply the bias of the hidden state by a gate. Elsewhere it is added, for all steps at once.
-  bool has_bias_of_state() const { return n_.has(3) && kind_ == "GRU" && linear_before_reset_; }
+  bool has_bias_of_state() const { return bias_ && kind_ == "GRU" && linear_before_reset_; }
   Expr bias_of_inputs(int64_t d) {
     return has_bias_of_state() ? bias(n_, d, 0) : n_.add(bias(n_, d, 0), bias(n_, d, 1));
   }
@@ -132,7 +146,7 @@ class Recurrent {
 
   std::vector<Expr> next_state(Node& step, int64_t d, const Expr& from_input, const std::vector<Expr>& state) {
     // Weights are read inside of the loop, where they are constants.
-    Expr r = step.transpose(step.pick(n_.tensor(2), 0, d), {1, 0});
+    Expr r = step.transpose(step.pick(r_, 0, d), {1, 0});
     std::optional<Expr> r_bias;
     if (has_bias_of_state()) r_bias = bias(step, d, 1);
     if (kind_ == "GRU") return {gru_step(step, d, from_input, state[0], r, r_bias)};
@@ -189,7 +203,7 @@ class Recurrent {
   // cell.
   std::vector<Expr> lstm_step(Node& n, int64_t d, const Expr& sum, const Expr& cell) {
     std::optional<Expr> peepholes;
-    if (n_.has(7)) peepholes = n.pick(n_.tensor(7), 0, d);
+    if (peepholes_) peepholes = n.pick(*peepholes_, 0, d);
     auto with_peephole = [&](int64_t g, const Expr& state) {
       Expr x = gate(n, sum, g, 1);
       return peepholes ? n.add(x, n.mul(gate(n, *peepholes, g, 0), state)) : x;
@@ -207,6 +221,8 @@ class Recurrent {
   int64_t gates_ = 1, directions_ = 1, hidden_ = 0;
   bool batch_first_ = false, linear_before_reset_ = false, input_forget_ = false;
   DType dtype_;
+  Expr w_ = int_imm(0), r_ = int_imm(0);  // [directions, gates * hidden, ...]
+  std::optional<Expr> bias_, peepholes_;
   Expr x_ = int_imm(0), steps_ = int_imm(0), batch_ = int_imm(0);
   std::vector<Activation> activations_;
   std::optional<double> clip_;

@@ -48,6 +48,13 @@ Expr plain(Node& n, const Expr& x, const Reducer& over, const char* op) {
 }
 Expr of_absolutes(Node& n, const Expr& x, const Reducer& over, const char* op) { return over(op, n.op("abs", {x})); }
 Expr of_squares(Node& n, const Expr& x, const Reducer& over, const char* op) { return over(op, n.op("square", {x})); }
+// Computes what has no meaning on integers in float64, and rounds the result toward zero.
+template <Reduction kReduction>
+Expr in_floats(Node& n, const Expr& x, const Reducer& over, const char* op) {
+  const DType dtype = n.dtype_of_tensor(x);
+  if (!dtype.is_integral()) return kReduction(n, x, over, op);
+  return n.cast(kReduction(n, n.cast(x, kFloat64), over, op), dtype);
+}
 Expr root_of_squares(Node& n, const Expr& x, const Reducer& over, const char* op) {
   return n.op("sqrt", {of_squares(n, x, over, op)});
 }
@@ -174,11 +181,16 @@ std::vector<ConverterRow> reduction_converters() {
   };
   // ReduceSum has got its axes as an input before the others.
   const std::tuple<const char*, Converter, int64_t> kReductions[] = {
-      {"ReduceSum", {reduce<plain>, "sum"}, 13},          {"ReduceMean", {reduce<plain>, "mean"}, 18},
-      {"ReduceProd", {reduce<plain>, "prod"}, 18},        {"ReduceMax", {reduce<plain>, "max"}, 18},
-      {"ReduceMin", {reduce<plain>, "min"}, 18},          {"ReduceL1", {reduce<of_absolutes>, "sum"}, 18},
-      {"ReduceL2", {reduce<root_of_squares>, "sum"}, 18}, {"ReduceSumSquare", {reduce<of_squares>, "sum"}, 18},
-      {"ReduceLogSum", {reduce<log_of>, "sum"}, 18},      {"ReduceLogSumExp", {reduce<log_of_exps>, "sum"}, 18},
+      {"ReduceSum", {reduce<plain>, "sum"}, 13},
+      {"ReduceMean", {reduce<plain>, "mean"}, 18},
+      {"ReduceProd", {reduce<plain>, "prod"}, 18},
+      {"ReduceMax", {reduce<plain>, "max"}, 18},
+      {"ReduceMin", {reduce<plain>, "min"}, 18},
+      {"ReduceL1", {reduce<of_absolutes>, "sum"}, 18},
+      {"ReduceL2", {reduce<in_floats<root_of_squares>>, "sum"}, 18},
+      {"ReduceSumSquare", {reduce<of_squares>, "sum"}, 18},
+      {"ReduceLogSum", {reduce<in_floats<log_of>>, "sum"}, 18},
+      {"ReduceLogSumExp", {reduce<in_floats<log_of_exps>>, "sum"}, 18},
   };
   for (const auto& [name, convert, since] : kReductions) {
     rows.push_back({name, 1, 1, 1, convert, "axes keepdims noop_with_empty_axes"});

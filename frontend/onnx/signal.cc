@@ -106,8 +106,26 @@ Expr transformed_in_steps(Node& n, const Expr& x, int64_t a, int64_t b, const Df
   Expr result = n.reshape(n.transpose(outer, {0, 2, 1, 3}), {batch, int_imm(length), int_imm(2)});
   return attrs.onesided ? n.slice(result, 1, int_imm(0), int_imm(length / 2 + 1)) : result;
 }
+// Returns a signal whose last dim, 1 for real numbers and 2 for complex ones, is a constant. If the run decides, it is
+// 2, and the imaginary parts are 0 where there are none.
+Expr with_known_parts(Node& n, const Expr& x, bool is_real) {
+  std::vector<Expr> dims = n.shape_of(x);
+  const Expr parts = dims.back();
+  if (as_int(parts)) return x;
+  const int64_t last = std::ssize(dims) - 1;
+  if (is_real) {
+    n.require_equal(parts, int_imm(1), "the last dim of a signal of real numbers");
+    return n.match_cast(x, tensor_type(with_item(dims, last, int_imm(1)), n.dtype_of_tensor(x)));
+  }
+  n.require_at_most(int_imm(1), parts, "the last dim, which is 1 or 2");
+  n.require_at_most(parts, int_imm(2), "the last dim, which is 1 or 2");
+  std::vector<Expr> width(2 * dims.size(), int_imm(0));
+  width.back() = int_imm(1);
+  return n.slice(n.op("dyn.pad", {x, shape_expr(width), n.scalar_like(0, x)}), last, int_imm(0), int_imm(2));
+}
 // Transforms x [batch, n, parts] along axis 1.
-Expr transformed(Node& n, const Expr& x, const Expr& length, const DftAttrs& attrs) {
+Expr transformed(Node& n, const Expr& signal, const Expr& length, const DftAttrs& attrs) {
+  const Expr x = with_known_parts(n, signal, attrs.onesided && !attrs.inverse);
   const std::vector<Expr> shape = n.shape_of(x);
   auto known = as_int(length), size = as_int(shape[1]), parts = as_int(shape[2]);
   DType dtype = n.dtype_of_tensor(x);

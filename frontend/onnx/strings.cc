@@ -8,6 +8,11 @@
 
 namespace relaxc::onnx_import {
 
+bool is_text(const Value& value) {
+  std::optional<Type> type = value ? value->type() : std::nullopt;
+  return type && tensor_dtype(*type) == DType::string();
+}
+
 namespace {
 
 constexpr uint32_t kAll = ~uint32_t{0};
@@ -16,8 +21,10 @@ struct Movement {
   std::string_view op;
   uint32_t inputs, outputs;
   bool compares = false;
+  bool fills = false;  // elements that come from nowhere are 0, and empty strings
 };
-constexpr Movement kMovements[] = {{"Compress", 1, 1},
+constexpr Movement kMovements[] = {{"CenterCropPad", 1, 1, false, true},
+                                   {"Compress", 1, 1},
                                    {"Concat", kAll, 1},
                                    {"DepthToSpace", 1, 1},
                                    {"Equal", 0b11, 0, true},
@@ -27,6 +34,7 @@ constexpr Movement kMovements[] = {{"Compress", 1, 1},
                                    {"GatherElements", 1, 1},
                                    {"GatherND", 1, 1},
                                    {"OneHot", 0b100, 1},
+                                   {"Pad", 0b101, 1, false, true},
                                    {"Reshape", 1, 1},
                                    {"ReverseSequence", 1, 1},
                                    {"Scatter", 0b101, 1},
@@ -40,6 +48,7 @@ constexpr Movement kMovements[] = {{"Compress", 1, 1},
                                    {"Squeeze", 1, 1},
                                    {"Tile", 1, 1},
                                    {"Transpose", 1, 1},
+                                   {"Trilu", 1, 1, false, true},
                                    {"Unique", 1, 1, true},
                                    {"Unsqueeze", 1, 1},
                                    {"Where", 0b110, 1},
@@ -55,6 +64,7 @@ constexpr std::string_view kTakeStrings[] = {"Cast",
                                              "If",
                                              "LabelEncoder",
                                              "Loop",
+                                             "OneHotEncoder",
                                              "Optional",
                                              "OptionalGetElement",
                                              "OptionalHasElement",
@@ -68,17 +78,16 @@ constexpr std::string_view kTakeStrings[] = {"Cast",
                                              "StringNormalizer",
                                              "StringSplit",
                                              "TfIdfVectorizer",
+                                             "Tokenizer",
                                              "ZipMap"};
-
-bool is_text(const Value& value) {
-  std::optional<Type> type = value ? value->type() : std::nullopt;
-  return type && tensor_dtype(*type) == DType::string();
-}
 
 // Brings the positions of several values into one pool.
 class OnePool {
  public:
-  explicit OnePool(Node& n) : n_(n) {}
+  // Position 0 is an empty string where one is wanted.
+  OnePool(Node& n, bool begins_empty) : n_(n) {
+    if (begins_empty) pools_.push_back(constant(Tensor::strings({1}, {std::string()}), n.span()));
+  }
   // Returns the positions in the whole pool.
   Value add(const MovedStrings& strings) {
     Expr offset = int_imm(0);
@@ -132,14 +141,38 @@ Outputs string_split(Node& n) {
   return {n.of(n.match_cast(parts, tensor_type(std::move(dims), DType::string()))),
           n.of(with_measured_dims(n, counts))};
 }
-Expr regex_full_match(Node& n, const Expr& x) {
-  PatternAttrs attrs{n.attr_string("pattern", "")};
+void check_pattern(Node& n, const std::string& pattern) {
   try {
-    vm::Regex{attrs.pattern};
+    vm::Regex{pattern};
   } catch (const RuntimeError& error) {
     n.fail("{}", error.what());
   }
+}
+Expr regex_full_match(Node& n, const Expr& x) {
+  PatternAttrs attrs{n.attr_string("pattern", "")};
+  check_pattern(n, attrs.pattern);
   return n.builder().op("string.full_match", {x}, attrs);
+}
+
+// Tokenizer of com.microsoft, as ONNX Runtime has it.
+Expr tokenizer(Node& n, const Expr& x) {
+  std::vector<std::string> patterns = n.attr_strings("separators");
+  std::string token = n.attr_string("tokenexp", "");
+  TokenizeAttrs attrs{!n.has_attr("separators"), n.attr_int("mincharnum", 1), n.attr_int("mark", 0) != 0,
+                      n.attr_string("pad_value", "")};
+  if (n.rank(0) < 1 || n.rank(0) > 2) n.fail("the input has rank {}, expected 1 or 2", n.rank(0));
+  if (attrs.is_token) patterns = {token};
+  if (patterns.empty() || (attrs.is_token && token.empty()))
+    n.fail("expected one of the attributes 'separators' and 'tokenexp', not empty");
+  const bool of_characters = patterns == std::vector<std::string>{attrs.is_token ? "." : ""};
+  if (of_characters) patterns.clear();
+  if (of_characters) attrs.is_token = false;
+  for (const std::string& pattern : patterns) check_pattern(n, pattern);
+  Expr list = constant(Tensor::strings({std::ssize(patterns)}, patterns), n.span());
+  std::vector<Expr> dims = n.shape(0);
+  dims.push_back(unknown_dim(n.graph().context(), "tokens"));
+  return n.match_cast(n.builder().op("string.tokenize", {x, list}, attrs),
+                      tensor_type(std::move(dims), DType::string()));
 }
 
 }  // namespace
@@ -168,7 +201,7 @@ Outputs GraphImporter::convert_node(const onnx::NodeProto& node, const Converter
     view.unsupported("{} of strings", node.op_type());
   if (!movement) return row.convert(view);
 
-  OnePool pool(view);
+  OnePool pool(view, movement->fills);
   for (size_t i = 0; i < inputs.size(); ++i) {
     bool moves = inputs[i] && (movement->inputs == kAll || movement->inputs >> i & 1);
     if (moves != is_text(inputs[i]))
@@ -200,6 +233,7 @@ std::vector<ConverterRow> strings_converters() {
       {"StringConcat", 20, 2, 2, string_concat},
       {"StringSplit", 20, 1, 1, string_split, "delimiter maxsplit"},
       {"RegexFullMatch", 20, 1, 1, regex_full_match, "pattern"},
+      {"Tokenizer", 1, 1, 1, tokenizer, "mark mincharnum pad_value separators tokenexp", "com.microsoft"},
   };
 }
 

@@ -29,22 +29,6 @@ void write_proto(const std::string& path, const google::protobuf::MessageLite& p
   vm::write_file(path, bytes);
 }
 
-onnx::TensorProto proto_of_tensor(const Tensor& tensor, const Span& span) {
-  onnx::TensorProto proto;
-  int type = onnx_import::element_type_of_dtype(tensor.dtype());
-  if (type == 0) fail_unsupported(span, "{} has no ONNX element type", to_string(tensor.dtype()));
-  proto.set_data_type(type);
-  for (int64_t dim : tensor.shape()) proto.add_dims(dim);
-  if (tensor.bytes() >= int64_t{1} << 31)
-    fail_unsupported(span, "a tensor of {} bytes; the limit is 2 GB", tensor.bytes());
-  if (tensor.dtype().is_string()) {
-    for (int64_t i = 0; i < tensor.size(); ++i) proto.add_string_data(std::string(tensor.string(i)));
-  } else {
-    proto.set_raw_data(tensor.raw(), static_cast<size_t>(tensor.bytes()));
-  }
-  return proto;
-}
-
 // ---- Messages to values. Protobuf bounds their depth.
 
 vm::Value value_of(const onnx::TensorProto& proto, const Span& span) { return onnx_import::decode_tensor(proto, span); }
@@ -115,7 +99,7 @@ onnx::MapProto proto_of_map(const vm::Map& map, const Span& span) {
   proto.mutable_values()->set_elem_type(onnx::SequenceProto::TENSOR);
   for (int64_t i = 0; i < keys.size(); ++i) {
     keys.dtype().is_string() ? proto.add_string_keys(std::string(keys.string(i))) : proto.add_keys(keys.as_int(i));
-    *proto.mutable_values()->add_tensor_values() = proto_of_tensor(row_of(map.values(), i), span);
+    *proto.mutable_values()->add_tensor_values() = onnx_import::proto_of_tensor(row_of(map.values(), i), span);
   }
   return proto;
 }
@@ -124,7 +108,7 @@ onnx::SequenceProto proto_of_sequence(const vm::Sequence& sequence, const Span& 
   proto.set_elem_type(onnx::SequenceProto::TENSOR);
   for (const vm::Value& item : sequence.items.fields()) {
     if (const auto* tensor = item.get_if<Tensor>()) {
-      *proto.add_tensor_values() = proto_of_tensor(*tensor, span);
+      *proto.add_tensor_values() = onnx_import::proto_of_tensor(*tensor, span);
     } else if (const auto* inner = item.get_if<vm::Sequence>()) {
       proto.set_elem_type(onnx::SequenceProto::SEQUENCE);
       *proto.add_sequence_values() = proto_of_sequence(*inner, span);
@@ -174,7 +158,8 @@ void write_value_pb(const std::string& path, const vm::Value& value, const std::
     write_proto(path, optional);
   };
   if (const auto* tensor = value.get_if<Tensor>()) {
-    write(proto_of_tensor(*tensor, span), onnx::OptionalProto::TENSOR, &onnx::OptionalProto::mutable_tensor_value);
+    write(onnx_import::proto_of_tensor(*tensor, span), onnx::OptionalProto::TENSOR,
+          &onnx::OptionalProto::mutable_tensor_value);
   } else if (const auto* sequence = value.get_if<vm::Sequence>()) {
     write(proto_of_sequence(*sequence, span), onnx::OptionalProto::SEQUENCE,
           &onnx::OptionalProto::mutable_sequence_value);

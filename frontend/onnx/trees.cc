@@ -213,8 +213,8 @@ Votes votes_of(Node& n, Forest& forest) {
 
 // The label and the scores [n, 2] of two classes. Where all weights are for one of them, the specification leaves open
 // what the other one gets; this is the answer of ONNX's reference and of ONNX Runtime, whose bases this follows, too.
-std::pair<Expr, Expr> classify_two(Node& n, const Labels& labels, const Expr& sums, const Votes& votes,
-                                   const std::string& transform) {
+std::pair<Value, Expr> classify_two(Node& n, const Labels& labels, const Expr& sums, const Votes& votes,
+                                    const std::string& transform) {
   Expr first = columns_of(n, sums, 0, 1), second = columns_of(n, sums, 1, 2);
   const bool has_both = votes.used[0] && votes.used[1], has_second = votes.used[1];
   auto plus = [&](const Expr& x, double value) { return n.add(x, n.scalar_like(value, x)); };
@@ -222,9 +222,9 @@ std::pair<Expr, Expr> classify_two(Node& n, const Labels& labels, const Expr& su
   if (!votes.base.empty() && votes.used[0]) first = plus(first, votes.base[0]);
   if (votes.base.size() == 2 && has_second) second = plus(second, votes.base[1]);
   Expr other = has_both ? n.reshape(first, {n.dim_of(first, 0)}) : n.scalar_like(votes.all_positive ? 0.5 : 0, first);
-  Expr label = labels.binary(is_above(has_second ? second : first, other));
+  Value label = labels.binary(is_above(has_second ? second : first, other));
   if (has_second || votes.base.size() == 2) return {label, post_transform(n, two_columns(n, first, second), transform)};
-  if (transform == "PROBIT") n.unsupported("post_transform PROBIT of two classes with weights for the first one alone");
+  if (transform == "PROBIT") return {label, both_probits(n, first)};
   if (votes.all_positive) return {label, two_columns(n, plus(n.op("negative", {first}), 1), first)};
   Expr both = two_columns(n, n.op("negative", {first}), first);
   return {label, transform == "LOGISTIC" ? post_transform(n, both, transform) : both};
@@ -240,8 +240,8 @@ Outputs tree_classifier(Node& n) {
   Votes votes = votes_of(n, forest);
   std::string transform = n.attr_string("post_transform", "NONE");
   Expr sums = aggregate_trees(n, n.tensor(0), forest);
-  auto outputs = [&](const Expr& label, const Expr& scores) -> Outputs {
-    return {n.of(label), n.of(n.cast(scores, kFloat32))};
+  auto outputs = [&](const Value& label, const Expr& scores) -> Outputs {
+    return {label, n.of(n.cast(scores, kFloat32))};
   };
   if (labels.size() == 2) {
     if (votes.base.size() > 2) require_length(n, "base_values", votes.base.size(), 2);

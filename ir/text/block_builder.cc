@@ -31,17 +31,21 @@ bool Parser::BuilderReader::defines(const Line& line) {
     builders_.emplace(line.target->text);
     return true;
   }
-  if (path == "R.shape" || path == "R.ExternFunc") {
+  constexpr std::string_view kValues[] = {"R.shape",   "R.ExternFunc",   "R.prim_value", "R.str",
+                                          "R.dtype",   "R.MatchCast",    "R.VarBinding", "R.BindingBlock",
+                                          "R.SeqExpr", "R.DataflowBlock"};
+  if (std::ranges::find(kValues, path) != std::end(kValues)) {
     values_.insert_or_assign(std::string(line.target->text), line.value);
     return true;
   }
-  if (path == "R.DynTensorType" || is_type_name(path)) {
+  if (path == "R.DynTensorType" || path == "R.Tuple" || is_type_name(path)) {
     named_types_.insert_or_assign(std::string(line.target->text), line.value);
     return true;
   }
   if ((path == "R.Var" || path == "R.DataflowVar") && in.positional(call) >= 1) {
     std::vector<const Syntax*> rest(call.operands().begin() + 1, call.operands().end());
     const Syntax* type = rest.empty() ? in.keyword(call, "struct_info") : rest[0];
+    if (const Syntax* early = in.keyword(call, "type_annotation")) type = type_of_rank(*early);
     if (const Syntax* const* named = type && is_name(*type) ? find_value(named_types_, type->text) : nullptr)
       type = *named;
     if (!type) in.fail(call, "the variable has no type: relax.Var(\"x\", R.Tensor((n, 4), \"float32\"))");
@@ -58,14 +62,27 @@ bool Parser::BuilderReader::defines(const Line& line) {
   return true;
 }
 
-// Reads relax.Var("x", [n, 4], relax.DynTensorType(2, "float32")), the form of 2022.
+// Reads relax.Var("x", type_annotation=relax.DynTensorType(2, "float32")), of 2022.
+const Syntax* Parser::BuilderReader::type_of_rank(const Syntax& stated) {
+  Syntax& result = made(SyntaxKind::kCall, stated);
+  result.children = {&form("Tensor", stated)};
+  const Syntax* rank = is_call(stated) ? in.arg(stated, 0, "ndim") : nullptr;
+  const Syntax* dtype = is_call(stated) ? in.arg(stated, 1, "dtype") : nullptr;
+  if (rank && in.int_literal(*rank) == 0) result.children.push_back(&made(SyntaxKind::kTuple, stated));
+  if (rank && in.int_literal(*rank) > 0) result.keywords.push_back({*rank, "ndim", rank});
+  if (dtype) result.keywords.push_back({*dtype, "dtype", dtype});
+  return &result;
+}
+
+// Reads relax.Var("x", [n, 4], relax.DynTensorType(2, "float32")), the form of 2022. In 2021 the dtype was left out.
 const Syntax* Parser::BuilderReader::early_type(const Syntax& shape, const Syntax& type) {
   Syntax& result = made(SyntaxKind::kCall, shape);
   result.children = {&form("Tensor", shape), &shape};
   const Syntax* const* named = is_name(type) ? find_value(named_types_, type.text) : nullptr;
   const Syntax& stated = named ? **named : type;
   const Syntax* dtype = is_call(stated) ? in.arg(stated, 1, "dtype") : nullptr;
-  if (dtype) result.children.push_back(dtype);
+  if (!dtype) dtype = in.syntax_of(std::string("float32"), shape);
+  result.children.push_back(dtype);
   return &result;
 }
 
@@ -98,16 +115,27 @@ const Line* Parser::BuilderReader::function(const Line& line) {
   result.decorators.push_back(&form("function", line));
   result.text = *in.made_texts_.insert(name ? in.string(*name) : "main").first;
   for (const Line* inner : line.body) {
+    bool is_var = inner->kind == LineKind::kAssign && inner->value && in.callee_path(*inner->value) == "R.Var";
+    if (is_var) defines(*inner);
     if (method(inner->value) == "emit_func_output" && !params) params = in.arg(*inner->value, 1, "params");
   }
-  own_.clear();
+  Temporarily own(own_, {});
   for (const Syntax* param : params ? in.items(*params) : std::vector<const Syntax*>()) {
     auto var = is_name(*param) ? vars_.find(param->text) : vars_.end();
     if (var == vars_.end()) in.fail(*param, "'{}' is not a variable of relax.Var", spelling(*param));
     own_.emplace(var->first, var->second.name);
     result.params.push_back({*param, *in.made_texts_.insert(var->second.name).first, var->second.type});
   }
-  result.body = body(line.body);
+  {
+    Temporarily making(making_, static_cast<const Line*>(&result));
+    result.body = body(line.body);
+  }
+  if (const Syntax* flag = in.keyword(call, "private")) {
+    Syntax& decorator = made(SyntaxKind::kCall, line);
+    decorator.children.push_back(&form("function", line));
+    decorator.keywords.push_back({*flag, "private", flag});
+    result.decorators = {&decorator};
+  }
   return &result;
 }
 
@@ -138,14 +166,24 @@ const Line& Parser::BuilderReader::statement(const Line& line, std::vector<const
     return result;
   }
   std::string_view name = method(line.value);
-  if (name == "add_func") {
-    defines(line);
+  if (const Line* inner = function(line)) nested_.push_back(inner);
+  bool is_builder = line.kind == LineKind::kAssign && name.empty();
+  bool is_silent = line.kind == LineKind::kAssert || (line.kind == LineKind::kExpression && name.empty()) ||
+                   (line.kind == LineKind::kWith && method(line.items[0].first) == "function");
+  if (name == "add_func" || is_silent || (is_builder && (in.type_variables(line) || defines(line)))) {
+    if (name == "add_func") defines(line);
     result.kind = LineKind::kPass;
     return result;
   }
+  if (name == "emit_normalized") return normalized(line, result);
   const Syntax* value = value_of(line.value);
   if (name == "emit_func_output") {
     result.kind = LineKind::kReturn;
+    if (line.kind == LineKind::kAssign && is_name(*line.target) && making_) {  // f = bb.emit_func_output(y)
+      Syntax& callee = made(SyntaxKind::kName, line);
+      callee.text = making_->text;
+      functions_.insert_or_assign(std::string(line.target->text), &callee);
+    }
     result.target = nullptr;
   } else if (name == "emit_output") {
     if (line.kind != LineKind::kAssign) {
@@ -159,11 +197,138 @@ const Line& Parser::BuilderReader::statement(const Line& line, std::vector<const
   return result;
 }
 
+// Reads bb.emit_normalized(relax.VarBinding(v, value)) as v = value.
+const Line& Parser::BuilderReader::normalized(const Line& line, Line& result) {
+  const Syntax* binding = &in.required(*line.value, 0, "binding");
+  if (const Syntax* const* known = is_name(*binding) ? find_value(values_, binding->text) : nullptr) binding = *known;
+  bind_node(*binding, result);
+  return result;
+}
+
+// Makes the statement that relax.VarBinding(v, value) or relax.MatchCast(v, value, type) stands for.
+void Parser::BuilderReader::bind_node(const Syntax& binding, Line& result) {
+  std::string path = in.callee_path(binding);
+  if (path != "R.VarBinding" && path != "R.MatchCast") in.fail(binding, "expected relax.VarBinding(v, value)");
+  result.kind = LineKind::kAssign;
+  result.annotation = nullptr;
+  result.target = &in.required(binding, 0, "var");
+  if (path == "R.VarBinding") {
+    result.value = value_of(&in.required(binding, 1, "value"));
+    return;
+  }
+  Syntax& call = made(SyntaxKind::kCall, binding);
+  call.children = {&form("match_cast", binding), replaced(&in.required(binding, 1, "value")),
+                   replaced(&in.required(binding, 2, "struct_info"))};
+  result.value = &call;
+}
+
+// ---- relax.Function(params, body, type), as Python builds it
+
+// Remembers v = relax.op.add(x, y) outside of a builder: what a function may be made of.
+bool Parser::BuilderReader::keeps_expression(const Line& line) {
+  bool is_known = line.kind == LineKind::kAssign && line.value && is_name(*line.target) && uses_graph(*line.value);
+  if (is_known) expressions_.insert_or_assign(std::string(line.target->text), Kept{&line, expressions_.size()});
+  return is_known;
+}
+
+// Returns whether the expression is made of variables and operators of a graph.
+bool Parser::BuilderReader::uses_graph(const Syntax& at) const {
+  if (is_name(at)) return vars_.contains(at.text) || expressions_.contains(at.text) || values_.contains(at.text);
+  std::string path = in.callee_path(at);
+  bool is_node = path.starts_with("R.") && path != "R.Function" && path != "R.Var" && path != "R.const";
+  bool is_sum = at.kind == SyntaxKind::kBinary || is_list(at) || at.kind == SyntaxKind::kSubscript;
+  return (is_node || is_sum ||
+          (is_call(at) && is_name(*at.children[0]) && functions_.contains(at.children[0]->text))) &&
+         std::ranges::any_of(at.children, [&](const Syntax* child) { return child && uses_graph(*child); });
+}
+
+// Returns the function that f = relax.Function([x], body) is; null for other statements.
+const Line* Parser::BuilderReader::built_function(const Line& line) {
+  bool is_function = line.kind == LineKind::kAssign && line.value && in.callee_path(*line.value) == "R.Function";
+  if (!is_function) return nullptr;
+  const Syntax& call = *line.value;
+  Line& result = in.tree_->line();
+  static_cast<Place&>(result) = line;
+  result.kind = LineKind::kFunction;
+  result.decorators.push_back(&form("function", line));
+  const Syntax& target = *line.target;
+  bool is_item = target.kind == SyntaxKind::kSubscript && target.children[1]->kind == SyntaxKind::kString;
+  result.text = is_name(target) ? target.text
+                : is_item       ? *in.made_texts_.insert(in.string(*target.children[1])).first
+                                : "main";
+  Temporarily own(own_, {});
+  for (const Syntax* param : in.items(in.required(call, 0, "params"))) {
+    auto var = is_name(*param) ? vars_.find(param->text) : vars_.end();
+    if (var == vars_.end()) in.fail(*param, "'{}' is not a variable of relax.Var", spelling(*param));
+    own_.emplace(var->first, var->second.name);
+    result.params.push_back({*param, *in.made_texts_.insert(var->second.name).first, var->second.type});
+  }
+  const Syntax* body = &in.required(call, 1, "body");
+  if (const Syntax* const* known = is_name(*body) ? find_value(values_, body->text) : nullptr) body = *known;
+  if (in.callee_path(*body) == "R.SeqExpr") {
+    add_blocks(in.required(*body, 0, "blocks"), result.body);
+    body = &in.required(*body, 1, "body");
+  } else {
+    add_expressions(*body, result.body);
+  }
+  Line& last = in.tree_->line();
+  static_cast<Place&>(last) = line;
+  last.kind = LineKind::kReturn;
+  last.value = value_of(body);
+  result.body.push_back(&last);
+  return &result;
+}
+
+void Parser::BuilderReader::add_blocks(const Syntax& blocks, Lines& out) {
+  auto known = [&](const Syntax* at) {
+    const Syntax* const* value = is_name(*at) ? find_value(values_, at->text) : nullptr;
+    return value ? *value : at;
+  };
+  for (const Syntax* each : in.items(blocks)) {
+    const Syntax& block = *known(each);
+    if (!is_call(block)) in.fail(*each, "expected relax.BindingBlock([...])");
+    for (const Syntax* binding : in.items(in.required(block, 0, "bindings"))) {
+      const Syntax& node = *known(binding);
+      add_expressions(node, out);
+      Line& line = in.tree_->line();
+      static_cast<Place&>(line) = *binding;
+      bind_node(node, line);
+      out.push_back(&line);
+    }
+  }
+}
+
+// Adds the statements of the expressions that one needs, and that do not stand in the function yet.
+void Parser::BuilderReader::add_expressions(const Syntax& at, Lines& out) {
+  std::map<size_t, const Line*> needed;
+  add_needed(at, needed);
+  for (const auto& [order, each] : needed) {
+    auto is_given = [&](const Line* line) { return line->target && line->target == each->target; };
+    if (std::ranges::any_of(out, is_given)) continue;
+    Line& binding = in.tree_->line();
+    binding = *each;
+    binding.value = value_of(each->value);
+    out.push_back(&binding);
+  }
+}
+
+// Adds the expressions that one needs, in the order of the text.
+void Parser::BuilderReader::add_needed(const Syntax& at, std::map<size_t, const Line*>& needed) {
+  if (const Kept* kept = is_name(at) ? find_value(expressions_, at.text) : nullptr) {
+    if (own_.contains(at.text) || !needed.emplace(kept->order, kept->line).second) return;
+    return add_needed(*kept->line->value, needed);
+  }
+  for (const Syntax* child : at.children) {
+    if (child) add_needed(*child, needed);
+  }
+  for (const Syntax::Keyword& keyword : at.keywords) add_needed(*keyword.value, needed);
+}
+
 // Returns what bb.emit(value) and the like bind, in terms of R.
 const Syntax* Parser::BuilderReader::value_of(const Syntax* at) {
   std::string_view name = method(at);
   if (name == "emit" || name == "emit_output" || name == "emit_func_output" || name == "normalize")
-    return value_of(&in.required(*at, 0, "expr"));
+    return value_of(&in.required(*at, 0, name == "emit_func_output" ? "output" : "expr"));
   constexpr std::pair<std::string_view, const char*> kForms[] = {{"call_te", "emit_te"},
                                                                  {"emit_match_cast", "match_cast"},
                                                                  {"emit_te", "emit_te"},
@@ -175,6 +340,10 @@ const Syntax* Parser::BuilderReader::value_of(const Syntax* at) {
   Syntax& call = made(SyntaxKind::kCall, *at);
   call = *at;
   call.children.front() = &form(*relax_form, *at);
+  if (name.ends_with("match_cast")) {  // the name of the variable may follow
+    if (in.positional(call) > 2) call.children.resize(3);
+    std::erase_if(call.keywords, [](const Syntax::Keyword& keyword) { return keyword.name.starts_with("name"); });
+  }
   return replaced(&call);
 }
 

@@ -5,6 +5,7 @@
 #include "ir/arith.h"
 #include "ir/intrinsics.h"
 #include "ir/text/parsing.h"
+#include "ir/text/python_value.h"
 
 namespace relaxc::text {
 
@@ -67,6 +68,12 @@ std::optional<Value> Parser::tensor_property(const Syntax& at) {
   if (name == "shape" && is_tensor && !indexed) return typed_call(OpName{"relax.shape_of"}, {*entity->expr}, at);
   bool takes_axis = name == "shape" || name == "strides";
   if (!op || !is_tensor || takes_axis != indexed) return std::nullopt;
+  const std::vector<Expr>* dims = at.text == kKnownDim ? known_shape(entity->expr->type()) : nullptr;
+  if (dims) {
+    int64_t index = constant_int(*at.children[1]), count = std::ssize(*dims);
+    if (index < -count || index >= count) fail(at, "dim {} of a tensor of rank {}", index, count);
+    return Value{(*dims)[static_cast<size_t>(index < 0 ? index + count : index)]};
+  }
   std::vector<Expr> args = {*entity->expr};
   if (positional(at) > 1) fail(at, "expected one index, got {}", positional(at));
   if (indexed) args.push_back(adapt(scalar_value(*at.children[1]), kInt64, *at.children[1]));

@@ -136,6 +136,20 @@ Value Parser::applied_form(const std::string& form, const Syntax& at) {
   return typed_call(std::move(call), at);
 }
 
+// Reads relax.Call(op, [x, y], attrs, sinfo_args), as Python builds a call, and R.call_tir_packed(cls.f, (x, out)).
+Value Parser::node_form(const std::string& form, const Syntax& at) {
+  const bool is_program = form == "R.call_tir_packed";
+  const Syntax& function = required(at, 0, is_program ? "func" : "op");
+  Call call{callee(function), {}, {}, {}};
+  for (const Syntax* item : items(required(at, 1, "args"))) call.args.push_back(as_argument(*item));
+  if (const Syntax* given = is_program ? nullptr : arg(at, 2, "attrs"); !is_none(given))
+    fail({*given, {}, "call the operator: relax.op.add(x, y)"}, "the attributes of relax.Call are objects of Python");
+  set_type_args(is_program ? keyword(at, "sinfo_args") : arg(at, 3, "sinfo_args"), call);
+  const OpRef* op = call.callee.as<OpRef>();
+  if (op && !ops_.find(op->name)) fail(function, "unknown operator '{}'", op->name);
+  return typed_call(std::move(call), at);
+}
+
 // Reads R.hint_on_device(x, R.device(1, 0), "global"); the device may be R.cpu(0) or tvm.cuda(0) too.
 Value Parser::device_form(const std::string&, const Syntax& at) {
   constexpr std::pair<std::string_view, int64_t> kDevices[] = {{"cpu", 1},    {"cuda", 2},    {"opencl", 4},
@@ -226,6 +240,7 @@ Value Parser::call_tir_form(const std::string& path, const Syntax& at) {
   std::vector<Expr> scalars = packed ? std::vector<Expr>() : take_scalars(given);
   call.args.push_back(given);
   const Syntax* outputs = arg(at, position("out_sinfo"), early ? "shape" : "out_sinfo");
+  if (!outputs) outputs = keyword(at, "sinfo_args");
   if (!outputs) fail(at, "the output type is missing: out_sinfo=R.Tensor((n, 4), dtype=\"float32\")");
   const Tuple* written = given.as<Tuple>();
   std::optional<DType> of_input =
@@ -272,14 +287,16 @@ Expr Parser::tir_vars(const Syntax& at) {
 
 // Reads the other arguments as attributes.
 void Parser::call_tir_attributes(const std::string& path, const Syntax& at, Call& call) {
-  constexpr std::string_view kRead[] = {"func", "args", "out_sinfo", "tir_vars", "shape", "dtype"};
+  constexpr std::string_view kRead[] = {"func", "args", "out_sinfo", "tir_vars", "shape", "dtype"},
+                             kTypes = "sinfo_args";
   const std::vector<std::string_view>& names = argument_names(path);
   for (size_t i = 0; i < names.size(); ++i) {
     const Syntax* value = std::ranges::find(kRead, names[i]) == std::end(kRead) ? arg(at, i, names[i]) : nullptr;
     if (!is_none(value)) call.attrs.set(std::string(names[i]), attr_value(*value));
   }
   for (const Keyword& keyword : at.keywords) {
-    if (std::ranges::find(names, canonical_keyword(keyword.name)) == names.end())
+    std::string_view name = canonical_keyword(keyword.name);
+    if (name != kTypes && std::ranges::find(names, name) == names.end())
       call.attrs.set(std::string(keyword.name), attr_value(*keyword.value));
   }
   if (const AttrValue* indices = call.attrs.find(attr_names::kInplaceIndices); indices && indices->as<int64_t>())
@@ -306,7 +323,6 @@ Value Parser::relax_call(const std::string& form, const Syntax& at) {
   }
   if (const OpRow* row = ops_.find("relax." + form.substr(2))) return operator_call(*row, at);
   if (is_type_name(form)) fail(*at.children[0], "'{}' is a type; expected a value", form);
-  if (form == "R.Call" && positional(at) > 0) require_defined(*at.children[1]);
   fail({*at.children[0], near_form(form)}, "unknown operator '{}'", form);
 }
 
@@ -315,7 +331,7 @@ Value Parser::value_form(const std::string& form, const Syntax& at) {
   if (form == "R.const") return constant(at);
   if (form == "R.dtype") return {make(DTypeImm{dtype(at)}, object_type(), span(at))};
   if (form == "R.ExternFunc") return {external_function(at)};
-  if (form == "I.Op") return {op_ref(string(required(at, 0, "name")))};
+  if (form == "I.Op" || form == "I.Op.get") return {op_ref(string(required(at, 0, "name")))};
   if (form == "R.emit_te") return te_->emit(at);
   if (form == "R.match_cast") fail(at, "{} stands alone on the right of '='", form);
   const Syntax& given = required(at, 0, "value");
@@ -434,6 +450,8 @@ std::vector<const Syntax*> Parser::operator_arguments(const OpRow& row, const Sy
       result[i] = keyword.value;
       continue;
     }
+    // Until 2022 a convolution stated the size of its kernel, which is that of the weight.
+    if (keyword.name == "kernel_size" && row.name.starts_with("relax.nn.conv")) continue;
     if (i == names.size() && early_ && is_none(keyword.value)) continue;  // relay's nn.matmul(x, y, units=None)
     sound = false;
     if (i < names.size()) {

@@ -326,7 +326,7 @@ Value Parser::call(const Syntax& at) {
   std::string path = called(at);
   if (path == "float") return {float_imm(*attr_value(at).as<double>(), kFloat32, span(at)), true};
   if (path.starts_with("T.")) return tir_call(path, at);
-  if (path.starts_with("R.") || path == "I.Op") {
+  if (path.starts_with("R.") || path.starts_with("I.Op")) {
     if (!in_graph_) fail(at, "'{}' belongs to graph functions, not to a tensor program", path);
     return relax_call(path, at);
   }

@@ -49,6 +49,7 @@ Parser::Signature Parser::read_signature(const Line& line) {
     // In x: R.Prim(value="n"), x is the dim n.
     const Syntax* value = path == "R.Prim" && is_call(at) ? keyword(at, "value") : nullptr;
     std::string dim = value && value->kind == SyntaxKind::kString ? string(*value) : "";
+    if (value && is_name(*value) && type_variables_.contains(value->text)) dim = value->text;
     bool names_dim = !dim.empty() && identifier(dim) == dim && !lookup(dim);
     VarRef var = define_param(param, names_dim ? prim_type(kInt64) : type(at));
     if (names_dim) scopes_.define(dim, Entity{.expr = var, .is_dim = true});
@@ -101,7 +102,7 @@ FunctionRef Parser::graph_function(const Pending& pending, Signature signature, 
     const Call* call = binding.value.as<Call>();
     return call && !call->callee.is<OpRef>();
   };
-  bool calls_out = early_ && std::ranges::any_of(body.blocks, [&](const BindingBlock& block) {
+  bool calls_out = before_purity_ && std::ranges::any_of(body.blocks, [&](const BindingBlock& block) {
                      return std::ranges::any_of(block.bindings, calls_function);
                    });
   Type known = without_unbound_dims(body.result->type(), visible), result = signature.result.value_or(known);
@@ -141,7 +142,7 @@ void Parser::relax_lines(const Lines& lines) {
   bool ended = false;
   for (const Line* line : lines) {
     bool sound = guarded([&] {
-      if (ended) fail(*line, "statements after 'return' never run");
+      if (ended && line->kind != LineKind::kPass) fail(*line, "statements after 'return' never run");
       if (body_->in_dataflow && body_->outputs_given && line->kind != LineKind::kPass)
         fail(*line, "R.output ends a dataflow block; this stands after it");
       relax_line(*line);

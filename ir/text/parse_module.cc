@@ -241,7 +241,11 @@ std::string Parser::vdevice_name(const Syntax& at) {
   auto is_tag = [](const std::string& name) { return name.find('/') != std::string::npos; };
   bool opaque = std::ranges::any_of(known, is_tag);
   // A full name suffices in a module that declares no devices.
-  bool in_full = known.empty() && !wanted && !scope.empty();
+  if (wanted) {
+    number = wanted->id;
+    scope = wanted->memory_scope;
+  }
+  bool in_full = known.empty() && !scope.empty();
   if (broken_infos_.contains("vdevice") || broken_infos_.contains("")) throw Failed();  // it may be one of those
   if (in_class_ && !opaque && !in_full)
     fail(at, "the module has no such device; it has: {}", known.empty() ? "none" : joined(known));

@@ -420,7 +420,7 @@ bool Parser::TeReader::function(const Line& line) {
   std::set<std::string_view> names;
   for (const Line* inner : line.body) add_mentioned(inner->value, names);
   bool calls_other = std::ranges::any_of(names, [&](std::string_view name) { return functions_.contains(name); });
-  if (!computes_with_te(line) && !calls_other) return false;
+  if (!computes_with_te(line) && !calls_other && !names.contains("topi")) return false;
   functions_.insert_or_assign(std::string(line.text), &line);
   return true;
 }

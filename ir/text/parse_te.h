@@ -82,6 +82,7 @@ struct Parser::TeReader {
   Value emit(const Syntax& at, const Line& function, const std::string& function_name);
   Value emit_lambda(const Syntax& at);
   std::optional<Value> topi(const Syntax& at);
+  Value full(const OpRow& row, const Syntax& at);
   std::vector<Expr> topi_stages(const Syntax& at);
   std::vector<Expr> add_stages(const PrimFuncRef& program, const Call& call, const VarMap& of_tensors,
                                const Span& place);

@@ -174,9 +174,13 @@ Type Parser::tensor_type_of(const Syntax* call, const Syntax& at) {
       if (is_name(*shape)) require_defined(*shape);
       if (!is_list(*shape) && shape->kind != SyntaxKind::kAttribute)
         fail(*shape, "expected a tuple of dims: R.Tensor((n, 4), dtype=...)");
-      std::vector<Expr> values = graph_dims(*shape);
-      result.ndim = std::ssize(values);
-      result.shape = shape_expr(std::move(values), span(*shape));
+      // In 2022 `_` stood for a dim that is not known: Tensor[(_, _), "float32"].
+      bool is_open = is_list(*shape) && std::ranges::any_of(shape->children, [&](const Syntax* item) {
+                       return is_name(*item) && item->text == "_" && !lookup("_");
+                     });
+      std::vector<Expr> values = is_open ? std::vector<Expr>() : graph_dims(*shape);
+      result.ndim = is_open ? std::ssize(shape->children) : std::ssize(values);
+      if (!is_open) result.shape = shape_expr(std::move(values), span(*shape));
     }
   }
   bool is_stated = !is_none(stated) && stated->text != "_";
@@ -273,6 +277,7 @@ std::optional<Type> Parser::try_type(const Syntax& at) {
   if (path == "R.Callable" || path == "R.PackedFunc")
     return make(FuncType{std::nullopt, object_type(), false}, span(at));
   if (path == "R.Object") return object_type();
+  if (path == "R.Void") return tuple_type({});  // of 2022
   if (path == "R.Prim" && !call) fail(at, "expected a dtype: R.Prim(\"int64\")");
   if (path == "R.Prim") return scalar_type_of(at);
   if (path == "T.handle" && call) {

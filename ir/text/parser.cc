@@ -8,6 +8,7 @@
 #include "ir/text/block_builder.h"
 #include "ir/text/names.h"
 #include "ir/text/parse_te.h"
+#include "ir/text/python_lines.h"
 #include "ir/text/python_run.h"
 #include "support/joined.h"
 
@@ -45,8 +46,9 @@ static bool is_pyfunc(const Line& line) {
 
 Parser::Parser(std::shared_ptr<const Origin> origin, const OpTable& ops, Diagnostics& diagnostics, std::string wanted)
     : origin_(std::move(origin)), ops_(ops), diagnostics_(diagnostics), wanted_module_(std::move(wanted)) {
-  prefixes_ = {{"I", "I"},  {"T", "T"},  {"R", "R"},  {"ir", "I"},         {"tir", "T"}, {"tirx", "T"}, {"relax", "R"},
-               {"rx", "R"}, {"ty", "T"}, {"te", "T"}, {kRelaxPrefix, "R"}, {"Ts", "T"},  {"s_tir", "T"}};
+  prefixes_ = {{"I", "I"},     {"T", "T"},    {"R", "R"},  {"ir", "I"}, {"tir", "T"},        {"tirx", "T"},
+               {"relax", "R"}, {"rx", "R"},   {"ty", "T"}, {"te", "T"}, {kRelaxPrefix, "R"}, {kProgramPrefix, "T"},
+               {"Ts", "T"},    {"s_tir", "T"}};
   scopes_.enter();
   te_ = std::make_unique<TeReader>(*this);
   builder_ = std::make_unique<BuilderReader>(*this);
@@ -57,6 +59,8 @@ IRModule Parser::run() {
   // Texts of 2022 name new dims without quotes.
   early_ =
       origin_->text->find("match_shape(") != std::string::npos || origin_->text->find("Tensor[") != std::string::npos;
+  before_purity_ = early_ || origin_->text->find("type_args=") != std::string::npos ||
+                   origin_->text->find("relax.vm.build(") != std::string::npos;
   constexpr size_t kMostBytes = size_t{1} << 30;
   if (origin_->text->size() > kMostBytes) {
     diagnostics_.error({origin_}, "the text has {} bytes; at most {} are read", origin_->text->size(), kMostBytes);
@@ -165,14 +169,27 @@ void Parser::definition(const Line& read, bool top, bool& keep) {
   if (is_docstring(line) || line.kind == LineKind::kPass) return;
   bool is_kept = top && (te_->defines(line) || te_->function(line) || builder_->defines(line));
   keep |= is_kept;
-  if (const Line* built = top ? builder_->function(line) : nullptr) {
+  const Line* built = top ? builder_->function(line) : nullptr;
+  if (top && !built) built = builder_->built_function(line);
+  bool is_exported = top && line.kind == LineKind::kFunction && !line.decorators.empty() &&
+                     root_name(head_of(*line.decorators[0])) == kRelaxPrefix;
+  if (is_exported && wanted_module_.empty() && !built) built = &line;
+  if (built) {
     keep = true;
+    for (const Line* inner : builder_->take_nested()) {
+      if (!declared_.contains(inner->text)) function_definition(*inner, keep);
+    }
     if (declared_.contains(built->text) && wanted_module_.empty()) {  // the builder's module is another one
-      diagnostics_.warning(span(line), "'{}' of relax.BlockBuilder is left out: the text has another '{}' above",
+      diagnostics_.warning(span(line), "'{}' that Python builds is left out: the text has another '{}' above",
                            built->text, built->text);
       return;
     }
-    return definition(*built, top, keep);
+    built_.emplace(built->text);
+    return function_definition(*built, keep);
+  }
+  if (top && builder_->keeps_expression(line)) {
+    keep = true;
+    return;
   }
   if (type_variables(line) || is_kept || (top && te_->creates(line))) return;
   bool is_metadata = line.kind == LineKind::kAssign && line.target->text == "metadata";
@@ -188,6 +205,11 @@ void Parser::definition(const Line& read, bool top, bool& keep) {
   }
   if (line.kind == LineKind::kFunction) {
     if (!top) members_.emplace(line.text);
+    if (!top && built_.erase(std::string(line.text)) > 0) {
+      diagnostics_.warning(span(line), "'{}' that Python builds is left out: the text has another '{}' in a module",
+                           line.text, line.text);
+      forget_function(std::string(line.text));
+    }
     if (top && !in_class_ && declared_.contains(line.text) && is_script_function(line)) {
       diagnostics_.warning(span(line), "'{}' is defined twice; as in Python the later definition counts", line.text);
       forget_function(std::string(line.text));

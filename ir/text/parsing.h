@@ -430,7 +430,7 @@ class Parser {
   // Reads a value, which gets this type when none can be inferred.
   Value eval_as(std::optional<Type> wanted, const Syntax& at);
   Value relax_call(const std::string& name, const Syntax& at);
-  Form applied_form, call_tir_form, device_form, distributed_form, packed_form, tuple_form, value_form;
+  Form applied_form, call_tir_form, device_form, distributed_form, node_form, packed_form, tuple_form, value_form;
   std::vector<const Syntax*> operator_arguments(const OpRow& row, const Syntax& at, bool& sound);
   Value operator_call(const OpRow& row, const Syntax& at);
   void complete_reshape(Call& call, const Syntax& at);
@@ -498,6 +498,8 @@ class Parser {
   std::set<std::string> made_texts_;       // of syntax that the text does not have
   std::unique_ptr<TeReader> te_;
   std::unique_ptr<BuilderReader> builder_;
+  std::set<std::string> built_;  // functions that Python builds
+  bool before_purity_ = false;   // functions of the text may have effects without saying so
   std::string metadata_text_;
   const Syntax* metadata_ = nullptr;
   std::optional<std::map<std::string, Tensor>> side_tensors_;

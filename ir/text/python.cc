@@ -214,6 +214,9 @@ constexpr std::pair<std::string_view, const char*> kNoModuleHints[] = {
     {"(nn.Module)",
      "nn.Module is built by Python: print what mod, params = Model().export_tvm(...) gives by mod.script()"},
     {"ScheduleRule", "a rule of dlight is Python; write it as @S.rule(\"operator\") (docs/schedules.md)"},
+    {"IRBuilder()",
+     "tvm.script.ir_builder builds the function in Python, which is not run; print it by func.script(), or write "
+     "@R.function"},
     {"ir_builder",
      "tvm.tir.ir_builder builds statements in Python, which is not run; print them, or write @T.prim_func"},
     {"relay.", "relay is the graph language before Relax, which is not read; export the model to ONNX"},

@@ -38,7 +38,9 @@ bool is_plain(const PythonValue& value) {
   if (value.syntax && is_constant(*value.syntax)) return true;
   if (value.text.empty()) {
     for_each(value.syntax, [&](const Syntax& at) {
-      plain = plain && !is_call(at) && at.kind != SyntaxKind::kAttribute && at.kind != SyntaxKind::kComprehension;
+      bool is_dim = at.kind == SyntaxKind::kAttribute && at.text == "shape" && is_name(*at.children[0]);
+      plain = plain && !is_call(at) && (is_dim || at.kind != SyntaxKind::kAttribute) &&
+              at.kind != SyntaxKind::kComprehension;
     });
   }
   return plain;
@@ -88,6 +90,7 @@ void Python::assign_to(const Syntax& target, const PythonValue& value, const Pla
     return bind(target.text, now);
   }
   if (is_list(target)) {
+    if (expand_shape(target, value, at)) return;
     if (is_syntax && writes_) return write_assignment(target, value, at, annotation);
     auto values = iterate(value, heap_);
     auto is_star = [](const Syntax* each) { return each->kind == SyntaxKind::kStarred; };
@@ -108,6 +111,8 @@ void Python::assign_to(const Syntax& target, const PythonValue& value, const Pla
   }
   if (target.kind != SyntaxKind::kSubscript) {
     if (target.kind != SyntaxKind::kAttribute || !writes_) throw PythonUnknown();
+    PythonValue owner = eval(*target.children[0]);
+    if (owner.is(Kind::kObject)) return set_member(owner, target.text, named(value, target.text, at));
     return write_assignment(target, value, at, annotation);
   }
   PythonValue object = eval(*target.children[0]);
@@ -144,6 +149,7 @@ PythonValue Python::named(const PythonValue& value, std::string_view hint, const
   std::string_view name = fresh(hint);
   write(assignment(at, name, value));
   note_library(value, name);
+  note_tensor(name, *value.syntax);
   return name_value(name, at);
 }
 
@@ -185,7 +191,7 @@ void Python::write_assignment(const Syntax& target, const PythonValue& value, co
     return &result;
   };
   Line& line = kept_->line();
-  static_cast<Place&>(line) = at;
+  static_cast<Place&>(line) = heap_.place(at);
   line.kind = LineKind::kAssign;
   line.value = lift(value, at);
   line.annotation = written(annotation);
@@ -194,6 +200,7 @@ void Python::write_assignment(const Syntax& target, const PythonValue& value, co
   for (const auto& [name, now] : names) {
     written_at_[now] = written_definitions_;
     if (value.is(Kind::kSyntax)) note_library(value, now);
+    if (value.is(Kind::kSyntax) && names.size() == 1) note_tensor(now, *value.syntax);
     bind(name, name_value(now, at));
   }
 }

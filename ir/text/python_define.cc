@@ -8,11 +8,31 @@ namespace relaxc::text {
 
 namespace {
 
-// Returns whether the statement makes a relax.BlockBuilder, itself or below it.
-bool makes_builder(const Line& line) {
+// Returns whether the statement makes a module in Python, itself or below it: by relax.BlockBuilder, relax.Function,
+// or the export of a model.
+bool makes_module(const Line& line) {
   return holds(line, [](const Line& each) {
-    return each.kind == LineKind::kAssign && each.value && head_of(*each.value).text == "BlockBuilder";
+    return each.kind == LineKind::kAssign && each.value && is_call(*each.value) &&
+           (is_one_of(head_of(*each.value).text, {"BlockBuilder", "export_tvm"}) ||
+            is_one_of(spelling(head_of(*each.value)), {"relax.Function", "rx.Function"}));
   });
+}
+
+// Returns whether what makes the module uses a param: whether its value counts.
+bool uses_params(const Line& function) {
+  std::set<std::string_view> open;
+  for (const Param& param : function.params) {
+    if (!param.otherwise) open.insert(param.name);
+  }
+  size_t last = 0;
+  for (size_t i = 0; i < function.body.size(); ++i) {
+    bool is_part = makes_module(*function.body[i]) || function.body[i]->kind == LineKind::kWith;
+    if (is_part) last = i + 1;
+  }
+  bool found = false;
+  for (size_t i = 0; i < last; ++i)
+    for_each(*function.body[i], [&](const Syntax& at) { found = found || (is_name(at) && open.contains(at.text)); });
+  return found;
 }
 
 bool is_script_class(const Line& line) {
@@ -40,10 +60,10 @@ void Python::define(const Line& line) {
     add_volatile(line);
     throw PythonUnknown();
   }
-  const Line* kept = calls_ == 0 ? &with_names(line, {}, *kept_) : &line;
+  const Line* kept = calls_ == 0 && !heap_.of_call() ? &with_names(line, {}, *kept_) : &line;
   PythonValue value = function_value(kept, nullptr);
   value.function->errors = errors_;
-  if (!scope_->parent) order_.push_back(value.function);
+  if (!scope_->parent && !heap_.of_call()) order_.push_back(value.function);
   bind(line.text, value);
 }
 
@@ -71,6 +91,7 @@ void Python::write_definition(const Line& line) {
 
 void Python::define_class(const Line& line) {
   forget_decorated(line);
+  if (!is_script_class(line) && follows_class(line)) return bind_class(line);
   bool is_module = is_script_class(line) || (line.decorators.empty() && !line.extra);
   if (is_module) return write_definition(line);
   add_volatile(line);
@@ -136,12 +157,12 @@ void Python::run_unused() {
   for (PythonFunction* function : unused) {
     if (function->used) continue;
     const Line& line = *function->line;
-    bool is_only =
-        makes_builder(line) && line.params.empty() && source_.text.find("ir_module") == std::string_view::npos;
+    bool is_only = makes_module(line) && !uses_params(line) && source_.text.find("ir_module") == std::string_view::npos;
     try {
       if (holds_definition(line) || is_only) {
         uncalled_.insert_or_assign(line.line, line.text);
         run_unused(*function);
+        report_stuck(line);
         Line& head = kept_->line();
         head = line;
         head.body.clear();
@@ -150,9 +171,9 @@ void Python::run_unused() {
         write(written(line));
       }
     } catch (const PythonUnknown&) {
-      report_limit(line);
+      if (!report_stuck(line)) report_limit(line);
     } catch (const PythonRaised&) {
-      report_limit(line);
+      if (!report_stuck(line)) report_limit(line);
     }
   }
 }

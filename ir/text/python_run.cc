@@ -61,6 +61,7 @@ bool Python::next(SyntaxTree& tree, Lines& out) {
   size_t before = diagnostics_.all().size();
   bool more = reader_.next(tree, out);
   out_ = &out;
+  if (open_class_ && (!more || !reader_.in_class())) close_class();
   if (!more) {
     if (std::exchange(ended_, true)) return false;
     out.clear();
@@ -72,6 +73,11 @@ bool Python::next(SyntaxTree& tree, Lines& out) {
   errors_.assign(diagnostics_.all().begin() + static_cast<long>(before), diagnostics_.all().end());
   Lines read = std::exchange(out, {});
   for (const Line* line : read) {
+    if (open_class_) {
+      open_class_->body.push_back(&with_names(*line, {}, *kept_));
+      continue;
+    }
+    if (!reader_.in_class() && opens_class(*line)) continue;
     has_module_ = has_module_ || reader_.in_class() || holds_definition(*line) ||
                   (line->kind != LineKind::kFunction && computes_with_te(*line));
     if (reader_.in_class()) {
@@ -115,6 +121,7 @@ void Python::report_limit(const Place& at) {
 void Python::statement(const Line& line) {
   size_t before = out_->size();
   const size_t rest = heap_.hold_back();
+  stuck_.reset();
   try {
     run(line);
     return heap_.allow(rest);
@@ -123,6 +130,7 @@ void Python::statement(const Line& line) {
   }
   heap_.allow(rest);
   out_->resize(before);
+  if (report_stuck(line)) return;
   try {
     left_as_it_is(line);
   } catch (const PythonUnknown&) {
@@ -149,7 +157,8 @@ Python::Flow Python::run(const Line& line) {
     return run_known(line);
   } catch (const PythonUnknown&) {
     bool is_inside = calls_ > 0 || loops_ > 0;
-    if (!writes_ || (is_inside && escapes(line))) throw;
+    if (is_exporting() && !stuck_) stuck_ = heap_.place(line);
+    if (!writes_ || stuck_ || heap_.of_call() || (is_inside && escapes(line))) throw;
   }
   out_->resize(before);
   left_as_it_is(line);
@@ -466,7 +475,7 @@ void Python::write(const Line& line) {
 
 const Line& Python::assignment(const Place& at, std::string_view name, const PythonValue& value) {
   Line& line = kept_->line();
-  static_cast<Place&>(line) = at;
+  static_cast<Place&>(line) = heap_.place(at);
   line.kind = LineKind::kAssign;
   line.target = name_value(name, at).syntax;
   line.value = lift(value, at);

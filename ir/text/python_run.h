@@ -39,6 +39,8 @@ struct PythonFunction {
   bool used = false, active = false;
   std::string_view name = {};  // under which te knows it, with the values in `captured`
   std::string captured = {};
+  PythonClass* owner = nullptr;  // of a method
+  bool of_library = false;       // of python_nn.cc
 };
 
 class Python {
@@ -105,6 +107,43 @@ class Python {
   void run_unused(PythonFunction& function);
   void run_broken(const Line& line);
 
+  // ---- python_class.cc: classes and objects
+  bool follows_class(const Line& line);
+  bool opens_class(const Line& line);
+  void close_class();
+  void bind_class(const Line& line);
+  PythonValue member(const Syntax& at, const PythonValue& owner);
+  PythonValue invoke(const PythonValue& function, Args args);
+  PythonValue instantiate(PythonClass& type, const Args& args);
+  void set_fields(PythonClass& type, PythonObject& object, const Args& args);
+  PythonValue default_of(const PythonValue& value);
+  PythonValue base_object();
+  void set_member(const PythonValue& owner, std::string_view name, const PythonValue& value);
+  PythonResult reflection(std::string_view name, const Args& args, const Place& at);
+
+  // ---- python_nn.cc: what relax.frontend.nn makes
+  struct Exported {  // a function that is being made
+    Line* function = nullptr;
+    Lines dims = {}, body = {};
+    Lines* outside = nullptr;
+  };
+  PythonScope& library();
+  PythonResult library_value(std::string_view path);
+  PythonResult tensor_method(const PythonValue& object, std::string_view name);
+  PythonResult intrinsic(std::string_view name, const Args& args, const Place& at);
+  PythonValue begin_function(std::string_view name, const Place& at);
+  PythonValue function_param(std::string_view name, const PythonValue& type, const Place& at);
+  PythonValue end_function(const PythonValue& result, const PythonValue& inputs, const Place& at);
+  const Syntax& relax_form(std::string_view name, const Place& at);
+  const Syntax& relax_call(std::string_view name, const std::vector<const Syntax*>& args, const Place& at);
+  bool is_exporting() const { return !exported_.empty(); }
+  PythonResult dtype_of(const Syntax& at);
+  PythonResult rank_of(const Syntax& at);
+  void note_tensor(std::string_view name, const Syntax& value);
+  PythonValue dim_of(const PythonValue& shape, const PythonValue& index, const Place& at);
+  bool report_stuck(const Place& at);
+  bool expand_shape(const Syntax& target, const PythonValue& value, const Place& at);
+
   // ---- python_assign.cc: assignments
   Flow assign(const Line& line);
   void assign_to(const Syntax& target, const PythonValue& value, const Place& at, const Syntax* annotation = nullptr);
@@ -136,7 +175,7 @@ class Python {
   void forget_everything(const Place& at);
   void forget_call(const PythonValue& function, const Args& args, const Place& at);
 
-  // ---- python_eval.cc: expressions, and syntax with the values of its names
+  // ---- python_eval.cc: expressions
   PythonValue eval(const Syntax& at);
   PythonValue literal(const Syntax& at);
   PythonValue conditional(const Syntax& at);
@@ -151,7 +190,10 @@ class Python {
   Args arguments(const Syntax& at);
   PythonValue called(const Syntax& at);
   void as_workload(PythonValue& function, Args& args);
-  PythonResult builtin(const PythonValue& function, const Args& args);
+  PythonResult builtin(const PythonValue& function, const Args& args, const Place& at);
+  PythonResult applied(const PythonValue& function, const Args& args);
+
+  // ---- python_write.cc: values as syntax, and syntax with the values of its names
   const Syntax* lift(const PythonValue& value, const Place& at, bool as_lambda = false);
   const Syntax* lift_function(PythonFunction& function, const Place& at, bool as_lambda);
   const Syntax* lambda_of(PythonFunction& function, const Place& at);
@@ -167,6 +209,16 @@ class Python {
   PythonHeap heap_{*kept_};
   std::deque<PythonScope> scopes_ = std::deque<PythonScope>(1);
   std::deque<PythonFunction> functions_;
+  std::deque<PythonClass> classes_;
+  Line* open_class_ = nullptr;      // whose statements are being read
+  PythonScope* library_ = nullptr;  // that of python_nn.cc, once it is needed
+  std::deque<Exported> exported_;
+  struct Tensor {
+    PythonResult dtype, rank;
+  };
+  std::map<std::string_view, Tensor> tensors_;  // of models, by their names
+  std::optional<Place> stuck_;                  // the innermost statement of a model that is not known
+  Place call_place_{};                          // of the innermost call
   PythonScope* scope_ = &scopes_.front();
   std::map<std::string_view, std::string_view> libraries_;  // of imports: the path of a name
   std::set<std::string_view> taken_;                        // names that written statements bind
@@ -199,6 +251,9 @@ class Python {
   bool withheld_ = false, ended_ = false;
 };
 
+// Returns the node with other children; its places stay.
+PythonValue node_like(const Syntax& at, const std::vector<const Syntax*>& children, PythonHeap& heap,
+                      const std::vector<Syntax::Keyword>& keywords = {});
 // Returns whether the expression makes something that must be made once: an axis, a tensor.
 bool makes_tensor(const Syntax& at);
 

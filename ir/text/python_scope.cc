@@ -12,11 +12,11 @@ constexpr int kDeepestCall = 100;
 // Libraries whose functions leave the lists that they are given as they are.
 bool is_library(std::string_view root) {
   constexpr std::string_view kRoots[] = {
-      "tvm",   "te",     "T",         "I",        "R",          "tir",   "topi",   "relax",   "rx",      "S",
-      "ty",    "relay",  "numpy",     "np",       "math",       "torch", "print",  "len",     "str",     "int",
-      "float", "list",   "tuple",     "set",      "isinstance", "type",  "sorted", "min",     "max",     "sum",
-      "range", "zip",    "any",       "all",      "abs",        "repr",  "round",  "hasattr", "getattr", "id",
-      "bool",  "format", "enumerate", "reversed", "map",        "filter"};
+      "tvm", "$R",    "te",     "T",         "I",        "R",          "tir",   "topi",   "relax",   "rx",
+      "S",   "ty",    "relay",  "numpy",     "np",       "math",       "torch", "print",  "len",     "str",
+      "int", "float", "list",   "tuple",     "set",      "isinstance", "type",  "sorted", "min",     "max",
+      "sum", "range", "zip",    "any",       "all",      "abs",        "repr",  "round",  "hasattr", "getattr",
+      "id",  "bool",  "format", "enumerate", "reversed", "map",        "filter"};
   return std::ranges::find(kRoots, root) != std::end(kRoots);
 }
 
@@ -99,6 +99,7 @@ PythonValue Python::value_of(const Syntax& at) {
     if (!taken_.contains(name))
       result.text = library != libraries_.end() ? library->second : name == "np" ? "numpy" : name;
     if (reaches_all(result.text)) forget_everything(at);
+    if (PythonResult known = library_value(result.text)) return *known;
     return result;
   }
   PythonValue value = *found.value;
@@ -167,7 +168,8 @@ std::string_view Python::written_name(std::string_view name) {
 
 PythonValue Python::function_value(const Line* line, const Syntax* lambda) {
   heap_.spend(10);
-  PythonFunction& function = functions_.emplace_back(PythonFunction{.line = line, .lambda = lambda, .scope = scope_});
+  PythonFunction& function = functions_.emplace_back(
+      PythonFunction{.line = line, .lambda = lambda, .scope = scope_, .of_library = heap_.of_call().has_value()});
   if (line) {
     for (const Param& param : line->params)
       function.defaults.push_back(param.otherwise ? PythonResult(eval(*param.otherwise)) : std::nullopt);
@@ -243,6 +245,11 @@ PythonValue Python::call(PythonFunction& function, const Args& args) {
   Temporarily inside(scope_, &scope);
   Temporarily outside(loops_, 0);
   Temporarily running(running_, &function);
+  bool of_library = function.of_library;
+  std::optional<Place> place =
+      of_library ? heap_.of_call() ? heap_.of_call() : std::optional(call_place_) : std::nullopt;
+  Temporarily placed(heap_.of_call(), place);
+  Temporarily out(out_, out_);
   if (function.lambda) return eval(*function.lambda->children.back());
   Temporarily result(returned_, PythonResult());
   run(function.line->body);
@@ -255,6 +262,10 @@ void Python::forget(std::string_view name, const Place& at) { bind(name, heap_.c
 
 // Forgets what the value holds, if Python may change it.
 void Python::forget_value(const PythonValue& value, const Place& at) {
+  if (value.is(Kind::kObject)) {
+    if (value.object->computed == 0) value.object->computed = at.line;
+    return;
+  }
   if (value.is(Kind::kFunction)) return forget_effects(*value.function, at, 0);
   if (!value.items || value.items->computed != 0) return;
   if (value.can_change()) value.items->computed = at.line;

@@ -17,7 +17,8 @@ constexpr size_t kLongestText = 65'536;
 double real_of(const PythonValue& value) { return value.is_whole() ? static_cast<double>(value.whole) : value.real; }
 
 bool is_known(const PythonValue& value) {
-  return !value.is(PythonValue::kSyntax) && !(value.items && value.items->computed != 0);
+  return !value.is(PythonValue::kSyntax) && !(value.items && value.items->computed != 0) &&
+         !(value.object && value.object->computed != 0);
 }
 
 std::vector<PythonValue> repeated(const std::vector<PythonValue>& part, int64_t count, PythonHeap& heap) {
@@ -43,6 +44,13 @@ int64_t size_of(const PythonValue& value) {
 }
 bool has_size(const PythonValue& value) { return value.is(Kind::kString) || value.items; }
 
+// Returns the list that an object such as nn.ModuleList holds; other values themselves.
+const PythonValue& listed(const PythonValue& value) {
+  const PythonValue* held =
+      value.is(Kind::kObject) && value.object->type->is_a("ModuleList") ? value.object->find("modules") : nullptr;
+  return held && held->items ? *held : value;
+}
+
 // Returns the position that an index means; nullopt where there is none.
 std::optional<size_t> position_of(int64_t index, int64_t size) {
   if (index < 0) index += size;
@@ -61,6 +69,17 @@ std::optional<size_t> find_key(const std::vector<PythonValue>& entries, const Py
 
 }  // namespace
 
+const PythonValue* PythonClass::find(std::string_view member) const {
+  for (const auto& [name, value] : members | std::views::reverse) {
+    if (name == member) return &value;
+  }
+  return base ? base->find(member) : nullptr;
+}
+PythonValue* PythonObject::find(std::string_view attribute) {
+  auto found = std::ranges::find(attributes, attribute, &PythonMembers::value_type::first);
+  return found == attributes.end() ? nullptr : &found->second;
+}
+
 PythonValue PythonHeap::list(PythonValue::Kind kind, std::vector<PythonValue> values) {
   spend(values.size() + 1);
   items_.push_back({std::move(values)});
@@ -73,7 +92,7 @@ PythonValue PythonHeap::string(std::string_view text) {
 }
 Syntax& PythonHeap::node(SyntaxKind kind, const Place& at, std::string_view text) {
   Syntax& result = tree_.node();
-  static_cast<Place&>(result) = at;
+  static_cast<Place&>(result) = place(at);
   result.kind = kind;
   result.text = text;
   return result;
@@ -85,14 +104,17 @@ PythonValue PythonHeap::computed(std::string_view name, const Place& at, uint32_
 }
 void PythonHeap::forget_all(uint32_t line) {
   for (PythonItems& each : items_) each.computed = line;
-  left_ -= std::min(left_, items_.size());
+  for (PythonObject& each : objects_) each.computed = line;
+  left_ -= std::min(left_, items_.size() + objects_.size());
 }
 
 std::optional<bool> truth_of(const PythonValue& value) {
   if (!is_known(value)) return std::nullopt;
   if (value.is_number()) return real_of(value) != 0;
   if (value.is(Kind::kNone)) return false;
-  return value.is(Kind::kFunction) || size_of(value) > 0;
+  if (value.is(Kind::kClass)) return true;
+  if (value.is(Kind::kObject) && !has_size(listed(value))) return true;
+  return value.is(Kind::kFunction) || size_of(listed(value)) > 0;
 }
 
 std::optional<bool> equal_values(const PythonValue& a, const PythonValue& b, PythonHeap& heap, int depth) {
@@ -108,7 +130,9 @@ std::optional<bool> equal_values(const PythonValue& a, const PythonValue& b, Pyt
   }
   if (a.kind != b.kind) return false;
   if (a.is(Kind::kString)) return a.text == b.text;
-  if (a.is(Kind::kFunction)) return a.function == b.function;
+  if (a.is(Kind::kFunction)) return a.function == b.function && a.object == b.object;
+  if (a.is(Kind::kClass)) return a.type == b.type;
+  if (a.is(Kind::kObject)) return a.object == b.object ? std::optional(true) : std::nullopt;
   if (a.is(Kind::kNone)) return true;
   if (!a.is_list()) return std::nullopt;
   const std::vector<PythonValue>&x = a.items->values, &y = b.items->values;
@@ -201,7 +225,8 @@ std::optional<bool> compare(std::string_view op, const PythonValue& a, const Pyt
   if (!is_known(a) || !is_known(b)) return std::nullopt;
   if (op == "is") {
     if (a.kind != b.kind) return false;
-    if (a.is(Kind::kFunction)) return a.function == b.function;
+    if (a.is(Kind::kFunction)) return a.function == b.function && a.object == b.object;
+    if (a.object || a.type) return a.object == b.object && a.type == b.type;
     if (a.items) return a.items == b.items;
     constexpr int64_t kShared = 256;  // CPython makes these numbers once
     bool is_shared = a.is(Kind::kNone) || (a.is_whole() && a.whole >= -5 && a.whole <= kShared);
@@ -228,7 +253,8 @@ std::optional<bool> compare(std::string_view op, const PythonValue& a, const Pyt
   return a.is_whole() && b.is_whole() ? decide(a.whole, b.whole) : decide(real_of(a), real_of(b));
 }
 
-std::optional<std::vector<PythonValue>> iterate(const PythonValue& value, PythonHeap& heap) {
+std::optional<std::vector<PythonValue>> iterate(const PythonValue& whole, PythonHeap& heap) {
+  const PythonValue& value = listed(whole);
   if (!is_known(value) || !has_size(value)) return std::nullopt;
   std::vector<PythonValue> result;
   auto size = static_cast<size_t>(size_of(value));
@@ -246,7 +272,8 @@ std::optional<std::vector<PythonValue>> iterate(const PythonValue& value, Python
   return result;
 }
 
-PythonResult item_of(const PythonValue& object, const PythonValue& index) {
+PythonResult item_of(const PythonValue& whole, const PythonValue& index) {
+  const PythonValue& object = listed(whole);
   if (!is_known(object) || !is_known(index)) return std::nullopt;
   if (object.is(Kind::kDict)) {
     for (size_t i = 0; i + 1 < object.items->values.size(); i += 2) {

@@ -7,22 +7,43 @@
 
 namespace relaxc::text {
 
+// The text of a subscript x.shape[0] that means the dim in the type of a tensor.
+inline constexpr std::string_view kKnownDim = "dim";
+
 inline bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) {
   return std::ranges::find(names, name) != names.end();
 }
 
 struct PythonFunction;
 struct PythonItems;
+struct PythonClass;
+struct PythonObject;
 
 // Syntax stands for what the reader makes of it later, such as te.placeholder((4,)), or for what only Python knows.
 struct PythonValue {
-  enum Kind : uint8_t { kNone, kBool, kInt, kFloat, kString, kTuple, kList, kDict, kRange, kFunction, kSyntax };
+  enum Kind : uint8_t {
+    kNone,
+    kBool,
+    kInt,
+    kFloat,
+    kString,
+    kTuple,
+    kList,
+    kDict,
+    kRange,
+    kFunction,
+    kClass,
+    kObject,
+    kSyntax
+  };
   Kind kind = kNone;
   int64_t whole = 0;             // of a bool or an integer
   double real = 0;               // of a float
   std::string_view text = {};    // of a string; of syntax: the path of the library that it names, such as math.ceil
   PythonItems* items = nullptr;  // of a tuple or list; key, value, key, value of a dict; start, stop, step of a range
   PythonFunction* function = nullptr;
+  PythonObject* object = nullptr;  // of an object, and of its method
+  PythonClass* type = nullptr;     // a class; of super(): the class whose methods count
   const Syntax* syntax = nullptr;
   size_t binders = 0;  // of the programs and lambdas being written, those that it was made in
 
@@ -35,6 +56,22 @@ struct PythonValue {
 struct PythonItems {
   std::vector<PythonValue> values;
   uint32_t computed = 0;  // the line where Python may have changed them; 0: nowhere
+};
+using PythonMembers = std::vector<std::pair<std::string_view, PythonValue>>;  // in the order of their definitions
+struct PythonClass {
+  std::string_view name = {};
+  PythonClass* base = nullptr;
+  bool is_data = false;     // @dataclass
+  bool of_library = false;  // python_nn.cc has it
+  PythonMembers members = {};
+  const PythonValue* find(std::string_view member) const;
+  bool is_a(std::string_view wanted) const { return name == wanted || (base && base->is_a(wanted)); }
+};
+struct PythonObject {
+  PythonClass* type = nullptr;
+  PythonMembers attributes = {};
+  uint32_t computed = 0;  // the line where Python may have changed it
+  PythonValue* find(std::string_view attribute);
 };
 
 // An exception of Python, by the name of its class.
@@ -63,12 +100,18 @@ class PythonHeap {
   PythonValue string(std::string_view text);
   PythonValue computed(std::string_view name, const Place& at, uint32_t line);
   Syntax& node(SyntaxKind kind, const Place& at, std::string_view text = {});
+  // Where syntax stands that functions of a library make: at their call.
+  Place place(const Place& at) const { return of_call_ ? *of_call_ : at; }
+  std::optional<Place>& of_call() { return of_call_; }
+  PythonObject& object(PythonClass& type) { return objects_.emplace_back(PythonObject{.type = &type}); }
   SyntaxTree& tree() { return tree_; }
   void forget_all(uint32_t line);
 
  private:
   SyntaxTree& tree_;
   std::deque<PythonItems> items_;
+  std::deque<PythonObject> objects_;
+  std::optional<Place> of_call_;
   size_t left_ = 2'000'000;
 };
 

@@ -13,6 +13,14 @@ namespace {
 // Spellings of later and earlier versions, by the name after the prefix is resolved.
 const std::unordered_map<std::string_view, std::string_view> kAliases = {
     {"R.Any", "R.Object"},
+    {"R.AnyType", "R.Object"},
+    {"R.DataTypeImm", "R.dtype"},
+    {"R.FuncStructInfo", "R.Callable"},
+    {"R.FuncType", "R.Callable"},
+    {"R.ObjectType", "R.Object"},
+    {"R.ShapeType", "R.Shape"},
+    {"R.TupleType", "R.Tuple"},
+    {"I.PrimType", "R.Prim"},
     {"R.Constant", "R.const"},
     {"R.alloc_tensor", "R.builtin.alloc_tensor"},
     {"R.call_dps", "R.call_tir"},
@@ -128,7 +136,7 @@ struct Parser::FormEntry {
 
 const std::unordered_map<std::string_view, Parser::FormEntry>& Parser::forms() {
   static constexpr FormRow kForms[] = {
-      {"I.Op", kAny, &Parser::value_form},
+      {"I.Op I.Op.get", kAny, &Parser::value_form},
       {"I.dummy_global_info R.Object R.dataflow R.is_impure T.init", ""},
       {"I.module_attrs R.func_attr T.block_attr T.func_attr", "attrs"},
       {"I.module_global_infos", "infos"},
@@ -163,6 +171,7 @@ const std::unordered_map<std::string_view, Parser::FormEntry>& Parser::forms() {
       {"R.match_cast", "value struct_info", &Parser::value_form},
       {"R.match_shape", "value shape"},
       {"R.output T.grid T.reads T.writes", "*"},
+      {"R.Call R.call_tir_packed", kAny, &Parser::node_form},
       {"R.vm.call_tir_dyn", kAny, &Parser::applied_form},
       {"T.Assert", "condition message"},
       {"T.Broadcast", "value lanes", &Parser::broadcast_form},

@@ -47,6 +47,7 @@ std::optional<Value> Parser::TeReader::topi(const Syntax& at) {
   std::string own(other ? *other : name);
   const OpRow* row = in.ops_.find("relax." + own);
   if (!row) return std::nullopt;
+  if (own == "full") return full(*row, at);
   bool is_plain = row->attrs.empty() && row->inputs.size() <= 2;
   bool is_conv = own.starts_with("nn.conv") && in.positional(at) > 6;  // there the groups follow the dilation
   if (!is_plain && (is_conv || kSameInTopi.find(fmt::format(" {} ", own)) == kSameInTopi.npos)) return std::nullopt;
@@ -62,6 +63,25 @@ std::optional<Value> Parser::TeReader::topi(const Syntax& at) {
   in.lift_number(a, b, path, at);
   in.lift_number(b, a, path, at);
   return in.typed_call(OpName{row->name}, {in.leaf(a, at), in.leaf(b, at)}, at);
+}
+
+// Reads R.emit_te(topi.full, shape, dtype, value).
+Value Parser::TeReader::full(const OpRow& row, const Syntax& at) {
+  Syntax number(SyntaxKind::kCall, at), call(SyntaxKind::kCall, at);
+  auto argument = [&](size_t i, std::string_view name) {
+    const Syntax* given = i + 1 < in.positional(at) ? at.children[i + 2] : in.keyword(at, name);
+    if (!given) in.fail(at, "argument '{}' is missing", name);
+    return given;
+  };
+  const Syntax *dtype = argument(1, "dtype"), *value = argument(2, "fill_value");
+  if (is_call(*value) && in.positional(*value) == 2) value = value->children[2];  // tir.IntImm("int64", 0)
+  number.children = {at.children[0], value, dtype};
+  call.children = {at.children[0], argument(0, "shape"), &number, dtype};
+  Expr filler = in.constant(number).expr;
+  Expr shape = in.operator_input(&row.inputs[0], *call.children[1]);
+  Call made{op_ref(row.name), {shape, filler}, {}, {}};
+  made.attrs.set(row.attrs[0].name, in.attribute(row.attrs[0], *dtype));
+  return in.typed_call(std::move(made), at);
 }
 
 // Reads C = topi.nn.relu(A) in te: a stage with the loops that the operator R.nn.relu becomes.
@@ -218,6 +238,9 @@ Value Parser::TeReader::emit(const Syntax& at, const Line& function, const std::
     in.fail(at, "'{}' takes {} arguments, got {}", function_name, function.params.size(), args.size());
   // Numbers and texts are part of the program.
   auto is_fixed = [](const Expr& arg) { return arg.is<IntImm>() || arg.is<FloatImm>() || arg.is<StringImm>(); };
+  auto is_scalar = [&](const Expr& arg) { return !is_fixed(arg) && arg.type().is<PrimType>(); };
+  std::vector<Expr> scalars;  // of the call, and their params
+  std::vector<VarRef> of_scalars;
   std::vector<std::pair<Expr, VarRef>> dims;  // each symbolic dim of the arguments, and the program's name for it
   std::vector<VarRef> params;
   std::vector<Expr> outputs;
@@ -229,11 +252,20 @@ Value Parser::TeReader::emit(const Syntax& at, const Line& function, const std::
     begin_program();
     std::vector<Expr> tensors;
     for (size_t i = 0; i < args.size(); ++i) {
-      bool is_number = is_fixed(args[i]);
+      bool is_number = is_fixed(args[i]) || is_scalar(args[i]);
       if (!is_number) params.push_back(placeholder_like(args[i], function.params[i], dims));
       tensors.push_back(is_number ? args[i] : Expr(params.back()));
     }
-    std::erase_if(args, is_fixed);
+    for (size_t i = 0; i < args.size(); ++i) {  // a dim of a tensor has a name there
+      if (!is_scalar(args[i])) continue;
+      auto known = std::ranges::find_if(dims, [&](const auto& dim) { return structural_equal(dim.first, args[i]); });
+      if (known == dims.end()) {
+        scalars.push_back(args[i]);
+        of_scalars.push_back(make_var(std::string(function.params[i].name), args[i].type(), in.span(at)));
+      }
+      tensors[i] = known == dims.end() ? Expr(of_scalars.back()) : Expr(known->second);
+    }
+    std::erase_if(args, [&](const Expr& arg) { return is_fixed(arg) || is_scalar(arg); });
     for (const auto& [dim, var] : dims) {  // a function of Python may name the dims around it
       if (dim.is<Var>()) in.define(dim.as<Var>()->name, var);
     }
@@ -242,9 +274,11 @@ Value Parser::TeReader::emit(const Syntax& at, const Line& function, const std::
       if (!output.is<Var>() || !output.type().is<BufferType>()) in.fail(at, "expected a tensor of te.compute");
       params.push_back(cast<Var>(output));
     }
+    params.insert(params.end(), of_scalars.begin(), of_scalars.end());
     made = program(params, at);
   }
   VarMap outside;
+  for (size_t i = 0; i < scalars.size(); ++i) outside.emplace(of_scalars[i].get(), scalars[i]);
   for (const auto& [dim, var] : dims) outside.emplace(var.get(), dim);
   Call call{op_ref(ops::kCallTir), {}, {}, {}};
   const Syntax* hint = in.keyword(at, "primfunc_name_hint");
@@ -255,6 +289,7 @@ Value Parser::TeReader::emit(const Syntax& at, const Line& function, const std::
   }
   std::string name = add_program(hint ? in.string(*hint) : function_name, *made);
   call.args = {global_var(name, made->type()), tuple(args, in.span(at))};
+  if (!scalars.empty()) call.args.push_back(shape_expr(scalars, in.span(at)));
   for (const Expr& output : outputs) {
     const BufferType& type = buffer_type(cast<Var>(output));
     call.type_args.push_back(tensor_type(

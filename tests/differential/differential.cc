@@ -6,9 +6,9 @@
 
 #include "ir/arith.h"
 #include "ir/text/printer.h"
-#include "tests/differential/references.h"
 #include "tests/interpret_module.h"
 #include "tests/narrow_dims.h"
+#include "tests/run_reference.h"
 
 #include "tests/catch.h"  // last
 

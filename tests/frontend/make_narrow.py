@@ -116,8 +116,6 @@ def cast(x, dtype, saturate=True):
     if dtype not in BITS:
         return Values(dtype, real.astype(NUMPY[dtype]))
     low, high = limits(dtype)
-    if x.dtype in ("float", "half", "double") or x.dtype in VALUES:
-        return Values(dtype, np.clip(np.rint(real), low, high))
     return Values(dtype, (real.astype(np.int64) - low) % (high - low + 1) + low)  # the low bits
 
 

@@ -5,6 +5,9 @@
 //     w = Constant <value = float[3] {1, 2, 3}> ()
 //     y = Add (x, w)
 //   }
+//
+// Inputs and outputs may also be seq(T), optional(T) and map(K, T), where T is such a type or float, double, int64,
+// string.
 #pragma once
 #include <string>
 

@@ -6,10 +6,13 @@ bound. A model is one function below, named like its file; onnx.checker would re
 The file is above 600 lines because it is one list of models.
 """
 import pathlib
+import sys
 
 import numpy
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+
+import values
 
 HERE = pathlib.Path(__file__).resolve().parent
 MODELS = HERE / "models"
@@ -603,6 +606,7 @@ def function_bomb():
 
 
 def main():
+    values.add(sys.modules[__name__])
     MODELS.mkdir(exist_ok=True)
     for name, make in makers.items():
         made = make()

@@ -401,6 +401,8 @@ def pool(x, kind, kernel, strides=None, pads=None, dilations=None, ceil=False, a
                 found.append(x[(slice(None), slice(None)) + tuple(index)].astype(float))
         if kind == "average":
             value = sum(found) / size
+        elif kind == "max":
+            value = np.max(found, 0)
         else:
             value = sum(abs(v) ** p for v in found) ** (1 / p)
         y[(slice(None), slice(None)) + at] = value

@@ -15,6 +15,19 @@ import formulas as f
 
 HERE = Path(__file__).parent
 NAMES = {"float32": "float", "float64": "double"}
+
+
+class Bfloat16(np.ndarray):
+    """Numbers of bfloat16, held as float32."""
+
+
+def bfloat16(x):
+    bits = np.asarray(x).astype(np.float32).view(np.uint32)
+    even = (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000
+    rounded = np.where(np.isnan(x), bits & 0xFFFF0000, even).astype(np.uint32).view(np.float32)
+    return rounded.view(Bfloat16)
+
+
 cases = {}
 
 
@@ -70,8 +83,12 @@ def tensor(array):
     return "[" + ", ".join(tensor(item) for item in array) + "]"
 
 
+def type_name(array):
+    return "bfloat16" if isinstance(array, Bfloat16) else str(array.dtype)
+
+
 def onnx_type(array):
-    return NAMES.get(str(array.dtype), str(array.dtype))
+    return NAMES.get(type_name(array), type_name(array))
 
 
 def flat(array):
@@ -79,9 +96,8 @@ def flat(array):
 
 
 def outcome(name, array):
-    array = np.asarray(array)
     shape = ", ".join(map(str, array.shape))
-    return f"{name}: {array.dtype}[{shape}] = {tensor(array) if array.size else '[]'}"
+    return f"{name}: {type_name(array)}[{shape}] = {tensor(array) if array.size else '[]'}"
 
 
 def text_of(name):
@@ -101,11 +117,11 @@ def text_of(name):
             found = function(*[None if operand == "-" else known[operand] for operand in used])
             found = list(found) if isinstance(found, (list, tuple)) else [found]
             assert len(found) == count, (name, op)
-            found = [np.asarray(array) for array in found]
+            found = [np.asanyarray(array) for array in found]
             results[r] += [outcome(label, array) for label, array in zip(produced, found)]
             if r == 0:
                 outputs += [f"{onnx_type(array)}[] {label}" for label, array in zip(produced, found)]
-    fixed = [f"{onnx_type(np.asarray(array))}{list(np.asarray(array).shape) if np.asarray(array).ndim else ''} {label} = "
+    fixed = [f"{onnx_type(np.asanyarray(array))}{list(np.shape(array)) if np.ndim(array) else ''} {label} = "
              f"{{{flat(array)}}}" for label, array in constants.items()]
     domains = f', "{domain}": 1' if domain else ""
     lines = ["# test: run", f"# {about}", "# Written by tests/onnx/make_cases.py.",
@@ -122,9 +138,11 @@ def text_of(name):
 
 
 def main():
-    import case_lists  # fills the table
+    import case_lists  # these fill the table
+    import type_cases
 
-    case_lists.add(sys.modules[__name__])
+    for lists in case_lists, type_cases:
+        lists.add(sys.modules[__name__])
     for name in sys.argv[1:] or cases:
         (HERE / "cases" / f"{name}.test").write_text(text_of(name))
 

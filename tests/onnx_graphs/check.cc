@@ -12,6 +12,7 @@
 #include "support/diagnostic.h"
 #include "tests/differential/differential.h"
 #include "tests/interpret_module.h"
+#include "tests/onnx_graphs/runtime.h"
 #include "tests/process.h"
 #include "vm/error.h"
 
@@ -140,21 +141,6 @@ struct Checker {
   }
 };
 
-void run_ort(std::vector<std::string> folders, const std::string& runtime) {
-  while (!folders.empty()) {
-    std::vector<std::string> command = {"node", RELAXC_SOURCE_DIR "/tests/onnx_graphs/ort.mjs", runtime};
-    command.insert(command.end(), folders.begin(), folders.end());
-    Outcome outcome = run_program(command, kLimitSeconds);
-    if (outcome.exit_code == 127) return;
-    // If it crashed, it did so in the first folder without results.
-    size_t before = folders.size();
-    std::erase_if(folders, [](const std::string& folder) { return fs::exists(folder + "/ort_done"); });
-    if (!folders.empty() && folders.size() == before)
-      std::ofstream(folders[0] + "/ort_error.txt") << outcome.how_it_ended();
-    if (folders.size() == before) folders.erase(folders.begin());
-  }
-}
-
 std::string read_file(const std::string& path) {
   std::ifstream file(path);
   std::stringstream text;
@@ -189,7 +175,7 @@ std::vector<Verdict> check_graphs(const std::vector<Graph>& graphs, const std::s
     folders.push_back(fmt::format("{}/{}", folder, graph.seed));
     graph.write(folders.back());
   }
-  if (!runtime.empty()) run_ort(folders, runtime);
+  if (!runtime.empty()) run_onnx_runtime(folders, runtime, kLimitSeconds);
   op_table();  // made once here, not in each child
   std::vector<Verdict> verdicts(graphs.size());
   run_forked(

@@ -189,8 +189,8 @@ Range joined(const Range& a, const Range& b) {
 const std::vector<Operator>& operators() {
   static const std::vector<Operator> kOperators = [] {
     std::vector<Operator> all;
-    for (auto* group :
-         {elementwise_operators, reduction_operators, layout_operators, index_operators, network_operators}) {
+    for (auto* group : {elementwise_operators, reduction_operators, layout_operators, index_operators,
+                        network_operators, control_operators}) {
       for (Operator& row : group()) all.push_back(std::move(row));
     }
     return all;
@@ -200,7 +200,7 @@ const std::vector<Operator>& operators() {
 
 Generator::Generator(uint64_t seed) : random_(seed * 0x9e3779b97f4a7c15u + 1) {
   graph_.seed = seed;
-  opset_ = one_of<int>({13, 14, 17, 18, 20, 21});
+  opset_ = one_of<int>({13, 14, 17, 18, 20, 21, 23});
   graph_.model.set_ir_version(8);
   graph_.model.set_producer_name(fmt::format("relaxc random graph {}", seed));
   graph_.model.add_opset_import()->set_version(opset_);

@@ -3,22 +3,16 @@
 //
 // usage: onnx_graphs [COUNT [FIRST_SEED]]
 //   RELAXC_ORT=DIR   the folder of npm's onnxruntime-node, instead of the one below bench/ort
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "tests/onnx_graphs/check.h"
+#include "tests/onnx_graphs/runtime.h"
 #include "tests/report.h"
 
 namespace {
 
 using namespace relaxc::test::onnx_graphs;
-
-std::string find_runtime() {
-  const char* given = std::getenv("RELAXC_ORT");
-  std::string folder = given ? given : RELAXC_SOURCE_DIR "/bench/ort/node_modules/onnxruntime-node";
-  return std::filesystem::is_directory(folder) ? folder : "";
-}
 
 struct Totals {
   std::map<Kind, uint64_t> kinds;
@@ -27,7 +21,7 @@ struct Totals {
 
 // A batch shares one process of ONNX Runtime.
 void run_batch(uint64_t begin, uint64_t end, std::ostream& refused, Totals& totals) {
-  const std::string folder = RELAXC_BINARY_DIR "/onnx_graphs", runtime = find_runtime();
+  const std::string folder = RELAXC_BINARY_DIR "/onnx_graphs", runtime = relaxc::test::find_onnx_runtime();
   std::vector<Graph> graphs;
   for (uint64_t seed = begin; seed < end; ++seed) graphs.push_back(make_graph(seed));
   std::vector<Verdict> verdicts = check_graphs(graphs, folder, runtime);

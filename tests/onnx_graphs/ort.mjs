@@ -13,10 +13,10 @@ const types = new Map([
   [1, ['float32', Float32Array]], [2, ['uint8', Uint8Array]], [3, ['int8', Int8Array]], [4, ['uint16', Uint16Array]],
   [5, ['int16', Int16Array]], [6, ['int32', Int32Array]], [7, ['int64', BigInt64Array]], [9, ['bool', Uint8Array]],
   [10, ['float16', Uint16Array]], [11, ['float64', Float64Array]], [12, ['uint32', Uint32Array]],
-  [13, ['uint64', BigUint64Array]],
+  [13, ['uint64', BigUint64Array]], [8, ['string', null]],
 ]);
 
-// A TensorProto with the fields dims (1), data_type (2), name (8) and raw_data (9).
+// A TensorProto with the fields dims (1), data_type (2), string_data (6), name (8) and raw_data (9).
 function decode(bytes) {
   let at = 0;
   const varint = () => {
@@ -27,7 +27,7 @@ function decode(bytes) {
       if (byte < 128) return Number(value);
     }
   };
-  const tensor = { dims: [], type: 0, name: '', raw: new Uint8Array(0) };
+  const tensor = { dims: [], type: 0, name: '', raw: new Uint8Array(0), texts: [] };
   while (at < bytes.length) {
     const key = varint();
     if ((key & 7) === 0) {
@@ -38,6 +38,7 @@ function decode(bytes) {
     }
     const end = varint() + at;
     if (key >> 3 === 1) while (at < end) tensor.dims.push(varint());
+    if (key >> 3 === 6) tensor.texts.push(Buffer.from(bytes.subarray(at, end)).toString());
     if (key >> 3 === 8) tensor.name = Buffer.from(bytes.subarray(at, end)).toString();
     if (key >> 3 === 9) tensor.raw = bytes.slice(at, end);
     at = end;
@@ -45,16 +46,22 @@ function decode(bytes) {
   return tensor;
 }
 
-function encode({ dims, type, raw }) {
+function encode({ dims, type, raw, texts }) {
   const out = [];
   const varint = (value) => {
     for (; value > 127; value = Math.floor(value / 128)) out.push((value % 128) + 128);
     out.push(value);
   };
   for (const dim of dims) { out.push(8); varint(dim); }
-  out.push(16, type, 9 << 3 | 2);
-  varint(raw.length);
-  return Buffer.concat([Buffer.from(out), raw]);
+  out.push(16, type);
+  const field = (number, content) => {
+    out.push(number << 3 | 2);
+    varint(content.length);
+    for (const byte of content) out.push(byte);
+  };
+  if (texts) for (const text of texts) field(6, Buffer.from(text));
+  else field(9, raw);
+  return Buffer.from(out);
 }
 
 async function runGraph(folder) {
@@ -67,14 +74,16 @@ async function runGraph(folder) {
     for (let i = 0; existsSync(`${data}/input_${i}.pb`); ++i) {
       const tensor = decode(new Uint8Array(readFileSync(`${data}/input_${i}.pb`)));
       const [type, Elements] = types.get(tensor.type);
-      feeds[tensor.name] = new ort.Tensor(type, new Elements(tensor.raw.slice().buffer), tensor.dims);
+      const elements = Elements ? new Elements(tensor.raw.slice().buffer) : tensor.texts;
+      feeds[tensor.name] = new ort.Tensor(type, elements, tensor.dims);
     }
     const results = await session.run(feeds);
     session.outputNames.forEach((name, i) => {
       const { type, data: elements, dims } = results[name];
       const number = [...types].find(([, [known]]) => known === type)[0];
-      const raw = Buffer.from(elements.buffer, elements.byteOffset, elements.byteLength);
-      writeFileSync(`${data}/output_${i}.pb`, encode({ dims, type: number, raw }));
+      const content = type === 'string'
+        ? { texts: elements } : { raw: Buffer.from(elements.buffer, elements.byteOffset, elements.byteLength) };
+      writeFileSync(`${data}/output_${i}.pb`, encode({ dims, type: number, ...content }));
     });
   }
   await session.release();

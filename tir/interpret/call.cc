@@ -133,7 +133,7 @@ CodePtr Compiler::call_code(const Call& node, const Expr& whole) {
   // Rounded once, which going through float64 would not.
   bool is_fma32 = name == ops::kFma && dtype == kFloat32;
   return code([row, dtype, is_fma32, args = exprs(node.args)](Frame& frame) -> Word {
-    if (!dtype.is_float()) return wrap_int(row->integer(args[0]->as_int(frame)), dtype);
+    if (!dtype.is_float()) return wrap_int(row->integer(args[0]->as_int(frame), dtype), dtype);
     double x[3] = {0, 0, 0};
     for (size_t i = 0; i < args.size(); ++i) x[i] = args[i]->as_float(frame);
     if (is_fma32) return std::fmaf(static_cast<float>(x[0]), static_cast<float>(x[1]), static_cast<float>(x[2]));

@@ -17,7 +17,7 @@ def heads_of(x, heads):
 
 
 def attention(q, k, v, mask=None, past_key=None, past_value=None, lengths=None, *, q_num_heads=0, kv_num_heads=0,
-              scale=None, is_causal=0, softcap=0.0, softmax_precision=1, qk_matmul_output_mode=0):
+              scale=None, is_causal=0, softcap=0.0, softmax_precision=1, qk_matmul_output_mode=0, local_window_size=-1):
     """One query at a time. A query that sees no key gives 0."""
     flat, dtype = q.ndim == 3, q.dtype
     if flat:
@@ -36,7 +36,10 @@ def attention(q, k, v, mask=None, past_key=None, past_value=None, lengths=None, 
         if mask.shape[-1] < keys:
             width = [(0, 0)] * (mask.ndim - 1) + [(0, keys - mask.shape[-1])]
             mask = np.pad(mask, width, constant_values=False if mask.dtype == bool else -INF)
+        if mask.ndim == 3 and mask.shape[0] not in (1, heads):
+            mask = mask[:, None]  # one per batch element
         full = np.broadcast_to(mask, (batch, heads, queries, keys))
+    is_causal = is_causal or local_window_size > 0
     for b in range(batch):
         for h in range(heads):
             for i in range(queries):
@@ -48,6 +51,8 @@ def attention(q, k, v, mask=None, past_key=None, past_value=None, lengths=None, 
                     if full is not None:
                         row[j] = (row[j] if full[b, h, i, j] else -np.inf) if full.dtype == bool else row[j] + full[b, h, i, j]
                     if (is_causal and j > i + offset) or (lengths is not None and j >= lengths[b]):
+                        row[j] = -np.inf
+                    if local_window_size > 0 and j <= i + offset - local_window_size:
                         row[j] = -np.inf
                 weights = np.zeros(keys) if np.all(row == -np.inf) else softmax(row)
                 y[b, h, i] = weights @ v[b, h // group]
@@ -117,6 +122,16 @@ def attention_group(opset):
         case(q, k, v, None, None, None, lengths, is_causal=1)  # queries before the first key
         case(q, k, v, g.random.random((2, 1, 4, 6)) < 0.7, None, None, np.array([5, 6]), is_causal=1)
         case(q, k, v, None, None, None, lengths, half=True, is_causal=1)
+    if opset >= 25:
+        del g.cases[2:]
+        case(q, k, v, local_window_size=3)
+        case(q, k, v, local_window_size=-1, dims=b4)
+        case(q, k, v, local_window_size=2, is_causal=1, dims=b4)
+        case(q, k[:, :, :2], v[:, :, :2], None, pk, pv, outputs=(0, 1, 2), local_window_size=3, dims=past)
+        case(q, f(2, 3, 8, 8), f(2, 3, 8, 8), f(2, 4, 8), None, None, np.array([6, 7]), local_window_size=3)
+        case(q, k, v, f(2, 4, 6), None, None, lengths, outputs=(0, 3), local_window_size=1, qk_matmul_output_mode=3)
+        case(f(2, 7, 24), f(2, 3, 24), f(2, 3, 24), local_window_size=2, dims=flat, **three)  # queries far behind the keys
+        case(q, k, v, flags, local_window_size=3, half=True, softcap=2.0)
     return g
 
 
@@ -255,5 +270,5 @@ def swiglu_group():
 
 def groups():
     ms = "com.microsoft"
-    return [attention_group(23), attention_group(24), rotary_group(), scatter_group(), linear_group(), linear_group(ms),
+    return [attention_group(23), attention_group(24), attention_group(25), rotary_group(), scatter_group(), linear_group(), linear_group(ms),
             conv_group(), conv_group(ms), swiglu_group()]

@@ -1,4 +1,4 @@
-#include "tests/process.h"
+#include "tools/process.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 #include <map>
 #include <stdexcept>
 
-namespace relaxc::test {
+namespace relaxc::tools {
 
 namespace {
 
@@ -143,4 +143,4 @@ void run_forked(int count, int parallel, double limit_seconds, const std::functi
   }
 }
 
-}  // namespace relaxc::test
+}  // namespace relaxc::tools
