@@ -61,6 +61,17 @@ void Simplifier::add_stored(const Expr& e, int64_t sign, Poly& sum) {
   }
 }
 
+// Adds the operands of a chain of sums, or subtracts them for a sign of -1: a long one is recombined once.
+void Simplifier::add_operands(const Expr& e, int64_t sign, Poly& sum) const {
+  const Binary* node = e.as<Binary>();
+  if (!node || (node->op != BinaryOp::kAdd && node->op != BinaryOp::kSub)) {
+    sum = std::move(sum).plus(poly(e), sign);
+    return;
+  }
+  add_operands(node->a, sign, sum);
+  add_operands(node->b, node->op == BinaryOp::kAdd ? sign : -sign, sum);
+}
+
 Poly Simplifier::poly(const Expr& e) const {
   if (const IntImm* imm = e.as<IntImm>()) return Poly::constant(imm->value);
   if (e.is<Var>()) {
@@ -71,9 +82,11 @@ Poly Simplifier::poly(const Expr& e) const {
     const IntImm* number = node->b.as<IntImm>();
     switch (node->op) {
       case BinaryOp::kAdd:
-        return recombine(poly(node->a).plus(poly(node->b)));
-      case BinaryOp::kSub:
-        return recombine(poly(node->a).plus(poly(node->b), -1));
+      case BinaryOp::kSub: {
+        Poly sum;
+        add_operands(e, 1, sum);
+        return recombine(std::move(sum));
+      }
       case BinaryOp::kMul:
         return recombine(number ? poly(node->a).scaled(number->value) : poly(node->a).times(poly(node->b)));
       case BinaryOp::kFloorDiv:

@@ -98,12 +98,15 @@ std::optional<int64_t> Poly::as_constant() const {
   return terms_[0].atoms.empty() ? std::optional(terms_[0].factor) : std::nullopt;
 }
 
+// Terms are in order, so that long sums are merged without comparing each term with each.
 void Poly::add(Monomial atoms, int64_t factor) {
   if (factor == 0) return;
-  auto it = std::ranges::find_if(terms_, [&](const Term& term) { return same_monomial(term.atoms, atoms); });
-  if (it == terms_.end()) {
-    auto place = std::ranges::find_if(terms_, [&](const Term& term) { return term_before(atoms, term.atoms); });
-    terms_.insert(place, {std::move(atoms), factor});
+  auto before = [](const Term& term, const Monomial& other) { return term_before(term.atoms, other); };
+  auto it = std::lower_bound(terms_.begin(), terms_.end(), atoms, before);
+  // Different atoms may be equal in this order, such as two variables of one name.
+  while (it != terms_.end() && !term_before(atoms, it->atoms) && !same_monomial(it->atoms, atoms)) ++it;
+  if (it == terms_.end() || term_before(atoms, it->atoms)) {
+    terms_.insert(it, {std::move(atoms), factor});
     return;
   }
   auto sum = checked_add(it->factor, factor);

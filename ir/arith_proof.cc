@@ -115,7 +115,8 @@ Interval Simplifier::bounds_of_binary(const Binary& node) const {
 bool Simplifier::non_negative(const Poly& sum, int depth) const {
   if (sum.overflowed()) return false;
   if (bounds(sum).min >= 0) return true;
-  if (depth >= 6 || --steps_left_ <= 0) return false;
+  if (depth >= 6 || steps_left_ <= 0) return false;
+  steps_left_ -= 1 + static_cast<int>(sum.terms().size()) / kTermsOfStep;
   return non_negative_at_ends(sum, depth) || non_negative_by_facts(sum, depth) ||
          non_negative_by_multiples(sum, depth) || non_negative_by_quotients(sum, depth) ||
          non_negative_by_extremes(sum, depth);

@@ -99,6 +99,7 @@ class Simplifier {
   static void add_stored(const Expr& e, int64_t sign, Poly& sum);
 
   // ---- arith.cc
+  void add_operands(const Expr& e, int64_t sign, Poly& sum) const;
   Poly extreme(BinaryOp op, const Poly& a, const Poly& b, DType dtype) const;
   Expr other(const Expr& e) const;
   Expr conditional(const Expr& e, const Call& node) const;
@@ -144,10 +145,10 @@ class Simplifier {
   int direction_of(const Poly& sum, const Expr& var) const;
   static Poly replace(const Poly& sum, const Expr& atom, const Poly& value);
 
-  // The number of sums that the proofs about one expression may look at. Networks and default schedules take 360 at
-  // most. Without a limit, loop ends that are min and max of each other take minutes. A claim that is not proven by
-  // then counts as not known.
-  static constexpr int kMostSteps = 500;
+  // The number of sums that the proofs about one expression may look at; each kTermsOfStep terms of a long sum count as
+  // one more. Networks and default schedules take 360 at most. Without a limit, loop ends that are min and max of each
+  // other take minutes. A claim that is not proven by then counts as not known.
+  static constexpr int kMostSteps = 500, kTermsOfStep = 8;
   mutable int steps_left_ = kMostSteps;
   mutable std::unordered_map<const NodeHeader*, std::pair<Expr, Interval>> atom_bounds_;  // with what keeps keys alive
   mutable std::vector<Poly> fact_sums_;  // the facts of facts_.non_negative_, once a proof needs them

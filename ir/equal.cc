@@ -16,7 +16,8 @@ namespace relaxc {
 namespace {
 
 std::optional<DType> scalar_dtype(const NodeRef& node) {
-  const PrimType* type = is_expr_kind(node.kind()) ? cast_handle<Expr>(node).type().as<PrimType>() : nullptr;
+  if (!is_expr_kind(node.kind())) return std::nullopt;
+  const PrimType* type = static_cast<const ExprHeader*>(node.get())->type.as<PrimType>();
   return type ? std::optional(type->dtype) : std::nullopt;
 }
 
@@ -341,6 +342,8 @@ class HashVisitor {
 }  // namespace
 
 bool structural_equal(const NodeRef& a, const NodeRef& b, const EqualOptions& options) {
+  if (same_node(a, b)) return true;
+  if (a.kind() != b.kind() && !options.difference) return false;
   return EqualVisitor(options).node(a, b, Role::kField);
 }
 

@@ -2,6 +2,7 @@
 // text format, the verifier and the passes read them. The table is an explicit object that is handed to the code that
 // needs it.
 #pragma once
+#include <algorithm>
 #include <unordered_map>
 
 #include "ir/module.h"
@@ -53,9 +54,14 @@ struct OpCall {
   const Call& call;
   const Span& span;
   std::vector<DimCheck>* checks = nullptr;  // gathers what require_equal() cannot decide
+  // What OpRow::sizes counted. What counting left stands behind the arguments that the operator was given.
+  const std::vector<Expr>* sizes = nullptr;
+  size_t given = SIZE_MAX;
 
   const Expr& arg(size_t i) const { return call.args.at(i); }
-  size_t size() const { return call.args.size(); }
+  size_t size() const { return std::min(given, call.args.size()); }
+  // Returns a size that only the run can tell, an int64 scalar.
+  const Expr& run_size(size_t i) const { return sizes->at(i); }
   // Return the dims, rank or dtype of tensor argument i; a CompileError names the argument when they are not known.
   const Type& type(size_t i) const;  // the argument need not be a tensor
   const std::vector<Expr>& shape(size_t i) const;
@@ -104,6 +110,15 @@ struct ReferenceCall {
 };
 using Reference = std::function<std::vector<Tensor>(const ReferenceCall&)>;
 
+// The sizes of results that only the run can tell, and the tensor program that counts them. A call becomes two kernels
+// (ops/run_sizes.h): this one, and that of OpRow::legalize, which fills results of these sizes.
+struct RunSizes {
+  std::vector<const char*> names = {};                              // of the sizes, and so of dims of what follows
+  std::function<PrimFuncRef(const OpCall&)> count = {};             // its outputs: int64[names.size()], and those left
+  std::vector<OpInput> left = {};                                   // tensors that filling reads besides the arguments
+  std::function<std::vector<Type>(const OpCall&)> infer_left = {};  // their types
+};
+
 // All that the compiler knows about an operator. Rows have designated initializers, without empty and default members.
 struct OpRow {
   std::string name = {};  // "relax.nn.conv2d"; printed as R.nn.conv2d
@@ -128,8 +143,11 @@ struct OpRow {
   // outputs. It may use the graph's symbolic dims freely; legalize replaces them by the program's. When empty, the
   // operator is decomposed, lowered elsewhere (builtins), or nothing lowers it and compiling it reports that.
   std::function<PrimFuncRef(const OpCall&)> legalize = {};
-  // Emits other operators through the builder and returns their value, for an operator that stands for several or whose
-  // result has a size that is computed when the model runs (passes/decompose.cc). They are not decomposed in turn.
+  // Set for an operator whose results have sizes that only the run can tell. infer and legalize get them as
+  // OpCall::run_size; its `decompose` follows from them.
+  std::optional<RunSizes> sizes = {};
+  // Emits other operators through the builder and returns their value, for an operator that stands for several
+  // (passes/decompose.cc). They are not decomposed in turn.
   std::function<Expr(const OpCall&, Builder&)> decompose = {};
   // The reason why nothing lowers the operator, and what to do instead, for messages; empty where something does.
   std::string why = {};

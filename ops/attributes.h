@@ -181,7 +181,6 @@ RELAXC_ATTRS(SortAttrs, (int64_t, axis, -1), (bool, descending, false));
 RELAXC_ATTRS(ArgsortAttrs, (int64_t, axis, -1), (bool, descending, false), (DType, dtype, kInt32));
 RELAXC_ATTRS(TopKAttrs, (int64_t, k, 1), (int64_t, axis, -1), (std::string, ret_type, "both"), (bool, largest, true),
              (DType, dtype, kInt32));               // dtype: of the indices
-RELAXC_ATTRS(DistinctAttrs, (bool, sorted, true));  // else by first position
 RELAXC_ATTRS(DynamicTopKAttrs, (int64_t, axis, -1), (bool, largest, true), (DType, dtype, kInt64));
 
 // ---- ops/create.cc

@@ -66,8 +66,29 @@ Known cast_scalar(const Expr& e, DType to) {
   return to.is_float() ? float_of(*n, to) : *n;
 }
 
+// Returns the greater or the smaller one of two floats. A cast of an integer is at least the other one where the
+// integer is, and infinity is what a reduction begins with.
+Known float_extreme(BinaryOp op, const Expr& a, const Expr& b) {
+  auto x = float_value(a), y = float_value(b);
+  bool wants_max = op == BinaryOp::kMax;
+  if (x && y) {
+    if (std::isnan(*x) || std::isnan(*y)) return std::nullopt;
+    return wants_max == (*x < *y) ? b : a;
+  }
+  if (x && std::isinf(*x)) return wants_max == (*x < 0) ? b : a;
+  if (y && std::isinf(*y)) return wants_max == (*y < 0) ? a : b;
+  Known m = integer_of(a), n = integer_of(b);
+  return m && n ? Known(float_of(wants_max ? max(*m, *n) : min(*m, *n), dtype_of(a))) : std::nullopt;
+}
+// Returns whether the float is a whole number so small that sums of such numbers are the same in any order.
+bool is_exact(const Known& e) {
+  constexpr double kMostExactFloat = 1 << 24;
+  auto value = e ? float_value(*e) : std::nullopt;
+  return value && *value == std::trunc(*value) && std::abs(*value) < kMostExactFloat;
+}
 Known float_binary(BinaryOp op, const Expr& a, const Expr& b) {
   using enum BinaryOp;
+  if (op == kMax || op == kMin) return float_extreme(op, a, b);
   if (op != kAdd && op != kSub && op != kMul && op != kDiv) return std::nullopt;
   auto result = [op](const auto& x, const auto& y) { return op == kAdd ? x + y : op == kSub ? x - y : x * y; };
   DType dtype = dtype_of(a);
@@ -118,7 +139,8 @@ Known rounded_scalar(std::string_view name, const Expr& x) {
 
 class Evaluation {
  public:
-  explicit Evaluation(const Analyzer& facts) : facts_(facts) {}
+  // `any_order`: the kernel may reduce in another order, so floats are known only where no order rounds.
+  Evaluation(const Analyzer& facts, bool any_order) : facts_(facts), any_order_(any_order) {}
 
   void give(const Buffer& buffer, KnownTensor tensor) {
     memories_[buffer.get()] = {std::move(tensor.shape), {tensor.elements.begin(), tensor.elements.end()}};
@@ -249,7 +271,12 @@ class Evaluation {
   Known binary_scalar(const Binary& node) {
     Known a = scalar(node.a), b = a ? scalar(node.b) : std::nullopt;
     if (!b || dtype_of(*a) != dtype_of(*b)) return std::nullopt;
-    if (dtype_of(*a).is_float()) return float_binary(node.op, *a, *b);
+    if (dtype_of(*a).is_float()) {
+      Known result = float_binary(node.op, *a, *b);
+      bool rounds = node.op != BinaryOp::kMax && node.op != BinaryOp::kMin;
+      bool is_known = !any_order_ || !rounds || (is_exact(*a) && is_exact(*b) && is_exact(result));
+      return is_known ? result : std::nullopt;
+    }
     if (dtype_of(*a).is_bool()) return bool_binary(node.op, *a, *b);
     Known result = int_binary(node.op, *a, *b, facts_);
     return result && may_wrap(*result, dtype_of(node.a)) ? std::nullopt : result;
@@ -265,6 +292,7 @@ class Evaluation {
   }
 
   const Analyzer& facts_;
+  bool any_order_;
   int steps_ = 0;
   std::unordered_map<const NodeHeader*, Expr> values_;      // of loop variables, block axes and bound scalars
   std::unordered_map<const NodeHeader*, Memory> memories_;  // of buffers
@@ -298,7 +326,8 @@ bool is_call_of(const EvaluatedPrograms::Entry& entry, const Call& call, const s
 
 std::optional<KnownTensor> run(const EvaluatedPrograms::Entry& entry, std::vector<KnownTensor> tensors,
                                const Analyzer& facts) {
-  Evaluation evaluation(facts);
+  bool has_floats = std::ranges::any_of(tensors, &DType::is_float, &KnownTensor::dtype);
+  Evaluation evaluation(facts, has_floats && entry.pattern >= OpPattern::kReduction);
   const std::vector<VarRef>& params = entry.program->params;
   for (size_t i = 0; i < tensors.size(); ++i) evaluation.give(params[i], std::move(tensors[i]));
   if (!evaluation.allocate(params.back()) || !evaluation.run(entry.program->body)) return std::nullopt;
@@ -352,7 +381,7 @@ std::optional<KnownTensor> evaluate(const OpRow& row, const Expr& value, std::ve
                                     EvaluatedPrograms& programs, const Analyzer& facts) {
   const Call& call = *value.as<Call>();
   bool has_floats = std::ranges::any_of(tensors, &DType::is_float, &KnownTensor::dtype);
-  if (has_floats && row.pattern >= OpPattern::kReduction) return std::nullopt;
+  if (has_floats && row.pattern > OpPattern::kReduction) return std::nullopt;
   bool is_kept = follows_from_types(row, call);
   auto known = is_kept ? programs.last.find(&row) : programs.last.end();
   if (known != programs.last.end() && is_call_of(known->second, call, tensors))
@@ -362,7 +391,8 @@ std::optional<KnownTensor> evaluate(const OpRow& row, const Expr& value, std::ve
   if (!shape || !has_valid_indices(row, op, tensors)) return std::nullopt;
   const DType dtype = *tensor_dtype(value.type());
   if (row.view) return KnownTensor{dtype, *shape, tensors.at(0).elements};
-  EvaluatedPrograms::Entry entry{call.attrs, {}, {dtype, *shape, {}}, row.legalize(op)};
+  PrimFuncRef program = row.legalize(op);  // which may throw
+  EvaluatedPrograms::Entry entry{call.attrs, {}, {dtype, *shape, {}}, row.pattern, std::move(program)};
   for (const KnownTensor& tensor : tensors) entry.operands.push_back({tensor.dtype, tensor.shape, {}});
   RELAXC_CHECK(entry.program->params.size() == tensors.size() + 1, "the program of {} has {} params for {} tensors",
                row.name, entry.program->params.size(), tensors.size());

@@ -37,14 +37,15 @@ struct EvaluatedPrograms {
     Attrs attrs;
     std::vector<KnownTensor> operands;  // without elements
     KnownTensor result;                 // without elements
+    OpPattern pattern;
     PrimFuncRef program;
   };
   std::unordered_map<const OpRow*, Entry> last = {};
 };
 
 // Returns the result of a normal call of the operator whose tensor arguments, tuples flattened, have these elements.
-// may_be_known() holds for its type. Returns nullopt where an element is not such a scalar. Sums of floats are computed
-// when the model runs, because their rounding depends on the order that the compiled code sums in.
+// may_be_known() holds for its type. Returns nullopt where an element is not such a scalar. Sums of floats that round
+// are computed when the model runs, because their rounding depends on the order that the compiled code sums in.
 std::optional<KnownTensor> evaluate(const OpRow& row, const Expr& value, std::vector<KnownTensor> tensors,
                                     EvaluatedPrograms& programs, const Analyzer& facts);
 

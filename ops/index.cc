@@ -321,30 +321,33 @@ Expr decompose_index_put(const OpCall& op, Builder& b) {
   return b.op("scatter_nd", {op.arg(0), tuples, values}, ScatterNdAttrs{reduction});
 }
 
-// The result holds the positions of non-zero elements in row-major order; the caller counts them for an argument.
-Type infer_nonzero(const OpCall& op) { return tensor_type({int_imm(op.rank(0)), op.arg(1)}, kInt64); }
-PrimFuncRef lower_nonzero(const OpCall& op) {
-  auto [b, x] = OpProgram(op);
-  Buffer out = b.buffer("T_nonzero", kInt64, {int_imm(op.rank(0)), op.arg(1)});
+// The result holds the positions of non-zero elements in row-major order, a column each. A scalar is a vector of one.
+Type infer_nonzero(const OpCall& op) {
+  return tensor_type({int_imm(std::max<int64_t>(op.rank(0), 1)), op.run_size(0)}, kInt64);
+}
+PrimFuncRef count_nonzero(const OpCall& op) {
+  auto [b, inputs] = OpProgram(op);
+  const Buffer x = inputs[0];
+  return b.finish({b.reduce("T_count", kInt64, {int_imm(1)}, op.shape(0), int_imm(0), combine_sum,
+                            [&](Axes, Axes r) { return cast_to(not_equal(load(x, r), zero(op.dtype(0))), kInt64); })});
+}
+// No more elements are listed than there is room for, whatever the count.
+PrimFuncRef fill_nonzero(const OpCall& op) {
+  auto [b, inputs] = OpProgram(op);
+  const Buffer x = inputs[0];
+  Buffer out = b.buffer("T_nonzero", kInt64, *known_shape(infer_nonzero(op)));
   Buffer count = b.buffer("count", kInt64, {int_imm(1)});
   Expr next = load(count, {int_imm(0)});
   Stmt scan = loop_nest(op.shape(0), [&](Axes i) {
     std::vector<Stmt> found;
-    for (int64_t d = 0; d < op.rank(0); ++d) found.push_back(store(out, i[d], {int_imm(d), next}));
+    for (size_t d = 0; d < i.size(); ++d) found.push_back(store(out, i[d], {int_imm(static_cast<int64_t>(d)), next}));
+    if (i.empty()) found.push_back(store(out, int_imm(0), {int_imm(0), next}));
     found.push_back(store(count, next + 1, {int_imm(0)}));
-    Expr is_nonzero = not_equal(at(x[0], i), zero(op.dtype(0)));
-    return make(IfThenElse{next < op.arg(1) && is_nonzero, seq(std::move(found)), std::nullopt});
+    Expr is_nonzero = not_equal(at(x, i), zero(op.dtype(0)));
+    return make(IfThenElse{next < op.run_size(0) && is_nonzero, seq(std::move(found)), std::nullopt});
   });
   b.extern_block("scan", seq({store(count, int_imm(0), {int_imm(0)}), scan}));
   return b.finish({out});
-}
-// Counts the elements before it lists them.
-Expr decompose_nonzero(const OpCall& op, Builder& b) {
-  // A scalar is a vector of one element.
-  Expr x = op.rank(0) == 0 ? b.op("reshape", {op.arg(0), shape_expr({int_imm(1)})}) : op.arg(0);
-  Expr is_nonzero = op.dtype(0).is_bool() ? x : b.op("astype", {x}, DTypeAttrs{kBool});
-  Expr count = b.op("sum", {b.op("astype", {is_nonzero}, DTypeAttrs{kInt64})});
-  return b.op("dyn.nonzero", {is_nonzero, b.op("inspect.tensor_item", {count}, TensorItemAttrs{0})});
 }
 
 reference::Tensors one_hot_vectors(const ReferenceCall& c) {
@@ -450,15 +453,10 @@ std::vector<OpRow> index_ops() {
       {.name = "relax.nonzero",
        .doc = "positions of the elements that are not zero, one column each",
        .inputs = {{"x", "the tensor"}},
-       .infer = [](const OpCall& op) { return op.rank(0), tensor_type_of_rank(2, kInt64); },
-       .infer_partial = [](const OpCall&) { return tensor_type_of_rank(2, kInt64); },
-       .decompose = decompose_nonzero},
-      {.name = "relax.dyn.nonzero",
-       .doc = "positions of the first count elements that are not zero, one column each",
-       .inputs = {data, {"count", "int64 scalar: how many there are"}},
        .infer = infer_nonzero,
        .infer_partial = [](const OpCall&) { return tensor_type_of_rank(2, kInt64); },
-       .legalize = lower_nonzero},
+       .legalize = fill_nonzero,
+       .sizes = RunSizes{.names = {"found"}, .count = count_nonzero}},
   };
 }
 

@@ -149,17 +149,35 @@ Expr choose_by_halves(size_t first, size_t last, const std::function<Expr(size_t
   return if_then_else(before(middle + 1), choose_by_halves(first, middle, element, before),
                       choose_by_halves(middle + 1, last, element, before));
 }
+// One block chooses the part of each element, so that others can be fused with it. Where several parts have sizes that
+// the run decides, each part has a block, since every choice would hold the sum of all sizes before it. A schedule of
+// very many blocks takes longer than these sums do.
 PrimFuncRef lower_concat(const OpCall& op) {
+  constexpr ptrdiff_t kMostChosen = 8, kMostBlocks = 40;
   ComputeBuilder b;
   std::vector<Buffer> inputs = inputs_of_tuple(b, op);
   Type type = infer_concat(op);
-  int64_t axis = concat_axis(op, known_shape(type)->size());
+  const DType dtype = *tensor_dtype(type);
+  const std::vector<Expr>& shape = *known_shape(type);
+  int64_t axis = concat_axis(op, shape.size());
+  auto extent = [&](const Buffer& input) { return buffer_type(input).shape[axis]; };
   std::vector<Expr> offsets = {int_imm(0)};
-  for (const Buffer& input : inputs) offsets.push_back(simplify(offsets.back() + buffer_type(input).shape[axis]));
-  return b.finish({b.compute("T_concat", *tensor_dtype(type), *known_shape(type), [&](Axes i) {
-    auto element = [&](size_t k) { return load(inputs[k], with_item(i, axis, i[axis] - offsets[k])); };
-    return choose_by_halves(0, inputs.size() - 1, element, [&](size_t k) { return i[axis] < offsets[k]; });
-  })});
+  for (const Buffer& input : inputs) offsets.push_back(simplify(offsets.back() + extent(input)));
+  auto open = std::ranges::count_if(inputs, [&](const Buffer& input) { return !as_int(extent(input)); });
+  if (open <= kMostChosen || std::ssize(inputs) > kMostBlocks) {
+    return b.finish({b.compute("T_concat", dtype, shape, [&](Axes i) {
+      auto element = [&](size_t k) { return load(inputs[k], with_item(i, axis, i[axis] - offsets[k])); };
+      return choose_by_halves(0, inputs.size() - 1, element, [&](size_t k) { return i[axis] < offsets[k]; });
+    })});
+  }
+  Buffer out = b.buffer("T_concat", dtype, shape);
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    b.block(fmt::format("T_part_{}", k), with_item(shape, axis, extent(inputs[k])), {}, [&](Axes i, Axes) {
+      Stmt copy = store(out, load(inputs[k], i), with_item(i, axis, i[axis] + offsets[k]));
+      return ComputeBuilder::Bodies{std::nullopt, copy};
+    });
+  }
+  return b.finish({out});
 }
 
 Type infer_stack(const OpCall& op) {

@@ -11,6 +11,7 @@
 #include "ops/common.h"
 #include "ops/ops.h"
 #include "ops/reference.h"
+#include "ops/sort.h"
 
 namespace relaxc {
 
@@ -78,11 +79,15 @@ Buffer sorted_positions(ComputeBuilder& b, const std::vector<Expr>& shape, int64
   });
   return order;
 }
+}  // namespace
+
 Buffer sorted_positions(ComputeBuilder& b, const Buffer& x, int64_t axis, bool descending) {
   return sorted_positions(b, buffer_type(x).shape, axis, [&](const auto& second, const auto& first) {
     return Comparison{{}, precedes(load(x, second), load(x, first), descending)};
   });
 }
+
+namespace {
 
 // ---- Distinct rows
 
@@ -98,55 +103,6 @@ Comparison compare_rows(const Buffer& x, const Expr& b, const Expr& a, const Buf
                    make(IfThenElse{equal(found, int_imm(0)), store(outcome, difference, {int_imm(0)}), std::nullopt}));
   return {{make(AllocBuffer{outcome, {}}), store(outcome, int_imm(0), {int_imm(0)}), scan}, found > int_imm(0)};
 }
-// dyn.unique of a matrix [n, m]: the first position of each distinct row, for each row its number among those, how
-// often each occurs, and how many there are. The first and third result have n elements, of which that many count.
-Type infer_dyn_unique(const OpCall& op) {
-  if (op.rank(0) != 2) op.fail("data has rank {}, expected 2", op.rank(0));
-  Type rows = tensor_type({op.shape(0)[0]}, kInt64);
-  return tuple_type({rows, rows, rows, tensor_type({int_imm(1)}, kInt64)});
-}
-// The order is that of the rows, or that of their first positions.
-PrimFuncRef lower_dyn_unique(const OpCall& op) {
-  auto [b, inputs] = OpProgram(op);
-  const Buffer x = inputs[0];
-  const Expr rows = op.shape(0)[0];
-  auto outcome = [] { return make_buffer("outcome", kInt64, {int_imm(1)}, "local"); };
-  Buffer order = sorted_positions(b, {rows}, 0, [&](const auto& second, const auto& first) {
-    return compare_rows(x, second[0], first[0], outcome());
-  });
-  std::vector<Buffer> results;
-  for (const char* name : {"T_first", "T_inverse", "T_counts"}) results.push_back(b.buffer(name, kInt64, {rows}));
-  results.push_back(b.buffer("T_number", kInt64, {int_imm(1)}));
-  const Buffer &first = results[0], &inverse = results[1], &counts = results[2], &number = results[3];
-  Expr count = load(number, {int_imm(0)}), last = count - 1;
-  // Equal rows follow each other, the first one in front, since the sort is stable.
-  VarRef k = make_dim("k"), row = make_dim("row"), before = make_dim("before");
-  Comparison is_larger = compare_rows(x, before, row, outcome());
-  std::vector<Stmt> step = {make(Bind{row, load(order, {k})}),
-                            make(Bind{before, load(order, {max(k - 1, int_imm(0))})})};
-  step.insert(step.end(), is_larger.statements.begin(), is_larger.statements.end());
-  Stmt start =
-      seq({store(first, row, {count}), store(counts, int_imm(0), {count}), store(number, count + 1, {int_imm(0)})});
-  step.push_back(make(IfThenElse{equal(k, int_imm(0)) || is_larger.comes_before, start, std::nullopt}));
-  step.push_back(store(counts, load(counts, {last}) + 1, {last}));
-  step.push_back(store(inverse, last, {row}));
-  b.extern_block("distinct", seq({store(number, int_imm(0), {int_imm(0)}), loop(k, rows, seq(step))}));
-  if (!op.attrs<DistinctAttrs>().sorted) {
-    // Each distinct row gets the next number where its first position is met.
-    Buffer place = b.buffer("place", kInt64, {rows}), by_place = b.buffer("by_place", kInt64, {rows});
-    Buffer ordered = b.buffer("ordered", kInt64, {rows}), next = b.buffer("next", kInt64, {int_imm(1)});
-    VarRef i = make_dim("i"), j = make_dim("j"), c = make_dim("c");
-    Expr mine = load(inverse, {i}), at_next = load(next, {int_imm(0)});
-    Stmt meet = seq({store(place, at_next, {mine}), store(by_place, i, {at_next}),
-                     store(ordered, load(counts, {mine}), {at_next}), store(next, at_next + 1, {int_imm(0)})});
-    Stmt number_rows = loop(i, rows, make(IfThenElse{equal(load(first, {mine}), i), meet, std::nullopt}));
-    Stmt rename = loop(j, rows, store(inverse, load(place, {load(inverse, {j})}), {j}));
-    Stmt copy = loop(c, count, seq({store(first, load(by_place, {c}), {c}), store(counts, load(ordered, {c}), {c})}));
-    b.extern_block("by_position", seq({store(next, int_imm(0), {int_imm(0)}), number_rows, rename, copy}));
-  }
-  return b.finish(results);
-}
-
 // The flags and the axis of unique are constants; without an axis the elements are compared.
 struct UniqueCall {
   bool flags[4];  // sorted, and which of positions, numbers and counts are results
@@ -163,39 +119,101 @@ UniqueCall read_unique(const OpCall& op) {
   if (op.size() > 5) result.axis = normalize_axis(op, constant(5), op.rank(0));
   return result;
 }
-// The number of distinct elements is known at run time only.
+// Returns how many elements, or slices along the axis, are compared.
+Expr number_of_rows(const OpCall& op, const UniqueCall& call) {
+  return call.axis ? op.shape(0)[static_cast<size_t>(*call.axis)] : simplify(product(op.shape(0)));
+}
 Type infer_unique(const OpCall& op) {
   UniqueCall call = read_unique(op);
-  std::vector<Type> results = {tensor_type_of_rank(call.axis ? op.rank(0) : 1, op.dtype(0))};
+  const Expr& number = op.run_size(0);
+  std::vector<Expr> shape = {number};
+  if (call.axis) shape = with_item(op.shape(0), *call.axis, number);
+  std::vector<Type> results = {tensor_type(std::move(shape), op.dtype(0))};
   for (size_t i = 1; i < 4; ++i) {
-    if (call.flags[i]) results.push_back(tensor_type_of_rank(1, kInt64));
+    if (call.flags[i]) results.push_back(tensor_type({i == 2 ? number_of_rows(op, call) : number}, kInt64));
   }
   return results.size() == 1 ? results[0] : tuple_type(std::move(results));
 }
-Expr decompose_unique(const OpCall& op, Builder& b) {
-  op.shape(0);  // an error where it is not known
+std::vector<Type> infer_distinct(const OpCall& op) {
+  return std::vector<Type>(3, tensor_type({number_of_rows(op, read_unique(op))}, kInt64));
+}
+
+// Copies what is compared to the rows of a matrix.
+Buffer compared_rows(ComputeBuilder& b, const OpCall& op, const UniqueCall& call, const Buffer& x) {
+  const std::vector<Expr>& shape = op.shape(0);
+  std::vector<Expr> others;
+  if (call.axis) others = without_item(shape, *call.axis);
+  return b.compute("rows", op.dtype(0), {number_of_rows(op, call), simplify(product(others))}, [&](Axes i) {
+    if (!call.axis) return load(x, unflatten_index(i[0], shape));
+    return load(x, with_new_item(unflatten_index(i[1], others), *call.axis, i[0]));
+  });
+}
+// Gives each distinct row, in place of its number in the order of rows, the one in the order of first positions.
+void number_by_position(ComputeBuilder& b, const Expr& rows, const Expr& count, const Buffer& first,
+                        const Buffer& inverse, const Buffer& counts) {
+  Buffer place = b.buffer("place", kInt64, {rows}), by_place = b.buffer("by_place", kInt64, {rows});
+  Buffer ordered = b.buffer("ordered", kInt64, {rows}), next = b.buffer("next", kInt64, {int_imm(1)});
+  VarRef i = make_dim("i"), j = make_dim("j"), c = make_dim("c");
+  Expr mine = load(inverse, {i}), at_next = load(next, {int_imm(0)});
+  Stmt meet = seq({store(place, at_next, {mine}), store(by_place, i, {at_next}),
+                   store(ordered, load(counts, {mine}), {at_next}), store(next, at_next + 1, {int_imm(0)})});
+  Stmt number_rows = loop(i, rows, make(IfThenElse{equal(load(first, {mine}), i), meet, std::nullopt}));
+  Stmt rename = loop(j, rows, store(inverse, load(place, {load(inverse, {j})}), {j}));
+  Stmt copy = loop(c, count, seq({store(first, load(by_place, {c}), {c}), store(counts, load(ordered, {c}), {c})}));
+  b.extern_block("by_position", seq({store(next, int_imm(0), {int_imm(0)}), number_rows, rename, copy}));
+}
+// Finds how many rows are distinct; the first position of each, for each row its number among them, and how often each
+// occurs. As many elements of the second and the last result count as there are distinct rows.
+PrimFuncRef count_distinct(const OpCall& op) {
   UniqueCall call = read_unique(op);
-  int64_t axis = call.axis.value_or(0);
-  Expr x = call.axis ? op.arg(0) : b.op("flatten", {op.arg(0)});
-  std::vector<int64_t> axes = int_range(0, std::ssize(*known_shape(x.type())));
-  std::rotate(axes.begin(), axes.begin() + axis, axes.begin() + axis + 1);
-  Expr rows = axis == 0 ? x : b.op("permute_dims", {x}, AxesAttrs{axes});
-  const std::vector<Expr> shape = *known_shape(rows.type());
-  Expr columns = simplify(product({shape.begin() + 1, shape.end()}));
-  Expr found =
-      b.op("dyn.unique", {b.op("reshape", {rows, shape_expr({shape[0], columns})})}, DistinctAttrs{call.flags[0]});
-  auto item = [&](int64_t i) { return b.emit(tuple_get(found, i), "unique"); };
-  Expr number = b.op("inspect.tensor_item", {item(3)}, TensorItemAttrs{0}, "distinct");
-  auto counted = [&](int64_t i) {
-    return b.op("strided_slice", {item(i), tuple({int_imm(0)}), tuple({int_imm(0)}), tuple({number})},
-                SliceAttrs{true});
+  auto [b, inputs] = OpProgram(op);
+  const Buffer x = compared_rows(b, op, call, inputs[0]);
+  const Expr rows = buffer_type(x).shape[0];
+  auto outcome = [] { return make_buffer("outcome", kInt64, {int_imm(1)}, "local"); };
+  Buffer order = sorted_positions(b, {rows}, 0, [&](const auto& second, const auto& first) {
+    return compare_rows(x, second[0], first[0], outcome());
+  });
+  Buffer number = b.buffer("T_number", kInt64, {int_imm(1)}), first = b.buffer("T_first", kInt64, {rows});
+  Buffer inverse = b.buffer("T_inverse", kInt64, {rows}), counts = b.buffer("T_counts", kInt64, {rows});
+  Expr count = load(number, {int_imm(0)}), last = count - 1;
+  // Equal rows follow each other, the first one in front, since the sort is stable.
+  VarRef k = make_dim("k"), row = make_dim("row"), before = make_dim("before");
+  Comparison is_larger = compare_rows(x, before, row, outcome());
+  std::vector<Stmt> step = {make(Bind{row, load(order, {k})}),
+                            make(Bind{before, load(order, {max(k - 1, int_imm(0))})})};
+  step.insert(step.end(), is_larger.statements.begin(), is_larger.statements.end());
+  Stmt start =
+      seq({store(first, row, {count}), store(counts, int_imm(0), {count}), store(number, count + 1, {int_imm(0)})});
+  step.push_back(make(IfThenElse{equal(k, int_imm(0)) || is_larger.comes_before, start, std::nullopt}));
+  step.push_back(store(counts, load(counts, {last}) + 1, {last}));
+  step.push_back(store(inverse, last, {row}));
+  b.extern_block("distinct", seq({store(number, int_imm(0), {int_imm(0)}), loop(k, rows, seq(step))}));
+  if (!call.flags[0]) number_by_position(b, rows, count, first, inverse, counts);
+  return b.finish({number, first, inverse, counts});
+}
+// Takes the distinct rows from their first positions. A size or a position that was not counted reads nothing.
+PrimFuncRef fill_unique(const OpCall& op) {
+  UniqueCall call = read_unique(op);
+  auto [b, x] = OpProgram(op);
+  const Buffer data = x[0], first = x[1], inverse = x[2], counts = x[3];
+  const std::vector<Expr>& shape = op.shape(0);
+  const Expr rows = number_of_rows(op, call), number = op.run_size(0);
+  auto element_of = [&](const Buffer& of, const Expr& i) { return if_then_else(i < rows, load(of, {i}), int_imm(0)); };
+  std::vector<Expr> values = {number};
+  if (call.axis) values = with_item(shape, *call.axis, number);
+  std::vector<Buffer> results = {b.compute("T_unique", op.dtype(0), values, [&](Axes i) {
+    const Expr& k = i[static_cast<size_t>(call.axis.value_or(0))];
+    Expr at = max(min(element_of(first, k), rows - 1), int_imm(0));
+    Expr element = load(data, call.axis ? with_item(i, *call.axis, at) : unflatten_index(at, shape));
+    return if_then_else(k < rows, element, zero(op.dtype(0)));
+  })};
+  auto add = [&](const char* name, const Expr& size, const Buffer& of) {
+    results.push_back(b.compute(name, kInt64, {size}, [&](Axes i) { return element_of(of, i[0]); }));
   };
-  Expr first = counted(0);
-  std::vector<Expr> results = {b.op("take", {x, first}, TakeAttrs{.axis = axis, .mode = "clip"})};
-  if (call.flags[1]) results.push_back(first);
-  if (call.flags[2]) results.push_back(item(1));
-  if (call.flags[3]) results.push_back(counted(2));
-  return results.size() == 1 ? results[0] : tuple(std::move(results));
+  if (call.flags[1]) add("T_positions", number, first);
+  if (call.flags[2]) add("T_numbers", rows, inverse);
+  if (call.flags[3]) add("T_occurrences", number, counts);
+  return b.finish(results);
 }
 
 // ---- Sorts
@@ -328,14 +346,13 @@ std::vector<OpRow> sort_ops() {
                   {"axis", "of the slices that differ; the flattened tensor otherwise", OpInput::Arity::kOptional}},
        .infer = infer_unique,
        .infer_partial = infer_unknown,
-       .decompose = decompose_unique},
-      {.name = "relax.dyn.unique",
-       .doc = "the first positions of distinct rows, each row's number among them, counts, and how many there are",
-       .inputs = {{"data", "[n, m]"}},
-       .attrs = op_attrs<DistinctAttrs>(),
-       .infer = infer_dyn_unique,
-       .infer_partial = infer_unknown,
-       .legalize = lower_dyn_unique},
+       .legalize = fill_unique,
+       .sizes = RunSizes{.names = {"distinct"},
+                         .count = count_distinct,
+                         .left = {{"first", "the first position of each distinct row"},
+                                  {"inverse", "the number of each row among them"},
+                                  {"counts", "how often each occurs"}},
+                         .infer_left = infer_distinct}},
   };
 }
 

@@ -5,6 +5,7 @@
 #include "ops/attributes.h"
 #include "ops/common.h"
 #include "ops/ops.h"
+#include "ops/sort.h"
 
 namespace relaxc {
 
@@ -246,32 +247,21 @@ PrimFuncRef lower_nms(const OpCall& op) {
 
 // "onnx" returns rows (batch, class, box) of all boxes that are kept, and their number. "tensorflow" returns, for each
 // image, rows (class, box), their scores, and how many of them count.
-Type infer_all_class_results(const OpCall& op, bool is_trimmed) {
+Type infer_all_classes(const OpCall& op) {
   require_ranks(op, {3, 3});
   op.require_equal(op.shape(0)[0], op.shape(1)[0], "batch sizes of boxes and scores");
   op.require_equal(op.shape(0)[1], op.shape(1)[2], "numbers of boxes and scores");
   op.require_equal(op.shape(0)[2], int_imm(4), "coordinates of a box");
   const Expr& batch = op.shape(1)[0];
+  if (op.attrs<AllClassNmsAttrs>().output_format == "onnx")
+    return tuple_type({tensor_type({op.run_size(0), int_imm(3)}, kInt64), tensor_type({int_imm(1)}, kInt64)});
   Expr candidates = simplify(op.shape(1)[1] * op.shape(1)[2]);
-  if (op.attrs<AllClassNmsAttrs>().output_format == "onnx") {
-    Type rows =
-        is_trimmed ? tensor_type_of_rank(2, kInt64) : tensor_type({simplify(batch * candidates), int_imm(3)}, kInt64);
-    return tuple_type({rows, tensor_type({int_imm(1)}, kInt64)});
-  }
   return tuple_type({tensor_type({batch, candidates, int_imm(2)}, kInt64), tensor_type({batch, candidates}, kFloat32),
                      tensor_type({batch}, kInt64)});
 }
-Expr decompose_all_class_nms(const OpCall& op, Builder& b) {
-  Expr order = b.op("argsort", {op.arg(1)}, ArgsortAttrs{.axis = 2, .descending = true, .dtype = kInt64});
-  std::vector<Expr> args = op.call.args;
-  args.push_back(order);
-  AllClassNmsAttrs attrs = op.attrs<AllClassNmsAttrs>();
-  Expr found = b.op("dyn.all_class_non_max_suppression", std::move(args), attrs);
-  if (attrs.output_format != "onnx") return found;
-  Expr rows = b.emit(tuple_get(found, 0), "rows"), count = b.emit(tuple_get(found, 1), "count");
-  Expr number = b.op("inspect.tensor_item", {count}, TensorItemAttrs{0}, "selected");
-  Expr first = tuple({int_imm(0)});
-  return tuple({b.op("strided_slice", {rows, first, first, tuple({number})}, SliceAttrs{true}), count});
+std::vector<Type> infer_selected(const OpCall& op) {
+  const std::vector<Expr>& shape = op.shape(1);
+  return {tensor_type(shape, kInt64), tensor_type({shape[0], shape[1]}, kInt64)};
 }
 // Returns the only element of an argument that is a scalar tensor.
 Expr only_element(const Buffer& x) { return load(x, std::vector<Expr>(buffer_type(x).shape.size(), int_imm(0))); }
@@ -279,13 +269,14 @@ Expr only_element(const Buffer& x) { return load(x, std::vector<Expr>(buffer_typ
 // Makes the blocks of the boxes that each class keeps, in the order of their scores, and of how many these are.
 void select_boxes(const OpCall& op, ComputeBuilder& b, Inputs x, const Buffer& selected, const Buffer& counts) {
   const std::vector<Expr>& shape = op.shape(1);
+  Buffer order = sorted_positions(b, x[1], 2, true);
   Buffer alive = b.buffer("alive", kBool, shape);
   b.block("T_select", {shape[0], shape[1]}, {}, [&](Axes i, Axes) {
     LocalScalar found("found", kInt64);
     VarRef start = make_dim("start"), j = make_dim("j"), distance = make_dim("distance");
     VarRef part = make_var("part", prim_type(op.dtype(0)));
     auto place = [&](const Expr& k) { return std::vector<Expr>{i[0], i[1], k}; };
-    auto box = [&](const Expr& k) { return max(min(load(x[5], place(k)), shape[2] - 1), int_imm(0)); };
+    auto box = [&](const Expr& k) { return load(order, place(k)); };
     auto corner = [&](const Expr& k) -> Coordinate {
       return [=](int64_t c) { return load(x[0], {i[0], box(k), int_imm(c)}); };
     };
@@ -305,19 +296,30 @@ void select_boxes(const OpCall& op, ComputeBuilder& b, Inputs x, const Buffer& s
     return ComputeBuilder::Bodies{std::nullopt, body};
   });
 }
-PrimFuncRef lower_all_class_nms(const OpCall& op) {
+PrimFuncRef count_selected(const OpCall& op) {
   auto [b, x] = OpProgram(op);
   const std::vector<Expr> shape = op.shape(1);
-  Buffer selected = b.buffer("selected", kInt64, shape), counts = b.buffer("counts", kInt64, {shape[0], shape[1]});
+  Buffer selected = b.buffer("T_selected", kInt64, shape), counts = b.buffer("T_counts", kInt64, {shape[0], shape[1]});
   select_boxes(op, b, x, selected, counts);
-  Type types = infer_all_class_results(op, false);
+  Buffer number = b.reduce("T_number", kInt64, {int_imm(1)}, {shape[0], shape[1]}, int_imm(0), combine_sum,
+                           [&](Axes, Axes r) { return load(counts, r); });
+  return b.finish({number, selected, counts});
+}
+// Lists the boxes that were selected. Counts and boxes that were not counted read and write nothing out of range.
+PrimFuncRef list_selected(const OpCall& op) {
+  auto [b, x] = OpProgram(op);
+  const std::vector<Expr> shape = op.shape(1);
+  const Buffer scores = x[1], selected = x[5], counts = x[6];
+  Type types = infer_all_classes(op);
   std::vector<Buffer> results;
   for (const Type& type : types.as<TupleType>()->items)
     results.push_back(b.buffer(fmt::format("T_nms_{}", results.size()), *tensor_dtype(type), *known_shape(type)));
   bool is_onnx = results.size() == 2;
   VarRef image = make_dim("image"), group = make_dim("class"), j = make_dim("j"), rest = make_dim("rest");
   const Buffer& total = results.back();
-  Expr slot = is_onnx ? int_imm(0) : Expr(image), next = load(total, {slot}), box = load(selected, {image, group, j});
+  Expr slot = is_onnx ? int_imm(0) : Expr(image), next = load(total, {slot});
+  Expr box = max(min(load(selected, {image, group, j}), shape[2] - 1), int_imm(0));
+  const Expr capacity = is_onnx ? op.run_size(0) : simplify(shape[1] * shape[2]);
   std::vector<Expr> row = {next}, cells = {group, box};
   if (!is_onnx) row.insert(row.begin(), image);
   if (is_onnx) cells.insert(cells.begin(), image);
@@ -327,15 +329,15 @@ PrimFuncRef lower_all_class_nms(const OpCall& op) {
     for (size_t c = 0; c < cells.size(); ++c)
       stores.push_back(
           store(results[0], is_box ? cells[c] : int_imm(0), followed_by(at, {int_imm(static_cast<int64_t>(c))})));
-    Expr score = cast_to(load(x[1], {image, group, box}), kFloat32);
+    Expr score = cast_to(load(scores, {image, group, box}), kFloat32);
     if (!is_onnx) stores.push_back(store(results[1], is_box ? score : zero(kFloat32), at));
     return stores;
   };
   std::vector<Stmt> take = write(row, true);
   take.push_back(store(total, next + 1, {slot}));
-  Stmt classes = loop(group, shape[1], loop(j, load(counts, {image, group}), seq(take)));
+  Stmt boxes = loop(j, min(load(counts, {image, group}), shape[2]), when(next < capacity, seq(take)));
+  Stmt classes = loop(group, shape[1], boxes);
   Stmt start = store(total, int_imm(0), {slot});
-  Expr capacity = simplify(product({shape.begin() + (is_onnx ? 0 : 1), shape.end()}));
   std::vector<Expr> behind = row;
   behind.back() = next + rest;
   Stmt fill = loop(rest, capacity - next, seq(write(behind, false)));
@@ -367,9 +369,14 @@ std::vector<OpRow> suppression_ops() {
                  {"score_threshold", "scalar tensor"}},
       .attrs = with_extension(with_choices(op_attrs<AllClassNmsAttrs>(), "output_format", {"onnx", "tensorflow"}),
                               "above_threshold"),
-      .infer = [](const OpCall& op) { return infer_all_class_results(op, true); },
+      .infer = infer_all_classes,
       .infer_partial = infer_unknown,
-      .decompose = decompose_all_class_nms};
+      .legalize = list_selected,
+      .sizes = RunSizes{.names = {"selected"},
+                        .count = count_selected,
+                        .left = {{"kept", "the boxes that each class keeps, in the order of their scores"},
+                                 {"kept_counts", "how many these are"}},
+                        .infer_left = infer_selected}};
   const OpRow one_list{
       .name = "relax.vision.non_max_suppression",
       .doc = "the boxes that no box of a higher score covers",
@@ -378,11 +385,8 @@ std::vector<OpRow> suppression_ops() {
       .infer = infer_nms,
       .infer_partial = infer_unknown,
       .decompose = decompose_nms};
-  OpRow sorted_classes = behind_sort(all_classes, lower_all_class_nms);
-  sorted_classes.infer = [](const OpCall& op) { return infer_all_class_results(op, false); };
   return {all_classes,
           one_list,
-          sorted_classes,
           behind_sort(one_list, lower_nms),
           {.name = "relax.vision.get_valid_counts",
            .doc = "boxes whose score is above a threshold, moved to the front",

@@ -1,4 +1,5 @@
 #include "ops/ops.h"
+#include "ops/run_sizes.h"
 
 namespace relaxc {
 
@@ -7,7 +8,7 @@ OpTable make_op_table() {
 #define RELAXC_ROW(group) group##_ops,
   for (auto* group : {RELAXC_OP_GROUPS(RELAXC_ROW)}) {
 #undef RELAXC_ROW
-    for (OpRow& row : group()) rows.push_back(std::move(row));
+    for (OpRow& row : group()) std::ranges::move(with_parts(std::move(row)), std::back_inserter(rows));
   }
   return OpTable(std::move(rows));
 }

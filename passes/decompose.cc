@@ -2,7 +2,8 @@
 // with others (OpRow::decompose), and none that does not run here (OpRow::why), but for operators that the user's
 // kernels name. apply_kernels comes between, and decompose_rest does the same for what they left. The requirements of
 // such a call on dims are tested before it. Where a result's type becomes more precise by that, because its size is now
-// a scalar that is read from a tensor, the types of the operators that use it are inferred again.
+// a scalar that is read from a tensor, the types of the operators that use it are inferred again. A dim that a function
+// of the runtime decides is a variable from there on.
 #include <set>
 
 #include "ir/type_relation.h"
@@ -22,7 +23,10 @@ class Decomposer final : public GraphRewriter {
  protected:
   std::optional<Expr> visit(const Binding& binding, Builder& builder) override {
     if (binding.cast) return std::nullopt;
-    if (const TupleGetItem* item = binding.value.as<TupleGetItem>()) return written_item(*item);
+    if (const TupleGetItem* item = binding.value.as<TupleGetItem>()) {
+      if (!open_tuples_.contains(item->tuple.get())) return written_item(*item);
+      return measured(builder.emit(binding.value, binding.var->name), binding.var->name, builder);
+    }
     const OpRow* row = ops_.find(op_name(binding.value));
     if (!row || kept_.contains(row->name)) return std::nullopt;
     const Span& span = binding.value.span() ? binding.value.span() : binding.var.span();
@@ -46,8 +50,19 @@ class Decomposer final : public GraphRewriter {
     Expr result = with_all_scalars(row.decompose(OpCall{node, builder.span()}, builder), builder.span());
     Expr value = builder.leaf(result);
     if (as_kernel_call(result, module_)) value = tuple({});  // it writes to its arguments
+    if (value.type().is<TupleType>()) open_tuples_.insert(value.get());
+    value = measured(value, binding.var->name, builder);
     has_new_types_ = has_new_types_ || !structural_equal(value.type(), binding.var.type());
     return as_declared(value, binding.var.type(), binding.var->name, builder);
+  }
+  // Gives the dims that only the run can tell names.
+  Expr measured(const Expr& value, const std::string& name, Builder& builder) {
+    const TensorType* type = value.type().as<TensorType>();
+    if (!type || type->shape || known_rank(value.type()) < 1 || !value.is<Var>()) return value;
+    std::vector<Expr> dims;
+    for (int64_t d = 0; d < known_rank(value.type()); ++d) dims.push_back(make_dim(fmt::format("{}_{}", name, d)));
+    has_new_types_ = true;
+    return builder.match_cast(value, tensor_type(std::move(dims), tensor_dtype(value.type())), name);
   }
   // A call that gives all arguments of a tensor program may leave out the scalars that its tensors' dims give.
   Expr with_all_scalars(const Expr& value, const Span& span) const {
@@ -82,6 +97,7 @@ class Decomposer final : public GraphRewriter {
 
   const IRModule& module_;
   std::set<std::string> kept_;
+  std::unordered_set<const NodeHeader*> open_tuples_;  // results of operators that were decomposed
   bool has_new_types_ = false;
 };
 

@@ -161,11 +161,13 @@ class Namer final : public Rewriter {
 NamedDims name_dims(const PrimFuncRef& program) {
   DimGraph graph(program);
   Analyzer facts = facts_of_params(program);
-  // Only a variable that is a dim of a buffer is known not to be negative.
+  // Only a variable that is a dim of a buffer is known not to be negative. No variable has an upper bound: a small one
+  // decides how loops are unrolled, and a large one nothing.
+  constexpr int64_t kLargeBound = 128;
   std::vector<int> chosen = graph.outermost([&](const Expr& e) {
     if (!has_unit_factor(e)) return false;
     Interval bounds = facts.bounds(e), all;
-    return bounds.max == all.max && (bounds.min == all.min || (bounds.min <= 0 && graph.is_dim_of_param(e)));
+    return bounds.max >= kLargeBound && (bounds.min == all.min || (bounds.min <= 0 && graph.is_dim_of_param(e)));
   });
   NamedDims result{program, {}};
   if (chosen.empty()) return result;

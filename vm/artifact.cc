@@ -16,6 +16,7 @@
 #include "vm/cpu.h"
 #include "vm/error.h"
 #include "vm/file_memory.h"
+#include "vm/memory.h"
 #include "vm/output_file.h"
 #include "vm/serialization.h"
 #include "vm/verifier.h"
@@ -24,8 +25,6 @@ namespace relaxc::vm {
 
 namespace {
 
-// The alignment of program and weights in the file. The machine's pages may have another size.
-constexpr uint64_t kPage = 4096;
 constexpr std::array<char, 8> kMagic = {'R', 'E', 'L', 'A', 'X', 'C', '\r', '\n'};
 // The version of the footer, of the places below, of the weights' alignment, and of the way in which machine code gets the
 // C functions that it calls; raise it when one of them changes. The version of the program follows from its fields
@@ -43,13 +42,15 @@ struct Footer {
 };
 static_assert(sizeof(Footer) == 56);
 
-// Where the parts of the file begin, which follows from their sizes.
+// Where the parts of the file begin, which follows from their sizes. The file is mapped as a whole, so the parts need
+// the alignment of tensors only, not that of pages.
 struct Places {
   uint64_t program = 0, weights = 0, footer = 0;
 };
 Places places_of(const Footer& footer) {
   auto next = [](uint64_t end, uint64_t multiple) { return (end + multiple - 1) / multiple * multiple; };
-  uint64_t program = next(footer.elf_bytes, kPage), weights = next(program + footer.program_bytes, kPage);
+  constexpr uint64_t kAligned = kAlignment;
+  uint64_t program = next(footer.elf_bytes, kAligned), weights = next(program + footer.program_bytes, kAligned);
   return {program, weights, next(weights + footer.weights_bytes, 8)};
 }
 
@@ -64,7 +65,7 @@ class HashedFile {
     file_.write(data, size);
   }
   void pad_to(uint64_t offset) {
-    static constexpr std::array<char, kPage> kZeros{};
+    static constexpr std::array<char, kAlignment> kZeros{};
     while (offset_ < offset) write(kZeros.data(), std::min<uint64_t>(kZeros.size(), offset - offset_));
   }
   uint64_t hash() const { return XXH3_64bits_digest(&hash_); }

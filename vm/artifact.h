@@ -1,10 +1,11 @@
 // The file format of a compiled model: one shared object that also carries the bytecode and the weights.
 //
 //   [ELF shared object with the kernels; may be absent]
-//   [padding to a page] [program: bytecode and tables] [padding to a page] [weights] [padding to 8 bytes]
+//   [padding] [program: bytecode and tables] [padding] [weights] [padding to 8 bytes]
 //   [footer: magic, format version, sizes of these and of the file, XXH3-64 of all bytes before the hash]
 //
-// The dynamic linker reads the front of the file and ignores the rest.
+// Program and weights begin at multiples of kAlignment (vm/memory.h). The dynamic linker reads the front of the file
+// and ignores the rest.
 #pragma once
 #include <cstddef>
 

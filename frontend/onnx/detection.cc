@@ -1,5 +1,4 @@
 // Detection: suppression of boxes, and pooling of regions of interest.
-#include "frontend/onnx/loop.h"
 #include "frontend/onnx/node.h"
 
 namespace relaxc::onnx_import {
@@ -28,8 +27,7 @@ Expr non_max_suppression(Node& n) {
   std::vector<Expr> args = {corners(n, n.tensor(0)), n.tensor(1), limit(2, 0, kInt64), limit(3, 0, kFloat32),
                             limit(4, -INFINITY, kFloat32)};
   Expr found = n.op("vision.all_class_non_max_suppression", args, AllClassNmsAttrs{.above_threshold = true});
-  return n.match_cast(n.builder().emit(tuple_get(found, 0)),
-                      tensor_type({unknown_dim(n, "selected"), int_imm(3)}, kInt64));
+  return n.builder().emit(tuple_get(found, 0));
 }
 
 // The sums of 16-bit floats, and the positions of images, need more digits than they have.

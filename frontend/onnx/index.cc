@@ -1,7 +1,6 @@
 // Gathers, scatters, sorts and other operators on positions.
 #include <map>
 
-#include "frontend/onnx/loop.h"
 #include "frontend/onnx/node.h"
 
 namespace relaxc::onnx_import {
@@ -53,48 +52,30 @@ Outputs reverse_sequence(Node& n) {
   return {n.of(n.op("reverse_sequence", n.tensors(), attrs))};
 }
 
-// Returns the positions of true or non-zero elements, which are counted first: their number is a dim of the result.
-Expr positions(Node& n, const Expr& x) {
-  Expr flags = n.dtype_of_tensor(x).is_bool() ? x : n.op("not_equal", {x, n.scalar_like(0, x)});
-  Expr ones = n.cast(flags, kInt64);
-  Expr sum = n.shape_of(x).empty() ? ones : n.op("sum", {ones}, ReduceAttrs());
-  return n.op("dyn.nonzero", {flags, n.ints_of(n.of(sum)).at(0)});
-}
-Expr nonzero(Node& n) {
-  Expr x = n.tensor(0);
-  if (n.rank(0) == 0) x = n.reshape(x, {int_imm(1)});
-  return positions(n, x);
-}
+Expr nonzero(Node& n) { return n.op("nonzero", {n.tensor(0)}); }
 Expr compress(Node& n) {
   if (n.rank(1) != 1) n.fail("the condition has rank {}, expected 1", n.rank(1));
   Expr x = n.tensor(0), condition = n.tensor(1);
   int64_t axis = n.has_attr("axis") ? axis_of(n) : 0;
   if (!n.has_attr("axis")) x = n.reshape(x, {n.simplify(product(n.shape(0)))});
-  Expr found = positions(n, condition);
+  Expr found = n.op("nonzero", {condition});
   return n.op("take", {x, n.reshape(found, {n.dim_of(found, 1)})}, TakeAttrs{.axis = axis});
 }
 
 // The outputs are the distinct elements, or slices along an axis, where each comes first, which of them each is, and
-// how often each occurs. How many there are is a dim that is measured.
+// how often each occurs.
 Outputs unique(Node& n) {
-  std::vector<Expr> shape = n.shape(0), args = {n.tensor(0), bool_imm(n.attr_int("sorted", 1) != 0)};
-  std::vector<size_t> wanted;  // the outputs besides the first
+  std::vector<Expr> args = {n.tensor(0), bool_imm(n.attr_int("sorted", 1) != 0)};
+  std::vector<size_t> wanted = {0};
   for (size_t i = 1; i < 4; ++i) {
     args.push_back(bool_imm(n.has_output(i)));
     if (n.has_output(i)) wanted.push_back(i);
   }
-  bool has_axis = n.has_attr("axis");
-  if (has_axis) args.push_back(int_imm(axis_of(n)));
-  int64_t axis = has_axis ? axis_of(n) : 0;
-  if (!has_axis) shape = {n.simplify(product(shape))};
-  Expr found = n.op("unique", args), count = unknown_dim(n, "distinct");
-  auto item = [&](int64_t k) { return wanted.empty() ? found : n.builder().emit(tuple_get(found, k)); };
-  Outputs outputs = {n.of(n.match_cast(item(0), tensor_type(with_item(shape, axis, count), n.dtype(0))))};
-  outputs.resize(std::min<size_t>(n.outputs(), 4));
-  for (size_t k = 0; k < wanted.size(); ++k) {
-    Type type = tensor_type({wanted[k] == 2 ? shape[axis] : count}, kInt64);
-    outputs[wanted[k]] = n.of(n.match_cast(item(static_cast<int64_t>(k) + 1), type));
-  }
+  if (n.has_attr("axis")) args.push_back(int_imm(axis_of(n)));
+  Expr found = n.op("unique", args);
+  if (wanted.size() == 1) return {n.of(found)};
+  Outputs items = n.items_of(found, std::ssize(wanted)), outputs(std::min<size_t>(n.outputs(), 4));
+  for (size_t k = 0; k < wanted.size(); ++k) outputs[wanted[k]] = items[k];
   return outputs;
 }
 

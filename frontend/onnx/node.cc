@@ -6,8 +6,10 @@
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/loop.h"
 #include "frontend/onnx/run_time_axes.h"
+#include "ir/op_names.h"
 #include "ir/text/printer.h"
 #include "ir/type_relation.h"
+#include "ops/run_sizes.h"
 
 namespace relaxc::onnx_import {
 
@@ -241,11 +243,27 @@ static AttributeProto proto_of(const OnnxAttribute& attribute) {
   return proto;
 }
 Builder& Node::builder() { return graph_.builder(); }
+// Makes the calls that count and fill. Sizes that follow from known tensors are known.
+Expr Node::sized_op(const OpRow& row, const std::vector<Expr>& args, const Attrs& attrs) {
+  auto size = [&](const Expr& sizes, int64_t i, const char* name) {
+    if (const KnownTensor* known = graph_.known(of(sizes))) return known->elements.at(static_cast<size_t>(i));
+    Expr item = builder().op("inspect.tensor_item", {sizes}, TensorItemAttrs{i}, name);
+    graph_.context().analyzer.bind(relaxc::cast<Var>(item), Interval{0, INT64_MAX});
+    return item;
+  };
+  return call_parts(row, args, attrs,
+                    {.op = [&](const std::string& name, std::vector<Expr> operands,
+                               const Attrs& same) { return op(name, std::move(operands), same); },
+                     .item = [&](const Expr& tuple, int64_t i) -> Expr { return builder().emit(tuple_get(tuple, i)); },
+                     .size = size});
+}
 Expr Node::op(const std::string& name, std::vector<Expr> args, Attrs attrs) {
+  const OpRow* row = builder().ops().find(ops::full_name(name));
+  if (row && row->sizes) return sized_op(*row, args, attrs);
   Expr result = builder().op(name, std::move(args), std::move(attrs));
   const auto& [call, cast, var] = builder().last();
   const KnownTensor* found = graph_.context().known.learn(var, call, builder().ops(), graph_.context().analyzer);
-  if (!found) return result;
+  if (!found) return with_measured_dims(*this, result);
   if (auto numbers = found->as_tensor()) return relaxc::constant(*numbers, span_);
   KnownTensor contents = *found;
   for (Expr& element : contents.elements) {
@@ -387,7 +405,8 @@ Expr Node::reduce(const char* name, const Expr& x, const std::vector<int64_t>& a
 }
 Outputs Node::items_of(const Expr& tuple, int64_t count) {
   Outputs outputs;
-  for (int64_t i = 0; i < count; ++i) outputs.push_back(of(builder().emit(tuple_get(tuple, i))));
+  for (int64_t i = 0; i < count; ++i)
+    outputs.push_back(of(with_measured_dims(*this, builder().emit(tuple_get(tuple, i)))));
   return outputs;
 }
 std::vector<int64_t> Node::all_axes(int64_t first) const { return int_range(first, rank(0)); }

@@ -208,6 +208,7 @@ class Node {
   bool has_output(size_t i) const { return i < outputs() && !proto_.output(static_cast<int>(i)).empty(); }
 
  private:
+  Expr sized_op(const OpRow& row, const std::vector<Expr>& args, const Attrs& attrs);
   const onnx::AttributeProto* find_attr(std::string_view name) const;
   // Returns the attribute, which must be there and have this type.
   const onnx::AttributeProto& required(const char* name, onnx::AttributeProto::AttributeType type);

@@ -101,7 +101,7 @@ class Recurrent {
     Expr w = n_.transpose(n_.pick(w_, 0, d), {1, 0});
     Expr flat = n_.reshape(x_, {n_.simplify(steps_ * batch_), n_.dim_of(x_, 2)});
     Expr from_inputs = n_.op("matmul", {flat, w});
-    if (bias_) from_inputs = n_.add(from_inputs, bias(n_, d, 0));
+    if (bias_) from_inputs = n_.add(from_inputs, bias_of_inputs(d));
     from_inputs = n_.reshape(from_inputs, {steps_, batch_, int_imm(gates_ * hidden_)});
     std::vector<Expr> first = {initial(5, d)};
     if (kind_ == "LSTM") first.push_back(initial(6, d));
@@ -132,6 +132,11 @@ class Recurrent {
     Expr all = n.pick(*bias_, 0, d);
     return n.slice(all, 0, int_imm(part * gates_ * hidden_), int_imm((part + 1) * gates_ * hidden_));
   }
+  // A GRU may multiply the bias of the hidden state by a gate. Elsewhere it is added, for all steps at once.
+  bool has_bias_of_state() const { return bias_ && kind_ == "GRU" && linear_before_reset_; }
+  Expr bias_of_inputs(int64_t d) {
+    return has_bias_of_state() ? bias(n_, d, 0) : n_.add(bias(n_, d, 0), bias(n_, d, 1));
+  }
   Expr initial(size_t input, int64_t d) {
     if (!n_.has(input)) return n_.broadcast_to(n_.scalar(0, dtype_), {batch_, int_imm(hidden_)});
     Expr state = n_.tensor(input);
@@ -143,10 +148,9 @@ class Recurrent {
     // Weights are read inside of the loop, where they are constants.
     Expr r = step.transpose(step.pick(r_, 0, d), {1, 0});
     std::optional<Expr> r_bias;
-    if (n_.has(3)) r_bias = bias(step, d, 1);
+    if (has_bias_of_state()) r_bias = bias(step, d, 1);
     if (kind_ == "GRU") return {gru_step(step, d, from_input, state[0], r, r_bias)};
     Expr sum = step.add(from_input, step.op("matmul", {state[0], r}));
-    if (r_bias) sum = step.add(sum, *r_bias);
     if (kind_ == "RNN") return {activate(step, d, 0, sum)};
     return lstm_step(step, d, sum, state[1]);
   }

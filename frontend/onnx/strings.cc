@@ -111,13 +111,11 @@ class OnePool {
   std::vector<Expr> pools_;
 };
 
-Expr measured(Node& n, const Expr& strings) { return with_measured_dims(n, strings); }
-
 Expr string_normalizer(Node& n, const Expr& x) {
   std::vector<std::string> words = n.attr_strings("stopwords");
   Expr stop_words = constant(Tensor::strings({std::ssize(words)}, words), n.span());
   StringNormalizeAttrs attrs{n.attr_string("case_change_action", "NONE"), n.attr_int("is_case_sensitive", 0) != 0};
-  return measured(n, n.builder().op("string.normalize", {x, stop_words}, attrs));
+  return n.op("string.normalize", {x, stop_words}, attrs);
 }
 // Strings broadcast as positions do.
 Expr string_concat(Node& n) {
@@ -140,7 +138,8 @@ Outputs string_split(Node& n) {
   Expr parts = n.builder().emit(tuple_get(both, 0)), counts = n.builder().emit(tuple_get(both, 1));
   std::vector<Expr> dims = n.shape(0);
   dims.push_back(unknown_dim(n.graph().context(), "parts"));
-  return {n.of(n.match_cast(parts, tensor_type(std::move(dims), DType::string()))), n.of(measured(n, counts))};
+  return {n.of(n.match_cast(parts, tensor_type(std::move(dims), DType::string()))),
+          n.of(with_measured_dims(n, counts))};
 }
 void check_pattern(Node& n, const std::string& pattern) {
   try {

@@ -219,8 +219,9 @@ void add_indexing(std::vector<Case>& cases) {
       op_case("reverse_sequence", "",
               [](Graph& g) -> std::vector<Expr> { return {g.input("n,b,k"), g.input("b", kInt64, {0, 40})}; },
               {{"time_axis", 0}, {"batch_axis", 1}}));
-  cases.push_back(op_case(
-      "dyn.nonzero", "", [](Graph& g) -> std::vector<Expr> { return {g.input("n,m", kInt32, {1, 2}), g.dim("n*m")}; }));
+  cases.push_back(op_case("fill.nonzero", "", [](Graph& g) -> std::vector<Expr> {
+    return {g.input("n,m", kInt32, {1, 2}), shape_expr({g.dim("n*m")})};
+  }));
   for (bool flag : {false, true}) {
     std::string suffix = flag ? " descending" : "";
     cases.push_back(op_case("sort", suffix, one("n,m"), {{"axis", -1}, {"descending", flag}}));

@@ -295,3 +295,23 @@ TEST_CASE("huge factors, divisors and extents do not overflow", "[arith]") {
   facts.assume(huge(INT64_MIN) < i);
   CHECK(facts.can_prove(i >= huge(5)));
 }
+
+TEST_CASE("long sums are compared part by part", "[arith]") {
+  Analyzer facts;
+  Expr total = int_imm(0), half = int_imm(0);
+  std::vector<Expr> parts;
+  for (int i = 0; i < 90; ++i) {
+    VarRef n = make_dim("n");
+    facts.bind(n, Interval{0, std::numeric_limits<int64_t>::max()});
+    parts.push_back(min(n, int_imm(300)));
+    total = total + parts.back();
+    if (i == 44) half = total;
+  }
+  Expr backwards = int_imm(0);
+  for (size_t i = parts.size(); i-- > 0;) backwards = backwards + parts[i];
+  CHECK(facts.can_prove_equal(total, backwards));
+  CHECK(facts.can_prove(half <= total));
+  CHECK_FALSE(facts.can_prove(half < total));
+  CHECK(facts.bounds(total).max == 90 * 300);
+  CHECK(is_int(facts.simplify(total - half - backwards + half), 0));
+}

@@ -79,8 +79,31 @@ TEST_CASE("elements that only the run can tell", "[ops]") {
   CHECK_FALSE(run("astype", {most}, write_attrs(CastAttrs{DType::int_(8)})));  // nor do narrow integers have values
   KnownTensor floats = list({float_imm(2), float_imm(3)}, kFloat32);
   CHECK_FALSE(run("sqrt", {floats}));  // libm and the kernels may differ in the last bit
-  CHECK_FALSE(run("sum", {floats}));   // so may the order of the sum
+  KnownTensor parts = list({float_imm(0.1), float_imm(3)}, kFloat32);
+  CHECK_FALSE(run("sum", {parts}));  // the order of the sum decides the last bit
+  CHECK_FALSE(run("sum", {list({float_imm(1 << 24), float_imm(1)}, kFloat32)}));
   check(run("multiply", {floats, floats}), {2}, {float_imm(4), float_imm(9)});
+}
+
+TEST_CASE("reductions of floats that no order rounds", "[ops]") {
+  KnownTensor parts = list({float_imm(0.1), float_imm(-3.5)}, kFloat32);
+  check(run("max", {parts}), {}, {float_imm(0.1)});
+  check(run("min", {parts}), {}, {float_imm(-3.5)});
+  check(run("sum", {list({float_imm(2), float_imm(3)}, kFloat32)}), {}, {float_imm(5)});
+  CHECK_FALSE(run("max", {list({float_imm(NAN), float_imm(3)}, kFloat32)}));
+  KnownTensor dims = list({cast_to(kN, kFloat32), float_imm(7)}, kFloat32);
+  auto most = run("max", {dims});
+  REQUIRE(most);
+  check(run("astype", {*most}, write_attrs(CastAttrs{kInt64})), {}, {max(kN, int_imm(7))});
+}
+
+TEST_CASE("constants of any rank are known", "[ops]") {
+  KnownValues values;
+  const KnownTensor* pads = values.find(constant(Tensor::of<int64_t>({2, 2}, kInt64, {0, 1, 2, 3})));
+  REQUIRE(pads);
+  CHECK(pads->shape == std::vector<int64_t>{2, 2});
+  CHECK(as_int(pads->elements[3]) == 3);
+  CHECK_FALSE(values.find(constant(Tensor::empty({9, 9}, kInt64))));
 }
 
 TEST_CASE("floats that are whole numbers", "[ops]") {

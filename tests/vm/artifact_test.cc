@@ -65,7 +65,7 @@ TEST_CASE("an artifact with kernels loads and runs", "[vm]") {
   Tensor x = Tensor::of<float>({1, 4}, kFloat32, {1, 2, 3, 4});
   Session session(program, {.threads = 1});
   CHECK(session.run({x, x})[0].as_double(3) == 12);
-  CHECK(reinterpret_cast<uintptr_t>(program.executable().constants[0].raw()) % 4096 == 0);
+  CHECK(reinterpret_cast<uintptr_t>(program.executable().constants[0].raw()) % kAlignment == 0);
   CHECK(session.run({}, "weights")[0].as_double(2) == 3);
 
   // A new file under the old name, while the old one is in use.
