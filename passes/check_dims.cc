@@ -145,7 +145,8 @@ class DimChecker final : public GraphRewriter {
       require_value(binding.cast.value_or(binding.var.type()), binding.value, builder);
     if (binding.cast) {
       learn_from_cast(binding);
-      facts_.back().assume_dims(*binding.cast);
+      // The check of a scalar is a cast of a shape, too.
+      if (!binding.cast->is<ShapeType>()) facts_.back().assume_dims(*binding.cast);
       return std::nullopt;
     }
     indices_.note(binding);
@@ -155,7 +156,7 @@ class DimChecker final : public GraphRewriter {
     if (auto kernel = as_spread_kernel_call(checked, module_))
       checked = check_kernel(*kernel, checked, builder, checks);
     for (const DimCheck& check : checks) require(check, builder);
-    facts_.back().assume_dims(known);  // a value that is there has no negative dim
+    if (!known.is<ShapeType>()) facts_.back().assume_dims(known);  // a tensor that is there has no negative dim
     if (!needs_cast(known, binding)) return same_node(checked, binding.value) ? std::nullopt : std::optional(checked);
     VarRef value = builder.emit(checked, binding.var->name);
     return builder.match_cast(value, binding.var.type(), binding.var->name);

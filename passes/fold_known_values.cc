@@ -84,7 +84,7 @@ class KnownValueFolder final : public GraphRewriter {
   }
   std::optional<Expr> keep(const Binding& binding) {
     add_free_vars(*binding.cast, dims_);
-    facts_.assume_dims(*binding.cast);
+    if (!binding.cast->is<ShapeType>()) facts_.assume_dims(*binding.cast);  // which may be a check of a scalar
     return std::nullopt;
   }
 

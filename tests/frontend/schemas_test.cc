@@ -38,6 +38,7 @@ TEST_CASE("each operator of ONNX's schemas has a row that takes its inputs and a
     CHECK(row != nullptr);
     if (!row) continue;
     ++checked;
+    if (*row->why_refused) continue;
     CHECK(row->least_inputs <= std::max(schema.min_input(), 1));
     CHECK(row->most_inputs >= std::min(schema.max_input(), onnx_import::kAny));
     for (const auto& [name, attribute] : schema.attributes()) {
