@@ -107,8 +107,12 @@ std::string traces(const std::string& model, CompileSettings settings) {
   };
   const IRModule module = run_pipeline(read_scheduled_module(model, settings), settings);
   const CallsByName calls = calls_of(module).programs;
-  std::vector<std::string> parts =
-      map_each(scheduled, [&](const auto& entry) { return nodes_comment(calls, entry.first) + entry.second; });
+  // The steps are commented out: their comments have two signs.
+  auto steps_with_nodes = [&](const auto& entry) {
+    const std::string nodes = nodes_comment(calls, entry.first);
+    return (nodes.empty() ? "" : "# " + nodes) + entry.second;
+  };
+  std::vector<std::string> parts = map_each(scheduled, steps_with_nodes);
   auto use = [](const auto& entry) { return fmt::format("{}{})\n", entry.first, entry.second); };
   std::string uses = joined(decided, use, "");
   if (!uses.empty()) parts.insert(parts.begin(), uses);

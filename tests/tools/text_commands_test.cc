@@ -283,7 +283,7 @@ TEST_CASE("the list of operators is named only where an operator is not supporte
   Outcome other = relaxc_command({"check", folder.write("other.py",
                                                         "@T.prim_func\n"
                                                         "def f(A: T.Buffer((4,), \"float32\")):\n"
-                                                        "    T.realize(A[0:4], \"local\")\n")});
+                                                        "    T.prefetch(A, 0)\n")});
   CHECK(other.exit_code == 3);
   CHECK(!contains(other.err, "--list-ops"));
 }

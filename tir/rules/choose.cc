@@ -52,8 +52,9 @@ struct Application {
 
   RuleResult run(const PrimFuncRef& given) const {
     PrimFuncRef program = find_builtin_rule(actual.name) == &actual ? without_empty_nests(given) : given;
-    // A user who names a program of their own says that it is the rule's operator.
-    bool is_named = !rule.uses.empty() && !(rule.function.empty() && rule.op.empty());
+    // A user who names a program of their own, or whose kernel implements the operator, says that it is the rule's.
+    bool is_named = !rule.function.empty() || !rule.op.empty() || part_of(program) == actual.op;
+    is_named = is_named && !rule.uses.empty();
     if (is_named && !actual.op.empty()) program = with_body(program, with_part_as(actual.op, program->body));
     Decisions decisions = decisions_with(rule.given);
     std::optional<Versions> versions;
