@@ -37,6 +37,7 @@ void in_trial(Node& n, const std::function<void(Node& inner)>& build) {
   Temporarily diagnostics(context.diagnostics, Diagnostics());
   Builder builder(context.ops);
   builder.set_span(n.span());
+  builder.begin_dataflow();
   GraphImporter graph(n.graph(), builder);
   Node inner(graph, n.proto(), n.row(), n.opset(), {}, n.span());
   KnownInside known(context.known);

@@ -345,7 +345,7 @@ std::vector<Expr> Node::broadcast(const std::vector<Expr>& a, const std::vector<
     require_equal(x, y,
                   as_int(x) && as_int(y)
                       ? "shapes do not broadcast"
-                      : "shapes do not broadcast (a dim stretches only if it is known to be 1 when compiling: --dim)");
+                      : "shapes do not broadcast unless a dim is known to be 1 when compiling");
   });
 }
 bool Node::same_dims(const std::vector<Expr>& a, const std::vector<Expr>& b) const {

@@ -84,7 +84,9 @@ ContractionMatch match_plain_operand(const Block& block, const BufferLoad& x, co
   tile.vectors = kSideBySide;
   auto width = as_int(type.shape[column_dim]), length = as_int(type.shape[1 - column_dim]);
   bool is_matrix = type.dtype == kFloat32 && width && length && *length > 1;
-  bool is_product = same_node(y.indices[1 - column_dim], x.indices[1]) && x.indices[0].is<Var>();
+  // In the sum of x[i, k] * y[i, k] over k the rows of one are those of the other: it has no columns.
+  bool is_product = same_node(y.indices[1 - column_dim], x.indices[1]) && x.indices[0].is<Var>() &&
+                    !same_node(y.indices[column_dim], x.indices[0]);
   if (!is_matrix || !is_product || !y.indices[column_dim].is<Var>()) return kOtherForm;
   if (*width % tile.columns() != 0)
     return fmt::format("the right operand is not in panels, and its {} columns are not a multiple of {} (a panel)",
