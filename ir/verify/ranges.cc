@@ -11,6 +11,8 @@
 #include "ir/regions.h"
 #include "ir/text/printer.h"
 #include "ir/verify/internal.h"
+#include "support/checked_math.h"
+#include "vm/tensor.h"
 
 namespace relaxc {
 
@@ -74,7 +76,30 @@ class RangeVerifier {
       }
     });
     if (const Bind* node = s.as<Bind>()) define(node->var, node->value);
+    if (const AllocBuffer* node = s.as<AllocBuffer>(); node && wanted_ != Ranges::kAxes) view(node->buffer, s.span());
     if (const Assert* node = s.as<Assert>()) asserted_.push_back(substitute(node->condition, values_));
+  }
+
+  // Compares the sizes of a dense view and of the dense memory that it is over, where both are known.
+  void view(const Buffer& buffer, const Span& span) {
+    const BufferType& type = buffer_type(buffer);
+    const Call* pointer = type.data ? as_call(*type.data, ops::kBufferData) : nullptr;
+    auto viewed = pointer ? try_cast<Var>(pointer->args.at(0)) : std::nullopt;
+    if (!viewed || !viewed->type().is<BufferType>()) return;
+    const BufferType& memory = buffer_type(*viewed);
+    bool is_plain = type.strides.empty() && memory.strides.empty() && !memory.data && !memory.elem_offset;
+    auto has = bytes_of(memory, int_imm(0)), needs = bytes_of(type, type.elem_offset.value_or(int_imm(0)));
+    if (!is_plain || !has || !needs || *needs <= *has) return;
+    diagnostics_.warning(span ? span : place_, "buffer '{}' ends at byte {} of the {} bytes of '{}' [T22]", buffer->name,
+                         *needs, *has, (*viewed)->name);
+  }
+  // Returns the bytes of the elements and of those before them.
+  static std::optional<int64_t> bytes_of(const BufferType& type, const Expr& offset) {
+    auto shape = constant_shape(tensor_type(type.shape, type.dtype));
+    auto first = as_int(offset);
+    auto before = first ? tensor_bytes(std::vector{*first}, type.dtype) : std::nullopt;
+    auto bytes = shape && before ? tensor_bytes(*shape, type.dtype) : std::nullopt;
+    return bytes ? checked_add(*bytes, *before) : std::nullopt;
   }
 
   void for_loop(const For& node) {

@@ -46,6 +46,7 @@
 // Ranges (ir/verify/ranges.cc; asked for what users wrote only)
 //   T20 no axis provably leaves its domain in an iteration in which its block's predicate holds
 //   T21 no index is provably out of range; a warning
+//   T22 no dense view is larger than the memory below it; a warning
 #include "ir/verify/verify.h"
 
 #include <algorithm>
