@@ -22,15 +22,12 @@ class ModelReducer {
     for (int round = 0; round < kRounds; ++round) {
       size_t before = best_.bytes();
       cut_outputs();
-      cut_tail();
+      if (!judge_.keeps_outputs) cut_tail();
       cut_outputs();
       cut_head();
       cut_nodes();
-      cut_bypasses();
-      cut_attributes();
       fix_symbols();
-      shrink_dims();
-      simplify_numbers();
+      if (!judge_.keeps_outputs) change_results();
       if (best_.bytes() >= before) break;
     }
     best_.declare_outputs(recorded_outputs());
@@ -55,6 +52,14 @@ class ModelReducer {
     return true;
   }
 
+  // Steps after which other results are right.
+  void change_results() {
+    cut_bypasses();
+    cut_attributes();
+    shrink_dims();
+    simplify_numbers();
+  }
+
   void cut_outputs() {
     std::vector<std::string> names = best_.outputs();
     if (names.size() < 2) return;
@@ -70,7 +75,6 @@ class ModelReducer {
 
   // Outputs in place of the last nodes: the shortest list of first nodes that fails, by bisection.
   void cut_tail() {
-    if (judge_.keeps_outputs) return;
     size_t most = best_.num_nodes(), least = 0;
     while (least + 1 < most) {
       size_t middle = (least + most) / 2;

@@ -31,7 +31,7 @@ struct ReductionJudge {
   // Returns the values of outputs by name; none where the model does not run. Null: nothing can be recorded.
   std::function<std::map<std::string, vm::Value>(const ModelCase&)> record;
   std::function<void(const std::string&)> report = [](const std::string&) {};  // is called for each step that helped
-  bool keeps_outputs = false;  // only these have expected values, so that inner values cannot be outputs
+  bool keeps_outputs = false;  // only these have expected values: no step may change what is right for them
 };
 
 // Cuts outputs, nodes, inputs, weights, attributes, dims and numbers away while the model fails. The original must.
