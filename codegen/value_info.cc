@@ -1,6 +1,7 @@
 #include "codegen/value_info.h"
 
 #include "ir/arith.h"
+#include "ir/text/names.h"
 #include "ir/text/printer.h"
 #include "support/lists.h"
 
@@ -8,7 +9,11 @@ namespace relaxc::codegen {
 
 static vm::DimInfo dim_info(const Expr& dim) {
   auto number = as_int(dim);
-  return {number.value_or(-1), number ? std::string() : print_expr(dim)};
+  if (number) return {*number, ""};
+  // A model's dim may have a name that texts reserve, such as T.
+  const Var* var = dim.as<Var>();
+  bool is_word = var && text::identifier(var->name) == var->name;
+  return {-1, is_word ? var->name : print_expr(dim)};
 }
 
 vm::ValueInfo value_info(std::string name, const Type& type) {

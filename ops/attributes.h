@@ -180,7 +180,7 @@ RELAXC_ATTRS(ReverseSequenceAttrs, (int64_t, time_axis, 0), (int64_t, batch_axis
 RELAXC_ATTRS(SortAttrs, (int64_t, axis, -1), (bool, descending, false));
 RELAXC_ATTRS(ArgsortAttrs, (int64_t, axis, -1), (bool, descending, false), (DType, dtype, kInt32));
 RELAXC_ATTRS(TopKAttrs, (int64_t, k, 1), (int64_t, axis, -1), (std::string, ret_type, "both"), (bool, largest, true),
-             (DType, dtype, kInt32));               // dtype: of the indices
+             (DType, dtype, kInt32));  // dtype: of the indices
 RELAXC_ATTRS(DynamicTopKAttrs, (int64_t, axis, -1), (bool, largest, true), (DType, dtype, kInt64));
 
 // ---- ops/create.cc

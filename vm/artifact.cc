@@ -26,8 +26,8 @@ namespace relaxc::vm {
 namespace {
 
 constexpr std::array<char, 8> kMagic = {'R', 'E', 'L', 'A', 'X', 'C', '\r', '\n'};
-// The version of the footer, of the places below, of the weights' alignment, and of the way in which machine code gets the
-// C functions that it calls; raise it when one of them changes. The version of the program follows from its fields
+// The version of the footer, of the places below, of the weights' alignment, and of the way in which machine code gets
+// the C functions that it calls; raise it when one of them changes. The version of the program follows from its fields
 // (vm/serialization.cc).
 constexpr uint64_t kFormatVersion = 3;
 

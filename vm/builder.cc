@@ -23,7 +23,8 @@ BuiltinIndex ExecutableBuilder::builtin(std::string name) {
 }
 
 KernelIndex ExecutableBuilder::kernel(KernelInfo kernel) {
-  KernelIndex index = intern(kernels_, executable_.kernels, std::tuple(kernel.source, kernel.symbol, kernel.num_tensors, kernel.num_scalars), kernel);
+  KernelIndex index = intern(kernels_, executable_.kernels,
+                             std::tuple(kernel.source, kernel.symbol, kernel.num_tensors, kernel.num_scalars), kernel);
   RELAXC_CHECK(executable_.kernels[static_cast<size_t>(index.value)] == kernel, "two kernels have the symbol {}",
                kernel.symbol);
   return index;

@@ -38,8 +38,8 @@ Expr per_query_head(Node& n, const Expr& x, const Expr& query) {
   if (n.provably_equal(wanted, given)) return x;
   auto all = as_int(wanted), shared = as_int(given);
   if (!all || !shared)
-    n.unsupported("{} heads of the query and {} of key or value, which are not known when compiling", print_expr(wanted),
-                  print_expr(given));
+    n.unsupported("{} heads of the query and {} of key or value, which are not known when compiling",
+                  print_expr(wanted), print_expr(given));
   if (*shared < 1 || *all % *shared != 0)
     n.fail("{} heads of the query and {} of key or value, expected a multiple", print_expr(wanted), print_expr(given));
   return n.op("repeat", {x}, RepeatAttrs{.repeats = *all / *shared, .axis = 1});

@@ -209,7 +209,8 @@ constexpr ExampleRow kExamples[] = {
     {kMs, "DynamicQuantizeMatMul", "T[2, 3], U[3, 4], float32[]", "float32 int8"},
     {kMs, "EmbedLayerNormalization", "int32[1, 4], -, T[10, 8], T[16, 8], -, T[8], T[8]"},
     {kMs, "QEmbedLayerNormalization",
-     "int32[1, 4], -, T[10, 8], T[16, 8], -, T[8], T[8], -, float32[], float32[], -, float32[], float32[], T[], T[], -, "
+     "int32[1, 4], -, T[10, 8], T[16, 8], -, T[8], T[8], -, float32[], float32[], -, float32[], float32[], T[], T[], "
+     "-, "
      "T[], T[]",
      "uint8"},
     {kMs, "ExpandDims", "T[3], int32[]{0}"},

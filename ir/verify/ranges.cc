@@ -90,8 +90,8 @@ class RangeVerifier {
     bool is_plain = type.strides.empty() && memory.strides.empty() && !memory.data && !memory.elem_offset;
     auto has = bytes_of(memory, int_imm(0)), needs = bytes_of(type, type.elem_offset.value_or(int_imm(0)));
     if (!is_plain || !has || !needs || *needs <= *has) return;
-    diagnostics_.warning(span ? span : place_, "buffer '{}' ends at byte {} of the {} bytes of '{}' [T22]", buffer->name,
-                         *needs, *has, (*viewed)->name);
+    diagnostics_.warning(span ? span : place_, "buffer '{}' ends at byte {} of the {} bytes of '{}' [T22]",
+                         buffer->name, *needs, *has, (*viewed)->name);
   }
   // Returns the bytes of the elements and of those before them.
   static std::optional<int64_t> bytes_of(const BufferType& type, const Expr& offset) {

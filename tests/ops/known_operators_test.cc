@@ -66,7 +66,8 @@ TEST_CASE("an operator says why a function of the runtime does its work, and onl
       try {
         for (const auto& [_, function] : run_pipeline(sample_module(op_table(), row, *sample), settings).functions) {
           walk(function, [&](const ExternFunc& callee) {
-            calls_runtime = calls_runtime || callee.symbol.starts_with("vm.builtin.") || callee.symbol.starts_with("relaxc.");
+            calls_runtime =
+                calls_runtime || callee.symbol.starts_with("vm.builtin.") || callee.symbol.starts_with("relaxc.");
           });
         }
       } catch (const CompileError&) {  // an unknown rank or dtype may be refused

@@ -156,8 +156,7 @@ TEST_CASE("reduce cuts attributes, constants, branches and dims of run-time erro
   test::set_int(model.node("Gather", "c at", "d"), "axis", 1);
   model.node("Mul", "d one", "y");
   folder.write("model.onnx", model.proto().SerializeAsString());
-  test::Outcome outcome =
-      folder.reduce({"--input", "at=[3, 400]", "--input", "flag=True", "--message", "indices["});
+  test::Outcome outcome = folder.reduce({"--input", "at=[3, 400]", "--input", "flag=True", "--message", "indices["});
   INFO(outcome.out << outcome.err);
   REQUIRE(outcome.exit_code == 0);
   CHECK(contains(outcome.out, "a default for attribute axis"));

@@ -8,6 +8,7 @@
 
 #include "codegen/compile.h"
 #include "tests/folder.h"
+#include "tests/frontend/onnx_model.h"
 #include "tests/process.h"
 #include "tools/values.h"
 #include "vm/error.h"
@@ -68,6 +69,18 @@ class Module:
 )";
 
 }  // namespace
+
+TEST_CASE("a dim of a model may have a name that texts reserve", "[tools]") {
+  test::Folder folder("run");
+  test::OnnxModel model;
+  model.input("x", kFloat32, "T,2").output("y");
+  model.node("Neg", "x", "y");
+  std::string file = folder.write("model.onnx", model.proto().SerializeAsString());
+  std::string artifact = folder.at("model.so");
+  REQUIRE(run_command({"compile", file, "-o", artifact}).exit_code == 0);
+  for (const std::string& path : {file, artifact})
+    CHECK(run_has(run_command({"run", path, "--dim", "T=4"}).out, "y: float32[4, 2]"));
+}
 
 TEST_CASE("run takes a tensor program by name", "[tools]") {
   test::Folder folder("run");
