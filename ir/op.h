@@ -54,7 +54,7 @@ struct OpCall {
   const Call& call;
   const Span& span;
   std::vector<DimCheck>* checks = nullptr;  // gathers what require_equal() cannot decide
-  // What OpRow::sizes counted. What counting left stands behind the arguments that the operator was given.
+  // The sizes that OpRow::sizes counted. Behind the `given` arguments of the operator stand the tensors that it left.
   const std::vector<Expr>* sizes = nullptr;
   size_t given = SIZE_MAX;
 

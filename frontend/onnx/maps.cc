@@ -90,7 +90,7 @@ Outputs dict_vectorizer(Node& n) {
   return {entries.row_of(wanted, entries.values, nothing_of(n.dtype_of_tensor(entries.values), ""))};
 }
 
-// What stands for entries that a sparse map of strings lacks is left open; this is ONNX Runtime's text.
+// ONNX does not say which text a sparse map gives for entries that it lacks; this is ONNX Runtime's.
 Outputs cast_map(Node& n) {
   Entries entries(n);
   std::string to = n.attr_string("cast_to", "TO_FLOAT"), form = n.attr_string("map_form", "DENSE");

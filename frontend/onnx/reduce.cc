@@ -84,7 +84,7 @@ class ModelReducer {
         least = middle;
         continue;
       }
-      // What nothing needs went away, too.
+      // Nodes whose results nothing reads went away, too.
       most = std::min(middle, best_.num_nodes());
       if (best_.num_nodes() < std::min(before, middle)) least = 0;
     }

@@ -25,7 +25,7 @@ std::vector<std::string> outputs_of_onnx(const std::string& model);
 // Returns a line for each input, constant, node and output.
 std::string print_onnx(const ModelCase& model);
 
-// What a reduction asks. A candidate may be invalid: it then fails differently.
+// The questions of a reduction. A candidate may be an invalid model: it then fails in another way than the original.
 struct ReductionJudge {
   std::function<bool(const ModelCase&)> fails;  // as the original does
   // Returns the values of outputs by name; none where the model does not run. Null: nothing can be recorded.

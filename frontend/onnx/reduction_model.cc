@@ -452,7 +452,7 @@ void ReductionModel::shrink_dim(int64_t size, int64_t smaller) {
       if (dim.dim_value() == size) dim.set_dim_value(smaller);
     }
   }
-  strip();  // what is declared about inner values is no longer true
+  strip();  // the declared types of inner values are no longer true
 }
 
 void ReductionModel::fill(const std::string& name, double number) {

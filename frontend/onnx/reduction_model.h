@@ -33,7 +33,7 @@ class ReductionModel {
   // Takes away what the outputs do not need.
   void prune();
   void set_outputs(const std::vector<std::string>& names);
-  // Keeps so many nodes. What the others read becomes the outputs.
+  // Keeps the first nodes, so many. Their results that the other nodes read become the outputs.
   void keep_first(size_t count);
   // Keeps so many nodes, and makes all of their results that can be tensors outputs.
   void show_results(size_t count);
