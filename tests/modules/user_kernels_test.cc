@@ -196,6 +196,20 @@ TEST_CASE("a kernel that does not fit says so in its own terms", "[modules]") {
   CHECK(says(error("@S.implements('com.me::Twice', absent=['w'])"), "absent= lists the positions of inputs"));
 }
 
+TEST_CASE("a condition may ask for one of several values, and says why it cannot be decided", "[modules]") {
+  auto claims = [](const std::string& condition) {
+    return said_of(kTwoNodes,
+                   fill_kernel("@S.implements('nn.softmax', where=lambda m: " + condition + ")", "own", kUnary))
+        .claims;
+  };
+  CHECK(says(claims("m in [4, 8]"), "kernel 'own': \n"));
+  CHECK(says(claims("m not in (8, 16)"), "kernel 'own': \n"));
+  CHECK(says(claims("m in [3, 8]"), "its condition (where=) does not hold for m = 4"));
+  CHECK(
+      says(claims("m in 8"), "its condition (where=) cannot be decided for m = 4: expected a list behind 'in', got 8"));
+  CHECK(says(claims("m + 1"), "its condition (where=) gives 5, and not True or False, for m = 4"));
+}
+
 TEST_CASE("a pattern that does not fit names the operand and the line", "[modules]") {
   std::string pattern = "@S.pattern\ndef two(x, w):\n    return R.multiply(R.nn.relu(x), w)\n";
   Said said = said_of(R"(
