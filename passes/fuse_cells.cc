@@ -69,8 +69,8 @@ bool same_shape(const Type& a, const Type& b) { return equal_shapes(a, b) == Ver
 
 class CellFuser {
  public:
-  CellFuser(IRModule& module, const PassContext& context, const VarSet& used_outside)
-      : module_(module), context_(context), used_outside_(used_outside) {}
+  CellFuser(IRModule& module, const PassContext& context, const VarSet& dims, const VarSet& used_outside)
+      : module_(module), context_(context), dims_(dims), used_outside_(used_outside) {}
 
   std::vector<Binding> run(std::vector<Binding> bindings) {
     bindings_ = std::move(bindings);
@@ -95,13 +95,22 @@ class CellFuser {
   void collect() {
     nodes_.assign(bindings_.size(), std::nullopt);
     users_.clear();
+    std::unordered_map<const NodeHeader*, const NodeHeader*> casts;  // dims -> the variables of casts that bind them
     for (size_t i = 0; i < bindings_.size(); ++i) {
       const Binding& binding = bindings_[i];
-      VarSet used;
+      VarSet used, values;
       add_free_vars(binding.value, used);
+      add_free_vars(binding.var.type(), used);
       if (binding.cast) add_free_vars(*binding.cast, used);
-      for (const NodeHeader* each : used) users_[each].push_back(i);
+      for (const NodeHeader* each : used) values.insert(copy_value(casts, each).value_or(each));
+      for (const NodeHeader* each : values) users_[each].push_back(i);
       nodes_[i] = node_of(binding);
+      if (!binding.cast) continue;
+      VarSet bound;
+      add_free_vars(*binding.cast, bound);
+      for (const NodeHeader* dim : bound) {
+        if (!dims_.contains(dim)) casts.emplace(dim, binding.var.get());
+      }
     }
   }
   std::optional<Node> node_of(const Binding& binding) const {
@@ -171,18 +180,22 @@ class CellFuser {
     auto is_reshape = [&](size_t i) { return as_call(bindings_[i].value, ops::kReshape) != nullptr; };
     return is_banded || results_.size() > 1 || std::ranges::any_of(members_, is_reshape);
   }
-  // Leaves members out that only others in the block use, unless the cell then has more results.
+  // Leaves members out that only others in the block use, where the cell then has fewer results.
   void leave_to_others(size_t product) {
-    for (size_t at = members_.size(); at-- > 1;) {
-      const NodeHeader* value = var(members_[at]).get();
-      bool is_needed = used_outside_.contains(value) ||
-                       std::ranges::any_of(users_of(members_[at]), [&](size_t user) { return is_member(user); });
-      std::vector<size_t> fewer = members_;
+    std::vector<size_t> left = members_;
+    size_t fewest = results_of(left).size();
+    for (size_t at = left.size(); at-- > 1;) {
+      std::vector<size_t> fewer = left;
       fewer.erase(fewer.begin() + static_cast<ptrdiff_t>(at));
+      auto is_in = [&](size_t user) { return std::ranges::count(left, user) > 0; };
+      bool is_needed = used_outside_.contains(var(left[at]).get()) || std::ranges::any_of(users_of(left[at]), is_in);
       std::vector<size_t> results = results_of(fewer);
-      if (is_needed || results.size() > results_of(members_).size() || std::ranges::count(results, product)) continue;
-      behind_[members_[at]] = true;
-      members_ = std::move(fewer);
+      if (is_needed || results.size() > results_of(left).size() || std::ranges::count(results, product)) continue;
+      left = std::move(fewer);
+      if (results.size() >= fewest) continue;
+      fewest = results.size();
+      for (size_t i : members_) behind_[i] = std::ranges::count(left, i) == 0;
+      members_ = left;
     }
   }
   // Returns whether the node computes each element of its result from those of members at the same place.
@@ -203,18 +216,29 @@ class CellFuser {
     });
     return results;
   }
-  // Adds nodes that only members use and that can be computed again at each use.
+  // Adds nodes that can be computed again where they are used: those that only members use, and copies of those that
+  // only take elements.
   void take_producers(size_t product) {
+    copies_.clear();
     for (size_t i = members_.back(); i-- > 0;) {
       const std::vector<size_t>& users = users_of(i);
-      if (is_member(i) || behind_[i] || !nodes_[i] || users.empty() || used_outside_.contains(var(i).get())) continue;
+      if (is_member(i) || behind_[i] || !nodes_[i] || members_.size() >= kMostMembers) continue;
       const Node& node = *nodes_[i];
       bool is_plain = node.pattern <= OpPattern::kInjective && node.blocks.size() == 1;
       bool repeats = users.size() > 1 && any_is_expensive(node.blocks);
-      bool inside = std::ranges::all_of(users, [&](size_t user) { return user != product && is_member(user); });
-      if (!is_plain || repeats || !inside || members_.size() >= kMostMembers) continue;
+      bool is_used = std::ranges::any_of(users, [&](size_t user) { return is_member(user); });
+      bool is_shared = used_outside_.contains(var(i).get()) || std::ranges::any_of(users, [&](size_t user) {
+                         return !is_member(user) || std::ranges::count(copies_, user) > 0;
+                       });
+      if (!is_plain || repeats || !is_used || std::ranges::count(users, product) > 0) continue;
+      if (is_shared && !moves_elements(node)) continue;
+      if (is_shared) copies_.push_back(i);
       members_.insert(std::ranges::lower_bound(members_, i), i);
     }
+  }
+  static bool moves_elements(const Node& node) {
+    const BufferStore* store = node.blocks[0]->body.as<BufferStore>();
+    return store && store->value.is<BufferLoad>();
   }
 
   // Replaces the members by one call. What depends on it comes after it.
@@ -228,7 +252,7 @@ class CellFuser {
         make_call_tir(module_, name_of_cell(), composer.finish(values, span), composer.inputs(), types, span);
     std::vector<Binding> before, after;
     for (size_t i = 0; i < bindings_.size(); ++i) {
-      if (!is_member(i)) (behind_[i] ? after : before).push_back(bindings_[i]);
+      if (!is_member(i) || std::ranges::count(copies_, i)) (behind_[i] ? after : before).push_back(bindings_[i]);
     }
     if (results_.size() == 1) {
       before.push_back({call, std::nullopt, var(results_[0])});
@@ -259,22 +283,23 @@ class CellFuser {
 
   IRModule& module_;
   const PassContext& context_;
-  const VarSet& used_outside_;
+  const VarSet &dims_, &used_outside_;  // bound by the function's params; used after the block
   std::vector<Binding> bindings_;
   std::vector<std::optional<Node>> nodes_;                            // by binding
   std::unordered_map<const NodeHeader*, std::vector<size_t>> users_;  // by variable
   std::vector<size_t> members_, results_;                             // bindings, in order
+  std::vector<size_t> copies_;                                        // members that others use as well
   std::vector<bool> behind_;
 };
 
 // Branches and local functions have blocks of their own.
-Expr fuse_sequence(const Expr& seq, IRModule& module, const PassContext& context) {
+Expr fuse_sequence(const Expr& seq, IRModule& module, const PassContext& context, const VarSet& dims) {
   return rewrite_blocks(seq, [&](const BindingBlock& block, const VarSet& used_after) {
     std::vector<Binding> bindings = block.bindings;
     for (Binding& binding : bindings)
       binding.value =
-          map_sequences(binding.value, [&](const Expr& inner) { return fuse_sequence(inner, module, context); });
-    return block.dataflow ? CellFuser(module, context, used_after).run(std::move(bindings)) : bindings;
+          map_sequences(binding.value, [&](const Expr& inner) { return fuse_sequence(inner, module, context, dims); });
+    return block.dataflow ? CellFuser(module, context, dims, used_after).run(std::move(bindings)) : bindings;
   });
 }
 
@@ -282,7 +307,10 @@ Expr fuse_sequence(const Expr& seq, IRModule& module, const PassContext& context
 
 IRModule fuse_cells(IRModule module, PassContext& context) {
   return map_functions(std::move(module), [&](const FunctionRef& function, IRModule& result) {
-    return cast<Function>(map_sequences(function, [&](const Expr& body) { return fuse_sequence(body, result, context); }));
+    VarSet dims;
+    for (const VarRef& param : function->params) add_free_vars(param.type(), dims);
+    return cast<Function>(map_sequences(
+        function, [&](const Expr& body) { return fuse_sequence(body, result, context, dims); }));
   });
 }
 

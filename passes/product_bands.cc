@@ -85,33 +85,38 @@ class BandFinder {
     found_.slices.merge(slices);
   }
 
-  // Returns whether elementwise operators are the slices' only users and one of them depends on several bands.
+  // Returns whether elementwise operators are the slices' only users, and one of them combines what depends on different
+  // bands. Behind other operators, such as a second product, this is looked for as well.
   bool are_combined(size_t product, const std::unordered_map<const NodeHeader*, int64_t>& slices) {
-    std::unordered_map<const NodeHeader*, uint32_t> bands;  // on which a value depends, as bits
+    struct Dependence {
+      uint32_t bands;  // as bits
+      bool in_place;   // element by element
+    };
+    std::unordered_map<const NodeHeader*, Dependence> known;
     bool combined = false;
     for (size_t i = product + 1; i < bindings_.size(); ++i) {
       const Binding& binding = bindings_[i];
       if (const int64_t* band = find_value(slices, binding.var.get())) {
         if (used_otherwise_.contains(binding.var.get())) return false;
-        bands.emplace(binding.var.get(), 1U << *band);
+        known.emplace(binding.var.get(), Dependence{1U << *band, true});
         continue;
       }
-      uint32_t all = 0;
-      bool takes_slice = false, same_shape = true;
+      uint32_t any = 0, every = ~0U;
+      bool takes_slice = false, same_shape = true, in_place = false;
       for (const VarRef& var : free_vars(binding.value)) {
-        const uint32_t* known = find_value(bands, var.get());
-        if (!known) continue;
-        all |= *known;
+        const Dependence* operand = find_value(known, var.get());
+        if (!operand) continue;
+        any |= operand->bands, every &= operand->bands;
+        in_place = in_place || operand->in_place;
         takes_slice = takes_slice || slices.contains(var.get());
         same_shape = same_shape && equal_shapes(var.type(), binding.var.type()) == Verdict::kProven;
       }
-      if (all == 0) continue;
+      if (any == 0) continue;
       const OpRow* row = ops_.find(op_name(binding.value));
       bool is_elementwise = row && row->pattern <= OpPattern::kBroadcast && same_shape && !binding.cast;
       if (takes_slice && !is_elementwise) return false;
-      if (!is_elementwise) continue;
-      bands.emplace(binding.var.get(), all);
-      combined = combined || (all & (all - 1)) != 0;
+      known.emplace(binding.var.get(), Dependence{any, is_elementwise && in_place});
+      combined = combined || (is_elementwise && in_place && any != every);
     }
     return combined;
   }
