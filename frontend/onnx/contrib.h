@@ -16,6 +16,8 @@ Expr channels_last(Node& n, const Expr& x);
 Expr unpacked(Node& n, const Expr& bytes, int64_t bits);
 
 struct AttentionCall;
+// Returns keys or values [batch, heads, length, size] of that number of heads, which the run checks.
+Expr with_heads(Node& n, const Expr& x, const Expr& heads);
 // The caches with the new rows, and the number of rows before these.
 struct Caches {
   Expr key, value, past = int_imm(0);

@@ -148,8 +148,8 @@ Outputs multi_head_attention(Node& n) {
       call.key = packed(1, 0, 1);
       call.value = packed(1, 1, 2);
     } else if (n.rank(1) == 4) {  // those of another sequence, projected before
-      call.key = n.tensor(1);
-      call.value = n.tensor(2);
+      call.key = with_heads(n, n.tensor(1), int_imm(heads));
+      call.value = with_heads(n, n.tensor(2), int_imm(heads));
     } else {
       call.key = rows(1);
       call.value = rows(2);

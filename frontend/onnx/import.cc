@@ -44,7 +44,8 @@ Parameters define_inputs(ModelContext& context, GraphImporter& importer, const o
         context.diagnostics.error(place(context), "graph input '{}' is already defined", printable(input.name()));
     } catch (const CompileError& error) {
       context.add(error);
-      importer.define(input.name(), make_value({.poisoned = true}));
+      std::string source = fmt::format("graph input '{}' is refused", printable(input.name()));
+      importer.define(input.name(), make_value({.poisoned = true, .source = std::move(source)}));
     }
   }
   return params;
@@ -107,10 +108,14 @@ IRModule import_model(std::shared_ptr<const ModelFile> file, const OpTable& ops,
   read_given_types(context, graph);
   Parameters params = define_inputs(context, importer, graph);
   builder.begin_dataflow();
+  importer.declare(graph);
   importer.add_initializers(graph);
   importer.add_nodes(graph.node(), names_of_outputs(graph));
   check_values(importer, graph);
   std::vector<Expr> results = read_outputs(context, importer, graph);
+  for (const auto& [call, home] : context.stand_ins) {
+    if (home == &builder) results.push_back(call);  // and so what it reads is in use
+  }
   context.diagnostics.throw_if_errors();
   check_fixed_dims(context);
   report_unused_kernels(context);

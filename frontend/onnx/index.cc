@@ -69,7 +69,11 @@ Outputs reverse_sequence(Node& n) {
   return {n.of(n.op("reverse_sequence", n.tensors(), attrs))};
 }
 
-Expr nonzero(Node& n) { return n.op("nonzero", {n.tensor(0)}); }
+// A scalar has no axes, so that its positions have no coordinates: [0, 0] or [0, 1], other than NumPy's.
+Expr nonzero(Node& n) {
+  Expr found = n.op("nonzero", {n.tensor(0)});
+  return n.rank(0) == 0 ? n.slice(found, 0, int_imm(0), int_imm(0)) : found;
+}
 Expr compress(Node& n) {
   if (n.rank(1) != 1) n.fail("the condition has rank {}, expected 1", n.rank(1));
   Expr x = n.tensor(0), condition = n.tensor(1);

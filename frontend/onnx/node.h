@@ -33,6 +33,7 @@ struct ValueData {
   bool is_none = false;                // an optional without a value
   std::optional<Type> item_type = {};  // of a value that is not there: an item of an empty sequence, or of an optional
   bool poisoned = false;               // its node failed; the failure is reported already
+  std::string source = {};             // of a poisoned value: "nothing implements node 'gelu'"
   const Builder* home = nullptr;       // the builder of the graph to which `tensor` belongs; others do not cache it
 
   // Returns nullopt for a value that has no expression yet, and for a poisoned one.
