@@ -289,7 +289,8 @@ Expr convolve(Node& n, const Expr& x, const Expr& weight);
   X(elementwise) X(layout) X(slice) X(index) X(create) X(image) X(detection) X(signal) X(random) X(linear_algebra) \
   X(convolution) X(normalization) X(training) X(reduction) X(quantize) X(sequence) X(control) X(recurrent) \
   X(attention) X(linear_attention) X(contrib) X(contrib_products) X(contrib_quantize) X(contrib_attention) \
-  X(contrib_decoding) X(contrib_experts) X(strings) X(trees) X(linear_models) X(features) X(encoders) X(maps)
+  X(contrib_decoding) X(contrib_group_query) X(contrib_padding) X(contrib_experts) X(contrib_refused) \
+  X(strings) X(trees) X(linear_models) X(features) X(encoders) X(maps)
 // clang-format on
 #define RELAXC_ROW(group) std::vector<ConverterRow> group##_converters();
 RELAXC_CONVERTER_GROUPS(RELAXC_ROW)

@@ -52,8 +52,8 @@ Expr position_of(Node& n, const Expr& bound, const Expr& dim) {
     return *known < 0 ? dim + *known : int_imm(*known);
   }
   if (n.least_value(bound) >= 0) return bound;
-  // A select computes both sides, and the largest int64 plus a dim would overflow.
-  return select(bound < int_imm(0), min(bound, int_imm(0)) + dim, bound);
+  // A select computes both sides, and the ends of int64 plus or minus a dim would overflow.
+  return select(bound < int_imm(0), max(min(bound, int_imm(0)), int_imm(-kFar)) + dim, min(bound, int_imm(kFar)));
 }
 struct SlicedAxis {
   Expr begin, end, stride;
