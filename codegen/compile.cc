@@ -129,6 +129,7 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, D
     }
     ImportOptions options;
     options.dims = settings.dims;
+    options.types = settings.types;
     options.strict = settings.strict;
     options.warn = [&](const Diagnostic& warning) { diagnostics.add(warning); };
     options.files = files;
@@ -136,6 +137,7 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, D
     if (settings.kernels) options.kernels = node_kernels(*settings.kernels);
     options.claimed = settings.claimed;
     options.report = settings.report;
+    options.failed = settings.unconverted;
     return import_onnx(path, tables.ops(), options);
   };
   IRModule module = guarded([&] { return fmt::format("reading '{}'", path); }, read);

@@ -33,6 +33,7 @@ struct ValueData {
   bool is_none = false;                // an optional without a value
   std::optional<Type> item_type = {};  // of a value that is not there: an item of an empty sequence, or of an optional
   bool poisoned = false;               // its node failed; the failure is reported already
+  std::string source = {};             // of a poisoned value: "nothing implements node 'gelu'"
   const Builder* home = nullptr;       // the builder of the graph to which `tensor` belongs; others do not cache it
 
   // Returns nullopt for a value that has no expression yet, and for a poisoned one.
@@ -114,6 +115,16 @@ class Node {
   std::optional<Tensor> constant(size_t i);
   // Returns integer elements as scalars, read at run time if need be. Their number must be known; rank 0 counts as one.
   std::vector<Expr> ints(size_t i);
+  // Returns those of a list whose length is `count`, as the rest of the node says. The run checks a length that the
+  // model leaves open; without a count such a list is unsupported.
+  std::vector<Expr> ints(size_t i, std::optional<int64_t> count);
+  // Returns `most` integers of a list of at most that length; `otherwise` stands for each that it lacks at its end.
+  std::vector<Expr> ints_up_to(const Value& list, int64_t most, int64_t otherwise);
+  // Returns the length of a list if it is known; a scalar counts as one.
+  std::optional<int64_t> known_length(size_t i) { return as_int(simplify(length_of(shape(i)))); }
+  std::optional<int64_t> known_length(const Expr& list) { return as_int(simplify(length_of(shape_of(list)))); }
+  // Gives a list the length that it has to have; the run checks it where the model leaves it open.
+  Expr with_length(const Expr& list, int64_t count);
   Expr scalar_int(size_t i);
   std::vector<Expr> ints_of(const Value& value);
 
@@ -205,6 +216,8 @@ class Node {
 
   // ---- Outputs
   size_t outputs() const { return static_cast<size_t>(proto_.output_size()); }
+  // Returns the rank of an output as the model declares it, or as its later nodes imply it.
+  std::optional<int64_t> output_rank(size_t i) const;
   bool has_output(size_t i) const { return i < outputs() && !proto_.output(static_cast<int>(i)).empty(); }
 
  private:

@@ -161,6 +161,18 @@ const Tuple* Parser::named_tuple(const Syntax& at) {
     slices_.push_back(tuple(sliced(whole->items, *named.children[1])));
     return slices_.back().as<Tuple>();
   }
+  bool is_sum = in_te_ && named.kind == SyntaxKind::kBinary && named.text == "+";
+  if (is_sum) {  // i[:-1] + (j, k)
+    std::vector<Expr> items;
+    for (const Syntax* part : named.children) {
+      const Tuple* several = named_tuple(*part);
+      if (!several && !is_list(*part)) return nullptr;
+      std::vector<Expr> own = several ? several->items : read_each(part->children, &Parser::scalar);
+      items.insert(items.end(), own.begin(), own.end());
+    }
+    slices_.push_back(tuple(std::move(items)));
+    return slices_.back().as<Tuple>();
+  }
   const Entity* entity = is_name(named) ? lookup(named.text) : nullptr;
   return entity && entity->expr ? entity->expr->as<Tuple>() : nullptr;
 }
@@ -277,6 +289,7 @@ Value Parser::tuple_item(const Expr& whole, const Syntax& index_at, const Syntax
   const TupleType* type = whole.type().as<TupleType>();
   if (!type && !whole.type().is<ObjectType>()) fail(at, "only tuples have items");
   int64_t size = type ? static_cast<int64_t>(type->items.size()) : std::numeric_limits<int32_t>::max();
+  if (index < 0 && !in_graph_ && type) index += size;  // a tuple of Python, such as te's indices
   if (index < 0 || index >= size) fail(at, "index {} is out of range for a tuple of {} items", index, size);
   const Tuple* known = in_graph_ ? nullptr : whole.as<Tuple>();
   return {known ? known->items[static_cast<size_t>(index)] : tuple_get(whole, index, span(at))};

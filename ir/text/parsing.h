@@ -230,7 +230,9 @@ class Parser {
   bool array_line(const Line& line);
   void forget_arrays(const Line& line);
   // ---- parse_te.cc: tensor programs from index expressions
+  Expr te_variable(const Syntax& at, std::string name);
   struct TeReader;
+  class TopiArguments;   // te_topi.cc
   struct BuilderReader;  // block_builder.cc
 
   // ---- parse_module.cc
@@ -303,7 +305,7 @@ class Parser {
 
   Form broadcast_form, cast_form, ceildiv_form, iter_var_form, let_form, limit_form, load_form, logical_form,
       masked_load_form, producer_form, ramp_form, reducer_form, reduction_form, select_form, shuffle_form, string_form,
-      target_form;
+      target_form, te_variable_form;
   int64_t lanes(const Syntax& at);
 
   // ---- parse_type.cc

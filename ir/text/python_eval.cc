@@ -332,6 +332,7 @@ PythonValue Python::called(const Syntax& at) {
     if (PythonResult result = applied(function, args)) return *result;
   }
   if (PythonResult result = builtin(function, args, at)) return *result;
+  if (is_run && is_one_of(callee.text, {"emit_te", "call_te"})) emit_te(args, at);
   std::vector<const Syntax*> children = {lift(function, callee)};
   bool takes = takes_lambda(callee);
   for (size_t i = 0; i < args.positional.size(); ++i)
@@ -339,13 +340,24 @@ PythonValue Python::called(const Syntax& at) {
   std::vector<Syntax::Keyword> keywords;
   for (const auto& [name, value] : args.named) {
     auto same = std::ranges::find(at.keywords, name, &Syntax::Keyword::name);
-    bool spread = same == at.keywords.end();  // from **arguments
+    bool spread = same == at.keywords.end();  // from **arguments, or of a function of te
     const Place place = spread ? Place(at) : Place(*same), of_value = spread ? Place(at) : Place(*same->value);
     Syntax::Keyword keyword{place, name, lift(value, of_value, takes)};
     keywords.push_back(keyword);
   }
   forget_call(function, args, at);
   return node_like(at, children, heap_, keywords);
+}
+
+// Runs the function of te that a builder calls where it can; else te reads its statements.
+void Python::emit_te(Args& args, const Place& at) {
+  size_t before = out_->size(), functions = functions_out_.size();
+  try {
+    run_for_te(args, at);
+  } catch (const PythonUnknown&) {
+    out_->resize(before);
+    functions_out_.resize(functions);
+  }
 }
 
 // Makes f(512, 512) of auto_scheduler.SearchTask(func=f, args=(512, 512), target="llvm").

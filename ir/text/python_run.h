@@ -155,6 +155,8 @@ class Python {
   PythonValue named(const PythonValue& value, std::string_view hint, const Place& at);
   void note_library(const PythonValue& value, std::string_view name);
   bool is_tensor_library(std::string_view root) const;
+  bool is_te_tensor(const Syntax& at) const;
+  bool is_plain(const PythonValue& value) const;
 
   // ---- python_scope.cc: names, functions, effects
   PythonScope& module_scope() { return scopes_.front(); }
@@ -193,6 +195,7 @@ class Python {
   PythonValue subscript(const Syntax& at);
   Args arguments(const Syntax& at);
   PythonValue called(const Syntax& at);
+  void emit_te(Args& args, const Place& at);
   void as_workload(PythonValue& function, Args& args);
   PythonResult builtin(const PythonValue& function, const Args& args, const Place& at);
   PythonResult applied(const PythonValue& function, const Args& args);
@@ -202,6 +205,7 @@ class Python {
   const Syntax* lift_function(PythonFunction& function, const Place& at, bool as_lambda);
   const Syntax* lambda_of(PythonFunction& function, const Place& at);
   std::string_view function_for_te(PythonFunction& function);
+  void run_for_te(Args& args, const Place& at);
   bool mentions_values(const Syntax* at);
   const Syntax* written(const Syntax* at);
   const Line& written(const Line& line);
@@ -240,6 +244,7 @@ class Python {
   std::set<std::string_view> aliased_;                      // of those the ones that other names of Python mean, too
   std::set<std::string_view> libraries_made_;  // of those the ones that tvm made: it changes no list, and is not None
   std::set<std::string_view> schedules_;
+  std::set<std::string_view> te_tensors_;          // names of tensors that te or topi made
   std::map<std::string_view, int64_t> numbers_;    // of fresh names
   std::map<std::string_view, uint32_t> volatile_;  // names that what is not modelled may change at any time
   std::vector<PythonScope*> binders_;              // the definitions and lambdas that are being written

@@ -227,6 +227,7 @@ const std::unordered_map<std::string_view, Parser::FormEntry>& Parser::forms() {
       {"T.store", "var index value predicate"},
       {"T.sum", kAny, &Parser::reduction_form},
       {"T.target", "target_config host", &Parser::target_form},
+      {"T.Var T.SizeVar T.size_var T.var", "name dtype span", &Parser::te_variable_form},
       {"T.where", "predicate"},
   };
   static const auto entries = [] {
