@@ -190,7 +190,7 @@ std::vector<ConverterRow> reduction_converters() {
   // ReduceSum has got its axes as an input before the others.
   const std::tuple<const char*, Converter, int64_t> kReductions[] = {
       {"ReduceSum", {reduce<plain>, "sum"}, 13},
-      {"ReduceMean", {reduce<plain>, "mean"}, 18},
+      {"ReduceMean", {reduce<in_floats<plain>>, "mean"}, 18},
       {"ReduceProd", {reduce<plain>, "prod"}, 18},
       {"ReduceMax", {reduce<plain>, "max"}, 18},
       {"ReduceMin", {reduce<plain>, "min"}, 18},

@@ -93,6 +93,7 @@ bool fits_float64(const Tensor& tensor) {
   if (!tensor.dtype().is_integral() || tensor.dtype().bits < 64) return true;
   constexpr int64_t kMost = int64_t{1} << 53;
   for (int64_t i = 0; i < tensor.size(); ++i) {
+    if (tensor.dtype().is_uint() && tensor.as_int(i) < 0) return false;  // beyond int64
     if (tensor.as_int(i) < -kMost || tensor.as_int(i) > kMost) return false;
   }
   return true;

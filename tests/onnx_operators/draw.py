@@ -232,7 +232,7 @@ class Draw:
         if dtype not in INNER_TYPES:
             return self.tensor(dtype, shape, kind)
         bound = {"uint4": (0, 15), "int4": (-8, 7)}.get(dtype)
-        integer = (lambda: float(self.integer(*bound))) if bound else (lambda: self.integer(-16, 16) / 8)
+        integer = (lambda: float(self.integer(*bound))) if bound else kind if callable(kind) else (lambda: self.integer(-16, 16) / 8)
         x = self.tensor("float32", shape, integer)
         self.words.append(f"as {dtype}")
         return Operand(self.inner("Cast", [x], to=wire.ELEMENT_TYPES[dtype]), dtype, shape, x.data)
