@@ -127,6 +127,7 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, D
     }
     ImportOptions options;
     options.dims = settings.dims;
+    options.types = settings.types;
     options.strict = settings.strict;
     options.warn = [&](const Diagnostic& warning) { diagnostics.add(warning); };
     options.files = files;

@@ -49,6 +49,9 @@ std::optional<std::string> name_in_rules(const std::string& name, const PrimFunc
 // Returns why fusion leaves the program alone; nullopt where it takes part. (passes/fuse.cc)
 std::optional<std::string> why_not_fused(const PrimFuncRef& program);
 
+// Classifies what the program computes by its blocks. (passes/fuse.cc)
+OpPattern pattern_of(const PrimFuncRef& program);
+
 // Gives the tensor programs that are called on tensors with constant dims these constants for their own dims: calls
 // with the same ones share a program, and the program itself stays for other calls. (passes/constant_dims.cc)
 IRModule with_constant_dims(IRModule module);

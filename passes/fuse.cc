@@ -99,35 +99,6 @@ bool is_part(const Ref<Block>& block, const std::vector<Ref<Block>>& blocks) {
   return !is_at(store.indices, axes) && is_at_offset(store.indices, axes) && std::ranges::count_if(blocks, stores) > 1;
 }
 
-// Classifies what the program computes by its blocks.
-OpPattern classify(const PrimFuncRef& program) {
-  if (why_not_fused(program)) return OpPattern::kOpaque;
-  auto blocks = find_nests(program);
-  OpPattern result = OpPattern::kElementwise;
-  for (const Ref<Block>& block : *blocks) {
-    std::vector<IterVar> axes = axes_of(*block, IterKind::kSpatial);
-    if (axes.size() < block->iter_vars.size()) {
-      result = std::max(result, is_contraction(*block) ? OpPattern::kAnchor : OpPattern::kReduction);
-      continue;
-    }
-    OpPattern pattern = is_part(block, *blocks) ? OpPattern::kInjective : OpPattern::kElementwise;
-    walk(block->body, [&](const BufferLoad& load) {
-      bool identity = load.indices.size() == axes.size(), aligned = load.indices.size() <= axes.size();
-      for (size_t d = 0; d < load.indices.size() && aligned; ++d) {
-        const IterVar& axis = axes[axes.size() - load.indices.size() + d];
-        bool same = same_node(load.indices[d], axis.var);
-        identity = identity && same;
-        aligned = aligned && (same || load.indices[d].is<IntImm>());
-      }
-      if (!identity) pattern = std::max(pattern, aligned ? OpPattern::kBroadcast : OpPattern::kInjective);
-    });
-    result = std::max(result, pattern);
-  }
-  // Several blocks with intermediates stay together but take no more than an epilogue.
-  if (blocks->size() > 1 && result <= OpPattern::kBroadcast) result = OpPattern::kInjective;
-  return is_named(program) ? OpPattern::kAnchor : result;
-}
-
 struct Node {
   Binding binding;
   KernelCall call;
@@ -174,7 +145,7 @@ class BlockFuser {
       note_use(binding.value, nodes_.size());
       PrimFuncRef program = promote_indices(*called);  // merge() puts int64 dims of the graph into it
       node_of_.emplace(binding.var.get(), nodes_.size());
-      nodes_.push_back({binding, *call, program, classify(program), nodes_.size()});
+      nodes_.push_back({binding, *call, program, pattern_of(program), nodes_.size()});
     }
   }
 
@@ -286,6 +257,34 @@ Expr fuse_sequence(const Expr& seq, IRModule& module) {
 }
 
 }  // namespace
+
+OpPattern pattern_of(const PrimFuncRef& program) {
+  if (why_not_fused(program)) return OpPattern::kOpaque;
+  auto blocks = find_nests(program);
+  OpPattern result = OpPattern::kElementwise;
+  for (const Ref<Block>& block : *blocks) {
+    std::vector<IterVar> axes = axes_of(*block, IterKind::kSpatial);
+    if (axes.size() < block->iter_vars.size()) {
+      result = std::max(result, is_contraction(*block) ? OpPattern::kAnchor : OpPattern::kReduction);
+      continue;
+    }
+    OpPattern pattern = is_part(block, *blocks) ? OpPattern::kInjective : OpPattern::kElementwise;
+    walk(block->body, [&](const BufferLoad& load) {
+      bool identity = load.indices.size() == axes.size(), aligned = load.indices.size() <= axes.size();
+      for (size_t d = 0; d < load.indices.size() && aligned; ++d) {
+        const IterVar& axis = axes[axes.size() - load.indices.size() + d];
+        bool same = same_node(load.indices[d], axis.var);
+        identity = identity && same;
+        aligned = aligned && (same || load.indices[d].is<IntImm>());
+      }
+      if (!identity) pattern = std::max(pattern, aligned ? OpPattern::kBroadcast : OpPattern::kInjective);
+    });
+    result = std::max(result, pattern);
+  }
+  // Several blocks with intermediates stay together but take no more than an epilogue.
+  if (blocks->size() > 1 && result <= OpPattern::kBroadcast) result = OpPattern::kInjective;
+  return is_named(program) ? OpPattern::kAnchor : result;
+}
 
 std::optional<std::string> why_not_fused(const PrimFuncRef& program) {
   if (program->attrs.get_bool(attr_names::kIsScheduled, false)) return "it is scheduled already";

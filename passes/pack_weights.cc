@@ -4,7 +4,8 @@
 //   nn.conv2d of images in channel blocks (block_channels): OIHW16i16o, depthwise and from pictures OIHW16o;
 //   other ungrouped nn.conv2d whose output channels fill such blocks: the layout OIHW32o and the like;
 //   matmul with a constant [k, n] right operand: a call_tir that reads [n / 32, k, 32], or, where the target sums
-//   `group` products at once (int8, bfloat16), [n / 32, k / group, 32, group].
+//   `group` products at once (int8, bfloat16), [n / 32, k / group, 32, group]; one whose columns are used in bands
+//   (product_bands.h) reads [n / bands / 16, k, bands, 16].
 #include <algorithm>
 #include <numeric>
 
@@ -14,6 +15,7 @@
 #include "ops/fold.h"
 #include "passes/compose.h"
 #include "passes/graph_decisions.h"
+#include "passes/product_bands.h"
 #include "passes/winograd.h"
 #include "tir/compute.h"
 #include "tir/intrin/tensor_intrin.h"
@@ -55,8 +57,15 @@ class WeightPacker final : public GraphRewriter {
   WeightPacker(const PassContext& context, IRModule& module)
       : GraphRewriter(context.ops), context_(context), target_(context.target), module_(module) {}
 
+  FunctionRef pack(const FunctionRef& function) {
+    bands_ = find_product_bands(function, context_.ops);
+    return run(function);
+  }
+
  protected:
   std::optional<Expr> visit(const Binding& binding, Builder& b) override {
+    if (bands_.products.contains(binding.var.get())) return pack_bands(*binding.value.as<Call>(), binding, b);
+    if (const int64_t* band = find_value(bands_.slices, binding.var.get())) return take_band(*band, binding);
     if (const Call* conv = as_call(binding.value, ops::kConv2d)) {
       if (uses_winograd(*conv, binding)) return winograd_conv2d(*conv, binding, module_, target_, b);
       return pack_conv2d(*conv, binding, b);
@@ -126,12 +135,14 @@ class WeightPacker final : public GraphRewriter {
   }
   // Returns the columns of a panel by the decision about that product: 1 to 4 vectors, full or shorter ones.
   int64_t panel_of(int64_t extent, DType dtype, const VarRef& product) const {
+    return panel_of(extent, dtype, product, columns_of(extent, dtype));
+  }
+  int64_t panel_of(int64_t extent, DType dtype, const VarRef& product, int64_t formula) const {
     AttrList candidates = {0};
     int64_t lanes = target_.vector_lanes(dtype.bits);
     for (int64_t width : {lanes / 4, lanes / 2, lanes, 2 * lanes, 3 * lanes, 4 * lanes}) {
       if (width >= cost_model::kFewestLanes && extent % width == 0) candidates.emplace_back(width);
     }
-    int64_t formula = columns_of(extent, dtype);
     if (!std::ranges::count(candidates, AttrValue(formula))) candidates.emplace_back(formula);
     return *decide("constant_operand", "panel", product, context_, candidates, formula).as<int64_t>();
   }
@@ -186,16 +197,34 @@ class WeightPacker final : public GraphRewriter {
                          {binding.value.type()}, binding.var.span());
   }
 
+  // A vector of each band makes the width of a tile, where whole vectors make the columns.
+  Expr pack_bands(const Call& node, const Binding& binding, Builder& b) {
+    const std::vector<Expr>& shape = *known_shape(node.args[0].type());
+    const std::vector<int64_t>& dims = node.args[1].as<Constant>()->data.shape();
+    const int64_t bands = bands_.products.at(binding.var.get()), columns = dims[1] / bands;
+    const int64_t lanes = choose_column_tile(columns, target_.vector_lanes(kFloat32.bits)).lanes;
+    const int64_t panel = panel_of(columns, kFloat32, binding.var, columns % lanes == 0 ? lanes : 0);
+    const BandedMatmul banded{dims[0], bands, columns, panel};
+    return make_call_tir(module_, "matmul", banded.program(shape, kFloat32), {node.args[0], banded.pack(node.args[1], b)},
+                         {tensor_type(banded.result(shape), kFloat32)}, binding.var.span());
+  }
+  Expr take_band(int64_t band, const Binding& binding) {
+    const Expr& product = binding.value.as<Call>()->args[0];
+    return make_call_tir(module_, "band", band_program(*known_shape(product.type()), kFloat32, band), {product},
+                         {binding.var.type()}, binding.var.span());
+  }
+
   const PassContext& context_;
   const Target& target_;
   IRModule& module_;
+  ProductBands bands_ = {};
 };
 
 }  // namespace
 
 IRModule pack_weights(IRModule module, PassContext& context) {
   return map_functions(std::move(module), [&](const FunctionRef& function, IRModule& result) {
-    return is_primitive(*function) ? function : WeightPacker(context, result).run(function);
+    return is_primitive(*function) ? function : WeightPacker(context, result).pack(function);
   });
 }
 

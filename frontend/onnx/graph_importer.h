@@ -4,6 +4,7 @@
 
 #include "frontend/onnx/model_file.h"
 #include "frontend/onnx/node.h"
+#include "frontend/onnx/ranks.h"
 #include "support/printable.h"
 
 namespace relaxc::onnx_import {
@@ -18,6 +19,8 @@ struct ModelContext {
   std::unordered_map<std::string, const onnx::FunctionProto*> functions = {};  // by name_of_function()
   std::unordered_map<std::string, VarRef> dims = {};                           // by dim_param
   std::set<std::string> fixed_dims = {};                                       // of the options, those that occur
+  std::map<std::string, Expr> given_dims = {};                                 // dim_params that a given type replaces
+  std::optional<Ranks> ranks = {};                                             // of values, once somebody asks
   Analyzer analyzer = {};                                                      // facts about dims
   KnownValues known = {};                                                      // contents of small tensors
   IRModule kernels = {};                                                       // the user's that were called
@@ -174,6 +177,18 @@ bool is_too_large(const Type& type, const ImportLimits& limits);
 Type type_of_declared(ModelContext& context, const onnx::TypeProto& declared, const std::string& name,
                       const Span& span);
 
+// Returns the rank of a value of the main graph or of a graph in it, as far as declarations and operators tell it.
+std::optional<int64_t> inferred_rank(ModelContext& context, const std::string& name);
+
+// Checks the types that the caller gives for graph inputs, and notes the dims of the model that they replace.
+void read_given_types(ModelContext& context, const onnx::GraphProto& graph);
+// Returns the type of a graph input: as it is declared, and as the caller gives it where it is open.
+Type type_of_input(ModelContext& context, const onnx::ValueInfoProto& input, const Span& span);
+
+// Returns the name of dim d of a value: "x_d0" where the model gives none.
+std::string name_of_dim(const onnx::TensorShapeProto::Dimension& dim, const std::string& value, int d);
+// Returns the symbolic dim of the model's name, or the number that the options give it.
+Expr named_dim(ModelContext& context, const std::string& name);
 // Returns the dims of a declared type, with the model's symbolic names.
 std::vector<Expr> dims_of(ModelContext& context, const onnx::TensorShapeProto& shape, const std::string& name,
                           const Span& span);

@@ -150,9 +150,9 @@ class Recurrent {
     std::optional<Expr> r_bias;
     if (has_bias_of_state()) r_bias = bias(step, d, 1);
     if (kind_ == "GRU") return {gru_step(step, d, from_input, state[0], r, r_bias)};
-    Expr sum = step.add(from_input, step.op("matmul", {state[0], r}));
-    if (kind_ == "RNN") return {activate(step, d, 0, sum)};
-    return lstm_step(step, d, sum, state[1]);
+    Expr from_state = step.op("matmul", {state[0], r});
+    if (kind_ == "RNN") return {activate(step, d, 0, step.add(from_input, from_state))};
+    return lstm_step(step, d, from_input, from_state, state[1]);
   }
 
   Expr gate(Node& step, const Expr& x, int64_t g, int64_t axis) {
@@ -183,34 +183,34 @@ class Recurrent {
   // The gates are in the order z, r, h. Those that need the same product of the hidden state share it.
   Expr gru_step(Node& n, int64_t d, const Expr& from_input, const Expr& hidden, const Expr& r,
                 const std::optional<Expr>& bias) {
-    auto gates = [&](const Expr& x, int64_t first, int64_t last, int64_t axis) {
-      return n.slice(x, axis, int_imm(first * hidden_), int_imm(last * hidden_));
+    auto gates = [&](const Expr& x, int64_t first, int64_t last) {
+      return n.slice(x, 1, int_imm(first * hidden_), int_imm(last * hidden_));
     };
-    auto from_hidden = [&](int64_t first, int64_t last, const Expr& state) {
-      Expr sum = n.op("matmul", {state, gates(r, first, last, 1)});
-      return bias ? n.add(sum, gates(*bias, first, last, 0)) : sum;
+    Expr all = n.op("matmul", {hidden, gates(r, 0, linear_before_reset_ ? 3 : 2)});
+    auto of_hidden = [&](int64_t g) {
+      Expr part = gate(n, all, g, 1);
+      return bias ? n.add(part, gate(n, *bias, g, 0)) : part;
     };
-    Expr all = from_hidden(0, linear_before_reset_ ? 3 : 2, hidden);
-    auto gate = [&](int64_t g) {
-      return activate(n, d, 0, n.add(gates(from_input, g, g + 1, 1), gates(all, g, g + 1, 1)));
-    };
-    Expr z = gate(0), reset = gate(1);
-    Expr recurrent = linear_before_reset_ ? n.mul(reset, gates(all, 2, 3, 1)) : from_hidden(2, 3, n.mul(reset, hidden));
-    Expr candidate = activate(n, d, 1, n.add(gates(from_input, 2, 3, 1), recurrent));
+    auto activated = [&](int64_t g) { return activate(n, d, 0, n.add(gate(n, from_input, g, 1), of_hidden(g))); };
+    Expr z = activated(0), reset = activated(1);
+    Expr recurrent = linear_before_reset_ ? n.mul(reset, of_hidden(2))
+                                          : n.op("matmul", {n.mul(reset, hidden), gates(r, 2, 3)});
+    Expr candidate = activate(n, d, 1, n.add(gate(n, from_input, 2, 1), recurrent));
     return n.add(n.mul(n.sub(n.scalar_like(1, z), z), candidate), n.mul(z, hidden));
   }
   // The gates are in the order i, o, f, c, and the peepholes in the order i, o, f. Returns the hidden state and the
   // cell.
-  std::vector<Expr> lstm_step(Node& n, int64_t d, const Expr& sum, const Expr& cell) {
+  std::vector<Expr> lstm_step(Node& n, int64_t d, const Expr& from_input, const Expr& from_state, const Expr& cell) {
     std::optional<Expr> peepholes;
     if (peepholes_) peepholes = n.pick(*peepholes_, 0, d);
+    auto sum = [&](int64_t g) { return n.add(gate(n, from_input, g, 1), gate(n, from_state, g, 1)); };
     auto with_peephole = [&](int64_t g, const Expr& state) {
-      Expr x = gate(n, sum, g, 1);
+      Expr x = sum(g);
       return peepholes ? n.add(x, n.mul(gate(n, *peepholes, g, 0), state)) : x;
     };
     Expr in = activate(n, d, 0, with_peephole(0, cell));
     Expr forget = input_forget_ ? n.sub(n.scalar_like(1, in), in) : activate(n, d, 0, with_peephole(2, cell));
-    Expr candidate = activate(n, d, 1, gate(n, sum, 3, 1));
+    Expr candidate = activate(n, d, 1, sum(3));
     Expr next = n.add(n.mul(forget, cell), n.mul(in, candidate));
     Expr out = activate(n, d, 0, with_peephole(1, next));
     return {n.mul(out, activate(n, d, 2, next)), next};

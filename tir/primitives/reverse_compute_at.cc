@@ -76,11 +76,17 @@ Nodes makers_of(Nodes blocks, const Buffer& buffer) {
   return blocks;
 }
 
+// Returns whether the axes have no part in where the range is, so that it restricts none of them.
+bool is_fixed(const Range& range, const TreeNode* block) {
+  return !mentions_axes(range.min, block) && !mentions_axes(range.extent, block);
+}
+
 // Returns the consumer's axes for the part of the buffer that its producers make in an iteration of the loop.
 std::optional<AxisRanges> axes_for(const TreeNode* block, const Buffer& buffer, const TreeNode* loop,
                                    const Nodes& makers, std::string& why) {
   const BufferRegion& read = *read_of(block, buffer);
-  bool exact = std::ranges::all_of(read.ranges, [](const Range& range) { return is_int(range.extent, 1); });
+  bool exact = std::ranges::all_of(
+      read.ranges, [&](const Range& range) { return is_int(range.extent, 1) || is_fixed(range, block); });
   auto made = written_at(makers, buffer, loop);
   AxisRanges ranges = made ? solve_axes(block, read.ranges, *made, &exact) : AxisRanges();
   if (!made) {
@@ -95,7 +101,8 @@ std::optional<AxisRanges> axes_for(const TreeNode* block, const Buffer& buffer, 
   return std::nullopt;
 }
 
-// Refuses when the block, in these ranges, reads more of buffers other than `solved` than an iteration has made.
+// Refuses when the block, in these ranges, reads more than an iteration has made: of buffers other than `solved`, and of
+// that one where it reads several elements at each point.
 Refusal reads_too_much(const TreeNode* block, const Buffer& solved, const AxisRanges& ranges, const TreeNode* loop,
                        const Nodes& producers) {
   RunningVars vars;
@@ -105,7 +112,8 @@ Refusal reads_too_much(const TreeNode* block, const Buffer& solved, const AxisRa
   }
   for (const BufferRegion& other : block->block->reads) {
     Nodes makers = makers_of(producers, other.buffer);
-    if (same_node(other.buffer, solved) || makers.empty()) continue;
+    bool is_exact = std::ranges::all_of(other.ranges, [](const Range& range) { return is_int(range.extent, 1); });
+    if ((same_node(other.buffer, solved) && is_exact) || makers.empty()) continue;
     std::vector<Range> needed;
     for (size_t d = 0; d < other.ranges.size(); ++d)
       needed.push_back(range_over(other.ranges[d], buffer_type(other.buffer).shape[d], vars, block->tree->facts));

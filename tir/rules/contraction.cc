@@ -37,7 +37,8 @@ class ContractionSchedule {
 
   void run() {
     loop_of_ = loops_of_axes(sch_, anchor_);
-    epilogue_ = sch_.apply(MergeEpilogue{anchor_});
+    is_cell_ = tile_.bands > 1 || outputs_behind() > 1;
+    epilogue_ = is_cell_ ? inline_cell() : sch_.apply(MergeEpilogue{anchor_});
     if (tile_.has_rows) num_rows_ = as_int(block_->iter_vars[tile_.row_axis].domain.extent);
     sum_in_parts();
     panel_ = panel();
@@ -54,10 +55,33 @@ class ContractionSchedule {
   }
 
  private:
+  // The blocks after the anchor that are left, in order.
+  Blocks blocks_behind() {
+    Blocks all = sch_.apply(GetChildBlocks{sch_.apply(GetBlock{"root"})});
+    return {std::ranges::find_if(all, [&](const BlockRV& block) { return is_anchor(block); }) + 1, all.end()};
+  }
+  Buffer result_of(const BlockRV& block) const { return cast<Block>(sch_.get(block))->writes[0].buffer; }
+  bool is_anchor(const BlockRV& block) const { return same_node(result_of(block), result_of(anchor_)); }
+  bool writes_param(const BlockRV& block) const { return sch_.tree("").is_param(result_of(block)); }
+  size_t outputs_behind() {
+    return static_cast<size_t>(std::ranges::count_if(blocks_behind(), [&](const BlockRV& b) { return writes_param(b); }));
+  }
+  // What follows a product in bands, or has several results, is one block for each result, and for each value that
+  // several of these read and that is expensive. Returns these blocks, which run one after the other in a tile.
+  Blocks inline_cell() {
+    Blocks kept;
+    for (const BlockRV& block : sch_.apply(GetChildBlocks{sch_.apply(GetBlock{"root"})})) {
+      if (is_anchor(block) || writes_param(block)) continue;
+      bool repeats = any_is_expensive({cast<Block>(sch_.get(block))}) && sch_.apply(GetConsumers{block}).size() > 1;
+      if (!repeats) (void)sch_.try_apply(ComputeInline{block});
+    }
+    return blocks_behind();
+  }
+
   // Each part of the reduction is a sum over a tile. The sums are added up, and the epilogue reads those of a panel.
   void sum_in_parts() {
     if (tile_.parts <= 1) return;
-    if (epilogue_.size() != 1) epilogue_ = {sch_.apply(CacheWrite{sum_, 0, "global"})};
+    if (epilogue_.size() != 1 || is_cell_) epilogue_ = {sch_.apply(CacheWrite{sum_, 0, "global"})};
     parts_ = sch_.apply(Split{loop_of_.back(), {tile_.parts, std::nullopt}});
     anchor_ = sch_.apply(Rfactor{parts_[0], 0});
     block_ = cast<Block>(sch_.get(anchor_));
@@ -99,6 +123,8 @@ class ContractionSchedule {
     for (size_t a = 0; a < loop_of_.size(); ++a) {
       if (block_->iter_vars[a].kind == IterKind::kReduce) {
         reduce_.push_back(loop_of_[a]);
+      } else if (a == tile_.band_axis) {
+        bands_ = {loop_of_[a]};
       } else if (a != tile_.column_axis && !is_row(a) && (parts_.empty() || a > 0)) {
         shared_.push_back(loop_of_[a]);
       }
@@ -126,7 +152,8 @@ class ContractionSchedule {
     Loops order = joined({outer_, reduce_});
     if (tile_.has_rows) order.push_back(rows_[1]);
     if (!panels_.empty()) order.push_back(panels_[1]);
-    sch_.apply(Reorder{joined({order, {columns_[1], columns_[2]}, group_})});
+    sch_.apply(Reorder{joined({order, bands_, {columns_[1], columns_[2]}, group_})});
+    unroll(sch_, bands_);
     if (!steps_.empty()) sch_.apply(Unroll{steps_[1]});
     if (!panels_.empty()) sch_.apply(Unroll{panels_[1]});
     if (tile_.has_rows && !num_rows_) sch_.apply(Annotate{rows_[0], annotation<"exact_tails">(), true});
@@ -134,23 +161,25 @@ class ContractionSchedule {
 
   // The result stays in registers (a buffer of a tile, once lowered) until the last block or the sum of parts reads it.
   void move_epilogue() {
-    if (epilogue_.size() != 1) epilogue_ = {sch_.apply(CacheWrite{anchor_, 0, "local"})};
-    if (parts_.empty() && !tile_.unrolls_epilogue) {
-      move_into_tile(sch_.apply(CacheWrite{anchor_, 0, "local"}), Rows::kAtOnce);
-      move_into_tile(epilogue_[0], Rows::kOneByOne);
-    } else {
-      move_into_tile(parts_.empty() ? epilogue_[0] : sum_, Rows::kAtOnce);
-    }
+    if (epilogue_.size() != 1 && (!is_cell_ || epilogue_.empty()))
+      epilogue_ = {sch_.apply(CacheWrite{anchor_, 0, "local"})};
+    const bool loops = parts_.empty() && !tile_.unrolls_epilogue;
+    if (loops) move_into_tile(sch_.apply(CacheWrite{anchor_, 0, "local"}), Rows::kAtOnce);
+    for (const BlockRV& block : parts_.empty() ? epilogue_ : Blocks{sum_})
+      move_into_tile(block, loops ? Rows::kOneByOne : Rows::kAtOnce);
     unroll_tile(tile_.has_rows ? &rows_[1] : nullptr, columns_[1], columns_[2]);
   }
   enum class Rows { kAtOnce, kOneByOne };
   void move_into_tile(const BlockRV& reader, Rows rows) {
     sch_.apply(ReverseComputeAt{reader, outer_.back(), true});
     Loops inner = loops_inside(sch_, reader, outer_.size()), inside;
-    // The loops are in the order of its axes, which are the anchor's spatial axes.
+    // The loops are in the order of its axes, which are the anchor's spatial axes, without that of bands behind these.
     size_t column = 0, row = 0, spatial = 0;
+    std::optional<size_t> band;
+    const bool has_bands = inner.size() == axes_of(*block_, IterKind::kSpatial).size();
     for (size_t a = 0; a < block_->iter_vars.size(); ++a) {
-      if (block_->iter_vars[a].kind != IterKind::kSpatial) continue;
+      if (block_->iter_vars[a].kind != IterKind::kSpatial || (a == tile_.band_axis && !has_bands)) continue;
+      if (a == tile_.band_axis) band = spatial;
       if (a == tile_.column_axis) column = spatial;
       if (is_row(a)) row = spatial;
       ++spatial;
@@ -158,6 +187,7 @@ class ContractionSchedule {
     if (inner.size() != spatial) return;
     Loops vectors = sch_.apply(Split{inner[column], {std::nullopt, tile_.vectors, tile_.lanes}});
     sch_.apply(Unroll{vectors[0]});
+    if (band) sch_.apply(Unroll{inner[*band]});
     for (size_t d = 0; d < spatial; ++d) {
       if (d != column && !(tile_.has_rows && d == row)) inside.push_back(inner[d]);
     }
@@ -186,7 +216,7 @@ class ContractionSchedule {
       sch_.apply(Annotate{parallel, annotation<"prefetch">(), AttrList{panel_}});
       if (!parts_.empty()) sch_.apply(Annotate{parts_[0], annotation<"prefetch">(), AttrList{panel_}});
       // Stores of the last block that miss the cache would delay the next tile's loads. LLVM spills for symbolic rows.
-      const std::string& result = cast<Block>(sch_.get(epilogue_[0]))->writes[0].buffer->name;
+      const std::string result = result_of(epilogue_[0])->name;
       if (num_rows_)
         sch_.apply(Annotate{parts_.empty() ? rows_[0] : parallel, annotation<"prefetch_current">(), AttrList{result}});
     }
@@ -201,9 +231,10 @@ class ContractionSchedule {
   Ref<Block> block_;  // the anchor as it was before its loops were split
   std::optional<int64_t> num_rows_;
   std::string panel_;
+  bool is_cell_ = false;  // several blocks follow the sum in a tile, or they combine bands
   Blocks epilogue_;                                                     // the blocks that follow the sum
   Loops loop_of_;                                                       // by axis
-  Loops columns_, panels_, row_blocks_, rows_, parts_, group_, steps_;  // as they were split, outermost first
+  Loops columns_, panels_, bands_, row_blocks_, rows_, parts_, group_, steps_;  // as they were split, outermost first
   Loops shared_, outer_, reduce_;  // distributed over threads; around the reduction; of the reduction
 };
 

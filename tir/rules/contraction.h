@@ -25,14 +25,18 @@ struct ContractionTile {
   int64_t step = 1;             // of the innermost reduction, unrolled
   bool unrolls_epilogue = true;
   std::optional<Versions> versions = {};
+  // A product in bands, y[..., band, column], has the same columns of all bands in a tile.
+  std::optional<size_t> band_axis = {};
+  int bands = 1;
   int columns() const { return lanes * vectors; }
+  int row_vectors() const { return bands * panels * vectors; }  // accumulators of a row
   // Returns whether one tile has all rows, so that each panel is read once. Memory then takes most of the time.
   bool reads_panels_once(std::optional<int64_t> num_rows) const { return !has_rows || (num_rows && *num_rows <= rows); }
 };
 
 // Returns the axes, lanes, vectors and instruction of the tile for a product whose operand lies in panels, y[n /
-// columns, k, columns] or, for instructions that sum several products, [n / columns, k / group, columns, group], or is
-// a matrix that may be copied into panels first. Returns the reason if the product has another form, the target has no
+// columns, k, columns] or, for instructions that sum several products, [n / columns, k / group, columns, group], in
+// bands [n / columns, k, band, columns] or [0, k, band, n], or is a matrix that may be copied into panels first. Returns the reason if the product has another form, the target has no
 // such instruction, or it is decided not to copy.
 using ContractionMatch = std::variant<ContractionTile, std::string>;
 ContractionMatch match_contraction(const Stage& product, const Target& target, Decisions& decisions);

@@ -58,7 +58,7 @@ int64_t row_tiles_in_block(std::optional<int64_t> rows, int64_t panels, const Co
 int64_t reduction_parts(const std::vector<int64_t>& candidates, const ContractionTile& tile,
                         std::optional<int64_t> rows, int64_t row_bytes, const Target& target) {
   int64_t panel_bytes = 2 * tile.panels * tile.columns() * row_bytes, l2 = target.l2_of_core();
-  if (tile.reads_panels_once(rows)) return 1;
+  if (tile.reads_panels_once(rows) || tile.bands > 1) return 1;
   int64_t block_rows = most_rows_in_block(row_bytes, target);
   if (std::min(rows.value_or(block_rows), block_rows) * row_bytes + panel_bytes <= kBlockAndPanelsInL2 * l2) return 1;
   int64_t least = ceil_div(panel_bytes, std::max<int64_t>(1, l2 * kPanelQuartersOfL2 / 4));
@@ -75,6 +75,26 @@ int64_t bytes_of_row(const Block& block) {
 
 constexpr const char* kOtherForm =
     "the right operand is neither in panels of a tile's columns nor a float32 matrix of constant size";
+
+// Matches y[j // columns, k, band, j % columns] and y[0, k, band, j] (passes/product_bands.h).
+ContractionMatch match_bands(const Block& block, const Expr& depth, const BufferLoad& y, ContractionTile tile) {
+  const std::vector<Expr>& at = y.indices;
+  const std::vector<Expr>& shape = buffer_type(y.buffer).shape;
+  const Binary* in_panel = at[3].as<Binary>();
+  auto bands = as_int(shape[2]), columns = as_int(shape[3]);
+  bool in_panels = in_panel && in_panel->op == BinaryOp::kFloorMod && columns && is_int(in_panel->b, *columns);
+  if (!bands || !columns || !same_node(at[1], depth) || (!in_panels && !(is_int(at[0], 0) && at[3].is<Var>())))
+    return kOtherForm;
+  tile.band_axis = position_of_axis(block.iter_vars, at[2]);
+  tile.column_axis = position_of_axis(block.iter_vars, in_panels ? in_panel->a : at[3]);
+  if (std::max(*tile.band_axis, tile.column_axis) >= block.iter_vars.size()) return kOtherForm;
+  tile.bands = static_cast<int>(*bands);
+  while (in_panels ? *columns % tile.lanes != 0 : tile.lanes > kFewestLanes && *columns < tile.lanes) tile.lanes /= 2;
+  tile.vectors = in_panels ? static_cast<int>(*columns) / tile.lanes : 1;
+  if (in_panels) tile.num_panels = as_int(shape[0]);
+  if (!in_panels && *columns % tile.lanes == 0) tile.num_panels = *columns / tile.lanes;
+  return tile;
+}
 
 // Matches a float32 right operand y[k, n] or y[n, k] that can be copied into panels, as constants are at compile time.
 ContractionMatch match_plain_operand(const Block& block, const BufferLoad& x, const BufferLoad& y,
@@ -106,6 +126,7 @@ ContractionMatch match_panels(const Block& block, const Target& target) {
   if (x.size() == 2 && y.size() == 2) return match_plain_operand(block, *operands[0], *operands[1], tile);
   const BufferType &left = buffer_type(operands[0]->buffer), &right = buffer_type(operands[1]->buffer);
   if (right.shape.size() != 3 && right.shape.size() != 4) return kOtherForm;
+  if (right.shape.size() == 4 && y[2].is<Var>()) return match_bands(block, x.back(), *operands[1], tile);
   const Binary* column = y[2].as<Binary>();
   auto columns = as_int(right.shape[2]);
   if (!columns || !column || column->op != BinaryOp::kFloorMod || !is_int(column->b, *columns)) return kOtherForm;
@@ -133,6 +154,11 @@ ContractionMatch match_panels(const Block& block, const Target& target) {
 // Returns the number of panels side by side. A single row is bound by memory and reads several, each a stream.
 // Otherwise two need the fewest loads per multiply-add, unless all rows fit a tile on one panel, which reads it once.
 int64_t panels_side_by_side(const ContractionTile& tile, std::optional<int64_t> rows, const Target& target) {
+  if (tile.bands > 1) {  // each is a stream of its own; as many vectors as without bands
+    int64_t vectors = tile.has_rows ? kSideBySide * kSideBySide : kStreams * kSideBySide, panels = 1;
+    while (2 * panels * tile.row_vectors() <= vectors && tile.num_panels.value_or(1) % (2 * panels) == 0) panels *= 2;
+    return panels;
+  }
   if (tile.vectors != kSideBySide || !tile.num_panels) return 1;
   if (!tile.has_rows) return *tile.num_panels % kStreams == 0 ? kStreams : 1;
   int narrow = most_rows(tile.vectors, target), wide = most_rows(kSideBySide * tile.vectors, target);
@@ -152,7 +178,7 @@ bool holds_bias(const ContractionTile& tile, std::optional<int64_t> rows, const 
 int64_t step_of_reduction(const std::vector<int64_t>& candidates, int64_t depth, const ContractionTile& tile,
                           std::optional<int64_t> rows) {
   if (tile.reads_panels_once(rows)) return 1;
-  bool is_wide = tile.panels > 1 || tile.vectors > kSideBySide;
+  bool is_wide = tile.row_vectors() > kSideBySide;
   int64_t most = !rows || (is_wide && depth < kLongSum) ? kMostWideStep : kMostStep;
   int64_t best = 1;
   for (int64_t step : candidates) best = step <= most && step != depth ? step : best;
@@ -164,7 +190,7 @@ void choose_tile_rows(ContractionTile& tile, const Stage& product, std::optional
                       const Target& target, Decisions& decisions) {
   if (!tile.has_rows) return;
   int64_t rows = tile.rows - (tile.parts == 1 && holds_bias(tile, num_rows, product.epilogue) ? 1 : 0);
-  std::vector<int64_t> candidates = numbers_between(1, most_rows(tile.panels * tile.vectors, target));
+  std::vector<int64_t> candidates = numbers_between(1, most_rows(tile.row_vectors(), target));
   tile.rows = static_cast<int>(decisions.number("rows", candidates, rows));
   int64_t columns = product.extent(tile.column_axis).value_or(INT32_MAX);
   int64_t panels = ceil_div(columns, tile.panels * tile.columns());
@@ -202,7 +228,7 @@ ContractionTile choose_contraction(const Stage& product, ContractionTile tile, c
   tile.panels = static_cast<int>(decisions.number("columns", columns, formula) / tile.columns());
 
   int64_t row_bytes = bytes_of_row(block);
-  int most = most_rows(tile.panels * tile.vectors, target);
+  int most = most_rows(tile.row_vectors(), target);
   tile.rows = tile.has_rows ? static_cast<int>(std::clamp<int64_t>(num_rows.value_or(most), 1, most)) : 1;
   bool reduces_last = block.iter_vars.back().kind == IterKind::kReduce;
   auto depth = reduces_last ? product.extent(block.iter_vars.size() - 1) : std::nullopt;
@@ -232,9 +258,9 @@ std::optional<Versions> choose_specialized_rows(const Stage& product, const Cont
   // Numbers of rows just above a tile have separate code: a second tile of the general form would read each panel again
   // for few rows. Each number costs 8 ms of compile time. The formula counts from a whole tile, without the register
   // that a bias would take.
-  int64_t whole = most_rows(tile.panels * tile.vectors, target);
+  int64_t whole = most_rows(tile.row_vectors(), target);
   std::vector<int64_t> formula = {1};
-  for (int64_t few : numbers_between(whole + 1, std::min<int64_t>(whole + 2, most_rows(tile.vectors, target))))
+  for (int64_t few : numbers_between(whole + 1, std::min<int64_t>(whole + 2, most_rows(tile.bands * tile.vectors, target))))
     formula.push_back(few);
   if (tile.copies_operand) formula.clear();  // each version would copy the operand by itself
   decisions.list(kSpecialize, numbers_between(1, most_rows(1, target)), formula);

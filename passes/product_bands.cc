@@ -1,0 +1,174 @@
+#include "passes/product_bands.h"
+
+#include <algorithm>
+
+#include "ir/op_names.h"
+#include "ops/common.h"
+#include "ops/fold.h"
+#include "support/lists.h"
+#include "tir/compute.h"
+#include "tir/program.h"
+
+namespace relaxc {
+
+namespace {
+
+constexpr int64_t kMostBands = 8;  // vectors of a register tile, for one row
+
+// Returns the only number of a tuple or shape of scalars.
+std::optional<int64_t> only_number(const Expr& list) {
+  const Tuple* items = list.as<Tuple>();
+  const ShapeExpr* values = list.as<ShapeExpr>();
+  const std::vector<Expr>* all = items ? &items->items : values ? &values->values : nullptr;
+  if (!all || all->size() != 1) return std::nullopt;
+  return as_int((*all)[0]);
+}
+
+// Returns the first column and the number of columns that a slice takes of x's last axis.
+struct Columns {
+  int64_t first, count;
+};
+std::optional<Columns> columns_of_slice(const Expr& value, int64_t rank) {
+  const Call* slice = as_call(value, ops::kStridedSlice);
+  if (!slice || slice->args.size() < 4) return std::nullopt;
+  auto axis = only_number(slice->args[1]), begin = only_number(slice->args[2]), end = only_number(slice->args[3]);
+  auto stride = slice->args.size() > 4 ? only_number(slice->args[4]) : std::optional<int64_t>(1);
+  bool is_last = axis && (*axis == rank - 1 || *axis == -1);
+  if (!is_last || !begin || !end || stride != 1 || *begin < 0 || *end <= *begin) return std::nullopt;
+  return Columns{*begin, *end - *begin};
+}
+
+// Collects bindings and their users, then asks of each product whether it is used in bands.
+class BandFinder {
+ public:
+  BandFinder(const FunctionRef& function, const OpTable& ops)
+      : ops_(ops), used_otherwise_(used_outside(function, [](const Binding&) { return true; })) {
+    for_each_binding(function->body, [&](const Binding& binding) {
+      auto note = [&](const NodeRef& value) {
+        for (const VarRef& var : free_vars(value)) users_[var.get()].push_back(bindings_.size());
+      };
+      note(binding.value);
+      if (binding.cast) note(*binding.cast);
+      bindings_.push_back(binding);
+    });
+  }
+
+  ProductBands run() {
+    for (size_t i = 0; i < bindings_.size(); ++i) find_bands(i);
+    return std::move(found_);
+  }
+
+ private:
+  const std::vector<size_t>& users_of(const Binding& binding) { return users_[binding.var.get()]; }
+
+  void find_bands(size_t i) {
+    const Binding& product = bindings_[i];
+    const Call* matmul = as_call(product.value, ops::kMatmul);
+    const Constant* constant = matmul ? matmul->args[1].as<Constant>() : nullptr;
+    const std::vector<Expr>* x = matmul ? known_shape(matmul->args[0].type()) : nullptr;
+    if (!constant || constant->data.ndim() != 2 || !x || x->empty() || product.cast) return;
+    bool is_float = constant->data.dtype() == kFloat32 && tensor_dtype(matmul->args[0].type()) == kFloat32 &&
+                    tensor_dtype(product.var.type()) == kFloat32;
+    const int64_t width = constant->data.shape()[1];
+    if (!is_float || constant->data.size() == 0 || used_otherwise_.contains(product.var.get())) return;
+    std::unordered_map<const NodeHeader*, int64_t> slices;
+    std::optional<int64_t> size;
+    for (size_t user : users_of(product)) {
+      const Binding& slice = bindings_[user];
+      auto columns = slice.cast ? std::nullopt : columns_of_slice(slice.value, std::ssize(*x));
+      if (!columns || columns->first % columns->count != 0 || columns->count != size.value_or(columns->count)) return;
+      size = columns->count;
+      slices.emplace(slice.var.get(), columns->first / columns->count);
+    }
+    if (!size || width % *size != 0 || width / *size > kMostBands || !are_combined(i, slices)) return;
+    found_.products.emplace(product.var.get(), width / *size);
+    found_.slices.merge(slices);
+  }
+
+  // Returns whether elementwise operators are the slices' only users, and one of them combines what depends on different
+  // bands. Behind other operators, such as a second product, this is looked for as well.
+  bool are_combined(size_t product, const std::unordered_map<const NodeHeader*, int64_t>& slices) {
+    struct Dependence {
+      uint32_t bands;  // as bits
+      bool in_place;   // element by element
+    };
+    std::unordered_map<const NodeHeader*, Dependence> known;
+    bool combined = false;
+    for (size_t i = product + 1; i < bindings_.size(); ++i) {
+      const Binding& binding = bindings_[i];
+      if (const int64_t* band = find_value(slices, binding.var.get())) {
+        if (used_otherwise_.contains(binding.var.get())) return false;
+        known.emplace(binding.var.get(), Dependence{1U << *band, true});
+        continue;
+      }
+      uint32_t any = 0, every = ~0U;
+      bool takes_slice = false, same_shape = true, in_place = false;
+      for (const VarRef& var : free_vars(binding.value)) {
+        const Dependence* operand = find_value(known, var.get());
+        if (!operand) continue;
+        any |= operand->bands, every &= operand->bands;
+        in_place = in_place || operand->in_place;
+        takes_slice = takes_slice || slices.contains(var.get());
+        same_shape = same_shape && equal_shapes(var.type(), binding.var.type()) == Verdict::kProven;
+      }
+      if (any == 0) continue;
+      const OpRow* row = ops_.find(op_name(binding.value));
+      bool is_elementwise = row && row->pattern <= OpPattern::kBroadcast && same_shape && !binding.cast;
+      if (takes_slice && !is_elementwise) return false;
+      known.emplace(binding.var.get(), Dependence{any, is_elementwise && in_place});
+      combined = combined || (is_elementwise && in_place && any != every);
+    }
+    return combined;
+  }
+
+  const OpTable& ops_;
+  VarSet used_otherwise_;
+  std::vector<Binding> bindings_;
+  std::unordered_map<const NodeHeader*, std::vector<size_t>> users_;
+  ProductBands found_;
+};
+
+}  // namespace
+
+ProductBands find_product_bands(const FunctionRef& function, const OpTable& ops) {
+  return BandFinder(function, ops).run();
+}
+
+Expr BandedMatmul::pack(const Expr& constant, Builder& builder) const {
+  if (panel == 0) return reshape(constant, int_imms({1, depth, bands, columns}), builder);
+  Expr in_panels = reshape(constant, int_imms({depth, bands, columns / panel, panel}), builder);
+  return permute_dims(in_panels, {2, 0, 1, 3}, builder);
+}
+
+std::vector<Expr> BandedMatmul::result(const std::vector<Expr>& x_shape) const {
+  std::vector<Expr> dims(x_shape.begin(), x_shape.end() - 1);
+  return followed_by(dims, int_imms({bands, columns}));
+}
+
+PrimFuncRef BandedMatmul::program(const std::vector<Expr>& x_shape, DType dtype) const {
+  ComputeBuilder b;
+  const std::vector<int64_t> packed = {panel == 0 ? 1 : columns / panel, depth, bands, panel == 0 ? columns : panel};
+  Buffer x = b.input("x1", dtype, x_shape), y = b.input("x2", dtype, int_imms(packed));
+  auto element = [&](Axes i, Axes r) {
+    const size_t rank = x_shape.size();  // i: rows, then the band and the column
+    std::vector<Expr> left(i.begin(), i.begin() + static_cast<ptrdiff_t>(rank) - 1);
+    left.push_back(r[0]);
+    const Expr &band = i[rank - 1], &column = i[rank];
+    std::vector<Expr> right = {int_imm(0), r[0], band, column};
+    if (panel > 0) right = {floor_div(column, panel), r[0], band, floor_mod(column, panel)};
+    return load(x, left) * load(y, right);
+  };
+  Buffer product = b.reduce("matmul", dtype, result(x_shape), {int_imm(depth)}, zero(dtype), combine_sum, element);
+  return with_op_name(b.finish({product}), ops::short_name(ops::kMatmul));
+}
+
+PrimFuncRef band_program(const std::vector<Expr>& product_shape, DType dtype, int64_t band) {
+  ComputeBuilder b;
+  Buffer x = b.input("x", dtype, product_shape);
+  const int64_t at = std::ssize(product_shape) - 2;
+  Buffer taken = b.compute("T_band", dtype, without_item(product_shape, at),
+                           [&](Axes i) { return load(x, with_new_item(i, at, int_imm(band))); });
+  return b.finish({taken});
+}
+
+}  // namespace relaxc

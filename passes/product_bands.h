@@ -1,0 +1,31 @@
+// Products whose columns are used in equal parts, element by element: the gates of a recurrent layer, or the two halves
+// of SwiGLU. Such a product is made in bands, y[..., band, column], so that a register tile holds the same columns of
+// all bands and what combines them is done there (fuse_epilogues).
+#pragma once
+#include "passes/graph_rewriter.h"
+
+namespace relaxc {
+
+// The slices of a product's columns, and the bands that they are.
+struct ProductBands {
+  std::unordered_map<const NodeHeader*, int64_t> products;  // variables of products -> the number of bands
+  std::unordered_map<const NodeHeader*, int64_t> slices;    // variables of slices -> the band
+};
+// Finds the float32 products with a constant matrix that only slices use, each one band, of which an elementwise
+// operator, directly or behind others, combines several.
+ProductBands find_product_bands(const FunctionRef& function, const OpTable& ops);
+
+// A constant right operand [depth, bands * columns] as it is stored for such a product: [columns / panel, depth, bands,
+// panel], or [1, depth, bands, columns] where no panel divides the columns.
+struct BandedMatmul {
+  int64_t depth, bands, columns, panel;
+
+  Expr pack(const Expr& constant, Builder& builder) const;
+  // Returns the dims of x[..., k] times the operand.
+  std::vector<Expr> result(const std::vector<Expr>& x_shape) const;
+  PrimFuncRef program(const std::vector<Expr>& x_shape, DType dtype) const;
+};
+// Returns the program that takes a band of such a product.
+PrimFuncRef band_program(const std::vector<Expr>& product_shape, DType dtype, int64_t band);
+
+}  // namespace relaxc
