@@ -88,10 +88,8 @@ constexpr RankRow kRows[] = {
     {"Range", "0 0 0", "1"},
     {"EyeLike", "2", "2"},
     {"Det", "n", "n-2"},
-    // The rank of a sequence is that of its items.
+    // The rank of a sequence is that of its items. What is inserted into one may have another rank than the others.
     {"SequenceAt SequenceErase", "n", "n"},
-    {"SequenceInsert", "n n", "n"},
-    {"SequenceConstruct", "n...", "n"},
     {"SplitToSequence", "n", "n", "", "keepdims=0"},
     {"ConcatFromSequence", "n", "n", "", "new_axis=1"},
     {"Optional OptionalGetElement", "n", "n"},
