@@ -77,7 +77,8 @@ void CompilerOptions::add_to(CLI::App& app) {
   app.add_option("--function", settings.function, "the function that is run or compiled: also a tensor program");
   app.add_option("--bind", bound, "NAME=FILE.npy, a param of the function that becomes a constant, repeatable")
       ->allow_extra_args(false);
-  app.add_option("--type", types, "NAME=float32[n, 4], the type of an input of which the model or text says less, repeatable")
+  app.add_option("--type", types,
+                 "NAME=float32[n, 4], the type of an input of which the model or text says less, repeatable")
       ->allow_extra_args(false);
   app.add_option("--passes", settings.passes, "passes and pipelines by name")->capture_default_str();
   app.add_option("--jobs", settings.jobs, "threads that compile (0: all cores)");
