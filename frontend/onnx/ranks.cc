@@ -25,14 +25,17 @@ struct RankRow {
 };
 
 constexpr RankRow kRows[] = {
-    {"Abs Acos Acosh Asin Asinh Atan Atanh Bernoulli BitwiseNot Cast Ceil Celu Cos Cosh CumSum CumProd Elu Erf Exp "
+    {"Abs Acos Acosh Asin Asinh Atan Atanh Bernoulli BitwiseNot Cast Ceil Celu Cos Cosh Elu Erf Exp "
      "Floor "
      "Gelu HardSigmoid HardSwish Hardmax Identity IsInf IsNaN LRN LeakyRelu Log LogSoftmax LpNormalization "
      "MeanVarianceNormalization Mish Neg Not Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Sinh Softmax Softplus "
-     "Softsign Sqrt Swish Tan Tanh ThresholdedRelu Trilu GlobalAveragePool GlobalMaxPool GlobalLpPool CastLike PRelu "
+     "Softsign Sqrt Swish Tan Tanh ThresholdedRelu GlobalAveragePool GlobalMaxPool GlobalLpPool CastLike PRelu "
      "QuantizeLinear DequantizeLinear RandomNormalLike RandomUniformLike BitCast ScatterND TensorScatter ImageScaler",
      "n", "n"},
     {"Clip", "n 0 0", "n"},
+    {"Trilu CumSum CumProd", "n 0", "n"},
+    {"SoftmaxCrossEntropyLoss NegativeLogLikelihoodLoss", "n n-1 1", "* n"},
+    {"TopK", "n 1", "n n"},
     {"Dropout", "n 0 0", "n n"},
     {"LayerNormalization", "n", "n n n"},
     {"RMSNormalization", "n", "n"},
@@ -78,7 +81,6 @@ constexpr RankRow kRows[] = {
     {"GatherElements", "n n", "n"},
     {"ScatterElements Scatter", "n n n", "n"},
     {"OneHot", "n * 1", "n+1"},
-    {"TopK", "n", "n n"},
     {"ReverseSequence", "n 1", "n"},
     {"Compress", "* 1", "*"},
     {"NonZero", "*", "2"},
