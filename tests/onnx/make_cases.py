@@ -137,7 +137,8 @@ def text_of(name):
     for (title, arrays), found in zip(runs, results):
         lines.append(f"# ---- run: {title}")
         lines += [f"{label} = {tensor(array)}" for label, array in zip(names, arrays)]
-        lines += ["# ---- expected"] + found
+        has_text = any(": string[" in line for line in found)  # text is compared as it is written, numbers by value
+        lines += ["# ---- result" if has_text else "# ---- expected"] + found
     return "\n".join(lines) + "\n"
 
 
