@@ -40,8 +40,10 @@ Measured measured(const CompiledModule& compiled, std::shared_ptr<vm::TaskPool> 
 std::string json_of(const std::vector<double>& sorted, double compile_s, const std::optional<InTurn>& in_turn) {
   std::string compared;
   if (in_turn)
-    compared = fmt::format(", \"without_median_ms\": {:.4f}, \"with_median_ms\": {:.4f}, \"ratio\": {:.4f}",
-                           in_turn->without_ms, in_turn->with_ms, in_turn->ratio);
+    compared = fmt::format(
+        ", \"without_median_ms\": {:.4f}, \"with_median_ms\": {:.4f}, \"ratio\": {:.4f}, "
+        "\"kernels_differ\": {}",
+        in_turn->without_ms, in_turn->with_ms, in_turn->ratio, in_turn->differ);
   return fmt::format(
       "{{\"median_ms\": {:.4f}, \"min_ms\": {:.4f}, \"max_ms\": {:.4f}, \"runs\": {}, \"compile_s\": {:.3f}{}}}\n",
       median_of(sorted), sorted.front(), sorted.back(), sorted.size(), compile_s, compared);

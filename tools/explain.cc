@@ -198,6 +198,22 @@ std::string last_claiming_pass(const Tables& tables) {
   return last;
 }
 
+// Runs the passes that choose layouts and algorithms, which say where a kernel or rule of the user's is left out.
+void choose_layouts(IRModule module, CompileSettings settings) {
+  const bool may_say = settings.kernels || !settings.schedules.empty();
+  std::string passes;
+  bool is_behind = false;
+  for (const std::string& name : tables_of(settings).find_pipeline("simplify")->passes) {
+    if (is_behind) passes += (passes.empty() ? "" : ",") + name;
+    is_behind = is_behind || name == settings.runner.stop_after;
+    if (name == "pack_weights") break;
+  }
+  if (!may_say || passes.empty()) return;
+  settings.passes = passes;
+  settings.runner.stop_after.clear();
+  run_pipeline(std::move(module), settings);
+}
+
 int run(const ExplainCommand& command) {
   CompileSettings settings = command.compiler.get(command.model);
   ClaimReport report(tables_of(settings));
@@ -206,6 +222,7 @@ int run(const ExplainCommand& command) {
   if (settings.runner.stop_after.empty()) settings.runner.stop_after = last_claiming_pass(tables_of(settings));
   IRModule module = run_pipeline(read_scheduled_module(command.model, settings), settings);
   report.add(module);
+  choose_layouts(std::move(module), settings);
   print_message("{}", report.text());
   return report.exit_code();
 }

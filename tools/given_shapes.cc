@@ -8,10 +8,7 @@ std::optional<CompileSettings> settings_for_inputs(const std::string& model, con
                                                    const InputOptions& inputs, const std::string& folder) {
   if (model.ends_with(".so") || is_text_path(split_text_path(model).file)) return std::nullopt;
   CompileSettings narrow = settings;
-  for (const auto& [name, shape] : inputs.shapes(onnx_inputs(model), folder)) {
-    std::vector<Expr> dims = map_each(shape, [](int64_t dim) -> Expr { return int_imm(dim); });
-    narrow.types.insert_or_assign(name, tensor_type(std::move(dims), std::nullopt));
-  }
+  for (const auto& [name, type] : inputs.types(onnx_inputs(model), folder)) narrow.types.insert_or_assign(name, type);
   for (const auto& [name, value] : parse_dims(inputs.dims)) narrow.dims.insert_or_assign(name, value);
   bool says_more = narrow.types.size() > settings.types.size() || narrow.dims.size() > settings.dims.size();
   return says_more ? std::optional(std::move(narrow)) : std::nullopt;

@@ -210,7 +210,7 @@ CompileSettings CompilerOptions::get(const std::string& model) const {
   std::map<std::string, Expr> type_dims;
   for (const std::string& text : types) {
     auto [name, type] = split_at_equals(text, "a type such as x=float32[n, 4]");
-    result.types.insert_or_assign(std::string(name), parse_tensor_type(type, type_dims));
+    result.types.insert_or_assign(std::string(name), parse_type(type, type_dims));
   }
   result.tables = load_all(plugins, backends);
   result.gather = gather == "clamp" ? OutOfRange::kClamp : OutOfRange::kError;
@@ -346,12 +346,34 @@ std::vector<WrittenValue> InputOptions::given(const std::vector<vm::ValueInfo>& 
   return given;
 }
 
-std::map<std::string, vm::Shape> InputOptions::shapes(const std::vector<vm::ValueInfo>& inputs,
-                                                      const std::string& folder) const {
-  std::map<std::string, vm::Shape> result;
+// Returns the type of a tensor, or of a sequence whose items have one rank; nullopt for other values.
+static std::optional<Type> type_of_value(const vm::Value& value) {
+  auto type_of_shape = [](const vm::Shape& shape) {
+    return tensor_type(map_each(shape, [](int64_t dim) -> Expr { return int_imm(dim); }), std::nullopt);
+  };
+  if (const Tensor* tensor = value.get_if<Tensor>()) return type_of_shape(tensor->shape());
+  const auto* sequence = value.get_if<vm::Sequence>();
+  if (!sequence || sequence->items.fields().empty()) return std::nullopt;
+  std::optional<vm::Shape> first;
+  bool are_equal = true;
+  DType dtype = kFloat32;
+  for (const vm::Value& item : sequence->items.fields()) {
+    const Tensor* tensor = item.get_if<Tensor>();
+    if (!tensor || (first && first->size() != tensor->shape().size())) return std::nullopt;
+    are_equal = are_equal && (!first || *first == tensor->shape());
+    first = tensor->shape();
+    dtype = tensor->dtype();
+  }
+  return sequence_type(are_equal ? tensor_type(*known_shape(type_of_shape(*first)), dtype)
+                                 : tensor_type_of_rank(std::ssize(*first), dtype));
+}
+
+std::map<std::string, Type> InputOptions::types(const std::vector<vm::ValueInfo>& inputs,
+                                                const std::string& folder) const {
+  std::map<std::string, Type> result;
   auto add = [&](const vm::ValueInfo& info, const vm::Value& value) {
-    if (const Tensor* tensor = value.get_if<Tensor>(); tensor && !info.is_optional)
-      result.emplace(info.name, tensor->shape());
+    std::optional<Type> type = info.is_optional ? std::nullopt : type_of_value(value);
+    if (type) result.emplace(info.name, *type);
   };
   std::vector<vm::Value> values = folder.empty() ? std::vector<vm::Value>() : read_inputs(folder, inputs);
   for (size_t i = 0; i < std::min(values.size(), inputs.size()); ++i) add(inputs[i], values[i]);

@@ -343,11 +343,21 @@ static void check_inputs(const onnx::NodeProto& node, const ConverterRow& row, c
   }
 }
 
+static std::vector<std::string> names_of_operators(const std::string& domain) {
+  std::vector<std::string> names;
+  for (const OnnxOperator& op : onnx_operators()) {
+    if (op.domain == domain) names.push_back(op.name);
+  }
+  return names;
+}
 [[noreturn]] static void fail_unknown(const std::string& domain, const std::string& type, int64_t version,
                                       const std::string& refused, const ModelContext& context, const Span& span) {
   std::string remedy = refused;
-  if (const ConverterRow* newer = find_converter(domain, type, kNewestOpset))
+  if (const ConverterRow* newer = find_converter(domain, type, kNewestOpset)) {
     remedy = fmt::format("; it is one from opset {} on", newer->since) + remedy;
+  } else if (const std::string meant = nearest(type, names_of_operators(domain)); !meant.empty()) {
+    remedy = fmt::format("; did you mean '{}'?", meant) + remedy;
+  }
   if (refused.empty()) {
     const std::string name = (domain.empty() ? "ai.onnx" : printable(domain)) + "::" + printable(type);
     remedy += "; " + kernel_remedy(domain, type);

@@ -26,6 +26,7 @@ struct ModelContext {
   IRModule kernels = {};                                                       // the user's that were called
   std::vector<RuleUse> kernel_uses = std::vector<RuleUse>(options.kernels.size());
   std::unordered_map<std::string, std::string> made_by = {};  // the user's kernel, by the name of the value
+  std::set<std::string> warned_of = {};                       // the user's kernels that ignore attributes of nodes
   int64_t node_count = 0;
   std::vector<std::string> nested = {};  // the functions and graphs that are being expanded; "" for a graph
   std::optional<std::pair<const onnx::NodeProto*, bool>> chosen_side =

@@ -2,7 +2,9 @@
 #include <algorithm>
 
 #include "frontend/onnx/graph_importer.h"
+#include "ir/sequence.h"
 #include "ir/text/printer.h"
+#include "ir/visit.h"
 #include "support/joined.h"
 #include "support/nearest.h"
 
@@ -16,6 +18,13 @@ const onnx::TypeProto::Tensor* tensor_type_of(const onnx::ValueInfoProto& input)
 
 // Checks a given type against the declared one. A symbolic dim that is declared becomes the given one everywhere.
 void match_given_type(ModelContext& context, const onnx::ValueInfoProto& input, const Type& given, const Span& span) {
+  if (const SequenceType* sequence = given.as<SequenceType>(); sequence && input.type().has_sequence_type()) {
+    const auto& item = input.type().sequence_type().elem_type();
+    if (!item.has_tensor_type() ||
+        tensor_dtype(sequence->item).value_or(kFloat32) != dtype_of_element_type(item.tensor_type().elem_type(), span))
+      fail(span, "the given type is {}, the items that the model declares are others", print_type(given));
+    return;
+  }
   const auto* declared = tensor_type_of(input);
   const std::vector<Expr>* dims = known_shape(given);
   if (!declared || !dims) fail(span, "its type cannot be given: it is not a tensor");
@@ -57,12 +66,35 @@ std::vector<Expr> dims_of_open_input(ModelContext& context, const std::string& n
   return map_each(int_range(0, *rank), [&](int64_t d) { return named_dim(context, fmt::format("{}_d{}", name, d)); });
 }
 
+// Gives the items of a sequence, and the value of an optional, the type that is given or the rank that can be inferred.
+Type with_item_type(ModelContext& context, const Type& declared, const std::string& name) {
+  if (const OptionalType* optional = declared.as<OptionalType>())
+    return optional_type(with_item_type(context, optional->item, name));
+  const SequenceType* sequence = declared.as<SequenceType>();
+  const Type& item = sequence ? sequence->item : declared;
+  if (!item.is<TensorType>()) return declared;
+  const Type* given = find_value(context.options.types, name);
+  if (const SequenceType* items = given && sequence ? given->as<SequenceType>() : nullptr) {
+    Type open = without_dims(items->item, [](const VarRef&) { return true; });
+    const std::vector<Expr>* dims = known_shape(open);
+    return sequence_type(dims ? tensor_type(*dims, tensor_dtype(item))
+                              : tensor_type_of_rank(known_rank(open), tensor_dtype(item)));
+  }
+  std::optional<int64_t> rank = known_rank(item) < 0 ? inferred_rank(context, name) : std::nullopt;
+  if (!rank) return declared;
+  Type known = tensor_type_of_rank(*rank, tensor_dtype(item));
+  return sequence ? sequence_type(known) : known;
+}
+
 }  // namespace
 
 std::optional<int64_t> inferred_rank(ModelContext& context, const std::string& name) {
   if (!context.ranks) {
     std::map<std::string, int64_t> given;
-    for (const auto& [input, type] : context.options.types) given.emplace(input, known_rank(type));
+    for (const auto& [input, type] : context.options.types) {
+      const SequenceType* sequence = type.as<SequenceType>();
+      given.emplace(input, known_rank(sequence ? sequence->item : type));
+    }
     context.ranks = infer_ranks(context.file->proto().graph(), given);
   }
   return copy_value(*context.ranks, name);
@@ -85,7 +117,8 @@ void read_given_types(ModelContext& context, const onnx::GraphProto& graph) {
 Type type_of_input(ModelContext& context, const onnx::ValueInfoProto& input, const Span& span) {
   if (!input.has_type() || input.type().value_case() == onnx::TypeProto::VALUE_NOT_SET)
     fail(span_of_file(context.file->name()), "graph input '{}' has no type", printable(input.name()));
-  if (!input.type().has_tensor_type()) return type_of_declared(context, input.type(), input.name(), span);
+  if (!input.type().has_tensor_type())
+    return with_item_type(context, type_of_declared(context, input.type(), input.name(), span), input.name());
   const auto& tensor = input.type().tensor_type();
   DType dtype = dtype_of_element_type(tensor.elem_type(), span);
   std::vector<Expr> dims = tensor.has_shape() ? dims_of(context, tensor.shape(), input.name(), span)

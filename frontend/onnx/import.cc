@@ -20,6 +20,11 @@ void read_opsets(ModelContext& context) {
   for (const auto& import : model.opset_import()) context.opsets[domain_of(import.domain())] = import.version();
   if (context.opsets.empty() && model.ir_version() < 3) context.opsets[""] = 1;
   if (context.opsets.empty()) fail(place(context), "the model imports no opset");
+  // Operators change their meaning with versions, and those of later ones are not known.
+  if (const int64_t version = copy_value(context.opsets, "").value_or(0); version > newest_opset())
+    context.warn(place(context),
+                 fmt::format("the model imports opset {}, and {} is the newest that is known", version, newest_opset()),
+                 "operators are taken as they are in that one");
   for (const auto& function : model.functions()) context.functions[name_of_function(function)] = &function;
 }
 

@@ -66,7 +66,7 @@ Type Node::type(size_t i) const {
 std::vector<Expr> Node::shape(size_t i) const {
   Type known = type(i);
   const std::vector<Expr>* dims = known_shape(known);
-  if (!dims) unsupported("the rank of input {} is not known; give the graph input a shape", i);
+  if (!dims) unsupported("the rank of input {} is not known; {}", i, kRankRemedy);
   return *dims;
 }
 DType Node::dtype(size_t i) const {
@@ -76,7 +76,7 @@ DType Node::dtype(size_t i) const {
 }
 const std::vector<Expr>& Node::shape_of(const Expr& x) const {
   const std::vector<Expr>* dims = known_shape(x.type());
-  if (!dims) unsupported("the rank of a tensor is not known");
+  if (!dims) unsupported("the rank of a tensor is not known; {}", kRankRemedy);
   return *dims;
 }
 const Expr& Node::dim_of(const Expr& x, int64_t d) const {
@@ -293,8 +293,20 @@ Expr Node::sized_op(const OpRow& row, const std::vector<Expr>& args, const Attrs
                      .item = [&](const Expr& tuple, int64_t i) -> Expr { return builder().emit(tuple_get(tuple, i)); },
                      .size = size});
 }
+// Kernels are for a rank. Without this check a pass would say so, in words of the graph IR.
+void Node::check_ranks(const std::vector<Expr>& args) const {
+  for (const Expr& arg : args) {
+    const Type type = arg.type();
+    const TupleType* tuple = type.as<TupleType>();
+    for (const Type& item : tuple ? tuple->items : std::vector{type}) {
+      if (item.is<TensorType>() && known_rank(item) < 0)
+        unsupported("the rank of a tensor is not known; {}", kRankRemedy);
+    }
+  }
+}
 Expr Node::op(const std::string& name, std::vector<Expr> args, Attrs attrs) {
   const OpRow* row = builder().ops().find(ops::full_name(name));
+  if (row && row->legalize) check_ranks(args);
   if (row && row->sizes) return sized_op(*row, args, attrs);
   Expr result = builder().op(name, std::move(args), std::move(attrs));
   const auto& [call, cast, var] = builder().last();

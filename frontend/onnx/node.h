@@ -56,6 +56,8 @@ struct OnnxAttribute {
   std::variant<int64_t, double, std::string, std::vector<int64_t>> value;
 };
 inline constexpr int64_t kNewestOpset = 1000;
+// Returns the newest version of ai.onnx that changes or adds an operator of the table.
+int64_t newest_opset();
 
 class Node {
  public:
@@ -221,6 +223,7 @@ class Node {
   bool has_output(size_t i) const { return i < outputs() && !proto_.output(static_cast<int>(i)).empty(); }
 
  private:
+  void check_ranks(const std::vector<Expr>& args) const;
   Expr sized_op(const OpRow& row, const std::vector<Expr>& args, const Attrs& attrs);
   const onnx::AttributeProto* find_attr(std::string_view name) const;
   // Returns the attribute, which must be there and have this type.
@@ -236,6 +239,11 @@ class Node {
 
 // Converts a node as a plug-in's row says.
 Outputs convert_custom(Node& n, const OnnxConverter& converter);
+
+// Is the advice for a rank that nothing tells, such as that of the items of a sequence.
+inline constexpr const char* kRankRemedy =
+    "declare the shape in the model, or give the type of the graph input that it comes from: --type "
+    "'NAME=float32[n, 4]', or for a sequence --type 'NAME=sequence(float32[n, 4])'";
 
 inline constexpr int kAny = 1 << 20;
 // Converts a node to its outputs. A function that returns an expression gives the only output; its second parameter, if

@@ -88,6 +88,13 @@ constexpr RankRow kRows[] = {
     {"Range", "0 0 0", "1"},
     {"EyeLike", "2", "2"},
     {"Det", "n", "n-2"},
+    // The rank of a sequence is that of its items.
+    {"SequenceAt SequenceErase", "n", "n"},
+    {"SequenceInsert", "n n", "n"},
+    {"SequenceConstruct", "n...", "n"},
+    {"SplitToSequence", "n", "n", "", "keepdims=0"},
+    {"ConcatFromSequence", "n", "n", "", "new_axis=1"},
+    {"Optional OptionalGetElement", "n", "n"},
     {"ArgMax ArgMin ReduceSum ReduceMean ReduceProd ReduceMax ReduceMin ReduceL1 ReduceL2 ReduceSumSquare ReduceLogSum "
      "ReduceLogSumExp",
      "n", "n", "", "keepdims=0"},
@@ -131,6 +138,7 @@ class Analysis {
     for (int sweep = 0; sweep < kMostSweeps; ++sweep) {
       changed_ = false;
       for (const onnx::NodeProto* node : nodes_) apply(*node);
+      for (const Tie& tie : ties_) apply(tie);
       for (size_t i = nodes_.size(); i-- > 0;) apply(*nodes_[i]);
       if (!changed_) break;
     }
@@ -139,8 +147,13 @@ class Analysis {
 
  private:
   void add(const onnx::ValueInfoProto& info, bool is_input) {
-    if (!info.type().has_tensor_type() || !info.type().tensor_type().has_shape()) return;
-    const auto& shape = info.type().tensor_type().shape();
+    const onnx::TypeProto* type = &info.type();
+    const bool is_item = !type->has_tensor_type();
+    if (type->has_optional_type()) type = &type->optional_type().elem_type();
+    if (type->has_sequence_type()) type = &type->sequence_type().elem_type();
+    if (!type->has_tensor_type() || !type->tensor_type().has_shape()) return;
+    const auto& shape = type->tensor_type().shape();
+    is_input = is_input && !is_item;
     // Exporters write a shape without dims for any; that of a graph's input is a scalar's.
     if (shape.dim_size() > 0 || is_input) ranks_.emplace(info.name(), shape.dim_size());
     if (shape.dim_size() == 1 && shape.dim(0).dim_value() > 0) lengths_.emplace(info.name(), shape.dim(0).dim_value());
@@ -157,7 +170,10 @@ class Analysis {
     for (const auto& node : graph.node()) {
       nodes_.push_back(&node);
       for (const auto& attribute : node.attribute()) {
-        if (attribute.has_g()) add(attribute.g(), false);
+        if (attribute.has_g()) {
+          add(attribute.g(), false);
+          tie_graph(node, attribute.g());
+        }
         if (node.op_type() != "Constant" || node.output_size() == 0) continue;
         if (attribute.has_t()) add(node.output(0), attribute.t());
         if (attribute.name() == "value_ints") {
@@ -166,6 +182,37 @@ class Analysis {
         }
       }
     }
+  }
+
+  // Ties the values of a node to those of its graph, which iterations pass on or run on slices of.
+  void tie_graph(const onnx::NodeProto& node, const onnx::GraphProto& graph) {
+    auto tie = [&](const auto& values, int i, const auto& infos, int k, int64_t more) {
+      if (i < values.size() && k < infos.size() && !values[i].empty())
+        ties_.push_back({values[i], infos[k].name(), more});
+    };
+    const std::string& type = node.op_type();
+    const int inputs = node.input_size(), outputs = node.output_size();
+    if (type == "If") {
+      for (int k = 0; k < outputs; ++k) tie(node.output(), k, graph.output(), k, 0);
+    } else if (type == "SequenceMap") {
+      for (int k = 0; k < inputs; ++k) tie(node.input(), k, graph.input(), k, 0);
+      for (int k = 0; k < outputs; ++k) tie(node.output(), k, graph.output(), k, 0);
+    } else if (type == "Loop") {
+      for (int k = 2; k < inputs; ++k) tie(node.input(), k, graph.input(), k, 0);
+      for (int k = 0; k < outputs; ++k) tie(node.output(), k, graph.output(), k + 1, k < inputs - 2 ? 0 : 1);
+    } else if (const auto* scanned = attribute_of(node, "num_scan_inputs"); type == "Scan" && scanned) {
+      const int carried = inputs - static_cast<int>(scanned->i());
+      for (int k = 0; k < inputs; ++k) tie(node.input(), k, graph.input(), k, k < carried ? 0 : 1);
+      for (int k = 0; k < outputs; ++k) tie(node.output(), k, graph.output(), k, k < carried ? 0 : 1);
+    }
+  }
+  struct Tie {
+    std::string outer, inner;
+    int64_t more;  // the outer value's rank minus the inner one's
+  };
+  void apply(const Tie& tie) {
+    if (auto outer = rank_of(tie.outer)) set(tie.inner, *outer - tie.more);
+    if (auto inner = rank_of(tie.inner)) set(tie.outer, *inner + tie.more);
   }
 
   std::optional<int64_t> rank_of(const std::string& name) const {
@@ -278,6 +325,7 @@ class Analysis {
   Ranks ranks_;
   std::unordered_map<std::string, int64_t> lengths_;  // of lists
   std::vector<const onnx::NodeProto*> nodes_;
+  std::vector<Tie> ties_;
   bool changed_ = false;
 };
 

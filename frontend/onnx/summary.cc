@@ -156,6 +156,26 @@ class Summary {
 
 }  // namespace
 
+// Returns the kind of values of the type, without their shapes.
+static vm::ValueInfo info_of(const std::string& name, const onnx::TypeProto& type,  // NOLINT: protobuf bounds the depth
+                             const Span& span) {
+  vm::ValueInfo info{name, vm::ValueKind::kTensor, {}, {}};
+  if (type.has_optional_type()) {
+    info = info_of(name, type.optional_type().elem_type(), span);
+    info.is_optional = true;
+  } else if (type.has_sequence_type()) {
+    info.kind = vm::ValueKind::kSequence;
+    info.fields = {info_of("", type.sequence_type().elem_type(), span)};
+  } else if (type.has_map_type()) {
+    info.kind = vm::ValueKind::kMap;
+    vm::ValueInfo key{"", vm::ValueKind::kTensor, dtype_of_element_type(type.map_type().key_type(), span), {}};
+    info.fields = {key, info_of("", type.map_type().value_type(), span)};
+  } else if (type.has_tensor_type()) {
+    info.dtype = dtype_of_element_type(type.tensor_type().elem_type(), span);
+  }
+  return info;
+}
+
 }  // namespace onnx_import
 
 std::vector<vm::ValueInfo> onnx_inputs(const std::string& path, const ImportOptions& options) {
@@ -167,15 +187,7 @@ std::vector<vm::ValueInfo> onnx_inputs(const std::string& path, const ImportOpti
   std::vector<vm::ValueInfo> result;
   for (const auto& input : graph.input()) {
     if (initializers.contains(input.name())) continue;
-    vm::ValueInfo info{input.name(), vm::ValueKind::kTensor, {}, {}};
-    const onnx::TypeProto* type = &input.type();
-    info.is_optional = type->has_optional_type();
-    if (info.is_optional) type = &type->optional_type().elem_type();
-    if (type->has_sequence_type()) info.kind = vm::ValueKind::kSequence;
-    if (type->has_map_type()) info.kind = vm::ValueKind::kMap;
-    if (type->has_tensor_type())
-      info.dtype = onnx_import::dtype_of_element_type(type->tensor_type().elem_type(), span_of_file(path));
-    result.push_back(std::move(info));
+    result.push_back(onnx_import::info_of(input.name(), input.type(), span_of_file(path)));
   }
   return result;
 }

@@ -183,7 +183,8 @@ std::vector<const Syntax*> Parser::index_items(const Buffer& buffer, const Synta
   if (result.size() == 1 && result[0]->kind == SyntaxKind::kTuple) result = items(*result[0]);
   size_t rank = buffer_type(buffer).shape.size(), count = 0;
   for (const Syntax* item : result) count += named_tuple(*item) ? named_tuple(*item)->items.size() : 1;
-  if (count != rank) fail(at, "buffer '{}' has {} dims, got {} {}", buffer->name, rank, count, what);
+  bool is_flat = flat_indices_ && count == 1 && result.size() == 1 && result[0]->kind != SyntaxKind::kSlice;
+  if (count != rank && !is_flat) fail(at, "buffer '{}' has {} dims, got {} {}", buffer->name, rank, count, what);
   return result;
 }
 
@@ -231,6 +232,15 @@ std::vector<Expr> Parser::indices(const Buffer& buffer, const Syntax& at) {
     if (!dtype_of(index).is_integral()) fail(*item, "expected an integer index, got {}", to_string(dtype_of(index)));
     if (dtype_of(index).lanes > 1 && item != items.back()) fail(*item, "only the last index may be a vector");
     result.push_back(index);
+  }
+  const std::vector<Expr>& dims = buffer_type(buffer).shape;
+  if (result.size() == dims.size()) return result;
+  Expr rest = result[0];
+  result.assign(dims.size(), rest);
+  for (size_t d = dims.size(); d-- > 0;) {
+    Expr dim = cast_to(dims[d], dtype_of(rest));
+    result[d] = d == 0 ? rest : floor_mod(rest, dim);
+    rest = floor_div(rest, dim);
   }
   return result;
 }

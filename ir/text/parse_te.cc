@@ -470,6 +470,10 @@ Buffer Parser::TeReader::placeholder(std::string name, DType dtype, std::vector<
 
 // Keeps def f(A: te.Tensor): ... return te.compute(...), so that calls of it are evaluated.
 bool Parser::TeReader::function(const Line& line) {
+  if (is_written_for_te(line)) {
+    functions_.insert_or_assign(std::string(line.text), &line);
+    return true;
+  }
   if (line.kind != LineKind::kFunction || !line.decorators.empty() || !in.is_python(line)) return false;
   std::set<std::string_view> names;
   for (const Line* inner : line.body) add_mentioned(inner->value, names);

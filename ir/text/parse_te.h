@@ -67,6 +67,9 @@ struct Parser::TeReader {
   void check_scan(const std::vector<VarRef>& inits, const std::vector<VarRef>& updates,
                   const std::vector<VarRef>& states, const Syntax& call);
   std::vector<Expr> external(const Syntax& call);
+  Stmt extern_call(const Syntax& function, const std::vector<const Syntax*>& inputs,
+                   const std::vector<Buffer>& outputs);
+  Stmt extern_statements(const Line& function, Block& block, const Syntax& call);
   PrimFuncRef program(const std::vector<VarRef>& params, const Syntax& call);
   void begin_program();
   void evaluate(const Line& line);

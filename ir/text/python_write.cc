@@ -161,9 +161,11 @@ static bool has_to_run(const PythonFunction& function, const std::vector<PythonV
   bool computes = false;
   for (const Line* line : function.line->body)
     for_each(*line, [&](const Syntax& at) {
-      computes = computes || at.kind == SyntaxKind::kComprehension || at.kind == SyntaxKind::kConditional;
+      computes = computes || at.kind == SyntaxKind::kComprehension || at.kind == SyntaxKind::kConditional ||
+                 (at.kind == SyntaxKind::kAttribute && at.text == "extern");
     });
-  return !whole || !plain || computes || !std::ranges::all_of(function.line->body, is_read);
+  return !whole || !plain || computes || !computes_with_te(*function.line) ||
+         !std::ranges::all_of(function.line->body, is_read);
 }
 
 // Makes bb.emit_te(f, [x, y], {"z": z}, scale=2.0) a call of a function of te whose params are tensors and scalars of
@@ -219,6 +221,7 @@ void Python::run_for_te(Args& args, const Place& at) {
     lines.push_back(&last);
   }
   line.body = std::move(lines);
+  line.decorators.push_back(&heap_.node(SyntaxKind::kName, line, kWrittenForTe));
   functions_out_.push_back(&line);
   auto is_hint = [](const auto& each) { return each.first == "primfunc_name_hint"; };
   if (std::ranges::none_of(outer.named, is_hint))
