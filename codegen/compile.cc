@@ -105,12 +105,10 @@ static void report_kernels_for_nodes(const CompileSettings& settings) {
   }
 }
 
-// Warns of what somebody wrote in tensor programs and may not mean.
+// Warns of what somebody wrote and may not mean.
 static void add_warnings(const IRModule& module, Diagnostics& diagnostics) {
-  std::vector<PrimFuncRef> programs;
-  for (const auto& [_, program] : programs_of(module)) programs.push_back(program);
-  for (const Diagnostic& warning : unread_annotations(programs)) diagnostics.add(warning);
-  for (const PrimFuncRef& program : programs) {
+  for (const Diagnostic& warning : unread_annotations(module)) diagnostics.add(warning);
+  for (const auto& [_, program] : programs_of(module)) {
     for (const Diagnostic& warning : racing_loops(program)) diagnostics.add(warning);
   }
 }
@@ -129,6 +127,7 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, D
     }
     ImportOptions options;
     options.dims = settings.dims;
+    options.types = settings.types;
     options.strict = settings.strict;
     options.warn = [&](const Diagnostic& warning) { diagnostics.add(warning); };
     options.files = files;
@@ -136,6 +135,7 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, D
     if (settings.kernels) options.kernels = node_kernels(*settings.kernels);
     options.claimed = settings.claimed;
     options.report = settings.report;
+    options.failed = settings.unconverted;
     return import_onnx(path, tables.ops(), options);
   };
   IRModule module = guarded([&] { return fmt::format("reading '{}'", path); }, read);

@@ -19,16 +19,21 @@
 
 namespace relaxc {
 
+struct UnconvertedNode;  // frontend/onnx/import.h
+
 struct CompileSettings : PassSettings {
   std::string target = "host";                   // codegen/target.h lists the forms
   std::string passes = "default";                // names of passes and pipelines
   std::map<std::string, int64_t> dims;           // symbolic dims of the inputs that get a fixed value
   std::map<std::string, Tensor> params = {};     // params of the function that become constants: weights
-  std::map<std::string, Type> types = {};        // of params that a text leaves open (codegen/open_types.h)
+  std::map<std::string, Type> types = {};        // of params that a text or model leaves open (codegen/open_types.h)
   std::map<std::string, Type> input_types = {};  // the same, of inputs that are to be given
   // Called for each contradiction in an ONNX model that compiles all the same (frontend/onnx/import.h).
   std::function<void(const Diagnostic&)> warn = nullptr;
-  bool strict = false;                   // these are errors
+  bool strict = false;  // these are errors
+  // Called for each node of an ONNX model that cannot be converted, which otherwise are errors: the module that is read
+  // then tells what becomes of the other nodes, and cannot be run.
+  std::function<void(const UnconvertedNode&)> unconverted = nullptr;
   vm::UserLibraries libraries = {};      // of the user's C kernels; an artifact names those that it needs
   std::vector<std::string> linked = {};  // objects and archives (.o, .a) with C kernels, which become part of it
   // Runs kernels in the tensor-program interpreter (codegen/interpret.h), in the form in which `passes` leaves them.

@@ -219,8 +219,8 @@ Type infer_prelu(const OpCall& op) {
 }
 Expr prelu_element(const OpCall& op, Inputs x, Axes i) {
   auto axis = slope_axis(op);
-  Expr value = load_broadcast(x[0], i);
-  return positive_or(value, value * load_broadcast(x[1], axis ? std::vector<Expr>{i[*axis]} : i));
+  Expr value = load_broadcast(x[0], i), slope = load_broadcast(x[1], axis ? std::vector<Expr>{i[*axis]} : i);
+  return select(value < imm_like(0, value), value * slope, value);  // 0 stays 0, whatever the slope
 }
 
 template <class Op>

@@ -32,14 +32,16 @@ Type infer_grid_sample(const OpCall& op) {
   if (attrs.layout != GridSampleAttrs().layout) require_layout(op, attrs.layout, data_layout_of(spatial), "layout");
   return tensor_type(followed_by({data[0], data[1]}, {grid.begin() + 2, grid.end()}), op.dtype(0));
 }
-// Samples an image along one axis. The grid's coordinates run from -1 to 1 over the axis.
+// Samples an image along one axis. The grid's coordinates run from -1 to 1 over the axis. Where ONNX's text leaves a
+// choice, its reference implementation and its test data decide (op_grid_sample.py): the nearest pixel of a coordinate
+// halfway between two is the even one in planes, and the one away from 0 in volumes, as torch had it.
 class GridAxis {
  public:
-  GridAxis(const GridSampleAttrs& attrs, const Expr& dim) : attrs_(attrs), dim_(dim) {}
+  GridAxis(const GridSampleAttrs& attrs, const Expr& dim, int64_t axes) : attrs_(attrs), dim_(dim), axes_(axes) {}
 
   std::vector<Tap> taps(const Expr& grid) const {
     Expr x = coordinate(grid);
-    if (attrs_.method == "nearest") return {{cast_to(rounded(ops::kNearbyint, x), kInt64), real(1)}};
+    if (attrs_.method == "nearest") return {{cast_to(nearest(x), kInt64), real(1)}};
     return attrs_.method == "bilinear" ? linear_taps(x) : cubic_taps(x, -0.75);
   }
   Expr pixel(const Tap& tap) const {
@@ -56,9 +58,21 @@ class GridAxis {
     Expr shifted = as_real(grid) + real(1), length = as_real(dim_);
     Expr x = attrs_.align_corners ? divided(shifted, real(2)) * (length - real(1))
                                   : divided(shifted * length - real(1), real(2));
-    if (attrs_.method == "nearest") x = rounded(ops::kNearbyint, x);
-    if (attrs_.padding_mode == "border") return max(min(x, length - real(1)), real(0));
+    if (attrs_.method == "nearest") x = nearest(x);
+    if (attrs_.padding_mode == "border") return on_border(x, length);
     return attrs_.padding_mode == "reflection" ? reflected(x) : x;
+  }
+  Expr nearest(const Expr& x) const {
+    if (axes_ != 3) return rounded(ops::kNearbyint, x);
+    Expr size = rounded(ops::kScalarFloor, max(x, real(0) - x) + real(0.5));
+    return select(x < real(0), real(0) - size, size);
+  }
+  // Moves a coordinate outside of the image onto its outermost center. Half a pixel around these centers belongs to the
+  // image, and cubic taps, other than linear ones, differ there from those of the center.
+  Expr on_border(const Expr& x, const Expr& length) const {
+    Expr inside = max(min(x, length - real(1)), real(0));
+    if (attrs_.method != "bicubic" || attrs_.align_corners) return inside;
+    return select(x < real(-0.5) || x > length - real(0.5), inside, x);
   }
   // Reflects x at the borders of the pixels (at their centers with align_corners).
   Expr reflected(const Expr& x) const {
@@ -71,6 +85,7 @@ class GridAxis {
   }
   const GridSampleAttrs& attrs_;
   Expr dim_;
+  int64_t axes_;
 };
 // Returns the sum over the taps of the spatial dims from `axis` on. `source` and `counts` have those before it.
 Expr sampled(const OpCall& op, const Buffer& data, const std::vector<std::pair<GridAxis, std::vector<Tap>>>& axes,
@@ -94,7 +109,7 @@ Expr grid_sample_element(const OpCall& op, Inputs x, Axes i) {
   std::vector<std::pair<GridAxis, std::vector<Tap>>> axes;
   int64_t spatial = op.rank(0) - 2;
   for (int64_t d = 0; d < spatial; ++d) {
-    GridAxis axis(attrs, op.shape(0)[d + 2]);
+    GridAxis axis(attrs, op.shape(0)[d + 2], spatial);
     std::vector<Expr> at = with_item(i, 1, int_imm(spatial - 1 - d));
     axes.emplace_back(axis, axis.taps(load(x[1], at)));
   }

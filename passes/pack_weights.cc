@@ -86,8 +86,28 @@ class WeightPacker final : public GraphRewriter {
                                 target_);
     std::optional<AttrValue> preferred;
     if (users_rule_fits(conv, binding)) preferred = "direct";
-    return decide("convolution_algorithm", "algorithm", binding.var, context_, {"direct", "winograd"},
-                  gains ? "winograd" : "direct", preferred) == AttrValue("winograd");
+    const bool is_chosen = decide("convolution_algorithm", "algorithm", binding.var, context_, {"direct", "winograd"},
+                                  gains ? "winograd" : "direct", preferred) == AttrValue("winograd");
+    if (is_chosen) report_skipped_rules(binding);
+    return is_chosen;
+  }
+
+  static bool is_for_convolutions(const ScheduleRule& rule) {
+    return rule.op == ops::short_name(ops::kConv2d) && rule.function.empty() &&
+           (rule.uses.empty() || rule.uses == "convolution");
+  }
+
+  // Says that a rule for convolutions is not tried on this one.
+  void report_skipped_rules(const Binding& binding) const {
+    if (!context_.claimed) return;
+    for (const ScheduleRule& rule : context_.schedules) {
+      if (!is_for_convolutions(rule)) continue;
+      context_.claimed({binding.var.span(), ops::short_name(ops::kConv2d), fmt::format("rule '{}'", rule.name),
+                        fmt::format("skipped: the graph chose Winograd's algorithm for this convolution; "
+                                    "S.use(\"convolution_algorithm\", at=\"{}\", algorithm=\"direct\") or "
+                                    "--no-winograd keeps it",
+                                    operator_name(binding.var))});
+    }
   }
 
   // Returns whether a convolution rule of the user's fits the direct form of this one, as it is before fusion.
@@ -95,9 +115,7 @@ class WeightPacker final : public GraphRewriter {
     const OpRow* row = context_.ops.find(ops::kConv2d.text);
     std::optional<PrimFuncRef> program;
     for (const ScheduleRule& rule : context_.schedules) {
-      if (rule.op != ops::short_name(ops::kConv2d) || !rule.function.empty() ||
-          (!rule.uses.empty() && rule.uses != "convolution"))
-        continue;
+      if (!is_for_convolutions(rule)) continue;
       if (!program) {
         const std::vector<int64_t> dims = *constant_shape(conv.args[1].type());
         int64_t outer = target_.vector_lanes(32), inner = std::gcd(dims[1], outer);

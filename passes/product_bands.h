@@ -1,6 +1,6 @@
 // Products whose columns are used in equal parts, element by element: the gates of a recurrent layer, or the two halves
 // of SwiGLU. Such a product is made in bands, y[..., band, column], so that a register tile holds the same columns of
-// all bands and what combines them is done there (fuse_epilogues).
+// all bands and what combines them is done there (fuse_cells.cc).
 #pragma once
 #include "passes/graph_rewriter.h"
 

@@ -25,7 +25,7 @@ namespace relaxc {
   X(merge_common_subexpressions, "compute equal pure values once")                                                 \
   X(remove_dead_code, "drop bindings and functions that nothing uses")                                             \
   X(legalize, "turn each operator into a call_tir of its tensor program")                                          \
-  X(compose, "make one tensor program of each Primitive function that a rule names")                               \
+  X(compose, "make one tensor program of each Primitive function that a rule names or a pattern found")            \
   X(fuse_cells, "give products in bands, or with several results behind them, all that is computed from them")     \
   X(fuse, "group call_tirs (elementwise chains, epilogues of reductions) into one tensor program each")            \
   X(merge_kernels, "keep one of several equal tensor programs")                                                    \

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 
+#include "frontend/onnx/import.h"
 #include "ir/attr_names.h"
 #include "ir/kernel_call.h"
 #include "ir/op_names.h"
@@ -32,6 +33,8 @@ struct NodeReport {
   std::vector<std::string> operators;  // of the graph that come from it, after the kernels were applied
   std::vector<Claim> claims;
   std::vector<std::string> alone = {};  // why kernels of it are not fused
+  std::string unconverted = {};         // why nothing implements it
+  std::string kernel_head = {};         // of a kernel that would
 };
 
 class ClaimReport {
@@ -41,6 +44,23 @@ class ClaimReport {
     NodeReport& node = at(claim.node, claim.what);
     if (!claim.by.empty()) node.claims.push_back(claim);
   }
+
+  // Notes a node that nothing implements. What is wrong elsewhere in the model is printed.
+  void add(const UnconvertedNode& failed) {
+    for (const Diagnostic& diagnostic : failed.why) {
+      if (diagnostic.kind == ErrorKind::kUnsupported || exit_code_ == kRight)
+        exit_code_ = diagnostic.kind == ErrorKind::kUnsupported ? kUnsupported : kWrong;
+      if (!failed.node) print_error("{}\n", to_string(diagnostic));
+    }
+    if (!failed.node) return;
+    NodeReport& node = at(failed.node, failed.node.origin->op_type);
+    if (!node.unconverted.empty()) return;
+    node.unconverted = joined(failed.why, &Diagnostic::message, "; ");
+    if (failed.why.front().kind == ErrorKind::kUnsupported && node.claims.empty())
+      node.kernel_head = failed.kernel_head;
+  }
+  // Returns the exit code of all of it.
+  int exit_code() const { return exit_code_; }
 
   // Notes the graph's operators, and the kernels that it calls.
   void add(const IRModule& module) {
@@ -62,8 +82,11 @@ class ClaimReport {
         if (claim.refused.empty() ? claim.note.empty() : is_taker(*node, claim.by)) continue;
         std::string line = claim.refused.empty() ? fmt::format("    {}: {}", claim.by, claim.note)
                                                  : fmt::format("    {} does not: {}", claim.by, claim.refused);
-        if (!std::ranges::count(seen, line)) seen.push_back(line);
+        const bool is_said = !claim.refused.empty() && node->unconverted.find(claim.refused) != std::string::npos;
+        if (!is_said && !std::ranges::count(seen, line)) seen.push_back(line);
       }
+      if (!node->kernel_head.empty()) seen.push_back("    a kernel for it, in a file of --kernels, begins like this:");
+      for (std::string_view line : parts_of(node->kernel_head, '\n')) seen.push_back(fmt::format("        {}", line));
       for (const std::string& line : node->alone) seen.push_back("    " + line);
       result += lines[0] + "\n" + joined(seen, [](const std::string& line) { return line + "\n"; }, "");
     }
@@ -97,6 +120,7 @@ class ClaimReport {
     const Span& span = binding.var.span();
     if (!span) return;
     NodeReport& node = at(span, op);
+    if (!node.unconverted.empty()) return;
     if (kernel) add_reason(node, *kernel, module);
     // Layouts and shapes that a kernel asks for are its own.
     bool is_part = kernel || call->callee.is<GlobalVar>() || op == "layout_transform" || op == "tensor_to_shape";
@@ -133,8 +157,15 @@ class ClaimReport {
   }
 
   std::string implementer(const NodeReport& node) const {
+    if (!node.unconverted.empty()) return "nothing: " + node.unconverted;
     const std::string claimed = joined(takers(node));
     if (node.operators.empty() && claimed.empty()) {
+      auto is_around = [&](const NodeReport* other) {
+        return !other->unconverted.empty() && node.place.starts_with(other->place + "/");
+      };
+      auto around = std::ranges::find_if(order_, is_around);
+      if (around != order_.end())
+        return fmt::format("not known, because nothing implements '{}' around it", (*around)->place);
       const std::string inside = node.place + "/";
       auto holds = [&](const NodeReport* other) { return other->place.starts_with(inside); };
       return std::ranges::any_of(order_, holds) ? "the nodes in it"
@@ -152,6 +183,7 @@ class ClaimReport {
   const Tables& tables_;
   std::map<std::string, NodeReport> nodes_;
   std::vector<const NodeReport*> order_;
+  int exit_code_ = kRight;
 };
 
 // Returns the last pass of the pipeline "simplify" that may claim nodes: the user's kernels, and passes of plug-ins.
@@ -166,15 +198,33 @@ std::string last_claiming_pass(const Tables& tables) {
   return last;
 }
 
+// Runs the passes that choose layouts and algorithms, which say where a kernel or rule of the user's is left out.
+void choose_layouts(IRModule module, CompileSettings settings) {
+  const bool may_say = settings.kernels || !settings.schedules.empty();
+  std::string passes;
+  bool is_behind = false;
+  for (const std::string& name : tables_of(settings).find_pipeline("simplify")->passes) {
+    if (is_behind) passes += (passes.empty() ? "" : ",") + name;
+    is_behind = is_behind || name == settings.runner.stop_after;
+    if (name == "pack_weights") break;
+  }
+  if (!may_say || passes.empty()) return;
+  settings.passes = passes;
+  settings.runner.stop_after.clear();
+  run_pipeline(std::move(module), settings);
+}
+
 int run(const ExplainCommand& command) {
   CompileSettings settings = command.compiler.get(command.model);
   ClaimReport report(tables_of(settings));
   settings.claimed = [&](const Claim& claim) { report.add(claim); };
+  settings.unconverted = [&](const UnconvertedNode& node) { report.add(node); };
   if (settings.runner.stop_after.empty()) settings.runner.stop_after = last_claiming_pass(tables_of(settings));
   IRModule module = run_pipeline(read_scheduled_module(command.model, settings), settings);
   report.add(module);
+  choose_layouts(std::move(module), settings);
   print_message("{}", report.text());
-  return kRight;
+  return report.exit_code();
 }
 
 }  // namespace

@@ -3,7 +3,9 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <set>
 
+#include "frontend/onnx/import.h"
 #include "frontend/onnx/summary.h"
 #include "ir/kernel_call.h"
 #include "ir/op_names.h"
@@ -84,7 +86,9 @@ std::string report_text(const Attrs& report) {
                       return item.as<Attrs>() || (text && text->size() > 40);
                     });
     const Attrs* members = value.as<Attrs>();
-    if ((list && list->empty()) || (members && members->ordered_keys().empty())) continue;
+    const auto* text = value.as<std::string>();
+    bool is_empty = (list && list->empty()) || (members && members->ordered_keys().empty()) || (text && text->empty());
+    if (is_empty) continue;
     if (is_table) {
       result += fmt::format("{}:\n{}", key, table_of(*list));
     } else if (members && has_texts(*members)) {
@@ -186,13 +190,15 @@ std::string why_called(const std::string& symbol, const OpTable& ops) {
 }
 
 // Says what operators become: tensor programs, fused with their neighbours, or functions of the runtime.
-void add_kernels(Attrs& report, IRModule module, CompileSettings settings) {
+// `unconverted` are the types of nodes that nothing implements.
+void add_kernels(Attrs& report, IRModule module, CompileSettings settings, const std::set<std::string>& unconverted) {
   // The graph as the pipeline "simplify" leaves it, but for the layouts of weights, which take time to compute.
   settings.passes =
       "lambda_lift,inline_calls,spread_tuples,decompose,recognize,canonicalize,fold_batch_norm,fold_constants,"
       "apply_kernels,decompose_rest,legalize,compose,fuse,remove_dead_code,merge_kernels";
   module = run_pipeline(std::move(module), settings);
-  const ModuleCalls calls = calls_of(module);
+  ModuleCalls calls = calls_of(module);
+  for (const std::string& type : unconverted) calls.functions.erase(type);
   report.set("kernels", rows_of(calls.programs));
   AttrList called = rows_of(calls.functions);
   for (AttrValue& row : called) {
@@ -249,16 +255,22 @@ Attrs report_of_model(const InspectCommand& command, bool is_text) {
   options.converters = tables_of(settings).converters();
   Attrs report = is_text ? Attrs() : summarize_onnx(command.file, options);
   AttrList problems;
+  std::set<std::string> unconverted;
+  auto add_problem = [&](const Diagnostic& diagnostic) {
+    std::string text = to_string(diagnostic);
+    problems.push_back(text.substr(0, text.find_last_not_of('\n') + 1) + remedy_for(diagnostic));
+  };
+  settings.unconverted = [&](const UnconvertedNode& node) {
+    if (!node.follows) std::ranges::for_each(node.why, add_problem);
+    if (node.node) unconverted.insert(node.node.origin->op_type);
+  };
   try {
     IRModule module = read_scheduled_module(command.file, settings);
     if (is_text) add_functions(report, module);
     if (is_text) add_operators(report, module, tables_of(settings).ops());
-    add_kernels(report, std::move(module), settings);
+    add_kernels(report, std::move(module), settings, unconverted);
   } catch (const CompileError& error) {
-    for (const Diagnostic& diagnostic : error.diagnostics()) {
-      std::string text = to_string(diagnostic);
-      problems.push_back(text.substr(0, text.find_last_not_of('\n') + 1) + remedy_for(diagnostic));
-    }
+    std::ranges::for_each(error.diagnostics(), add_problem);
   }
   report.set("kind", is_text ? "text" : "ONNX model");
   report.set("problems", problems);

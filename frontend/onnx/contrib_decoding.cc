@@ -15,8 +15,9 @@ Expr with_new_rows(Node& n, const Expr& cache, const Expr& rows, const Expr& pas
   Expr at = n.broadcast_to(n.op("scalar_to_tensor", {past}), {n.dim_of(cache, 0)});
   return n.standard("TensorScatter", {cache, rows, at}, {{"axis", int64_t{2}}});
 }
-// Returns the first `total` rows of the cache, each from the beam that the input says.
-Expr rows_of_beams(Node& n, const Expr& cache, const Expr& total, size_t indirection) {
+// Returns the first `total` rows of the cache. The first `past` ones come from the beams that the input says; those
+// behind them are the beam's own, whatever the input has there.
+Expr rows_of_beams(Node& n, const Expr& cache, const Expr& past, const Expr& total, size_t indirection) {
   Expr rows = n.slice(cache, 2, int_imm(0), total);
   if (!n.has(indirection)) return rows;
   const std::vector<Expr> dims = n.shape_of(rows);
@@ -25,21 +26,33 @@ Expr rows_of_beams(Node& n, const Expr& cache, const Expr& total, size_t indirec
   from = n.slice(from, 1, int_imm(0), dims[2]);
   Expr numbers = positions_from(n, int_imm(0), dims[0]), beams = n.op("scalar_to_tensor", {n.dim(indirection, 1)});
   Expr first = n.mul(n.op("floor_divide", {numbers, beams}), beams);
-  from = n.reshape(n.add(from, n.with_new_axis(first, 1)), {dims[0], one, dims[2], one});
+  Expr is_past = n.op("less", {positions_from(n, int_imm(0), dims[2]), n.op("scalar_to_tensor", {past})});
+  from = n.op("where", {is_past, n.add(from, n.with_new_axis(first, 1)), n.with_new_axis(numbers, 1)});
+  from = n.reshape(from, {dims[0], one, dims[2], one});
   return n.op("gather_elements", {rows, n.broadcast_to(from, dims)}, AxisAttrs{0});
 }
 
 }  // namespace
+
+Expr with_heads(Node& n, const Expr& x, const Expr& heads) {
+  std::vector<Expr> dims = n.shape_of(x);
+  if (dims.size() != 4) n.fail("keys or values of rank {}, expected 4", dims.size());
+  if (n.provably_equal(dims[1], heads)) return x;
+  n.require_equal(dims[1], heads, "heads of a cache and of the rows");
+  dims[1] = heads;
+  return n.reshape(x, dims);
+}
 
 Caches with_caches(Node& n, AttentionCall& call, size_t first, const std::optional<Expr>& shared, size_t indirection) {
   if (n.has(first) != n.has(first + 1)) n.fail("past_key and past_value: expected both or none");
   Caches caches{call.key, call.value};
   if (!n.has(first)) return caches;
   caches.past = shared ? *shared : n.dim(first, 2);
-  const Expr total = n.simplify(caches.past + n.dim_of(call.key, 2));
+  const Expr total = n.simplify(caches.past + n.dim_of(call.key, 2)), heads = n.dim_of(call.key, 1);
   auto extend = [&](size_t i, Expr& present, Expr& rows) {
-    present = shared ? with_new_rows(n, n.tensor(i), rows, caches.past) : join(n, {n.tensor(i), rows}, 2);
-    rows = rows_of_beams(n, present, total, indirection);
+    Expr cache = with_heads(n, n.tensor(i), heads);
+    present = shared ? with_new_rows(n, cache, rows, caches.past) : join(n, {cache, rows}, 2);
+    rows = rows_of_beams(n, present, caches.past, total, indirection);
   };
   extend(first, caches.key, call.key);
   extend(first + 1, caches.value, call.value);
@@ -47,10 +60,6 @@ Caches with_caches(Node& n, AttentionCall& call, size_t first, const std::option
 }
 
 namespace {
-
-void set_scale_of(Node& n, AttentionCall& call) {
-  if (double scale = n.attr_float("scale", 0); scale != 0) call.scale = scale;
-}
 
 // ---- Packed rows: those of all sequences of a batch, one behind the other
 
@@ -68,7 +77,7 @@ Expr packed_rows(Node& n, const Expr& query, const Expr& key, const Expr& value,
   const int64_t heads = n.required_int("num_heads");
   auto split = [&](const Expr& x) { return split_heads(n, n.with_new_axis(x, 0), heads); };
   AttentionCall call{split(query), split(key), split(value)};
-  set_scale_of(n, call);
+  set_scale(n, call);
   call.allowed = same_sequence(n, ends, n.dim_of(query, 0));
   Expr result = join_heads(n, attend(n, call).output);
   return n.reshape(result, {n.dim_of(result, 1), n.dim_of(result, 2)});
@@ -122,13 +131,13 @@ Outputs decoder_masked_attention(Node& n) {
   const Expr third = n.simplify(floor_div(n.dim(0, 2), 3));
   auto packed = [&](int64_t i) { return n.slice(n.tensor(0), 2, n.simplify(third * i), n.simplify(third * (i + 1))); };
   AttentionCall call{with_bias(is_packed ? packed(0) : n.tensor(0)), int_imm(0), int_imm(0)};
-  call.key = is_cross ? n.tensor(1) : with_bias(is_packed ? packed(1) : n.tensor(1));
-  call.value = is_cross ? n.tensor(2) : with_bias(is_packed ? packed(2) : n.tensor(2));
+  call.key = is_cross ? with_heads(n, n.tensor(1), int_imm(heads)) : with_bias(is_packed ? packed(1) : n.tensor(1));
+  call.value = is_cross ? with_heads(n, n.tensor(2), int_imm(heads)) : with_bias(is_packed ? packed(2) : n.tensor(2));
   const bool shares = n.attr_int("past_present_share_buffer", 0) != 0 && n.has(5) && !is_cross;
   if (shares && !n.has(7)) n.fail("past_present_share_buffer needs past_sequence_length");
   Caches caches{call.key, call.value};
   if (!is_cross) caches = with_caches(n, call, 5, shares ? std::optional(n.scalar_int(7)) : std::nullopt, 9);
-  set_scale_of(n, call);
+  set_scale(n, call);
   if (n.has(4)) call.bias = n.tensor(4);
   if (n.has(3)) {
     const DType dtype = n.dtype(0);

@@ -208,7 +208,14 @@ class Loop {
   Outputs convert() {
     auto known = trips_ ? as_int(*trips_) : std::nullopt;
     bool is_never = known == 0 || first_ == 0, is_once = known == 1 && first_;
-    return is_once || (is_never && rows_ == 0) ? written_out(known) : as_loop();
+    if (is_once || (is_never && rows_ == 0)) return written_out(known);
+    try {
+      return as_loop();
+    } catch (const CarriedRankChanges&) {  // each iteration has another body
+      constexpr int64_t kMostWritten = 64;
+      if (!known || *known > kMostWritten || !first_) throw;
+      return written_out(known);
+    }
   }
 
  private:
@@ -260,6 +267,8 @@ class Loop {
       if (condition == 0) break;
       std::vector<Value> results = run(n_.graph(), n_.of(KnownTensor{kInt64, {}, {int_imm(i)}}), state_);
       condition = known_flag(n_, results[0]);
+      if (!condition && i + 1 < trips.value_or(0))
+        n_.unsupported("a carried value changes its rank, and the condition of the next iteration is not known");
       for (size_t k = 0; k < carried_; ++k) state_[k] = results[k + 1];
       for (size_t k = 0; k < rows_; ++k) slices[k].push_back(results[carried_ + 1 + k]);
     }
@@ -356,7 +365,7 @@ Value slice_of(Node& n, const Value& x, int64_t axis, const Expr& at) {
 // Imports a Scan. Sequences are cut along an axis, and each step's slices and the carried state go through the body.
 class Scan {
  public:
-  explicit Scan(Node& n) : n_(n), body_(n.attr_graph("body")), batched_(n.opset() < 9) {
+  explicit Scan(Node& n) : at_(&n), body_(n.attr_graph("body")), batched_(n.opset() < 9) {
     size_t first = batched_ ? 1 : 0;
     const int64_t scanned = n.required_int("num_scan_inputs");
     if (scanned < 1 || scanned > static_cast<int64_t>(n.inputs()) - static_cast<int64_t>(first))
@@ -379,30 +388,36 @@ class Scan {
 
   Outputs convert() {
     if (!batched_) return run(state_, sequences_);
-    auto batch = as_int(n_.shape(1 + carried_).at(0));
-    if (!batch || *batch < 1 || *batch > 64) n_.unsupported("a scan over a batch that is symbolic or large");
-    std::vector<std::vector<Value>> results;
-    for (int64_t b = 0; b < *batch; ++b) {
-      auto part = [&](const Value& x) { return slice_of(n_, x, 0, int_imm(b)); };
-      std::vector<Value> one = run(map_each(state_, part), map_each(sequences_, part));
-      results.resize(one.size());
-      for (size_t k = 0; k < one.size(); ++k) results[k].push_back(one[k]);
-    }
-    return map_each(results, [&](const std::vector<Value>& list) { return stacked(n_, list, 0); });
+    return map_each(of_batch(), [&](const Expr& rows) { return n().of(rows); });
   }
 
  private:
   using Ints = std::vector<int64_t>;
+  Node& n() { return *at_; }
+
+  // Scans the elements of the batch one after the other. Their results are the rows of the outer loop.
+  std::vector<Expr> of_batch() {
+    const Expr batch = n().dim(1 + carried_, 0);
+    for (size_t k = 1; k < carried_ + scanned_; ++k)
+      n().require_equal(n().dim(1 + k, 0), batch, "batch sizes of states and scan inputs");
+    auto body = [&](Node& inner, const Expr& b, const std::vector<Expr>&) {
+      Temporarily inside(at_, &inner);
+      auto part = [&](const Value& x) { return slice_of(inner, x, 0, b); };
+      std::vector<Value> one = run(map_each(state_, part), map_each(sequences_, part));
+      return LoopStep{.rows = map_each(one, [&](const Value& value) { return inner.tensor(value); })};
+    };
+    return emit_loop(n(), batch, {}, body);
+  }
 
   Expr length_of(const std::vector<Value>& sequences) {
     std::optional<Expr> length;
     for (size_t k = 0; k < scanned_; ++k) {
       const Type type = sequences[k]->type().value();
       const std::vector<Expr>* shape = known_shape(type);
-      if (!shape) n_.unsupported("a scan input of unknown rank");
-      in_axes_[k] = n_.axis(in_axes_[k], std::ssize(*shape));
+      if (!shape) n().unsupported("a scan input of unknown rank");
+      in_axes_[k] = n().axis(in_axes_[k], std::ssize(*shape));
       const Expr& size = (*shape)[in_axes_[k]];
-      if (length) n_.require_equal(*length, size, "the lengths of scan inputs");
+      if (length) n().require_equal(*length, size, "the lengths of scan inputs");
       if (!length) length = size;
     }
     return *length;
@@ -410,7 +425,7 @@ class Scan {
   // Runs the steps for one batch element, or for the only one. Returns the last state, then the stacked outputs.
   std::vector<Value> run(const std::vector<Value>& state, std::vector<Value> sequences) {
     for (Value& sequence : sequences) {
-      if (is_text(sequence)) sequence = as_moved(n_, sequence);
+      if (is_text(sequence)) sequence = as_moved(n(), sequence);
     }
     Expr length = length_of(sequences);
     auto body = [&](Node& inner, const Expr& i, const std::vector<Expr>& carried) {
@@ -426,27 +441,27 @@ class Scan {
       };
       return LoopStep{.carried = tensors(0, carried_), .rows = tensors(carried_, scan_outputs_)};
     };
-    std::vector<Expr> first = map_each(state, [&](const Value& value) { return n_.tensor(value); });
+    std::vector<Expr> first = map_each(state, [&](const Value& value) { return n().tensor(value); });
     std::vector<Value> results =
-        map_each(emit_loop(n_, length, first, body), [&](const Expr& result) { return n_.of(result); });
+        map_each(emit_loop(n(), length, first, body), [&](const Expr& result) { return n().of(result); });
     for (size_t k = 0; k < scan_outputs_; ++k) results[carried_ + k] = laid_out(results[carried_ + k], k);
     return results;
   }
   // Gives the rows of an output, which are stacked along axis 0, the order and the axis that the node says.
   Value laid_out(const Value& rows, size_t output) {
     auto lay_out = [&](Expr x) {
-      if (out_reversed_[output]) x = n_.op("flip", {x}, AxisAttrs{.axis = 0});
-      int64_t rank = std::ssize(n_.shape_of(x)), axis = n_.axis(out_axes_[output], rank);
+      if (out_reversed_[output]) x = n().op("flip", {x}, AxisAttrs{.axis = 0});
+      int64_t rank = std::ssize(n().shape_of(x)), axis = n().axis(out_axes_[output], rank);
       std::vector<int64_t> axes = int_range(1, rank);
       axes.insert(axes.begin() + axis, 0);
-      return n_.transpose(x, axes);
+      return n().transpose(x, axes);
     };
-    if (!is_text(rows)) return n_.of(lay_out(n_.tensor(rows)));
+    if (!is_text(rows)) return n().of(lay_out(n().tensor(rows)));
     if (!out_reversed_[output] && out_axes_[output] == 0) return rows;
-    return with_positions(n_, rows, lay_out);
+    return with_positions(n(), rows, lay_out);
   }
 
-  Node& n_;
+  Node* at_;  // the node, or its view inside of the loop over a batch
   const onnx::GraphProto& body_;
   bool batched_;  // before opset 9: a leading axis of independent sequences, after the optional lengths
   size_t scanned_, carried_, scan_outputs_;

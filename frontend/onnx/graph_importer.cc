@@ -89,6 +89,20 @@ bool is_too_large(const Type& type, const ImportLimits& limits) {
   return !bytes || *bytes > limits.tensor_bytes;
 }
 
+std::string name_of_dim(const onnx::TensorShapeProto::Dimension& dim, const std::string& value, int d) {
+  return dim.dim_param().empty() ? fmt::format("{}_d{}", value, d) : dim.dim_param();
+}
+Expr named_dim(ModelContext& context, const std::string& name) {
+  if (const int64_t* number = find_value(context.options.dims, name)) {
+    context.fixed_dims.insert(name);
+    return int_imm(*number);
+  }
+  if (const Expr* given = find_value(context.given_dims, name)) return *given;
+  auto [entry, inserted] = context.dims.emplace(name, make_dim(name));
+  if (inserted) context.analyzer.bind(entry->second, Interval{0, std::numeric_limits<int64_t>::max()});
+  return entry->second;
+}
+
 std::vector<Expr> dims_of(ModelContext& context, const onnx::TensorShapeProto& shape, const std::string& name,
                           const Span& span) {
   std::vector<Expr> dims;
@@ -99,15 +113,7 @@ std::vector<Expr> dims_of(ModelContext& context, const onnx::TensorShapeProto& s
       dims.push_back(int_imm(dim.dim_value()));
       continue;
     }
-    std::string dim_name = dim.dim_param().empty() ? fmt::format("{}_d{}", name, d) : dim.dim_param();
-    if (auto it = context.options.dims.find(dim_name); it != context.options.dims.end()) {
-      dims.push_back(int_imm(it->second));
-      context.fixed_dims.insert(dim_name);
-      continue;
-    }
-    auto [it, inserted] = context.dims.emplace(dim_name, make_dim(dim_name));
-    if (inserted) context.analyzer.bind(it->second, Interval{0, std::numeric_limits<int64_t>::max()});
-    dims.push_back(it->second);
+    dims.push_back(named_dim(context, name_of_dim(dim, name, d)));
   }
   return dims;
 }
@@ -174,7 +180,8 @@ void GraphImporter::add_initializers(const onnx::GraphProto& graph) {
   auto add = [&](const auto& tensor, const std::string& name, const char* kind) {
     if (!used.contains(name)) return;
     Span span = context_.place(kind, name);
-    Value value = make_value({.poisoned = true});
+    Value value =
+        make_value({.poisoned = true, .source = fmt::format("{} '{}' cannot be read", kind, printable(name))});
     try {
       Tensor data = ModelFile::tensor(context_.file, tensor, span);
       value = make_value({.tensor = constant(data, span), .home = &builder_});
@@ -295,12 +302,6 @@ void GraphImporter::add_in_order(const Nodes& nodes, std::span<const int> order)
   }
 }
 
-void GraphImporter::poison_outputs(const onnx::NodeProto& node) {
-  for (const std::string& name : node.output()) {
-    if (!name.empty()) define(name, make_value({.poisoned = true}));
-  }
-}
-
 // Checks that the constant dims of output i do not make a tensor larger than the limit.
 static void check_size(const Type& type, int i, const ImportLimits& limits, const Span& span) {
   const std::vector<Expr>* shape = known_shape(type);
@@ -342,11 +343,21 @@ static void check_inputs(const onnx::NodeProto& node, const ConverterRow& row, c
   }
 }
 
+static std::vector<std::string> names_of_operators(const std::string& domain) {
+  std::vector<std::string> names;
+  for (const OnnxOperator& op : onnx_operators()) {
+    if (op.domain == domain) names.push_back(op.name);
+  }
+  return names;
+}
 [[noreturn]] static void fail_unknown(const std::string& domain, const std::string& type, int64_t version,
                                       const std::string& refused, const ModelContext& context, const Span& span) {
   std::string remedy = refused;
-  if (const ConverterRow* newer = find_converter(domain, type, kNewestOpset))
+  if (const ConverterRow* newer = find_converter(domain, type, kNewestOpset)) {
     remedy = fmt::format("; it is one from opset {} on", newer->since) + remedy;
+  } else if (const std::string meant = nearest(type, names_of_operators(domain)); !meant.empty()) {
+    remedy = fmt::format("; did you mean '{}'?", meant) + remedy;
+  }
   if (refused.empty()) {
     const std::string name = (domain.empty() ? "ai.onnx" : printable(domain)) + "::" + printable(type);
     remedy += "; " + kernel_remedy(domain, type);
@@ -385,13 +396,13 @@ void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
       inputs.push_back(std::move(value));
     }
     while (!inputs.empty() && !inputs.back()) inputs.pop_back();
-    if (poisoned) poison_outputs(node);
     std::string refused;
     std::optional<Outputs> outputs = poisoned ? std::nullopt : call_kernel(node, inputs, span, refused);
     const bool is_function = context_.functions.contains(name_of_function(node));
     if (outputs) bind_outputs(node, *outputs, span);
     if (!outputs && is_function && !poisoned) call_function(node, inputs, span);
-    if (outputs || is_function || (poisoned && has_kernel(node))) {
+    if (poisoned && (is_function || has_kernel(node))) throw CompileError({});  // reported where it failed
+    if (outputs || is_function) {
       builder_.set_span(outer);
       return;
     }
@@ -416,16 +427,9 @@ void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
                                 span.origin->op_type, version),
                     "it is ignored");
     }
+    if (poisoned) throw CompileError({});
   } catch (const CompileError& error) {
-    for (Diagnostic& diagnostic : with_place(error.diagnostics(), span)) {
-      for (const std::string& name : node.input()) {
-        if (const std::string* kernel = find_value(context_.made_by, name))
-          diagnostic.notes.push_back(fmt::format("kernel '{}' makes its input '{}'", *kernel, printable(name)));
-      }
-      context_.diagnostics.add(std::move(diagnostic));
-    }
-    poison_outputs(node);
-    if (context_.diagnostics.all().size() > 1000) throw;
+    on_failure(node, span, error);
   }
   builder_.set_span(outer);
 }
@@ -513,6 +517,7 @@ std::vector<Value> GraphImporter::import_subgraph(const onnx::GraphProto& graph,
     const onnx::ValueInfoProto& input = graph.input(static_cast<int>(i));
     define(input.name(), with_declared_rank(arguments[i], input));
   }
+  declare(graph);
   add_initializers(graph);
   add_nodes(graph.node(), names_of_outputs(graph));
   check_values(*this, graph);

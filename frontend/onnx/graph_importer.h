@@ -4,6 +4,7 @@
 
 #include "frontend/onnx/model_file.h"
 #include "frontend/onnx/node.h"
+#include "frontend/onnx/ranks.h"
 #include "support/printable.h"
 
 namespace relaxc::onnx_import {
@@ -18,11 +19,14 @@ struct ModelContext {
   std::unordered_map<std::string, const onnx::FunctionProto*> functions = {};  // by name_of_function()
   std::unordered_map<std::string, VarRef> dims = {};                           // by dim_param
   std::set<std::string> fixed_dims = {};                                       // of the options, those that occur
+  std::map<std::string, Expr> given_dims = {};                                 // dim_params that a given type replaces
+  std::optional<Ranks> ranks = {};                                             // of values, once somebody asks
   Analyzer analyzer = {};                                                      // facts about dims
   KnownValues known = {};                                                      // contents of small tensors
   IRModule kernels = {};                                                       // the user's that were called
   std::vector<RuleUse> kernel_uses = std::vector<RuleUse>(options.kernels.size());
   std::unordered_map<std::string, std::string> made_by = {};  // the user's kernel, by the name of the value
+  std::set<std::string> warned_of = {};                       // the user's kernels that ignore attributes of nodes
   int64_t node_count = 0;
   std::vector<std::string> nested = {};  // the functions and graphs that are being expanded; "" for a graph
   std::optional<std::pair<const onnx::NodeProto*, bool>> chosen_side =
@@ -32,7 +36,11 @@ struct ModelContext {
   Span place(std::string_view kind, const std::string& name) const {
     return span_of_file(fmt::format("{}: {} '{}'", file->name(), kind, printable(name)));
   }
+  // The calls that stand for nodes which cannot be converted, with the builders of their graphs (unconverted.cc).
+  std::vector<std::pair<Expr, const Builder*>> stand_ins = {};
+
   void add(const CompileError& error) {
+    if (options.failed && !error.diagnostics().empty()) return options.failed({{}, error.diagnostics(), false, ""});
     for (const Diagnostic& diagnostic : error.diagnostics()) diagnostics.add(diagnostic);
   }
   // Reports a contradiction in the model and how the import resolves it: a warning, or an error when it is strict.
@@ -76,6 +84,8 @@ class GraphImporter {
   bool define(const std::string& name, Value value) { return scope_.emplace(name, std::move(value)).second; }
   Value find(const std::string& name) const;
 
+  // Says which graph declares types of values, for nodes that cannot be converted.
+  void declare(const onnx::GraphProto& graph) { graph_ = &graph; }
   void add_initializers(const onnx::GraphProto& graph);
   using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
   // Imports all nodes in dependency order. Only the outputs of these names need to be defined afterwards.
@@ -129,13 +139,22 @@ class GraphImporter {
   void call_function(const onnx::NodeProto& node, const std::vector<Value>& inputs, const Span& span);
   std::vector<int> order(const Nodes& nodes);
   void bind_outputs(const onnx::NodeProto& node, const Outputs& outputs, const Span& span);
-  void poison_outputs(const onnx::NodeProto& node);
+  // Reports that a node cannot be converted, and defines its outputs all the same (unconverted.cc).
+  void on_failure(const onnx::NodeProto& node, const Span& span, const CompileError& error);
+  void stand_in(const onnx::NodeProto& node, const Span& span, std::vector<Diagnostic> why, bool follows);
+  std::string why_unknown(const onnx::NodeProto& node) const;
+  const onnx::TypeProto* declared_type(const std::string& name);
+  std::optional<Type> type_of_stand_in(const std::string& name, const Span& span);
+  std::string kernel_head(const onnx::NodeProto& node, const std::vector<Value>& inputs,
+                          const std::vector<std::optional<Type>>& outputs) const;
   Value with_declared_rank(const Value& value, const onnx::ValueInfoProto& input);
 
   ModelContext& context_;
   Builder& builder_;
   GraphImporter* parent_ = nullptr;
   Scope scope_;
+  const onnx::GraphProto* graph_ = nullptr;                                // the one that is being imported
+  std::unordered_map<std::string, const onnx::TypeProto*> declared_ = {};  // by value, once one is asked for
   std::vector<std::pair<Expr, Expr>> required_equal_;
   std::vector<std::string> outputs_;  // the names that are needed behind the nodes
   size_t nodes_left_ = 0;             // behind the one that is being imported
@@ -158,6 +177,18 @@ bool is_too_large(const Type& type, const ImportLimits& limits);
 Type type_of_declared(ModelContext& context, const onnx::TypeProto& declared, const std::string& name,
                       const Span& span);
 
+// Returns the rank of a value of the main graph or of a graph in it, as far as declarations and operators tell it.
+std::optional<int64_t> inferred_rank(ModelContext& context, const std::string& name);
+
+// Checks the types that the caller gives for graph inputs, and notes the dims of the model that they replace.
+void read_given_types(ModelContext& context, const onnx::GraphProto& graph);
+// Returns the type of a graph input: as it is declared, and as the caller gives it where it is open.
+Type type_of_input(ModelContext& context, const onnx::ValueInfoProto& input, const Span& span);
+
+// Returns the name of dim d of a value: "x_d0" where the model gives none.
+std::string name_of_dim(const onnx::TensorShapeProto::Dimension& dim, const std::string& value, int d);
+// Returns the symbolic dim of the model's name, or the number that the options give it.
+Expr named_dim(ModelContext& context, const std::string& name);
 // Returns the dims of a declared type, with the model's symbolic names.
 std::vector<Expr> dims_of(ModelContext& context, const onnx::TensorShapeProto& shape, const std::string& name,
                           const Span& span);

@@ -20,8 +20,19 @@ struct ImportLimits {
   int64_t tensor_bytes = int64_t{1} << 36;  // of one tensor whose dims are constants
   int64_t model_bytes = int64_t{1} << 40;   // of the file
 };
+// A node that cannot be converted.
+struct UnconvertedNode {
+  Span node;                    // invalid for a fault of an input, a constant or an output of the model
+  std::vector<Diagnostic> why;  // not empty
+  bool follows = false;         // only from nodes before it, or in it, that cannot be converted
+  // The head of a kernel of the user's that would take the node, "" where the types of its inputs are not known.
+  std::string kernel_head;
+};
 struct ImportOptions {
   std::map<std::string, int64_t> dims;  // symbolic dims to make constant: batch -> 4
+  // Types of graph inputs by name, for what the model leaves open: a shape of unknown rank, and dims without a number.
+  // A dim that is a variable is the model's symbolic dim of its name, or a new one.
+  std::map<std::string, Type> types = {};
   ImportLimits limits;
   // Is called for each contradiction in a model that can be compiled nevertheless. An attribute that its operator does
   // not have is ignored, inferred types take precedence over declared ones, and nodes in a wrong order are sorted.
@@ -31,6 +42,9 @@ struct ImportOptions {
   std::span<const OnnxConverter> converters = {};  // plug-ins', for operators without a built-in one
   OnClaim claimed = nullptr;  // is called for each node that one of them claims, and with "" for each other
   std::function<void(const std::string&)> report = nullptr;  // is called with a line for each of them that none claims
+  // Is called for each node that cannot be converted, and the import goes on: the module then tells what becomes of the
+  // other nodes, and cannot be run.
+  std::function<void(const UnconvertedNode&)> failed = nullptr;
   // Gets the files in which constants lie: the model's and those of its external data.
   vm::MappedFiles* files = nullptr;
 };

@@ -57,7 +57,12 @@ class CarriedTypes {
     std::vector<Expr> dims = *known_shape(types_[i]);
     if (tensor_dtype(after) != tensor_dtype(types_[i])) n_.fail("carried value {} changes its dtype", i);
     if (known_rank(after) != std::ssize(dims))
-      n_.unsupported("carried value {} has rank {} first and {} after an iteration", i, dims.size(), known_rank(after));
+      throw CarriedRankChanges({{Severity::kError,
+                                 ErrorKind::kUnsupported,
+                                 n_.span(),
+                                 fmt::format("carried value {} has rank {} first and {} after an iteration", i,
+                                             dims.size(), known_rank(after)),
+                                 {}}});
     const std::vector<Expr>* known = known_shape(after);
     bool holds = true;
     for (size_t d = 0; d < dims.size(); ++d) {

@@ -12,6 +12,7 @@ struct Parser::BuilderReader {
   bool defines(const Line& line);
   const Line* function(const Line& line);
   const Line* built_function(const Line& line);
+  Lines frames(const Line& line);  // frame_builder.cc
   bool keeps_expression(const Line& line);
   // Returns the functions that stood inside of the last one.
   Lines take_nested() { return std::exchange(nested_, {}); }
@@ -27,6 +28,8 @@ struct Parser::BuilderReader {
     size_t order;
   };
   const Syntax* type_of_rank(const Syntax& stated);
+  const Line& framed_function(const Line& frame);
+  Lines framed(const Lines& lines, Line& function);
   const Line& normalized(const Line& line, Line& result);
   void bind_node(const Syntax& binding, Line& result);
   bool uses_graph(const Syntax& at) const;

@@ -161,6 +161,18 @@ const Tuple* Parser::named_tuple(const Syntax& at) {
     slices_.push_back(tuple(sliced(whole->items, *named.children[1])));
     return slices_.back().as<Tuple>();
   }
+  bool is_sum = in_te_ && named.kind == SyntaxKind::kBinary && named.text == "+";
+  if (is_sum) {  // i[:-1] + (j, k)
+    std::vector<Expr> items;
+    for (const Syntax* part : named.children) {
+      const Tuple* several = named_tuple(*part);
+      if (!several && !is_list(*part)) return nullptr;
+      std::vector<Expr> own = several ? several->items : read_each(part->children, &Parser::scalar);
+      items.insert(items.end(), own.begin(), own.end());
+    }
+    slices_.push_back(tuple(std::move(items)));
+    return slices_.back().as<Tuple>();
+  }
   const Entity* entity = is_name(named) ? lookup(named.text) : nullptr;
   return entity && entity->expr ? entity->expr->as<Tuple>() : nullptr;
 }
@@ -171,7 +183,8 @@ std::vector<const Syntax*> Parser::index_items(const Buffer& buffer, const Synta
   if (result.size() == 1 && result[0]->kind == SyntaxKind::kTuple) result = items(*result[0]);
   size_t rank = buffer_type(buffer).shape.size(), count = 0;
   for (const Syntax* item : result) count += named_tuple(*item) ? named_tuple(*item)->items.size() : 1;
-  if (count != rank) fail(at, "buffer '{}' has {} dims, got {} {}", buffer->name, rank, count, what);
+  bool is_flat = flat_indices_ && count == 1 && result.size() == 1 && result[0]->kind != SyntaxKind::kSlice;
+  if (count != rank && !is_flat) fail(at, "buffer '{}' has {} dims, got {} {}", buffer->name, rank, count, what);
   return result;
 }
 
@@ -219,6 +232,15 @@ std::vector<Expr> Parser::indices(const Buffer& buffer, const Syntax& at) {
     if (!dtype_of(index).is_integral()) fail(*item, "expected an integer index, got {}", to_string(dtype_of(index)));
     if (dtype_of(index).lanes > 1 && item != items.back()) fail(*item, "only the last index may be a vector");
     result.push_back(index);
+  }
+  const std::vector<Expr>& dims = buffer_type(buffer).shape;
+  if (result.size() == dims.size()) return result;
+  Expr rest = result[0];
+  result.assign(dims.size(), rest);
+  for (size_t d = dims.size(); d-- > 0;) {
+    Expr dim = cast_to(dims[d], dtype_of(rest));
+    result[d] = d == 0 ? rest : floor_mod(rest, dim);
+    rest = floor_div(rest, dim);
   }
   return result;
 }
@@ -277,6 +299,7 @@ Value Parser::tuple_item(const Expr& whole, const Syntax& index_at, const Syntax
   const TupleType* type = whole.type().as<TupleType>();
   if (!type && !whole.type().is<ObjectType>()) fail(at, "only tuples have items");
   int64_t size = type ? static_cast<int64_t>(type->items.size()) : std::numeric_limits<int32_t>::max();
+  if (index < 0 && !in_graph_ && type) index += size;  // a tuple of Python, such as te's indices
   if (index < 0 || index >= size) fail(at, "index {} is out of range for a tuple of {} items", index, size);
   const Tuple* known = in_graph_ ? nullptr : whole.as<Tuple>();
   return {known ? known->items[static_cast<size_t>(index)] : tuple_get(whole, index, span(at))};

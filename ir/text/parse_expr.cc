@@ -104,8 +104,19 @@ Expr Parser::condition(const Syntax& at) {
   if (number && (number->value == 0 || number->value == 1))  // T.where(1)
     return int_imm(number->value, DType::bool_(), span(at));
   Expr value = given.expr;
-  if (!dtype_of(value).is_bool()) fail(at, "expected a condition, got {}", to_string(dtype_of(value)));
+  if (!dtype_of(value).is_bool())
+    fail({at, {}, "TVM takes a bool here, too; compare the number: x != 0"}, "expected a condition, got {}",
+         to_string(dtype_of(value)));
   return value;
+}
+
+// Reads the condition of a statement, which may be a number as in Python: `if A[i]:` is `if A[i] != 0:`.
+Expr Parser::truth(const Syntax& at) {
+  Value given = scalar_value(at);
+  DType dtype = dtype_of(given.expr);
+  bool is_number = !given.literal && dtype.is_integral() && !dtype.is_bool() && dtype.lanes == 1;
+  if (is_number) return relaxc::binary(BinaryOp::kNE, given.expr, scalar_imm(0, dtype), span(at));
+  return condition(at);
 }
 
 // Converts to one dtype as TVM does: literals follow, narrow integers widen, integers become floats, scalars vectors.

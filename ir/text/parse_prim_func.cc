@@ -175,7 +175,7 @@ void Parser::tir_condition(const Line& line) {
   body_starts();
   // The statements below are read even when the condition is wrong.
   std::optional<Expr> test;
-  guarded([&] { test = condition(*line.value); });
+  guarded([&] { test = truth(*line.value); });
   Stmt inner = body(line.body);
   std::optional<Stmt> else_body;
   if (!line.otherwise.empty()) else_body = body(line.otherwise);

@@ -370,6 +370,7 @@ void Parser::with_items(const Line& line, size_t first) {
     out_->push_back(block(line, *item, target));
     return;
   }
+  if (path == "T.If" && line.items.size() == 1) return branch_frame(line, *item);
   if (path == "T.grid" && target && line.items.size() == 1) {  // with T.grid(n) as i: is of 2022
     Line loop = line;
     loop.kind = LineKind::kFor;
@@ -403,6 +404,22 @@ void Parser::with_items(const Line& line, size_t first) {
     if (!known) blocks_.pop_back();
   }
   throw Failed();
+}
+
+// Reads with T.If(c): with T.Then(): ... with T.Else(): ..., the frames of which Python builds a condition.
+void Parser::branch_frame(const Line& line, const Syntax& call) {
+  Line branch = line;
+  branch.kind = LineKind::kIf;
+  branch.value = &required(call, 0, "condition");
+  branch.items.clear();
+  branch.body.clear();
+  for (const Line* inner : line.body) {
+    std::string path = inner->kind == LineKind::kWith ? called(*inner->items[0].first) : "";
+    if (path != "T.Then" && path != "T.Else") fail(*inner, "below T.If stand with T.Then(): and with T.Else():");
+    (path == "T.Then" ? branch.body : branch.otherwise) = inner->body;
+  }
+  if (branch.body.empty()) fail(call, "T.If has no with T.Then(): below it");
+  tir_condition(branch);
 }
 
 void Parser::tir_with(const Line& line) {

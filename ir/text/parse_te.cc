@@ -15,6 +15,7 @@
 #include "ir/regions.h"
 #include "ir/text/parse_te.h"
 #include "ir/text/python_lines.h"
+#include "ir/text/python_value.h"
 #include "support/joined.h"
 
 namespace relaxc::text {
@@ -48,7 +49,7 @@ bool Parser::TeReader::defines(const Line& line) {
   auto makes = [&](const Syntax* value) {
     std::string path = in.callee_path(*value);
     if (const char* const* why = row_of(kTeRefused, path)) in.fail(*value, "{}", *why);
-    return calls_topi(*value) || path == "T.placeholder" || path == "T.compute" || path == "T.reduce_axis" ||
+    return defines_tensors(*value) || path == "T.placeholder" || path == "T.compute" || path == "T.reduce_axis" ||
            path == "T.var" || path == "T.size_var" || path == "T.Var" || path == "T.SizeVar" ||
            path == "T.comm_reducer" || path == "T.scan" || path == "T.extern";
   };
@@ -71,6 +72,25 @@ bool Parser::TeReader::defines(const Line& line) {
   return true;
 }
 
+// Returns whether the expression is a tensor of topi, or arithmetic or an item of what definitions before it make.
+bool Parser::TeReader::defines_tensors(const Syntax& at) const {
+  if (calls_topi(at)) return true;
+  auto is_one = [&](const Syntax* part) {
+    if (part->kind == SyntaxKind::kBinary || part->kind == SyntaxKind::kUnary) return defines_tensors(*part);
+    auto known = is_name(*part) ? latest_.find(part->text) : latest_.end();
+    if (known == latest_.end()) return defines_tensors(*part);
+    const Syntax& value = *definitions_[known->second].line->value;
+    std::string path = callee(value);
+    return path == "T.placeholder" || path == "T.compute" || path == "T.scan" || path == "T.extern" ||
+           called_function(value) || defines_tensors(value);
+  };
+  bool is_item = at.kind == SyntaxKind::kSubscript && is_name(*at.children[0]);
+  bool is_arithmetic = at.kind == SyntaxKind::kBinary || at.kind == SyntaxKind::kUnary;
+  if (is_item)
+    return is_one(at.children[0]) && calls_topi(*definitions_[latest_.find(at.children[0]->text)->second].line->value);
+  return is_arithmetic && std::ranges::any_of(at.children, is_one);
+}
+
 // Returns whether the expression is a list of tensors, as in args = [A, B, C].
 bool Parser::TeReader::lists_tensors(const Syntax& at) const {
   return is_list(at) && !at.children.empty() && std::ranges::all_of(at.children, [&](const Syntax* item) {
@@ -91,13 +111,15 @@ bool Parser::TeReader::is_scalar(const Syntax& at) const {
     if (is_name(part)) return latest_.contains(part.text);
     if (is_call(part)) {
       std::string path = callee(part);
-      constexpr std::string_view kForms[] = {"T.if_then_else", "T.Select", "T.all", "T.any", "T.ceildiv", "T.const"};
+      constexpr std::string_view kForms[] = {"T.if_then_else", "T.Select",    "T.all",       "T.any",     "T.ceildiv",
+                                             "T.const",        "T.max_value", "T.min_value", "T.infinity"};
       bool is_function = std::ranges::find(kForms, path) != std::end(kForms) || path == "T.Cast" ||
                          (path.starts_with("T.") && (find_intrinsic("tir." + path.substr(2)) ||
                                                      operator_of(path.substr(2), &BinaryOpInfo::name)));
       return is_function && part.keywords.empty() && all(part.operands());
     }
-    if (part.kind == SyntaxKind::kAttribute) return part.text == "shape" && computes(*part.children[0]);
+    if (part.kind == SyntaxKind::kAttribute)
+      return is_one_of(part.text, {"shape", "dtype"}) && computes(*part.children[0]);
     bool is_arithmetic = part.kind == SyntaxKind::kUnary || part.kind == SyntaxKind::kBinary ||
                          part.kind == SyntaxKind::kCompare || part.kind == SyntaxKind::kBool ||
                          part.kind == SyntaxKind::kSubscript;
@@ -218,11 +240,12 @@ void Parser::TeReader::finish() {
   if (is_alone) create_default();
   bool computes = std::ranges::any_of(definitions_, [&](const Definition& each) {
     std::string path = callee(*each.line->value);
-    return path == "T.placeholder" || path == "T.compute" || path == "T.extern" || called_function(*each.line->value);
+    return path == "T.placeholder" || path == "T.compute" || path == "T.extern" || called_function(*each.line->value) ||
+           defines_tensors(*each.line->value);
   });
   const bool is_nothing = created_.empty() && in.module_.functions.empty() && !in.in_class_;
   if (is_nothing && !functions_.empty()) in.leave_python(*functions_.begin()->second);
-  if (is_nothing && computes)
+  if (is_nothing && computes && !in.diagnostics_.has_errors())
     in.report(
         {*definitions_.back().line, {}, "te.create_prim_func([A, B, C]) makes a program of them: inputs, then outputs"},
         "these definitions are not used by a tensor program");
@@ -255,10 +278,26 @@ size_t Parser::TeReader::create(const Syntax& call) {
   if (builds)
     in.diagnostics_.warning(in.span(call), "the te schedule is not applied; it does not change what is computed")
         .notes.push_back("te.create_prim_func([...]) makes a program, and tvm.tir.Schedule schedules it");
-  if (!called_function(list)) return create(in.items(list), call, builds);
-  // te.create_prim_func(f(64)): of the tensors that f returns
+  std::vector<const Syntax*> names;
+  add_tensor_names(list, names);
+  return create(names, call, builds);
+}
+
+// Adds the names of the tensors in a list such as [A, B, out[0]], [A] + list(parts), or f(64) of a function of te. What
+// has none gets one.
+void Parser::TeReader::add_tensor_names(const Syntax& list, std::vector<const Syntax*>& names) {
+  bool is_copy = is_call(list) && is_one_of(list.children[0]->text, {"list", "tuple"}) && in.positional(list) == 1;
+  bool is_sum = list.kind == SyntaxKind::kBinary && list.text == "+" &&
+                (is_list(*list.children[0]) || is_list(*list.children[1]));
+  if (is_list(list) || is_sum || list.kind == SyntaxKind::kStarred) {
+    for (const Syntax* item : list.children) add_tensor_names(*item, names);
+    return;
+  }
+  if (is_copy) return add_tensor_names(*list.children[1], names);
+  bool computes = called_function(list) || defines_tensors(list);
+  if (!computes) return names.push_back(&list);
   Line& made = in.tree_->line();
-  static_cast<Place&>(made) = call;
+  static_cast<Place&>(made) = list;
   made.kind = LineKind::kAssign;
   Syntax& name = in.tree_->node();
   static_cast<Place&>(name) = list;
@@ -267,7 +306,7 @@ size_t Parser::TeReader::create(const Syntax& call) {
   made.target = &name;
   made.value = &list;
   defines(made);
-  return create({&name}, call, builds);
+  names.push_back(&name);
 }
 
 // Returns the definitions that the tensors need.
@@ -392,14 +431,13 @@ std::vector<Expr> Parser::TeReader::values_of(const Syntax& at, std::string_view
     axes_.insert_or_assign(axis.get(), Axis{axis, domain});
     return {axis};
   }
-  if (path == "T.var" || path == "T.size_var" || path == "T.Var" || path == "T.SizeVar") {
-    const Syntax* stated = in.arg(at, 1, "dtype");
-    Type type = prim_type(stated ? in.dtype(*stated) : kInt32);
-    return {make_var(named(in.arg(at, 0, "name"), "n"), type, in.span(at))};
-  }
+  if (path == "T.var" || path == "T.size_var" || path == "T.Var" || path == "T.SizeVar")
+    return {in.te_variable(at, named(in.arg(at, 0, "name"), "n"))};
   const Line* const* function = called_function(at);
   if (function) return run(**function, at);
   if (calls_topi(at)) return topi_stages(at);
+  if (is_of_tensors(at) && at.kind == SyntaxKind::kSubscript) return {in.expr(at)};
+  if (is_of_tensors(at) && !is_name(at)) return {tensor_arithmetic(at)};
   if (at.kind == SyntaxKind::kAttribute && at.text == "shape") return in.dims(at, kInt32);
   if (at.kind == SyntaxKind::kSubscript && at.children.size() == 2 && at.children[1]->kind == SyntaxKind::kSlice)
     return in.dims(at, kInt32);
@@ -409,6 +447,17 @@ std::vector<Expr> Parser::TeReader::values_of(const Syntax& at, std::string_view
     for (const Expr& value : values_of(*item, "")) result.push_back(value);
   }
   return result;
+}
+
+// Reads te.var("n", "int64"), also where a shape stands: te.placeholder((te.var("n"), 4)).
+Expr Parser::te_variable(const Syntax& at, std::string name) {
+  const Syntax* stated = arg(at, 1, "dtype");
+  return make_var(std::move(name), prim_type(stated ? dtype(*stated) : kInt32), span(at));
+}
+Value Parser::te_variable_form(const std::string& form, const Syntax& at) {
+  if (in_graph_) fail({at, {}, "n = T.int64() makes a dim of a graph function"}, "{} is a variable of te", form);
+  const Syntax* name = arg(at, 0, "name");
+  return {te_variable(at, name ? string(*name) : "n")};
 }
 
 Buffer Parser::TeReader::placeholder(std::string name, DType dtype, std::vector<Expr> shape, const Span& at) {
@@ -421,6 +470,10 @@ Buffer Parser::TeReader::placeholder(std::string name, DType dtype, std::vector<
 
 // Keeps def f(A: te.Tensor): ... return te.compute(...), so that calls of it are evaluated.
 bool Parser::TeReader::function(const Line& line) {
+  if (is_written_for_te(line)) {
+    functions_.insert_or_assign(std::string(line.text), &line);
+    return true;
+  }
   if (line.kind != LineKind::kFunction || !line.decorators.empty() || !in.is_python(line)) return false;
   std::set<std::string_view> names;
   for (const Line* inner : line.body) add_mentioned(inner->value, names);

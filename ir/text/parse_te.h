@@ -60,17 +60,21 @@ struct Parser::TeReader {
   void rename(size_t program, std::string name);
   size_t create(const Syntax& call);
   size_t create(const std::vector<const Syntax*>& names, const Syntax& call, bool builds);
+  void add_tensor_names(const Syntax& list, std::vector<const Syntax*>& names);
   std::set<size_t> needs_of(const std::vector<const Syntax*>& names, const Syntax& call);
   void create_default();
   std::vector<Expr> scan(const Syntax& call);
   void check_scan(const std::vector<VarRef>& inits, const std::vector<VarRef>& updates,
                   const std::vector<VarRef>& states, const Syntax& call);
   std::vector<Expr> external(const Syntax& call);
+  Stmt extern_call(const Syntax& function, const std::vector<const Syntax*>& inputs,
+                   const std::vector<Buffer>& outputs);
+  Stmt extern_statements(const Line& function, Block& block, const Syntax& call);
   PrimFuncRef program(const std::vector<VarRef>& params, const Syntax& call);
   void begin_program();
   void evaluate(const Line& line);
   static bool calls_topi(const Syntax& at);
-  static std::string_view name_in_topi(std::string_view path);
+  static std::string name_in_topi(std::string_view path);
   bool is_scalar(const Syntax& at) const;
   bool lists_tensors(const Syntax& at) const;
   std::vector<Expr> values_of(const Syntax& at, std::string_view target);
@@ -92,8 +96,9 @@ struct Parser::TeReader {
   PrimFuncRef emitted(const std::vector<Expr>& args, const Line& function, const Syntax& at, Emission& made);
   Value emit(const Syntax& at, const Line& function, const std::string& function_name);
   Value emit_lambda(const Syntax& at);
-  std::optional<Value> topi(const Syntax& at);
-  std::optional<std::pair<std::string, Syntax>> renamed_topi(const Syntax& at);
+  std::optional<Value> topi(const std::string& name, const Syntax& at, bool of_te);
+  std::optional<Value> renamed_topi(const std::string& name, const Syntax& at);
+  std::optional<Value> composed_topi(const std::string& name, const Syntax& at, bool of_te);
   const Syntax* with_graph_names(const Syntax& at, VarMap& of_tensors);
   Value full(const OpRow& row, const Syntax& at);
   std::vector<Expr> topi_stages(const Syntax& at);
@@ -103,8 +108,13 @@ struct Parser::TeReader {
   std::vector<Expr> add_stages(const PrimFuncRef& program, const Call& call, const VarMap& of_tensors,
                                const Span& place);
   std::vector<Expr> inner_values(const Syntax& at);
+  bool is_of_tensors(const Syntax& at);
+  bool defines_tensors(const Syntax& at) const;
+  Expr tensor_arithmetic(const Syntax& at);
+  Buffer elementwise(const char* name, const std::vector<Expr>& shape,
+                     const std::function<Expr(const std::vector<Expr>&)>& value_at, const Span& place);
   std::string callee(const Syntax& at) const;
-  Loop loop(const std::string& name, const Range& domain, IterKind kind, const Syntax& at);
+  static Loop loop(const std::string& name, const Range& domain, IterKind kind, const Span& at);
   const Stage& compute(const Syntax& call);
   Stage stage_of(const Syntax& function, const Lines& before, const std::string& name, const std::vector<Expr>& shape);
   const Syntax& as_lambda(const Line& function, Lines& before);
@@ -126,8 +136,7 @@ struct Parser::TeReader {
   int depth_ = 0;
   // Of the program that is being made.
   std::vector<Stage> stages_;
-  std::unordered_map<const NodeHeader*, double> numbers_;  // by param of an operator's program, what it stands for
-  std::vector<Expr> kept_;                                 // keeps keys of maps alive
+  std::vector<Expr> kept_;  // keeps keys of maps alive
   std::unordered_map<const NodeHeader*, Axis> axes_;
   std::map<std::string, const Syntax*, std::less<>> reducers_;
   std::vector<std::string> block_names_;

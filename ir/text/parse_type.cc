@@ -86,7 +86,16 @@ std::vector<Expr> Parser::dims(const Syntax& at, DType otherwise) {
       is_list(at) || at.kind == SyntaxKind::kInt || is_name(at) || at.kind == SyntaxKind::kBinary || is_call(at);
   if (!is_dims) require_defined(at);
   if (!is_dims) fail(at, "expected a tuple of dims");
-  return map_each(items(at), [&](const Syntax* item) { return dim(*item, otherwise); });
+  std::vector<Expr> result;
+  for (const Syntax* item : items(at)) {
+    if (item->kind != SyntaxKind::kStarred) {
+      result.push_back(dim(*item, otherwise));
+      continue;
+    }
+    std::vector<Expr> spread = dims(*item->children[0], otherwise);  // (*A.shape[:-1], n)
+    result.insert(result.end(), spread.begin(), spread.end());
+  }
+  return result;
 }
 
 // Dims of a graph are int64; TVM rejects other dtypes, too.

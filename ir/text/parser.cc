@@ -170,6 +170,11 @@ void Parser::read_definitions() {
 bool Parser::built_definition(const Line& line, bool& keep) {
   const Line* built = builder_->function(line);
   if (!built) built = builder_->built_function(line);
+  if (Lines framed = builder_->frames(line); !framed.empty()) {
+    keep = true;
+    for (const Line* each : framed) function_definition(*each, keep);
+    return true;
+  }
   bool is_exported = line.kind == LineKind::kFunction && !line.decorators.empty() &&
                      root_name(head_of(*line.decorators[0])) == kRelaxPrefix;
   if (is_exported && wanted_module_.empty() && !built) built = &line;

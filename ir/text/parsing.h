@@ -230,7 +230,9 @@ class Parser {
   bool array_line(const Line& line);
   void forget_arrays(const Line& line);
   // ---- parse_te.cc: tensor programs from index expressions
+  Expr te_variable(const Syntax& at, std::string name);
   struct TeReader;
+  class TopiArguments;   // te_topi.cc
   struct BuilderReader;  // block_builder.cc
 
   // ---- parse_module.cc
@@ -255,7 +257,7 @@ class Parser {
   ValueReader eval, scalar_value, number, property, unary, binary, subscript, call, method_call, constant,
       metadata_constant;
   // call_argument reads a scalar, a string or a buffer; as_argument a leaf.
-  ExprReader condition, call_argument, as_argument, callee, tir_vars, external_function;
+  ExprReader condition, truth, call_argument, as_argument, callee, tir_vars, external_function;
   Expr expr(const Syntax& at) { return eval(at).expr; }
   Expr scalar(const Syntax& at) { return scalar_value(at).expr; }
   Expr adapt(Value value, DType dtype, const Syntax& at);
@@ -303,7 +305,7 @@ class Parser {
 
   Form broadcast_form, cast_form, ceildiv_form, iter_var_form, let_form, limit_form, load_form, logical_form,
       masked_load_form, producer_form, ramp_form, reducer_form, reduction_form, select_form, shuffle_form, string_form,
-      target_form;
+      target_form, te_variable_form;
   int64_t lanes(const Syntax& at);
 
   // ---- parse_type.cc
@@ -394,6 +396,7 @@ class Parser {
   enum class Style : uint8_t { kWith, kConcise };
   bool scoped_form(const Syntax& call, const Syntax* target, const Line& line, Style style, const Rest& rest);
   void with_items(const Line& line, size_t first);
+  void branch_frame(const Line& line, const Syntax& call);
   Stmt attr_stmt(const Syntax& call, const Line& line, const Rest& rest);
   Stmt launch_thread(const Syntax& call, const Syntax* target, const Rest& rest);
   Stmt thread_loop(std::string name, std::string thread, Expr extent, const Syntax& at, const Rest& rest);
@@ -514,10 +517,11 @@ class Parser {
   // ---- State of the function being read
   bool in_graph_ = false;
   DType default_int_ = kInt64;
-  bool bare_forms_ = false;  // forms stand without prefix: grid(16, 16) in place of T.grid(16, 16)
-  bool in_te_ = false;       // in te.compute, where a tensor may be called: A(i, j)
-  bool early_ = false;       // types without prefix: dims need no quotes, and functions no `cls.`
-  bool quoted_ = false;      // inside of a quoted dim: unknown names become dims
+  bool bare_forms_ = false;    // forms stand without prefix: grid(16, 16) in place of T.grid(16, 16)
+  bool in_te_ = false;         // in te.compute, where a tensor may be called: A(i, j)
+  bool flat_indices_ = false;  // one index of a buffer of several dims is that of its elements in row-major order
+  bool early_ = false;         // types without prefix: dims need no quotes, and functions no `cls.`
+  bool quoted_ = false;        // inside of a quoted dim: unknown names become dims
   // Tensor programs.
   std::vector<std::optional<VarRef>> params_;
   std::map<std::string, size_t, std::less<>> handles_;  // param name to position

@@ -42,21 +42,35 @@ bool is_type_of_graph(const Syntax& at) {
          is_one_of(head.children[0]->text, {"R", "$R"});
 }
 
+}  // namespace
+
+// Returns whether the expression makes a tensor of te: by te, by topi, or by arithmetic of other tensors.
+bool Python::is_te_tensor(const Syntax& at) const {
+  if (is_name(at)) return te_tensors_.contains(at.text);
+  if (at.kind == SyntaxKind::kBinary || at.kind == SyntaxKind::kUnary)
+    return std::ranges::any_of(at.children, [&](const Syntax* part) { return is_te_tensor(*part); });
+  if (!is_call(at)) return false;
+  const Syntax* root = at.children[0];
+  while (root->kind == SyntaxKind::kAttribute) root = root->children[0];
+  std::string path = spelling(*at.children[0]);
+  return is_one_of(at.children[0]->text, {"placeholder", "compute", "scan", "extern"}) || root->text == "topi" ||
+         path.starts_with("tvm.topi.");
+}
+
 // Returns whether the expression may stand wherever its name stands: it calls nothing, and names no attributes.
-bool is_plain(const PythonValue& value) {
+bool Python::is_plain(const PythonValue& value) const {
   bool plain = true;
   if (value.syntax && (is_constant(*value.syntax) || is_type_of_graph(*value.syntax))) return true;
   if (value.text.empty()) {
     for_each(value.syntax, [&](const Syntax& at) {
       bool is_dim = at.kind == SyntaxKind::kAttribute && at.text == "shape" && is_name(*at.children[0]);
       plain = plain && !is_call(at) && (is_dim || at.kind != SyntaxKind::kAttribute) &&
-              at.kind != SyntaxKind::kComprehension;
+              at.kind != SyntaxKind::kComprehension &&
+              !(at.kind != SyntaxKind::kName && !is_call(at) && is_te_tensor(at));
     });
   }
   return plain;
 }
-
-}  // namespace
 
 Python::Flow Python::assign(const Line& line) {
   if (!line.value) return Flow::kNext;
@@ -74,7 +88,7 @@ Python::Flow Python::assign(const Line& line) {
   bool pairs = targets.size() == values.size() && targets.size() > 1 && value.items && writes_ &&
                std::ranges::all_of(targets, [](const Syntax* each) { return is_name(*each); }) &&
                std::ranges::all_of(value.items->values,
-                                   [](const PythonValue& each) { return each.is(Kind::kSyntax) && !is_plain(each); });
+                                   [&](const PythonValue& each) { return each.is(Kind::kSyntax) && !is_plain(each); });
   if (pairs) value = {.kind = Kind::kSyntax, .syntax = lift(value, *line.value)};  // n, m = te.var("n"), te.var("m")
   assign_to(*line.target, value, line, line.annotation);
   if (is_name(*line.target)) {
@@ -169,6 +183,7 @@ void Python::note_library(const PythonValue& value, std::string_view name) {
   std::string_view made = root->text;
   while (root->kind == SyntaxKind::kAttribute || is_call(*root) || root->kind == SyntaxKind::kSubscript)
     root = root->children[0];
+  if (is_te_tensor(*value.syntax)) te_tensors_.insert(name);
   if (!is_name(*root)) return;
   if (libraries_made_.contains(root->text) || is_tensor_library(root->text)) libraries_made_.insert(name);
   bool is_schedule = is_call(*value.syntax) && (made == "Schedule" || made == "create_schedule");

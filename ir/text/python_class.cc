@@ -25,6 +25,7 @@ bool is_dataclass(const Line& line) {
 bool Python::follows_class(const Line& line) {
   if (heap_.of_call()) return true;  // of the library
   bool is_data = is_dataclass(line);
+  if (!is_data && line.decorators.empty() && !line.extra) return makes_objects(line);
   if (!is_data && (!line.decorators.empty() || !line.extra)) return false;
   if (!line.extra) return true;
   try {
@@ -35,6 +36,24 @@ bool Python::follows_class(const Line& line) {
   } catch (const PythonRaised&) {
   }
   return false;
+}
+
+// Returns whether a class without a base has objects, or macros, and is no module: what stands below its head says so.
+bool Python::makes_objects(const Line& line) const {
+  auto says = [](std::string_view text, std::string_view part) { return text.find(part) != text.npos; };
+  std::string_view text = source_.text;
+  size_t at = 0;
+  for (uint32_t number = source_.line; number < line.line && at != text.npos; ++number) {
+    at = text.find('\n', at);
+    at = at == text.npos ? at : at + 1;
+  }
+  if (at == text.npos) return false;
+  size_t end = text.find('\n', at);
+  auto is_inside = [&](size_t start) { return is_one_of(text.substr(start, 1), {" ", "\t", "\n", "\r", "#"}); };
+  while (end != text.npos && end + 1 < text.size() && is_inside(end + 1)) end = text.find('\n', end + 1);
+  std::string_view body = text.substr(at, end == text.npos ? end : end - at);
+  bool is_module = says(body, "prim_func") || says(body, "R.function") || says(body, "T.match_buffer");
+  return !is_module && (says(body, "def __init__(") || says(body, ".macro") || says(body, "@staticmethod"));
 }
 
 // Binds the name of a class to it. Its methods are run where they are called.
@@ -48,7 +67,7 @@ void Python::bind_class(const Line& line) {
   PythonScope& scope = scopes_.emplace_back(PythonScope{.parent = scope_});
   for (const Line* inner : line.body) {
     if (inner->kind == LineKind::kFunction) {
-      PythonValue method = function_value(inner, nullptr);
+      PythonValue method = is_macro(*inner) ? macro_value(*inner) : function_value(inner, nullptr);
       method.function->owner = &result;
       result.members.emplace_back(inner->text, method);
     }

@@ -332,6 +332,7 @@ PythonValue Python::called(const Syntax& at) {
     if (PythonResult result = applied(function, args)) return *result;
   }
   if (PythonResult result = builtin(function, args, at)) return *result;
+  if (is_run && is_one_of(callee.text, {"emit_te", "call_te", "extern"})) run_for_reader(callee.text, args, at);
   std::vector<const Syntax*> children = {lift(function, callee)};
   bool takes = takes_lambda(callee);
   for (size_t i = 0; i < args.positional.size(); ++i)
@@ -339,13 +340,24 @@ PythonValue Python::called(const Syntax& at) {
   std::vector<Syntax::Keyword> keywords;
   for (const auto& [name, value] : args.named) {
     auto same = std::ranges::find(at.keywords, name, &Syntax::Keyword::name);
-    bool spread = same == at.keywords.end();  // from **arguments
+    bool spread = same == at.keywords.end();  // from **arguments, or of a function of te
     const Place place = spread ? Place(at) : Place(*same), of_value = spread ? Place(at) : Place(*same->value);
     Syntax::Keyword keyword{place, name, lift(value, of_value, takes)};
     keywords.push_back(keyword);
   }
   forget_call(function, args, at);
   return node_like(at, children, heap_, keywords);
+}
+
+// Runs the function that a builder or te.extern is given where it can be run; else te reads its statements.
+void Python::run_for_reader(std::string_view form, Args& args, const Place& at) {
+  size_t before = out_->size(), functions = functions_out_.size();
+  try {
+    form == "extern" ? run_extern(args, at) : run_for_te(args, at);
+  } catch (const PythonUnknown&) {
+    out_->resize(before);
+    functions_out_.resize(functions);
+  }
 }
 
 // Makes f(512, 512) of auto_scheduler.SearchTask(func=f, args=(512, 512), target="llvm").
@@ -396,7 +408,10 @@ PythonResult Python::applied(const PythonValue& function, const Args& args) {
 
 PythonResult Python::builtin(const PythonValue& function, const Args& args, const Place& at) {
   if (!function.is(Kind::kSyntax) || function.text.empty() || !args.complete) return std::nullopt;
-  constexpr std::string_view kIntrinsic = "relaxc.";
+  constexpr std::string_view kIntrinsic = "relaxc.", kBuilder = "relaxc.ib.";
+  if (function.text.starts_with(kBuilder)) return build_statement(function.text.substr(kBuilder.size()), args, at);
+  if (function.text.ends_with("ir_builder.create"))
+    return PythonValue{.kind = Kind::kSyntax, .text = "relaxc.ib", .syntax = &heap_.node(SyntaxKind::kName, at, "ib")};
   if (function.text.starts_with(kIntrinsic)) return intrinsic(function.text.substr(kIntrinsic.size()), args, at);
   if (PythonResult result = reflection(function.text, args, at)) return *result;
   if (function.text == "dict" && args.positional.empty()) {

@@ -22,6 +22,14 @@ bool is_script_function(const Line& line);
 bool holds_definition(const Line& line);
 // Returns whether the statement computes with te: te.compute(...), or tvm.compute(...) as until 2020.
 bool computes_with_te(const Line& line);
+// The decorators of functions that are written for te: straight statements, and statements of a program.
+inline constexpr std::string_view kWrittenForTe = "$te", kExternStatements = "$statements";
+inline bool is_decorated(const Line& line, std::string_view name) {
+  return line.decorators.size() == 1 && line.decorators[0]->text == name;
+}
+inline bool is_written_for_te(const Line& line) {
+  return is_decorated(line, kWrittenForTe) || is_decorated(line, kExternStatements);
+}
 // Returns whether the text of a decorator is one of definitions of a module.
 bool names_script(std::string_view text);
 // Calls `visit` for each node of the statement, of the statements below it, and of its decorators and params.

@@ -34,12 +34,21 @@ PythonValue Python::macro_value(const Line& line) {
   return value;
 }
 
-// Returns the macro or function that the statement calls; null for other statements.
-PythonFunction* Python::called_function(const Line& line) {
-  if (line.kind != LineKind::kExpression || !is_call(*line.value) || !is_name(*line.value->children[0])) return nullptr;
-  Found found = find(line.value->children[0]->text);
-  bool is_function = found.value && found.value->is(Kind::kFunction) && found.value->function->line;
-  return is_function ? found.value->function : nullptr;
+// Returns the macro or function that the statement calls, h.macro(A, i) of an object too; nullopt for other statements.
+// Of a statement with a result it is a macro.
+PythonResult Python::called_function(const Line& line) {
+  bool has_result = line.kind == LineKind::kAssign || line.kind == LineKind::kReturn;
+  if ((line.kind != LineKind::kExpression && !has_result) || !line.value || !is_call(*line.value)) return std::nullopt;
+  const Syntax& callee = *line.value->children[0];
+  bool is_method = callee.kind == SyntaxKind::kAttribute && is_name(*callee.children[0]);
+  if (!is_name(callee) && !is_method) return std::nullopt;
+  Found found = find((is_method ? *callee.children[0] : callee).text);
+  if (!found.value) return std::nullopt;
+  PythonValue value = *found.value;
+  if (is_method && !value.is(Kind::kObject) && !value.is(Kind::kClass)) return std::nullopt;
+  if (is_method) value = member(callee, value);
+  bool is_function = value.is(Kind::kFunction) && value.function->line && (value.function->is_macro || !has_result);
+  return is_function && (value.function->is_macro || !is_method) ? PythonResult(value) : std::nullopt;
 }
 
 // Returns the statements that a function of Python adds to the program which calls it: T.buffer_store(A, x, [i]).
@@ -68,13 +77,18 @@ bool Python::is_visible(std::string_view name) {
 
 // Returns the statements of the macro, with the arguments in place of its params. Names that it binds are new ones
 // where the program around it has them, too.
-Lines Python::expanded(const PythonFunction& macro, const Syntax& call) {
+Lines Python::expanded(const PythonValue& value, const Syntax& call) {
+  const PythonFunction& macro = *value.function;
   if (macros_ >= kDeepestMacro) throw PythonUnknown();
   heap_.spend(20);
   Temporarily deeper(macros_, macros_ + 1);
   Temporarily unwritten(writes_, false);
   Args args = arguments(call);
   if (!args.complete) throw PythonUnknown();
+  if (value.object) {
+    args.positional.insert(args.positional.begin(), PythonValue{.kind = Kind::kObject, .object = value.object});
+    args.places.insert(args.places.begin(), Place(call));
+  }
   std::set<std::string_view> bound;
   for (const Line* line : macro.line->body) add_bound_names(*line, bound);
   for (const Param& param : macro.line->params)
@@ -103,6 +117,19 @@ Lines Python::expanded(const PythonFunction& macro, const Syntax& call) {
   return lines;
 }
 
+// Returns the statements for which a call stands. A macro's `return` gives the result of the statement: y = f(x).
+Lines Python::inlined(const PythonValue& function, const Line& line) {
+  if (!function.function->is_macro) return emitted(*function.function, *line.value);
+  Lines lines = expanded(function, *line.value);
+  if (line.kind == LineKind::kExpression) return lines;
+  if (lines.empty() || lines.back()->kind != LineKind::kReturn || !lines.back()->value) throw PythonUnknown();
+  Line& last = kept_->line();
+  last = line;
+  last.value = lines.back()->value;
+  lines.back() = &last;
+  return lines;
+}
+
 // Returns statements of a definition with values in place of names, and with the macros that they call written out.
 Lines Python::written(const Lines& lines) {
   Lines result;
@@ -112,13 +139,13 @@ Lines Python::written(const Lines& lines) {
       scope_->values.insert_or_assign(line->text, macro_value(*line));
       continue;
     }
-    PythonFunction* function = binders_.empty() ? nullptr : called_function(*line);
+    PythonResult function = binders_.empty() ? std::nullopt : called_function(*line);
     if (!function) {
       result.push_back(&written(*line));
       continue;
     }
     try {
-      Lines inner = function->is_macro ? expanded(*function, *line->value) : emitted(*function, *line->value);
+      Lines inner = inlined(*function, *line);
       result.insert(result.end(), inner.begin(), inner.end());
     } catch (const PythonUnknown&) {
       result.push_back(line);

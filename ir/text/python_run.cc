@@ -339,6 +339,7 @@ Python::Flow Python::with(const Line& line) {
   result = line;
   for (auto& [item, target] : result.items) {
     PythonValue value = eval(*item);
+    if (is_frame(value) && line.items.size() == 1) return with_frame(value, target, line);
     item = lift(value, *item);
     if (!target) continue;
     if (is_context || !is_name(*target)) {

@@ -113,6 +113,7 @@ class Python {
 
   // ---- python_class.cc: classes and objects
   bool follows_class(const Line& line);
+  bool makes_objects(const Line& line) const;
   bool opens_class(const Line& line);
   void close_class();
   void bind_class(const Line& line);
@@ -155,6 +156,8 @@ class Python {
   PythonValue named(const PythonValue& value, std::string_view hint, const Place& at);
   void note_library(const PythonValue& value, std::string_view name);
   bool is_tensor_library(std::string_view root) const;
+  bool is_te_tensor(const Syntax& at) const;
+  bool is_plain(const PythonValue& value) const;
 
   // ---- python_scope.cc: names, functions, effects
   PythonScope& module_scope() { return scopes_.front(); }
@@ -193,6 +196,7 @@ class Python {
   PythonValue subscript(const Syntax& at);
   Args arguments(const Syntax& at);
   PythonValue called(const Syntax& at);
+  void run_for_reader(std::string_view form, Args& args, const Place& at);
   void as_workload(PythonValue& function, Args& args);
   PythonResult builtin(const PythonValue& function, const Args& args, const Place& at);
   PythonResult applied(const PythonValue& function, const Args& args);
@@ -202,16 +206,28 @@ class Python {
   const Syntax* lift_function(PythonFunction& function, const Place& at, bool as_lambda);
   const Syntax* lambda_of(PythonFunction& function, const Place& at);
   std::string_view function_for_te(PythonFunction& function);
+  void run_for_te(Args& args, const Place& at);
   bool mentions_values(const Syntax* at);
   const Syntax* written(const Syntax* at);
   const Line& written(const Line& line);
 
+  // ---- python_statements.cc: tvm.tir.ir_builder
+  const Syntax& program_call(std::string_view name, const std::vector<const Syntax*>& args, const Place& at);
+  static PythonValue argument_of(const Args& args, size_t i, std::string_view name);
+  PythonValue frame(LineKind kind, const Syntax* value, const Place& at);
+  Flow with_frame(const PythonValue& value, const Syntax* target, const Line& with);
+  PythonValue range_frame(const Args& args, const Place& at);
+  PythonValue allocated(const Args& args, const Place& at);
+  PythonValue build_statement(std::string_view method, const Args& args, const Place& at);
+  void run_extern(Args& args, const Place& at);
+
   // ---- python_macro.cc: macros of programs, modules in strings
   PythonValue macro_value(const Line& line);
-  PythonFunction* called_function(const Line& line);
+  PythonResult called_function(const Line& line);
   Lines emitted(PythonFunction& function, const Syntax& at);
   bool is_visible(std::string_view name);
-  Lines expanded(const PythonFunction& macro, const Syntax& call);
+  Lines expanded(const PythonValue& macro, const Syntax& call);
+  Lines inlined(const PythonValue& function, const Line& line);
   Lines written(const Lines& lines);
   PythonResult from_source(const PythonValue& source);
 
@@ -240,6 +256,7 @@ class Python {
   std::set<std::string_view> aliased_;                      // of those the ones that other names of Python mean, too
   std::set<std::string_view> libraries_made_;  // of those the ones that tvm made: it changes no list, and is not None
   std::set<std::string_view> schedules_;
+  std::set<std::string_view> te_tensors_;          // names of tensors that te or topi made
   std::map<std::string_view, int64_t> numbers_;    // of fresh names
   std::map<std::string_view, uint32_t> volatile_;  // names that what is not modelled may change at any time
   std::vector<PythonScope*> binders_;              // the definitions and lambdas that are being written
@@ -257,14 +274,18 @@ class Python {
   PythonResult returned_;
   std::string* captured_ = nullptr;  // the values in what is being written
   int64_t versions_ = 0;
-  bool has_module_ = false;  // the text has a program, or te's definitions
-  bool worth_ = false;       // some name means something else than itself
-  bool writes_ = true;       // statements can be written: not inside of an expression
-  bool may_raise_ = false;   // something that is not modelled was run
+  bool has_module_ = false;    // the text has a program, or te's definitions
+  bool worth_ = false;         // some name means something else than itself
+  bool writes_ = true;         // statements can be written: not inside of an expression
+  bool may_raise_ = false;     // something that is not modelled was run
+  std::vector<Line*> frames_;  // heads of statements that Python builds, by their numbers
+  int statements_ = 0;         // functions that build statements of a program, and are being run
   int calls_ = 0, depth_ = 0, loops_ = 0, te_functions_ = 0, macros_ = 0;
   bool withheld_ = false, ended_ = false;
 };
 
+// Returns whether the value is `ib.for_range(0, n)` or a similar frame around statements.
+bool is_frame(const PythonValue& value);
 // Returns whether the statement defines a macro of programs.
 bool is_macro(const Line& line);
 // Returns the node with other children; its places stay.

@@ -146,6 +146,90 @@ std::string_view Python::function_for_te(PythonFunction& function) {
   return function.name;
 }
 
+// Returns whether the call of a function of te is more than its statements say: te reads assignments and a return.
+static bool has_to_run(const PythonFunction& function, const std::vector<PythonValue>& args) {
+  const std::vector<Param>& params = function.line->params;
+  bool whole = args.size() == params.size() &&
+               std::ranges::all_of(params, [](const Param& param) { return param.stars.empty(); });
+  bool plain =
+      std::ranges::all_of(args, [](const PythonValue& arg) { return !arg.items && !arg.is(PythonValue::kNone); });
+  auto is_read = [](const Line* line) {
+    return line->kind == LineKind::kAssign || line->kind == LineKind::kReturn || line->kind == LineKind::kPass ||
+           line->kind == LineKind::kAssert ||
+           (line->kind == LineKind::kExpression && line->value->kind == SyntaxKind::kString);
+  };
+  bool computes = false;
+  for (const Line* line : function.line->body)
+    for_each(*line, [&](const Syntax& at) {
+      computes = computes || at.kind == SyntaxKind::kComprehension || at.kind == SyntaxKind::kConditional ||
+                 (at.kind == SyntaxKind::kAttribute && at.text == "extern");
+    });
+  return !whole || !plain || computes || !computes_with_te(*function.line) ||
+         !std::ranges::all_of(function.line->body, is_read);
+}
+
+// Makes bb.emit_te(f, [x, y], {"z": z}, scale=2.0) a call of a function of te whose params are tensors and scalars of
+// the graph, and whose statements are those that Python runs: the values of others are in them.
+void Python::run_for_te(Args& args, const Place& at) {
+  if (args.positional.empty() || !args.positional[0].is(Kind::kFunction) || !args.complete) return;
+  PythonFunction& function = *args.positional[0].function;
+  if (!function.line || function.is_macro || function.active || te_functions_ > 0) return;
+  auto of_program = [](const auto& each) { return each.first.starts_with("primfunc_"); };
+  Args inner, outer;
+  std::vector<PythonValue> all(args.positional.begin() + 1, args.positional.end());
+  for (const auto& each : args.named) (of_program(each) ? outer : inner).named.push_back(each);
+  for (const auto& [name, value] : inner.named) all.push_back(value);
+  if (!has_to_run(function, all)) return;
+  Line& line = kept_->line();
+  static_cast<Place&>(line) = *function.line;
+  line.kind = LineKind::kFunction;
+  std::function<PythonValue(const PythonValue&, std::string_view, const Place&)> inside =
+      [&](const PythonValue& value, std::string_view hint, const Place& place) -> PythonValue {
+    if (value.is_list() || value.is(Kind::kDict)) {
+      std::vector<PythonValue> items;
+      for (const PythonValue& item : value.items->values) items.push_back(inside(item, hint, place));
+      return heap_.list(value.kind, std::move(items));
+    }
+    if (!value.is(Kind::kSyntax)) return value;
+    std::string_view name = taken_.insert(hint).second ? hint : fresh(hint);
+    line.params.push_back({place, name, nullptr, nullptr, {}});
+    outer.positional.push_back(value);
+    outer.places.push_back(place);
+    return name_value(name, place);
+  };
+  outer.positional.push_back(args.positional[0]);
+  outer.places.push_back(args.places[0]);
+  const std::vector<Param>& params = function.line->params;
+  for (size_t i = 1; i < args.positional.size(); ++i) {
+    bool is_own = i <= params.size() && params[i - 1].stars.empty();
+    std::string_view hint = is_own ? params[i - 1].name : std::string_view("A");
+    inner.positional.push_back(inside(args.positional[i], hint, args.places[i]));
+    inner.places.push_back(args.places[i]);
+  }
+  for (auto& [name, value] : inner.named) value = inside(value, name, at);
+  line.text = fresh(function.line->text);
+  Lines lines;
+  {
+    Temporarily out(out_, &lines);
+    Temporarily writing(writes_, true);
+    Temporarily alone(binders_, {});
+    Temporarily deeper(te_functions_, te_functions_ + 1);
+    Line& last = kept_->line();
+    static_cast<Place&>(last) = line;
+    last.kind = LineKind::kReturn;
+    last.value = lift(call(function, inner), line);
+    lines.push_back(&last);
+  }
+  line.body = std::move(lines);
+  line.decorators.push_back(&heap_.node(SyntaxKind::kName, line, kWrittenForTe));
+  functions_out_.push_back(&line);
+  auto is_hint = [](const auto& each) { return each.first == "primfunc_name_hint"; };
+  if (std::ranges::none_of(outer.named, is_hint))
+    outer.named.emplace_back("primfunc_name_hint", heap_.string(function.line->text));
+  outer.positional[0] = name_value(line.text, args.places[0]);
+  args = std::move(outer);
+}
+
 // ---- Syntax with the values of names
 
 // Returns whether a name in the syntax means something else than itself.

@@ -81,6 +81,7 @@ const std::unordered_map<std::string_view, std::string_view> kAliases = {
     {"T.LetExpr", "T.Let"},
     {"T.call_tvm_packed", "T.call_packed"},
     {"T.select", "T.Select"},
+    {"T.thread_axis", "T.env_thread"},
     {"T.tvm_call_cpacked", "T.call_cpacked"},
     {"T.truncdiv", "T.Div"},
     {"T.truncmod", "T.Mod"},
@@ -139,7 +140,7 @@ struct Parser::FormEntry {
 const std::unordered_map<std::string_view, Parser::FormEntry>& Parser::forms() {
   static constexpr FormRow kForms[] = {
       {"I.Op I.Op.get", kAny, &Parser::value_form},
-      {"I.dummy_global_info R.Object R.dataflow R.is_impure T.init", ""},
+      {"I.dummy_global_info R.Object R.dataflow R.is_impure T.Else T.Then T.init", ""},
       {"I.module_attrs R.func_attr T.block_attr T.func_attr", "attrs"},
       {"I.module_global_infos", "infos"},
       {"I.vdevice", "target vdevice_id memory_scope"},
@@ -180,6 +181,7 @@ const std::unordered_map<std::string_view, Parser::FormEntry>& Parser::forms() {
       {"T.Buffer T.alloc_buffer T.alloc_local T.alloc_shared T.decl_buffer T.sblock_alloc_buffer", kBuffer},
       {"T.Cast", "dtype value", &Parser::cast_form},
       {"T.FloatImm T.IntImm", "dtype value", &Parser::cast_form},
+      {"T.If", "condition"},
       {"T.Let", "expr where body", &Parser::let_form},
       {"T.LetStmt", "value type_annotation | var"},
       {"T.Not", "a", &Parser::logical_form},
@@ -227,6 +229,7 @@ const std::unordered_map<std::string_view, Parser::FormEntry>& Parser::forms() {
       {"T.store", "var index value predicate"},
       {"T.sum", kAny, &Parser::reduction_form},
       {"T.target", "target_config host", &Parser::target_form},
+      {"T.Var T.SizeVar T.size_var T.var", "name dtype span", &Parser::te_variable_form},
       {"T.where", "predicate"},
   };
   static const auto entries = [] {

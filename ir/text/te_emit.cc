@@ -9,142 +9,12 @@ namespace relaxc::text {
 
 namespace {
 
-// Functions of topi whose operators have other names. Of those with attributes, these have the same arguments.
-constexpr std::pair<std::string_view, std::string_view> kTopi[] = {{"cast", "astype"},
-                                                                   {"concatenate", "concat"},
-                                                                   {"nn.dense", "linear"},
-                                                                   {"nn.leaky_relu", "nn.leakyrelu"},
-                                                                   {"nn.matmul", "matmul"},
-                                                                   {"nn.sigmoid", "sigmoid"},
-                                                                   {"transpose", "permute_dims"},
-                                                                   {"true_divide", "divide"},
-                                                                   {"x86.concatenate", "concat"}};
-constexpr std::string_view kSameInTopi =
-    " astype broadcast_to clip concat cumsum expand_dims flip linear matmul max min nn.conv1d nn.conv2d nn.conv3d "
-    "nn.layer_norm nn.leakyrelu nn.log_softmax nn.softmax permute_dims prod repeat reshape split squeeze stack sum "
-    "take "
-    "tile where ";
 constexpr std::string_view kOfPrograms[] = {"primfunc_attrs", "primfunc_name_hint"};
 
 // Returns whether the argument of a function of te is part of the program: a number or a text.
 bool is_fixed(const Expr& arg) { return arg.is<IntImm>() || arg.is<FloatImm>() || arg.is<StringImm>(); }
 
 }  // namespace
-
-// Returns the name behind the prefix of topi or of a library that TVM calls for the same: "nn.relu", "matmul".
-std::string_view Parser::TeReader::name_in_topi(std::string_view path) {
-  for (std::string_view prefix : {"tvm.topi.", "topi."}) {
-    if (path.starts_with(prefix)) return path.substr(prefix.size());
-  }
-  for (std::string_view library : {"cblas.matmul", "mkl.matmul"}) {
-    if (path == library || (path.starts_with("tvm.contrib.") && path.substr(12) == library)) return "matmul";
-  }
-  return {};
-}
-
-// Reads R.emit_te(topi.nn.relu, x) as the operator R.nn.relu; nullopt where topi's function has none like it.
-std::optional<Value> Parser::TeReader::topi(const Syntax& at) {
-  std::string path = spelling(in.required(at, 0, "func"));
-  std::string_view name = name_in_topi(path);
-  if (name.empty()) return std::nullopt;
-  const std::string_view* other = row_of(kTopi, name);
-  std::string own(other ? *other : name);
-  const OpRow* row = in.ops_.find("relax." + own);
-  if (!row) return std::nullopt;
-  if (own == "full") return full(*row, at);
-  bool is_plain = row->attrs.empty() && row->inputs.size() <= 2;
-  bool is_conv = own.starts_with("nn.conv") && in.positional(at) > 6;  // there the groups follow the dilation
-  if (!is_plain && (is_conv || kSameInTopi.find(fmt::format(" {} ", own)) == kSameInTopi.npos)) return std::nullopt;
-  Syntax call = at;
-  call.children.erase(call.children.begin());
-  std::erase_if(call.keywords, [](const Keyword& keyword) {
-    bool is_default = keyword.name.starts_with("trans") && keyword.value->text == "False";  // of cblas.matmul
-    return is_default || std::ranges::find(kOfPrograms, keyword.name) != std::end(kOfPrograms);
-  });
-  bool same = kSameInTopi.find(fmt::format(" {} ", own)) != kSameInTopi.npos;
-  if (!is_plain || same || in.positional(call) != 2) return in.operator_call(*row, call);
-  Value a = in.eval(*call.children[1]), b = in.eval(*call.children[2]);
-  in.lift_number(a, b, path, at);
-  in.lift_number(b, a, path, at);
-  return in.typed_call(OpName{row->name}, {in.leaf(a, at), in.leaf(b, at)}, at);
-}
-
-// Reads R.emit_te(topi.full, shape, dtype, value).
-Value Parser::TeReader::full(const OpRow& row, const Syntax& at) {
-  Syntax number(SyntaxKind::kCall, at), call(SyntaxKind::kCall, at);
-  auto argument = [&](size_t i, std::string_view name) {
-    const Syntax* given = i + 1 < in.positional(at) ? at.children[i + 2] : in.keyword(at, name);
-    if (!given) in.fail(at, "argument '{}' is missing", name);
-    return given;
-  };
-  const Syntax *dtype = argument(1, "dtype"), *value = argument(2, "fill_value");
-  if (is_call(*value) && in.positional(*value) == 2) value = value->children[2];  // tir.IntImm("int64", 0)
-  number.children = {at.children[0], value, dtype};
-  call.children = {at.children[0], argument(0, "shape"), &number, dtype};
-  Expr filler = in.constant(number).expr;
-  Expr shape = in.operator_input(&row.inputs[0], *call.children[1]);
-  Call made{op_ref(row.name), {shape, filler}, {}, {}};
-  made.attrs.set(row.attrs[0].name, in.attribute(row.attrs[0], *dtype));
-  return in.typed_call(std::move(made), at);
-}
-
-// Adds the blocks of the operator's program, whose first params are the tensors of the call.
-std::vector<Expr> Parser::TeReader::add_stages(const PrimFuncRef& program, const Call& call, const VarMap& of_tensors,
-                                               const Span& place) {
-  std::vector<Expr> tensors;
-  for (const Expr& arg : call.args) {
-    const Tuple* several = arg.as<Tuple>();
-    for (const Expr& item : several ? several->items : std::vector{arg}) {
-      if (item.type().is<TensorType>()) tensors.push_back(item);
-    }
-  }
-  const Block* root = program->body.as<Block>();
-  RELAXC_CHECK(root, "the program of {} has a root block", op_name(call.callee));
-  VarMap renamed;
-  Stage stage;
-  size_t read = 0;
-  for (const VarRef& param : program->params) {
-    if (!param.type().is<BufferType>())
-      relaxc::fail(place, "operators with symbolic dims are not known in te programs");
-    if (read == tensors.size()) {
-      stage.buffers.push_back(param);
-      continue;
-    }
-    const Expr& tensor = tensors[read++];
-    const Expr* buffer = find_value(of_tensors, tensor.get());
-    const Constant* number = tensor.as<Constant>();
-    bool is_known = buffer || (number && number->data.size() == 1);
-    if (!is_known) relaxc::fail(place, "only numbers and tensors are arguments in te programs");
-    if (buffer) renamed.emplace(param.get(), *buffer);
-    if (!buffer) numbers_.emplace(param.get(), number->data.as_double(0));
-  }
-  size_t outputs = stage.buffers.size();
-  stage.buffers.insert(stage.buffers.end(), root->alloc_buffers.begin(), root->alloc_buffers.end());
-  Stmt stmt = rewrite(root->body, [&](const Ref<BufferLoad>& load) -> std::optional<Expr> {
-    const double* number = find_value(numbers_, load->buffer.get());
-    if (!number) return std::nullopt;
-    DType dtype = dtype_of(load);
-    return dtype.is_float() ? float_imm(*number, dtype) : int_imm(static_cast<int64_t>(*number), dtype);
-  });
-  stmt = rewrite(stmt, [&](const Ref<Block>& block) -> std::optional<Stmt> {
-    Block copy = *block;
-    std::erase_if(copy.reads, [&](const BufferRegion& region) { return numbers_.contains(region.buffer.get()); });
-    copy.name = unique(block->name);
-    return make(std::move(copy), block.span());
-  });
-  stage.stmt = substitute(stmt, renamed);
-  stages_.push_back(std::move(stage));
-  const std::vector<Buffer>& made = stages_.back().buffers;
-  return {made.begin(), made.begin() + static_cast<std::ptrdiff_t>(outputs)};
-}
-
-// Returns the values of an argument of topi, which te computes.
-std::vector<Expr> Parser::TeReader::inner_values(const Syntax& at) {
-  Temporarily graph(in.in_graph_, false);
-  Temporarily ints(in.default_int_, kInt32);
-  if (is_name(at) && !in.lookup(at.text)) return {};
-  return is_name(at) || calls_topi(at) ? values_of(at, "") : std::vector<Expr>();
-}
 
 // Reads R.emit_te(lambda x: x + 1, y): what the lambda says of the tensors.
 Value Parser::TeReader::emit_lambda(const Syntax& at) {
@@ -178,7 +48,11 @@ Value Parser::TeReader::emit(const Syntax& at) {
   const Syntax& callee_at = in.required(at, 0, "func");
   if (callee_at.kind == SyntaxKind::kLambda && in.positional(at) > 0) return emit_lambda(at);
   const Line* const* function = is_name(callee_at) ? find_value(functions_, callee_at.text) : nullptr;
-  if (auto value = function ? std::nullopt : topi(at)) return *value;
+  if (std::string name = name_in_topi(spelling(callee_at)); !function && !name.empty()) {
+    Syntax call = at;
+    call.children.erase(call.children.begin());
+    if (std::optional<Value> value = topi(name, call, false)) return *value;
+  }
   if (!function)
     in.fail({at, {}, "define a function of te.compute above the module, or call a tensor program with R.call_tir"},
             "R.emit_te needs a Python interpreter for '{}'", spelling(callee_at));

@@ -1,9 +1,10 @@
-// Reads the two forms of te that compute more than an expression: te.scan, and te.extern with one call.
+// Reads the two forms of te that compute more than an expression: te.scan, and te.extern.
 #include <algorithm>
 #include <ranges>
 
 #include "ir/arith.h"
 #include "ir/text/parse_te.h"
+#include "ir/text/python_lines.h"
 #include "ir/visit.h"
 #include "support/joined.h"
 
@@ -119,11 +120,14 @@ std::vector<Expr> Parser::TeReader::scan(const Syntax& call) {
   return {stages_.back().buffers.begin(), stages_.back().buffers.begin() + std::ssize(states)};
 }
 
-// Reads te.extern((n, m), [A, B], lambda ins, outs: tvm.tir.call_packed("f", ins[0], outs[0])).
+// Reads te.extern((n, m), [A, B], lambda ins, outs: tvm.tir.call_packed("f", ins[0], outs[0])), or a function whose
+// statements Python has built.
 std::vector<Expr> Parser::TeReader::external(const Syntax& call) {
   const Syntax &shape = in.required(call, 0, "shape"), &function = in.required(call, 2, "fcompute");
   std::vector<const Syntax*> inputs = in.items(in.required(call, 1, "inputs"));
-  if (function.kind != SyntaxKind::kLambda || function.children.size() != 3)
+  const Line* const* known = is_name(function) ? find_value(functions_, function.text) : nullptr;
+  const Line* statements = known && is_decorated(**known, kExternStatements) ? *known : nullptr;
+  if (!statements && (function.kind != SyntaxKind::kLambda || function.children.size() != 3))
     in.fail({function, {}, "write them as @T.prim_func"},
             "te.extern with statements that Python builds (tvm.tir.ir_builder) needs an interpreter");
   const Syntax *stated = in.arg(call, 4, "dtype"), *named = in.arg(call, 3, "name");
@@ -140,24 +144,36 @@ std::vector<Expr> Parser::TeReader::external(const Syntax& call) {
   bool fits = is_none(stated) || !is_list(*stated) || stated->children.size() == shapes.size();
   if (!fits) in.fail(*stated, "{} dtypes for {} outputs", stated->children.size(), shapes.size());
   if (is_none(stated) && inputs.empty()) in.fail(call, "argument 'dtype' is missing");
-  NameScope scope(in.scopes_);
-  Syntax &ins = in.tree_->node(), &outs = in.tree_->node();
-  for (Syntax* list : {&ins, &outs}) {
-    static_cast<Place&>(*list) = function;
-    list->kind = SyntaxKind::kTuple;
-  }
-  ins.children.assign(inputs.begin(), inputs.end());
   for (size_t i = 0; i < shapes.size(); ++i) {
     DType dtype = is_none(stated) ? buffer_type(block.reads[0].buffer).dtype
                                   : in.dtype(is_list(*stated) ? *stated->children[i] : *stated);
     std::string own = many ? fmt::format("{}_v{}", name, i) : name;
     stage.buffers.push_back(make_buffer(own, dtype, in.dims(*shapes[i], kInt32), "global", in.span(call)));
     block.writes.push_back({stage.buffers[i], map_each(buffer_type(stage.buffers[i]).shape, whole_range)});
+  }
+  NameScope scope(in.scopes_);
+  Temporarily te(in.in_te_, false);
+  block.body = statements ? extern_statements(*statements, block, call) : extern_call(function, inputs, stage.buffers);
+  stage.stmt = make(std::move(block), in.span(call));
+  stages_.push_back(std::move(stage));
+  return map_each(stages_.back().buffers, [](const Buffer& buffer) -> Expr { return buffer; });
+}
+
+// Reads the one call of a lambda, whose params are lists of the tensors.
+Stmt Parser::TeReader::extern_call(const Syntax& function, const std::vector<const Syntax*>& inputs,
+                                   const std::vector<Buffer>& outputs) {
+  Syntax &ins = in.tree_->node(), &outs = in.tree_->node();
+  for (Syntax* list : {&ins, &outs}) {
+    static_cast<Place&>(*list) = function;
+    list->kind = SyntaxKind::kTuple;
+  }
+  ins.children.assign(inputs.begin(), inputs.end());
+  for (size_t i = 0; i < outputs.size(); ++i) {
     Syntax& output = in.tree_->node();
     static_cast<Place&>(output) = function;
     output.kind = SyntaxKind::kName;
     output.text = in.tree_->text(fmt::format("outs[{}]", i));
-    in.define(output.text, stage.buffers[i]);
+    in.define(output.text, outputs[i]);
     outs.children.push_back(&output);
   }
   const Syntax* body = in.replaced(function.children[2], [&](const Syntax& at) -> const Syntax* {
@@ -166,11 +182,30 @@ std::vector<Expr> Parser::TeReader::external(const Syntax& call) {
   std::string path = callee(*body);
   if (path != "T.call_packed" && path != "T.call_extern")
     in.fail(*body, "te.extern is read with one call of tvm.tir.call_packed or tvm.tir.call_extern");
-  Temporarily te(in.in_te_, false);
-  block.body = relaxc::evaluate(in.eval(*body).expr, in.span(*body));
-  stage.stmt = make(std::move(block), in.span(call));
-  stages_.push_back(std::move(stage));
-  return map_each(stages_.back().buffers, [](const Buffer& buffer) -> Expr { return buffer; });
+  return relaxc::evaluate(in.eval(*body).expr, in.span(*body));
+}
+
+// Reads the statements that Python has built, in a block of their memory.
+Stmt Parser::TeReader::extern_statements(const Line& function, Block& block, const Syntax& call) {
+  std::vector<Buffer> tensors;
+  for (const auto* regions : {&block.reads, &block.writes}) {
+    for (const BufferRegion& region : *regions) tensors.push_back(region.buffer);
+  }
+  if (tensors.size() != function.params.size())
+    in.fail(call, "the function of te.extern takes {} tensors, got {}", function.params.size(), tensors.size());
+  for (size_t i = 0; i < tensors.size(); ++i) in.define(function.params[i].name, tensors[i]);
+  BlockState outside(""), state("");
+  std::vector<Stmt> outer;
+  Temporarily out(in.out_, &outer);
+  Temporarily flat(in.flat_indices_, true);
+  size_t before = in.errors();
+  in.blocks_.push_back(&outside);
+  in.blocks_.push_back(&state);
+  std::vector<Stmt> stmts = in.stmts(function.body);
+  in.blocks_.resize(in.blocks_.size() - 2);
+  if (in.errors() != before) throw Failed();
+  block.alloc_buffers = std::move(state.block.alloc_buffers);
+  return seq(std::move(stmts), in.span(call));
 }
 
 // The text has definitions, but nothing says of which tensors a program is to be made: of those that no other uses.
@@ -185,7 +220,7 @@ void Parser::TeReader::create_default() {
     std::string path = callee(*line.value);
     bool is_input = path == "T.placeholder";
     bool computes = path == "T.compute" || path == "T.scan" || path == "T.extern" || called_function(*line.value) ||
-                    calls_topi(*line.value);
+                    defines_tensors(*line.value);
     for (const Syntax* target : is_input || computes ? in.items(*line.target) : std::vector<const Syntax*>()) {
       auto latest = is_name(*target) ? latest_.find(target->text) : latest_.end();
       if (latest == latest_.end() || latest->second != i) continue;

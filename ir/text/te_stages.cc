@@ -23,9 +23,9 @@ constexpr Reducer kReducers[] = {
 }  // namespace
 
 Parser::TeReader::Loop Parser::TeReader::loop(const std::string& name, const Range& domain, IterKind kind,
-                                              const Syntax& at) {
+                                              const Span& at) {
   Type type = prim_type(dtype_of(domain.extent));
-  VarRef loop = make_var(name, type, in.span(at)), axis = make_var("v_" + name, type, in.span(at));
+  VarRef loop = make_var(name, type, at), axis = make_var("v_" + name, type, at);
   return {loop, {axis, domain, kind, loop}};
 }
 
@@ -152,7 +152,7 @@ const Syntax* Parser::TeReader::indices_of(const Syntax& function, const std::ve
   for (size_t d = 0; d < shape.size(); ++d) {
     const Syntax& param = *function.children[many ? 0 : d];
     std::string name = many ? fmt::format("{}{}", in.name_of_target(*param.children[0]), d) : in.name_of_target(param);
-    loops.push_back(loop(name, whole_range(shape[d]), IterKind::kSpatial, param));
+    loops.push_back(loop(name, whole_range(shape[d]), IterKind::kSpatial, in.span(param)));
     indices.push_back(loops.back().axis.var);
     if (!many) in.define(name, indices.back());
   }
@@ -183,7 +183,7 @@ Parser::TeReader::Pieces Parser::TeReader::pieces_of(const Syntax& at, std::vect
   VarMap of_axes;  // a value that was computed before names the axis itself
   for (const Syntax* item : in.items(*over)) {
     const Axis& axis = axes_.at(in.lookup(item->text)->expr->get());
-    loops.push_back(loop(axis.var->name, axis.domain, IterKind::kReduce, *item));
+    loops.push_back(loop(axis.var->name, axis.domain, IterKind::kReduce, in.span(*item)));
     in.define(item->text, loops.back().axis.var);
     of_axes.emplace(axis.var.get(), loops.back().axis.var);
   }

@@ -271,7 +271,8 @@ def images(m, i64, f32):
                                                               ("one", [numbers(1, 2, 2, 2), grid(1, 3, 1, 2)])]
         if opset >= 20:
             nodes += [sampled(opset, "v", "g3", *how) for how in (
-                ("linear",), ("linear", "border"), ("linear", "reflection", 1), ("nearest", "border", 1), ("nearest",))]
+                ("linear",), ("linear", "border"), ("linear", "reflection", 1), ("nearest", "border", 1), ("nearest",),
+                ("nearest", "zeros", 1), ("nearest", "reflection"))]
             inputs += "; float[m,c,d,h2,w2] v; float[m,o,p2,q2,3] g3"
             runs[0][1].extend([numbers(1, 1, 2, 3, 4), grid(1, 2, 2, 1, 3)])
             runs[1][1].extend([numbers(2, 2, 3, 2, 1), grid(2, 1, 2, 2, 3)])

@@ -270,9 +270,10 @@ def grid_sample(x, grid, mode="linear", padding="zeros", align=0):
             for d, n in enumerate(dims):
                 g = float(grid[(image,) + place][len(dims) - 1 - d])
                 c = (g + 1) / 2 * (n - 1) if align else ((g + 1) * n - 1) / 2
-                if mode == "nearest":
-                    c = round(c)  # halves to even
-                if padding == "border":
+                if mode == "nearest":  # halves go to even pixels of a plane, and away from 0 in a volume
+                    c = round(c) if len(dims) != 3 else math.copysign(math.floor(abs(c) + 0.5), c)
+                low, high = (0, n - 1) if align else (-0.5, n - 0.5)
+                if padding == "border" and not low <= c <= high:
                     c = min(max(c, 0), n - 1)
                 if padding == "reflection":
                     c = reflect(c, n)

@@ -33,25 +33,44 @@ std::string read_file(const std::string& path) {
 struct Draw {
   std::string folder, about;
   double rtol = 0, atol = 0;
+  std::optional<std::pair<double, double>> limits = {};  // of the elements of random results
 
   explicit Draw(std::string place) : folder(std::move(place)) {
     std::ifstream file(folder + "/about.txt");
     std::getline(file, about);
     file >> rtol >> atol;
+    if (double low, high; file >> low >> high) limits = {low, high};
   }
   std::string data(const char* what, size_t i) const {
     return fmt::format("{}/test_data_set_0/{}_{}.pb", folder, what, i);
   }
+  bool has_expected_results() const { return fs::exists(data("expected", 0)); }
   bool has_runtime_results() const {
     return fs::exists(folder + "/ort_done") && !fs::exists(folder + "/ort_error.txt");
   }
 };
 
+// Random results agree in dtype and shape, and keep to their limits.
+std::string compare_random(const std::string& name, const vm::Value& got, const vm::Value& wanted, const Draw& draw) {
+  const Tensor &x = got.tensor(), &y = wanted.tensor();
+  if (x.dtype() != y.dtype() || x.shape() != y.shape())
+    return fmt::format("{}: got {}[{}], expected {}[{}]", name, to_string(x.dtype()), fmt::join(x.shape(), ", "),
+                       to_string(y.dtype()), fmt::join(y.shape(), ", "));
+  for (int64_t i = 0; i < x.size(); ++i) {
+    if (!(x.as_double(i) >= draw.limits->first && x.as_double(i) <= draw.limits->second))
+      return fmt::format("{}: element {} is {}, expected {} to {}", name, i, x.as_double(i), draw.limits->first,
+                         draw.limits->second);
+  }
+  return {};
+}
+
 std::string compare_all(const char* with, const std::vector<tools::NamedValue>& got,
                         const std::vector<tools::NamedValue>& wanted, const Draw& draw) {
   for (size_t i = 0; i < got.size(); ++i) {
-    std::string difference =
-        tools::compare_values(fmt::format("output {}", i), got[i].value, wanted.at(i).value, draw.rtol, draw.atol);
+    std::string name = fmt::format("output {}", i);
+    std::string difference = draw.limits
+                                 ? compare_random(name, got[i].value, wanted.at(i).value, draw)
+                                 : tools::compare_values(name, got[i].value, wanted.at(i).value, draw.rtol, draw.atol);
     if (!difference.empty()) return fmt::format("compared with {}: {}", with, difference);
   }
   return {};
@@ -74,6 +93,7 @@ bool fits_float64(const Tensor& tensor) {
   if (!tensor.dtype().is_integral() || tensor.dtype().bits < 64) return true;
   constexpr int64_t kMost = int64_t{1} << 53;
   for (int64_t i = 0; i < tensor.size(); ++i) {
+    if (tensor.dtype().is_uint() && tensor.as_int(i) < 0) return false;  // beyond int64
     if (tensor.as_int(i) < -kMost || tensor.as_int(i) > kMost) return false;
   }
   return true;
@@ -114,19 +134,24 @@ std::string judge_here(const Draw& draw) {
     Session session(program, {.threads = 1, .step_limit = 1'000'000});
     std::vector<tools::NamedValue> got = tools::flat_results(session.run_values(inputs), main.outputs);
     std::string wrong;
-    if (draw.has_runtime_results()) {
+    auto compare = [&](const char* with, const std::vector<tools::NamedValue>& wanted) {
+      std::string difference = compare_all(with, got, wanted, draw);
+      if (!difference.empty()) wrong += (wrong.empty() ? "" : "\n") + difference;
+    };
+    auto from_files = [&](const char* what) {
       std::vector<tools::NamedValue> wanted;
-      for (size_t i = 0; i < got.size(); ++i) wanted.push_back({"", read_tensor_pb(draw.data("output", i)), {}});
-      wrong = compare_all("ONNX Runtime", got, wanted, draw);
-    }
-    std::string other = compare_all("the interpreter", got, run(module, inputs, interpreted), draw);
-    if (!other.empty()) wrong += (wrong.empty() ? "" : "\n") + other;
+      for (size_t i = 0; i < got.size(); ++i)
+        wanted.push_back({"", read_value_pb(draw.data(what, i), main.outputs.at(i)), {}});
+      return wanted;
+    };
+    if (draw.has_runtime_results()) compare("ONNX Runtime", from_files("output"));
+    if (draw.has_expected_results()) compare("the formula", from_files("expected"));
+    compare("the interpreter", run(module, inputs, interpreted));
     if (auto reference = reference_results(module, inputs)) {
       compared = "reference ";
       std::vector<tools::NamedValue> wanted;
       for (const Tensor& tensor : *reference) wanted.push_back({"", tensor, {}});
-      other = compare_all("the reference", got, wanted, draw);
-      if (!other.empty()) wrong += (wrong.empty() ? "" : "\n") + other;
+      compare("the reference", wanted);
     }
     return compared + (wrong.empty() ? wrong : "wrong: " + wrong);
   } catch (const CompileError& error) {

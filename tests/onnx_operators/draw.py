@@ -4,7 +4,9 @@ with open dims), attributes, constants and graph inputs, special numbers.
 usage: draw.py FOLDER COUNT SEED OPERATOR...   writes FOLDER/OPERATOR/0/model.onnx, test_data_set_0/input_0.pb, about.txt
        draw.py --list                          the operators, one a line
 
-about.txt holds one line that describes the draw, and one with the relative and the absolute tolerance.
+about.txt holds one line that describes the draw, and one with the relative and the absolute tolerance; the least and the
+largest element follow there where the results are random, so that nothing else can be compared. A draw that knows its
+results by a formula writes them as test_data_set_0/expected_0.pb.
 """
 import os
 import random
@@ -20,7 +22,8 @@ ALL = NUMBERS + ["bool", "bool"]
 # Those that onnxruntime-node cannot pass: they stay within the model.
 INNER_TYPES = ["bfloat16", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "int4", "uint4"]
 TOLERANCES = {"float32": (1e-4, 1e-5), "float64": (1e-6, 1e-9), "float16": (4e-3, 2e-3)}
-NEWEST_OPSET = 23
+NEWEST_OPSET = 26  # the newest that ONNX Runtime runs
+LATER_OPSETS = [13, 17, 18, 21, 23, 24, 25, NEWEST_OPSET]
 
 
 class Unfit(Exception):
@@ -62,11 +65,13 @@ class Draw:
         self.op = op
         self.opset = self.one_of(versions) if isinstance(versions, (list, tuple)) else versions
         if self.chance(0.5) and "." not in op:
-            self.opset = max(self.opset, self.one_of([v for v in versions] + [13, 17, 18, 21, NEWEST_OPSET]))
+            self.opset = max(self.opset, self.one_of([v for v in versions] + LATER_OPSETS))
         self.nodes, self.initializers, self.inputs, self.outputs, self.values = [], [], [], [], []
         self.count = 0
         self.words = []
         self.tolerance = [0.0, 0.0]
+        self.limits = None    # of the elements of random results
+        self.expected = []    # results by a formula
         self.is_wild = self.chance(0.2)   # whether there are special numbers in it
         self.is_open = self.chance(0.4)   # whether dims are symbols
         self.symbols = {}
@@ -195,9 +200,20 @@ class Draw:
         while names and not names[-1]:
             names.pop()
         results = [self.name("y") for _ in range(count)]
-        self.nodes.append(wire.node(op or self.op.split(".")[-1], names, results, domain, attributes))
+        self.nodes.append(wire.node(op or self.op.rpartition(".")[2], names, results, domain, attributes))
         self.outputs += results
         return results
+
+    def expect(self, dtype, shape, data):
+        """States the next result of the model, as an independent formula gives it."""
+        self.expect_file(wire.tensor("expected", dtype, shape, list(data)))
+
+    def expect_file(self, content):
+        self.expected.append(content)
+
+    def random_within(self, low, high):
+        """States that the results are random, and between these."""
+        self.limits = (low, high)
 
     @staticmethod
     def show(value):
@@ -216,7 +232,7 @@ class Draw:
         if dtype not in INNER_TYPES:
             return self.tensor(dtype, shape, kind)
         bound = {"uint4": (0, 15), "int4": (-8, 7)}.get(dtype)
-        integer = (lambda: float(self.integer(*bound))) if bound else (lambda: self.integer(-16, 16) / 8)
+        integer = (lambda: float(self.integer(*bound))) if bound else kind if callable(kind) else (lambda: self.integer(-16, 16) / 8)
         x = self.tensor("float32", shape, integer)
         self.words.append(f"as {dtype}")
         return Operand(self.inner("Cast", [x], to=wire.ELEMENT_TYPES[dtype]), dtype, shape, x.data)
@@ -244,9 +260,13 @@ class Draw:
         for i, value in enumerate(self.values):
             with open(f"{folder}/test_data_set_0/input_{i}.pb", "wb") as file:
                 file.write(value)
+        for i, value in enumerate(self.expected):
+            with open(f"{folder}/test_data_set_0/expected_{i}.pb", "wb") as file:
+                file.write(value)
+        numbers = self.tolerance + list(self.limits or [])
         with open(f"{folder}/about.txt", "w") as file:
             file.write(f"{self.op} {self.opset} " + " ".join(self.words) + (" wild" if self.is_wild else "")
-                       + f"\n{self.tolerance[0]} {self.tolerance[1]}\n")
+                       + "\n" + " ".join(str(number) for number in numbers) + "\n")
 
     def ml_version(self):
         return getattr(self, "version", 3)
@@ -254,8 +274,10 @@ class Draw:
 
 def operators():
     import elementwise, layout, index, reductions, network, quantized, control, text, learned, contrib
+    import chance, contrib_layers, contrib_products, newest, training
     rows = {}
-    for group in (elementwise, layout, index, reductions, network, quantized, control, text, learned, contrib):
+    for group in (elementwise, layout, index, reductions, network, quantized, control, text, learned, contrib, chance, newest,
+                  training, contrib_layers, contrib_products):
         rows.update(group.OPERATORS)
     return rows
 

@@ -102,8 +102,8 @@ def linear_regressor(g):
            **g.maybe(0.6, post_transform=g.one_of(TRANSFORMS)))
 
 
-def labels(g, count):
-    return {"classlabels_ints": g.random.sample(range(-3, 9), count)} if g.chance(0.5) else {
+def labels(g, count, ints="classlabels_ints"):
+    return {ints: g.random.sample(range(-3, 9), count)} if g.chance(0.5) else {
         "classlabels_strings": g.random.sample(["a", "b", "no", "yes", "x"], count)}
 
 
@@ -203,11 +203,11 @@ def tree_regressor(g):
 
 def tree_classifier(g):
     width, classes = g.integer(1, 4), g.integer(2, 4)
-    named = labels(g, classes)
+    named = labels(g, classes, "classlabels_int64s")
     leaves = {"treeids": [], "nodeids": [], "ids": [], "weights": []}
     is_binary = classes == 2 and g.chance(0.5)
     def leaf(tree, node):
-        for target in [0] if is_binary else g.random.sample(range(classes), g.integer(1, classes)):
+        for target in range(1 if is_binary else classes):  # ONNX Runtime does not choose a class without a score
             for name, value in zip(leaves, [tree, node, target, g.integer(0 if is_binary else -16, 16) / 8]):
                 leaves[name].append(value)
     attributes = forest(g, width, classes, leaf) | {f"class_{name}": values for name, values in leaves.items()} | named
@@ -261,10 +261,63 @@ def category_mapper(g):
     g.node([x], domain=ML, **attributes)
 
 
+def zip_map(g):
+    shape = [g.integer(1, 4)] if g.chance(0.3) else [g.integer(0 if g.chance(0.05) else 1, 3), g.integer(1, 4)]
+    x = g.tensor("float32", shape, "small")
+    keys = g.random.sample(["a", "b", "cat", ""] if g.chance(0.5) else range(-3, 9), shape[-1])
+    kind = "string" if isinstance(keys[0], str) else "int64"
+    g.node([x], domain=ML, **{f"classlabels_{kind}{'s'}": list(keys)})
+    rows = [x.data[i:i + shape[-1]] for i in range(0, len(x.data), shape[-1])]
+    g.expect_file(wire.sequence_of_maps([wire.map_value(kind, keys, "float32", row) for row in rows]))
+
+
+def given_map(g):
+    """A graph input, with its entries as a dictionary."""
+    key, value = g.one_of([("string", "float32"), ("string", "int64"), ("int64", "float32"), ("int64", "float64"), ("int64", "string")])
+    keys = g.random.sample(["a", "b", "cat", "", "日本"] if key == "string" else range(0, 9), g.integer(0, 4))
+    numbers = (lambda: str(g.integer(-9, 9))) if value == "string" else (lambda: g.element(value, "small"))
+    entries = {item: numbers() for item in keys}
+    g.inputs.append(wire.map_info("entries", key, value))
+    g.values.append(wire.map_value(key, list(entries), value, list(entries.values())))
+    g.words.append(f"{key}->{value} {entries}".replace(" ", ""))
+    return key, value, entries
+
+
+def dict_vectorizer(g):
+    key, value, entries = given_map(g)
+    others = ["dog", "x"] if key == "string" else [20, 30]
+    vocabulary = g.random.sample(list(entries) + others, g.integer(1, len(entries) + 1))
+    name = "string_vocabulary" if key == "string" else "int64_vocabulary"
+    g.node(["entries"], domain=ML, **{name: vocabulary})
+    nothing = "" if value == "string" else 0
+    g.expect(value, [1, len(vocabulary)], [entries.get(item, nothing) for item in vocabulary])
+
+
+def cast_map(g):
+    key, value, entries = given_map(g)
+    if key != "int64" or value == "float64":
+        raise Unfit
+    to = g.one_of(["FLOAT", "INT64", "STRING"])
+    if to == "STRING" and value != "string":
+        raise Unfit  # how a float is written is not specified
+    dtype, convert = {"FLOAT": ("float32", float), "INT64": ("int64", lambda item: int(float(item))), "STRING": ("string", str)}[to]
+    attributes = {"cast_to": f"TO_{to}"}
+    if g.chance(0.5):
+        size = g.integer(1, 10)
+        nothing = {"FLOAT": 0.0, "INT64": 0, "STRING": "0.f"}[to]
+        row = [convert(entries[i]) if i in entries else nothing for i in range(size)]
+        attributes |= {"map_form": "SPARSE", "max_map": size}
+    else:
+        row = [convert(entries[i]) for i in sorted(entries)]
+    g.node(["entries"], domain=ML, **attributes)
+    g.expect(dtype, [1, len(row)], row)
+
+
 OPERATORS = {
     f"{ML}.{name}": ((17,), ml(build, version)) for name, build, version in [
         ("Scaler", scaler, 1), ("Normalizer", normalizer, 1), ("Binarizer", binarizer, 1), ("Imputer", imputer, 1),
         ("FeatureVectorizer", vectorizer, 1), ("ArrayFeatureExtractor", extractor, 1), ("OneHotEncoder", one_hot, 1),
+        ("ZipMap", zip_map, 1), ("DictVectorizer", dict_vectorizer, 1), ("CastMap", cast_map, 1),
         ("LabelEncoder", label_encoder, 2), ("CategoryMapper", category_mapper, 1), ("LinearRegressor", linear_regressor, 1), ("LinearClassifier", linear_classifier, 1),
         ("SVMRegressor", svm_regressor, 1), ("SVMClassifier", svm_classifier, 1), ("TreeEnsembleRegressor", tree_regressor, 3),
         ("TreeEnsembleClassifier", tree_classifier, 3), ("TreeEnsemble", tree_ensemble, 5)]}

@@ -230,6 +230,11 @@ def upsample(g):
     g.node([x, g.given("float32", [4], scales, True)], tolerance=(1e-3, 1e-3), **attributes)
 
 
+def grid_coordinate(g):
+    """One between pixels and outside of them, or halfway between two."""
+    return g.one_of([-1.0, -0.5, 0.0, 0.5, 1.0]) if g.chance(0.1) else g.integer(-150, 150) / 101
+
+
 def grid_sample(g):
     rank = g.one_of([2, 2, 3]) if g.opset >= 20 else 2
     shape = [g.integer(1, 2), g.integer(1, 3)] + [g.integer(1, 5) for _ in range(rank)]
@@ -237,7 +242,7 @@ def grid_sample(g):
     names = ["linear", "nearest"] + (["cubic"] if rank == 2 else []) if g.opset >= 20 else ["bilinear", "nearest", "bicubic"]
     attributes = g.maybe(0.7, mode=g.one_of(names), padding_mode=g.one_of(["zeros", "border", "reflection"]),
                          align_corners=g.integer(0, 1))
-    g.node([g.tensor("float32", shape, "small"), g.tensor("float32", out, lambda: g.integer(-150, 150) / 101)],
+    g.node([g.tensor("float32", shape, "small"), g.tensor("float32", out, lambda: grid_coordinate(g))],
            tolerance=(1e-2, 1e-2), **attributes)
 
 

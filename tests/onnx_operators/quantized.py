@@ -93,7 +93,7 @@ def linear_matmul(g):
     batch = g.shape(0, 1)
     per_column = g.chance(0.3)
     inputs = [g.tensor(a, batch + [m, k])] + scale_and_point(g, a) + [g.tensor(b, [k, n])]
-    g.node(inputs + scale_and_point(g, b, [n] if per_column else ()) + scale_and_point(g, y), tolerance=(0, 1))
+    g.node(inputs + scale_and_point(g, b, [n] if per_column else ()) + scale_and_point(g, y), tolerance=(0, 0))
 
 
 def integer_conv(g, linear=False):
@@ -119,7 +119,7 @@ def integer_conv(g, linear=False):
     inputs = [x] + scale_and_point(g, a) + [w] + scale_and_point(g, b, [outer] if per_row else ()) + scale_and_point(g, y)
     if g.chance(0.4):
         inputs.append(g.tensor("int32", [outer]))
-    g.node(inputs, tolerance=(0, 1), **attributes)
+    g.node(inputs, tolerance=(0, 0), **attributes)
 
 
 # ---- com.microsoft
@@ -127,14 +127,14 @@ def contrib_binary(g):
     dtype = g.one_of(BYTES)
     shape = g.shape()
     inputs = [g.tensor(dtype, shape)] + scale_and_point(g, dtype) + [g.tensor(dtype, g.partner(shape))]
-    g.node(inputs + scale_and_point(g, dtype) + scale_and_point(g, dtype), domain="com.microsoft", tolerance=(0, 1))
+    g.node(inputs + scale_and_point(g, dtype) + scale_and_point(g, dtype), domain="com.microsoft", tolerance=(0, 0))
 
 
 def contrib_unary(g):
     dtype = g.one_of(BYTES)
     inputs = [g.tensor(dtype, g.shape(1, 4))] + scale_and_point(g, dtype) + scale_and_point(g, dtype)
     attributes = {"alpha": 0.25} if "Leaky" in g.op else {}
-    g.node(inputs, domain="com.microsoft", tolerance=(0, 1), **attributes)
+    g.node(inputs, domain="com.microsoft", tolerance=(0, 0), **attributes)
 
 
 def contrib_concat(g):
@@ -146,7 +146,7 @@ def contrib_concat(g):
         part = list(shape)
         part[axis] = g.dim()
         inputs += [g.tensor(dtype, part)] + scale_and_point(g, dtype)
-    g.node(inputs, domain="com.microsoft", axis=axis, tolerance=(0, 1))
+    g.node(inputs, domain="com.microsoft", axis=axis, tolerance=(0, 0))
 
 
 def contrib_pool(g):
@@ -154,11 +154,11 @@ def contrib_pool(g):
     if "Global" in g.op:
         shape = [g.integer(1, 3), g.integer(1, 3)] + g.shape(1, 2, 0)
         inputs = [g.tensor(dtype, shape)] + scale_and_point(g, dtype) + scale_and_point(g, dtype)
-        return g.node(inputs, domain="com.microsoft", channels_last=0, tolerance=(0, 1))
+        return g.node(inputs, domain="com.microsoft", channels_last=0, tolerance=(0, 0))
     kernel, strides, dilations, pads, attributes, mode = window(g, g.one_of([1, 2, 2]))
     shape = [g.integer(1, 3), g.integer(1, 3)] + extents(g, kernel, [1] * len(kernel), pads)
     inputs = [g.tensor(dtype, shape)] + scale_and_point(g, dtype) + scale_and_point(g, dtype)
-    g.node(inputs, domain="com.microsoft", tolerance=(0, 1), **attributes, **g.maybe(0.4, count_include_pad=1))
+    g.node(inputs, domain="com.microsoft", tolerance=(0, 0), **attributes, **g.maybe(0.4, count_include_pad=1))
 
 
 def contrib_softmax(g):
@@ -166,7 +166,7 @@ def contrib_softmax(g):
     shape = g.shape(1, 3, 0)
     inputs = [g.tensor(dtype, shape)] + scale_and_point(g, dtype)
     inputs += [g.given("float32", [], [1 / 256], True), g.given(dtype, [], [0 if dtype == "uint8" else -128], True)]
-    g.node(inputs, domain="com.microsoft", opset=g.one_of([11, 13]), axis=g.axis(len(shape)), tolerance=(0, 1))
+    g.node(inputs, domain="com.microsoft", opset=g.one_of([11, 13]), axis=g.axis(len(shape)), tolerance=(0, 0))
 
 
 def contrib_quantize(g):
@@ -215,7 +215,7 @@ def quantized_where(g):
     shape = g.shape()
     inputs = [g.tensor("bool", g.partner(shape)), g.tensor(dtype, shape)] + scale_and_point(g, dtype)
     g.node(inputs + [g.tensor(dtype, g.partner(shape))] + scale_and_point(g, dtype) + scale_and_point(g, dtype),
-           domain="com.microsoft", tolerance=(0, 1))
+           domain="com.microsoft", tolerance=(0, 0))
 
 
 def quantized_attention(g):

@@ -88,6 +88,23 @@ def value_info(name, dtype=None, dims=None):
     return message(1, name) + message(2, message(1, number(1, ELEMENT_TYPES[dtype]) + shape))
 
 
+def map_info(name, key, value):
+    """A map to scalars."""
+    scalar = message(1, number(1, ELEMENT_TYPES[value]) + message(2, b""))
+    return message(1, name) + message(2, message(5, number(1, ELEMENT_TYPES[key]) + message(2, scalar)))
+
+
+def map_value(key, keys, value, values):
+    """A map to scalars: its keys and a sequence of values."""
+    listed = b"".join(message(4, item) for item in keys) if key == "string" else message(3, b"".join(varint(item) for item in keys))
+    items = number(2, 1) + b"".join(message(3, tensor("", value, [], [item])) for item in values)
+    return message(1, "entries") + number(2, ELEMENT_TYPES[key]) + listed + message(5, items)
+
+
+def sequence_of_maps(maps):
+    return number(2, 4) + b"".join(message(6, item) for item in maps)
+
+
 def graph(nodes, initializers, inputs, outputs):
     return (b"".join(message(1, item) for item in nodes) + message(2, "graph")
             + b"".join(message(5, item) for item in initializers) + b"".join(message(11, item) for item in inputs)

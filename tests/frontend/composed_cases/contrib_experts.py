@@ -173,22 +173,23 @@ def decoding():
     rows = lambda x: x.reshape(4, 1, n, 4).transpose(0, 2, 1, 3)
     pk, pv, ck, cv = f(4, n, 5, 4), f(4, n, 5, 4), f(4, n, 6, 4), f(4, n, 6, 4)
     keys, values = np.concatenate([pk, rows(k)], 2), np.concatenate([pv, rows(v)], 2)
-    dd = {"q": "b 1 8", "k": "b 1 8", "v": "b 1 8", "pk": "b 2 p 4", "pv": "b 2 p 4"}
+    dd = {"q": "b 1 8", "k": "b 1 8", "v": "b 1 8", "pk": "b h p 4", "pv": "b h p 4"}
     mask = i32(*([1] * 24)).reshape(4, 6)
     mask[1, :2] = 0
     case(q, k, v, None, None, pk, pv, expected=[decoded(q, keys, values)[0], keys, values], dims=dd)
     bias6 = f(1, n, 1, 6)
     case(q, k, v, mask, bias6, pk, pv, expected=[decoded(q, keys, values, mask, bias6, 0.4)[0], keys, values], dims=dict(dd, mask="b t"), scale=0.4)
     y, s = decoded(q, ck, cv)
-    case(q, ck, cv, expected=[y, ck, cv, s], output_qk=1, dims={"q": "b 1 8", "k": "b 2 t 4", "v": "b 2 t 4"})
+    case(q, ck, cv, expected=[y, ck, cv, s], output_qk=1, dims={"q": "b 1 8", "k": "b h t 4", "v": "b h t 4"})
     full_k, full_v = f(4, n, 9, 4), f(4, n, 9, 4)
     new_k, new_v = full_k.copy(), full_v.copy()
     new_k[:, :, 5], new_v[:, :, 5] = rows(k)[:, :, 0], rows(v)[:, :, 0]
     shared = dict(past_present_share_buffer=1)
     case(q, k, v, None, None, full_k, full_v, i32(5), expected=[decoded(q, new_k[:, :, :6], new_v[:, :, :6])[0], new_k, new_v], **shared)
     came_from = g.random.integers(0, 2, (2, 2, 9)).astype(np.int32)
-    came_from[:, :, 5] = [0, 1]
-    pick = lambda x: np.stack([np.stack([x[b // 2 * 2 + came_from[b // 2, b % 2, j], :, j] for j in range(6)], 1) for b in range(4)])
+    came_from[:, :, 5] = [1, 0]  # the new rows stay where they are, whatever is said of them
+    source = lambda b, j: b // 2 * 2 + came_from[b // 2, b % 2, j] if j < 5 else b
+    pick = lambda x: np.stack([np.stack([x[source(b, j), :, j] for j in range(6)], 1) for b in range(4)])
     case(q, k, v, None, None, full_k, full_v, i32(5), i32(2), came_from, expected=[decoded(q, pick(new_k), pick(new_v))[0], new_k, new_v], **shared)
     # The same buffers, of MultiHeadAttention.
     shared_inputs = {"q": q, "k": k, "v": v, "c": None, "mask": None, "bias": None, "pk": full_k, "pv": full_v, "length": i32(5)}

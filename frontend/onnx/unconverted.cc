@@ -1,0 +1,185 @@
+// Nodes that cannot be converted, for those who want to hear of every node of a model (ImportOptions::failed). An
+// external function that nobody can call stands for such a node, and its outputs have the types that the model declares
+// for them. Without such a type a value stays unknown, and the nodes that read it fail with that reason.
+#include "frontend/onnx/graph_importer.h"
+#include "ir/op_names.h"
+#include "ir/text/names.h"
+#include "support/joined.h"
+#include "support/lists.h"
+#include "support/printable.h"
+
+namespace relaxc::onnx_import {
+
+namespace {
+
+// Returns the declared type of a tensor; null where the model does not say its rank. Exporters write an empty shape for
+// an unknown one.
+const onnx::TypeProto::Tensor* declared_tensor(const onnx::TypeProto* type) {
+  if (!type || !type->has_tensor_type()) return nullptr;
+  const onnx::TypeProto::Tensor& tensor = type->tensor_type();
+  return tensor.elem_type() != 0 && tensor.shape().dim_size() > 0 ? &tensor : nullptr;
+}
+
+// Returns a dim as the signature of a kernel writes it: 64 or "n". One that is computed gets a name of its own.
+std::string dim_of_signature(const Expr& dim, int& unnamed) {
+  if (std::optional<int64_t> number = as_int(dim)) return fmt::format("{}", *number);
+  const Var* var = dim.as<Var>();
+  return fmt::format("\"{}\"", var ? text::identifier(var->name) : fmt::format("d{}", unnamed++));
+}
+
+// Returns `x: T.Buffer(("n", 64), "float32")`; what is not known is left open.
+std::string buffer_of_signature(const std::string& name, const std::optional<Type>& type, int& unnamed) {
+  const std::optional<DType> dtype = type ? tensor_dtype(*type) : std::nullopt;
+  const std::vector<Expr>* shape = type ? known_shape(*type) : nullptr;
+  std::string dims = "...";
+  if (shape) {
+    dims = joined(*shape, [&](const Expr& dim) { return dim_of_signature(dim, unnamed); });
+    if (shape->size() == 1) dims += ",";
+  }
+  return fmt::format("{}: T.Buffer(({}), {})", name, dims, dtype ? fmt::format("\"{}\"", to_string(*dtype)) : "...");
+}
+
+// Returns the scalar params for an attribute: one for each item of a list.
+std::string params_of_attribute(const onnx::AttributeProto& attribute) {
+  const std::string name = text::identifier(attribute.name());
+  using onnx::AttributeProto;
+  auto items = [&](int count, const char* dtype) {
+    std::string result;
+    for (int i = 0; i < count; ++i) result += fmt::format("{}_{}: T.{}, ", name, i, dtype);
+    return result;
+  };
+  switch (attribute.type()) {
+    case AttributeProto::INT:
+      return name + ": T.int64, ";
+    case AttributeProto::FLOAT:
+      return name + ": T.float32, ";
+    case AttributeProto::INTS:
+      return items(attribute.ints_size(), "int64");
+    case AttributeProto::FLOATS:
+      return items(attribute.floats_size(), "float32");
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+const onnx::TypeProto* GraphImporter::declared_type(const std::string& name) {
+  if (graph_ && declared_.empty()) {
+    for (const auto& info : graph_->value_info()) declared_.emplace(info.name(), &info.type());
+    for (const auto& output : graph_->output()) declared_.emplace(output.name(), &output.type());
+  }
+  return copy_value(declared_, name).value_or(nullptr);
+}
+
+// Returns the head of a kernel that would take the node.
+std::string GraphImporter::kernel_head(const onnx::NodeProto& node, const std::vector<Value>& inputs,
+                                       const std::vector<std::optional<Type>>& outputs) const {
+  int unnamed = 0;
+  const std::string domain = domain_of(node.domain());
+  std::string conditions, absent, params;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const std::string name = i == 0 ? "x" : fmt::format("x{}", i);
+    if (inputs[i]) params += buffer_of_signature(name, inputs[i]->type(), unnamed) + ", ";
+    if (!inputs[i]) absent += fmt::format("{}{}", absent.empty() ? "" : ", ", i);
+  }
+  for (const auto& attribute : node.attribute()) {
+    params += params_of_attribute(attribute);
+    if (attribute.type() == onnx::AttributeProto::STRING)
+      conditions += fmt::format(", {}={}", text::identifier(attribute.name()), python_string(attribute.s()));
+  }
+  if (!absent.empty()) conditions += fmt::format(", absent=[{}]", absent);
+  std::vector<std::string> results;
+  for (size_t i = 0; i < outputs.size(); ++i)
+    results.push_back(buffer_of_signature(i == 0 ? "y" : fmt::format("y{}", i), outputs[i], unnamed));
+  return fmt::format("@S.implements(\"{}::{}\"{})\n@T.prim_func\ndef my_kernel({}{}): ...",
+                     domain.empty() ? "ai.onnx" : printable(domain), printable(node.op_type()), conditions, params,
+                     joined(results));
+}
+
+// Returns the declared type of an output, with dims of the model's where it names them; nullopt for other values than
+// tensors, and for those of unknown rank.
+std::optional<Type> GraphImporter::type_of_stand_in(const std::string& name, const Span& span) {
+  const onnx::TypeProto::Tensor* tensor = declared_tensor(declared_type(name));
+  if (!tensor) return std::nullopt;
+  auto dim_of = [&](const onnx::TensorShapeProto::Dimension& dim) -> Expr {
+    if (dim.has_dim_value() && dim.dim_value() >= 0) return int_imm(dim.dim_value());
+    if (const int64_t* fixed = find_value(context_.options.dims, dim.dim_param())) return int_imm(*fixed);
+    if (const VarRef* known = find_value(context_.dims, dim.dim_param())) return *known;
+    return unknown_dim(context_, text::identifier(dim.dim_param().empty() ? name : dim.dim_param()));
+  };
+  try {
+    Type type = tensor_type(map_each(tensor->shape().dim(), dim_of), dtype_of_element_type(tensor->elem_type(), span));
+    return is_too_large(type, context_.options.limits) ? std::nullopt : std::optional(type);
+  } catch (const CompileError&) {  // of an element type that relaxc does not have
+    return std::nullopt;
+  }
+}
+
+void GraphImporter::stand_in(const onnx::NodeProto& node, const Span& span, std::vector<Diagnostic> why, bool follows) {
+  std::vector<Value> inputs;
+  std::vector<Expr> operands = {extern_func(span.origin->op_type)};
+  bool are_known = true;
+  for (const std::string& name : node.input()) {
+    Value value = name.empty() ? nullptr : find(name);
+    if (value && value->tensor) operands.push_back(leaf_of(value, span));
+    are_known = are_known && (name.empty() || (value && value->type()));
+    inputs.push_back(std::move(value));
+  }
+  while (!inputs.empty() && !inputs.back()) inputs.pop_back();
+  std::vector<std::optional<Type>> outputs =
+      map_each(node.output(), [&](const std::string& name) { return type_of_stand_in(name, span); });
+  const std::string head = are_known && !outputs.empty() ? kernel_head(node, inputs, outputs) : "";
+  context_.options.failed({span, std::move(why), follows, head});
+  if (outputs.empty()) return;
+  const std::vector<Type> types = map_each(outputs, [](const std::optional<Type>& output) {
+    return output ? tensor_type_of_rank(std::ssize(*known_shape(*output)), tensor_dtype(*output)) : object_type();
+  });
+  const Type type = types.size() == 1 ? types[0] : tuple_type(types);
+  Expr made = builder_.emit(call(op_ref(ops::kCallPurePacked), std::move(operands), {}, type, span, {type}));
+  context_.stand_ins.emplace_back(made, &builder_);
+  for (int i = 0; i < node.output_size(); ++i) {
+    if (node.output(i).empty()) continue;
+    Value value =
+        make_value({.poisoned = true, .source = fmt::format("nothing implements node '{}'", span.origin->node)});
+    if (const std::optional<Type>& output = outputs[static_cast<size_t>(i)]) {
+      Expr item = types.size() == 1 ? made : builder_.emit(tuple_get(made, i));
+      value = make_value({.tensor = builder_.match_cast(item, *output), .home = &builder_});
+    }
+    define(node.output(i), std::move(value));
+  }
+}
+
+void GraphImporter::on_failure(const onnx::NodeProto& node, const Span& span, const CompileError& error) {
+  std::vector<Diagnostic> why = with_place(error.diagnostics(), span);
+  for (Diagnostic& diagnostic : why) {
+    for (const std::string& name : node.input()) {
+      if (const std::string* kernel = find_value(context_.made_by, name))
+        diagnostic.notes.push_back(fmt::format("kernel '{}' makes its input '{}'", *kernel, printable(name)));
+    }
+  }
+  if (!context_.options.failed) {
+    for (Diagnostic& diagnostic : why) context_.diagnostics.add(std::move(diagnostic));
+    for (const std::string& name : node.output()) {
+      if (!name.empty()) define(name, make_value({.poisoned = true}));
+    }
+    if (context_.diagnostics.all().size() > 1000) throw error;
+    return;
+  }
+  const bool follows = why.empty();
+  if (follows) why.push_back({.span = span, .message = why_unknown(node)});
+  stand_in(node, span, std::move(why), follows);
+}
+
+// Returns why the node failed where another one's failure was reported.
+std::string GraphImporter::why_unknown(const onnx::NodeProto& node) const {
+  for (const std::string& name : node.input()) {
+    Value value = name.empty() ? nullptr : find(name);
+    if (value && value->poisoned)
+      return fmt::format("the type of its input '{}' is not known: {}, and the model does not declare it",
+                         printable(name), value->source);
+  }
+  return "the types of values in it are not known";
+}
+
+}  // namespace relaxc::onnx_import

@@ -1,0 +1,224 @@
+// relaxc explain on models with nodes that nothing implements: every node has its row.
+#include "tests/folder.h"
+#include "tests/frontend/onnx_model.h"
+#include "tests/patterns.h"
+#include "tests/process.h"
+
+#include "tests/catch.h"  // last
+
+using namespace relaxc;
+using test::contains;
+using test::OnnxModel;
+using test::Outcome;
+
+namespace {
+
+struct Explained : test::Folder {
+  Explained() : Folder("explain") {}
+  Outcome explain(OnnxModel& model, const std::string& kernels = "") const {
+    for (const onnx::NodeProto& node : model.proto().graph().node()) {
+      if (node.domain().empty() || model.proto().opset_import_size() > 1) continue;
+      auto* import = model.proto().add_opset_import();
+      import->set_domain(node.domain()), import->set_version(1);
+    }
+    std::vector<std::string> words = {RELAXC_TOOL, "explain", write("model.onnx", model.proto().SerializeAsString())};
+    if (!kernels.empty()) words.insert(words.end(), {"--kernels", write("k.py", kernels)});
+    return test::run_program(words, 120);
+  }
+};
+
+// A product with a relu behind it, a node of a custom operator, and a softmax.
+OnnxModel with_custom_node(bool is_typed) {
+  OnnxModel model;
+  model.input("x", kFloat32, "n,24").output("y").constant("w", test::numbers({24, 40}));
+  model.node("MatMul", "x w", "h"), model.node("Relu", "h", "r");
+  onnx::NodeProto& custom = model.node("FancyGelu", "r", "g");
+  custom.set_domain("com.me");
+  onnx::AttributeProto& alpha = *custom.add_attribute();
+  alpha.set_name("alpha"), alpha.set_type(onnx::AttributeProto::FLOAT), alpha.set_f(1.5f);
+  test::set_string(custom, "mode", "fast");
+  model.node("Softmax", "g", "y");
+  if (!is_typed) return model;
+  onnx::ValueInfoProto& info = *model.proto().mutable_graph()->add_value_info();
+  info.set_name("g");
+  auto& tensor = *info.mutable_type()->mutable_tensor_type();
+  tensor.set_elem_type(onnx::TensorProto::FLOAT);
+  tensor.mutable_shape()->add_dim()->set_dim_param("n");
+  tensor.mutable_shape()->add_dim()->set_dim_value(40);
+  return model;
+}
+
+const std::string kProductPattern =
+    "@S.pattern\ndef product(x, w: S.constant):\n    return R.nn.relu(R.matmul(x, w))\n";
+
+}  // namespace
+
+TEST_CASE("explain lists the nodes around one that nothing implements", "[tools]") {
+  Explained folder;
+  OnnxModel model = with_custom_node(true);
+  Outcome outcome = folder.explain(model, kProductPattern);
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 3);
+  CHECK(outcome.out == R"(h (MatMul): part of pattern 'product' (at r)
+r (Relu): pattern 'product'
+g (com.me.FancyGelu): nothing: operator com.me.FancyGelu of opset 1 is not supported; give a kernel for it: --kernels FILE with @S.implements("com.me::FancyGelu")
+    a kernel for it, in a file of --kernels, begins like this:
+        @S.implements("com.me::FancyGelu", mode="fast")
+        @T.prim_func
+        def my_kernel(x: T.Buffer(("n", 40), "float32"), alpha: T.float32, y: T.Buffer(("n", 40), "float32")): ...
+y (Softmax): built in, as nn.softmax
+)");
+  // Such a kernel takes the node.
+  size_t head = outcome.out.find("@S.implements(\"com.me::FancyGelu\", mode");
+  std::string kernel = outcome.out.substr(head, outcome.out.find("): ...", head) - head);
+  for (size_t at; (at = kernel.find("\n        ")) != std::string::npos;) kernel.erase(at + 1, 8);
+  kernel += R"():
+    for i, j in T.grid(n, 40):
+        with T.block("gelu"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            y[vi, vj] = x[vi, vj] * alpha
+)";
+  outcome = folder.explain(model, kernel);
+  INFO(kernel << outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 0);
+  CHECK(contains(outcome.out, "g (com.me.FancyGelu): kernel 'my_kernel'\n"));
+}
+
+TEST_CASE("explain says which condition of a kernel leaves a node to nobody", "[tools]") {
+  Explained folder;
+  OnnxModel model = with_custom_node(true);
+  Outcome outcome = folder.explain(model, R"(@S.implements("com.me::FancyGelu")
+@S.extern("c_gelu")
+def narrow(x: T.Buffer(("n", 25), "float32"), y: T.Buffer(("n", 25), "float32")): ...
+)");
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 3);
+  CHECK(contains(outcome.out,
+                 "g (com.me.FancyGelu): nothing: operator com.me.FancyGelu of opset 1 is not supported; "
+                 "kernel 'narrow' does not fit: "));
+  CHECK(!contains(outcome.out, "begins like this"));
+  CHECK(contains(outcome.out, "y (Softmax): built in, as nn.softmax\n"));
+}
+
+TEST_CASE("explain says why the type of a value is not known", "[tools]") {
+  Explained folder;
+  OnnxModel model = with_custom_node(false);
+  Outcome outcome = folder.explain(model);
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 3);
+  CHECK(contains(outcome.out, "h (MatMul): built in, as matmul\nr (Relu): built in, as nn.relu\n"));
+  CHECK(contains(outcome.out, "alpha: T.float32, y: T.Buffer((...), ...)): ...\n"));
+  CHECK(contains(outcome.out,
+                 "y (Softmax): nothing: the type of its input 'g' is not known: nothing implements node "
+                 "'g', and the model does not declare it\n"));
+}
+
+TEST_CASE("explain goes on behind a node that is wrong, and in the branches of one", "[tools]") {
+  Explained folder;
+  OnnxModel wrong;
+  wrong.input("x", kFloat32, "n,24").output("y").output("z");
+  test::set_int(wrong.node("Softmax", "x", "s"), "axis", 7);
+  wrong.node("Relu", "s", "y"), wrong.node("Neg", "x", "z");
+  Outcome outcome = folder.explain(wrong);
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 1);
+  CHECK(contains(outcome.out, "s (Softmax): nothing: axis is 7, expected -2 to 1\ny (Relu): nothing: the type of "));
+  CHECK(contains(outcome.out, "z (Neg): built in, as negative\n"));
+
+  OnnxModel model;
+  model.input("c", kBool, "").input("x", kFloat32, "n,24").output("y");
+  onnx::NodeProto& node = model.node("If", "c", "z");
+  for (const char* name : {"then_branch", "else_branch"}) {
+    onnx::AttributeProto& branch = *node.add_attribute();
+    branch.set_name(name), branch.set_type(onnx::AttributeProto::GRAPH);
+    onnx::NodeProto& relu = *branch.mutable_g()->add_node();
+    relu.set_op_type("Relu"), relu.add_input("x"), relu.add_output("r");
+    onnx::NodeProto& odd = *branch.mutable_g()->add_node();
+    odd.set_op_type("Odd"), odd.set_domain("com.me"), odd.add_input("r"), odd.add_output("o");
+    branch.mutable_g()->add_output()->set_name("o");
+  }
+  model.node("Neg", "z", "y");
+  outcome = folder.explain(model);
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 3);
+  CHECK(contains(outcome.out, "z (If): nothing: the types of values in it are not known\n"));
+  CHECK(contains(outcome.out, "z/Odd_1 (com.me.Odd): nothing: operator com.me.Odd is not supported"));
+  CHECK(contains(outcome.out, "z/Relu_0 (Relu): not known, because nothing implements 'z' around it\n"));
+  CHECK(contains(outcome.out, "y (Neg): nothing: the type of its input 'z' is not known: nothing implements node 'z'"));
+}
+
+namespace {
+
+// A 3x3 convolution with a relu behind it.
+OnnxModel convolution(int64_t channels, int64_t stride) {
+  OnnxModel model;
+  model.input("x", kFloat32, fmt::format("1,{},28,28", channels)).output("y");
+  model.constant("w", test::numbers({channels, channels, 3, 3}));
+  onnx::NodeProto& conv = model.node("Conv", "x w", "c");
+  test::set_ints(conv, "pads", {1, 1, 1, 1}), test::set_ints(conv, "strides", {stride, stride});
+  model.node("Relu", "c", "y");
+  return model;
+}
+
+const std::string kOwnRelu = R"(@S.implements("nn.relu")
+@T.prim_func
+def own(x: T.Buffer(("n", "c", "h", "w"), "float32"), y: T.Buffer(("n", "c", "h", "w"), "float32")):
+    for i, j, k, l in T.grid(n, c, h, w):
+        with T.block("y"):
+            vi, vj, vk, vl = T.axis.remap("SSSS", [i, j, k, l])
+            y[vi, vj, vk, vl] = T.max(x[vi, vj, vk, vl], T.float32(0))
+)";
+
+}  // namespace
+
+TEST_CASE("explain says why a kernel does not follow a convolution into blocks of channels", "[tools]") {
+  Explained folder;
+  OnnxModel model = convolution(32, 2);
+  CHECK(folder.explain(model, kOwnRelu).out == "c (Conv): built in, as nn.conv2d\ny (Relu): kernel 'own'\n");
+  std::string flipped = kOwnRelu;
+  flipped.replace(flipped.find("T.max(x[vi, vj, vk, vl]"), 23, "T.max(x[vi, vj, vl, vk]");
+  Outcome outcome = folder.explain(model, flipped);
+  INFO(outcome.out << outcome.err);
+  CHECK(!test::matches(outcome.out,
+                       "kernel 'own': it reads the image in the plain order and is not fused with what makes "
+                       "it in blocks of \\d+ channels: it reads other elements of 'x' than the one that it "
+                       "stores; S.use\\(.image_layout., block=0\\)")
+             .empty());
+  CHECK(contains(
+      folder.explain(model, kOwnRelu + "\n@S.schedule(\"own\")\ndef s(sch):\n    sch.get_loops(\"own\")\n").out,
+      " channels: a schedule or rule is for it; "));
+}
+
+TEST_CASE("explain says that a rule is skipped where Winograd's algorithm is chosen", "[tools]") {
+  Explained folder;
+  OnnxModel model = convolution(64, 1);
+  const std::string rule =
+      "@S.rule(\"nn.conv2d\")\ndef mine(sch):\n    sch.get_consumers(sch.get_block(\"conv2d_nchw\"))[0]\n";
+  const char* skipped =
+      "    rule 'mine' does not: skipped: the graph chose Winograd's algorithm for this convolution; "
+      "S.use(\"convolution_algorithm\", at=\"c\", algorithm=\"direct\") or --no-winograd keeps it\n";
+  CHECK(contains(folder.explain(model, rule).out, skipped));
+  CHECK(!contains(folder.explain(model, rule + "\nS.use(\"convolution_algorithm\", algorithm=\"direct\")\n").out,
+                  "skipped"));
+}
+
+TEST_CASE("a kernel that takes nodes with attributes of which it knows nothing gets one warning", "[tools]") {
+  Explained folder;
+  OnnxModel model = with_custom_node(true);
+  auto kernel = [](const std::string& conditions, const std::string& param) {
+    return "@S.implements(\"com.me::FancyGelu\"" + conditions +
+           ")\n@T.prim_func\ndef plain(x: T.Buffer((\"n\", \"m\"), \"float32\")" + param +
+           ", y: T.Buffer((\"n\", \"m\"), \"float32\")):\n    for i, j in T.grid(n, m):\n"
+           "        with T.block(\"y\"):\n            vi, vj = T.axis.remap(\"SS\", [i, j])\n"
+           "            y[vi, vj] = x[vi, vj]\n";
+  };
+  Outcome outcome = folder.explain(model, kernel("", ""));
+  CHECK(contains(outcome.err,
+                 "node 'g' (com.me.FancyGelu): warning: kernel 'plain' takes the node, although it neither "
+                 "reads nor names: alpha=1.5, mode="));
+  CHECK(contains(outcome.out, "    kernel 'plain': it neither reads nor names: alpha=1.5, mode="));
+  outcome = folder.explain(model, kernel(", mode=\"fast\"", ", alpha: T.float32"));
+  INFO(outcome.out << outcome.err);
+  CHECK(contains(outcome.out, "g (com.me.FancyGelu): kernel 'plain'\n"));
+  CHECK(outcome.err.empty());
+}
