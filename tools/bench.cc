@@ -86,7 +86,7 @@ int run(const BenchOptions& options) {
   auto pool = std::make_shared<vm::ThreadPool>(options.threads);
   const vm::Function& function = program.function(settings.function);
   Measured session{{}, Session(program, {.pool = pool}), function.name};
-  std::vector<vm::Value> inputs = options.inputs.make(function.inputs);
+  std::vector<vm::Value> inputs = options.inputs.with_buffer_names(options.model).make(function.inputs);
   for (int i = 0; i < options.warmup; ++i) session.run(inputs);
   std::vector<double> times;
   double begin = now_ms();

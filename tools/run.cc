@@ -55,13 +55,14 @@ int run(const RunOptions& options) {
       settings.passes =
           has_kernels ? "canonicalize,fold_batch_norm,fold_constants,apply_kernels,legalize,compose" : "legalize";
   }
-  settings.input_types = options.inputs.types();
+  InputOptions given = options.inputs.with_buffer_names(options.model);
+  settings.input_types = given.types();
   Program program = load_program(options.model, settings);
   Session session(program, {.threads = options.threads});
   const vm::Function& function = program.function(settings.function);
-  std::vector<vm::Value> inputs = options.test_data.empty() ? options.inputs.make(function.inputs)
-                                                            : read_inputs(options.test_data, function.inputs);
-  if (!options.test_data.empty()) options.inputs.check(function.inputs, inputs);
+  std::vector<vm::Value> inputs =
+      options.test_data.empty() ? given.make(function.inputs) : read_inputs(options.test_data, function.inputs);
+  if (!options.test_data.empty()) given.check(function.inputs, inputs);
   vm::TableProfiler profiler;
   if (options.profile) session.set_profiler(&profiler);
   std::vector<NamedValue> results = flat_results(session.run_values(inputs, function.name), function.outputs);
