@@ -205,8 +205,10 @@ def resize(g):
         axes = scaled
         attributes["axes"] = [a - rank if g.chance(0.3) else a for a in axes]
     if attributes.get("coordinate_transformation_mode") == "tf_crop_and_resize":
-        starts = [g.integer(0, 4) / 16 for _ in axes]
-        roi = g.given("float32", [2 * len(axes)], starts + [start + g.integer(4, 11) / 16 for start in starts], True)
+        cut = [targets[a] != shape[a] for a in axes]  # ONNX Runtime does not crop an axis that keeps its size
+        starts = [g.integer(0, 4) / 16 if is_cut else 0.0 for is_cut in cut]
+        ends = [start + g.integer(4, 11) / 16 if is_cut else 1.0 for start, is_cut in zip(starts, cut)]
+        roi = g.given("float32", [2 * len(axes)], starts + ends, True)
         attributes |= g.maybe(0.5, extrapolation_value=-2.5)
     if g.opset >= 18 and g.chance(0.25) and mode != "nearest":
         attributes["antialias"] = 1
