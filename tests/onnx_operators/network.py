@@ -1,5 +1,5 @@
 """Products, convolutions, pools, images, recurrent layers, signals and attention."""
-from draw import FLOATS, Unfit, size_of
+from draw import FLOATS, Operand, Unfit, size_of
 import wire
 
 LOOSE = {"float16": (2e-2, 8e-2), "float32": (1e-3, 1e-3), "float64": (1e-6, 1e-6)}
@@ -437,6 +437,8 @@ def attention(g):
     if has_past:
         inputs += [g.tensor(dtype, [batch, heads, past, width], "fine"), g.tensor(dtype, [batch, heads, past, value_width], "fine")]
     attributes |= g.maybe(0.3, is_causal=1, scale=0.5, softcap=2.0)
+    if any(isinstance(item, Operand) and item.dtype == "bool" for item in inputs):
+        attributes.pop("is_causal", None)  # together they may leave nothing to see
     count = 3 if has_past else 1
     g.node(inputs, count=count, tolerance=(2e-2, 2e-2) if dtype == "float16" else (1e-3, 1e-3), **attributes)
 
