@@ -77,7 +77,8 @@ void CompilerOptions::add_to(CLI::App& app) {
   app.add_option("--function", settings.function, "the function that is run or compiled: also a tensor program");
   app.add_option("--bind", bound, "NAME=FILE.npy, a param of the function that becomes a constant, repeatable")
       ->allow_extra_args(false);
-  app.add_option("--type", types, "NAME=float32[n, 4], the type of a param of which the text says less, repeatable")
+  app.add_option("--type", types,
+                 "NAME=float32[n, 4], the type of an input of which the model or text says less, repeatable")
       ->allow_extra_args(false);
   app.add_option("--passes", settings.passes, "passes and pipelines by name")->capture_default_str();
   app.add_option("--jobs", settings.jobs, "threads that compile (0: all cores)");
@@ -248,7 +249,11 @@ CompileSettings CompilerOptions::get(const std::string& model) const {
   if (!rules.empty()) result.kernels = std::make_shared<const std::vector<KernelRule>>(std::move(rules));
   if (!result.schedules.empty() || result.kernels)
     result.report = [](const std::string& line) { print_error("{}\n", line); };
-  result.warn = [](const Diagnostic& warning) { print_error("{}", to_string(warning)); };
+  // A model may be compiled more than once (tools/given_shapes.h).
+  result.warn = [seen = std::make_shared<std::set<std::string>>()](const Diagnostic& warning) {
+    std::string text = to_string(warning);
+    if (seen->insert(text).second) print_error("{}", text);
+  };
   for (const std::string& name : result.runner.print_after) {
     if (name != "all") parse_passes(name, result);
   }
