@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "support/joined.h"
+#include "support/temporarily.h"
 #include "vm/error.h"
 #include "vm/frame.h"
 #include "vm/index_check.h"
-#include "support/temporarily.h"
 #include "vm/row_stack.h"
 
 namespace relaxc::vm {
@@ -213,7 +213,8 @@ struct Interpreter::Instructions {
     DType dtype = known_dtype(in.word<"dtype">());
     SharedShape shape = read_shape(in);
     Word output = in.word<"output">();
-    bool may_be_bound = vm.depth_ == vm.bound_depth_ && output >= 0 && output < static_cast<Word>(vm.bound_outputs_.size());
+    bool may_be_bound =
+        vm.depth_ == vm.bound_depth_ && output >= 0 && output < static_cast<Word>(vm.bound_outputs_.size());
     const Tensor* bound = may_be_bound ? vm.bound_outputs_[static_cast<size_t>(output)] : nullptr;
     if (bound != nullptr && bound->dtype() == dtype && bound->shape() == *shape) {
       in.reg<"dst">() = *bound;

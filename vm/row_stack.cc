@@ -38,7 +38,8 @@ void RowStack::push(const Tensor& row, MemoryPool& memory) {
   if (row.size() % dtype.per_byte() != 0) {  // rows do not begin at bytes
     for (int64_t i = 0; i < row.size(); ++i)
       set_packed_bits(rows_.raw(), count_ * row.size() + i, dtype, packed_bits(row.raw(), i, dtype));
-  } else if (char* place = static_cast<char*>(rows_.raw()) + count_ * row.bytes(); row.bytes() > 0 && row.raw() != place) {
+  } else if (char* place = static_cast<char*>(rows_.raw()) + count_ * row.bytes();
+             row.bytes() > 0 && row.raw() != place) {
     std::memcpy(place, row.raw(), static_cast<size_t>(row.bytes()));
   }
   ++count_;

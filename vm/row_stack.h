@@ -11,8 +11,8 @@ class RowStack {
   // matter.
   explicit RowStack(Tensor rows) : rows_(std::move(rows)) {}
 
-  // Returns the place of the next row, in which it may be made: push() then copies nothing. Null where there is none yet,
-  // or where rows are not aligned as tensors are.
+  // Returns the place of the next row, in which it may be made: push() then copies nothing. Null where there is none
+  // yet, or where rows are not aligned as tensors are.
   const Tensor* next();
   // Copies the row behind the others. Throws RuntimeError where it has another shape than they, or another dtype.
   void push(const Tensor& row, MemoryPool& memory);
