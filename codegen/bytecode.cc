@@ -148,13 +148,14 @@ class FunctionLowering {
     map_items(type, [&](const Type& item) { return result.emplace_back(item); });
     return result;
   }
-  // Notes the flat position of each result tensor.
+  // Notes the flat position of each result tensor; the last one where there are several, so that a value that a loop
+  // both carries and stacks is made in its row (vm/row_stack.h).
   void note_outputs(const Expr& body) {
     if (const Tuple* items = body.as<Tuple>()) {
       for (const Expr& item : items->items) note_outputs(item);
       return;
     }
-    output_index_.emplace(body.get(), num_outputs_);
+    output_index_.insert_or_assign(body.get(), num_outputs_);
     num_outputs_ += static_cast<int64_t>(flattened(body.type()).size());
   }
 

@@ -26,7 +26,7 @@ struct CompileSettings : PassSettings {
   std::string passes = "default";                // names of passes and pipelines
   std::map<std::string, int64_t> dims;           // symbolic dims of the inputs that get a fixed value
   std::map<std::string, Tensor> params = {};     // params of the function that become constants: weights
-  std::map<std::string, Type> types = {};        // of params that a text leaves open (codegen/open_types.h)
+  std::map<std::string, Type> types = {};        // of params that a text or model leaves open (codegen/open_types.h)
   std::map<std::string, Type> input_types = {};  // the same, of inputs that are to be given
   // Called for each contradiction in an ONNX model that compiles all the same (frontend/onnx/import.h).
   std::function<void(const Diagnostic&)> warn = nullptr;
@@ -97,6 +97,8 @@ class CompiledModule {
   std::optional<InterpretOptions> interpret_;  // then objects_ has only what is linked
 };
 
+// Returns why no backend takes a graph function that says it is for one (attribute Codegen); "" for others.
+std::string why_no_backend(const std::string& name, const Function& function, const CompileSettings& settings);
 // Returns the context of passes under these settings: operators, target, and a constant folder that runs code.
 PassContext pass_context(const CompileSettings& settings = {});
 // Returns the passes that these settings name, in order.

@@ -222,7 +222,13 @@ IRModule with_open_types(IRModule module, const std::map<std::string, Type>& typ
   return module;
 }
 
-Type parse_tensor_type(const std::string& text, std::map<std::string, Expr>& dims) {
+Type parse_type(const std::string& text, std::map<std::string, Expr>& dims) {  // NOLINT: one level for each word
+  for (const auto& [word, make_type] :
+       {std::pair{"sequence(", &sequence_type}, std::pair{"optional(", &optional_type}}) {
+    const size_t size = std::string_view(word).size();
+    if (text.starts_with(word) && text.ends_with(')'))
+      return make_type(parse_type(text.substr(size, text.size() - size - 1), dims));
+  }
   size_t open = std::min(text.find('['), text.size());
   std::optional<DType> dtype = parse_dtype(std::string_view(text).substr(0, open));
   if (!dtype || !text.ends_with(']')) fail({}, "'{}': expected a type such as float32[n, 4]", text);

@@ -7,8 +7,9 @@
 
 namespace relaxc {
 
-// Reads "float32[n, 4]"; the dims of a name are one dim in all types that share `dims`. Throws a CompileError.
-Type parse_tensor_type(const std::string& text, std::map<std::string, Expr>& dims);
+// Reads "float32[n, 4]", or such a type in "sequence(...)" or "optional(...)"; the dims of a name are one dim in all
+// types that share `dims`. Throws a CompileError.
+Type parse_type(const std::string& text, std::map<std::string, Expr>& dims);
 
 // Throws a CompileError for a name that no param of a graph function has.
 void check_params(const IRModule& module, const std::map<std::string, Type>& types);

@@ -1,20 +1,54 @@
 #include "codegen/value_info.h"
 
+#include <cctype>
+#include <map>
+
 #include "ir/arith.h"
 #include "ir/text/names.h"
 #include "ir/text/printer.h"
+#include "ir/visit.h"
 #include "support/lists.h"
 
 namespace relaxc::codegen {
 
-static vm::DimInfo dim_info(const Expr& dim) {
-  auto number = as_int(dim);
-  if (number) return {*number, ""};
-  // A model's dim may have a name that texts reserve, such as T.
-  const Var* var = dim.as<Var>();
-  bool is_word = var && text::identifier(var->name) == var->name;
-  return {-1, is_word ? var->name : print_expr(dim)};
+namespace {
+
+// A name that an expression could not hold, such as a model's "batch size", stands in quotes.
+std::string quoted(const std::string& name) {
+  std::string text = "'";
+  for (char c : name) text += c == '\'' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+  return text + "'";
 }
+bool is_word_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
+// Returns the expression with the names that its dims have in the model, which the printer makes words of.
+std::string text_of(const Expr& dim) {
+  if (const Var* var = dim.as<Var>())  // it may have a name that texts reserve, such as T
+    return text::identifier(var->name) == var->name ? var->name : quoted(var->name);
+  std::map<std::string, std::string> names;
+  walk(dim, [&](const Ref<Var>& var) {
+    if (text::identifier(var->name) != var->name) names.emplace(print_expr(var), quoted(var->name));
+  });
+  const std::string printed = print_expr(dim);
+  if (names.empty()) return printed;
+  std::string result;
+  for (size_t i = 0; i < printed.size();) {
+    size_t end = i;
+    while (end < printed.size() && is_word_char(printed[end])) ++end;
+    std::string word = printed.substr(i, std::max<size_t>(end - i, 1));
+    const std::string* name = find_value(names, word);
+    result += name ? *name : word;
+    i += word.size();
+  }
+  return result;
+}
+
+vm::DimInfo dim_info(const Expr& dim) {
+  auto number = as_int(dim);
+  return number ? vm::DimInfo{*number, ""} : vm::DimInfo{-1, text_of(dim)};
+}
+
+}  // namespace
 
 vm::ValueInfo value_info(std::string name, const Type& type) {
   vm::ValueInfo info;

@@ -4,6 +4,7 @@
 // for an operator is left out, with a report, where it does not.
 #include <algorithm>
 
+#include "ir/op_names.h"
 #include "passes/graph_decisions.h"
 #include "passes/kernel_rules.h"
 #include "passes/tables.h"
@@ -14,6 +15,7 @@
 #include "tir/lower/lower.h"
 #include "tir/rules/builtin_rules.h"
 #include "tir/rules/choose.h"
+#include "tir/rules/winograd.h"
 
 namespace relaxc {
 
@@ -31,8 +33,17 @@ static void warn_of_unused_rules(const IRModule& module, const PassContext& cont
         programs_of(module), [&](const auto& entry) { return concerns(rule, entry.first, entry.second, more); });
     if (concerns_any) continue;
     if (is_known && rule.uses.empty()) {
-      context.report(
-          note_at(rule.span, fmt::format("rule '{}' is used nowhere: no tensor program holds '{}'", rule.name, op)));
+      auto is_winograd = [](const auto& entry) {
+        return std::ranges::count(operators_of(entry.second), std::string_view(winograd::kOp)) > 0;
+      };
+      const bool has_winograd =
+          op == ops::short_name(ops::kConv2d) && std::ranges::any_of(programs_of(module), is_winograd);
+      context.report(note_at(
+          rule.span, fmt::format("rule '{}' is used nowhere: no tensor program holds '{}'{}", rule.name, op,
+                                 has_winograd ? "; the graph chose Winograd's algorithm for convolutions, which "
+                                                "S.use(\"convolution_algorithm\", algorithm=\"direct\") or "
+                                                "--no-winograd prevents"
+                                              : "")));
       continue;
     }
     const char* unknown = is_known ? "" : ", and --list-ops knows none";

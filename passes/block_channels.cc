@@ -1,8 +1,8 @@
 // Expects: operators on leaves, weights folded to constants. Guarantees: float32 convolutions over images with constant
 // weights, or with enough pixels to pack others, have their channels in blocks of a vector: [N, C / b, H, W, b], layout
 // "NCHW16c" where vectors have 16 lanes. Images stay so from one convolution to the next, through elementwise
-// operators, pools, concatenations, resampling and global means; other operators read them in the plain order. An image
-// of few channels (a picture) is read as it is.
+// operators, tensor programs that are elementwise, pools, concatenations, resampling and global means; others read them
+// in the plain order. An image of few channels (a picture) is read as it is.
 //
 // A depthwise convolution of a plain image stays in the plain order.
 // Channels that do not fill the last block are padded where little is wasted. The padding may hold anything:
@@ -12,6 +12,7 @@
 #include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "ops/data_layout.h"
+#include "passes/block_programs.h"
 #include "passes/compose.h"
 #include "passes/graph_decisions.h"
 #include "passes/graph_rewriter.h"
@@ -34,8 +35,8 @@ struct Blocked {
 
 class ChannelBlocker final : public GraphRewriter {
  public:
-  ChannelBlocker(const PassContext& context, int64_t block)
-      : GraphRewriter(context.ops), context_(context), block_(block) {}
+  ChannelBlocker(const PassContext& context, IRModule& module, int64_t block)
+      : GraphRewriter(context.ops), context_(context), module_(module), block_(block) {}
 
  protected:
   std::optional<Expr> visit(const Binding& binding, Builder& b) override {
@@ -50,6 +51,7 @@ class ChannelBlocker final : public GraphRewriter {
     if (name == ops::kConcat) result = concatenation(*node, b);
     if (name == ops::kResize) result = resize(*node, b);
     if (name == ops::kPad) result = pad(*node, b);
+    if (name == ops::kCallTir) result = kernel(binding, b);
     const OpRow* row = ops_.find(name);
     if (row && row->pattern <= OpPattern::kBroadcast) result = elementwise(*node, *row, b);
     if (find_item(kImageReductions, name, &OpName::text)) return reduction(*node, name, binding, b);
@@ -233,6 +235,46 @@ class ChannelBlocker final : public GraphRewriter {
     return Blocked{b.op(row.name, args, node.attrs), channels};
   }
 
+  // A tensor program that is elementwise is one in blocks, too, unless somebody schedules it in the plain order.
+  std::optional<Blocked> kernel(const Binding& binding, Builder& b) {
+    std::optional<KernelCall> call = as_kernel_call(binding.value, module_);
+    std::optional<PrimFuncRef> program = call ? called_program(call->callee, module_) : std::nullopt;
+    const std::vector<Expr>* out = known_shape(binding.value.type());
+    if (!program || !out || out->size() != 4) return std::nullopt;
+    ImageBlocks blocks{{}, 0, block_};
+    std::vector<Expr> tensors = call->tensors;
+    for (Expr& tensor : tensors) {
+      const Blocked* image = find(tensor);
+      blocks.are_blocked.push_back(image && is_int((*out)[1], image->channels));
+      if (!blocks.are_blocked.back()) continue;
+      blocks.channels = image->channels;
+      tensor = image->value;
+    }
+    if (blocks.channels == 0) return std::nullopt;
+    std::variant<PrimFuncRef, std::string> made = "a schedule or rule is for it";
+    if (!name_in_rules(call->name(), *program, context_)) made = blocked_program(*call, *program, blocks);
+    if (const std::string* why = std::get_if<std::string>(&made)) {
+      report_plain(*call, binding, *why);
+      return std::nullopt;
+    }
+    std::vector<Expr> dims = {(*out)[0], int_imm(padded(blocks.channels) / block_), (*out)[2], (*out)[3],
+                              int_imm(block_)};
+    Expr value = make_call_tir(module_, call->name(), std::get<PrimFuncRef>(made), tensors,
+                               {tensor_type(std::move(dims), kFloat32)}, binding.value.span());
+    return Blocked{b.emit(value), blocks.channels};
+  }
+
+  // Says that a kernel of the user's is not fused with the convolution before it, and why.
+  void report_plain(const KernelCall& call, const Binding& binding, const std::string& why) const {
+    const KernelRule* rule = kernel_of(call.name(), context_);
+    if (!rule || !context_.claimed) return;
+    std::string note = fmt::format(
+        "it reads the image in the plain order and is not fused with what makes it in blocks of {} channels: {}; "
+        "S.use(\"image_layout\", block=0), with at= for one convolution, keeps images in the plain order",
+        block_, why);
+    context_.claimed({binding.var.span(), call.name(), fmt::format("kernel '{}'", rule->name), "", std::move(note)});
+  }
+
   // Reduces the whole image: the result has its channels in the plain order again.
   std::optional<Expr> reduction(const Call& node, const std::string& name, const Binding& binding, Builder& b) {
     const Blocked* data = find(node.args[0]);
@@ -249,6 +291,7 @@ class ChannelBlocker final : public GraphRewriter {
   }
 
   const PassContext& context_;
+  IRModule& module_;
   int64_t block_;
   // By the image in the plain order, in each scope that is open.
   std::vector<std::unordered_map<const NodeHeader*, Blocked>> blocked_{1};
@@ -260,8 +303,8 @@ IRModule block_channels(IRModule module, PassContext& context) {
   check_places(module, context);
   int64_t block = context.target.vector_lanes(32);
   if (block < cost_model::kFewestLanes) return module;
-  return map_functions(std::move(module), [&](const FunctionRef& function) {
-    return is_primitive(*function) ? function : ChannelBlocker(context, block).run(function);
+  return map_functions(std::move(module), [&](const FunctionRef& function, IRModule& result) {
+    return is_primitive(*function) ? function : ChannelBlocker(context, result, block).run(function);
   });
 }
 

@@ -4,11 +4,13 @@
 // counts in, and later passes may trust declared types. Indices that are not known to be in range pass through
 // relax.check_indices on their way to a gather or scatter.
 #include <algorithm>
+#include <limits>
 #include <ranges>
 
 #include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "passes/graph_rewriter.h"
+#include "passes/loop_facts.h"
 #include "support/lists.h"
 #include "tir/lower/lower.h"
 #include "vm/index_check.h"
@@ -129,10 +131,13 @@ class DimChecker final : public GraphRewriter {
   DimChecker(const IRModule& module, const PassContext& context)
       : GraphRewriter(context.ops), module_(module), gather_(context.gather) {}
 
-  FunctionRef check(const FunctionRef& function) {
+  // The fact, if any, is about the function as the body of a loop.
+  FunctionRef check(const FunctionRef& function, const LoopFact* loop) {
     facts_.assign(1, Analyzer());
     params_ = function->params;
     for (const VarRef& param : function->params) facts_.back().assume_dims(param.type());
+    if (loop && loop->below) facts_.back().bind(loop->iteration, int_imm(0), *loop->below);
+    if (loop && !loop->below) facts_.back().bind(loop->iteration, Interval{0, std::numeric_limits<int64_t>::max()});
     return run(with_checked_result(function));
   }
 
@@ -316,8 +321,10 @@ class DimChecker final : public GraphRewriter {
 }  // namespace
 
 IRModule check_dims(IRModule module, PassContext& context) {
-  return map_functions(module,
-                       [&](const FunctionRef& function) { return DimChecker(module, context).check(function); });
+  const auto loops = find_loop_facts(module);
+  return map_functions(module, [&](const FunctionRef& function) {
+    return DimChecker(module, context).check(function, find_value(loops, function.get()));
+  });
 }
 
 }  // namespace relaxc

@@ -1,8 +1,8 @@
 // Expects: call_tirs (legalize). Guarantees: a private graph function with the attribute Primitive that a rule of the
-// user's names, or that is a match of a pattern of the user's (apply_kernels), is one tensor program of that name, which
-// callers call by call_tir. Its blocks are those of the function's tensor programs, in order, each under a name of its
-// own. This is TVM's FuseTIR, which takes the same functions, for those that somebody asked for; others stay graph
-// functions.
+// user's names, or that is a match of a pattern of the user's (apply_kernels), is one tensor program of that name,
+// which callers call by call_tir. Its blocks are those of the function's tensor programs, in order, each under a name
+// of its own. This is TVM's FuseTIR, which takes the same functions, for those that somebody asked for; others stay
+// graph functions.
 #include "passes/compose.h"
 
 #include <algorithm>
@@ -110,7 +110,7 @@ PrimFuncRef reshape_program(const Type& x, const Type& result) {
 }
 
 // Returns the name by which rules know the function: several of a pattern's matches have that of the pattern.
-std::string name_in_rules(const std::string& name, const Function& function) {
+std::string name_of_composed(const std::string& name, const Function& function) {
   return function.attrs.get_string(attr_names::kScheduledPart, name);
 }
 
@@ -135,7 +135,7 @@ class FunctionComposer {
       types.push_back(output.type());
     }
     PrimFuncRef program =
-        with_program_name(composer_.finish(outputs, function_.span()), name_in_rules(name_, *function_));
+        with_program_name(composer_.finish(outputs, function_.span()), name_of_composed(name_, *function_));
     module_.functions.erase(name_);  // the program takes the name
     Expr call = make_call_tir(module_, name_, program, composer_.inputs(), types, function_.span());
     return {function_->params, kept_, call, function_->result.is<TupleType>()};
@@ -287,7 +287,7 @@ class ModuleComposer {
     auto function = found ? try_cast<Function>(*found) : std::nullopt;
     if (!function || !is_primitive(**function)) return;
     const bool is_of_pattern = (*function)->attrs.has(attr_names::kScheduledPart);
-    if (!is_of_pattern && !is_named(name_in_rules(name, **function))) return;
+    if (!is_of_pattern && !is_named(name_of_composed(name, **function))) return;
     if ((*function)->attrs.has(attr_names::kGlobalSymbol))
       fail(function->span(),
            "function '{}' cannot become one tensor program: it is public; say @R.function(private=True)", name);

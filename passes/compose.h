@@ -40,6 +40,12 @@ bool is_primitive(const Function& function);
 // plain nests (find_nests). (passes/single_stores.cc)
 PrimFuncRef with_single_stores(const PrimFuncRef& program);
 
+// Returns the name of the program, or of the user's kernel of which it is a copy, if a rule has it; else the operator
+// that the kernel implements, if a rule is for that. A rule for an operator may have the name of the operator's
+// program. (passes/fuse.cc)
+std::optional<std::string> name_in_rules(const std::string& name, const PrimFuncRef& program,
+                                         const PassContext& context);
+
 // Returns why fusion leaves the program alone; nullopt where it takes part. (passes/fuse.cc)
 std::optional<std::string> why_not_fused(const PrimFuncRef& program);
 

@@ -20,6 +20,10 @@ class DestinationPasser final : public GraphRewriter {
   bool keeps_dataflow() const override { return false; }
 
   std::optional<Expr> visit(const Binding& binding, Builder& builder) override {
+    // An item of a call's outputs is that output.
+    const TupleGetItem* item = binding.value.as<TupleGetItem>();
+    if (const Tuple* written = item ? item->tuple.as<Tuple>() : nullptr)
+      return written->items[static_cast<size_t>(item->index)];
     std::optional<KernelCall> kernel = as_spread_kernel_call(binding.value, module_);
     if (!kernel) return std::nullopt;
     const Span& span = binding.value.span() ? binding.value.span() : binding.var.span();

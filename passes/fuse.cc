@@ -51,9 +51,8 @@ std::string operator_of(const ScheduleRule& rule, const PassContext& context) {
   return used ? used->op : "";
 }
 
-// Returns the name of the program, or of the user's kernel of which it is a copy, if a rule has it; else the operator
-// that the kernel implements, if a rule is for that. A rule for an operator may have the name of the operator's
-// program.
+}  // namespace
+
 std::optional<std::string> name_in_rules(const std::string& name, const PrimFuncRef& program,
                                          const PassContext& context) {
   const KernelRule* kernel = kernel_of(name, context);
@@ -69,6 +68,8 @@ std::optional<std::string> name_in_rules(const std::string& name, const PrimFunc
   }
   return result ? result : op;
 }
+
+namespace {
 
 // Marks the programs that rules name.
 void name_programs(IRModule& module, const PassContext& context) {

@@ -1,8 +1,8 @@
-// Expects: call_tirs (compose). Guarantees: a product that is read in bands (product_bands.h), or from which elementwise
-// programs compute several results, is one tensor program with these, its cell: what a step of a recurrent layer does.
-// A cell has the call_tirs that are computed from the product element by element, and those that only they use, if
-// these can be computed where they are used; also behind reshapes that add or drop dims of 1, which fuse does not know.
-// Its results are the values that others use. Products of which fuse makes the same are left to it.
+// Expects: call_tirs (compose). Guarantees: a product that is read in bands (product_bands.h), or from which
+// elementwise programs compute several results, is one tensor program with these, its cell: what a step of a recurrent
+// layer does. A cell has the call_tirs that are computed from the product element by element, and those that only they
+// use, if these can be computed where they are used; also behind reshapes that add or drop dims of 1, which fuse does
+// not know. Its results are the values that others use. Products of which fuse makes the same are left to it.
 #include <algorithm>
 
 #include "ir/attr_names.h"
@@ -134,12 +134,14 @@ class CellFuser {
     return Node{call, program, OpPattern::kInjective, *find_nests(program)};
   }
 
-  // Returns whether the binding is a product that the rule for panels schedules, with nothing fused to it.
+  // Returns whether the binding is a product with a constant operand, or one that the rule for panels schedules, with
+  // nothing fused to it.
   bool is_product(size_t i) const {
     if (!nodes_[i] || nodes_[i]->pattern != OpPattern::kAnchor || used_outside_.contains(var(i).get())) return false;
     const std::vector<Ref<Block>>& blocks = nodes_[i]->blocks;
     if (blocks.size() != 1 || operators_of(nodes_[i]->program) != std::vector<std::string>{"matmul"}) return false;
     if (is_scheduled_by_user(nodes_[i]->call.name())) return false;
+    if (nodes_[i]->call.tensors.size() == 2 && nodes_[i]->call.tensors[1].is<Constant>()) return true;
     Decisions decisions("contraction", contraction_decisions());
     const ContractionMatch match = match_contraction(Stage{blocks[0], {}}, context_.target, decisions);
     const auto* tile = std::get_if<ContractionTile>(&match);
@@ -309,8 +311,8 @@ IRModule fuse_cells(IRModule module, PassContext& context) {
   return map_functions(std::move(module), [&](const FunctionRef& function, IRModule& result) {
     VarSet dims;
     for (const VarRef& param : function->params) add_free_vars(param.type(), dims);
-    return cast<Function>(map_sequences(
-        function, [&](const Expr& body) { return fuse_sequence(body, result, context, dims); }));
+    return cast<Function>(
+        map_sequences(function, [&](const Expr& body) { return fuse_sequence(body, result, context, dims); }));
   });
 }
 

@@ -39,7 +39,8 @@ namespace {
 
 const GraphRule* find_graph_rule(std::string_view name) { return find_item(graph_rules(), name, &GraphRule::name); }
 
-// Returns the operator's name: that of the model's node, else of the value in the text, else of the variable.
+}  // namespace
+
 std::string operator_name(const VarRef& var) {
   const Span& span = var.span();
   if (!span || (span.origin->node.empty() && (!span.origin->text || span.length == 0))) return var->name;
@@ -49,8 +50,6 @@ std::string operator_name(const VarRef& var) {
   for (uint32_t line = 1; line < span.line; ++line) rest.remove_prefix(std::min(rest.find('\n'), rest.size() - 1) + 1);
   return span.column > rest.size() ? var->name : std::string(rest.substr(span.column - 1, span.length));
 }
-
-}  // namespace
 
 AttrValue decide(std::string_view name, const std::string& decision, const VarRef& var, const PassContext& context,
                  const AttrList& candidates, const AttrValue& formula, const std::optional<AttrValue>& preferred) {

@@ -15,6 +15,10 @@ struct GraphRule {
 };
 std::span<const GraphRule> graph_rules();
 
+// Returns the name of an operator of the graph, by which `at` calls it: that of the model's node, else of the value in
+// the text, else of the variable.
+std::string operator_name(const VarRef& var);
+
 // Takes a decision of a rule about the operator that `var` holds: the user's value for it, which must be a candidate,
 // else the preferred one, if any, else the formula's. Reports it to PassContext::decided.
 AttrValue decide(std::string_view rule, const std::string& decision, const VarRef& var, const PassContext& context,

@@ -7,6 +7,7 @@
 //   `group` products at once (int8, bfloat16), [n / 32, k / group, 32, group]; one whose columns are used in bands
 //   (product_bands.h) reads [n / bands / 16, k, bands, 16].
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "ir/op_names.h"
@@ -64,8 +65,11 @@ class WeightPacker final : public GraphRewriter {
 
  protected:
   std::optional<Expr> visit(const Binding& binding, Builder& b) override {
+    // The product itself, and what is computed from all of its columns, is no longer used.
     if (bands_.products.contains(binding.var.get())) return pack_bands(*binding.value.as<Call>(), binding, b);
-    if (const int64_t* band = find_value(bands_.slices, binding.var.get())) return take_band(*band, binding);
+    if (bands_.behind.contains(binding.var.get())) return keep_behind(binding);
+    if (const auto* slice = find_value(bands_.slices, binding.var.get()))
+      return band_of(slice->of, slice->band, binding.var.type(), b);
     if (const Call* conv = as_call(binding.value, ops::kConv2d)) {
       if (uses_winograd(*conv, binding)) return winograd_conv2d(*conv, binding, module_, target_, b);
       return pack_conv2d(*conv, binding, b);
@@ -82,8 +86,28 @@ class WeightPacker final : public GraphRewriter {
                                 target_);
     std::optional<AttrValue> preferred;
     if (users_rule_fits(conv, binding)) preferred = "direct";
-    return decide("convolution_algorithm", "algorithm", binding.var, context_, {"direct", "winograd"},
-                  gains ? "winograd" : "direct", preferred) == AttrValue("winograd");
+    const bool is_chosen = decide("convolution_algorithm", "algorithm", binding.var, context_, {"direct", "winograd"},
+                                  gains ? "winograd" : "direct", preferred) == AttrValue("winograd");
+    if (is_chosen) report_skipped_rules(binding);
+    return is_chosen;
+  }
+
+  static bool is_for_convolutions(const ScheduleRule& rule) {
+    return rule.op == ops::short_name(ops::kConv2d) && rule.function.empty() &&
+           (rule.uses.empty() || rule.uses == "convolution");
+  }
+
+  // Says that a rule for convolutions is not tried on this one.
+  void report_skipped_rules(const Binding& binding) const {
+    if (!context_.claimed) return;
+    for (const ScheduleRule& rule : context_.schedules) {
+      if (!is_for_convolutions(rule)) continue;
+      context_.claimed({binding.var.span(), ops::short_name(ops::kConv2d), fmt::format("rule '{}'", rule.name),
+                        fmt::format("skipped: the graph chose Winograd's algorithm for this convolution; "
+                                    "S.use(\"convolution_algorithm\", at=\"{}\", algorithm=\"direct\") or "
+                                    "--no-winograd keeps it",
+                                    operator_name(binding.var))});
+    }
   }
 
   // Returns whether a convolution rule of the user's fits the direct form of this one, as it is before fusion.
@@ -91,9 +115,7 @@ class WeightPacker final : public GraphRewriter {
     const OpRow* row = context_.ops.find(ops::kConv2d.text);
     std::optional<PrimFuncRef> program;
     for (const ScheduleRule& rule : context_.schedules) {
-      if (rule.op != ops::short_name(ops::kConv2d) || !rule.function.empty() ||
-          (!rule.uses.empty() && rule.uses != "convolution"))
-        continue;
+      if (!is_for_convolutions(rule)) continue;
       if (!program) {
         const std::vector<int64_t> dims = *constant_shape(conv.args[1].type());
         int64_t outer = target_.vector_lanes(32), inner = std::gcd(dims[1], outer);
@@ -180,26 +202,58 @@ class WeightPacker final : public GraphRewriter {
   }
 
   // A vector of each band makes the width of a tile, where whole vectors make the columns.
-  Expr pack_bands(const Call& node, const Binding& binding, Builder& b) {
+  std::nullopt_t pack_bands(const Call& node, const Binding& binding, Builder& b) {
     const std::vector<Expr>& shape = *known_shape(node.args[0].type());
     const std::vector<int64_t>& dims = node.args[1].as<Constant>()->data.shape();
     const int64_t bands = bands_.products.at(binding.var.get()), columns = dims[1] / bands;
     const int64_t lanes = choose_column_tile(columns, target_.vector_lanes(kFloat32.bits)).lanes;
     const int64_t panel = panel_of(columns, kFloat32, binding.var, columns % lanes == 0 ? lanes : 0);
     const BandedMatmul banded{dims[0], bands, columns, panel};
-    return make_call_tir(module_, "matmul", banded.program(shape, kFloat32), {node.args[0], banded.pack(node.args[1], b)},
-                         {tensor_type(banded.result(shape), kFloat32)}, binding.var.span());
+    Expr call =
+        make_call_tir(module_, "matmul", banded.program(shape, kFloat32), {node.args[0], banded.pack(node.args[1], b)},
+                      {tensor_type(banded.result(shape), kFloat32)}, binding.var.span());
+    banded_.emplace(binding.var.get(), b.emit(call, binding.var->name));
+    return std::nullopt;
   }
-  Expr take_band(int64_t band, const Binding& binding) {
-    const Expr& product = binding.value.as<Call>()->args[0];
-    return make_call_tir(module_, "band", band_program(*known_shape(product.type()), kFloat32, band), {product},
-                         {binding.var.type()}, binding.var.span());
+  std::nullopt_t keep_behind(const Binding& binding) {
+    behind_.emplace(binding.var.get(), binding);
+    return std::nullopt;
+  }
+  // Returns a band of a product in bands, or of what is computed from it.
+  Expr band_of(const NodeHeader* value, int64_t band, const Type& type, Builder& b) {
+    if (const Expr* product = find_value(banded_, value)) {
+      PrimFuncRef program = band_program(*known_shape(product->type()), kFloat32, band);
+      return b.emit(make_call_tir(module_, "band", program, {*product}, {type}, b.span()), "band");
+    }
+    const auto [known, is_new] = bands_behind_.try_emplace({value, band});
+    if (!is_new) return *known->second;
+    const Binding& binding = behind_.at(value);
+    Call call = *binding.value.as<Call>();
+    const Expr columns = known_shape(type)->back();
+    for (Expr& arg : call.args) {
+      const std::vector<Expr>* dims = known_shape(arg.type());
+      if (bands_.products.contains(arg.get()) || bands_.behind.contains(arg.get())) {
+        arg = band_of(arg.get(), band, type, b);
+      } else if (arg.type().is<TensorType>() && !dims->empty() && !is_int(dims->back(), 1)) {
+        const Expr begin = simplify(columns * band), axis = int_imm(std::ssize(*dims) - 1);
+        arg = b.op("strided_slice",
+                   {arg, shape_expr({axis}), shape_expr({begin}), shape_expr({simplify(begin + columns)}),
+                    shape_expr({int_imm(1)})},
+                   SliceAttrs{.assume_inbound = true});
+      }
+    }
+    Expr result = b.op(ops::short_name(op_name(binding.value)), std::move(call.args), call.attrs, binding.var->name);
+    bands_behind_.at({value, band}) = result;
+    return result;
   }
 
   const PassContext& context_;
   const Target& target_;
   IRModule& module_;
   ProductBands bands_ = {};
+  std::unordered_map<const NodeHeader*, Expr> banded_;     // by the variable of the product
+  std::unordered_map<const NodeHeader*, Binding> behind_;  // by variable
+  std::map<std::pair<const NodeHeader*, int64_t>, std::optional<Expr>> bands_behind_;
 };
 
 }  // namespace

@@ -59,6 +59,7 @@ class BandFinder {
   }
 
  private:
+  using Slices = std::unordered_map<const NodeHeader*, ProductBands::Slice>;
   const std::vector<size_t>& users_of(const Binding& binding) { return users_[binding.var.get()]; }
 
   void find_bands(size_t i) {
@@ -71,23 +72,39 @@ class BandFinder {
                     tensor_dtype(product.var.type()) == kFloat32;
     const int64_t width = constant->data.shape()[1];
     if (!is_float || constant->data.size() == 0 || used_otherwise_.contains(product.var.get())) return;
-    std::unordered_map<const NodeHeader*, int64_t> slices;
     std::optional<int64_t> size;
-    for (size_t user : users_of(product)) {
-      const Binding& slice = bindings_[user];
-      auto columns = slice.cast ? std::nullopt : columns_of_slice(slice.value, std::ssize(*x));
-      if (!columns || columns->first % columns->count != 0 || columns->count != size.value_or(columns->count)) return;
-      size = columns->count;
-      slices.emplace(slice.var.get(), columns->first / columns->count);
+    std::vector<size_t> wide = {i};  // the product and what is computed from all of its columns
+    Slices slices;
+    for (size_t at = 0; at < wide.size(); ++at) {
+      for (size_t user : users_of(bindings_[wide[at]])) {
+        const Binding& binding = bindings_[user];
+        if (auto columns = binding.cast ? std::nullopt : columns_of_slice(binding.value, std::ssize(*x))) {
+          if (columns->first % columns->count != 0 || columns->count != size.value_or(columns->count)) return;
+          size = columns->count;
+          slices.emplace(binding.var.get(),
+                         ProductBands::Slice{bindings_[wide[at]].var.get(), columns->first / columns->count});
+        } else if (!is_elementwise(binding) || used_otherwise_.contains(binding.var.get()) ||
+                   tensor_dtype(binding.var.type()) != kFloat32 ||
+                   equal_shapes(binding.var.type(), product.var.type()) != Verdict::kProven) {
+          return;
+        } else if (!std::ranges::count(wide, user)) {
+          wide.push_back(user);
+        }
+      }
     }
     if (!size || width % *size != 0 || width / *size > kMostBands || !are_combined(i, slices)) return;
     found_.products.emplace(product.var.get(), width / *size);
-    found_.slices.merge(slices);
+    for (size_t at : std::span(wide).subspan(1)) found_.behind.insert(bindings_[at].var.get());
+    found_.slices.insert(slices.begin(), slices.end());
+  }
+  bool is_elementwise(const Binding& binding) const {
+    const OpRow* row = ops_.find(op_name(binding.value));
+    return row && row->pattern <= OpPattern::kBroadcast && !binding.cast;
   }
 
-  // Returns whether elementwise operators are the slices' only users, and one of them combines what depends on different
-  // bands. Behind other operators, such as a second product, this is looked for as well.
-  bool are_combined(size_t product, const std::unordered_map<const NodeHeader*, int64_t>& slices) {
+  // Returns whether elementwise operators are the slices' only users, and one of them combines what depends on
+  // different bands. Behind other operators, such as a second product, this is looked for as well.
+  bool are_combined(size_t product, const Slices& slices) {
     struct Dependence {
       uint32_t bands;  // as bits
       bool in_place;   // element by element
@@ -96,9 +113,9 @@ class BandFinder {
     bool combined = false;
     for (size_t i = product + 1; i < bindings_.size(); ++i) {
       const Binding& binding = bindings_[i];
-      if (const int64_t* band = find_value(slices, binding.var.get())) {
+      if (const ProductBands::Slice* slice = find_value(slices, binding.var.get())) {
         if (used_otherwise_.contains(binding.var.get())) return false;
-        known.emplace(binding.var.get(), Dependence{1U << *band, true});
+        known.emplace(binding.var.get(), Dependence{1U << slice->band, true});
         continue;
       }
       uint32_t any = 0, every = ~0U;
@@ -112,11 +129,10 @@ class BandFinder {
         same_shape = same_shape && equal_shapes(var.type(), binding.var.type()) == Verdict::kProven;
       }
       if (any == 0) continue;
-      const OpRow* row = ops_.find(op_name(binding.value));
-      bool is_elementwise = row && row->pattern <= OpPattern::kBroadcast && same_shape && !binding.cast;
-      if (takes_slice && !is_elementwise) return false;
-      known.emplace(binding.var.get(), Dependence{any, is_elementwise && in_place});
-      combined = combined || (is_elementwise && in_place && any != every);
+      const bool stays = is_elementwise(binding) && same_shape;
+      if (takes_slice && !stays) return false;
+      known.emplace(binding.var.get(), Dependence{any, stays && in_place});
+      combined = combined || (stays && in_place && any != every);
     }
     return combined;
   }

@@ -4,6 +4,7 @@
 
 #include "support/diagnostic.h"
 #include "support/joined.h"
+#include "tools/given_shapes.h"
 #include "tools/in_turn.h"
 #include "tools/tool.h"
 
@@ -39,55 +40,75 @@ Measured measured(const CompiledModule& compiled, std::shared_ptr<vm::TaskPool> 
 std::string json_of(const std::vector<double>& sorted, double compile_s, const std::optional<InTurn>& in_turn) {
   std::string compared;
   if (in_turn)
-    compared = fmt::format(", \"without_median_ms\": {:.4f}, \"with_median_ms\": {:.4f}, \"ratio\": {:.4f}",
-                           in_turn->without_ms, in_turn->with_ms, in_turn->ratio);
+    compared = fmt::format(
+        ", \"without_median_ms\": {:.4f}, \"with_median_ms\": {:.4f}, \"ratio\": {:.4f}, "
+        "\"kernels_differ\": {}",
+        in_turn->without_ms, in_turn->with_ms, in_turn->ratio, in_turn->differ);
   return fmt::format(
       "{{\"median_ms\": {:.4f}, \"min_ms\": {:.4f}, \"max_ms\": {:.4f}, \"runs\": {}, \"compile_s\": {:.3f}{}}}\n",
       median_of(sorted), sorted.front(), sorted.back(), sorted.size(), compile_s, compared);
 }
 
 // Returns the file, compiled without what the flags add to it. Throws a CompileError where it needs them.
-Measured measured_without_flags(const BenchOptions& options, std::shared_ptr<vm::TaskPool> pool) {
+Measured measured_without_flags(const BenchOptions& options, const CompileSettings& with,
+                                std::shared_ptr<vm::TaskPool> pool) {
   CompilerOptions plain = options.compiler;
   plain.kernels.clear(), plain.backends.clear(), plain.schedules.clear(), plain.settings.linked.clear();
   CompileSettings settings = plain.get(options.model);
   settings.report = nullptr, settings.warn = nullptr;
+  settings.types = with.types, settings.dims = with.dims;
   return measured(compile_file(options.model, settings), std::move(pool), settings.function);
 }
 
+// What is measured, after its first runs.
+struct Started {
+  CompileSettings settings;
+  std::optional<CompiledModule> compiled;  // of a file that is not an artifact
+  Measured session;
+  std::vector<vm::Value> inputs;
+  double compile_s;
+};
+Started started(const BenchOptions& options, const CompileSettings& settings,
+                const std::shared_ptr<vm::TaskPool>& pool) {
+  double start = now_ms();
+  std::optional<CompiledModule> compiled;
+  if (!options.model.ends_with(".so")) compiled = compile_file(options.model, settings);
+  Program program = compiled ? compiled->load() : load_program(options.model, settings);
+  double compile_s = (now_ms() - start) / 1000;
+  const vm::Function& function = program.function(settings.function);
+  Measured session{{}, Session(program, {.pool = pool}), function.name};
+  std::vector<vm::Value> inputs = options.inputs.make(function.inputs);
+  for (int i = 0; i < options.warmup; ++i) session.run(inputs);
+  return {settings, std::move(compiled), std::move(session), std::move(inputs), compile_s};
+}
+
 // Measures what the flags do, and prints it unless the figures alone go to standard output.
-std::optional<InTurn> compare(const BenchOptions& options, const CompiledModule& compiled, Measured& with,
-                              const std::vector<vm::Value>& inputs, const std::shared_ptr<vm::TaskPool>& pool) {
+std::optional<InTurn> compare(const BenchOptions& options, Started& with, const std::shared_ptr<vm::TaskPool>& pool) {
   bool prints = options.json != "-";
   std::optional<Measured> without;
   try {
-    without = measured_without_flags(options, pool);
+    without = measured_without_flags(options, with.settings, pool);
   } catch (const CompileError& error) {
     if (prints)
       print_message("there is nothing to compare with: without {} the model does not compile: {}\n",
                     flags_to_compare(options), error.diagnostics().front().message);
     return std::nullopt;
   }
-  with.programs = compiled.kernels();
-  for (int i = 0; i < options.warmup; ++i) without->run(inputs);
-  InTurn result = measure_in_turn(with, *without, inputs, {options.runs, options.seconds});
+  with.session.programs = with.compiled->kernels();
+  for (int i = 0; i < options.warmup; ++i) without->run(with.inputs);
+  InTurn result = measure_in_turn(with.session, *without, with.inputs, {options.runs, options.seconds});
   if (prints) print_message("with and without {}\n{}", flags_to_compare(options), result.text);
   return result;
 }
 
-int run(const BenchOptions& options) {
+int run(const BenchOptions& stated) {
+  BenchOptions options = stated;
+  options.inputs = stated.inputs.with_buffer_names(stated.model);
   check_output(options.json, options.model);
-  double start = now_ms();
-  CompileSettings settings = options.compiler.get(options.model);
-  std::optional<CompiledModule> compiled;
-  if (!options.model.ends_with(".so")) compiled = compile_file(options.model, settings);
-  Program program = compiled ? compiled->load() : load_program(options.model, settings);
-  double compile_s = (now_ms() - start) / 1000;
   auto pool = std::make_shared<vm::ThreadPool>(options.threads);
-  const vm::Function& function = program.function(settings.function);
-  Measured session{{}, Session(program, {.pool = pool}), function.name};
-  std::vector<vm::Value> inputs = options.inputs.with_buffer_names(options.model).make(function.inputs);
-  for (int i = 0; i < options.warmup; ++i) session.run(inputs);
+  auto start = [&](const CompileSettings& settings) { return started(options, settings, pool); };
+  Started it = for_given_shapes(options.model, options.compiler.get(options.model), options.inputs, "", start);
+  auto& [settings, compiled, session, inputs, compile_s] = it;
   std::vector<double> times;
   double begin = now_ms();
   for (int i = 0; i < options.runs && (i < 3 || now_ms() - begin < options.seconds * 1000); ++i)
@@ -99,7 +120,7 @@ int run(const BenchOptions& options) {
                   compile_s, median_of(times), times.front(), times.back(), times.size());
   }
   std::optional<InTurn> in_turn;
-  if (!flags_to_compare(options).empty()) in_turn = compare(options, *compiled, session, inputs, pool);
+  if (!flags_to_compare(options).empty()) in_turn = compare(options, it, pool);
   if (!options.json.empty()) write_text(options.json, json_of(times, compile_s, in_turn));
   if (options.profile) {
     vm::TableProfiler profiler;

@@ -18,6 +18,30 @@ constexpr int kDeepestDim = 100;  // nested parentheses
 
 bool is_name_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'; }
 
+// Returns the length of the quoted name that the text begins with; 0 for another text.
+size_t length_of_quoted(std::string_view text) {
+  if (!text.starts_with('\'')) return 0;
+  size_t end = 1;
+  while (end < text.size() && text[end] != '\'') end += text[end] == '\\' ? 2 : 1;
+  return std::min(end + 1, text.size());
+}
+// Returns the name that a quoted text stands for.
+std::string unquoted(std::string_view text) {
+  std::string name;
+  for (size_t i = 1; i + 1 < text.size(); ++i) {
+    if (text[i] == '\\') ++i;
+    name += text[i];
+  }
+  return name;
+}
+// Returns the name that the whole text is; nullopt for a number or an expression.
+std::optional<std::string> name_of(std::string_view text) {
+  if (text.starts_with('\'') && length_of_quoted(text) == text.size()) return unquoted(text);
+  bool is_word =
+      !text.empty() && !std::isdigit(static_cast<unsigned char>(text[0])) && std::ranges::all_of(text, is_name_char);
+  return is_word ? std::optional(std::string(text)) : std::nullopt;
+}
+
 class DimReader {
  public:
   DimReader(std::string_view text, const std::map<std::string, int64_t>& dims) : rest_(text), dims_(dims) {}
@@ -31,8 +55,8 @@ class DimReader {
   // Returns the next token without taking it: a name, a number or a symbol.
   std::string_view next() {
     rest_.remove_prefix(std::min(rest_.find_first_not_of(' '), rest_.size()));
-    size_t size = 0;
-    while (size < rest_.size() && is_name_char(rest_[size])) ++size;
+    size_t size = length_of_quoted(rest_);
+    while (!rest_.starts_with('\'') && size < rest_.size() && is_name_char(rest_[size])) ++size;
     if (size == 0) size = rest_.starts_with("//") ? 2 : std::min<size_t>(rest_.size(), 1);
     return rest_.substr(0, size);
   }
@@ -77,6 +101,7 @@ class DimReader {
     if (skip("-")) return apply(vm::SlotOp::kSub, 0, factor());
     if (skip("(")) return in_parentheses();
     std::string token(take());
+    if (token.starts_with('\'')) return copy_value(dims_, unquoted(token));
     if (token == "T.min" || token == "T.max" || token == "min" || token == "max")
       return extremum(token.ends_with("max"));
     // A number with its type, as the printer may write it.
@@ -114,6 +139,11 @@ std::optional<int64_t> evaluate_dim(std::string_view text, const std::map<std::s
 std::set<std::string> names_in_dim(std::string_view text) {
   std::set<std::string> names;
   for (size_t i = 0; i < text.size();) {
+    if (size_t quoted = length_of_quoted(text.substr(i))) {
+      names.insert(unquoted(text.substr(i, quoted)));
+      i += quoted;
+      continue;
+    }
     size_t end = i;
     while (end < text.size() && is_name_char(text[end])) ++end;
     std::string name(text.substr(i, end - i));
@@ -126,8 +156,8 @@ std::set<std::string> names_in_dim(std::string_view text) {
 
 void DimSolver::learn(const vm::DimInfo& dim, int64_t value) {
   // A name alone has the value; what contradicts it is for the run to tell.
-  if (names_in_dim(dim.text).contains(dim.text)) {
-    known_.emplace(dim.text, value);
+  if (auto name = name_of(dim.text)) {
+    known_.emplace(*name, value);
   } else if (!dim.text.empty() && dim.text != "?") {
     equations_.emplace_back(dim, value);
   }

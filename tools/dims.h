@@ -10,7 +10,8 @@
 namespace relaxc::tools {
 
 // Returns the value of an expression over dims as types have them: numbers, names, + - * // %, parentheses, T.min and
-// T.max. Returns nullopt for other text, a name without a value, an overflow and a division by zero.
+// T.max. Names that are not words stand in quotes: 'batch size'. Returns nullopt for other text, a name without a
+// value, an overflow and a division by zero.
 std::optional<int64_t> evaluate_dim(std::string_view text, const std::map<std::string, int64_t>& dims);
 // Returns the names in such an expression.
 std::set<std::string> names_in_dim(std::string_view text);

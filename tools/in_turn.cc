@@ -122,8 +122,9 @@ std::string describe(const Row& row) {
 }
 
 // Returns a line for each node whose kernels differ, longest first, one for all of these, and one for the others.
+// `differ` gets whether any does.
 std::string table_of(const Measured& with, const RunProfiler& with_us, const Measured& without,
-                     const RunProfiler& without_us) {
+                     const RunProfiler& without_us, bool& differ) {
   Rows rows;
   Row equal, different;
   std::vector<Key> left = without_us.kernels();
@@ -151,6 +152,7 @@ std::string table_of(const Measured& with, const RunProfiler& with_us, const Mea
     if (!all.with.empty() || !all.without.empty())
       text += line_of(without_us.times(all.without), with_us.times(all.with), kernels, has_verdict);
   };
+  differ = !different.with.empty() || !different.without.empty();
   add(different, different.with.size() == 1 ? "that differs" : "that differ", true);
   add(equal, "with the same code", false);
   return text;
@@ -199,13 +201,15 @@ InTurn measure_in_turn(Measured& with, Measured& without, const std::vector<vm::
     with_kernels.end_run(), without_kernels.end_run();
   }
   with.session.set_profiler(nullptr), without.session.set_profiler(nullptr);
-  InTurn result{median_of(without_us) / 1000, median_of(with_us) / 1000, 0, {}};
+  InTurn result{median_of(without_us) / 1000, median_of(with_us) / 1000, 0, false, {}};
   std::vector<double> ratios;
   for (size_t i = 0; i < with_us.size(); ++i) ratios.push_back(with_us[i] / without_us[i]);
   result.ratio = median_of(ratios);
   result.text = fmt::format("{:>12} {:>12} {:>8}  in turn, medians\n", "without us", "with us", "ratio") +
-                table_of(with, with_kernels, without, without_kernels) +
-                line_of(without_us, with_us, fmt::format("whole run ({} of each)", ratios.size()), true);
+                table_of(with, with_kernels, without, without_kernels, result.differ);
+  const char* chance = result.differ ? "" : ": no kernel differs, so that a difference of the times is chance";
+  result.text +=
+      line_of(without_us, with_us, fmt::format("whole run ({} of each){}", ratios.size(), chance), result.differ);
   return result;
 }
 

@@ -21,6 +21,7 @@ struct InTurnOptions {
 struct InTurn {
   double without_ms = 0, with_ms = 0;  // medians
   double ratio = 0;                    // with / without: the median over pairs of neighbouring runs
+  bool differ = false;                 // whether any kernel does; else the ratio is chance
   std::string text;                    // which kernels differ, and what that costs or gains; `ratio` in words
 };
 InTurn measure_in_turn(Measured& with, Measured& without, const std::vector<vm::Value>& inputs,

@@ -86,7 +86,9 @@ std::string report_text(const Attrs& report) {
                       return item.as<Attrs>() || (text && text->size() > 40);
                     });
     const Attrs* members = value.as<Attrs>();
-    if ((list && list->empty()) || (members && members->ordered_keys().empty())) continue;
+    const auto* text = value.as<std::string>();
+    bool is_empty = (list && list->empty()) || (members && members->ordered_keys().empty()) || (text && text->empty());
+    if (is_empty) continue;
     if (is_table) {
       result += fmt::format("{}:\n{}", key, table_of(*list));
     } else if (members && has_texts(*members)) {

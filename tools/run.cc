@@ -3,6 +3,7 @@
 
 #include "frontend/onnx/test_data.h"
 #include "support/diagnostic.h"
+#include "tools/given_shapes.h"
 #include "tools/tool.h"
 #include "vm/npy.h"
 
@@ -43,7 +44,7 @@ void write_result(const std::string& path, const NamedValue& result, const RunOp
   options.format == "pb" ? write_tensor_pb(path + ".pb", *tensor, result.name) : write_npy(path + ".npy", *tensor);
 }
 
-int run(const RunOptions& options) {
+CompileSettings settings_of(const RunOptions& options) {
   CompileSettings settings = options.compiler.get(options.model);
   if (options.interpret) {
     if (options.model.ends_with(".so"))
@@ -55,20 +56,36 @@ int run(const RunOptions& options) {
       settings.passes =
           has_kernels ? "canonicalize,fold_batch_norm,fold_constants,apply_kernels,legalize,compose" : "legalize";
   }
-  InputOptions given = options.inputs.with_buffer_names(options.model);
-  settings.input_types = given.types();
+  settings.input_types = options.inputs.types();
+  return settings;
+}
+
+struct Results {
+  std::string function;
+  std::vector<NamedValue> values;
+};
+Results results_of(const RunOptions& options, const CompileSettings& settings) {
   Program program = load_program(options.model, settings);
   Session session(program, {.threads = options.threads});
   const vm::Function& function = program.function(settings.function);
-  std::vector<vm::Value> inputs =
-      options.test_data.empty() ? given.make(function.inputs) : read_inputs(options.test_data, function.inputs);
-  if (!options.test_data.empty()) given.check(function.inputs, inputs);
+  std::vector<vm::Value> inputs = options.test_data.empty() ? options.inputs.make(function.inputs)
+                                                            : read_inputs(options.test_data, function.inputs);
+  if (!options.test_data.empty()) options.inputs.check(function.inputs, inputs);
   vm::TableProfiler profiler;
   if (options.profile) session.set_profiler(&profiler);
-  std::vector<NamedValue> results = flat_results(session.run_values(inputs, function.name), function.outputs);
+  std::vector<NamedValue> values = flat_results(session.run_values(inputs, function.name), function.outputs);
   if (options.profile) print_message("{}", profiler.text());
+  return {function.name, std::move(values)};
+}
+
+int run(const RunOptions& stated) {
+  RunOptions options = stated;
+  options.inputs = stated.inputs.with_buffer_names(stated.model);
+  const CompileSettings settings = settings_of(options);
+  auto work = [&](const CompileSettings& of_run) { return results_of(options, of_run); };
+  const auto [function, results] = for_given_shapes(options.model, settings, options.inputs, options.test_data, work);
   if (!options.output_dir.empty()) vm::make_folder(options.output_dir);
-  if (results.empty()) print_message("{} has no results\n", function.name);
+  if (results.empty()) print_message("{} has no results\n", function);
   for (size_t i = 0; i < results.size(); ++i) {
     print_message("{}\n", summary(results[i]));
     if (!options.output_dir.empty())

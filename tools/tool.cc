@@ -78,7 +78,8 @@ void CompilerOptions::add_to(CLI::App& app) {
   app.add_option("--function", settings.function, "the function that is run or compiled: also a tensor program");
   app.add_option("--bind", bound, "NAME=FILE.npy, a param of the function that becomes a constant, repeatable")
       ->allow_extra_args(false);
-  app.add_option("--type", types, "NAME=float32[n, 4], the type of a param of which the text says less, repeatable")
+  app.add_option("--type", types,
+                 "NAME=float32[n, 4], the type of an input of which the model or text says less, repeatable")
       ->allow_extra_args(false);
   app.add_option("--passes", settings.passes, "passes and pipelines by name")->capture_default_str();
   app.add_option("--jobs", settings.jobs, "threads that compile (0: all cores)");
@@ -211,7 +212,7 @@ CompileSettings CompilerOptions::get(const std::string& model) const {
   std::map<std::string, Expr> type_dims;
   for (const std::string& text : types) {
     auto [name, type] = split_at_equals(text, "a type such as x=float32[n, 4]");
-    result.types.insert_or_assign(std::string(name), parse_tensor_type(type, type_dims));
+    result.types.insert_or_assign(std::string(name), parse_type(type, type_dims));
   }
   result.tables = load_all(plugins, backends);
   result.gather = gather == "clamp" ? OutOfRange::kClamp : OutOfRange::kError;
@@ -249,7 +250,11 @@ CompileSettings CompilerOptions::get(const std::string& model) const {
   if (!rules.empty()) result.kernels = std::make_shared<const std::vector<KernelRule>>(std::move(rules));
   if (!result.schedules.empty() || result.kernels)
     result.report = [](const std::string& line) { print_error("{}\n", line); };
-  result.warn = [](const Diagnostic& warning) { print_error("{}", to_string(warning)); };
+  // A model may be compiled more than once (tools/given_shapes.h).
+  result.warn = [seen = std::make_shared<std::set<std::string>>()](const Diagnostic& warning) {
+    std::string text = to_string(warning);
+    if (seen->insert(text).second) print_error("{}", text);
+  };
   for (const std::string& name : result.runner.print_after) {
     if (name != "all") parse_passes(name, result);
   }
@@ -292,10 +297,11 @@ void InputOptions::check(const std::vector<vm::ValueInfo>& inputs, const std::ve
     const Tensor* tensor = given[i].get_if<Tensor>();
     if (!tensor || !inputs[i].dims || inputs[i].dims->size() != tensor->shape().size()) continue;
     for (size_t d = 0; d < tensor->shape().size(); ++d) {
-      const int64_t* wanted = find_value(dim_values, (*inputs[i].dims)[d].text);
+      const std::string& text = (*inputs[i].dims)[d].text;
+      std::optional<int64_t> wanted = text.empty() ? std::nullopt : evaluate_dim(text, dim_values);
       if (wanted && *wanted != tensor->shape()[d])
-        fail({}, "--dim {}={} contradicts the reference data: dim {} of input '{}' is {}", (*inputs[i].dims)[d].text,
-             *wanted, d, printable(inputs[i].name), tensor->shape()[d]);
+        fail({}, "--dim {}={} contradicts the reference data: dim {} of input '{}' is {}", text, *wanted, d,
+             printable(inputs[i].name), tensor->shape()[d]);
     }
   }
 }
@@ -339,11 +345,10 @@ std::map<std::string, Type> InputOptions::types() const {
   return result;
 }
 
-std::vector<vm::Value> InputOptions::make(const std::vector<vm::ValueInfo>& inputs) const {
+// Returns what the flags give for each input, and _ for the others.
+std::vector<WrittenValue> InputOptions::given(const std::vector<vm::ValueInfo>& inputs) const {
   std::vector<std::string> files = positional;
   if (files.size() == 1 && files[0].empty()) files.clear();
-  std::map<std::string, int64_t> dim_values = parse_dims(dims);
-  check_names(dim_values, inputs);
   if (files.size() > inputs.size()) fail({}, "{} input files for {} inputs", files.size(), inputs.size());
   std::vector<WrittenValue> given(inputs.size(), parse_value("_"));
   for (size_t i = 0; i < files.size(); ++i) given[i] = written_value(read_value_pb(files[i], inputs[i]));
@@ -357,7 +362,52 @@ std::vector<vm::Value> InputOptions::make(const std::vector<vm::ValueInfo>& inpu
     if (!seen.insert(known).second) fail({}, "input '{}' is given twice by --input", printable(known->name));
     given[static_cast<size_t>(known - inputs.data())] = parse_value(value);
   }
-  return InputMaker(std::move(dim_values), seed).make(inputs, std::move(given));
+  return given;
+}
+
+// Returns the type of a tensor, or of a sequence whose items have one rank; nullopt for other values.
+static std::optional<Type> type_of_value(const vm::Value& value) {
+  auto type_of_shape = [](const vm::Shape& shape) {
+    return tensor_type(map_each(shape, [](int64_t dim) -> Expr { return int_imm(dim); }), std::nullopt);
+  };
+  if (const Tensor* tensor = value.get_if<Tensor>()) return type_of_shape(tensor->shape());
+  const auto* sequence = value.get_if<vm::Sequence>();
+  if (!sequence || sequence->items.fields().empty()) return std::nullopt;
+  std::optional<vm::Shape> first;
+  bool are_equal = true;
+  DType dtype = kFloat32;
+  for (const vm::Value& item : sequence->items.fields()) {
+    const Tensor* tensor = item.get_if<Tensor>();
+    if (!tensor || (first && first->size() != tensor->shape().size())) return std::nullopt;
+    are_equal = are_equal && (!first || *first == tensor->shape());
+    first = tensor->shape();
+    dtype = tensor->dtype();
+  }
+  return sequence_type(are_equal ? tensor_type(*known_shape(type_of_shape(*first)), dtype)
+                                 : tensor_type_of_rank(std::ssize(*first), dtype));
+}
+
+std::map<std::string, Type> InputOptions::types(const std::vector<vm::ValueInfo>& inputs,
+                                                const std::string& folder) const {
+  std::map<std::string, Type> result;
+  auto add = [&](const vm::ValueInfo& info, const vm::Value& value) {
+    std::optional<Type> type = info.is_optional ? std::nullopt : type_of_value(value);
+    if (type) result.emplace(info.name, *type);
+  };
+  std::vector<vm::Value> values = folder.empty() ? std::vector<vm::Value>() : read_inputs(folder, inputs);
+  for (size_t i = 0; i < std::min(values.size(), inputs.size()); ++i) add(inputs[i], values[i]);
+  std::vector<WrittenValue> written = given(inputs);
+  for (size_t i = 0; i < inputs.size() && folder.empty(); ++i) {
+    bool is_given = written[i].open != 0 || written[i].text != "_" || written[i].value || written[i].tensor;
+    if (is_given) add(inputs[i], InputMaker(parse_dims(dims), seed).make({inputs[i]}, {written[i]}).at(0));
+  }
+  return result;
+}
+
+std::vector<vm::Value> InputOptions::make(const std::vector<vm::ValueInfo>& inputs) const {
+  std::map<std::string, int64_t> dim_values = parse_dims(dims);
+  check_names(dim_values, inputs);
+  return InputMaker(std::move(dim_values), seed).make(inputs, given(inputs));
 }
 
 namespace {

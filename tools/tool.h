@@ -75,8 +75,14 @@ struct InputOptions {
   std::vector<vm::Value> make(const std::vector<vm::ValueInfo>& inputs) const;
   // Reports options that contradict the inputs of a folder of reference data.
   void check(const std::vector<vm::ValueInfo>& inputs, const std::vector<vm::Value>& given) const;
+  // Returns the types of the tensors and sequences of tensors among the inputs that are given, or that lie in the
+  // folder of reference data, unless its name is empty. Their dims are numbers.
+  std::map<std::string, Type> types(const std::vector<vm::ValueInfo>& inputs, const std::string& folder) const;
   // Returns the types of the inputs that are files (.npy).
   std::map<std::string, Type> types() const;
+
+ private:
+  std::vector<WrittenValue> given(const std::vector<vm::ValueInfo>& inputs) const;
 };
 
 // Reads input_0.pb ... for the inputs.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "support/joined.h"
+#include "support/temporarily.h"
 #include "vm/error.h"
 #include "vm/frame.h"
 #include "vm/index_check.h"
@@ -212,7 +213,8 @@ struct Interpreter::Instructions {
     DType dtype = known_dtype(in.word<"dtype">());
     SharedShape shape = read_shape(in);
     Word output = in.word<"output">();
-    bool may_be_bound = vm.depth_ == 1 && output >= 0 && output < static_cast<Word>(vm.bound_outputs_.size());
+    bool may_be_bound =
+        vm.depth_ == vm.bound_depth_ && output >= 0 && output < static_cast<Word>(vm.bound_outputs_.size());
     const Tensor* bound = may_be_bound ? vm.bound_outputs_[static_cast<size_t>(output)] : nullptr;
     if (bound != nullptr && bound->dtype() == dtype && bound->shape() == *shape) {
       in.reg<"dst">() = *bound;
@@ -365,7 +367,12 @@ struct Interpreter::Instructions {
     for (size_t i = 0; i < carried.size; ++i) values.push_back(in.frame().reg(carried.value(i)));
     for (size_t i = 0; i < given.size; ++i) rows.emplace_back(in.frame().reg(given.value(i)).tensor());
     int64_t trips = in.scalar<"trips">(), i = 0;
+    // The rows are the last results of an iteration, which makes them in their places where it can.
+    std::vector<const Tensor*> places(std::max(closure.function->outputs.size(), rows.size()));
+    Temporarily bound(vm.bound_outputs_, std::span<const Tensor* const>(places));
+    Temporarily depth(vm.bound_depth_, vm.depth_ + 1);
     for (bool goes_on = in.scalar<"condition">() != 0; goes_on && i < trips; ++i) {
+      for (size_t k = 0; k < rows.size(); ++k) places[places.size() - rows.size() + k] = rows[k].next();
       Value result =
           invoke(closure, carried.size + 1, [&](size_t k) { return k == 0 ? Value(i) : std::move(values[k - 1]); });
       std::span<const Value> fields = result.tuple().fields();

@@ -58,8 +58,9 @@ class Interpreter {
   std::vector<SharedShape> shapes_;  // that of the last tensor, per instruction that makes one
   std::vector<std::unique_ptr<Frame>> idle_frames_;
 
-  // bound_outputs_ is valid during a run.
+  // Memory for the flat results of the function at bound_depth_: of the run, or of a loop's iteration.
   std::span<const Tensor* const> bound_outputs_;
+  int bound_depth_ = 1;
   int depth_ = 0;
   int64_t steps_ = 0;
   std::vector<int64_t> index_dims_;  // the dims of check_indices, a member to reuse its memory

@@ -193,10 +193,12 @@ std::vector<Tensor> run_tensors(vm::Interpreter& interpreter, const vm::Executab
 std::vector<Tensor> Session::run(std::span<const Tensor> inputs, std::string_view function) {
   const vm::Executable& executable = program_.executable();
   std::vector<Tensor> results = run_tensors(*interpreter_, executable, function, inputs, {});
-  // A caller may write to a result; constants are mapped read-only and shared.
-  for (Tensor& result : results) {
-    bool is_constant = std::ranges::any_of(executable.constants, [&](const Tensor& c) { return overlap(c, result); });
-    if (is_constant) result = copied(result);
+  // A caller may write to a result; constants are mapped read-only and shared, and a loop's last row may be a result.
+  for (size_t i = 0; i < results.size(); ++i) {
+    auto is_shared = [&](const Tensor& other) { return overlap(other, results[i]); };
+    if (std::ranges::any_of(executable.constants, is_shared) ||
+        std::ranges::any_of(std::span(results).first(i), is_shared))
+      results[i] = copied(results[i]);
   }
   return results;
 }

@@ -74,6 +74,10 @@ class Compiler {
     throw_runtime_error("pattern '{}': {} at position {}", printable(std::string(whole_)), what,
                         whole_.size() - rest_.size());
   }
+  [[noreturn]] void fail_unsupported(std::string_view what) const {
+    throw UnsupportedPattern(fmt::format("pattern '{}': {} at position {}", printable(std::string(whole_)), what,
+                                         whole_.size() - rest_.size()));
+  }
   size_t add(Regex::Step step) {
     constexpr size_t kMostSteps = 20000;
     if (steps_.size() >= kMostSteps) fail("the pattern is too large");
@@ -252,7 +256,7 @@ class Compiler {
     if (rest_.empty()) fail("a '\\' at the end");
     const std::string_view kLetters = "dswDSW";
     size_t i = kLetters.find(rest_[0]);
-    if (rest_[0] == 'p' || rest_[0] == 'P') fail("a class of Unicode, which is not supported");
+    if (rest_[0] == 'p' || rest_[0] == 'P') fail_unsupported("a class of Unicode");
     if (i == std::string_view::npos) return std::nullopt;
     rest_.remove_prefix(1);
     const std::vector<Range>& ranges = i % 3 == 0 ? kDigits : i % 3 == 1 ? kSpaces : kWord;

@@ -9,12 +9,19 @@
 #include <utility>
 #include <vector>
 
+#include "vm/error.h"
+
 namespace relaxc::vm {
+
+// A pattern is right, but uses what is not supported.
+struct UnsupportedPattern : RuntimeError {
+  using RuntimeError::RuntimeError;
+};
 
 class Regex {
  public:
   // Throws RuntimeError that names the place in a pattern that is wrong, too large, or uses what is not supported:
-  // classes of Unicode (\pL), single bytes (\C).
+  // classes of Unicode (\pL), single bytes (\C); those are UnsupportedPatterns.
   explicit Regex(std::string_view pattern);
   // Returns whether the whole text matches. Characters are those of UTF-8; other bytes are a character each.
   bool matches(std::string_view text) const { return longest(text, 0) == text.size(); }

@@ -8,6 +8,15 @@
 
 namespace relaxc::vm {
 
+const Tensor* RowStack::next() {
+  if (rows_.ndim() == 0 || count_ == rows_.shape()[0] || rows_.dtype().per_byte() != 1) return nullptr;
+  const int64_t bytes = rows_.bytes() / rows_.shape()[0];
+  if (bytes == 0 || bytes % kAlignment != 0) return nullptr;
+  if (!row_shape_) row_shape_ = std::make_shared<const Shape>(rows_.shape().begin() + 1, rows_.shape().end());
+  next_ = Tensor::view(row_shape_, rows_.dtype(), static_cast<char*>(rows_.raw()) + count_ * bytes, rows_.owner());
+  return &*next_;
+}
+
 void RowStack::push(const Tensor& row, MemoryPool& memory) {
   bool fits = rows_.dtype() == row.dtype() && rows_.ndim() == row.ndim() + 1;
   bool same_dims = fits && std::ranges::equal(std::span(rows_.shape()).subspan(1), row.shape());
@@ -23,13 +32,15 @@ void RowStack::push(const Tensor& row, MemoryPool& memory) {
     if (count_ > 0)
       std::memcpy(larger.raw(), rows_.raw(), static_cast<size_t>(row.dtype().bytes_of(count_ * row.size())));
     rows_ = std::move(larger);
+    row_shape_ = nullptr;
   }
   DType dtype = row.dtype();
   if (row.size() % dtype.per_byte() != 0) {  // rows do not begin at bytes
     for (int64_t i = 0; i < row.size(); ++i)
       set_packed_bits(rows_.raw(), count_ * row.size() + i, dtype, packed_bits(row.raw(), i, dtype));
-  } else if (row.bytes() > 0) {
-    std::memcpy(static_cast<char*>(rows_.raw()) + count_ * row.bytes(), row.raw(), static_cast<size_t>(row.bytes()));
+  } else if (char* place = static_cast<char*>(rows_.raw()) + count_ * row.bytes();
+             row.bytes() > 0 && row.raw() != place) {
+    std::memcpy(place, row.raw(), static_cast<size_t>(row.bytes()));
   }
   ++count_;
 }

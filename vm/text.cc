@@ -76,7 +76,8 @@ std::string number_text(double value, DType dtype) {
   auto shortest = [&]() -> std::string_view {
     constexpr auto kForm = std::chars_format::scientific;
     if (dtype == kFloat64) return {buffer, std::to_chars(buffer, std::end(buffer), value, kForm).ptr};
-    if (dtype == kFloat32)
+    // Numbers of few bits are written whole: 1.6 would be enough to tell 1.625 from its neighbours.
+    if (dtype == kFloat32 || dtype.bits < 16)
       return {buffer, std::to_chars(buffer, std::end(buffer), static_cast<float>(value), kForm).ptr};
     for (int digits = 0;; ++digits) {
       auto end = std::to_chars(buffer, std::end(buffer), value, kForm, digits).ptr;

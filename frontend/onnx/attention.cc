@@ -37,9 +37,15 @@ Expr per_query_head(Node& n, const Expr& x, const Expr& query) {
   const Expr &wanted = n.dim_of(query, 1), &given = n.dim_of(x, 1);
   if (n.provably_equal(wanted, given)) return x;
   auto all = as_int(wanted), shared = as_int(given);
-  if (!all || !shared)
-    n.unsupported("{} heads of the query and {} of key or value, which are not known when compiling",
-                  print_expr(wanted), print_expr(given));
+  if (!all || !shared) {  // the run knows how many share one
+    const Expr group = n.named(floor_div(wanted, max(given, int_imm(1))), "group");
+    n.require_equal(n.simplify(group * given), wanted,
+                    "heads of the query, expected a multiple of those of key or value");
+    Expr heads = positions_from(n, int_imm(0), wanted);
+    Expr sharer = n.op("floor_divide", {heads, n.op("scalar_to_tensor", {max(group, int_imm(1))}, DTypeAttrs{kInt64})});
+    Expr all_heads = n.op("take", {x, sharer}, TakeAttrs{.axis = 1});
+    return n.match_cast(all_heads, tensor_type(with_item(n.shape_of(x), 1, wanted), n.dtype_of_tensor(x)));
+  }
   if (*shared < 1 || *all % *shared != 0)
     n.fail("{} heads of the query and {} of key or value, expected a multiple", print_expr(wanted), print_expr(given));
   return n.op("repeat", {x}, RepeatAttrs{.repeats = *all / *shared, .axis = 1});
@@ -100,6 +106,10 @@ AttentionSteps attend(Node& n, const AttentionCall& given) {
   std::optional<Expr> added = additive(n, call, scores_dtype);
   call.empty_rows = call.empty_rows && added;
   if (!is_fused) return step_by_step(n, call, added, scores_dtype);
+  for (Expr* operand : {&call.key, &call.value}) {  // numbers of heads that are constants are left to the operator
+    if (!as_int(n.dim_of(*operand, 1)) || !as_int(n.dim_of(call.query, 1)))
+      *operand = per_query_head(n, *operand, call.query);
+  }
   const Ints swapped = {0, 2, 1, 3};
   std::vector<Expr> args = {n.transpose(call.query, swapped), n.transpose(call.key, swapped),
                             n.transpose(call.value, swapped)};

@@ -143,8 +143,19 @@ Expr fused_conv(Node& n) {
   return activated(n, result, n.attr_string("activation", ""), n.attr_floats("activation_params"));
 }
 
+Expr transposed_conv(Node& n) {
+  std::vector<OnnxAttribute> attributes;
+  if (n.has(2)) {
+    auto pads = n.constant_ints(2);
+    if (!pads) n.unsupported("pads that are not constants");
+    attributes.push_back({"pads", *pads});
+  }
+  return n.standard("ConvTranspose", {n.tensor(0), n.tensor(1), n.optional_tensor(3)}, attributes);
+}
+
 // ---- Tensors
 
+Expr gated_add(Node& n, const Expr& x) { return n.add(x, n.mul(n.tensor(1), n.tensor(2))); }
 Expr contrib_range(Node& n) {
   auto scalar = [&](size_t i) { return n.reshape(n.tensor(i), {}); };
   return n.standard("Range", {scalar(0), scalar(1), n.has(2) ? scalar(2) : n.scalar(1, n.dtype(0))});
@@ -304,6 +315,9 @@ std::vector<ConverterRow> contrib_converters() {
       {"ComplexMulConj", 1, 2, 2, {complex_mul, "conj"}},
       {"Trilu", 1, 1, 2, {same_as_standard, "Trilu"}, "upper"},
       {"GatherND", 1, 2, 2, {same_as_standard, "GatherND"}},
+      {"ConvTransposeWithDynamicPads", 1, 2, 4, transposed_conv,
+       "auto_pad dilations group kernel_shape output_padding strides"},
+      {"GatedAdd", 1, 3, 3, gated_add},
       {"GridSample", 1, 2, 2, {same_as_standard, "GridSample"}, "align_corners mode padding_mode"},
       {"SimplifiedLayerNormalization",
        1,
@@ -312,10 +326,6 @@ std::vector<ConverterRow> contrib_converters() {
        {same_as_standard, "SimplifiedLayerNormalization"},
        "axis epsilon stash_type"},
   };
-  for (const char* name : {"BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch"})
-    rows.push_back(refused_row(name, 1,
-                               "generates text in a loop around the decoder; export the decoder as a model and call it "
-                               "for each token from your program"));
   return in_domain("com.microsoft", rows);
 }
 

@@ -16,6 +16,12 @@ Expr channels_last(Node& n, const Expr& x);
 Expr unpacked(Node& n, const Expr& bytes, int64_t bits);
 
 struct AttentionCall;
+// Takes the scale of the attribute; 0 stands for the default.
+void set_scale(Node& n, AttentionCall& call);
+// Returns a list with a number for each batch element as [batch, 1, 1, 1].
+Expr as_column(Node& n, const Expr& list);
+// Returns cos or sin for the positions [batch, length], for all heads.
+Expr angles_at(Node& n, const Expr& cache, const Expr& positions);
 // Returns keys or values [batch, heads, length, size] of that number of heads, which the run checks.
 Expr with_heads(Node& n, const Expr& x, const Expr& heads);
 // The caches with the new rows, and the number of rows before these.

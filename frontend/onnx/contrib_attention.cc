@@ -5,18 +5,21 @@
 
 namespace relaxc::onnx_import {
 
-namespace {
-
-using Ints = std::vector<int64_t>;
-
 void set_scale(Node& n, AttentionCall& call) {
   if (double scale = n.attr_float("scale", 0); scale != 0) call.scale = scale;
 }
-void add_bias(Node& n, AttentionCall& call, const Expr& bias) {
-  call.bias = call.bias ? n.add(*call.bias, bias) : bias;
-}
 Expr as_column(Node& n, const Expr& list) {
   return n.reshape(list, {n.dim_of(list, 0), int_imm(1), int_imm(1), int_imm(1)});
+}
+// Returns cos or sin for the positions [batch, length], for all heads.
+Expr angles_at(Node& n, const Expr& cache, const Expr& positions) {
+  return n.with_new_axis(n.op("take", {cache, positions}, TakeAttrs{.axis = 0}), 1);
+}
+
+namespace {
+
+void add_bias(Node& n, AttentionCall& call, const Expr& bias) {
+  call.bias = call.bias ? n.add(*call.bias, bias) : bias;
 }
 
 // Adds mask_filter_value to the scores of keys that input `mask` leaves out: it has a flag for each batch element and
@@ -168,120 +171,6 @@ Outputs multi_head_attention(Node& n) {
   return outputs;
 }
 
-// ---- GroupQueryAttention
-
-// Returns cos or sin for the positions [batch, length], for all heads.
-Expr angles_at(Node& n, const Expr& cache, const Expr& positions) {
-  return n.with_new_axis(n.op("take", {cache, positions}, TakeAttrs{.axis = 0}), 1);
-}
-void refuse_options_of_gqa(Node& n) {
-  for (const char* name : {"k_quant_type", "v_quant_type"}) {
-    if (n.attr_string(name, "NONE") != "NONE") n.unsupported("attribute '{}': caches of few bits", name);
-  }
-  if (n.attr_int("sliding_window_cache", 0) != 0) n.unsupported("attribute 'sliding_window_cache'");
-}
-// The query, key and value of the new positions, as [batch, heads, length, size].
-AttentionCall new_rows_of_gqa(Node& n, int64_t heads, int64_t kv_heads) {
-  Expr q = n.tensor(0);
-  AttentionCall call{q, q, q};
-  if (n.has(1) != n.has(2)) n.fail("key and value: expected both or none");
-  if (n.has(1)) {
-    call = {split_heads(n, q, heads), split_heads(n, n.tensor(1), kv_heads), split_heads(n, n.tensor(2), kv_heads)};
-  } else {
-    Expr all = split_heads(n, q, heads + 2 * kv_heads);
-    auto part = [&](int64_t begin, int64_t count) { return n.slice(all, 1, int_imm(begin), int_imm(begin + count)); };
-    call = {part(0, heads), part(heads, kv_heads), part(heads + kv_heads, kv_heads)};
-  }
-  if (n.has(14) != n.has(15)) n.fail("q_norm_weight and k_norm_weight: expected both or none");
-  if (n.has(14)) {
-    const std::vector<OnnxAttribute> attrs = {{"axis", int64_t{-1}},
-                                              {"epsilon", n.attr_float("qk_norm_epsilon", 1e-6)}};
-    call.query = n.standard("RMSNormalization", {call.query, n.tensor(14)}, attrs);
-    call.key = n.standard("RMSNormalization", {call.key, n.tensor(15)}, attrs);
-  }
-  return call;
-}
-
-class GroupQueryAttention {
- public:
-  explicit GroupQueryAttention(Node& n)
-      : n_(n), call_(new_rows_of_gqa(n, n.required_int("num_heads"), n.required_int("kv_num_heads"))) {
-    refuse_options_of_gqa(n);
-    if (n.has(3) != n.has(4)) n.fail("past_key and past_value: expected both or none");
-    length_ = n.shape_of(call_.query)[2];
-    total_ = n.has(6) ? n.scalar_int(6) : length_;
-    // A prompt begins at position 0, whatever its length without padding. Else the new rows are the last ones.
-    Expr lengths = n.cast(n.reshape(n.tensor(5), {n.simplify(product(n.shape(5)))}), kInt64);
-    Expr before = n.add(lengths, n.op("scalar_to_tensor", {n.simplify(int_imm(1) - length_)}));
-    Expr is_prompt = n.op("equal", {n.op("scalar_to_tensor", {total_}), n.op("scalar_to_tensor", {length_})});
-    past_ = n.op("where", {is_prompt, n.scalar(0, kInt64), before});
-  }
-
-  Outputs convert() {
-    if (n_.attr_int("do_rotary", 0) != 0) turn();
-    Expr key = with_past(3, call_.key), value = with_past(4, call_.value);
-    call_.key = n_.slice(key, 2, int_imm(0), total_);
-    call_.value = n_.slice(value, 2, int_imm(0), total_);
-    set_scale(n_, call_);
-    if (double softcap = n_.attr_float("softcap", 0); softcap > 0) call_.softcap = softcap;
-    if (n_.has(10)) call_.bias = n_.tensor(10);
-    if (n_.has(11)) call_.sink = n_.reshape(n_.tensor(11), {int_imm(1), n_.dim(11, 0), int_imm(1), int_imm(1)});
-    if (!n_.has(11) && n_.attr_int("smooth_softmax", 0) == 1)
-      call_.sink = n_.reshape(n_.scalar(0, n_.dtype(0)), int_imms({1, 1, 1, 1}));
-    call_.allowed = seen();
-    const int64_t shown = n_.attr_int("qk_output", 0);
-    call_.shows_scores = n_.has_output(3) && shown != 0;
-    AttentionSteps steps = attend(n_, call_);
-    Outputs outputs = {n_.of(join_heads(n_, steps.output)), n_.of(key), n_.of(value)};
-    if (call_.shows_scores) outputs.push_back(n_.of(shown == 1 ? *steps.masked : *steps.weights));
-    return outputs;
-  }
-
- private:
-  // Positions of the new rows: [batch, length].
-  Expr positions() {
-    if (n_.has(9)) return n_.tensor(9);
-    return n_.add(n_.with_new_axis(past_, 1), positions_from(n_, int_imm(0), length_));
-  }
-  void turn() {
-    if (!n_.has(7) || !n_.has(8)) n_.fail("do_rotary needs cos_cache and sin_cache");
-    Expr at = positions(), cos = angles_at(n_, n_.tensor(7), at), sin = angles_at(n_, n_.tensor(8), at);
-    const bool interleaved = n_.attr_int("rotary_interleaved", 0) != 0;
-    call_.query = rotate(n_, call_.query, cos, sin, interleaved);
-    call_.key = rotate(n_, call_.key, cos, sin, interleaved);
-  }
-  // Returns the cache with the new rows behind what each batch element has of it, and zeros behind these.
-  Expr with_past(size_t i, const Expr& rows) {
-    if (!n_.has(i)) return rows;
-    Expr cache = n_.tensor(i);
-    const Expr have = n_.dim_of(cache, 2);
-    Expr at = n_.reshape(positions_from(n_, int_imm(0), have), {have, int_imm(1)});
-    cache = n_.op("where", {n_.op("less", {at, as_column(n_, past_)}), cache, n_.scalar_like(0, rows)});
-    std::vector<Expr> more = n_.shape_of(rows);
-    more[2] = named_if_long(n_, n_.simplify(max(total_ - have, int_imm(0))), "more");
-    if (!is_int(more[2], 0)) cache = join(n_, {cache, n_.broadcast_to(n_.scalar_like(0, rows), more)}, 2);
-    return n_.standard("TensorScatter", {cache, rows, past_}, {{"axis", int64_t{2}}});
-  }
-  // Returns where a query sees a key: not after it, and within the window before it.
-  Expr seen() {
-    Expr offset = n_.reshape(past_, {n_.dim_of(past_, 0), int_imm(1), int_imm(1), int_imm(1)});
-    const int64_t window = n_.attr_int("local_window_size", -1);
-    if (n_.attr_int("causal", 1) == 0) {
-      Expr ends = n_.add(offset, n_.op("scalar_to_tensor", {length_}));
-      return n_.op("less", {positions_from(n_, int_imm(0), total_), ends});
-    }
-    Expr mask = causal_mask(n_, length_, total_, offset);
-    if (window <= 0) return mask;
-    Expr before = causal_mask(n_, length_, total_, n_.sub(offset, n_.scalar(static_cast<double>(window), kInt64)));
-    return n_.op("logical_and", {mask, n_.op("logical_not", {before})});
-  }
-
-  Node& n_;
-  AttentionCall call_;
-  Expr length_ = int_imm(0), total_ = int_imm(0), past_ = int_imm(0);
-};
-Outputs group_query_attention(Node& n) { return GroupQueryAttention(n).convert(); }
-
 // ---- RotaryEmbedding
 
 // position_ids are those of each batch element, or the first one of all.
@@ -303,6 +192,17 @@ Expr contrib_rotary_embedding(Node& n, const Expr& x) {
   return is_4d ? result : join_heads(n, result);
 }
 
+// Turns query and key, whose turned halves are given, by the angles [batch, length, size].
+Outputs gemma_rotary_embedding(Node& n) {
+  const DType dtype = n.dtype(1);
+  auto of_angles = [&](const char* function) {
+    return n.with_new_axis(n.cast(n.op(function, {n.tensor(0)}), dtype), 1);
+  };
+  Expr sin = of_angles("sin"), cos = of_angles("cos");
+  auto turned = [&](size_t i) { return n.of(n.add(n.mul(n.tensor(i), cos), n.mul(n.tensor(i + 1), sin))); };
+  return {turned(1), turned(3)};
+}
+
 }  // namespace
 
 std::vector<ConverterRow> contrib_attention_converters() {
@@ -316,10 +216,7 @@ std::vector<ConverterRow> contrib_attention_converters() {
           {"QAttention", 1, 5, 9, qattention,
            "do_rotary mask_filter_value num_heads past_present_share_buffer scale unidirectional"},
           {"MultiHeadAttention", 1, 1, 10, multi_head_attention, "mask_filter_value num_heads scale unidirectional"},
-          {"GroupQueryAttention", 1, 7, 16, group_query_attention,
-           "causal do_rotary k_quant_type kv_cache_bit_width kv_num_heads local_window_size num_heads qk_norm_epsilon "
-           "qk_output rotary_interleaved scale sliding_window_cache smooth_softmax softcap v_quant_type",
-           "", 0b0011110},
+          {"GemmaRotaryEmbedding", 1, 5, 5, gemma_rotary_embedding},
           {"RotaryEmbedding", 1, 4, 4, contrib_rotary_embedding,
            "interleaved is_packed_batching num_heads rotary_embedding_dim scale"},
       });

@@ -61,10 +61,6 @@ Caches with_caches(Node& n, AttentionCall& call, size_t first, const std::option
 
 namespace {
 
-void set_scale_of(Node& n, AttentionCall& call) {
-  if (double scale = n.attr_float("scale", 0); scale != 0) call.scale = scale;
-}
-
 // ---- Packed rows: those of all sequences of a batch, one behind the other
 
 // Returns where row i and row j belong to the same sequence: [rows, rows]. Sequence b has the rows from ends[b] to
@@ -81,7 +77,7 @@ Expr packed_rows(Node& n, const Expr& query, const Expr& key, const Expr& value,
   const int64_t heads = n.required_int("num_heads");
   auto split = [&](const Expr& x) { return split_heads(n, n.with_new_axis(x, 0), heads); };
   AttentionCall call{split(query), split(key), split(value)};
-  set_scale_of(n, call);
+  set_scale(n, call);
   call.allowed = same_sequence(n, ends, n.dim_of(query, 0));
   Expr result = join_heads(n, attend(n, call).output);
   return n.reshape(result, {n.dim_of(result, 1), n.dim_of(result, 2)});
@@ -141,7 +137,7 @@ Outputs decoder_masked_attention(Node& n) {
   if (shares && !n.has(7)) n.fail("past_present_share_buffer needs past_sequence_length");
   Caches caches{call.key, call.value};
   if (!is_cross) caches = with_caches(n, call, 5, shares ? std::optional(n.scalar_int(7)) : std::nullopt, 9);
-  set_scale_of(n, call);
+  set_scale(n, call);
   if (n.has(4)) call.bias = n.tensor(4);
   if (n.has(3)) {
     const DType dtype = n.dtype(0);

@@ -375,7 +375,7 @@ Expr max_unpool(Node& n) {
                    ScatterElementsAttrs{.axis = 0});
   Expr result = n.reshape(flat, to);
   if (!n.has(2)) return result;
-  std::vector<Expr> wanted = n.ints(2), width;
+  std::vector<Expr> wanted = n.ints(2, n.rank(0)), width;
   if (wanted.size() != to.size()) n.fail("output_shape has {} numbers, expected {}", wanted.size(), to.size());
   for (size_t d = 0; d < to.size(); ++d) {
     width.push_back(int_imm(0));

@@ -47,7 +47,7 @@ Expr constant_of_shape(Node& n) {
     if (value->size() != 1) n.fail("value has {} elements, expected 1", value->size());
     fill = constant(value->reshaped(std::vector<int64_t>{}), n.span());
   }
-  std::vector<Expr> dims = n.ints(0);
+  std::vector<Expr> dims = n.ints(0, n.output_rank(0));
   for (size_t d = 0; d < dims.size(); ++d) {
     if (auto known = as_int(dims[d]); known && *known < 0) n.fail("shape[{}] is {}", d, *known);
   }

@@ -198,6 +198,18 @@ constexpr ExampleRow kExamples[] = {
     {kMs, "Tokenizer", "T[3], mark=0, mincharnum=1, pad_value=\"#\", separators=[\" \"]"},
     {kMs, "RelativePositionBias", "T[32, 2], int64[]{4}, int64[]{4}, max_distance=128"},
     {kMs, "GatedRelativePositionBias", "T[1, 4, 8], T[8], T[1, 2, 4, 4], T[4, 8], T[8], T[1, 2, 1, 1], num_heads=2"},
+    {kMs, "ConvTransposeWithDynamicPads", "T[1, 3, 8, 8], T[3, 4, 3, 3], int64[4]{1, 1, 1, 1}"},
+    {kMs, "GatedAdd", "T[2, 3], T[2, 3], T[2, 1]"},
+    {kMs, "GemmaRotaryEmbedding", "float32[1, 4, 8], T[1, 2, 4, 8], T[1, 2, 4, 8], T[1, 2, 4, 8], T[1, 2, 4, 8] -> 2",
+     "float16"},
+    {kMs, "LongformerAttention",
+     "T[1, 4, 8], T[8, 24], T[24], T[1, 4], T[8, 24], T[24], int32[1, 4], num_heads=2, window=1"},
+    {kMs, "RemovePadding", "T[2, 4, 8], int32[2] -> 4"},
+    {kMs, "RestorePadding", "T[5, 8], int32[2, 4]"},
+    {kMs, "SparseAttention",
+     "T[1, 4, 16], T[1, 4, 8], T[1, 4, 8], T[1, 2, 16, 4], T[1, 2, 16, 4], int32[1, 2]{0, 1}, int32[1, 1]{0}, "
+     "int32[]{4}, "
+     "int32[1], num_heads=4, kv_num_heads=2, sparse_block_size=16 -> 3"},
     {kMs, "MoE", "T[3, 8], T[3, 4], T[4, 16, 8], -, T[4, 8, 16], k=1, activation_type=\"relu\""},
     {kMs, "QMoE",
      "T[3, 8], T[3, 4], uint8[4, 16, 4], T[4, 16], -, uint8[4, 8, 8], T[4, 8], k=1, activation_type=\"relu\", "

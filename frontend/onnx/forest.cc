@@ -354,10 +354,21 @@ void Forest::add_weight(int64_t leaf, int64_t target, double weight) {
   leaves[leaf].emplace_back(target, weight);
 }
 
-Expr aggregate_trees(Node& n, const Expr& x, const Forest& forest) {
+// Returns rows of which the number of features is known: those that the trees ask for, where the model leaves it open.
+static Expr rows_of_features(Node& n, const Expr& x, const Forest& forest) {
   if (n.shape_of(x).size() != 2) n.fail("the input has rank {}, expected 2: rows of features", n.shape_of(x).size());
+  const Expr& width = n.dim_of(x, 1);
+  if (as_int(n.simplify(width))) return x;
+  int64_t most = 0;
+  for (const TreeNode& node : forest.nodes) most = std::max<int64_t>(most, node.feature);
+  n.require_at_most(int_imm(most + 1), width, "features that the trees ask for, and those of the input");
+  return n.slice(x, 1, int_imm(0), int_imm(most + 1));
+}
+
+Expr aggregate_trees(Node& n, const Expr& input, const Forest& forest) {
+  const Expr x = rows_of_features(n, input, forest);
   auto features = as_int(n.simplify(n.dim_of(x, 1)));
-  if (!features) n.unsupported("the number of features is not known; give the input's last dim a value");
+  RELAXC_CHECK(features, "the number of features is open");
   if (*features < 1 || *features > INT32_MAX) n.fail("the input has {} features", *features);
   if (forest.roots.empty()) n.fail("there are no trees");
   Compiler compiler(n, forest, *features);

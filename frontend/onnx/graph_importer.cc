@@ -89,6 +89,20 @@ bool is_too_large(const Type& type, const ImportLimits& limits) {
   return !bytes || *bytes > limits.tensor_bytes;
 }
 
+std::string name_of_dim(const onnx::TensorShapeProto::Dimension& dim, const std::string& value, int d) {
+  return dim.dim_param().empty() ? fmt::format("{}_d{}", value, d) : dim.dim_param();
+}
+Expr named_dim(ModelContext& context, const std::string& name) {
+  if (const int64_t* number = find_value(context.options.dims, name)) {
+    context.fixed_dims.insert(name);
+    return int_imm(*number);
+  }
+  if (const Expr* given = find_value(context.given_dims, name)) return *given;
+  auto [entry, inserted] = context.dims.emplace(name, make_dim(name));
+  if (inserted) context.analyzer.bind(entry->second, Interval{0, std::numeric_limits<int64_t>::max()});
+  return entry->second;
+}
+
 std::vector<Expr> dims_of(ModelContext& context, const onnx::TensorShapeProto& shape, const std::string& name,
                           const Span& span) {
   std::vector<Expr> dims;
@@ -99,15 +113,7 @@ std::vector<Expr> dims_of(ModelContext& context, const onnx::TensorShapeProto& s
       dims.push_back(int_imm(dim.dim_value()));
       continue;
     }
-    std::string dim_name = dim.dim_param().empty() ? fmt::format("{}_d{}", name, d) : dim.dim_param();
-    if (auto it = context.options.dims.find(dim_name); it != context.options.dims.end()) {
-      dims.push_back(int_imm(it->second));
-      context.fixed_dims.insert(dim_name);
-      continue;
-    }
-    auto [it, inserted] = context.dims.emplace(dim_name, make_dim(dim_name));
-    if (inserted) context.analyzer.bind(it->second, Interval{0, std::numeric_limits<int64_t>::max()});
-    dims.push_back(it->second);
+    dims.push_back(named_dim(context, name_of_dim(dim, name, d)));
   }
   return dims;
 }
@@ -337,11 +343,21 @@ static void check_inputs(const onnx::NodeProto& node, const ConverterRow& row, c
   }
 }
 
+static std::vector<std::string> names_of_operators(const std::string& domain) {
+  std::vector<std::string> names;
+  for (const OnnxOperator& op : onnx_operators()) {
+    if (op.domain == domain) names.push_back(op.name);
+  }
+  return names;
+}
 [[noreturn]] static void fail_unknown(const std::string& domain, const std::string& type, int64_t version,
                                       const std::string& refused, const ModelContext& context, const Span& span) {
   std::string remedy = refused;
-  if (const ConverterRow* newer = find_converter(domain, type, kNewestOpset))
+  if (const ConverterRow* newer = find_converter(domain, type, kNewestOpset)) {
     remedy = fmt::format("; it is one from opset {} on", newer->since) + remedy;
+  } else if (const std::string meant = nearest(type, names_of_operators(domain)); !meant.empty()) {
+    remedy = fmt::format("; did you mean '{}'?", meant) + remedy;
+  }
   if (refused.empty()) {
     const std::string name = (domain.empty() ? "ai.onnx" : printable(domain)) + "::" + printable(type);
     remedy += "; " + kernel_remedy(domain, type);

@@ -4,6 +4,7 @@
 
 #include "frontend/onnx/model_file.h"
 #include "frontend/onnx/node.h"
+#include "frontend/onnx/ranks.h"
 #include "support/printable.h"
 
 namespace relaxc::onnx_import {
@@ -18,11 +19,14 @@ struct ModelContext {
   std::unordered_map<std::string, const onnx::FunctionProto*> functions = {};  // by name_of_function()
   std::unordered_map<std::string, VarRef> dims = {};                           // by dim_param
   std::set<std::string> fixed_dims = {};                                       // of the options, those that occur
+  std::map<std::string, Expr> given_dims = {};                                 // dim_params that a given type replaces
+  std::optional<Ranks> ranks = {};                                             // of values, once somebody asks
   Analyzer analyzer = {};                                                      // facts about dims
   KnownValues known = {};                                                      // contents of small tensors
   IRModule kernels = {};                                                       // the user's that were called
   std::vector<RuleUse> kernel_uses = std::vector<RuleUse>(options.kernels.size());
   std::unordered_map<std::string, std::string> made_by = {};  // the user's kernel, by the name of the value
+  std::set<std::string> warned_of = {};                       // the user's kernels that ignore attributes of nodes
   int64_t node_count = 0;
   std::vector<std::string> nested = {};  // the functions and graphs that are being expanded; "" for a graph
   std::optional<std::pair<const onnx::NodeProto*, bool>> chosen_side =
@@ -35,8 +39,12 @@ struct ModelContext {
   // The calls that stand for nodes which cannot be converted, with the builders of their graphs (unconverted.cc).
   std::vector<std::pair<Expr, const Builder*>> stand_ins = {};
 
+  std::vector<std::pair<Expr, bool>> decided_dims = {};  // in the branch that is being imported: whether they are 1
+  bool is_trial = false;                                 // nobody hears of errors but who looks at `diagnostics`
+
   void add(const CompileError& error) {
-    if (options.failed && !error.diagnostics().empty()) return options.failed({{}, error.diagnostics(), false, ""});
+    if (options.failed && !is_trial && !error.diagnostics().empty())
+      return options.failed({{}, error.diagnostics(), false, ""});
     for (const Diagnostic& diagnostic : error.diagnostics()) diagnostics.add(diagnostic);
   }
   // Reports a contradiction in the model and how the import resolves it: a warning, or an error when it is strict.
@@ -47,11 +55,12 @@ struct ModelContext {
   }
 };
 
-// Is thrown by the converter of an If whose branches give tensors of different ranks, for add_nodes. The condition is a
-// scalar of the graph.
+// Is thrown by the converter of an If whose branches give tensors of different ranks, or of a Squeeze whose dims tell the
+// rank, for add_nodes. The condition is a scalar of the graph.
 struct RanksDiffer {
   const onnx::NodeProto* node;
   Expr condition;
+  std::optional<Expr> dim = {};  // of a Squeeze: the condition is whether it is 1
 };
 
 // Returns the names that a node reads, including those that its subgraphs take from outside. A name that a subgraph
@@ -100,6 +109,13 @@ class GraphImporter {
   // Requires a == b when the model runs; `what` names them in the message.
   void require_equal(const Expr& a, const Expr& b, std::string_view what);
 
+  // Returns whether the dim is 1, where this graph is one of two for which that was decided.
+  std::optional<bool> decided(const Expr& dim) const {
+    for (const auto& [known, is_one] : context_.decided_dims) {
+      if (structural_equal(known, dim)) return is_one;
+    }
+    return std::nullopt;
+  }
   // Returns whether nodes behind this one may be imported into branches.
   bool may_split() const { return splits_ < kMostSplits && (nodes_left_ > 0 || may_pass_on()); }
   // Returns whether the nodes of the graph around this one may be.
@@ -118,6 +134,8 @@ class GraphImporter {
   void add_in_order(const Nodes& nodes, std::span<const int> order);
   // Imports nodes, the first of which is an If whose branches differ in rank or has it in it. Each branch gets a copy.
   void split_at(const RanksDiffer& split, const Nodes& nodes, std::span<const int> order);
+  std::vector<Value> outputs_of_sides(Node& n, const RanksDiffer& split, const Nodes& nodes, std::span<const int> order,
+                                      const std::vector<std::string>& results);
   // Returns the outputs of the user's kernel for the node; nullopt where none fits, with the reasons in `refused`.
   std::optional<Outputs> call_kernel(const onnx::NodeProto& node, const std::vector<Value>& inputs, const Span& span,
                                      std::string& refused);
@@ -173,6 +191,18 @@ bool is_too_large(const Type& type, const ImportLimits& limits);
 Type type_of_declared(ModelContext& context, const onnx::TypeProto& declared, const std::string& name,
                       const Span& span);
 
+// Returns the rank of a value of the main graph or of a graph in it, as far as declarations and operators tell it.
+std::optional<int64_t> inferred_rank(ModelContext& context, const std::string& name);
+
+// Checks the types that the caller gives for graph inputs, and notes the dims of the model that they replace.
+void read_given_types(ModelContext& context, const onnx::GraphProto& graph);
+// Returns the type of a graph input: as it is declared, and as the caller gives it where it is open.
+Type type_of_input(ModelContext& context, const onnx::ValueInfoProto& input, const Span& span);
+
+// Returns the name of dim d of a value: "x_d0" where the model gives none.
+std::string name_of_dim(const onnx::TensorShapeProto::Dimension& dim, const std::string& value, int d);
+// Returns the symbolic dim of the model's name, or the number that the options give it.
+Expr named_dim(ModelContext& context, const std::string& name);
 // Returns the dims of a declared type, with the model's symbolic names.
 std::vector<Expr> dims_of(ModelContext& context, const onnx::TensorShapeProto& shape, const std::string& name,
                           const Span& span);

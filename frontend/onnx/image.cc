@@ -53,8 +53,8 @@ ResizePlan sizes_from_scales(Node& n, Expr scales) {
   const std::vector<size_t> axes = resized_axes(n);
   std::vector<Expr> dims = n.shape(0), lengths;
   ResizePlan plan{dims, {}, {}};
+  scales = n.with_length(scales, std::ssize(axes));
   auto count = as_int(n.length_of(n.shape_of(scales)));
-  if (!count) n.unsupported("a number of scales that is only known at run time");
   if (*count != std::ssize(axes)) n.fail("{} scales for {} axes", *count, axes.size());
   const Constant* known = scales.as<Constant>();
   if (known) plan.scales.emplace(dims.size(), 1.0);
@@ -192,7 +192,8 @@ Expr resample(Node& n, const ResizePlan& plan, bool upsample) {
 Expr upsample_by_attributes(Node& n) { return resample(n, sizes_from_scales(n, scales_from_attributes(n)), true); }
 Expr upsample(Node& n) { return resample(n, sizes_from_input(n, 1), true); }
 Expr resize(Node& n) {
-  return resample(n, is_given(n, 3) ? sizes_as_stated(n, n.ints(3)) : sizes_from_input(n, 2), false);
+  return resample(
+      n, is_given(n, 3) ? sizes_as_stated(n, n.ints(3, std::ssize(resized_axes(n)))) : sizes_from_input(n, 2), false);
 }
 
 Expr grid_sample(Node& n) {
@@ -213,9 +214,11 @@ Expr grid_sample(Node& n) {
 }
 // The size is [N, C, H, W] or [N, C, D, H, W].
 Expr affine_grid(Node& n) {
-  std::vector<Expr> size = n.ints(1);
-  if (size.size() != 4 && size.size() != 5) n.fail("the size has {} numbers, expected 4 or 5", size.size());
+  // theta is [N, 2, 3] or [N, 3, 4].
   if (n.rank(0) != 3) n.fail("theta has rank {}, expected 3", n.rank(0));
+  auto spatial = as_int(n.dim(0, 1));
+  std::vector<Expr> size = n.ints(1, spatial ? std::optional(*spatial + 2) : n.output_rank(0));
+  if (size.size() != 4 && size.size() != 5) n.fail("the size has {} numbers, expected 4 or 5", size.size());
   n.require_equal(n.dim(0, 0), size[0], "batch sizes of theta and the size");
   Expr grid = n.op("image.affine_grid", {n.tensor(0), shape_expr({size.begin() + 2, size.end()})},
                    AffineGridAttrs{n.attr_int("align_corners", 0) != 0});
@@ -224,8 +227,19 @@ Expr affine_grid(Node& n) {
   order[0] = 0;
   return n.transpose(grid, order);
 }
+// Returns the number of spatial dims, which either list tells, or an attribute, or the rank of the result.
+std::optional<int64_t> col2im_dims(Node& n) {
+  for (size_t i : {1, 2})
+    if (auto length = n.known_length(i)) return length;
+  for (const char* name : {"dilations", "strides"})
+    if (auto given = n.attr_ints(name)) return std::ssize(*given);
+  if (auto pads = n.attr_ints("pads")) return std::ssize(*pads) / 2;
+  std::optional<int64_t> rank = n.output_rank(0);
+  return rank && *rank > 2 ? std::optional(*rank - 2) : std::nullopt;
+}
 Expr col2im(Node& n) {
-  std::vector<Expr> image = n.ints(1), window = n.ints(2);
+  const std::optional<int64_t> count = col2im_dims(n);
+  std::vector<Expr> image = n.ints(1, count), window = n.ints(2, count);
   size_t spatial = image.size();
   Col2ImAttrs attrs{.strides = n.attr_ints("strides", spatial, 1),
                     .padding = n.attr_ints("pads", 2 * spatial, 0),
@@ -239,7 +253,7 @@ Expr col2im(Node& n) {
 // Crops and pads on both sides; where the difference is odd, one element more at the end.
 Expr center_crop_pad(Node& n) {
   auto named = n.attr_ints("axes").value_or(n.all_axes());
-  std::vector<Expr> wanted = n.ints(1), shape = n.shape(0), width(2 * shape.size(), int_imm(0));
+  std::vector<Expr> wanted = n.ints(1, std::ssize(named)), shape = n.shape(0), width(2 * shape.size(), int_imm(0));
   if (wanted.size() != named.size()) n.fail("{} sizes for {} axes", wanted.size(), named.size());
   for (size_t k = 0; k < named.size(); ++k) {
     auto d = static_cast<size_t>(n.axis(named[k], n.rank(0), "axes"));

@@ -20,20 +20,12 @@ void read_opsets(ModelContext& context) {
   for (const auto& import : model.opset_import()) context.opsets[domain_of(import.domain())] = import.version();
   if (context.opsets.empty() && model.ir_version() < 3) context.opsets[""] = 1;
   if (context.opsets.empty()) fail(place(context), "the model imports no opset");
+  // Operators change their meaning with versions, and those of later ones are not known.
+  if (const int64_t version = copy_value(context.opsets, "").value_or(0); version > newest_opset())
+    context.warn(place(context),
+                 fmt::format("the model imports opset {}, and {} is the newest that is known", version, newest_opset()),
+                 "operators are taken as they are in that one");
   for (const auto& function : model.functions()) context.functions[name_of_function(function)] = &function;
-}
-
-Type input_type(ModelContext& context, const onnx::ValueInfoProto& input, const Span& span) {
-  if (!input.has_type() || input.type().value_case() == onnx::TypeProto::VALUE_NOT_SET)
-    fail(place(context), "graph input '{}' has no type", printable(input.name()));
-  if (!input.type().has_tensor_type()) return type_of_declared(context, input.type(), input.name(), span);
-  const auto& tensor = input.type().tensor_type();
-  DType dtype = dtype_of_element_type(tensor.elem_type(), span);
-  if (!tensor.has_shape()) fail_unsupported(span, "the rank is not declared; set the input's shape in the model");
-  Type type = tensor_type(dims_of(context, tensor.shape(), input.name(), span), dtype, span);
-  if (is_too_large(type, context.options.limits))
-    fail(span, "its shape is too large, the limit is {} bytes", context.options.limits.tensor_bytes);
-  return type;
 }
 
 // The graph's inputs that have no initializer, as parameters.
@@ -50,7 +42,7 @@ Parameters define_inputs(ModelContext& context, GraphImporter& importer, const o
     if (initializers.contains(input.name())) continue;
     Span span = context.place("graph input", input.name());
     try {
-      VarRef param = make_var(input.name(), input_type(context, input, span), span);
+      VarRef param = make_var(input.name(), type_of_input(context, input, span), span);
       params.vars.push_back(param);
       params.names.push_back(input.name());
       if (!importer.define(input.name(), make_value({.tensor = param, .home = &importer.builder()})))
@@ -89,6 +81,7 @@ std::vector<Expr> read_outputs(ModelContext& context, GraphImporter& importer, c
 static void check_fixed_dims(const ModelContext& context) {
   std::set<std::string> known = context.fixed_dims;
   for (const auto& [name, _] : context.dims) known.insert(name);
+  for (const auto& [name, _] : context.given_dims) known.insert(name);
   for (const auto& [name, _] : context.options.dims) {
     if (!known.contains(name))
       fail(place(context), "the model has no symbolic dim '{}'{}", printable(name),
@@ -117,6 +110,7 @@ IRModule import_model(std::shared_ptr<const ModelFile> file, const OpTable& ops,
   Builder builder(ops);
   builder.set_span(place(context));
   GraphImporter importer(context, builder);
+  read_given_types(context, graph);
   Parameters params = define_inputs(context, importer, graph);
   builder.begin_dataflow();
   importer.declare(graph);

@@ -30,6 +30,9 @@ struct UnconvertedNode {
 };
 struct ImportOptions {
   std::map<std::string, int64_t> dims;  // symbolic dims to make constant: batch -> 4
+  // Types of graph inputs by name, for what the model leaves open: a shape of unknown rank, and dims without a number.
+  // A dim that is a variable is the model's symbolic dim of its name, or a new one.
+  std::map<std::string, Type> types = {};
   ImportLimits limits;
   // Is called for each contradiction in a model that can be compiled nevertheless. An attribute that its operator does
   // not have is ignored, inferred types take precedence over declared ones, and nodes in a wrong order are sorted.

@@ -10,7 +10,22 @@ namespace {
 int64_t axis_of(Node& n) { return n.axis(n.attr_int("axis", 0), n.rank(0)); }
 Expr gather(Node& n) { return n.op("take", n.tensors(), TakeAttrs{.axis = axis_of(n)}); }
 Expr gather_elements(Node& n) { return n.op("gather_elements", n.tensors(), AxisAttrs{axis_of(n)}); }
-Expr gather_nd(Node& n) { return n.op("gather_nd", n.tensors(), GatherNdAttrs{n.attr_int("batch_dims", 0)}); }
+// Returns the operands with the number of coordinates in the last dim of `indices`, which the ranks tell where the
+// model leaves it open: the result has a dim for each dim of the data behind the coordinates.
+std::vector<Expr> with_coordinates(Node& n, std::optional<int64_t> result, int64_t batch_dims) {
+  std::vector<Expr> operands = n.tensors();
+  std::vector<Expr> dims = n.shape(1);
+  if (!result || dims.empty() || as_int(dims.back())) return operands;
+  const Expr count = int_imm(n.rank(1) - 1 + n.rank(0) - batch_dims - *result);
+  n.require_equal(dims.back(), count, "coordinates of an index, as the ranks tell them");
+  dims.back() = count;
+  operands[1] = n.match_cast(operands[1], tensor_type(std::move(dims), n.dtype(1)));
+  return operands;
+}
+Expr gather_nd(Node& n) {
+  const int64_t batch_dims = n.attr_int("batch_dims", 0);
+  return n.op("gather_nd", with_coordinates(n, n.output_rank(0), batch_dims), GatherNdAttrs{batch_dims});
+}
 std::string reduction_of(Node& n) {
   std::string reduction = n.attr_string("reduction", "none");
   return reduction == "none" ? "update" : reduction;
@@ -19,7 +34,9 @@ Expr scatter(Node& n) { return n.op("scatter_elements", n.tensors(), ScatterElem
 Expr scatter_elements(Node& n) {
   return n.op("scatter_elements", n.tensors(), ScatterElementsAttrs{.axis = axis_of(n), .reduction = reduction_of(n)});
 }
-Expr scatter_nd(Node& n) { return n.op("scatter_nd", n.tensors(), ScatterNdAttrs{reduction_of(n)}); }
+Expr scatter_nd(Node& n) {
+  return n.op("scatter_nd", with_coordinates(n, n.rank(2), 0), ScatterNdAttrs{reduction_of(n)});
+}
 
 Outputs one_hot(Node& n) {
   Expr indices = n.tensor(0), values = n.tensor(2);

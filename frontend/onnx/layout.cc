@@ -93,8 +93,8 @@ std::vector<Expr> resolve_reshape(Node& n, const std::vector<Expr>& from, const 
   return wanted.dims;
 }
 Expr reshape(Node& n, const Expr& x) {
-  std::vector<Expr> wanted = n.opset() < 5 ? int_imms(n.required_ints("shape")) : n.ints(1);
-  bool zero_copies = n.attr_int("allowzero", 0) == 0;
+  std::vector<Expr> wanted = n.opset() < 5 ? int_imms(n.required_ints("shape")) : n.ints(1, n.output_rank(0));
+  bool zero_copies = n.opset() < 5 || n.attr_int("allowzero", 0) == 0;
   return n.reshape(x, resolve_reshape(n, n.shape_of(x), wanted, zero_copies));
 }
 Expr flatten(Node& n) {
@@ -110,10 +110,22 @@ Expr flatten(Node& n) {
 std::optional<std::vector<int64_t>> axes_of(Node& n) {
   return n.opset() < 13 ? n.attr_ints("axes") : n.constant_ints(1);
 }
+// Returns the number of axes in operand 1. Where the model leaves it open it follows from the ranks: that of the result
+// is that of the input, and one more (sign 1) or less (sign -1) for each axis.
+int64_t number_of_axes(Node& n, std::optional<int64_t> result, int64_t rank, int64_t sign) {
+  if (auto known = n.known_length(1)) return *known;
+  if (!result)
+    n.unsupported(
+        "the number of axes, and so the rank of the result, is only known at run time; declare the shape of "
+        "the result in the model, or give the type of the graph input that holds the axes, as --type does");
+  const int64_t count = (*result - rank) * sign;
+  if (count < 0) n.fail("the result has rank {}, the input {}", *result, rank);
+  return count;
+}
 // Each axis that is named must have size 1.
 Expr squeeze_at_run_time(Node& n, const Expr& x) {
   const std::vector<Expr> shape = n.shape_of(x);
-  std::vector<Expr> axes = read_axes(n, 1, n.rank(0));
+  std::vector<Expr> axes = read_axes(n, 1, n.rank(0), number_of_axes(n, n.output_rank(0), n.rank(0), -1));
   if (axes.size() > shape.size()) n.fail("{} axes for rank {}", axes.size(), shape.size());
   std::vector<Expr> named = named_axes(n, axes, n.rank(0));
   require_distinct(n, named, axes.size());
@@ -132,13 +144,25 @@ Expr squeeze(Node& n, const Expr& x) {
   if (axes && !axes->empty()) {
     for (int64_t axis : *axes) is_squeezed[n.axis(axis, rank, "axes")] = true;
   } else {
+    std::vector<Expr> open;  // sizes that may be 1
     for (size_t d = 0; d < shape.size(); ++d) {
       is_squeezed[d] = is_int(shape[d], 1);
-      // The axis stays, which is right for every size but 1. With --dim it has a constant size and is squeezed.
-      if (!as_int(shape[d]) && n.least_value(shape[d]) < 2)
-        n.require_equal(select(equal(shape[d], int_imm(1)), int_imm(0), shape[d]), shape[d],
-                        "symbolic axis that squeeze without axes keeps");
+      if (as_int(shape[d]) || n.least_value(shape[d]) > 1) continue;
+      if (auto is_one = n.graph().decided(shape[d])) {
+        is_squeezed[d] = *is_one;
+      } else {
+        open.push_back(shape[d]);
+      }
     }
+    // The rank of the result depends on the run, and the nodes behind this one are compiled for either.
+    if (open.size() == 1 && n.graph().may_split()) {
+      Expr flag = n.op("scalar_to_tensor", {n.simplify(select(equal(open[0], int_imm(1)), int_imm(1), int_imm(0)))});
+      throw RanksDiffer{&n.proto(), n.cast(flag, kBool), open[0]};
+    }
+    // The axis stays, which is right for every size but 1. With --dim it has a constant size and is squeezed.
+    for (const Expr& dim : open)
+      n.require_equal(select(equal(dim, int_imm(1)), int_imm(0), dim), dim,
+                      "symbolic axis that squeeze without axes keeps");
   }
   for (size_t d = 0; d < shape.size(); ++d) {
     if (!is_squeezed[d]) result.push_back(shape[d]);
@@ -152,10 +176,8 @@ Expr unsqueeze(Node& n, const Expr& x) {
   if (!axes) {
     if (n.opset() < 13) n.fail("attribute 'axes' is missing");
     // The rank of the result, in which the axes count, follows from their number.
-    auto count = as_int(n.length_of(n.shape(1)));
-    if (!count) n.unsupported("a number of axes that is only known at run time");
-    int64_t rank = n.rank(0) + *count;
-    return n.reshape(x, dims_between_ones(n, shape, named_axes(n, distinct_axes(n, 1, rank), rank)));
+    int64_t rank = n.rank(0) + number_of_axes(n, n.output_rank(0), n.rank(0), 1);
+    return n.reshape(x, dims_between_ones(n, shape, named_axes(n, distinct_axes(n, 1, rank, rank - n.rank(0)), rank)));
   }
   int64_t rank = n.rank(0) + static_cast<int64_t>(axes->size());
   std::vector<int64_t> added = distinct_axes(n, *axes, rank);
@@ -180,6 +202,15 @@ Expr concat(Node& n) {
   return join(n, items, axis);
 }
 
+// Returns pads of as many axes as the run says, with zeros for those that are missing up to the rank.
+std::vector<Expr> pads_up_to_rank(Node& n, int64_t rank) {
+  const Expr axes = n.dim(3, 0), width = int_imm(rank);
+  n.require_equal(n.dim(1, 0), n.simplify(axes * 2), "number of pads, two for each axis");
+  Expr ends = n.reshape(n.cast(n.tensor(1), kInt64), {int_imm(2), axes});
+  Expr zeros = n.op("zeros", {shape_expr({int_imm(2), width})}, FillAttrs{kInt64});
+  Expr all = n.slice(n.op("concat", {tuple({ends, zeros})}, ConcatAttrs{1}), 1, int_imm(0), width);
+  return n.ints_of(n.of(n.reshape(all, {int_imm(2 * rank)})));
+}
 Expr pad(Node& n) {
   int64_t rank = n.rank(0);
   std::vector<Expr> args = {n.tensor(0)}, pads, axes = int_imms(n.all_axes());
@@ -191,9 +222,12 @@ Expr pad(Node& n) {
     pads = int_imms(*given);
     attrs.pad_value = n.attr_float("value", 0);
   } else {
-    pads = n.ints(1);
     if (n.has(2)) fill = n.reshape(n.tensor(2), {});
-    if (n.has(3)) axes = distinct_axes(n, 3, rank);
+    const auto length = n.known_length(1);
+    const bool is_open = n.has(3) && !length && !n.known_length(3);
+    if (is_open) axes = distinct_axes_up_to(n, 3, rank);
+    if (n.has(3) && !is_open) axes = distinct_axes(n, 3, rank, length ? std::optional(*length / 2) : std::nullopt);
+    pads = is_open ? pads_up_to_rank(n, rank) : n.ints(1, 2 * std::ssize(axes));
   }
   if (pads.size() != 2 * axes.size()) n.fail("{} pads for {} axes", pads.size(), axes.size());
   std::vector<Expr> width(2 * n.shape(0).size(), int_imm(0));
@@ -218,14 +252,27 @@ Expr tile(Node& n) {
     for (int64_t d = 0; d < rank; ++d)
       repeats.push_back(n.simplify(select(equal(axis, int_imm(d)), n.scalar_int(1), int_imm(1))));
   } else {
-    repeats = n.ints(1);
+    repeats = n.ints(1, rank);
   }
   if (std::ssize(repeats) != rank) n.fail("{} repeats for a tensor of rank {}", repeats.size(), rank);
   return n.op("dyn.tile", {n.tensor(0), shape_expr(repeats)});
 }
 
+// Returns the operand's dims. Where the model leaves their number open, the rank of the result tells it, or leading
+// ones stand for those that are missing.
+std::vector<Expr> shape_to_expand_to(Node& n) {
+  const std::optional<int64_t> rank = n.output_rank(0);
+  bool is_open = !n.graph().known(n.value(1)) && !n.known_length(1);
+  if (!is_open || !rank || *rank != n.rank(0)) return n.ints(1, rank);
+  Expr list = n.cast(n.tensor(1), kInt64);
+  const Expr length = n.dim_of(list, 0);
+  n.require_at_most(length, int_imm(*rank), "length of the shape and rank of the result");
+  Expr ones = constant(Tensor::of<int64_t>({*rank}, kInt64, std::vector<int64_t>(static_cast<size_t>(*rank), 1)));
+  Expr padded = n.op("concat", {tuple({ones, list})}, ConcatAttrs{0});
+  return n.ints_of(n.of(n.with_length(n.slice(padded, 0, length, n.simplify(length + *rank)), *rank)));
+}
 Expr expand(Node& n, const Expr& x) {
-  std::vector<Expr> from = n.shape(0), wanted = n.ints(1), shape;
+  std::vector<Expr> from = n.shape(0), wanted = shape_to_expand_to(n), shape;
   size_t rank = std::max(from.size(), wanted.size());
   for (size_t d = 0; d < rank; ++d) {
     bool in_x = d + from.size() >= rank, in_shape = d + wanted.size() >= rank;

@@ -18,9 +18,15 @@ using LoopBody = std::function<LoopStep(Node& body, const Expr& i, const std::ve
 std::vector<Expr> emit_loop(Node& n, const Expr& trips, const std::vector<Expr>& carried, const LoopBody& body,
                             const std::function<Expr()>& first = nullptr);
 
+// Is thrown by emit_loop for a carried tensor whose rank an iteration changes, which no loop of the graph can carry.
+struct CarriedRankChanges : CompileError {
+  using CompileError::CompileError;
+};
+
 // Returns a new dim about which nothing is known but that it is one.
 VarRef unknown_dim(Node& n, std::string name);
-// Gives a tensor with unknown dims new variables for them, which are measured when the model runs.
-Expr with_measured_dims(Node& n, const Expr& x);
+// Gives a tensor with unknown dims new variables for them, which are measured when the model runs, but for those that
+// are known.
+Expr with_measured_dims(Node& n, const Expr& x, const std::vector<std::optional<Expr>>& known = {});
 
 }  // namespace relaxc::onnx_import

@@ -245,7 +245,10 @@ std::string name_of_function(const onnx::NodeProto& call) {
 
 DType dtype_of_element_type(int element_type, const Span& span) {
   if (const DType* dtype = relaxc::text::row_of(kElementTypes, element_type)) return *dtype;
-  if (element_type == 14 || element_type == 15) fail_unsupported(span, "element type complex");
+  if (element_type == 14 || element_type == 15)
+    fail_unsupported(
+        span, "element type {}: relaxc has no complex numbers; operators such as DFT take them as a last dim of 2",
+        element_type == 14 ? "complex64" : "complex128");
   fail(span, "element type {} is unknown", element_type);
 }
 int element_type_of_dtype(DType wanted) {

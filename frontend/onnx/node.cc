@@ -66,7 +66,7 @@ Type Node::type(size_t i) const {
 std::vector<Expr> Node::shape(size_t i) const {
   Type known = type(i);
   const std::vector<Expr>* dims = known_shape(known);
-  if (!dims) unsupported("the rank of input {} is not known; give the graph input a shape", i);
+  if (!dims) unsupported("the rank of input {} is not known; {}", i, kRankRemedy);
   return *dims;
 }
 DType Node::dtype(size_t i) const {
@@ -76,7 +76,7 @@ DType Node::dtype(size_t i) const {
 }
 const std::vector<Expr>& Node::shape_of(const Expr& x) const {
   const std::vector<Expr>* dims = known_shape(x.type());
-  if (!dims) unsupported("the rank of a tensor is not known");
+  if (!dims) unsupported("the rank of a tensor is not known; {}", kRankRemedy);
   return *dims;
 }
 const Expr& Node::dim_of(const Expr& x, int64_t d) const {
@@ -109,6 +109,11 @@ std::optional<Tensor> Node::constant(size_t i) {
   return constant ? std::optional(constant->data) : std::nullopt;
 }
 
+// Returns the name of a graph input, for messages.
+static std::string name_of_list(const Expr& list) {
+  const Var* var = list.as<Var>();
+  return var ? printable(var->name) : "NAME";
+}
 std::vector<Expr> Node::ints_of(const Value& x) {
   if (const KnownTensor* known = graph_.known(x)) {
     for (const Expr& element : known->elements) {
@@ -122,7 +127,11 @@ std::vector<Expr> Node::ints_of(const Value& x) {
   if (!dtype.is_integral() && !dtype.is_bool()) fail("expected integers, got {}", to_string(dtype));
   if (dims.size() > 1) fail("a shape-like input has rank {}, expected 1", dims.size());
   auto length = dims.empty() ? 1 : as_int(simplify(dims[0]));
-  if (!length) unsupported("a shape-like input of unknown length");
+  if (!length)
+    unsupported(
+        "a list of unknown length, which decides the rank of the result: declare the shape of the result in the "
+        "model, or give the type of the graph input that the list is: --type '{}={}[3]'",
+        name_of_list(expr), to_string(dtype));
   std::vector<Expr> result;
   const Constant* constant = expr.as<Constant>();
   constexpr int64_t kMostRead = 32;  // elements that are read at run time; the largest rank of a result
@@ -142,6 +151,32 @@ Expr Node::named(const Expr& scalar, const char* hint) {
   return builder().emit(simple, hint);
 }
 std::vector<Expr> Node::ints(size_t i) { return ints_of(value(i)); }
+std::vector<Expr> Node::ints(size_t i, std::optional<int64_t> count) {
+  bool is_open = count && !graph_.known(value(i)) && !known_length(i);
+  return is_open ? ints_of(of(with_length(tensor(i), *count))) : ints(i);
+}
+std::vector<Expr> Node::ints_up_to(const Value& x, int64_t most, int64_t otherwise) {
+  Expr list = cast(tensor(x), kInt64);
+  if (graph_.known(x) || known_length(list)) {
+    std::vector<Expr> known = ints_of(x);
+    if (std::ssize(known) > most) fail("a list has {} elements, expected at most {}", known.size(), most);
+    known.resize(static_cast<size_t>(most), int_imm(otherwise));
+    return known;
+  }
+  require_at_most(dim_of(list, 0), int_imm(most), "length of a list and rank");
+  Expr rest =
+      relaxc::constant(Tensor::of<int64_t>({most}, kInt64, std::vector<int64_t>(static_cast<size_t>(most), otherwise)));
+  return ints_of(of(slice(op("concat", {tuple({list, rest})}, ConcatAttrs{0}), 0, int_imm(0), int_imm(most))));
+}
+Expr Node::with_length(const Expr& list, int64_t count) {
+  const std::vector<Expr>& dims = shape_of(list);
+  if (dims.size() != 1 || as_int(dims[0])) return list;
+  require_equal(dims[0], int_imm(count), "length of a list, which the rest of the node decides");
+  return match_cast(list, tensor_type({int_imm(count)}, dtype_of_tensor(list)));
+}
+std::optional<int64_t> Node::output_rank(size_t i) const {
+  return has_output(i) ? inferred_rank(graph_.context(), proto_.output(static_cast<int>(i))) : std::nullopt;
+}
 Expr Node::scalar_int(size_t i) {
   Value x = value(i);
   if (dtype(i).is_float()) {
@@ -149,6 +184,7 @@ Expr Node::scalar_int(size_t i) {
       return int_imm(static_cast<int64_t>(known->as_double(0)));
     x = of(cast(tensor(i), kInt64));
   }
+  if (!graph_.known(x) && known_rank(*x->type()) == 1) x = of(with_length(tensor(x), 1));
   std::vector<Expr> elements = ints_of(x);
   if (elements.size() != 1) fail("input {} has {} elements, expected 1", i, elements.size());
   return elements[0];
@@ -257,8 +293,20 @@ Expr Node::sized_op(const OpRow& row, const std::vector<Expr>& args, const Attrs
                      .item = [&](const Expr& tuple, int64_t i) -> Expr { return builder().emit(tuple_get(tuple, i)); },
                      .size = size});
 }
+// Kernels are for a rank. Without this check a pass would say so, in words of the graph IR.
+void Node::check_ranks(const std::vector<Expr>& args) const {
+  for (const Expr& arg : args) {
+    const Type type = arg.type();
+    const TupleType* tuple = type.as<TupleType>();
+    for (const Type& item : tuple ? tuple->items : std::vector{type}) {
+      if (item.is<TensorType>() && known_rank(item) < 0)
+        unsupported("the rank of a tensor is not known; {}", kRankRemedy);
+    }
+  }
+}
 Expr Node::op(const std::string& name, std::vector<Expr> args, Attrs attrs) {
   const OpRow* row = builder().ops().find(ops::full_name(name));
+  if (row && row->legalize) check_ranks(args);
   if (row && row->sizes) return sized_op(*row, args, attrs);
   Expr result = builder().op(name, std::move(args), std::move(attrs));
   const auto& [call, cast, var] = builder().last();

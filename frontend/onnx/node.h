@@ -56,6 +56,8 @@ struct OnnxAttribute {
   std::variant<int64_t, double, std::string, std::vector<int64_t>> value;
 };
 inline constexpr int64_t kNewestOpset = 1000;
+// Returns the newest version of ai.onnx that changes or adds an operator of the table.
+int64_t newest_opset();
 
 class Node {
  public:
@@ -115,6 +117,16 @@ class Node {
   std::optional<Tensor> constant(size_t i);
   // Returns integer elements as scalars, read at run time if need be. Their number must be known; rank 0 counts as one.
   std::vector<Expr> ints(size_t i);
+  // Returns those of a list whose length is `count`, as the rest of the node says. The run checks a length that the
+  // model leaves open; without a count such a list is unsupported.
+  std::vector<Expr> ints(size_t i, std::optional<int64_t> count);
+  // Returns `most` integers of a list of at most that length; `otherwise` stands for each that it lacks at its end.
+  std::vector<Expr> ints_up_to(const Value& list, int64_t most, int64_t otherwise);
+  // Returns the length of a list if it is known; a scalar counts as one.
+  std::optional<int64_t> known_length(size_t i) { return as_int(simplify(length_of(shape(i)))); }
+  std::optional<int64_t> known_length(const Expr& list) { return as_int(simplify(length_of(shape_of(list)))); }
+  // Gives a list the length that it has to have; the run checks it where the model leaves it open.
+  Expr with_length(const Expr& list, int64_t count);
   Expr scalar_int(size_t i);
   std::vector<Expr> ints_of(const Value& value);
 
@@ -206,9 +218,12 @@ class Node {
 
   // ---- Outputs
   size_t outputs() const { return static_cast<size_t>(proto_.output_size()); }
+  // Returns the rank of an output as the model declares it, or as its later nodes imply it.
+  std::optional<int64_t> output_rank(size_t i) const;
   bool has_output(size_t i) const { return i < outputs() && !proto_.output(static_cast<int>(i)).empty(); }
 
  private:
+  void check_ranks(const std::vector<Expr>& args) const;
   Expr sized_op(const OpRow& row, const std::vector<Expr>& args, const Attrs& attrs);
   const onnx::AttributeProto* find_attr(std::string_view name) const;
   // Returns the attribute, which must be there and have this type.
@@ -224,6 +239,11 @@ class Node {
 
 // Converts a node as a plug-in's row says.
 Outputs convert_custom(Node& n, const OnnxConverter& converter);
+
+// Is the advice for a rank that nothing tells, such as that of the items of a sequence.
+inline constexpr const char* kRankRemedy =
+    "declare the shape in the model, or give the type of the graph input that it comes from: --type "
+    "'NAME=float32[n, 4]', or for a sequence --type 'NAME=sequence(float32[n, 4])'";
 
 inline constexpr int kAny = 1 << 20;
 // Converts a node to its outputs. A function that returns an expression gives the only output; its second parameter, if
@@ -277,7 +297,8 @@ Expr convolve(Node& n, const Expr& x, const Expr& weight);
   X(elementwise) X(layout) X(slice) X(index) X(create) X(image) X(detection) X(signal) X(random) X(linear_algebra) \
   X(convolution) X(normalization) X(training) X(reduction) X(quantize) X(sequence) X(control) X(recurrent) \
   X(attention) X(linear_attention) X(contrib) X(contrib_products) X(contrib_quantize) X(contrib_attention) \
-  X(contrib_decoding) X(contrib_experts) X(strings) X(trees) X(linear_models) X(features) X(encoders) X(maps)
+  X(contrib_decoding) X(contrib_group_query) X(contrib_padding) X(contrib_experts) X(contrib_refused) \
+  X(strings) X(trees) X(linear_models) X(features) X(encoders) X(maps)
 // clang-format on
 #define RELAXC_ROW(group) std::vector<ConverterRow> group##_converters();
 RELAXC_CONVERTER_GROUPS(RELAXC_ROW)

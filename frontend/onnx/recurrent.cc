@@ -193,8 +193,8 @@ class Recurrent {
     };
     auto activated = [&](int64_t g) { return activate(n, d, 0, n.add(gate(n, from_input, g, 1), of_hidden(g))); };
     Expr z = activated(0), reset = activated(1);
-    Expr recurrent = linear_before_reset_ ? n.mul(reset, of_hidden(2))
-                                          : n.op("matmul", {n.mul(reset, hidden), gates(r, 2, 3)});
+    Expr recurrent =
+        linear_before_reset_ ? n.mul(reset, of_hidden(2)) : n.op("matmul", {n.mul(reset, hidden), gates(r, 2, 3)});
     Expr candidate = activate(n, d, 1, n.add(gate(n, from_input, 2, 1), recurrent));
     return n.add(n.mul(n.sub(n.scalar_like(1, z), z), candidate), n.mul(z, hidden));
   }

@@ -30,7 +30,9 @@ Reducer over_run_time_axes(Node& n, const Expr& x, const std::vector<Expr>& name
   std::vector<Expr> kept = dims_with_ones(n, dims, named);
   auto drop = [&n, dims, named, left](const Expr& value) {
     if (!left)
-      n.unsupported("the number of axes, and so the result's rank, is only known at run time; keepdims=1 works");
+      n.unsupported(
+          "the number of axes, and so the rank of the result, is only known at run time; declare the shape of "
+          "the result in the model; keepdims=1 works without");
     return n.reshape(value, dims_not_named(n, dims, named, *left));
   };
   auto reduce = [&n, kept, drop](const char* name, const Expr& value, bool keeps) {
@@ -89,6 +91,12 @@ Expr reduce(Node& n, const Expr& x, const char* op) {
       if (count && !keepdims) {
         require_distinct(n, named, static_cast<size_t>(*count));  // the result's rank counts each
         left = static_cast<size_t>(rank - *count);
+      }
+      if (auto result = n.output_rank(0); !count && !keepdims && result && *result <= rank) {
+        Expr total = int_imm(0);
+        for (const Expr& is_named : named) total = total + is_named;
+        n.require_equal(total, int_imm(rank - *result), "number of different axes, as the ranks tell it");
+        left = static_cast<size_t>(*result);
       }
       return kReduction(n, x, over_run_time_axes(n, x, named, left, keepdims), op);
     }
@@ -182,7 +190,7 @@ std::vector<ConverterRow> reduction_converters() {
   // ReduceSum has got its axes as an input before the others.
   const std::tuple<const char*, Converter, int64_t> kReductions[] = {
       {"ReduceSum", {reduce<plain>, "sum"}, 13},
-      {"ReduceMean", {reduce<plain>, "mean"}, 18},
+      {"ReduceMean", {reduce<in_floats<plain>>, "mean"}, 18},
       {"ReduceProd", {reduce<plain>, "prod"}, 18},
       {"ReduceMax", {reduce<plain>, "max"}, 18},
       {"ReduceMin", {reduce<plain>, "min"}, 18},

@@ -18,8 +18,10 @@ static Expr checked_axes(Node& n, size_t input, int64_t rank) {
 }
 Expr dim(Node& n, const Expr& value) { return bounded(n, value, "dim", {0, std::numeric_limits<int64_t>::max()}); }
 
-std::vector<Expr> read_axes(Node& n, size_t input, int64_t rank) {
-  return map_each(n.ints_of(n.of(checked_axes(n, input, rank))), [&](const Expr& axis) {
+std::vector<Expr> read_axes(Node& n, size_t input, int64_t rank, std::optional<int64_t> count) {
+  Expr list = checked_axes(n, input, rank);
+  if (count) list = n.with_length(list, *count);
+  return map_each(n.ints_of(n.of(list)), [&](const Expr& axis) {
     return bounded(n, select(axis < int_imm(0), axis + rank, axis), "axis", {0, rank - 1});
   });
 }
@@ -33,10 +35,21 @@ std::vector<int64_t> distinct_axes(const Node& n, const std::vector<int64_t>& ax
   }
   return result;
 }
-std::vector<Expr> distinct_axes(Node& n, size_t input, int64_t rank) {
+std::vector<Expr> distinct_axes(Node& n, size_t input, int64_t rank, std::optional<int64_t> count) {
   if (auto known = n.constant_ints(input)) return int_imms(distinct_axes(n, *known, rank));
-  std::vector<Expr> axes = read_axes(n, input, rank);
+  std::vector<Expr> axes = read_axes(n, input, rank, count);
   if (axes.size() > 1) require_distinct(n, named_axes(n, axes, rank), axes.size());
+  return axes;
+}
+
+std::vector<Expr> distinct_axes_up_to(Node& n, size_t input, int64_t rank) {
+  const Value list = n.of(checked_axes(n, input, rank));
+  std::vector<Expr> axes = map_each(n.ints_up_to(list, rank, rank), [&](const Expr& axis) {
+    return bounded(n, select(axis < int_imm(0), axis + rank, axis), "axis", {0, rank});
+  });
+  Expr total = int_imm(0);
+  for (const Expr& is_named : named_axes(n, axes, rank)) total = total + is_named;
+  n.require_equal(total, n.dim(input, 0), "number of different axes");
   return axes;
 }
 

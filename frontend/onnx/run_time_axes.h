@@ -8,12 +8,16 @@ namespace relaxc::onnx_import {
 Expr bounded(Node& n, const Expr& value, const char* hint, Interval bounds);
 
 // Returns the axes in operand `input` as scalars in [0, rank). The run fails for one outside of [-rank, rank).
-std::vector<Expr> read_axes(Node& n, size_t input, int64_t rank);
+// Their number is `count` where the model leaves it open.
+std::vector<Expr> read_axes(Node& n, size_t input, int64_t rank, std::optional<int64_t> count = {});
 
 // Returns constant axes in [0, rank). An axis that is out of range or named twice is an error.
 std::vector<int64_t> distinct_axes(const Node& n, const std::vector<int64_t>& axes, int64_t rank);
 // Returns the axes in operand `input` as scalars, checked in the same way, at run time unless they are constants.
-std::vector<Expr> distinct_axes(Node& n, size_t input, int64_t rank);
+std::vector<Expr> distinct_axes(Node& n, size_t input, int64_t rank, std::optional<int64_t> count = {});
+
+// Returns `rank` scalars for a list of distinct axes of any length: those that it lacks name no axis.
+std::vector<Expr> distinct_axes_up_to(Node& n, size_t input, int64_t rank);
 
 // Returns, for each of `rank` axes, 1 when the scalars name it and 0 otherwise.
 std::vector<Expr> named_axes(Node& n, const std::vector<Expr>& axes, int64_t rank);

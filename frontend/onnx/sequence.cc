@@ -109,7 +109,7 @@ Outputs split_to_sequence(Node& n) {
 Expr joined_items(Node& n, int64_t axis, bool new_axis) {
   const Type type = n.leaf(0).type();
   const Type& item = type.as<SequenceType>()->item;
-  if (known_rank(item) < 0) n.unsupported("the rank of the sequence's items is not known");
+  if (known_rank(item) < 0) n.unsupported("the rank of the sequence's items is not known; {}", kRankRemedy);
   axis = n.axis(axis, known_rank(item) + (new_axis ? 1 : 0));
   Expr whole = n.builder().op("sequence.concat", {n.leaf(0)}, SequenceConcatAttrs{axis, new_axis});
   const std::vector<Expr>* known = known_shape(item);

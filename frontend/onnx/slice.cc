@@ -9,9 +9,9 @@ Outputs split(Node& n) {
   int64_t axis = n.axis(n.attr_int("axis", 0), n.rank(0));
   Expr x = n.tensor(0), dim = n.shape(0)[axis];
   std::vector<Expr> lengths;
-  bool as_input = n.opset() == 1 || n.opset() >= 13;
+  bool as_input = n.opset() >= 13 || (n.opset() == 1 && n.has(1));
   if (as_input && n.has(1)) {
-    lengths = n.ints(1);
+    lengths = n.ints(1, static_cast<int64_t>(n.outputs()));
   } else if (auto given = as_input ? std::nullopt : n.attr_ints("split")) {
     lengths = int_imms(*given);
   } else {
@@ -52,8 +52,8 @@ Expr position_of(Node& n, const Expr& bound, const Expr& dim) {
     return *known < 0 ? dim + *known : int_imm(*known);
   }
   if (n.least_value(bound) >= 0) return bound;
-  // A select computes both sides, and the largest int64 plus a dim would overflow.
-  return select(bound < int_imm(0), min(bound, int_imm(0)) + dim, bound);
+  // A select computes both sides, and the ends of int64 plus or minus a dim would overflow.
+  return select(bound < int_imm(0), max(min(bound, int_imm(0)), int_imm(-kFar)) + dim, min(bound, int_imm(kFar)));
 }
 struct SlicedAxis {
   Expr begin, end, stride;
@@ -81,6 +81,29 @@ struct SliceBounds {
   std::optional<std::vector<int64_t>> axes;  // constants, in [0, rank)
   std::vector<Expr> runtime_axes;            // else these
 };
+// Returns how many there are, which any of the lists tells.
+std::optional<int64_t> number_of_bounds(Node& n) {
+  for (size_t i = 1; i < 5; ++i) {
+    if (auto length = n.has(i) ? n.known_length(i) : std::nullopt) return length;
+  }
+  return std::nullopt;
+}
+// Reads lists of a length that the run tells. Those that are missing up to the rank leave their axis as it is.
+SliceBounds read_open_slice_bounds(Node& n) {
+  const int64_t rank = n.rank(0);
+  SliceBounds bounds;
+  bounds.starts = n.ints_up_to(n.value(1), rank, 0);
+  bounds.ends = n.ints_up_to(n.value(2), rank, INT64_MAX);
+  bounds.steps =
+      n.has(4) ? n.ints_up_to(n.value(4), rank, 1) : std::vector<Expr>(static_cast<size_t>(rank), int_imm(1));
+  const Expr count = n.dim(1, 0);
+  for (size_t i = 2; i < 5; ++i) {
+    if (n.has(i)) n.require_equal(n.dim(i, 0), count, "numbers of starts, ends, axes and steps");
+  }
+  if (!n.has(3)) bounds.axes = int_range(0, rank);
+  if (n.has(3)) bounds.runtime_axes = distinct_axes_up_to(n, 3, rank);
+  return bounds;
+}
 SliceBounds read_slice_bounds(Node& n) {
   SliceBounds bounds;
   if (n.opset() < 10) {
@@ -90,11 +113,13 @@ SliceBounds read_slice_bounds(Node& n) {
     bounds.starts = int_imms(*from);
     bounds.ends = int_imms(*to);
   } else {
-    bounds.starts = n.ints(1);
-    bounds.ends = n.ints(2);
+    const std::optional<int64_t> count = number_of_bounds(n);
+    if (!count) return read_open_slice_bounds(n);
+    bounds.starts = n.ints(1, count);
+    bounds.ends = n.ints(2, count);
     if (n.has(3)) bounds.axes = n.constant_ints(3);
-    if (n.has(3) && !bounds.axes) bounds.runtime_axes = distinct_axes(n, 3, n.rank(0));
-    if (n.has(4)) bounds.steps = n.ints(4);
+    if (n.has(3) && !bounds.axes) bounds.runtime_axes = distinct_axes(n, 3, n.rank(0), count);
+    if (n.has(4)) bounds.steps = n.ints(4, count);
   }
   size_t count = bounds.starts.size();
   if (n.opset() < 10 || !n.has(4)) bounds.steps.assign(count, int_imm(1));
@@ -139,6 +164,11 @@ Outputs slice(Node& n) {
   return {n.of(n.op("strided_slice", args, SliceAttrs{.assume_inbound = true}))};
 }
 
+// The operator that was tried out before opset 10: Slice without steps.
+Outputs dynamic_slice(Node& n) {
+  return {n.of(n.standard("Slice", {n.tensor(0), n.tensor(1), n.tensor(2), n.optional_tensor(3)}, {}, 10))};
+}
+
 }  // namespace
 
 std::vector<ConverterRow> slice_converters() {
@@ -146,6 +176,7 @@ std::vector<ConverterRow> slice_converters() {
       {"Split", 1, 1, 2, split, "axis num_outputs split"},
       {"Slice", 1, 1, 1, slice, "axes ends starts"},
       {"Slice", 10, 3, 5, slice},
+      {"DynamicSlice", 1, 3, 4, dynamic_slice},
   };
 }
 

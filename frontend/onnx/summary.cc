@@ -45,7 +45,7 @@ class Summary {
     for (const std::string& dim : dims_) dims.push_back(dim);
     for (const auto& [name, count] : operators_) operators.push_back(operator_row(name, count, options));
     Attrs result{{"ir_version", static_cast<int64_t>(model_.ir_version())},
-                 {"producer", joined(std::vector{model_.producer_name(), model_.producer_version()}, " ")},
+                 {"producer", producer()},
                  {"opsets", opsets},
                  {"inputs", inputs},
                  {"outputs", outputs},
@@ -61,6 +61,13 @@ class Summary {
  private:
   using Opsets = std::map<std::string, int64_t>;                   // by domain
   using Operator = std::tuple<std::string, std::string, int64_t>;  // domain, type and opset
+
+  // Returns name and version, as far as the model has them.
+  std::string producer() const {
+    std::vector<std::string> parts = {model_.producer_name(), model_.producer_version()};
+    std::erase(parts, "");
+    return joined(parts, " ");
+  }
 
   Attrs operator_row(const Operator& name, int64_t count, const ImportOptions& options) const {
     const auto& [domain, type, version] = name;
@@ -149,7 +156,41 @@ class Summary {
 
 }  // namespace
 
+// Returns the kind of values of the type, without their shapes.
+static vm::ValueInfo info_of(const std::string& name, const onnx::TypeProto& type,  // NOLINT: protobuf bounds the depth
+                             const Span& span) {
+  vm::ValueInfo info{name, vm::ValueKind::kTensor, {}, {}};
+  if (type.has_optional_type()) {
+    info = info_of(name, type.optional_type().elem_type(), span);
+    info.is_optional = true;
+  } else if (type.has_sequence_type()) {
+    info.kind = vm::ValueKind::kSequence;
+    info.fields = {info_of("", type.sequence_type().elem_type(), span)};
+  } else if (type.has_map_type()) {
+    info.kind = vm::ValueKind::kMap;
+    vm::ValueInfo key{"", vm::ValueKind::kTensor, dtype_of_element_type(type.map_type().key_type(), span), {}};
+    info.fields = {key, info_of("", type.map_type().value_type(), span)};
+  } else if (type.has_tensor_type()) {
+    info.dtype = dtype_of_element_type(type.tensor_type().elem_type(), span);
+  }
+  return info;
+}
+
 }  // namespace onnx_import
+
+std::vector<vm::ValueInfo> onnx_inputs(const std::string& path, const ImportOptions& options) {
+  auto file = onnx_import::ModelFile::open(path, options.limits);
+  const onnx::GraphProto& graph = file->proto().graph();
+  std::set<std::string> initializers;
+  for (const auto& tensor : graph.initializer()) initializers.insert(tensor.name());
+  for (const auto& tensor : graph.sparse_initializer()) initializers.insert(tensor.values().name());
+  std::vector<vm::ValueInfo> result;
+  for (const auto& input : graph.input()) {
+    if (initializers.contains(input.name())) continue;
+    result.push_back(onnx_import::info_of(input.name(), input.type(), span_of_file(path)));
+  }
+  return result;
+}
 
 Attrs summarize_onnx(const std::string& path, const ImportOptions& options) {
   auto file = onnx_import::ModelFile::open(path, options.limits);

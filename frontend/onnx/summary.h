@@ -2,6 +2,7 @@
 #pragma once
 #include "frontend/onnx/import.h"
 #include "ir/attrs.h"
+#include "vm/executable.h"
 
 namespace relaxc {
 
@@ -10,5 +11,8 @@ namespace relaxc {
 // too) and whether it is "built in", a "function of the model", of "a plug-in", "refused" by name, or "unsupported".
 // Reads only the structure of the file. Throws a CompileError when it is not a model.
 Attrs summarize_onnx(const std::string& path, const ImportOptions& options = {});
+
+// Returns the inputs that a run needs, by name, with the kinds and dtypes of their values. Their shapes are left out.
+std::vector<vm::ValueInfo> onnx_inputs(const std::string& path, const ImportOptions& options = {});
 
 }  // namespace relaxc

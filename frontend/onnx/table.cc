@@ -47,6 +47,16 @@ std::vector<ConverterRow> all_converters() {
   return rows;
 }
 
+int64_t newest_opset() {
+  static const int64_t kNewest = [] {
+    int64_t newest = 0;
+    for (const ConverterRow& row : all_converters())
+      if (!*row.domain) newest = std::max(newest, row.since);
+    return newest;
+  }();
+  return kNewest;
+}
+
 const ConverterRow* find_converter(const std::string& domain, const std::string& op_type, int64_t opset) {
   static const auto kTable = [] {
     std::unordered_map<std::string, std::vector<ConverterRow>> table;

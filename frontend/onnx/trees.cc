@@ -212,20 +212,22 @@ Votes votes_of(Node& n, Forest& forest) {
 }
 
 // The label and the scores [n, 2] of two classes. Where all weights are for one of them, the specification leaves open
-// what the other one gets; this is the answer of ONNX's reference and of ONNX Runtime, whose bases this follows, too.
+// what the other one gets. Positive weights without a transform are probabilities, and the other one is what is left of
+// 1, as in ONNX's reference; else it is the negative score, as in ONNX Runtime, whose bases this follows, too.
 std::pair<Value, Expr> classify_two(Node& n, const Labels& labels, const Expr& sums, const Votes& votes,
                                     const std::string& transform) {
   Expr first = columns_of(n, sums, 0, 1), second = columns_of(n, sums, 1, 2);
   const bool has_both = votes.used[0] && votes.used[1], has_second = votes.used[1];
+  const bool are_probabilities = votes.all_positive && (transform == "NONE" || transform == "PROBIT");
   auto plus = [&](const Expr& x, double value) { return n.add(x, n.scalar_like(value, x)); };
   auto is_above = [&](const Expr& x, const Expr& y) { return n.op("greater", {n.reshape(x, {n.dim_of(x, 0)}), y}); };
   if (!votes.base.empty() && votes.used[0]) first = plus(first, votes.base[0]);
   if (votes.base.size() == 2 && has_second) second = plus(second, votes.base[1]);
-  Expr other = has_both ? n.reshape(first, {n.dim_of(first, 0)}) : n.scalar_like(votes.all_positive ? 0.5 : 0, first);
+  Expr other = has_both ? n.reshape(first, {n.dim_of(first, 0)}) : n.scalar_like(are_probabilities ? 0.5 : 0, first);
   Value label = labels.binary(is_above(has_second ? second : first, other));
   if (has_second || votes.base.size() == 2) return {label, post_transform(n, two_columns(n, first, second), transform)};
   if (transform == "PROBIT") return {label, both_probits(n, first)};
-  if (votes.all_positive) return {label, two_columns(n, plus(n.op("negative", {first}), 1), first)};
+  if (are_probabilities) return {label, two_columns(n, plus(n.op("negative", {first}), 1), first)};
   Expr both = two_columns(n, n.op("negative", {first}), first);
   return {label, transform == "LOGISTIC" ? post_transform(n, both, transform) : both};
 }

@@ -183,6 +183,14 @@ std::variant<Expr, std::string> GraphImporter::try_kernel(const NodeKernel& row,
   return made;
 }
 
+// Warns once for a kernel that takes nodes with attributes of which it knows nothing.
+static void warn_of_unread(ModelContext& context, const NodeKernel& row, const std::string& note, const Span& span) {
+  if (!context.warned_of.insert(row.kernel.name).second) return;
+  context.diagnostics.warning(span, "kernel '{}' takes the node, although {}", row.kernel.name, note)
+      .notes.push_back(
+          "a param of the name reads an attribute; naming it in @S.implements takes nodes with that value only");
+}
+
 std::optional<Outputs> GraphImporter::call_kernel(const onnx::NodeProto& node, const std::vector<Value>& inputs,
                                                   const Span& span, std::string& refused) {
   const std::string type = type_of_node(node);
@@ -216,6 +224,7 @@ std::optional<Outputs> GraphImporter::call_kernel(const onnx::NodeProto& node, c
       taker = row.kernel.name;
       use.is_used = true;
     }
+    if (result && why.empty() && !note.empty()) warn_of_unread(context_, row, note, span);
     use.refuse(span.origin->node, result && !why.empty() ? fmt::format("'{}' comes first", taker) : why);
     const std::string title = fmt::format("kernel '{}'", row.kernel.name);
     if (claimed) claimed({span, type, title, why, result ? note : ""});

@@ -70,16 +70,19 @@ OnnxModel& OnnxModel::output(const std::string& name, DType dtype) {
   return *this;
 }
 
-IRModule OnnxModel::import() const {
+IRModule OnnxModel::import(const CompileSettings& settings) const {
   std::string bytes = proto_.SerializeAsString();
-  return import_onnx_bytes(std::as_bytes(std::span(bytes)), "test.onnx", op_table());
+  ImportOptions options;
+  options.dims = settings.dims;
+  options.types = settings.types;
+  return import_onnx_bytes(std::as_bytes(std::span(bytes)), "test.onnx", op_table(), options);
 }
 
 Session OnnxModel::compile(const CompileSettings& settings) const {
   CompileSettings one_job = settings;
   one_job.jobs = 1;
   one_job.opt_level = 1;
-  return Session(relaxc::compile(import(), one_job).load(), {.threads = 1});
+  return Session(relaxc::compile(import(settings), one_job).load(), {.threads = 1});
 }
 
 std::string OnnxModel::error(const std::vector<Tensor>& inputs, const CompileSettings& settings) const {

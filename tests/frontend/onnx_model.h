@@ -21,7 +21,7 @@ class OnnxModel {
   OnnxModel& output(const std::string& name, DType dtype = kFloat32);
 
   onnx::ModelProto& proto() { return proto_; }
-  IRModule import() const;
+  IRModule import(const CompileSettings& settings = {}) const;
   Session compile(const CompileSettings& settings = {}) const;
   // The error of compiling or running; empty when there is none.
   std::string error(const std::vector<Tensor>& inputs, const CompileSettings& settings = {}) const;

@@ -1,5 +1,7 @@
 """Operators of com.microsoft in transformers, diffusion and speech: norms, biases, attention over caches and packed rows."""
-from draw import size_of
+from math import exp, sqrt
+
+from draw import Unfit, size_of
 from network import LOOSE, extents, grid_coordinate, window
 
 MS = "com.microsoft"
@@ -144,19 +146,117 @@ def sparse_attention(g):
     most = max(len(seen) for seen in columns)
     lengths = [total] * batch if not is_first else [g.integer(1, total) for _ in range(batch - 1)] + [total]
     fine = lambda *shape: g.tensor("float32", list(shape), "unit")
-    if g.chance(0.3):
+    is_packed = g.chance(0.3)
+    if is_packed:
         inputs = [fine(batch, steps, (query_heads + 2 * heads) * width), "", ""]
     else:
         inputs = [fine(batch, steps, query_heads * width), fine(batch, steps, heads * width), fine(batch, steps, heads * width)]
-    inputs += [fine(batch, heads, capacity, width), fine(batch, heads, capacity, width)]
+    caches = [fine(batch, heads, capacity, width), fine(batch, heads, capacity, width)]
+    inputs += caches
     inputs += [g.given("int32", [layouts, blocks + 1], [item for begins in rows for item in begins], True),
                g.given("int32", [layouts, most], [item for seen in columns for item in seen + [-1] * (most - len(seen))], True),
                g.given("int32", [1], [total], True), g.given("int32", [batch], lengths)]
     attributes = {"num_heads": query_heads, "kv_num_heads": heads, "sparse_block_size": block} | g.maybe(0.3, scale=0.5)
-    if g.chance(0.4):
+    is_turned = g.chance(0.3)
+    if is_turned:
         inputs += [fine(capacity, width // 2), fine(capacity, width // 2)]
         attributes |= {"do_rotary": 1} | g.maybe(0.5, rotary_interleaved=1)
     g.node(inputs, count=3, domain=MS, tolerance=CLOSE, **attributes)
+    g.outputs = g.outputs[:1]  # what the caches hold behind their rows is not said
+    if is_packed or is_turned:
+        return
+    query, key, value = (item.data for item in inputs[:3])
+    result = []
+    for b in range(batch):
+        for i in range(steps):
+            for h in range(query_heads):
+                at, shared = past + i, h // groups
+                def row_of(new, cache, k):
+                    if k >= past:
+                        place = ((b * steps + k - past) * heads + shared) * width
+                        return new[place:place + width]
+                    place = ((b * heads + shared) * capacity + k) * width
+                    return cache.data[place:place + width]
+                layout, row = h % layouts, at // block
+                allowed = columns[layout][rows[layout][row]:rows[layout][row + 1]]
+                seen = [k for k in range(at + 1) if k // block in allowed]
+                place = ((b * steps + i) * query_heads + h) * width
+                scale = attributes.get("scale", 1 / sqrt(width))
+                scores = [scale * sum(a * c for a, c in zip(query[place:place + width], row_of(key, caches[0], k))) for k in seen]
+                weights = [exp(score - max(scores)) for score in scores]
+                result += [sum(w * row_of(value, caches[1], k)[c] for w, k in zip(weights, seen)) / sum(weights) for c in range(width)]
+    g.expect("float32", [batch, steps, query_heads * width], result)
+
+
+def remove_padding(g):
+    batch, most, width = g.integer(1, 3), g.integer(1, 5), g.integer(1, 4)
+    counts = [g.integer(0, most) for _ in range(batch)]
+    x = g.tensor("float32", [batch, most, width], "small")
+    g.node([x, g.given("int32", [batch], counts)], count=4, domain=MS)
+    kept = [b * most + i for b in range(batch) for i in range(counts[b])]
+    g.expect("float32", [len(kept), width], [x.data[at * width + c] for at in kept for c in range(width)])
+    g.expect("int32", [batch, most], kept + [at for at in range(batch * most) if at not in kept])
+    g.expect("int32", [batch + 1], [sum(counts[:b]) for b in range(batch + 1)])
+    g.expect("int32", [1], [max(counts)])
+
+
+def restore_padding(g):
+    batch, most, width = g.integer(1, 3), g.integer(1, 5), g.integer(1, 4)
+    order = g.permutation(batch * most)
+    count = g.integer(0, batch * most)
+    x = g.tensor("float32", [count, width], "small")
+    g.node([x, g.given("int32", [batch, most], order)], domain=MS)
+    rows = {at: x.data[i * width:(i + 1) * width] for i, at in enumerate(order[:count])}
+    g.expect("float32", [batch, most, width], [item for at in range(batch * most) for item in rows.get(at, [0.0] * width)])
+
+
+def projected(x, weight, bias, count, inner, outer):
+    return [[sum(x[r * inner + k] * weight[k * outer + c] for k in range(inner)) + bias[c] for c in range(outer)] for r in range(count)]
+
+
+def longformer(g):
+    batch, steps, heads, width, window = g.integer(1, 2), g.integer(1, 6), g.integer(1, 2), g.integer(1, 3), g.integer(1, 3)
+    hidden = heads * width
+    fine = lambda *shape: g.tensor("float32", list(shape), "unit")
+    x, weight, bias = fine(batch, steps, hidden), fine(hidden, 3 * hidden), fine(3 * hidden)
+    mask = g.given("float32", [batch, steps], [0.0 if i % steps == 0 else g.one_of([0.0, 0.0, -10000.0]) for i in range(batch * steps)])
+    global_weight, global_bias = fine(hidden, 3 * hidden), fine(3 * hidden)
+    flags = g.given("int32", [batch, steps], [g.one_of([0, 0, 1]) for _ in range(batch * steps)])
+    g.node([x, weight, bias, mask, global_weight, global_bias, flags], domain=MS, num_heads=heads, window=window, tolerance=CLOSE)
+    near = projected(x.data, weight.data, bias.data, batch * steps, hidden, 3 * hidden)
+    whole = projected(x.data, global_weight.data, global_bias.data, batch * steps, hidden, 3 * hidden)
+    result = []
+    for row in range(batch * steps):
+        first, is_global = row // steps * steps, flags.data[row]
+        rows = whole if is_global else near
+        seen = [at for at in range(first, first + steps) if is_global or flags.data[at] or abs(at - row) <= window]
+        for h in range(heads):
+            part = lambda at, k: rows[at][k * hidden + h * width:k * hidden + (h + 1) * width]
+            scores = [sum(a * b for a, b in zip(part(row, 0), part(at, 1))) / sqrt(width) + mask.data[at] for at in seen]
+            weights = [exp(score - max(scores)) for score in scores]
+            result += [sum(w * part(at, 2)[c] for w, at in zip(weights, seen)) / sum(weights) for c in range(width)]
+    g.expect("float32", [batch, steps, hidden], result)
+
+
+def gated_add(g):
+    shape = g.shape(1, 3)
+    g.node([g.tensor("float32", shape, "small"), g.tensor("float32", shape, "small"), g.tensor("float32", shape[:-1] + [1], "small")], domain=MS)
+
+
+def gemma_rotary(g):
+    batch, heads, steps, width = g.integer(1, 2), g.integer(1, 3), g.integer(1, 4), g.integer(1, 4)
+    part = lambda: g.tensor("float16", [batch, heads, steps, width], "small")
+    g.node([g.tensor("float32", [batch, steps, width], "small"), part(), part(), part(), part()], count=2, domain=MS)
+
+
+def dynamic_pads(g):
+    kernel, strides, dilations, pads, attributes, mode = window(g, 2)
+    attributes = {key: value for key, value in attributes.items() if key in ("kernel_shape", "strides")}
+    shape = [g.integer(1, 2), g.integer(1, 3), g.integer(2, 5), g.integer(2, 5)]
+    if any((shape[2 + i] - 1) * strides[i] + kernel[i] - pads[i] - pads[i + 2] < 1 for i in range(2)):
+        raise Unfit
+    g.node([g.tensor("float32", shape, "small"), g.tensor("float32", [shape[1], g.integer(1, 3)] + kernel, "small", True), g.ints(pads, constant=1)],
+           domain=MS, tolerance=LOOSE["float32"], **attributes)
 
 
 def embedding(g):
@@ -246,4 +346,6 @@ OPERATORS = {
         "SparseAttention": sparse_attention, "TorchEmbedding": embedding, "QEmbedLayerNormalization": quantized_embedding,
         "Tokenizer": tokenizer, "UnfoldTensor": unfold, "ComplexMul": complex_product, "ComplexMulConj": complex_product,
         "Rfft": fourier(False), "Irfft": fourier(True), "GridSample": grid_sample, "NhwcConv": nhwc_conv, "NhwcFusedConv": nhwc_conv,
-        "IsAllFinite": is_all_finite}.items()}
+        "IsAllFinite": is_all_finite, "RemovePadding": remove_padding, "RestorePadding": restore_padding,
+        "LongformerAttention": longformer, "GatedAdd": gated_add, "GemmaRotaryEmbedding": gemma_rotary,
+        "ConvTransposeWithDynamicPads": dynamic_pads}.items()}

@@ -138,7 +138,7 @@ def pad(g):
         axes = g.random.sample(axes, g.integer(0, len(axes)))
     def amount(dim):
         most = {"constant": 3, "edge": 3 if dim else 0, "wrap": dim, "reflect": max(dim - 1, 0)}[mode]
-        low = -1 if g.chance(0.2) and dim > 2 else 0
+        low = -1 if g.chance(0.2) and dim > 2 and mode != "wrap" else 0  # around what is left, or before it, is not said
         return g.integer(low, min(most, 3))
     pads = [amount(shape[axis]) for axis in axes] + [amount(shape[axis]) for axis in axes]
     x = g.tensor(dtype, shape)

@@ -102,8 +102,8 @@ def linear_regressor(g):
            **g.maybe(0.6, post_transform=g.one_of(TRANSFORMS)))
 
 
-def labels(g, count):
-    return {"classlabels_ints": g.random.sample(range(-3, 9), count)} if g.chance(0.5) else {
+def labels(g, count, ints="classlabels_ints"):
+    return {ints: g.random.sample(range(-3, 9), count)} if g.chance(0.5) else {
         "classlabels_strings": g.random.sample(["a", "b", "no", "yes", "x"], count)}
 
 
@@ -203,11 +203,11 @@ def tree_regressor(g):
 
 def tree_classifier(g):
     width, classes = g.integer(1, 4), g.integer(2, 4)
-    named = labels(g, classes)
+    named = labels(g, classes, "classlabels_int64s")
     leaves = {"treeids": [], "nodeids": [], "ids": [], "weights": []}
     is_binary = classes == 2 and g.chance(0.5)
     def leaf(tree, node):
-        for target in [0] if is_binary else g.random.sample(range(classes), g.integer(1, classes)):
+        for target in range(1 if is_binary else classes):  # ONNX Runtime does not choose a class without a score
             for name, value in zip(leaves, [tree, node, target, g.integer(0 if is_binary else -16, 16) / 8]):
                 leaves[name].append(value)
     attributes = forest(g, width, classes, leaf) | {f"class_{name}": values for name, values in leaves.items()} | named

@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 constexpr const char* kScript = RELAXC_SOURCE_DIR "/tests/onnx_operators/draw.py";
 constexpr size_t kShown = 4;  // findings of an operator
 
-// A line of explained.txt: "Operator | pattern of the draw's line and the verdict | the reason".
+// A line of explained.txt: "Operator or its beginning* | pattern of the draw's line and the verdict | the reason".
 struct Explained {
   std::string op, reason;
   std::regex pattern;
@@ -49,7 +49,9 @@ const Explained* find_explanation(const std::vector<Explained>& all, const std::
   std::string text = verdict.about + " " + verdict.text;
   std::replace(text.begin(), text.end(), '\n', ' ');
   auto it = std::find_if(all.begin(), all.end(), [&](const Explained& row) {
-    return (row.op == op || row.op == "*") && std::regex_search(text, row.pattern);
+    const bool is_prefix = row.op.ends_with('*');
+    const bool is_meant = is_prefix ? op.starts_with(row.op.substr(0, row.op.size() - 1)) : row.op == op;
+    return is_meant && std::regex_search(text, row.pattern);
   });
   return it == all.end() ? nullptr : &*it;
 }

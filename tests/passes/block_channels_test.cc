@@ -1,5 +1,6 @@
 // Random networks over images, with and without their channels in blocks.
 
+#include <algorithm>
 #include <random>
 
 #include "codegen/compile.h"
@@ -14,6 +15,23 @@
 namespace relaxc::test {
 
 namespace {
+
+// Programs that are elementwise, as somebody would write them for the plain order.
+constexpr const char* kKernels = R"(
+    @T.prim_func(private=True)
+    def mix(x: T.Buffer(("n", "c", "h", "w"), "float32"), b: T.Buffer(("c",), "float32"), z: T.Buffer(("n", "c", "h", "w"), "float32"), y: T.Buffer(("n", "c", "h", "w"), "float32")):
+        for i, j, k, l in T.grid(n, c, h, w):
+            with T.block("y"):
+                vi, vj, vk, vl = T.axis.remap("SSSS", [i, j, k, l])
+                y[vi, vj, vk, vl] = x[vi, vj, vk, vl] * b[vj] - z[vi, vj, vk, vl]
+
+    @T.prim_func(private=True)
+    def ramp(x: T.Buffer(("n", "c", "h", "w"), "float32"), y: T.Buffer(("n", "c", "h", "w"), "float32")):
+        for i, j, k, l in T.grid(n, c, h, w):
+            with T.block("y"):
+                vi, vj, vk, vl = T.axis.remap("SSSS", [i, j, k, l])
+                y[vi, vj, vk, vl] = T.max(x[vi, vj, vk, vl], T.float32(0)) + T.cast(vj * 2 - vl, "float32")
+)";
 
 struct Image {
   std::string name;
@@ -34,14 +52,14 @@ class Network {
   std::string text() const {
     std::string params = fmt::format("x: R.Tensor((\"n\", {}, {}, {}), \"float32\")", input_[1], input_[2], input_[3]);
     for (size_t i = 0; i < weights.size(); ++i)
-      params += fmt::format(", w{}: R.Tensor(({}), \"float32\")", i, joined(weights[i].shape()));
+      params += fmt::format(", w{}: R.Tensor(({},), \"float32\")", i, joined(weights[i].shape()));
     // The last images are what the network gives: some in blocks, some not.
     std::string results;
     for (size_t i = images_.size() - 4; i < images_.size(); ++i) results += images_[i].name + ", ";
     return fmt::format(
-        "@R.function\ndef main({}):\n    with R.dataflow():\n{}        out = ({})\n        R.output(out)\n"
-        "    return out\n",
-        params, body_, results);
+        "@I.ir_module\nclass Module:{}\n    @R.function\n    def main({}):\n        cls = Module\n"
+        "        with R.dataflow():\n{}            out = ({})\n            R.output(out)\n        return out\n",
+        kKernels, params, body_, results);
   }
   Tensor input() const { return values(input_, kFloat32, 5); }
   std::vector<Tensor> weights;
@@ -52,7 +70,7 @@ class Network {
 
   Image emit(Image shape, const std::string& call) {
     shape.name = fmt::format("t{}", count_++);
-    body_ += fmt::format("        {} = {}\n", shape.name, call);
+    body_ += fmt::format("            {} = {}\n", shape.name, call);
     return shape;
   }
   std::string weight(Shape shape) {
@@ -72,21 +90,28 @@ class Network {
                                  depthwise ? in.channels : 1));
   }
 
+  // Returns the first image of that size, which may be this one.
+  const Image& same_size(const Image& in) const {
+    return *std::ranges::find_if(images_, [&](const Image& other) {
+      return other.channels == in.channels && other.height == in.height && other.width == in.width;
+    });
+  }
+
+  Image kernel(const Image& in, const std::string& call) {
+    return emit(in, fmt::format("R.call_tir(cls.{}, out_sinfo=R.Tensor((n, {}, {}, {}), \"float32\"))", call,
+                                in.channels, in.height, in.width));
+  }
+
   Image next(const Image& in) {
-    switch (below(12)) {
+    switch (below(14)) {
       case 0:
         return emit(in, fmt::format("R.nn.relu({})", in.name));
       case 1:
         return emit(in, fmt::format("R.sigmoid({})", in.name));
       case 2:
         return emit(in, fmt::format("R.add({}, {})", in.name, weight({in.channels, 1, 1})));
-      case 3: {
-        for (const Image& other : images_) {
-          if (other.channels == in.channels && other.height == in.height && other.width == in.width)
-            return emit(in, fmt::format("R.subtract({}, {})", other.name, in.name));
-        }
-        return in;
-      }
+      case 3:
+        return emit(in, fmt::format("R.subtract({}, {})", same_size(in).name, in.name));
       case 4:
         return emit(in, fmt::format("R.multiply({0}, R.mean({0}, axis=[2, 3], keepdims=True))", in.name));
       case 5: {
@@ -115,6 +140,10 @@ class Network {
       case 9:
         return emit({"", in.channels, in.height + 2, in.width + 1},
                     fmt::format("R.nn.pad({}, pad_width=[0, 0, 0, 0, 1, 1, 0, 1], pad_value=1.0)", in.name));
+      case 10:
+        return kernel(in, fmt::format("mix, ({}, {}, {})", in.name, weight({in.channels}), same_size(in).name));
+      case 11:
+        return kernel(in, fmt::format("ramp, ({},)", in.name));
       default:
         return convolution(in);
     }
@@ -123,7 +152,7 @@ class Network {
   std::mt19937 random_;
   Shape input_;
   std::vector<Image> images_;
-  std::string body_ = "        n = T.int64()\n";
+  std::string body_ = "            n = T.int64()\n";
   int count_ = 0;
 };
 

@@ -131,6 +131,59 @@ def main(B: T.Buffer((8,), "float32")):
   CHECK(warnings("T.attr(0, \"pragma_auto_unroll_max_step\", 16)").empty());
 }
 
+TEST_CASE("a warning names attributes of modules and functions, and scopes, that nothing reads", "[annotations]") {
+  Diagnostics diagnostics;
+  IRModule module = parse_module(R"(
+@I.ir_module
+class Module:
+    I.module_attrs({"system_lib_prefix": "a_", "other": 1})
+
+    @T.prim_func(private=True)
+    def copy(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+        C = T.alloc_buffer((8,), scope="shared")
+        D = T.alloc_buffer((8,), scope="shraed.dyn")
+        E = T.alloc_buffer((8,), scope="local.own")
+        for i in range(8):
+            with T.block("C"):
+                vi = T.axis.spatial(8, i)
+                C[vi] = A[vi]
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = C[vi]
+
+    @T.prim_func(private=True)
+    def threads(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+        C = T.alloc_buffer((8,), scope="warp")
+        for i in T.thread_binding(8, thread="threadIdx.x"):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = A[vi]
+
+    @R.function
+    def main(x: R.Tensor((8,), "float32")):
+        R.func_attr({"num_input": 1, "colour": "red", "relax.force_pure": True})
+        with R.dataflow():
+            y = R.call_tir(Module.copy, (x,), out_sinfo=R.Tensor((8,), "float32"))
+            R.output(y)
+        return y
+)",
+                                 "notes.py", op_table(), diagnostics);
+  diagnostics.throw_if_errors();
+  std::string text;
+  for (const Diagnostic& warning : unread_annotations(module)) text += to_string(warning);
+  for (const char* part :
+       {"'system_lib_prefix' of the module has no effect here: no pass reads attributes of a module",
+        "'other' of the module has no effect here",
+        "'shared' of buffer 'C' has no effect here: it is memory of a GPU's threads, and this program has none",
+        "'shraed.dyn' of buffer 'D' has no effect here: the storage scopes are global, local, shared, warp",
+        "'num_input' of function 'main' has no effect here: how many params are inputs",
+        "'colour' of function 'main' has no effect here: it is not known"})
+    CHECK_THAT(text, Catch::Contains(part));
+  for (const char* part : {"local.own", "warp' of", "force_pure", "global_symbol"})
+    CHECK_THAT(text, !Catch::Contains(part));
+}
+
 TEST_CASE("a warning names an annotation that asks for something which nothing does", "[annotations]") {
   auto warnings = [](const char* notes) {
     std::string text;

@@ -48,7 +48,8 @@ OnnxModel with_custom_node(bool is_typed) {
   return model;
 }
 
-const std::string kProductPattern = "@S.pattern\ndef product(x, w: S.constant):\n    return R.nn.relu(R.matmul(x, w))\n";
+const std::string kProductPattern =
+    "@S.pattern\ndef product(x, w: S.constant):\n    return R.nn.relu(R.matmul(x, w))\n";
 
 }  // namespace
 
@@ -144,4 +145,107 @@ TEST_CASE("explain goes on behind a node that is wrong, and in the branches of o
   CHECK(contains(outcome.out, "z/Odd_1 (com.me.Odd): nothing: operator com.me.Odd is not supported"));
   CHECK(contains(outcome.out, "z/Relu_0 (Relu): not known, because nothing implements 'z' around it\n"));
   CHECK(contains(outcome.out, "y (Neg): nothing: the type of its input 'z' is not known: nothing implements node 'z'"));
+}
+
+namespace {
+
+// A 3x3 convolution with a relu behind it.
+OnnxModel convolution(int64_t channels, int64_t stride) {
+  OnnxModel model;
+  model.input("x", kFloat32, fmt::format("1,{},28,28", channels)).output("y");
+  model.constant("w", test::numbers({channels, channels, 3, 3}));
+  onnx::NodeProto& conv = model.node("Conv", "x w", "c");
+  test::set_ints(conv, "pads", {1, 1, 1, 1}), test::set_ints(conv, "strides", {stride, stride});
+  model.node("Relu", "c", "y");
+  return model;
+}
+
+const std::string kOwnRelu = R"(@S.implements("nn.relu")
+@T.prim_func
+def own(x: T.Buffer(("n", "c", "h", "w"), "float32"), y: T.Buffer(("n", "c", "h", "w"), "float32")):
+    for i, j, k, l in T.grid(n, c, h, w):
+        with T.block("y"):
+            vi, vj, vk, vl = T.axis.remap("SSSS", [i, j, k, l])
+            y[vi, vj, vk, vl] = T.max(x[vi, vj, vk, vl], T.float32(0))
+)";
+
+}  // namespace
+
+TEST_CASE("explain says why a kernel does not follow a convolution into blocks of channels", "[tools]") {
+  Explained folder;
+  OnnxModel model = convolution(32, 2);
+  CHECK(folder.explain(model, kOwnRelu).out == "c (Conv): built in, as nn.conv2d\ny (Relu): kernel 'own'\n");
+  std::string flipped = kOwnRelu;
+  flipped.replace(flipped.find("T.max(x[vi, vj, vk, vl]"), 23, "T.max(x[vi, vj, vl, vk]");
+  Outcome outcome = folder.explain(model, flipped);
+  INFO(outcome.out << outcome.err);
+  CHECK(!test::matches(outcome.out,
+                       "kernel 'own': it reads the image in the plain order and is not fused with what makes "
+                       "it in blocks of \\d+ channels: it reads other elements of 'x' than the one that it "
+                       "stores; S.use\\(.image_layout., block=0\\)")
+             .empty());
+  CHECK(contains(
+      folder.explain(model, kOwnRelu + "\n@S.schedule(\"own\")\ndef s(sch):\n    sch.get_loops(\"own\")\n").out,
+      " channels: a schedule or rule is for it; "));
+}
+
+TEST_CASE("explain says that a rule is skipped where Winograd's algorithm is chosen", "[tools]") {
+  Explained folder;
+  OnnxModel model = convolution(64, 1);
+  const std::string rule =
+      "@S.rule(\"nn.conv2d\")\ndef mine(sch):\n    sch.get_consumers(sch.get_block(\"conv2d_nchw\"))[0]\n";
+  const char* skipped =
+      "    rule 'mine' does not: skipped: the graph chose Winograd's algorithm for this convolution; "
+      "S.use(\"convolution_algorithm\", at=\"c\", algorithm=\"direct\") or --no-winograd keeps it\n";
+  CHECK(contains(folder.explain(model, rule).out, skipped));
+  CHECK(!contains(folder.explain(model, rule + "\nS.use(\"convolution_algorithm\", algorithm=\"direct\")\n").out,
+                  "skipped"));
+}
+
+TEST_CASE("a kernel that takes nodes with attributes of which it knows nothing gets one warning", "[tools]") {
+  Explained folder;
+  OnnxModel model = with_custom_node(true);
+  auto kernel = [](const std::string& conditions, const std::string& param) {
+    return "@S.implements(\"com.me::FancyGelu\"" + conditions +
+           ")\n@T.prim_func\ndef plain(x: T.Buffer((\"n\", \"m\"), \"float32\")" + param +
+           ", y: T.Buffer((\"n\", \"m\"), \"float32\")):\n    for i, j in T.grid(n, m):\n"
+           "        with T.block(\"y\"):\n            vi, vj = T.axis.remap(\"SS\", [i, j])\n"
+           "            y[vi, vj] = x[vi, vj]\n";
+  };
+  Outcome outcome = folder.explain(model, kernel("", ""));
+  CHECK(contains(outcome.err,
+                 "node 'g' (com.me.FancyGelu): warning: kernel 'plain' takes the node, although it neither "
+                 "reads nor names: alpha=1.5, mode="));
+  CHECK(contains(outcome.out, "    kernel 'plain': it neither reads nor names: alpha=1.5, mode="));
+  outcome = folder.explain(model, kernel(", mode=\"fast\"", ", alpha: T.float32"));
+  INFO(outcome.out << outcome.err);
+  CHECK(contains(outcome.out, "g (com.me.FancyGelu): kernel 'plain'\n"));
+  CHECK(outcome.err.empty());
+}
+
+TEST_CASE("explain says that no backend takes a function", "[tools]") {
+  Explained folder;
+  std::string text = folder.write("m.py", R"(
+@I.ir_module
+class Module:
+    @R.function(private=True)
+    def part(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        R.func_attr({"Codegen": "nobody"})
+        y = R.nn.relu(x)
+        return y
+
+    @R.function
+    def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        cls = Module
+        y: R.Tensor((4,), "float32") = cls.part(x)
+        z = R.exp(y)
+        return z
+)");
+  Outcome outcome = test::run_program({RELAXC_TOOL, "explain", text}, 120);
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 3);
+  CHECK(contains(outcome.out,
+                 "line 7 (nn.relu): nothing: a function of 'part' is for the backend 'nobody', and there "
+                 "are no backends; give it with --backend FILE.so"));
+  CHECK(contains(outcome.out, "(exp): built in, as exp\n"));
 }

@@ -254,7 +254,16 @@ TEST_CASE("bench says which kernels a file changes, and whether that is faster",
   CHECK(!test::matches(compared, "2 kernels that differ: (faster|slower|no clear difference)\n").empty());
   CHECK(contains(compared, "1 kernel with the same code\n"));
   CHECK(!test::matches(compared, "whole run \\(5 of each\\): ").empty());
-  CHECK(contains(bench({model, "--kernels", file, "--json", "-"}), "\"ratio\": "));
+  CHECK(contains(bench({model, "--kernels", file, "--json", "-"}), "\"kernels_differ\": true"));
+  // A file that changes nothing is not judged by the noise of the machine.
+  std::string idle = folder.write("idle.py", "@S.pattern\ndef roots(x):\n    return R.sqrt(R.sqrt(x))\n");
+  compared = bench({model, "--kernels", idle, "--dim", "n=15"});
+  CHECK(!test::matches(compared,
+                       "whole run \\(5 of each\\): no kernel differs, so that a difference of the times is "
+                       "chance\n")
+             .empty());
+  CHECK(!contains(compared, "faster"));
+  CHECK(contains(bench({model, "--kernels", idle, "--json", "-"}), "\"kernels_differ\": false"));
   CHECK(!contains(bench({model}), "with and without"));
   std::string alone = bench({kFancyModel, "--kernels", kExamples + "kernels/fancy_gelu.py"});
   CHECK(contains(alone, "nothing to compare with: without --kernels "));

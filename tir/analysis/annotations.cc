@@ -97,6 +97,7 @@ constexpr Annotation kRows[] = {
     fulfilled("hash", kFunction, "the hash of TVM's Relay function"),
     fulfilled("s_tir", kFunction, "the function has blocks, which are seen without it"),
     unused("target", kFunction, "the processor for which TVM compiles the function; here --target names one for all"),
+    unused("num_input", kFunction, "how many params are inputs and not weights, for TVM's LiftTransformParams; here --bind makes params constants"),
     unused("tir.is_host_func", kFunction, "the function runs on the host of a GPU; here all do"),
     unused("tir.ptx_*", kFunction, "instructions of NVIDIA's GPUs"),
     unused("tir.use_*", kFunction, "TVM's choice of a way to lower the function"),

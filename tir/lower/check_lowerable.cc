@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <set>
 
-#include "ir/attr_names.h"
 #include "ir/intrinsics.h"
 #include "ir/op_names.h"
 #include "support/diagnostic.h"
@@ -122,22 +121,6 @@ class AnnotationCheck {
   std::set<std::string> buffers_;
 };
 
-// Returns whether code here sets or reads the attribute of a tensor program.
-bool is_own_attribute(std::string_view name) {
-  constexpr std::string_view kOwn[] = {
-      attr_names::kGlobalSymbol, attr_names::kIsScheduled,   attr_names::kScheduledPart,
-      attr_names::kNoAlias,      attr_names::kOutputBuffers, attr_names::kNumDims,
-      attr_names::kTensorIntrin, attr_names::kPrimitive,     attr_names::kEntryName};
-  return std::ranges::find(kOwn, name) != std::end(kOwn);
-}
-
-// Returns where an annotation that something reads belongs, if nothing reads it at this node; else "".
-std::string place_of(const Annotation& row, const NodeRef& node) {
-  bool is_anywhere = row.place == AnnotatedPlace::kAnywhere;
-  if (node.is<AllocBuffer>()) return is_anywhere ? "a loop or a block" : "";  // other places are errors
-  return node.is<AttrStmt>() && !is_anywhere ? std::string(to_string(row.place)) : "";
-}
-
 }  // namespace
 
 void check_annotations(const PrimFuncRef& function) {
@@ -146,40 +129,6 @@ void check_annotations(const PrimFuncRef& function) {
     check(node);
     return true;
   });
-}
-
-std::vector<Diagnostic> unread_annotations(const std::vector<PrimFuncRef>& programs) {
-  Diagnostics result;
-  std::set<std::string> found;
-  auto look = [&](const NodeRef& node, const std::string& name, const char* what, const std::string& of) {
-    const Annotation* row = find_annotation(name);
-    std::string elsewhere = row && *row->reader ? place_of(*row, node) : "";
-    if ((row && !row->is_unused && elsewhere.empty()) || !found.insert(name).second) return;
-    std::string meaning = !elsewhere.empty() ? "it belongs to " + elsewhere
-                          : row              ? row->doc
-                                             : "it is not known; relaxc opt --list-annotations shows those that are";
-    result.warning(node.span(), "'{}' of {} '{}' has no effect here: {}", name, what, of, meaning);
-  };
-  auto look_in = [&](const NodeRef& node) {
-    auto look_at = [&](const Attrs& annotations, const char* what, const std::string& of) {
-      for (const auto& [name, value] : annotations) {
-        if (find_annotation(name) || !is_misspelt(name)) look(node, name, what, of);
-      }
-    };
-    if (const For* loop = node.as<For>()) look_at(loop->annotations, "loop", loop->var->name);
-    if (const Block* block = node.as<Block>()) look_at(block->annotations, "block", block->name);
-    if (const AllocBuffer* alloc = node.as<AllocBuffer>()) look_at(alloc->annotations, "buffer", alloc->buffer->name);
-    if (const AttrStmt* attr = node.as<AttrStmt>()) look(node, attr->key, "T.attr", attr->key);
-    return true;
-  };
-  for (const PrimFuncRef& program : programs) {
-    for (const auto& [name, value] : program->attrs) {
-      if (!is_own_attribute(name))
-        look(program, name, "function", program->attrs.get_string(attr_names::kGlobalSymbol, ""));
-    }
-    walk_nodes(program->body, look_in);
-  }
-  return result.all();
 }
 
 PrimFuncRef check_lowerable(const PrimFuncRef& function) {

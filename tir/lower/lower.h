@@ -32,8 +32,11 @@ PrimFuncRef check_lowerable(const PrimFuncRef& function);
 // Throws a CompileError for an annotation that is not known, or whose place or value is wrong
 // (tir/analysis/annotations.h).
 void check_annotations(const PrimFuncRef& function);
-// Returns a warning for each annotation, and key of T.attr, that has no effect: one for each name, at its first place.
+// Returns a warning for each annotation, attribute, key of T.attr and storage scope that has no effect: one for each
+// name, at its first place. (tir/lower/unread_annotations.cc)
 std::vector<Diagnostic> unread_annotations(const std::vector<PrimFuncRef>& programs);
+// Does so for a module's programs, for its graph functions and for the module itself.
+std::vector<Diagnostic> unread_annotations(const IRModule& module);
 // Gives a reduction whose domain is empty at run time its result: init runs once for each spatial point. Loops over
 // reduce axes whose extent may be 0 get a branch for that case.
 PrimFuncRef initialize_empty_reductions(const PrimFuncRef& function);

@@ -101,8 +101,8 @@ std::optional<AxisRanges> axes_for(const TreeNode* block, const Buffer& buffer, 
   return std::nullopt;
 }
 
-// Refuses when the block, in these ranges, reads more than an iteration has made: of buffers other than `solved`, and of
-// that one where it reads several elements at each point.
+// Refuses when the block, in these ranges, reads more than an iteration has made: of buffers other than `solved`, and
+// of that one where it reads several elements at each point.
 Refusal reads_too_much(const TreeNode* block, const Buffer& solved, const AxisRanges& ranges, const TreeNode* loop,
                        const Nodes& producers) {
   RunningVars vars;

@@ -64,7 +64,8 @@ class ContractionSchedule {
   bool is_anchor(const BlockRV& block) const { return same_node(result_of(block), result_of(anchor_)); }
   bool writes_param(const BlockRV& block) const { return sch_.tree("").is_param(result_of(block)); }
   size_t outputs_behind() {
-    return static_cast<size_t>(std::ranges::count_if(blocks_behind(), [&](const BlockRV& b) { return writes_param(b); }));
+    return static_cast<size_t>(
+        std::ranges::count_if(blocks_behind(), [&](const BlockRV& b) { return writes_param(b); }));
   }
   // What follows a product in bands, or has several results, is one block for each result, and for each value that
   // several of these read and that is expensive. Returns these blocks, which run one after the other in a tile.
@@ -232,8 +233,8 @@ class ContractionSchedule {
   std::optional<int64_t> num_rows_;
   std::string panel_;
   bool is_cell_ = false;  // several blocks follow the sum in a tile, or they combine bands
-  Blocks epilogue_;                                                     // the blocks that follow the sum
-  Loops loop_of_;                                                       // by axis
+  Blocks epilogue_;       // the blocks that follow the sum
+  Loops loop_of_;         // by axis
   Loops columns_, panels_, bands_, row_blocks_, rows_, parts_, group_, steps_;  // as they were split, outermost first
   Loops shared_, outer_, reduce_;  // distributed over threads; around the reduction; of the reduction
 };

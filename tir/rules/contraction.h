@@ -36,8 +36,8 @@ struct ContractionTile {
 
 // Returns the axes, lanes, vectors and instruction of the tile for a product whose operand lies in panels, y[n /
 // columns, k, columns] or, for instructions that sum several products, [n / columns, k / group, columns, group], in
-// bands [n / columns, k, band, columns] or [0, k, band, n], or is a matrix that may be copied into panels first. Returns the reason if the product has another form, the target has no
-// such instruction, or it is decided not to copy.
+// bands [n / columns, k, band, columns] or [0, k, band, n], or is a matrix that may be copied into panels first.
+// Returns the reason if the product has another form, the target has no such instruction, or it is decided not to copy.
 using ContractionMatch = std::variant<ContractionTile, std::string>;
 ContractionMatch match_contraction(const Stage& product, const Target& target, Decisions& decisions);
 // Takes the decisions about such a tile.

@@ -229,7 +229,8 @@ ContractionTile choose_contraction(const Stage& product, ContractionTile tile, c
 
   int64_t row_bytes = bytes_of_row(block);
   int most = most_rows(tile.row_vectors(), target);
-  tile.rows = tile.has_rows ? static_cast<int>(std::clamp<int64_t>(num_rows.value_or(most), 1, most)) : 1;
+  int64_t symbolic = tile.bands > 1 ? std::min(most, kMostBandedRows) : most;
+  tile.rows = tile.has_rows ? static_cast<int>(std::clamp<int64_t>(num_rows.value_or(symbolic), 1, most)) : 1;
   bool reduces_last = block.iter_vars.back().kind == IterKind::kReduce;
   auto depth = reduces_last ? product.extent(block.iter_vars.size() - 1) : std::nullopt;
   bool divides = tile.has_rows && depth && *depth % tile.group == 0;
@@ -260,7 +261,8 @@ std::optional<Versions> choose_specialized_rows(const Stage& product, const Cont
   // that a bias would take.
   int64_t whole = most_rows(tile.row_vectors(), target);
   std::vector<int64_t> formula = {1};
-  for (int64_t few : numbers_between(whole + 1, std::min<int64_t>(whole + 2, most_rows(tile.bands * tile.vectors, target))))
+  for (int64_t few :
+       numbers_between(whole + 1, std::min<int64_t>(whole + 2, most_rows(tile.bands * tile.vectors, target))))
     formula.push_back(few);
   if (tile.copies_operand) formula.clear();  // each version would copy the operand by itself
   decisions.list(kSpecialize, numbers_between(1, most_rows(1, target)), formula);

@@ -49,33 +49,43 @@ std::string text_of(const CarriedAccess& carried) {
                      *carried.distance > 0 ? "before" : "later");
 }
 
+std::string text_of(const std::string& reduction) { return reduction + ", in any order"; }
+
 // Says what stands against iterations in any order.
-std::string dependence_text(const LoopFreedom& freedom) {
+template <class Freedom>
+std::string dependence_text(const Freedom& freedom) {
   if (!freedom.dependence) return "independent";
   std::vector<std::string> parts;
   auto add = [&](const std::string& part) {
     if (std::ranges::count(parts, part) == 0) parts.push_back(part);
   };
-  for (const LoopReduction& reduction : freedom.reductions) add(text_of(reduction));
+  for (const auto& reduction : freedom.reductions) add(text_of(reduction));
   for (const CarriedAccess& carried : freedom.carried) add("carried: " + text_of(carried));
+  if constexpr (requires { freedom.effect; }) {
+    if (freedom.effect) add(*freedom.effect);
+  }
   return parts.empty() ? *freedom.dependence : joined(parts, "; ");
 }
 
 std::string padded(const std::string& text, size_t columns) { return text + std::string(columns - width(text), ' '); }
+
+std::string name_of(const TreeNode* loop) { return loop->name(); }
+std::string name_of(const Ref<For>& loop) { return loop->var->name; }
 
 // A row of the table, and a sentence below it.
 struct FreedomRow {
   std::array<std::string, 5> cells;
   std::string note = {};
 };
-FreedomRow row_of(const LoopFreedom& freedom) {
+template <class Freedom>
+FreedomRow row_of(const Freedom& freedom) {
   auto stride_text = [](const AccessStride& access) {
     return fmt::format("{} {}", access.buffer->name, access.stride ? number_text(*access.stride) : "varies");
   };
-  auto name_of = [](const TreeNode* loop) { return loop->name(); };
-  std::string others = joined(freedom.exchanged, name_of), iterations = dependence_text(freedom);
+  std::string others = joined(freedom.exchanged, [](const auto& loop) { return name_of(loop); }),
+              iterations = dependence_text(freedom);
   bool is_explained = freedom.dependence && iterations == *freedom.dependence;
-  return {{freedom.loop->name(), is_explained ? "dependent" : iterations, freedom.dependence ? "no" : "yes",
+  return {{name_of(freedom.loop), is_explained ? "dependent" : iterations, freedom.dependence ? "no" : "yes",
            joined(freedom.strides, stride_text), others.empty() ? "-" : others},
           is_explained ? iterations : ""};
 }
@@ -84,7 +94,15 @@ FreedomRow row_of(const LoopFreedom& freedom) {
 std::string freedom_table(const std::string& name, const PrimFuncRef& function) {
   Workspace workspace(IRModule{{{name, function}}, {}, {}});
   std::vector<FreedomRow> rows = {{{"loop", "iterations", "vectorize", "strides", "reorder with"}}};
-  for (const LoopFreedom& freedom : find_freedoms(workspace)) rows.push_back(row_of(freedom));
+  std::vector<LoopFreedom> freedoms = find_freedoms(workspace);
+  for (const TreeNode* node : subtree(workspace.tree().root())) {
+    auto around_blocks = std::ranges::find(freedoms, node, &LoopFreedom::loop);
+    if (around_blocks != freedoms.end()) rows.push_back(row_of(*around_blocks));
+    const Stmt* plain = node->leaf ? &*node->leaf : node->is_leaf_block() ? &node->block->body : nullptr;
+    if (!plain) continue;
+    for (const PlainLoopFreedom& freedom : find_plain_freedoms(*plain, node->tree->facts))
+      rows.push_back(row_of(freedom));
+  }
   if (rows.size() == 1) return "";
   std::array<size_t, 5> columns = {};
   for (FreedomRow& row : rows) {
@@ -148,17 +166,18 @@ class Drawer {
     children(tree.root()->children, indent);
   }
 
+  static std::string loop_text(const For& loop) {
+    std::string kind = loop.kind == ForKind::kSerial ? "" : fmt::format("{} ", info(loop.kind).name);
+    std::string thread = loop.thread.empty() ? "" : fmt::format(" ({})", loop.thread);
+    std::string notes;
+    for (const auto& [key, value] : loop.annotations) notes += fmt::format(" {{{}: {}}}", key, to_string(value));
+    return fmt::format("{}{} {}{}{}", kind, loop.var->name, number_text(loop.extent), thread, notes);
+  }
+
   void one(TreeNode* node, const std::string& indent, bool last) {
     std::string head = indent + (last ? "└─ " : "├─ "), inner = indent + (last ? "   " : "│  ");
     if (node->is_loop()) {
-      const For& loop = *node->loop;
-      std::string kind = loop.kind == ForKind::kSerial ? "" : fmt::format("{} ", info(loop.kind).name);
-      std::string thread = loop.thread.empty() ? "" : fmt::format(" ({})", loop.thread);
-      std::string notes;
-      for (const auto& [key, value] : loop.annotations) notes += fmt::format(" {{{}: {}}}", key, to_string(value));
-      lines_.push_back(
-          {fmt::format("{}{}{} {}{}{}", head, kind, loop.var->name, number_text(loop.extent), thread, notes),
-           footprint(node)});
+      lines_.push_back({head + loop_text(*node->loop), footprint(node)});
       return children(node->children, inner);
     }
     if (node->is_block()) {
@@ -171,7 +190,13 @@ class Drawer {
       lines_.push_back(
           {fmt::format("{}block {}  {}{}", head, node->name(), joined(node->axes(), text_of, " "), condition), ""});
       allocations(*node->block, inner);
+      if (node->is_leaf_block() && holds<For>(node->block->body))
+        program(with_body(*function_, node->block->body), inner);
       return children(node->children, inner);
+    }
+    if (const For* loop = node->leaf->as<For>()) {
+      lines_.push_back({head + loop_text(*loop), ""});
+      return program(with_body(*function_, loop->body), inner);
     }
     if (const IfThenElse* branch = node->leaf->as<IfThenElse>()) {
       lines_.push_back(

@@ -38,4 +38,19 @@ struct LoopFreedom {
 // Returns an entry for each loop around blocks, in program order, outer loops before inner ones.
 std::vector<LoopFreedom> find_freedoms(scheduling::Workspace& workspace);
 
+// The same of a loop around statements without blocks, which primitives do not look into: what may be written there by
+// hand. (tir/schedule/plain_loops.cc)
+struct PlainLoopFreedom {
+  Ref<For> loop;
+  std::optional<std::string> dependence = {};
+  std::optional<std::string> effect = {};    // why nothing is known of the iterations
+  std::vector<std::string> reductions = {};  // "sum into s"
+  std::vector<CarriedAccess> carried = {};
+  std::vector<AccessStride> strides = {};
+  std::vector<Ref<For>> exchanged = {};
+};
+// Returns an entry for each loop of the statement, outer loops before inner ones. `facts` holds those of the loops and
+// axes around it.
+std::vector<PlainLoopFreedom> find_plain_freedoms(const Stmt& stmt, const Analyzer& facts);
+
 }  // namespace relaxc

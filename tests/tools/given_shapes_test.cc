@@ -1,0 +1,98 @@
+// relaxc run of models that leave types open: the inputs tell them. Dims under the names that the model gives them.
+#include "tests/folder.h"
+#include "tests/frontend/onnx_model.h"
+#include "tests/patterns.h"
+#include "tests/process.h"
+
+#include "tests/catch.h"  // last
+
+using namespace relaxc;
+using test::contains;
+using test::OnnxModel;
+
+namespace {
+
+test::Outcome relaxc_with(std::vector<std::string> words) {
+  words.insert(words.begin(), RELAXC_TOOL);
+  return test::run_program(words, 120);
+}
+
+}  // namespace
+
+TEST_CASE("a run takes what the model leaves open from its inputs", "[tools]") {
+  test::Folder folder("given_shapes");
+  OnnxModel model(18);
+  model.input("x", kFloat32, "n").input("shape", kInt64, "k").node("Reshape", "x shape", "y");
+  model.output("y");
+  model.proto().mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->clear_shape();
+  std::string file = folder.write("model.onnx", model.proto().SerializeAsString());
+  test::Outcome run = relaxc_with({"run", file, "--input", "x=[[1, 2, 3], [4, 5, 6]]", "shape=[3, 2]"});
+  INFO(run.out << run.err);
+  CHECK(run.exit_code == 0);
+  CHECK(contains(run.out, "y: float32[3, 2]"));
+  CHECK(contains(run.err, "note: this run is compiled for the shapes of its inputs; for all shapes: "));
+  CHECK(contains(run.err, "graph input 'x': unsupported: the model does not declare its rank"));
+  CHECK(relaxc_with({"run", file}).exit_code == 3);
+  CHECK(relaxc_with({"compile", file, "--emit=graph"}).exit_code == 3);
+  test::Outcome bench = relaxc_with({"bench", file, "--runs", "3", "--input", "x=[1, 2]", "shape=[2, 1]"});
+  INFO(bench.out << bench.err);
+  CHECK(bench.exit_code == 0);
+  std::string artifact = folder.at("model.so");
+  test::Outcome compiled =
+      relaxc_with({"compile", file, "-o", artifact, "--type", "x=float32[n, m]", "--type", "shape=int64[1]"});
+  INFO(compiled.out << compiled.err);
+  CHECK(compiled.exit_code == 0);
+  CHECK(contains(relaxc_with({"run", artifact, "--input", "x=[[1, 2]]", "shape=[2]"}).out, "y: float32[2]"));
+  for (const char* command : {"inspect", "explain", "opt"}) {
+    test::Outcome other = relaxc_with({command, file, "--type", "x=float32[n, m]", "--type", "shape=int64[1]"});
+    INFO(other.out << other.err);
+    CHECK(other.exit_code == 0);
+    CHECK(!contains(other.out, "problems"));
+  }
+}
+
+TEST_CASE("a run broadcasts dims that are 1 in its inputs", "[tools]") {
+  test::Folder folder("given_shapes");
+  OnnxModel model(18);
+  model.input("x", kFloat32, "a,b").input("y", kFloat32, "c,b").node("Add", "x y", "z");
+  model.output("z");
+  std::string file = folder.write("model.onnx", model.proto().SerializeAsString());
+  test::Outcome run = relaxc_with({"run", file, "--input", "x=[[1, 2], [3, 4]]", "y=[[1, 1]]"});
+  INFO(run.out << run.err);
+  CHECK(run.exit_code == 0);
+  CHECK(contains(run.out, "[2, 3, 4, 5]"));
+  CHECK(contains(run.err, "shapes do not broadcast unless a dim is known to be 1 when compiling: 2 and 1"));
+  // An error that the shapes do not cause stays what it was.
+  test::Outcome wrong = relaxc_with({"run", file, "--input", "x=[[1, 2], [3, 4]]", "y=[[1, 1], [1, 1], [1, 1]]"});
+  CHECK(wrong.exit_code == 1);
+  CHECK(contains(wrong.err, "shapes do not broadcast"));
+  CHECK(!contains(wrong.err, "note: this run"));
+}
+
+TEST_CASE("dims have the names that the model gives them", "[tools]") {
+  test::Folder folder("given_shapes");
+  OnnxModel model(18);
+  model.input("x", kFloat32, "a,b").input("y", kFloat32, "b");
+  test::set_int(model.node("Concat", "x x", "z"), "axis", 0), model.node("Relu", "y", "r");
+  model.output("z").output("r");
+  auto dims = [&](int i) {
+    return model.proto().mutable_graph()->mutable_input(i)->mutable_type()->mutable_tensor_type()->mutable_shape();
+  };
+  dims(0)->mutable_dim(0)->set_dim_param("batch size");
+  dims(0)->mutable_dim(1)->set_dim_param("it's.y");
+  dims(1)->mutable_dim(0)->set_dim_param("lambda");
+  std::string file = folder.write("model.onnx", model.proto().SerializeAsString()), artifact = folder.at("model.so");
+  CHECK(relaxc_with({"compile", file, "-o", artifact}).exit_code == 0);
+  for (const std::string& program : {file, artifact}) {
+    test::Outcome run = relaxc_with({"run", program, "--dim", "batch size=3", "it's.y=2", "lambda=4"});
+    INFO(run.out << run.err);
+    CHECK(run.exit_code == 0);
+    CHECK(contains(run.out, "z: float32[6, 2]"));
+    CHECK(contains(run.out, "r: float32[4]"));
+    test::Outcome unknown = relaxc_with({"run", program, "--dim", "batch=3"});
+    CHECK(unknown.exit_code == 1);
+    CHECK(contains(unknown.err, "no input has a dim 'batch'; the inputs are x: float32['batch size', 'it"));
+  }
+  CHECK(contains(relaxc_with({"inspect", artifact}).out, "z: float32['batch size' * 2, 'it"));
+  CHECK(contains(relaxc_with({"compile", file, "--emit=graph", "--dim", "batch size=3"}).out, "R.Tensor((6, "));
+}

@@ -1,0 +1,22 @@
+#include "tools/given_shapes.h"
+
+#include "frontend/onnx/summary.h"
+
+namespace relaxc::tools {
+
+std::optional<CompileSettings> settings_for_inputs(const std::string& model, const CompileSettings& settings,
+                                                   const InputOptions& inputs, const std::string& folder) {
+  if (model.ends_with(".so") || is_text_path(split_text_path(model).file)) return std::nullopt;
+  CompileSettings narrow = settings;
+  for (const auto& [name, type] : inputs.types(onnx_inputs(model), folder)) narrow.types.insert_or_assign(name, type);
+  for (const auto& [name, value] : parse_dims(inputs.dims)) narrow.dims.insert_or_assign(name, value);
+  bool says_more = narrow.types.size() > settings.types.size() || narrow.dims.size() > settings.dims.size();
+  return says_more ? std::optional(std::move(narrow)) : std::nullopt;
+}
+
+void note_given_shapes(const std::string& why) {
+  print_error("note: this run is compiled for the shapes of its inputs; for all shapes: {}\n",
+              why.substr(0, why.find('\n')));
+}
+
+}  // namespace relaxc::tools
