@@ -111,7 +111,7 @@ def graphs(m, opset, i64):
     sums = lambda n, x: np.array([((k + 2) * x) ** 2 for k in range(int(n))], np.float32).reshape((int(n),) + x.shape)
     nodes = [("If", branches, "flag", 1, lambda flag, x=None: None), ("If", turned, "flag", 1, lambda flag, x=None: None),
              ("Loop", {"body": body}, "count - x", 2, lambda n, _, x: ((int(n) + 1) * x, sums(n, x))),
-             ("Loop", {"body": until}, "- true x", 1, lambda _, __, x: 5 * x),
+             ("Loop", {"body": until}, "many true x", 1, lambda _, __, x: 5 * x),
              ("Scan", {"num_scan_inputs": 1, "body": scanned}, "start x", 2, scan),
              ("Scan", {"num_scan_inputs": 1, "scan_input_directions": [1], "scan_output_directions": [1], "body": scanned}, "start x", 2, backwards)]
     runs = [("some", [m.numbers(3, 2), np.bool_(True), np.int64(3), m.numbers(2, seed="s")]),
@@ -121,7 +121,7 @@ def graphs(m, opset, i64):
         nodes[k] = nodes[k][:2] + ("flag", 1, lambda flag, chosen=chosen: runs[0 if flag else 1][1][0] * 2 if bool(flag) == chosen
                                    else runs[0 if flag else 1][1][0][0])
     m.case(f"graphs_{opset}", opset, "Branches and loops, whose graphs read what is outside of them.",
-           "float[n,m] x; bool flag; int64 count; float[m] start", runs, nodes, {"true": np.bool_(True)})
+           "float[n,m] x; bool flag; int64 count; float[m] start", runs, nodes, {"true": np.bool_(True), "many": np.int64(100)})
 
 
 def texts(m):
