@@ -10,6 +10,7 @@
 #include "codegen/target.h"
 #include "frontend/onnx/test_data.h"
 #include "ir/text/lexer.h"
+#include "ir/text/parser.h"
 #include "passes/kernel_rules.h"
 #include "passes/tables.h"
 #include "support/diagnostic.h"
@@ -317,6 +318,19 @@ static const vm::ValueInfo* find_input(const std::vector<vm::ValueInfo>& inputs,
   auto first = std::ranges::find_if(inputs, is_similar);
   bool is_only = first != inputs.end() && std::none_of(first + 1, inputs.end(), is_similar);
   return is_only ? &*first : nullptr;
+}
+
+InputOptions InputOptions::with_buffer_names(const std::string& model) const {
+  InputOptions result = *this;
+  const std::string file = split_text_path(model).file;
+  if (named.empty() || !file.ends_with(".py")) return result;
+  std::map<std::string, std::string> handles = matched_handles(read_text(file));
+  for (std::string& text : result.named) {
+    size_t equals = text.find('=');
+    if (const std::string* buffer = find_value(handles, text.substr(0, equals)); buffer && equals != text.npos)
+      text = *buffer + text.substr(equals);
+  }
+  return result;
 }
 
 std::map<std::string, Type> InputOptions::types() const {
