@@ -199,24 +199,29 @@ IRModule run_pipeline(IRModule module, const CompileSettings& settings) {
 
 // TVM's attribute Codegen says that a backend outside of the compiler makes the function's code. One that is loaded
 // takes of it what it takes of any function.
-static void check_backends(const IRModule& module, const Tables& tables) {
-  std::vector<std::string> names = map_each(tables.external_compilers(), &ExternalCompiler::name);
+std::string why_no_backend(const std::string& name, const Function& function, const CompileSettings& settings) {
+  if (!function.attrs.has(attr_names::kCodegen)) return "";
+  std::vector<std::string> names = map_each(tables_of(settings).external_compilers(), &ExternalCompiler::name);
+  std::string backend = function.attrs.get_string(attr_names::kCodegen, "");
+  if (std::ranges::count(names, backend)) return "";
+  return fmt::format(
+      "a function of '{}' is for the backend '{}', and {}; give it with --backend FILE.so; without the attribute "
+      "Codegen it is compiled as other functions are",
+      name, backend, names.empty() ? "there are no backends" : "there are only " + joined(names));
+}
+
+static void check_backends(const IRModule& module, const CompileSettings& settings) {
   for (const auto& [name, function] : module.functions) {
     if (!function.is<Function>()) continue;
     walk(function, [&](const Ref<Function>& part) {
-      std::string backend = part->attrs.get_string(attr_names::kCodegen, "");
-      if (!part->attrs.has(attr_names::kCodegen) || std::ranges::count(names, backend)) return;
-      fail_unsupported(
-          part.span() ? part.span() : function.span(),
-          "a function of '{}' is for the backend '{}', and {}; give it with --backend FILE.so; without the "
-          "attribute Codegen it is compiled as other functions are",
-          name, backend, names.empty() ? "there are no backends" : "there are only " + joined(names));
+      const std::string why = why_no_backend(name, *part, settings);
+      if (!why.empty()) fail_unsupported(part.span() ? part.span() : function.span(), "{}", why);
     });
   }
 }
 
 CompiledModule compile(IRModule module, const CompileSettings& settings) {
-  check_backends(module, tables_of(settings));
+  check_backends(module, settings);
   CompiledModule result;
   PassContext context = pass_context(settings);
   result.target_ = context.target;

@@ -97,6 +97,8 @@ class CompiledModule {
   std::optional<InterpretOptions> interpret_;  // then objects_ has only what is linked
 };
 
+// Returns why no backend takes a graph function that says it is for one (attribute Codegen); "" for others.
+std::string why_no_backend(const std::string& name, const Function& function, const CompileSettings& settings);
 // Returns the context of passes under these settings: operators, target, and a constant folder that runs code.
 PassContext pass_context(const CompileSettings& settings = {});
 // Returns the passes that these settings name, in order.

@@ -58,6 +58,7 @@ class KernelApplier {
       std::string refused;
       std::optional<std::vector<Binding>> made = applier_.replace(rule_, match, refused);
       if (!made) return refused;
+      if (!use_.is_used) applier_.report_unread(rule_, match);
       use_.is_used = true;
       const Binding& last = block_.bindings[match.at];
       for (const Binding& inside : match.inside) {
@@ -119,6 +120,21 @@ class KernelApplier {
     const char* kind = rule.kernel ? "kernel" : rule.replacement ? "rewriter" : "pattern";
     context_.claimed({binding.var.span(), ops::short_name(op_name(binding.value)),
                       fmt::format("{} '{}'", kind, rule.name), refused, "", at});
+  }
+
+  // Notes the attributes of a node that a kernel for it knows nothing of.
+  void report_unread(const KernelRule& rule, const PatternMatch& match) const {
+    if (rule.node.empty() || !rule.kernel || !context_.report) return;
+    std::string names;
+    for (const OpenAttr& attr : match.open) {
+      if (std::ranges::count(rule.where.reads, attr.name) > 0 || reads_attribute(*rule.kernel, attr.name)) continue;
+      names += fmt::format("{}{}={}", names.empty() ? "" : ", ", attr.name, to_string(attr.value));
+      if (!attr.op.empty()) names += " of " + attr.op;
+    }
+    if (names.empty()) return;
+    context_.report(
+        note_at(rule.span, fmt::format("kernel '{}' takes node '{}', although it neither reads nor names: {}",
+                                       rule.name, rule.node, names)));
   }
 
   // Reports and returns why the rule does not have a binding that an earlier one has: it could, or it does not fit.

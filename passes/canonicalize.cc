@@ -56,6 +56,10 @@ std::optional<Expr> add_zero(const Site& site) {
   std::optional<DType> dtype = tensor_dtype(site.value.type());
   return dtype && dtype->is_integral() ? neutral<0>(site) : std::nullopt;
 }
+std::optional<Expr> power_two(const Site& site) {
+  if (!site.is_number(1, 2) || !if_same_type<0>(site)) return std::nullopt;
+  return site.builder.op("multiply", {site.call.args[0], site.call.args[0]});
+}
 // Rewrites f(f(x)) as f(x).
 std::optional<Expr> idempotent(const Site& site) {
   const std::string& op = site.call.callee.as<OpRef>()->name;
@@ -114,6 +118,7 @@ constexpr Rule kRules[] = {
     {"one_multiply", ops::kMultiply, "1 * x is x", neutral<1, 0>},
     {"divide_one", ops::kDivide, "x / 1 is x", neutral<1>},
     {"power_one", ops::kPower, "x ** 1 is x", neutral<1>},
+    {"power_two", ops::kPower, "x ** 2 is x * x, which is rounded once, too", power_two},
     {"relu_relu", ops::kRelu, "relu(relu(x)) is relu(x)", idempotent},
     {"abs_abs", ops::kAbs, "abs(abs(x)) is abs(x)", idempotent},
     {"floor_floor", ops::kFloor, "floor(floor(x)) is floor(x)", idempotent},

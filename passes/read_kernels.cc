@@ -13,6 +13,7 @@
 #include "tir/lower/lower.h"
 
 #include <algorithm>
+#include <ranges>
 #include <set>
 
 namespace relaxc {
@@ -346,8 +347,12 @@ class KernelReader {
         if (const bool* holds = result.as<bool>())
           return *holds ? std::nullopt : std::optional("its condition (where=) does not hold" + described(names));
         text = "its condition (where=) is not known to hold" + described(names);
-      } catch (const CompileError&) {
-        text = "its condition (where=) cannot be decided" + described(names);
+        if (!result.as<Expr>())
+          text = fmt::format("its condition (where=) gives {}, and not True or False,{}", to_string(result),
+                             described(names));
+      } catch (const CompileError& error) {
+        text = fmt::format("its condition (where=) cannot be decided{}: {}", described(names),
+                           error.diagnostics().front().message);
       }
       return text;
     };
@@ -399,6 +404,10 @@ class KernelReader {
     }
     uint32_t last = std::min<uint32_t>(end, static_cast<uint32_t>(std::ranges::count(only, '\n')) + 1);
     for (uint32_t line = first_line(pattern); line < last; ++line) blank_line(only, line);
+    for (const auto& param : replacement.params | std::views::reverse) {
+      // Nothing is said of its type.
+      if (!param.annotation) insert_in_line(only, param.line, param.column + param.length, ": R.Tensor");
+    }
     Diagnostics problems;
     rule.functions = parse_module(only, filename_, ops_, problems);
     problems.throw_if_errors();
@@ -435,9 +444,16 @@ class KernelReader {
     auto program = try_cast<PrimFunc>(function);
     return program ? stripped(*program) : function;
   }
-  static void blank_line(std::string& text, uint32_t line) {
+  static size_t start_of_line(const std::string& text, uint32_t line) {
     size_t at = 0;
     for (uint32_t number = 1; number < line && at != std::string::npos; ++number) at = text.find('\n', at) + 1;
+    return at;
+  }
+  static void insert_in_line(std::string& text, uint32_t line, uint32_t column, std::string_view what) {
+    text.insert(std::min(start_of_line(text, line) + column - 1, text.size()), what);
+  }
+  static void blank_line(std::string& text, uint32_t line) {
+    size_t at = start_of_line(text, line);
     text.erase(at, std::min(text.find('\n', at), text.size()) - at);
   }
 

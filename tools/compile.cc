@@ -145,6 +145,24 @@ void write_database(const std::string& model, const std::string& folder, Compile
   write_text((path / kTuningRecords).string(), print_tuning_records(tuned, codegen::parse_target(settings.target)));
 }
 
+// Returns the text of a module with the nodes of each tensor program in a comment above it.
+std::string with_nodes(const std::string& text, const CallsByName& calls) {
+  constexpr std::string_view kDecorator = "@T.prim_func", kDef = "def ";
+  std::string result;
+  for (size_t at = 0, end; at < text.size(); at = end) {
+    end = std::min(text.find('\n', at), text.size() - 1) + 1;
+    const std::string_view line(text.data() + at, end - at), next(text.data() + end, text.size() - end);
+    const size_t indent = std::min(line.find_first_not_of(' '), line.size());
+    if (line.substr(indent).starts_with(kDecorator) && next.substr(std::min(indent, next.size())).starts_with(kDef)) {
+      const std::string_view head = next.substr(indent + kDef.size());
+      const std::string comment = nodes_comment(calls, std::string(head.substr(0, head.find('('))));
+      if (!comment.empty()) result += std::string(indent, ' ') + comment;
+    }
+    result += line;
+  }
+  return result;
+}
+
 std::string emit(const CompileCommand& options, const CompileSettings& settings) {
   const std::string& level = options.emit;
   bool is_graph = level == "graph";
@@ -153,8 +171,9 @@ std::string emit(const CompileCommand& options, const CompileSettings& settings)
     if (settings.passes == "default") shorter.passes = is_graph ? "simplify" : "simplify,kernels";
     if (level == "trace") return traces(options.model, shorter);
     IRModule module = run_pipeline(read_scheduled_module(options.model, settings), shorter);
-    if (is_graph || level == "tir") return print_module(module);
+    if (is_graph) return print_module(module);
     const CallsByName calls = calls_of(module).programs;
+    if (level == "tir") return with_nodes(print_module(module), calls);
     auto drawing_of = [&](const auto& entry) {
       return nodes_comment(calls, entry.first) + draw_loops(entry.first, entry.second);
     };

@@ -39,7 +39,7 @@ struct NodeReport {
 
 class ClaimReport {
  public:
-  explicit ClaimReport(const Tables& tables) : tables_(tables) {}
+  explicit ClaimReport(const CompileSettings& settings) : settings_(settings), tables_(tables_of(settings)) {}
   void add(const Claim& claim) {
     NodeReport& node = at(claim.node, claim.what);
     if (!claim.by.empty()) node.claims.push_back(claim);
@@ -64,9 +64,11 @@ class ClaimReport {
 
   // Notes the graph's operators, and the kernels that it calls.
   void add(const IRModule& module) {
-    for (const auto& [_, function] : module.functions) {
+    for (const auto& [name, function] : module.functions) {
       const Function* graph = function.as<Function>();
       if (!graph || graph->attrs.has(attr_names::kScheduledPart)) continue;  // a pattern has claimed all of these
+      const std::string why = why_no_backend(name, *graph, settings_);
+      if (!why.empty()) refuse(*graph, why);
       for_each_binding(graph->body, [&](const Binding& binding) { add(binding, module); });
     }
   }
@@ -108,6 +110,15 @@ class ClaimReport {
       order_.push_back(&entry->second);
     }
     return entry->second;
+  }
+
+  // Notes that nothing implements the operators of a graph function.
+  void refuse(const Function& graph, const std::string& why) {
+    exit_code_ = kUnsupported;
+    for_each_binding(graph.body, [&](const Binding& binding) {
+      if (!binding.cast && binding.value.is<Call>() && binding.var.span())
+        at(binding.var.span(), ops::short_name(op_name(binding.value))).unconverted = why;
+    });
   }
 
   void add(const Binding& binding, const IRModule& module) {
@@ -180,6 +191,7 @@ class ClaimReport {
                        plugin.empty() ? "built in" : "from " + plugin, joined(node.operators));
   }
 
+  const CompileSettings& settings_;
   const Tables& tables_;
   std::map<std::string, NodeReport> nodes_;
   std::vector<const NodeReport*> order_;
@@ -216,7 +228,7 @@ void choose_layouts(IRModule module, CompileSettings settings) {
 
 int run(const ExplainCommand& command) {
   CompileSettings settings = command.compiler.get(command.model);
-  ClaimReport report(tables_of(settings));
+  ClaimReport report(settings);
   settings.claimed = [&](const Claim& claim) { report.add(claim); };
   settings.unconverted = [&](const UnconvertedNode& node) { report.add(node); };
   if (settings.runner.stop_after.empty()) settings.runner.stop_after = last_claiming_pass(tables_of(settings));

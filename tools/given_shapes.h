@@ -34,9 +34,13 @@ auto for_given_shapes(const std::string& model, const CompileSettings& settings,
     failure = std::current_exception();
     why = error.what();
   }
+  std::optional<CompileSettings> narrow;
   try {
-    std::optional<CompileSettings> narrow = settings_for_inputs(model, settings, inputs, folder);
-    if (!narrow) std::rethrow_exception(failure);
+    narrow = settings_for_inputs(model, settings, inputs, folder);
+  } catch (const CompileError&) {  // the first failure says why, or these inputs were not read yet
+  }
+  if (!narrow) std::rethrow_exception(failure);
+  try {
     auto result = work(*narrow);
     note_given_shapes(why);
     return result;

@@ -35,6 +35,27 @@ the section "Refused by name".
   runtime library, for the reason in the section "Functions of the runtime".
 )";
 
+// Where the text of ONNX leaves a choice, or its parts disagree.
+constexpr const char* kChoices = R"(
+## Where ONNX leaves a choice
+
+Differences from ONNX Runtime that remain stand in `tests/onnx_operators/explained.txt`, each with its reason.
+
+- **GridSample**: coordinates outside of the image move onto its outermost pixel where `padding_mode` is `border`, for
+  cubic samples, too, as in ONNX's reference (torch and ONNX Runtime repeat the pixels of the border under the taps).
+  Halfway between two pixels `nearest` goes to the even one in planes and away from 0 in volumes, as ONNX's test data do.
+- **Cast** and **CastLike**: NaN becomes -0 in float4_e2m1fn, which has no NaN, as in ONNX's test data and in ml_dtypes
+  (ONNX's table says 6). A bool becomes the text `True` or `False`, as in ONNX's reference (ONNX Runtime: `1` or `0`). Floats
+  become integers of 4 and 2 bits by truncation, as for all other integers.
+- **NonZero** of a scalar is [0, N], as the text says (NumPy and ONNX Runtime: [1, N]).
+- **Slice** with a negative step: a start before the first element is the first element, as in ONNX Runtime.
+- **ReduceMean** of integers is computed in float64 and truncated; other sums of integers wrap around.
+- **QLinearAdd** and the like of com.microsoft round before they add the zero point, as QuantizeLinear does.
+- **TreeEnsembleClassifier** with positive weights for one of two classes and no transform: the other class has what is
+  left of 1, as in ONNX's reference. With weights for both classes the larger score wins.
+- **Resize** of opset 10, which has no `nearest_mode`, rounds down, as torch does.
+)";
+
 struct Family {
   const char* name;
   std::vector<std::string> dtypes;
@@ -217,6 +238,7 @@ std::string describe_onnx_operators(const CompileSettings& settings) {
                           domain.empty() ? "ai.onnx" : domain);
     result += rows_of_domain(forms, domain, describer, refused);
   }
+  result += kChoices;
   result += "\n## Refused by name\n\nA kernel can be given for a node of these (`docs/own-kernels.md`).\n\n" + refused;
   result +=
       "\n## Functions of the runtime\n\n| operator | what it is | why it is not a tensor program |\n|---|---|---|\n";

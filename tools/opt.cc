@@ -144,7 +144,8 @@ int bisect(const OptOptions& options, const CompileSettings& settings) {
     bool is_first = inputs.empty() && expected.empty(), has_files = !options.reference.empty();
     const vm::Function& function = program.function(settings.function);
     if (is_first) {
-      inputs = has_files ? read_inputs(options.reference, function.inputs) : options.inputs.make(function.inputs);
+      inputs = has_files ? read_inputs(options.reference, function.inputs)
+                         : options.inputs.with_buffer_names(options.model).make(function.inputs);
       if (has_files) options.inputs.check(function.inputs, inputs);
     }
     vm::Value result = Session(program, {.threads = 1}).run_values(inputs, function.name);

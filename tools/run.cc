@@ -56,7 +56,7 @@ CompileSettings settings_of(const RunOptions& options) {
       settings.passes =
           has_kernels ? "canonicalize,fold_batch_norm,fold_constants,apply_kernels,legalize,compose" : "legalize";
   }
-  settings.input_types = options.inputs.types();
+  settings.input_types = options.inputs.with_buffer_names(options.model).types();
   return settings;
 }
 
@@ -68,9 +68,10 @@ Results results_of(const RunOptions& options, const CompileSettings& settings) {
   Program program = load_program(options.model, settings);
   Session session(program, {.threads = options.threads});
   const vm::Function& function = program.function(settings.function);
-  std::vector<vm::Value> inputs = options.test_data.empty() ? options.inputs.make(function.inputs)
-                                                            : read_inputs(options.test_data, function.inputs);
-  if (!options.test_data.empty()) options.inputs.check(function.inputs, inputs);
+  const InputOptions given = options.inputs.with_buffer_names(options.model);
+  std::vector<vm::Value> inputs =
+      options.test_data.empty() ? given.make(function.inputs) : read_inputs(options.test_data, function.inputs);
+  if (!options.test_data.empty()) given.check(function.inputs, inputs);
   vm::TableProfiler profiler;
   if (options.profile) session.set_profiler(&profiler);
   std::vector<NamedValue> values = flat_results(session.run_values(inputs, function.name), function.outputs);

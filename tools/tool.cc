@@ -10,6 +10,7 @@
 #include "codegen/target.h"
 #include "frontend/onnx/test_data.h"
 #include "ir/text/lexer.h"
+#include "ir/text/parser.h"
 #include "passes/kernel_rules.h"
 #include "passes/tables.h"
 #include "support/diagnostic.h"
@@ -77,7 +78,8 @@ void CompilerOptions::add_to(CLI::App& app) {
   app.add_option("--function", settings.function, "the function that is run or compiled: also a tensor program");
   app.add_option("--bind", bound, "NAME=FILE.npy, a param of the function that becomes a constant, repeatable")
       ->allow_extra_args(false);
-  app.add_option("--type", types, "NAME=float32[n, 4], the type of a param of which the text says less, repeatable")
+  app.add_option("--type", types,
+                 "NAME=float32[n, 4], the type of an input of which the model or text says less, repeatable")
       ->allow_extra_args(false);
   app.add_option("--passes", settings.passes, "passes and pipelines by name")->capture_default_str();
   app.add_option("--jobs", settings.jobs, "threads that compile (0: all cores)");
@@ -248,7 +250,11 @@ CompileSettings CompilerOptions::get(const std::string& model) const {
   if (!rules.empty()) result.kernels = std::make_shared<const std::vector<KernelRule>>(std::move(rules));
   if (!result.schedules.empty() || result.kernels)
     result.report = [](const std::string& line) { print_error("{}\n", line); };
-  result.warn = [](const Diagnostic& warning) { print_error("{}", to_string(warning)); };
+  // A model may be compiled more than once (tools/given_shapes.h).
+  result.warn = [seen = std::make_shared<std::set<std::string>>()](const Diagnostic& warning) {
+    std::string text = to_string(warning);
+    if (seen->insert(text).second) print_error("{}", text);
+  };
   for (const std::string& name : result.runner.print_after) {
     if (name != "all") parse_passes(name, result);
   }
@@ -312,6 +318,19 @@ static const vm::ValueInfo* find_input(const std::vector<vm::ValueInfo>& inputs,
   auto first = std::ranges::find_if(inputs, is_similar);
   bool is_only = first != inputs.end() && std::none_of(first + 1, inputs.end(), is_similar);
   return is_only ? &*first : nullptr;
+}
+
+InputOptions InputOptions::with_buffer_names(const std::string& model) const {
+  InputOptions result = *this;
+  const std::string file = split_text_path(model).file;
+  if (named.empty() || !file.ends_with(".py")) return result;
+  std::map<std::string, std::string> handles = matched_handles(read_text(file));
+  for (std::string& text : result.named) {
+    size_t equals = text.find('=');
+    if (const std::string* buffer = find_value(handles, text.substr(0, equals)); buffer && equals != text.npos)
+      text = *buffer + text.substr(equals);
+  }
+  return result;
 }
 
 std::map<std::string, Type> InputOptions::types() const {

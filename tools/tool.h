@@ -70,6 +70,8 @@ struct InputOptions {
   std::vector<std::string> dims;        // batch=4, for random inputs
   uint64_t seed = 0;
   void add_to(CLI::App& app);
+  // Returns the options with names of buffers in place of the handles by which the programs of a text get them.
+  InputOptions with_buffer_names(const std::string& model) const;
   std::vector<vm::Value> make(const std::vector<vm::ValueInfo>& inputs) const;
   // Reports options that contradict the inputs of a folder of reference data.
   void check(const std::vector<vm::ValueInfo>& inputs, const std::vector<vm::Value>& given) const;

@@ -35,6 +35,7 @@ void learn_item_type(const Value& value, const ValueData& other) {
 void in_trial(Node& n, const std::function<void(Node& inner)>& build) {
   ModelContext& context = n.graph().context();
   Temporarily diagnostics(context.diagnostics, Diagnostics());
+  Temporarily trial(context.is_trial, true);
   Builder builder(context.ops);
   builder.set_span(n.span());
   builder.begin_dataflow();
@@ -66,7 +67,12 @@ class Branch {
   void go_on(GraphImporter& outer, const RanksDiffer& split, bool side, const GraphImporter::Nodes& nodes,
              std::span<const int> order, const std::vector<std::string>& results) {
     KnownInside known(outer.context().known);
-    Temporarily chosen(outer.context().chosen_side, std::optional(std::pair(split.node, side)));
+    auto& context = outer.context();
+    auto chosen_side = split.dim ? context.chosen_side : std::optional(std::pair(split.node, side));
+    auto decided_dims = context.decided_dims;
+    if (split.dim) decided_dims.emplace_back(*split.dim, side);
+    Temporarily chosen(context.chosen_side, std::move(chosen_side));
+    Temporarily decided(context.decided_dims, std::move(decided_dims));
     GraphImporter rest(outer, builder_);
     rest.place = outer.place;
     rest.splits_ = outer.splits_ + 1;
@@ -82,12 +88,28 @@ class Branch {
   void learn_types(const Branch& other) {
     for (size_t i = 0; i < values_.size(); ++i) learn_item_type(values_[i], *other.values_[i]);
   }
-  size_t size() const { return values_.size(); }
   // Returns the branch as a SeqExpr of its outputs.
   Expr finish() {
     auto result = [&](const Value& value) { return body_.leaf_of(value, n_.span()); };
-    std::vector<Expr> results = map_each(values_, result);
-    return builder_.finish(results.size() == 1 ? results[0] : tuple(results));
+    return finish(map_each(values_, result));
+  }
+  // Returns a branch that ends the run with the message where the condition has this value, and has the types of the
+  // other branch; nullopt where these are not those of tensors of known ranks.
+  std::optional<Expr> finish_with_error(const Expr& condition, bool side, const std::string& message,
+                                        const Type& types) {
+    Expr taken = builder_.op("astype", {condition}, CastAttrs{kInt64});
+    taken = builder_.op("inspect.tensor_item", {taken}, TensorItemAttrs{0}, "taken");
+    body_.require_equal(taken, int_imm(side ? 0 : 1), message);
+    const TupleType* several = types.as<TupleType>();
+    std::vector<Expr> results;
+    for (const Type& type : several ? several->items : std::vector<Type>{types}) {
+      auto dtype = tensor_dtype(type);
+      if (!dtype || dtype->is_string() || known_rank(type) < 0) return std::nullopt;
+      const std::vector<Expr>* dims = known_shape(type);
+      std::vector<Expr> shape = dims ? *dims : std::vector<Expr>(static_cast<size_t>(known_rank(type)), int_imm(0));
+      results.push_back(builder_.op("zeros", {shape_expr(std::move(shape))}, FillAttrs{*dtype}));
+    }
+    return finish(std::move(results));
   }
 
  private:
@@ -95,6 +117,9 @@ class Branch {
     builder.set_span(n.span());
     builder.begin_dataflow();
     return builder;
+  }
+  Expr finish(std::vector<Expr> results) {
+    return builder_.finish(results.size() == 1 ? results[0] : tuple(std::move(results)));
   }
   Node& n_;
   Builder builder_;
@@ -127,23 +152,42 @@ std::optional<int64_t> known_flag(Node& n, const Value& value) {
   return contents ? contents->only_int() : std::nullopt;
 }
 
+// Returns a result of an If with variables for its dims, but for those that both branches give it.
+Expr with_common_dims(Node& n, const Expr& x, const Type& a, const Type& b) {
+  const std::vector<Expr>*dims = known_shape(a), *others = known_shape(b);
+  std::vector<std::optional<Expr>> common;
+  for (size_t d = 0; dims && others && d < dims->size(); ++d) {
+    bool is_common = d < others->size() && structural_equal((*dims)[d], (*others)[d]);
+    common.push_back(is_common ? std::optional((*dims)[d]) : std::nullopt);
+  }
+  return with_measured_dims(n, x, common);
+}
+
+// Emits an If of these branches and returns its outputs.
+Outputs emit_if(Node& n, const Expr& condition, const Expr& then_branch, const Expr& else_branch) {
+  const Type &a = then_branch.type(), &c = else_branch.type(), type = common_type(a, c);
+  check_branches(n, type, a, c);
+  Builder& b = n.builder();
+  b.end_dataflow({});  // a block has no branches
+  Expr result = b.emit(make(If{condition, then_branch, else_branch}, type, n.span()));
+  b.begin_dataflow();
+  const TupleType* several = type.as<TupleType>();
+  if (!several) return {n.of(with_common_dims(n, result, a, c))};
+  Outputs outputs;
+  for (size_t i = 0; i < several->items.size(); ++i) {
+    Expr item = b.emit(tuple_get(result, static_cast<int64_t>(i)));
+    outputs.push_back(n.of(with_common_dims(n, item, a.as<TupleType>()->items[i], c.as<TupleType>()->items[i])));
+  }
+  return outputs;
+}
+
 // Emits the branches of the If and returns their outputs.
 Outputs joined_branches(Node& n, const RanksDiffer& split, Branch& then_side, Branch& else_side, bool may_split) {
   then_side.learn_types(else_side);
   else_side.learn_types(then_side);
   Expr then_branch = then_side.finish(), else_branch = else_side.finish();
   if (may_split && ranks_differ(then_branch.type(), else_branch.type())) throw split;
-  Type type = common_type(then_branch.type(), else_branch.type());
-  check_branches(n, type, then_branch.type(), else_branch.type());
-  Builder& b = n.builder();
-  b.end_dataflow({});  // a block has no branches
-  Expr result = b.emit(make(If{split.condition, then_branch, else_branch}, type, n.span()));
-  b.begin_dataflow();
-  if (then_side.size() == 1) return {n.of(with_measured_dims(n, result))};
-  Outputs outputs;
-  for (size_t i = 0; i < then_side.size(); ++i)
-    outputs.push_back(n.of(with_measured_dims(n, b.emit(tuple_get(result, static_cast<int64_t>(i))))));
-  return outputs;
+  return emit_if(n, split.condition, then_branch, else_branch);
 }
 
 Outputs if_node(Node& n) {
@@ -404,7 +448,7 @@ class Scan {
       Temporarily inside(at_, &inner);
       auto part = [&](const Value& x) { return slice_of(inner, x, 0, b); };
       std::vector<Value> one = run(map_each(state_, part), map_each(sequences_, part));
-      return LoopStep{.rows = map_each(one, [&](const Value& value) { return inner.tensor(value); })};
+      return LoopStep{.carried = {}, .rows = map_each(one, [&](const Value& value) { return inner.tensor(value); })};
     };
     return emit_loop(n(), batch, {}, body);
   }
@@ -472,6 +516,51 @@ Outputs scan_node(Node& n) { return Scan(n).convert(); }
 
 }  // namespace
 
+// Imports the nodes behind the If for each of its sides. Of a side where they do not fit, such as an operator that
+// takes no tensor of this rank, only the run can tell that it is never taken, so it becomes an error of the run.
+Outputs GraphImporter::outputs_of_sides(Node& n, const RanksDiffer& split, const Nodes& nodes,
+                                        std::span<const int> order, const std::vector<std::string>& results) {
+  Branch then_side(n), else_side(n);
+  auto problems_of = [&](Branch& branch, bool side) {
+    Temporarily apart(context_.diagnostics, Diagnostics());
+    Temporarily trial(context_.is_trial, true);
+    try {
+      branch.go_on(*this, split, side, nodes, order, results);
+    } catch (const CompileError& error) {
+      context_.add(error);
+    }
+    return std::exchange(context_.diagnostics, {});
+  };
+  const Diagnostics of_then = problems_of(then_side, true), of_else = problems_of(else_side, false);
+  if (!of_then.has_errors() && !of_else.has_errors()) {
+    for (const Diagnostics* list : {&of_then, &of_else}) context_.add(CompileError(list->all()));  // warnings
+    return joined_branches(n, split, then_side, else_side, may_pass_on());
+  }
+  const bool is_then = of_then.has_errors();
+  const std::vector<Diagnostic>& why = (is_then ? of_then : of_else).all();
+  if (!of_then.has_errors() || !of_else.has_errors()) {
+    auto first = std::ranges::find(why, Severity::kError, &Diagnostic::severity);
+    const std::string place =
+        first->span.origin ? fmt::format("{} {} ", first->span.origin->op_type, first->span.origin->node) : "";
+    const std::string side = split.dim
+                                 ? fmt::format("where dim {} {} 1", print_expr(*split.dim), is_then ? "is" : "is not")
+                                 : fmt::format("behind the {} branch of", is_then ? "then" : "else");
+    const std::string message = fmt::format("{} {} {} the model does not fit together, {}{}", side,
+                                            split.node->op_type(), split.node->name(), place, first->message);
+    Expr fits = (is_then ? else_side : then_side).finish();
+    Branch impossible(n);
+    if (auto ends = impossible.finish_with_error(split.condition, is_then, message, fits.type())) {
+      context_.add(CompileError((is_then ? of_else : of_then).all()));  // warnings
+      if (CompileError(why).kind() == ErrorKind::kUnsupported)
+        context_.diagnostics.warning(first->span, "{}; the run ends with an error {}", first->message, side);
+      return emit_if(n, split.condition, is_then ? *ends : fits, is_then ? fits : *ends);
+    }
+  }
+  if (!context_.options.failed || context_.is_trial) throw CompileError(why);
+  Branch(n).go_on(*this, split, is_then, nodes, order, results);  // reports the nodes
+  throw CompileError({});
+}
+
 void GraphImporter::split_at(const RanksDiffer& split, const Nodes& nodes, std::span<const int> order) {
   const onnx::NodeProto& node = nodes[order[0]];
   const Span span = span_of(node, order[0]);
@@ -488,10 +577,7 @@ void GraphImporter::split_at(const RanksDiffer& split, const Nodes& nodes, std::
     std::vector<std::string> inside = context_.nested;
     inside.emplace_back();
     Temporarily nested(context_.nested, std::move(inside));
-    Branch then_side(n), else_side(n);
-    then_side.go_on(*this, split, true, nodes, order, results);
-    else_side.go_on(*this, split, false, nodes, order, results);
-    Outputs outputs = joined_branches(n, split, then_side, else_side, may_pass_on());
+    Outputs outputs = outputs_of_sides(n, split, nodes, order, results);
     for (size_t i = 0; i < results.size(); ++i) define(results[i], outputs.at(i));
   } catch (const CompileError& error) {
     context_.add(error);

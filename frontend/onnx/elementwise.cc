@@ -168,6 +168,14 @@ Expr swiglu(Node& n, const Expr& gate) {
 Expr affine(Node& n, const Expr& x) {
   return n.add(n.scaled(x, n.attr_float("alpha", 1)), n.scalar_like(n.attr_float("beta", 0), x));
 }
+// Operators that were tried out before opset 7, which converters from CoreML and others have written.
+Expr scaled_tanh(Node& n, const Expr& x) {
+  return n.scaled(n.op("tanh", {n.scaled(x, n.attr_float("beta", 1))}), n.attr_float("alpha", 1));
+}
+Expr parametric_softplus(Node& n, const Expr& x) {
+  return n.scaled(n.op("nn.softplus", {n.scaled(x, n.attr_float("beta", 1))}), n.attr_float("alpha", 1));
+}
+Expr scale(Node& n, const Expr& x) { return n.scaled(x, n.attr_float("scale", 1)); }
 
 }  // namespace
 
@@ -209,6 +217,9 @@ std::vector<ConverterRow> elementwise_converters() {
       {"Swish", 24, 1, 1, swish, "alpha"},
       {"SwiGLU", 28, 2, 2, swiglu, "alpha"},
       {"Affine", 1, 1, 1, affine, "alpha beta"},
+      {"ScaledTanh", 1, 1, 1, scaled_tanh, "alpha beta"},
+      {"ParametricSoftplus", 1, 1, 1, parametric_softplus, "alpha beta"},
+      {"Scale", 1, 1, 1, scale, "scale"},
   };
 }
 

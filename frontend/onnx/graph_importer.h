@@ -39,8 +39,12 @@ struct ModelContext {
   // The calls that stand for nodes which cannot be converted, with the builders of their graphs (unconverted.cc).
   std::vector<std::pair<Expr, const Builder*>> stand_ins = {};
 
+  std::vector<std::pair<Expr, bool>> decided_dims = {};  // in the branch that is being imported: whether they are 1
+  bool is_trial = false;                                 // nobody hears of errors but who looks at `diagnostics`
+
   void add(const CompileError& error) {
-    if (options.failed && !error.diagnostics().empty()) return options.failed({{}, error.diagnostics(), false, ""});
+    if (options.failed && !is_trial && !error.diagnostics().empty())
+      return options.failed({{}, error.diagnostics(), false, ""});
     for (const Diagnostic& diagnostic : error.diagnostics()) diagnostics.add(diagnostic);
   }
   // Reports a contradiction in the model and how the import resolves it: a warning, or an error when it is strict.
@@ -51,11 +55,12 @@ struct ModelContext {
   }
 };
 
-// Is thrown by the converter of an If whose branches give tensors of different ranks, for add_nodes. The condition is a
-// scalar of the graph.
+// Is thrown by the converter of an If whose branches give tensors of different ranks, or of a Squeeze whose dims tell the
+// rank, for add_nodes. The condition is a scalar of the graph.
 struct RanksDiffer {
   const onnx::NodeProto* node;
   Expr condition;
+  std::optional<Expr> dim = {};  // of a Squeeze: the condition is whether it is 1
 };
 
 // Returns the names that a node reads, including those that its subgraphs take from outside. A name that a subgraph
@@ -104,6 +109,13 @@ class GraphImporter {
   // Requires a == b when the model runs; `what` names them in the message.
   void require_equal(const Expr& a, const Expr& b, std::string_view what);
 
+  // Returns whether the dim is 1, where this graph is one of two for which that was decided.
+  std::optional<bool> decided(const Expr& dim) const {
+    for (const auto& [known, is_one] : context_.decided_dims) {
+      if (structural_equal(known, dim)) return is_one;
+    }
+    return std::nullopt;
+  }
   // Returns whether nodes behind this one may be imported into branches.
   bool may_split() const { return splits_ < kMostSplits && (nodes_left_ > 0 || may_pass_on()); }
   // Returns whether the nodes of the graph around this one may be.
@@ -122,6 +134,8 @@ class GraphImporter {
   void add_in_order(const Nodes& nodes, std::span<const int> order);
   // Imports nodes, the first of which is an If whose branches differ in rank or has it in it. Each branch gets a copy.
   void split_at(const RanksDiffer& split, const Nodes& nodes, std::span<const int> order);
+  std::vector<Value> outputs_of_sides(Node& n, const RanksDiffer& split, const Nodes& nodes, std::span<const int> order,
+                                      const std::vector<std::string>& results);
   // Returns the outputs of the user's kernel for the node; nullopt where none fits, with the reasons in `refused`.
   std::optional<Outputs> call_kernel(const onnx::NodeProto& node, const std::vector<Value>& inputs, const Span& span,
                                      std::string& refused);

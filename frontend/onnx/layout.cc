@@ -94,7 +94,7 @@ std::vector<Expr> resolve_reshape(Node& n, const std::vector<Expr>& from, const 
 }
 Expr reshape(Node& n, const Expr& x) {
   std::vector<Expr> wanted = n.opset() < 5 ? int_imms(n.required_ints("shape")) : n.ints(1, n.output_rank(0));
-  bool zero_copies = n.attr_int("allowzero", 0) == 0;
+  bool zero_copies = n.opset() < 5 || n.attr_int("allowzero", 0) == 0;
   return n.reshape(x, resolve_reshape(n, n.shape_of(x), wanted, zero_copies));
 }
 Expr flatten(Node& n) {
@@ -144,13 +144,25 @@ Expr squeeze(Node& n, const Expr& x) {
   if (axes && !axes->empty()) {
     for (int64_t axis : *axes) is_squeezed[n.axis(axis, rank, "axes")] = true;
   } else {
+    std::vector<Expr> open;  // sizes that may be 1
     for (size_t d = 0; d < shape.size(); ++d) {
       is_squeezed[d] = is_int(shape[d], 1);
-      // The axis stays, which is right for every size but 1. With --dim it has a constant size and is squeezed.
-      if (!as_int(shape[d]) && n.least_value(shape[d]) < 2)
-        n.require_equal(select(equal(shape[d], int_imm(1)), int_imm(0), shape[d]), shape[d],
-                        "symbolic axis that squeeze without axes keeps");
+      if (as_int(shape[d]) || n.least_value(shape[d]) > 1) continue;
+      if (auto is_one = n.graph().decided(shape[d])) {
+        is_squeezed[d] = *is_one;
+      } else {
+        open.push_back(shape[d]);
+      }
     }
+    // The rank of the result depends on the run, and the nodes behind this one are compiled for either.
+    if (open.size() == 1 && n.graph().may_split()) {
+      Expr flag = n.op("scalar_to_tensor", {n.simplify(select(equal(open[0], int_imm(1)), int_imm(1), int_imm(0)))});
+      throw RanksDiffer{&n.proto(), n.cast(flag, kBool), open[0]};
+    }
+    // The axis stays, which is right for every size but 1. With --dim it has a constant size and is squeezed.
+    for (const Expr& dim : open)
+      n.require_equal(select(equal(dim, int_imm(1)), int_imm(0), dim), dim,
+                      "symbolic axis that squeeze without axes keeps");
   }
   for (size_t d = 0; d < shape.size(); ++d) {
     if (!is_squeezed[d]) result.push_back(shape[d]);

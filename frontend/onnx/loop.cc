@@ -208,11 +208,13 @@ VarRef unknown_dim(Node& n, std::string name) {
   n.graph().context().analyzer.bind(dim, Interval{0, std::numeric_limits<int64_t>::max()});
   return dim;
 }
-Expr with_measured_dims(Node& n, const Expr& x) {
+Expr with_measured_dims(Node& n, const Expr& x, const std::vector<std::optional<Expr>>& known) {
   if (known_shape(x.type()) || known_rank(x.type()) < 0) return x;
   std::vector<Expr> dims;
-  for (int64_t d = 0; d < known_rank(x.type()); ++d)
-    dims.push_back(unknown_dim(n.graph().context(), fmt::format("d{}", d)));
+  for (size_t d = 0; d < static_cast<size_t>(known_rank(x.type())); ++d) {
+    bool is_known = d < known.size() && known[d];
+    dims.push_back(is_known ? *known[d] : unknown_dim(n.graph().context(), fmt::format("d{}", d)));
+  }
   return n.match_cast(x, tensor_type(std::move(dims), tensor_dtype(x.type())));
 }
 

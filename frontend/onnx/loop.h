@@ -25,7 +25,8 @@ struct CarriedRankChanges : CompileError {
 
 // Returns a new dim about which nothing is known but that it is one.
 VarRef unknown_dim(Node& n, std::string name);
-// Gives a tensor with unknown dims new variables for them, which are measured when the model runs.
-Expr with_measured_dims(Node& n, const Expr& x);
+// Gives a tensor with unknown dims new variables for them, which are measured when the model runs, but for those that
+// are known.
+Expr with_measured_dims(Node& n, const Expr& x, const std::vector<std::optional<Expr>>& known = {});
 
 }  // namespace relaxc::onnx_import

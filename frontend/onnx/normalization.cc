@@ -7,10 +7,23 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
+// Before opset 9 scale, bias, mean and variance may be those of each element of x[i], with spatial = 0.
+Expr batch_norm_of_elements(Node& n, bool training) {
+  if (training) n.unsupported("attribute 'spatial' is 0 in training");
+  for (size_t i = 1; i < 5; ++i) {
+    if (n.rank(i) != n.rank(0) - 1)
+      n.fail("input {} has rank {}, expected {}, as attribute 'spatial' is 0", i, n.rank(i), n.rank(0) - 1);
+    for (size_t d = 0; d + 1 < n.shape(0).size(); ++d) n.require_equal(n.dim(i, d), n.dim(0, d + 1), "dims of x[i]");
+  }
+  Expr variance = n.tensor(4);
+  Expr deviation = n.op("sqrt", {n.add(variance, n.scalar_like(n.attr_float("epsilon", 1e-5), variance))});
+  Expr normalized = n.div(n.sub(n.tensor(0), n.tensor(3)), deviation);
+  return n.add(n.mul(normalized, n.tensor(1)), n.tensor(2));
+}
 Outputs batch_norm(Node& n) {
   bool training = n.attr_int("training_mode", 0) != 0;
   if (n.opset() < 7 && n.attr_int("is_test", 0) == 0) training = n.has_output(1) || n.has_output(3);
-  if (n.attr_int("spatial", 1) == 0) n.unsupported("attribute 'spatial' is 0");
+  if (n.attr_int("spatial", 1) == 0 && n.rank(0) != 2) return {n.of(batch_norm_of_elements(n, training))};
   BatchNormAttrs attrs{
       .epsilon = n.attr_float("epsilon", 1e-5), .momentum = 1 - n.attr_float("momentum", 0.9), .training = training};
   return n.items_of(n.op("nn.batch_norm", n.tensors(), attrs), training ? 3 : 1);
@@ -123,10 +136,11 @@ Expr lrn(Node& n) {
 }
 Expr mean_variance_norm(Node& n, const Expr& x) {
   // The default is all axes but the channels, for a rank of 4, as the specification writes them.
-  Ints axes = n.attr_ints("axes").value_or(n.all_axes());
-  if (!n.has_attr("axes")) std::erase(axes, 1);
+  Ints axes = n.opset() < 9 ? n.all_axes() : n.attr_ints("axes").value_or(n.all_axes());
+  if (n.opset() < 9 ? n.attr_int("across_channels", 0) == 0 : !n.has_attr("axes")) std::erase(axes, 1);
   for (int64_t& axis : axes) axis = n.axis(axis, n.rank(0), "axes");
   Expr centered = n.sub(x, n.reduce("mean", x, axes, true));
+  if (n.opset() < 9 && n.attr_int("normalize_variance", 1) == 0) return centered;
   Expr deviation = n.op("sqrt", {n.reduce("mean", n.op("square", {centered}), axes, true)});
   return n.div(centered, n.add(deviation, n.scalar_like(1e-9, x)));
 }
@@ -150,6 +164,7 @@ std::vector<ConverterRow> normalization_converters() {
       {"InstanceNormalization", 1, 3, 3, instance_norm, "consumed_inputs epsilon"},
       {"GroupNormalization", 18, 3, 3, group_norm, "epsilon num_groups stash_type"},
       {"LRN", 1, 1, 1, lrn, "alpha beta bias size"},
+      {"MeanVarianceNormalization", 1, 1, 1, mean_variance_norm, "across_channels normalize_variance"},
       {"MeanVarianceNormalization", 9, 1, 1, mean_variance_norm, "axes"},
       {"LpNormalization", 1, 1, 1, lp_norm, "axis p"},
   };

@@ -25,14 +25,16 @@ struct RankRow {
 };
 
 constexpr RankRow kRows[] = {
-    {"Abs Acos Acosh Asin Asinh Atan Atanh Bernoulli BitwiseNot Cast Ceil Celu Cos Cosh CumSum CumProd Elu Erf Exp "
-     "Floor "
+    {"Abs Acos Acosh Asin Asinh Atan Atanh Bernoulli BitwiseNot Cast Ceil Celu Cos Cosh Elu Erf Exp Floor "
      "Gelu HardSigmoid HardSwish Hardmax Identity IsInf IsNaN LRN LeakyRelu Log LogSoftmax LpNormalization "
      "MeanVarianceNormalization Mish Neg Not Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Sinh Softmax Softplus "
-     "Softsign Sqrt Swish Tan Tanh ThresholdedRelu Trilu GlobalAveragePool GlobalMaxPool GlobalLpPool CastLike PRelu "
+     "Softsign Sqrt Swish Tan Tanh ThresholdedRelu GlobalAveragePool GlobalMaxPool GlobalLpPool CastLike PRelu "
      "QuantizeLinear DequantizeLinear RandomNormalLike RandomUniformLike BitCast ScatterND TensorScatter ImageScaler",
      "n", "n"},
     {"Clip", "n 0 0", "n"},
+    {"Trilu CumSum CumProd", "n 0", "n"},
+    {"SoftmaxCrossEntropyLoss NegativeLogLikelihoodLoss", "n n-1 1", "* n"},
+    {"TopK", "n 1", "n n"},
     {"Dropout", "n 0 0", "n n"},
     {"LayerNormalization", "n", "n n n"},
     {"RMSNormalization", "n", "n"},
@@ -78,7 +80,6 @@ constexpr RankRow kRows[] = {
     {"GatherElements", "n n", "n"},
     {"ScatterElements Scatter", "n n n", "n"},
     {"OneHot", "n * 1", "n+1"},
-    {"TopK", "n", "n n"},
     {"ReverseSequence", "n 1", "n"},
     {"Compress", "* 1", "*"},
     {"NonZero", "*", "2"},
@@ -88,10 +89,8 @@ constexpr RankRow kRows[] = {
     {"Range", "0 0 0", "1"},
     {"EyeLike", "2", "2"},
     {"Det", "n", "n-2"},
-    // The rank of a sequence is that of its items.
+    // The rank of a sequence is that of its items. What is inserted into one may have another rank than the others.
     {"SequenceAt SequenceErase", "n", "n"},
-    {"SequenceInsert", "n n", "n"},
-    {"SequenceConstruct", "n...", "n"},
     {"SplitToSequence", "n", "n", "", "keepdims=0"},
     {"ConcatFromSequence", "n", "n", "", "new_axis=1"},
     {"Optional OptionalGetElement", "n", "n"},
@@ -104,11 +103,22 @@ constexpr std::string_view kBroadcasting =
     "Add Sub Mul Div Pow Mod And Or Xor Equal Greater GreaterOrEqual Less LessOrEqual Max Min Mean Sum Where BitShift "
     "BitwiseAnd BitwiseOr BitwiseXor";
 
-constexpr int64_t kMostRank = 64;
+constexpr int64_t kMostRank = 32;
 
-bool has_word(std::string_view words, std::string_view word) {
-  std::vector<std::string_view> all = parts_of(words, ' ');
-  return std::ranges::find(all, word) != all.end();
+// What is known of an operator.
+struct Rules {
+  std::vector<const RankRow*> rows = {};
+  bool broadcasts = false;
+};
+const Rules* rules_of(std::string_view op_type) {
+  static const std::unordered_map<std::string_view, Rules> kRules = [] {
+    std::unordered_map<std::string_view, Rules> rules;
+    for (const RankRow& row : kRows)
+      for (std::string_view op : parts_of(row.ops, ' ')) rules[op].rows.push_back(&row);
+    for (std::string_view op : parts_of(kBroadcasting, ' ')) rules[op].broadcasts = true;
+    return rules;
+  }();
+  return find_value(kRules, op_type);
 }
 
 // A sum of multiples of n and m and a number.
@@ -307,7 +317,7 @@ class Analysis {
     int64_t most = 0;
     for (const std::string& name : node.input()) {
       auto rank = rank_of(name);
-      if (!rank && !open.empty()) return;
+      if (!rank && !open.empty() && name != open) return;
       if (!rank) open = name;
       most = std::max(most, rank.value_or(0));
     }
@@ -316,10 +326,10 @@ class Analysis {
   }
   void apply(const onnx::NodeProto& node) {
     if (!node.domain().empty() && node.domain() != "ai.onnx") return;
-    for (const RankRow& row : kRows) {
-      if (has_word(row.ops, node.op_type())) apply(row, node);
-    }
-    if (has_word(kBroadcasting, node.op_type())) apply_broadcast(node);
+    const Rules* rules = rules_of(node.op_type());
+    if (!rules) return;
+    for (const RankRow* row : rules->rows) apply(*row, node);
+    if (rules->broadcasts) apply_broadcast(node);
   }
 
   Ranks ranks_;

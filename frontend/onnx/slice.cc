@@ -9,7 +9,7 @@ Outputs split(Node& n) {
   int64_t axis = n.axis(n.attr_int("axis", 0), n.rank(0));
   Expr x = n.tensor(0), dim = n.shape(0)[axis];
   std::vector<Expr> lengths;
-  bool as_input = n.opset() == 1 || n.opset() >= 13;
+  bool as_input = n.opset() >= 13 || (n.opset() == 1 && n.has(1));
   if (as_input && n.has(1)) {
     lengths = n.ints(1, static_cast<int64_t>(n.outputs()));
   } else if (auto given = as_input ? std::nullopt : n.attr_ints("split")) {
@@ -164,6 +164,11 @@ Outputs slice(Node& n) {
   return {n.of(n.op("strided_slice", args, SliceAttrs{.assume_inbound = true}))};
 }
 
+// The operator that was tried out before opset 10: Slice without steps.
+Outputs dynamic_slice(Node& n) {
+  return {n.of(n.standard("Slice", {n.tensor(0), n.tensor(1), n.tensor(2), n.optional_tensor(3)}, {}, 10))};
+}
+
 }  // namespace
 
 std::vector<ConverterRow> slice_converters() {
@@ -171,6 +176,7 @@ std::vector<ConverterRow> slice_converters() {
       {"Split", 1, 1, 2, split, "axis num_outputs split"},
       {"Slice", 1, 1, 1, slice, "axes ends starts"},
       {"Slice", 10, 3, 5, slice},
+      {"DynamicSlice", 1, 3, 4, dynamic_slice},
   };
 }
 

@@ -137,12 +137,25 @@ Tensor read_tensor_pb(const std::string& path, std::optional<DType> expected) {
   return Tensor::view(tensor.shape(), *expected, tensor.raw(), std::make_shared<Tensor>(tensor));
 }
 
+// A message of a map without entries does not say what they would be; the graph does.
+static vm::Value as_declared(vm::Value value, const vm::ValueInfo& info) {
+  const auto* map = value.get_if<vm::Map>();
+  if (!map || map->keys().size() > 0 || info.fields.size() != 2) return value;
+  auto empty = [](const Tensor& tensor, const vm::ValueInfo& of) {
+    DType dtype = of.dtype.value_or(tensor.dtype());
+    return dtype.is_string() ? Tensor::strings(tensor.shape(), std::vector<std::string>())
+                             : Tensor::empty(tensor.shape(), dtype);
+  };
+  return vm::Map::of(empty(map->keys(), info.fields[0]), empty(map->values(), info.fields[1]));
+}
+
 vm::Value read_value_pb(const std::string& path, const vm::ValueInfo& info) {
   Span span = span_of_file(path);
   if (info.is_optional) return value_of(read_proto<onnx::OptionalProto>(path, "OptionalProto"), span);
   if (info.kind == vm::ValueKind::kSequence)
     return value_of(read_proto<onnx::SequenceProto>(path, "SequenceProto"), span);
-  if (info.kind == vm::ValueKind::kMap) return value_of(read_proto<onnx::MapProto>(path, "MapProto"), span);
+  if (info.kind == vm::ValueKind::kMap)
+    return as_declared(value_of(read_proto<onnx::MapProto>(path, "MapProto"), span), info);
   return read_tensor_pb(path, info.dtype);
 }
 

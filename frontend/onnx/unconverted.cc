@@ -158,7 +158,7 @@ void GraphImporter::on_failure(const onnx::NodeProto& node, const Span& span, co
         diagnostic.notes.push_back(fmt::format("kernel '{}' makes its input '{}'", *kernel, printable(name)));
     }
   }
-  if (!context_.options.failed) {
+  if (!context_.options.failed || context_.is_trial) {
     for (Diagnostic& diagnostic : why) context_.diagnostics.add(std::move(diagnostic));
     for (const std::string& name : node.output()) {
       if (!name.empty()) define(name, make_value({.poisoned = true}));

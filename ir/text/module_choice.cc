@@ -1,8 +1,8 @@
-// Finds the modules of a text that has several, such as a tutorial.
+// Looks at a text without reading its module: which modules a tutorial has, and what its programs call their inputs.
 #include <algorithm>
 
-#include "ir/text/lexer.h"
 #include "ir/text/parser.h"
+#include "ir/text/python_value.h"
 
 namespace relaxc {
 
@@ -58,6 +58,39 @@ std::string chosen_module(std::string_view text, const std::vector<std::string>&
       }
     }
   }
+  return result;
+}
+
+std::map<std::string, std::string> matched_handles(std::string_view text) {
+  Diagnostics ignored;
+  auto kept = std::make_shared<const std::string>(text);
+  auto origin = std::make_shared<Origin>();
+  origin->text = kept;
+  text::SyntaxReader reader(text::Source{origin, *kept}, ignored);
+  text::SyntaxTree tree;
+  std::map<std::string, std::string> result;
+  std::set<std::string> others;
+  for (text::Lines lines; reader.next(tree, lines); lines.clear()) {
+    for (const text::Line* line : lines) {
+      if (line->kind != text::LineKind::kFunction) continue;
+      std::set<std::string> params;
+      for (const text::Param& param : line->params) params.emplace(param.name);
+      for (const text::Line* inner : line->body) {
+        const text::Syntax* call = inner->kind == text::LineKind::kAssign ? inner->value : nullptr;
+        bool matches = call && is_call(*call) && call->children.size() > 1 && is_name(*call->children[1]) &&
+                       text::is_one_of(call->children[0]->text, {"match_buffer", "buffer_bind"}) &&
+                       is_name(*inner->target);
+        if (!matches) continue;
+        std::string handle(call->children[1]->text), buffer(inner->target->text);
+        params.erase(handle);
+        others.insert(buffer);
+        if (auto [known, is_new] = result.emplace(handle, buffer); !is_new && known->second != buffer)
+          others.insert(handle);
+      }
+      others.merge(params);
+    }
+  }
+  std::erase_if(result, [&](const auto& each) { return others.contains(each.first); });
   return result;
 }
 

@@ -109,7 +109,8 @@ PythonResult call_builtin(std::string_view path, const Args& args, PythonHeap& h
   std::string_view owner = dot == path.npos ? "" : path.substr(0, dot), name = path.substr(dot + 1);
   bool of_python = owner.empty(), of_math = owner == "math", of_numpy = owner == "numpy";
   bool one = args.size() == 1;
-  if (name == "convert" && one && owner.starts_with("tvm")) return args[0];
+  bool is_same = is_one_of(name, {"convert", "get_const_tuple", "get_const_int", "get_const_float", "simplify"});
+  if (is_same && one && owner.starts_with("tvm")) return args[0];
   if (!of_python && !of_math && !of_numpy) return std::nullopt;
   if (of_python && is_one_of(name, {"tuple", "list"}) && args.empty())
     return heap.list(name == "tuple" ? Kind::kTuple : Kind::kList, {});

@@ -30,7 +30,8 @@ bool Python::follows_class(const Line& line) {
   if (!line.extra) return true;
   try {
     PythonValue base = eval(*line.extra);
-    bool is_plain = base.is(Kind::kSyntax) && is_one_of(base.text, {"object", "abc.ABC", "enum.IntEnum"});
+    bool is_plain =
+        base.is(Kind::kSyntax) && is_one_of(base.text, {"object", "abc.ABC", "enum.IntEnum", "typing.NamedTuple"});
     return base.is(Kind::kClass) || is_plain;
   } catch (const PythonUnknown&) {
   } catch (const PythonRaised&) {
@@ -62,7 +63,7 @@ void Python::bind_class(const Line& line) {
   PythonValue base = line.extra ? eval(*line.extra) : PythonValue();
   if (base.is(Kind::kClass)) result.base = base.type;
   result.of_library = heap_.of_call().has_value();
-  result.is_data = result.is_data || (result.base && result.base->is_data);
+  result.is_data = result.is_data || (result.base && result.base->is_data) || base.text == "typing.NamedTuple";
   // Names of the class are no names of its methods.
   PythonScope& scope = scopes_.emplace_back(PythonScope{.parent = scope_});
   for (const Line* inner : line.body) {
@@ -131,6 +132,27 @@ PythonValue Python::instantiate(PythonClass& type, const Args& args) {
   if (!type.is_data && !(args.positional.empty() && args.named.empty())) throw PythonUnknown();
   if (type.is_data) set_fields(type, *result.object, args);
   return result;
+}
+
+// Makes the class of namedtuple("Tile", ["rows", "columns"]) or namedtuple("Tile", "rows columns"): one of fields.
+PythonResult Python::named_tuple(const Args& args) {
+  const PythonValue &name = args.positional[0], &fields = args.positional[1];
+  std::vector<std::string_view> names;
+  if (fields.is(Kind::kString)) {
+    for (size_t at = 0; at < fields.text.size();) {
+      size_t end = std::min(fields.text.find_first_of(" ,", at), fields.text.size());
+      if (end > at) names.push_back(fields.text.substr(at, end - at));
+      at = end + 1;
+    }
+  }
+  for (const PythonValue& field : fields.is_list() ? fields.items->values : std::vector<PythonValue>()) {
+    if (!field.is(Kind::kString)) return std::nullopt;
+    names.push_back(field.text);
+  }
+  if (!name.is(Kind::kString) || names.empty()) return std::nullopt;
+  PythonClass& result = classes_.emplace_back(PythonClass{.name = name.text, .is_data = true});
+  for (std::string_view field : names) result.members.emplace_back(field, PythonValue{.kind = Kind::kSyntax});
+  return PythonValue{.kind = Kind::kClass, .type = &result};
 }
 
 // Gives an object of a @dataclass its fields, those of its bases first.

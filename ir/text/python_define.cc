@@ -55,7 +55,8 @@ void Python::define(const Line& line) {
   if (is_script_function(line)) return write_definition(line);
   bool is_plain = std::ranges::all_of(line.decorators, [](const Syntax* decorator) {
     std::string_view name = head_of(*decorator).text;
-    return is_one_of(name, {"register_workload", "template", "register_func"}) || name.starts_with("requires_");
+    return is_one_of(name, {"register_workload", "template", "register_func", "tag_scope", "generic_func"}) ||
+           name.starts_with("requires_");
   });
   if (!is_plain) {
     add_volatile(line);

@@ -414,6 +414,7 @@ PythonResult Python::builtin(const PythonValue& function, const Args& args, cons
     return PythonValue{.kind = Kind::kSyntax, .text = "relaxc.ib", .syntax = &heap_.node(SyntaxKind::kName, at, "ib")};
   if (function.text.starts_with(kIntrinsic)) return intrinsic(function.text.substr(kIntrinsic.size()), args, at);
   if (PythonResult result = reflection(function.text, args, at)) return *result;
+  if (function.text == "collections.namedtuple" && args.positional.size() == 2) return named_tuple(args);
   if (function.text == "dict" && args.positional.empty()) {
     PythonValue result = heap_.list(Kind::kDict, {});
     for (const auto& [name, value] : args.named) set_item(result, heap_.string(name), value, heap_);

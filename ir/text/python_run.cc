@@ -332,8 +332,8 @@ Python::Flow Python::with(const Line& line) {
   bool is_context = std::ranges::all_of(line.items, [](const auto& item) {
     const Syntax& head = head_of(*item.first);
     bool is_target = head.text == "create" && head.kind == SyntaxKind::kAttribute && head.children[0]->text == "target";
-    return is_target ||
-           is_one_of(head.text, {"PassContext", "Target", "target", "tgt", "TemporaryDirectory", "cuda", "llvm"});
+    return is_target || is_one_of(head.text, {"PassContext", "Target", "target", "tgt", "TemporaryDirectory", "cuda",
+                                              "llvm", "tag_scope"});
   });
   Line& result = kept_->line();
   result = line;

@@ -120,6 +120,7 @@ class Python {
   PythonValue member(const Syntax& at, const PythonValue& owner);
   PythonValue invoke(const PythonValue& function, Args args);
   PythonValue instantiate(PythonClass& type, const Args& args);
+  PythonResult named_tuple(const Args& args);
   void set_fields(PythonClass& type, PythonObject& object, const Args& args);
   PythonValue default_of(const PythonValue& value);
   PythonValue base_object();

@@ -274,6 +274,8 @@ std::optional<Value> Parser::TeReader::topi(const std::string& name, const Synta
   if (!same && (!row->attrs.empty() || row->inputs.size() > 2)) return std::nullopt;
   if (same || in.positional(call) != 2) return in.operator_call(*row, call);
   Value a = in.eval(*call.children[1]), b = in.eval(*call.children[2]);
+  for (Value* each : {&a, &b})  // tvm.tir.const(2, "float32") is as good as 2
+    each->literal = each->literal || each->expr.is<IntImm>() || each->expr.is<FloatImm>();
   in.lift_number(a, b, name, at);
   in.lift_number(b, a, name, at);
   return in.typed_call(OpName{row->name}, {in.leaf(a, at), in.leaf(b, at)}, at);

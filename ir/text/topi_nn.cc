@@ -103,6 +103,23 @@ Expr conv1d(TopiCall& c) { return any_convolution(c, "nn.conv1d", "NCW", "OIW");
 Expr conv2d(TopiCall& c) { return any_convolution(c, "nn.conv2d", "NCHW", "OIHW"); }
 Expr conv3d(TopiCall& c) { return any_convolution(c, "nn.conv3d", "NCDHW", "OIDHW"); }
 
+// Blocks of channels: the kernel is OIHW with inner parts as large as those of the data.
+Expr conv2d_blocked(TopiCall& c) {
+  Expr weight = c.tensor("kernel");
+  std::string layout = c.text("layout", "NCHW"), out = c.text("out_layout", layout);
+  if (c.rank(weight) != 6) c.fail("expected a kernel OIHWio");
+  Attrs attrs = {{"strides", c.sizes("stride", 2, 1)},
+                 {"padding", pads_of(
+                                 c, [&](size_t i) { return c.dim(weight, static_cast<int64_t>(2 + i)); },
+                                 c.sizes("dilation", 2, 1))},
+                 {"dilation", c.sizes("dilation", 2, 1)},
+                 {"data_layout", layout},
+                 {"kernel_layout", fmt::format("OIHW{}i{}o", c.dim(weight, 4), c.dim(weight, 5))},
+                 {"out_layout", out}};
+  if (c.has("out_dtype")) attrs.set("out_dtype", c.dtype("out_dtype", kFloat32));
+  return c.op("nn.conv2d", {c.tensor("data"), weight}, attrs);
+}
+
 Expr transposed_convolution(TopiCall& c, const char* op, size_t spatial) {
   Expr data = c.tensor("data"), weight = c.tensor("kernel");
   auto kernel = [&](size_t i) { return c.dim(weight, static_cast<int64_t>(2 + i)); };
@@ -321,6 +338,7 @@ constexpr TopiComposition kNnFunctions[] = {
     {"nn.conv2d",
      "data|input|Input kernel|filter|Filter stride|strides padding dilation data_layout|layout kernel_layout out_dtype",
      conv2d},
+    {"nn.conv2d_NCHWc", "data kernel stride padding dilation layout out_layout out_dtype", conv2d_blocked},
     {"nn.conv2d_hwcn", "data|Input kernel|Filter stride|strides padding dilation out_dtype", conv2d_hwcn},
     {"nn.conv2d_nchw", "data|Input kernel|Filter stride|strides padding dilation out_dtype", conv2d_nchw},
     {"nn.conv2d_nhwc", "data|Input kernel|Filter stride|strides padding dilation out_dtype", conv2d_nhwc},

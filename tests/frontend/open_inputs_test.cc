@@ -149,6 +149,14 @@ TEST_CASE("ranks of graph inputs follow from the operators", "[frontend]") {
   auto* shape = sum.proto().mutable_graph()->mutable_output(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
   for (int d = 0; d < 4; ++d) shape->add_dim();
   CHECK(type_of_input(without_shapes(sum)) == "3");
+
+  OnnxModel square(18);
+  square.input("x", kFloat32, "n").node("Mul", "x x", "y");
+  square.output("y");
+  auto* result =
+      square.proto().mutable_graph()->mutable_output(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
+  for (int d = 0; d < 3; ++d) result->add_dim();
+  CHECK(type_of_input(without_shapes(square)) == "3");
 }
 
 TEST_CASE("types of graph inputs that the caller gives", "[frontend]") {

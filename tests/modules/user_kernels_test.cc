@@ -196,6 +196,19 @@ TEST_CASE("a kernel that does not fit says so in its own terms", "[modules]") {
   CHECK(says(error("@S.implements('com.me::Twice', absent=['w'])"), "absent= lists the positions of inputs"));
 }
 
+TEST_CASE("a condition may ask for one of several values, and says why it cannot be decided", "[modules]") {
+  auto claims = [](const std::string& condition) {
+    std::string decorator = "@S.implements('nn.softmax', where=lambda m: " + condition + ")";
+    return said_of(kTwoNodes, kTwice + fill_kernel(decorator, "own", kUnary)).claims;
+  };
+  CHECK(says(claims("m in [4, 8]"), "kernel 'own': \n"));
+  CHECK(says(claims("m not in (8, 16)"), "kernel 'own': \n"));
+  CHECK(says(claims("m in [3, 8]"), "its condition (where=) does not hold for m = 4"));
+  CHECK(
+      says(claims("m in 8"), "its condition (where=) cannot be decided for m = 4: expected a list behind 'in', got 8"));
+  CHECK(says(claims("m + 1"), "its condition (where=) gives 5, and not True or False, for m = 4"));
+}
+
 TEST_CASE("a pattern that does not fit names the operand and the line", "[modules]") {
   std::string pattern = "@S.pattern\ndef two(x, w):\n    return R.multiply(R.nn.relu(x), w)\n";
   Said said = said_of(R"(
@@ -313,6 +326,21 @@ def main(x: R.Tensor((4, 8), "float32"), w: R.Tensor((6, 8), "float32")):
   CHECK(says(claims("R.permute_dims(w)"),
              "'own' neither reads nor names axes=[1, 0] of permute_dims, which is not the "
              "default; write it in the pattern if it is right for that"));
+}
+
+TEST_CASE("a kernel for one node that ignores attributes gets a note", "[modules]") {
+  const std::string model = R"(
+@R.function
+def main(x: R.Tensor((4, 8), "float32")):
+    with R.dataflow():
+        y = R.nn.leakyrelu(x, alpha=0.5)
+        R.output(y)
+    return y
+)";
+  Said said = said_of(model, fill_kernel("@S.implements('nn.leakyrelu', node='y')", "own", kUnary));
+  CHECK(says(said.claims, "nn.leakyrelu kernel 'own': \n"));
+  CHECK(
+      says(said.notes, "kernel 'own' takes node 'y', although it neither reads nor names: alpha=0.5\n"));
 }
 
 TEST_CASE("a dim of a kernel that occurs in expressions alone is refused", "[modules]") {

@@ -190,7 +190,7 @@ const std::vector<Operator>& operators() {
   static const std::vector<Operator> kOperators = [] {
     std::vector<Operator> all;
     for (auto* group : {elementwise_operators, reduction_operators, layout_operators, index_operators,
-                        network_operators, control_operators}) {
+                        network_operators, control_operators, newer_operators}) {
       for (Operator& row : group()) all.push_back(std::move(row));
     }
     return all;

@@ -1,4 +1,4 @@
-// Random ONNX graphs: 3 to 12 nodes over about 105 operators, three symbolic dims, and the inputs to run them with.
+// Random ONNX graphs: 3 to 12 nodes over about 110 operators, three symbolic dims, and the inputs to run them with.
 //
 // A dim is its size under each of three bindings of the symbolic dims, so the generator needs no symbolic arithmetic:
 // an operator's shape rule is applied three times. A value carries the interval that its elements lie in, the power of
@@ -173,6 +173,7 @@ std::vector<Operator> layout_operators();
 std::vector<Operator> index_operators();
 std::vector<Operator> network_operators();
 std::vector<Operator> control_operators();
+std::vector<Operator> newer_operators();
 const std::vector<Operator>& operators();
 
 int64_t most_elements(const Shape& shape);

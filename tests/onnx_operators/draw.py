@@ -74,6 +74,7 @@ class Draw:
         self.expected = []    # results by a formula
         self.is_wild = self.chance(0.2)   # whether there are special numbers in it
         self.is_open = self.chance(0.4)   # whether dims are symbols
+        self.is_small = self.chance(0.06)  # whether many tensors have no elements, or are scalars
         self.symbols = {}
 
     # ---- Numbers
@@ -87,9 +88,11 @@ class Draw:
         return self.random.randint(low, high)
 
     def dim(self, zero=0.04):
-        return 0 if self.chance(zero) else 1 if self.chance(0.15) else self.integer(2, 5)
+        return 0 if self.chance(10 * zero if self.is_small else zero) else 1 if self.chance(0.15) else self.integer(2, 5)
 
     def shape(self, low=0, high=4, zero=0.04):
+        if self.is_small and low == 0 and self.chance(0.5):
+            return []
         return [self.dim(zero) for _ in range(self.integer(low, high))]
 
     def axis(self, rank, insert=0):

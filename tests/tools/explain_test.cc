@@ -222,3 +222,30 @@ TEST_CASE("a kernel that takes nodes with attributes of which it knows nothing g
   CHECK(contains(outcome.out, "g (com.me.FancyGelu): kernel 'plain'\n"));
   CHECK(outcome.err.empty());
 }
+
+TEST_CASE("explain says that no backend takes a function", "[tools]") {
+  Explained folder;
+  std::string text = folder.write("m.py", R"(
+@I.ir_module
+class Module:
+    @R.function(private=True)
+    def part(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        R.func_attr({"Codegen": "nobody"})
+        y = R.nn.relu(x)
+        return y
+
+    @R.function
+    def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        cls = Module
+        y: R.Tensor((4,), "float32") = cls.part(x)
+        z = R.exp(y)
+        return z
+)");
+  Outcome outcome = test::run_program({RELAXC_TOOL, "explain", text}, 120);
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 3);
+  CHECK(contains(outcome.out,
+                 "line 7 (nn.relu): nothing: a function of 'part' is for the backend 'nobody', and there "
+                 "are no backends; give it with --backend FILE.so"));
+  CHECK(contains(outcome.out, "(exp): built in, as exp\n"));
+}

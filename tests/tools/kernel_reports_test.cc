@@ -110,6 +110,14 @@ TEST_CASE("a rule for an operator reaches a kernel that implements it", "[tools]
   CHECK(!contains(of_both, "'tile' is applied"));
 }
 
+TEST_CASE("printed tensor programs name the nodes that they come from", "[tools]") {
+  Reports folder;
+  Outcome outcome = Reports::tool({"compile", folder.products(), "--emit", "tir"});
+  INFO(outcome.out << outcome.err);
+  CHECK(contains(outcome.out, "    # first, bias\n    @T.prim_func(private=True)\n    def fused_matmul_add("));
+  CHECK(contains(outcome.out, "    # y\n    @T.prim_func(private=True)\n    def matmul"));
+}
+
 TEST_CASE("a rule that is tried on many programs says in one line why it does not fit", "[tools]") {
   Reports folder;
   std::string rule = "@S.rule(\"matmul\")\ndef narrow(sch):\n    sch.vectorize(sch.get_loops(\"matmul\")[7])\n";

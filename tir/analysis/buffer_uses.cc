@@ -28,28 +28,34 @@ struct Written {
   std::vector<VarRef> reduced = {};  // loops of a reduction, whose init runs even where they run zero times
 };
 
-// Returns whether the index takes each value in [0, dim) once while the swept variables run: it is a mixed-radix number
-// of which they are the digits, as after loops have been split or fused.
-bool enumerates(const Expr& index, const std::vector<SweptVar>& swept, const Expr& dim) {
+// Returns how many neighbouring values the index takes, each once, while the swept variables run: it is its first
+// value, that of `first`, plus a mixed-radix number of which they are the digits, as after loops have been split or
+// fused.
+struct Neighbours {
+  Expr first, count;
+};
+std::optional<Neighbours> neighbours(const Expr& index, const std::vector<SweptVar>& swept) {
   const Analyzer facts;
-  if (swept.size() == 1 && same_node(index, swept[0].var))
-    return facts.can_prove_equal(cast_to(swept[0].extent, kInt64), cast_to(dim, kInt64));
   std::vector<std::pair<int64_t, Expr>> digits;
   VarMap zero;
   for (const auto& [var, extent] : swept) {
-    std::optional<int64_t> scale = coefficient(index, var, facts);
-    if (!scale || *scale < 1) return false;
+    std::optional<int64_t> scale = same_node(index, var) ? 1 : coefficient(index, var, facts);
+    if (!scale || *scale < 1) return std::nullopt;
     digits.emplace_back(*scale, cast_to(extent, kInt64));
     zero.emplace(var.get(), int_imm(0, dtype_of(var)));
   }
-  if (!is_int(simplify(substitute(index, zero)), 0)) return false;
   std::ranges::sort(digits, {}, &std::pair<int64_t, Expr>::first);
   Expr size = int_imm(1);
   for (const auto& [scale, extent] : digits) {
-    if (!facts.can_prove_equal(size, int_imm(scale))) return false;
+    if (!facts.can_prove_equal(size, int_imm(scale))) return std::nullopt;
     size = size * extent;
   }
-  return facts.can_prove_equal(size, cast_to(dim, kInt64));
+  return Neighbours{simplify(substitute(index, zero)), size};
+}
+// Returns whether these are [0, dim).
+bool enumerates(const Expr& index, const std::vector<SweptVar>& swept, const Expr& dim) {
+  std::optional<Neighbours> all = neighbours(index, swept);
+  return all && is_int(all->first, 0) && Analyzer().can_prove_equal(all->count, cast_to(dim, kInt64));
 }
 
 class UseFinder {
@@ -97,12 +103,20 @@ class UseFinder {
     auto covers = [&](const Written& written) {
       if (written.buffer != load.buffer.get() || written.dims.size() != indices.size()) return false;
       for (size_t d = 0; d < indices.size(); ++d) {
-        const WrittenDim& dim = written.dims[d];
-        if (!dim.is_full && (!dim.swept.empty() || !structural_equal(dim.index, indices[d]))) return false;
+        if (!covers_index(written.dims[d], indices[d])) return false;
       }
       return true;
     };
     use->is_read = use->is_read || std::ranges::none_of(written_, covers);
+  }
+  // Returns whether the index is one of those that are written: the same, or one of a tile's.
+  bool covers_index(const WrittenDim& dim, const Expr& index) const {
+    if (dim.is_full) return true;
+    if (dim.swept.empty()) return structural_equal(dim.index, index);
+    std::optional<Neighbours> tile = neighbours(dim.index, dim.swept);
+    if (!tile || dtype_of(tile->first) != dtype_of(index)) return false;
+    const Expr at = facts_.simplify(index - tile->first), count = cast_to(tile->count, dtype_of(index));
+    return facts_.can_prove(at >= int_imm(0, dtype_of(at))) && facts_.can_prove(at < count);
   }
   // Somebody else gets the buffer's pointer.
   void escape(const Buffer& buffer) {
@@ -192,6 +206,7 @@ class UseFinder {
     visit_expr(loop.min);
     visit_expr(loop.extent);
     size_t before = written_.size();
+    if (!loop.step) facts_.bind(loop.var, loop.min, loop.extent);
     visit(loop.body);
     auto count = as_int(loop.extent);
     std::vector<Written> after;
@@ -241,7 +256,8 @@ class UseFinder {
   std::unordered_map<const NodeHeader*, size_t> positions_;
   std::unordered_map<const NodeHeader*, Buffer> sources_;  // of windows
   std::vector<Written> written_;
-  VarMap values_;  // of axes and bound variables, in terms of loops
+  VarMap values_;   // of axes and bound variables, in terms of loops
+  Analyzer facts_;  // the ranges of loops
   const Block* block_ = nullptr;
   bool leaves_early_ = false;
 };

@@ -65,6 +65,7 @@ class IterMapFinder {
     if (e.is<Var>()) {
       size_t source = loops_.at(e.get());
       Expr one = int_imm(1, dtype_of(e));
+      if (is_int(map_.sources[source].extent, 1)) return {{}, zero_like(e), e};  // it stays at 0
       return {{{source, one, map_.sources[source].extent, one, e}}, zero_like(e), e};
     }
     DType dtype = dtype_of(e);

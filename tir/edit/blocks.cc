@@ -232,11 +232,21 @@ Refusal not_complete_or_reduction(const TreeNode* block) {
   return has_other_writers(block);
 }
 
-Refusal not_parallel(const TreeNode* loop) {
+Refusal not_parallel(const TreeNode* loop, bool may_reduce) {
+  if (is_int(loop->loop->extent, 1)) return std::nullopt;
   for (TreeNode* block : blocks_below(loop)) {
+    auto is_driven = [&](const IterVar& axis) {
+      return axis.kind != IterKind::kSpatial && uses_var(axis.value, loop->var());
+    };
+    bool reduces = false;
     for (const IterVar& axis : block->axes()) {
-      if (axis.kind != IterKind::kSpatial && uses_var(axis.value, loop->var()))
-        return message("it drives axis '{}' of block '{}', which is not spatial", axis.var, block);
+      if (!is_driven(axis)) continue;
+      reduces = may_reduce && axis.kind == IterKind::kReduce;
+      if (!reduces) return message("it drives axis '{}' of block '{}', which is not spatial", axis.var, block);
+    }
+    if (reduces) {
+      if (Refusal refusal = not_reduction_by_itself(block)) return refusal;
+      continue;
     }
     if (carries(loop, block)) return message("block '{}' takes what an earlier iteration made", block);
     // Each iteration writes its own elements or its own memory: buffers that are used in the loop alone are allocated

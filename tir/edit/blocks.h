@@ -82,7 +82,7 @@ inline Refusal not_reduction(const TreeNode* block) { return not_reduction_withi
 Refusal not_complete_or_reduction(const TreeNode* block);
 Refusal not_spatial_or_reduction(const TreeNode* block);  // whoever else writes its buffers
 // The loop may run in any order, or in parallel: it binds spatial axes only and its iterations do not share results.
-Refusal not_parallel(const TreeNode* loop);
+Refusal not_parallel(const TreeNode* loop, bool may_reduce = false);
 // The loops around the block must be free to change places: its axes are spatial or reduce, their values are one to one
 // with the iterations, and no dependence is loop-carried. With `outermost`, one of these loops, only that loop and the
 // loops inside of it must be free. The loops around `outermost` may then visit the same elements again.

@@ -127,7 +127,9 @@ void Step::require_alone(TreeNode* below, TreeNode* block, const Buffer& buffer)
 
 void Step::set_kind(const LoopRV& loop, ForKind kind, std::string thread) {
   TreeNode* node = this->loop(loop);
-  if (kind != ForKind::kUnrolled) require(not_parallel(node), node);
+  // The threads of a GPU's block may reduce together; a CPU runs them one after another.
+  bool may_reduce = kind == ForKind::kThreadBinding && thread.starts_with("threadIdx");
+  if (kind != ForKind::kUnrolled) require(not_parallel(node, may_reduce), node);
   node->loop->kind = kind;
   node->loop->thread = std::move(thread);
 }

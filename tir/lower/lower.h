@@ -15,6 +15,8 @@ Stmt without_jumps(const Stmt& body, const std::optional<Buffer>& result);
 // Makes params with strides or an offset dense, which tensors are, and raw pointers buffers where a view says of which
 // shape.
 PrimFuncRef dense_params(const PrimFuncRef& function);
+// Puts the memory of GPU threads into their loops, which end at each T.tvm_storage_sync and begin again behind it.
+Stmt split_at_barriers(const Stmt& body);
 // Writes builtins that stand for arithmetic or for a function of libm as such.
 PrimFuncRef expand_builtins(const PrimFuncRef& function);
 // Turns loops with a step into loops that count iterations. Removes tir.likely and tir.assume, which change no results.

@@ -3,8 +3,8 @@
 //
 // In programs of blocks (TensorIR) every loop runs as it stands: a nested loop over the same axis, such as one that
 // fills shared memory together, does the work of all threads. Below T.launch_thread, and in programs without blocks,
-// the variable of an axis is the number of the thread that runs, and TVM inserts barriers where threads use what others
-// have written. Such programs are refused.
+// the variable of an axis is the number of the thread that runs, and barriers stand where threads use what others have
+// written: there the loops are split. Where TVM would insert the barrier, the program is refused.
 #include <algorithm>
 
 #include "support/diagnostic.h"
@@ -98,10 +98,12 @@ class BarrierCheck {
     });
   }
   [[noreturn]] static void refuse_barrier(const Buffer& buffer, const For& threads) {
-    fail_unsupported(threads.var.span(),
-                     "threads of '{}' use elements of '{}' that others may have written, which takes a barrier; a CPU "
-                     "runs the threads one after another. Give the program as blocks, before it is lowered",
-                     threads.thread, buffer->name);
+    fail_unsupported(
+        threads.var.span(),
+        "threads of '{}' use elements of '{}' that others may have written, which takes a barrier; a CPU "
+        "runs the threads one after another. Put T.tvm_storage_sync(\"shared\") there, or give the program "
+        "as blocks, before it is lowered",
+        threads.thread, buffer->name);
   }
 
   std::unordered_map<const NodeHeader*, const For*> users_;  // the loop over threads that uses the memory of each
@@ -117,8 +119,9 @@ PrimFuncRef run_threads(const PrimFuncRef& function) {
   });
   if (!has_threads) return function;
   bool has_blocks = holds<Block>(function->body);
-  if (!has_blocks) BarrierCheck().visit(function->body, nullptr);
-  return with_body(function, ThreadRunner(has_blocks).stmt(function->body));
+  Stmt body = has_blocks ? function->body : split_at_barriers(function->body);
+  if (!has_blocks) BarrierCheck().visit(body, nullptr);
+  return with_body(function, ThreadRunner(has_blocks).stmt(body));
 }
 
 }  // namespace relaxc

@@ -116,6 +116,9 @@ void ComputeAt::apply(Step& step) const {
   TreeNode* loop = destination<ComputeInline>(step, this->block, this->loop);
   if (!loop) return;
   Nodes parts = parts_with(block);
+  // The parts of a concatenation move together: the step for another of them finds its block there.
+  auto is_there = [&](const TreeNode* part) { return is_ancestor(loop, part); };
+  if (parts.size() > 1 && std::ranges::all_of(parts, is_there)) return;
   for (TreeNode* part : parts) {
     step.require_all(part, not_movable, not_spatial_or_reduction, inputs_change);
     step.require(not_a_destination(loop, part), {part, loop});

@@ -301,6 +301,7 @@ class Interpreter {
       joined.insert(joined.end(), y.as<AttrList>()->begin(), y.as<AttrList>()->end());
       return joined;
     }
+    if (at.text == "in" || at.text == "not in") return is_in(at, x, y) == (at.text == "in");
     auto as_double = [](const AttrValue& number) -> std::optional<double> {
       if (const int64_t* whole = number.as<int64_t>()) return static_cast<double>(*whole);
       return number.as<double>() ? std::optional(*number.as<double>()) : std::nullopt;
@@ -318,6 +319,21 @@ class Interpreter {
     if (auto m = as_int(a), n = as_int(b); m && n && row->checked && !row->checked(*m, *n))
       fail(span(at), "the result is too large a number");
     return known_number(simplify(binary(row->op, a, b)));
+  }
+
+  // Returns whether the value is one of a list's.
+  bool is_in(const Syntax& at, const AttrValue& value, const AttrValue& list) const {
+    const AttrList* items = list.as<AttrList>();
+    if (!items) fail(span(*at.children[1]), "expected a list behind '{}', got {}", at.text, to_string(list));
+    auto number = [](const AttrValue& v) -> std::optional<double> {
+      if (const int64_t* whole = v.as<int64_t>()) return static_cast<double>(*whole);
+      return v.as<double>() ? std::optional(*v.as<double>()) : std::nullopt;
+    };
+    for (const AttrValue& item : *items) {
+      if (value.as<Expr>() || item.as<Expr>()) fail(span(at), "{} is not known to be a number", to_string(value));
+      if (item == value || (number(item) && number(item) == number(value))) return true;
+    }
+    return false;
   }
 
   // Returns a number or flag that is known, else the expression.
