@@ -49,10 +49,17 @@ bool reads_in_place(const Node& node, const Expr& tensor) {
   return in_place;
 }
 
-// Returns the program that adds and drops dims of 1.
+// Returns the program that adds and drops dims of 1. It has dims of its own, as programs of operators have.
 PrimFuncRef unit_dims_program(const Type& x, const Type& result) {
   ComputeBuilder b;
-  const std::vector<Expr>&from = *known_shape(x), &to = *known_shape(result);
+  std::vector<Expr> from = *known_shape(x), to = *known_shape(result);
+  size_t place = 0;
+  for (Expr& dim : from) {
+    if (is_int(dim, 1)) continue;
+    while (is_int(to[place], 1)) ++place;
+    if (!as_int(dim)) dim = make_dim("n");
+    to[place++] = dim;
+  }
   Buffer in = b.input("x", *tensor_dtype(x), from);
   return b.finish({b.compute("T_reshape", *tensor_dtype(x), to, [&](Axes i) {
     std::vector<Expr> at;

@@ -108,6 +108,11 @@ class ClaimReport {
       bool is_node = span && !span.origin->node.empty();
       entry->second = {place, is_node ? span.origin->op_type : op, is_node || !span ? 0 : span.line, {}, {}};
       order_.push_back(&entry->second);
+    } else if (entry->second.line > 0 && tables_.ops().find(ops::full_name(op))) {
+      // A line of a text may hold several operators.
+      std::vector<std::string_view> known = parts_of(entry->second.op, ',');
+      auto is_op = [&](std::string_view text) { return text.substr(text.starts_with(' ') ? 1 : 0) == op; };
+      if (std::ranges::none_of(known, is_op)) entry->second.op += ", " + op;
     }
     return entry->second;
   }

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "frontend/onnx/node.h"
+#include "ops/fold.h"
 #include "support/joined.h"
 
 namespace relaxc::onnx_import {
@@ -383,14 +384,16 @@ Expr max_unpool(Node& n) {
   }
   return n.op("dyn.pad", {result, shape_expr(width)}, PadAttrs());
 }
-Expr global_lp_pool(Node& n, const Expr& x) {
+// The powers of a float16 may be beyond float16, and their root within it.
+Expr global_lp_pool(Node& n, const Expr& input) {
+  Expr x = n.cast(input, accumulation_dtype(n.dtype(0)));
   double p = n.opset() < 2 ? n.attr_float("p", 2) : static_cast<double>(n.attr_int("p", 2));
   if (!(p > 0)) n.fail("p is {}, expected a number above 0", p);
   Expr size = n.op("abs", {x});
   if (p != 1) size = p == 2 ? n.op("square", {x}) : n.op("power", {size, n.scalar_like(p, x)});
   Expr sum = n.reduce("sum", size, n.all_axes(2), true);
-  if (p == 1) return sum;
-  return p == 2 ? n.op("sqrt", {sum}) : n.op("power", {sum, n.scalar_like(1 / p, x)});
+  if (p != 1) sum = p == 2 ? n.op("sqrt", {sum}) : n.op("power", {sum, n.scalar_like(1 / p, x)});
+  return n.cast(sum, n.dtype(0));
 }
 Expr global_pool(Node& n, const Expr& x, const char* op) { return n.reduce(op, x, n.all_axes(2), true); }
 

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "frontend/onnx/run_time_axes.h"
+#include "ops/fold.h"
 
 namespace relaxc::onnx_import {
 
@@ -57,8 +58,10 @@ Expr in_floats(Node& n, const Expr& x, const Reducer& over, const char* op) {
   if (!dtype.is_integral()) return kReduction(n, x, over, op);
   return n.cast(kReduction(n, n.cast(x, kFloat64), over, op), dtype);
 }
+// A square of a float16 may be beyond float16, and the root within it.
 Expr root_of_squares(Node& n, const Expr& x, const Reducer& over, const char* op) {
-  return n.op("sqrt", {of_squares(n, x, over, op)});
+  const DType dtype = n.dtype_of_tensor(x);
+  return n.cast(n.op("sqrt", {of_squares(n, n.cast(x, accumulation_dtype(dtype)), over, op)}), dtype);
 }
 Expr log_of(Node& n, const Expr& x, const Reducer& over, const char* op) { return n.op("log", {over(op, x)}); }
 Expr log_of_exps(Node& n, const Expr& x, const Reducer& over, const char* op) {

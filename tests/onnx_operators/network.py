@@ -1,5 +1,5 @@
 """Products, convolutions, pools, images, recurrent layers, signals and attention."""
-from draw import FLOATS, Unfit, size_of
+from draw import FLOATS, Operand, Unfit, size_of
 import wire
 
 LOOSE = {"float16": (2e-2, 8e-2), "float32": (1e-3, 1e-3), "float64": (1e-6, 1e-6)}
@@ -205,8 +205,10 @@ def resize(g):
         axes = scaled
         attributes["axes"] = [a - rank if g.chance(0.3) else a for a in axes]
     if attributes.get("coordinate_transformation_mode") == "tf_crop_and_resize":
-        starts = [g.integer(0, 4) / 16 for _ in axes]
-        roi = g.given("float32", [2 * len(axes)], starts + [start + g.integer(4, 11) / 16 for start in starts], True)
+        cut = [targets[a] != shape[a] for a in axes]  # ONNX Runtime does not crop an axis that keeps its size
+        starts = [g.integer(0, 4) / 16 if is_cut else 0.0 for is_cut in cut]
+        ends = [start + g.integer(4, 11) / 16 if is_cut else 1.0 for start, is_cut in zip(starts, cut)]
+        roi = g.given("float32", [2 * len(axes)], starts + ends, True)
         attributes |= g.maybe(0.5, extrapolation_value=-2.5)
     if g.opset >= 18 and g.chance(0.25) and mode != "nearest":
         attributes["antialias"] = 1
@@ -435,6 +437,8 @@ def attention(g):
     if has_past:
         inputs += [g.tensor(dtype, [batch, heads, past, width], "fine"), g.tensor(dtype, [batch, heads, past, value_width], "fine")]
     attributes |= g.maybe(0.3, is_causal=1, scale=0.5, softcap=2.0)
+    if any(isinstance(item, Operand) and item.dtype == "bool" for item in inputs):
+        attributes.pop("is_causal", None)  # together they may leave nothing to see
     count = 3 if has_past else 1
     g.node(inputs, count=count, tolerance=(2e-2, 2e-2) if dtype == "float16" else (1e-3, 1e-3), **attributes)
 

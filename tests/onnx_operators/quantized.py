@@ -31,7 +31,9 @@ def quantize(g):
     dtype = g.one_of(["float32", "float32", "float16"]) if g.opset >= 19 else "float32"
     scale_shape, attributes = spread(g, shape)
     scale = lambda: g.one_of([0.125, 0.25, 0.5, 1.0, 2.0])
-    x = g.tensor(dtype, shape, "any" if g.chance(0.3) and "float8" not in target else (lambda: g.integer(-400, 400) / 8))
+    special = g.chance(0.3) and "float8" not in target
+    number = lambda: next(item for item in iter(lambda: g.element(dtype, "any"), None) if item == item)  # NaN has no quotient
+    x = g.tensor(dtype, shape, number if special else (lambda: g.integer(-400, 400) / 8))
     inputs = [x, g.tensor(dtype, scale_shape, scale)]
     is_narrow = target in INNER_TYPES
     if is_narrow and "float8" not in target and g.chance(0.5):

@@ -249,3 +249,25 @@ class Module:
                  "are no backends; give it with --backend FILE.so"));
   CHECK(contains(outcome.out, "(exp): built in, as exp\n"));
 }
+
+TEST_CASE("explain names all operators of a line of a text", "[tools]") {
+  Explained folder;
+  std::string text = folder.write("m.py", R"(
+@R.function
+def main(x: R.Tensor(("n", 4), "float32"), w: R.Tensor((4,), "float32")):
+    with R.dataflow():
+        y = R.nn.relu(R.add(R.multiply(x, w), w))
+        R.output(y)
+    return y
+)");
+  std::string kernels = folder.write("k.py",
+                                     "@S.pattern\ndef affine(x, w, b):\n"
+                                     "    return R.nn.relu(R.multiply(x, w) + b)\n");
+  std::vector<std::string> words = {RELAXC_TOOL, "explain", text};
+  CHECK(test::run_program(words, 120).out == "line 5 (multiply, add, nn.relu): built in, as multiply, add, nn.relu\n");
+  words.insert(words.end(), {"--kernels", kernels});
+  Outcome outcome = test::run_program(words, 120);
+  INFO(outcome.out);
+  CHECK(contains(outcome.out, "): pattern 'affine'\n"));
+  for (const char* op : {"multiply", "add", "nn.relu"}) CHECK(contains(outcome.out, op));
+}
