@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include "codegen/bind_values.h"
@@ -93,15 +94,26 @@ static std::string module_of(const std::string& text, const std::string& file, c
   return chosen;
 }
 
-// A text has no nodes of ONNX.
-static void report_kernels_for_nodes(const CompileSettings& settings) {
+// Returns the C functions that the module calls, from the graph or from tensor programs.
+static std::set<std::string> called_functions(const IRModule& module) {
+  std::set<std::string> result;
+  for (const auto& [_, function] : module.functions) {
+    walk(
+        function, [&](const ExternFunc& callee) { result.insert(callee.symbol); },
+        [&](const StringImm& name) { result.insert(name.value); });
+  }
+  return result;
+}
+
+// A text has no nodes of ONNX; a kernel of a library may be called by its name.
+static void report_kernels_for_nodes(const IRModule& module, const CompileSettings& settings) {
   if (!settings.kernels || !settings.report) return;
+  const std::set<std::string> called = called_functions(module);
   for (const KernelRule& rule : *settings.kernels) {
-    if (!rule.pattern && rule.kernel)
-      settings.report(
-          note_at(rule.span, fmt::format("kernel '{}' is used nowhere: it is for nodes of an ONNX model, and "
-                                         "this is a text",
-                                         rule.name)));
+    if (rule.pattern || !rule.kernel || called.contains(rule.kernel->symbol)) continue;
+    settings.report(note_at(rule.span, fmt::format("kernel '{}' is used nowhere: it is for nodes of an ONNX model, and "
+                                                   "this is a text",
+                                                   rule.name)));
   }
 }
 
@@ -119,9 +131,9 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, D
   auto read = [&] {
     const auto [file, name] = split_text_path(path);
     if (is_text_path(file)) {
-      report_kernels_for_nodes(settings);
       const std::string text = read_text(file);
       IRModule module = parse_module(text, file, tables.ops(), diagnostics, module_of(text, file, name, &diagnostics));
+      report_kernels_for_nodes(module, settings);
       bool binds = !settings.dims.empty() && !diagnostics.has_errors();
       return binds ? with_dims_bound(std::move(module), settings.dims) : module;
     }

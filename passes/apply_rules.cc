@@ -4,6 +4,7 @@
 // for an operator is left out, with a report, where it does not.
 #include <algorithm>
 
+#include "ir/attr_names.h"
 #include "ir/op_names.h"
 #include "passes/graph_decisions.h"
 #include "passes/kernel_rules.h"
@@ -51,28 +52,59 @@ static void warn_of_unused_rules(const IRModule& module, const PassContext& cont
   }
 }
 
-// Of several S.use of one rule the first counts for a program. One that comes too late for all of them was meant
-// otherwise.
+// Returns the schedule for the program itself, or for the part of it that had a name; null where neither is there. It
+// fits, or compilation fails.
+static const ScheduleRule* own_schedule(const std::string& name, const PrimFuncRef& program,
+                                        const PassContext& context) {
+  const ScheduleRule* result = nullptr;
+  for (const ScheduleRule& rule : context.schedules) {
+    if (rule.function == name) return &rule;
+    if (!result && !rule.function.empty() && concerns(rule, name, program)) result = &rule;
+  }
+  return result;
+}
+
+// Of several S.use of one rule the first counts for a program, and of a schedule for the program and what is behind it
+// the schedule. A rule that comes too late for all of its programs was meant otherwise.
 static void warn_of_late_uses(const IRModule& module, const PassContext& context) {
   const MoreRules& more = tables_of(context).rules();
   const ProgramMap programs = programs_of(module);
-  for (size_t i = 0; i < context.schedules.size(); ++i) {
-    const ScheduleRule& rule = context.schedules[i];
-    if (!find_rule(rule.uses, more.rules)) continue;
-    const ScheduleRule* first = nullptr;
+  for (const ScheduleRule& rule : context.schedules) {
+    if (!rule.uses.empty() && !find_rule(rule.uses, more.rules)) continue;
+    const ScheduleRule *first = nullptr, *own = nullptr;
+    std::string name_of_own;
     size_t num_concerned = 0, num_late = 0;
     for (const auto& [name, program] : programs) {
       if (!concerns(rule, name, program, more)) continue;
       ++num_concerned;
-      for (size_t j = 0; j < i; ++j) {
-        const ScheduleRule& other = context.schedules[j];
-        if (other.uses != rule.uses || !concerns(other, name, program, more)) continue;
-        first = first ? first : &other;
-        ++num_late;
-        break;
+      const ScheduleRule* schedule = own_schedule(name, program, context);
+      // A rule for a part of the program leaves it to a schedule for the program wherever that stands.
+      const std::string part = program->attrs.get_string(attr_names::kScheduledPart, "");
+      const bool is_for_part = part != name && (rule.function.empty() ? rule.op : rule.function) == part;
+      auto comes_first = [&](const ScheduleRule& other) {
+        if (&other == schedule && is_for_part && &other != &rule && other.function == name) return true;
+        if (&other >= &rule) return false;
+        return &other == schedule ||
+               (!rule.uses.empty() && other.uses == rule.uses && concerns(other, name, program, more));
+      };
+      auto other = std::ranges::find_if(context.schedules, comes_first);
+      if (other == context.schedules.end()) continue;
+      ++num_late;
+      if (other->uses == rule.uses && !rule.uses.empty()) {
+        first = first ? first : &*other;
+      } else if (!own) {
+        own = &*other, name_of_own = name;
       }
     }
-    if (first && num_late == num_concerned) warn_of_late_use(rule, *first, context);
+    if (num_concerned == 0 || num_late < num_concerned) continue;
+    if (first) {
+      warn_of_late_use(rule, *first, context);
+    } else {
+      context.report(note_at(rule.span, fmt::format("{} is used nowhere: '{}' of line {} comes first for '{}'",
+                                                    rule.uses.empty() ? fmt::format("rule '{}'", rule.name)
+                                                                      : fmt::format("S.use(\"{}\")", rule.uses),
+                                                    own->name, own->span.line, name_of_own)));
+    }
   }
 }
 

@@ -59,6 +59,25 @@ class ClaimReport {
     if (failed.why.front().kind == ErrorKind::kUnsupported && node.claims.empty())
       node.kernel_head = failed.kernel_head;
   }
+  // Notes who takes the nodes of the user's kernels where there are none: backends, and operators of plug-ins.
+  void add_behind_kernels(const ClaimReport& without) {
+    for (auto& [place, node] : nodes_) {
+      const std::vector<std::string> first = takers(node);
+      auto other = without.nodes_.find(place);
+      if (first.empty() || other == without.nodes_.end()) continue;
+      const std::string could = fmt::format("it could, and {} comes first", first.front());
+      for (const Claim& claim : other->second.claims) {
+        auto is_same = [&](const Claim& known) { return known.by == claim.by; };
+        if (std::ranges::any_of(node.claims, is_same)) continue;
+        node.claims.push_back({claim.node, claim.what, claim.by, claim.refused.empty() ? could : claim.refused});
+      }
+      if (!takers(other->second).empty()) continue;
+      for (const std::string& op : other->second.operators) {
+        const std::string plugin = tables_.origin(Tables::Kind::kOperator, ops::full_name(op));
+        if (!plugin.empty()) node.claims.push_back({{}, op, fmt::format("{} of {}", op, plugin), could});
+      }
+    }
+  }
   // Returns the exit code of all of it.
   int exit_code() const { return exit_code_; }
 
@@ -231,6 +250,21 @@ void choose_layouts(IRModule module, CompileSettings settings) {
   run_pipeline(std::move(module), settings);
 }
 
+// Reads the model again without the user's kernels, since those take nodes before backends see them.
+void add_behind_kernels(const std::string& model, CompileSettings settings, ClaimReport& report) {
+  const Tables& tables = tables_of(settings);
+  const bool has_others = !tables.flags().empty() || !tables.external_compilers().empty();
+  if (!settings.kernels || settings.kernels->empty() || !has_others || settings.passes != CompileSettings().passes)
+    return;
+  settings.kernels = nullptr, settings.schedules.clear();  // these may name the kernels
+  settings.report = nullptr, settings.warn = nullptr;
+  ClaimReport without(settings);
+  settings.claimed = [&](const Claim& claim) { without.add(claim); };
+  settings.unconverted = [](const UnconvertedNode&) {};
+  without.add(run_pipeline(read_scheduled_module(model, settings), settings));
+  report.add_behind_kernels(without);
+}
+
 int run(const ExplainCommand& command) {
   CompileSettings settings = command.compiler.get(command.model);
   ClaimReport report(settings);
@@ -240,6 +274,7 @@ int run(const ExplainCommand& command) {
   IRModule module = run_pipeline(read_scheduled_module(command.model, settings), settings);
   report.add(module);
   choose_layouts(std::move(module), settings);
+  add_behind_kernels(command.model, settings, report);
   print_message("{}", report.text());
   return report.exit_code();
 }

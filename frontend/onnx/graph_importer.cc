@@ -482,6 +482,9 @@ void GraphImporter::call_function(const onnx::NodeProto& node, const std::vector
       absent.insert(name);
     }
   }
+  for (int i = 0; i < std::min(function.output_size(), node.output_size()); ++i) {
+    if (const onnx::TypeProto* type = declared_type(node.output(i))) body.declared_.emplace(function.output(i), type);
+  }
   google::protobuf::RepeatedPtrField<onnx::NodeProto> nodes = function.node();
   for (onnx::NodeProto& child : nodes) resolve_references(*child.mutable_attribute(), given);
   clear_absent(nodes, absent);

@@ -55,8 +55,8 @@ struct ModelContext {
   }
 };
 
-// Is thrown by the converter of an If whose branches give tensors of different ranks, or of a Squeeze whose dims tell the
-// rank, for add_nodes. The condition is a scalar of the graph.
+// Is thrown by the converter of an If whose branches give tensors of different ranks, or of a Squeeze whose dims tell
+// the rank, for add_nodes. The condition is a scalar of the graph.
 struct RanksDiffer {
   const onnx::NodeProto* node;
   Expr condition;
@@ -159,8 +159,6 @@ class GraphImporter {
   std::string why_unknown(const onnx::NodeProto& node) const;
   const onnx::TypeProto* declared_type(const std::string& name);
   std::optional<Type> type_of_stand_in(const std::string& name, const Span& span);
-  std::string kernel_head(const onnx::NodeProto& node, const std::vector<Value>& inputs,
-                          const std::vector<std::optional<Type>>& outputs) const;
   Value with_declared_rank(const Value& value, const onnx::ValueInfoProto& input);
 
   ModelContext& context_;
@@ -176,6 +174,12 @@ class GraphImporter {
 };
 
 std::vector<std::string> names_of_outputs(const onnx::GraphProto& graph);
+
+// Returns the head of a kernel that would take the node (kernel_head.cc).
+std::string kernel_head(const onnx::NodeProto& node, const std::vector<Value>& inputs,
+                        const std::vector<std::optional<Type>>& outputs, const Span& span);
+// Returns why no kernel can take values of these types, or "".
+std::string why_no_kernel(const std::vector<Value>& inputs, const std::vector<std::optional<Type>>& outputs);
 
 // Reports the user's kernels that no node of the model got, and why.
 void report_unused_kernels(const ModelContext& context);

@@ -20,45 +20,15 @@ const onnx::TypeProto::Tensor* declared_tensor(const onnx::TypeProto* type) {
   return tensor.elem_type() != 0 && tensor.shape().dim_size() > 0 ? &tensor : nullptr;
 }
 
-// Returns a dim as the signature of a kernel writes it: 64 or "n". One that is computed gets a name of its own.
-std::string dim_of_signature(const Expr& dim, int& unnamed) {
-  if (std::optional<int64_t> number = as_int(dim)) return fmt::format("{}", *number);
-  const Var* var = dim.as<Var>();
-  return fmt::format("\"{}\"", var ? text::identifier(var->name) : fmt::format("d{}", unnamed++));
-}
-
-// Returns `x: T.Buffer(("n", 64), "float32")`; what is not known is left open.
-std::string buffer_of_signature(const std::string& name, const std::optional<Type>& type, int& unnamed) {
-  const std::optional<DType> dtype = type ? tensor_dtype(*type) : std::nullopt;
-  const std::vector<Expr>* shape = type ? known_shape(*type) : nullptr;
-  std::string dims = "...";
-  if (shape) {
-    dims = joined(*shape, [&](const Expr& dim) { return dim_of_signature(dim, unnamed); });
-    if (shape->size() == 1) dims += ",";
-  }
-  return fmt::format("{}: T.Buffer(({}), {})", name, dims, dtype ? fmt::format("\"{}\"", to_string(*dtype)) : "...");
-}
-
-// Returns the scalar params for an attribute: one for each item of a list.
-std::string params_of_attribute(const onnx::AttributeProto& attribute) {
-  const std::string name = text::identifier(attribute.name());
-  using onnx::AttributeProto;
-  auto items = [&](int count, const char* dtype) {
-    std::string result;
-    for (int i = 0; i < count; ++i) result += fmt::format("{}_{}: T.{}, ", name, i, dtype);
-    return result;
-  };
-  switch (attribute.type()) {
-    case AttributeProto::INT:
-      return name + ": T.int64, ";
-    case AttributeProto::FLOAT:
-      return name + ": T.float32, ";
-    case AttributeProto::INTS:
-      return items(attribute.ints_size(), "int64");
-    case AttributeProto::FLOATS:
-      return items(attribute.floats_size(), "float32");
-    default:
-      return "";
+// Returns the type that a declaration without dims means where it means a scalar.
+std::optional<Type> declared_scalar(const onnx::TypeProto* type, const Span& span) {
+  if (!type || !type->has_tensor_type() || !type->tensor_type().has_shape()) return std::nullopt;
+  const onnx::TypeProto::Tensor& tensor = type->tensor_type();
+  if (tensor.elem_type() == 0 || tensor.shape().dim_size() > 0) return std::nullopt;
+  try {
+    return tensor_type({}, dtype_of_element_type(tensor.elem_type(), span));
+  } catch (const CompileError&) {  // of an element type that relaxc does not have
+    return std::nullopt;
   }
 }
 
@@ -70,31 +40,6 @@ const onnx::TypeProto* GraphImporter::declared_type(const std::string& name) {
     for (const auto& output : graph_->output()) declared_.emplace(output.name(), &output.type());
   }
   return copy_value(declared_, name).value_or(nullptr);
-}
-
-// Returns the head of a kernel that would take the node.
-std::string GraphImporter::kernel_head(const onnx::NodeProto& node, const std::vector<Value>& inputs,
-                                       const std::vector<std::optional<Type>>& outputs) const {
-  int unnamed = 0;
-  const std::string domain = domain_of(node.domain());
-  std::string conditions, absent, params;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const std::string name = i == 0 ? "x" : fmt::format("x{}", i);
-    if (inputs[i]) params += buffer_of_signature(name, inputs[i]->type(), unnamed) + ", ";
-    if (!inputs[i]) absent += fmt::format("{}{}", absent.empty() ? "" : ", ", i);
-  }
-  for (const auto& attribute : node.attribute()) {
-    params += params_of_attribute(attribute);
-    if (attribute.type() == onnx::AttributeProto::STRING)
-      conditions += fmt::format(", {}={}", text::identifier(attribute.name()), python_string(attribute.s()));
-  }
-  if (!absent.empty()) conditions += fmt::format(", absent=[{}]", absent);
-  std::vector<std::string> results;
-  for (size_t i = 0; i < outputs.size(); ++i)
-    results.push_back(buffer_of_signature(i == 0 ? "y" : fmt::format("y{}", i), outputs[i], unnamed));
-  return fmt::format("@S.implements(\"{}::{}\"{})\n@T.prim_func\ndef my_kernel({}{}): ...",
-                     domain.empty() ? "ai.onnx" : printable(domain), printable(node.op_type()), conditions, params,
-                     joined(results));
 }
 
 // Returns the declared type of an output, with dims of the model's where it names them; nullopt for other values than
@@ -129,7 +74,14 @@ void GraphImporter::stand_in(const onnx::NodeProto& node, const Span& span, std:
   while (!inputs.empty() && !inputs.back()) inputs.pop_back();
   std::vector<std::optional<Type>> outputs =
       map_each(node.output(), [&](const std::string& name) { return type_of_stand_in(name, span); });
-  const std::string head = are_known && !outputs.empty() ? kernel_head(node, inputs, outputs) : "";
+  std::vector<std::optional<Type>> results = outputs;
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!results[i]) results[i] = declared_scalar(declared_type(node.output(static_cast<int>(i))), span);
+  }
+  const bool may_take = are_known && !outputs.empty();
+  const std::string refusal = may_take ? why_no_kernel(inputs, results) : "";
+  if (!refusal.empty() && why.back().kind == ErrorKind::kUnsupported) why.back().message += "; but " + refusal;
+  const std::string head = may_take && refusal.empty() ? kernel_head(node, inputs, results, span) : "";
   context_.options.failed({span, std::move(why), follows, head});
   if (outputs.empty()) return;
   const std::vector<Type> types = map_each(outputs, [](const std::optional<Type>& output) {

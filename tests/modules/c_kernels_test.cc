@@ -122,6 +122,22 @@ TEST_CASE("a text calls C kernels of a library by name, also from an artifact", 
                            library + "'") != std::string::npos);
 }
 
+TEST_CASE("a kernel for nodes that a text calls by name is no kernel without use", "[modules]") {
+  std::string folder = new_folder("called"), source = std::string(kHead) + kByName;
+  const std::string row = "{\"twice\", twice, 0, 0}";
+  source.replace(source.find(row), row.size(), R"({"twice", twice, 0,
+    "@S.implements('com.me::Twice')\n@S.extern\n"
+    "def twice(x: T.Buffer(('n',), 'float32'), y: T.Buffer(('n',), 'float32')): ...\n"})");
+  const std::string library = library_of(folder, "mine", source), unused = "kernel 'twice' is used nowhere";
+  write(folder + "/module.py", kModule);
+  auto said = [&](const std::string& module) {
+    return run_program({RELAXC_TOOL, "run", folder + module, "--dim", "n=3", "--kernels", library}, 60).err;
+  };
+  CHECK(said("/module.py").find(unused) == std::string::npos);
+  write(folder + "/other.py", "@R.function\ndef main(x: R.Tensor((\"n\",), \"float32\")):\n    return x\n");
+  CHECK(said("/other.py").find(unused) != std::string::npos);
+}
+
 TEST_CASE("a packed function takes several numbers of tensors", "[modules]") {
   std::string folder = new_folder("several"), library = library_of(folder, "mine", std::string(kHead) + R"(
 static int32_t sum(const struct DLTensor* const* tensors, int32_t count, struct DLManagedTensor** result,

@@ -92,6 +92,22 @@ TEST_CASE("kernels, patterns and schedules that are used nowhere say why", "[mod
              "rule 'r' is used nowhere: no tensor program holds 'nn.conv2d'"));
 }
 
+TEST_CASE("a rule or use beside a schedule for the program is used nowhere", "[modules]") {
+  const std::string own = "@S.schedule('twice')\ndef own(sch):\n    sch.get_block('y')\n";
+  auto notes = [&](const std::string& more) {
+    Said said = said_of(kTwoNodes, kTwice + own + more);
+    CHECK(said.error.empty());
+    return said.notes;
+  };
+  CHECK(!says(notes(""), "used nowhere"));
+  const std::string pattern =
+      "@S.pattern\ndef soft(x):\n    return R.nn.softmax(x, axis=1)\n@S.schedule('soft')\ndef mine(sch):\n    pass\n";
+  CHECK(says(notes(pattern + "@S.rule('nn.softmax')\ndef r(sch):\n    sch.get_block('x')\n"),
+             "rule 'r' is used nowhere: 'mine' of line "));
+  CHECK(says(notes(pattern + "S.use('default', function='soft', decisions={'foo.piece': 64})\n"),
+             "S.use(\"default\") is used nowhere: 'mine' of line "));
+}
+
 TEST_CASE("a schedule of a kernel that fits nothing is no error, one of an unknown name is", "[modules]") {
   std::string text = kTwice + fill_kernel("@S.implements('nn.layer_norm')", "my_ln", kUnary);
   Said said = said_of(kTwoNodes, text + "@S.schedule('my_ln')\ndef s(sch):\n    sch.get_block('y')\n");
@@ -339,8 +355,7 @@ def main(x: R.Tensor((4, 8), "float32")):
 )";
   Said said = said_of(model, fill_kernel("@S.implements('nn.leakyrelu', node='y')", "own", kUnary));
   CHECK(says(said.claims, "nn.leakyrelu kernel 'own': \n"));
-  CHECK(
-      says(said.notes, "kernel 'own' takes node 'y', although it neither reads nor names: alpha=0.5\n"));
+  CHECK(says(said.notes, "kernel 'own' takes node 'y', although it neither reads nor names: alpha=0.5\n"));
 }
 
 TEST_CASE("a dim of a kernel that occurs in expressions alone is refused", "[modules]") {

@@ -96,6 +96,25 @@ TEST_CASE("an ONNX operator of a plug-in is imported, fused and compiled, also t
   CHECK(contains(other.err, "attribute 'beta' is not known for com.me.FancyGelu"));
 }
 
+TEST_CASE("explain names backends and operators of plug-ins behind a kernel that takes the node", "[plugin]") {
+  const std::string folder = RELAXC_SOURCE_DIR "/examples/kernels/";
+  auto explained = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"explain", folder + "fancy_gelu.onnx", "--kernels", folder + "fancy_gelu.py"});
+    Outcome outcome = relaxc_tool(more);
+    INFO(outcome.err);
+    CHECK(outcome.exit_code == 0);
+    return outcome.out;
+  };
+  const std::string alone = explained({});
+  CHECK(contains(alone, "kernel 'fancy_gelu'\n"));
+  CHECK(!contains(alone, "comes first"));
+  const char* first = " does not: it could, and kernel 'fancy_gelu' comes first\n";
+  CHECK(contains(explained({"--plugin", kOperator}), fmt::format("    me.fancy_gelu of {}{}", kOperator, first)));
+  const std::string both = explained({"--plugin", kOperator, "--backend", RELAXC_MY_BACKEND});
+  INFO(both);
+  CHECK(contains(both, fmt::format("    backend 'me'{}", first)));
+}
+
 TEST_CASE("the passes of a plug-in run in pipelines and alone, and are timed, printed and bisected", "[plugin]") {
   test::Folder folder("plugin");
   std::string module = folder.write("gelu.py", kGelu);

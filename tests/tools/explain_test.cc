@@ -48,6 +48,24 @@ OnnxModel with_custom_node(bool is_typed) {
   return model;
 }
 
+// Returns the kernel's head of a report, up to the colon.
+std::string head_of(const std::string& report) {
+  const std::string title = "begins like this:\n";
+  size_t from = report.find(title), to = report.find(": ...\n", from);
+  REQUIRE(to != std::string::npos);
+  std::string head = "\n" + report.substr(from + title.size(), to + 1 - from - title.size());
+  for (size_t at; (at = head.find("\n        ")) != std::string::npos;) head.erase(at + 1, 8);
+  return head.substr(1);
+}
+
+onnx::TypeProto tensor_of(int dtype, const std::vector<std::string>& dims) {
+  onnx::TypeProto type;
+  type.mutable_tensor_type()->set_elem_type(dtype);
+  auto& shape = *type.mutable_tensor_type()->mutable_shape();
+  for (const std::string& dim : dims) shape.add_dim()->set_dim_param(dim);
+  return type;
+}
+
 const std::string kProductPattern =
     "@S.pattern\ndef product(x, w: S.constant):\n    return R.nn.relu(R.matmul(x, w))\n";
 
@@ -69,10 +87,7 @@ g (com.me.FancyGelu): nothing: operator com.me.FancyGelu of opset 1 is not suppo
 y (Softmax): built in, as nn.softmax
 )");
   // Such a kernel takes the node.
-  size_t head = outcome.out.find("@S.implements(\"com.me::FancyGelu\", mode");
-  std::string kernel = outcome.out.substr(head, outcome.out.find("): ...", head) - head);
-  for (size_t at; (at = kernel.find("\n        ")) != std::string::npos;) kernel.erase(at + 1, 8);
-  kernel += R"():
+  std::string kernel = head_of(outcome.out) + R"(
     for i, j in T.grid(n, 40):
         with T.block("gelu"):
             vi, vj = T.axis.remap("SS", [i, j])
@@ -82,6 +97,101 @@ y (Softmax): built in, as nn.softmax
   INFO(kernel << outcome.out << outcome.err);
   CHECK(outcome.exit_code == 0);
   CHECK(contains(outcome.out, "g (com.me.FancyGelu): kernel 'my_kernel'\n"));
+}
+
+TEST_CASE("the head of a kernel can be pasted whatever the names of attributes and dims are", "[tools]") {
+  Explained folder;
+  OnnxModel model;
+  model.input("a", kFloat32, "n,T").output("b");
+  *model.proto().mutable_graph()->mutable_output(0)->mutable_type() = tensor_of(onnx::TensorProto::FLOAT, {"n", "T"});
+  onnx::NodeProto& node = model.node("Odd", "a", "b");
+  node.set_domain("com.me");
+  for (const char* name : {"x", "y", "n", "T", "S", "lambda", "where"}) test::set_int(node, name, 3);
+  test::set_ints(node, "list", {1, 2});
+  test::set_string(node, "mode", "a \"b\"");
+  onnx::AttributeProto& names = *node.add_attribute();
+  names.set_name("names"), names.set_type(onnx::AttributeProto::STRINGS);
+  names.add_strings("p"), names.add_strings("q");
+  onnx::AttributeProto& table = *node.add_attribute();
+  table.set_name("table"), table.set_type(onnx::AttributeProto::TENSOR);
+  table.mutable_t()->set_data_type(onnx::TensorProto::FLOAT), table.mutable_t()->add_dims(2);
+  table.mutable_t()->add_float_data(1), table.mutable_t()->add_float_data(2);
+  Outcome outcome = folder.explain(model);
+  INFO(outcome.out << outcome.err);
+  const std::string head = head_of(outcome.out);
+  CHECK(head == R"(# a kernel cannot read or name the attribute "lambda", which is 3
+@S.implements("com.me::Odd", T=3, S=3, mode="a \"b\"", names=["p", "q"])
+@T.prim_func
+def my_kernel(x_1: T.Buffer(("n_1", "T_2"), "float32"), x: T.int64, y: T.int64, n: T.int64, where: T.int64, list_0: T.int64, list_1: T.int64, table: T.Buffer((2,), "float32"), y_1: T.Buffer(("n_1", "T_2"), "float32")):)");
+  outcome = folder.explain(model, head + R"(
+    for i, j in T.grid(n_1, T_2):
+        with T.block("odd"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            y_1[vi, vj] = x_1[vi, vj] * table[1] + T.Cast("float32", x + y + n + where + list_0 + list_1)
+)");
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 0);
+  CHECK(contains(outcome.out, "b (com.me.Odd): kernel 'my_kernel'\n"));
+}
+
+TEST_CASE("the head of a kernel knows scalars, strings and dims that do not follow", "[tools]") {
+  Explained folder;
+  auto explained = [&](DType input, const onnx::TypeProto& result) {
+    OnnxModel model;
+    model.input("a", input, "n").output("b");
+    *model.proto().mutable_graph()->mutable_output(0)->mutable_type() = result;
+    model.node("Odd", "a", "b").set_domain("com.me");
+    return folder.explain(model).out;
+  };
+  CHECK(contains(explained(kFloat32, tensor_of(onnx::TensorProto::FLOAT, {})),
+                 "def my_kernel(x: T.Buffer((\"n\",), \"float32\"), y: T.Buffer((), \"float32\")): ...\n"));
+  CHECK(
+      contains(explained(kFloat32, tensor_of(onnx::TensorProto::FLOAT, {"m"})),
+               "        # the dim \"m\" of result 0 does not follow from the inputs: @S.shape(\"my_kernel\") computes "
+               "it\n        @S.implements(\"com.me::Odd\")\n"));
+  const std::string strings = explained(DType::string(), tensor_of(onnx::TensorProto::FLOAT, {"n"}));
+  CHECK(contains(strings, "; but input 0 is of strings, which kernels do not take\n"));
+  CHECK(!contains(strings, "begins like this"));
+}
+
+TEST_CASE("explain gives the result of a function in which a node fails the type that its caller declares", "[tools]") {
+  Explained folder;
+  auto explained = [&](bool declares) {
+    OnnxModel model;
+    model.input("x", kFloat32, "n,24").output("y");
+    for (const char* name : {"com.me", "loc"}) {
+      auto* import = model.proto().add_opset_import();
+      import->set_domain(name), import->set_version(1);
+    }
+    onnx::FunctionProto& function = *model.proto().add_functions();
+    function.set_name("Block"), function.set_domain("loc"), function.add_input("i"), function.add_output("o");
+    for (const auto& import : model.proto().opset_import()) *function.add_opset_import() = import;
+    onnx::NodeProto &odd = *function.add_node(), &relu = *function.add_node();
+    odd.set_op_type("Odd"), odd.set_domain("com.me"), odd.add_input("i"), odd.add_output("t"), odd.set_name("odd");
+    relu.set_op_type("Relu"), relu.add_input("t"), relu.add_output("o"), relu.set_name("relu");
+    model.node("Block", "x", "a").set_domain("loc"), model.node("Block", "a", "b").set_domain("loc");
+    model.node("Softmax", "b", "y");
+    for (const char* name : {"a", "b"}) {
+      if (!declares) continue;
+      onnx::ValueInfoProto& info = *model.proto().mutable_graph()->add_value_info();
+      info.set_name(name), *info.mutable_type() = tensor_of(onnx::TensorProto::FLOAT, {"n", "k"});
+    }
+    Outcome outcome = folder.explain(model);
+    CHECK(outcome.exit_code == 3);
+    return outcome.out;
+  };
+  const std::string out = explained(true);
+  INFO(out);
+  CHECK(contains(out, "b (loc.Block): the nodes in it\nb/odd (com.me.Odd): nothing: operator com.me.Odd"));
+  CHECK(contains(out,
+                 "b/relu (Relu): nothing: the type of its input 't' is not known: nothing implements node "
+                 "'b/odd', and the model does not declare it\n"));
+  CHECK(contains(out, "y (Softmax): built in, as nn.softmax\n"));
+  const std::string open = explained(false);
+  INFO(open);
+  CHECK(contains(open,
+                 "b (loc.Block): nothing: the type of its input 'a' is not known: nothing implements node "
+                 "'a/relu', and the model does not declare it\n"));
 }
 
 TEST_CASE("explain says which condition of a kernel leaves a node to nobody", "[tools]") {
