@@ -229,7 +229,8 @@ ContractionTile choose_contraction(const Stage& product, ContractionTile tile, c
 
   int64_t row_bytes = bytes_of_row(block);
   int most = most_rows(tile.row_vectors(), target);
-  int64_t symbolic = tile.bands > 1 ? std::min(most, kMostBandedRows) : most;
+  // There is code for each number of rows that the last tile may have.
+  int64_t symbolic = std::min<int64_t>(most, tile.bands > 1 ? kMostBandedRows : kMostSymbolicRows);
   tile.rows = tile.has_rows ? static_cast<int>(std::clamp<int64_t>(num_rows.value_or(symbolic), 1, most)) : 1;
   bool reduces_last = block.iter_vars.back().kind == IterKind::kReduce;
   auto depth = reduces_last ? product.extent(block.iter_vars.size() - 1) : std::nullopt;

@@ -22,7 +22,7 @@ constexpr int64_t kChannelStep = 4, kSpillingChannelStep = 2, kUnrollingRegister
 constexpr int kFewestLanes = 4;            // shorter vectors do not pay for their setup
 constexpr int64_t kMostRows = 14;          // of a reduction's tile; more rows only make the code longer
 constexpr int64_t kMostSymbolicRows = 8;   // there is code for each number of rows that the last tile may have
-constexpr int kMostBandedRows = 4;         // the same of a product in bands, whose epilogue is long in each of them
+constexpr int64_t kMostBandedRows = 4;     // the same of a product in bands, whose epilogue is long in each of them
 constexpr int64_t kMostPixelRows = 4;      // of a convolution's tile, which has columns, too
 constexpr int64_t kMostFilterVectors = 4;  // side by side
 constexpr int kSideBySide = 2;             // vectors of columns of a tile, panels of a tile
