@@ -77,7 +77,7 @@ Started started(const BenchOptions& options, const CompileSettings& settings,
   double compile_s = (now_ms() - start) / 1000;
   const vm::Function& function = program.function(settings.function);
   Measured session{{}, Session(program, {.pool = pool}), function.name};
-  std::vector<vm::Value> inputs = options.inputs.with_buffer_names(options.model).make(function.inputs);
+  std::vector<vm::Value> inputs = options.inputs.make(function.inputs);
   for (int i = 0; i < options.warmup; ++i) session.run(inputs);
   return {settings, std::move(compiled), std::move(session), std::move(inputs), compile_s};
 }
@@ -101,7 +101,9 @@ std::optional<InTurn> compare(const BenchOptions& options, Started& with, const 
   return result;
 }
 
-int run(const BenchOptions& options) {
+int run(const BenchOptions& stated) {
+  BenchOptions options = stated;
+  options.inputs = stated.inputs.with_buffer_names(stated.model);
   check_output(options.json, options.model);
   auto pool = std::make_shared<vm::ThreadPool>(options.threads);
   auto start = [&](const CompileSettings& settings) { return started(options, settings, pool); };

@@ -56,7 +56,7 @@ CompileSettings settings_of(const RunOptions& options) {
       settings.passes =
           has_kernels ? "canonicalize,fold_batch_norm,fold_constants,apply_kernels,legalize,compose" : "legalize";
   }
-  settings.input_types = options.inputs.with_buffer_names(options.model).types();
+  settings.input_types = options.inputs.types();
   return settings;
 }
 
@@ -68,10 +68,9 @@ Results results_of(const RunOptions& options, const CompileSettings& settings) {
   Program program = load_program(options.model, settings);
   Session session(program, {.threads = options.threads});
   const vm::Function& function = program.function(settings.function);
-  const InputOptions given = options.inputs.with_buffer_names(options.model);
-  std::vector<vm::Value> inputs =
-      options.test_data.empty() ? given.make(function.inputs) : read_inputs(options.test_data, function.inputs);
-  if (!options.test_data.empty()) given.check(function.inputs, inputs);
+  std::vector<vm::Value> inputs = options.test_data.empty() ? options.inputs.make(function.inputs)
+                                                            : read_inputs(options.test_data, function.inputs);
+  if (!options.test_data.empty()) options.inputs.check(function.inputs, inputs);
   vm::TableProfiler profiler;
   if (options.profile) session.set_profiler(&profiler);
   std::vector<NamedValue> values = flat_results(session.run_values(inputs, function.name), function.outputs);
@@ -79,7 +78,9 @@ Results results_of(const RunOptions& options, const CompileSettings& settings) {
   return {function.name, std::move(values)};
 }
 
-int run(const RunOptions& options) {
+int run(const RunOptions& stated) {
+  RunOptions options = stated;
+  options.inputs = stated.inputs.with_buffer_names(stated.model);
   const CompileSettings settings = settings_of(options);
   auto work = [&](const CompileSettings& of_run) { return results_of(options, of_run); };
   const auto [function, results] = for_given_shapes(options.model, settings, options.inputs, options.test_data, work);

@@ -45,6 +45,7 @@ constexpr ExampleRow kExamples[] = {
     {kOnnx, "DepthToSpace", "T[1, 8, 2, 2], blocksize=2"},
     {kOnnx, "DequantizeLinear", "T[2, 3], U[], T[]", "int8 float32"},
     {kOnnx, "Det", "T[3, 3]"},
+    {kOnnx, "DynamicSlice", "T[4, 5], int64[1]{1}, int64[1]{3}, int64[1]{0}"},
     {kOnnx, "Einsum", "T[2, 3], T[3, 4], equation=\"ij,jk->ik\""},
     {kOnnx, "Expand", "T[1, 3], int64[2]{2, 3}"},
     {kOnnx, "EyeLike", "T[3, 3], dtype=U", "float32 float64"},

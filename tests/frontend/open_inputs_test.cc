@@ -159,6 +159,31 @@ TEST_CASE("ranks of graph inputs follow from the operators", "[frontend]") {
   CHECK(type_of_input(without_shapes(square)) == "3");
 }
 
+TEST_CASE("a scan over a batch whose size the run tells", "[frontend]") {
+  OnnxModel model(8);
+  model.input("initial", kFloat32, "b,2").input("x", kFloat32, "b,n,2");
+  onnx::NodeProto& scan = set_int(model.node("Scan", "- initial x", "last sums"), "num_scan_inputs", 1);
+  onnx::AttributeProto& body = *scan.add_attribute();
+  body.set_name("body");
+  body.set_type(onnx::AttributeProto::GRAPH);
+  onnx::GraphProto& graph = *body.mutable_g();
+  for (const char* name : {"total", "row"}) graph.add_input()->set_name(name);
+  for (const char* name : {"next", "seen"}) graph.add_output()->set_name(name);
+  onnx::NodeProto &add = *graph.add_node(), &same = *graph.add_node();
+  add.set_op_type("Add"), add.add_input("total"), add.add_input("row"), add.add_output("next");
+  same.set_op_type("Identity"), same.add_input("next"), same.add_output("seen");
+  model.output("last").output("sums");
+  Session session = model.compile();
+  Tensor initial = Tensor::of<float>({2, 2}, kFloat32, {0, 0, 10, 20});
+  Tensor x = Tensor::of<float>({2, 3, 2}, kFloat32, {1, 2, 3, 4, 5, 6, 1, 1, 1, 1, 1, 1});
+  std::vector<Tensor> results = session.run({initial, x});
+  CHECK(same_tensor(results[0], Tensor::of<float>({2, 2}, kFloat32, {9, 12, 13, 23})));
+  CHECK(same_tensor(results[1], Tensor::of<float>({2, 3, 2}, kFloat32, {1, 2, 4, 6, 9, 12, 11, 21, 12, 22, 13, 23})));
+  results = session.run({numbers({0, 2}), numbers({0, 3, 2})});
+  CHECK(results[1].shape() == vm::Shape{0, 3, 2});
+  CHECK_THROWS(session.run({numbers({1, 2}), x}));
+}
+
 TEST_CASE("types of graph inputs that the caller gives", "[frontend]") {
   OnnxModel model(18);
   model.input("x", kFloat32, "n,m").input("y", kFloat32, "n").node("Relu", "x", "r");

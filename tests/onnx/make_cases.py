@@ -96,7 +96,8 @@ def onnx_type(array):
 
 
 def flat(array):
-    return ", ".join(element(item) for item in np.asarray(array).ravel())
+    """The elements of an initializer, where a flag is a number."""
+    return ", ".join(element(np.int64(item) if isinstance(item, np.bool_) else item) for item in np.asarray(array).ravel())
 
 
 def outcome(name, array):

@@ -14,6 +14,7 @@ def add(m):
     for opset in (19, 21, 23, 24, 25):
         graphs(m, opset, i64)
     pads(m, i64)
+    sequences(m)
     texts(m)
     optionals(m)
     certain(m, i64, f32)
@@ -27,7 +28,7 @@ def moved(m, opset, i64):
     fives = Source("int64[1] {5}")
     nodes = [("Identity", {}, "x", 1, lambda x: x), ("Identity", {}, "k", 1, lambda k: k), ("Size", {}, "k", 1, lambda k: np.int64(k.size)),
              ("Squeeze", {}, "x ends", 1, lambda x, _: x[0, ..., 0]), ("Squeeze", {}, "k", 1, lambda k: k[:, 0]),
-             ("Unsqueeze", {}, "x inner", 1, lambda x, _: x[:, :, None, None]), ("Unsqueeze", {}, "k ends", 1, lambda k, _: k[None, ..., None]),
+             ("Unsqueeze", {}, "x inner", 1, lambda x, _: x[:, :, None, :, None]), ("Unsqueeze", {}, "k ends", 1, lambda k, _: k[None, ..., None]),
              ("Transpose", {}, "x", 1, lambda x: x.transpose()), ("Transpose", {"perm": [1, 0]}, "k", 1, lambda k: k.T),
              ("Flatten", {}, "x", 1, lambda x: x.reshape(len(x), -1)), ("Flatten", {"axis": 0}, "k", 1, lambda k: k.reshape(1, -1)),
              ("Flatten", {"axis": 3}, "x", 1, lambda x: x.reshape(-1, x.shape[3])),
@@ -111,7 +112,7 @@ def graphs(m, opset, i64):
     sums = lambda n, x: np.array([((k + 2) * x) ** 2 for k in range(int(n))], np.float32).reshape((int(n),) + x.shape)
     nodes = [("If", branches, "flag", 1, lambda flag, x=None: None), ("If", turned, "flag", 1, lambda flag, x=None: None),
              ("Loop", {"body": body}, "count - x", 2, lambda n, _, x: ((int(n) + 1) * x, sums(n, x))),
-             ("Loop", {"body": until}, "- true x", 1, lambda _, __, x: 5 * x),
+             ("Loop", {"body": until}, "many true x", 1, lambda _, __, x: 5 * x),
              ("Scan", {"num_scan_inputs": 1, "body": scanned}, "start x", 2, scan),
              ("Scan", {"num_scan_inputs": 1, "scan_input_directions": [1], "scan_output_directions": [1], "body": scanned}, "start x", 2, backwards)]
     runs = [("some", [m.numbers(3, 2), np.bool_(True), np.int64(3), m.numbers(2, seed="s")]),
@@ -121,7 +122,21 @@ def graphs(m, opset, i64):
         nodes[k] = nodes[k][:2] + ("flag", 1, lambda flag, chosen=chosen: runs[0 if flag else 1][1][0] * 2 if bool(flag) == chosen
                                    else runs[0 if flag else 1][1][0][0])
     m.case(f"graphs_{opset}", opset, "Branches and loops, whose graphs read what is outside of them.",
-           "float[n,m] x; bool flag; int64 count; float[m] start", runs, nodes, {"true": np.bool_(True)})
+           "float[n,m] x; bool flag; int64 count; float[m] start", runs, nodes, {"true": np.bool_(True), "many": np.int64(100)})
+
+
+def sequences(m):
+    """The first and the last item of a sequence, each in a branch."""
+    first = Source("first () => (float[a,b] u) { one = Constant <value_int = 1> () zero = Constant <value_int = 0> () "
+                   "parts = SplitToSequence <axis = 1> (x, one) u = SequenceAt (parts, zero) }")
+    last = Source("last () => (float[c] u) { end = Constant <value_int = -1> () "
+                  "parts = SplitToSequence <keepdims = 0> (x) u = SequenceAt (parts, end) }")
+    x, y = m.numbers(3, 2), m.numbers(1, 3)
+    chosen = lambda then: lambda flag: (x if flag else y)[:, :1] if bool(flag) == then else (x if flag else y)[-1]
+    m.case("split_to_sequence_24", 24, "Parts of one column, and rows.", "float[n,m] x; bool flag",
+           [("some", [x, np.bool_(True)]), ("other", [y, np.bool_(False)])],
+           [("If", {"then_branch": first, "else_branch": last}, "flag", 1, chosen(True)),
+            ("If", {"then_branch": last, "else_branch": first}, "flag", 1, chosen(False))])
 
 
 def texts(m):

@@ -207,6 +207,20 @@ TEST_CASE("values, tuples and builtins", "[vm]") {
   CHECK(same_contents(results[0], results[2]));
 }
 
+TEST_CASE("results do not share memory, which callers may write to", "[vm]") {
+  Program program = one_function([](ExecutableBuilder&, FunctionBuilder& main) {
+    Reg x = main.add_input({"x", ValueKind::kTensor, kFloat32, {}});
+    Reg view = main.new_register(), both = main.new_register();
+    main.emit(Opcode::kReshapeView, {view, x, std::vector<Scalar>{2, 2}});
+    main.emit(Opcode::kMakeTuple, {both, std::vector{x, view}});
+    main.emit(Opcode::kRet, {both});
+  });
+  std::vector<Tensor> results = Session(program, {.threads = 1}).run({ramp({4})});
+  REQUIRE(results.size() == 2);
+  results[0].set_double(0, 7);
+  CHECK(results[1].as_double(0) == 0);
+}
+
 TEST_CASE("a loop carries values, stacks rows and ends", "[vm]") {
   // The body gives (condition, the number it carries twice, the tensor that it captured); `first` rows are there.
   auto run = [](int64_t trips, int64_t condition, int64_t next, std::vector<int64_t> first, int64_t fields = 3) {
