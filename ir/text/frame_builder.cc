@@ -57,6 +57,7 @@ Lines Parser::BuilderReader::framed(const Lines& lines, Line& function) {
     copy = *line;
     const Syntax* call = line->value && is_call(*line->value) ? line->value : nullptr;
     std::string_view form = call ? call->children[0]->text : std::string_view();
+    if (form.ends_with('_')) form.remove_suffix(1);  // R.func_name_("main"), as from 2026 on
     if (form == "func_name") {
       function.text = *in.made_texts_.insert(in.string(in.required(*call, 0, "name"))).first;
       continue;
