@@ -287,11 +287,20 @@ class FunctionLowering {
     if (!values || !dims || dims->size() != 1 || values->values.size() != 1 || !place_of(binding)) return false;
     return !dims->front().is<Var>() || dims_.defines(dims->front());
   }
+  // Returns whether the match_cast demands that a condition holds, which gives 1, or 0 where it does not.
+  static bool is_condition(const Binding& binding) {
+    const ShapeExpr* values = binding.value.as<ShapeExpr>();
+    const std::vector<Expr>* dims = known_shape(*binding.cast);
+    if (!values || !dims || dims->size() != 1 || values->values.size() != 1 || !is_int(dims->front(), 1)) return false;
+    const Select* choice = values->values[0].as<Select>();
+    return choice && is_int(choice->a, 1) && is_int(choice->b, 0);
+  }
   void lower_cast(const Binding& binding) {
     if (binding.cast->is<PrimType>()) return lower_scalar(binding);
     Reg value = reg(binding.value);
     std::string context = fmt::format("match_cast '{}'", binding.var->name);
     if (is_check(binding)) context = what_of_check(binding.var->name) + ": {} and {}";
+    if (is_condition(binding)) context = what_of_check(binding.var->name) + " ({} of {} conditions hold)";
     dims_.match({{value, *binding.cast, context}});
     bind(binding, value);
   }
@@ -347,7 +356,13 @@ class FunctionLowering {
     if (!node.callee.is<OpRef>()) return call(binding, node.callee, node.args);
     const std::string& op = op_name(binding.value);
     const OpLowering* row = find_row(op);
-    if (!row) fail_unsupported(place_in(binding), "operator '{}' has no lowering yet", op);
+    if (!row && calls_kernel(op))
+      fail(place_in(binding),
+           "'{}' is left: the list of passes stops before calls of tensor programs are lowered; end it with 'lower'",
+           op);
+    if (!row)
+      fail_unsupported(place_in(binding),
+                       "operator '{}' has no lowering yet, or the list of passes stops before 'legalize'", op);
     if (row->builtin) return call_builtin(binding, row->builtin, node.args);
     (this->*row->lower)(binding, node);
   }

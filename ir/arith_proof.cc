@@ -119,7 +119,7 @@ bool Simplifier::non_negative(const Poly& sum, int depth) const {
   steps_left_ -= 1 + static_cast<int>(sum.terms().size()) / kTermsOfStep;
   return non_negative_at_ends(sum, depth) || non_negative_by_facts(sum, depth) ||
          non_negative_by_multiples(sum, depth) || non_negative_by_quotients(sum, depth) ||
-         non_negative_by_extremes(sum, depth);
+         non_negative_by_extremes(sum, depth) || non_negative_times_divisor(sum, depth);
 }
 
 // Handles a variable with a known symbolic end: the sum is least at one of its ends when all its terms are monotonic in
@@ -232,6 +232,21 @@ bool Simplifier::non_negative_by_extremes(const Poly& sum, int depth) const {
     bool a = holds_with(node->a);
     if (one_suffices && a) return true;
     if ((a || one_suffices) && holds_with(node->b)) return true;
+  }
+  return false;
+}
+
+// Multiplies by the divisor of a quotient that stands in the sum once: r >= x // c is c*r + c - 1 >= x for integers,
+// and x // c >= r is x >= c*r. So x // c < n where x < n*c.
+bool Simplifier::non_negative_times_divisor(const Poly& sum, int depth) const {
+  for (const Term& term : sum.terms()) {
+    const Binary* node = term.atoms.size() == 1 ? term.atoms[0].as<Binary>() : nullptr;
+    if (!node || node->op != BinaryOp::kFloorDiv || (term.factor != 1 && term.factor != -1)) continue;
+    const Poly divisor = stored(node->b);
+    if (divisor.terms().size() != 1 || bounds(divisor).min < 0) continue;
+    Poly scaled = sum.plus(Poly::term(term.atoms, term.factor), -1).times(divisor).plus(stored(node->a), term.factor);
+    if (term.factor < 0) scaled = scaled.plus(divisor).plus(Poly::constant(-1));
+    if (non_negative(recombine(scaled), depth + 1)) return true;
   }
   return false;
 }

@@ -141,6 +141,7 @@ class Simplifier {
   bool non_negative_by_quotients(const Poly& sum, int depth) const;
   bool non_negative_by_quotient(const Poly& sum, const Term& plus, int depth) const;
   bool non_negative_by_extremes(const Poly& sum, int depth) const;
+  bool non_negative_times_divisor(const Poly& sum, int depth) const;
   static std::optional<Quotient> as_quotient(const Term& term);
   int direction_of(const Poly& sum, const Expr& var) const;
   static Poly replace(const Poly& sum, const Expr& atom, const Poly& value);

@@ -270,7 +270,7 @@ class DimChecker final : public GraphRewriter {
       DType dtype = dtype_of(narrow[i]);
       if (!dim || !dtype.is_integral() || dtype == kInt64) continue;
       DimCheck check = in_range(cast_to(*dim, kInt64), dtype);
-      check.what = fmt::format("{} of {} fits {}", wide[i]->name, name, to_string(dtype));
+      check.what = fmt::format("{} of {} does not fit into {}", wide[i]->name, name, to_string(dtype));
       require(check, builder);
     }
   }

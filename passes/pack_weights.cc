@@ -18,6 +18,7 @@
 #include "passes/graph_decisions.h"
 #include "passes/product_bands.h"
 #include "passes/winograd.h"
+#include "support/joined.h"
 #include "tir/compute.h"
 #include "tir/intrin/tensor_intrin.h"
 #include "tir/rules/choose.h"
@@ -60,7 +61,9 @@ class WeightPacker final : public GraphRewriter {
 
   FunctionRef pack(const FunctionRef& function) {
     bands_ = find_product_bands(function, context_.ops);
-    return run(function);
+    FunctionRef result = run(function);
+    report_skipped_rules();
+    return result;
   }
 
  protected:
@@ -79,7 +82,7 @@ class WeightPacker final : public GraphRewriter {
   }
 
  private:
-  bool uses_winograd(const Call& conv, const Binding& binding) const {
+  bool uses_winograd(const Call& conv, const Binding& binding) {
     if (!can_be_winograd(conv, binding, target_)) return false;
     const std::vector<int64_t> filters = *constant_shape(conv.args[1].type());
     bool gains = winograd_gains(filters[1], filters[0], conv.args[1].is<Constant>(), *known_shape(binding.value.type()),
@@ -88,7 +91,7 @@ class WeightPacker final : public GraphRewriter {
     if (users_rule_fits(conv, binding)) preferred = "direct";
     const bool is_chosen = decide("convolution_algorithm", "algorithm", binding.var, context_, {"direct", "winograd"},
                                   gains ? "winograd" : "direct", preferred) == AttrValue("winograd");
-    if (is_chosen) report_skipped_rules(binding);
+    if (is_chosen) skip_rules(binding);
     return is_chosen;
   }
 
@@ -97,8 +100,24 @@ class WeightPacker final : public GraphRewriter {
            (rule.uses.empty() || rule.uses == "convolution");
   }
 
-  // Says that a rule for convolutions is not tried on this one.
-  void report_skipped_rules(const Binding& binding) const {
+  // Says which convolutions the rules for them are not tried on.
+  void report_skipped_rules() const {
+    if (!context_.report || skipped_.empty()) return;
+    constexpr size_t kMostNames = 4;
+    std::string names = joined(std::span(skipped_).first(std::min(skipped_.size(), kMostNames)));
+    if (skipped_.size() > kMostNames) names += fmt::format(" and {} more", skipped_.size() - kMostNames);
+    for (const ScheduleRule& rule : context_.schedules) {
+      if (!is_for_convolutions(rule) || !rule.apply) continue;
+      context_.report(
+          fmt::format("schedule rule '{}' is not tried on {}: the graph chose Winograd's algorithm there, which "
+                      "S.use(\"convolution_algorithm\", algorithm=\"direct\") or --no-winograd prevents",
+                      rule.name, names));
+    }
+  }
+
+  // Notes that rules for convolutions are not tried on this one.
+  void skip_rules(const Binding& binding) {
+    if (std::ranges::any_of(context_.schedules, is_for_convolutions)) skipped_.push_back(operator_name(binding.var));
     if (!context_.claimed) return;
     for (const ScheduleRule& rule : context_.schedules) {
       if (!is_for_convolutions(rule)) continue;
@@ -251,6 +270,7 @@ class WeightPacker final : public GraphRewriter {
   const Target& target_;
   IRModule& module_;
   ProductBands bands_ = {};
+  std::vector<std::string> skipped_;                       // convolutions that the user's rules for them do not get
   std::unordered_map<const NodeHeader*, Expr> banded_;     // by the variable of the product
   std::unordered_map<const NodeHeader*, Binding> behind_;  // by variable
   std::map<std::pair<const NodeHeader*, int64_t>, std::optional<Expr>> bands_behind_;

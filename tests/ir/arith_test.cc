@@ -146,6 +146,19 @@ TEST_CASE("simplify with symbolic extents", "[arith]") {
   CHECK_FALSE(facts.can_prove(vars[0].var < vars[1].var));
 }
 
+TEST_CASE("the quotient of a fused loop is below the outer extent", "[arith]") {
+  const VarRef n = make_dim("n"), m = make_dim("m"), fused = make_dim("fused"), in_rows = make_dim("in_rows");
+  Analyzer facts;
+  for (const VarRef& dim : {n, m}) facts.bind(dim, Interval{0, std::numeric_limits<int64_t>::max()});
+  facts.bind(fused, int_imm(0), n * 8);
+  facts.bind(in_rows, int_imm(0), n * m);
+  CHECK(facts.can_prove(floor_div(fused, int_imm(8)) < n));
+  CHECK_FALSE(facts.can_prove(floor_div(fused, int_imm(8)) < n - 1));
+  CHECK_FALSE(facts.can_prove(floor_div(fused, int_imm(7)) < n));
+  CHECK(facts.can_prove(floor_div(in_rows, m) < n));
+  CHECK_FALSE(facts.can_prove(floor_div(in_rows, m) + 1 < n));
+}
+
 // Bounds without memory took 2^depth steps here, as a divisor is looked at twice.
 TEST_CASE("nested divisors cost no more than their number", "[arith]") {
   Analyzer facts;

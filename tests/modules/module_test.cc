@@ -111,7 +111,7 @@ TEST_CASE("scalars of programs are dims of the graph, in the program's integers"
   }
   std::string error = error_of(session, {random_tensor({32808}, random)});
   INFO(error);
-  CHECK(error.find("by_of_shift_fits_int16") != std::string::npos);
+  CHECK(error.find("by of shift does not fit into int16") != std::string::npos);
 }
 
 TEST_CASE("a dim that its kernel cannot count is an error at run time", "[modules]") {

@@ -43,6 +43,27 @@ std::string steps_of(const std::string& python, const std::string& module_name =
 
 }  // namespace
 
+TEST_CASE("a script compares blocks and loops by identity", "[schedule]") {
+  const std::string begin = R"(
+sch = tvm.tir.Schedule(Sums)
+block = sch.get_block("B")
+loops = sch.get_loops(block)
+)";
+  const std::string taken = steps_of(begin + R"(
+for loop in loops:
+    if loop is loops[-1] and loop is not loops[0] and loop in loops[1:] and loop != block and loop is not None:
+        sch.split(loop, [None, 4])
+)");
+  INFO(taken);
+  CHECK(taken.find("split") != std::string::npos);
+  CHECK(steps_of(begin + "for loop in loops:\n    assert block is loops[0]\n    sch.unroll(loop)\n")
+            .find("does not hold") != std::string::npos);
+  CHECK(steps_of(begin + "for loop in loops:\n    assert block < loops[0]\n    sch.unroll(loop)\n")
+            .find("have no order") != std::string::npos);
+  CHECK(steps_of(begin + "for loop in loops:\n    assert 1 is 1\n    sch.unroll(loop)\n")
+            .find("compare other values with '=='") != std::string::npos);
+}
+
 TEST_CASE("steps beside a module are done, and Python between them is left out", "[schedule]") {
   std::string steps = steps_of(R"(
 print(Sums)

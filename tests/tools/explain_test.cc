@@ -308,6 +308,8 @@ TEST_CASE("explain says that a rule is skipped where Winograd's algorithm is cho
       "    rule 'mine' does not: skipped: the graph chose Winograd's algorithm for this convolution; "
       "S.use(\"convolution_algorithm\", at=\"c\", algorithm=\"direct\") or --no-winograd keeps it\n";
   CHECK(contains(folder.explain(model, rule).out, skipped));
+  CHECK(contains(folder.explain(model, rule).err,
+                 "schedule rule 'mine' is not tried on c: the graph chose Winograd's algorithm there"));
   CHECK(!contains(folder.explain(model, rule + "\nS.use(\"convolution_algorithm\", algorithm=\"direct\")\n").out,
                   "skipped"));
 }

@@ -418,6 +418,16 @@ TEST_CASE("schedules after the class of a module's file are read, rules and buil
   }
 }
 
+TEST_CASE("a list of passes that stops before kernels are lowered is told of", "[tools]") {
+  for (const auto& [passes, error] : {std::pair("simplify", "or the list of passes stops before 'legalize'"),
+                                      std::pair("simplify,kernels", "end it with 'lower'")}) {
+    Outcome outcome = relaxc_command({"compile", kOnnxFile, "--emit=bytecode", std::string("--passes=") + passes});
+    INFO(outcome.err);
+    CHECK(outcome.exit_code != 0);
+    CHECK(contains(outcome.err, error));
+  }
+}
+
 TEST_CASE("schedules that nothing would use are told of", "[tools]") {
   test::Folder folder("text");
   auto check = [&](const std::string& text, const std::string& model = kSource + "/examples/schedules/matmul.py") {

@@ -40,31 +40,53 @@ std::string text_of(const LoopReduction& reduction) {
   return fmt::format("{} into {}, in {}", reduction.kind, into, reduction.in_order ? "this order" : "any order");
 }
 
+bool is_certain(const CarriedAccess& carried) {
+  return carried.how != Meets::kMayLoad && carried.how != Meets::kMayStore;
+}
 std::string text_of(const CarriedAccess& carried) {
-  std::string access = print_expr(load(carried.buffer, carried.indices));
-  if (!carried.distance) return fmt::format("{} of another iteration", access);
-  if (*carried.distance == 0) return fmt::format("{} of this iteration", access);
-  int64_t apart = std::abs(*carried.distance);
-  return fmt::format("{} of {} iteration{} {}", access, apart, apart == 1 ? "" : "s",
-                     *carried.distance > 0 ? "before" : "later");
+  const std::string access = print_expr(load(carried.buffer, carried.indices));
+  const int64_t apart = std::abs(carried.distance.value_or(0));
+  const std::string when = apart == 0 ? carried.distance ? "this iteration" : "another iteration"
+                                      : fmt::format("{} iteration{} {}", apart, apart == 1 ? "" : "s",
+                                                    *carried.distance > 0 ? "before" : "later");
+  switch (carried.how) {
+    case Meets::kCarried:
+      return fmt::format("carried: {} of {}", access, when);
+    case Meets::kStored:
+      return fmt::format("stored again: {} of {}", access, when);
+    case Meets::kShared:
+      return "shared by all iterations: " + access;
+    case Meets::kMayLoad:
+      return fmt::format("{} may be an element that another iteration stores", access);
+    case Meets::kMayStore:
+      return fmt::format("{} may be an element that another iteration stores, too", access);
+  }
+  return "";
 }
 
 std::string text_of(const std::string& reduction) { return reduction + ", in any order"; }
 
-// Says what stands against iterations in any order.
+// Says what is known to stand against iterations in any order, and in a sentence below what may do so.
+struct DependenceText {
+  std::string known, note;
+};
 template <class Freedom>
-std::string dependence_text(const Freedom& freedom) {
-  if (!freedom.dependence) return "independent";
-  std::vector<std::string> parts;
+DependenceText dependence_text(const Freedom& freedom) {
+  if (!freedom.dependence) return {"independent", ""};
+  std::vector<std::string> parts, notes;
   auto add = [&](const std::string& part) {
     if (std::ranges::count(parts, part) == 0) parts.push_back(part);
   };
   for (const auto& reduction : freedom.reductions) add(text_of(reduction));
-  for (const CarriedAccess& carried : freedom.carried) add("carried: " + text_of(carried));
-  if constexpr (requires { freedom.effect; }) {
-    if (freedom.effect) add(*freedom.effect);
+  for (const CarriedAccess& carried : freedom.carried) {
+    if (is_certain(carried)) add(text_of(carried));
+    if (!is_certain(carried) && !std::ranges::count(notes, text_of(carried))) notes.push_back(text_of(carried));
   }
-  return parts.empty() ? *freedom.dependence : joined(parts, "; ");
+  if constexpr (requires { freedom.effect; }) {
+    if (freedom.effect) notes.push_back(*freedom.effect);
+  }
+  if (!parts.empty()) return {joined(parts, "; "), joined(notes, "; ")};
+  return {"dependent", notes.empty() ? *freedom.dependence : joined(notes, "; ")};
 }
 
 std::string padded(const std::string& text, size_t columns) { return text + std::string(columns - width(text), ' '); }
@@ -82,12 +104,11 @@ FreedomRow row_of(const Freedom& freedom) {
   auto stride_text = [](const AccessStride& access) {
     return fmt::format("{} {}", access.buffer->name, access.stride ? number_text(*access.stride) : "varies");
   };
-  std::string others = joined(freedom.exchanged, [](const auto& loop) { return name_of(loop); }),
-              iterations = dependence_text(freedom);
-  bool is_explained = freedom.dependence && iterations == *freedom.dependence;
-  return {{name_of(freedom.loop), is_explained ? "dependent" : iterations, freedom.dependence ? "no" : "yes",
+  std::string others = joined(freedom.exchanged, [](const auto& loop) { return name_of(loop); });
+  DependenceText iterations = dependence_text(freedom);
+  return {{name_of(freedom.loop), iterations.known, freedom.dependence ? "no" : "yes",
            joined(freedom.strides, stride_text), others.empty() ? "-" : others},
-          is_explained ? iterations : ""};
+          iterations.note};
 }
 
 // Returns a row for each loop with what a schedule may do to it.

@@ -99,7 +99,9 @@ std::vector<CarriedAccess> carried_in(const TreeNode* loop, const PlacedAccesses
                         std::ranges::equal(load.access.indices, store.access.indices,
                                            [](const Expr& a, const Expr& b) { return structural_equal(a, b); });
       CarriedAccess carried{load.access.buffer, load.access.indices, {}};
-      if (may_meet && !is_element && find_distance(store, load, loop, carried.distance)) result.push_back(carried);
+      if (!may_meet || is_element || !find_distance(store, load, loop, carried.distance)) continue;
+      if (!carried.distance) carried.how = Meets::kMayLoad;
+      result.push_back(carried);
     }
   }
   return result;

@@ -11,11 +11,21 @@ struct AccessStride {
   std::optional<Expr> stride;  // absent: it differs from iteration to iteration
 };
 
-// A load of a value that an iteration of a loop stored before.
+// How an access meets a store of another iteration of a loop.
+enum class Meets : uint8_t {
+  kCarried,  // it loads what that iteration stores
+  kStored,   // it stores to an element to which that iteration stores, too
+  kShared,   // all iterations use the same elements, and each stores them before it loads them
+  kMayLoad,  // it loads an element that is not known to be another one than the store's
+  kMayStore  // it stores to one
+};
+
+// An access that keeps the iterations of a loop from running in any order.
 struct CarriedAccess {
   Buffer buffer;
-  std::vector<Expr> indices;        // of the load
+  std::vector<Expr> indices;
   std::optional<int64_t> distance;  // in iterations; absent: it is not a constant
+  Meets how = Meets::kCarried;
 };
 
 // A block that combines values of several iterations.

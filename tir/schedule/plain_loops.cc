@@ -101,11 +101,12 @@ class PlainCollector {
   size_t statement_ = 0;
 };
 
-// Says when a store and an access touch one element: never, in iterations that are `distance` apart, or, without a
-// distance, in iterations of which nothing is known.
+// Says when a store and an access touch one element: never, in iterations that are `distance` apart, in all iterations,
+// or in iterations of which nothing is known.
 struct Meeting {
   bool never = false;
   std::optional<int64_t> distance = {};
+  bool always = false;
 };
 
 class PlainAnalysis {
@@ -156,13 +157,28 @@ class PlainAnalysis {
         if (!std::ranges::count(result.reductions, *kind)) result.reductions.push_back(*kind);
         continue;
       }
+      // Two stores are one finding, told of the later one.
+      if (other.is_store && other.statement < store.statement && !meeting.always) continue;
+      const Meets how = how_of(other, meeting, loop);
       auto is_known = [&](const CarriedAccess& known) {
-        return same_node(known.buffer, other.buffer) && known.distance == meeting.distance &&
-               same_indices(known.indices, other.indices);
+        return same_node(known.buffer, other.buffer) && same_indices(known.indices, other.indices) &&
+               (known.distance == meeting.distance || how == Meets::kShared) &&
+               (known.how == how || how == Meets::kMayStore || how == Meets::kShared);
       };
       if (std::ranges::none_of(result.carried, is_known))
-        result.carried.push_back({other.buffer, other.indices, meeting.distance});
+        result.carried.push_back({other.buffer, other.indices, meeting.distance, how});
     }
+  }
+
+  Meets how_of(const PlainAccess& access, const Meeting& meeting, const Ref<For>& loop) const {
+    if (meeting.distance) return access.is_store ? Meets::kStored : Meets::kCarried;
+    if (!meeting.always) return access.is_store ? Meets::kMayStore : Meets::kMayLoad;
+    // What an iteration loads before any store to the buffer in it, an earlier iteration has stored.
+    auto is_before = [&](const PlainAccess& each) {
+      return each.is_store && each.is_in(loop) && same_node(each.buffer, access.buffer) &&
+             each.statement < access.statement;
+    };
+    return access.is_store || std::ranges::any_of(accesses_.all, is_before) ? Meets::kShared : Meets::kCarried;
   }
 
   void add_stride(const PlainAccess& access, const Ref<For>& loop, std::vector<AccessStride>& strides) const {
@@ -205,12 +221,14 @@ class PlainAnalysis {
     return fmt::format("{} into {}", kind, store.buffer->name);
   }
 
-  // Returns the access with other variables for the loops inside of `loop`: those of another iteration.
-  std::vector<Expr> in_other_iteration(const PlainAccess& access, const Ref<For>& loop, Analyzer& facts) const {
+  // Returns the access with other variables for the loops inside of `loop`: those of another iteration. With
+  // `any_iteration` the loop has another variable, too.
+  std::vector<Expr> in_other_iteration(const PlainAccess& access, const Ref<For>& loop, Analyzer& facts,
+                                       bool any_iteration) const {
     VarMap others;
     bool is_inside = false;
     for (const Ref<For>& each : access.loops) {
-      if (is_inside) {
+      if (is_inside || (any_iteration && same_node(each, loop))) {
         VarRef other = make_var(each->var->name + "_", each->var.type());
         facts.bind(other, substitute(each->min, others), substitute(each->extent, others));
         others.emplace(each->var.get(), other);
@@ -220,12 +238,41 @@ class PlainAnalysis {
     return map_each(access.indices, [&](const Expr& e) { return substitute(e, others); });
   }
 
-  Meeting meeting_of(const PlainAccess& store, const PlainAccess& access, const Ref<For>& loop) const {
+  // Returns whether the elements are others in any two iterations, as the halves of a buffer are.
+  bool are_apart(const PlainAccess& store, const PlainAccess& access, const Ref<For>& loop) const {
     Analyzer facts = facts_;
-    const std::vector<Expr> other = in_other_iteration(access, loop, facts);
+    const std::vector<Expr> other = in_other_iteration(access, loop, facts, true);
+    for (size_t d = 0; d < other.size(); ++d) {
+      const Expr& to = store.indices[d];
+      if (!dtype_of(to).is_integral() || !dtype_of(other[d]).is_integral()) return false;
+      if (holds<BufferLoad>(to) || holds<BufferLoad>(other[d])) continue;
+      if (facts.can_prove(not_equal(to, cast_to(other[d], dtype_of(to))))) return true;
+    }
+    return false;
+  }
+
+  // Returns whether both run through the same elements in each iteration.
+  static bool use_the_same(const PlainAccess& store, const PlainAccess& access, const Ref<For>& loop) {
+    auto is_fixed = [&](const Expr& index) { return !uses_var(index, loop->var) && !holds<BufferLoad>(index); };
+    auto is_fixed_loop = [&](const Ref<For>& each) { return is_fixed(each->min) && is_fixed(each->extent); };
+    return same_indices(store.indices, access.indices) && std::ranges::all_of(store.indices, is_fixed) &&
+           std::ranges::all_of(store.loops, is_fixed_loop) && std::ranges::all_of(access.loops, is_fixed_loop);
+  }
+
+  Meeting meeting_of(const PlainAccess& store, const PlainAccess& access, const Ref<For>& loop) const {
+    if (access.indices.size() != store.indices.size()) return {};
+    if (are_apart(store, access, loop)) return {.never = true};
+    Meeting result = step_by_step(store, access, loop);
+    result.always = !result.never && use_the_same(store, access, loop);
+    return result;
+  }
+
+  // Compares the accesses where a step of the loop moves both by the same distance.
+  Meeting step_by_step(const PlainAccess& store, const PlainAccess& access, const Ref<For>& loop) const {
+    Analyzer facts = facts_;
+    const std::vector<Expr> other = in_other_iteration(access, loop, facts, false);
     Meeting result;
     bool is_certain = true;  // the distance holds in every dim
-    if (other.size() != store.indices.size()) return result;
     for (size_t d = 0; d < other.size(); ++d) {
       const Expr& to = store.indices[d];
       if (!dtype_of(to).is_integral() || !dtype_of(other[d]).is_integral()) return {};

@@ -244,6 +244,11 @@ class Interpreter {
     fail(span(at), "expected a whole number, got {}", to_string(result));
   }
 
+  static std::optional<double> as_double(const AttrValue& number) {
+    if (const int64_t* whole = number.as<int64_t>()) return static_cast<double>(*whole);
+    return number.as<double>() ? std::optional(*number.as<double>()) : std::nullopt;
+  }
+
   // Returns a number as an expression; sampled numbers stay variables.
   Expr scalar(const Syntax& at, const AttrValue& any) {
     if (const int64_t* number = any.as<int64_t>()) return int_imm(*number);
@@ -302,10 +307,9 @@ class Interpreter {
       return joined;
     }
     if (at.text == "in" || at.text == "not in") return is_in(at, x, y) == (at.text == "in");
-    auto as_double = [](const AttrValue& number) -> std::optional<double> {
-      if (const int64_t* whole = number.as<int64_t>()) return static_cast<double>(*whole);
-      return number.as<double>() ? std::optional(*number.as<double>()) : std::nullopt;
-    };
+    const bool is_identity = at.text == "is" || at.text == "is not";
+    if (is_identity || (at.kind == SyntaxKind::kCompare && (is_handle(x) || is_handle(y))))
+      return are_one(at, x, y) == (at.text == "is" || at.text == "==");
     const Operation* row = find_operation(at.text);
     bool divides = at.text == "/" || at.text == "//" || at.text == "%";
     auto p = as_double(x), q = as_double(y);
@@ -321,17 +325,28 @@ class Interpreter {
     return known_number(simplify(binary(row->op, a, b)));
   }
 
+  // Returns whether both are the same block, loop, flag or None.
+  bool are_one(const Syntax& at, const AttrValue& x, const AttrValue& y) const {
+    const bool is_identity = at.text == "is" || at.text == "is not";
+    if (!is_identity && at.text != "==" && at.text != "!=")
+      fail(span(at), "blocks and loops have no order; compare them with 'is' or '=='");
+    auto has_identity = [](const AttrValue& v) { return is_handle(v) || v.is_none() || v.as<bool>(); };
+    if (is_identity && !has_identity(x) && !has_identity(y))
+      fail(span(at), "'{}' compares blocks, loops, True, False and None; compare other values with '{}'", at.text,
+           at.text == "is" ? "==" : "!=");
+    if (is_handle(x) || is_handle(y)) return is_same_handle(x, y);
+    return has_identity(x) && has_identity(y) && x == y;
+  }
+
   // Returns whether the value is one of a list's.
   bool is_in(const Syntax& at, const AttrValue& value, const AttrValue& list) const {
     const AttrList* items = list.as<AttrList>();
     if (!items) fail(span(*at.children[1]), "expected a list behind '{}', got {}", at.text, to_string(list));
-    auto number = [](const AttrValue& v) -> std::optional<double> {
-      if (const int64_t* whole = v.as<int64_t>()) return static_cast<double>(*whole);
-      return v.as<double>() ? std::optional(*v.as<double>()) : std::nullopt;
-    };
     for (const AttrValue& item : *items) {
+      if (is_same_handle(value, item)) return true;
+      if (is_handle(value) || is_handle(item)) continue;
       if (value.as<Expr>() || item.as<Expr>()) fail(span(at), "{} is not known to be a number", to_string(value));
-      if (item == value || (number(item) && number(item) == number(value))) return true;
+      if (item == value || (as_double(item) && as_double(item) == as_double(value))) return true;
     }
     return false;
   }

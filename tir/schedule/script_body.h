@@ -43,4 +43,13 @@ std::shared_ptr<const Origin> origin_of(std::string_view text, const std::string
 // Returns the value of an expression that calls no primitive.
 AttrValue evaluate(const text::Syntax& at, const std::shared_ptr<const Origin>& origin, ScheduleNames names = {});
 
+// Blocks and loops, which a script can hand on and compare, but not look into.
+inline bool is_handle(const AttrValue& value) {
+  const Expr* e = value.as<Expr>();
+  return e && e->is<Var>() && !e->type().is<PrimType>();
+}
+inline bool is_same_handle(const AttrValue& x, const AttrValue& y) {
+  return is_handle(x) && is_handle(y) && same_node(*x.as<Expr>(), *y.as<Expr>());
+}
+
 }  // namespace relaxc
