@@ -306,20 +306,6 @@ void InputOptions::check(const std::vector<vm::ValueInfo>& inputs, const std::ve
   }
 }
 
-// Returns the input of that name. A buffer that a tensor program gets by a handle goes by the handle's name, too, where
-// that is formed as usual: `a` or `var_A` for A.
-static const vm::ValueInfo* find_input(const std::vector<vm::ValueInfo>& inputs, std::string_view name) {
-  if (const vm::ValueInfo* exact = find_item(inputs, name, &vm::ValueInfo::name)) return exact;
-  if (name.starts_with("var_")) name.remove_prefix(4);
-  auto is_similar = [&](const vm::ValueInfo& info) {
-    return std::ranges::equal(info.name, name,
-                              [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); });
-  };
-  auto first = std::ranges::find_if(inputs, is_similar);
-  bool is_only = first != inputs.end() && std::none_of(first + 1, inputs.end(), is_similar);
-  return is_only ? &*first : nullptr;
-}
-
 InputOptions InputOptions::with_buffer_names(const std::string& model) const {
   InputOptions result = *this;
   const std::string file = split_text_path(model).file;
@@ -355,7 +341,7 @@ std::vector<WrittenValue> InputOptions::given(const std::vector<vm::ValueInfo>& 
   std::set<const vm::ValueInfo*> seen;
   for (const std::string& text : named) {
     auto [name, value] = split_at_equals(text, "an input such as x=x.npy");
-    const vm::ValueInfo* known = find_input(inputs, name);
+    const vm::ValueInfo* known = find_item(inputs, name, &vm::ValueInfo::name);
     if (!known)
       fail({}, "no input is called '{}'; there are {}", printable(name),
            joined(inputs, [](const vm::ValueInfo& info) { return fmt::format("'{}'", printable(info.name)); }));

@@ -49,9 +49,8 @@ bool Parser::TeReader::defines(const Line& line) {
   auto makes = [&](const Syntax* value) {
     std::string path = in.callee_path(*value);
     if (const char* const* why = row_of(kTeRefused, path)) in.fail(*value, "{}", *why);
-    return defines_tensors(*value) || path == "T.placeholder" || path == "T.compute" || path == "T.reduce_axis" ||
-           path == "T.var" || path == "T.size_var" || path == "T.Var" || path == "T.SizeVar" ||
-           path == "T.comm_reducer" || path == "T.scan" || path == "T.extern";
+    return defines_tensors(*value) || path == "T.reduce_axis" || path == "T.var" || path == "T.size_var" ||
+           path == "T.Var" || path == "T.SizeVar" || path == "T.comm_reducer";
   };
   const Line* const* called = called_function(*line.value);
   bool is_definition = called || std::ranges::all_of(values, makes) || lists_tensors(*line.value);
@@ -74,18 +73,16 @@ bool Parser::TeReader::defines(const Line& line) {
 
 // Returns whether the expression is a tensor of topi, or arithmetic or an item of what definitions before it make.
 bool Parser::TeReader::defines_tensors(const Syntax& at) const {
-  if (calls_topi(at)) return true;
+  if (makes_stage(at)) return true;
   auto is_one = [&](const Syntax* part) {
     if (part->kind == SyntaxKind::kBinary || part->kind == SyntaxKind::kUnary) return defines_tensors(*part);
     auto known = is_name(*part) ? latest_.find(part->text) : latest_.end();
-    if (known == latest_.end()) return defines_tensors(*part);
-    const Syntax& value = *definitions_[known->second].line->value;
-    std::string path = callee(value);
-    return path == "T.placeholder" || path == "T.compute" || path == "T.scan" || path == "T.extern" ||
-           called_function(value) || defines_tensors(value);
+    return defines_tensors(known == latest_.end() ? *part : *definitions_[known->second].line->value);
   };
   bool is_item = at.kind == SyntaxKind::kSubscript && is_name(*at.children[0]);
   bool is_arithmetic = at.kind == SyntaxKind::kBinary || at.kind == SyntaxKind::kUnary;
+  if (at.kind == SyntaxKind::kSubscript && makes_stage(*at.children[0])) return true;
+  if (at.kind == SyntaxKind::kConditional) return is_one(at.children[0]) && is_one(at.children[2]);
   if (is_item)
     return is_one(at.children[0]) && calls_topi(*definitions_[latest_.find(at.children[0]->text)->second].line->value);
   return is_arithmetic && std::ranges::any_of(at.children, is_one);
@@ -238,11 +235,8 @@ void Parser::TeReader::add_beside(const Created& created) {
 void Parser::TeReader::finish() {
   bool is_alone = created_.empty() && in.module_.functions.empty() && !in.in_class_ && !in.diagnostics_.has_errors();
   if (is_alone) create_default();
-  bool computes = std::ranges::any_of(definitions_, [&](const Definition& each) {
-    std::string path = callee(*each.line->value);
-    return path == "T.placeholder" || path == "T.compute" || path == "T.extern" || called_function(*each.line->value) ||
-           defines_tensors(*each.line->value);
-  });
+  bool computes =
+      std::ranges::any_of(definitions_, [&](const Definition& each) { return defines_tensors(*each.line->value); });
   const bool is_nothing = created_.empty() && in.module_.functions.empty() && !in.in_class_;
   if (is_nothing && !functions_.empty()) in.leave_python(*functions_.begin()->second);
   if (is_nothing && computes && !in.diagnostics_.has_errors())
@@ -294,15 +288,11 @@ void Parser::TeReader::add_tensor_names(const Syntax& list, std::vector<const Sy
     return;
   }
   if (is_copy) return add_tensor_names(*list.children[1], names);
-  bool computes = called_function(list) || defines_tensors(list);
-  if (!computes) return names.push_back(&list);
+  if (!defines_tensors(list)) return names.push_back(&list);
   Line& made = in.tree_->line();
   static_cast<Place&>(made) = list;
   made.kind = LineKind::kAssign;
-  Syntax& name = in.tree_->node();
-  static_cast<Place&>(name) = list;
-  name.kind = SyntaxKind::kName;
-  name.text = in.tree_->text(fmt::format("<tensors{}>", definitions_.size()));
+  Syntax& name = made_name(list, "tensors");
   made.target = &name;
   made.value = &list;
   defines(made);
@@ -410,8 +400,17 @@ void Parser::TeReader::evaluate(const Line& line) {
   for (size_t i = 0; i < targets.size(); ++i) in.define(in.name_of_target(*targets[i]), values[i]);
 }
 
+Syntax& Parser::TeReader::made_name(const Place& at, std::string_view name) {
+  Syntax& result = in.tree_->node();
+  static_cast<Place&>(result) = at;
+  result.kind = SyntaxKind::kName;
+  result.text = in.tree_->text(fmt::format("<{}{}>", name, made_names_++));
+  return result;
+}
+
 // Returns the values of an expression: tensors, axes, scalars. A variable without a name gets that of the target.
-std::vector<Expr> Parser::TeReader::values_of(const Syntax& at, std::string_view target) {
+std::vector<Expr> Parser::TeReader::values_of(const Syntax& given, std::string_view target) {
+  const Syntax& at = with_stages_first(chosen(given));
   std::string path = callee(at);
   in.check_signature(path, at);
   auto named = [&](const Syntax* name, const char* otherwise) {
@@ -535,14 +534,18 @@ bool Parser::TeReader::in_program(const Line& line) {
     return true;
   }
   in.body_starts();
+  size_t before = stages_.size();
   evaluate(line);
   BlockState& block = *in.blocks_.back();
-  for (const Buffer& buffer : stages_.back().buffers) {
-    Stmt allocation = make(AllocBuffer{buffer, {}}, in.span(line));
-    in.blocks_.size() == 1 ? in.root_allocations_.push_back(allocation) : block.block.alloc_buffers.push_back(buffer);
+  for (const Stage& stage : stages_ | std::views::drop(before)) {
+    if (!stage.stmt) in.fail(line, "a program's inputs are its params, not te.placeholder");
+    for (const Buffer& buffer : stage.buffers) {
+      Stmt allocation = make(AllocBuffer{buffer, {}}, in.span(line));
+      in.blocks_.size() == 1 ? in.root_allocations_.push_back(allocation) : block.block.alloc_buffers.push_back(buffer);
+    }
+    in.out_->push_back(*stage.stmt);
   }
-  in.out_->push_back(*stages_.back().stmt);
-  stages_.pop_back();
+  stages_.resize(before);
   return true;
 }
 

@@ -77,7 +77,14 @@ struct Parser::TeReader {
   static std::string name_in_topi(std::string_view path);
   bool is_scalar(const Syntax& at) const;
   bool lists_tensors(const Syntax& at) const;
-  std::vector<Expr> values_of(const Syntax& at, std::string_view target);
+  std::vector<Expr> values_of(const Syntax& given, std::string_view target);
+  bool makes_stage(const Syntax& at) const;
+  bool has_stages(const Syntax& at) const;
+  bool is_stage(const Syntax& at);
+  bool nests_stage(const Syntax* at);
+  const Syntax& with_stages_first(const Syntax& at);
+  const Syntax& chosen(const Syntax& at);
+  Syntax& made_name(const Place& at, std::string_view name);
   Buffer placeholder(std::string name, DType dtype, std::vector<Expr> shape, const Span& at);
   const Line* const* called_function(const Syntax& at) const;
   std::vector<Expr> run(const Line& function, const Syntax& call);
@@ -134,6 +141,7 @@ struct Parser::TeReader {
   std::map<std::string, const Line*, std::less<>> functions_;  // those of Python that compute with te
   std::vector<std::pair<std::string, PrimFuncRef>> emitted_;   // the programs of R.emit_te
   int depth_ = 0;
+  size_t made_names_ = 0;
   // Of the program that is being made.
   std::vector<Stage> stages_;
   std::vector<Expr> kept_;  // keeps keys of maps alive

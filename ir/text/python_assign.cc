@@ -143,7 +143,9 @@ void Python::assign_to(const Syntax& target, const PythonValue& value, const Pla
   if (object.is(Kind::kSyntax)) return write_assignment(target, value, at, annotation);
   bool is_one = target.children.size() == 2 && target.children[1]->kind != SyntaxKind::kSlice;
   PythonValue index = is_one ? eval(*target.children[1]) : PythonValue();
-  if (!is_one || !set_item(object, index, named(value, "item", at), heap_)) {
+  PythonValue item = is_one ? named(value, "item", at) : PythonValue();
+  add_aliases(item);
+  if (!is_one || !set_item(object, index, item, heap_)) {
     forget_value(object, at);
     throw PythonUnknown();
   }

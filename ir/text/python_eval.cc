@@ -320,6 +320,7 @@ PythonValue Python::called(const Syntax& at) {
   bool is_task = callee.text == "create" && is_method && callee.children[0]->text == "task";  // autotvm.task.create
   if (is_task || is_one_of(callee.text, {"SearchTask", "create_task"})) as_workload(function, args);
   if (of_value) {
+    for (const PythonValue& each : args.positional) add_aliases(each);  // outs.append(x)
     PythonResult result =
         args.complete && args.named.empty() ? call_method(object, callee.text, args.positional, heap_) : std::nullopt;
     if (result) return *result;

@@ -241,6 +241,7 @@ Python::Flow Python::expression(const Line& line) {
 Python::Flow Python::augmented(const Line& line) {
   PythonValue now = eval(*line.target), value = eval(*line.value);
   bool extends = now.is(Kind::kList) && line.text == "+" && value.items;
+  if (extends) add_aliases(value);
   if (extends && call_method(now, "extend", {value}, heap_)) return Flow::kNext;
   PythonResult result = now.is(Kind::kList) ? std::nullopt : arithmetic(line.text, now, value, heap_);
   if (now.items && !result) throw PythonUnknown();

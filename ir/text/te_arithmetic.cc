@@ -17,9 +17,11 @@ bool is_tensor(const Expr& value) { return value.is<Var>() && value.type().is<Bu
 
 }  // namespace
 
-// Returns whether the expression is one of whole tensors: a name of one, a call of topi, or arithmetic of them.
+// Returns whether the expression is one of whole tensors: a name of one, a call that makes one, or arithmetic of
+// them.
 bool Parser::TeReader::is_of_tensors(const Syntax& at) {
-  if (calls_topi(at)) return true;
+  if (makes_stage(at)) return true;
+  if (at.kind == SyntaxKind::kConditional) return is_of_tensors(*at.children[0]) || is_of_tensors(*at.children[2]);
   if (is_arithmetic(at))
     return std::ranges::any_of(at.children, [&](const Syntax* part) { return is_of_tensors(*part); });
   const Syntax& name = at.kind == SyntaxKind::kSubscript ? *at.children[0] : at;
@@ -50,8 +52,7 @@ const Syntax* Parser::TeReader::with_graph_names(const Syntax& at, VarMap& of_te
   };
   auto named = [&](const Expr& tensor) -> const Syntax* {
     const BufferType& type = buffer_type(cast<Var>(tensor));
-    Syntax& name = node(SyntaxKind::kName);
-    name.text = in.tree_->text(fmt::format("<tensor{}>", kept_.size()));
+    Syntax& name = made_name(at, "tensor");
     VarRef var =
         make_var(tensor.as<Var>()->name,
                  tensor_type(map_each(type.shape, [](const Expr& dim) { return cast_to(dim, kInt64); }), type.dtype));

@@ -24,7 +24,7 @@ Value Parser::TeReader::emit_lambda(const Syntax& at) {
     in.fail(at, "the lambda takes {} arguments, got {}", count, in.positional(at) - 1);
   const Syntax& body = *lambda.children.back();
   bool of_topi = is_call(body) && spelling(*body.children[0]).find("topi.") != std::string::npos;
-  if (callee(body) == "T.compute") {
+  if (has_stages(body)) {
     Line &function = in.tree_->line(), &result = in.tree_->line();
     static_cast<Place&>(function) = static_cast<Place&>(result) = lambda;
     result.kind = LineKind::kReturn;

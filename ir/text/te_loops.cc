@@ -219,8 +219,7 @@ void Parser::TeReader::create_default() {
     const Line& line = *definitions_[i].line;
     std::string path = callee(*line.value);
     bool is_input = path == "T.placeholder";
-    bool computes = path == "T.compute" || path == "T.scan" || path == "T.extern" || called_function(*line.value) ||
-                    defines_tensors(*line.value);
+    bool computes = !is_input && defines_tensors(*line.value);
     for (const Syntax* target : is_input || computes ? in.items(*line.target) : std::vector<const Syntax*>()) {
       auto latest = is_name(*target) ? latest_.find(target->text) : latest_.end();
       if (latest == latest_.end() || latest->second != i) continue;

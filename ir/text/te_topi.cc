@@ -270,6 +270,12 @@ std::optional<Value> Parser::TeReader::topi(const std::string& name, const Synta
   const OpRow* row = in.ops_.find("relax." + own);
   if (!row) return std::nullopt;
   if (own == "full") return full(*row, call);
+  for (auto [i, keyword] : {std::pair(0, "x"), std::pair(0, "lhs"), std::pair(1, "rhs")}) {  // topi's names of operands
+    const Syntax* operand = in.positional(call) == static_cast<size_t>(i) ? in.keyword(call, keyword) : nullptr;
+    if (!operand) continue;
+    call.children.push_back(operand);
+    std::erase_if(call.keywords, [&](const Keyword& each) { return each.name == keyword; });
+  }
   bool same = kSameInTopi.find(fmt::format(" {} ", own)) != kSameInTopi.npos;
   if (!same && (!row->attrs.empty() || row->inputs.size() > 2)) return std::nullopt;
   if (same || in.positional(call) != 2) return in.operator_call(*row, call);

@@ -107,13 +107,32 @@ TEST_CASE("run takes a tensor program by name", "[tools]") {
   CHECK(run_has(run_command({"run", file, "--function", "other"}).err, "other"));
 }
 
+TEST_CASE("an input of a tensor program goes by the name of its buffer or of its handle", "[tools]") {
+  test::Folder folder("run");
+  std::string file = folder.write("handles.py",
+                                  "@T.prim_func\n"
+                                  "def add(first: T.handle, p_b: T.handle, out: T.handle):\n"
+                                  "    A = T.match_buffer(first, (2,), \"float32\")\n"
+                                  "    B = T.match_buffer(p_b, (2,), \"float32\")\n"
+                                  "    C = T.match_buffer(out, (2,), \"float32\")\n"
+                                  "    for i in range(2):\n"
+                                  "        C[i] = A[i] - B[i]\n");
+  auto run = [&](const char* a, const char* b) { return run_command({"run", file, "--input", a, "--input", b}); };
+  CHECK(run_has(run("A=[5, 7]", "B=[1, 2]").out, "[4, 5]"));
+  CHECK(run_has(run("first=[5, 7]", "p_b=[1, 2]").out, "[4, 5]"));
+  CHECK(run_has(run("B=[1, 2]", "first=[5, 7]").out, "[4, 5]"));
+  CHECK(run_has(run("a=[5, 7]", "B=[1, 2]").err, "no input is called 'a'; there are 'A', 'B'"));
+  CHECK(run_has(run("A=[5, 7]", "var_B=[1, 2]").err, "no input is called 'var_B'"));
+  CHECK(run_has(run("A=[5, 7]", "first=[1, 2]").err, "input 'A' is given twice"));
+}
+
 TEST_CASE("an artifact has the tensor programs as functions, or the one that is asked for", "[tools]") {
   test::Folder folder("run");
   std::string file = folder.write("programs.py", kPrograms), all = folder.at("all.so"), one = folder.at("one.so");
   REQUIRE(run_command({"compile", file, "-o", all}).exit_code == 0);
   CHECK(run_command({"run", all, "--function", "twice"}).exit_code == 0);
   REQUIRE(run_command({"compile", file, "--function", "increment", "-o", one}).exit_code == 0);
-  CHECK(run_has(run_command({"run", one, "--input", "a=[1, 2]", "--input", "by=1"}).out, "[2, 3]"));
+  CHECK(run_has(run_command({"run", one, "--input", "A=[1, 2]", "--input", "by=1"}).out, "[2, 3]"));
   CHECK(run_command({"bench", file, "--function", "twice", "--runs", "3"}).exit_code == 0);
   Program program = Program::load(all);
   CHECK(program.inputs("increment").size() == 2);
