@@ -154,19 +154,25 @@ Expr pool1d(TopiCall& c) { return pool(c, 1, "NCW"); }
 Expr pool2d(TopiCall& c) { return pool(c, 2, "NCHW"); }
 Expr pool3d(TopiCall& c) { return pool(c, 3, "NCDHW"); }
 
+// Returns where the layout has its spatial axes: of NCHW4c 2 and 3.
+std::vector<int64_t> spatial_axes(std::string_view layout) {
+  std::vector<int64_t> result;
+  for (size_t i = 0; i < layout.size(); ++i) {
+    if (layout[i] == 'D' || layout[i] == 'H' || layout[i] == 'W') result.push_back(static_cast<int64_t>(i));
+  }
+  return result;
+}
+
 // Pools to a size. A max pool is one of windows, which have to divide the data.
 Expr adaptive(TopiCall& c, const std::vector<int64_t>& output, const std::string& layout) {
   Expr data = c.tensor("data");
-  size_t spatial = layout.size() - 2, count = output.size();
+  const std::vector<int64_t> axes = spatial_axes(layout);
+  size_t spatial = axes.size(), count = output.size();
   if (count != spatial) c.fail(fmt::format("{} output sizes for layout {}", count, layout));
   if (c.text("pool_type", "") == "avg")
     return c.op(fmt::format("nn.adaptive_avg_pool{}d", spatial).c_str(), {data},
                 {{"output_size", output}, {"layout", layout}});
-  std::vector<int64_t> window, axes;
-  for (size_t i = 0; i < layout.size(); ++i) {
-    if (layout[i] == 'N' || layout[i] == 'C') continue;
-    axes.push_back(static_cast<int64_t>(i));
-  }
+  std::vector<int64_t> window;
   bool is_global = std::ranges::all_of(output, [](int64_t size) { return size == 1; });
   if (is_global) return c.op("max", {data}, {{"axis", axes}, {"keepdims", true}});
   for (size_t i = 0; i < axes.size(); ++i) {
@@ -179,13 +185,13 @@ Expr adaptive(TopiCall& c, const std::vector<int64_t>& output, const std::string
 }
 Expr adaptive_pool(TopiCall& c) {
   std::string layout = c.text("layout", "NCHW");
-  return adaptive(c, c.sizes("output_size", layout.size() - 2, 1), layout);
+  return adaptive(c, c.sizes("output_size", spatial_axes(layout).size(), 1), layout);
 }
 Expr adaptive_pool1d(TopiCall& c) { return adaptive(c, c.sizes("output_size", 1, 1), c.text("layout", "NCW")); }
 Expr adaptive_pool3d(TopiCall& c) { return adaptive(c, c.sizes("output_size", 3, 1), c.text("layout", "NCDHW")); }
 Expr global_pool(TopiCall& c) {
   std::string layout = c.text("layout", "NCHW");
-  return adaptive(c, std::vector<int64_t>(layout.size() - 2, 1), layout);
+  return adaptive(c, std::vector<int64_t>(spatial_axes(layout).size(), 1), layout);
 }
 
 // ---- Others
