@@ -81,10 +81,11 @@ class CellFuser {
 
   std::vector<Binding> run(std::vector<Binding> bindings) {
     bindings_ = std::move(bindings);
+    collect();
     for (size_t i = 0; i < bindings_.size(); ++i) {
-      collect();
       if (!is_product(i) || !find_cell(i)) continue;
       merge(i);
+      collect();
       --i;  // there is another binding now
     }
     return std::move(bindings_);
@@ -99,19 +100,39 @@ class CellFuser {
   }
   bool is_member(size_t i) const { return std::ranges::binary_search(members_, i); }
 
+  // What a binding is, apart from its place. It is found once.
+  struct Facts {
+    std::optional<Node> node;
+    VarSet used;
+  };
+  const Facts& facts_of(const Binding& binding) {
+    auto [it, is_new] = facts_.try_emplace(binding.var.get());
+    Facts& facts = it->second;
+    if (!is_new) return facts;
+    add_free_vars(binding.value, facts.used);
+    add_free_vars(binding.var.type(), facts.used);
+    if (binding.cast) add_free_vars(*binding.cast, facts.used);
+    facts.node = node_of(binding);
+    return facts;
+  }
+
   void collect() {
-    nodes_.assign(bindings_.size(), std::nullopt);
+    nodes_.assign(bindings_.size(), nullptr);
+    uses_.assign(bindings_.size(), {});
     users_.clear();
     std::unordered_map<const NodeHeader*, const NodeHeader*> casts;  // dims -> the variables of casts that bind them
+    std::unordered_map<const NodeHeader*, size_t> places;
     for (size_t i = 0; i < bindings_.size(); ++i) {
       const Binding& binding = bindings_[i];
-      VarSet used, values;
-      add_free_vars(binding.value, used);
-      add_free_vars(binding.var.type(), used);
-      if (binding.cast) add_free_vars(*binding.cast, used);
-      for (const NodeHeader* each : used) values.insert(copy_value(casts, each).value_or(each));
-      for (const NodeHeader* each : values) users_[each].push_back(i);
-      nodes_[i] = node_of(binding);
+      const Facts& facts = facts_of(binding);
+      VarSet values;
+      for (const NodeHeader* each : facts.used) values.insert(copy_value(casts, each).value_or(each));
+      for (const NodeHeader* each : values) {
+        users_[each].push_back(i);
+        if (const size_t* place = find_value(places, each)) uses_[i].push_back(*place);
+      }
+      places.emplace(binding.var.get(), i);
+      if (facts.node) nodes_[i] = &*facts.node;
       if (!binding.cast) continue;
       VarSet bound;
       add_free_vars(*binding.cast, bound);
@@ -167,15 +188,12 @@ class CellFuser {
     behind_.assign(bindings_.size(), false);  // others that depend on a member
     const Type* shape = nullptr;
     for (size_t i = product + 1; i < bindings_.size(); ++i) {
-      bool takes_member = false, takes_other = false;
-      for (size_t each = product; each < i; ++each) {
-        bool is_used = std::ranges::count(users_of(each), i) > 0;
-        takes_member = takes_member || (is_used && is_member(each));
-        takes_other = takes_other || (is_used && behind_[each]);
-      }
+      bool takes_member = std::ranges::any_of(uses_[i], [&](size_t used) { return is_member(used); });
+      bool takes_other = std::ranges::any_of(uses_[i], [&](size_t used) -> bool { return behind_[used]; });
       if (!takes_member && !takes_other) continue;
       if (!takes_other && joins(i, shape)) {
         members_.push_back(i);
+        if (members_.size() > kMostMembers) return false;
         if (!shape) shape = &var(i).type();
       } else {
         behind_[i] = true;
@@ -184,7 +202,7 @@ class CellFuser {
     leave_to_others(product);
     bool is_banded = shape && known_rank(*shape) < known_rank(var(product).type());
     results_ = results_of(members_);
-    if (members_.size() == 1 || members_.size() > kMostMembers || std::ranges::count(results_, product)) return false;
+    if (members_.size() == 1 || std::ranges::count(results_, product)) return false;
     take_producers(product);
     auto is_reshape = [&](size_t i) { return as_call(bindings_[i].value, ops::kReshape) != nullptr; };
     return is_banded || results_.size() > 1 || std::ranges::any_of(members_, is_reshape);
@@ -233,13 +251,14 @@ class CellFuser {
       const std::vector<size_t>& users = users_of(i);
       if (is_member(i) || behind_[i] || !nodes_[i] || members_.size() >= kMostMembers) continue;
       const Node& node = *nodes_[i];
+      bool is_used = std::ranges::any_of(users, [&](size_t user) { return is_member(user); });
+      if (!is_used) continue;
       bool is_plain = node.pattern <= OpPattern::kInjective && node.blocks.size() == 1;
       bool repeats = users.size() > 1 && any_is_expensive(node.blocks);
-      bool is_used = std::ranges::any_of(users, [&](size_t user) { return is_member(user); });
       bool is_shared = used_outside_.contains(var(i).get()) || std::ranges::any_of(users, [&](size_t user) {
                          return !is_member(user) || std::ranges::count(copies_, user) > 0;
                        });
-      if (!is_plain || repeats || !is_used || std::ranges::count(users, product) > 0) continue;
+      if (!is_plain || repeats || std::ranges::count(users, product) > 0) continue;
       if (is_shared && !moves_elements(node)) continue;
       if (is_shared) copies_.push_back(i);
       members_.insert(std::ranges::lower_bound(members_, i), i);
@@ -272,6 +291,7 @@ class CellFuser {
         before.push_back({tuple_get(all, static_cast<int64_t>(k)), std::nullopt, var(results_[k])});
     }
     std::ranges::copy(after, std::back_inserter(before));
+    for (size_t i : results_) facts_.erase(var(i).get());  // they have other values now
     bindings_ = std::move(before);
   }
   const Span& place_of(size_t i) const {
@@ -294,7 +314,9 @@ class CellFuser {
   const PassContext& context_;
   const VarSet &dims_, &used_outside_;  // bound by the function's params; used after the block
   std::vector<Binding> bindings_;
-  std::vector<std::optional<Node>> nodes_;                            // by binding
+  std::unordered_map<const NodeHeader*, Facts> facts_;                // by variable
+  std::vector<const Node*> nodes_;                                    // by binding; null for others
+  std::vector<std::vector<size_t>> uses_;                             // by binding: those that it uses
   std::unordered_map<const NodeHeader*, std::vector<size_t>> users_;  // by variable
   std::vector<size_t> members_, results_;                             // bindings, in order
   std::vector<size_t> copies_;                                        // members that others use as well
