@@ -291,7 +291,8 @@ class CellFuser {
         before.push_back({tuple_get(all, static_cast<int64_t>(k)), std::nullopt, var(results_[k])});
     }
     std::ranges::copy(after, std::back_inserter(before));
-    for (size_t i : results_) facts_.erase(var(i).get());  // they have other values now
+    // Results have other values now, and variables that go may leave their address to later ones.
+    for (size_t i : members_) facts_.erase(var(i).get());
     bindings_ = std::move(before);
   }
   const Span& place_of(size_t i) const {
