@@ -105,7 +105,7 @@ constexpr std::string_view kBroadcasting =
 
 constexpr int64_t kMostRank = 32;
 
-// What is known of an operator.
+// The equations of an operator.
 struct Rules {
   std::vector<const RankRow*> rows = {};
   bool broadcasts = false;

@@ -39,7 +39,7 @@ bool Python::follows_class(const Line& line) {
   return false;
 }
 
-// Returns whether a class without a base has objects, or macros, and is no module: what stands below its head says so.
+// Returns whether a class without a base has objects, or macros, and is not a module: what stands below its head tells.
 bool Python::makes_objects(const Line& line) const {
   auto says = [](std::string_view text, std::string_view part) { return text.find(part) != text.npos; };
   std::string_view text = source_.text;

@@ -23,13 +23,18 @@ def plain(op_attributes=None, low=0, kind="fine"):
     return build
 
 
-def fused_matmul(g):
+def product_operands(g):
+    """Returns the batch, the shapes of both operands, and the attributes that say which of them are transposed."""
     m, k, n = g.integer(1, 4), g.integer(1, 4), g.integer(1, 4)
     batch = g.shape(0, 2, 0)
     flip = [g.integer(0, 1), g.integer(0, 1)]
     left = batch + ([k, m] if flip[0] else [m, k])
     right = batch + ([n, k] if flip[1] else [k, n])
-    attributes = {"transA": flip[0], "transB": flip[1]} | g.maybe(0.5, alpha=0.5)
+    return batch, left, right, {"transA": flip[0], "transB": flip[1]} | g.maybe(0.5, alpha=0.5)
+
+
+def fused_matmul(g):
+    batch, left, right, attributes = product_operands(g)
     if batch and g.chance(0.3):  # the first dim of the batch stands before the rows
         attributes["transBatchA"] = 1
         left = left[1:-1] + left[:1] + left[-1:]

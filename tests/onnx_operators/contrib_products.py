@@ -1,19 +1,14 @@
 """Products of com.microsoft: fused ones, weights of few bits, experts, quantized layers."""
+from contrib import MS, product_operands
 from draw import size_of
 from network import LOOSE, extents, window
 from quantized import BYTES, SCALES, scale_and_point
 
-MS = "com.microsoft"
 ACTIVATIONS = ["Relu", "Tanh", "Sigmoid", "LeakyRelu"]
 
 
 def transposed(g):
-    m, k, n = g.integer(1, 4), g.integer(1, 4), g.integer(1, 4)
-    batch = g.shape(0, 2, 0)
-    flip = [g.integer(0, 1), g.integer(0, 1)]
-    left = batch + ([k, m] if flip[0] else [m, k])
-    right = batch + ([n, k] if flip[1] else [k, n])
-    attributes = {"transA": flip[0], "transB": flip[1]} | g.maybe(0.5, alpha=0.5)
+    _, left, right, attributes = product_operands(g)
     if "Activation" in g.op:
         attributes["activation"] = g.one_of(ACTIVATIONS)
         if attributes["activation"] == "LeakyRelu":
