@@ -308,6 +308,10 @@ TEST_CASE("decisions for an operator reach a kernel that implements it, weights 
   std::string loops = outcome("compile", tile, {"--emit", "loops"}).out;
   INFO(loops);
   CHECK(!test::matches(loops, "fused_mm_add\\w*\\(a float32\\[n, 24\\], \\w+ float32\\[\\d+, 24, \\d+\\]").empty());
+  // Without S.use the built-in rule does that by itself, as the operand is constant.
+  loops = outcome("compile", "", {"--emit", "loops"}).out;
+  INFO(loops);
+  CHECK(!test::matches(loops, "fused_mm_add\\w*\\(a float32\\[n, 24\\], \\w+ float32\\[\\d+, 24, \\d+\\]").empty());
   // Without op= the rule's operator counts.
   CHECK(contains(outcome("run", "S.use(\"contraction\", rows=4, copy_operand=True)\n", {"--dim", "n=3"}).err,
                  "schedule rule 'contraction' is applied to 'mm'"));

@@ -141,7 +141,7 @@ void report_left_out(const ScheduleRule& taken, const std::vector<ScheduleRule>&
 
 // Removes the annotations by which rules found their programs after fusion: code does not depend on them.
 Stmt without_marks(const Stmt& body) {
-  const char* kMarks[] = {annotation<"program">(), annotation<"fused_beside">()};
+  const char* kMarks[] = {annotation<"program">(), annotation<"fused_beside">(), annotation<"constant_operand">()};
   return rewrite(body, [&](const Ref<Block>& block) -> std::optional<Stmt> {
     if (std::ranges::none_of(kMarks, [&](const char* mark) { return block->annotations.has(mark); }))
       return std::nullopt;
