@@ -271,7 +271,7 @@ Expr broadcast_to_element(const OpCall& op, Inputs x, Axes i) {
   for (size_t d = 0; d < from.size(); ++d) {
     bool stays = as_int(from[d]) || analyzer.can_prove_equal(from[d], to[to.size() - from.size() + d]);
     if (!stays) source[d] = select(equal(from[d], int_imm(1)), int_imm(0), source[d]);
-    if (is_int(from[d], 1)) source[d] = int_imm(0);
+    if (analyzer.bounds(from[d]).max <= 1) source[d] = int_imm(0);
   }
   return load(x[0], source);
 }

@@ -388,12 +388,28 @@ void Node::require_equal(const Expr& a, const Expr& b, const char* what) {
   graph_.require_equal(x, y, what);
 }
 void Node::require_at_most(const Expr& a, const Expr& b, const char* what) { require_equal(min(a, b), a, what); }
-std::vector<Expr> Node::broadcast(const std::vector<Expr>& a, const std::vector<Expr>& b) {
+bool Node::is_at_most_one(const Expr& dim) const {
+  return !as_int(dim) && graph_.context().analyzer.bounds(dim).max <= 1;
+}
+std::vector<Expr> Node::broadcast(std::vector<Expr> a, std::vector<Expr> b) {
+  for (size_t d = 1; d <= std::min(a.size(), b.size()); ++d) {
+    Expr &x = a[a.size() - d], &y = b[b.size() - d];
+    if (is_at_most_one(x) == is_at_most_one(y)) continue;
+    Expr &less = is_at_most_one(x) ? x : y, other = is_at_most_one(x) ? y : x;
+    if (!is_int(other, 1)) less = other;
+  }
   return broadcast_shapes(a, b, [&](const Expr& x, const Expr& y) {
     require_equal(x, y,
                   as_int(x) && as_int(y) ? "shapes do not broadcast"
                                          : "shapes do not broadcast unless a dim is known to be 1 when compiling");
   });
+}
+Expr Node::stretched(const Expr& x, const std::vector<Expr>& shape) {
+  std::vector<Expr> dims = shape_of(x);
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (is_at_most_one(dims[d])) dims[d] = shape[shape.size() - dims.size() + d];
+  }
+  return broadcast_to(x, dims);
 }
 bool Node::same_dims(const std::vector<Expr>& a, const std::vector<Expr>& b) const {
   return std::ranges::equal(a, b, [&](const Expr& x, const Expr& y) { return provably_equal(x, y); });
@@ -401,8 +417,8 @@ bool Node::same_dims(const std::vector<Expr>& a, const std::vector<Expr>& b) con
 Expr Node::binary(const char* name, const Expr& a, const Expr& b) {
   DType x = dtype_of_tensor(a), y = dtype_of_tensor(b);
   if (x != y) fail("inputs have dtypes {} and {}", to_string(x), to_string(y));
-  broadcast(shape_of(a), shape_of(b));
-  return op(name, {a, b});
+  std::vector<Expr> shape = broadcast(shape_of(a), shape_of(b));
+  return op(name, {stretched(a, shape), stretched(b, shape)});
 }
 Expr Node::clip(const Expr& x, double low, double high) {
   DType dtype = dtype_of_tensor(x);
