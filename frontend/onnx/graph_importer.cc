@@ -177,6 +177,9 @@ void GraphImporter::add_initializers(const onnx::GraphProto& graph) {
   std::unordered_set<std::string> used;
   for (const auto& node : graph.node()) std::ranges::copy(names_read(node), std::inserter(used, used.end()));
   for (const auto& output : graph.output()) used.insert(output.name());
+  std::erase_if(used, [constants = names_of_constants(graph, context_.options)](const std::string& name) {
+    return !constants.contains(name);
+  });
   auto add = [&](const auto& tensor, const std::string& name, const char* kind) {
     if (!used.contains(name)) return;
     Span span = context_.place(kind, name);

@@ -200,6 +200,9 @@ std::optional<int64_t> inferred_rank(ModelContext& context, const std::string& n
 
 // Checks the types that the caller gives for graph inputs, and notes the dims of the model that they replace.
 void read_given_types(ModelContext& context, const onnx::GraphProto& graph);
+// Returns the names of initializers, which are constants, also where they are inputs of the graph; but for inputs whose
+// type is given: these stay inputs, and what they are without a caller's value is not used.
+std::set<std::string> names_of_constants(const onnx::GraphProto& graph, const ImportOptions& options);
 // Returns the type of a graph input: as it is declared, and as the caller gives it where it is open.
 Type type_of_input(ModelContext& context, const onnx::ValueInfoProto& input, const Span& span);
 
