@@ -388,15 +388,16 @@ void Node::require_equal(const Expr& a, const Expr& b, const char* what) {
   graph_.require_equal(x, y, what);
 }
 void Node::require_at_most(const Expr& a, const Expr& b, const char* what) { require_equal(min(a, b), a, what); }
-bool Node::is_at_most_one(const Expr& dim) const {
-  return !as_int(dim) && graph_.context().analyzer.bounds(dim).max <= 1;
+bool Node::gives_way(const Expr& dim, const Expr& other) const {
+  return !as_int(dim) && !is_int(other, 1) && !provably_equal(dim, other) &&
+         graph_.context().analyzer.can_prove(dim <= int_imm(1));
 }
 std::vector<Expr> Node::broadcast(std::vector<Expr> a, std::vector<Expr> b) {
   for (size_t d = 1; d <= std::min(a.size(), b.size()); ++d) {
     Expr &x = a[a.size() - d], &y = b[b.size() - d];
-    if (is_at_most_one(x) == is_at_most_one(y)) continue;
-    Expr &less = is_at_most_one(x) ? x : y, other = is_at_most_one(x) ? y : x;
-    if (!is_int(other, 1)) less = other;
+    bool less_x = gives_way(x, y), less_y = gives_way(y, x);
+    if (less_x && !less_y) x = y;
+    if (less_y && !less_x) y = x;
   }
   return broadcast_shapes(a, b, [&](const Expr& x, const Expr& y) {
     require_equal(x, y,
@@ -407,7 +408,8 @@ std::vector<Expr> Node::broadcast(std::vector<Expr> a, std::vector<Expr> b) {
 Expr Node::stretched(const Expr& x, const std::vector<Expr>& shape) {
   std::vector<Expr> dims = shape_of(x);
   for (size_t d = 0; d < dims.size(); ++d) {
-    if (is_at_most_one(dims[d])) dims[d] = shape[shape.size() - dims.size() + d];
+    const Expr& wanted = shape[shape.size() - dims.size() + d];
+    if (gives_way(dims[d], wanted)) dims[d] = wanted;
   }
   return broadcast_to(x, dims);
 }

@@ -182,8 +182,8 @@ class Node {
   bool same_dims(const std::vector<Expr>& a, const std::vector<Expr>& b) const;
   // Returns the least value that the int64 scalar can take, as far as it is known.
   int64_t least_value(const Expr& e) const;
-  // Returns whether the dim is not known, but 0 or 1.
-  bool is_at_most_one(const Expr& dim) const;
+  // Returns whether broadcasting stretches a dim that is not known, but at most 1, to the other.
+  bool gives_way(const Expr& dim, const Expr& other) const;
   // Requires a == b when the model runs. It is an error now when they are constants that differ.
   void require_equal(const Expr& a, const Expr& b, const char* what);
   // Requires a <= b in the same way.
