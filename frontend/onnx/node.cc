@@ -391,8 +391,9 @@ void Node::require_at_most(const Expr& a, const Expr& b, const char* what) { req
 std::vector<Expr> Node::broadcast(const std::vector<Expr>& a, const std::vector<Expr>& b) {
   return broadcast_shapes(a, b, [&](const Expr& x, const Expr& y) {
     require_equal(x, y,
-                  as_int(x) && as_int(y) ? "shapes do not broadcast"
-                                         : "shapes do not broadcast unless a dim is known to be 1 when compiling");
+                  as_int(x) && as_int(y)
+                      ? "shapes do not broadcast"
+                      : "shapes do not broadcast unless the model or the flag dim says that one is 1");
   });
 }
 bool Node::same_dims(const std::vector<Expr>& a, const std::vector<Expr>& b) const {
