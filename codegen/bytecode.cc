@@ -295,11 +295,19 @@ class FunctionLowering {
     const Select* choice = values->values[0].as<Select>();
     return choice && is_int(choice->a, 1) && is_int(choice->b, 0);
   }
+  // Returns which dims a check compares, " (n and m)", where that is short.
+  static std::string dims_of_check(const Binding& binding) {
+    constexpr size_t kLongest = 60;
+    const Expr &actual = binding.value.as<ShapeExpr>()->values[0], &expected = known_shape(*binding.cast)->front();
+    std::string dims = fmt::format(" ({} and {})", print_expr(actual), print_expr(expected));
+    bool is_plain = dims.size() <= kLongest && dims.find_first_of("{}") == std::string::npos;
+    return is_plain ? dims : std::string();
+  }
   void lower_cast(const Binding& binding) {
     if (binding.cast->is<PrimType>()) return lower_scalar(binding);
     Reg value = reg(binding.value);
     std::string context = fmt::format("match_cast '{}'", binding.var->name);
-    if (is_check(binding)) context = what_of_check(binding.var->name) + ": {} and {}";
+    if (is_check(binding)) context = what_of_check(binding.var->name) + ": {} and {}" + dims_of_check(binding);
     if (is_condition(binding)) context = what_of_check(binding.var->name) + " ({} of {} conditions hold)";
     dims_.match({{value, *binding.cast, context}});
     bind(binding, value);

@@ -356,6 +356,8 @@ static std::vector<std::string> names_of_operators(const std::string& domain) {
 [[noreturn]] static void fail_unknown(const std::string& domain, const std::string& type, int64_t version,
                                       const std::string& refused, const ModelContext& context, const Span& span) {
   std::string remedy = refused;
+  const std::string why = why_domain_is_unknown(domain);
+  if (!why.empty()) remedy = "; " + why + remedy;
   if (const ConverterRow* newer = find_converter(domain, type, kNewestOpset)) {
     remedy = fmt::format("; it is one from opset {} on", newer->since) + remedy;
   } else if (const std::string meant = nearest(type, names_of_operators(domain)); !meant.empty()) {

@@ -401,8 +401,9 @@ std::vector<Expr> Node::broadcast(std::vector<Expr> a, std::vector<Expr> b) {
   }
   return broadcast_shapes(a, b, [&](const Expr& x, const Expr& y) {
     require_equal(x, y,
-                  as_int(x) && as_int(y) ? "shapes do not broadcast"
-                                         : "shapes do not broadcast unless a dim is known to be 1 when compiling");
+                  as_int(x) && as_int(y)
+                      ? "shapes do not broadcast"
+                      : "shapes do not broadcast unless the model or the flag dim says that one is 1");
   });
 }
 Expr Node::stretched(const Expr& x, const std::vector<Expr>& shape) {

@@ -302,7 +302,8 @@ Expr convolve(Node& n, const Expr& x, const Expr& weight);
   X(elementwise) X(layout) X(slice) X(index) X(create) X(image) X(detection) X(signal) X(random) X(linear_algebra) \
   X(convolution) X(normalization) X(training) X(reduction) X(quantize) X(sequence) X(control) X(recurrent) \
   X(attention) X(linear_attention) X(contrib) X(contrib_products) X(contrib_quantize) X(contrib_attention) \
-  X(contrib_decoding) X(contrib_group_query) X(contrib_padding) X(contrib_experts) X(contrib_refused) \
+  X(contrib_decoding) X(contrib_group_query) X(contrib_padding) X(contrib_experts) X(contrib_features) \
+  X(contrib_refused) \
   X(strings) X(trees) X(linear_models) X(features) X(encoders) X(maps)
 // clang-format on
 #define RELAXC_ROW(group) std::vector<ConverterRow> group##_converters();
@@ -313,6 +314,8 @@ RELAXC_CONVERTER_GROUPS(RELAXC_ROW)
 std::vector<ConverterRow> all_converters();
 // Returns the converter for an operator at that opset, or null.
 const ConverterRow* find_converter(const std::string& domain, const std::string& op_type, int64_t opset);
+// Returns why a node of this domain has no converter, and what to do; "" where nothing is known of the domain.
+std::string why_domain_is_unknown(std::string_view domain);
 // Returns what a user can do about nodes that cannot be compiled: "give a kernel for it: ...".
 std::string kernel_remedy(const std::string& domain, const std::string& op_type);
 

@@ -121,8 +121,12 @@ bool is_onnx_text(const std::string& text) {
   return false;
 }
 
+std::string bytes_of_onnx_text(const std::string& text, const std::string& name) {
+  return read_model(text, name).SerializeAsString();
+}
+
 IRModule import_onnx_text(const std::string& text, const std::string& name, const ImportOptions& options) {
-  std::string bytes = read_model(text, name).SerializeAsString();
+  std::string bytes = bytes_of_onnx_text(text, name);
   try {
     return import_onnx_bytes(std::as_bytes(std::span(bytes)), name, op_table(), options);
   } catch (const CompileError& error) {

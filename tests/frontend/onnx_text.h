@@ -17,6 +17,8 @@ namespace relaxc::test {
 
 // Returns whether a text is a model: its first character behind comments is "<".
 bool is_onnx_text(const std::string& text);
+// Returns the bytes of the model that the text stands for. Throws CompileError.
+std::string bytes_of_onnx_text(const std::string& text, const std::string& name);
 // Throws CompileError. A node is called like its first output, and errors of a node have the line on which it begins.
 IRModule import_onnx_text(const std::string& text, const std::string& name, const ImportOptions& options = {});
 
