@@ -112,8 +112,11 @@ def linear_regressor(g):
     attributes = {"coefficients": eighths(g, targets * shape[1]), "targets": targets}
     if g.chance(0.7):
         attributes["intercepts"] = eighths(g, targets)
-    g.node([g.tensor(g.one_of(INPUTS), shape, "small")], domain=ML, tolerance=(1e-3, 1e-4), **attributes,
-           **g.maybe(0.6, post_transform=g.one_of(TRANSFORMS)))
+    x, transform = g.tensor(g.one_of(INPUTS), shape, "small"), g.maybe(0.6, post_transform=g.one_of(TRANSFORMS))
+    g.node([x], domain=ML, tolerance=(1e-3, 1e-4), **attributes, **transform)
+    weights, bias = attributes["coefficients"], attributes.get("intercepts", [0.0] * targets)
+    scores = [[sum(a * b for a, b in zip(row, weights[t * shape[1]:])) + bias[t] for t in range(targets)] for row in rows_of(x)]
+    g.expect("float32", [shape[0], targets], [score for row in scores for score in transformed(row, transform.get("post_transform"))])
 
 
 def labels(g, count, ints="classlabels_ints"):
