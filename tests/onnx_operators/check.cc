@@ -168,7 +168,7 @@ Verdict verdict_of(const Draw& draw, const Outcome& outcome) {
   Verdict verdict;
   verdict.about = draw.about;
   verdict.by_ort = draw.has_runtime_results();
-  verdict.by_formula = draw.has_expected_results();
+  verdict.by_formula = draw.has_expected_results() || draw.limits;
   std::string text = outcome.out;
   constexpr std::string_view kReference = "reference ";
   verdict.by_reference = text.starts_with(kReference);
