@@ -114,7 +114,7 @@ IRModule import_model(std::shared_ptr<const ModelFile> file, const OpTable& ops,
   importer.declare(graph);
   importer.add_initializers(graph);
   importer.add_nodes(graph.node(), names_of_outputs(graph));
-  check_values(importer, graph);
+  check_values(importer, graph.value_info());
   std::vector<Expr> results = read_outputs(context, importer, graph);
   for (const auto& [call, home] : context.stand_ins) {
     if (home == &builder) results.push_back(call);  // and so what it reads is in use
