@@ -112,6 +112,16 @@ std::optional<int64_t> inferred_rank(ModelContext& context, const std::string& n
   return copy_value(*context.ranks, name);
 }
 
+std::set<std::string> names_of_constants(const onnx::GraphProto& graph, const ImportOptions& options) {
+  std::set<std::string> result;
+  for (const auto& tensor : graph.initializer()) result.insert(tensor.name());
+  for (const auto& tensor : graph.sparse_initializer()) result.insert(tensor.values().name());
+  for (const auto& input : graph.input()) {
+    if (options.types.contains(input.name())) result.erase(input.name());
+  }
+  return result;
+}
+
 void read_given_types(ModelContext& context, const onnx::GraphProto& graph) {
   std::vector<std::string> names = map_each(graph.input(), [](const auto& input) { return input.name(); });
   for (const auto& [name, type] : context.options.types) {

@@ -70,6 +70,23 @@ TEST_CASE("a run broadcasts dims that are 1 in its inputs", "[tools]") {
   CHECK(!contains(wrong.err, "note: this run"));
 }
 
+TEST_CASE("an input with a default is a constant, or an input where it is given", "[tools]") {
+  test::Folder folder("default_inputs");
+  OnnxModel model(18);
+  model.input("x", kFloat32, "n").input("w", kFloat32, "2").node("Mul", "x w", "y");
+  model.output("y");
+  model.constant("w", Tensor::of<float>({2}, kFloat32, {3, 4}));
+  std::string file = folder.write("model.onnx", model.proto().SerializeAsString());
+  CHECK(contains(relaxc_with({"run", file, "--input", "x=[1, 1]"}).out, "[3, 4]"));
+  test::Outcome run = relaxc_with({"run", file, "--input", "x=[1, 1]", "w=[5, 6]"});
+  INFO(run.out << run.err);
+  CHECK(run.exit_code == 0);
+  CHECK(contains(run.out, "[5, 6]"));
+  std::string artifact = folder.at("model.so");
+  CHECK(relaxc_with({"compile", file, "-o", artifact, "--type", "w=float32[2]"}).exit_code == 0);
+  CHECK(contains(relaxc_with({"run", artifact, "--input", "x=[1, 1]", "w=[7, 8]"}).out, "[7, 8]"));
+}
+
 TEST_CASE("names of inputs and dims may contain '='", "[tools]") {
   test::Folder folder("given_shapes");
   OnnxModel model(18);

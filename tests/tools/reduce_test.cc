@@ -32,7 +32,7 @@ struct ReduceFolder {
     return at(name);
   }
   std::string write_text(const std::string& model) const {
-    return write("model.onnx", test::bytes_of_onnx_text(model, "model"));
+    return write("model.onnx", test::read_onnx_text(model, "model").SerializeAsString());
   }
   // Writes a command for --reference: relaxc without the flags of the runs.
   std::string write_reference() const {
