@@ -1,4 +1,9 @@
 // Operators of ONNX models that plug-ins import (passes/tables.h). The built-in converters are rows of frontend/onnx/.
+//
+// The importer has two hooks. A converter is the meaning of an operator that has no other one: it must take each node,
+// and what it makes is operators of the graph, which all passes then see. A kernel (NodeKernel in ops/user_kernel.h) is
+// one implementation among several: it comes before the converters, may be for single nodes, may refuse one with a
+// reason and leave it to the next, and makes a call of a tensor program or of a C function.
 #pragma once
 #include <functional>
 

@@ -77,6 +77,26 @@ bool is_primitive(const Function& function) {
   return flag && (*flag == AttrValue(true) || *flag == AttrValue(1));
 }
 
+// Returns whether a pattern made the function, or a rule names it.
+static bool is_composed(const std::string& name, const Function& function, const PassContext& context) {
+  if (!is_primitive(function)) return false;
+  return function.attrs.has(attr_names::kScheduledPart) ||
+         std::ranges::any_of(context.schedules,
+                             [&](const ScheduleRule& rule) { return rule.function == name || rule.op == name; });
+}
+
+IRModule map_uncomposed(IRModule module, const PassContext& context,
+                        const std::function<FunctionRef(const FunctionRef&, IRModule& module)>& fn) {
+  std::set<const NodeHeader*> composed;
+  for (const auto& [name, value] : module.functions) {
+    const Function* function = value.as<Function>();
+    if (function && is_composed(name, *function, context)) composed.insert(value.get());
+  }
+  return map_functions(std::move(module), [&](const FunctionRef& function, IRModule& result) {
+    return composed.contains(function.get()) ? function : fn(function, result);
+  });
+}
+
 const KernelRule* kernel_of(const std::string& program, const PassContext& context) {
   if (!context.kernels) return nullptr;
   // Copies have numbers: "softmax_1".
@@ -285,9 +305,7 @@ class ModuleComposer {
   void compose(const std::string& name) {
     const Expr* found = module_.find(name);
     auto function = found ? try_cast<Function>(*found) : std::nullopt;
-    if (!function || !is_primitive(**function)) return;
-    const bool is_of_pattern = (*function)->attrs.has(attr_names::kScheduledPart);
-    if (!is_of_pattern && !is_named(name_of_composed(name, **function))) return;
+    if (!function || !is_composed(name, **function, context_)) return;
     if ((*function)->attrs.has(attr_names::kGlobalSymbol))
       fail(function->span(),
            "function '{}' cannot become one tensor program: it is public; say @R.function(private=True)", name);
@@ -302,11 +320,6 @@ class ModuleComposer {
       return CallReplacer(context_.ops, name, composed).run(caller);
     });
     open_.erase(name);
-  }
-
-  bool is_named(const std::string& name) const {
-    return std::ranges::any_of(context_.schedules,
-                               [&](const ScheduleRule& rule) { return rule.function == name || rule.op == name; });
   }
 
   IRModule module_;

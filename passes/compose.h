@@ -36,6 +36,10 @@ class ProgramComposer {
 // choose layouts leave it as it is.
 bool is_primitive(const Function& function);
 
+// Maps the graph functions but those that compose makes one tensor program of: nobody else takes parts of these.
+IRModule map_uncomposed(IRModule module, const PassContext& context,
+                        const std::function<FunctionRef(const FunctionRef&, IRModule& module)>& fn);
+
 // Returns the program with the bindings in its blocks as parts of the stores behind them, where that makes it a list of
 // plain nests (find_nests). (passes/single_stores.cc)
 PrimFuncRef with_single_stores(const PrimFuncRef& program);

@@ -5,6 +5,7 @@
 
 #include "ir/attr_names.h"
 #include "ir/op_names.h"
+#include "passes/compose.h"
 #include "passes/graph_rewriter.h"
 #include "passes/groups.h"
 #include "passes/kernel_rules.h"
@@ -355,7 +356,7 @@ PrimFuncRef with_call(const PrimFuncRef& program, const ExternalCompiler& compil
 
 Pass claim_pass(const ExternalCompiler& compiler, const OpTable& ops) {
   auto claim = [compiler, rules = rules_of(compiler, ops)](IRModule module, PassContext& context) {
-    return map_functions(std::move(module), [&](const FunctionRef& function, IRModule& result) {
+    return map_uncomposed(std::move(module), context, [&](const FunctionRef& function, IRModule& result) {
       Claimer claimer(result, context, compiler, rules);
       return cast<Function>(map_sequences(function, [&](const Expr& body) { return claimer.sequence(body); }));
     });

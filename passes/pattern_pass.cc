@@ -1,6 +1,7 @@
 #include "passes/pattern_pass.h"
 
 #include "ir/op_names.h"
+#include "passes/compose.h"
 #include "passes/graph_rewriter.h"
 #include "passes/kernel_rules.h"
 #include "passes/read_pattern.h"
@@ -100,7 +101,7 @@ Pass pattern_pass(const std::string& name, const std::string& doc, const std::ve
       rules.push_back({std::move(rule), rewrite.replace});
   }
   auto run = [name, rules](IRModule module, PassContext& context) {
-    return map_functions(std::move(module), [&](const FunctionRef& function) {
+    return map_uncomposed(std::move(module), context, [&](const FunctionRef& function, IRModule&) {
       return cast<Function>(
           map_sequences(function, [&](const Expr& body) { return rewritten(body, name, rules, context); }));
     });

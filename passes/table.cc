@@ -29,6 +29,7 @@ namespace relaxc {
   X(fuse_cells, "give products in bands, or with several results behind them, all that is computed from them")     \
   X(fuse, "group call_tirs (elementwise chains, epilogues of reductions) into one tensor program each")            \
   X(merge_kernels, "keep one of several equal tensor programs")                                                    \
+  X(note_constants, "note which operands of products are constant in all calls, for built-in rules")               \
   X(rewrite_weights, "compute what schedules make of constant weights alone (layout_rewrite_preproc)")             \
   X(destination_passing, "allocate each call_tir's outputs explicitly and pass them to the kernel")                \
   X(plan_memory, "place all temporaries in one arena by their lifetimes, with symbolic offsets")
@@ -125,7 +126,7 @@ const std::vector<Pipeline>& pipelines() {
       {"kernels",
        "operators to scheduled tensor programs",
        {"inline_calls", "spread_tuples", "legalize", "compose", "fuse_cells", "fuse", "remove_dead_code",
-        "merge_kernels", "schedule", "rewrite_weights"}},
+        "merge_kernels", "note_constants", "schedule", "rewrite_weights"}},
       {"schedule",
        "tensor programs in normal form, scheduled",
        {"dense_params", "lower_jumps", "expand_builtins", "resolve_views", "run_threads", "normalize_loops",

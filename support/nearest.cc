@@ -28,13 +28,13 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
     auto found = std::ranges::find_if(candidates, is_meant);
     return found == candidates.end() ? "" : *found;
   }
-  // The right last part under another path is also a near miss: R.relu for R.nn.relu.
-  auto tail = [](std::string_view path) { return path.substr(std::min(path.rfind('.'), path.size())); };
+  // The right last part under another path is also a near miss: R.relu for R.nn.relu, "gelu" for "loop/gelu".
+  auto last_part = [](std::string_view path) { return path.substr(path.find_last_of("./") + 1); };
   size_t best = std::max<size_t>(1, word.size() / 3) + 1;
   std::string result;
   for (const std::string& candidate : candidates) {
     if (candidate.size() > 96) continue;
-    bool same_tail = !tail(word).empty() && tail(word) == tail(candidate);
+    bool same_tail = !last_part(word).empty() && last_part(word) == last_part(candidate);
     size_t distance = edit_distance(word, candidate);
     if (same_tail) distance = std::min<size_t>(distance, 1);
     if (distance >= best) continue;

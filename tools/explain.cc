@@ -62,13 +62,15 @@ class ClaimReport {
   // Notes who takes the nodes of the user's kernels where there are none: backends, and operators of plug-ins.
   void add_behind_kernels(const ClaimReport& without) {
     for (auto& [place, node] : nodes_) {
-      const std::vector<std::string> first = takers(node);
+      auto first = std::ranges::find(node.claims, "", &Claim::refused);
       auto other = without.nodes_.find(place);
-      if (first.empty() || other == without.nodes_.end()) continue;
-      const std::string could = fmt::format("it could, and {} comes first", first.front());
+      if (first == node.claims.end() || other == without.nodes_.end()) continue;
+      const std::string could = fmt::format("it could, and {} comes first", first->by);
       for (const Claim& claim : other->second.claims) {
         auto is_same = [&](const Claim& known) { return known.by == claim.by; };
-        if (std::ranges::any_of(node.claims, is_same)) continue;
+        // Of several patterns of a backend one may take the node that others refuse.
+        const bool is_refusal = !claim.refused.empty() && is_taker(other->second, claim.by);
+        if (is_refusal || std::ranges::any_of(node.claims, is_same)) continue;
         node.claims.push_back({claim.node, claim.what, claim.by, claim.refused.empty() ? could : claim.refused});
       }
       if (!takers(other->second).empty()) continue;
@@ -234,34 +236,55 @@ std::string last_claiming_pass(const Tables& tables) {
   return last;
 }
 
-// Runs the passes that choose layouts and algorithms, which say where a kernel or rule of the user's is left out.
-void choose_layouts(IRModule module, CompileSettings settings) {
+bool has_default_passes(const CompileSettings& settings) { return settings.passes == CompileSettings().passes; }
+
+// Runs the passes that choose layouts and algorithms, and those that schedule a model of which all is known. They say
+// where a kernel or rule of the user's is left out. Returns false where a schedule is wrong, which it prints.
+bool choose_for_rules(IRModule module, CompileSettings settings, bool is_known) {
   const bool may_say = settings.kernels || !settings.schedules.empty();
-  std::string passes;
+  std::vector<std::string> passes;
+  const bool schedules = is_known && !settings.schedules.empty();
   bool is_behind = false;
   for (const std::string& name : tables_of(settings).find_pipeline("simplify")->passes) {
-    if (is_behind) passes += (passes.empty() ? "" : ",") + name;
+    if (is_behind) passes.push_back(name);
     is_behind = is_behind || name == settings.runner.stop_after;
-    if (name == "pack_weights") break;
+    if (name == "pack_weights" && !schedules) break;
   }
-  if (!may_say || passes.empty()) return;
-  settings.passes = passes;
-  settings.runner.stop_after.clear();
-  run_pipeline(std::move(module), settings);
+  if (schedules) passes.emplace_back("kernels");
+  if (!may_say || passes.empty()) return true;
+  settings.passes = joined(passes, ",");
+  settings.runner.stop_after = schedules ? "schedule" : "";
+  try {
+    run_pipeline(std::move(module), settings);
+  } catch (const CompileError& error) {
+    for (const Diagnostic& diagnostic : error.diagnostics()) print_error("{}", to_string(diagnostic));
+    return false;
+  }
+  return true;
+}
+
+// Takes the names of the user's rules out of a list of passes.
+std::string without_rules(const std::string& passes, const std::vector<KernelRule>& rules) {
+  std::vector<std::string> kept;
+  for (std::string_view name : parts_of(passes, ',')) {
+    if (std::ranges::count(rules, name, &KernelRule::name) == 0) kept.emplace_back(name);
+  }
+  return joined(kept, ",");
 }
 
 // Reads the model again without the user's kernels, since those take nodes before backends see them.
 void add_behind_kernels(const std::string& model, CompileSettings settings, ClaimReport& report) {
   const Tables& tables = tables_of(settings);
   const bool has_others = !tables.flags().empty() || !tables.external_compilers().empty();
-  if (!settings.kernels || settings.kernels->empty() || !has_others || settings.passes != CompileSettings().passes)
-    return;
+  if (!settings.kernels || settings.kernels->empty() || !has_others) return;
+  settings.passes = without_rules(settings.passes, *settings.kernels);
   settings.kernels = nullptr, settings.schedules.clear();  // these may name the kernels
   settings.report = nullptr, settings.warn = nullptr;
   ClaimReport without(settings);
   settings.claimed = [&](const Claim& claim) { without.add(claim); };
   settings.unconverted = [](const UnconvertedNode&) {};
-  without.add(run_pipeline(read_scheduled_module(model, settings), settings));
+  IRModule module = read_scheduled_module(model, settings);
+  without.add(settings.passes.empty() ? module : run_pipeline(std::move(module), settings));
   report.add_behind_kernels(without);
 }
 
@@ -270,13 +293,15 @@ int run(const ExplainCommand& command) {
   ClaimReport report(settings);
   settings.claimed = [&](const Claim& claim) { report.add(claim); };
   settings.unconverted = [&](const UnconvertedNode& node) { report.add(node); };
-  if (settings.runner.stop_after.empty()) settings.runner.stop_after = last_claiming_pass(tables_of(settings));
+  // Without a list of passes from the user these are all that may claim nodes.
+  const bool is_whole = settings.runner.stop_after.empty() && has_default_passes(settings);
+  if (is_whole) settings.runner.stop_after = last_claiming_pass(tables_of(settings));
   IRModule module = run_pipeline(read_scheduled_module(command.model, settings), settings);
   report.add(module);
-  choose_layouts(std::move(module), settings);
+  const bool is_right = !is_whole || choose_for_rules(std::move(module), settings, report.exit_code() == kRight);
   add_behind_kernels(command.model, settings, report);
   print_message("{}", report.text());
-  return report.exit_code();
+  return is_right ? report.exit_code() : kWrong;
 }
 
 }  // namespace

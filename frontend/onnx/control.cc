@@ -255,10 +255,15 @@ class Loop {
     if (is_once || (is_never && rows_ == 0)) return written_out(known);
     try {
       return as_loop();
-    } catch (const CarriedRankChanges&) {  // each iteration has another body
+    } catch (const CarriedRankChanges& found) {  // each iteration has another body
       constexpr int64_t kMostWritten = 64;
-      if (!known || *known > kMostWritten || !first_) throw;
-      return written_out(known);
+      if (known && *known <= kMostWritten && first_) return written_out(known);
+      const std::string& name = body_.input(static_cast<int>(found.which) + 2).name();
+      n_.unsupported(
+          "an iteration makes a tensor of rank {} of the carried value '{}', which has rank {}, so the number of "
+          "iterations decides its rank; make the trip count a constant of at most {} and the condition a constant, or "
+          "carry a tensor of one rank and reshape it behind the loop",
+          found.after, printable(name), found.before, kMostWritten);
     }
   }
 

@@ -6,9 +6,7 @@
 
 namespace relaxc::onnx_import {
 
-namespace {
-
-AttrValue value_of(Node& n, const ModelContext& context, const onnx::AttributeProto& a) {
+AttrValue value_of_attribute(const ModelContext& context, const onnx::AttributeProto& a, const Span& span) {
   using onnx::AttributeProto;
   switch (a.type()) {
     case AttributeProto::INT:
@@ -18,7 +16,7 @@ AttrValue value_of(Node& n, const ModelContext& context, const onnx::AttributePr
     case AttributeProto::STRING:
       return a.s();
     case AttributeProto::TENSOR:
-      return AttrValue(constant(ModelFile::tensor(context.file, a.t(), n.span()), n.span()));
+      return AttrValue(constant(ModelFile::tensor(context.file, a.t(), span), span));
     case AttributeProto::INTS:
       return AttrList(a.ints().begin(), a.ints().end());
     case AttributeProto::FLOATS:
@@ -26,20 +24,21 @@ AttrValue value_of(Node& n, const ModelContext& context, const onnx::AttributePr
     case AttributeProto::STRINGS:
       return AttrList(a.strings().begin(), a.strings().end());
     default:
-      n.unsupported("attribute '{}': only numbers, texts, tensors and lists of numbers and texts can be read",
-                    printable(a.name()));
+      return {};
   }
 }
-
-}  // namespace
 
 Outputs convert_custom(Node& n, const OnnxConverter& converter) {
   std::vector<std::optional<Expr>> inputs;
   for (size_t i = 0; i < n.inputs(); ++i) inputs.push_back(n.has(i) ? std::optional(n.tensor(i)) : std::nullopt);
   Attrs attrs;
   for (const onnx::AttributeProto& attribute : n.proto().attribute()) {
-    if (n.row().has_attribute(attribute.name()))
-      attrs.set(attribute.name(), value_of(n, n.graph().context(), attribute));
+    if (!n.row().has_attribute(attribute.name())) continue;
+    AttrValue value = value_of_attribute(n.graph().context(), attribute, n.span());
+    if (value == AttrValue())
+      n.unsupported("attribute '{}': only numbers, texts, tensors and lists of numbers and texts can be read",
+                    printable(attribute.name()));
+    attrs.set(attribute.name(), std::move(value));
   }
   OnnxNode node{converter.name, n.opset(), n.outputs(), inputs, attrs, n.builder()};
   return map_each(converter.convert(node), [&](const Expr& result) { return n.of(n.builder().leaf(result)); });

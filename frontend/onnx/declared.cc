@@ -68,15 +68,24 @@ void check_output(ModelContext& context, const onnx::ValueInfoProto& output, con
   context.warn(span, difference->text, kConsequence);
 }
 
-void check_values(GraphImporter& importer, const onnx::GraphProto& graph) {
+DeclaredValues declared_values(const onnx::FunctionProto& function) {
+  DeclaredValues result;
+  for (const std::string& bytes : field_values(function, 12)) {
+    onnx::ValueInfoProto info;
+    if (info.ParseFromString(bytes)) *result.Add() = std::move(info);
+  }
+  return result;
+}
+
+void check_values(GraphImporter& importer, const DeclaredValues& declared) {
   ModelContext& context = importer.context();
   size_t differences = 0;
-  for (const auto& info : graph.value_info()) {
+  for (const auto& info : declared) {
     Value value = importer.find(info.name());
     std::optional<Type> type = value ? value->type() : std::nullopt;
     auto difference = type ? difference_of(context, info, *type) : std::nullopt;
     if (difference && ++differences <= kMostShown)
-      context.warn(context.place("value", info.name()), difference->text, kConsequence);
+      context.warn(context.place("value", importer.place + info.name()), difference->text, kConsequence);
   }
   if (differences > kMostShown)
     context.warn(span_of_file(context.file->name()),

@@ -171,7 +171,7 @@ Span GraphImporter::span_of(const onnx::NodeProto& node, int64_t index) const {
   std::string domain = domain_of(node.domain()), op = domain.empty() ? node.op_type() : domain + "." + node.op_type();
   std::string name = node.name().empty() ? fmt::format("{}_{}", node.op_type(), index) : node.name();
   return {std::make_shared<const Origin>(
-      Origin{context_.file->name(), printable(place + name), op.empty() ? "?" : printable(op), nullptr})};
+      Origin{context_.file->name(), place + printable(name), op.empty() ? "?" : printable(op), nullptr})};
 }
 
 void GraphImporter::require_equal(const Expr& a, const Expr& b, std::string_view what) {
@@ -187,6 +187,9 @@ void GraphImporter::add_initializers(const onnx::GraphProto& graph) {
   std::unordered_set<std::string> used;
   for (const auto& node : graph.node()) std::ranges::copy(names_read(node), std::inserter(used, used.end()));
   for (const auto& output : graph.output()) used.insert(output.name());
+  std::erase_if(used, [constants = names_of_constants(graph, context_.options)](const std::string& name) {
+    return !constants.contains(name);
+  });
   auto add = [&](const auto& tensor, const std::string& name, const char* kind) {
     if (!used.contains(name)) return;
     Span span = context_.place(kind, name);
@@ -363,6 +366,8 @@ static std::vector<std::string> names_of_operators(const std::string& domain) {
 [[noreturn]] static void fail_unknown(const std::string& domain, const std::string& type, int64_t version,
                                       const std::string& refused, const ModelContext& context, const Span& span) {
   std::string remedy = refused;
+  const std::string why = why_domain_is_unknown(domain);
+  if (!why.empty()) remedy = "; " + why + remedy;
   if (const ConverterRow* newer = find_converter(domain, type, kNewestOpset)) {
     remedy = fmt::format("; it is one from opset {} on", newer->since) + remedy;
   } else if (const std::string meant = nearest(type, names_of_operators(domain)); !meant.empty()) {
@@ -482,7 +487,7 @@ void GraphImporter::call_function(const onnx::NodeProto& node, const std::vector
   for (const auto& [name, version] : context_.opsets) opsets.emplace(name, version);
   GraphImporter body(context_, builder_);
   body.function_opsets = &opsets;
-  body.place = place + (node.name().empty() ? node.op_type() : node.name()) + "/";
+  body.place = span.origin->node + "/";
   std::unordered_set<std::string> absent;  // optional inputs of the call, which are absent inside too
   for (size_t i = 0; i < static_cast<size_t>(function.input_size()); ++i) {
     const std::string& name = function.input(static_cast<int>(i));
@@ -495,10 +500,13 @@ void GraphImporter::call_function(const onnx::NodeProto& node, const std::vector
   for (int i = 0; i < std::min(function.output_size(), node.output_size()); ++i) {
     if (const onnx::TypeProto* type = declared_type(node.output(i))) body.declared_.emplace(function.output(i), type);
   }
+  const DeclaredValues declared = declared_values(function);
+  for (const auto& info : declared) body.declared_.emplace(info.name(), &info.type());
   google::protobuf::RepeatedPtrField<onnx::NodeProto> nodes = function.node();
   for (onnx::NodeProto& child : nodes) resolve_references(*child.mutable_attribute(), given);
   clear_absent(nodes, absent);
   body.add_nodes(nodes, {function.output().begin(), function.output().end()});
+  check_values(body, declared);
   Outputs outputs;
   for (const std::string& name : function.output()) {
     Value value = body.find(name);
@@ -533,7 +541,7 @@ std::vector<Value> GraphImporter::import_subgraph(const onnx::GraphProto& graph,
   declare(graph);
   add_initializers(graph);
   add_nodes(graph.node(), names_of_outputs(graph));
-  check_values(*this, graph);
+  check_values(*this, graph.value_info());
   std::vector<Value> result;
   for (const auto& output : graph.output()) {
     result.push_back(find(output.name()));

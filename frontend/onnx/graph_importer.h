@@ -25,8 +25,9 @@ struct ModelContext {
   KnownValues known = {};                                                      // contents of small tensors
   IRModule kernels = {};                                                       // the user's that were called
   std::vector<RuleUse> kernel_uses = std::vector<RuleUse>(options.kernels.size());
-  std::unordered_map<std::string, std::string> made_by = {};  // the user's kernel, by the name of the value
-  std::set<std::string> warned_of = {};                       // the user's kernels that ignore attributes of nodes
+  std::unordered_map<std::string, std::string> made_by = {};       // the user's kernel, by the name of the value
+  std::set<std::string> warned_of = {};                            // the user's kernels that ignore attributes of nodes
+  std::set<std::string> names_of_nodes = {}, types_of_nodes = {};  // that were imported, if there are kernels for some
   int64_t node_count = 0;
   std::vector<std::string> nested = {};  // the functions and graphs that are being expanded; "" for a graph
   std::optional<std::pair<const onnx::NodeProto*, bool>> chosen_side =
@@ -76,7 +77,7 @@ class GraphImporter {
   // inlined body, which has the same.
   GraphImporter(GraphImporter& outer, Builder& builder)
       : function_opsets(outer.function_opsets),
-        place(outer.place + builder.span().origin->node + "/"),
+        place(builder.span().origin->node + "/"),
         context_(outer.context_),
         builder_(builder),
         parent_(&outer),
@@ -122,7 +123,8 @@ class GraphImporter {
   bool may_pass_on() const { return is_side && parent_->may_split(); }
 
   std::unordered_map<std::string, int64_t>* function_opsets = nullptr;  // those of the function whose body this is
-  std::string place;                                                    // prefix of node names: "call/"
+  // Nodes of a subgraph or function are named behind the node that holds or calls it: this is "loop/call/".
+  std::string place;
   bool is_side = false;  // whether this is a side of an If, inlined into the graph around it
 
  private:
@@ -175,6 +177,9 @@ class GraphImporter {
 
 std::vector<std::string> names_of_outputs(const onnx::GraphProto& graph);
 
+// Returns the value of an attribute for kernels and converters from outside, a constant for a tensor; none for graphs.
+AttrValue value_of_attribute(const ModelContext& context, const onnx::AttributeProto& attribute, const Span& span);
+
 // Returns the head of a kernel that would take the node (kernel_head.cc).
 std::string kernel_head(const onnx::NodeProto& node, const std::vector<Value>& inputs,
                         const std::vector<std::optional<Type>>& outputs, const Span& span);
@@ -200,6 +205,9 @@ std::optional<int64_t> inferred_rank(ModelContext& context, const std::string& n
 
 // Checks the types that the caller gives for graph inputs, and notes the dims of the model that they replace.
 void read_given_types(ModelContext& context, const onnx::GraphProto& graph);
+// Returns the names of initializers, which are constants, also where they are inputs of the graph; but for inputs whose
+// type is given: these stay inputs, and what they are without a caller's value is not used.
+std::set<std::string> names_of_constants(const onnx::GraphProto& graph, const ImportOptions& options);
 // Returns the type of a graph input: as it is declared, and as the caller gives it where it is open.
 Type type_of_input(ModelContext& context, const onnx::ValueInfoProto& input, const Span& span);
 
@@ -219,7 +227,10 @@ std::vector<Expr> dims_of(ModelContext& context, const onnx::TensorShapeProto& s
 // Compares an output's declared type with the inferred one. Throws for another dtype, and warns for another shape.
 void check_output(ModelContext& context, const onnx::ValueInfoProto& output, const Type& type, const Span& span);
 
-// Warns about the graph's value_info. The graph's nodes must have been imported.
-void check_values(GraphImporter& importer, const onnx::GraphProto& graph);
+// Warns about declared types of values that contradict the computed ones. The nodes must have been imported.
+using DeclaredValues = google::protobuf::RepeatedPtrField<onnx::ValueInfoProto>;
+void check_values(GraphImporter& importer, const DeclaredValues& declared);
+// Returns the types that a function declares for values in it.
+DeclaredValues declared_values(const onnx::FunctionProto& function);
 
 }  // namespace relaxc::onnx_import

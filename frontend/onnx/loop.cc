@@ -57,12 +57,7 @@ class CarriedTypes {
     std::vector<Expr> dims = *known_shape(types_[i]);
     if (tensor_dtype(after) != tensor_dtype(types_[i])) n_.fail("carried value {} changes its dtype", i);
     if (known_rank(after) != std::ssize(dims))
-      throw CarriedRankChanges({{Severity::kError,
-                                 ErrorKind::kUnsupported,
-                                 n_.span(),
-                                 fmt::format("carried value {} has rank {} first and {} after an iteration", i,
-                                             dims.size(), known_rank(after)),
-                                 {}}});
+      throw CarriedRankChanges(i, std::ssize(dims), known_rank(after), n_.span());
     const std::vector<Expr>* known = known_shape(after);
     bool holds = true;
     for (size_t d = 0; d < dims.size(); ++d) {
@@ -197,6 +192,16 @@ class LoopWithStrings {
 };
 
 }  // namespace
+
+CarriedRankChanges::CarriedRankChanges(size_t which, int64_t before, int64_t after, const Span& span)
+    : CompileError({{Severity::kError,
+                     ErrorKind::kUnsupported,
+                     span,
+                     fmt::format("carried value {} has rank {} first and {} after an iteration", which, before, after),
+                     {}}}),
+      which(which),
+      before(before),
+      after(after) {}
 
 std::vector<Expr> emit_loop(Node& n, const Expr& trips, const std::vector<Expr>& carried, const LoopBody& body,
                             const std::function<Expr()>& first) {

@@ -20,7 +20,9 @@ std::vector<Expr> emit_loop(Node& n, const Expr& trips, const std::vector<Expr>&
 
 // Is thrown by emit_loop for a carried tensor whose rank an iteration changes, which no loop of the graph can carry.
 struct CarriedRankChanges : CompileError {
-  using CompileError::CompileError;
+  CarriedRankChanges(size_t which, int64_t before, int64_t after, const Span& span);
+  size_t which;
+  int64_t before, after;
 };
 
 // Returns a new dim about which nothing is known but that it is one.

@@ -183,13 +183,13 @@ static vm::ValueInfo info_of(const std::string& name, const onnx::TypeProto& typ
 std::vector<vm::ValueInfo> onnx_inputs(const std::string& path, const ImportOptions& options) {
   auto file = onnx_import::ModelFile::open(path, options.limits);
   const onnx::GraphProto& graph = file->proto().graph();
-  std::set<std::string> initializers;
-  for (const auto& tensor : graph.initializer()) initializers.insert(tensor.name());
-  for (const auto& tensor : graph.sparse_initializer()) initializers.insert(tensor.values().name());
+  std::set<std::string> constants = onnx_import::names_of_constants(graph, options);
   std::vector<vm::ValueInfo> result;
-  for (const auto& input : graph.input()) {
-    if (initializers.contains(input.name())) continue;
-    result.push_back(onnx_import::info_of(input.name(), input.type(), span_of_file(path)));
+  for (bool has_default : {false, true}) {
+    for (const auto& input : graph.input()) {
+      if (constants.contains(input.name()) == has_default)
+        result.push_back(onnx_import::info_of(input.name(), input.type(), span_of_file(path)));
+    }
   }
   return result;
 }

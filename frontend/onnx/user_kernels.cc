@@ -10,29 +10,6 @@ namespace relaxc::onnx_import {
 
 namespace {
 
-// Returns the value of an attribute, a constant for a tensor; none for graphs, which kernels cannot ask for.
-AttrValue value_of_attribute(const ModelContext& model, const onnx::AttributeProto& a, const Span& span) {
-  switch (a.type()) {
-    case onnx::AttributeProto::TENSOR:
-      if (a.t().data_type() == onnx::TensorProto::STRING) return {};
-      return Expr(constant(ModelFile::tensor(model.file, a.t(), span)));
-    case onnx::AttributeProto::FLOAT:
-      return static_cast<double>(a.f());
-    case onnx::AttributeProto::INT:
-      return a.i();
-    case onnx::AttributeProto::STRING:
-      return a.s();
-    case onnx::AttributeProto::FLOATS:
-      return map_each(a.floats(), [](float item) -> AttrValue { return static_cast<double>(item); });
-    case onnx::AttributeProto::INTS:
-      return map_each(a.ints(), [](int64_t item) -> AttrValue { return item; });
-    case onnx::AttributeProto::STRINGS:
-      return map_each(a.strings(), [](const std::string& item) -> AttrValue { return item; });
-    default:
-      return {};
-  }
-}
-
 // Returns "com.me::FancyGelu"; ONNX's own domain is "ai.onnx".
 std::string type_of_node(const onnx::NodeProto& node) {
   std::string domain = domain_of(node.domain());
@@ -158,8 +135,11 @@ std::variant<Expr, std::string> GraphImporter::try_kernel(const NodeKernel& row,
                                                           const std::vector<Value>& inputs, const Span& span,
                                                           IRModule& kernels, Builder& builder, std::string& note) {
   KernelRequest request{.tensors = {}, .attrs = {}, .num_outputs = static_cast<size_t>(node.output_size())};
-  for (const auto& attribute : node.attribute())
-    request.attrs.set(attribute.name(), value_of_attribute(context_, attribute, span));
+  for (const auto& attribute : node.attribute()) {
+    // Kernels cannot ask for strings of a tensor, and not for a graph.
+    const bool is_text = attribute.has_t() && attribute.t().data_type() == onnx::TensorProto::STRING;
+    request.attrs.set(attribute.name(), is_text ? AttrValue() : value_of_attribute(context_, attribute, span));
+  }
   if (std::string why = failed_condition(row, request.attrs, inputs); !why.empty()) return why;
   const auto& opsets = function_opsets ? *function_opsets : context_.opsets;
   const int64_t opset = copy_value(opsets, domain_of(node.domain())).value_or(0);
@@ -194,6 +174,10 @@ static void warn_of_unread(ModelContext& context, const NodeKernel& row, const s
 std::optional<Outputs> GraphImporter::call_kernel(const onnx::NodeProto& node, const std::vector<Value>& inputs,
                                                   const Span& span, std::string& refused) {
   const std::string type = type_of_node(node);
+  if (!context_.options.kernels.empty()) {
+    context_.types_of_nodes.insert(type);
+    context_.names_of_nodes.insert(span.origin->node);
+  }
   const auto& claimed = context_.options.claimed;
   std::optional<Outputs> outputs;
   std::string taker;
@@ -246,24 +230,13 @@ Outputs GraphImporter::outputs_of(const Expr& value, size_t count) {
 }
 
 void report_unused_kernels(const ModelContext& context) {
-  std::set<std::string> types, names;
-  std::function<void(const onnx::GraphProto&)> collect = [&](const onnx::GraphProto& graph) {
-    for (const onnx::NodeProto& node : graph.node()) {
-      types.insert(type_of_node(node));
-      if (!node.name().empty()) names.insert(node.name());
-      for (const auto& attribute : node.attribute()) {
-        if (attribute.has_g()) collect(attribute.g());
-      }
-    }
-  };
-  collect(context.file->proto().graph());
   for (size_t i = 0; i < context.kernel_uses.size() && context.options.report; ++i) {
     const RuleUse& use = context.kernel_uses[i];
     const NodeKernel& row = context.options.kernels[i];
     if (use.is_used) continue;
     std::string why = use.refused;
     if (why.empty()) {
-      const auto& known = row.node.empty() ? types : names;
+      const auto& known = row.node.empty() ? context.types_of_nodes : context.names_of_nodes;
       const std::string& wanted = row.node.empty() ? row.type : row.node;
       const std::string near = nearest(wanted, {known.begin(), known.end()});
       why = fmt::format("the model has no {}{}", row.node.empty() ? wanted : fmt::format("node '{}'", wanted),

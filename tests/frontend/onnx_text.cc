@@ -81,7 +81,22 @@ class ContainerTypes {
   }
 };
 
-onnx::ModelProto read_model(const std::string& text, const std::string& name) {
+// The line that assigns to the node's first output, after which it is called; 0: there is none.
+uint32_t line_of_node(const std::string& text, const std::string& node) {
+  std::istringstream lines(text);
+  uint32_t number = 1;
+  for (std::string line; std::getline(lines, line); ++number) {
+    size_t begin = line.find_first_not_of(' ');
+    if (begin == std::string::npos || line.compare(begin, node.size(), node) != 0) continue;
+    char next = begin + node.size() < line.size() ? line[begin + node.size()] : ' ';
+    if (next == ' ' || next == ',') return number;
+  }
+  return 0;
+}
+
+}  // namespace
+
+onnx::ModelProto read_onnx_text(const std::string& text, const std::string& name) {
   onnx::ModelProto model;
   ContainerTypes::Types types;
   const std::string plain = ContainerTypes::taken_from(text, types);
@@ -98,21 +113,6 @@ onnx::ModelProto read_model(const std::string& text, const std::string& name) {
   return model;
 }
 
-// The line that assigns to the node's first output, after which it is called; 0: there is none.
-uint32_t line_of_node(const std::string& text, const std::string& node) {
-  std::istringstream lines(text);
-  uint32_t number = 1;
-  for (std::string line; std::getline(lines, line); ++number) {
-    size_t begin = line.find_first_not_of(' ');
-    if (begin == std::string::npos || line.compare(begin, node.size(), node) != 0) continue;
-    char next = begin + node.size() < line.size() ? line[begin + node.size()] : ' ';
-    if (next == ' ' || next == ',') return number;
-  }
-  return 0;
-}
-
-}  // namespace
-
 bool is_onnx_text(const std::string& text) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
@@ -122,7 +122,7 @@ bool is_onnx_text(const std::string& text) {
 }
 
 IRModule import_onnx_text(const std::string& text, const std::string& name, const ImportOptions& options) {
-  std::string bytes = read_model(text, name).SerializeAsString();
+  std::string bytes = read_onnx_text(text, name).SerializeAsString();
   try {
     return import_onnx_bytes(std::as_bytes(std::span(bytes)), name, op_table(), options);
   } catch (const CompileError& error) {

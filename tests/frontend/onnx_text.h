@@ -9,6 +9,8 @@
 // Inputs and outputs may also be seq(T), optional(T) and map(K, T), where T is such a type or float, double, int64,
 // string.
 #pragma once
+#include <onnx/onnx_pb.h>
+
 #include <string>
 
 #include "frontend/onnx/import.h"
@@ -17,7 +19,9 @@ namespace relaxc::test {
 
 // Returns whether a text is a model: its first character behind comments is "<".
 bool is_onnx_text(const std::string& text);
-// Throws CompileError. A node is called like its first output, and errors of a node have the line on which it begins.
+// Return the model of a text, or its module. They throw CompileError. A node is called like its first output, and
+// errors of a node have the line on which it begins.
+onnx::ModelProto read_onnx_text(const std::string& text, const std::string& name);
 IRModule import_onnx_text(const std::string& text, const std::string& name, const ImportOptions& options = {});
 
 }  // namespace relaxc::test

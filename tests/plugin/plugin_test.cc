@@ -115,6 +115,39 @@ TEST_CASE("explain names backends and operators of plug-ins behind a kernel that
   CHECK(contains(both, fmt::format("    backend 'me'{}", first)));
 }
 
+TEST_CASE("explain names them for a list of passes, too, and leaves what a pattern composes to it", "[plugin]") {
+  test::Folder folder("plugin");
+  const std::string text = folder.write("m.py", R"(
+@R.function
+def main(x: R.Tensor(("n", 4), "float32")):
+    with R.dataflow():
+        y = R.nn.relu(R.me.fancy_gelu(x, alpha=1.0))
+        R.output(y)
+    return y
+)");
+  const std::string kernels =
+      folder.write("k.py",
+                   "@S.pattern\ndef both(x):\n    return R.nn.relu(R.me.fancy_gelu(x))\n\n"
+                   "@S.schedule(\"both\")\ndef tile(sch):\n    sch.parallel(sch.get_loops(\"T_relu\")[0])\n");
+  auto explained = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"explain",  text,      "--kernels", kernels,
+                                      "--plugin", kOperator, "--backend", RELAXC_MY_BACKEND};
+    words.insert(words.end(), more.begin(), more.end());
+    Outcome outcome = relaxc_tool(words);
+    INFO(outcome.err);
+    CHECK(outcome.exit_code == 0);
+    return outcome;
+  };
+  const char* could = "    backend 'me' does not: it could, and pattern 'both' comes first\n";
+  const Outcome whole = explained({});
+  INFO(whole.out << whole.err);
+  CHECK(contains(whole.out, could));
+  CHECK(contains(whole.err, "schedule rule 'tile' is applied to 'both'"));
+  CHECK(contains(explained({"--passes=simplify"}).out, could));
+  CHECK(contains(explained({"--passes=both,claim_me"}).out, could));
+  CHECK(!contains(explained({"--passes=both"}).out, "backend"));
+}
+
 TEST_CASE("the passes of a plug-in run in pipelines and alone, and are timed, printed and bisected", "[plugin]") {
   test::Folder folder("plugin");
   std::string module = folder.write("gelu.py", kGelu);

@@ -308,6 +308,10 @@ TEST_CASE("decisions for an operator reach a kernel that implements it, weights 
   std::string loops = outcome("compile", tile, {"--emit", "loops"}).out;
   INFO(loops);
   CHECK(!test::matches(loops, "fused_mm_add\\w*\\(a float32\\[n, 24\\], \\w+ float32\\[\\d+, 24, \\d+\\]").empty());
+  // Without S.use the built-in rule does that by itself, as the operand is constant.
+  loops = outcome("compile", "", {"--emit", "loops"}).out;
+  INFO(loops);
+  CHECK(!test::matches(loops, "fused_mm_add\\w*\\(a float32\\[n, 24\\], \\w+ float32\\[\\d+, 24, \\d+\\]").empty());
   // Without op= the rule's operator counts.
   CHECK(contains(outcome("run", "S.use(\"contraction\", rows=4, copy_operand=True)\n", {"--dim", "n=3"}).err,
                  "schedule rule 'contraction' is applied to 'mm'"));
@@ -331,6 +335,41 @@ TEST_CASE("a use of a rule that comes too late gets a warning", "[tools]") {
   const std::string layout = "S.use(\"constant_operand\", panel=0)\n";
   CHECK(contains(warned(layout + layout), "S.use(\"constant_operand\") of line 1 comes first"));
   CHECK(!contains(warned("S.use(\"constant_operand\", at=\"y\", panel=16)\n" + layout), "comes first"));
+}
+
+TEST_CASE("a schedule behind a rule that fits its program is told of", "[tools]") {
+  Reports folder;
+  const std::string model = folder.products();
+  const std::string pattern =
+      "@S.pattern\ndef biased(x, w: S.constant, b: S.constant):\n    return R.add(R.matmul(x, w), b)\n\n";
+  const std::string rule =
+      "@S.rule(\"matmul\")\ndef any_product(sch):\n    sch.parallel(sch.get_loops(sch.get_block(\"matmul\"))[0])\n\n";
+  const std::string schedule =
+      "@S.schedule(\"biased\")\ndef by_hand(sch):\n    sch.parallel(sch.get_loops(\"matmul\")[0])\n\n";
+  auto reported = [&](const std::string& command, const std::string& text) {
+    Outcome outcome = Reports::tool({command, model, "--kernels", folder.write("k.py", text)});
+    INFO(outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+    return outcome.err;
+  };
+  const char* late =
+      "schedule rule 'by_hand' is not used for 'biased': 'any_product' of line 6 comes first and fits; put a schedule "
+      "for one program before rules for operators";
+  for (const char* command : {"explain", "run"}) {
+    const std::string behind = reported(command, pattern + rule + schedule);
+    INFO(behind);
+    CHECK(contains(behind, late));
+    const std::string before = reported(command, pattern + schedule + rule);
+    INFO(before);
+    CHECK(contains(before, "schedule rule 'by_hand' is applied to 'biased'"));
+    CHECK(!contains(before, "is not used"));
+  }
+  Outcome wrong = Reports::tool({"explain", model, "--kernels",
+                                 folder.write("k.py", pattern + "@S.schedule(\"biased\")\ndef by_hand(sch):\n"
+                                                                "    sch.parallel(sch.get_loops(\"matmul\")[2])\n")});
+  CHECK(wrong.exit_code == 1);
+  CHECK(contains(wrong.out, "bias (Add): pattern 'biased'\n"));
+  CHECK(contains(wrong.err, "error: parallel: "));
 }
 
 TEST_CASE("kernels of two files have names of their own", "[tools]") {

@@ -23,6 +23,8 @@ using enum AnnotationValue;
     "the tensor program whose result the block computed before fusion, where a schedule names it") \
   X("fused_beside", kBlock, kFlag, "tir/rules/default.cc", \
     "fusion put the block beside such a program: the default rule schedules it where the program's schedule does not") \
+  X("constant_operand", kBlock, kString, "tir/rules/contraction_tile.cc", \
+    "the operand of the block that is constant in all calls of the program; note_constants sets it") \
   X("prefetch", kLoop, kStrings, "tir/lower/prefetch.cc", \
     "buffers: the elements that the next iteration reads and this one does not are prefetched into the L2 cache") \
   X("prefetch_current", kLoop, kStrings, "tir/lower/prefetch.cc", \

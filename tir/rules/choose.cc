@@ -124,9 +124,24 @@ struct Application {
   }
 };
 
+// Reports the schedules for the program that stand behind the rule for an operator which it has taken. Those behind a
+// schedule for the program are reported for all of its programs at once (passes/apply_rules.cc).
+void report_left_out(const ScheduleRule& taken, const std::vector<ScheduleRule>& users, const std::string& name,
+                     const PrimFuncRef& program, const MoreRules& more, const RuleReport& report) {
+  if (!taken.function.empty()) return;
+  for (const ScheduleRule& rule : users) {
+    const bool is_behind = &rule > &taken && (rule.uses.empty() || rule.uses != taken.uses);
+    if (!is_behind || rule.function.empty() || !concerns(rule, name, program, more)) continue;
+    report(fmt::format(
+        "schedule rule '{}' is not used for '{}': '{}'{} comes first and fits; put a schedule for one "
+        "program before rules for operators",
+        rule.name, name, taken.name, taken.span.line > 0 ? fmt::format(" of line {}", taken.span.line) : ""));
+  }
+}
+
 // Removes the annotations by which rules found their programs after fusion: code does not depend on them.
 Stmt without_marks(const Stmt& body) {
-  const char* kMarks[] = {annotation<"program">(), annotation<"fused_beside">()};
+  const char* kMarks[] = {annotation<"program">(), annotation<"fused_beside">(), annotation<"constant_operand">()};
   return rewrite(body, [&](const Ref<Block>& block) -> std::optional<Stmt> {
     if (std::ranges::none_of(kMarks, [&](const char* mark) { return block->annotations.has(mark); }))
       return std::nullopt;
@@ -177,6 +192,7 @@ PrimFuncRef schedule_by_rules(const std::string& name, const PrimFuncRef& progra
         continue;
       }
       if (report_here) report_here(fmt::format("schedule rule '{}' is applied to '{}'", rule.name, name));
+      if (report_here) report_left_out(rule, users, name, program, more, report_here);
       PrimFunc function = **result.program;
       function.attrs.set(attr_names::kIsScheduled, true);
       function.body = without_marks(function.body);

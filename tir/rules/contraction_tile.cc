@@ -207,7 +207,10 @@ ContractionMatch match_contraction(const Stage& product, const Target& target, D
   bool is_axis = tile->row_axis < product.block->iter_vars.size();
   auto num_rows = is_axis ? product.extent(tile->row_axis) : 1;
   if (tile->copies_operand) {
-    bool is_worth_copying = num_rows.value_or(0) >= kCopyCycles * target.products_per_cycle();
+    // A constant is copied when the program is compiled.
+    const std::string& constant = product.block->annotations.get_string(annotation<"constant_operand">(), "");
+    bool is_worth_copying = constant == operands_of(*product.block)[1]->buffer->name ||
+                            num_rows.value_or(0) >= kCopyCycles * target.products_per_cycle();
     if (!decisions.flag("copy_operand", is_worth_copying))
       return "the right operand is not in panels, and not worth copying into panels (decision 'copy_operand')";
   }
@@ -271,8 +274,8 @@ std::optional<Versions> choose_specialized_rows(const Stage& product, const Cont
 }
 
 std::vector<DecisionRow> contraction_decisions() {
-  return {{"copy_operand", "copy a computed right operand into panels first",
-           fmt::format("rows >= {} * products per cycle", kCopyCycles)},
+  return {{"copy_operand", "copy the right operand into panels first",
+           fmt::format("rows >= {} * products per cycle, or the operand is constant", kCopyCycles)},
           {"columns", "columns of a register tile, one panel or several",
            fmt::format("{} panels; of a single row {}", kSideBySide, kStreams)},
           {"rows", "rows of a register tile",
