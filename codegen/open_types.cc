@@ -89,6 +89,9 @@ class Completion {
       if (dims && std::ranges::all_of(*dims, is_plain)) known_.emplace(binding.value.get(), *binding.cast);
     });
     for (const VarRef& param : function->params) learn(param);
+    for_each_binding(function->body, [&](const Binding& binding) {
+      walk(binding.value, [&](const Ref<Var>& var) { used_.insert(var.get()); });
+    });
     walk(function->body, [&](const Ref<Constant>& constant) {
       if (!dtype_) dtype_ = constant->data.dtype();
     });
@@ -99,6 +102,7 @@ class Completion {
     Function copy = *function_;
     VarMap renamed;
     for (VarRef& param : copy.params) {
+      if (!used_.contains(param.get()) && !is_given(param)) continue;  // no kernel needs its type
       Type type = complete(param, param.type(), alike);
       if (structural_equal(type, param.type())) continue;
       VarRef now = make_var(param->name, type, param.span());
@@ -153,6 +157,7 @@ class Completion {
 
   const FunctionRef& function_;
   std::unordered_map<const NodeHeader*, Type> given_, known_;
+  VarSet used_;                             // what bindings read
   std::optional<std::vector<Expr>> shape_;  // of the first param that has one
   std::optional<DType> dtype_;
 };

@@ -118,7 +118,7 @@ bool Simplifier::non_negative(const Poly& sum, int depth) const {
   if (depth >= 6 || steps_left_ <= 0) return false;
   steps_left_ -= 1 + static_cast<int>(sum.terms().size()) / kTermsOfStep;
   return non_negative_at_ends(sum, depth) || non_negative_by_facts(sum, depth) ||
-         non_negative_by_multiples(sum, depth) || non_negative_by_quotients(sum, depth) ||
+         non_negative_by_multiples(sum, depth) || non_negative_by_pairs(sum, depth) ||
          non_negative_by_extremes(sum, depth) || non_negative_times_divisor(sum, depth);
 }
 
@@ -172,31 +172,49 @@ bool Simplifier::non_negative_by_multiples(const Poly& sum, int depth) const {
   return false;
 }
 
-bool Simplifier::non_negative_by_quotients(const Poly& sum, int depth) const {
+bool Simplifier::non_negative_by_pairs(const Poly& sum, int depth) const {
   return std::ranges::any_of(
-      sum.terms(), [&](const Term& term) { return term.factor > 0 && non_negative_by_quotient(sum, term, depth); });
+      sum.terms(), [&](const Term& term) { return term.factor > 0 && non_negative_by_pair(sum, term, depth); });
 }
 
-// Uses x // c - y // c >= (x - y) // c: a sum with a term of either sign is at least the sum with the right side in
-// place of the two. So (n + 1) // 2 >= n // 2, which is how the sizes of poolings that round up are compared.
-bool Simplifier::non_negative_by_quotient(const Poly& sum, const Term& plus, int depth) const {
-  auto x = as_quotient(plus);
-  if (!x) return false;
+// Handles a sum with two atoms of either sign of which the least difference is known: the sum is at least the one with
+// this difference in place of the two. So (n + 1) // 2 >= n // 2, which is how the sizes of poolings that round up are
+// compared.
+bool Simplifier::non_negative_by_pair(const Poly& sum, const Term& plus, int depth) const {
+  if (plus.atoms.size() != 1 || !plus.atoms[0].is<Binary>()) return false;
   for (const Term& minus : sum.terms()) {
-    auto y = minus.factor < 0 ? as_quotient(minus) : std::nullopt;
-    auto common = y ? checked_mul(x->divisor / std::gcd(x->divisor, y->divisor), y->divisor) : std::nullopt;
-    if (!common) continue;
-    Poly gap = x->dividend.scaled(*common / x->divisor).plus(y->dividend, -(*common / y->divisor));
-    Interval known = bounds(gap);
-    if (known.min == kMinusInfinity) continue;
+    if (minus.factor >= 0 || minus.atoms.size() != 1) continue;
+    auto least_difference = difference_of_quotients(plus, minus);
+    if (!least_difference) least_difference = difference_of_clamps(plus.atoms[0], minus.atoms[0]);
+    if (!least_difference) continue;
     Poly pair;
     int64_t factor = std::min(plus.factor, -std::max(minus.factor, -kPlusInfinity));
     pair.add(plus.atoms, factor);
     pair.add(minus.atoms, -factor);
-    Poly least = sum.plus(pair, -1).plus(Poly::constant(floor_div(known.min, *common)), factor);
+    Poly least = sum.plus(pair, -1).plus(Poly::constant(*least_difference), factor);
     if (non_negative(least, depth + 1)) return true;
   }
   return false;
+}
+
+// Uses x // c - y // c >= (x - y) // c.
+std::optional<int64_t> Simplifier::difference_of_quotients(const Term& plus, const Term& minus) const {
+  auto x = as_quotient(plus), y = x ? as_quotient(minus) : std::nullopt;
+  auto common = y ? checked_mul(x->divisor / std::gcd(x->divisor, y->divisor), y->divisor) : std::nullopt;
+  if (!common) return std::nullopt;
+  Poly gap = x->dividend.scaled(*common / x->divisor).plus(y->dividend, -(*common / y->divisor));
+  Interval known = bounds(gap);
+  return known.min == kMinusInfinity ? std::nullopt : std::optional(floor_div(known.min, *common));
+}
+
+// Uses min(x, a) - min(x, b) >= min(a - b, 0), and the same of max: so the slice x[1:2] of n elements, which has
+// min(n, 2) - min(n, 1), has at most one.
+std::optional<int64_t> Simplifier::difference_of_clamps(const Expr& plus, const Expr& minus) const {
+  const Binary *x = plus.as<Binary>(), *y = minus.as<Binary>();
+  bool are_clamps = x && y && x->op == y->op && (x->op == BinaryOp::kMin || x->op == BinaryOp::kMax);
+  if (!are_clamps || !structural_equal(x->a, y->a)) return std::nullopt;
+  int64_t gap = bounds(stored(x->b).plus(stored(y->b), -1)).min;
+  return gap == kMinusInfinity ? std::nullopt : std::optional(std::min<int64_t>(gap, 0));
 }
 
 // Returns the atom as one quotient: (x // a + k) // b is (x + a*k) // (a*b).

@@ -138,11 +138,14 @@ class Simplifier {
   bool non_negative_at_ends(const Poly& sum, int depth) const;
   bool non_negative_by_facts(const Poly& sum, int depth) const;
   bool non_negative_by_multiples(const Poly& sum, int depth) const;
-  bool non_negative_by_quotients(const Poly& sum, int depth) const;
-  bool non_negative_by_quotient(const Poly& sum, const Term& plus, int depth) const;
+  bool non_negative_by_pairs(const Poly& sum, int depth) const;
+  bool non_negative_by_pair(const Poly& sum, const Term& plus, int depth) const;
   bool non_negative_by_extremes(const Poly& sum, int depth) const;
   bool non_negative_times_divisor(const Poly& sum, int depth) const;
   static std::optional<Quotient> as_quotient(const Term& term);
+  // Return the least value of the first atom less the second, if it is known.
+  std::optional<int64_t> difference_of_quotients(const Term& plus, const Term& minus) const;
+  std::optional<int64_t> difference_of_clamps(const Expr& plus, const Expr& minus) const;
   int direction_of(const Poly& sum, const Expr& var) const;
   static Poly replace(const Poly& sum, const Expr& atom, const Poly& value);
 

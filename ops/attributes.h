@@ -98,12 +98,14 @@ template <int N>
 RELAXC_ATTRS(PoolAttrs, (PerDim, pool_size, PerDim(N, 1)), (PerDim, strides, PerDim(N, 1)),
              (PerDim, padding, PerDim(2 * N, 0)), (PerDim, dilation, PerDim(N, 1)), (bool, ceil_mode, false),
              (bool, count_include_pad, false), (std::string, layout, data_layout_of(N)),
-             (std::optional<std::string>, out_layout, {}));  // absent: as the data
+             (std::optional<std::string>, out_layout, {}),  // absent: as the data
+             (bool, partial_window, false));  // data smaller than the window, by less than a stride, has one window
 RELAXC_ATTRS(IndexedPoolAttrs, (PerDim, pool_size, {1}), (PerDim, strides, {1}), (PerDim, padding, {0}),
              (PerDim, dilation, {1}), (bool, ceil_mode, false),
-             (int64_t, storage_order, 0));  // 0: row-major positions, 1: column-major
+             (int64_t, storage_order, 0),  // 0: row-major positions, 1: column-major
+             (bool, partial_window, false));
 RELAXC_ATTRS(LpPoolAttrs, (int64_t, p, 2), (PerDim, pool_size, {1}), (PerDim, strides, {1}), (PerDim, padding, {0}),
-             (PerDim, dilation, {1}), (bool, ceil_mode, false));
+             (PerDim, dilation, {1}), (bool, ceil_mode, false), (bool, partial_window, false));
 template <int N>
 RELAXC_ATTRS(AdaptiveAttrs, (std::optional<std::vector<int64_t>>, output_size, {}),  // absent: as the data
              (std::string, layout, data_layout_of(N)), (std::optional<std::string>, out_layout, {}));
@@ -280,6 +282,7 @@ RELAXC_ATTRS(TensorItemAttrs, (int64_t, index, 0));
 RELAXC_ATTRS(FormatAttrs, (std::string, format, {}));
 RELAXC_ATTRS(StringSplitAttrs, (std::string, delimiter, {}), (int64_t, maxsplit, -1));
 RELAXC_ATTRS(PatternAttrs, (std::string, pattern, {}));
+RELAXC_ATTRS(SeedAttrs, (int64_t, seed, 0));  // of 32 bits
 RELAXC_ATTRS(StringNormalizeAttrs, (std::string, case_change_action, "NONE"), (bool, is_case_sensitive, false));
 RELAXC_ATTRS(DecodeImageAttrs, (std::string, pixel_format, "RGB"));
 RELAXC_ATTRS(TokenizeAttrs, (bool, is_token, false), (int64_t, least, 1), (bool, marks, false), (std::string, pad, {}));

@@ -33,7 +33,7 @@ Type infer_grid_sample(const OpCall& op) {
   return tensor_type(followed_by({data[0], data[1]}, {grid.begin() + 2, grid.end()}), op.dtype(0));
 }
 // Samples an image along one axis. The grid's coordinates run from -1 to 1 over the axis. Where ONNX's text leaves a
-// choice, its reference implementation and its test data decide (op_grid_sample.py): the nearest pixel of a coordinate
+// choice, torch and ONNX Runtime decide where they agree, and else ONNX's test data: the nearest pixel of a coordinate
 // halfway between two is the even one in planes, and the one away from 0 in volumes, as torch had it.
 class GridAxis {
  public:
@@ -59,20 +59,14 @@ class GridAxis {
     Expr x = attrs_.align_corners ? divided(shifted, real(2)) * (length - real(1))
                                   : divided(shifted * length - real(1), real(2));
     if (attrs_.method == "nearest") x = nearest(x);
-    if (attrs_.padding_mode == "border") return on_border(x, length);
+    // Cubic taps lie around the coordinate itself: beyond the border each reads the pixel nearest to it.
+    if (attrs_.padding_mode == "border" && attrs_.method != "bicubic") return max(min(x, length - real(1)), real(0));
     return attrs_.padding_mode == "reflection" ? reflected(x) : x;
   }
   Expr nearest(const Expr& x) const {
     if (axes_ != 3) return rounded(ops::kNearbyint, x);
     Expr size = rounded(ops::kScalarFloor, max(x, real(0) - x) + real(0.5));
     return select(x < real(0), real(0) - size, size);
-  }
-  // Moves a coordinate outside of the image onto its outermost center. Half a pixel around these centers belongs to the
-  // image, and cubic taps, other than linear ones, differ there from those of the center.
-  Expr on_border(const Expr& x, const Expr& length) const {
-    Expr inside = max(min(x, length - real(1)), real(0));
-    if (attrs_.method != "bicubic" || attrs_.align_corners) return inside;
-    return select(x < real(-0.5) || x > length - real(0.5), inside, x);
   }
   // Reflects x at the borders of the pixels (at their centers with align_corners).
   Expr reflected(const Expr& x) const {

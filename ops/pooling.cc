@@ -30,7 +30,7 @@ struct Pool {
   size_t spatial;
   std::vector<int64_t> size, strides, dilation;
   Padding padding;
-  bool ceil_mode;
+  bool ceil_mode, partial_window;
   std::vector<Expr> in, result;  // [N, C, spatial...] of the data and of the result
   PoolLayouts layouts;           // the order of these dims in the tensors
   bool counts_padding = false;   // an average includes the padding
@@ -41,7 +41,7 @@ struct Pool {
   Type type(const OpCall& op) const { return tensor_type(layouts.out.from_plain(op, result), op.dtype(0)); }
   // Returns whether all windows lie inside the data.
   bool is_inside() const {
-    for (size_t d = 0; ceil_mode && d < spatial; ++d) {
+    for (size_t d = 0; (ceil_mode || partial_window) && d < spatial; ++d) {
       auto known = as_int(reach(d)), extent = as_int(in[d + 2]);
       if (!known || !extent || *known > *extent) return false;
     }
@@ -60,6 +60,16 @@ Expr ceil_count(const OpCall& op, const Expr& extent, int64_t before, int64_t af
   return min(windows, floor_div(extent + (before + stride - 1), stride));
 }
 
+// Returns the number of windows without ceil_mode where data that is smaller than the window by less than a stride has
+// one: ONNX Runtime's division rounds towards zero, so small images pass through many pools.
+Expr partial_count(const OpCall& op, const Expr& extent, int64_t padding, int64_t size, int64_t stride,
+                   int64_t dilation) {
+  int64_t whole = dilation * (size - 1) + 1 - padding, least = std::max<int64_t>(whole - stride + 1, 1);
+  if (least >= whole) return window_count(op, extent, padding, int_imm(size), stride, dilation);
+  op.require_at_most(int_imm(least), extent, "size of the data and the least that has a window");
+  return max(floor_div(extent + (stride - whole), stride), int_imm(1));
+}
+
 template <class A>
 Pool check_pool(const OpCall& op, const A& attrs, const PoolLayouts& layouts) {
   std::vector<Expr> shape = layouts.plain_shape(op);
@@ -72,15 +82,18 @@ Pool check_pool(const OpCall& op, const A& attrs, const PoolLayouts& layouts) {
             .dilation = per_dim(op, attrs.dilation, n, "dilation", 1),
             .padding = read_padding(op, attrs.padding, n),
             .ceil_mode = attrs.ceil_mode,
+            .partial_window = attrs.partial_window,
             .in = shape,
             .result = {shape[0], shape[1]},
             .layouts = layouts};
   for (size_t d = 0; d < n; ++d) {
     int64_t before = pool.padding.before[d], after = pool.padding.after[d];
     int64_t size = pool.size[d], stride = pool.strides[d], dilation = pool.dilation[d];
-    pool.result.push_back(pool.ceil_mode
-                              ? ceil_count(op, shape[d + 2], before, after, size, stride, dilation)
-                              : window_count(op, shape[d + 2], before + after, int_imm(size), stride, dilation));
+    Expr extent = shape[d + 2];
+    pool.result.push_back(pool.ceil_mode ? ceil_count(op, extent, before, after, size, stride, dilation)
+                          : pool.partial_window
+                              ? partial_count(op, extent, before + after, size, stride, dilation)
+                              : window_count(op, extent, before + after, int_imm(size), stride, dilation));
   }
   return pool;
 }
@@ -151,18 +164,22 @@ Buffer average(ComputeBuilder& b, const OpCall& op, const char* name, const Buff
 PrimFuncRef lower_avg_pool(const OpCall& op, const Pool& pool) {
   ComputeBuilder b;
   Buffer sum = window_fold(b, op, pool, "pool_sum", accumulation_dtype(op.dtype(0)), zero, combine_sum);
-  bool is_constant = pool.is_inside() || (pool.counts_padding && !pool.ceil_mode);
+  bool is_constant = pool.is_inside() || (pool.counts_padding && !pool.ceil_mode && !pool.partial_window);
   return b.finish({average(b, op, "pool_avg", sum, pool.layouts.out, pool.spatial, [&](size_t d, Axes i) {
     return is_constant ? int_imm(pool.size[d]) : counted_positions(pool, d, i[d + 2]);
   })});
 }
 
+template <class A>
+std::vector<OpAttr> pool_attrs() {
+  return with_extension(with_default_from(op_attrs<A>(), "out_layout", "layout"), "partial_window");
+}
 template <int N>
 OpRow window_pool(const char* name, const char* doc, PrimFuncRef (*lower)(const OpCall&, const Pool&)) {
   return {.name = fmt::format("relax.nn.{}_pool{}d", name, N),
           .doc = doc,
           .inputs = {{"data", "tensor [N, C, ...]"}},
-          .attrs = with_default_from(op_attrs<PoolAttrs<N>>(), "out_layout", "layout"),
+          .attrs = pool_attrs<PoolAttrs<N>>(),
           .pattern = OpPattern::kAnchor,
           .infer = [](const OpCall& op) { return check_window_pool<N>(op).type(op); },
           .infer_partial = infer_partial_pool<N, PoolAttrs<N>>,
@@ -293,7 +310,7 @@ OpRow pool_gradient(const char* name, const char* doc, bool is_max) {
   return {.name = fmt::format("relax.grad.{}_pool2d_backward", name),
           .doc = doc,
           .inputs = {{"output_grad", "gradient of the result"}, {"data", "the images"}},
-          .attrs = with_default_from(op_attrs<PoolAttrs<2>>(), "out_layout", "layout"),
+          .attrs = pool_attrs<PoolAttrs<2>>(),
           .infer = infer_pool_backward,
           .infer_partial = [](const OpCall& op) { return infer_same_rank(op, 1, tensor_dtype(op.arg(1).type())); },
           .legalize = [=](const OpCall& op) { return lower_pool_backward(op, is_max); }};
@@ -378,14 +395,14 @@ std::vector<OpRow> pooling_ops() {
       {.name = "relax.nn.lp_pool",
        .doc = "p-norm of each window, (sum |x|^p)^(1/p); any number of spatial dims",
        .inputs = {{"data", "tensor [N, C, ...]"}},
-       .attrs = op_attrs<LpPoolAttrs>(),
+       .attrs = with_extension(op_attrs<LpPoolAttrs>(), "partial_window"),
        .pattern = OpPattern::kAnchor,
        .infer = infer_lp_pool,
        .legalize = lower_lp_pool},
       {.name = "relax.nn.max_pool_with_indices",
        .doc = "max pool and, as ONNX's second output, each maximum's position (int64) in the flattened data",
        .inputs = {{"data", "tensor [N, C, ...]"}},
-       .attrs = op_attrs<IndexedPoolAttrs>(),
+       .attrs = with_extension(op_attrs<IndexedPoolAttrs>(), "partial_window"),
        .infer = infer_max_pool_with_indices,
        .infer_partial =
            [](const OpCall& op) { return tuple_type({infer_unranked(op.first_dtype()), infer_unranked(kInt64)}); },

@@ -65,6 +65,12 @@ Type infer_full_match(const OpCall& op) {
   require_strings(op, 0);
   return with_dtype(op.type(0), kBool);
 }
+Type infer_string_hash(const OpCall& op) {
+  require_strings(op, 0);
+  const int64_t seed = op.attrs<SeedAttrs>().seed;
+  if (seed < 0 || seed > UINT32_MAX) op.fail("seed is {}, expected one of 32 bits", seed);
+  return with_dtype(op.type(0), DType::uint(32));
+}
 Type infer_string_normalize(const OpCall& op) {
   require_strings(op, 0);
   require_strings(op, 1);
@@ -120,6 +126,10 @@ std::vector<OpRow> strings_ops() {
                   [](const OpCall& op) -> std::vector<Expr> {
                     return {op.arg(0), string_imm(op.attrs<PatternAttrs>().pattern)};
                   }),
+      runtime_row(
+          "string.hash", "MurmurHash3_x86_32 of the bytes of each string", {x}, infer_string_hash,
+          op_attrs<SeedAttrs>(),
+          [](const OpCall& op) -> std::vector<Expr> { return {op.arg(0), int_imm(op.attrs<SeedAttrs>().seed)}; }),
       runtime_row("string.normalize", "the strings that are not stop words, in lower or upper case",
                   {x, {"stop_words", "strings"}}, infer_string_normalize, op_attrs<StringNormalizeAttrs>(),
                   [](const OpCall& op) -> std::vector<Expr> {

@@ -4,8 +4,8 @@
 #include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "ops/common.h"
+#include "ops/heap.h"
 #include "ops/ops.h"
-#include "ops/sort.h"
 
 namespace relaxc {
 
@@ -266,33 +266,66 @@ std::vector<Type> infer_selected(const OpCall& op) {
 // Returns the only element of an argument that is a scalar tensor.
 Expr only_element(const Buffer& x) { return load(x, std::vector<Expr>(buffer_type(x).shape.size(), int_imm(0))); }
 
-// Makes the blocks of the boxes that each class keeps, in the order of their scores, and of how many these are.
+// Adds a stage with the lower and the upper corner of each box, and its area.
+constexpr int64_t kArea = 4;
+Buffer box_extents(const OpCall& op, ComputeBuilder& b, const Buffer& boxes) {
+  const std::vector<Expr>& shape = op.shape(0);
+  Buffer extents = b.buffer("T_extents", op.dtype(0), {shape[0], shape[1], int_imm(kArea + 1)});
+  b.block("T_extents", {shape[0], shape[1]}, {}, [&](Axes i, Axes) {
+    auto given = [&](int64_t c) { return load(boxes, {i[0], i[1], int_imm(c)}); };
+    std::vector<Expr> values = {min(given(0), given(2)), min(given(1), given(3)), max(given(0), given(2)),
+                                max(given(1), given(3))};
+    values.push_back((values[2] - values[0]) * (values[3] - values[1]));
+    std::vector<Stmt> stores;
+    for (size_t c = 0; c < values.size(); ++c)
+      stores.push_back(store(extents, values[c], {i[0], i[1], int_imm(static_cast<int64_t>(c))}));
+    return ComputeBuilder::Bodies{std::nullopt, seq(stores)};
+  });
+  return extents;
+}
+// Returns the statement that runs `action` where two boxes, given by their extents, overlap by more than the threshold.
+Stmt when_covered(const OpCall& op, const Expr& threshold, const Coordinate& a, const Coordinate& b,
+                  const Stmt& action) {
+  DType dtype = op.dtype(0);
+  auto common = [&](int64_t axis) { return max(min(a(axis + 2), b(axis + 2)) - max(a(axis), b(axis)), zero(dtype)); };
+  VarRef shared = make_var("shared", prim_type(dtype)), joint = make_var("joint", prim_type(dtype));
+  Expr overlap = cast_to(binary(BinaryOp::kDiv, shared, joint), kFloat32);
+  bool is_above = op.attrs<AllClassNmsAttrs>().above_threshold;
+  Expr covers = joint > zero(dtype) && (is_above ? overlap > threshold : overlap >= threshold);
+  return seq(
+      {make(Bind{shared, common(0) * common(1)}),
+       when(Expr(shared) > zero(dtype), seq({make(Bind{joint, a(kArea) + b(kArea) - shared}), when(covers, action)}))});
+}
+
+// Makes the blocks of the boxes that each class keeps, in the order of their scores, and of how many these are. The
+// candidates leave a heap one by one and are compared with those that were kept, until enough are.
 void select_boxes(const OpCall& op, ComputeBuilder& b, Inputs x, const Buffer& selected, const Buffer& counts) {
   const std::vector<Expr>& shape = op.shape(1);
-  Buffer order = sorted_positions(b, x[1], 2, true);
-  Buffer alive = b.buffer("alive", kBool, shape);
+  Buffer extents = box_extents(op, b, x[0]), positions = b.buffer("candidates", kInt64, shape);
   b.block("T_select", {shape[0], shape[1]}, {}, [&](Axes i, Axes) {
-    LocalScalar found("found", kInt64);
-    VarRef start = make_dim("start"), j = make_dim("j"), distance = make_dim("distance");
-    VarRef part = make_var("part", prim_type(op.dtype(0)));
-    auto place = [&](const Expr& k) { return std::vector<Expr>{i[0], i[1], k}; };
-    auto box = [&](const Expr& k) { return load(order, place(k)); };
-    auto corner = [&](const Expr& k) -> Coordinate {
-      return [=](int64_t c) { return load(x[0], {i[0], box(k), int_imm(c)}); };
+    LocalScalar found("found", kInt64), left("left", kInt64), k("k", kInt64), is_covered("is_covered", kBool);
+    VarRef start = make_dim("start"), box = make_dim("box"), other = make_dim("other");
+    auto place = [=](const Expr& slot) { return std::vector<Expr>{i[0], i[1], slot}; };
+    auto score = [=](const Expr& position) { return load(x[1], place(position)); };
+    auto extent = [&](const Expr& position) -> Coordinate {
+      return [=](int64_t c) { return load(extents, {i[0], position, int_imm(c)}); };
     };
-    Expr score = load(x[1], place(box(start))), other = j + 1 + distance;
-    Expr is_enough = cast_to(score, kFloat32) > cast_to(only_element(x[4]), kFloat32);
-    Expr overlap = cast_to(part, kFloat32), threshold = cast_to(only_element(x[3]), kFloat32);
-    bool is_above = op.attrs<AllClassNmsAttrs>().above_threshold;
-    Expr covers = (is_above ? overlap > threshold : overlap >= threshold) && part > zero(op.dtype(0));
-    Stmt compare = when(load(alive, place(other)), seq({make(Bind{part, overlap_of(corner(j), corner(other))}),
-                                                        when(covers, store(alive, bool_imm(false), place(other)))}));
-    Stmt keep = seq({store(selected, box(j), place(found.get())), found.set(found.get() + 1),
-                     loop(distance, shape[2] - j - 1, compare)});
-    Expr has_room = found.get() < cast_to(only_element(x[2]), kInt64);
-    Stmt body =
-        seq({found.declared(), found.set(int_imm(0)), loop(start, shape[2], store(alive, is_enough, place(start))),
-             loop(j, shape[2], when(load(alive, place(j)) && has_room, keep)), store(counts, found.get(), i)});
+    PositionHeap heap(positions, place, [=](const Expr& a, const Expr& c) {
+      return score(a) > score(c) || (equal(score(a), score(c)) && a < c);
+    });
+    Expr is_enough = cast_to(score(start), kFloat32) > cast_to(only_element(x[4]), kFloat32);
+    Expr threshold = cast_to(only_element(x[3]), kFloat32), limit = cast_to(only_element(x[2]), kInt64);
+    Stmt gather = when(is_enough, seq({heap.set(left.get(), start), left.set(left.get() + 1)}));
+    Stmt take_best = seq({make(Bind{box, heap.get(int_imm(0))}), left.set(left.get() - 1),
+                          heap.set(int_imm(0), heap.get(left.get())), heap.sift_down(int_imm(0), left.get())});
+    Stmt compare = seq({make(Bind{other, load(selected, place(k.get()))}), k.set(k.get() + 1),
+                        when_covered(op, threshold, extent(other), extent(box), is_covered.set(bool_imm(true)))});
+    Stmt keep = seq({store(selected, box, place(found.get())), found.set(found.get() + 1)});
+    Stmt step = seq({take_best, k.set(int_imm(0)), is_covered.set(bool_imm(false)),
+                     make(While{k.get() < found.get() && !is_covered.get(), compare}), when(!is_covered.get(), keep)});
+    Stmt body = seq({heap.declared(), found.declared(), left.declared(), k.declared(), is_covered.declared(),
+                     found.set(int_imm(0)), left.set(int_imm(0)), loop(start, shape[2], gather), heap.build(left.get()),
+                     make(While{left.get() > int_imm(0) && found.get() < limit, step}), store(counts, found.get(), i)});
     return ComputeBuilder::Bodies{std::nullopt, body};
   });
 }

@@ -131,10 +131,13 @@ class Lifter final : public GraphRewriter {
       add_dims_of_types(captured.type(), in_types);
     }
     // Where the function's params and casts name dims of the function around it, they are compared with those.
-    std::vector<VarRef> bound = bound_dims(function);
-    std::ranges::copy_if(bound, std::back_inserter(dims), [&](const VarRef& dim) {
-      return outer_dims_.contains(dim.get()) && std::ranges::none_of(dims, is_same(dim));
-    });
+    for (const VarRef& dim : bound_dims(function)) {
+      bool is_own = std::ranges::any_of(function->params, is_same(dim));
+      bool is_scalar = scalars_.contains(dim.get()) && !is_own;
+      std::vector<VarRef>& list = is_scalar ? values : dims;
+      if ((is_scalar || outer_dims_.contains(dim.get())) && std::ranges::none_of(list, is_same(dim)))
+        list.push_back(dim);
+    }
     // The types of captured values may have dims that the function does not mention.
     for (const VarRef& captured : std::vector(values)) {
       for (const VarRef& dim : free_vars(captured.type())) {
@@ -166,7 +169,9 @@ class Lifter final : public GraphRewriter {
     // The captured variables stay in the function around it, so that the new function has its own.
     VarMap own;
     for (const VarRef& dim : dims) own.emplace(dim.get(), make_dim(dim->name, dim.span()));
-    for (const VarRef& dim : bound_dims(function)) own.try_emplace(dim.get(), make_dim(dim->name, dim.span()));
+    for (const VarRef& dim : bound_dims(function)) {
+      if (std::ranges::none_of(values, is_same(dim))) own.try_emplace(dim.get(), make_dim(dim->name, dim.span()));
+    }
     std::vector<VarRef> params;
     for (const VarRef& value : values) {
       params.push_back(make_var(value->name, substitute(value.type(), own), value.span()));

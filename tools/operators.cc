@@ -41,8 +41,8 @@ constexpr const char* kChoices = R"(
 
 Differences from ONNX Runtime that remain stand in `tests/onnx_operators/explained.txt`, each with its reason.
 
-- **GridSample**: coordinates outside of the image move onto its outermost pixel where `padding_mode` is `border`, for
-  cubic samples, too, as in ONNX's reference (torch and ONNX Runtime repeat the pixels of the border under the taps).
+- **GridSample**: cubic samples with `padding_mode` `border` repeat the pixels of the border under their taps, as in torch
+  and ONNX Runtime (ONNX's reference moves the coordinate itself onto the outermost pixel).
   Halfway between two pixels `nearest` goes to the even one in planes and away from 0 in volumes, as ONNX's test data do.
 - **Cast** and **CastLike**: NaN becomes -0 in float4_e2m1fn, which has no NaN, as in ONNX's test data and in ml_dtypes
   (ONNX's table says 6). A bool becomes the text `True` or `False`, as in ONNX's reference (ONNX Runtime: `1` or `0`). Floats

@@ -27,17 +27,22 @@ struct ReduceOptions {
 
 // How a model fails: "" when it does not.
 struct Failure {
-  std::string kind;       // "crash", "hang", "error", "wrong result", "test"
+  std::string kind;       // "crash", "hang", "error", "wrong result", "test", or kOpenDims
   std::string text = {};  // for people
   std::string key = {};   // what is compared: of an error, the message without names and numbers
   bool same_as(const Failure& other) const { return kind == other.kind && key == other.key; }
 };
 
-// The first line with "error:", from there on, without quoted names and digits.
+// A model that runs, but cannot be compiled for all sizes of its symbolic dims: `relaxc run` then is for those of its
+// inputs, and says so.
+constexpr const char* kOpenDims = "error for all shapes";
+
+// The first line with "error:", from there on, without quoted names, digits and the dims that stand at its end.
 std::string key_of_message(const std::string& text) {
   size_t at = text.find("error: ");
   std::string line = at == std::string::npos ? text : text.substr(at + 7);
   line = line.substr(0, line.find('\n'));
+  if (line.ends_with(')')) line = line.substr(0, line.rfind(" ("));
   std::string key;
   bool is_quoted = false;
   for (char c : line) {
@@ -83,17 +88,23 @@ class Trials {
     ++count_;
     write(model);
     if (!options_.test.empty()) return observe_test();
+    Failure open;
     bool may_be_wrong = !wanted || wanted->kind == "wrong result";
     if (!wanted || wanted->kind != "wrong result") {
       Outcome outcome = run_tool({});
       Failure failure = failure_of(outcome);
-      if (!failure.kind.empty() || !may_be_wrong) return failure;
+      if (!failure.kind.empty()) return failure;
+      open = failure_of_open_dims(outcome);
+      if (!may_be_wrong) return open;
     }
-    if (!make_reference()) return {};
+    if (!make_reference()) return open;
     Outcome outcome = run_tool({"--test-data", data(), "--rtol", fmt::format("{}", options_.rtol), "--atol",
                                 fmt::format("{}", options_.atol)});
     size_t at = outcome.err.find("wrong result: ");
-    if (at == std::string::npos) return failure_of(outcome);
+    if (at == std::string::npos) {
+      Failure failure = failure_of(outcome);
+      return failure.kind.empty() ? open : failure;
+    }
     return {"wrong result", outcome.err.substr(at, outcome.err.find('\n', at) - at)};
   }
 
@@ -206,6 +217,16 @@ class Trials {
     return {is_crash ? "crash" : "error", first, key_of_message(outcome.err)};
   }
 
+  Failure failure_of_open_dims(const Outcome& outcome) const {
+    constexpr std::string_view kNote = "for all shapes: ";
+    size_t at = outcome.err.find(kNote);
+    if (at == std::string::npos) return {};
+    std::string why = replaced(outcome.err.substr(at + kNote.size()), model_path(), "model.onnx");
+    why = why.substr(0, why.find('\n'));
+    if (options_.message.empty()) return {kOpenDims, why, key_of_message(why)};
+    return why.find(options_.message) == std::string::npos ? Failure{} : Failure{kOpenDims, why, options_.message};
+  }
+
   const ReduceOptions& options_;
   fs::path folder_;
   std::map<std::string, std::string> expected_names_;  // of outputs: the files of --reference
@@ -263,6 +284,11 @@ int reduce(const ReduceOptions& options) {
                   options.output, options.output, options.atol, flags);
   if (failure.kind == "error" || failure.kind == "crash")
     print_message("  note: relaxc run {}/model.onnx{} repeats it\n", options.output, flags);
+  if (failure.kind == kOpenDims)
+    print_message(
+        "  note: relaxc run {}/model.onnx{} with the inputs says it again; so does relaxc compile, unless only "
+        "the run can tell\n",
+        options.output, flags);
   return kRight;
 }
 

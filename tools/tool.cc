@@ -22,11 +22,24 @@
 
 namespace relaxc::tools {
 
-static std::pair<std::string, std::string> split_at_equals(const std::string& text, const char* example) {
-  size_t equals = text.find('=');
-  if (equals == std::string::npos || equals == 0)
+// Splits NAME=VALUE at the first '=' whose parts fit, since names of a model may contain the character too; else at
+// the first one.
+static std::pair<std::string, std::string> split_at_equals(
+    const std::string& text, const char* example,
+    const std::function<bool(const std::string& name, const std::string& value)>& fits) {
+  const size_t first = text.find('=', 1);
+  if (first == std::string::npos || text[0] == '=')
     throw CLI::ValidationError(fmt::format("'{}': expected {}", text, example));
-  return {text.substr(0, equals), text.substr(equals + 1)};
+  auto parts = [&](size_t equals) { return std::pair(text.substr(0, equals), text.substr(equals + 1)); };
+  for (size_t equals = first; equals != std::string::npos; equals = text.find('=', equals + 1)) {
+    auto [name, value] = parts(equals);
+    if (fits(name, value)) return {name, value};
+  }
+  return parts(first);
+}
+static bool names_file(const std::string&, const std::string& path) {
+  std::error_code ignored;  // where it does not exist, reading it reports that
+  return std::filesystem::is_regular_file(path, ignored);
 }
 
 void check_output(const std::string& output, const std::string& input) {
@@ -43,7 +56,9 @@ void write_text(const std::string& path, std::string_view text) {
 std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts) {
   std::map<std::string, int64_t> result;
   for (const std::string& text : texts) {
-    auto [name, number] = split_at_equals(text, "a dim such as batch=4");
+    auto [name, number] = split_at_equals(text, "a dim such as batch=4", [](const auto&, const std::string& value) {
+      return text::whole_number(value).has_value();
+    });
     std::optional<int64_t> value = text::whole_number(number);
     if (!value) throw CLI::ValidationError(fmt::format("'{}': a dim is a number from 0", text));
     auto [known, is_new] = result.emplace(name, *value);
@@ -201,17 +216,23 @@ std::string CompilerOptions::flags_of_passes(const std::vector<std::string>& fil
   return result;
 }
 
+// Returns whether the text begins as a type does, such as float32[ or sequence(.
+static bool is_type(const std::string&, const std::string& text) {
+  const size_t end = text.find_first_of("[(=");
+  return end != std::string::npos && text[end] != '=';
+}
+
 CompileSettings CompilerOptions::get(const std::string& model) const {
   CompileSettings result = settings;
   result.dims = parse_dims(fixed_dims);
   for (const std::string& text : bound) {
-    auto [name, file] = split_at_equals(text, "a param such as w=w.npy");
+    auto [name, file] = split_at_equals(text, "a param such as w=w.npy", names_file);
     Tensor tensor = file.ends_with(".pb") ? read_tensor_pb(file) : read_npy(file);
     result.params.insert_or_assign(std::string(name), std::move(tensor));
   }
   std::map<std::string, Expr> type_dims;
   for (const std::string& text : types) {
-    auto [name, type] = split_at_equals(text, "a type such as x=float32[n, 4]");
+    auto [name, type] = split_at_equals(text, "a type such as x=float32[n, 4]", is_type);
     result.types.insert_or_assign(std::string(name), parse_type(type, type_dims));
   }
   result.tables = load_all(plugins, backends);
@@ -322,7 +343,7 @@ InputOptions InputOptions::with_buffer_names(const std::string& model) const {
 std::map<std::string, Type> InputOptions::types() const {
   std::map<std::string, Type> result;
   for (const std::string& text : named) {
-    auto [name, value] = split_at_equals(text, "an input such as x=x.npy");
+    auto [name, value] = split_at_equals(text, "an input such as x=x.npy", names_file);
     if (!value.ends_with(".npy")) continue;
     Tensor tensor = read_npy(value);
     std::vector<Expr> dims = map_each(tensor.shape(), [](int64_t dim) -> Expr { return int_imm(dim); });
@@ -340,7 +361,12 @@ std::vector<WrittenValue> InputOptions::given(const std::vector<vm::ValueInfo>& 
   for (size_t i = 0; i < files.size(); ++i) given[i] = written_value(read_value_pb(files[i], inputs[i]));
   std::set<const vm::ValueInfo*> seen;
   for (const std::string& text : named) {
-    auto [name, value] = split_at_equals(text, "an input such as x=x.npy");
+    auto [name, value] = split_at_equals(text, "an input such as x=x.npy", [&](const std::string& tried, const auto&) {
+      auto is_longer = [&](const vm::ValueInfo& info) {
+        return info.name.size() > tried.size() && text.starts_with(info.name + "=");
+      };
+      return find_item(inputs, tried, &vm::ValueInfo::name) && std::ranges::none_of(inputs, is_longer);
+    });
     const vm::ValueInfo* known = find_item(inputs, name, &vm::ValueInfo::name);
     if (!known)
       fail({}, "no input is called '{}'; there are {}", printable(name),

@@ -220,6 +220,7 @@ constexpr auto kContainerBuiltins = std::array{
     Builtin{"vm.builtin.string_split", counted<3, strings::split>,
             "(strings, delimiter, most splits or -1) -> (parts, numbers)"},
     Builtin{"vm.builtin.string_full_match", counted<2, strings::full_match>, "(strings, pattern) -> bools"},
+    Builtin{"vm.builtin.string_hash", counted<2, strings::hash>, "(strings, seed) -> uint32 hashes of their bytes"},
     Builtin{"vm.builtin.string_normalize", counted<4, strings::normalize>,
             "(strings, action, 1 for the same case, stop words) -> strings"},
     Builtin{"vm.builtin.string_tokenize", counted<6, strings::tokenize>,

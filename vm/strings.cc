@@ -1,6 +1,7 @@
 #include "vm/strings.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
 #include <unordered_map>
@@ -171,6 +172,31 @@ Value full_match(BuiltinContext& context, Arguments arguments) {
   Regex pattern(arguments[1].string());
   Tensor result = context.empty(strings.shape(), kBool);
   for (int64_t i = 0; i < strings.size(); ++i) result.set_int(i, pattern.matches(strings.string(i)));
+  return result;
+}
+
+// MurmurHash3_x86_32 (Appleby): mixes each four bytes, the low one first, then the rest of them and their number.
+static uint32_t murmur_hash(std::string_view text, uint32_t seed) {
+  uint32_t result = seed;
+  auto mixed = [](uint32_t word) { return std::rotl(word * 0xcc9e2d51u, 15) * 0x1b873593u; };
+  for (size_t begin = 0; begin < text.size(); begin += 4) {
+    const std::string_view part = text.substr(begin, 4);
+    uint32_t word = 0;
+    for (size_t i = 0; i < part.size(); ++i) word |= uint32_t{static_cast<unsigned char>(part[i])} << (8 * i);
+    result ^= mixed(word);
+    if (part.size() == 4) result = std::rotl(result, 13) * 5 + 0xe6546b64u;
+  }
+  result ^= static_cast<uint32_t>(text.size());
+  result = (result ^ (result >> 16)) * 0x85ebca6bu;
+  result = (result ^ (result >> 13)) * 0xc2b2ae35u;
+  return result ^ (result >> 16);
+}
+// (strings, seed): the hash of each.
+Value hash(BuiltinContext& context, Arguments arguments) {
+  const Tensor& strings = strings_in(arguments[0]);
+  const auto seed = static_cast<uint32_t>(arguments[1].integer());
+  Tensor result = context.empty(strings.shape(), DType::uint(32));
+  for (int64_t i = 0; i < strings.size(); ++i) result.set_int(i, murmur_hash(strings.string(i), seed));
   return result;
 }
 

@@ -20,6 +20,7 @@ Value find(BuiltinContext&, Arguments);
 Value concat(BuiltinContext&, Arguments);
 Value split(BuiltinContext&, Arguments);
 Value full_match(BuiltinContext&, Arguments);
+Value hash(BuiltinContext&, Arguments);
 Value normalize(BuiltinContext&, Arguments);
 Value tokenize(BuiltinContext&, Arguments);  // vm/tokenizer.cc
 Value from_numbers(BuiltinContext&, Arguments);

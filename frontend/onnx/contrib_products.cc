@@ -84,6 +84,30 @@ Expr matmul_nbits(Node& n) {
   return n.has(5) ? n.add(result, n.tensor(5)) : result;
 }
 
+// Multiplies by float8 weights [N, K] with a scale for each block of a row. With input 3 the activations are rounded to
+// float8 of that scale.
+Expr matmul_fp8(Node& n, const Expr& x) {
+  const int64_t block = n.attr_int("block_size", 128);
+  if (block < 1) n.fail("block_size is {}, expected at least 1", block);
+  if (n.rank(1) != 2 || n.rank(2) != 2)
+    n.fail("weights of rank {}, scales of rank {}, expected 2", n.rank(1), n.rank(2));
+  const Expr k = n.dim(1, 1);
+  n.require_equal(n.simplify(ceil_div(k, block)), n.dim(2, 1), "numbers of blocks and of scales");
+  Expr group = n.op("floor_divide", {n.op("arange", {int_imm(0), k, int_imm(1)}, DTypeAttrs{kInt64}),
+                                     n.scalar(static_cast<double>(block), kInt64)});
+  Expr scale = n.op("take", {n.cast(n.tensor(2), kFloat32), group}, TakeAttrs{.axis = 1});
+  Expr weight = n.cast(n.mul(n.cast(n.tensor(1), kFloat32), scale), n.dtype(0)), source = x;
+  if (n.has(3)) {
+    Expr step = n.cast(n.reshape(n.tensor(3), {}), kFloat32),
+         zero = n.op("zeros", {shape_expr({})}, FillAttrs{n.dtype(1)});
+    const std::vector<OnnxAttribute> whole = {{"block_size", int64_t{0}}};
+    Expr rounded = n.standard("QuantizeLinear", {n.cast(x, kFloat32), step, zero}, whole);
+    source = n.cast(n.standard("DequantizeLinear", {rounded, step}, whole), n.dtype(0));
+  }
+  Expr result = n.standard("MatMul", {source, n.transpose(weight, {1, 0})});
+  return n.has(4) ? n.add(result, n.tensor(4)) : result;
+}
+
 // Gathers rows of numbers in blocks along an axis, and makes them real. Bytes hold numbers of fewer bits along the last
 // axis.
 Expr gather_block_quantized(Node& n) {
@@ -213,6 +237,7 @@ std::vector<ConverterRow> contrib_products_converters() {
           {"FusedGemm", 1, 2, 3, fused_gemm,
            "activation activation_alpha activation_axis activation_beta activation_gamma alpha beta transA transB"},
           {"GemmFastGelu", 1, 2, 3, gemm_fast_gelu},
+          {"MatMulBlockQuantizedFp8Weight", 1, 3, 5, matmul_fp8, "block_size"},
           {"MatMulNBits", 1, 3, 6, matmul_nbits, "K N accuracy_level bits block_size weight_prepacked"},
           {"GatherBlockQuantized", 1, 3, 4, gather_block_quantized, "bits block_size gather_axis quantize_axis"},
           {"MatMulBnb4", 1, 3, 3, matmul_bnb4, kBnb4},

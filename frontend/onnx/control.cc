@@ -255,10 +255,10 @@ class Loop {
     if (is_once || (is_never && rows_ == 0)) return written_out(known);
     try {
       return as_loop();
-    } catch (const CarriedRankChanges&) {  // each iteration has another body
+    } catch (const CarriedRankChanges& found) {  // each iteration has another body
       constexpr int64_t kMostWritten = 64;
-      if (!known || *known > kMostWritten || !first_) throw;
-      return written_out(known);
+      if (known && *known <= kMostWritten && first_) return written_out(known);
+      refuse_ranks(n_, found, body_.input(static_cast<int>(found.which) + 2).name(), kMostWritten);
     }
   }
 

@@ -275,11 +275,17 @@ Expr conv_transpose(Node& n) {
 
 // ---- Pools ----------------------------------------------------------------------------------------------------------
 
+// Returns the attributes of a pool of x, whose dims may be smaller than a window: they say so only where it matters.
 template <class A>
-A pool_attrs(Node& n, const Window& w) {
+A pool_attrs(Node& n, const Window& w, const Expr& x) {
   A attrs = window_attrs<A>(w);
   attrs.pool_size = as_ints(w.kernel).value();
   attrs.ceil_mode = n.attr_int("ceil_mode", 0) != 0;
+  for (size_t d = 0; d < w.spatial && !attrs.ceil_mode; ++d) {
+    int64_t whole = as_int(w.reach(d)).value() - attrs.padding[d] - attrs.padding[w.spatial + d];
+    auto known = as_int(n.dim_of(x, static_cast<int64_t>(d) + 2));
+    attrs.partial_window = attrs.partial_window || (whole > 1 && w.strides[d] > 1 && (!known || *known < whole));
+  }
   return attrs;
 }
 Expr least_of(DType dtype) {
@@ -313,11 +319,11 @@ Outputs max_pool(Node& n) {
   Expr x = padded(n, n.tensor(0), w, least_of(n.dtype(0)));
   if (!n.has_output(1)) {
     Expr result = per_rank(n, w.spatial, [&]<int N>() {
-      return n.op(fmt::format("nn.max_pool{}d", N), {x}, pool_attrs<PoolAttrs<N>>(n, w));
+      return n.op(fmt::format("nn.max_pool{}d", N), {x}, pool_attrs<PoolAttrs<N>>(n, w, x));
     });
     return {n.of(with_same_dims(n, result, w))};
   }
-  auto attrs = pool_attrs<IndexedPoolAttrs>(n, w);
+  auto attrs = pool_attrs<IndexedPoolAttrs>(n, w, x);
   attrs.storage_order = n.attr_int("storage_order", 0);
   Expr both = n.op("nn.max_pool_with_indices", {x}, attrs);
   Expr values = n.builder().emit(tuple_get(both, 0)), positions = n.builder().emit(tuple_get(both, 1));
@@ -333,7 +339,7 @@ Expr average_pool(Node& n, const Expr& x) {
   Expr source = padded(n, x, w, n.scalar_like(0, x));
   auto average = [&](const Expr& data) {
     Expr result = per_rank(n, w.spatial, [&]<int N>() {
-      auto attrs = pool_attrs<PoolAttrs<N>>(n, w);
+      auto attrs = pool_attrs<PoolAttrs<N>>(n, w, data);
       attrs.count_include_pad = counts_pads || !known_pads;
       return n.op(fmt::format("nn.avg_pool{}d", N), {data}, attrs);
     });
@@ -347,7 +353,7 @@ Expr average_pool(Node& n, const Expr& x) {
 Expr lp_pool(Node& n) {
   Window w = read_pool_window(n);
   Expr x = padded(n, n.tensor(0), w, n.scalar_like(0, n.tensor(0)));
-  auto attrs = pool_attrs<LpPoolAttrs>(n, w);
+  auto attrs = pool_attrs<LpPoolAttrs>(n, w, x);
   attrs.p = n.attr_int("p", attrs.p);
   return with_same_dims(n, n.op("nn.lp_pool", {x}, attrs), w);
 }

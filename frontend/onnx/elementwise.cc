@@ -8,8 +8,8 @@ namespace {
 Expr zero_like(Node& n, const Expr& x) { return n.scalar_like(0, x); }
 Expr relu(Node& n, const Expr& x) { return n.op("nn.relu", {x}); }
 Expr where(Node& n, const Expr& c, const Expr& a, const Expr& b) {
-  n.broadcast(n.shape_of(c), n.broadcast(n.shape_of(a), n.shape_of(b)));
-  return n.op("where", {c, a, b});
+  std::vector<Expr> shape = n.broadcast(n.shape_of(c), n.broadcast(n.shape_of(a), n.shape_of(b)));
+  return n.op("where", {n.stretched(c, shape), n.stretched(a, shape), n.stretched(b, shape)});
 }
 
 // Before opset 7 the second operand broadcasts only where an attribute says so, aligned at an axis.

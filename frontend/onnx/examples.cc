@@ -216,6 +216,8 @@ constexpr ExampleRow kExamples[] = {
      "T[3, 8], T[3, 4], uint8[4, 16, 4], T[4, 16], -, uint8[4, 8, 8], T[4, 8], k=1, activation_type=\"relu\", "
      "expert_weight_bits=4"},
     {kMs, "CausalConvWithState", "T[1, 3, 8], T[3, 1, 4]"},
+    {kMs, "CropAndResize", "T[1, 3, 8, 8], float32[2, 4], int32[2], int32[2]"},
+    {kMs, "DynamicTimeWarping", "T[4, 6]"},
     {kMs, "DynamicQuantizeLSTM",
      "float32[5, 2, 3], T[1, 3, 16], T[1, 4, 16], -, -, -, -, -, float32[1], T[1], float32[1], T[1], hidden_size=4",
      "int8"},
@@ -242,6 +244,7 @@ constexpr ExampleRow kExamples[] = {
     {kMs, "Irfft", "T[2, 5, 2], signal_ndim=1"},
     {kMs, "LinearAttention",
      "T[1, 4, 8], T[1, 4, 8], T[1, 4, 8], q_num_heads=2, kv_num_heads=2, update_rule=\"linear\""},
+    {kMs, "MatMulBlockQuantizedFp8Weight", "T[2, 32], U[4, 32], float32[4, 2], block_size=16", "float16 float8_e4m3fn"},
     {kMs, "MatMulBnb4", "T[2, 32], uint8[64], T[8], K=32, N=4, block_size=16, quant_type=1"},
     {kMs, "MatMulInteger16", "T[2, 3], U[3, 4]", "int16 int16"},
     {kMs, "MatMulIntegerToFloat", "T[2, 3], U[3, 4], V[], V[]", "uint8 int8 float32"},

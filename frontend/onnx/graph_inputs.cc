@@ -43,16 +43,26 @@ void match_given_type(ModelContext& context, const onnx::ValueInfoProto& input, 
     if (is_number) continue;
     const std::string declared_name = name_of_dim(dim, input.name(), d);
     const Var* name = wanted.as<Var>();
-    if (name && name->name == declared_name) continue;
-    Expr replacement = name ? named_dim(context, name->name) : wanted;
+    Expr replacement = name ? own_dim(context, name->name) : wanted;
     auto [entry, is_new] = context.given_dims.emplace(declared_name, replacement);
-    if (!is_new && !structural_equal(entry->second, replacement))
-      fail(span, "the given types make dim '{}' both {} and {}", printable(declared_name), print_expr(entry->second),
-           print_expr(replacement));
+    // Inputs that share a name may be given different dims. It stays the name of the others' dims.
+    if (!is_new && !structural_equal(entry->second, replacement)) entry->second = own_dim(context, declared_name);
   }
 }
 
-// Returns the dims of an input without a shape: those that are given, else new ones where the rank can be inferred.
+// Returns whether nodes read the value that need to know its rank: all but those that pass it on as it is.
+bool needs_rank(const onnx::GraphProto& graph, const std::string& name) {  // NOLINT: protobuf bounds the depth
+  for (const onnx::NodeProto& node : graph.node()) {
+    for (const onnx::AttributeProto& attribute : node.attribute()) {
+      if (attribute.has_g() && needs_rank(attribute.g(), name)) return true;
+    }
+    if (std::ranges::find(node.input(), name) == node.input().end()) continue;
+    if (node.op_type() != "Identity" || node.output_size() != 1 || needs_rank(graph, node.output(0))) return true;
+  }
+  return false;
+}
+
+// Returns the dims that are given for an input, else new ones where the rank can be inferred.
 std::vector<Expr> dims_of_open_input(ModelContext& context, const std::string& name, const Span& span) {
   if (const Type* given = find_value(context.options.types, name))
     return map_each(*known_shape(*given), [&](const Expr& dim) {
@@ -100,6 +110,16 @@ std::optional<int64_t> inferred_rank(ModelContext& context, const std::string& n
   return copy_value(*context.ranks, name);
 }
 
+std::set<std::string> names_of_constants(const onnx::GraphProto& graph, const ImportOptions& options) {
+  std::set<std::string> result;
+  for (const auto& tensor : graph.initializer()) result.insert(tensor.name());
+  for (const auto& tensor : graph.sparse_initializer()) result.insert(tensor.values().name());
+  for (const auto& input : graph.input()) {
+    if (options.types.contains(input.name())) result.erase(input.name());
+  }
+  return result;
+}
+
 void read_given_types(ModelContext& context, const onnx::GraphProto& graph) {
   std::vector<std::string> names = map_each(graph.input(), [](const auto& input) { return input.name(); });
   for (const auto& [name, type] : context.options.types) {
@@ -121,8 +141,16 @@ Type type_of_input(ModelContext& context, const onnx::ValueInfoProto& input, con
     return with_item_type(context, type_of_declared(context, input.type(), input.name(), span), input.name());
   const auto& tensor = input.type().tensor_type();
   DType dtype = dtype_of_element_type(tensor.elem_type(), span);
-  std::vector<Expr> dims = tensor.has_shape() ? dims_of(context, tensor.shape(), input.name(), span)
-                                              : dims_of_open_input(context, input.name(), span);
+  const bool is_open =
+      !tensor.has_shape() && !context.options.types.contains(input.name()) && !inferred_rank(context, input.name());
+  if (is_open && !needs_rank(context.file->proto().graph(), input.name())) return tensor_type_of_rank(-1, dtype);
+  const bool is_declared = tensor.has_shape() && !find_value(context.options.types, input.name());
+  std::vector<Expr> dims = is_declared ? dims_of(context, tensor.shape(), input.name(), span)
+                                       : dims_of_open_input(context, input.name(), span);
+  for (int d = 0; d < tensor.shape().dim_size(); ++d) {
+    if (const auto& dim = tensor.shape().dim(d); dim.has_dim_value() && dim.dim_value() >= 0)
+      dims[static_cast<size_t>(d)] = int_imm(dim.dim_value());
+  }
   Type type = tensor_type(std::move(dims), dtype, span);
   if (is_too_large(type, context.options.limits))
     fail(span, "its shape is too large, the limit is {} bytes", context.options.limits.tensor_bytes);

@@ -28,18 +28,16 @@ void read_opsets(ModelContext& context) {
   for (const auto& function : model.functions()) context.functions[name_of_function(function)] = &function;
 }
 
-// The graph's inputs that have no initializer, as parameters.
+// The graph's inputs that are not constants, as parameters.
 struct Parameters {
   std::vector<VarRef> vars;
   AttrList names;
 };
 Parameters define_inputs(ModelContext& context, GraphImporter& importer, const onnx::GraphProto& graph) {
-  std::set<std::string> initializers;
-  for (const auto& tensor : graph.initializer()) initializers.insert(tensor.name());
-  for (const auto& tensor : graph.sparse_initializer()) initializers.insert(tensor.values().name());
+  std::set<std::string> constants = names_of_constants(graph, context.options);
   Parameters params;
   for (const auto& input : graph.input()) {
-    if (initializers.contains(input.name())) continue;
+    if (constants.contains(input.name())) continue;
     Span span = context.place("graph input", input.name());
     try {
       VarRef param = make_var(input.name(), type_of_input(context, input, span), span);

@@ -69,9 +69,12 @@ Outputs reverse_sequence(Node& n) {
   return {n.of(n.op("reverse_sequence", n.tensors(), attrs))};
 }
 
-// A scalar has no axes, so that its positions have no coordinates: [0, 0] or [0, 1], other than NumPy's.
+// A scalar has no axes, so that its positions have no coordinates: [0, 0] or [0, 1], other than those of NumPy and of
+// ONNX Runtime, which takes it for a vector. The strings that are not empty are found.
 Expr nonzero(Node& n) {
-  Expr found = n.op("nonzero", {n.tensor(0)});
+  Expr x = n.tensor(0);
+  if (n.dtype(0).is_string()) x = n.builder().op("string.full_match", {x}, PatternAttrs{"(?s).+"});
+  Expr found = n.op("nonzero", {x});
   return n.rank(0) == 0 ? n.slice(found, 0, int_imm(0), int_imm(0)) : found;
 }
 Expr compress(Node& n) {

@@ -11,8 +11,14 @@ Expr matmul_of(Node& n, const Expr& a, const Expr& b) {
   if (n.dtype_of_tensor(a) != n.dtype_of_tensor(b))
     n.fail("inputs have dtypes {} and {}", to_string(n.dtype_of_tensor(a)), to_string(n.dtype_of_tensor(b)));
   n.require_equal(x.back(), y.size() == 1 ? y[0] : y[y.size() - 2], "inner dims of a product");
-  if (x.size() > 2 && y.size() > 2) n.broadcast({x.begin(), x.end() - 2}, {y.begin(), y.end() - 2});
-  return n.op("matmul", {a, b});
+  if (x.size() < 3 || y.size() < 3) return n.op("matmul", {a, b});
+  std::vector<Expr> batch = n.broadcast({x.begin(), x.end() - 2}, {y.begin(), y.end() - 2});
+  auto stretched = [&](const Expr& operand, const std::vector<Expr>& dims) {
+    std::vector<Expr> shape = batch;
+    shape.insert(shape.end(), dims.end() - 2, dims.end());
+    return n.stretched(operand, shape);
+  };
+  return n.op("matmul", {stretched(a, x), stretched(b, y)});
 }
 Expr matmul(Node& n) { return matmul_of(n, n.tensor(0), n.tensor(1)); }
 

@@ -182,12 +182,17 @@ class Node {
   bool same_dims(const std::vector<Expr>& a, const std::vector<Expr>& b) const;
   // Returns the least value that the int64 scalar can take, as far as it is known.
   int64_t least_value(const Expr& e) const;
+  // Returns whether broadcasting stretches a dim that is not known, but at most 1, to the other.
+  bool gives_way(const Expr& dim, const Expr& other) const;
   // Requires a == b when the model runs. It is an error now when they are constants that differ.
   void require_equal(const Expr& a, const Expr& b, const char* what);
   // Requires a <= b in the same way.
   void require_at_most(const Expr& a, const Expr& b, const char* what);
-  // Broadcasts shapes by numpy's rule. Symbolic dims that meet are required to be equal.
-  std::vector<Expr> broadcast(const std::vector<Expr>& a, const std::vector<Expr>& b);
+  // Broadcasts shapes by numpy's rule. Symbolic dims that meet are required to be equal, unless one is at most 1, such
+  // as min(n, 1) of the last row x[-1:]: that one gives way to the other.
+  std::vector<Expr> broadcast(std::vector<Expr> a, std::vector<Expr> b);
+  // Repeats x along dims that gave way in the broadcast shape: operators themselves stretch dims of a known 1 only.
+  Expr stretched(const Expr& x, const std::vector<Expr>& shape);
 
   // These are common compositions of operators. Operands broadcast and have equal dtypes.
   Expr binary(const char* name, const Expr& a, const Expr& b);
@@ -297,7 +302,8 @@ Expr convolve(Node& n, const Expr& x, const Expr& weight);
   X(elementwise) X(layout) X(slice) X(index) X(create) X(image) X(detection) X(signal) X(random) X(linear_algebra) \
   X(convolution) X(normalization) X(training) X(reduction) X(quantize) X(sequence) X(control) X(recurrent) \
   X(attention) X(linear_attention) X(contrib) X(contrib_products) X(contrib_quantize) X(contrib_attention) \
-  X(contrib_decoding) X(contrib_group_query) X(contrib_padding) X(contrib_experts) X(contrib_refused) \
+  X(contrib_decoding) X(contrib_group_query) X(contrib_padding) X(contrib_experts) X(contrib_features) \
+  X(contrib_refused) \
   X(strings) X(trees) X(linear_models) X(features) X(encoders) X(maps)
 // clang-format on
 #define RELAXC_ROW(group) std::vector<ConverterRow> group##_converters();
@@ -308,6 +314,8 @@ RELAXC_CONVERTER_GROUPS(RELAXC_ROW)
 std::vector<ConverterRow> all_converters();
 // Returns the converter for an operator at that opset, or null.
 const ConverterRow* find_converter(const std::string& domain, const std::string& op_type, int64_t opset);
+// Returns why a node of this domain has no converter, and what to do; "" where nothing is known of the domain.
+std::string why_domain_is_unknown(std::string_view domain);
 // Returns what a user can do about nodes that cannot be compiled: "give a kernel for it: ...".
 std::string kernel_remedy(const std::string& domain, const std::string& op_type);
 

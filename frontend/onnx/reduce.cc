@@ -26,6 +26,7 @@ class ModelReducer {
       cut_outputs();
       cut_head();
       cut_nodes();
+      cut_inner_nodes();
       fix_symbols();
       if (!judge_.keeps_outputs) change_results();
       if (best_.bytes() >= before) break;
@@ -50,6 +51,12 @@ class ModelReducer {
     best_ = std::move(candidate);
     judge_.report(fmt::format("{}: {} nodes, {} bytes are left", what, best_.num_nodes(), best_.bytes()));
     return true;
+  }
+
+  // Applies an edit that makes inputs: with dims that are numbers, and where that hides the failure, with open ones.
+  bool attempt_inputs(const std::string& what, const std::function<void(ReductionModel&, NewDims)>& edit) {
+    if (attempt(what, [&](ReductionModel& model) { edit(model, NewDims::kNumbers); })) return true;
+    return best_.has_symbols() && attempt(what, [&](ReductionModel& model) { edit(model, NewDims::kSymbols); });
   }
 
   // Steps after which other results are right.
@@ -99,7 +106,8 @@ class ModelReducer {
     while (least < most) {
       size_t middle = (least + most + 1) / 2;
       size_t before = best_.num_nodes();
-      if (!attempt("inputs for the first nodes", [&](ReductionModel& model) { model.drop_first(middle, recorded_); })) {
+      if (!attempt_inputs("inputs for the first nodes",
+                          [&](ReductionModel& model, NewDims dims) { model.drop_nodes(0, middle, recorded_, dims); })) {
         most = middle - 1;
         continue;
       }
@@ -115,10 +123,30 @@ class ModelReducer {
     for (size_t size = std::max<size_t>(best_.num_nodes() / 2, 1);; size /= 2) {
       for (size_t end = best_.num_nodes(); end > 0;) {
         size_t begin = end > size ? end - size : 0;
-        attempt("inputs for nodes", [&](ReductionModel& model) { model.drop_nodes(begin, end, recorded_); });
+        attempt_inputs("inputs for nodes",
+                       [&](ReductionModel& model, NewDims dims) { model.drop_nodes(begin, end, recorded_, dims); });
         end = std::min(begin, best_.num_nodes());
       }
       if (size <= 1) return;
+    }
+  }
+
+  // Inputs in place of the nodes of branches and bodies, which values of their first run stand for.
+  void cut_inner_nodes() {
+    if (best_.num_graphs() < 2) return;
+    record();
+    record_bodies();
+    for (size_t graph = 1; graph < best_.num_graphs(); ++graph) {
+      for (size_t size = std::max<size_t>(best_.num_nodes(graph) / 2, 1);; size /= 2) {
+        for (size_t end = best_.num_nodes(graph); end > 0;) {
+          size_t begin = end > size ? end - size : 0;
+          attempt_inputs("inputs for nodes of a body", [&](ReductionModel& model, NewDims dims) {
+            model.drop_inner_nodes(graph, begin, end, recorded_, dims);
+          });
+          end = std::min(begin, best_.num_nodes(graph));
+        }
+        if (size <= 1) break;
+      }
     }
   }
 
@@ -146,7 +174,9 @@ class ModelReducer {
   }
 
   void fix_symbols() {
-    attempt("numbers for symbolic dims", [](ReductionModel& model) { model.fix_symbols(); });
+    if (attempt("numbers for symbolic dims", [](ReductionModel& model) { model.fix_symbols(); })) return;
+    for (const std::string& symbol : best_.symbols())
+      attempt("a number for dim " + symbol, [&](ReductionModel& model) { model.fix_symbol(symbol); });
   }
 
   void shrink_dims() {
@@ -186,6 +216,22 @@ class ModelReducer {
         recorded_ = std::move(values);
       }
       if (least >= most) return;
+    }
+  }
+
+  // Adds the values in branches that are taken, and of the first iteration of loops, to those of the main graph.
+  void record_bodies() {
+    constexpr int kDeepest = 4;  // bodies within bodies
+    ReductionModel model = best_;
+    for (int depth = 0; judge_.record && depth < kDeepest; ++depth) {
+      try {
+        model.run_bodies_once(recorded_);
+      } catch (const CompileError&) {
+        return;
+      }
+      ReductionModel shown = model;
+      shown.show_results(shown.num_nodes());
+      for (auto& [name, value] : judge_.record(shown.to_case())) recorded_.try_emplace(name, std::move(value));
     }
   }
 

@@ -259,25 +259,34 @@ void ReductionModel::strip() {
   for (auto& output : *main().mutable_output()) output.clear_type();
 }
 
-void ReductionModel::prune() {
+// Takes away nodes and constants that the graph's outputs do not need, in its branches and bodies, too. Returns the
+// names that are needed.
+static std::set<std::string> prune_graph(onnx::GraphProto& graph) {  // NOLINT: protobuf bounds the depth
   std::set<std::string> needed;
-  for (const std::string& name : outputs()) needed.insert(name);
-  auto& nodes = *main().mutable_node();
+  for (const auto& output : graph.output()) needed.insert(output.name());
+  auto& nodes = *graph.mutable_node();
   for (int i = nodes.size(); i-- > 0;) {
-    const onnx::NodeProto& node = nodes[i];
+    onnx::NodeProto& node = nodes[i];
     bool is_needed = std::any_of(node.output().begin(), node.output().end(),
                                  [&](const std::string& name) { return !name.empty() && needed.contains(name); });
     if (!is_needed) {
       nodes.DeleteSubrange(i, 1);
       continue;
     }
+    for (auto& attribute : *node.mutable_attribute()) {
+      if (attribute.has_g()) prune_graph(*attribute.mutable_g());
+    }
     for (const std::string& name : names_read(node)) needed.insert(name);
   }
-  auto is_unneeded = [&](const auto& item) { return !needed.contains(item.name()); };
-  erase_if(*main().mutable_initializer(), is_unneeded);
-  erase_if(*main().mutable_input(), is_unneeded);
+  erase_if(*graph.mutable_initializer(), [&](const auto& item) { return !needed.contains(item.name()); });
+  return needed;
+}
+
+void ReductionModel::prune() {
+  const std::set<std::string> needed = prune_graph(main());
+  erase_if(*main().mutable_input(), [&](const auto& item) { return !needed.contains(item.name()); });
   std::erase_if(inputs_, [&](const auto& item) { return !needed.contains(item.first); });
-  if (nodes.empty()) fail({}, "nothing is left");
+  if (main().node_size() == 0) fail({}, "nothing is left");
 }
 
 void ReductionModel::set_outputs(const std::vector<std::string>& names) {
@@ -321,7 +330,8 @@ void ReductionModel::show_results(size_t count) {
   set_outputs(names);
 }
 
-void ReductionModel::drop_nodes(size_t begin, size_t end, const std::map<std::string, vm::Value>& values) {
+void ReductionModel::drop_nodes(size_t begin, size_t end, const std::map<std::string, vm::Value>& values,
+                                NewDims dims) {
   auto& nodes = *main().mutable_node();
   std::set<std::string> dropped;
   for (size_t i = begin; i < end; ++i) {
@@ -337,15 +347,19 @@ void ReductionModel::drop_nodes(size_t begin, size_t end, const std::map<std::st
     for (const std::string& name : names_read(node)) read.insert(name);
   }
   for (const std::string& name : dropped) {
-    if (name.empty() || !read.contains(name)) continue;
-    auto it = values.find(name);
-    if (it == values.end() || !it->second.get_if<Tensor>()) fail({}, "'{}' has no recorded value", name);
-    add_input(name, it->second);
+    if (!name.empty() && read.contains(name)) add_recorded_input(name, values, dims, name);
   }
 }
 
+void ReductionModel::add_recorded_input(const std::string& name, const std::map<std::string, vm::Value>& values,
+                                        NewDims dims, const std::string& input) {
+  auto it = values.find(name);
+  if (it == values.end() || !it->second.get_if<Tensor>()) fail({}, "'{}' has no recorded value", name);
+  add_input(input, it->second, dims);
+}
+
 // Dims of the size of a symbol of another input get it, too: where symbols could go, fix_symbols has taken them away.
-void ReductionModel::add_input(const std::string& name, const vm::Value& value) {
+void ReductionModel::add_input(const std::string& name, const vm::Value& value, NewDims dims) {
   std::map<int64_t, std::string> symbols;
   for (const auto& input : main().input()) {
     auto it = inputs_.find(input.name());
@@ -363,6 +377,8 @@ void ReductionModel::add_input(const std::string& name, const vm::Value& value) 
   declare_shape(type, value.tensor().shape());
   for (auto& dim : *type.mutable_shape()->mutable_dim()) {
     auto it = symbols.find(dim.dim_value());
+    if (it == symbols.end() && dims == NewDims::kSymbols)
+      it = symbols.emplace(dim.dim_value(), fmt::format("{}_d{}", name, symbols.size())).first;
     if (it != symbols.end()) dim.set_dim_param(it->second);
   }
   inputs_[name] = value;
@@ -408,6 +424,28 @@ void ReductionModel::fix_symbols() {
     if (it == inputs_.end() || !it->second.get_if<Tensor>()) continue;
     declare_shape(*input.mutable_type()->mutable_tensor_type(), it->second.tensor().shape());
   }
+}
+
+void ReductionModel::fix_symbol(const std::string& symbol) {
+  for (auto& input : *main().mutable_input()) {
+    auto it = inputs_.find(input.name());
+    if (it == inputs_.end() || !it->second.get_if<Tensor>()) continue;
+    const std::vector<int64_t>& shape = it->second.tensor().shape();
+    auto& dims = *input.mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim();
+    for (int d = 0; d < dims.size() && d < static_cast<int>(shape.size()); ++d) {
+      if (dims[d].dim_param() == symbol) dims[d].set_dim_value(shape[static_cast<size_t>(d)]);
+    }
+  }
+}
+
+std::set<std::string> ReductionModel::symbols() const {
+  std::set<std::string> result;
+  for (const auto& input : proto_.graph().input()) {
+    for (const auto& dim : input.type().tensor_type().shape().dim()) {
+      if (!dim.dim_param().empty()) result.insert(dim.dim_param());
+    }
+  }
+  return result;
 }
 
 bool ReductionModel::has_symbols() const {

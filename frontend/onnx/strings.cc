@@ -21,7 +21,8 @@ struct Movement {
   std::string_view op;
   uint32_t inputs, outputs;
   bool compares = false;
-  bool fills = false;  // elements that come from nowhere are 0, and empty strings
+  bool fills = false;         // elements that come from nowhere are 0, and empty strings
+  bool only_nearest = false;  // other modes make new elements
 };
 constexpr Movement kMovements[] = {{"CenterCropPad", 1, 1, false, true},
                                    {"Compress", 1, 1},
@@ -36,6 +37,7 @@ constexpr Movement kMovements[] = {{"CenterCropPad", 1, 1, false, true},
                                    {"OneHot", 0b100, 1},
                                    {"Pad", 0b101, 1, false, true},
                                    {"Reshape", 1, 1},
+                                   {"Resize", 1, 1, false, false, true},
                                    {"ReverseSequence", 1, 1},
                                    {"Scatter", 0b101, 1},
                                    {"ScatterElements", 0b101, 1},
@@ -51,6 +53,7 @@ constexpr Movement kMovements[] = {{"CenterCropPad", 1, 1, false, true},
                                    {"Trilu", 1, 1, false, true},
                                    {"Unique", 1, 1, true},
                                    {"Unsqueeze", 1, 1},
+                                   {"Upsample", 1, 1, false, false, true},
                                    {"Where", 0b110, 1},
                                    {"ArrayFeatureExtractor", 1, 1}};
 
@@ -64,6 +67,8 @@ constexpr std::string_view kTakeStrings[] = {"Cast",
                                              "If",
                                              "LabelEncoder",
                                              "Loop",
+                                             "MurmurHash3",
+                                             "NonZero",
                                              "OneHotEncoder",
                                              "Optional",
                                              "OptionalGetElement",
@@ -132,14 +137,16 @@ Expr string_concat(Node& n) {
   }
   return n.builder().op("string.concat", operands);
 }
+// Returns the dims of input 0, which those of parts of its strings begin with.
+std::vector<std::optional<Expr>> known_dims(Node& n) {
+  const std::vector<Expr> dims = n.shape(0);
+  return {dims.begin(), dims.end()};
+}
 Outputs string_split(Node& n) {
   StringSplitAttrs attrs{n.attr_string("delimiter", ""), n.attr_int("maxsplit", -1)};
   Expr both = n.builder().op("string.split", {n.tensor(0)}, attrs);
   Expr parts = n.builder().emit(tuple_get(both, 0)), counts = n.builder().emit(tuple_get(both, 1));
-  std::vector<Expr> dims = n.shape(0);
-  dims.push_back(unknown_dim(n.graph().context(), "parts"));
-  return {n.of(n.match_cast(parts, tensor_type(std::move(dims), DType::string()))),
-          n.of(with_measured_dims(n, counts))};
+  return {n.of(with_measured_dims(n, parts, known_dims(n), "parts")), n.of(with_measured_dims(n, counts))};
 }
 void check_pattern(Node& n, const std::string& pattern) {
   try {
@@ -171,10 +178,7 @@ Expr tokenizer(Node& n, const Expr& x) {
   if (of_characters) attrs.is_token = false;
   for (const std::string& pattern : patterns) check_pattern(n, pattern);
   Expr list = constant(Tensor::strings({std::ssize(patterns)}, patterns), n.span());
-  std::vector<Expr> dims = n.shape(0);
-  dims.push_back(unknown_dim(n.graph().context(), "tokens"));
-  return n.match_cast(n.builder().op("string.tokenize", {x, list}, attrs),
-                      tensor_type(std::move(dims), DType::string()));
+  return with_measured_dims(n, n.builder().op("string.tokenize", {x, list}, attrs), known_dims(n), "tokens");
 }
 
 }  // namespace
@@ -202,6 +206,13 @@ Outputs GraphImporter::convert_node(const onnx::NodeProto& node, const Converter
   if (has_strings && !movement && std::ranges::find(kTakeStrings, row.op_type) == std::end(kTakeStrings))
     view.unsupported("{} of strings", node.op_type());
   if (!movement) return row.convert(view);
+  for (const auto& attribute : node.attribute()) {
+    const bool makes_elements =
+        attribute.name() == "mode" ? attribute.s() != "nearest" : attribute.s() == "tf_crop_and_resize";
+    if (movement->only_nearest && makes_elements)
+      view.unsupported("{} of strings with {} '{}', which makes new elements", node.op_type(), attribute.name(),
+                       printable(attribute.s()));
+  }
 
   OnePool pool(view, movement->fills);
   for (size_t i = 0; i < inputs.size(); ++i) {

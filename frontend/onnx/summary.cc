@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/model_file.h"
 #include "frontend/onnx/node.h"
 #include "support/checked_math.h"
@@ -95,8 +96,9 @@ class Summary {
     if (!type.tensor_type().has_shape()) return element + "[...]";
     auto dim_of = [&](const auto& dim) {
       if (dim.has_dim_value()) return std::to_string(dim.dim_value());
-      if (dim.has_dim_param() && !dim.dim_param().empty()) dims_.insert(dim.dim_param());
-      return dim.has_dim_param() ? dim.dim_param() : std::string("?");
+      if (is_placeholder(dim.dim_param())) return std::string("?");
+      dims_.insert(dim.dim_param());
+      return dim.dim_param();
     };
     return fmt::format("{}[{}]", element, joined(type.tensor_type().shape().dim(), dim_of));
   }
@@ -181,13 +183,13 @@ static vm::ValueInfo info_of(const std::string& name, const onnx::TypeProto& typ
 std::vector<vm::ValueInfo> onnx_inputs(const std::string& path, const ImportOptions& options) {
   auto file = onnx_import::ModelFile::open(path, options.limits);
   const onnx::GraphProto& graph = file->proto().graph();
-  std::set<std::string> initializers;
-  for (const auto& tensor : graph.initializer()) initializers.insert(tensor.name());
-  for (const auto& tensor : graph.sparse_initializer()) initializers.insert(tensor.values().name());
+  std::set<std::string> constants = onnx_import::names_of_constants(graph, options);
   std::vector<vm::ValueInfo> result;
-  for (const auto& input : graph.input()) {
-    if (initializers.contains(input.name())) continue;
-    result.push_back(onnx_import::info_of(input.name(), input.type(), span_of_file(path)));
+  for (bool has_default : {false, true}) {
+    for (const auto& input : graph.input()) {
+      if (constants.contains(input.name()) == has_default)
+        result.push_back(onnx_import::info_of(input.name(), input.type(), span_of_file(path)));
+    }
   }
   return result;
 }

@@ -12,7 +12,8 @@ namespace relaxc {
 // Reads only the structure of the file. Throws a CompileError when it is not a model.
 Attrs summarize_onnx(const std::string& path, const ImportOptions& options = {});
 
-// Returns the inputs that a run needs, by name, with the kinds and dtypes of their values. Their shapes are left out.
+// Returns the inputs that a run needs, then those with a default, by name, with the kinds and dtypes of their values.
+// Their shapes are left out.
 std::vector<vm::ValueInfo> onnx_inputs(const std::string& path, const ImportOptions& options = {});
 
 }  // namespace relaxc

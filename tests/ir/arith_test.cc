@@ -195,6 +195,29 @@ TEST_CASE("quotients are compared by their dividends", "[arith]") {
   }
 }
 
+TEST_CASE("clamps of one value are compared by their constants", "[arith]") {
+  VarRef n = make_dim("n"), k = make_dim("k");
+  auto at_most = [](const Expr& a, int64_t b) { return min(a, int_imm(b)); };
+  Analyzer facts;
+  CHECK(facts.can_prove(at_most(n, 2) - at_most(n, 1) <= int_imm(1)));
+  CHECK(facts.can_prove(at_most(n, 5) >= at_most(n, 1)));
+  CHECK(facts.can_prove(max(n, int_imm(7)) - max(n, int_imm(3)) <= int_imm(4)));
+  CHECK(facts.can_prove(min(Expr(n), k + 1) - min(n, k) <= int_imm(1)));
+  CHECK_FALSE(facts.can_prove(at_most(n, 3) - at_most(n, 1) <= int_imm(1)));
+  CHECK_FALSE(facts.can_prove(at_most(n, 2) - at_most(k, 1) <= int_imm(1)));
+  std::vector<Variable> vars = {{make_dim("x"), -9, 12}};
+  Generator generator(5);
+  for (int round = 0; round < 2000; ++round) {
+    auto number = [&](int64_t low, int64_t high) { return generator.pick(low, high); };
+    auto clamp = [&] {
+      Expr x = vars[0].var * number(1, 2), bound = int_imm(number(-5, 9));
+      return number(0, 1) ? min(x, bound) : max(x, bound);
+    };
+    check_expression(clamp() * number(1, 3) + number(-4, 4) >= clamp() * number(1, 3), Analyzer(), vars,
+                     [](const Values&) { return true; });
+  }
+}
+
 // Networks pad an image to whole windows by -size % window, and exporters write that with remainders of remainders.
 TEST_CASE("a size and what it lacks to a multiple are one quotient", "[arith]") {
   VarRef n = make_dim("n");

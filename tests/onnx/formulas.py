@@ -272,8 +272,7 @@ def grid_sample(x, grid, mode="linear", padding="zeros", align=0):
                 c = (g + 1) / 2 * (n - 1) if align else ((g + 1) * n - 1) / 2
                 if mode == "nearest":  # halves go to even pixels of a plane, and away from 0 in a volume
                     c = round(c) if len(dims) != 3 else math.copysign(math.floor(abs(c) + 0.5), c)
-                low, high = (0, n - 1) if align else (-0.5, n - 0.5)
-                if padding == "border" and not low <= c <= high:
+                if padding == "border" and mode != "cubic":  # cubic taps read the border's pixels each, as in torch
                     c = min(max(c, 0), n - 1)
                 if padding == "reflection":
                     c = reflect(c, n)

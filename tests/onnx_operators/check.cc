@@ -71,7 +71,7 @@ std::string compare_all(const char* with, const std::vector<tools::NamedValue>& 
     std::string difference = draw.limits
                                  ? compare_random(name, got[i].value, wanted.at(i).value, draw)
                                  : tools::compare_values(name, got[i].value, wanted.at(i).value, draw.rtol, draw.atol);
-    if (!difference.empty()) return fmt::format("compared with {}: {}", with, difference);
+    if (!difference.empty()) return fmt::format("{}{}: {}", kCompared, with, difference);
   }
   return {};
 }
@@ -168,6 +168,7 @@ Verdict verdict_of(const Draw& draw, const Outcome& outcome) {
   Verdict verdict;
   verdict.about = draw.about;
   verdict.by_ort = draw.has_runtime_results();
+  verdict.by_formula = draw.has_expected_results() || draw.limits;
   std::string text = outcome.out;
   constexpr std::string_view kReference = "reference ";
   verdict.by_reference = text.starts_with(kReference);

@@ -1,4 +1,5 @@
 """Operators of com.microsoft in transformers, diffusion and speech: norms, biases, attention over caches and packed rows."""
+from itertools import product
 from math import exp, sqrt
 
 from draw import Unfit, size_of
@@ -125,6 +126,26 @@ def decoder_attention(g):
     g.node(inputs, count=3, domain=MS, num_heads=heads, past_present_share_buffer=1, tolerance=CLOSE, **attributes)
 
 
+def split_columns(x, widths):
+    """The elements of the parts of each row."""
+    total, starts = sum(widths), [sum(widths[:k]) for k in range(len(widths))]
+    return [[x.data[row + start + c] for row in range(0, len(x.data), total) for c in range(width)] for start, width in zip(starts, widths)]
+
+
+def turned(data, heads, width, steps, past, cosines, sines, is_interleaved):
+    """Rows of heads behind a rotary embedding at their positions."""
+    half, result = width // 2, list(data)
+    for row in range(len(data) // (heads * width)):
+        at = (past + row % steps) * half
+        for h, c in product(range(heads), range(half)):
+            first = (row * heads + h) * width + (2 * c if is_interleaved else c)
+            second = first + (1 if is_interleaved else half)
+            a, b = data[first], data[second]
+            result[first] = a * cosines[at + c] - b * sines[at + c]
+            result[second] = b * cosines[at + c] + a * sines[at + c]
+    return result
+
+
 def sparse_attention(g):
     block, layouts = 16, g.integer(1, 2)
     heads, groups, width, batch = layouts * g.integer(1, 2), g.integer(1, 2), 8, g.integer(1, 2)
@@ -163,9 +184,13 @@ def sparse_attention(g):
         attributes |= {"do_rotary": 1} | g.maybe(0.5, rotary_interleaved=1)
     g.node(inputs, count=3, domain=MS, tolerance=CLOSE, **attributes)
     g.outputs = g.outputs[:1]  # what the caches hold behind their rows is not said
-    if is_packed or is_turned:
-        return
-    query, key, value = (item.data for item in inputs[:3])
+    widths = [query_heads * width, heads * width, heads * width]
+    parts = split_columns(inputs[0], widths) if is_packed else [item.data for item in inputs[:3]]
+    query, key, value = parts
+    if is_turned:
+        cosines, sines = (inputs[k].data for k in (9, 10))
+        query, key = (turned(rows, count, width, steps, past, cosines, sines, attributes.get("rotary_interleaved"))
+                      for rows, count in ((query, query_heads), (key, heads)))
     result = []
     for b in range(batch):
         for i in range(steps):

@@ -205,6 +205,7 @@ class Draw:
         results = [self.name("y") for _ in range(count)]
         self.nodes.append(wire.node(op or self.op.rpartition(".")[2], names, results, domain, attributes))
         self.outputs += results
+        self.call = inputs, attributes
         return results
 
     def expect(self, dtype, shape, data):
@@ -213,6 +214,12 @@ class Draw:
 
     def expect_file(self, content):
         self.expected.append(content)
+
+    def expect_by(self, formula):
+        """States the results by a formula of contrib_formulas.py."""
+        if not self.expected:
+            for result in formula(self, *self.call):
+                self.expect(*result)
 
     def random_within(self, low, high):
         """States that the results are random, and between these."""
@@ -286,6 +293,7 @@ def operators():
 
 
 def main():
+    from contrib_formulas import FORMULAS
     rows = operators()
     if sys.argv[1] == "--list":
         print("\n".join(rows))
@@ -299,6 +307,8 @@ def main():
                 attempt += 1
                 try:
                     rows[op][1](draw)
+                    if op in FORMULAS:
+                        draw.expect_by(FORMULAS[op])
                     break
                 except Unfit:
                     continue

@@ -1,5 +1,6 @@
 """Operators that compute each element alone."""
 from draw import ALL, FLOATS, INTEGERS, NUMBERS, Unfit, bits_of, is_float, limits_of, size_of
+import formulas
 import wire
 
 SIGNED = FLOATS + ["int32", "int64", "int8", "int16"]
@@ -96,7 +97,9 @@ def prelu(g):
     dtype = g.one_of(FLOATS + ["int32", "int64", "uint32", "uint64"] if g.opset > 8 else FLOATS)
     shape = g.shape(1, 4)
     slope = [1 if g.chance(0.4) else dim for dim in shape][g.integer(0, len(shape)):]
-    g.node([g.tensor(dtype, shape), g.tensor(dtype, slope)])
+    inputs = [g.tensor(dtype, shape), g.tensor(dtype, slope)]
+    g.node(inputs)
+    formulas.prelu(g, *inputs)
 
 
 def gelu(g):
@@ -179,9 +182,12 @@ def domain(low, high):
 def trilu(g):
     shape = g.shape(2, 4)
     inputs = [g.tensor(g.one_of(ALL), shape)]
-    if g.chance(0.7):
-        inputs.append(g.scalar("int64", g.integer(-6, 6), shape=g.one_of([(), (1,)]) if g.chance(0.2) else ()))
-    g.node(inputs, **g.maybe(0.7, upper=g.integer(0, 1)))
+    k = g.integer(-6, 6) if g.chance(0.7) else 0
+    if k or g.chance(0.2):
+        inputs.append(g.scalar("int64", k, shape=g.one_of([(), (1,)]) if g.chance(0.2) else ()))
+    attributes = g.maybe(0.7, upper=g.integer(0, 1))
+    g.node(inputs, **attributes)
+    formulas.trilu(g, inputs[0], k, attributes.get("upper", 1))
 
 
 OPERATORS = {

@@ -1,5 +1,6 @@
 """Operators with indices, and those whose result's shape depends on the data."""
 from draw import ALL, FLOATS, NUMBERS, Unfit, is_float, size_of
+import formulas
 
 ANY = ALL + ["string"]
 
@@ -79,6 +80,8 @@ def scatter_elements(g):
     kind = "small" if choice == "mul" else "any"
     inputs = [g.tensor(dtype, shape, kind), index, g.tensor(dtype, at, kind)]
     g.node(inputs, **attributes, **({"axis": axis} if axis or g.chance(0.5) else {}))
+    if choice == "none":
+        formulas.scatter(g, *inputs, axis)
 
 
 def scatter_nd(g):
@@ -114,8 +117,10 @@ def one_hot(g):
     if g.opset < 11:
         number_ = number
         number = lambda: abs(number_()) % depth
-    g.node([g.tensor(index_type, shape, number), g.scalar(depth_type, depth_value, shape=g.one_of([(), (1,)])), values],
+    indices = g.tensor(index_type, shape, number)
+    g.node([indices, g.scalar(depth_type, depth_value, shape=g.one_of([(), (1,)])), values],
            **({"axis": axis} if axis != -1 or g.chance(0.5) else {}))
+    formulas.one_hot(g, indices, depth, values, axis)
 
 
 def topk(g):

@@ -1,5 +1,6 @@
 """Operators that move elements, and those that make tensors from shapes."""
 from draw import ALL, FLOATS, INTEGERS, NUMBERS, Unfit, is_float, size_of
+import formulas
 import wire
 
 ANY = ALL + ["string"]
@@ -175,13 +176,17 @@ def depth_to_space(g):
     block = g.integer(1, 3)
     shape = [g.dim(), block * block * g.integer(1, 2), g.dim(), g.dim()]
     attributes = {"mode": g.one_of(["DCR", "CRD"])} if g.opset >= 11 and g.chance(0.7) else {}
-    g.node([g.tensor(g.one_of(ALL), shape)], blocksize=block, **attributes)
+    x = g.tensor(g.one_of(ALL), shape)
+    g.node([x], blocksize=block, **attributes)
+    formulas.depth_to_space(g, x, block, attributes.get("mode", "DCR"))
 
 
 def space_to_depth(g):
     block = g.integer(1, 3)
     shape = [g.dim(), g.integer(1, 3), block * g.dim(), block * g.dim()]
-    g.node([g.tensor(g.one_of(ALL), shape)], blocksize=block)
+    x = g.tensor(g.one_of(ALL), shape)
+    g.node([x], blocksize=block)
+    formulas.space_to_depth(g, x, block)
 
 
 def shape_(g):
@@ -247,8 +252,9 @@ def center_crop_pad(g):
     if g.chance(0.5):
         axes = g.random.sample(axes, g.integer(1, len(axes)))
         attributes["axes"] = [a - len(shape) if g.chance(0.4) else a for a in axes]
-    g.node([g.tensor(g.one_of(ALL), shape), g.ints([g.integer(0, 7) for _ in axes], g.one_of(["int64", "int32"]))],
-           **attributes)
+    x, sizes = g.tensor(g.one_of(ALL), shape), [g.integer(0, 7) for _ in axes]
+    g.node([x, g.ints(sizes, g.one_of(["int64", "int32"]))], **attributes)
+    formulas.center_crop_pad(g, x, axes, sizes)
 
 
 def compress(g):

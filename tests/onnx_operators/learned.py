@@ -1,4 +1,6 @@
 """ai.onnx.ml: features, linear models, support vectors and trees."""
+from math import exp, isnan
+
 from draw import Unfit, is_float, size_of
 import wire
 
@@ -16,6 +18,18 @@ def ml(build, version=1):
 
 def eighths(g, count, low=-16, high=16):
     return [g.integer(low, high) / 8 for _ in range(count)]
+
+
+def transformed(scores, name):
+    """The scores of one row behind a post_transform, which changes a single score only where it is PROBIT."""
+    if len(scores) == 1:
+        return scores
+    if name == "LOGISTIC":
+        return [1 / (1 + exp(-score)) for score in scores]
+    if name in ("SOFTMAX", "SOFTMAX_ZERO"):
+        powers = [0.0 if name == "SOFTMAX_ZERO" and score == 0 else exp(score - max(scores)) for score in scores]
+        return [power / (sum(powers) or 1.0) for power in powers]
+    return scores
 
 
 def table(g, zero=0.03):
@@ -98,8 +112,11 @@ def linear_regressor(g):
     attributes = {"coefficients": eighths(g, targets * shape[1]), "targets": targets}
     if g.chance(0.7):
         attributes["intercepts"] = eighths(g, targets)
-    g.node([g.tensor(g.one_of(INPUTS), shape, "small")], domain=ML, tolerance=(1e-3, 1e-4), **attributes,
-           **g.maybe(0.6, post_transform=g.one_of(TRANSFORMS)))
+    x, transform = g.tensor(g.one_of(INPUTS), shape, "small"), g.maybe(0.6, post_transform=g.one_of(TRANSFORMS))
+    g.node([x], domain=ML, tolerance=(1e-3, 1e-4), **attributes, **transform)
+    weights, bias = attributes["coefficients"], attributes.get("intercepts", [0.0] * targets)
+    scores = [[sum(a * b for a, b in zip(row, weights[t * shape[1]:])) + bias[t] for t in range(targets)] for row in rows_of(x)]
+    g.expect("float32", [shape[0], targets], [score for row in scores for score in transformed(row, transform.get("post_transform"))])
 
 
 def labels(g, count, ints="classlabels_ints"):
@@ -180,6 +197,44 @@ def forest(g, width, outputs, leaf):
     return result
 
 
+COMPARISONS = {"BRANCH_LEQ": lambda a, b: a <= b, "BRANCH_LT": lambda a, b: a < b, "BRANCH_GTE": lambda a, b: a >= b,
+               "BRANCH_GT": lambda a, b: a > b, "BRANCH_EQ": lambda a, b: a == b, "BRANCH_NEQ": lambda a, b: a != b}
+
+
+def leaves_of(attributes, row):
+    """The leaves that a row of features reaches, one of each tree, as (tree, node)."""
+    lists = [attributes[f"nodes_{name}"] for name in "treeids nodeids featureids values modes truenodeids falsenodeids".split()]
+    tracks = attributes.get("nodes_missing_value_tracks_true", [0] * len(lists[0]))
+    nodes = {(item[0], item[1]): item[2:] for item in zip(*lists, tracks)}
+    result = []
+    for tree in sorted(set(lists[0])):
+        at = 0
+        while nodes[tree, at][2] != "LEAF":
+            feature, value, mode, if_true, if_false, missing_is_true = nodes[tree, at]
+            x = row[feature]
+            is_true = bool(missing_is_true) if isnan(x) and missing_is_true else COMPARISONS[mode](x, value)
+            at = if_true if is_true else if_false
+        result.append((tree, at))
+    return result
+
+
+def tree_scores(attributes, prefix, outputs, row, aggregate="SUM"):
+    """What the leaves of a row give each output; the base is added behind the aggregate."""
+    lists = [attributes[f"{prefix}_{name}"] for name in ("treeids", "nodeids", "ids", "weights")]
+    reached = leaves_of(attributes, row)
+    scores = []
+    for output in range(outputs):
+        weights = [weight for tree, node, target, weight in zip(*lists) if target == output and (tree, node) in reached]
+        score = {"SUM": sum, "AVERAGE": lambda items: sum(items) / len(reached), "MIN": lambda items: min(items, default=0.0),
+                 "MAX": lambda items: max(items, default=0.0)}[aggregate](weights)
+        scores.append(score + attributes.get("base_values", [0.0] * outputs)[output])
+    return scores
+
+
+def rows_of(x):
+    return [x.data[i:i + x.shape[1]] for i in range(0, len(x.data), x.shape[1])]
+
+
 def tree_inputs(g, width):
     dtype = g.one_of(INPUTS)
     kind = (lambda: g.one_of([float("nan")] + [g.integer(-8, 8) / 4] * 6)) if is_float(dtype) else "small"
@@ -197,8 +252,12 @@ def tree_regressor(g):
     attributes["n_targets"] = targets
     if g.chance(0.5):
         attributes["base_values"] = eighths(g, targets)
-    g.node(tree_inputs(g, width), domain=ML, tolerance=(1e-4, 1e-4), **attributes,
-           **g.maybe(0.6, aggregate_function=g.one_of(["SUM", "AVERAGE", "MIN", "MAX"]), post_transform=g.one_of(TRANSFORMS)))
+    attributes |= g.maybe(0.6, aggregate_function=g.one_of(["SUM", "AVERAGE", "MIN", "MAX"]), post_transform=g.one_of(TRANSFORMS))
+    inputs = tree_inputs(g, width)
+    g.node(inputs, domain=ML, tolerance=(1e-4, 1e-4), **attributes)
+    result = [transformed(tree_scores(attributes, "target", targets, row, attributes.get("aggregate_function", "SUM")),
+                          attributes.get("post_transform")) for row in rows_of(inputs[0])]
+    g.expect("float32", [len(result), targets], [score for row in result for score in row])
 
 
 def tree_classifier(g):
@@ -215,8 +274,18 @@ def tree_classifier(g):
         attributes["base_values"] = eighths(g, classes)
     if set(leaves["ids"]) != ({0} if is_binary else set(range(classes))):
         raise Unfit
-    g.node(tree_inputs(g, width), count=2, domain=ML, tolerance=(1e-4, 1e-4), **attributes,
-           **g.maybe(0.6, post_transform=g.one_of(TRANSFORMS)))
+    transform = g.maybe(0.6, post_transform=g.one_of(TRANSFORMS))
+    inputs = tree_inputs(g, width)
+    g.node(inputs, count=2, domain=ML, tolerance=(1e-4, 1e-4), **attributes, **transform)
+    name = transform.get("post_transform", "NONE")
+    if is_binary and name != "NONE":
+        return  # how one score becomes two is not specified for these
+    rows = [tree_scores(attributes, "class", classes, row) for row in rows_of(inputs[0])]
+    if is_binary:
+        rows = [[1 - row[0], row[0]] for row in rows]
+    chosen = [next(iter(named.values()))[row.index(max(row))] for row in rows]
+    g.expect("string" if "classlabels_strings" in named else "int64", [len(rows)], chosen)
+    g.expect("float32", [len(rows), classes], [score for row in rows for score in transformed(row, name)])
 
 
 def tree_ensemble(g):

@@ -1,5 +1,6 @@
 """Products, convolutions, pools, images, recurrent layers, signals and attention."""
 from draw import FLOATS, Operand, Unfit, size_of
+import formulas
 import wire
 
 LOOSE = {"float16": (2e-2, 8e-2), "float32": (1e-3, 1e-3), "float64": (1e-6, 1e-6)}
@@ -153,8 +154,10 @@ def pool(count_since=None, dtypes=FLOATS, **more):
 
 def global_pool(g):
     shape = [g.dim(), g.dim()] + g.shape(1, 3, 0)
-    g.node([g.tensor(g.one_of(FLOATS), shape)], tolerance=(1e-2, 1e-2),
-           **(g.maybe(0.6, p=g.integer(1, 3)) if g.op == "GlobalLpPool" else {}))
+    x, attributes = g.tensor(g.one_of(FLOATS), shape), g.maybe(0.6, p=g.integer(1, 3)) if g.op == "GlobalLpPool" else {}
+    g.node([x], tolerance=(1e-2, 1e-2), **attributes)
+    if g.op == "GlobalLpPool":
+        formulas.global_lp_pool(g, x, attributes.get("p", 2))
 
 
 def max_unpool(g):
@@ -269,8 +272,10 @@ def roi_align(g):
     if g.opset >= 16:
         attributes |= g.maybe(0.5, coordinate_transformation_mode=g.one_of(["half_pixel", "output_half_pixel"]))
     dtype = g.one_of(["float32", "float32", "float64"])
-    g.node([g.tensor(dtype, shape, "fine"), g.given(dtype, [count, 4], rois),
-            g.given("int64", [count], [g.integer(0, shape[0] - 1) for _ in range(count)])], tolerance=(1e-3, 1e-3), **attributes)
+    inputs = [g.tensor(dtype, shape, "fine"), g.given(dtype, [count, 4], rois),
+              g.given("int64", [count], [g.integer(0, shape[0] - 1) for _ in range(count)])]
+    g.node(inputs, tolerance=(1e-3, 1e-3), **attributes)
+    formulas.roi_align(g, *inputs, attributes)
 
 
 def max_roi_pool(g):
@@ -280,8 +285,10 @@ def max_roi_pool(g):
     for _ in range(count):
         x, y = g.integer(0, 3), g.integer(0, 3)
         rois += [g.integer(0, shape[0] - 1), x, y, x + g.integer(0, 3), y + g.integer(0, 3)]
-    g.node([g.tensor("float32", shape, "fine"), g.given("float32", [count, 5], [float(v) for v in rois])],
-           pooled_shape=[g.integer(1, 3), g.integer(1, 3)], **g.maybe(0.5, spatial_scale=g.one_of([0.5, 1.0])))
+    inputs = [g.tensor("float32", shape, "fine"), g.given("float32", [count, 5], [float(v) for v in rois])]
+    pooled, scale = [g.integer(1, 3), g.integer(1, 3)], g.maybe(0.5, spatial_scale=g.one_of([0.5, 1.0]))
+    g.node(inputs, pooled_shape=pooled, **scale)
+    formulas.max_roi_pool(g, *inputs, pooled, scale.get("spatial_scale", 1.0))
 
 
 def deform_conv(g):
@@ -314,14 +321,17 @@ def col2im(g):
             raise Unfit
         count *= (image[i] + pads[i] + pads[i + 2] - span) // strides[i] + 1
     dtype = g.one_of(["float32", "float32", "float64"])
-    g.node([g.tensor(dtype, [g.integer(1, 2), g.integer(1, 2) * size_of(block), count]), g.ints(image), g.ints(block)],
-           strides=strides, dilations=dilations, pads=pads)
+    x = g.tensor(dtype, [g.integer(1, 2), g.integer(1, 2) * size_of(block), count])
+    g.node([x, g.ints(image), g.ints(block)], strides=strides, dilations=dilations, pads=pads)
+    formulas.col2im(g, x, image, block, strides, dilations, pads)
 
 
 def det(g):
     n = g.integer(1, 4)
     dtype = g.one_of(["float32", "float64"])
-    g.node([g.tensor(dtype, g.shape(0, 2) + [n, n], "small")], tolerance=(1e-3, 1e-2))
+    x = g.tensor(dtype, g.shape(0, 2) + [n, n], "small")
+    g.node([x], tolerance=(1e-3, 1e-2))
+    formulas.det(g, x)
 
 
 def recurrent(gates, states):

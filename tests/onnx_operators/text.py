@@ -1,5 +1,6 @@
 """Operators on text, and features of it."""
 from draw import Unfit
+import formulas
 
 WORDS = ["apple", "Banana", "cherry pie", "", "x", "ÄPFEL", "straße", "日本", "a,b,c", "a b  c", "Monday", "monday", "12"]
 
@@ -16,7 +17,9 @@ def normalizer(g):
     shape = g.one_of([[g.integer(1, 5)], [1, g.integer(1, 5)]])
     attributes = g.maybe(0.6, case_change_action=g.one_of(["LOWER", "UPPER", "NONE"]), is_case_sensitive=g.integer(0, 1),
                          stopwords=["monday", "x"])
-    g.node([words(g, shape, ascii_words)], **attributes)
+    x = words(g, shape, ascii_words)
+    g.node([x], **attributes)
+    formulas.string_normalizer(g, x, attributes)
 
 
 def concat(g):

@@ -61,12 +61,47 @@ TEST_CASE("a run broadcasts dims that are 1 in its inputs", "[tools]") {
   INFO(run.out << run.err);
   CHECK(run.exit_code == 0);
   CHECK(contains(run.out, "[2, 3, 4, 5]"));
-  CHECK(contains(run.err, "shapes do not broadcast unless a dim is known to be 1 when compiling: 2 and 1"));
+  CHECK(contains(run.err,
+                 "shapes do not broadcast unless the model or the flag dim says that one is 1: 2 and 1 (a and c)"));
   // An error that the shapes do not cause stays what it was.
   test::Outcome wrong = relaxc_with({"run", file, "--input", "x=[[1, 2], [3, 4]]", "y=[[1, 1], [1, 1], [1, 1]]"});
   CHECK(wrong.exit_code == 1);
   CHECK(contains(wrong.err, "shapes do not broadcast"));
   CHECK(!contains(wrong.err, "note: this run"));
+}
+
+TEST_CASE("an input with a default is a constant, or an input where it is given", "[tools]") {
+  test::Folder folder("default_inputs");
+  OnnxModel model(18);
+  model.input("x", kFloat32, "n").input("w", kFloat32, "2").node("Mul", "x w", "y");
+  model.output("y");
+  model.constant("w", Tensor::of<float>({2}, kFloat32, {3, 4}));
+  std::string file = folder.write("model.onnx", model.proto().SerializeAsString());
+  CHECK(contains(relaxc_with({"run", file, "--input", "x=[1, 1]"}).out, "[3, 4]"));
+  test::Outcome run = relaxc_with({"run", file, "--input", "x=[1, 1]", "w=[5, 6]"});
+  INFO(run.out << run.err);
+  CHECK(run.exit_code == 0);
+  CHECK(contains(run.out, "[5, 6]"));
+  std::string artifact = folder.at("model.so");
+  CHECK(relaxc_with({"compile", file, "-o", artifact, "--type", "w=float32[2]"}).exit_code == 0);
+  CHECK(contains(relaxc_with({"run", artifact, "--input", "x=[1, 1]", "w=[7, 8]"}).out, "[7, 8]"));
+}
+
+TEST_CASE("names of inputs and dims may contain '='", "[tools]") {
+  test::Folder folder("given_shapes");
+  OnnxModel model(18);
+  model.input("x=1", kFloat32, "n").input("x", kFloat32, "n").node("Sub", "x=1 x", "z");
+  model.output("z");
+  for (int i : {0, 1}) {
+    auto* shape = model.proto().mutable_graph()->mutable_input(i)->mutable_type()->mutable_tensor_type();
+    shape->mutable_shape()->mutable_dim(0)->set_dim_param("n=m");
+  }
+  std::string file = folder.write("model.onnx", model.proto().SerializeAsString());
+  test::Outcome run = relaxc_with({"run", file, "--input", "x=1=[5, 7]", "x=[1, 2]"});
+  INFO(run.out << run.err);
+  CHECK(contains(run.out, "[4, 5]"));
+  CHECK(contains(relaxc_with({"run", file, "--dim", "n=m=3"}).out, "z: float32[3]"));
+  CHECK(contains(relaxc_with({"run", file, "--type", "x=1=float32[4]"}).out, "z: float32[4]"));
 }
 
 TEST_CASE("dims have the names that the model gives them", "[tools]") {

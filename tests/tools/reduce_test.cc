@@ -6,7 +6,9 @@
 
 #include "frontend/onnx/reduce.h"
 #include "frontend/onnx/test_data.h"
+#include "support/joined.h"
 #include "tests/frontend/onnx_model.h"
+#include "tests/frontend/onnx_text.h"
 #include "tests/patterns.h"
 #include "tests/process.h"
 
@@ -28,6 +30,16 @@ struct ReduceFolder {
   std::string write(const std::string& name, const std::string& text) const {
     std::ofstream(at(name), std::ios::binary) << text;
     return at(name);
+  }
+  std::string write_text(const std::string& model) const {
+    return write("model.onnx", test::read_onnx_text(model, "model").SerializeAsString());
+  }
+  // Writes a command for --reference: relaxc without the flags of the runs.
+  std::string write_reference() const {
+    return write("reference.sh",
+                 "cd \"$1\" && set -- && for f in test_data_set_0/input_*.pb; do "
+                 "set -- \"$@\" \"$f\"; done && " RELAXC_TOOL
+                 " run model.onnx --input-pb \"$@\" --output-dir test_data_set_0 --format pb\n");
   }
   std::string layers(const std::string& op, const std::string& domain = "") const {
     OnnxModel model;
@@ -89,11 +101,7 @@ TEST_CASE("reduce finds a wrong result by another program, by test data, and kee
   std::string flag = "--run-flag=--kernels=" + folder.write("wrong.py", kWrongSine);
   std::string tool = RELAXC_TOOL;
   // What computes the right results has other flags.
-  std::string script =
-      folder.write("reference.sh",
-                   "cd \"$1\" && set -- && for f in test_data_set_0/input_*.pb; do "
-                   "set -- \"$@\" \"$f\"; done && " +
-                       tool + " run model.onnx --input-pb \"$@\" --output-dir test_data_set_0 --format pb\n");
+  std::string script = folder.write_reference();
   test::Outcome outcome = folder.reduce({"--reference", "sh " + script + " {}", flag});
   INFO(outcome.out << outcome.err);
   REQUIRE(outcome.exit_code == 0);
@@ -164,4 +172,71 @@ TEST_CASE("reduce cuts attributes, constants, branches and dims of run-time erro
                        "^  input at: int64\\[[12]\\]\n  input c: float32\\[1, 1\\]\n"
                        "  d = Gather\\(c, at\\)\n  outputs d\n$")
              .empty());
+}
+
+TEST_CASE("reduce keeps the dims open that a failure needs", "[tools]") {
+  ReduceFolder folder;
+  // The run compiles again for the dims of its inputs, where the shapes broadcast.
+  folder.write_text(R"(<ir_version: 8, opset_import: ["" : 17]>
+    open_dims (float[n, 8] x) => (float[k, 8] y) {
+      a = Tanh (x)
+      one = Constant <value = int64[1] {1}> ()
+      most = Constant <value = int64[1] {100}> ()
+      rest = Slice (a, one, most)
+      u = Exp (rest)
+      b = Concat <axis = 0> (a, a)
+      c = Exp (b)
+      d = Add (c, u)
+      y = Softmax (d)
+    })");
+  test::Outcome outcome = folder.reduce({"--dim", "n=2"});
+  INFO(outcome.out << outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  CHECK(contains(outcome.out, "error for all shapes: node 'd' (Add): shapes do not broadcast"));
+  CHECK(!test::matches(folder.what_is_left(),
+                       "^  input u: float32\\[u_d[0-9], 1\\]\n  input c: float32\\[2, 1\\]\n"
+                       "  d = Add\\(c, u\\)\n  outputs d\n$")
+             .empty());
+}
+
+TEST_CASE("reduce cuts the nodes of branches and bodies", "[tools]") {
+  ReduceFolder folder;
+  folder.write_text(R"(<ir_version: 8, opset_import: ["" : 17]>
+    bodies (float[n, 8] x, int64 trips, bool flag) => (float[n, 8] y) {
+      a = Tanh (x)
+      b = Loop <body = body (int64 i, bool keep, float[n, 8] s) => (bool next, float[n, 8] after) {
+        next = Identity (keep)
+        t = Exp (s)
+        c = If (flag) <then_branch = yes () => (float[n, 8] v) {
+          r = Tanh (t)
+          q = Sin (r)
+          v = Add (q, t)
+        }, else_branch = no () => (float[n, 8] w) { w = Neg (t) }>
+        after = Add (c, s)
+      }> (trips, , a)
+      y = Softmax (b)
+    })");
+  std::string flag = "--run-flag=--kernels=" + folder.write("wrong.py", kWrongSine);
+  test::Outcome outcome = folder.reduce({"--reference", "sh " + folder.write_reference() + " {}", flag, "--input",
+                                         "trips=2", "--input", "flag=True", "--dim", "n=3"});
+  INFO(outcome.out << outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  const ModelCase left = read_model_case(folder.at("small/model.onnx"));
+  onnx::ModelProto model;
+  REQUIRE(model.ParseFromString(left.model));
+  REQUIRE(model.graph().node_size() == 1);
+  CHECK(left.inputs.empty());
+  std::vector<std::string> ops;
+  std::function<void(const onnx::GraphProto&)> collect = [&](const onnx::GraphProto& graph) {
+    for (const auto& node : graph.node()) {
+      ops.push_back(node.op_type());
+      for (const auto& attribute : node.attribute()) collect(attribute.g());
+    }
+  };
+  collect(model.graph());
+  std::erase(ops, "Identity");
+  INFO(joined(ops));
+  CHECK(ops.size() <= 3);
+  CHECK(std::ranges::count(ops, "Sin") == 1);
+  for (const char* gone : {"Tanh", "Exp", "Neg", "Softmax"}) CHECK(std::ranges::count(ops, gone) == 0);
 }

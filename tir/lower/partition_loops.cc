@@ -284,7 +284,11 @@ class Partitioner {
     // The interior comes first: what is left for cuts inside of it is best spent there.
     Stmt most = recut(part(s, interior, with(true, cuts, loop.body)));
     Stmt before = recut(part(s, head, loop.body));
-    return seq({before, most, recut(part(s, tail, loop.body))}, s.span());
+    // The tail begins behind the first iteration of the interior, so conditions that begin to hold still do. Proofs
+    // would not find that of symbolic ends, and the tail would be cut at the same iterations again.
+    std::vector<Cut> begun;
+    std::ranges::copy_if(cuts, std::back_inserter(begun), [](const Cut& cut) { return cut.scale > 0; });
+    return seq({before, most, recut(part(s, tail, with(true, begun, loop.body)))}, s.span());
   }
   // Accounts for two more copies of the body. Returns false where the function would grow too much.
   bool take_budget(const For& loop) {

@@ -11,6 +11,7 @@
 #include "support/lists.h"
 #include "tir/scalable_vectors.h"
 #include "tir/schedule/script_body.h"
+#include "tir/schedule/script_functions.h"
 
 namespace relaxc {
 
@@ -23,8 +24,12 @@ class Interpreter {
   Interpreter(Schedule& schedule, std::shared_ptr<const Origin> origin, std::string name, ScheduleNames names = {})
       : schedule_(schedule), origin_(std::move(origin)), schedule_name_(std::move(name)), names_(std::move(names)) {}
 
-  void run(const Lines& lines) {
-    for (const Line* line : lines) statement(*line);
+  enum class Flow : uint8_t { kNext, kBreak, kContinue };
+  Flow run(const Lines& lines) {
+    for (const Line* line : lines) {
+      if (Flow flow = statement(*line); flow != Flow::kNext) return flow;
+    }
+    return Flow::kNext;
   }
   AttrValue evaluate(const Syntax& at) { return value(at, {}); }
 
@@ -34,42 +39,67 @@ class Interpreter {
     return {origin_, at.line, at.column, at.length};
   }
 
-  void statement(const Line& line) {
+  Flow statement(const Line& line) {
     if (++steps_ > 1'000'000) fail(span(line), "the schedule runs more than 1000000 statements");
     switch (line.kind) {
       case LineKind::kExpression:
         value(*line.value, {});
-        return;
+        return Flow::kNext;
       case LineKind::kAssign:
         // sch = tvm.tir.Schedule(Module)
         if (line.value->kind == SyntaxKind::kCall && line.value->children[0]->text == "Schedule") {
           schedule_name_ = std::string(line.target->text);
-          return;
+          return Flow::kNext;
         }
         assign(*line.target, value(*line.value, names_of(*line.target)), line.value);
-        return;
+        return Flow::kNext;
+      case LineKind::kAugmented: {
+        Syntax sum(SyntaxKind::kBinary, line);
+        sum.text = line.text;
+        sum.children.assign({line.target, line.value});
+        assign(*line.target, value(sum, {}));
+        return Flow::kNext;
+      }
       case LineKind::kFor: {
-        AttrValue items = value(*line.value, {});
-        const AttrList* list = items.as<AttrList>();
-        if (!list) fail(span(*line.value), "expected a list to iterate over, got {}", to_string(items));
-        for (const AttrValue& item : *list) {
+        const AttrList items = list_of(*line.value);
+        for (const AttrValue& item : items) {
           assign(*line.target, item);
-          run(line.body);
+          if (run(line.body) == Flow::kBreak) return Flow::kNext;
         }
-        return;
+        return run(line.otherwise);
       }
       case LineKind::kIf:
-        run(truth(*line.value) ? line.body : line.otherwise);
-        return;
+        return run(truth(*line.value) ? line.body : line.otherwise);
       case LineKind::kAssert:
-        if (truth(*line.value)) return;
+        if (truth(*line.value)) return Flow::kNext;
         fail_to_fit(span(line), "{}",
                     line.extra ? to_string(value(*line.extra, {})) : std::string("the assertion does not hold"));
+      case LineKind::kBreak:
+        return Flow::kBreak;
+      case LineKind::kContinue:
+        return Flow::kContinue;
       case LineKind::kPass:
       case LineKind::kImport:
-        return;
+        return Flow::kNext;
       default:
         fail(span(line), "a schedule is made of assignments, calls of primitives, for, if and assert");
+    }
+  }
+
+  AttrList list_of(const Syntax& at) {
+    AttrValue items = value(at, {});
+    if (const AttrList* list = items.as<AttrList>()) return *list;
+    fail(span(at), "expected a list to iterate over, got {}", to_string(items));
+  }
+
+  // Returns [f(x) for x in list if condition], from the clause on whose target is child `clause`.
+  void comprehend(const Syntax& at, size_t clause, AttrList& out) {
+    if (clause >= at.children.size()) return out.push_back(value(*at.children[0], {}));
+    for (const AttrValue& item : list_of(*at.children[clause + 1])) {
+      if (++steps_ > 1'000'000) fail(span(at), "the schedule runs more than 1000000 statements");
+      assign(*at.children[clause], item);
+      const Syntax* condition = at.children[clause + 2];
+      if (!condition || truth(*condition)) comprehend(at, clause + 3, out);
     }
   }
 
@@ -157,6 +187,13 @@ class Interpreter {
       }
       case SyntaxKind::kLambda:
         return lambda(at);
+      case SyntaxKind::kComprehension: {
+        if (at.children[1]) fail(span(at), "a schedule has lists, and no dictionaries that are computed");
+        Temporarily outer(names_, names_);
+        AttrList list;
+        comprehend(at, 2, list);
+        return list;
+      }
       case SyntaxKind::kCall:
         if (const Syntax& map = map_in(at); &map != &at) return value(map, {});
         return call(at, targets);
@@ -244,43 +281,12 @@ class Interpreter {
     fail(span(at), "expected a whole number, got {}", to_string(result));
   }
 
-  static std::optional<double> as_double(const AttrValue& number) {
-    if (const int64_t* whole = number.as<int64_t>()) return static_cast<double>(*whole);
-    return number.as<double>() ? std::optional(*number.as<double>()) : std::nullopt;
-  }
-
   // Returns a number as an expression; sampled numbers stay variables.
   Expr scalar(const Syntax& at, const AttrValue& any) {
     if (const int64_t* number = any.as<int64_t>()) return int_imm(*number);
     if (const double* number = any.as<double>()) return scalar_imm(*number, kFloat64);
     if (const Expr* e = any.as<Expr>(); e && e->type().is<PrimType>()) return *e;
     fail(span(at), "expected a number, got {}", to_string(any));
-  }
-
-  // An operator on two known numbers. `on_floats` computes it when one of them is a float, or the operator is /.
-  struct Operation {
-    std::string_view symbol;
-    BinaryOp op;
-    AttrValue (*on_floats)(double, double);
-    std::optional<int64_t> (*checked)(int64_t, int64_t) = nullptr;  // of operators whose results may overflow
-  };
-  static const Operation* find_operation(std::string_view symbol) {
-    using D = double;
-    static constexpr Operation kRows[] = {
-        {"+", BinaryOp::kAdd, [](D a, D b) -> AttrValue { return a + b; }, checked_add},
-        {"-", BinaryOp::kSub, [](D a, D b) -> AttrValue { return a - b; }, checked_sub},
-        {"*", BinaryOp::kMul, [](D a, D b) -> AttrValue { return a * b; }, checked_mul},
-        {"/", BinaryOp::kDiv, [](D a, D b) -> AttrValue { return a / b; }},
-        {"//", BinaryOp::kFloorDiv, [](D a, D b) -> AttrValue { return std::floor(a / b); }},
-        {"%", BinaryOp::kFloorMod, [](D a, D b) -> AttrValue { return a - std::floor(a / b) * b; }},
-        {"<", BinaryOp::kLT, [](D a, D b) -> AttrValue { return a < b; }},
-        {"<=", BinaryOp::kLE, [](D a, D b) -> AttrValue { return a <= b; }},
-        {">", BinaryOp::kGT, [](D a, D b) -> AttrValue { return a > b; }},
-        {">=", BinaryOp::kGE, [](D a, D b) -> AttrValue { return a >= b; }},
-        {"==", BinaryOp::kEQ, [](D a, D b) -> AttrValue { return a == b; }},
-        {"!=", BinaryOp::kNE, [](D a, D b) -> AttrValue { return a != b; }},
-    };
-    return find_item(kRows, symbol, &Operation::symbol);
   }
 
   AttrValue unary(const Syntax& at) {
@@ -310,7 +316,7 @@ class Interpreter {
     const bool is_identity = at.text == "is" || at.text == "is not";
     if (is_identity || (at.kind == SyntaxKind::kCompare && (is_handle(x) || is_handle(y))))
       return are_one(at, x, y) == (at.text == "is" || at.text == "==");
-    const Operation* row = find_operation(at.text);
+    const ScriptOperation* row = find_script_operation(at.text);
     bool divides = at.text == "/" || at.text == "//" || at.text == "%";
     auto p = as_double(x), q = as_double(y);
     if (divides && p && q && *q == 0) fail(span(at), "division by zero");
@@ -349,13 +355,6 @@ class Interpreter {
       if (item == value || (as_double(item) && as_double(item) == as_double(value))) return true;
     }
     return false;
-  }
-
-  // Returns a number or flag that is known, else the expression.
-  static AttrValue known_number(const Expr& e) {
-    auto number = as_int(e);
-    if (!number) return e;
-    return dtype_of(e).is_bool() ? AttrValue(*number != 0) : AttrValue(*number);
   }
 
   static bool takes_all(const Syntax& at) {
@@ -529,15 +528,16 @@ class Interpreter {
 
   AttrValue function(const Syntax& at, const Syntax& callee, const AttrList& arguments) {
     std::string_view name = callee.kind == SyntaxKind::kName ? callee.text : "";
-    if (name == "len" && arguments.size() == 1 && arguments[0].as<AttrList>())
-      return static_cast<int64_t>(arguments[0].as<AttrList>()->size());
-    if (name == "range" && !arguments.empty() && arguments.size() <= 2) {
-      const int64_t *first = arguments[0].as<int64_t>(), *last = arguments.back().as<int64_t>();
-      if (!first || !last) fail(span(at), "range takes whole numbers");
-      if (*last > 1'000'000) fail(span(at), "the range is too long");
-      AttrList list;
-      for (int64_t i = arguments.size() == 2 ? *first : 0; i < *last; ++i) list.push_back(i);
-      return list;
+    std::string error;
+    if (auto result = script_function(name, arguments, error)) return *result;
+    if (!error.empty()) fail(span(at), "{}", error);
+    bool is_method = callee.kind == SyntaxKind::kAttribute && callee.children[0]->kind == SyntaxKind::kName;
+    auto object = is_method ? names_.find(callee.children[0]->text) : names_.end();
+    if (object != names_.end() && callee.text == "append" && arguments.size() == 1 && object->second.as<AttrList>()) {
+      AttrList longer = *object->second.as<AttrList>();
+      longer.push_back(arguments[0]);
+      object->second = std::move(longer);
+      return {};
     }
     if (callee.kind == SyntaxKind::kAttribute) {
       if (callee.text == "vscale" && arguments.empty()) return vscale(kInt64);
@@ -559,7 +559,8 @@ class Interpreter {
         return result;
       }
     }
-    fail(span(callee), "a schedule calls primitives of '{}', len, range, T.vscale, T.Cast and T.int64 and the like",
+    fail(span(callee),
+         "a schedule calls primitives of '{}', len, range, enumerate and the like, T.vscale, T.Cast and T.int64",
          schedule_name_);
   }
 
