@@ -31,9 +31,9 @@ bool Parser::BuilderReader::defines(const Line& line) {
     builders_.emplace(line.target->text);
     return true;
   }
-  constexpr std::string_view kValues[] = {"R.shape",   "R.ExternFunc",   "R.prim_value", "R.str",
-                                          "R.dtype",   "R.MatchCast",    "R.VarBinding", "R.BindingBlock",
-                                          "R.SeqExpr", "R.DataflowBlock"};
+  constexpr std::string_view kValues[] = {"R.shape",   "R.ExternFunc",    "R.prim_value", "R.str",
+                                          "R.dtype",   "R.MatchCast",     "R.VarBinding", "R.BindingBlock",
+                                          "R.SeqExpr", "R.DataflowBlock", "I.Op",         "I.Op.get"};
   if (std::ranges::find(kValues, path) != std::end(kValues)) {
     values_.insert_or_assign(std::string(line.target->text), line.value);
     return true;
@@ -45,6 +45,7 @@ bool Parser::BuilderReader::defines(const Line& line) {
   if ((path == "R.Var" || path == "R.DataflowVar") && in.positional(call) >= 1) {
     std::vector<const Syntax*> rest(call.operands().begin() + 1, call.operands().end());
     const Syntax* type = rest.empty() ? in.keyword(call, "struct_info") : rest[0];
+    if (!type) type = in.keyword(call, "ty");  // as from 2026 on
     if (const Syntax* early = in.keyword(call, "type_annotation")) type = type_of_rank(*early);
     if (const Syntax* const* named = type && is_name(*type) ? find_value(named_types_, type->text) : nullptr)
       type = *named;
@@ -56,8 +57,10 @@ bool Parser::BuilderReader::defines(const Line& line) {
   if (method(&call) == "get" || method(&call) == "finalize") return true;
   if (method(&call) != "add_func" || in.positional(call) < 2) return false;
   std::string given = in.string(*call.children[2]);
-  if (!is_name(*call.children[1]) || call.children[1]->text != given)
+  const bool is_known = is_name(*call.children[1]) && in.declared_.contains(call.children[1]->text);
+  if (!is_known && (!is_name(*call.children[1]) || call.children[1]->text != given))
     in.fail(call, "the program is added as '{}'; define it with @T.prim_func under that name", given);
+  if (call.children[1]->text != given) in.renamed_.push_back({in.python_tree_->text(call.children[1]->text), given});
   functions_.insert_or_assign(std::string(line.target->text), call.children[1]);
   return true;
 }
@@ -182,6 +185,12 @@ const Line& Parser::BuilderReader::statement(const Line& line, std::vector<const
     if (name == "add_func") defines(line);
     result.kind = LineKind::kPass;
     return result;
+  }
+  if (name == "emit" && line.kind == LineKind::kExpression) {  // a binding that nothing uses
+    result.kind = LineKind::kAssign;
+    Syntax& unused = made(SyntaxKind::kName, line);
+    unused.text = "_";
+    result.target = &unused;
   }
   if (name == "emit_normalized") return normalized(line, result);
   const Syntax* value = value_of(line.value);

@@ -237,7 +237,9 @@ bool Parser::define_buffer(const Syntax& target, const Syntax& call) {
                           form->is_cell ? Entity::Form::kCell : Entity::Form::kValue);
   // Before 0.24, T.alloc_buffer belongs to the enclosing block, wherever it stands; later it is a statement.
   bool in_block = (path == "T.alloc_buffer" || path == "T.sblock_alloc_buffer") && !is_view;
-  bool hoists = in_block && (path == "T.sblock_alloc_buffer" || !mutable_scalars_);
+  // Where a function has blocks, one that stands outside of all loops is memory of the root block still.
+  bool of_root = has_blocks_ && blocks_.size() == 1 && statement_depth_ == 1;
+  bool hoists = in_block && (path == "T.sblock_alloc_buffer" || !mutable_scalars_ || of_root);
   if (!in_block) body_starts();
   Stmt allocation = make(AllocBuffer{var, std::move(annotations)}, span(target));
   if (hoists && blocks_.size() == 1) {

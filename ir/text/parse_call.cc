@@ -321,6 +321,13 @@ Value Parser::relax_call(const std::string& form, const Syntax& at) {
     call.children.push_back(syntax_of(std::string("float32"), at));
     return relax_call(form, call);
   }
+  bool shape_first =
+      form == "R.memory.alloc_tensor" && positional(at) > 2 && is_list(*at.children[2]) && !is_list(*at.children[3]);
+  if (shape_first) {  // until 2023: storage, shape, offset
+    Syntax call = at;
+    std::iter_swap(call.children.begin() + 2, call.children.begin() + 3);
+    return relax_call(form, call);
+  }
   if (const OpRow* row = ops_.find("relax." + form.substr(2))) return operator_call(*row, at);
   if (is_type_name(form)) fail(*at.children[0], "'{}' is a type; expected a value", form);
   fail({*at.children[0], near_form(form)}, "unknown operator '{}'", form);
@@ -400,6 +407,8 @@ Expr Parser::operator_input(const OpInput* input, const Syntax& at) {
     bool is_empty = is_list(dims) && dims.children.empty() && form == OpInput::Form::kShape;
     return is_empty ? shape_expr({}, span(at)) : operator_input(input, dims);
   }
+  const bool is_scalar_shape = is_list(at) && at.children.empty() && input && std::string_view(input->name) == "shape";
+  if (is_scalar_shape) return shape_expr({}, span(at));
   if (!is_list(at) || at.children.empty()) {
     Expr value = as_argument(at);
     return form == OpInput::Form::kShape && is_dim(value, at) ? shape_expr({graph_dim(value, at)}, span(at)) : value;

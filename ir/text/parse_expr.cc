@@ -367,8 +367,14 @@ Value Parser::method_call(const Syntax& at) {
     if (is_scalar(object.expr)) return {cast_to(object.expr, wanted.with_lanes(dtype_of(object.expr).lanes), span(at))};
     return typed_call(ops::kAstype, {leaf(object, callee)}, at, {{"dtype", wanted}});
   }
+  if (is_scalar(object.expr) && (callee.text == "equal" || callee.text == "not_equal")) {
+    Syntax compared(SyntaxKind::kCompare, at);
+    compared.text = callee.text == "equal" ? "==" : "!=";
+    compared.children = {callee.children[0], &required(at, 0, "other")};
+    return eval(compared);
+  }
   if (!object.expr.type().is<BufferType>() || callee.text != "vload")
-    fail({callee, nearest(callee.text, {"access_ptr", "astype", "vload", "vstore"})}, "unknown method '{}'",
+    fail({callee, nearest(callee.text, {"access_ptr", "astype", "equal", "not_equal", "vload"})}, "unknown method '{}'",
          callee.text);
   check_keywords(at, {"indices", "dtype", "predicate"});
   Buffer source = cast<Var>(object.expr);

@@ -153,7 +153,8 @@ Parser::Pending Parser::read_decorators(const Line& line) {
     };
     std::string spelled = spelling(head_of(*decorator));  // T.function is of 2026, as Ts.prim_func is
     bool is_late = spelled.starts_with("Ts.") || (pending.is_program && spelled.ends_with(".function"));
-    mutable_scalars_ = flag("s_tir", is_late) || mutable_scalars_;
+    pending.states_scalars = flag("s_tir", is_late);
+    mutable_scalars_ = pending.states_scalars || mutable_scalars_;
     pending.is_private = flag("private", pending.is_private);
     pending.pure = flag("pure", pending.pure);
   }

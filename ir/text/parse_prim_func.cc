@@ -6,6 +6,8 @@
 #include "ir/op_names.h"
 #include "ir/regions.h"
 #include "ir/text/parsing.h"
+#include "ir/text/python_lines.h"
+#include "ir/text/python_value.h"
 
 namespace relaxc::text {
 
@@ -30,6 +32,9 @@ PrimFuncRef Parser::prim_func(const Pending& pending) {
   reducers_.clear();
   if (mutable_scalars_) find_cells(line.body, {});
 
+  has_blocks_ = !pending.states_scalars && text::holds(line, [](const Line& each) {
+    return each.kind == LineKind::kWith && is_one_of(head_of(*each.items[0].first).text, {"block", "sblock"});
+  });
   BlockState root(kRootBlock);
   blocks_ = {&root};
   std::vector<Stmt> body = stmts(line.body);
@@ -65,7 +70,7 @@ void Parser::program_params(const Line& line) {
 Stmt Parser::below_root(std::vector<Stmt> body, Block root, const Line& line) {
   const Block* only = body.size() == 1 ? body[0].as<Block>() : nullptr;
   bool has_root = only && is_root(*only) && root_allocations_.empty();
-  bool needs_root = std::ranges::any_of(body, holds<Block>) && !has_root;
+  bool needs_root = std::ranges::any_of(body, [](const Stmt& each) { return relaxc::holds<Block>(each); }) && !has_root;
   // Allocations that a block cannot hold come first; without a root block all allocations do.
   auto stays = [&](const Stmt& alloc) { return !needs_root || !alloc.as<AllocBuffer>()->annotations.empty(); };
   auto held = std::stable_partition(root_allocations_.begin(), root_allocations_.end(), stays);
@@ -229,6 +234,12 @@ void Parser::reduction_step(const Syntax& reducer, const Syntax& call) {
 
 void Parser::tir_call_line(const Line& line) {
   if (line.value->kind == SyntaxKind::kConstant && line.value->text == "...") return;
+  bool calls = false;
+  for_each(line.value, [&](const Syntax& part) { calls = calls || is_call(part); });
+  if (!is_call(*line.value) && calls) {  // cls.f(A[0]) + cls.f(A[1])
+    body_starts();
+    return out_->push_back(evaluate(scalar(*line.value), span(line)));
+  }
   if (!is_call(*line.value)) fail(line, "this expression does nothing; expected a statement");
   const Syntax& call = *line.value;
   const Syntax& callee = *call.children[0];
@@ -392,6 +403,18 @@ Stmt Parser::block(const Line& line, const Syntax& call, const Syntax* target) {
   std::vector<LoopHead> loops = complete_axes(state, call);
   Block result = std::move(state.block);
   result.body = seq(std::move(stmts), span(line));
+  // A variable that T.LetStmt(value, var=v) binds inside of the block says nothing outside: any element may be meant.
+  auto is_inner = [&](const VarRef& var) { return undefined_.contains(var.get()); };
+  for (std::vector<BufferRegion>* list : {&result.reads, &result.writes}) {
+    for (BufferRegion& region : *list) {
+      for (size_t d = 0; d < region.ranges.size(); ++d) {
+        Range& range = region.ranges[d];
+        bool is_open = std::ranges::any_of(free_vars(range.min), is_inner) ||
+                       std::ranges::any_of(free_vars(range.extent), is_inner);
+        if (is_open) range = whole_range(buffer_type(region.buffer).shape[d]);
+      }
+    }
+  }
   if (!state.given.contains("T.reads") || !state.given.contains("T.writes")) {
     Accesses found = find_accesses(result.body, result.init);
     for (std::vector<BufferRegion>* list : {&found.reads, &found.writes}) {

@@ -134,7 +134,14 @@ BufferType Parser::buffer_type_of(const Syntax& call, size_t first) {
     return var;
   };
   if (const Syntax* strides = arg(call, first + 3, "strides"); !is_none(strides)) {
-    for (const Syntax* item : items(*strides)) type.strides.push_back(number(*item, "stride"));
+    std::set<std::string_view> texts;
+    for (const Syntax* item : items(*strides)) {
+      // Of ("stride", "stride") each is a variable.
+      bool again = item->kind == SyntaxKind::kString && !texts.insert(item->text).second;
+      if (again) type.strides.push_back(make_var(string(*item), prim_type(kInt32), span(*item)));
+      if (again) undefined_.insert(type.strides.back().get());
+      if (!again) type.strides.push_back(number(*item, "stride"));
+    }
     if (!type.strides.empty() && type.strides.size() != type.shape.size())
       fail(*strides, "{} strides for {} dims", type.strides.size(), type.shape.size());
   }

@@ -507,6 +507,16 @@ std::string Parser::resolve(const Syntax& at) const {
   }
   if (path.starts_with("T.tir.")) path.erase(2, 4);
   if (path.starts_with("R.op.")) path.erase(2, 3);
+  // relax.op.linear_algebra.matmul and relax.block_builder.BlockBuilder: the files that have them are modules of
+  // Python.
+  constexpr std::string_view kFiles[] = {"base",     "binary",      "block_builder",  "create",     "datatype",
+                                         "expr",     "index",       "linear_algebra", "manipulate", "mask",
+                                         "op_attrs", "qdq",         "sampling",       "search",     "set",
+                                         "sorting",  "statistical", "struct_info",    "ternary",    "unary"};
+  size_t dot = path.find('.', 2);
+  bool is_file = path.starts_with("R.") && dot != std::string::npos &&
+                 std::ranges::count(kFiles, std::string_view(path).substr(2, dot - 2)) > 0;
+  if (is_file) path.erase(2, dot - 1);
   return canonical_form(std::move(path));
 }
 

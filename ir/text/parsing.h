@@ -84,6 +84,7 @@ class Parser {
   struct Pending {
     std::string name;
     const Line* line;
+    bool states_scalars = false;  // its decorator says s_tir=True
     bool is_program = false, is_private = false, pure = true;
     bool sound = true;                        // its lines are
     std::optional<Signature> signature = {};  // graph functions only
@@ -536,6 +537,7 @@ class Parser {
   std::vector<BlockState*> blocks_;
   std::vector<Stmt>* out_ = nullptr;  // the statements that are being read are appended here
   std::vector<Stmt> root_allocations_;
+  bool has_blocks_ = false;                          // of the program that is being read
   std::unordered_set<const NodeHeader*> undefined_;  // variables that no parameter or window defines yet
   std::unordered_map<const NodeHeader*, Range> loops_;
   int statement_depth_ = 0;

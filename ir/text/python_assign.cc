@@ -63,7 +63,8 @@ bool Python::is_plain(const PythonValue& value) const {
   if (value.syntax && (is_constant(*value.syntax) || is_type_of_graph(*value.syntax))) return true;
   if (value.text.empty()) {
     for_each(value.syntax, [&](const Syntax& at) {
-      bool is_dim = at.kind == SyntaxKind::kAttribute && at.text == "shape" && is_name(*at.children[0]);
+      bool is_dim =
+          at.kind == SyntaxKind::kAttribute && is_one_of(at.text, {"shape", "dtype"}) && is_name(*at.children[0]);
       plain = plain && !is_call(at) && (is_dim || at.kind != SyntaxKind::kAttribute) &&
               at.kind != SyntaxKind::kComprehension &&
               !(at.kind != SyntaxKind::kName && !is_call(at) && is_te_tensor(at));
@@ -115,6 +116,7 @@ void Python::assign_to(const Syntax& target, const PythonValue& value, const Pla
   }
   if (is_list(target)) {
     if (expand_shape(target, value, at)) return;
+    if (const PythonValue dims = expanded(value); dims.items && is_syntax) return assign_to(target, dims, at);
     if (is_syntax && writes_) return write_assignment(target, value, at, annotation);
     auto values = iterate(value, heap_);
     auto is_star = [](const Syntax* each) { return each->kind == SyntaxKind::kStarred; };
@@ -186,6 +188,7 @@ void Python::note_library(const PythonValue& value, std::string_view name) {
   while (root->kind == SyntaxKind::kAttribute || is_call(*root) || root->kind == SyntaxKind::kSubscript)
     root = root->children[0];
   if (is_te_tensor(*value.syntax)) te_tensors_.insert(name);
+  note_rank(name, *value.syntax);
   if (!is_name(*root)) return;
   if (libraries_made_.contains(root->text) || is_tensor_library(root->text)) libraries_made_.insert(name);
   bool is_schedule = is_call(*value.syntax) && (made == "Schedule" || made == "create_schedule");

@@ -123,6 +123,24 @@ PythonResult of_sequences(std::string_view name, const Args& args, PythonHeap& h
   return heap.list(name == "tuple" ? Kind::kTuple : Kind::kList, std::move(result));
 }
 
+// Computes set(list), without the items that occur again, and enumerate(list, start).
+PythonResult of_items(std::string_view name, const Args& args, PythonHeap& heap) {
+  auto values = iterate(args[0], heap);
+  if (!values || (name == "enumerate" && !args[1].is(Kind::kInt))) return std::nullopt;
+  Args result;
+  for (size_t i = 0; i < values->size(); ++i) {
+    const PythonValue& value = (*values)[i];
+    if (name == "enumerate") {
+      result.push_back(heap.list(Kind::kTuple, {python_int(args[1].whole + static_cast<int64_t>(i)), value}));
+      continue;
+    }
+    std::optional<bool> has = compare("in", value, heap.list(Kind::kList, result), heap);
+    if (!has) return std::nullopt;
+    if (!*has) result.push_back(value);
+  }
+  return heap.list(Kind::kList, std::move(result));
+}
+
 }  // namespace
 
 PythonResult call_builtin(std::string_view path, const Args& args, PythonHeap& heap) {
@@ -132,6 +150,11 @@ PythonResult call_builtin(std::string_view path, const Args& args, PythonHeap& h
   bool one = args.size() == 1;
   bool is_same = is_one_of(name, {"convert", "get_const_tuple", "get_const_int", "get_const_float", "simplify"});
   if (is_same && one && owner.starts_with("tvm")) return args[0];
+  constexpr std::pair<std::string_view, std::string_view> kDivisions[] = {
+      {"indexdiv", "//"}, {"floordiv", "//"}, {"indexmod", "%"}, {"floormod", "%"}};
+  const std::string_view* division = owner.ends_with("tir") || owner == "T" ? row_of(kDivisions, name) : nullptr;
+  const bool are_whole = args.size() == 2 && args[0].is(Kind::kInt) && args[1].is(Kind::kInt);
+  if (division && are_whole) return arithmetic(*division, args[0], args[1], heap);
   if (!of_python && !of_math && !of_numpy && owner != "itertools") return std::nullopt;
   if (of_python && is_one_of(name, {"tuple", "list"}) && args.empty())
     return heap.list(name == "tuple" ? Kind::kTuple : Kind::kList, {});
@@ -167,17 +190,7 @@ PythonResult call_builtin(std::string_view path, const Args& args, PythonHeap& h
     std::optional<std::string> text = text_of(first);
     return text ? PythonResult(heap.string(*text)) : std::nullopt;
   }
-  if (name == "set" && one) {
-    auto values = iterate(first, heap);
-    if (!values) return std::nullopt;
-    Args distinct;
-    for (const PythonValue& value : *values) {
-      std::optional<bool> has = compare("in", value, heap.list(Kind::kList, distinct), heap);
-      if (!has) return std::nullopt;
-      if (!*has) distinct.push_back(value);
-    }
-    return heap.list(Kind::kList, std::move(distinct));
-  }
+  if ((name == "set" && one) || (name == "enumerate" && args.size() == 2)) return of_items(name, args, heap);
   if (is_one_of(name, {"zip", "enumerate", "reversed", "any", "all", "sorted", "tuple", "list"}))
     return of_sequences(name, args, heap);
   return std::nullopt;

@@ -95,6 +95,7 @@ PythonValue Python::eval(const Syntax& at) {
     case SyntaxKind::kBinary: {
       if (at.text == ":=") return named_expression(at);
       PythonValue a = eval(*at.children[0]), b = eval(*at.children[1]);
+      if (a.is_list() || b.is_list()) a = expanded(a), b = expanded(b);  // A.shape + [k]
       PythonResult result = arithmetic(at.text, a, b, heap_);
       return result ? *result : rebuilt({a, b});
     }
@@ -207,7 +208,7 @@ PythonValue Python::collection(const Syntax& at) {
       items.push_back(item);
       continue;
     }
-    auto spread = iterate(item, heap_);
+    auto spread = items_of(item);
     if (!spread) item = node_like(*child, {lift(item, *child)}, heap_);
     spread ? void(items.insert(items.end(), spread->begin(), spread->end())) : items.push_back(item);
   }
@@ -264,7 +265,7 @@ void Python::clauses(const Syntax& at, size_t clause, std::vector<PythonValue>& 
     }
     return;
   }
-  auto values = iterate(eval(*at.children[clause + 1]), heap_);
+  auto values = items_of(eval(*at.children[clause + 1]));
   if (!values) throw PythonUnknown();
   for (const PythonValue& value : *values) {
     heap_.spend(10);
@@ -289,6 +290,7 @@ PythonValue Python::attribute(const Syntax& at, const PythonValue& object, Use u
     result.text = path;
     return result;
   }
+  if (is_exporting() && object.is(Kind::kSyntax) && at.text == "_expr") return object;  // of nn.Tensor
   if (is_exporting() && object.is(Kind::kSyntax) && is_one_of(at.text, {"dtype", "ndim"})) {
     if (PythonResult known = at.text == "dtype" ? dtype_of(*object.syntax) : rank_of(*object.syntax)) return *known;
   }
@@ -300,6 +302,7 @@ PythonValue Python::attribute(const Syntax& at, const PythonValue& object, Use u
 PythonValue Python::subscript(const Syntax& at) {
   PythonValue object = eval(*at.children[0]);
   const Syntax& only = *at.children[1];
+  if (only.kind == SyntaxKind::kSlice) object = expanded(object);
   if (!object.is(Kind::kSyntax) && at.children.size() == 2) {
     PythonResult result;
     if (only.kind == SyntaxKind::kSlice) {
@@ -311,14 +314,15 @@ PythonValue Python::subscript(const Syntax& at) {
     }
     if (result) return *result;
   }
-  bool is_shape = is_exporting() && object.is(Kind::kSyntax) && object.syntax->kind == SyntaxKind::kAttribute &&
-                  object.syntax->text == "shape" && at.children.size() == 2;
+  bool is_shape = is_exporting() && te_functions_ == 0 && object.is(Kind::kSyntax) &&
+                  object.syntax->kind == SyntaxKind::kAttribute && object.syntax->text == "shape" &&
+                  at.children.size() == 2;
   if (is_shape) return dim_of(object, only.kind == SyntaxKind::kSlice ? PythonValue() : eval(only), at);
   std::vector<const Syntax*> parts = {lift(object, *at.children[0])};
   for (const Syntax* index : at.operands()) {
     bool spreads = index->kind == SyntaxKind::kStarred;
     PythonValue value = eval(spreads ? *index->children[0] : *index);
-    auto items = spreads ? iterate(value, heap_) : std::nullopt;
+    auto items = spreads ? items_of(value) : std::nullopt;
     for (const PythonValue& item : items ? *items : std::vector<PythonValue>()) parts.push_back(lift(item, *index));
     if (spreads && !items) value = node_like(*index, {lift(value, *index)}, heap_);
     if (!items) parts.push_back(lift(value, *index));
@@ -337,7 +341,7 @@ Python::Args Python::arguments(const Syntax& at) {
   for (const Syntax* operand : at.operands()) {
     bool spreads = operand->kind == SyntaxKind::kStarred;
     PythonValue value = eval(spreads ? *operand->children[0] : *operand);
-    auto items = spreads ? iterate(value, heap_) : std::nullopt;
+    auto items = spreads ? items_of(value) : std::nullopt;
     for (const PythonValue& item : items ? *items : std::vector<PythonValue>()) add(item, *operand);
     args.complete = args.complete && (!spreads || items);
     if (!items) add(spreads ? node_like(*operand, {lift(value, *operand)}, heap_) : value, *operand);
@@ -390,6 +394,7 @@ PythonValue Python::called(const Syntax& at) {
   if (is_run && is_one_of(callee.text, {"emit_te", "call_te", "extern"})) run_for_reader(callee.text, args, at);
   std::vector<const Syntax*> children = {lift(function, callee)};
   bool takes = takes_lambda(callee);
+  Temporarily ranked(element_rank_, callee.text == "compute" ? rank_of_stage(args) : std::nullopt);
   for (size_t i = 0; i < args.positional.size(); ++i)
     children.push_back(lift(args.positional[i], args.places[i], takes));
   std::vector<Syntax::Keyword> keywords;
@@ -477,6 +482,17 @@ PythonResult Python::builtin(const PythonValue& function, const Args& args, cons
     for (const auto& [name, value] : args.named) set_item(result, heap_.string(name), value, heap_);
     return result;
   }
+  if (function.text == "isinstance" && args.positional.size() == 2 && args.positional[1].is(Kind::kTuple)) {
+    bool any = false;
+    for (const PythonValue& type : args.positional[1].items->values) {
+      PythonResult is_one =
+          builtin(function, Args{.positional = {args.positional[0], type}, .places = args.places}, at);
+      std::optional<bool> test = is_one ? truth_of(*is_one) : std::nullopt;
+      if (!test) return std::nullopt;
+      any = any || *test;
+    }
+    return python_bool(any);
+  }
   if (function.text == "isinstance" && args.positional.size() == 2 && args.positional[1].is(Kind::kSyntax)) {
     constexpr std::pair<std::string_view, Kind> kTypes[] = {{"int", Kind::kInt},     {"float", Kind::kFloat},
                                                             {"str", Kind::kString},  {"list", Kind::kList},
@@ -490,7 +506,10 @@ PythonResult Python::builtin(const PythonValue& function, const Args& args, cons
   bool is_source = is_one_of(function.text, {"tvm.script.from_source", "tvm.script.parse", "tvm.script.parser.parse",
                                              "tvm.script.parser.from_source"});
   if (is_source && args.positional.size() == 1) return from_source(args.positional[0]);
-  return args.named.empty() ? call_builtin(function.text, args.positional, heap_) : std::nullopt;
+  if (!args.named.empty()) return std::nullopt;
+  std::vector<PythonValue> positional;
+  for (const PythonValue& each : args.positional) positional.push_back(expanded(each));
+  return call_builtin(function.text, positional, heap_);
 }
 
 }  // namespace relaxc::text

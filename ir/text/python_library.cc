@@ -53,6 +53,59 @@ def library():
             return self.values, []
 )python";
 
+// ---- Shapes
+
+// Returns the dims of A.shape, A.shape[0] and so on, where the rank of A is known; other values themselves.
+PythonValue Python::expanded(const PythonValue& value) {
+  bool is_shape = value.is(Kind::kSyntax) && value.syntax->kind == SyntaxKind::kAttribute &&
+                  value.syntax->text == "shape" && is_name(*value.syntax->children[0]);
+  auto rank = is_shape ? ranks_.find(value.syntax->children[0]->text) : ranks_.end();
+  if (rank == ranks_.end()) return value;
+  std::vector<PythonValue> dims;
+  for (int64_t i = 0; i < rank->second; ++i) {
+    const Syntax* position = lift(python_int(i), *value.syntax);
+    dims.push_back(node_like(heap_.node(SyntaxKind::kSubscript, *value.syntax), {value.syntax, position}, heap_));
+  }
+  return heap_.list(Kind::kTuple, std::move(dims));
+}
+
+// Returns the rank of the tensor that te.compute(shape, ...) makes, where it is known.
+std::optional<int64_t> Python::rank_of_stage(const Args& args) {
+  const PythonValue shape = expanded(argument_of(args, 0, "shape"));
+  const bool known = shape.is_list() && shape.items->computed == 0;
+  return known ? std::optional(std::ssize(shape.items->values)) : std::nullopt;
+}
+
+// Remembers the rank of what te.placeholder((n, m)), te.compute((n, m), ...) or relax.Var("x", R.Tensor((n, m))) makes.
+void Python::note_rank(std::string_view name, const Syntax& value) {
+  ranks_.erase(name);
+  if (!is_call(value)) return;
+  auto given = [](const Syntax& call, size_t i, std::string_view keyword) -> const Syntax* {
+    for (const Syntax::Keyword& each : call.keywords) {
+      if (each.name == keyword) return each.value;
+    }
+    return i + 1 < call.children.size() ? call.children[i + 1] : nullptr;
+  };
+  const Syntax* shape = nullptr;
+  if (is_one_of(value.children[0]->text, {"placeholder", "compute"})) {
+    shape = given(value, 0, "shape");
+  } else if (is_one_of(value.children[0]->text, {"Var", "DataflowVar"})) {
+    const Syntax* type = given(value, 1, "struct_info");
+    bool is_tensor = type && is_call(*type) && is_one_of(type->children[0]->text, {"Tensor", "TensorStructInfo"});
+    shape = is_tensor ? given(*type, 0, "shape") : type;
+  }
+  if (!shape) return;
+  const PythonValue dims = expanded({.kind = Kind::kSyntax, .syntax = shape});
+  auto is_starred = [](const Syntax* each) { return each->kind == SyntaxKind::kStarred; };
+  if (dims.items) {
+    ranks_.insert_or_assign(name, std::ssize(dims.items->values));
+  } else if (is_list(*shape) && std::ranges::none_of(shape->children, is_starred)) {
+    ranks_.insert_or_assign(name, std::ssize(shape->children));
+  }
+}
+
+// ---- Functions that call others
+
 // Calls a function that is an argument of another; nullopt where it is not known.
 PythonResult Python::call_value(const PythonValue& function, const Args& args) {
   if (PythonResult result = applied(function, args)) return result;
@@ -73,7 +126,7 @@ PythonResult Python::higher_order(std::string_view name, const Args& args) {
   if (!is_one_of(name, {"map", "filter", "functools.reduce"}) || args.positional.size() < 2) return std::nullopt;
   std::vector<std::vector<PythonValue>> lists;
   for (size_t i = 1; i < (reduces ? 2 : args.positional.size()); ++i) {
-    auto values = iterate(args.positional[i], heap_);
+    auto values = items_of(args.positional[i]);
     if (!values) return std::nullopt;
     lists.push_back(std::move(*values));
   }
@@ -110,6 +163,15 @@ PythonResult Python::higher_order(std::string_view name, const Args& args) {
 PythonResult Python::library_constant(std::string_view path) {
   if (path == "math.pi") return python_float(3.141592653589793);
   if (path == "math.inf") return python_float(std::numeric_limits<double>::infinity());
+  constexpr std::pair<std::string_view, std::string_view> kIntrins[] = {
+      {"VNNI_DOT_16x4_INTRIN", "dot_16x4_vnni"},
+      {"AVX512_DOT_16x4_INTRIN", "dot_16x4_avx512"},
+      {"ARM_DOT_4x4_i8_NEON_INTRIN", "dot_4x4_i8i8s32_neon"},
+      {"ARM_DOT_4x4_i8_SDOT_INTRIN", "dot_4x4_i8i8s32_sdot"},
+      {"ARM_DOT_4x4_u8_UDOT_INTRIN", "dot_4x4_u8u8u32_udot"}};
+  if (path.starts_with("tvm.") && path.find("tensor_intrin") != path.npos) {
+    if (const std::string_view* name = row_of(kIntrins, path.substr(path.rfind('.') + 1))) return heap_.string(*name);
+  }
   if (path == "sys.argv") return heap_.list(Kind::kList, {heap_.string("script.py")});
   return std::nullopt;
 }

@@ -148,6 +148,10 @@ static bool is_symbol_key(const Syntax& at) {
 // Returns f of f, f.with_attr(...) and f.without_attr(...), and the name that the latter give it.
 static std::optional<NamedFunction> function_in(const Syntax& at) {
   if (is_name(at)) return NamedFunction{at.text, ""};
+  // sch.mod["main"]
+  bool is_item = at.kind == SyntaxKind::kSubscript && at.children.size() == 2 &&
+                 at.children[1]->kind == SyntaxKind::kString && at.children[1]->text.size() > 2;
+  if (is_item) return NamedFunction{at.children[1]->text.substr(1, at.children[1]->text.size() - 2), ""};
   if (!is_call(at) || at.children[0]->kind != SyntaxKind::kAttribute) return std::nullopt;
   const Syntax& method = *at.children[0];
   if (method.text != "with_attr" && method.text != "with_attrs" && method.text != "without_attr") return std::nullopt;

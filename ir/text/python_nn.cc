@@ -66,7 +66,9 @@ PythonResult Python::library_value(std::string_view path) {
 
 // Returns the method of nn.Tensor for a tensor of a model that is being exported.
 PythonResult Python::tensor_method(const PythonValue& object, std::string_view name) {
-  bool is_tensor = is_exporting() && object.is(Kind::kSyntax) && object.text.empty() && object.syntax->computed == 0;
+  const bool of_te = te_functions_ > 0 || !binders_.empty();  // elements, and tensors of te
+  bool is_tensor =
+      is_exporting() && !of_te && object.is(Kind::kSyntax) && object.text.empty() && object.syntax->computed == 0;
   if (!is_tensor || name == "placeholder") return std::nullopt;
   const PythonValue* method = library().values.at("Tensor").type->find(name);
   return method ? PythonResult(*method) : std::nullopt;
@@ -263,8 +265,8 @@ PythonResult Python::intrinsic(std::string_view name, const Args& args, const Pl
 
 // Gives b, s, _ = x.shape of a model the dims of the tensor.
 bool Python::expand_shape(const Syntax& target, const PythonValue& value, const Place& at) {
-  bool is_shape = is_exporting() && value.is(Kind::kSyntax) && value.syntax->kind == SyntaxKind::kAttribute &&
-                  value.syntax->text == "shape";
+  bool is_shape = is_exporting() && te_functions_ == 0 && value.is(Kind::kSyntax) &&
+                  value.syntax->kind == SyntaxKind::kAttribute && value.syntax->text == "shape";
   if (!is_shape) return false;
   for (size_t i = 0; i < target.children.size(); ++i) {
     if (target.children[i]->kind == SyntaxKind::kStarred) throw PythonUnknown();

@@ -204,6 +204,7 @@ Python::Flow Python::run_known(const Line& line) {
     case LineKind::kAssert: {
       PythonValue value = eval(*line.value);
       std::optional<bool> test = truth_of(value);
+      if (!test && !writes_) return Flow::kNext;
       if (!test) {
         Line& result = kept_->line();
         result = line;
@@ -269,7 +270,7 @@ Python::Flow Python::loop(const Line& line) {
   };
   Flow flow = Flow::kNext;
   if (line.kind == LineKind::kFor) {
-    auto values = iterate(eval(*line.value), heap_);
+    auto values = items_of(eval(*line.value));
     if (!values) throw PythonUnknown();
     for (const PythonValue& value : *values) {
       assign_to(*line.target, value, line);

@@ -167,6 +167,7 @@ class Python {
   PythonScope& module_scope() { return scopes_.front(); }
   Found find(std::string_view name);
   PythonScope& scope_of(std::string_view name);
+  const Syntax* path_of_tvm(std::string_view path, const Place& at);
   PythonValue value_of(const Syntax& at);
   PythonValue name_value(std::string_view name, const Place& at);
   bool is_captured(const PythonValue& value) const;
@@ -210,6 +211,10 @@ class Python {
   PythonResult applied(const PythonValue& function, const Args& args);
 
   // ---- python_library.cc: functions that call others, scripts without arguments, tests
+  PythonValue expanded(const PythonValue& value);
+  std::optional<std::vector<PythonValue>> items_of(const PythonValue& value) { return iterate(expanded(value), heap_); }
+  std::optional<int64_t> rank_of_stage(const Args& args);
+  void note_rank(std::string_view name, const Syntax& value);
   PythonResult call_value(const PythonValue& function, const Args& args);
   PythonResult higher_order(std::string_view name, const Args& args);
   PythonResult library_constant(std::string_view path);
@@ -222,6 +227,9 @@ class Python {
   const Syntax* lambda_of(PythonFunction& function, const Place& at);
   std::string_view function_for_te(PythonFunction& function);
   void run_for_te(Args& args, const Place& at);
+  bool calls_function(const PythonFunction& function);
+  const Line& return_line(const Syntax* value, const Place& at);
+  void note_param(std::string_view name, const Syntax& value);
   bool mentions_values(const Syntax* at);
   const Syntax* written(const Syntax* at);
   const Line& written(const Line& line);
@@ -272,6 +280,7 @@ class Python {
   std::set<std::string_view> libraries_made_;  // of those the ones that tvm made: it changes no list, and is not None
   std::set<std::string_view> schedules_;
   std::set<std::string_view> te_tensors_;          // names of tensors that te or topi made
+  std::map<std::string_view, int64_t> ranks_;      // of tensors of te and of relax.Var, by their names
   std::map<std::string_view, int64_t> numbers_;    // of fresh names
   std::map<std::string_view, uint32_t> volatile_;  // names that what is not modelled may change at any time
   std::vector<PythonScope*> binders_;              // the definitions and lambdas that are being written
@@ -289,12 +298,13 @@ class Python {
   PythonResult returned_;
   std::string* captured_ = nullptr;  // the values in what is being written
   int64_t versions_ = 0;
-  bool has_module_ = false;    // the text has a program, or te's definitions
-  bool worth_ = false;         // some name means something else than itself
-  bool writes_ = true;         // statements can be written: not inside of an expression
-  bool may_raise_ = false;     // something that is not modelled was run
-  std::vector<Line*> frames_;  // heads of statements that Python builds, by their numbers
-  int statements_ = 0;         // functions that build statements of a program, and are being run
+  bool has_module_ = false;              // the text has a program, or te's definitions
+  bool worth_ = false;                   // some name means something else than itself
+  bool writes_ = true;                   // statements can be written: not inside of an expression
+  bool may_raise_ = false;               // something that is not modelled was run
+  std::vector<Line*> frames_;            // heads of statements that Python builds, by their numbers
+  int statements_ = 0;                   // functions that build statements of a program, and are being run
+  std::optional<int64_t> element_rank_;  // how many indices lambda *i of a te.compute gets
   int calls_ = 0, depth_ = 0, loops_ = 0, te_functions_ = 0, macros_ = 0;
   bool withheld_ = false, ended_ = false;
 };

@@ -79,6 +79,23 @@ bool Python::is_captured(const PythonValue& value) const {
   return found;
 }
 
+// Returns tvm.relax.op.arange for the name `arange` that is imported from there; null for names of other libraries.
+const Syntax* Python::path_of_tvm(std::string_view path, const Place& at) {
+  constexpr std::string_view kPackages[] = {"tvm.relax.", "tvm.te.",    "tvm.tir.",
+                                            "tvm.tirx.",  "tvm.s_tir.", "tvm.topi."};
+  bool is_part = std::ranges::any_of(kPackages, [&](std::string_view package) { return path.starts_with(package); });
+  if (!is_part || path.starts_with("tvm.relax.frontend") || path.starts_with("tvm.relax.testing")) return nullptr;
+  const Syntax* result = nullptr;
+  for (size_t from = 0; from < path.size();) {
+    size_t end = std::min(path.find('.', from), path.size());
+    std::string_view part = path.substr(from, end - from);
+    result = result ? node_like(heap_.node(SyntaxKind::kAttribute, at, part), {result}, heap_).syntax
+                    : &heap_.node(SyntaxKind::kName, at, part);
+    from = end + 1;
+  }
+  return result;
+}
+
 PythonValue Python::value_of(const Syntax& at) {
   std::string_view name = at.text;
   Found found = find(name);
@@ -99,7 +116,9 @@ PythonValue Python::value_of(const Syntax& at) {
     if (!taken_.contains(name))
       result.text = library != libraries_.end() ? library->second : name == "np" ? "numpy" : name;
     if (reaches_all(result.text)) forget_everything(at);
+    if (const Syntax* whole = path_of_tvm(result.text, at)) result.syntax = whole;
     if (PythonResult known = library_value(result.text)) return *known;
+    if (PythonResult known = library_constant(result.text)) return *known;
     return result;
   }
   PythonValue value = *found.value;

@@ -132,7 +132,11 @@ PythonValue Python::build_statement(std::string_view method, const Args& args, c
   if (method == "likely") return {.kind = Kind::kSyntax, .syntax = &program_call("likely", {syntax(0, "expr")}, at)};
   if (method == "get")
     return {.kind = Kind::kSyntax, .text = kStatements, .syntax = &heap_.node(SyntaxKind::kName, at, "statements")};
-  if (method == "emit") return statement(program_call("evaluate", {syntax(0, "stmt")}, at));
+  if (method == "emit") {
+    const Syntax* given = syntax(0, "stmt");
+    bool stores = is_call(*given) && given->children[0]->text == "vstore";  // outs[0].vstore(i, value)
+    return statement(stores ? *given : program_call("evaluate", {given}, at));
+  }
   if (method == "let") {
     PythonValue name = argument_of(args, 0, "var_name");
     if (!name.is(Kind::kString)) throw PythonUnknown();

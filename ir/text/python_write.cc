@@ -108,6 +108,18 @@ const Syntax* Python::lambda_of(PythonFunction& function, const Place& at) {
   for (const Param& param : params_of(function)) {
     const Syntax* name = name_value(param.name, param).syntax;
     if (param.stars.size() > 1) break;
+    if (param.stars == "*" && element_rank_) {  // as many indices as the tensor has
+      std::vector<PythonValue> indices;
+      const int64_t others = std::ssize(params_of(function)) - 1;
+      for (int64_t i = 0; i + others < *element_rank_; ++i) {
+        std::string_view own = kept_->text(fmt::format("{}{}", param.name, i));
+        params.own.insert(own);
+        result.children.push_back(name_value(own, param).syntax);
+        indices.push_back({.kind = Kind::kSyntax, .syntax = result.children.back(), .binders = binders_.size()});
+      }
+      args.by_name.emplace(param.name, heap_.list(Kind::kTuple, std::move(indices)));
+      continue;
+    }
     params.own.insert(param.name);
     args.by_name.emplace(param.name, PythonValue{.kind = Kind::kSyntax, .syntax = name, .binders = binders_.size()});
     result.children.push_back(
@@ -168,20 +180,50 @@ static bool has_to_run(const PythonFunction& function, const std::vector<PythonV
          !std::ranges::all_of(function.line->body, is_read);
 }
 
+// Returns whether a lambda calls a function of Python, as lambda w: self.decode(w, 4) does.
+bool Python::calls_function(const PythonFunction& function) {
+  const Syntax& body = *function.lambda->children.back();
+  if (!is_call(body)) return false;
+  Temporarily inside(scope_, function.scope);
+  const Syntax* root = body.children[0];
+  while (root->kind == SyntaxKind::kAttribute) root = root->children[0];
+  Found found = is_name(*root) ? find(root->text) : Found();
+  return found.value && (found.value->is(Kind::kFunction) || found.value->is(Kind::kObject));
+}
+
+// Remembers the rank and dtype of a tensor that a function of te gets.
+void Python::note_param(std::string_view name, const Syntax& value) {
+  PythonResult rank = is_exporting() ? rank_of(value) : std::nullopt;
+  auto known = is_name(value) ? ranks_.find(value.text) : ranks_.end();
+  ranks_.erase(name);
+  if (rank) ranks_.insert_or_assign(name, rank->whole);
+  if (!rank && known != ranks_.end()) ranks_.insert_or_assign(name, known->second);
+  if (is_exporting()) tensors_.insert_or_assign(name, Tensor{dtype_of(value), rank});
+}
+
+const Line& Python::return_line(const Syntax* value, const Place& at) {
+  Line& line = kept_->line();
+  static_cast<Place&>(line) = at;
+  line.kind = LineKind::kReturn;
+  line.value = value;
+  return line;
+}
+
 // Makes bb.emit_te(f, [x, y], {"z": z}, scale=2.0) a call of a function of te whose params are tensors and scalars of
 // the graph, and whose statements are those that Python runs: the values of others are in them.
 void Python::run_for_te(Args& args, const Place& at) {
   if (args.positional.empty() || !args.positional[0].is(Kind::kFunction) || !args.complete) return;
   PythonFunction& function = *args.positional[0].function;
-  if (!function.line || function.is_macro || function.active || te_functions_ > 0) return;
+  if (function.is_macro || function.active || te_functions_ > 0) return;
+  if (function.lambda && !calls_function(function)) return;
   auto of_program = [](const auto& each) { return each.first.starts_with("primfunc_"); };
   Args inner, outer;
   std::vector<PythonValue> all(args.positional.begin() + 1, args.positional.end());
   for (const auto& each : args.named) (of_program(each) ? outer : inner).named.push_back(each);
   for (const auto& [name, value] : inner.named) all.push_back(value);
-  if (!has_to_run(function, all)) return;
+  if (function.line && !has_to_run(function, all)) return;
   Line& line = kept_->line();
-  static_cast<Place&>(line) = *function.line;
+  static_cast<Place&>(line) = function.line ? Place(*function.line) : Place(*function.lambda);
   line.kind = LineKind::kFunction;
   std::function<PythonValue(const PythonValue&, std::string_view, const Place&)> inside =
       [&](const PythonValue& value, std::string_view hint, const Place& place) -> PythonValue {
@@ -190,16 +232,19 @@ void Python::run_for_te(Args& args, const Place& at) {
       for (const PythonValue& item : value.items->values) items.push_back(inside(item, hint, place));
       return heap_.list(value.kind, std::move(items));
     }
+    if (value.is(Kind::kObject) && value.object->find("variable"))  // a parameter of a model
+      return inside({.kind = Kind::kSyntax, .syntax = lift(value, place)}, hint, place);
     if (!value.is(Kind::kSyntax)) return value;
     std::string_view name = taken_.insert(hint).second ? hint : fresh(hint);
     line.params.push_back({place, name, nullptr, nullptr, {}});
     outer.positional.push_back(value);
     outer.places.push_back(place);
+    note_param(name, *value.syntax);
     return name_value(name, place);
   };
   outer.positional.push_back(args.positional[0]);
   outer.places.push_back(args.places[0]);
-  const std::vector<Param>& params = function.line->params;
+  const std::vector<Param> params = params_of(function);
   for (size_t i = 1; i < args.positional.size(); ++i) {
     bool is_own = i <= params.size() && params[i - 1].stars.empty();
     std::string_view hint = is_own ? params[i - 1].name : std::string_view("A");
@@ -207,25 +252,22 @@ void Python::run_for_te(Args& args, const Place& at) {
     inner.places.push_back(args.places[i]);
   }
   for (auto& [name, value] : inner.named) value = inside(value, name, at);
-  line.text = fresh(function.line->text);
+  const std::string_view own_name = function.line ? function.line->text : std::string_view("te_compute");
+  line.text = fresh(own_name);
   Lines lines;
   {
     Temporarily out(out_, &lines);
     Temporarily writing(writes_, true);
     Temporarily alone(binders_, {});
     Temporarily deeper(te_functions_, te_functions_ + 1);
-    Line& last = kept_->line();
-    static_cast<Place&>(last) = line;
-    last.kind = LineKind::kReturn;
-    last.value = lift(call(function, inner), line);
-    lines.push_back(&last);
+    lines.push_back(&return_line(lift(call(function, inner), line), line));
   }
   line.body = std::move(lines);
   line.decorators.push_back(&heap_.node(SyntaxKind::kName, line, kWrittenForTe));
   functions_out_.push_back(&line);
   auto is_hint = [](const auto& each) { return each.first == "primfunc_name_hint"; };
   if (std::ranges::none_of(outer.named, is_hint))
-    outer.named.emplace_back("primfunc_name_hint", heap_.string(function.line->text));
+    outer.named.emplace_back("primfunc_name_hint", heap_.string(own_name));
   outer.positional[0] = name_value(line.text, args.places[0]);
   args = std::move(outer);
 }
@@ -241,7 +283,8 @@ bool Python::mentions_values(const Syntax* at) {
     bool is_itself = known.value && known.value->is(Kind::kSyntax) && known.value->syntax->text == each.text &&
                      is_name(*known.value->syntax) && known.value->syntax->computed == 0;
     auto library = libraries_.find(each.text);
-    bool is_numbers = library != libraries_.end() && is_one_of(library->second, {"math", "numpy"}) && !known.value;
+    bool is_numbers = library != libraries_.end() && !known.value &&
+                      (is_one_of(library->second, {"math", "numpy"}) || path_of_tvm(library->second, each));
     found = !known.own && (is_numbers || known.unbound || volatile_.contains(each.text) || (known.value && !is_itself));
   });
   return found;

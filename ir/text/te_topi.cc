@@ -268,6 +268,7 @@ std::optional<Value> Parser::TeReader::topi(const std::string& name, const Synta
   const std::string_view* other = row_of(kTopi, std::string_view(name));
   std::string own(other ? *other : std::string_view(name));
   const OpRow* row = in.ops_.find("relax." + own);
+  if (!row && name.starts_with("nn.")) return topi(name.substr(3), at, of_te);  // topi.nn has all of topi
   if (!row) return std::nullopt;
   if (own == "full") return full(*row, call);
   for (auto [i, keyword] : {std::pair(0, "x"), std::pair(0, "lhs"), std::pair(1, "rhs")}) {  // topi's names of operands

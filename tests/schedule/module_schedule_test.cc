@@ -147,6 +147,23 @@ for factor, loop in zip(range(4, 0, -2), list(sch.get_loops("B"))[0:1]):
   CHECK(steps.find("[4, None]") != std::string::npos);
 }
 
+TEST_CASE("steps follow from what earlier ones gave", "[schedule]") {
+  std::string steps = steps_of(R"(
+sch = tvm.tir.Schedule(Sums)
+block = sch.get_block("B")
+loops = sch.get_loops(block)
+if len(loops) != 2:
+    raise RuntimeError("expected two loops")
+outer, _ = loops
+sch.split(outer, [None, 8])
+)");
+  INFO(steps);
+  CHECK(steps.find("[None, 8]") != std::string::npos);
+  CHECK(steps_of("sch = tvm.tir.Schedule(Sums)\nloops = sch.get_loops(\"B\")\nif len(loops) != 3:\n    raise "
+                 "RuntimeError()\nsch.unroll(loops[1])\n")
+            .find("the schedule raises an error") != std::string::npos);
+}
+
 TEST_CASE("a schedule of what another gave goes on from there", "[schedule]") {
   const std::string two = R"(
 s = tvm.tir.Schedule(Sums)

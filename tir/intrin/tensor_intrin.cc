@@ -41,7 +41,12 @@ void TensorIntrins::add(TensorIntrin intrin) {
 }
 
 const TensorIntrin* TensorIntrins::find(std::string_view name) const {
+  constexpr std::pair<std::string_view, std::string_view> kTvmNames[] = {
+      {"dot_16x4_vnni", "dot_16x4_u8s8s32_vnni"}, {"dot_4x4_i8i8s32_neon", "dot_4x4_s8s8s32_neon"}};
   auto it = rows_.find(name);
+  for (const auto& [theirs, ours] : kTvmNames) {
+    if (it == rows_.end() && name == theirs) it = rows_.find(ours);
+  }
   return it == rows_.end() ? nullptr : &it->second;
 }
 

@@ -61,8 +61,7 @@ class Interpreter {
         return Flow::kNext;
       }
       case LineKind::kFor: {
-        const AttrList items = list_of(*line.value);
-        for (const AttrValue& item : items) {
+        for (const AttrValue& item : list_of(*line.value)) {
           assign(*line.target, item);
           if (run(line.body) == Flow::kBreak) return Flow::kNext;
         }
@@ -74,10 +73,11 @@ class Interpreter {
         if (truth(*line.value)) return Flow::kNext;
         fail_to_fit(span(line), "{}",
                     line.extra ? to_string(value(*line.extra, {})) : std::string("the assertion does not hold"));
+      case LineKind::kRaise:
+        fail_to_fit(span(line), "the schedule raises an error");
       case LineKind::kBreak:
-        return Flow::kBreak;
       case LineKind::kContinue:
-        return Flow::kContinue;
+        return line.kind == LineKind::kBreak ? Flow::kBreak : Flow::kContinue;
       case LineKind::kPass:
       case LineKind::kImport:
         return Flow::kNext;
@@ -87,7 +87,7 @@ class Interpreter {
   }
 
   AttrList list_of(const Syntax& at) {
-    AttrValue items = value(at, {});
+    const AttrValue items = value(at, {});
     if (const AttrList* list = items.as<AttrList>()) return *list;
     fail(span(at), "expected a list to iterate over, got {}", to_string(items));
   }

@@ -52,13 +52,23 @@ class ModuleSteps {
     Mention found;
     mention(line, found);
     if (std::string_view built = result_of(line, found); !built.empty()) take(line, built);
+    if (found.schedules.empty() && found.results.empty() && found.passed.empty() && continues(line)) {
+      for (std::string_view other : found.others) {  // _, j, _ = loops
+        if (auto made = made_by_.find(other); made != made_by_.end()) found.schedules.insert(made->second);
+      }
+    }
     bool is_step = !found.schedules.empty() && found.results.empty();
     if (shows(line, found)) return;
     if (!found.passed.empty()) {
       std::string_view name = *found.passed.begin();
       fail(span(line), "'{}' is given to Python, which is not run; write the steps on '{}' in its place", name, name);
     }
-    if (!is_step) return constant(line);
+    if (!is_step) {
+      std::set<std::string_view> names;
+      bound_below(line, names);
+      for (std::string_view name : names) made_by_.erase(name);
+      return constant(line);
+    }
     if (found.computed)
       fail(span(*found.computed), "'{}' is computed by Python in line {}, which is not run", found.computed->text,
            found.computed->computed);
@@ -66,6 +76,9 @@ class ModuleSteps {
       if (computed_.contains(other)) fail(span(line), "'{}' is computed by Python, which is not run", other);
     for (std::string_view name : found.schedules) schedules_[std::string(name)].push_back(&line);
     bind(line);
+    std::set<std::string_view> names;
+    bound_below(line, names);
+    for (std::string_view name : names) made_by_.insert_or_assign(name, *found.schedules.begin());
   }
 
   // The schedule that counts: its name, and its steps. Where functions stand side by side, each has its schedule.
@@ -94,6 +107,12 @@ class ModuleSteps {
   const std::shared_ptr<text::SyntaxTree>& tree() const { return tree_; }
 
  private:
+  // Returns whether a statement that names what steps made is one of the schedule's, too.
+  static bool continues(const Line& line) {
+    constexpr LineKind kKinds[] = {LineKind::kAssign, LineKind::kAugmented, LineKind::kFor, LineKind::kIf};
+    return std::ranges::find(kKinds, line.kind) != std::end(kKinds);
+  }
+
   // Makes sch.work_on("f").
   const Line& work_on(const std::string& schedule, const std::string& function, const Lines& before) {
     Line& line = tree_->line();
@@ -145,8 +164,10 @@ class ModuleSteps {
   static bool shows(const Line& line, const Mention& found) {
     if (line.kind == LineKind::kAssert && (found.asks || found.schedules.empty())) return true;
     constexpr std::string_view kShow[] = {"print", "type", "display", "help", "dir", "repr", "isinstance", "Code"};
-    if (line.kind != LineKind::kExpression || line.value->kind != SyntaxKind::kCall) return false;
+    if (!line.value || line.value->kind != SyntaxKind::kCall) return false;
     std::string_view called = line.value->children[0]->text;
+    if (called.find("feature") != std::string_view::npos) return true;  // ms.feature.per_block_feature(sch)
+    if (line.kind != LineKind::kExpression) return false;
     // Helpers of courses and of TVM's tests: write_sch(sch, "log"), save_code(sch), verify_trace_roundtrip(sch, mod).
     constexpr std::string_view kHelpers[] = {"assert_", "check_", "dump_",   "log_",  "print_",
                                              "save_",   "show_",  "verify_", "write_"};
@@ -287,6 +308,20 @@ class ModuleSteps {
       found.asks = found.asks || (!is_result && !is_step);
       return;
     }
+    if (at->kind == SyntaxKind::kLambda) {  // its params are names of its own
+      Mention inner;
+      mention(at->children.back(), inner);
+      std::set<std::string_view> own;
+      for (size_t i = 0; i + 1 < at->children.size(); ++i) bound(at->children[i], own);
+      for (std::string_view name : own) inner.others.erase(name);
+      found.schedules.merge(inner.schedules);
+      found.results.merge(inner.results);
+      found.passed.merge(inner.passed);
+      found.others.merge(inner.others);
+      if (inner.computed) found.computed = inner.computed;
+      found.asks = found.asks || inner.asks;
+      return;
+    }
     if (at->computed != 0) found.computed = at;
     if (at->kind == SyntaxKind::kName)
       (schedules_.contains(std::string(at->text)) ? found.passed : found.others).insert(at->text);
@@ -308,6 +343,7 @@ class ModuleSteps {
   std::map<std::string_view, std::string_view> aliases_;
   std::set<std::string, std::less<>> others_;  // schedules of other modules
   std::set<std::string_view> values_, computed_;
+  std::map<std::string_view, std::string_view> made_by_;  // by name of a step's result: its schedule
   std::shared_ptr<text::SyntaxTree> tree_ = std::make_shared<text::SyntaxTree>();
 };
 
