@@ -51,6 +51,10 @@ Differences from ONNX Runtime that remain stand in `tests/onnx_operators/explain
 - **Slice** with a negative step: a start before the first element is the first element, as in ONNX Runtime.
 - **ReduceMean** of integers is computed in float64 and truncated; other sums of integers wrap around.
 - **QLinearAdd** and the like of com.microsoft round before they add the zero point, as QuantizeLinear does.
+  **QLinearAveragePool** adds it first, and **QLinearGlobalAveragePool** multiplies a sum of integers by one factor, as
+  ONNX Runtime does: averages often lie halfway between two steps.
+- **DynamicQuantizeLSTM** quantizes the inputs of all steps at once, and the hidden states of all sequences of the batch
+  in each step, as DynamicQuantizeLinear does.
 - **TreeEnsembleClassifier** with positive weights for one of two classes and no transform: the other class has what is
   left of 1, as in ONNX's reference. With weights for both classes the larger score wins.
 - **Resize** of opset 10, which has no `nearest_mode`, rounds down, as torch does.
