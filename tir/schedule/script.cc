@@ -5,12 +5,14 @@
 #include <cstdlib>
 #include <limits>
 
+#include "ir/text/printer.h"
 #include "ir/text/syntax.h"
 #include "support/checked_math.h"
 #include "support/joined.h"
 #include "support/lists.h"
 #include "tir/scalable_vectors.h"
 #include "tir/schedule/script_body.h"
+#include "tir/schedule/script_operators.h"
 
 namespace relaxc {
 
@@ -73,13 +75,32 @@ class Interpreter {
     }
   }
 
-  bool truth(const Syntax& at) {
-    AttrValue result = value(at, {});
+  bool truth(const Syntax& at) { return truth_of(at, value(at, {})); }
+  bool truth_of(const Syntax& at, const AttrValue& result) const {
     if (const bool* flag = result.as<bool>()) return *flag;
     if (const int64_t* number = result.as<int64_t>()) return *number != 0;
     if (const AttrList* list = result.as<AttrList>()) return !list->empty();
     if (result.is_none()) return false;
+    const Expr* open = result.as<Expr>();
+    if (open && !is_handle(result)) fail(span(at), "'{}' is not known while compiling", print_expr(*open));
     fail(span(at), "expected True or False, got {}", to_string(result));
+  }
+  // Returns a flag, or a condition over dims that is not known.
+  AttrValue truth_or_condition(const Syntax& at) {
+    AttrValue result = value(at, {});
+    const Expr* open = result.as<Expr>();
+    return open && !is_handle(result) && dtype_of(*open).is_bool() ? result : AttrValue(truth_of(at, result));
+  }
+  // Evaluates `and` and `or`, of which one side may decide what the other leaves open.
+  AttrValue conjunction(const Syntax& at) {
+    const bool is_and = at.text == "and";
+    const AttrValue left = truth_or_condition(*at.children[0]);
+    const bool* known = left.as<bool>();
+    if (known && *known != is_and) return left;
+    const AttrValue right = truth_or_condition(*at.children[1]);
+    if (known) return right;
+    if (const bool* decided = right.as<bool>()) return *decided == is_and ? left : right;
+    return known_number(simplify(binary(is_and ? BinaryOp::kAnd : BinaryOp::kOr, *left.as<Expr>(), *right.as<Expr>())));
   }
 
   static bool is_list(const Syntax& at) { return at.kind == SyntaxKind::kTuple || at.kind == SyntaxKind::kList; }
@@ -257,34 +278,12 @@ class Interpreter {
     fail(span(at), "expected a number, got {}", to_string(any));
   }
 
-  // An operator on two known numbers. `on_floats` computes it when one of them is a float, or the operator is /.
-  struct Operation {
-    std::string_view symbol;
-    BinaryOp op;
-    AttrValue (*on_floats)(double, double);
-    std::optional<int64_t> (*checked)(int64_t, int64_t) = nullptr;  // of operators whose results may overflow
-  };
-  static const Operation* find_operation(std::string_view symbol) {
-    using D = double;
-    static constexpr Operation kRows[] = {
-        {"+", BinaryOp::kAdd, [](D a, D b) -> AttrValue { return a + b; }, checked_add},
-        {"-", BinaryOp::kSub, [](D a, D b) -> AttrValue { return a - b; }, checked_sub},
-        {"*", BinaryOp::kMul, [](D a, D b) -> AttrValue { return a * b; }, checked_mul},
-        {"/", BinaryOp::kDiv, [](D a, D b) -> AttrValue { return a / b; }},
-        {"//", BinaryOp::kFloorDiv, [](D a, D b) -> AttrValue { return std::floor(a / b); }},
-        {"%", BinaryOp::kFloorMod, [](D a, D b) -> AttrValue { return a - std::floor(a / b) * b; }},
-        {"<", BinaryOp::kLT, [](D a, D b) -> AttrValue { return a < b; }},
-        {"<=", BinaryOp::kLE, [](D a, D b) -> AttrValue { return a <= b; }},
-        {">", BinaryOp::kGT, [](D a, D b) -> AttrValue { return a > b; }},
-        {">=", BinaryOp::kGE, [](D a, D b) -> AttrValue { return a >= b; }},
-        {"==", BinaryOp::kEQ, [](D a, D b) -> AttrValue { return a == b; }},
-        {"!=", BinaryOp::kNE, [](D a, D b) -> AttrValue { return a != b; }},
-    };
-    return find_item(kRows, symbol, &Operation::symbol);
-  }
-
   AttrValue unary(const Syntax& at) {
-    if (at.text == "not") return !truth(*at.children[0]);
+    if (at.text == "not") {
+      AttrValue condition = truth_or_condition(*at.children[0]);
+      const bool* known = condition.as<bool>();
+      return known ? AttrValue(!*known) : known_number(simplify(!*condition.as<Expr>()));
+    }
     // The digits of the smallest number would be out of range without the sign.
     if (at.text == "-" && at.children[0]->text == "9223372036854775808") return std::numeric_limits<int64_t>::min();
     AttrValue operand = value(*at.children[0], {});
@@ -296,10 +295,7 @@ class Interpreter {
 
   AttrValue arithmetic(const Syntax& at) {
     if (at.kind == SyntaxKind::kUnary) return unary(at);
-    if (at.kind == SyntaxKind::kBool) {
-      bool left = truth(*at.children[0]);
-      return at.text == "and" ? left && truth(*at.children[1]) : left || truth(*at.children[1]);
-    }
+    if (at.kind == SyntaxKind::kBool) return conjunction(at);
     AttrValue x = value(*at.children[0], {}), y = value(*at.children[1], {});
     if (at.text == "+" && x.as<AttrList>() && y.as<AttrList>()) {
       AttrList joined = *x.as<AttrList>();
@@ -310,7 +306,7 @@ class Interpreter {
     const bool is_identity = at.text == "is" || at.text == "is not";
     if (is_identity || (at.kind == SyntaxKind::kCompare && (is_handle(x) || is_handle(y))))
       return are_one(at, x, y) == (at.text == "is" || at.text == "==");
-    const Operation* row = find_operation(at.text);
+    const ScriptOperator* row = find_operator(at.text);
     bool divides = at.text == "/" || at.text == "//" || at.text == "%";
     auto p = as_double(x), q = as_double(y);
     if (divides && p && q && *q == 0) fail(span(at), "division by zero");
@@ -349,13 +345,6 @@ class Interpreter {
       if (item == value || (as_double(item) && as_double(item) == as_double(value))) return true;
     }
     return false;
-  }
-
-  // Returns a number or flag that is known, else the expression.
-  static AttrValue known_number(const Expr& e) {
-    auto number = as_int(e);
-    if (!number) return e;
-    return dtype_of(e).is_bool() ? AttrValue(*number != 0) : AttrValue(*number);
   }
 
   static bool takes_all(const Syntax& at) {

@@ -121,6 +121,10 @@ void read_decorator(const Syntax& decorator, const Span& span, ScheduleRule& rul
     diagnostics.error(span, "expected @S.schedule(\"function\") or @S.rule(\"operator\")");
     return;
   }
+  for (const Syntax::Keyword& keyword : decorator.keywords)
+    diagnostics.error(Span{span.origin, keyword.line, keyword.column, keyword.length},
+                      "S.{} takes a name alone, not '{}'; a condition is an `assert` among its steps", what,
+                      keyword.name);
   std::string error, name = text::unquote(decorator.children[1]->text, error);
   std::string& of = what == "schedule" ? rule.function : rule.op;
   if (!of.empty()) diagnostics.error(span, "'{}' has @S.{}(\"{}\") already", rule.name, what, of);
